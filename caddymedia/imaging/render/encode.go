@@ -48,7 +48,7 @@ func (j *job) webpOptions(o *output) webp.Options {
 func (j *job) encodeWebP(ctx context.Context, o *output, img image.Image) ([]byte, error) {
 	options := j.webpOptions(o)
 	if grey, ok := img.(*image.Gray); ok {
-		img = greyPlanes(grey, imaging.Upright)
+		img = greyPlanes(grey)
 	}
 	lossy, err := j.encoder.Encode(ctx, img, options)
 	if err != nil {

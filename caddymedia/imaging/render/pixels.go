@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"image"
 	"image/color"
 	"image/draw"
@@ -37,19 +38,18 @@ func isPlanar(img image.Image, o imaging.Orientation) bool {
 // upright returns a unified image in a form for the WebP encoder, with its orientation applied:
 // planes of ratio 4:2:0 where possible, otherwise pixels. It may reuse the samples of img.
 func upright(img image.Image, o imaging.Orientation) image.Image {
-	if isPlanar(img, o) {
-		if grey, ok := img.(*image.Gray); ok {
-			return greyPlanes(grey, o)
-		}
-		return orientPlanes(subsampled(img.(*image.YCbCr)), o) // the only other planes
+	if planes, ok := img.(*image.YCbCr); ok && isPlanar(img, o) {
+		img = subsampled(planes)
+	} else if _, ok := img.(*image.Gray); !ok {
+		img = straight(img)
 	}
-	pixels := straight(img)
-	if o <= 1 {
-		return pixels
+	if o > imaging.Upright {
+		img = scale.Turned(img, turn(o))
 	}
-	size := pixels.Bounds()
-	r := raster{pixels.Pix, pixels.Stride, size.Dx(), size.Dy(), 4}.oriented(o)
-	return &image.NRGBA{Pix: r.pix, Stride: r.stride, Rect: image.Rect(0, 0, r.width, r.height)}
+	if grey, ok := img.(*image.Gray); ok {
+		return greyPlanes(grey)
+	}
+	return img
 }
 
 // keepsSubsampling reports whether each chroma sample still covers the same four pixels after the
@@ -58,37 +58,14 @@ func keepsSubsampling(size image.Point, o imaging.Orientation) bool {
 	return (size.X%2 == 0 || !flipsX(o)) && (size.Y%2 == 0 || !flipsY(o))
 }
 
-func orientPlanes(img *image.YCbCr, o imaging.Orientation) *image.YCbCr {
-	if o <= 1 {
-		return img
-	}
-	size := img.Bounds()
-	width, height := size.Dx(), size.Dy()
-	halfWidth, halfHeight := (width+1)/2, (height+1)/2
-	y := raster{img.Y, img.YStride, width, height, 1}.oriented(o)
-	cb := raster{img.Cb, img.CStride, halfWidth, halfHeight, 1}.oriented(o)
-	cr := raster{img.Cr, img.CStride, halfWidth, halfHeight, 1}.oriented(o)
-	return &image.YCbCr{
-		Y: y.pix, Cb: cb.pix, Cr: cr.pix, YStride: y.stride, CStride: cb.stride,
-		SubsampleRatio: image.YCbCrSubsampleRatio420, Rect: image.Rect(0, 0, y.width, y.height),
-	}
-}
-
 // greyPlanes returns a grey image as planes with neutral chroma.
-func greyPlanes(img *image.Gray, o imaging.Orientation) *image.YCbCr {
-	size := img.Bounds()
-	y := raster{img.Pix, img.Stride, size.Dx(), size.Dy(), 1}
-	if o > 1 {
-		y = y.oriented(o)
-	}
-	half := (y.width + 1) / 2
-	chroma := make([]byte, half*((y.height+1)/2))
-	for i := range chroma {
-		chroma[i] = 128
-	}
+func greyPlanes(img *image.Gray) *image.YCbCr {
+	size := img.Bounds().Size()
+	half := (size.X + 1) / 2
+	chroma := bytes.Repeat([]byte{128}, half*((size.Y+1)/2))
 	return &image.YCbCr{
-		Y: y.pix, Cb: chroma, Cr: append([]byte(nil), chroma...), YStride: y.stride, CStride: half,
-		SubsampleRatio: image.YCbCrSubsampleRatio420, Rect: image.Rect(0, 0, y.width, y.height),
+		Y: img.Pix, Cb: chroma, Cr: bytes.Clone(chroma), YStride: img.Stride, CStride: half,
+		SubsampleRatio: image.YCbCrSubsampleRatio420, Rect: image.Rectangle{Max: size},
 	}
 }
 
@@ -185,63 +162,6 @@ func straightPalette(p color.Palette) *[256][4]byte {
 		colors[i] = [4]byte{n.R, n.G, n.B, n.A}
 	}
 	return &colors
-}
-
-// raster is an array of samples of size bytes each, row by row.
-type raster struct {
-	pix           []byte
-	stride        int // bytes from row to row
-	width, height int // in samples
-	size          int // 1 or 4
-}
-
-// tile is the side of the squares in which images are turned. Reading down a column then stays
-// within the processor's cache.
-const tile = 32
-
-// oriented returns r as viewed under an EXIF orientation. The rows of the result are contiguous.
-// Its sample at x, y is the sample of r at start + x*right + y*down.
-func (r raster) oriented(o imaging.Orientation) raster {
-	out := raster{width: r.width, height: r.height, size: r.size}
-	left, top := 0, 0
-	right, down := r.size, r.stride
-	if flipsX(o) {
-		left, right = (r.width-1)*r.size, -right
-	}
-	if flipsY(o) {
-		top, down = (r.height-1)*r.stride, -down
-	}
-	if o >= 5 {
-		out.width, out.height = r.height, r.width
-		right, down = down, right
-	}
-	out.stride = out.width * r.size
-	out.pix = make([]byte, out.stride*out.height)
-	for y := 0; y < out.height; y += tile {
-		for x := 0; x < out.width; x += tile {
-			square := image.Rect(x, y, min(x+tile, out.width), min(y+tile, out.height))
-			r.orientTile(out, square, left+top, right, down)
-		}
-	}
-	return out
-}
-
-func (r raster) orientTile(out raster, square image.Rectangle, start, right, down int) {
-	for y := square.Min.Y; y < square.Max.Y; y++ {
-		from := start + y*down + square.Min.X*right
-		to := out.pix[y*out.stride+square.Min.X*r.size : y*out.stride+square.Max.X*r.size]
-		if r.size == 1 {
-			for i := range to {
-				to[i] = r.pix[from]
-				from += right
-			}
-			continue
-		}
-		for i := 0; i < len(to); i += 4 {
-			*(*[4]byte)(to[i:]) = [4]byte(r.pix[from:])
-			from += right
-		}
-	}
 }
 
 // flipsX and flipsY report whether an orientation reads the stored rows, or columns, backwards

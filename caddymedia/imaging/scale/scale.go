@@ -31,7 +31,21 @@ func (s *Source) Scale(v View, t Turn) image.Image {
 	if t.Transpose {
 		width, height = height, width
 	}
-	g := geometry{view: v.clipped(width, height), turn: t}
+	return s.show(geometry{view: v.clipped(width, height), turn: t})
+}
+
+// Turned returns the upright image in its full size, of the type that [New] accepts. Planes must
+// have the ratio 4:2:0 and even sides where they are read backwards.
+func Turned(img image.Image, t Turn) image.Image {
+	s := New(img)
+	size := image.Pt(s.width, s.height)
+	if t.Transpose {
+		size = image.Pt(s.height, s.width)
+	}
+	return s.show(geometry{View{Area{Width: float64(size.X), Height: float64(size.Y)}, size}, t})
+}
+
+func (s *Source) show(g geometry) image.Image {
 	bounds := image.Rectangle{Max: g.view.Size}
 	switch {
 	case len(s.layers) > 1:
@@ -109,8 +123,12 @@ func (t target) turned(turn Turn) target {
 func (s *Source) scaleSamples(n int, g geometry, to target) {
 	l := &s.layers[n]
 	across, down := g.axes(s, l, to.sub)
-	p, across, down := l.reduced(across, down)
 	to = to.turned(g.turn)
+	if across.identical() && down.identical() {
+		l.levels[0].copy(across, down, to)
+		return
+	}
+	p, across, down := l.reduced(across, down)
 	open := func(left, right, _ int) func(int) []byte {
 		return func(y int) []byte { return p.row(y)[left:right] }
 	}
