@@ -32,7 +32,8 @@ type decoded struct {
 
 // decode decodes all of an image within a time.
 func (s *slot) decode(ctx context.Context, r io.ReadSeeker, info imaging.Info) (*decoded, error) {
-	limit := s.queue.limits.decodingTime()
+	// A short time for encoders does not count, because an image that is not decoded is refused.
+	limit := max(s.queue.limits.Time, defaultTime)
 	bounded, cancel := s.within(ctx, limit, limit)
 	defer cancel()
 	d, err := decodeAll(s.reader(bounded, r), info)
@@ -80,11 +81,14 @@ func (d *decoded) decodeFrames() error {
 
 // prepare converts the still image to a form for encoders and for scaling.
 func (d *decoded) prepare() {
-	if d.gif != nil {
-		d.still = firstCanvas(d.gif)
+	if d.gif == nil {
+		d.still = unified(d.still, d.info.Format)
 		return
 	}
-	d.still = unified(d.still, d.info.Format)
+	for canvas := range canvases(d.gif) {
+		d.still = canvas
+		return
+	}
 }
 
 // whole returns the still image in its full size.
@@ -98,78 +102,24 @@ func (d *decoded) scaled(v scale.View) image.Image {
 	return d.source.Scale(v, turn(d.info.Orientation))
 }
 
-// animation returns the composed frames, in a view of them.
+// animation returns the composed frames, in a view of them. Those of a WebP are decoded again. If
+// that fails, the animation ends early, and d.failed is the reason.
 func (d *decoded) animation(v scale.View, whole bool) webp.Animation {
-	var a webp.Animation
+	a := webp.Animation{Width: d.info.Width, Height: d.info.Height, Loops: d.info.Loops}
 	if d.gif != nil {
-		a = gifAnimation(d.gif)
+		a.Loops, a.Frames = plays(d.gif.LoopCount), canvases(d.gif)
 	} else {
-		a = d.webpAnimation()
+		a.Frames = func(yield func(*image.NRGBA, time.Duration) bool) {
+			for canvas, err := range imaging.WebPCanvases(d.in, d.info) {
+				if d.failed = err; err != nil || !yield(canvas.Image, canvas.Shown) {
+					return
+				}
+			}
+		}
 	}
 	if whole {
 		return a
 	}
-	return scaledAnimation(a, v)
-}
-
-// guarded converts a panic of f, which works on untrusted bytes, to an error.
-func guarded[T any](f func() (T, error)) (result T, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("%w: %v\n%s", ErrPanic, value, debug.Stack())
-		}
-	}()
-	return f()
-}
-
-// paced yields frames, and yields to other images before each. It ends early if ctx is done.
-func (s *slot) paced(ctx context.Context, frames iter.Seq2[*image.NRGBA, time.Duration]) iter.Seq2[*image.NRGBA, time.Duration] {
-	return func(yield func(*image.NRGBA, time.Duration) bool) {
-		for frame, shown := range frames {
-			if s.pause(ctx) != nil || !yield(frame, shown) {
-				return
-			}
-		}
-	}
-}
-
-// gifAnimation returns the composed frames of a GIF with their timing.
-func gifAnimation(g *gif.GIF) webp.Animation {
-	return webp.Animation{
-		Width: g.Config.Width, Height: g.Config.Height, Loops: loops(g.LoopCount),
-		Frames: func(yield func(*image.NRGBA, time.Duration) bool) {
-			i := 0
-			for canvas := range canvases(g) {
-				if !yield(canvas, delay(g.Delay[i])) {
-					return
-				}
-				i++
-			}
-		},
-	}
-}
-
-// webpAnimation returns the composed frames of a WebP, which are decoded again. If that fails, the
-// animation ends early, and d.failed is the reason.
-func (d *decoded) webpAnimation() webp.Animation {
-	return webp.Animation{
-		Width: d.info.Width, Height: d.info.Height, Loops: d.info.Loops,
-		Frames: func(yield func(*image.NRGBA, time.Duration) bool) {
-			for canvas, err := range imaging.WebPCanvases(d.in, d.info) {
-				if err != nil {
-					d.failed = err
-					return
-				}
-				if !yield(canvas.Image, canvas.Shown) {
-					return
-				}
-			}
-		},
-	}
-}
-
-// scaledAnimation returns an animation of a view of all frames.
-func scaledAnimation(a webp.Animation, v scale.View) webp.Animation {
 	scaled := a
 	scaled.Width, scaled.Height = v.Size.X, v.Size.Y
 	scaled.Frames = func(yield func(*image.NRGBA, time.Duration) bool) {
@@ -183,9 +133,19 @@ func scaledAnimation(a webp.Animation, v scale.View) webp.Animation {
 	return scaled
 }
 
-// loops converts the repetitions of image/gif (-1 for none) to a number of plays. 0 means endless
-// in both.
-func loops(repeat int) int {
+// guarded converts a panic of f, which works on untrusted bytes, to an error.
+func guarded[T any](f func() (T, error)) (result T, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%w: %v\n%s", ErrPanic, value, debug.Stack())
+		}
+	}()
+	return f()
+}
+
+// plays returns the number of plays of a GIF, where 0 means endless. The repetitions of image/gif
+// are -1 for none, and 0 for endless.
+func plays(repeat int) int {
 	switch repeat {
 	case 0:
 		return 0
@@ -195,28 +155,11 @@ func loops(repeat int) int {
 	return repeat + 1
 }
 
-// delay returns the duration of a frame from hundredths of a second. Like browsers it replaces
-// values below 2 by 10.
-func delay(hundredths int) time.Duration {
-	if hundredths < 2 {
-		hundredths = 10
-	}
-	return time.Duration(hundredths) * 10 * time.Millisecond
-}
-
-// firstCanvas returns the first composed frame of a GIF.
-func firstCanvas(g *gif.GIF) *image.NRGBA {
-	for canvas := range canvases(g) {
-		return canvas
-	}
-	return nil // image/gif never decodes an image without a frame
-}
-
 // canvases composes the frames of a GIF (GIF89a, section 23). It yields the same image each time,
 // modified in between. Pixels that are not drawn are transparent, whatever the background colour,
-// as in every browser.
-func canvases(g *gif.GIF) iter.Seq[*image.NRGBA] {
-	return func(yield func(*image.NRGBA) bool) {
+// as in every browser. Like browsers it replaces durations below 2 hundredths of a second by 10.
+func canvases(g *gif.GIF) iter.Seq2[*image.NRGBA, time.Duration] {
+	return func(yield func(*image.NRGBA, time.Duration) bool) {
 		canvas := image.NewNRGBA(image.Rect(0, 0, g.Config.Width, g.Config.Height))
 		for i, frame := range g.Image {
 			area := frame.Bounds().Intersect(canvas.Rect)
@@ -225,7 +168,11 @@ func canvases(g *gif.GIF) iter.Seq[*image.NRGBA] {
 				before = crop(canvas, area)
 			}
 			drawFrame(canvas, frame, area)
-			if !yield(canvas) {
+			shown := g.Delay[i]
+			if shown < 2 {
+				shown = 10
+			}
+			if !yield(canvas, time.Duration(shown)*10*time.Millisecond) {
 				return
 			}
 			switch g.Disposal[i] {

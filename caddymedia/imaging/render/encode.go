@@ -10,6 +10,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
@@ -19,7 +20,14 @@ import (
 func (j *job) encode(ctx context.Context, o *output, d *decoded) ([]byte, error) {
 	if o.animated {
 		animation := d.animation(o.view, o.whole())
-		animation.Frames = j.slot.paced(ctx, animation.Frames)
+		frames := animation.Frames
+		animation.Frames = func(yield func(*image.NRGBA, time.Duration) bool) {
+			for frame, shown := range frames { // the animation ends early if ctx is done
+				if j.slot.pause(ctx) != nil || !yield(frame, shown) {
+					return
+				}
+			}
+		}
 		return j.encoder.Animate(ctx, animation, j.webpOptions(o))
 	}
 	var img image.Image

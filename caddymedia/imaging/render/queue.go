@@ -39,10 +39,6 @@ const (
 	defaultTime   = 20 * time.Second // below defaultWait: a waiting image outlasts one encoder
 )
 
-// decodingTime returns the time limit for decoding an image. A short time for encoders does not
-// count, because an image that is not decoded is refused.
-func (l Limits) decodingTime() time.Duration { return max(l.Time, defaultTime) }
-
 func (l Limits) withDefaults() Limits {
 	l.Workers = cmp.Or(max(l.Workers, 0), runtime.GOMAXPROCS(0))
 	l.Memory = cmp.Or(max(l.Memory, 0), defaultMemory)

@@ -97,9 +97,10 @@ func (m *Maker) Working() int { return m.queue.slots.Busy() }
 // one that needs more memory or time than the limits; with more time it wraps [ErrTime] too. It may
 // also be [ErrBusy], [ErrPanic] or that of ctx, or wrap a failure of r.
 func (m *Maker) Check(ctx context.Context, r io.ReadSeeker, info imaging.Info) error {
-	memory := decodedMemory(info)
-	if err := m.fits(memory); err != nil {
-		return err
+	memory, most := decodedMemory(info), m.queue.limits.Memory
+	if memory > most {
+		return &imaging.TooLargeError{Message: fmt.Sprintf(
+			"the image takes %d MiB to be decoded, at most %d are set aside", memory>>20, most>>20)}
 	}
 	s, err := m.acquire(ctx, info, memory)
 	if err != nil {
@@ -110,20 +111,12 @@ func (m *Maker) Check(ctx context.Context, r io.ReadSeeker, info imaging.Info) e
 	return err
 }
 
-func (m *Maker) fits(memory int64) error {
-	if memory <= m.queue.limits.Memory {
-		return nil
-	}
-	return &imaging.TooLargeError{Message: fmt.Sprintf(
-		"the image takes %d MiB to be decoded, at most %d are set aside", memory>>20, m.queue.limits.Memory>>20)}
-}
-
 // Make does the work of [Maker.Check] and makes the outputs, in their order. It decodes the image
 // once for all of them. Its error is that of Check, and then there are no results. If the outputs
 // together need more memory than the limit, some become [ErrNone]: those with a Box first.
 func (m *Maker) Make(ctx context.Context, r io.ReadSeeker, info imaging.Info, outputs ...Output) ([]Made, error) {
 	j := m.plan(r, info, outputs)
-	if !j.feasible() {
+	if len(j.inOrder()) == 0 {
 		if err := m.Check(ctx, r, info); err != nil {
 			return nil, err
 		}
@@ -146,14 +139,22 @@ func (m *Maker) Feasible(info imaging.Info, o Output) error {
 	return m.plan(nil, info, []Output{o}).outputs[0].err
 }
 
-// plan returns the job for outputs.
+// plan returns the job for outputs. Those that cannot be made have ErrNone with the reason.
 func (m *Maker) plan(r io.ReadSeeker, info imaging.Info, outputs []Output) *job {
 	j := &job{
 		encoder: m.encoder, limits: m.queue.limits, in: r, info: info,
 		outputs: make([]output, len(outputs)),
 	}
+	size := info.UprightSize()
 	for i, o := range outputs {
-		j.plan(&j.outputs[i], o)
+		planned := &j.outputs[i]
+		planned.Output = o
+		if planned.whole() {
+			planned.view.Size = size
+		} else {
+			planned.view = o.Box.View(size.X, size.Y)
+		}
+		planned.err = j.possible(planned)
 	}
 	return j
 }
@@ -204,18 +205,6 @@ type output struct {
 // whole reports whether the output has the size of the image.
 func (o *output) whole() bool { return o.Box == scale.Box{} }
 
-// plan sets an output, with ErrNone and the reason if it cannot be made.
-func (j *job) plan(planned *output, o Output) {
-	*planned = output{Output: o}
-	size := j.info.UprightSize()
-	if planned.whole() {
-		planned.view.Size = size
-	} else {
-		planned.view = o.Box.View(size.X, size.Y)
-	}
-	planned.err = j.possible(planned)
-}
-
 // possible returns ErrNone with the reason if an output cannot be made.
 func (j *job) possible(o *output) error {
 	side := max(o.view.Size.X, o.view.Size.Y)
@@ -228,7 +217,11 @@ func (j *job) possible(o *output) error {
 		return fmt.Errorf("%w: it is an animated PNG", ErrNone)
 	}
 	if j.info.Frames > 1 && j.info.Format != imaging.PNG && o.Format == imaging.WebP {
-		err := j.animate(o)
+		o.animated, o.use = true, webp.Frames
+		err := j.fits(j.memory(o, webp.Frames))
+		if int64(j.info.Width)*int64(j.info.Height)*int64(j.info.Frames) > maxShown {
+			err = fmt.Errorf("%w: its %d frames show too many pixels", ErrNone, j.info.Frames)
+		}
 		if err == nil || !o.FirstFrame {
 			return err
 		}
@@ -238,31 +231,12 @@ func (j *job) possible(o *output) error {
 	return j.fits(j.memory(o, o.use))
 }
 
-// animate makes an output an animation, or returns ErrNone with the reason.
-func (j *job) animate(o *output) error {
-	o.animated, o.use = true, webp.Frames
-	if int64(j.info.Width)*int64(j.info.Height)*int64(j.info.Frames) > maxShown {
-		return fmt.Errorf("%w: its %d frames show too many pixels", ErrNone, j.info.Frames)
-	}
-	return j.fits(j.memory(o, webp.Frames))
-}
-
 // fits returns ErrNone if an output needs more memory than the limit.
 func (j *job) fits(memory int64) error {
 	if memory > j.limits.Memory {
 		return fmt.Errorf("%w: making it takes %d MiB, at most %d are set aside", ErrNone, memory>>20, j.limits.Memory>>20)
 	}
 	return nil
-}
-
-// feasible reports whether any output may be made.
-func (j *job) feasible() bool {
-	for i := range j.outputs {
-		if j.outputs[i].err == nil {
-			return true
-		}
-	}
-	return false
 }
 
 func (j *job) results() []Made {
