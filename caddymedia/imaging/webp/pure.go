@@ -169,23 +169,11 @@ func (pure) Animate(ctx context.Context, a Animation, opts Options) ([]byte, err
 		return nil, err
 	}
 	var s sequence
-	var now time.Duration
-	for img, shown := range a.Frames {
-		if err := checkFrame(ctx, a, img); err != nil {
-			return nil, err
-		}
-		if now > maxPlay {
-			return nil, errPlay
-		}
-		// Durations are summed up before they are cut to milliseconds, so that errors do not add
-		// up.
-		next := now + bounded(shown)
-		if err := s.add(ctx, img, next.Milliseconds()-now.Milliseconds(), opts); err != nil {
-			return nil, err
-		}
-		now = next
-	}
-	if err := checkEnd(ctx, len(s.frames)); err != nil {
+	_, err = a.each(ctx, func(img *image.NRGBA, from, to time.Duration) error {
+		// Times are cut to milliseconds, not durations, so that errors do not add up.
+		return s.add(ctx, img, to.Milliseconds()-from.Milliseconds(), opts)
+	})
+	if err != nil {
 		return nil, err
 	}
 	file, err := s.file(a)
@@ -277,7 +265,9 @@ func (s *sequence) file(a Animation) ([]byte, error) {
 	}
 	flags := byte(hasAnimation)
 	chunks := make([]chunk, 0, 2+len(s.frames))
-	chunks = append(chunks, chunk{}, chunk{animationID, animationHead(a.Loops)})
+	// A transparent background, which no viewer uses, and the number of plays.
+	head := binary.LittleEndian.AppendUint16(make([]byte, 4), uint16(plays(a.Loops)))
+	chunks = append(chunks, chunk{}, chunk{animationID, head})
 	for _, f := range s.frames {
 		if transparent(f.chunks) {
 			flags |= hasAlpha
@@ -286,12 +276,6 @@ func (s *sequence) file(a Animation) ([]byte, error) {
 	}
 	chunks[0] = chunk{extendedID, extendedHead(flags, a.Width, a.Height)}
 	return assemble(chunks)
-}
-
-// animationHead returns an ANIM chunk with a transparent background, which no viewer uses, and the
-// number of plays.
-func animationHead(loops int) []byte {
-	return binary.LittleEndian.AppendUint16(make([]byte, 4), uint16(plays(loops)))
 }
 
 func (f frame) data() []byte {

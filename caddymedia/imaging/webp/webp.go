@@ -129,35 +129,27 @@ func prepare(ctx context.Context, img image.Image, opts Options) (Options, error
 }
 
 func checkImage(img image.Image) error {
+	whole := false
 	switch img := img.(type) {
 	case *image.NRGBA:
-		return checkPixels(img)
+		if err := checkSize(img.Rect); err != nil {
+			return err
+		}
+		whole = holds(img.Pix, img.Stride, 4*img.Rect.Dx(), img.Rect.Dy())
 	case *image.YCbCr:
-		return checkPlanes(img)
+		if err := checkSize(img.Rect); err != nil {
+			return err
+		}
+		if img.SubsampleRatio != image.YCbCrSubsampleRatio420 {
+			return errRatio
+		}
+		w, h := img.Rect.Dx(), img.Rect.Dy()
+		cw, ch := (w+1)/2, (h+1)/2
+		whole = holds(img.Y, img.YStride, w, h) && holds(img.Cb, img.CStride, cw, ch) && holds(img.Cr, img.CStride, cw, ch)
+	default:
+		return fmt.Errorf("a %T is not encoded", img)
 	}
-	return fmt.Errorf("a %T is not encoded", img)
-}
-
-func checkPixels(img *image.NRGBA) error {
-	if err := checkSize(img.Rect); err != nil {
-		return err
-	}
-	if !holds(img.Pix, img.Stride, 4*img.Rect.Dx(), img.Rect.Dy()) {
-		return errShape
-	}
-	return nil
-}
-
-func checkPlanes(img *image.YCbCr) error {
-	if err := checkSize(img.Rect); err != nil {
-		return err
-	}
-	if img.SubsampleRatio != image.YCbCrSubsampleRatio420 {
-		return errRatio
-	}
-	w, h := img.Rect.Dx(), img.Rect.Dy()
-	cw, ch := (w+1)/2, (h+1)/2
-	if !holds(img.Y, img.YStride, w, h) || !holds(img.Cb, img.CStride, cw, ch) || !holds(img.Cr, img.CStride, cw, ch) {
+	if !whole {
 		return errShape
 	}
 	return nil
@@ -212,28 +204,38 @@ func prepareAnimation(ctx context.Context, a Animation, opts Options) (Options, 
 	return opts.withDefaults()
 }
 
-func checkFrame(ctx context.Context, a Animation, img *image.NRGBA) error {
+// each checks the frames of an animation and calls add with each, with the times at which it appears
+// and disappears. It returns the time after the last frame.
+func (a Animation) each(ctx context.Context, add func(img *image.NRGBA, from, to time.Duration) error) (time.Duration, error) {
+	var now time.Duration
+	frames := 0
+	for img, shown := range a.Frames {
+		if ctx.Err() != nil {
+			return 0, stopped(ctx)
+		}
+		if err := checkImage(img); err != nil {
+			return 0, err
+		}
+		if size := img.Rect.Size(); size.X != a.Width || size.Y != a.Height {
+			return 0, fmt.Errorf("a frame of %d x %d in an animation of %d x %d", size.X, size.Y, a.Width, a.Height)
+		}
+		if now > maxPlay {
+			return 0, errPlay
+		}
+		next := now + min(max(shown, 0), maxShown)
+		if err := add(img, now, next); err != nil {
+			return 0, err
+		}
+		now = next
+		frames++
+	}
 	if ctx.Err() != nil {
-		return stopped(ctx)
-	}
-	if err := checkPixels(img); err != nil {
-		return err
-	}
-	if size := img.Rect.Size(); size.X != a.Width || size.Y != a.Height {
-		return fmt.Errorf("a frame of %d x %d in an animation of %d x %d", size.X, size.Y, a.Width, a.Height)
-	}
-	return nil
-}
-
-// checkEnd is called after the last frame.
-func checkEnd(ctx context.Context, frames int) error {
-	if ctx.Err() != nil {
-		return stopped(ctx)
+		return 0, stopped(ctx)
 	}
 	if frames == 0 {
-		return errFrames
+		return 0, errFrames
 	}
-	return nil
+	return now, nil
 }
 
 // Limits of the animation chunks ANIM and ANMF of the format.
@@ -245,9 +247,6 @@ const (
 
 // plays limits the number of plays of an animation.
 func plays(n int) int { return min(max(n, 0), maxPlays) }
-
-// bounded limits the duration of a frame.
-func bounded(d time.Duration) time.Duration { return min(max(d, 0), maxShown) }
 
 // stopped returns the error of a ctx that is done, with its cause.
 func stopped(ctx context.Context) error {
