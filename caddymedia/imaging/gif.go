@@ -41,11 +41,11 @@ func walkGIF(s *source, opts Options, info *Info) error {
 	info.keep(0, s.offset())
 	frames := frameSum{opts: opts}
 	var credentials []int
-	for range maxBlocks {
+	return walkBlocks(GIF, "blocks", func() (done bool, err error) {
 		at := s.offset()
 		kind, err := s.ReadByte()
 		if err != nil {
-			return err
+			return false, err
 		}
 		kept, most, claims := true, int64(math.MaxInt64), false
 		switch kind {
@@ -57,30 +57,29 @@ func walkGIF(s *source, opts Options, info *Info) error {
 			err = gifFrameHeader(s, width, height, &frames)
 		case gifTrailer:
 			if frames.count == 0 {
-				return errGIF
+				return false, errGIF
 			}
 			info.keep(at, s.offset())
 			info.End = s.offset()
 			frames.describe(info)
 			info.release(credentials)
-			return nil
+			return true, nil
 		default:
-			return errGIF
+			return false, errGIF
 		}
-		if err != nil {
-			return err
-		}
-		if err := skipSubBlocks(s, most); err != nil {
-			return err
+		if err == nil {
+			err = skipSubBlocks(s, most)
 		}
 		switch {
+		case err != nil:
+			return false, err
 		case claims:
 			credentials = append(credentials, info.hold(at, s.offset()))
 		case kept:
 			info.keep(at, s.offset())
 		}
-	}
-	return tooLargef("the GIF image has too many blocks")
+		return false, nil
+	})
 }
 
 // describe records the frames of a GIF.

@@ -180,29 +180,15 @@ func CheckImage(r io.ReadSeeker, size int64, ext string, opts Options) (Info, er
 // checkRaster walks before it decodes. The walk is bounded for all input; the search of a decoder
 // for a header is not.
 func checkRaster(s *source, size int64, format Format, ext string, opts Options) (Info, error) {
-	kind := rasters[format]
 	info := Info{Format: format, Frames: 1, Orientation: Upright, size: size}
-	if err := kind.walk(s, opts, &info); err != nil {
+	if err := rasters[format].walk(s, opts, &info); err != nil {
 		return Info{}, refuseRaster(s, format, ext, err)
 	}
-	if kind.config != nil {
-		if err := s.rewind(); err != nil {
-			return Info{}, err
-		}
-		cfg, err := kind.config(s)
-		if errors.Is(err, errPNGOverflow) {
-			return Info{}, tooLargef("the image has far more than the %s pixels allowed", thousands(opts.MaxPixels))
-		}
-		if err != nil {
-			return Info{}, refuseRaster(s, format, ext, err)
-		}
-		info.Width, info.Height = cfg.Width, cfg.Height
+	if err := info.readSize(s, ext, opts); err != nil {
+		return Info{}, err
 	}
 	if err := info.checkSize(opts); err != nil {
 		return Info{}, err
-	}
-	if info.FramePixels == 0 {
-		info.FramePixels = int64(info.Width) * int64(info.Height)
 	}
 	if opts.Strip == StripOff {
 		info.layout = layout{}
@@ -210,6 +196,38 @@ func checkRaster(s *source, size int64, format Format, ext string, opts Options)
 	}
 	slices.SortStableFunc(info.patches, func(a, b patch) int { return cmp.Compare(a.span, b.span) })
 	return info, nil
+}
+
+// readSize sets the size of the image that the decoder of the format reads.
+func (i *Info) readSize(s *source, ext string, opts Options) error {
+	if read := rasters[i.Format].config; read != nil {
+		if err := s.rewind(); err != nil {
+			return err
+		}
+		cfg, err := read(s)
+		if errors.Is(err, errPNGOverflow) {
+			return tooLargef("the image has far more than the %s pixels allowed", thousands(opts.MaxPixels))
+		}
+		if err != nil {
+			return refuseRaster(s, i.Format, ext, err)
+		}
+		i.Width, i.Height = cfg.Width, cfg.Height
+	}
+	if i.FramePixels == 0 {
+		i.FramePixels = int64(i.Width) * int64(i.Height)
+	}
+	return nil
+}
+
+// walkBlocks calls next until it reports the end of an image. It refuses an image of more than
+// maxBlocks parts.
+func walkBlocks(format Format, parts string, next func() (done bool, err error)) error {
+	for range maxBlocks {
+		if done, err := next(); done || err != nil {
+			return err
+		}
+	}
+	return tooLargef("the %s image has too many %s", format, parts)
 }
 
 // checkSize checks the size of the image against the limits.

@@ -3,7 +3,6 @@ package imaging
 import (
 	"bytes"
 	"errors"
-	"image/jpeg"
 	"io"
 )
 
@@ -44,35 +43,12 @@ func walkJPEG(s *source, opts Options, info *Info) error {
 	if err := j.walk(s); err != nil {
 		return err
 	}
-	info.scans, info.HDR = j.scans, j.claimsGainMap()
-	j.describeProfile()
 	return j.finish(s)
 }
 
-// walk goes over an image, from the marker that begins it to the one that ends it.
+// walk goes over an image, from the marker that begins it to the one that ends it, or over its
+// header.
 func (j *jpegSegments) walk(s *source) error {
-	if err := startJPEG(s); err != nil {
-		return err
-	}
-	j.info.keep(s.offset()-2, s.offset())
-	for range maxBlocks {
-		done, err := j.next(s)
-		if err != nil {
-			return err
-		}
-		if done {
-			if len(j.undrawn) > 0 {
-				return contentErrorf("the JPEG image is damaged: a scan is missing")
-			}
-			j.info.End = s.offset()
-			return nil
-		}
-	}
-	return tooLargef("the JPEG image has too many segments")
-}
-
-// startJPEG reads the marker that begins the file.
-func startJPEG(s *source) error {
 	start, err := s.next(2)
 	if err != nil {
 		return err
@@ -80,6 +56,24 @@ func startJPEG(s *source) error {
 	if start[0] != 0xFF || start[1] != jpegSOI {
 		return errJPEG
 	}
+	j.info.keep(s.offset()-2, s.offset())
+	err = walkBlocks(JPEG, "segments", func() (done bool, err error) {
+		done, err = j.next(s)
+		return done || j.header && j.framed, err
+	})
+	if err != nil {
+		return err
+	}
+	j.info.scans, j.info.HDR = j.scans, j.claimsGainMap()
+	space := map[int]string{1: spaceGrey, 3: spaceRGB, 4: spaceCMYK}[j.info.Components]
+	j.info.setProfile(j.icc.join(), space)
+	if j.header {
+		return nil
+	}
+	if len(j.undrawn) > 0 {
+		return contentErrorf("the JPEG image is damaged: a scan is missing")
+	}
+	j.info.End = s.offset()
 	return nil
 }
 
@@ -97,18 +91,13 @@ type jpegSegments struct {
 	icc     iccParts
 
 	strip   StripMode
+	header  bool // only the part up to the first frame header is read, which has the properties
 	second  bool // this image is not the first of its file
 	gainMap bool // it is a gain map
 	// Parts whose fate depends on the whole file.
 	xmp, mpf    heldSegment
 	iso         []int // of a gain map in the first image
 	credentials []int
-}
-
-// describeProfile sets the profile of the segments read so far.
-func (j *jpegSegments) describeProfile() {
-	space := map[int]string{1: spaceGrey, 3: spaceRGB, 4: spaceCMYK}[j.info.Components]
-	j.info.setProfile(j.icc.join(), space)
 }
 
 // next reads the bytes before the next marker, and its segment. done reports whether it was the
@@ -222,7 +211,8 @@ func (j *jpegSegments) inspect(s *source, marker byte, n int) (kept bool, err er
 	return false, nil
 }
 
-// frame reads the first frame header (ITU-T T.81, B.2.2): six bytes, and three for each component.
+// frame reads the first frame header (ITU-T T.81, B.2.2): six bytes, and three for each component,
+// with its name and its sampling factors. A larger factor makes a larger plane.
 func (j *jpegSegments) frame(s *source, marker byte, n int) error {
 	if j.framed || n < 6 {
 		return nil
@@ -234,23 +224,15 @@ func (j *jpegSegments) frame(s *source, marker byte, n int) error {
 	}
 	j.info.Progressive = marker == jpegSOF2
 	j.info.Components = int(b[5])
-	j.describe(b[6:])
-	return nil
-}
-
-// describe reads the names and the sampling factors of the components. A larger factor makes a
-// larger plane.
-func (j *jpegSegments) describe(b []byte) {
-	var names []byte
 	sum, across, down := 0, 1, 1
-	for ; len(b) >= 3; b = b[3:] {
-		names = append(names, b[0])
+	for b = b[6:]; len(b) >= 3; b = b[3:] {
+		j.undrawn = append(j.undrawn, b[0])
 		h, v := int(b[1]>>4), int(b[1]&15)
 		sum, across, down = sum+h*v, max(across, h), max(down, v)
 	}
-	j.undrawn = names
 	j.info.Samples = (2*sum + across*down - 1) / (across * down)
-	j.info.RGB = j.info.RGB || string(names) == "RGB"
+	j.info.RGB = j.info.RGB || string(j.undrawn) == "RGB"
+	return nil
 }
 
 // scan records the components of a scan header that begins at the first coefficient (ITU-T T.81,
@@ -377,45 +359,19 @@ func ReadHeader(r io.ReadSeeker, size int64, ext string, opts Options) (Info, er
 	return info, err
 }
 
-func readJPEGHeader(r io.ReadSeeker, size int64, ext string, _ Options) (Info, error) {
+func readJPEGHeader(r io.ReadSeeker, size int64, ext string, opts Options) (Info, error) {
 	s, err := newSource(r)
 	if err != nil {
 		return Info{}, err
 	}
 	defer s.release()
 	info := Info{Format: JPEG, Frames: 1, Orientation: Upright, End: size}
-	if err := walkJPEGHeader(s, &info); err != nil {
+	j := jpegSegments{info: &info, header: true}
+	if err := j.walk(s); err != nil {
 		return Info{}, refuseRaster(s, JPEG, ext, err)
 	}
-	if err := s.rewind(); err != nil {
+	if err := info.readSize(s, ext, opts); err != nil {
 		return Info{}, err
 	}
-	config, err := jpeg.DecodeConfig(s)
-	if err != nil {
-		return Info{}, refuseRaster(s, JPEG, ext, err)
-	}
-	info.Width, info.Height = config.Width, config.Height
-	info.FramePixels = int64(info.Width) * int64(info.Height)
 	return info, nil
-}
-
-// walkJPEGHeader is walkJPEG up to the first frame header, before which a JPEG has its orientation,
-// its profile and the index of its images.
-func walkJPEGHeader(s *source, info *Info) error {
-	if err := startJPEG(s); err != nil {
-		return err
-	}
-	j := jpegSegments{info: info}
-	for range maxBlocks {
-		done, err := j.next(s)
-		if err != nil {
-			return err
-		}
-		if done || j.framed {
-			info.HDR = j.claimsGainMap()
-			j.describeProfile()
-			return nil
-		}
-	}
-	return tooLargef("the JPEG image has too many segments")
 }

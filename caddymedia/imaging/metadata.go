@@ -3,7 +3,6 @@ package imaging
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/crc32"
 	"slices"
 )
 
@@ -23,16 +22,8 @@ const exifPrefix = "Exif\x00\x00"
 // parseOrientation reads the orientation from the first directory of a TIFF structure (TIFF 6.0,
 // section 2), the form of EXIF. Like browsers it accepts only a single SHORT.
 func parseOrientation(tiff []byte) Orientation {
-	var order binary.ByteOrder
-	switch {
-	case bytes.HasPrefix(tiff, []byte("II*\x00")):
-		order = binary.LittleEndian
-	case bytes.HasPrefix(tiff, []byte("MM\x00*")):
-		order = binary.BigEndian
-	default:
-		return Upright
-	}
-	if len(tiff) < 8 {
+	order := tiffOrder(tiff)
+	if order == nil {
 		return Upright
 	}
 	start := int64(order.Uint32(tiff[4:]))
@@ -46,18 +37,14 @@ func parseOrientation(tiff []byte) Orientation {
 		}
 		tag, kind, count := order.Uint16(entries), order.Uint16(entries[2:]), order.Uint32(entries[4:])
 		if tag == 0x0112 && kind == 3 && count == 1 {
-			return inRange(order.Uint16(entries[8:]))
+			if value := order.Uint16(entries[8:]); 1 <= value && value <= 8 {
+				return Orientation(value)
+			}
+			break
 		}
 		entries = entries[12:]
 	}
 	return Upright
-}
-
-func inRange(value uint16) Orientation {
-	if value < 1 || value > 8 {
-		return Upright
-	}
-	return Orientation(value)
 }
 
 // tiff returns the smallest structure that parseOrientation reads o from: a directory of one entry.
@@ -80,13 +67,6 @@ func (m StripMode) exif(tiff []byte, o Orientation) []byte {
 		return nil
 	}
 	return o.tiff()
-}
-
-// pngChunk returns a chunk of a PNG.
-func pngChunk(kind string, data []byte) []byte {
-	b := append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), kind...)
-	b = append(b, data...)
-	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[4:]))
 }
 
 // Tags of a TIFF structure (TIFF 6.0; EXIF 3.0, section 4.6).

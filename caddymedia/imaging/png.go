@@ -2,6 +2,7 @@ package imaging
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"hash/crc32"
 	"image/png"
@@ -32,17 +33,11 @@ func walkPNG(s *source, opts Options, info *Info) error {
 	}
 	info.keep(0, int64(len(pngSignature)))
 	c := pngChunks{info: info, frames: frameSum{opts: opts}}
-	for range maxBlocks {
-		done, err := c.next(s)
-		if err != nil {
-			return err
-		}
-		if done {
-			c.finish(s.offset())
-			return nil
-		}
+	err = walkBlocks(PNG, "chunks", func() (bool, error) { return c.next(s) })
+	if err == nil {
+		c.finish(s.offset())
 	}
-	return tooLargef("the PNG image has too many chunks")
+	return err
 }
 
 // pngChunks is the state of a walk over chunks.
@@ -65,12 +60,12 @@ func (c *pngChunks) next(s *source) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	size, kind := be32(head), [4]byte(head[4:])
+	size, kind := be32(head), string(head[4:])
 	if size > 1<<31-1 {
 		return false, errPNG
 	}
 	// W3C PNG 5.4: a decoder that does not know a critical chunk cannot show the image.
-	if _, known := keptChunks[string(kind[:])]; isCritical(kind) && !known {
+	if _, known := keptChunks[kind]; isCritical(kind) && !known {
 		return false, png.UnsupportedError("critical chunk")
 	}
 	kept, err := c.inspect(s, kind, size)
@@ -80,7 +75,8 @@ func (c *pngChunks) next(s *source) (done bool, err error) {
 	if !c.header {
 		return false, errPNG
 	}
-	if most := c.frames.opts.MaxChunk; size > most && !holdsPixels(kind) {
+	// The size of the compressed pixels depends on the image.
+	if most := c.frames.opts.MaxChunk; size > most && kind != "IDAT" && kind != "fdAT" {
 		return false, tooLargef("a chunk of the PNG image that holds no pixels is larger than %s", bytesize.Format(most))
 	}
 	if err := skipChunk(s, kind, size); err != nil {
@@ -89,7 +85,7 @@ func (c *pngChunks) next(s *source) (done bool, err error) {
 	if kept {
 		c.info.keep(at, s.offset())
 	}
-	return string(kind[:]) == "IEND", nil
+	return kind == "IEND", nil
 }
 
 // finish sets the fields that depend on all chunks.
@@ -106,18 +102,14 @@ func (c *pngChunks) finish(end int64) {
 
 // isCritical reports whether every decoder must know the chunk: its first letter is upper case (W3C
 // PNG 5.4).
-func isCritical(kind [4]byte) bool { return kind[0]&0x20 == 0 }
-
-// holdsPixels reports whether the chunk is a part of the compressed pixels, whose size depends on
-// the image.
-func holdsPixels(kind [4]byte) bool { return string(kind[:]) == "IDAT" || string(kind[:]) == "fdAT" }
+func isCritical(kind string) bool { return kind[0]&0x20 == 0 }
 
 // skipChunk skips the data of a chunk and verifies the checksum of a critical one. A wrong checksum
 // of another chunk is left to the decoder: browsers and libpng ignore the chunk, Go's decoder
 // refuses the image.
-func skipChunk(s *source, kind [4]byte, size int64) error {
+func skipChunk(s *source, kind string, size int64) error {
 	critical := isCritical(kind)
-	sum := crc32.ChecksumIEEE(kind[:])
+	sum := crc32.ChecksumIEEE([]byte(kind))
 	for size > 0 {
 		w, err := s.window(1)
 		if err != nil {
@@ -153,14 +145,22 @@ var keptChunks = map[string]int64{
 
 // inspect records the properties in a chunk and reports whether the image needs it. It consumes
 // nothing.
-func (c *pngChunks) inspect(s *source, kind [4]byte, size int64) (kept bool, err error) {
-	switch string(kind[:]) {
+func (c *pngChunks) inspect(s *source, kind string, size int64) (kept bool, err error) {
+	switch kind {
 	case "IHDR":
 		if c.header {
 			return false, errPNG
 		}
 		c.header = true
-		err = c.describe(s, size)
+		if size < 13 {
+			break // refused later, by the decoder
+		}
+		var b []byte
+		if b, err = s.Peek(13); err == nil { // W3C PNG, section 11.2.1
+			c.info.Deep = b[8] == 16
+			c.grey = b[9] == 0 || b[9] == 4 // the colour types without colour
+			c.info.Interlaced = b[12] == 1
+		}
 	case "PLTE":
 		c.palette = true
 	case "IDAT":
@@ -185,7 +185,7 @@ func (c *pngChunks) inspect(s *source, kind [4]byte, size int64) (kept bool, err
 			return false, errPNG
 		}
 	}
-	return c.keeps(string(kind[:]), size), err
+	return c.keeps(kind, size), err
 }
 
 // keeps reports whether the image needs a chunk: only the first profile, and frames only of an
@@ -203,22 +203,6 @@ func (c *pngChunks) keeps(kind string, size int64) bool {
 	return listed && size <= most
 }
 
-// describe reads the header (W3C PNG, section 11.2.1). A header of a wrong length is refused later,
-// by the decoder.
-func (c *pngChunks) describe(s *source, size int64) error {
-	if size < 13 {
-		return nil
-	}
-	b, err := s.Peek(13)
-	if err != nil {
-		return err
-	}
-	c.info.Deep = b[8] == 16
-	c.grey = b[9] == 0 || b[9] == 4 // the colour types without colour
-	c.info.Interlaced = b[12] == 1
-	return nil
-}
-
 // frame counts the frame that an fcTL chunk announces (W3C PNG, section 11.3.6.2).
 func (c *pngChunks) frame(s *source, size int64) error {
 	if !c.info.Animated || size < 12 {
@@ -233,7 +217,7 @@ func (c *pngChunks) frame(s *source, size int64) error {
 
 // content returns the data of a chunk, or nil if its checksum is wrong, since readers ignore such a
 // chunk. For a chunk larger than the buffer it returns the start, without verifying the checksum.
-func content(s *source, kind [4]byte, size int64) ([]byte, error) {
+func content(s *source, kind string, size int64) ([]byte, error) {
 	if size > bufferSize-4 {
 		return s.Peek(bufferSize)
 	}
@@ -242,7 +226,7 @@ func content(s *source, kind [4]byte, size int64) ([]byte, error) {
 		return nil, err
 	}
 	data, stored := b[:size], b[size:]
-	sum := crc32.Update(crc32.ChecksumIEEE(kind[:]), crc32.IEEETable, data)
+	sum := crc32.Update(crc32.ChecksumIEEE([]byte(kind)), crc32.IEEETable, data)
 	if be32(stored) != int64(sum) {
 		return nil, nil
 	}
@@ -251,16 +235,15 @@ func content(s *source, kind [4]byte, size int64) ([]byte, error) {
 
 // color reads a colour chunk. Only the first of its kind before the palette and the pixels counts
 // (W3C PNG, 5.6).
-func (c *pngChunks) color(s *source, kind [4]byte, size int64) error {
-	name := string(kind[:])
-	if c.palette || c.data || name == "iCCP" && c.iccp || name != "iCCP" && size != keptChunks[name] {
+func (c *pngChunks) color(s *source, kind string, size int64) error {
+	if c.palette || c.data || kind == "iCCP" && c.iccp || kind != "iCCP" && size != keptChunks[kind] {
 		return nil
 	}
 	data, err := content(s, kind, size)
 	if err != nil || data == nil {
 		return err
 	}
-	switch name {
+	switch kind {
 	case "iCCP":
 		c.colors.profile = inflateProfile(data, int64(len(data)) < size)
 	case "cICP":
@@ -284,7 +267,7 @@ func keepFirst(kept *[]byte, data []byte) {
 // keepEXIF reads the orientation from the first EXIF chunk. It reports whether the chunk remains.
 // Otherwise one with the rest of it replaces it. EXIF may follow the pixels, where browsers do not
 // look for it; the replacement then precedes them.
-func (c *pngChunks) keepEXIF(s *source, kind [4]byte, size int64) (kept bool, err error) {
+func (c *pngChunks) keepEXIF(s *source, kind string, size int64) (kept bool, err error) {
 	if c.exif {
 		return false, nil
 	}
@@ -314,14 +297,14 @@ func (c *pngChunks) keepEXIF(s *source, kind [4]byte, size int64) (kept bool, er
 
 // rewrite replaces a chunk by one with the rest of its data. It reports whether the chunk remains
 // because it has nothing else.
-func (c *pngChunks) rewrite(kind [4]byte, data, rest []byte) (kept bool) {
+func (c *pngChunks) rewrite(kind string, data, rest []byte) (kept bool) {
 	switch {
 	case rest == nil:
 		return false
 	case bytes.Equal(data, rest):
 		return true
 	}
-	c.info.insert(c.info.mark(), pngChunk(string(kind[:]), rest))
+	c.info.insert(c.info.mark(), pngChunk(kind, rest))
 	return false
 }
 
@@ -335,8 +318,8 @@ var pngKeywords = []string{
 const pngXMP = "XML:com.adobe.xmp\x00\x00\x00\x00\x00"
 
 // keepDescription reports whether the mode [StripLocation] keeps a chunk that describes the image.
-func (c *pngChunks) keepDescription(s *source, kind [4]byte, size int64) (kept bool, err error) {
-	switch string(kind[:]) {
+func (c *pngChunks) keepDescription(s *source, kind string, size int64) (kept bool, err error) {
+	switch kind {
 	case "tIME":
 		return size == 7, nil
 	case "caBX": // credentials of C2PA: eight bytes before the data, four behind
@@ -347,7 +330,7 @@ func (c *pngChunks) keepDescription(s *source, kind [4]byte, size int64) (kept b
 	if err != nil || data == nil {
 		return false, err
 	}
-	if packet, ok := bytes.CutPrefix(data, []byte(pngXMP)); ok && string(kind[:]) == "iTXt" {
+	if packet, ok := bytes.CutPrefix(data, []byte(pngXMP)); ok && kind == "iTXt" {
 		if int64(len(data)) < size {
 			return false, nil
 		}
@@ -359,4 +342,11 @@ func (c *pngChunks) keepDescription(s *source, kind [4]byte, size int64) (kept b
 	}
 	keyword, _, _ := bytes.Cut(data, []byte{0})
 	return slices.Contains(pngKeywords, string(keyword)), nil
+}
+
+// pngChunk returns a chunk of a PNG.
+func pngChunk(kind string, data []byte) []byte {
+	b := append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), kind...)
+	b = append(b, data...)
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[4:]))
 }
