@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -225,7 +224,7 @@ func (w *bmffFile) finish(s *source) error {
 	if err := w.locate(); err != nil {
 		return err
 	}
-	for _, it := range w.items.items {
+	for _, it := range w.items.sorted() {
 		if err := w.checkSize(it); err != nil {
 			return err
 		}
@@ -286,7 +285,7 @@ func (i *item) kept() bool { return len(i.kind) == 4 && strings.Contains(keptIte
 // locate converts the positions of items to offsets in the file. It checks that they are within the
 // file, and that the images are within its data.
 func (w *bmffFile) locate() error {
-	for _, it := range w.items.items {
+	for _, it := range w.items.sorted() {
 		if it.external {
 			if it.kept() {
 				return errUnsupported
@@ -330,7 +329,7 @@ func (w *bmffFile) holds(part span) bool {
 // sequence, all data is overwritten that belongs to no image.
 func (w *bmffFile) strip(s *source) error {
 	var images, blank []span
-	for _, it := range w.items.items {
+	for _, it := range w.items.sorted() {
 		switch {
 		case it.kept():
 			images = append(images, it.parts...)
@@ -425,8 +424,7 @@ const maxRewritten = 16
 // of these items. Their content must not be that of another item.
 func (w *bmffFile) rewriteItems(s *source, images []span) (edits []bmffEdit, done []span, err error) {
 	tried := 0
-	for _, id := range slices.Sorted(maps.Keys(w.items.items)) {
-		it := w.items.items[id]
+	for _, it := range w.items.sorted() {
 		if it.kind != "Exif" && it.kind != "mime" || len(it.parts) != 1 {
 			continue
 		}

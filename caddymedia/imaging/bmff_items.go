@@ -1,6 +1,10 @@
 package imaging
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+)
 
 // item is an entry of the list of items (ISO/IEC 14496-12, section 8.11).
 type item struct {
@@ -112,6 +116,15 @@ func (l *itemList) parse(b []byte, body int) error {
 // addSpare adds a box that no decoder needs.
 func (l *itemList) addSpare(b box) {
 	l.spare = append(l.spare, box{b.kind, span{l.at + b.from, l.at + b.to}, l.at + b.body})
+}
+
+// sorted returns the items by number.
+func (l *itemList) sorted() []*item {
+	items := make([]*item, 0, len(l.items))
+	for _, id := range slices.Sorted(maps.Keys(l.items)) {
+		items = append(items, l.items[id])
+	}
+	return items
 }
 
 func (l *itemList) item(id uint64) *item {
