@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"math"
 	"slices"
@@ -193,13 +192,9 @@ func inflateProfile(data []byte, cut bool) colorProfile {
 	return newProfile(profile)
 }
 
-const (
-	// maxICCPart is the most of a profile in one segment of a JPEG: 65,535 bytes less the length of
-	// the segment, the prefix, and the two numbers of the part.
-	maxICCPart = 65_535 - 2 - len(iccPrefix) - 2
-	// pngHeader is the size of the signature and the IHDR chunk, which begin every PNG.
-	pngHeader = len(pngSignature) + 8 + 13 + 4
-)
+// maxICCPart is the most of a profile in one segment of a JPEG: 65,535 bytes less the length of the
+// segment, the prefix, and the two numbers of the part.
+const maxICCPart = 65_535 - 2 - len(iccPrefix) - 2
 
 // WithProfile returns a JPEG or PNG file without a profile, as the encoders of the standard library
 // write it, with an ICC profile of at most 64 KiB. Without a profile it returns the file itself.
@@ -207,39 +202,24 @@ func WithProfile(file []byte, format Format, profile []byte) ([]byte, error) {
 	if len(profile) == 0 {
 		return file, nil
 	}
+	const pngHeader = len(pngSignature) + 8 + 13 + 4 // the signature and the IHDR chunk
 	switch {
-	case format == JPEG && len(file) > 2:
-		return slices.Insert(file, 2, jpegProfile(profile)...), nil // after SOI
-	case format == PNG && len(file) > pngHeader:
-		return slices.Insert(file, pngHeader, pngProfile(profile)...), nil
+	case format == JPEG && len(file) > 2: // APP2 segments after SOI (ICC.1:2022, annex B.4)
+		parts := slices.Collect(slices.Chunk(profile, maxICCPart))
+		var b []byte
+		for i, part := range parts {
+			b = append(b, jpegSegment(jpegAPP0+2, iccPrefix+string([]byte{byte(i + 1), byte(len(parts))}), part)...)
+		}
+		return slices.Insert(file, 2, b...), nil
+	case format == PNG && len(file) > pngHeader: // an iCCP chunk (W3C PNG, section 11.3.2.3)
+		var data bytes.Buffer
+		data.WriteString("icc\x00\x00") // a name, the compression method
+		z := zlib.NewWriter(&data)
+		_, _ = z.Write(profile) // a bytes.Buffer takes everything
+		_ = z.Close()
+		return slices.Insert(file, pngHeader, pngChunk("iCCP", data.Bytes())...), nil
 	}
 	return nil, fmt.Errorf("a %s of %d bytes cannot hold a colour profile", format, len(file))
-}
-
-// jpegProfile returns the APP2 segments of a profile (ICC.1:2022, annex B.4).
-func jpegProfile(profile []byte) []byte {
-	parts := slices.Collect(slices.Chunk(profile, maxICCPart))
-	var b []byte
-	for i, part := range parts {
-		b = append(b, 0xFF, jpegAPP0+2)
-		b = binary.BigEndian.AppendUint16(b, uint16(2+len(iccPrefix)+2+len(part)))
-		b = append(b, iccPrefix...)
-		b = append(b, byte(i+1), byte(len(parts)))
-		b = append(b, part...)
-	}
-	return b
-}
-
-// pngProfile returns the iCCP chunk of a profile (W3C PNG, section 11.3.2.3).
-func pngProfile(profile []byte) []byte {
-	var data bytes.Buffer
-	data.WriteString("iCCPicc\x00\x00") // the type of the chunk, a name, the compression method
-	z := zlib.NewWriter(&data)
-	_, _ = z.Write(profile) // a bytes.Buffer takes everything
-	_ = z.Close()
-	b := binary.BigEndian.AppendUint32(nil, uint32(data.Len()-len("iCCP")))
-	b = append(b, data.Bytes()...)
-	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(data.Bytes()))
 }
 
 // chromaticities are the x and y of white, red, green and blue, as in a cHRM chunk but unscaled.
@@ -272,7 +252,8 @@ func gammaProfile(exponent float64, c chromaticities) []byte {
 	if !ok {
 		return nil
 	}
-	toCones, back := bradford, mustInverse(bradford)
+	toCones := bradford
+	back, _ := bradford.inverse()
 	from, to := toCones.of(white), toCones.of(whiteD50)
 	adapt := back.times(matrix{{to[0] / from[0]}, {0, to[1] / from[1]}, {0, 0, to[2] / from[2]}}).times(toCones)
 	share := toPrimaries.of(white)
@@ -282,21 +263,21 @@ func gammaProfile(exponent float64, c chromaticities) []byte {
 	if !ok {
 		return nil
 	}
-	p := profileWriter{tags: []iccTag{
+	tags := []iccTag{
 		{"desc", iccText("Gamma of a PNG")},
 		{"cprt", iccText("No copyright")},
 		{"rTRC", curve},
 		{"gTRC", curve},
 		{"bTRC", curve},
-	}}
+	}
 	for i, v := range []vector{whiteD50, colorants[0], colorants[1], colorants[2]} {
 		data, ok := appendFixed([]byte("XYZ \x00\x00\x00\x00"), v[:]...)
 		if !ok {
 			return nil
 		}
-		p.tags = append(p.tags, iccTag{[]string{"wtpt", "rXYZ", "gXYZ", "bXYZ"}[i], data})
+		tags = append(tags, iccTag{[]string{"wtpt", "rXYZ", "gXYZ", "bXYZ"}[i], data})
 	}
-	return p.bytes()
+	return displayProfile(tags)
 }
 
 // xyz returns a colour of luminance 1.
@@ -345,11 +326,6 @@ func (m matrix) inverse() (out matrix, ok bool) {
 	return out, math.Abs(det) > 1e-6
 }
 
-func mustInverse(m matrix) matrix {
-	out, _ := m.inverse()
-	return out
-}
-
 // appendFixed appends numbers as s15Fixed16 (ICC.1:2022, 4.6). It reports whether all fit.
 func appendFixed(b []byte, numbers ...float64) ([]byte, bool) {
 	for _, n := range numbers {
@@ -379,20 +355,18 @@ type iccTag struct {
 	data []byte
 }
 
-// profileWriter makes a display profile of RGB colours (ICC.1:2022, 7.2 and 7.3).
-type profileWriter struct{ tags []iccTag }
-
-func (p profileWriter) bytes() []byte {
+// displayProfile returns a profile of RGB colours (ICC.1:2022, 7.2 and 7.3).
+func displayProfile(tags []iccTag) []byte {
 	const header = 128
 	b := make([]byte, header)
 	copy(b[8:], "\x04\x30\x00\x00mntrRGB XYZ ")
 	copy(b[36:], "acsp")
 	white, _ := appendFixed(nil, whiteD50[:]...)
 	copy(b[68:], white)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(p.tags)))
-	at := len(b) + 12*len(p.tags)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(tags)))
+	at := len(b) + 12*len(tags)
 	var data []byte
-	for _, tag := range p.tags {
+	for _, tag := range tags {
 		b = append(b, tag.name...)
 		b = binary.BigEndian.AppendUint32(b, uint32(at+len(data)))
 		b = binary.BigEndian.AppendUint32(b, uint32(len(tag.data)))

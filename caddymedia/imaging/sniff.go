@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/gabriel-vasile/mimetype"
@@ -192,7 +193,7 @@ func (c claim) fits(found *mimetype.MIME, head []byte) bool {
 	case c.known == nil:
 		return true
 	case unknown(found):
-		return !c.signed()
+		return !slices.ContainsFunc(signedTypes, func(t string) bool { return within(c.known, t) })
 	}
 	return c.related(found)
 }
@@ -204,29 +205,11 @@ var signedTypes = []string{
 	"application/gzip", "application/x-7z-compressed", "application/vnd.rar", "application/x-xz", "application/x-bzip2",
 }
 
-func (c claim) signed() bool {
-	for _, t := range signedTypes {
-		if within(c.known, t) {
-			return true
-		}
-	}
-	return false
-}
-
 // officeTypes are accepted for each other. Office programs open each other's files, and also RTF,
 // XML and tables of text under any of these names. A protected DOCX is an OLE container
 // ([MS-OFFCRYPTO]), and an old DOC is often RTF.
 var officeTypes = []string{
 	"application/msword", "application/vnd.ms-", "application/vnd.openxmlformats-officedocument.",
-}
-
-func (c claim) office() bool {
-	for _, t := range officeTypes {
-		if strings.HasPrefix(c.mediaType, t) {
-			return true
-		}
-	}
-	return false
 }
 
 // related reports whether found is the claimed type, a special form of it, its container, or a type
@@ -235,7 +218,8 @@ func (c claim) related(found *mimetype.MIME) bool {
 	if within(found, c.known.String()) {
 		return true
 	}
-	if c.office() && (within(found, "application/zip") || within(found, "application/x-ole-storage") ||
+	office := slices.ContainsFunc(officeTypes, func(t string) bool { return strings.HasPrefix(c.mediaType, t) })
+	if office && (within(found, "application/zip") || within(found, "application/x-ole-storage") ||
 		within(found, plainText)) {
 		return true
 	}
@@ -247,23 +231,18 @@ func (c claim) related(found *mimetype.MIME) bool {
 	if media(c.mediaType) && media(found.String()) {
 		return true
 	}
-	return sharedContainer(found, c.known)
+	// Types that are built on each other, or both on a third type. Text does not count as such.
+	for ; found != nil && !unknown(found) && !found.Is(plainText); found = found.Parent() {
+		if within(c.known, found.String()) {
+			return true
+		}
+	}
+	return false
 }
 
 func media(mediaType string) bool {
 	major, _, _ := strings.Cut(mediaType, "/")
 	return major == "audio" || major == "video" || mediaType == "application/ogg"
-}
-
-// sharedContainer reports whether one of a and b is built on the other, or both on a third type.
-// Text does not count as a container.
-func sharedContainer(a, b *mimetype.MIME) bool {
-	for ; a != nil && !unknown(a) && !a.Is(plainText); a = a.Parent() {
-		if within(b, a.String()) {
-			return true
-		}
-	}
-	return false
 }
 
 // active is a type of content that a browser, a web server or an operating system runs.

@@ -115,7 +115,7 @@ func (c *svgCheck) token(token xml.Token) error {
 	case xml.Directive:
 		return c.directive(string(t))
 	case xml.ProcInst:
-		if c.strict && (c.tokens > 1 || !validDeclaration(t)) {
+		if c.strict && (c.tokens > 1 || t.Target != "xml" || !xmlDeclaration.Match(t.Inst)) {
 			return contentErrorf("the SVG contains the processing instruction %s", shorten(t.Target))
 		}
 	}
@@ -293,10 +293,6 @@ func (l *latin1) Read(p []byte) (int, error) {
 // xmlDeclaration is matched in full, because encoding/xml reads it loosely.
 var xmlDeclaration = regexp.MustCompile(`^version=("1\.0"|'1\.0')` +
 	`(\s+encoding=("[\w.-]+"|'[\w.-]+'))?(\s+standalone=("(yes|no)"|'(yes|no)'))?\s*$`)
-
-func validDeclaration(p xml.ProcInst) bool {
-	return p.Target == "xml" && xmlDeclaration.Match(p.Inst)
-}
 
 // Declarations are matched in full, because encoding/xml reads them loosely.
 var (
