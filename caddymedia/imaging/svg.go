@@ -10,7 +10,8 @@ import (
 	"regexp"
 	"sort"
 	"strings"
-	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
 
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 )
@@ -54,7 +55,13 @@ func checkSVG(s *source, size int64, mode SVGMode) (Info, error) {
 	}
 	input := &svgInput{r: s}
 	c := svgCheck{strict: mode != SVGKeep, input: input, raw: &rawTokens{Decoder: xml.NewDecoder(input)}}
-	c.raw.CharsetReader = charsetReader
+	c.raw.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {
+		if strings.EqualFold(charset, "iso-8859-1") {
+			return charmap.ISO8859_1.NewDecoder().Reader(in), nil
+		}
+		// A browser might read other characters than the check.
+		return nil, contentErrorf("the SVG is encoded in %s, UTF-8 is needed", shorten(charset))
+	}
 	c.xml = xml.NewTokenDecoder(c.raw)
 	err := c.run()
 	switch {
@@ -263,31 +270,6 @@ func (in *svgInput) Read(p []byte) (int, error) {
 		return 0, errSVGSize
 	}
 	return n, err
-}
-
-// charsetReader decodes ISO-8859-1. Every encoding other than that and UTF-8 is refused, because a
-// browser might read other characters than the check.
-func charsetReader(charset string, in io.Reader) (io.Reader, error) {
-	if strings.EqualFold(charset, "iso-8859-1") {
-		return &latin1{r: in}, nil
-	}
-	return nil, contentErrorf("the SVG is encoded in %s, UTF-8 is needed", shorten(charset))
-}
-
-// latin1 decodes ISO-8859-1, whose bytes are the first 256 code points.
-type latin1 struct {
-	r   io.Reader
-	buf [1024]byte
-}
-
-// Read fills at most half of p with input, since a byte becomes one or two.
-func (l *latin1) Read(p []byte) (int, error) {
-	n, err := l.r.Read(l.buf[:min(len(l.buf), len(p)/2)])
-	out := p[:0]
-	for _, b := range l.buf[:n] {
-		out = utf8.AppendRune(out, rune(b))
-	}
-	return len(out), err
 }
 
 // xmlDeclaration is matched in full, because encoding/xml reads it loosely.

@@ -206,21 +206,6 @@ func (w *webpChunks) loop(s *source, c webpChunk) error {
 	return nil
 }
 
-// skip discards n bytes.
-func skip(s *source, n int64) error {
-	for n > 0 {
-		part := int(min(n, 1<<30))
-		if _, err := s.Discard(part); err != nil {
-			return err
-		}
-		n -= int64(part)
-	}
-	return nil
-}
-
-func le24(b []byte) int   { return int(b[0]) | int(b[1])<<8 | int(b[2])<<16 }
-func le32(b []byte) int64 { return int64(binary.LittleEndian.Uint32(b)) }
-
 // webpFrame is a frame of a WebP image: the position of its parts in the file, and its use.
 type webpFrame struct {
 	alpha    span // the ALPH chunk with its header; empty if there is none
@@ -257,9 +242,9 @@ func (w *webpChunks) still(s *source, c webpChunk) error {
 // a lossless image is in its pixels, so that an ALPH chunk before it is ignored.
 func (w *webpChunks) image(s *source, c webpChunk, alpha span) (*webpFrame, error) {
 	f := webpFrame{image: c.span, lossless: c.id == "VP8L"}
-	read, n := lossySize, 10
+	n := 10
 	if f.lossless {
-		read, n = losslessSize, 5
+		n = 5
 	} else {
 		f.alpha = alpha
 	}
@@ -270,34 +255,25 @@ func (w *webpChunks) image(s *source, c webpChunk, alpha span) (*webpFrame, erro
 	if err != nil {
 		return nil, err
 	}
-	size, transparent := read(b)
-	if size.X == 0 || size.Y == 0 {
-		return nil, errWebP
+	var size image.Point
+	transparent := false
+	if f.lossless { // RFC 9649, section 3.4: a signature, two sides less 1, the alpha flag, the version 0
+		bits := le32(b[1:])
+		if b[0] != 0x2F || bits>>29 != 0 {
+			return nil, errWebP
+		}
+		size, transparent = image.Pt(int(bits&0x3FFF)+1, int(bits>>14&0x3FFF)+1), bits>>28 != 0
+	} else { // RFC 6386, section 9.1: a tag of 3 bytes, a start code, two sides with 2 bits of scale each
+		size = image.Pt(le16(b[6:])&0x3FFF, le16(b[8:])&0x3FFF)
+		if b[0]&1 != 0 || string(b[3:6]) != "\x9d\x01\x2a" || size.X == 0 || size.Y == 0 {
+			return nil, errWebP
+		}
 	}
 	f.area.Max = size
 	w.info.Lossless = w.info.Lossless || f.lossless
 	w.info.Alpha = w.info.Alpha || transparent || f.alpha != (span{})
 	w.info.frames = append(w.info.frames, f)
 	return &w.info.frames[len(w.info.frames)-1], nil
-}
-
-// lossySize reads the header of a key frame (RFC 6386, section 9.1): a tag of 3 bytes, a start
-// code, then two sides of 14 bits, each with 2 bits of scale. The size is 0 if it is none.
-func lossySize(b []byte) (size image.Point, transparent bool) {
-	if b[0]&1 != 0 || string(b[3:6]) != "\x9d\x01\x2a" {
-		return image.Point{}, false
-	}
-	return image.Pt(le16(b[6:])&0x3FFF, le16(b[8:])&0x3FFF), false
-}
-
-// losslessSize reads a lossless header (RFC 9649, section 3.4): a signature, two sides less 1 of 14
-// bits each, the alpha flag, and the version, which is 0.
-func losslessSize(b []byte) (size image.Point, transparent bool) {
-	bits := le32(b[1:])
-	if b[0] != 0x2F || bits>>29 != 0 {
-		return image.Point{}, false
-	}
-	return image.Pt(int(bits&0x3FFF)+1, int(bits>>14&0x3FFF)+1), bits>>28 != 0
 }
 
 // frame reads an ANMF chunk: the frame header, then an ALPH chunk if there is alpha, and the
@@ -351,7 +327,8 @@ func (w *webpChunks) frame(s *source, c webpChunk) error {
 	if inner.to == end {
 		w.keep(c.span)
 	} else {
-		w.replaceFrame(c.from, inner.to)
+		head := riffHead("ANMF", inner.to-c.from-riffChunk)
+		w.parts = append(w.parts, webpPart{head, span{c.from + riffChunk, inner.to}})
 	}
 	return skip(s, c.to-s.offset())
 }
@@ -364,12 +341,6 @@ type webpPart struct {
 
 // keep adds a chunk that remains.
 func (w *webpChunks) keep(s span) { w.parts = append(w.parts, webpPart{span: s}) }
-
-// replaceFrame adds the ANMF chunk at from, which remains up to the offset to.
-func (w *webpChunks) replaceFrame(from, to int64) {
-	head := riffHead("ANMF", to-from-riffChunk)
-	w.parts = append(w.parts, webpPart{head, span{from + riffChunk, to}})
-}
 
 // keepEXIF reads the orientation from the first EXIF chunk. Some programs begin it with the prefix
 // of JPEG.
@@ -431,16 +402,12 @@ func (w *webpChunks) finish(end int64) error {
 	i.Width, i.Height, i.End = w.canvas.X, w.canvas.Y, end
 	if w.frames.count > 0 {
 		w.frames.describe(i)
-		i.Alpha = i.Alpha || w.uncovered()
+		// A canvas with an area without a frame is transparent there.
+		i.Alpha = i.Alpha || i.frames[0].area.Size() != w.canvas ||
+			slices.ContainsFunc(i.frames, func(f webpFrame) bool { return f.dispose })
 	}
 	w.strip(end)
 	return nil
-}
-
-// uncovered reports whether a canvas of the animation has an area without a frame.
-func (w *webpChunks) uncovered() bool {
-	first := w.info.frames[0].area
-	return first.Size() != w.canvas || slices.ContainsFunc(w.info.frames, func(f webpFrame) bool { return f.dispose })
 }
 
 // strip sets the layout. The sizes and flags at the start of a file depend on all its chunks, so
