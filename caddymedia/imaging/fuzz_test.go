@@ -82,39 +82,6 @@ func FuzzGIFInStep(f *testing.F) {
 	})
 }
 
-func FuzzCheckSVG(f *testing.F) {
-	for _, images := range []map[string]string{attacks, pastes} {
-		for _, text := range images {
-			f.Add([]byte(text))
-		}
-	}
-	f.Add([]byte(svg(illustrator(`<i:pgfRef></i:pgfRef>`) + copies(2))))
-	f.Add([]byte(`<!DOCTYPE svg [<!ENTITY x "y">]><s:svg xmlns:s="http://www.w3.org/2000/svg"><s:g id="&x;"/></s:svg>`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var strict, kept error
-		measured(t, func() error {
-			_, strict = check(data, "svg", imaging.Options{})
-			return strict
-		})
-		measured(t, func() error {
-			_, kept = check(data, "svg", imaging.Options{SVG: imaging.SVGKeep})
-			return kept
-		})
-		if strict != nil {
-			return
-		}
-		if kept != nil {
-			t.Errorf("passes, but is not kept: %v", kept)
-		}
-		if out := escapes(string(data)); out != "" {
-			t.Errorf("a page sees %s: %q", out, data)
-		}
-		if lower := bytes.ToLower(data); bytes.Contains(lower, []byte("<script")) && !bytes.Contains(lower, []byte("<!")) {
-			t.Errorf("a script passed: %q", data)
-		}
-	})
-}
-
 func FuzzCheckFile(f *testing.F) {
 	for name, content := range samples(f) {
 		f.Add([]byte(content), name, mediaTypes[name])

@@ -16,6 +16,7 @@
 package imaging
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -28,6 +29,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/caddymedia/media/caddymedia/imaging/svg"
 )
 
 // optional are the extensions of formats that a caller may accept in addition.
@@ -97,6 +100,19 @@ const (
 // image. A real image of 32 MiB has a few thousand. Millions of empty parts waste time in every
 // decoder.
 const maxBlocks = 100_000
+
+// SVGMode is the treatment of SVG images.
+type SVGMode string
+
+const (
+	// SVGReject refuses an image with active content, external references or its own declarations.
+	// The default.
+	SVGReject SVGMode = "reject"
+	// SVGKeep accepts every XML document with an SVG root.
+	SVGKeep SVGMode = "keep"
+	// SVGOff accepts no SVG image.
+	SVGOff SVGMode = "off"
+)
 
 // Options are the limits of an image. The zero value means the documented defaults.
 type Options struct {
@@ -175,6 +191,43 @@ func CheckImage(r io.ReadSeeker, size int64, ext string, opts Options) (Info, er
 		return checkSVG(s, size, opts.SVG)
 	}
 	return checkRaster(s, size, format, ext, opts.withDefaults())
+}
+
+func checkSVG(s *source, size int64, mode SVGMode) (Info, error) {
+	if mode == SVGOff {
+		return Info{}, contentErrorf("SVG images are not accepted here")
+	}
+	err := svg.Check(s.Reader, size, mode != SVGKeep)
+	if failed := s.ioError(); failed != nil {
+		return Info{}, failed
+	}
+	if refused, ok := errors.AsType[*svg.Error](err); ok {
+		return Info{}, refuseSVG(s, refused)
+	}
+	info := Info{Format: SVG, Frames: 1, Orientation: Upright, End: size, size: size}
+	info.keep(0, size)
+	return info, nil
+}
+
+// refuseSVG returns the error for a refused image, or names another type of content.
+func refuseSVG(s *source, refused *svg.Error) error {
+	if refused.NoRoot {
+		head, err := s.head(sniffSize)
+		if err != nil {
+			return err
+		}
+		found := sniff(head)
+		// The sniffer may take XML for plain text. The error of the parser is then more precise.
+		markup := unknown(found) || found.Is("image/svg+xml") || within(found, "text/xml") ||
+			found.Is(plainText) && bytes.HasPrefix(skipComments(head), []byte("<"))
+		if !markup {
+			return contentErrorf("content is %s, the name says .svg", typeName(found, head))
+		}
+	}
+	if refused.TooLarge {
+		return &TooLargeError{Message: refused.Message}
+	}
+	return &ContentError{Message: refused.Message}
 }
 
 // checkRaster walks before it decodes. The walk is bounded for all input; the search of a decoder

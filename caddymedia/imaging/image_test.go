@@ -120,6 +120,11 @@ func TestCheckImageRefuses(t *testing.T) {
 	}{
 		{"nothing", "jpg", nil, "the file is empty"},
 		{"empty svg", "svg", nil, "the file is empty"},
+		{"svg in HTML", "svg", []byte("<!DOCTYPE html>" + svg("")), "content is HTML"},
+		{"svg behind HTML", "svg", []byte(`<style>@import "x"</style>` + svg("")), "content is HTML"},
+		{"svg behind two byte order marks", "svg", []byte("\xef\xbb\xbf\xef\xbb\xbf" + svg("")), "content is plain text"},
+		{"svg in UTF-7 with its mark", "svg", []byte("+/v8-" + svg("")), "content is plain text"},
+		{"svg of another root", "svg", []byte(`<g xmlns="http://www.w3.org/2000/svg"/>`), "content is not an SVG image: the root element"},
 		{"extension that is no image", "bmp", jpg, "a .bmp file is not accepted"},
 		{"extension that would fill the message", "x" + strings.Repeat("\x9b", 1000), jpg, "x\uFFFD file"},
 		{"upper case extension", "JPG", jpg, "a .JPG file"},
@@ -311,5 +316,39 @@ func TestDamagedAnimationIsNotMistaken(t *testing.T) {
 	_, err := check(animation[:60], "png", imaging.Options{})
 	if err == nil || strings.Contains(err.Error(), "the name says") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestSVGModes(t *testing.T) {
+	t.Parallel()
+	illustrator := `<?xml version="1.0"?><!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/x.dtd" [
+		<!ENTITY ns_svg "http://www.w3.org/2000/svg"> <!ENTITY ns_ai 'http://ns.adobe.com/AdobeIllustrator/10.0/'> ]>
+		<svg xmlns="&ns_svg;" xmlns:i="&ns_ai;"><g/></svg>`
+	script := svg(`<script>alert(1)</script>`)
+	for _, c := range []struct {
+		name, image string
+		mode        imaging.SVGMode
+		want        verdict
+	}{
+		{"reject is the default", script, "", refused},
+		{"reject, script", script, imaging.SVGReject, refused},
+		{"reject, Illustrator's entities", illustrator, imaging.SVGReject, passes},
+		{"a mode that does not exist rejects", script, "allow", refused},
+		{"keep, script", script, imaging.SVGKeep, passes},
+		{"keep, Illustrator's entities", illustrator, imaging.SVGKeep, passes},
+		{"keep, stylesheet", `<?xml-stylesheet href="a.css"?>` + svg(``), imaging.SVGKeep, passes},
+		{"keep, not XML", svgOpen, imaging.SVGKeep, refused},
+		{"keep, another root", `<g xmlns="http://www.w3.org/2000/svg"/>`, imaging.SVGKeep, refused},
+		{"keep, HTML", `<html></html>`, imaging.SVGKeep, refused},
+		{"keep, too deep", svg(strings.Repeat("<g>", 200) + strings.Repeat("</g>", 200)), imaging.SVGKeep, tooLarge},
+		{"keep, too large", svg(strings.Repeat(" ", 3<<20)), imaging.SVGKeep, tooLarge},
+		{"off", svg(``), imaging.SVGOff, refused},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := check([]byte(c.image), "svg", imaging.Options{SVG: c.mode}); verdictOf(err) != c.want {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
 	}
 }

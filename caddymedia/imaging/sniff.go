@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/gabriel-vasile/mimetype"
+
+	"github.com/caddymedia/media/caddymedia/imaging/svg"
 )
 
 // sniffSize is the number of bytes that the sniffer examines, which is its own default.
@@ -89,7 +91,7 @@ func sniffXML(head []byte, found *mimetype.MIME) *mimetype.MIME {
 		switch {
 		case !ok:
 			continue
-		case root.Name.Local == "svg", root.Name.Space == svgNamespace:
+		case root.Name.Local == "svg", root.Name.Space == svg.Namespace:
 			return mimetype.Lookup("image/svg+xml")
 		case root.Name.Local == "html", root.Name.Space == "http://www.w3.org/1999/xhtml":
 			return mimetype.Lookup("text/html")

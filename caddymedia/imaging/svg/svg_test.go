@@ -1,11 +1,53 @@
-package imaging_test
+package svg
 
 import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
-	"github.com/caddymedia/media/caddymedia/imaging"
+	nethtml "golang.org/x/net/html"
 )
+
+// verdict is the outcome of a check.
+type verdict string
+
+const (
+	passes   verdict = "passes"
+	refused  verdict = "refused"
+	tooLarge verdict = "too large"
+	failed   verdict = "another error"
+)
+
+func verdictOf(err error) verdict {
+	reason, ok := errors.AsType[*Error](err)
+	switch {
+	case err == nil:
+		return passes
+	case ok && reason.TooLarge:
+		return tooLarge
+	case ok && reason.Message != "":
+		return refused
+	}
+	return failed
+}
+
+func check(text string, strict bool) error {
+	return Check(bufio.NewReader(strings.NewReader(text)), int64(len(text)), strict)
+}
+
+const svgOpen = `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">`
+
+// svg wraps body in a root element.
+func svg(body string) string { return svgOpen + body + `</svg>` }
 
 const onePixel = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -175,20 +217,6 @@ var attacks = map[string]string{
 	"attribute that is a colon":      svg(`<g :onload="alert(1)"/>`),
 }
 
-func TestSVGAttacksAreRefused(t *testing.T) {
-	t.Parallel()
-	for name, image := range attacks {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, err := check([]byte(image), "svg", imaging.Options{})
-			if verdictOf(err) != refused {
-				t.Errorf("%v (%s): %s", err, verdictOf(err), image)
-			}
-			t.Log(err)
-		})
-	}
-}
-
 func TestSVGImagesPass(t *testing.T) {
 	t.Parallel()
 	for name, image := range map[string]string{
@@ -229,42 +257,8 @@ func TestSVGImagesPass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := check([]byte(image), "svg", imaging.Options{}); err != nil {
+			if err := check(image, true); err != nil {
 				t.Errorf("%v: %s", err, image)
-			}
-		})
-	}
-}
-
-func TestSVGModes(t *testing.T) {
-	t.Parallel()
-	illustrator := `<?xml version="1.0"?><!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/x.dtd" [
-		<!ENTITY ns_svg "http://www.w3.org/2000/svg"> <!ENTITY ns_ai 'http://ns.adobe.com/AdobeIllustrator/10.0/'> ]>
-		<svg xmlns="&ns_svg;" xmlns:i="&ns_ai;"><g/></svg>`
-	script := svg(`<script>alert(1)</script>`)
-	for _, c := range []struct {
-		name, image string
-		mode        imaging.SVGMode
-		want        verdict
-	}{
-		{"reject is the default", script, "", refused},
-		{"reject, script", script, imaging.SVGReject, refused},
-		{"reject, Illustrator's entities", illustrator, imaging.SVGReject, passes},
-		{"a mode that does not exist rejects", script, "allow", refused},
-		{"keep, script", script, imaging.SVGKeep, passes},
-		{"keep, Illustrator's entities", illustrator, imaging.SVGKeep, passes},
-		{"keep, stylesheet", `<?xml-stylesheet href="a.css"?>` + svg(``), imaging.SVGKeep, passes},
-		{"keep, not XML", svgOpen, imaging.SVGKeep, refused},
-		{"keep, another root", `<g xmlns="http://www.w3.org/2000/svg"/>`, imaging.SVGKeep, refused},
-		{"keep, HTML", `<html></html>`, imaging.SVGKeep, refused},
-		{"keep, too deep", svg(strings.Repeat("<g>", 200) + strings.Repeat("</g>", 200)), imaging.SVGKeep, tooLarge},
-		{"keep, too large", svg(strings.Repeat(" ", 3<<20)), imaging.SVGKeep, tooLarge},
-		{"off", svg(``), imaging.SVGOff, refused},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			if _, err := check([]byte(c.image), "svg", imaging.Options{SVG: c.mode}); verdictOf(err) != c.want {
-				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
 	}
@@ -274,8 +268,302 @@ func TestSVGModes(t *testing.T) {
 // as well.
 func TestSVGSizeIsCountedWhileReading(t *testing.T) {
 	t.Parallel()
-	_, err := imaging.CheckImage(strings.NewReader(svg(strings.Repeat(" ", 3<<20))), 100, "svg", imaging.Options{})
+	err := Check(bufio.NewReader(strings.NewReader(svg(strings.Repeat(" ", 3<<20)))), 100, true)
 	if verdictOf(err) != tooLarge {
 		t.Errorf("got %v", err)
 	}
+}
+
+// live is markup that runs a script if an HTML parser reads it as an element.
+const live = `<img src="x" onerror="alert(1)">`
+
+// pastes are images in which an HTML parser sees live, or another way out of the SVG. An XML
+// parser sees neither.
+var pastes = map[string]string{
+	"style in title":             svg(`<title><style><!-- </style>` + live + ` --></style></title>`),
+	"style in desc":              svg(`<desc><style><!-- </style>` + live + ` --></style></desc>`),
+	"textArea in title":          svg(`<title><textArea><!-- </textArea>` + live + ` --></textArea></title>`),
+	"title in title":             svg(`<title><title><!-- </title>` + live + ` --></title></title>`),
+	"element in title":           svg(`<title><g/><![CDATA[>` + live + `]]></title>`),
+	"element in textArea":        svg(`<textArea><tspan/></textArea>`),
+	"font with a color":          svg(`<font color="a"><style><!-- </style>` + live + ` --></style></font>`),
+	"font with a size":           svg(`<font SIZE="1"><textArea><!-- </textArea>` + live + ` --></textArea></font>`),
+	"font with a face":           svg(`<font face="a"><![CDATA[>` + live + `]]></font>`),
+	"font under a prefix":        svg(`<font xlink:face="a"/>`),
+	"title of an editor":         svg(`<title xmlns="http://ns.adobe.com/a/"><g><style><!-- </style>` + live + `--></style></g></title>`),
+	"desc of an editor":          svg(`<DESC xmlns="http://www.serif.com/"><x/><![CDATA[>` + live + `]]></DESC>`),
+	"textarea of an editor":      svg(`<textarea xmlns="http://www.serif.com/"><!-- </textarea>` + live + ` --></textarea>`),
+	"noscript of an editor":      svg(`<noscript xmlns="http://www.serif.com/"/>`),
+	"math of an editor":          svg(`<math xmlns="http://www.serif.com/"/>`),
+	"comment with an end tag":    svg(`<g><!-- </STYLE>` + live + ` --></g>`),
+	"comment in a document type": `<!DOCTYPE svg <!-- >` + live + ` --> >` + svg(``),
+	"comment in a subset":        `<!DOCTYPE svg [<!-- >` + live + ` -->]>` + svg(``),
+
+	"style in a prefixed root": `<s:svg xmlns:s="` + svgSpace + `"><style xmlns="` + svgSpace + `"><!-- </style>` + live + ` --></style></s:svg>`,
+	"title in a prefixed root": `<s:svg xmlns:s="` + svgSpace + `"><title xmlns="` + svgSpace + `"/></s:svg>`,
+	"CDATA in a prefixed root": `<s:svg xmlns:s="` + svgSpace + `"><s:desc><![CDATA[>` + live + `]]></s:desc></s:svg>`,
+
+	"HTML in Illustrator's part":         svg(illustrator(`<p xmlns="http://www.w3.org/1999/xhtml"/>`)),
+	"script in Illustrator's part":       svg(illustrator(`<script/>`)),
+	"style in Illustrator's part":        svg(illustrator(`<style><!-- </style>` + live + ` --></style>`)),
+	"CDATA in Illustrator's part":        svg(illustrator(`<i:pgfRef><![CDATA[>` + live + `]]></i:pgfRef>`)),
+	"style behind an open element":       svg(illustrator(`<i:pgfRef/>`) + `<style><!-- </style>` + live + ` --></style>`),
+	"style behind two cases of a name":   svg(illustrator(`<i:A><i:a/></i:A>`) + `<style><!-- </style>` + live + ` --></style>`),
+	"title behind an open element":       svg(illustrator(`<region xmlns="http://ns.adobe.com/Flows/1.0/"><b/></region>`) + `<title/>`),
+	"CDATA behind an open element":       svg(illustrator(`<i:pgfRef/>`) + `<text><![CDATA[>` + live + `]]></text>`),
+	"srcset behind an open element":      svg(illustrator(`<i:pgfRef/>`) + `<image srcset="https://evil.example/a 1x"/>`),
+	"foreignObject without an extension": svg(`<switch><foreignObject requiredExtensions=""><g/></foreignObject></switch>`),
+
+	"entity that HTML has":          `<!DOCTYPE svg [<!ENTITY colon "x">]>` + svg(`<a href="#javascript&colon;alert(1)"/>`),
+	"entity that begins as in HTML": `<!DOCTYPE svg [<!ENTITY ltx "x">]>` + svg(``),
+	"entity that XML has":           `<!DOCTYPE svg [<!ENTITY lt "x">]>` + svg(``),
+	"entity twice":                  `<!DOCTYPE svg [<!ENTITY x "#a"><!ENTITY x "//evil.example/">]>` + svg(`<use href="&x;"/>`),
+	"entity that is an address":     `<!DOCTYPE svg [<!ENTITY x "//evil.example/">]>` + svg(`<use href="&x;"/>`),
+	"entity that splits an address": `<!DOCTYPE svg [<!ENTITY x "script">]>` + svg(`<a href="java&x;:alert(1)"/>`),
+	"entity that is a style":        `<!DOCTYPE svg [<!ENTITY x "url(//evil.example/)">]>` + svg(`<g style="fill:&x;"/>`),
+	"entity in an entity":           `<!DOCTYPE svg [<!ENTITY x "y"><!ENTITY y "&x;&x;">]>` + svg(`<g id="&y;"/>`),
+	"entity with an escape":         `<!DOCTYPE svg [<!ENTITY x "\">]>` + svg(`<g style="fill:&x;75rl(//evil.example/)"/>`),
+	"namespace by default":          `<!DOCTYPE svg [<!ATTLIST svg xmlns:i CDATA #FIXED "http://www.w3.org/2000/svg">]>` + svg(``),
+	"prefix of links by default":    `<!DOCTYPE svg [<!ATTLIST svg xmlns:xlink CDATA #FIXED "http://www.w3.org/2000/svg">]>` + svg(``),
+	"copy of itself":                svg(`<g id="a"><use href="#a"/></g>`),
+	"copy of itself, by a copy":     svg(`<g id="a"><use href="#b"/></g><g id="b"><use href="#%61"/></g>`),
+}
+
+const svgSpace = "http://www.w3.org/2000/svg"
+
+// illustrator returns the part of an image that Illustrator writes for itself.
+func illustrator(inner string) string {
+	return `<switch><foreignObject requiredExtensions="http://ns.adobe.com/AdobeIllustrator/10.0/" width="1" height="1"
+		xmlns:i="http://ns.adobe.com/AdobeIllustrator/10.0/">` + inner + `</foreignObject><g><path d="M0 0"/></g></switch>`
+}
+
+func TestAttacksAreRefused(t *testing.T) {
+	t.Parallel()
+	all := maps.Clone(attacks)
+	maps.Copy(all, pastes)
+	for name, text := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := check(text, true)
+			if verdictOf(err) != refused {
+				t.Errorf("%v (%s): %s", err, verdictOf(err), text)
+			}
+			t.Log(err)
+		})
+	}
+}
+
+// TestSVGOfProgramsPasses: the output of drawing programs passes. A page with the pasted image
+// has only the elements of the image.
+func TestSVGOfProgramsPasses(t *testing.T) {
+	t.Parallel()
+	const inkscape = `xmlns:inkscape="http://www.inkscape.org/namespaces/inkscape"`
+	entities := `<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.0//EN" "http://www.w3.org/TR/2001/REC-SVG-20010904/DTD/svg10.dtd" [
+		<!ENTITY ns_svg "http://www.w3.org/2000/svg"> <!ENTITY ns_ai 'http://ns.adobe.com/AdobeIllustrator/10.0/'>
+		<!ENTITY st0 "fill:url(#XMLID_9_);opacity:0.2;"> <!ENTITY st3 "font-family:'MyriadPro-Regular';"> ]>`
+	for name, text := range map[string]string{
+		"Inkscape, path effect":        svg(`<defs ` + inkscape + `><inkscape:path-effect only_selected="false" effect="fillet_chamfer"/></defs>`),
+		"Illustrator, editing":         svg(illustrator(`<i:pgfRef xlink:href="#adobe_illustrator_pgf"></i:pgfRef>`) + `<style>a > b{fill:red}</style>`),
+		"Illustrator, closed by slash": svg(illustrator(`<i:pgfRef xlink:href="#adobe_illustrator_pgf"/>`)),
+		"Illustrator, replacement":     svg(illustrator(`<imageReplacement xmlns="http://ns.adobe.com/ImageReplacement/1.0/" x="0"></imageReplacement>`)),
+		"Illustrator, text that flows": svg(illustrator(`<flow xmlns="http://ns.adobe.com/Flows/1.0/"><p><span>9</span></p></flow>`)),
+		"Illustrator, entities":        entities + `<svg xmlns="&ns_svg;" xmlns:i="&ns_ai;"><g style="&st0;" i:layer="yes"/><i:pgf id="a"><![CDATA[ eNrs ]]></i:pgf></svg>`,
+		"Sodipodi, prefix of links":    `<!DOCTYPE svg [<!ATTLIST svg xmlns:xlink CDATA #FIXED "http://www.w3.org/1999/xlink">]>` + svg(``),
+		"empty subset":                 `<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/a"[]>` + svg(""),
+		"prefixed root":                `<s:svg xmlns:s="` + svgSpace + `"><s:style><![CDATA[a b{fill:red}]]></s:style><s:title>a &gt; b</s:title></s:svg>`,
+		"text as CDATA":                svg(`<title><![CDATA[>` + live + `]]></title><text><![CDATA[` + live + `]]></text>`),
+		"empty title":                  svg(`<title/><desc></desc><style/><g/>`),
+		"title of Dublin Core":         svg(`<metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title><dc:creator/></dc:title></metadata>`),
+		"font of SVG":                  svg(`<font horiz-adv-x="9"><font-face font-family="a"/></font>`),
+		"commented markup":             svg(`<!-- <g>` + live + `</g> -->`),
+		"copies of glyphs":             svg(`<defs><path id="a"/></defs>` + strings.Repeat(`<use xlink:href="#a" href="#a"/>`, 20_000)),
+		"copies of what is not there":  svg(strings.Repeat(`<use href="#a"/>`, 1000)),
+		"copies of copies, a few":      svg(copies(4)),
+		"copies of an image elsewhere": svg(`<use href="` + onePixel + `#a"/>`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := check(text, true); err != nil {
+				t.Errorf("%v: %.300s", err, text)
+			}
+			if out := escapes(text); out != "" {
+				t.Errorf("a page sees %s: %.300s", out, text)
+			}
+		})
+	}
+}
+
+// copies returns an image of groups, each of which copies the previous one ten times.
+func copies(depth int) string {
+	var b strings.Builder
+	b.WriteString(`<g id="a0"><path d="M0 0"/></g>`)
+	for i := range depth {
+		fmt.Fprintf(&b, `<g id="a%d">%s</g>`, i+1, strings.Repeat(fmt.Sprintf(`<use href="#a%d"/>`, i), 10))
+	}
+	return b.String()
+}
+
+func TestSVGCopiesAreBounded(t *testing.T) {
+	t.Parallel()
+	for depth, want := range map[int]verdict{3: passes, 4: passes, 5: tooLarge, 12: tooLarge, 1000: tooLarge} {
+		if err := check(svg(copies(depth)), true); verdictOf(err) != want {
+			t.Errorf("%d deep: got %v, want %s", depth, err, want)
+		}
+	}
+}
+
+// TestSVGEntitiesAreBounded: a few bytes for each reference to an entity may expand to many.
+func TestSVGEntitiesAreBounded(t *testing.T) {
+	t.Parallel()
+	subset := `<!DOCTYPE svg [<!ENTITY x "` + strings.Repeat("a", 1000) + `">]>`
+	for references, want := range map[int]verdict{1000: passes, 3000: tooLarge} {
+		text := subset + svg(`<g id="`+strings.Repeat("&x;", references)+`"/>`)
+		if err := check(text, true); verdictOf(err) != want {
+			t.Errorf("%d references: got %v, want %s", references, err, want)
+		}
+	}
+}
+
+// escapes describes content of a page beyond the image pasted into it: a foreign HTML element, or
+// anything that runs. It returns "" if there is none.
+func escapes(text string) string {
+	page, err := nethtml.Parse(strings.NewReader("<!doctype html><body>" + text))
+	if err != nil {
+		return err.Error()
+	}
+	for node := range page.Descendants() {
+		if node.Type != nethtml.ElementNode {
+			continue
+		}
+		switch node.Data {
+		case "script", "iframe", "embed", "object", "link", "meta", "base", "form", "video", "audio":
+			return "the element " + node.Data
+		case "style", "title", "textarea", "xmp", "noscript", "plaintext":
+			if node.Namespace == "" {
+				return "text of the HTML element " + node.Data
+			}
+		}
+		for _, a := range node.Attr {
+			if strings.HasPrefix(a.Key, "on") && !strings.Contains(a.Key, "_") {
+				return "the attribute " + a.Key
+			}
+		}
+	}
+	return ""
+}
+
+// TestLimitsOfSVG: each limit, at its value and just above. No option changes them.
+func TestLimitsOfSVG(t *testing.T) {
+	t.Parallel()
+	const empty = len(svgOpen) + len("</svg>")
+	for name, c := range map[string]struct {
+		image string
+		want  verdict
+	}{
+		"2 MiB":                    {svg(strings.Repeat(" ", 2<<20-empty)), passes},
+		"a byte more":              {svg(strings.Repeat(" ", 2<<20-empty+1)), tooLarge},
+		"100 elements deep":        {svg(strings.Repeat("<g>", 99) + strings.Repeat("</g>", 99)), passes},
+		"101 elements deep":        {svg(strings.Repeat("<g>", 100) + strings.Repeat("</g>", 100)), tooLarge},
+		"200,000 parts":            {svg(strings.Repeat("<g/>", 99_999)), passes},
+		"a part more":              {svg(strings.Repeat("<g/>", 99_999) + "x"), tooLarge},
+		"10,000 attributes":        {`<svg xmlns="http://www.w3.org/2000/svg"><g ` + strings.Repeat(`a="" `, 10_000) + `/></svg>`, passes},
+		"an attribute more":        {`<svg xmlns="http://www.w3.org/2000/svg"><g ` + strings.Repeat(`a="" `, 10_001) + `/></svg>`, tooLarge},
+		"a name of a megabyte":     {svg("<" + strings.Repeat("a", 1<<20) + "/>"), refused},
+		"a comment of a megabyte":  {svg("<!--" + strings.Repeat("a", 1<<20) + "-->"), passes},
+		"a value of a megabyte":    {svg(`<g id="` + strings.Repeat("a", 1<<20) + `"/>`), passes},
+		"a section of a megabyte":  {svg("<![CDATA[" + strings.Repeat("]", 1<<20) + "]]>"), passes},
+		"a document type of stars": {"<!DOCTYPE svg " + strings.Repeat("<", 1<<20) + ">" + svg(""), refused},
+		"an instruction of a megabyte": {
+			"<?xml " + strings.Repeat(" ", 1<<20) + "?>" + svg(""), refused,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := check(c.image, true); verdictOf(err) != c.want {
+				t.Errorf("got %v (%s), want %s", err, verdictOf(err), c.want)
+			}
+		})
+	}
+}
+
+// fewestIcons is the least number of icons for a meaningful test.
+const fewestIcons = 1000
+
+// TestIconsPass: the rules accept the output of drawing tools. Every icon in the folder
+// MEDIA_TEST_ICONS passes. If it is unset, the test is skipped, or fails if MEDIA_TEST_MUST_RUN is
+// set.
+func TestIconsPass(t *testing.T) {
+	t.Parallel()
+	root := os.Getenv("MEDIA_TEST_ICONS")
+	if root == "" {
+		if os.Getenv("MEDIA_TEST_MUST_RUN") != "" {
+			t.Fatal("MEDIA_TEST_ICONS is not set")
+		}
+		t.Skip("MEDIA_TEST_ICONS names no icons")
+	}
+	icons, bytes := 0, 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() || filepath.Ext(path) != ".svg" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		icons++
+		bytes += len(data)
+		if err := check(string(data), true); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if icons < fewestIcons {
+		t.Errorf("there are %d icons, at least %d are needed", icons, fewestIcons)
+	}
+	t.Logf("%d icons, %d bytes", icons, bytes)
+}
+
+func FuzzCheckSVG(f *testing.F) {
+	for _, images := range []map[string]string{attacks, pastes} {
+		for _, text := range images {
+			f.Add([]byte(text))
+		}
+	}
+	f.Add([]byte(svg(illustrator(`<i:pgfRef></i:pgfRef>`) + copies(2))))
+	f.Add([]byte(`<!DOCTYPE svg [<!ENTITY x "y">]><s:svg xmlns:s="http://www.w3.org/2000/svg"><s:g id="&x;"/></s:svg>`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		// measured checks data, which must not allocate much, and documents its errors.
+		measured := func(strict bool) error {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			err := check(string(data), strict)
+			runtime.ReadMemStats(&after)
+			if verdictOf(err) == failed {
+				t.Errorf("undocumented error %v", err)
+			}
+			if err != nil && (len(err.Error()) > 300 || !utf8.ValidString(err.Error())) {
+				t.Errorf("message %q", err)
+			}
+			if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 64<<20 {
+				t.Errorf("allocated %d bytes", allocated)
+			}
+			return err
+		}
+		strict, kept := measured(true), measured(false)
+		if strict != nil {
+			return
+		}
+		if kept != nil {
+			t.Errorf("passes, but is not kept: %v", kept)
+		}
+		if out := escapes(string(data)); out != "" {
+			t.Errorf("a page sees %s: %q", out, data)
+		}
+		if lower := bytes.ToLower(data); bytes.Contains(lower, []byte("<script")) && !bytes.Contains(lower, []byte("<!")) {
+			t.Errorf("a script passed: %q", data)
+		}
+	})
 }

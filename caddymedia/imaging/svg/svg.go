@@ -1,9 +1,12 @@
-package imaging
+// Package svg checks SVG images: it parses them as XML, and refuses all that may run or fetch
+// something. Images are refused rather than cleaned, because sanitizers that rewrite are error-prone.
+package svg
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"html"
 	"io"
 	"net/url"
@@ -16,68 +19,78 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 )
 
-// SVGMode is the treatment of SVG images.
-type SVGMode string
-
-const (
-	// SVGReject refuses an image with active content, external references or its own declarations.
-	// The default.
-	SVGReject SVGMode = "reject"
-	// SVGKeep accepts every XML document with an SVG root.
-	SVGKeep SVGMode = "keep"
-	// SVGOff accepts no SVG image.
-	SVGOff SVGMode = "off"
-)
-
 // Limits of an SVG image. Icon sets and diagrams are a hundred times smaller.
 const (
-	maxSVGSize   = 2 << 20
-	maxSVGDepth  = 100
-	maxSVGTokens = 200_000
+	maxSize   = 2 << 20
+	maxDepth  = 100
+	maxTokens = 200_000
 )
 
-// checkSVG parses the image as XML. In every mode but [SVGKeep] each token must pass the rules of
-// svg_rules.go. The image is refused rather than cleaned, because sanitizers that rewrite are
-// error-prone.
-func checkSVG(s *source, size int64, mode SVGMode) (Info, error) {
-	if mode == SVGOff {
-		return Info{}, contentErrorf("SVG images are not accepted here")
+// Error is the reason why an image is refused.
+type Error struct {
+	// Message is for the uploader.
+	Message string
+	// TooLarge reports that the image exceeds a limit.
+	TooLarge bool
+	// NoRoot reports that no root element of SVG was found: the content may be of another type.
+	NoRoot bool
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// refusef returns an Error. Strings among args, which the uploader has chosen, are shortened.
+func refusef(format string, args ...any) error {
+	const most = 40
+	for i, arg := range args {
+		if name, ok := arg.(string); ok {
+			name = strings.ToValidUTF8(name, "\uFFFD")
+			if r := []rune(name); len(r) > most {
+				name = string(r[:most]) + "..."
+			}
+			args[i] = name
+		}
 	}
-	if size > maxSVGSize {
-		return Info{}, errSVGSize
+	return &Error{Message: fmt.Sprintf(format, args...)}
+}
+
+func tooLargef(format string, args ...any) error {
+	return &Error{Message: fmt.Sprintf(format, args...), TooLarge: true}
+}
+
+// Check parses an image of a size as XML. If strict is set, each token must pass the rules of this
+// package; otherwise every XML document with an SVG root passes. The error is an [*Error]; one of
+// reading r makes the content appear damaged.
+func Check(r *bufio.Reader, size int64, strict bool) error {
+	if size > maxSize {
+		return errSize
 	}
-	start, _ := s.Peek(3) // a failure is recorded; a short file fails as XML
+	start, _ := r.Peek(3) // a short file fails as XML
 	if strings.HasPrefix(string(start), "\x1f\x8b") {
-		return Info{}, contentErrorf("the SVG is compressed, upload it unpacked")
+		return refusef("the SVG is compressed, upload it unpacked")
 	}
 	if string(start) == "\xef\xbb\xbf" {
-		_, _ = s.Discard(3)
+		_, _ = r.Discard(3)
 	}
-	input := &svgInput{r: s}
-	c := svgCheck{strict: mode != SVGKeep, input: input, raw: &rawTokens{Decoder: xml.NewDecoder(input)}}
+	in := &input{r: r}
+	c := checker{strict: strict, input: in, raw: &rawTokens{Decoder: xml.NewDecoder(in)}}
 	c.raw.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {
 		if strings.EqualFold(charset, "iso-8859-1") {
 			return charmap.ISO8859_1.NewDecoder().Reader(in), nil
 		}
 		// A browser might read other characters than the check.
-		return nil, contentErrorf("the SVG is encoded in %s, UTF-8 is needed", shorten(charset))
+		return nil, refusef("the SVG is encoded in %s, UTF-8 is needed", charset)
 	}
 	c.xml = xml.NewTokenDecoder(c.raw)
-	err := c.run()
-	switch {
-	case s.ioError() != nil:
-		return Info{}, s.ioError()
-	case err != nil:
-		return Info{}, c.refuse(s, err)
+	if err := c.run(); err != nil {
+		return c.refuse(err)
 	}
-	info := Info{Format: SVG, Frames: 1, Orientation: Upright, End: size, size: size}
-	info.keep(0, size)
-	return info, nil
+	return nil
 }
 
-// svgCheck is the state of a pass over the tokens of an image.
-type svgCheck struct {
-	input  *svgInput
+// checker is the state of a pass over the tokens of an image.
+type checker struct {
+	input  *input
 	raw    *rawTokens
 	xml    *xml.Decoder
 	strict bool
@@ -86,10 +99,10 @@ type svgCheck struct {
 	rooted        bool
 	style         *strings.Builder // the text of the open style element
 	html          htmlView
-	copies        svgCopies
+	copies        copyCounter
 }
 
-func (c *svgCheck) run() error {
+func (c *checker) run() error {
 	for {
 		token, err := c.xml.Token()
 		if errors.Is(err, io.EOF) && c.rooted {
@@ -98,8 +111,8 @@ func (c *svgCheck) run() error {
 		if err != nil {
 			return err
 		}
-		if c.tokens++; c.tokens > maxSVGTokens {
-			return tooLargef("the SVG has more than the %s parts allowed", thousands(maxSVGTokens))
+		if c.tokens++; c.tokens > maxTokens {
+			return tooLargef("the SVG has more than the 200,000 parts allowed")
 		}
 		if err := c.token(token); err != nil {
 			return err
@@ -107,7 +120,7 @@ func (c *svgCheck) run() error {
 	}
 }
 
-func (c *svgCheck) token(token xml.Token) error {
+func (c *checker) token(token xml.Token) error {
 	switch t := token.(type) {
 	case xml.StartElement:
 		return c.start(t)
@@ -123,18 +136,18 @@ func (c *svgCheck) token(token xml.Token) error {
 		return c.directive(string(t))
 	case xml.ProcInst:
 		if c.strict && (c.tokens > 1 || t.Target != "xml" || !xmlDeclaration.Match(t.Inst)) {
-			return contentErrorf("the SVG contains the processing instruction %s", shorten(t.Target))
+			return refusef("the SVG contains the processing instruction %s", t.Target)
 		}
 	}
 	return nil
 }
 
-func (c *svgCheck) start(e xml.StartElement) error {
-	if c.depth++; c.depth > maxSVGDepth {
-		return tooLargef("the SVG is nested deeper than %d elements", maxSVGDepth)
+func (c *checker) start(e xml.StartElement) error {
+	if c.depth++; c.depth > maxDepth {
+		return tooLargef("the SVG is nested deeper than %d elements", maxDepth)
 	}
 	if c.depth == 1 {
-		if c.rooted || e.Name != (xml.Name{Space: svgNamespace, Local: "svg"}) {
+		if c.rooted || e.Name != (xml.Name{Space: Namespace, Local: "svg"}) {
 			return errNoSVG
 		}
 		c.rooted = true
@@ -149,7 +162,7 @@ func (c *svgCheck) start(e xml.StartElement) error {
 		return err
 	}
 	c.copies.start(e)
-	if e.Name == (xml.Name{Space: svgNamespace, Local: "style"}) {
+	if e.Name == (xml.Name{Space: Namespace, Local: "style"}) {
 		c.style = new(strings.Builder)
 	}
 	return nil
@@ -157,7 +170,7 @@ func (c *svgCheck) start(e xml.StartElement) error {
 
 // end checks a style sheet as a whole. Comments and CDATA sections may split its text, but a
 // browser joins it.
-func (c *svgCheck) end() error {
+func (c *checker) end() error {
 	if c.strict {
 		c.html.end(c.depth, c.raw.size == 0)
 		c.copies.end()
@@ -171,7 +184,7 @@ func (c *svgCheck) end() error {
 	return checkStyleSheet(css)
 }
 
-func (c *svgCheck) text(data []byte) error {
+func (c *checker) text(data []byte) error {
 	if c.depth == 0 && strings.TrimSpace(string(data)) != "" {
 		return errNoSVG
 	}
@@ -186,15 +199,15 @@ func (c *svgCheck) text(data []byte) error {
 
 // directive accepts the public document types, with a subset of harmless entities. Any other subset
 // may declare default attributes, which a browser applies but encoding/xml does not.
-func (c *svgCheck) directive(text string) error {
+func (c *checker) directive(text string) error {
 	if !c.strict {
-		c.raw.Entity, c.input.entity = declaredEntities(text), len(svgNamespace)
+		c.raw.Entity, c.input.entity = declaredEntities(text), len(Namespace)
 		return nil
 	}
 	entities, ok := parseDoctype(text)
 	whole := c.raw.size == int64(len(text)+len("<!>")) // the decoder drops comments, which end the type in HTML
 	if c.rooted || c.raw.Entity != nil || !ok || !whole {
-		return contentErrorf("the SVG contains a document type declaration of its own")
+		return refusef("the SVG contains a document type declaration of its own")
 	}
 	c.raw.Entity = entities
 	for _, value := range entities {
@@ -204,42 +217,32 @@ func (c *svgCheck) directive(text string) error {
 }
 
 var (
-	errSVGSize = tooLargef("the SVG is larger than %s", bytesize.Format(maxSVGSize))
-	errNoSVG   = errors.New(`the root element is not svg of the SVG namespace: add xmlns="` + svgNamespace + `"`)
+	errSize  = tooLargef("the SVG is larger than %s", bytesize.Format(maxSize))
+	errNoSVG = errors.New(`the root element is not svg of the SVG namespace: add xmlns="` + Namespace + `"`)
 )
 
 // refuse returns the error to report for a failure of the parser.
-func (c *svgCheck) refuse(s *source, cause error) error {
-	if !c.rooted {
-		head, err := s.head(sniffSize)
-		if err != nil {
-			return err
-		}
-		found := sniff(head)
-		// The sniffer may take XML for plain text. The error of the parser is then more precise.
-		markup := unknown(found) || found.Is("image/svg+xml") || within(found, "text/xml") ||
-			found.Is(plainText) && bytes.HasPrefix(skipComments(head), []byte("<"))
-		if !markup {
-			return contentErrorf("content is %s, the name says .svg", typeName(found, head))
-		}
+func (c *checker) refuse(cause error) error {
+	var refused Error
+	if known, ok := errors.AsType[*Error](cause); ok {
+		refused = *known
+	} else if errors.Is(cause, errNoSVG) {
+		refused.Message = fmt.Sprintf("content is not an SVG image: %v", cause)
+	} else {
+		line, _ := c.raw.InputPos()
+		refused.Message = fmt.Sprintf("content is not an SVG image or is damaged: not well-formed XML at line %d", line)
 	}
-	if refused := refusal(cause); refused != nil {
-		return refused
-	}
-	if errors.Is(cause, errNoSVG) {
-		return contentErrorf("content is not an SVG image: %v", cause)
-	}
-	line, _ := c.raw.InputPos()
-	return contentErrorf("content is not an SVG image or is damaged: not well-formed XML at line %d", line)
+	refused.NoRoot = !c.rooted
+	return &refused
 }
 
-// maxSVGAttributes limits the attributes of one element.
-const maxSVGAttributes = 10_000
+// maxAttributes limits the attributes of one element.
+const maxAttributes = 10_000
 
-// svgInput limits the input of the XML parser. It refuses too many bytes, counted with all entities
+// input limits the input of the XML parser. It refuses too many bytes, counted with all entities
 // expanded. It also refuses too many attributes of one element, because the parser would collect
 // them all before any check.
-type svgInput struct {
+type input struct {
 	r      io.Reader
 	read   int
 	equals int // since the last "<", which XML allows nowhere inside a tag: at least the number of its attributes
@@ -248,26 +251,25 @@ type svgInput struct {
 }
 
 // Read reads and counts.
-func (in *svgInput) Read(p []byte) (int, error) {
+func (in *input) Read(p []byte) (int, error) {
 	n, err := in.r.Read(p)
-	if in.read += n; in.read > maxSVGSize {
-		return 0, errSVGSize
+	if in.read += n; in.read > maxSize {
+		return 0, errSize
 	}
 	for _, b := range p[:n] {
 		switch b {
 		case '<':
 			in.equals = 0
 		case '=':
-			if in.equals++; in.equals > maxSVGAttributes {
-				return 0, tooLargef("the SVG has an element with more than the %s attributes allowed",
-					thousands(maxSVGAttributes))
+			if in.equals++; in.equals > maxAttributes {
+				return 0, tooLargef("the SVG has an element with more than the 10,000 attributes allowed")
 			}
 		case '&':
 			in.refs++
 		}
 	}
-	if in.refs*in.entity > maxSVGSize {
-		return 0, errSVGSize
+	if in.refs*in.entity > maxSize {
+		return 0, errSize
 	}
 	return n, err
 }
@@ -278,7 +280,7 @@ var xmlDeclaration = regexp.MustCompile(`^version=("1\.0"|'1\.0')` +
 
 // Declarations are matched in full, because encoding/xml reads them loosely.
 var (
-	svgDoctype = regexp.MustCompile(`^DOCTYPE\s+(?:[\w.-]+:)?svg` +
+	publicDoctype = regexp.MustCompile(`^DOCTYPE\s+(?:[\w.-]+:)?svg` +
 		`(?:\s+PUBLIC\s+["']-//W3C//DTD SVG [\w. ]+//EN["'](?:\s+["']https?://www\.w3\.org/[\w./-]+["'])?)?` +
 		`\s*(?:\[((?:\s|` + plainEntity + `|` + linkPrefix + `)*)\]\s*)?$`)
 	plainEntities     = regexp.MustCompile(plainEntity)
@@ -298,7 +300,7 @@ const (
 // namespaces and styles. ok reports whether the document type declares nothing else. An entity with
 // a name that HTML knows is not accepted, because it would be another character in a page.
 func parseDoctype(text string) (entities map[string]string, ok bool) {
-	parts := svgDoctype.FindStringSubmatch(text)
+	parts := publicDoctype.FindStringSubmatch(text)
 	if parts == nil {
 		return nil, false
 	}
@@ -319,37 +321,37 @@ func declaredEntities(text string) map[string]string {
 	entities := make(map[string]string)
 	for _, m := range entityDeclaration.FindAllStringSubmatch(text, 1000) {
 		entities[m[1]] = ""
-		if m[2]+m[3] == svgNamespace {
-			entities[m[1]] = svgNamespace
+		if m[2]+m[3] == Namespace {
+			entities[m[1]] = Namespace
 		}
 	}
 	return entities
 }
 
-// maxSVGCopies limits the elements that a viewer creates for use elements. Copies of copies grow
+// maxCopies limits the elements that a viewer creates for use elements. Copies of copies grow
 // exponentially.
-const maxSVGCopies = 100_000
+const maxCopies = 100_000
 
-// svgCopies counts the elements that the use elements of an image copy.
-type svgCopies struct {
+// copyCounter counts the elements that the use elements of an image copy.
+type copyCounter struct {
 	open []int32          // numbers of the open elements
 	ends []int32          // of each element: the number after its last descendant
 	ids  map[string]int32 // the first element of each id
-	uses []svgUse         // by element
+	uses []useElement     // by element
 }
 
-// svgUse is a reference of a use element to the element that it copies.
-type svgUse struct {
+// useElement is a reference of a use element to the element that it copies.
+type useElement struct {
 	element int32
 	id      string
 }
 
 // start records an element.
-func (c *svgCopies) start(e xml.StartElement) {
+func (c *copyCounter) start(e xml.StartElement) {
 	element := int32(len(c.ends))
 	c.open = append(c.open, element)
 	c.ends = append(c.ends, 0)
-	isUse := e.Name == xml.Name{Space: svgNamespace, Local: "use"}
+	isUse := e.Name == xml.Name{Space: Namespace, Local: "use"}
 	for _, a := range e.Attr {
 		switch {
 		case a.Name.Local == "id":
@@ -360,7 +362,7 @@ func (c *svgCopies) start(e xml.StartElement) {
 				c.ids[a.Value] = element
 			}
 		case isUse && strings.EqualFold(a.Name.Local, "href"):
-			use := svgUse{element, fragment(a.Value)}
+			use := useElement{element, fragment(a.Value)}
 			if last := len(c.uses) - 1; last < 0 || c.uses[last] != use { // href and xlink:href often agree
 				c.uses = append(c.uses, use)
 			}
@@ -369,7 +371,7 @@ func (c *svgCopies) start(e xml.StartElement) {
 }
 
 // end closes the last open element.
-func (c *svgCopies) end() {
+func (c *copyCounter) end() {
 	last := len(c.open) - 1
 	c.ends[c.open[last]] = int32(len(c.ends))
 	c.open = c.open[:last]
@@ -385,20 +387,20 @@ func fragment(ref string) string {
 }
 
 // check refuses an image with too many copies.
-func (c *svgCopies) check() error {
+func (c *copyCounter) check() error {
 	copies, err := c.copied(0, int32(len(c.ends)), make(map[int32]int64))
-	if err == nil && copies > maxSVGCopies {
-		return tooLargef("the use elements of the SVG copy more than the %s elements allowed", thousands(maxSVGCopies))
+	if err == nil && copies > maxCopies {
+		return tooLargef("the use elements of the SVG copy more than the 100,000 elements allowed")
 	}
 	return err
 }
 
 // copied counts the elements that those in [from, to) copy, nested copies included. It stops early
 // when over the limit. sizes caches the counts of targets; -1 marks one in progress.
-func (c *svgCopies) copied(from, to int32, sizes map[int32]int64) (total int64, err error) {
+func (c *copyCounter) copied(from, to int32, sizes map[int32]int64) (total int64, err error) {
 	first := sort.Search(len(c.uses), func(i int) bool { return c.uses[i].element >= from })
 	for _, use := range c.uses[first:] {
-		if use.element >= to || total > maxSVGCopies {
+		if use.element >= to || total > maxCopies {
 			break
 		}
 		target, ok := c.ids[use.id]
@@ -415,7 +417,7 @@ func (c *svgCopies) copied(from, to int32, sizes map[int32]int64) (total int64, 
 			sizes[target] = size
 		}
 		if size < 0 {
-			return 0, contentErrorf("the SVG copies the element %s into itself", shorten(use.id))
+			return 0, refusef("the SVG copies the element %s into itself", use.id)
 		}
 		total += size
 	}

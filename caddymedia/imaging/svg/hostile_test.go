@@ -1,11 +1,14 @@
-package imaging_test
+package svg
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/base64"
+	"encoding/binary"
+	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/caddymedia/media/caddymedia/imaging"
+	"unicode/utf16"
 )
 
 // hostileSVG is an image that must be refused with a message that names the reason. It does not
@@ -22,7 +25,7 @@ func runHostileSVG(t *testing.T, cases []hostileSVG) {
 		seen[c.name] = true
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := check([]byte(c.image), "svg", imaging.Options{})
+			err := check(c.image, true)
 			if verdictOf(err) != refused || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v (%s), want a content error with %q: %.300q", err, verdictOf(err), c.says, c.image)
 			}
@@ -175,7 +178,7 @@ func TestHostileSVGAddresses(t *testing.T) {
 		hostileSVG{"two links, one to javascript", svg(`<a href="https://example.com/" xlink:href="javascript:alert(1)">x</a>`), address},
 		hostileSVG{"the same link twice", svg(`<a href="https://example.com/" href="javascript:alert(1)">x</a>`), address},
 	)
-	for _, name := range list("altGlyph|cursor|feImage|filter|font-face-uri|glyphRef|image|linearGradient|mpath|pattern|radialGradient|set|textPath|tref|use|style|view") {
+	for _, name := range strings.Split("altGlyph|cursor|feImage|filter|font-face-uri|glyphRef|image|linearGradient|mpath|pattern|radialGradient|set|textPath|tref|use|style|view", "|") {
 		cases = append(cases, hostileSVG{"remote " + name + " by xlink", svg("<" + name + ` xlink:href="https://evil.example/a.svg#b"/>`), outside})
 	}
 	runHostileSVG(t, cases)
@@ -239,4 +242,128 @@ func TestHostileSVGStyle(t *testing.T) {
 		cases = append(cases, hostileSVG{"remote " + name, svg("<g " + name + `="url( &#34;` + remote + `&#34; )"/>`), outside})
 	}
 	runHostileSVG(t, cases)
+}
+
+func TestHostileSVGDocuments(t *testing.T) {
+	t.Parallel()
+	var laughs strings.Builder
+	laughs.WriteString(`<!DOCTYPE svg [<!ENTITY l0 "lol">`)
+	for i := range 9 {
+		fmt.Fprintf(&laughs, `<!ENTITY l%d "%s">`, i+1, strings.Repeat(fmt.Sprintf("&l%d;", i), 10))
+	}
+	billion := laughs.String() + `]>` + svg(`<text>&l9;</text>`)
+	if err := check(billion, false); err != nil {
+		t.Errorf("billion laughs are kept, since they are empty: %v", err)
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write([]byte(svg("")))
+	_ = z.Close()
+	sheet := func(attributes string) string { return `<?xml-stylesheet ` + attributes + `?>` + svg("") }
+	runHostileSVG(t, []hostileSVG{
+		{"xml-stylesheet that is data", sheet(`type="text/css" href="data:text/css,x"`), "xml-stylesheet"},
+		{"xml-stylesheet with a script", sheet(`type="text/xsl" href="javascript:alert(1)"`), "xml-stylesheet"},
+		{"xml-stylesheet within", sheet(`type="text/xsl" href="#stylesheet"`), "xml-stylesheet"},
+		{"xml-stylesheet behind the root", svg("") + `<?xml-stylesheet href="x"?>`, "xml-stylesheet"},
+		{"xml-stylesheet in upper case", `<?XML-STYLESHEET href="x"?>` + svg(""), "XML-STYLESHEET"},
+		{"import instruction of Microsoft", `<?import namespace="t" implementation="#default#time2"?>` + svg(""), "import"},
+		{"billion laughs", billion, doctype},
+		{"quadratic blow-up", `<!DOCTYPE svg [<!ENTITY a "` + strings.Repeat("a", 50_000) + `">]>` + svg(strings.Repeat("&a;", 1000)), doctype},
+		{"external entity by public name", `<!DOCTYPE svg [<!ENTITY x PUBLIC "a" "file:///etc/passwd">]>` + svg("&x;"), doctype},
+		{"external entity over HTTP", `<!DOCTYPE svg [<!ENTITY x SYSTEM "http://169.254.169.254/">]>` + svg("&x;"), doctype},
+		{"external entity of PHP", `<!DOCTYPE svg [<!ENTITY x SYSTEM "expect://id">]>` + svg("&x;"), doctype},
+		{"external entity in an attribute", `<!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]>` + svg(`<g id="&x;"/>`), doctype},
+		{"entity that is a tag", `<!DOCTYPE svg [<!ENTITY x "<script xmlns='http://www.w3.org/2000/svg'>alert(1)</script>">]>` + svg("&x;"), doctype},
+		{"notation", `<!DOCTYPE svg [<!NOTATION x SYSTEM "x.exe">]>` + svg(""), doctype},
+		{"fixed namespace in the DTD", `<!DOCTYPE svg [<!ATTLIST g xmlns CDATA #FIXED "http://www.w3.org/1999/xhtml">]>` + svg("<g/>"), doctype},
+		{"document type of HTML", `<!DOCTYPE html>` + svg(""), doctype},
+		{"document type in lower case", `<!doctype svg>` + svg(""), doctype},
+		{"document type with a comment", `<!DOCTYPE svg <!-- ]> --> [<!ENTITY x "y">]>` + svg(""), doctype},
+		{"document type on this host", `<!DOCTYPE svg SYSTEM "file:///etc/passwd">` + svg(""), doctype},
+		{"CDATA before the root", `<![CDATA[<script>]]>` + svg(""), "not an SVG image"},
+
+		{"XML 1.1", `<?xml version="1.1"?>` + svg(""), "an SVG image"},
+		{"UTF-7 with its mark", "+/v8-" + svg(""), "the root element"},
+		{"UTF-16, little endian", utf16Of(binary.LittleEndian, svg(script)), ""},
+		{"UTF-16, big endian", utf16Of(binary.BigEndian, svg(script)), ""},
+		{"UTF-16, big endian, without its mark", utf16Of(binary.BigEndian, svg(script))[2:], ""},
+		{"UTF-16 declared and real", utf16Of(binary.LittleEndian, `<?xml version="1.0" encoding="UTF-16"?>`+svg("")), ""},
+		{"UTF-32", "\xff\xfe\x00\x00<\x00\x00\x00s\x00\x00\x00", ""},
+		{"EBCDIC", "\x4c\x6f\xa7\x94\x93\x40", ""},
+		{"encoding windows-1252", `<?xml version="1.0" encoding="windows-1252"?>` + svg(""), "UTF-8 is needed"},
+		{"encoding Shift_JIS", `<?xml version="1.0" encoding="Shift_JIS"?>` + svg("<text>\x81\x5c</text>"), "UTF-8 is needed"},
+		{"encoding ISO-2022-JP", `<?xml version="1.0" encoding="ISO-2022-JP"?>` + svg("\x1b$B<script>\x1b(B"), "UTF-8 is needed"},
+		{"encoding HZ", `<?xml version="1.0" encoding="HZ-GB-2312"?>` + svg("~{"), "UTF-8 is needed"},
+		{"encoding UTF-16 after its mark of UTF-8", "\xef\xbb\xbf" + `<?xml version="1.0" encoding="UTF-16"?>` + svg(""), "UTF-8 is needed"},
+		{"overlong UTF-8", svg("\xc0\xbcscript>"), broken},
+		{"surrogate in UTF-8", svg("\xed\xa0\x80"), broken},
+		{"two byte order marks", "\xef\xbb\xbf\xef\xbb\xbf" + svg(""), "the root element"},
+		{"byte order mark behind the declaration", `<?xml version="1.0"?>` + "\xef\xbb\xbf" + svg(""), "not an SVG image"},
+		{"byte order mark of UTF-16 before UTF-8", "\xff\xfe" + svg(""), ""},
+		{"byte order mark before compressed", "\xef\xbb\xbf" + packed.String(), ""},
+		{"svgz", packed.String(), "compressed"},
+		{"svgz behind an image", svg("") + packed.String(), "an SVG image"},
+
+		{"comment that ends early in HTML", svg(`<!--><img src=x onerror=alert(1)>-->`), "comment"},
+		{"comment that ends early in HTML, with a dash", svg(`<!---><img src=x onerror=alert(1)>-->`), "comment"},
+		{"comment that ends in HTML alone", svg(`<!-- --!><img src=x onerror=alert(1)>-->`), broken},
+		{"comment that is open", svg(`<!-- `), broken},
+		{"section that is open", svg(`<![CDATA[ `), broken},
+		{"conditional section", svg(`<![if IE]>` + script + `<![endif]>`), "an SVG image"},
+		{"HTML within", svg(`<g><p><img src=x onerror=alert(1)>`), "the element p"},
+		{"end tag with an attribute", svg(`<g></g onload="alert(1)">`), broken},
+		{"tag that is never closed", svgOpen + `<g onload="alert(1)" `, broken},
+		{"markup in an attribute", svg(`<g id="<script>alert(1)</script>"/>`), broken},
+		{"characters of a stylesheet outside", `<style>@import "x"</style>` + svg(""), "the root element"},
+	})
+}
+
+// utf16Of returns a text with its byte order mark in UTF-16.
+func utf16Of(order binary.AppendByteOrder, s string) string {
+	b := order.AppendUint16(nil, 0xFEFF)
+	for _, u := range utf16.Encode([]rune(s)) {
+		b = order.AppendUint16(b, u)
+	}
+	return string(b)
+}
+
+// TestHarmlessSVG: these images look hostile but pass, because browsers ignore the hostile part
+// in an SVG that is served as one. The name of each is the reason.
+func TestHarmlessSVG(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"markup as text stays text":                          svg(`<desc><![CDATA[<script>alert(1)</script>]]></desc>`),
+		"script in a comment is a comment":                   svg(`<!-- <script>alert(1)</script> -->`),
+		"conditional comment is one to all but IE 9":         svg(`<!--[if IE]>` + script + `<![endif]-->`),
+		"address as text is text":                            svg(`<text>javascript:alert(1) data:text/html,x</text>`),
+		"handler's name as text is text":                     svg(`<text>onload="alert(1)"</text>`),
+		"declared prefix is no attribute":                    svg(`<g xmlns:onload="urn:x"/>`),
+		"type of scripts runs none":                          `<svg xmlns="http://www.w3.org/2000/svg" contentScriptType="text/ecmascript"/>`,
+		"extension that is asked for is not loaded":          svg(`<switch requiredExtensions="http://www.w3.org/1999/xhtml"><g/></switch>`),
+		"link that opens itself goes nowhere":                svg(`<use href="#a" xlink:actuate="onLoad" xlink:show="embed"/>`),
+		"link to the web waits for a click":                  svg(`<a href="https://user:password@evil.example/" target="_top">x</a>`),
+		"raster data that is SVG is read as a raster":        svg(`<image href="data:image/png;base64,PHN2Zz4="/>`),
+		"raster data is no image to use":                     svg(`<use href="` + onePixel + `#a"/>`),
+		"animated class runs nothing":                        svg(`<set attributeName="class" to="onload"/>`),
+		"animation that waits for a key runs nothing":        svg(`<set attributeName="x" begin="accessKey(a)" to="1"/>`),
+		"space before the bracket makes no url":              svg(`<style>g{fill:url (https://evil.example/)}</style>`),
+		"zero in an escape is no letter":                     svg(`<style>@i\0 mport "https://evil.example/";</style>`),
+		"rule for addresses of Mozilla loads none":           svg(`<style>@-moz-document url-prefix(https://x){g{fill:red}}</style>`),
+		"filter of IE 8 is not in SVG":                       svg(`<g style="filter:progid:DXImageTransform.Microsoft.AlphaImageLoader(src='https://evil.example/')"/>`),
+		"address in attr() is text":                          svg(`<style>g{fill:attr(data-a url)}</style>`),
+		"element of an editor with a style draws nothing":    svg(`<i:g xmlns:i="http://ns.adobe.com/i/" i:style="fill:url(https://evil.example/)"/>`),
+		"mark and encoding that disagree: ASCII is ASCII":    "\xef\xbb\xbf" + `<?xml version="1.0" encoding="ISO-8859-1"?>` + svg("<text>\xc3\xa9</text>"),
+		"an attribute twice is an error to a browser":        svg(`<g id="a" id="b"/>`),
+		"entities of XML only":                               svg(`<text>&lt;&amp;&gt;&quot;&apos;&#60;</text>`),
+		"web address in a namespace is a name":               `<svg xmlns="http://www.w3.org/2000/svg" xmlns:x="https://evil.example/"/>`,
+		"place of a schema is not fetched":                   svg(`<g xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:schemaLocation="a https://evil.example/a.xsd"/>`),
+		"event of XML Events without a handler does nothing": svg(`<g xmlns:ev="http://www.w3.org/2001/xml-events" ev:event="load"/>`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := check(text, true); err != nil {
+				t.Errorf("%v: %.300s", err, text)
+			}
+		})
+	}
 }

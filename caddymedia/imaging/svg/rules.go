@@ -1,4 +1,4 @@
-package imaging
+package svg
 
 import (
 	"encoding/xml"
@@ -10,15 +10,15 @@ import (
 	"unicode/utf8"
 )
 
-const (
-	svgNamespace = "http://www.w3.org/2000/svg"
-	xmlNamespace = "http://www.w3.org/XML/1998/namespace"
-)
+// Namespace is that of SVG.
+const Namespace = "http://www.w3.org/2000/svg"
 
-// svgElements are the elements that draw, describe or animate: SVG 1.1, SVG 2, and additions of
+const xmlNamespace = "http://www.w3.org/XML/1998/namespace"
+
+// elements are the elements that draw, describe or animate: SVG 1.1, SVG 2, and additions of
 // Inkscape. Elements that run or embed something are left out: script, handler, listener,
 // foreignObject, iframe, embed, object, audio, video, canvas, form.
-var svgElements = set(`
+var elements = set(`
 	a altGlyph altGlyphDef altGlyphItem animate animateColor animateMotion animateTransform circle clipPath
 	color-profile cursor defs desc discard ellipse feBlend feColorMatrix feComponentTransfer feComposite
 	feConvolveMatrix feDiffuseLighting feDisplacementMap feDistantLight feDropShadow feFlood feFuncA feFuncB feFuncG
@@ -82,17 +82,17 @@ func set(words string) map[string]bool {
 // something.
 func checkElement(e xml.StartElement) error {
 	switch {
-	case e.Name.Space == svgNamespace:
-		if !svgElements[e.Name.Local] && !ofIllustrator(e) {
-			return contentErrorf("the SVG contains the element %s", shorten(e.Name.Local))
+	case e.Name.Space == Namespace:
+		if !elements[e.Name.Local] && !ofIllustrator(e) {
+			return refusef("the SVG contains the element %s", e.Name.Local)
 		}
 	case !editorNamespace(e.Name.Space), htmlElements[strings.ToLower(e.Name.Local)]:
-		return contentErrorf("the SVG contains the element %s of another namespace", shorten(e.Name.Local))
+		return refusef("the SVG contains the element %s of another namespace", e.Name.Local)
 	}
 	for _, a := range e.Attr {
 		if a.Name.Space == "xmlns" || a.Name == (xml.Name{Local: "xmlns"}) {
 			if a.Value == "xmlns" { // encoding/xml reports the attributes of that namespace as declarations
-				return contentErrorf("the SVG declares the namespace xmlns")
+				return refusef("the SVG declares the namespace xmlns")
 			}
 			continue
 		}
@@ -111,19 +111,19 @@ func checkAttribute(element xml.Name, a xml.Attr) error {
 	name := strings.ToLower(a.Name.Local)
 	switch {
 	case isEvent(name):
-		return contentErrorf("the SVG contains the event attribute %s", shorten(a.Name.Local))
+		return refusef("the SVG contains the event attribute %s", a.Name.Local)
 	case strings.Contains(name, ":"), name == "ping", name == "handler", // of XML Events
 		name == "base" && (a.Name.Space == xmlNamespace || a.Name.Space == "xml"): // xml:base makes fragments remote
-		return contentErrorf("the SVG contains the attribute %s", shorten(a.Name.Local))
+		return refusef("the SVG contains the attribute %s", a.Name.Local)
 	case hasActiveScheme(a.Value):
-		return contentErrorf("the SVG contains a script address in the attribute %s", shorten(a.Name.Local))
+		return refusef("the SVG contains a script address in the attribute %s", a.Name.Local)
 	case name == "href", name == "src", name == "srcset":
-		anchor := element == xml.Name{Space: svgNamespace, Local: "a"}
+		anchor := element == xml.Name{Space: Namespace, Local: "a"}
 		if local := localLink(a.Value); !local && (!anchor || !webLink.MatchString(trimURL(a.Value))) {
-			return contentErrorf("the SVG refers to something outside of it in the attribute %s", shorten(a.Name.Local))
+			return refusef("the SVG refers to something outside of it in the attribute %s", a.Name.Local)
 		}
 	case name == "attributename" && !animatable(a.Value):
-		return contentErrorf("the SVG animates the attribute %s", shorten(a.Value))
+		return refusef("the SVG animates the attribute %s", a.Value)
 	case a.Name.Space == "": // attributes of other namespaces have no style
 		return checkCSS(a.Value)
 	}
@@ -197,7 +197,7 @@ var cssActive = []string{
 // but ends the element once the image is pasted into an HTML page.
 func checkStyleSheet(css string) error {
 	if strings.Contains(css, "</") {
-		return contentErrorf("the SVG contains a tag inside a style element")
+		return refusef("the SVG contains a tag inside a style element")
 	}
 	return checkCSS(css)
 }
@@ -222,7 +222,7 @@ func checkPlainCSS(css string) error {
 	css = strings.ReplaceAll(strings.ToLower(css), "scroll-behavior:", "") // harmless, but contains a word of the list
 	for _, word := range cssActive {
 		if strings.Contains(css, word) {
-			return contentErrorf("the SVG contains style with %s", word)
+			return refusef("the SVG contains style with %s", word)
 		}
 	}
 	for {
@@ -236,7 +236,7 @@ func checkPlainCSS(css string) error {
 			ref, end = trimURL(ref[1:]), ref[0]
 		}
 		if empty := ref == "" || ref[0] == end; !empty && !localLink(ref) {
-			return contentErrorf("the SVG refers to something outside of it in a style")
+			return refusef("the SVG refers to something outside of it in a style")
 		}
 	}
 }

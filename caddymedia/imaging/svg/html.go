@@ -1,4 +1,4 @@
-package imaging
+package svg
 
 import (
 	"bytes"
@@ -39,15 +39,15 @@ func (h *htmlView) start(e xml.StartElement, raw xml.Name, depth int) error {
 	}
 	switch {
 	case h.text != "":
-		return contentErrorf("the SVG contains an element inside a %s element", h.text)
+		return refusef("the SVG contains an element inside a %s element", h.text)
 	case depth == 1:
 		h.left = name != "svg"
-	case htmlText[name] && (h.inHTML() || e.Name.Space != svgNamespace):
-		return contentErrorf("the SVG contains the element %s where a page reads it as HTML", shorten(raw.Local))
+	case htmlText[name] && (h.inHTML() || e.Name.Space != Namespace):
+		return refusef("the SVG contains the element %s where a page reads it as HTML", raw.Local)
 	case h.inHTML() && (name == "p" || name == "span"): // flowing text in Illustrator's part
 		h.left = true
 	case htmlBreakout[name], name == "font" && formatsFont(e):
-		return contentErrorf("the SVG contains the element %s, which ends an SVG in a page", shorten(raw.Local))
+		return refusef("the SVG contains the element %s, which ends an SVG in a page", raw.Local)
 	case h.inHTML():
 		h.left = h.left || name != ""
 	}
@@ -56,7 +56,7 @@ func (h *htmlView) start(e xml.StartElement, raw xml.Name, depth int) error {
 	}
 	switch e.Name.Local {
 	case "title", "desc", "style", "textArea":
-		if e.Name.Space == svgNamespace {
+		if e.Name.Space == Namespace {
 			h.text = e.Name.Local
 		}
 	}
@@ -80,7 +80,7 @@ func (h *htmlView) end(depth int, bySlash bool) {
 func (h *htmlView) data(text []byte, size int64) error {
 	const brackets = int64(len("<![CDATA[]]>"))
 	if h.inHTML() && size >= int64(len(text))+brackets && bytes.IndexByte(text, '>') >= 0 {
-		return contentErrorf("the SVG contains a CDATA section where a page reads it as HTML")
+		return refusef("the SVG contains a CDATA section where a page reads it as HTML")
 	}
 	return nil
 }
@@ -100,10 +100,10 @@ func formatsFont(e xml.StartElement) bool {
 // an end tag that ends the enclosing text.
 func checkComment(text []byte) error {
 	if bytes.HasPrefix(text, []byte(">")) || bytes.HasPrefix(text, []byte("->")) {
-		return contentErrorf("the SVG contains a comment that ends early in HTML")
+		return refusef("the SVG contains a comment that ends early in HTML")
 	}
 	if tag := htmlEndTag.Find(text); tag != nil {
-		return contentErrorf("the SVG contains a comment with the end tag %s: remove the comment", shorten(string(tag)))
+		return refusef("the SVG contains a comment with the end tag %s: remove the comment", string(tag))
 	}
 	return nil
 }
