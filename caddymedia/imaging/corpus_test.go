@@ -2,8 +2,14 @@ package imaging_test
 
 import (
 	"bytes"
+	"errors"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -83,5 +89,186 @@ func TestCorpusBombs(t *testing.T) {
 			}
 			t.Logf("%v, %d KiB, %+v, %v", took, (after.TotalAlloc-before.TotalAlloc)>>10, info, err)
 		})
+	}
+}
+
+// decode decodes every frame.
+func decode(data []byte, ext string) (any, error) {
+	r := bytes.NewReader(data)
+	switch ext {
+	case "gif":
+		return gif.DecodeAll(r)
+	case "png":
+		return png.Decode(r)
+	}
+	return jpeg.Decode(r)
+}
+
+// pixels returns the decoded pixels.
+func pixels(t testing.TB, data []byte, ext string) any {
+	t.Helper()
+	p, err := decode(data, ext)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// invented is the location in the EXIF of the corpus: 0 degrees, 30 minutes, 0 seconds.
+const invented = "\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x1e\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01"
+
+// traces are byte strings that occur in the metadata of the corpus, but not in its pixels.
+var traces = []string{
+	"GPS", "gps", "http://", "xpacket", "Photoshop", "8BIM", "secret", "TestCam", "Nobody", "Nowhere", "TRAILER",
+	"tEXt", "iTXt", "zTXt", "tIME", "date:", "Software", "XMP Data", "Adobe Photoshop",
+	invented,
+}
+
+func TestCorpusStripped(t *testing.T) {
+	t.Parallel()
+	for _, folder := range []string{"valid", "color", "orientation", "anim"} {
+		for _, path := range imagingtest.Files(t, folder) {
+			t.Run(folder+"/"+filepath.Base(path), func(t *testing.T) {
+				t.Parallel()
+				data, ext := readCorpus(t, path)
+				info, stripped := strip(t, data, ext)
+				again, twice := strip(t, stripped, ext)
+				if again.HasMetadata() || !bytes.Equal(twice, stripped) {
+					t.Error("stripping again changes it")
+				}
+				if info.HasMetadata() == bytes.Equal(data, stripped) {
+					t.Errorf("HasMetadata is %t", info.HasMetadata())
+				}
+				want, got := described(info), described(again)
+				want.End = int64(len(stripped))
+				if !reflect.DeepEqual(got, want) {
+					t.Errorf("was %+v, is %+v", want, got)
+				}
+				if !reflect.DeepEqual(pixels(t, data, ext), pixels(t, stripped, ext)) {
+					t.Error("the pixels differ")
+				}
+				lookForTraces(t, stripped, info.Orientation)
+			})
+		}
+	}
+}
+
+// lookForTraces fails the test if there is metadata other than an orientation in EXIF.
+func lookForTraces(t *testing.T, stripped []byte, o imaging.Orientation) {
+	t.Helper()
+	for _, trace := range traces {
+		if bytes.Contains(stripped, []byte(trace)) {
+			t.Errorf("%q is left", trace)
+		}
+	}
+	if o != imaging.Upright {
+		minimal := onlyTurned(byte(o))
+		if !bytes.Contains(stripped, minimal) {
+			t.Error("the orientation is lost")
+		}
+		stripped = bytes.Replace(stripped, exifSegment(minimal), nil, 1)
+		stripped = bytes.Replace(stripped, chunk("eXIf", minimal), nil, 1)
+	}
+	if bytes.Contains(stripped, []byte("Exif")) || bytes.Contains(stripped, []byte("eXIf")) {
+		t.Error("EXIF is left")
+	}
+}
+
+func TestCorpusOrientations(t *testing.T) {
+	t.Parallel()
+	for _, path := range imagingtest.Files(t, "orientation") {
+		data, ext := readCorpus(t, path)
+		info, stripped := strip(t, data, ext)
+		name := filepath.Base(path)
+		want := imaging.Orientation(6) // for files without a number; the one with a trailer has 1
+		if number, ok := strings.CutPrefix(name, "exif-"); ok {
+			want = imaging.Orientation(number[0] - '0')
+		}
+		if strings.HasPrefix(name, "trailer") {
+			want = imaging.Upright
+		}
+		if info.Orientation != want || !info.HasMetadata() || len(stripped) >= len(data) {
+			t.Errorf("%s: %d, %t, %d of %d bytes", name, info.Orientation, info.HasMetadata(), len(stripped), len(data))
+		}
+		if placed := bytes.Contains(data, []byte(invented)); placed == strings.Contains(name, "odd") {
+			t.Errorf("%s: the invented location is %t", name, placed)
+		}
+	}
+}
+
+func TestCorpusProfiles(t *testing.T) {
+	t.Parallel()
+	for _, path := range imagingtest.Files(t, "color") {
+		data, ext := readCorpus(t, path)
+		info, _ := strip(t, data, ext)
+		if got, want := info.Profile != nil, !strings.Contains(path, "cmyk"); got != want {
+			t.Errorf("%s: a profile is %t", path, got)
+		}
+		if got, want := info.Components == 4, strings.Contains(path, "cmyk"); got != want {
+			t.Errorf("%s: %d components", path, info.Components)
+		}
+	}
+}
+
+func benchmarkImage(b *testing.B, data []byte, ext string) {
+	b.Helper()
+	r := bytes.NewReader(data)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := imaging.CheckImage(r, int64(len(data)), ext, imaging.Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCheckJPEG(b *testing.B) { benchmarkImage(b, drawJPEG(b, 2400, 1600), "jpg") }
+func BenchmarkCheckPNG(b *testing.B)  { benchmarkImage(b, drawPNG(b, 1600, 1200), "png") }
+func BenchmarkCheckGIF(b *testing.B)  { benchmarkImage(b, drawGIF(b, 800, 600, 50), "gif") }
+
+func BenchmarkCheckSVG(b *testing.B) {
+	path := `<path class="a" style="fill:#fff" transform="translate(1 2)" d="M10.5 3.25C1 2 3 4 5 6l7-8z"/>`
+	benchmarkImage(b, []byte(svg(strings.Repeat(path, 5000))), "svg")
+}
+
+func BenchmarkCheckFile(b *testing.B) {
+	data := "%PDF-1.7\n%\xe2\xe3\xcf\xd3\n" + strings.Repeat("1 0 obj <</Type/Page>> endobj\n", 200)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := checkFile("pdf", data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// largePhoto returns a JPEG of 3 MB like that of a camera.
+func largePhoto(b *testing.B) []byte {
+	b.Helper()
+	preview := make([]byte, 30_000)
+	return withSegments(drawJPEG(b, 2400, 1600), exifSegment(append(turned(6), preview...)), iccSegment(1, 1, profile("RGB ", 536)),
+		segment(0xE1, append([]byte(xmpName), preview...)))
+}
+
+func BenchmarkCheckPhoto(b *testing.B) { benchmarkImage(b, largePhoto(b), "jpg") }
+func BenchmarkCheckSmall(b *testing.B) { benchmarkImage(b, drawJPEG(b, 32, 32), "jpg") }
+
+func BenchmarkStripped(b *testing.B) {
+	data := largePhoto(b)
+	info, err := check(data, "jpg", imaging.Options{Strip: imaging.StripOn})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := bytes.NewReader(data)
+	out := make([]byte, 32<<10)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		for stripped := info.Stripped(r); err == nil; {
+			_, err = stripped.Read(out)
+		}
+		if !errors.Is(err, io.EOF) {
+			b.Fatal(err)
+		}
+		err = nil
 	}
 }

@@ -5,13 +5,135 @@ import (
 	"encoding/binary"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
+
+// orientationOf reads EXIF in both of the formats that hold it, which must agree.
+func orientationOf(t testing.TB, jpg, pic, tiff []byte) imaging.Orientation {
+	t.Helper()
+	a, err := check(withSegments(jpg, exifSegment(tiff)), "jpg", imaging.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := check(withChunks(pic, chunk("eXIf", tiff)), "png", imaging.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Orientation != b.Orientation {
+		t.Errorf("a JPEG says %d, a PNG %d", a.Orientation, b.Orientation)
+	}
+	return a.Orientation
+}
+
+func TestOrientation(t *testing.T) {
+	t.Parallel()
+	jpg, pic := drawJPEG(t, 8, 8), drawPNG(t, 8, 8)
+	le, be := binary.LittleEndian, binary.BigEndian
+	six := tiffEntry{0x0112, 3, 1, [4]byte{0, 6}}
+	good := exif(be, six)
+	patched := func(at int, b ...byte) []byte {
+		out := bytes.Clone(good)
+		copy(out[at:], b)
+		return out
+	}
+	for _, c := range []struct {
+		name string
+		tiff []byte
+		want imaging.Orientation
+	}{
+		{"big endian", good, 6},
+		{"little endian", exif(le, tiffEntry{0x0112, 3, 1, [4]byte{6}}), 6},
+		{"in the other byte order", exif(le, six), 1},
+		{"after other entries", turned(8), 8},
+		{"the first of two", exif(be, tiffEntry{0x0112, 3, 1, [4]byte{0, 3}}, six), 3},
+		{"directory at the end", append([]byte("MM\x00*\x00\x00\x00\x0cgaps"), good[8:]...), 6},
+		{"directory without an end", good[:22], 6},
+		{"nothing", nil, 1},
+		{"no structure", []byte("Copyright"), 1},
+		{"half a header", good[:6], 1},
+		{"header only", good[:8], 1},
+		{"half a count", good[:9], 1},
+		{"half an entry", good[:21], 1},
+		{"mixed byte orders", patched(0, 'I', 'I'), 1},
+		{"wrong magic", patched(3, '+'), 1},
+		{"no entries", patched(8, 0, 0), 1},
+		{"more entries than there are", patched(8, 0xFF, 0xFF), 6},
+		{"more entries than there are, none of them it", patched(8, 0xFF, 0xFF, 1, 0x13), 1},
+		{"directory at the header", patched(4, 0, 0, 0, 0), 1},
+		{"directory at the last byte", patched(4, 0, 0, 0, 25), 1},
+		{"directory behind the end", patched(4, 0, 0, 1, 0), 1},
+		{"directory far behind the end", patched(4, 0xFF, 0xFF, 0xFF, 0xFF), 1},
+		{"next directory is itself", patched(22, 0, 0, 0, 8), 6},
+		{"as a byte", patched(13, 1), 1},
+		{"as a long", patched(13, 4), 1},
+		{"two values", patched(17, 2), 1},
+		{"no value", patched(17, 0), 1},
+		{"huge count", patched(14, 0xFF, 0xFF, 0xFF, 0xFF), 1},
+		{"wrong type before the right one", exif(be, tiffEntry{0x0112, 4, 1, [4]byte{0, 0, 0, 3}}, six), 6},
+		{"0", patched(19, 0), 1},
+		{"9", patched(19, 9), 1},
+		{"256", patched(18, 1, 0), 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := orientationOf(t, jpg, pic, c.tiff); got != c.want {
+				t.Errorf("got %d, want %d", got, c.want)
+			}
+		})
+	}
+	for o := range byte(9) {
+		if got, want := orientationOf(t, jpg, pic, turned(o)), imaging.Orientation(max(1, o)); got != want {
+			t.Errorf("got %d, want %d", got, want)
+		}
+	}
+}
+
+func TestWhichEXIFCounts(t *testing.T) {
+	t.Parallel()
+	jpg, pic := drawJPEG(t, 8, 8), drawPNG(t, 8, 8)
+	damaged := chunk("eXIf", turned(6))
+	damaged[len(damaged)-1] ^= 1
+	for _, c := range []struct {
+		name, ext string
+		data      []byte
+		want      imaging.Orientation
+	}{
+		{"first of two", "jpg", withSegments(jpg, exifSegment(turned(6)), exifSegment(turned(3))), 6},
+		{"first of two, also when it says nothing", "jpg", withSegments(jpg, exifSegment(nil), exifSegment(turned(3))), 1},
+		{"behind XMP", "jpg", withSegments(jpg, textSegment(0xE1, xmpName+"<x/>"), exifSegment(turned(6))), 6},
+		{"behind the scan", "jpg", beforeEnd(jpg, 2, exifSegment(turned(6))), 1},
+		{"in a comment", "jpg", withSegments(jpg, segment(0xFE, append([]byte("Exif\x00\x00"), turned(6)...))), 1},
+		{"of another name", "jpg", withSegments(jpg, segment(0xE1, append([]byte("EXIF\x00\x00"), turned(6)...))), 1},
+		{"largest segment", "jpg", withSegments(jpg, exifSegment(append(turned(6), make([]byte, 65400)...))), 6},
+		{"first of two", "png", withChunks(pic, chunk("eXIf", turned(6)), chunk("eXIf", turned(3))), 6},
+		{"behind the pixels", "png", beforeEnd(pic, 12, chunk("eXIf", turned(6))), 6},
+		{"wrong checksum", "png", withChunks(pic, damaged), 1},
+		{"chunk larger than any buffer", "png", withChunks(pic, chunk("eXIf", append(turned(6), make([]byte, 1<<20)...))), 6},
+		{"chunk and its checksum fill the buffer", "png", withChunks(pic, chunk("eXIf", append(turned(6), make([]byte, 65532-64)...))), 6},
+		{"chunk one larger", "png", withChunks(pic, chunk("eXIf", append(turned(6), make([]byte, 65533-64)...))), 6},
+	} {
+		t.Run(c.ext+" "+c.name, func(t *testing.T) {
+			t.Parallel()
+			info, stripped := strip(t, c.data, c.ext)
+			if info.Orientation != c.want {
+				t.Errorf("got %d, want %d", info.Orientation, c.want)
+			}
+			if again, _ := strip(t, stripped, c.ext); again.Orientation != c.want {
+				t.Errorf("stripped: got %d, want %d", again.Orientation, c.want)
+			}
+			if bytes.Contains(stripped, []byte("GPS")) {
+				t.Error("the location is left")
+			}
+		})
+	}
+}
 
 // pngText returns an iTXt chunk with XMP.
 func pngText(xmp string) []byte {
@@ -289,4 +411,88 @@ func FuzzMetadata(f *testing.F) {
 		checkStripped(t, append(withSegments(jpg, textSegment(segment.marker, segment.prefix+string(data))), p...), "jpg")
 		checkStripped(t, withChunks(pic, chunk("eXIf", data), pngText(string(data))), "png")
 	})
+}
+
+// TestStripEXIFSharedTables: many references to one directory are not read again and again.
+func TestStripEXIFSharedTables(t *testing.T) {
+	t.Parallel()
+	order := binary.BigEndian
+	const entries = 1800
+	size := uint32(2 + 12*entries + 4)
+	table := func(tag uint16, v uint32) []byte {
+		one := tiffEntry{tag, 4, 1, [4]byte(order.AppendUint32(nil, v))}
+		return exif(order, slices.Repeat([]tiffEntry{one}, entries)...)
+	}
+	data := joined(table(0x8769, 8+size), table(0xA005, 8+2*size)[8:], table(0x0001, 0)[8:])
+	jpg := drawJPEG(t, 8, 8)
+	begun := time.Now()
+	if _, got := stripBy(t, withSegments(jpg, exifSegment(data)), "jpg", imaging.StripLocation); !bytes.Equal(got, jpg) {
+		t.Error("it is left")
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// TestStripEXIFOfOthers: tags of other standards, between those of EXIF, are removed.
+func TestStripEXIFOfOthers(t *testing.T) {
+	t.Parallel()
+	jpg := drawJPEG(t, 8, 8)
+	for name, tag := range map[string]uint16{
+		"XMP": 0x02BC, "GeoTIFF scale": 0x830E, "IPTC": 0x83BB, "GeoTIFF point": 0x8482, "GeoTIFF matrix": 0x85D8,
+		"Photoshop": 0x8649, "GeoTIFF keys": 0x87AF, "GeoTIFF text": 0x87B1, "TIFF/EP history": 0x9213, "layers of Photoshop": 0x935C,
+	} {
+		data := exif(binary.BigEndian, tiffEntry{0x0112, 3, 1, [4]byte{0, 6}}, tiffEntry{tag, 7, uint32(len(imagingtest.Place)), [4]byte{0, 0, 0, 38}})
+		data = append(data, imagingtest.Place...)
+		_, got := stripBy(t, withSegments(jpg, exifSegment(data)), "jpg", imaging.StripLocation)
+		if bytes.Contains(got, []byte(imagingtest.Place)) {
+			t.Errorf("%s is left", name)
+		}
+	}
+}
+
+// FuzzPlanted: whatever EXIF has besides a whole location, that is removed. The rest consists of
+// other entries of the first directory, the position of the next one, and data behind the location.
+func FuzzPlanted(f *testing.F) {
+	orders := []binary.AppendByteOrder{binary.BigEndian, binary.LittleEndian}
+	f.Add([]byte("\x01\x0e\x00\x02\x00\x00\x00\x08\x00\x00\x00\x60"), []byte("a photo"), uint32(0), false)
+	f.Add([]byte("\x69\x87\x04\x00\x01\x00\x00\x00\x50\x00\x00\x00"), []byte{}, uint32(40), true)
+	pic, jpg := drawPNG(f, 8, 8), drawJPEG(f, 8, 8)
+	pixels := bitstream(drawWebP(f, opaque(16, 8), webp.Options{}))
+	f.Fuzz(func(t *testing.T, entries, data []byte, next uint32, little bool) {
+		if len(entries)+len(data) > 50_000 || bytes.Contains(data, []byte(imagingtest.Place)) {
+			return
+		}
+		order := orders[0]
+		if little {
+			order = orders[1]
+		}
+		tiff := planted(order, entries[:len(entries)/12*12], data, next)
+		for ext, image := range map[string][]byte{
+			"jpg":  withSegments(jpg, exifSegment(tiff)),
+			"png":  withChunks(pic, chunk("eXIf", tiff)),
+			"webp": riffFile(extended(flagEXIF, 16, 8), pixels, webpChunk("EXIF", tiff)),
+		} {
+			for _, mode := range []imaging.StripMode{imaging.StripOn, imaging.StripLocation} {
+				if _, got := stripBy(t, image, ext, mode); bytes.Contains(got, []byte(imagingtest.Place)) {
+					t.Errorf("%s, %s: the location is left", ext, mode)
+				}
+			}
+		}
+	})
+}
+
+// planted returns EXIF with other entries and a location, which has the mark of a place.
+func planted(order binary.AppendByteOrder, entries, data []byte, next uint32) []byte {
+	b := exif(order)[:8]
+	b = append(order.AppendUint16(b, uint16(len(entries)/12+1)), entries...)
+	entry := func(tag, kind uint16, count, value int) {
+		b = order.AppendUint16(order.AppendUint16(b, tag), kind)
+		b = order.AppendUint32(order.AppendUint32(b, uint32(count)), uint32(value))
+	}
+	entry(0x8825, 4, 1, len(b)+12+4)
+	b = order.AppendUint16(order.AppendUint32(b, next), 1)
+	entry(0x001B, 7, len(imagingtest.Place), len(b)+12+4)
+	b = order.AppendUint32(b, 0)
+	return append(append(b, imagingtest.Place...), data...)
 }
