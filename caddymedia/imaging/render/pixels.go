@@ -55,7 +55,8 @@ func upright(img image.Image, o imaging.Orientation) image.Image {
 // keepsSubsampling reports whether each chroma sample still covers the same four pixels after the
 // turn. Reading an odd side backwards would move them by half a sample.
 func keepsSubsampling(size image.Point, o imaging.Orientation) bool {
-	return (size.X%2 == 0 || !flipsX(o)) && (size.Y%2 == 0 || !flipsY(o))
+	t := turn(o)
+	return (size.X%2 == 0 || !t.FlipX) && (size.Y%2 == 0 || !t.FlipY)
 }
 
 // greyPlanes returns a grey image as planes with neutral chroma.
@@ -89,23 +90,21 @@ func subsampled(img *image.YCbCr) *image.YCbCr {
 	out := *img
 	out.SubsampleRatio = image.YCbCrSubsampleRatio420
 	out.CStride = (size.Dx() + 1) / 2
-	for _, plane := range []struct{ to, from *[]byte }{{&out.Cb, &img.Cb}, {&out.Cr, &img.Cr}} {
-		*plane.to = make([]byte, out.CStride*((size.Dy()+1)/2))
-		subsample(*plane.to, *plane.from, img.CStride, size.Size(), shift)
+	for _, plane := range []*[]byte{&out.Cb, &out.Cr} {
+		from := *plane
+		to := make([]byte, 0, out.CStride*((size.Dy()+1)/2))
+		for y := 0; y < size.Dy(); y += 2 {
+			above := from[y>>shift[1]*img.CStride:]
+			below := from[min(y+1, size.Dy()-1)>>shift[1]*img.CStride:]
+			for x := 0; x < size.Dx(); x += 2 {
+				l, r := x>>shift[0], min(x+1, size.Dx()-1)>>shift[0]
+				sum := int(above[l]) + int(above[r]) + int(below[l]) + int(below[r])
+				to = append(to, byte((sum+2)/4))
+			}
+		}
+		*plane = to
 	}
 	return &out
-}
-
-func subsample(to, from []byte, stride int, size image.Point, shift [2]uint) {
-	for y := 0; y < size.Y; y += 2 {
-		above := from[y>>shift[1]*stride:]
-		below := from[min(y+1, size.Y-1)>>shift[1]*stride:]
-		for x := 0; x < size.X; x += 2 {
-			l, r := x>>shift[0], min(x+1, size.X-1)>>shift[0]
-			sum := int(above[l]) + int(above[r]) + int(below[l]) + int(below[r])
-			to[0], to = byte((sum+2)/4), to[1:]
-		}
-	}
 }
 
 // straight returns the pixels of any image with straight (not premultiplied) alpha.
@@ -121,7 +120,14 @@ func straight(img image.Image) *image.NRGBA {
 	case *image.RGBA64: // opaque as well
 		return highBytes(img.Pix, img.Stride, size)
 	case *image.Paletted:
-		return fromPalette(img)
+		out, colors := image.NewNRGBA(size), straightPalette(img.Palette)
+		for y := range size.Dy() {
+			to := row(out, y)
+			for x, index := range img.Pix[y*img.Stride:][:size.Dx()] {
+				*(*[4]byte)(to[4*x:]) = colors[index]
+			}
+		}
+		return out
 	}
 	out := image.NewRGBA(size) // image/draw has a fast path for it
 	draw.Draw(out, size, img, size.Min, draw.Src)
@@ -141,19 +147,6 @@ func highBytes(pix []byte, stride int, size image.Rectangle) *image.NRGBA {
 	return out
 }
 
-func fromPalette(img *image.Paletted) *image.NRGBA {
-	colors := straightPalette(img.Palette)
-	size := img.Bounds()
-	out := image.NewNRGBA(size)
-	for y := range size.Dy() {
-		to := out.Pix[y*out.Stride:][:out.Stride]
-		for x, index := range img.Pix[y*img.Stride:][:size.Dx()] {
-			*(*[4]byte)(to[4*x:]) = colors[index]
-		}
-	}
-	return out
-}
-
 // straightPalette returns a colour for every index. Indices beyond the palette are transparent.
 func straightPalette(p color.Palette) *[256][4]byte {
 	var colors [256][4]byte
@@ -164,12 +157,12 @@ func straightPalette(p color.Palette) *[256][4]byte {
 	return &colors
 }
 
-// flipsX and flipsY report whether an orientation reads the stored rows, or columns, backwards
-// (Exif 3.0, tag 0x0112).
-func flipsX(o imaging.Orientation) bool { return o == 2 || o == 3 || o == 7 || o == 8 }
-func flipsY(o imaging.Orientation) bool { return o == 3 || o == 4 || o == 6 || o == 7 }
-
-// turn returns how to turn a scaled image for viewing.
+// turn returns how to turn a scaled image for viewing: which orientations read the stored rows or
+// columns backwards (Exif 3.0, tag 0x0112).
 func turn(o imaging.Orientation) scale.Turn {
-	return scale.Turn{FlipX: flipsX(o), FlipY: flipsY(o), Transpose: o >= 5}
+	return scale.Turn{
+		FlipX:     o == 2 || o == 3 || o == 7 || o == 8,
+		FlipY:     o == 3 || o == 4 || o == 6 || o == 7,
+		Transpose: o >= 5,
+	}
 }

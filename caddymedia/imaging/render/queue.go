@@ -83,6 +83,12 @@ type workQueue struct {
 	requests *queue.Queue // of stored images, before they are fetched
 	long     *queue.Queue // the same for long animations
 	garbage  atomic.Int64 // about the number of bytes freed since the last collection
+
+	// requestWorkers is how many workers renditions on request may have: all but the last one.
+	requestWorkers int
+	// contendedTime is the time limit of a variant's encoder while others wait. The minimum is a
+	// second, since most need less.
+	contendedTime time.Duration
 }
 
 // smallPerLarge is the ratio of small to large images that may wait.
@@ -91,14 +97,20 @@ const smallPerLarge = 5
 func newQueue(limits Limits) *workQueue {
 	small, large := queue.Class{Waiting: limits.Queue * smallPerLarge}, queue.Class{Waiting: limits.Queue}
 	besideLarge := queue.Class{Waiting: small.Waiting, Beside: true}
-	return &workQueue{limits: limits, slots: queue.New(queue.Options{
-		Slots: limits.Workers, Units: limits.Memory, Wait: limits.Wait,
-		Classes: []queue.Class{smallImage: besideLarge, largeImage: large, longAnimation: large},
-	}), requests: queue.New(queue.Options{
-		Slots: requestsPerWorker * limits.Workers, Wait: limits.Wait, Classes: []queue.Class{small},
-	}), long: queue.New(queue.Options{
-		Slots: requestWorkers(limits), Classes: []queue.Class{large}, PerOwner: longPerOwner,
-	})}
+	requestWorkers := max(1, limits.Workers-1)
+	return &workQueue{
+		limits: limits, requestWorkers: requestWorkers, contendedTime: max(limits.Wait/3, time.Second),
+		slots: queue.New(queue.Options{
+			Slots: limits.Workers, Units: limits.Memory, Wait: limits.Wait,
+			Classes: []queue.Class{smallImage: besideLarge, largeImage: large, longAnimation: large},
+		}),
+		requests: queue.New(queue.Options{
+			Slots: requestsPerWorker * limits.Workers, Wait: limits.Wait, Classes: []queue.Class{small},
+		}),
+		long: queue.New(queue.Options{
+			Slots: requestWorkers, Classes: []queue.Class{large}, PerOwner: longPerOwner,
+		}),
+	}
 }
 
 const (
@@ -113,9 +125,6 @@ const (
 // requestsOwner shares the workers with the accounts. Renditions on request thus get one share of
 // them, like one account.
 const requestsOwner = "renditions"
-
-// requestWorkers returns how many workers renditions on request may have: all but the last one.
-func requestWorkers(limits Limits) int { return max(1, limits.Workers-1) }
 
 // ErrLong means that an image is a long animation, and was not admitted as one.
 var ErrLong = errors.New("the animation is long")
@@ -139,7 +148,7 @@ func (m *Maker) Admit(ctx context.Context, owner string, long bool) (on *Maker, 
 		return nil, nil, busy(err)
 	}
 	on = m.For(requestsOwner)
-	on.most, on.notLong = requestWorkers(m.queue.limits), !long
+	on.most, on.notLong = m.queue.requestWorkers, !long
 	return on, slot.Release, nil
 }
 
@@ -165,19 +174,12 @@ func busy(err error) error {
 	return err
 }
 
-// contendedTime is the time limit of a variant's encoder while others wait. The minimum is a second,
-// since most need less.
-func (q *workQueue) contendedTime() time.Duration { return max(q.limits.Wait/3, time.Second) }
-
 // slot is the permission to process one image.
 type slot struct {
 	queue  *workQueue
 	held   *queue.Slot
 	paused atomic.Bool
 }
-
-// memory returns the number of bytes acquired.
-func (s *slot) memory() int64 { return s.held.Units() }
 
 // change releases the memory and acquires another amount. After an error the slot holds none.
 func (s *slot) change(ctx context.Context, memory int64) error {

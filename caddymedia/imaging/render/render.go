@@ -253,7 +253,7 @@ func (j *job) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if memory := j.neededMemory(d); memory > j.slot.memory() {
+	if memory := j.neededMemory(d); memory > j.slot.held.Units() {
 		// The job may hold no memory while it waits for more, so the image is decoded again.
 		if err := j.slot.change(ctx, memory); err != nil {
 			return err
@@ -309,7 +309,7 @@ var errContended = fmt.Errorf("%w: this one takes long and others wait", ErrBusy
 // While other images wait, no rendition begins after the contended time. Those that have begun are
 // finished.
 func (j *job) makeAll(ctx context.Context, d *decoded) error {
-	late, cancel := context.WithTimeout(ctx, j.slot.queue.contendedTime())
+	late, cancel := context.WithTimeout(ctx, j.slot.queue.contendedTime)
 	defer cancel()
 	for _, o := range j.inOrder() {
 		if o.FirstFrame && late.Err() != nil && j.slot.held.Contended() {
@@ -352,7 +352,7 @@ func (j *job) inOrder() []*output {
 func (j *job) make(ctx context.Context, o *output, d *decoded) error {
 	contended := j.limits.Time
 	if !o.FirstFrame { // losing a variant, which is optional, is better than refusing an upload
-		contended = j.slot.queue.contendedTime()
+		contended = j.slot.queue.contendedTime
 	}
 	bounded, cancel := j.slot.within(ctx, j.limits.Time, contended)
 	defer cancel()
