@@ -234,7 +234,10 @@ func (w *bmffFile) finish(s *source) error {
 			return err
 		}
 	}
-	w.info.Width, w.info.Height = primary.viewed()
+	w.info.Width, w.info.Height = primary.width, primary.height
+	if primary.turned {
+		w.info.Width, w.info.Height = primary.height, primary.width
+	}
 	if w.opts.Strip == StripOff {
 		return nil
 	}

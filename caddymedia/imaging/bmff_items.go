@@ -20,14 +20,6 @@ type item struct {
 	judged        bool     // format is set
 }
 
-// viewed returns the size after rotation.
-func (i *item) viewed() (width, height int) {
-	if i.turned {
-		return i.height, i.width
-	}
-	return i.width, i.height
-}
-
 // property describes items (section 8.11.14).
 type property struct {
 	kind string

@@ -67,17 +67,6 @@ func (j *jpegSegments) keepXMP(s *source, b []byte) (kept bool) {
 	return j.rewrite(jpegAPP0+1, b, xmpPrefix, rest)
 }
 
-// finishXMP replaces the XMP of the first image by the rest of it.
-func (j *jpegSegments) finishXMP(filter xmpFilter) {
-	if j.xmp.data == nil {
-		return
-	}
-	packet := j.xmp.data[len(xmpPrefix):]
-	if rest := filter.apply(packet); !bytes.Equal(rest, packet) {
-		j.info.replace(j.xmp.held, jpegSegment(jpegAPP0+1, xmpPrefix, rest))
-	}
-}
-
 // finish decides on the parts that are held.
 func (j *jpegSegments) finish(s *source) error {
 	if j.strip == StripOff {
@@ -91,7 +80,12 @@ func (j *jpegSegments) finish(s *source) error {
 	if gain != nil {
 		filter.gainMap, filter.length = true, gain.position(len(gain.spans))
 	}
-	j.finishXMP(filter)
+	if j.xmp.data != nil {
+		packet := j.xmp.data[len(xmpPrefix):]
+		if rest := filter.apply(packet); !bytes.Equal(rest, packet) {
+			j.info.replace(j.xmp.held, jpegSegment(jpegAPP0+1, xmpPrefix, rest))
+		}
+	}
 	changed := false
 	if gain != nil {
 		index.first = j.info.add(*gain)

@@ -79,7 +79,7 @@ func (f xmpFilter) apply(packet []byte) []byte {
 	for _, n := range root.children {
 		switch {
 		case n.name.Space == nsMeta && (n.name.Local == "xmpmeta" || n.name.Local == "xapmeta"):
-			n.limit(nsMeta)
+			n.limit(of(nsMeta))
 			e.element(n, e.meta)
 		default:
 			e.meta(n)
@@ -168,19 +168,24 @@ type xmpEditor struct {
 func (e *xmpEditor) meta(n *xmpNode) {
 	switch {
 	case n.name == xml.Name{Space: nsRDF, Local: "RDF"}:
-		n.limit(nsMeta)
+		n.limit(of(nsMeta))
 		e.element(n, e.description)
 	case n.blank() || n.name.Local == "" && bytes.HasPrefix(n.head, []byte("<?")) && !n.noise:
 		e.out = append(e.out, n.head...)
 	}
 }
 
-// limit removes the attributes that are properties, but for those of some namespaces.
-func (n *xmpNode) limit(namespaces ...string) {
+// limit removes the attributes that are properties, but for those that keep selects.
+func (n *xmpNode) limit(keep func(xml.Name) bool) {
 	n.start.Attr = slices.DeleteFunc(n.start.Attr, func(a xml.Attr) bool {
 		name := n.resolve(a.Name, true)
-		return !structural(a.Name, name) && !slices.Contains(namespaces, name.Space)
+		return !structural(a.Name, name) && !keep(name)
 	})
+}
+
+// of returns a function that reports whether a name is in one of the namespaces.
+func of(namespaces ...string) func(xml.Name) bool {
+	return func(name xml.Name) bool { return slices.Contains(namespaces, name.Space) }
 }
 
 // blank reports whether a node is white space, or the mark of the byte order.
@@ -192,16 +197,12 @@ func (n *xmpNode) blank() bool {
 func (e *xmpEditor) description(n *xmpNode) {
 	switch {
 	case n.name == xml.Name{Space: nsRDF, Local: "Description"}:
-		n.start.Attr = slices.DeleteFunc(n.start.Attr, func(a xml.Attr) bool {
-			name := n.resolve(a.Name, true)
-			if structural(a.Name, name) {
-				return false
-			}
+		n.limit(func(name xml.Name) bool {
 			kept := e.keeps(name) && name.Space != nsContainer
 			if kept {
 				e.properties++
 			}
-			return !kept
+			return kept
 		})
 		e.element(n, e.property)
 	case n.blank():
@@ -253,13 +254,11 @@ func (e *xmpEditor) value(n *xmpNode) {
 		return
 	}
 	if !e.describe && n.name.Local != "" {
-		if n.limit(gainMapNamespaces...); n.name.Space != nsRDF && !slices.Contains(gainMapNamespaces, n.name.Space) {
+		if n.limit(of(gainMapNamespaces...)); n.name.Space != nsRDF && !slices.Contains(gainMapNamespaces, n.name.Space) {
 			return
 		}
 	}
-	n.start.Attr = slices.DeleteFunc(n.start.Attr, func(a xml.Attr) bool {
-		return !structural(a.Name, n.resolve(a.Name, true)) && placed(a.Name.Local)
-	})
+	n.limit(func(name xml.Name) bool { return !placed(name.Local) })
 	e.element(n, e.value)
 }
 
@@ -315,7 +314,7 @@ func (e *xmpEditor) list(n *xmpNode) {
 			e.element(n, func(n *xmpNode) { e.item(n, semantic) })
 		}
 	case n.name.Space == nsRDF, n.name.Space == nsContainer:
-		n.limit()
+		n.limit(of())
 		e.element(n, e.list)
 	}
 }
@@ -360,7 +359,7 @@ func (e *xmpEditor) item(n *xmpNode, semantic string) {
 		}
 		value, kept := e.field(n.name.Local, string(text), semantic)
 		if kept && len(n.tail) > 0 {
-			n.limit()
+			n.limit(of())
 			e.element(n, func(*xmpNode) {})
 			e.out = append(e.out[:len(e.out)-len(n.tail)], value...)
 			e.out = append(e.out, n.tail...)

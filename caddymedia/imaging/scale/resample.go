@@ -92,19 +92,14 @@ func (f filter) paired(weights []uint64, begin, end int) []uint64 {
 	return weights
 }
 
-// downScale returns the rounding and bias of a sum over a column, and how many bits it is shifted by
-// then. Samples of 16 bits lose one bit.
-func downScale[T sample]() (bias uint64, shift uint) {
-	shift = unitBits - midBits
+// filterDown sets mid to the weighted sums of lines, of which there is a multiple of group.
+func filterDown[T sample](mid []uint64, lines [][]T, weights []uint64) {
+	// Samples of 16 bits lose one bit.
+	shift := uint(unitBits - midBits)
 	if wide := ^T(0); wide > 255 {
 		shift = unitBits + 1
 	}
-	return (midBias<<shift + 1<<(shift-1)) * pairs, shift
-}
-
-// filterDown sets mid to the weighted sums of lines, of which there is a multiple of group.
-func filterDown[T sample](mid []uint64, lines [][]T, weights []uint64) {
-	bias, shift := downScale[T]()
+	bias := uint64(midBias<<shift+1<<(shift-1)) * pairs
 	mask := uint64(1<<(lane-shift)-1) * pairs
 	clear(mid)
 	n := len(mid)
@@ -205,7 +200,12 @@ func (f filter) of(i int) []uint64 { return f.weights[i*f.stride:][:f.taps] }
 // that edges are not darkened. Weights are padded with zeros to a multiple of group.
 func (a axis) filter() filter {
 	if a.identical() {
-		return a.copying()
+		f := newFilter(a.count, 1)
+		for i := range f.first {
+			f.first[i] = a.at(i)
+			f.of(i)[0] = unit
+		}
+		return f
 	}
 	wide := max(math.Abs(a.step), 1)
 	radius := lobes * wide
@@ -231,16 +231,6 @@ func (a axis) filter() filter {
 			weights[min(max(first+k, 0), last)-from] += uint64(now - before)
 			before = now
 		}
-	}
-	return f
-}
-
-// copying returns the weights of a copy of samples.
-func (a axis) copying() filter {
-	f := newFilter(a.count, 1)
-	for i := range f.first {
-		f.first[i] = a.at(i)
-		f.of(i)[0] = unit
 	}
 	return f
 }

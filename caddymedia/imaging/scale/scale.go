@@ -211,14 +211,6 @@ var subsamplings = map[image.YCbCrSubsampleRatio]image.Point{
 	image.YCbCrSubsampleRatio410: {X: 4, Y: 2},
 }
 
-// level returns the plane that was halved n times.
-func (l *layer) level(n int) plane {
-	for len(l.levels) <= n {
-		l.levels = append(l.levels, l.levels[len(l.levels)-1].halved())
-	}
-	return l.levels[n]
-}
-
 // reduced returns the smallest plane that still has at least two samples, in both directions, for
 // each sample of the copy. The axes are on the plane itself, and returned on the smaller one.
 func (l *layer) reduced(across, down axis) (plane, axis, axis) {
@@ -226,7 +218,10 @@ func (l *layer) reduced(across, down axis) (plane, axis, axis) {
 	for least := min(math.Abs(across.step), math.Abs(down.step)); least >= 4; least /= 2 {
 		n++
 	}
-	p := l.level(n)
+	for len(l.levels) <= n {
+		l.levels = append(l.levels, l.levels[len(l.levels)-1].halved())
+	}
+	p := l.levels[n]
 	return p, across.halved(n, p.width), down.halved(n, p.height)
 }
 
