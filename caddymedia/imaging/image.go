@@ -310,8 +310,11 @@ func refuseRaster(s *source, format Format, ext string, cause error) error {
 	if err := s.ioError(); err != nil {
 		return err
 	}
-	if refused := refusal(cause); refused != nil {
-		return refused
+	if content, ok := errors.AsType[*ContentError](cause); ok {
+		return content
+	}
+	if large, ok := errors.AsType[*TooLargeError](cause); ok {
+		return large
 	}
 	if other, ok := errors.AsType[*mismatchError](cause); ok {
 		return contentErrorf("%v, the name says .%s", other, ext)
@@ -475,21 +478,16 @@ func decodeWith[T any](r io.ReadSeeker, info Info, decode func(io.Reader) (T, er
 	}
 	defer s.release()
 	img, err := decode(s)
-	if err != nil {
-		return none, refuseDamaged(s, info.Format, err)
+	failed := s.ioError()
+	switch {
+	case err == nil:
+		return img, nil
+	case failed != nil:
+		return none, failed
+	case unsupported(err):
+		return none, contentErrorf("the %s image uses a feature that is not supported", info.Format)
 	}
-	return img, nil
-}
-
-// refuseDamaged is refuseRaster for an image whose structure is valid.
-func refuseDamaged(s *source, format Format, cause error) error {
-	if err := s.ioError(); err != nil {
-		return err
-	}
-	if unsupported(cause) {
-		return contentErrorf("the %s image uses a feature that is not supported", format)
-	}
-	return contentErrorf("the %s image is damaged: not all of it can be decoded", format)
+	return none, contentErrorf("the %s image is damaged: not all of it can be decoded", info.Format)
 }
 
 // unsupported reports whether a decoder, or a walk, refused a feature.
@@ -525,20 +523,6 @@ func contentErrorf(format string, args ...any) error {
 
 func tooLargef(format string, args ...any) error {
 	return &TooLargeError{Message: fmt.Sprintf(format, args...)}
-}
-
-// refusal returns the [ContentError] or [TooLargeError] that err is or wraps, or nil for other
-// errors.
-func refusal(err error) error {
-	var content *ContentError
-	var large *TooLargeError
-	switch {
-	case errors.As(err, &content):
-		return content
-	case errors.As(err, &large):
-		return large
-	}
-	return nil
 }
 
 // shorten returns a name chosen by the uploader in a form fit for a message: short, and valid

@@ -55,7 +55,13 @@ func decodeAll(r io.ReadSeeker, info imaging.Info) (*decoded, error) {
 		case info.Format == imaging.GIF:
 			d.gif, err = imaging.DecodeGIF(r, info)
 		case info.Format == imaging.WebP && info.Frames > 1:
-			err = d.decodeFrames()
+			// All frames are decoded, as a check. The first canvas is kept.
+			var canvas imaging.Canvas
+			for canvas, err = range imaging.WebPCanvases(r, info) {
+				if err == nil && d.still == nil {
+					d.still = crop(canvas.Image, canvas.Image.Rect)
+				}
+			}
 		default:
 			d.still, err = imaging.Decode(r, info)
 		}
@@ -64,19 +70,6 @@ func decodeAll(r io.ReadSeeker, info imaging.Info) (*decoded, error) {
 		}
 		return d, nil
 	})
-}
-
-// decodeFrames decodes all frames of an animated WebP, as a check, and keeps the first canvas.
-func (d *decoded) decodeFrames() error {
-	for canvas, err := range imaging.WebPCanvases(d.in, d.info) {
-		if err != nil {
-			return err
-		}
-		if d.still == nil {
-			d.still = crop(canvas.Image, canvas.Image.Rect)
-		}
-	}
-	return nil
 }
 
 // prepare converts the still image to a form for encoders and for scaling.

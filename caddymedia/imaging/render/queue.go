@@ -181,12 +181,6 @@ type slot struct {
 	paused atomic.Bool
 }
 
-// change releases the memory and acquires another amount. After an error the slot holds none.
-func (s *slot) change(ctx context.Context, memory int64) error {
-	s.collect()
-	return busy(s.held.Change(ctx, memory))
-}
-
 // pause yields to other images, if any should go first. The error is the cause of ctx.
 func (s *slot) pause(ctx context.Context) error {
 	if ctx.Err() != nil {

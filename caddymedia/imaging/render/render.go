@@ -255,7 +255,8 @@ func (j *job) run(ctx context.Context) error {
 	}
 	if memory := j.neededMemory(d); memory > j.slot.held.Units() {
 		// The job may hold no memory while it waits for more, so the image is decoded again.
-		if err := j.slot.change(ctx, memory); err != nil {
+		j.slot.collect()
+		if err := busy(j.slot.held.Change(ctx, memory)); err != nil {
 			return err
 		}
 		if d, err = j.decode(ctx); err != nil {

@@ -86,7 +86,8 @@ func checkElement(e xml.StartElement) error {
 		if !elements[e.Name.Local] && !ofIllustrator(e) {
 			return refusef("the SVG contains the element %s", e.Name.Local)
 		}
-	case !editorNamespace(e.Name.Space), htmlElements[strings.ToLower(e.Name.Local)]:
+	case !slices.Contains(editorNamespaces, e.Name.Space) && !strings.HasPrefix(e.Name.Space, adobeNamespaces),
+		htmlElements[strings.ToLower(e.Name.Local)]:
 		return refusef("the SVG contains the element %s of another namespace", e.Name.Local)
 	}
 	for _, a := range e.Attr {
@@ -103,14 +104,11 @@ func checkElement(e xml.StartElement) error {
 	return nil
 }
 
-func editorNamespace(space string) bool {
-	return slices.Contains(editorNamespaces, space) || strings.HasPrefix(space, adobeNamespaces)
-}
-
 func checkAttribute(element xml.Name, a xml.Attr) error {
 	name := strings.ToLower(a.Name.Local)
 	switch {
-	case isEvent(name):
+	// No event has an underscore in its name; Inkscape's only_selected has one.
+	case strings.HasPrefix(name, "on") && !strings.Contains(name, "_"):
 		return refusef("the SVG contains the event attribute %s", a.Name.Local)
 	case strings.Contains(name, ":"), name == "ping", name == "handler", // of XML Events
 		name == "base" && (a.Name.Space == xmlNamespace || a.Name.Space == "xml"): // xml:base makes fragments remote
@@ -128,12 +126,6 @@ func checkAttribute(element xml.Name, a xml.Attr) error {
 		return checkCSS(a.Value)
 	}
 	return nil
-}
-
-// isEvent reports whether an attribute may be an event handler, in the SVG or in a page. No event
-// has an underscore in its name; Inkscape's only_selected has one.
-func isEvent(name string) bool {
-	return strings.HasPrefix(name, "on") && !strings.Contains(name, "_")
 }
 
 // animatable reports whether an animation may change the attribute. Animating href would allow an
@@ -191,15 +183,6 @@ func hasActiveScheme(value string) bool {
 var cssActive = []string{
 	"@import", "image-set(", "cross-fade(", "image(", "src(",
 	"expression(", "behavior:", "-moz-binding", "javascript:", "vbscript:",
-}
-
-// checkStyleSheet checks the text of a style element. An end tag in it is text to an XML parser,
-// but ends the element once the image is pasted into an HTML page.
-func checkStyleSheet(css string) error {
-	if strings.Contains(css, "</") {
-		return refusef("the SVG contains a tag inside a style element")
-	}
-	return checkCSS(css)
 }
 
 // checkCSS refuses a style that fetches or runs anything: a url() must be a fragment or a raster

@@ -106,7 +106,11 @@ func (c *checker) run() error {
 	for {
 		token, err := c.xml.Token()
 		if errors.Is(err, io.EOF) && c.rooted {
-			return c.copies.check()
+			copies, err := c.copies.copied(0, int32(len(c.copies.ends)), make(map[int32]int64))
+			if err == nil && copies > maxCopies {
+				err = tooLargef("the use elements of the SVG copy more than the 100,000 elements allowed")
+			}
+			return err
 		}
 		if err != nil {
 			return err
@@ -181,7 +185,12 @@ func (c *checker) end() error {
 	}
 	css := c.style.String()
 	c.style = nil
-	return checkStyleSheet(css)
+	// An end tag in a style is text to an XML parser, but ends the element once the image is pasted
+	// into an HTML page.
+	if strings.Contains(css, "</") {
+		return refusef("the SVG contains a tag inside a style element")
+	}
+	return checkCSS(css)
 }
 
 func (c *checker) text(data []byte) error {
@@ -384,15 +393,6 @@ func fragment(ref string) string {
 		return decoded
 	}
 	return id
-}
-
-// check refuses an image with too many copies.
-func (c *copyCounter) check() error {
-	copies, err := c.copied(0, int32(len(c.ends)), make(map[int32]int64))
-	if err == nil && copies > maxCopies {
-		return tooLargef("the use elements of the SVG copy more than the 100,000 elements allowed")
-	}
-	return err
 }
 
 // copied counts the elements that those in [from, to) copy, nested copies included. It stops early
