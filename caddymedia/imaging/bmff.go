@@ -328,8 +328,8 @@ func (w *bmffFile) holds(part span) bool {
 	return i >= 0 && part.to <= w.data[i].to
 }
 
-// strip sets the layout. Metadata is overwritten, so that all positions remain valid. Without an image
-// sequence, all data is overwritten that belongs to no image.
+// strip sets the layout. Metadata is overwritten, so that all positions remain valid. Without an
+// image sequence, all data is overwritten that belongs to no image.
 func (w *bmffFile) strip(s *source) error {
 	var images, blank []span
 	for _, it := range w.items.sorted() {
@@ -423,8 +423,8 @@ func (w *bmffFile) hasCredentials(s *source, b box) (bool, error) {
 // maxRewritten is the largest number of items with metadata of which a part may remain.
 const maxRewritten = 16
 
-// rewriteItems returns what overwrites the items of whose content a part remains, and the positions
-// of these items. Their content must not be that of another item.
+// rewriteItems returns the new content of the items of which a part remains, and the positions of
+// these items. Their content must not be that of another item.
 func (w *bmffFile) rewriteItems(s *source, images []span) (edits []bmffEdit, done []span, err error) {
 	tried := 0
 	for _, it := range w.items.sorted() {

@@ -98,9 +98,9 @@ func hasCredentials(s *source) bool {
 }
 
 // gifExtensionHeader reads the label of an extension and reports whether it remains. Graphic
-// control, animation loops and colour profiles do, and comments in the mode [StripLocation]. XMP and
-// unknown extensions are dropped. So is plain text, which no browser renders. The control before it
-// stays, because decoders that skip the text apply it to the next frame.
+// control, animation loops and colour profiles do, and comments in the mode [StripLocation]. XMP
+// and unknown extensions are dropped. So is plain text, which no browser renders. The control
+// before it stays, because decoders that skip the text apply it to the next frame.
 func gifExtensionHeader(s *source, mode StripMode) (kept bool, err error) {
 	label, err := s.ReadByte()
 	if err != nil {

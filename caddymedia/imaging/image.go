@@ -193,6 +193,7 @@ func CheckImage(r io.ReadSeeker, size int64, ext string, opts Options) (Info, er
 	return checkRaster(s, size, format, ext, opts.withDefaults())
 }
 
+// checkSVG checks an SVG image, which has no size in pixels and no metadata to remove.
 func checkSVG(s *source, size int64, mode SVGMode) (Info, error) {
 	if mode == SVGOff {
 		return Info{}, contentErrorf("SVG images are not accepted here")

@@ -347,8 +347,8 @@ func (j *jpegSegments) keepEXIF(b []byte) bool {
 	return j.rewrite(jpegAPP0+1, b, exifPrefix, j.strip.exif(tiff, j.info.Orientation))
 }
 
-// ReadHeader is [CheckImage] for an image that passed it before: it reads only the header of a JPEG,
-// and does not check the rest. The result has no Profile and cannot be stripped.
+// ReadHeader is [CheckImage] for an image that passed it before: it reads only the header of a
+// JPEG, and does not check the rest. The result has no Profile and cannot be stripped.
 func ReadHeader(r io.ReadSeeker, size int64, ext string, opts Options) (Info, error) {
 	read := CheckImage
 	if FormatOf(ext) == JPEG {

@@ -157,8 +157,8 @@ func mpfImages(b []byte, at int64) (order binary.ByteOrder, images []mpfImage) {
 	return nil, nil
 }
 
-// claimsGainMap reports whether the first image has an index of images, and is described as one with
-// a gain map.
+// claimsGainMap reports whether the first image has an index of images, and is described as one
+// with a gain map.
 func (j *jpegSegments) claimsGainMap() bool {
 	if j.mpf.data == nil {
 		return false
@@ -170,15 +170,15 @@ func (j *jpegSegments) claimsGainMap() bool {
 	return len(images) > 1
 }
 
-// findGainMap returns the layout of the gain map behind the image, or nil if there is none. The other
-// images of the index are previews, and parts of them.
+// findGainMap returns the layout of the gain map behind the image, or nil if there is none. The
+// other images of the index are previews, and parts of them.
 func (j *jpegSegments) findGainMap(s *source) (index imageIndex, gain *layout, err error) {
 	if j.mpf.data == nil {
 		return imageIndex{}, nil, nil
 	}
 	order, images := mpfImages(j.mpf.data[len(mpfPrefix):], j.mpf.at+int64(len(mpfPrefix)))
 	for i, image := range images {
-		if i == 0 || image.at < s.offset() { // before what is read
+		if i == 0 || image.at < s.offset() { // within the part that is read
 			continue
 		}
 		if _, err := s.readAt(image.at, 0); err != nil {
@@ -197,8 +197,8 @@ func (j *jpegSegments) findGainMap(s *source) (index imageIndex, gain *layout, e
 	return imageIndex{}, nil, nil
 }
 
-// newIndex returns the data of a segment with the index of the image and its gain map, in the form in
-// which the library of Ultra HDR writes it.
+// newIndex returns the data of a segment with the index of the image and its gain map, in the form
+// in which the library of Ultra HDR writes it.
 func (j *jpegSegments) newIndex(i imageIndex) []byte {
 	const (
 		head  = 8 + 2 + 3*12 + 4 // of the TIFF structure, before the entries

@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/imagingtest"
 )
 
-// gainMapOf returns the second and last image in the index of a JPEG. It fails the test if the index
-// does not fit the file.
+// gainMapOf returns the second and last image in the index of a JPEG. It fails the test if the
+// index does not fit the file.
 func gainMapOf(t testing.TB, data []byte) []byte {
 	t.Helper()
 	at := bytes.Index(data, []byte("MPF\x00"))

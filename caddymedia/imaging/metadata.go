@@ -84,10 +84,10 @@ const (
 // tiffSizes are the sizes of the types of values, by number.
 var tiffSizes = [...]int64{0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8}
 
-// keptTag reports whether the mode [StripLocation] keeps a tag of a directory of that depth: those of
-// TIFF 6.0 and EXIF 3.0 without the ones above, ratings, copyright, colour profiles, and the titles
-// and authors that Windows writes. IPTC, Photoshop and GeoTIFF have tags between those of EXIF, and
-// these may have a location.
+// keptTag reports whether the mode [StripLocation] keeps a tag of a directory of that depth: those
+// of TIFF 6.0 and EXIF 3.0 without the ones above, ratings, copyright, colour profiles, and the
+// titles and authors that Windows writes. IPTC, Photoshop and GeoTIFF have tags between those of
+// EXIF, and these may have a location.
 func keptTag(tag uint16, depth int) bool {
 	if depth == 2 { // of interoperability: the colour space
 		return tag <= 2
@@ -115,9 +115,9 @@ type tiffEditor struct {
 	listed                int64 // size of tables
 }
 
-// withoutLocation returns a TIFF structure as the mode [StripLocation] leaves it: tiff itself if all
-// of it remains. It returns nil if the structure is damaged, so that a part cannot be removed with
-// certainty, or if nothing remains.
+// withoutLocation returns a TIFF structure as the mode [StripLocation] leaves it: tiff itself if
+// all of it remains. It returns nil if the structure is damaged, so that a part cannot be removed
+// with certainty, or if nothing remains.
 func withoutLocation(tiff []byte) []byte {
 	order := tiffOrder(tiff)
 	if order == nil {
@@ -257,8 +257,8 @@ func (e *tiffEditor) drop(at int64) (ok bool) {
 	return ok
 }
 
-// disjoint reports whether no part that remains has bytes of a part that is removed: directories, the
-// values that remain, and the values that are removed do not overlap.
+// disjoint reports whether no part that remains has bytes of a part that is removed: directories,
+// the values that remain, and the values that are removed do not overlap.
 func (e *tiffEditor) disjoint() bool {
 	for i := range e.dropped { // positions behind the end hold nothing
 		e.dropped[i].to = min(e.dropped[i].to, int64(len(e.in)))
@@ -289,9 +289,9 @@ const (
 	resourceAddress    = 0x040B // of the copyright
 )
 
-// placeDatasets are the numbers of the datasets of IPTC record 2 that are locations or previews (IPTC
-// IIM 4.2, chapter 6): content location code and name, city, sublocation, province, country code and
-// name; the image of a caption; format, version and data of a preview.
+// placeDatasets are the numbers of the datasets of IPTC record 2 that are locations or previews
+// (IPTC IIM 4.2, chapter 6): content location code and name, city, sublocation, province, country
+// code and name; the image of a caption; format, version and data of a preview.
 var placeDatasets = []byte{26, 27, 90, 92, 95, 100, 101, 125, 200, 201, 202}
 
 // withoutPlaces returns image resources as the mode [StripLocation] leaves them: b itself if all

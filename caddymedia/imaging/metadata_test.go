@@ -221,8 +221,8 @@ func TestStripLocationKeepsAll(t *testing.T) {
 const emptyXMP = `<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">` +
 	`<rdf:Description xmlns:xmp="http://ns.adobe.com/xap/1.0/" xmlns:exif="http://ns.adobe.com/exif/1.0/" PROPERTY/></rdf:RDF></x:xmpmeta>`
 
-// TestStripHostileEXIF: of EXIF whose location cannot be removed with certainty only the orientation
-// remains.
+// TestStripHostileEXIF: of EXIF whose location cannot be removed with certainty only the
+// orientation remains.
 func TestStripHostileEXIF(t *testing.T) {
 	t.Parallel()
 	order := binary.BigEndian

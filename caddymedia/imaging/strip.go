@@ -79,8 +79,8 @@ func (l *layout) replace(held int, data []byte) {
 	l.insert(held, data)
 }
 
-// release removes parts that hold kept, unless all of the file remains. These are credentials, which
-// are no longer valid.
+// release removes parts that hold kept, unless all of the file remains. These are credentials,
+// which are no longer valid.
 func (i *Info) release(credentials []int) {
 	if !i.HasMetadata() {
 		return

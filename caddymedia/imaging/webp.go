@@ -378,8 +378,8 @@ func (w *webpChunks) keepXMP(s *source, c webpChunk) error {
 	return nil
 }
 
-// rewrite keeps a chunk with data b if it has nothing but rest. Otherwise a chunk with that, if any,
-// replaces it at the end of the file.
+// rewrite keeps a chunk with data b if it has nothing but rest. Otherwise a chunk with that, if
+// any, replaces it at the end of the file.
 func (w *webpChunks) rewrite(c webpChunk, b, rest []byte) {
 	if rest == nil {
 		return
@@ -440,8 +440,8 @@ func (w *webpChunks) strip(end int64) {
 	}
 }
 
-// size returns the length of a file of parts. padded reports that none of them lacks its padding, and
-// that no chunk is new.
+// size returns the length of a file of parts. padded reports that none of them lacks its padding,
+// and that no chunk is new.
 func (w *webpChunks) size(parts ...[]webpPart) (n int64, padded bool) {
 	n = riffHeader + int64(len(w.tail))
 	if w.extended {

@@ -36,7 +36,7 @@ var describingNamespaces = []string{
 // placeWords are parts of the names of properties that the mode [StripLocation] removes.
 var placeWords = []string{"gps", "latitude", "longitude", "altitude", "location", "serialnumber", "thumbnail", "makernote"}
 
-// placeNames are such names.
+// placeNames are names of properties that the mode [StripLocation] removes.
 var placeNames = []string{"city", "state", "country", "countrycode", "countryname", "provincestate", "worldregion", "coverage"}
 
 const (
@@ -68,8 +68,8 @@ type xmpNode struct {
 	children []*xmpNode
 }
 
-// apply returns XMP with the properties that remain: packet itself if all do, or nil if none does or
-// packet is damaged.
+// apply returns XMP with the properties that remain: packet itself if all do, or nil if none does
+// or packet is damaged.
 func (f xmpFilter) apply(packet []byte) []byte {
 	root, err := parseXMP(packet)
 	if err != nil {
@@ -79,7 +79,7 @@ func (f xmpFilter) apply(packet []byte) []byte {
 	for _, n := range root.children {
 		switch {
 		case n.name.Space == nsMeta && (n.name.Local == "xmpmeta" || n.name.Local == "xapmeta"):
-			n.limit(of(nsMeta))
+			n.limit(inNamespaces(nsMeta))
 			e.element(n, e.meta)
 		default:
 			e.meta(n)
@@ -168,7 +168,7 @@ type xmpEditor struct {
 func (e *xmpEditor) meta(n *xmpNode) {
 	switch {
 	case n.name == xml.Name{Space: nsRDF, Local: "RDF"}:
-		n.limit(of(nsMeta))
+		n.limit(inNamespaces(nsMeta))
 		e.element(n, e.description)
 	case n.blank() || n.name.Local == "" && bytes.HasPrefix(n.head, []byte("<?")) && !n.noise:
 		e.out = append(e.out, n.head...)
@@ -183,8 +183,8 @@ func (n *xmpNode) limit(keep func(xml.Name) bool) {
 	})
 }
 
-// of returns a function that reports whether a name is in one of the namespaces.
-func of(namespaces ...string) func(xml.Name) bool {
+// inNamespaces returns a function that reports whether a name is in one of the namespaces.
+func inNamespaces(namespaces ...string) func(xml.Name) bool {
 	return func(name xml.Name) bool { return slices.Contains(namespaces, name.Space) }
 }
 
@@ -254,7 +254,7 @@ func (e *xmpEditor) value(n *xmpNode) {
 		return
 	}
 	if !e.describe && n.name.Local != "" {
-		if n.limit(of(gainMapNamespaces...)); n.name.Space != nsRDF && !slices.Contains(gainMapNamespaces, n.name.Space) {
+		if n.limit(inNamespaces(gainMapNamespaces...)); n.name.Space != nsRDF && !slices.Contains(gainMapNamespaces, n.name.Space) {
 			return
 		}
 	}
@@ -262,8 +262,8 @@ func (e *xmpEditor) value(n *xmpNode) {
 	e.element(n, e.value)
 }
 
-// element writes a node, whose children child writes. The start tag is written as it was, unless its
-// attributes have changed.
+// element writes a node, whose children child writes. The start tag is written as it was, unless
+// its attributes have changed.
 func (e *xmpEditor) element(n *xmpNode, child func(*xmpNode)) {
 	e.out = append(e.out, n.tag()...)
 	for _, c := range n.children {
@@ -314,7 +314,7 @@ func (e *xmpEditor) list(n *xmpNode) {
 			e.element(n, func(n *xmpNode) { e.item(n, semantic) })
 		}
 	case n.name.Space == nsRDF, n.name.Space == nsContainer:
-		n.limit(of())
+		n.limit(inNamespaces())
 		e.element(n, e.list)
 	}
 }
@@ -359,7 +359,7 @@ func (e *xmpEditor) item(n *xmpNode, semantic string) {
 		}
 		value, kept := e.field(n.name.Local, string(text), semantic)
 		if kept && len(n.tail) > 0 {
-			n.limit(of())
+			n.limit(inNamespaces())
 			e.element(n, func(*xmpNode) {})
 			e.out = append(e.out[:len(e.out)-len(n.tail)], value...)
 			e.out = append(e.out, n.tail...)
@@ -373,8 +373,8 @@ func (e *xmpEditor) item(n *xmpNode, semantic string) {
 	}
 }
 
-// field returns the new value of a property of an item, and reports whether it remains. The gain map
-// follows the image.
+// field returns the new value of a property of an item, and reports whether it remains. The gain
+// map follows the image.
 func (e *xmpEditor) field(local, value, semantic string) (string, bool) {
 	switch {
 	case local == "Length" && semantic == "GainMap":

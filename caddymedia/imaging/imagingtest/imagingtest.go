@@ -97,8 +97,8 @@ func EXIF(order binary.AppendByteOrder, orientation byte) []byte {
 	return append(b, thumbnail...)
 }
 
-// appendDirectory appends a directory with its values. next is the offset of the pointer to the next
-// one.
+// appendDirectory appends a directory with its values. next is the offset of the pointer to the
+// next one.
 func appendDirectory(order binary.AppendByteOrder, b []byte, fields []tiffField) (out []byte, next int) {
 	at := len(b)
 	next = at + 2 + 12*len(fields)

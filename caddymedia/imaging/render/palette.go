@@ -117,10 +117,10 @@ func visibleOrNot(img *image.NRGBA) *image.NRGBA {
 // row returns the samples of a row of pixels.
 func row(img *image.NRGBA, y int) []byte { return img.Pix[y*img.Stride:][:4*img.Rect.Dx()] }
 
-// bestColors returns at most n colours for pixels, whose order it changes. It cuts the colour space:
-// the box whose pixels vary most is cut in two, until there are as many boxes as colours. The means
-// of the boxes are then moved to the means of the pixels nearest to them (Heckbert, 1982; Lloyd,
-// 1982).
+// bestColors returns at most n colours for pixels, whose order it changes. It cuts the colour
+// space: the box whose pixels vary most is cut in two, until there are as many boxes as colours.
+// The means of the boxes are then moved to the means of the pixels nearest to them (Heckbert, 1982;
+// Lloyd, 1982).
 func bestColors(pixels []rgb, n int) []rgb {
 	boxes := []colorBox{newColorBox(pixels)}
 	for len(boxes) < n {
@@ -211,8 +211,8 @@ func average(sums [3]int, n int) rgb {
 	return rgb{uint8((sums[0] + n/2) / n), uint8((sums[1] + n/2) / n), uint8((sums[2] + n/2) / n)}
 }
 
-// settled moves each colour to the mean of the pixels nearest to it, some times over. The pixels are
-// in the order of their boxes, so that regular samples of them are representative.
+// settled moves each colour to the mean of the pixels nearest to it, some times over. The pixels
+// are in the order of their boxes, so that regular samples of them are representative.
 func settled(colors, pixels []rgb) []rgb {
 	const most, rounds = 1 << 16, 6 // bounds of the work
 	step := (len(pixels) + most - 1) / most
@@ -290,8 +290,8 @@ func (f *finder) nearest(r, g, b int) int {
 	return best
 }
 
-// Errors are counted in parts of a level. An eighth of each is dropped. Spreading all of it would let
-// errors grow until even colours of the palette are replaced by others.
+// Errors are counted in parts of a level. An eighth of each is dropped. Spreading all of it would
+// let errors grow until even colours of the palette are replaced by others.
 const (
 	partBits  = 7
 	part      = 1 << partBits

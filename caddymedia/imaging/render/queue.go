@@ -133,11 +133,11 @@ var ErrLong = errors.New("the animation is long")
 func (m *Maker) Wait() time.Duration { return m.queue.limits.Wait }
 
 // Admit waits until a stored image may be fetched, to be rendered at the request of owner, and
-// returns a Maker for it. It bounds the copies of images that wait for a worker. leave must be called
-// when the image is rendered. The error is ErrBusy or that of ctx.
+// returns a Maker for it. It bounds the copies of images that wait for a worker. leave must be
+// called when the image is rendered. The error is ErrBusy or that of ctx.
 //
-// Long animations wait apart, as long as ctx allows, so that they delay no others. Of one owner only a
-// few may wait. The Maker returns ErrLong for one that was not admitted as long.
+// Long animations wait apart, as long as ctx allows, so that they delay no others. Of one owner
+// only a few may wait. The Maker returns ErrLong for one that was not admitted as long.
 func (m *Maker) Admit(ctx context.Context, owner string, long bool) (on *Maker, leave func(), err error) {
 	q := m.queue.requests
 	if long {
@@ -152,8 +152,8 @@ func (m *Maker) Admit(ctx context.Context, owner string, long bool) (on *Maker, 
 	return on, slot.Release, nil
 }
 
-// acquire waits for a slot with memory. The caller must release it. The error is ErrBusy, ErrLong or
-// that of ctx.
+// acquire waits for a slot with memory. The caller must release it. The error is ErrBusy, ErrLong
+// or that of ctx.
 func (m *Maker) acquire(ctx context.Context, info imaging.Info, memory int64) (*slot, error) {
 	r := queue.Request{Owner: m.owner, Class: classOf(info), Units: memory, Most: m.most}
 	if m.notLong && r.Class == longAnimation {

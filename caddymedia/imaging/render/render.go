@@ -53,8 +53,8 @@ func Variant(opts Options) Output {
 // [ErrBusy].
 //
 // ErrBusy means that the outputs before took longer than a third of [Limits.Wait] while the images
-// of other owners waited. It is only an error of outputs with FirstFrame, which may be made later. An
-// output that takes too long wraps ErrNone and [ErrTime].
+// of other owners waited. It is only an error of outputs with FirstFrame, which may be made later.
+// An output that takes too long wraps ErrNone and [ErrTime].
 type Made struct {
 	File []byte
 	Err  error
@@ -306,9 +306,9 @@ var errContended = fmt.Errorf("%w: this one takes long and others wait", ErrBusy
 
 // makeAll makes the outputs. Its error is that of ctx or of reading the image.
 //
-// Each output has a time limit of its own, so that many renditions cannot cost an image its variant.
-// While other images wait, no rendition begins after the contended time. Those that have begun are
-// finished.
+// Each output has a time limit of its own, so that many renditions cannot cost an image its
+// variant. While other images wait, no rendition begins after the contended time. Those that have
+// begun are finished.
 func (j *job) makeAll(ctx context.Context, d *decoded) error {
 	late, cancel := context.WithTimeout(ctx, j.slot.queue.contendedTime)
 	defer cancel()

@@ -27,8 +27,8 @@ func (l lazy) Read(p []byte) (int, error) {
 	return l.Reader.Read(p[:min(len(p), 100)])
 }
 
-// TestDecodingTime: an image that takes too long to be decoded is refused, however short the time of
-// an encoder is.
+// TestDecodingTime: an image that takes too long to be decoded is refused, however short the time
+// of an encoder is.
 func TestDecodingTime(t *testing.T) {
 	t.Parallel()
 	file := asPNG(t, scene(40, 30))
@@ -296,8 +296,8 @@ func (s stalled) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// TestLongRequests: long animations that wait keep out no other requests, and an owner may have only a
-// few.
+// TestLongRequests: long animations that wait keep out no other requests, and an owner may have
+// only a few.
 func TestLongRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 )
 
 // TestFinePatterns makes copies of a zone plate: rings around a corner, of which the period reaches
-// 2 pixels at the far edges. Rings too fine for the copy must become grey, and the others must stay.
-// A source halved first keeps a little of the former, as in libvips.
+// 2 pixels at the far edges. Rings too fine for the copy must become grey, and the others must
+// stay. A source halved first keeps a little of the former, as in libvips.
 func TestFinePatterns(t *testing.T) {
 	t.Parallel()
 	const side = 1200
@@ -56,8 +56,8 @@ func rms(values []float64) float64 {
 	return math.Sqrt(sum / float64(len(values)))
 }
 
-// TestRinging checks the overshoot at a sharp edge, which is that of the filter: a ninth of the step
-// before clipping. Farther away there is none.
+// TestRinging checks the overshoot at a sharp edge, which is that of the filter: a ninth of the
+// step before clipping. Farther away there is none.
 func TestRinging(t *testing.T) {
 	t.Parallel()
 	const width, height, factor = 900, 300, 3

@@ -72,8 +72,8 @@ func setOpaque(to target, y int, sums []uint64) {
 	}
 }
 
-// setStraight sets a row of a copy to the lower lanes of four channels, of which the first three were
-// multiplied by the last.
+// setStraight sets a row of a copy to the lower lanes of four channels, of which the first three
+// were multiplied by the last.
 func setStraight(to target, y int, sums []uint64) {
 	n := len(sums) / 4
 	r, g, b, a := sums[:n], sums[n:2*n], sums[2*n:3*n], sums[3*n:]
@@ -217,8 +217,8 @@ func twoPixels(row []byte) uint64 {
 	return binary.LittleEndian.Uint64(row)
 }
 
-// weighted sets a pixel to the mean of two in a row above and two below, in which each counts as far
-// as it is visible.
+// weighted sets a pixel to the mean of two in a row above and two below, in which each counts as
+// far as it is visible.
 func weighted(to *[4]byte, above, below uint64) {
 	rb, ga := products(uint32(above))
 	for _, p := range [3]uint32{uint32(above >> 32), uint32(below), uint32(below >> 32)} {

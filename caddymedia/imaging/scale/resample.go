@@ -2,8 +2,8 @@ package scale
 
 import "math"
 
-// The filter works on two rows of the copy at once. Each lane of 32 bits of a uint64 holds a sum for
-// one of them, and one multiplication serves both. Products of negative weights borrow from the
+// The filter works on two rows of the copy at once. Each lane of 32 bits of a uint64 holds a sum
+// for one of them, and one multiplication serves both. Products of negative weights borrow from the
 // upper lane, but adding the bias pays that back before the lanes are taken apart.
 const (
 	lane  = 32
@@ -31,8 +31,8 @@ type raster[T sample] struct {
 	open func(left, right, depth int) func(y int) []T
 }
 
-// resample filters a plane, down its columns first. It calls done for each pair of rows of the copy,
-// with the sums of all channels. The second row of the last pair may be void.
+// resample filters a plane, down its columns first. It calls done for each pair of rows of the
+// copy, with the sums of all channels. The second row of the last pair may be void.
 func resample[T sample](r raster[T], across, down axis, done func(y int, sums []uint64)) {
 	columns, rows := across.filter(), down.filter()
 	count := across.count
@@ -196,8 +196,8 @@ type filter struct {
 // of returns the weights of a sample of the copy.
 func (f filter) of(i int) []uint64 { return f.weights[i*f.stride:][:f.taps] }
 
-// filter returns the weights of a copy. Samples beyond an end of the plane count as the last one, so
-// that edges are not darkened. Weights are padded with zeros to a multiple of group.
+// filter returns the weights of a copy. Samples beyond an end of the plane count as the last one,
+// so that edges are not darkened. Weights are padded with zeros to a multiple of group.
 func (a axis) filter() filter {
 	if a.identical() {
 		f := newFilter(a.count, 1)

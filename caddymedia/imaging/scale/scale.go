@@ -23,9 +23,9 @@ type Turn struct {
 	FlipX, FlipY, Transpose bool
 }
 
-// Scale returns a copy of what v shows of the upright image. Its type is that of the image;
-// planes have the ratio 4:2:0. Its bounds begin at 0, 0, and its rows are contiguous. A view at full
-// size copies luma, grey and colours exactly.
+// Scale returns a copy of the part of the upright image that v shows. Its type is that of the
+// image; planes have the ratio 4:2:0. Its bounds begin at 0, 0, and its rows are contiguous. A view
+// at full size copies luma, grey and colours exactly.
 func (s *Source) Scale(v View, t Turn) image.Image {
 	width, height := s.width, s.height
 	if t.Transpose {
@@ -100,8 +100,9 @@ func axisOf(start, step float64, side int, flip bool) axis {
 	return axis{start: start, step: step}
 }
 
-// on returns the axis on a plane whose samples cover planeSub pixels, for a copy whose samples cover
-// sub of its count pixels. The offset is that of the image within the first sample of the plane.
+// on returns the axis on a plane whose samples cover planeSub pixels, for a copy whose samples
+// cover sub of its count pixels. The offset is that of the image within the first sample of the
+// plane.
 func (a axis) on(count, sub, planeSub, offset, samples int) axis {
 	return axis{
 		start:   (a.start + float64(offset)) / float64(planeSub),

@@ -1,5 +1,6 @@
 // Package svg checks SVG images: it parses them as XML, and refuses all that may run or fetch
-// something. Images are refused rather than cleaned, because sanitizers that rewrite are error-prone.
+// something. Images are refused rather than cleaned, because sanitizers that rewrite are
+// error-prone.
 package svg
 
 import (

@@ -204,8 +204,8 @@ func prepareAnimation(ctx context.Context, a Animation, opts Options) (Options, 
 	return opts.withDefaults()
 }
 
-// each checks the frames of an animation and calls add with each, with the times at which it appears
-// and disappears. It returns the time after the last frame.
+// each checks the frames of an animation and calls add with each, with the times at which it
+// appears and disappears. It returns the time after the last frame.
 func (a Animation) each(ctx context.Context, add func(img *image.NRGBA, from, to time.Duration) error) (time.Duration, error) {
 	var now time.Duration
 	frames := 0
