@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
 func TestCheckImageDescribesWhatPasses(t *testing.T) {
@@ -164,23 +166,35 @@ func TestCheckImageRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := check(c.data, c.ext, imaging.Options{})
-			if verdictOf(err) != refused || !strings.Contains(err.Error(), c.message) {
-				t.Errorf("got %v (%s), want a content error with %q", err, verdictOf(err), c.message)
-			}
+			expectRefusal(t, c.data, c.ext, c.message)
 		})
+	}
+}
+
+// expectRefusal expects a content error with a message.
+func expectRefusal(t *testing.T, data []byte, ext, message string) {
+	t.Helper()
+	_, err := check(data, ext, imaging.Options{})
+	if verdictOf(err) != refused || !strings.Contains(err.Error(), message) {
+		t.Errorf("got %v (%s), want a content error with %q", err, verdictOf(err), message)
 	}
 }
 
 func TestTruncatedImagesAreRefused(t *testing.T) {
 	t.Parallel()
-	for ext, data := range map[string][]byte{
-		"jpg": drawJPEG(t, 40, 40), "png": drawPNG(t, 40, 40), "gif": drawGIF(t, 40, 40, 2), "svg": []byte(svg("<g/>")),
-	} {
-		t.Run(ext, func(t *testing.T) {
+	still := riffFile(extended(flagAlpha|flagEXIF, 40, 40), bitstream(drawWebP(t, shaded(40, 40), webp.Options{})), webpChunk("EXIF", turned(3)))
+	files := map[string][]byte{
+		"a.jpg": drawJPEG(t, 40, 40), "a.png": drawPNG(t, 40, 40), "a.gif": drawGIF(t, 40, 40, 2), "a.svg": []byte(svg("<g/>")),
+		"still.webp": still, "animation.webp": flatAnimation(2, 40, 40),
+	}
+	for _, name := range []string{"turned.avif", "grid.avif", "sequence.avif", "photo.heic", "thumbnail.heic"} {
+		files[name] = fixture(t, name)
+	}
+	for name, data := range files {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for n := range data {
-				if _, err := check(data[:n], ext, imaging.Options{}); verdictOf(err) != refused {
+				if _, err := check(data[:n], strings.TrimPrefix(filepath.Ext(name), "."), imaging.Options{}); verdictOf(err) != refused {
 					t.Fatalf("the first %d of %d bytes: %v (%s)", n, len(data), err, verdictOf(err))
 				}
 			}
@@ -221,9 +235,13 @@ func TestReaderFailuresAreNoVerdicts(t *testing.T) {
 	cause := errors.New("disk on fire")
 	images := map[string][]byte{
 		"jpg": drawJPEG(t, 40, 40), "png": drawPNG(t, 40, 40), "gif": drawGIF(t, 40, 40, 2), "svg": []byte(svg("")),
+		"webp": drawWebP(t, shaded(40, 40), webp.Options{}), "avif": fixture(t, "turned.avif"),
 	}
 	for ext, data := range images {
-		for _, n := range []int{0, 5, 30, len(data) - 3} {
+		for _, n := range []int{0, 5, 14, 30, 40, 300, len(data) - 3} {
+			if n >= len(data) {
+				continue
+			}
 			r := brokenReader{Reader: io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(cause))}
 			_, err := imaging.CheckImage(r, int64(len(data)), ext, imaging.Options{})
 			if verdictOf(err) != failed || !errors.Is(err, cause) {
