@@ -273,8 +273,8 @@ func (l *itemList) image() (*item, error) {
 	return it, nil
 }
 
-// codec returns the format of the pixels of an item, or of all inputs of a derived one. It returns
-// "" for an unknown one.
+// codec returns the format of the pixels of an item, or the one that all inputs of a derived one
+// have. It returns "" for an unknown one.
 func (l *itemList) codec(it *item) Format {
 	if it.judged {
 		return it.format
@@ -286,26 +286,21 @@ func (l *itemList) codec(it *item) Format {
 	case "hvc1":
 		it.format = HEIC
 	case "grid", "iden":
-		it.format = l.common(it.inputs)
+		var found Format
+		for i, id := range it.inputs {
+			input := l.items[id]
+			if input == nil || len(input.parts) == 0 {
+				return ""
+			}
+			format := l.codec(input)
+			if i > 0 && format != found {
+				return ""
+			}
+			found = format
+		}
+		it.format = found
 	}
 	return it.format
-}
-
-// common returns the format that all of the items have, or "".
-func (l *itemList) common(ids []uint32) Format {
-	var found Format
-	for i, id := range ids {
-		input := l.items[id]
-		if input == nil || len(input.parts) == 0 {
-			return ""
-		}
-		format := l.codec(input)
-		if i > 0 && format != found {
-			return ""
-		}
-		found = format
-	}
-	return found
 }
 
 // fields reads integers one after the other. After a read beyond the end, short is true and all
