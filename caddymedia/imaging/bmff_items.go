@@ -1,5 +1,11 @@
 package imaging
 
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+)
+
 // item is an entry of the list of items (ISO/IEC 14496-12, section 8.11).
 type item struct {
 	kind          string // such as "av01", "grid", "Exif"; empty if only a location is known
@@ -12,14 +18,6 @@ type item struct {
 	inputs        []uint32 // of a derived image
 	format        Format   // of the pixels
 	judged        bool     // format is set
-}
-
-// viewed returns the size after rotation.
-func (i *item) viewed() (width, height int) {
-	if i.turned {
-		return i.height, i.width
-	}
-	return i.width, i.height
 }
 
 // property describes items (section 8.11.14).
@@ -48,7 +46,7 @@ type use struct {
 // count counts an entry of a list, which may be shorter than a byte.
 func (l *itemList) count() error {
 	if l.entries++; l.entries > maxBlocks {
-		return tooLargef("the picture has too many items")
+		return tooLargef("the image has too many items")
 	}
 	return nil
 }
@@ -110,6 +108,15 @@ func (l *itemList) parse(b []byte, body int) error {
 // addSpare adds a box that no decoder needs.
 func (l *itemList) addSpare(b box) {
 	l.spare = append(l.spare, box{b.kind, span{l.at + b.from, l.at + b.to}, l.at + b.body})
+}
+
+// sorted returns the items by number.
+func (l *itemList) sorted() []*item {
+	items := make([]*item, 0, len(l.items))
+	for _, id := range slices.Sorted(maps.Keys(l.items)) {
+		items = append(items, l.items[id])
+	}
+	return items
 }
 
 func (l *itemList) item(id uint64) *item {
@@ -255,4 +262,88 @@ func (l *itemList) describe() {
 			it.turned = p.data[0]&1 != 0
 		}
 	}
+}
+
+// image returns the primary item.
+func (l *itemList) image() (*item, error) {
+	it := l.items[l.primary]
+	if it == nil || len(merged(it.parts)) == 0 || it.width == 0 || it.height == 0 {
+		return nil, errBMFF
+	}
+	return it, nil
+}
+
+// codec returns the format of the pixels of an item, or the one that all inputs of a derived one
+// have. It returns "" for an unknown one.
+func (l *itemList) codec(it *item) Format {
+	if it.judged {
+		return it.format
+	}
+	it.judged = true // also ends a cycle
+	switch it.kind {
+	case "av01":
+		it.format = AVIF
+	case "hvc1":
+		it.format = HEIC
+	case "grid", "iden":
+		var found Format
+		for i, id := range it.inputs {
+			input := l.items[id]
+			if input == nil || len(input.parts) == 0 {
+				return ""
+			}
+			format := l.codec(input)
+			if i > 0 && format != found {
+				return ""
+			}
+			found = format
+		}
+		it.format = found
+	}
+	return it.format
+}
+
+// fields reads integers one after the other. After a read beyond the end, short is true and all
+// further values are 0.
+type fields struct {
+	b     []byte
+	read  int
+	short bool
+}
+
+func (f *fields) bytes(n int) []byte {
+	if f.short = f.short || n > len(f.b)-f.read; f.short {
+		return nil
+	}
+	f.read += n
+	return f.b[f.read-n : f.read]
+}
+
+// uint returns the next integer of n bytes, at most 8.
+func (f *fields) uint(n int) uint64 {
+	var padded [8]byte
+	if n > len(padded) {
+		f.short = true
+		return 0
+	}
+	copy(padded[len(padded)-n:], f.bytes(n))
+	return binary.BigEndian.Uint64(padded[:])
+}
+
+// version returns the version of a box, and reads over its flags.
+func (f *fields) version() int { return int(f.uint(4) >> 24) }
+
+// id returns the number of an item, or of items.
+func (f *fields) id(wide bool) uint64 {
+	if wide {
+		return f.uint(4)
+	}
+	return f.uint(2)
+}
+
+func (f *fields) err() error {
+	if f.short {
+		return errBMFF
+	}
+	return nil
 }

@@ -41,11 +41,11 @@ func walkGIF(s *source, opts Options, info *Info) error {
 	info.keep(0, s.offset())
 	frames := frameSum{opts: opts}
 	var credentials []int
-	for range maxBlocks {
+	return walkBlocks(GIF, "blocks", func() (done bool, err error) {
 		at := s.offset()
 		kind, err := s.ReadByte()
 		if err != nil {
-			return err
+			return false, err
 		}
 		kept, most, claims := true, int64(math.MaxInt64), false
 		switch kind {
@@ -57,30 +57,29 @@ func walkGIF(s *source, opts Options, info *Info) error {
 			err = gifFrameHeader(s, width, height, &frames)
 		case gifTrailer:
 			if frames.count == 0 {
-				return errGIF
+				return false, errGIF
 			}
 			info.keep(at, s.offset())
 			info.End = s.offset()
 			frames.describe(info)
 			info.release(credentials)
-			return nil
+			return true, nil
 		default:
-			return errGIF
+			return false, errGIF
 		}
-		if err != nil {
-			return err
-		}
-		if err := skipSubBlocks(s, most); err != nil {
-			return err
+		if err == nil {
+			err = skipSubBlocks(s, most)
 		}
 		switch {
+		case err != nil:
+			return false, err
 		case claims:
 			credentials = append(credentials, info.hold(at, s.offset()))
 		case kept:
 			info.keep(at, s.offset())
 		}
-	}
-	return tooLargef("the GIF picture has too many blocks")
+		return false, nil
+	})
 }
 
 // describe records the frames of a GIF.
@@ -99,9 +98,9 @@ func hasCredentials(s *source) bool {
 }
 
 // gifExtensionHeader reads the label of an extension and reports whether it remains. Graphic
-// control, animation loops and colour profiles do, and comments in the mode [StripLocation]. XMP and
-// unknown extensions are dropped. So is plain text, which no browser renders. The control before it
-// stays, because decoders that skip the text apply it to the next frame.
+// control, animation loops and colour profiles do, and comments in the mode [StripLocation]. XMP
+// and unknown extensions are dropped. So is plain text, which no browser renders. The control
+// before it stays, because decoders that skip the text apply it to the next frame.
 func gifExtensionHeader(s *source, mode StripMode) (kept bool, err error) {
 	label, err := s.ReadByte()
 	if err != nil {
@@ -150,7 +149,7 @@ func gifFrameHeader(s *source, width, height int, frames *frameSum) error {
 	}
 	left, top, w, h, flags := le16(d), le16(d[2:]), le16(d[4:]), le16(d[6:]), d[8]
 	if left+w > width || top+h > height {
-		return contentErrorf("the GIF picture is damaged: a frame is larger than the picture")
+		return contentErrorf("the GIF image is damaged: a frame is larger than the image")
 	}
 	if err := frames.add(int64(w), int64(h)); err != nil {
 		return err
@@ -192,7 +191,7 @@ func skipSubBlocks(s *source, most int64) error {
 			return err
 		}
 		if left -= int64(i); left < 0 {
-			return tooLargef("an extension of the GIF picture is larger than %s", bytesize.Format(most))
+			return tooLargef("an extension of the GIF image is larger than %s", bytesize.Format(most))
 		}
 		if last {
 			return nil

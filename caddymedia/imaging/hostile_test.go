@@ -123,7 +123,7 @@ func TestHostileJPEG(t *testing.T) {
 		with("PDF in a comment", textSegment(0xFE, "%PDF-1.4\n"+marker+"\n%%EOF")),
 		with("PDF in the first segment", textSegment(0xE0, "%PDF-1.4\n"+marker)),
 		with("archive in a comment", textSegment(0xFE, archive(t, "a.php="+php))),
-		with("tar around the picture", segment(0xFE, tar)),
+		with("tar around the image", segment(0xFE, tar)),
 		with("HTML in EXIF", exifSegment(append(onlyTurned(6), html...))),
 		with("PHP as the maker in EXIF", exifSegment(append(camera, php...))),
 		with("HTML as the thumbnail in EXIF", exifSegment(append(turned(3), html...))),
@@ -132,7 +132,7 @@ func TestHostileJPEG(t *testing.T) {
 		with("external entity in XMP", textSegment(0xE1, xmpName+`<!DOCTYPE x [<!ENTITY e SYSTEM "file:///`+marker+`">]><x>&e;</x>`)),
 		with("command in Photoshop's segment", textSegment(0xED, "Photoshop 3.0\x008BIM"+php)),
 		with("HTML in a thumbnail of JFXX", textSegment(0xE0, "JFXX\x00\x13"+html)),
-		with("MPF with a second picture", textSegment(0xE2, "MPF\x00"+marker)),
+		with("MPF with a second image", textSegment(0xE2, "MPF\x00"+marker)),
 		with("PHP between segments", []byte(php)),
 		with("script polyglot", textSegment(0xE0, script), textSegment(0xFE, "*/=alert('"+marker+"')/*")),
 		{name: "HTML in a reserved segment", ext: "jpg", data: behindFrame(textSegment(0xF7, html)), decoded: refused},
@@ -270,5 +270,45 @@ func TestPaintedPayloadIsPixels(t *testing.T) {
 	}
 	if grey, ok := img.(*image.Gray); !ok || string(grey.Pix[:len(php)]) != php {
 		t.Errorf("got %T", img)
+	}
+}
+
+// TestHostileNames: files of other programs, and programs, are named like an image.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	mvg := "push graphic-context\nviewbox 0 0 640 480\nfill 'url(https://127.0.0.1/x.png\"|id;\")'\npop graphic-context\n"
+	msl := `<?xml version="1.0"?><image><read filename="caption:&lt;?php ?&gt;"/><write filename="info:/tmp/x.php"/></image>`
+	eps := "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n(%pipe%id) (w) file\n"
+	files := samples(t)
+	for name, content := range map[string]string{
+		"MVG of ImageMagick": mvg, "MSL of ImageMagick": msl, "viewbox of ImageMagick": "viewbox 0 0 1 1 image over 0,0 0,0 'label:@/etc/passwd'",
+		"PostScript": eps, "PostScript that restores": "%!PS\nuserdict /setpagedevice undef\nsave\nlegal\n{ null restore } stopped\n",
+		"EPS for DOS": "\xc5\xd0\xd3\xc6\x1e\x00\x00\x00" + eps, "PCL XL": ") HP-PCL XL;2;0\n", "DjVu with Perl": "AT&TFORM\x00\x00\x00\x40DJVMANTa(metadata \"\\c${id}\")",
+		"SVG": svg("<script>alert(1)</script>"), "SVG with a declaration": `<?xml version="1.0"?>` + svg("<script>alert(1)</script>"), "XHTML": files["xhtml"], "HTML": files["html"],
+		"XML with a stylesheet": `<?xml version="1.0"?><?xml-stylesheet type="text/xsl" href="#a"?><a/>`, "MHTML": "MIME-Version: 1.0\nContent-Type: text/html\n\n" + html,
+		"HEIC": files["heic"], "HEIF": files["heif"], "AVIF": files["avif"], "WebP": files["webp"], "TIFF": files["tif"], "BMP": files["bmp"], "icon": files["ico"],
+		"JPEG XL": "\xff\x0a\xfa\x1f", "JPEG XL in boxes": "\x00\x00\x00\x0cJXL \x0d\x0a\x87\x0a", "JPEG 2000": "\x00\x00\x00\x0cjP  \x0d\x0a\x87\x0a",
+		"JPEG-LS": "\xff\xd8\xff\xf7\x00\x0b\x08\x00\x01\x00\x01\x01\x01\x11\x00", "Photoshop": "8BPS\x00\x01" + strings.Repeat("\x00", 60), "Flash": "CWS\x0a\x00\x00\x00\x00x\x9c",
+		"MNG": "\x8aMNG\r\n\x1a\n", "JNG": "\x8bJNG\r\n\x1a\n", "PNG behind a space": " " + files["png"], "PNG behind HTML": html + files["png"],
+		"JPEG behind a PDF": "%PDF-1.4\n" + files["jpg"], "JPEG behind PHP": php + files["jpg"], "GIF behind a line end": "\n" + files["gif"],
+		"HTML behind the signature of PNG": pngSignature + html, "HTML behind half a signature of PNG": "\x89PNG\n" + html,
+		"HTML behind the signature of GIF87a": "GIF87a" + html, "script behind the signature of GIF": "GIF89a=/*;*/1;alert('" + marker + "')", "script that assigns to GIF89a": "GIF89a/*" + html + "*/=1;",
+		"HTML behind the signature of JPEG": "\xff\xd8\xff\xe0\x00\x10JFIF\x00" + html, "HTML behind the start of JPEG": "\xff\xd8" + html, "PHP behind Exif": "\xff\xd8\xff\xe1\x00\x20Exif\x00\x00" + php,
+		"tar": files["tar"], "JAR": files["jar"], "7z": files["7z"], "cabinet": "MSCF\x00\x00\x00\x00", "shortcut": files["lnk"], "Java class": files["class"], "Linux program": files["elf"],
+		"htaccess": "AddType application/x-httpd-php .jpg\n", "server-side include": `<!--#exec cmd="id" -->`, "ASP": "<%@ Page Language=\"C#\" %>", "JSP": "<% Runtime.getRuntime().exec(\"id\"); %>",
+	} {
+		for _, ext := range []string{"jpg", "png", "gif", "svg"} {
+			if ext == "svg" && strings.HasPrefix(name, "SVG") {
+				continue // see the tests of SVG
+			}
+			t.Run(name+", named "+ext, func(t *testing.T) {
+				t.Parallel()
+				_, err := check([]byte(content), ext, imaging.Options{})
+				if verdictOf(err) != refused {
+					t.Errorf("got %v (%s)", err, verdictOf(err))
+				}
+				t.Log(err)
+			})
+		}
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
 func TestCheckImageDescribesWhatPasses(t *testing.T) {
@@ -120,7 +122,12 @@ func TestCheckImageRefuses(t *testing.T) {
 	}{
 		{"nothing", "jpg", nil, "the file is empty"},
 		{"empty svg", "svg", nil, "the file is empty"},
-		{"extension that is no picture", "bmp", jpg, "a .bmp file is not accepted"},
+		{"svg in HTML", "svg", []byte("<!DOCTYPE html>" + svg("")), "content is HTML"},
+		{"svg behind HTML", "svg", []byte(`<style>@import "x"</style>` + svg("")), "content is HTML"},
+		{"svg behind two byte order marks", "svg", []byte("\xef\xbb\xbf\xef\xbb\xbf" + svg("")), "content is plain text"},
+		{"svg in UTF-7 with its mark", "svg", []byte("+/v8-" + svg("")), "content is plain text"},
+		{"svg of another root", "svg", []byte(`<g xmlns="http://www.w3.org/2000/svg"/>`), "content is not an SVG image: the root element"},
+		{"extension that is no image", "bmp", jpg, "a .bmp file is not accepted"},
 		{"extension that would fill the message", "x" + strings.Repeat("\x9b", 1000), jpg, "x\uFFFD file"},
 		{"upper case extension", "JPG", jpg, "a .JPG file"},
 		{"magic bytes only, jpg", "jpg", []byte("\xff\xd8\xff"), "its end is missing"},
@@ -128,7 +135,7 @@ func TestCheckImageRefuses(t *testing.T) {
 		{"magic bytes only, gif", "gif", []byte("GIF89a"), "its end is missing"},
 		{"gif magic before html", "gif", []byte("GIF89a<html><script>alert(1)</script></html>"), "damaged"},
 		{"jpeg magic before php", "jpg", []byte("\xff\xd8\xff\xe0<?php system('id');"), "its end is missing"},
-		{"noise named jpg", "jpg", bytes.Repeat([]byte{1, 2, 3, 0}, 99), "not a JPEG picture or is damaged"},
+		{"noise named jpg", "jpg", bytes.Repeat([]byte{1, 2, 3, 0}, 99), "not a JPEG image or is damaged"},
 		{"png with a flipped bit", "png", flipped, "damaged"},
 		{"png whose header is not first", "png", append(append([]byte(pngSignature), chunk("tEXt", nil)...), pic[8:]...), "damaged"},
 		{"png with two headers", "png", withChunks(pic, pic[8:33]), "damaged"},
@@ -152,30 +159,42 @@ func TestCheckImageRefuses(t *testing.T) {
 		},
 		{"gif without a frame", "gif", []byte("GIF89a\x01\x00\x01\x00\x00\x00\x00;"), "damaged"},
 		{"gif of no size", "gif", manyFrames(1, 0, 0), "no width or no height"},
-		{"gif frame outside the screen", "gif", outside, "larger than the picture"},
+		{"gif frame outside the screen", "gif", outside, "larger than the image"},
 		{"gif with a frame that only a decoder sees, in a text", "gif", hiddenFrame("\x01\x18"), "damaged"},
 		{"gif with a frame that only a decoder sees, behind nothing", "gif", hiddenFrame("\xff\x00"), "damaged"},
 		{"gif with an unknown block", "gif", append(bytes.Clone(anim[:len(anim)-1]), 'X'), "damaged"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := check(c.data, c.ext, imaging.Options{})
-			if verdictOf(err) != refused || !strings.Contains(err.Error(), c.message) {
-				t.Errorf("got %v (%s), want a content error with %q", err, verdictOf(err), c.message)
-			}
+			expectRefusal(t, c.data, c.ext, c.message)
 		})
+	}
+}
+
+// expectRefusal expects a content error with a message.
+func expectRefusal(t *testing.T, data []byte, ext, message string) {
+	t.Helper()
+	_, err := check(data, ext, imaging.Options{})
+	if verdictOf(err) != refused || !strings.Contains(err.Error(), message) {
+		t.Errorf("got %v (%s), want a content error with %q", err, verdictOf(err), message)
 	}
 }
 
 func TestTruncatedImagesAreRefused(t *testing.T) {
 	t.Parallel()
-	for ext, data := range map[string][]byte{
-		"jpg": drawJPEG(t, 40, 40), "png": drawPNG(t, 40, 40), "gif": drawGIF(t, 40, 40, 2), "svg": []byte(svg("<g/>")),
-	} {
-		t.Run(ext, func(t *testing.T) {
+	still := riffFile(extended(flagAlpha|flagEXIF, 40, 40), bitstream(drawWebP(t, shaded(40, 40), webp.Options{})), webpChunk("EXIF", turned(3)))
+	files := map[string][]byte{
+		"a.jpg": drawJPEG(t, 40, 40), "a.png": drawPNG(t, 40, 40), "a.gif": drawGIF(t, 40, 40, 2), "a.svg": []byte(svg("<g/>")),
+		"still.webp": still, "animation.webp": flatAnimation(2, 40, 40),
+	}
+	for _, name := range []string{"turned.avif", "grid.avif", "sequence.avif", "photo.heic", "thumbnail.heic"} {
+		files[name] = fixture(t, name)
+	}
+	for name, data := range files {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for n := range data {
-				if _, err := check(data[:n], ext, imaging.Options{}); verdictOf(err) != refused {
+				if _, err := check(data[:n], strings.TrimPrefix(filepath.Ext(name), "."), imaging.Options{}); verdictOf(err) != refused {
 					t.Fatalf("the first %d of %d bytes: %v (%s)", n, len(data), err, verdictOf(err))
 				}
 			}
@@ -187,13 +206,13 @@ func TestBytesAfterTheEndMarkerAreAllowed(t *testing.T) {
 	t.Parallel()
 	tails := map[string]string{
 		"GIFAR, a zip behind": "PK\x03\x04 a whole archive", "php behind": "<?php system('id');",
-		"html behind": "<script>alert(1)</script>", "a second picture behind": string(drawJPEG(t, 8, 8)),
+		"html behind": "<script>alert(1)</script>", "a second image behind": string(drawJPEG(t, 8, 8)),
 	}
 	for ext, data := range map[string][]byte{
 		"jpg": drawJPEG(t, 40, 40), "png": drawPNG(t, 40, 40), "gif": drawGIF(t, 40, 40, 2),
 	} {
 		for name, tail := range tails {
-			t.Run(ext+" with "+name+" is harmless, it stays a picture", func(t *testing.T) {
+			t.Run(ext+" with "+name+" is harmless, it stays an image", func(t *testing.T) {
 				t.Parallel()
 				if _, err := check(append(bytes.Clone(data), tail...), ext, imaging.Options{}); err != nil {
 					t.Error(err)
@@ -216,9 +235,13 @@ func TestReaderFailuresAreNoVerdicts(t *testing.T) {
 	cause := errors.New("disk on fire")
 	images := map[string][]byte{
 		"jpg": drawJPEG(t, 40, 40), "png": drawPNG(t, 40, 40), "gif": drawGIF(t, 40, 40, 2), "svg": []byte(svg("")),
+		"webp": drawWebP(t, shaded(40, 40), webp.Options{}), "avif": fixture(t, "turned.avif"),
 	}
 	for ext, data := range images {
-		for _, n := range []int{0, 5, 30, len(data) - 3} {
+		for _, n := range []int{0, 5, 14, 30, 40, 300, len(data) - 3} {
+			if n >= len(data) {
+				continue
+			}
 			r := brokenReader{Reader: io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(cause))}
 			_, err := imaging.CheckImage(r, int64(len(data)), ext, imaging.Options{})
 			if verdictOf(err) != failed || !errors.Is(err, cause) {
@@ -311,5 +334,39 @@ func TestDamagedAnimationIsNotMistaken(t *testing.T) {
 	_, err := check(animation[:60], "png", imaging.Options{})
 	if err == nil || strings.Contains(err.Error(), "the name says") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestSVGModes(t *testing.T) {
+	t.Parallel()
+	illustrator := `<?xml version="1.0"?><!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/x.dtd" [
+		<!ENTITY ns_svg "http://www.w3.org/2000/svg"> <!ENTITY ns_ai 'http://ns.adobe.com/AdobeIllustrator/10.0/'> ]>
+		<svg xmlns="&ns_svg;" xmlns:i="&ns_ai;"><g/></svg>`
+	script := svg(`<script>alert(1)</script>`)
+	for _, c := range []struct {
+		name, image string
+		mode        imaging.SVGMode
+		want        verdict
+	}{
+		{"reject is the default", script, "", refused},
+		{"reject, script", script, imaging.SVGReject, refused},
+		{"reject, Illustrator's entities", illustrator, imaging.SVGReject, passes},
+		{"a mode that does not exist rejects", script, "allow", refused},
+		{"keep, script", script, imaging.SVGKeep, passes},
+		{"keep, Illustrator's entities", illustrator, imaging.SVGKeep, passes},
+		{"keep, stylesheet", `<?xml-stylesheet href="a.css"?>` + svg(``), imaging.SVGKeep, passes},
+		{"keep, not XML", svgOpen, imaging.SVGKeep, refused},
+		{"keep, another root", `<g xmlns="http://www.w3.org/2000/svg"/>`, imaging.SVGKeep, refused},
+		{"keep, HTML", `<html></html>`, imaging.SVGKeep, refused},
+		{"keep, too deep", svg(strings.Repeat("<g>", 200) + strings.Repeat("</g>", 200)), imaging.SVGKeep, tooLarge},
+		{"keep, too large", svg(strings.Repeat(" ", 3<<20)), imaging.SVGKeep, tooLarge},
+		{"off", svg(``), imaging.SVGOff, refused},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := check([]byte(c.image), "svg", imaging.Options{SVG: c.mode}); verdictOf(err) != c.want {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
 	}
 }

@@ -5,9 +5,13 @@ import (
 	"encoding/xml"
 	"io"
 	"mime"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/gabriel-vasile/mimetype"
+
+	"github.com/caddymedia/media/caddymedia/imaging/svg"
 )
 
 // sniffSize is the number of bytes that the sniffer examines, which is its own default.
@@ -87,7 +91,7 @@ func sniffXML(head []byte, found *mimetype.MIME) *mimetype.MIME {
 		switch {
 		case !ok:
 			continue
-		case root.Name.Local == "svg", root.Name.Space == svgNamespace:
+		case root.Name.Local == "svg", root.Name.Space == svg.Namespace:
 			return mimetype.Lookup("image/svg+xml")
 		case root.Name.Local == "html", root.Name.Space == "http://www.w3.org/1999/xhtml":
 			return mimetype.Lookup("text/html")
@@ -191,7 +195,7 @@ func (c claim) fits(found *mimetype.MIME, head []byte) bool {
 	case c.known == nil:
 		return true
 	case unknown(found):
-		return !c.signed()
+		return !slices.ContainsFunc(signedTypes, func(t string) bool { return within(c.known, t) })
 	}
 	return c.related(found)
 }
@@ -203,29 +207,11 @@ var signedTypes = []string{
 	"application/gzip", "application/x-7z-compressed", "application/vnd.rar", "application/x-xz", "application/x-bzip2",
 }
 
-func (c claim) signed() bool {
-	for _, t := range signedTypes {
-		if within(c.known, t) {
-			return true
-		}
-	}
-	return false
-}
-
 // officeTypes are accepted for each other. Office programs open each other's files, and also RTF,
 // XML and tables of text under any of these names. A protected DOCX is an OLE container
 // ([MS-OFFCRYPTO]), and an old DOC is often RTF.
 var officeTypes = []string{
 	"application/msword", "application/vnd.ms-", "application/vnd.openxmlformats-officedocument.",
-}
-
-func (c claim) office() bool {
-	for _, t := range officeTypes {
-		if strings.HasPrefix(c.mediaType, t) {
-			return true
-		}
-	}
-	return false
 }
 
 // related reports whether found is the claimed type, a special form of it, its container, or a type
@@ -234,7 +220,8 @@ func (c claim) related(found *mimetype.MIME) bool {
 	if within(found, c.known.String()) {
 		return true
 	}
-	if c.office() && (within(found, "application/zip") || within(found, "application/x-ole-storage") ||
+	office := slices.ContainsFunc(officeTypes, func(t string) bool { return strings.HasPrefix(c.mediaType, t) })
+	if office && (within(found, "application/zip") || within(found, "application/x-ole-storage") ||
 		within(found, plainText)) {
 		return true
 	}
@@ -246,7 +233,13 @@ func (c claim) related(found *mimetype.MIME) bool {
 	if media(c.mediaType) && media(found.String()) {
 		return true
 	}
-	return sharedContainer(found, c.known)
+	// Types that are built on each other, or both on a third type. Text does not count as such.
+	for ; found != nil && !unknown(found) && !found.Is(plainText); found = found.Parent() {
+		if within(c.known, found.String()) {
+			return true
+		}
+	}
+	return false
 }
 
 func media(mediaType string) bool {
@@ -254,13 +247,108 @@ func media(mediaType string) bool {
 	return major == "audio" || major == "video" || mediaType == "application/ogg"
 }
 
-// sharedContainer reports whether one of a and b is built on the other, or both on a third type.
-// Text does not count as a container.
-func sharedContainer(a, b *mimetype.MIME) bool {
-	for ; a != nil && !unknown(a) && !a.Is(plainText); a = a.Parent() {
-		if within(b, a.String()) {
-			return true
+// active is a type of content that a browser, a web server or an operating system runs.
+type active struct {
+	name  string
+	types []string
+	exts  string // the matching extensions, separated by spaces
+}
+
+var activeKinds = []active{
+	// Some programs export HTML tables under the names of old Office files. No browser renders
+	// those.
+	{"HTML", []string{"text/html", "application/xhtml+xml"}, "html htm xhtml xht shtml hta xls doc"},
+	{"SVG", []string{"image/svg+xml"}, "svg"},
+	{"PHP", []string{"text/x-php"}, ""},
+	{
+		"a Windows program",
+		[]string{"application/vnd.microsoft.portable-executable"},
+		"exe dll sys scr com ocx cpl drv efi mui bin img",
+	},
+	{"a Windows installer", []string{"application/x-ms-installer"}, "msi msp mst"},
+	{"a Windows shortcut", []string{"application/x-ms-shortcut"}, "lnk"},
+	{"a Linux program", []string{"application/x-elf"}, "elf so o ko run appimage bin img"},
+	{"a macOS program", []string{"application/x-mach-binary"}, "macho dylib so bundle o bin"},
+	{"a Java class", []string{"application/x-java-applet"}, "class"},
+}
+
+// scripts start with #! and the path of an interpreter.
+var (
+	scripts = active{
+		name: "a script",
+		exts: "sh bash zsh ksh csh tcsh fish bats command py pl pm perl rb lua tcl awk sed r js mjs cjs ts ps1 groovy exs",
+	}
+	shebang = regexp.MustCompile(`^#![ \t]*/`)
+)
+
+// activeKind returns the type of active content, or nil if there is none.
+func activeKind(found *mimetype.MIME, head []byte) *active {
+	if shebang.Match(head) {
+		return &scripts
+	}
+	for i, kind := range activeKinds {
+		for _, t := range kind.types {
+			// The sniffer takes any text that begins with MZ for a program.
+			if within(found, t) && (within(found, plainText) || !isText(head)) {
+				return &activeKinds[i]
+			}
 		}
 	}
-	return false
+	return nil
+}
+
+// typeName returns the name of found for a message.
+func typeName(found *mimetype.MIME, head []byte) string {
+	if kind := activeKind(found, head); kind != nil {
+		return kind.name
+	}
+	switch {
+	case found.Is(plainText):
+		return "plain text"
+	case found.Is("image/jpeg"):
+		return string(JPEG)
+	case found.Is("image/apng"):
+		return string(PNG)
+	case found.Is("image/webp"):
+		return string(WebP)
+	case found.Is("image/heif"), found.Is("image/heif-sequence"):
+		return "HEIF"
+	case found.Is("application/x-ole-storage"):
+		return "an old Office document"
+	}
+	if ext := found.Extension(); ext != "" {
+		return strings.ToUpper(ext[1:])
+	}
+	return found.String()
+}
+
+// Guess returns the extension that fits the content of r (lower case, no dot), or "" for unknown
+// content, and a reader of all of r. It reads only the first bytes. The extension is a proposal:
+// check it with [CheckImage] or [CheckFile]. The error is one of r.
+func Guess(r io.Reader) (ext string, whole io.Reader, err error) {
+	head, err := io.ReadAll(io.LimitReader(r, sniffSize))
+	if err != nil {
+		return "", nil, err
+	}
+	if len(head) > 0 { // the sniffer reports an empty file as plain text
+		found := sniff(head)
+		if ext = imageFormat(found).Extension(); ext == "" {
+			ext = strings.TrimPrefix(found.Extension(), ".")
+		}
+	}
+	return ext, io.MultiReader(bytes.NewReader(head), r), nil
+}
+
+// imageFormat returns the format of a detected type, or "" if it is none of an image. The
+// sniffer has types of their own for forms of a format, such as animated PNG.
+func imageFormat(found *mimetype.MIME) Format {
+	if found.Is("image/svg+xml") {
+		return SVG
+	}
+	for format, kind := range rasters {
+		if within(found, kind.mediaType) {
+			return format
+		}
+	}
+	return ""
 }

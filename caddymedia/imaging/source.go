@@ -131,6 +131,20 @@ func (s *source) head(n int) ([]byte, error) {
 	return b, s.ioError()
 }
 
+// skip discards n bytes.
+func skip(s *source, n int64) error {
+	for n > 0 {
+		part := int(min(n, 1<<30))
+		if _, err := s.Discard(part); err != nil {
+			return err
+		}
+		n -= int64(part)
+	}
+	return nil
+}
+
 func be16(b []byte) int   { return int(binary.BigEndian.Uint16(b)) }
 func le16(b []byte) int   { return int(binary.LittleEndian.Uint16(b)) }
 func be32(b []byte) int64 { return int64(binary.BigEndian.Uint32(b)) }
+func le24(b []byte) int   { return int(b[0]) | int(b[1])<<8 | int(b[2])<<16 }
+func le32(b []byte) int64 { return int64(binary.LittleEndian.Uint32(b)) }

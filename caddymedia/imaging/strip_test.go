@@ -59,7 +59,7 @@ func TestStripJPEG(t *testing.T) {
 
 		{"upright EXIF", withSegments(jpg, exifSegment(turned(1))), jpg},
 		{"orientation 1 alone", withSegments(jpg, exifSegment(onlyTurned(1))), jpg},
-		{"EXIF of a turned picture", withSegments(jpg, exifSegment(turned(6))), withSegments(jpg, six)},
+		{"EXIF of a turned image", withSegments(jpg, exifSegment(turned(6))), withSegments(jpg, six)},
 		{"its position", withSegments(jpg, jfif, exifSegment(turned(6)), icc), withSegments(jpg, jfif, six, icc)},
 		{"its position behind the profile", withSegments(jpg, icc, exifSegment(turned(6))), withSegments(jpg, icc, six)},
 		{"EXIF twice", withSegments(jpg, exifSegment(turned(6)), exifSegment(turned(3))), withSegments(jpg, six)},
@@ -85,7 +85,7 @@ func TestStripJPEG(t *testing.T) {
 		{"stray bytes", joined(jpg[:2], []byte("stray"), tables, []byte("GPS\xff\xff"), jpg[2:]), withSegments(jpg, tables)},
 		{"reserved markers", beforeEnd(jpg, 2, segment(0x02, nil), segment(0xF0, nil), segment(0xFD, nil)), jpg},
 		{"behind the end", append(bytes.Clone(jpg), "TRAILER"...), jpg},
-		{"a picture behind the end", append(bytes.Clone(jpg), jpg...), jpg},
+		{"an image behind the end", append(bytes.Clone(jpg), jpg...), jpg},
 		{
 			"between scans", joined(scanned, exifSegment(turned(6)), scan, textSegment(0xFE, "GPS"), tables, scan, icc, jpg[len(scanned):]),
 			joined(scanned, scan, tables, scan, jpg[len(scanned):]),
@@ -121,7 +121,7 @@ func TestStripPNG(t *testing.T) {
 		{"chunks that change the rendering", withChunks(pic, append(all, icc, wrong)...), withChunks(pic, append(all, icc, wrong)...)},
 		{"animation", beforeEnd(withChunks(pic, anim...), 12, late...), beforeEnd(withChunks(pic, anim...), 12, late...)},
 		{"the orientation alone", withChunks(pic, six, icc), withChunks(pic, six, icc)},
-		{"EXIF of a turned picture", withChunks(pic, chunk("eXIf", turned(6)), icc), withChunks(pic, six, icc)},
+		{"EXIF of a turned image", withChunks(pic, chunk("eXIf", turned(6)), icc), withChunks(pic, six, icc)},
 		{"upright EXIF", withChunks(pic, chunk("eXIf", turned(1))), pic},
 		{"EXIF twice", withChunks(pic, chunk("eXIf", turned(6)), chunk("eXIf", turned(3))), withChunks(pic, six)},
 		{"EXIF behind the pixels", beforeEnd(pic, 12, chunk("eXIf", turned(6))), withChunks(pic, six)},
@@ -225,7 +225,7 @@ func TestStrippedIsAGoodReader(t *testing.T) {
 		t.Errorf("reading nothing: %d, %v", n, err)
 	}
 	if b, err := io.ReadAll(imaging.Info{}.Stripped(bytes.NewReader(data))); len(b) != 0 || err != nil {
-		t.Errorf("of no picture: %d bytes, %v", len(b), err)
+		t.Errorf("of no image: %d bytes, %v", len(b), err)
 	}
 }
 

@@ -1,10 +1,13 @@
 package imaging
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"image"
 	"slices"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 )
@@ -23,7 +26,7 @@ const (
 	frameHeader = 16 // of an ANMF chunk, before the chunks of the frame
 )
 
-var errWebP = errors.New("not the structure of a WebP picture")
+var errWebP = errors.New("not the structure of a WebP image")
 
 // walkWebP goes over the chunks of a WebP file to the end of its RIFF form. It decodes no pixels.
 func walkWebP(s *source, opts Options, info *Info) error {
@@ -43,7 +46,7 @@ func walkWebP(s *source, opts Options, info *Info) error {
 			return w.finish(s.offset())
 		}
 		if w.blocks >= maxBlocks {
-			return tooLargef("the WebP picture has too many chunks")
+			return tooLargef("the WebP image has too many chunks")
 		}
 		if err := w.next(s); err != nil {
 			return err
@@ -96,7 +99,7 @@ func (w *webpChunks) next(s *source) error {
 		return err
 	}
 	if most := w.frames.opts.MaxChunk; c.size > most && c.id != "VP8 " && c.id != "VP8L" && c.id != "ALPH" {
-		return tooLargef("a chunk of the WebP picture that holds no pixels is larger than %s", bytesize.Format(most))
+		return tooLargef("a chunk of the WebP image that holds no pixels is larger than %s", bytesize.Format(most))
 	}
 	return skip(s, c.to-s.offset())
 }
@@ -203,17 +206,257 @@ func (w *webpChunks) loop(s *source, c webpChunk) error {
 	return nil
 }
 
-// skip discards n bytes.
-func skip(s *source, n int64) error {
-	for n > 0 {
-		part := int(min(n, 1<<30))
-		if _, err := s.Discard(part); err != nil {
-			return err
-		}
-		n -= int64(part)
+// webpFrame is a frame of a WebP image: the position of its parts in the file, and its use.
+type webpFrame struct {
+	alpha    span // the ALPH chunk with its header; empty if there is none
+	image    span // the VP8 or VP8L chunk with its header
+	lossless bool
+	area     image.Rectangle
+	shown    time.Duration
+	blend    bool // over the canvas; otherwise the frame replaces it
+	dispose  bool // clears the area afterwards
+}
+
+// still reads the image of a file that is no animation. Only the first counts.
+func (w *webpChunks) still(s *source, c webpChunk) error {
+	if len(w.info.frames) > 0 {
+		return nil
 	}
+	f, err := w.image(s, c, w.alpha)
+	if err != nil {
+		return err
+	}
+	size := f.area.Size()
+	if w.extended && (w.flags&webpAnimation != 0 || size != w.canvas) {
+		return errWebP // libwebp refuses both
+	}
+	w.canvas = size
+	if f.alpha != (span{}) {
+		w.keep(f.alpha)
+	}
+	w.keep(f.image)
 	return nil
 }
 
-func le24(b []byte) int   { return int(b[0]) | int(b[1])<<8 | int(b[2])<<16 }
-func le32(b []byte) int64 { return int64(binary.LittleEndian.Uint32(b)) }
+// image reads the header of a VP8 or VP8L chunk and records it as a frame at 0, 0. The alpha of
+// a lossless image is in its pixels, so that an ALPH chunk before it is ignored.
+func (w *webpChunks) image(s *source, c webpChunk, alpha span) (*webpFrame, error) {
+	f := webpFrame{image: c.span, lossless: c.id == "VP8L"}
+	n := 10
+	if f.lossless {
+		n = 5
+	} else {
+		f.alpha = alpha
+	}
+	if c.size < int64(n) {
+		return nil, errWebP
+	}
+	b, err := s.Peek(n)
+	if err != nil {
+		return nil, err
+	}
+	var size image.Point
+	transparent := false
+	if f.lossless { // RFC 9649, section 3.4: a signature, two sides less 1, the alpha flag, the version 0
+		bits := le32(b[1:])
+		if b[0] != 0x2F || bits>>29 != 0 {
+			return nil, errWebP
+		}
+		size, transparent = image.Pt(int(bits&0x3FFF)+1, int(bits>>14&0x3FFF)+1), bits>>28 != 0
+	} else { // RFC 6386, section 9.1: a tag of 3 bytes, a start code, two sides with 2 bits of scale each
+		size = image.Pt(le16(b[6:])&0x3FFF, le16(b[8:])&0x3FFF)
+		if b[0]&1 != 0 || string(b[3:6]) != "\x9d\x01\x2a" || size.X == 0 || size.Y == 0 {
+			return nil, errWebP
+		}
+	}
+	f.area.Max = size
+	w.info.Lossless = w.info.Lossless || f.lossless
+	w.info.Alpha = w.info.Alpha || transparent || f.alpha != (span{})
+	w.info.frames = append(w.info.frames, f)
+	return &w.info.frames[len(w.info.frames)-1], nil
+}
+
+// frame reads an ANMF chunk: the frame header, then an ALPH chunk if there is alpha, and the
+// image. Chunks behind the image are dropped.
+func (w *webpChunks) frame(s *source, c webpChunk) error {
+	end := c.from + riffChunk + c.size
+	if !w.anim || c.size < frameHeader+riffChunk {
+		return errWebP
+	}
+	h, err := s.next(frameHeader)
+	if err != nil {
+		return err
+	}
+	corner := image.Pt(2*le24(h), 2*le24(h[3:]))
+	area := image.Rectangle{Min: corner, Max: corner.Add(image.Pt(le24(h[6:])+1, le24(h[9:])+1))}
+	shown, flags := time.Duration(le24(h[12:]))*time.Millisecond, h[15]
+	if !area.In(image.Rectangle{Max: w.canvas}) {
+		return contentErrorf("the WebP image is damaged: a frame is larger than the image")
+	}
+	if err := w.frames.add(int64(area.Dx()), int64(area.Dy())); err != nil {
+		return err
+	}
+	inner, err := w.chunk(s, end)
+	if err != nil {
+		return err
+	}
+	var alpha span
+	if inner.id == "ALPH" {
+		alpha = inner.span
+		if err := skip(s, inner.to-s.offset()); err != nil {
+			return err
+		}
+		if inner, err = w.chunk(s, end); err != nil {
+			return err
+		}
+		if inner.id == "VP8L" {
+			return errWebP // libwebp refuses it
+		}
+	}
+	if inner.id != "VP8 " && inner.id != "VP8L" || (inner.to-inner.from)%2 != 0 {
+		return errWebP
+	}
+	f, err := w.image(s, inner, alpha)
+	if err != nil {
+		return err
+	}
+	if f.area.Size() != area.Size() {
+		return errWebP
+	}
+	f.area, f.shown, f.blend, f.dispose = area, shown, flags&2 == 0, flags&1 != 0
+	if inner.to == end {
+		w.keep(c.span)
+	} else {
+		head := riffHead("ANMF", inner.to-c.from-riffChunk)
+		w.parts = append(w.parts, webpPart{head, span{c.from + riffChunk, inner.to}})
+	}
+	return skip(s, c.to-s.offset())
+}
+
+// webpPart is a part of a file that remains: head, if any, followed by the bytes of span.
+type webpPart struct {
+	head []byte
+	span
+}
+
+// keep adds a chunk that remains.
+func (w *webpChunks) keep(s span) { w.parts = append(w.parts, webpPart{span: s}) }
+
+// keepEXIF reads the orientation from the first EXIF chunk. Some programs begin it with the prefix
+// of JPEG.
+func (w *webpChunks) keepEXIF(s *source, c webpChunk) error {
+	if w.exif {
+		return nil
+	}
+	w.exif = true
+	b, err := s.Peek(int(min(c.size, bufferSize)))
+	if err != nil {
+		return err
+	}
+	tiff := bytes.TrimPrefix(b, []byte(exifPrefix))
+	o := parseOrientation(tiff)
+	w.info.Orientation = o
+	mode := w.frames.opts.Strip
+	if int64(len(b)) < c.size {
+		mode = StripOn
+	}
+	w.rewrite(c, b, mode.exif(tiff, o))
+	return nil
+}
+
+// keepXMP keeps the part of the first XMP chunk that describes the image.
+func (w *webpChunks) keepXMP(s *source, c webpChunk) error {
+	if w.xmp || c.size > bufferSize {
+		return nil
+	}
+	w.xmp = true
+	b, err := s.Peek(int(c.size))
+	if err != nil {
+		return err
+	}
+	w.rewrite(c, b, xmpFilter{describe: true}.apply(b))
+	return nil
+}
+
+// rewrite keeps a chunk with data b if it has nothing but rest. Otherwise a chunk with that, if
+// any, replaces it at the end of the file.
+func (w *webpChunks) rewrite(c webpChunk, b, rest []byte) {
+	if rest == nil {
+		return
+	}
+	w.kept |= map[string]byte{"EXIF": webpEXIF, "XMP ": webpXMP}[c.id]
+	if bytes.Equal(b, rest) {
+		w.keep(c.span)
+		return
+	}
+	w.tail = append(append(w.tail, riffHead(c.id, int64(len(rest)))...), rest...)
+	w.tail = append(w.tail, make([]byte, len(rest)%2)...)
+}
+
+// finish sets the fields that depend on all chunks.
+func (w *webpChunks) finish(end int64) error {
+	i := w.info
+	if len(i.frames) == 0 {
+		return errWebP
+	}
+	i.Width, i.Height, i.End = w.canvas.X, w.canvas.Y, end
+	if w.frames.count > 0 {
+		w.frames.describe(i)
+		// A canvas with an area without a frame is transparent there.
+		i.Alpha = i.Alpha || i.frames[0].area.Size() != w.canvas ||
+			slices.ContainsFunc(i.frames, func(f webpFrame) bool { return f.dispose })
+	}
+	w.strip(end)
+	return nil
+}
+
+// strip sets the layout. The sizes and flags at the start of a file depend on all its chunks, so
+// that they are replaced, unless all remain.
+func (w *webpChunks) strip(end int64) {
+	i := w.info
+	flags := w.flags&^(webpEXIF|webpXMP) | w.kept
+	size, padded := w.size(w.parts, w.credentials)
+	if size == end && flags == w.flags && padded && (len(w.credentials) == 0 || end == i.size) {
+		i.keep(0, end)
+		return
+	}
+	size, _ = w.size(w.parts)
+	head := append(riffHead("RIFF", size-riffChunk), "WEBP"...)
+	if w.extended {
+		w.header[0] = flags
+		head = append(append(head, riffHead("VP8X", int64(len(w.header)))...), w.header[:]...)
+	}
+	// An ALPH chunk is added only with its image.
+	slices.SortFunc(w.parts, func(a, b webpPart) int { return cmp.Compare(a.from, b.from) })
+	for _, p := range w.parts {
+		if head = append(head, p.head...); len(head) > 0 {
+			i.insert(i.mark(), head)
+		}
+		i.keep(p.from, p.to)
+		head = make([]byte, (p.to-p.from)%2) // the missing padding
+	}
+	if head = append(head, w.tail...); len(head) > 0 {
+		i.insert(i.mark(), head)
+	}
+}
+
+// size returns the length of a file of parts. padded reports that none of them lacks its padding,
+// and that no chunk is new.
+func (w *webpChunks) size(parts ...[]webpPart) (n int64, padded bool) {
+	n = riffHeader + int64(len(w.tail))
+	if w.extended {
+		n += riffChunk + int64(len(w.header))
+	}
+	padded = len(w.tail) == 0
+	for _, p := range slices.Concat(parts...) {
+		size := p.to - p.from
+		n += int64(len(p.head)) + size + size&1
+		padded = padded && size%2 == 0
+	}
+	return n, padded
+}
+
+// riffHead returns the header of a chunk.
+func riffHead(id string, size int64) []byte {
+	return binary.LittleEndian.AppendUint32([]byte(id), uint32(size))
+}

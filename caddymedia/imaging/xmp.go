@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -35,7 +36,7 @@ var describingNamespaces = []string{
 // placeWords are parts of the names of properties that the mode [StripLocation] removes.
 var placeWords = []string{"gps", "latitude", "longitude", "altitude", "location", "serialnumber", "thumbnail", "makernote"}
 
-// placeNames are such names.
+// placeNames are names of properties that the mode [StripLocation] removes.
 var placeNames = []string{"city", "state", "country", "countrycode", "countryname", "provincestate", "worldregion", "coverage"}
 
 const (
@@ -67,8 +68,8 @@ type xmpNode struct {
 	children []*xmpNode
 }
 
-// apply returns XMP with the properties that remain: packet itself if all do, or nil if none does or
-// packet is damaged.
+// apply returns XMP with the properties that remain: packet itself if all do, or nil if none does
+// or packet is damaged.
 func (f xmpFilter) apply(packet []byte) []byte {
 	root, err := parseXMP(packet)
 	if err != nil {
@@ -78,7 +79,7 @@ func (f xmpFilter) apply(packet []byte) []byte {
 	for _, n := range root.children {
 		switch {
 		case n.name.Space == nsMeta && (n.name.Local == "xmpmeta" || n.name.Local == "xapmeta"):
-			n.limit(nsMeta)
+			n.limit(inNamespaces(nsMeta))
 			e.element(n, e.meta)
 		default:
 			e.meta(n)
@@ -167,19 +168,24 @@ type xmpEditor struct {
 func (e *xmpEditor) meta(n *xmpNode) {
 	switch {
 	case n.name == xml.Name{Space: nsRDF, Local: "RDF"}:
-		n.limit(nsMeta)
+		n.limit(inNamespaces(nsMeta))
 		e.element(n, e.description)
 	case n.blank() || n.name.Local == "" && bytes.HasPrefix(n.head, []byte("<?")) && !n.noise:
 		e.out = append(e.out, n.head...)
 	}
 }
 
-// limit removes the attributes that are properties, but for those of some namespaces.
-func (n *xmpNode) limit(namespaces ...string) {
+// limit removes the attributes that are properties, but for those that keep selects.
+func (n *xmpNode) limit(keep func(xml.Name) bool) {
 	n.start.Attr = slices.DeleteFunc(n.start.Attr, func(a xml.Attr) bool {
 		name := n.resolve(a.Name, true)
-		return !structural(a.Name, name) && !slices.Contains(namespaces, name.Space)
+		return !structural(a.Name, name) && !keep(name)
 	})
+}
+
+// inNamespaces returns a function that reports whether a name is in one of the namespaces.
+func inNamespaces(namespaces ...string) func(xml.Name) bool {
+	return func(name xml.Name) bool { return slices.Contains(namespaces, name.Space) }
 }
 
 // blank reports whether a node is white space, or the mark of the byte order.
@@ -191,16 +197,12 @@ func (n *xmpNode) blank() bool {
 func (e *xmpEditor) description(n *xmpNode) {
 	switch {
 	case n.name == xml.Name{Space: nsRDF, Local: "Description"}:
-		n.start.Attr = slices.DeleteFunc(n.start.Attr, func(a xml.Attr) bool {
-			name := n.resolve(a.Name, true)
-			if structural(a.Name, name) {
-				return false
-			}
+		n.limit(func(name xml.Name) bool {
 			kept := e.keeps(name) && name.Space != nsContainer
 			if kept {
 				e.properties++
 			}
-			return !kept
+			return kept
 		})
 		e.element(n, e.property)
 	case n.blank():
@@ -252,18 +254,16 @@ func (e *xmpEditor) value(n *xmpNode) {
 		return
 	}
 	if !e.describe && n.name.Local != "" {
-		if n.limit(gainMapNamespaces...); n.name.Space != nsRDF && !slices.Contains(gainMapNamespaces, n.name.Space) {
+		if n.limit(inNamespaces(gainMapNamespaces...)); n.name.Space != nsRDF && !slices.Contains(gainMapNamespaces, n.name.Space) {
 			return
 		}
 	}
-	n.start.Attr = slices.DeleteFunc(n.start.Attr, func(a xml.Attr) bool {
-		return !structural(a.Name, n.resolve(a.Name, true)) && placed(a.Name.Local)
-	})
+	n.limit(func(name xml.Name) bool { return !placed(name.Local) })
 	e.element(n, e.value)
 }
 
-// element writes a node, whose children child writes. The start tag is written as it was, unless its
-// attributes have changed.
+// element writes a node, whose children child writes. The start tag is written as it was, unless
+// its attributes have changed.
 func (e *xmpEditor) element(n *xmpNode, child func(*xmpNode)) {
 	e.out = append(e.out, n.tag()...)
 	for _, c := range n.children {
@@ -300,4 +300,87 @@ func rawName(name xml.Name) string {
 		return name.Local
 	}
 	return name.Space + ":" + name.Local
+}
+
+// list writes the list of the images in a file, or a part of it. Only the image and its gain map
+// remain.
+func (e *xmpEditor) list(n *xmpNode) {
+	switch {
+	case n.blank():
+		e.out = append(e.out, n.head...)
+	case n.name == xml.Name{Space: nsRDF, Local: "li"}:
+		semantic := n.find("Semantic")
+		if semantic == "Primary" || semantic == "GainMap" {
+			e.element(n, func(n *xmpNode) { e.item(n, semantic) })
+		}
+	case n.name.Space == nsRDF, n.name.Space == nsContainer:
+		n.limit(inNamespaces())
+		e.element(n, e.list)
+	}
+}
+
+// find returns the value of a property of an item, which is an attribute or an element.
+func (n *xmpNode) find(local string) string {
+	for _, a := range n.start.Attr {
+		if n.resolve(a.Name, true) == (xml.Name{Space: nsItem, Local: local}) {
+			return a.Value
+		}
+	}
+	for _, child := range n.children {
+		if child.name == (xml.Name{Space: nsItem, Local: local}) && len(child.children) > 0 {
+			return string(child.children[0].head)
+		}
+		if value := child.find(local); value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+// item writes a part of an item.
+func (e *xmpEditor) item(n *xmpNode, semantic string) {
+	attrs := n.start.Attr
+	n.start.Attr = nil
+	for _, a := range attrs {
+		name := n.resolve(a.Name, true)
+		kept := structural(a.Name, name)
+		if name.Space == nsItem {
+			a.Value, kept = e.field(name.Local, a.Value, semantic)
+		}
+		if kept {
+			n.start.Attr = append(n.start.Attr, a)
+		}
+	}
+	switch n.name.Space {
+	case nsItem:
+		var text []byte
+		for _, child := range n.children {
+			text = append(text, child.head...)
+		}
+		value, kept := e.field(n.name.Local, string(text), semantic)
+		if kept && len(n.tail) > 0 {
+			n.limit(inNamespaces())
+			e.element(n, func(*xmpNode) {})
+			e.out = append(e.out[:len(e.out)-len(n.tail)], value...)
+			e.out = append(e.out, n.tail...)
+		}
+	case nsContainer, nsRDF:
+		e.element(n, func(n *xmpNode) { e.item(n, semantic) })
+	case "":
+		if n.blank() {
+			e.out = append(e.out, n.head...)
+		}
+	}
+}
+
+// field returns the new value of a property of an item, and reports whether it remains. The gain
+// map follows the image.
+func (e *xmpEditor) field(local, value, semantic string) (string, bool) {
+	switch {
+	case local == "Length" && semantic == "GainMap":
+		return strconv.FormatInt(e.length, 10), true
+	case local == "Mime" && strings.HasPrefix(value, "image/"), local == "Semantic", local == "Length" && value == "0", local == "Padding" && value == "0":
+		return value, true
+	}
+	return "", false
 }

@@ -175,7 +175,7 @@ func TestRenameMismatchedRefuses(t *testing.T) {
 		{"a.png", encoded(t, "gif"), aliases.BadContent, "content is GIF, the name says .png"},
 		{"a.bmp", picture(red), aliases.BadContent, ".bmp is not accepted"},
 		{"a.png", "hello", aliases.BadContent, "content is plain text, the name says .png"},
-		{"a.png", encoded(t, "jpg")[:99], aliases.BadContent, "JPEG picture or is damaged"},
+		{"a.png", encoded(t, "jpg")[:99], aliases.BadContent, "JPEG image or is damaged"},
 		{"a.png", strings.Replace(vector, "/>", "><script/></svg>", 1), aliases.BadContent, "script"},
 		{"a.jpg.png", encoded(t, "webp"), aliases.BadRequest, `"a.jpg.webp" is the name of a variant`},
 		{long + ".png", encoded(t, "webp"), aliases.BadRequest, "longer than 200 bytes"},

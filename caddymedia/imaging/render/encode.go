@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"image"
@@ -9,19 +10,26 @@ import (
 	"image/gif"
 	"image/jpeg"
 	"image/png"
-	"io"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/imaging/palette"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
 // encode returns the file of an output.
 func (j *job) encode(ctx context.Context, o *output, d *decoded) ([]byte, error) {
+	options := webp.Options{Quality: o.Quality, Effort: o.Effort, Profile: j.info.Profile}
 	if o.animated {
 		animation := d.animation(o.view, o.whole())
-		animation.Frames = j.slot.paced(ctx, animation.Frames)
-		return j.encoder.Animate(ctx, animation, j.webpOptions(o))
+		frames := animation.Frames
+		animation.Frames = func(yield func(*image.NRGBA, time.Duration) bool) {
+			for frame, shown := range frames { // the animation ends early if ctx is done
+				if j.slot.pause(ctx) != nil || !yield(frame, shown) {
+					return
+				}
+			}
+		}
+		return j.encoder.Animate(ctx, animation, options)
 	}
 	var img image.Image
 	if o.whole() {
@@ -30,7 +38,7 @@ func (j *job) encode(ctx context.Context, o *output, d *decoded) ([]byte, error)
 		img = d.scaled(o.view)
 	}
 	if o.Format == imaging.WebP {
-		return j.encodeWebP(ctx, o, img)
+		return j.encodeWebP(ctx, img, options, o.use)
 	}
 	file, err := encodeFile(o, img, func() error { return j.slot.pause(ctx) })
 	if err != nil {
@@ -40,23 +48,18 @@ func (j *job) encode(ctx context.Context, o *output, d *decoded) ([]byte, error)
 	return bytes.Clone(file), err // without the spare capacity, as it waits for the other outputs
 }
 
-func (j *job) webpOptions(o *output) webp.Options {
-	return webp.Options{Quality: o.Quality, Effort: o.Effort, Profile: j.info.Profile}
-}
-
 // encodeWebP encodes an image as WebP. One of few colours is encoded lossy and, if the job holds
 // the memory for it, lossless. The smaller result is returned.
-func (j *job) encodeWebP(ctx context.Context, o *output, img image.Image) ([]byte, error) {
-	options := j.webpOptions(o)
+func (j *job) encodeWebP(ctx context.Context, img image.Image, options webp.Options, use webp.Use) ([]byte, error) {
 	if grey, ok := img.(*image.Gray); ok {
-		img = greyPlanes(grey, imaging.Upright)
+		img = greyPlanes(grey)
 	}
 	lossy, err := j.encoder.Encode(ctx, img, options)
 	if err != nil {
 		return nil, err
 	}
 	pixels, ok := img.(*image.NRGBA)
-	if !ok || o.use != webp.Lossless || !hasFewColors(pixels) {
+	if !ok || use != webp.Lossless || !hasFewColors(pixels) {
 		return lossy, nil
 	}
 	options.Lossless = true
@@ -73,11 +76,21 @@ func encodeFile(o *output, img image.Image, pause func() error) ([]byte, error) 
 	var err error
 	switch o.Format {
 	case imaging.JPEG:
-		err = encodeJPEG(file, img, o.Quality)
+		if pixels, ok := img.(*image.NRGBA); ok {
+			img = onWhite(pixels)
+		}
+		err = jpeg.Encode(file, img, &jpeg.Options{Quality: cmp.Or(o.Quality, webp.DefaultQuality)})
 	case imaging.PNG:
-		err = encodePNG(file, img)
+		if _, ok := img.(*image.Gray); !ok {
+			pixels := straight(img)
+			img = pixels
+			if exact := exactPalette(pixels); exact != nil {
+				img = exact
+			}
+		}
+		err = png.Encode(file, img)
 	case imaging.GIF:
-		err = encodeGIF(file, img)
+		err = gif.Encode(file, paletted(straight(img)), nil)
 	default:
 		err = fmt.Errorf("%s is not encoded", o.Format)
 	}
@@ -97,16 +110,6 @@ func (b *stoppableBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-func encodeJPEG(w io.Writer, img image.Image, quality int) error {
-	if quality == 0 {
-		quality = webp.DefaultQuality
-	}
-	if pixels, ok := img.(*image.NRGBA); ok {
-		img = onWhite(pixels)
-	}
-	return jpeg.Encode(w, img, &jpeg.Options{Quality: quality})
-}
-
 // onWhite returns an image without transparency, on white. It may share the samples of the image.
 func onWhite(img *image.NRGBA) *image.RGBA {
 	if img.Opaque() {
@@ -116,26 +119,4 @@ func onWhite(img *image.NRGBA) *image.RGBA {
 	draw.Draw(out, out.Rect, image.White, image.Point{}, draw.Src)
 	draw.Draw(out, out.Rect, img, img.Rect.Min, draw.Over)
 	return out
-}
-
-func encodePNG(w io.Writer, img image.Image) error {
-	switch planes := img.(type) {
-	case *image.Gray:
-		return png.Encode(w, img)
-	case *image.YCbCr:
-		img = straight(planes)
-	}
-	pixels := img.(*image.NRGBA) // the only other form
-	if exact := palette.Exact(pixels); exact != nil {
-		return png.Encode(w, exact)
-	}
-	return png.Encode(w, pixels)
-}
-
-func encodeGIF(w io.Writer, img image.Image) error {
-	pixels, ok := img.(*image.NRGBA)
-	if !ok {
-		pixels = straight(img)
-	}
-	return gif.Encode(w, palette.Paletted(pixels), nil)
 }

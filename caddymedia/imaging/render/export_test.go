@@ -14,7 +14,7 @@ func Upright(img image.Image, info imaging.Info) image.Image {
 
 // Compose composes the frames of a GIF, for benchmarks.
 func Compose(g *gif.GIF) {
-	for range gifAnimation(g).Frames {
+	for range canvases(g) {
 	}
 }
 

@@ -80,7 +80,7 @@ func checked(t testing.TB, file []byte, ext string) imaging.Info {
 	t.Helper()
 	info, err := imaging.CheckImage(bytes.NewReader(file), int64(len(file)), ext, imaging.Options{})
 	if err != nil {
-		t.Fatalf("checking the picture: %v", err)
+		t.Fatalf("checking the image: %v", err)
 	}
 	return info
 }

@@ -17,31 +17,40 @@ func decodedMemory(info imaging.Info) int64 {
 	pixels := int64(info.Width) * int64(info.Height)
 	switch info.Format {
 	case imaging.JPEG:
-		return pixels * decodedJPEG(info) / 2
+		bytes := int64(info.Samples) // of two pixels
+		if info.Progressive {
+			bytes += 4 * int64(info.Samples) // a coefficient for each sample
+		}
+		if info.RGB || info.Components == 4 {
+			bytes += 8 // another image
+		}
+		return pixels * bytes / 2
 	case imaging.PNG:
-		return pixels * decodedPNG(info) / 2
+		bytes := int64(4) // of a pixel
+		if info.Deep {
+			bytes *= 2
+		}
+		if info.Interlaced {
+			bytes *= 2 // each pass is a separate image
+		}
+		return pixels * bytes
 	case imaging.GIF:
 		const palette = 8 << 10
 		return info.FramePixels + pixels + int64(info.Frames)*palette // an interlaced frame is copied
 	case imaging.WebP:
-		return decodedWebP(info, pixels)
+		if isPlanarInfo(info) {
+			return pixels * 3 / 2
+		}
+		const (
+			canvas  = 4
+			samples = 12        // of the largest frame
+			codes   = 40        // for each pixel of a hostile image
+			most    = 150 << 20 // of codes
+		)
+		return pixels*(canvas+samples) + min(pixels*codes, most)
 	default:
 		return 0
 	}
-}
-
-// decodedWebP returns the bytes of the largest frame and of the canvas.
-func decodedWebP(info imaging.Info, pixels int64) int64 {
-	if isPlanarInfo(info) {
-		return pixels * 3 / 2
-	}
-	const (
-		canvas  = 4
-		samples = 12
-		codes   = 40        // for each pixel of a hostile image
-		most    = 150 << 20 // of codes
-	)
-	return pixels*(canvas+samples) + min(pixels*codes, most)
 }
 
 // isPlanarInfo reports whether an image is decoded to planes of luma and chroma.
@@ -54,31 +63,6 @@ func isPlanarInfo(info imaging.Info) bool {
 	default:
 		return false
 	}
-}
-
-// decodedJPEG returns the bytes per two pixels.
-func decodedJPEG(info imaging.Info) int64 {
-	sum := int64(info.Samples)
-	if info.Progressive {
-		const coefficient = 4 // for each sample
-		sum += int64(info.Samples) * coefficient
-	}
-	if info.RGB || info.Components == 4 {
-		sum += 8 // another image
-	}
-	return sum
-}
-
-// decodedPNG returns the bytes per two pixels.
-func decodedPNG(info imaging.Info) int64 {
-	sum := int64(8)
-	if info.Deep {
-		sum = 16
-	}
-	if info.Interlaced {
-		sum *= 2 // each pass is a separate image
-	}
-	return sum
 }
 
 // convertedMemory returns about the most additional bytes needed to convert the pixels for an
@@ -124,18 +108,6 @@ func (j *job) uses(o *output) []webp.Use {
 	}
 }
 
-// samples returns the number of samples of two pixels of an image as it is scaled.
-func samples(info imaging.Info) int {
-	switch {
-	case !isPlanarInfo(info):
-		return 8
-	case info.Format == imaging.WebP:
-		return 3
-	default:
-		return info.Samples
-	}
-}
-
 // task returns the encoding of an output.
 func (j *job) task(o *output, use webp.Use) webp.Task {
 	t := webp.Task{
@@ -154,7 +126,11 @@ func (j *job) memory(o *output, use webp.Use) int64 {
 	task := j.task(o, use)
 	pixels := int64(task.Width) * int64(task.Height)
 	if !o.whole() {
-		scaling := scale.Memory(j.info.Width, j.info.Height, samples(j.info))
+		samples := 8 // of two pixels as they are scaled
+		if isPlanarInfo(j.info) {
+			samples = cmp.Or(j.info.Samples, 3) // 3 are those of a WebP
+		}
+		scaling := scale.Memory(j.info.Width, j.info.Height, samples)
 		if use == webp.Frames {
 			scaling *= 2 // outputs of the first frame keep its halves
 		}
@@ -202,7 +178,7 @@ func (j *job) share() int64 {
 		if memory <= j.limits.Memory {
 			return memory
 		}
-		outputs[0].err = fmt.Errorf("%w: there is not enough memory for all outputs of the picture", ErrNone)
+		outputs[0].err = fmt.Errorf("%w: there is not enough memory for all outputs of the image", ErrNone)
 	}
 }
 

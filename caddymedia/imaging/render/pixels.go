@@ -1,11 +1,13 @@
 package render
 
 import (
+	"bytes"
 	"image"
 	"image/color"
 	"image/draw"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/scale"
 )
 
 // unified returns a decoded image in one of the forms that this package works on: planes of a
@@ -36,58 +38,35 @@ func isPlanar(img image.Image, o imaging.Orientation) bool {
 // upright returns a unified image in a form for the WebP encoder, with its orientation applied:
 // planes of ratio 4:2:0 where possible, otherwise pixels. It may reuse the samples of img.
 func upright(img image.Image, o imaging.Orientation) image.Image {
-	if isPlanar(img, o) {
-		if grey, ok := img.(*image.Gray); ok {
-			return greyPlanes(grey, o)
-		}
-		return orientPlanes(subsampled(img.(*image.YCbCr)), o) // the only other planes
+	if planes, ok := img.(*image.YCbCr); ok && isPlanar(img, o) {
+		img = subsampled(planes)
+	} else if _, ok := img.(*image.Gray); !ok {
+		img = straight(img)
 	}
-	pixels := straight(img)
-	if o <= 1 {
-		return pixels
+	if o > imaging.Upright {
+		img = scale.Turned(img, turn(o))
 	}
-	size := pixels.Bounds()
-	r := raster{pixels.Pix, pixels.Stride, size.Dx(), size.Dy(), 4}.oriented(o)
-	return &image.NRGBA{Pix: r.pix, Stride: r.stride, Rect: image.Rect(0, 0, r.width, r.height)}
+	if grey, ok := img.(*image.Gray); ok {
+		return greyPlanes(grey)
+	}
+	return img
 }
 
 // keepsSubsampling reports whether each chroma sample still covers the same four pixels after the
 // turn. Reading an odd side backwards would move them by half a sample.
 func keepsSubsampling(size image.Point, o imaging.Orientation) bool {
-	return (size.X%2 == 0 || !flipsX(o)) && (size.Y%2 == 0 || !flipsY(o))
-}
-
-func orientPlanes(img *image.YCbCr, o imaging.Orientation) *image.YCbCr {
-	if o <= 1 {
-		return img
-	}
-	size := img.Bounds()
-	width, height := size.Dx(), size.Dy()
-	halfWidth, halfHeight := (width+1)/2, (height+1)/2
-	y := raster{img.Y, img.YStride, width, height, 1}.oriented(o)
-	cb := raster{img.Cb, img.CStride, halfWidth, halfHeight, 1}.oriented(o)
-	cr := raster{img.Cr, img.CStride, halfWidth, halfHeight, 1}.oriented(o)
-	return &image.YCbCr{
-		Y: y.pix, Cb: cb.pix, Cr: cr.pix, YStride: y.stride, CStride: cb.stride,
-		SubsampleRatio: image.YCbCrSubsampleRatio420, Rect: image.Rect(0, 0, y.width, y.height),
-	}
+	t := turn(o)
+	return (size.X%2 == 0 || !t.FlipX) && (size.Y%2 == 0 || !t.FlipY)
 }
 
 // greyPlanes returns a grey image as planes with neutral chroma.
-func greyPlanes(img *image.Gray, o imaging.Orientation) *image.YCbCr {
-	size := img.Bounds()
-	y := raster{img.Pix, img.Stride, size.Dx(), size.Dy(), 1}
-	if o > 1 {
-		y = y.oriented(o)
-	}
-	half := (y.width + 1) / 2
-	chroma := make([]byte, half*((y.height+1)/2))
-	for i := range chroma {
-		chroma[i] = 128
-	}
+func greyPlanes(img *image.Gray) *image.YCbCr {
+	size := img.Bounds().Size()
+	half := (size.X + 1) / 2
+	chroma := bytes.Repeat([]byte{128}, half*((size.Y+1)/2))
 	return &image.YCbCr{
-		Y: y.pix, Cb: chroma, Cr: append([]byte(nil), chroma...), YStride: y.stride, CStride: half,
-		SubsampleRatio: image.YCbCrSubsampleRatio420, Rect: image.Rect(0, 0, y.width, y.height),
+		Y: img.Pix, Cb: chroma, Cr: bytes.Clone(chroma), YStride: img.Stride, CStride: half,
+		SubsampleRatio: image.YCbCrSubsampleRatio420, Rect: image.Rectangle{Max: size},
 	}
 }
 
@@ -111,23 +90,21 @@ func subsampled(img *image.YCbCr) *image.YCbCr {
 	out := *img
 	out.SubsampleRatio = image.YCbCrSubsampleRatio420
 	out.CStride = (size.Dx() + 1) / 2
-	for _, plane := range []struct{ to, from *[]byte }{{&out.Cb, &img.Cb}, {&out.Cr, &img.Cr}} {
-		*plane.to = make([]byte, out.CStride*((size.Dy()+1)/2))
-		subsample(*plane.to, *plane.from, img.CStride, size.Size(), shift)
+	for _, plane := range []*[]byte{&out.Cb, &out.Cr} {
+		from := *plane
+		to := make([]byte, 0, out.CStride*((size.Dy()+1)/2))
+		for y := 0; y < size.Dy(); y += 2 {
+			above := from[y>>shift[1]*img.CStride:]
+			below := from[min(y+1, size.Dy()-1)>>shift[1]*img.CStride:]
+			for x := 0; x < size.Dx(); x += 2 {
+				l, r := x>>shift[0], min(x+1, size.Dx()-1)>>shift[0]
+				sum := int(above[l]) + int(above[r]) + int(below[l]) + int(below[r])
+				to = append(to, byte((sum+2)/4))
+			}
+		}
+		*plane = to
 	}
 	return &out
-}
-
-func subsample(to, from []byte, stride int, size image.Point, shift [2]uint) {
-	for y := 0; y < size.Y; y += 2 {
-		above := from[y>>shift[1]*stride:]
-		below := from[min(y+1, size.Y-1)>>shift[1]*stride:]
-		for x := 0; x < size.X; x += 2 {
-			l, r := x>>shift[0], min(x+1, size.X-1)>>shift[0]
-			sum := int(above[l]) + int(above[r]) + int(below[l]) + int(below[r])
-			to[0], to = byte((sum+2)/4), to[1:]
-		}
-	}
 }
 
 // straight returns the pixels of any image with straight (not premultiplied) alpha.
@@ -143,7 +120,14 @@ func straight(img image.Image) *image.NRGBA {
 	case *image.RGBA64: // opaque as well
 		return highBytes(img.Pix, img.Stride, size)
 	case *image.Paletted:
-		return fromPalette(img)
+		out, colors := image.NewNRGBA(size), straightPalette(img.Palette)
+		for y := range size.Dy() {
+			to := row(out, y)
+			for x, index := range img.Pix[y*img.Stride:][:size.Dx()] {
+				*(*[4]byte)(to[4*x:]) = colors[index]
+			}
+		}
+		return out
 	}
 	out := image.NewRGBA(size) // image/draw has a fast path for it
 	draw.Draw(out, size, img, size.Min, draw.Src)
@@ -163,19 +147,6 @@ func highBytes(pix []byte, stride int, size image.Rectangle) *image.NRGBA {
 	return out
 }
 
-func fromPalette(img *image.Paletted) *image.NRGBA {
-	colors := straightPalette(img.Palette)
-	size := img.Bounds()
-	out := image.NewNRGBA(size)
-	for y := range size.Dy() {
-		to := out.Pix[y*out.Stride:][:out.Stride]
-		for x, index := range img.Pix[y*img.Stride:][:size.Dx()] {
-			*(*[4]byte)(to[4*x:]) = colors[index]
-		}
-	}
-	return out
-}
-
 // straightPalette returns a colour for every index. Indices beyond the palette are transparent.
 func straightPalette(p color.Palette) *[256][4]byte {
 	var colors [256][4]byte
@@ -184,4 +155,14 @@ func straightPalette(p color.Palette) *[256][4]byte {
 		colors[i] = [4]byte{n.R, n.G, n.B, n.A}
 	}
 	return &colors
+}
+
+// turn returns how to turn a scaled image for viewing: which orientations read the stored rows or
+// columns backwards (Exif 3.0, tag 0x0112).
+func turn(o imaging.Orientation) scale.Turn {
+	return scale.Turn{
+		FlipX:     o == 2 || o == 3 || o == 7 || o == 8,
+		FlipY:     o == 3 || o == 4 || o == 6 || o == 7,
+		Transpose: o >= 5,
+	}
 }

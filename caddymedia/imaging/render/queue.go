@@ -39,10 +39,6 @@ const (
 	defaultTime   = 20 * time.Second // below defaultWait: a waiting image outlasts one encoder
 )
 
-// decodingTime returns the time limit for decoding an image. A short time for encoders does not
-// count, because an image that is not decoded is refused.
-func (l Limits) decodingTime() time.Duration { return max(l.Time, defaultTime) }
-
 func (l Limits) withDefaults() Limits {
 	l.Workers = cmp.Or(max(l.Workers, 0), runtime.GOMAXPROCS(0))
 	l.Memory = cmp.Or(max(l.Memory, 0), defaultMemory)
@@ -54,7 +50,7 @@ func (l Limits) withDefaults() Limits {
 
 // ErrBusy means that an image was refused because of other images: the queue was full or the
 // wait too long.
-var ErrBusy = errors.New("too many pictures are being worked on")
+var ErrBusy = errors.New("too many images are being worked on")
 
 // smallPixels is the largest pixel count of a small image, summed over all frames of an
 // animation. Processing one takes some hundredths of a second.
@@ -87,6 +83,12 @@ type workQueue struct {
 	requests *queue.Queue // of stored images, before they are fetched
 	long     *queue.Queue // the same for long animations
 	garbage  atomic.Int64 // about the number of bytes freed since the last collection
+
+	// requestWorkers is how many workers renditions on request may have: all but the last one.
+	requestWorkers int
+	// contendedTime is the time limit of a variant's encoder while others wait. The minimum is a
+	// second, since most need less.
+	contendedTime time.Duration
 }
 
 // smallPerLarge is the ratio of small to large images that may wait.
@@ -95,14 +97,20 @@ const smallPerLarge = 5
 func newQueue(limits Limits) *workQueue {
 	small, large := queue.Class{Waiting: limits.Queue * smallPerLarge}, queue.Class{Waiting: limits.Queue}
 	besideLarge := queue.Class{Waiting: small.Waiting, Beside: true}
-	return &workQueue{limits: limits, slots: queue.New(queue.Options{
-		Slots: limits.Workers, Units: limits.Memory, Wait: limits.Wait,
-		Classes: []queue.Class{smallImage: besideLarge, largeImage: large, longAnimation: large},
-	}), requests: queue.New(queue.Options{
-		Slots: requestsPerWorker * limits.Workers, Wait: limits.Wait, Classes: []queue.Class{small},
-	}), long: queue.New(queue.Options{
-		Slots: requestWorkers(limits), Classes: []queue.Class{large}, PerOwner: longPerOwner,
-	})}
+	requestWorkers := max(1, limits.Workers-1)
+	return &workQueue{
+		limits: limits, requestWorkers: requestWorkers, contendedTime: max(limits.Wait/3, time.Second),
+		slots: queue.New(queue.Options{
+			Slots: limits.Workers, Units: limits.Memory, Wait: limits.Wait,
+			Classes: []queue.Class{smallImage: besideLarge, largeImage: large, longAnimation: large},
+		}),
+		requests: queue.New(queue.Options{
+			Slots: requestsPerWorker * limits.Workers, Wait: limits.Wait, Classes: []queue.Class{small},
+		}),
+		long: queue.New(queue.Options{
+			Slots: requestWorkers, Classes: []queue.Class{large}, PerOwner: longPerOwner,
+		}),
+	}
 }
 
 const (
@@ -118,9 +126,6 @@ const (
 // them, like one account.
 const requestsOwner = "renditions"
 
-// requestWorkers returns how many workers renditions on request may have: all but the last one.
-func requestWorkers(limits Limits) int { return max(1, limits.Workers-1) }
-
 // ErrLong means that an image is a long animation, and was not admitted as one.
 var ErrLong = errors.New("the animation is long")
 
@@ -128,11 +133,11 @@ var ErrLong = errors.New("the animation is long")
 func (m *Maker) Wait() time.Duration { return m.queue.limits.Wait }
 
 // Admit waits until a stored image may be fetched, to be rendered at the request of owner, and
-// returns a Maker for it. It bounds the copies of images that wait for a worker. leave must be called
-// when the image is rendered. The error is ErrBusy or that of ctx.
+// returns a Maker for it. It bounds the copies of images that wait for a worker. leave must be
+// called when the image is rendered. The error is ErrBusy or that of ctx.
 //
-// Long animations wait apart, as long as ctx allows, so that they delay no others. Of one owner only a
-// few may wait. The Maker returns ErrLong for one that was not admitted as long.
+// Long animations wait apart, as long as ctx allows, so that they delay no others. Of one owner
+// only a few may wait. The Maker returns ErrLong for one that was not admitted as long.
 func (m *Maker) Admit(ctx context.Context, owner string, long bool) (on *Maker, leave func(), err error) {
 	q := m.queue.requests
 	if long {
@@ -143,12 +148,12 @@ func (m *Maker) Admit(ctx context.Context, owner string, long bool) (on *Maker, 
 		return nil, nil, busy(err)
 	}
 	on = m.For(requestsOwner)
-	on.most, on.notLong = requestWorkers(m.queue.limits), !long
+	on.most, on.notLong = m.queue.requestWorkers, !long
 	return on, slot.Release, nil
 }
 
-// acquire waits for a slot with memory. The caller must release it. The error is ErrBusy, ErrLong or
-// that of ctx.
+// acquire waits for a slot with memory. The caller must release it. The error is ErrBusy, ErrLong
+// or that of ctx.
 func (m *Maker) acquire(ctx context.Context, info imaging.Info, memory int64) (*slot, error) {
 	r := queue.Request{Owner: m.owner, Class: classOf(info), Units: memory, Most: m.most}
 	if m.notLong && r.Class == longAnimation {
@@ -169,24 +174,11 @@ func busy(err error) error {
 	return err
 }
 
-// contendedTime is the time limit of a variant's encoder while others wait. The minimum is a second,
-// since most need less.
-func (q *workQueue) contendedTime() time.Duration { return max(q.limits.Wait/3, time.Second) }
-
 // slot is the permission to process one image.
 type slot struct {
 	queue  *workQueue
 	held   *queue.Slot
 	paused atomic.Bool
-}
-
-// memory returns the number of bytes acquired.
-func (s *slot) memory() int64 { return s.held.Units() }
-
-// change releases the memory and acquires another amount. After an error the slot holds none.
-func (s *slot) change(ctx context.Context, memory int64) error {
-	s.collect()
-	return busy(s.held.Change(ctx, memory))
 }
 
 // pause yields to other images, if any should go first. The error is the cause of ctx.

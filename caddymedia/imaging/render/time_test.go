@@ -27,8 +27,8 @@ func (l lazy) Read(p []byte) (int, error) {
 	return l.Reader.Read(p[:min(len(p), 100)])
 }
 
-// TestDecodingTime: an image that takes too long to be decoded is refused, however short the time of
-// an encoder is.
+// TestDecodingTime: an image that takes too long to be decoded is refused, however short the time
+// of an encoder is.
 func TestDecodingTime(t *testing.T) {
 	t.Parallel()
 	file := asPNG(t, scene(40, 30))
@@ -130,7 +130,7 @@ func TestTimeOfAnimation(t *testing.T) {
 			t.Fatal(err)
 		}
 		if made[0].Err != nil || len(made[0].File) == 0 || len(e.still) == 0 || word(e.still[0].(*image.NRGBA)) != "RRRR" {
-			t.Errorf("the rendition: %v, of %d still pictures", made[0].Err, len(e.still))
+			t.Errorf("the rendition: %v, of %d still images", made[0].Err, len(e.still))
 		}
 		if !errors.Is(made[1].Err, render.ErrNone) {
 			t.Errorf("the variant: %v", made[1].Err)
@@ -252,7 +252,7 @@ func TestLongAnimationGivesWay(t *testing.T) {
 				t.Error(err)
 			}
 			if took := time.Since(start); took > 4*time.Second {
-				t.Errorf("a picture took %v, with its own 3 s", took)
+				t.Errorf("an image took %v, with its own 3 s", took)
 			}
 			if len(made) > 0 {
 				t.Error("the animation did not give way")
@@ -296,8 +296,8 @@ func (s stalled) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// TestLongRequests: long animations that wait keep out no other requests, and an owner may have only a
-// few.
+// TestLongRequests: long animations that wait keep out no other requests, and an owner may have
+// only a few.
 func TestLongRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

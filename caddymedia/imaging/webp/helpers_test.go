@@ -68,24 +68,6 @@ func drawAlpha(width, height int) *image.NRGBA {
 	return img
 }
 
-// drawFlat returns an image of few colours.
-func drawFlat(width, height int) *image.NRGBA {
-	img := image.NewNRGBA(image.Rect(0, 0, width, height))
-	for y := range height {
-		for x := range width {
-			c := color.NRGBA{250, 250, 245, 255}
-			switch {
-			case x < width/5:
-				c = color.NRGBA{40, 60, 120, 255}
-			case y%18 < 9 && uint32(x/7*7919+y/18*104729)*2654435761>>(x%7+y%9)&1 == 1:
-				c = color.NRGBA{20, 20, uint8(y / 100 * 30), 255}
-			}
-			img.SetNRGBA(x, y, c)
-		}
-	}
-	return img
-}
-
 // planes converts an image to full-range 4:2:0 planes.
 func planes(img *image.NRGBA) *image.YCbCr {
 	size := img.Rect.Size()
@@ -203,7 +185,7 @@ func alike(t testing.TB, file []byte, want *image.NRGBA, least float64) {
 	t.Helper()
 	got := decode(t, file)
 	if got.Rect.Size() != want.Rect.Size() {
-		t.Fatalf("a picture of %v, want %v", got.Rect.Size(), want.Rect.Size())
+		t.Fatalf("an image of %v, want %v", got.Rect.Size(), want.Rect.Size())
 	}
 	for _, background := range []float64{0, 255} {
 		if db := psnr(got, want, background); db < least {

@@ -79,7 +79,13 @@ func (l libwebp) Encode(ctx context.Context, img image.Image, opts Options) ([]b
 	var file C.cm_file
 	switch img := img.(type) {
 	case *image.YCbCr:
-		file = encodePlanes(img, opts, stop)
+		size := img.Rect.Size()
+		shape := C.cm_shape{
+			width: C.int(size.X), height: C.int(size.Y),
+			stride: C.int(img.YStride), chroma_stride: C.int(img.CStride),
+		}
+		opts.Lossless = false
+		file = C.cm_encode_planes(pointer(img.Y), pointer(img.Cb), pointer(img.Cr), shape, settings(shape, opts), stop)
 	case *image.NRGBA:
 		shape := shapeOf(img)
 		file = C.cm_encode_pixels(pointer(img.Pix), shape, settings(shape, opts), stop)
@@ -96,16 +102,6 @@ func trim(pixels int) {
 	if pixels >= trimPixels {
 		C.cm_trim()
 	}
-}
-
-func encodePlanes(img *image.YCbCr, opts Options, stop *C.int32_t) C.cm_file {
-	size := img.Rect.Size()
-	shape := C.cm_shape{
-		width: C.int(size.X), height: C.int(size.Y),
-		stride: C.int(img.YStride), chroma_stride: C.int(img.CStride),
-	}
-	opts.Lossless = false
-	return C.cm_encode_planes(pointer(img.Y), pointer(img.Cb), pointer(img.Cr), shape, settings(shape, opts), stop)
 }
 
 func shapeOf(img *image.NRGBA) C.cm_shape {
@@ -230,26 +226,17 @@ func (l libwebp) Animate(ctx context.Context, a Animation, opts Options) ([]byte
 	defer C.cm_anim_free(anim)
 	// libwebp expects the start time of each frame. The time after the last frame ends the
 	// animation.
-	var now time.Duration
-	frames := 0
-	for img, shown := range a.Frames {
-		if err := checkFrame(ctx, a, img); err != nil {
-			return nil, err
-		}
-		if now > maxPlay {
-			return nil, errPlay
-		}
+	end, err := a.each(ctx, func(img *image.NRGBA, from, _ time.Duration) error {
 		shape := shapeOf(img)
-		code := C.cm_anim_add(anim, pointer(img.Pix), shape, C.int(now.Milliseconds()), settings(shape, opts), stop)
+		code := C.cm_anim_add(anim, pointer(img.Pix), shape, C.int(from.Milliseconds()), settings(shape, opts), stop)
 		if code != C.CM_OK {
-			return nil, failure(ctx, int(code), C.GoString(C.cm_anim_error(anim)))
+			return failure(ctx, int(code), C.GoString(C.cm_anim_error(anim)))
 		}
-		now += bounded(shown)
-		frames++
-	}
-	if err := checkEnd(ctx, frames); err != nil {
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
-	file := C.cm_anim_finish(anim, C.int(now.Milliseconds()))
+	file := C.cm_anim_finish(anim, C.int(end.Milliseconds()))
 	return finish(ctx, file, opts, C.GoString(C.cm_anim_error(anim)))
 }

@@ -64,7 +64,7 @@ func TestProfile(t *testing.T) {
 				t.Errorf("%s: a profile of %d bytes came back as %q", name, length, got)
 			}
 			if !bytes.Equal(decode(t, file).Pix, decode(t, bare).Pix) {
-				t.Errorf("%s: another picture", name)
+				t.Errorf("%s: another image", name)
 			}
 			if id, flags := string(file[12:16]), file[20]; id != "VP8X" || flags != k.flags {
 				t.Errorf("%s: %s with flags %#x, want %#x", name, id, flags, k.flags)

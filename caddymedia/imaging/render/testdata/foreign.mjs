@@ -1,4 +1,4 @@
-// Shows pictures, and their variants if they have one, in Chromium. Prints whether each picture is shown, and by how
+// Shows images, and their variants if they have one, in Chromium. Prints whether each image is shown, and by how
 // much the colours of the variant differ.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,7 +8,7 @@ const require = createRequire(path.join(process.env.MEDIA_TEST_BROWSER, 'package
 const { chromium } = require('playwright-core');
 
 const types = { png: 'image/png', gif: 'image/gif', svg: 'image/svg+xml', webp: 'image/webp' };
-const pictures = JSON.parse(readFileSync(process.argv[2], 'utf8'));
+const images = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const browser = await chromium.launch({
 	executablePath: process.env.MEDIA_TEST_CHROMIUM,
 	args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--disable-background-networking'],
@@ -19,18 +19,18 @@ await page.route('**/*', (route) => {
 	if (number === '') {
 		return route.fulfill({ contentType: 'text/html', body: '<!doctype html>' });
 	}
-	const file = pictures[number]?.[kind];
+	const file = images[number]?.[kind];
 	if (!file) {
 		return route.abort();
 	}
 	const type = kind === 'variant' ? 'webp' : path.extname(file).slice(1).toLowerCase();
 	return route.fulfill({ path: file, contentType: types[type] ?? 'image/jpeg' });
 });
-await page.goto('http://pictures.test/');
+await page.goto('http://images.test/');
 
 const results = [];
-for (const [number, picture] of pictures.entries()) {
-	results.push(await page.evaluate(look, [number, Boolean(picture.variant)]));
+for (const [number, image] of images.entries()) {
+	results.push(await page.evaluate(look, [number, Boolean(image.variant)]));
 }
 console.log(JSON.stringify(results));
 await browser.close();
@@ -39,20 +39,20 @@ await browser.close();
 async function look([number, both]) {
 	const side = 48;
 	async function pixels(kind) {
-		const picture = new Image();
-		picture.src = `/${number}/${kind}`;
+		const image = new Image();
+		image.src = `/${number}/${kind}`;
 		const slow = new Promise((resolve, reject) => setTimeout(reject, 20_000));
-		await Promise.race([picture.decode(), slow]);
+		await Promise.race([image.decode(), slow]);
 		const context = Object.assign(document.createElement('canvas'), { width: side, height: side })
 			.getContext('2d', { willReadFrequently: true });
 		context.fillStyle = '#808080';
 		context.fillRect(0, 0, side, side);
 		context.imageSmoothingQuality = 'high';
-		context.drawImage(picture, 0, 0, side, side);
+		context.drawImage(image, 0, 0, side, side);
 		return context.getImageData(0, 0, side, side).data;
 	}
 	try {
-		const stored = await pixels('picture');
+		const stored = await pixels('image');
 		if (!both) {
 			return { shown: true };
 		}
