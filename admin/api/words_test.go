@@ -107,8 +107,8 @@ func TestRealDrivers(t *testing.T) {
 	}{
 		"all is well":       {sftp(nil), ""},
 		"wrong password":    {sftp(map[string]any{"password": password}), "The host refused the login: the user or the password is wrong"},
-		"wrong host key":    {sftp(map[string]any{"host_key": []string{otherKey}}), "The host shows a key that is not the expected one"},
-		"wrong fingerprint": {sftp(map[string]any{"host_key": []string{"SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}), "The host shows a key that is not the expected one"},
+		"wrong host key":    {sftp(map[string]any{"host_key": []string{otherKey}}), "The host presents a key that is not the expected one"},
+		"wrong fingerprint": {sftp(map[string]any{"host_key": []string{"SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}), "The host presents a key that is not the expected one"},
 		"refused":           {sftp(map[string]any{"address": "127.0.0.1:1"}), "The host refused the connection"},
 		"unknown name":      {sftp(map[string]any{"address": "host.invalid"}), "The name of the host is unknown"},
 		"silent":            {sftp(map[string]any{"address": silent}), "The host does not answer"},

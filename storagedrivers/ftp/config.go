@@ -36,53 +36,51 @@ import (
 
 // Config keeps objects as files on an FTP server, plain or over TLS, in passive mode.
 //
-// An object is sent to a hidden temporary file in the folder of its name and renamed when it is
-// whole. The login needs the right to store, rename and delete files and to make and remove
-// folders. The protocol cannot create a name only if it is free. So this process keeps two uploads
-// of one name at the same moment apart, and several processes use lock folders. Other programs that
-// write to the folder know neither.
+// An upload is written to a hidden temporary file and renamed when it is complete. The user needs
+// the rights to create, rename and delete files, and to create and delete folders. The protocol
+// cannot create a name only if it is free. Within a process, uploads of one name wait for each
+// other; several processes use lock folders. Other programs that write to the folder ignore both.
 //
-// Without TLS the password and all content can be read on the way.
+// Without TLS the password and all content can be read on the network.
 type Config struct {
-	// The host, with a port after a colon where it is not 21, or 990 with implicit TLS.
-	// Required.
+	// The host, with `:port` if the port is not 21 (990 with implicit TLS). Required.
 	Address string `json:"address,omitempty" option:"required" example:"files.example.com"`
 
 	// The user to log in as. Required.
 	User string `json:"user,omitempty" option:"required" example:"media"`
 
-	// The user's password. Without TLS it can be read on the way.
+	// The password of the user. Without TLS it can be read on the network.
 	Password string `json:"password,omitempty" option:"common,secret" example:"{env.FTP_PASSWORD}"`
 
-	// The folder of all objects, which is made where it is missing. One that does not
-	// begin with a slash is below the login folder. Default: the login folder.
+	// The folder of all objects. It is created if it is missing. A path without a leading slash is
+	// relative to the login folder. Default: the login folder.
 	Root string `json:"root,omitempty" option:"common" example:"uploads"`
 
-	// How connections are secured: `none`, `explicit` (AUTH TLS, also called FTPES) or `implicit`
-	// (TLS from the first byte, on a port of its own). Default: `none`.
+	// How connections are encrypted: `none`, `explicit` (AUTH TLS, also called FTPES) or `implicit`
+	// (TLS from the first byte, on a separate port). Default: `none`.
 	TLS TLSMode `json:"tls,omitempty" option:"common,words=none|explicit|implicit"`
 
-	// The path of a PEM file with the certificates to trust. Default: those that the system trusts.
+	// A PEM file with the CA certificates to trust. Default: those of the system.
 	CA string `json:"ca,omitempty" example:"/etc/caddy/ftp-ca.pem"`
 
-	// The name in the server's certificate. Default: the host of the address.
+	// The name that the certificate of the server must have. Default: the host of the address.
 	ServerName string `json:"server_name,omitempty" example:"files.example.com"`
 
-	// Whether to accept any certificate. An attacker on the way can then read and change
+	// Whether to accept any certificate. An attacker on the network can then read and change
 	// everything. Default: `false`.
 	InsecureSkipVerify bool `json:"insecure_skip_verify,omitempty"`
 
-	// The most connections at a time, if the server does not allow fewer. Each does one
-	// thing: the download of an item over 1 MiB takes one until it ends. Downloads leave one
-	// or two of them to uploads and checks. Default: `8`.
+	// The maximum number of connections; fewer are used if the server allows fewer. Each connection
+	// runs one operation at a time, and a download of more than 1 MiB holds one until it ends. One
+	// or two connections are reserved for other operations. Default: `8`.
 	Connections int `json:"connections,omitempty" example:"8"`
 
-	// Whether an upload that must not replace anything makes a lock folder for a moment,
-	// so that several processes of this service can share the server. One that dies in
-	// that moment keeps its one name from being created for ten minutes. Default: `true`.
+	// Whether an upload that must not overwrite creates a lock folder for a moment. It is needed if
+	// several processes share the server. If a process dies in that moment, the name cannot be
+	// created for ten minutes. Default: `true`.
 	Lock *bool `json:"lock,omitempty"`
 
-	// How long the server may keep silent. Default: `30s`.
+	// How long the server may be silent before an operation fails. Default: `30s`.
 	Timeout options.Duration `json:"timeout,omitempty" example:"30s"`
 
 	pem string // of CA

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	wrongHostKey storagedrivers.Cause = "The host shows a key that is not the expected one. If the host got a new key, put it into " +
-		"host_key or known_hosts after comparing it at the host itself; otherwise another host may be answering."
-	noHostKey storagedrivers.Cause = "The host has no key of the kind that host_key or known_hosts expects. " +
-		"Look up which keys it has, and put one of them there."
-	wrongMethod storagedrivers.Cause = "The host does not take this way of logging in. Ask for one that it takes, " +
-		"a private key instead of a password for instance."
-	wrongLogin storagedrivers.Cause = "The host refused the login: the user or the password is wrong, or the key is not allowed there."
-	noAgent    storagedrivers.Cause = "The SSH agent of this machine does not answer. Start it, or log in with a password or a key."
+	wrongHostKey storagedrivers.Cause = "The host presents a key that is not the expected one. If the host has a new key, compare it at " +
+		"the host itself and put it into host_key or known_hosts. Otherwise another host may be answering."
+	noHostKey storagedrivers.Cause = "The host has no key of the type that host_key or known_hosts expects. " +
+		"Look up the keys of the host, and put one of them there."
+	wrongMethod storagedrivers.Cause = "The host does not accept this way of logging in. Use one that it accepts, " +
+		"such as a private key instead of a password."
+	wrongLogin storagedrivers.Cause = "The host refused the login: the user or the password is wrong, or the key is not authorized there."
+	noAgent    storagedrivers.Cause = "The SSH agent of this machine does not answer. Start it, or log in with a password or a private key."
 )
 
 // notAuthenticated is the beginning of the library's error for a refused login, for which it has no
