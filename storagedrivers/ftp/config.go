@@ -13,7 +13,7 @@
 // Hidden names are assumed to be those of this driver. Its leftovers are removed from listed
 // folders when they are older than a day. For servers that do not rename over a file, an object is
 // moved aside (".aside-" and its name) while it is replaced. The first check, each listing and
-// [Driver.Sweep] restore the object if the process died in that moment.
+// [driver.Sweep] restore the object if the process died in that moment.
 package ftp
 
 import (
@@ -58,7 +58,7 @@ type Config struct {
 
 	// How connections are encrypted: `none`, `explicit` (AUTH TLS, also called FTPES) or `implicit`
 	// (TLS from the first byte, on a separate port). Default: `none`.
-	TLS TLSMode `json:"tls,omitempty" option:"common,words=none|explicit|implicit"`
+	TLS tlsMode `json:"tls,omitempty" option:"common,words=none|explicit|implicit"`
 
 	// A PEM file with the CA certificates to trust. Default: those of the system.
 	CA string `json:"ca,omitempty" example:"/etc/caddy/ftp-ca.pem"`
@@ -95,7 +95,9 @@ var schema = options.Of[Config](comments)
 func (*Config) Schema() *options.Schema { return schema.Documented() }
 
 // NewDriver returns a driver, which connects at its first use.
-func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) { return New(*c, log) }
+func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) {
+	return newDriver(*c, log)
+}
 
 const (
 	defaultConnections = 8
@@ -104,14 +106,14 @@ const (
 	tlsPort   = "990" // of implicit TLS
 )
 
-// TLSMode says how connections are secured.
-type TLSMode string
+// tlsMode says how connections are secured.
+type tlsMode string
 
 // The ways of securing connections.
 const (
-	TLSNone     TLSMode = "none"     // not at all
-	TLSExplicit TLSMode = "explicit" // AUTH TLS after connecting (RFC 4217)
-	TLSImplicit TLSMode = "implicit" // from the first byte on
+	tlsNone     tlsMode = "none"     // not at all
+	tlsExplicit tlsMode = "explicit" // AUTH TLS after connecting (RFC 4217)
+	tlsImplicit tlsMode = "implicit" // from the first byte on
 )
 
 // Complete checks the options, sets the defaults and reads the certificates. The error names options
@@ -120,7 +122,7 @@ func (c *Config) Complete() error {
 	if err := schema.Check(c); err != nil {
 		return err
 	}
-	c.TLS = cmp.Or(c.TLS, TLSNone)
+	c.TLS = cmp.Or(c.TLS, tlsNone)
 	c.Connections = cmp.Or(c.Connections, defaultConnections)
 	c.Timeout = cmp.Or(c.Timeout, options.Duration(network.DefaultTimeout))
 	if c.Lock == nil {
@@ -134,7 +136,7 @@ func (c *Config) Complete() error {
 		}
 	}
 	switch {
-	case c.TLS == TLSNone && (c.CA != "" || c.ServerName != "" || c.InsecureSkipVerify):
+	case c.TLS == tlsNone && (c.CA != "" || c.ServerName != "" || c.InsecureSkipVerify):
 		return errors.New("ca, server_name and insecure_skip_verify need tls explicit or implicit")
 	case c.InsecureSkipVerify && c.CA != "":
 		return errors.New("ca and insecure_skip_verify contradict each other")
@@ -144,10 +146,10 @@ func (c *Config) Complete() error {
 		return fmt.Errorf("address: %w", err)
 	}
 	if port == "" {
-		port = map[bool]string{false: plainPort, true: tlsPort}[c.TLS == TLSImplicit]
+		port = map[bool]string{false: plainPort, true: tlsPort}[c.TLS == tlsImplicit]
 	}
 	c.Address = net.JoinHostPort(host, port)
-	if c.TLS != TLSNone {
+	if c.TLS != tlsNone {
 		c.ServerName = cmp.Or(c.ServerName, host)
 	}
 	if c.CA == "" || c.pem != "" {
@@ -165,7 +167,7 @@ func (c *Config) Complete() error {
 
 // tls returns the settings of TLS, or nil without TLS.
 func (c *Config) tls() *tls.Config {
-	if c.TLS == TLSNone {
+	if c.TLS == tlsNone {
 		return nil
 	}
 	config := &tls.Config{

@@ -30,7 +30,7 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%q became %+v, want %q", address, f, want)
 		}
 	}
-	f := &Config{Address: "host", User: "u", TLS: TLSImplicit, Timeout: options.Duration(time.Second)}
+	f := &Config{Address: "host", User: "u", TLS: tlsImplicit, Timeout: options.Duration(time.Second)}
 	if err := f.Complete(); err != nil {
 		t.Fatal(err)
 	}
@@ -53,11 +53,11 @@ func TestWrongOptions(t *testing.T) {
 		"connections is a number above zero":     {Address: "a", User: "u", Connections: -1},
 		"timeout is a duration above zero":       {Address: "a", User: "u", Timeout: -1},
 		"need tls explicit or implicit":          {Address: "a", User: "u", ServerName: "b"},
-		"contradict each other":                  {Address: "a", User: "u", TLS: TLSExplicit, CA: "x", InsecureSkipVerify: true},
+		"contradict each other":                  {Address: "a", User: "u", TLS: tlsExplicit, CA: "x", InsecureSkipVerify: true},
 		"address: ":                              {Address: "a:b:c", User: "u"},
 		"is not host or host:port":               {Address: ":21", User: "u"},
-		"ca: open":                               {Address: "a", User: "u", TLS: TLSExplicit, CA: empty + ".not"},
-		"ca: no certificate in " + empty + "":    {Address: "a", User: "u", TLS: TLSExplicit, CA: empty},
+		"ca: open":                               {Address: "a", User: "u", TLS: tlsExplicit, CA: empty + ".not"},
+		"ca: no certificate in " + empty + "":    {Address: "a", User: "u", TLS: tlsExplicit, CA: empty},
 	} {
 		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
@@ -85,7 +85,7 @@ func TestNewDriver(t *testing.T) {
 	if err := os.WriteFile(ca, pem.EncodeToMemory(block), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := &Config{Address: server.address, User: "u", Password: "secret", TLS: TLSExplicit, CA: ca, ServerName: "example.com"}
+	f := &Config{Address: server.address, User: "u", Password: "secret", TLS: tlsExplicit, CA: ca, ServerName: "example.com"}
 	if err := f.Complete(); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestWrongLogin(t *testing.T) {
 		t.Errorf("another's certificate: error %v, which must not be tried again", err)
 	}
 	config = f.config()
-	config.TLS, config.ServerName = TLSNone, ""
+	config.TLS, config.ServerName = tlsNone, ""
 	fails(t, open(t, config).Check(t.Context()), fs.ErrPermission)
 }
 

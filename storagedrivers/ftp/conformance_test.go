@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 func (f *fake) config() Config {
 	config := Config{Address: f.address, User: "u", Password: "secret", Connections: 4, Timeout: options.Duration(20 * time.Second)}
 	if f.tls != nil {
-		config.TLS, config.ServerName, config.pem = TLSExplicit, "example.com", trusted
+		config.TLS, config.ServerName, config.pem = tlsExplicit, "example.com", trusted
 	}
 	return config
 }
@@ -52,8 +52,8 @@ var secured, trusted = func() (*tls.Config, string) {
 		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }()
 
-func driver(config Config) *Driver {
-	d, err := New(config, slog.New(slog.DiscardHandler))
+func newFakeDriver(config Config) *driver {
+	d, err := newDriver(config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		panic(err)
 	}
@@ -72,7 +72,7 @@ func TestConformance(t *testing.T) {
 			h := harness(f.root, func(_ *testing.T, root string) storagedrivers.Driver {
 				config := f.config()
 				config.Root = root
-				return driver(config)
+				return newFakeDriver(config)
 			})
 			h.NoMemoryTest = true
 			h.OtherSetting = name != "facts"

@@ -27,7 +27,7 @@ import (
 const aliveTimeout = 5 * time.Second
 
 // connect dials, logs in and finds the root. ctx bounds only this, not the life of the connection.
-func (d *Driver) connect(ctx context.Context) (*conn, error) {
+func (d *driver) connect(ctx context.Context) (*conn, error) {
 	life, cut := context.WithCancel(context.WithoutCancel(ctx))
 	c := &conn{connect: d.connect, cut: cut}
 	stop := context.AfterFunc(ctx, cut)
@@ -98,9 +98,9 @@ var errWantsTLS = fmt.Errorf("%w: the server requires TLS: set tls explicit", fs
 
 // withTLSAdvice adds advice if the server refuses connections without TLS. The reply often has the
 // code of a server that is temporarily unavailable.
-func withTLSAdvice(mode TLSMode, err error) error {
+func withTLSAdvice(mode tlsMode, err error) error {
 	reply, ok := errors.AsType[*textproto.Error](err)
-	if mode == TLSNone && ok && wantsTLS.MatchString(reply.Msg) {
+	if mode == tlsNone && ok && wantsTLS.MatchString(reply.Msg) {
 		return fmt.Errorf("%w: %w", errWantsTLS, err)
 	}
 	return err
@@ -154,10 +154,10 @@ var (
 )
 
 // readGreeting reads the greeting of the server at raw and secures the connection.
-func readGreeting(ctx context.Context, raw net.Conn, mode TLSMode, config *tls.Config) (*control, error) {
+func readGreeting(ctx context.Context, raw net.Conn, mode tlsMode, config *tls.Config) (*control, error) {
 	c := &control{}
 	c.setConn(raw)
-	if mode == TLSImplicit {
+	if mode == tlsImplicit {
 		if err := c.secure(ctx, raw, config); err != nil {
 			return nil, err
 		}
@@ -167,7 +167,7 @@ func readGreeting(ctx context.Context, raw net.Conn, mode TLSMode, config *tls.C
 		return nil, err
 	}
 	c.greeting = strings.NewReader("220 " + strings.ReplaceAll(text, "\n", " ") + "\r\n")
-	if mode != TLSExplicit {
+	if mode != tlsExplicit {
 		return c, nil
 	}
 	if _, err := c.command(jftp.StatusAuthOK, "AUTH TLS"); err != nil {

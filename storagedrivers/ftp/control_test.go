@@ -26,7 +26,7 @@ func FuzzWelcome(f *testing.F) {
 		if strings.HasPrefix(greeting, "SSH-") && !errors.Is(err, errSSH) {
 			t.Errorf("error %v, want %v", err, errSSH)
 		}
-		if errors.Is(withTLSAdvice(TLSNone, err), storagedrivers.ErrUnavailable) {
+		if errors.Is(withTLSAdvice(tlsNone, err), storagedrivers.ErrUnavailable) {
 			t.Errorf("error %v blames the network", err)
 		}
 	})

@@ -110,7 +110,7 @@ func TestCancelledWhileSilent(t *testing.T) {
 func TestServerRestarts(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)
-	s := storagedrivers.New("test", driver(f.config()), storagedrivers.Options{})
+	s := storagedrivers.New("test", newFakeDriver(f.config()), storagedrivers.Options{})
 	defer s.Close()
 	for range 3 {
 		if _, err := s.Put(t.Context(), "key", strings.NewReader("content"), overwrite); err != nil {

@@ -184,7 +184,7 @@ func TestFullDisk(t *testing.T) {
 			return reply
 		}
 		f.start(t)
-		s := storagedrivers.New("test", driver(f.config()), storagedrivers.Options{})
+		s := storagedrivers.New("test", newFakeDriver(f.config()), storagedrivers.Options{})
 		_, err := s.Put(t.Context(), "key", strings.NewReader(strings.Repeat("x", 20<<20)), create)
 		fails(t, err, storagedrivers.ErrNoSpace)
 		if n := tries.Load(); n != 1 {

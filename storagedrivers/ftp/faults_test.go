@@ -21,9 +21,9 @@ var (
 )
 
 // open returns a driver that is closed at the end of the test.
-func open(t *testing.T, config Config) *Driver {
+func open(t *testing.T, config Config) *driver {
 	t.Helper()
-	d := driver(config)
+	d := newFakeDriver(config)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Errorf("closing: %v", err)
@@ -32,7 +32,7 @@ func open(t *testing.T, config Config) *Driver {
 	return d
 }
 
-func put(t *testing.T, d *Driver, key, content string, opts storagedrivers.PutOptions) error {
+func put(t *testing.T, d *driver, key, content string, opts storagedrivers.PutOptions) error {
 	t.Helper()
 	info, err := d.Put(t.Context(), key, strings.NewReader(content), opts)
 	if err != nil {
@@ -45,7 +45,7 @@ func put(t *testing.T, d *Driver, key, content string, opts storagedrivers.PutOp
 	return nil
 }
 
-func read(t *testing.T, d *Driver, key string) (string, error) {
+func read(t *testing.T, d *driver, key string) (string, error) {
 	t.Helper()
 	body, _, err := d.Open(t.Context(), key, all)
 	if err != nil {
@@ -55,7 +55,7 @@ func read(t *testing.T, d *Driver, key string) (string, error) {
 	return string(b), errors.Join(err, body.Close())
 }
 
-func holds(t *testing.T, d *Driver, key, want string) {
+func holds(t *testing.T, d *driver, key, want string) {
 	t.Helper()
 	if got, err := read(t, d, key); err != nil || got != want {
 		t.Errorf("%q holds %q, error %v, want %q", key, got, err, want)
@@ -166,7 +166,7 @@ func TestBrokenUpload(t *testing.T) {
 			f = &fake{facts: true}
 			fault(f)
 			f.start(t)
-			d := driver(f.config())
+			d := newFakeDriver(f.config())
 			s := storagedrivers.New("test", d, storagedrivers.Options{})
 			defer s.Close()
 			if _, err := s.Put(t.Context(), "a/key", strings.NewReader(content), create); err != nil {

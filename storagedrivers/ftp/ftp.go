@@ -21,8 +21,8 @@ import (
 // maxCleanup bounds the cleanup after a failure.
 const maxCleanup = 5 * time.Second
 
-// Driver is the FTP driver; see [New].
-type Driver struct {
+// driver is the FTP driver; see [newDriver].
+type driver struct {
 	config      Config
 	log         *slog.Logger
 	now         func() time.Time
@@ -42,12 +42,12 @@ type Driver struct {
 // maxMemory bounds the memory of objects that were read completely and wait for their readers.
 const maxMemory = 64 << 20
 
-// New returns a driver, which connects at its first use.
-func New(config Config, log *slog.Logger) (*Driver, error) {
+// newDriver returns a driver, which connects at its first use.
+func newDriver(config Config, log *slog.Logger) (*driver, error) {
 	if err := config.Complete(); err != nil {
 		return nil, err
 	}
-	d := &Driver{
+	d := &driver{
 		config: config, log: log, memory: semaphore.NewWeighted(maxMemory),
 		now: time.Now, //nolint:forbidigo // the clock's one default
 	}
@@ -58,12 +58,12 @@ func New(config Config, log *slog.Logger) (*Driver, error) {
 }
 
 // onReduced is called when the server allows fewer connections than configured.
-func (d *Driver) onReduced(limit int) {
+func (d *driver) onReduced(limit int) {
 	d.log.Warn("the server allows fewer connections", "connections", d.config.Connections, "allowed", limit)
 }
 
 // get returns a connection by one of the pool's methods.
-func (d *Driver) get(ctx context.Context, get func(context.Context) (*conn, error)) (*conn, error) {
+func (d *driver) get(ctx context.Context, get func(context.Context) (*conn, error)) (*conn, error) {
 	wait, cancel := context.WithTimeoutCause(ctx, d.config.timeout(), errNoConnection)
 	defer cancel()
 	c, err := get(wait)
@@ -77,7 +77,7 @@ var errNoConnection = fmt.Errorf("%w: got no connection in time: %w", storagedri
 
 // withConn calls f with a connection. If the server refuses because of too many connections,
 // including data connections, it calls f again with fewer.
-func (d *Driver) withConn(ctx context.Context, f func(c *conn) error) error {
+func (d *driver) withConn(ctx context.Context, f func(c *conn) error) error {
 	for {
 		c, err := d.get(ctx, d.pool.get)
 		if err != nil {
@@ -94,7 +94,7 @@ func (d *Driver) withConn(ctx context.Context, f func(c *conn) error) error {
 
 // retryWithFewer reports whether err is a refusal because of too many connections, while others are
 // in use and may end. The connection is then closed when it is returned.
-func (d *Driver) retryWithFewer(ctx context.Context, c *conn, err error) bool {
+func (d *driver) retryWithFewer(ctx context.Context, c *conn, err error) bool {
 	if !isTooManyConnections(err) || ctx.Err() != nil || !d.pool.reduceLimit() {
 		return false
 	}
@@ -103,14 +103,14 @@ func (d *Driver) retryWithFewer(ctx context.Context, c *conn, err error) bool {
 }
 
 // do calls f with a connection that is watched meanwhile; see [conn.run].
-func (d *Driver) do(ctx context.Context, f func(c *conn) error) error {
+func (d *driver) do(ctx context.Context, f func(c *conn) error) error {
 	return d.withConn(ctx, func(c *conn) error {
 		return c.run(ctx, func() error { return f(c) })
 	})
 }
 
 // cleanUp calls f, which undoes the effects of a failure, even after the end of ctx.
-func (d *Driver) cleanUp(ctx context.Context, c *conn, f func() error) error {
+func (d *driver) cleanUp(ctx context.Context, c *conn, f func() error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(d.config.timeout()/5, maxCleanup))
 	defer cancel()
 	return c.run(ctx, f)
@@ -124,7 +124,7 @@ func newInfo(key string, e entry) storagedrivers.Info {
 }
 
 // Stat returns the Info of an object.
-func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+func (d *driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
 	var info storagedrivers.Info
 	err := d.do(ctx, func(c *conn) error {
 		e, err := c.stat(c.path(key))
@@ -138,7 +138,7 @@ func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 }
 
 // Delete removes an object; a missing one is fs.ErrNotExist.
-func (d *Driver) Delete(ctx context.Context, key string) error {
+func (d *driver) Delete(ctx context.Context, key string) error {
 	return d.do(ctx, func(c *conn) error {
 		err := c.remove(c.path(key))
 		if !isRefusal(err) {
@@ -153,7 +153,7 @@ func (d *Driver) Delete(ctx context.Context, key string) error {
 
 // Check connects, logs in and finds or creates the root. The first Check tests how the server
 // renames. If it does not rename over files, objects that were moved aside are restored.
-func (d *Driver) Check(ctx context.Context) error {
+func (d *driver) Check(ctx context.Context) error {
 	err := d.check(ctx)
 	if err == nil && d.Features().Replace != storagedrivers.Atomic && !d.swept.Swap(true) {
 		d.tasks.Go(d.sweepFirst)
@@ -161,7 +161,7 @@ func (d *Driver) Check(ctx context.Context) error {
 	return err
 }
 
-func (d *Driver) check(ctx context.Context) error {
+func (d *driver) check(ctx context.Context) error {
 	return d.withConn(ctx, func(c *conn) error {
 		root := path.Join("/", c.base)
 		err := c.run(ctx, func() error {
@@ -182,7 +182,7 @@ func (d *Driver) check(ctx context.Context) error {
 }
 
 // Features returns the guarantees of the driver, which are few until Check has tested the server.
-func (d *Driver) Features() storagedrivers.Features {
+func (d *driver) Features() storagedrivers.Features {
 	if found := d.features.Load(); found != nil {
 		return *found
 	}
@@ -190,7 +190,7 @@ func (d *Driver) Features() storagedrivers.Features {
 }
 
 // Close closes the connections and waits for the first sweep.
-func (d *Driver) Close() error {
+func (d *driver) Close() error {
 	d.cancel()
 	d.pool.close()
 	d.tasks.Wait()
@@ -199,8 +199,8 @@ func (d *Driver) Close() error {
 
 // Interface guards
 var (
-	_ storagedrivers.Driver  = (*Driver)(nil)
-	_ storagedrivers.Sweeper = (*Driver)(nil)
+	_ storagedrivers.Driver  = (*driver)(nil)
+	_ storagedrivers.Sweeper = (*driver)(nil)
 )
 
 // probe tests whether the server renames over an existing file, as most do, and warns if locks do
@@ -209,7 +209,7 @@ var (
 // A server that refuses to rename over a file still does not create names atomically: proftpd with
 // AllowOverwrite off first checks and then renames, so two renames at the same moment may both
 // succeed.
-func (d *Driver) probe(ctx context.Context, c *conn) error {
+func (d *driver) probe(ctx context.Context, c *conn) error {
 	root := path.Join("/", c.base)
 	p := &probe{conn: c, from: tempName(root), onto: tempName(root)}
 	if *d.config.Lock {

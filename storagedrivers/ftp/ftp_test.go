@@ -15,7 +15,7 @@ import (
 
 // harness returns the harness of a server whose login folder is store on this machine. Every
 // subtest has its own folder below it.
-func harness(store string, driver func(t *testing.T, root string) storagedrivers.Driver) drivertest.Harness {
+func harness(store string, open func(t *testing.T, root string) storagedrivers.Driver) drivertest.Harness {
 	var roots sync.Map // test name to folder
 	var n atomic.Int64
 	root := func(t *testing.T) string {
@@ -30,16 +30,16 @@ func harness(store string, driver func(t *testing.T, root string) storagedrivers
 		New: func(t *testing.T) storagedrivers.Driver {
 			name := fmt.Sprintf("place%d/of test", n.Add(1))
 			roots.Store(t.Name(), name)
-			return driver(t, name)
+			return open(t, name)
 		},
-		Another:   func(t *testing.T) storagedrivers.Driver { return driver(t, root(t)) },
+		Another:   func(t *testing.T) storagedrivers.Driver { return open(t, root(t)) },
 		Leftovers: func(t *testing.T) []string { return files(t, filepath.Join(store, root(t))) },
 		AbortUpload: func(t *testing.T, key string) {
 			t.Helper()
-			cutOff(t, driver(t, root(t)).(*Driver), key)
+			cutOff(t, open(t, root(t)).(*driver), key)
 		},
 		Later: func(t *testing.T) storagedrivers.Driver {
-			d := driver(t, root(t)).(*Driver)
+			d := open(t, root(t)).(*driver)
 			d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
 			return d
 		},

@@ -22,7 +22,7 @@ func TestFewConnections(t *testing.T) {
 			f := (&fake{facts: true, most: most}).start(t)
 			config := f.config()
 			config.Connections = 8
-			s := storagedrivers.New("test", driver(config), storagedrivers.Options{})
+			s := storagedrivers.New("test", newFakeDriver(config), storagedrivers.Options{})
 			defer s.Close()
 			var wg sync.WaitGroup
 			for i := range 16 {

@@ -15,7 +15,7 @@ import (
 
 // List walks the folders in the order of the keys. The cursor is the last name of the previous
 // page. For each level, the names of one folder are in memory at a time.
-func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
+func (d *driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	l := &lister{Walk: storagedrivers.Walk{ListOptions: opts}, old: storagedrivers.SweepOptions{}.Before(d.now())}
 	var page storagedrivers.Page
 	err := d.do(ctx, func(c *conn) error {
@@ -44,7 +44,7 @@ type lister struct {
 const maxSuspects = 16
 
 // sweep removes leftovers until one cannot be removed. Errors do not concern the listing.
-func (l *lister) sweep(ctx context.Context, d *Driver) {
+func (l *lister) sweep(ctx context.Context, d *driver) {
 	s := &sweeper{driver: d, conn: l.conn, old: l.old}
 	for _, met := range l.suspects {
 		if _, err := s.take(ctx, met); err != nil {
@@ -109,7 +109,7 @@ func (l *lister) entry(key string, e entry) error {
 // Sweep searches all folders for temporary files, lock folders and objects that were moved aside by
 // processes that died. Only their age distinguishes the first two from those of running processes.
 // The error is errors.ErrUnsupported if the server does not, or may not, show hidden names.
-func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
+func (d *driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
 	d.manualSweep.Store(true)
 	s := &sweeper{driver: d, old: opts.Before(d.now()), dry: opts.DryRun}
 	err := s.all(ctx)
@@ -123,7 +123,7 @@ var errHides = fmt.Errorf("%w: the server shows no hidden names", errors.ErrUnsu
 
 // sweepFirst searches all folders in the background after the first check, if the server moves
 // objects aside. It searches them again when the locks of processes that have just died are stale.
-func (d *Driver) sweepFirst() {
+func (d *driver) sweepFirst() {
 	for _, pause := range []time.Duration{0, staleAfter + time.Minute} {
 		select {
 		case <-d.ctx.Done():
@@ -142,7 +142,7 @@ func (d *Driver) sweepFirst() {
 
 // sweeper removes leftovers, or only finds them.
 type sweeper struct {
-	driver *Driver
+	driver *driver
 	conn   *conn
 	old    time.Time // the latest time of a leftover
 	dry    bool

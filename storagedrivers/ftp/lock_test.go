@@ -22,7 +22,7 @@ import (
 func raceToCreate(t *testing.T, config Config) {
 	t.Helper()
 	const drivers, uploads, rounds = 3, 4, 8
-	over := make([]*Driver, drivers)
+	over := make([]*driver, drivers)
 	for i := range over {
 		over[i] = open(t, config)
 	}
@@ -64,12 +64,12 @@ func TestLockedRace(t *testing.T) {
 }
 
 func TestLockedRaceProFTPD(t *testing.T) {
-	raceToCreate(t, on(t, servers.ProFTPD(t, servers.FTPSettings{}), TLSNone))
+	raceToCreate(t, on(t, servers.ProFTPD(t, servers.FTPSettings{}), tlsNone))
 }
 
 // TestProFTPDKeepingFiles: AllowOverwrite is off, which is the default.
 func TestProFTPDKeepingFiles(t *testing.T) {
-	config := on(t, servers.ProFTPD(t, servers.FTPSettings{KeepFiles: true}), TLSNone)
+	config := on(t, servers.ProFTPD(t, servers.FTPSettings{KeepFiles: true}), tlsNone)
 	d := open(t, config)
 	if err := d.Check(t.Context()); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestProFTPDKeepingFiles(t *testing.T) {
 }
 
 func TestLockedRaceVSFTPD(t *testing.T) {
-	raceToCreate(t, on(t, servers.VSFTPD(t, servers.FTPSettings{TLS: "explicit"}), TLSExplicit))
+	raceToCreate(t, on(t, servers.VSFTPD(t, servers.FTPSettings{TLS: "explicit"}), tlsExplicit))
 }
 
 // aged creates an old file or folder.
@@ -178,7 +178,7 @@ func TestLockInVain(t *testing.T) {
 		var log bytes.Buffer
 		config := f.config()
 		config.Connections = 1
-		d, err := New(config, slog.New(slog.NewTextHandler(&log, nil)))
+		d, err := newDriver(config, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}

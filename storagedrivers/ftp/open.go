@@ -37,7 +37,7 @@ const (
 var errReplaced = fmt.Errorf("%w: %w", storagedrivers.ErrUnavailable, storagedrivers.ErrChanged)
 
 // Open returns the bytes of rng.
-func (d *Driver) Open(
+func (d *driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
 	for attempt := 1; ; attempt++ {
@@ -54,7 +54,7 @@ func (d *Driver) Open(
 
 // open is one attempt of Open. anyTime accepts a whole object that is replaced again and again,
 // without knowing its time.
-func (d *Driver) open(
+func (d *driver) open(
 	ctx context.Context, key string, rng storagedrivers.Range, anyTime bool,
 ) (body io.ReadCloser, e entry, err error) {
 	var t transfer
@@ -91,7 +91,7 @@ var errTooLong = errors.New("too long to be read at once")
 // transfer is the download of an object. It does not return the last piece before it knows that the
 // download was complete and of the generation in entry.
 type transfer struct {
-	driver   *Driver
+	driver   *driver
 	ctx      context.Context //nolint:containedctx // the contract has readers that ctx governs
 	conn     *conn           // nil once it is returned
 	path     string

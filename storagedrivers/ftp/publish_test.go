@@ -38,7 +38,7 @@ func TestNothingMayBeRenamed(t *testing.T) {
 func TestListedWhilePutAside(t *testing.T) {
 	t.Parallel()
 	var renames atomic.Int32
-	var lister *Driver
+	var lister *driver
 	f := &fake{facts: true, keep: true}
 	f.before = func(_ *session, command, _ string) string {
 		// The first RNTO is refused, the second moves the old object aside.

@@ -43,7 +43,7 @@ func asideName(dst string) string {
 
 // upload is a running Put.
 type upload struct {
-	driver  *Driver
+	driver  *driver
 	conn    *conn
 	mode    storagedrivers.Mode
 	least   time.Time // of its time
@@ -58,7 +58,7 @@ type upload struct {
 }
 
 // Put stores all of r under key.
-func (d *Driver) Put(
+func (d *driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (info storagedrivers.Info, err error) {
 	err = d.withConn(ctx, func(c *conn) error {
@@ -71,7 +71,7 @@ func (d *Driver) Put(
 	return info, err
 }
 
-func (d *Driver) put(
+func (d *driver) put(
 	ctx context.Context, c *conn, key string, r io.Reader, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
 	dst := c.path(key)

@@ -17,7 +17,7 @@ import (
 )
 
 // cutOff starts an upload and then makes the server unreachable.
-func cutOff(t *testing.T, d *Driver, key string) {
+func cutOff(t *testing.T, d *driver, key string) {
 	t.Helper()
 	proxy := faults.New(t, d.config.Address)
 	d.config.Address = proxy.Address

@@ -96,7 +96,7 @@ func benchFile(b *testing.B, path string) string {
 	return path
 }
 
-func driverCopy(b *testing.B, d *Driver, source string) time.Duration {
+func driverCopy(b *testing.B, d *driver, source string) time.Duration {
 	b.Helper()
 	file, err := os.Open(source)
 	if err != nil {

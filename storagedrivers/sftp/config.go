@@ -90,7 +90,9 @@ var schema = options.Of[Config](comments)
 func (*Config) Schema() *options.Schema { return schema.Documented() }
 
 // NewDriver returns a driver, which connects at its first use.
-func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) { return New(*c, log) }
+func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) {
+	return newDriver(*c, log)
+}
 
 const (
 	defaultPort        = "22"

@@ -21,12 +21,12 @@ import (
 
 // behindProxy returns a driver, a storage on it and the proxy before the host. The driver has been
 // checked.
-func behindProxy(t *testing.T, h *host, timeout time.Duration) (*Driver, *storagedrivers.Storage, *faults.Proxy) {
+func behindProxy(t *testing.T, h *host, timeout time.Duration) (*driver, *storagedrivers.Storage, *faults.Proxy) {
 	t.Helper()
 	proxy := faults.New(t, h.config.Address)
 	config := h.config
 	config.Address, config.Timeout = proxy.Address, options.Duration(timeout)
-	d, err := New(config, slog.New(slog.DiscardHandler))
+	d, err := newDriver(config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func (r *eventReader) Read(p []byte) (int, error) {
 }
 
 // everyOp calls every method of d, and returns the errors by the name of the operation.
-func everyOp(ctx context.Context, d *Driver) map[string]error {
+func everyOp(ctx context.Context, d *driver) map[string]error {
 	_, putErr := d.Put(ctx, "f/object", strings.NewReader("text"), overwrite)
 	body, _, openErr := d.Open(ctx, "f/object", all)
 	if openErr == nil {

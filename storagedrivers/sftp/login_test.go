@@ -32,7 +32,7 @@ import (
 func checking(t *testing.T, config Config) error {
 	t.Helper()
 	config.Root, config.Connections, config.Timeout = "objects", 1, options.Duration(network.DefaultTimeout)
-	d, err := New(config, slog.New(slog.DiscardHandler))
+	d, err := newDriver(config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ const (
 )
 
 // learn returns the abilities of the host. The first call runs the experiment.
-func (d *Driver) learn(ctx context.Context, c *conn, folder string) (abilities, error) {
+func (d *driver) learn(ctx context.Context, c *conn, folder string) (abilities, error) {
 	if a := d.known.Load(); a != nil {
 		return *a, nil
 	}
@@ -77,7 +77,7 @@ func (d *Driver) learn(ctx context.Context, c *conn, folder string) (abilities, 
 }
 
 // experiment tests the abilities of the host with three temporary names.
-func (d *Driver) experiment(ctx context.Context, c *conn, folder string) (a abilities, err error) {
+func (d *driver) experiment(ctx context.Context, c *conn, folder string) (a abilities, err error) {
 	var names [3]string
 	for i := range names {
 		file, name, err := d.makeTemp(ctx, c, folder)

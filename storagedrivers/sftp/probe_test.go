@@ -69,7 +69,7 @@ func TestExperiment(t *testing.T) {
 }
 
 // entries returns the number of names in a folder of the host.
-func entries(t *testing.T, d *Driver, folder string) int {
+func entries(t *testing.T, d *driver, folder string) int {
 	t.Helper()
 	n, err := do(t.Context(), d.pool, func(c *conn) (int, error) {
 		list, err := c.ReadDir(folder)

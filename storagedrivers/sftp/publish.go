@@ -14,7 +14,7 @@ import (
 
 // commit names the object. The end of ctx does not stop it, because the outcome would be unknown;
 // only a silent host does.
-func (d *Driver) commit(ctx context.Context, u *upload) error {
+func (d *driver) commit(ctx context.Context, u *upload) error {
 	ctx = context.WithoutCancel(ctx)
 	patience := d.config.timeout() + d.config.timeout()/4
 	if u.mode == storagedrivers.Overwrite || u.can.create < claimed {
@@ -61,7 +61,7 @@ func (d *Driver) commit(ctx context.Context, u *upload) error {
 var errNameBusy = fmt.Errorf("waiting for other uploads of the same name: %w: %w", storagedrivers.ErrBusy, os.ErrDeadlineExceeded)
 
 // lockName waits for the other uploads of a name.
-func (d *Driver) lockName(ctx context.Context, name string, patience time.Duration) (unlock func(), err error) {
+func (d *driver) lockName(ctx context.Context, name string, patience time.Duration) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNameBusy)
 	defer cancel()
 	return d.naming.Lock(ctx, name)
@@ -69,7 +69,7 @@ func (d *Driver) lockName(ctx context.Context, name string, patience time.Durati
 
 // date makes an object younger than the one that it replaces, and not older than requested, see
 // [modtime.After]. If the host does not set times, the object keeps its time.
-func (d *Driver) date(ctx context.Context, u *upload) error {
+func (d *driver) date(ctx context.Context, u *upload) error {
 	if u.mode != storagedrivers.Overwrite {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (d *Driver) date(ctx context.Context, u *upload) error {
 }
 
 // name names the object, in a way that the host supports.
-func (d *Driver) name(c *conn, u *upload) error {
+func (d *driver) name(c *conn, u *upload) error {
 	how := d.create
 	if u.mode == storagedrivers.Overwrite {
 		how = d.replace
@@ -126,7 +126,7 @@ func (d *Driver) name(c *conn, u *upload) error {
 }
 
 // nameAgain names the object after a lost reply, unless it already has its name.
-func (d *Driver) nameAgain(c *conn, u *upload) error {
+func (d *driver) nameAgain(c *conn, u *upload) error {
 	if done, err := d.isNamed(c, u); done || err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (d *Driver) nameAgain(c *conn, u *upload) error {
 
 // isNamed reports with certainty whether the object has its name: the temporary name is gone, or
 // both are names of one file.
-func (d *Driver) isNamed(c *conn, u *upload) (bool, error) {
+func (d *driver) isNamed(c *conn, u *upload) (bool, error) {
 	_, err := c.Lstat(u.temp)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
@@ -156,7 +156,7 @@ func (d *Driver) isNamed(c *conn, u *upload) (bool, error) {
 // oneFile reports whether both names of a linked object are names of one file, which the protocol
 // does not report. It links a second temporary name to the object and renames the first to that:
 // rename(2) leaves two names of one file as they are. The object itself is not changed.
-func (d *Driver) oneFile(c *conn, u *upload) (bool, error) {
+func (d *driver) oneFile(c *conn, u *upload) (bool, error) {
 	u.twice.Store(true)
 	err := c.Link(u.path, u.second())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -177,7 +177,7 @@ func (d *Driver) oneFile(c *conn, u *upload) (bool, error) {
 
 // create commits under a name that must be free. If the host's file system does not decide it, the
 // caller holds the lock of the name.
-func (d *Driver) create(c *conn, u *upload) error {
+func (d *driver) create(c *conn, u *upload) error {
 	switch u.can.create {
 	case linked:
 		return c.Link(u.temp, u.path)
@@ -198,7 +198,7 @@ func (d *Driver) create(c *conn, u *upload) error {
 }
 
 // claim creates an empty file of the name, then replaces it.
-func (d *Driver) claim(c *conn, u *upload) error {
+func (d *driver) claim(c *conn, u *upload) error {
 	if !u.claimed.Load() {
 		file, err := c.OpenFile(u.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 		if err != nil {
@@ -225,7 +225,7 @@ const replaceAttempts = 20
 
 // replace names the object, whether the name exists or not. If the host cannot replace in one step,
 // the old object is removed first, and another process may store an object in between.
-func (d *Driver) replace(c *conn, u *upload) (err error) {
+func (d *driver) replace(c *conn, u *upload) (err error) {
 	if u.can.replace {
 		return c.PosixRename(u.temp, u.path)
 	}

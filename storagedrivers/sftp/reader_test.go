@@ -105,13 +105,13 @@ const roundTrip = 20 * time.Millisecond
 
 // distant returns a driver on a host with a delay of 20 ms, and a plain client of it that waits for
 // the reply to each packet.
-func distant(tb testing.TB) (*Driver, *pkgsftp.Client) {
+func distant(tb testing.TB) (*driver, *pkgsftp.Client) {
 	tb.Helper()
 	h := newHost(tb)
 	proxy := faults.New(tb, h.config.Address)
 	config := h.config
 	config.Address = proxy.Address
-	d, err := New(config, slog.New(slog.DiscardHandler))
+	d, err := newDriver(config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func distant(tb testing.TB) (*Driver, *pkgsftp.Client) {
 type rates struct{ write, read, plainWrite, plainRead float64 }
 
 // measure transfers size bytes by the driver, and 1 MiB packet by packet, in both directions.
-func measure(tb testing.TB, d *Driver, client *pkgsftp.Client, size int) rates {
+func measure(tb testing.TB, d *driver, client *pkgsftp.Client, size int) rates {
 	tb.Helper()
 	content, few := randomBytes(size), randomBytes(1<<20)
 	rate := func(size int, f func() error) float64 {

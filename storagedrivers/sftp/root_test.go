@@ -151,7 +151,7 @@ func TestOpenSSH(t *testing.T) {
 	config := h.config // any of its keys will do
 	for _, key := range []string{server.HostKey, server.RSAHostKey} {
 		config.HostKeys = []string{fingerprint(t, key)}
-		other, err := New(config, slog.New(slog.DiscardHandler))
+		other, err := newDriver(config, slog.New(slog.DiscardHandler))
 		is(t, err, nil)
 		is(t, other.Check(t.Context()), nil)
 		is(t, other.Close(), nil)

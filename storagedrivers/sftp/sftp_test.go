@@ -69,11 +69,11 @@ func newRequestHost(t testing.TB, files servers.RequestFiles) *host {
 }
 
 // driver returns a driver on the folder root below that of the host.
-func (h *host) driver(t testing.TB, root string) *Driver {
+func (h *host) driver(t testing.TB, root string) *driver {
 	t.Helper()
 	config := h.config
 	config.Root = filepath.Join(config.Root, root)
-	d, err := New(config, slog.New(slog.DiscardHandler))
+	d, err := newDriver(config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestSilentFromTheBeginning(t *testing.T) {
 			accepted <- conn
 		}
 	}()
-	d, err := New(Config{
+	d, err := newDriver(Config{
 		Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true, Root: ".",
 		Connections: 1, Timeout: options.Duration(300 * time.Millisecond),
 	}, slog.New(slog.DiscardHandler))
@@ -58,7 +58,7 @@ func TestSilentBesideOthers(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	is(t, err, nil)
 	defer listener.Close()
-	d, err := New(Config{
+	d, err := newDriver(Config{
 		Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true, Root: ".",
 		Connections: 2, Timeout: options.Duration(300 * time.Millisecond),
 	}, slog.New(slog.DiscardHandler))
@@ -74,15 +74,15 @@ func TestSilentBesideOthers(t *testing.T) {
 // even if its connection is closed for that reason.
 func TestFallsSilent(t *testing.T) {
 	t.Parallel()
-	for name, f := range map[string]func(*testing.T, *Driver) error{
-		"put": func(t *testing.T, d *Driver) error {
+	for name, f := range map[string]func(*testing.T, *driver) error{
+		"put": func(t *testing.T, d *driver) error {
 			_, err := d.Put(t.Context(), "new", bytes.NewReader(randomBytes(3<<20)), create)
 			return err
 		},
-		"stat":   func(t *testing.T, d *Driver) error { _, err := d.Stat(t.Context(), "object"); return err },
-		"open":   func(t *testing.T, d *Driver) error { _, _, err := d.Open(t.Context(), "object", all); return err },
-		"delete": func(t *testing.T, d *Driver) error { return d.Delete(t.Context(), "object") },
-		"list": func(t *testing.T, d *Driver) error {
+		"stat":   func(t *testing.T, d *driver) error { _, err := d.Stat(t.Context(), "object"); return err },
+		"open":   func(t *testing.T, d *driver) error { _, _, err := d.Open(t.Context(), "object", all); return err },
+		"delete": func(t *testing.T, d *driver) error { return d.Delete(t.Context(), "object") },
+		"list": func(t *testing.T, d *driver) error {
 			_, err := d.List(t.Context(), storagedrivers.ListOptions{})
 			return err
 		},
@@ -122,7 +122,7 @@ func TestNoSSHServer(t *testing.T) {
 			_, _ = conn.Read(make([]byte, 1000))
 			_, _ = conn.Read(make([]byte, 1000)) // until the client leaves
 		}()
-		d, err := New(Config{
+		d, err := newDriver(Config{
 			Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true, Root: ".",
 			Connections: 1, Timeout: options.Duration(time.Minute),
 		}, slog.New(slog.DiscardHandler))

@@ -29,7 +29,7 @@ func (h *host) cutOff(t *testing.T, key string) {
 	proxy := faults.New(t, h.config.Address)
 	config := h.config
 	config.Address, config.Root = proxy.Address, filepath.Join(config.Root, h.root(t))
-	d, err := New(config, slog.New(slog.DiscardHandler))
+	d, err := newDriver(config, slog.New(slog.DiscardHandler))
 	is(t, err, nil)
 	d.known.Store(&abilities{create: locked})
 	src := &eventReader{
@@ -103,7 +103,7 @@ func (f forbidding) Filelist(r *pkgsftp.Request) (pkgsftp.ListerAt, error) {
 }
 
 // driverOf returns a driver for a host with the given handlers.
-func driverOf(t *testing.T, handlers pkgsftp.Handlers) *Driver {
+func driverOf(t *testing.T, handlers pkgsftp.Handlers) *driver {
 	t.Helper()
 	s := startServerOf(t, func(channel io.ReadWriteCloser) error {
 		return pkgsftp.NewRequestServer(channel, handlers).Serve()
