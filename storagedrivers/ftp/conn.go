@@ -6,9 +6,9 @@ import (
 	"io"
 	"io/fs"
 	pathpkg "path"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	jftp "github.com/jlaffaye/ftp"
@@ -73,7 +73,7 @@ const longName = 240
 // line cannot hold the key, and may interpret the rest of the line as more commands.
 func (c *conn) checkPathReply(path string, err error) error {
 	err = c.checkReply(err)
-	if len(path) > longName && isSyntaxError(err) {
+	if len(path) > longName && hasCode(err, jftp.StatusBadCommand, jftp.StatusBadArguments) {
 		c.broken = true
 		c.cut()
 		return fmt.Errorf("%w: %w", storagedrivers.ErrInvalidKey, err)
@@ -104,23 +104,31 @@ func newEntry(e *jftp.Entry) entry {
 // name at once.
 func (c *conn) hasFacts() bool { return c.ftp.IsTimePreciseInList() }
 
-// facts returns the facts of MLST about a file or folder.
-func (c *conn) facts(path string) (entry, error) {
-	e, err := c.ftp.GetEntry(path)
-	if err = c.checkPathReply(path, err); err != nil {
-		return entry{}, lookupError(err)
+// look returns a file or folder as MLST or the listing of its parent folder describes it.
+func (c *conn) look(path string) (entry, error) {
+	if c.hasFacts() {
+		e, err := c.ftp.GetEntry(path)
+		if err = c.checkPathReply(path, err); err != nil {
+			return entry{}, lookupError(err)
+		}
+		return newEntry(e), nil
 	}
-	return newEntry(e), nil
+	entries, err := c.list(pathpkg.Dir(path))
+	if err != nil {
+		return entry{}, err
+	}
+	for _, e := range entries {
+		if e.name == pathpkg.Base(path) {
+			return e, nil
+		}
+	}
+	return entry{}, fs.ErrNotExist
 }
 
 // stat returns the size and time of a file. If the path is not a file, the error is fs.ErrNotExist.
 func (c *conn) stat(path string) (entry, error) {
 	if c.hasFacts() {
-		e, err := c.facts(path)
-		if err == nil && e.folder {
-			return entry{}, fmt.Errorf("%w: a folder", fs.ErrNotExist)
-		}
-		return e, err
+		return c.lookForFile(path)
 	}
 	size, err := c.size(path)
 	if err != nil {
@@ -131,6 +139,15 @@ func (c *conn) stat(path string) (entry, error) {
 		return entry{}, err
 	}
 	return entry{size: size, modTime: modTime}, nil
+}
+
+// lookForFile is look for a file. A folder is fs.ErrNotExist.
+func (c *conn) lookForFile(path string) (entry, error) {
+	e, err := c.look(path)
+	if err == nil && e.folder {
+		return entry{}, fmt.Errorf("%w: a folder", fs.ErrNotExist)
+	}
+	return e, err
 }
 
 // size returns the size of a file. Some servers do not know the command, or do not reply with a
@@ -144,16 +161,8 @@ func (c *conn) size(path string) (int64, error) {
 	} else if !isUnknownCommand(err) {
 		return 0, lookupError(err)
 	}
-	entries, err := c.list(pathpkg.Dir(path))
-	if err != nil {
-		return 0, err
-	}
-	for _, e := range entries {
-		if e.name == pathpkg.Base(path) && !e.folder {
-			return e.size, nil
-		}
-	}
-	return 0, fs.ErrNotExist
+	e, err := c.lookForFile(path)
+	return e.size, err
 }
 
 // time returns the time of a file, or zero if the server does not know it. It tries the command
@@ -205,8 +214,8 @@ func (c *conn) list(folder string) ([]entry, error) {
 	if err = c.checkReply(err); err != nil {
 		return nil, lookupError(err)
 	}
-	if argument == "-a" && !hasItself(found) {
-		c.plainList = true // it was taken for a name
+	if argument == "-a" && !slices.ContainsFunc(found, func(e *jftp.Entry) bool { return e.Name == "." }) {
+		c.plainList = true // the argument was taken for a name: hidden names include "."
 		return c.list(folder)
 	}
 	entries := make([]entry, len(found))
@@ -214,16 +223,6 @@ func (c *conn) list(folder string) ([]entry, error) {
 		entries[i] = newEntry(e)
 	}
 	return entries, nil
-}
-
-// hasItself reports whether a listing shows hidden names, which is true if it contains ".".
-func hasItself(entries []*jftp.Entry) bool {
-	for _, e := range entries {
-		if e.Name == "." {
-			return true
-		}
-	}
-	return false
 }
 
 // store sends r to the file at path.
@@ -287,60 +286,26 @@ func (c *conn) changeDir(folder string) error {
 	return c.checkPathReply(folder, c.ftp.ChangeDir(pathpkg.Join("/", folder)))
 }
 
-// folders remembers existing folders, so that not every upload has to check all of them.
-type folders struct {
-	mu    sync.Mutex
-	known map[string]struct{}
-}
-
-// maxKnown bounds the memory; beyond it all folders are checked again.
-const maxKnown = 10_000
-
-func (f *folders) has(folder string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, ok := f.known[folder]
-	return ok
-}
-
-func (f *folders) add(folder string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.known == nil || len(f.known) >= maxKnown {
-		f.known = map[string]struct{}{}
-	}
-	f.known[folder] = struct{}{}
-}
-
-// forget removes all folders. It is called when a folder is missing, because those below it are
-// missing too.
-func (f *folders) forget() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.known = nil
-}
-
-// ensure creates a folder and its parents if they are missing.
-func (f *folders) ensure(c *conn, folder string) error {
-	if f.has(folder) {
+// ensureFolder creates a folder and its parents if they are missing. Another client may create one
+// first. The driver remembers existing folders, so that not every upload has to check all of them.
+func (d *driver) ensureFolder(c *conn, folder string) error {
+	if d.folders.Contains(folder) {
 		return nil
 	}
 	err := c.changeDir(folder)
 	if isRefusal(err) && folder != "/" {
-		err = f.make(c, folder)
+		if err = d.ensureFolder(c, pathpkg.Dir(folder)); err == nil {
+			err = c.createFolder(folder)
+		}
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		d.folders.Add(folder, struct{}{})
 	}
-	f.add(folder)
-	return nil
+	return err
 }
 
-// make creates a missing folder. Another client may create it first.
-func (f *folders) make(c *conn, folder string) error {
-	if err := f.ensure(c, pathpkg.Dir(folder)); err != nil {
-		return err
-	}
+// createFolder creates a folder whose parent exists, unless it exists by now.
+func (c *conn) createFolder(folder string) error {
 	err := c.makeFolder(folder)
 	if !isRefusal(err) {
 		return err

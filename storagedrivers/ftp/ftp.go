@@ -13,13 +13,20 @@ import (
 	"sync/atomic"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// maxCleanup bounds the cleanup after a failure.
-const maxCleanup = 5 * time.Second
+const (
+	// maxCleanup bounds the cleanup after a failure.
+	maxCleanup = 5 * time.Second
+	// maxMemory bounds the memory of objects that were read completely and wait for their readers.
+	maxMemory = 64 << 20
+	// maxFolders is the number of existing folders that the driver remembers.
+	maxFolders = 10_000
+)
 
 // driver is the FTP driver; see [newDriver].
 type driver struct {
@@ -27,7 +34,7 @@ type driver struct {
 	log         *slog.Logger
 	now         func() time.Time
 	pool        *pool
-	folders     folders
+	folders     *lru.Cache[string, struct{}] // that exist
 	keys        storagedrivers.NameLocks
 	features    atomic.Pointer[storagedrivers.Features] // nil until they are found out
 	manualSweep atomic.Bool                             // Sweep was called: the driver begins none by itself
@@ -39,9 +46,6 @@ type driver struct {
 	tasks  sync.WaitGroup
 }
 
-// maxMemory bounds the memory of objects that were read completely and wait for their readers.
-const maxMemory = 64 << 20
-
 // newDriver returns a driver, which connects at its first use.
 func newDriver(config Config, log *slog.Logger) (*driver, error) {
 	if err := config.Complete(); err != nil {
@@ -51,15 +55,17 @@ func newDriver(config Config, log *slog.Logger) (*driver, error) {
 		config: config, log: log, memory: semaphore.NewWeighted(maxMemory),
 		now: time.Now, //nolint:forbidigo // the clock's one default
 	}
+	var err error
+	if d.folders, err = lru.New[string, struct{}](maxFolders); err != nil {
+		return nil, err
+	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.pool = newPool(config.Connections)
-	d.pool.connect, d.pool.alive, d.pool.end, d.pool.onReduced = d.connect, alive, closeConn, d.onReduced
+	d.pool.connect, d.pool.alive, d.pool.end = d.connect, alive, closeConn
+	d.pool.onReduced = func(limit int) {
+		log.Warn("the server allows fewer connections", "connections", config.Connections, "allowed", limit)
+	}
 	return d, nil
-}
-
-// onReduced is called when the server allows fewer connections than configured.
-func (d *driver) onReduced(limit int) {
-	d.log.Warn("the server allows fewer connections", "connections", d.config.Connections, "allowed", limit)
 }
 
 // get returns a connection by one of the pool's methods.
@@ -168,8 +174,8 @@ func (d *driver) check(ctx context.Context) error {
 			if err := c.changeDir(root); !isRefusal(err) {
 				return err
 			}
-			d.folders.forget()
-			return d.folders.ensure(c, root)
+			d.folders.Purge()
+			return d.ensureFolder(c, root)
 		})
 		if err != nil {
 			return storagedrivers.WithCause(fmt.Errorf("finding the root %q: %w", root, err), causeOfRoot(err))
@@ -211,86 +217,60 @@ var (
 // succeed.
 func (d *driver) probe(ctx context.Context, c *conn) error {
 	root := path.Join("/", c.base)
-	p := &probe{conn: c, from: tempName(root), onto: tempName(root)}
-	if *d.config.Lock {
-		p.lock = newName(root, lockPrefix)
-	}
+	from, onto, lock := tempName(root), tempName(root), newName(root, lockPrefix)
 	err := c.run(ctx, func() error {
-		features, err := p.run()
+		features, err := c.probeRename(from, onto)
 		if err == nil {
 			d.features.Store(&features)
 		}
-		if err == nil && p.lock != "" {
-			err = p.makeTwice()
-		}
-		if err == nil && p.shared {
-			d.log.WarnContext(ctx, "the server makes a folder that exists once more, so that lock folders are in vain: "+
-				"let only one process write there")
+		if err == nil && *d.config.Lock {
+			err = d.probeLock(ctx, c, lock)
 		}
 		if isRefusal(err) {
-			d.log.DebugContext(ctx, "cannot try out what renaming does", "error", err)
+			d.log.DebugContext(ctx, "testing the server", "error", err)
 			return nil
 		}
 		return err
 	})
-	cleaned := d.cleanUp(ctx, c, p.remove)
+	cleaned := d.cleanUp(ctx, c, func() error {
+		err := errors.Join(ignoreRefusal(c.remove(from)), ignoreRefusal(c.remove(onto)))
+		if *d.config.Lock {
+			err = errors.Join(err, ignoreRefusal(c.removeFolder(lock)))
+		}
+		return err
+	})
 	if err == nil {
 		err = cleaned
 	}
 	return err
 }
 
-// probe contains the names of two temporary files and of a lock folder.
-type probe struct {
-	conn       *conn
-	from, onto string
-	lock       string // empty without locks
-	shared     bool   // two processes can hold one lock
-}
-
-func (p *probe) run() (storagedrivers.Features, error) {
-	for _, name := range []string{p.from, p.onto} {
-		if err := p.conn.store(name, strings.NewReader("probe")); err != nil {
+// probeRename returns the features of a server, and leaves one of two temporary files or both.
+func (c *conn) probeRename(from, onto string) (storagedrivers.Features, error) {
+	for _, name := range []string{from, onto} {
+		if err := c.store(name, strings.NewReader("probe")); err != nil {
 			return storagedrivers.Features{}, err
 		}
 	}
-	if err := p.conn.rename(p.from, p.onto); isRefusal(err) {
-		return storagedrivers.Features{}, nil
-	} else if err != nil {
-		return storagedrivers.Features{}, err
+	if err := c.rename(from, onto); err != nil {
+		return storagedrivers.Features{}, ignoreRefusal(err)
 	}
-	_, err := p.conn.stat(p.from)
+	_, err := c.stat(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return storagedrivers.Features{Replace: storagedrivers.Atomic}, nil
 	}
 	return storagedrivers.Features{}, err
 }
 
-// makeTwice creates the lock folder, and tests whether it can be created again.
-func (p *probe) makeTwice() error {
-	if err := p.conn.makeFolder(p.lock); err != nil {
+// probeLock creates a lock folder, and warns if it can be created again.
+func (d *driver) probeLock(ctx context.Context, c *conn, lock string) error {
+	if err := c.makeFolder(lock); err != nil {
 		return err
 	}
-	err := p.conn.makeFolder(p.lock)
-	p.shared = err == nil
-	if isRefusal(err) {
-		return nil
+	err := c.makeFolder(lock)
+	if err == nil {
+		d.log.WarnContext(ctx, "the server creates a folder that exists, so that lock folders do not work: "+
+			"let only one process write there")
 	}
-	return err
-}
-
-// remove removes all names of the probe, whatever happened before.
-func (p *probe) remove() error {
-	for _, name := range []string{p.from, p.onto} {
-		if err := p.conn.remove(name); err != nil && !isRefusal(err) {
-			return err
-		}
-	}
-	if p.lock == "" {
-		return nil
-	}
-	if err := p.conn.removeFolder(p.lock); err != nil && !isRefusal(err) {
-		return err
-	}
-	return nil
+	return ignoreRefusal(err)
 }

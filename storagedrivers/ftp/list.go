@@ -73,13 +73,6 @@ func (l *lister) folder(prefix string) error {
 	return nil
 }
 
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
 // entry adds one object, or a folder or its content, if the page wants them.
 func (l *lister) entry(key string, e entry) error {
 	if valid := storagedrivers.ValidKey(strings.TrimSuffix(key, "/")) == nil; !valid {
@@ -282,7 +275,7 @@ func (s *sweeper) restore(ctx context.Context, met suspect) (*storagedrivers.Lef
 		return nil, nil //nolint:nilnil // an upload of this process holds it
 	}
 	defer unlock()
-	u := &upload{driver: s.driver, conn: s.conn, mode: storagedrivers.Overwrite, dst: dst, folder: path.Dir(dst)}
+	u := &upload{driver: s.driver, conn: s.conn, mode: storagedrivers.Overwrite, dst: dst}
 	if locked, err := u.lockNow(); err != nil || !locked {
 		return nil, err
 	}
@@ -322,12 +315,6 @@ func (s *sweeper) unlock(lock string) (bool, error) {
 
 // isOld reads the time of a lock folder again and reports whether it is old.
 func (s *sweeper) isOld(lock string) (bool, error) {
-	if s.conn.hasFacts() {
-		e, err := s.conn.facts(lock)
-		return suspect{lock, e}.isLeftover(s.old), ignoreMissing(err)
-	}
-	entries, err := s.conn.list(path.Dir(lock))
-	return slices.ContainsFunc(entries, func(e entry) bool {
-		return e.name == path.Base(lock) && suspect{lock, e}.isLeftover(s.old)
-	}), ignoreMissing(err)
+	e, err := s.conn.look(lock)
+	return err == nil && suspect{lock, e}.isLeftover(s.old), ignoreMissing(err)
 }

@@ -185,7 +185,7 @@ func TestLockInVain(t *testing.T) {
 		if err := d.Check(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if warned := strings.Contains(log.String(), "lock folders are in vain"); warned != again {
+		if warned := strings.Contains(log.String(), "lock folders do not work"); warned != again {
 			t.Errorf("%s: warned: %v\n%s", name, warned, log.String())
 		}
 		if entries, err := os.ReadDir(f.root); err != nil || len(entries) > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/textproto"
 	"sync"
 	"time"
 
@@ -88,7 +89,8 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 			c.slot = slot
 			return c, nil
 		}
-		again := ctx.Err() == nil && errors.Is(err, storagedrivers.ErrUnavailable) && isReply(err) && p.reduceLimit()
+		_, isReply := errors.AsType[*textproto.Error](err)
+		again := ctx.Err() == nil && errors.Is(err, storagedrivers.ErrUnavailable) && isReply && p.reduceLimit()
 		slot.Release()
 		if !again {
 			return nil, err
