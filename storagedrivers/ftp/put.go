@@ -50,9 +50,9 @@ type upload struct {
 	dst     string
 	temp    string
 	info    storagedrivers.Info
-	sent    bool   // there may be a temporary file
-	renamed bool   // the rename was asked for
-	aside   string // where the old object waits, if the server would not replace it
+	sent    bool      // there may be a temporary file
+	renamed bool      // the rename was asked for
+	aside   string    // where the old object waits, if the server would not replace it
 	lease   time.Time // the end of the lock folder; zero without one
 }
 

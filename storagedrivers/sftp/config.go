@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path"
 	"strings"
@@ -132,3 +133,25 @@ func (c *Config) complete() (*dialer, error) {
 }
 
 func (c *Config) timeout() time.Duration { return time.Duration(c.Timeout) }
+
+// Describe returns the title, the noun and the folder.
+func (c *Config) Describe() storagedrivers.Description {
+	return storagedrivers.Description{
+		Title: "SFTP", Noun: "folder", Icon: "server", Rank: 20, Where: network.Login(c.User, c.Address, c.Root),
+	}
+}
+
+// Location returns the host and the folder. It contains the user if the folder is relative to that
+// of the login; users with the same absolute path share it.
+func (c *Config) Location() storagedrivers.Location {
+	address := url.URL{Scheme: "sftp", Host: network.Host(c.Address, defaultPort)}
+	if !path.IsAbs(c.Root) {
+		address.User = url.User(c.User)
+	}
+	return storagedrivers.Location{Backend: address.String()}.Join(c.Root)
+}
+
+// Limits returns the time-out.
+func (c *Config) Limits() storagedrivers.Limits {
+	return storagedrivers.Limits{Timeout: c.timeout()}
+}

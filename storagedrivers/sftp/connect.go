@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	pkgsftp "github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
@@ -94,34 +95,43 @@ func (d *dialer) login(
 		return nil, nil, err
 	}
 	defer done()
-	raw, err := network.Dialer{Timeout: d.config.timeout()}.DialContext(ctx, "tcp", d.config.Address)
-	if err != nil {
-		return nil, nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
-	conn, channels, requests, err := ssh.NewClientConn(&greeted{Conn: raw}, d.config.Address, &ssh.ClientConfig{
+	shell, err := handshake(ctx, d.config.Address, d.config.timeout(), &ssh.ClientConfig{
 		User: d.config.User, Auth: auth, HostKeyAlgorithms: algorithms, HostKeyCallback: check,
 	})
 	if err != nil {
-		if !stop() {
-			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		}
-		_ = raw.Close() // it may be closed already
 		return nil, nil, err
 	}
-	shell := ssh.NewClient(conn, channels, requests)
+	stop := context.AfterFunc(ctx, func() { _ = shell.Close() })
 	client, err := start(shell, heard)
-	if err == nil {
-		err = enlarge(client)
-	}
 	if !stop() { // the time was up, and the connection is closed or will be
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	if err != nil {
-		_ = shell.Close() // the first error is the one to tell
+		_ = shell.Close() // the first error is the one to report
 		return nil, nil, fmt.Errorf("starting sftp: %w", err)
 	}
 	return shell, client, nil
+}
+
+// handshake opens an SSH connection. ctx bounds only the opening.
+func handshake(
+	ctx context.Context, address string, timeout time.Duration, config *ssh.ClientConfig,
+) (*ssh.Client, error) {
+	raw, err := network.Dialer{Timeout: timeout}.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	conn, channels, requests, err := ssh.NewClientConn(&greeted{Conn: raw}, address, config)
+	inTime := stop()
+	if err != nil {
+		_ = raw.Close() // it may be closed already
+		if !inTime {
+			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+		return nil, err
+	}
+	return ssh.NewClient(conn, channels, requests), nil
 }
 
 // greeted is a connection that fails if the host's greeting is that of another protocol. The
@@ -164,7 +174,14 @@ func start(shell *ssh.Client, heard *atomic.Int64) (*pkgsftp.Client, error) {
 		return nil, err
 	}
 	go io.Copy(io.Discard, complaints) //nolint:errcheck // it ends with the connection
-	return pkgsftp.NewClientPipe(counter{out, heard}, in, pkgsftp.MaxConcurrentRequestsPerFile(maxRequests))
+	client, err := pkgsftp.NewClientPipe(counter{out, heard}, in, pkgsftp.MaxConcurrentRequestsPerFile(maxRequests))
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := client.HasExtension("limits@openssh.com"); ok { // only OpenSSH has it
+		err = pkgsftp.MaxPacketUnchecked(largePacket)(client)
+	}
+	return client, err
 }
 
 // counter counts the bytes that are read.
@@ -183,14 +200,6 @@ func (c counter) Read(p []byte) (int, error) {
 // library's 32 KiB, which every host accepts, take a third more processor time.
 const largePacket = 128 << 10
 
-// enlarge makes the requests larger if the host announces an extension that only OpenSSH has.
-func enlarge(client *pkgsftp.Client) error {
-	if _, ok := client.HasExtension("limits@openssh.com"); !ok {
-		return nil
-	}
-	return pkgsftp.MaxPacketUnchecked(largePacket)(client)
-}
-
 // auth returns the authentication methods. All keys are one method, because the library tries each
 // method only once.
 func (d *dialer) auth(ctx context.Context) ([]ssh.AuthMethod, func(), error) {
@@ -203,7 +212,7 @@ func (d *dialer) auth(ctx context.Context) ([]ssh.AuthMethod, func(), error) {
 		}
 		theirs, err := agent.NewClient(conn).Signers()
 		if err != nil {
-			_ = conn.Close() // the first error is the one to tell
+			_ = conn.Close() // the first error is the one to report
 			return nil, nil, storagedrivers.WithCause(fmt.Errorf("ssh agent: %w", err), noAgent)
 		}
 		signers = append(slices.Clip(signers), theirs...)

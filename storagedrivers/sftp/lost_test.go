@@ -110,7 +110,6 @@ var naming = []struct {
 	packet func([]byte) bool
 }{
 	{"link", abilities{linked, true, exact}, create, isLink},
-	{"rename", abilities{renamed, true, exact}, create, isRename},
 	{"claim", abilities{claimed, true, exact}, create, isPosix},
 	{"look and rename", abilities{locked, false, exact}, create, isRename},
 	{"replace", abilities{linked, true, exact}, overwrite, isPosix},

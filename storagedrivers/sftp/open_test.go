@@ -133,7 +133,7 @@ func TestReplacedAfterOpening(t *testing.T) {
 // whole seconds. An object that must not be older than such a one is not.
 func TestReplacementIsYounger(t *testing.T) {
 	t.Parallel()
-	for _, can := range []abilities{{linked, true, exact}, {renamed, false, steady}, {locked, false, shaky}} {
+	for _, can := range []abilities{{linked, true, exact}, {locked, false, steady}, {locked, false, shaky}} {
 		h := newHost(t)
 		h.force = &can
 		d := h.driver(t, ".")
@@ -235,7 +235,7 @@ func TestMissingWhileReplaced(t *testing.T) {
 		}
 		return nil
 	}})
-	h.force = &abilities{renamed, false, steady}
+	h.force = &abilities{locked, false, steady}
 	d := h.driver(t, ".")
 	t.Cleanup(func() { is(t, d.Close(), nil) })
 	unlock, err := d.naming.Lock(t.Context(), d.path("object"))

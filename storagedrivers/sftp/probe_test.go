@@ -22,7 +22,7 @@ func TestExperiment(t *testing.T) {
 	}{
 		"links":                       {rules{}, abilities{linked, true, steady}},
 		"refuses links":               {rules{noLink: true}, abilities{claimed, true, steady}},
-		"only refuses to rename":      {rules{noLink: true, noPosix: true}, abilities{renamed, false, steady}},
+		"only refuses to rename":      {rules{noLink: true, noPosix: true}, abilities{locked, false, steady}},
 		"renames over what exists":    {rules{noLink: true, renameOver: true}, abilities{claimed, true, steady}},
 		"replaces nothing":            {rules{noPosix: true}, abilities{linked, false, steady}},
 		"nothing but makes files":     {rules{noLink: true, renameOver: true, noPosix: true}, abilities{locked, false, steady}},

@@ -17,7 +17,7 @@ import (
 func (d *driver) commit(ctx context.Context, u *upload) error {
 	ctx = context.WithoutCancel(ctx)
 	patience := d.config.timeout() + d.config.timeout()/4
-	if u.mode == storagedrivers.Overwrite || u.can.create < claimed {
+	if u.mode == storagedrivers.Overwrite || u.can.create == locked {
 		unlock, err := d.lockName(ctx, u.path, patience)
 		if err != nil {
 			d.discardLater(ctx, u.temp)
@@ -181,8 +181,6 @@ func (d *driver) create(c *conn, u *upload) error {
 	switch u.can.create {
 	case linked:
 		return c.Link(u.temp, u.path)
-	case renamed:
-		return c.Rename(u.temp, u.path)
 	case claimed:
 		return d.claim(c, u)
 	default:

@@ -155,7 +155,7 @@ func TestConformanceRequestServer(t *testing.T) {
 		want  abilities
 	}{
 		"rename replaces": {servers.RequestFiles{}, abilities{claimed, true, steady}},
-		"rename refuses":  {servers.RequestFiles{RefuseTaken: true, NoPosixRename: true}, abilities{renamed, false, steady}},
+		"rename refuses":  {servers.RequestFiles{RefuseTaken: true, NoPosixRename: true}, abilities{locked, false, steady}},
 		"opens late":      {servers.RequestFiles{Late: true}, abilities{claimed, true, shaky}},
 	} {
 		t.Run(name, func(t *testing.T) {
