@@ -91,12 +91,8 @@ func TestRestoredAfterADeath(t *testing.T) {
 		t.Fatal("the object has its name")
 	}
 	then := time.Now().Add(-staleAfter - time.Minute)
-	if err := os.Chtimes(filepath.Join(f.root, lockPath("key")), then, then); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(filepath.Join(f.root, lockPath("key")), then, then))
+	must(t, d.Check(t.Context()))
 	select {
 	case <-restored:
 	case <-time.After(time.Minute):
@@ -145,9 +141,7 @@ func TestFirstSweepWaits(t *testing.T) {
 	config := f.config()
 	config.Connections = 1
 	d := open(t, config)
-	if err := d.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Check(t.Context()))
 	<-listing
 	looked := make(chan error, 1)
 	go func() {

@@ -19,9 +19,7 @@ func TestCauseOfNoTLS(t *testing.T) {
 func TestCauseOfRoot(t *testing.T) {
 	t.Parallel()
 	f := (&fake{}).start(t)
-	if err := os.WriteFile(filepath.Join(f.root, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(f.root, "file"), nil, 0o600))
 	config := f.config()
 	config.Root = "/file/below"
 	f.refuse(func(command, _ string) bool { return command == "MKD" }, "550 /file/below: Not a directory")

@@ -23,17 +23,13 @@ func TestComplete(t *testing.T) {
 		"host": "host:21", "host:2121": "host:2121", "::1": "[::1]:21", "[::1]": "[::1]:21", "[::1]:22": "[::1]:22",
 	} {
 		f := &Config{Address: address, User: "u"}
-		if err := f.Complete(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.Complete())
 		if f.Address != want || !*f.Lock {
 			t.Errorf("%q became %+v, want %q", address, f, want)
 		}
 	}
 	f := &Config{Address: "host", User: "u", TLS: tlsImplicit, Timeout: options.Duration(time.Second)}
-	if err := f.Complete(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Complete())
 	if f.Address != "host:990" || f.ServerName != "host" || f.timeout() != time.Second {
 		t.Errorf("implicit TLS became %+v", f)
 	}
@@ -42,9 +38,7 @@ func TestComplete(t *testing.T) {
 func TestWrongOptions(t *testing.T) {
 	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty.pem")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(empty, nil, 0o600))
 	for want, f := range map[string]*Config{
 		"address is missing":                     {User: "u"},
 		"user is missing":                        {Address: "a"},
@@ -82,21 +76,13 @@ func TestNewDriver(t *testing.T) {
 	server := (&fake{facts: true, tls: secured}).start(t)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	block := &pem.Block{Type: "CERTIFICATE", Bytes: secured.Certificates[0].Certificate[0]}
-	if err := os.WriteFile(ca, pem.EncodeToMemory(block), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(ca, pem.EncodeToMemory(block), 0o600))
 	f := &Config{Address: server.address, User: "u", Password: "secret", TLS: tlsExplicit, CA: ca, ServerName: "example.com"}
-	if err := f.Complete(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Complete())
 	d, err := f.NewDriver(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer d.Close()
-	if err := d.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
+	is(t, d.Check(t.Context()), nil)
 }
 
 func TestWrongLogin(t *testing.T) {
@@ -105,7 +91,7 @@ func TestWrongLogin(t *testing.T) {
 	config := f.config()
 	config.Password = "wrong"
 	err := open(t, config).Check(t.Context())
-	fails(t, err, fs.ErrPermission)
+	is(t, err, fs.ErrPermission)
 	drivertest.Cause(t, err, wrongLogin)
 
 	config = f.config()
@@ -116,7 +102,7 @@ func TestWrongLogin(t *testing.T) {
 	}
 	config = f.config()
 	config.TLS, config.ServerName = tlsNone, ""
-	fails(t, open(t, config).Check(t.Context()), fs.ErrPermission)
+	is(t, open(t, config).Check(t.Context()), fs.ErrPermission)
 }
 
 // TestCheck: Check tests the abilities of the server if it can.
@@ -140,9 +126,7 @@ func TestCheck(t *testing.T) {
 			f.start(t)
 			d := open(t, f.config())
 			for range 2 {
-				if err := d.Check(t.Context()); err != nil {
-					t.Error(err)
-				}
+				is(t, d.Check(t.Context()), nil)
 			}
 			want := storagedrivers.Features{Replace: tt.replaces}
 			if got := d.Features(); got != want {
@@ -155,8 +139,6 @@ func TestCheck(t *testing.T) {
 	config := missing.config()
 	config.Root = "/a/b"
 	d := open(t, config)
-	if err := errors.Join(d.Check(context.WithoutCancel(t.Context())), put(t, d, "c/key", "x", create)); err != nil {
-		t.Error(err)
-	}
+	is(t, errors.Join(d.Check(context.WithoutCancel(t.Context())), put(t, d, "c/key", "x", create)), nil)
 	missing.has(t, "a/b/c/key")
 }

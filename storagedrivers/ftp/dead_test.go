@@ -25,9 +25,7 @@ func TestDeadHost(t *testing.T) {
 	config := f.config()
 	config.Address, config.Timeout = proxy.Address, options.Duration(timeout)
 	d := open(t, config)
-	if err := put(t, d, "key", "content", create); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t, d, "key", "content", create))
 	tries := func(most time.Duration) {
 		t.Helper()
 		for name, op := range map[string]func() error{
@@ -54,7 +52,7 @@ func TestDeadHost(t *testing.T) {
 	proxy.SetRefusing(false)
 	proxy.SetSilent(false)
 	if _, err := d.Stat(t.Context(), "key"); err != nil { // the one connection that may be left
-		fails(t, err, storagedrivers.ErrUnavailable)
+		is(t, err, storagedrivers.ErrUnavailable)
 	}
 	holds(t, d, "key", "content")
 	f.has(t, "key")
@@ -70,13 +68,11 @@ func TestDeadHostHasNoLimit(t *testing.T) {
 	config.Address = proxy.Address
 	d := open(t, config)
 	lent, err := d.pool.get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer d.pool.put(lent)
 	proxy.SetRefusing(true)
 	_, err = d.Stat(t.Context(), "key")
-	fails(t, err, storagedrivers.ErrUnavailable)
+	is(t, err, storagedrivers.ErrUnavailable)
 	if !d.pool.several() {
 		t.Error("the limit was lowered")
 	}
@@ -90,17 +86,15 @@ func TestCancelledWhileSilent(t *testing.T) {
 	config := f.config()
 	config.Address = proxy.Address
 	d := open(t, config)
-	if err := put(t, d, "key", "content", create); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t, d, "key", "content", create))
 	proxy.SetSilent(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	start := time.Now()
 	_, err := d.Stat(ctx, "key")
-	fails(t, err, context.DeadlineExceeded)
+	is(t, err, context.DeadlineExceeded)
 	_, err = d.Put(ctx, "other", strings.NewReader("content"), create)
-	fails(t, err, context.DeadlineExceeded)
+	is(t, err, context.DeadlineExceeded)
 	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("giving up took %s", took)
 	}
@@ -131,23 +125,17 @@ func TestNoConnectionIsFree(t *testing.T) {
 	config := f.config()
 	config.Connections, config.Timeout = 1, options.Duration(3*time.Second)
 	d := open(t, config)
-	if err := put(t, d, "key", strings.Repeat("x", maxWhole+1), create); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t, d, "key", strings.Repeat("x", maxWhole+1), create))
 	body, _, err := d.Open(t.Context(), "key", all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = d.Stat(t.Context(), "key")
-	fails(t, err, storagedrivers.ErrBusy)
-	fails(t, err, os.ErrDeadlineExceeded) // it is not repeated
+	is(t, err, storagedrivers.ErrBusy)
+	is(t, err, os.ErrDeadlineExceeded) // it is not repeated
 	if _, err := io.Copy(io.Discard, body); err != nil {
 		t.Error(err)
 	}
 	if _, err := d.Stat(t.Context(), "key"); err != nil {
 		t.Errorf("stat beside a reader at its end: %v", err)
 	}
-	if err := body.Close(); err != nil {
-		t.Error(err)
-	}
+	is(t, body.Close(), nil)
 }

@@ -23,9 +23,7 @@ func TestTimesThatAreNotAnnounced(t *testing.T) {
 	t.Parallel()
 	f := (&fake{quiet: true}).start(t)
 	d := open(t, f.config())
-	if err := put(t, d, "key", "content", create); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t, d, "key", "content", create))
 	info, err := d.Stat(t.Context(), "key")
 	if err != nil || time.Since(info.ModTime) > time.Hour {
 		t.Errorf("stat %+v, error %v", info, err)
@@ -45,9 +43,7 @@ func TestNoTimes(t *testing.T) {
 			t.Parallel()
 			f.start(t)
 			d := open(t, f.config())
-			if err := put(t, d, "key", "content", create); err != nil {
-				t.Fatal(err)
-			}
+			must(t, put(t, d, "key", "content", create))
 			info, err := d.Stat(t.Context(), "key")
 			if err != nil || !info.ModTime.IsZero() || info.Size != 7 {
 				t.Errorf("stat %+v, error %v", info, err)
@@ -71,15 +67,13 @@ func TestSizesOfListings(t *testing.T) {
 			f.start(t)
 			d := open(t, f.config())
 			for key, content := range map[string]string{"a/empty": "", "a/key": "content"} {
-				if err := put(t, d, key, content, create); err != nil {
-					t.Fatal(err)
-				}
-				fails(t, put(t, d, key, content, create), fs.ErrExist)
+				must(t, put(t, d, key, content, create))
+				is(t, put(t, d, key, content, create), fs.ErrExist)
 				holds(t, d, key, content)
 			}
 			for _, key := range []string{"a/missing", "b/missing", "a"} {
 				_, err := d.Stat(t.Context(), key)
-				fails(t, err, fs.ErrNotExist)
+				is(t, err, fs.ErrNotExist)
 			}
 		})
 	}
@@ -91,24 +85,18 @@ func TestNoRestart(t *testing.T) {
 	f := (&fake{facts: true, lacks: "REST"}).start(t)
 	d := open(t, f.config())
 	content := strings.Repeat("0123456789", 300_000)
-	if err := put(t, d, "key", content, create); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t, d, "key", content, create))
 	for _, rng := range []storagedrivers.Range{
 		{Offset: 7, Length: 10}, {Offset: 7}, {Offset: 2_999_990}, {Offset: 1_000_001, Length: 1_500_000}, all,
 	} {
 		body, info, err := d.Open(t.Context(), "key", rng)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := io.ReadAll(body)
 		n, _ := rng.Within(info.Size)
 		if want := content[rng.Offset : rng.Offset+n]; err != nil || string(got) != want {
 			t.Errorf("%+v: %d bytes, error %v, want %d", rng, len(got), err, len(want))
 		}
-		if err := body.Close(); err != nil {
-			t.Error(err)
-		}
+		is(t, body.Close(), nil)
 	}
 }
 
@@ -124,9 +112,7 @@ func TestUploadsThatTheServerLeavesOpen(t *testing.T) {
 			config.Timeout = options.Duration(time.Hour)
 			d := open(t, config)
 			for key, content := range map[string]string{"empty": "", "key": strings.Repeat("content", 100_000)} {
-				if err := put(t, d, key, content, create); err != nil {
-					t.Fatal(err)
-				}
+				must(t, put(t, d, key, content, create))
 				holds(t, d, key, content)
 			}
 		})
@@ -149,13 +135,11 @@ func TestLongCommands(t *testing.T) {
 		long := strings.Repeat("x", 200) + "/" + strings.Repeat("y", 200)
 		for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
 			_, err := d.Put(t.Context(), long, strings.NewReader("content"), opts)
-			fails(t, err, storagedrivers.ErrInvalidKey)
+			is(t, err, storagedrivers.ErrInvalidKey)
 		}
 		_, err := d.Stat(t.Context(), long)
-		fails(t, err, storagedrivers.ErrInvalidKey)
-		if err := put(t, d, "short", "content", create); err != nil {
-			t.Error(err)
-		}
+		is(t, err, storagedrivers.ErrInvalidKey)
+		is(t, put(t, d, "short", "content", create), nil)
 	}
 }
 
@@ -186,13 +170,11 @@ func TestFullDisk(t *testing.T) {
 		f.start(t)
 		s := storagedrivers.New("test", newFakeDriver(f.config()), storagedrivers.Options{})
 		_, err := s.Put(t.Context(), "key", strings.NewReader(strings.Repeat("x", 20<<20)), create)
-		fails(t, err, storagedrivers.ErrNoSpace)
+		is(t, err, storagedrivers.ErrNoSpace)
 		if n := tries.Load(); n != 1 {
 			t.Errorf("%q: sent %d times", reply, n)
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		is(t, s.Close(), nil)
 	}
 }
 
@@ -207,9 +189,7 @@ func TestEveryReplacementHasItsTime(t *testing.T) {
 			d := open(t, f.config())
 			old := time.Now().Add(time.Hour).Truncate(time.Second) // as if its clock were wrong
 			f.replace(t, "key", "content")
-			if err := os.Chtimes(filepath.Join(f.root, "key"), old, old); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chtimes(filepath.Join(f.root, "key"), old, old))
 			for i := range 3 {
 				info, err := d.Put(t.Context(), "key", strings.NewReader("content"), overwrite)
 				if err != nil || !info.ModTime.After(old) {
@@ -249,9 +229,7 @@ func TestOtherServers(t *testing.T) {
 		t.Run(greeting, func(t *testing.T) {
 			t.Parallel()
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer listener.Close()
 			go func() {
 				for {
@@ -267,7 +245,7 @@ func TestOtherServers(t *testing.T) {
 			defer cancel()
 			d := open(t, Config{Address: listener.Addr().String(), User: "u", Timeout: options.Duration(time.Hour)})
 			err = d.Check(ctx)
-			fails(t, err, want.err)
+			is(t, err, want.err)
 			if err == nil || !strings.Contains(err.Error(), want.words) || ctx.Err() != nil {
 				t.Errorf("error %v, want %q", err, want.words)
 			}

@@ -88,12 +88,12 @@ func TestEnded(t *testing.T) {
 	cancel(storagedrivers.ErrUnavailable)
 	err := operationError(ctx, io.EOF)
 	for _, want := range []error{context.Canceled, storagedrivers.ErrUnavailable, io.EOF} {
-		fails(t, err, want)
+		is(t, err, want)
 	}
 	plain, stop := context.WithCancel(t.Context())
 	stop()
 	err = operationError(plain, io.EOF)
-	fails(t, err, context.Canceled)
+	is(t, err, context.Canceled)
 	if errors.Is(err, storagedrivers.ErrUnavailable) {
 		t.Errorf("error %v blames the server", err)
 	}

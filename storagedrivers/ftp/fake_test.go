@@ -59,9 +59,7 @@ func (f *fake) start(t *testing.T) *fake {
 func (f *fake) listen(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", f.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f.listener, f.address = listener, listener.Addr().String()
 	f.sessions.Go(func() {
 		for {

@@ -25,9 +25,7 @@ func open(t *testing.T, config Config) *driver {
 	t.Helper()
 	d := newFakeDriver(config)
 	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Errorf("closing: %v", err)
-		}
+		is(t, d.Close(), nil)
 	})
 	return d
 }
@@ -62,7 +60,16 @@ func holds(t *testing.T, d *driver, key, want string) {
 	}
 }
 
-func fails(t *testing.T, err, want error) {
+// must ends the test if there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// is asserts that err matches want; nil matches nil.
+func is(t *testing.T, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("error %v, want %v", err, want)
@@ -106,7 +113,7 @@ func TestLostReplyOfTheRename(t *testing.T) {
 			if tt.opts == overwrite {
 				f.replace(t, "key", "old")
 			}
-			fails(t, put(t, d, "key", "content", tt.opts), tt.want)
+			is(t, put(t, d, "key", "content", tt.opts), tt.want)
 			holds(t, d, "key", tt.then)
 			f.has(t, "key")
 		})
@@ -127,11 +134,9 @@ func TestRenameThatNeverCame(t *testing.T) {
 	}
 	f.start(t)
 	d := open(t, f.config())
-	fails(t, put(t, d, "key", "content", create), storagedrivers.ErrUnavailable)
+	is(t, put(t, d, "key", "content", create), storagedrivers.ErrUnavailable)
 	f.has(t)
-	if err := put(t, d, "key", "content", create); err != nil {
-		t.Errorf("storing again: %v", err)
-	}
+	is(t, put(t, d, "key", "content", create), nil)
 	f.has(t, "key")
 }
 
@@ -160,7 +165,7 @@ func TestBrokenUpload(t *testing.T) {
 			fault(f)
 			f.start(t)
 			_, err := open(t, f.config()).Put(t.Context(), "a/key", strings.NewReader(content), create)
-			fails(t, err, storagedrivers.ErrUnavailable)
+			is(t, err, storagedrivers.ErrUnavailable)
 			f.has(t)
 
 			f = &fake{facts: true}
@@ -213,7 +218,7 @@ func TestWhatServersRefuse(t *testing.T) {
 			f.start(t)
 			d := open(t, f.config())
 			for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
-				fails(t, put(t, d, "folder/key", "content", opts), tt.want)
+				is(t, put(t, d, "folder/key", "content", opts), tt.want)
 			}
 			f.has(t)
 		})
@@ -226,13 +231,9 @@ func TestFolderRemovedByOthers(t *testing.T) {
 	f := (&fake{facts: true}).start(t)
 	d := open(t, f.config())
 	for range 3 {
-		if err := put(t, d, "a/b/key", "content", create); err != nil {
-			t.Errorf("storing: %v", err)
-		}
+		is(t, put(t, d, "a/b/key", "content", create), nil)
 		f.has(t, "a/b/key")
-		if err := os.RemoveAll(filepath.Join(f.root, "a")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(filepath.Join(f.root, "a")))
 	}
 }
 
@@ -249,11 +250,9 @@ func TestLoginFolder(t *testing.T) {
 			d := open(t, config)
 			want := []string{"a/b/key", "c/key", "key"}
 			for _, key := range slices.Backward(want) { // the last one's folder is entered
-				if err := put(t, d, key, "content", create); err != nil {
-					t.Errorf("storing: %v", err)
-				}
+				is(t, put(t, d, key, "content", create), nil)
 				_, err := d.Stat(t.Context(), "a")
-				fails(t, err, fs.ErrNotExist)
+				is(t, err, fs.ErrNotExist)
 			}
 			if _, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: "c/"}); err != nil {
 				t.Errorf("listing: %v", err)

@@ -57,8 +57,6 @@ func files(t *testing.T, folder string) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return names
 }

@@ -61,9 +61,7 @@ func TestStalledReaders(t *testing.T) {
 	config.Connections, config.Timeout = defaultConnections, options.Duration(5*time.Second)
 	d := open(t, config)
 	for key, n := range map[string]int{"long": 4 * maxWhole, "short": maxWhole} {
-		if err := put(t, d, key, strings.Repeat("x", n), create); err != nil {
-			t.Fatal(err)
-		}
+		must(t, put(t, d, key, strings.Repeat("x", n), create))
 	}
 	ctx := storagedrivers.WithOwner(t.Context(), "slow")
 	var bodies []io.Closer
@@ -73,9 +71,7 @@ func TestStalledReaders(t *testing.T) {
 		if busy = errors.Is(err, storagedrivers.ErrBusy); busy {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		bodies = append(bodies, body)
 	}
 	if !busy || len(bodies) != 3 {
@@ -90,14 +86,10 @@ func TestStalledReaders(t *testing.T) {
 	}
 	for range 8 {
 		body, _, err := d.Open(ctx, "short", all)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		bodies = append(bodies, body)
 	}
-	if err := errors.Join(d.Check(t.Context()), put(t, d, "other", "content", create)); err != nil {
-		t.Error(err)
-	}
+	is(t, errors.Join(d.Check(t.Context()), put(t, d, "other", "content", create)), nil)
 	opened := make(chan error, 1)
 	go func() {
 		body, _, err := d.Open(storagedrivers.WithOwner(t.Context(), "d"), "long", all)
@@ -106,15 +98,9 @@ func TestStalledReaders(t *testing.T) {
 		}
 		opened <- err
 	}()
-	if err := bodies[0].Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-opened; err != nil {
-		t.Errorf("opening a long object after a reader has left: %v", err)
-	}
+	is(t, bodies[0].Close(), nil)
+	is(t, <-opened, nil)
 	for _, body := range bodies[1:] {
-		if err := body.Close(); err != nil {
-			t.Error(err)
-		}
+		is(t, body.Close(), nil)
 	}
 }

@@ -71,19 +71,15 @@ func TestLockedRaceProFTPD(t *testing.T) {
 func TestProFTPDKeepingFiles(t *testing.T) {
 	config := on(t, servers.ProFTPD(t, servers.FTPSettings{KeepFiles: true}), tlsNone)
 	d := open(t, config)
-	if err := d.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Check(t.Context()))
 	if got := d.Features(); got != (storagedrivers.Features{}) {
 		t.Errorf("features %+v, want none", got)
 	}
 	for _, content := range []string{"first", "second", "third"} {
-		if err := put(t, d, "folder/key", content, overwrite); err != nil {
-			t.Errorf("overwriting: %v", err)
-		}
+		is(t, put(t, d, "folder/key", content, overwrite), nil)
 		holds(t, d, "folder/key", content)
 	}
-	fails(t, put(t, d, "folder/key", "content", create), fs.ErrExist)
+	is(t, put(t, d, "folder/key", "content", create), fs.ErrExist)
 	raceToCreate(t, config)
 }
 
@@ -102,9 +98,7 @@ func (f *fake) aged(t *testing.T, name string, folder bool, age time.Duration) {
 		err = os.WriteFile(file, []byte("x"), 0o600)
 	}
 	then := time.Now().Add(-age)
-	if err = errors.Join(err, os.Chtimes(file, then, then)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, os.Chtimes(file, then, then)))
 }
 
 func TestLockOfADeadProcess(t *testing.T) {
@@ -118,28 +112,22 @@ func TestLockOfADeadProcess(t *testing.T) {
 			d := open(t, config)
 
 			f.aged(t, lockPath("stale"), true, staleAfter+2*time.Minute)
-			if err := put(t, d, "stale", "content", create); err != nil {
-				t.Errorf("creating below a stale lock: %v", err)
-			}
+			is(t, put(t, d, "stale", "content", create), nil)
 			f.has(t, "stale")
 
 			// This lock may still be held.
 			f.aged(t, lockPath("held"), true, staleAfter-2*time.Minute)
-			fails(t, put(t, d, "held", "content", create), storagedrivers.ErrUnavailable)
-			if err := put(t, d, "held", "content", overwrite); err != nil {
-				t.Errorf("overwriting needs no lock: %v", err)
-			}
-			fails(t, put(t, d, "held", "other", create), fs.ErrExist)
+			is(t, put(t, d, "held", "content", create), storagedrivers.ErrUnavailable)
+			is(t, put(t, d, "held", "content", overwrite), nil)
+			is(t, put(t, d, "held", "other", create), fs.ErrExist)
 
 			// Another process is breaking this lock.
 			f.aged(t, lockPath("broken"), true, time.Hour)
 			f.aged(t, lockPath("broken")+breakSuffix, true, 0)
-			fails(t, put(t, d, "broken", "content", create), storagedrivers.ErrUnavailable)
+			is(t, put(t, d, "broken", "content", create), storagedrivers.ErrUnavailable)
 
 			config.Lock = new(false)
-			if err := put(t, open(t, config), "broken", "content", create); err != nil {
-				t.Errorf("creating without locks: %v", err)
-			}
+			is(t, put(t, open(t, config), "broken", "content", create), nil)
 		})
 	}
 }
@@ -157,7 +145,7 @@ func TestLeaseIsOver(t *testing.T) {
 		}
 		return start.Add(leaseTime + time.Second)
 	}
-	fails(t, put(t, d, "key", "content", create), storagedrivers.ErrUnavailable)
+	is(t, put(t, d, "key", "content", create), storagedrivers.ErrUnavailable)
 	f.has(t, strings.TrimPrefix(lockPath("/key"), "/")) // by now it could be another's
 }
 
@@ -179,9 +167,7 @@ func TestLockInVain(t *testing.T) {
 		config := f.config()
 		config.Connections = 1
 		d, err := newDriver(config, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := d.Check(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -191,8 +177,6 @@ func TestLockInVain(t *testing.T) {
 		if entries, err := os.ReadDir(f.root); err != nil || len(entries) > 0 {
 			t.Errorf("%s: left behind: %v, error %v", name, entries, err)
 		}
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
+		is(t, d.Close(), nil)
 	}
 }

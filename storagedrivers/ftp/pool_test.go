@@ -354,9 +354,7 @@ func TestDownloads(t *testing.T) {
 			waiting := make(chan *conn)
 			go func() {
 				c, err := p.getDownload(t.Context())
-				if err != nil {
-					t.Error(err)
-				}
+				is(t, err, nil)
 				waiting <- c
 			}()
 			synctest.Wait()

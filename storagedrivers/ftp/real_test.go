@@ -89,9 +89,7 @@ func TestListingLikeDOS(t *testing.T) {
 	d := open(t, on(t, server, tlsNone))
 	sizes := map[string]int64{"a/b c.txt": 7, "a/empty": 0, "d": 5_000_000}
 	for key, size := range sizes {
-		if err := put(t, d, key, strings.Repeat("x", int(size)), create); err != nil {
-			t.Fatal(err)
-		}
+		must(t, put(t, d, key, strings.Repeat("x", int(size)), create))
 	}
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
 	if err != nil || len(page.Objects) != len(sizes) {
@@ -102,8 +100,6 @@ func TestListingLikeDOS(t *testing.T) {
 			t.Errorf("listed %q with %d bytes, want %d", info.Key, info.Size, size)
 		}
 		holds(t, d, info.Key, strings.Repeat("x", int(info.Size)))
-		if err := d.Delete(t.Context(), info.Key); err != nil {
-			t.Error(err)
-		}
+		is(t, d.Delete(t.Context(), info.Key), nil)
 	}
 }

@@ -23,10 +23,8 @@ func cutOff(t *testing.T, d *driver, key string) {
 	d.config.Address = proxy.Address
 	src := &cut{Reader: bytes.NewReader(make([]byte, 9<<20)), event: func() { proxy.SetRefusing(true) }}
 	_, err := d.Put(t.Context(), key, src, overwrite)
-	fails(t, err, storagedrivers.ErrUnavailable)
-	if err := d.Close(); err != nil {
-		t.Error(err)
-	}
+	is(t, err, storagedrivers.ErrUnavailable)
+	is(t, d.Close(), nil)
 }
 
 // cut is a source that calls a function in the middle.
@@ -127,9 +125,7 @@ func TestSweepLeavesALockThatIsHeld(t *testing.T) {
 			if command == "MKD" && strings.HasSuffix(argument, breakSuffix) {
 				breaking <- struct{}{}
 				now := time.Now()
-				if err := os.Chtimes(filepath.Join(f.root, lock), now, now); err != nil {
-					t.Error(err)
-				}
+				is(t, os.Chtimes(filepath.Join(f.root, lock), now, now), nil)
 			}
 			return ""
 		}
@@ -163,7 +159,7 @@ func TestSweepGoesOn(t *testing.T) {
 		}
 		f.aged(t, "kept/.lock-held", true, 72*time.Hour)
 		found, err := open(t, f.config()).Sweep(t.Context(), storagedrivers.SweepOptions{})
-		fails(t, err, fs.ErrPermission)
+		is(t, err, fs.ErrPermission)
 		if len(found) != 1 || found[0].Name != "z/.up-old.part" {
 			t.Errorf("swept %+v", found)
 		}
@@ -187,7 +183,7 @@ func TestSweepIsCutOff(t *testing.T) {
 		f.aged(t, ".up-a.part", false, 72*time.Hour)
 		f.aged(t, ".up-b.part", false, 72*time.Hour)
 		found, err := open(t, f.config()).Sweep(ctx, storagedrivers.SweepOptions{})
-		fails(t, err, context.Canceled)
+		is(t, err, context.Canceled)
 		if !slices.ContainsFunc(found, func(one storagedrivers.Leftover) bool { return one.Name == ".up-b.part" }) {
 			t.Errorf("swept %+v", found)
 		}
@@ -201,7 +197,7 @@ func TestSweepOfAServerThatHides(t *testing.T) {
 	f.aged(t, "folder", true, 0)
 	f.aged(t, "folder/.up-old.part", false, 72*time.Hour)
 	found, err := open(t, f.config()).Sweep(t.Context(), storagedrivers.SweepOptions{})
-	fails(t, err, errors.ErrUnsupported)
+	is(t, err, errors.ErrUnsupported)
 	if len(found) > 0 {
 		t.Errorf("swept %+v", found)
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -27,17 +28,23 @@ func behindProxy(t *testing.T, h *host, timeout time.Duration) (*driver, *storag
 	config := h.config
 	config.Address, config.Timeout = proxy.Address, options.Duration(timeout)
 	d, err := newDriver(config, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := storagedrivers.New("test", d, storagedrivers.Options{})
 	t.Cleanup(func() { is(t, s.Close(), nil) })
 	is(t, s.Check(t.Context()), nil)
 	return d, s, proxy
 }
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // is asserts that err matches want; nil matches nil.
-func is(t *testing.T, err, want error) {
+func is(t testing.TB, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("error %v, want %v", err, want)
@@ -280,4 +287,19 @@ func TestCutWhileReading(t *testing.T) {
 	is(t, err, storagedrivers.ErrUnavailable)
 	is(t, body.Close(), nil)
 	has(t, s, "object", content)
+}
+
+// TestNameIsBusy: an upload that waits too long for others of its name does not count as a failure
+// of the host.
+func TestNameIsBusy(t *testing.T) {
+	t.Parallel()
+	d, s, _ := behindProxy(t, newHost(t), time.Second)
+	unlock, err := d.naming.Lock(t.Context(), d.path("hot"))
+	is(t, err, nil)
+	_, err = d.Put(t.Context(), "hot", strings.NewReader("content"), overwrite)
+	is(t, err, storagedrivers.ErrBusy)
+	is(t, err, os.ErrDeadlineExceeded) // it is not repeated
+	unlock()
+	_, err = s.Put(t.Context(), "hot", strings.NewReader("content"), overwrite)
+	is(t, err, nil)
 }

@@ -18,9 +18,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
-	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
-	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // loss drops a reply or a request of a session, and ends the session.
@@ -77,10 +75,7 @@ func newLossyHost(t *testing.T) (*host, *loss) {
 		}
 		return s.Serve()
 	})
-	return &host{folder: root, config: Config{
-		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-		Connections: 1, Timeout: options.Duration(network.DefaultTimeout),
-	}}, loss
+	return s.host(root, 1), loss
 }
 
 // These functions match packets that name the object.
@@ -127,7 +122,6 @@ func TestLostReply(t *testing.T) {
 				h, loss := newLossyHost(t)
 				h.force = &tt.can
 				d := h.driver(t, ".")
-				t.Cleanup(func() { is(t, d.Close(), nil) })
 				loss.request.Store(request)
 				loss.next(tt.packet)
 				info, err := d.Put(t.Context(), "folder/object", strings.NewReader("content"), tt.opts)
@@ -161,7 +155,6 @@ func TestLostReplies(t *testing.T) {
 			h, loss := newLossyHost(t)
 			h.force = &abilities{linked, true, exact}
 			d := h.driver(t, ".")
-			t.Cleanup(func() { is(t, d.Close(), nil) })
 			var seen atomic.Int32 // requests since the link
 			packet := func(p []byte) bool {
 				const length = 4 // of the header of each packet
@@ -194,10 +187,6 @@ func TestLostRequestAndTaken(t *testing.T) {
 	t.Parallel()
 	h, loss := newLossyHost(t)
 	d, other := h.driver(t, "."), h.driver(t, ".")
-	t.Cleanup(func() {
-		is(t, d.Close(), nil)
-		is(t, other.Close(), nil)
-	})
 	is(t, d.Check(t.Context()), nil)
 	is(t, other.Check(t.Context()), nil)
 	loss.request.Store(true)
@@ -231,7 +220,6 @@ func TestLostAnswerBefore(t *testing.T) {
 			t.Parallel()
 			h, loss := newLossyHost(t)
 			d := h.driver(t, ".")
-			t.Cleanup(func() { is(t, d.Close(), nil) })
 			is(t, d.Check(t.Context()), nil)
 			loss.next(packet)
 			_, err := d.Put(t.Context(), "object", strings.NewReader("content"), create)
@@ -251,7 +239,6 @@ func TestNamedLate(t *testing.T) {
 			h := newHost(t)
 			h.force = &tt.can
 			d := h.driver(t, ".")
-			t.Cleanup(func() { is(t, d.Close(), nil) })
 			is(t, run(t.Context(), d.pool, func(c *conn) error {
 				u, err := d.send(t.Context(), c, "object", source.New(t.Context(), strings.NewReader("content")), tt.opts)
 				if err != nil {
@@ -283,7 +270,6 @@ func TestOneFile(t *testing.T) {
 			t.Parallel()
 			h := start(t)
 			d := h.driver(t, ".")
-			t.Cleanup(func() { is(t, d.Close(), nil) })
 			is(t, run(t.Context(), d.pool, func(c *conn) error {
 				for _, ours := range []bool{true, false} {
 					src := source.New(t.Context(), strings.NewReader("content"))

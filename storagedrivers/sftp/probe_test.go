@@ -9,8 +9,6 @@ import (
 	pkgsftp "github.com/pkg/sftp"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/internal/network"
-	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // TestExperiment: the announcements of hosts do not count.
@@ -37,12 +35,8 @@ func TestExperiment(t *testing.T) {
 			s := startServerOf(t, func(channel io.ReadWriteCloser) error {
 				return pkgsftp.NewRequestServer(channel, handlers).Serve()
 			})
-			h := &host{config: Config{
-				Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-				Connections: 1, Timeout: options.Duration(network.DefaultTimeout),
-			}}
+			h := s.host("", 1)
 			d := h.driver(t, "objects")
-			t.Cleanup(func() { is(t, d.Close(), nil) })
 			is(t, d.Check(t.Context()), nil)
 			if got := d.known.Load(); *got != tt.want {
 				t.Errorf("found out %+v, want %+v", *got, tt.want)

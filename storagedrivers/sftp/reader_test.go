@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
@@ -27,7 +25,6 @@ func TestReader(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
 	for _, size := range []int{0, 1, 1000} {
 		content := randomBytes(size)
 		_, err := d.Put(t.Context(), "object", bytes.NewReader(content), overwrite)
@@ -49,7 +46,6 @@ func TestReaderSeeksAnywhere(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
 	content := randomBytes(6 << 20)
 	_, err := d.Put(t.Context(), "object", bytes.NewReader(content), create)
 	is(t, err, nil)
@@ -85,15 +81,12 @@ func TestReaderOfShortened(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
 	_, err := d.Put(t.Context(), "object", bytes.NewReader(randomBytes(1<<20)), create)
 	is(t, err, nil)
 	body, _, err := d.Open(t.Context(), "object", all)
 	is(t, err, nil)
 	defer body.Close()
-	if err := os.Truncate(filepath.Join(h.folder, "object"), 100_000); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(filepath.Join(h.folder, "object"), 100_000))
 	_, err = io.Copy(io.Discard, body)
 	is(t, err, io.ErrUnexpectedEOF)
 	isNot(t, err, storagedrivers.ErrUnavailable)
@@ -112,24 +105,16 @@ func distant(tb testing.TB) (*driver, *pkgsftp.Client) {
 	config := h.config
 	config.Address = proxy.Address
 	d, err := newDriver(config, slog.New(slog.DiscardHandler))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	tb.Cleanup(func() { d.Close() })
-	if err := d.Check(tb.Context()); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, d.Check(tb.Context()))
 	shell, client, err := d.pool.dialer.dial(tb.Context(), new(atomic.Int64))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	tb.Cleanup(func() {
 		shell.Close()
 		client.Close()
 	})
-	if err := errors.Join(pkgsftp.UseConcurrentReads(false)(client), pkgsftp.UseConcurrentWrites(false)(client)); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, errors.Join(pkgsftp.UseConcurrentReads(false)(client), pkgsftp.UseConcurrentWrites(false)(client)))
 	proxy.SetLatency(roundTrip)
 	return d, client
 }
@@ -143,9 +128,7 @@ func measure(tb testing.TB, d *driver, client *pkgsftp.Client, size int) rates {
 	content, few := randomBytes(size), randomBytes(1<<20)
 	rate := func(size int, f func() error) float64 {
 		start := time.Now()
-		if err := f(); err != nil {
-			tb.Fatal(err)
-		}
+		must(tb, f())
 		return float64(size) / time.Since(start).Seconds()
 	}
 	var r rates
@@ -162,9 +145,7 @@ func measure(tb testing.TB, d *driver, client *pkgsftp.Client, size int) rates {
 		return readPlainly(body, content)
 	})
 	file, err := client.Create("plain")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	defer file.Close()
 	r.plainWrite = rate(len(few), func() error {
 		_, err := io.CopyBuffer(struct{ io.Writer }{file}, struct{ io.Reader }{bytes.NewReader(few)}, make([]byte, packet))
@@ -205,29 +186,10 @@ func TestDistantHost(t *testing.T) {
 	}
 }
 
-// BenchmarkDistantHost compares the rates with those of packets one by one. The larger an object
-// is, the less its additional round trips, for instance to name it, matter.
-func BenchmarkDistantHost(b *testing.B) {
-	for _, mib := range []int{16, 64} {
-		b.Run(fmt.Sprintf("%dMiB", mib), func(b *testing.B) {
-			d, client := distant(b)
-			read, write := make([]float64, 0, b.N), make([]float64, 0, b.N)
-			for range b.N {
-				r := measure(b, d, client, mib<<20)
-				read, write = append(read, r.read/r.plainRead), append(write, r.write/r.plainWrite)
-			}
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(median(read), "read/packets")
-			b.ReportMetric(median(write), "write/packets")
-		})
-	}
-}
-
 func TestReaderEndsWithContext(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
 	_, err := d.Put(t.Context(), "object", bytes.NewReader(randomBytes(1<<20)), create)
 	is(t, err, nil)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -240,10 +202,4 @@ func TestReaderEndsWithContext(t *testing.T) {
 	is(t, err, storagedrivers.ErrUnavailable)
 	_, err = body.(io.ReaderAt).ReadAt(make([]byte, 10), 0)
 	is(t, err, context.Canceled)
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }

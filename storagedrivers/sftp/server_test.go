@@ -60,17 +60,13 @@ func startServerOf(t testing.TB, serve func(io.ReadWriteCloser) error, change ..
 		},
 	}}
 	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.addHostKey(t, key)
 	for _, f := range change {
 		f(s)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.address = listener.Addr().String()
 	s.wait.Go(func() {
 		for {
@@ -96,9 +92,7 @@ func startServerOf(t testing.TB, serve func(io.ReadWriteCloser) error, change ..
 func (s *server) addHostKey(t testing.TB, key any) {
 	t.Helper()
 	signer, err := ssh.NewSignerFromKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.config.AddHostKey(signer)
 	s.hostKeys = append(s.hostKeys, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey()))))
 }

@@ -18,9 +18,6 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
-	"github.com/caddymedia/media/storagedrivers/internal/network"
-	"github.com/caddymedia/media/storagedrivers/internal/source"
-	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // cutOff starts an upload and then makes the host unreachable.
@@ -65,7 +62,6 @@ func TestSweep(t *testing.T) {
 		h.old(t, name)
 	}
 	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
 	for _, dry := range []bool{true, true, false} {
 		found, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{DryRun: dry})
 		is(t, err, nil)
@@ -108,13 +104,7 @@ func driverOf(t *testing.T, handlers pkgsftp.Handlers) *driver {
 	s := startServerOf(t, func(channel io.ReadWriteCloser) error {
 		return pkgsftp.NewRequestServer(channel, handlers).Serve()
 	})
-	h := &host{config: Config{
-		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-		Connections: 2, Timeout: options.Duration(network.DefaultTimeout),
-	}}
-	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
-	return d
+	return s.host("", 2).driver(t, ".")
 }
 
 // TestSweepGoesOn: one failure does not stop the sweep.
@@ -153,7 +143,6 @@ func TestSweepEndsWithTheCaller(t *testing.T) {
 	h := newHost(t)
 	h.old(t, ".up-a.part")
 	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := d.Sweep(ctx, storagedrivers.SweepOptions{})
@@ -168,41 +157,6 @@ func TestSweepEndsWithTheCaller(t *testing.T) {
 	if got := filesBelow(t, h.folder); len(got) != 1 {
 		t.Errorf("the folder has %q", got)
 	}
-}
-
-// TestMarkedLooksYoung: an upload that checks its own name does not look like a leftover to a
-// sweep.
-func TestMarkedLooksYoung(t *testing.T) {
-	t.Parallel()
-	h, loss := newLossyHost(t)
-	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
-	is(t, run(t.Context(), d.pool, func(c *conn) error {
-		u, err := d.send(t.Context(), c, "object", source.New(t.Context(), strings.NewReader("content")), create)
-		if err != nil {
-			return err
-		}
-		temp := filepath.Join(h.folder, u.temp)
-		if err := os.Link(temp, filepath.Join(h.folder, "object")); err != nil {
-			return err
-		}
-		marked := false
-		look := func([]byte) bool {
-			if stat, err := os.Stat(temp); err != nil || time.Since(stat.ModTime()) > time.Hour {
-				t.Errorf("the temporary file shows as %v, error %v", stat, err)
-			} else if !stat.ModTime().Equal(u.info.ModTime) {
-				marked = true
-			}
-			return false
-		}
-		loss.what.Store(&look)
-		done, err := d.isNamed(c, u)
-		loss.what.Store(nil)
-		if !done || !marked {
-			t.Errorf("its own name was known: %t, by a mark: %t", done, marked)
-		}
-		return errors.Join(err, c.Remove(u.temp))
-	}), nil)
 }
 
 // untimed is a host in memory that returns no times.
