@@ -20,15 +20,15 @@ import (
 // conn is a connection to the server, for one operation at a time. It is for one goroutine, except
 // for cut.
 type conn struct {
-	ftp       *jftp.ServerConn
-	base      string // the root's path without a slash at its end; empty is "/"
-	connect   func(ctx context.Context) (*conn, error)
-	cut       context.CancelFunc // closes everything, so that reads and writes end
-	control   *control
-	broken    bool // cut, or out of step
-	plainList bool // LIST -a shows nothing
-	timeless  bool // there is no MDTM
-	restless  bool // there is no REST
+	ftp           *jftp.ServerConn
+	base          string // the root's path without a slash at its end; empty is "/"
+	connect       func(ctx context.Context) (*conn, error)
+	cut           context.CancelFunc // closes everything, so that reads and writes end
+	control       *control
+	broken        bool // cut, or out of step
+	withoutHidden bool // LIST -a shows nothing
+	withoutTimes  bool // there is no MDTM
+	withoutRest   bool // there is no REST
 
 	slot, download *queue.Slot // of the pool; download is nil but for downloads
 	idleSince      time.Time
@@ -168,12 +168,12 @@ func (c *conn) size(path string) (int64, error) {
 // time returns the time of a file, or zero if the server does not know it. It tries the command
 // once even if the server does not announce it.
 func (c *conn) time(path string) (time.Time, error) {
-	if c.timeless {
+	if c.withoutTimes {
 		return time.Time{}, nil
 	}
 	text, err := c.query("MDTM", path)
 	if isUnknownCommand(err) {
-		c.timeless = true
+		c.withoutTimes = true
 		return time.Time{}, nil
 	}
 	if err != nil {
@@ -181,7 +181,7 @@ func (c *conn) time(path string) (time.Time, error) {
 	}
 	modTime, err := time.Parse("20060102150405", text) // it takes fractions, too
 	if err != nil {
-		c.timeless = true
+		c.withoutTimes = true
 		return time.Time{}, nil //nolint:nilerr // an unreadable time counts as none
 	}
 	return modTime, nil
@@ -206,7 +206,7 @@ func (c *conn) list(folder string) ([]entry, error) {
 		if err := c.changeDir(folder); err != nil {
 			return nil, lookupError(err)
 		}
-		if argument = "-a"; c.plainList {
+		if argument = "-a"; c.withoutHidden {
 			argument = ""
 		}
 	}
@@ -215,7 +215,7 @@ func (c *conn) list(folder string) ([]entry, error) {
 		return nil, lookupError(err)
 	}
 	if argument == "-a" && !slices.ContainsFunc(found, func(e *jftp.Entry) bool { return e.Name == "." }) {
-		c.plainList = true // the argument was taken for a name: hidden names include "."
+		c.withoutHidden = true // the argument was taken for a name: hidden names include "."
 		return c.list(folder)
 	}
 	entries := make([]entry, len(found))
@@ -237,13 +237,13 @@ func (c *conn) store(path string, r io.Reader) error {
 // at 0, and skip is offset.
 func (c *conn) retrieve(path string, offset int64) (response *jftp.Response, size, skip int64, err error) {
 	c.control.replies.reset()
-	if c.restless {
+	if c.withoutRest {
 		offset, skip = 0, offset
 	}
 	response, err = c.ftp.RetrFrom(path, uint64(offset))
 	err = c.checkPathReply(path, err)
 	if offset > 0 && isUnknownCommand(err) && !c.broken {
-		c.restless = true
+		c.withoutRest = true
 		return c.retrieve(path, offset)
 	}
 	return response, c.control.replies.announcedSize(), skip, err

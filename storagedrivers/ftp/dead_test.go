@@ -58,26 +58,6 @@ func TestDeadHost(t *testing.T) {
 	f.has(t, "key")
 }
 
-// TestDeadHostHasNoLimit: if a further connection to a dead host fails, it does not count as one
-// too many.
-func TestDeadHostHasNoLimit(t *testing.T) {
-	t.Parallel()
-	f := (&fake{facts: true}).start(t)
-	proxy := faults.New(t, f.address)
-	config := f.config()
-	config.Address = proxy.Address
-	d := open(t, config)
-	lent, err := d.pool.get(t.Context())
-	must(t, err)
-	defer d.pool.put(lent)
-	proxy.SetRefusing(true)
-	_, err = d.Stat(t.Context(), "key")
-	is(t, err, storagedrivers.ErrUnavailable)
-	if !d.pool.several() {
-		t.Error("the limit was lowered")
-	}
-}
-
 // TestCancelledWhileSilent: a cancelled caller does not wait for the server.
 func TestCancelledWhileSilent(t *testing.T) {
 	t.Parallel()

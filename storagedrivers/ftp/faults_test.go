@@ -240,31 +240,28 @@ func TestFolderRemovedByOthers(t *testing.T) {
 // TestLoginFolder: the current folder of a connection makes no difference.
 func TestLoginFolder(t *testing.T) {
 	t.Parallel()
-	for name, facts := range map[string]bool{"facts": true, "lists": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := (&fake{facts: facts}).start(t)
-			f.aged(t, "a/b", true, 0)
-			config := f.config()
-			config.Connections = 1
-			d := open(t, config)
-			want := []string{"a/b/key", "c/key", "key"}
-			for _, key := range slices.Backward(want) { // the last one's folder is entered
-				is(t, put(t, d, key, "content", create), nil)
-				_, err := d.Stat(t.Context(), "a")
-				is(t, err, fs.ErrNotExist)
-			}
-			if _, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: "c/"}); err != nil {
-				t.Errorf("listing: %v", err)
-			}
-			page, err := d.List(t.Context(), storagedrivers.ListOptions{})
-			var got []string
-			for _, info := range page.Objects {
-				got = append(got, info.Key)
-			}
-			if err != nil || !slices.Equal(got, want) {
-				t.Errorf("listed %q, error %v, want %q", got, err, want)
-			}
-		})
-	}
+	onBoth(t, func(t *testing.T, f *fake) {
+		f.start(t)
+		f.aged(t, "a/b", true, 0)
+		config := f.config()
+		config.Connections = 1
+		d := open(t, config)
+		want := []string{"a/b/key", "c/key", "key"}
+		for _, key := range slices.Backward(want) { // the last one's folder is entered
+			is(t, put(t, d, key, "content", create), nil)
+			_, err := d.Stat(t.Context(), "a")
+			is(t, err, fs.ErrNotExist)
+		}
+		if _, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: "c/"}); err != nil {
+			t.Errorf("listing: %v", err)
+		}
+		page, err := d.List(t.Context(), storagedrivers.ListOptions{})
+		var got []string
+		for _, info := range page.Objects {
+			got = append(got, info.Key)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("listed %q, error %v, want %q", got, err, want)
+		}
+	})
 }

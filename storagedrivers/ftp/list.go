@@ -106,7 +106,7 @@ func (d *driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([
 	d.manualSweep.Store(true)
 	s := &sweeper{driver: d, old: opts.Before(d.now()), dry: opts.DryRun}
 	err := s.all(ctx)
-	if err == nil && s.conn.plainList && !s.shown {
+	if err == nil && s.conn.withoutHidden && !s.shown {
 		err = errHides
 	}
 	return s.found, errors.Join(append(s.failed, err)...)

@@ -55,21 +55,18 @@ func raceToCreate(t *testing.T, config Config) {
 
 func TestLockedRace(t *testing.T) {
 	t.Parallel()
-	for name, facts := range map[string]bool{"facts": true, "lists": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			raceToCreate(t, (&fake{facts: facts}).start(t).config())
-		})
-	}
+	onBoth(t, func(t *testing.T, f *fake) {
+		raceToCreate(t, f.start(t).config())
+	})
 }
 
 func TestLockedRaceProFTPD(t *testing.T) {
-	raceToCreate(t, on(t, servers.ProFTPD(t, servers.FTPSettings{}), tlsNone))
+	raceToCreate(t, configFor(t, servers.ProFTPD(t, servers.FTPSettings{}), tlsNone))
 }
 
 // TestProFTPDKeepingFiles: AllowOverwrite is off, which is the default.
 func TestProFTPDKeepingFiles(t *testing.T) {
-	config := on(t, servers.ProFTPD(t, servers.FTPSettings{KeepFiles: true}), tlsNone)
+	config := configFor(t, servers.ProFTPD(t, servers.FTPSettings{KeepFiles: true}), tlsNone)
 	d := open(t, config)
 	must(t, d.Check(t.Context()))
 	if got := d.Features(); got != (storagedrivers.Features{}) {
@@ -84,7 +81,7 @@ func TestProFTPDKeepingFiles(t *testing.T) {
 }
 
 func TestLockedRaceVSFTPD(t *testing.T) {
-	raceToCreate(t, on(t, servers.VSFTPD(t, servers.FTPSettings{TLS: "explicit"}), tlsExplicit))
+	raceToCreate(t, configFor(t, servers.VSFTPD(t, servers.FTPSettings{TLS: "explicit"}), tlsExplicit))
 }
 
 // aged creates an old file or folder.
@@ -103,33 +100,30 @@ func (f *fake) aged(t *testing.T, name string, folder bool, age time.Duration) {
 
 func TestLockOfADeadProcess(t *testing.T) {
 	t.Parallel()
-	for name, facts := range map[string]bool{"facts": true, "lists": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := (&fake{facts: facts}).start(t)
-			config := f.config()
-			config.Timeout = options.Duration(5 * time.Second)
-			d := open(t, config)
+	onBoth(t, func(t *testing.T, f *fake) {
+		f.start(t)
+		config := f.config()
+		config.Timeout = options.Duration(5 * time.Second)
+		d := open(t, config)
 
-			f.aged(t, lockPath("stale"), true, staleAfter+2*time.Minute)
-			is(t, put(t, d, "stale", "content", create), nil)
-			f.has(t, "stale")
+		f.aged(t, lockPath("stale"), true, staleAfter+2*time.Minute)
+		is(t, put(t, d, "stale", "content", create), nil)
+		f.has(t, "stale")
 
-			// This lock may still be held.
-			f.aged(t, lockPath("held"), true, staleAfter-2*time.Minute)
-			is(t, put(t, d, "held", "content", create), storagedrivers.ErrUnavailable)
-			is(t, put(t, d, "held", "content", overwrite), nil)
-			is(t, put(t, d, "held", "other", create), fs.ErrExist)
+		// This lock may still be held.
+		f.aged(t, lockPath("held"), true, staleAfter-2*time.Minute)
+		is(t, put(t, d, "held", "content", create), storagedrivers.ErrUnavailable)
+		is(t, put(t, d, "held", "content", overwrite), nil)
+		is(t, put(t, d, "held", "other", create), fs.ErrExist)
 
-			// Another process is breaking this lock.
-			f.aged(t, lockPath("broken"), true, time.Hour)
-			f.aged(t, lockPath("broken")+breakSuffix, true, 0)
-			is(t, put(t, d, "broken", "content", create), storagedrivers.ErrUnavailable)
+		// Another process is breaking this lock.
+		f.aged(t, lockPath("broken"), true, time.Hour)
+		f.aged(t, lockPath("broken")+breakSuffix, true, 0)
+		is(t, put(t, d, "broken", "content", create), storagedrivers.ErrUnavailable)
 
-			config.Lock = new(false)
-			is(t, put(t, open(t, config), "broken", "content", create), nil)
-		})
-	}
+		config.Lock = new(false)
+		is(t, put(t, open(t, config), "broken", "content", create), nil)
+	})
 }
 
 // TestLeaseIsOver: an upload that was delayed for minutes does not rename any more.

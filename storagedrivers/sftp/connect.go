@@ -58,8 +58,8 @@ func parseKey(key, passphrase string) (ssh.Signer, error) {
 }
 
 // dial opens a connection. If only fingerprints of the host key are known, it requests the host's
-// other keys until one matches. heard counts the bytes from the file server.
-func (d *dialer) dial(ctx context.Context, heard *atomic.Int64) (*ssh.Client, *pkgsftp.Client, error) {
+// other keys until one matches. received counts the bytes from the file server.
+func (d *dialer) dial(ctx context.Context, received *atomic.Int64) (*ssh.Client, *pkgsftp.Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.config.timeout(), errSilent)
 	defer cancel()
 	trust, err := trusted(d.config) // anew, since the files may have changed
@@ -70,7 +70,7 @@ func (d *dialer) dial(ctx context.Context, heard *atomic.Int64) (*ssh.Client, *p
 	var errs []error
 	for i := range trust.algorithms {
 		group := (first + i) % len(trust.algorithms)
-		shell, client, err := d.login(ctx, trust.algorithms[group], trust.check, heard)
+		shell, client, err := d.login(ctx, trust.algorithms[group], trust.check, received)
 		if err == nil {
 			d.group.Store(int32(group))
 			return shell, client, nil
@@ -88,7 +88,7 @@ func (d *dialer) dial(ctx context.Context, heard *atomic.Int64) (*ssh.Client, *p
 
 // login opens a connection to a host that must present a key of one of algorithms.
 func (d *dialer) login(
-	ctx context.Context, algorithms []string, check ssh.HostKeyCallback, heard *atomic.Int64,
+	ctx context.Context, algorithms []string, check ssh.HostKeyCallback, received *atomic.Int64,
 ) (*ssh.Client, *pkgsftp.Client, error) {
 	auth, done, err := d.auth(ctx)
 	if err != nil {
@@ -102,7 +102,7 @@ func (d *dialer) login(
 		return nil, nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = shell.Close() })
-	client, err := start(shell, heard)
+	client, err := start(shell, received)
 	if !stop() { // the time was up, and the connection is closed or will be
 		err = errors.Join(context.Cause(ctx), err)
 	}
@@ -122,7 +122,7 @@ func handshake(
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
-	conn, channels, requests, err := ssh.NewClientConn(&greeted{Conn: raw}, address, config)
+	conn, channels, requests, err := ssh.NewClientConn(&greetingCheck{Conn: raw}, address, config)
 	inTime := stop()
 	if err != nil {
 		_ = raw.Close() // it may be closed already
@@ -134,9 +134,9 @@ func handshake(
 	return ssh.NewClient(conn, channels, requests), nil
 }
 
-// greeted is a connection that fails if the host's greeting is that of another protocol. The
+// greetingCheck is a connection that fails if the host's greeting is that of another protocol. The
 // library skips lines before the version of SSH, and would wait for it.
-type greeted struct {
+type greetingCheck struct {
 	net.Conn
 	greeting []byte // its first bytes
 }
@@ -147,7 +147,7 @@ var greetings = map[string]string{"220 ": "an FTP or mail server", "220-": "an F
 // greetingSize is the length of each of the greetings.
 const greetingSize = 4
 
-func (g *greeted) Read(p []byte) (int, error) {
+func (g *greetingCheck) Read(p []byte) (int, error) {
 	n, err := g.Conn.Read(p)
 	if missing := greetingSize - len(g.greeting); missing > 0 {
 		g.greeting = append(g.greeting, p[:min(n, missing)]...)
@@ -159,7 +159,7 @@ func (g *greeted) Read(p []byte) (int, error) {
 }
 
 // start starts the file server, like the library's NewClient.
-func start(shell *ssh.Client, heard *atomic.Int64) (*pkgsftp.Client, error) {
+func start(shell *ssh.Client, received *atomic.Int64) (*pkgsftp.Client, error) {
 	session, err := shell.NewSession()
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func start(shell *ssh.Client, heard *atomic.Int64) (*pkgsftp.Client, error) {
 		return nil, err
 	}
 	go io.Copy(io.Discard, complaints) //nolint:errcheck // it ends with the connection
-	client, err := pkgsftp.NewClientPipe(counter{out, heard}, in, pkgsftp.MaxConcurrentRequestsPerFile(maxRequests))
+	client, err := pkgsftp.NewClientPipe(counter{out, received}, in, pkgsftp.MaxConcurrentRequestsPerFile(maxRequests))
 	if err != nil {
 		return nil, err
 	}

@@ -106,8 +106,8 @@ func unsupported(err error) bool {
 	return errors.As(err, &status) && status.Code == uint32(pkgsftp.ErrSSHFxOpUnsupported)
 }
 
-// ended returns the error of a ctx that has ended, with its cause if that is another error.
-func ended(ctx context.Context) error {
+// contextError returns the error of a ctx that has ended, with its cause if that is another error.
+func contextError(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
 		return fmt.Errorf("%w: %w", ctx.Err(), cause)
 	}

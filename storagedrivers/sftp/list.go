@@ -65,7 +65,7 @@ func (l *lister) entry(e entry) error {
 	if e.stat.Mode()&fs.ModeSymlink != 0 {
 		var err error
 		if e.stat, err = l.c.Stat(l.driver.path(e.key)); err != nil {
-			return l.unless(err) // it leads nowhere
+			return ignoreRefusal(err) // it leads nowhere
 		}
 	}
 	if !e.stat.Mode().IsRegular() {
@@ -74,8 +74,8 @@ func (l *lister) entry(e entry) error {
 	return l.Take(newInfo(e.key, e.stat))
 }
 
-// unless returns nil for refusals, and err if the host did not reply.
-func (l *lister) unless(err error) error {
+// ignoreRefusal returns nil for refusals, and err if the host did not reply.
+func ignoreRefusal(err error) error {
 	if unavailable(err) {
 		return err
 	}

@@ -59,7 +59,7 @@ func (p *pool) wait(ctx context.Context, c *conn) (err error) {
 	case <-c.ready:
 		err = mapError(c.err)
 	case <-ctx.Done():
-		err = ended(ctx)
+		err = contextError(ctx)
 	}
 	if err != nil {
 		p.release(c)
@@ -91,7 +91,7 @@ func (p *pool) pick(dial bool) (c *conn) {
 
 // open dials c and watches it until it has ended.
 func (p *pool) open(c *conn) {
-	c.shell, c.Client, c.err = p.dialer.dial(p.ctx, &c.heard)
+	c.shell, c.Client, c.err = p.dialer.dial(p.ctx, &c.received)
 	if c.err != nil {
 		p.mu.Lock()
 		c.dead.Store(true)
@@ -126,7 +126,7 @@ func (p *pool) release(c *conn) {
 func do[T any](ctx context.Context, p *pool, f func(*conn) (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
-		return none, ended(ctx)
+		return none, contextError(ctx)
 	}
 	c, err := p.acquire(ctx)
 	if err != nil {
@@ -143,7 +143,7 @@ func do[T any](ctx context.Context, p *pool, f func(*conn) (T, error)) (T, error
 		if errors.Is(err, pkgsftp.ErrSSHFxConnectionLost) || ctx.Err() == nil && unavailable(err) {
 			c.drop() // so that it is not used again
 		}
-		if c.quiet.Load() && unavailable(err) {
+		if c.silent.Load() && unavailable(err) {
 			err = fmt.Errorf("%w: %w", errSilent, err)
 		}
 		select {
@@ -157,11 +157,11 @@ func do[T any](ctx context.Context, p *pool, f func(*conn) (T, error)) (T, error
 	select {
 	case a := <-answers:
 		if a.err != nil && ctx.Err() != nil {
-			return none, ended(ctx)
+			return none, contextError(ctx)
 		}
 		return a.value, a.err
 	case <-ctx.Done():
-		return none, ended(ctx)
+		return none, contextError(ctx)
 	}
 }
 
@@ -175,13 +175,13 @@ func run(ctx context.Context, p *pool, f func(*conn) error) error {
 type conn struct {
 	*pkgsftp.Client // once ready
 
-	shell *ssh.Client
-	err   error         // of dialling, once ready
-	ready chan struct{} // closed when it was dialled or could not be
-	users int           // guarded by the pool
-	dead  atomic.Bool   // it serves no operation any more
-	quiet atomic.Bool   // it is dead because the host did not answer
-	heard atomic.Int64  // how many bytes the file server has said
+	shell    *ssh.Client
+	err      error         // of dialling, once ready
+	ready    chan struct{} // closed when it was dialled or could not be
+	users    int           // guarded by the pool
+	dead     atomic.Bool   // it serves no operation any more
+	silent   atomic.Bool   // it is dead because the host did not answer
+	received atomic.Int64  // the number of bytes from the file server
 }
 
 // drop closes the connection. Callers that wait for a reply get an error.
@@ -205,20 +205,20 @@ func (c *conn) watch(silence time.Duration) {
 	})
 	tick := time.NewTicker(max(silence/watches, time.Millisecond))
 	defer tick.Stop()
-	heard, quiet := c.heard.Load(), 0
+	received, unanswered := c.received.Load(), 0
 	for alive := true; alive; {
 		select {
 		case <-ended:
 			alive = false
 		case <-tick.C:
-			if now := c.heard.Load(); now != heard {
-				heard, quiet = now, 0
+			if now := c.received.Load(); now != received {
+				received, unanswered = now, 0
 			} else {
-				quiet++
+				unanswered++
 			}
-			if quiet == watches-1 {
+			if unanswered == watches-1 {
 				alive = false
-				c.quiet.Store(true)
+				c.silent.Store(true)
 			}
 			select {
 			case asking <- struct{}{}:

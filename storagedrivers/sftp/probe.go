@@ -46,13 +46,13 @@ const (
 	exact
 )
 
-// learn returns the abilities of the host. The first call runs the experiment.
-func (d *driver) learn(ctx context.Context, c *conn, folder string) (abilities, error) {
+// findAbilities returns the abilities of the host. The first call runs the experiment.
+func (d *driver) findAbilities(ctx context.Context, c *conn, folder string) (abilities, error) {
 	if a := d.known.Load(); a != nil {
 		return *a, nil
 	}
-	d.learning.Lock()
-	defer d.learning.Unlock()
+	d.probing.Lock()
+	defer d.probing.Unlock()
 	if a := d.known.Load(); a != nil { // another caller was first
 		return *a, nil
 	}

@@ -43,7 +43,7 @@ func (d *driver) Put(
 	case err == nil:
 		err = d.commit(ctx, u)
 	case ctx.Err() != nil:
-		return storagedrivers.Info{}, ended(ctx)
+		return storagedrivers.Info{}, contextError(ctx)
 	case own != nil:
 		return storagedrivers.Info{}, own
 	}
@@ -74,7 +74,7 @@ func (d *driver) send(
 ) (*upload, error) {
 	u := &upload{mode: opts.Mode, least: opts.NotBefore, path: d.path(key)}
 	var err error
-	if u.can, err = d.learn(ctx, c, folderOf(u.path)); err != nil {
+	if u.can, err = d.findAbilities(ctx, c, folderOf(u.path)); err != nil {
 		return nil, err
 	}
 	if u.mode == storagedrivers.CreateOnly {

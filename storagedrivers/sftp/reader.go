@@ -75,7 +75,7 @@ func (r *reader) transfer(buffer []byte, offset int64) error {
 	case err == io.EOF: //nolint:errorlint // the library returns it bare
 		err = r.shorter(offset + int64(n))
 	default:
-		err = r.lost(err)
+		err = r.mapLoss(err)
 	}
 	if longer := past(); err == nil {
 		err = longer
@@ -97,8 +97,8 @@ func (r *reader) shorter(end int64) error {
 	return fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
 }
 
-// lost drops the connection if err means that it is lost, and returns the contract's error.
-func (r *reader) lost(err error) error {
+// mapLoss drops the connection if err means that it is lost, and returns the contract's error.
+func (r *reader) mapLoss(err error) error {
 	if unavailable(err) {
 		r.c.drop()
 	}
@@ -116,7 +116,7 @@ func (r *reader) pastEnd() (wait func() error) {
 		case err == io.EOF: //nolint:errorlint // the library returns it bare
 			err = nil
 		default:
-			err = r.lost(err)
+			err = r.mapLoss(err)
 		}
 		answer <- err
 	}()
@@ -128,7 +128,7 @@ func (r *reader) changed() error {
 	stat, err := r.c.Stat(r.path)
 	switch {
 	case unavailable(err):
-		return r.lost(err)
+		return r.mapLoss(err)
 	case err != nil:
 		return fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
 	case !newInfo(r.info.Key, stat).Same(r.info):
@@ -143,7 +143,7 @@ func (r *reader) wait(c *chunk) error {
 	case <-c.done:
 		return c.err
 	case <-r.ctx.Done():
-		return ended(r.ctx)
+		return contextError(r.ctx)
 	}
 }
 
@@ -153,7 +153,7 @@ func (r *reader) unreadable(offset int64) error {
 	case r.closed.Load():
 		return fs.ErrClosed
 	case r.ctx.Err() != nil:
-		return ended(r.ctx)
+		return contextError(r.ctx)
 	case offset >= r.end:
 		return io.EOF
 	}

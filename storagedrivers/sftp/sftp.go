@@ -22,7 +22,7 @@ type driver struct {
 	pool   *pool
 	tasks  sync.WaitGroup // everything that runs beside the callers
 
-	learning    sync.Mutex // one experiment at a time
+	probing     sync.Mutex // one experiment at a time
 	known       atomic.Pointer[abilities]
 	naming      storagedrivers.NameLocks // of names that are replaced, or that the host does not refuse
 	swept       atomic.Bool
@@ -59,7 +59,7 @@ func (d *driver) Check(ctx context.Context) error {
 		case !stat.IsDir():
 			return storagedrivers.WithCause(fmt.Errorf("the root %s is no folder", d.config.Root), storagedrivers.NotAFolder)
 		}
-		if _, err = d.learn(ctx, c, d.config.Root); err != nil && !unavailable(err) {
+		if _, err = d.findAbilities(ctx, c, d.config.Root); err != nil && !unavailable(err) {
 			d.log.Warn("nothing can be written to the root", "error", err)
 			return nil
 		}
