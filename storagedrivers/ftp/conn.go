@@ -32,6 +32,7 @@ type conn struct {
 
 	slot, download *queue.Slot // of the pool; download is nil but for downloads
 	idleSince      time.Time
+	expiry         *time.Timer // closes it in the pool
 }
 
 // run calls f, which uses the server, and cuts the connection if ctx ends before f returns. It
@@ -193,11 +194,6 @@ func (c *conn) query(command, path string) (string, error) {
 	return strings.TrimSpace(text), c.checkPathReply(path, err)
 }
 
-// setTime sets the time of a file, to the second.
-func (c *conn) setTime(path string, t time.Time) error {
-	return c.checkPathReply(path, c.ftp.SetTime(path, t))
-}
-
 // list returns the entries of a folder, with hidden names if the server shows them.
 func (c *conn) list(folder string) ([]entry, error) {
 	list, argument := c.ftp.List, folder
@@ -228,7 +224,10 @@ func (c *conn) list(folder string) ([]entry, error) {
 // store sends r to the file at path.
 func (c *conn) store(path string, r io.Reader) error {
 	err := c.ftp.Stor(path, r)
-	c.control.endUpload()
+	if sent := c.control.upload; sent != nil {
+		sent.end()
+		c.control.upload = nil
+	}
 	return c.checkPathReply(path, err)
 }
 
@@ -236,7 +235,7 @@ func (c *conn) store(path string, r io.Reader) error {
 // or of the rest of it, if the server announces it; otherwise -1. Without REST the download starts
 // at 0, and skip is offset.
 func (c *conn) retrieve(path string, offset int64) (response *jftp.Response, size, skip int64, err error) {
-	c.control.replies.reset()
+	c.control.replies.text = nil
 	if c.withoutRest {
 		offset, skip = 0, offset
 	}

@@ -90,7 +90,12 @@ func (c *conn) dialFunc(
 		if err != nil {
 			return nil, err
 		}
-		return newDataConn(life, raw, tlsConfig, control, cut), nil
+		data := &dataConn{Conn: raw, raw: raw, control: control, cut: cut}
+		data.forget = context.AfterFunc(life, func() { _ = raw.Close() })
+		if tlsConfig != nil {
+			data.Conn = tls.Client(raw, tlsConfig)
+		}
+		return data, nil
 	}
 }
 
@@ -243,14 +248,6 @@ func (c *control) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// endUpload closes the data connection of an upload after the reply.
-func (c *control) endUpload() {
-	if c.upload != nil {
-		c.upload.end()
-		c.upload = nil
-	}
-}
-
 // replyLog keeps the latest replies, because the library hides some of them.
 type replyLog struct{ text []byte }
 
@@ -262,8 +259,6 @@ func (t *replyLog) add(p []byte) {
 		t.text = append(t.text[:0], t.text[extra:]...)
 	}
 }
-
-func (t *replyLog) reset() { t.text = t.text[:0] }
 
 // refusalLine matches a negative reply.
 var refusalLine = regexp.MustCompile(`(?m)^([45]\d\d) ?(.*?)\r?$`)
@@ -313,16 +308,6 @@ type dataConn struct {
 	sent     bool          // something was written, or could have been
 	failed   error         // the error of writing
 	drained  chan struct{} // closed when nothing more is read after an upload
-}
-
-// newDataConn returns a data connection on raw, which is closed at the end of life.
-func newDataConn(life context.Context, raw net.Conn, config *tls.Config, control *control, cut func()) *dataConn {
-	c := &dataConn{Conn: raw, raw: raw, control: control, cut: cut}
-	c.forget = context.AfterFunc(life, func() { _ = raw.Close() })
-	if config != nil {
-		c.Conn = tls.Client(raw, config)
-	}
-	return c
 }
 
 // Handshake is called by the library if nothing is written: servers expect the handshake before the

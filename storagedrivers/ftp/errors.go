@@ -22,10 +22,16 @@ func mapError(err error) error {
 	if err == nil || slices.ContainsFunc(sentinels, func(s error) bool { return errors.Is(err, s) }) {
 		return err
 	}
-	if sentinel := sentinelOf(err); sentinel != nil {
-		return fmt.Errorf("%w: %w", sentinel, err)
+	var sentinel error
+	if reply, ok := errors.AsType[*textproto.Error](err); ok {
+		sentinel = replySentinel(reply)
+	} else if network.Unreachable(err) {
+		sentinel = storagedrivers.ErrUnavailable
 	}
-	return err
+	if sentinel == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", sentinel, err)
 }
 
 var sentinels = []error{
@@ -46,16 +52,6 @@ func operationError(ctx context.Context, err error) error {
 		err = fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
 	return err
-}
-
-func sentinelOf(err error) error {
-	if reply, ok := errors.AsType[*textproto.Error](err); ok {
-		return replySentinel(reply)
-	}
-	if network.Unreachable(err) {
-		return storagedrivers.ErrUnavailable
-	}
-	return nil
 }
 
 // replySentinel returns the sentinel of a reply. The code alone is ambiguous: 550 is "not found"

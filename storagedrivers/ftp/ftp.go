@@ -134,13 +134,12 @@ func (d *driver) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 	var info storagedrivers.Info
 	err := d.do(ctx, func(c *conn) error {
 		e, err := c.stat(c.path(key))
-		info = newInfo(key, e)
+		if err == nil {
+			info = newInfo(key, e)
+		}
 		return err
 	})
-	if err != nil {
-		return storagedrivers.Info{}, err
-	}
-	return info, nil
+	return info, err
 }
 
 // Delete removes an object; a missing one is fs.ErrNotExist.

@@ -23,7 +23,12 @@ func (d *driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 		var err error
 		page, err = l.Page(l.folder(opts.Prefix[:strings.LastIndexByte(opts.Prefix, '/')+1]))
 		if err == nil && !d.manualSweep.Load() {
-			l.sweep(ctx, d)
+			s := &sweeper{driver: d, conn: c, old: l.old}
+			for _, met := range l.suspects {
+				if _, err := s.take(ctx, met); err != nil {
+					break // it does not concern the listing
+				}
+			}
 		}
 		return err
 	})
@@ -42,16 +47,6 @@ type lister struct {
 
 // maxSuspects is the most leftovers that are removed with one page.
 const maxSuspects = 16
-
-// sweep removes leftovers until one cannot be removed. Errors do not concern the listing.
-func (l *lister) sweep(ctx context.Context, d *driver) {
-	s := &sweeper{driver: d, conn: l.conn, old: l.old}
-	for _, met := range l.suspects {
-		if _, err := s.take(ctx, met); err != nil {
-			return
-		}
-	}
-}
 
 // folder adds the objects below prefix, which is empty or ends with a slash.
 func (l *lister) folder(prefix string) error {

@@ -209,28 +209,23 @@ func (u *upload) publish(ctx context.Context) error {
 			err = u.conn.run(ctx, u.replace)
 		}
 	}
-	if err != nil {
-		return u.cleanUpRename(ctx, err)
+	if err == nil {
+		return nil
 	}
-	return nil
-}
-
-// cleanUpRename is cleanUp for a failed rename, which may have left the old object aside.
-func (u *upload) cleanUpRename(ctx context.Context, failure error) error {
-	failure = u.cleanUp(ctx, failure)
+	err = u.cleanUp(ctx, err)
 	if u.aside == "" {
-		return failure
+		return err
 	}
-	err := u.driver.cleanUp(ctx, u.conn, func() error {
-		if failure == nil {
+	left := u.driver.cleanUp(ctx, u.conn, func() error { // the old object may still be aside
+		if err == nil {
 			return u.conn.remove(u.aside)
 		}
 		return u.conn.rename(u.aside, u.dst)
 	})
-	if ignoreRefusal(err) != nil { // refused: there is none
-		u.driver.log.WarnContext(ctx, "an object may have stayed aside", "file", u.aside, "error", err)
+	if ignoreRefusal(left) != nil { // refused: there is none
+		u.driver.log.WarnContext(ctx, "an object may have stayed aside", "file", u.aside, "error", left)
 	}
-	return failure
+	return err
 }
 
 // date makes an object younger than the one that it replaces, and not older than requested, see
@@ -247,7 +242,7 @@ func (u *upload) date() error {
 	if !set {
 		return nil
 	}
-	if err := u.conn.setTime(u.temp, later); err != nil {
+	if err := u.conn.checkPathReply(u.temp, u.conn.ftp.SetTime(u.temp, later)); err != nil {
 		if !u.conn.broken {
 			return nil // it stays as it is
 		}
