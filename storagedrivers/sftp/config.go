@@ -14,6 +14,7 @@ package sftp
 import (
 	"cmp"
 	_ "embed"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -22,6 +23,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
@@ -114,6 +117,7 @@ func (c *Config) Complete() error {
 	return err
 }
 
+// complete is Complete. It also returns the dialer for the options.
 func (c *Config) complete() (*dialer, error) {
 	if err := schema.Check(c); err != nil {
 		return nil, err
@@ -129,7 +133,25 @@ func (c *Config) complete() (*dialer, error) {
 		}
 		c.PrivateKey = string(key)
 	}
-	return newDialer(*c)
+	d := &dialer{config: *c}
+	if c.PrivateKey != "" {
+		signer, err := ssh.ParsePrivateKey([]byte(c.PrivateKey))
+		if c.Passphrase != "" {
+			signer, err = ssh.ParsePrivateKeyWithPassphrase([]byte(c.PrivateKey), []byte(c.Passphrase))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("private_key: %w", err)
+		}
+		d.signers = append(d.signers, signer)
+	}
+	if c.Agent && os.Getenv(agentSocket) == "" {
+		return nil, errors.New("agent: " + agentSocket + " is not set")
+	}
+	if c.Password == "" && c.PrivateKey == "" && !c.Agent {
+		return nil, errors.New("one of password, private_key and agent is required")
+	}
+	_, err := trusted(*c)
+	return d, err
 }
 
 func (c *Config) timeout() time.Duration { return time.Duration(c.Timeout) }

@@ -26,36 +26,7 @@ type dialer struct {
 	group   atomic.Int32 // of the host's key algorithms that worked
 }
 
-// newDialer checks the configuration without connecting.
-func newDialer(config Config) (*dialer, error) {
-	d := &dialer{config: config}
-	if config.PrivateKey != "" {
-		signer, err := parseKey(config.PrivateKey, config.Passphrase)
-		if err != nil {
-			return nil, fmt.Errorf("private_key: %w", err)
-		}
-		d.signers = append(d.signers, signer)
-	}
-	if config.Agent && os.Getenv(agentSocket) == "" {
-		return nil, errors.New("agent: " + agentSocket + " is not set")
-	}
-	if config.Password == "" && config.PrivateKey == "" && !config.Agent {
-		return nil, errors.New("one of password, private_key and agent is required")
-	}
-	if _, err := trusted(config); err != nil {
-		return nil, err
-	}
-	return d, nil
-}
-
 const agentSocket = "SSH_AUTH_SOCK"
-
-func parseKey(key, passphrase string) (ssh.Signer, error) {
-	if passphrase == "" {
-		return ssh.ParsePrivateKey([]byte(key))
-	}
-	return ssh.ParsePrivateKeyWithPassphrase([]byte(key), []byte(passphrase))
-}
 
 // dial opens a connection. If only fingerprints of the host key are known, it requests the host's
 // other keys until one matches. received counts the bytes from the file server.

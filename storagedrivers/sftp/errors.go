@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -30,37 +31,38 @@ const (
 // mapError returns the contract's error for one of the library or of the network. Errors about
 // missing and forbidden files already match those of io/fs.
 func mapError(err error) error {
-	if err == nil {
-		return nil
-	}
-	if sentinel := sentinelOf(err); sentinel != nil && !errors.Is(err, sentinel) {
-		return fmt.Errorf("%w: %w", sentinel, err)
-	}
-	return err
-}
-
-func sentinelOf(err error) error {
 	var status *pkgsftp.StatusError
 	var hostKey *hostKeyError
+	var sentinel error
 	switch {
+	case err == nil, errors.As(err, &hostKey): // the second can be neither retried nor granted
+		return err
 	case errors.As(err, &status):
-		return sentinelOfStatus(status)
-	case errors.As(err, &hostKey):
-		return nil // it can be neither retried nor granted
+		sentinel = statusSentinel(status)
 	case errors.Is(err, pkgsftp.ErrSSHFxConnectionLost), network.Unreachable(err):
-		return storagedrivers.ErrUnavailable
+		sentinel = storagedrivers.ErrUnavailable
 	case strings.Contains(err.Error(), notAuthenticated):
-		return fs.ErrPermission
+		sentinel = fs.ErrPermission
 	case errors.Is(err, syscall.ENOTDIR): // the library's, on the way to a folder
-		return storagedrivers.ErrInvalidKey
+		sentinel = storagedrivers.ErrInvalidKey
 	}
-	return nil
+	if sentinel == nil || errors.Is(err, sentinel) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", sentinel, err)
 }
 
-func sentinelOfStatus(status *pkgsftp.StatusError) error {
+// statusSentinel returns the sentinel of a status, or nil.
+func statusSentinel(status *pkgsftp.StatusError) error {
 	switch status.Code {
 	case uint32(pkgsftp.ErrSSHFxFailure):
-		return sentinelOfText(status.Error())
+		// The protocol has no status for a full disk. Hosts put names before the reason, so only the
+		// part after the last colon counts.
+		text := strings.ToLower(status.Error())
+		text = text[strings.LastIndex(text, ": ")+1:]
+		if slices.ContainsFunc(fullDisk, func(words string) bool { return strings.Contains(text, words) }) {
+			return storagedrivers.ErrNoSpace
+		}
 	case uint32(pkgsftp.ErrSSHFxNoConnection), uint32(pkgsftp.ErrSSHFxConnectionLost):
 		return storagedrivers.ErrUnavailable
 	case uint32(pkgsftp.ErrSSHFxBadMessage), codeInvalidName: // OpenSSH says the first to long names
@@ -77,18 +79,8 @@ func sentinelOfStatus(status *pkgsftp.StatusError) error {
 	return nil
 }
 
-// sentinelOfText returns ErrNoSpace if the text of a failure reports a full disk, for which the
-// protocol has no status. Hosts put names before the reason, so only the part after the last colon
-// counts.
-func sentinelOfText(text string) error {
-	text = strings.ToLower(text[strings.LastIndex(text, ": ")+1:])
-	for _, words := range []string{"no space", "disk full", "not enough space", "quota exceeded"} {
-		if strings.Contains(text, words) {
-			return storagedrivers.ErrNoSpace
-		}
-	}
-	return nil
-}
+// fullDisk are the words of hosts for a full disk, in lower case.
+var fullDisk = []string{"no space", "disk full", "not enough space", "quota exceeded"}
 
 // unavailable reports whether the host did not reply.
 func unavailable(err error) bool { return errors.Is(mapError(err), storagedrivers.ErrUnavailable) }

@@ -65,21 +65,16 @@ func (l *lister) entry(e entry) error {
 	if e.stat.Mode()&fs.ModeSymlink != 0 {
 		var err error
 		if e.stat, err = l.c.Stat(l.driver.path(e.key)); err != nil {
-			return ignoreRefusal(err) // it leads nowhere
+			if unavailable(err) {
+				return err
+			}
+			return nil // it leads nowhere
 		}
 	}
 	if !e.stat.Mode().IsRegular() {
 		return nil
 	}
 	return l.Take(newInfo(e.key, e.stat))
-}
-
-// ignoreRefusal returns nil for refusals, and err if the host did not reply.
-func ignoreRefusal(err error) error {
-	if unavailable(err) {
-		return err
-	}
-	return nil
 }
 
 // listAttempts bounds how often a folder is read if files vanish from it meanwhile.

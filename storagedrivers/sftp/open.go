@@ -53,23 +53,17 @@ func (d *driver) open(ctx context.Context, c *conn, key string, rng storagedrive
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && missing < 2 && d.Features().Replace != storagedrivers.Atomic:
 			missing++
-			if err := d.replaced(ctx, key); err != nil {
+			// Wait until this process no longer replaces the object, which may be missing meanwhile.
+			unlock, err := d.naming.Share(ctx, d.path(key))
+			if err != nil {
 				return opened{}, err
 			}
+			unlock()
 		case !errors.Is(err, storagedrivers.ErrChanged) || ctx.Err() != nil:
 			return o, err
 		}
 	}
 	return opened{}, fmt.Errorf("%w: %w while it was opened", storagedrivers.ErrUnavailable, storagedrivers.ErrChanged)
-}
-
-// replaced waits until this process no longer replaces the object, which may be missing meanwhile.
-func (d *driver) replaced(ctx context.Context, key string) error {
-	unlock, err := d.naming.Share(ctx, d.path(key))
-	if err == nil {
-		unlock()
-	}
-	return err
 }
 
 // openOnce opens the file. Some hosts resolve a handle by its path, so that Stat may describe

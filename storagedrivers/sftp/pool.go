@@ -28,11 +28,6 @@ type pool struct {
 	limit       int // the most connections that the host allows
 }
 
-func newPool(d *dialer, tasks *sync.WaitGroup) *pool {
-	ctx, cancel := context.WithCancel(context.Background())
-	return &pool{dialer: d, tasks: tasks, ctx: ctx, cancel: cancel}
-}
-
 // acquire returns the connection with the fewest users, or a new one if all are in use. The caller
 // must release it.
 func (p *pool) acquire(ctx context.Context) (*conn, error) {

@@ -18,7 +18,9 @@ func (d *driver) commit(ctx context.Context, u *upload) error {
 	ctx = context.WithoutCancel(ctx)
 	patience := d.config.timeout() + d.config.timeout()/4
 	if u.mode == storagedrivers.Overwrite || u.can.create == locked {
-		unlock, err := d.lockName(ctx, u.path, patience)
+		waiting, cancel := context.WithTimeoutCause(ctx, patience, errNameBusy)
+		unlock, err := d.naming.Lock(waiting, u.path)
+		cancel()
 		if err != nil {
 			d.discardLater(ctx, u.temp)
 			return err
@@ -59,13 +61,6 @@ func (d *driver) commit(ctx context.Context, u *upload) error {
 
 // errNameBusy means that other uploads of the name took too long. It is not retried.
 var errNameBusy = fmt.Errorf("waiting for other uploads of the same name: %w: %w", storagedrivers.ErrBusy, os.ErrDeadlineExceeded)
-
-// lockName waits for the other uploads of a name.
-func (d *driver) lockName(ctx context.Context, name string, patience time.Duration) (unlock func(), err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNameBusy)
-	defer cancel()
-	return d.naming.Lock(ctx, name)
-}
 
 // date makes an object younger than the one that it replaces, and not older than requested, see
 // [modtime.After]. If the host does not set times, the object keeps its time.

@@ -73,7 +73,10 @@ func (r *reader) transfer(buffer []byte, offset int64) error {
 	case n == len(buffer):
 		err = nil
 	case err == io.EOF: //nolint:errorlint // the library returns it bare
-		err = r.shorter(offset + int64(n))
+		err = fmt.Errorf("the file ends at %d: %w", offset+int64(n), io.ErrUnexpectedEOF)
+		if r.handles != exact { // another file may have been opened
+			err = fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
+		}
 	default:
 		err = r.mapLoss(err)
 	}
@@ -86,15 +89,6 @@ func (r *reader) transfer(buffer []byte, offset int64) error {
 		}
 	}
 	return err
-}
-
-// shorter returns the error of a file that ends too early.
-func (r *reader) shorter(end int64) error {
-	err := fmt.Errorf("the file ends at %d: %w", end, io.ErrUnexpectedEOF)
-	if r.handles == exact { // nothing else was opened
-		return err
-	}
-	return fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
 }
 
 // mapLoss drops the connection if err means that it is lost, and returns the contract's error.

@@ -36,7 +36,8 @@ func newDriver(config Config, log *slog.Logger) (*driver, error) {
 		return nil, err
 	}
 	d := &driver{config: config, log: log, now: time.Now} //nolint:forbidigo // the clock's one default
-	d.pool = newPool(dialer, &d.tasks)
+	d.pool = &pool{dialer: dialer, tasks: &d.tasks}
+	d.pool.ctx, d.pool.cancel = context.WithCancel(context.Background())
 	return d, nil
 }
 
