@@ -72,7 +72,7 @@ func TestConformance(t *testing.T) {
 	for name, f := range map[string]*fake{
 		"facts":                      {facts: true, mfmt: true},
 		"silent facts":               {facts: true, mfmt: true, silent: true},
-		"plain lists, keeping files": {plain: true, keep: true},
+		"plain lists, keeping files": {plain: true, keep: true, lingers: true},
 		"lists, explicit TLS":        {tls: secured, mfmt: true, lingers: true, silent: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,34 +19,26 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// TestTimesThatAreNotAnnounced: MDTM is used even if FEAT does not announce it.
-func TestTimesThatAreNotAnnounced(t *testing.T) {
+// TestTimes: MDTM is used even if FEAT does not announce it. A server without times reports a size
+// and no time.
+func TestTimes(t *testing.T) {
 	t.Parallel()
-	f := (&fake{quiet: true}).start(t)
-	d := open(t, f.config())
-	must(t, put(t, d, "key", "content", create))
-	info, err := d.Stat(t.Context(), "key")
-	if err != nil || time.Since(info.ModTime) > time.Hour {
-		t.Errorf("stat %+v, error %v", info, err)
-	}
-}
-
-// TestNoTimes: a server without times reports a size and no time.
-func TestNoTimes(t *testing.T) {
-	t.Parallel()
-	for name, f := range map[string]*fake{
-		"no command": {quiet: true, lacks: "MDTM"},
-		"no number": {before: func(_ *session, command, _ string) string {
+	for name, tt := range map[string]struct {
+		server *fake
+		timed  bool
+	}{
+		"not announced": {&fake{quiet: true}, true},
+		"no command":    {&fake{quiet: true, lacks: "MDTM"}, false},
+		"no number": {&fake{before: func(_ *session, command, _ string) string {
 			return map[string]string{"MDTM": "213 yesterday"}[command]
-		}},
+		}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f.start(t)
-			d := open(t, f.config())
+			d := open(t, tt.server.start(t).config())
 			must(t, put(t, d, "key", "content", create))
 			info, err := d.Stat(t.Context(), "key")
-			if err != nil || !info.ModTime.IsZero() || info.Size != 7 {
+			if err != nil || info.Size != 7 || info.ModTime.IsZero() == tt.timed || tt.timed && time.Since(info.ModTime) > time.Hour {
 				t.Errorf("stat %+v, error %v", info, err)
 			}
 			holds(t, d, "key", "content")
@@ -98,25 +90,6 @@ func TestNoRestart(t *testing.T) {
 			t.Errorf("%+v: %d bytes, error %v, want %d", rng, len(got), err, len(want))
 		}
 		is(t, body.Close(), nil)
-	}
-}
-
-// TestUploadsThatTheServerLeavesOpen: the reply ends an upload, even if the data connection stays
-// open.
-func TestUploadsThatTheServerLeavesOpen(t *testing.T) {
-	t.Parallel()
-	for name, f := range map[string]*fake{"plain": {facts: true, lingers: true}, "TLS": {lingers: true, tls: secured}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f.start(t)
-			config := f.config()
-			config.Timeout = options.Duration(time.Hour)
-			d := open(t, config)
-			for key, content := range map[string]string{"empty": "", "key": strings.Repeat("content", 100_000)} {
-				must(t, put(t, d, key, content, create))
-				holds(t, d, key, content)
-			}
-		})
 	}
 }
 

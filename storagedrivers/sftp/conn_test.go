@@ -1,8 +1,6 @@
 package sftp
 
 import (
-	"bytes"
-	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -62,30 +60,4 @@ func TestConnections(t *testing.T) {
 			t.Errorf("%d objects, want 20", got)
 		}
 	}
-}
-
-// TestStalledReaders: readers that stall do not keep other operations from the only connection.
-func TestStalledReaders(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	root := t.TempDir()
-	server := startServer(t, root, func(s *server) { s.max = 1 })
-	h := server.host(root, 2)
-	d := h.driver(t, ".")
-	_, err := d.Put(t.Context(), "object", bytes.NewReader(randomBytes(3<<20)), create)
-	is(t, err, nil)
-	for range 64 {
-		body, _, err := d.Open(t.Context(), "object", all)
-		is(t, err, nil)
-		_, err = io.ReadFull(body, make([]byte, 10))
-		is(t, err, nil)
-		defer body.Close()
-	}
-	within(t, soon, "an upload and a check", func() {
-		_, err = d.Put(t.Context(), "new", bytes.NewReader(randomBytes(3<<20)), create)
-		is(t, err, nil)
-		is(t, d.Check(t.Context()), nil)
-	})
 }

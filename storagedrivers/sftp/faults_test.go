@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -120,51 +119,6 @@ func TestRefusingHost(t *testing.T) {
 			t.Errorf("%s after the host is back: error %v", name, err)
 		}
 	}
-}
-
-func TestSilentHost(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	const timeout = 5 * time.Second
-	h := newHost(t)
-	d, _, proxy := behindProxy(t, h, timeout)
-	content := randomBytes(1 << 20)
-	_, err := d.Put(t.Context(), "object", bytes.NewReader(content), create)
-	is(t, err, nil)
-	body, _, err := d.Open(t.Context(), "object", all)
-	is(t, err, nil)
-	for _, phase := range []string{"on open connections", "dialling"} {
-		proxy.SetSilent(true)
-		within(t, 3*timeout, "waiting "+phase, func() {
-			_, err := d.Stat(t.Context(), "object")
-			is(t, err, storagedrivers.ErrUnavailable)
-		})
-	}
-	_, err = body.Read(make([]byte, 100))
-	is(t, err, storagedrivers.ErrUnavailable)
-	is(t, body.Close(), nil)
-	proxy.SetSilent(false)
-	has(t, d, "object", content)
-}
-
-func TestSilentHostWhilePutting(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	const timeout = 5 * time.Second
-	h := newHost(t)
-	d, _, proxy := behindProxy(t, h, timeout)
-	src := &eventReader{Reader: bytes.NewReader(randomBytes(30 << 20)), at: 8 << 20, event: func() { proxy.SetSilent(true) }}
-	within(t, 3*timeout, "storing", func() {
-		_, err := d.Put(t.Context(), "object", src, create)
-		is(t, err, storagedrivers.ErrUnavailable)
-	})
-	proxy.SetSilent(false)
-	_, err := d.Stat(t.Context(), "object")
-	is(t, err, fs.ErrNotExist)
 }
 
 // eventReader calls a function once, at an offset.

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	pkgsftp "github.com/pkg/sftp"
-
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
@@ -69,11 +67,7 @@ func newLossyHost(t *testing.T) (*host, *loss) {
 	t.Helper()
 	root, loss := t.TempDir(), new(loss)
 	s := startServerOf(t, func(channel io.ReadWriteCloser) error {
-		s, err := pkgsftp.NewServer(&lossy{ReadWriteCloser: channel, loss: loss}, pkgsftp.WithServerWorkingDirectory(root))
-		if err != nil {
-			return err
-		}
-		return s.Serve()
+		return serveFolder(root, &lossy{ReadWriteCloser: channel, loss: loss})
 	})
 	return s.host(root, 1), loss
 }

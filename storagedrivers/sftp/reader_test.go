@@ -3,22 +3,17 @@ package sftp
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"io/fs"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
-	"time"
-
-	pkgsftp "github.com/pkg/sftp"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 )
 
 func TestReader(t *testing.T) {
@@ -94,95 +89,51 @@ func TestReaderOfShortened(t *testing.T) {
 	is(t, err, io.ErrUnexpectedEOF)
 }
 
-const roundTrip = 20 * time.Millisecond
-
-// distant returns a driver on a host with a delay of 20 ms, and a plain client of it that waits for
-// the reply to each packet.
-func distant(tb testing.TB) (*driver, *pkgsftp.Client) {
-	tb.Helper()
-	h := newHost(tb)
-	proxy := faults.New(tb, h.config.Address)
-	config := h.config
-	config.Address = proxy.Address
-	d, err := newDriver(config, slog.New(slog.DiscardHandler))
-	must(tb, err)
-	tb.Cleanup(func() { d.Close() })
-	must(tb, d.Check(tb.Context()))
-	shell, client, err := d.pool.dialer.dial(tb.Context(), new(atomic.Int64))
-	must(tb, err)
-	tb.Cleanup(func() {
-		shell.Close()
-		client.Close()
-	})
-	must(tb, errors.Join(pkgsftp.UseConcurrentReads(false)(client), pkgsftp.UseConcurrentWrites(false)(client)))
-	proxy.SetLatency(roundTrip)
-	return d, client
+// gate is a session's channel that withholds replies until it has received several requests of a
+// type.
+type gate struct {
+	io.ReadWriteCloser
+	request byte // the type
+	seen    atomic.Int32
+	opened  chan struct{}
+	open    func() // closes opened
 }
 
-// rates are in bytes per second.
-type rates struct{ write, read, plainWrite, plainRead float64 }
-
-// measure transfers size bytes by the driver, and 1 MiB packet by packet, in both directions.
-func measure(tb testing.TB, d *driver, client *pkgsftp.Client, size int) rates {
-	tb.Helper()
-	content, few := randomBytes(size), randomBytes(1<<20)
-	rate := func(size int, f func() error) float64 {
-		start := time.Now()
-		must(tb, f())
-		return float64(size) / time.Since(start).Seconds()
+func (g *gate) Read(p []byte) (int, error) {
+	n, err := g.ReadWriteCloser.Read(p)
+	if n > 0 && p[0] == g.request && g.seen.Add(1) == firstRequests {
+		g.open()
 	}
-	var r rates
-	r.write = rate(len(content), func() error {
-		_, err := d.Put(tb.Context(), "object", bytes.NewReader(content), overwrite)
-		return err
-	})
-	r.read = rate(len(content), func() error {
-		body, _, err := d.Open(tb.Context(), "object", all)
-		if err != nil {
-			return err
-		}
-		defer body.Close()
-		return readPlainly(body, content)
-	})
-	file, err := client.Create("plain")
-	must(tb, err)
-	defer file.Close()
-	r.plainWrite = rate(len(few), func() error {
-		_, err := io.CopyBuffer(struct{ io.Writer }{file}, struct{ io.Reader }{bytes.NewReader(few)}, make([]byte, packet))
-		return err
-	})
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		tb.Fatal(err)
-	}
-	r.plainRead = rate(len(few), func() error { return readPlainly(file, few) })
-	return r
+	return n, err
 }
 
-// readPlainly reads like http.ServeContent: 32 KiB at a time.
-func readPlainly(r io.Reader, want []byte) error {
-	got := bytes.NewBuffer(make([]byte, 0, len(want)+bytes.MinRead))
-	_, err := io.CopyBuffer(struct{ io.Writer }{got}, struct{ io.Reader }{r}, make([]byte, packet))
-	if err == nil && !bytes.Equal(got.Bytes(), want) {
-		return errors.New("what was read differs")
+func (g *gate) Write(p []byte) (int, error) {
+	if g.seen.Load() > 0 {
+		<-g.opened
 	}
-	return err
+	return g.ReadWriteCloser.Write(p)
 }
 
-// TestDistantHost: not every packet waits for a round trip.
-func TestDistantHost(t *testing.T) {
-	d, client := distant(t)
-	const least = 3 // 1 would be packet by packet; an idle machine reaches more than 10
-	var read, write float64
-	for range 3 { // a machine that is busy may spoil one
-		r := measure(t, d, client, 16<<20)
-		read, write = max(read, r.read/r.plainRead), max(write, r.write/r.plainWrite)
-		if read >= least && write >= least {
-			break
-		}
-	}
-	t.Logf("reading is %.0f times as fast as packet by packet, writing %.0f times", read, write)
-	if read < least || write < least {
-		t.Errorf("reading is %.1f times as fast, writing %.1f times, want %d times", read, write, least)
+// TestRequestsBeforeReplies: not every packet waits for a round trip.
+func TestRequestsBeforeReplies(t *testing.T) {
+	t.Parallel()
+	for name, request := range map[string]byte{"reading": 5, "writing": 6} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root, opened := t.TempDir(), make(chan struct{})
+			open := sync.OnceFunc(func() { close(opened) })
+			s := startServerOf(t, func(channel io.ReadWriteCloser) error {
+				return serveFolder(root, &gate{ReadWriteCloser: channel, request: request, opened: opened, open: open})
+			})
+			t.Cleanup(open)
+			h := s.host(root, 1)
+			h.force = &abilities{linked, true, exact}
+			d := h.driver(t, ".")
+			content := make([]byte, 1<<20)
+			_, err := d.Put(t.Context(), "object", bytes.NewReader(content), create)
+			is(t, err, nil)
+			has(t, d, "object", content)
+		})
 	}
 }
 

@@ -40,13 +40,16 @@ type server struct {
 // listens.
 func startServer(t testing.TB, root string, change ...func(*server)) *server {
 	t.Helper()
-	return startServerOf(t, func(channel io.ReadWriteCloser) error {
-		s, err := pkgsftp.NewServer(channel, pkgsftp.WithServerWorkingDirectory(root))
-		if err != nil {
-			return err
-		}
-		return s.Serve()
-	}, change...)
+	return startServerOf(t, func(channel io.ReadWriteCloser) error { return serveFolder(root, channel) }, change...)
+}
+
+// serveFolder serves the files of a folder for one session.
+func serveFolder(root string, channel io.ReadWriteCloser) error {
+	s, err := pkgsftp.NewServer(channel, pkgsftp.WithServerWorkingDirectory(root))
+	if err != nil {
+		return err
+	}
+	return s.Serve()
 }
 
 func startServerOf(t testing.TB, serve func(io.ReadWriteCloser) error, change ...func(*server)) *server {

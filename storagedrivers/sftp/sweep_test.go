@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // cutOff starts an upload and then makes the host unreachable.
@@ -53,14 +53,16 @@ func (h *host) old(t *testing.T, name string) {
 	), nil)
 }
 
+// TestSweep: a file without a time is not a leftover, because it may belong to a running upload.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	left := []string{".up-a.part", "f/.up-b.part", "f/g/.up-c.part"}
-	kept := []string{".up-x", "f/.hidden/.up-y.part", "f/object"}
+	kept := []string{".up-untimed.part", ".up-x", "f/.hidden/.up-y.part", "f/object"}
 	for _, name := range slices.Concat(left, kept) {
 		h.old(t, name)
 	}
+	must(t, os.Chtimes(filepath.Join(h.folder, kept[0]), time.Unix(0, 0), time.Unix(0, 0)))
 	d := h.driver(t, ".")
 	for _, dry := range []bool{true, true, false} {
 		found, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{DryRun: dry})
@@ -81,39 +83,16 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// forbidding is a host in memory that refuses some operations.
-type forbidding struct{ pkgsftp.Handlers }
-
-func (f forbidding) Filecmd(r *pkgsftp.Request) error {
-	if r.Method == "Remove" && strings.HasPrefix(r.Filepath, "/kept/") {
-		return pkgsftp.ErrSSHFxPermissionDenied
-	}
-	return f.FileCmd.Filecmd(r)
-}
-
-func (f forbidding) Filelist(r *pkgsftp.Request) (pkgsftp.ListerAt, error) {
-	if r.Method == "List" && r.Filepath == "/closed" {
-		return nil, pkgsftp.ErrSSHFxPermissionDenied
-	}
-	return f.FileList.Filelist(r)
-}
-
-// driverOf returns a driver for a host with the given handlers.
-func driverOf(t *testing.T, handlers pkgsftp.Handlers) *driver {
-	t.Helper()
-	s := startServerOf(t, func(channel io.ReadWriteCloser) error {
-		return pkgsftp.NewRequestServer(channel, handlers).Serve()
-	})
-	return s.host("", 2).driver(t, ".")
-}
-
 // TestSweepGoesOn: one failure does not stop the sweep.
 func TestSweepGoesOn(t *testing.T) {
 	t.Parallel()
-	handlers := pkgsftp.InMemHandler()
-	rules := forbidding{handlers}
-	handlers.FileCmd, handlers.FileList = rules, rules
-	d := driverOf(t, handlers)
+	d := newRequestHost(t, servers.RequestFiles{Before: func(method, path string) error {
+		removed := method == "Remove" || method == "Rmdir" // the client tries both
+		if removed && strings.HasPrefix(path, "/kept/") || method == "List" && path == "/closed" {
+			return pkgsftp.ErrSSHFxPermissionDenied
+		}
+		return nil
+	}}).driver(t, ".")
 	d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
 	is(t, run(t.Context(), d.pool, func(c *conn) error {
 		for _, folder := range []string{"./closed", "./kept", "./z"} {
@@ -157,49 +136,4 @@ func TestSweepEndsWithTheCaller(t *testing.T) {
 	if got := filesBelow(t, h.folder); len(got) != 1 {
 		t.Errorf("the folder has %q", got)
 	}
-}
-
-// untimed is a host in memory that returns no times.
-type untimed struct{ pkgsftp.FileLister }
-
-func (u untimed) Filelist(r *pkgsftp.Request) (pkgsftp.ListerAt, error) {
-	lister, err := u.FileLister.Filelist(r)
-	return untimedLister{lister}, err
-}
-
-type untimedLister struct{ pkgsftp.ListerAt }
-
-func (u untimedLister) ListAt(infos []os.FileInfo, offset int64) (int, error) {
-	n, err := u.ListerAt.ListAt(infos, offset)
-	for i, info := range infos[:n] {
-		infos[i] = untimedInfo{info}
-	}
-	return n, err
-}
-
-type untimedInfo struct{ fs.FileInfo }
-
-func (untimedInfo) ModTime() time.Time { return time.Unix(0, 0) }
-
-// TestUntimedIsNoLeftover: a file without a time is not a leftover, because it may belong to a
-// running upload.
-func TestUntimedIsNoLeftover(t *testing.T) {
-	t.Parallel()
-	handlers := pkgsftp.InMemHandler()
-	handlers.FileList = untimed{handlers.FileList}
-	d := driverOf(t, handlers)
-	is(t, run(t.Context(), d.pool, func(c *conn) error {
-		file, temp, err := d.makeTemp(t.Context(), c, ".")
-		if err != nil {
-			return err
-		}
-		is(t, file.Close(), nil)
-		found, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{})
-		is(t, err, nil)
-		if len(found) > 0 {
-			t.Errorf("swept %+v", found)
-		}
-		_, err = c.Stat(temp)
-		return err
-	}), nil)
 }

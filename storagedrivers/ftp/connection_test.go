@@ -3,9 +3,11 @@ package ftp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -118,4 +120,39 @@ func TestNoConnectionIsFree(t *testing.T) {
 		t.Errorf("stat beside a reader at its end: %v", err)
 	}
 	is(t, body.Close(), nil)
+}
+
+// TestFewConnections: uploads and readers work with the connections that the server allows.
+func TestFewConnections(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int{2, 3} { // a transfer takes two
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			t.Parallel()
+			f := (&fake{facts: true, most: most}).start(t)
+			config := f.config()
+			config.Connections = 8
+			s := storagedrivers.New("test", newFakeDriver(config), storagedrivers.Options{})
+			defer s.Close()
+			var wg sync.WaitGroup
+			for i := range 16 {
+				wg.Go(func() {
+					key := fmt.Sprint("key", i)
+					if _, err := s.Put(t.Context(), key, strings.NewReader(key), create); err != nil {
+						t.Errorf("storing: %v", err)
+						return
+					}
+					body, _, err := s.Open(t.Context(), key, all)
+					if err != nil {
+						t.Errorf("opening: %v", err)
+						return
+					}
+					defer body.Close()
+					if got, err := io.ReadAll(body); err != nil || string(got) != key {
+						t.Errorf("read %q, error %v", got, err)
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
 }
