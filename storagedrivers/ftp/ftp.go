@@ -159,15 +159,7 @@ func (d *driver) Delete(ctx context.Context, key string) error {
 // Check connects, logs in and finds or creates the root. The first Check tests how the server
 // renames. If it does not rename over files, objects that were moved aside are restored.
 func (d *driver) Check(ctx context.Context) error {
-	err := d.check(ctx)
-	if err == nil && d.Features().Replace != storagedrivers.Atomic && !d.swept.Swap(true) {
-		d.tasks.Go(d.sweepFirst)
-	}
-	return err
-}
-
-func (d *driver) check(ctx context.Context) error {
-	return d.withConn(ctx, func(c *conn) error {
+	err := d.withConn(ctx, func(c *conn) error {
 		root := path.Join("/", c.base)
 		err := c.run(ctx, func() error {
 			if err := c.changeDir(root); !isRefusal(err) {
@@ -184,6 +176,10 @@ func (d *driver) check(ctx context.Context) error {
 		}
 		return d.probe(ctx, c)
 	})
+	if err == nil && d.Features().Replace != storagedrivers.Atomic && !d.swept.Swap(true) {
+		d.tasks.Go(d.sweepFirst)
+	}
+	return err
 }
 
 // Features returns the guarantees of the driver, which are few until Check has tested the server.
