@@ -68,29 +68,27 @@ func newDriver(config Config, log *slog.Logger) (*driver, error) {
 	return d, nil
 }
 
-// get returns a connection by one of the pool's methods.
-func (d *driver) get(ctx context.Context, get func(context.Context) (*conn, error)) (*conn, error) {
-	wait, cancel := context.WithTimeoutCause(ctx, d.config.timeout(), errNoConnection)
-	defer cancel()
-	c, err := get(wait)
-	if err != nil {
-		return nil, operationError(ctx, err)
-	}
-	return c, nil
-}
-
 var errNoConnection = fmt.Errorf("%w: got no connection in time: %w", storagedrivers.ErrUnavailable, os.ErrDeadlineExceeded)
 
-// withConn calls f with a connection. If the server refuses because of too many connections,
-// including data connections, it calls f again with fewer.
-func (d *driver) withConn(ctx context.Context, f func(c *conn) error) error {
+// use calls f with a connection of get, one of the pool's methods. If the server refuses because of
+// too many connections, including data connections, it calls f again with fewer. f reports whether
+// it keeps the connection, which it then returns to the pool.
+func (d *driver) use(
+	ctx context.Context, get func(context.Context) (*conn, error), f func(c *conn) (kept bool, err error),
+) error {
 	for {
-		c, err := d.get(ctx, d.pool.get)
+		wait, cancel := context.WithTimeoutCause(ctx, d.config.timeout(), errNoConnection)
+		c, err := get(wait)
+		cancel()
 		if err != nil {
+			return operationError(ctx, err)
+		}
+		kept, err := f(c)
+		if kept {
 			return err
 		}
-		err = f(c)
-		again := d.retryWithFewer(ctx, c, err)
+		again := isTooManyConnections(err) && ctx.Err() == nil && d.pool.reduceLimit()
+		c.broken = c.broken || again // so that the pool closes it
 		d.pool.put(c)
 		if !again {
 			return err
@@ -98,14 +96,9 @@ func (d *driver) withConn(ctx context.Context, f func(c *conn) error) error {
 	}
 }
 
-// retryWithFewer reports whether err is a refusal because of too many connections, while others are
-// in use and may end. The connection is then closed when it is returned.
-func (d *driver) retryWithFewer(ctx context.Context, c *conn, err error) bool {
-	if !isTooManyConnections(err) || ctx.Err() != nil || !d.pool.reduceLimit() {
-		return false
-	}
-	c.broken = true
-	return true
+// withConn calls f with a connection; see [driver.use].
+func (d *driver) withConn(ctx context.Context, f func(c *conn) error) error {
+	return d.use(ctx, d.pool.get, func(c *conn) (bool, error) { return false, f(c) })
 }
 
 // do calls f with a connection that is watched meanwhile; see [conn.run].

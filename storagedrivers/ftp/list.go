@@ -15,27 +15,25 @@ import (
 
 // List walks the folders in the order of the keys. The cursor is the last name of the previous
 // page. For each level, the names of one folder are in memory at a time.
-func (d *driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
-	l := &lister{Walk: storagedrivers.Walk{ListOptions: opts}, old: storagedrivers.SweepOptions{}.Before(d.now())}
-	var page storagedrivers.Page
-	err := d.do(ctx, func(c *conn) error {
-		l.conn = c
-		var err error
+func (d *driver) List(
+	ctx context.Context, opts storagedrivers.ListOptions,
+) (page storagedrivers.Page, err error) {
+	err = d.do(ctx, func(c *conn) error {
+		old := storagedrivers.SweepOptions{}.Before(d.now())
+		l := &lister{conn: c, Walk: storagedrivers.Walk{ListOptions: opts}, old: old}
 		page, err = l.Page(l.folder(opts.Prefix[:strings.LastIndexByte(opts.Prefix, '/')+1]))
-		if err == nil && !d.manualSweep.Load() {
-			s := &sweeper{driver: d, conn: c, old: l.old}
-			for _, met := range l.suspects {
-				if _, err := s.take(ctx, met); err != nil {
-					break // it does not concern the listing
-				}
+		if err != nil || d.manualSweep.Load() {
+			return err
+		}
+		s := &sweeper{driver: d, conn: c, old: old}
+		for _, met := range l.suspects {
+			if _, err := s.take(ctx, met); err != nil {
+				break // it does not concern the listing
 			}
 		}
-		return err
+		return nil
 	})
-	if err != nil {
-		return storagedrivers.Page{}, err
-	}
-	return page, nil
+	return page, err
 }
 
 type lister struct {
