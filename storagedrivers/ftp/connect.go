@@ -148,7 +148,6 @@ func closeConn(c *conn) {
 type control struct {
 	net.Conn // raw, or TLS on top of it
 	in       *bufio.Reader
-	greeting io.Reader // the part that the library has not read
 	replies  replyLog
 	upload   *dataConn // the last one that was sent and waits for the server
 }
@@ -171,17 +170,20 @@ func readGreeting(ctx context.Context, raw net.Conn, mode tlsMode, config *tls.C
 	if err != nil {
 		return nil, err
 	}
-	c.greeting = strings.NewReader("220 " + strings.ReplaceAll(text, "\n", " ") + "\r\n")
-	if mode != tlsExplicit {
-		return c, nil
+	if mode == tlsExplicit {
+		if _, err := c.command(jftp.StatusAuthOK, "AUTH TLS"); err != nil {
+			return nil, fmt.Errorf("asking for TLS: %w", err)
+		}
+		if c.in.Buffered() > 0 {
+			return nil, errNot // sent before TLS by someone else
+		}
+		if err := c.secure(ctx, raw, config); err != nil {
+			return nil, err
+		}
 	}
-	if _, err := c.command(jftp.StatusAuthOK, "AUTH TLS"); err != nil {
-		return nil, fmt.Errorf("asking for TLS: %w", err)
-	}
-	if c.in.Buffered() > 0 {
-		return nil, errNot // said before TLS by someone else
-	}
-	return c, c.secure(ctx, raw, config)
+	greeting := "220 " + strings.ReplaceAll(text, "\n", " ") + "\r\n"
+	c.in = bufio.NewReader(io.MultiReader(strings.NewReader(greeting), c.in))
+	return c, nil
 }
 
 // setConn sets the connection for reading and writing.
@@ -236,13 +238,6 @@ func (c *control) command(expected int, line string) (string, error) {
 
 // Read reads replies, the greeting first.
 func (c *control) Read(p []byte) (int, error) {
-	if c.greeting != nil {
-		n, err := c.greeting.Read(p)
-		if err == nil {
-			return n, nil
-		}
-		c.greeting = nil
-	}
 	n, err := c.in.Read(p)
 	c.replies.add(p[:n])
 	return n, err
