@@ -57,16 +57,10 @@ func TestWrongOptions(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-}
-
-// TestAddressWithPassword: the error does not contain the password.
-func TestAddressWithPassword(t *testing.T) {
-	t.Parallel()
 	for _, address := range []string{"user:secret@host", "ftp://user:secret@host:21/", "user:secret@host:21", "secret@host"} {
-		f := &Config{Address: address, User: "u"}
-		err := f.Complete()
+		err := (&Config{Address: address, User: "u"}).Complete()
 		if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "host:port") {
-			t.Errorf("error %v", err)
+			t.Errorf("error %v, which must not have the password", err)
 		}
 	}
 }
@@ -103,6 +97,9 @@ func TestWrongLogin(t *testing.T) {
 	config = f.config()
 	config.TLS, config.ServerName = tlsNone, ""
 	is(t, open(t, config).Check(t.Context()), fs.ErrPermission)
+
+	without := (&fake{tls: secured, lacks: "AUTH"}).start(t)
+	drivertest.Cause(t, open(t, without.config()).Check(t.Context()), storagedrivers.NoTLS)
 }
 
 // TestCheck: Check tests the abilities of the server if it can.

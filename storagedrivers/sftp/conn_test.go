@@ -16,8 +16,7 @@ func TestConnectionsLostWhileIdle(t *testing.T) {
 	_, s, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)
 	for range 3 {
 		proxy.CloseAll()
-		_, err := s.Put(t.Context(), "object", strings.NewReader("text"), overwrite)
-		is(t, err, nil)
+		put(t, s, "object", []byte("text"), overwrite)
 	}
 }
 

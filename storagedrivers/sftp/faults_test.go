@@ -85,7 +85,15 @@ func randomBytes(size int) []byte {
 
 // opener is a driver, or a storage, which retries.
 type opener interface {
+	Put(ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) (storagedrivers.Info, error)
 	Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error)
+}
+
+// put stores an object.
+func put(t *testing.T, o opener, key string, content []byte, opts storagedrivers.PutOptions) {
+	t.Helper()
+	_, err := o.Put(t.Context(), key, bytes.NewReader(content), opts)
+	is(t, err, nil)
 }
 
 func has(t *testing.T, o opener, key string, want []byte) {
@@ -157,8 +165,7 @@ func TestCancelWithSilentHost(t *testing.T) {
 	h := newHost(t)
 	d, _, proxy := behindProxy(t, h, time.Minute)
 	content := randomBytes(1 << 20)
-	_, err := d.Put(t.Context(), "object", bytes.NewReader(content), create)
-	is(t, err, nil)
+	put(t, d, "object", content, create)
 	ctx, cancel := context.WithCancel(t.Context())
 	body, _, err := d.Open(ctx, "object", all)
 	is(t, err, nil)
@@ -213,8 +220,7 @@ func TestCutBeforeReading(t *testing.T) {
 	t.Parallel()
 	_, s, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)
 	content := randomBytes(3 << 20)
-	_, err := s.Put(t.Context(), "object", bytes.NewReader(content), create)
-	is(t, err, nil)
+	put(t, s, "object", content, create)
 	o, err := s.OpenSeeker(t.Context(), "object")
 	is(t, err, nil)
 	proxy.CloseAll()
@@ -229,8 +235,7 @@ func TestCutWhileReading(t *testing.T) {
 	t.Parallel()
 	d, s, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)
 	content := randomBytes(10 << 20)
-	_, err := d.Put(t.Context(), "object", bytes.NewReader(content), create)
-	is(t, err, nil)
+	put(t, d, "object", content, create)
 	body, _, err := d.Open(t.Context(), "object", all)
 	is(t, err, nil)
 	if _, err := io.ReadFull(body, make([]byte, 1000)); err != nil {

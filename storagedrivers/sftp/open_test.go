@@ -162,8 +162,7 @@ func TestReplacementOfFuture(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	d := h.driver(t, ".")
-	_, err := d.Put(t.Context(), "object", strings.NewReader("one"), overwrite)
-	is(t, err, nil)
+	put(t, d, "object", []byte("one"), overwrite)
 	future := time.Now().AddDate(3, 0, 0)
 	is(t, os.Chtimes(filepath.Join(h.folder, "object"), future, future), nil)
 	info, err := d.Put(t.Context(), "object", strings.NewReader("two"), overwrite)
@@ -184,8 +183,7 @@ func TestVanishedWhileListing(t *testing.T) {
 		return nil
 	}})
 	d := h.driver(t, ".")
-	_, err := d.Put(t.Context(), "object", strings.NewReader("content"), create)
-	is(t, err, nil)
+	put(t, d, "object", []byte("content"), create)
 	failures.Store(3)
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
 	if err != nil || len(page.Objects) != 1 {

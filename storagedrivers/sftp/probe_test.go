@@ -46,9 +46,8 @@ func TestExperiment(t *testing.T) {
 				(features.Replace == storagedrivers.Atomic) != tt.want.replace || !features.Seek {
 				t.Errorf("features %+v", features)
 			}
-			_, err := d.Put(t.Context(), "a/b", strings.NewReader("old"), create)
-			is(t, err, nil)
-			_, err = d.Put(t.Context(), "a/b", strings.NewReader("again"), create)
+			put(t, d, "a/b", []byte("old"), create)
+			_, err := d.Put(t.Context(), "a/b", strings.NewReader("again"), create)
 			is(t, err, fs.ErrExist)
 			_, err = d.Put(t.Context(), "a/b", strings.NewReader("new"), overwrite)
 			is(t, err, nil)

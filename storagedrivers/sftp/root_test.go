@@ -1,7 +1,6 @@
 package sftp
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -59,8 +58,7 @@ func TestLinks(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	d := h.driver(t, ".")
-	_, err := d.Put(t.Context(), "f/object", strings.NewReader("content"), create)
-	is(t, err, nil)
+	put(t, d, "f/object", []byte("content"), create)
 	for name, target := range map[string]string{"link": "f/object", "folder": "f", "nowhere": "missing", "f/round": ".."} {
 		must(t, os.Symlink(target, filepath.Join(h.folder, name)))
 	}
@@ -134,8 +132,7 @@ func TestOpenSSH(t *testing.T) {
 		t.Errorf("found out %+v, want %+v", got, want)
 	}
 	content := randomBytes(5<<20 + 1)
-	_, err := d.Put(t.Context(), "object", bytes.NewReader(content), create)
-	is(t, err, nil)
+	put(t, d, "object", content, create)
 	has(t, d, "object", content)
 
 	config := h.config // any of its keys will do

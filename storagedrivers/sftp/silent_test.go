@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,6 +15,16 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
+
+// driverAt returns a driver for a listener that need not speak SSH, until the end of the test.
+func driverAt(t *testing.T, listener net.Listener, connections int, timeout time.Duration) *driver {
+	t.Helper()
+	h := &host{config: Config{
+		Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true,
+		Connections: connections, Timeout: options.Duration(timeout),
+	}}
+	return h.driver(t, ".")
+}
 
 // TestSilentFromTheBeginning: a host that is silent from the beginning is dialled once per
 // operation. The error says that the time-out is over, so that no caller retries.
@@ -34,11 +43,7 @@ func TestSilentFromTheBeginning(t *testing.T) {
 			accepted <- conn
 		}
 	}()
-	d, err := newDriver(Config{
-		Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true, Root: ".",
-		Connections: 1, Timeout: options.Duration(300 * time.Millisecond),
-	}, slog.New(slog.DiscardHandler))
-	is(t, err, nil)
+	d := driverAt(t, listener, 1, 300*time.Millisecond)
 	s := storagedrivers.New("test", d, storagedrivers.Options{Timeout: time.Minute})
 	_, err = s.Put(t.Context(), "object", bytes.NewReader(randomBytes(3<<20)), overwrite)
 	is(t, err, storagedrivers.ErrUnavailable)
@@ -62,12 +67,7 @@ func TestSilentBesideOthers(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	is(t, err, nil)
 	defer listener.Close()
-	d, err := newDriver(Config{
-		Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true, Root: ".",
-		Connections: 2, Timeout: options.Duration(300 * time.Millisecond),
-	}, slog.New(slog.DiscardHandler))
-	is(t, err, nil)
-	defer d.Close()
+	d := driverAt(t, listener, 2, 300*time.Millisecond)
 	others := &conn{ready: make(chan struct{}), users: 1}
 	d.pool.connections, d.pool.limit = []*conn{others}, 2
 	_, err = d.pool.acquire(t.Context())
@@ -152,17 +152,12 @@ func TestNoSSHServer(t *testing.T) {
 			_, _ = conn.Read(make([]byte, 1000))
 			_, _ = conn.Read(make([]byte, 1000)) // until the client leaves
 		}()
-		d, err := newDriver(Config{
-			Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true, Root: ".",
-			Connections: 1, Timeout: options.Duration(time.Minute),
-		}, slog.New(slog.DiscardHandler))
-		is(t, err, nil)
+		d := driverAt(t, listener, 1, time.Minute)
 		within(t, soon, "the check", func() { err = d.Check(t.Context()) })
 		isNot(t, err, storagedrivers.ErrUnavailable)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q in it", greeting, err, want)
 		}
-		is(t, d.Close(), nil)
 		listener.Close()
 	}
 }

@@ -37,8 +37,7 @@ func TestNoSpace(t *testing.T) {
 				}
 			}
 			content := randomBytes(4 << 20)
-			_, err := d.Put(t.Context(), "fits", bytes.NewReader(content), create)
-			is(t, err, nil)
+			put(t, d, "fits", content, create)
 			has(t, d, "fits", content)
 		})
 	}
