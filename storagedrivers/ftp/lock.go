@@ -19,9 +19,9 @@ import (
 //
 // The folder of a process that died remains. Any process may break a lock that is staleAfter old. To
 // break it, a process first creates a second folder ".lock-*-break". So two processes cannot both
-// break a lock and remove a new one. Then it compares the times of the two folders, so that only the
-// server's clock counts. The holder of a lock does not rename after leaseTime by its own clock, long
-// before other processes break the lock.
+// break a lock and remove a new one. Only the server's clock counts: the age of a lock is the
+// difference to the time of that second folder. The holder of a lock does not rename after leaseTime
+// by its own clock, long before other processes break the lock.
 const (
 	lockPrefix  = ".lock-"
 	breakSuffix = "-break"
@@ -111,19 +111,26 @@ func (u *upload) unlock(ctx context.Context) {
 // because the lock is then held.
 func (u *upload) breakStale() error {
 	lock := lockPath(u.dst)
-	broken, err := u.conn.breakLock(lock, func() (bool, error) {
-		locked, err := u.conn.look(lock)
-		if err != nil {
-			return false, ignoreMissing(err)
+	if u.temp != "" { // it was just written, so the second folder is made only for a stale lock
+		if stale, err := u.conn.isStale(lock, u.temp); err != nil || !stale {
+			return err
 		}
-		breaking, err := u.conn.look(lock + breakSuffix)
-		stale := !locked.modTime.IsZero() && breaking.modTime.Sub(locked.modTime) > staleAfter
-		return stale, ignoreMissing(err)
-	})
+	}
+	broken, err := u.conn.breakLock(lock, func() (bool, error) { return u.conn.isStale(lock, lock+breakSuffix) })
 	if broken {
 		u.driver.log.Warn("broke the lock of a process that died", "folder", lock)
 	}
 	return ignoreRefusal(err)
+}
+
+// isStale compares the time of a lock folder with that of a file or folder that was just made.
+func (c *conn) isStale(lock, made string) (bool, error) {
+	locked, err := c.look(lock)
+	if err != nil || locked.modTime.IsZero() {
+		return false, ignoreMissing(err)
+	}
+	now, err := c.look(made)
+	return err == nil && now.modTime.Sub(locked.modTime) > staleAfter, ignoreMissing(err)
 }
 
 // breakLock removes a lock folder if stale returns true. stale is called while no other process can

@@ -98,26 +98,34 @@ func (d *driver) date(ctx context.Context, u *upload) error {
 	return nil
 }
 
+// createAttempts bounds how often a name may be taken by an upload that is then rolled back.
+const createAttempts = 5
+
 // name names the object, in a way that the host supports.
 func (d *driver) name(c *conn, u *upload) error {
 	how := d.create
 	if u.mode == storagedrivers.Overwrite {
 		how = d.replace
 	}
-	err := how(c, u)
-	if err == nil || unavailable(err) {
-		return err
+	for attempt := 1; ; attempt++ {
+		err := how(c, u)
+		if err == nil || unavailable(err) {
+			return err
+		}
+		stat, missing := c.Lstat(u.path)
+		switch {
+		case u.mode == storagedrivers.CreateOnly && failed(err) && errors.Is(missing, fs.ErrNotExist) && attempt < createAttempts:
+			// An upload that had taken the name was rolled back.
+		case missing != nil:
+			return fmt.Errorf("naming the file: %w", err)
+		case stat.IsDir():
+			return errFolder
+		case u.mode == storagedrivers.CreateOnly:
+			return fmt.Errorf("%w: %w", fs.ErrExist, err)
+		default:
+			return fmt.Errorf("replacing: %w", err)
+		}
 	}
-	stat, missing := c.Lstat(u.path)
-	switch {
-	case missing != nil:
-		return fmt.Errorf("naming the file: %w", err)
-	case stat.IsDir():
-		return errFolder
-	case u.mode == storagedrivers.CreateOnly:
-		return fmt.Errorf("%w: %w", fs.ErrExist, err)
-	}
-	return fmt.Errorf("replacing: %w", err)
 }
 
 // nameAgain names the object after a lost reply, unless it already has its name.
