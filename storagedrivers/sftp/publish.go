@@ -113,8 +113,9 @@ func (d *driver) name(c *conn, u *upload) error {
 			return err
 		}
 		stat, missing := c.Lstat(u.path)
+		refused := u.mode == storagedrivers.CreateOnly && failed(err)
 		switch {
-		case u.mode == storagedrivers.CreateOnly && failed(err) && errors.Is(missing, fs.ErrNotExist) && attempt < createAttempts:
+		case refused && errors.Is(missing, fs.ErrNotExist) && attempt < createAttempts:
 			// An upload that had taken the name was rolled back.
 		case missing != nil:
 			return fmt.Errorf("naming the file: %w", err)
