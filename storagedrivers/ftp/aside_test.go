@@ -91,12 +91,8 @@ func TestRestoredAfterADeath(t *testing.T) {
 		t.Fatal("the object has its name")
 	}
 	then := time.Now().Add(-staleAfter - time.Minute)
-	if err := os.Chtimes(filepath.Join(f.root, lockPath("key")), then, then); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(filepath.Join(f.root, lockPath("key")), then, then))
+	must(t, d.Check(t.Context()))
 	select {
 	case <-restored:
 	case <-time.After(time.Minute):
@@ -145,9 +141,7 @@ func TestFirstSweepWaits(t *testing.T) {
 	config := f.config()
 	config.Connections = 1
 	d := open(t, config)
-	if err := d.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Check(t.Context()))
 	<-listing
 	looked := make(chan error, 1)
 	go func() {
@@ -159,4 +153,52 @@ func TestFirstSweepWaits(t *testing.T) {
 	if err := <-looked; err != nil || listed.Load() == folders {
 		t.Errorf("after %d of %d folders: %v", listed.Load(), folders, err)
 	}
+}
+
+// TestNothingMayBeRenamed: an object of the same size that could not be replaced is not mistaken
+// for the new one.
+func TestNothingMayBeRenamed(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fake) {
+		f.refuse(func(command, _ string) bool { return command == "RNFR" || command == "DELE" }, refusal)
+		f.start(t)
+		d := open(t, f.config())
+		f.replace(t, "object", "old")
+		if _, err := d.Put(t.Context(), "object", strings.NewReader("new"), overwrite); err == nil {
+			t.Error("nothing was stored, and no error says so")
+		}
+		holds(t, d, "object", "old")
+	})
+}
+
+// TestListedWhilePutAside: a listing does not treat an old object that was moved aside as a
+// leftover.
+func TestListedWhilePutAside(t *testing.T) {
+	t.Parallel()
+	var renames atomic.Int32
+	var lister *driver
+	f := &fake{facts: true, keep: true}
+	f.before = func(_ *session, command, _ string) string {
+		// The first RNTO is refused, the second moves the old object aside.
+		if command != "RNTO" {
+			return ""
+		}
+		if n := renames.Add(1); n < 3 || n >= 3+replaceAttempts {
+			return ""
+		}
+		_, err := lister.List(t.Context(), storagedrivers.ListOptions{})
+		is(t, err, nil)
+		return refusal
+	}
+	f.start(t)
+	d := open(t, f.config())
+	lister = open(t, f.config())
+	f.replace(t, "key", "old")
+	when := time.Now().Add(-3 * storagedrivers.LeftoverAge)
+	must(t, os.Chtimes(filepath.Join(f.root, "key"), when, when))
+	if err := put(t, d, "key", "content", overwrite); err == nil {
+		t.Error("the server has refused the rename, and no error says so")
+	}
+	holds(t, d, "key", "old")
+	f.has(t, "key")
 }

@@ -13,7 +13,7 @@
 // Hidden names are assumed to be those of this driver. Its leftovers are removed from listed
 // folders when they are older than a day. For servers that do not rename over a file, an object is
 // moved aside (".aside-" and its name) while it is replaced. The first check, each listing and
-// [Driver.Sweep] restore the object if the process died in that moment.
+// [driver.Sweep] restore the object if the process died in that moment.
 package ftp
 
 import (
@@ -25,7 +25,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
+	"path"
 	"strings"
 	"time"
 
@@ -36,53 +38,51 @@ import (
 
 // Config keeps objects as files on an FTP server, plain or over TLS, in passive mode.
 //
-// An object is sent to a hidden temporary file in the folder of its name and renamed when it is
-// whole. The login needs the right to store, rename and delete files and to make and remove
-// folders. The protocol cannot create a name only if it is free. So this process keeps two uploads
-// of one name at the same moment apart, and several processes use lock folders. Other programs that
-// write to the folder know neither.
+// An upload is written to a hidden temporary file and renamed when it is complete. The user needs
+// the rights to create, rename and delete files, and to create and delete folders. The protocol
+// cannot create a name only if it is free. Within a process, uploads of one name wait for each
+// other; several processes use lock folders. Other programs that write to the folder ignore both.
 //
-// Without TLS the password and all content can be read on the way.
+// Without TLS the password and all content can be read on the network.
 type Config struct {
-	// The host, with a port after a colon where it is not 21, or 990 with implicit TLS.
-	// Required.
+	// The host, with `:port` if the port is not 21 (990 with implicit TLS). Required.
 	Address string `json:"address,omitempty" option:"required" example:"files.example.com"`
 
 	// The user to log in as. Required.
 	User string `json:"user,omitempty" option:"required" example:"media"`
 
-	// The user's password. Without TLS it can be read on the way.
+	// The password of the user. Without TLS it can be read on the network.
 	Password string `json:"password,omitempty" option:"common,secret" example:"{env.FTP_PASSWORD}"`
 
-	// The folder of all objects, which is made where it is missing. One that does not
-	// begin with a slash is below the login folder. Default: the login folder.
+	// The folder of all objects. It is created if it is missing. A path without a leading slash is
+	// relative to the login folder. Default: the login folder.
 	Root string `json:"root,omitempty" option:"common" example:"uploads"`
 
-	// How connections are secured: `none`, `explicit` (AUTH TLS, also called FTPES) or `implicit`
-	// (TLS from the first byte, on a port of its own). Default: `none`.
-	TLS TLSMode `json:"tls,omitempty" option:"common,words=none|explicit|implicit"`
+	// How connections are encrypted: `none`, `explicit` (AUTH TLS, also called FTPES) or `implicit`
+	// (TLS from the first byte, on a separate port). Default: `none`.
+	TLS tlsMode `json:"tls,omitempty" option:"common,words=none|explicit|implicit"`
 
-	// The path of a PEM file with the certificates to trust. Default: those that the system trusts.
+	// A PEM file with the CA certificates to trust. Default: those of the system.
 	CA string `json:"ca,omitempty" example:"/etc/caddy/ftp-ca.pem"`
 
-	// The name in the server's certificate. Default: the host of the address.
+	// The name that the certificate of the server must have. Default: the host of the address.
 	ServerName string `json:"server_name,omitempty" example:"files.example.com"`
 
-	// Whether to accept any certificate. An attacker on the way can then read and change
+	// Whether to accept any certificate. An attacker on the network can then read and change
 	// everything. Default: `false`.
 	InsecureSkipVerify bool `json:"insecure_skip_verify,omitempty"`
 
-	// The most connections at a time, if the server does not allow fewer. Each does one
-	// thing: the download of an item over 1 MiB takes one until it ends. Downloads leave one
-	// or two of them to uploads and checks. Default: `8`.
+	// The maximum number of connections; fewer are used if the server allows fewer. Each connection
+	// runs one operation at a time, and a download of more than 1 MiB holds one until it ends. One
+	// or two connections are reserved for other operations. Default: `8`.
 	Connections int `json:"connections,omitempty" example:"8"`
 
-	// Whether an upload that must not replace anything makes a lock folder for a moment,
-	// so that several processes of this service can share the server. One that dies in
-	// that moment keeps its one name from being created for ten minutes. Default: `true`.
+	// Whether an upload that must not overwrite creates a lock folder for a moment. It is needed if
+	// several processes share the server. If a process dies in that moment, the name cannot be
+	// created for ten minutes. Default: `true`.
 	Lock *bool `json:"lock,omitempty"`
 
-	// How long the server may keep silent. Default: `30s`.
+	// How long the server may be silent before an operation fails. Default: `30s`.
 	Timeout options.Duration `json:"timeout,omitempty" example:"30s"`
 
 	pem string // of CA
@@ -97,7 +97,9 @@ var schema = options.Of[Config](comments)
 func (*Config) Schema() *options.Schema { return schema.Documented() }
 
 // NewDriver returns a driver, which connects at its first use.
-func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) { return New(*c, log) }
+func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) {
+	return newDriver(*c, log)
+}
 
 const (
 	defaultConnections = 8
@@ -106,14 +108,14 @@ const (
 	tlsPort   = "990" // of implicit TLS
 )
 
-// TLSMode says how connections are secured.
-type TLSMode string
+// tlsMode says how connections are secured.
+type tlsMode string
 
 // The ways of securing connections.
 const (
-	TLSNone     TLSMode = "none"     // not at all
-	TLSExplicit TLSMode = "explicit" // AUTH TLS after connecting (RFC 4217)
-	TLSImplicit TLSMode = "implicit" // from the first byte on
+	tlsNone     tlsMode = "none"     // not at all
+	tlsExplicit tlsMode = "explicit" // AUTH TLS after connecting (RFC 4217)
+	tlsImplicit tlsMode = "implicit" // from the first byte on
 )
 
 // Complete checks the options, sets the defaults and reads the certificates. The error names options
@@ -122,7 +124,7 @@ func (c *Config) Complete() error {
 	if err := schema.Check(c); err != nil {
 		return err
 	}
-	c.TLS = cmp.Or(c.TLS, TLSNone)
+	c.TLS = cmp.Or(c.TLS, tlsNone)
 	c.Connections = cmp.Or(c.Connections, defaultConnections)
 	c.Timeout = cmp.Or(c.Timeout, options.Duration(network.DefaultTimeout))
 	if c.Lock == nil {
@@ -136,7 +138,7 @@ func (c *Config) Complete() error {
 		}
 	}
 	switch {
-	case c.TLS == TLSNone && (c.CA != "" || c.ServerName != "" || c.InsecureSkipVerify):
+	case c.TLS == tlsNone && (c.CA != "" || c.ServerName != "" || c.InsecureSkipVerify):
 		return errors.New("ca, server_name and insecure_skip_verify need tls explicit or implicit")
 	case c.InsecureSkipVerify && c.CA != "":
 		return errors.New("ca and insecure_skip_verify contradict each other")
@@ -146,10 +148,10 @@ func (c *Config) Complete() error {
 		return fmt.Errorf("address: %w", err)
 	}
 	if port == "" {
-		port = map[bool]string{false: plainPort, true: tlsPort}[c.TLS == TLSImplicit]
+		port = map[bool]string{false: plainPort, true: tlsPort}[c.TLS == tlsImplicit]
 	}
 	c.Address = net.JoinHostPort(host, port)
-	if c.TLS != TLSNone {
+	if c.TLS != tlsNone {
 		c.ServerName = cmp.Or(c.ServerName, host)
 	}
 	if c.CA == "" || c.pem != "" {
@@ -167,7 +169,7 @@ func (c *Config) Complete() error {
 
 // tls returns the settings of TLS, or nil without TLS.
 func (c *Config) tls() *tls.Config {
-	if c.TLS == TLSNone {
+	if c.TLS == tlsNone {
 		return nil
 	}
 	config := &tls.Config{
@@ -201,3 +203,26 @@ func splitAddress(address string) (host, port string, err error) {
 }
 
 func (c *Config) timeout() time.Duration { return time.Duration(c.Timeout) }
+
+// Describe returns the title, the noun and the folder.
+func (c *Config) Describe() storagedrivers.Description {
+	return storagedrivers.Description{
+		Title: "FTP", Noun: "folder", Icon: "server", Rank: 10, Where: network.Login(c.User, c.Address, c.Root),
+	}
+}
+
+// Location returns the host and the folder. It contains the user if the folder is relative to that
+// of the login; users with the same absolute path share it.
+func (c *Config) Location() storagedrivers.Location {
+	address := url.URL{Scheme: "ftp", Host: network.Host(c.Address, plainPort, tlsPort)}
+	if !path.IsAbs(c.Root) {
+		address.User = url.User(c.User)
+	}
+	return storagedrivers.Location{Backend: address.String()}.Join(c.Root)
+}
+
+// Limits returns the time-out, and half of the connections to the server: each is for one operation
+// at a time, and storing one object may need two.
+func (c *Config) Limits() storagedrivers.Limits {
+	return storagedrivers.Limits{Timeout: c.timeout(), Parallel: max(1, c.Connections/2)}
+}

@@ -23,17 +23,13 @@ func TestComplete(t *testing.T) {
 		"host": "host:21", "host:2121": "host:2121", "::1": "[::1]:21", "[::1]": "[::1]:21", "[::1]:22": "[::1]:22",
 	} {
 		f := &Config{Address: address, User: "u"}
-		if err := f.Complete(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.Complete())
 		if f.Address != want || !*f.Lock {
 			t.Errorf("%q became %+v, want %q", address, f, want)
 		}
 	}
-	f := &Config{Address: "host", User: "u", TLS: TLSImplicit, Timeout: options.Duration(time.Second)}
-	if err := f.Complete(); err != nil {
-		t.Fatal(err)
-	}
+	f := &Config{Address: "host", User: "u", TLS: tlsImplicit, Timeout: options.Duration(time.Second)}
+	must(t, f.Complete())
 	if f.Address != "host:990" || f.ServerName != "host" || f.timeout() != time.Second {
 		t.Errorf("implicit TLS became %+v", f)
 	}
@@ -42,9 +38,7 @@ func TestComplete(t *testing.T) {
 func TestWrongOptions(t *testing.T) {
 	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty.pem")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(empty, nil, 0o600))
 	for want, f := range map[string]*Config{
 		"address is missing":                     {User: "u"},
 		"user is missing":                        {Address: "a"},
@@ -53,26 +47,20 @@ func TestWrongOptions(t *testing.T) {
 		"connections is a number above zero":     {Address: "a", User: "u", Connections: -1},
 		"timeout is a duration above zero":       {Address: "a", User: "u", Timeout: -1},
 		"need tls explicit or implicit":          {Address: "a", User: "u", ServerName: "b"},
-		"contradict each other":                  {Address: "a", User: "u", TLS: TLSExplicit, CA: "x", InsecureSkipVerify: true},
+		"contradict each other":                  {Address: "a", User: "u", TLS: tlsExplicit, CA: "x", InsecureSkipVerify: true},
 		"address: ":                              {Address: "a:b:c", User: "u"},
 		"is not host or host:port":               {Address: ":21", User: "u"},
-		"ca: open":                               {Address: "a", User: "u", TLS: TLSExplicit, CA: empty + ".not"},
-		"ca: no certificate in " + empty + "":    {Address: "a", User: "u", TLS: TLSExplicit, CA: empty},
+		"ca: open":                               {Address: "a", User: "u", TLS: tlsExplicit, CA: empty + ".not"},
+		"ca: no certificate in " + empty + "":    {Address: "a", User: "u", TLS: tlsExplicit, CA: empty},
 	} {
 		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-}
-
-// TestAddressWithPassword: the error does not contain the password.
-func TestAddressWithPassword(t *testing.T) {
-	t.Parallel()
 	for _, address := range []string{"user:secret@host", "ftp://user:secret@host:21/", "user:secret@host:21", "secret@host"} {
-		f := &Config{Address: address, User: "u"}
-		err := f.Complete()
+		err := (&Config{Address: address, User: "u"}).Complete()
 		if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "host:port") {
-			t.Errorf("error %v", err)
+			t.Errorf("error %v, which must not have the password", err)
 		}
 	}
 }
@@ -82,21 +70,13 @@ func TestNewDriver(t *testing.T) {
 	server := (&fake{facts: true, tls: secured}).start(t)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	block := &pem.Block{Type: "CERTIFICATE", Bytes: secured.Certificates[0].Certificate[0]}
-	if err := os.WriteFile(ca, pem.EncodeToMemory(block), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f := &Config{Address: server.address, User: "u", Password: "secret", TLS: TLSExplicit, CA: ca, ServerName: "example.com"}
-	if err := f.Complete(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(ca, pem.EncodeToMemory(block), 0o600))
+	f := &Config{Address: server.address, User: "u", Password: "secret", TLS: tlsExplicit, CA: ca, ServerName: "example.com"}
+	must(t, f.Complete())
 	d, err := f.NewDriver(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer d.Close()
-	if err := d.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
+	is(t, d.Check(t.Context()), nil)
 }
 
 func TestWrongLogin(t *testing.T) {
@@ -105,7 +85,7 @@ func TestWrongLogin(t *testing.T) {
 	config := f.config()
 	config.Password = "wrong"
 	err := open(t, config).Check(t.Context())
-	fails(t, err, fs.ErrPermission)
+	is(t, err, fs.ErrPermission)
 	drivertest.Cause(t, err, wrongLogin)
 
 	config = f.config()
@@ -115,8 +95,11 @@ func TestWrongLogin(t *testing.T) {
 		t.Errorf("another's certificate: error %v, which must not be tried again", err)
 	}
 	config = f.config()
-	config.TLS, config.ServerName = TLSNone, ""
-	fails(t, open(t, config).Check(t.Context()), fs.ErrPermission)
+	config.TLS, config.ServerName = tlsNone, ""
+	is(t, open(t, config).Check(t.Context()), fs.ErrPermission)
+
+	without := (&fake{tls: secured, lacks: "AUTH"}).start(t)
+	drivertest.Cause(t, open(t, without.config()).Check(t.Context()), storagedrivers.NoTLS)
 }
 
 // TestCheck: Check tests the abilities of the server if it can.
@@ -140,9 +123,7 @@ func TestCheck(t *testing.T) {
 			f.start(t)
 			d := open(t, f.config())
 			for range 2 {
-				if err := d.Check(t.Context()); err != nil {
-					t.Error(err)
-				}
+				is(t, d.Check(t.Context()), nil)
 			}
 			want := storagedrivers.Features{Replace: tt.replaces}
 			if got := d.Features(); got != want {
@@ -155,8 +136,59 @@ func TestCheck(t *testing.T) {
 	config := missing.config()
 	config.Root = "/a/b"
 	d := open(t, config)
-	if err := errors.Join(d.Check(context.WithoutCancel(t.Context())), put(t, d, "c/key", "x", create)); err != nil {
-		t.Error(err)
-	}
+	is(t, errors.Join(d.Check(context.WithoutCancel(t.Context())), put(t, d, "c/key", "x", create)), nil)
 	missing.has(t, "a/b/c/key")
+}
+
+// newConfig returns a complete configuration with options in JSON.
+var newConfig = drivertest.NewConfig[Config]
+
+func TestDescription(t *testing.T) {
+	t.Parallel()
+	const login = `"user": "media", "password": "a"`
+	f := (&fake{}).start(t)
+	f.refuse(func(command, _ string) bool { return command == "MKD" }, "550 /root: Not a directory")
+	failing := func(address, password string) string {
+		return `{"address": "` + address + `", "user": "u", "password": "` + password + `", "tls": "none", "root": "root"}`
+	}
+	drivertest.Describe(t, drivertest.Description{
+		New:         newConfig,
+		Options:     `{"address": "files.example.com", ` + login + `}`,
+		Where:       "media@files.example.com",
+		Refused:     failing(f.address, "wrong"),
+		Missing:     failing(f.address, "secret"),
+		Unreachable: failing("127.0.0.1:1", "secret"),
+		Same: []string{
+			`{"address": "files.example.com:21", "user": "media", "password": "b", "tls": "explicit", "timeout": "5s"}`,
+			`{"address": "Files.example.com", ` + login + `, "tls": "implicit", "connections": 2, "lock": false, "root": "."}`,
+		},
+		Below: []string{`{"address": "files.example.com", ` + login + `, "root": "below/it/"}`},
+		Apart: []string{
+			`{"address": "files.example.com", "user": "other", "password": "a"}`,
+			`{"address": "files.example.com", ` + login + `, "root": "/srv"}`,
+			`{"address": "files.example.com:2121", ` + login + `}`,
+		},
+	})
+	drivertest.Describe(t, drivertest.Description{
+		New:     newConfig,
+		Options: `{"address": "files.example.com", ` + login + `, "root": "/srv"}`,
+		Where:   "media@files.example.com /srv",
+		Same:    []string{`{"address": "files.example.com", "user": "other", "root": "/srv/"}`},
+		Below:   []string{`{"address": "files.example.com", "user": "other", "root": "/srv/below/it"}`},
+		Apart:   []string{`{"address": "files.example.com", ` + login + `, "root": "/media"}`},
+	})
+}
+
+// TestParallel: storing an object may need two connections.
+func TestParallel(t *testing.T) {
+	t.Parallel()
+	for options, want := range map[string]int{
+		`{"address": "a", "user": "u"}`:                   4,
+		`{"address": "a", "user": "u", "connections": 5}`: 2,
+		`{"address": "a", "user": "u", "connections": 1}`: 1,
+	} {
+		if got := newConfig(t, options).(storagedrivers.Limited).Limits().Parallel; got != want {
+			t.Errorf("%s: %d, want %d", options, got, want)
+		}
+	}
 }

@@ -6,9 +6,9 @@ import (
 	"io"
 	"io/fs"
 	pathpkg "path"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	jftp "github.com/jlaffaye/ftp"
@@ -20,18 +20,19 @@ import (
 // conn is a connection to the server, for one operation at a time. It is for one goroutine, except
 // for cut.
 type conn struct {
-	ftp       *jftp.ServerConn
-	base      string // the root's path without a slash at its end; empty is "/"
-	connect   func(ctx context.Context) (*conn, error)
-	cut       context.CancelFunc // closes everything, so that reads and writes end
-	control   *control
-	broken    bool // cut, or out of step
-	plainList bool // LIST -a shows nothing
-	timeless  bool // there is no MDTM
-	restless  bool // there is no REST
+	ftp           *jftp.ServerConn
+	base          string // the root's path without a slash at its end; empty is "/"
+	connect       func(ctx context.Context) (*conn, error)
+	cut           context.CancelFunc // closes everything, so that reads and writes end
+	control       *control
+	broken        bool // cut, or out of step
+	withoutHidden bool // LIST -a shows nothing
+	withoutTimes  bool // there is no MDTM
+	withoutRest   bool // there is no REST
 
 	slot, download *queue.Slot // of the pool; download is nil but for downloads
 	idleSince      time.Time
+	expiry         *time.Timer // closes it in the pool
 }
 
 // run calls f, which uses the server, and cuts the connection if ctx ends before f returns. It
@@ -73,7 +74,7 @@ const longName = 240
 // line cannot hold the key, and may interpret the rest of the line as more commands.
 func (c *conn) checkPathReply(path string, err error) error {
 	err = c.checkReply(err)
-	if len(path) > longName && isSyntaxError(err) {
+	if len(path) > longName && hasCode(err, jftp.StatusBadCommand, jftp.StatusBadArguments) {
 		c.broken = true
 		c.cut()
 		return fmt.Errorf("%w: %w", storagedrivers.ErrInvalidKey, err)
@@ -104,23 +105,31 @@ func newEntry(e *jftp.Entry) entry {
 // name at once.
 func (c *conn) hasFacts() bool { return c.ftp.IsTimePreciseInList() }
 
-// facts returns the facts of MLST about a file or folder.
-func (c *conn) facts(path string) (entry, error) {
-	e, err := c.ftp.GetEntry(path)
-	if err = c.checkPathReply(path, err); err != nil {
-		return entry{}, lookupError(err)
+// look returns a file or folder as MLST or the listing of its parent folder describes it.
+func (c *conn) look(path string) (entry, error) {
+	if c.hasFacts() {
+		e, err := c.ftp.GetEntry(path)
+		if err = c.checkPathReply(path, err); err != nil {
+			return entry{}, lookupError(err)
+		}
+		return newEntry(e), nil
 	}
-	return newEntry(e), nil
+	entries, err := c.list(pathpkg.Dir(path))
+	if err != nil {
+		return entry{}, err
+	}
+	for _, e := range entries {
+		if e.name == pathpkg.Base(path) {
+			return e, nil
+		}
+	}
+	return entry{}, fs.ErrNotExist
 }
 
 // stat returns the size and time of a file. If the path is not a file, the error is fs.ErrNotExist.
 func (c *conn) stat(path string) (entry, error) {
 	if c.hasFacts() {
-		e, err := c.facts(path)
-		if err == nil && e.folder {
-			return entry{}, fmt.Errorf("%w: a folder", fs.ErrNotExist)
-		}
-		return e, err
+		return c.lookForFile(path)
 	}
 	size, err := c.size(path)
 	if err != nil {
@@ -131,6 +140,15 @@ func (c *conn) stat(path string) (entry, error) {
 		return entry{}, err
 	}
 	return entry{size: size, modTime: modTime}, nil
+}
+
+// lookForFile is look for a file. A folder is fs.ErrNotExist.
+func (c *conn) lookForFile(path string) (entry, error) {
+	e, err := c.look(path)
+	if err == nil && e.folder {
+		return entry{}, fmt.Errorf("%w: a folder", fs.ErrNotExist)
+	}
+	return e, err
 }
 
 // size returns the size of a file. Some servers do not know the command, or do not reply with a
@@ -144,27 +162,19 @@ func (c *conn) size(path string) (int64, error) {
 	} else if !isUnknownCommand(err) {
 		return 0, lookupError(err)
 	}
-	entries, err := c.list(pathpkg.Dir(path))
-	if err != nil {
-		return 0, err
-	}
-	for _, e := range entries {
-		if e.name == pathpkg.Base(path) && !e.folder {
-			return e.size, nil
-		}
-	}
-	return 0, fs.ErrNotExist
+	e, err := c.lookForFile(path)
+	return e.size, err
 }
 
 // time returns the time of a file, or zero if the server does not know it. It tries the command
 // once even if the server does not announce it.
 func (c *conn) time(path string) (time.Time, error) {
-	if c.timeless {
+	if c.withoutTimes {
 		return time.Time{}, nil
 	}
 	text, err := c.query("MDTM", path)
 	if isUnknownCommand(err) {
-		c.timeless = true
+		c.withoutTimes = true
 		return time.Time{}, nil
 	}
 	if err != nil {
@@ -172,7 +182,7 @@ func (c *conn) time(path string) (time.Time, error) {
 	}
 	modTime, err := time.Parse("20060102150405", text) // it takes fractions, too
 	if err != nil {
-		c.timeless = true
+		c.withoutTimes = true
 		return time.Time{}, nil //nolint:nilerr // an unreadable time counts as none
 	}
 	return modTime, nil
@@ -184,11 +194,6 @@ func (c *conn) query(command, path string) (string, error) {
 	return strings.TrimSpace(text), c.checkPathReply(path, err)
 }
 
-// setTime sets the time of a file, to the second.
-func (c *conn) setTime(path string, t time.Time) error {
-	return c.checkPathReply(path, c.ftp.SetTime(path, t))
-}
-
 // list returns the entries of a folder, with hidden names if the server shows them.
 func (c *conn) list(folder string) ([]entry, error) {
 	list, argument := c.ftp.List, folder
@@ -197,7 +202,7 @@ func (c *conn) list(folder string) ([]entry, error) {
 		if err := c.changeDir(folder); err != nil {
 			return nil, lookupError(err)
 		}
-		if argument = "-a"; c.plainList {
+		if argument = "-a"; c.withoutHidden {
 			argument = ""
 		}
 	}
@@ -205,8 +210,8 @@ func (c *conn) list(folder string) ([]entry, error) {
 	if err = c.checkReply(err); err != nil {
 		return nil, lookupError(err)
 	}
-	if argument == "-a" && !hasItself(found) {
-		c.plainList = true // it was taken for a name
+	if argument == "-a" && !slices.ContainsFunc(found, func(e *jftp.Entry) bool { return e.Name == "." }) {
+		c.withoutHidden = true // the argument was taken for a name: hidden names include "."
 		return c.list(folder)
 	}
 	entries := make([]entry, len(found))
@@ -216,20 +221,13 @@ func (c *conn) list(folder string) ([]entry, error) {
 	return entries, nil
 }
 
-// hasItself reports whether a listing shows hidden names, which is true if it contains ".".
-func hasItself(entries []*jftp.Entry) bool {
-	for _, e := range entries {
-		if e.Name == "." {
-			return true
-		}
-	}
-	return false
-}
-
 // store sends r to the file at path.
 func (c *conn) store(path string, r io.Reader) error {
 	err := c.ftp.Stor(path, r)
-	c.control.endUpload()
+	if sent := c.control.upload; sent != nil {
+		sent.end()
+		c.control.upload = nil
+	}
 	return c.checkPathReply(path, err)
 }
 
@@ -237,14 +235,14 @@ func (c *conn) store(path string, r io.Reader) error {
 // or of the rest of it, if the server announces it; otherwise -1. Without REST the download starts
 // at 0, and skip is offset.
 func (c *conn) retrieve(path string, offset int64) (response *jftp.Response, size, skip int64, err error) {
-	c.control.replies.reset()
-	if c.restless {
+	c.control.replies.text = nil
+	if c.withoutRest {
 		offset, skip = 0, offset
 	}
 	response, err = c.ftp.RetrFrom(path, uint64(offset))
 	err = c.checkPathReply(path, err)
 	if offset > 0 && isUnknownCommand(err) && !c.broken {
-		c.restless = true
+		c.withoutRest = true
 		return c.retrieve(path, offset)
 	}
 	return response, c.control.replies.announcedSize(), skip, err
@@ -287,60 +285,26 @@ func (c *conn) changeDir(folder string) error {
 	return c.checkPathReply(folder, c.ftp.ChangeDir(pathpkg.Join("/", folder)))
 }
 
-// folders remembers existing folders, so that not every upload has to check all of them.
-type folders struct {
-	mu    sync.Mutex
-	known map[string]struct{}
-}
-
-// maxKnown bounds the memory; beyond it all folders are checked again.
-const maxKnown = 10_000
-
-func (f *folders) has(folder string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, ok := f.known[folder]
-	return ok
-}
-
-func (f *folders) add(folder string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.known == nil || len(f.known) >= maxKnown {
-		f.known = map[string]struct{}{}
-	}
-	f.known[folder] = struct{}{}
-}
-
-// forget removes all folders. It is called when a folder is missing, because those below it are
-// missing too.
-func (f *folders) forget() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.known = nil
-}
-
-// ensure creates a folder and its parents if they are missing.
-func (f *folders) ensure(c *conn, folder string) error {
-	if f.has(folder) {
+// ensureFolder creates a folder and its parents if they are missing. Another client may create one
+// first. The driver remembers existing folders, so that not every upload has to check all of them.
+func (d *driver) ensureFolder(c *conn, folder string) error {
+	if d.folders.Contains(folder) {
 		return nil
 	}
 	err := c.changeDir(folder)
 	if isRefusal(err) && folder != "/" {
-		err = f.make(c, folder)
+		if err = d.ensureFolder(c, pathpkg.Dir(folder)); err == nil {
+			err = c.createFolder(folder)
+		}
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		d.folders.Add(folder, struct{}{})
 	}
-	f.add(folder)
-	return nil
+	return err
 }
 
-// make creates a missing folder. Another client may create it first.
-func (f *folders) make(c *conn, folder string) error {
-	if err := f.ensure(c, pathpkg.Dir(folder)); err != nil {
-		return err
-	}
+// createFolder creates a folder whose parent exists, unless it exists by now.
+func (c *conn) createFolder(folder string) error {
 	err := c.makeFolder(folder)
 	if !isRefusal(err) {
 		return err

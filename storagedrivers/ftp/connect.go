@@ -27,7 +27,7 @@ import (
 const aliveTimeout = 5 * time.Second
 
 // connect dials, logs in and finds the root. ctx bounds only this, not the life of the connection.
-func (d *Driver) connect(ctx context.Context) (*conn, error) {
+func (d *driver) connect(ctx context.Context) (*conn, error) {
 	life, cut := context.WithCancel(context.WithoutCancel(ctx))
 	c := &conn{connect: d.connect, cut: cut}
 	stop := context.AfterFunc(ctx, cut)
@@ -90,7 +90,12 @@ func (c *conn) dialFunc(
 		if err != nil {
 			return nil, err
 		}
-		return newDataConn(life, raw, tlsConfig, control, cut), nil
+		data := &dataConn{Conn: raw, raw: raw, control: control, cut: cut}
+		data.forget = context.AfterFunc(life, func() { _ = raw.Close() })
+		if tlsConfig != nil {
+			data.Conn = tls.Client(raw, tlsConfig)
+		}
+		return data, nil
 	}
 }
 
@@ -98,9 +103,9 @@ var errWantsTLS = fmt.Errorf("%w: the server requires TLS: set tls explicit", fs
 
 // withTLSAdvice adds advice if the server refuses connections without TLS. The reply often has the
 // code of a server that is temporarily unavailable.
-func withTLSAdvice(mode TLSMode, err error) error {
+func withTLSAdvice(mode tlsMode, err error) error {
 	reply, ok := errors.AsType[*textproto.Error](err)
-	if mode == TLSNone && ok && wantsTLS.MatchString(reply.Msg) {
+	if mode == tlsNone && ok && wantsTLS.MatchString(reply.Msg) {
 		return fmt.Errorf("%w: %w", errWantsTLS, err)
 	}
 	return err
@@ -143,7 +148,6 @@ func closeConn(c *conn) {
 type control struct {
 	net.Conn // raw, or TLS on top of it
 	in       *bufio.Reader
-	greeting io.Reader // the part that the library has not read
 	replies  replyLog
 	upload   *dataConn // the last one that was sent and waits for the server
 }
@@ -154,10 +158,10 @@ var (
 )
 
 // readGreeting reads the greeting of the server at raw and secures the connection.
-func readGreeting(ctx context.Context, raw net.Conn, mode TLSMode, config *tls.Config) (*control, error) {
+func readGreeting(ctx context.Context, raw net.Conn, mode tlsMode, config *tls.Config) (*control, error) {
 	c := &control{}
 	c.setConn(raw)
-	if mode == TLSImplicit {
+	if mode == tlsImplicit {
 		if err := c.secure(ctx, raw, config); err != nil {
 			return nil, err
 		}
@@ -166,17 +170,20 @@ func readGreeting(ctx context.Context, raw net.Conn, mode TLSMode, config *tls.C
 	if err != nil {
 		return nil, err
 	}
-	c.greeting = strings.NewReader("220 " + strings.ReplaceAll(text, "\n", " ") + "\r\n")
-	if mode != TLSExplicit {
-		return c, nil
+	if mode == tlsExplicit {
+		if _, err := c.command(jftp.StatusAuthOK, "AUTH TLS"); err != nil {
+			return nil, fmt.Errorf("asking for TLS: %w", err)
+		}
+		if c.in.Buffered() > 0 {
+			return nil, errNot // sent before TLS by someone else
+		}
+		if err := c.secure(ctx, raw, config); err != nil {
+			return nil, err
+		}
 	}
-	if _, err := c.command(jftp.StatusAuthOK, "AUTH TLS"); err != nil {
-		return nil, fmt.Errorf("asking for TLS: %w", err)
-	}
-	if c.in.Buffered() > 0 {
-		return nil, errNot // said before TLS by someone else
-	}
-	return c, c.secure(ctx, raw, config)
+	greeting := "220 " + strings.ReplaceAll(text, "\n", " ") + "\r\n"
+	c.in = bufio.NewReader(io.MultiReader(strings.NewReader(greeting), c.in))
+	return c, nil
 }
 
 // setConn sets the connection for reading and writing.
@@ -231,24 +238,9 @@ func (c *control) command(expected int, line string) (string, error) {
 
 // Read reads replies, the greeting first.
 func (c *control) Read(p []byte) (int, error) {
-	if c.greeting != nil {
-		n, err := c.greeting.Read(p)
-		if err == nil {
-			return n, nil
-		}
-		c.greeting = nil
-	}
 	n, err := c.in.Read(p)
 	c.replies.add(p[:n])
 	return n, err
-}
-
-// endUpload closes the data connection of an upload after the reply.
-func (c *control) endUpload() {
-	if c.upload != nil {
-		c.upload.end()
-		c.upload = nil
-	}
 }
 
 // replyLog keeps the latest replies, because the library hides some of them.
@@ -262,8 +254,6 @@ func (t *replyLog) add(p []byte) {
 		t.text = append(t.text[:0], t.text[extra:]...)
 	}
 }
-
-func (t *replyLog) reset() { t.text = t.text[:0] }
 
 // refusalLine matches a negative reply.
 var refusalLine = regexp.MustCompile(`(?m)^([45]\d\d) ?(.*?)\r?$`)
@@ -313,16 +303,6 @@ type dataConn struct {
 	sent     bool          // something was written, or could have been
 	failed   error         // the error of writing
 	drained  chan struct{} // closed when nothing more is read after an upload
-}
-
-// newDataConn returns a data connection on raw, which is closed at the end of life.
-func newDataConn(life context.Context, raw net.Conn, config *tls.Config, control *control, cut func()) *dataConn {
-	c := &dataConn{Conn: raw, raw: raw, control: control, cut: cut}
-	c.forget = context.AfterFunc(life, func() { _ = raw.Close() })
-	if config != nil {
-		c.Conn = tls.Client(raw, config)
-	}
-	return c
 }
 
 // Handshake is called by the library if nothing is written: servers expect the handshake before the

@@ -1,6 +1,7 @@
 package ftp
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -18,38 +19,26 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// TestTimesThatAreNotAnnounced: MDTM is used even if FEAT does not announce it.
-func TestTimesThatAreNotAnnounced(t *testing.T) {
+// TestTimes: MDTM is used even if FEAT does not announce it. A server without times reports a size
+// and no time.
+func TestTimes(t *testing.T) {
 	t.Parallel()
-	f := (&fake{quiet: true}).start(t)
-	d := open(t, f.config())
-	if err := put(t, d, "key", "content", create); err != nil {
-		t.Fatal(err)
-	}
-	info, err := d.Stat(t.Context(), "key")
-	if err != nil || time.Since(info.ModTime) > time.Hour {
-		t.Errorf("stat %+v, error %v", info, err)
-	}
-}
-
-// TestNoTimes: a server without times reports a size and no time.
-func TestNoTimes(t *testing.T) {
-	t.Parallel()
-	for name, f := range map[string]*fake{
-		"no command": {quiet: true, lacks: "MDTM"},
-		"no number": {before: func(_ *session, command, _ string) string {
+	for name, tt := range map[string]struct {
+		server *fake
+		timed  bool
+	}{
+		"not announced": {&fake{quiet: true}, true},
+		"no command":    {&fake{quiet: true, lacks: "MDTM"}, false},
+		"no number": {&fake{before: func(_ *session, command, _ string) string {
 			return map[string]string{"MDTM": "213 yesterday"}[command]
-		}},
+		}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f.start(t)
-			d := open(t, f.config())
-			if err := put(t, d, "key", "content", create); err != nil {
-				t.Fatal(err)
-			}
+			d := open(t, tt.server.start(t).config())
+			must(t, put(t, d, "key", "content", create))
 			info, err := d.Stat(t.Context(), "key")
-			if err != nil || !info.ModTime.IsZero() || info.Size != 7 {
+			if err != nil || info.Size != 7 || info.ModTime.IsZero() == tt.timed || tt.timed && time.Since(info.ModTime) > time.Hour {
 				t.Errorf("stat %+v, error %v", info, err)
 			}
 			holds(t, d, "key", "content")
@@ -71,15 +60,13 @@ func TestSizesOfListings(t *testing.T) {
 			f.start(t)
 			d := open(t, f.config())
 			for key, content := range map[string]string{"a/empty": "", "a/key": "content"} {
-				if err := put(t, d, key, content, create); err != nil {
-					t.Fatal(err)
-				}
-				fails(t, put(t, d, key, content, create), fs.ErrExist)
+				must(t, put(t, d, key, content, create))
+				is(t, put(t, d, key, content, create), fs.ErrExist)
 				holds(t, d, key, content)
 			}
 			for _, key := range []string{"a/missing", "b/missing", "a"} {
 				_, err := d.Stat(t.Context(), key)
-				fails(t, err, fs.ErrNotExist)
+				is(t, err, fs.ErrNotExist)
 			}
 		})
 	}
@@ -91,45 +78,18 @@ func TestNoRestart(t *testing.T) {
 	f := (&fake{facts: true, lacks: "REST"}).start(t)
 	d := open(t, f.config())
 	content := strings.Repeat("0123456789", 300_000)
-	if err := put(t, d, "key", content, create); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t, d, "key", content, create))
 	for _, rng := range []storagedrivers.Range{
 		{Offset: 7, Length: 10}, {Offset: 7}, {Offset: 2_999_990}, {Offset: 1_000_001, Length: 1_500_000}, all,
 	} {
 		body, info, err := d.Open(t.Context(), "key", rng)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := io.ReadAll(body)
 		n, _ := rng.Within(info.Size)
 		if want := content[rng.Offset : rng.Offset+n]; err != nil || string(got) != want {
 			t.Errorf("%+v: %d bytes, error %v, want %d", rng, len(got), err, len(want))
 		}
-		if err := body.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// TestUploadsThatTheServerLeavesOpen: the reply ends an upload, even if the data connection stays
-// open.
-func TestUploadsThatTheServerLeavesOpen(t *testing.T) {
-	t.Parallel()
-	for name, f := range map[string]*fake{"plain": {facts: true, lingers: true}, "TLS": {lingers: true, tls: secured}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f.start(t)
-			config := f.config()
-			config.Timeout = options.Duration(time.Hour)
-			d := open(t, config)
-			for key, content := range map[string]string{"empty": "", "key": strings.Repeat("content", 100_000)} {
-				if err := put(t, d, key, content, create); err != nil {
-					t.Fatal(err)
-				}
-				holds(t, d, key, content)
-			}
-		})
+		is(t, body.Close(), nil)
 	}
 }
 
@@ -149,13 +109,11 @@ func TestLongCommands(t *testing.T) {
 		long := strings.Repeat("x", 200) + "/" + strings.Repeat("y", 200)
 		for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
 			_, err := d.Put(t.Context(), long, strings.NewReader("content"), opts)
-			fails(t, err, storagedrivers.ErrInvalidKey)
+			is(t, err, storagedrivers.ErrInvalidKey)
 		}
 		_, err := d.Stat(t.Context(), long)
-		fails(t, err, storagedrivers.ErrInvalidKey)
-		if err := put(t, d, "short", "content", create); err != nil {
-			t.Error(err)
-		}
+		is(t, err, storagedrivers.ErrInvalidKey)
+		is(t, put(t, d, "short", "content", create), nil)
 	}
 }
 
@@ -184,15 +142,13 @@ func TestFullDisk(t *testing.T) {
 			return reply
 		}
 		f.start(t)
-		s := storagedrivers.New("test", driver(f.config()), storagedrivers.Options{})
+		s := storagedrivers.New("test", newFakeDriver(f.config()), storagedrivers.Options{})
 		_, err := s.Put(t.Context(), "key", strings.NewReader(strings.Repeat("x", 20<<20)), create)
-		fails(t, err, storagedrivers.ErrNoSpace)
+		is(t, err, storagedrivers.ErrNoSpace)
 		if n := tries.Load(); n != 1 {
 			t.Errorf("%q: sent %d times", reply, n)
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		is(t, s.Close(), nil)
 	}
 }
 
@@ -207,9 +163,7 @@ func TestEveryReplacementHasItsTime(t *testing.T) {
 			d := open(t, f.config())
 			old := time.Now().Add(time.Hour).Truncate(time.Second) // as if its clock were wrong
 			f.replace(t, "key", "content")
-			if err := os.Chtimes(filepath.Join(f.root, "key"), old, old); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chtimes(filepath.Join(f.root, "key"), old, old))
 			for i := range 3 {
 				info, err := d.Put(t.Context(), "key", strings.NewReader("content"), overwrite)
 				if err != nil || !info.ModTime.After(old) {
@@ -249,9 +203,7 @@ func TestOtherServers(t *testing.T) {
 		t.Run(greeting, func(t *testing.T) {
 			t.Parallel()
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer listener.Close()
 			go func() {
 				for {
@@ -267,7 +219,7 @@ func TestOtherServers(t *testing.T) {
 			defer cancel()
 			d := open(t, Config{Address: listener.Addr().String(), User: "u", Timeout: options.Duration(time.Hour)})
 			err = d.Check(ctx)
-			fails(t, err, want.err)
+			is(t, err, want.err)
 			if err == nil || !strings.Contains(err.Error(), want.words) || ctx.Err() != nil {
 				t.Errorf("error %v, want %q", err, want.words)
 			}
@@ -275,5 +227,44 @@ func TestOtherServers(t *testing.T) {
 				t.Errorf("error %v, which decides whether it is repeated", err)
 			}
 		})
+	}
+}
+
+// FuzzWelcome: for any first bytes of a server, reading the greeting ends with a text or an error.
+func FuzzWelcome(f *testing.F) {
+	for _, greeting := range []string{
+		"220 ready\r\n", "220-hello\r\n220 ready\r\n", "120 soon\r\n220 ready\r\n", "421 no\r\n", "SSH-2.0-x\r\n", "", "22", "220",
+		"220-never ends\r\n", "\x16\x03\x01", "999 what\r\n",
+	} {
+		f.Add(greeting)
+	}
+	f.Fuzz(func(t *testing.T, greeting string) {
+		c := &control{in: bufio.NewReader(strings.NewReader(greeting))}
+		text, err := c.welcome()
+		if err == nil && !strings.Contains(greeting, "220") {
+			t.Errorf("%q is a greeting: %q", greeting, text)
+		}
+		if strings.HasPrefix(greeting, "SSH-") && !errors.Is(err, errSSH) {
+			t.Errorf("error %v, want %v", err, errSSH)
+		}
+		if errors.Is(withTLSAdvice(tlsNone, err), storagedrivers.ErrUnavailable) {
+			t.Errorf("error %v blames the network", err)
+		}
+	})
+}
+
+// TestReplyLog: only the latest replies are kept.
+func TestReplyLog(t *testing.T) {
+	t.Parallel()
+	var log replyLog
+	for range 100 {
+		log.add([]byte(strings.Repeat("220 hello\r\n", 100)))
+	}
+	log.add([]byte("150 Opening BINARY mode data connection for key (1234 bytes).\r\n"))
+	if size := log.announcedSize(); size != 1234 || len(log.text) > replyLogBytes {
+		t.Errorf("the size is %d, %d bytes are kept", size, len(log.text))
+	}
+	if log.text = nil; log.announcedSize() != -1 {
+		t.Error("a size is left")
 	}
 }

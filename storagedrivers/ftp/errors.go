@@ -22,10 +22,16 @@ func mapError(err error) error {
 	if err == nil || slices.ContainsFunc(sentinels, func(s error) bool { return errors.Is(err, s) }) {
 		return err
 	}
-	if sentinel := sentinelOf(err); sentinel != nil {
-		return fmt.Errorf("%w: %w", sentinel, err)
+	var sentinel error
+	if reply, ok := errors.AsType[*textproto.Error](err); ok {
+		sentinel = replySentinel(reply)
+	} else if network.Unreachable(err) {
+		sentinel = storagedrivers.ErrUnavailable
 	}
-	return err
+	if sentinel == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", sentinel, err)
 }
 
 var sentinels = []error{
@@ -46,16 +52,6 @@ func operationError(ctx context.Context, err error) error {
 		err = fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
 	return err
-}
-
-func sentinelOf(err error) error {
-	if reply, ok := errors.AsType[*textproto.Error](err); ok {
-		return replySentinel(reply)
-	}
-	if network.Unreachable(err) {
-		return storagedrivers.ErrUnavailable
-	}
-	return nil
 }
 
 // replySentinel returns the sentinel of a reply. The code alone is ambiguous: 550 is "not found"
@@ -119,42 +115,43 @@ func textSentinel(text string) error {
 	return nil
 }
 
+// hasCode reports whether err is a reply of the server with one of the codes.
+func hasCode(err error, codes ...int) bool {
+	reply, ok := errors.AsType[*textproto.Error](err)
+	return ok && slices.Contains(codes, reply.Code)
+}
+
 // isRefusal reports whether err is a server's reply that refuses an operation on a name, for any
 // reason.
 func isRefusal(err error) bool {
-	reply, ok := errors.AsType[*textproto.Error](err)
-	if !ok || errors.Is(err, storagedrivers.ErrInvalidKey) {
-		return false
-	}
-	switch reply.Code {
-	case jftp.StatusFileUnavailable, jftp.StatusPageTypeUnknown, jftp.StatusBadFileName,
-		jftp.StatusFileActionIgnored, jftp.StatusActionAborted, jftp.StatusBadArguments, statusFolderExists:
-		return true
-	}
-	return false
+	return !errors.Is(err, storagedrivers.ErrInvalidKey) && hasCode(err,
+		jftp.StatusFileUnavailable, jftp.StatusPageTypeUnknown, jftp.StatusBadFileName,
+		jftp.StatusFileActionIgnored, jftp.StatusActionAborted, jftp.StatusBadArguments, statusFolderExists)
 }
 
 // statusFolderExists is the reply of some servers to MKD of an existing folder, by RFC 959.
 const statusFolderExists = 521
 
+// ignoreRefusal returns nil for a refusal, and any other error as it is.
+func ignoreRefusal(err error) error {
+	if isRefusal(err) {
+		return nil
+	}
+	return err
+}
+
+// ignoreMissing returns nil for fs.ErrNotExist, and any other error as it is.
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // isUnknownCommand reports whether the server does not implement or understand a command.
 func isUnknownCommand(err error) bool {
-	reply, ok := errors.AsType[*textproto.Error](err)
-	return ok && !errors.Is(err, storagedrivers.ErrInvalidKey) && slices.Contains([]int{
-		jftp.StatusBadCommand, jftp.StatusNotImplemented, jftp.StatusNotImplementedParameter,
-	}, reply.Code)
-}
-
-// isSyntaxError reports whether the server does not understand a command or its argument.
-func isSyntaxError(err error) bool {
-	reply, ok := errors.AsType[*textproto.Error](err)
-	return ok && (reply.Code == jftp.StatusBadCommand || reply.Code == jftp.StatusBadArguments)
-}
-
-// isReply reports whether err is a reply of the server.
-func isReply(err error) bool {
-	_, ok := errors.AsType[*textproto.Error](err)
-	return ok
+	return !errors.Is(err, storagedrivers.ErrInvalidKey) && hasCode(err,
+		jftp.StatusBadCommand, jftp.StatusNotImplemented, jftp.StatusNotImplementedParameter)
 }
 
 // isTooManyConnections reports whether the server refuses because of too many connections.

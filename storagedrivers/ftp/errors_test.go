@@ -82,18 +82,18 @@ func TestMapError(t *testing.T) {
 	}
 }
 
-func TestEnded(t *testing.T) {
+func TestOperationError(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(storagedrivers.ErrUnavailable)
 	err := operationError(ctx, io.EOF)
 	for _, want := range []error{context.Canceled, storagedrivers.ErrUnavailable, io.EOF} {
-		fails(t, err, want)
+		is(t, err, want)
 	}
 	plain, stop := context.WithCancel(t.Context())
 	stop()
 	err = operationError(plain, io.EOF)
-	fails(t, err, context.Canceled)
+	is(t, err, context.Canceled)
 	if errors.Is(err, storagedrivers.ErrUnavailable) {
 		t.Errorf("error %v blames the server", err)
 	}
@@ -102,7 +102,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-func TestClean(t *testing.T) {
+func TestIsSingleReply(t *testing.T) {
 	t.Parallel()
 	reply := &textproto.Error{Code: 550, Msg: "no"}
 	for _, tt := range []struct {

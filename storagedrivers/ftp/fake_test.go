@@ -59,9 +59,7 @@ func (f *fake) start(t *testing.T) *fake {
 func (f *fake) listen(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", f.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f.listener, f.address = listener, listener.Addr().String()
 	f.sessions.Go(func() {
 		for {
@@ -102,8 +100,8 @@ func (f *fake) track(conn net.Conn) func() {
 	}
 }
 
-// crowded reports whether there are more connections than allowed.
-func (f *fake) crowded() bool {
+// overLimit reports whether there are more connections than allowed.
+func (f *fake) overLimit() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.most > 0 && len(f.open) > f.most
@@ -132,7 +130,7 @@ func (f *fake) serve(conn net.Conn) {
 			s.passive.Close()
 		}
 	}()
-	if f.crowded() {
+	if f.overLimit() {
 		s.reply("421 Too many connections. Service temporarily unavailable.")
 		return
 	}

@@ -125,7 +125,7 @@ func (s *session) accept() (net.Conn, error) {
 		return nil, errNoData
 	}
 	data := &tracked{Conn: raw, forget: s.fake.track(raw)}
-	if s.fake.crowded() {
+	if s.fake.overLimit() {
 		data.forget()
 		return nil, errFull
 	}

@@ -21,18 +21,16 @@ var (
 )
 
 // open returns a driver that is closed at the end of the test.
-func open(t *testing.T, config Config) *Driver {
+func open(t *testing.T, config Config) *driver {
 	t.Helper()
-	d := driver(config)
+	d := newFakeDriver(config)
 	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Errorf("closing: %v", err)
-		}
+		is(t, d.Close(), nil)
 	})
 	return d
 }
 
-func put(t *testing.T, d *Driver, key, content string, opts storagedrivers.PutOptions) error {
+func put(t *testing.T, d *driver, key, content string, opts storagedrivers.PutOptions) error {
 	t.Helper()
 	info, err := d.Put(t.Context(), key, strings.NewReader(content), opts)
 	if err != nil {
@@ -45,7 +43,7 @@ func put(t *testing.T, d *Driver, key, content string, opts storagedrivers.PutOp
 	return nil
 }
 
-func read(t *testing.T, d *Driver, key string) (string, error) {
+func read(t *testing.T, d *driver, key string) (string, error) {
 	t.Helper()
 	body, _, err := d.Open(t.Context(), key, all)
 	if err != nil {
@@ -55,14 +53,23 @@ func read(t *testing.T, d *Driver, key string) (string, error) {
 	return string(b), errors.Join(err, body.Close())
 }
 
-func holds(t *testing.T, d *Driver, key, want string) {
+func holds(t *testing.T, d *driver, key, want string) {
 	t.Helper()
 	if got, err := read(t, d, key); err != nil || got != want {
 		t.Errorf("%q holds %q, error %v, want %q", key, got, err, want)
 	}
 }
 
-func fails(t *testing.T, err, want error) {
+// must ends the test if there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// is asserts that err matches want; nil matches nil.
+func is(t *testing.T, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("error %v, want %v", err, want)
@@ -106,7 +113,7 @@ func TestLostReplyOfTheRename(t *testing.T) {
 			if tt.opts == overwrite {
 				f.replace(t, "key", "old")
 			}
-			fails(t, put(t, d, "key", "content", tt.opts), tt.want)
+			is(t, put(t, d, "key", "content", tt.opts), tt.want)
 			holds(t, d, "key", tt.then)
 			f.has(t, "key")
 		})
@@ -127,11 +134,9 @@ func TestRenameThatNeverCame(t *testing.T) {
 	}
 	f.start(t)
 	d := open(t, f.config())
-	fails(t, put(t, d, "key", "content", create), storagedrivers.ErrUnavailable)
+	is(t, put(t, d, "key", "content", create), storagedrivers.ErrUnavailable)
 	f.has(t)
-	if err := put(t, d, "key", "content", create); err != nil {
-		t.Errorf("storing again: %v", err)
-	}
+	is(t, put(t, d, "key", "content", create), nil)
 	f.has(t, "key")
 }
 
@@ -160,13 +165,13 @@ func TestBrokenUpload(t *testing.T) {
 			fault(f)
 			f.start(t)
 			_, err := open(t, f.config()).Put(t.Context(), "a/key", strings.NewReader(content), create)
-			fails(t, err, storagedrivers.ErrUnavailable)
+			is(t, err, storagedrivers.ErrUnavailable)
 			f.has(t)
 
 			f = &fake{facts: true}
 			fault(f)
 			f.start(t)
-			d := driver(f.config())
+			d := newFakeDriver(f.config())
 			s := storagedrivers.New("test", d, storagedrivers.Options{})
 			defer s.Close()
 			if _, err := s.Put(t.Context(), "a/key", strings.NewReader(content), create); err != nil {
@@ -213,7 +218,7 @@ func TestWhatServersRefuse(t *testing.T) {
 			f.start(t)
 			d := open(t, f.config())
 			for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
-				fails(t, put(t, d, "folder/key", "content", opts), tt.want)
+				is(t, put(t, d, "folder/key", "content", opts), tt.want)
 			}
 			f.has(t)
 		})
@@ -226,46 +231,37 @@ func TestFolderRemovedByOthers(t *testing.T) {
 	f := (&fake{facts: true}).start(t)
 	d := open(t, f.config())
 	for range 3 {
-		if err := put(t, d, "a/b/key", "content", create); err != nil {
-			t.Errorf("storing: %v", err)
-		}
+		is(t, put(t, d, "a/b/key", "content", create), nil)
 		f.has(t, "a/b/key")
-		if err := os.RemoveAll(filepath.Join(f.root, "a")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(filepath.Join(f.root, "a")))
 	}
 }
 
 // TestLoginFolder: the current folder of a connection makes no difference.
 func TestLoginFolder(t *testing.T) {
 	t.Parallel()
-	for name, facts := range map[string]bool{"facts": true, "lists": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := (&fake{facts: facts}).start(t)
-			f.aged(t, "a/b", true, 0)
-			config := f.config()
-			config.Connections = 1
-			d := open(t, config)
-			want := []string{"a/b/key", "c/key", "key"}
-			for _, key := range slices.Backward(want) { // the last one's folder is entered
-				if err := put(t, d, key, "content", create); err != nil {
-					t.Errorf("storing: %v", err)
-				}
-				_, err := d.Stat(t.Context(), "a")
-				fails(t, err, fs.ErrNotExist)
-			}
-			if _, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: "c/"}); err != nil {
-				t.Errorf("listing: %v", err)
-			}
-			page, err := d.List(t.Context(), storagedrivers.ListOptions{})
-			var got []string
-			for _, info := range page.Objects {
-				got = append(got, info.Key)
-			}
-			if err != nil || !slices.Equal(got, want) {
-				t.Errorf("listed %q, error %v, want %q", got, err, want)
-			}
-		})
-	}
+	onBoth(t, func(t *testing.T, f *fake) {
+		f.start(t)
+		f.aged(t, "a/b", true, 0)
+		config := f.config()
+		config.Connections = 1
+		d := open(t, config)
+		want := []string{"a/b/key", "c/key", "key"}
+		for _, key := range slices.Backward(want) { // the last one's folder is entered
+			is(t, put(t, d, key, "content", create), nil)
+			_, err := d.Stat(t.Context(), "a")
+			is(t, err, fs.ErrNotExist)
+		}
+		if _, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: "c/"}); err != nil {
+			t.Errorf("listing: %v", err)
+		}
+		page, err := d.List(t.Context(), storagedrivers.ListOptions{})
+		var got []string
+		for _, info := range page.Objects {
+			got = append(got, info.Key)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("listed %q, error %v, want %q", got, err, want)
+		}
+	})
 }

@@ -15,22 +15,25 @@ import (
 
 // List walks the folders in the order of the keys. The cursor is the last name of the previous
 // page. For each level, the names of one folder are in memory at a time.
-func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
-	l := &lister{Walk: storagedrivers.Walk{ListOptions: opts}, old: storagedrivers.SweepOptions{}.Before(d.now())}
-	var page storagedrivers.Page
-	err := d.do(ctx, func(c *conn) error {
-		l.conn = c
-		var err error
+func (d *driver) List(
+	ctx context.Context, opts storagedrivers.ListOptions,
+) (page storagedrivers.Page, err error) {
+	err = d.do(ctx, func(c *conn) error {
+		old := storagedrivers.SweepOptions{}.Before(d.now())
+		l := &lister{conn: c, Walk: storagedrivers.Walk{ListOptions: opts}, old: old}
 		page, err = l.Page(l.folder(opts.Prefix[:strings.LastIndexByte(opts.Prefix, '/')+1]))
-		if err == nil && !d.manualSweep.Load() {
-			l.sweep(ctx, d)
+		if err != nil || d.manualSweep.Load() {
+			return err
 		}
-		return err
+		s := &sweeper{driver: d, conn: c, old: old}
+		for _, met := range l.suspects {
+			if _, err := s.take(ctx, met); err != nil {
+				break // it does not concern the listing
+			}
+		}
+		return nil
 	})
-	if err != nil {
-		return storagedrivers.Page{}, err
-	}
-	return page, nil
+	return page, err
 }
 
 type lister struct {
@@ -42,16 +45,6 @@ type lister struct {
 
 // maxSuspects is the most leftovers that are removed with one page.
 const maxSuspects = 16
-
-// sweep removes leftovers until one cannot be removed. Errors do not concern the listing.
-func (l *lister) sweep(ctx context.Context, d *Driver) {
-	s := &sweeper{driver: d, conn: l.conn, old: l.old}
-	for _, met := range l.suspects {
-		if _, err := s.take(ctx, met); err != nil {
-			return
-		}
-	}
-}
 
 // folder adds the objects below prefix, which is empty or ends with a slash.
 func (l *lister) folder(prefix string) error {
@@ -71,13 +64,6 @@ func (l *lister) folder(prefix string) error {
 		}
 	}
 	return nil
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // entry adds one object, or a folder or its content, if the page wants them.
@@ -109,11 +95,11 @@ func (l *lister) entry(key string, e entry) error {
 // Sweep searches all folders for temporary files, lock folders and objects that were moved aside by
 // processes that died. Only their age distinguishes the first two from those of running processes.
 // The error is errors.ErrUnsupported if the server does not, or may not, show hidden names.
-func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
+func (d *driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
 	d.manualSweep.Store(true)
 	s := &sweeper{driver: d, old: opts.Before(d.now()), dry: opts.DryRun}
 	err := s.all(ctx)
-	if err == nil && s.conn.plainList && !s.shown {
+	if err == nil && s.conn.withoutHidden && !s.shown {
 		err = errHides
 	}
 	return s.found, errors.Join(append(s.failed, err)...)
@@ -123,7 +109,7 @@ var errHides = fmt.Errorf("%w: the server shows no hidden names", errors.ErrUnsu
 
 // sweepFirst searches all folders in the background after the first check, if the server moves
 // objects aside. It searches them again when the locks of processes that have just died are stale.
-func (d *Driver) sweepFirst() {
+func (d *driver) sweepFirst() {
 	for _, pause := range []time.Duration{0, staleAfter + time.Minute} {
 		select {
 		case <-d.ctx.Done():
@@ -142,7 +128,7 @@ func (d *Driver) sweepFirst() {
 
 // sweeper removes leftovers, or only finds them.
 type sweeper struct {
-	driver *Driver
+	driver *driver
 	conn   *conn
 	old    time.Time // the latest time of a leftover
 	dry    bool
@@ -282,7 +268,7 @@ func (s *sweeper) restore(ctx context.Context, met suspect) (*storagedrivers.Lef
 		return nil, nil //nolint:nilnil // an upload of this process holds it
 	}
 	defer unlock()
-	u := &upload{driver: s.driver, conn: s.conn, mode: storagedrivers.Overwrite, dst: dst, folder: path.Dir(dst)}
+	u := &upload{driver: s.driver, conn: s.conn, mode: storagedrivers.Overwrite, dst: dst}
 	if locked, err := u.lockNow(); err != nil || !locked {
 		return nil, err
 	}
@@ -322,12 +308,6 @@ func (s *sweeper) unlock(lock string) (bool, error) {
 
 // isOld reads the time of a lock folder again and reports whether it is old.
 func (s *sweeper) isOld(lock string) (bool, error) {
-	if s.conn.hasFacts() {
-		e, err := s.conn.facts(lock)
-		return suspect{lock, e}.isLeftover(s.old), ignoreMissing(err)
-	}
-	entries, err := s.conn.list(path.Dir(lock))
-	return slices.ContainsFunc(entries, func(e entry) bool {
-		return e.name == path.Base(lock) && suspect{lock, e}.isLeftover(s.old)
-	}), ignoreMissing(err)
+	e, err := s.conn.look(lock)
+	return err == nil && suspect{lock, e}.isLeftover(s.old), ignoreMissing(err)
 }

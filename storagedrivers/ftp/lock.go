@@ -17,12 +17,11 @@ import (
 // takes a few round trips, and then removed. An overwriting upload needs it only if the server does
 // not rename over a file.
 //
-// The folder of a process that died remains. Only the server's clock counts for its age: the age is
-// compared with that of the waiting upload's own temporary file, which was just written. Any
-// process may break a lock that is staleAfter old. To break it, a process first creates a second
-// folder ".lock-*-break", and then checks the age again. So two processes cannot both break a lock
-// and remove a new one. The holder of a lock does not rename after leaseTime by its own clock, long
-// before other processes break the lock.
+// The folder of a process that died remains. Any process may break a lock that is staleAfter old. To
+// break it, a process first creates a second folder ".lock-*-break". So two processes cannot both
+// break a lock and remove a new one. Only the server's clock counts: the age of a lock is the
+// difference to the time of that second folder. The holder of a lock does not rename after leaseTime
+// by its own clock, long before other processes break the lock.
 const (
 	lockPrefix  = ".lock-"
 	breakSuffix = "-break"
@@ -39,11 +38,8 @@ var (
 	errLeaseOver = fmt.Errorf("%w: the lock was held for too long", storagedrivers.ErrUnavailable)
 )
 
-// lease is a lock that is held.
-type lease struct{ until time.Time }
-
-// over reports whether a lock has expired. The zero lease, which is no lock, never expires.
-func (l lease) over(now time.Time) bool { return !l.until.IsZero() && now.After(l.until) }
+// leaseOver reports whether the lock of the upload has expired. No lock never expires.
+func (u *upload) leaseOver() bool { return !u.lease.IsZero() && u.driver.now().After(u.lease) }
 
 // lockPath returns the lock folder of an object. It does not depend on the parent folders, whose
 // names may differ between logins.
@@ -63,7 +59,7 @@ func (u *upload) lock(ctx context.Context) error {
 		asked := u.driver.now()
 		err := u.conn.run(ctx, u.tryLock)
 		if err == nil {
-			u.lease.until = asked.Add(leaseTime)
+			u.lease = asked.Add(leaseTime)
 			return nil
 		}
 		if !errors.Is(err, errLocked) {
@@ -102,7 +98,7 @@ func (u *upload) tryLock() error {
 
 // unlock removes the lock folder, unless another process may hold it by now.
 func (u *upload) unlock(ctx context.Context) {
-	if !*u.driver.config.Lock || u.lease.over(u.driver.now()) {
+	if !*u.driver.config.Lock || u.leaseOver() {
 		return
 	}
 	err := u.driver.cleanUp(ctx, u.conn, func() error { return u.conn.removeFolder(lockPath(u.dst)) })
@@ -115,17 +111,26 @@ func (u *upload) unlock(ctx context.Context) {
 // because the lock is then held.
 func (u *upload) breakStale() error {
 	lock := lockPath(u.dst)
-	if stale, err := u.isStale(lock); err != nil || !stale {
-		return err
+	if u.temp != "" { // it was just written, so the second folder is made only for a stale lock
+		if stale, err := u.conn.isStale(lock, u.temp); err != nil || !stale {
+			return err
+		}
 	}
-	broken, err := u.conn.breakLock(lock, func() (bool, error) { return u.isStale(lock) })
+	broken, err := u.conn.breakLock(lock, func() (bool, error) { return u.conn.isStale(lock, lock+breakSuffix) })
 	if broken {
 		u.driver.log.Warn("broke the lock of a process that died", "folder", lock)
 	}
-	if isRefusal(err) {
-		return nil
+	return ignoreRefusal(err)
+}
+
+// isStale compares the time of a lock folder with that of a file or folder that was just made.
+func (c *conn) isStale(lock, made string) (bool, error) {
+	locked, err := c.look(lock)
+	if err != nil || locked.modTime.IsZero() {
+		return false, ignoreMissing(err)
 	}
-	return err
+	now, err := c.look(made)
+	return err == nil && now.modTime.Sub(locked.modTime) > staleAfter, ignoreMissing(err)
 }
 
 // breakLock removes a lock folder if stale returns true. stale is called while no other process can
@@ -143,75 +148,30 @@ func (c *conn) breakLock(lock string, stale func() (bool, error)) (broken bool, 
 		err = c.removeFolder(lock)
 		broken = err == nil
 	}
-	if err != nil && !isRefusal(err) {
+	if ignoreRefusal(err) != nil {
 		return broken, err
 	}
-	if left := c.removeFolder(lock + breakSuffix); left != nil && !isRefusal(left) {
+	if left := ignoreRefusal(c.removeFolder(lock + breakSuffix)); left != nil {
 		return broken, left
 	}
 	return broken, err
 }
 
-// lockNow creates the lock folder, or that of a process that died again, without waiting. It
-// reports whether the lock is held.
+// lockNow creates the lock folder, also in place of a stale one, without waiting. It reports whether
+// the lock is held.
 func (u *upload) lockNow() (bool, error) {
 	if !*u.driver.config.Lock {
 		return true, nil
 	}
 	err := u.tryLock()
 	if errors.Is(err, errLocked) {
-		var broken bool
-		if broken, err = u.breakOld(); !broken || err != nil {
-			return false, err
+		if err = u.breakStale(); err == nil {
+			err = u.tryLock()
 		}
-		err = u.tryLock()
 	}
 	if errors.Is(err, errLocked) {
 		return false, nil
 	}
-	u.lease.until = u.driver.now().Add(leaseTime)
+	u.lease = u.driver.now().Add(leaseTime)
 	return err == nil, err
-}
-
-// breakOld is breakStale for an upload without a temporary file. The folder that breaks the lock
-// has just been made and takes its place.
-func (u *upload) breakOld() (broken bool, err error) {
-	lock := lockPath(u.dst)
-	return u.conn.breakLock(lock, func() (bool, error) {
-		u.temp = lock + breakSuffix
-		if u.conn.hasFacts() {
-			e, err := u.conn.facts(u.temp)
-			if err != nil {
-				return false, err
-			}
-			u.info.ModTime = e.modTime
-		}
-		return u.isStale(lock)
-	})
-}
-
-// isStale compares the times of the lock folder and of the temporary file. Listings show both in
-// the same time zone.
-func (u *upload) isStale(lock string) (bool, error) {
-	if u.conn.hasFacts() {
-		e, err := u.conn.facts(lock)
-		if errors.Is(err, fs.ErrNotExist) {
-			return false, nil
-		}
-		return err == nil && u.info.ModTime.Sub(e.modTime) > staleAfter, err
-	}
-	entries, err := u.conn.list(u.folder)
-	if err != nil {
-		return false, err
-	}
-	var locked, sent time.Time
-	for _, e := range entries {
-		switch e.name {
-		case path.Base(lock):
-			locked = e.modTime
-		case path.Base(u.temp):
-			sent = e.modTime
-		}
-	}
-	return !locked.IsZero() && sent.Sub(locked) > staleAfter, nil
 }

@@ -22,7 +22,7 @@ import (
 func raceToCreate(t *testing.T, config Config) {
 	t.Helper()
 	const drivers, uploads, rounds = 3, 4, 8
-	over := make([]*Driver, drivers)
+	over := make([]*driver, drivers)
 	for i := range over {
 		over[i] = open(t, config)
 	}
@@ -55,40 +55,33 @@ func raceToCreate(t *testing.T, config Config) {
 
 func TestLockedRace(t *testing.T) {
 	t.Parallel()
-	for name, facts := range map[string]bool{"facts": true, "lists": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			raceToCreate(t, (&fake{facts: facts}).start(t).config())
-		})
-	}
+	onBoth(t, func(t *testing.T, f *fake) {
+		raceToCreate(t, f.start(t).config())
+	})
 }
 
 func TestLockedRaceProFTPD(t *testing.T) {
-	raceToCreate(t, on(t, servers.ProFTPD(t, servers.FTPSettings{}), TLSNone))
+	raceToCreate(t, configFor(t, servers.ProFTPD(t, servers.FTPSettings{}), tlsNone))
 }
 
 // TestProFTPDKeepingFiles: AllowOverwrite is off, which is the default.
 func TestProFTPDKeepingFiles(t *testing.T) {
-	config := on(t, servers.ProFTPD(t, servers.FTPSettings{KeepFiles: true}), TLSNone)
+	config := configFor(t, servers.ProFTPD(t, servers.FTPSettings{KeepFiles: true}), tlsNone)
 	d := open(t, config)
-	if err := d.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Check(t.Context()))
 	if got := d.Features(); got != (storagedrivers.Features{}) {
 		t.Errorf("features %+v, want none", got)
 	}
 	for _, content := range []string{"first", "second", "third"} {
-		if err := put(t, d, "folder/key", content, overwrite); err != nil {
-			t.Errorf("overwriting: %v", err)
-		}
+		is(t, put(t, d, "folder/key", content, overwrite), nil)
 		holds(t, d, "folder/key", content)
 	}
-	fails(t, put(t, d, "folder/key", "content", create), fs.ErrExist)
+	is(t, put(t, d, "folder/key", "content", create), fs.ErrExist)
 	raceToCreate(t, config)
 }
 
 func TestLockedRaceVSFTPD(t *testing.T) {
-	raceToCreate(t, on(t, servers.VSFTPD(t, servers.FTPSettings{TLS: "explicit"}), TLSExplicit))
+	raceToCreate(t, configFor(t, servers.VSFTPD(t, servers.FTPSettings{TLS: "explicit"}), tlsExplicit))
 }
 
 // aged creates an old file or folder.
@@ -102,46 +95,35 @@ func (f *fake) aged(t *testing.T, name string, folder bool, age time.Duration) {
 		err = os.WriteFile(file, []byte("x"), 0o600)
 	}
 	then := time.Now().Add(-age)
-	if err = errors.Join(err, os.Chtimes(file, then, then)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, os.Chtimes(file, then, then)))
 }
 
 func TestLockOfADeadProcess(t *testing.T) {
 	t.Parallel()
-	for name, facts := range map[string]bool{"facts": true, "lists": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := (&fake{facts: facts}).start(t)
-			config := f.config()
-			config.Timeout = options.Duration(5 * time.Second)
-			d := open(t, config)
+	onBoth(t, func(t *testing.T, f *fake) {
+		f.start(t)
+		config := f.config()
+		config.Timeout = options.Duration(5 * time.Second)
+		d := open(t, config)
 
-			f.aged(t, lockPath("stale"), true, staleAfter+2*time.Minute)
-			if err := put(t, d, "stale", "content", create); err != nil {
-				t.Errorf("creating below a stale lock: %v", err)
-			}
-			f.has(t, "stale")
+		f.aged(t, lockPath("stale"), true, staleAfter+2*time.Minute)
+		is(t, put(t, d, "stale", "content", create), nil)
+		f.has(t, "stale")
 
-			// This lock may still be held.
-			f.aged(t, lockPath("held"), true, staleAfter-2*time.Minute)
-			fails(t, put(t, d, "held", "content", create), storagedrivers.ErrUnavailable)
-			if err := put(t, d, "held", "content", overwrite); err != nil {
-				t.Errorf("overwriting needs no lock: %v", err)
-			}
-			fails(t, put(t, d, "held", "other", create), fs.ErrExist)
+		// This lock may still be held.
+		f.aged(t, lockPath("held"), true, staleAfter-2*time.Minute)
+		is(t, put(t, d, "held", "content", create), storagedrivers.ErrUnavailable)
+		is(t, put(t, d, "held", "content", overwrite), nil)
+		is(t, put(t, d, "held", "other", create), fs.ErrExist)
 
-			// Another process is breaking this lock.
-			f.aged(t, lockPath("broken"), true, time.Hour)
-			f.aged(t, lockPath("broken")+breakSuffix, true, 0)
-			fails(t, put(t, d, "broken", "content", create), storagedrivers.ErrUnavailable)
+		// Another process is breaking this lock.
+		f.aged(t, lockPath("broken"), true, time.Hour)
+		f.aged(t, lockPath("broken")+breakSuffix, true, 0)
+		is(t, put(t, d, "broken", "content", create), storagedrivers.ErrUnavailable)
 
-			config.Lock = new(false)
-			if err := put(t, open(t, config), "broken", "content", create); err != nil {
-				t.Errorf("creating without locks: %v", err)
-			}
-		})
-	}
+		config.Lock = new(false)
+		is(t, put(t, open(t, config), "broken", "content", create), nil)
+	})
 }
 
 // TestLeaseIsOver: an upload that was delayed for minutes does not rename any more.
@@ -157,7 +139,7 @@ func TestLeaseIsOver(t *testing.T) {
 		}
 		return start.Add(leaseTime + time.Second)
 	}
-	fails(t, put(t, d, "key", "content", create), storagedrivers.ErrUnavailable)
+	is(t, put(t, d, "key", "content", create), storagedrivers.ErrUnavailable)
 	f.has(t, strings.TrimPrefix(lockPath("/key"), "/")) // by now it could be another's
 }
 
@@ -178,21 +160,17 @@ func TestLockInVain(t *testing.T) {
 		var log bytes.Buffer
 		config := f.config()
 		config.Connections = 1
-		d, err := New(config, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		d, err := newDriver(config, slog.New(slog.NewTextHandler(&log, nil)))
+		must(t, err)
 		if err := d.Check(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if warned := strings.Contains(log.String(), "lock folders are in vain"); warned != again {
+		if warned := strings.Contains(log.String(), "lock folders do not work"); warned != again {
 			t.Errorf("%s: warned: %v\n%s", name, warned, log.String())
 		}
 		if entries, err := os.ReadDir(f.root); err != nil || len(entries) > 0 {
 			t.Errorf("%s: left behind: %v, error %v", name, entries, err)
 		}
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
+		is(t, d.Close(), nil)
 	}
 }

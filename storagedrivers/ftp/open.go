@@ -37,7 +37,7 @@ const (
 var errReplaced = fmt.Errorf("%w: %w", storagedrivers.ErrUnavailable, storagedrivers.ErrChanged)
 
 // Open returns the bytes of rng.
-func (d *Driver) Open(
+func (d *driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
 	for attempt := 1; ; attempt++ {
@@ -54,7 +54,7 @@ func (d *Driver) Open(
 
 // open is one attempt of Open. anyTime accepts a whole object that is replaced again and again,
 // without knowing its time.
-func (d *Driver) open(
+func (d *driver) open(
 	ctx context.Context, key string, rng storagedrivers.Range, anyTime bool,
 ) (body io.ReadCloser, e entry, err error) {
 	var t transfer
@@ -91,7 +91,7 @@ var errTooLong = errors.New("too long to be read at once")
 // transfer is the download of an object. It does not return the last piece before it knows that the
 // download was complete and of the generation in entry.
 type transfer struct {
-	driver   *Driver
+	driver   *driver
 	ctx      context.Context //nolint:containedctx // the contract has readers that ctx governs
 	conn     *conn           // nil once it is returned
 	path     string
@@ -188,28 +188,22 @@ func (t *transfer) readAll(anyTime bool) ([]byte, error) {
 }
 
 // stream returns a reader of the download, which keeps its connection.
-func (t *transfer) stream(ctx context.Context) (io.ReadCloser, error) {
-	d := t.driver
-	for {
-		c, err := d.get(ctx, d.pool.getDownload)
-		if err != nil {
-			return nil, err
-		}
+func (t *transfer) stream(ctx context.Context) (body io.ReadCloser, err error) {
+	err = t.driver.use(ctx, t.driver.pool.getDownload, func(c *conn) (kept bool, err error) {
 		s := *t
 		s.conn, s.response = c, nil
 		if err = c.run(ctx, func() error { return s.start(false) }); err == nil {
 			s.stop = context.AfterFunc(ctx, c.cut)
 			err = s.checkBeside(ctx)
 		}
-		if err == nil {
-			return &s, nil
+		if err != nil {
+			s.leave()
+			return false, err
 		}
-		again := d.retryWithFewer(ctx, c, err)
-		_ = s.Close() // the first error counts
-		if !again {
-			return nil, err
-		}
-	}
+		body = &s
+		return true, nil
+	})
+	return body, err
 }
 
 // checkBeside makes the second check over another connection, if one is free in time.
@@ -220,7 +214,7 @@ func (t *transfer) checkBeside(ctx context.Context) error {
 	}
 	wait, cancel := context.WithTimeout(ctx, d.config.timeout()/4)
 	defer cancel()
-	c, err := d.get(wait, d.pool.get)
+	c, err := d.pool.get(wait)
 	if err == nil {
 		defer d.pool.put(c)
 		err = c.run(ctx, func() error { return t.check(c) })
@@ -328,17 +322,21 @@ func (t *transfer) Close() error {
 
 // release returns the connection to the pool.
 func (t *transfer) release() {
-	if t.conn == nil {
-		return
+	if t.conn != nil {
+		t.leave()
+		t.driver.pool.put(t.conn)
+		t.conn = nil
 	}
+}
+
+// leave ends the transfer, so that the connection can be used again.
+func (t *transfer) leave() {
 	if t.response != nil && !t.conn.broken {
 		t.conn.abort(t.response)
 	}
 	if t.stop != nil && !t.stop() {
 		t.conn.broken = true
 	}
-	t.driver.pool.put(t.conn)
-	t.conn = nil
 }
 
 // inMemory is the reader of an object that was read as a whole.

@@ -20,9 +20,7 @@ func (f *fake) replace(t *testing.T, name, content string) {
 	if err == nil {
 		err = os.Rename(temp, filepath.Join(f.root, name))
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	is(t, err, nil)
 }
 
 // replacing makes the server replace "key" at the next command of this name, after it is armed.
@@ -54,9 +52,7 @@ func TestReplacedWhileOpened(t *testing.T) {
 					f := &fake{silent: silent, facts: facts}
 					armed := replacing(t, f, "RETR", func() string { return now })
 					d := open(t, f.config())
-					if err := put(t, d, "key", "content", create); err != nil {
-						t.Fatal(err)
-					}
+					must(t, put(t, d, "key", "content", create))
 					armed.Store(1)
 					if got, err := read(t, d, "key"); err != nil || got != now {
 						t.Errorf("read %q, error %v, want %q", got, err, now)
@@ -89,26 +85,20 @@ func TestReplacedAgainAndAgain(t *testing.T) {
 			f := &fake{silent: true, facts: true}
 			armed := replacing(t, f, "RETR", func() string { return tt.content(n.Add(1)) })
 			d := open(t, f.config())
-			if err := put(t, d, "key", tt.content(10), create); err != nil {
-				t.Fatal(err)
-			}
+			must(t, put(t, d, "key", tt.content(10), create))
 			armed.Store(1000)
 			body, info, err := d.Open(t.Context(), "key", tt.rng)
 			if tt.fails {
-				fails(t, err, storagedrivers.ErrChanged)
-				fails(t, err, storagedrivers.ErrUnavailable)
+				is(t, err, storagedrivers.ErrChanged)
+				is(t, err, storagedrivers.ErrUnavailable)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got, err := io.ReadAll(body)
 			if err != nil || string(got) != tt.content(n.Load()) || info.Size != int64(len(got)) || !info.ModTime.IsZero() {
 				t.Errorf("read %d bytes as %+v, error %v, want the %d latest without a time", len(got), info, err, n.Load())
 			}
-			if err := body.Close(); err != nil {
-				t.Error(err)
-			}
+			is(t, body.Close(), nil)
 		})
 	}
 }
@@ -127,13 +117,9 @@ func TestReplacedWhileRead(t *testing.T) {
 					config.Connections = connections
 					d := open(t, config)
 					old := strings.Repeat("x", size)
-					if err := put(t, d, "key", old, create); err != nil {
-						t.Fatal(err)
-					}
+					must(t, put(t, d, "key", old, create))
 					body, _, err := d.Open(t.Context(), "key", rng)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					f.replace(t, "key", strings.Repeat("y", size+1))
 					got, err := io.ReadAll(body)
 					want := old
@@ -141,16 +127,14 @@ func TestReplacedWhileRead(t *testing.T) {
 						want = old[rng.Offset : rng.Offset+rng.Length]
 					}
 					if connections == 1 && size > maxWhole {
-						fails(t, err, storagedrivers.ErrChanged)
+						is(t, err, storagedrivers.ErrChanged)
 						if len(got) >= len(want) {
 							t.Errorf("%d bytes look like the whole object", len(got))
 						}
 					} else if err != nil || string(got) != want {
 						t.Errorf("read %d bytes, error %v, want %d of the old object", len(got), err, len(want))
 					}
-					if err := body.Close(); err != nil {
-						t.Error(err)
-					}
+					is(t, body.Close(), nil)
 					if _, err := d.Stat(t.Context(), "key"); err != nil {
 						t.Errorf("stat: %v", err)
 					}
@@ -170,22 +154,16 @@ func TestChangedInPlace(t *testing.T) {
 			t.Parallel()
 			f := (&fake{facts: true}).start(t)
 			d := open(t, f.config())
-			if err := put(t, d, "key", strings.Repeat("x", size), create); err != nil {
-				t.Fatal(err)
-			}
+			must(t, put(t, d, "key", strings.Repeat("x", size), create))
 			body, _, err := d.Open(t.Context(), "key", storagedrivers.Range{Offset: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer body.Close()
-			if err := os.Truncate(filepath.Join(f.root, "key"), change); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Truncate(filepath.Join(f.root, "key"), change))
 			got, err := io.ReadAll(body)
 			if len(got) >= size-1 {
 				t.Errorf("%d bytes look like the whole object", len(got))
 			}
-			fails(t, err, storagedrivers.ErrChanged)
+			is(t, err, storagedrivers.ErrChanged)
 		})
 	}
 }
@@ -203,13 +181,11 @@ func TestBrokenDownload(t *testing.T) {
 	}}
 	f.start(t)
 	d := open(t, f.config())
-	if err := put(t, d, "key", content, create); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t, d, "key", content, create))
 	for _, at := range []int64{0, 1000, int64(len(content)) - 1} {
 		cut.Store(at)
 		got, err := read(t, d, "key")
-		fails(t, err, storagedrivers.ErrUnavailable)
+		is(t, err, storagedrivers.ErrUnavailable)
 		if int64(len(got)) != at || !strings.HasPrefix(content, got) {
 			t.Errorf("read %d bytes, want the first %d", len(got), at)
 		}
@@ -217,7 +193,7 @@ func TestBrokenDownload(t *testing.T) {
 	// All bytes have arrived, but the server reports a failure.
 	cut.Store(int64(len(content)))
 	got, err := read(t, d, "key")
-	fails(t, err, storagedrivers.ErrUnavailable)
+	is(t, err, storagedrivers.ErrUnavailable)
 	if len(got) >= len(content) {
 		t.Errorf("%d bytes look like the whole object", len(got))
 	}
@@ -241,22 +217,16 @@ func TestClosingEarly(t *testing.T) {
 	config := f.config()
 	config.Connections = 1
 	d := open(t, config)
-	if err := put(t, d, "key", content, create); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t, d, "key", content, create))
 	for _, length := range []int64{0, 1, 1000, int64(len(content)) - 1, int64(len(content))} {
 		for _, rng := range []storagedrivers.Range{all, {Offset: 0, Length: length}} {
 			body, _, err := d.Open(t.Context(), "key", rng)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err := io.CopyN(io.Discard, body, length); err != nil {
 				t.Errorf("reading %d bytes: %v", length, err)
 			}
 			for range 2 {
-				if err := body.Close(); err != nil {
-					t.Error(err)
-				}
+				is(t, body.Close(), nil)
 			}
 			if _, err := body.Read(make([]byte, 1)); err == nil {
 				t.Error("reading succeeded after closing")
@@ -277,9 +247,7 @@ func TestRudeServer(t *testing.T) {
 	content := strings.Repeat("0123456789", 100_000)
 	f := (&fake{tls: secured, rude: true}).start(t)
 	d := open(t, f.config())
-	if err := put(t, d, "folder/key", content, create); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t, d, "folder/key", content, create))
 	holds(t, d, "folder/key", content)
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
 	if err != nil || len(page.Objects) != 1 {

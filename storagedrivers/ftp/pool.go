@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/textproto"
 	"sync"
 	"time"
 
@@ -47,7 +48,6 @@ type pool struct {
 	until  time.Time // when the limit rises to size again
 	open   int       // connections, with those that are being opened
 	idle   []*conn   // of them; the one that is idle for longest is first
-	reaper *time.Timer
 	closed bool
 }
 
@@ -88,7 +88,8 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 			c.slot = slot
 			return c, nil
 		}
-		again := ctx.Err() == nil && errors.Is(err, storagedrivers.ErrUnavailable) && isReply(err) && p.reduceLimit()
+		_, isReply := errors.AsType[*textproto.Error](err)
+		again := ctx.Err() == nil && errors.Is(err, storagedrivers.ErrUnavailable) && isReply && p.reduceLimit()
 		slot.Release()
 		if !again {
 			return nil, err
@@ -140,6 +141,7 @@ func (p *pool) conn(ctx context.Context) (*conn, error) {
 	}
 	p.mu.Unlock()
 	if last != nil {
+		last.expiry.Stop()
 		if p.now().Sub(last.idleSince) < aliveAfter || p.alive(ctx, last) {
 			return last, nil
 		}
@@ -163,9 +165,7 @@ func (p *pool) put(c *conn) {
 	if keep {
 		c.idleSince = p.now()
 		p.idle = append(p.idle, c)
-		if p.reaper == nil {
-			p.reaper = time.AfterFunc(idleTimeout, p.reap)
-		}
+		c.expiry = time.AfterFunc(idleTimeout, func() { p.closeIdle(p.now().Add(-idleTimeout)) })
 	}
 	p.mu.Unlock()
 	if !keep {
@@ -224,21 +224,8 @@ func (p *pool) resize(limit int) {
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
-	if p.reaper != nil {
-		p.reaper.Stop()
-	}
 	p.mu.Unlock()
 	p.closeIdle(p.now())
-}
-
-// reap closes the connections that were idle for too long, and schedules itself for the others.
-func (p *pool) reap() {
-	p.closeIdle(p.now().Add(-idleTimeout))
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.reaper = nil; len(p.idle) > 0 {
-		p.reaper = time.AfterFunc(p.idle[0].idleSince.Add(idleTimeout).Sub(p.now()), p.reap)
-	}
 }
 
 // closeIdle closes the connections that have been idle since then or earlier.
@@ -252,6 +239,7 @@ func (p *pool) closeIdle(then time.Time) {
 	p.idle = append([]*conn(nil), p.idle[n:]...)
 	p.mu.Unlock()
 	for _, c := range old {
+		c.expiry.Stop()
 		p.end(c)
 		p.gone()
 	}

@@ -62,7 +62,7 @@ func discard(p *pool, c *conn) {
 	p.put(c)
 }
 
-func lent(t *testing.T, p *pool) *conn {
+func getConn(t *testing.T, p *pool) *conn {
 	t.Helper()
 	c, err := p.get(t.Context())
 	if err != nil {
@@ -85,21 +85,21 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 		h := &poolHost{}
 		p := h.pool(2)
 		defer p.close()
-		first := lent(t, p)
-		second := lent(t, p)
+		first := getConn(t, p)
+		second := getConn(t, p)
 		p.put(second)
 		p.put(first)
-		if lent(t, p) != first {
+		if getConn(t, p) != first {
 			t.Error("not the connection that was used last")
 		}
 		p.put(first)
 		h.has(t, 2, 2, 0)
 
 		time.Sleep(10 * time.Second)
-		p.put(lent(t, p))
+		p.put(getConn(t, p))
 		h.has(t, 2, 2, 1)
 
-		discard(p, lent(t, p))
+		discard(p, getConn(t, p))
 		h.has(t, 2, 1, 1)
 	})
 }
@@ -110,7 +110,7 @@ func TestDeadConnectionsAreLeft(t *testing.T) {
 		h := &poolHost{}
 		p := h.pool(3)
 		defer p.close()
-		conns := []*conn{lent(t, p), lent(t, p), lent(t, p)}
+		conns := []*conn{getConn(t, p), getConn(t, p), getConn(t, p)}
 		for _, c := range conns {
 			p.put(c)
 		}
@@ -123,7 +123,7 @@ func TestDeadConnectionsAreLeft(t *testing.T) {
 		}
 		h.has(t, 3, 0, 1)
 		h.down.Store(false)
-		p.put(lent(t, p))
+		p.put(getConn(t, p))
 		h.has(t, 4, 1, 1)
 	})
 }
@@ -134,7 +134,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		h := &poolHost{}
 		p := h.pool(2)
 		defer p.close()
-		first, second := lent(t, p), lent(t, p)
+		first, second := getConn(t, p), getConn(t, p)
 		p.put(first)
 		time.Sleep(40 * time.Second)
 		p.put(second)
@@ -144,19 +144,19 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		time.Sleep(40 * time.Second)
 		synctest.Wait()
 		h.has(t, 2, 0, 0)
-		p.put(lent(t, p))
+		p.put(getConn(t, p))
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		h.has(t, 3, 0, 0)
 	})
 }
 
-func TestWaitingForAPlace(t *testing.T) {
+func TestWaitingForAConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &poolHost{}
 		p := h.pool(1)
-		c := lent(t, p)
+		c := getConn(t, p)
 
 		busy := errors.New("busy")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, busy)
@@ -171,7 +171,7 @@ func TestWaitingForAPlace(t *testing.T) {
 		}
 
 		got := make(chan *conn)
-		go func() { got <- lent(t, p) }()
+		go func() { got <- getConn(t, p) }()
 		time.Sleep(time.Second)
 		p.put(c)
 		if <-got != c {
@@ -233,7 +233,7 @@ func TestHostAllowsFewer(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 32 {
 			wg.Go(func() {
-				c := lent(t, p)
+				c := getConn(t, p)
 				time.Sleep(time.Second)
 				p.put(c)
 			})
@@ -242,17 +242,17 @@ func TestHostAllowsFewer(t *testing.T) {
 		if h.opened.Load() > 2 || lowest.Load() > 2 {
 			t.Errorf("%d were opened, the limit was %d, want at most 2", h.opened.Load(), lowest.Load())
 		}
-		first := lent(t, p)
+		first := getConn(t, p)
 		time.Sleep(2 * time.Minute)
 		h.most = 8
-		second, third := lent(t, p), lent(t, p)
+		second, third := getConn(t, p), getConn(t, p)
 		p.put(first)
 		p.put(second)
 		p.put(third)
 	})
 }
 
-// TestHostAllowsNone: without any connection, the error is that of the poolHost.
+// TestHostAllowsNone: without any connection, the error is that of the host.
 func TestHostAllowsNone(t *testing.T) {
 	t.Parallel()
 	p := (&poolHost{}).pool(4)
@@ -270,7 +270,7 @@ func TestHostAllowsNone(t *testing.T) {
 	wg.Wait()
 }
 
-// TestHostIsDead: an unreachable poolHost has no limit. All users fail with its error at the same
+// TestHostIsDead: an unreachable host has no limit. All users fail with its error at the same
 // time, without waiting for each other.
 func TestHostIsDead(t *testing.T) {
 	t.Parallel()
@@ -302,21 +302,21 @@ func TestHostIsDead(t *testing.T) {
 	})
 }
 
-// TestLower: a poolHost may also refuse a command of an open connection.
-func TestLower(t *testing.T) {
+// TestReduceLimit: a host may also refuse a command of an open connection.
+func TestReduceLimit(t *testing.T) {
 	t.Parallel()
 	h := &poolHost{}
 	p := h.pool(4)
 	defer p.close()
-	first, second, third := lent(t, p), lent(t, p), lent(t, p)
+	first, second, third := getConn(t, p), getConn(t, p), getConn(t, p)
 	p.put(third)
 	if !p.reduceLimit() {
-		t.Error("not lowered although two are lent")
+		t.Error("not reduced although two are in use")
 	}
 	p.put(second)
 	h.has(t, 3, 1, 0)
 	if p.reduceLimit() {
-		t.Error("lowered with one connection")
+		t.Error("reduced with one connection")
 	}
 	p.put(first)
 	c, err := p.getDownload(t.Context())
@@ -349,14 +349,12 @@ func TestDownloads(t *testing.T) {
 				t.Errorf("of %d connections, downloads have %s, want %s", size, got.String(), want)
 			}
 			if size > 1 {
-				p.put(lent(t, p))
+				p.put(getConn(t, p))
 			}
 			waiting := make(chan *conn)
 			go func() {
 				c, err := p.getDownload(t.Context())
-				if err != nil {
-					t.Error(err)
-				}
+				is(t, err, nil)
 				waiting <- c
 			}()
 			synctest.Wait()

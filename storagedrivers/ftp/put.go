@@ -43,22 +43,21 @@ func asideName(dst string) string {
 
 // upload is a running Put.
 type upload struct {
-	driver  *Driver
+	driver  *driver
 	conn    *conn
 	mode    storagedrivers.Mode
 	least   time.Time // of its time
 	dst     string
-	folder  string
 	temp    string
 	info    storagedrivers.Info
-	sent    bool   // there may be a temporary file
-	renamed bool   // the rename was asked for
-	aside   string // where the old object waits, if the server would not replace it
-	lease   lease
+	sent    bool      // there may be a temporary file
+	renamed bool      // the rename was asked for
+	aside   string    // where the old object waits, if the server would not replace it
+	lease   time.Time // the end of the lock folder; zero without one
 }
 
 // Put stores all of r under key.
-func (d *Driver) Put(
+func (d *driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (info storagedrivers.Info, err error) {
 	err = d.withConn(ctx, func(c *conn) error {
@@ -71,13 +70,12 @@ func (d *Driver) Put(
 	return info, err
 }
 
-func (d *Driver) put(
+func (d *driver) put(
 	ctx context.Context, c *conn, key string, r io.Reader, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
 	dst := c.path(key)
-	folder := path.Dir(dst)
 	u := &upload{
-		driver: d, conn: c, mode: opts.Mode, least: opts.NotBefore, dst: dst, folder: folder, temp: tempName(folder),
+		driver: d, conn: c, mode: opts.Mode, least: opts.NotBefore, dst: dst, temp: tempName(path.Dir(dst)),
 	}
 	src := source.New(ctx, r)
 	err := c.run(ctx, func() error { return u.store(key, src) })
@@ -106,14 +104,15 @@ func (u *upload) store(key string, src *source.Reader) error {
 			return err
 		}
 	}
-	if err := u.driver.folders.ensure(u.conn, u.folder); err != nil {
+	folder := path.Dir(u.dst)
+	if err := u.driver.ensureFolder(u.conn, folder); err != nil {
 		return err
 	}
 	u.sent = true
 	err := u.conn.store(u.temp, src)
 	if isRefusal(err) && src.Size() == 0 {
-		u.driver.folders.forget() // another client may have removed it
-		if err := u.driver.folders.ensure(u.conn, u.folder); err != nil {
+		u.driver.folders.Purge() // another client may have removed it, with those below it
+		if err := u.driver.ensureFolder(u.conn, folder); err != nil {
 			return err
 		}
 		err = u.conn.store(u.temp, src)
@@ -126,7 +125,7 @@ func (u *upload) store(key string, src *source.Reader) error {
 	}
 	e, err := u.conn.stat(u.temp)
 	if err != nil {
-		return fmt.Errorf("looking for what was sent: %w", err)
+		return fmt.Errorf("looking for the temporary file: %w", err)
 	}
 	if e.size != src.Size() {
 		return fmt.Errorf("%w: %w: %d of %d bytes", storagedrivers.ErrUnavailable,
@@ -210,28 +209,23 @@ func (u *upload) publish(ctx context.Context) error {
 			err = u.conn.run(ctx, u.replace)
 		}
 	}
-	if err != nil {
-		return u.cleanUpRename(ctx, err)
+	if err == nil {
+		return nil
 	}
-	return nil
-}
-
-// cleanUpRename is cleanUp for a failed rename, which may have left the old object aside.
-func (u *upload) cleanUpRename(ctx context.Context, failure error) error {
-	failure = u.cleanUp(ctx, failure)
+	err = u.cleanUp(ctx, err)
 	if u.aside == "" {
-		return failure
+		return err
 	}
-	err := u.driver.cleanUp(ctx, u.conn, func() error {
-		if failure == nil {
+	left := u.driver.cleanUp(ctx, u.conn, func() error { // the old object may still be aside
+		if err == nil {
 			return u.conn.remove(u.aside)
 		}
 		return u.conn.rename(u.aside, u.dst)
 	})
-	if err != nil && !isRefusal(err) { // refused: there is none
-		u.driver.log.WarnContext(ctx, "an object may have stayed aside", "file", u.aside, "error", err)
+	if ignoreRefusal(left) != nil { // refused: there is none
+		u.driver.log.WarnContext(ctx, "an object may have stayed aside", "file", u.aside, "error", left)
 	}
-	return failure
+	return err
 }
 
 // date makes an object younger than the one that it replaces, and not older than requested, see
@@ -248,7 +242,7 @@ func (u *upload) date() error {
 	if !set {
 		return nil
 	}
-	if err := u.conn.setTime(u.temp, later); err != nil {
+	if err := u.conn.checkPathReply(u.temp, u.conn.ftp.SetTime(u.temp, later)); err != nil {
 		if !u.conn.broken {
 			return nil // it stays as it is
 		}
@@ -264,7 +258,7 @@ func (u *upload) rename() error {
 		if err := u.isFree(); err != nil {
 			return err
 		}
-		if u.lease.over(u.driver.now()) {
+		if u.leaseOver() {
 			return errLeaseOver
 		}
 	}
@@ -308,7 +302,7 @@ func (u *upload) replace() error {
 	reason := storagedrivers.ErrInvalidKey
 	u.aside = asideName(u.dst)
 	for range replaceAttempts {
-		if err = u.conn.rename(u.dst, u.aside); err != nil && !isRefusal(err) {
+		if err = ignoreRefusal(u.conn.rename(u.dst, u.aside)); err != nil {
 			return err
 		}
 		if err = u.conn.rename(u.temp, u.dst); !isRefusal(err) {
@@ -316,7 +310,7 @@ func (u *upload) replace() error {
 		}
 		if _, looked := u.conn.stat(u.dst); looked == nil {
 			reason = fs.ErrPermission
-			if removed := u.conn.remove(u.aside); removed != nil && !isRefusal(removed) {
+			if removed := ignoreRefusal(u.conn.remove(u.aside)); removed != nil {
 				return removed // the object aside is older than the present one
 			}
 		}
@@ -327,8 +321,5 @@ func (u *upload) replace() error {
 	if err != nil {
 		return err
 	}
-	if err = u.conn.remove(u.aside); isRefusal(err) {
-		return nil // there was none any more
-	}
-	return err
+	return ignoreRefusal(u.conn.remove(u.aside)) // refused: there was none any more
 }

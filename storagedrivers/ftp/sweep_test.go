@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,16 +18,14 @@ import (
 )
 
 // cutOff starts an upload and then makes the server unreachable.
-func cutOff(t *testing.T, d *Driver, key string) {
+func cutOff(t *testing.T, d *driver, key string) {
 	t.Helper()
 	proxy := faults.New(t, d.config.Address)
 	d.config.Address = proxy.Address
 	src := &cut{Reader: bytes.NewReader(make([]byte, 9<<20)), event: func() { proxy.SetRefusing(true) }}
 	_, err := d.Put(t.Context(), key, src, overwrite)
-	fails(t, err, storagedrivers.ErrUnavailable)
-	if err := d.Close(); err != nil {
-		t.Error(err)
-	}
+	is(t, err, storagedrivers.ErrUnavailable)
+	is(t, d.Close(), nil)
 }
 
 // cut is a source that calls a function in the middle.
@@ -127,9 +126,7 @@ func TestSweepLeavesALockThatIsHeld(t *testing.T) {
 			if command == "MKD" && strings.HasSuffix(argument, breakSuffix) {
 				breaking <- struct{}{}
 				now := time.Now()
-				if err := os.Chtimes(filepath.Join(f.root, lock), now, now); err != nil {
-					t.Error(err)
-				}
+				is(t, os.Chtimes(filepath.Join(f.root, lock), now, now), nil)
 			}
 			return ""
 		}
@@ -163,7 +160,7 @@ func TestSweepGoesOn(t *testing.T) {
 		}
 		f.aged(t, "kept/.lock-held", true, 72*time.Hour)
 		found, err := open(t, f.config()).Sweep(t.Context(), storagedrivers.SweepOptions{})
-		fails(t, err, fs.ErrPermission)
+		is(t, err, fs.ErrPermission)
 		if len(found) != 1 || found[0].Name != "z/.up-old.part" {
 			t.Errorf("swept %+v", found)
 		}
@@ -187,7 +184,7 @@ func TestSweepIsCutOff(t *testing.T) {
 		f.aged(t, ".up-a.part", false, 72*time.Hour)
 		f.aged(t, ".up-b.part", false, 72*time.Hour)
 		found, err := open(t, f.config()).Sweep(ctx, storagedrivers.SweepOptions{})
-		fails(t, err, context.Canceled)
+		is(t, err, context.Canceled)
 		if !slices.ContainsFunc(found, func(one storagedrivers.Leftover) bool { return one.Name == ".up-b.part" }) {
 			t.Errorf("swept %+v", found)
 		}
@@ -201,7 +198,7 @@ func TestSweepOfAServerThatHides(t *testing.T) {
 	f.aged(t, "folder", true, 0)
 	f.aged(t, "folder/.up-old.part", false, 72*time.Hour)
 	found, err := open(t, f.config()).Sweep(t.Context(), storagedrivers.SweepOptions{})
-	fails(t, err, errors.ErrUnsupported)
+	is(t, err, errors.ErrUnsupported)
 	if len(found) > 0 {
 		t.Errorf("swept %+v", found)
 	}
@@ -218,4 +215,34 @@ func TestUntimedIsNoLeftover(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLevel: hidden folders are not listed, empty ones are, and no folder is entered.
+func TestLevel(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fake) {
+		var lists atomic.Int32
+		f.before = func(_ *session, command, _ string) string {
+			if command == "MLSD" || command == "LIST" {
+				lists.Add(1)
+			}
+			return ""
+		}
+		f.start(t)
+		for _, folder := range []string{"a", "a/.lock-new", "a/empty", "a/end.", "a/in", "a/in/deep", "b"} {
+			f.aged(t, folder, true, time.Minute)
+		}
+		f.aged(t, "a/object", false, time.Minute)
+		d := open(t, f.config())
+		for prefix, want := range map[string][]string{"": {"a/", "b/"}, "a/": {"a/empty/", "a/in/"}, "a/e": {"a/empty/"}} {
+			lists.Store(0)
+			page, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix, Shallow: true})
+			if err != nil || !slices.Equal(page.Folders, want) {
+				t.Errorf("folders of %q: %q, want %q, error %v", prefix, page.Folders, want, err)
+			}
+			if n := lists.Load(); n != 1 {
+				t.Errorf("%d folders were listed for %q, want one", n, prefix)
+			}
+		}
+	})
 }

@@ -14,72 +14,74 @@ package sftp
 import (
 	"cmp"
 	_ "embed"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path"
 	"strings"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Config keeps objects as files on a host that speaks SFTP, the file transfer of SSH.
+// Config keeps objects as files on a host with SFTP, the file transfer of SSH.
 //
-// An upload is written to a hidden file in the folder of its name, forced to the disk where the
-// host can, and appears under its name when it is whole. An experiment at the first check or upload
-// shows how the host can keep two uploads of one name apart. A host that cannot is logged.
-// Everything below the root must be on one file system.
+// An upload is written to a hidden temporary file, synced to disk if the host can, and named when
+// it is complete. The first check or upload tests how the host can prevent two uploads from
+// creating one name; a warning is logged if it cannot. Everything below the root must be on one
+// file system.
 //
-// Hidden files `.up-*.part` that a cut connection has left are removed when they are older than a
-// day.
+// Temporary files `.up-*.part` of aborted uploads are removed when they are older than a day.
 type Config struct {
-	// The host, with a port after a colon where it is not 22. Required.
+	// The host, with `:port` if the port is not 22. Required.
 	Address string `json:"address,omitempty" option:"required" example:"files.example.com"`
 
 	// The user to log in as. Required.
 	User string `json:"user,omitempty" option:"required" example:"media"`
 
-	// The user's password; also the answer to interactive questions of the host. One of `password`,
-	// `private_key` and `agent` is needed.
+	// The password of the user. It also answers interactive questions of the host. One of
+	// `password`, `private_key` and `agent` is required.
 	Password string `json:"password,omitempty" option:"common,secret" example:"{env.SFTP_PASSWORD}"`
 
-	// The user's private key: the path of its file, or the key itself, which begins with
-	// `-----BEGIN` and is best given as a placeholder such as `{env.SFTP_PRIVATE_KEY}`.
+	// The private key of the user: the path of its file, or the key itself, which begins with
+	// `-----BEGIN`. Give the key itself as a placeholder such as `{env.SFTP_PRIVATE_KEY}`.
 	PrivateKey string `json:"private_key,omitempty" option:"common,secret" example:"/etc/caddy/media_ed25519"`
 
-	// The passphrase of the private key, if it has one.
+	// The passphrase of the private key, if it is encrypted.
 	Passphrase string `json:"passphrase,omitempty" option:"common,secret" example:"{env.SFTP_PASSPHRASE}"`
 
 	// Whether to use the keys of the SSH agent at `SSH_AUTH_SOCK`. Default: `false`.
 	Agent bool `json:"agent,omitempty"`
 
-	// Files as OpenSSH writes them (`~/.ssh/known_hosts`) with the keys by which the host
-	// is recognised. One of `known_hosts`, `host_key` and `insecure_skip_host_key` is
-	// needed.
+	// Files in the format of OpenSSH (`~/.ssh/known_hosts`) with the trusted keys of the host. One
+	// of `known_hosts`, `host_key` and `insecure_skip_host_key` is required.
 	KnownHosts []string `json:"known_hosts,omitempty" option:"common,repeat" example:"/etc/ssh/ssh_known_hosts"`
 
-	// Public keys of the host, as in its `/etc/ssh/ssh_host_ed25519_key.pub`
+	// Trusted public keys of the host, as in its `/etc/ssh/ssh_host_ed25519_key.pub`
 	// (`ssh-ed25519 AAAA...`), or their fingerprints (`SHA256:...`).
 	HostKeys []string `json:"host_key,omitempty" option:"common,repeat,joined" example:"ssh-ed25519 AAAA..."`
 
-	// Whether to accept any host key. An attacker on the way to the host can then read and change
-	// everything, and learn the password. Default: `false`.
+	// Whether to accept any host key. An attacker on the network can then read and change
+	// everything, and steal the password. Default: `false`.
 	InsecureSkipHostKey bool `json:"insecure_skip_host_key,omitempty"`
 
-	// The folder for all objects, relative to the one that the login ends up in. It is
-	// made if it is missing. Default: the folder of the login.
+	// The folder of all objects. It is created if it is missing. A path without a leading slash is
+	// relative to the login folder. Default: the login folder.
 	Root string `json:"root,omitempty" option:"common" example:"uploads"`
 
-	// How many SSH connections are opened at most. Each is shared by any number of
-	// transfers; more of them use more processor cores. Default: `2`.
+	// The maximum number of SSH connections. Any number of operations share a connection; more
+	// connections use more processor cores. Default: `2`.
 	Connections int `json:"connections,omitempty" example:"2"`
 
-	// How long the host may keep silent, also while it forces an upload to its disk.
-	// Default: `30s`.
+	// How long the host may be silent before an operation fails, including while it syncs an upload
+	// to disk. Default: `30s`.
 	Timeout options.Duration `json:"timeout,omitempty" example:"30s"`
 }
 
@@ -92,7 +94,9 @@ var schema = options.Of[Config](comments)
 func (*Config) Schema() *options.Schema { return schema.Documented() }
 
 // NewDriver returns a driver, which connects at its first use.
-func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) { return New(*c, log) }
+func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) {
+	return newDriver(*c, log)
+}
 
 const (
 	defaultPort        = "22"
@@ -113,6 +117,7 @@ func (c *Config) Complete() error {
 	return err
 }
 
+// complete is Complete. It also returns the dialer for the options.
 func (c *Config) complete() (*dialer, error) {
 	if err := schema.Check(c); err != nil {
 		return nil, err
@@ -128,7 +133,47 @@ func (c *Config) complete() (*dialer, error) {
 		}
 		c.PrivateKey = string(key)
 	}
-	return newDialer(*c)
+	d := &dialer{config: *c}
+	if c.PrivateKey != "" {
+		signer, err := ssh.ParsePrivateKey([]byte(c.PrivateKey))
+		if c.Passphrase != "" {
+			signer, err = ssh.ParsePrivateKeyWithPassphrase([]byte(c.PrivateKey), []byte(c.Passphrase))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("private_key: %w", err)
+		}
+		d.signers = append(d.signers, signer)
+	}
+	if c.Agent && os.Getenv(agentSocket) == "" {
+		return nil, errors.New("agent: " + agentSocket + " is not set")
+	}
+	if c.Password == "" && c.PrivateKey == "" && !c.Agent {
+		return nil, errors.New("one of password, private_key and agent is required")
+	}
+	_, err := trusted(*c)
+	return d, err
 }
 
 func (c *Config) timeout() time.Duration { return time.Duration(c.Timeout) }
+
+// Describe returns the title, the noun and the folder.
+func (c *Config) Describe() storagedrivers.Description {
+	return storagedrivers.Description{
+		Title: "SFTP", Noun: "folder", Icon: "server", Rank: 20, Where: network.Login(c.User, c.Address, c.Root),
+	}
+}
+
+// Location returns the host and the folder. It contains the user if the folder is relative to that
+// of the login; users with the same absolute path share it.
+func (c *Config) Location() storagedrivers.Location {
+	address := url.URL{Scheme: "sftp", Host: network.Host(c.Address, defaultPort)}
+	if !path.IsAbs(c.Root) {
+		address.User = url.User(c.User)
+	}
+	return storagedrivers.Location{Backend: address.String()}.Join(c.Root)
+}
+
+// Limits returns the time-out.
+func (c *Config) Limits() storagedrivers.Limits {
+	return storagedrivers.Limits{Timeout: c.timeout()}
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
@@ -18,28 +19,20 @@ func minimal() *Config {
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	c := minimal()
-	if err := c.Complete(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Complete())
 	if c.Address != "host:22" || c.Root != "." || c.Connections != defaultConnections || c.timeout() != network.DefaultTimeout {
 		t.Errorf("completed %+v", c)
 	}
 	d, err := c.NewDriver(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, err)
+	is(t, d.Close(), nil)
 }
 
 func TestWrongOptions(t *testing.T) {
 	t.Setenv(agentSocket, "")
 	dir := t.TempDir()
 	broken := filepath.Join(dir, "broken")
-	if err := os.WriteFile(broken, []byte("host ssh-ed25519 %%%\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(broken, []byte("host ssh-ed25519 %%%\n"), 0o600))
 	for want, change := range map[string]func(*Config){
 		"address is missing":                     func(s *Config) { s.Address = "" },
 		"user is missing":                        func(s *Config) { s.User = "" },
@@ -69,9 +62,7 @@ func TestWrongOptions(t *testing.T) {
 	}
 	s := minimal()
 	s.PrivateKey, s.Passphrase, s.Password = phrasedKey(t), testPassword, ""
-	if err := s.Complete(); err != nil {
-		t.Error(err)
-	}
+	is(t, s.Complete(), nil)
 }
 
 // phrasedKey returns a private key whose passphrase is testPassword. It was made with one round of
@@ -79,8 +70,50 @@ func TestWrongOptions(t *testing.T) {
 func phrasedKey(t *testing.T) string {
 	t.Helper()
 	key, err := os.ReadFile("testdata/key")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(key)
+}
+
+// newConfig returns a complete configuration with options in JSON.
+var newConfig = drivertest.NewConfig[Config]
+
+func TestDescription(t *testing.T) {
+	t.Parallel()
+	const host = `"insecure_skip_host_key": true, "address": "files.example.com"`
+	folder := t.TempDir()
+	must(t, os.WriteFile(folder+"/file", nil, 0o600))
+	failing := func(address, password string) string {
+		return `{"insecure_skip_host_key": true, "address": "` + address + `", "user": "` + testUser + `", "password": "` + password + `", "root": "file"}`
+	}
+	s := startServer(t, folder)
+	notSecret := []string{"host_key", "insecure_skip_host_key"}
+	drivertest.Describe(t, drivertest.Description{
+		New:         newConfig,
+		Options:     `{` + host + `, "user": "media", "password": "a"}`,
+		Where:       "media@files.example.com",
+		Refused:     failing(s.address, "wrong"),
+		Missing:     failing(s.address, testPassword),
+		Unreachable: failing("127.0.0.1:1", testPassword),
+		NotSecret:   notSecret,
+		Same: []string{
+			`{` + host + `, "user": "media", "password": "b", "root": "./x/..", "timeout": "5s", "connections": 5}`,
+			`{"address": "Files.example.com:22", "host_key": ["SHA256:abc"], "user": "media", "password": "a"}`,
+		},
+		Below: []string{`{` + host + `, "user": "media", "password": "a", "root": "below/it/"}`},
+		Apart: []string{
+			`{` + host + `, "user": "other", "password": "a"}`,
+			`{` + host + `, "user": "media", "password": "a", "root": "/srv"}`,
+			`{"address": "files.example.com:2222", "insecure_skip_host_key": true, "user": "media", "password": "a"}`,
+			`{"address": "files.example.org", "insecure_skip_host_key": true, "user": "media", "password": "a"}`,
+		},
+	})
+	drivertest.Describe(t, drivertest.Description{
+		New:       newConfig,
+		Options:   `{` + host + `, "user": "media", "password": "a", "root": "/srv/media"}`,
+		Where:     "media@files.example.com /srv/media",
+		NotSecret: notSecret,
+		Same:      []string{`{` + host + `, "user": "other", "password": "a", "root": "/srv//media/"}`},
+		Below:     []string{`{` + host + `, "user": "other", "password": "a", "root": "/srv/media/below/it"}`},
+		Apart:     []string{`{` + host + `, "user": "media", "password": "a", "root": "/srv/media2"}`},
+	})
 }

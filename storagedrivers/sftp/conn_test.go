@@ -1,15 +1,12 @@
 package sftp
 
 import (
-	"bytes"
-	"io"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers/internal/network"
-	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // TestConnectionsLostWhileIdle: connections that were lost while idle are replaced without an
@@ -19,8 +16,7 @@ func TestConnectionsLostWhileIdle(t *testing.T) {
 	_, s, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)
 	for range 3 {
 		proxy.CloseAll()
-		_, err := s.Put(t.Context(), "object", strings.NewReader("text"), overwrite)
-		is(t, err, nil)
+		put(t, s, "object", []byte("text"), overwrite)
 	}
 }
 
@@ -30,10 +26,7 @@ func TestIdleConnectionStays(t *testing.T) {
 	const timeout = 3 * time.Second
 	root := t.TempDir()
 	server := startServer(t, root)
-	h := &host{folder: root, config: Config{
-		Address: server.address, User: testUser, Password: testPassword, HostKeys: server.hostKeys, Root: ".", Connections: 1,
-	}}
-	d, _, _ := behindProxy(t, h, timeout)
+	d, _, _ := behindProxy(t, server.host(root, 1), timeout)
 	time.Sleep(4 * timeout)
 	is(t, d.Check(t.Context()), nil)
 	if got := server.accepted.Load(); got != 1 {
@@ -46,10 +39,7 @@ func TestConnections(t *testing.T) {
 	for _, tt := range []struct{ wanted, allowed, most int }{{1, 0, 1}, {3, 0, 3}, {3, 1, 1}} {
 		root := t.TempDir()
 		server := startServer(t, root, func(s *server) { s.max = tt.allowed })
-		h := &host{folder: root, config: Config{
-			Address: server.address, User: testUser, Password: testPassword, HostKeys: server.hostKeys, Root: ".",
-			Connections: tt.wanted, Timeout: options.Duration(network.DefaultTimeout),
-		}}
+		h := server.host(root, tt.wanted)
 		d := h.driver(t, "objects")
 		is(t, d.Check(t.Context()), nil)
 		errs := make(chan error)
@@ -65,39 +55,8 @@ func TestConnections(t *testing.T) {
 		if got := server.connected(); got > tt.most {
 			t.Errorf("%d connections of %d: %d are open", tt.wanted, tt.allowed, got)
 		}
-		is(t, d.Close(), nil)
 		if got := len(filesBelow(t, filepath.Join(root, "objects"))); got != 20 {
 			t.Errorf("%d objects, want 20", got)
 		}
 	}
-}
-
-// TestStalledReaders: readers that stall do not keep other operations from the only connection.
-func TestStalledReaders(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	root := t.TempDir()
-	server := startServer(t, root, func(s *server) { s.max = 1 })
-	h := &host{folder: root, config: Config{
-		Address: server.address, User: testUser, Password: testPassword, HostKeys: server.hostKeys, Root: ".",
-		Connections: 2, Timeout: options.Duration(network.DefaultTimeout),
-	}}
-	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
-	_, err := d.Put(t.Context(), "object", bytes.NewReader(randomBytes(3<<20)), create)
-	is(t, err, nil)
-	for range 64 {
-		body, _, err := d.Open(t.Context(), "object", all)
-		is(t, err, nil)
-		_, err = io.ReadFull(body, make([]byte, 10))
-		is(t, err, nil)
-		defer body.Close()
-	}
-	within(t, soon, "an upload and a check", func() {
-		_, err = d.Put(t.Context(), "new", bytes.NewReader(randomBytes(3<<20)), create)
-		is(t, err, nil)
-		is(t, d.Check(t.Context()), nil)
-	})
 }

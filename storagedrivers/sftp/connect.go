@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	pkgsftp "github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
@@ -25,40 +26,11 @@ type dialer struct {
 	group   atomic.Int32 // of the host's key algorithms that worked
 }
 
-// newDialer checks the configuration without connecting.
-func newDialer(config Config) (*dialer, error) {
-	d := &dialer{config: config}
-	if config.PrivateKey != "" {
-		signer, err := parseKey(config.PrivateKey, config.Passphrase)
-		if err != nil {
-			return nil, fmt.Errorf("private_key: %w", err)
-		}
-		d.signers = append(d.signers, signer)
-	}
-	if config.Agent && os.Getenv(agentSocket) == "" {
-		return nil, errors.New("agent: " + agentSocket + " is not set")
-	}
-	if config.Password == "" && config.PrivateKey == "" && !config.Agent {
-		return nil, errors.New("one of password, private_key and agent is required")
-	}
-	if _, err := trusted(config); err != nil {
-		return nil, err
-	}
-	return d, nil
-}
-
 const agentSocket = "SSH_AUTH_SOCK"
 
-func parseKey(key, passphrase string) (ssh.Signer, error) {
-	if passphrase == "" {
-		return ssh.ParsePrivateKey([]byte(key))
-	}
-	return ssh.ParsePrivateKeyWithPassphrase([]byte(key), []byte(passphrase))
-}
-
 // dial opens a connection. If only fingerprints of the host key are known, it requests the host's
-// other keys until one matches. heard counts the bytes from the file server.
-func (d *dialer) dial(ctx context.Context, heard *atomic.Int64) (*ssh.Client, *pkgsftp.Client, error) {
+// other keys until one matches. received counts the bytes from the file server.
+func (d *dialer) dial(ctx context.Context, received *atomic.Int64) (*ssh.Client, *pkgsftp.Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.config.timeout(), errSilent)
 	defer cancel()
 	trust, err := trusted(d.config) // anew, since the files may have changed
@@ -69,7 +41,7 @@ func (d *dialer) dial(ctx context.Context, heard *atomic.Int64) (*ssh.Client, *p
 	var errs []error
 	for i := range trust.algorithms {
 		group := (first + i) % len(trust.algorithms)
-		shell, client, err := d.login(ctx, trust.algorithms[group], trust.check, heard)
+		shell, client, err := d.login(ctx, trust.algorithms[group], trust.check, received)
 		if err == nil {
 			d.group.Store(int32(group))
 			return shell, client, nil
@@ -87,46 +59,55 @@ func (d *dialer) dial(ctx context.Context, heard *atomic.Int64) (*ssh.Client, *p
 
 // login opens a connection to a host that must present a key of one of algorithms.
 func (d *dialer) login(
-	ctx context.Context, algorithms []string, check ssh.HostKeyCallback, heard *atomic.Int64,
+	ctx context.Context, algorithms []string, check ssh.HostKeyCallback, received *atomic.Int64,
 ) (*ssh.Client, *pkgsftp.Client, error) {
 	auth, done, err := d.auth(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer done()
-	raw, err := network.Dialer{Timeout: d.config.timeout()}.DialContext(ctx, "tcp", d.config.Address)
-	if err != nil {
-		return nil, nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
-	conn, channels, requests, err := ssh.NewClientConn(&greeted{Conn: raw}, d.config.Address, &ssh.ClientConfig{
+	shell, err := handshake(ctx, d.config.Address, d.config.timeout(), &ssh.ClientConfig{
 		User: d.config.User, Auth: auth, HostKeyAlgorithms: algorithms, HostKeyCallback: check,
 	})
 	if err != nil {
-		if !stop() {
-			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		}
-		_ = raw.Close() // it may be closed already
 		return nil, nil, err
 	}
-	shell := ssh.NewClient(conn, channels, requests)
-	client, err := start(shell, heard)
-	if err == nil {
-		err = enlarge(client)
-	}
+	stop := context.AfterFunc(ctx, func() { _ = shell.Close() })
+	client, err := start(shell, received)
 	if !stop() { // the time was up, and the connection is closed or will be
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	if err != nil {
-		_ = shell.Close() // the first error is the one to tell
+		_ = shell.Close() // the first error is the one to report
 		return nil, nil, fmt.Errorf("starting sftp: %w", err)
 	}
 	return shell, client, nil
 }
 
-// greeted is a connection that fails if the host's greeting is that of another protocol. The
+// handshake opens an SSH connection. ctx bounds only the opening.
+func handshake(
+	ctx context.Context, address string, timeout time.Duration, config *ssh.ClientConfig,
+) (*ssh.Client, error) {
+	raw, err := network.Dialer{Timeout: timeout}.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	conn, channels, requests, err := ssh.NewClientConn(&greetingCheck{Conn: raw}, address, config)
+	inTime := stop()
+	if err != nil {
+		_ = raw.Close() // it may be closed already
+		if !inTime {
+			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+		return nil, err
+	}
+	return ssh.NewClient(conn, channels, requests), nil
+}
+
+// greetingCheck is a connection that fails if the host's greeting is that of another protocol. The
 // library skips lines before the version of SSH, and would wait for it.
-type greeted struct {
+type greetingCheck struct {
 	net.Conn
 	greeting []byte // its first bytes
 }
@@ -137,7 +118,7 @@ var greetings = map[string]string{"220 ": "an FTP or mail server", "220-": "an F
 // greetingSize is the length of each of the greetings.
 const greetingSize = 4
 
-func (g *greeted) Read(p []byte) (int, error) {
+func (g *greetingCheck) Read(p []byte) (int, error) {
 	n, err := g.Conn.Read(p)
 	if missing := greetingSize - len(g.greeting); missing > 0 {
 		g.greeting = append(g.greeting, p[:min(n, missing)]...)
@@ -149,7 +130,7 @@ func (g *greeted) Read(p []byte) (int, error) {
 }
 
 // start starts the file server, like the library's NewClient.
-func start(shell *ssh.Client, heard *atomic.Int64) (*pkgsftp.Client, error) {
+func start(shell *ssh.Client, received *atomic.Int64) (*pkgsftp.Client, error) {
 	session, err := shell.NewSession()
 	if err != nil {
 		return nil, err
@@ -164,7 +145,14 @@ func start(shell *ssh.Client, heard *atomic.Int64) (*pkgsftp.Client, error) {
 		return nil, err
 	}
 	go io.Copy(io.Discard, complaints) //nolint:errcheck // it ends with the connection
-	return pkgsftp.NewClientPipe(counter{out, heard}, in, pkgsftp.MaxConcurrentRequestsPerFile(maxRequests))
+	client, err := pkgsftp.NewClientPipe(counter{out, received}, in, pkgsftp.MaxConcurrentRequestsPerFile(maxRequests))
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := client.HasExtension("limits@openssh.com"); ok { // only OpenSSH has it
+		err = pkgsftp.MaxPacketUnchecked(largePacket)(client)
+	}
+	return client, err
 }
 
 // counter counts the bytes that are read.
@@ -183,14 +171,6 @@ func (c counter) Read(p []byte) (int, error) {
 // library's 32 KiB, which every host accepts, take a third more processor time.
 const largePacket = 128 << 10
 
-// enlarge makes the requests larger if the host announces an extension that only OpenSSH has.
-func enlarge(client *pkgsftp.Client) error {
-	if _, ok := client.HasExtension("limits@openssh.com"); !ok {
-		return nil
-	}
-	return pkgsftp.MaxPacketUnchecked(largePacket)(client)
-}
-
 // auth returns the authentication methods. All keys are one method, because the library tries each
 // method only once.
 func (d *dialer) auth(ctx context.Context) ([]ssh.AuthMethod, func(), error) {
@@ -203,7 +183,7 @@ func (d *dialer) auth(ctx context.Context) ([]ssh.AuthMethod, func(), error) {
 		}
 		theirs, err := agent.NewClient(conn).Signers()
 		if err != nil {
-			_ = conn.Close() // the first error is the one to tell
+			_ = conn.Close() // the first error is the one to report
 			return nil, nil, storagedrivers.WithCause(fmt.Errorf("ssh agent: %w", err), noAgent)
 		}
 		signers = append(slices.Clip(signers), theirs...)

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
 	pkgsftp "github.com/pkg/sftp"
+	"golang.org/x/crypto/ssh"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
@@ -29,37 +31,38 @@ const (
 // mapError returns the contract's error for one of the library or of the network. Errors about
 // missing and forbidden files already match those of io/fs.
 func mapError(err error) error {
-	if err == nil {
-		return nil
-	}
-	if sentinel := sentinelOf(err); sentinel != nil && !errors.Is(err, sentinel) {
-		return fmt.Errorf("%w: %w", sentinel, err)
-	}
-	return err
-}
-
-func sentinelOf(err error) error {
 	var status *pkgsftp.StatusError
 	var hostKey *hostKeyError
+	var sentinel error
 	switch {
+	case err == nil, errors.As(err, &hostKey): // the second can be neither retried nor granted
+		return err
 	case errors.As(err, &status):
-		return sentinelOfStatus(status)
-	case errors.As(err, &hostKey):
-		return nil // it can be neither retried nor granted
+		sentinel = statusSentinel(status)
 	case errors.Is(err, pkgsftp.ErrSSHFxConnectionLost), network.Unreachable(err):
-		return storagedrivers.ErrUnavailable
+		sentinel = storagedrivers.ErrUnavailable
 	case strings.Contains(err.Error(), notAuthenticated):
-		return fs.ErrPermission
+		sentinel = fs.ErrPermission
 	case errors.Is(err, syscall.ENOTDIR): // the library's, on the way to a folder
-		return storagedrivers.ErrInvalidKey
+		sentinel = storagedrivers.ErrInvalidKey
 	}
-	return nil
+	if sentinel == nil || errors.Is(err, sentinel) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", sentinel, err)
 }
 
-func sentinelOfStatus(status *pkgsftp.StatusError) error {
+// statusSentinel returns the sentinel of a status, or nil.
+func statusSentinel(status *pkgsftp.StatusError) error {
 	switch status.Code {
 	case uint32(pkgsftp.ErrSSHFxFailure):
-		return sentinelOfText(status.Error())
+		// The protocol has no status for a full disk. Hosts put names before the reason, so only the
+		// part after the last colon counts.
+		text := strings.ToLower(status.Error())
+		text = text[strings.LastIndex(text, ": ")+1:]
+		if slices.ContainsFunc(fullDisk, func(words string) bool { return strings.Contains(text, words) }) {
+			return storagedrivers.ErrNoSpace
+		}
 	case uint32(pkgsftp.ErrSSHFxNoConnection), uint32(pkgsftp.ErrSSHFxConnectionLost):
 		return storagedrivers.ErrUnavailable
 	case uint32(pkgsftp.ErrSSHFxBadMessage), codeInvalidName: // OpenSSH says the first to long names
@@ -76,18 +79,8 @@ func sentinelOfStatus(status *pkgsftp.StatusError) error {
 	return nil
 }
 
-// sentinelOfText returns ErrNoSpace if the text of a failure reports a full disk, for which the
-// protocol has no status. Hosts put names before the reason, so only the part after the last colon
-// counts.
-func sentinelOfText(text string) error {
-	text = strings.ToLower(text[strings.LastIndex(text, ": ")+1:])
-	for _, words := range []string{"no space", "disk full", "not enough space", "quota exceeded"} {
-		if strings.Contains(text, words) {
-			return storagedrivers.ErrNoSpace
-		}
-	}
-	return nil
-}
+// fullDisk are the words of hosts for a full disk, in lower case.
+var fullDisk = []string{"no space", "disk full", "not enough space", "quota exceeded"}
 
 // unavailable reports whether the host did not reply.
 func unavailable(err error) bool { return errors.Is(mapError(err), storagedrivers.ErrUnavailable) }
@@ -105,8 +98,8 @@ func unsupported(err error) bool {
 	return errors.As(err, &status) && status.Code == uint32(pkgsftp.ErrSSHFxOpUnsupported)
 }
 
-// ended returns the error of a ctx that has ended, with its cause if that is another error.
-func ended(ctx context.Context) error {
+// contextError returns the error of a ctx that has ended, with its cause if that is another error.
+func contextError(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
 		return fmt.Errorf("%w: %w", ctx.Err(), cause)
 	}
@@ -122,3 +115,44 @@ var errFolder = fmt.Errorf("a folder stands there: %w", storagedrivers.ErrInvali
 
 // errSilent means that the host did not reply within the time-out.
 var errSilent = fmt.Errorf("%w: the host does not answer: %w", storagedrivers.ErrUnavailable, os.ErrDeadlineExceeded)
+
+const (
+	wrongHostKey storagedrivers.Cause = "The host presents a key that is not the expected one. If the host has a new key, compare it at " +
+		"the host itself and put it into host_key or known_hosts. Otherwise another host may be answering."
+	noHostKey storagedrivers.Cause = "The host has no key of the type that host_key or known_hosts expects. " +
+		"Look up the keys of the host, and put one of them there."
+	wrongMethod storagedrivers.Cause = "The host does not accept this way of logging in. Use one that it accepts, " +
+		"such as a private key instead of a password."
+	wrongLogin storagedrivers.Cause = "The host refused the login: the user or the password is wrong, or the key is not authorized there."
+	noAgent    storagedrivers.Cause = "The SSH agent of this machine does not answer. Start it, or log in with a password or a private key."
+)
+
+// notAuthenticated is the beginning of the library's error for a refused login, for which it has no
+// error value.
+const notAuthenticated = "ssh: unable to authenticate"
+
+// causeOf returns the cause of an error of connecting.
+func causeOf(err error) storagedrivers.Cause {
+	var mismatch *hostKeyError
+	var common *ssh.AlgorithmNegotiationError
+	switch {
+	case errors.As(err, &mismatch):
+		return wrongHostKey
+	case errors.As(err, &common) && common.What == "host key":
+		return noHostKey
+	case strings.Contains(err.Error(), notAuthenticated+", attempted methods [none]"):
+		return wrongMethod
+	case strings.Contains(err.Error(), notAuthenticated):
+		return wrongLogin
+	}
+	return ""
+}
+
+// causeOfRoot returns the cause of a root that cannot be used. Hosts report a file in its path only
+// as text.
+func causeOfRoot(err error) storagedrivers.Cause {
+	if err != nil && strings.Contains(strings.ToLower(err.Error()), "not a directory") {
+		return storagedrivers.NotAFolder
+	}
+	return ""
+}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	pkgsftp "github.com/pkg/sftp"
+	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/caddymedia/media/storagedrivers"
@@ -25,9 +26,7 @@ func TestMapError(t *testing.T) {
 	}
 	status := func(code uint32) error { return &pkgsftp.StatusError{Code: code} }
 	key, err := parsePublicKey(anyKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, tt := range []struct{ err, want error }{
 		{nil, nil},
 		{status(uint32(pkgsftp.ErrSSHFxFailure)), nil},
@@ -65,3 +64,28 @@ func TestMapError(t *testing.T) {
 
 // anyKey is a public key that no other test uses.
 const anyKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8g"
+
+func TestCauseOf(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err  error
+		want storagedrivers.Cause
+	}{
+		{fmt.Errorf("ssh: handshake failed: %w", &ssh.AlgorithmNegotiationError{What: "host key"}), noHostKey},
+		{fmt.Errorf("ssh: handshake failed: %w", &ssh.AlgorithmNegotiationError{What: "key exchange"}), ""},
+		{errors.New("ssh: handshake failed: ssh: unable to authenticate, attempted methods [none], no supported methods remain"), wrongMethod},
+		{errors.New("ssh: handshake failed: ssh: unable to authenticate, attempted methods [none password], no supported methods remain"), wrongLogin},
+		{errors.New("no"), ""},
+	} {
+		if got := causeOf(tt.err); got != tt.want {
+			t.Errorf("%v: cause %q, want %q", tt.err, got, tt.want)
+		}
+	}
+	for text, want := range map[string]storagedrivers.Cause{
+		`sftp: "Not a directory" (SSH_FX_FAILURE)`: storagedrivers.NotAFolder, `sftp: "Failure" (SSH_FX_FAILURE)`: "",
+	} {
+		if got := causeOfRoot(errors.New(text)); got != want {
+			t.Errorf("%s: cause %q, want %q", text, got, want)
+		}
+	}
+}

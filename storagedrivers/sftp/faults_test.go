@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -21,23 +21,29 @@ import (
 
 // behindProxy returns a driver, a storage on it and the proxy before the host. The driver has been
 // checked.
-func behindProxy(t *testing.T, h *host, timeout time.Duration) (*Driver, *storagedrivers.Storage, *faults.Proxy) {
+func behindProxy(t *testing.T, h *host, timeout time.Duration) (*driver, *storagedrivers.Storage, *faults.Proxy) {
 	t.Helper()
 	proxy := faults.New(t, h.config.Address)
 	config := h.config
 	config.Address, config.Timeout = proxy.Address, options.Duration(timeout)
-	d, err := New(config, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d, err := newDriver(config, slog.New(slog.DiscardHandler))
+	must(t, err)
 	s := storagedrivers.New("test", d, storagedrivers.Options{})
 	t.Cleanup(func() { is(t, s.Close(), nil) })
 	is(t, s.Check(t.Context()), nil)
 	return d, s, proxy
 }
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // is asserts that err matches want; nil matches nil.
-func is(t *testing.T, err, want error) {
+func is(t testing.TB, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("error %v, want %v", err, want)
@@ -79,7 +85,15 @@ func randomBytes(size int) []byte {
 
 // opener is a driver, or a storage, which retries.
 type opener interface {
+	Put(ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) (storagedrivers.Info, error)
 	Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error)
+}
+
+// put stores an object.
+func put(t *testing.T, o opener, key string, content []byte, opts storagedrivers.PutOptions) {
+	t.Helper()
+	_, err := o.Put(t.Context(), key, bytes.NewReader(content), opts)
+	is(t, err, nil)
 }
 
 func has(t *testing.T, o opener, key string, want []byte) {
@@ -115,51 +129,6 @@ func TestRefusingHost(t *testing.T) {
 	}
 }
 
-func TestSilentHost(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	const timeout = 5 * time.Second
-	h := newHost(t)
-	d, _, proxy := behindProxy(t, h, timeout)
-	content := randomBytes(1 << 20)
-	_, err := d.Put(t.Context(), "object", bytes.NewReader(content), create)
-	is(t, err, nil)
-	body, _, err := d.Open(t.Context(), "object", all)
-	is(t, err, nil)
-	for _, phase := range []string{"on open connections", "dialling"} {
-		proxy.SetSilent(true)
-		within(t, 3*timeout, "waiting "+phase, func() {
-			_, err := d.Stat(t.Context(), "object")
-			is(t, err, storagedrivers.ErrUnavailable)
-		})
-	}
-	_, err = body.Read(make([]byte, 100))
-	is(t, err, storagedrivers.ErrUnavailable)
-	is(t, body.Close(), nil)
-	proxy.SetSilent(false)
-	has(t, d, "object", content)
-}
-
-func TestSilentHostWhilePutting(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	const timeout = 5 * time.Second
-	h := newHost(t)
-	d, _, proxy := behindProxy(t, h, timeout)
-	src := &eventReader{Reader: bytes.NewReader(randomBytes(30 << 20)), at: 8 << 20, event: func() { proxy.SetSilent(true) }}
-	within(t, 3*timeout, "storing", func() {
-		_, err := d.Put(t.Context(), "object", src, create)
-		is(t, err, storagedrivers.ErrUnavailable)
-	})
-	proxy.SetSilent(false)
-	_, err := d.Stat(t.Context(), "object")
-	is(t, err, fs.ErrNotExist)
-}
-
 // eventReader calls a function once, at an offset.
 type eventReader struct {
 	*bytes.Reader
@@ -176,7 +145,7 @@ func (r *eventReader) Read(p []byte) (int, error) {
 }
 
 // everyOp calls every method of d, and returns the errors by the name of the operation.
-func everyOp(ctx context.Context, d *Driver) map[string]error {
+func everyOp(ctx context.Context, d *driver) map[string]error {
 	_, putErr := d.Put(ctx, "f/object", strings.NewReader("text"), overwrite)
 	body, _, openErr := d.Open(ctx, "f/object", all)
 	if openErr == nil {
@@ -196,8 +165,7 @@ func TestCancelWithSilentHost(t *testing.T) {
 	h := newHost(t)
 	d, _, proxy := behindProxy(t, h, time.Minute)
 	content := randomBytes(1 << 20)
-	_, err := d.Put(t.Context(), "object", bytes.NewReader(content), create)
-	is(t, err, nil)
+	put(t, d, "object", content, create)
 	ctx, cancel := context.WithCancel(t.Context())
 	body, _, err := d.Open(ctx, "object", all)
 	is(t, err, nil)
@@ -252,8 +220,7 @@ func TestCutBeforeReading(t *testing.T) {
 	t.Parallel()
 	_, s, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)
 	content := randomBytes(3 << 20)
-	_, err := s.Put(t.Context(), "object", bytes.NewReader(content), create)
-	is(t, err, nil)
+	put(t, s, "object", content, create)
 	o, err := s.OpenSeeker(t.Context(), "object")
 	is(t, err, nil)
 	proxy.CloseAll()
@@ -268,8 +235,7 @@ func TestCutWhileReading(t *testing.T) {
 	t.Parallel()
 	d, s, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)
 	content := randomBytes(10 << 20)
-	_, err := d.Put(t.Context(), "object", bytes.NewReader(content), create)
-	is(t, err, nil)
+	put(t, d, "object", content, create)
 	body, _, err := d.Open(t.Context(), "object", all)
 	is(t, err, nil)
 	if _, err := io.ReadFull(body, make([]byte, 1000)); err != nil {
@@ -280,4 +246,19 @@ func TestCutWhileReading(t *testing.T) {
 	is(t, err, storagedrivers.ErrUnavailable)
 	is(t, body.Close(), nil)
 	has(t, s, "object", content)
+}
+
+// TestNameIsBusy: an upload that waits too long for others of its name does not count as a failure
+// of the host.
+func TestNameIsBusy(t *testing.T) {
+	t.Parallel()
+	d, s, _ := behindProxy(t, newHost(t), time.Second)
+	unlock, err := d.naming.Lock(t.Context(), d.path("hot"))
+	is(t, err, nil)
+	_, err = d.Put(t.Context(), "hot", strings.NewReader("content"), overwrite)
+	is(t, err, storagedrivers.ErrBusy)
+	is(t, err, os.ErrDeadlineExceeded) // it is not repeated
+	unlock()
+	_, err = s.Put(t.Context(), "hot", strings.NewReader("content"), overwrite)
+	is(t, err, nil)
 }

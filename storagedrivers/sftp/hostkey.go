@@ -1,6 +1,8 @@
 package sftp
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +12,9 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 // trust is the set of keys by which the host is recognised.
@@ -90,7 +95,10 @@ func fromFiles(config Config) (trust, error) {
 		}
 	}
 	groups := [][]string{algorithmsOf(types)}
-	if nameAuthority(config.KnownHosts) {
+	if slices.ContainsFunc(config.KnownHosts, func(file string) bool {
+		content, err := os.ReadFile(file)
+		return err == nil && strings.Contains(string(content), "@cert-authority")
+	}) {
 		groups = append(groups, certificates)
 	}
 	return trust{check, groups}, nil
@@ -100,14 +108,6 @@ func fromFiles(config Config) (trust, error) {
 var certificates = []string{
 	ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01, ssh.CertAlgoECDSA521v01,
 	ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01,
-}
-
-// nameAuthority reports whether one of the files contains an authority for host keys.
-func nameAuthority(files []string) bool {
-	return slices.ContainsFunc(files, func(file string) bool {
-		content, err := os.ReadFile(file)
-		return err == nil && strings.Contains(string(content), "@cert-authority")
-	})
 }
 
 // unknownKey is a public key that equals no other.
@@ -168,4 +168,33 @@ func algorithmsOf(types []string) []string {
 		}
 	}
 	return algorithms
+}
+
+var errKeyPresented = errors.New("the host has presented its key")
+
+// HostKey connects to the host at the address, without logging in, and returns the key that it
+// presents: its ed25519 key if it has one.
+func (c *Config) HostKey(ctx context.Context) (storagedrivers.HostKey, error) {
+	asked := &Config{Address: c.Address, User: "nobody", Timeout: c.Timeout}
+	if err := schema.Check(asked); err != nil {
+		return storagedrivers.HostKey{}, err
+	}
+	timeout := cmp.Or(asked.timeout(), network.DefaultTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errSilent)
+	defer cancel()
+	var key ssh.PublicKey
+	_, err := handshake(ctx, withPort(asked.Address), timeout, &ssh.ClientConfig{ // it always fails
+		HostKeyAlgorithms: algorithmsOf([]string{
+			ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSA,
+		}),
+		HostKeyCallback: func(_ string, _ net.Addr, presented ssh.PublicKey) error {
+			key = presented
+			return errKeyPresented
+		},
+	})
+	if key == nil {
+		return storagedrivers.HostKey{}, storagedrivers.WithCause(fmt.Errorf("asking the host for its key: %w", err), causeOf(err))
+	}
+	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
+	return storagedrivers.HostKey{Key: line, Fingerprint: ssh.FingerprintSHA256(key)}, nil
 }

@@ -13,7 +13,7 @@ import (
 // List walks the folders in the order of the keys, starting at the folder of the prefix. The cursor
 // is the last name of the previous page. For each level, the names of one folder are in memory at a
 // time. Links to folders are not followed.
-func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
+func (d *driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	return do(ctx, d.pool, func(c *conn) (storagedrivers.Page, error) {
 		l := &lister{
 			driver: d, ctx: ctx, c: c, sweeper: d.sweeper(ctx, c, storagedrivers.SweepOptions{DryRun: d.manualSweep.Load()}),
@@ -24,7 +24,7 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 }
 
 type lister struct {
-	driver  *Driver
+	driver  *driver
 	ctx     context.Context //nolint:containedctx // a lister lives as long as one call
 	c       *conn
 	sweeper *sweeper // of hidden names
@@ -65,7 +65,10 @@ func (l *lister) entry(e entry) error {
 	if e.stat.Mode()&fs.ModeSymlink != 0 {
 		var err error
 		if e.stat, err = l.c.Stat(l.driver.path(e.key)); err != nil {
-			return l.unless(err) // it leads nowhere
+			if unavailable(err) {
+				return err
+			}
+			return nil // it leads nowhere
 		}
 	}
 	if !e.stat.Mode().IsRegular() {
@@ -74,20 +77,12 @@ func (l *lister) entry(e entry) error {
 	return l.Take(newInfo(e.key, e.stat))
 }
 
-// unless returns nil for refusals, and err if the host did not reply.
-func (l *lister) unless(err error) error {
-	if unavailable(err) {
-		return err
-	}
-	return nil
-}
-
 // listAttempts bounds how often a folder is read if files vanish from it meanwhile.
 const listAttempts = 10
 
 // readFolder returns the entries of a folder in the order of the keys. It passes names that are no
 // valid keys to hidden instead. A missing folder is empty.
-func (d *Driver) readFolder(
+func (d *driver) readFolder(
 	ctx context.Context, c *conn, prefix string, hidden func(entry),
 ) ([]entry, error) {
 	path := strings.TrimSuffix(d.path(prefix), "/")

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -32,45 +34,33 @@ import (
 func checking(t *testing.T, config Config) error {
 	t.Helper()
 	config.Root, config.Connections, config.Timeout = "objects", 1, options.Duration(network.DefaultTimeout)
-	d, err := New(config, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d, err := newDriver(config, slog.New(slog.DiscardHandler))
+	must(t, err)
 	return errors.Join(d.Check(t.Context()), d.Close())
 }
 
 func knownHosts(t *testing.T, lines ...string) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "known_hosts")
-	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	return []string{path}
 }
 
 func fingerprint(t *testing.T, key string) string {
 	t.Helper()
 	public, err := parsePublicKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return ssh.FingerprintSHA256(public)
 }
 
 func TestHostKeys(t *testing.T) {
 	t.Parallel()
 	_, others, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ecKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := startServer(t, t.TempDir(), func(s *server) { // beside its ed25519 key
 		s.addHostKey(t, rsaKey)
 		s.addHostKey(t, ecKey)
@@ -122,31 +112,19 @@ func TestHostKeys(t *testing.T) {
 func TestHostCertificate(t *testing.T) {
 	t.Parallel()
 	_, authority, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	signer, err := ssh.NewSignerFromKey(authority)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	plain, err := ssh.NewSignerFromKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	certificate := &ssh.Certificate{
 		Key: plain.PublicKey(), CertType: ssh.HostCert, ValidPrincipals: []string{"127.0.0.1"}, ValidBefore: ssh.CertTimeInfinity,
 	}
-	if err := certificate.SignCert(rand.Reader, signer); err != nil {
-		t.Fatal(err)
-	}
+	must(t, certificate.SignCert(rand.Reader, signer))
 	shown, err := ssh.NewCertSigner(certificate, plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := startServer(t, t.TempDir(), func(s *server) { s.config.AddHostKey(shown) })
 	config := Config{
 		Address: s.address, User: testUser, Password: testPassword,
@@ -158,9 +136,7 @@ func TestHostCertificate(t *testing.T) {
 func publicKey(t *testing.T, key any) string {
 	t.Helper()
 	signer, err := ssh.NewSignerFromKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
 }
 
@@ -189,17 +165,11 @@ func startKeyServer(t *testing.T, authorized ssh.PublicKey) *server {
 
 func TestLogin(t *testing.T) {
 	_, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	signer, err := ssh.NewSignerFromKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	block, err := ssh.MarshalPrivateKey(key, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := startKeyServer(t, signer.PublicKey())
 	t.Setenv(agentSocket, startAgent(t, key))
 	for name, config := range map[string]Config{
@@ -235,14 +205,10 @@ func TestLogin(t *testing.T) {
 func startAgent(t *testing.T, key any) string {
 	t.Helper()
 	ring := agent.NewKeyring()
-	if err := ring.Add(agent.AddedKey{PrivateKey: key}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ring.Add(agent.AddedKey{PrivateKey: key}))
 	socket := filepath.Join(t.TempDir(), "agent")
 	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -261,4 +227,28 @@ func startAgent(t *testing.T, key any) string {
 		serving.Wait()
 	})
 	return socket
+}
+
+// TestHostKey: the key that the host presents is the one that its administrator reads there, and
+// asking for it needs no login.
+func TestHostKey(t *testing.T) {
+	t.Parallel()
+	server := servers.OpenSSH(t)
+	got, err := (&Config{Address: server.Address}).HostKey(t.Context())
+	must(t, err)
+	if want := fingerprint(t, server.HostKey); fingerprint(t, got.Key) != want || got.Fingerprint != want {
+		t.Errorf("got %+v, want %q", got, server.HostKey)
+	}
+	if strings.ContainsAny(got.Key, "\n") {
+		t.Errorf("%q has a line break", got.Key)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	for name, address := range map[string]string{"nobody listens": "127.0.0.1:1", "silent host": listener.Addr().String()} {
+		config := Config{Address: address, Timeout: options.Duration(100 * time.Millisecond)}
+		if _, err := config.HostKey(t.Context()); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
 }

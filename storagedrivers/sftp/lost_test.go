@@ -14,13 +14,9 @@ import (
 	"testing"
 	"time"
 
-	pkgsftp "github.com/pkg/sftp"
-
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
-	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
-	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // loss drops a reply or a request of a session, and ends the session.
@@ -71,16 +67,9 @@ func newLossyHost(t *testing.T) (*host, *loss) {
 	t.Helper()
 	root, loss := t.TempDir(), new(loss)
 	s := startServerOf(t, func(channel io.ReadWriteCloser) error {
-		s, err := pkgsftp.NewServer(&lossy{ReadWriteCloser: channel, loss: loss}, pkgsftp.WithServerWorkingDirectory(root))
-		if err != nil {
-			return err
-		}
-		return s.Serve()
+		return serveFolder(root, &lossy{ReadWriteCloser: channel, loss: loss})
 	})
-	return &host{folder: root, config: Config{
-		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-		Connections: 1, Timeout: options.Duration(network.DefaultTimeout),
-	}}, loss
+	return s.host(root, 1), loss
 }
 
 // These functions match packets that name the object.
@@ -110,7 +99,6 @@ var naming = []struct {
 	packet func([]byte) bool
 }{
 	{"link", abilities{linked, true, exact}, create, isLink},
-	{"rename", abilities{renamed, true, exact}, create, isRename},
 	{"claim", abilities{claimed, true, exact}, create, isPosix},
 	{"look and rename", abilities{locked, false, exact}, create, isRename},
 	{"replace", abilities{linked, true, exact}, overwrite, isPosix},
@@ -128,7 +116,6 @@ func TestLostReply(t *testing.T) {
 				h, loss := newLossyHost(t)
 				h.force = &tt.can
 				d := h.driver(t, ".")
-				t.Cleanup(func() { is(t, d.Close(), nil) })
 				loss.request.Store(request)
 				loss.next(tt.packet)
 				info, err := d.Put(t.Context(), "folder/object", strings.NewReader("content"), tt.opts)
@@ -162,7 +149,6 @@ func TestLostReplies(t *testing.T) {
 			h, loss := newLossyHost(t)
 			h.force = &abilities{linked, true, exact}
 			d := h.driver(t, ".")
-			t.Cleanup(func() { is(t, d.Close(), nil) })
 			var seen atomic.Int32 // requests since the link
 			packet := func(p []byte) bool {
 				const length = 4 // of the header of each packet
@@ -195,10 +181,6 @@ func TestLostRequestAndTaken(t *testing.T) {
 	t.Parallel()
 	h, loss := newLossyHost(t)
 	d, other := h.driver(t, "."), h.driver(t, ".")
-	t.Cleanup(func() {
-		is(t, d.Close(), nil)
-		is(t, other.Close(), nil)
-	})
 	is(t, d.Check(t.Context()), nil)
 	is(t, other.Check(t.Context()), nil)
 	loss.request.Store(true)
@@ -206,8 +188,7 @@ func TestLostRequestAndTaken(t *testing.T) {
 		if !isLink(p) {
 			return false
 		}
-		_, err := other.Put(t.Context(), "folder/object", strings.NewReader("theirs!"), overwrite)
-		is(t, err, nil)
+		put(t, other, "folder/object", []byte("theirs!"), overwrite)
 		return true
 	}
 	loss.next(between)
@@ -232,7 +213,6 @@ func TestLostAnswerBefore(t *testing.T) {
 			t.Parallel()
 			h, loss := newLossyHost(t)
 			d := h.driver(t, ".")
-			t.Cleanup(func() { is(t, d.Close(), nil) })
 			is(t, d.Check(t.Context()), nil)
 			loss.next(packet)
 			_, err := d.Put(t.Context(), "object", strings.NewReader("content"), create)
@@ -252,7 +232,6 @@ func TestNamedLate(t *testing.T) {
 			h := newHost(t)
 			h.force = &tt.can
 			d := h.driver(t, ".")
-			t.Cleanup(func() { is(t, d.Close(), nil) })
 			is(t, run(t.Context(), d.pool, func(c *conn) error {
 				u, err := d.send(t.Context(), c, "object", source.New(t.Context(), strings.NewReader("content")), tt.opts)
 				if err != nil {
@@ -284,7 +263,6 @@ func TestOneFile(t *testing.T) {
 			t.Parallel()
 			h := start(t)
 			d := h.driver(t, ".")
-			t.Cleanup(func() { is(t, d.Close(), nil) })
 			is(t, run(t.Context(), d.pool, func(c *conn) error {
 				for _, ours := range []bool{true, false} {
 					src := source.New(t.Context(), strings.NewReader("content"))

@@ -32,7 +32,7 @@ type opened struct {
 
 // Open opens the file. It transfers nothing before the first Read, unless the object is small and
 // its handle may change to another file.
-func (d *Driver) Open(
+func (d *driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
 	o, err := do(ctx, d.pool, func(c *conn) (opened, error) { return d.open(ctx, c, key, rng) })
@@ -46,16 +46,19 @@ func (d *Driver) Open(
 }
 
 // open opens the file, and tries again if it is replaced meanwhile.
-func (d *Driver) open(ctx context.Context, c *conn, key string, rng storagedrivers.Range) (opened, error) {
+func (d *driver) open(ctx context.Context, c *conn, key string, rng storagedrivers.Range) (opened, error) {
 	missing := 0
 	for range openAttempts {
 		o, err := d.openOnce(ctx, c, key, rng)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && missing < 2 && d.Features().Replace != storagedrivers.Atomic:
 			missing++
-			if err := d.replaced(ctx, key); err != nil {
+			// Wait until this process no longer replaces the object, which may be missing meanwhile.
+			unlock, err := d.naming.Share(ctx, d.path(key))
+			if err != nil {
 				return opened{}, err
 			}
+			unlock()
 		case !errors.Is(err, storagedrivers.ErrChanged) || ctx.Err() != nil:
 			return o, err
 		}
@@ -63,19 +66,10 @@ func (d *Driver) open(ctx context.Context, c *conn, key string, rng storagedrive
 	return opened{}, fmt.Errorf("%w: %w while it was opened", storagedrivers.ErrUnavailable, storagedrivers.ErrChanged)
 }
 
-// replaced waits until this process no longer replaces the object, which may be missing meanwhile.
-func (d *Driver) replaced(ctx context.Context, key string) error {
-	unlock, err := d.naming.Share(ctx, d.path(key))
-	if err == nil {
-		unlock()
-	}
-	return err
-}
-
 // openOnce opens the file. Some hosts resolve a handle by its path, so that Stat may describe
 // another file than the opened one. On such hosts the path must have the same generation before and
 // after.
-func (d *Driver) openOnce(
+func (d *driver) openOnce(
 	ctx context.Context, c *conn, key string, rng storagedrivers.Range,
 ) (opened, error) {
 	handles := d.handles()
@@ -116,7 +110,7 @@ func (d *Driver) openOnce(
 
 // opened returns r. If the handle may change its file and the object is small, it returns the whole
 // content instead.
-func (d *Driver) opened(c *conn, r *reader) (opened, error) {
+func (d *driver) opened(c *conn, r *reader) (opened, error) {
 	if r.handles == shaky && r.end-r.offset <= smallObject {
 		b, err := io.ReadAll(r)
 		closed := r.file.Close()
@@ -139,7 +133,7 @@ func (d *Driver) opened(c *conn, r *reader) (opened, error) {
 }
 
 // handles returns the behaviour of the host's handles, as far as it is known.
-func (d *Driver) handles() handling {
+func (d *driver) handles() handling {
 	if a := d.known.Load(); a != nil {
 		return a.handles
 	}

@@ -7,8 +7,11 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	pkgsftp "github.com/pkg/sftp"
+	"golang.org/x/crypto/ssh"
 
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
@@ -23,11 +26,6 @@ type pool struct {
 	mu          sync.Mutex
 	connections []*conn
 	limit       int // the most connections that the host allows
-}
-
-func newPool(d *dialer, tasks *sync.WaitGroup) *pool {
-	ctx, cancel := context.WithCancel(context.Background())
-	return &pool{dialer: d, tasks: tasks, ctx: ctx, cancel: cancel}
 }
 
 // acquire returns the connection with the fewest users, or a new one if all are in use. The caller
@@ -56,7 +54,7 @@ func (p *pool) wait(ctx context.Context, c *conn) (err error) {
 	case <-c.ready:
 		err = mapError(c.err)
 	case <-ctx.Done():
-		err = ended(ctx)
+		err = contextError(ctx)
 	}
 	if err != nil {
 		p.release(c)
@@ -88,7 +86,7 @@ func (p *pool) pick(dial bool) (c *conn) {
 
 // open dials c and watches it until it has ended.
 func (p *pool) open(c *conn) {
-	c.shell, c.Client, c.err = p.dialer.dial(p.ctx, &c.heard)
+	c.shell, c.Client, c.err = p.dialer.dial(p.ctx, &c.received)
 	if c.err != nil {
 		p.mu.Lock()
 		c.dead.Store(true)
@@ -123,7 +121,7 @@ func (p *pool) release(c *conn) {
 func do[T any](ctx context.Context, p *pool, f func(*conn) (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
-		return none, ended(ctx)
+		return none, contextError(ctx)
 	}
 	c, err := p.acquire(ctx)
 	if err != nil {
@@ -140,7 +138,7 @@ func do[T any](ctx context.Context, p *pool, f func(*conn) (T, error)) (T, error
 		if errors.Is(err, pkgsftp.ErrSSHFxConnectionLost) || ctx.Err() == nil && unavailable(err) {
 			c.drop() // so that it is not used again
 		}
-		if c.quiet.Load() && unavailable(err) {
+		if c.silent.Load() && unavailable(err) {
 			err = fmt.Errorf("%w: %w", errSilent, err)
 		}
 		select {
@@ -154,11 +152,11 @@ func do[T any](ctx context.Context, p *pool, f func(*conn) (T, error)) (T, error
 	select {
 	case a := <-answers:
 		if a.err != nil && ctx.Err() != nil {
-			return none, ended(ctx)
+			return none, contextError(ctx)
 		}
 		return a.value, a.err
 	case <-ctx.Done():
-		return none, ended(ctx)
+		return none, contextError(ctx)
 	}
 }
 
@@ -166,4 +164,68 @@ func do[T any](ctx context.Context, p *pool, f func(*conn) (T, error)) (T, error
 func run(ctx context.Context, p *pool, f func(*conn) error) error {
 	_, err := do(ctx, p, func(c *conn) (struct{}, error) { return struct{}{}, f(c) })
 	return err
+}
+
+// conn is one SSH connection, for any number of concurrent operations.
+type conn struct {
+	*pkgsftp.Client // once ready
+
+	shell    *ssh.Client
+	err      error         // of dialling, once ready
+	ready    chan struct{} // closed when it was dialled or could not be
+	users    int           // guarded by the pool
+	dead     atomic.Bool   // it serves no operation any more
+	silent   atomic.Bool   // it is dead because the host did not answer
+	received atomic.Int64  // the number of bytes from the file server
+}
+
+// drop closes the connection. Callers that wait for a reply get an error.
+func (c *conn) drop() {
+	c.dead.Store(true)
+	_ = c.shell.Close()
+}
+
+// watches is how often a connection is checked within the time that a host may stay silent.
+const watches = 8
+
+// watch sends requests often enough to detect a dead host within silence, and ends with the
+// connection. It sends them to the file server, because SSH itself still works if the file server
+// hangs. Any other data from the file server counts as a reply.
+func (c *conn) watch(silence time.Duration) {
+	ended, asking := make(chan struct{}), make(chan struct{}, 1)
+	var tasks sync.WaitGroup
+	tasks.Go(func() {
+		defer close(ended)
+		_ = c.Wait() // its error is that of the operations
+	})
+	tick := time.NewTicker(max(silence/watches, time.Millisecond))
+	defer tick.Stop()
+	received, unanswered := c.received.Load(), 0
+	for alive := true; alive; {
+		select {
+		case <-ended:
+			alive = false
+		case <-tick.C:
+			if now := c.received.Load(); now != received {
+				received, unanswered = now, 0
+			} else {
+				unanswered++
+			}
+			if unanswered == watches-1 {
+				alive = false
+				c.silent.Store(true)
+			}
+			select {
+			case asking <- struct{}{}:
+				tasks.Go(func() {
+					_, _ = c.Getwd() // any answer will do
+					<-asking
+				})
+			default: // it was asked and has not answered
+			}
+		}
+	}
+	c.drop()
+	_ = c.Client.Close() // it is closed already
+	tasks.Wait()
 }

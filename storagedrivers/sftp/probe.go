@@ -19,12 +19,10 @@ type abilities struct {
 type creation int
 
 const (
-	// locked: the host does not refuse an existing name. The driver checks the name first, for one
-	// upload of a name at a time.
+	// locked: the driver checks the name first, for one upload of a name at a time. A refusal of the
+	// protocol's own rename would not be better: most hosts first check and then rename, so two
+	// processes may both succeed.
 	locked creation = iota
-	// renamed: the protocol's own rename refuses an existing name, for one upload of a name at a
-	// time. Most hosts first check and then rename, so two processes may both succeed.
-	renamed
 	// claimed: creating a file exclusively refuses an existing name; the host's file system decides
 	// it. The empty file is visible until it is replaced, and stays if the reply to its creation is
 	// lost.
@@ -48,13 +46,13 @@ const (
 	exact
 )
 
-// learn returns the abilities of the host. The first call runs the experiment.
-func (d *Driver) learn(ctx context.Context, c *conn, folder string) (abilities, error) {
+// findAbilities returns the abilities of the host. The first call runs the experiment.
+func (d *driver) findAbilities(ctx context.Context, c *conn, folder string) (abilities, error) {
 	if a := d.known.Load(); a != nil {
 		return *a, nil
 	}
-	d.learning.Lock()
-	defer d.learning.Unlock()
+	d.probing.Lock()
+	defer d.probing.Unlock()
 	if a := d.known.Load(); a != nil { // another caller was first
 		return *a, nil
 	}
@@ -62,7 +60,7 @@ func (d *Driver) learn(ctx context.Context, c *conn, folder string) (abilities, 
 	if err != nil {
 		return abilities{}, err
 	}
-	if a.create == locked || a.create == renamed {
+	if a.create == locked {
 		d.log.Warn("the host's file system does not refuse a name that is taken: " +
 			"two servers that store one name at the same moment could overwrite each other")
 	}
@@ -77,7 +75,7 @@ func (d *Driver) learn(ctx context.Context, c *conn, folder string) (abilities, 
 }
 
 // experiment tests the abilities of the host with three temporary names.
-func (d *Driver) experiment(ctx context.Context, c *conn, folder string) (a abilities, err error) {
+func (d *driver) experiment(ctx context.Context, c *conn, folder string) (a abilities, err error) {
 	var names [3]string
 	for i := range names {
 		file, name, err := d.makeTemp(ctx, c, folder)
@@ -99,8 +97,14 @@ func (d *Driver) experiment(ctx context.Context, c *conn, folder string) (a abil
 	t.write(taken, "")
 	t.write(free, "")
 	a.replace = t.do(c.PosixRename(taken, free)) && !t.exists(taken) && t.exists(free)
-	if a.create != linked {
-		a.create = t.creation(from, taken, free, a.replace)
+	if a.create != linked && a.replace {
+		t.write(taken, "")
+		file, err := c.OpenFile(taken, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+		if t.do(err) {
+			t.do(file.Close())
+		} else {
+			a.create = claimed
+		}
 	}
 	a.handles = t.handling(from, taken)
 	return a, t.err
@@ -132,24 +136,6 @@ func (t *trial) write(path, text string) bool {
 	}
 	_, err = file.Write([]byte(text))
 	return t.do(errors.Join(err, file.Close()))
-}
-
-// creation returns the best way without links to name from: it must succeed with the name free, and
-// fail with the name taken.
-func (t *trial) creation(from, taken, free string, replace bool) creation {
-	t.write(taken, "")
-	if replace {
-		file, err := t.c.OpenFile(taken, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
-		if !t.do(err) {
-			return claimed
-		}
-		t.do(file.Close())
-	}
-	t.do(t.c.Remove(free))
-	if !t.do(t.c.Rename(from, taken)) && t.exists(from) && t.do(t.c.Rename(from, free)) && !t.exists(from) {
-		return renamed
-	}
-	return locked
 }
 
 // handling opens a file, renames another to its path, and returns the file that the handle reads.

@@ -9,8 +9,6 @@ import (
 	pkgsftp "github.com/pkg/sftp"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/internal/network"
-	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // TestExperiment: the announcements of hosts do not count.
@@ -22,7 +20,7 @@ func TestExperiment(t *testing.T) {
 	}{
 		"links":                       {rules{}, abilities{linked, true, steady}},
 		"refuses links":               {rules{noLink: true}, abilities{claimed, true, steady}},
-		"only refuses to rename":      {rules{noLink: true, noPosix: true}, abilities{renamed, false, steady}},
+		"only refuses to rename":      {rules{noLink: true, noPosix: true}, abilities{locked, false, steady}},
 		"renames over what exists":    {rules{noLink: true, renameOver: true}, abilities{claimed, true, steady}},
 		"replaces nothing":            {rules{noPosix: true}, abilities{linked, false, steady}},
 		"nothing but makes files":     {rules{noLink: true, renameOver: true, noPosix: true}, abilities{locked, false, steady}},
@@ -37,12 +35,8 @@ func TestExperiment(t *testing.T) {
 			s := startServerOf(t, func(channel io.ReadWriteCloser) error {
 				return pkgsftp.NewRequestServer(channel, handlers).Serve()
 			})
-			h := &host{config: Config{
-				Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-				Connections: 1, Timeout: options.Duration(network.DefaultTimeout),
-			}}
+			h := s.host("", 1)
 			d := h.driver(t, "objects")
-			t.Cleanup(func() { is(t, d.Close(), nil) })
 			is(t, d.Check(t.Context()), nil)
 			if got := d.known.Load(); *got != tt.want {
 				t.Errorf("found out %+v, want %+v", *got, tt.want)
@@ -52,9 +46,8 @@ func TestExperiment(t *testing.T) {
 				(features.Replace == storagedrivers.Atomic) != tt.want.replace || !features.Seek {
 				t.Errorf("features %+v", features)
 			}
-			_, err := d.Put(t.Context(), "a/b", strings.NewReader("old"), create)
-			is(t, err, nil)
-			_, err = d.Put(t.Context(), "a/b", strings.NewReader("again"), create)
+			put(t, d, "a/b", []byte("old"), create)
+			_, err := d.Put(t.Context(), "a/b", strings.NewReader("again"), create)
 			is(t, err, fs.ErrExist)
 			_, err = d.Put(t.Context(), "a/b", strings.NewReader("new"), overwrite)
 			is(t, err, nil)
@@ -69,7 +62,7 @@ func TestExperiment(t *testing.T) {
 }
 
 // entries returns the number of names in a folder of the host.
-func entries(t *testing.T, d *Driver, folder string) int {
+func entries(t *testing.T, d *driver, folder string) int {
 	t.Helper()
 	n, err := do(t.Context(), d.pool, func(c *conn) (int, error) {
 		list, err := c.ReadDir(folder)

@@ -14,11 +14,13 @@ import (
 
 // commit names the object. The end of ctx does not stop it, because the outcome would be unknown;
 // only a silent host does.
-func (d *Driver) commit(ctx context.Context, u *upload) error {
+func (d *driver) commit(ctx context.Context, u *upload) error {
 	ctx = context.WithoutCancel(ctx)
 	patience := d.config.timeout() + d.config.timeout()/4
-	if u.mode == storagedrivers.Overwrite || u.can.create < claimed {
-		unlock, err := d.lockName(ctx, u.path, patience)
+	if u.mode == storagedrivers.Overwrite || u.can.create == locked {
+		waiting, cancel := context.WithTimeoutCause(ctx, patience, errNameBusy)
+		unlock, err := d.naming.Lock(waiting, u.path)
+		cancel()
 		if err != nil {
 			d.discardLater(ctx, u.temp)
 			return err
@@ -60,16 +62,9 @@ func (d *Driver) commit(ctx context.Context, u *upload) error {
 // errNameBusy means that other uploads of the name took too long. It is not retried.
 var errNameBusy = fmt.Errorf("waiting for other uploads of the same name: %w: %w", storagedrivers.ErrBusy, os.ErrDeadlineExceeded)
 
-// lockName waits for the other uploads of a name.
-func (d *Driver) lockName(ctx context.Context, name string, patience time.Duration) (unlock func(), err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNameBusy)
-	defer cancel()
-	return d.naming.Lock(ctx, name)
-}
-
 // date makes an object younger than the one that it replaces, and not older than requested, see
 // [modtime.After]. If the host does not set times, the object keeps its time.
-func (d *Driver) date(ctx context.Context, u *upload) error {
+func (d *driver) date(ctx context.Context, u *upload) error {
 	if u.mode != storagedrivers.Overwrite {
 		return nil
 	}
@@ -103,30 +98,39 @@ func (d *Driver) date(ctx context.Context, u *upload) error {
 	return nil
 }
 
+// createAttempts bounds how often a name may be taken by an upload that is then rolled back.
+const createAttempts = 5
+
 // name names the object, in a way that the host supports.
-func (d *Driver) name(c *conn, u *upload) error {
+func (d *driver) name(c *conn, u *upload) error {
 	how := d.create
 	if u.mode == storagedrivers.Overwrite {
 		how = d.replace
 	}
-	err := how(c, u)
-	if err == nil || unavailable(err) {
-		return err
+	for attempt := 1; ; attempt++ {
+		err := how(c, u)
+		if err == nil || unavailable(err) {
+			return err
+		}
+		stat, missing := c.Lstat(u.path)
+		refused := u.mode == storagedrivers.CreateOnly && failed(err)
+		switch {
+		case refused && errors.Is(missing, fs.ErrNotExist) && attempt < createAttempts:
+			// An upload that had taken the name was rolled back.
+		case missing != nil:
+			return fmt.Errorf("naming the file: %w", err)
+		case stat.IsDir():
+			return errFolder
+		case u.mode == storagedrivers.CreateOnly:
+			return fmt.Errorf("%w: %w", fs.ErrExist, err)
+		default:
+			return fmt.Errorf("replacing: %w", err)
+		}
 	}
-	stat, missing := c.Lstat(u.path)
-	switch {
-	case missing != nil:
-		return fmt.Errorf("naming the file: %w", err)
-	case stat.IsDir():
-		return errFolder
-	case u.mode == storagedrivers.CreateOnly:
-		return fmt.Errorf("%w: %w", fs.ErrExist, err)
-	}
-	return fmt.Errorf("replacing: %w", err)
 }
 
 // nameAgain names the object after a lost reply, unless it already has its name.
-func (d *Driver) nameAgain(c *conn, u *upload) error {
+func (d *driver) nameAgain(c *conn, u *upload) error {
 	if done, err := d.isNamed(c, u); done || err != nil {
 		return err
 	}
@@ -142,7 +146,7 @@ func (d *Driver) nameAgain(c *conn, u *upload) error {
 
 // isNamed reports with certainty whether the object has its name: the temporary name is gone, or
 // both are names of one file.
-func (d *Driver) isNamed(c *conn, u *upload) (bool, error) {
+func (d *driver) isNamed(c *conn, u *upload) (bool, error) {
 	_, err := c.Lstat(u.temp)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
@@ -156,7 +160,7 @@ func (d *Driver) isNamed(c *conn, u *upload) (bool, error) {
 // oneFile reports whether both names of a linked object are names of one file, which the protocol
 // does not report. It links a second temporary name to the object and renames the first to that:
 // rename(2) leaves two names of one file as they are. The object itself is not changed.
-func (d *Driver) oneFile(c *conn, u *upload) (bool, error) {
+func (d *driver) oneFile(c *conn, u *upload) (bool, error) {
 	u.twice.Store(true)
 	err := c.Link(u.path, u.second())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -177,12 +181,10 @@ func (d *Driver) oneFile(c *conn, u *upload) (bool, error) {
 
 // create commits under a name that must be free. If the host's file system does not decide it, the
 // caller holds the lock of the name.
-func (d *Driver) create(c *conn, u *upload) error {
+func (d *driver) create(c *conn, u *upload) error {
 	switch u.can.create {
 	case linked:
 		return c.Link(u.temp, u.path)
-	case renamed:
-		return c.Rename(u.temp, u.path)
 	case claimed:
 		return d.claim(c, u)
 	default:
@@ -198,7 +200,7 @@ func (d *Driver) create(c *conn, u *upload) error {
 }
 
 // claim creates an empty file of the name, then replaces it.
-func (d *Driver) claim(c *conn, u *upload) error {
+func (d *driver) claim(c *conn, u *upload) error {
 	if !u.claimed.Load() {
 		file, err := c.OpenFile(u.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 		if err != nil {
@@ -225,7 +227,7 @@ const replaceAttempts = 20
 
 // replace names the object, whether the name exists or not. If the host cannot replace in one step,
 // the old object is removed first, and another process may store an object in between.
-func (d *Driver) replace(c *conn, u *upload) (err error) {
+func (d *driver) replace(c *conn, u *upload) (err error) {
 	if u.can.replace {
 		return c.PosixRename(u.temp, u.path)
 	}

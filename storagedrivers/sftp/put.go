@@ -31,7 +31,7 @@ const tidying = 2 * time.Second
 const scarce = 1 << 20
 
 // Put writes a hidden file beside the key and renames it.
-func (d *Driver) Put(
+func (d *driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
 	src := source.New(ctx, r)
@@ -43,7 +43,7 @@ func (d *Driver) Put(
 	case err == nil:
 		err = d.commit(ctx, u)
 	case ctx.Err() != nil:
-		return storagedrivers.Info{}, ended(ctx)
+		return storagedrivers.Info{}, contextError(ctx)
 	case own != nil:
 		return storagedrivers.Info{}, own
 	}
@@ -65,16 +65,16 @@ type upload struct {
 	twice   atomic.Bool // there may be a file under the second name
 }
 
-// second returns another temporary name, for [Driver.oneFile].
+// second returns another temporary name, for [driver.oneFile].
 func (u *upload) second() string { return strings.TrimSuffix(u.temp, tempSuffix) + "-2" + tempSuffix }
 
 // send writes the object to a temporary file, which it removes on failure.
-func (d *Driver) send(
+func (d *driver) send(
 	ctx context.Context, c *conn, key string, src *source.Reader, opts storagedrivers.PutOptions,
 ) (*upload, error) {
 	u := &upload{mode: opts.Mode, least: opts.NotBefore, path: d.path(key)}
 	var err error
-	if u.can, err = d.learn(ctx, c, folderOf(u.path)); err != nil {
+	if u.can, err = d.findAbilities(ctx, c, folderOf(u.path)); err != nil {
 		return nil, err
 	}
 	if u.mode == storagedrivers.CreateOnly {
@@ -113,7 +113,7 @@ func (d *Driver) send(
 	return u, nil
 }
 
-// errSource means that the source failed or its context ended; [Driver.Put] returns the actual
+// errSource means that the source failed or its context ended; [driver.Put] returns the actual
 // error. The source's own error could be mistaken for one of the connection.
 var errSource = errors.New("the source failed")
 
@@ -132,7 +132,7 @@ func fill(file *pkgsftp.File, src *source.Reader) error {
 }
 
 // makeTemp creates a file with a unique name, and its folder if it is missing.
-func (d *Driver) makeTemp(ctx context.Context, c *conn, folder string) (*pkgsftp.File, string, error) {
+func (d *driver) makeTemp(ctx context.Context, c *conn, folder string) (*pkgsftp.File, string, error) {
 	name := strings.TrimSuffix(folder, "/") + "/" + tempPrefix + rand.Text() + tempSuffix
 	open := func() (*pkgsftp.File, error) { return c.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL) }
 	file, err := open()
@@ -166,7 +166,7 @@ func folderOf(path string) string {
 }
 
 // spaceError adds ErrNoSpace to a failure without a reason if the free space is scarce.
-func (d *Driver) spaceError(c *conn, folder string, err error) error {
+func (d *driver) spaceError(c *conn, folder string, err error) error {
 	if !failed(err) {
 		return err
 	}
@@ -178,7 +178,7 @@ func (d *Driver) spaceError(c *conn, folder string, err error) error {
 }
 
 // discard removes a temporary file, now or later.
-func (d *Driver) discard(ctx context.Context, c *conn, temp string) {
+func (d *driver) discard(ctx context.Context, c *conn, temp string) {
 	if err := c.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.discardLater(ctx, temp)
 	}
@@ -186,7 +186,7 @@ func (d *Driver) discard(ctx context.Context, c *conn, temp string) {
 
 // discardLater removes a temporary file in the background, over any connection. If that fails too,
 // the file stays for a day.
-func (d *Driver) discardLater(ctx context.Context, temp string) {
+func (d *driver) discardLater(ctx context.Context, temp string) {
 	d.tasks.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.config.timeout())
 		defer cancel()

@@ -73,9 +73,12 @@ func (r *reader) transfer(buffer []byte, offset int64) error {
 	case n == len(buffer):
 		err = nil
 	case err == io.EOF: //nolint:errorlint // the library returns it bare
-		err = r.shorter(offset + int64(n))
+		err = fmt.Errorf("the file ends at %d: %w", offset+int64(n), io.ErrUnexpectedEOF)
+		if r.handles != exact { // another file may have been opened
+			err = fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
+		}
 	default:
-		err = r.lost(err)
+		err = r.mapLoss(err)
 	}
 	if longer := past(); err == nil {
 		err = longer
@@ -88,17 +91,8 @@ func (r *reader) transfer(buffer []byte, offset int64) error {
 	return err
 }
 
-// shorter returns the error of a file that ends too early.
-func (r *reader) shorter(end int64) error {
-	err := fmt.Errorf("the file ends at %d: %w", end, io.ErrUnexpectedEOF)
-	if r.handles == exact { // nothing else was opened
-		return err
-	}
-	return fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
-}
-
-// lost drops the connection if err means that it is lost, and returns the contract's error.
-func (r *reader) lost(err error) error {
+// mapLoss drops the connection if err means that it is lost, and returns the contract's error.
+func (r *reader) mapLoss(err error) error {
 	if unavailable(err) {
 		r.c.drop()
 	}
@@ -116,7 +110,7 @@ func (r *reader) pastEnd() (wait func() error) {
 		case err == io.EOF: //nolint:errorlint // the library returns it bare
 			err = nil
 		default:
-			err = r.lost(err)
+			err = r.mapLoss(err)
 		}
 		answer <- err
 	}()
@@ -128,7 +122,7 @@ func (r *reader) changed() error {
 	stat, err := r.c.Stat(r.path)
 	switch {
 	case unavailable(err):
-		return r.lost(err)
+		return r.mapLoss(err)
 	case err != nil:
 		return fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
 	case !newInfo(r.info.Key, stat).Same(r.info):
@@ -143,7 +137,7 @@ func (r *reader) wait(c *chunk) error {
 	case <-c.done:
 		return c.err
 	case <-r.ctx.Done():
-		return ended(r.ctx)
+		return contextError(r.ctx)
 	}
 }
 
@@ -153,7 +147,7 @@ func (r *reader) unreadable(offset int64) error {
 	case r.closed.Load():
 		return fs.ErrClosed
 	case r.ctx.Err() != nil:
-		return ended(r.ctx)
+		return contextError(r.ctx)
 	case offset >= r.end:
 		return io.EOF
 	}

@@ -3,35 +3,26 @@ package sftp
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
-	"time"
-
-	pkgsftp "github.com/pkg/sftp"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 )
 
 func TestReader(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
 	for _, size := range []int{0, 1, 1000} {
 		content := randomBytes(size)
-		_, err := d.Put(t.Context(), "object", bytes.NewReader(content), overwrite)
-		is(t, err, nil)
+		put(t, d, "object", content, overwrite)
 		body, _, err := d.Open(t.Context(), "object", all)
 		is(t, err, nil)
 		if err := iotest.TestReader(body, content); err != nil {
@@ -49,10 +40,8 @@ func TestReaderSeeksAnywhere(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
 	content := randomBytes(6 << 20)
-	_, err := d.Put(t.Context(), "object", bytes.NewReader(content), create)
-	is(t, err, nil)
+	put(t, d, "object", content, create)
 	body, _, err := d.Open(t.Context(), "object", all)
 	is(t, err, nil)
 	defer body.Close()
@@ -85,15 +74,11 @@ func TestReaderOfShortened(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
-	_, err := d.Put(t.Context(), "object", bytes.NewReader(randomBytes(1<<20)), create)
-	is(t, err, nil)
+	put(t, d, "object", randomBytes(1<<20), create)
 	body, _, err := d.Open(t.Context(), "object", all)
 	is(t, err, nil)
 	defer body.Close()
-	if err := os.Truncate(filepath.Join(h.folder, "object"), 100_000); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(filepath.Join(h.folder, "object"), 100_000))
 	_, err = io.Copy(io.Discard, body)
 	is(t, err, io.ErrUnexpectedEOF)
 	isNot(t, err, storagedrivers.ErrUnavailable)
@@ -101,124 +86,49 @@ func TestReaderOfShortened(t *testing.T) {
 	is(t, err, io.ErrUnexpectedEOF)
 }
 
-const roundTrip = 20 * time.Millisecond
-
-// distant returns a driver on a host with a delay of 20 ms, and a plain client of it that waits for
-// the reply to each packet.
-func distant(tb testing.TB) (*Driver, *pkgsftp.Client) {
-	tb.Helper()
-	h := newHost(tb)
-	proxy := faults.New(tb, h.config.Address)
-	config := h.config
-	config.Address = proxy.Address
-	d, err := New(config, slog.New(slog.DiscardHandler))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { d.Close() })
-	if err := d.Check(tb.Context()); err != nil {
-		tb.Fatal(err)
-	}
-	shell, client, err := d.pool.dialer.dial(tb.Context(), new(atomic.Int64))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		shell.Close()
-		client.Close()
-	})
-	if err := errors.Join(pkgsftp.UseConcurrentReads(false)(client), pkgsftp.UseConcurrentWrites(false)(client)); err != nil {
-		tb.Fatal(err)
-	}
-	proxy.SetLatency(roundTrip)
-	return d, client
+// gate is a session's channel that withholds replies until it has received several requests of a
+// type.
+type gate struct {
+	io.ReadWriteCloser
+	request byte // the type
+	seen    atomic.Int32
+	opened  chan struct{}
+	open    func() // closes opened
 }
 
-// rates are in bytes per second.
-type rates struct{ write, read, plainWrite, plainRead float64 }
-
-// measure transfers size bytes by the driver, and 1 MiB packet by packet, in both directions.
-func measure(tb testing.TB, d *Driver, client *pkgsftp.Client, size int) rates {
-	tb.Helper()
-	content, few := randomBytes(size), randomBytes(1<<20)
-	rate := func(size int, f func() error) float64 {
-		start := time.Now()
-		if err := f(); err != nil {
-			tb.Fatal(err)
-		}
-		return float64(size) / time.Since(start).Seconds()
+func (g *gate) Read(p []byte) (int, error) {
+	n, err := g.ReadWriteCloser.Read(p)
+	if n > 0 && p[0] == g.request && g.seen.Add(1) == firstRequests {
+		g.open()
 	}
-	var r rates
-	r.write = rate(len(content), func() error {
-		_, err := d.Put(tb.Context(), "object", bytes.NewReader(content), overwrite)
-		return err
-	})
-	r.read = rate(len(content), func() error {
-		body, _, err := d.Open(tb.Context(), "object", all)
-		if err != nil {
-			return err
-		}
-		defer body.Close()
-		return readPlainly(body, content)
-	})
-	file, err := client.Create("plain")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer file.Close()
-	r.plainWrite = rate(len(few), func() error {
-		_, err := io.CopyBuffer(struct{ io.Writer }{file}, struct{ io.Reader }{bytes.NewReader(few)}, make([]byte, packet))
-		return err
-	})
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		tb.Fatal(err)
-	}
-	r.plainRead = rate(len(few), func() error { return readPlainly(file, few) })
-	return r
+	return n, err
 }
 
-// readPlainly reads like http.ServeContent: 32 KiB at a time.
-func readPlainly(r io.Reader, want []byte) error {
-	got := bytes.NewBuffer(make([]byte, 0, len(want)+bytes.MinRead))
-	_, err := io.CopyBuffer(struct{ io.Writer }{got}, struct{ io.Reader }{r}, make([]byte, packet))
-	if err == nil && !bytes.Equal(got.Bytes(), want) {
-		return errors.New("what was read differs")
+func (g *gate) Write(p []byte) (int, error) {
+	if g.seen.Load() > 0 {
+		<-g.opened
 	}
-	return err
+	return g.ReadWriteCloser.Write(p)
 }
 
-// TestDistantHost: not every packet waits for a round trip.
-func TestDistantHost(t *testing.T) {
-	d, client := distant(t)
-	const least = 3 // 1 would be packet by packet; an idle machine reaches more than 10
-	var read, write float64
-	for range 3 { // a machine that is busy may spoil one
-		r := measure(t, d, client, 16<<20)
-		read, write = max(read, r.read/r.plainRead), max(write, r.write/r.plainWrite)
-		if read >= least && write >= least {
-			break
-		}
-	}
-	t.Logf("reading is %.0f times as fast as packet by packet, writing %.0f times", read, write)
-	if read < least || write < least {
-		t.Errorf("reading is %.1f times as fast, writing %.1f times, want %d times", read, write, least)
-	}
-}
-
-// BenchmarkDistantHost compares the rates with those of packets one by one. The larger an object
-// is, the less its additional round trips, for instance to name it, matter.
-func BenchmarkDistantHost(b *testing.B) {
-	for _, mib := range []int{16, 64} {
-		b.Run(fmt.Sprintf("%dMiB", mib), func(b *testing.B) {
-			d, client := distant(b)
-			read, write := make([]float64, 0, b.N), make([]float64, 0, b.N)
-			for range b.N {
-				r := measure(b, d, client, mib<<20)
-				read, write = append(read, r.read/r.plainRead), append(write, r.write/r.plainWrite)
-			}
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(median(read), "read/packets")
-			b.ReportMetric(median(write), "write/packets")
+// TestRequestsBeforeReplies: not every packet waits for a round trip.
+func TestRequestsBeforeReplies(t *testing.T) {
+	t.Parallel()
+	for name, request := range map[string]byte{"reading": 5, "writing": 6} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root, opened := t.TempDir(), make(chan struct{})
+			open := sync.OnceFunc(func() { close(opened) })
+			s := startServerOf(t, func(channel io.ReadWriteCloser) error {
+				return serveFolder(root, &gate{ReadWriteCloser: channel, request: request, opened: opened, open: open})
+			})
+			t.Cleanup(open)
+			h := s.host(root, 1)
+			h.force = &abilities{linked, true, exact}
+			d := h.driver(t, ".")
+			content := make([]byte, 1<<20)
+			put(t, d, "object", content, create)
+			has(t, d, "object", content)
 		})
 	}
 }
@@ -227,9 +137,7 @@ func TestReaderEndsWithContext(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
-	_, err := d.Put(t.Context(), "object", bytes.NewReader(randomBytes(1<<20)), create)
-	is(t, err, nil)
+	put(t, d, "object", randomBytes(1<<20), create)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	body, _, err := d.Open(ctx, "object", all)
 	is(t, err, nil)
@@ -240,10 +148,4 @@ func TestReaderEndsWithContext(t *testing.T) {
 	is(t, err, storagedrivers.ErrUnavailable)
 	_, err = body.(io.ReaderAt).ReadAt(make([]byte, 10), 0)
 	is(t, err, context.Canceled)
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }

@@ -1,7 +1,6 @@
 package sftp
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -41,7 +40,6 @@ func TestLeftovers(t *testing.T) {
 		make(name, when)
 	}
 	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
 	is(t, d.Check(t.Context()), nil)
 	eventually(t, "old leftovers to go", func() bool { return slices.Equal(filesBelow(t, h.folder), kept) })
 
@@ -60,13 +58,9 @@ func TestLinks(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
-	_, err := d.Put(t.Context(), "f/object", strings.NewReader("content"), create)
-	is(t, err, nil)
+	put(t, d, "f/object", []byte("content"), create)
 	for name, target := range map[string]string{"link": "f/object", "folder": "f", "nowhere": "missing", "f/round": ".."} {
-		if err := os.Symlink(target, filepath.Join(h.folder, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(target, filepath.Join(h.folder, name)))
 	}
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
 	keys := make([]string, 0, len(page.Objects))
@@ -92,17 +86,13 @@ func TestCheckOfRoot(t *testing.T) {
 	if stat, err := os.Stat(filepath.Join(h.folder, "new/deep")); err != nil || !stat.IsDir() {
 		t.Errorf("the root was not made: %v", err)
 	}
-	is(t, d.Close(), nil)
-	if err := os.WriteFile(filepath.Join(h.folder, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(h.folder, "file"), nil, 0o600))
 	d = h.driver(t, "file")
 	if err := d.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "is no folder") {
 		t.Errorf("a file as root: error %v", err)
 	} else {
 		drivertest.Cause(t, err, storagedrivers.NotAFolder)
 	}
-	is(t, d.Close(), nil)
 }
 
 // TestReadOnly: a read-only backend passes the check, and uploads fail with a permission error.
@@ -118,7 +108,6 @@ func TestReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := hostOf(t, server).driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
 	is(t, d.Check(t.Context()), nil)
 	if got := d.Features(); got != (storagedrivers.Features{Seek: true}) {
 		t.Errorf("features %+v", got)
@@ -138,22 +127,37 @@ func TestOpenSSH(t *testing.T) {
 	server := servers.OpenSSH(t)
 	h := hostOf(t, server)
 	d := h.driver(t, "objects")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
 	is(t, d.Check(t.Context()), nil)
 	if got, want := *d.known.Load(), (abilities{linked, true, exact}); got != want {
 		t.Errorf("found out %+v, want %+v", got, want)
 	}
 	content := randomBytes(5<<20 + 1)
-	_, err := d.Put(t.Context(), "object", bytes.NewReader(content), create)
-	is(t, err, nil)
+	put(t, d, "object", content, create)
 	has(t, d, "object", content)
 
 	config := h.config // any of its keys will do
 	for _, key := range []string{server.HostKey, server.RSAHostKey} {
 		config.HostKeys = []string{fingerprint(t, key)}
-		other, err := New(config, slog.New(slog.DiscardHandler))
+		other, err := newDriver(config, slog.New(slog.DiscardHandler))
 		is(t, err, nil)
 		is(t, other.Check(t.Context()), nil)
 		is(t, other.Close(), nil)
+	}
+}
+
+// TestLevel: hidden folders and links to folders are not listed, empty folders are.
+func TestLevel(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	for _, folder := range []string{".hidden", "a/.hidden", "a/empty", "a/end.", "a/in/deep", "b"} {
+		must(t, os.MkdirAll(filepath.Join(h.folder, folder), 0o755))
+	}
+	must(t, os.Symlink("../b", filepath.Join(h.folder, "a/link")))
+	d := h.driver(t, ".")
+	for prefix, want := range map[string][]string{"": {"a/", "b/"}, "a/": {"a/empty/", "a/in/"}, "a/e": {"a/empty/"}} {
+		page, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix, Shallow: true})
+		if err != nil || !slices.Equal(page.Folders, want) || len(page.Objects) > 0 {
+			t.Errorf("level %q: %+v, want the folders %q, error %v", prefix, page, want, err)
+		}
 	}
 }

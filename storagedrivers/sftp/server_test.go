@@ -40,13 +40,16 @@ type server struct {
 // listens.
 func startServer(t testing.TB, root string, change ...func(*server)) *server {
 	t.Helper()
-	return startServerOf(t, func(channel io.ReadWriteCloser) error {
-		s, err := pkgsftp.NewServer(channel, pkgsftp.WithServerWorkingDirectory(root))
-		if err != nil {
-			return err
-		}
-		return s.Serve()
-	}, change...)
+	return startServerOf(t, func(channel io.ReadWriteCloser) error { return serveFolder(root, channel) }, change...)
+}
+
+// serveFolder serves the files of a folder for one session.
+func serveFolder(root string, channel io.ReadWriteCloser) error {
+	s, err := pkgsftp.NewServer(channel, pkgsftp.WithServerWorkingDirectory(root))
+	if err != nil {
+		return err
+	}
+	return s.Serve()
 }
 
 func startServerOf(t testing.TB, serve func(io.ReadWriteCloser) error, change ...func(*server)) *server {
@@ -60,17 +63,13 @@ func startServerOf(t testing.TB, serve func(io.ReadWriteCloser) error, change ..
 		},
 	}}
 	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.addHostKey(t, key)
 	for _, f := range change {
 		f(s)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.address = listener.Addr().String()
 	s.wait.Go(func() {
 		for {
@@ -96,9 +95,7 @@ func startServerOf(t testing.TB, serve func(io.ReadWriteCloser) error, change ..
 func (s *server) addHostKey(t testing.TB, key any) {
 	t.Helper()
 	signer, err := ssh.NewSignerFromKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.config.AddHostKey(signer)
 	s.hostKeys = append(s.hostKeys, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey()))))
 }

@@ -14,39 +14,40 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Driver is the SFTP driver; see [New].
-type Driver struct {
+// driver is the SFTP driver; see [newDriver].
+type driver struct {
 	config Config
 	log    *slog.Logger
 	now    func() time.Time
 	pool   *pool
 	tasks  sync.WaitGroup // everything that runs beside the callers
 
-	learning    sync.Mutex // one experiment at a time
+	probing     sync.Mutex // one experiment at a time
 	known       atomic.Pointer[abilities]
 	naming      storagedrivers.NameLocks // of names that are replaced, or that the host does not refuse
 	swept       atomic.Bool
 	manualSweep atomic.Bool // Sweep was called: the driver begins none by itself
 }
 
-// New returns a driver, which connects at its first use.
-func New(config Config, log *slog.Logger) (*Driver, error) {
+// newDriver returns a driver, which connects at its first use.
+func newDriver(config Config, log *slog.Logger) (*driver, error) {
 	dialer, err := config.complete()
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{config: config, log: log, now: time.Now} //nolint:forbidigo // the clock's one default
-	d.pool = newPool(dialer, &d.tasks)
+	d := &driver{config: config, log: log, now: time.Now} //nolint:forbidigo // the clock's one default
+	d.pool = &pool{dialer: dialer, tasks: &d.tasks}
+	d.pool.ctx, d.pool.cancel = context.WithCancel(context.Background())
 	return d, nil
 }
 
 // path returns the path of a key, or of a folder that ends with a slash. It begins with the root or
 // "./", so that no host expands a tilde.
-func (d *Driver) path(key string) string { return strings.TrimSuffix(d.config.Root, "/") + "/" + key }
+func (d *driver) path(key string) string { return strings.TrimSuffix(d.config.Root, "/") + "/" + key }
 
 // Check finds or creates the root. The first Check tests the abilities of the host. It passes if
 // the root is read-only.
-func (d *Driver) Check(ctx context.Context) error {
+func (d *driver) Check(ctx context.Context) error {
 	err := run(ctx, d.pool, func(c *conn) error {
 		stat, err := c.Stat(d.config.Root)
 		switch {
@@ -59,7 +60,7 @@ func (d *Driver) Check(ctx context.Context) error {
 		case !stat.IsDir():
 			return storagedrivers.WithCause(fmt.Errorf("the root %s is no folder", d.config.Root), storagedrivers.NotAFolder)
 		}
-		if _, err = d.learn(ctx, c, d.config.Root); err != nil && !unavailable(err) {
+		if _, err = d.findAbilities(ctx, c, d.config.Root); err != nil && !unavailable(err) {
 			d.log.Warn("nothing can be written to the root", "error", err)
 			return nil
 		}
@@ -72,7 +73,7 @@ func (d *Driver) Check(ctx context.Context) error {
 }
 
 // Features returns the guarantees that are known so far.
-func (d *Driver) Features() storagedrivers.Features {
+func (d *driver) Features() storagedrivers.Features {
 	f := storagedrivers.Features{Seek: true}
 	if a := d.known.Load(); a != nil {
 		if a.create == linked || a.create == claimed {
@@ -86,18 +87,18 @@ func (d *Driver) Features() storagedrivers.Features {
 }
 
 // Close closes the connections and waits for all operations on them.
-func (d *Driver) Close() error {
+func (d *driver) Close() error {
 	d.pool.cancel()
 	d.tasks.Wait()
 	return nil
 }
 
 // Stat returns the Info of an object.
-func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+func (d *driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
 	return do(ctx, d.pool, func(c *conn) (storagedrivers.Info, error) { return d.find(c, key) })
 }
 
-func (d *Driver) find(c *conn, key string) (storagedrivers.Info, error) {
+func (d *driver) find(c *conn, key string) (storagedrivers.Info, error) {
 	stat, err := c.Stat(d.path(key))
 	switch {
 	case failed(err) && d.belowFile(c, key):
@@ -112,7 +113,7 @@ func (d *Driver) find(c *conn, key string) (storagedrivers.Info, error) {
 
 // belowFile reports whether a part of the key's path is a file, for which some hosts reply
 // SSH_FX_FAILURE.
-func (d *Driver) belowFile(c *conn, key string) bool {
+func (d *driver) belowFile(c *conn, key string) bool {
 	for i, r := range key {
 		if r != '/' {
 			continue
@@ -126,7 +127,7 @@ func (d *Driver) belowFile(c *conn, key string) bool {
 }
 
 // Delete removes the file. Folders stay, because an upload may be about to use them.
-func (d *Driver) Delete(ctx context.Context, key string) error {
+func (d *driver) Delete(ctx context.Context, key string) error {
 	return run(ctx, d.pool, func(c *conn) error {
 		if _, err := d.find(c, key); err != nil { // Remove would take an empty folder, too
 			return err
@@ -143,6 +144,6 @@ func newInfo(key string, stat fs.FileInfo) storagedrivers.Info {
 
 // Interface guards
 var (
-	_ storagedrivers.Driver  = (*Driver)(nil)
-	_ storagedrivers.Sweeper = (*Driver)(nil)
+	_ storagedrivers.Driver  = (*driver)(nil)
+	_ storagedrivers.Sweeper = (*driver)(nil)
 )

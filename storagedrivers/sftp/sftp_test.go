@@ -50,10 +50,14 @@ func hostOf(t testing.TB, s *servers.SSH) *host {
 func newHost(t testing.TB) *host {
 	t.Helper()
 	root := t.TempDir()
-	s := startServer(t, root)
-	return &host{folder: root, config: Config{
+	return startServer(t, root).host(root, defaultConnections)
+}
+
+// host returns the host of a server whose files are in folder.
+func (s *server) host(folder string, connections int) *host {
+	return &host{folder: folder, config: Config{
 		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-		Connections: defaultConnections, Timeout: options.Duration(network.DefaultTimeout),
+		Connections: connections, Timeout: options.Duration(network.DefaultTimeout),
 	}}
 }
 
@@ -61,23 +65,18 @@ func newHost(t testing.TB) *host {
 func newRequestHost(t testing.TB, files servers.RequestFiles) *host {
 	t.Helper()
 	files.Folder = t.TempDir()
-	s := startServerOf(t, files.Serve)
-	return &host{folder: files.Folder, config: Config{
-		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-		Connections: defaultConnections, Timeout: options.Duration(network.DefaultTimeout),
-	}}
+	return startServerOf(t, files.Serve).host(files.Folder, defaultConnections)
 }
 
-// driver returns a driver on the folder root below that of the host.
-func (h *host) driver(t testing.TB, root string) *Driver {
+// driver returns a driver on the folder root below that of the host, until the end of the test.
+func (h *host) driver(t testing.TB, root string) *driver {
 	t.Helper()
 	config := h.config
 	config.Root = filepath.Join(config.Root, root)
-	d, err := New(config, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d, err := newDriver(config, slog.New(slog.DiscardHandler))
+	must(t, err)
 	d.known.Store(h.force)
+	t.Cleanup(func() { is(t, d.Close(), nil) })
 	return d
 }
 
@@ -155,7 +154,7 @@ func TestConformanceRequestServer(t *testing.T) {
 		want  abilities
 	}{
 		"rename replaces": {servers.RequestFiles{}, abilities{claimed, true, steady}},
-		"rename refuses":  {servers.RequestFiles{RefuseTaken: true, NoPosixRename: true}, abilities{renamed, false, steady}},
+		"rename refuses":  {servers.RequestFiles{RefuseTaken: true, NoPosixRename: true}, abilities{locked, false, steady}},
 		"opens late":      {servers.RequestFiles{Late: true}, abilities{claimed, true, shaky}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +164,6 @@ func TestConformanceRequestServer(t *testing.T) {
 			if got := *d.known.Load(); got != tt.want {
 				t.Errorf("found out %+v, want %+v", got, tt.want)
 			}
-			is(t, d.Close(), nil)
 			harness := h.harness()
 			harness.NoMemoryTest = true // the server is in this process
 			harness.OtherSetting = true

@@ -2,16 +2,29 @@ package sftp
 
 import (
 	"bytes"
-	"log/slog"
+	"io"
+	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
+
+// driverAt returns a driver for a listener that need not speak SSH, until the end of the test.
+func driverAt(t *testing.T, listener net.Listener, connections int, timeout time.Duration) *driver {
+	t.Helper()
+	h := &host{config: Config{
+		Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true,
+		Connections: connections, Timeout: options.Duration(timeout),
+	}}
+	return h.driver(t, ".")
+}
 
 // TestSilentFromTheBeginning: a host that is silent from the beginning is dialled once per
 // operation. The error says that the time-out is over, so that no caller retries.
@@ -30,11 +43,7 @@ func TestSilentFromTheBeginning(t *testing.T) {
 			accepted <- conn
 		}
 	}()
-	d, err := New(Config{
-		Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true, Root: ".",
-		Connections: 1, Timeout: options.Duration(300 * time.Millisecond),
-	}, slog.New(slog.DiscardHandler))
-	is(t, err, nil)
+	d := driverAt(t, listener, 1, 300*time.Millisecond)
 	s := storagedrivers.New("test", d, storagedrivers.Options{Timeout: time.Minute})
 	_, err = s.Put(t.Context(), "object", bytes.NewReader(randomBytes(3<<20)), overwrite)
 	is(t, err, storagedrivers.ErrUnavailable)
@@ -58,12 +67,7 @@ func TestSilentBesideOthers(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	is(t, err, nil)
 	defer listener.Close()
-	d, err := New(Config{
-		Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true, Root: ".",
-		Connections: 2, Timeout: options.Duration(300 * time.Millisecond),
-	}, slog.New(slog.DiscardHandler))
-	is(t, err, nil)
-	defer d.Close()
+	d := driverAt(t, listener, 2, 300*time.Millisecond)
 	others := &conn{ready: make(chan struct{}), users: 1}
 	d.pool.connections, d.pool.limit = []*conn{others}, 2
 	_, err = d.pool.acquire(t.Context())
@@ -71,32 +75,59 @@ func TestSilentBesideOthers(t *testing.T) {
 }
 
 // TestFallsSilent: if a host becomes silent, every operation ends with the time-out as its cause,
-// even if its connection is closed for that reason.
+// even if its connection is closed for that reason. Later operations succeed when the host is back.
 func TestFallsSilent(t *testing.T) {
 	t.Parallel()
-	for name, f := range map[string]func(*testing.T, *Driver) error{
-		"put": func(t *testing.T, d *Driver) error {
-			_, err := d.Put(t.Context(), "new", bytes.NewReader(randomBytes(3<<20)), create)
+	content := randomBytes(3 << 20)
+	for name, f := range map[string]func(t *testing.T, d *driver, silence func()) error{
+		"put": func(t *testing.T, d *driver, silence func()) error {
+			src := &eventReader{Reader: bytes.NewReader(content), at: 1 << 20, event: silence}
+			_, err := d.Put(t.Context(), "new", src, create)
 			return err
 		},
-		"stat":   func(t *testing.T, d *Driver) error { _, err := d.Stat(t.Context(), "object"); return err },
-		"open":   func(t *testing.T, d *Driver) error { _, _, err := d.Open(t.Context(), "object", all); return err },
-		"delete": func(t *testing.T, d *Driver) error { return d.Delete(t.Context(), "object") },
-		"list": func(t *testing.T, d *Driver) error {
+		"stat": func(t *testing.T, d *driver, silence func()) error {
+			silence()
+			_, err := d.Stat(t.Context(), "object")
+			return err
+		},
+		"open": func(t *testing.T, d *driver, silence func()) error {
+			silence()
+			_, _, err := d.Open(t.Context(), "object", all)
+			return err
+		},
+		"read": func(t *testing.T, d *driver, silence func()) error {
+			body, _, err := d.Open(t.Context(), "object", all)
+			must(t, err)
+			silence()
+			_, err = body.Read(make([]byte, 100))
+			is(t, body.Close(), nil)
+			return err
+		},
+		"delete": func(t *testing.T, d *driver, silence func()) error {
+			silence()
+			return d.Delete(t.Context(), "missing")
+		},
+		"list": func(t *testing.T, d *driver, silence func()) error {
+			silence()
 			_, err := d.List(t.Context(), storagedrivers.ListOptions{})
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, _, proxy := behindProxy(t, newHost(t), 5*time.Second)
-			_, err := d.Put(t.Context(), "object", strings.NewReader("content"), create)
-			is(t, err, nil)
-			proxy.SetSilent(true)
-			err = f(t, d)
+			h := newHost(t)
+			h.config.Connections = 1 // otherwise another one may be found silent later
+			d, _, proxy := behindProxy(t, h, 5*time.Second)
+			put(t, d, "object", content, create)
+			err := f(t, d, func() { proxy.SetSilent(true) })
 			is(t, err, storagedrivers.ErrUnavailable)
-			is(t, err, os.ErrDeadlineExceeded)
+			if name != "read" {
+				is(t, err, os.ErrDeadlineExceeded)
+			}
 			proxy.SetSilent(false)
+			has(t, d, "object", content)
+			_, err = d.Stat(t.Context(), "new")
+			is(t, err, fs.ErrNotExist)
 		})
 	}
 }
@@ -122,17 +153,72 @@ func TestNoSSHServer(t *testing.T) {
 			_, _ = conn.Read(make([]byte, 1000))
 			_, _ = conn.Read(make([]byte, 1000)) // until the client leaves
 		}()
-		d, err := New(Config{
-			Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true, Root: ".",
-			Connections: 1, Timeout: options.Duration(time.Minute),
-		}, slog.New(slog.DiscardHandler))
-		is(t, err, nil)
+		d := driverAt(t, listener, 1, time.Minute)
 		within(t, soon, "the check", func() { err = d.Check(t.Context()) })
 		isNot(t, err, storagedrivers.ErrUnavailable)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q in it", greeting, err, want)
 		}
-		is(t, d.Close(), nil)
 		listener.Close()
+	}
+}
+
+// stuck is a session's channel whose server hangs at some request for ever.
+type stuck struct {
+	io.ReadWriteCloser
+	at  func(packet []byte) bool
+	end <-chan struct{}
+}
+
+func (s *stuck) Read(p []byte) (int, error) {
+	n, err := s.ReadWriteCloser.Read(p)
+	if n > 0 && s.at(p[:n]) {
+		<-s.end
+	}
+	return n, err
+}
+
+// TestStuckFileServer: if the file server of a host hangs, for instance on a dead disk, while SSH
+// itself works, no caller is blocked, and the next operation uses a new connection.
+func TestStuckFileServer(t *testing.T) {
+	t.Parallel()
+	const timeout = 5 * time.Second
+	for name, at := range map[string]func(p []byte) bool{
+		"opening": func(p []byte) bool { return p[0] == 3 && bytes.Contains(p, []byte(tempSuffix)) },
+		"writing": func(p []byte) bool { return p[0] == 6 },
+		"reading": func(p []byte) bool { return p[0] == 5 },
+		"closing": func(p []byte) bool { return p[0] == 4 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root, end := t.TempDir(), make(chan struct{})
+			must(t, os.WriteFile(filepath.Join(root, "object"), []byte("content"), 0o600))
+			var armed atomic.Bool
+			s := startServerOf(t, func(channel io.ReadWriteCloser) error {
+				return serveFolder(root, &stuck{channel, func(p []byte) bool {
+					return at(p) && armed.CompareAndSwap(true, false)
+				}, end})
+			})
+			t.Cleanup(func() { close(end) }) // before the server ends
+			h := s.host(root, 1)
+			h.config.Timeout = options.Duration(timeout)
+			d := h.driver(t, ".")
+			is(t, d.Check(t.Context()), nil)
+			armed.Store(true)
+			within(t, 3*timeout, "the operation", func() {
+				var err error
+				if name == "reading" {
+					var body io.ReadCloser
+					if body, _, err = d.Open(t.Context(), "object", all); err == nil {
+						_, err = io.ReadAll(body)
+						is(t, body.Close(), nil)
+					}
+				} else {
+					_, err = d.Put(t.Context(), "new", strings.NewReader("new"), create)
+				}
+				is(t, err, storagedrivers.ErrUnavailable)
+			})
+			has(t, d, "object", []byte("content"))
+		})
 	}
 }

@@ -22,15 +22,12 @@ func TestNoSpace(t *testing.T) {
 			t.Parallel()
 			server := start(t)
 			small := filepath.Join(server.Folder, "small")
-			if err := os.Mkdir(small, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(small, 0o755))
 			if err := unix.Mount("tmpfs", small, "tmpfs", 0, "size=6m,mode=777"); err != nil {
 				t.Skipf("mounting a small disk: %v", err)
 			}
 			t.Cleanup(func() { is(t, unix.Unmount(small, unix.MNT_DETACH), nil) })
 			d := hostOf(t, server).driver(t, "small")
-			t.Cleanup(func() { is(t, d.Close(), nil) })
 			for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
 				_, err := d.Put(t.Context(), "large", bytes.NewReader(randomBytes(10<<20)), opts)
 				is(t, err, storagedrivers.ErrNoSpace)
@@ -40,8 +37,7 @@ func TestNoSpace(t *testing.T) {
 				}
 			}
 			content := randomBytes(4 << 20)
-			_, err := d.Put(t.Context(), "fits", bytes.NewReader(content), create)
-			is(t, err, nil)
+			put(t, d, "fits", content, create)
 			has(t, d, "fits", content)
 		})
 	}

@@ -21,7 +21,7 @@ const (
 )
 
 // sweepFirst sweeps all folders in the background.
-func (d *Driver) sweepFirst() {
+func (d *driver) sweepFirst() {
 	ctx, cancel := context.WithTimeout(d.pool.ctx, sweepTime)
 	defer cancel()
 	if _, err := d.sweep(ctx, storagedrivers.SweepOptions{}, sweepFolders); err != nil {
@@ -31,13 +31,13 @@ func (d *Driver) sweepFirst() {
 
 // Sweep searches all folders for temporary files of aborted uploads. Only their age distinguishes
 // them from those of other processes' uploads.
-func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
+func (d *driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
 	d.manualSweep.Store(true)
 	return d.sweep(ctx, opts, math.MaxInt)
 }
 
 // sweep searches at most limit folders, the upper ones first.
-func (d *Driver) sweep(
+func (d *driver) sweep(
 	ctx context.Context, opts storagedrivers.SweepOptions, limit int,
 ) ([]storagedrivers.Leftover, error) {
 	var found []storagedrivers.Leftover
@@ -64,7 +64,7 @@ func (d *Driver) sweep(
 
 // sweeper removes leftover temporary files, or only finds them.
 type sweeper struct {
-	driver *Driver
+	driver *driver
 	ctx    context.Context //nolint:containedctx // a sweeper lives as long as one call
 	c      *conn
 	before time.Time // the last write to a leftover was before
@@ -75,7 +75,7 @@ type sweeper struct {
 	below  []string // folders
 }
 
-func (d *Driver) sweeper(ctx context.Context, c *conn, opts storagedrivers.SweepOptions) *sweeper {
+func (d *driver) sweeper(ctx context.Context, c *conn, opts storagedrivers.SweepOptions) *sweeper {
 	return &sweeper{driver: d, ctx: ctx, c: c, before: opts.Before(d.now()), dry: opts.DryRun}
 }
 

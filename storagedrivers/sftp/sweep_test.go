@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -18,9 +17,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
-	"github.com/caddymedia/media/storagedrivers/internal/network"
-	"github.com/caddymedia/media/storagedrivers/internal/source"
-	"github.com/caddymedia/media/storagedrivers/options"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // cutOff starts an upload and then makes the host unreachable.
@@ -29,7 +26,7 @@ func (h *host) cutOff(t *testing.T, key string) {
 	proxy := faults.New(t, h.config.Address)
 	config := h.config
 	config.Address, config.Root = proxy.Address, filepath.Join(config.Root, h.root(t))
-	d, err := New(config, slog.New(slog.DiscardHandler))
+	d, err := newDriver(config, slog.New(slog.DiscardHandler))
 	is(t, err, nil)
 	d.known.Store(&abilities{create: locked})
 	src := &eventReader{
@@ -56,16 +53,17 @@ func (h *host) old(t *testing.T, name string) {
 	), nil)
 }
 
+// TestSweep: a file without a time is not a leftover, because it may belong to a running upload.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	left := []string{".up-a.part", "f/.up-b.part", "f/g/.up-c.part"}
-	kept := []string{".up-x", "f/.hidden/.up-y.part", "f/object"}
+	kept := []string{".up-untimed.part", ".up-x", "f/.hidden/.up-y.part", "f/object"}
 	for _, name := range slices.Concat(left, kept) {
 		h.old(t, name)
 	}
+	must(t, os.Chtimes(filepath.Join(h.folder, kept[0]), time.Unix(0, 0), time.Unix(0, 0)))
 	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
 	for _, dry := range []bool{true, true, false} {
 		found, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{DryRun: dry})
 		is(t, err, nil)
@@ -85,45 +83,16 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// forbidding is a host in memory that refuses some operations.
-type forbidding struct{ pkgsftp.Handlers }
-
-func (f forbidding) Filecmd(r *pkgsftp.Request) error {
-	if r.Method == "Remove" && strings.HasPrefix(r.Filepath, "/kept/") {
-		return pkgsftp.ErrSSHFxPermissionDenied
-	}
-	return f.FileCmd.Filecmd(r)
-}
-
-func (f forbidding) Filelist(r *pkgsftp.Request) (pkgsftp.ListerAt, error) {
-	if r.Method == "List" && r.Filepath == "/closed" {
-		return nil, pkgsftp.ErrSSHFxPermissionDenied
-	}
-	return f.FileList.Filelist(r)
-}
-
-// driverOf returns a driver for a host with the given handlers.
-func driverOf(t *testing.T, handlers pkgsftp.Handlers) *Driver {
-	t.Helper()
-	s := startServerOf(t, func(channel io.ReadWriteCloser) error {
-		return pkgsftp.NewRequestServer(channel, handlers).Serve()
-	})
-	h := &host{config: Config{
-		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-		Connections: 2, Timeout: options.Duration(network.DefaultTimeout),
-	}}
-	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
-	return d
-}
-
 // TestSweepGoesOn: one failure does not stop the sweep.
 func TestSweepGoesOn(t *testing.T) {
 	t.Parallel()
-	handlers := pkgsftp.InMemHandler()
-	rules := forbidding{handlers}
-	handlers.FileCmd, handlers.FileList = rules, rules
-	d := driverOf(t, handlers)
+	d := newRequestHost(t, servers.RequestFiles{Before: func(method, path string) error {
+		removed := method == "Remove" || method == "Rmdir" // the client tries both
+		if removed && strings.HasPrefix(path, "/kept/") || method == "List" && path == "/closed" {
+			return pkgsftp.ErrSSHFxPermissionDenied
+		}
+		return nil
+	}}).driver(t, ".")
 	d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
 	is(t, run(t.Context(), d.pool, func(c *conn) error {
 		for _, folder := range []string{"./closed", "./kept", "./z"} {
@@ -153,7 +122,6 @@ func TestSweepEndsWithTheCaller(t *testing.T) {
 	h := newHost(t)
 	h.old(t, ".up-a.part")
 	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := d.Sweep(ctx, storagedrivers.SweepOptions{})
@@ -168,84 +136,4 @@ func TestSweepEndsWithTheCaller(t *testing.T) {
 	if got := filesBelow(t, h.folder); len(got) != 1 {
 		t.Errorf("the folder has %q", got)
 	}
-}
-
-// TestMarkedLooksYoung: an upload that checks its own name does not look like a leftover to a
-// sweep.
-func TestMarkedLooksYoung(t *testing.T) {
-	t.Parallel()
-	h, loss := newLossyHost(t)
-	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
-	is(t, run(t.Context(), d.pool, func(c *conn) error {
-		u, err := d.send(t.Context(), c, "object", source.New(t.Context(), strings.NewReader("content")), create)
-		if err != nil {
-			return err
-		}
-		temp := filepath.Join(h.folder, u.temp)
-		if err := os.Link(temp, filepath.Join(h.folder, "object")); err != nil {
-			return err
-		}
-		marked := false
-		look := func([]byte) bool {
-			if stat, err := os.Stat(temp); err != nil || time.Since(stat.ModTime()) > time.Hour {
-				t.Errorf("the temporary file shows as %v, error %v", stat, err)
-			} else if !stat.ModTime().Equal(u.info.ModTime) {
-				marked = true
-			}
-			return false
-		}
-		loss.what.Store(&look)
-		done, err := d.isNamed(c, u)
-		loss.what.Store(nil)
-		if !done || !marked {
-			t.Errorf("its own name was known: %t, by a mark: %t", done, marked)
-		}
-		return errors.Join(err, c.Remove(u.temp))
-	}), nil)
-}
-
-// untimed is a host in memory that returns no times.
-type untimed struct{ pkgsftp.FileLister }
-
-func (u untimed) Filelist(r *pkgsftp.Request) (pkgsftp.ListerAt, error) {
-	lister, err := u.FileLister.Filelist(r)
-	return untimedLister{lister}, err
-}
-
-type untimedLister struct{ pkgsftp.ListerAt }
-
-func (u untimedLister) ListAt(infos []os.FileInfo, offset int64) (int, error) {
-	n, err := u.ListerAt.ListAt(infos, offset)
-	for i, info := range infos[:n] {
-		infos[i] = untimedInfo{info}
-	}
-	return n, err
-}
-
-type untimedInfo struct{ fs.FileInfo }
-
-func (untimedInfo) ModTime() time.Time { return time.Unix(0, 0) }
-
-// TestUntimedIsNoLeftover: a file without a time is not a leftover, because it may belong to a
-// running upload.
-func TestUntimedIsNoLeftover(t *testing.T) {
-	t.Parallel()
-	handlers := pkgsftp.InMemHandler()
-	handlers.FileList = untimed{handlers.FileList}
-	d := driverOf(t, handlers)
-	is(t, run(t.Context(), d.pool, func(c *conn) error {
-		file, temp, err := d.makeTemp(t.Context(), c, ".")
-		if err != nil {
-			return err
-		}
-		is(t, file.Close(), nil)
-		found, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{})
-		is(t, err, nil)
-		if len(found) > 0 {
-			t.Errorf("swept %+v", found)
-		}
-		_, err = c.Stat(temp)
-		return err
-	}), nil)
 }

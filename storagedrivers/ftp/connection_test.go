@@ -3,9 +3,11 @@ package ftp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,9 +27,7 @@ func TestDeadHost(t *testing.T) {
 	config := f.config()
 	config.Address, config.Timeout = proxy.Address, options.Duration(timeout)
 	d := open(t, config)
-	if err := put(t, d, "key", "content", create); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t, d, "key", "content", create))
 	tries := func(most time.Duration) {
 		t.Helper()
 		for name, op := range map[string]func() error{
@@ -54,32 +54,10 @@ func TestDeadHost(t *testing.T) {
 	proxy.SetRefusing(false)
 	proxy.SetSilent(false)
 	if _, err := d.Stat(t.Context(), "key"); err != nil { // the one connection that may be left
-		fails(t, err, storagedrivers.ErrUnavailable)
+		is(t, err, storagedrivers.ErrUnavailable)
 	}
 	holds(t, d, "key", "content")
 	f.has(t, "key")
-}
-
-// TestDeadHostHasNoLimit: if a further connection to a dead host fails, it does not count as one
-// too many.
-func TestDeadHostHasNoLimit(t *testing.T) {
-	t.Parallel()
-	f := (&fake{facts: true}).start(t)
-	proxy := faults.New(t, f.address)
-	config := f.config()
-	config.Address = proxy.Address
-	d := open(t, config)
-	lent, err := d.pool.get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.pool.put(lent)
-	proxy.SetRefusing(true)
-	_, err = d.Stat(t.Context(), "key")
-	fails(t, err, storagedrivers.ErrUnavailable)
-	if !d.pool.several() {
-		t.Error("the limit was lowered")
-	}
 }
 
 // TestCancelledWhileSilent: a cancelled caller does not wait for the server.
@@ -90,17 +68,15 @@ func TestCancelledWhileSilent(t *testing.T) {
 	config := f.config()
 	config.Address = proxy.Address
 	d := open(t, config)
-	if err := put(t, d, "key", "content", create); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t, d, "key", "content", create))
 	proxy.SetSilent(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	start := time.Now()
 	_, err := d.Stat(ctx, "key")
-	fails(t, err, context.DeadlineExceeded)
+	is(t, err, context.DeadlineExceeded)
 	_, err = d.Put(ctx, "other", strings.NewReader("content"), create)
-	fails(t, err, context.DeadlineExceeded)
+	is(t, err, context.DeadlineExceeded)
 	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("giving up took %s", took)
 	}
@@ -110,7 +86,7 @@ func TestCancelledWhileSilent(t *testing.T) {
 func TestServerRestarts(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)
-	s := storagedrivers.New("test", driver(f.config()), storagedrivers.Options{})
+	s := storagedrivers.New("test", newFakeDriver(f.config()), storagedrivers.Options{})
 	defer s.Close()
 	for range 3 {
 		if _, err := s.Put(t.Context(), "key", strings.NewReader("content"), overwrite); err != nil {
@@ -131,23 +107,52 @@ func TestNoConnectionIsFree(t *testing.T) {
 	config := f.config()
 	config.Connections, config.Timeout = 1, options.Duration(3*time.Second)
 	d := open(t, config)
-	if err := put(t, d, "key", strings.Repeat("x", maxWhole+1), create); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t, d, "key", strings.Repeat("x", maxWhole+1), create))
 	body, _, err := d.Open(t.Context(), "key", all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = d.Stat(t.Context(), "key")
-	fails(t, err, storagedrivers.ErrBusy)
-	fails(t, err, os.ErrDeadlineExceeded) // it is not repeated
+	is(t, err, storagedrivers.ErrBusy)
+	is(t, err, os.ErrDeadlineExceeded) // it is not repeated
 	if _, err := io.Copy(io.Discard, body); err != nil {
 		t.Error(err)
 	}
 	if _, err := d.Stat(t.Context(), "key"); err != nil {
 		t.Errorf("stat beside a reader at its end: %v", err)
 	}
-	if err := body.Close(); err != nil {
-		t.Error(err)
+	is(t, body.Close(), nil)
+}
+
+// TestFewConnections: uploads and readers work with the connections that the server allows.
+func TestFewConnections(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int{2, 3} { // a transfer takes two
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			t.Parallel()
+			f := (&fake{facts: true, most: most}).start(t)
+			config := f.config()
+			config.Connections = 8
+			s := storagedrivers.New("test", newFakeDriver(config), storagedrivers.Options{})
+			defer s.Close()
+			var wg sync.WaitGroup
+			for i := range 16 {
+				wg.Go(func() {
+					key := fmt.Sprint("key", i)
+					if _, err := s.Put(t.Context(), key, strings.NewReader(key), create); err != nil {
+						t.Errorf("storing: %v", err)
+						return
+					}
+					body, _, err := s.Open(t.Context(), key, all)
+					if err != nil {
+						t.Errorf("opening: %v", err)
+						return
+					}
+					defer body.Close()
+					if got, err := io.ReadAll(body); err != nil || string(got) != key {
+						t.Errorf("read %q, error %v", got, err)
+					}
+				})
+			}
+			wg.Wait()
+		})
 	}
 }
