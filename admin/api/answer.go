@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/caddymedia/media/caddymedia/httpjson"
+	"github.com/caddymedia/media/caddymedia/httpx"
 	"github.com/caddymedia/media/caddymedia/redact"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -32,7 +32,7 @@ func (c *call) answer(v any) error { return c.write(http.StatusOK, v) }
 
 func (c *call) write(status int, v any) error {
 	c.w.Header().Set("Cache-Control", "no-store")
-	return httpjson.Write(c.w, status, v)
+	return httpx.WriteJSON(c.w, status, v)
 }
 
 // redacted returns text without the secrets of the configuration and of a submitted driver.

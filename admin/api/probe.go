@@ -6,7 +6,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/caddymedia/media/caddymedia/httpjson"
+	"github.com/caddymedia/media/caddymedia/httpx"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -59,7 +59,7 @@ func (c *call) driverInBody() (json.RawMessage, error) {
 	var body struct {
 		Driver json.RawMessage `json:"driver"`
 	}
-	err := httpjson.Read(c.w, c.r, maxProbeBody, &body)
+	err := httpx.ReadJSON(c.w, c.r, maxProbeBody, &body)
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return nil, failf(http.StatusRequestEntityTooLarge, "The request is larger than 1 MiB.")
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -57,7 +56,7 @@ type uploadsAnswer struct {
 func describeUpload(u *resumable.Upload) uploadAnswer {
 	described := uploadAnswer{
 		Storage: u.Storage().Name(), Name: u.Name(), Account: u.Account, Origin: u.Origin, Client: u.Client,
-		Kind: media.KindOf(u.Kind), Alias: u.Alias, SubFolder: u.SubFolder, Filename: u.Filename, Partial: u.Partial,
+		Kind: u.ItemKind(), Alias: u.Alias, SubFolder: u.SubFolder, Filename: u.Filename, Partial: u.Partial,
 		Offset: u.Offset(), Created: stamp(u.Created), LastByte: stamp(u.Changed()), Expires: stamp(u.Expires()),
 	}
 	if u.Length != resumable.Unknown {

@@ -5,8 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/httpjson"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/caddymedia/httpx"
 )
 
 // policy allows the pages to use their own files and nothing else.
@@ -26,11 +25,12 @@ func secure(h http.Header) {
 }
 
 // answer writes v as JSON. It holds texts and numbers only, so encoding cannot fail.
-func answer(w http.ResponseWriter, status int, v any) { _ = httpjson.Write(w, status, v) }
+func answer(w http.ResponseWriter, status int, v any) { _ = httpx.WriteJSON(w, status, v) }
 
 // fail answers with an error message, whether or not the body of the request was read.
 func (p *Panel) fail(w http.ResponseWriter, r *http.Request, status int, message string) {
-	_ = mediahttp.AnswerUnread(w, r, p.now, status, map[string]string{"error": message}) // a text can be written
+	_ = httpx.AnswerUnread(w, r, status, map[string]string{"error": message}) // a text can be written
+	httpx.Linger(w, r, p.now)
 }
 
 // allowed reports whether the method of a request is one of methods. If not, it answers with an

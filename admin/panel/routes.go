@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/caddymedia/media/admin/api"
-	"github.com/caddymedia/media/caddymedia/httpjson"
+	"github.com/caddymedia/media/caddymedia/httpx"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
@@ -67,10 +67,10 @@ func (p *Panel) tooLarge(w http.ResponseWriter, r *http.Request) {
 	p.fail(w, r, http.StatusRequestEntityTooLarge, "the request is larger than 1 MiB")
 }
 
-// readJSON decodes the body of a request as [httpjson.Read] does. It returns false after it has
+// readJSON decodes the body of a request as [httpx.ReadJSON] does. It returns false after it has
 // answered with an error.
 func (p *Panel) readJSON(w http.ResponseWriter, r *http.Request, into any) bool {
-	err := httpjson.Read(w, r, maxJSON, into)
+	err := httpx.ReadJSON(w, r, maxJSON, into)
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		p.tooLarge(w, r)
 		return false

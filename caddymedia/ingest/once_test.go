@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// claims is a Once whose claims are those of one item, as all its attempts see them.
+// claims are those of one item, as all its attempts see them.
 type claims struct {
 	mu   sync.Mutex
 	id   string
@@ -23,9 +23,15 @@ type claims struct {
 
 func newClaims(id string) *claims { return &claims{id: id, fail: -1} }
 
-func (c *claims) ID() string { return c.id }
+// request returns a request for the item; that of a nil receiver is not repeatable.
+func (c *claims) request() Request {
+	if c == nil {
+		return Request{Kind: File}
+	}
+	return Request{Kind: File, ID: c.id, Claim: c.claim}
+}
 
-func (c *claims) Claim(_ context.Context, n int, proposed Claim) (Claim, error) {
+func (c *claims) claim(_ context.Context, n int, proposed Claim) (Claim, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	earlier := n < len(c.all)
@@ -41,13 +47,13 @@ func (c *claims) Claim(_ context.Context, n int, proposed Claim) (Claim, error) 
 }
 
 // onceOn returns an uploader on a storage, with a function that stores an item.
-func onceOn(t *testing.T, s *storagedrivers.Storage, overwrite bool) (*Alias, func(once Once, content string) (string, Failures)) {
+func onceOn(t *testing.T, s *storagedrivers.Storage, overwrite bool) (*Alias, func(once *claims, content string) (string, Failures)) {
 	t.Helper()
 	alias := newAlias(t, DefaultAlias, s)
 	alias.Overwrite = overwrite
 	u := newUploader(alias)
-	return alias, func(once Once, content string) (string, Failures) {
-		items, failures := u.Upload(t.Context(), Request{Kind: File, Once: once}, Single("a.txt", strings.NewReader(content)))
+	return alias, func(once *claims, content string) (string, Failures) {
+		items, failures := u.Upload(t.Context(), once.request(), Single("a.txt", strings.NewReader(content)))
 		checked(t, items, failures)
 		return strings.Join(filenames(items), " "), failures
 	}
@@ -153,7 +159,7 @@ func TestOnceOfMany(t *testing.T) {
 				for range 3 {
 					u := newUploader(alias) // as in another process, with its own memory of names
 					wg.Go(func() {
-						items, failures := u.Upload(t.Context(), Request{Kind: File, Once: once}, Single("a.txt", strings.NewReader("text")))
+						items, failures := u.Upload(t.Context(), once.request(), Single("a.txt", strings.NewReader("text")))
 						mu.Lock()
 						defer mu.Unlock()
 						if failures != nil {

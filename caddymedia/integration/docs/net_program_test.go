@@ -97,7 +97,7 @@ func TestWithoutCaddy(t *testing.T) {
 	const caddymedia = "github.com/caddymedia/media/caddymedia/"
 	for _, name := range []string{
 		caddymedia + "media", caddymedia + "mediahttp", caddymedia + "ingest", caddymedia + "fetch",
-		caddymedia + "httpjson", caddymedia + "imaging/...", caddymedia + "internal/...",
+		caddymedia + "httpx", caddymedia + "tus", caddymedia + "imaging/...", caddymedia + "internal/...",
 		caddymedia + "naming", caddymedia + "redact", caddymedia + "tokens", caddymedia + "tokens/memory",
 		"github.com/caddymedia/media/storagedrivers", "github.com/caddymedia/media/storagedrivers/memory",
 	} {
