@@ -1,4 +1,4 @@
-package mediahttp_test
+package tus_test
 
 import (
 	"crypto/sha256"
@@ -11,8 +11,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
-// TestTusConcatenation checks the sentences of tus 1.0.0, "Concatenation".
-func TestTusConcatenation(t *testing.T) {
+// TestConcatenation checks the sentences of tus 1.0.0, "Concatenation".
+func TestConcatenation(t *testing.T) {
 	t.Parallel()
 	runSentences(t, []sentence{
 		{"The partial uploads MUST be concatenated as per the order specified in the list", func(t *testing.T, s *site) {
@@ -22,9 +22,9 @@ func TestTusConcatenation(t *testing.T) {
 			s.offset(t, got.header.Get(location), 11).want(t, 200, "Upload-Length: 11\nMedia-Filename: a.txt")
 		}},
 		{"HEAD MUST include Upload-Concat as received; for a partial upload also Upload-Offset and Upload-Length", func(t *testing.T, s *site) {
-			a := s.tusCreate(t, 2, "Upload-Concat: partial\n")
+			a := s.create(t, 2, "Upload-Concat: partial\n")
 			s.offset(t, a, 0).want(t, 200, "Upload-Concat: partial\nUpload-Length: 2")
-			s.tusPatch(t, a, 0, "ab", "").want(t, 204, "Media-Filename")
+			s.patch(t, a, 0, "ab", "").want(t, 204, "Media-Filename")
 			s.offset(t, a, 2).want(t, 200, "Upload-Concat: partial\nUpload-Length: 2\nMedia-Filename")
 			list := "final;" + a + " " + origin + a
 			got := s.final(t, aText, a, origin+a).want(t, 201, "")
@@ -61,36 +61,36 @@ func TestTusConcatenation(t *testing.T) {
 			a := s.part(t, "a")
 			s.final(t, aText+"Upload-Length: 1\n", a).want(t, 400, location)
 			s.final(t, aText+"Upload-Defer-Length: 1\n", a).want(t, 400, location)
-			s.tusSend(t, http.MethodPost, resumablePath, "Upload-Concat: final;"+a+"\n"+aText+tusBody, "x").want(t, 400, location)
+			s.send(t, http.MethodPost, resumablePath, "Upload-Concat: final;"+a+"\n"+aText+tusBody, "x").want(t, 400, location)
 			s.final(t, aText, a).want(t, 201, "")
 		}},
 		{"concatenation-unfinished is not announced: all parts must be complete", func(t *testing.T, s *site) {
-			a, whole := s.tusCreate(t, 2, "Upload-Concat: partial\n"), s.tusCreate(t, 1, aText)
-			deferred := s.tusSend(t, http.MethodPost, resumablePath, "Upload-Concat: partial\nUpload-Defer-Length: 1\n", "").header.Get(location)
-			image := s.tusSend(t, http.MethodPost, imagePath+"/resumable", "Upload-Concat: partial\nUpload-Length: 0\n", "").header.Get(location)
+			a, whole := s.create(t, 2, "Upload-Concat: partial\n"), s.create(t, 1, aText)
+			deferred := s.send(t, http.MethodPost, resumablePath, "Upload-Concat: partial\nUpload-Defer-Length: 1\n", "").header.Get(location)
+			image := s.send(t, http.MethodPost, imagesPath, "Upload-Concat: partial\nUpload-Length: 0\n", "").header.Get(location)
 			for _, part := range []string{a, whole, deferred, image, "x", "", ";", "/", "%", a + "/..", a + "?", "http://[", a + "\xff", a + "\x01"} {
 				s.final(t, aText, part).want(t, 400, location)
 			}
-			s.tusPatch(t, a, 0, "a", "").want(t, 204, "")
+			s.patch(t, a, 0, "a", "").want(t, 204, "")
 			s.final(t, aText, a).want(t, 400, location)
-			s.tusPatch(t, a, 1, "b", "").want(t, 204, "")
+			s.patch(t, a, 1, "b", "").want(t, 204, "")
 			s.final(t, aText, a).want(t, 201, "Media-Filename: a.txt")
 		}},
 		{"Upload-Concat MUST be partial or final", func(t *testing.T, s *site) {
 			for _, value := range []string{"Partial", "partial;", "final", "final;", "final; ", "x", "partial\nUpload-Concat: partial"} {
-				s.tusSend(t, http.MethodPost, resumablePath, aText+"Upload-Length: 1\nUpload-Concat: "+value+"\n", "").want(t, 400, location)
+				s.send(t, http.MethodPost, resumablePath, aText+"Upload-Length: 1\nUpload-Concat: "+value+"\n", "").want(t, 400, location)
 			}
 		}},
 		{"The partial uploads' metadata SHALL NOT be transferred to the final upload", func(t *testing.T, s *site) {
-			a := s.tusCreate(t, 0, "Upload-Concat: partial\n"+aText)
+			a := s.create(t, 0, "Upload-Concat: partial\n"+aText)
 			s.final(t, "", a).want(t, 400, location)
 			got := s.final(t, metadata("filename", "b.txt"), a).want(t, 201, "Media-Filename: b.txt")
 			s.offset(t, got.header.Get(location), 0).want(t, 200, metadata("filename", "b.txt"))
 		}},
 		{"The Server MUST respond with 403 to PATCH against a final upload", func(t *testing.T, s *site) {
 			address := s.final(t, aText, s.part(t, "a")).header.Get(location)
-			s.tusPatch(t, address, 1, "b", "").want(t, 403, "")
-			s.tusPatch(t, address, 1, "", "").want(t, 403, "")
+			s.patch(t, address, 1, "b", "").want(t, 403, "")
+			s.patch(t, address, 1, "", "").want(t, 403, "")
 			s.offset(t, address, 1)
 			s.itemIs(t, "a")
 		}},
@@ -120,43 +120,43 @@ func TestTusConcatenation(t *testing.T) {
 	})
 }
 
-// TestTusChecksum checks the sentences of tus 1.0.0, "Checksum" and "Termination".
-func TestTusChecksum(t *testing.T) {
+// TestChecksum checks the sentences of tus 1.0.0, "Checksum" and "Termination".
+func TestChecksum(t *testing.T) {
 	t.Parallel()
 	runSentences(t, []sentence{
 		{"the Server MUST verify the chunk against the checksum", func(t *testing.T, s *site) {
-			address := s.tusCreate(t, 11, aText)
-			s.tusPatch(t, address, 0, "hello ", sha1Of("hello ")).want(t, 204, "Upload-Offset: 6")
+			address := s.create(t, 11, aText)
+			s.patch(t, address, 0, "hello ", sha1Of("hello ")).want(t, 204, "Upload-Offset: 6")
 			sum := sha256.Sum256([]byte("world"))
-			s.tusPatch(t, address, 6, "world", "Upload-Checksum: sha256 "+base64.StdEncoding.EncodeToString(sum[:])+"\n").want(t, 204, "Media-Filename: a.txt")
+			s.patch(t, address, 6, "world", "Upload-Checksum: sha256 "+base64.StdEncoding.EncodeToString(sum[:])+"\n").want(t, 204, "Media-Filename: a.txt")
 			s.itemIs(t, "hello world")
 		}},
 		{"460 if the checksums mismatch; the chunk MUST be discarded, and the upload and its offset MUST NOT be updated", func(t *testing.T, s *site) {
-			address := s.tusSend(t, http.MethodPost, resumablePath, aText+"Upload-Defer-Length: 1\n", "").header.Get(location)
-			s.tusPatch(t, address, 0, "hello", sha1Of("hellp")).want(t, 460, "Upload-Offset")
-			s.tusPatch(t, address, 0, "hello", "Upload-Length: 5\n"+sha1Of("hellp")).want(t, 460, "Upload-Offset")
-			s.tusPatch(t, address, 0, "", sha1Of("x")).want(t, 460, "Upload-Offset")
+			address := s.send(t, http.MethodPost, resumablePath, aText+"Upload-Defer-Length: 1\n", "").header.Get(location)
+			s.patch(t, address, 0, "hello", sha1Of("hellp")).want(t, 460, "Upload-Offset")
+			s.patch(t, address, 0, "hello", "Upload-Length: 5\n"+sha1Of("hellp")).want(t, 460, "Upload-Offset")
+			s.patch(t, address, 0, "", sha1Of("x")).want(t, 460, "Upload-Offset")
 			s.offset(t, address, 0).want(t, 200, "Upload-Length\nUpload-Defer-Length: 1")
-			s.tusPatch(t, address, 0, "hello", "Upload-Length: 3\n"+sha1Of("hello")).want(t, 413, "Upload-Offset")
+			s.patch(t, address, 0, "hello", "Upload-Length: 3\n"+sha1Of("hello")).want(t, 413, "Upload-Offset")
 			s.offset(t, address, 0)
-			s.tusPatch(t, address, 0, "hello", "Upload-Length: 5\n"+sha1Of("hello")).want(t, 204, "Upload-Offset: 5\nMedia-Filename: a.txt")
+			s.patch(t, address, 0, "hello", "Upload-Length: 5\n"+sha1Of("hello")).want(t, 204, "Upload-Offset: 5\nMedia-Filename: a.txt")
 		}},
 		{"400 if the algorithm is not supported; the chunk MUST be discarded", func(t *testing.T, s *site) {
-			address := s.tusSend(t, http.MethodPost, resumablePath, aText+"Upload-Defer-Length: 1\n", "").header.Get(location)
+			address := s.send(t, http.MethodPost, resumablePath, aText+"Upload-Defer-Length: 1\n", "").header.Get(location)
 			for _, value := range []string{
 				"md5 AAAA", "SHA1 qvTGHdzF6KLavt4PO0gs2a6pQ00=", "sha1", "sha1 ", "sha1 AAAA", "sha1 *", "sha1  qvTGHdzF6KLavt4PO0gs2a6pQ00=",
 				"sha256 qvTGHdzF6KLavt4PO0gs2a6pQ00=", "sha1 qvTGHdzF6KLavt4PO0gs2a6pQ00=\nUpload-Checksum: sha1 qvTGHdzF6KLavt4PO0gs2a6pQ00=",
 			} {
-				s.tusPatch(t, address, 0, "hello", "Upload-Length: 5\nUpload-Checksum: "+value+"\n").want(t, 400, "Upload-Offset")
+				s.patch(t, address, 0, "hello", "Upload-Length: 5\nUpload-Checksum: "+value+"\n").want(t, 400, "Upload-Offset")
 			}
 			s.offset(t, address, 0).want(t, 200, "Upload-Length")
 		}},
 		{"DELETE MUST be 204; all future requests SHOULD be 404", func(t *testing.T, s *site) {
-			address := s.tusCreate(t, 5, aText)
-			s.tusPatch(t, address, 0, "he", "").want(t, 204, "")
-			s.tusSend(t, http.MethodDelete, address, "", "").want(t, 204, "")
+			address := s.create(t, 5, aText)
+			s.patch(t, address, 0, "he", "").want(t, 204, "")
+			s.send(t, http.MethodDelete, address, "", "").want(t, 204, "")
 			for _, method := range []string{http.MethodHead, http.MethodGet, http.MethodPatch, http.MethodDelete} {
-				s.tusSend(t, method, address, tusBody+"Upload-Offset: 2\n", "").want(t, 404, "Upload-Offset")
+				s.send(t, method, address, tusBody+"Upload-Offset: 2\n", "").want(t, 404, "Upload-Offset")
 			}
 			if left := s.objects(t); len(left) != 0 {
 				t.Errorf("left: %v", left)
@@ -164,30 +164,30 @@ func TestTusChecksum(t *testing.T) {
 		}},
 		{"a part that is removed makes its final upload impossible", func(t *testing.T, s *site) {
 			a := s.part(t, "a")
-			s.tusSend(t, http.MethodDelete, a, "", "").want(t, 204, "")
+			s.send(t, http.MethodDelete, a, "", "").want(t, 204, "")
 			s.final(t, aText, a).want(t, 400, location)
 		}},
 	})
 }
 
-// TestTusMaxOpen: an account has max_open unfinished uploads at most, and however many creations
+// TestMaxOpen: an account has max_open unfinished uploads at most, and however many creations
 // there are, the storage does not grow.
-func TestTusMaxOpen(t *testing.T) {
+func TestMaxOpen(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Resumable.MaxOpen = 3 })
-	a, b := s.tusCreate(t, 1, aText), s.tusCreate(t, 1, "Upload-Concat: partial\n")
-	s.tusCreate(t, 1, aText)
+	a, b := s.create(t, 1, aText), s.create(t, 1, "Upload-Concat: partial\n")
+	s.create(t, 1, aText)
 	for i := range 100 {
 		header := []string{aText, "Upload-Concat: partial\n"}[i%2]
-		s.tusSend(t, http.MethodPost, resumablePath, "Upload-Length: 1\n"+header, "").want(t, 429, "Retry-After: 60\nLocation")
+		s.send(t, http.MethodPost, resumablePath, "Upload-Length: 1\n"+header, "").want(t, 429, "Retry-After: 60\nLocation")
 	}
 	if n := len(s.objects(t)); n != 3 {
 		t.Errorf("%d objects", n)
 	}
-	s.tusPatch(t, a, 0, "x", "").want(t, 204, "")
-	s.tusCreate(t, 1, aText)
-	s.tusSend(t, http.MethodDelete, b, "", "").want(t, 204, "")
-	s.tusSend(t, http.MethodPost, resumablePath, fmt.Sprintf("Authorization: Bearer %s\n", "x"), "").want(t, 401, "")
-	s.tusCreate(t, 1, aText)
-	s.tusSend(t, http.MethodPost, resumablePath, "Upload-Length: 1\n"+aText, "").want(t, 429, "")
+	s.patch(t, a, 0, "x", "").want(t, 204, "")
+	s.create(t, 1, aText)
+	s.send(t, http.MethodDelete, b, "", "").want(t, 204, "")
+	s.send(t, http.MethodPost, resumablePath, fmt.Sprintf("Authorization: Bearer %s\n", "x"), "").want(t, 401, "")
+	s.create(t, 1, aText)
+	s.send(t, http.MethodPost, resumablePath, "Upload-Length: 1\n"+aText, "").want(t, 429, "")
 }

@@ -1,4 +1,4 @@
-package mediahttp_test
+package tus_test
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // withTicketOf sends a request of the protocol with $TICKET.
 func (s *site) withTicketOf(t *testing.T, method, address, header, body string) *reply {
 	t.Helper()
-	return s.tusRequest(t, s.request(t, method, address, ticketBearer+"Tus-Resumable: 1.0.0\n"+tusBody+header, body))
+	return s.roundTrip(t, s.request(t, method, address, ticketBearer+"Tus-Resumable: 1.0.0\n"+tusBody+header, body))
 }
 
 // filled sends the bytes of a partial upload of four bytes with $TICKET.
@@ -23,8 +23,8 @@ func (s *site) filled(t *testing.T, address string) string {
 	return address
 }
 
-// TestResumableTicket checks what a ticket allows.
-func TestResumableTicket(t *testing.T) {
+// TestTicket checks what a ticket allows.
+func TestTicket(t *testing.T) {
 	t.Parallel()
 	create := func(t *testing.T, s *site, status int, header, body string) *reply {
 		t.Helper()
@@ -44,7 +44,7 @@ func TestResumableTicket(t *testing.T) {
 		}},
 		{"another kind", "kind=image", func(t *testing.T, s *site) {
 			create(t, s, 403, four+aText, "")
-			s.withTicketOf(t, http.MethodHead, s.tusCreate(t, 4, aText), "", "").want(t, 403, "")
+			s.withTicketOf(t, http.MethodHead, s.create(t, 4, aText), "", "").want(t, 403, "")
 		}},
 		{"sub folder", "kind=file&sub_folder=a/b", func(t *testing.T, s *site) {
 			create(t, s, 403, four+metadata("filename", "a.txt", "sub_folder", "a"), "text")
@@ -87,7 +87,7 @@ func TestResumableTicket(t *testing.T) {
 			for _, header := range []string{aText, "Upload-Concat: partial\n"} {
 				create(t, s, 429, four+header, "").want(t, 429, "Retry-After: 60\nLocation")
 			}
-			s.tusCreate(t, 4, aText) // others of the account are not shut out
+			s.create(t, 4, aText) // others of the account are not shut out
 			s.withTicketOf(t, http.MethodDelete, addresses[0], "", "").want(t, 204, "")
 			create(t, s, 201, four+aText, "")
 			create(t, s, 429, four+aText, "")
@@ -149,15 +149,15 @@ func TestResumableTicket(t *testing.T) {
 		{"a final upload is counted once", "kind=file", func(t *testing.T, s *site) {
 			part := create(t, s, 201, "Upload-Concat: partial\n"+four, "text").header.Get(location)
 			for range 2 {
-				s.tusRequest(t, s.request(t, http.MethodPost, resumablePath, ticketBearer+"Tus-Resumable: 1.0.0\n"+aText+
+				s.roundTrip(t, s.request(t, http.MethodPost, resumablePath, ticketBearer+"Tus-Resumable: 1.0.0\n"+aText+
 					"Upload-Concat: final;"+part+"\n", "")).want(t, 201, "Media-Filename: a.txt")
 			}
 			s.ticket(t, "kind=file&sub_folder=x")
-			s.tusRequest(t, s.request(t, http.MethodPost, resumablePath, ticketBearer+"Tus-Resumable: 1.0.0\n"+aText+
+			s.roundTrip(t, s.request(t, http.MethodPost, resumablePath, ticketBearer+"Tus-Resumable: 1.0.0\n"+aText+
 				"Upload-Concat: final;"+part+"\n", "")).want(t, 403, "Media-Filename")
 		}},
 		{"scopes", "kind=file&alias=one", func(t *testing.T, s *site) {
-			address, ofToken := create(t, s, 201, four+aText, "").header.Get(location), s.tusCreate(t, 4, aText)
+			address, ofToken := create(t, s, 201, four+aText, "").header.Get(location), s.create(t, 4, aText)
 			s.withTicketOf(t, http.MethodHead, ofToken, "", "").want(t, 403, "Upload-Offset")
 			for _, other := range []string{"alias=two", "alias=one&sub_folder=a", "alias=one&filename=a.txt", "alias=content"} {
 				s.ticket(t, "kind=file&"+other)
@@ -167,7 +167,7 @@ func TestResumableTicket(t *testing.T) {
 			}
 			s.ticket(t, "kind=file&alias=one&max_files=7")
 			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 0\n", "te").want(t, 204, "Upload-Offset: 2")
-			s.tusPatch(t, address, 2, "xt", "").want(t, 204, "Media-Filename: a.txt") // any token
+			s.patch(t, address, 2, "xt", "").want(t, 204, "Media-Filename: a.txt") // any token
 		}},
 		{"parts of another scope", "kind=file&alias=one", func(t *testing.T, s *site) {
 			final := func(status int, parts ...string) {
@@ -206,7 +206,7 @@ func TestResumableTicket(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.check(t, withTicket(c.fields)(t))
+			c.check(t, withTicket(t, c.fields))
 		})
 	}
 }
@@ -215,7 +215,7 @@ func TestResumableTicket(t *testing.T) {
 // next one and for the account's own token.
 func TestVisitors(t *testing.T) {
 	t.Parallel()
-	s := withTicket("kind=file")(t)
+	s := withTicket(t, "kind=file")
 	create := func(address string) int {
 		t.Helper()
 		r := s.request(t, http.MethodPost, resumablePath, ticketBearer+"Tus-Resumable: 1.0.0\nUpload-Length: 4\n"+aText, "")
@@ -240,14 +240,14 @@ func TestVisitors(t *testing.T) {
 	if status := create("192.0.2.99:1"); status != 201 {
 		t.Errorf("the next visitor: %d", status)
 	}
-	s.tusCreate(t, 4, aText)
+	s.create(t, 4, aText)
 }
 
-// TestResumableTicketConcurrent: of 11 uploads at once with three items left, exactly three are
+// TestTicketConcurrent: of 11 uploads at once with three items left, exactly three are
 // stored.
-func TestResumableTicketConcurrent(t *testing.T) {
+func TestTicketConcurrent(t *testing.T) {
 	t.Parallel()
-	s := withTicket("kind=file&max_files=3")(t)
+	s := withTicket(t, "kind=file&max_files=3")
 	requests := make([]*http.Request, 0, 11)
 	for i := range cap(requests) {
 		address := s.withTicketOf(t, http.MethodPost, resumablePath, "Upload-Length: 4\n"+metadata("filename", fmt.Sprintf("a%d.txt", i)), "").want(t, 201, "").header.Get(location)
