@@ -10,8 +10,8 @@ import (
 // TestCore checks the sentences of tus 1.0.0, "Core Protocol".
 func TestCore(t *testing.T) {
 	t.Parallel()
-	runSentences(t, []sentence{
-		{"Upload-Offset MUST be a non-negative integer", func(t *testing.T, s *site) {
+	runRules(t, []rule{
+		{"Upload-Offset MUST be a non-negative integer", "", func(t *testing.T, s *site) {
 			address := s.create(t, 5, aText)
 			for _, value := range []string{"-1", "+1", "1e3", "0x10", "1.0", "", " ", "0 0", "0,0", "٣"} {
 				s.send(t, http.MethodPatch, address, tusBody+"Upload-Offset: "+value+"\n", "hello").want(t, 400, "")
@@ -21,18 +21,18 @@ func TestCore(t *testing.T) {
 			s.send(t, http.MethodPatch, address, tusBody+"Upload-Offset: 99999999999999999999\n", "hello").want(t, 409, "")
 			s.offset(t, address, 0)
 		}},
-		{"Upload-Length MUST be a non-negative integer", func(t *testing.T, s *site) {
+		{"Upload-Length MUST be a non-negative integer", "", func(t *testing.T, s *site) {
 			for _, value := range []string{"-1", "+1", "1e3", "0x10", "1.0", "1_0", " ", "5 5", "5\nUpload-Length: 5", "५"} {
 				s.send(t, http.MethodPost, resumablePath, aText+"Upload-Length: "+value+"\n", "").want(t, 400, "Location")
 			}
 		}},
-		{"Tus-Resumable MUST be included in every response", func(t *testing.T, s *site) {
+		{"Tus-Resumable MUST be included in every response", "", func(t *testing.T, s *site) {
 			s.send(t, http.MethodHead, resumablePath+"/x", "", "").want(t, 404, "Upload-Offset") // send checks it
 			s.send(t, http.MethodPut, resumablePath, "", "").want(t, 405, "Allow: OPTIONS, POST")
 			s.send(t, http.MethodPost, resumablePath+"/x", "", "").want(t, 405, "Allow: OPTIONS, HEAD, GET, PATCH, DELETE")
 			s.roundTrip(t, s.request(t, http.MethodPost, resumablePath, "Tus-Resumable: 1.0.0", "")).want(t, 401, "WWW-Authenticate: Bearer")
 		}},
-		{"If the version is not supported by the Server, it MUST respond with 412 and MUST include Tus-Version", func(t *testing.T, s *site) {
+		{"If the version is not supported by the Server, it MUST respond with 412 and MUST include Tus-Version", "", func(t *testing.T, s *site) {
 			address := s.create(t, 5, aText)
 			for _, version := range []string{"", "Tus-Resumable: 0.2.2\n", "Tus-Resumable: 1.0.1\n"} {
 				for _, method := range []string{http.MethodHead, http.MethodPatch, http.MethodDelete} {
@@ -44,7 +44,7 @@ func TestCore(t *testing.T) {
 			}
 			s.offset(t, address, 0) // the Server MUST NOT process the request
 		}},
-		{"X-HTTP-Method-Override MUST be interpreted as the method; the actual method MUST be ignored", func(t *testing.T, s *site) {
+		{"X-HTTP-Method-Override MUST be interpreted as the method; the actual method MUST be ignored", "", func(t *testing.T, s *site) {
 			address := s.create(t, 5, aText)
 			for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodPut, http.MethodDelete} {
 				s.send(t, method, address, "X-HTTP-Method-Override: HEAD\n", "").want(t, 200, "Upload-Offset: 0")
@@ -59,13 +59,13 @@ func TestCore(t *testing.T) {
 			s.send(t, http.MethodDelete, address, "X-HTTP-Method-Override: HEAD\n", "").want(t, 410, "")
 			s.send(t, http.MethodPost, address, "X-HTTP-Method-Override: DELETE\n", "").want(t, 204, "")
 		}},
-		{"HEAD MUST always include Upload-Offset, even if it is 0 or the upload is completed, and Upload-Length if it is known", func(t *testing.T, s *site) {
+		{"HEAD MUST always include Upload-Offset, even if it is 0 or the upload is completed, and Upload-Length if it is known", "", func(t *testing.T, s *site) {
 			address := s.create(t, 5, aText)
 			s.offset(t, address, 0).want(t, 200, "Upload-Length: 5\nUpload-Defer-Length\nCache-Control: no-store")
 			s.patch(t, address, 0, "hello", "").want(t, 204, "")
 			s.offset(t, address, 5).want(t, 200, "Upload-Length: 5\nCache-Control: no-store")
 		}},
-		{"If the resource is not found, the Server SHOULD return 404 without Upload-Offset", func(t *testing.T, s *site) {
+		{"If the resource is not found, the Server SHOULD return 404 without Upload-Offset", "", func(t *testing.T, s *site) {
 			address := s.create(t, 5, aText)
 			for _, id := range []string{
 				"x", strings.ToUpper(address[len(address)-43:]), address[len(address)-42:], "a/b", "..", "../" + address[len(address)-43:],
@@ -75,7 +75,7 @@ func TestCore(t *testing.T) {
 				s.send(t, http.MethodPatch, resumablePath+"/"+id, tusBody+"Upload-Offset: 0\n", "x").want(t, 404, "Upload-Offset")
 			}
 		}},
-		{"PATCH MUST use application/offset+octet-stream, otherwise the server SHOULD return 415", func(t *testing.T, s *site) {
+		{"PATCH MUST use application/offset+octet-stream, otherwise the server SHOULD return 415", "", func(t *testing.T, s *site) {
 			address := s.create(t, 5, aText)
 			for _, header := range []string{"", "Content-Type: \n", "Content-Type: application/octet-stream\n", "Content-Type: application/offset+octet-stream2\n"} {
 				s.send(t, http.MethodPatch, address, header+"Upload-Offset: 0\n", "hello").want(t, 415, "")
@@ -83,7 +83,7 @@ func TestCore(t *testing.T) {
 			s.offset(t, address, 0)
 			s.send(t, http.MethodPatch, address, "Content-Type: Application/Offset+Octet-Stream; x=y\nUpload-Offset: 0\n", "hello").want(t, 204, "")
 		}},
-		{"If the offsets do not match, the Server MUST respond with 409 without modifying the upload", func(t *testing.T, s *site) {
+		{"If the offsets do not match, the Server MUST respond with 409 without modifying the upload", "", func(t *testing.T, s *site) {
 			address := s.create(t, 5, aText)
 			s.patch(t, address, 1, "ello", "").want(t, 409, "")
 			s.patch(t, address, 0, "he", "").want(t, 204, "Upload-Offset: 2")
@@ -95,7 +95,7 @@ func TestCore(t *testing.T) {
 			s.patch(t, address, 2, "llo", "").want(t, 409, "")
 			s.itemIs(t, "hello")
 		}},
-		{"The Server MUST acknowledge PATCH with 204 and the sum of the offset and the bytes", func(t *testing.T, s *site) {
+		{"The Server MUST acknowledge PATCH with 204 and the sum of the offset and the bytes", "", func(t *testing.T, s *site) {
 			address := s.create(t, 5, aText)
 			for i, piece := range strings.Split("hello", "") {
 				s.patch(t, address, i, "", "").want(t, 204, "")
@@ -103,7 +103,7 @@ func TestCore(t *testing.T) {
 			}
 			s.itemIs(t, "hello")
 		}},
-		{"The Server SHOULD accept PATCH against any upload: no bytes behind the last one", func(t *testing.T, s *site) {
+		{"The Server SHOULD accept PATCH against any upload: no bytes behind the last one", "", func(t *testing.T, s *site) {
 			address := s.create(t, 5, aText)
 			s.patch(t, address, 0, "hello", "").want(t, 204, "")
 			s.patch(t, address, 5, "", "").want(t, 204, "Upload-Offset: 5\nMedia-Filename: a.txt")
@@ -114,7 +114,7 @@ func TestCore(t *testing.T) {
 				s.roundTrip(t, r).want(t, status, "")
 			}
 		}},
-		{"A successful response to OPTIONS MUST contain Tus-Version; the Server MUST ignore Tus-Resumable", func(t *testing.T, s *site) {
+		{"A successful response to OPTIONS MUST contain Tus-Version; the Server MUST ignore Tus-Resumable", "", func(t *testing.T, s *site) {
 			for _, header := range []string{"", "Tus-Resumable: 0.1\n", "Authorization: Bearer x\n"} {
 				for _, path := range []string{resumablePath, resumablePath + "/", resumablePath + "/x"} {
 					s.roundTrip(t, s.request(t, http.MethodOptions, path, header, "")).want(t, 204, "Tus-Version: 1.0.0\nTus-Max-Size: 2147483648\n"+

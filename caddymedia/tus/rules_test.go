@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -178,25 +177,4 @@ func TestOthers(t *testing.T) {
 	s.store.fails.Store(false)
 	s.offset(t, address, 0)
 	s.patch(t, address, 0, "hello", "").want(t, 204, "Media-Filename: a.txt")
-}
-
-// TestConcurrent: of two requests at one offset exactly one succeeds, and the item is whole.
-func TestConcurrent(t *testing.T) {
-	t.Parallel()
-	s := aSite(t)
-	address := s.create(t, 5, aText)
-	r := [2]*http.Request{}
-	for i, text := range []string{"hello", "world"} {
-		r[i] = s.request(t, http.MethodPatch, address, tusHeader+tusBody+"Upload-Offset: 0\n", text)
-	}
-	var statuses [2]int
-	var both sync.WaitGroup
-	for i := range r {
-		both.Go(func() { statuses[i] = s.roundTrip(t, r[i]).status })
-	}
-	both.Wait()
-	if statuses != [2]int{204, 409} && statuses != [2]int{409, 204} {
-		t.Errorf("statuses %v", statuses)
-	}
-	s.itemIs(t, []string{"hello", "world"}[map[bool]int{false: 0, true: 1}[statuses[1] == 204]])
 }

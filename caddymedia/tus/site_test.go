@@ -543,16 +543,23 @@ func awaitOutcome(t *testing.T, u *resumable.Upload) {
 	}
 }
 
-// sentence is a demand of a specification.
-type sentence struct {
-	text  string
-	check func(*testing.T, *site)
+// rule is a demand of the protocol, in the words of its specification, or one of the service.
+type rule struct {
+	text   string
+	ticket string // the fields of $TICKET; empty for none
+	check  func(*testing.T, *site)
 }
 
-// runSentences checks each sentence on its own sites, in parallel.
-func runSentences(t *testing.T, sentences []sentence) {
+// runRules checks each rule on its own sites, in parallel.
+func runRules(t *testing.T, rules []rule) {
 	t.Helper()
-	for _, c := range sentences {
-		onEach(t, c.text, func(t *testing.T, b backend) { c.check(t, b.site(t, nil)) })
+	for _, c := range rules {
+		onEach(t, c.text, func(t *testing.T, b backend) {
+			s := b.site(t, nil)
+			if c.ticket != "" {
+				s.ticket(t, c.ticket)
+			}
+			c.check(t, s)
+		})
 	}
 }

@@ -31,10 +31,7 @@ func TestTicket(t *testing.T) {
 		return s.withTicketOf(t, http.MethodPost, resumablePath, header, body).want(t, status, "")
 	}
 	four := "Upload-Length: 4\n"
-	for _, c := range []struct {
-		name, fields string
-		check        func(*testing.T, *site)
-	}{
+	runRules(t, []rule{
 		{"alias", "kind=file&alias=one", func(t *testing.T, s *site) {
 			create(t, s, 201, four+aText, "text").want(t, 201, "Media-Full-Path: "+origin+"/static/file/one/a.txt")
 		}},
@@ -203,44 +200,7 @@ func TestTicket(t *testing.T) {
 			s.withTicketOf(t, http.MethodHead, address, "", "").want(t, 200, "Media-Filename: a.txt\nUpload-Offset: 4")
 			create(t, s, 403, four+aText, "text")
 		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			c.check(t, withTicket(t, c.fields))
-		})
-	}
-}
-
-// TestVisitors: four visitors, each with ten tickets and an address of his own, leave room for the
-// next one and for the account's own token.
-func TestVisitors(t *testing.T) {
-	t.Parallel()
-	s := withTicket(t, "kind=file")
-	create := func(address string) int {
-		t.Helper()
-		r := s.request(t, http.MethodPost, resumablePath, ticketBearer+"Tus-Resumable: 1.0.0\nUpload-Length: 4\n"+aText, "")
-		r.RemoteAddr = address
-		w := httptest.NewRecorder()
-		s.handler.ServeHTTP(w, r)
-		return w.Code
-	}
-	for visitor, want := range []int{30, 20, 14, 9} {
-		created := 0
-		for range 10 {
-			s.ticket(t, "kind=file")
-			for create(fmt.Sprintf("192.0.2.%d:1", visitor)) == 201 {
-				created++
-			}
-		}
-		if created != want {
-			t.Errorf("visitor %d has %d uploads, want %d", visitor, created, want)
-		}
-	}
-	s.ticket(t, "kind=file")
-	if status := create("192.0.2.99:1"); status != 201 {
-		t.Errorf("the next visitor: %d", status)
-	}
-	s.create(t, 4, aText)
+	})
 }
 
 // TestTicketConcurrent: of 11 uploads at once with three items left, exactly three are
