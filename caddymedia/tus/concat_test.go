@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
 )
 
 // TestConcatenation checks the sentences of tus 1.0.0, "Concatenation".
