@@ -64,39 +64,39 @@ func headerText(text string) string {
 	return b.String()
 }
 
-// refusal is the response to a request that is wrong in itself.
-type refusal struct {
+// requestError is the response to a request that is wrong in itself.
+type requestError struct {
 	status  int
 	message string
 }
 
 // Error returns the message to the client.
-func (r *refusal) Error() string { return r.message }
+func (r *requestError) Error() string { return r.message }
 
 // badRequest returns the refusal of a malformed request.
-func badRequest(message string) error { return &refusal{http.StatusBadRequest, message} }
+func badRequest(message string) error { return &requestError{http.StatusBadRequest, message} }
 
 // refusals are the responses to errors of the state of an upload.
 var refusals = []struct {
 	err error
-	refusal
+	requestError
 }{
-	{resumable.ErrUnknown, refusal{http.StatusNotFound, "there is no such upload, or it has expired: start a new one"}},
-	{resumable.ErrOffset, refusal{http.StatusConflict, "the upload has another offset: ask for it with HEAD"}},
-	{resumable.ErrTooLarge, refusal{http.StatusRequestEntityTooLarge, "more bytes than the upload has"}},
-	{resumable.ErrChecksum, refusal{statusChecksum, "the bytes do not have the checksum"}},
-	{resumable.ErrLength, refusal{http.StatusBadRequest, "the length of the upload is already another one"}},
-	{resumable.ErrParts, refusal{http.StatusBadRequest, "a part is missing, incomplete, or no partial upload"}},
-	{resumable.ErrRepeated, refusal{http.StatusBadRequest, "parts are repeated too often: send their bytes again"}},
-	{resumable.ErrScope, refusal{http.StatusForbidden, "the ticket is for other uploads"}},
-	{resumable.ErrSegments, refusal{http.StatusBadRequest, "the upload came in too many small pieces: send larger ones"}},
-	{resumable.ErrTooMany, refusal{http.StatusTooManyRequests, "the account, ticket or client has too many unfinished uploads: end some, or try again later"}},
+	{resumable.ErrUnknown, requestError{http.StatusNotFound, "there is no such upload, or it has expired: start a new one"}},
+	{resumable.ErrOffset, requestError{http.StatusConflict, "the upload has another offset: ask for it with HEAD"}},
+	{resumable.ErrTooLarge, requestError{http.StatusRequestEntityTooLarge, "more bytes than the upload has"}},
+	{resumable.ErrChecksum, requestError{statusChecksum, "the bytes do not have the checksum"}},
+	{resumable.ErrLength, requestError{http.StatusBadRequest, "the length of the upload is already another one"}},
+	{resumable.ErrParts, requestError{http.StatusBadRequest, "a part is missing, incomplete, or no partial upload"}},
+	{resumable.ErrRepeated, requestError{http.StatusBadRequest, "parts are repeated too often: send their bytes again"}},
+	{resumable.ErrScope, requestError{http.StatusForbidden, "the ticket is for other uploads"}},
+	{resumable.ErrSegments, requestError{http.StatusBadRequest, "the upload came in too many small pieces: send larger ones"}},
+	{resumable.ErrTooMany, requestError{http.StatusTooManyRequests, "the account, ticket or client has too many unfinished uploads: end some, or try again later"}},
 }
 
 // tooManyRetry is the Retry-After of an account with too many unfinished uploads.
 const tooManyRetry = time.Minute
 
-// refuse responds with an error: a *[refusal], one of the state of an upload, or failures of an item.
+// refuse responds with an error: a *[requestError], one of the state of an upload, or failures of an item.
 // It returns the error of a response.
 //
 // A HEAD that may succeed later has the status 423: after any other error tus-js-client forgets the
@@ -121,10 +121,10 @@ func (q *request) refuse(err error) error {
 
 // failuresOf returns the status and the failures of an error.
 func (q *request) failuresOf(err error) (status int, failures ingest.Failures) {
-	refused, ok := errors.AsType[*refusal](err)
+	refused, ok := errors.AsType[*requestError](err)
 	for i := range refusals {
 		if !ok && errors.Is(err, refusals[i].err) {
-			refused, ok = &refusals[i].refusal, true
+			refused, ok = &refusals[i].requestError, true
 		}
 	}
 	if ok {

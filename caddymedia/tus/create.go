@@ -21,7 +21,7 @@ func (q *request) create() error {
 	}
 	hasBody := hasBodyType(q.r.Header) && q.r.ContentLength != 0
 	if !hasBody && !q.isEmpty() {
-		return &refusal{http.StatusUnsupportedMediaType, "the Content-Type of the first bytes must be " + bodyType}
+		return &requestError{http.StatusUnsupportedMediaType, "the Content-Type of the first bytes must be " + bodyType}
 	}
 	if hasBody && len(rec.Parts) > 0 {
 		return badRequest("a final upload has no bytes of its own")

@@ -86,12 +86,12 @@ func (e *Endpoint) Serve(service *media.Service, w http.ResponseWriter, r *http.
 	}
 	if q.method != http.MethodGet && joined(r.Header, headerResumable) != version {
 		header.Set(headerVersion, version)
-		return q.refuse(&refusal{http.StatusPreconditionFailed, "send the header Tus-Resumable: " + version})
+		return q.refuse(&requestError{http.StatusPreconditionFailed, "send the header Tus-Resumable: " + version})
 	}
 	if allowed := q.allowed(); !slices.Contains(allowed, q.method) {
 		allow := strings.Join(allowed, ", ")
 		header.Set("Allow", allow)
-		return q.refuse(&refusal{http.StatusMethodNotAllowed, "use " + allow})
+		return q.refuse(&requestError{http.StatusMethodNotAllowed, "use " + allow})
 	}
 	var failure *ingest.Failure
 	if q.caller, failure = e.Authenticate(r.Context(), service); failure != nil {
@@ -176,7 +176,7 @@ func (q *request) find() (*resumable.Upload, error) {
 // refused returns an error if the item of the upload was refused earlier.
 func refused(u *resumable.Upload) error {
 	if u.Outcome != nil && u.Outcome.Refused != "" {
-		return &refusal{http.StatusGone, u.Outcome.Refused}
+		return &requestError{http.StatusGone, u.Outcome.Refused}
 	}
 	return nil
 }

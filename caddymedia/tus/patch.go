@@ -17,10 +17,10 @@ import (
 // patch adds the bytes of the request to the upload, and finishes it with its last ones.
 func (q *request) patch(u *resumable.Upload) error {
 	if !hasBodyType(q.r.Header) {
-		return &refusal{http.StatusUnsupportedMediaType, "the Content-Type must be " + bodyType}
+		return &requestError{http.StatusUnsupportedMediaType, "the Content-Type must be " + bodyType}
 	}
 	if len(u.Parts) > 0 {
-		return &refusal{http.StatusForbidden, "a final upload has no bytes of its own"}
+		return &requestError{http.StatusForbidden, "a final upload has no bytes of its own"}
 	}
 	if q.caller.UsedUp() && !u.Complete() { // its item may be the one that is counted
 		return resumable.Uncounted(tokens.ErrUsedUp)

@@ -3,7 +3,6 @@ package tus_test
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -147,28 +146,4 @@ func TestHTTP2(t *testing.T) {
 			})
 		}
 	})
-}
-
-// TestTakeOver: a request takes over from one whose client is silent. That one ends, and
-// adds nothing.
-func TestTakeOver(t *testing.T) {
-	t.Parallel()
-	for _, h2 := range []bool{false, true} {
-		onEach(t, fmt.Sprintf("HTTP/2 %t", h2), func(t *testing.T, b backend) {
-			s := b.site(t, nil)
-			server, begun := s.serveBegun(t, h2)
-			address := s.create(t, len(digits), aText)
-			ended := s.silentPatch(t, server, address, "")
-			<-begun
-			for status := 0; status != http.StatusNoContent; {
-				offset, _ := strconv.Atoi(s.send(t, http.MethodHead, address, "", "").header.Get("Upload-Offset"))
-				status = s.patch(t, address, offset, digits[offset:], "").status
-			}
-			if status := <-ended; status != http.StatusConflict {
-				t.Errorf("the silent request: %d", status)
-			}
-			s.itemIs(t, digits)
-			s.nothingOpen(t)
-		})
-	}
 }
