@@ -1,11 +1,8 @@
 package tus_test
 
 import (
-	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -201,38 +198,4 @@ func TestTicket(t *testing.T) {
 			create(t, s, 403, four+aText, "text")
 		}},
 	})
-}
-
-// TestTicketConcurrent: of 11 uploads at once with three items left, exactly three are
-// stored.
-func TestTicketConcurrent(t *testing.T) {
-	t.Parallel()
-	s := withTicket(t, "kind=file&max_files=3")
-	requests := make([]*http.Request, 0, 11)
-	for i := range cap(requests) {
-		address := s.withTicketOf(t, http.MethodPost, resumablePath, "Upload-Length: 4\n"+metadata("filename", fmt.Sprintf("a%d.txt", i)), "").want(t, 201, "").header.Get(location)
-		requests = append(requests, s.request(t, http.MethodPatch, address, ticketBearer+"Tus-Resumable: 1.0.0\nUpload-Offset: 0\n"+tusBody, "text"))
-	}
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	counts := map[int]int{}
-	for _, r := range requests {
-		all.Go(func() {
-			w := httptest.NewRecorder()
-			s.handler.ServeHTTP(w, r)
-			mu.Lock()
-			defer mu.Unlock()
-			counts[w.Code]++
-		})
-	}
-	all.Wait()
-	stored := 0
-	for key := range s.objects(t) {
-		if strings.HasPrefix(key, "file/") {
-			stored++
-		}
-	}
-	if counts[204] != 3 || counts[403] != 8 || stored != 3 {
-		t.Errorf("statuses %v, %d items", counts, stored)
-	}
 }
