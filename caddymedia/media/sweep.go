@@ -154,23 +154,18 @@ func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) {
 		return
 	}
 	defer release()
-	never := func(bool, aliases.Failures) bool { return false }
-	if failures := s.finishUpload(ctx, u, s.confirmAlone(u), "", never); failures != nil {
+	failures := u.Finish(ctx, resumable.Finishing{
+		Refusals: resumable.RecordNone,
+		Authorize: func(ctx context.Context, _ string) (resumable.Rights, *aliases.Failure) {
+			ticket, err := s.rightsAlone(ctx, u)
+			if err != nil {
+				return resumable.Rights{}, &aliases.Failure{Reason: aliases.Unauthorized, Message: "the account may not store the item any more", Err: err}
+			}
+			return resumable.Rights{Issuer: s.issuer, Ticket: ticket}, nil
+		},
+	})
+	if failures != nil {
 		s.log.Warn("finishing a resumable upload", "alias", u.Alias, "error", failures)
-	}
-}
-
-// confirmAlone returns the confirmation of an upload without its client.
-func (s *Service) confirmAlone(u *resumable.Upload) ConfirmFunc {
-	return func(ctx context.Context, _ string, _ int) (settle func(bool), _ *aliases.Failure) {
-		ticket, err := s.rightsAlone(ctx, u)
-		if err == nil {
-			settle, err = s.ChargeUpload(ctx, u, ticket)
-		}
-		if err != nil {
-			return nil, &aliases.Failure{Reason: aliases.Unauthorized, Message: "the account may not store the item any more", Err: err}
-		}
-		return settle, nil
 	}
 }
 
@@ -187,6 +182,6 @@ func (s *Service) rightsAlone(ctx context.Context, u *resumable.Upload) (*tokens
 	if u.Ticket == "" || u.Claimed() {
 		return nil, nil //nolint:nilnil // it needs none
 	}
-	_, ticket, err := s.issuer.VerifyTicket(ctx, ticketID(u))
+	_, ticket, err := s.issuer.VerifyTicket(ctx, u.TicketID())
 	return ticket, err
 }

@@ -2,8 +2,8 @@ package media
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"io"
 	"io/fs"
 	"maps"
 	"slices"
@@ -12,6 +12,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/resumable"
+	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/upload"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -20,11 +21,9 @@ import (
 // configuration.
 func (s *Service) newUploads() *resumable.Store {
 	store := &resumable.Store{
-		Expires: time.Duration(s.resumable.Expires), MaxOpen: s.resumable.MaxOpen, MaxBytes: s.resumable.MaxBytes, Now: s.now, Log: s.log,
-	}
-	store.Observe = func(kind string, event resumable.Event) { s.observer.ResumableEvent(KindOf(kind), event) }
-	store.Received = func(kind string, bytes int64, resumed bool) {
-		s.observer.ResumableReceived(KindOf(kind), bytes, resumed)
+		Uploader: s.uploader, Issuer: s.issuer,
+		Expires: time.Duration(s.resumable.Expires), MaxOpen: s.resumable.MaxOpen, MaxBytes: s.resumable.MaxBytes,
+		Observe: s.observer.ResumableEvent, Received: s.observer.ResumableReceived, Now: s.now, Log: s.log,
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.storages)) {
 		store.Storages = append(store.Storages, s.storages[name])
@@ -67,169 +66,14 @@ func (s *Service) ReserveFile(actor aliases.Actor) (release func(), ok bool) {
 	return s.bounds.staging.Reserve(actor.Owner())
 }
 
-// FinishUpload passes the item of a complete upload through the checks and stores it. However often
-// it is called, by any process that shares the storage, the item is stored once. Afterwards u has
-// its outcome, unless the failures are temporary. Once it has begun, the end of ctx does not stop it.
-//
-// confirm is [upload.Request.Confirm]. baseURL is the start of public addresses.
-func (s *Service) FinishUpload(
-	ctx context.Context, u *resumable.Upload, confirm ConfirmFunc, baseURL string,
-) aliases.Failures {
-	return s.finishUpload(ctx, u, confirm, baseURL, func(_ bool, failures aliases.Failures) bool { return isFinal(failures) })
-}
-
-// FinishNew is FinishUpload for an upload whose address no client has. It records a refusal only if the
-// item was claimed. Otherwise the caller must remove the upload.
-func (s *Service) FinishNew(
-	ctx context.Context, u *resumable.Upload, confirm ConfirmFunc, baseURL string,
-) aliases.Failures {
-	return s.finishUpload(ctx, u, confirm, baseURL, func(claimed bool, failures aliases.Failures) bool {
-		return claimed && isFinal(failures)
-	})
-}
-
-// finishUpload is FinishUpload. records reports whether a refusal is recorded; claimed means that the
-// item was claimed by this attempt.
-func (s *Service) finishUpload(
-	ctx context.Context, u *resumable.Upload, confirm ConfirmFunc, baseURL string,
-	records func(claimed bool, failures aliases.Failures) bool,
-) aliases.Failures {
-	unlock, err := u.LockFinish(ctx)
-	if err != nil {
-		return aliases.Failures{Finishing(err)}
-	}
-	ctx = context.WithoutCancel(ctx)
-	defer unlock()
-	if err := u.Reload(ctx); err != nil {
-		return uploadFailures(err)
-	}
-	if u.Outcome != nil || u.Partial || !u.Complete() {
-		return nil
-	}
-	claimed := u.Claimed()
-	if claimed {
-		if err := u.FinishCut(ctx); !errors.Is(err, resumable.ErrUnknown) {
-			return uploadFailures(err)
-		}
-	}
-	o := &once{upload: u}
-	defer o.settle()
-	items, failures := s.storeUpload(ctx, o, confirm, baseURL)
-	// An item that was claimed has passed the checks, and may be stored. A caller without the rights
-	// says nothing about the item, and another one may finish the upload.
-	if failures != nil && (claimed || o.unconfirmed || !records(o.claimed, failures)) {
-		if u.Reload(ctx) == nil && u.Outcome != nil {
-			return nil // another process has finished it
-		}
-		return failures
-	}
-	if err := u.Finish(ctx, outcomeOf(items, failures)); err != nil {
-		return uploadFailures(err)
-	}
-	return failures
-}
-
-// storeUpload stores the item of an upload. The caller must settle o.
-func (s *Service) storeUpload(
-	ctx context.Context, o *once, confirm ConfirmFunc, baseURL string,
-) (items []upload.Item, failures aliases.Failures) {
-	u := o.upload
-	content, done, err := contentOf(ctx, u)
-	if err != nil {
-		return nil, uploadFailures(err)
-	}
-	defer done()
-	req := upload.Request{
-		Kind: KindOf(u.Kind), Alias: u.Alias, SubFolder: u.SubFolder, BaseURL: baseURL, Once: o,
-		Actor: aliases.Actor{Origin: aliases.Origin(u.Origin), Account: u.Account, Client: u.Client},
-	}
-	if confirm != nil {
-		req.Confirm = func(ctx context.Context, alias string, items int) (_ func(bool), failure *aliases.Failure) {
-			o.settleWith, failure = confirm(ctx, alias, items)
-			o.unconfirmed = failure != nil
-			return nil, failure
-		}
-	}
-	return s.uploader.Upload(ctx, req, content)
-}
-
 // TerminateUpload removes an upload for an actor, never its item.
 func (s *Service) TerminateUpload(ctx context.Context, u *resumable.Upload, actor aliases.Actor) error {
 	finished := u.Outcome != nil
-	err := s.removeUpload(ctx, u, resumable.Terminated)
+	err := u.Terminate(ctx)
 	if !finished {
 		s.observer.Terminated(ctx, &u.Record, actor, err)
 	}
 	return err
-}
-
-// DropUpload removes an upload whose creation fails, so that no client has its address. failures are
-// those of its item; nil if it was not received.
-func (s *Service) DropUpload(ctx context.Context, u *resumable.Upload, failures aliases.Failures) error {
-	event := resumable.Terminated
-	if failures != nil && isFinal(failures) {
-		event = resumable.Refused
-	}
-	return s.removeUpload(ctx, u, event)
-}
-
-func (s *Service) removeUpload(ctx context.Context, u *resumable.Upload, event resumable.Event) error {
-	claimed, err := u.Terminate(ctx, event)
-	if err == nil && !claimed && u.Ticket != "" && u.Complete() {
-		s.giveBack(ctx, ticketID(u), u.ID) // it may be counted before it is claimed
-	}
-	return err
-}
-
-// contentOf returns the bytes of an upload. They are not moved if the storage can adopt them.
-func contentOf(ctx context.Context, u *resumable.Upload) (src upload.Source, done func(), err error) {
-	staged, err := u.Adopt(ctx)
-	switch {
-	case err == nil:
-		return upload.Staged(u.Filename, u.Storage(), staged, u.Length), func() {}, nil
-	case !errors.Is(err, errors.ErrUnsupported):
-		return nil, nil, err
-	}
-	content := u.Content(ctx)
-	return upload.Single(u.Filename, storedBytes{content}), func() { _ = content.Close() }, nil
-}
-
-// ConfirmFunc is [upload.Request.Confirm].
-type ConfirmFunc = func(ctx context.Context, alias string, items int) (settle func(stored bool), failure *aliases.Failure)
-
-// outcomeOf returns the outcome of an upload.
-func outcomeOf(items []upload.Item, failures aliases.Failures) resumable.Outcome {
-	if failures != nil {
-		return resumable.Outcome{Refused: failures[0].Message}
-	}
-	item := items[0]
-	return resumable.Outcome{Stored: item.Filename, Variant: item.WebP != "", Renditions: slices.Collect(maps.Keys(item.Renditions))}
-}
-
-// isFinal reports whether the item would be refused again.
-func isFinal(failures aliases.Failures) bool {
-	switch failures[0].Reason {
-	case aliases.BadRequest, aliases.Forbidden, aliases.Conflict, aliases.TooLarge, aliases.BadContent:
-		return true
-	default:
-		return false
-	}
-}
-
-// Finishing returns the failure for an error of [resumable.Upload.LockFinish].
-func Finishing(err error) *aliases.Failure {
-	return &aliases.Failure{Reason: aliases.Busy, Message: "the upload is being finished, ask again later", Err: err}
-}
-
-// uploadFailures returns the failures for an error of the state of an upload; nil for none.
-func uploadFailures(err error) aliases.Failures {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, resumable.ErrUnknown):
-		return aliases.Failures{{Reason: aliases.Unavailable, Message: "the upload has ended", Err: err}}
-	}
-	return aliases.Failures{aliases.StorageFailure(err)}
 }
 
 // ItemOf returns the item of a finished upload, and false if it was refused.
@@ -239,7 +83,7 @@ func (s *Service) ItemOf(u *resumable.Upload, baseURL string) (upload.Item, bool
 		return upload.Item{}, false
 	}
 	item := upload.Item{Filename: o.Stored, Size: u.Length}
-	alias, ok := s.Alias(KindOf(u.Kind), u.Alias)
+	alias, ok := s.Alias(u.ItemKind(), u.Alias)
 	if !ok {
 		return item, true // it was removed from the configuration
 	}
@@ -258,46 +102,54 @@ func (s *Service) ItemOf(u *resumable.Upload, baseURL string) (upload.Item, bool
 	return item, true
 }
 
-// KindOf returns the kind of an upload, from its record.
-func KindOf(name string) aliases.Kind {
-	kind, _ := aliases.KindOf(name) // only known ones are recorded
-	return kind
-}
-
-// once stores the item of an upload once.
-type once struct {
-	upload      *resumable.Upload
-	unconfirmed bool              // the confirmation has failed
-	claimed     bool              // a filename was claimed
-	settleWith  func(stored bool) // of the confirmation; nil for none
-}
-
-func (o *once) ID() string { return o.upload.ID }
-
-func (o *once) Claim(ctx context.Context, n int, proposed upload.Claim) (upload.Claim, error) {
-	o.claimed = true
-	claim, err := o.upload.Claim(ctx, n, resumable.Claim(proposed))
-	return upload.Claim(claim), err
-}
-
-// settle settles the confirmation. The item counts until it is refused or its upload is terminated:
-// after a temporary failure another process may be storing it.
-func (o *once) settle() {
-	if o.settleWith != nil {
-		o.settleWith(o.upload.Outcome == nil || o.upload.Outcome.Stored != "")
+// Charge counts items of a form that are about to be stored on a ticket. The caller must call settle,
+// and the service must stay open until then. The errors are those of [tokens.Issuer.Take].
+func (s *Service) Charge(ctx context.Context, ticket *tokens.Ticket, items int) (settle func(stored bool), err error) {
+	use := rand.Text()
+	settle = func(stored bool) {
+		if stored {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
+		defer cancel()
+		if err := s.issuer.GiveBack(ctx, ticket.ID, use); err != nil {
+			s.log.Error("giving items back to a ticket", "error", err)
+		}
 	}
+	if err := s.issuer.Take(ctx, ticket, use, items); err != nil {
+		if errors.Is(err, tokens.ErrUnavailable) { // they may be counted
+			settle(false)
+		}
+		return nil, err
+	}
+	return settle, nil
 }
 
-// storedBytes are the bytes of an upload. Its errors are those of the storage.
-type storedBytes struct{ io.Reader }
+// giveBackTime bounds giving items back to a ticket. It does not end with the request.
+const giveBackTime = 10 * time.Second
 
-func (s storedBytes) Read(p []byte) (int, error) {
-	n, err := s.Reader.Read(p)
-	switch {
-	case errors.Is(err, fs.ErrNotExist): // the upload, or a part of it, was removed meanwhile
-		err = uploadFailures(resumable.ErrUnknown)[0]
-	case err != nil && err != io.EOF: //nolint:errorlint // the end is io.EOF itself
-		err = aliases.StorageFailure(err)
+// ForcedBy returns what the caller's ticket forces on an upload.
+func ForcedBy(caller tokens.Caller) upload.Forced {
+	t := caller.Ticket
+	if t == nil {
+		return upload.Forced{}
 	}
-	return n, err
+	return upload.Forced{Alias: t.Alias, SubFolder: t.SubFolder, Filename: t.Filename, MaxSize: t.MaxSize, MaxFiles: t.Left()}
+}
+
+// EndUpload terminates the unfinished upload of a name in a list of the uploads of a storage. The
+// error is fs.ErrNotExist if there is no such upload.
+func (s *Service) EndUpload(ctx context.Context, storage *storagedrivers.Storage, name string, actor Actor) error {
+	store := s.Uploads()
+	if store == nil {
+		return fs.ErrNotExist
+	}
+	u, err := store.Named(ctx, storage, name)
+	if err == nil {
+		err = s.TerminateUpload(ctx, u, actor)
+	}
+	if errors.Is(err, resumable.ErrUnknown) || errors.Is(err, storagedrivers.ErrInvalidKey) {
+		return fs.ErrNotExist
+	}
+	return err
 }

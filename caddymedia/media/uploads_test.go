@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -84,6 +85,7 @@ func (s *Service) stored(t *testing.T, alias string) []string {
 // ticket, becomes one item, which counts once. All have its outcome.
 func TestFinishUpload(t *testing.T) {
 	t.Parallel()
+	final := []aliases.Reason{aliases.BadRequest, aliases.Forbidden, aliases.Conflict, aliases.TooLarge, aliases.BadContent}
 	for _, alias := range []string{"content", "far"} {
 		t.Run(alias, func(t *testing.T) {
 			t.Parallel()
@@ -101,20 +103,16 @@ func TestFinishUpload(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				confirm := func(ctx context.Context, _ string, _ int) (func(bool), *aliases.Failure) {
-					settle, err := s.ChargeUpload(ctx, mine, tickets[i])
-					if err != nil {
-						return nil, &aliases.Failure{Reason: aliases.Forbidden, Err: err}
-					}
-					return settle, nil
-				}
+				how := resumable.Finishing{BaseURL: "https://example.com", Authorize: func(context.Context, string) (resumable.Rights, *aliases.Failure) {
+					return resumable.Rights{Issuer: s.issuer, Ticket: tickets[i]}, nil
+				}}
 				wg.Go(func() {
 					for { // as a client that asks again
-						failures := s.FinishUpload(ctx, mine, confirm, "https://example.com")
+						failures := mine.Finish(ctx, how)
 						if failures == nil {
 							break
 						}
-						if isFinal(failures) || ctx.Err() != nil {
+						if slices.Contains(final, failures[0].Reason) || ctx.Err() != nil {
 							t.Errorf("the upload is not finished: %v, %v", failures, ctx.Err())
 							return
 						}
@@ -164,10 +162,9 @@ func TestStartFinishesUpload(t *testing.T) {
 	}
 	gone := s.complete(t, "content", "")
 	gone.Account = "removed"
-	if failures := s.FinishUpload(t.Context(), gone, s.confirmAlone(&resumable.Upload{Record: resumable.Record{
-		Origin: string(aliases.OriginHTTP), Account: "removed",
-	}}), ""); failures == nil || isFinal(failures) {
-		t.Errorf("for a removed account: %v", failures)
+	s.finishAlone(t.Context(), gone)
+	if gone.Outcome != nil {
+		t.Errorf("for a removed account: %+v", gone.Outcome)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/caddymedia/media/caddymedia/httpjson"
+	"github.com/caddymedia/media/caddymedia/httpx"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/redact"
 )
@@ -74,8 +74,8 @@ func (a *App) Redact(text string, further ...string) string {
 	return redact.New(further...).Strict(text)
 }
 
-// ReadJSON decodes the body of a request into v, see [httpjson.Read]: one JSON value of at most
+// ReadJSON decodes the body of a request into v, see [httpx.ReadJSON]: one JSON value of at most
 // limit bytes without unknown fields. The error is an [http.MaxBytesError] for a larger body.
 func ReadJSON(w http.ResponseWriter, r *http.Request, limit int64, v any) error {
-	return httpjson.Read(w, r, limit, v)
+	return httpx.ReadJSON(w, r, limit, v)
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
-	"github.com/caddymedia/media/caddymedia/upload"
 )
 
 // authenticate returns the caller of a request with a token or, as Bearer only, a ticket. It is for
@@ -69,34 +69,21 @@ func ticketRefusal(caller tokens.Caller, kind aliases.Kind) *refusal {
 	return nil
 }
 
-var usedUp = &refusal{http.StatusForbidden, aliases.Forbidden, "the ticket is used up: request a new one"}
+var usedUp = &refusal{http.StatusForbidden, aliases.Forbidden, resumable.Uncounted(tokens.ErrUsedUp).Message}
 
-// forcedBy returns what the caller's ticket forces on an upload.
-func forcedBy(caller tokens.Caller) upload.Forced {
-	t := caller.Ticket
-	if t == nil {
-		return upload.Forced{}
-	}
-	return upload.Forced{Alias: t.Alias, SubFolder: t.SubFolder, Filename: t.Filename, MaxSize: t.MaxSize, MaxFiles: t.Left()}
-}
-
-// charge counts the items of a request that are about to be committed on a ticket, if it has one.
-// The caller must call settle unless it is nil, and the service must stay open until then.
+// charge counts the items of a form that are about to be committed on a ticket, if it has one. The
+// caller must call settle unless it is nil, and the service must stay open until then.
 func (u *uploadRequest) charge(ctx context.Context, service *media.Service, ticket *tokens.Ticket, items int) (settle func(stored bool), refused *refusal) {
-	var err error
-	switch {
-	case u.finishing != nil:
-		settle, err = service.ChargeUpload(ctx, u.finishing, ticket)
-	case ticket != nil:
-		settle, err = service.Charge(ctx, ticket, items)
+	if ticket == nil {
+		return nil, nil
 	}
-	switch {
-	case err == nil:
+	settle, err := service.Charge(ctx, ticket, items)
+	if err == nil {
 		return settle, nil
-	case errors.Is(err, tokens.ErrUsedUp):
-		return nil, usedUp
-	case errors.Is(err, tokens.ErrCredentials):
-		return nil, &refusal{http.StatusForbidden, aliases.Forbidden, "the ticket has ended"}
 	}
-	return nil, u.storeUnreachable(ctx, "tickets cannot be checked now, try again later", err)
+	failure := resumable.Uncounted(err)
+	if failure.Reason == aliases.Unavailable {
+		return nil, u.storeUnreachable(ctx, failure.Message, err)
+	}
+	return nil, &refusal{http.StatusForbidden, failure.Reason, failure.Message}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/httpx"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -60,7 +61,7 @@ func preflight(service *media.Service, w http.ResponseWriter, r *http.Request) e
 		header.Set("Access-Control-Allow-Headers", corsRequest)
 		header.Set("Access-Control-Max-Age", corsMaxAge)
 	}
-	noContent(w, r)
+	httpx.NoContent(w, r)
 	return nil
 }
 

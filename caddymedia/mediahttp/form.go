@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/httpx"
 )
 
 const (
@@ -27,7 +29,7 @@ func ReadForm(w http.ResponseWriter, r *http.Request, now func() time.Time, name
 	if err != nil {
 		mediaType = ""
 	}
-	r.Body = &watchedBody{ReadCloser: r.Body}
+	httpx.Watch(r)
 	body := http.MaxBytesReader(w, r.Body, maxForm)
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(now().Add(formTime)) // without deadlines those of the server hold

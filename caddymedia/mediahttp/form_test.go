@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/httpx"
 )
 
 // TestReadFormDrips: a body is refused in time if its last bytes never arrive.
@@ -21,7 +23,8 @@ func TestReadFormDrips(t *testing.T) {
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, status, message := ReadForm(w, r, almost, "user", "password")
-			_ = AnswerUnread(w, r, almost, status, message)
+			_ = httpx.AnswerUnread(w, r, status, message)
+			httpx.Linger(w, r, almost)
 		}))
 		defer server.Close()
 		conn, err := net.Dial("tcp", server.Listener.Addr().String())

@@ -4,7 +4,6 @@ package mediahttp
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/httpx"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -88,18 +88,15 @@ func New(source Source, options Options) *Handler {
 
 // Error is the error of a request without a response. The caller of [Handler.Serve] writes the
 // response; headers such as Retry-After are already set.
-type Error struct {
-	// Status of the response.
-	Status int
-	// Err is the cause. It may contain internal details.
-	Err error
+type Error = httpx.Error
+
+// AnswerUnread writes v as JSON in answer to a request whose body may not be read to its end. Then it
+// closes the connection, after it has read a bounded part of the body.
+func AnswerUnread(w http.ResponseWriter, r *http.Request, now func() time.Time, status int, v any) error {
+	err := httpx.AnswerUnread(w, r, status, v)
+	httpx.Linger(w, r, now)
+	return err
 }
-
-// Error returns the status and the cause.
-func (e *Error) Error() string { return fmt.Sprintf("%d: %v", e.Status, e.Err) }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
 
 // ServeHTTP answers all requests, unknown paths with 404.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -132,17 +129,17 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) (handled bool, e
 func (h *Handler) serveWith(w http.ResponseWriter, r *http.Request, serve endpoint) error {
 	service, release, err := h.source.Acquire()
 	if err != nil {
-		return &Error{stoppedStatus(r), err}
+		return &Error{Status: stoppedStatus(r), Err: err}
 	}
 	err = func() error {
 		defer release()
 		return serve(service, w, r)
 	}()
-	Linger(w, r, h.options.Now)
+	httpx.Linger(w, r, h.options.Now)
 	return err
 }
 
-// stoppedStatus returns the status of a request to a stopped service. See [tus.refuseAs] for HEAD.
+// stoppedStatus returns the status of a request to a stopped service. Package tus says why HEAD has another one.
 func stoppedStatus(r *http.Request) int {
 	if r.Method == http.MethodHead && strings.HasPrefix(r.URL.Path, "/api/upload/") {
 		return http.StatusLocked

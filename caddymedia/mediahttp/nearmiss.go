@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/httpx"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -42,8 +44,8 @@ func (h *Handler) nearMiss(path string) endpoint {
 		w.Header().Set("Cache-Control", "no-store")
 		message := "there is no such address: use " + h.options.MountPrefix(r) + right
 		if right == tokenPath || right == ticketPath {
-			return answerUnread(w, r, http.StatusNotFound, tokenFailure{Message: message})
+			return httpx.AnswerUnread(w, r, http.StatusNotFound, tokenFailure{Message: message})
 		}
-		return answerUnread(w, r, http.StatusNotFound, uploadFailure{Errors: []itemFailure{{Message: message}}})
+		return httpx.Refuse(w, r, h.options.Log, http.StatusNotFound, aliases.Failures{{Message: message}})
 	}
 }

@@ -1,9 +1,11 @@
 package mediahttp_test
 
 import (
+	"crypto/sha1"
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -22,14 +24,48 @@ func metadata(pairs ...string) string {
 	return "Upload-Metadata: " + strings.Join(list, ",") + "\n"
 }
 
-// tusCreate creates an upload and returns its address.
-func (s *site) tusCreate(t *testing.T, length int, header string) string {
+const (
+	tusBody  = "Content-Type: application/offset+octet-stream\n"
+	aText    = "Upload-Metadata: filename YS50eHQ=\n" // a.txt
+	location = "Location"
+)
+
+// tusSend sends a request of the protocol. Unlike do it permits changes of the storage with every
+// status.
+func (s *site) tusSend(t *testing.T, method, address, header, body string) *reply {
 	t.Helper()
-	got := s.tusSend(t, http.MethodPost, resumablePath, fmt.Sprintf("Upload-Length: %d\n%s", length, header), "")
-	if got.status != http.StatusCreated {
-		t.Fatalf("creating: status %d: %s", got.status, got.body)
+	return s.tusRequest(t, s.request(t, method, address, tusHeader+header, body))
+}
+
+// tusRequest is tusSend of a whole request.
+func (s *site) tusRequest(t *testing.T, r *http.Request) *reply {
+	t.Helper()
+	sent := replay(t, r)
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	got := &reply{w.Code, w.Result().Header, w.Body.String()}
+	s.observe(t, r, sent, got)
+	return got
+}
+
+// want checks the status and lines "Name: value" of the header.
+func (r *reply) want(t *testing.T, status int, header string) *reply {
+	t.Helper()
+	if r.status != status {
+		t.Fatalf("status %d, want %d: %.300q", r.status, status, r.body)
 	}
-	return got.header.Get("Location")
+	for line := range strings.Lines(header) {
+		name, want, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		if got := strings.Join(r.header.Values(name), ", "); got != strings.TrimSpace(want) {
+			t.Errorf("header %s: %.200q, want %q", name, got, strings.TrimSpace(want))
+		}
+	}
+	return r
+}
+
+func sha1Of(bytes string) string {
+	sum := sha1.Sum([]byte(bytes))
+	return "Upload-Checksum: sha1 " + base64.StdEncoding.EncodeToString(sum[:]) + "\n"
 }
 
 // tusPatch adds bytes to an upload.
@@ -38,41 +74,44 @@ func (s *site) tusPatch(t *testing.T, address string, offset int, bytes, header 
 	return s.tusSend(t, http.MethodPatch, address, fmt.Sprintf("%sUpload-Offset: %d\n%s", tusBody, offset, header), bytes)
 }
 
-// TestResumable: an upload in two pieces becomes an item, and HEAD and GET return it again.
+// TestResumable: an upload in two pieces becomes an item. HEAD and GET
+// return it again. Package tus tests the rules of the protocol.
 func TestResumable(t *testing.T) {
 	t.Parallel()
 	s := aSite(t)
-	address := s.tusCreate(t, 11, metadata("filename", "Some Näme.txt", "sub_folder", "a/b"))
+	got := s.tusSend(t, http.MethodPost, resumablePath, "Upload-Length: 11\n"+metadata("filename", "Some Näme.txt", "sub_folder", "a/b"), "")
+	address := got.want(t, 201, "").header.Get(location)
 	if !strings.HasPrefix(address, resumablePath+"/") {
 		t.Fatalf("address %q", address)
 	}
-	if got := s.tusPatch(t, address, 0, "hello ", ""); got.status != http.StatusNoContent || got.header.Get("Upload-Offset") != "6" || got.header.Get("Media-Full-Path") != "" {
-		t.Fatalf("first piece: %+v", got)
-	}
-	if got := s.do(t, http.MethodHead, address, tusHeader, ""); got.status != http.StatusOK || got.header.Get("Upload-Offset") != "6" || got.header.Get("Upload-Length") != "11" {
-		t.Errorf("HEAD: %+v", got)
-	}
-	got := s.tusPatch(t, address, 6, "world", "")
+	s.tusPatch(t, address, 0, "hello ", "").want(t, 204, "Upload-Offset: 6\nMedia-Full-Path")
+	s.do(t, http.MethodHead, address, tusHeader, "").want(t, 200, "Upload-Offset: 6\nUpload-Length: 11")
+	got = s.tusPatch(t, address, 6, "world", "").want(t, 204, "")
 	path := origin + "/static/file/content/a/b/some-name.txt"
 	for range 2 {
-		if got.header.Get("Upload-Offset") != "11" || got.header.Get("Media-Full-Path") != path || got.header.Get("Media-Filename") != "a/b/some-name.txt" {
-			t.Errorf("finished: %+v", got)
-		}
-		got = s.do(t, http.MethodHead, address, tusHeader, "")
+		got.want(t, got.status, "Upload-Offset: 11\nMedia-Full-Path: "+path+"\nMedia-Filename: a/b/some-name.txt")
+		got = s.do(t, http.MethodHead, address, tusHeader, "").want(t, 200, "")
 	}
-	if got := s.do(t, http.MethodGet, strings.TrimPrefix(path, origin), "", ""); got.body != "hello world" {
-		t.Errorf("item: %+v", got)
-	}
-	if got := s.do(t, http.MethodGet, address, "Authorization: Bearer $TOKEN", ""); got.status != http.StatusOK || !strings.Contains(got.body, `"filename":"a/b/some-name.txt"`) {
+	if got := s.do(t, http.MethodGet, address, bearer, ""); got.status != http.StatusOK || !strings.Contains(got.body, `"filename":"a/b/some-name.txt"`) {
 		t.Errorf("GET: %+v", got)
 	}
-	if got := s.do(t, http.MethodDelete, address, tusHeader, ""); got.status != http.StatusNoContent {
-		t.Errorf("DELETE: %+v", got)
-	}
-	if got := s.do(t, http.MethodHead, address, tusHeader, ""); got.status != http.StatusNotFound {
-		t.Errorf("HEAD after DELETE: %+v", got)
-	}
+	s.do(t, http.MethodDelete, address, tusHeader, "").want(t, 204, "")
+	s.do(t, http.MethodHead, address, tusHeader, "").want(t, 404, "")
 	if got := s.do(t, http.MethodGet, strings.TrimPrefix(path, origin), "", ""); got.body != "hello world" {
 		t.Errorf("item after DELETE: %+v", got)
+	}
+}
+
+// TestResumableStopped: a client asks for the offset again when the service has been restarted.
+func TestResumableStopped(t *testing.T) {
+	t.Parallel()
+	s := aSite(t)
+	address := s.tusSend(t, http.MethodPost, resumablePath, "Upload-Length: 5\n"+aText, "").want(t, 201, "").header.Get(location)
+	for method, status := range map[string]int{http.MethodHead: 423, http.MethodGet: 503, http.MethodPatch: 503} {
+		r, w := s.request(t, method, address, tusHeader, ""), httptest.NewRecorder()
+		_ = s.first.Close()
+		if s.handler.ServeHTTP(w, r); w.Code != status {
+			t.Errorf("%s: status %d, want %d", method, w.Code, status)
+		}
 	}
 }

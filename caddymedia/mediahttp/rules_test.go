@@ -94,40 +94,6 @@ func TestStaticStatus(t *testing.T) {
 	}
 }
 
-// TestStatusOf: of several failures the highest status counts, in any order.
-func TestStatusOf(t *testing.T) {
-	t.Parallel()
-	ascending := []struct {
-		reason aliases.Reason
-		status int
-	}{
-		{aliases.BadRequest, 400},
-		{aliases.Unauthorized, 401},
-		{aliases.Forbidden, 403},
-		{aliases.Conflict, 409},
-		{aliases.TooLarge, 413},
-		{aliases.BadContent, 415},
-		{aliases.Internal, 500},
-		{aliases.StorageFailed, 502},
-		{aliases.Unavailable, 503},
-		{aliases.Busy, 503},
-		{aliases.NoSpace, 507},
-	}
-	if len(ascending) != len(statuses) {
-		t.Errorf("%d reasons have a status, want %d", len(statuses), len(ascending))
-	}
-	for i, high := range ascending {
-		for _, low := range ascending[:i+1] {
-			one, other := &aliases.Failure{Reason: high.reason}, &aliases.Failure{Reason: low.reason}
-			for _, failures := range []aliases.Failures{{one}, {one, other}, {other, one}, {other, one, other}} {
-				if got := statusOf(failures); got != high.status {
-					t.Errorf("%d and %d give %d", high.status, low.status, got)
-				}
-			}
-		}
-	}
-}
-
 // TestEntityTag: there is no tag of a size alone.
 func TestEntityTag(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/derived"
+	"github.com/caddymedia/media/caddymedia/httpx"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
@@ -108,9 +109,9 @@ func storageFailed(service *media.Service, w http.ResponseWriter, r *http.Reques
 	}
 	status := staticStatus(err)
 	if slow, ok := errors.AsType[*derived.SlowError](err); ok {
-		retryAfter(w, slow.RetryAfter)
+		httpx.RetryAfter(w, slow.RetryAfter)
 	} else if errors.Is(err, render.ErrBusy) {
-		retryAfter(w, busyRetry)
+		httpx.RetryAfter(w, httpx.BusyRetry)
 	}
 	if status >= http.StatusInternalServerError {
 		service.Observer().Failed(r.Context(), "static", strconv.Itoa(status))
@@ -135,7 +136,7 @@ func (h *Handler) abort(ctx context.Context, service *media.Service, out *itemWr
 // staticError leaves the response to the caller of [Handler.Serve], such as a site's handle_errors.
 func staticError(w http.ResponseWriter, status int, err error) error {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	return &Error{status, err}
+	return &Error{Status: status, Err: err}
 }
 
 // encodedSlash reports whether a path contains %2F, which some servers decode as a separator and

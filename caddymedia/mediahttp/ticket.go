@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/httpx"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
@@ -50,7 +51,7 @@ func (h *Handler) issueTicket(service *media.Service, w http.ResponseWriter, r *
 	throttled, tooMany := errors.AsType[*tokens.ThrottledError](err)
 	switch {
 	case tooMany:
-		retryAfter(w, throttled.RetryAfter)
+		httpx.RetryAfter(w, throttled.RetryAfter)
 		return h.ticketRefused(service, w, r, &refusal{http.StatusTooManyRequests, aliases.Busy, "the account requests too many tickets, try again later"})
 	case errors.Is(err, tokens.ErrUnavailable):
 		refused := h.storeUnreachable(r.Context(), "tickets cannot be given now, try again later", err)
@@ -65,8 +66,11 @@ func (h *Handler) issueTicket(service *media.Service, w http.ResponseWriter, r *
 		return h.ticketRefused(service, w, r, refused)
 	}
 	service.Observer().TicketIssued(r.Context(), account.APIKey, media.TicketOK)
-	return answer(w, http.StatusOK, ticketAnswer{Success: true, Ticket: text, ExpiresAt: expires.Unix()})
+	return httpx.Answer(w, http.StatusOK, ticketAnswer{Success: true, Ticket: text, ExpiresAt: expires.Unix()})
 }
+
+// dropTime bounds the removal of a ticket that is not issued.
+const dropTime = 10 * time.Second
 
 // drop removes a ticket that was issued for a token that has ended.
 func (h *Handler) drop(ctx context.Context, service *media.Service, text string) {
@@ -86,7 +90,7 @@ func (h *Handler) ticketRefused(service *media.Service, w http.ResponseWriter, r
 	switch refused.reason {
 	case aliases.Unavailable:
 		result = media.TicketUnavailable
-		retryAfter(w, time.Second)
+		httpx.RetryAfter(w, time.Second)
 	case aliases.Internal:
 		result = media.TicketFailed
 	default:
@@ -121,7 +125,7 @@ func (h *Handler) ticketOf(service *media.Service, account tokens.Account, form 
 	case !account.Allows(ticket.Alias):
 		return ticket, 0, &refusal{http.StatusForbidden, aliases.Forbidden, fmt.Sprintf("the account may not use the alias %.64q", ticket.Alias)}
 	}
-	if failure := forcedBy(tokens.Caller{Ticket: &ticket}).Check(alias, h.options.Now()); failure != nil {
+	if failure := media.ForcedBy(tokens.Caller{Ticket: &ticket}).Check(alias, h.options.Now()); failure != nil {
 		return ticket, 0, badTicket(failure.Message)
 	}
 	return ticket, time.Duration(seconds) * time.Second, nil

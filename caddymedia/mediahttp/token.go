@@ -2,12 +2,12 @@ package mediahttp
 
 import (
 	"errors"
-	"math"
 	"net/http"
 	"net/netip"
 	"strconv"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/httpx"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
@@ -41,7 +41,7 @@ func (h *Handler) generateToken(service *media.Service, w http.ResponseWriter, r
 		return h.loginFailed(service, w, r, err)
 	}
 	service.Observer().LoggedIn(r.Context(), form.Get("api_key"), media.LoginOK)
-	return answer(w, http.StatusOK, tokenAnswer{Success: true, Token: token, ExpiresAt: expires.Unix()})
+	return httpx.Answer(w, http.StatusOK, tokenAnswer{Success: true, Token: token, ExpiresAt: expires.Unix()})
 }
 
 // loginFailed responds to a request for a token that was not issued.
@@ -56,13 +56,13 @@ func (h *Handler) loginFailed(service *media.Service, w http.ResponseWriter, r *
 		}
 	case errors.As(err, &throttled):
 		result, status, message = media.LoginThrottled, http.StatusTooManyRequests, "too many attempts, try again later"
-		retryAfter(w, throttled.RetryAfter)
+		httpx.RetryAfter(w, throttled.RetryAfter)
 	case r.Context().Err() != nil:
 		return nil //nolint:nilerr // the client is gone
 	case errors.Is(err, tokens.ErrUnavailable):
 		result, status, message = media.LoginUnavailable, http.StatusServiceUnavailable, "tokens cannot be given now, try again later"
 		h.options.Log.Error("token store unreachable", "error", err)
-		retryAfter(w, time.Second)
+		httpx.RetryAfter(w, time.Second)
 	default:
 		h.options.Log.Error("issuing a token", "error", err)
 	}
@@ -78,7 +78,7 @@ func refuseToken(service *media.Service, w http.ResponseWriter, r *http.Request,
 // refuseForm responds to a request with a small form with an error.
 func refuseForm(service *media.Service, w http.ResponseWriter, r *http.Request, endpoint string, status int, message string) error {
 	service.Observer().Failed(r.Context(), endpoint, strconv.Itoa(status))
-	return answerUnread(w, r, status, tokenFailure{Message: message})
+	return httpx.AnswerUnread(w, r, status, tokenFailure{Message: message})
 }
 
 // clientAddr returns the address of the client of a request; it is invalid if unknown.
@@ -88,9 +88,4 @@ func (h *Handler) clientAddr(r *http.Request) netip.Addr {
 		return netip.Addr{}
 	}
 	return addr
-}
-
-func retryAfter(w http.ResponseWriter, wait time.Duration) {
-	seconds := max(1, int(math.Ceil(wait.Seconds())))
-	w.Header().Set("Retry-After", strconv.Itoa(seconds))
 }

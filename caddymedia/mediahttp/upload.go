@@ -4,12 +4,13 @@ import (
 	"context"
 	"mime"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/upload"
 )
@@ -33,13 +34,17 @@ type authenticator func(ctx context.Context, service *media.Service) (tokens.Cal
 // upload returns an endpoint that stores the files of an authenticated request.
 func (h *Handler) upload(kind aliases.Kind) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
-		u := &uploadRequest{
-			Handler: h, kind: kind, origin: aliases.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
-			authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
-				return h.authenticate(ctx, service, w, r.Header)
-			},
-		}
-		return u.serve(service, w, r)
+		return h.uploadFrom(w, r, kind).serve(service, w, r)
+	}
+}
+
+// uploadFrom returns a request of a caller with a token or a ticket.
+func (h *Handler) uploadFrom(w http.ResponseWriter, r *http.Request, kind aliases.Kind) *uploadRequest {
+	return &uploadRequest{
+		Handler: h, kind: kind, origin: aliases.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
+		authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
+			return h.authenticate(ctx, service, w, r.Header)
+		},
 	}
 }
 
@@ -57,18 +62,29 @@ type Caller struct {
 // Upload stores the files of a caller like the upload endpoints, but without a token. The body must
 // be unread. The error is an *[Error]; then nothing was written.
 func (h *Handler) Upload(w http.ResponseWriter, r *http.Request, kind aliases.Kind, caller Caller) error {
-	u := h.uploadOf(r, kind, caller)
-	return h.serveWith(w, r, u.serve)
+	return h.serveWith(w, r, h.uploadOf(r, kind, caller).serve)
 }
 
-// uploadRequest is one request to store files.
+// uploadOf returns a request of a caller without a token.
+func (h *Handler) uploadOf(r *http.Request, kind aliases.Kind, caller Caller) *uploadRequest {
+	return &uploadRequest{
+		Handler: h, kind: kind, origin: caller.Origin, baseURL: h.baseURL(r),
+		authenticate: func(_ context.Context, running *media.Service) (tokens.Caller, *refusal) {
+			if caller.Confirm != nil && !caller.Confirm(running) {
+				return tokens.Caller{Account: caller.Account}, &refusal{http.StatusUnauthorized, aliases.Unauthorized, "the caller is logged out or may not upload any more"}
+			}
+			return tokens.Caller{Account: caller.Account}, nil
+		},
+	}
+}
+
+// uploadRequest is one request to store items.
 type uploadRequest struct {
 	*Handler
 	kind         aliases.Kind
 	origin       aliases.Origin
 	baseURL      string // of public addresses
 	authenticate authenticator
-	finishing    *resumable.Upload // whose item is stored; nil for a form
 }
 
 // serve authenticates the request, receives its body and responds. If possible it refuses a request
@@ -81,7 +97,7 @@ func (u *uploadRequest) serve(service *media.Service, w http.ResponseWriter, r *
 	req := upload.Request{
 		Kind: u.kind, Alias: query.Get("alias"), SubFolder: query.Get("sub_folder"),
 		Allows: func(alias string) bool { return caller.Allows(u.kind.Name(), alias) },
-		Forced: forcedBy(caller), Confirm: u.confirm, BaseURL: u.baseURL,
+		Forced: media.ForcedBy(caller), Confirm: u.confirm, BaseURL: u.baseURL,
 		Actor: aliases.Actor{Origin: u.origin, Account: caller.Account.APIKey, Client: u.options.Client(r)},
 	}
 	if refused == nil {
@@ -89,7 +105,7 @@ func (u *uploadRequest) serve(service *media.Service, w http.ResponseWriter, r *
 		if ok {
 			defer ended()
 		} else {
-			retryAfter(w, time.Second)
+			httpx.RetryAfter(w, time.Second)
 			refused = &refusal{http.StatusTooManyRequests, aliases.Busy, "the account has too many uploads under way, try again later"}
 		}
 	}
@@ -98,15 +114,21 @@ func (u *uploadRequest) serve(service *media.Service, w http.ResponseWriter, r *
 		service.Observer().Refused(r.Context(), req, failures)
 		return u.refuse(service, w, r, refused.status, failures)
 	}
-	r.Body = &watchedBody{ReadCloser: r.Body}
-	timed, stop := newTimedBody(w, r.Body, time.Duration(limits.MaxUploadTime))
+	httpx.Watch(r)
+	timed, stop := httpx.NewTimedBody(w, r.Body, time.Duration(limits.MaxUploadTime))
 	defer stop()
 	body := http.MaxBytesReader(w, timed, limits.MaxBody)
 	items, failures := service.Uploader().Upload(r.Context(), req, upload.Form(body, boundary))
 	if failures != nil {
-		return u.refuse(service, w, r, statusOf(failures), failures)
+		return u.refuse(service, w, r, httpx.StatusOf(failures), failures)
 	}
-	return answer(w, http.StatusOK, uploadAnswerOf(items))
+	return httpx.AnswerItems(w, items)
+}
+
+// refuse responds with the failures of an upload.
+func (u *uploadRequest) refuse(service *media.Service, w http.ResponseWriter, r *http.Request, status int, failures aliases.Failures) error {
+	service.Observer().Failed(r.Context(), u.kind.Name(), strconv.Itoa(status))
+	return httpx.Refuse(w, r, u.options.Log, status, failures)
 }
 
 // admit authenticates the request and checks its header. It returns the boundary of the form.

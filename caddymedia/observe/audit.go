@@ -7,7 +7,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddymedia/media/caddymedia/aliases"
-	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/caddymedia/upload"
 )
@@ -49,7 +48,7 @@ func (o *Observer) auditTermination(upload *resumable.Record, actor aliases.Acto
 	case err != nil:
 		result = "the storage did not remove the upload"
 	}
-	o.writeAudit("terminate", media.KindOf(upload.Kind), upload.Alias, actor, result,
+	o.writeAudit("terminate", upload.ItemKind(), upload.Alias, actor, result,
 		zap.String("filename", upload.Filename), zap.Int64("size", upload.Length), zap.String("owner", upload.Owner))
 }
 

@@ -99,7 +99,7 @@ func (u *Upload) Append(ctx context.Context, body Body) error {
 	before := u.offset
 	err = a.run(ctx)
 	if n := u.offset - before; n > 0 && u.store.Received != nil {
-		u.store.Received(u.Kind, n, before > 0)
+		u.store.Received(u.ItemKind(), n, before > 0)
 	}
 	if gone := u.confirm(ctx, a.stored); gone != nil {
 		return gone

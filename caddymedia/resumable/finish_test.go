@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/upload"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -45,7 +46,7 @@ func TestFinal(t *testing.T) {
 		if err != nil || again.ID != u.ID || string(again.content(t)) != "defabcdef" {
 			t.Errorf("created again: %v, error %v", again, err)
 		}
-		if err := u.Finish(t.Context(), Outcome{Stored: "x.txt"}); err != nil {
+		if err := u.record(t.Context(), Outcome{Stored: "x.txt"}); err != nil {
 			t.Fatal(err)
 		}
 		again, err = final(b, a, b)
@@ -80,7 +81,7 @@ func TestInterruptedFinal(t *testing.T) {
 				parts, rec.Parts = append(parts, part), append(rec.Parts, part.ID)
 			}
 			u := s.create(t, rec)
-			if _, err := u.Claim(t.Context(), 0, Claim{Filename: "a"}); err != nil {
+			if _, err := u.claim(t.Context(), 0, upload.Claim{Filename: "a"}); err != nil {
 				t.Fatal(err)
 			}
 			if finished {
@@ -181,14 +182,14 @@ func TestFinishCut(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
 		u := s.create(t, Record{Owner: owner, Length: 0})
-		if err := u.FinishCut(t.Context()); !errors.Is(err, ErrUnknown) {
+		if err := u.finishCut(t.Context()); !errors.Is(err, ErrUnknown) {
 			t.Errorf("without an outcome: %v", err)
 		}
 		cut := Outcome{Record: u.Record, Stored: "a.txt", Finished: s.Now()}
 		if err := cut.put(t.Context(), u); err != nil {
 			t.Fatal(err)
 		}
-		if err := u.FinishCut(t.Context()); err != nil || u.Outcome == nil || u.Outcome.Stored != "a.txt" {
+		if err := u.finishCut(t.Context()); err != nil || u.Outcome == nil || u.Outcome.Stored != "a.txt" {
 			t.Errorf("outcome %+v, error %v", u.Outcome, err)
 		}
 		if keys := s.keys(t); len(keys) != 1 || keys[0] != outcomeKey(u.ID) {
@@ -224,14 +225,14 @@ func TestFinish(t *testing.T) {
 		if err := u.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := u.Claim(t.Context(), 0, Claim{Filename: "a.txt"}); err != nil {
+		if _, err := u.claim(t.Context(), 0, upload.Claim{Filename: "a.txt"}); err != nil {
 			t.Fatal(err)
 		}
 		other := s.find(t, u)
-		if err := u.Finish(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
+		if err := u.record(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := other.Finish(t.Context(), Outcome{Stored: "b.txt"}); err != nil || other.Outcome.Stored != "a.txt" {
+		if err := other.record(t.Context(), Outcome{Stored: "b.txt"}); err != nil || other.Outcome.Stored != "a.txt" {
 			t.Errorf("the second attempt: %+v, error %v", other.Outcome, err)
 		}
 		found := s.find(t, u)
@@ -245,7 +246,7 @@ func TestFinish(t *testing.T) {
 		if info, err := s.Storages[0].Stat(t.Context(), outcomeKey(u.ID)); err != nil || info.Size > maxOutcome {
 			t.Errorf("outcome of %d bytes, error %v", info.Size, err)
 		}
-		if _, err := found.Terminate(t.Context(), Terminated); err != nil {
+		if err := found.Terminate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if keys := s.keys(t); len(keys) > 0 {
@@ -261,22 +262,22 @@ func TestClaim(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		u := s.create(t, Record{Owner: owner, Length: 0})
 		before := storagedrivers.Info{Key: "k", Size: 3, ModTime: s.Now().Round(0), ETag: `"x"`}
-		first, err := u.Claim(t.Context(), 0, Claim{Filename: "a.txt", Before: before})
+		first, err := u.claim(t.Context(), 0, upload.Claim{Filename: "a.txt", Before: before})
 		if err != nil || first.Filename != "a.txt" || first.Earlier {
 			t.Errorf("first %+v, error %v", first, err)
 		}
-		again, err := s.find(t, u).Claim(t.Context(), 0, Claim{Filename: "b.txt"})
+		again, err := s.find(t, u).claim(t.Context(), 0, upload.Claim{Filename: "b.txt"})
 		if err != nil || again.Filename != "a.txt" || !again.Earlier || !again.Before.Same(before) || again.Before.Key != "k" {
 			t.Errorf("again %+v, error %v", again, err)
 		}
-		if next, err := u.Claim(t.Context(), 1, Claim{Filename: "c.txt"}); err != nil || next.Filename != "c.txt" || next.Earlier {
+		if next, err := u.claim(t.Context(), 1, upload.Claim{Filename: "c.txt"}); err != nil || next.Filename != "c.txt" || next.Earlier {
 			t.Errorf("next %+v, error %v", next, err)
 		}
 		slow := s.find(t, u)
-		if err := u.Finish(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
+		if err := u.record(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
 			t.Fatal(err)
 		}
-		if claim, err := slow.Claim(t.Context(), 0, Claim{Filename: "a.txt"}); !errors.Is(err, ErrUnknown) {
+		if claim, err := slow.claim(t.Context(), 0, upload.Claim{Filename: "a.txt"}); !errors.Is(err, ErrUnknown) {
 			t.Errorf("after the end: %+v, error %v", claim, err)
 		}
 		if keys := s.keys(t); len(keys) != 1 {

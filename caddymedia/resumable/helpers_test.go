@@ -85,7 +85,7 @@ func body(offset int64, r io.Reader) Body {
 // content returns the bytes of a complete upload.
 func (u *Upload) content(t *testing.T) []byte {
 	t.Helper()
-	r := u.Content(t.Context())
+	r := &content{ctx: t.Context(), left: u.pieces(), missing: u.Length}
 	defer r.Close()
 	b, err := io.ReadAll(r)
 	if err != nil {

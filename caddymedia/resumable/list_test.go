@@ -16,7 +16,7 @@ func TestList(t *testing.T) {
 		for i, name := range names {
 			want[i] = s.create(t, Record{Owner: "http " + name, Account: name, Length: 5}).Name()
 		}
-		if err := s.create(t, Record{Owner: owner, Length: 0}).Finish(t.Context(), Outcome{}); err != nil {
+		if err := s.create(t, Record{Owner: owner, Length: 0}).record(t.Context(), Outcome{}); err != nil {
 			t.Fatal(err)
 		}
 		damaged := recordKey(owner, newID(s.Now(), &Record{}, 0, "default"))
@@ -56,7 +56,7 @@ func TestNamed(t *testing.T) {
 		if err != nil || got.ID != u.ID || got.Account != "site" || got.Offset() != 2 {
 			t.Fatalf("%+v, error %v", got, err)
 		}
-		if err := u.Finish(t.Context(), Outcome{Stored: "a"}); err != nil {
+		if err := u.record(t.Context(), Outcome{Stored: "a"}); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{u.Name(), u.ID, "", ".", "x." + u.ID, "../done/" + u.Name(), strings.ToUpper(u.Name())} {

@@ -59,7 +59,7 @@ func TestMemory(t *testing.T) { //nolint:paralleltest // see above
 			if err != nil || !u.Complete() {
 				t.Fatalf("offset %d, error %v", u.Offset(), err)
 			}
-			content := u.Content(t.Context())
+			content := &content{ctx: t.Context(), left: u.pieces(), missing: u.Length}
 			defer content.Close()
 			if n, err := io.Copy(&h, content); n != size || err != nil {
 				t.Errorf("read %d bytes, error %v", n, err)

@@ -50,7 +50,7 @@ func TestFindWhileFinished(t *testing.T) {
 			steps := 0
 			other := storeOn(t, &between{local.New(cfg, slog.New(slog.DiscardHandler)), func() {
 				if steps++; steps-1 == step {
-					if err := s.find(t, u).Finish(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
+					if err := s.find(t, u).record(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -73,7 +73,7 @@ func TestAppendAfterFinish(t *testing.T) {
 		if err := u.Append(t.Context(), body(0, strings.NewReader("abc"))); err != nil {
 			t.Fatal(err)
 		}
-		if err := u.Finish(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
+		if err := u.record(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := late.Append(t.Context(), body(0, strings.NewReader("def"))); !errors.Is(err, ErrOffset) {

@@ -3,6 +3,7 @@ package resumable
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -53,6 +55,19 @@ type Record struct {
 	Created time.Time `json:"created"`
 }
 
+// ItemKind returns the kind of the item.
+func (r *Record) ItemKind() aliases.Kind {
+	kind, _ := aliases.KindOf(r.Kind) // only known ones are recorded
+	return kind
+}
+
+// TicketID returns the ID of the ticket that created the upload; zero for a token.
+func (r *Record) TicketID() (id tokens.ID) {
+	raw, _ := hex.DecodeString(r.Ticket)
+	copy(id[:], raw)
+	return id
+}
+
 // Outcome is the end of an upload.
 type Outcome struct {
 	Record
@@ -66,6 +81,27 @@ type Outcome struct {
 	Renditions []string `json:"renditions,omitempty"`
 	// Refused is why an item was refused; empty if it was stored.
 	Refused string `json:"refused,omitempty"`
+}
+
+// Event is the creation or an end of an upload.
+type Event string
+
+// The events of an upload. One that is a part of others ends with these, without an event.
+const (
+	Created    Event = "created"
+	Finished   Event = "finished"   // its item is stored
+	Refused    Event = "refused"    // its item is refused
+	Terminated Event = "terminated" // on request
+	Expired    Event = "expired"    // without its last byte
+)
+
+// Events returns all events of an upload.
+func Events() []Event { return []Event{Created, Finished, Refused, Terminated, Expired} }
+
+func (s *Store) observe(rec *Record, event Event) {
+	if s.Observe != nil && rec.Kind != "" {
+		s.Observe(rec.ItemKind(), event)
+	}
 }
 
 // maxOutcome is the largest encoded Outcome in bytes.

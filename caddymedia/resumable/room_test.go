@@ -182,7 +182,7 @@ func TestRoomOfFinal(t *testing.T) {
 		if err != nil {
 			t.Fatalf("file %d: %v", i, err)
 		}
-		if err := u.Finish(t.Context(), Outcome{Stored: "x.txt"}); err != nil {
+		if err := u.record(t.Context(), Outcome{Stored: "x.txt"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,7 +25,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/upload"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -59,6 +62,9 @@ var (
 
 // Store holds the resumable uploads of a service. It is safe for concurrent use.
 type Store struct {
+	// Uploader checks and stores the items of finished uploads, and Issuer counts them on tickets.
+	Uploader *upload.Uploader
+	Issuer   *tokens.Issuer
 	// Storages that may hold uploads.
 	Storages []*storagedrivers.Storage
 	// Expires is how long an upload is kept after its last byte.
@@ -70,16 +76,16 @@ type Store struct {
 	// Now is the clock.
 	Now func() time.Time
 	// Observe, if set, is called for each event of an upload of a kind.
-	Observe func(kind string, event Event)
+	Observe func(kind aliases.Kind, event Event)
 	// Opened, if set, is called after an upload was created on a storage.
 	Opened func(storage *storagedrivers.Storage)
 	// Received, if set, is called after a request that added bytes to an upload of a kind. resumed
 	// means that the upload had some before.
-	Received func(kind string, bytes int64, resumed bool)
+	Received func(kind aliases.Kind, bytes int64, resumed bool)
 	// Log receives the errors of removals, which are repeated by [Store.Sweep].
 	Log *slog.Logger
 
-	uncounted sync.Map // *storagedrivers.Storage to the time until which it is not counted
+	slow sync.Map // *storagedrivers.Storage to the time until which it is not counted
 }
 
 // Creation describes a new upload.
@@ -131,7 +137,7 @@ func (s *Store) Create(ctx context.Context, storage *storagedrivers.Storage, c C
 	if err != nil {
 		return nil, fmt.Errorf("creating a resumable upload: %w", err)
 	}
-	s.observe(u.Kind, Created)
+	s.observe(&u.Record, Created)
 	if s.Opened != nil {
 		s.Opened(storage)
 	}
@@ -255,13 +261,13 @@ func (s *Store) countOpen(ctx context.Context, storage *storagedrivers.Storage, 
 
 // countOther is countOn for a storage that a new upload does not need.
 func (s *Store) countOther(ctx context.Context, storage *storagedrivers.Storage, u *Upload, count *openCount) {
-	if until, ok := s.uncounted.Load(storage); ok && s.Now().Before(until.(time.Time)) { //nolint:forcetypeassert // the map holds nothing else
+	if until, ok := s.slow.Load(storage); ok && s.Now().Before(until.(time.Time)) { //nolint:forcetypeassert // the map holds nothing else
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
 	if err := s.countOn(ctx, storage, u, count); err != nil {
-		s.uncounted.Store(storage, s.Now().Add(uncountedTime))
+		s.slow.Store(storage, s.Now().Add(uncountedTime))
 	}
 }
 

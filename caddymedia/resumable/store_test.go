@@ -26,8 +26,8 @@ func TestTerminate(t *testing.T) {
 		if _, err := w.Write([]byte("xxx")); err != nil {
 			t.Fatal(err)
 		}
-		if claimed, err := s.find(t, u).Terminate(t.Context(), Terminated); err != nil || claimed {
-			t.Fatal(claimed, err)
+		if err := s.find(t, u).Terminate(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 		if err := <-ended; err == nil {
 			t.Error("the request succeeds")
@@ -57,7 +57,7 @@ func TestOwner(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		u := s.create(t, Record{Owner: owner, Length: 0})
 		done := s.create(t, Record{Owner: owner, Length: 0})
-		if err := done.Finish(t.Context(), Outcome{Stored: "a"}); err != nil {
+		if err := done.record(t.Context(), Outcome{Stored: "a"}); err != nil {
 			t.Fatal(err)
 		}
 		for _, id := range []string{u.ID, done.ID, "", "x", strings.ToUpper(u.ID), u.ID + "x", "../" + u.ID[3:], newID(s.Now(), &Record{}, 0, "default")} {
@@ -86,7 +86,7 @@ func TestMaxOpen(t *testing.T) {
 		if err := more("http other"); err != nil {
 			t.Errorf("of another owner: %v", err)
 		}
-		if err := first.Finish(t.Context(), Outcome{Stored: "a"}); err != nil {
+		if err := first.record(t.Context(), Outcome{Stored: "a"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := more(owner); err != nil {
@@ -141,7 +141,7 @@ func TestSweep(t *testing.T) {
 		if err := u.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
 			t.Fatal(err)
 		}
-		if err := done.Finish(t.Context(), Outcome{Stored: "a"}); err != nil {
+		if err := done.record(t.Context(), Outcome{Stored: "a"}); err != nil {
 			t.Fatal(err)
 		}
 		orphan := dataKey(newID(s.Now(), &Record{}, 0, "default"), segmentName(0))
@@ -174,7 +174,7 @@ func TestOpen(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
 		u := s.create(t, Record{Owner: owner, Length: 5, Account: "site"})
-		if err := s.create(t, Record{Owner: owner, Length: 0}).Finish(t.Context(), Outcome{}); err != nil {
+		if err := s.create(t, Record{Owner: owner, Length: 0}).record(t.Context(), Outcome{}); err != nil {
 			t.Fatal(err)
 		}
 		open, next, err := s.List(t.Context(), s.Storages[0], "", 10)

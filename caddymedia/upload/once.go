@@ -12,33 +12,23 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Once makes storing one item repeatable. However often it is repeated, also by several processes
-// at the same time or after a crash, the item is stored once.
-type Once interface {
-	// ID identifies the item, in letters and digits.
-	ID() string
-	// Claim returns the n-th claim of the item, from 0: that of the first attempt that claimed a
-	// filename, or else proposed.
-	Claim(ctx context.Context, n int, proposed Claim) (Claim, error)
-}
-
-// Claim is a filename under which an item may be stored.
+// Claim is a filename under which the item of a repeatable request may be stored.
 type Claim struct {
-	Filename string
+	Filename string `json:"filename"`
 	// Before is the object that had the filename before it was claimed; zero for none.
-	Before storagedrivers.Info
+	Before storagedrivers.Info `json:"before"`
 	// Earlier reports that an earlier or concurrent attempt has claimed it, and may have stored the
 	// item.
-	Earlier bool
+	Earlier bool `json:"-"`
 }
 
 // claiming are locks of the filenames that are being claimed in this process. Two items of the same
 // bytes and name must not take each other for an earlier attempt.
 var claiming storagedrivers.NameLocks
 
-// claim sets the filename of an upload to its claim. Without [Request.Once] it does nothing.
+// claim sets the filename of an upload to its claim. Without [Request.Claim] it does nothing.
 func (b *batch) claim(ctx context.Context, up *upload) error {
-	if b.req.Once == nil || up.unclaim != nil && up.claimedTry == up.tries {
+	if b.req.Claim == nil || up.unclaim != nil && up.claimedTry == up.tries {
 		return nil
 	}
 	if err := b.lockClaim(ctx, up); err != nil {
@@ -49,7 +39,7 @@ func (b *batch) claim(ctx context.Context, up *upload) error {
 	if err != nil {
 		return err
 	}
-	up.claim, err = b.req.Once.Claim(ctx, up.tries, Claim{Filename: up.filename, Before: before})
+	up.claim, err = b.req.Claim(ctx, up.tries, Claim{Filename: up.filename, Before: before})
 	if err != nil {
 		return err
 	}
@@ -94,7 +84,7 @@ var errStored = errors.New("the item is stored already")
 // since.
 func (b *batch) ifStored(ctx context.Context, up *upload) error {
 	storage := b.alias.Storage
-	if b.req.Once == nil || !b.alias.Overwrite && storage.Features().Repeat {
+	if b.req.Claim == nil || !b.alias.Overwrite && storage.Features().Repeat {
 		return nil // the commit has recognised its own object
 	}
 	if b.alias.Overwrite && !up.claim.Earlier {
@@ -117,8 +107,8 @@ func (b *batch) ifStored(ctx context.Context, up *upload) error {
 // putOptions returns the options of an item.
 func (b *batch) putOptions() storagedrivers.PutOptions {
 	opts := b.alias.PutOptions()
-	if b.req.Once != nil {
-		opts.ID = b.req.Once.ID()
+	if b.req.Claim != nil {
+		opts.ID = b.req.ID
 	}
 	return opts
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// claims is a Once whose claims are those of one item, as all its attempts see them.
+// claims are those of one item, as all its attempts see them.
 type claims struct {
 	mu   sync.Mutex
 	id   string
@@ -24,9 +24,15 @@ type claims struct {
 
 func newClaims(id string) *claims { return &claims{id: id, fail: -1} }
 
-func (c *claims) ID() string { return c.id }
+// request returns a request for the item; that of a nil receiver is not repeatable.
+func (c *claims) request() Request {
+	if c == nil {
+		return Request{Kind: aliases.File}
+	}
+	return Request{Kind: aliases.File, ID: c.id, Claim: c.claim}
+}
 
-func (c *claims) Claim(_ context.Context, n int, proposed Claim) (Claim, error) {
+func (c *claims) claim(_ context.Context, n int, proposed Claim) (Claim, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	earlier := n < len(c.all)
@@ -42,13 +48,13 @@ func (c *claims) Claim(_ context.Context, n int, proposed Claim) (Claim, error) 
 }
 
 // onceOn returns an uploader on a storage, with a function that stores an item.
-func onceOn(t *testing.T, s *storagedrivers.Storage, overwrite bool) (*aliases.Alias, func(once Once, content string) (string, aliases.Failures)) {
+func onceOn(t *testing.T, s *storagedrivers.Storage, overwrite bool) (*aliases.Alias, func(once *claims, content string) (string, aliases.Failures)) {
 	t.Helper()
 	alias := newAlias(t, aliases.DefaultAlias, s)
 	alias.Overwrite = overwrite
 	u := newUploader(alias)
-	return alias, func(once Once, content string) (string, aliases.Failures) {
-		items, failures := u.Upload(t.Context(), Request{Kind: aliases.File, Once: once}, Single("a.txt", strings.NewReader(content)))
+	return alias, func(once *claims, content string) (string, aliases.Failures) {
+		items, failures := u.Upload(t.Context(), once.request(), Single("a.txt", strings.NewReader(content)))
 		checked(t, items, failures)
 		return strings.Join(filenames(items), " "), failures
 	}
@@ -154,7 +160,7 @@ func TestOnceOfMany(t *testing.T) {
 				for range 3 {
 					u := newUploader(alias) // as in another process, with its own memory of names
 					wg.Go(func() {
-						items, failures := u.Upload(t.Context(), Request{Kind: aliases.File, Once: once}, Single("a.txt", strings.NewReader("text")))
+						items, failures := u.Upload(t.Context(), once.request(), Single("a.txt", strings.NewReader("text")))
 						mu.Lock()
 						defer mu.Unlock()
 						if failures != nil {

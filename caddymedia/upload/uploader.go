@@ -89,8 +89,12 @@ type Request struct {
 	// upload may last for hours, and the account may lose its rights meanwhile. A failure refuses
 	// the request. Otherwise settle, if set, is called with the outcome of the commit.
 	Confirm func(ctx context.Context, alias string, items int) (settle func(stored bool), failure *aliases.Failure)
-	// Once, if set, makes the request repeatable. It must have one item.
-	Once Once
+	// ID and Claim, if set, make a request with one item repeatable. However often it is repeated, also
+	// by several processes at the same time or after a crash, the item is stored once. ID identifies
+	// the item, in letters and digits. Claim returns the n-th claim of the item, from 0: that of the
+	// first attempt that claimed a filename, or else proposed.
+	ID    string
+	Claim func(ctx context.Context, n int, proposed Claim) (Claim, error)
 	// BaseURL is the start of public addresses if the alias has none.
 	BaseURL string
 	// Actor is the caller.
@@ -138,7 +142,7 @@ type upload struct {
 	filename    string                // relative to the alias; under Append Time it may change
 	plain       string                // filename without the time
 	tries       int                   // of other filenames
-	claim       Claim                 // of the filename, with Once
+	claim       Claim                 // of the filename, with Request.Claim
 	claimedTry  int                   // for which tries it is
 	unclaim     func()                // nil before the claim
 	picture     imaging.Info          // zero if it is no picture

@@ -1,4 +1,4 @@
-package mediahttp_test
+package tus_test
 
 import (
 	"cmp"
@@ -61,10 +61,10 @@ func withFault(t *testing.T, b backend) (*site, *fault) {
 // errSilent is the error of a backend that does not answer. It is not retried.
 var errSilent = errors.Join(storagedrivers.ErrUnavailable, os.ErrDeadlineExceeded)
 
-// TestResumableFaults fails each operation of the storage in each step. The answer is never the
+// TestFaults fails each operation of the storage in each step. The answer is never the
 // client's fault, and a client that continues stores the item once, with all of its bytes. Of the
 // uploads nothing remains.
-func TestResumableFaults(t *testing.T) {
+func TestFaults(t *testing.T) {
 	t.Parallel()
 	failures := map[int]error{502: fs.ErrPermission, 503: errSilent, 507: storagedrivers.ErrNoSpace}
 	for step := range 5 {
@@ -123,7 +123,7 @@ func (c *tusClient) do(t *testing.T, step int, method, address, header, body str
 	if step == c.step {
 		c.fault.arm(c.err, c.after)
 	}
-	got = c.tusRequest(t, r)
+	got = c.roundTrip(t, r)
 	if step == c.step {
 		c.hit, c.step = c.fault.disarm(), -1
 		c.reachable(t)
@@ -192,9 +192,9 @@ func (c *tusClient) upload(t *testing.T) {
 	}
 }
 
-// TestResumableCreationFault: a creation with all bytes that fails is repeated by clients. The item is
+// TestCreationFault: a creation with all bytes that fails is repeated by clients. The item is
 // stored once.
-func TestResumableCreationFault(t *testing.T) {
+func TestCreationFault(t *testing.T) {
 	t.Parallel()
 	for err, status := range map[error]int{storagedrivers.ErrNoSpace: 507, errSilent: 503} {
 		onEach(t, strconv.Itoa(status), func(t *testing.T, b backend) {
@@ -233,32 +233,32 @@ func headLocked(t *testing.T, s *site, address, _ string) {
 	r := s.request(t, http.MethodHead, address, tusHeader, "")
 	ctx, cancel := context.WithTimeout(r.Context(), 100*time.Millisecond)
 	defer cancel()
-	s.tusRequest(t, r.WithContext(ctx)).want(t, http.StatusLocked, "Retry-After: 5\nUpload-Offset")
+	s.roundTrip(t, r.WithContext(ctx)).want(t, http.StatusLocked, "Retry-After: 5\nUpload-Offset")
 }
 
-// TestResumableUnavailable: while the storage is unavailable, HEAD is answered with 423, all other
+// TestUnavailable: while the storage is unavailable, HEAD is answered with 423, all other
 // requests with 503.
 // Then the upload continues.
-func TestResumableUnavailable(t *testing.T) {
+func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	onEach(t, "503", func(t *testing.T, b backend) {
 		s, f := withFault(t, b)
-		address, part := s.tusCreate(t, len(digits), aText), s.part(t, "part")
-		s.tusPatch(t, address, 0, digits[:5], "").want(t, 204, "")
+		address, part := s.create(t, len(digits), aText), s.part(t, "part")
+		s.patch(t, address, 0, digits[:5], "").want(t, 204, "")
 		f.arm(errSilent, 0)
 		const want = "Retry-After: 1\nUpload-Offset\nLocation"
 		for range 3 {
 			for _, method := range []string{http.MethodHead, http.MethodGet, http.MethodPatch, http.MethodDelete} {
-				s.tusSend(t, method, address, tusBody+"Upload-Offset: 5\n", digits[5:]).want(t, unavailable(method), want)
+				s.send(t, method, address, tusBody+"Upload-Offset: 5\n", digits[5:]).want(t, unavailable(method), want)
 			}
-			s.tusSend(t, http.MethodPost, resumablePath, "Upload-Length: 1\n"+aText, "").want(t, 503, want)
-			s.tusSend(t, http.MethodPost, resumablePath, "Upload-Length: 1\n"+tusBody+aText, "x").want(t, 503, want)
+			s.send(t, http.MethodPost, resumablePath, "Upload-Length: 1\n"+aText, "").want(t, 503, want)
+			s.send(t, http.MethodPost, resumablePath, "Upload-Length: 1\n"+tusBody+aText, "x").want(t, 503, want)
 			s.final(t, aText, part).want(t, 503, want)
 		}
 		f.disarm()
 		s.reachable(t)
 		s.offset(t, address, 5)
-		s.tusPatch(t, address, 5, digits[5:], "").want(t, 204, "Media-Filename: a.txt")
+		s.patch(t, address, 5, digits[5:], "").want(t, 204, "Media-Filename: a.txt")
 		s.itemIs(t, digits)
 		s.final(t, metadata("filename", "b.txt"), part).want(t, 201, "Media-Filename: b.txt")
 		s.nothingOpen(t)

@@ -1,10 +1,9 @@
-package mediahttp_test
+package tus_test
 
 import (
 	"context"
 	"io"
 	"log/slog"
-	"slices"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/media"
@@ -39,15 +38,10 @@ var backends = map[string]backend{
 	},
 }
 
-// site returns a site on a new backend. It has no unreachable storage, whose uploads each first
-// creation would try to count.
+// site returns a site on a new backend.
 func (b backend) site(t *testing.T, fail func(op, key string) error) *site {
 	t.Helper()
-	return newSiteOn(t, b(t, fail), media.Limits{}, func(c *media.Config) {
-		c.Storages = slices.DeleteFunc(c.Storages, func(s media.Storage) bool { return s.Name == "broken" })
-		delete(c.ImageAliases, "broken")
-		delete(c.FileAliases, "broken")
-	})
+	return newSiteOn(t, b(t, fail), media.Limits{}, nil)
 }
 
 // onEach runs a test on each of the backends, in parallel.

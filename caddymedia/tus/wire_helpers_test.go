@@ -1,4 +1,4 @@
-package mediahttp_test
+package tus_test
 
 import (
 	"bufio"
@@ -42,7 +42,7 @@ func (c wireCase) check(t *testing.T, s *site, method, filename string, send fun
 	status, most := c.status, c.offset
 	switch {
 	case method == http.MethodPatch:
-		address = s.tusCreate(t, len(digits), metadata("filename", filename))
+		address = s.create(t, len(digits), metadata("filename", filename))
 		if header = "Upload-Offset: 0\n"; strings.Contains(c.header, "Upload-Offset:") || strings.Contains(c.header, "upload-offset:") {
 			header = ""
 		}
@@ -63,16 +63,16 @@ func (c wireCase) check(t *testing.T, s *site, method, filename string, send fun
 		}
 	}
 	for status == 0 { // the request may not have ended
-		head := s.tusSend(t, http.MethodHead, address, "", "")
+		head := s.send(t, http.MethodHead, address, "", "")
 		if c.offset, _ = strconv.Atoi(head.header.Get("Upload-Offset")); c.offset > most {
 			t.Fatalf("offset %d, want at most %d", c.offset, most)
 		}
-		if s.tusPatch(t, address, c.offset, digits[c.offset:], "").status == http.StatusNoContent {
+		if s.patch(t, address, c.offset, digits[c.offset:], "").status == http.StatusNoContent {
 			c.offset, status = len(digits), http.StatusNoContent
 		}
 	}
 	s.offset(t, address, c.offset)
-	s.tusPatch(t, address, c.offset, digits[c.offset:], "").want(t, 204, "Media-Filename: "+filename)
+	s.patch(t, address, c.offset, digits[c.offset:], "").want(t, 204, "Media-Filename: "+filename)
 	if content, _ := s.stored(t, "file/content/"+filename); content != digits {
 		t.Errorf("the item is %q", content)
 	}

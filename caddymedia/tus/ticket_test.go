@@ -1,11 +1,8 @@
-package mediahttp_test
+package tus_test
 
 import (
-	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -13,7 +10,7 @@ import (
 // withTicketOf sends a request of the protocol with $TICKET.
 func (s *site) withTicketOf(t *testing.T, method, address, header, body string) *reply {
 	t.Helper()
-	return s.tusRequest(t, s.request(t, method, address, ticketBearer+"Tus-Resumable: 1.0.0\n"+tusBody+header, body))
+	return s.roundTrip(t, s.request(t, method, address, ticketBearer+"Tus-Resumable: 1.0.0\n"+tusBody+header, body))
 }
 
 // filled sends the bytes of a partial upload of four bytes with $TICKET.
@@ -23,18 +20,15 @@ func (s *site) filled(t *testing.T, address string) string {
 	return address
 }
 
-// TestResumableTicket checks what a ticket allows.
-func TestResumableTicket(t *testing.T) {
+// TestTicket checks what a ticket allows.
+func TestTicket(t *testing.T) {
 	t.Parallel()
 	create := func(t *testing.T, s *site, status int, header, body string) *reply {
 		t.Helper()
 		return s.withTicketOf(t, http.MethodPost, resumablePath, header, body).want(t, status, "")
 	}
 	four := "Upload-Length: 4\n"
-	for _, c := range []struct {
-		name, fields string
-		check        func(*testing.T, *site)
-	}{
+	runRules(t, []rule{
 		{"alias", "kind=file&alias=one", func(t *testing.T, s *site) {
 			create(t, s, 201, four+aText, "text").want(t, 201, "Media-Full-Path: "+origin+"/static/file/one/a.txt")
 		}},
@@ -44,7 +38,7 @@ func TestResumableTicket(t *testing.T) {
 		}},
 		{"another kind", "kind=image", func(t *testing.T, s *site) {
 			create(t, s, 403, four+aText, "")
-			s.withTicketOf(t, http.MethodHead, s.tusCreate(t, 4, aText), "", "").want(t, 403, "")
+			s.withTicketOf(t, http.MethodHead, s.create(t, 4, aText), "", "").want(t, 403, "")
 		}},
 		{"sub folder", "kind=file&sub_folder=a/b", func(t *testing.T, s *site) {
 			create(t, s, 403, four+metadata("filename", "a.txt", "sub_folder", "a"), "text")
@@ -87,7 +81,7 @@ func TestResumableTicket(t *testing.T) {
 			for _, header := range []string{aText, "Upload-Concat: partial\n"} {
 				create(t, s, 429, four+header, "").want(t, 429, "Retry-After: 60\nLocation")
 			}
-			s.tusCreate(t, 4, aText) // others of the account are not shut out
+			s.create(t, 4, aText) // others of the account are not shut out
 			s.withTicketOf(t, http.MethodDelete, addresses[0], "", "").want(t, 204, "")
 			create(t, s, 201, four+aText, "")
 			create(t, s, 429, four+aText, "")
@@ -149,15 +143,15 @@ func TestResumableTicket(t *testing.T) {
 		{"a final upload is counted once", "kind=file", func(t *testing.T, s *site) {
 			part := create(t, s, 201, "Upload-Concat: partial\n"+four, "text").header.Get(location)
 			for range 2 {
-				s.tusRequest(t, s.request(t, http.MethodPost, resumablePath, ticketBearer+"Tus-Resumable: 1.0.0\n"+aText+
+				s.roundTrip(t, s.request(t, http.MethodPost, resumablePath, ticketBearer+"Tus-Resumable: 1.0.0\n"+aText+
 					"Upload-Concat: final;"+part+"\n", "")).want(t, 201, "Media-Filename: a.txt")
 			}
 			s.ticket(t, "kind=file&sub_folder=x")
-			s.tusRequest(t, s.request(t, http.MethodPost, resumablePath, ticketBearer+"Tus-Resumable: 1.0.0\n"+aText+
+			s.roundTrip(t, s.request(t, http.MethodPost, resumablePath, ticketBearer+"Tus-Resumable: 1.0.0\n"+aText+
 				"Upload-Concat: final;"+part+"\n", "")).want(t, 403, "Media-Filename")
 		}},
 		{"scopes", "kind=file&alias=one", func(t *testing.T, s *site) {
-			address, ofToken := create(t, s, 201, four+aText, "").header.Get(location), s.tusCreate(t, 4, aText)
+			address, ofToken := create(t, s, 201, four+aText, "").header.Get(location), s.create(t, 4, aText)
 			s.withTicketOf(t, http.MethodHead, ofToken, "", "").want(t, 403, "Upload-Offset")
 			for _, other := range []string{"alias=two", "alias=one&sub_folder=a", "alias=one&filename=a.txt", "alias=content"} {
 				s.ticket(t, "kind=file&"+other)
@@ -167,7 +161,7 @@ func TestResumableTicket(t *testing.T) {
 			}
 			s.ticket(t, "kind=file&alias=one&max_files=7")
 			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 0\n", "te").want(t, 204, "Upload-Offset: 2")
-			s.tusPatch(t, address, 2, "xt", "").want(t, 204, "Media-Filename: a.txt") // any token
+			s.patch(t, address, 2, "xt", "").want(t, 204, "Media-Filename: a.txt") // any token
 		}},
 		{"parts of another scope", "kind=file&alias=one", func(t *testing.T, s *site) {
 			final := func(status int, parts ...string) {
@@ -203,76 +197,5 @@ func TestResumableTicket(t *testing.T) {
 			s.withTicketOf(t, http.MethodHead, address, "", "").want(t, 200, "Media-Filename: a.txt\nUpload-Offset: 4")
 			create(t, s, 403, four+aText, "text")
 		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			c.check(t, withTicket(c.fields)(t))
-		})
-	}
-}
-
-// TestVisitors: four visitors, each with ten tickets and an address of his own, leave room for the
-// next one and for the account's own token.
-func TestVisitors(t *testing.T) {
-	t.Parallel()
-	s := withTicket("kind=file")(t)
-	create := func(address string) int {
-		t.Helper()
-		r := s.request(t, http.MethodPost, resumablePath, ticketBearer+"Tus-Resumable: 1.0.0\nUpload-Length: 4\n"+aText, "")
-		r.RemoteAddr = address
-		w := httptest.NewRecorder()
-		s.handler.ServeHTTP(w, r)
-		return w.Code
-	}
-	for visitor, want := range []int{30, 20, 14, 9} {
-		created := 0
-		for range 10 {
-			s.ticket(t, "kind=file")
-			for create(fmt.Sprintf("192.0.2.%d:1", visitor)) == 201 {
-				created++
-			}
-		}
-		if created != want {
-			t.Errorf("visitor %d has %d uploads, want %d", visitor, created, want)
-		}
-	}
-	s.ticket(t, "kind=file")
-	if status := create("192.0.2.99:1"); status != 201 {
-		t.Errorf("the next visitor: %d", status)
-	}
-	s.tusCreate(t, 4, aText)
-}
-
-// TestResumableTicketConcurrent: of 11 uploads at once with three items left, exactly three are
-// stored.
-func TestResumableTicketConcurrent(t *testing.T) {
-	t.Parallel()
-	s := withTicket("kind=file&max_files=3")(t)
-	requests := make([]*http.Request, 0, 11)
-	for i := range cap(requests) {
-		address := s.withTicketOf(t, http.MethodPost, resumablePath, "Upload-Length: 4\n"+metadata("filename", fmt.Sprintf("a%d.txt", i)), "").want(t, 201, "").header.Get(location)
-		requests = append(requests, s.request(t, http.MethodPatch, address, ticketBearer+"Tus-Resumable: 1.0.0\nUpload-Offset: 0\n"+tusBody, "text"))
-	}
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	counts := map[int]int{}
-	for _, r := range requests {
-		all.Go(func() {
-			w := httptest.NewRecorder()
-			s.handler.ServeHTTP(w, r)
-			mu.Lock()
-			defer mu.Unlock()
-			counts[w.Code]++
-		})
-	}
-	all.Wait()
-	stored := 0
-	for key := range s.objects(t) {
-		if strings.HasPrefix(key, "file/") {
-			stored++
-		}
-	}
-	if counts[204] != 3 || counts[403] != 8 || stored != 3 {
-		t.Errorf("statuses %v, %d items", counts, stored)
-	}
+	})
 }

@@ -1,4 +1,4 @@
-package httpjson
+package httpx
 
 import (
 	"encoding/json"
@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-func TestWrite(t *testing.T) {
+func TestWriteJSON(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
-	if err := Write(w, http.StatusTeapot, map[string]string{"a": "<b>"}); err != nil {
+	if err := WriteJSON(w, http.StatusTeapot, map[string]string{"a": "<b>"}); err != nil {
 		t.Fatal(err)
 	}
 	h := w.Header()
@@ -21,12 +21,12 @@ func TestWrite(t *testing.T) {
 		t.Errorf("%d %s, %v", w.Code, w.Body, h)
 	}
 	w = httptest.NewRecorder()
-	if err := Write(w, http.StatusOK, func() {}); err == nil || w.Body.Len() > 0 || len(w.Header()) > 0 {
+	if err := WriteJSON(w, http.StatusOK, func() {}); err == nil || w.Body.Len() > 0 || len(w.Header()) > 0 {
 		t.Errorf("error %v, answer %q, %v", err, w.Body, w.Header())
 	}
 }
 
-func TestRead(t *testing.T) {
+func TestReadJSON(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		body          string
@@ -48,7 +48,7 @@ func TestRead(t *testing.T) {
 				N any `json:"n"`
 			}
 			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(test.body))
-			err := Read(httptest.NewRecorder(), r, 64, &got)
+			err := ReadJSON(httptest.NewRecorder(), r, 64, &got)
 			_, tooBig := errors.AsType[*http.MaxBytesError](err)
 			if (err != nil) != test.wrong || tooBig != test.tooBig {
 				t.Fatalf("error %v", err)

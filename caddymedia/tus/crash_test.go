@@ -1,4 +1,4 @@
-package mediahttp_test
+package tus_test
 
 import (
 	"encoding/json"
@@ -23,6 +23,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/resumable"
+	"github.com/caddymedia/media/caddymedia/upload"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
 )
@@ -74,7 +75,7 @@ func (c crash) site(t *testing.T, killed func()) *site {
 		}
 		config.FileAliases = nil
 		if killed != nil {
-			config.Observer = killer{config.Observer, killed}
+			config.Observer = killer{media.NopObserver{}, killed}
 		}
 	})
 	s.passed.Store(int64(time.Since(noon) + time.Minute)) // the files have the real time
@@ -89,11 +90,11 @@ type killer struct {
 
 func (k killer) StorageOperation(string, string, time.Duration, error) { k.killed() }
 
-// TestResumableCrashChild is the process that dies.
-func TestResumableCrashChild(t *testing.T) {
+// TestCrashChild is the process that dies.
+func TestCrashChild(t *testing.T) {
 	var c crash
 	if json.Unmarshal([]byte(os.Getenv(crashEnv)), &c) != nil {
-		t.Skip("it is run by TestResumableCrash")
+		t.Skip("it is run by TestCrash")
 	}
 	var left atomic.Int64
 	left.Store(math.MaxInt64)
@@ -110,10 +111,10 @@ func TestResumableCrashChild(t *testing.T) {
 // crashPicture is the item, and crashOther an earlier one of the same name.
 var crashPicture, crashOther = pngOf(16, 12), pngOf(8, 8)
 
-// TestResumableCrash ends a process after each operation of the storage in the last request of an
+// TestCrash ends a process after each operation of the storage in the last request of an
 // upload. Then each way to finish the upload stores the item once, with its variant, and nothing else
 // remains.
-func TestResumableCrash(t *testing.T) {
+func TestCrash(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starting hundreds of processes takes seconds")
@@ -164,9 +165,12 @@ func (c crash) once(t *testing.T, finish func(t *testing.T, c crash, survivor *s
 	t.Helper()
 	c.Root = t.TempDir()
 	s := c.site(t, nil)
-	s.do(t, http.MethodPost, imagePath+"?alias="+c.Alias, multipart+bearer, form(file("a.png", crashOther)))
+	earlier := upload.Request{Kind: aliases.Image, Alias: c.Alias, Actor: aliases.Actor{Origin: aliases.OriginHTTP}}
+	if _, failures := s.first.Uploader().Upload(t.Context(), earlier, upload.Single("a.png", strings.NewReader(crashOther))); failures != nil {
+		t.Fatal(failures)
+	}
 	header := fmt.Sprintf("Upload-Length: %d\n%s", len(crashPicture), metadata("filename", "a.png", "alias", c.Alias))
-	c.Address = s.tusSend(t, http.MethodPost, imagePath+"/resumable", header, "").want(t, http.StatusCreated, "").header.Get(location)
+	c.Address = s.send(t, http.MethodPost, imagesPath, header, "").want(t, http.StatusCreated, "").header.Get(location)
 	c.die(t)
 	window = c.window(t)
 	finish(t, c, s)
@@ -193,7 +197,7 @@ func (c crash) die(t *testing.T) {
 	if err := errors.Join(encodeErr, err); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestResumableCrashChild$")
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestCrashChild$")
 	cmd.Env = append(os.Environ(), crashEnv+"="+string(given))
 	out, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != crashCode) {
@@ -209,12 +213,12 @@ func (c crash) request(t *testing.T, s *site) {
 		Result         []item
 	}
 	if c.Steps%2 == 0 {
-		header := s.tusSend(t, http.MethodHead, c.Address, "", "").want(t, http.StatusOK, "").header
+		header := s.send(t, http.MethodHead, c.Address, "", "").want(t, http.StatusOK, "").header
 		state.Offset, _ = strconv.Atoi(header.Get("Upload-Offset"))
 		state.Length, _ = strconv.Atoi(header.Get("Upload-Length"))
 		state.Result = make([]item, len(header["Media-Filename"]))
 	} else {
-		got := s.tusSend(t, http.MethodGet, c.Address, "", "").want(t, http.StatusOK, "")
+		got := s.send(t, http.MethodGet, c.Address, "", "").want(t, http.StatusOK, "")
 		if err := json.Unmarshal([]byte(got.body), &state); err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +227,7 @@ func (c crash) request(t *testing.T, s *site) {
 	case len(state.Result) == 1:
 	case state.Offset < state.Length:
 		header := fmt.Sprintf("%sUpload-Offset: %d\n", tusBody, state.Offset)
-		s.tusSend(t, http.MethodPatch, c.Address, header, crashPicture[state.Offset:]).want(t, http.StatusNoContent, "")
+		s.send(t, http.MethodPatch, c.Address, header, crashPicture[state.Offset:]).want(t, http.StatusNoContent, "")
 	default:
 		t.Fatalf("after %d operations the upload is not finished: %+v", c.Steps, state)
 	}

@@ -1,13 +1,11 @@
-package mediahttp_test
+package tus_test
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,38 +44,9 @@ func largeHeaders() map[string]http.Header {
 	}
 }
 
-// TestResumableLargeHeaders: a creation with large headers is refused by the server or by the handler,
-// and leaves nothing.
-func TestResumableLargeHeaders(t *testing.T) {
-	t.Parallel()
-	s := backends["memory"].site(t, nil)
-	for _, h2 := range []bool{false, true} {
-		server := serve(t, s.handler, h2)
-		for name, header := range largeHeaders() {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+resumablePath, strings.NewReader("x"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header = s.request(t, http.MethodPost, "/", tusHeader+tusBody+"Upload-Length: 1\n", "").Header
-			maps.Copy(r.Header, header)
-			w, err := server.Client().Do(r)
-			if err != nil { // the client knows the server's limit, or the server has closed the connection
-				continue
-			}
-			body, _ := io.ReadAll(w.Body)
-			_ = w.Body.Close()
-			if !slices.Contains([]int{400, 413, 431}, w.StatusCode) || len(body) > 1000 {
-				t.Errorf("HTTP/2 %t, %s: %d %.1000s", h2, name, w.StatusCode, body)
-			}
-		}
-	}
-	if left := s.objects(t); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
-}
-
-// TestResumableHeaderMemory: large headers are refused before they are decoded.
-func TestResumableHeaderMemory(t *testing.T) { // not parallel: it measures the process
+// TestHeaderMemory: a creation with large headers is refused before they are decoded, and leaves
+// nothing.
+func TestHeaderMemory(t *testing.T) { // not parallel: it measures the process
 	s := backends["memory"].site(t, nil)
 	for name, header := range largeHeaders() {
 		r := s.request(t, http.MethodPost, resumablePath, tusHeader+"Upload-Length: 1\n", "")
@@ -91,11 +60,14 @@ func TestResumableHeaderMemory(t *testing.T) { // not parallel: it measures the 
 			t.Errorf("%s: %d, %d bytes of memory", name, w.Code, took)
 		}
 	}
+	if left := s.objects(t); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
 }
 
-// TestResumableKeys: keys of the metadata may have any characters that a header may have. They are
+// TestKeys: keys of the metadata may have any characters that a header may have. They are
 // returned as they came.
-func TestResumableKeys(t *testing.T) {
+func TestKeys(t *testing.T) {
 	t.Parallel()
 	s := backends["memory"].site(t, nil)
 	var all strings.Builder
@@ -110,7 +82,7 @@ func TestResumableKeys(t *testing.T) {
 		r := s.request(t, http.MethodPost, resumablePath, tusHeader+"Upload-Length: 1\n", "")
 		value := "filename YS50eHQ=," + key
 		r.Header.Set("Upload-Metadata", value)
-		got := s.tusRequest(t, r).want(t, status, "")
+		got := s.roundTrip(t, r).want(t, status, "")
 		if status != http.StatusCreated {
 			continue
 		}
@@ -120,14 +92,14 @@ func TestResumableKeys(t *testing.T) {
 	}
 }
 
-// TestTusMaxOpenAtOnce: however many uploads an account creates with several clients at once, it has
+// TestMaxOpenAtOnce: however many uploads an account creates with several clients at once, it has
 // max_open and one for each client at most.
-func TestTusMaxOpenAtOnce(t *testing.T) {
+func TestMaxOpenAtOnce(t *testing.T) {
 	t.Parallel()
 	const clients, creations, maxOpen = 20, 300, 100 // 100,000 creations have the same end
 	onEach(t, "20 clients", func(t *testing.T, b backend) {
 		s := b.site(t, nil)
-		token := "Authorization: Bearer " + s.token(t) + "\nTus-Resumable: 1.0.0\n"
+		token := "Authorization: Bearer " + s.token(t, someKey) + "\nTus-Resumable: 1.0.0\n"
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		statuses := map[int]int{}
@@ -155,8 +127,8 @@ func TestTusMaxOpenAtOnce(t *testing.T) {
 	})
 }
 
-// TestTusMaxOpenFinal: final uploads that cannot be stored now are bounded too.
-func TestTusMaxOpenFinal(t *testing.T) {
+// TestMaxOpenFinal: final uploads that cannot be stored now are bounded too.
+func TestMaxOpenFinal(t *testing.T) {
 	t.Parallel()
 	driver := memory.New()
 	driver.Fail = func(op, key string) error {

@@ -1,9 +1,8 @@
-package mediahttp_test
+package tus_test
 
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -11,8 +10,8 @@ import (
 // digits is the item of the tests of this file.
 const digits = "0123456789"
 
-// TestResumableHTTP1 sends requests with forged lengths and bodies over HTTP/1.1.
-func TestResumableHTTP1(t *testing.T) {
+// TestHTTP1 sends requests with forged lengths and bodies over HTTP/1.1.
+func TestHTTP1(t *testing.T) {
 	t.Parallel()
 	chunked := "Transfer-Encoding: chunked\n"
 	for _, method := range []string{http.MethodPatch, http.MethodPost} {
@@ -85,8 +84,8 @@ var patchCases = []wireCase{
 	{"trailer", "Transfer-Encoding: chunked\nTrailer: Upload-Offset\n", "1\r\n0\r\n0\r\nUpload-Offset: 5\r\n\r\n", false, 204, 1},
 }
 
-// TestResumableUnusedBody: a body of a request that has no use for one changes nothing.
-func TestResumableUnusedBody(t *testing.T) {
+// TestUnusedBody: a body of a request that has no use for one changes nothing.
+func TestUnusedBody(t *testing.T) {
 	t.Parallel()
 	chunked := "Transfer-Encoding: chunked\n"
 	bodies := []wireCase{
@@ -104,8 +103,8 @@ func TestResumableUnusedBody(t *testing.T) {
 		server := serve(t, s.handler, false)
 		for _, c := range bodies {
 			t.Run(c.name, func(t *testing.T) {
-				address := s.tusCreate(t, len(digits), aText)
-				s.tusPatch(t, address, 0, digits[:3], "").want(t, 204, "")
+				address := s.create(t, len(digits), aText)
+				s.patch(t, address, 0, digits[:3], "").want(t, 204, "")
 				for method, status := range map[string]int{http.MethodOptions: 204, http.MethodHead: 200, http.MethodGet: 200} {
 					got := c.http1(t, server, method, address, s.replaced(t, tusHeader+tusBody+c.header))
 					got.want(t, status, "")
@@ -120,8 +119,8 @@ func TestResumableUnusedBody(t *testing.T) {
 	})
 }
 
-// TestResumableHTTP2 sends requests with forged lengths over HTTP/2.
-func TestResumableHTTP2(t *testing.T) {
+// TestHTTP2 sends requests with forged lengths over HTTP/2.
+func TestHTTP2(t *testing.T) {
 	t.Parallel()
 	cases := append([]wireCase{
 		{"all", "content-length: 5\n", digits[:5], false, 204, 5},
@@ -147,28 +146,4 @@ func TestResumableHTTP2(t *testing.T) {
 			})
 		}
 	})
-}
-
-// TestResumableTakeOver: a request takes over from one whose client is silent. That one ends, and
-// adds nothing.
-func TestResumableTakeOver(t *testing.T) {
-	t.Parallel()
-	for _, h2 := range []bool{false, true} {
-		onEach(t, fmt.Sprintf("HTTP/2 %t", h2), func(t *testing.T, b backend) {
-			s := b.site(t, nil)
-			server, begun := s.serveBegun(t, h2)
-			address := s.tusCreate(t, len(digits), aText)
-			ended := s.silentPatch(t, server, address, "")
-			<-begun
-			for status := 0; status != http.StatusNoContent; {
-				offset, _ := strconv.Atoi(s.tusSend(t, http.MethodHead, address, "", "").header.Get("Upload-Offset"))
-				status = s.tusPatch(t, address, offset, digits[offset:], "").status
-			}
-			if status := <-ended; status != http.StatusConflict {
-				t.Errorf("the silent request: %d", status)
-			}
-			s.itemIs(t, digits)
-			s.nothingOpen(t)
-		})
-	}
 }

@@ -1,4 +1,4 @@
-package mediahttp
+package tus
 
 import (
 	"math"
@@ -60,9 +60,8 @@ func FuzzReadConcat(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
-		u := &tus{r: &http.Request{Header: http.Header{headerConcat: {value}}}}
 		rec := new(resumable.Record)
-		if err := u.readConcat(rec); err != nil || value == "" {
+		if err := readConcat(http.Header{headerConcat: {value}}, rec); err != nil || value == "" {
 			return
 		}
 		if rec.Partial == (len(rec.Parts) > 0) || len(rec.Parts) > maxParts || rec.Partial != (rec.Concat == "") {
@@ -84,8 +83,7 @@ func FuzzChecksum(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
-		u := &tus{r: &http.Request{Header: http.Header{headerChecksum: {value}}}}
-		sum, newHash, err := u.checksum()
+		sum, newHash, err := readChecksum(http.Header{headerChecksum: {value}})
 		switch {
 		case err != nil:
 		case (sum == nil) != (value == ""):

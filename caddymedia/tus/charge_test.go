@@ -1,4 +1,4 @@
-package mediahttp_test
+package tus_test
 
 import (
 	"io"
@@ -58,9 +58,9 @@ func (s *site) complete(t *testing.T) (address string) {
 	return address
 }
 
-// TestResumableCharge: an upload that one ticket creates and another credential finishes is counted
+// TestCharge: an upload that one ticket creates and another credential finishes is counted
 // on the first one, or on the other one if the first one has ended or is used up.
-func TestResumableCharge(t *testing.T) {
+func TestCharge(t *testing.T) {
 	t.Parallel()
 	const fields = "kind=file&alias=one&max_files=2&expires_in=3600"
 	for _, c := range []struct {
@@ -87,7 +87,7 @@ func TestResumableCharge(t *testing.T) {
 				c.between(t, s, first)
 				wantLast := c.last
 				if by == "token" {
-					s.tusPatch(t, address, 2, "xt", "").want(t, 204, "Media-Filename: a.txt")
+					s.patch(t, address, 2, "xt", "").want(t, 204, "Media-Filename: a.txt")
 					wantLast = 0
 				} else {
 					s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 2\n", "xt").want(t, 204, "Media-Filename: a.txt")
@@ -103,9 +103,9 @@ func TestResumableCharge(t *testing.T) {
 	}
 }
 
-// TestResumableChargeFaults fails each operation of the storage while an upload is finished. It is
+// TestChargeFaults fails each operation of the storage while an upload is finished. It is
 // counted once if another ticket continues it, and not at all if it is ended before it has a name.
-func TestResumableChargeFaults(t *testing.T) {
+func TestChargeFaults(t *testing.T) {
 	t.Parallel()
 	onEach(t, "507", func(t *testing.T, b backend) {
 		for n := range 200 {
@@ -115,7 +115,7 @@ func TestResumableChargeFaults(t *testing.T) {
 			address := s.withTicketOf(t, http.MethodPost, resumablePath, "Upload-Length: 4\n"+aText, "").want(t, 201, "").header.Get(location)
 			f.arm(storagedrivers.ErrNoSpace, after)
 			r := s.request(t, http.MethodPatch, address, ticketBearer+"Tus-Resumable: 1.0.0\nUpload-Offset: 0\n"+tusBody, "text")
-			got := s.tusRequest(t, r)
+			got := s.roundTrip(t, r)
 			hit := f.disarm()
 			if u := s.found(t, address); end && got.status != 204 && !u.Claimed() && u.Outcome == nil {
 				s.withTicketOf(t, http.MethodDelete, address, "", "").want(t, 204, "")
@@ -139,10 +139,10 @@ func TestResumableChargeFaults(t *testing.T) {
 	})
 }
 
-// TestResumableReserved: an upload whose ticket is used up by another one under way is not lost.
-func TestResumableReserved(t *testing.T) {
+// TestReserved: an upload whose ticket is used up by another one under way is not lost.
+func TestReserved(t *testing.T) {
 	t.Parallel()
-	s := withTicket("kind=file")(t)
+	s := withTicket(t, "kind=file")
 	ticket := s.vars[1]
 	incomplete := s.withTicketOf(t, http.MethodPost, resumablePath, "Upload-Length: 4\n"+aText, "te").want(t, 201, "").header.Get(location)
 	giveBack := s.take(t, ticket, 1)
@@ -165,11 +165,11 @@ func TestResumableReserved(t *testing.T) {
 	}
 }
 
-// TestResumableTicketEndsWhileFinishing: the upload of a caller without rights any more stays for
+// TestTicketEndsWhileFinishing: the upload of a caller without rights any more stays for
 // another one with them.
-func TestResumableTicketEndsWhileFinishing(t *testing.T) {
+func TestTicketEndsWhileFinishing(t *testing.T) {
 	t.Parallel()
-	s := withTicket("kind=file")(t)
+	s := withTicket(t, "kind=file")
 	address := s.complete(t)
 	s.store.ended.Store(true)
 	s.withTicketOf(t, http.MethodHead, address, "", "").want(t, 403, "")
@@ -179,9 +179,9 @@ func TestResumableTicketEndsWhileFinishing(t *testing.T) {
 	s.withTicketOf(t, http.MethodHead, address, "", "").want(t, 200, "Media-Filename: a.txt")
 }
 
-// TestResumableEndGivesBack: an upload that is ended after its item was counted, but before it was
+// TestEndGivesBack: an upload that is ended after its item was counted, but before it was
 // stored, does not count. A kill of the process causes that.
-func TestResumableEndGivesBack(t *testing.T) {
+func TestEndGivesBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -195,7 +195,7 @@ func TestResumableEndGivesBack(t *testing.T) {
 			s.withTicketOf(t, http.MethodDelete, address, "", "").want(t, 204, "")
 		}},
 		{"by a token", func(t *testing.T, s *site, address string) {
-			s.tusSend(t, http.MethodDelete, address, "", "").want(t, 204, "")
+			s.send(t, http.MethodDelete, address, "", "").want(t, 204, "")
 		}},
 		{"by an administrator", func(t *testing.T, s *site, address string) {
 			if err := s.first.TerminateUpload(t.Context(), s.found(t, address), aliases.Actor{Origin: aliases.OriginPanel}); err != nil {
@@ -205,7 +205,7 @@ func TestResumableEndGivesBack(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := withTicket("kind=file")(t)
+			s := withTicket(t, "kind=file")
 			ticket, address := s.vars[1], s.complete(t)
 			if err := s.store.Take(t.Context(), tokens.IDOf(ticket), s.found(t, address).ID, 1, 1); err != nil {
 				t.Fatal(err)

@@ -1,4 +1,4 @@
-package mediahttp_test
+package tus_test
 
 import (
 	"io"
@@ -28,9 +28,9 @@ func (s *site) patchWith(t *testing.T, address, header string, between func()) *
 	return &reply{w.Code, w.Header(), w.Body.String()}
 }
 
-// TestResumableRightsEnd: the last request stores the item only if the account has its rights then. A
+// TestRightsEnd: the last request stores the item only if the account has its rights then. A
 // later request with the rights stores it.
-func TestResumableRightsEnd(t *testing.T) {
+func TestRightsEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*testing.T, *site)
@@ -39,8 +39,7 @@ func TestResumableRightsEnd(t *testing.T) {
 		"nothing changes": {func(*testing.T, *site) {}, 204},
 		"other limits":    {func(t *testing.T, s *site) { s.reload(s.service(t, media.Limits{MaxUploads: 3}, account())) }, 204},
 		"other storage": {func(t *testing.T, s *site) {
-			change := s.change
-			s.change = func(c *media.Config) { change(c); c.Resumable.Storage = "dated" }
+			s.change = func(c *media.Config) { c.Resumable.Storage = "dated" }
 			s.reload(s.service(t, media.Limits{}, account()))
 		}, 204},
 		"account removed": {func(t *testing.T, s *site) { s.reload(s.service(t, media.Limits{})) }, 401},
@@ -54,7 +53,7 @@ func TestResumableRightsEnd(t *testing.T) {
 	} {
 		onEach(t, name, func(t *testing.T, b backend) {
 			s := b.site(t, nil)
-			address := s.tusCreate(t, len(digits), aText)
+			address := s.create(t, len(digits), aText)
 			got := s.patchWith(t, address, "", func() { c.change(t, s) })
 			if got.status != c.status || (got.header.Get("Media-Filename") != "") != (c.status == 204) {
 				t.Errorf("%+v, want %d", got, c.status)
@@ -74,16 +73,16 @@ func TestResumableRightsEnd(t *testing.T) {
 	}
 }
 
-// TestResumableHeadDuringPatch: HEAD does not disturb a request that adds bytes, and never shows bytes
+// TestHeadDuringPatch: HEAD does not disturb a request that adds bytes, and never shows bytes
 // whose checksum is not verified.
-func TestResumableHeadDuringPatch(t *testing.T) {
+func TestHeadDuringPatch(t *testing.T) {
 	t.Parallel()
 	for header, most := range map[string]int{"": 5, sha1Of(digits): 0, sha1Of("other"): 0} {
 		onEach(t, header, func(t *testing.T, b backend) {
 			s := b.site(t, nil)
-			address := s.tusCreate(t, len(digits), aText)
+			address := s.create(t, len(digits), aText)
 			got := s.patchWith(t, address, header, func() {
-				head := s.tusSend(t, http.MethodHead, address, "", "").want(t, 200, "")
+				head := s.send(t, http.MethodHead, address, "", "").want(t, 200, "")
 				if offset, err := strconv.Atoi(head.header.Get("Upload-Offset")); err != nil || offset > most {
 					t.Errorf("offset %d, want at most %d", offset, most)
 				}
@@ -99,21 +98,21 @@ func TestResumableHeadDuringPatch(t *testing.T) {
 	}
 }
 
-// TestResumableDeletedDuringPatch: the end of an upload ends a request that adds bytes to it, and
+// TestDeletedDuringPatch: the end of an upload ends a request that adds bytes to it, and
 // nothing remains.
-func TestResumableDeletedDuringPatch(t *testing.T) {
+func TestDeletedDuringPatch(t *testing.T) {
 	t.Parallel()
 	for _, header := range []string{"", sha1Of(digits)} {
 		onEach(t, "receiving "+header, func(t *testing.T, b backend) {
 			s := b.site(t, nil)
-			address := s.tusCreate(t, len(digits), aText)
+			address := s.create(t, len(digits), aText)
 			got := s.patchWith(t, address, header, func() {
-				s.tusSend(t, http.MethodDelete, address, "", "").want(t, 204, "")
+				s.send(t, http.MethodDelete, address, "", "").want(t, 204, "")
 			})
 			if got.status != http.StatusNotFound && got.status != http.StatusConflict {
 				t.Errorf("%+v", got)
 			}
-			s.tusSend(t, http.MethodHead, address, "", "").want(t, 404, "")
+			s.send(t, http.MethodHead, address, "", "").want(t, 404, "")
 			if left := s.objects(t); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
@@ -121,11 +120,11 @@ func TestResumableDeletedDuringPatch(t *testing.T) {
 		onEach(t, "silent "+header, func(t *testing.T, b backend) {
 			s := b.site(t, nil)
 			server, begun := s.serveBegun(t, header == "") // HTTP/2 or HTTP/1.1
-			address := s.tusCreate(t, len(digits), aText)
+			address := s.create(t, len(digits), aText)
 			ended := s.silentPatch(t, server, address, header)
 			<-begun
 			start := time.Now()
-			s.tusSend(t, http.MethodDelete, address, "", "").want(t, 204, "")
+			s.send(t, http.MethodDelete, address, "", "").want(t, 204, "")
 			if status := <-ended; status != http.StatusNotFound && status != http.StatusConflict {
 				t.Errorf("status %d", status)
 			}
@@ -139,9 +138,9 @@ func TestResumableDeletedDuringPatch(t *testing.T) {
 	}
 }
 
-// TestResumableMaxUploadTime: a request of a silent client is ended, by the limit of the service or
+// TestMaxUploadTime: a request of a silent client is ended, by the limit of the service or
 // by the server. Clients continue after its status.
-func TestResumableMaxUploadTime(t *testing.T) {
+func TestMaxUploadTime(t *testing.T) {
 	t.Parallel()
 	const limit = 100 * time.Millisecond
 	for name, c := range map[string]struct{ h2, server bool }{
@@ -159,34 +158,34 @@ func TestResumableMaxUploadTime(t *testing.T) {
 				}
 				s.handler.ServeHTTP(w, r)
 			}), c.h2)
-			address := s.tusCreate(t, len(digits), aText)
+			address := s.create(t, len(digits), aText)
 			if status := <-s.silentPatch(t, server, address, ""); status != http.StatusServiceUnavailable {
 				t.Errorf("status %d", status)
 			}
 			s.reload(s.service(t, media.Limits{}, account()))
-			head := s.tusSend(t, http.MethodHead, address, "", "").want(t, 200, "")
+			head := s.send(t, http.MethodHead, address, "", "").want(t, 200, "")
 			offset, _ := strconv.Atoi(head.header.Get("Upload-Offset")) // 5, unless the machine is busy
-			s.tusPatch(t, address, offset, digits[offset:], "").want(t, 204, "Media-Filename: a.txt")
+			s.patch(t, address, offset, digits[offset:], "").want(t, 204, "Media-Filename: a.txt")
 			s.itemIs(t, digits)
 		})
 	}
 }
 
-// TestResumableDuringFinal: requests for a final upload and for its parts, while it is stored.
-func TestResumableDuringFinal(t *testing.T) {
+// TestDuringFinal: requests for a final upload and for its parts, while it is stored.
+func TestDuringFinal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		during func(t *testing.T, s *site, final, part string)
 		later  int // status of HEAD afterwards
 	}{
 		"PATCH": {func(t *testing.T, s *site, final, part string) {
-			s.tusPatch(t, final, len(digits), "", "").want(t, 403, "")
-			s.tusPatch(t, final, len(digits), "x", "").want(t, 403, "")
-			s.tusPatch(t, part, 5, "x", "").want(t, 413, "")
-			s.tusPatch(t, part, 0, "x", "").want(t, 409, "")
+			s.patch(t, final, len(digits), "", "").want(t, 403, "")
+			s.patch(t, final, len(digits), "x", "").want(t, 403, "")
+			s.patch(t, part, 5, "x", "").want(t, 413, "")
+			s.patch(t, part, 0, "x", "").want(t, 409, "")
 		}, 200},
 		"DELETE of a part": {func(t *testing.T, s *site, _, part string) {
-			s.tusSend(t, http.MethodDelete, part, "", "").want(t, 204, "")
+			s.send(t, http.MethodDelete, part, "", "").want(t, 204, "")
 		}, 200},
 		"HEAD":   {headLocked, 200},
 		"DELETE": {nil, 404},
@@ -207,7 +206,7 @@ func TestResumableDuringFinal(t *testing.T) {
 				c.during(t, s, final, second)
 			} else {
 				both.Go(func() {
-					deleted = s.tusSend(t, http.MethodDelete, final, "", "")
+					deleted = s.send(t, http.MethodDelete, final, "", "")
 					answered <- true
 				})
 				select {
@@ -222,15 +221,15 @@ func TestResumableDuringFinal(t *testing.T) {
 			if deleted != nil {
 				deleted.want(t, 204, "")
 			}
-			s.tusSend(t, http.MethodHead, final, "", "").want(t, c.later, "")
+			s.send(t, http.MethodHead, final, "", "").want(t, c.later, "")
 			s.itemIs(t, digits)
 			s.nothingOpen(t)
 		})
 	}
 }
 
-// TestResumablePartDeleted: a part that is removed before its bytes are read makes no item.
-func TestResumablePartDeleted(t *testing.T) {
+// TestPartDeleted: a part that is removed before its bytes are read makes no item.
+func TestPartDeleted(t *testing.T) {
 	t.Parallel()
 	onEach(t, "DELETE", func(t *testing.T, b backend) {
 		stop := &stopAt{reached: make(chan bool), resume: make(chan bool)}
@@ -246,11 +245,11 @@ func TestResumablePartDeleted(t *testing.T) {
 		})
 		<-stop.reached
 		final := s.created(t, before)
-		s.tusSend(t, http.MethodDelete, second, "", "").want(t, 204, "")
+		s.send(t, http.MethodDelete, second, "", "").want(t, 204, "")
 		close(stop.resume)
 		posted.Wait()
 		s.final(t, aText, first, second).want(t, 400, location)
-		s.tusSend(t, http.MethodHead, final, "", "").want(t, 404, "")
+		s.send(t, http.MethodHead, final, "", "").want(t, 404, "")
 		if items := s.items(t); len(items) > 0 {
 			t.Errorf("items %v", items)
 		}

@@ -1,5 +1,6 @@
-// Package httpjson reads and writes JSON bodies of HTTP.
-package httpjson
+// Package httpx has what the HTTP endpoints of several packages share: JSON bodies, the responses to failed
+// uploads, and request bodies that are bounded in time or not read to their end.
+package httpx
 
 import (
 	"bytes"
@@ -10,9 +11,9 @@ import (
 	"strconv"
 )
 
-// Write answers a request with v as a line of JSON. If v cannot be encoded, it returns an error and
+// WriteJSON answers a request with v as a line of JSON. If v cannot be encoded, it returns an error and
 // writes nothing.
-func Write(w http.ResponseWriter, status int, v any) error {
+func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false) // people read messages such as "send Bearer <token>" in a shell
@@ -28,10 +29,10 @@ func Write(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// Read decodes the body of a request into v. The body must be a single JSON value of at most limit
+// ReadJSON decodes the body of a request into v. The body must be a single JSON value of at most limit
 // bytes without unknown fields. Numbers keep their spelling. The error is an [http.MaxBytesError]
 // for a larger body; other errors may quote the body.
-func Read(w http.ResponseWriter, r *http.Request, limit int64, v any) error {
+func ReadJSON(w http.ResponseWriter, r *http.Request, limit int64, v any) error {
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
 	decoder.UseNumber()
 	decoder.DisallowUnknownFields()
