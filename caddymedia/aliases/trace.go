@@ -12,8 +12,6 @@ import (
 )
 
 // scope is the instrumentation scope of the spans.
-
-// scope is the instrumentation scope of the spans.
 const scope = "github.com/caddymedia/media/caddymedia/upload"
 
 // Traced calls step in a child span of the span of ctx, by the same provider. attributes is called
@@ -73,7 +71,7 @@ func (r Reason) fault() bool {
 	}
 }
 
-// attributes returns the attributes of spans about an alias.
+// Attributes returns the attributes of spans about an alias.
 func (a *Alias) Attributes() []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("media.alias.kind", string(a.Kind)),

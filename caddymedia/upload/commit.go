@@ -108,8 +108,9 @@ func (b *batch) object(ctx context.Context, up *upload) (*object, error) {
 	if err := b.ifStored(ctx, up); err != nil {
 		return o, err
 	}
-	old, err := b.alias.Existing(ctx, up.filename)
-	if err != nil {
+	old, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(up.filename))
+	// Some accounts may write to the backend but not read. Items that they cannot see count as new.
+	if errors.Is(err, storagedrivers.ErrUnavailable) {
 		return o, err
 	}
 	o.replaced = old.Key != ""
@@ -176,7 +177,7 @@ func (b *batch) removeOldVariant(ctx context.Context, o *object, failed *storage
 		return
 	}
 	if err := aliases.Remove(ctx, b.alias.Storage, b.alias.VariantKey(o.filename)); err != nil {
-		b.uploader.Log.Error("removing the variant of an earlier picture",
+		b.uploader.Log.Error("removing the variant of an earlier image",
 			"alias", b.alias.Name, "filename", o.filename, "error", err)
 	}
 }

@@ -67,7 +67,7 @@ func newForm(body io.Reader, boundary string, limits Limits, skippable int64) *f
 	// The multipart reader accepts the end of the body within a header. Therefore it never sees
 	// io.EOF: it does not read beyond the last boundary, and anywhere else the body is truncated.
 	// The line break is for a last boundary without one.
-	guard := &headerGuard{r: io.MultiReader(buffer, strings.NewReader("\r\n"), truncated{})}
+	guard := &headerGuard{r: io.MultiReader(buffer, strings.NewReader("\r\n"))}
 	return &form{limits: limits, buffer: buffer, guard: guard, parts: multipart.NewReader(guard, boundary), skippable: skippable}
 }
 
@@ -171,13 +171,8 @@ func headerSize(header textproto.MIMEHeader) int64 {
 	return n
 }
 
-// truncated is a reader for the end of a truncated body. It returns io.ErrUnexpectedEOF.
-type truncated struct{}
-
-func (truncated) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
-
 // headerGuard bounds the bytes that the multipart reader reads for the next part and its header.
-// The multipart reader's own bound is 10 MiB.
+// The multipart reader's own bound is 10 MiB. The end of r is io.ErrUnexpectedEOF.
 type headerGuard struct {
 	r       io.Reader
 	left    int64
@@ -209,6 +204,9 @@ func (g *headerGuard) Read(p []byte) (int, error) {
 	n, err := g.r.Read(p)
 	if g.armed {
 		g.left -= int64(n)
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
 		g.err = err

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/aliases"
-	"github.com/caddymedia/media/caddymedia/derived"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
@@ -154,7 +153,7 @@ func TestVariantNeverReconciled(t *testing.T) {
 					return nil
 				case op == "put" && strings.HasSuffix(key, render.Suffix):
 					made++
-				case op == "stat" && made == derived.Rounds+1 && replaced == made:
+				case op == "stat" && made == rounds+1 && replaced == made:
 					paint = last
 				default:
 					return nil
@@ -174,7 +173,7 @@ func TestVariantNeverReconciled(t *testing.T) {
 			if failures != nil {
 				t.Fatal(failures)
 			}
-			if replaced != derived.Rounds+2 {
+			if replaced != rounds+2 {
 				t.Errorf("replaced %d times", replaced)
 			}
 			if (items[0].WebP != "") != (last != unloved) {

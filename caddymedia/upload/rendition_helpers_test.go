@@ -69,7 +69,7 @@ func request(t testing.TB, alias *aliases.Alias, rendition, filename string) *de
 // opened returns the content of a rendition, made if needed, as a request for it does.
 func opened(t testing.TB, u *Uploader, r *derived.RenditionRequest) (string, error) {
 	t.Helper()
-	for range derived.Rounds {
+	for range rounds {
 		object, err := r.OpenRendition(t.Context(), r.Alias.Storage.OpenSeeker)
 		if errors.Is(err, derived.ErrNotMade) {
 			if err := u.Derived.MakeRendition(t.Context(), r); err != nil {
@@ -115,3 +115,6 @@ func wantRenditions(t testing.TB, alias *aliases.Alias, want ...string) {
 		t.Errorf("stored renditions %q, want %q", got, want)
 	}
 }
+
+// rounds is how often package derived makes a variant again.
+const rounds = 5

@@ -21,8 +21,8 @@ func TestRenewRenditions(t *testing.T) {
 		missing, made int
 	}{{false, 1, 1}, {false, 0, 0}, {true, 1, 1}, {true, 0, 0}} {
 		missing, err := derived.MissingRenditions(t.Context(), alias, "a.png", c.all)
-		if missing != c.missing || err != nil {
-			t.Errorf("missing %d, %v, want %d", missing, err, c.missing)
+		if len(missing) != c.missing || err != nil {
+			t.Errorf("missing %v, %v, want %d", missing, err, c.missing)
 		}
 		made, err := u.Derived.RenewRenditions(t.Context(), alias, "a.png", c.all)
 		if made != c.made || err != nil {
