@@ -12,18 +12,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Delete fails if fail does.
-func (d *faulty) Delete(ctx context.Context, key string) error {
-	if err := d.ask("delete", key); err != nil {
-		return err
-	}
-	return d.Driver.Delete(ctx, key)
-}
-
-// withItems returns an alias for pictures and one for files, with items of both on one storage.
+// withItems returns an alias for images and one for files, with items of both on one storage.
 func withItems(t *testing.T, s *storagedrivers.Storage, overwrite bool) (u *Uploader, images, files *aliases.Alias) {
 	t.Helper()
-	images, files = pictures(t, s), newAlias(t, aliases.DefaultAlias, s)
+	images, files = imageAlias(t, s), newAlias(t, aliases.DefaultAlias, s)
 	images.Overwrite, files.Overwrite = overwrite, overwrite
 	images.Prefix = "img/content"
 	for key, value := range itemsThere() {
@@ -126,8 +118,8 @@ func TestDeleteOfLongName(t *testing.T) {
 	wantContents(t, s, itemsThere())
 }
 
-// TestDeleteFails: if the storage cannot remove the variant or the picture, its error is returned,
-// no variant stays without its picture, and a second try succeeds.
+// TestDeleteFails: if the storage cannot remove the variant or the image, its error is returned,
+// no variant stays without its image, and a second try succeeds.
 func TestDeleteFails(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {

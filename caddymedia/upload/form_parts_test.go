@@ -94,17 +94,6 @@ func TestEscapedNames(t *testing.T) {
 	}
 }
 
-// TestLongNames: long names are refused before their letters are folded, which is slow.
-func TestLongNames(t *testing.T) {
-	t.Parallel()
-	a := newAlias(t, aliases.DefaultAlias, onMemory(t, nil))
-	long := strings.Repeat("\ufdfa", aliases.MaxName/3+1)
-	for _, names := range [][2]string{{long + ".txt", "/"}, {"a.txt", long}} {
-		_, err := a.StoredName(names[0], names[1], newUploader().Now(), aliases.OriginHTTP)
-		wantFailure(t, asFailures(err), aliases.BadRequest, "", "longer than")
-	}
-}
-
 // TestLikelyAlias: likelyAlias returns only an alias that the account may use.
 func TestLikelyAlias(t *testing.T) {
 	t.Parallel()

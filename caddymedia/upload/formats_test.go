@@ -19,7 +19,7 @@ import (
 
 const vector = `<svg xmlns="http://www.w3.org/2000/svg"/>`
 
-// encoded returns a small picture as JPEG, GIF or WebP.
+// encoded returns a small image as JPEG, GIF or WebP.
 func encoded(t testing.TB, ext string) string {
 	t.Helper()
 	img := image.NewNRGBA(image.Rect(0, 0, 8, 8))
@@ -50,13 +50,13 @@ func TestWebPItems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
-			alias := pictures(t, s)
+			alias := imageAlias(t, s)
 			alias.Extensions["webp"], alias.Overwrite, alias.Sanitize = true, true, false
 			u := newUploader(alias)
 			w := watch(u)
 			webp := encoded(t, "webp")
 			for _, name := range []string{"a.webp", "a.webp.webp", "b.svg.webp", "a.webp"} {
-				items, failures := uploadPictures(t, u, file(name, webp))
+				items, failures := uploadImages(t, u, file(name, webp))
 				if failures != nil || items[0].Filename != name || items[0].WebP != "" {
 					t.Fatalf("%s: %+v, %v", name, items, failures)
 				}
@@ -73,7 +73,7 @@ func TestWebPItems(t *testing.T) {
 			}
 			wantContents(t, s, map[string]string{"a.webp.webp": webp, "b.svg.webp": webp})
 			if alias.IsVariant("a.webp.webp") || alias.MayHaveVariant("a.webp") || !alias.IsVariant("a.png.webp") {
-				t.Error("a WebP is taken for a picture with a variant, or for a variant")
+				t.Error("a WebP is taken for an image with a variant, or for a variant")
 			}
 		})
 	}
@@ -89,16 +89,16 @@ func TestRefusedWebPItems(t *testing.T) {
 	}{
 		{"a.png.webp", webp, aliases.BadRequest, `"a.png.webp" is the name of a variant`},
 		{"a.JPG.webp", webp, aliases.BadRequest, `"a.JPG.webp" is the name of a variant`},
-		{"a.webp", picture(red), aliases.BadContent, "content is PNG, the name says .webp"},
+		{"a.webp", pngOf(red), aliases.BadContent, "content is PNG, the name says .webp"},
 		{"a.png", webp, aliases.BadContent, "content is WebP, the name says .png"},
 		{"a.webp", webp[:len(webp)-4], aliases.BadContent, "its end is missing"},
 		{"a.webp", strings.Replace(webp, "VP8L", "VP8 ", 1), aliases.BadContent, "damaged"},
 		{"a.avif", webp, aliases.BadContent, ".avif is not accepted"},
 	} {
 		s := onMemory(t, nil)
-		alias := pictures(t, s)
+		alias := imageAlias(t, s)
 		alias.Extensions["webp"], alias.Sanitize = true, false
-		_, failures := uploadPictures(t, newUploader(alias), file(c.name, c.content))
+		_, failures := uploadImages(t, newUploader(alias), file(c.name, c.content))
 		wantFailure(t, failures, c.reason, c.name, c.message)
 		wantContents(t, s, nil)
 	}
@@ -108,21 +108,21 @@ func TestRefusedWebPItems(t *testing.T) {
 func TestDamagedWebP(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	alias := pictures(t, s)
+	alias := imageAlias(t, s)
 	alias.Extensions["webp"] = true
 	damaged := []byte(encoded(t, "webp"))
 	copy(damaged[25:], "nonsense")
-	_, failures := uploadPictures(t, newUploader(alias), file("a.webp", string(damaged)))
+	_, failures := uploadImages(t, newUploader(alias), file("a.webp", string(damaged)))
 	wantFailure(t, failures, aliases.BadContent, "a.webp", "damaged: not all of it can be decoded")
 }
 
 func TestStripMetadataOfWebP(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	alias := pictures(t, s)
+	alias := imageAlias(t, s)
 	alias.Extensions["webp"], alias.Imaging.Strip = true, imaging.StripOn
 	webp := encoded(t, "webp")
-	if _, failures := uploadPictures(t, newUploader(alias), file("a.webp", webp+"<?php")); failures != nil {
+	if _, failures := uploadImages(t, newUploader(alias), file("a.webp", webp+"<?php")); failures != nil {
 		t.Fatal(failures)
 	}
 	wantContents(t, s, map[string]string{"a.webp": webp})
@@ -130,7 +130,7 @@ func TestStripMetadataOfWebP(t *testing.T) {
 
 func TestRenameMismatched(t *testing.T) {
 	t.Parallel()
-	png, jpg, webp := picture(red), encoded(t, "jpg"), encoded(t, "webp")
+	png, jpg, webp := pngOf(red), encoded(t, "jpg"), encoded(t, "webp")
 	for _, c := range []struct {
 		submitted, content, want string
 		keepName                 bool
@@ -150,10 +150,10 @@ func TestRenameMismatched(t *testing.T) {
 		{"a.svg", png, "a.png", false},
 	} {
 		s := onMemory(t, nil)
-		alias := pictures(t, s)
+		alias := imageAlias(t, s)
 		alias.Extensions["webp"], alias.Extensions["jpeg"], alias.Extensions["gif"] = true, true, true
 		alias.RenameMismatched, alias.Sanitize = true, !c.keepName
-		items, failures := uploadPictures(t, newUploader(alias), file(c.submitted, c.content))
+		items, failures := uploadImages(t, newUploader(alias), file(c.submitted, c.content))
 		if failures != nil || items[0].Filename != c.want {
 			t.Errorf("%s: %v, %v, want %s", c.submitted, filenames(items), failures, c.want)
 			continue
@@ -173,7 +173,7 @@ func TestRenameMismatchedRefuses(t *testing.T) {
 		message            string
 	}{
 		{"a.png", encoded(t, "gif"), aliases.BadContent, "content is GIF, the name says .png"},
-		{"a.bmp", picture(red), aliases.BadContent, ".bmp is not accepted"},
+		{"a.bmp", pngOf(red), aliases.BadContent, ".bmp is not accepted"},
 		{"a.png", "hello", aliases.BadContent, "content is plain text, the name says .png"},
 		{"a.png", encoded(t, "jpg")[:99], aliases.BadContent, "JPEG picture or is damaged"},
 		{"a.png", strings.Replace(vector, "/>", "><script/></svg>", 1), aliases.BadContent, "script"},
@@ -181,9 +181,9 @@ func TestRenameMismatchedRefuses(t *testing.T) {
 		{long + ".png", encoded(t, "webp"), aliases.BadRequest, "longer than 200 bytes"},
 	} {
 		s := onMemory(t, nil)
-		alias := pictures(t, s)
+		alias := imageAlias(t, s)
 		alias.Extensions["webp"], alias.RenameMismatched, alias.Sanitize = true, true, false
-		_, failures := uploadPictures(t, newUploader(alias), file(c.submitted, c.content))
+		_, failures := uploadImages(t, newUploader(alias), file(c.submitted, c.content))
 		wantFailure(t, failures, c.reason, c.submitted, c.message)
 		wantContents(t, s, nil)
 	}
@@ -193,9 +193,9 @@ func TestRenameMismatchedRefuses(t *testing.T) {
 func TestRenamedDuplicates(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	alias := pictures(t, s)
+	alias := imageAlias(t, s)
 	alias.RenameMismatched, alias.Overwrite = true, true
-	_, failures := uploadPictures(t, newUploader(alias), file("a.png", picture(red)), file("a.jpg", picture(blue)))
+	_, failures := uploadImages(t, newUploader(alias), file("a.png", pngOf(red)), file("a.jpg", pngOf(blue)))
 	wantFailure(t, failures, aliases.Conflict, "a.png", "the same name")
 }
 
@@ -214,8 +214,8 @@ func TestVariantOfFile(t *testing.T) {
 	}
 }
 
-// TestUndecodedPictures: an AVIF or HEIC has no variant. Its metadata becomes zeros.
-func TestUndecodedPictures(t *testing.T) {
+// TestUndecodedImages: an AVIF or HEIC has no variant. Its metadata becomes zeros.
+func TestUndecodedImages(t *testing.T) {
 	t.Parallel()
 	for submitted, want := range map[string]string{"photo.heic": "photo.heic", "turned.avif": "turned.avif", "photo.jpg": "photo.heic"} {
 		data, err := os.ReadFile(filepath.Join("../imaging/testdata", want))
@@ -223,10 +223,10 @@ func TestUndecodedPictures(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := onMemory(t, nil)
-		alias := pictures(t, s)
+		alias := imageAlias(t, s)
 		alias.Extensions["heic"], alias.Extensions["avif"] = true, true
 		alias.RenameMismatched, alias.Imaging.Strip = true, imaging.StripOn
-		items, failures := uploadPictures(t, newUploader(alias), file(submitted, string(data)))
+		items, failures := uploadImages(t, newUploader(alias), file(submitted, string(data)))
 		if failures != nil || items[0].Filename != want || items[0].WebP != "" {
 			t.Errorf("%s: %+v, %v", submitted, items, failures)
 			continue

@@ -17,14 +17,6 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Stat fails if fail does.
-func (d *faulty) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
-	if err := d.ask("stat", key); err != nil {
-		return storagedrivers.Info{}, err
-	}
-	return d.Driver.Stat(ctx, key)
-}
-
 // watched records the calls of an observer.
 type watched struct {
 	changes    []Change
@@ -201,18 +193,6 @@ func TestDeletionReported(t *testing.T) {
 	address := images.URL("", "a.png")
 	if got, want := w.changes[1].Item, (Item{FullPath: address, Filename: "a.png", Size: w.changes[1].Item.Size, WebP: address + ".webp"}); !reflect.DeepEqual(got, want) || got.Size == 0 {
 		t.Errorf("deleted %+v, want %+v", got, want)
-	}
-}
-
-// TestReasonWords: each reason has a word of its own.
-func TestReasonWords(t *testing.T) {
-	t.Parallel()
-	words := map[string]bool{}
-	for _, reason := range aliases.Reasons() {
-		words[reason.String()] = true
-	}
-	if len(words) != int(aliases.Unauthorized)+1 || words[""] {
-		t.Errorf("words %v", words)
 	}
 }
 

@@ -61,7 +61,7 @@ func spanLine(span sdktrace.ReadOnlySpan) string {
 	return line
 }
 
-// tracedUpload returns the spans of an upload of pictures.
+// tracedUpload returns the spans of an upload of images.
 func tracedUpload(t *testing.T, u *Uploader, parts ...send) string {
 	t.Helper()
 	return tracedTree(t, func(ctx context.Context) {
@@ -79,8 +79,8 @@ func wantTree(t *testing.T, got, want string, args ...any) {
 
 func TestSpans(t *testing.T) {
 	t.Parallel()
-	u := newUploader(pictures(t, onLocal(t, nil)))
-	photo := picture(red)
+	u := newUploader(imageAlias(t, onLocal(t, nil)))
+	photo := pngOf(red)
 	wantTree(t, tracedUpload(t, u, file("a.png", photo)), `
 media.receive alias.name=content files=1 size=%[1]d
   media.storage.stage
@@ -92,7 +92,7 @@ media.commit alias.name=content filename=["a.png"] files=1 size=%[1]d
 `, len(photo), len(photo)+len(webpOf(red)))
 
 	// A name that exists is no error, nor is a variant that cannot be made.
-	photo = picture(unloved)
+	photo = pngOf(unloved)
 	wantTree(t, tracedUpload(t, u, file("a.png", photo)), `
 media.receive alias.name=content files=1 size=%[1]d
   media.storage.stage
@@ -106,9 +106,9 @@ media.commit alias.name=content filename=["a-%[2]d.png"] files=1 size=%[1]d
 `, len(photo), noon.Unix())
 }
 
-// treeOfPicture is the format of the spans of a.png and its variant on a storage that stages in
+// treeOfImage is the format of the spans of a.png and its variant on a storage that stages in
 // memory. Its arguments are their sizes.
-const treeOfPicture = `
+const treeOfImage = `
 media.receive alias.name=content files=1 size=%[1]d
 media.check alias.name=content files=1 size=%[1]d
   media.variant alias.name=content
@@ -120,9 +120,9 @@ media.commit alias.name=content filename=["a.png"] files=1 size=%[1]d
 // TestSpansOfMemory: spans of a storage that stages in memory.
 func TestSpansOfMemory(t *testing.T) {
 	t.Parallel()
-	u := newUploader(pictures(t, onMemory(t, nil)))
-	photo := picture(red)
-	wantTree(t, tracedUpload(t, u, file("a.png", photo)), treeOfPicture, len(photo), len(webpOf(red)))
+	u := newUploader(imageAlias(t, onMemory(t, nil)))
+	photo := pngOf(red)
+	wantTree(t, tracedUpload(t, u, file("a.png", photo)), treeOfImage, len(photo), len(webpOf(red)))
 }
 
 // TestSpansOfRefusal: a refused upload is no error of the service, and the spans contain no text of
@@ -148,7 +148,7 @@ media.receive alias.name=content files=0 result=bad_request size=0
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u := newUploader(pictures(t, onMemory(t, nil)))
+			u := newUploader(imageAlias(t, onMemory(t, nil)))
 			got := tracedUpload(t, u, tt.parts...)
 			wantTree(t, got, tt.want)
 			if strings.Contains(got, word) {
@@ -162,7 +162,7 @@ media.receive alias.name=content files=0 result=bad_request size=0
 // reason, without the text of the error.
 func TestSpansOfFailure(t *testing.T) {
 	t.Parallel()
-	photo := picture(red)
+	photo := pngOf(red)
 	failing := func(key string) func(op, asked string) error {
 		return func(op, asked string) error {
 			if op == "commit" && asked == key {
@@ -171,7 +171,7 @@ func TestSpansOfFailure(t *testing.T) {
 			return nil
 		}
 	}
-	u := newUploader(pictures(t, onLocal(t, failing("a.png.webp"))))
+	u := newUploader(imageAlias(t, onLocal(t, failing("a.png.webp"))))
 	got := tracedUpload(t, u, file("a.png", photo))
 	wantTree(t, got, `
 media.receive alias.name=content files=1 size=%[1]d
@@ -192,14 +192,14 @@ media.commit alias.name=content filename=["a.png"] files=1 result=no_space size=
 // TestSpanOfSingle: a file outside of a form has the same spans.
 func TestSpanOfSingle(t *testing.T) {
 	t.Parallel()
-	u := newUploader(pictures(t, onMemory(t, nil)))
-	photo := picture(red)
+	u := newUploader(imageAlias(t, onMemory(t, nil)))
+	photo := pngOf(red)
 	got := tracedTree(t, func(ctx context.Context) {
 		if _, failures := u.Upload(ctx, Request{Kind: aliases.Image}, Single("a.png", strings.NewReader(photo))); failures != nil {
 			t.Error(failures)
 		}
 	})
-	wantTree(t, got, treeOfPicture, len(photo), len(webpOf(red)))
+	wantTree(t, got, treeOfImage, len(photo), len(webpOf(red)))
 }
 
 // TestSpanOfPanic: a step that panics has a span.
