@@ -1,7 +1,6 @@
 package derived_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -182,23 +181,4 @@ func TestRemoveOrphanOvertaken(t *testing.T) {
 		}
 		wantContents(t, here, want)
 	}
-}
-
-func TestRemoveOrphanWaits(t *testing.T) {
-	t.Parallel()
-	s := onMemory(t, nil)
-	alias := imageAlias(t, s)
-	put(t, s, "a.png.webp", "x")
-	found := orphans(t, alias, later())
-	unlock, err := alias.Lock(t.Context(), "a.png")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unlock()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if removed, err := newMaker().RemoveOrphan(ctx, alias, found[0]); removed || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("removed %t, %v, want %v", removed, err, context.DeadlineExceeded)
-	}
-	wantContents(t, s, map[string]string{"a.png.webp": "x"})
 }

@@ -138,21 +138,36 @@ func TestRenewOvertaken(t *testing.T) {
 	}
 }
 
-// TestRenewWaits: Renew waits for uploads and deletions of the name.
-func TestRenewWaits(t *testing.T) {
+// TestWaits: upkeep waits for uploads and deletions of the name.
+func TestWaits(t *testing.T) {
 	t.Parallel()
-	s := onMemory(t, nil)
-	alias := imageAlias(t, s)
-	put(t, s, "a.png", pngOf(red))
-	unlock, err := alias.Lock(t.Context(), "a.png")
-	if err != nil {
-		t.Fatal(err)
+	for stored, upkeep := range map[string]func(context.Context, *aliases.Alias, storagedrivers.Info) error{
+		"a.png": func(ctx context.Context, alias *aliases.Alias, _ storagedrivers.Info) error {
+			_, err := newMaker().Renew(ctx, alias, "a.png", false)
+			return err
+		},
+		"a.png.webp": func(ctx context.Context, alias *aliases.Alias, orphan storagedrivers.Info) error {
+			_, err := newMaker().RemoveOrphan(ctx, alias, orphan)
+			return err
+		},
+	} {
+		s := onMemory(t, nil)
+		alias := imageAlias(t, s)
+		replace(t, s, stored, pngOf(red))
+		info, err := s.Stat(t.Context(), stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock, err := alias.Lock(t.Context(), "a.png")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if err := upkeep(ctx, alias, info); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
+		}
+		cancel()
+		unlock()
+		wantContents(t, s, map[string]string{stored: pngOf(red)})
 	}
-	defer unlock()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if _, err := newMaker().Renew(ctx, alias, "a.png", false); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
-	}
-	wantContents(t, s, map[string]string{"a.png": pngOf(red)})
 }

@@ -87,13 +87,11 @@ func TestRefusedWebPItems(t *testing.T) {
 		reason        aliases.Reason
 		message       string
 	}{
-		{"a.png.webp", webp, aliases.BadRequest, `"a.png.webp" is the name of a variant`},
-		{"a.JPG.webp", webp, aliases.BadRequest, `"a.JPG.webp" is the name of a variant`},
 		{"a.webp", pngOf(red), aliases.BadContent, "content is PNG, the name says .webp"},
 		{"a.png", webp, aliases.BadContent, "content is WebP, the name says .png"},
 		{"a.webp", webp[:len(webp)-4], aliases.BadContent, "its end is missing"},
 		{"a.webp", strings.Replace(webp, "VP8L", "VP8 ", 1), aliases.BadContent, "damaged"},
-		{"a.avif", webp, aliases.BadContent, ".avif is not accepted"},
+		{"a.webp", webp[:25] + "nonsense" + webp[33:], aliases.BadContent, "damaged: not all of it can be decoded"},
 	} {
 		s := onMemory(t, nil)
 		alias := imageAlias(t, s)
@@ -104,88 +102,55 @@ func TestRefusedWebPItems(t *testing.T) {
 	}
 }
 
-// TestDamagedWebP: a WebP is decoded, although it gets no variant.
-func TestDamagedWebP(t *testing.T) {
-	t.Parallel()
-	s := onMemory(t, nil)
-	alias := imageAlias(t, s)
-	alias.Extensions["webp"] = true
-	damaged := []byte(encoded(t, "webp"))
-	copy(damaged[25:], "nonsense")
-	_, failures := uploadImages(t, newUploader(alias), file("a.webp", string(damaged)))
-	wantFailure(t, failures, aliases.BadContent, "a.webp", "damaged: not all of it can be decoded")
-}
-
-func TestStripMetadataOfWebP(t *testing.T) {
-	t.Parallel()
-	s := onMemory(t, nil)
-	alias := imageAlias(t, s)
-	alias.Extensions["webp"], alias.Imaging.Strip = true, imaging.StripOn
-	webp := encoded(t, "webp")
-	if _, failures := uploadImages(t, newUploader(alias), file("a.webp", webp+"<?php")); failures != nil {
-		t.Fatal(failures)
-	}
-	wantContents(t, s, map[string]string{"a.webp": webp})
-}
-
+// TestRenameMismatched: an image of another format than its name says gets the extension of its format,
+// if the alias accepts that. All rules for names and contents apply afterwards.
 func TestRenameMismatched(t *testing.T) {
 	t.Parallel()
-	png, jpg, webp := pngOf(red), encoded(t, "jpg"), encoded(t, "webp")
+	png, jpg, webp, gif := pngOf(red), encoded(t, "jpg"), encoded(t, "webp"), encoded(t, "gif")
+	script := strings.Replace(vector, "/>", "><script/></svg>", 1)
+	long := strings.Repeat("a", 196) + ".png"
 	for _, c := range []struct {
-		submitted, content, want string
-		keepName                 bool
+		submitted, content string
+		sanitize           bool
+		want               string // the filename, or the message if there is a reason
+		reason             aliases.Reason
 	}{
-		{"a.png", png, "a.png", false},
-		{"a.jpeg", jpg, "a.jpeg", false},
-		{"a.png", jpg, "a.jpg", false},
-		{"a.JPG", png, "a.png", false},
-		{"A.JPG", png, "A.png", true},
-		{"A.JPG.JPG", png, "A.JPG.png", true},
-		{"a.JPG", jpg, "a.JPG", true},
-		{"a.G\u0130F", png, "a.png", true}, // "gif" in lower case, and shorter
-		{"Foto č. 1.jpg ", png, "foto-c-1.png", false},
-		{"a.jpg", webp, "a.webp", false},
-		{"a.webp", png, "a.png", false},
-		{"a.png", vector, "a.svg", false},
-		{"a.svg", png, "a.png", false},
+		{"a.png", png, true, "a.png", 0},
+		{"a.jpeg", jpg, true, "a.jpeg", 0},
+		{"a.png", jpg, true, "a.jpg", 0},
+		{"a.JPG", png, true, "a.png", 0},
+		{"A.JPG", png, false, "A.png", 0},
+		{"A.JPG.JPG", png, false, "A.JPG.png", 0},
+		{"a.JPG", jpg, false, "a.JPG", 0},
+		{"a.G\u0130F", png, false, "a.png", 0}, // "gif" in lower case, and shorter
+		{"Foto č. 1.jpg ", png, true, "foto-c-1.png", 0},
+		{"a.jpg", webp, true, "a.webp", 0},
+		{"a.webp", png, true, "a.png", 0},
+		{"a.png", vector, true, "a.svg", 0},
+		{"a.svg", png, true, "a.png", 0},
+		{"a.png", gif, false, "content is GIF, the name says .png", aliases.BadContent},
+		{"a.bmp", png, false, ".bmp is not accepted", aliases.BadContent},
+		{"a.png", "hello", false, "content is plain text, the name says .png", aliases.BadContent},
+		{"a.png", jpg[:99], false, "JPEG picture or is damaged", aliases.BadContent},
+		{"a.png", script, false, "script", aliases.BadContent},
+		{"a.jpg.png", webp, false, `"a.jpg.webp" is the name of a variant`, aliases.BadRequest},
+		{long, webp, false, "longer than 200 bytes", aliases.BadRequest},
 	} {
 		s := onMemory(t, nil)
 		alias := imageAlias(t, s)
-		alias.Extensions["webp"], alias.Extensions["jpeg"], alias.Extensions["gif"] = true, true, true
-		alias.RenameMismatched, alias.Sanitize = true, !c.keepName
+		alias.Extensions["webp"], alias.Extensions["jpeg"], alias.Extensions["gif"] = true, true, c.content != gif
+		alias.RenameMismatched, alias.Sanitize, alias.WebP = true, c.sanitize, nil
 		items, failures := uploadImages(t, newUploader(alias), file(c.submitted, c.content))
+		if c.reason != 0 {
+			wantFailure(t, failures, c.reason, c.submitted, c.want)
+			wantContents(t, s, nil)
+			continue
+		}
 		if failures != nil || items[0].Filename != c.want {
 			t.Errorf("%s: %v, %v, want %s", c.submitted, filenames(items), failures, c.want)
 			continue
 		}
-		if got := contents(t, s)[c.want]; got != c.content {
-			t.Errorf("%s holds %.20q", c.want, got)
-		}
-	}
-}
-
-func TestRenameMismatchedRefuses(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("a", 196)
-	for _, c := range []struct {
-		submitted, content string
-		reason             aliases.Reason
-		message            string
-	}{
-		{"a.png", encoded(t, "gif"), aliases.BadContent, "content is GIF, the name says .png"},
-		{"a.bmp", pngOf(red), aliases.BadContent, ".bmp is not accepted"},
-		{"a.png", "hello", aliases.BadContent, "content is plain text, the name says .png"},
-		{"a.png", encoded(t, "jpg")[:99], aliases.BadContent, "JPEG picture or is damaged"},
-		{"a.png", strings.Replace(vector, "/>", "><script/></svg>", 1), aliases.BadContent, "script"},
-		{"a.jpg.png", encoded(t, "webp"), aliases.BadRequest, `"a.jpg.webp" is the name of a variant`},
-		{long + ".png", encoded(t, "webp"), aliases.BadRequest, "longer than 200 bytes"},
-	} {
-		s := onMemory(t, nil)
-		alias := imageAlias(t, s)
-		alias.Extensions["webp"], alias.RenameMismatched, alias.Sanitize = true, true, false
-		_, failures := uploadImages(t, newUploader(alias), file(c.submitted, c.content))
-		wantFailure(t, failures, c.reason, c.submitted, c.message)
-		wantContents(t, s, nil)
+		wantContents(t, s, map[string]string{c.want: c.content})
 	}
 }
 

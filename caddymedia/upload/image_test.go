@@ -64,6 +64,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
+// TestStripMetadata: metadata and bytes behind an image are not stored.
 func TestStripMetadata(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
@@ -71,21 +72,21 @@ func TestStripMetadata(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
 			alias := imageAlias(t, s)
-			alias.Imaging.Strip = imaging.StripOn
-			plain := pngOf(red)
+			alias.Extensions["webp"], alias.Imaging.Strip = true, imaging.StripOn
+			plain, webp := pngOf(red), encoded(t, "webp")
 			items, failures := uploadImages(t, newUploader(alias),
-				file("a.png", withText(plain, "taken at home")+"<?php"), file("b.png", plain))
+				file("a.png", withText(plain, "taken at home")+"<?php"), file("b.png", plain), file("c.webp", webp+"<?php"))
 			if failures != nil {
 				t.Fatal(failures)
 			}
+			want := map[string]string{"a.png": plain, "b.png": plain, "c.webp": webp}
 			for _, it := range items {
-				if it.Size != int64(len(plain)) {
-					t.Errorf("%s has %d bytes, want %d", it.Filename, it.Size, len(plain))
+				if it.Size != int64(len(want[it.Filename])) {
+					t.Errorf("%s has %d bytes, want %d", it.Filename, it.Size, len(want[it.Filename]))
 				}
 			}
-			wantContents(t, s, map[string]string{
-				"a.png": plain, "a.png.webp": webpOf(red), "b.png": plain, "b.png.webp": webpOf(red),
-			})
+			want["a.png.webp"], want["b.png.webp"] = webpOf(red), webpOf(red)
+			wantContents(t, s, want)
 		})
 	}
 }

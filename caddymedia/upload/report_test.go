@@ -85,19 +85,23 @@ func TestReplaced(t *testing.T) {
 				alias.Overwrite = overwrite
 				u := newUploader(alias)
 				w := watch(u)
-				for range 2 {
+				for _, content := range []string{"old", "new"} {
 					req := Request{Kind: aliases.File, Actor: aliases.Actor{Origin: aliases.OriginGo, Account: "carol"}}
-					if _, failures := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", "a"))), req); failures != nil {
+					if _, failures := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", content))), req); failures != nil {
 						t.Fatal(failures)
 					}
 				}
+				stored := map[string]string{"file/content/a.txt": "new"}
 				want := []string{"stored a.txt by carol", "replaced a.txt by carol"}
 				if !overwrite {
-					want[1] = fmt.Sprintf("stored a-%d.txt by carol", noon.Unix())
+					name := fmt.Sprintf("a-%d.txt", noon.Unix())
+					want[1] = "stored " + name + " by carol"
+					stored = map[string]string{"file/content/a.txt": "old", "file/content/" + name: "new"}
 				}
 				if got := w.actions(); !slices.Equal(got, want) {
 					t.Errorf("changes %q, want %q", got, want)
 				}
+				wantContents(t, alias.Storage, stored)
 			})
 		}
 	}

@@ -62,13 +62,16 @@ func spanLine(span sdktrace.ReadOnlySpan) string {
 }
 
 // tracedUpload returns the spans of an upload of images.
-func tracedUpload(t *testing.T, u *Uploader, parts ...send) string {
+func tracedUpload(t *testing.T, u *Uploader, source Source) string {
 	t.Helper()
 	return tracedTree(t, func(ctx context.Context) {
-		items, failures := u.Upload(ctx, Request{Kind: aliases.Image}, Form(bytes.NewReader(formBody(parts...)), boundary))
+		items, failures := u.Upload(ctx, Request{Kind: aliases.Image}, source)
 		checked(t, items, failures)
 	})
 }
+
+// formOf returns a form of the parts.
+func formOf(parts ...send) Source { return Form(bytes.NewReader(formBody(parts...)), boundary) }
 
 func wantTree(t *testing.T, got, want string, args ...any) {
 	t.Helper()
@@ -81,7 +84,7 @@ func TestSpans(t *testing.T) {
 	t.Parallel()
 	u := newUploader(imageAlias(t, onLocal(t, nil)))
 	photo := pngOf(red)
-	wantTree(t, tracedUpload(t, u, file("a.png", photo)), `
+	wantTree(t, tracedUpload(t, u, formOf(file("a.png", photo))), `
 media.receive alias.name=content files=1 size=%[1]d
   media.storage.stage
 media.check alias.name=content files=1 size=%[1]d
@@ -93,7 +96,7 @@ media.commit alias.name=content filename=["a.png"] files=1 size=%[1]d
 
 	// A name that exists is no error, nor is a variant that cannot be made.
 	photo = pngOf(unloved)
-	wantTree(t, tracedUpload(t, u, file("a.png", photo)), `
+	wantTree(t, tracedUpload(t, u, formOf(file("a.png", photo))), `
 media.receive alias.name=content files=1 size=%[1]d
   media.storage.stage
 media.check alias.name=content files=1 size=%[1]d
@@ -106,23 +109,27 @@ media.commit alias.name=content filename=["a-%[2]d.png"] files=1 size=%[1]d
 `, len(photo), noon.Unix())
 }
 
-// treeOfImage is the format of the spans of a.png and its variant on a storage that stages in
-// memory. Its arguments are their sizes.
-const treeOfImage = `
+// TestSpansOfMemory: spans of a storage that stages in memory, of a form and of a single file.
+func TestSpansOfMemory(t *testing.T) {
+	t.Parallel()
+	photo := pngOf(red)
+	for name, source := range map[string]Source{
+		"form":   formOf(file("a.png", photo)),
+		"single": Single("a.png", strings.NewReader(photo)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUploader(imageAlias(t, onMemory(t, nil)))
+			wantTree(t, tracedUpload(t, u, source), `
 media.receive alias.name=content files=1 size=%[1]d
 media.check alias.name=content files=1 size=%[1]d
   media.variant alias.name=content
 media.commit alias.name=content filename=["a.png"] files=1 size=%[1]d
   media.storage.commit key=a.png size=%[1]d
   media.storage.commit key=a.png.webp size=%[2]d
-`
-
-// TestSpansOfMemory: spans of a storage that stages in memory.
-func TestSpansOfMemory(t *testing.T) {
-	t.Parallel()
-	u := newUploader(imageAlias(t, onMemory(t, nil)))
-	photo := pngOf(red)
-	wantTree(t, tracedUpload(t, u, file("a.png", photo)), treeOfImage, len(photo), len(webpOf(red)))
+`, len(photo), len(webpOf(red)))
+		})
+	}
 }
 
 // TestSpansOfRefusal: a refused upload is no error of the service, and the spans contain no text of
@@ -149,7 +156,7 @@ media.receive alias.name=content files=0 result=bad_request size=0
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			u := newUploader(imageAlias(t, onMemory(t, nil)))
-			got := tracedUpload(t, u, tt.parts...)
+			got := tracedUpload(t, u, formOf(tt.parts...))
 			wantTree(t, got, tt.want)
 			if strings.Contains(got, word) {
 				t.Errorf("the spans contain %q:\n%s", word, got)
@@ -172,7 +179,7 @@ func TestSpansOfFailure(t *testing.T) {
 		}
 	}
 	u := newUploader(imageAlias(t, onLocal(t, failing("a.png.webp"))))
-	got := tracedUpload(t, u, file("a.png", photo))
+	got := tracedUpload(t, u, formOf(file("a.png", photo)))
 	wantTree(t, got, `
 media.receive alias.name=content files=1 size=%[1]d
   media.storage.stage
@@ -187,19 +194,6 @@ media.commit alias.name=content filename=["a.png"] files=1 result=no_space size=
 			t.Errorf("the spans contain %q:\n%s", word, got)
 		}
 	}
-}
-
-// TestSpanOfSingle: a file outside of a form has the same spans.
-func TestSpanOfSingle(t *testing.T) {
-	t.Parallel()
-	u := newUploader(imageAlias(t, onMemory(t, nil)))
-	photo := pngOf(red)
-	got := tracedTree(t, func(ctx context.Context) {
-		if _, failures := u.Upload(ctx, Request{Kind: aliases.Image}, Single("a.png", strings.NewReader(photo))); failures != nil {
-			t.Error(failures)
-		}
-	})
-	wantTree(t, got, treeOfImage, len(photo), len(webpOf(red)))
 }
 
 // TestSpanOfPanic: a step that panics has a span.
