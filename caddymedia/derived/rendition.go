@@ -79,7 +79,9 @@ const makingTime = 10 * time.Minute
 // work takes too long, which is not tried again for a while. Otherwise it is that of the storage, or of
 // ctx.
 func (m *Maker) MakeRendition(ctx context.Context, r *RenditionRequest) error {
-	made := m.making.DoChan(r.name(), func() (_ any, err error) {
+	folder := r.Alias.RenditionLocation().Join(r.Alias.RenditionFolder(r.Filename)).String()
+	name := folder + "/" + r.Rendition.Name + "." + r.file().Fingerprint()
+	made := m.making.DoChan(name, func() (_ any, err error) {
 		defer func() {
 			if value := recover(); value != nil { // outside of the request's goroutine it ends the process
 				err = fmt.Errorf("%w: %v\n%s", render.ErrPanic, value, debug.Stack())
@@ -108,12 +110,6 @@ func (m *Maker) MakeRendition(ctx context.Context, r *RenditionRequest) error {
 	case <-patience.C:
 		return fmt.Errorf("%w: the rendition is still being made", render.ErrBusy)
 	}
-}
-
-// name identifies the rendition among those being made.
-func (r *RenditionRequest) name() string {
-	folder := r.Alias.RenditionLocation().Join(r.Alias.RenditionFolder(r.Filename)).String()
-	return folder + "/" + r.Rendition.Name + "." + r.file().Fingerprint()
 }
 
 // makeRendition is MakeRendition for one caller without a limit of waiting. A failure is returned again

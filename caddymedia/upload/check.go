@@ -125,20 +125,13 @@ func (b *batch) move(ctx context.Context, up *upload) error {
 
 // checkDuplicates fails the uploads that would replace another upload of their request.
 func (b *batch) checkDuplicates() {
-	names := map[string]*upload{}
+	uses := map[string]int{}
 	for _, up := range b.uploads {
-		if up.filename == "" {
-			continue
-		}
-		other := names[up.filename]
-		if other == nil {
-			names[up.filename] = up
-			continue
-		}
-		for _, both := range []*upload{other, up} {
-			if both.failure == nil {
-				both.failure = aliases.Failf(aliases.Conflict, "another file of this request would have the same name")
-			}
+		uses[up.filename]++
+	}
+	for _, up := range b.uploads {
+		if up.failure == nil && uses[up.filename] > 1 {
+			up.failure = aliases.Failf(aliases.Conflict, "another file of this request would have the same name")
 		}
 	}
 }
@@ -146,7 +139,7 @@ func (b *batch) checkDuplicates() {
 // checkPixels decodes an image, makes its variant and its eager renditions, and removes metadata that
 // the alias does not store.
 func (b *batch) checkPixels(ctx context.Context, up *upload) error {
-	if up.isRaster() {
+	if up.image.Format.Decodable() {
 		if err := b.renderImage(ctx, up); err != nil {
 			return aliases.ContentFailure(err)
 		}

@@ -47,7 +47,14 @@ func (b *batch) renderImage(ctx context.Context, up *upload) error {
 		if !hasVariant {
 			return nil
 		}
-		return b.stageVariant(ctx, up, made[len(files)])
+		variant := made[len(files)]
+		if variant.Err != nil {
+			return variant.Err
+		}
+		if up.variant, err = b.newStaged(ctx, up.storage); err == nil {
+			_, err = up.variant.Write(variant.File)
+		}
+		return err
 	})
 	if errors.Is(err, render.ErrNone) {
 		b.uploader.Log.Warn("storing an image without its variant", "alias", b.alias.Name, "filename", up.filename, "error", err)
@@ -81,43 +88,26 @@ func (b *batch) storeRenditions(ctx context.Context) {
 	group.SetLimit(renditionWriters)
 	for _, o := range b.objects {
 		group.Go(func() error {
-			b.storeRenditionsOf(ctx, o)
+			var err error
+			if o.replaced {
+				err = b.alias.RemoveRenditions(ctx, o.filename)
+			}
+			if len(o.renditions) > 0 {
+				_, failed := b.uploader.Derived.StoreRenditions(ctx, b.alias, o.filename, o.info, o.renditions, o.variantTook)
+				err = errors.Join(err, failed)
+			}
+			if err != nil {
+				b.uploader.Log.Warn("storing the renditions of an image",
+					"alias", b.alias.Name, "filename", o.filename, "error", err)
+			}
 			return nil
 		})
 	}
 	_ = group.Wait() // nothing above fails
 }
 
-func (b *batch) storeRenditionsOf(ctx context.Context, o *object) {
-	warn := func(err error) {
-		if err != nil {
-			b.uploader.Log.Warn("storing the renditions of an image",
-				"alias", b.alias.Name, "filename", o.filename, "error", err)
-		}
-	}
-	if o.replaced {
-		warn(b.alias.RemoveRenditions(ctx, o.filename))
-	}
-	if len(o.renditions) == 0 {
-		return
-	}
-	_, err := b.uploader.Derived.StoreRenditions(ctx, b.alias, o.filename, o.info, o.renditions, o.variantTook)
-	warn(err)
-}
-
 // images returns the maker of variants, on the quota of the request's account.
 func (b *batch) images() *render.Maker { return b.uploader.Derived.Images.For(b.req.Actor.Owner()) }
-
-// stageVariant stages the variant of an image. Its error wraps [render.ErrNone] if there is none.
-func (b *batch) stageVariant(ctx context.Context, up *upload, made render.Made) (err error) {
-	if made.Err != nil {
-		return made.Err
-	}
-	if up.variant, err = b.newStaged(ctx, up.storage); err == nil {
-		_, err = up.variant.Write(made.File)
-	}
-	return err
-}
 
 // variantChange returns the change that stores the variant of an object.
 func (b *batch) variantChange(o *object) storagedrivers.Change {

@@ -81,13 +81,6 @@ func (b *batch) newStaged(ctx context.Context, storage *storagedrivers.Storage) 
 	return staged, nil
 }
 
-// releaseAll releases the memory and files of the request.
-func (b *batch) releaseAll() {
-	owner := b.req.Actor.Owner()
-	b.uploader.Staging.memory.Release(owner, b.reserved.memory.Swap(0))
-	b.uploader.Staging.files.Release(owner, b.reserved.files.Swap(0))
-}
-
 // spool stores body in the buffer of up if it is small, otherwise on its storage.
 func (b *batch) spool(ctx context.Context, up *upload, body io.Reader, readFailure func(error) *aliases.Failure) error {
 	if b.reserveMemory(headSize) {

@@ -163,7 +163,7 @@ func (u *Uploader) newBatch(req Request) *batch {
 	return &batch{uploader: u, req: req, now: u.Now(), fields: map[string]string{}}
 }
 
-// close discards staged data that is not committed.
+// close discards staged data that is not committed, and releases the memory and files of the request.
 func (b *batch) close() {
 	for _, up := range b.uploads {
 		up.releaseClaim()
@@ -171,11 +171,10 @@ func (b *batch) close() {
 			b.uploader.Log.Warn("closing staged data", "error", err)
 		}
 	}
-	b.releaseAll()
+	owner, staging := b.req.Actor.Owner(), b.uploader.Staging
+	staging.memory.Release(owner, b.reserved.memory.Swap(0))
+	staging.files.Release(owner, b.reserved.files.Swap(0))
 }
-
-// isRaster reports whether the upload is an image of pixels that can be decoded.
-func (up *upload) isRaster() bool { return up.image.Format.Decodable() }
 
 // mayHaveVariant reports whether the upload is an image that may have a variant.
 func (up *upload) mayHaveVariant() bool { return up.image.Format.HasVariant() }
