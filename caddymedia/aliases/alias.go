@@ -166,7 +166,8 @@ func (a *Alias) Lock(ctx context.Context, filenames ...string) (unlock func(), e
 	return a.lockBy(ctx, names.Lock, filenames)
 }
 
-// Share locks items against deletion and [Alias.Lock], until unlock is called. Several may share one.
+// Share locks items against deletion and [Alias.Lock], until unlock is called. Several may share
+// one.
 func (a *Alias) Share(ctx context.Context, filenames ...string) (unlock func(), err error) {
 	return a.lockBy(ctx, names.Share, filenames)
 }

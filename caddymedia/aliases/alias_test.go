@@ -111,8 +111,8 @@ func TestStoredName(t *testing.T) {
 	}
 }
 
-// TestFailures: messages name the kind of an error and do not contain its text, which is kept for the
-// log.
+// TestFailures: messages name the kind of an error and do not contain its text, which is kept for
+// the log.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -123,9 +123,10 @@ func Remove(ctx context.Context, s *storagedrivers.Storage, key string) error {
 	return nil
 }
 
-// Uncovers reports whether the variant of an image is removed before the image is replaced: where the
-// storage has its times in whole seconds. Within a second, the variant would not be older than the new
-// image and would count as its own. A storage that commits both together leaves no such variant.
+// Uncovers reports whether the variant of an image is removed before the image is replaced: where
+// the storage has its times in whole seconds. Within a second, the variant would not be older than
+// the new image and would count as its own. A storage that commits both together leaves no such
+// variant.
 func (a *Alias) Uncovers(old storagedrivers.Info) bool {
 	return old.Key != "" && old.ModTime.Nanosecond() == 0 && a.Storage.Features().Together != storagedrivers.Atomic
 }

@@ -54,21 +54,13 @@ func resultOf(err error) (result string, fault bool) {
 		failures = Failures{failure}
 	}
 	for _, f := range failures {
-		if f.Reason.fault() {
+		switch f.Reason {
+		case BadRequest, Forbidden, Conflict, TooLarge, BadContent, Unauthorized: // the caller is at fault
+		default:
 			return f.Reason.String(), true
 		}
 	}
 	return failures[0].Reason.String(), false
-}
-
-// fault reports whether the service or a storage is at fault.
-func (r Reason) fault() bool {
-	switch r {
-	case BadRequest, Forbidden, Conflict, TooLarge, BadContent, Unauthorized:
-		return false
-	default:
-		return true
-	}
 }
 
 // Attributes returns the attributes of spans about an alias.

@@ -2,8 +2,8 @@
 // request and in upkeep. Package upload stores those that are made with an upload.
 //
 // Begin with [Maker]. A request for a rendition calls [RenditionRequest.OpenRendition], and
-// [Maker.MakeRendition] if it is not stored. Upkeep calls [Maker.Renew] and [Maker.RenewRenditions],
-// and removes the objects of [Orphans] and [OutdatedRenditions].
+// [Maker.MakeRendition] if it is not stored. Upkeep calls [Maker.Renew] and
+// [Maker.RenewRenditions], and removes the objects of [Orphans] and [OutdatedRenditions].
 package derived
 
 import (
@@ -36,8 +36,8 @@ type Maker struct {
 
 // RenditionObserver receives the outcomes of renditions.
 type RenditionObserver interface {
-	// Rendered is called for every rendition that is made, or cannot be made. took is the time to make
-	// all renditions of the image at once, the wait in the queue included.
+	// Rendered is called for every rendition that is made, or cannot be made. took is the time to
+	// make all renditions of the image at once, the wait in the queue included.
 	Rendered(alias *aliases.Alias, rendition *aliases.Rendition, result RenditionResult, took time.Duration)
 }
 

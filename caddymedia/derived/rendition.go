@@ -31,8 +31,8 @@ type RenditionRequest struct {
 	WebP bool
 	// Owner shares the bounded work, such as the address of the client.
 	Owner string
-	// Hold, if set, keeps the uploader and its storages open until release is called. It is called for
-	// work that may go on without its callers.
+	// Hold, if set, keeps the uploader and its storages open until release is called. It is called
+	// for work that may go on without its callers.
 	Hold func() (release func(), err error)
 }
 
@@ -70,14 +70,15 @@ func (r *RenditionRequest) file() aliases.RenditionFile {
 // makingTime bounds the waiting for the making of a rendition, and the making.
 const makingTime = 10 * time.Minute
 
-// MakeRendition makes a rendition and stores it. Concurrent calls for one rendition make it once. The
-// work goes on without its callers: one that leaves, or that has waited for [render.Limits.Wait].
+// MakeRendition makes a rendition and stores it. Concurrent calls for one rendition make it once.
+// The work goes on without its callers: one that leaves, or that has waited for
+// [render.Limits.Wait].
 //
 // The error is fs.ErrNotExist if there is no such image. If the image cannot be rendered,
 // [IsUnrenderable] reports it; it is not tried again for some minutes. The error wraps
-// [render.ErrBusy] if the queue is full or the caller has waited too long. It is a [*SlowError] if the
-// work takes too long, which is not tried again for a while. Otherwise it is that of the storage, or of
-// ctx.
+// [render.ErrBusy] if the queue is full or the caller has waited too long. It is a [*SlowError] if
+// the work takes too long, which is not tried again for a while. Otherwise it is that of the
+// storage, or of ctx.
 func (m *Maker) MakeRendition(ctx context.Context, r *RenditionRequest) error {
 	folder := r.Alias.RenditionLocation().Join(r.Alias.RenditionFolder(r.Filename)).String()
 	name := folder + "/" + r.Rendition.Name + "." + r.file().Fingerprint()
@@ -112,8 +113,8 @@ func (m *Maker) MakeRendition(ctx context.Context, r *RenditionRequest) error {
 	}
 }
 
-// makeRendition is MakeRendition for one caller without a limit of waiting. A failure is returned again
-// for a while.
+// makeRendition is MakeRendition for one caller without a limit of waiting. A failure is returned
+// again for a while.
 func (m *Maker) makeRendition(ctx context.Context, r *RenditionRequest) error {
 	image, err := r.Alias.Storage.Stat(ctx, r.Alias.Key(r.Filename))
 	if err != nil {
@@ -163,8 +164,8 @@ func (m *Maker) admit(ctx context.Context, r *RenditionRequest, image storagedri
 	return m.render(ctx, r, image, maker, lock)
 }
 
-// render makes and stores a rendition, unless another call has just done so. lock is called before it
-// is stored, so that no request of this process replaces or deletes the image meanwhile.
+// render makes and stores a rendition, unless another call has just done so. lock is called before
+// it is stored, so that no request of this process replaces or deletes the image meanwhile.
 func (m *Maker) render(
 	ctx context.Context, r *RenditionRequest, image storagedrivers.Info, maker *render.Maker,
 	lock func() (unlock func(), err error),
@@ -206,7 +207,8 @@ func isPresent(ctx context.Context, a *aliases.Alias, image storagedrivers.Info)
 	return err == nil && now.Same(image), err
 }
 
-// store stores a file of a rendition for a generation of the image. Of two makers the first one wins.
+// store stores a file of a rendition for a generation of the image. Of two makers the first one
+// wins.
 func store(
 	ctx context.Context, a *aliases.Alias, filename string, f aliases.RenditionFile, image storagedrivers.Info, file []byte,
 ) error {
@@ -225,9 +227,10 @@ type MadeRendition struct {
 	Made render.Made
 }
 
-// StoreRenditions stores files that were made of one generation of an image, and reports their results
-// to the observer. It returns the number of good files, and the errors of the storage. If the image has
-// been replaced, nothing is stored. took is the time to make the files. The caller holds the name.
+// StoreRenditions stores files that were made of one generation of an image, and reports their
+// results to the observer. It returns the number of good files, and the errors of the storage. If
+// the image has been replaced, nothing is stored. took is the time to make the files. The caller
+// holds the name.
 func (m *Maker) StoreRenditions(
 	ctx context.Context, a *aliases.Alias, filename string, image storagedrivers.Info, files []MadeRendition,
 	took time.Duration,
@@ -295,12 +298,12 @@ const (
 	unrenderableTime = 5 * time.Minute
 )
 
-// slowPauses are the pauses before a rendition that took too long is tried again. They grow with each
-// attempt.
+// slowPauses are the pauses before a rendition that took too long is tried again. They grow with
+// each attempt.
 var slowPauses = []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute}
 
-// attempts remembers the failures of making renditions, by location, settings and generation. Without
-// it, every request for one would fetch and decode its image again.
+// attempts remembers the failures of making renditions, by location, settings and generation.
+// Without it, every request for one would fetch and decode its image again.
 var attempts = remembered[attempt](maxAttempts)
 
 // attempt is what is known of making a rendition.
@@ -311,7 +314,8 @@ type attempt struct {
 	until time.Time
 }
 
-// SlowError means that making a rendition took too long. It wraps [render.ErrBusy] and [render.ErrTime].
+// SlowError means that making a rendition took too long. It wraps [render.ErrBusy] and
+// [render.ErrTime].
 type SlowError struct {
 	// RetryAfter is the time until the next attempt.
 	RetryAfter time.Duration
@@ -350,7 +354,8 @@ func (a *attempt) end(err error, now time.Time) error {
 	return err
 }
 
-// remembered returns a function that returns a cache of the values used last, made by its first call.
+// remembered returns a function that returns a cache of the values used last, made by its first
+// call.
 func remembered[V any](size int) func() *lru.Cache[string, V] {
 	return sync.OnceValue(func() *lru.Cache[string, V] {
 		cache, err := lru.New[string, V](size)
@@ -415,9 +420,9 @@ func MissingRenditions(ctx context.Context, a *aliases.Alias, filename string, a
 	}), nil
 }
 
-// OutdatedRenditions yields the renditions of an alias that are older than before and that no address
-// leads to any more, up to the first error of the storage: those of earlier settings, of replaced
-// images and of images that do not exist.
+// OutdatedRenditions yields the renditions of an alias that are older than before and that no
+// address leads to any more, up to the first error of the storage: those of earlier settings, of
+// replaced images and of images that do not exist.
 func OutdatedRenditions(ctx context.Context, a *aliases.Alias, before time.Time) iter.Seq2[storagedrivers.Info, error] {
 	return func(yield func(storagedrivers.Info, error) bool) {
 		if !a.HasRenditionFolder() {

@@ -38,8 +38,8 @@ func TestRenditionMadeOnce(t *testing.T) {
 	}
 }
 
-// TestRenditionOvertaken: another process replaces or deletes the image while its rendition is made. No
-// rendition of the earlier image is stored.
+// TestRenditionOvertaken: another process replaces or deletes the image while its rendition is
+// made. No rendition of the earlier image is stored.
 func TestRenditionOvertaken(t *testing.T) {
 	t.Parallel()
 	for name, overtake := range map[string]func(*testing.T, *storagedrivers.Storage) error{
@@ -175,8 +175,8 @@ func TestUnrenderableOnce(t *testing.T) {
 	}
 }
 
-// TestSlowRendition: a rendition that takes too long is tried again after pauses that grow. It is never
-// reported as one that cannot be made.
+// TestSlowRendition: a rendition that takes too long is tried again after pauses that grow. It is
+// never reported as one that cannot be made.
 func TestSlowRendition(t *testing.T) {
 	t.Parallel()
 	alias := withRenditions(t, onMemory(t, nil))
@@ -207,8 +207,8 @@ func TestSlowRendition(t *testing.T) {
 	wantRendition(t, m, r, webpOf(red))
 }
 
-// TestRenditionGoesOn: a rendition is made, although its callers have waited long enough or have left.
-// Later callers join the work.
+// TestRenditionGoesOn: a rendition is made, although its callers have waited long enough or have
+// left. Later callers join the work.
 func TestRenditionGoesOn(t *testing.T) {
 	t.Parallel()
 	alias := withRenditions(t, onMemory(t, nil))

@@ -23,8 +23,9 @@ type Size struct {
 	Width, Height int
 }
 
-// Srcset returns the value of a srcset attribute: "<address> 320w, ..." in ascending order. It omits
-// renditions without a configured width, and has each width once. An SVG is its address alone.
+// Srcset returns the value of a srcset attribute: "<address> 320w, ..." in ascending order. It
+// omits renditions without a configured width, and has each width once. An SVG is its address
+// alone.
 func Srcset(sizes []Size) string {
 	sizes = slices.DeleteFunc(slices.Clone(sizes), func(s Size) bool { return s.Rendition != nil && s.Rendition.Box.Width == 0 })
 	slices.SortStableFunc(sizes, func(a, b Size) int { return cmp.Compare(a.Width, b.Width) })
@@ -42,8 +43,8 @@ func Srcset(sizes []Size) string {
 // Sizes returns the sizes of a stored image, first, and of its renditions. It omits renditions that
 // the image cannot have.
 //
-// The error is fs.ErrNotExist if there is no such image, that of an image that cannot be read, of the
-// storage, or of ctx.
+// The error is fs.ErrNotExist if there is no such image, that of an image that cannot be read, of
+// the storage, or of ctx.
 func (m *Maker) Sizes(ctx context.Context, a *aliases.Alias, filename string) ([]Size, error) {
 	if a.IsVariant(filename) || storagedrivers.ValidKey(filename) != nil {
 		return nil, fs.ErrNotExist

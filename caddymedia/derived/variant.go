@@ -29,8 +29,8 @@ func (m *Maker) Reconcile(
 		}
 		beside, err := aliases.Stat(ctx, alias.Storage, own.Key)
 		if err != nil || !beside.Same(own) {
-			// Another process has stored or removed it, and reconciles it. A removed one is stored again
-			// if its image is about to be replaced.
+			// Another process has stored or removed it, and reconciles it. A removed one is stored
+			// again if its image is about to be replaced.
 			return beside.Key != "" || alias.Uncovers(now), err
 		}
 		if now.Key == "" {

@@ -87,8 +87,8 @@ func segmentProblem(segment string, sanitize bool) string {
 	return ""
 }
 
-// UploadsFolder is the folder of a storage in which unfinished uploads are kept. No item may be in a
-// folder of this name.
+// UploadsFolder is the folder of a storage in which unfinished uploads are kept. No item may be in
+// a folder of this name.
 const UploadsFolder = "@uploads"
 
 // InUploadsFolder reports whether a path leads through a folder that is reserved for unfinished

@@ -5,8 +5,8 @@
 // unchanged or refused. Normalization is the first step and the check the last, so an accepted name
 // does not change any more.
 //
-// Begin with [FileName] and [SubFolder]. [Restricted] finds extensions that are never accepted, and a
-// [Format] names the folder of an item without one.
+// Begin with [FileName] and [SubFolder]. [Restricted] finds extensions that are never accepted, and
+// a [Format] names the folder of an item without one.
 //
 // The functions are pure: equal arguments have equal results on every machine.
 package naming

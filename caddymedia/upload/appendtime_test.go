@@ -26,7 +26,8 @@ func counted(t testing.TB, open func(testing.TB, func(op, key string) error) *st
 	}), &commits
 }
 
-// TestAppendTimeTries: items of one name get the next seconds, in their order. The number of tries does not grow with the number of items of the name.
+// TestAppendTimeTries: items of one name get the next seconds, in their order. The number of tries
+// does not grow with the number of items of the name.
 func TestAppendTimeTries(t *testing.T) {
 	t.Parallel()
 	const requests, files = 10, 20

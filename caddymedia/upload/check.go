@@ -136,8 +136,8 @@ func (b *batch) checkDuplicates() {
 	}
 }
 
-// checkPixels decodes an image, makes its variant and its eager renditions, and removes metadata that
-// the alias does not store.
+// checkPixels decodes an image, makes its variant and its eager renditions, and removes metadata
+// that the alias does not store.
 func (b *batch) checkPixels(ctx context.Context, up *upload) error {
 	if up.image.Format.Decodable() {
 		if err := b.renderImage(ctx, up); err != nil {

@@ -62,7 +62,8 @@ func overwriting(t *testing.T, s *storagedrivers.Storage) *Uploader {
 	return newUploader(alias)
 }
 
-// TestIncompleteRollback: a failure names each item that stays, and the other items are rolled back.
+// TestIncompleteRollback: a failure names each item that stays, and the other items are rolled
+// back.
 func TestIncompleteRollback(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

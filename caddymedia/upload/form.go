@@ -31,8 +31,8 @@ type Limits struct {
 	MaxPartHeader int64
 }
 
-// Sizes of the buffers before and behind the multipart reader, which reads and returns only 4 KiB at
-// a time. Large writes save system calls. A larger reader would save little and take more of the
+// Sizes of the buffers before and behind the multipart reader, which reads and returns only 4 KiB
+// at a time. Large writes save system calls. A larger reader would save little and take more of the
 // processor's cache.
 const (
 	readerSize = 64 << 10
@@ -122,8 +122,8 @@ func (f *form) describe() (*part, error) {
 	switch strings.ToLower(f.current.Header.Get("Content-Transfer-Encoding")) {
 	case "", "7bit", "8bit", "binary":
 	default:
-		// RFC 7578 section 4.7 deprecates encodings, and decoding yields other bytes than filters in front
-		// of this server have seen.
+		// RFC 7578 section 4.7 deprecates encodings, and decoding yields other bytes than filters
+		// in front of this server have seen.
 		return nil, aliases.Failf(aliases.BadContent, "a part has a Content-Transfer-Encoding: send the part without one")
 	}
 	p.body = f.current
@@ -329,8 +329,8 @@ func decodeExtended(value string) (string, *aliases.Failure) {
 	return "", aliases.Failf(aliases.BadRequest, "the filename* of a part must be UTF-8'' and the percent-encoded name")
 }
 
-// plainFilename returns the plain form of a name that also has an extended form. Some clients encode
-// it by RFC 2047.
+// plainFilename returns the plain form of a name that also has an extended form. Some clients
+// encode it by RFC 2047.
 func plainFilename(plain string) string {
 	if decoded, err := new(mime.WordDecoder).DecodeHeader(plain); err == nil {
 		return decoded

@@ -102,8 +102,8 @@ func TestRefusedWebPItems(t *testing.T) {
 	}
 }
 
-// TestRenameMismatched: an image of another format than its name says gets the extension of its format,
-// if the alias accepts that. All rules for names and contents apply afterwards.
+// TestRenameMismatched: an image of another format than its name says gets the extension of its
+// format, if the alias accepts that. All rules for names and contents apply afterwards.
 func TestRenameMismatched(t *testing.T) {
 	t.Parallel()
 	png, jpg, webp, gif := pngOf(red), encoded(t, "jpg"), encoded(t, "webp"), encoded(t, "gif")

@@ -63,9 +63,9 @@ func (b *batch) renderImage(ctx context.Context, up *upload) error {
 	return err
 }
 
-// keepRenditions keeps the files of eager renditions in memory until their image is committed, because
-// their keys depend on its generation. Those that were not made in time, or for which the account has
-// no memory left, are made when they are requested.
+// keepRenditions keeps the files of eager renditions in memory until their image is committed,
+// because their keys depend on its generation. Those that were not made in time, or for which the
+// account has no memory left, are made when they are requested.
 func (b *batch) keepRenditions(up *upload, files []aliases.RenditionFile, made []render.Made) {
 	for i, f := range files {
 		if made[i].Err != nil || b.reserveMemory(int64(len(made[i].File))) {
@@ -116,7 +116,8 @@ func (b *batch) variantChange(o *object) storagedrivers.Change {
 	}
 }
 
-// uncover removes the variant of old, an image that is about to be replaced, if [aliases.Alias.Uncovers].
+// uncover removes the variant of old, an image that is about to be replaced, if
+// [aliases.Alias.Uncovers].
 func (b *batch) uncover(ctx context.Context, o *object, old storagedrivers.Info) error {
 	if !o.replaced || !o.mayHaveVariant() || !b.alias.Uncovers(old) {
 		return nil
@@ -140,8 +141,8 @@ func (b *batch) coverAgain(ctx context.Context, objects []*object) {
 	}
 }
 
-// reconcileAll reconciles the variants of the request. Only images that may be replaced need it. If it
-// fails, the variant may be of another image until it is made again.
+// reconcileAll reconciles the variants of the request. Only images that may be replaced need it. If
+// it fails, the variant may be of another image until it is made again.
 func (b *batch) reconcileAll(ctx context.Context) {
 	for _, o := range b.objects {
 		if !b.alias.Overwrite || o.committedVariant == nil {
@@ -156,8 +157,8 @@ func (b *batch) reconcileAll(ctx context.Context) {
 	}
 }
 
-// removeStale removes stale variants beside the images of the request. If it fails, the stale variant
-// stays but is never served.
+// removeStale removes stale variants beside the images of the request. If it fails, the stale
+// variant stays but is never served.
 func (b *batch) removeStale(ctx context.Context) {
 	for _, o := range b.objects {
 		if o.variant != nil || !o.mayHaveVariant() || !b.alias.Overwrite && b.alias.WebP == nil {

@@ -94,7 +94,8 @@ func TestVariantRolledBack(t *testing.T) {
 }
 
 // TestVariantOvertaken: another process replaces the image before its variant is committed, on a
-// storage that commits one after the other. In the end the variant belongs to the image, which is fetched once.
+// storage that commits one after the other. In the end the variant belongs to the image, which is
+// fetched once.
 func TestVariantOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, winner := range []color.NRGBA{blue, unloved} {

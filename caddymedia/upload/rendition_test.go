@@ -87,8 +87,8 @@ func TestRenditionOfReplaced(t *testing.T) {
 	}
 }
 
-// TestRenditionNotStored: an upload succeeds without its eager renditions, if there is no memory for them,
-// or if the storage refuses them. They are made on request.
+// TestRenditionNotStored: an upload succeeds without its eager renditions, if there is no memory
+// for them, or if the storage refuses them. They are made on request.
 func TestRenditionNotStored(t *testing.T) {
 	t.Parallel()
 	for name, memory := range map[string]int64{"no memory": 0, "no space": 1 << 30} {

@@ -163,7 +163,8 @@ func (u *Uploader) newBatch(req Request) *batch {
 	return &batch{uploader: u, req: req, now: u.Now(), fields: map[string]string{}}
 }
 
-// close discards staged data that is not committed, and releases the memory and files of the request.
+// close discards staged data that is not committed, and releases the memory and files of the
+// request.
 func (b *batch) close() {
 	for _, up := range b.uploads {
 		up.releaseClaim()

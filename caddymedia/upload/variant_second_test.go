@@ -58,8 +58,8 @@ func (d *wholeSeconds) dated(info storagedrivers.Info) storagedrivers.Info {
 	return info
 }
 
-// onWholeSeconds returns an Overwrite alias for images on a storage with times in whole seconds, and
-// its uploader, which has stored a red image. fail is called before each later operation.
+// onWholeSeconds returns an Overwrite alias for images on a storage with times in whole seconds,
+// and its uploader, which has stored a red image. fail is called before each later operation.
 func onWholeSeconds(t *testing.T, dates bool, fail func(op, key string) error) (*aliases.Alias, *Uploader) {
 	t.Helper()
 	d := memory.New()
@@ -81,8 +81,8 @@ func onWholeSeconds(t *testing.T, dates bool, fail func(op, key string) error) (
 }
 
 // TestVariantWithinASecond: an image that is replaced again and again within a second, on a storage
-// with times in whole seconds, never has the variant of an earlier image. Nor would it after a crash.
-// In the end it has its own.
+// with times in whole seconds, never has the variant of an earlier image. Nor would it after a
+// crash. In the end it has its own.
 func TestVariantWithinASecond(t *testing.T) {
 	t.Parallel()
 	for name, dates := range map[string]bool{"a host that dates": true, "a host with its own clock": false} {

@@ -1,5 +1,5 @@
-// Package derivedtest has storages with faults, aliases, images and makers for the tests of packages
-// derived and upload.
+// Package derivedtest has storages with faults, aliases, images and makers for the tests of
+// packages derived and upload.
 package derivedtest
 
 import (
@@ -57,8 +57,8 @@ func Images(t testing.TB, s *storagedrivers.Storage) *aliases.Alias {
 	return alias
 }
 
-// WithRenditions returns an alias for images below "pics" without variants, with two renditions as WebP:
-// "soon" is made with the upload, "later" on request.
+// WithRenditions returns an alias for images below "pics" without variants, with two renditions as
+// WebP: "soon" is made with the upload, "later" on request.
 func WithRenditions(t testing.TB, s *storagedrivers.Storage) *aliases.Alias {
 	t.Helper()
 	alias := Images(t, s)
