@@ -1,6 +1,9 @@
 // Package aliases names items. An alias is a named upload configuration: it decides which names and
 // extensions it accepts, under which keys an item, its variant and its renditions are stored, and
 // which addresses they have. It locks items, and describes refusals as [Failure].
+//
+// Begin with [Alias], then [Alias.StoredName], which makes the name of a submitted file, and
+// [Alias.Key]. The names of variants and renditions are derived from the names of their images.
 package aliases
 
 import (
@@ -67,18 +70,18 @@ type Alias struct {
 
 	// Extensions that are allowed, in lower case, without a dot.
 	Extensions map[string]bool
-	// RenameMismatched replaces the extension of a picture with that of its content, if that is
-	// another one of Extensions. Otherwise the picture is refused.
+	// RenameMismatched replaces the extension of an image with that of its content, if that is
+	// another one of Extensions. Otherwise the image is refused.
 	RenameMismatched bool
 	// MaxSize of an item in bytes.
 	MaxSize int64
-	// Imaging are the limits of pictures, and the metadata without which they are stored.
+	// Imaging are the limits of images, and the metadata without which they are stored.
 	Imaging imaging.Options
 	// WebP are the options of variants; nil for no variants.
 	WebP *render.Options
-	// Renditions are the named sizes of pictures, sorted by name.
+	// Renditions are the named sizes of images, sorted by name.
 	Renditions []Rendition
-	// Negotiate serves the variant under the address of its picture.
+	// Negotiate serves the variant under the address of its image.
 	Negotiate bool
 	// CacheControl is the Cache-Control header of the items.
 	CacheControl string
@@ -148,22 +151,23 @@ const RenditionSuffix = "@renditions"
 // alias has none at present. Otherwise it may be a folder of items.
 func (a *Alias) HasRenditionFolder() bool { return a.Kind == Image && a.Prefix != "" }
 
-// VariantKey returns the key of the variant of a picture.
+// VariantKey returns the key of the variant of an image.
 func (a *Alias) VariantKey(filename string) string { return a.Key(filename) + render.Suffix }
 
-// lockName returns the name of the lock of an item.
+// LockName returns the name of the lock of an item.
 func (a *Alias) LockName(filename string) string { return a.Location().Join(filename).String() }
 
 // names are the locks of the items that are being committed or deleted in this process, by
 // location. They outlast a reload, and storages on the same backend share them.
 var names storagedrivers.NameLocks
 
-// lock locks items against commits and deletions, until unlock is called.
+// Lock locks items against commits and deletions, until unlock is called.
 func (a *Alias) Lock(ctx context.Context, filenames ...string) (unlock func(), err error) {
 	return a.lockBy(ctx, names.Lock, filenames)
 }
 
-// Share locks items against deletion and [Alias.Lock], until unlock is called. Several may share one.
+// Share locks items against deletion and [Alias.Lock], until unlock is called. Several may share
+// one.
 func (a *Alias) Share(ctx context.Context, filenames ...string) (unlock func(), err error) {
 	return a.lockBy(ctx, names.Share, filenames)
 }

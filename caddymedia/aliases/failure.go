@@ -95,6 +95,7 @@ func (fs Failures) Error() string {
 	return strings.Join(messages, "; ")
 }
 
+// Failf returns a failure with a formatted message.
 func Failf(reason Reason, format string, args ...any) *Failure {
 	return &Failure{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
@@ -118,7 +119,7 @@ func StorageFailure(err error) *Failure {
 	return &Failure{Reason: reason, Message: message, Err: err}
 }
 
-// contentFailure returns the failure for an error of checking or decoding content, or of reading it
+// ContentFailure returns the failure for an error of checking or decoding content, or of reading it
 // from the storage.
 func ContentFailure(err error) *Failure {
 	var (
@@ -130,9 +131,9 @@ func ContentFailure(err error) *Failure {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, render.ErrBusy):
-		return &Failure{Reason: Busy, Message: "too many pictures are being worked on, try again later", Err: err}
+		return &Failure{Reason: Busy, Message: "too many images are being worked on, try again later", Err: err}
 	case errors.Is(err, render.ErrPanic):
-		return &Failure{Reason: BadContent, Message: "the picture is damaged: it cannot be decoded", Err: err}
+		return &Failure{Reason: BadContent, Message: "the image is damaged: it cannot be decoded", Err: err}
 	case errors.As(err, &content):
 		return &Failure{Reason: BadContent, Message: content.Message}
 	case errors.As(err, &large):

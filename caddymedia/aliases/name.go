@@ -11,14 +11,15 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// maxName is the largest submitted name in bytes. No storage can hold a longer one, and folding its
+// MaxName is the largest submitted name in bytes. No storage can hold a longer one, and folding its
 // letters takes time.
 const MaxName = 1 << 10
 
-// suffixLength is the number of letters of the random suffix under Append Time.
+// SuffixLength is the number of letters of the random suffix under Append Time.
 const SuffixLength = 6
 
-// filename returns the name, relative to the alias, of a submitted file. The error is a *Failure.
+// StoredName returns the name, relative to the alias, of a submitted file. The error is a
+// *[Failure].
 func (a *Alias) StoredName(submitted, subFolder string, now time.Time, origin Origin) (string, error) {
 	if max(len(submitted), len(subFolder)) > MaxName {
 		return "", Failf(BadRequest, "the name or its sub folder is longer than %d bytes", MaxName)
@@ -60,11 +61,7 @@ func (a *Alias) longestKeys(filename string) []string {
 	if a.Kind != Image {
 		return []string{a.Key(filename)}
 	}
-	keys := []string{a.VariantKey(filename)}
-	for _, f := range a.RenditionFiles(filename, false) {
-		keys = append(keys, a.RenditionKey(filename, f, storagedrivers.Info{}))
-	}
-	return keys
+	return append(a.RenditionKeys(filename, storagedrivers.Info{}), a.VariantKey(filename))
 }
 
 // refusedExtension returns the failure for a name, with a way out that the caller knows.
@@ -78,7 +75,7 @@ func (a *Alias) refusedExtension(ext string, origin Origin) error {
 		if origin == OriginPanel {
 			way = "choose an alias for files"
 		}
-		return Failf(BadContent, "%s; pictures may be %s; %s", refused, a.extensions(), way)
+		return Failf(BadContent, "%s; images may be %s; %s", refused, a.extensions(), way)
 	}
 	return Failf(BadContent, "%s; files may be %s", refused, a.extensions())
 }
@@ -99,7 +96,8 @@ func (a *Alias) extensions() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// folder returns the sub folder of a request; empty is the root of the alias.
+// Folder returns the sub folder of a request; empty is the root of the alias. The error is a
+// *[Failure].
 func (a *Alias) Folder(submitted string, now time.Time) (string, error) {
 	if submitted == "" {
 		return a.SubFolder.Folder(now), nil

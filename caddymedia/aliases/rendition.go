@@ -17,12 +17,12 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Rendition is a named size of the pictures of an alias.
+// Rendition is a named size of the images of an alias.
 type Rendition struct {
 	Name string
 	// Box is the size in pixels.
 	Box scale.Box
-	// Format of the file; empty for that of the picture.
+	// Format of the file; empty for that of the image.
 	Format imaging.Format
 	// Quality of lossy encoding, 1 to 100. 0 means the default.
 	Quality int
@@ -39,7 +39,7 @@ func (a *Alias) Rendition(name string) (*Rendition, bool) {
 	return &a.Renditions[i], true
 }
 
-// IsRendered reports whether filename (relative to the alias) is the name of a picture that can be
+// IsRendered reports whether filename (relative to the alias) is the name of an image that can be
 // decoded, so that it may have renditions.
 func (a *Alias) IsRendered(filename string) bool {
 	return a.Kind == Image && imaging.FormatOf(naming.Extension(filename)).Decodable() && !a.IsVariant(filename)
@@ -50,7 +50,7 @@ func (a *Alias) RenditionURL(base, rendition, filename string) string {
 	return a.base(base) + a.Path() + "@" + rendition + "/" + escapePath(filename)
 }
 
-// RenditionURLs returns the addresses of all renditions of a picture by their names, but those that
+// RenditionURLs returns the addresses of all renditions of an image by their names, but those that
 // it cannot have; nil if there are none.
 func (a *Alias) RenditionURLs(base, filename string, impossible ...string) map[string]string {
 	if len(a.Renditions) == 0 || !a.IsRendered(filename) && naming.Extension(filename) != "svg" {
@@ -68,14 +68,14 @@ func (a *Alias) RenditionURLs(base, filename string, impossible ...string) map[s
 	return urls
 }
 
-// renditionFile is a file of a rendition. A rendition in the format of its picture also has a WebP
+// RenditionFile is a file of a rendition. A rendition in the format of its image also has a WebP
 // file for clients that prefer WebP, if the alias negotiates.
 type RenditionFile struct {
 	Rendition *Rendition
 	Format    imaging.Format
 }
 
-// fileOf returns the file of a rendition of a picture; webp prefers WebP.
+// FileOf returns the file of a rendition of an image; webp prefers WebP.
 func (r *Rendition) FileOf(filename string, webp bool) RenditionFile {
 	switch {
 	case r.Format != "":
@@ -87,7 +87,7 @@ func (r *Rendition) FileOf(filename string, webp bool) RenditionFile {
 	}
 }
 
-// renditionFiles returns the files of all renditions of a picture, or only of the eager ones.
+// RenditionFiles returns the files of all renditions of an image, or only of the eager ones.
 func (a *Alias) RenditionFiles(filename string, eager bool) []RenditionFile {
 	if !a.IsRendered(filename) {
 		return nil
@@ -111,17 +111,18 @@ func (a *Alias) Negotiates(r *Rendition, filename string) bool {
 	return a.Negotiate && r.Format == "" && a.MayHaveVariant(filename)
 }
 
+// Output returns the options of encoding the file.
 func (f RenditionFile) Output() render.Output {
 	return render.Output{Format: f.Format, Box: f.Rendition.Box, Quality: f.Rendition.Quality, FirstFrame: true}
 }
 
 // A rendition is stored under a key that depends on its settings and on the generation of its
-// picture. After a change of either it has another key. So an outdated rendition is never found, even
+// image. After a change of either it has another key. So an outdated rendition is never found, even
 // if another process stores it late:
 //
 //	img/content@renditions/3/26-11/20/photo.jpg/thumb.2a1f6c03.9d1b0c7e5f24a683.webp
 //
-// The number is that of the segments of the filename. So the folder of a picture is never a
+// The number is that of the segments of the filename. So the folder of an image is never a
 // rendition of another one.
 
 // renditionVersion is raised when the same settings have other results.
@@ -135,12 +136,12 @@ func (a *Alias) RenditionLocation() storagedrivers.Location {
 	return a.Storage.Location().Join(a.RenditionRoot())
 }
 
-// renditionFolder returns the beginning of the keys of all renditions of a picture.
+// RenditionFolder returns the beginning of the keys of all renditions of an image.
 func (a *Alias) RenditionFolder(filename string) string {
 	return a.RenditionRoot() + "/" + strconv.Itoa(strings.Count(filename, "/")+1) + "/" + filename + "/"
 }
 
-// fingerprint identifies the settings of a file.
+// Fingerprint identifies the settings of a file.
 func (f RenditionFile) Fingerprint() string {
 	return shortHash(4, "%d %+v %s %d", renditionVersion, f.Rendition.Box, f.Format, f.Rendition.Quality)
 }
@@ -148,19 +149,24 @@ func (f RenditionFile) Fingerprint() string {
 // Fingerprint identifies the settings of a rendition.
 func (r *Rendition) Fingerprint() string { return RenditionFile{r, r.Format}.Fingerprint() }
 
-// name returns the last segment of the key of a file, for a generation of the picture.
-func (f RenditionFile) name(picture storagedrivers.Info) string {
-	return f.Rendition.Name + "." + f.Fingerprint() + "." + Generation(picture) + "." + f.Format.Extension()
+// Generation identifies a generation of an image, as far as the backend does.
+func Generation(image storagedrivers.Info) string {
+	return shortHash(8, "%d %q %d", image.Size, image.ETag, image.ModTime.UnixNano())
 }
 
-// generation identifies a generation of a picture, as far as the backend does.
-func Generation(picture storagedrivers.Info) string {
-	return shortHash(8, "%d %q %d", picture.Size, picture.ETag, picture.ModTime.UnixNano())
+// RenditionKey returns the key of a file, for a generation of the image.
+func (a *Alias) RenditionKey(filename string, f RenditionFile, image storagedrivers.Info) string {
+	name := f.Rendition.Name + "." + f.Fingerprint() + "." + Generation(image) + "." + f.Format.Extension()
+	return a.RenditionFolder(filename) + name
 }
 
-// renditionKey returns the key of a file, for a generation of the picture.
-func (a *Alias) RenditionKey(filename string, f RenditionFile, picture storagedrivers.Info) string {
-	return a.RenditionFolder(filename) + f.name(picture)
+// RenditionKeys returns the keys of the files of all renditions, for a generation of the image.
+func (a *Alias) RenditionKeys(filename string, image storagedrivers.Info) []string {
+	var keys []string
+	for _, f := range a.RenditionFiles(filename, false) {
+		keys = append(keys, a.RenditionKey(filename, f, image))
+	}
+	return keys
 }
 
 // shortHash returns the first bytes of a SHA-256 sum in hexadecimal digits.
@@ -169,24 +175,20 @@ func shortHash(size int, format string, args ...any) string {
 	return hex.EncodeToString(sum[:size])
 }
 
-// pictureOfRendition returns the filename of the picture and the last segment of a rendition's key.
-func (a *Alias) ImageOfRendition(key string) (filename, name string, ok bool) {
+// ImageOfRendition returns the filename of the image that a rendition's key belongs to.
+func (a *Alias) ImageOfRendition(key string) (filename string, ok bool) {
 	rest, ok := strings.CutPrefix(key, a.RenditionRoot()+"/")
 	depth, rest, cut := strings.Cut(rest, "/")
 	last := strings.LastIndexByte(rest, '/')
 	if !ok || !cut || last < 0 {
-		return "", "", false
+		return "", false
 	}
 	filename = rest[:last]
-	return filename, rest[last+1:], depth == strconv.Itoa(strings.Count(filename, "/")+1)
+	return filename, depth == strconv.Itoa(strings.Count(filename, "/")+1)
 }
 
-// renditionOptions returns the options of a stored rendition. Of two makers the first one wins.
-func (a *Alias) RenditionOptions() storagedrivers.PutOptions {
-	return storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly, CacheControl: a.RenditionCacheControl}
-}
-
-// storedRenditions returns the keys of all renditions of a picture, of any settings and generation.
+// StoredRenditions returns the keys of all stored renditions of an image, of any settings and
+// generation.
 func (a *Alias) StoredRenditions(ctx context.Context, filename string) ([]string, error) {
 	opts := storagedrivers.ListOptions{Prefix: a.RenditionFolder(filename), Shallow: true}
 	if err := storagedrivers.ValidKey(opts.Prefix + "x"); err != nil {
@@ -207,7 +209,7 @@ func (a *Alias) StoredRenditions(ctx context.Context, filename string) ([]string
 	}
 }
 
-// removeRenditions removes all renditions of a picture, as far as it can.
+// RemoveRenditions removes all renditions of an image, as far as it can.
 func (a *Alias) RemoveRenditions(ctx context.Context, filename string) error {
 	keys, err := a.StoredRenditions(ctx, filename)
 	for _, key := range keys {

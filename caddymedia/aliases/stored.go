@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// MayHaveVariant reports whether filename (relative to the alias) is the name of a picture that may
+// MayHaveVariant reports whether filename (relative to the alias) is the name of an image that may
 // have a variant.
 func (a *Alias) MayHaveVariant(filename string) bool {
 	ext := naming.Extension(filename)
@@ -20,46 +20,48 @@ func (a *Alias) MayHaveVariant(filename string) bool {
 }
 
 // IsVariant reports whether filename (relative to the alias) is the name of the variant of a
-// picture, which is not an item of its own.
+// image, which is not an item of its own.
 func (a *Alias) IsVariant(filename string) bool {
-	picture, ok := strings.CutSuffix(filename, render.Suffix)
-	return ok && a.MayHaveVariant(picture)
+	image, ok := strings.CutSuffix(filename, render.Suffix)
+	return ok && a.MayHaveVariant(image)
 }
 
-// VariantState is the state of the variant of a stored picture.
+// VariantState is the state of the variant of a stored image.
 type VariantState string
 
 // The states.
 const (
 	VariantCurrent VariantState = "current"
 	VariantMissing VariantState = "missing"
-	// VariantStale means that the variant is older than its picture and belongs to an earlier one
+	// VariantStale means that the variant is older than its image and belongs to an earlier one
 	// of the name.
 	VariantStale VariantState = "stale"
 )
 
-// VariantState returns the state of the variant of the picture filename. The error is
-// fs.ErrNotExist if there is no such picture, or that of the storage.
+// VariantState returns the state of the variant of the image filename. The error is
+// fs.ErrNotExist if there is no such image, or that of the storage.
 func (a *Alias) VariantState(ctx context.Context, filename string) (VariantState, error) {
 	pair, err := a.Pair(ctx, filename)
 	return pair.State(), err
 }
 
-// pair is a stored picture with its variant.
+// Pair is a stored image with its variant.
 type Pair struct {
 	Image   storagedrivers.Info
 	Variant storagedrivers.Info // zero if there is none
 }
 
+// Pair returns the image filename with its variant. The error is that of [Alias.VariantState].
 func (a *Alias) Pair(ctx context.Context, filename string) (Pair, error) {
-	picture, err := a.Storage.Stat(ctx, a.Key(filename))
+	image, err := a.Storage.Stat(ctx, a.Key(filename))
 	if err != nil {
 		return Pair{}, err
 	}
 	webp, err := Stat(ctx, a.Storage, a.VariantKey(filename))
-	return Pair{picture, webp}, err
+	return Pair{image, webp}, err
 }
 
+// State returns the state of the variant.
 func (p Pair) State() VariantState {
 	switch {
 	case p.Variant.Key == "":
@@ -71,23 +73,23 @@ func (p Pair) State() VariantState {
 	}
 }
 
-// OpenVariant opens the variant of the picture filename by open, a method of [Alias.Storage]. The
+// OpenVariant opens the variant of the image filename by open, a method of [Alias.Storage]. The
 // error is fs.ErrNotExist if there is none, or a stale one.
 func (a *Alias) OpenVariant(
-	ctx context.Context, filename string, picture storagedrivers.Info,
+	ctx context.Context, filename string, image storagedrivers.Info,
 	open func(context.Context, string) (*storagedrivers.Object, error),
 ) (*storagedrivers.Object, error) {
 	webp, err := open(ctx, a.VariantKey(filename))
 	if err != nil {
 		return nil, err
 	}
-	if (Pair{picture, webp.Info}).State() == VariantStale {
+	if (Pair{image, webp.Info}).State() == VariantStale {
 		return nil, errors.Join(fs.ErrNotExist, webp.Close())
 	}
 	return webp, nil
 }
 
-// putOptions returns the options of an item.
+// PutOptions returns the options of an item.
 func (a *Alias) PutOptions() storagedrivers.PutOptions {
 	opts := storagedrivers.PutOptions{CacheControl: a.CacheControl}
 	if a.Overwrite {
@@ -96,7 +98,7 @@ func (a *Alias) PutOptions() storagedrivers.PutOptions {
 	return opts
 }
 
-// variantOptions returns the options of the variant of an image. They overwrite: an existing object
+// VariantOptions returns the options of the variant of an image. They overwrite: an existing object
 // of the name belongs to an earlier image.
 func (a *Alias) VariantOptions(image storagedrivers.Info) storagedrivers.PutOptions {
 	return storagedrivers.PutOptions{
@@ -104,7 +106,7 @@ func (a *Alias) VariantOptions(image storagedrivers.Info) storagedrivers.PutOpti
 	}
 }
 
-// stat is Storage.Stat, but returns the zero Info if the object does not exist.
+// Stat is Storage.Stat, but returns the zero Info if the object does not exist.
 func Stat(ctx context.Context, s *storagedrivers.Storage, key string) (storagedrivers.Info, error) {
 	info, err := s.Stat(ctx, key)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +115,7 @@ func Stat(ctx context.Context, s *storagedrivers.Storage, key string) (storagedr
 	return info, err
 }
 
-// remove is Storage.Delete, but returns nil if the object does not exist.
+// Remove is Storage.Delete, but returns nil if the object does not exist.
 func Remove(ctx context.Context, s *storagedrivers.Storage, key string) error {
 	if err := s.Delete(ctx, key); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -121,18 +123,10 @@ func Remove(ctx context.Context, s *storagedrivers.Storage, key string) error {
 	return nil
 }
 
-// removeOwn removes an object unless it has been replaced.
-func RemoveOwn(ctx context.Context, s *storagedrivers.Storage, own storagedrivers.Info) error {
-	now, err := Stat(ctx, s, own.Key)
-	if err != nil || !now.Same(own) {
-		return err
-	}
-	return Remove(ctx, s, own.Key)
-}
-
-// uncovers reports whether the variant of an image is removed before the image is replaced: where the
-// storage has its times in whole seconds. Within a second, the variant would not be older than the new
-// image and would count as its own. A storage that commits both together leaves no such variant.
+// Uncovers reports whether the variant of an image is removed before the image is replaced: where
+// the storage has its times in whole seconds. Within a second, the variant would not be older than
+// the new image and would count as its own. A storage that commits both together leaves no such
+// variant.
 func (a *Alias) Uncovers(old storagedrivers.Info) bool {
 	return old.Key != "" && old.ModTime.Nanosecond() == 0 && a.Storage.Features().Together != storagedrivers.Atomic
 }
@@ -143,17 +137,6 @@ type VariantResult string
 // The outcomes.
 const (
 	VariantMade   VariantResult = "made"
-	VariantLarger VariantResult = "larger" // than its picture, and kept
+	VariantLarger VariantResult = "larger" // than its image, and kept
 	VariantNone   VariantResult = "none"   // cannot be made
 )
-
-// existing returns the Info of an item, zero if none is known to exist. Some accounts may write to
-// the backend but not read; items that they cannot see count as new. The error is that of an
-// unavailable storage.
-func (a *Alias) Existing(ctx context.Context, filename string) (storagedrivers.Info, error) {
-	info, err := Stat(ctx, a.Storage, a.Key(filename))
-	if errors.Is(err, storagedrivers.ErrUnavailable) {
-		return info, err
-	}
-	return info, nil
-}

@@ -12,8 +12,6 @@ import (
 )
 
 // scope is the instrumentation scope of the spans.
-
-// scope is the instrumentation scope of the spans.
 const scope = "github.com/caddymedia/media/caddymedia/upload"
 
 // Traced calls step in a child span of the span of ctx, by the same provider. attributes is called
@@ -56,24 +54,16 @@ func resultOf(err error) (result string, fault bool) {
 		failures = Failures{failure}
 	}
 	for _, f := range failures {
-		if f.Reason.fault() {
+		switch f.Reason {
+		case BadRequest, Forbidden, Conflict, TooLarge, BadContent, Unauthorized: // the caller is at fault
+		default:
 			return f.Reason.String(), true
 		}
 	}
 	return failures[0].Reason.String(), false
 }
 
-// fault reports whether the service or a storage is at fault.
-func (r Reason) fault() bool {
-	switch r {
-	case BadRequest, Forbidden, Conflict, TooLarge, BadContent, Unauthorized:
-		return false
-	default:
-		return true
-	}
-}
-
-// attributes returns the attributes of spans about an alias.
+// Attributes returns the attributes of spans about an alias.
 func (a *Alias) Attributes() []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("media.alias.kind", string(a.Kind)),

@@ -1,5 +1,9 @@
 // Package derived makes the images that are derived from stored ones: variants and renditions, on
 // request and in upkeep. Package upload stores those that are made with an upload.
+//
+// Begin with [Maker]. A request for a rendition calls [RenditionRequest.OpenRendition], and
+// [Maker.MakeRendition] if it is not stored. Upkeep calls [Maker.Renew] and
+// [Maker.RenewRenditions], and removes the objects of [Orphans] and [OutdatedRenditions].
 package derived
 
 import (
@@ -32,13 +36,13 @@ type Maker struct {
 
 // RenditionObserver receives the outcomes of renditions.
 type RenditionObserver interface {
-	// Rendered is called for every rendition that is made, or cannot be made. took is the time to make
-	// all renditions of the image at once, the wait in the queue included.
+	// Rendered is called for every rendition that is made, or cannot be made. took is the time to
+	// make all renditions of the image at once, the wait in the queue included.
 	Rendered(alias *aliases.Alias, rendition *aliases.Rendition, result RenditionResult, took time.Duration)
 }
 
-// rounds limits how often a variant is made again because its picture was replaced meanwhile.
-const Rounds = 5
+// rounds limits how often an object is read or made again because its image was replaced meanwhile.
+const rounds = 5
 
 // copySize is the size of the pieces in which an object is copied, in bytes.
 const copySize = 256 << 10
@@ -48,7 +52,7 @@ const copySize = 256 << 10
 func fetch(ctx context.Context, s *storagedrivers.Storage, key string) (storagedrivers.Staged, storagedrivers.Info, error) {
 	for round := 1; ; round++ {
 		staged, info, err := fetchOnce(ctx, s, key)
-		if !errors.Is(err, storagedrivers.ErrChanged) || round == Rounds {
+		if !errors.Is(err, storagedrivers.ErrChanged) || round == rounds {
 			return staged, info, err
 		}
 	}
@@ -71,25 +75,25 @@ func fetchOnce(ctx context.Context, s *storagedrivers.Storage, key string) (stor
 	return staged, object.Info, nil
 }
 
-// makeOf makes outputs of a stored picture. It returns the generation of the picture that they belong
+// makeOf makes outputs of a stored image. It returns the generation of the image that they belong
 // to.
 func (m *Maker) makeOf(
-	ctx context.Context, alias *aliases.Alias, filename string, pictures *render.Maker, outputs ...render.Output,
-) (picture storagedrivers.Info, made []render.Made, err error) {
-	staged, picture, err := fetch(ctx, alias.Storage, alias.Key(filename))
+	ctx context.Context, alias *aliases.Alias, filename string, images *render.Maker, outputs ...render.Output,
+) (image storagedrivers.Info, made []render.Made, err error) {
+	staged, image, err := fetch(ctx, alias.Storage, alias.Key(filename))
 	if err != nil {
-		return picture, nil, err
+		return image, nil, err
 	}
 	defer staged.Close()
-	info, err := imaging.CheckImage(staged, picture.Size, naming.Extension(filename), alias.Imaging)
+	info, err := imaging.CheckImage(staged, image.Size, naming.Extension(filename), alias.Imaging)
 	if err != nil {
-		return picture, nil, err
+		return image, nil, err
 	}
 	for _, o := range outputs {
-		made = append(made, render.Made{Err: pictures.Feasible(info, o)})
+		made = append(made, render.Made{Err: images.Feasible(info, o)})
 	}
 	if slices.ContainsFunc(made, func(m render.Made) bool { return m.Err == nil }) {
-		made, err = pictures.Make(ctx, staged, info, outputs...)
+		made, err = images.Make(ctx, staged, info, outputs...)
 	}
-	return picture, made, err
+	return image, made, err
 }

@@ -23,8 +23,9 @@ type Size struct {
 	Width, Height int
 }
 
-// Srcset returns the value of a srcset attribute: "<address> 320w, ..." in ascending order. It omits
-// renditions without a configured width, and has each width once. An SVG is its address alone.
+// Srcset returns the value of a srcset attribute: "<address> 320w, ..." in ascending order. It
+// omits renditions without a configured width, and has each width once. An SVG is its address
+// alone.
 func Srcset(sizes []Size) string {
 	sizes = slices.DeleteFunc(slices.Clone(sizes), func(s Size) bool { return s.Rendition != nil && s.Rendition.Box.Width == 0 })
 	slices.SortStableFunc(sizes, func(a, b Size) int { return cmp.Compare(a.Width, b.Width) })
@@ -42,13 +43,13 @@ func Srcset(sizes []Size) string {
 // Sizes returns the sizes of a stored image, first, and of its renditions. It omits renditions that
 // the image cannot have.
 //
-// The error is fs.ErrNotExist if there is no such image, that of an image that cannot be read, of the
-// storage, or of ctx.
+// The error is fs.ErrNotExist if there is no such image, that of an image that cannot be read, of
+// the storage, or of ctx.
 func (m *Maker) Sizes(ctx context.Context, a *aliases.Alias, filename string) ([]Size, error) {
 	if a.IsVariant(filename) || storagedrivers.ValidKey(filename) != nil {
 		return nil, fs.ErrNotExist
 	}
-	picture, err := a.Storage.Stat(ctx, a.Key(filename))
+	image, err := a.Storage.Stat(ctx, a.Key(filename))
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func (m *Maker) Sizes(ctx context.Context, a *aliases.Alias, filename string) ([
 	if naming.Extension(filename) == "svg" {
 		return []Size{itself}, nil
 	}
-	info, err := header(ctx, a, filename, picture)
+	info, err := header(ctx, a, filename, image)
 	if err != nil {
 		return nil, err
 	}
@@ -76,44 +77,44 @@ func (m *Maker) Sizes(ctx context.Context, a *aliases.Alias, filename string) ([
 	return sizes, nil
 }
 
-// header returns the properties in the header of a picture.
-func header(ctx context.Context, a *aliases.Alias, filename string, picture storagedrivers.Info) (imaging.Info, error) {
-	if info, ok := knownHeaders().Get(headerKey(a, filename, picture)); ok {
+// header returns the properties in the header of an image.
+func header(ctx context.Context, a *aliases.Alias, filename string, image storagedrivers.Info) (imaging.Info, error) {
+	if info, ok := knownHeaders().Get(headerKey(a, filename, image)); ok {
 		return info, nil
 	}
-	object, err := a.Storage.OpenSeeker(ctx, picture.Key)
+	object, err := a.Storage.OpenSeeker(ctx, image.Key)
 	if err != nil {
 		return imaging.Info{}, err
 	}
 	defer object.Close()
-	info, err := imaging.ReadHeader(object, picture.Size, naming.Extension(filename), a.Imaging)
+	info, err := imaging.ReadHeader(object, image.Size, naming.Extension(filename), a.Imaging)
 	if err != nil {
 		return imaging.Info{}, err
 	}
-	if object.Info.Same(picture) {
-		knownHeaders().Add(headerKey(a, filename, picture), info)
+	if object.Info.Same(image) {
+		knownHeaders().Add(headerKey(a, filename, image), info)
 	}
 	return info, nil
 }
 
-func headerKey(a *aliases.Alias, filename string, picture storagedrivers.Info) string {
-	return a.Location().Join(filename).String() + " " + aliases.Generation(picture)
+func headerKey(a *aliases.Alias, filename string, image storagedrivers.Info) string {
+	return a.Location().Join(filename).String() + " " + aliases.Generation(image)
 }
 
-// maxKnownHeaders is the number of pictures whose headers are remembered, some 400 bytes each.
+// maxKnownHeaders is the number of images whose headers are remembered, some 400 bytes each.
 const maxKnownHeaders = 10_000
 
-// knownHeaders remembers the headers of the pictures that were used last, by location and
+// knownHeaders remembers the headers of the images that were used last, by location and
 // generation.
 var knownHeaders = remembered[imaging.Info](maxKnownHeaders)
 
-// IsHDR reports whether a stored picture has a gain map, so that its variant does not show the same.
+// IsHDR reports whether a stored image has a gain map, so that its variant does not show the same.
 // The error is that of the storage.
-func IsHDR(ctx context.Context, a *aliases.Alias, filename string, picture storagedrivers.Info) (bool, error) {
+func IsHDR(ctx context.Context, a *aliases.Alias, filename string, image storagedrivers.Info) (bool, error) {
 	if imaging.FormatOf(naming.Extension(filename)) != imaging.JPEG {
 		return false, nil
 	}
-	info, err := header(ctx, a, filename, picture)
+	info, err := header(ctx, a, filename, image)
 	if IsUnrenderable(err) {
 		return false, nil
 	}

@@ -7,14 +7,18 @@
 //
 // Requests carry no cookie, credential or referrer, and use no proxy of the environment. One
 // connection serves one response, over HTTP/1.1.
+//
+// Begin with [New] and [Client.Get].
 package fetch
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/netip"
@@ -143,7 +147,11 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 // follow follows the redirects and returns the final response with its address.
 func (c *Client) follow(ctx context.Context, u *url.URL) (*http.Response, *url.URL, error) {
 	for range c.redirects + 1 {
-		resp, err := c.transport.RoundTrip(request(ctx, u))
+		// Each request is a new one, so that no header from one server reaches the next.
+		req := &http.Request{Method: http.MethodGet, URL: u, Header: http.Header{
+			"Accept": {"*/*"}, "Accept-Encoding": {"identity"}, "User-Agent": {userAgent},
+		}}
+		resp, err := c.transport.RoundTrip(req.WithContext(ctx))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -157,21 +165,6 @@ func (c *Client) follow(ctx context.Context, u *url.URL) (*http.Response, *url.U
 		}
 	}
 	return nil, nil, &Error{Message: "the address redirects too often"}
-}
-
-// request returns a new request for each address, so that no header from one server reaches the
-// next.
-func request(ctx context.Context, u *url.URL) *http.Request {
-	req := &http.Request{
-		Method: http.MethodGet,
-		URL:    u,
-		Header: http.Header{
-			"Accept":          {"*/*"},
-			"Accept-Encoding": {"identity"},
-			"User-Agent":      {userAgent},
-		},
-	}
-	return req.WithContext(ctx)
 }
 
 func redirects(status int) bool {
@@ -196,6 +189,27 @@ func checkResponse(resp *http.Response) error {
 	return nil
 }
 
+// maxName, in bytes, is far above the limit for stored names. So a name that is cut here is still
+// refused later.
+const maxName = 4 << 10
+
+// name returns the name of a download from its Content-Disposition (filename* before filename),
+// else the last segment of its address, percent-decoded once.
+func name(disposition string, at *url.URL) string {
+	// An error leaves no parameters: an invalid header is ignored.
+	_, params, _ := mime.ParseMediaType(disposition)
+	if n := lastSegment(params["filename"]); n != "" {
+		return n
+	}
+	return lastSegment(at.Path)
+}
+
+// lastSegment splits at both slashes, as a name may come from any system.
+func lastSegment(path string) string {
+	path = path[strings.LastIndexAny(path, `/\`)+1:]
+	return path[:min(len(path), maxName)]
+}
+
 // body is the body of a download. It explains errors, and ends the download when closed.
 type body struct {
 	io.ReadCloser
@@ -213,4 +227,55 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) Close() error {
 	b.cancel()
 	return b.ReadCloser.Close()
+}
+
+// ErrRefused is matched by the errors of addresses that may not be fetched.
+var ErrRefused = errors.New("the address may not be fetched")
+
+// Error is a failed download.
+type Error struct {
+	// Message is for the caller: a lower-case phrase that names no host, address or path.
+	Message string
+	// Err is the detail for the log, if any. It may name hosts, never an address with its query.
+	Err error
+}
+
+// Error returns the message and the detail, for the log.
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("%s: %v", e.Message, e.Err)
+	}
+	return e.Message
+}
+
+// Unwrap returns the detail.
+func (e *Error) Unwrap() error { return e.Err }
+
+// refused returns the error for an address that is refused before dialling.
+func refused(message string) error { return &Error{Message: message, Err: ErrRefused} }
+
+// failure returns err with a message for the caller. otherwise is the message for unknown errors.
+func failure(err error, otherwise string) error {
+	var (
+		known       *Error
+		timeout     net.Error
+		certificate *tls.CertificateVerificationError
+		connection  *net.OpError
+	)
+	message := otherwise
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, ErrRefused):
+		message = ErrRefused.Error()
+	case errors.Is(err, context.Canceled):
+		message = "the download was cancelled"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		message = "the server took too long"
+	case errors.As(err, &certificate):
+		message = "the certificate of the server is not valid"
+	case errors.As(err, &connection) && connection.Op == "dial":
+		message = "the server could not be reached"
+	}
+	return &Error{Message: message, Err: err}
 }

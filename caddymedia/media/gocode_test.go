@@ -60,7 +60,7 @@ func TestDownload(t *testing.T) {
 		{aliases.Image, "/?c=p", "image.png"},
 		{aliases.Image, "/x.jpg?c=p&name=real.png", "real.png"},
 		{aliases.Image, "/x.jpg?c=p", "content is PNG, the name says .jpg"},
-		{aliases.Image, "/x?c=d", ".pdf is not accepted; pictures may be"},
+		{aliases.Image, "/x?c=d", ".pdf is not accepted; images may be"},
 		{aliases.Image, "/x?c=", "the name has no extension"},
 		{aliases.Image, "/image.php?c=p", ".php are never accepted"},
 		{aliases.File, "/report.pdf?c=d", "report.pdf"},

@@ -177,7 +177,9 @@ func (m *makingVariants) makeMissing(ctx context.Context, filename string) (done
 	}
 	none := err
 	if m.totals.DryRun {
-		done.renditions, err = derived.MissingRenditions(ctx, m.alias, filename, m.all)
+		var missing []aliases.RenditionFile
+		missing, err = derived.MissingRenditions(ctx, m.alias, filename, m.all)
+		done.renditions = len(missing)
 	} else {
 		done.renditions, err = retried(ctx, m, func() (int, error) {
 			return m.App.Service().Uploader().Derived.RenewRenditions(ctx, m.alias, filename, m.all)

@@ -17,6 +17,9 @@ const (
 // zone.
 const conversions = "AaBbCDdFfGgHhIjLMmNPpQSsUuVWwxYy"
 
+// plainBytes are the characters of a pattern besides conversions.
+const plainBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./"
+
 // Format is a Sub Folder Format: the folder of an item uploaded without one. Its zero value is the
 // default, the upload date as <yy>-<mm>/<dd>.
 type Format struct {
@@ -81,7 +84,7 @@ func (f Format) expand(t time.Time) string {
 func patternProblem(pattern string) string {
 	for i := 0; i < len(pattern); i++ {
 		if pattern[i] != '%' {
-			if !plainByte(pattern[i]) {
+			if strings.IndexByte(plainBytes, pattern[i]) < 0 {
 				return `may hold, besides conversions, only ASCII letters, digits, "-", "_", "." and "/"`
 			}
 			continue
@@ -94,10 +97,6 @@ func patternProblem(pattern string) string {
 		i = len(pattern) - len(directive)
 	}
 	return ""
-}
-
-func plainByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-_./", c) >= 0
 }
 
 // folderProblem returns the reason why an expanded pattern is no valid folder, or "".

@@ -1,3 +1,14 @@
+// Package naming determines the name and the folder of an uploaded item.
+//
+// All input from callers (file name, sub folder) is untrusted. If sanitizing is on, it becomes
+// plain lower-case ASCII that needs no encoding in an address. If sanitizing is off, it is used
+// unchanged or refused. Normalization is the first step and the check the last, so an accepted name
+// does not change any more.
+//
+// Begin with [FileName] and [SubFolder]. [Restricted] finds extensions that are never accepted, and
+// a [Format] names the folder of an item without one.
+//
+// The functions are pure: equal arguments have equal results on every machine.
 package naming
 
 import (
@@ -11,6 +22,16 @@ import (
 // time, the ending of a variant or of a temporary file) still fit in the 255 bytes of common file
 // systems.
 const maxName = 200
+
+// Error is returned for a refused name, folder or format. It does not repeat the value, so it may
+// be shown to the sender.
+type Error struct {
+	// Message is a lower-case phrase without a final stop.
+	Message string
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
 
 // FileName returns the stored name of an item for the submitted one.
 //
@@ -38,6 +59,18 @@ func FileName(submitted string, sanitize bool) (string, error) {
 		return "", &Error{`the file name is an absolute path or contains "..": send the bare name`}
 	}
 	return sanitizeName(submitted), nil
+}
+
+// Extension returns the last extension of a name in lower case without its dot, or "". Trailing
+// dots and spaces do not hide it; the dot of a hidden file does not begin one.
+func Extension(name string) string {
+	name = name[strings.LastIndexAny(name, `/\`)+1:]
+	name = strings.TrimLeft(strings.TrimRightFunc(name, dotOrSpace), ".")
+	i := strings.LastIndexByte(name, '.')
+	if i < 0 {
+		return ""
+	}
+	return strings.ToLower(name[i+1:])
 }
 
 // WithTime returns name with a time inserted before its extension: photo.jpg and 1700000000 become

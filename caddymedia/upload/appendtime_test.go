@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,7 +26,8 @@ func counted(t testing.TB, open func(testing.TB, func(op, key string) error) *st
 	}), &commits
 }
 
-// TestAppendTimeTries: the number of tries does not grow with the number of items of the name.
+// TestAppendTimeTries: items of one name get the next seconds, in their order. The number of tries
+// does not grow with the number of items of the name.
 func TestAppendTimeTries(t *testing.T) {
 	t.Parallel()
 	const requests, files = 10, 20
@@ -38,18 +40,16 @@ func TestAppendTimeTries(t *testing.T) {
 			for i := range parts {
 				parts[i] = file("note.txt", "text")
 			}
-			names := map[string]bool{}
+			var names []string
 			for range requests {
 				items, failures := uploadForm(t, u, parts...)
 				if failures != nil {
 					t.Fatal(failures)
 				}
-				for _, it := range items {
-					names[it.Filename] = true
-				}
+				names = append(names, filenames(items)...)
 			}
-			if len(names) != requests*files || !names[steps(requests * files)[requests*files-1]] {
-				t.Errorf("%d names, want the %d first seconds", len(names), requests*files)
+			if want := steps(requests * files); !slices.Equal(names, want) {
+				t.Errorf("stored %q, want %q", names, want)
 			}
 			if n := commits.Load(); n > 2*requests*files {
 				t.Errorf("%d commits for %d items", n, requests*files)

@@ -17,13 +17,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// check verifies every upload and collects all failures. Decoding pictures is slow, so it comes
+// check verifies every upload and collects all failures. Decoding images is slow, so it comes
 // last.
 func (b *batch) check(ctx context.Context) (err error) {
-	if b.alias, err = b.findAlias(b.aliasName()); err != nil {
-		return err
-	}
-	if err := b.req.Forced.checkSubFolder(b.subFolder()); err != nil {
+	if b.alias, err = b.target(); err != nil {
 		return err
 	}
 	return aliases.Traced(ctx, "media.check", b.attributes, func(ctx context.Context) error {
@@ -82,7 +79,7 @@ func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
 	}
 	ext := naming.Extension(up.filename)
 	if b.alias.Kind == aliases.Image {
-		up.picture, err = imaging.CheckImage(up.staged, up.size, ext, b.alias.Imaging)
+		up.image, err = imaging.CheckImage(up.staged, up.size, ext, b.alias.Imaging)
 	} else {
 		err = imaging.CheckFile(up.staged, ext, storagedrivers.ContentType(up.filename))
 	}
@@ -92,7 +89,7 @@ func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
 	return nil
 }
 
-// renameMismatched replaces the extension of a picture with that of its content, if the alias
+// renameMismatched replaces the extension of an image with that of its content, if the alias
 // renames and accepts that. All rules for names apply to the new one. The content is checked later.
 func (b *batch) renameMismatched(up *upload) error {
 	if !b.alias.RenameMismatched {
@@ -128,34 +125,27 @@ func (b *batch) move(ctx context.Context, up *upload) error {
 
 // checkDuplicates fails the uploads that would replace another upload of their request.
 func (b *batch) checkDuplicates() {
-	names := map[string]*upload{}
+	uses := map[string]int{}
 	for _, up := range b.uploads {
-		if up.filename == "" {
-			continue
-		}
-		other := names[up.filename]
-		if other == nil {
-			names[up.filename] = up
-			continue
-		}
-		for _, both := range []*upload{other, up} {
-			if both.failure == nil {
-				both.failure = aliases.Failf(aliases.Conflict, "another file of this request would have the same name")
-			}
+		uses[up.filename]++
+	}
+	for _, up := range b.uploads {
+		if up.failure == nil && uses[up.filename] > 1 {
+			up.failure = aliases.Failf(aliases.Conflict, "another file of this request would have the same name")
 		}
 	}
 }
 
-// checkPixels decodes a picture, makes its variant and its eager renditions, and removes metadata that
-// the alias does not store.
+// checkPixels decodes an image, makes its variant and its eager renditions, and removes metadata
+// that the alias does not store.
 func (b *batch) checkPixels(ctx context.Context, up *upload) error {
-	if up.isRaster() {
-		if err := b.renderPictures(ctx, up); err != nil {
+	if up.image.Format.Decodable() {
+		if err := b.renderImage(ctx, up); err != nil {
 			return aliases.ContentFailure(err)
 		}
 	}
-	if up.picture.HasMetadata() {
-		return b.restage(ctx, up, up.storage, up.picture.Stripped(up.staged))
+	if up.image.HasMetadata() {
+		return b.restage(ctx, up, up.storage, up.image.Stripped(up.staged))
 	}
 	return nil
 }
@@ -166,10 +156,7 @@ func (b *batch) checkPixels(ctx context.Context, up *upload) error {
 func (u *Uploader) Precheck(ctx context.Context, req Request, name string, size int64) aliases.Failures {
 	b := u.newBatch(req)
 	err := func() error {
-		alias, err := b.findAlias(b.aliasName())
-		if err == nil {
-			err = req.Forced.checkSubFolder(b.subFolder())
-		}
+		alias, err := b.target()
 		if err != nil {
 			return err
 		}

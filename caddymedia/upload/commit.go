@@ -38,8 +38,8 @@ func (b *batch) commit(ctx context.Context) error {
 }
 
 // commitItems commits all items with their variants by one call. Under Append Time, an item whose
-// name is taken gets another one. The storage decides which names are free, so no other item is ever
-// replaced.
+// name is taken gets another one. The storage decides which names are free, so no other item is
+// ever replaced.
 func (b *batch) commitItems(ctx context.Context) error {
 	for {
 		for _, up := range b.uploads { // before the names are locked, because a claim may have another one
@@ -98,8 +98,8 @@ func (b *batch) commitNames(ctx context.Context) error {
 	return nil
 }
 
-// object returns an upload with the state of its name. Under Overwrite, the error is errStored if the
-// item is stored already.
+// object returns an upload with the state of its name. Under Overwrite, the error is errStored if
+// the item is stored already.
 func (b *batch) object(ctx context.Context, up *upload) (*object, error) {
 	o := &object{upload: up}
 	if !b.alias.Overwrite {
@@ -108,8 +108,9 @@ func (b *batch) object(ctx context.Context, up *upload) (*object, error) {
 	if err := b.ifStored(ctx, up); err != nil {
 		return o, err
 	}
-	old, err := b.alias.Existing(ctx, up.filename)
-	if err != nil {
+	old, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(up.filename))
+	// Some accounts may write to the backend but not read. Items that they cannot see count as new.
+	if errors.Is(err, storagedrivers.ErrUnavailable) {
 		return o, err
 	}
 	o.replaced = old.Key != ""
@@ -132,8 +133,8 @@ func (b *batch) changes(objects []*object) []storagedrivers.Change {
 	return changes
 }
 
-// uncommitted returns the error of a failed commit: an ExistsError under Append Time, or the failures
-// of the upload at fault and of those that stay stored.
+// uncommitted returns the error of a failed commit: an ExistsError under Append Time, or the
+// failures of the upload at fault and of those that stay stored.
 func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) error {
 	if _, ok := errors.AsType[*storagedrivers.ExistsError](err); ok {
 		return err
@@ -176,7 +177,7 @@ func (b *batch) removeOldVariant(ctx context.Context, o *object, failed *storage
 		return
 	}
 	if err := aliases.Remove(ctx, b.alias.Storage, b.alias.VariantKey(o.filename)); err != nil {
-		b.uploader.Log.Error("removing the variant of an earlier picture",
+		b.uploader.Log.Error("removing the variant of an earlier image",
 			"alias", b.alias.Name, "filename", o.filename, "error", err)
 	}
 }
@@ -191,8 +192,8 @@ func (up *upload) storageFailure(err error) *aliases.Failure {
 	return failure
 }
 
-// lockNames locks the items of the request against deletion, and under Overwrite against replacement,
-// until unlock is called.
+// lockNames locks the items of the request against deletion, and under Overwrite against
+// replacement, until unlock is called.
 func (b *batch) lockNames(ctx context.Context) (unlock func(), err error) {
 	filenames := make([]string, len(b.uploads))
 	for i, up := range b.uploads {
@@ -235,8 +236,8 @@ func (s *seconds) next(name string, now int64) int64 {
 	return now
 }
 
-// nextNames adds the time to the filenames of the uploads whose changes have taken keys. The error is
-// errStored if an earlier attempt has stored the item.
+// nextNames adds the time to the filenames of the uploads whose changes have taken keys. The error
+// is errStored if an earlier attempt has stored the item.
 func (b *batch) nextNames(ctx context.Context, exists *storagedrivers.ExistsError) error {
 	change := 0
 	for _, up := range b.uploads {

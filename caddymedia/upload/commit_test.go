@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -63,51 +62,46 @@ func overwriting(t *testing.T, s *storagedrivers.Storage) *Uploader {
 	return newUploader(alias)
 }
 
-func TestReplacedItemsArePutBack(t *testing.T) {
+// TestIncompleteRollback: a failure names each item that stays, and the other items are rolled
+// back.
+func TestIncompleteRollback(t *testing.T) {
 	t.Parallel()
-	s := onLocal(t, at(3, errors.New(secret)))
-	put(t, s, "file/content/a.txt", "old a")
-	put(t, s, "file/content/c.txt", "old c")
-	_, failures := uploadForm(t, overwriting(t, s),
-		file("a.txt", "new a"), file("b.txt", "new b"), file("c.txt", "new c"))
-	if len(failures) != 1 {
-		t.Errorf("%d failures, want 1: %v", len(failures), failures)
+	for name, c := range map[string]struct {
+		old     map[string]string
+		failing int    // the put
+		stays   string // an item that cannot be removed
+		message string
+		want    map[string]string
+	}{
+		"replaced": {
+			map[string]string{"file/content/a.txt": "old a"}, 4, "a.txt", "it stays replaced",
+			map[string]string{"file/content/a.txt": "new a"},
+		},
+		"stored": {nil, 3, "b.txt", "it may stay stored", map[string]string{"file/content/b.txt": "new b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			puts := at(c.failing, errors.New(secret))
+			s := onMemory(t, func(op, key string) error {
+				if op == "delete" && c.old == nil && strings.HasSuffix(key, c.stays) {
+					return errors.New(secret)
+				}
+				return puts(op, key)
+			})
+			for key, value := range c.old {
+				put(t, s, key, value)
+			}
+			alias := newAlias(t, aliases.DefaultAlias, s)
+			alias.Overwrite = c.old != nil
+			_, failures := uploadForm(t, newUploader(alias), file("a.txt", "new a"), file("b.txt", "new b"), file("c.txt", "new c"))
+			wantFailure(t, failures, aliases.StorageFailed, "c.txt", "could not store")
+			if len(failures) != 2 {
+				t.Fatalf("%d failures, want 2: %v", len(failures), failures)
+			}
+			wantFailure(t, failures[1:], aliases.StorageFailed, c.stays, c.message)
+			wantContents(t, s, c.want)
+		})
 	}
-	wantFailure(t, failures, aliases.StorageFailed, "c.txt", "could not store")
-	wantContents(t, s, map[string]string{"file/content/a.txt": "old a", "file/content/c.txt": "old c"})
-}
-
-func TestWhatStaysReplacedIsNamed(t *testing.T) {
-	t.Parallel()
-	s := onMemory(t, at(4, errors.New(secret)))
-	put(t, s, "file/content/a.txt", "old a")
-	_, failures := uploadForm(t, overwriting(t, s),
-		file("a.txt", "new a"), file("b.txt", "new b"), file("c.txt", "new c"))
-	wantFailure(t, failures, aliases.StorageFailed, "c.txt", "could not store")
-	if len(failures) != 2 {
-		t.Fatalf("%d failures, want 2: %v", len(failures), failures)
-	}
-	wantFailure(t, failures[1:], aliases.StorageFailed, "a.txt", "it stays replaced")
-	wantContents(t, s, map[string]string{"file/content/a.txt": "new a"})
-}
-
-func TestWhatMayStayStoredIsNamed(t *testing.T) {
-	t.Parallel()
-	third := at(3, errors.New(secret))
-	s := onMemory(t, func(op, key string) error {
-		if op == "delete" && strings.HasSuffix(key, "b.txt") {
-			return errors.New(secret)
-		}
-		return third(op, key)
-	})
-	_, failures := uploadForm(t, newUploader(newAlias(t, aliases.DefaultAlias, s)),
-		file("a.txt", "a"), file("b.txt", "b"), file("c.txt", "c"))
-	wantFailure(t, failures, aliases.StorageFailed, "c.txt", "could not store")
-	if len(failures) != 2 {
-		t.Fatalf("%d failures, want 2: %v", len(failures), failures)
-	}
-	wantFailure(t, failures[1:], aliases.StorageFailed, "b.txt", "it may stay stored")
-	wantContents(t, s, map[string]string{"file/content/b.txt": "b"})
 }
 
 // steps returns the names of n uploads of note.txt at noon.
@@ -181,34 +175,6 @@ func TestAppendTimeOfManyAtOnce(t *testing.T) {
 	}
 }
 
-func TestAppendTimeWithinOneRequest(t *testing.T) {
-	t.Parallel()
-	s := onMemory(t, nil)
-	items, failures := uploadForm(t, newUploader(newAlias(t, aliases.DefaultAlias, s)),
-		file("note.txt", "1"), file("note.txt", "2"), file("NOTE.txt", "3"))
-	if failures != nil || !slices.Equal(filenames(items), steps(3)) {
-		t.Errorf("stored %v (%v), want %v", items, failures, steps(3))
-	}
-}
-
-func TestOverwrite(t *testing.T) {
-	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			u := overwriting(t, s)
-			for i := range 3 {
-				items, failures := uploadForm(t, u, file("note.txt", fmt.Sprint(i)))
-				if failures != nil || !slices.Equal(filenames(items), []string{"note.txt"}) {
-					t.Fatalf("stored %v (%v)", items, failures)
-				}
-			}
-			wantContents(t, s, map[string]string{"file/content/note.txt": "2"})
-		})
-	}
-}
-
 func TestOverwriteConflict(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
@@ -221,25 +187,6 @@ func TestOverwriteConflict(t *testing.T) {
 	wantFailure(t, failures, aliases.Conflict, "note.txt", "the same name")
 	wantFailure(t, failures[1:], aliases.Conflict, "Note.TXT", "the same name")
 	wantContents(t, s, map[string]string{"file/content/note.txt": "old"})
-}
-
-func TestEveryChangeObservedOnce(t *testing.T) {
-	t.Parallel()
-	u := newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, at(3, fs.ErrPermission))))
-	w := watch(u)
-	if _, failures := uploadForm(t, u, file("a.txt", "12"), file("b.txt", "")); failures != nil {
-		t.Fatal(failures)
-	}
-	if _, failures := uploadForm(t, u, file("c.txt", "12")); failures == nil {
-		t.Error("no failure of the third")
-	}
-	changes := make([]string, 0, len(w.changes))
-	for _, c := range w.changes {
-		changes = append(changes, fmt.Sprint(c.Action, " ", c.Alias.Name, " ", c.Item.Filename, " ", c.Item.Size))
-	}
-	if want := []string{"stored content a.txt 2", "stored content b.txt 0"}; !slices.Equal(changes, want) {
-		t.Errorf("changes %q, want %q", changes, want)
-	}
 }
 
 func TestCallerThatIsGoneLeavesNothing(t *testing.T) {

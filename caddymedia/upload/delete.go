@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Delete removes an item of the alias and, for a picture, its renditions and its variant. These are
+// Delete removes an item of the alias and, for an image, its renditions and its variant. These are
 // removed first, so that they never exist alone. Delete waits for uploads of the name in this
 // process.
 //
@@ -39,14 +39,18 @@ func remove(ctx context.Context, a *aliases.Alias, item *Item) error {
 		return err
 	}
 	defer unlock()
-	var found []string
+	var found []string // keys
 	if len(a.Renditions) > 0 {
 		if found, err = a.StoredRenditions(ctx, item.Filename); err != nil {
 			return err
 		}
 	}
 	exists := false
-	for _, key := range keys(a, item.Filename) {
+	keys := []string{a.Key(item.Filename)}
+	if a.MayHaveVariant(item.Filename) {
+		keys = []string{a.VariantKey(item.Filename), a.Key(item.Filename)} // in the order of their removal
+	}
+	for _, key := range keys {
 		info, err := aliases.Stat(ctx, a.Storage, key)
 		switch {
 		case errors.Is(err, storagedrivers.ErrInvalidKey), err == nil && info.Key == "":
@@ -63,24 +67,11 @@ func remove(ctx context.Context, a *aliases.Alias, item *Item) error {
 	if !exists {
 		return fs.ErrNotExist
 	}
+	removals := make([]storagedrivers.Change, len(found))
+	for i, key := range found {
+		removals[i].Key = key
+	}
 	// The end of the request does not stop a deletion half-way. The storage bounds each removal.
-	_, err = a.Storage.Commit(context.WithoutCancel(ctx), removals(found)...)
+	_, err = a.Storage.Commit(context.WithoutCancel(ctx), removals...)
 	return err
-}
-
-// keys returns the keys of the objects of an item, in the order of their removal.
-func keys(a *aliases.Alias, filename string) []string {
-	if a.MayHaveVariant(filename) {
-		return []string{a.VariantKey(filename), a.Key(filename)}
-	}
-	return []string{a.Key(filename)}
-}
-
-// removals returns the changes that remove objects.
-func removals(keys []string) []storagedrivers.Change {
-	changes := make([]storagedrivers.Change, len(keys))
-	for i, key := range keys {
-		changes[i].Key = key
-	}
-	return changes
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 )
 
-// TestDeleteWaitsForUpload: a deletion waits for the commit of the picture's variant, up to its
+// TestDeleteWaitsForUpload: a deletion waits for the commit of the image's variant, up to its
 // deadline.
 func TestDeleteWaitsForUpload(t *testing.T) {
 	t.Parallel()
@@ -43,7 +43,7 @@ func deleteWaits(t *testing.T, overwrite bool) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() {
-		if _, failures := uploadPictures(t, u, file("new.png", picture(red))); failures != nil {
+		if _, failures := uploadImages(t, u, file("new.png", pngOf(red))); failures != nil {
 			t.Error(failures)
 		}
 	})
@@ -68,7 +68,7 @@ func deleteWaits(t *testing.T, overwrite bool) {
 	wantContents(t, s, want)
 }
 
-// TestDeleteAmongOverwriters: one picture is uploaded and deleted again and again. Every upload
+// TestDeleteAmongOverwriters: one image is uploaded and deleted again and again. Every upload
 // succeeds with its variant, and in the end there are both or neither.
 func TestDeleteAmongOverwriters(t *testing.T) {
 	t.Parallel()
@@ -76,13 +76,13 @@ func TestDeleteAmongOverwriters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
-			alias := pictures(t, s)
+			alias := imageAlias(t, s)
 			alias.Overwrite = true
 			u := newUploader(alias)
 			var group sync.WaitGroup
 			for i := range 16 {
 				group.Go(func() {
-					items, failures := uploadPictures(t, u, file("a.png", picture(color.NRGBA{byte(i), 5, 5, 255})))
+					items, failures := uploadImages(t, u, file("a.png", pngOf(color.NRGBA{byte(i), 5, 5, 255})))
 					if failures != nil || items[0].WebP == "" {
 						t.Errorf("upload %d: %v, %v", i, items, failures)
 					}
@@ -95,7 +95,7 @@ func TestDeleteAmongOverwriters(t *testing.T) {
 			}
 			group.Wait()
 			if n := len(contents(t, s)); n != 0 && n != 2 {
-				t.Errorf("%d objects are left, want a picture with its variant or nothing", n)
+				t.Errorf("%d objects are left, want an image with its variant or nothing", n)
 			}
 			err := u.Delete(t.Context(), alias, "a.png", aliases.Actor{})
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -106,15 +106,15 @@ func TestDeleteAmongOverwriters(t *testing.T) {
 	}
 }
 
-// TestDeleteAmongAppenders: pictures of one name are uploaded while the first of them is deleted.
-// No picture is left without its variant, and no variant without its picture.
+// TestDeleteAmongAppenders: images of one name are uploaded while the first of them is deleted.
+// No image is left without its variant, and no variant without its image.
 func TestDeleteAmongAppenders(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
-			alias := pictures(t, s)
+			alias := imageAlias(t, s)
 			u := newUploader(alias)
 			var uploads, deletions sync.WaitGroup
 			var uploaded atomic.Bool
@@ -129,7 +129,7 @@ func TestDeleteAmongAppenders(t *testing.T) {
 			}
 			for i := range 64 {
 				uploads.Go(func() {
-					_, failures := uploadPictures(t, u, file("a.png", picture(color.NRGBA{byte(i), 5, 5, 255})))
+					_, failures := uploadImages(t, u, file("a.png", pngOf(color.NRGBA{byte(i), 5, 5, 255})))
 					if failures != nil {
 						t.Errorf("upload %d: %v", i, failures)
 					}
@@ -143,7 +143,7 @@ func TestDeleteAmongAppenders(t *testing.T) {
 	}
 }
 
-// wantPairs asserts that there are only pictures with their variants.
+// wantPairs asserts that there are only images with their variants.
 func wantPairs(t *testing.T, left map[string]string) {
 	t.Helper()
 	for key := range left {

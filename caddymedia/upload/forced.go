@@ -39,24 +39,10 @@ func (f Forced) Check(a *aliases.Alias, now time.Time) *aliases.Failure {
 	return nil
 }
 
-func (f Forced) checkAlias(name string) error {
-	if f.Alias != "" && name != f.Alias {
-		return aliases.Failf(aliases.Forbidden, "the ticket is for the alias %q only", f.Alias)
-	}
-	return nil
-}
-
+// checkSubFolder returns an error if a request may not name a sub folder.
 func (f Forced) checkSubFolder(name string) error {
 	if f.SubFolder != "" && name != f.SubFolder {
 		return aliases.Failf(aliases.Forbidden, "the ticket is for another sub folder: leave out sub_folder")
-	}
-	return nil
-}
-
-// checkFiles returns an error if a request may not have n files.
-func (f Forced) checkFiles(n int) error {
-	if f.MaxFiles > 0 && n > f.MaxFiles {
-		return aliases.Failf(aliases.Forbidden, "more files than the ticket has left: %d", f.MaxFiles)
 	}
 	return nil
 }

@@ -78,8 +78,8 @@ func TestForcedCheck(t *testing.T) {
 	}
 }
 
-// TestSettle: the outcome of a commit is reported once, also if it fails or panics; without a commit
-// nothing is reported.
+// TestSettle: the outcome of a commit is reported once, also if it fails or panics; without a
+// commit nothing is reported.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	broken := func(op, _ string) error {

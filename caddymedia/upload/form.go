@@ -31,8 +31,8 @@ type Limits struct {
 	MaxPartHeader int64
 }
 
-// Sizes of the buffers before and behind the multipart reader, which reads and returns only 4 KiB at
-// a time. Large writes save system calls. A larger reader would save little and take more of the
+// Sizes of the buffers before and behind the multipart reader, which reads and returns only 4 KiB
+// at a time. Large writes save system calls. A larger reader would save little and take more of the
 // processor's cache.
 const (
 	readerSize = 64 << 10
@@ -67,7 +67,7 @@ func newForm(body io.Reader, boundary string, limits Limits, skippable int64) *f
 	// The multipart reader accepts the end of the body within a header. Therefore it never sees
 	// io.EOF: it does not read beyond the last boundary, and anywhere else the body is truncated.
 	// The line break is for a last boundary without one.
-	guard := &headerGuard{r: io.MultiReader(buffer, strings.NewReader("\r\n"), truncated{})}
+	guard := &headerGuard{r: io.MultiReader(buffer, strings.NewReader("\r\n"))}
 	return &form{limits: limits, buffer: buffer, guard: guard, parts: multipart.NewReader(guard, boundary), skippable: skippable}
 }
 
@@ -93,32 +93,38 @@ func (f *form) next() (*part, error) {
 			return nil, errSkipLimit
 		}
 	}
-	f.guard.arm(f.limits.MaxPartHeader)
+	g := f.guard
+	g.left, g.armed, g.tripped = min(f.limits.MaxPartHeader, math.MaxInt64-guardSlack)+guardSlack, true, false
 	var err error
 	f.current, err = f.parts.NextRawPart()
-	tripped := f.guard.disarm()
+	g.armed = false
 	switch {
-	case tripped || err == nil && headerSize(f.current.Header) > f.limits.MaxPartHeader:
+	case g.tripped || err == nil && headerSize(f.current.Header) > f.limits.MaxPartHeader:
 		return nil, aliases.Failf(aliases.TooLarge, "the header of a part is larger than %s", bytesize.Format(f.limits.MaxPartHeader))
 	case err == io.EOF: // the end is io.EOF itself; a wrapped one is a truncated body
 		// net/http notices that a client disconnects only after the body is read to its end.
 		_, _ = io.Copy(io.Discard, f.buffer)
 		return nil, io.EOF
-	case f.guard.err != nil: // the multipart reader may hide it
-		return nil, bodyFailure(f.guard.err)
+	case g.err != nil: // the multipart reader may hide it
+		return nil, bodyFailure(g.err)
 	case err != nil:
 		return nil, bodyFailure(err)
 	}
 	return f.describe()
 }
 
+// describe returns the current part, and counts it.
 func (f *form) describe() (*part, error) {
 	p, failure := parseDisposition(f.current.Header.Get("Content-Disposition"))
 	if failure != nil {
 		return nil, failure
 	}
-	if err := plainEncoding(f.current.Header.Get("Content-Transfer-Encoding")); err != nil {
-		return nil, err
+	switch strings.ToLower(f.current.Header.Get("Content-Transfer-Encoding")) {
+	case "", "7bit", "8bit", "binary":
+	default:
+		// RFC 7578 section 4.7 deprecates encodings, and decoding yields other bytes than filters
+		// in front of this server have seen.
+		return nil, aliases.Failf(aliases.BadContent, "a part has a Content-Transfer-Encoding: send the part without one")
 	}
 	p.body = f.current
 	if p.file {
@@ -133,17 +139,6 @@ func (f *form) describe() (*part, error) {
 		return nil, aliases.Failf(aliases.TooLarge, "more than %d fields", f.limits.MaxFields)
 	}
 	return p, nil
-}
-
-// plainEncoding refuses an encoded part. RFC 7578 section 4.7 deprecates encodings, and decoding
-// yields other bytes than filters in front of this server have seen.
-func plainEncoding(encoding string) error {
-	switch strings.ToLower(encoding) {
-	case "", "7bit", "8bit", "binary":
-		return nil
-	default:
-		return aliases.Failf(aliases.BadContent, "a part has a Content-Transfer-Encoding: send the part without one")
-	}
 }
 
 // oneMore returns the number of bytes to read in order to detect more than limit.
@@ -171,13 +166,8 @@ func headerSize(header textproto.MIMEHeader) int64 {
 	return n
 }
 
-// truncated is a reader for the end of a truncated body. It returns io.ErrUnexpectedEOF.
-type truncated struct{}
-
-func (truncated) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
-
 // headerGuard bounds the bytes that the multipart reader reads for the next part and its header.
-// The multipart reader's own bound is 10 MiB.
+// The multipart reader's own bound is 10 MiB. The end of r is io.ErrUnexpectedEOF.
 type headerGuard struct {
 	r       io.Reader
 	left    int64
@@ -188,15 +178,6 @@ type headerGuard struct {
 
 // guardSlack is how far the multipart reader may read ahead beyond a header.
 const guardSlack = 8 << 10
-
-func (g *headerGuard) arm(limit int64) {
-	g.left, g.armed, g.tripped = min(limit, math.MaxInt64-guardSlack)+guardSlack, true, false
-}
-
-func (g *headerGuard) disarm() (tripped bool) {
-	g.armed = false
-	return g.tripped
-}
 
 func (g *headerGuard) Read(p []byte) (int, error) {
 	if g.armed {
@@ -209,6 +190,9 @@ func (g *headerGuard) Read(p []byte) (int, error) {
 	n, err := g.r.Read(p)
 	if g.armed {
 		g.left -= int64(n)
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
 		g.err = err
@@ -345,8 +329,8 @@ func decodeExtended(value string) (string, *aliases.Failure) {
 	return "", aliases.Failf(aliases.BadRequest, "the filename* of a part must be UTF-8'' and the percent-encoded name")
 }
 
-// plainFilename returns the plain form of a name that also has an extended form. Some clients encode
-// it by RFC 2047.
+// plainFilename returns the plain form of a name that also has an extended form. Some clients
+// encode it by RFC 2047.
 func plainFilename(plain string) string {
 	if decoded, err := new(mime.WordDecoder).DecodeHeader(plain); err == nil {
 		return decoded

@@ -2,6 +2,7 @@ package upload
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -49,7 +50,10 @@ func TestLimits(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
 			u := newUploader(newAlias(t, aliases.DefaultAlias, s))
-			setLimits(&u.Limits, c.limits)
+			u.Limits = Limits{
+				cmp.Or(c.limits.MaxFiles, u.Limits.MaxFiles), cmp.Or(c.limits.MaxFields, u.Limits.MaxFields),
+				cmp.Or(c.limits.MaxFieldSize, u.Limits.MaxFieldSize), cmp.Or(c.limits.MaxPartHeader, u.Limits.MaxPartHeader),
+			}
 			_, failures := uploadForm(t, u, c.parts...)
 			if c.message == "" {
 				if failures != nil {
@@ -60,22 +64,6 @@ func TestLimits(t *testing.T) {
 			wantFailure(t, failures, aliases.TooLarge, "", c.message)
 			wantContents(t, s, nil)
 		})
-	}
-}
-
-// setLimits sets the limits that are not zero.
-func setLimits(l *Limits, given Limits) {
-	if given.MaxFiles != 0 {
-		l.MaxFiles = given.MaxFiles
-	}
-	if given.MaxFields != 0 {
-		l.MaxFields = given.MaxFields
-	}
-	if given.MaxFieldSize != 0 {
-		l.MaxFieldSize = given.MaxFieldSize
-	}
-	if given.MaxPartHeader != 0 {
-		l.MaxPartHeader = given.MaxPartHeader
 	}
 }
 

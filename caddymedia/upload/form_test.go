@@ -163,49 +163,6 @@ func TestFileInputLeftEmpty(t *testing.T) {
 	wantContents(t, s, map[string]string{"file/content/a.txt": "text"})
 }
 
-func TestDispositionOfParts(t *testing.T) {
-	t.Parallel()
-	s := onMemory(t, nil)
-	u := newUploader(newAlias(t, aliases.DefaultAlias, s))
-	for _, header := range []string{
-		"", "Content-Type: text/plain\r\n", "Content-Disposition: \r\n",
-		"Content-Disposition: attachment; name=\"files[]\"; filename=\"a.txt\"\r\n",
-		"Content-Disposition: form-data; name=\"files[]\"; filename=\"a.txt\"; filename=\"b.txt\"\r\n",
-		"Content-Disposition: form-data; name=\"files[]\"; filename=\"a.txt\r\n",
-		"no header\r\n", "Content-Disposition form-data\r\n",
-	} {
-		body := "--boundary\r\n" + header + "\r\ntext\r\n--boundary--\r\n"
-		_, failures := uploadBody(t, u, strings.NewReader(body), Request{Kind: aliases.File})
-		wantFailure(t, failures, aliases.BadRequest, "", "")
-	}
-	wantContents(t, s, nil)
-}
-
-// TestStagedBeforeAlias: a file before the alias field is staged on the storage of the address's
-// alias, or else of the default alias.
-func TestStagedBeforeAlias(t *testing.T) {
-	t.Parallel()
-	for named, want := range map[string]string{"": aliases.DefaultAlias, "unknown": aliases.DefaultAlias, "b": "b"} {
-		for range 20 { // an order of maps would differ
-			var staged []string
-			all := make([]*aliases.Alias, 0, 5)
-			for _, name := range []string{"a", "b", aliases.DefaultAlias, "docs", "e"} {
-				all = append(all, newAlias(t, name, onLocal(t, func(op, _ string) error {
-					if op == "stage" {
-						staged = append(staged, name)
-					}
-					return nil
-				})))
-			}
-			body := bytes.NewReader(formBody(file("a.txt", "a"), field("alias", "docs")))
-			_, failures := uploadBody(t, newUploader(all...), body, Request{Kind: aliases.File, Alias: named})
-			if failures != nil || staged[0] != want {
-				t.Fatalf("alias %q: staged on %s, want %s; failures %v", named, staged, want, failures)
-			}
-		}
-	}
-}
-
 // TestSpooledItemsMove: files that do not fit into memory are stored, also before the alias is
 // known.
 func TestSpooledItemsMove(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 
 const vector = `<svg xmlns="http://www.w3.org/2000/svg"/>`
 
-// encoded returns a small picture as JPEG, GIF or WebP.
+// encoded returns a small image as JPEG, GIF or WebP.
 func encoded(t testing.TB, ext string) string {
 	t.Helper()
 	img := image.NewNRGBA(image.Rect(0, 0, 8, 8))
@@ -50,13 +50,13 @@ func TestWebPItems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
-			alias := pictures(t, s)
+			alias := imageAlias(t, s)
 			alias.Extensions["webp"], alias.Overwrite, alias.Sanitize = true, true, false
 			u := newUploader(alias)
 			w := watch(u)
 			webp := encoded(t, "webp")
 			for _, name := range []string{"a.webp", "a.webp.webp", "b.svg.webp", "a.webp"} {
-				items, failures := uploadPictures(t, u, file(name, webp))
+				items, failures := uploadImages(t, u, file(name, webp))
 				if failures != nil || items[0].Filename != name || items[0].WebP != "" {
 					t.Fatalf("%s: %+v, %v", name, items, failures)
 				}
@@ -73,7 +73,7 @@ func TestWebPItems(t *testing.T) {
 			}
 			wantContents(t, s, map[string]string{"a.webp.webp": webp, "b.svg.webp": webp})
 			if alias.IsVariant("a.webp.webp") || alias.MayHaveVariant("a.webp") || !alias.IsVariant("a.png.webp") {
-				t.Error("a WebP is taken for a picture with a variant, or for a variant")
+				t.Error("a WebP is taken for an image with a variant, or for a variant")
 			}
 		})
 	}
@@ -87,105 +87,70 @@ func TestRefusedWebPItems(t *testing.T) {
 		reason        aliases.Reason
 		message       string
 	}{
-		{"a.png.webp", webp, aliases.BadRequest, `"a.png.webp" is the name of a variant`},
-		{"a.JPG.webp", webp, aliases.BadRequest, `"a.JPG.webp" is the name of a variant`},
-		{"a.webp", picture(red), aliases.BadContent, "content is PNG, the name says .webp"},
+		{"a.webp", pngOf(red), aliases.BadContent, "content is PNG, the name says .webp"},
 		{"a.png", webp, aliases.BadContent, "content is WebP, the name says .png"},
 		{"a.webp", webp[:len(webp)-4], aliases.BadContent, "its end is missing"},
 		{"a.webp", strings.Replace(webp, "VP8L", "VP8 ", 1), aliases.BadContent, "damaged"},
-		{"a.avif", webp, aliases.BadContent, ".avif is not accepted"},
+		{"a.webp", webp[:25] + "nonsense" + webp[33:], aliases.BadContent, "damaged: not all of it can be decoded"},
 	} {
 		s := onMemory(t, nil)
-		alias := pictures(t, s)
+		alias := imageAlias(t, s)
 		alias.Extensions["webp"], alias.Sanitize = true, false
-		_, failures := uploadPictures(t, newUploader(alias), file(c.name, c.content))
+		_, failures := uploadImages(t, newUploader(alias), file(c.name, c.content))
 		wantFailure(t, failures, c.reason, c.name, c.message)
 		wantContents(t, s, nil)
 	}
 }
 
-// TestDamagedWebP: a WebP is decoded, although it gets no variant.
-func TestDamagedWebP(t *testing.T) {
-	t.Parallel()
-	s := onMemory(t, nil)
-	alias := pictures(t, s)
-	alias.Extensions["webp"] = true
-	damaged := []byte(encoded(t, "webp"))
-	copy(damaged[25:], "nonsense")
-	_, failures := uploadPictures(t, newUploader(alias), file("a.webp", string(damaged)))
-	wantFailure(t, failures, aliases.BadContent, "a.webp", "damaged: not all of it can be decoded")
-}
-
-func TestStripMetadataOfWebP(t *testing.T) {
-	t.Parallel()
-	s := onMemory(t, nil)
-	alias := pictures(t, s)
-	alias.Extensions["webp"], alias.Imaging.Strip = true, imaging.StripOn
-	webp := encoded(t, "webp")
-	if _, failures := uploadPictures(t, newUploader(alias), file("a.webp", webp+"<?php")); failures != nil {
-		t.Fatal(failures)
-	}
-	wantContents(t, s, map[string]string{"a.webp": webp})
-}
-
+// TestRenameMismatched: an image of another format than its name says gets the extension of its
+// format, if the alias accepts that. All rules for names and contents apply afterwards.
 func TestRenameMismatched(t *testing.T) {
 	t.Parallel()
-	png, jpg, webp := picture(red), encoded(t, "jpg"), encoded(t, "webp")
+	png, jpg, webp, gif := pngOf(red), encoded(t, "jpg"), encoded(t, "webp"), encoded(t, "gif")
+	script := strings.Replace(vector, "/>", "><script/></svg>", 1)
+	long := strings.Repeat("a", 196) + ".png"
 	for _, c := range []struct {
-		submitted, content, want string
-		keepName                 bool
+		submitted, content string
+		sanitize           bool
+		want               string // the filename, or the message if there is a reason
+		reason             aliases.Reason
 	}{
-		{"a.png", png, "a.png", false},
-		{"a.jpeg", jpg, "a.jpeg", false},
-		{"a.png", jpg, "a.jpg", false},
-		{"a.JPG", png, "a.png", false},
-		{"A.JPG", png, "A.png", true},
-		{"A.JPG.JPG", png, "A.JPG.png", true},
-		{"a.JPG", jpg, "a.JPG", true},
-		{"a.G\u0130F", png, "a.png", true}, // "gif" in lower case, and shorter
-		{"Foto č. 1.jpg ", png, "foto-c-1.png", false},
-		{"a.jpg", webp, "a.webp", false},
-		{"a.webp", png, "a.png", false},
-		{"a.png", vector, "a.svg", false},
-		{"a.svg", png, "a.png", false},
+		{"a.png", png, true, "a.png", 0},
+		{"a.jpeg", jpg, true, "a.jpeg", 0},
+		{"a.png", jpg, true, "a.jpg", 0},
+		{"a.JPG", png, true, "a.png", 0},
+		{"A.JPG", png, false, "A.png", 0},
+		{"A.JPG.JPG", png, false, "A.JPG.png", 0},
+		{"a.JPG", jpg, false, "a.JPG", 0},
+		{"a.G\u0130F", png, false, "a.png", 0}, // "gif" in lower case, and shorter
+		{"Foto č. 1.jpg ", png, true, "foto-c-1.png", 0},
+		{"a.jpg", webp, true, "a.webp", 0},
+		{"a.webp", png, true, "a.png", 0},
+		{"a.png", vector, true, "a.svg", 0},
+		{"a.svg", png, true, "a.png", 0},
+		{"a.png", gif, false, "content is GIF, the name says .png", aliases.BadContent},
+		{"a.bmp", png, false, ".bmp is not accepted", aliases.BadContent},
+		{"a.png", "hello", false, "content is plain text, the name says .png", aliases.BadContent},
+		{"a.png", jpg[:99], false, "JPEG image or is damaged", aliases.BadContent},
+		{"a.png", script, false, "script", aliases.BadContent},
+		{"a.jpg.png", webp, false, `"a.jpg.webp" is the name of a variant`, aliases.BadRequest},
+		{long, webp, false, "longer than 200 bytes", aliases.BadRequest},
 	} {
 		s := onMemory(t, nil)
-		alias := pictures(t, s)
-		alias.Extensions["webp"], alias.Extensions["jpeg"], alias.Extensions["gif"] = true, true, true
-		alias.RenameMismatched, alias.Sanitize = true, !c.keepName
-		items, failures := uploadPictures(t, newUploader(alias), file(c.submitted, c.content))
+		alias := imageAlias(t, s)
+		alias.Extensions["webp"], alias.Extensions["jpeg"], alias.Extensions["gif"] = true, true, c.content != gif
+		alias.RenameMismatched, alias.Sanitize, alias.WebP = true, c.sanitize, nil
+		items, failures := uploadImages(t, newUploader(alias), file(c.submitted, c.content))
+		if c.reason != 0 {
+			wantFailure(t, failures, c.reason, c.submitted, c.want)
+			wantContents(t, s, nil)
+			continue
+		}
 		if failures != nil || items[0].Filename != c.want {
 			t.Errorf("%s: %v, %v, want %s", c.submitted, filenames(items), failures, c.want)
 			continue
 		}
-		if got := contents(t, s)[c.want]; got != c.content {
-			t.Errorf("%s holds %.20q", c.want, got)
-		}
-	}
-}
-
-func TestRenameMismatchedRefuses(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("a", 196)
-	for _, c := range []struct {
-		submitted, content string
-		reason             aliases.Reason
-		message            string
-	}{
-		{"a.png", encoded(t, "gif"), aliases.BadContent, "content is GIF, the name says .png"},
-		{"a.bmp", picture(red), aliases.BadContent, ".bmp is not accepted"},
-		{"a.png", "hello", aliases.BadContent, "content is plain text, the name says .png"},
-		{"a.png", encoded(t, "jpg")[:99], aliases.BadContent, "JPEG image or is damaged"},
-		{"a.png", strings.Replace(vector, "/>", "><script/></svg>", 1), aliases.BadContent, "script"},
-		{"a.jpg.png", encoded(t, "webp"), aliases.BadRequest, `"a.jpg.webp" is the name of a variant`},
-		{long + ".png", encoded(t, "webp"), aliases.BadRequest, "longer than 200 bytes"},
-	} {
-		s := onMemory(t, nil)
-		alias := pictures(t, s)
-		alias.Extensions["webp"], alias.RenameMismatched, alias.Sanitize = true, true, false
-		_, failures := uploadPictures(t, newUploader(alias), file(c.submitted, c.content))
-		wantFailure(t, failures, c.reason, c.submitted, c.message)
-		wantContents(t, s, nil)
+		wantContents(t, s, map[string]string{c.want: c.content})
 	}
 }
 
@@ -193,9 +158,9 @@ func TestRenameMismatchedRefuses(t *testing.T) {
 func TestRenamedDuplicates(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	alias := pictures(t, s)
+	alias := imageAlias(t, s)
 	alias.RenameMismatched, alias.Overwrite = true, true
-	_, failures := uploadPictures(t, newUploader(alias), file("a.png", picture(red)), file("a.jpg", picture(blue)))
+	_, failures := uploadImages(t, newUploader(alias), file("a.png", pngOf(red)), file("a.jpg", pngOf(blue)))
 	wantFailure(t, failures, aliases.Conflict, "a.png", "the same name")
 }
 
@@ -214,8 +179,8 @@ func TestVariantOfFile(t *testing.T) {
 	}
 }
 
-// TestUndecodedPictures: an AVIF or HEIC has no variant. Its metadata becomes zeros.
-func TestUndecodedPictures(t *testing.T) {
+// TestUndecodedImages: an AVIF or HEIC has no variant. Its metadata becomes zeros.
+func TestUndecodedImages(t *testing.T) {
 	t.Parallel()
 	for submitted, want := range map[string]string{"photo.heic": "photo.heic", "turned.avif": "turned.avif", "photo.jpg": "photo.heic"} {
 		data, err := os.ReadFile(filepath.Join("../imaging/testdata", want))
@@ -223,10 +188,10 @@ func TestUndecodedPictures(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := onMemory(t, nil)
-		alias := pictures(t, s)
+		alias := imageAlias(t, s)
 		alias.Extensions["heic"], alias.Extensions["avif"] = true, true
 		alias.RenameMismatched, alias.Imaging.Strip = true, imaging.StripOn
-		items, failures := uploadPictures(t, newUploader(alias), file(submitted, string(data)))
+		items, failures := uploadImages(t, newUploader(alias), file(submitted, string(data)))
 		if failures != nil || items[0].Filename != want || items[0].WebP != "" {
 			t.Errorf("%s: %+v, %v", submitted, items, failures)
 			continue

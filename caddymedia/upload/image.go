@@ -12,20 +12,12 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// madeRendition is a file of an eager rendition, until its picture is committed. It waits in memory,
-// because its key depends on the generation of the stored picture.
-type madeRendition struct {
-	aliases.RenditionFile
-	file   []byte
-	result derived.RenditionResult
-}
-
-// renderPictures decodes a picture, stages its variant and makes its eager renditions, from one
-// decoding. If no variant can be made, the picture is stored without one. Nothing is made if another
+// renderImage decodes an image, stages its variant and makes its eager renditions, from one
+// decoding. If no variant can be made, the image is stored without one. Nothing is made if another
 // upload of the request has failed.
-func (b *batch) renderPictures(ctx context.Context, up *upload) error {
+func (b *batch) renderImage(ctx context.Context, up *upload) error {
 	if b.doomed.Load() {
-		return b.pictures().Check(ctx, up.staged, up.picture)
+		return b.images().Check(ctx, up.staged, up.image)
 	}
 	files := b.alias.RenditionFiles(up.filename, true)
 	outputs := make([]render.Output, 0, len(files)+1)
@@ -36,10 +28,17 @@ func (b *batch) renderPictures(ctx context.Context, up *upload) error {
 	if hasVariant {
 		outputs = append(outputs, render.Variant(*b.alias.WebP))
 	}
-	b.findRenditions(up)
+	for i := range b.alias.Renditions {
+		r := &b.alias.Renditions[i]
+		if err := b.images().Feasible(up.image, r.FileOf(up.filename, false).Output()); err != nil {
+			up.impossible = append(up.impossible, r.Name)
+			b.uploader.Log.Warn("storing an image without a rendition",
+				"alias", b.alias.Name, "filename", up.filename, "rendition", r.Name, "error", err)
+		}
+	}
 	err := aliases.Traced(ctx, "media.variant", b.alias.Attributes, func(ctx context.Context) error {
 		start := b.uploader.Now()
-		made, err := b.pictures().Make(ctx, up.staged, up.picture, outputs...)
+		made, err := b.images().Make(ctx, up.staged, up.image, outputs...)
 		up.variantTook = b.uploader.Now().Sub(start)
 		if err != nil {
 			return err
@@ -48,47 +47,38 @@ func (b *batch) renderPictures(ctx context.Context, up *upload) error {
 		if !hasVariant {
 			return nil
 		}
-		return b.stageVariant(ctx, up, made[len(files)])
+		variant := made[len(files)]
+		if variant.Err != nil {
+			return variant.Err
+		}
+		if up.variant, err = b.newStaged(ctx, up.storage); err == nil {
+			_, err = up.variant.Write(variant.File)
+		}
+		return err
 	})
 	if errors.Is(err, render.ErrNone) {
-		b.uploader.Log.Warn("storing a picture without its variant", "alias", b.alias.Name, "filename", up.filename, "error", err)
+		b.uploader.Log.Warn("storing an image without its variant", "alias", b.alias.Name, "filename", up.filename, "error", err)
 		return nil
 	}
 	return err
 }
 
-// findRenditions records the renditions that the picture cannot have.
-func (b *batch) findRenditions(up *upload) {
-	for i := range b.alias.Renditions {
-		r := &b.alias.Renditions[i]
-		if err := b.pictures().Feasible(up.picture, r.FileOf(up.filename, false).Output()); err != nil {
-			up.impossible = append(up.impossible, r.Name)
-			b.uploader.Log.Warn("storing a picture without a rendition",
-				"alias", b.alias.Name, "filename", up.filename, "rendition", r.Name, "error", err)
-		}
-	}
-}
-
-// keepRenditions keeps the files of renditions in memory. Those that were not made in time, or for
-// which the account has no memory left, are made when they are requested.
+// keepRenditions keeps the files of eager renditions in memory until their image is committed,
+// because their keys depend on its generation. Those that were not made in time, or for which the
+// account has no memory left, are made when they are requested.
 func (b *batch) keepRenditions(up *upload, files []aliases.RenditionFile, made []render.Made) {
 	for i, f := range files {
-		kept := madeRendition{RenditionFile: f, file: made[i].File, result: derived.RenditionMade}
-		switch {
-		case made[i].Err != nil:
-			kept.result = derived.ResultOf(made[i].Err)
-		case !b.reserveMemory(int64(len(kept.file))):
-			continue
+		if made[i].Err != nil || b.reserveMemory(int64(len(made[i].File))) {
+			up.renditions = append(up.renditions, derived.MadeRendition{RenditionFile: f, Made: made[i]})
 		}
-		up.renditions = append(up.renditions, kept)
 	}
 }
 
-// renditionWriters is the number of pictures whose renditions are stored concurrently.
+// renditionWriters is the number of images whose renditions are stored concurrently.
 const renditionWriters = 8
 
 // storeRenditions stores the eager renditions of the request, and removes those of replaced
-// pictures. The request has succeeded before: a rendition that cannot be stored is made when it is
+// images. The request has succeeded before: a rendition that cannot be stored is made when it is
 // requested.
 func (b *batch) storeRenditions(ctx context.Context) {
 	if len(b.alias.Renditions) == 0 {
@@ -98,56 +88,26 @@ func (b *batch) storeRenditions(ctx context.Context) {
 	group.SetLimit(renditionWriters)
 	for _, o := range b.objects {
 		group.Go(func() error {
-			b.storeRenditionsOf(ctx, o)
+			var err error
+			if o.replaced {
+				err = b.alias.RemoveRenditions(ctx, o.filename)
+			}
+			if len(o.renditions) > 0 {
+				_, failed := b.uploader.Derived.StoreRenditions(ctx, b.alias, o.filename, o.info, o.renditions, o.variantTook)
+				err = errors.Join(err, failed)
+			}
+			if err != nil {
+				b.uploader.Log.Warn("storing the renditions of an image",
+					"alias", b.alias.Name, "filename", o.filename, "error", err)
+			}
 			return nil
 		})
 	}
 	_ = group.Wait() // nothing above fails
 }
 
-func (b *batch) storeRenditionsOf(ctx context.Context, o *object) {
-	warn := func(err error) {
-		if err != nil {
-			b.uploader.Log.Warn("storing the renditions of a picture",
-				"alias", b.alias.Name, "filename", o.filename, "error", err)
-		}
-	}
-	if o.replaced {
-		warn(b.alias.RemoveRenditions(ctx, o.filename))
-	}
-	if len(o.renditions) == 0 {
-		return
-	}
-	present, err := derived.IsPresent(ctx, b.alias, o.info)
-	warn(err)
-	for _, r := range o.renditions {
-		switch {
-		case r.result != derived.RenditionMade:
-		case err != nil:
-			r.result = derived.RenditionFailed
-		case present:
-			if err := derived.StoreRendition(ctx, b.alias, o.filename, r.RenditionFile, o.info, r.file); err != nil {
-				warn(err)
-				r.result = derived.RenditionFailed
-			}
-		}
-		b.uploader.Observer.Rendered(b.alias, r.Rendition, r.result, o.variantTook)
-	}
-}
-
-// pictures returns the maker of variants, on the quota of the request's account.
-func (b *batch) pictures() *render.Maker { return b.uploader.Derived.Images.For(b.req.Actor.Owner()) }
-
-// stageVariant stages the variant of a picture. Its error wraps [render.ErrNone] if there is none.
-func (b *batch) stageVariant(ctx context.Context, up *upload, made render.Made) (err error) {
-	if made.Err != nil {
-		return made.Err
-	}
-	if up.variant, err = b.newStaged(ctx, up.storage); err == nil {
-		_, err = up.variant.Write(made.File)
-	}
-	return err
-}
+// images returns the maker of variants, on the quota of the request's account.
+func (b *batch) images() *render.Maker { return b.uploader.Derived.Images.For(b.req.Actor.Owner()) }
 
 // variantChange returns the change that stores the variant of an object.
 func (b *batch) variantChange(o *object) storagedrivers.Change {
@@ -156,7 +116,8 @@ func (b *batch) variantChange(o *object) storagedrivers.Change {
 	}
 }
 
-// uncover removes the variant of old, an image that is about to be replaced, if [Alias.uncovers].
+// uncover removes the variant of old, an image that is about to be replaced, if
+// [aliases.Alias.Uncovers].
 func (b *batch) uncover(ctx context.Context, o *object, old storagedrivers.Info) error {
 	if !o.replaced || !o.mayHaveVariant() || !b.alias.Uncovers(old) {
 		return nil
@@ -180,8 +141,8 @@ func (b *batch) coverAgain(ctx context.Context, objects []*object) {
 	}
 }
 
-// reconcileAll reconciles the variants of the request. Only images that may be replaced need it. If it
-// fails, the variant may be of another image until it is made again.
+// reconcileAll reconciles the variants of the request. Only images that may be replaced need it. If
+// it fails, the variant may be of another image until it is made again.
 func (b *batch) reconcileAll(ctx context.Context) {
 	for _, o := range b.objects {
 		if !b.alias.Overwrite || o.committedVariant == nil {
@@ -196,15 +157,15 @@ func (b *batch) reconcileAll(ctx context.Context) {
 	}
 }
 
-// removeStale removes stale variants beside the images of the request. If it fails, the stale variant
-// stays but is never served.
+// removeStale removes stale variants beside the images of the request. If it fails, the stale
+// variant stays but is never served.
 func (b *batch) removeStale(ctx context.Context) {
 	for _, o := range b.objects {
 		if o.variant != nil || !o.mayHaveVariant() || !b.alias.Overwrite && b.alias.WebP == nil {
 			continue
 		}
 		if err := b.removeVariant(ctx, o); err != nil {
-			b.uploader.Log.Error("removing the variant of an earlier picture",
+			b.uploader.Log.Error("removing the variant of an earlier image",
 				"alias", b.alias.Name, "filename", o.filename, "error", err)
 		}
 	}

@@ -88,10 +88,7 @@ func (s formSource) receive(ctx context.Context, b *batch) error {
 // receive stages the file. Its alias and sub folder are already known, so a file that would be
 // refused is not read.
 func (s singleSource) receive(ctx context.Context, b *batch) error {
-	if _, err := b.findAlias(b.aliasName()); err != nil {
-		return err
-	}
-	if err := b.req.Forced.checkSubFolder(b.subFolder()); err != nil {
+	if _, err := b.target(); err != nil {
 		return err
 	}
 	b.fields["alias"], b.fields["sub_folder"] = b.aliasName(), b.subFolder()
@@ -101,11 +98,7 @@ func (s singleSource) receive(ctx context.Context, b *batch) error {
 // receive takes the file.
 func (s stagedSource) receive(_ context.Context, b *batch) error {
 	b.uploads = append(b.uploads, s.up) // so that it is closed
-	if !b.uploader.Staging.files.Acquire(b.req.Actor.Owner(), 1) {
-		return aliases.Failf(aliases.Busy, "too many uploads are under way, try again later")
-	}
-	b.reserved.files.Add(1)
-	return nil
+	return b.reserveFile()
 }
 
 func (b *batch) addField(f *form, p *part) error {
@@ -156,8 +149,8 @@ func (b *batch) addFile(ctx context.Context, p *part) error {
 func (b *batch) stage(ctx context.Context, name string, body io.Reader, readFailure func(error) *aliases.Failure) error {
 	up := &upload{submitted: name}
 	b.uploads = append(b.uploads, up)
-	if err := b.req.Forced.checkFiles(len(b.uploads)); err != nil {
-		return err
+	if most := b.req.Forced.MaxFiles; most > 0 && len(b.uploads) > most {
+		return aliases.Failf(aliases.Forbidden, "more files than the ticket has left: %d", most)
 	}
 	alias := b.likelyAlias()
 	if alias == nil {

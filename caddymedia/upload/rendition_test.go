@@ -1,21 +1,38 @@
 package upload
 
 import (
+	"context"
 	"errors"
 	"image/color"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/aliases"
-	"github.com/caddymedia/media/caddymedia/derived"
+	"github.com/caddymedia/media/caddymedia/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
+	"github.com/caddymedia/media/caddymedia/imaging/scale"
+	"github.com/caddymedia/media/caddymedia/imaging/webp"
 	"github.com/caddymedia/media/storagedrivers"
 )
+
+// withRenditions returns an uploader with [derivedtest.WithRenditions].
+func withRenditions(t testing.TB, s *storagedrivers.Storage) (*Uploader, *aliases.Alias) {
+	t.Helper()
+	alias := derivedtest.WithRenditions(t, s)
+	u := newUploader(alias)
+	u.Staging = NewStaging(1<<30, 1<<20)
+	return u, alias
+}
+
+func wantRendition(t testing.TB, u *Uploader, rendition, filename, want string) {
+	t.Helper()
+	alias := u.Aliases[aliases.Image][aliases.DefaultAlias]
+	derivedtest.WantRendition(t, u.Derived, derivedtest.Request(t, alias, rendition, filename), want)
+}
 
 func TestRenditions(t *testing.T) {
 	t.Parallel()
@@ -24,7 +41,7 @@ func TestRenditions(t *testing.T) {
 			t.Parallel()
 			u, alias := withRenditions(t, open(t, nil))
 			w := watch(u)
-			items, failures := uploadPictures(t, u, field("sub_folder", "in/here"), file("a.png", picture(red)))
+			items, failures := uploadImages(t, u, field("sub_folder", "in/here"), file("a.png", pngOf(red)))
 			if failures != nil {
 				t.Fatal(failures)
 			}
@@ -36,8 +53,8 @@ func TestRenditions(t *testing.T) {
 				t.Errorf("renditions %v, want %v", items[0].Renditions, want)
 			}
 			wantRenditions(t, alias, "pics@renditions/3/in/here/a.png/soon.webp")
-			wantRendition(t, u, request(t, alias, "soon", "in/here/a.png"), webpOf(red))
-			wantRendition(t, u, request(t, alias, "later", "in/here/a.png"), webpOf(red))
+			wantRendition(t, u, "soon", "in/here/a.png", webpOf(red))
+			wantRendition(t, u, "later", "in/here/a.png", webpOf(red))
 			wantRenditions(t, alias, "pics@renditions/3/in/here/a.png/later.webp", "pics@renditions/3/in/here/a.png/soon.webp")
 			if want := []string{"soon made", "later made"}; !slices.Equal(w.renditions, want) {
 				t.Errorf("the observer was told of %q, want %q", w.renditions, want)
@@ -50,7 +67,7 @@ func TestRenditions(t *testing.T) {
 	}
 }
 
-// TestRenditionOfReplaced: a rendition never outlives its picture.
+// TestRenditionOfReplaced: a rendition never outlives its image.
 func TestRenditionOfReplaced(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
@@ -59,184 +76,86 @@ func TestRenditionOfReplaced(t *testing.T) {
 			u, alias := withRenditions(t, open(t, nil))
 			alias.Overwrite = true
 			for _, c := range []color.NRGBA{red, green, blue} {
-				if _, failures := uploadPictures(t, u, file("a.png", picture(c))); failures != nil {
+				if _, failures := uploadImages(t, u, file("a.png", pngOf(c))); failures != nil {
 					t.Fatal(failures)
 				}
 				wantRenditions(t, alias, "pics@renditions/1/a.png/soon.webp")
-				wantRendition(t, u, request(t, alias, "soon", "a.png"), webpOf(c))
-				wantRendition(t, u, request(t, alias, "later", "a.png"), webpOf(c))
+				wantRendition(t, u, "soon", "a.png", webpOf(c))
+				wantRendition(t, u, "later", "a.png", webpOf(c))
 			}
 		})
 	}
 }
 
-// TestRenditionOvertaken: another process replaces the picture while its rendition is made.
-func TestRenditionOvertaken(t *testing.T) {
-	t.Parallel()
-	u, alias := withRenditions(t, onMemory(t, nil))
-	put(t, alias.Storage, "pics/a.png", picture(red))
-	var once sync.Once
-	countPainted(u, func() {
-		once.Do(func() {
-			_, err := alias.Storage.Put(t.Context(), "pics/a.png", strings.NewReader(picture(green)),
-				storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	})
-	wantRendition(t, u, request(t, alias, "later", "a.png"), webpOf(green))
-}
-
-// TestRenditionDeletedMeanwhile: a rendition is not stored if its picture was deleted meanwhile.
-func TestRenditionDeletedMeanwhile(t *testing.T) {
-	t.Parallel()
-	u, alias := withRenditions(t, onMemory(t, nil))
-	put(t, alias.Storage, "pics/a.png", picture(red))
-	var once sync.Once
-	countPainted(u, func() {
-		once.Do(func() {
-			if err := u.Delete(t.Context(), alias, "a.png", aliases.Actor{}); err != nil {
-				t.Error(err)
-			}
-		})
-	})
-	if err := u.Derived.MakeRendition(t.Context(), request(t, alias, "later", "a.png")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("error %v", err)
-	}
-	wantContents(t, alias.Storage, nil)
-	if _, err := opened(t, u, request(t, alias, "later", "a.png")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("error %v", err)
-	}
-}
-
-func TestRenditionSettings(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]func(*aliases.Rendition){
-		"width":   func(r *aliases.Rendition) { r.Box.Width++ },
-		"height":  func(r *aliases.Rendition) { r.Box.Height = 4 },
-		"fit":     func(r *aliases.Rendition) { r.Box.Cover = true },
-		"format":  func(r *aliases.Rendition) { r.Format = imaging.JPEG },
-		"quality": func(r *aliases.Rendition) { r.Quality = 50 },
-		"name":    func(r *aliases.Rendition) { r.Name = "other" },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			u, alias := withRenditions(t, onMemory(t, nil))
-			put(t, alias.Storage, "pics/a.png", picture(red))
-			wantRendition(t, u, request(t, alias, "soon", "a.png"), webpOf(red))
-			before := request(t, alias, "soon", "a.png").Rendition.Fingerprint()
-			change(&alias.Renditions[1])
-			r := &derived.RenditionRequest{Alias: alias, Rendition: &alias.Renditions[1], Filename: "a.png"}
-			if after := r.Rendition.Fingerprint(); (after == before) != (name == "name") {
-				t.Errorf("the fingerprint was %s and is %s", before, after)
-			}
-			if _, err := r.OpenRendition(t.Context(), alias.Storage.OpenSeeker); !errors.Is(err, derived.ErrNotMade) {
-				t.Errorf("error %v, want ErrNotMade", err)
-			}
-		})
-	}
-}
-
-func TestRenditionMadeOnce(t *testing.T) {
-	t.Parallel()
-	u, alias := withRenditions(t, onMemory(t, nil))
-	put(t, alias.Storage, "pics/a.png", picture(red))
-	painted := countPainted(u, nil)
-	var all sync.WaitGroup
-	for range 100 {
-		all.Go(func() { wantRendition(t, u, request(t, alias, "later", "a.png"), webpOf(red)) })
-	}
-	all.Wait()
-	if n := painted.Load(); n != 2 { // lossy and lossless
-		t.Errorf("it was painted %d times", n)
-	}
-}
-
-func TestNoRendition(t *testing.T) {
-	t.Parallel()
-	u, alias := withRenditions(t, onMemory(t, nil))
-	if _, failures := uploadPictures(t, u, file("a.png", picture(unloved))); failures != nil {
-		t.Fatal(failures)
-	}
-	put(t, alias.Storage, "pics/damaged.png", "no picture")
-	for _, filename := range []string{"a.png", "damaged.png"} {
-		if _, err := opened(t, u, request(t, alias, "later", filename)); !derived.IsUnrenderable(err) {
-			t.Errorf("%s: error %v", filename, err)
-		}
-	}
-	if _, err := opened(t, u, request(t, alias, "later", "none.png")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("without a picture: %v", err)
-	}
-	wantRenditions(t, alias)
-}
-
-// TestRenditionNotStored: a storage that refuses renditions neither fails uploads nor leaves a part.
+// TestRenditionNotStored: an upload succeeds without its eager renditions, if there is no memory
+// for them, or if the storage refuses them. They are made on request.
 func TestRenditionNotStored(t *testing.T) {
 	t.Parallel()
-	full := true
+	for name, memory := range map[string]int64{"no memory": 0, "no space": 1 << 30} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			full := memory > 0
+			u, alias := withRenditions(t, onMemory(t, func(op, key string) error {
+				if op == "put" && full && strings.Contains(key, "@renditions/") {
+					return storagedrivers.ErrNoSpace
+				}
+				return nil
+			}))
+			u.Staging = NewStaging(memory, 1<<20)
+			if _, failures := uploadImages(t, u, file("a.png", pngOf(red))); failures != nil {
+				t.Fatal(failures)
+			}
+			r := derivedtest.Request(t, alias, "soon", "a.png")
+			if _, err := derivedtest.Opened(t, u.Derived, r); full && !errors.Is(err, storagedrivers.ErrNoSpace) {
+				t.Errorf("error %v", err)
+			} else if full {
+				wantRenditions(t, alias)
+			}
+			full = false
+			wantRendition(t, u, "soon", "a.png", webpOf(red))
+		})
+	}
+}
+
+// hungry is an encoder that needs much memory for wide images.
+type hungry struct{ derivedtest.Painter }
+
+func (hungry) Memory(task webp.Task) int64 { return int64(task.Width) << 25 }
+
+// TestImpossibleRendition: a rendition that an image cannot have hides no other.
+func TestImpossibleRendition(t *testing.T) {
+	t.Parallel()
+	u, alias := withRenditions(t, onMemory(t, nil))
+	alias.Renditions = []aliases.Rendition{
+		{Name: "large", Box: scale.Box{Width: 100}, Format: imaging.WebP},
+		{Name: "small", Box: scale.Box{Width: 1}, Format: imaging.WebP},
+	}
+	u.Derived.Images = render.NewMaker(hungry{}, render.Limits{Memory: 100 << 20})
+	items, failures := uploadImages(t, u, file("a.png", pngOf(red)))
+	if failures != nil || !slices.Equal(slices.Collect(maps.Keys(items[0].Renditions)), []string{"small"}) {
+		t.Errorf("renditions %v, %v", items, failures)
+	}
+}
+
+// TestRenditionOfDeleted: an item that is deleted right after its commit gets no renditions.
+func TestRenditionOfDeleted(t *testing.T) {
+	t.Parallel()
+	var u *Uploader
+	var alias *aliases.Alias
+	deleted := make(chan error, 1)
 	s := onMemory(t, func(op, key string) error {
-		if op == "put" && full && strings.Contains(key, "@renditions/") {
-			return storagedrivers.ErrNoSpace
+		if op == "put" && strings.Contains(key, "@renditions") {
+			go func() { deleted <- u.Delete(context.Background(), alias, "a.png", aliases.Actor{}) }()
+			time.Sleep(20 * time.Millisecond) // the deletion waits for the name
 		}
 		return nil
 	})
-	u, alias := withRenditions(t, s)
-	if _, failures := uploadPictures(t, u, file("a.png", picture(red))); failures != nil {
+	u, alias = withRenditions(t, s)
+	if _, failures := uploadImages(t, u, file("a.png", pngOf(red))); failures != nil {
 		t.Fatal(failures)
 	}
-	r := request(t, alias, "soon", "a.png")
-	if _, err := opened(t, u, r); !errors.Is(err, storagedrivers.ErrNoSpace) {
-		t.Errorf("error %v", err)
+	if err := <-deleted; err != nil {
+		t.Error(err)
 	}
-	wantRenditions(t, alias)
-	full = false
-	wantRendition(t, u, r, webpOf(red))
-}
-
-// TestRenditionWithoutMemory: without memory for eager renditions, they are made on request.
-func TestRenditionWithoutMemory(t *testing.T) {
-	t.Parallel()
-	u, alias := withRenditions(t, onMemory(t, nil))
-	u.Staging = NewStaging(0, 1<<20)
-	if _, failures := uploadPictures(t, u, file("a.png", picture(red))); failures != nil {
-		t.Fatal(failures)
-	}
-	wantRenditions(t, alias)
-	wantRendition(t, u, request(t, alias, "soon", "a.png"), webpOf(red))
-}
-
-func TestRenditionOfSVG(t *testing.T) {
-	t.Parallel()
-	const svg = `<svg xmlns="http://www.w3.org/2000/svg"/>`
-	u, alias := withRenditions(t, onMemory(t, nil))
-	items, failures := uploadPictures(t, u, file("a.svg", svg))
-	if failures != nil || len(items[0].Renditions) != 2 {
-		t.Errorf("renditions %v, %v", items[0].Renditions, failures)
-	}
-	wantRendition(t, u, request(t, alias, "later", "a.svg"), svg)
-	wantRenditions(t, alias)
-}
-
-// TestRenditionNegotiated: a rendition in the format of the picture is also made as WebP.
-func TestRenditionNegotiated(t *testing.T) {
-	t.Parallel()
-	u, alias := withRenditions(t, onMemory(t, nil))
-	alias.WebP, alias.Negotiate = new(render.Options), true
-	for i := range alias.Renditions {
-		alias.Renditions[i].Format = ""
-	}
-	if _, failures := uploadPictures(t, u, file("a.png", picture(red))); failures != nil {
-		t.Fatal(failures)
-	}
-	wantRenditions(t, alias, "pics@renditions/1/a.png/soon.png", "pics@renditions/1/a.png/soon.webp")
-	for _, name := range []string{"soon", "later"} {
-		r := request(t, alias, name, "a.png")
-		r.WebP = true
-		wantRendition(t, u, r, webpOf(red))
-		r.WebP = false
-		if got, err := opened(t, u, r); !strings.HasPrefix(got, "\x89PNG") || err != nil {
-			t.Errorf("%s is %.10q, %v", name, got, err)
-		}
-	}
+	wantContents(t, s, nil)
 }

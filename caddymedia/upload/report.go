@@ -21,7 +21,7 @@ type Observer interface {
 	// Refused is called for every request that fails. The alias and the sub folder are those of the
 	// form if it names them.
 	Refused(ctx context.Context, req Request, failures aliases.Failures)
-	// Variant is called for every picture that is stored in an alias with variants. took is the
+	// Variant is called for every image that is stored in an alias with variants. took is the
 	// time to make the variant, or to find that none can be made.
 	Variant(alias *aliases.Alias, result aliases.VariantResult, took time.Duration)
 	derived.RenditionObserver
@@ -67,7 +67,7 @@ type Change struct {
 	Err error
 }
 
-// variantResult returns the outcome of making the variant of a stored picture.
+// variantResult returns the outcome of making the variant of a stored image.
 func (o *object) variantResult() aliases.VariantResult {
 	switch {
 	case !o.hasVariant:

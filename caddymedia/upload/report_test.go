@@ -17,14 +17,6 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Stat fails if fail does.
-func (d *faulty) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
-	if err := d.ask("stat", key); err != nil {
-		return storagedrivers.Info{}, err
-	}
-	return d.Driver.Stat(ctx, key)
-}
-
 // watched records the calls of an observer.
 type watched struct {
 	changes    []Change
@@ -93,19 +85,23 @@ func TestReplaced(t *testing.T) {
 				alias.Overwrite = overwrite
 				u := newUploader(alias)
 				w := watch(u)
-				for range 2 {
+				for _, content := range []string{"old", "new"} {
 					req := Request{Kind: aliases.File, Actor: aliases.Actor{Origin: aliases.OriginGo, Account: "carol"}}
-					if _, failures := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", "a"))), req); failures != nil {
+					if _, failures := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", content))), req); failures != nil {
 						t.Fatal(failures)
 					}
 				}
+				stored := map[string]string{"file/content/a.txt": "new"}
 				want := []string{"stored a.txt by carol", "replaced a.txt by carol"}
 				if !overwrite {
-					want[1] = fmt.Sprintf("stored a-%d.txt by carol", noon.Unix())
+					name := fmt.Sprintf("a-%d.txt", noon.Unix())
+					want[1] = "stored " + name + " by carol"
+					stored = map[string]string{"file/content/a.txt": "old", "file/content/" + name: "new"}
 				}
 				if got := w.actions(); !slices.Equal(got, want) {
 					t.Errorf("changes %q, want %q", got, want)
 				}
+				wantContents(t, alias.Storage, stored)
 			})
 		}
 	}
@@ -201,18 +197,6 @@ func TestDeletionReported(t *testing.T) {
 	address := images.URL("", "a.png")
 	if got, want := w.changes[1].Item, (Item{FullPath: address, Filename: "a.png", Size: w.changes[1].Item.Size, WebP: address + ".webp"}); !reflect.DeepEqual(got, want) || got.Size == 0 {
 		t.Errorf("deleted %+v, want %+v", got, want)
-	}
-}
-
-// TestReasonWords: each reason has a word of its own.
-func TestReasonWords(t *testing.T) {
-	t.Parallel()
-	words := map[string]bool{}
-	for _, reason := range aliases.Reasons() {
-		words[reason.String()] = true
-	}
-	if len(words) != int(aliases.Unauthorized)+1 || words[""] {
-		t.Errorf("words %v", words)
 	}
 }
 

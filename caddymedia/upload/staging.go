@@ -60,30 +60,25 @@ func (b *batch) releaseMemory(n int64) {
 	b.reserved.memory.Add(-n)
 }
 
-// newStaged returns a new staged object. Its file stays reserved until releaseFile or releaseAll.
-func (b *batch) newStaged(ctx context.Context, storage *storagedrivers.Storage) (storagedrivers.Staged, error) {
+// reserveFile reserves one file until the end of the request.
+func (b *batch) reserveFile() error {
 	if !b.uploader.Staging.files.Acquire(b.req.Actor.Owner(), 1) {
-		return nil, aliases.Failf(aliases.Busy, "too many uploads are under way, try again later")
+		return aliases.Failf(aliases.Busy, "too many uploads are under way, try again later")
 	}
 	b.reserved.files.Add(1)
+	return nil
+}
+
+// newStaged returns a new staged object, and reserves its file.
+func (b *batch) newStaged(ctx context.Context, storage *storagedrivers.Storage) (storagedrivers.Staged, error) {
+	if err := b.reserveFile(); err != nil {
+		return nil, err
+	}
 	staged, err := storage.Stage(ctx)
 	if err != nil {
 		return nil, aliases.StorageFailure(err)
 	}
 	return staged, nil
-}
-
-// releaseFile releases one file that is closed.
-func (b *batch) releaseFile() {
-	b.uploader.Staging.files.Release(b.req.Actor.Owner(), 1)
-	b.reserved.files.Add(-1)
-}
-
-// releaseAll releases the memory and files of the request.
-func (b *batch) releaseAll() {
-	owner := b.req.Actor.Owner()
-	b.uploader.Staging.memory.Release(owner, b.reserved.memory.Swap(0))
-	b.uploader.Staging.files.Release(owner, b.reserved.files.Swap(0))
 }
 
 // spool stores body in the buffer of up if it is small, otherwise on its storage.
@@ -142,7 +137,8 @@ func (b *batch) restage(ctx context.Context, up *upload, storage *storagedrivers
 		return errors.Join(err, staged.Close())
 	}
 	err = up.staged.Close()
-	b.releaseFile()
+	b.uploader.Staging.files.Release(b.req.Actor.Owner(), 1)
+	b.reserved.files.Add(-1)
 	up.storage, up.staged, up.size = storage, staged, size
 	if err != nil {
 		return aliases.StorageFailure(err)

@@ -75,11 +75,11 @@ func TestSmallItemsHoldNoFiles(t *testing.T) {
 	}
 }
 
-// TestVariantsHoldFiles: variants reserve files, and so do pictures that are restaged without
+// TestVariantsHoldFiles: variants reserve files, and so do images that are restaged without
 // metadata or on another storage, which need a second file meanwhile.
 func TestVariantsHoldFiles(t *testing.T) {
 	t.Parallel()
-	plain, text := picture(red), withText(picture(red), "a")
+	plain, text := pngOf(red), withText(pngOf(red), "a")
 	for _, c := range []struct {
 		name    string
 		files   int64 // half of them are for one account
@@ -97,12 +97,12 @@ func TestVariantsHoldFiles(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			one := pictures(t, s)
+			one := imageAlias(t, s)
 			one.Imaging.Strip = imaging.StripOn
 			u := newUploader(one)
 			parts := []send{file("a.png", c.content)}
 			if c.other {
-				other := pictures(t, onMemory(t, nil))
+				other := imageAlias(t, onMemory(t, nil))
 				other.Name = "other"
 				u.Aliases[aliases.Image]["other"] = other
 				parts = append(parts, field("alias", "other"))

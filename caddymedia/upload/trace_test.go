@@ -61,14 +61,17 @@ func spanLine(span sdktrace.ReadOnlySpan) string {
 	return line
 }
 
-// tracedUpload returns the spans of an upload of pictures.
-func tracedUpload(t *testing.T, u *Uploader, parts ...send) string {
+// tracedUpload returns the spans of an upload of images.
+func tracedUpload(t *testing.T, u *Uploader, source Source) string {
 	t.Helper()
 	return tracedTree(t, func(ctx context.Context) {
-		items, failures := u.Upload(ctx, Request{Kind: aliases.Image}, Form(bytes.NewReader(formBody(parts...)), boundary))
+		items, failures := u.Upload(ctx, Request{Kind: aliases.Image}, source)
 		checked(t, items, failures)
 	})
 }
+
+// formOf returns a form of the parts.
+func formOf(parts ...send) Source { return Form(bytes.NewReader(formBody(parts...)), boundary) }
 
 func wantTree(t *testing.T, got, want string, args ...any) {
 	t.Helper()
@@ -79,9 +82,9 @@ func wantTree(t *testing.T, got, want string, args ...any) {
 
 func TestSpans(t *testing.T) {
 	t.Parallel()
-	u := newUploader(pictures(t, onLocal(t, nil)))
-	photo := picture(red)
-	wantTree(t, tracedUpload(t, u, file("a.png", photo)), `
+	u := newUploader(imageAlias(t, onLocal(t, nil)))
+	photo := pngOf(red)
+	wantTree(t, tracedUpload(t, u, formOf(file("a.png", photo))), `
 media.receive alias.name=content files=1 size=%[1]d
   media.storage.stage
 media.check alias.name=content files=1 size=%[1]d
@@ -92,8 +95,8 @@ media.commit alias.name=content filename=["a.png"] files=1 size=%[1]d
 `, len(photo), len(photo)+len(webpOf(red)))
 
 	// A name that exists is no error, nor is a variant that cannot be made.
-	photo = picture(unloved)
-	wantTree(t, tracedUpload(t, u, file("a.png", photo)), `
+	photo = pngOf(unloved)
+	wantTree(t, tracedUpload(t, u, formOf(file("a.png", photo))), `
 media.receive alias.name=content files=1 size=%[1]d
   media.storage.stage
 media.check alias.name=content files=1 size=%[1]d
@@ -106,23 +109,27 @@ media.commit alias.name=content filename=["a-%[2]d.png"] files=1 size=%[1]d
 `, len(photo), noon.Unix())
 }
 
-// treeOfPicture is the format of the spans of a.png and its variant on a storage that stages in
-// memory. Its arguments are their sizes.
-const treeOfPicture = `
+// TestSpansOfMemory: spans of a storage that stages in memory, of a form and of a single file.
+func TestSpansOfMemory(t *testing.T) {
+	t.Parallel()
+	photo := pngOf(red)
+	for name, source := range map[string]Source{
+		"form":   formOf(file("a.png", photo)),
+		"single": Single("a.png", strings.NewReader(photo)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUploader(imageAlias(t, onMemory(t, nil)))
+			wantTree(t, tracedUpload(t, u, source), `
 media.receive alias.name=content files=1 size=%[1]d
 media.check alias.name=content files=1 size=%[1]d
   media.variant alias.name=content
 media.commit alias.name=content filename=["a.png"] files=1 size=%[1]d
   media.storage.commit key=a.png size=%[1]d
   media.storage.commit key=a.png.webp size=%[2]d
-`
-
-// TestSpansOfMemory: spans of a storage that stages in memory.
-func TestSpansOfMemory(t *testing.T) {
-	t.Parallel()
-	u := newUploader(pictures(t, onMemory(t, nil)))
-	photo := picture(red)
-	wantTree(t, tracedUpload(t, u, file("a.png", photo)), treeOfPicture, len(photo), len(webpOf(red)))
+`, len(photo), len(webpOf(red)))
+		})
+	}
 }
 
 // TestSpansOfRefusal: a refused upload is no error of the service, and the spans contain no text of
@@ -148,8 +155,8 @@ media.receive alias.name=content files=0 result=bad_request size=0
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u := newUploader(pictures(t, onMemory(t, nil)))
-			got := tracedUpload(t, u, tt.parts...)
+			u := newUploader(imageAlias(t, onMemory(t, nil)))
+			got := tracedUpload(t, u, formOf(tt.parts...))
 			wantTree(t, got, tt.want)
 			if strings.Contains(got, word) {
 				t.Errorf("the spans contain %q:\n%s", word, got)
@@ -162,7 +169,7 @@ media.receive alias.name=content files=0 result=bad_request size=0
 // reason, without the text of the error.
 func TestSpansOfFailure(t *testing.T) {
 	t.Parallel()
-	photo := picture(red)
+	photo := pngOf(red)
 	failing := func(key string) func(op, asked string) error {
 		return func(op, asked string) error {
 			if op == "commit" && asked == key {
@@ -171,8 +178,8 @@ func TestSpansOfFailure(t *testing.T) {
 			return nil
 		}
 	}
-	u := newUploader(pictures(t, onLocal(t, failing("a.png.webp"))))
-	got := tracedUpload(t, u, file("a.png", photo))
+	u := newUploader(imageAlias(t, onLocal(t, failing("a.png.webp"))))
+	got := tracedUpload(t, u, formOf(file("a.png", photo)))
 	wantTree(t, got, `
 media.receive alias.name=content files=1 size=%[1]d
   media.storage.stage
@@ -187,19 +194,6 @@ media.commit alias.name=content filename=["a.png"] files=1 result=no_space size=
 			t.Errorf("the spans contain %q:\n%s", word, got)
 		}
 	}
-}
-
-// TestSpanOfSingle: a file outside of a form has the same spans.
-func TestSpanOfSingle(t *testing.T) {
-	t.Parallel()
-	u := newUploader(pictures(t, onMemory(t, nil)))
-	photo := picture(red)
-	got := tracedTree(t, func(ctx context.Context) {
-		if _, failures := u.Upload(ctx, Request{Kind: aliases.Image}, Single("a.png", strings.NewReader(photo))); failures != nil {
-			t.Error(failures)
-		}
-	})
-	wantTree(t, got, treeOfPicture, len(photo), len(webpOf(red)))
 }
 
 // TestSpanOfPanic: a step that panics has a span.

@@ -9,7 +9,7 @@
 //   - report reports the outcome to the observer, and returns items or failures.
 //
 // Uploads over HTTP, from the panel, by Go code and by the commands all use this package, so that
-// none bypasses a check.
+// none bypasses a check. Begin with [Uploader.Upload] and its argument [Source].
 package upload
 
 import (
@@ -139,17 +139,17 @@ type upload struct {
 	failure   *aliases.Failure // the reason not to store it
 
 	// Set by check.
-	filename    string                // relative to the alias; under Append Time it may change
-	plain       string                // filename without the time
-	tries       int                   // of other filenames
-	claim       Claim                 // of the filename, with Request.Claim
-	claimedTry  int                   // for which tries it is
-	unclaim     func()                // nil before the claim
-	picture     imaging.Info          // zero if it is no picture
-	variant     storagedrivers.Staged // staged beside it; nil if there is none
-	variantTook time.Duration         // to make the variant, or to fail
-	renditions  []madeRendition       // the eager ones
-	impossible  []string              // names of renditions that it cannot have
+	filename    string                  // relative to the alias; under Append Time it may change
+	plain       string                  // filename without the time
+	tries       int                     // of other filenames
+	claim       Claim                   // of the filename, with Request.Claim
+	claimedTry  int                     // for which tries it is
+	unclaim     func()                  // nil before the claim
+	image       imaging.Info            // zero if it is no image
+	variant     storagedrivers.Staged   // staged beside it; nil if there is none
+	variantTook time.Duration           // to make the variant, or to fail
+	renditions  []derived.MadeRendition // the eager ones
+	impossible  []string                // names of renditions that it cannot have
 }
 
 // object is an upload that is being committed under its filename.
@@ -160,14 +160,15 @@ type object struct {
 	replaced         bool                 // another item of the name
 	uncovered        bool                 // the variant of that item was removed before
 	committedVariant *storagedrivers.Info // nil if there is none
-	hasVariant       bool                 // a variant of the picture is stored beside it
+	hasVariant       bool                 // a variant of the image is stored beside it
 }
 
 func (u *Uploader) newBatch(req Request) *batch {
 	return &batch{uploader: u, req: req, now: u.Now(), fields: map[string]string{}}
 }
 
-// close discards staged data that is not committed.
+// close discards staged data that is not committed, and releases the memory and files of the
+// request.
 func (b *batch) close() {
 	for _, up := range b.uploads {
 		up.releaseClaim()
@@ -175,14 +176,13 @@ func (b *batch) close() {
 			b.uploader.Log.Warn("closing staged data", "error", err)
 		}
 	}
-	b.releaseAll()
+	owner, staging := b.req.Actor.Owner(), b.uploader.Staging
+	staging.memory.Release(owner, b.reserved.memory.Swap(0))
+	staging.files.Release(owner, b.reserved.files.Swap(0))
 }
 
-// isRaster reports whether the upload is a picture of pixels that can be decoded.
-func (up *upload) isRaster() bool { return up.picture.Format.Decodable() }
-
-// mayHaveVariant reports whether the upload is a picture that may have a variant.
-func (up *upload) mayHaveVariant() bool { return up.picture.Format.HasVariant() }
+// mayHaveVariant reports whether the upload is an image that may have a variant.
+func (up *upload) mayHaveVariant() bool { return up.image.Format.HasVariant() }
 
 // aliasName returns the alias of the request, from the fields received so far.
 func (b *batch) aliasName() string {
@@ -196,10 +196,19 @@ func (b *batch) subFolder() string {
 
 func (r Request) allows(alias string) bool { return r.Allows == nil || r.Allows(alias) }
 
+// target returns the alias of the request, if the request may use it with its sub folder.
+func (b *batch) target() (*aliases.Alias, error) {
+	alias, err := b.findAlias(b.aliasName())
+	if err != nil {
+		return nil, err
+	}
+	return alias, b.req.Forced.checkSubFolder(b.subFolder())
+}
+
 // findAlias returns the alias of a name if the request may use it.
 func (b *batch) findAlias(name string) (*aliases.Alias, error) {
-	if err := b.req.Forced.checkAlias(name); err != nil {
-		return nil, err
+	if only := b.req.Forced.Alias; only != "" && name != only {
+		return nil, aliases.Failf(aliases.Forbidden, "the ticket is for the alias %q only", only)
 	}
 	a := b.uploader.Aliases[b.req.Kind][name]
 	if a == nil {

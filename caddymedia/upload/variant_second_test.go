@@ -2,7 +2,6 @@ package upload
 
 import (
 	"context"
-	"errors"
 	"image/color"
 	"io"
 	"slices"
@@ -59,8 +58,8 @@ func (d *wholeSeconds) dated(info storagedrivers.Info) storagedrivers.Info {
 	return info
 }
 
-// onWholeSeconds returns an Overwrite alias for images on a storage with times in whole seconds, and
-// its uploader, which has stored a red image. fail is called before each later operation.
+// onWholeSeconds returns an Overwrite alias for images on a storage with times in whole seconds,
+// and its uploader, which has stored a red image. fail is called before each later operation.
 func onWholeSeconds(t *testing.T, dates bool, fail func(op, key string) error) (*aliases.Alias, *Uploader) {
 	t.Helper()
 	d := memory.New()
@@ -71,10 +70,10 @@ func onWholeSeconds(t *testing.T, dates bool, fail func(op, key string) error) (
 		}
 		return fail(op, key)
 	}
-	alias := pictures(t, closed(t, "seconds", &wholeSeconds{d, dates, map[string]time.Time{}}, storagedrivers.Options{}))
+	alias := imageAlias(t, closed(t, "seconds", &wholeSeconds{d, dates, map[string]time.Time{}}, storagedrivers.Options{}))
 	alias.Overwrite = true
 	u := newUploader(alias)
-	if _, failures := uploadPictures(t, u, file("a.png", picture(red)), file("b.png", picture(red))); failures != nil {
+	if _, failures := uploadImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red))); failures != nil {
 		t.Fatal(failures)
 	}
 	started = true
@@ -82,8 +81,8 @@ func onWholeSeconds(t *testing.T, dates bool, fail func(op, key string) error) (
 }
 
 // TestVariantWithinASecond: an image that is replaced again and again within a second, on a storage
-// with times in whole seconds, never has the variant of an earlier image. Nor would it after a crash.
-// In the end it has its own.
+// with times in whole seconds, never has the variant of an earlier image. Nor would it after a
+// crash. In the end it has its own.
 func TestVariantWithinASecond(t *testing.T) {
 	t.Parallel()
 	for name, dates := range map[string]bool{"a host that dates": true, "a host with its own clock": false} {
@@ -100,7 +99,7 @@ func TestVariantWithinASecond(t *testing.T) {
 				now := contents(t, alias.Storage)
 				state, err := alias.VariantState(t.Context(), "a.png")
 				isOwn := slices.ContainsFunc([]color.NRGBA{red, blue, green}, func(c color.NRGBA) bool {
-					return now["a.png"] == picture(c) && now["a.png.webp"] == webpOf(c)
+					return now["a.png"] == pngOf(c) && now["a.png.webp"] == webpOf(c)
 				})
 				if state == aliases.VariantCurrent && !isOwn || err != nil {
 					t.Errorf("the variant of an earlier image is %s, error %v", state, err)
@@ -108,7 +107,7 @@ func TestVariantWithinASecond(t *testing.T) {
 				return nil
 			})
 			for _, paint := range []color.NRGBA{blue, unloved, green, blue, green} {
-				if _, failures := uploadPictures(t, u, file("a.png", picture(paint))); failures != nil {
+				if _, failures := uploadImages(t, u, file("a.png", pngOf(paint))); failures != nil {
 					t.Fatal(failures)
 				}
 				want := aliases.VariantCurrent
@@ -121,7 +120,7 @@ func TestVariantWithinASecond(t *testing.T) {
 			}
 			looking = true
 			wantContents(t, alias.Storage, map[string]string{
-				"a.png": picture(green), "a.png.webp": webpOf(green), "b.png": picture(red), "b.png.webp": webpOf(red),
+				"a.png": pngOf(green), "a.png.webp": webpOf(green), "b.png": pngOf(red), "b.png.webp": webpOf(red),
 			})
 		})
 	}
@@ -148,11 +147,11 @@ func TestVariantWithinASecondFails(t *testing.T) {
 				failed = true
 				return storagedrivers.ErrNoSpace
 			})
-			_, failures := uploadPictures(t, u, file("a.png", picture(blue)), file("b.png", picture(blue)))
+			_, failures := uploadImages(t, u, file("a.png", pngOf(blue)), file("b.png", pngOf(blue)))
 			wantFailure(t, failures, aliases.NoSpace, strings.TrimSuffix(strings.Fields(tt.at)[1], ".webp"), "full")
 			wantContents(t, alias.Storage, map[string]string{
-				"a.png": picture(tt.stored), "a.png.webp": webpOf(tt.stored),
-				"b.png": picture(red), "b.png.webp": webpOf(red),
+				"a.png": pngOf(tt.stored), "a.png.webp": webpOf(tt.stored),
+				"b.png": pngOf(red), "b.png.webp": webpOf(red),
 			})
 		})
 	}
@@ -169,10 +168,10 @@ func TestVariantUncoveredElsewhere(t *testing.T) {
 			return nil
 		}
 		met = true
-		_, err := alias.Storage.Put(t.Context(), key, strings.NewReader(picture(green)), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
-		return errors.Join(err, aliases.Remove(t.Context(), alias.Storage, "a.png.webp"))
+		replace(t, alias.Storage, key, pngOf(green))
+		return aliases.Remove(t.Context(), alias.Storage, "a.png.webp")
 	})
-	items, failures := uploadPictures(t, u, file("a.png", picture(blue)))
+	items, failures := uploadImages(t, u, file("a.png", pngOf(blue)))
 	if failures != nil {
 		t.Fatal(failures)
 	}

@@ -119,7 +119,7 @@ func TestEvents(t *testing.T) {
 		}},
 		{"refused for its content", func() { send("/api/upload/image", header, site.File("a.png", "no picture"), site.File("b.exe", "x")) }, []string{
 			"media_refused: " + by + " alias=content client=127.0.0.1 filename=a.png kind=img message=content is plain text, the name says .png reason=bad_content via=http",
-			"media_refused: " + by + " alias=content client=127.0.0.1 filename=b.exe kind=img message=.exe is not accepted; pictures may be gif, jpeg, jpg, png or svg; files of other kinds go to /api/upload/file reason=bad_content via=http",
+			"media_refused: " + by + " alias=content client=127.0.0.1 filename=b.exe kind=img message=.exe is not accepted; images may be gif, jpeg, jpg, png or svg; files of other kinds go to /api/upload/file reason=bad_content via=http",
 		}},
 		{"refused without a token", func() { send("/api/upload/file", site.FormType, site.File("a.txt", "12")) }, nil},
 		{"stored in the panel", func() {

@@ -23,9 +23,9 @@ func TestRefusedExtension(t *testing.T) {
 		{File, OriginHTTP, few, "exe", ".exe is not accepted; files may be csv or pdf"},
 		{File, OriginHTTP, few, "", "the name has no extension; files may be csv or pdf"},
 		{File, OriginHTTP, map[string]bool{"pdf": true}, "exe", ".exe is not accepted; files may be pdf"},
-		{Image, OriginHTTP, few, "webp", ".webp is not accepted; pictures may be csv or pdf; files of other kinds go to /api/upload/file"},
-		{Image, OriginHTTP, few, "", "the name has no extension; pictures may be csv or pdf; files of other kinds go to /api/upload/file"},
-		{Image, OriginPanel, few, "webp", ".webp is not accepted; pictures may be csv or pdf; choose an alias for files"},
+		{Image, OriginHTTP, few, "webp", ".webp is not accepted; images may be csv or pdf; files of other kinds go to /api/upload/file"},
+		{Image, OriginHTTP, few, "", "the name has no extension; images may be csv or pdf; files of other kinds go to /api/upload/file"},
+		{Image, OriginPanel, few, "webp", ".webp is not accepted; images may be csv or pdf; choose an alias for files"},
 		{File, OriginPanel, few, "exe", ".exe is not accepted; files may be csv or pdf"},
 		{File, OriginHTTP, many, "exe", "x058, x059 or 770 others"},
 	} {

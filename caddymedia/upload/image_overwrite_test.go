@@ -4,31 +4,27 @@ import (
 	"fmt"
 	"image/color"
 	"image/png"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/aliases"
-	"github.com/caddymedia/media/caddymedia/derived"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/local"
-	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// TestOverwriteVariant: a picture that replaces another one has its own variant, or none.
+// TestOverwriteVariant: an image that replaces another one has its own variant, or none.
 func TestOverwriteVariant(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
-			alias := pictures(t, s)
+			alias := imageAlias(t, s)
 			alias.Overwrite = true
 			u := newUploader(alias)
-			without := pictures(t, s)
+			without := imageAlias(t, s)
 			without.Overwrite, without.WebP = true, nil
 			uploaderWithout := newUploader(without)
 			for i, step := range []struct {
@@ -42,10 +38,10 @@ func TestOverwriteVariant(t *testing.T) {
 				{u, red, webpOf(red)},
 				{uploaderWithout, green, ""},
 			} {
-				if _, failures := uploadPictures(t, step.uploader, file("a.png", picture(step.paint))); failures != nil {
+				if _, failures := uploadImages(t, step.uploader, file("a.png", pngOf(step.paint))); failures != nil {
 					t.Fatal(failures)
 				}
-				want := map[string]string{"a.png": picture(step.paint)}
+				want := map[string]string{"a.png": pngOf(step.paint)}
 				if step.want != "" {
 					want["a.png.webp"] = step.want
 				}
@@ -56,7 +52,7 @@ func TestOverwriteVariant(t *testing.T) {
 	}
 }
 
-// TestVariantFails: if the commit of a variant fails, its picture and the earlier items are rolled
+// TestVariantFails: if the commit of a variant fails, its image and the earlier items are rolled
 // back.
 func TestVariantFails(t *testing.T) {
 	t.Parallel()
@@ -65,8 +61,8 @@ func TestVariantFails(t *testing.T) {
 			t.Run(fmt.Sprintf("%s at %d", name, n), func(t *testing.T) {
 				t.Parallel()
 				s := open(t, at(n, storagedrivers.ErrNoSpace))
-				u := newUploader(pictures(t, s))
-				_, failures := uploadPictures(t, u, file("a.png", picture(red)), file("b.png", picture(blue)))
+				u := newUploader(imageAlias(t, s))
+				_, failures := uploadImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(blue)))
 				change := (n - 1) / 2
 				if name == "memory" { // both images come first
 					change = (n - 1) % 2
@@ -78,27 +74,28 @@ func TestVariantFails(t *testing.T) {
 	}
 }
 
-// TestVariantRolledBack: a rollback restores the replaced variant with its picture.
+// TestVariantRolledBack: a rollback restores the replaced variant with its image.
 func TestVariantRolledBack(t *testing.T) {
 	t.Parallel()
 	for paint, last := range map[color.NRGBA]int{blue: 8, unloved: 7} { // the last commit, of the variant of b.png
 		s := onLocal(t, at(last, storagedrivers.ErrNoSpace))
-		alias := pictures(t, s)
+		alias := imageAlias(t, s)
 		alias.Overwrite = true
 		u := newUploader(alias)
-		if _, failures := uploadPictures(t, u, file("a.png", picture(red)), file("b.png", picture(red))); failures != nil {
+		if _, failures := uploadImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red))); failures != nil {
 			t.Fatal(failures)
 		}
-		_, failures := uploadPictures(t, u, file("a.png", picture(paint)), file("b.png", picture(blue)))
+		_, failures := uploadImages(t, u, file("a.png", pngOf(paint)), file("b.png", pngOf(blue)))
 		wantFailure(t, failures, aliases.NoSpace, "b.png", "full")
 		wantContents(t, s, map[string]string{
-			"a.png": picture(red), "a.png.webp": webpOf(red), "b.png": picture(red), "b.png.webp": webpOf(red),
+			"a.png": pngOf(red), "a.png.webp": webpOf(red), "b.png": pngOf(red), "b.png.webp": webpOf(red),
 		})
 	}
 }
 
-// TestVariantOvertaken: another process replaces the picture before its variant is committed, on a
-// storage that commits one after the other. In the end the variant belongs to the picture, which is fetched once.
+// TestVariantOvertaken: another process replaces the image before its variant is committed, on a
+// storage that commits one after the other. In the end the variant belongs to the image, which is
+// fetched once.
 func TestVariantOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, winner := range []color.NRGBA{blue, unloved} {
@@ -114,21 +111,21 @@ func TestVariantOvertaken(t *testing.T) {
 				if op != "put" || !strings.HasSuffix(key, render.Suffix) || overtaken.Swap(true) {
 					return nil
 				}
-				if _, failures := uploadPictures(t, elsewhere, file("a.png", picture(winner))); failures != nil {
+				if _, failures := uploadImages(t, elsewhere, file("a.png", pngOf(winner))); failures != nil {
 					t.Error(failures)
 				}
 				return nil
 			})
-			one, other := pictures(t, here), pictures(t, there)
+			one, other := imageAlias(t, here), imageAlias(t, there)
 			one.Overwrite, other.Overwrite = true, true
 			elsewhere = newUploader(other)
-			if _, failures := uploadPictures(t, newUploader(one), file("a.png", picture(red))); failures != nil {
+			if _, failures := uploadImages(t, newUploader(one), file("a.png", pngOf(red))); failures != nil {
 				t.Fatal(failures)
 			}
 			if n := fetched.Load(); n > 1 {
-				t.Errorf("the picture was fetched %d times", n)
+				t.Errorf("the image was fetched %d times", n)
 			}
-			want := map[string]string{"a.png": picture(winner)}
+			want := map[string]string{"a.png": pngOf(winner)}
 			if winner != unloved {
 				want["a.png.webp"] = webpOf(winner)
 			}
@@ -137,16 +134,17 @@ func TestVariantOvertaken(t *testing.T) {
 	}
 }
 
-// TestVariantNeverReconciled: another process replaces the picture each time that its variant is
+// TestVariantNeverReconciled: another process replaces the image each time that its variant is
 // made again, and once more after the last time. The response matches the final state.
 func TestVariantNeverReconciled(t *testing.T) {
 	t.Parallel()
+	const rounds = 5 // how often package derived makes a variant again
 	for _, last := range []color.NRGBA{blue, unloved} {
 		t.Run("by "+webpOf(last), func(t *testing.T) {
 			t.Parallel()
 			var elsewhere *Uploader
 			var inside bool
-			var made, replaced int // variants here, pictures there
+			var made, replaced int // variants here, images there
 			here, there := shared(t, "memory", func(op, key string) error {
 				paint := color.NRGBA{byte(made), 7, 7, 255}
 				switch {
@@ -154,7 +152,7 @@ func TestVariantNeverReconciled(t *testing.T) {
 					return nil
 				case op == "put" && strings.HasSuffix(key, render.Suffix):
 					made++
-				case op == "stat" && made == derived.Rounds+1 && replaced == made:
+				case op == "stat" && made == rounds+1 && replaced == made:
 					paint = last
 				default:
 					return nil
@@ -162,25 +160,25 @@ func TestVariantNeverReconciled(t *testing.T) {
 				inside = true
 				defer func() { inside = false }()
 				replaced++
-				if _, failures := uploadPictures(t, elsewhere, file("a.png", picture(paint))); failures != nil {
+				if _, failures := uploadImages(t, elsewhere, file("a.png", pngOf(paint))); failures != nil {
 					t.Error(failures)
 				}
 				return nil
 			})
-			one, other := pictures(t, here), pictures(t, there)
+			one, other := imageAlias(t, here), imageAlias(t, there)
 			one.Overwrite, other.Overwrite = true, true
 			elsewhere = newUploader(other)
-			items, failures := uploadPictures(t, newUploader(one), file("a.png", picture(red)))
+			items, failures := uploadImages(t, newUploader(one), file("a.png", pngOf(red)))
 			if failures != nil {
 				t.Fatal(failures)
 			}
-			if replaced != derived.Rounds+2 {
+			if replaced != rounds+2 {
 				t.Errorf("replaced %d times", replaced)
 			}
 			if (items[0].WebP != "") != (last != unloved) {
 				t.Errorf("the answer has the variant %q", items[0].WebP)
 			}
-			want := map[string]string{"a.png": picture(last)}
+			want := map[string]string{"a.png": pngOf(last)}
 			if last != unloved {
 				want["a.png.webp"] = webpOf(last)
 			}
@@ -189,33 +187,18 @@ func TestVariantNeverReconciled(t *testing.T) {
 	}
 }
 
-// shared returns two storages on one backend, like those of two processes.
-func shared(t testing.TB, kind string, fail func(op, key string) error) (here, there *storagedrivers.Storage) {
-	t.Helper()
-	var d storagedrivers.Driver
-	if kind == "memory" {
-		m := memory.New()
-		m.Fail = fail
-		d = m
-	} else {
-		d = &faulty{Driver: local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler)), fail: fail}
-	}
-	notYet := func() error { return nil }
-	return closed(t, "here", d, storagedrivers.Options{}), closed(t, "there", d, storagedrivers.Options{Close: notYet})
-}
-
-// TestOverwritersAtOnce: of many concurrent uploads of one picture, one wins with its variant.
+// TestOverwritersAtOnce: of many concurrent uploads of one image, one wins with its variant.
 func TestOverwritersAtOnce(t *testing.T) {
 	t.Parallel()
 	s := onLocal(t, nil)
-	alias := pictures(t, s)
+	alias := imageAlias(t, s)
 	alias.Overwrite = true
 	u := newUploader(alias)
 	var group sync.WaitGroup
 	for i := range 24 {
 		group.Go(func() {
 			paint := color.NRGBA{byte(10 * i), byte(i), 200, 255}
-			if _, failures := uploadPictures(t, u, file("a.png", picture(paint))); failures != nil {
+			if _, failures := uploadImages(t, u, file("a.png", pngOf(paint))); failures != nil {
 				t.Error(failures)
 			}
 		})

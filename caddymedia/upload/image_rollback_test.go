@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestStaysReplaced: if a storage cannot restore the replaced picture, the new one is not left with
+// TestStaysReplaced: if a storage cannot restore the replaced image, the new one is not left with
 // the variant of the old one.
 func TestStaysReplaced(t *testing.T) {
 	t.Parallel()
@@ -21,24 +21,24 @@ func TestStaysReplaced(t *testing.T) {
 		}
 		return nil
 	})
-	alias := pictures(t, s)
+	alias := imageAlias(t, s)
 	alias.Overwrite = true
 	u := newUploader(alias)
-	if _, failures := uploadPictures(t, u, file("a.png", picture(red)), file("b.png", picture(red))); failures != nil {
+	if _, failures := uploadImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red))); failures != nil {
 		t.Fatal(failures)
 	}
-	_, failures := uploadPictures(t, u,
-		file("a.png", picture(unloved)), file("b.png", picture(blue)), file("c.png", picture(blue)), file("z.png", picture(red)))
+	_, failures := uploadImages(t, u,
+		file("a.png", pngOf(unloved)), file("b.png", pngOf(blue)), file("c.png", pngOf(blue)), file("z.png", pngOf(red)))
 	wantFailure(t, failures, aliases.NoSpace, "z.png", "full")
 	if len(failures) != 3 || !strings.Contains(failures[1].Message, "stays replaced") {
 		t.Errorf("%v", failures)
 	}
 	wantContents(t, s, map[string]string{
-		"a.png": picture(unloved), "b.png": picture(blue), "b.png.webp": webpOf(blue),
+		"a.png": pngOf(unloved), "b.png": pngOf(blue), "b.png.webp": webpOf(blue),
 	})
 }
 
-// TestTwoFail: of two failing uploads that replace one picture, neither restores data of the other.
+// TestTwoFail: of two failing uploads that replace one image, neither restores data of the other.
 func TestTwoFail(t *testing.T) {
 	t.Parallel()
 	var u *Uploader
@@ -47,7 +47,7 @@ func TestTwoFail(t *testing.T) {
 	s := onLocal(t, func(op, key string) error {
 		if op == "commit" && key == "z.png" {
 			second.Go(func() {
-				if _, failures := uploadPictures(t, u, file("a.png", picture(blue))); failures == nil {
+				if _, failures := uploadImages(t, u, file("a.png", pngOf(blue))); failures == nil {
 					t.Error("the second upload does not fail")
 				}
 			})
@@ -58,17 +58,17 @@ func TestTwoFail(t *testing.T) {
 		}
 		return nil
 	})
-	alias := pictures(t, s)
+	alias := imageAlias(t, s)
 	alias.Overwrite = true
 	u = newUploader(alias)
-	if _, failures := uploadPictures(t, u, file("a.png", picture(red))); failures != nil {
+	if _, failures := uploadImages(t, u, file("a.png", pngOf(red))); failures != nil {
 		t.Fatal(failures)
 	}
-	if _, failures := uploadPictures(t, u, file("a.png", picture(green)), file("z.png", picture(red))); failures == nil {
+	if _, failures := uploadImages(t, u, file("a.png", pngOf(green)), file("z.png", pngOf(red))); failures == nil {
 		t.Error("the first upload does not fail")
 	}
 	second.Wait()
-	wantContents(t, s, map[string]string{"a.png": picture(red), "a.png.webp": webpOf(red)})
+	wantContents(t, s, map[string]string{"a.png": pngOf(red), "a.png.webp": webpOf(red)})
 }
 
 // TestVariantStays: a variant that cannot be removed is named with its image.
@@ -83,20 +83,10 @@ func TestVariantStays(t *testing.T) {
 		}
 		return nil
 	})
-	_, failures := uploadPictures(t, newUploader(pictures(t, s)), file("a.png", picture(green)), file("z.png", picture(red)))
+	_, failures := uploadImages(t, newUploader(imageAlias(t, s)), file("a.png", pngOf(green)), file("z.png", pngOf(red)))
 	wantFailure(t, failures, aliases.NoSpace, "z.png", "full")
 	if len(failures) != 2 || failures[1].Filename != "a.png" || !strings.Contains(failures[1].Message, "may stay stored") {
 		t.Errorf("%v", failures)
 	}
 	wantContents(t, s, map[string]string{"a.png.webp": webpOf(green)})
-}
-
-// TestNameThatIsTooLongLater: a name without room for the time is refused even if it is free.
-func TestNameThatIsTooLongLater(t *testing.T) {
-	t.Parallel()
-	s := onMemory(t, nil)
-	alias := newAlias(t, aliases.DefaultAlias, s)
-	alias.Prefix = strings.TrimSuffix(strings.Repeat(strings.Repeat("p", 200)+"/", 5), "/")
-	_, failures := uploadForm(t, newUploader(alias), file("abcdefghi.txt", "text"))
-	wantFailure(t, failures, aliases.BadRequest, "abcdefghi.txt", "too long")
 }

@@ -1,7 +1,6 @@
-package upload
+package derived_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,7 +43,7 @@ func TestOrphans(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
-			alias := pictures(t, s)
+			alias := imageAlias(t, s)
 			alias.Prefix = "img/content"
 			for _, key := range []string{
 				"img/content/a.png", "img/content/a.png.webp", "img/content/sub/b.png.webp", "img/content/c.txt.webp",
@@ -62,7 +61,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestOrphansAcrossPages: the picture of a variant may be on an earlier page, and no page is listed
+// TestOrphansAcrossPages: the image of a variant may be on an earlier page, and no page is listed
 // twice.
 func TestOrphansAcrossPages(t *testing.T) {
 	t.Parallel()
@@ -73,7 +72,7 @@ func TestOrphansAcrossPages(t *testing.T) {
 		}
 		return nil
 	})
-	alias := pictures(t, s)
+	alias := imageAlias(t, s)
 	var want []string
 	for i := range storagedrivers.PageSize {
 		name := fmt.Sprintf("%04d.png", i)
@@ -106,7 +105,7 @@ func TestOrphansFail(t *testing.T) {
 		put(t, s, "b.png.webp", "x")
 		broken.Store(true)
 		var errs []error
-		for _, err := range derived.Orphans(t.Context(), pictures(t, s), later()) {
+		for _, err := range derived.Orphans(t.Context(), imageAlias(t, s), later()) {
 			errs = append(errs, err)
 		}
 		if len(errs) != 1 || !errors.Is(errs[0], storagedrivers.ErrNoSpace) {
@@ -125,13 +124,13 @@ func TestRemoveOrphan(t *testing.T) {
 			remain []string
 		}{
 			{"alone", nil, true, nil},
-			{"its picture came", []string{"a.png"}, false, []string{"a.png", "a.png.webp"}},
+			{"its image came", []string{"a.png"}, false, []string{"a.png", "a.png.webp"}},
 			{"another came", []string{"a.png.webp"}, false, []string{"a.png.webp"}},
 		} {
 			t.Run(name+", "+c.name, func(t *testing.T) {
 				t.Parallel()
 				s := open(t, nil)
-				alias := pictures(t, s)
+				alias := imageAlias(t, s)
 				put(t, s, "a.png.webp", "x")
 				found := orphans(t, alias, later())
 				if len(found) != 1 {
@@ -143,7 +142,7 @@ func TestRemoveOrphan(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				removed, err := newUploader(alias).Derived.RemoveOrphan(t.Context(), alias, found[0])
+				removed, err := newMaker().RemoveOrphan(t.Context(), alias, found[0])
 				if removed != c.want || err != nil {
 					t.Errorf("removed %t, %v, want %t", removed, err, c.want)
 				}
@@ -155,7 +154,7 @@ func TestRemoveOrphan(t *testing.T) {
 	}
 }
 
-// TestRemoveOrphanOvertaken: the picture has a variant in the end, if another process stores it
+// TestRemoveOrphanOvertaken: the image has a variant in the end, if another process stores it
 // right before RemoveOrphan removes the variant.
 func TestRemoveOrphanOvertaken(t *testing.T) {
 	t.Parallel()
@@ -164,41 +163,22 @@ func TestRemoveOrphanOvertaken(t *testing.T) {
 		var here *storagedrivers.Storage
 		here, there = shared(t, "memory", func(op, key string) error {
 			if op == "delete" {
-				put(t, there, "a.png", picture(red))
+				put(t, there, "a.png", pngOf(red))
 			}
 			return nil
 		})
-		alias := pictures(t, here)
+		alias := imageAlias(t, here)
 		put(t, here, "a.png.webp", "x")
 		found := orphans(t, alias, later())
-		want := map[string]string{"a.png": picture(red), "a.png.webp": webpOf(red)}
+		want := map[string]string{"a.png": pngOf(red), "a.png.webp": webpOf(red)}
 		if !webp {
 			alias.WebP = nil
 			delete(want, "a.png.webp")
 		}
-		removed, err := newUploader(alias).Derived.RemoveOrphan(t.Context(), alias, found[0])
+		removed, err := newMaker().RemoveOrphan(t.Context(), alias, found[0])
 		if !removed || err != nil {
 			t.Errorf("removed %t, %v", removed, err)
 		}
 		wantContents(t, here, want)
 	}
-}
-
-func TestRemoveOrphanWaits(t *testing.T) {
-	t.Parallel()
-	s := onMemory(t, nil)
-	alias := pictures(t, s)
-	put(t, s, "a.png.webp", "x")
-	found := orphans(t, alias, later())
-	unlock, err := alias.Lock(t.Context(), "a.png")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unlock()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if removed, err := newUploader(alias).Derived.RemoveOrphan(ctx, alias, found[0]); removed || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("removed %t, %v, want %v", removed, err, context.DeadlineExceeded)
-	}
-	wantContents(t, s, map[string]string{"a.png.webp": "x"})
 }
