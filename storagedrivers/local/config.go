@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -53,7 +54,7 @@ func (*Config) Schema() *options.Schema { return schema.Documented() }
 
 // NewDriver returns a driver, which uses the folder at its first use.
 func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) {
-	return NewFollower(*c, log), nil
+	return New(*c, log), nil
 }
 
 // Complete checks the options, makes the root absolute and sets the default.
@@ -71,3 +72,42 @@ func (c *Config) Complete() (err error) {
 }
 
 func (c *Config) sync() bool { return c.Sync == nil || *c.Sync }
+
+// Describe returns the title, the noun and the folder.
+func (c *Config) Describe() storagedrivers.Description {
+	return storagedrivers.Description{
+		Title: "Local folder", Noun: "folder", Local: true, Icon: "disk", Rank: 60, Where: c.Root,
+	}
+}
+
+// Location returns the folder without symbolic links.
+func (c *Config) Location() storagedrivers.Location {
+	return storagedrivers.Location{Backend: "file:"}.Join(filepath.ToSlash(resolved(c.Root)))
+}
+
+// maxResolve bounds following links. On a network file system whose server is down it could take
+// for ever, but a configuration must still load.
+const maxResolve = time.Second
+
+// resolved returns a path without symbolic links, as far as its folders exist.
+func resolved(path string) string {
+	found := make(chan string, 1)
+	go func() { found <- followLinks(path) }()
+	select {
+	case real := <-found:
+		return real
+	case <-time.After(maxResolve):
+		return path
+	}
+}
+
+func followLinks(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(followLinks(parent), filepath.Base(path))
+}

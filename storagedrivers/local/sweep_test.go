@@ -127,7 +127,7 @@ func TestSweepOfALivingProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	then := time.Now().Add(-72 * time.Hour)
-	for _, name := range []string{running.scratch.name + "/1", running.scratch.name} {
+	for _, name := range []string{running.current.scratch.name + "/1", running.current.scratch.name} {
 		if err := os.Chtimes(filepath.Join(root, name), then, then); err != nil {
 			t.Fatal(err)
 		}
