@@ -13,10 +13,10 @@ import (
 	"syscall"
 )
 
-// Explain returns one or two sentences about an error of a storage on driver: its meaning and the
+// Explain returns one or two sentences about an error of a storage on the driver: its meaning and the
 // remedy. The operation that failed is that of the [OpError] in err. Explain returns "" for an error
 // of no known kind.
-func Explain(driver Description, err error) string {
+func (driver Description) Explain(err error) string {
 	if errors.Is(err, ErrClosed) {
 		return "The configuration was changed meanwhile. Try again."
 	}
@@ -46,8 +46,8 @@ func Explain(driver Description, err error) string {
 	return ""
 }
 
-// Explain is the function Explain for the driver of the storage.
-func (s *Storage) Explain(err error) string { return Explain(s.opts.Description, err) }
+// Explain returns [Description.Explain] of the driver of the storage.
+func (s *Storage) Explain(err error) string { return s.opts.Description.Explain(err) }
 
 // failures have the same explanation for all drivers. The first match counts.
 var failures = []struct {
@@ -113,3 +113,43 @@ func silent(err error) bool {
 	timeout, ok := errors.AsType[net.Error](err)
 	return isAny(os.ErrDeadlineExceeded, context.DeadlineExceeded, syscall.ETIMEDOUT, net.ErrClosed)(err) || ok && timeout.Timeout()
 }
+
+// Cause is the cause of an error, in one or two sentences for an administrator: what is wrong, and
+// what to do. A driver attaches a cause if it knows more than the errors of this package, of io/fs
+// and of the network say.
+type Cause string
+
+// Causes that several drivers share.
+const (
+	NotAFolder Cause = "The root is not a folder, or a part of its path is a file. Name a folder."
+	NoTLS      Cause = "The host does not speak TLS on this port. Check the port, and whether the connection is to be secured."
+)
+
+// Missing returns the cause for a bucket or container that does not exist; noun is its name.
+func Missing(noun string) Cause {
+	return Cause("There is no such " + noun + ". Make it first, or correct its name.")
+}
+
+// WithCause attaches a cause to err, without changing its text or the errors it matches. It returns
+// err itself if it already has a cause, or if cause is empty.
+func WithCause(err error, cause Cause) error {
+	if err == nil || cause == "" || CauseOf(err) != "" {
+		return err
+	}
+	return &causedError{err, cause}
+}
+
+// CauseOf returns the cause of err; it is empty if none is attached.
+func CauseOf(err error) Cause {
+	if caused, ok := errors.AsType[*causedError](err); ok {
+		return caused.cause
+	}
+	return ""
+}
+
+type causedError struct {
+	error
+	cause Cause
+}
+
+func (e *causedError) Unwrap() error { return e.error }

@@ -65,7 +65,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s, %s: %v is explained as %q, want %q", c.driver, c.op, c.err, got, c.want)
 		}
 	}
-	if got := storagedrivers.Explain(drivers["s3"], errors.New("what nobody foresaw")); got != "" {
+	if got := drivers["s3"].Explain(errors.New("what nobody foresaw")); got != "" {
 		t.Errorf("an unknown error is explained as %q", got)
 	}
 }

@@ -45,9 +45,9 @@ func (c *call) bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.r.Context(), c.handler.maxTime)
 }
 
-// explain is [storagedrivers.Explain] with a sentence for every error.
+// explain is [storagedrivers.Description.Explain] with a sentence for every error.
 func explain(driver storagedrivers.Description, err error) string {
-	return cmp.Or(storagedrivers.Explain(driver, err),
+	return cmp.Or(driver.Explain(err),
 		"The storage answered with an error that is not a usual one. The details have its own words.")
 }
 

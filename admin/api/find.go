@@ -110,7 +110,7 @@ func (f *finder) find(ctx context.Context, at position) (position, error) {
 // variant.
 func (f *finder) ask() int {
 	if f.search != "" {
-		return min(storagedrivers.PageSize, max(maxLooked-f.looked, 1))
+		return max(maxLooked-f.looked, 1) // the storage bounds a page
 	}
 	wanted := f.limit - len(f.folders) - len(f.items)
 	if f.alias.WebP != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/caddymedia/media/caddymedia/httpjson"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
@@ -109,16 +110,16 @@ func (c *call) probing(f func() error) error {
 
 func (c *call) report(driver storagedrivers.Description, report storagedrivers.Report, features storagedrivers.Features) error {
 	result := probeAnswer{OK: report.OK(), Steps: []stepAnswer{}, Guarantees: []guaranteeAnswer{}}
-	for _, step := range report.Steps {
+	for i, step := range report.Steps {
 		described := stepAnswer{
-			Name: string(step.Name), Title: title(driver, step.Name), OK: step.Err == nil,
+			Name: step.Name, Title: strings.ToUpper(step.Title[:1]) + step.Title[1:], OK: step.Err == nil,
 			TookMS: step.Took.Milliseconds(), Note: step.Note,
 		}
 		if step.Err != nil {
 			described.Message, described.Detail = explain(driver, step.Err), c.redacted(step.Err.Error())
 		}
 		result.Steps = append(result.Steps, described)
-		if step.Name == storagedrivers.ProbeCheck && step.Err == nil {
+		if i == 0 && step.Err == nil { // the check, after which the features are known
 			result.Guarantees = guarantees(features)
 		}
 	}

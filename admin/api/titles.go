@@ -4,36 +4,6 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// title describes a step of a probe.
-func title(driver storagedrivers.Description, step storagedrivers.ProbeStep) string {
-	switch step {
-	case storagedrivers.ProbeCheck:
-		if driver.Local {
-			return "Find the " + driver.Noun
-		}
-		return "Connect, log in and find the " + driver.Noun
-	case storagedrivers.ProbeCreate:
-		return "Store a small file"
-	case storagedrivers.ProbeCreateAgain:
-		return "Refuse a second file of the same name"
-	case storagedrivers.ProbeRead:
-		return "Read the file"
-	case storagedrivers.ProbeRange:
-		return "Read a part of the file"
-	case storagedrivers.ProbeOverwrite:
-		return "Replace the file"
-	case storagedrivers.ProbeList:
-		return "List the file"
-	case storagedrivers.ProbeDelete:
-		return "Delete the file"
-	case storagedrivers.ProbeGone:
-		return "See that the file is gone"
-	case storagedrivers.ProbeCleanUp:
-		return "Clean up"
-	}
-	return string(step) // a test finds it
-}
-
 type guaranteeAnswer struct {
 	Name  string `json:"name"`
 	Holds bool   `json:"holds"`

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caddymedia/media/internal/locks"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -197,7 +198,7 @@ func (a *Alias) existing(ctx context.Context, filename string) (storagedrivers.I
 
 // names are the locks of the items that are being committed or deleted in this process, by
 // location. They outlast a reload, and storages on the same backend share them.
-var names storagedrivers.NameLocks
+var names locks.Names
 
 // lockNames locks the items of the request against deletion, and under Overwrite against replacement,
 // until unlock is called.

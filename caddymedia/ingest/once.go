@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/caddymedia/media/internal/locks"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -33,7 +34,7 @@ type Claim struct {
 
 // claiming are locks of the filenames that are being claimed in this process. Two items of the same
 // bytes and name must not take each other for an earlier attempt.
-var claiming storagedrivers.NameLocks
+var claiming locks.Names
 
 // claim sets the filename of an upload to its claim. Without [Request.Once] it does nothing.
 func (b *batch) claim(ctx context.Context, up *upload) error {

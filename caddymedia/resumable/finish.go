@@ -8,11 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/internal/locks"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // finishing are locks of the uploads that are being finished in this process, by their location.
-var finishing storagedrivers.NameLocks
+var finishing locks.Names
 
 // maxFinishWait is how long a request waits for another one that finishes its upload.
 const maxFinishWait = 20 * time.Second

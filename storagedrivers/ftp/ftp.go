@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/caddymedia/media/internal/locks"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -28,7 +29,7 @@ type Driver struct {
 	now         func() time.Time
 	pool        *pool
 	folders     folders
-	keys        storagedrivers.NameLocks
+	keys        locks.Names
 	features    atomic.Pointer[storagedrivers.Features] // nil until they are found out
 	manualSweep atomic.Bool                             // Sweep was called: the driver begins none by itself
 	swept       atomic.Bool                             // after the first check

@@ -56,7 +56,7 @@ func TestListedWhilePutAside(t *testing.T) {
 	d := open(t, f.config())
 	lister = open(t, f.config())
 	f.replace(t, "key", "old")
-	when := time.Now().Add(-3 * storagedrivers.LeftoverAge)
+	when := time.Now().Add(-3 * 24 * time.Hour)
 	if err := os.Chtimes(filepath.Join(f.root, "key"), when, when); err != nil {
 		t.Fatal(err)
 	}

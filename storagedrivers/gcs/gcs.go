@@ -43,9 +43,12 @@ func New(c Config) (*Driver, error) {
 	return d, nil
 }
 
+// maxNameBytes is the longest name of an object of the service.
+const maxNameBytes = 1024
+
 // object returns the handle of the object under key.
 func (d *Driver) object(ctx context.Context, key string) (*gcsdk.ObjectHandle, error) {
-	if len(d.prefix)+len(key) > storagedrivers.MaxKeyBytes {
+	if len(d.prefix)+len(key) > maxNameBytes {
 		return nil, fmt.Errorf("%w: too long behind the prefix %q", storagedrivers.ErrInvalidKey, d.prefix)
 	}
 	client, err := d.connect(ctx)

@@ -12,6 +12,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
+// maxPage is the most names of a response of the service.
+const maxPage = 1000
+
 // listed are the attributes that an Info needs.
 var listed = []string{"Name", "Size", "Generation", "Created"}
 
@@ -55,7 +58,7 @@ func (d *Driver) list(ctx context.Context, opts storagedrivers.ListOptions, limi
 // second request.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	limit := opts.PageLimit()
-	p, err := d.list(ctx, opts, min(limit+1, storagedrivers.PageSize)) // the service's own limit
+	p, err := d.list(ctx, opts, min(limit+1, maxPage))
 	if err != nil {
 		return storagedrivers.Page{}, mapError(ctx, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/caddymedia/media/internal/locks"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -19,7 +20,7 @@ import (
 // released, even if it is moved, removed or mounted over meanwhile.
 type folder struct {
 	*Driver
-	references *storagedrivers.References
+	references *locks.References
 
 	root      *os.Root
 	dir       *os.File    // the root once more, for system calls that os.Root has not
@@ -142,7 +143,7 @@ func (d *Driver) openFolder() (*folder, error) {
 	if f.opened, err = dir.Stat(); err != nil {
 		return nil, errors.Join(err, dir.Close(), root.Close())
 	}
-	f.references = storagedrivers.NewReferences(f.close)
+	f.references = locks.NewReferences(f.close)
 	if canShare(dir) {
 		f.shared.share = func() error { return syncAll(dir) }
 	}

@@ -11,11 +11,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/listing"
 )
 
 // List returns one page of objects. The cursor contains that of the service.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
-	page, token := storagedrivers.Resume(opts.Cursor)
+	page, token := listing.Resume(opts.Cursor)
 	input := &awss3.ListObjectsV2Input{
 		Bucket: &d.bucket, Prefix: d.name(opts.Prefix),
 		ContinuationToken: optional(token),

@@ -14,6 +14,7 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"github.com/caddymedia/media/internal/locks"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 )
@@ -35,7 +36,7 @@ type Driver struct {
 	algorithm types.ChecksumAlgorithm
 
 	buffers *buffers
-	locks   storagedrivers.NameLocks
+	locks   locks.Names
 	// conditions describe the support for If-None-Match; nil while unknown.
 	conditions atomic.Pointer[conditions]
 	unanswered atomic.Pointer[unanswered] // the last such experiment

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caddymedia/media/internal/locks"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -24,7 +25,7 @@ type Driver struct {
 
 	learning    sync.Mutex // one experiment at a time
 	known       atomic.Pointer[abilities]
-	naming      storagedrivers.NameLocks // of names that are replaced, or that the host does not refuse
+	naming      locks.Names // of names that are replaced, or that the host does not refuse
 	swept       atomic.Bool
 	manualSweep atomic.Bool // Sweep was called: the driver begins none by itself
 }
