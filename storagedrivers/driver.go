@@ -1,13 +1,16 @@
 // Package storagedrivers is the contract between the media service and the backends that hold its
-// objects, and the [Storage] through which callers use them.
+// objects, and the [Storage] through which callers use them. The package is stable: it is for authors
+// of drivers, and for programs that use a Storage.
 //
-// A driver implements [Driver] and nothing else: it stores, opens, lists and deletes objects under
-// keys. Callers never hold a Driver. They hold a [Storage], which validates keys, wraps errors,
-// bounds and retries operations, compares sizes after a write, and keeps the driver open until its
-// last reference is released.
+// A program makes a driver by a [Config], such as that of package local, and a Storage on it by [New].
+// Callers never use a Driver directly. The Storage validates keys, wraps errors, bounds and retries
+// operations, compares sizes after a write, and keeps the driver open until its last reference is
+// released.
 //
-// Every driver passes the suite in drivertest. The suite tests the rules in the comments here, and
-// no others.
+// An author of a driver implements [Config] and [Driver]. The driver stores, opens, lists and deletes
+// objects under keys. Begin with the package memory, which is the shortest driver, and with the suite
+// in drivertest, which every driver passes. The suite tests the rules in the comments here, and no
+// others. [Stager], [Appender], [Presigner], [Sweeper], [Limited] and [HostKeyer] are optional.
 package storagedrivers
 
 import (

@@ -39,9 +39,9 @@ func (driver Description) Explain(err error) string {
 	case errors.Is(err, fs.ErrPermission):
 		return denied(driver, op)
 	case onRoot && errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf("The %s does not exist, and cannot be made from here. Make it, or correct its name.", driver.Noun)
+		return fmt.Sprintf("The %s does not exist and cannot be created from here. Create it, or correct its name.", driver.Noun)
 	case errors.Is(err, ErrUnavailable):
-		return "The storage cannot be reached, or is too busy now. Try again in a moment; if it stays so, look at its own log."
+		return "The storage cannot be reached, or is too busy. Try again in a moment. If that does not help, check its own log."
 	}
 	return ""
 }
@@ -54,16 +54,16 @@ var failures = []struct {
 	is   func(error) bool
 	text string
 }{
-	{isA[*net.DNSError], "The name of the host is unknown. Check the address for a spelling mistake, and that this machine can look up names."},
+	{isA[*net.DNSError], "The name of the host is unknown. Check its spelling, and that this machine can resolve names (DNS)."},
 	{isAny(syscall.ECONNREFUSED), "The host refused the connection: nothing listens there. Check the address and the port, and that the service is running."},
-	{isAny(syscall.EHOSTUNREACH, syscall.ENETUNREACH), "There is no way to the host from here. Check the address, the network and the firewalls."},
+	{isAny(syscall.EHOSTUNREACH, syscall.ENETUNREACH), "There is no route to the host. Check the address, the network and the firewalls."},
 	{isAny(ErrInUse), "Another connection is writing this object. Try again in a moment."},
-	{certificate, "The certificate of the host is not trusted. Check the name in the address, and name the authority that the certificate comes from if it is one of your own."},
+	{certificate, "The certificate of the host is not trusted. Check the host name. If the certificate is from an authority of your own, this machine must trust that authority."},
 	{isA[tls.RecordHeaderError], string(NoTLS)},
-	{isAny(ErrNoSpace), "The storage is full, or over its quota. Make space or raise the quota."},
-	{isAny(ErrSizeMismatch), "The stored object is shorter or longer than the sent one. Something on the way cuts it off."},
-	{silent, "The host does not answer, or is a server of another kind. Check the address and the port, and that no firewall swallows the connection."},
-	{isAny(context.Canceled), "It was aborted."},
+	{isAny(ErrNoSpace), "The storage is full or over its quota. Free space or raise the quota."},
+	{isAny(ErrSizeMismatch), "The stored object is shorter or longer than the sent one. A proxy on the way may have cut it off."},
+	{silent, "The host does not answer, or is a server of another kind. Check the address, the port and the firewalls."},
+	{isAny(context.Canceled), "The operation was aborted."},
 	{isAny(io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE), "The host ended the connection. Check that the port is the " +
 		"one for this kind of storage, and that the host does not refuse this machine."},
 }
@@ -73,17 +73,17 @@ func denied(driver Description, op string) string {
 	right := "use the " + driver.Noun
 	switch op {
 	case "put", "stage", "commit", "append", "flush", "adopt":
-		right = "store files there"
+		right = "store objects there"
 	case "list", "open", "stat":
-		right = "read what is stored there"
+		right = "read objects there"
 	case "delete", "sweep":
-		right = "delete what is stored there"
+		right = "delete objects there"
 	}
 	if driver.Local {
-		return fmt.Sprintf("The user that Caddy runs as may not %s. Change the owner or the rights of the %s, "+
-			"or name another one.", right, driver.Noun)
+		return fmt.Sprintf("The user that Caddy runs as may not %s. Change the owner or the permissions of the %s, "+
+			"or choose another one.", right, driver.Noun)
 	}
-	return fmt.Sprintf("The login worked but may not %s. Give it that right, or use another login.", right)
+	return fmt.Sprintf("The login succeeded but may not %s. Grant it that permission, or use another login.", right)
 }
 
 func isAny(wanted ...error) func(error) bool {
@@ -122,12 +122,12 @@ type Cause string
 // Causes that several drivers share.
 const (
 	NotAFolder Cause = "The root is not a folder, or a part of its path is a file. Name a folder."
-	NoTLS      Cause = "The host does not speak TLS on this port. Check the port, and whether the connection is to be secured."
+	NoTLS      Cause = "The host does not speak TLS on this port. Check the port, and whether the connection must be encrypted."
 )
 
 // Missing returns the cause for a bucket or container that does not exist; noun is its name.
 func Missing(noun string) Cause {
-	return Cause("There is no such " + noun + ". Make it first, or correct its name.")
+	return Cause("The " + noun + " does not exist. Create it, or correct its name.")
 }
 
 // WithCause attaches a cause to err, without changing its text or the errors it matches. It returns

@@ -93,19 +93,19 @@ func TestRealDrivers(t *testing.T) {
 		"ftp login":        {map[string]any{"name": "ftp", "address": listen(t, ftpServer), "user": "x", "password": password, "timeout": "1s"}, "The host refused the login"},
 		"ftp refused":      {map[string]any{"name": "ftp", "address": "127.0.0.1:1", "user": "x", "password": password}, "The host refused the connection"},
 		"ftp silent":       {map[string]any{"name": "ftp", "address": silent, "user": "x", "password": password, "timeout": "1s"}, "The host does not answer"},
-		"missing bucket":   {s3(404, "NoSuchBucket"), "There is no such bucket"},
+		"missing bucket":   {s3(404, "NoSuchBucket"), "The bucket does not exist"},
 		"wrong access key": {s3(403, "InvalidAccessKeyId"), "The service refused the login"},
 		"missing right":    {s3(403, "AccessDenied"), "may not use the bucket"},
 		"full":             {map[string]any{"name": "foreign", "fault": "full"}, "full"},
 		"missing container": {map[string]any{
 			"name": "azblob", "account": "media", "key": "bm90LXRoZS1wYXNzd29yZA==", "container": "media",
 			"endpoint": azureServer(t, 404, "ContainerNotFound"), "timeout": "1s",
-		}, "There is no such container"},
+		}, "The container does not exist"},
 		"wrong account key": {map[string]any{
 			"name": "azblob", "account": "media", "key": "bm90LXRoZS1wYXNzd29yZA==", "container": "media",
 			"endpoint": azureServer(t, 403, "AuthenticationFailed"), "timeout": "1s",
 		}, "the account or its key is wrong"},
-		"missing bucket of Google": {map[string]any{"name": "gcs", "bucket": "media", "endpoint": googleServer(t, 404), "timeout": "1s"}, "There is no such bucket"},
+		"missing bucket of Google": {map[string]any{"name": "gcs", "bucket": "media", "endpoint": googleServer(t, 404), "timeout": "1s"}, "The bucket does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, body := probed(t, c.driver)

@@ -15,7 +15,7 @@ func TestCauses(t *testing.T) {
 		want   storagedrivers.Cause
 	}{
 		{403, "AuthenticationFailed", "The service refused the login: the account or its key is wrong."},
-		{404, "ContainerNotFound", "There is no such container. Make it first, or correct its name."},
+		{404, "ContainerNotFound", "The container does not exist. Create it, or correct its name."},
 		{403, "AuthorizationPermissionMismatch", ""},
 		{404, "BlobNotFound", ""},
 	} {

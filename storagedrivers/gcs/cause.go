@@ -8,7 +8,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-const noCredentials storagedrivers.Cause = "No credentials were found on this machine. Name a file with the key of a service account."
+const noCredentials storagedrivers.Cause = "No credentials were found on this machine. Set credentials_file to the key file of a service account."
 
 // causeOf returns the cause of an error of the service.
 func causeOf(err error) storagedrivers.Cause {

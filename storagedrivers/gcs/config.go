@@ -17,37 +17,33 @@ import (
 // google is the default address of the service.
 const google = "https://storage.googleapis.com"
 
-// Config keeps objects in a bucket of Google Cloud Storage.
+// Config stores objects in a bucket of Google Cloud Storage.
 //
-// An object appears under its name when all of it has arrived. Two uploads of one name never mix,
-// also with other writers to the bucket. The account needs the permissions
-// `storage.objects.create`, `storage.objects.get`, `storage.objects.list` and
-// `storage.objects.delete`, which overwriting needs too. The role Storage Object User has them all.
+// An object appears under its name when it is complete. Two uploads of one name never mix, also
+// with other writers to the bucket. The account needs the permissions `storage.objects.create`,
+// `storage.objects.get`, `storage.objects.list` and `storage.objects.delete`. Replacing an object
+// needs the last one too. The role Storage Object User has them all.
 //
 // Placeholders such as `{env.MEDIA_BUCKET}` are expanded in every text.
 type Config struct {
-	// The bucket, which must exist. Required.
+	// The bucket. It must exist. Required.
 	Bucket string `json:"bucket,omitempty" option:"required" example:"my-bucket"`
 
-	// The JSON file with the key of a service account, which is read when the
-	// configuration is loaded. Only such a key can sign addresses. Default: Application
-	// Default Credentials, which are the file that the environment variable
-	// `GOOGLE_APPLICATION_CREDENTIALS` names, the login of the `gcloud` command, or the
-	// service account of the machine or container on Google Cloud.
+	// The JSON file with the key of a service account. It is read when the configuration is
+	// loaded. Only such a key can sign addresses. Default: the Application Default Credentials,
+	// which are the file in the environment variable `GOOGLE_APPLICATION_CREDENTIALS`, the login
+	// of the `gcloud` command, or the service account of the machine or container on Google Cloud.
 	CredentialsFile string `json:"credentials_file,omitempty" option:"common" example:"/etc/caddy/media-gcs.json"`
 
-	// The address of the service, without a path, where it is a private endpoint or an
-	// emulator. One that begins with `http://` is spoken to without credentials, unless
-	// there is a `credentials_file`, whose tokens then travel unprotected. Default:
-	// `https://storage.googleapis.com`.
+	// The address of a private endpoint or an emulator, without a path. Over `http://` no
+	// credentials are sent, unless a `credentials_file` is set. Its tokens are then unprotected.
+	// Default: `https://storage.googleapis.com`.
 	Endpoint string `json:"endpoint,omitempty" option:"common,address" example:"https://storage.example.com"`
 
-	// The folder of the bucket below which all objects are kept. Default: the whole
-	// bucket.
+	// The folder of the objects in the bucket. Default: the whole bucket.
 	Prefix string `json:"prefix,omitempty" option:"folder" example:"media"`
 
-	// How long the service may keep silent before an operation is given up. Default:
-	// `30s`.
+	// How long to wait for a service that does not respond. Default: `30s`.
 	Timeout options.Duration `json:"timeout,omitempty" example:"30s"`
 
 	key string // of the service account, as in its file

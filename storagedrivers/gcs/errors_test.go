@@ -133,7 +133,7 @@ func TestMissingBucket(t *testing.T) {
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `bucket "nowhere"`) {
 		t.Errorf("checking: error %v", err)
 	}
-	drivertest.Cause(t, err, "There is no such bucket. Make it first, or correct its name.")
+	drivertest.Cause(t, err, "The bucket does not exist. Create it, or correct its name.")
 	_, err = d.Put(t.Context(), "key", strings.NewReader("text"), storagedrivers.PutOptions{})
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("storing: error %v", err)

@@ -25,22 +25,21 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Config keeps objects as files below one folder.
+// Config stores objects as files in a folder.
 //
-// An object appears under its name when it is whole and on the disk; two uploads of one
-// name never mix, also when several processes use the folder. Symbolic links inside the
-// folder are followed, unless they lead out of it.
+// An object appears under its name when all of it is on the disk. Two uploads of one name never
+// mix, also if several processes use the folder. Symbolic links inside the folder are followed,
+// unless they lead out of it.
 //
 // Placeholders such as `{env.MEDIA_ROOT}` are expanded in every text.
 type Config struct {
-	// The folder. It is made when it is first used; a relative one is relative to the
-	// folder that Caddy was started in. Everything below must be on one file system.
-	// Required.
+	// The folder of the objects. It is created at its first use. A relative path starts at the
+	// working folder of Caddy. All folders below must be on the same file system. Required.
 	Root string `json:"root,omitempty" option:"required" example:"/srv/media"`
 
-	// Whether an upload is on the disk (file and folder synced) before it is called
-	// stored. Without it many small files are stored faster, and a power failure loses
-	// uploads that were answered as stored, or leaves them empty. Default: `true`.
+	// Whether an upload is written to the disk (file and folder are synced) before it counts as
+	// stored. Without it many small files are stored faster, but a power failure can lose or empty
+	// files of uploads that were confirmed. Default: `true`.
 	Sync *bool `json:"sync,omitempty"`
 }
 

@@ -11,8 +11,8 @@ func TestBlamed(t *testing.T) {
 	list := []options.Option{
 		{Name: "driver", Type: options.Group, Options: []options.Option{{Name: "address", Type: options.Text}}},
 		{Name: "prefix", Type: options.Text},
-		{Name: "webp", Type: options.Group, Options: []options.Option{{Name: "quality", Type: options.Count}, {Name: "effort", Type: options.Word}}},
-		{Name: "boxes", Type: options.Groups, Line: "box", Options: []options.Option{{Name: "width", Type: options.Count}, {Name: "a", Type: options.Text}}},
+		{Name: "webp", Type: options.Group, Options: []options.Option{{Name: "quality", Type: "count"}, {Name: "effort", Type: "word"}}},
+		{Name: "boxes", Type: options.Groups, Line: "box", Options: []options.Option{{Name: "width", Type: "count"}, {Name: "a", Type: options.Text}}},
 	}
 	for message, want := range map[string]string{
 		"":                              "",

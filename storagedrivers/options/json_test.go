@@ -11,13 +11,13 @@ import (
 func TestCheckJSON(t *testing.T) {
 	t.Parallel()
 	for kind, values := range map[options.Type]struct{ right, wrong string }{
-		options.Text:   {`["a", ""]`, `[7, true, ["a"], {}]`},
-		options.Word:   {`["a", "{env.WORD}"]`, `[7]`},
-		options.Texts:  {`[[], ["a", "b"]]`, `["a", ["a", 7], [null], {}]`},
-		options.Switch: {`[true, false]`, `["true", 1]`},
-		options.Count:  {`[1, -1, 9223372036854775807]`, `["1", 1.5, 1e3, 9223372036854775808]`},
-		options.Size:   {`[33554432]`, `["32 MiB", 0.5]`},
-		options.Period: {`["30s", "1h30m", "7d", 30000000000]`, `["10", "soon", 1.5, true]`},
+		options.Text: {`["a", ""]`, `[7, true, ["a"], {}]`},
+		"word":       {`["a", "{env.WORD}"]`, `[7]`},
+		"texts":      {`[[], ["a", "b"]]`, `["a", ["a", 7], [null], {}]`},
+		"switch":     {`[true, false]`, `["true", 1]`},
+		"count":      {`[1, -1, 9223372036854775807]`, `["1", 1.5, 1e3, 9223372036854775808]`},
+		options.Size: {`[33554432]`, `["32 MiB", 0.5]`},
+		"duration":   {`["30s", "1h30m", "7d", 30000000000]`, `["10", "soon", 1.5, true]`},
 	} {
 		option := options.Option{Name: "inner", Type: kind}
 		for _, value := range decoded(t, values.right) {

@@ -10,9 +10,9 @@ import (
 
 const (
 	wrongKey      storagedrivers.Cause = "The service refused the login: the access key or its secret is wrong."
-	wrongRegion   storagedrivers.Cause = "The bucket is in another region. Give the region that the details name."
+	wrongRegion   storagedrivers.Cause = "The bucket is in another region. Set the option region to the one in the details."
 	expired       storagedrivers.Cause = "The service refused the login: the session token has expired."
-	noCredentials storagedrivers.Cause = "No credentials were found on this machine. Give access_key_id and secret_access_key."
+	noCredentials storagedrivers.Cause = "No credentials were found on this machine. Set access_key_id and secret_access_key."
 )
 
 // causes of the errors of the services, by their codes.

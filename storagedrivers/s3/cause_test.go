@@ -17,7 +17,7 @@ func TestCauses(t *testing.T) {
 		header http.Header
 		want   storagedrivers.Cause
 	}{
-		{http.StatusNotFound, "NoSuchBucket", nil, "There is no such bucket. Make it first, or correct its name."},
+		{http.StatusNotFound, "NoSuchBucket", nil, "The bucket does not exist. Create it, or correct its name."},
 		{http.StatusMovedPermanently, "PermanentRedirect", http.Header{"X-Amz-Bucket-Region": {"eu-west-1"}}, wrongRegion},
 		{http.StatusForbidden, "InvalidAccessKeyId", nil, wrongKey},
 		{http.StatusForbidden, "SignatureDoesNotMatch", nil, wrongKey},
