@@ -114,7 +114,7 @@ func TestAnswers(t *testing.T) {
 }
 
 // everyMethod calls every method that sends requests, and returns the errors by name.
-func everyMethod(ctx context.Context, d *Driver) map[string]error {
+func everyMethod(ctx context.Context, d *driver) map[string]error {
 	_, _, open := d.Open(ctx, "key", storagedrivers.Range{})
 	_, stat := d.Stat(ctx, "key")
 	_, list := d.List(ctx, storagedrivers.ListOptions{})

@@ -6,6 +6,11 @@ import (
 	_ "embed"
 	"errors"
 	"log/slog"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -69,7 +74,9 @@ var schema = options.Of[Config](comments)
 func (*Config) Schema() *options.Schema { return schema.Documented() }
 
 // NewDriver returns a driver, without using the network.
-func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) { return New(*c, log) }
+func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) {
+	return newDriver(*c, log)
+}
 
 const (
 	whenSupported = "when_supported"
@@ -117,4 +124,45 @@ func (c Config) apply(o *awss3.Options) {
 	}
 	o.Retryer = aws.NopRetryer{}        // storages repeat whole operations
 	o.ContinueHeaderThresholdBytes = -1 // it costs a round trip for what a HEAD answers before
+}
+
+// Describe returns the title, the noun and the bucket.
+func (c *Config) Describe() storagedrivers.Description {
+	where := path.Join(c.Bucket, c.Prefix)
+	if c.Endpoint != "" {
+		where += " at " + network.WithoutScheme(c.Endpoint)
+	} else if c.Region != "" {
+		where += " (" + c.Region + ")"
+	}
+	return storagedrivers.Description{Title: "S3", Noun: "bucket", Icon: "cloud", Rank: 50, Where: where}
+}
+
+// Location returns the bucket and the prefix.
+func (c *Config) Location() storagedrivers.Location {
+	return storagedrivers.Location{Backend: "s3://" + c.service() + "/" + c.Bucket}.Join(c.Prefix)
+}
+
+// amazon matches the hosts of Amazon S3, of any region and kind.
+var amazon = regexp.MustCompile(`^(.+\.)?s3[.-](.+\.)?amazonaws\.com(\.cn)?$`)
+
+// service returns the host of the service. The name of a bucket is unique among all regions of an
+// Amazon partition, so one host represents them.
+func (c Config) service() string {
+	host := network.ServiceHost(cmp.Or(c.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL")))
+	if host != "" && !amazon.MatchString(host) {
+		return host
+	}
+	region := cmp.Or(host, c.Region, os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
+	switch {
+	case strings.Contains(region, "cn-"):
+		return "amazonaws.com.cn"
+	case strings.Contains(region, "us-gov-"):
+		return "us-gov.amazonaws.com"
+	}
+	return "amazonaws.com"
+}
+
+// Limits returns the time-out.
+func (c *Config) Limits() storagedrivers.Limits {
+	return storagedrivers.Limits{Timeout: time.Duration(c.Timeout)}
 }

@@ -54,7 +54,7 @@ func (c *cut) Read(p []byte) (int, error) {
 }
 
 // begin starts an upload in parts under a name in the bucket, and sends a part of 100 bytes.
-func begin(t *testing.T, d *Driver, name string) {
+func begin(t *testing.T, d *driver, name string) {
 	t.Helper()
 	out, err := d.client.CreateMultipartUpload(t.Context(), &awss3.CreateMultipartUploadInput{Bucket: &d.bucket, Key: &name})
 	if err != nil {
@@ -70,7 +70,7 @@ func begin(t *testing.T, d *Driver, name string) {
 }
 
 // later sets a driver's clock two days ahead.
-func later(d *Driver) *Driver {
+func later(d *driver) *driver {
 	d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
 	return d
 }
