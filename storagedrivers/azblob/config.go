@@ -19,7 +19,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Config stores objects as block blobs in a container of an Azure storage account.
+// Config keeps objects as block blobs in a container of an Azure storage account.
 //
 // The container must exist. The credentials must permit to read, write, delete and list its blobs
 // (the role "Storage Blob Data Contributor"). An upload appears when it is complete. Two uploads of

@@ -19,7 +19,7 @@ import (
 // google is the default address of the service.
 const google = "https://storage.googleapis.com"
 
-// Config stores objects in a bucket of Google Cloud Storage.
+// Config keeps objects in a bucket of Google Cloud Storage.
 //
 // An object appears under its name when it is complete. Two uploads of one name never mix, also
 // with other writers to the bucket. The account needs the permissions `storage.objects.create`,

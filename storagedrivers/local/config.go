@@ -25,7 +25,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Config stores objects as files in a folder.
+// Config keeps objects as files in a folder.
 //
 // An object appears under its name when all of it is on the disk. Two uploads of one name never
 // mix, also if several processes use the folder. Symbolic links inside the folder are followed,

@@ -20,7 +20,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Config stores objects in a bucket of Amazon S3 or a compatible service.
+// Config keeps objects in a bucket of Amazon S3 or a compatible service.
 //
 // An object appears under its name when it is complete. Two uploads of one name never mix. If two
 // servers create one name at the same moment, the service decides between them, provided that it
