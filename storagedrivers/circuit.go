@@ -15,7 +15,7 @@ const (
 
 // errResting is the error of an operation that is not tried while the circuit is open.
 var errResting = WithCause(fmt.Errorf("%w: not tried, it has failed %d times in a row", ErrUnavailable, tripAfter),
-	"The storage has failed several times in a row and is left alone for some seconds. Try again then.")
+	"The storage failed several times in a row. It is not used for some seconds. Try again then.")
 
 // circuit is a circuit breaker. While a backend does not answer, it prevents operations from
 // waiting for it and from slowing down its recovery. While the circuit is open, it admits one

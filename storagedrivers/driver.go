@@ -1,13 +1,16 @@
 // Package storagedrivers is the contract between the media service and the backends that hold its
-// objects, and the [Storage] through which callers use them.
+// objects, and the [Storage] through which callers use them. The package is stable: it is for authors
+// of drivers, and for programs that use a Storage.
 //
-// A driver implements [Driver] and nothing else: it stores, opens, lists and deletes objects under
-// keys. Callers never hold a Driver. They hold a [Storage], which validates keys, wraps errors,
-// bounds and retries operations, compares sizes after a write, and keeps the driver open until its
-// last reference is released.
+// A program makes a driver by a [Config], such as that of package local, and a Storage on it by [New].
+// Callers never use a Driver directly. The Storage validates keys, wraps errors, bounds and retries
+// operations, compares sizes after a write, and keeps the driver open until its last reference is
+// released.
 //
-// Every driver passes the suite in drivertest. The suite tests the rules in the comments here, and
-// no others.
+// An author of a driver implements [Config] and [Driver]. The driver stores, opens, lists and deletes
+// objects under keys. Begin with the package memory, which is the shortest driver, and with the suite
+// in drivertest, which every driver passes. The suite tests the rules in the comments here, and no
+// others. [Stager], [Appender], [Presigner], [Sweeper], [Limited] and [HostKeyer] are optional.
 package storagedrivers
 
 import (
@@ -217,13 +220,13 @@ type ListOptions struct {
 	Shallow bool
 }
 
-// PageSize is the largest size of a page if [ListOptions] do not set one.
-const PageSize = 1000
+// pageSize is the largest size of a page if [ListOptions] do not set one.
+const pageSize = 1000
 
 // PageLimit returns the largest number of objects of a page.
 func (o ListOptions) PageLimit() int {
-	if o.Limit <= 0 || o.Limit > PageSize {
-		return PageSize
+	if o.Limit <= 0 || o.Limit > pageSize {
+		return pageSize
 	}
 	return o.Limit
 }
@@ -277,4 +280,60 @@ type Features struct {
 	// Seek: readers of the zero [Range] implement io.Seeker and io.ReaderAt, and opening one
 	// transfers nothing.
 	Seek bool
+}
+
+// WithOwner returns a context whose operations count for owner, such as an account or the address of
+// a client. A driver with a bounded number of connections must share them among the owners, so that
+// none keeps another waiting for long.
+func WithOwner(ctx context.Context, owner string) context.Context {
+	return context.WithValue(ctx, ownerKey{}, owner)
+}
+
+// Owner returns the owner of the operations of ctx. It is empty for operations of the service itself.
+func Owner(ctx context.Context) string {
+	owner, _ := ctx.Value(ownerKey{}).(string)
+	return owner
+}
+
+type ownerKey struct{}
+
+// A Sweeper is a [Driver] whose backend keeps leftovers of aborted uploads.
+type Sweeper interface {
+	// Sweep looks for leftovers of the age in opts, and removes them unless opts select a dry run.
+	// It returns the leftovers found (or removed) even with an error; one failure does not stop the
+	// others. Data of a running upload, in this process or another, is not a leftover, whatever the
+	// age in opts. The error is [errors.ErrUnsupported] if the backend does not show leftovers.
+	//
+	// After the first call the driver starts no sweep by itself, for instance at its first use or
+	// during a listing: the caller decides what is removed.
+	Sweep(ctx context.Context, opts SweepOptions) ([]Leftover, error)
+}
+
+// leftoverAge is the default age of a leftover.
+const leftoverAge = 24 * time.Hour
+
+// SweepOptions select leftovers, and whether they are removed.
+type SweepOptions struct {
+	// OlderThan is the time since the last write to a leftover. 0 is 24 hours, which is also the
+	// least if only the age distinguishes a leftover from a running upload.
+	OlderThan time.Duration
+	// DryRun finds leftovers without removing them.
+	DryRun bool
+}
+
+// Before returns the time before which leftovers were last written, for a backend where only the
+// age distinguishes a leftover from a running upload. The age is at least 24 hours, because the
+// clocks of hosts differ.
+func (o SweepOptions) Before(now time.Time) time.Time {
+	return now.Add(-max(o.OlderThan, leftoverAge))
+}
+
+// Leftover is data of an aborted upload.
+type Leftover struct {
+	// Name identifies the leftover, relative to the root: a path, or the key of the upload.
+	Name string
+	// Size in bytes; -1 if the backend does not report it.
+	Size int64
+	// ModTime is the time of the last write, by the backend's clock.
+	ModTime time.Time
 }

@@ -13,10 +13,10 @@ import (
 	"syscall"
 )
 
-// Explain returns one or two sentences about an error of a storage on driver: its meaning and the
+// Explain returns one or two sentences about an error of a storage on the driver: its meaning and the
 // remedy. The operation that failed is that of the [OpError] in err. Explain returns "" for an error
 // of no known kind.
-func Explain(driver Description, err error) string {
+func (driver Description) Explain(err error) string {
 	if errors.Is(err, ErrClosed) {
 		return "The configuration was changed meanwhile. Try again."
 	}
@@ -39,31 +39,31 @@ func Explain(driver Description, err error) string {
 	case errors.Is(err, fs.ErrPermission):
 		return denied(driver, op)
 	case onRoot && errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf("The %s does not exist, and cannot be made from here. Make it, or correct its name.", driver.Noun)
+		return fmt.Sprintf("The %s does not exist and cannot be created from here. Create it, or correct its name.", driver.Noun)
 	case errors.Is(err, ErrUnavailable):
-		return "The storage cannot be reached, or is too busy now. Try again in a moment; if it stays so, look at its own log."
+		return "The storage cannot be reached, or is too busy. Try again in a moment. If that does not help, check its own log."
 	}
 	return ""
 }
 
-// Explain is the function Explain for the driver of the storage.
-func (s *Storage) Explain(err error) string { return Explain(s.opts.Description, err) }
+// Explain returns [Description.Explain] of the driver of the storage.
+func (s *Storage) Explain(err error) string { return s.opts.Description.Explain(err) }
 
 // failures have the same explanation for all drivers. The first match counts.
 var failures = []struct {
 	is   func(error) bool
 	text string
 }{
-	{isA[*net.DNSError], "The name of the host is unknown. Check the address for a spelling mistake, and that this machine can look up names."},
+	{isA[*net.DNSError], "The name of the host is unknown. Check its spelling, and that this machine can resolve names (DNS)."},
 	{isAny(syscall.ECONNREFUSED), "The host refused the connection: nothing listens there. Check the address and the port, and that the service is running."},
-	{isAny(syscall.EHOSTUNREACH, syscall.ENETUNREACH), "There is no way to the host from here. Check the address, the network and the firewalls."},
+	{isAny(syscall.EHOSTUNREACH, syscall.ENETUNREACH), "There is no route to the host. Check the address, the network and the firewalls."},
 	{isAny(ErrInUse), "Another connection is writing this object. Try again in a moment."},
-	{certificate, "The certificate of the host is not trusted. Check the name in the address, and name the authority that the certificate comes from if it is one of your own."},
+	{certificate, "The certificate of the host is not trusted. Check the host name. If the certificate is from an authority of your own, this machine must trust that authority."},
 	{isA[tls.RecordHeaderError], string(NoTLS)},
-	{isAny(ErrNoSpace), "The storage is full, or over its quota. Make space or raise the quota."},
-	{isAny(ErrSizeMismatch), "The stored object is shorter or longer than the sent one. Something on the way cuts it off."},
-	{silent, "The host does not answer, or is a server of another kind. Check the address and the port, and that no firewall swallows the connection."},
-	{isAny(context.Canceled), "It was aborted."},
+	{isAny(ErrNoSpace), "The storage is full or over its quota. Free space or raise the quota."},
+	{isAny(ErrSizeMismatch), "The stored object is shorter or longer than the sent one. A proxy on the way may have cut it off."},
+	{silent, "The host does not answer, or is a server of another kind. Check the address, the port and the firewalls."},
+	{isAny(context.Canceled), "The operation was aborted."},
 	{isAny(io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE), "The host ended the connection. Check that the port is the " +
 		"one for this kind of storage, and that the host does not refuse this machine."},
 }
@@ -73,17 +73,17 @@ func denied(driver Description, op string) string {
 	right := "use the " + driver.Noun
 	switch op {
 	case "put", "stage", "commit", "append", "flush", "adopt":
-		right = "store files there"
+		right = "store objects there"
 	case "list", "open", "stat":
-		right = "read what is stored there"
+		right = "read objects there"
 	case "delete", "sweep":
-		right = "delete what is stored there"
+		right = "delete objects there"
 	}
 	if driver.Local {
-		return fmt.Sprintf("The user that Caddy runs as may not %s. Change the owner or the rights of the %s, "+
-			"or name another one.", right, driver.Noun)
+		return fmt.Sprintf("The user that Caddy runs as may not %s. Change the owner or the permissions of the %s, "+
+			"or choose another one.", right, driver.Noun)
 	}
-	return fmt.Sprintf("The login worked but may not %s. Give it that right, or use another login.", right)
+	return fmt.Sprintf("The login succeeded but may not %s. Grant it that permission, or use another login.", right)
 }
 
 func isAny(wanted ...error) func(error) bool {
@@ -113,3 +113,43 @@ func silent(err error) bool {
 	timeout, ok := errors.AsType[net.Error](err)
 	return isAny(os.ErrDeadlineExceeded, context.DeadlineExceeded, syscall.ETIMEDOUT, net.ErrClosed)(err) || ok && timeout.Timeout()
 }
+
+// Cause is the cause of an error, in one or two sentences for an administrator: what is wrong, and
+// what to do. A driver attaches a cause if it knows more than the errors of this package, of io/fs
+// and of the network say.
+type Cause string
+
+// Causes that several drivers share.
+const (
+	NotAFolder Cause = "The root is not a folder, or a part of its path is a file. Name a folder."
+	NoTLS      Cause = "The host does not speak TLS on this port. Check the port, and whether the connection must be encrypted."
+)
+
+// Missing returns the cause for a bucket or container that does not exist; noun is its name.
+func Missing(noun string) Cause {
+	return Cause("The " + noun + " does not exist. Create it, or correct its name.")
+}
+
+// WithCause attaches a cause to err, without changing its text or the errors it matches. It returns
+// err itself if it already has a cause, or if cause is empty.
+func WithCause(err error, cause Cause) error {
+	if err == nil || cause == "" || CauseOf(err) != "" {
+		return err
+	}
+	return &causedError{err, cause}
+}
+
+// CauseOf returns the cause of err; it is empty if none is attached.
+func CauseOf(err error) Cause {
+	if caused, ok := errors.AsType[*causedError](err); ok {
+		return caused.cause
+	}
+	return ""
+}
+
+type causedError struct {
+	error
+	cause Cause
+}
+
+func (e *causedError) Unwrap() error { return e.error }

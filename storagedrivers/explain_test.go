@@ -31,10 +31,10 @@ func TestExplain(t *testing.T) {
 		want       string
 	}{
 		{"local", "check", &fs.PathError{Op: "mkdir", Path: "/srv/media", Err: syscall.EACCES}, "The user that Caddy runs as may not use the folder."},
-		{"local", "put", fmt.Errorf("%w: %w", denied, syscall.EROFS), "may not store files there"},
+		{"local", "put", fmt.Errorf("%w: %w", denied, syscall.EROFS), "may not store objects there"},
 		{"local", "check", &fs.PathError{Op: "open", Path: "/srv/media", Err: syscall.ENOTDIR}, "not a folder"},
 		{"local", "put", fmt.Errorf("%w: x", storagedrivers.ErrNoSpace), "full"},
-		{"sftp", "put", denied, "The login worked but may not store files there."},
+		{"sftp", "put", denied, "The login succeeded but may not store objects there."},
 		{"sftp", "open", denied, "may not read"},
 		{"sftp", "delete", denied, "may not delete"},
 		{"sftp", "list", denied, "may not read"},
@@ -43,7 +43,7 @@ func TestExplain(t *testing.T) {
 		{"ftp", "check", fmt.Errorf("%w: %w", storagedrivers.ErrUnavailable, &textproto.Error{Code: 421, Msg: "Too many."}), "too busy"},
 		{"ftp", "check", tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "does not speak TLS"},
 		{"ftp", "check", x509.UnknownAuthorityError{}, "certificate"},
-		{"sftp", "check", &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, "no way to the host"},
+		{"sftp", "check", &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, "no route to the host"},
 		{"sftp", "check", fmt.Errorf("%w: %w", storagedrivers.ErrUnavailable, io.EOF), "ended the connection"},
 		{"sftp", "check", os.ErrDeadlineExceeded, "does not answer"},
 		{"sftp", "check", errors.Join(storagedrivers.ErrUnavailable, context.DeadlineExceeded), "does not answer"},
@@ -52,7 +52,7 @@ func TestExplain(t *testing.T) {
 		{"sftp", "check", fs.ErrNotExist, "The folder does not exist"},
 		{"sftp", "open", storagedrivers.ErrClosed, "changed meanwhile"},
 		{"sftp", "put", storagedrivers.ErrSizeMismatch, "shorter or longer"},
-		{"sftp", "put", denied, "may not store files there"},
+		{"sftp", "put", denied, "may not store objects there"},
 		{"sftp", "stat", denied, "may not read"},
 		{"sftp", "sweep", denied, "may not delete"},
 		{"s3", "check", storagedrivers.WithCause(denied, "The key is wrong."), "The key is wrong."},
@@ -65,7 +65,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s, %s: %v is explained as %q, want %q", c.driver, c.op, c.err, got, c.want)
 		}
 	}
-	if got := storagedrivers.Explain(drivers["s3"], errors.New("what nobody foresaw")); got != "" {
+	if got := drivers["s3"].Explain(errors.New("what nobody foresaw")); got != "" {
 		t.Errorf("an unknown error is explained as %q", got)
 	}
 }

@@ -1,6 +1,7 @@
 package storagedrivers
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -17,26 +18,13 @@ type Report struct {
 	Steps []Step
 }
 
-// ProbeStep is the name of a step of a probe.
-type ProbeStep string
-
-// The steps of a probe, in their order.
-const (
-	ProbeCheck       ProbeStep = "check"
-	ProbeCreate      ProbeStep = "create"
-	ProbeCreateAgain ProbeStep = "create again"
-	ProbeRead        ProbeStep = "read"
-	ProbeRange       ProbeStep = "range"
-	ProbeOverwrite   ProbeStep = "overwrite"
-	ProbeList        ProbeStep = "list"
-	ProbeDelete      ProbeStep = "delete"
-	ProbeGone        ProbeStep = "stat after delete"
-	ProbeCleanUp     ProbeStep = "clean up" // only after a failure
-)
-
 // Step is one step of a probe.
 type Step struct {
-	Name ProbeStep
+	// Name identifies the step: "check", which is the first, "create", "create again", "read", "range",
+	// "overwrite", "list", "delete", "stat after delete", and after a failure "clean up".
+	Name string
+	// Title describes the step for display: "store a small object".
+	Title string
 	// Took is the duration of the step.
 	Took time.Duration
 	// Err is the cause of a failure, or nil.
@@ -67,14 +55,14 @@ const (
 )
 
 var (
-	errNotRefused = WithCause(errors.New("creating what exists was not refused"),
-		"A second upload of the same name was not refused as it has to be: two uploads of one name could overwrite each other.")
-	errDiffers = WithCause(errors.New("what was read differs from what was stored"),
-		"A stored file came back changed. Something on the way, a cache for instance, returns old or other content.")
+	errNotRefused = WithCause(errors.New("creating an existing object was not refused"),
+		"The backend must refuse a second object of the same name, but did not: two uploads of one name could overwrite each other.")
+	errDiffers = WithCause(errors.New("the object differs from the stored bytes"),
+		"A stored object came back changed. A cache or proxy on the way returns old or other content.")
 	errNotListed = WithCause(errors.New("the stored object is not listed"),
-		"A file that was stored is not in the listing. The panel, copies and sweeps would not find what is there.")
+		"A stored object is missing from the listing. The panel, copies and sweeps would not find it.")
 	errStillThere = WithCause(errors.New("the deleted object is still there"),
-		"A deleted file is still there. Something on the way, a cache for instance, returns old content.")
+		"A deleted object is still there. A cache or proxy on the way returns old content.")
 )
 
 // Probe tests the storage with its own object under a random key, which it removes at the end. It
@@ -102,37 +90,48 @@ type probe struct {
 // run runs the steps. After a failure it continues as long as further steps are meaningful.
 func (p *probe) run(ctx context.Context) {
 	s := p.storage
-	if !p.step(ProbeCheck, func() error { return s.Check(ctx) }) {
+	if !p.step("check", p.checkTitle(), func() error { return s.Check(ctx) }) {
 		return
 	}
-	if !p.step(ProbeCreate, func() error { return p.put(ctx, p.first, CreateOnly) }) {
+	if !p.step("create", "store a small object", func() error { return p.put(ctx, p.first, CreateOnly) }) {
 		_ = p.remove(ctx) // its reply may be lost; the first failure counts
 		return
 	}
 	p.createAgain(ctx)
-	p.step(ProbeRead, func() error { return p.read(ctx, Range{}, p.first) })
-	p.step(ProbeRange, func() error { return p.read(ctx, Range{Offset: 2, Length: 10}, p.first[2:12]) })
-	p.step(ProbeOverwrite, func() error {
+	p.step("read", "read the object", func() error { return p.read(ctx, Range{}, p.first) })
+	p.step("range", "read a part of the object", func() error {
+		return p.read(ctx, Range{Offset: 2, Length: 10}, p.first[2:12])
+	})
+	p.step("overwrite", "replace the object", func() error {
 		if err := p.put(ctx, p.second, Overwrite); err != nil {
 			return err
 		}
 		return p.read(ctx, Range{}, p.second)
 	})
-	p.step(ProbeList, func() error { return p.isListed(ctx) })
-	if p.step(ProbeDelete, func() error { return s.Delete(ctx, p.key) }) &&
-		p.step(ProbeGone, func() error { return p.isGone(ctx) }) {
+	p.step("list", "find the object in a listing", func() error { return p.isListed(ctx) })
+	if p.step("delete", "delete the object", func() error { return s.Delete(ctx, p.key) }) &&
+		p.step("stat after delete", "check that the object is gone", func() error { return p.isGone(ctx) }) {
 		return
 	}
-	if !p.step(ProbeCleanUp, func() error { return p.remove(ctx) }) {
+	if !p.step("clean up", "clean up", func() error { return p.remove(ctx) }) {
 		p.note("The object " + p.key + " may have stayed behind.")
 	}
 }
 
+func (p *probe) checkTitle() string {
+	driver := p.storage.opts.Description
+	title := "find the " + cmp.Or(driver.Noun, "root")
+	if !driver.Local {
+		title = "connect, log in and " + title
+	}
+	return title
+}
+
 // step runs one step and reports whether it succeeded.
-func (p *probe) step(name ProbeStep, f func() error) bool {
+func (p *probe) step(name, title string, f func() error) bool {
 	start := p.storage.now()
 	err := f()
-	p.report.Steps = append(p.report.Steps, Step{Name: name, Took: p.storage.now().Sub(start), Err: err})
+	p.report.Steps = append(p.report.Steps, Step{Name: name, Title: title, Took: p.storage.now().Sub(start), Err: err})
 	return err == nil
 }
 
@@ -147,7 +146,7 @@ func (p *probe) put(ctx context.Context, text string, mode Mode) error {
 // createAgain expects the backend to refuse a second creation. It sends the same bytes, so that a
 // backend that does not refuse it still passes the other steps.
 func (p *probe) createAgain(ctx context.Context) {
-	refused := p.step(ProbeCreateAgain, func() error {
+	refused := p.step("create again", "refuse a second object of the same name", func() error {
 		err := p.put(ctx, p.first, CreateOnly)
 		if err == nil {
 			return errNotRefused

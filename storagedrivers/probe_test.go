@@ -17,7 +17,7 @@ func TestProbe(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
-		spoil func(d *stub) // what is wrong with the place
+		spoil func(d *stub) // changes the driver
 		steps string        // "!" behind those that fail
 		err   error
 		note  string // a part of it
@@ -136,8 +136,13 @@ func TestProbe(t *testing.T) {
 			report := s.Probe(t.Context())
 			steps := make([]string, 0, len(report.Steps))
 			var notes string
+			titles := map[string]bool{}
 			for _, step := range report.Steps {
-				name := string(step.Name)
+				name := step.Name
+				if titles[step.Title] || step.Title == "" {
+					t.Errorf("the title of %s is %q", name, step.Title)
+				}
+				titles[step.Title] = true
 				if step.Err != nil {
 					name += "!"
 				}
@@ -194,7 +199,7 @@ func TestProbeTakesTime(t *testing.T) {
 			report := s.Probe(t.Context())
 			for _, step := range report.Steps {
 				want := time.Second
-				if step.Name == storagedrivers.ProbeOverwrite { // and read
+				if step.Name == "overwrite" { // and read
 					want *= 2
 				}
 				if step.Took != want {

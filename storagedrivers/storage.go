@@ -1,16 +1,19 @@
 package storagedrivers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"iter"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
 // Options of a [Storage]; the zero value is usable.
@@ -42,7 +45,7 @@ type Storage struct {
 	name       string
 	driver     Driver
 	opts       Options
-	references *References
+	references *locks.References
 	circuit    circuit
 	now        func() time.Time
 	pause      time.Duration // before the first repetition; it doubles
@@ -65,7 +68,7 @@ func New(name string, driver Driver, opts Options) *Storage {
 		opts.Close = driver.Close
 	}
 	return &Storage{
-		name: name, driver: driver, opts: opts, references: NewReferences(opts.Close),
+		name: name, driver: driver, opts: opts, references: locks.NewReferences(opts.Close),
 		now:   time.Now, //nolint:forbidigo // the clock's one default
 		pause: firstPause,
 	}
@@ -272,4 +275,61 @@ func (s *Storage) Presign(ctx context.Context, key string, opts PresignOptions) 
 // Check connects, authenticates and finds the root. It is tried even while the circuit is open.
 func (s *Storage) Check(ctx context.Context) error {
 	return s.bounded(ctx, "check", "", s.driver.Check)
+}
+
+// staged is the Staged of [Storage.Stage]: that of the driver or the spool, with the checks of
+// every storage. It keeps the storage open until it is closed.
+type staged struct {
+	storage *Storage
+	inner   Staged
+	size    int64
+}
+
+func (st *staged) Write(p []byte) (int, error) {
+	n, err := st.inner.Write(p)
+	st.size += int64(n)
+	return n, st.storage.wrap("stage", "", err)
+}
+
+// Read must return io.EOF unwrapped.
+func (st *staged) Read(p []byte) (int, error) { return st.inner.Read(p) }
+
+func (st *staged) Seek(offset int64, whence int) (int64, error) {
+	return st.inner.Seek(offset, whence)
+}
+
+func (st *staged) Close() error {
+	err := st.inner.Close()
+	if closeErr := st.storage.references.Release(); err == nil {
+		err = closeErr
+	}
+	return st.storage.wrap("stage", "", err)
+}
+
+// Sweep looks for leftovers of aborted uploads in the backend, and removes them unless opts select
+// a dry run; see [Sweeper]. The result is sorted by name, and contains the leftovers removed before
+// an error. Only ctx bounds its duration. If the backend keeps no leftovers, or removes them
+// itself, the error is [errors.ErrUnsupported].
+func (s *Storage) Sweep(ctx context.Context, opts SweepOptions) ([]Leftover, error) {
+	const op = "sweep"
+	sweeper, ok := s.driver.(Sweeper)
+	if !ok {
+		return nil, s.wrap(op, "", errors.ErrUnsupported)
+	}
+	if opts.OlderThan <= 0 {
+		opts.OlderThan = leftoverAge
+	}
+	var swept []Leftover
+	err := s.do(ctx, op, "", func(ctx context.Context) error {
+		found, err := sweeper.Sweep(ctx, opts)
+		if opts.DryRun {
+			swept = nil // it is all found again
+		}
+		swept = append(swept, found...)
+		return err
+	})
+	slices.SortFunc(swept, func(a, b Leftover) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), a.ModTime.Compare(b.ModTime))
+	})
+	return swept, err
 }

@@ -117,7 +117,7 @@ func TestContentTypeIsFilledIn(t *testing.T) {
 // TestAllPages: All returns the objects of several pages, even while they are deleted.
 func TestAllPages(t *testing.T) {
 	t.Parallel()
-	const n = 2*storagedrivers.PageSize + 1
+	const n = 2*1000 + 1
 	pages := 0
 	d := memory.New()
 	d.Fail = func(op, _ string) error {

@@ -69,35 +69,3 @@ func (w *Walk) Page(err error) (Page, error) {
 	}
 	return w.page, nil
 }
-
-// TokenPage is the page of a driver whose service pages by tokens and returns the folders itself.
-// Some services return a folder again on the next page, so the cursor contains the last folder in
-// addition to the token.
-type TokenPage struct {
-	Page
-	last string // folder, on this page or one before
-}
-
-// Resume returns the page of cursor and the service's token for it.
-func Resume(cursor string) (page *TokenPage, token string) {
-	last, token, _ := strings.Cut(cursor, "\n") // which no valid folder has
-	return &TokenPage{last: last}, token
-}
-
-// TakeFolder adds a folder to the page, unless it was added before or no valid key can begin with
-// it.
-func (p *TokenPage) TakeFolder(folder string) {
-	if folder == p.last || ValidKey(strings.TrimSuffix(folder, "/")) != nil {
-		return
-	}
-	p.last = folder
-	p.Folders = append(p.Folders, folder)
-}
-
-// End returns the page. token is the token of the next page, empty on the last.
-func (p *TokenPage) End(token string) Page {
-	if token != "" {
-		p.Next = p.last + "\n" + token
-	}
-	return p.Page
-}

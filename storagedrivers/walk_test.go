@@ -90,40 +90,6 @@ func TestWalkThatFails(t *testing.T) {
 	}
 }
 
-// TestTokenPage: a folder that the service returns again is added once, even if pages without
-// folders are between.
-func TestTokenPage(t *testing.T) {
-	t.Parallel()
-	cursor := ""
-	for i, step := range []struct {
-		token   string // that the service is asked with
-		folders []string
-		want    []string
-	}{
-		{"", []string{"a/", ".hidden/", "b/", "b/"}, []string{"a/", "b/"}},
-		{"token 1", []string{"b/", "c/", "/"}, []string{"c/"}},
-		{"token 2", nil, nil},
-		{"token 3", []string{"c/"}, nil},
-		{"token 4", []string{"c/", "d/"}, []string{"d/"}},
-	} {
-		page, token := storagedrivers.Resume(cursor)
-		if token != step.token {
-			t.Errorf("page %d: token %q, want %q", i, token, step.token)
-		}
-		for _, folder := range step.folders {
-			page.TakeFolder(folder)
-		}
-		got := page.End("token " + string(rune('1'+i)))
-		if cursor = got.Next; !slices.Equal(got.Folders, step.want) || cursor == "" {
-			t.Errorf("page %d: folders %q, want %q; cursor %q", i, got.Folders, step.want, cursor)
-		}
-	}
-	page, _ := storagedrivers.Resume(cursor)
-	if got := page.End(""); got.Next != "" {
-		t.Errorf("the last page has the cursor %q", got.Next)
-	}
-}
-
 func keysOf(page storagedrivers.Page) []string {
 	keys := make([]string, len(page.Objects))
 	for i, info := range page.Objects {

@@ -66,7 +66,7 @@ func TestStorages(t *testing.T) {
 		t.Errorf("%+v", archive)
 	}
 	want := map[string]any{
-		"address": "127.0.0.1:1", "user": "media", "password": options.Set, "passphrase": options.NotSet, "private_key": options.NotSet,
+		"address": "127.0.0.1:1", "user": "media", "password": "set", "passphrase": "not set", "private_key": "not set",
 		"insecure_skip_host_key": true,
 	}
 	if !reflect.DeepEqual(archive.Settings, want) {

@@ -287,9 +287,9 @@ func storageFailed(driver storagedrivers.Description, err error) error {
 	return failf(status, "%s", explain(driver, err))
 }
 
-// explain is [storagedrivers.Explain] with a sentence for every error.
+// explain is [storagedrivers.Description.Explain] with a sentence for every error.
 func explain(driver storagedrivers.Description, err error) string {
-	return cmp.Or(storagedrivers.Explain(driver, err),
+	return cmp.Or(driver.Explain(err),
 		"The storage returned an error without an explanation. The details have its text.")
 }
 

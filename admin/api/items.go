@@ -322,7 +322,7 @@ func (f *finder) find(ctx context.Context, at position) (position, error) {
 // variant.
 func (f *finder) ask() int {
 	if f.search != "" {
-		return min(storagedrivers.PageSize, max(maxLooked-f.LookedAt, 1))
+		return max(maxLooked-f.LookedAt, 1) // the storage bounds a page
 	}
 	wanted := f.limit - len(f.Folders) - len(f.Items)
 	if f.alias.WebP != nil {

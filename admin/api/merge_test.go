@@ -11,8 +11,8 @@ import (
 // testOptions has an option of each type that is merged differently.
 var testOptions = []options.Option{
 	{Name: "text", Type: options.Text},
-	{Name: "list", Type: options.Texts},
-	{Name: "on", Type: options.Switch},
+	{Name: "list", Type: "texts"},
+	{Name: "on", Type: "switch"},
 	{Name: "size", Type: options.Size},
 	{Name: "secret", Type: options.Text, Secret: true},
 	{Name: "group", Type: options.Group, Options: []options.Option{
@@ -20,7 +20,7 @@ var testOptions = []options.Option{
 		{Name: "hidden", Type: options.Text, Secret: true},
 	}},
 	{Name: "boxes", Type: options.Groups, Line: "box", Options: []options.Option{
-		{Name: "width", Type: options.Count},
+		{Name: "width", Type: "count"},
 		{Name: "hidden", Type: options.Text, Secret: true},
 	}},
 }

@@ -156,46 +156,20 @@ func (c *call) probing(f func() error) error {
 
 func (c *call) report(driver storagedrivers.Description, report storagedrivers.Report, features storagedrivers.Features) error {
 	result := probeAnswer{OK: report.OK(), Steps: []stepAnswer{}, Guarantees: []guaranteeAnswer{}}
-	for _, step := range report.Steps {
+	for i, step := range report.Steps {
 		described := stepAnswer{
-			Name: string(step.Name), Title: title(driver, step.Name), OK: step.Err == nil,
+			Name: step.Name, Title: strings.ToUpper(step.Title[:1]) + step.Title[1:], OK: step.Err == nil,
 			TookMS: step.Took.Milliseconds(), Note: step.Note,
 		}
 		if step.Err != nil {
 			described.Message, described.Detail = explain(driver, step.Err), c.redacted(step.Err.Error())
 		}
 		result.Steps = append(result.Steps, described)
-		if step.Name == storagedrivers.ProbeCheck && step.Err == nil {
+		if i == 0 && step.Err == nil { // the check, after which the features are known
 			result.Guarantees = guarantees(features)
 		}
 	}
 	return c.answer(result)
-}
-
-// titles describe the steps of a probe. A test finds missing ones.
-var titles = map[storagedrivers.ProbeStep]string{
-	storagedrivers.ProbeCheck:       "Connect, log in and find the ",
-	storagedrivers.ProbeCreate:      "Store a small file",
-	storagedrivers.ProbeCreateAgain: "Refuse a second file of the same name",
-	storagedrivers.ProbeRead:        "Read the file",
-	storagedrivers.ProbeRange:       "Read a part of the file",
-	storagedrivers.ProbeOverwrite:   "Replace the file",
-	storagedrivers.ProbeList:        "List the file",
-	storagedrivers.ProbeDelete:      "Delete the file",
-	storagedrivers.ProbeGone:        "Check that the file is gone",
-	storagedrivers.ProbeCleanUp:     "Clean up",
-}
-
-// title describes a step of a probe.
-func title(driver storagedrivers.Description, step storagedrivers.ProbeStep) string {
-	switch {
-	case step != storagedrivers.ProbeCheck:
-		return titles[step]
-	case driver.Local:
-		return "Find the " + driver.Noun
-	default:
-		return titles[step] + driver.Noun
-	}
 }
 
 // Prefixes that Caddy adds to the reason why it cannot load a configuration or a driver.

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -21,7 +20,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
-	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
 func TestProbeSaved(t *testing.T) {
@@ -260,33 +258,6 @@ func descriptionOf(t *testing.T, name string) storagedrivers.Description {
 		t.Fatal(err)
 	}
 	return info.New().(*modules.Driver).Describe()
-}
-
-// TestTitles: every step of a probe has its own title for every driver.
-func TestTitles(t *testing.T) {
-	t.Parallel()
-	driver := memory.New()
-	driver.Fail = func(op, _ string) error {
-		if op == "stat" {
-			return errors.New("not now") // so that the probe has its last step
-		}
-		return nil
-	}
-	storage := storagedrivers.New("main", driver, storagedrivers.Options{})
-	defer storage.Close()
-	steps := storage.Probe(t.Context()).Steps
-	for _, module := range caddy.GetModules("media.storages") {
-		name, seen := module.ID.Name(), map[string]bool{}
-		for _, step := range steps {
-			title := title(descriptionOf(t, name), step.Name)
-			if seen[title] = true; title == string(step.Name) {
-				t.Errorf("%s: %q has no title", name, step.Name)
-			}
-		}
-		if len(seen) != len(steps) {
-			t.Errorf("%s: two steps share a title", name)
-		}
-	}
 }
 
 func TestGuarantees(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
 // Kind is the kind of items of an alias.
@@ -159,7 +160,7 @@ func (a *Alias) LockName(filename string) string { return a.Location().Join(file
 
 // names are the locks of the items that are being committed or deleted in this process, by
 // location. They outlast a reload, and storages on the same backend share them.
-var names storagedrivers.NameLocks
+var names locks.Names
 
 // Lock locks items against commits and deletions, until unlock is called.
 func (a *Alias) Lock(ctx context.Context, filenames ...string) (unlock func(), err error) {

@@ -74,7 +74,7 @@ func TestOrphansAcrossPages(t *testing.T) {
 	})
 	alias := imageAlias(t, s)
 	var want []string
-	for i := range storagedrivers.PageSize {
+	for i := range (storagedrivers.ListOptions{}).PageLimit() {
 		name := fmt.Sprintf("%04d.png", i)
 		if i%100 == 7 {
 			want = append(want, name+".webp")

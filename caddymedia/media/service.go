@@ -23,6 +23,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/upload"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
 // ErrClosed means that a service is closed.
@@ -51,7 +52,7 @@ type Service struct {
 	log        *slog.Logger
 	now        func() time.Time
 	closing    func() error // of Config.Release
-	references *storagedrivers.References
+	references *locks.References
 }
 
 // New returns a service, which the caller must close. It uses neither the network nor a storage. On
@@ -93,7 +94,7 @@ func New(config Config) (*Service, error) {
 	}
 	downloads, _ := config.Downloads.parse() // they are checked
 	s.remote = fetch.New(downloads)
-	s.references = storagedrivers.NewReferences(s.closeAll)
+	s.references = locks.NewReferences(s.closeAll)
 	return s, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
@@ -341,7 +342,7 @@ func parseRedirect(d *caddyfile.Dispenser, alias *media.AliasOptions) error {
 		return d.ArgErr()
 	}
 	if len(rest) == 1 {
-		lifetime, err := options.ParseDuration(rest[0])
+		lifetime, err := caddy.ParseDuration(rest[0])
 		if err != nil || lifetime <= 0 {
 			return d.Errf("the lifetime of redirect is a duration such as 1h, not %q", rest[0])
 		}

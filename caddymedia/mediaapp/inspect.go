@@ -95,7 +95,7 @@ func (a *App) TryStorage(ctx context.Context, driver json.RawMessage) (Trial, er
 	if err != nil {
 		return refused(err)
 	}
-	storage := storagedrivers.New(name, own, storagedrivers.Options{Timeout: module.Limits().Timeout})
+	storage := storagedrivers.New(name, own, storagedrivers.Options{Timeout: module.Limits().Timeout, Description: module.Describe()})
 	trial := Trial{Driver: module.Describe(), Secrets: secrets, Report: storage.Probe(ctx)}
 	trial.Features = storage.Features()
 	if err := storage.Close(); err != nil && !errors.Is(err, storagedrivers.ErrClosed) {

@@ -72,7 +72,7 @@ func (s *session) probe(ctx context.Context, storage *storagedrivers.Storage) pr
 	}
 	for _, step := range report.Steps {
 		result := probedStep{
-			Name: string(step.Name), Title: stepTitles[step.Name], OK: step.Err == nil,
+			Name: step.Name, Title: step.Title, OK: step.Err == nil,
 			TookMS: float64(step.Took.Microseconds()) / 1000, Error: s.text(step.Err), Note: step.Note,
 		}
 		if step.Err != nil {
@@ -136,18 +136,4 @@ func result(ok bool) string {
 		return "ok"
 	}
 	return "FAILED"
-}
-
-// stepTitles describes the steps of a probe.
-var stepTitles = map[storagedrivers.ProbeStep]string{
-	storagedrivers.ProbeCheck:       "connect, log in and find the root",
-	storagedrivers.ProbeCreate:      "store a small object",
-	storagedrivers.ProbeCreateAgain: "refuse a second object of the same name",
-	storagedrivers.ProbeRead:        "read the object",
-	storagedrivers.ProbeRange:       "read a part of the object",
-	storagedrivers.ProbeOverwrite:   "replace the object",
-	storagedrivers.ProbeList:        "find the object in a listing",
-	storagedrivers.ProbeDelete:      "delete the object",
-	storagedrivers.ProbeGone:        "see that the object is gone",
-	storagedrivers.ProbeCleanUp:     "clean up",
 }

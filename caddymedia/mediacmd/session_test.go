@@ -17,7 +17,7 @@ func TestReasons(t *testing.T) {
 		json    string // in the document
 		message string // in the messages, or in the error of a command that prints none
 	}{
-		"probe": {probeCommand(), []string{"broken"}, `","reason":"` + reason, "broken: connect, log in and find the root: " + reason + "\n  check on storage"},
+		"probe": {probeCommand(), []string{"broken"}, `","reason":"` + reason, "broken: find the folder: " + reason + "\n  check on storage"},
 		"copy":  {copyCommand(), []string{"main", "broken"}, "", `storage "broken" cannot be used: ` + reason + "\n  check on storage"},
 		"sweep": {sweepCommand(), []string{"broken"}, `","reason":"` + reason, "broken: " + reason + "\n  "},
 	} {

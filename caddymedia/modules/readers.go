@@ -10,6 +10,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -174,7 +175,7 @@ func readDuration(into *options.Duration) reader {
 		if err != nil {
 			return err
 		}
-		span, err := options.ParseDuration(value)
+		span, err := caddy.ParseDuration(value)
 		if err != nil || span <= 0 {
 			return d.Errf("%s is a duration such as %s, not %q", name, 24*time.Hour, value)
 		}

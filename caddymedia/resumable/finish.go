@@ -14,6 +14,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/upload"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
 // Finishing says how the item of an upload is stored.
@@ -276,7 +277,7 @@ func failuresOf(err error) aliases.Failures {
 }
 
 // finishing are locks of the uploads that are being finished in this process, by their location.
-var finishing storagedrivers.NameLocks
+var finishing locks.Names
 
 // maxFinishWait is how long a request waits for another one that finishes its upload.
 const maxFinishWait = 20 * time.Second

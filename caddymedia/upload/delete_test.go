@@ -109,7 +109,7 @@ func TestDeleteOfNone(t *testing.T) {
 func TestDeleteOfLongName(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	long := strings.Repeat("x", storagedrivers.MaxSegmentBytes-4) + ".png"
+	long := strings.Repeat("x", 255-4) + ".png"
 	put(t, s, "img/content/"+long, "long")
 	u, images, _ := withItems(t, s, true)
 	if err := u.Delete(t.Context(), images, long, aliases.Actor{}); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
 // Claim is a filename under which the item of a repeatable request may be stored.
@@ -24,7 +25,7 @@ type Claim struct {
 
 // claiming are locks of the filenames that are being claimed in this process. Two items of the same
 // bytes and name must not take each other for an earlier attempt.
-var claiming storagedrivers.NameLocks
+var claiming locks.Names
 
 // claim sets the filename of an upload to its claim. Without [Request.Claim] it does nothing.
 func (b *batch) claim(ctx context.Context, up *upload) error {

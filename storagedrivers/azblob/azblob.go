@@ -18,11 +18,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Driver stores objects as block blobs in one container.
+// driver stores objects as block blobs in one container.
 //
 // It is not a [storagedrivers.Sweeper]: an aborted upload leaves only uncommitted blocks. The
 // service discards them after a week, or earlier if the key is stored.
-type Driver struct {
+type driver struct {
 	name      string // of the container
 	folder    string // the prefix of all keys in the container
 	container *container.Client
@@ -32,12 +32,12 @@ type Driver struct {
 	now       func() time.Time
 }
 
-// New returns a driver of a container, without using the network.
-func New(c Config) (*Driver, error) {
+// newDriver returns a driver of a container, without using the network.
+func newDriver(c Config) (*driver, error) {
 	if err := c.Complete(); err != nil {
 		return nil, err
 	}
-	d := &Driver{
+	d := &driver{
 		name: c.Container, folder: c.folder(),
 		transport: network.Transport(time.Duration(c.Timeout)),
 		timeout:   time.Duration(c.Timeout),
@@ -52,13 +52,13 @@ func New(c Config) (*Driver, error) {
 }
 
 // Stat returns the Info of an object.
-func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+func (d *driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
 	found, _, err := d.look(ctx, key)
 	return found, err
 }
 
 // look returns the Info of an object and the ID of its upload.
-func (d *Driver) look(ctx context.Context, key string) (storagedrivers.Info, string, error) {
+func (d *driver) look(ctx context.Context, key string) (storagedrivers.Info, string, error) {
 	reply, err := d.blob(key).GetProperties(ctx, nil)
 	if err != nil {
 		return storagedrivers.Info{}, "", mapError(ctx, err)
@@ -73,7 +73,7 @@ func (d *Driver) look(ctx context.Context, key string) (storagedrivers.Info, str
 }
 
 // Delete removes an object with all of its snapshots. A missing one is fs.ErrNotExist.
-func (d *Driver) Delete(ctx context.Context, key string) error {
+func (d *driver) Delete(ctx context.Context, key string) error {
 	_, err := d.blob(key).Delete(ctx, &blob.DeleteOptions{
 		DeleteSnapshots: new(blob.DeleteSnapshotsOptionTypeInclude),
 	})
@@ -81,7 +81,7 @@ func (d *Driver) Delete(ctx context.Context, key string) error {
 }
 
 // Check lists the container, so that it needs no additional right.
-func (d *Driver) Check(ctx context.Context) error {
+func (d *driver) Check(ctx context.Context) error {
 	_, err := d.List(ctx, storagedrivers.ListOptions{Limit: 1})
 	if bloberror.HasCode(err, bloberror.ContainerNotFound) {
 		return fmt.Errorf("the container %q does not exist and is not made: %w", d.name, err)
@@ -90,17 +90,17 @@ func (d *Driver) Check(ctx context.Context) error {
 }
 
 // Features returns the guarantees of the service: all but those of a Stager.
-func (d *Driver) Features() storagedrivers.Features {
+func (d *driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Repeat: true}
 }
 
 // Close closes the idle connections; no other is open any more.
-func (d *Driver) Close() error {
+func (d *driver) Close() error {
 	d.transport.CloseIdleConnections()
 	return nil
 }
 
-func (d *Driver) blob(key string) *blockblob.Client {
+func (d *driver) blob(key string) *blockblob.Client {
 	return d.container.NewBlockBlobClient(d.folder + key)
 }
 
@@ -124,6 +124,6 @@ func value[T any](p *T) T {
 
 // Interface guards
 var (
-	_ storagedrivers.Driver    = (*Driver)(nil)
-	_ storagedrivers.Presigner = (*Driver)(nil)
+	_ storagedrivers.Driver    = (*driver)(nil)
+	_ storagedrivers.Presigner = (*driver)(nil)
 )

@@ -26,9 +26,9 @@ type account struct {
 }
 
 // open returns a driver on a container.
-func (a *account) open(t *testing.T, container string) *Driver {
+func (a *account) open(t *testing.T, container string) *driver {
 	t.Helper()
-	d, err := New(a.config(container))
+	d, err := newDriver(a.config(container))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func (a *account) another(t *testing.T) storagedrivers.Driver {
 // objects returns the names in the container, listed by the SDK.
 func (a *account) objects(t *testing.T) []string {
 	t.Helper()
-	d := a.another(t).(*Driver)
+	d := a.another(t).(*driver)
 	defer d.Close()
 	var names []string
 	for pager := d.container.NewListBlobsFlatPager(nil); pager.More(); {

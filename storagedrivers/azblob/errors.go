@@ -124,3 +124,9 @@ func doubtful(err error) bool {
 	unsent, ok := errors.AsType[*net.OpError](err)
 	return !ok || unsent.Op != "dial"
 }
+
+// causes of the errors of the service, by their codes.
+var causes = map[bloberror.Code]storagedrivers.Cause{
+	bloberror.AuthenticationFailed: "The service refused the login: the account or its key is wrong.",
+	bloberror.ContainerNotFound:    storagedrivers.Missing("container"),
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
 // replied returns the SDK's error for a response of the service.
@@ -132,5 +133,21 @@ func TestDoubtful(t *testing.T) {
 		if got := doubtful(err); got != want {
 			t.Errorf("%v is doubtful: %t", err, got)
 		}
+	}
+}
+
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		status int
+		code   string
+		want   storagedrivers.Cause
+	}{
+		{403, "AuthenticationFailed", "The service refused the login: the account or its key is wrong."},
+		{404, "ContainerNotFound", "The container does not exist. Create it, or correct its name."},
+		{403, "AuthorizationPermissionMismatch", ""},
+		{404, "BlobNotFound", ""},
+	} {
+		drivertest.Cause(t, mapError(t.Context(), replied(tt.status, tt.code)), tt.want)
 	}
 }

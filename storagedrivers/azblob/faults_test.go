@@ -29,11 +29,11 @@ func TestDeadHost(t *testing.T) {
 	const timeout = 5 * time.Second
 	a := &account{endpoint: startFake(t)}
 	host, path, _ := strings.Cut(strings.TrimPrefix(a.endpoint, "http://"), "/")
-	direct := a.first(t).(*Driver)
+	direct := a.first(t).(*driver)
 	proxy := faults.New(t, host)
 	c := a.config(direct.name)
 	c.Endpoint, c.Timeout = "http://"+proxy.Address+"/"+path, options.Duration(timeout)
-	d, err := New(c)
+	d, err := newDriver(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestCutWhileStoring(t *testing.T) {
 	t.Parallel()
 	a := &account{endpoint: startFake(t)}
 	host, path, _ := strings.Cut(strings.TrimPrefix(a.endpoint, "http://"), "/")
-	direct := a.first(t).(*Driver)
+	direct := a.first(t).(*driver)
 	for _, size := range []int{1 << 20, 9 << 20} {
 		for _, at := range []int64{10, 500 << 10, 6 << 20} {
 			if at > int64(size) {

@@ -8,11 +8,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/listing"
 )
 
 // List returns one page of objects. The cursor contains that of the service.
-func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
-	page, marker := storagedrivers.Resume(opts.Cursor)
+func (d *driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
+	page, marker := listing.Resume(opts.Cursor)
 	found, err := d.list(ctx, opts, marker)
 	if err != nil {
 		return storagedrivers.Page{}, mapError(ctx, err)
@@ -39,7 +40,7 @@ type segment struct {
 }
 
 // list requests the segment after marker, which is empty at the beginning.
-func (d *Driver) list(ctx context.Context, opts storagedrivers.ListOptions, marker string) (segment, error) {
+func (d *driver) list(ctx context.Context, opts storagedrivers.ListOptions, marker string) (segment, error) {
 	options := container.ListBlobsHierarchyOptions{
 		Prefix:     new(d.folder + opts.Prefix),
 		MaxResults: new(int32(opts.PageLimit())),

@@ -16,7 +16,7 @@ func TestLevelOfForeignNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			outside := a.first(t).(*Driver)
+			outside := a.first(t).(*driver)
 			defer outside.Close()
 			for _, name := range []string{"in/.hidden/x", "in//x", "in/end./x", "in/a/b", "in/a/c", "in/z", "ink/x"} {
 				if _, err := outside.blob(name).UploadBuffer(t.Context(), []byte("x"), nil); err != nil {
@@ -25,7 +25,7 @@ func TestLevelOfForeignNames(t *testing.T) {
 			}
 			c := a.config(outside.name)
 			c.Prefix = "in"
-			d, err := New(c)
+			d, err := newDriver(c)
 			if err != nil {
 				t.Fatal(err)
 			}

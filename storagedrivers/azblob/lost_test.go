@@ -61,9 +61,9 @@ func missing(t *testing.T, d storagedrivers.Driver, key string) {
 // through returns two drivers on a container of a. The requests of the first pass through handle.
 func through(
 	t *testing.T, a *account, handle func(w http.ResponseWriter, r *http.Request, service http.Handler),
-) (*Driver, *Driver) {
+) (*driver, *driver) {
 	t.Helper()
-	direct := a.first(t).(*Driver)
+	direct := a.first(t).(*driver)
 	target, err := url.Parse(a.endpoint)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestLostReply(t *testing.T) {
 // TestLongID: blocks of different uploads have different names, whatever the length of the ID.
 func TestLongID(t *testing.T) {
 	t.Parallel()
-	d := (&account{endpoint: startFake(t)}).first(t).(*Driver)
+	d := (&account{endpoint: startFake(t)}).first(t).(*driver)
 	defer d.Close()
 	data := random(9 << 20)
 	opts := storagedrivers.PutOptions{ID: strings.Repeat("A", 100)}

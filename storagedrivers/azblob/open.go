@@ -15,7 +15,7 @@ import (
 
 // Open returns the bytes of rng. The reader reopens a broken connection at the same offset, as long
 // as the object is unchanged.
-func (d *Driver) Open(
+func (d *driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
 	count := rng.Length

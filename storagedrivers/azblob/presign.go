@@ -19,7 +19,7 @@ import (
 type signer func(context.Context, sas.BlobSignatureValues) (sas.QueryParameters, error)
 
 // Presign returns an address at which the service serves the object.
-func (d *Driver) Presign(
+func (d *driver) Presign(
 	ctx context.Context, key string, opts storagedrivers.PresignOptions,
 ) (string, error) {
 	if d.sign == nil {

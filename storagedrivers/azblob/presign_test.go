@@ -42,13 +42,13 @@ func fetch(t *testing.T, method, address string) (int, http.Header, []byte) {
 	return answer.StatusCode, answer.Header, body
 }
 
-func testPresign(t *testing.T, a *account) { presigns(t, a.first(t).(*Driver)) }
+func testPresign(t *testing.T, a *account) { presigns(t, a.first(t).(*driver)) }
 
 func testPresignByConnectionString(t *testing.T, a *account) {
-	d, err := New(Config{
+	d, err := newDriver(Config{
 		ConnectionString: fmt.Sprintf("DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;BlobEndpoint=%s;",
 			servers.AzuriteAccount, servers.AzuriteKey, a.endpoint),
-		Container: a.first(t).(*Driver).name,
+		Container: a.first(t).(*driver).name,
 		Prefix:    "a folder",
 	})
 	if err != nil {
@@ -57,7 +57,7 @@ func testPresignByConnectionString(t *testing.T, a *account) {
 	presigns(t, d)
 }
 
-func presigns(t *testing.T, d *Driver) {
+func presigns(t *testing.T, d *driver) {
 	defer d.Close()
 	data := random(1000)
 	stored := storagedrivers.PutOptions{ContentType: "image/png", CacheControl: "no-cache"}
@@ -157,7 +157,7 @@ func TestDelegation(t *testing.T) {
 	}
 	clock := func() time.Time { return now }
 	keys := &delegation{account: account, now: clock}
-	d := &Driver{name: "pictures", container: account.NewContainerClient("pictures"), sign: keys.sign, now: clock}
+	d := &driver{name: "pictures", container: account.NewContainerClient("pictures"), sign: keys.sign, now: clock}
 	sign := func(lifetime time.Duration) {
 		t.Helper()
 		address, err := d.Presign(t.Context(), "a/b.png", storagedrivers.PresignOptions{Lifetime: lifetime})

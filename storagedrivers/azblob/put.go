@@ -33,20 +33,20 @@ const (
 // it returns, while an aborted connection may still read them, which crashes the process.
 type upload struct {
 	*lostreply.Upload
-	driver *Driver
+	driver *driver
 	blob   *blockblob.Client
 	key    string
 	size   int64
 }
 
-func (d *Driver) newUpload(key string, size int64, opts storagedrivers.PutOptions) *upload {
+func (d *driver) newUpload(key string, size int64, opts storagedrivers.PutOptions) *upload {
 	look := func(ctx context.Context) (storagedrivers.Info, string, error) { return d.look(ctx, key) }
 	return &upload{lostreply.New(opts, d.timeout, look, doubtful), d, d.blob(key), key, size}
 }
 
 // Put stores all of r under key: a small object by one request, a large one by blocks that become
 // an object when they are committed.
-func (d *Driver) Put(
+func (d *driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
 	size, err := r.Seek(0, io.SeekEnd)

@@ -74,7 +74,7 @@ func testLargeOverwriters(t *testing.T, a *account) {
 
 // testLeftBlocks: the blocks of an aborted upload are not an object.
 func testLeftBlocks(t *testing.T, a *account) {
-	d := a.first(t).(*Driver)
+	d := a.first(t).(*driver)
 	defer d.Close()
 	for i, size := range []int{0, 100, 9 << 20} {
 		key := fmt.Sprint(i)
@@ -95,7 +95,7 @@ func testLeftBlocks(t *testing.T, a *account) {
 }
 
 func testHeaders(t *testing.T, a *account) {
-	d := a.first(t).(*Driver)
+	d := a.first(t).(*driver)
 	defer d.Close()
 	for _, size := range []int{100, 9 << 20} {
 		opts := storagedrivers.PutOptions{
@@ -112,11 +112,11 @@ func testHeaders(t *testing.T, a *account) {
 }
 
 func testPrefix(t *testing.T, a *account) {
-	outside := a.first(t).(*Driver)
+	outside := a.first(t).(*driver)
 	defer outside.Close()
 	c := a.config(outside.name)
 	c.Prefix = "/some/folder/"
-	d, err := New(c)
+	d, err := newDriver(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func testPrefix(t *testing.T, a *account) {
 }
 
 func testForeignNames(t *testing.T, a *account) {
-	d := a.first(t).(*Driver)
+	d := a.first(t).(*driver)
 	defer d.Close()
 	for _, name := range []string{".hidden", "a/.b", "a//b", "ok"} {
 		if _, err := d.blob(name).UploadBuffer(t.Context(), []byte("x"), nil); err != nil {
@@ -173,9 +173,9 @@ func testMissingContainer(t *testing.T, a *account) {
 }
 
 func testPermission(t *testing.T, a *account) {
-	c := a.config(a.first(t).(*Driver).name)
+	c := a.config(a.first(t).(*driver).name)
 	c.Key = "d3Jvbmc="
-	d, err := New(c)
+	d, err := newDriver(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func testPermission(t *testing.T, a *account) {
 }
 
 func testSharedAccessSignature(t *testing.T, a *account) {
-	owner := a.first(t).(*Driver)
+	owner := a.first(t).(*driver)
 	defer owner.Close()
 	signature, err := owner.container.GetSASURL(
 		sas.ContainerPermissions{Read: true, Write: true, Create: true, Delete: true, List: true}, time.Now().Add(time.Hour), nil)
@@ -199,7 +199,7 @@ func testSharedAccessSignature(t *testing.T, a *account) {
 		t.Fatal(err)
 	}
 	_, query, _ := strings.Cut(signature, "?")
-	d, err := New(Config{
+	d, err := newDriver(Config{
 		ConnectionString: "BlobEndpoint=" + a.endpoint + ";SharedAccessSignature=" + query, Container: owner.name,
 	})
 	if err != nil {

@@ -130,7 +130,7 @@ func (d Description) checkOptions(t *testing.T, s *options.Schema) {
 		if o.Secret && !strings.Contains(o.Help+o.Example, "{env.") {
 			t.Errorf("%s: no placeholder to keep it out of the configuration", o.Name)
 		}
-		if o.Type == options.Switch && o.Default == "" || o.Name == "timeout" && o.Default != "`30s`" {
+		if o.Type == "switch" && o.Default == "" || o.Name == "timeout" && o.Default != "`30s`" {
 			t.Errorf("%s: default %q", o.Name, o.Default)
 		}
 		if o.Required && o.Common {

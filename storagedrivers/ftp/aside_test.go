@@ -110,7 +110,7 @@ func TestAsideNames(t *testing.T) {
 	for size, named := range map[int]bool{1: true, 248: true, 249: false, 255: false} {
 		key := strings.Repeat("k", size)
 		got := asideName("/folder/" + key)
-		if len(path.Base(got)) > storagedrivers.MaxSegmentBytes || path.Dir(got) != "/folder" {
+		if len(path.Base(got)) > 255 || path.Dir(got) != "/folder" {
 			t.Errorf("%d bytes: %s", size, got)
 		}
 		if found := (suspect{strings.TrimPrefix(got, "/"), entry{}}).aside() == "folder/"+key; found != named {
@@ -194,7 +194,7 @@ func TestListedWhilePutAside(t *testing.T) {
 	d := open(t, f.config())
 	lister = open(t, f.config())
 	f.replace(t, "key", "old")
-	when := time.Now().Add(-3 * storagedrivers.LeftoverAge)
+	when := time.Now().Add(-3 * 24 * time.Hour)
 	must(t, os.Chtimes(filepath.Join(f.root, "key"), when, when))
 	if err := put(t, d, "key", "content", overwrite); err == nil {
 		t.Error("the server has refused the rename, and no error says so")

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
 const (
@@ -35,7 +36,7 @@ type driver struct {
 	now         func() time.Time
 	pool        *pool
 	folders     *lru.Cache[string, struct{}] // that exist
-	keys        storagedrivers.NameLocks
+	keys        locks.Names
 	features    atomic.Pointer[storagedrivers.Features] // nil until they are found out
 	manualSweep atomic.Bool                             // Sweep was called: the driver begins none by itself
 	swept       atomic.Bool                             // after the first check

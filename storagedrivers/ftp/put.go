@@ -35,7 +35,7 @@ func newName(folder, prefix string) string {
 // asideName returns the name of an object while it is replaced. A sweep restores the object by it.
 func asideName(dst string) string {
 	folder, name := path.Split(dst)
-	if len(asidePrefix)+len(name) > storagedrivers.MaxSegmentBytes {
+	if len(asidePrefix)+len(name) > 255 {
 		return newName(folder, unnamedPrefix)
 	}
 	return folder + asidePrefix + name

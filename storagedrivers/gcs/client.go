@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"cloud.google.com/go/auth"
 	"cloud.google.com/go/auth/credentials"
@@ -15,6 +17,7 @@ import (
 	"google.golang.org/api/option"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 // client is the SDK's client, with the signer of addresses.
@@ -33,7 +36,7 @@ type signer struct {
 
 // connect returns the client. It is created at the first use, because looking for credentials may
 // need the network, and again after a failure.
-func (d *Driver) connect(ctx context.Context) (*client, error) {
+func (d *driver) connect(ctx context.Context) (*client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.client != nil {
@@ -66,7 +69,7 @@ func (d *Driver) connect(ctx context.Context) (*client, error) {
 }
 
 // credentials returns the credentials of the configuration, or else of the environment.
-func (d *Driver) credentials(web *http.Client) (*auth.Credentials, error) {
+func (d *driver) credentials(web *http.Client) (*auth.Credentials, error) {
 	if d.config.key != "" {
 		return serviceAccount(d.config.key, web)
 	}
@@ -90,4 +93,33 @@ func authenticated(creds *auth.Credentials, base http.RoundTripper) (*http.Clien
 		BaseRoundTripper: base,
 		DisableTelemetry: true,
 	})
+}
+
+// transport is the network's transport, with a limit on the requests of the SDK's readers. A reader
+// would otherwise repeat a request as long as the service responds and breaks off.
+type transport struct{ *http.Transport }
+
+func newTransport(timeout time.Duration) *transport { return &transport{network.Transport(timeout)} }
+
+// maxRequests is the most requests of one reader.
+const maxRequests = 4
+
+var errBreaksOff = fmt.Errorf("%w: it breaks off every download", storagedrivers.ErrUnavailable)
+
+// budgetKey is the context key of a reader's number of remaining requests.
+type budgetKey struct{}
+
+func withBudget(ctx context.Context) context.Context {
+	left := new(atomic.Int64)
+	left.Store(maxRequests)
+	return context.WithValue(ctx, budgetKey{}, left)
+}
+
+// RoundTrip sends a request, unless the reader has used its budget.
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	left, ok := request.Context().Value(budgetKey{}).(*atomic.Int64)
+	if ok && left.Add(-1) < 0 {
+		return nil, errBreaksOff
+	}
+	return t.Transport.RoundTrip(request)
 }

@@ -41,9 +41,9 @@ func newBucket(t testing.TB, server servers.GCS) string {
 }
 
 // open returns a driver.
-func open(t testing.TB, c Config) *Driver {
+func open(t testing.TB, c Config) *driver {
 	t.Helper()
-	d, err := New(c)
+	d, err := newDriver(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func open(t testing.TB, c Config) *Driver {
 }
 
 // opened is open, but the driver is closed at the end of the test.
-func opened(t testing.TB, c Config) *Driver {
+func opened(t testing.TB, c Config) *driver {
 	t.Helper()
 	d := open(t, c)
 	t.Cleanup(func() {

@@ -114,7 +114,7 @@ func TestAnswers(t *testing.T) {
 }
 
 // everyMethod calls every method that sends requests, and returns the errors by name.
-func everyMethod(ctx context.Context, d *Driver) map[string]error {
+func everyMethod(ctx context.Context, d *driver) map[string]error {
 	_, _, open := d.Open(ctx, "key", storagedrivers.Range{})
 	_, stat := d.Stat(ctx, "key")
 	_, list := d.List(ctx, storagedrivers.ListOptions{})
@@ -133,7 +133,7 @@ func TestMissingBucket(t *testing.T) {
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `bucket "nowhere"`) {
 		t.Errorf("checking: error %v", err)
 	}
-	drivertest.Cause(t, err, "There is no such bucket. Make it first, or correct its name.")
+	drivertest.Cause(t, err, "The bucket does not exist. Create it, or correct its name.")
 	_, err = d.Put(t.Context(), "key", strings.NewReader("text"), storagedrivers.PutOptions{})
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("storing: error %v", err)

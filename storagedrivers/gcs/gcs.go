@@ -14,11 +14,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Driver stores objects in a bucket.
+// driver stores objects in a bucket.
 //
 // It is not a [storagedrivers.Sweeper]: an aborted upload leaves only a session, which the service
 // does not list and ends after a week.
-type Driver struct {
+type driver struct {
 	config Config
 	prefix string // of all names; it is empty or ends at a slash
 	http   *transport
@@ -28,12 +28,12 @@ type Driver struct {
 	client *client // nil until one could be made
 }
 
-// New returns a driver of a bucket, without using the network.
-func New(c Config) (*Driver, error) {
+// newDriver returns a driver of a bucket, without using the network.
+func newDriver(c Config) (*driver, error) {
 	if err := c.Complete(); err != nil {
 		return nil, err
 	}
-	d := &Driver{
+	d := &driver{
 		config: c, http: newTransport(time.Duration(c.Timeout)),
 		now: time.Now, //nolint:forbidigo // the clock's one default
 	}
@@ -43,9 +43,12 @@ func New(c Config) (*Driver, error) {
 	return d, nil
 }
 
+// maxNameBytes is the longest name of an object of the service.
+const maxNameBytes = 1024
+
 // object returns the handle of the object under key.
-func (d *Driver) object(ctx context.Context, key string) (*gcsdk.ObjectHandle, error) {
-	if len(d.prefix)+len(key) > storagedrivers.MaxKeyBytes {
+func (d *driver) object(ctx context.Context, key string) (*gcsdk.ObjectHandle, error) {
+	if len(d.prefix)+len(key) > maxNameBytes {
 		return nil, fmt.Errorf("%w: too long behind the prefix %q", storagedrivers.ErrInvalidKey, d.prefix)
 	}
 	client, err := d.connect(ctx)
@@ -56,7 +59,7 @@ func (d *Driver) object(ctx context.Context, key string) (*gcsdk.ObjectHandle, e
 }
 
 // Stat returns the Info of an object.
-func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+func (d *driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
 	object, err := d.object(ctx, key)
 	if err != nil {
 		return storagedrivers.Info{}, err
@@ -70,7 +73,7 @@ func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 
 // newInfo returns the Info of an object. The ETag is made from the generation, because the
 // service's own ETag also changes with the metadata.
-func (d *Driver) newInfo(attrs *gcsdk.ObjectAttrs) storagedrivers.Info {
+func (d *driver) newInfo(attrs *gcsdk.ObjectAttrs) storagedrivers.Info {
 	key := strings.TrimPrefix(attrs.Name, d.prefix)
 	return storagedrivers.Info{
 		Key:         key,
@@ -82,7 +85,7 @@ func (d *Driver) newInfo(attrs *gcsdk.ObjectAttrs) storagedrivers.Info {
 }
 
 // Delete removes an object; a missing one is fs.ErrNotExist.
-func (d *Driver) Delete(ctx context.Context, key string) error {
+func (d *driver) Delete(ctx context.Context, key string) error {
 	object, err := d.object(ctx, key)
 	if err != nil {
 		return err
@@ -91,7 +94,7 @@ func (d *Driver) Delete(ctx context.Context, key string) error {
 }
 
 // Check lists one object of the bucket, which needs no permissions except those for objects.
-func (d *Driver) Check(ctx context.Context) error {
+func (d *driver) Check(ctx context.Context) error {
 	_, err := d.list(ctx, storagedrivers.ListOptions{}, 1)
 	if errors.Is(err, gcsdk.ErrBucketNotExist) {
 		err = fmt.Errorf("bucket %q: %w", d.config.Bucket, err)
@@ -100,12 +103,12 @@ func (d *Driver) Check(ctx context.Context) error {
 }
 
 // Features returns the guarantees of the service: it creates and replaces objects atomically.
-func (d *Driver) Features() storagedrivers.Features {
+func (d *driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Repeat: true}
 }
 
 // Close releases the connections.
-func (d *Driver) Close() error {
+func (d *driver) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.http.CloseIdleConnections()
@@ -117,6 +120,6 @@ func (d *Driver) Close() error {
 
 // Interface guards
 var (
-	_ storagedrivers.Driver    = (*Driver)(nil)
-	_ storagedrivers.Presigner = (*Driver)(nil)
+	_ storagedrivers.Driver    = (*driver)(nil)
+	_ storagedrivers.Presigner = (*driver)(nil)
 )

@@ -20,7 +20,7 @@ import (
 )
 
 // store stores an object like another program.
-func store(t *testing.T, d *Driver, name string, content []byte, change func(*gcsdk.Writer)) {
+func store(t *testing.T, d *driver, name string, content []byte, change func(*gcsdk.Writer)) {
 	t.Helper()
 	client, err := d.connect(t.Context())
 	if err != nil {

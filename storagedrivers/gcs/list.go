@@ -12,6 +12,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
+// maxPage is the most names of a response of the service.
+const maxPage = 1000
+
 // listed are the attributes that an Info needs.
 var listed = []string{"Name", "Size", "Generation", "Created"}
 
@@ -26,7 +29,7 @@ func nameOf(attrs *gcsdk.ObjectAttrs) string { return cmp.Or(attrs.Prefix, attrs
 
 // list returns the names of the listing from the cursor on, at least limit of them if there are so
 // many.
-func (d *Driver) list(ctx context.Context, opts storagedrivers.ListOptions, limit int) (page, error) {
+func (d *driver) list(ctx context.Context, opts storagedrivers.ListOptions, limit int) (page, error) {
 	client, err := d.connect(ctx)
 	if err != nil {
 		return page{}, err
@@ -53,9 +56,9 @@ func (d *Driver) list(ctx context.Context, opts storagedrivers.ListOptions, limi
 // List returns one page of objects. The cursor is the last name of the previous page, which the
 // service lists again. Therefore List requests one name more than the limit, unless that needs a
 // second request.
-func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
+func (d *driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	limit := opts.PageLimit()
-	p, err := d.list(ctx, opts, min(limit+1, storagedrivers.PageSize)) // the service's own limit
+	p, err := d.list(ctx, opts, min(limit+1, maxPage))
 	if err != nil {
 		return storagedrivers.Page{}, mapError(ctx, err)
 	}

@@ -19,7 +19,7 @@ var errReplaced = fmt.Errorf("%w: the object is replaced all the time", storaged
 
 // Open returns the bytes of rng. It reads the attributes first. A download contains neither the
 // time of the upload nor, if the range is refused, a sign that the object exists.
-func (d *Driver) Open(
+func (d *driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
 	object, err := d.object(ctx, key)

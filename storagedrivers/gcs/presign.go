@@ -13,7 +13,7 @@ import (
 )
 
 // Presign returns an address that is signed with the key of a service account. It sends no request.
-func (d *Driver) Presign(
+func (d *driver) Presign(
 	ctx context.Context, key string, opts storagedrivers.PresignOptions,
 ) (string, error) {
 	if err := ctx.Err(); err != nil {

@@ -26,7 +26,7 @@ const (
 )
 
 // Put stores all of r under key.
-func (d *Driver) Put(
+func (d *driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
 	object, err := d.object(ctx, key)
@@ -57,7 +57,7 @@ func (d *Driver) Put(
 // upload is a running Put.
 type upload struct {
 	*lostreply.Upload
-	driver *Driver
+	driver *driver
 	object *gcsdk.ObjectHandle
 	source *source.Reader
 	size   int64 // as the source says

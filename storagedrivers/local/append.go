@@ -19,8 +19,7 @@ import (
 // and one that was overtaken finds another size than its own. The kernel releases the lock with the
 // file, also if the process is killed.
 type appended struct {
-	driver *Driver
-	root   *os.Root
+	folder *folder  // released by Close
 	dir    *os.Root // the folder of the key, so that looking at the name is one step
 	key    string
 	file   *os.File
@@ -28,64 +27,60 @@ type appended struct {
 	size    int64 // of the object, unless another writer has appended
 	begun   int64 // the disk was asked to write up to here
 	durable int64
-	closed  func() // nil, or called by Close
 }
 
-// Append opens the object under key for writing at its end.
+// Append opens the object under key for writing at its end. It syncs the name, and the bytes that are
+// there. A writer that was killed may have left them, and this one cuts only its own if the disk loses
+// some. The folder stays open until the writer, or the object that it adopts, is closed.
 func (d *Driver) Append(ctx context.Context, key string, size int64) (storagedrivers.Appended, error) {
-	w, err := d.append(ctx, key, size)
+	f, err := d.open(ctx)
 	if err != nil {
+		return nil, err
+	}
+	w := &appended{folder: f, key: key, size: size, begun: size}
+	if err := w.begin(); err != nil {
+		f.release()
 		return nil, err
 	}
 	return w, nil
 }
 
-// append syncs the name, and the bytes that are there. A writer that was killed may have left them,
-// and this one cuts only its own if the disk loses some.
-func (d *Driver) append(ctx context.Context, key string, size int64) (*appended, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	root, err := d.open()
-	if err != nil {
-		return nil, err
-	}
-	w := &appended{driver: d, root: root, key: key, size: size, begun: size}
+func (w *appended) begin() error {
 	if err := w.open(); err != nil {
-		return nil, err
+		return err
 	}
-	err = w.locked(func() error {
-		if size > 0 {
+	err := w.locked(func() error {
+		if w.size > 0 {
 			if err := w.sync(); err != nil {
 				return err
 			}
 		}
-		return d.syncDir(root, path.Dir(key))
+		return w.folder.syncDir(path.Dir(w.key))
 	})
 	if err == nil {
-		return w, nil
+		return nil
 	}
 	err = errors.Join(err, w.file.Close(), w.dir.Close())
-	if size == 0 && errors.Is(err, errors.ErrUnsupported) { // no writer can have appended
-		err = errors.Join(err, root.Remove(key))
+	if w.size == 0 && errors.Is(err, errors.ErrUnsupported) { // no writer can have appended
+		err = errors.Join(err, w.folder.root.Remove(w.key))
 	}
-	return nil, err
+	return err
 }
 
 // open opens the folder and the file. If no bytes are expected, it creates what is missing.
 func (w *appended) open() error {
-	flags, folder := os.O_RDWR|os.O_APPEND|openNonblock, path.Dir(w.key)
+	flags := os.O_RDWR | os.O_APPEND | openNonblock
 	if w.size == 0 {
-		dir, err := w.driver.openFolder(w.root, folder)
+		dir, err := w.folder.openDir(w.key)
 		if err != nil {
 			return err
 		}
 		defer dir.Close()
 		flags |= os.O_CREATE
 	}
-	dir, err := w.root.OpenRoot(folder)
+	dir, err := w.folder.root.OpenRoot(path.Dir(w.key))
 	if err != nil {
-		return w.driver.lookupError(err)
+		return w.folder.lookupError(err)
 	}
 	file, err := dir.OpenFile(path.Base(w.key), flags, filePerm)
 	if err == nil {
@@ -95,7 +90,7 @@ func (w *appended) open() error {
 	if errors.Is(err, syscall.EISDIR) {
 		err = errFolder
 	}
-	return errors.Join(w.driver.lookupError(err), dir.Close())
+	return errors.Join(w.folder.lookupError(err), dir.Close())
 }
 
 const (
@@ -160,7 +155,7 @@ func (w *appended) Write(p []byte) (n int, err error) {
 		return mapError(err)
 	})
 	w.size += int64(n)
-	if w.driver.sync && w.size-w.begun >= writeBehind {
+	if w.folder.sync && w.size-w.begun >= writeBehind {
 		beginWriting(w.file, w.begun, w.size-w.begun)
 		w.begun = w.size
 	}
@@ -169,7 +164,7 @@ func (w *appended) Write(p []byte) (n int, err error) {
 
 // Flush syncs the file, unless the open folder is not the one at the path any more.
 func (w *appended) Flush(ctx context.Context) error {
-	if err := errors.Join(ctx.Err(), w.driver.inPlace()); err != nil {
+	if err := errors.Join(ctx.Err(), w.folder.inPlace()); err != nil {
 		return err
 	}
 	return w.locked(w.sync)
@@ -178,8 +173,8 @@ func (w *appended) Flush(ctx context.Context) error {
 // sync syncs the file. After a failure the system may report success for the same bytes. Therefore
 // they are cut, unless they were synced before.
 func (w *appended) sync() error {
-	if w.driver.sync {
-		if err := w.driver.syncFile(w.file); err != nil {
+	if w.folder.sync {
+		if err := w.folder.syncFile(w.file); err != nil {
 			return errors.Join(fmt.Errorf("syncing the file: %w", mapError(err)), w.file.Truncate(w.durable))
 		}
 	}
@@ -192,12 +187,9 @@ func (w *appended) Adopt(context.Context) (storagedrivers.Staged, error) {
 	if err := w.lock(); err != nil {
 		return nil, err
 	}
-	st := &staged{
-		driver: w.driver, root: w.root, file: w.file, size: w.size, failures: w.driver.shared.failures(),
-		adopted: true, closed: w.closed,
-	}
+	st := &staged{folder: w.folder, file: w.file, size: w.size, failures: w.folder.shared.failures(), adopted: true}
 	_, err := w.file.Seek(0, io.SeekStart)
-	if err == nil && w.driver.named {
+	if err == nil && w.folder.named {
 		err = st.linkTemp(w.key)
 	}
 	if err != nil {
@@ -210,15 +202,15 @@ func (w *appended) Adopt(context.Context) (storagedrivers.Staged, error) {
 // linkTemp links an adopted file into the scratch folder, where all staged files have a name if the
 // system has no unnamed files.
 func (st *staged) linkTemp(key string) error {
-	temp, err := st.driver.scratchName(st.root)
+	temp, err := st.folder.scratchName()
 	if err != nil {
 		return err
 	}
-	if err := st.root.Link(key, temp); err != nil {
+	if err := st.folder.root.Link(key, temp); err != nil {
 		return fmt.Errorf("linking: %w", err)
 	}
 	if stat, err := st.file.Stat(); err != nil || links(stat) == 1 {
-		return errors.Join(fmt.Errorf("the object was deleted: %w", fs.ErrNotExist), err, st.root.Remove(temp))
+		return errors.Join(fmt.Errorf("the object was deleted: %w", fs.ErrNotExist), err, st.folder.root.Remove(temp))
 	}
 	st.temp = temp
 	return nil
@@ -226,11 +218,8 @@ func (st *staged) linkTemp(key string) error {
 
 // Close closes the file.
 func (w *appended) Close() error {
-	err := errors.Join(w.file.Close(), w.dir.Close())
-	if w.closed != nil {
-		w.closed()
-	}
-	return err
+	defer w.folder.release()
+	return errors.Join(w.file.Close(), w.dir.Close())
 }
 
 // Interface guards

@@ -53,7 +53,7 @@ func grown(offset, n int64) []byte {
 func runChild(root, does string) error {
 	ctx, in := context.Background(), bufio.NewScanner(os.Stdin)
 	d := New(Config{Root: root}, slog.New(slog.DiscardHandler))
-	w, err := d.append(ctx, "f/object", 0)
+	w, err := d.Append(ctx, "f/object", 0)
 	if err != nil {
 		return err
 	}

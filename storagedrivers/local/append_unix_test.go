@@ -18,9 +18,9 @@ func newWriter(t *testing.T) *appended {
 	t.Helper()
 	d := New(Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { must(t, d.Close()) })
-	w, err := d.append(t.Context(), "f/object", 0)
+	w, err := d.Append(t.Context(), "f/object", 0)
 	must(t, err)
-	return w
+	return w.(*appended)
 }
 
 // TestAppendBlocked: a writer that waits for the disk keeps others out, and goes on.
@@ -28,7 +28,7 @@ func TestAppendBlocked(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
 	must(t, w.locked(func() error {
-		_, err := w.driver.Append(t.Context(), "f/object", 0)
+		_, err := w.folder.Append(t.Context(), "f/object", 0)
 		if !errors.Is(err, storagedrivers.ErrInUse) {
 			t.Errorf("appending beside a blocked writer: %v", err)
 		}
@@ -36,7 +36,7 @@ func TestAppendBlocked(t *testing.T) {
 	}))
 	_, err := w.Write([]byte("more"))
 	must(t, err)
-	next, err := w.driver.Append(t.Context(), "f/object", 4)
+	next, err := w.folder.Append(t.Context(), "f/object", 4)
 	must(t, err)
 	must(t, errors.Join(next.Close(), w.Close()))
 }
@@ -52,11 +52,11 @@ func TestAppendLost(t *testing.T) {
 	_, err = w.Write([]byte("lost"))
 	must(t, err)
 	broken := errors.New("broken")
-	w.driver.synced = func(*os.File) error { return broken }
+	w.folder.synced = func(*os.File) error { return broken }
 	if err := w.Flush(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("flushing to a broken disk: %v", err)
 	}
-	w.driver.synced = nil
+	w.folder.synced = nil
 	if _, err := w.Write([]byte("late")); !errors.Is(err, storagedrivers.ErrChanged) {
 		t.Errorf("writing behind lost bytes: %v", err)
 	}
@@ -64,7 +64,7 @@ func TestAppendLost(t *testing.T) {
 		t.Errorf("flushing lost bytes: %v", err)
 	}
 	must(t, w.Close())
-	got, err := os.ReadFile(filepath.Join(w.driver.path, "f/object"))
+	got, err := os.ReadFile(filepath.Join(w.folder.path, "f/object"))
 	if err != nil || string(got) != "durable" {
 		t.Errorf("the object has %q, %v", got, err)
 	}
@@ -77,11 +77,11 @@ func TestAppendToLost(t *testing.T) {
 	_, err := w.Write([]byte("lost"))
 	must(t, errors.Join(err, w.Close()))
 	broken := errors.New("broken")
-	w.driver.synced = func(*os.File) error { return broken }
-	if _, err := w.driver.Append(t.Context(), "f/object", 4); !errors.Is(err, broken) {
+	w.folder.synced = func(*os.File) error { return broken }
+	if _, err := w.folder.Append(t.Context(), "f/object", 4); !errors.Is(err, broken) {
 		t.Errorf("appending on a broken disk: %v", err)
 	}
-	got, err := os.ReadFile(filepath.Join(w.driver.path, "f/object"))
+	got, err := os.ReadFile(filepath.Join(w.folder.path, "f/object"))
 	if err != nil || len(got) > 0 {
 		t.Errorf("the object has %q, %v", got, err)
 	}

@@ -22,8 +22,7 @@ import (
 // decided: from here on it is only completed, also after a crash. In the end the names are made durable.
 // See [record] and [recovery].
 type commit struct {
-	driver *Driver
-	root   *os.Root
+	folder *folder
 	steps  []*step
 	infos  []storagedrivers.Info
 	record *record // nil for one name
@@ -44,15 +43,20 @@ var errAppeared = errors.New("the name was taken meanwhile")
 
 // Commit makes all changes or none.
 func (d *Driver) Commit(ctx context.Context, changes []storagedrivers.Change) ([]storagedrivers.Info, error) {
+	f, err := d.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer f.release()
 	for {
-		c, err := d.plan(ctx, changes)
+		c, err := f.plan(changes)
 		if err != nil {
 			return nil, err
 		}
 		switch len(c.steps) {
 		case 0: // removals of nothing
 		case 1:
-			err = c.single(ctx)
+			err = c.single()
 		default:
 			err = c.several()
 		}
@@ -63,15 +67,8 @@ func (d *Driver) Commit(ctx context.Context, changes []storagedrivers.Change) ([
 }
 
 // plan finds out which changes create, replace or remove an object.
-func (d *Driver) plan(ctx context.Context, changes []storagedrivers.Change) (*commit, error) {
-	root, err := d.open()
-	if err = errors.Join(ctx.Err(), err); err != nil {
-		return nil, err
-	}
-	if err := d.inPlace(); err != nil {
-		return nil, err
-	}
-	c := &commit{driver: d, root: root, infos: make([]storagedrivers.Info, len(changes)), failed: d.shared.failures()}
+func (f *folder) plan(changes []storagedrivers.Change) (*commit, error) {
+	c := &commit{folder: f, infos: make([]storagedrivers.Info, len(changes)), failed: f.shared.failures()}
 	var taken []int
 	for i, change := range changes {
 		s, err := c.step(change, len(changes) == 1)
@@ -99,7 +96,7 @@ func (c *commit) step(change storagedrivers.Change, alone bool) (*step, error) {
 		if !ok {
 			return nil, fmt.Errorf("%w: staged by another driver: %T", errors.ErrUnsupported, change.Staged)
 		}
-		if st.driver != c.driver || st.root != c.root {
+		if st.folder != c.folder {
 			return nil, errReplaced
 		}
 		s.staged, c.failed = st, min(c.failed, st.failures)
@@ -107,13 +104,13 @@ func (c *commit) step(change storagedrivers.Change, alone bool) (*step, error) {
 			return s, nil // link(2) finds out whether the name is free
 		}
 	}
-	there, err := c.root.Lstat(change.Key)
-	folder := err == nil && there.IsDir()
+	there, err := c.folder.root.Lstat(change.Key)
+	isFolder := err == nil && there.IsDir()
 	switch {
-	case folder && s.staged != nil:
+	case isFolder && s.staged != nil:
 		return nil, errFolder
 	case err != nil && s.staged != nil: // linking has the error, if it is any other than that nothing is there
-	case folder, err != nil && errors.Is(c.driver.lookupError(err), fs.ErrNotExist):
+	case isFolder, err != nil && errors.Is(c.folder.lookupError(err), fs.ErrNotExist):
 		return nil, nil //nolint:nilnil // there is nothing to remove
 	case err != nil:
 		return nil, mapError(err)
@@ -129,10 +126,10 @@ func (c *commit) step(change storagedrivers.Change, alone bool) (*step, error) {
 
 // single makes one change. A replacement cannot be undone: if the name cannot be made durable, the
 // object stays replaced.
-func (c *commit) single(ctx context.Context) error {
-	d, s := c.driver, c.steps[0]
+func (c *commit) single() error {
+	f, s := c.folder, c.steps[0]
 	if s.staged == nil {
-		if err := d.Delete(ctx, s.Key); !errors.Is(err, fs.ErrNotExist) {
+		if err := f.remove(s.Key); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
@@ -140,7 +137,7 @@ func (c *commit) single(ctx context.Context) error {
 	if err := errors.Join(s.staged.seal(), c.complete(s)); err != nil {
 		return err
 	}
-	dir, err := d.openFolder(c.root, path.Dir(s.Key))
+	dir, err := f.openDir(s.Key)
 	if err != nil {
 		return err
 	}
@@ -148,14 +145,14 @@ func (c *commit) single(ctx context.Context) error {
 	if s.Do == create {
 		err = c.create(s, dir)
 	} else if err = s.staged.nameTemp(); err == nil {
-		err = c.root.Rename(s.staged.temp, s.Key)
+		err = c.folder.root.Rename(s.staged.temp, s.Key)
 	}
 	if err != nil {
 		return commitError(s, err)
 	}
-	d.mark("named")
+	f.mark("named")
 	if err = s.staged.syncName(dir, path.Dir(s.Key)); err == nil {
-		err = d.inPlace() // it may have been replaced meanwhile
+		err = f.inPlace() // it may have been replaced meanwhile
 	}
 	switch {
 	case err == nil:
@@ -216,7 +213,7 @@ func (c *commit) several() error {
 		if err := c.createIn(s); err != nil {
 			return c.undo(s.index, err)
 		}
-		c.driver.mark("named")
+		c.folder.mark("named")
 	}
 	state := recordDecided
 	if len(others) == 0 {
@@ -261,30 +258,30 @@ func (c *commit) prepare() error {
 			err = s.staged.nameTemp()
 			name = s.staged.temp
 		} else {
-			name, err = c.driver.scratchName(c.root)
+			name, err = c.folder.scratchName()
 		}
 		if err != nil {
 			return err
 		}
 		s.Aside = path.Base(name)
 	}
-	name, err := c.driver.scratchName(c.root)
+	name, err := c.folder.scratchName()
 	if err != nil {
 		return err
 	}
-	if c.record, err = newRecord(c.root, name+recordSuffix, c.intents(c.steps)); err != nil {
+	if c.record, err = newRecord(c.folder.root, name+recordSuffix, c.intents(c.steps)); err != nil {
 		return err
 	}
-	c.driver.mark("recorded")
+	c.folder.mark("recorded")
 	if err := c.syncBytes(); err != nil {
 		return err
 	}
-	c.driver.mark("prepared")
+	c.folder.mark("prepared")
 	return nil
 }
 
 func (c *commit) createIn(s *step) error {
-	dir, err := c.driver.openFolder(c.root, path.Dir(s.Key))
+	dir, err := c.folder.openDir(s.Key)
 	if err != nil {
 		return err
 	}
@@ -309,7 +306,7 @@ func (c *commit) apply(steps []*step) error {
 		if s.done = err == nil; err != nil {
 			failed = append(failed, fmt.Errorf("changing %q: %w", s.Key, mapError(err)))
 		}
-		c.driver.mark("applied")
+		c.folder.mark("applied")
 	}
 	return errors.Join(failed...)
 }
@@ -319,8 +316,8 @@ func (c *commit) nameDurably(steps []*step) error {
 	if err := c.syncNames(steps); err != nil {
 		return err
 	}
-	c.driver.mark("durable")
-	return c.driver.inPlace()
+	c.folder.mark("durable")
+	return c.folder.inPlace()
 }
 
 // setRecord makes a state of the record durable.
@@ -329,14 +326,14 @@ func (c *commit) setRecord(state string) error {
 		return err
 	}
 	if state == recordVoid {
-		c.driver.mark("void")
+		c.folder.mark("void")
 	} else {
-		c.driver.mark("decided")
+		c.folder.mark("decided")
 	}
-	if !c.driver.sync {
+	if !c.folder.sync {
 		return nil
 	}
-	if err := c.durable(syncs{func() error { return c.driver.syncBy(syncData, c.record.file) }}); err != nil {
+	if err := c.durable(syncs{func() error { return c.folder.syncBy(syncData, c.record.file) }}); err != nil {
 		return fmt.Errorf("syncing a record: %w", mapError(err))
 	}
 	return nil
@@ -345,16 +342,16 @@ func (c *commit) setRecord(state string) error {
 // removeRecord removes the record. This need not be durable, and its failure changes nothing.
 func (c *commit) removeRecord() {
 	if err := c.record.close(); err != nil {
-		c.driver.log.Warn("removing a record", "name", c.record.name, "error", err)
+		c.folder.log.Warn("removing a record", "name", c.record.name, "error", err)
 	}
-	c.driver.mark("closed")
+	c.folder.mark("closed")
 }
 
 // undo removes the new names after a failure at the change of an index. If it cannot, the record
 // stays, and the next start undoes the commit.
 func (c *commit) undo(index int, cause error) error {
 	err := c.undoNames()
-	c.driver.mark("undone")
+	c.folder.mark("undone")
 	if err == nil && c.record != nil {
 		if err = c.setRecord(recordVoid); err == nil {
 			c.removeRecord()
@@ -386,7 +383,7 @@ func (c *commit) undoNames() error {
 			return err
 		}
 		if s.Aside == "" {
-			name, err := c.driver.scratchName(c.root)
+			name, err := c.folder.scratchName()
 			if err != nil {
 				return err
 			}
@@ -397,7 +394,7 @@ func (c *commit) undoNames() error {
 		}
 		undone = append(undone, s.intent)
 	}
-	return c.driver.syncFolders(c.root, undone)
+	return c.folder.syncFolders(undone)
 }
 
 // leave leaves a decided commit to the next start, which completes it.
@@ -420,7 +417,7 @@ func (c *commit) unfinished(index int, cause, undoing error) error {
 }
 
 func (c *commit) recovery() *recovery {
-	return &recovery{driver: c.driver, root: c.root, folder: c.driver.scratch.name}
+	return &recovery{folder: c.folder, scratch: c.folder.scratch.name}
 }
 
 func (c *commit) intents(steps []*step) []intent {
@@ -449,16 +446,16 @@ func (s syncs) wait() error {
 
 // folder adds the sync of the names in a folder.
 func (s *syncs) folder(c *commit, name string) {
-	*s = append(*s, func() error { return c.driver.syncDir(c.root, name) })
+	*s = append(*s, func() error { return c.folder.syncDir(name) })
 }
 
 // syncBytes makes the bytes of all staged objects durable, with the record and its name.
 func (c *commit) syncBytes() error {
-	if !c.driver.sync {
+	if !c.folder.sync {
 		return nil
 	}
 	var small, large syncs
-	small = append(small, func() error { return c.driver.syncFile(c.record.file) })
+	small = append(small, func() error { return c.folder.syncFile(c.record.file) })
 	small.folder(c, path.Dir(c.record.name))
 	for _, s := range c.steps {
 		switch {
@@ -483,7 +480,7 @@ func (c *commit) syncBytes() error {
 // syncNames makes names durable. It also syncs the files, which count their names; see
 // [staged.syncName].
 func (c *commit) syncNames(steps []*step) error {
-	if !c.driver.sync || len(steps) == 0 {
+	if !c.folder.sync || len(steps) == 0 {
 		return nil
 	}
 	var names syncs
@@ -492,8 +489,8 @@ func (c *commit) syncNames(steps []*step) error {
 			names = append(names, s.staged.syncFile)
 		}
 	}
-	for _, folder := range folders(c.intents(steps)) {
-		names.folder(c, folder)
+	for _, name := range folders(c.intents(steps)) {
+		names.folder(c, name)
 	}
 	if err := c.durable(names); err != nil {
 		return fmt.Errorf("syncing the names: %w", mapError(err))
@@ -502,4 +499,4 @@ func (c *commit) syncNames(steps []*step) error {
 }
 
 // durable runs the syncs, or shares a sync of the file system.
-func (c *commit) durable(own syncs) error { return c.driver.shared.do(own.wait, c.failed) }
+func (c *commit) durable(own syncs) error { return c.folder.shared.do(own.wait, c.failed) }

@@ -47,14 +47,15 @@ func untilCrash(f func()) (crashed bool) {
 
 // die closes the handles and releases the lock of a driver, like the end of its process.
 func (d *Driver) die() error {
-	if d.root == nil {
+	f := d.current
+	if f == nil {
 		return nil
 	}
 	var lock error
-	if d.scratch != nil {
-		lock = d.scratch.lock.Close()
+	if f.scratch != nil {
+		lock = f.scratch.lock.Close()
 	}
-	return errors.Join(lock, d.dir.Close(), d.root.Close())
+	return errors.Join(lock, f.dir.Close(), f.root.Close())
 }
 
 // files returns the contents of all files below a folder, by name.
@@ -229,7 +230,7 @@ func TestCrashOfRecovery(t *testing.T) {
 					d := New(Config{Root: c.root, Sync: new(false)}, slog.New(slog.DiscardHandler))
 					set(d)
 					steps := crashAt(d, again)
-					recovered = !untilCrash(func() { _, _ = d.open() })
+					recovered = !untilCrash(func() { _, _ = d.open(t.Context()) })
 					must(t, d.die())
 					recoverAll(t, c.root, set)
 					if got := files(t, c.root); !maps.Equal(got, c.want) {
@@ -253,7 +254,10 @@ func TestCrashLeavesOthers(t *testing.T) {
 				ended = c.ended
 				// This process was running before and has not noticed the crash.
 				running := New(Config{Root: c.root, Sync: new(false)}, slog.New(slog.DiscardHandler))
-				running.recovered = true
+				f, err := running.beginSweep() // which recovers nothing
+				must(t, err)
+				f.recovered = true
+				f.release()
 				s := storagedrivers.New("running", running, storagedrivers.Options{})
 				want := map[string]string{"other": "other"}
 				for _, key := range []string{"f/created", "g/created", "g/created-1", "f/replaced", "f/new", "f/removed"} {
@@ -427,7 +431,7 @@ func TestFailedReplacementLeavesNothing(t *testing.T) {
 		t.Error("committed")
 	}
 	must(t, changes[0].Staged.Close())
-	left, err := os.ReadDir(filepath.Join(d.path, d.scratch.name))
+	left, err := os.ReadDir(filepath.Join(d.path, d.current.scratch.name))
 	must(t, errors.Join(err, d.Close()))
 	if len(left) > 0 {
 		t.Errorf("left in the scratch folder: %v", left)

@@ -19,27 +19,27 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Config keeps objects as files below one folder.
+// Config keeps objects as files in a folder.
 //
-// An object appears under its name when it is whole and on the disk; two uploads of one
-// name never mix, also when several processes use the folder. Symbolic links inside the
-// folder are followed, unless they lead out of it.
+// An object appears under its name when all of it is on the disk. Two uploads of one name never
+// mix, also if several processes use the folder. Symbolic links inside the folder are followed,
+// unless they lead out of it.
 //
 // Placeholders such as `{env.MEDIA_ROOT}` are expanded in every text.
 type Config struct {
-	// The folder. It is made when it is first used; a relative one is relative to the
-	// folder that Caddy was started in. Everything below must be on one file system.
-	// Required.
+	// The folder of the objects. It is created at its first use. A relative path starts at the
+	// working folder of Caddy. All folders below must be on the same file system. Required.
 	Root string `json:"root,omitempty" option:"required" example:"/srv/media"`
 
-	// Whether an upload is on the disk (file and folder synced) before it is called
-	// stored. Without it many small files are stored faster, and a power failure loses
-	// uploads that were answered as stored, or leaves them empty. Default: `true`.
+	// Whether an upload is written to the disk (file and folder are synced) before it counts as
+	// stored. Without it many small files are stored faster, but a power failure can lose or empty
+	// files of uploads that were confirmed. Default: `true`.
 	Sync *bool `json:"sync,omitempty"`
 }
 
@@ -53,7 +53,7 @@ func (*Config) Schema() *options.Schema { return schema.Documented() }
 
 // NewDriver returns a driver, which uses the folder at its first use.
 func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) {
-	return NewFollower(*c, log), nil
+	return New(*c, log), nil
 }
 
 // Complete checks the options, makes the root absolute and sets the default.
@@ -71,3 +71,42 @@ func (c *Config) Complete() (err error) {
 }
 
 func (c *Config) sync() bool { return c.Sync == nil || *c.Sync }
+
+// Describe returns the title, the noun and the folder.
+func (c *Config) Describe() storagedrivers.Description {
+	return storagedrivers.Description{
+		Title: "Local folder", Noun: "folder", Local: true, Icon: "disk", Rank: 60, Where: c.Root,
+	}
+}
+
+// Location returns the folder without symbolic links.
+func (c *Config) Location() storagedrivers.Location {
+	return storagedrivers.Location{Backend: "file:"}.Join(filepath.ToSlash(resolved(c.Root)))
+}
+
+// maxResolve bounds following links. On a network file system whose server is down it could take
+// for ever, but a configuration must still load.
+const maxResolve = time.Second
+
+// resolved returns a path without symbolic links, as far as its folders exist.
+func resolved(path string) string {
+	found := make(chan string, 1)
+	go func() { found <- followLinks(path) }()
+	select {
+	case real := <-found:
+		return real
+	case <-time.After(maxResolve):
+		return path
+	}
+}
+
+func followLinks(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(followLinks(parent), filepath.Base(path))
+}

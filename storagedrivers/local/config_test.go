@@ -1,8 +1,11 @@
 package local
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
 func TestComplete(t *testing.T) {
@@ -15,4 +18,34 @@ func TestComplete(t *testing.T) {
 	if err := new(Config).Complete(); err == nil || err.Error() != "root is missing" {
 		t.Errorf("without a root: error %v", err)
 	}
+}
+
+// newConfig returns a complete configuration with options in JSON.
+var newConfig = drivertest.NewConfig[Config]
+
+func TestDescription(t *testing.T) {
+	t.Parallel()
+	base := filepath.ToSlash(t.TempDir())
+	if err := os.Mkdir(base+"/real", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(base+"/real", base+"/link"); err != nil {
+		t.Skip("no symbolic links here: ", err)
+	}
+	if err := os.WriteFile(base+"/file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	drivertest.Describe(t, drivertest.Description{
+		New:     newConfig,
+		Missing: `{"root": "` + base + `/file"}`,
+		Options: `{"root": "` + base + `/real/media"}`,
+		Where:   base + "/real/media",
+		Same: []string{
+			`{"root": "` + base + `/real/media", "sync": false}`,
+			`{"root": "` + base + `/real/x/../media/"}`,
+			`{"root": "` + base + `/link/media"}`,
+		},
+		Below: []string{`{"root": "` + base + `/link/media/below/it"}`},
+		Apart: []string{`{"root": "` + base + `/real/media2"}`, `{"root": "` + base + `/media"}`},
+	})
 }

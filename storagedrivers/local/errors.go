@@ -41,3 +41,11 @@ func sentinelOf(err error) error {
 	}
 	return systemSentinel(err)
 }
+
+// mapFolderError is mapError for a folder of a key. A file in its path makes the key invalid.
+func mapFolderError(err error) error {
+	if errors.Is(err, fs.ErrExist) || isNotDir(err) {
+		return fmt.Errorf("%w: %w", storagedrivers.ErrInvalidKey, err)
+	}
+	return mapError(err)
+}

@@ -1,41 +1,124 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
-// open returns the root. At the first use it creates the folder and sweeps leftovers.
-func (d *Driver) open() (*os.Root, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	root, err := d.openRoot()
-	if err != nil || d.recovered {
-		return root, err
-	}
-	if err := d.sweepAll(root); err != nil {
-		return nil, fmt.Errorf("sweeping leftovers: %w", mapError(err))
-	}
-	d.recovered = true
-	return root, nil
+// folder is the root of a driver while it is open. It stays open until its last reference is
+// released, even if it is moved, removed or mounted over meanwhile.
+type folder struct {
+	*Driver
+	references *locks.References
+
+	root      *os.Root
+	dir       *os.File    // the root once more, for system calls that os.Root has not
+	opened    fs.FileInfo // of the root
+	recovered bool        // commits of earlier runs were looked for; Driver.mu guards it
+
+	mu      sync.Mutex
+	scratch *scratch // nil until first needed
+
+	shared sharer
+	flush  flusher
 }
 
-// openRoot returns the root. At the first use it creates the folder. d.mu must be held.
-func (d *Driver) openRoot() (*os.Root, error) {
-	if d.root != nil {
-		return d.root, nil
+var (
+	errGone = storagedrivers.WithCause(fmt.Errorf("the root is gone: %w", storagedrivers.ErrUnavailable),
+		"The folder was there and is gone. Mount its disk, or create it again. Caddy then uses it without a restart.")
+	errReplaced  = fmt.Errorf("the root was replaced during the upload: %w", storagedrivers.ErrUnavailable)
+	errUnmounted = storagedrivers.WithCause(
+		fmt.Errorf("the root was replaced by an empty folder of another file system: %w", storagedrivers.ErrUnavailable),
+		"At the path is an empty folder of another file system. Mount the disk of the storage. "+
+			"If this folder is meant, put any file into it or restart Caddy.")
+)
+
+// open returns the folder at the path. The caller must release it. At the first use it creates the
+// folder and sweeps leftovers. If the folder was replaced, the new one is used from now on.
+func (d *Driver) open(ctx context.Context) (*folder, error) { return d.acquire(ctx, true) }
+
+// look calls do with the folder that was used last, without a check of the path. If do finds nothing
+// and the folder was replaced, it calls do again with the new one.
+func (d *Driver) look(ctx context.Context, do func(*folder) error) error {
+	before, err := d.acquire(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer before.release()
+	err = do(before)
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, storagedrivers.ErrUnavailable) {
+		return err
+	}
+	now, openErr := d.open(ctx)
+	if openErr != nil {
+		return openErr
+	}
+	defer now.release()
+	if now == before {
+		return err
+	}
+	return do(now)
+}
+
+func (d *Driver) acquire(ctx context.Context, follow bool) (*folder, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f, err := d.openRoot(follow)
+	if err != nil {
+		return nil, err
+	}
+	if !f.recovered {
+		if err := f.sweepAll(); err != nil {
+			return nil, fmt.Errorf("sweeping leftovers: %w", mapError(err))
+		}
+		f.recovered = true
+	}
+	f.references.Acquire()
+	return f, nil
+}
+
+// release releases a folder. Errors of closing a replaced folder concern no caller.
+func (f *folder) release() {
+	if err := f.references.Release(); err != nil {
+		f.log.Warn("closing the folder that was replaced", "folder", f.path, "error", err)
+	}
+}
+
+// openRoot returns the current folder. It opens the one at the path at the first use, and with follow
+// also if that was replaced. d.mu must be held.
+func (d *Driver) openRoot(follow bool) (*folder, error) {
+	if d.current != nil {
+		if !follow {
+			return d.current, nil
+		}
+		replaced, err := d.current.replaced()
+		if err != nil || !replaced {
+			return d.current, err
+		}
+		d.log.Warn("the folder of a storage was replaced; the new one is used from now on", "folder", d.path)
+		if err := d.current.references.Close(); err != nil {
+			d.log.Warn("closing the folder that was replaced", "folder", d.path, "error", err)
+		}
+		d.current = nil
 	}
 	if err := d.makeRoot(); err != nil {
 		return nil, fmt.Errorf("making the root: %w", mapError(err))
 	}
-	root, err := os.OpenRoot(d.path)
+	f, err := d.openFolder()
 	if err != nil {
 		err = fmt.Errorf("opening the root: %w", mapError(err))
 		if stat, statErr := os.Stat(d.path); statErr == nil && !stat.IsDir() {
@@ -43,25 +126,35 @@ func (d *Driver) openRoot() (*os.Root, error) {
 		}
 		return nil, err
 	}
+	d.current = f
+	return f, nil
+}
+
+func (d *Driver) openFolder() (*folder, error) {
+	root, err := os.OpenRoot(d.path)
+	if err != nil {
+		return nil, err
+	}
 	dir, err := root.Open(".")
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the root: %w", mapError(err)), root.Close())
+		return nil, errors.Join(err, root.Close())
 	}
-	opened, err := dir.Stat()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the root: %w", mapError(err)), dir.Close(), root.Close())
+	f := &folder{Driver: d, root: root, dir: dir, shared: sharer{now: d.now}}
+	if f.opened, err = dir.Stat(); err != nil {
+		return nil, errors.Join(err, dir.Close(), root.Close())
 	}
-	d.root, d.dir, d.opened, d.named = root, dir, opened, d.named || !canLink()
-	d.shared.now = d.now
+	f.references = locks.NewReferences(f.close)
 	if canShare(dir) {
-		d.shared.share = func() error { return syncAll(dir) }
+		f.shared.share = func() error { return syncAll(dir) }
 	}
-	return root, nil
+	return f, nil
 }
+
+func (f *folder) close() error { return errors.Join(f.closeScratch(), f.dir.Close(), f.root.Close()) }
 
 // unmade reports whether the root is yet to be created. d.mu must be held.
 func (d *Driver) unmade() bool {
-	if d.root != nil {
+	if d.current != nil {
 		return false
 	}
 	_, err := os.Lstat(d.path) // a link that leads nowhere is there
@@ -92,18 +185,75 @@ func (d *Driver) makeRoot() error {
 	return nil
 }
 
-// openFolder opens a folder of the root, and creates it if it is missing.
-func (d *Driver) openFolder(root *os.Root, name string) (*os.File, error) {
-	if dir := openBeneath(d.dir, name); dir != nil {
+// replaced reports whether the folder at the path is another one than the open folder. A missing
+// folder is not created again, because it may be a disk that is not mounted.
+func (f *folder) replaced() (bool, error) {
+	now, err := os.Stat(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, errGone
+	case err != nil:
+		return false, fmt.Errorf("looking at the root: %w", mapError(err))
+	case os.SameFile(f.opened, now):
+		return false, nil
+	case unmounted(f.path, f.opened, now):
+		return false, errUnmounted
+	}
+	return true, nil
+}
+
+// inPlace returns an error if the open folder is not the one at the path.
+func (f *folder) inPlace() error {
+	replaced, err := f.replaced()
+	if replaced {
+		return errReplaced
+	}
+	return err
+}
+
+// unmounted reports whether the folder at path looks like the mount point of an unmounted disk: it
+// is empty, and on the file system of its parent, but the old folder was not.
+func unmounted(path string, old, now fs.FileInfo) bool {
+	if device(old) == device(now) {
+		return false
+	}
+	parent, err := os.Stat(filepath.Dir(path))
+	return err == nil && device(parent) == device(now) && empty(path)
+}
+
+// empty reports whether a folder contains nothing but scratch folders.
+func empty(path string) bool {
+	dir, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	for {
+		names, err := dir.Readdirnames(16)
+		if err != nil {
+			return errors.Is(err, io.EOF)
+		}
+		for _, name := range names {
+			if !strings.HasPrefix(name, scratchPrefix) {
+				return false
+			}
+		}
+	}
+}
+
+// openDir opens the folder of a key, and creates it if it is missing.
+func (f *folder) openDir(key string) (*os.File, error) {
+	name := path.Dir(key)
+	if dir := openBeneath(f.dir, name); dir != nil {
 		return dir, nil
 	}
-	dir, err := root.Open(name)
+	dir, err := f.root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		d.flush.forget(name) // others may have removed it
-		if err := root.MkdirAll(name, dirPerm); err != nil {
+		f.flush.forget(name) // others may have removed it
+		if err := f.root.MkdirAll(name, dirPerm); err != nil {
 			return nil, fmt.Errorf("making folder %q: %w", name, mapFolderError(err))
 		}
-		dir, err = root.Open(name)
+		dir, err = f.root.Open(name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening folder %q: %w", name, mapFolderError(err))
@@ -118,137 +268,14 @@ func (d *Driver) openFolder(root *os.Root, name string) (*os.File, error) {
 	return dir, nil
 }
 
-// mapFolderError is mapError for a folder of a key. A file in its path makes the key invalid.
-func mapFolderError(err error) error {
-	if errors.Is(err, fs.ErrExist) || isNotDir(err) {
-		return fmt.Errorf("%w: %w", storagedrivers.ErrInvalidKey, err)
-	}
-	return mapError(err)
-}
-
-// syncFile syncs the bytes of a file and its times.
-func (d *Driver) syncFile(file *os.File) error { return d.syncBy((*os.File).Sync, file) }
-
-// syncBy syncs a file or folder by a system call.
-func (d *Driver) syncBy(call func(*os.File) error, file *os.File) error {
-	if d.synced != nil {
-		return d.synced(file)
-	}
-	return call(file)
-}
-
-// syncDir syncs the names in a folder.
-func (d *Driver) syncDir(root *os.Root, name string) error {
-	if !d.sync {
-		return nil
-	}
-	dir, err := root.Open(name)
-	if err != nil {
-		return fmt.Errorf("opening folder %q: %w", name, mapError(err))
-	}
-	defer dir.Close()
-	return d.syncOpenDir(root, dir, name)
-}
-
-func (d *Driver) syncOpenDir(root *os.Root, dir *os.File, name string) error {
-	if !d.sync {
-		return nil
-	}
-	err := d.flush.do(name, func() error { return d.syncNames(root, dir, name) })
-	if err != nil {
-		return fmt.Errorf("syncing folder %q: %w", name, mapError(err))
-	}
-	return nil
-}
-
-// syncNames syncs a folder and, at its first call for the folder, those above it, which may be as
-// new.
-func (d *Driver) syncNames(root *os.Root, dir *os.File, name string) error {
-	if err := d.syncBy(syncFolder, dir); err != nil {
-		return err
-	}
-	if d.flush.isDurable(name) {
-		return nil
-	}
-	for above := name; above != "."; {
-		above = path.Dir(above)
-		parent, err := root.Open(above)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(d.syncBy(syncFolder, parent), parent.Close()); err != nil {
-			return err
+// lookupError is mapReadError for an object that is to be changed. If the root is missing, the
+// backend is unavailable.
+func (f *folder) lookupError(err error) error {
+	err = mapReadError(err)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, rootErr := os.Stat(f.path); errors.Is(rootErr, fs.ErrNotExist) {
+			return errGone
 		}
 	}
-	d.flush.setDurable(name)
-	return nil
-}
-
-// flusher lets concurrent callers for one folder share a sync. Callers that come during a sync wait
-// for the next one, which covers them all.
-type flusher struct {
-	mu     sync.Mutex
-	rounds map[string]*round
-	known  map[string]bool // folders whose own names are on the disk
-}
-
-type round struct {
-	begun bool
-	done  chan struct{}
-	err   error
-}
-
-func (f *flusher) do(name string, sync func() error) error {
-	f.mu.Lock()
-	before := f.rounds[name]
-	if before != nil && !before.begun {
-		f.mu.Unlock()
-		<-before.done
-		return before.err
-	}
-	mine := &round{done: make(chan struct{})}
-	if f.rounds == nil {
-		f.rounds = map[string]*round{}
-	}
-	f.rounds[name] = mine
-	f.mu.Unlock()
-
-	if before != nil {
-		<-before.done
-	}
-	f.mu.Lock()
-	mine.begun = true
-	f.mu.Unlock()
-	mine.err = sync()
-	f.mu.Lock()
-	if f.rounds[name] == mine {
-		delete(f.rounds, name)
-	}
-	f.mu.Unlock()
-	close(mine.done)
-	return mine.err
-}
-
-// maxKnown bounds the memory for folders; a forgotten one is only synced again.
-const maxKnown = 4096
-
-func (f *flusher) isDurable(name string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.known[name]
-}
-
-func (f *flusher) forget(name string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.known, name)
-}
-
-func (f *flusher) setDurable(name string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.known == nil || len(f.known) >= maxKnown {
-		f.known = map[string]bool{}
-	}
-	f.known[name] = true
+	return err
 }

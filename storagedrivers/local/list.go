@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -22,24 +21,24 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 	if unmade {
 		return storagedrivers.Page{}, ctx.Err()
 	}
-	root, err := d.open()
+	f, err := d.open(ctx)
 	if err != nil {
 		return storagedrivers.Page{}, err
 	}
-	l := &lister{ctx: ctx.Err, root: root, dir: d.dir, Walk: storagedrivers.Walk{ListOptions: opts}}
-	page, err := l.Page(l.folder(""))
+	defer f.release()
+	l := &lister{ctx: ctx.Err, folder: f, Walk: storagedrivers.Walk{ListOptions: opts}}
+	page, err := l.Page(l.walk(""))
 	return page, mapError(err)
 }
 
 type lister struct {
-	ctx  func() error
-	root *os.Root
-	dir  *os.File // the root once more
+	ctx    func() error
+	folder *folder
 	storagedrivers.Walk
 }
 
-// folder adds the objects below prefix, which is empty or ends with a slash.
-func (l *lister) folder(prefix string) error {
+// walk adds the objects below prefix, which is empty or ends with a slash.
+func (l *lister) walk(prefix string) error {
 	if err := l.ctx(); err != nil {
 		return err
 	}
@@ -68,10 +67,10 @@ func (l *lister) folder(prefix string) error {
 }
 
 // read returns the entries of a folder. [os.Root] calls lstat for every file.
-func (l *lister) read(folder string) ([]fs.DirEntry, error) {
-	dir := openBeneath(l.dir, folder)
+func (l *lister) read(name string) ([]fs.DirEntry, error) {
+	dir := openBeneath(l.folder.dir, name)
 	if dir == nil {
-		return fs.ReadDir(l.root.FS(), folder)
+		return fs.ReadDir(l.folder.root.FS(), name)
 	}
 	defer dir.Close()
 	return dir.ReadDir(-1)
@@ -87,12 +86,12 @@ func (l *lister) entry(key string) error {
 		return nil // hidden, or of another program
 	}
 	if enters {
-		return l.folder(key)
+		return l.walk(key)
 	}
 	if strings.HasSuffix(key, "/") {
 		return l.TakeFolder(key)
 	}
-	stat, err := l.root.Stat(key) // follows links that stay inside
+	stat, err := l.folder.root.Stat(key) // follows links that stay inside
 	if err != nil || !stat.Mode().IsRegular() {
 		return nil //nolint:nilerr // gone since, or a link that leads nowhere
 	}

@@ -23,7 +23,9 @@ const (
 	dirPerm  = 0o755
 )
 
-// Driver is the local driver; see [New].
+// Driver is the driver of the folder at a path, which may be replaced; see [New]. An object that was
+// staged in one folder is never committed in another. The path is checked before every change, and
+// by a reader that does not find its object.
 type Driver struct {
 	path  string
 	sync  bool
@@ -38,21 +40,18 @@ type Driver struct {
 	// failures.
 	synced func(*os.File) error
 
-	mu        sync.Mutex
-	root      *os.Root    // nil until first used
-	dir       *os.File    // the root once more, for system calls that os.Root has not
-	opened    fs.FileInfo // of the root
-	recovered bool        // commits of earlier runs were looked for
-	swept     bool        // leftovers of earlier runs were removed, or the caller of Sweep decides
-	scratch   *scratch
-	shared    sharer
-	flush     flusher
+	mu      sync.Mutex
+	current *folder // nil until first used
+	swept   bool    // Sweep was called: no folder removes leftovers by itself
 }
 
 // New returns a driver of a folder, which is created at its first use. Without sync, an object
 // counts as stored before it is synced.
 func New(config Config, log *slog.Logger) *Driver {
-	return &Driver{path: config.Root, sync: config.sync(), log: log, now: time.Now} //nolint:forbidigo // the clock's one default
+	return &Driver{
+		path: config.Root, sync: config.sync(), named: !canLink(), log: log,
+		now: time.Now, //nolint:forbidigo // the clock's one default
+	}
 }
 
 // mark calls the hook of a test.
@@ -66,11 +65,12 @@ func (d *Driver) mark(step string) {
 func (d *Driver) Check(ctx context.Context) error { return d.explained(d.check(ctx)) }
 
 func (d *Driver) check(ctx context.Context) error {
-	root, err := d.open()
+	f, err := d.open(ctx)
 	if err != nil {
 		return err
 	}
-	dir, err := root.Open(".")
+	defer f.release()
+	dir, err := f.root.Open(".")
 	if err != nil {
 		return mapError(err)
 	}
@@ -94,8 +94,8 @@ func (d *Driver) explained(err error) error {
 	if current, lookupErr := user.Current(); lookupErr == nil {
 		name = current.Username
 	}
-	return storagedrivers.WithCause(err, storagedrivers.Cause("The system user "+name+", as whom Caddy runs, may not use "+
-		d.path+". Change the owner or the rights of the folder, or name another one."))
+	return storagedrivers.WithCause(err, storagedrivers.Cause("Caddy runs as the system user "+name+", who may not use "+
+		d.path+". Change the owner or the permissions of the folder, or choose another folder."))
 }
 
 // Features returns all guarantees: link(2) and rename(2) are atomic.
@@ -109,65 +109,95 @@ func (d *Driver) Features() storagedrivers.Features {
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.root == nil {
+	d.swept = false
+	if d.current == nil {
 		return nil
 	}
-	err := errors.Join(d.closeScratch(), d.dir.Close(), d.root.Close())
-	d.root, d.dir, d.opened, d.recovered, d.swept, d.scratch = nil, nil, nil, false, false, nil
+	err := d.current.references.Close()
+	d.current = nil
 	return err
 }
 
 // Stat returns the Info of an object.
-func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
-	if err := ctx.Err(); err != nil {
-		return storagedrivers.Info{}, err
-	}
-	root, err := d.open()
+func (d *Driver) Stat(ctx context.Context, key string) (info storagedrivers.Info, err error) {
+	err = d.look(ctx, func(f *folder) error {
+		stat, err := f.root.Stat(key)
+		if err != nil {
+			return mapReadError(err)
+		}
+		if !stat.Mode().IsRegular() {
+			return notAnObject(key)
+		}
+		info = newInfo(key, stat)
+		return nil
+	})
+	return info, err
+}
+
+// Open returns the file itself for the zero range. The reader does not need the folder any more.
+func (d *Driver) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (body io.ReadCloser, info storagedrivers.Info, err error) {
+	err = d.look(ctx, func(f *folder) (err error) {
+		body, info, err = f.openObject(key, rng)
+		return err
+	})
+	return body, info, err
+}
+
+func (f *folder) openObject(key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
+	file, err := f.root.OpenFile(key, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
-		return storagedrivers.Info{}, err
+		return nil, storagedrivers.Info{}, mapReadError(err)
 	}
-	stat, err := root.Stat(key)
+	var n int64
+	stat, err := file.Stat()
+	switch {
+	case err != nil:
+		err = mapError(err)
+	case !stat.Mode().IsRegular():
+		err = notAnObject(key)
+	default:
+		n, err = rng.Within(stat.Size())
+	}
 	if err != nil {
-		return storagedrivers.Info{}, d.lookupError(err)
+		return nil, storagedrivers.Info{}, errors.Join(err, file.Close())
 	}
-	if !stat.Mode().IsRegular() {
-		return storagedrivers.Info{}, notAnObject(key)
+	info := newInfo(key, stat)
+	if rng == (storagedrivers.Range{}) {
+		return file, info, nil
 	}
-	return newInfo(key, stat), nil
+	return &section{Reader: io.NewSectionReader(file, rng.Offset, n), Closer: file}, info, nil
+}
+
+// section is a part of a file.
+type section struct {
+	io.Reader
+	io.Closer
 }
 
 // Delete unlinks the file. Folders stay.
 func (d *Driver) Delete(ctx context.Context, key string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	root, err := d.open()
+	f, err := d.open(ctx)
 	if err != nil {
 		return err
 	}
-	stat, err := root.Lstat(key)
+	defer f.release()
+	return f.remove(key)
+}
+
+func (f *folder) remove(key string) error {
+	stat, err := f.root.Lstat(key)
 	if err != nil {
-		return d.lookupError(err)
+		return f.lookupError(err)
 	}
 	if stat.IsDir() { // Remove would take an empty one
 		return notAnObject(key)
 	}
-	if err := root.Remove(key); err != nil {
-		return d.lookupError(err)
+	if err := f.root.Remove(key); err != nil {
+		return f.lookupError(err)
 	}
-	return d.syncDir(root, path.Dir(key))
-}
-
-// lookupError is mapError for an object that was not found or not reached. If the root is missing,
-// the backend is unavailable.
-func (d *Driver) lookupError(err error) error {
-	err = mapReadError(err)
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, rootErr := os.Stat(d.path); errors.Is(rootErr, fs.ErrNotExist) {
-			return fmt.Errorf("the root is gone: %w", storagedrivers.ErrUnavailable)
-		}
-	}
-	return err
+	return f.syncDir(path.Dir(key))
 }
 
 func notAnObject(key string) error {

@@ -139,9 +139,8 @@ func (r *record) close() error {
 // recovery undoes or completes commits of the process that holds the lock of a scratch folder: of
 // this process, or of one that has died, with its lock.
 type recovery struct {
-	driver *Driver
-	root   *os.Root
-	folder string
+	folder  *folder
+	scratch string // its name
 }
 
 // asideNew is the suffix of a name that an object gets in the scratch folder before it loses or gets
@@ -152,7 +151,7 @@ var errEarlier = errors.New("an earlier version of this program has kept replace
 
 // all recovers all commits in the scratch folder that are not void.
 func (r *recovery) all() error {
-	entries, err := fs.ReadDir(r.root.FS(), r.folder)
+	entries, err := fs.ReadDir(r.folder.root.FS(), r.scratch)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -161,7 +160,7 @@ func (r *recovery) all() error {
 		if !strings.HasSuffix(entry.Name(), recordSuffix) {
 			continue
 		}
-		if err := r.one(r.folder + "/" + entry.Name()); err != nil {
+		if err := r.one(r.scratch + "/" + entry.Name()); err != nil {
 			failed = append(failed, fmt.Errorf("recovering an aborted upload: %w", err))
 		}
 	}
@@ -171,11 +170,11 @@ func (r *recovery) all() error {
 // one recovers a commit and removes its record. If that fails, the record stays for the next
 // attempt. It is idempotent.
 func (r *recovery) one(name string) error {
-	file, err := r.root.OpenFile(name, os.O_RDWR|openNonblock, 0)
+	file, err := r.folder.root.OpenFile(name, os.O_RDWR|openNonblock, 0)
 	if err != nil {
 		return err
 	}
-	rec := &record{r.root, name, file}
+	rec := &record{r.folder.root, name, file}
 	data, err := io.ReadAll(io.LimitReader(file, maxRecord))
 	state, intents := parseRecord(data)
 	if err == nil && state == recordEarlier {
@@ -185,19 +184,19 @@ func (r *recovery) one(name string) error {
 		err = r.apply(state, intents)
 	}
 	if err == nil {
-		err = r.driver.syncFolders(r.root, intents)
+		err = r.folder.syncFolders(intents)
 	}
-	r.driver.mark("recovered")
+	r.folder.mark("recovered")
 	if err == nil {
 		err = rec.set(recordVoid)
 	}
-	if err == nil && r.driver.sync { // a record that reappears would undo a later change
-		err = r.driver.syncBy(syncData, file)
+	if err == nil && r.folder.sync { // a record that reappears would undo a later change
+		err = r.folder.syncBy(syncData, file)
 	}
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	r.driver.mark("void")
+	r.folder.mark("void")
 	return rec.close()
 }
 
@@ -210,7 +209,7 @@ func (r *recovery) apply(state string, intents []intent) (failed error) {
 		case one.Do == create && state == recordOpen, one.Do == remove && state == recordDecided:
 			err = r.takeAway(one)
 		case one.Do == replace && state == recordDecided:
-			there, statErr := r.root.Lstat(one.Key)
+			there, statErr := r.folder.root.Lstat(one.Key)
 			if statErr == nil && etag(there) == one.Old {
 				// Without its new object the process has given up, but could not void the record.
 				if err = r.replace(one); errors.Is(err, fs.ErrNotExist) {
@@ -228,12 +227,12 @@ func (r *recovery) apply(state string, intents []intent) (failed error) {
 // replace gives the new object of a replacement its name. The object keeps its name in the scratch
 // folder until the commit ends: after a power failure the two may be lost one without the other.
 func (r *recovery) replace(one intent) error {
-	aside := r.folder + "/" + one.Aside
-	if err := r.root.Link(aside, aside+asideNew); err != nil && !errors.Is(err, fs.ErrExist) {
+	aside := r.scratch + "/" + one.Aside
+	if err := r.folder.root.Link(aside, aside+asideNew); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	r.driver.mark("named aside")
-	return r.root.Rename(aside+asideNew, one.Key)
+	r.folder.mark("named aside")
+	return r.folder.root.Rename(aside+asideNew, one.Key)
 }
 
 // takeAway removes an object, unless another process has replaced it. It checks the object once more
@@ -242,45 +241,45 @@ func (r *recovery) takeAway(one intent) error {
 	if err := r.returnAside(one); err != nil { // an earlier attempt may have moved another one
 		return err
 	}
-	there, err := r.root.Lstat(one.Key)
+	there, err := r.folder.root.Lstat(one.Key)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && etag(there) != one.ETag {
 		return nil
 	}
 	if err == nil {
-		err = r.root.Rename(one.Key, r.folder+"/"+one.Aside+asideNew)
+		err = r.folder.root.Rename(one.Key, r.scratch+"/"+one.Aside+asideNew)
 	}
 	if err != nil {
 		return err
 	}
-	r.driver.mark("taken away")
+	r.folder.mark("taken away")
 	return r.returnAside(one)
 }
 
 // returnAside removes the aside name of an object that is removed. An object of another process gets
 // its name back.
 func (r *recovery) returnAside(one intent) error {
-	aside := r.folder + "/" + one.Aside + asideNew
-	moved, err := r.root.Lstat(aside)
+	aside := r.scratch + "/" + one.Aside + asideNew
+	moved, err := r.folder.root.Lstat(aside)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil && etag(moved) != one.ETag {
-		if err = r.root.Link(aside, one.Key); errors.Is(err, fs.ErrExist) {
+		if err = r.folder.root.Link(aside, one.Key); errors.Is(err, fs.ErrExist) {
 			err = nil
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return r.root.Remove(aside)
+	return r.folder.root.Remove(aside)
 }
 
 // syncFolders makes the changed names of intents durable.
-func (d *Driver) syncFolders(root *os.Root, intents []intent) error {
+func (f *folder) syncFolders(intents []intent) error {
 	var failed []error
-	for _, folder := range folders(intents) {
-		if _, err := root.Lstat(folder); err == nil {
-			failed = append(failed, d.syncDir(root, folder))
+	for _, name := range folders(intents) {
+		if _, err := f.root.Lstat(name); err == nil {
+			failed = append(failed, f.syncDir(name))
 		}
 	}
 	return errors.Join(failed...)

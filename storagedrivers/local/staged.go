@@ -15,8 +15,7 @@ import (
 // staged is an object before its commit: an open file without a name, or with one in the scratch
 // folder.
 type staged struct {
-	driver *Driver
-	root   *os.Root
+	folder *folder // released by Close
 	file   *os.File
 	temp   string // its name in the scratch folder; empty while it has none
 	size   int64
@@ -26,50 +25,86 @@ type staged struct {
 	stamped  bool // written, with the time of its commit
 	sealed   bool // and on the disk
 
-	adopted bool   // see [Driver.Adopt]
-	closed  func() // nil, or called by Close
+	adopted bool // see [appended.Adopt]
 }
 
 // writeBehind is how much is written before the disk is asked to start writing it, so that the sync
 // of the object takes less time.
 const writeBehind = 8 << 20
 
-// Stage returns a new object on the file system of the root.
+// Stage returns a new object on the file system of the root, which stays open until the object is
+// closed.
 func (d *Driver) Stage(ctx context.Context) (storagedrivers.Staged, error) {
-	st, err := d.stage(ctx)
+	f, err := d.open(ctx)
 	if err != nil {
+		return nil, err
+	}
+	st := &staged{folder: f, failures: f.shared.failures()}
+	if err := st.make(); err != nil {
+		f.release()
 		return nil, err
 	}
 	return st, nil
 }
 
-func (d *Driver) stage(ctx context.Context) (*staged, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	root, err := d.open()
-	if err != nil {
-		return nil, err
-	}
-	st := &staged{driver: d, root: root, failures: d.shared.failures()}
-	if !d.named {
-		st.file, err = openUnnamed(d.dir)
+// make creates the file, without a name if possible.
+func (st *staged) make() (err error) {
+	f := st.folder
+	if !f.named {
+		st.file, err = openUnnamed(f.dir)
 		if err == nil {
-			return st, nil
+			return nil
 		}
 		if !errors.Is(err, errors.ErrUnsupported) {
-			return nil, fmt.Errorf("making an unnamed file: %w", mapError(err))
+			return fmt.Errorf("making an unnamed file: %w", mapError(err))
 		}
 	}
-	st.temp, err = d.scratchName(root)
-	if err != nil {
-		return nil, d.lookupError(err)
+	if st.temp, err = f.scratchName(); err != nil {
+		return f.lookupError(err)
 	}
-	st.file, err = root.OpenFile(st.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm)
+	st.file, err = f.root.OpenFile(st.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm)
 	if err != nil {
-		return nil, fmt.Errorf("making a temporary file: %w", mapError(err))
+		return fmt.Errorf("making a temporary file: %w", mapError(err))
 	}
-	return st, nil
+	return nil
+}
+
+const copyBuffer = 256 << 10
+
+// Put stages r and commits it.
+func (d *Driver) Put(ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) (info storagedrivers.Info, err error) {
+	st, err := d.Stage(ctx)
+	if err != nil {
+		return info, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	if err := copyAll(ctx, st, r); err != nil {
+		return info, err
+	}
+	infos, err := d.Commit(ctx, []storagedrivers.Change{{Staged: st, Key: key, Options: opts}})
+	if err != nil {
+		return info, err
+	}
+	return infos[0], nil
+}
+
+func copyAll(ctx context.Context, w io.Writer, r io.Reader) error {
+	buf := make([]byte, copyBuffer)
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := r.Read(buf)
+		if _, werr := w.Write(buf[:n]); werr != nil {
+			return werr
+		}
+		if err == io.EOF { // the end is io.EOF itself; a wrapped one is a failure
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 func (st *staged) Write(p []byte) (int, error) {
@@ -79,7 +114,7 @@ func (st *staged) Write(p []byte) (int, error) {
 	n, err := st.file.Write(p)
 	st.size += int64(n)
 	st.dirty += int64(n)
-	if st.driver.sync && st.dirty >= writeBehind {
+	if st.folder.sync && st.dirty >= writeBehind {
 		beginWriting(st.file, st.size-st.dirty, st.dirty)
 		st.dirty = 0
 	}
@@ -100,7 +135,7 @@ func (st *staged) seal() error {
 	if err := st.stamp(); err != nil {
 		return err
 	}
-	if st.driver.sync {
+	if st.folder.sync {
 		sync := st.durable
 		if st.large() {
 			sync = func(own func() error) error { return own() }
@@ -118,14 +153,14 @@ func (st *staged) stamp() error {
 	if st.stamped {
 		return nil
 	}
-	if err := stamp(st.file, st.driver.now()); err != nil {
+	if err := stamp(st.file, st.folder.now()); err != nil {
 		return fmt.Errorf("setting the time: %w", mapError(err))
 	}
 	st.stamped = true
 	return nil
 }
 
-func (st *staged) syncFile() error { return st.driver.syncFile(st.file) }
+func (st *staged) syncFile() error { return st.folder.syncFile(st.file) }
 
 // large reports whether the file is synced on its own, so that no other upload waits for it.
 func (st *staged) large() bool { return st.size > writeBehind }
@@ -133,20 +168,20 @@ func (st *staged) large() bool { return st.size > writeBehind }
 // syncName syncs the new name, and the file again: the file counts its names, and a file system
 // without a journal removes a file that counts none.
 func (st *staged) syncName(dir *os.File, name string) error {
-	if !st.driver.sync {
+	if !st.folder.sync {
 		return nil
 	}
 	return st.durable(func() error {
 		if err := st.syncFile(); err != nil {
 			return fmt.Errorf("syncing the file: %w", mapError(err))
 		}
-		return st.driver.syncOpenDir(st.root, dir, name)
+		return st.folder.syncOpenDir(dir, name)
 	})
 }
 
 // durable returns when the current state of the object is on the disk, by own or by a shared sync.
 func (st *staged) durable(own func() error) error {
-	return st.driver.shared.do(own, st.failures)
+	return st.folder.shared.do(own, st.failures)
 }
 
 // create links the file to a name that must be free.
@@ -155,7 +190,7 @@ func (st *staged) create(dir *os.File, key string) error {
 	if st.temp == "" {
 		err = linkUnnamed(st.file, dir, path.Base(key))
 	} else {
-		err = st.root.Link(st.temp, key)
+		err = st.folder.root.Link(st.temp, key)
 	}
 	if errors.Is(err, fs.ErrExist) && st.folderAt(key) {
 		return errFolder
@@ -170,7 +205,7 @@ func (st *staged) create(dir *os.File, key string) error {
 var errFolder = fmt.Errorf("a folder stands there: %w", storagedrivers.ErrInvalidKey)
 
 func (st *staged) folderAt(key string) bool {
-	stat, err := st.root.Lstat(key)
+	stat, err := st.folder.root.Lstat(key)
 	return err == nil && stat.IsDir()
 }
 
@@ -179,11 +214,11 @@ func (st *staged) nameTemp() error {
 	if st.temp != "" {
 		return nil
 	}
-	name, err := st.driver.scratchName(st.root)
+	name, err := st.folder.scratchName()
 	if err != nil {
 		return err
 	}
-	folder, err := st.root.Open(path.Dir(name))
+	folder, err := st.folder.root.Open(path.Dir(name))
 	if err != nil {
 		return fmt.Errorf("opening the scratch folder: %w", mapError(err))
 	}
@@ -200,14 +235,12 @@ func (st *staged) nameTemp() error {
 func (st *staged) Close() error {
 	var err error
 	if st.temp != "" {
-		if err = st.root.Remove(st.temp); errors.Is(err, fs.ErrNotExist) {
+		if err = st.folder.root.Remove(st.temp); errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
 	}
 	err = errors.Join(err, st.file.Close())
-	if st.closed != nil {
-		st.closed()
-	}
+	st.folder.release()
 	return err
 }
 

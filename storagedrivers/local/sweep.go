@@ -2,37 +2,106 @@ package local
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
 
+// scratchPrefix is the prefix of the names of scratch folders. No key begins with a dot, so these
+// never contain an object.
+const scratchPrefix = ".media-tmp-"
+
+// scratch is the folder for temporary names. Its lock, held until the process ends, distinguishes
+// it from a leftover.
+type scratch struct {
+	name string
+	lock *os.File
+	next atomic.Int64
+}
+
+// scratchName returns a new name in the scratch folder, which is created when it is first needed.
+func (f *folder) scratchName() (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.scratch == nil {
+		s, err := newScratch(f.root)
+		if err != nil {
+			return "", fmt.Errorf("making the scratch folder: %w", mapError(err))
+		}
+		f.scratch = s
+	}
+	return f.scratch.name + "/" + strconv.FormatInt(f.scratch.next.Add(1), 36), nil
+}
+
+var errInUse = errors.New("the folder is locked")
+
+func newScratch(root *os.Root) (*scratch, error) {
+	for {
+		name := scratchPrefix + rand.Text()
+		if err := root.Mkdir(name, 0o700); err != nil {
+			return nil, err
+		}
+		lock, err := root.Open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // swept by a process that starts
+		}
+		if err != nil {
+			return nil, err
+		}
+		// Without support for locks, other processes never remove the folder.
+		if !errors.Is(tryLock(lock), errInUse) && stillThere(root, name) {
+			return &scratch{name: name, lock: lock}, nil
+		}
+		if err := lock.Close(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func stillThere(root *os.Root, name string) bool {
+	_, err := root.Lstat(name)
+	return err == nil
+}
+
+// closeScratch removes the scratch folder, unless a commit that was neither undone nor completed
+// cannot be now either.
+func (f *folder) closeScratch() error {
+	if f.scratch == nil {
+		return nil
+	}
+	r := &recovery{folder: f, scratch: f.scratch.name}
+	err := r.all()
+	if err == nil {
+		err = f.root.RemoveAll(f.scratch.name)
+	}
+	return errors.Join(err, f.scratch.lock.Close())
+}
+
 // Sweep removes scratch folders of processes that have ended, each of which is one leftover. It
 // replaces the sweep at the first use, so that all of them are returned. It does not create a
 // missing root.
 func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
-	d.mu.Lock()
-	d.swept = true
-	if d.unmade() {
-		d.mu.Unlock()
-		return nil, nil
-	}
-	root, err := d.openRoot()
-	own := d.scratch
-	d.mu.Unlock()
-	if err != nil {
+	f, err := d.beginSweep()
+	if err != nil || f == nil {
 		return nil, err
 	}
-	names, err := scratchFolders(root)
+	defer f.release()
+	names, err := f.scratchFolders()
 	if err != nil {
 		return nil, mapError(err)
 	}
-	s := &sweeper{driver: d, root: root, before: d.now().Add(-opts.OlderThan), dry: opts.DryRun}
+	f.mu.Lock()
+	own := f.scratch
+	f.mu.Unlock()
+	s := &sweeper{folder: f, before: d.now().Add(-opts.OlderThan), dry: opts.DryRun}
 	var found []storagedrivers.Leftover
 	var failed []error
 	for _, name := range names {
@@ -42,7 +111,7 @@ func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([
 		if own != nil && own.name == name { // without locks only the name shows it
 			continue
 		}
-		left, err := s.folder(name)
+		left, err := s.sweep(name)
 		switch {
 		case errors.Is(err, errEarlier): // the first use has logged it
 		case err != nil:
@@ -54,27 +123,42 @@ func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([
 	return found, errors.Join(failed...)
 }
 
+// beginSweep returns the folder without sweeping it; nil if it is yet to be created.
+func (d *Driver) beginSweep() (*folder, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.swept = true
+	if d.unmade() {
+		return nil, nil //nolint:nilnil // no folder has no leftovers
+	}
+	f, err := d.openRoot(true)
+	if err != nil {
+		return nil, err
+	}
+	f.references.Acquire()
+	return f, nil
+}
+
 // sweepAll recovers the commits of processes that have ended. It removes their scratch folders of any
-// age, unless Sweep was called, whose caller decides.
-func (d *Driver) sweepAll(root *os.Root) error {
-	names, err := scratchFolders(root)
+// age, unless Sweep was called, whose caller decides. Driver.mu must be held.
+func (f *folder) sweepAll() error {
+	names, err := f.scratchFolders()
 	if err != nil {
 		return err
 	}
-	s := &sweeper{driver: d, root: root, keep: d.swept}
+	s := &sweeper{folder: f, keep: f.swept}
 	for _, name := range names {
-		if _, err := s.folder(name); err != nil {
+		if _, err := s.sweep(name); err != nil {
 			// A folder of another process that cannot be removed must not stop the service.
-			d.log.Warn("leftovers of an earlier run stay", "folder", name, "error", err)
+			f.log.Warn("leftovers of an earlier run stay", "folder", name, "error", err)
 		}
 	}
-	d.swept = true
 	return nil
 }
 
 // scratchFolders returns the names of all scratch folders, of any process.
-func scratchFolders(root *os.Root) ([]string, error) {
-	entries, err := fs.ReadDir(root.FS(), ".")
+func (f *folder) scratchFolders() ([]string, error) {
+	entries, err := fs.ReadDir(f.root.FS(), ".")
 	if err != nil {
 		return nil, err
 	}
@@ -89,31 +173,30 @@ func scratchFolders(root *os.Root) ([]string, error) {
 
 // sweeper removes scratch folders, or only finds them.
 type sweeper struct {
-	driver *Driver
-	root   *os.Root
+	folder *folder
 	before time.Time // the last write to a leftover was before; zero is any time
 	dry    bool
 	keep   bool // recover commits, remove nothing
 }
 
-// folder removes a scratch folder and returns it; nil if it is not a leftover. It does not even
+// sweep removes a scratch folder and returns it; nil if it is not a leftover. It does not even
 // lock a young folder, because the folder's process may be about to.
-func (s *sweeper) folder(name string) (*storagedrivers.Leftover, error) {
-	if stat, err := s.root.Lstat(name); err == nil && s.young(stat.ModTime()) {
+func (s *sweeper) sweep(name string) (*storagedrivers.Leftover, error) {
+	if stat, err := s.folder.root.Lstat(name); err == nil && s.young(stat.ModTime()) {
 		return nil, nil //nolint:nilnil // see above
 	}
-	folder, err := s.root.Open(name)
+	lock, err := s.folder.root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // already removed
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer folder.Close()
-	if tryLock(folder) != nil {
+	defer lock.Close()
+	if tryLock(lock) != nil {
 		return nil, nil //nolint:nilnil // in use, or unknown
 	}
-	if !stillThere(s.root, name) {
+	if !stillThere(s.folder.root, name) {
 		return nil, nil //nolint:nilnil // already removed
 	}
 	left := s.measure(name)
@@ -123,14 +206,14 @@ func (s *sweeper) folder(name string) (*storagedrivers.Leftover, error) {
 	if s.dry {
 		return &left, nil
 	}
-	r := &recovery{driver: s.driver, root: s.root, folder: name}
+	r := &recovery{folder: s.folder, scratch: name}
 	if err := r.all(); err != nil {
 		return nil, err
 	}
 	if s.keep {
 		return nil, nil //nolint:nilnil // the caller of Sweep decides
 	}
-	return &left, s.root.RemoveAll(name)
+	return &left, s.folder.root.RemoveAll(name)
 }
 
 func (s *sweeper) young(changed time.Time) bool {
@@ -141,7 +224,7 @@ func (s *sweeper) young(changed time.Time) bool {
 func (s *sweeper) measure(name string) storagedrivers.Leftover {
 	left := storagedrivers.Leftover{Name: name}
 	unknown := false
-	_ = fs.WalkDir(s.root.FS(), name, func(_ string, entry fs.DirEntry, err error) error {
+	_ = fs.WalkDir(s.folder.root.FS(), name, func(_ string, entry fs.DirEntry, err error) error {
 		var stat fs.FileInfo
 		if err == nil {
 			stat, err = entry.Info()

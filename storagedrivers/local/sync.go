@@ -2,9 +2,139 @@ package local
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"path"
 	"sync"
 	"time"
 )
+
+// syncFile syncs the bytes of a file and its times.
+func (d *Driver) syncFile(file *os.File) error { return d.syncBy((*os.File).Sync, file) }
+
+// syncBy syncs a file or folder by a system call.
+func (d *Driver) syncBy(call func(*os.File) error, file *os.File) error {
+	if d.synced != nil {
+		return d.synced(file)
+	}
+	return call(file)
+}
+
+// syncDir syncs the names in a folder.
+func (f *folder) syncDir(name string) error {
+	if !f.sync {
+		return nil
+	}
+	dir, err := f.root.Open(name)
+	if err != nil {
+		return fmt.Errorf("opening folder %q: %w", name, mapError(err))
+	}
+	defer dir.Close()
+	return f.syncOpenDir(dir, name)
+}
+
+func (f *folder) syncOpenDir(dir *os.File, name string) error {
+	if !f.sync {
+		return nil
+	}
+	err := f.flush.do(name, func() error { return f.syncNames(dir, name) })
+	if err != nil {
+		return fmt.Errorf("syncing folder %q: %w", name, mapError(err))
+	}
+	return nil
+}
+
+// syncNames syncs a folder and, at its first call for the folder, those above it, which may be as
+// new.
+func (f *folder) syncNames(dir *os.File, name string) error {
+	if err := f.syncBy(syncFolder, dir); err != nil {
+		return err
+	}
+	if f.flush.isDurable(name) {
+		return nil
+	}
+	for above := name; above != "."; {
+		above = path.Dir(above)
+		parent, err := f.root.Open(above)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.syncBy(syncFolder, parent), parent.Close()); err != nil {
+			return err
+		}
+	}
+	f.flush.setDurable(name)
+	return nil
+}
+
+// flusher lets concurrent callers for one folder share a sync. Callers that come during a sync wait
+// for the next one, which covers them all.
+type flusher struct {
+	mu     sync.Mutex
+	rounds map[string]*round
+	known  map[string]bool // folders whose own names are on the disk
+}
+
+type round struct {
+	begun bool
+	done  chan struct{}
+	err   error
+}
+
+func (f *flusher) do(name string, sync func() error) error {
+	f.mu.Lock()
+	before := f.rounds[name]
+	if before != nil && !before.begun {
+		f.mu.Unlock()
+		<-before.done
+		return before.err
+	}
+	mine := &round{done: make(chan struct{})}
+	if f.rounds == nil {
+		f.rounds = map[string]*round{}
+	}
+	f.rounds[name] = mine
+	f.mu.Unlock()
+
+	if before != nil {
+		<-before.done
+	}
+	f.mu.Lock()
+	mine.begun = true
+	f.mu.Unlock()
+	mine.err = sync()
+	f.mu.Lock()
+	if f.rounds[name] == mine {
+		delete(f.rounds, name)
+	}
+	f.mu.Unlock()
+	close(mine.done)
+	return mine.err
+}
+
+// maxKnown bounds the memory for folders; a forgotten one is only synced again.
+const maxKnown = 4096
+
+func (f *flusher) isDurable(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.known[name]
+}
+
+func (f *flusher) forget(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.known, name)
+}
+
+func (f *flusher) setDurable(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known == nil || len(f.known) >= maxKnown {
+		f.known = map[string]bool{}
+	}
+	f.known[name] = true
+}
 
 // A sharer lets concurrent callers share one sync of the whole file system. With many small
 // uploads, a sync for each takes more processor time than everything else, because each occupies a

@@ -26,10 +26,10 @@ func newSynced(t *testing.T, keys []string) *synced {
 	r := &synced{Driver: New(Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler)), t: t}
 	t.Cleanup(func() { r.Close() })
 	for _, key := range keys {
-		st, err := r.stage(t.Context())
+		st, err := r.Stage(t.Context())
 		must(t, err)
 		t.Cleanup(func() { st.Close() })
-		must(t, st.stamp())
+		must(t, st.(*staged).stamp())
 		r.changes = append(r.changes, storagedrivers.Change{Staged: st, Key: key})
 	}
 	return r
@@ -83,7 +83,7 @@ func TestSyncs(t *testing.T) {
 			}
 			must(t, err)
 			for _, key := range syncedKeys[:test.keys] {
-				if !r.flush.isDurable(path.Dir(key)) {
+				if !r.current.flush.isDurable(path.Dir(key)) {
 					t.Errorf("the folder of %s is not synced", key)
 				}
 			}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // openNonblock prevents opening a named pipe in the root from blocking.
@@ -79,3 +81,24 @@ func syncFolder(dir *os.File) error {
 func writable(dir *os.File) error {
 	return unix.Faccessat(int(dir.Fd()), ".", unix.W_OK|unix.X_OK, 0)
 }
+
+func systemSentinel(err error) error {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return nil
+	}
+	switch errno {
+	case syscall.ENOSPC, syscall.EDQUOT:
+		return storagedrivers.ErrNoSpace
+	case syscall.ENAMETOOLONG, syscall.ELOOP, syscall.EILSEQ:
+		return storagedrivers.ErrInvalidKey
+	case syscall.EROFS:
+		return fs.ErrPermission
+	case syscall.ESTALE, syscall.ETIMEDOUT, syscall.EHOSTDOWN, syscall.EMFILE, syscall.ENFILE:
+		return storagedrivers.ErrUnavailable
+	default:
+		return nil
+	}
+}
+
+func isNotDir(err error) bool { return errors.Is(err, syscall.ENOTDIR) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -63,13 +64,13 @@ func replaceAll(fields []field, in reflect.Value, path string, text func(f field
 	for _, f := range fields {
 		value, name := in.FieldByIndex(f.index), path+f.option.Name
 		switch f.option.Type {
-		case Text, Word:
+		case Text, wordType:
 			replaced, ok := text(f, name, value.String())
 			if !ok {
 				replaced = ""
 			}
 			value.SetString(replaced)
-		case Texts:
+		case textsType:
 			var texts []string                                 // nil for none, however it is spelt
 			for _, raw := range value.Interface().([]string) { // that is what Texts are
 				if replaced, ok := text(f, name, raw); ok {
@@ -149,13 +150,13 @@ func checkAll(fields []field, in reflect.Value, path string, tags bool) error {
 // checkValue checks a value by the tags of its field.
 func (f field) checkValue(name string, value reflect.Value) error {
 	switch f.option.Type {
-	case Text, Word:
+	case Text, wordType:
 		return f.checkText(name, text(value))
-	case Count:
+	case countType:
 		return aboveZero(name, "number", value.Int(), value.Int())
 	case Size:
 		return aboveZero(name, "size", value.Int(), value.Int())
-	case Period:
+	case periodType:
 		return aboveZero(name, "duration", value.Int(), time.Duration(value.Int()))
 	default: // cannot be wrong
 		return nil
@@ -177,7 +178,7 @@ func (f field) checkText(name string, value *string) error {
 	switch {
 	case *value == "" && !f.option.Required:
 		return nil
-	case f.option.Type == Word && !slices.Contains(f.option.Words, *value):
+	case f.option.Type == wordType && !slices.Contains(f.option.Words, *value):
 		return notAWord(name, *value, f.option.Words)
 	case *value == "":
 		return fmt.Errorf("%s is missing", name)
@@ -186,7 +187,7 @@ func (f field) checkText(name string, value *string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	case f.address:
-		address, err := Address(name, *value, f.option.Example)
+		address, err := checkAddress(name, *value, f.option.Example)
 		if err != nil {
 			return err
 		}
@@ -195,9 +196,9 @@ func (f field) checkText(name string, value *string) error {
 	return nil
 }
 
-// Address checks an option with the mark "address", and returns its canonical form, without a slash
+// checkAddress checks an option with the mark "address", and returns its canonical form, without a slash
 // at its end. name is the name of the option. The error contains an example and no secret.
-func Address(name, value, example string) (string, error) {
+func checkAddress(name, value, example string) (string, error) {
 	u, err := url.Parse(value)
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" &&
 		u.User == nil && u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" {
@@ -226,3 +227,49 @@ func harmless(address string) string {
 func notAWord(name, value string, words []string) error {
 	return fmt.Errorf("%s is one of %s, not %q", name, strings.Join(words, ", "), value)
 }
+
+// Expander replaces placeholders such as {env.SECRET} in the texts of options, and keeps the first
+// error.
+type Expander struct {
+	replace func(text string) (string, error)
+	err     error
+}
+
+// NewExpander returns an Expander with a function that replaces all placeholders of a text.
+func NewExpander(replace func(text string) (string, error)) *Expander {
+	return &Expander{replace: replace}
+}
+
+// Text returns raw with placeholders replaced. name is the name of the option.
+func (e *Expander) Text(name, raw string) string {
+	value, err := e.replace(raw)
+	if err != nil && e.err == nil {
+		e.err = fmt.Errorf("%s: %w", name, err)
+	}
+	return value
+}
+
+// Secret is Text for a secret option. Its error contains at most the name of an environment
+// variable or a file, because braces may be a part of the secret itself.
+func (e *Expander) Secret(name, raw string) string {
+	own := NewExpander(e.replace)
+	value := own.Text(name, raw)
+	if own.err != nil && e.err == nil {
+		e.err = own.err
+		if !elsewhere.MatchString(raw) {
+			e.err = fmt.Errorf(`%s: there is a placeholder in it that stands for nothing; a brace of its own is written \{ or \}`, name)
+		}
+	}
+	return value
+}
+
+// elsewhere matches a reference to a secret.
+var elsewhere = regexp.MustCompile(`^\{(env|file)\.[^{}]+\}$`)
+
+// Err returns the first error, which begins with the name of its option: a placeholder without a
+// value, such as an environment variable that is not set.
+func (e *Expander) Err() error { return e.err }
+
+// HasPlaceholder reports whether a text may have a placeholder, so that it can be checked only after
+// it is replaced.
+func HasPlaceholder(text string) bool { return strings.Contains(text, "{") }

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // field is an option as a field of a struct.
@@ -47,13 +50,13 @@ func newField(of reflect.Type, f reflect.StructField, name string, index []int) 
 	}
 	switch {
 	case f.Type == reflect.TypeFor[Duration]():
-		option.option.Type = Period
+		option.option.Type = periodType
 	case f.Type == reflect.TypeFor[[]string]():
-		option.option.Type = Texts
+		option.option.Type = textsType
 	case f.Type == reflect.TypeFor[bool](), f.Type == reflect.TypeFor[*bool]():
-		option.option.Type = Switch
+		option.option.Type = switchType
 	case f.Type == reflect.TypeFor[int](), f.Type == reflect.TypeFor[int64]():
-		option.option.Type = Count
+		option.option.Type = countType
 	case f.Type.Kind() == reflect.String:
 		option.option.Type = Text
 	case f.Type.Kind() == reflect.Pointer && f.Type.Elem().Kind() == reflect.Struct:
@@ -85,16 +88,16 @@ func (f *field) mark(word string, of reflect.Type) bool {
 	line, isLine := strings.CutPrefix(word, "line=")
 	switch {
 	case word == "required":
-		o.Required = o.Type == Text || o.Type == Word
+		o.Required = o.Type == Text || o.Type == wordType
 		return o.Required
 	case word == "secret":
-		o.Secret = o.Type == Text || o.Type == Texts
+		o.Secret = o.Type == Text || o.Type == textsType
 		return o.Secret
 	case word == "common":
 		o.Common = true
 		return true
 	case isWords && o.Type == Text:
-		o.Type, o.Words = Word, strings.Split(words, "|")
+		o.Type, o.Words = wordType, strings.Split(words, "|")
 		return true
 	case word == "size":
 		o.Type = Size
@@ -107,16 +110,16 @@ func (f *field) mark(word string, of reflect.Type) bool {
 		return o.Type == Text
 	case word == "repeat":
 		f.repeat = true
-		return o.Type == Texts
+		return o.Type == textsType
 	case word == "joined":
 		f.joined = true
-		return o.Type == Texts
+		return o.Type == textsType
 	case word == "argument":
 		f.argument = true
 		return o.Type == Text
 	case word == "zero":
 		f.zero = true
-		return o.Type == Count
+		return o.Type == countType
 	case word == "verbatim":
 		f.verbatim = true
 		return o.Type == Text
@@ -183,4 +186,43 @@ func (s *Schema) structOf(config any) reflect.Value {
 		panic(fmt.Sprintf("options of %s: given a %T", s.of, config))
 	}
 	return value
+}
+
+// Duration is the Go type of an option with a duration. Its JSON is a text such as "90s", "1h30m"
+// or "7d", or a number of nanoseconds; it is written as the latter.
+type Duration time.Duration
+
+// UnmarshalJSON reads a text or a number of nanoseconds.
+func (d *Duration) UnmarshalJSON(data []byte) error {
+	if data[0] != '"' {
+		return json.Unmarshal(data, (*time.Duration)(d))
+	}
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	parsed, err := parseDuration(text)
+	*d = Duration(parsed)
+	return err
+}
+
+// maxDuration is the length of the longest text of a duration, in bytes.
+const maxDuration = 1024
+
+var days = regexp.MustCompile(`[-+.0-9]*d`)
+
+// parseDuration reads a text such as "90s", "1h30m" or "7d". It is [time.ParseDuration] with days of
+// 24 hours.
+func parseDuration(text string) (time.Duration, error) {
+	if len(text) > maxDuration {
+		return 0, fmt.Errorf("a duration of %d characters", len(text))
+	}
+	hours := days.ReplaceAllStringFunc(text, func(part string) string {
+		n, err := strconv.ParseFloat(part[:len(part)-1], 64)
+		if err != nil {
+			return part // time.ParseDuration has the error
+		}
+		return strconv.FormatFloat(24*n, 'f', -1, 64) + "h"
+	})
+	return time.ParseDuration(hours)
 }

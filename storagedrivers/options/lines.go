@@ -110,7 +110,7 @@ func (f field) words(value reflect.Value) []string {
 		return nil
 	}
 	switch f.option.Type {
-	case Texts:
+	case textsType:
 		return value.Interface().([]string) // that is what Texts are
 	case Group:
 		var words []string
@@ -118,13 +118,13 @@ func (f field) words(value reflect.Value) []string {
 			words = append(words, inner.words(value.Elem().FieldByIndex(inner.index))...)
 		}
 		return words
-	case Switch:
+	case switchType:
 		return []string{onOff(reflect.Indirect(value).Bool())}
 	case Size:
 		return []string{size(value.Int())}
-	case Count:
+	case countType:
 		return []string{strconv.FormatInt(value.Int(), 10)}
-	case Period:
+	case periodType:
 		return []string{shortly(time.Duration(value.Int()))}
 	default:
 		return []string{value.String()}

@@ -36,15 +36,15 @@ type Type string
 
 // The types of options, with their JSON.
 const (
-	Text   Type = "text"     // string
-	Texts  Type = "texts"    // array of strings
-	Word   Type = "word"     // string, one of Words
-	Switch Type = "switch"   // true or false
-	Count  Type = "count"    // whole number above zero
-	Size   Type = "size"     // number of bytes above zero
-	Period Type = "duration" // string such as "30s", or nanoseconds
-	Group  Type = "group"    // object with Options
-	Groups Type = "groups"   // object of objects with Options, by names
+	Text       Type = "text"     // string
+	textsType  Type = "texts"    // array of strings
+	wordType   Type = "word"     // string, one of Words
+	switchType Type = "switch"   // true or false
+	countType  Type = "count"    // whole number above zero
+	Size       Type = "size"     // number of bytes above zero
+	periodType Type = "duration" // string such as "30s", or nanoseconds
+	Group      Type = "group"    // object with Options
+	Groups     Type = "groups"   // object of objects with Options, by names
 )
 
 // Option describes one option.

@@ -1,6 +1,8 @@
 package options
 
 import (
+	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -8,12 +10,12 @@ import (
 
 // Values of secrets in the result of [Schema.Values].
 const (
-	Set    = "set"
-	NotSet = "not set"
+	isSet  = "set"
+	notSet = "not set"
 )
 
 // Values returns the set options of config, the struct or a pointer to it, by name as in JSON:
-// groups as maps, durations as strings. A secret is only [Set] or [NotSet].
+// groups as maps, durations as strings. A secret is only "set" or "not set".
 func (s *Schema) Values(config any) map[string]any {
 	return valuesOf(s.fields, s.structOf(config))
 }
@@ -24,10 +26,10 @@ func valuesOf(fields []field, in reflect.Value) map[string]any {
 		value := in.FieldByIndex(f.index)
 		switch {
 		case f.option.Secret && len(textsOf(value)) == 0:
-			values[f.option.Name] = NotSet
+			values[f.option.Name] = notSet
 		case f.option.Secret:
-			values[f.option.Name] = Set
-		case value.IsZero() || (f.option.Type == Texts || f.option.Type == Groups) && value.Len() == 0:
+			values[f.option.Name] = isSet
+		case value.IsZero() || (f.option.Type == textsType || f.option.Type == Groups) && value.Len() == 0:
 			// The option is not set.
 		case f.option.Type == Group:
 			values[f.option.Name] = valuesOf(f.group, value.Elem())
@@ -37,7 +39,7 @@ func valuesOf(fields []field, in reflect.Value) map[string]any {
 				named[name] = valuesOf(f.group, group)
 			}
 			values[f.option.Name] = named
-		case f.option.Type == Period:
+		case f.option.Type == periodType:
 			values[f.option.Name] = shortly(time.Duration(value.Int()))
 		case value.Kind() == reflect.String:
 			values[f.option.Name] = value.String()
@@ -97,4 +99,107 @@ func textsOf(value reflect.Value) []string {
 		}
 	}
 	return texts
+}
+
+// CheckJSON returns an error if value is invalid for the option, which is no Group or Groups.
+// Numbers in value must be [json.Number]. The error begins with name and contains nothing of the
+// value.
+func (o Option) CheckJSON(name string, value any) error {
+	var what string
+	var ok bool
+	switch o.Type {
+	case textsType:
+		what, ok = "a list of texts", areTexts(value)
+	case switchType:
+		what = "true or false"
+		_, ok = value.(bool)
+	case countType:
+		what, ok = "a whole number", isWhole(value)
+	case Size:
+		what, ok = "a whole number of bytes", isWhole(value)
+	case periodType:
+		what, ok = "a duration such as 30s, 5m or 1h30m", isDuration(value)
+	default:
+		what = "a text"
+		_, ok = value.(string)
+	}
+	if !ok {
+		return fmt.Errorf("%s is %s", name, what)
+	}
+	return nil
+}
+
+func areTexts(value any) bool {
+	list, ok := value.([]any)
+	for _, element := range list {
+		if _, isText := element.(string); !isText {
+			return false
+		}
+	}
+	return ok
+}
+
+func isWhole(value any) bool {
+	number, ok := value.(json.Number)
+	if !ok {
+		return false
+	}
+	_, err := number.Int64()
+	return err == nil
+}
+
+// isDuration also accepts nanoseconds, as in Caddy's own JSON.
+func isDuration(value any) bool {
+	text, ok := value.(string)
+	if !ok {
+		return isWhole(value)
+	}
+	_, err := parseDuration(text)
+	return err == nil
+}
+
+// Blamed returns the path of the option that an error is about; empty if there is none. One part of
+// the error begins with the option, as in errors of [Schema.Expand]: for `webp: quality is a
+// number` Blamed returns "webp.quality", and for `renditions.thumb: width is missing`
+// "renditions.thumb.width".
+func Blamed(message string, options []Option) string {
+	for message != "" {
+		part, rest, _ := strings.Cut(message, ": ")
+		word, _, _ := strings.Cut(part, " ")
+		if path, inner := find(word, "", options); path != "" {
+			if below := Blamed(rest, inner); below != "" {
+				return path + "." + below
+			}
+			return path
+		}
+		message = rest
+	}
+	return ""
+}
+
+// find returns the path of an option, searched by its name or path, and the options in it.
+func find(word, prefix string, options []Option) (string, []Option) {
+	for _, option := range options {
+		path, inside := prefix+option.Name, option.Options
+		if option.Type == Groups {
+			inside = namedIn(word, path, inside)
+		}
+		if word == option.Name || word == path {
+			return path, inside
+		}
+		if inner, below := find(word, path+".", inside); inner != "" {
+			return inner, below
+		}
+	}
+	return "", nil
+}
+
+// namedIn returns the group that word, a path, has below that of Groups; none if it is no such path.
+func namedIn(word, path string, options []Option) []Option {
+	below, ok := strings.CutPrefix(word, path+".")
+	if !ok {
+		return nil
+	}
+	name, _, _ := strings.Cut(below, ".")
+	return []Option{{Name: name, Type: Group, Options: options}}
 }

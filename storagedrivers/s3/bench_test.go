@@ -73,7 +73,7 @@ func randomFile(b *testing.B, dir string, size int64) string {
 	return path
 }
 
-func putFile(b *testing.B, d *Driver, path string) time.Duration {
+func putFile(b *testing.B, d *driver, path string) time.Duration {
 	b.Helper()
 	defer d.Close()
 	before := processTime(b)

@@ -35,7 +35,7 @@ type unanswered struct {
 // knownConditions returns the support of the service for If-None-Match. If it is unknown, an
 // experiment determines it. Callers that wait for an experiment share its failure: with a silent
 // service their own ones would take as long again.
-func (d *Driver) knownConditions(ctx context.Context) (conditions, error) {
+func (d *driver) knownConditions(ctx context.Context) (conditions, error) {
 	if known := d.conditions.Load(); known != nil {
 		return *known, nil
 	}
@@ -64,7 +64,7 @@ func (d *Driver) knownConditions(ctx context.Context) (conditions, error) {
 
 // experiment tries to create its own hidden key twice. The second attempts are a whole object and
 // one in parts.
-func (d *Driver) experiment(ctx context.Context) (conditions, error) {
+func (d *driver) experiment(ctx context.Context) (conditions, error) {
 	key := probePrefix + rand.Text()
 	var err error
 	defer func() { d.forget(ctx, key, err) }()
@@ -101,7 +101,7 @@ func refused(ctx context.Context, err error) (conditions, error) {
 	return conditions{}, mapError(ctx, err)
 }
 
-func (d *Driver) probeWhole(ctx context.Context, key string) error {
+func (d *driver) probeWhole(ctx context.Context, key string) error {
 	_, err := d.client.PutObject(ctx, &awss3.PutObjectInput{
 		Bucket: &d.bucket, Key: d.name(key), Body: strings.NewReader("probe"), IfNoneMatch: aws.String("*"),
 		ChecksumAlgorithm: d.algorithm,
@@ -109,7 +109,7 @@ func (d *Driver) probeWhole(ctx context.Context, key string) error {
 	return err
 }
 
-func (d *Driver) probeParts(ctx context.Context, key string) error {
+func (d *driver) probeParts(ctx context.Context, key string) error {
 	id, err := d.beginParts(ctx, d.newUpload(key, storagedrivers.PutOptions{}))
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (d *Driver) probeParts(ctx context.Context, key string) error {
 }
 
 // forget removes the object of an experiment. failed is the error of the last request.
-func (d *Driver) forget(ctx context.Context, key string, failed error) {
+func (d *driver) forget(ctx context.Context, key string, failed error) {
 	own, cancel := lostreply.Afterwards(ctx, d.timeout, failed)
 	defer cancel()
 	err := d.Delete(own, key)

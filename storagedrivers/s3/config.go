@@ -6,6 +6,11 @@ import (
 	_ "embed"
 	"errors"
 	"log/slog"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -15,48 +20,48 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Config keeps objects in a bucket of Amazon S3 or of a service that speaks its protocol.
+// Config keeps objects in a bucket of Amazon S3 or a compatible service.
 //
-// An object appears under its name when all of it has arrived. Two uploads of one name never mix;
-// where the service honours `If-None-Match`, as Amazon's does, it also decides which of two servers
-// may create a name.
+// An object appears under its name when it is complete. Two uploads of one name never mix. If two
+// servers create one name at the same moment, the service decides between them, provided that it
+// honours `If-None-Match`, as Amazon S3 does.
 //
 // Placeholders such as `{env.MEDIA_BUCKET}` or `{file./run/secrets/key}` are expanded in every
 // text.
 type Config struct {
-	// The bucket, which must exist. Required.
+	// The bucket. It must exist. Required.
 	Bucket string `json:"bucket,omitempty" option:"required" example:"my-bucket"`
 
-	// The region of the bucket. Default: what `AWS_REGION` or the AWS profile says, and `us-east-1`
-	// where an endpoint is given.
+	// The region of the bucket. Default: the region in `AWS_REGION` or the AWS profile, or
+	// `us-east-1` if an endpoint is set.
 	Region string `json:"region,omitempty" option:"common" example:"eu-central-1"`
 
-	// The address of the service, for one other than Amazon's. Default: Amazon S3.
+	// The address of a compatible service. Default: Amazon S3.
 	Endpoint string `json:"endpoint,omitempty" option:"common,address" example:"https://s3.example.com"`
 
-	// The access key. Default: what the AWS SDK finds by itself in the environment, in the files of
-	// the AWS profile, or by asking the machine or container that it runs in.
+	// The access key. Default: the credentials that the AWS SDK finds in the environment, in the
+	// AWS profile, or from the machine or container that it runs in.
 	AccessKeyID string `json:"access_key_id,omitempty" option:"common" example:"{env.AWS_ACCESS_KEY_ID}"`
 
-	// The secret of the access key, best as a placeholder such as `{env.AWS_SECRET_ACCESS_KEY}`.
+	// The secret of the access key, preferably a placeholder such as `{env.AWS_SECRET_ACCESS_KEY}`.
 	SecretAccessKey string `json:"secret_access_key,omitempty" option:"common,secret" example:"{env.AWS_SECRET_ACCESS_KEY}"`
 
-	// The session token of an access key that is temporary.
+	// The session token of a temporary access key.
 	SessionToken string `json:"session_token,omitempty" option:"secret" example:"{env.AWS_SESSION_TOKEN}"`
 
-	// Whether the bucket is named in the path of addresses instead of in the host name. Default:
-	// `true` where an endpoint is given, otherwise `false`.
+	// Whether addresses have the bucket in their path instead of in the host name. Default: `true`
+	// if an endpoint is set, otherwise `false`.
 	PathStyle *bool `json:"path_style,omitempty"`
 
-	// The folder of the bucket below which all objects are kept. Default: the whole bucket.
+	// The folder of the objects in the bucket. Default: the whole bucket.
 	Prefix string `json:"prefix,omitempty" option:"folder" example:"media"`
 
-	// When to send and to check checksums (CRC32) of objects. Services other than Amazon's may
-	// refuse them where they are not required. Default: `when_required` where an endpoint is given,
-	// otherwise `when_supported`.
+	// When to send and verify checksums (CRC32) of objects. Compatible services may refuse
+	// checksums that are not required. Default: `when_required` if an endpoint is set, otherwise
+	// `when_supported`.
 	Checksums string `json:"checksums,omitempty" option:"words=when_supported|when_required"`
 
-	// How long the service may keep silent before an operation is given up. Default: `30s`.
+	// How long to wait for a service that does not respond. Default: `30s`.
 	Timeout options.Duration `json:"timeout,omitempty" example:"30s"`
 }
 
@@ -69,7 +74,9 @@ var schema = options.Of[Config](comments)
 func (*Config) Schema() *options.Schema { return schema.Documented() }
 
 // NewDriver returns a driver, without using the network.
-func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) { return New(*c, log) }
+func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) {
+	return newDriver(*c, log)
+}
 
 const (
 	whenSupported = "when_supported"
@@ -117,4 +124,45 @@ func (c Config) apply(o *awss3.Options) {
 	}
 	o.Retryer = aws.NopRetryer{}        // storages repeat whole operations
 	o.ContinueHeaderThresholdBytes = -1 // it costs a round trip for what a HEAD answers before
+}
+
+// Describe returns the title, the noun and the bucket.
+func (c *Config) Describe() storagedrivers.Description {
+	where := path.Join(c.Bucket, c.Prefix)
+	if c.Endpoint != "" {
+		where += " at " + network.WithoutScheme(c.Endpoint)
+	} else if c.Region != "" {
+		where += " (" + c.Region + ")"
+	}
+	return storagedrivers.Description{Title: "S3", Noun: "bucket", Icon: "cloud", Rank: 50, Where: where}
+}
+
+// Location returns the bucket and the prefix.
+func (c *Config) Location() storagedrivers.Location {
+	return storagedrivers.Location{Backend: "s3://" + c.service() + "/" + c.Bucket}.Join(c.Prefix)
+}
+
+// amazon matches the hosts of Amazon S3, of any region and kind.
+var amazon = regexp.MustCompile(`^(.+\.)?s3[.-](.+\.)?amazonaws\.com(\.cn)?$`)
+
+// service returns the host of the service. The name of a bucket is unique among all regions of an
+// Amazon partition, so one host represents them.
+func (c Config) service() string {
+	host := network.ServiceHost(cmp.Or(c.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL")))
+	if host != "" && !amazon.MatchString(host) {
+		return host
+	}
+	region := cmp.Or(host, c.Region, os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
+	switch {
+	case strings.Contains(region, "cn-"):
+		return "amazonaws.com.cn"
+	case strings.Contains(region, "us-gov-"):
+		return "us-gov.amazonaws.com"
+	}
+	return "amazonaws.com"
+}
+
+// Limits returns the time-out.
+func (c *Config) Limits() storagedrivers.Limits {
+	return storagedrivers.Limits{Timeout: time.Duration(c.Timeout)}
 }

@@ -17,6 +17,7 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
 var sentinels = []error{
@@ -25,9 +26,9 @@ var sentinels = []error{
 }
 
 // answering returns a driver of a service that always returns the same response.
-func answering(t *testing.T, status int, code string, header http.Header) *Driver {
+func answering(t *testing.T, status int, code string, header http.Header) *driver {
 	t.Helper()
-	d, err := New(Config{
+	d, err := newDriver(Config{
 		Bucket: "bucket", Endpoint: startAnswering(t, status, code, header), AccessKeyID: "id", SecretAccessKey: "secret",
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -181,7 +182,7 @@ func TestBrokenAnswer(t *testing.T) {
 		io.WriteString(w, "<CompleteMultipartUploadResult>")
 	}))
 	t.Cleanup(server.Close)
-	d, err := New(Config{
+	d, err := newDriver(Config{
 		Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "id", SecretAccessKey: "secret",
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -217,7 +218,7 @@ func TestErrorWords(t *testing.T) {
 		"other site": {endpoint: plainHTTP.URL, want: "file does not exist: status 404 "},
 	} {
 		if tt.endpoint != "" {
-			d, err := New(Config{
+			d, err := newDriver(Config{
 				Bucket: "bucket", Endpoint: tt.endpoint, AccessKeyID: "id", SecretAccessKey: "secret",
 			}, slog.New(slog.DiscardHandler))
 			if err != nil {
@@ -230,4 +231,41 @@ func TestErrorWords(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, tt.err, tt.want)
 		}
 	}
+}
+
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		status int
+		code   string
+		header http.Header
+		want   storagedrivers.Cause
+	}{
+		{http.StatusNotFound, "NoSuchBucket", nil, "The bucket does not exist. Create it, or correct its name."},
+		{http.StatusMovedPermanently, "PermanentRedirect", http.Header{"X-Amz-Bucket-Region": {"eu-west-1"}}, wrongRegion},
+		{http.StatusForbidden, "InvalidAccessKeyId", nil, wrongKey},
+		{http.StatusForbidden, "SignatureDoesNotMatch", nil, wrongKey},
+		{http.StatusBadRequest, "ExpiredToken", nil, expired},
+		{http.StatusForbidden, "AccessDenied", nil, ""},
+		{http.StatusInternalServerError, "InternalError", nil, ""},
+	} {
+		drivertest.Cause(t, answering(t, tt.status, tt.code, tt.header).Check(t.Context()), tt.want)
+	}
+}
+
+// TestNoCredentials: the SDK finds no credentials in the environment and in its files.
+func TestNoCredentials(t *testing.T) {
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "", "AWS_PROFILE": "", "AWS_CONFIG_FILE": t.TempDir() + "/none", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_SHARED_CREDENTIALS_FILE": t.TempDir() + "/none", "AWS_WEB_IDENTITY_TOKEN_FILE": "",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI": "", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "",
+	} {
+		t.Setenv(name, value)
+	}
+	d, err := newDriver(Config{Bucket: "b", Endpoint: "http://127.0.0.1:1"}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	drivertest.Cause(t, d.Check(t.Context()), noCredentials)
 }

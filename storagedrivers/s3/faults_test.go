@@ -33,7 +33,7 @@ func content(letter byte, size int) *bytes.Reader {
 	return bytes.NewReader(bytes.Repeat([]byte{letter}, size))
 }
 
-func put(t *testing.T, d *Driver, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) storagedrivers.Info {
+func put(t *testing.T, d *driver, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) storagedrivers.Info {
 	t.Helper()
 	info, err := d.Put(t.Context(), key, r, opts)
 	if err != nil {
@@ -43,7 +43,7 @@ func put(t *testing.T, d *Driver, key string, r io.ReadSeeker, opts storagedrive
 }
 
 // has asserts that key contains size letters.
-func has(t *testing.T, d *Driver, key string, letter byte, size int) {
+func has(t *testing.T, d *driver, key string, letter byte, size int) {
 	t.Helper()
 	body, info, err := d.Open(t.Context(), key, storagedrivers.Range{})
 	if err != nil {
@@ -211,7 +211,7 @@ func TestSilentHost(t *testing.T) {
 	put(t, d, "new", content('a', partSize+1), create)
 }
 
-func proxied(t *testing.T, s *service, timeout time.Duration) (*Driver, *faults.Proxy) {
+func proxied(t *testing.T, s *service, timeout time.Duration) (*driver, *faults.Proxy) {
 	t.Helper()
 	c := s.fresh(t)
 	address, err := url.Parse(c.Endpoint)
@@ -227,7 +227,7 @@ func proxied(t *testing.T, s *service, timeout time.Duration) (*Driver, *faults.
 
 // all asserts that every method fails as unavailable in time. Writes use their own key, because a
 // silent network may deliver them later.
-func all(t *testing.T, d *Driver, within time.Duration) {
+func all(t *testing.T, d *driver, within time.Duration) {
 	t.Helper()
 	ctx := t.Context()
 	for what, try := range map[string]func() error{
@@ -307,7 +307,7 @@ func TestCutConnection(t *testing.T) {
 	})
 }
 
-func holds(t *testing.T, d *Driver, want []string) {
+func holds(t *testing.T, d *driver, want []string) {
 	t.Helper()
 	got := leftovers(t, d)
 	slices.Sort(got)

@@ -11,11 +11,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/listing"
 )
 
 // List returns one page of objects. The cursor contains that of the service.
-func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
-	page, token := storagedrivers.Resume(opts.Cursor)
+func (d *driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
+	page, token := listing.Resume(opts.Cursor)
 	input := &awss3.ListObjectsV2Input{
 		Bucket: &d.bucket, Prefix: d.name(opts.Prefix),
 		ContinuationToken: optional(token),
@@ -62,7 +63,7 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 
 // listed returns the key, or the beginning of keys, for a name in a listing, and whether the name
 // belongs to the driver.
-func (d *Driver) listed(name *string, encoding types.EncodingType) (key string, ok bool, err error) {
+func (d *driver) listed(name *string, encoding types.EncodingType) (key string, ok bool, err error) {
 	plain, err := decoded(name, encoding)
 	if err != nil {
 		return "", false, err

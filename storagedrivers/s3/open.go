@@ -16,7 +16,7 @@ import (
 )
 
 // Open returns the bytes of rng.
-func (d *Driver) Open(
+func (d *driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
 	out, err := d.client.GetObject(ctx, &awss3.GetObjectInput{

@@ -11,6 +11,7 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
@@ -28,7 +29,7 @@ const (
 // The SDK's transfer manager is not used. It logs each refused creation to the standard logger and
 // allocates new buffers for each object. It also aborts an upload before the driver can find out
 // whether a completion without a response has happened.
-func (d *Driver) putParts(ctx context.Context, u *upload) (info storagedrivers.Info, err error) {
+func (d *driver) putParts(ctx context.Context, u *upload) (info storagedrivers.Info, err error) {
 	id, err := d.beginParts(ctx, u)
 	if err != nil {
 		return storagedrivers.Info{}, mapError(ctx, err)
@@ -61,7 +62,7 @@ func (d *Driver) putParts(ctx context.Context, u *upload) (info storagedrivers.I
 }
 
 // beginParts returns the service's ID of the upload, which is needed to abort it.
-func (d *Driver) beginParts(ctx context.Context, u *upload) (id string, err error) {
+func (d *driver) beginParts(ctx context.Context, u *upload) (id string, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
@@ -81,7 +82,7 @@ func (d *Driver) beginParts(ctx context.Context, u *upload) (id string, err erro
 }
 
 // sendParts sends all parts, several at the same time if memory allows, and returns them in order.
-func (d *Driver) sendParts(ctx context.Context, u *upload, id string) ([]types.CompletedPart, error) {
+func (d *driver) sendParts(ctx context.Context, u *upload, id string) ([]types.CompletedPart, error) {
 	size := max(partSize, (u.size+maxParts-1)/maxParts)
 	c := &cutter{upload: u, size: size}
 	parts := make([]types.CompletedPart, (u.size+size-1)/size)
@@ -141,7 +142,7 @@ func (c *cutter) cut(ctx context.Context, buffer []byte) (i int, content []byte,
 // sendPart sends one part. A part that arrives after its upload was aborted may stay for ever.
 // Therefore sendPart waits for the response to a part that was sent completely, even after the end
 // of ctx.
-func (d *Driver) sendPart(
+func (d *driver) sendPart(
 	ctx context.Context, key, id string, number int32, content []byte,
 ) (types.CompletedPart, error) {
 	longer, cancel := lostreply.Outlive(ctx, lostreply.Grace)
@@ -159,7 +160,7 @@ func (d *Driver) sendPart(
 
 // abort removes the parts of an upload, even after the end of ctx. failed is the error of the
 // upload.
-func (d *Driver) abort(ctx context.Context, key, id string, failed error) {
+func (d *driver) abort(ctx context.Context, key, id string, failed error) {
 	own, cancel := lostreply.Afterwards(ctx, d.timeout, failed)
 	defer cancel()
 	_, err := d.client.AbortMultipartUpload(own, &awss3.AbortMultipartUploadInput{
@@ -169,4 +170,68 @@ func (d *Driver) abort(ctx context.Context, key, id string, failed error) {
 		d.log.WarnContext(own, "the parts of a failed upload may have stayed in the bucket",
 			"key", d.prefix+key, "upload_id", id, "error", err)
 	}
+}
+
+const (
+	// partSize is the size of a part. Objects up to this size are sent whole.
+	partSize = 5 << 20
+	// maxBuffered is the most bytes that all uploads of a driver hold in memory together.
+	maxBuffered = 128 << 20
+	// minPooled is the smallest buffer that is kept for the next upload.
+	minPooled = 1 << 20
+)
+
+// buffers hold objects while they are sent. A request can then be signed and repeated for any
+// source, and an error of the source is known before anything is sent.
+type buffers struct {
+	room  *semaphore.Weighted
+	parts sync.Pool // of *[partSize]byte
+}
+
+func newBuffers() *buffers {
+	return &buffers{
+		room:  semaphore.NewWeighted(maxBuffered),
+		parts: sync.Pool{New: func() any { return new([partSize]byte) }},
+	}
+}
+
+// get waits for room and returns a buffer of n bytes. The holder of one must not wait for another.
+// The SDK does not read a body after its call has returned, even with an error.
+func (b *buffers) get(ctx context.Context, n int64) (buffer []byte, release func(), err error) {
+	if err := b.room.Acquire(ctx, weight(n)); err != nil {
+		return nil, nil, err
+	}
+	buffer, release = b.take(n)
+	return buffer, release, nil
+}
+
+// try returns a buffer of n bytes if there is room for it.
+func (b *buffers) try(n int64) (buffer []byte, release func(), ok bool) {
+	if !b.room.TryAcquire(weight(n)) {
+		return nil, nil, false
+	}
+	buffer, release = b.take(n)
+	return buffer, release, true
+}
+
+func (b *buffers) take(n int64) (buffer []byte, release func()) {
+	if !pooled(n) {
+		return make([]byte, n), func() { b.room.Release(weight(n)) }
+	}
+	part := b.parts.Get().(*[partSize]byte)
+	return part[:n], func() {
+		b.parts.Put(part)
+		b.room.Release(weight(n))
+	}
+}
+
+func pooled(n int64) bool { return n >= minPooled && n <= partSize }
+
+// weight returns the room that a buffer takes. A part that is larger than all the room, for an
+// object of terabytes, gets all of it.
+func weight(n int64) int64 {
+	if pooled(n) {
+		return partSize
+	}
+	return min(n, maxBuffered)
 }

@@ -22,7 +22,7 @@ func newPresigner(client *awss3.Client) *awss3.PresignClient {
 
 // Presign returns an address of the object under key. The address expires with the credentials that
 // sign it, so credentials that end before opts.Lifetime cannot sign.
-func (d *Driver) Presign(
+func (d *driver) Presign(
 	ctx context.Context, key string, opts storagedrivers.PresignOptions,
 ) (string, error) {
 	signer, err := d.client.Options().Credentials.Retrieve(ctx)

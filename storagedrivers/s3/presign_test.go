@@ -30,7 +30,7 @@ func TestPresignByRole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, err := New(Config{Bucket: "bucket", Endpoint: "http://127.0.0.1:1"}, slog.New(slog.DiscardHandler))
+			d, err := newDriver(Config{Bucket: "bucket", Endpoint: "http://127.0.0.1:1"}, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestPresignByRole(t *testing.T) {
 // detector would find it.
 func TestPresignBesideRequests(t *testing.T) {
 	t.Parallel()
-	d, err := New(Config{Bucket: "bucket", Endpoint: "http://127.0.0.1:1", AccessKeyID: "id", SecretAccessKey: "s"},
+	d, err := newDriver(Config{Bucket: "bucket", Endpoint: "http://127.0.0.1:1", AccessKeyID: "id", SecretAccessKey: "s"},
 		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -24,14 +24,14 @@ type upload struct {
 	r    io.Reader
 }
 
-func (d *Driver) newUpload(key string, opts storagedrivers.PutOptions) *upload {
+func (d *driver) newUpload(key string, opts storagedrivers.PutOptions) *upload {
 	look := func(ctx context.Context) (storagedrivers.Info, string, error) { return d.look(ctx, key) }
 	return &upload{Upload: lostreply.New(opts, d.timeout, look, doubtful), key: key}
 }
 
 // Put stores all of r under key. An object larger than a part is sent in parts, which a further
 // request combines.
-func (d *Driver) Put(
+func (d *driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
 	size, err := r.Seek(0, io.SeekEnd)
@@ -54,7 +54,7 @@ func (d *Driver) Put(
 	return d.putParts(ctx, u)
 }
 
-func (d *Driver) putWhole(ctx context.Context, u *upload) (storagedrivers.Info, error) {
+func (d *driver) putWhole(ctx context.Context, u *upload) (storagedrivers.Info, error) {
 	buffer, release, err := d.buffers.get(ctx, u.size)
 	if err != nil {
 		return storagedrivers.Info{}, err
@@ -81,7 +81,7 @@ func (d *Driver) putWhole(ctx context.Context, u *upload) (storagedrivers.Info, 
 }
 
 // commit makes an object appear by send, which returns its entity tag.
-func (d *Driver) commit(
+func (d *driver) commit(
 	ctx context.Context, u *upload, send func(longer context.Context, condition *string) (*string, error),
 ) (storagedrivers.Info, error) {
 	condition, release, err := d.claim(ctx, u)
@@ -106,7 +106,7 @@ func (d *Driver) commit(
 
 // claim returns the condition for making an object appear. If the service does not support
 // conditions, the key is locked in this process until release is called.
-func (d *Driver) claim(ctx context.Context, u *upload) (condition *string, release func(), err error) {
+func (d *driver) claim(ctx context.Context, u *upload) (condition *string, release func(), err error) {
 	if u.Mode != storagedrivers.CreateOnly {
 		return nil, func() {}, nil
 	}

@@ -16,10 +16,11 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
+	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
-// Driver stores objects in a bucket.
-type Driver struct {
+// driver stores objects in a bucket.
+type driver struct {
 	client    *awss3.Client
 	presigner *awss3.PresignClient
 	http      *http.Client
@@ -35,14 +36,14 @@ type Driver struct {
 	algorithm types.ChecksumAlgorithm
 
 	buffers *buffers
-	locks   storagedrivers.NameLocks
+	locks   locks.Names
 	// conditions describe the support for If-None-Match; nil while unknown.
 	conditions atomic.Pointer[conditions]
 	unanswered atomic.Pointer[unanswered] // the last such experiment
 }
 
-// New returns a driver without using the network.
-func New(c Config, log *slog.Logger) (*Driver, error) {
+// newDriver returns a driver without using the network.
+func newDriver(c Config, log *slog.Logger) (*driver, error) {
 	if err := c.Complete(); err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func New(c Config, log *slog.Logger) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{
+	d := &driver{
 		client: client, presigner: newPresigner(client), http: httpClient, timeout: time.Duration(c.Timeout), log: log,
 		now:    time.Now, //nolint:forbidigo // the clock's one default
 		bucket: c.Bucket, buffers: newBuffers(),
@@ -69,13 +70,13 @@ func New(c Config, log *slog.Logger) (*Driver, error) {
 }
 
 // Stat returns the Info of an object.
-func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+func (d *driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
 	info, _, err := d.look(ctx, key)
 	return info, err
 }
 
 // look returns the Info of an object and the ID of its upload.
-func (d *Driver) look(ctx context.Context, key string) (storagedrivers.Info, string, error) {
+func (d *driver) look(ctx context.Context, key string) (storagedrivers.Info, string, error) {
 	head, err := d.client.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: &d.bucket, Key: d.name(key)})
 	if err != nil {
 		return storagedrivers.Info{}, "", mapReadError(ctx, err)
@@ -90,7 +91,7 @@ func (d *Driver) look(ctx context.Context, key string) (storagedrivers.Info, str
 }
 
 // name returns the name in the bucket of the object under key.
-func (d *Driver) name(key string) *string { return aws.String(d.prefix + key) }
+func (d *driver) name(key string) *string { return aws.String(d.prefix + key) }
 
 // strong returns an entity tag with quotes, which some services omit. A weak tag, which comes from
 // proxies, becomes "".
@@ -103,14 +104,14 @@ func strong(tag *string) string {
 }
 
 // Delete removes an object. The service does not report whether it existed.
-func (d *Driver) Delete(ctx context.Context, key string) error {
+func (d *driver) Delete(ctx context.Context, key string) error {
 	_, err := d.client.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: &d.bucket, Key: d.name(key)})
 	return mapReadError(ctx, err)
 }
 
 // Check verifies that the bucket exists and can be listed. If the support for conditions is
 // unknown, it determines that.
-func (d *Driver) Check(ctx context.Context) error {
+func (d *driver) Check(ctx context.Context) error {
 	_, err := d.client.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{
 		Bucket: &d.bucket, Prefix: &d.prefix, MaxKeys: aws.Int32(1),
 	})
@@ -130,7 +131,7 @@ func (d *Driver) Check(ctx context.Context) error {
 
 // Features returns that objects are replaced as a whole, and whether the service itself decides
 // about creations.
-func (d *Driver) Features() storagedrivers.Features {
+func (d *driver) Features() storagedrivers.Features {
 	features := storagedrivers.Features{Replace: storagedrivers.Atomic, Repeat: true}
 	if c := d.conditions.Load(); c != nil && c.kept {
 		features.Create = storagedrivers.Atomic
@@ -139,14 +140,14 @@ func (d *Driver) Features() storagedrivers.Features {
 }
 
 // Close closes the connections.
-func (d *Driver) Close() error {
+func (d *driver) Close() error {
 	d.http.CloseIdleConnections()
 	return nil
 }
 
 // Interface guards
 var (
-	_ storagedrivers.Driver    = (*Driver)(nil)
-	_ storagedrivers.Presigner = (*Driver)(nil)
-	_ storagedrivers.Sweeper   = (*Driver)(nil)
+	_ storagedrivers.Driver    = (*driver)(nil)
+	_ storagedrivers.Presigner = (*driver)(nil)
+	_ storagedrivers.Sweeper   = (*driver)(nil)
 )

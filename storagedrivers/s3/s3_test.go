@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // service is an S3 service in which tests create buckets.
 type service struct {
 	config  Config
-	secure  func(d *Driver) // lets a driver trust the service
+	secure  func(d *driver) // lets a driver trust the service
 	buckets sync.Map        // test name to the bucket it was given
 	made    atomic.Int64
 }
@@ -84,7 +84,7 @@ func (s *service) behind(
 	t.Cleanup(server.Close)
 	config := s.config
 	config.Endpoint = server.URL
-	return &service{config: config, secure: func(d *Driver) {
+	return &service{config: config, secure: func(d *driver) {
 		if server.TLS != nil {
 			trusted := server.Client().Transport.(*http.Transport).TLSClientConfig
 			d.http.Transport.(*http.Transport).TLSClientConfig = trusted
@@ -93,9 +93,9 @@ func (s *service) behind(
 }
 
 // driver returns a driver as configured.
-func (s *service) driver(t testing.TB, c Config) *Driver {
+func (s *service) driver(t testing.TB, c Config) *driver {
 	t.Helper()
-	d, err := New(c, slog.New(slog.DiscardHandler))
+	d, err := newDriver(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func (s *service) harness() drivertest.Harness {
 
 // leftovers returns the names in the bucket below the driver's prefix, including uploads in parts
 // that are neither completed nor aborted.
-func leftovers(t *testing.T, d *Driver) []string {
+func leftovers(t *testing.T, d *driver) []string {
 	t.Helper()
 	var names []string
 	objects := awss3.NewListObjectsV2Paginator(d.client, &awss3.ListObjectsV2Input{Bucket: &d.bucket})

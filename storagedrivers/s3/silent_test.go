@@ -53,7 +53,7 @@ func (m *mute) count() int {
 	return len(m.asked)
 }
 
-func (m *mute) driver(t *testing.T) *Driver {
+func (m *mute) driver(t *testing.T) *driver {
 	t.Helper()
 	s := &service{config: Config{
 		Endpoint: m.URL, AccessKeyID: "id", SecretAccessKey: "secret",

@@ -19,7 +19,7 @@ import (
 // experiments. Parts cost money and appear in no listing of objects. A running upload has a recent
 // part, even if it was started long ago. Below its prefix the driver treats uploads with valid keys
 // as its own.
-func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
+func (d *driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
 	s := &sweeper{driver: d, before: opts.Before(d.now()), dry: opts.DryRun}
 	err := s.uploads(ctx)
 	if err == nil {
@@ -30,7 +30,7 @@ func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([
 
 // sweeper removes leftovers, or only finds them.
 type sweeper struct {
-	driver *Driver
+	driver *driver
 	before time.Time // the last write to a leftover was before
 	dry    bool
 	found  []storagedrivers.Leftover

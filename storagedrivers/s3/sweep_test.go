@@ -54,7 +54,7 @@ func (c *cut) Read(p []byte) (int, error) {
 }
 
 // begin starts an upload in parts under a name in the bucket, and sends a part of 100 bytes.
-func begin(t *testing.T, d *Driver, name string) {
+func begin(t *testing.T, d *driver, name string) {
 	t.Helper()
 	out, err := d.client.CreateMultipartUpload(t.Context(), &awss3.CreateMultipartUploadInput{Bucket: &d.bucket, Key: &name})
 	if err != nil {
@@ -70,7 +70,7 @@ func begin(t *testing.T, d *Driver, name string) {
 }
 
 // later sets a driver's clock two days ahead.
-func later(d *Driver) *Driver {
+func later(d *driver) *driver {
 	d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
 	return d
 }
@@ -118,16 +118,16 @@ func TestSweepLeavesOthers(t *testing.T) {
 	})
 }
 
-// listing is a service with old uploads, two on a page, whose last parts are younger, or one that
+// uploads is a service with old uploads, two on a page, whose last parts are younger, or one that
 // returns no times. It records aborted uploads.
-type listing struct {
+type uploads struct {
 	age, part time.Duration
 	untimed   bool
 	refuse    map[string]int // the status of aborting a key
 	aborted   []string
 }
 
-func (l *listing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (l *uploads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ago := func(tag string, age time.Duration) string {
 		if l.untimed {
 			return ""
@@ -173,20 +173,20 @@ func TestSweepOfPages(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	for name, tt := range map[string]struct {
-		listing listing
+		uploads uploads
 		opts    storagedrivers.SweepOptions
 		want    []string
 		aborted []string
 		err     error
 	}{
-		"old":       {listing{age: 3 * day, part: 2 * day}, storagedrivers.SweepOptions{}, []string{"a+b", "c", "e"}, []string{"a+b id-a%2Bb", "c id-c", "e id-e"}, nil},
-		"dry":       {listing{age: 3 * day, part: 2 * day}, storagedrivers.SweepOptions{DryRun: true}, []string{"a+b", "c", "e"}, nil, nil},
-		"young":     {listing{age: time.Hour, part: time.Hour}, storagedrivers.SweepOptions{OlderThan: 1}, nil, nil, nil},
-		"under way": {listing{age: 3 * day, part: time.Minute}, storagedrivers.SweepOptions{OlderThan: 1}, nil, nil, nil},
-		"untimed":   {listing{untimed: true}, storagedrivers.SweepOptions{}, nil, nil, nil},
-		"younger":   {listing{age: 3 * day, part: 2 * day}, storagedrivers.SweepOptions{OlderThan: 60 * time.Hour}, nil, nil, nil},
+		"old":       {uploads{age: 3 * day, part: 2 * day}, storagedrivers.SweepOptions{}, []string{"a+b", "c", "e"}, []string{"a+b id-a%2Bb", "c id-c", "e id-e"}, nil},
+		"dry":       {uploads{age: 3 * day, part: 2 * day}, storagedrivers.SweepOptions{DryRun: true}, []string{"a+b", "c", "e"}, nil, nil},
+		"young":     {uploads{age: time.Hour, part: time.Hour}, storagedrivers.SweepOptions{OlderThan: 1}, nil, nil, nil},
+		"under way": {uploads{age: 3 * day, part: time.Minute}, storagedrivers.SweepOptions{OlderThan: 1}, nil, nil, nil},
+		"untimed":   {uploads{untimed: true}, storagedrivers.SweepOptions{}, nil, nil, nil},
+		"younger":   {uploads{age: 3 * day, part: 2 * day}, storagedrivers.SweepOptions{OlderThan: 60 * time.Hour}, nil, nil, nil},
 		"refused": {
-			listing{age: 3 * day, part: 2 * day, refuse: map[string]int{"a+b": 403, "c": 404}},
+			uploads{age: 3 * day, part: 2 * day, refuse: map[string]int{"a+b": 403, "c": 404}},
 			storagedrivers.SweepOptions{},
 			[]string{"c", "e"},
 			[]string{"e id-e"},
@@ -195,7 +195,7 @@ func TestSweepOfPages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewServer(&tt.listing)
+			server := httptest.NewServer(&tt.uploads)
 			defer server.Close()
 			s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "i", SecretAccessKey: "s"}}
 			d := s.driver(t, s.config)
@@ -207,12 +207,12 @@ func TestSweepOfPages(t *testing.T) {
 			var got []string
 			for _, one := range left {
 				got = append(got, one.Name)
-				if one.Size != 12 || time.Since(one.ModTime).Round(time.Hour) != tt.listing.part {
+				if one.Size != 12 || time.Since(one.ModTime).Round(time.Hour) != tt.uploads.part {
 					t.Errorf("swept %+v", one)
 				}
 			}
-			if !slices.Equal(got, tt.want) || !slices.Equal(tt.listing.aborted, tt.aborted) {
-				t.Errorf("swept %q, aborted %q, want %q and %q", got, tt.listing.aborted, tt.want, tt.aborted)
+			if !slices.Equal(got, tt.want) || !slices.Equal(tt.uploads.aborted, tt.aborted) {
+				t.Errorf("swept %q, aborted %q, want %q and %q", got, tt.uploads.aborted, tt.want, tt.aborted)
 			}
 		})
 	}

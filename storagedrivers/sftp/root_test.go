@@ -19,7 +19,7 @@ import (
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
-	old := time.Now().Add(-storagedrivers.LeftoverAge - time.Minute)
+	old := time.Now().Add(-24*time.Hour - time.Minute)
 	make := func(name string, when time.Time) {
 		path := filepath.Join(h.folder, name)
 		if err := errors.Join(

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
 // driver is the SFTP driver; see [newDriver].
@@ -24,7 +25,7 @@ type driver struct {
 
 	probing     sync.Mutex // one experiment at a time
 	known       atomic.Pointer[abilities]
-	naming      storagedrivers.NameLocks // of names that are replaced, or that the host does not refuse
+	naming      locks.Names // of names that are replaced, or that the host does not refuse
 	swept       atomic.Bool
 	manualSweep atomic.Bool // Sweep was called: the driver begins none by itself
 }

@@ -52,7 +52,7 @@ func TestProbeCommand(t *testing.T) {
 		strings.Index(all.Out, "away (sftp)") > strings.Index(all.Out, "good (local)") {
 		t.Errorf("exit code %d\n%s\n%s", all.Code, all.Out, all.Err)
 	}
-	if !strings.Contains(all.Err, "away: connect, log in and find the root: ") || !strings.Contains(all.Err, "connection refused") {
+	if !strings.Contains(all.Err, "away: connect, log in and find the folder: ") || !strings.Contains(all.Err, "connection refused") {
 		t.Errorf("the failure is reported as %q", all.Err)
 	}
 	if one := c.Media("probe", "good", "--config", config); one.Code != 0 || one.Err != "" {

@@ -105,7 +105,7 @@ func optionRows(s *options.Schema) string {
 // optionCell returns the full description of an option, in the words of a Caddyfile.
 func optionCell(o options.Option) string {
 	cell := o.Help
-	if o.Type == options.Word && slices.ContainsFunc(o.Words, func(w string) bool { return !strings.Contains(cell, "`"+w+"`") }) {
+	if o.Type == "word" && slices.ContainsFunc(o.Words, func(w string) bool { return !strings.Contains(cell, "`"+w+"`") }) {
 		cell += " One of `" + strings.Join(o.Words, "`, `") + "`."
 	}
 	if o.Required {
@@ -114,7 +114,7 @@ func optionCell(o options.Option) string {
 	if o.Default != "" {
 		cell += " Default: " + o.Default + "."
 	}
-	if o.Type == options.Switch {
+	if o.Type == "switch" {
 		cell = strings.NewReplacer("`true`", "`on`", "`false`", "`off`").Replace(cell)
 	}
 	return cell

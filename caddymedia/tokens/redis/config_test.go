@@ -10,8 +10,6 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
-
-	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // complete returns a complete configuration with options in JSON.
@@ -61,7 +59,7 @@ func TestSchema(t *testing.T) {
 	}
 	var secrets []string
 	for _, o := range s.Options {
-		if o.Type == options.Switch && o.Default == "" {
+		if o.Type == "switch" && o.Default == "" {
 			t.Errorf("%s: no default", o.Name)
 		}
 		if o.Secret {

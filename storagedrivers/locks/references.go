@@ -1,4 +1,4 @@
-package storagedrivers
+package locks
 
 import "sync"
 

@@ -1,4 +1,4 @@
-package storagedrivers_test
+package locks_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
 func TestReferences(t *testing.T) {
@@ -28,7 +28,7 @@ func TestReferences(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			releases := 0
-			r := storagedrivers.NewReferences(func() error {
+			r := locks.NewReferences(func() error {
 				releases++
 				return failed
 			})
@@ -59,7 +59,7 @@ func TestReferences(t *testing.T) {
 func TestReferencesRace(t *testing.T) {
 	t.Parallel()
 	var held, releases atomic.Int32
-	r := storagedrivers.NewReferences(func() error {
+	r := locks.NewReferences(func() error {
 		releases.Add(1)
 		if n := held.Load(); n != 0 {
 			t.Errorf("released under %d references", n)

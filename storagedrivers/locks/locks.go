@@ -1,4 +1,5 @@
-package storagedrivers
+// Package locks has locks by name, and counts references to what is released after its last use.
+package locks
 
 import (
 	"context"
@@ -8,9 +9,9 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// NameLocks are locks by name within this process, exclusive or shared. A lock exists while it is
+// Names are locks by name within this process, exclusive or shared. A lock exists while it is
 // held or waited for. The zero value is usable.
-type NameLocks struct {
+type Names struct {
 	mu    sync.Mutex
 	locks map[string]*nameLock
 }
@@ -25,17 +26,17 @@ const everybody = math.MaxInt64
 
 // Lock waits for the exclusive lock of name until ctx ends; the error is then its cause. unlock
 // must be called once.
-func (n *NameLocks) Lock(ctx context.Context, name string) (unlock func(), err error) {
+func (n *Names) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	return n.take(ctx, name, everybody)
 }
 
-// Share waits for the shared lock of name. It excludes [NameLocks.Lock], but not other shared
+// Share waits for the shared lock of name. It excludes [Names.Lock], but not other shared
 // locks.
-func (n *NameLocks) Share(ctx context.Context, name string) (unlock func(), err error) {
+func (n *Names) Share(ctx context.Context, name string) (unlock func(), err error) {
 	return n.take(ctx, name, 1)
 }
 
-func (n *NameLocks) take(ctx context.Context, name string, weight int64) (unlock func(), err error) {
+func (n *Names) take(ctx context.Context, name string, weight int64) (unlock func(), err error) {
 	l := n.join(name)
 	if l.taken.Acquire(ctx, weight) != nil {
 		n.leave(name, l)
@@ -47,7 +48,7 @@ func (n *NameLocks) take(ctx context.Context, name string, weight int64) (unlock
 	}, nil
 }
 
-func (n *NameLocks) join(name string) *nameLock {
+func (n *Names) join(name string) *nameLock {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.locks == nil {
@@ -62,7 +63,7 @@ func (n *NameLocks) join(name string) *nameLock {
 	return l
 }
 
-func (n *NameLocks) leave(name string, l *nameLock) {
+func (n *Names) leave(name string, l *nameLock) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if l.users--; l.users == 0 {

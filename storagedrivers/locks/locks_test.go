@@ -1,22 +1,23 @@
-package storagedrivers_test
+package locks_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
-func TestNameLocks(t *testing.T) {
+func TestNames(t *testing.T) {
 	t.Parallel()
-	var locks storagedrivers.NameLocks
+	var names locks.Names
 	var group sync.WaitGroup
 	inside := map[string]int{}
 	for i := range 100 {
 		group.Go(func() {
-			unlock, err := locks.Lock(t.Context(), []string{"a", "b"}[i%2])
+			unlock, err := names.Lock(t.Context(), []string{"a", "b"}[i%2])
 			if err != nil {
 				t.Error(err)
 				return
@@ -34,31 +35,31 @@ func TestNameLocks(t *testing.T) {
 	}
 }
 
-func TestNameLocksGivenUp(t *testing.T) {
+func TestNamesGivenUp(t *testing.T) {
 	t.Parallel()
-	var locks storagedrivers.NameLocks
-	unlock, err := locks.Lock(t.Context(), "a")
+	var names locks.Names
+	unlock, err := names.Lock(t.Context(), "a")
 	is(t, err, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	_, err = locks.Lock(ctx, "a")
+	_, err = names.Lock(ctx, "a")
 	is(t, err, context.DeadlineExceeded)
-	other, err := locks.Lock(t.Context(), "b")
+	other, err := names.Lock(t.Context(), "b")
 	is(t, err, nil)
 	other()
 	unlock()
-	unlock, err = locks.Lock(t.Context(), "a")
+	unlock, err = names.Lock(t.Context(), "a")
 	is(t, err, nil)
 	unlock()
 }
 
-// TestNameLocksShared: a shared lock can be held several times, and excludes the exclusive lock.
-func TestNameLocksShared(t *testing.T) {
+// TestNamesShared: a shared lock can be held several times, and excludes the exclusive lock.
+func TestNamesShared(t *testing.T) {
 	t.Parallel()
-	var locks storagedrivers.NameLocks
-	one, err := locks.Share(t.Context(), "a")
+	var names locks.Names
+	one, err := names.Share(t.Context(), "a")
 	is(t, err, nil)
-	two, err := locks.Share(t.Context(), "a")
+	two, err := names.Share(t.Context(), "a")
 	is(t, err, nil)
 	waits := func(lock func(context.Context, string) (func(), error)) {
 		t.Helper()
@@ -67,16 +68,23 @@ func TestNameLocksShared(t *testing.T) {
 		_, err := lock(ctx, "a")
 		is(t, err, context.DeadlineExceeded)
 	}
-	waits(locks.Lock)
+	waits(names.Lock)
 	one()
-	waits(locks.Lock)
+	waits(names.Lock)
 	two()
-	alone, err := locks.Lock(t.Context(), "a")
+	alone, err := names.Lock(t.Context(), "a")
 	is(t, err, nil)
-	waits(locks.Share)
-	waits(locks.Lock)
+	waits(names.Share)
+	waits(names.Lock)
 	alone()
-	again, err := locks.Share(t.Context(), "a")
+	again, err := names.Share(t.Context(), "a")
 	is(t, err, nil)
 	again()
+}
+
+func is(t *testing.T, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }

@@ -8,27 +8,26 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
-// followedRoot is a Follower and the folder that it follows.
+// followedRoot is a driver and the folder that it follows.
 type followedRoot struct {
-	*Follower
+	*Driver
 	root string
 	log  strings.Builder
 }
 
-// follow returns a Follower that has stored the object "first".
+// follow returns a driver that has stored the object "first".
 func follow(t *testing.T) *followedRoot {
 	t.Helper()
 	f := &followedRoot{root: filepath.Join(t.TempDir(), "root")}
-	f.Follower = NewFollower(Config{Root: f.root}, slog.New(slog.NewTextHandler(&f.log, nil)))
+	f.Driver = New(Config{Root: f.root}, slog.New(slog.NewTextHandler(&f.log, nil)))
 	t.Cleanup(func() {
 		if err := f.Close(); err != nil {
 			t.Errorf("closing: %v", err)
@@ -116,33 +115,6 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestFollowerConformance(t *testing.T) {
-	discard := slog.New(slog.DiscardHandler)
-	p := &roots{driver: func(root string) *Driver { return New(Config{Root: root, Sync: new(false)}, discard) }}
-	drivertest.Run(t, drivertest.Harness{
-		New: func(t *testing.T) storagedrivers.Driver {
-			p.first(t)
-			return NewFollower(Config{Root: p.root(t), Sync: new(false)}, discard)
-		},
-		Another: func(t *testing.T) storagedrivers.Driver {
-			return NewFollower(Config{Root: p.root(t), Sync: new(false)}, discard)
-		},
-		Leftovers: p.files, AbortUpload: p.cutOff, Later: p.later,
-		Kill: func(_ *testing.T, d storagedrivers.Driver) { d.(*Follower).current.die() },
-	})
-}
-
-// TestFollowerHasEveryMethod: storages could not use a method of the driver that Follower lacks.
-func TestFollowerHasEveryMethod(t *testing.T) {
-	t.Parallel()
-	follower := reflect.TypeFor[*Follower]()
-	for method := range reflect.TypeFor[*Driver]().Methods() {
-		if _, found := follower.MethodByName(method.Name); !found {
-			t.Errorf("no method %s", method.Name)
-		}
-	}
-}
-
 func TestRootReplaced(t *testing.T) {
 	t.Parallel()
 	f := follow(t)
@@ -207,7 +179,7 @@ func TestRootReplacedDuringUpload(t *testing.T) {
 			t.Run(fmt.Sprintf("%v named=%t", mode, named), func(t *testing.T) {
 				t.Parallel()
 				f := follow(t)
-				f.current.named = f.current.named || named
+				f.named = f.named || named
 				st, err := f.Stage(t.Context())
 				must(t, err)
 				_, err = io.WriteString(st, "staged")
@@ -238,7 +210,7 @@ func TestRootReplacedDuringCommit(t *testing.T) {
 			t.Parallel()
 			f := follow(t)
 			replaced := false
-			f.current.step = func(name string) {
+			f.step = func(name string) {
 				if name == replacedAt && !replaced {
 					replaced = true
 					must(t, os.Rename(f.root, f.root+".old"))
@@ -251,7 +223,7 @@ func TestRootReplacedDuringCommit(t *testing.T) {
 				must(t, err)
 				changes[i].Staged = st
 			}
-			f.current.mark("staged")
+			f.mark("staged")
 			if _, err := f.Commit(t.Context(), changes); !errors.Is(err, storagedrivers.ErrUnavailable) {
 				t.Errorf("%v, want unavailable", err)
 			}
@@ -281,4 +253,78 @@ func TestStagedMovedAwayAndBack(t *testing.T) {
 	err = commitOne(t.Context(), f, st, "second", storagedrivers.PutOptions{})
 	must(t, err)
 	wantFiles(t, f.root, "first", "second")
+}
+
+// removeAll removes objects by one commit. That of a single object has no record.
+func (f *followedRoot) removeAll(t *testing.T, keys ...string) error {
+	t.Helper()
+	changes := make([]storagedrivers.Change, len(keys))
+	for i, key := range keys {
+		changes[i].Key = key
+	}
+	_, err := f.Commit(t.Context(), changes)
+	return err
+}
+
+var removals = [][]string{{"first"}, {"first", "second"}}
+
+// TestRemovalsFollow: a commit of removals uses the folder that is at the path when it begins.
+func TestRemovalsFollow(t *testing.T) {
+	t.Parallel()
+	for _, keys := range removals {
+		t.Run(fmt.Sprint(len(keys)), func(t *testing.T) {
+			t.Parallel()
+			f := follow(t)
+			f.mustPut(t, "second")
+			must(t, os.Rename(f.root, f.root+".old"))
+			must(t, os.Mkdir(f.root, 0o755))
+			for _, key := range []string{"first", "second", "third"} {
+				must(t, os.WriteFile(filepath.Join(f.root, key), nil, 0o600))
+			}
+			must(t, f.removeAll(t, keys...))
+			for _, key := range keys {
+				if _, err := f.Stat(t.Context(), key); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%s: %v, want none", key, err)
+				}
+			}
+			wantFiles(t, f.root, []string{"first", "second", "third"}[len(keys):]...)
+			wantFiles(t, f.root+".old", "first", "second")
+		})
+	}
+}
+
+// TestRemovalsWithoutRoot: nothing is removed from a folder that was moved away, and the commit
+// works when the folder is back.
+func TestRemovalsWithoutRoot(t *testing.T) {
+	t.Parallel()
+	for _, keys := range removals {
+		t.Run(fmt.Sprint(len(keys)), func(t *testing.T) {
+			t.Parallel()
+			f := follow(t)
+			f.mustPut(t, "second")
+			must(t, os.Rename(f.root, f.root+".old"))
+			if err := f.removeAll(t, keys...); !errors.Is(err, storagedrivers.ErrUnavailable) {
+				t.Errorf("removing: %v, want unavailable", err)
+			}
+			wantFiles(t, f.root+".old", "first", "second")
+			must(t, os.Rename(f.root+".old", f.root))
+			must(t, f.removeAll(t, keys...))
+			wantFiles(t, f.root, []string{"first", "second"}[len(keys):]...)
+		})
+	}
+}
+
+// TestReplacedRootIsNotSwept: after a call of Sweep, the driver of a new folder does not sweep by
+// itself either.
+func TestReplacedRootIsNotSwept(t *testing.T) {
+	t.Parallel()
+	f := follow(t)
+	_, err := f.Sweep(t.Context(), storagedrivers.SweepOptions{DryRun: true})
+	must(t, err)
+	must(t, os.Rename(f.root, f.root+".old"))
+	leave(t, f.root, scratchPrefix+"YOUNG/1", time.Hour)
+	f.mustPut(t, "second")
+	if _, err := os.Stat(filepath.Join(f.root, scratchPrefix+"YOUNG/1")); err != nil {
+		t.Errorf("the leftover: %v", err)
+	}
 }

@@ -1,0 +1,40 @@
+// Package listing pages listings of services that have tokens for the next page.
+package listing
+
+import (
+	"strings"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Page is a page of a driver whose service pages by tokens and returns the folders itself.
+// Some services return a folder again on the next page, so the cursor contains the last folder in
+// addition to the token.
+type Page struct {
+	storagedrivers.Page
+	last string // folder, on this page or one before
+}
+
+// Resume returns the page of cursor and the service's token for it.
+func Resume(cursor string) (page *Page, token string) {
+	last, token, _ := strings.Cut(cursor, "\n") // which no valid folder has
+	return &Page{last: last}, token
+}
+
+// TakeFolder adds a folder to the page, unless it was added before or no valid key can begin with
+// it.
+func (p *Page) TakeFolder(folder string) {
+	if folder == p.last || storagedrivers.ValidKey(strings.TrimSuffix(folder, "/")) != nil {
+		return
+	}
+	p.last = folder
+	p.Folders = append(p.Folders, folder)
+}
+
+// End returns the page. token is the token of the next page, empty on the last.
+func (p *Page) End(token string) storagedrivers.Page {
+	if token != "" {
+		p.Next = p.last + "\n" + token
+	}
+	return p.Page
+}
