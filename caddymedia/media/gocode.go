@@ -14,12 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/aliases"
-	"github.com/caddymedia/media/caddymedia/fetch"
-	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
-	"github.com/caddymedia/media/caddymedia/naming"
-	"github.com/caddymedia/media/caddymedia/upload"
+	"github.com/caddymedia/media/caddymedia/internal/fetch"
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 

@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/aliases"
-	"github.com/caddymedia/media/caddymedia/upload"
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
 )
 
 // remote starts a server, and returns the options of downloads that allow it.

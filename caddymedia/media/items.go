@@ -5,11 +5,11 @@ import (
 	"path"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/aliases"
-	"github.com/caddymedia/media/caddymedia/derived"
-	"github.com/caddymedia/media/caddymedia/imaging/render"
-	"github.com/caddymedia/media/caddymedia/imaging/webp"
-	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/derived"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
 )
 
 // The types of items that the API for administrators and the panel use.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/aliases"
-	"github.com/caddymedia/media/caddymedia/resumable"
-	"github.com/caddymedia/media/caddymedia/upload"
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
 )
 
 // LoginResult is the outcome of a request for a token.

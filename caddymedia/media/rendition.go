@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/aliases"
-	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/imaging/scale"
-	"github.com/caddymedia/media/caddymedia/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 )
 
 // Rendition is a named size of the images of an alias. No image is ever enlarged.

@@ -16,10 +16,10 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/observe"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/modules"
-	"github.com/caddymedia/media/caddymedia/observe"
 	"github.com/caddymedia/media/caddymedia/tokens/bolt"
 )
 

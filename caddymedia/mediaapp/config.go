@@ -3,7 +3,7 @@ package mediaapp
 import (
 	"encoding/json"
 
-	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 

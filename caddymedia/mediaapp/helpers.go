@@ -6,9 +6,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/caddymedia/media/caddymedia/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/redact"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/redact"
 )
 
 // Result is the outcome of storing an item for Go code.

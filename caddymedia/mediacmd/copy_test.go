@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
 )
 
 // TestPrefixes: the prefixes are sorted, and none lies within another.

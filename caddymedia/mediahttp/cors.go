@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 

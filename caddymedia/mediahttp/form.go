@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
 )
 
 const (

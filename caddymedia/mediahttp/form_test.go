@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
 )
 
 // TestReadFormDrips: a body is refused in time if its last bytes never arrive.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/imaging/imagingtest"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 )
 
 // The Accept headers of browsers for pictures, and Chrome's for a page.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/storagedrivers"
 )
 

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/imaging/scale"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 

@@ -4,10 +4,10 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/tus"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
-	"github.com/caddymedia/media/caddymedia/tus"
 )
 
 // resumableSuffix is the end of the paths of the endpoints, before the ID of an upload.

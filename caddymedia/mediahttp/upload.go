@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/aliases"
-	"github.com/caddymedia/media/caddymedia/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
-	"github.com/caddymedia/media/caddymedia/upload"
 )
 
 // maxBoundary is the length of the longest boundary, RFC 2046 section 5.1.1.

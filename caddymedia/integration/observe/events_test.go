@@ -16,7 +16,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
-	"github.com/caddymedia/media/caddymedia/observe"
+	"github.com/caddymedia/media/caddymedia/internal/observe"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 

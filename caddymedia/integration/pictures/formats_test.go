@@ -18,7 +18,7 @@ func TestFormats(t *testing.T) {
 		{"photo.heic", "photo.heic", "image/heic"},
 		{"thumbnail.jpg", "thumbnail.heic", "image/heic"},
 	} {
-		data, err := os.ReadFile(filepath.Join("../../imaging/testdata", c.stored))
+		data, err := os.ReadFile(filepath.Join("../../internal/imaging/testdata", c.stored))
 		if err != nil {
 			t.Fatal(err)
 		}

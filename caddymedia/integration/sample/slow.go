@@ -5,7 +5,7 @@ import (
 	"image/jpeg"
 	"sync"
 
-	"github.com/caddymedia/media/caddymedia/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 )
 
 // SlowPicture takes an encoder several seconds at the effort "small". It needs more memory

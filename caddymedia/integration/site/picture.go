@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 )
 
 // PictureConfig returns a configuration with pictures at the root of the alias content, and binaries

@@ -1,0 +1,223 @@
+// Package aliases names items. An alias is a named upload configuration: it decides which names and
+// extensions it accepts, under which keys an item, its variant and its renditions are stored, and
+// which addresses they have. It locks items, and describes refusals as [Failure].
+//
+// Begin with [Alias], then [Alias.StoredName], which makes the name of a submitted file, and
+// [Alias.Key]. The names of variants and renditions are derived from the names of their images.
+package aliases
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/locks"
+)
+
+// Kind is the kind of items of an alias.
+type Kind string
+
+// The kinds. The values are part of keys and addresses.
+const (
+	Image Kind = "img"
+	File  Kind = "file"
+)
+
+// Name returns the kind as in the endpoints and in messages: "image" or "file".
+func (k Kind) Name() string {
+	if k == Image {
+		return "image"
+	}
+	return "file"
+}
+
+// KindOf returns the kind of a [Kind.Name].
+func KindOf(name string) (kind Kind, known bool) {
+	for _, kind := range []Kind{Image, File} {
+		if kind.Name() == name {
+			return kind, true
+		}
+	}
+	return "", false
+}
+
+// DefaultAlias is the alias of a request without one.
+const DefaultAlias = "content"
+
+// Alias is a named upload configuration.
+type Alias struct {
+	Kind Kind
+	Name string
+	// Storage holds the items, under Prefix ("img/content").
+	Storage *storagedrivers.Storage
+	Prefix  string
+	// BaseURL is the start of public addresses ("https://cdn.example"), without a slash at the end.
+	// Empty: the scheme and host of the request.
+	BaseURL string
+
+	// SubFolder is the folder of items whose request names none.
+	SubFolder naming.Format
+	// Overwrite replaces an item of the same name. Otherwise, under Append Time, the new one gets
+	// the time in its name.
+	Overwrite bool
+	// Sanitize makes plain names. Otherwise they are stored exactly as submitted.
+	Sanitize bool
+
+	// Extensions that are allowed, in lower case, without a dot.
+	Extensions map[string]bool
+	// RenameMismatched replaces the extension of an image with that of its content, if that is
+	// another one of Extensions. Otherwise the image is refused.
+	RenameMismatched bool
+	// MaxSize of an item in bytes.
+	MaxSize int64
+	// Imaging are the limits of images, and the metadata without which they are stored.
+	Imaging imaging.Options
+	// WebP are the options of variants; nil for no variants.
+	WebP *render.Options
+	// Renditions are the named sizes of images, sorted by name.
+	Renditions []Rendition
+	// Negotiate serves the variant under the address of its image.
+	Negotiate bool
+	// CacheControl is the Cache-Control header of the items.
+	CacheControl string
+	// RenditionCacheControl is the Cache-Control header of the renditions.
+	RenditionCacheControl string
+	// Redirect redirects clients to another address of the items; nil serves them.
+	Redirect *Redirect
+}
+
+// Redirect is where clients are redirected to.
+type Redirect struct {
+	// Base is the public address of the storage's root, without a slash at the end. Empty:
+	// the storage signs an address for each request.
+	Base string
+	// Lifetime of a signed address. Clients may keep the answer for half of it.
+	Lifetime time.Duration
+}
+
+// Path returns the public path of the alias: "/static/img/content".
+func (a *Alias) Path() string { return "/static/" + string(a.Kind) + "/" + a.Name }
+
+// URL returns the public address of filename (relative to the alias), each segment percent-encoded.
+// base replaces the BaseURL of an alias without one.
+func (a *Alias) URL(base, filename string) string {
+	return a.base(base) + a.Path() + "/" + escapePath(filename)
+}
+
+// base returns the start of public addresses. base replaces the BaseURL of an alias without one.
+func (a *Alias) base(base string) string {
+	if a.BaseURL != "" {
+		return a.BaseURL
+	}
+	return base
+}
+
+// URL returns the public address of an object of the storage.
+func (r *Redirect) URL(key string) string { return r.Base + "/" + escapePath(key) }
+
+// escapePath percent-encodes each segment of a path.
+func escapePath(path string) string {
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
+		segments[i] = url.PathEscape(segment)
+	}
+	return strings.Join(segments, "/")
+}
+
+// Key returns the key of filename (relative to the alias) in the storage.
+func (a *Alias) Key(filename string) string {
+	if a.Prefix == "" {
+		return filename
+	}
+	return a.Prefix + "/" + filename
+}
+
+// Location returns the location of the items. It does not depend on the name of the storage.
+func (a *Alias) Location() storagedrivers.Location { return a.Storage.Location().Join(a.Prefix) }
+
+// Filename is the inverse of [Alias.Key].
+func (a *Alias) Filename(key string) string { return key[len(a.Key("")):] }
+
+// RenditionSuffix is the end of the folder names that are reserved for renditions. The items of no
+// alias may be kept below such a folder.
+const RenditionSuffix = "@renditions"
+
+// HasRenditionFolder reports whether [Alias.RenditionRoot] is reserved for renditions, also if the
+// alias has none at present. Otherwise it may be a folder of items.
+func (a *Alias) HasRenditionFolder() bool { return a.Kind == Image && a.Prefix != "" }
+
+// VariantKey returns the key of the variant of an image.
+func (a *Alias) VariantKey(filename string) string { return a.Key(filename) + render.Suffix }
+
+// LockName returns the name of the lock of an item.
+func (a *Alias) LockName(filename string) string { return a.Location().Join(filename).String() }
+
+// names are the locks of the items that are being committed or deleted in this process, by
+// location. They outlast a reload, and storages on the same backend share them.
+var names locks.Names
+
+// Lock locks items against commits and deletions, until unlock is called.
+func (a *Alias) Lock(ctx context.Context, filenames ...string) (unlock func(), err error) {
+	return a.lockBy(ctx, names.Lock, filenames)
+}
+
+// Share locks items against deletion and [Alias.Lock], until unlock is called. Several may share
+// one.
+func (a *Alias) Share(ctx context.Context, filenames ...string) (unlock func(), err error) {
+	return a.lockBy(ctx, names.Share, filenames)
+}
+
+// lockBy locks items by a method of names.
+func (a *Alias) lockBy(
+	ctx context.Context, take func(context.Context, string) (func(), error), filenames []string,
+) (unlock func(), err error) {
+	wanted := make([]string, len(filenames))
+	for i, filename := range filenames {
+		wanted[i] = a.LockName(filename)
+	}
+	slices.Sort(wanted) // one order for all, against deadlocks
+	var unlocks []func()
+	unlock = func() {
+		for _, one := range unlocks {
+			one()
+		}
+	}
+	for _, name := range slices.Compact(wanted) {
+		one, err := take(ctx, name)
+		if err != nil {
+			unlock()
+			return nil, err
+		}
+		unlocks = append(unlocks, one)
+	}
+	return unlock, nil
+}
+
+// Actor uploads or deletes an item.
+type Actor struct {
+	Origin Origin
+	// Account is the API key, or the user of the panel; empty if there is none.
+	Account string
+	// Client is the address of the client; empty if there is none.
+	Client string
+}
+
+// Owner returns the key by which the requests of an actor share bounded resources.
+func (a Actor) Owner() string { return string(a.Origin) + " " + a.Account }
+
+// Origin is where a request comes from.
+type Origin string
+
+// The origins.
+const (
+	OriginHTTP  Origin = "http"  // the endpoints
+	OriginPanel Origin = "panel" // the administrators' panel
+	OriginAdmin Origin = "admin" // Caddy's admin endpoint
+	OriginGo    Origin = "go"    // code in the same process
+)

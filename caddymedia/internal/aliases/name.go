@@ -1,0 +1,116 @@
+package aliases
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// MaxName is the largest submitted name in bytes. No storage can hold a longer one, and folding its
+// letters takes time.
+const MaxName = 1 << 10
+
+// SuffixLength is the number of letters of the random suffix under Append Time.
+const SuffixLength = 6
+
+// StoredName returns the name, relative to the alias, of a submitted file. The error is a
+// *[Failure].
+func (a *Alias) StoredName(submitted, subFolder string, now time.Time, origin Origin) (string, error) {
+	if max(len(submitted), len(subFolder)) > MaxName {
+		return "", Failf(BadRequest, "the name or its sub folder is longer than %d bytes", MaxName)
+	}
+	if ext := naming.Restricted(submitted); ext != "" {
+		return "", Failf(BadContent, "files with the extension .%s are never accepted", ext)
+	}
+	name, err := naming.FileName(submitted, a.Sanitize)
+	if err != nil {
+		return "", &Failure{Reason: BadRequest, Message: err.Error()}
+	}
+	if ext := naming.Extension(name); !a.Extensions[ext] || naming.Restricted(name) != "" {
+		return "", a.refusedExtension(ext, origin)
+	}
+	if a.IsVariant(name) {
+		return "", Failf(BadRequest, "%.64q is the name of a variant: leave out the ending before .webp", name)
+	}
+	folder, err := a.Folder(subFolder, now)
+	if err != nil {
+		return "", err
+	}
+	if folder != "" {
+		name = folder + "/" + name
+	}
+	longest := name
+	if !a.Overwrite {
+		longest = naming.WithSuffix(naming.WithTime(name, now.Unix()), strings.Repeat("x", SuffixLength))
+	}
+	for _, key := range a.longestKeys(longest) {
+		if storagedrivers.ValidKey(key) != nil {
+			return "", Failf(BadRequest, "the name and its sub folder are too long")
+		}
+	}
+	return name, nil
+}
+
+// longestKeys returns the keys of the objects that may be stored for an item.
+func (a *Alias) longestKeys(filename string) []string {
+	if a.Kind != Image {
+		return []string{a.Key(filename)}
+	}
+	return append(a.RenditionKeys(filename, storagedrivers.Info{}), a.VariantKey(filename))
+}
+
+// refusedExtension returns the failure for a name, with a way out that the caller knows.
+func (a *Alias) refusedExtension(ext string, origin Origin) error {
+	refused := "the name has no extension"
+	if ext != "" {
+		refused = "." + ext + " is not accepted"
+	}
+	if a.Kind == Image {
+		way := "files of other kinds go to /api/upload/file"
+		if origin == OriginPanel {
+			way = "choose an alias for files"
+		}
+		return Failf(BadContent, "%s; images may be %s; %s", refused, a.extensions(), way)
+	}
+	return Failf(BadContent, "%s; files may be %s", refused, a.extensions())
+}
+
+// maxListed is the most extensions in a message. The default of a file alias has fewer.
+const maxListed = 60
+
+// extensions returns the accepted extensions as text for a message.
+func (a *Alias) extensions() string {
+	names := slices.Sorted(maps.Keys(a.Extensions))
+	if more := len(names) - maxListed; more > 0 {
+		names = append(names[:maxListed], fmt.Sprintf("%d others", more))
+	}
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// Folder returns the sub folder of a request; empty is the root of the alias. The error is a
+// *[Failure].
+func (a *Alias) Folder(submitted string, now time.Time) (string, error) {
+	if submitted == "" {
+		return a.SubFolder.Folder(now), nil
+	}
+	folder, err := naming.SubFolder(submitted, a.Sanitize)
+	if err != nil {
+		return "", &Failure{Reason: BadRequest, Message: err.Error()}
+	}
+	if naming.InUploadsFolder(folder) {
+		return "", Failf(BadRequest, "a sub folder called %s is reserved", naming.UploadsFolder)
+	}
+	if ext := naming.Restricted(folder); ext != "" {
+		return "", Failf(BadRequest, "a sub folder with the extension .%s is never accepted", ext)
+	}
+	return folder, nil
+}

@@ -1,0 +1,99 @@
+// Package derived makes the images that are derived from stored ones: variants and renditions, on
+// request and in upkeep. Package upload stores those that are made with an upload.
+//
+// Begin with [Maker]. A request for a rendition calls [RenditionRequest.OpenRendition], and
+// [Maker.MakeRendition] if it is not stored. Upkeep calls [Maker.Renew] and
+// [Maker.RenewRenditions], and removes the objects of [Orphans] and [OutdatedRenditions].
+package derived
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Maker makes variants and renditions of stored images, on request and in upkeep.
+type Maker struct {
+	// Images decodes and encodes.
+	Images *render.Maker
+	// Now is the clock.
+	Now func() time.Time
+	// Observer records renditions.
+	Observer RenditionObserver
+
+	making singleflight.Group // of renditions
+}
+
+// RenditionObserver receives the outcomes of renditions.
+type RenditionObserver interface {
+	// Rendered is called for every rendition that is made, or cannot be made. took is the time to
+	// make all renditions of the image at once, the wait in the queue included.
+	Rendered(alias *aliases.Alias, rendition *aliases.Rendition, result RenditionResult, took time.Duration)
+}
+
+// rounds limits how often an object is read or made again because its image was replaced meanwhile.
+const rounds = 5
+
+// copySize is the size of the pieces in which an object is copied, in bytes.
+const copySize = 256 << 10
+
+// fetch copies an object to a staged one, so that it can be read again without a remote connection.
+// It restarts if the object changes. The caller must close the copy.
+func fetch(ctx context.Context, s *storagedrivers.Storage, key string) (storagedrivers.Staged, storagedrivers.Info, error) {
+	for round := 1; ; round++ {
+		staged, info, err := fetchOnce(ctx, s, key)
+		if !errors.Is(err, storagedrivers.ErrChanged) || round == rounds {
+			return staged, info, err
+		}
+	}
+}
+
+func fetchOnce(ctx context.Context, s *storagedrivers.Storage, key string) (storagedrivers.Staged, storagedrivers.Info, error) {
+	object, err := s.OpenSeeker(ctx, key)
+	if err != nil {
+		return nil, storagedrivers.Info{}, err
+	}
+	defer object.Close()
+	staged, err := s.Stage(ctx)
+	if err != nil {
+		return nil, storagedrivers.Info{}, err
+	}
+	buffer := make([]byte, copySize)
+	if _, err := io.CopyBuffer(struct{ io.Writer }{staged}, struct{ io.Reader }{object}, buffer); err != nil {
+		return nil, storagedrivers.Info{}, errors.Join(err, staged.Close())
+	}
+	return staged, object.Info, nil
+}
+
+// makeOf makes outputs of a stored image. It returns the generation of the image that they belong
+// to.
+func (m *Maker) makeOf(
+	ctx context.Context, alias *aliases.Alias, filename string, images *render.Maker, outputs ...render.Output,
+) (image storagedrivers.Info, made []render.Made, err error) {
+	staged, image, err := fetch(ctx, alias.Storage, alias.Key(filename))
+	if err != nil {
+		return image, nil, err
+	}
+	defer staged.Close()
+	info, err := imaging.CheckImage(staged, image.Size, naming.Extension(filename), alias.Imaging)
+	if err != nil {
+		return image, nil, err
+	}
+	for _, o := range outputs {
+		made = append(made, render.Made{Err: images.Feasible(info, o)})
+	}
+	if slices.ContainsFunc(made, func(m render.Made) bool { return m.Err == nil }) {
+		made, err = images.Make(ctx, staged, info, outputs...)
+	}
+	return image, made, err
+}

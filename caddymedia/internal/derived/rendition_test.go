@@ -1,0 +1,357 @@
+package derived_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/derived"
+	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// TestRenditionMadeOnce: of many concurrent requests, one makes the rendition.
+func TestRenditionMadeOnce(t *testing.T) {
+	t.Parallel()
+	alias := withRenditions(t, onMemory(t, nil))
+	m, painted := counting(render.Limits{}, func(context.Context) error { return nil })
+	put(t, alias.Storage, "pics/a.png", pngOf(red))
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() { wantRendition(t, m, request(t, alias, "later", "a.png"), webpOf(red)) })
+	}
+	all.Wait()
+	if n := painted.Load(); n != 2 { // lossy and lossless
+		t.Errorf("it was painted %d times", n)
+	}
+}
+
+// TestRenditionOvertaken: another process replaces or deletes the image while its rendition is
+// made. No rendition of the earlier image is stored.
+func TestRenditionOvertaken(t *testing.T) {
+	t.Parallel()
+	for name, overtake := range map[string]func(*testing.T, *storagedrivers.Storage) error{
+		"replaced": func(t *testing.T, s *storagedrivers.Storage) error {
+			t.Helper()
+			replace(t, s, "pics/a.png", pngOf(green))
+			return nil
+		},
+		"deleted": func(t *testing.T, s *storagedrivers.Storage) error {
+			t.Helper()
+			return s.Delete(t.Context(), "pics/a.png")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			alias := withRenditions(t, onMemory(t, nil))
+			put(t, alias.Storage, "pics/a.png", pngOf(red))
+			var once sync.Once
+			m, _ := counting(render.Limits{}, func(context.Context) (err error) {
+				once.Do(func() { err = overtake(t, alias.Storage) })
+				return err
+			})
+			r := request(t, alias, "later", "a.png")
+			if name == "replaced" {
+				wantRendition(t, m, r, webpOf(green))
+				return
+			}
+			if err := m.MakeRendition(t.Context(), r); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("error %v", err)
+			}
+			wantContents(t, alias.Storage, nil)
+			if _, err := opened(t, m, r); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+// TestRenditionOfSVG: an SVG is its own rendition.
+func TestRenditionOfSVG(t *testing.T) {
+	t.Parallel()
+	const svg = `<svg xmlns="http://www.w3.org/2000/svg"/>`
+	alias := withRenditions(t, onMemory(t, nil))
+	put(t, alias.Storage, "pics/a.svg", svg)
+	wantRendition(t, newMaker(), request(t, alias, "later", "a.svg"), svg)
+	wantRenditions(t, alias)
+}
+
+// TestRenditionNegotiated: a rendition in the format of the image is also made as WebP.
+func TestRenditionNegotiated(t *testing.T) {
+	t.Parallel()
+	m, alias := newMaker(), withRenditions(t, onMemory(t, nil))
+	alias.WebP, alias.Negotiate = new(render.Options), true
+	for i := range alias.Renditions {
+		alias.Renditions[i].Format = ""
+	}
+	put(t, alias.Storage, "pics/a.png", pngOf(red))
+	if made, err := m.RenewRenditions(t.Context(), alias, "a.png", false); made != 2 || err != nil {
+		t.Errorf("made %d, %v", made, err)
+	}
+	wantRenditions(t, alias, "pics@renditions/1/a.png/soon.png", "pics@renditions/1/a.png/soon.webp")
+	for _, name := range []string{"soon", "later"} {
+		r := request(t, alias, name, "a.png")
+		r.WebP = true
+		wantRendition(t, m, r, webpOf(red))
+		r.WebP = false
+		if got, err := opened(t, m, r); !strings.HasPrefix(got, "\x89PNG") || err != nil {
+			t.Errorf("%s is %.10q, %v", name, got, err)
+		}
+	}
+}
+
+// TestSizes: renditions that an image cannot have are left out.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	alias := withRenditions(t, onMemory(t, nil))
+	alias.Renditions = []aliases.Rendition{
+		{Name: "large", Box: scale.Box{Width: 100}, Format: imaging.WebP},
+		{Name: "small", Box: scale.Box{Width: 1}, Format: imaging.WebP},
+	}
+	put(t, alias.Storage, "pics/a.png", pngOf(red))
+	m := derivedtest.NewMaker(hungry{}, render.Limits{Memory: 100 << 20})
+	sizes, err := m.Sizes(t.Context(), alias, "a.png")
+	if len(sizes) != 2 || sizes[1].Rendition.Name != "small" || err != nil {
+		t.Errorf("sizes %v, %v", sizes, err)
+	}
+}
+
+// hungry is an encoder that needs much memory for wide images.
+type hungry struct{ derivedtest.Painter }
+
+func (hungry) Memory(task webp.Task) int64 { return int64(task.Width) << 25 }
+
+// TestUnrenderableOnce: an image that cannot be rendered is fetched once, and again only after some
+// minutes or in another generation.
+func TestUnrenderableOnce(t *testing.T) {
+	t.Parallel()
+	var opens atomic.Int64
+	m, alias := newMaker(), withRenditions(t, onMemory(t, func(op, key string) error {
+		if op == "open" && strings.HasPrefix(key, "pics/") {
+			opens.Add(1)
+		}
+		return nil
+	}))
+	now := noon
+	m.Now = func() time.Time { return now }
+	want := func(filename string, n int64) {
+		t.Helper()
+		opens.Store(0)
+		for range 5 {
+			if _, err := opened(t, m, request(t, alias, "later", filename)); !derived.IsUnrenderable(err) {
+				t.Errorf("%s: error %v", filename, err)
+			}
+		}
+		if got := opens.Load(); got != n {
+			t.Errorf("%s was fetched %d times, want %d", filename, got, n)
+		}
+	}
+	put(t, alias.Storage, "pics/a.png", pngOf(unloved))
+	put(t, alias.Storage, "pics/a.avif", "x")
+	put(t, alias.Storage, "pics/damaged.png", "no image")
+	want("a.png", 1)
+	want("a.png", 0)
+	want("a.avif", 0)
+	want("damaged.png", 1)
+	now = now.Add(time.Hour)
+	want("a.png", 1)
+	replace(t, alias.Storage, "pics/a.png", pngOf(red))
+	wantRendition(t, m, request(t, alias, "later", "a.png"), webpOf(red))
+	wantRenditions(t, alias, "pics@renditions/1/a.png/later.webp")
+	if _, err := opened(t, m, request(t, alias, "later", "none.png")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without an image: %v", err)
+	}
+}
+
+// TestSlowRendition: a rendition that takes too long is tried again after pauses that grow. It is
+// never reported as one that cannot be made.
+func TestSlowRendition(t *testing.T) {
+	t.Parallel()
+	alias := withRenditions(t, onMemory(t, nil))
+	goOn := make(chan struct{})
+	m, painted := counting(render.Limits{Time: time.Nanosecond}, until(goOn))
+	now := noon
+	m.Now = func() time.Time { return now }
+	put(t, alias.Storage, "pics/slow.png", pngOf(red))
+	r := request(t, alias, "later", "slow.png")
+	want := func(pause time.Duration, attempts int64) {
+		t.Helper()
+		_, err := opened(t, m, r)
+		slow, ok := errors.AsType[*derived.SlowError](err)
+		if !ok || slow.RetryAfter != pause || derived.IsUnrenderable(err) || !errors.Is(err, render.ErrBusy) {
+			t.Errorf("error %v, want a pause of %v", err, pause)
+		}
+		if got := painted.Load(); got != attempts {
+			t.Errorf("%d attempts, want %d", got, attempts)
+		}
+	}
+	for i, pause := range []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 5 * time.Minute} {
+		want(pause, int64(i+1))
+		now = now.Add(pause - time.Second)
+		want(time.Second, int64(i+1))
+		now = now.Add(time.Second)
+	}
+	close(goOn)
+	wantRendition(t, m, r, webpOf(red))
+}
+
+// TestRenditionGoesOn: a rendition is made, although its callers have waited long enough or have
+// left. Later callers join the work.
+func TestRenditionGoesOn(t *testing.T) {
+	t.Parallel()
+	alias := withRenditions(t, onMemory(t, nil))
+	goOn := make(chan struct{})
+	m, painted := counting(render.Limits{Wait: 50 * time.Millisecond}, until(goOn))
+	put(t, alias.Storage, "pics/a.png", pngOf(red))
+	var held atomic.Int64
+	r := request(t, alias, "later", "a.png")
+	r.Hold = func() (func(), error) {
+		held.Add(1)
+		return func() { held.Add(-1) }, nil
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if err := m.MakeRendition(gone, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("one that left: %v", err)
+	}
+	for range 2 {
+		if err := m.MakeRendition(t.Context(), r); !errors.Is(err, render.ErrBusy) {
+			t.Errorf("one that waited: %v", err)
+		}
+	}
+	if held.Load() != 1 {
+		t.Error("the storage may be closed meanwhile")
+	}
+	close(goOn)
+	for errors.Is(m.MakeRendition(t.Context(), r), render.ErrBusy) {
+	}
+	if painted.Load() != 2 || held.Load() != 0 { // lossy and lossless
+		t.Errorf("encoded %d times, held %d times", painted.Load(), held.Load())
+	}
+	wantRendition(t, m, r, webpOf(red))
+}
+
+// TestEqualRenditions: two renditions of the same settings are both stored.
+func TestEqualRenditions(t *testing.T) {
+	t.Parallel()
+	m, alias := newMaker(), withRenditions(t, onMemory(t, nil))
+	alias.Renditions[1].Box = alias.Renditions[0].Box
+	put(t, alias.Storage, "pics/a.png", pngOf(red))
+	var both sync.WaitGroup
+	for _, name := range []string{"later", "soon"} {
+		both.Go(func() {
+			if err := m.MakeRendition(t.Context(), request(t, alias, name, "a.png")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	wantRenditions(t, alias, "pics@renditions/1/a.png/later.webp", "pics@renditions/1/a.png/soon.webp")
+}
+
+// faultyStat is a driver with a fault.
+type faultyStat struct{ *memory.Driver }
+
+func (faultyStat) Stat(context.Context, string) (storagedrivers.Info, error) { panic("a fault") }
+
+// TestRenditionPanic: a panic while a rendition is made fails its request, not the process.
+func TestRenditionPanic(t *testing.T) {
+	t.Parallel()
+	m, alias := newMaker(), withRenditions(t, derivedtest.Closed(t, "memory", faultyStat{memory.New()}, storagedrivers.Options{}))
+	if err := m.MakeRendition(t.Context(), request(t, alias, "later", "a.png")); !errors.Is(err, render.ErrPanic) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestRenewRenditions(t *testing.T) {
+	t.Parallel()
+	m, alias := newMaker(), withRenditions(t, onMemory(t, nil))
+	put(t, alias.Storage, "pics/a.png", pngOf(red))
+	for _, c := range []struct {
+		all           bool
+		missing, made int
+	}{{false, 1, 1}, {false, 0, 0}, {true, 1, 1}, {true, 0, 0}} {
+		missing, err := derived.MissingRenditions(t.Context(), alias, "a.png", c.all)
+		if len(missing) != c.missing || err != nil {
+			t.Errorf("missing %v, %v, want %d", missing, err, c.missing)
+		}
+		made, err := m.RenewRenditions(t.Context(), alias, "a.png", c.all)
+		if made != c.made || err != nil {
+			t.Errorf("made %d, %v, want %d", made, err, c.made)
+		}
+	}
+	wantRenditions(t, alias, "pics@renditions/1/a.png/later.webp", "pics@renditions/1/a.png/soon.webp")
+	put(t, alias.Storage, "pics/b.png", pngOf(unloved))
+	if made, err := m.RenewRenditions(t.Context(), alias, "b.png", true); made != 0 || !errors.Is(err, render.ErrNone) {
+		t.Errorf("of an image that cannot be rendered: %d, %v", made, err)
+	}
+	for _, filename := range []string{"a.svg", "a.txt"} {
+		if made, err := m.RenewRenditions(t.Context(), alias, filename, true); made != 0 || err != nil {
+			t.Errorf("of %s: %d, %v", filename, made, err)
+		}
+	}
+}
+
+func TestOutdatedRenditions(t *testing.T) {
+	t.Parallel()
+	m, alias := newMaker(), withRenditions(t, onMemory(t, nil))
+	for _, filename := range []string{"a.png", "b.png", "in/c.png"} {
+		put(t, alias.Storage, "pics/"+filename, pngOf(red))
+		if _, err := m.RenewRenditions(t.Context(), alias, filename, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, alias.Storage, "pics@renditions/foreign", "x")
+	outdated := func() []string {
+		var keys []string
+		for info, err := range derived.OutdatedRenditions(t.Context(), alias, later()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys = append(keys, hashes.ReplaceAllString(info.Key, "."))
+		}
+		return keys
+	}
+	if got := outdated(); got != nil {
+		t.Errorf("outdated %q", got)
+	}
+	if err := alias.Storage.Delete(t.Context(), "pics/a.png"); err != nil { // in the backend itself
+		t.Fatal(err)
+	}
+	if _, err := alias.Storage.Put(t.Context(), "pics/b.png", strings.NewReader(pngOf(green)), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}); err != nil {
+		t.Fatal(err)
+	}
+	alias.Renditions[0].Quality = 1
+	want := []string{
+		"pics@renditions/1/a.png/later.webp", "pics@renditions/1/a.png/soon.webp",
+		"pics@renditions/1/b.png/later.webp", "pics@renditions/1/b.png/soon.webp",
+		"pics@renditions/2/in/c.png/later.webp",
+	}
+	if got := outdated(); !slices.Equal(got, want) {
+		t.Errorf("outdated %q, want %q", got, want)
+	}
+	for info, err := range derived.OutdatedRenditions(t.Context(), alias, noon.AddDate(-100, 0, 0)) {
+		t.Errorf("%s is outdated and old, %v", info.Key, err)
+	}
+	for info := range derived.OutdatedRenditions(t.Context(), alias, later()) {
+		if err := aliases.Remove(t.Context(), alias.Storage, info.Key); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := outdated(); got != nil {
+		t.Errorf("still outdated %q", got)
+	}
+	wantRenditions(t, alias, "pics@renditions/2/in/c.png/soon.webp", "pics@renditions/foreign")
+}

@@ -1,0 +1,173 @@
+package derived_test
+
+import (
+	"context"
+	"errors"
+	"image/color"
+	"io/fs"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/derived"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+func TestRenew(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		stored []string // keys in the order in which they were stored
+		paint  color.NRGBA
+		all    bool
+
+		want  derived.Renewed
+		left  string // the variant
+		fails error
+	}{
+		{"missing", []string{"a.png"}, red, false, derived.Renewed{Before: aliases.VariantMissing, Result: aliases.VariantMade, Size: 14}, webpOf(red), nil},
+		{"stale", []string{"a.png.webp", "a.png"}, red, false, derived.Renewed{Before: aliases.VariantStale, Result: aliases.VariantMade, Size: 14}, webpOf(red), nil},
+		{"current", []string{"a.png", "a.png.webp"}, red, false, derived.Renewed{Before: aliases.VariantCurrent}, "variant", nil},
+		{"current, all", []string{"a.png", "a.png.webp"}, red, true, derived.Renewed{Before: aliases.VariantCurrent, Result: aliases.VariantMade, Size: 14}, webpOf(red), nil},
+		{"none", []string{"a.png"}, unloved, false, derived.Renewed{Before: aliases.VariantMissing, Result: aliases.VariantNone, Size: 0}, "", render.ErrNone},
+		{"stale and none", []string{"a.png.webp", "a.png"}, unloved, false, derived.Renewed{Before: aliases.VariantStale, Result: aliases.VariantNone, Size: 0}, "", render.ErrNone},
+		{"current and none", []string{"a.png", "a.png.webp"}, unloved, true, derived.Renewed{Before: aliases.VariantCurrent, Result: aliases.VariantNone, Size: 0}, "variant", render.ErrNone},
+		{"no image", []string{"a.png.webp"}, red, true, derived.Renewed{}, "variant", fs.ErrNotExist},
+	} {
+		for name, open := range storages {
+			t.Run(c.name+" on "+name, func(t *testing.T) {
+				t.Parallel()
+				s := open(t, nil)
+				alias := imageAlias(t, s)
+				want := map[string]string{}
+				for _, key := range c.stored {
+					want[key] = "variant"
+					if key == "a.png" {
+						want[key] = pngOf(c.paint)
+					}
+					put(t, s, key, want[key])
+				}
+				if delete(want, "a.png.webp"); c.left != "" {
+					want["a.png.webp"] = c.left
+				}
+				done, err := newMaker().Renew(t.Context(), alias, "a.png", c.all)
+				if done != c.want || !errors.Is(err, c.fails) {
+					t.Errorf("%+v, %v, want %+v, %v", done, err, c.want, c.fails)
+				}
+				wantContents(t, s, want)
+			})
+		}
+	}
+}
+
+// TestRenewRefused: a damaged image, other items, and all items of an alias without variants get no
+// variant.
+func TestRenewRefused(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	with, without := imageAlias(t, s), imageAlias(t, s)
+	without.WebP = nil
+	put(t, s, "good.png", pngOf(red))
+	for _, filename := range []string{"damaged.png", "a.svg", "a.png.webp", "a.txt"} {
+		put(t, s, filename, "x")
+	}
+	want := contents(t, s)
+	for filename, alias := range map[string]*aliases.Alias{
+		"damaged.png": with, "a.svg": with, "a.png.webp": with, "a.txt": with, "good.png": without,
+	} {
+		if _, err := newMaker().Renew(t.Context(), alias, filename, true); err == nil || errors.Is(err, render.ErrNone) {
+			t.Errorf("%s: error %v", filename, err)
+		}
+	}
+	wantContents(t, s, want)
+}
+
+// TestRenewOvertaken: another process replaces or deletes an image while its variant is being made,
+// or before its bytes are read.
+func TestRenewOvertaken(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"memory", "local"} {
+		for _, at := range []string{"open", "made"} {
+			for name, c := range map[string]struct {
+				want  map[string]string // as the other process leaves it
+				fails error
+			}{
+				"an image":                   {map[string]string{"a.png": pngOf(blue), "a.png.webp": webpOf(blue)}, nil},
+				"an image without a variant": {map[string]string{"a.png": pngOf(unloved)}, fs.ErrNotExist},
+				"its deletion":               {map[string]string{}, fs.ErrNotExist},
+			} {
+				if at == "open" && (kind == "local" || c.fails != nil) {
+					continue // the local driver has no such fault; the errors are others
+				}
+				t.Run(kind+", "+name+" at "+at, func(t *testing.T) {
+					t.Parallel()
+					var there *storagedrivers.Storage
+					var armed, overtaken atomic.Bool
+					var here *storagedrivers.Storage
+					here, there = shared(t, kind, func(op, key string) error {
+						made := op == "stage" || op == "put" && strings.HasSuffix(key, render.Suffix)
+						if !armed.Load() || (at == "open") != (op == "open") || at == "made" && !made || overtaken.Swap(true) {
+							return nil
+						}
+						for _, key := range []string{"a.png", "a.png.webp"} {
+							if value, ok := c.want[key]; ok {
+								replace(t, there, key, value)
+							} else if err := aliases.Remove(t.Context(), there, key); err != nil {
+								t.Error(err)
+							}
+						}
+						return nil
+					})
+					alias := imageAlias(t, here)
+					alias.Overwrite = true
+					put(t, here, "a.png", pngOf(red))
+					armed.Store(true)
+					if _, err := newMaker().Renew(t.Context(), alias, "a.png", false); !errors.Is(err, c.fails) {
+						t.Errorf("error %v, want %v", err, c.fails)
+					}
+					if !overtaken.Load() {
+						t.Error("no process overtook it")
+					}
+					wantContents(t, here, c.want)
+				})
+			}
+		}
+	}
+}
+
+// TestWaits: upkeep waits for uploads and deletions of the name.
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	for stored, upkeep := range map[string]func(context.Context, *aliases.Alias, storagedrivers.Info) error{
+		"a.png": func(ctx context.Context, alias *aliases.Alias, _ storagedrivers.Info) error {
+			_, err := newMaker().Renew(ctx, alias, "a.png", false)
+			return err
+		},
+		"a.png.webp": func(ctx context.Context, alias *aliases.Alias, orphan storagedrivers.Info) error {
+			_, err := newMaker().RemoveOrphan(ctx, alias, orphan)
+			return err
+		},
+	} {
+		s := onMemory(t, nil)
+		alias := imageAlias(t, s)
+		replace(t, s, stored, pngOf(red))
+		info, err := s.Stat(t.Context(), stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock, err := alias.Lock(t.Context(), "a.png")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if err := upkeep(ctx, alias, info); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
+		}
+		cancel()
+		unlock()
+		wantContents(t, s, map[string]string{stored: pngOf(red)})
+	}
+}

@@ -1,0 +1,150 @@
+package httpx
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+)
+
+// Error is the error of a request without a response. Headers such as Retry-After are already set.
+type Error struct {
+	// Status of the response.
+	Status int
+	// Err is the cause. It may contain internal details.
+	Err error
+}
+
+// Error returns the status and the cause.
+func (e *Error) Error() string { return fmt.Sprintf("%d: %v", e.Status, e.Err) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Answer writes v as a JSON response. The error is an *[Error]; then nothing was written.
+func Answer(w http.ResponseWriter, status int, v any) error {
+	if err := WriteJSON(w, status, v); err != nil {
+		return &Error{http.StatusInternalServerError, err}
+	}
+	return nil
+}
+
+// AnswerUnread is [Answer] to a request whose body is not read to its end. Over HTTP/1 it closes the
+// connection. Otherwise the server would wait for the body before it responds: for a minute if the
+// client waits for "100 Continue". The caller should call [Linger] then.
+func AnswerUnread(w http.ResponseWriter, r *http.Request, status int, v any) error {
+	closeUnread(w, r)
+	return Answer(w, status, v)
+}
+
+// NoContent responds with 204 to a request whose body is not read.
+func NoContent(w http.ResponseWriter, r *http.Request) {
+	closeUnread(w, r)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func closeUnread(w http.ResponseWriter, r *http.Request) {
+	if hasUnread(r) {
+		w.Header().Set("Connection", "close")
+	}
+}
+
+// RetryAfter sets the header of this name, to at least a second.
+func RetryAfter(w http.ResponseWriter, wait time.Duration) {
+	seconds := max(1, int(math.Ceil(wait.Seconds())))
+	w.Header().Set("Retry-After", strconv.Itoa(seconds))
+}
+
+type itemsAnswer struct {
+	Success bool         `json:"success"`
+	Result  []itemResult `json:"result"`
+}
+
+type itemResult struct {
+	FullPath string `json:"full_path"`
+	Filename string `json:"filename"`
+	WebP     string `json:"webp,omitempty"`
+	// Renditions are addresses by the names of the renditions.
+	Renditions map[string]string `json:"renditions,omitempty"`
+}
+
+type failuresAnswer struct {
+	Success bool          `json:"success"`
+	Errors  []itemFailure `json:"errors"`
+}
+
+type itemFailure struct {
+	Message  string `json:"message"`
+	Filename string `json:"filename"`
+}
+
+// AnswerItems responds with stored items.
+func AnswerItems(w http.ResponseWriter, items []upload.Item) error {
+	result := make([]itemResult, len(items))
+	for i, item := range items {
+		result[i] = itemResult{FullPath: item.FullPath, Filename: item.Filename, WebP: item.WebP, Renditions: item.Renditions}
+	}
+	return Answer(w, http.StatusOK, itemsAnswer{Success: true, Result: result})
+}
+
+// Refuse responds with the failures of an upload, and logs those that are not the caller's fault.
+func Refuse(w http.ResponseWriter, r *http.Request, log *slog.Logger, status int, failures aliases.Failures) error {
+	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
+		RetryAfter(w, RetryDelay(failures))
+	}
+	failed := failuresAnswer{Errors: make([]itemFailure, len(failures))}
+	for i, f := range failures {
+		failed.Errors[i] = itemFailure{Message: f.Message, Filename: f.Filename}
+		if f.Err != nil {
+			level := slog.LevelWarn
+			if statuses[f.Reason] >= http.StatusInternalServerError && f.Reason != aliases.Busy {
+				level = slog.LevelError
+			}
+			log.Log(r.Context(), level, f.Message, "status", status, "error", f.Err)
+		}
+	}
+	return AnswerUnread(w, r, status, failed)
+}
+
+// RetryDelay is the Retry-After value of failures. The encoding queue drains in seconds, and early
+// retries only lengthen it.
+func RetryDelay(failures aliases.Failures) time.Duration {
+	for _, f := range failures {
+		if f.Reason == aliases.Busy {
+			return BusyRetry
+		}
+	}
+	return time.Second
+}
+
+// BusyRetry is the Retry-After value of a request that finds a queue full.
+const BusyRetry = 5 * time.Second
+
+// statuses of the reasons. Of several failures the highest counts.
+var statuses = map[aliases.Reason]int{
+	aliases.Internal:      http.StatusInternalServerError,
+	aliases.BadRequest:    http.StatusBadRequest,
+	aliases.Unauthorized:  http.StatusUnauthorized,
+	aliases.Forbidden:     http.StatusForbidden,
+	aliases.Conflict:      http.StatusConflict,
+	aliases.TooLarge:      http.StatusRequestEntityTooLarge,
+	aliases.BadContent:    http.StatusUnsupportedMediaType,
+	aliases.StorageFailed: http.StatusBadGateway,
+	aliases.Unavailable:   http.StatusServiceUnavailable,
+	aliases.NoSpace:       http.StatusInsufficientStorage,
+	aliases.Busy:          http.StatusServiceUnavailable,
+}
+
+// StatusOf returns the highest status of several failures.
+func StatusOf(failures aliases.Failures) int {
+	highest := 0
+	for _, f := range failures {
+		highest = max(highest, statuses[f.Reason])
+	}
+	return highest
+}

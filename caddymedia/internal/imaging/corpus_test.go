@@ -1,0 +1,209 @@
+package imaging_test
+
+import (
+	"bytes"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
+)
+
+func readCorpus(t testing.TB, path string) (data []byte, ext string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data, strings.TrimPrefix(filepath.Ext(path), ".")
+}
+
+func TestCorpusPasses(t *testing.T) {
+	t.Parallel()
+	for _, folder := range []string{"valid", "color", "orientation", "anim", "svg-good"} {
+		for _, path := range imagingtest.Files(t, folder) {
+			t.Run(folder+"/"+filepath.Base(path), func(t *testing.T) {
+				t.Parallel()
+				data, ext := readCorpus(t, path)
+				info, err := check(data, ext, imaging.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if ext != "svg" && (info.Width == 0 || info.Height == 0 || info.Frames == 0) {
+					t.Errorf("got %+v", info)
+				}
+				if err := imaging.CheckFile(bytes.NewReader(data), ext, mediaTypes[ext]); err != nil {
+					t.Errorf("as a file: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestCorpusTruncatedIsRefused: only bytes after the end marker may be missing.
+func TestCorpusTruncatedIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, folder := range []string{"valid", "color", "anim"} {
+		for _, path := range imagingtest.Files(t, folder) {
+			data, ext := readCorpus(t, path)
+			for _, n := range []int{len(data) / 10, len(data) / 2, len(data) * 99 / 100, len(data) - 2, len(data) - 1} {
+				if _, err := check(data[:n], ext, imaging.Options{}); verdictOf(err) != refused {
+					t.Errorf("%s cut to %d of %d bytes: %v", path, n, len(data), err)
+				}
+			}
+		}
+	}
+}
+
+// TestCorpusBombs is not parallel, because it reads the memory counters of the process.
+func TestCorpusBombs(t *testing.T) {
+	for _, path := range imagingtest.Files(t, "bombs") {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			data, ext := readCorpus(t, path)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			start := time.Now()
+			info, err := check(data, ext, imaging.Options{})
+			took := time.Since(start)
+			runtime.ReadMemStats(&after)
+			// A text or profile chunk that inflates is harmless here: nothing inflates it.
+			want := tooLarge
+			if strings.Contains(path, "iccp") || strings.Contains(path, "ztxt") {
+				want = passes
+			}
+			if verdictOf(err) != want {
+				t.Errorf("got %v, want %s", err, want)
+			}
+			if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 32<<20 {
+				t.Errorf("allocated %d bytes", allocated)
+			}
+			t.Logf("%v, %d KiB, %+v, %v", took, (after.TotalAlloc-before.TotalAlloc)>>10, info, err)
+		})
+	}
+}
+
+// decode decodes every frame.
+func decode(data []byte, ext string) (any, error) {
+	r := bytes.NewReader(data)
+	switch ext {
+	case "gif":
+		return gif.DecodeAll(r)
+	case "png":
+		return png.Decode(r)
+	}
+	return jpeg.Decode(r)
+}
+
+// pixels returns the decoded pixels.
+func pixels(t testing.TB, data []byte, ext string) any {
+	t.Helper()
+	p, err := decode(data, ext)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// invented is the location in the EXIF of the corpus: 0 degrees, 30 minutes, 0 seconds.
+const invented = "\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x1e\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01"
+
+// traces are byte strings that occur in the metadata of the corpus, but not in its pixels.
+var traces = []string{
+	"GPS", "gps", "http://", "xpacket", "Photoshop", "8BIM", "secret", "TestCam", "Nobody", "Nowhere", "TRAILER",
+	"tEXt", "iTXt", "zTXt", "tIME", "date:", "Software", "XMP Data", "Adobe Photoshop",
+	invented,
+}
+
+func TestCorpusStripped(t *testing.T) {
+	t.Parallel()
+	for _, folder := range []string{"valid", "color", "orientation", "anim"} {
+		for _, path := range imagingtest.Files(t, folder) {
+			t.Run(folder+"/"+filepath.Base(path), func(t *testing.T) {
+				t.Parallel()
+				data, ext := readCorpus(t, path)
+				info, stripped := strip(t, data, ext)
+				again, twice := strip(t, stripped, ext)
+				if again.HasMetadata() || !bytes.Equal(twice, stripped) {
+					t.Error("stripping again changes it")
+				}
+				if info.HasMetadata() == bytes.Equal(data, stripped) {
+					t.Errorf("HasMetadata is %t", info.HasMetadata())
+				}
+				want, got := described(info), described(again)
+				want.End = int64(len(stripped))
+				if !reflect.DeepEqual(got, want) {
+					t.Errorf("was %+v, is %+v", want, got)
+				}
+				if !reflect.DeepEqual(pixels(t, data, ext), pixels(t, stripped, ext)) {
+					t.Error("the pixels differ")
+				}
+				lookForTraces(t, stripped, info.Orientation)
+			})
+		}
+	}
+}
+
+// lookForTraces fails the test if there is metadata other than an orientation in EXIF.
+func lookForTraces(t *testing.T, stripped []byte, o imaging.Orientation) {
+	t.Helper()
+	for _, trace := range traces {
+		if bytes.Contains(stripped, []byte(trace)) {
+			t.Errorf("%q is left", trace)
+		}
+	}
+	if o != imaging.Upright {
+		minimal := onlyTurned(byte(o))
+		if !bytes.Contains(stripped, minimal) {
+			t.Error("the orientation is lost")
+		}
+		stripped = bytes.Replace(stripped, exifSegment(minimal), nil, 1)
+		stripped = bytes.Replace(stripped, chunk("eXIf", minimal), nil, 1)
+	}
+	if bytes.Contains(stripped, []byte("Exif")) || bytes.Contains(stripped, []byte("eXIf")) {
+		t.Error("EXIF is left")
+	}
+}
+
+func TestCorpusOrientations(t *testing.T) {
+	t.Parallel()
+	for _, path := range imagingtest.Files(t, "orientation") {
+		data, ext := readCorpus(t, path)
+		info, stripped := strip(t, data, ext)
+		name := filepath.Base(path)
+		want := imaging.Orientation(6) // for files without a number; the one with a trailer has 1
+		if number, ok := strings.CutPrefix(name, "exif-"); ok {
+			want = imaging.Orientation(number[0] - '0')
+		}
+		if strings.HasPrefix(name, "trailer") {
+			want = imaging.Upright
+		}
+		if info.Orientation != want || !info.HasMetadata() || len(stripped) >= len(data) {
+			t.Errorf("%s: %d, %t, %d of %d bytes", name, info.Orientation, info.HasMetadata(), len(stripped), len(data))
+		}
+		if placed := bytes.Contains(data, []byte(invented)); placed == strings.Contains(name, "odd") {
+			t.Errorf("%s: the invented location is %t", name, placed)
+		}
+	}
+}
+
+func TestCorpusProfiles(t *testing.T) {
+	t.Parallel()
+	for _, path := range imagingtest.Files(t, "color") {
+		data, ext := readCorpus(t, path)
+		info, _ := strip(t, data, ext)
+		if got, want := info.Profile != nil, !strings.Contains(path, "cmyk"); got != want {
+			t.Errorf("%s: a profile is %t", path, got)
+		}
+		if got, want := info.Components == 4, strings.Contains(path, "cmyk"); got != want {
+			t.Errorf("%s: %d components", path, info.Components)
+		}
+	}
+}

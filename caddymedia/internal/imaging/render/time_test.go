@@ -1,0 +1,325 @@
+package render_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"image"
+	"image/color"
+	"image/gif"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+)
+
+// lazy is a reader that takes long.
+type lazy struct{ *bytes.Reader }
+
+func (l lazy) Read(p []byte) (int, error) {
+	time.Sleep(11 * time.Second)
+	return l.Reader.Read(p[:min(len(p), 100)])
+}
+
+// TestDecodingTime: an image that takes too long to be decoded is refused, however short the time
+// of an encoder is.
+func TestDecodingTime(t *testing.T) {
+	t.Parallel()
+	file := asPNG(t, scene(40, 30))
+	info := checked(t, file, "png")
+	synctest.Test(t, func(t *testing.T) {
+		m := render.NewMaker(new(recorder), render.Limits{Time: time.Nanosecond})
+		_, makeErr := m.Make(t.Context(), lazy{bytes.NewReader(file)}, info, render.Variant(render.Options{}))
+		for _, err := range []error{m.Check(t.Context(), lazy{bytes.NewReader(file)}, info), makeErr} {
+			if large, ok := errors.AsType[*imaging.TooLargeError](err); !ok || !strings.Contains(large.Message, "takes too long") {
+				t.Errorf("error %v", err)
+			}
+		}
+		if err := m.Check(t.Context(), bytes.NewReader(file), info); err != nil {
+			t.Errorf("in time: %v", err)
+		}
+	})
+}
+
+// TestTimeOfOutputs: each output has the whole time, so that slow renditions cost no variant.
+func TestTimeOfOutputs(t *testing.T) {
+	t.Parallel()
+	file := asJPEG(t, scene(40, 30))
+	info := checked(t, file, "jpg")
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{before: func(context.Context) error { time.Sleep(2 * time.Second); return nil }}
+		m := render.NewMaker(r, render.Limits{Time: 3 * time.Second})
+		outputs := []render.Output{render.Variant(render.Options{})}
+		for width := 10; width <= 30; width += 10 {
+			outputs = append(outputs, render.Output{Format: imaging.WebP, Box: scale.Box{Width: width}, FirstFrame: true})
+		}
+		made, err := m.Make(t.Context(), bytes.NewReader(file), info, outputs...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, o := range made {
+			if o.Err != nil {
+				t.Errorf("output %d: %v", i, o.Err)
+			}
+		}
+	})
+}
+
+// TestTimeOfContendedOutputs: while images of other owners wait, many renditions of one image are
+// left for later, but not its variant.
+func TestTimeOfContendedOutputs(t *testing.T) {
+	t.Parallel()
+	file := asJPEG(t, scene(40, 30))
+	info := checked(t, file, "jpg")
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{before: func(context.Context) error { time.Sleep(6 * time.Second); return nil }}
+		m := render.NewMaker(r, render.Limits{Workers: 1})
+		outputs := []render.Output{render.Variant(render.Options{})}
+		for width := 10; width <= 30; width += 5 {
+			outputs = append(outputs, render.Output{Format: imaging.WebP, Box: scale.Box{Width: width}, FirstFrame: true})
+		}
+		waited := make(chan error, 1)
+		go func() {
+			time.Sleep(time.Second)
+			waited <- m.For("b").Check(t.Context(), bytes.NewReader(file), info)
+		}()
+		made, err := m.Make(t.Context(), bytes.NewReader(file), info, outputs...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, o := range made { // 12 seconds for two renditions
+			if late := i > 2; errors.Is(o.Err, render.ErrBusy) != late || (o.File == nil) != late {
+				t.Errorf("output %d: %d bytes, %v", i, len(o.File), o.Err)
+			}
+		}
+		if err := <-waited; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// stuck is a recorder whose animations do not end.
+type stuck struct{ recorder }
+
+func (*stuck) Animate(ctx context.Context, a webp.Animation, _ webp.Options) ([]byte, error) {
+	for range a.Frames {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	return nil, errors.New("no frames")
+}
+
+// TestTimeOfAnimation: a rendition of an animation that takes too long is its first frame. A
+// variant is always animated.
+func TestTimeOfAnimation(t *testing.T) {
+	t.Parallel()
+	file := asGIF(t, words("RRRR", "GGGG", "BBBB"))
+	info := checked(t, file, "gif")
+	synctest.Test(t, func(t *testing.T) {
+		e := new(stuck)
+		m := render.NewMaker(e, render.Limits{Time: 3 * time.Second})
+		rendition := render.Output{Format: imaging.WebP, Box: scale.Box{Width: 4}, FirstFrame: true}
+		made, err := m.Make(t.Context(), bytes.NewReader(file), info, rendition, render.Variant(render.Options{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made[0].Err != nil || len(made[0].File) == 0 || len(e.still) == 0 || word(e.still[0].(*image.NRGBA)) != "RRRR" {
+			t.Errorf("the rendition: %v, of %d still images", made[0].Err, len(e.still))
+		}
+		if !errors.Is(made[1].Err, render.ErrNone) {
+			t.Errorf("the variant: %v", made[1].Err)
+		}
+	})
+}
+
+// TestContendedRendition: a rendition that has begun is finished, although others wait. The encoder
+// of a variant is stopped, but not for images of the same owner.
+func TestContendedRendition(t *testing.T) {
+	t.Parallel()
+	file := asJPEG(t, scene(40, 30))
+	info := checked(t, file, "jpg")
+	rendition := render.Output{Format: imaging.WebP, Box: scale.Box{Width: 20}, FirstFrame: true}
+	for name, c := range map[string]struct {
+		output render.Output
+		waits  string
+		want   error
+	}{
+		"a rendition":               {rendition, "b", nil},
+		"a variant":                 {render.Variant(render.Options{}), "b", render.ErrNone},
+		"a variant of the same one": {render.Variant(render.Options{}), "a", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newSlow(t, render.Limits{Workers: 1})
+				result := make(chan error, 1)
+				go func() {
+					made, err := s.m.For("a").Make(t.Context(), bytes.NewReader(file), info, c.output)
+					if err != nil {
+						t.Error(err)
+						made = make([]render.Made, 1)
+					}
+					result <- made[0].Err
+				}()
+				synctest.Wait()
+				s.make(c.waits, file, info)
+				time.Sleep(15 * time.Second)
+				s.goOn <- struct{}{}
+				if err := <-result; !errors.Is(err, c.want) {
+					t.Errorf("error %v", err)
+				}
+				s.end()
+			})
+		})
+	}
+}
+
+// TestTimeIsNotContent: only the time is the reason if an output, or decoding, takes too long.
+func TestTimeIsNotContent(t *testing.T) {
+	t.Parallel()
+	file := asJPEG(t, scene(40, 30))
+	info := checked(t, file, "jpg")
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t, render.Limits{Time: time.Second})
+		if err := <-s.make("a", file, info); !errors.Is(err, render.ErrTime) {
+			t.Errorf("encoding: %v", err)
+		}
+		if err := s.m.Check(t.Context(), lazy{bytes.NewReader(file)}, info); !errors.Is(err, render.ErrTime) {
+			t.Errorf("decoding: %v", err)
+		}
+	})
+}
+
+// frames is an encoder whose images, and frames of animations, take a second each.
+type frames struct {
+	recorder
+	count int
+}
+
+func (f *frames) Animate(ctx context.Context, a webp.Animation, _ webp.Options) ([]byte, error) {
+	for range a.Frames {
+		time.Sleep(time.Second)
+		f.count++
+	}
+	return []byte("moving"), context.Cause(ctx)
+}
+
+// admitted returns a Maker for a stored image.
+func admitted(t *testing.T, m *render.Maker, long bool) *render.Maker {
+	t.Helper()
+	on, leave, err := m.Admit(t.Context(), "a", long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(leave)
+	return on
+}
+
+// TestLongAnimationGivesWay: images with less work are made between the frames of a long animation.
+// The time for which it yields does not count against its own, and it ends while others wait.
+func TestLongAnimationGivesWay(t *testing.T) {
+	t.Parallel()
+	still := asJPEG(t, image.NewGray(image.Rect(0, 0, 1025, 1024)))
+	info := checked(t, still, "jpg")
+	large := image.NewPaletted(image.Rect(0, 0, 1024, 1024), color.Palette{color.White, color.Black})
+	long := asGIF(t, &gif.GIF{Image: slices.Repeat([]*image.Paletted{large}, 9), Delay: make([]int, 9)})
+	longInfo := checked(t, long, "gif")
+	synctest.Test(t, func(t *testing.T) {
+		e := new(frames)
+		e.before = func(context.Context) error { time.Sleep(3 * time.Second); return nil }
+		m := render.NewMaker(e, render.Limits{Workers: 1, Memory: 1 << 40, Time: 15 * time.Second})
+		made := make(chan render.Made, 1)
+		on := admitted(t, m, true)
+		go func() {
+			o := render.Output{Format: imaging.WebP, Box: scale.Box{Width: 512}, FirstFrame: true}
+			results, err := on.Make(t.Context(), bytes.NewReader(long), longInfo, o)
+			if err != nil {
+				t.Error(err)
+				results = make([]render.Made, 1)
+			}
+			made <- results[0]
+		}()
+		time.Sleep(1500 * time.Millisecond) // within the second frame
+		for range 5 {
+			start := time.Now()
+			if _, err := variantOf(t.Context(), m.For("b"), bytes.NewReader(still), info, render.Options{}); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(start); took > 4*time.Second {
+				t.Errorf("an image took %v, with its own 3 s", took)
+			}
+			if len(made) > 0 {
+				t.Error("the animation did not give way")
+			}
+		}
+		if result := <-made; result.Err != nil || string(result.File) != "moving" || e.count != 9 {
+			t.Errorf("the animation: %q of %d frames, %v", result.File, e.count, result.Err)
+		}
+	})
+}
+
+// TestRequestsLeaveWorker: stored images never have the last worker where there are several.
+func TestRequestsLeaveWorker(t *testing.T) {
+	t.Parallel()
+	file := asJPEG(t, scene(40, 30))
+	info := checked(t, file, "jpg")
+	for workers, want := range map[int]int{1: 1, 2: 1, 4: 3} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSlow(t, render.Limits{Workers: workers})
+			on := admitted(t, s.m, false)
+			for range workers + 1 {
+				go func() { _ = on.Check(t.Context(), stalled{bytes.NewReader(file), s.goOn}, info) }()
+			}
+			synctest.Wait()
+			if got := s.m.Working(); got != want {
+				t.Errorf("%d of %d workers, want %d", got, workers, want)
+			}
+			s.end()
+		})
+	}
+}
+
+// stalled is a reader that waits.
+type stalled struct {
+	*bytes.Reader
+	goOn chan struct{}
+}
+
+func (s stalled) Read(p []byte) (int, error) {
+	<-s.goOn
+	return s.Reader.Read(p)
+}
+
+// TestLongRequests: long animations that wait keep out no other requests, and an owner may have
+// only a few.
+func TestLongRequests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := render.NewMaker(new(recorder), render.Limits{Workers: 1})
+		ctx, end := context.WithCancel(t.Context())
+		refused := make(chan error, 12)
+		for range 12 {
+			go func() {
+				_, _, err := m.Admit(ctx, "a", true)
+				refused <- err
+			}()
+		}
+		synctest.Wait()
+		if len(refused) != 5 || m.Waiting() != 7 {
+			t.Errorf("%d ended, %d wait", len(refused), m.Waiting())
+		}
+		large := image.NewPaletted(image.Rect(0, 0, 1024, 1024), color.Palette{color.White, color.Black})
+		long := asGIF(t, &gif.GIF{Image: slices.Repeat([]*image.Paletted{large}, 9), Delay: make([]int, 9)})
+		err := admitted(t, m, false).Check(t.Context(), bytes.NewReader(long), checked(t, long, "gif"))
+		if !errors.Is(err, render.ErrLong) {
+			t.Errorf("not admitted as long: %v", err)
+		}
+		end()
+	})
+}

@@ -1,0 +1,99 @@
+package naming
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSubFolder(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 200)
+	tests := map[string]struct{ submitted, sanitized, exact string }{
+		"root":                    {"/", "", ""},
+		"one level":               {"photos", "photos", "photos"},
+		"trailing slash":          {"a/b/", "a/b", "a/b"},
+		"spaces, case, accents":   {"Moje Fotky/ěščř", "moje-fotky/escr", "Moje Fotky/ěščř"},
+		"dots are no extension":   {"v1.2/a.tar.gz", "v1-2/a-tar-gz", "v1.2/a.tar.gz"},
+		"signs":                   {"a&b/c:d", "a-b/c-d", "a&b/c:d"},
+		"leading space":           {" a", "a", " a"},
+		"sixteen levels":          {strings.Repeat("a/", 16), strings.Repeat("a/", 15) + "a", strings.Repeat("a/", 15) + "a"},
+		"segment of 200 bytes":    {long + "/b", long + "/b", long + "/b"},
+		"restricted, not refused": {"x.php", "x-php", "x.php"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, sanitize := range []bool{true, false} {
+				want := tt.exact
+				if sanitize {
+					want = tt.sanitized
+				}
+				if got, err := SubFolder(tt.submitted, sanitize); err != nil || got != want {
+					t.Errorf("SubFolder(%q, %t) = %q, %v, want %q", tt.submitted, sanitize, got, err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestSubFolderSanitizesUnsafeSegments(t *testing.T) {
+	t.Parallel()
+	tests := map[string]string{
+		".hidden/a":              "hidden/a",
+		"a./b ":                  "a/b",
+		"...":                    shortHash("..."),
+		"a/???/b":                "a/" + shortHash("???") + "/b",
+		"a\u200bb":               "ab",
+		"a／b":                    "a-b",
+		strings.Repeat("a", 300): strings.Repeat("a", 200),
+	}
+	for submitted, want := range tests {
+		if got, err := SubFolder(submitted, true); err != nil || got != want {
+			t.Errorf("SubFolder(%q, true) = %q, %v, want %q", submitted, got, err, want)
+		}
+		if got, err := SubFolder(submitted, false); err == nil && got != submitted {
+			t.Errorf("SubFolder(%q, false) = %q, want an error or no change", submitted, got)
+		}
+	}
+}
+
+func TestSubFolderRefuses(t *testing.T) {
+	t.Parallel()
+	both := []string{
+		"", "//", "/a", "a//b", "a//", ".", "..", "a/../b", "./a", "a/.", "../", `a\b`, `..\a`, "a\x00b", "a\nb", "a\u0085b", "a\x7f",
+		"a\xff", strings.Repeat("a/", 17), strings.Repeat("aaaaaaaa/", 60), strings.Repeat("a", 513),
+	}
+	sanitized := []string{"．．/a", "a/ .. /b", ".\u200b.", "a／..", " ", "\u200b"}
+	exact := []string{".a", "a.", "a ", "a\u3000/b", "a\u202eb", "\u200b", strings.Repeat("a", 201)}
+	for sanitize, lists := range map[bool][][]string{true: {both, sanitized}, false: {both, exact}} {
+		for _, list := range lists {
+			for _, submitted := range list {
+				if got, err := SubFolder(submitted, sanitize); err == nil {
+					t.Errorf("SubFolder(%q, %t) = %q, want an error", submitted, sanitize, got)
+				} else {
+					wantShowable(t, err)
+				}
+			}
+		}
+	}
+}
+
+func TestSubFolderRefusesTooLongTransliterations(t *testing.T) {
+	t.Parallel()
+	submitted := strings.TrimSuffix(strings.Repeat(strings.Repeat("щ", 60)+"/", 3), "/") // 362 bytes, 3 times 200 after
+	if got, err := SubFolder(submitted, true); err == nil {
+		t.Errorf("SubFolder = %q of %d bytes, want an error", got, len(got))
+	}
+}
+
+func TestInUploadsFolder(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]bool{
+		"@uploads": true, "@uploads/": true, "a/@Uploads/b": true, "@uploads/open/x": true,
+		"": false, "uploads/a": false, "a/@uploads.txt": false, "@uploadsx/a": false,
+	} {
+		if got := InUploadsFolder(path); got != want {
+			t.Errorf("%q: got %t", path, got)
+		}
+	}
+}

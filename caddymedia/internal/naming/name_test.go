@@ -1,0 +1,180 @@
+package naming
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestFileNameSanitizes(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ submitted, want string }{
+		"plain name unchanged":             {"photo.jpg", "photo.jpg"},
+		"accents, spaces and case":         {"Test Filename ěščř.JPG", "test-filename-escr.jpg"},
+		"decomposed accents":               {"e\u030cs\u030c.jpg", "es.jpg"},
+		"sharp s and ligature":             {"Straße ﬁn.png", "strasse-fin.png"},
+		"Cyrillic, silent sign dropped":    {"Фильм.mp4", "film.mp4"},
+		"Chinese":                          {"北京.png", "bei-jing.png"},
+		"vowel signs are letters too":      {"हिन्दी.pdf", "hindii.pdf"},
+		"digits of another script":         {"١٢٣.pdf", "123.pdf"},
+		"fullwidth letters":                {"ｐｈｏｔｏ．ｊｐｇ", "photo.jpg"},
+		"and sign, at sign":                {"a&b@c.jpg", "a-b-c.jpg"},
+		"underscore kept":                  {"_a__b_.jpg", "_a__b_.jpg"},
+		"runs of hyphens folded":           {"--a - -- b--.jpg", "a-b.jpg"},
+		"last extension only":              {"archive.tar.gz", "archive-tar.gz"},
+		"hidden file":                      {".hidden.jpg", "hidden.jpg"},
+		"hidden file without extension":    {".jpg", "jpg"},
+		"no extension":                     {"README", "readme"},
+		"fake path of a browser":           {`C:\fakepath\a.jpg`, "c-fakepath-a.jpg"},
+		"folder in the name":               {"dir.d/photo.jpg", "dir-d-photo.jpg"},
+		"dot before the last separator":    {"dir.d/photo", "dir-d-photo"},
+		"slash made by normalizing":        {"a℀b.jpg", "aa-cb.jpg"},
+		"trailing dots and spaces":         {"photo.jpg. . ", "photo.jpg"},
+		"trailing ideographic space":       {"photo.jpg\u3000", "photo.jpg"},
+		"trailing new line":                {"photo.jpg\r\n", "photo.jpg"},
+		"trailing empty extension":         {"photo.jpg.???", "photo.jpg"},
+		"invalid UTF-8":                    {"a\xff\xfeb.jpg", "a-b.jpg"},
+		"control characters":               {"a\x01\x7fb.jpg", "a-b.jpg"},
+		"zero-width and bidi dropped":      {"a\u200bb\u202ecod.jpg", "abcod.jpg"},
+		"variation selector dropped":       {"a\ufe0fb.jpg", "ab.jpg"},
+		"nothing left of the base":         {"???.jpg", "661c8336.jpg"},
+		"nothing left at all":              {"???", "a03b221c"},
+		"unknown script":                   {"𐌰.jpg", "d35531a1.jpg"},
+		"extension of 32 bytes":            {"a." + strings.Repeat("e", 32), "a." + strings.Repeat("e", 32)},
+		"over-long extension joins base":   {"a." + strings.Repeat("e", 33), "a-" + strings.Repeat("e", 33)},
+		"base cut, extension kept":         {strings.Repeat("a", 300) + ".jpeg", strings.Repeat("a", 195) + ".jpeg"},
+		"cut leaves no hyphen":             {strings.Repeat("a", 195) + " b.jpg", strings.Repeat("a", 195) + ".jpg"},
+		"cut after transliteration grows":  {strings.Repeat("щ", 100) + ".jpg", strings.Repeat("shch", 49) + ".jpg"},
+		"percent and other signs":          {"50% off: *now*?.jpg", "50-off-now.jpg"},
+		"three dots are no parent":         {"a/.../b.jpg", "a-b.jpg"},
+		"ellipsis at the start":            {"….jpg", "HASH"},
+		"hidden behind a zero-width space": {"\u200b.jpg", "HASH"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := strings.Replace(tt.want, "HASH", shortHash(tt.submitted)+".jpg", 1)
+			got, err := FileName(tt.submitted, true)
+			if err != nil || got != want {
+				t.Fatalf("FileName(%q) = %q, %v, want %q", tt.submitted, got, err, want)
+			}
+			if again, err := FileName(got, true); err != nil || again != got {
+				t.Errorf("FileName(%q) = %q, %v, want no change", got, again, err)
+			}
+		})
+	}
+}
+
+func TestFileNameRefusesTraversalEvenWhenSanitizing(t *testing.T) {
+	t.Parallel()
+	for _, submitted := range []string{
+		"", "..", "../a.jpg", `..\a.jpg`, "a/../b.jpg", `a\..\b.jpg`, "a/..", "/etc/passwd", `\\host\a.jpg`, " /a.jpg",
+		"a.jpg\x00", "\x00", ".. /a.jpg", "．．／a.jpg", "‥/a.jpg", "／a.jpg", ".\u200b./a.jpg", "\u200b/a.jpg",
+	} {
+		if got, err := FileName(submitted, true); err == nil {
+			t.Errorf("FileName(%q) = %q, want an error", submitted, got)
+		} else {
+			wantShowable(t, err)
+		}
+	}
+}
+
+func TestFileNameExactlyAsSubmitted(t *testing.T) {
+	t.Parallel()
+	for _, submitted := range []string{
+		"Test Filename ěščř.JPG", "a:b*c?d%e#f.jpg", " leading space.jpg", "archive.tar.gz", "README", "a&b@c", "a..b",
+		"e\u030c.jpg", "日本.png", "x.php", strings.Repeat("a", 200),
+	} {
+		if got, err := FileName(submitted, false); err != nil || got != submitted {
+			t.Errorf("FileName(%q) = %q, %v, want it unchanged", submitted, got, err)
+		}
+	}
+}
+
+func TestFileNameRefusesUnsafeNames(t *testing.T) {
+	t.Parallel()
+	for _, submitted := range []string{
+		"", ".", "..", ".hidden", "a/b", `a\b`, "a\x00b", "a\nb", "a\x7fb", "a\u0085b", "a\u202eb", "a\u200bb", "a\u2028b",
+		"\ufeffa", "a.", "a ", "a\u00a0", "a\u3000", "a\xff", strings.Repeat("a", 201), strings.Repeat("ě", 101),
+	} {
+		if got, err := FileName(submitted, false); err == nil {
+			t.Errorf("FileName(%q) = %q, want an error", submitted, got)
+		} else {
+			wantShowable(t, err)
+		}
+	}
+}
+
+// TestFlysystemCVE2021_32708: white space that is removed only after the check does not turn an
+// accepted name into a refused one.
+func TestFlysystemCVE2021_32708(t *testing.T) {
+	t.Parallel()
+	for _, space := range []string{
+		"\t", "\n", "\v", "\f", "\r", "\x1f", "\u0085", "\u00a0", "\u1680", "\u180e", "\u2000", "\u200a", "\u200b", "\u2028",
+		"\u2029", "\u202f", "\u205f", "\u2060", "\u3000", "\ufeff", "\u3164",
+	} {
+		for _, submitted := range []string{"x.php" + space, "x.ph" + space + "p", "x." + space + "php", "x.php" + space + ".jpg"} {
+			got, err := FileName(submitted, true)
+			if err != nil {
+				t.Errorf("FileName(%q): %v", submitted, err)
+			}
+			if strings.HasSuffix(got, ".php") && Restricted(submitted) == "" {
+				t.Errorf("%q is not restricted, but stored as %q", submitted, got)
+			}
+			if got, err = FileName(submitted, false); err == nil && got != submitted {
+				t.Errorf("FileName(%q) = %q, want it unchanged or refused", submitted, got)
+			}
+		}
+		if Restricted("x.php"+space) == "" {
+			t.Errorf("Restricted(%q) = none, want php", "x.php"+space)
+		}
+		if got, err := FileName(".."+space+"/a.jpg", true); err == nil {
+			t.Errorf("FileName with %q after two dots = %q, want an error", space, got)
+		}
+		if got, err := SubFolder("a/.."+space+"/b", true); err == nil {
+			t.Errorf("SubFolder with %q after two dots = %q, want an error", space, got)
+		}
+	}
+}
+
+func TestWithTimeGoesBeforeTheExtension(t *testing.T) {
+	t.Parallel()
+	tests := map[string]string{
+		"photo.jpg":  "photo-1700000000.jpg",
+		"photo":      "photo-1700000000",
+		"a.tar.gz":   "a.tar-1700000000.gz",
+		"Fotka 1.J":  "Fotka 1-1700000000.J",
+		".htaccess":  ".htaccess-1700000000",
+		"a-1.jpg":    "a-1-1700000000.jpg",
+		"ěščř.jpeg":  "ěščř-1700000000.jpeg",
+		"deadbeef.x": "deadbeef-1700000000.x",
+	}
+	for name, want := range tests {
+		if got := WithTime(name, 1700000000); got != want {
+			t.Errorf("WithTime(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+// wantShowable checks that an error can be shown to the sender of the value.
+func wantShowable(t *testing.T, err error) {
+	t.Helper()
+	var refusal *Error
+	if !errors.As(err, &refusal) || refusal.Message == "" || refusal.Message != err.Error() || strings.Contains(err.Error(), "naming") {
+		t.Errorf("error %#v, want an *Error with a message for the caller", err)
+	}
+}
+
+func TestExtensionIsTheLastOneInLowerCase(t *testing.T) {
+	t.Parallel()
+	tests := map[string]string{
+		"photo.JPG": "jpg", "archive.tar.gz": "gz", "photo": "", "": "", ".": "", "..": "", ".htaccess": "", ".hidden.jpg": "jpg",
+		"photo.jpg. ": "jpg", "photo.jpg\u3000": "jpg", "photo.": "", "dir.d/photo": "", `dir.d\photo.png`: "png",
+		"26-11/20/photo.webp": "webp", "x.php\u200b": "php\u200b",
+	}
+	for name, want := range tests {
+		if got := Extension(name); got != want {
+			t.Errorf("Extension(%q) = %q, want %q", name, got, want)
+		}
+	}
+}

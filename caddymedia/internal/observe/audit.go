@@ -1,0 +1,63 @@
+package observe
+
+import (
+	"errors"
+	"io/fs"
+
+	"go.uber.org/zap"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+)
+
+// auditActions are the requested changes of items.
+var auditActions = map[upload.Action]string{
+	upload.Stored: "store", upload.Replaced: "replace", upload.Deleted: "delete",
+}
+
+func (o *Observer) auditChange(change upload.Change) {
+	o.writeAudit(auditActions[change.Action], change.Alias.Kind, change.Alias.Name, change.Actor, deletion(change.Err),
+		zap.String("filename", change.Item.Filename), zap.Int64("size", change.Item.Size))
+}
+
+// deletion returns the result of a deletion in words, without the detail of its error.
+func deletion(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, fs.ErrNotExist):
+		return "there is no such item"
+	default:
+		return "the storage did not delete the item"
+	}
+}
+
+// auditRefusal writes the submitted name. The size is unknown.
+func (o *Observer) auditRefusal(req upload.Request, failure *aliases.Failure) {
+	o.writeAudit(auditActions[upload.Stored], req.Kind, req.Alias, req.Actor, failure.Message,
+		zap.String("filename", failure.Filename), zap.Stringer("reason", failure.Reason))
+}
+
+// auditTermination writes the submitted name of an upload that was ended, and whose it was.
+func (o *Observer) auditTermination(upload *resumable.Record, actor aliases.Actor, err error) {
+	result := "ok"
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, resumable.ErrUnknown):
+		result = "there is no such upload"
+	case err != nil:
+		result = "the storage did not remove the upload"
+	}
+	o.writeAudit("terminate", upload.ItemKind(), upload.Alias, actor, result,
+		zap.String("filename", upload.Filename), zap.Int64("size", upload.Length), zap.String("owner", upload.Owner))
+}
+
+// writeAudit writes a line of the logger "media.audit". There is one for each item that was stored,
+// replaced or deleted, for each that could not be deleted, for each resumable upload that was ended on
+// request, and for each failure of a refused request.
+func (o *Observer) writeAudit(action string, kind aliases.Kind, alias string, actor aliases.Actor, result string, more ...zap.Field) {
+	fields := append([]zap.Field{zap.String("action", action), zap.String("kind", string(kind)), zap.String("alias", alias)}, more...)
+	o.audit.Info("item", append(fields,
+		zap.String("via", string(actor.Origin)), zap.String("account", actor.Account), zap.String("client", actor.Client),
+		zap.String("result", result))...)
+}

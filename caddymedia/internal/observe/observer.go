@@ -1,0 +1,165 @@
+// Package observe records the work of the service where administrators look for it: metrics, events, the
+// audit log and the placeholders of requests. Packages upload and storagedrivers make the trace spans
+// themselves.
+package observe
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/derived"
+	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/media"
+)
+
+// Observer is the [media.Observer] of one configuration of Caddy.
+type Observer struct {
+	*metrics
+	audit  *zap.Logger
+	events *events
+	active func() (*Observer, error)
+}
+
+// New returns the observer of the configuration that ctx belongs to. active returns the one of the
+// configuration that runs.
+func New(ctx caddy.Context, active func() (*Observer, error)) (*Observer, error) {
+	events, err := newEvents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Observer{newMetrics(ctx.GetMetricsRegistry()), ctx.Logger().Named("audit"), events, active}, nil
+}
+
+// current returns the observer whose metrics and audit log are in use: the work of an earlier
+// configuration may go on while the next one runs.
+func (o *Observer) current() *Observer {
+	if o.events.ended() {
+		if active, err := o.active(); err == nil {
+			return active
+		}
+	}
+	return o
+}
+
+// LoggedIn implements [media.Observer].
+func (o *Observer) LoggedIn(ctx context.Context, apiKey string, result media.LoginResult) {
+	o.current().logins.WithLabelValues(string(result)).Inc()
+	noteAccount(ctx, apiKey)
+}
+
+// TicketIssued implements [media.Observer].
+func (o *Observer) TicketIssued(ctx context.Context, apiKey string, result media.TicketResult) {
+	o.current().tickets.WithLabelValues(string(result)).Inc()
+	noteAccount(ctx, apiKey)
+}
+
+// Failed implements [media.Observer].
+func (o *Observer) Failed(_ context.Context, endpoint, status string) {
+	o.current().failures.WithLabelValues(endpoint, status).Inc()
+}
+
+// ResumableEvent implements [media.Observer].
+func (o *Observer) ResumableEvent(kind aliases.Kind, event resumable.Event) {
+	o.current().resumable.WithLabelValues(string(kind), string(event)).Inc()
+}
+
+// ResumableReceived implements [media.Observer].
+func (o *Observer) ResumableReceived(kind aliases.Kind, bytes int64, resumed bool) {
+	current := o.current()
+	current.resumableBytes.WithLabelValues(string(kind)).Add(float64(bytes))
+	if resumed {
+		current.resumed.WithLabelValues(string(kind)).Inc()
+	}
+}
+
+// ResumableOpen implements [media.Observer].
+func (o *Observer) ResumableOpen(storage string, open resumable.Open) {
+	o.unfinished.WithLabelValues(storage).Set(float64(open.Uploads))
+	o.unfinishedBytes.WithLabelValues(storage).Set(float64(open.Bytes))
+}
+
+// Terminated implements [media.Observer].
+func (o *Observer) Terminated(ctx context.Context, upload *resumable.Record, actor aliases.Actor, err error) {
+	noteAccount(ctx, actor.Account)
+	o.current().auditTermination(upload, actor, err)
+}
+
+// Requested implements [media.Observer].
+func (o *Observer) Requested(ctx context.Context, alias *aliases.Alias, filename string) {
+	noteItem(ctx, alias.Kind, alias.Name, filename)
+}
+
+// Served implements [media.Observer].
+func (o *Observer) Served(_ context.Context, alias *aliases.Alias, bytes int64) {
+	o.current().served.WithLabelValues(string(alias.Kind), alias.Name).Add(float64(bytes))
+}
+
+// StorageOperation implements [media.Observer].
+func (o *Observer) StorageOperation(storage, op string, took time.Duration, err error) {
+	o.current().operation(storage, op, took, err)
+}
+
+// StorageChecked implements [media.Observer].
+func (o *Observer) StorageChecked(storage string, health media.Health, changed bool) {
+	o.up(storage, health.Err == nil)
+	if changed {
+		o.events.health(storage, health.Err == nil, health.Since)
+	}
+}
+
+// Began implements [upload.Observer].
+func (o *Observer) Began(req upload.Request) (ended func(stored bool)) {
+	uploads[req.Kind].Add(1)
+	start := time.Now() //nolint:forbidigo // a duration depends on no other clock
+	return func(stored bool) {
+		uploads[req.Kind].Add(-1)
+		o.current().uploaded(req.Kind, stored, time.Since(start))
+	}
+}
+
+// Variant implements [upload.Observer].
+func (o *Observer) Variant(alias *aliases.Alias, result aliases.VariantResult, took time.Duration) {
+	o.current().variant(alias, result, took)
+}
+
+// Rendered implements [upload.Observer].
+func (o *Observer) Rendered(alias *aliases.Alias, r *aliases.Rendition, result derived.RenditionResult, took time.Duration) {
+	o.current().rendered(alias, r, result, took)
+}
+
+// Changed implements [upload.Observer].
+func (o *Observer) Changed(ctx context.Context, change upload.Change) {
+	noteAccount(ctx, change.Actor.Account)
+	noteItem(ctx, change.Alias.Kind, change.Alias.Name, change.Item.Filename)
+	current := o.current()
+	current.auditChange(change)
+	if change.Err != nil {
+		return
+	}
+	current.changed(change)
+	o.events.changed(change)
+}
+
+// Refused implements [upload.Observer].
+func (o *Observer) Refused(ctx context.Context, req upload.Request, failures aliases.Failures) {
+	req.Alias = fmt.Sprintf("%.64s", req.Alias) // a caller may send any text; no alias is longer
+	noteAccount(ctx, req.Actor.Account)
+	noteItem(ctx, req.Kind, req.Alias, "")
+	current := o.current()
+	unknown := req.Actor.Origin == aliases.OriginHTTP && req.Actor.Account == ""
+	for _, failure := range failures {
+		current.refusals.WithLabelValues(string(req.Kind), failure.Reason.String()).Inc()
+		if unknown { // strangers must not fill the audit log, nor trigger subscribers
+			continue
+		}
+		current.auditRefusal(req, failure)
+		o.events.refused(req, failure)
+	}
+}

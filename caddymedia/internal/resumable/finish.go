@@ -1,0 +1,476 @@
+package resumable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/locks"
+)
+
+// Finishing says how the item of an upload is stored.
+type Finishing struct {
+	// BaseURL is the start of public addresses if the alias has none.
+	BaseURL string
+	// Ticket of the caller, on which a refused item counts; nil for none.
+	Ticket *tokens.Ticket
+	// Authorize is called with the alias right before the item is stored, because the caller may have
+	// lost its rights since it began the upload. A failure leaves the upload to a caller with rights.
+	Authorize func(ctx context.Context, alias string) (Rights, *aliases.Failure)
+	// Refusals are those that end the upload.
+	Refusals Refusals
+}
+
+// Rights are those with which an item is stored.
+type Rights struct {
+	// Issuer counts the items of tickets.
+	Issuer *tokens.Issuer
+	// Ticket of the caller; nil for none.
+	Ticket *tokens.Ticket
+	// Release, if set, is called when Issuer is not needed any more.
+	Release func()
+}
+
+// Refusals are refusals of an item that are recorded as the outcome of its upload.
+type Refusals int
+
+// The choices of refusals. All of them leave out failures that are temporary.
+const (
+	// RecordRefusals is for an upload whose address a client has.
+	RecordRefusals Refusals = iota
+	// RecordClaimed is for a new upload, whose address no client has: only the refusal of a claimed
+	// item is recorded. Otherwise the caller must call [Upload.Drop].
+	RecordClaimed
+	// RecordNone is for an upload that the service finishes without its client.
+	RecordNone
+)
+
+// Finish passes the item of a complete upload through the checks, counts it on a ticket and stores
+// it. However often it is called, by any process that shares the storage, the item is stored once and
+// counted once. Afterwards u has its outcome, unless the failures are temporary. It does nothing for
+// an upload that is not complete, or that is finished.
+//
+// These steps make it so:
+//   - The item is counted under the ID of the upload, and a ticket counts an ID once.
+//   - Each filename is claimed before it is used. All attempts, also of other processes, use the same
+//     claims in the same order, so they find the item that an earlier one has stored.
+//   - The outcome is created once, and only then is the upload removed. The record first, so that no
+//     process begins again; the claims last.
+//
+// The end of ctx stops only the wait for another request that finishes the upload.
+func (u *Upload) Finish(ctx context.Context, f Finishing) aliases.Failures {
+	if !u.isDue() {
+		return nil
+	}
+	unlock, err := u.LockFinish(ctx)
+	if err != nil {
+		return failuresOf(err)
+	}
+	defer unlock()
+	ctx = context.WithoutCancel(ctx)
+	if !u.isDue() {
+		return nil
+	}
+	a := &attempt{Upload: u, how: f, isRepeated: u.Claimed()}
+	if a.isRepeated { // an earlier attempt may have stored the outcome, and removed only a part of the data
+		if err := u.finishCut(ctx); !errors.Is(err, ErrUnknown) {
+			return failuresOf(err)
+		}
+	}
+	defer a.settle(ctx)
+	item, failures := a.storeItem(ctx)
+	if failures != nil && !a.records(failures) {
+		if u.Reload(ctx) == nil && u.Outcome != nil {
+			return nil // another process has finished it
+		}
+	} else if err := u.record(ctx, outcomeOf(item, failures)); err != nil {
+		failures = failuresOf(err)
+	}
+	if failures != nil {
+		a.countRefusal(ctx, failures)
+	}
+	return failures
+}
+
+// isDue reports whether the item of the upload is to be stored.
+func (u *Upload) isDue() bool { return u.Outcome == nil && !u.Partial && u.Complete() }
+
+// attempt is an attempt to finish an upload.
+type attempt struct {
+	*Upload
+	how Finishing
+
+	isRepeated   bool // an earlier attempt has claimed a filename
+	unauthorized bool
+	claimed      bool           // by this attempt
+	rights       Rights         // after the authorization
+	counted      *tokens.Ticket // on which this attempt has counted the item; nil for none
+}
+
+// storeItem stores the item. [upload.Uploader.Upload] calls authorize and then claim, after the checks.
+func (a *attempt) storeItem(ctx context.Context) (upload.Item, aliases.Failures) {
+	content, done, err := a.source(ctx)
+	if err != nil {
+		return upload.Item{}, failuresOf(err)
+	}
+	defer done()
+	items, failures := a.store.Uploader.Upload(ctx, upload.Request{
+		Kind: a.ItemKind(), Alias: a.Alias, SubFolder: a.SubFolder, BaseURL: a.how.BaseURL,
+		Actor:   aliases.Actor{Origin: aliases.Origin(a.Origin), Account: a.Account, Client: a.Client},
+		Confirm: a.authorize, ID: a.ID, Claim: a.claim,
+	}, content)
+	if failures != nil {
+		return upload.Item{}, failures
+	}
+	return items[0], nil
+}
+
+// authorize checks the rights of the caller and counts the item.
+func (a *attempt) authorize(ctx context.Context, alias string, _ int) (_ func(bool), failure *aliases.Failure) {
+	if a.rights, failure = a.how.Authorize(ctx, alias); failure == nil {
+		failure = a.count(ctx)
+	}
+	a.unauthorized = failure != nil
+	return nil, failure
+}
+
+// count counts the item on the ticket that created the upload or, if that has ended or is used up, on
+// the caller's. A caller with a token has none, and may finish an upload that is not counted.
+func (a *attempt) count(ctx context.Context) *aliases.Failure {
+	if a.isRepeated {
+		return nil // it was counted before it was claimed
+	}
+	issuer, caller := a.rights.Issuer, a.rights.Ticket
+	if a.Ticket != "" && (caller == nil || caller.ID != a.TicketID()) {
+		_, creator, err := issuer.VerifyTicket(ctx, a.TicketID())
+		if err == nil {
+			err = issuer.Take(ctx, creator, a.ID, 1)
+		}
+		switch {
+		case err == nil:
+			a.counted = creator
+			return nil
+		case !errors.Is(err, tokens.ErrCredentials) && !errors.Is(err, tokens.ErrUsedUp):
+			return a.store.uncounted(err)
+		}
+	}
+	if caller == nil {
+		return nil
+	}
+	if err := issuer.Take(ctx, caller, a.ID, 1); err != nil {
+		return a.store.uncounted(err)
+	}
+	a.counted = caller
+	return nil
+}
+
+// claim is [upload.Request.Claim].
+func (a *attempt) claim(ctx context.Context, n int, proposed upload.Claim) (upload.Claim, error) {
+	a.claimed = true
+	return a.Upload.claim(ctx, n, proposed)
+}
+
+// records reports whether failures become the outcome. An item that was claimed before has passed
+// the checks, and may be stored. A caller without the rights says nothing about the item.
+func (a *attempt) records(failures aliases.Failures) bool {
+	if a.isRepeated || a.unauthorized || a.how.Refusals == RecordNone || a.how.Refusals == RecordClaimed && !a.claimed {
+		return false
+	}
+	return isFinal(failures)
+}
+
+// settle gives the item back to its ticket if it is refused. Otherwise the item counts until its
+// upload is terminated: after a temporary failure another process may be storing it.
+func (a *attempt) settle(ctx context.Context) {
+	if a.counted != nil && a.Outcome != nil && a.Outcome.Stored == "" {
+		a.store.giveBack(ctx, a.rights.Issuer, a.counted.ID, a.ID)
+	}
+	if a.rights.Release != nil {
+		a.rights.Release()
+	}
+}
+
+// countRefusal counts an item that was refused for good on the ticket of the caller.
+func (a *attempt) countRefusal(ctx context.Context, failures aliases.Failures) {
+	if a.how.Ticket == nil || !isFinal(failures) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, ticketTimeout)
+	defer cancel()
+	if err := a.store.Issuer.Refuse(ctx, a.how.Ticket.ID); err != nil {
+		a.store.Log.Error("counting a refused item of a ticket", "error", err)
+	}
+}
+
+// ticketTimeout bounds a change of a ticket that does not end with the request.
+const ticketTimeout = 10 * time.Second
+
+// giveBack gives an item that was counted under use back to its ticket.
+func (s *Store) giveBack(ctx context.Context, issuer *tokens.Issuer, ticket tokens.ID, use string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
+	defer cancel()
+	if err := issuer.GiveBack(ctx, ticket, use); err != nil {
+		s.Log.Error("giving items back to a ticket", "error", err)
+	}
+}
+
+// uncounted returns the failure of an item that cannot be counted, and logs an error of the token
+// store.
+func (s *Store) uncounted(err error) *aliases.Failure {
+	failure := Uncounted(err)
+	if failure.Reason == aliases.Unavailable {
+		s.Log.Error("token store unreachable", "error", err)
+	}
+	return failure
+}
+
+// Uncounted returns the failure for an error of [tokens.Issuer.Take].
+func Uncounted(err error) *aliases.Failure {
+	switch {
+	case errors.Is(err, tokens.ErrUsedUp):
+		return &aliases.Failure{Reason: aliases.Forbidden, Message: "the ticket is used up: request a new one"}
+	case errors.Is(err, tokens.ErrCredentials):
+		return &aliases.Failure{Reason: aliases.Forbidden, Message: "the ticket has ended"}
+	}
+	return &aliases.Failure{Reason: aliases.Unavailable, Message: "tickets cannot be checked now, try again later"}
+}
+
+// outcomeOf returns the outcome of an item, or of its refusal.
+func outcomeOf(item upload.Item, failures aliases.Failures) Outcome {
+	if failures != nil {
+		return Outcome{Refused: failures[0].Message}
+	}
+	return Outcome{Stored: item.Filename, Variant: item.WebP != "", Renditions: slices.Collect(maps.Keys(item.Renditions))}
+}
+
+// isFinal reports whether the item would be refused again.
+func isFinal(failures aliases.Failures) bool {
+	switch failures[0].Reason {
+	case aliases.BadRequest, aliases.Forbidden, aliases.Conflict, aliases.TooLarge, aliases.BadContent:
+		return true
+	default:
+		return false
+	}
+}
+
+// failuresOf returns the failures for an error of the state of an upload; nil for none.
+func failuresOf(err error) aliases.Failures {
+	if err == nil {
+		return nil
+	}
+	if failure, ok := errors.AsType[*aliases.Failure](err); ok {
+		return aliases.Failures{failure}
+	}
+	if errors.Is(err, ErrUnknown) {
+		return aliases.Failures{{Reason: aliases.Unavailable, Message: "the upload has ended", Err: err}}
+	}
+	return aliases.Failures{aliases.StorageFailure(err)}
+}
+
+// finishing are locks of the uploads that are being finished in this process, by their location.
+var finishing locks.Names
+
+// maxFinishWait is how long a request waits for another one that finishes its upload.
+const maxFinishWait = 20 * time.Second
+
+// LockFinish waits until no other request of this process finishes the upload, at most 20 seconds,
+// and reloads the upload: it may be finished. The error may be an *[aliases.Failure].
+func (u *Upload) LockFinish(ctx context.Context) (unlock func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, maxFinishWait)
+	defer cancel()
+	unlock, err = finishing.Lock(waiting, u.location())
+	if err != nil {
+		return nil, &aliases.Failure{Reason: aliases.Busy, Message: "the upload is being finished, ask again later", Err: err}
+	}
+	if err := u.Reload(context.WithoutCancel(ctx)); err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
+}
+
+// claim returns the n-th claim of the upload, from 0: that of the first attempt, or else proposed.
+// The error is ErrUnknown if the upload was finished or terminated meanwhile.
+func (u *Upload) claim(ctx context.Context, n int, proposed upload.Claim) (upload.Claim, error) {
+	key := dataKey(u.ID, claimName(n))
+	err := put(ctx, u.storage, key, proposed)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		claim := upload.Claim{Earlier: true}
+		info, err := get(ctx, u.storage, key, &claim)
+		if err == nil && info.Key == "" {
+			err = ErrUnknown
+		}
+		return claim, err
+	case err != nil:
+		return upload.Claim{}, fmt.Errorf("claiming the filename of a resumable upload: %w", err)
+	}
+	// The record is removed before the claims. While it exists, no process has finished the upload.
+	if _, err := u.storage.Stat(ctx, recordKey(u.Owner, u.ID)); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			_ = u.store.remove(ctx, u.storage, key)
+			err = ErrUnknown
+		}
+		return upload.Claim{}, err
+	}
+	return proposed, nil
+}
+
+// record stores the outcome of the upload and removes its data. If another process has finished it,
+// u gets that outcome.
+func (u *Upload) record(ctx context.Context, outcome Outcome) error {
+	outcome.Record, outcome.Finished = u.Record, u.store.Now().UTC().Truncate(time.Second)
+	unfinished := *u
+	switch err := outcome.put(ctx, u); {
+	case err == nil:
+		u.Outcome = &outcome
+		if outcome.Stored != "" {
+			u.store.observe(&u.Record, Finished)
+		} else {
+			u.store.observe(&u.Record, Refused)
+		}
+	case errors.Is(err, fs.ErrExist):
+		if err := u.reloadOutcome(ctx); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("storing the outcome of a resumable upload: %w", err)
+	}
+	unfinished.removeFinished(ctx, unfinished.parts, u.Outcome)
+	return nil
+}
+
+// finishCut ends an upload whose outcome is stored, but whose data is not removed, because a process
+// was killed between. u gets the outcome. The error is ErrUnknown if there is none.
+func (u *Upload) finishCut(ctx context.Context) error {
+	unfinished := *u
+	if err := u.reloadOutcome(ctx); err != nil {
+		return err
+	}
+	unfinished.removeFinished(ctx, unfinished.parts, u.Outcome)
+	return nil
+}
+
+// removeFinished removes the upload after its parts. While one remains, so does the record, for
+// [Store.Sweep]. If the item is stored, the parts get outcomes: tus-js-client asks for the parts
+// before it repeats a final upload, and would send missing ones again (lib/upload.ts,
+// _startParallelUpload).
+func (u *Upload) removeFinished(ctx context.Context, parts []*Upload, outcome *Outcome) {
+	var err error
+	removed := map[string]bool{} // a part may occur more than once
+	for _, part := range parts {
+		if removed[part.ID] {
+			continue
+		}
+		removed[part.ID] = true
+		if outcome.Stored != "" {
+			part.end(ctx, outcome.Finished)
+		}
+		err = errors.Join(err, part.removeAll(ctx))
+	}
+	if err == nil {
+		_ = u.removeAll(ctx) // Sweep removes the rest
+	}
+}
+
+// end stores the outcome of a part.
+func (u *Upload) end(ctx context.Context, at time.Time) {
+	outcome := Outcome{Record: u.Record, Finished: at}
+	if err := outcome.put(ctx, u); err != nil && !errors.Is(err, fs.ErrExist) {
+		u.store.Log.Warn("storing the outcome of a part", "storage", u.storage.Name(), "error", err)
+	}
+}
+
+// Terminate removes the upload, or the outcome of a finished one, never its item. It interrupts a
+// request that adds bytes.
+func (u *Upload) Terminate(ctx context.Context) error { return u.terminate(ctx, Terminated) }
+
+// terminate is Terminate. event is that of the end of an unfinished upload. An item that was counted
+// but not claimed is given back to the ticket: no request is storing it.
+func (u *Upload) terminate(ctx context.Context, event Event) error {
+	if u.Outcome != nil {
+		return u.storage.Delete(ctx, outcomeKey(u.ID))
+	}
+	if err := u.storage.Delete(ctx, recordKey(u.Owner, u.ID)); err != nil {
+		return fmt.Errorf("removing a resumable upload: %w", err)
+	}
+	u.store.observe(&u.Record, event)
+	writing.interrupt(u.location())
+	claimed, _ := u.store.removeData(ctx, u.storage, u.ID) // Sweep removes the rest
+	if !claimed && u.Ticket != "" && u.Complete() {
+		u.store.giveBack(ctx, u.store.Issuer, u.TicketID(), u.ID)
+	}
+	return nil
+}
+
+// Drop removes an upload whose creation fails, because its client will create another one. failures
+// are those of its item, nil if it was not received. It returns false if a later request can find the
+// upload, or if its item may be stored.
+func (u *Upload) Drop(ctx context.Context, failures aliases.Failures) bool {
+	if len(u.Parts) > 0 || u.Outcome != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTime)
+	defer cancel()
+	err := u.Reload(ctx)
+	if err == nil && (u.Outcome != nil || u.Claimed()) {
+		return false
+	}
+	event := Terminated
+	if failures != nil && isFinal(failures) {
+		event = Refused
+	}
+	if err == nil {
+		err = u.terminate(ctx, event)
+	}
+	if err != nil {
+		u.store.Log.Warn("removing a resumable upload", "error", err)
+	}
+	return err == nil
+}
+
+// dropTime bounds the removal of an upload whose creation fails.
+const dropTime = 10 * time.Second
+
+// removeAll removes the record and the data. The error is that of the record. Without a record, Sweep
+// removes the data. As long as there is a record there must be the data: the upload would begin again.
+func (u *Upload) removeAll(ctx context.Context) error {
+	err := u.store.remove(ctx, u.storage, recordKey(u.Owner, u.ID))
+	if err == nil {
+		_, _ = u.store.removeData(ctx, u.storage, u.ID) // see above
+	}
+	return err
+}
+
+// remove removes an object, and logs the error.
+func (s *Store) remove(ctx context.Context, storage *storagedrivers.Storage, key string) error {
+	err := storage.Delete(ctx, key)
+	if err != nil {
+		s.Log.Warn("removing a part of a resumable upload", "storage", storage.Name(), "error", err)
+	}
+	return err
+}
+
+// removeData removes everything below an upload, in the order of the keys: the claims after the
+// bytes. claimed reports that there may have been claims. Errors are logged.
+func (s *Store) removeData(ctx context.Context, storage *storagedrivers.Storage, id string) (claimed bool, err error) {
+	prefix := dataKey(id, "")
+	for info, listErr := range storage.All(ctx, prefix) {
+		if listErr != nil {
+			s.Log.Warn("removing a resumable upload", "storage", storage.Name(), "error", listErr)
+			return true, listErr
+		}
+		claimed = claimed || strings.HasPrefix(info.Key[len(prefix):], claimPrefix)
+		err = errors.Join(err, s.remove(ctx, storage, info.Key))
+	}
+	return claimed, err
+}

@@ -1,0 +1,287 @@
+package resumable
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// TestFinal: a final upload consists of its parts, in their order. It is the same one if it is
+// created again, also when it is finished and its parts are removed.
+func TestFinal(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		part := func(text string) string {
+			u := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 3})
+			if err := u.Append(t.Context(), body(0, strings.NewReader(text))); err != nil {
+				t.Fatal(err)
+			}
+			return u.ID
+		}
+		a, b, open := part("abc"), part("def"), part("x")
+		final := func(parts ...string) (*Upload, error) {
+			rec := Record{Owner: owner, Kind: "file", Parts: parts, Metadata: "filename YQ=="}
+			return s.Create(t.Context(), s.Storages[0], Creation{Record: rec, Admit: admit})
+		}
+		for _, parts := range [][]string{{open}, {a, open}, {"x"}, {newID(s.Now(), &Record{}, 0, "default")}} {
+			if _, err := final(parts...); !errors.Is(err, ErrParts) {
+				t.Errorf("parts %v: %v", parts, err)
+			}
+		}
+		u, err := final(b, a, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := u.content(t); !u.Complete() || u.Length != 9 || string(got) != "defabcdef" {
+			t.Errorf("got %q, length %d", got, u.Length)
+		}
+		again, err := final(b, a, b)
+		if err != nil || again.ID != u.ID || string(again.content(t)) != "defabcdef" {
+			t.Errorf("created again: %v, error %v", again, err)
+		}
+		if err := u.record(t.Context(), Outcome{Stored: "x.txt"}); err != nil {
+			t.Fatal(err)
+		}
+		again, err = final(b, a, b)
+		if err != nil || again.ID != u.ID || again.Outcome == nil || again.Outcome.Stored != "x.txt" || again.Offset() != 9 {
+			t.Errorf("after the end: %+v, error %v", again, err)
+		}
+		if part, err := s.Find(t.Context(), owner, a); err != nil || part.Outcome == nil || part.Offset() != 3 {
+			t.Errorf("a part after the end: %+v, error %v", part, err)
+		}
+		if _, err := final(a); !errors.Is(err, ErrParts) {
+			t.Errorf("its parts again: %v", err)
+		}
+		if keys := s.keys(t); len(keys) != 5 { // the outcomes, and the open part with its bytes
+			t.Errorf("remaining: %v", keys)
+		}
+	})
+}
+
+// TestInterruptedFinal: a sweep removes a final upload whose removal was interrupted, and one that
+// misses a part. The other parts of an unfinished one stay.
+func TestInterruptedFinal(t *testing.T) {
+	t.Parallel()
+	for _, finished := range []bool{true, false} {
+		each(t, func(t *testing.T, s *Store) {
+			parts := make([]*Upload, 0, 3)
+			rec := Record{Owner: owner, Kind: "file", Metadata: "filename YQ=="}
+			for range 3 {
+				part := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 3})
+				if err := part.Append(t.Context(), body(0, strings.NewReader("abc"))); err != nil {
+					t.Fatal(err)
+				}
+				parts, rec.Parts = append(parts, part), append(rec.Parts, part.ID)
+			}
+			u := s.create(t, rec)
+			if _, err := u.claim(t.Context(), 0, upload.Claim{Filename: "a"}); err != nil {
+				t.Fatal(err)
+			}
+			if finished {
+				if err := put(t.Context(), u.storage, outcomeKey(u.ID), &Outcome{Record: u.Record, Finished: s.Now(), Stored: "a"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := parts[1].removeAll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			_, err := s.Sweep(t.Context(), u.storage, SweepOptions{
+				Wanted: func(string, time.Time) bool { return true },
+				Idle: func(idle *Upload) {
+					if !idle.Partial {
+						t.Error("the final upload is idle")
+					}
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			outcomes := 0
+			for _, key := range s.keys(t) {
+				if strings.HasPrefix(key, doneFolder) {
+					outcomes++
+				}
+			}
+			want := [2]int{4, 0} // the other parts
+			if finished {
+				want = [2]int{3, 3}
+			}
+			if got := [2]int{len(s.keys(t)), outcomes}; got != want {
+				t.Errorf("finished %t: remaining %v", finished, s.keys(t))
+			}
+		})
+	}
+}
+
+// TestRepeatedParts: a final upload is at most twice as long as its distinct parts.
+func TestRepeatedParts(t *testing.T) {
+	t.Parallel()
+	s := storeOn(t, memory.New())
+	part := func(length int) string {
+		u := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: int64(length)})
+		if err := u.Append(t.Context(), body(0, strings.NewReader(strings.Repeat("x", length)))); err != nil {
+			t.Fatal(err)
+		}
+		return u.ID
+	}
+	long, short, empty := part(10), part(1), part(0)
+	for _, c := range []struct {
+		parts []string
+		want  error
+	}{
+		{[]string{long, long}, nil},
+		{[]string{long, short, short, long}, nil},
+		{slices.Concat([]string{long}, slices.Repeat([]string{short}, 12)), nil},
+		{slices.Repeat([]string{empty}, 5), nil},
+		{[]string{long, long, long}, ErrRepeated},
+		{slices.Repeat([]string{short}, 340), ErrRepeated},
+		{[]string{long, short, long, long}, ErrRepeated},
+	} {
+		rec := Record{Owner: owner, Kind: "file", Parts: c.parts}
+		if _, err := s.Create(t.Context(), s.Storages[0], Creation{Record: rec, Admit: admit}); !errors.Is(err, c.want) {
+			t.Errorf("%d parts: %v, want %v", len(c.parts), err, c.want)
+		}
+	}
+}
+
+// TestFinalSegments: a final upload has no more segments than one that is received as a whole.
+func TestFinalSegments(t *testing.T) {
+	t.Parallel()
+	s := storeOn(t, memory.New())
+	parts := make([]string, 0, 50)
+	for range cap(parts) {
+		part := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 101})
+		parts = append(parts, part.ID)
+		for offset := range part.Length {
+			if err := putBytes(t.Context(), s.Storages[0], dataKey(part.ID, segmentName(offset)), []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		parts int
+		want  error
+	}{{99, nil}, {100, ErrSegments}} {
+		rec := Record{Owner: owner, Kind: "file", Parts: slices.Concat(parts, parts)[:c.parts]}
+		if _, err := s.Create(t.Context(), s.Storages[0], Creation{Record: rec, Admit: admit}); !errors.Is(err, c.want) {
+			t.Errorf("%d parts: %v", c.parts, err)
+		}
+	}
+}
+
+// TestFinishCut: an upload whose outcome is stored is not finished again, after a process was killed
+// before it removed the rest.
+func TestFinishCut(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 0})
+		if err := u.finishCut(t.Context()); !errors.Is(err, ErrUnknown) {
+			t.Errorf("without an outcome: %v", err)
+		}
+		cut := Outcome{Record: u.Record, Stored: "a.txt", Finished: s.Now()}
+		if err := cut.put(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+		if err := u.finishCut(t.Context()); err != nil || u.Outcome == nil || u.Outcome.Stored != "a.txt" {
+			t.Errorf("outcome %+v, error %v", u.Outcome, err)
+		}
+		if keys := s.keys(t); len(keys) != 1 || keys[0] != outcomeKey(u.ID) {
+			t.Errorf("remaining: %v", keys)
+		}
+	})
+}
+
+// TestOutcomeFits: the largest permitted fields fit, also if each character is escaped.
+func TestOutcomeFits(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("\x01", 1024)
+	rec := Record{
+		Owner: "http " + strings.Repeat("k", 1024), Account: strings.Repeat("k", 1024), Ticket: long, Origin: "http",
+		Scope:    tokens.Scope{Kind: "file", Alias: strings.Repeat("a", 64), SubFolder: strings.Repeat("ж", 250), Filename: strings.Repeat("ж", 100)},
+		Filename: long, SubFolder: long, Metadata: long, Concat: long,
+	}
+	for _, o := range []Outcome{
+		{Record: rec, Refused: long},
+		{Record: rec, Stored: strings.Repeat("ж", 500), Variant: true, Renditions: slices.Repeat([]string{long[:64]}, 16)},
+	} {
+		if _, err := o.encode(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFinish: of two attempts, both have the outcome of one. At most 4 KiB remain.
+func TestFinish(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 3, Metadata: strings.Repeat("x", 8<<10)})
+		if err := u.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := u.claim(t.Context(), 0, upload.Claim{Filename: "a.txt"}); err != nil {
+			t.Fatal(err)
+		}
+		other := s.find(t, u)
+		if err := u.record(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := other.record(t.Context(), Outcome{Stored: "b.txt"}); err != nil || other.Outcome.Stored != "a.txt" {
+			t.Errorf("the second attempt: %+v, error %v", other.Outcome, err)
+		}
+		found := s.find(t, u)
+		if found.Outcome == nil || found.Outcome.Stored != "a.txt" || found.Offset() != 3 {
+			t.Errorf("found %+v", found)
+		}
+		keys := s.keys(t)
+		if len(keys) != 1 || keys[0] != outcomeKey(u.ID) {
+			t.Errorf("remaining: %v", keys)
+		}
+		if info, err := s.Storages[0].Stat(t.Context(), outcomeKey(u.ID)); err != nil || info.Size > maxOutcome {
+			t.Errorf("outcome of %d bytes, error %v", info.Size, err)
+		}
+		if err := found.Terminate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if keys := s.keys(t); len(keys) > 0 {
+			t.Errorf("remaining after the end: %v", keys)
+		}
+	})
+}
+
+// TestClaim: all attempts get the same filenames in the same order. After the end of the upload
+// there are no more.
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 0})
+		before := storagedrivers.Info{Key: "k", Size: 3, ModTime: s.Now().Round(0), ETag: `"x"`}
+		first, err := u.claim(t.Context(), 0, upload.Claim{Filename: "a.txt", Before: before})
+		if err != nil || first.Filename != "a.txt" || first.Earlier {
+			t.Errorf("first %+v, error %v", first, err)
+		}
+		again, err := s.find(t, u).claim(t.Context(), 0, upload.Claim{Filename: "b.txt"})
+		if err != nil || again.Filename != "a.txt" || !again.Earlier || !again.Before.Same(before) || again.Before.Key != "k" {
+			t.Errorf("again %+v, error %v", again, err)
+		}
+		if next, err := u.claim(t.Context(), 1, upload.Claim{Filename: "c.txt"}); err != nil || next.Filename != "c.txt" || next.Earlier {
+			t.Errorf("next %+v, error %v", next, err)
+		}
+		slow := s.find(t, u)
+		if err := u.record(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
+			t.Fatal(err)
+		}
+		if claim, err := slow.claim(t.Context(), 0, upload.Claim{Filename: "a.txt"}); !errors.Is(err, ErrUnknown) {
+			t.Errorf("after the end: %+v, error %v", claim, err)
+		}
+		if keys := s.keys(t); len(keys) != 1 {
+			t.Errorf("remaining: %v", keys)
+		}
+	})
+}

@@ -1,0 +1,141 @@
+package tus
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// create creates an upload, with its first bytes if the request has a body.
+func (q *request) create() error {
+	rec, err := q.record()
+	if err != nil {
+		return err
+	}
+	hasBody := hasBodyType(q.r.Header) && q.r.ContentLength != 0
+	if !hasBody && !q.isEmpty() {
+		return &requestError{http.StatusUnsupportedMediaType, "the Content-Type of the first bytes must be " + bodyType}
+	}
+	if hasBody && len(rec.Parts) > 0 {
+		return badRequest("a final upload has no bytes of its own")
+	}
+	creation := resumable.Creation{
+		Record: *rec, Limit: q.limit(rec), Admit: func(length int64) error { return q.admit(rec, length) },
+	}
+	if ticket := q.caller.Ticket; ticket != nil {
+		creation.SubFolder = cmp.Or(ticket.SubFolder, rec.SubFolder)
+		creation.Filename = cmp.Or(ticket.Filename, rec.Filename)
+		creation.Files = ticket.Left()
+	}
+	u, err := q.service.Uploads().Create(q.r.Context(), q.service.UploadStorage(q.Kind, rec.Alias), creation)
+	if err != nil {
+		return err
+	}
+	if err := refused(u); err != nil { // a final upload may have existed
+		return err
+	}
+	if hasBody {
+		if err := q.receive(u, 0, resumable.Unknown); err != nil && (u.Offset() == 0 || errors.Is(err, resumable.ErrTooLarge)) {
+			u.Drop(q.r.Context(), nil)
+			return err
+		}
+	}
+	header := q.w.Header()
+	header.Set("Location", q.Path+"/"+u.ID)
+	refusals := resumable.RecordClaimed
+	if len(u.Parts) > 0 {
+		refusals = resumable.RecordRefusals // a repeated request finds it
+	}
+	if err := q.finish(u, refusals); err != nil {
+		failures, _ := errors.AsType[aliases.Failures](err)
+		if u.Drop(q.r.Context(), failures) {
+			header.Del("Location")
+		}
+		return err
+	}
+	header.Set(headerOffset, strconv.FormatInt(u.Offset(), 10))
+	q.describeEnd(u)
+	q.w.WriteHeader(http.StatusCreated)
+	return nil
+}
+
+// record returns the record of the upload that the request creates.
+func (q *request) record() (*resumable.Record, error) {
+	rec := &resumable.Record{
+		Owner: q.actor.Owner(), Origin: string(q.actor.Origin), Account: q.actor.Account, Client: q.actor.Client,
+		Scope: q.caller.Scope(), Kind: q.Kind.Name(), Length: resumable.Unknown,
+	}
+	if ticket := q.caller.Ticket; ticket != nil {
+		rec.Ticket, rec.TicketExpires = hex.EncodeToString(ticket.ID[:]), ticket.Expires
+	}
+	if err := readConcat(q.r.Header, rec); err != nil {
+		return nil, err
+	}
+	if err := readLength(q.r.Header, rec); err != nil {
+		return nil, err
+	}
+	metadata, err := readMetadata(q.r.Header, rec)
+	if err != nil {
+		return nil, err
+	}
+	rec.Filename, rec.SubFolder = cmp.Or(metadata["filename"], metadata["name"]), metadata["sub_folder"]
+	if !rec.Partial {
+		rec.Alias = metadata["alias"]
+	}
+	rec.Alias = cmp.Or(rec.Alias, media.ForcedBy(q.caller).Alias, aliases.DefaultAlias)
+	if rec.Filename == "" && !rec.Partial {
+		return nil, badRequest("Upload-Metadata has no filename")
+	}
+	return rec, nil
+}
+
+// admit returns the failures with which an upload of a length is sure to be refused.
+func (q *request) admit(rec *resumable.Record, length int64) error {
+	if length > q.maxSize() || rec.Partial && length > q.limit(rec) {
+		return aliases.Failures{{Reason: aliases.TooLarge, Message: "larger than any item may be", Filename: rec.Filename}}
+	}
+	if q.caller.UsedUp() {
+		return resumable.Uncounted(tokens.ErrUsedUp)
+	}
+	if rec.Partial {
+		return nil
+	}
+	req := upload.Request{
+		Kind: q.Kind, Alias: rec.Alias, SubFolder: rec.SubFolder, Actor: q.actor, BaseURL: q.BaseURL,
+		Allows: func(alias string) bool { return q.caller.Allows(q.Kind.Name(), alias) },
+		Forced: media.ForcedBy(q.caller),
+	}
+	if failures := q.service.Uploader().Precheck(q.r.Context(), req, rec.Filename, length); failures != nil {
+		return failures
+	}
+	return nil
+}
+
+// maxSize returns the largest item of the kind in bytes.
+func (q *request) maxSize() int64 {
+	var largest int64
+	for _, alias := range q.service.Aliases() {
+		if alias.Kind == q.Kind {
+			largest = max(largest, alias.MaxSize)
+		}
+	}
+	return largest
+}
+
+// limit returns the largest length of an upload of the caller.
+func (q *request) limit(rec *resumable.Record) int64 {
+	forced := media.ForcedBy(q.caller)
+	alias, ok := q.service.Alias(q.Kind, rec.Alias)
+	if !ok || rec.Partial && forced.Alias == "" { // the alias of the final upload is not known
+		return forced.Limit(q.maxSize())
+	}
+	return forced.Limit(alias.MaxSize)
+}

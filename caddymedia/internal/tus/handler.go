@@ -1,0 +1,263 @@
+// Package tus serves resumable uploads by the protocol tus 1.0.0,
+// https://tus.io/protocols/resumable-upload, over a media.Service. It knows no credentials: the
+// caller of [Endpoint.Serve] authenticates requests.
+package tus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// The version and the abilities of the protocol.
+const (
+	version    = "1.0.0"
+	extensions = "creation,creation-with-upload,creation-defer-length,expiration,checksum,termination,concatenation"
+	checksums  = "sha1,sha256"
+	bodyType   = "application/offset+octet-stream"
+
+	// statusChecksum is "460 Checksum Mismatch" of the protocol.
+	statusChecksum = 460
+)
+
+// Headers of the protocol and of this service.
+const (
+	headerResumable   = "Tus-Resumable"
+	headerVersion     = "Tus-Version"
+	headerOffset      = "Upload-Offset"
+	headerLength      = "Upload-Length"
+	headerDeferLength = "Upload-Defer-Length"
+	headerMetadata    = "Upload-Metadata"
+	headerConcat      = "Upload-Concat"
+	headerExpires     = "Upload-Expires"
+	headerChecksum    = "Upload-Checksum"
+	headerOverride    = "X-Http-Method-Override"
+
+	headerFullPath = "Media-Full-Path"
+	headerFilename = "Media-Filename"
+	headerWebP     = "Media-Webp"
+)
+
+// Endpoint is the endpoint of the resumable uploads of a kind, as one request finds it.
+type Endpoint struct {
+	// Kind of the items.
+	Kind aliases.Kind
+	// Path of the endpoint, as the client sees it.
+	Path string
+	// BaseURL is the start of public addresses if an alias has none.
+	BaseURL string
+	// Origin of the items, and the address of the client.
+	Origin aliases.Origin
+	Client string
+	// Authenticate returns the caller according to a service. It is called before anything else, and
+	// again before an item is stored.
+	Authenticate func(ctx context.Context, service *media.Service) (tokens.Caller, *aliases.Failure)
+	// Running returns the service for new requests. It stays open until release is called.
+	Running func() (service *media.Service, release func())
+	// Log receives errors that are not the caller's fault.
+	Log *slog.Logger
+}
+
+// Serve responds to a request for the upload of an ID; for an empty ID, to one for the endpoint
+// itself. The error is an *[httpx.Error]; then nothing was written.
+func (e *Endpoint) Serve(service *media.Service, w http.ResponseWriter, r *http.Request, id string) error {
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	if service.Uploads() == nil {
+		return &httpx.Error{Status: http.StatusNotFound, Err: errors.New("resumable uploads are off")}
+	}
+	header.Set(headerResumable, version)
+	q := &request{Endpoint: e, service: service, id: id, w: w, r: r, method: cmp.Or(joined(r.Header, headerOverride), r.Method)}
+	if q.method == http.MethodOptions {
+		return q.abilities()
+	}
+	if q.method != http.MethodGet && joined(r.Header, headerResumable) != version {
+		header.Set(headerVersion, version)
+		return q.refuse(&requestError{http.StatusPreconditionFailed, "send the header Tus-Resumable: " + version})
+	}
+	if allowed := q.allowed(); !slices.Contains(allowed, q.method) {
+		allow := strings.Join(allowed, ", ")
+		header.Set("Allow", allow)
+		return q.refuse(&requestError{http.StatusMethodNotAllowed, "use " + allow})
+	}
+	var failure *aliases.Failure
+	if q.caller, failure = e.Authenticate(r.Context(), service); failure != nil {
+		return q.refuse(failure)
+	}
+	q.actor = aliases.Actor{Origin: e.Origin, Account: q.caller.Account.APIKey, Client: e.Client}
+	q.r = r.WithContext(storagedrivers.WithOwner(r.Context(), q.actor.Owner()))
+	if err := q.serve(); err != nil {
+		return q.refuse(err)
+	}
+	return nil
+}
+
+// request is one request of the protocol.
+type request struct {
+	*Endpoint
+	service *media.Service
+	id      string // of the upload; empty for the endpoint itself
+	w       http.ResponseWriter
+	r       *http.Request
+	method  string // which may be another one than that of r
+	caller  tokens.Caller
+	actor   aliases.Actor
+}
+
+// allowed returns the methods of the endpoint, or of an upload.
+func (q *request) allowed() []string {
+	if q.id == "" {
+		return []string{http.MethodOptions, http.MethodPost}
+	}
+	return []string{http.MethodOptions, http.MethodHead, http.MethodGet, http.MethodPatch, http.MethodDelete}
+}
+
+// serve responds to a request of the caller, unless it returns an error for [request.refuse].
+func (q *request) serve() error {
+	if q.id == "" {
+		return q.create()
+	}
+	u, err := q.find()
+	if err != nil {
+		return err
+	}
+	switch q.method {
+	case http.MethodHead:
+		return q.head(u)
+	case http.MethodGet:
+		return q.get(u)
+	case http.MethodPatch:
+		return q.patch(u)
+	default:
+		return q.terminate(u)
+	}
+}
+
+// abilities responds with the abilities of the service. It needs no credentials.
+func (q *request) abilities() error {
+	header := q.w.Header()
+	header.Set(headerVersion, version)
+	header.Set("Tus-Extension", extensions)
+	header.Set("Tus-Checksum-Algorithm", checksums)
+	header.Set("Tus-Max-Size", strconv.FormatInt(q.maxSize(), 10))
+	httpx.NoContent(q.w, q.r)
+	return nil
+}
+
+// find returns the upload of the request.
+func (q *request) find() (*resumable.Upload, error) {
+	u, err := q.service.Uploads().Find(q.r.Context(), q.actor.Owner(), q.id)
+	switch {
+	case err != nil:
+		return nil, err
+	case u.Kind != q.Kind.Name():
+		return nil, resumable.ErrUnknown
+	case !q.caller.Scope().Covers(u.Scope):
+		return nil, resumable.ErrScope
+	case q.method != http.MethodDelete:
+		return u, refused(u)
+	}
+	return u, nil
+}
+
+// refused returns an error if the item of the upload was refused earlier.
+func refused(u *resumable.Upload) error {
+	if u.Outcome != nil && u.Outcome.Refused != "" {
+		return &requestError{http.StatusGone, u.Outcome.Refused}
+	}
+	return nil
+}
+
+// head responds with the offset of the upload, and finishes a complete one.
+func (q *request) head(u *resumable.Upload) error {
+	if err := q.finish(u, resumable.RecordRefusals); err != nil {
+		return err
+	}
+	q.describe(u)
+	q.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// get responds with the item of a finished upload, or with the state of another one.
+func (q *request) get(u *resumable.Upload) error {
+	if err := q.finish(u, resumable.RecordRefusals); err != nil {
+		return err
+	}
+	if item, ok := q.service.ItemOf(u, q.BaseURL); ok {
+		return httpx.AnswerItems(q.w, []upload.Item{item})
+	}
+	a := stateAnswer{Success: true, Offset: u.Offset(), ExpiresAt: u.Expires().Unix()}
+	if u.Length != resumable.Unknown {
+		a.Length = &u.Length
+	}
+	return httpx.Answer(q.w, http.StatusOK, a)
+}
+
+// stateAnswer is the state of an unfinished upload.
+type stateAnswer struct {
+	Success bool   `json:"success"`
+	Offset  int64  `json:"offset"`
+	Length  *int64 `json:"length"`
+	// ExpiresAt is in Unix seconds.
+	ExpiresAt int64 `json:"expires_at"`
+}
+
+// terminate removes the upload, never its item. Another request may be storing it.
+func (q *request) terminate(u *resumable.Upload) error {
+	if u.Outcome == nil {
+		unlock, err := u.LockFinish(q.r.Context())
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
+	if err := q.service.TerminateUpload(q.r.Context(), u, q.actor); err != nil {
+		return err
+	}
+	q.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// finish stores the item of a complete upload that is not finished. It does nothing for others. The
+// error is [refused] if the item was refused, by another request too.
+func (q *request) finish(u *resumable.Upload, refusals resumable.Refusals) error {
+	failures := u.Finish(q.r.Context(), resumable.Finishing{
+		BaseURL: q.BaseURL, Ticket: q.caller.Ticket, Authorize: q.authorize, Refusals: refusals,
+	})
+	switch {
+	case failures == nil:
+		return refused(u)
+	case q.id != "" && errors.Is(failures[0], resumable.ErrUnknown):
+		return resumable.ErrUnknown // it has expired, or was terminated
+	}
+	return failures
+}
+
+// authorize authenticates the request again before the item is stored, with the service that then
+// answers new requests. An upload may outlast its token, its account and its configuration.
+func (q *request) authorize(ctx context.Context, alias string) (resumable.Rights, *aliases.Failure) {
+	running, release := q.Running()
+	caller, failure := q.Authenticate(ctx, running)
+	if failure == nil && !caller.Allows(q.Kind.Name(), alias) {
+		failure = &aliases.Failure{Reason: aliases.Forbidden, Message: "the account may not use the alias any more"}
+	}
+	if failure != nil {
+		release()
+		return resumable.Rights{}, failure
+	}
+	return resumable.Rights{Issuer: running.Issuer(), Ticket: caller.Ticket, Release: release}, nil
+}

@@ -1,0 +1,177 @@
+package upload
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// check verifies every upload and collects all failures. Decoding images is slow, so it comes
+// last.
+func (b *batch) check(ctx context.Context) (err error) {
+	if b.alias, err = b.target(); err != nil {
+		return err
+	}
+	return aliases.Traced(ctx, "media.check", b.attributes, func(ctx context.Context) error {
+		b.each(func(up *upload) error { return b.checkUpload(ctx, up) })
+		if b.alias.Overwrite {
+			b.checkDuplicates()
+		}
+		b.each(func(up *upload) error { return b.checkPixels(ctx, up) })
+		return b.failed()
+	})
+}
+
+// each calls f for every upload that has not failed, several at a time.
+func (b *batch) each(f func(*upload) error) {
+	var group errgroup.Group // each upload keeps its own failure
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, up := range b.uploads {
+		if up.failure != nil {
+			b.doomed.Store(true)
+			continue
+		}
+		group.Go(func() error {
+			defer func() {
+				if value := recover(); value != nil { // outside of the request's goroutine it ends the process
+					b.fail(up, fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
+				}
+			}()
+			if err := f(up); err != nil {
+				b.fail(up, err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // nothing above fails
+}
+
+func (b *batch) fail(up *upload, err error) {
+	up.failure = asFailure(err)
+	b.doomed.Store(true)
+}
+
+// checkUpload verifies name, size and content.
+func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
+	up.filename, err = b.alias.StoredName(b.req.Forced.filename(up.submitted), b.subFolder(), b.now, b.req.Actor.Origin)
+	if err != nil {
+		return err
+	}
+	if limit := b.req.Forced.Limit(b.alias.MaxSize); up.size > limit {
+		return tooLarge(limit)
+	}
+	if err := b.move(ctx, up); err != nil {
+		return err
+	}
+	if err := b.renameMismatched(up); err != nil {
+		return err
+	}
+	ext := naming.Extension(up.filename)
+	if b.alias.Kind == aliases.Image {
+		up.image, err = imaging.CheckImage(up.staged, up.size, ext, b.alias.Imaging)
+	} else {
+		err = imaging.CheckFile(up.staged, ext, storagedrivers.ContentType(up.filename))
+	}
+	if err != nil {
+		return aliases.ContentFailure(err)
+	}
+	return nil
+}
+
+// renameMismatched replaces the extension of an image with that of its content, if the alias
+// renames and accepts that. All rules for names apply to the new one. The content is checked later.
+func (b *batch) renameMismatched(up *upload) error {
+	if !b.alias.RenameMismatched {
+		return nil
+	}
+	if _, err := up.staged.Seek(0, io.SeekStart); err != nil {
+		return aliases.ContentFailure(err)
+	}
+	found, _, err := imaging.Guess(up.staged)
+	if err != nil {
+		return aliases.ContentFailure(err)
+	}
+	ext := naming.Extension(up.filename)
+	if !b.alias.Extensions[found] || imaging.FormatOf(found) == imaging.FormatOf(ext) {
+		return nil
+	}
+	name := path.Base(up.filename)
+	name = name[:strings.LastIndexByte(name, '.')+1] + found
+	up.filename, err = b.alias.StoredName(name, b.subFolder(), b.now, b.req.Actor.Origin)
+	return err
+}
+
+// move restages an upload if the form names an alias of another storage after the file.
+func (b *batch) move(ctx context.Context, up *upload) error {
+	if up.storage == b.alias.Storage {
+		return nil
+	}
+	if _, err := up.staged.Seek(0, io.SeekStart); err != nil {
+		return aliases.StorageFailure(err)
+	}
+	return b.restage(ctx, up, b.alias.Storage, up.staged)
+}
+
+// checkDuplicates fails the uploads that would replace another upload of their request.
+func (b *batch) checkDuplicates() {
+	uses := map[string]int{}
+	for _, up := range b.uploads {
+		uses[up.filename]++
+	}
+	for _, up := range b.uploads {
+		if up.failure == nil && uses[up.filename] > 1 {
+			up.failure = aliases.Failf(aliases.Conflict, "another file of this request would have the same name")
+		}
+	}
+}
+
+// checkPixels decodes an image, makes its variant and its eager renditions, and removes metadata
+// that the alias does not store.
+func (b *batch) checkPixels(ctx context.Context, up *upload) error {
+	if up.image.Format.Decodable() {
+		if err := b.renderImage(ctx, up); err != nil {
+			return aliases.ContentFailure(err)
+		}
+	}
+	if up.image.HasMetadata() {
+		return b.restage(ctx, up, up.storage, up.image.Stripped(up.staged))
+	}
+	return nil
+}
+
+// Precheck returns the failures with which an item of a name and size, in bytes, is sure to be
+// refused; nil if it may be accepted. It reports them to the observer like those of an upload.
+// A size of 0 is not checked.
+func (u *Uploader) Precheck(ctx context.Context, req Request, name string, size int64) aliases.Failures {
+	b := u.newBatch(req)
+	err := func() error {
+		alias, err := b.target()
+		if err != nil {
+			return err
+		}
+		up := &upload{submitted: name}
+		b.uploads = append(b.uploads, up)
+		if _, err := alias.StoredName(req.Forced.filename(name), b.subFolder(), b.now, b.req.Actor.Origin); err != nil {
+			up.failure = asFailure(err)
+		} else if limit := req.Forced.Limit(alias.MaxSize); size > limit {
+			up.failure = tooLarge(limit)
+		}
+		return b.failed()
+	}()
+	if err == nil {
+		return nil
+	}
+	_, failures := b.report(ctx, err)
+	return failures
+}

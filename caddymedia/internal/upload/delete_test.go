@@ -1,0 +1,203 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// withItems returns an alias for images and one for files, with items of both on one storage.
+func withItems(t *testing.T, s *storagedrivers.Storage, overwrite bool) (u *Uploader, images, files *aliases.Alias) {
+	t.Helper()
+	images, files = imageAlias(t, s), newAlias(t, aliases.DefaultAlias, s)
+	images.Overwrite, files.Overwrite = overwrite, overwrite
+	images.Prefix = "img/content"
+	for key, value := range itemsThere() {
+		put(t, s, key, value)
+	}
+	return newUploader(images, files), images, files
+}
+
+func itemsThere() map[string]string {
+	return map[string]string{
+		"img/content/a.png": "a", "img/content/a.png.webp": "variant of a", "img/content/sub/a.png": "sub a",
+		"img/content/b.jpg": "b", "img/content/c.svg": "c", "img/content/old.webp": "brought along",
+		"img/content/alone.png.webp": "variant of none",
+		"file/content/a.txt":         "text", "file/content/a.png": "file", "file/content/a.png.webp": "file too",
+		"file/content/sub/a.txt": "sub text",
+	}
+}
+
+// TestDelete: an item is removed with its variant, and nothing else is.
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		for _, overwrite := range []bool{false, true} {
+			for _, c := range []struct {
+				kind     aliases.Kind
+				filename string
+				gone     []string // below the folder of the alias
+			}{
+				{aliases.Image, "a.png", []string{"a.png", "a.png.webp"}},
+				{aliases.Image, "sub/a.png", []string{"sub/a.png"}},
+				{aliases.Image, "b.jpg", []string{"b.jpg"}},
+				{aliases.Image, "c.svg", []string{"c.svg"}},
+				{aliases.Image, "old.webp", []string{"old.webp"}},
+				{aliases.Image, "alone.png", []string{"alone.png.webp"}},
+				{aliases.File, "a.txt", []string{"a.txt"}},
+				{aliases.File, "a.png", []string{"a.png"}}, // the other one is a file of its own
+				{aliases.File, "a.png.webp", []string{"a.png.webp"}},
+				{aliases.File, "sub/a.txt", []string{"sub/a.txt"}},
+			} {
+				t.Run(fmt.Sprintf("%s %t %s %s", name, overwrite, c.kind, c.filename), func(t *testing.T) {
+					t.Parallel()
+					s := open(t, nil)
+					u, images, files := withItems(t, s, overwrite)
+					alias := map[aliases.Kind]*aliases.Alias{aliases.Image: images, aliases.File: files}[c.kind]
+					if err := u.Delete(t.Context(), alias, c.filename, aliases.Actor{}); err != nil {
+						t.Fatal(err)
+					}
+					want := itemsThere()
+					for _, gone := range c.gone {
+						delete(want, alias.Key(gone))
+					}
+					wantContents(t, s, want)
+					if err := u.Delete(t.Context(), alias, c.filename, aliases.Actor{}); !errors.Is(err, fs.ErrNotExist) {
+						t.Errorf("the second time: %v", err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestDeleteOfNone: deleting a name without an item fails with fs.ErrNotExist and removes nothing.
+func TestDeleteOfNone(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, nil)
+			u, images, files := withItems(t, s, true)
+			for _, filename := range []string{
+				"", "/", ".", "..", "none.png", "sub", "sub/", "a.png/", "/a.png", "a.png/x", "../content/a.png", "sub/../a.png",
+				"sub//a.png", `sub\a.png`, "a.png\x00", "a.png ", "a\xff.png", "A.PNG", strings.Repeat("x", 2000), "sub/none.txt",
+			} {
+				for _, alias := range []*aliases.Alias{images, files} {
+					if err := u.Delete(t.Context(), alias, filename, aliases.Actor{}); !errors.Is(err, fs.ErrNotExist) {
+						t.Errorf("%s %q: %v", alias.Kind, filename, err)
+					}
+				}
+			}
+			for _, filename := range []string{"a.png.webp", "alone.png.webp", "b.jpg.webp", "none.PNG.webp", "c.svg.webp"} {
+				if err := u.Delete(t.Context(), images, filename, aliases.Actor{}); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("variant %s: %v", filename, err)
+				}
+			}
+			wantContents(t, s, itemsThere())
+		})
+	}
+}
+
+// TestDeleteOfLongName: an item whose name is too long to have a variant can be deleted.
+func TestDeleteOfLongName(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	long := strings.Repeat("x", 255-4) + ".png"
+	put(t, s, "img/content/"+long, "long")
+	u, images, _ := withItems(t, s, true)
+	if err := u.Delete(t.Context(), images, long, aliases.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	wantContents(t, s, itemsThere())
+}
+
+// TestDeleteFails: if the storage cannot find or remove the variant or the image, its error is
+// returned and the item does not count as missing. No variant stays without its image, and a second
+// try succeeds.
+func TestDeleteFails(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		for _, kind := range []error{fs.ErrPermission, storagedrivers.ErrUnavailable, storagedrivers.ErrNoSpace} {
+			for _, at := range []string{"delete a.png", "delete a.png.webp", "stat a.png", "stat a.png.webp"} {
+				t.Run(fmt.Sprintf("%s %v %s", name, kind, at), func(t *testing.T) {
+					t.Parallel()
+					failing := true
+					s := open(t, func(op, key string) error {
+						if failing && op+" "+strings.TrimPrefix(key, "img/content/") == at {
+							return fmt.Errorf("%s: %w", secret, kind)
+						}
+						return nil
+					})
+					u, images, _ := withItems(t, s, true)
+					err := u.Delete(t.Context(), images, "a.png", aliases.Actor{})
+					if !errors.Is(err, kind) || errors.Is(err, fs.ErrNotExist) {
+						t.Errorf("error %v, want %v", err, kind)
+					}
+					failing = false
+					want := itemsThere()
+					if at == "delete a.png" && name == "memory" { // local puts the variant back
+						delete(want, "img/content/a.png.webp")
+					}
+					wantContents(t, s, want)
+					if err := u.Delete(t.Context(), images, "a.png", aliases.Actor{}); err != nil {
+						t.Errorf("later: %v", err)
+					}
+					delete(want, "img/content/a.png")
+					delete(want, "img/content/a.png.webp")
+					wantContents(t, s, want)
+				})
+			}
+		}
+	}
+}
+
+// TestDeleteInClosedStorage: an item of a closed storage does not count as missing.
+func TestDeleteInClosedStorage(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	u, _, files := withItems(t, s, false)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Delete(t.Context(), files, "a.txt", aliases.Actor{}); !errors.Is(err, storagedrivers.ErrClosed) {
+		t.Errorf("error %v, want %v", err, storagedrivers.ErrClosed)
+	}
+}
+
+// TestDeleteOfCallerThatIsGone: a deletion ends before the first removal, or is completed.
+func TestDeleteOfCallerThatIsGone(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			s := open(t, func(op, key string) error {
+				if op == "delete" && strings.HasSuffix(key, ".webp") {
+					cancel()
+				}
+				return nil
+			})
+			u, images, _ := withItems(t, s, true)
+			gone, leave := context.WithCancel(t.Context())
+			leave()
+			if err := u.Delete(gone, images, "a.png", aliases.Actor{}); !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v, want %v", err, context.Canceled)
+			}
+			wantContents(t, s, itemsThere())
+			if err := u.Delete(ctx, images, "a.png", aliases.Actor{}); err != nil {
+				t.Error(err)
+			}
+			want := itemsThere()
+			delete(want, "img/content/a.png")
+			delete(want, "img/content/a.png.webp")
+			wantContents(t, s, want)
+		})
+	}
+}

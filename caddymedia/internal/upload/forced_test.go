@@ -1,0 +1,136 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+)
+
+// TestForced: what a credential forces holds for forms and for single items.
+func TestForced(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		forced Forced
+		req    Request
+		want   string // the filename
+		reason aliases.Reason
+	}{
+		{"nothing", Forced{}, Request{Alias: "docs", SubFolder: "a"}, "a/x.txt", 0},
+		{"alias", Forced{Alias: "docs"}, Request{}, "x.txt", 0},
+		{"another alias", Forced{Alias: "docs"}, Request{Alias: "other"}, "", aliases.Forbidden},
+		{"an unknown alias", Forced{Alias: "docs"}, Request{Alias: "none"}, "", aliases.Forbidden},
+		{"sub folder", Forced{Alias: "docs", SubFolder: "a/b"}, Request{}, "a/b/x.txt", 0},
+		{"the same sub folder", Forced{Alias: "docs", SubFolder: "a/b"}, Request{SubFolder: "a/b"}, "a/b/x.txt", 0},
+		{"another sub folder", Forced{Alias: "docs", SubFolder: "a/b"}, Request{SubFolder: "a"}, "", aliases.Forbidden},
+		{"filename", Forced{Alias: "docs", Filename: "Y Z.txt"}, Request{}, "y-z.txt", 0},
+		{"a bad filename", Forced{Alias: "docs", Filename: "y.php"}, Request{}, "", aliases.BadContent},
+		{"size", Forced{Alias: "docs", MaxSize: 4}, Request{}, "x.txt", 0},
+		{"too large", Forced{Alias: "docs", MaxSize: 3}, Request{}, "", aliases.TooLarge},
+		{"files", Forced{Alias: "docs", MaxFiles: 1}, Request{}, "x.txt", 0},
+	} {
+		for source, src := range map[string]func() Source{
+			"form":   func() Source { return Form(strings.NewReader(forcedForm), "x") },
+			"single": func() Source { return Single("x.txt", strings.NewReader("text")) },
+		} {
+			t.Run(c.name+" "+source, func(t *testing.T) {
+				t.Parallel()
+				s := onMemory(t, nil)
+				u := newUploader(newAlias(t, "docs", s), newAlias(t, "other", s))
+				c.req.Kind, c.req.Forced = aliases.File, c.forced
+				items, failures := u.Upload(t.Context(), c.req, src())
+				switch {
+				case c.want == "" && (len(failures) == 0 || failures[0].Reason != c.reason):
+					t.Errorf("got %v and %v, want %v", items, failures, c.reason)
+				case c.want != "" && (failures != nil || items[0].Filename != c.want):
+					t.Errorf("got %v and %v, want %s", items, failures, c.want)
+				}
+			})
+		}
+	}
+}
+
+const forcedForm = "--x\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"x.txt\"\r\n\r\ntext\r\n--x--\r\n"
+
+func TestForcedCheck(t *testing.T) {
+	t.Parallel()
+	a := newAlias(t, "docs", onMemory(t, nil))
+	for _, c := range []struct {
+		forced Forced
+		ok     bool
+	}{
+		{Forced{}, true},
+		{Forced{SubFolder: "/"}, true},
+		{Forced{SubFolder: "A b/c"}, true},
+		{Forced{SubFolder: "../a"}, false},
+		{Forced{SubFolder: strings.Repeat("a", aliases.MaxName+1)}, false},
+		{Forced{Filename: "A b.txt"}, true},
+		{Forced{Filename: "a.php"}, false},
+		{Forced{Filename: "a"}, false},
+		{Forced{Filename: "a.txt", SubFolder: "../a"}, false},
+	} {
+		if failure := c.forced.Check(a, noon); (failure == nil) != c.ok {
+			t.Errorf("%+v: %v", c.forced, failure)
+		}
+	}
+}
+
+// TestSettle: the outcome of a commit is reported once, also if it fails or panics; without a
+// commit nothing is reported.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	broken := func(op, _ string) error {
+		if op == "put" || op == "commit" {
+			return errors.New("broken")
+		}
+		return nil
+	}
+	for _, c := range []struct {
+		name    string
+		fail    func(op, key string) error
+		body    string
+		refuses bool
+		want    []bool
+	}{
+		{"stored", nil, forcedForm, false, []bool{true}},
+		{"storage failed", broken, forcedForm, false, []bool{false}},
+		{"panic", func(op, _ string) error {
+			if op == "put" || op == "commit" {
+				panic("a fault")
+			}
+			return nil
+		}, forcedForm, false, []bool{false}},
+		{"refused by Confirm", nil, forcedForm, true, nil},
+		{"refused content", nil, strings.Replace(forcedForm, "x.txt", "x.php", 1), false, nil},
+		{"cut short", nil, forcedForm[:40], false, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			u := newUploader(newAlias(t, "docs", onMemory(t, c.fail)))
+			var settled []bool
+			req := Request{Kind: aliases.File, Alias: "docs"}
+			req.Confirm = func(_ context.Context, alias string, items int) (func(bool), *aliases.Failure) {
+				if alias != "docs" || items != 1 {
+					t.Errorf("confirming %d items of %s", items, alias)
+				}
+				if c.refuses {
+					return nil, aliases.Failf(aliases.Forbidden, "no")
+				}
+				return func(stored bool) { settled = append(settled, stored) }, nil
+			}
+			func() {
+				defer func() { _ = recover() }()
+				items, _ := u.Upload(t.Context(), req, Form(strings.NewReader(c.body), "x"))
+				if stored := len(c.want) > 0 && c.want[0]; stored != (items != nil) {
+					t.Errorf("items %v", items)
+				}
+			}()
+			if len(settled) != len(c.want) || len(settled) > 0 && settled[0] != c.want[0] {
+				t.Errorf("settled with %v, want %v", settled, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,339 @@
+package upload
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"math"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
+)
+
+// Limits of one request.
+type Limits struct {
+	// MaxFiles and MaxFields are the most parts with and without a file name.
+	MaxFiles, MaxFields int
+	// MaxFieldSize is the largest value of a field in bytes.
+	MaxFieldSize int64
+	// MaxPartHeader is the largest header of a part in bytes.
+	MaxPartHeader int64
+}
+
+// Sizes of the buffers before and behind the multipart reader, which reads and returns only 4 KiB
+// at a time. Large writes save system calls. A larger reader would save little and take more of the
+// processor's cache.
+const (
+	readerSize = 64 << 10
+	writerSize = 256 << 10
+)
+
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readerSize) }}
+
+// form reads the parts of a multipart/form-data body, RFC 7578, within limits.
+type form struct {
+	limits        Limits
+	buffer        *bufio.Reader
+	guard         *headerGuard
+	parts         *multipart.Reader
+	current       *multipart.Part
+	files, fields int
+	skippable     int64 // bytes of refused parts that may still be skipped
+}
+
+// part is one part of a form. It is a file if its header has a file name.
+type part struct {
+	name     string
+	file     bool
+	filename string // as submitted, with any path
+	body     io.Reader
+}
+
+// newForm returns the form of body. It skips at most skippable bytes of refused parts in all.
+func newForm(body io.Reader, boundary string, limits Limits, skippable int64) *form {
+	buffer := readers.Get().(*bufio.Reader) // the pool holds nothing else
+	buffer.Reset(body)
+	// The multipart reader accepts the end of the body within a header. Therefore it never sees
+	// io.EOF: it does not read beyond the last boundary, and anywhere else the body is truncated.
+	// The line break is for a last boundary without one.
+	guard := &headerGuard{r: io.MultiReader(buffer, strings.NewReader("\r\n"))}
+	return &form{limits: limits, buffer: buffer, guard: guard, parts: multipart.NewReader(guard, boundary), skippable: skippable}
+}
+
+func (f *form) close() {
+	f.buffer.Reset(nil)
+	readers.Put(f.buffer)
+	f.buffer = nil
+}
+
+// errSkipLimit is returned if the refused parts before the next one have too many bytes to skip.
+var errSkipLimit = errors.New("the rest of the form is not read")
+
+// next returns the next part, io.EOF after the last one. It skips the rest of the current part, or
+// returns errSkipLimit. Other errors are *Failure.
+func (f *form) next() (*part, error) {
+	if f.current != nil {
+		// NextRawPart would also skip the rest, but the guard would count its bytes.
+		n, err := io.Copy(io.Discard, io.LimitReader(f.current, oneMore(f.skippable)))
+		if err != nil {
+			return nil, bodyFailure(err)
+		}
+		if f.skippable -= n; f.skippable < 0 {
+			return nil, errSkipLimit
+		}
+	}
+	g := f.guard
+	g.left, g.armed, g.tripped = min(f.limits.MaxPartHeader, math.MaxInt64-guardSlack)+guardSlack, true, false
+	var err error
+	f.current, err = f.parts.NextRawPart()
+	g.armed = false
+	switch {
+	case g.tripped || err == nil && headerSize(f.current.Header) > f.limits.MaxPartHeader:
+		return nil, aliases.Failf(aliases.TooLarge, "the header of a part is larger than %s", bytesize.Format(f.limits.MaxPartHeader))
+	case err == io.EOF: // the end is io.EOF itself; a wrapped one is a truncated body
+		// net/http notices that a client disconnects only after the body is read to its end.
+		_, _ = io.Copy(io.Discard, f.buffer)
+		return nil, io.EOF
+	case g.err != nil: // the multipart reader may hide it
+		return nil, bodyFailure(g.err)
+	case err != nil:
+		return nil, bodyFailure(err)
+	}
+	return f.describe()
+}
+
+// describe returns the current part, and counts it.
+func (f *form) describe() (*part, error) {
+	p, failure := parseDisposition(f.current.Header.Get("Content-Disposition"))
+	if failure != nil {
+		return nil, failure
+	}
+	switch strings.ToLower(f.current.Header.Get("Content-Transfer-Encoding")) {
+	case "", "7bit", "8bit", "binary":
+	default:
+		// RFC 7578 section 4.7 deprecates encodings, and decoding yields other bytes than filters
+		// in front of this server have seen.
+		return nil, aliases.Failf(aliases.BadContent, "a part has a Content-Transfer-Encoding: send the part without one")
+	}
+	p.body = f.current
+	if p.file {
+		f.files++
+	} else {
+		f.fields++
+	}
+	switch {
+	case f.files > f.limits.MaxFiles:
+		return nil, aliases.Failf(aliases.TooLarge, "more than %d files", f.limits.MaxFiles)
+	case f.fields > f.limits.MaxFields:
+		return nil, aliases.Failf(aliases.TooLarge, "more than %d fields", f.limits.MaxFields)
+	}
+	return p, nil
+}
+
+// oneMore returns the number of bytes to read in order to detect more than limit.
+func oneMore(limit int64) int64 { return min(limit, math.MaxInt64-1) + 1 }
+
+// value returns the value of a field.
+func (f *form) value(p *part) (string, error) {
+	b, err := io.ReadAll(io.LimitReader(p.body, oneMore(f.limits.MaxFieldSize)))
+	if err != nil {
+		return "", bodyFailure(err)
+	}
+	if int64(len(b)) > f.limits.MaxFieldSize {
+		return "", aliases.Failf(aliases.TooLarge, "a field is larger than %s", bytesize.Format(f.limits.MaxFieldSize))
+	}
+	return string(b), nil
+}
+
+func headerSize(header textproto.MIMEHeader) int64 {
+	var n int64
+	for name, values := range header {
+		for _, value := range values {
+			n += int64(len(name) + len(value) + len(": \r\n"))
+		}
+	}
+	return n
+}
+
+// headerGuard bounds the bytes that the multipart reader reads for the next part and its header.
+// The multipart reader's own bound is 10 MiB. The end of r is io.ErrUnexpectedEOF.
+type headerGuard struct {
+	r       io.Reader
+	left    int64
+	armed   bool
+	tripped bool
+	err     error // of r, which the multipart reader may hide
+}
+
+// guardSlack is how far the multipart reader may read ahead beyond a header.
+const guardSlack = 8 << 10
+
+func (g *headerGuard) Read(p []byte) (int, error) {
+	if g.armed {
+		if g.left <= 0 {
+			g.tripped = true
+			return 0, io.ErrUnexpectedEOF
+		}
+		p = p[:min(int64(len(p)), g.left)]
+	}
+	n, err := g.r.Read(p)
+	if g.armed {
+		g.left -= int64(n)
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		g.err = err
+	}
+	return n, err
+}
+
+func tooLarge(limit int64) *aliases.Failure {
+	return aliases.Failf(aliases.TooLarge, "larger than %s", bytesize.Format(limit))
+}
+
+// bodyFailure returns the failure for an error of reading a form.
+func bodyFailure(err error) *aliases.Failure {
+	var (
+		tooLarge *http.MaxBytesError
+		known    *aliases.Failure
+	)
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &tooLarge):
+		return aliases.Failf(aliases.TooLarge, "the request is larger than %s", bytesize.Format(tooLarge.Limit))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &aliases.Failure{Reason: aliases.BadRequest, Message: "the upload stood still for too long", Err: err}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return &aliases.Failure{Reason: aliases.BadRequest, Message: "the body ends too early", Err: err}
+	default:
+		return &aliases.Failure{Reason: aliases.BadRequest, Message: "the body is no valid multipart form", Err: err}
+	}
+}
+
+// sourceFailure returns the failure for an error of reading a single file.
+func sourceFailure(err error) *aliases.Failure {
+	if why, ok := errors.AsType[*aliases.Failure](err); ok {
+		return why
+	}
+	return &aliases.Failure{Reason: aliases.BadRequest, Message: "the item could not be read to its end", Err: err}
+}
+
+// FormFilename returns the file name in the Content-Disposition header of a part of a form, as it
+// was before the client encoded it. It is empty if the part is not a file.
+func FormFilename(disposition string) (string, *aliases.Failure) {
+	p, failure := parseDisposition(disposition)
+	if failure != nil {
+		return "", failure
+	}
+	return p.filename, nil
+}
+
+// parseDisposition returns the part that a Content-Disposition header describes, without its body.
+func parseDisposition(header string) (*part, *aliases.Failure) {
+	disposition, params, err := mime.ParseMediaType(header)
+	if err != nil || disposition != "form-data" {
+		return nil, aliases.Failf(aliases.BadRequest, "a part has no valid Content-Disposition of form-data")
+	}
+	p := &part{name: params["name"]}
+	p.filename, p.file = params["filename"]
+	if strings.Contains(strings.ToLower(header), extendedName) {
+		extended, found, failure := extendedFilename(header)
+		if failure != nil {
+			return nil, failure
+		}
+		if found {
+			p.filename, p.file = extended, true
+			return p, nil
+		}
+	}
+	p.filename = unescape.Replace(p.filename)
+	return p, nil
+}
+
+// unescape undoes the escapes that browsers and curl use in the plain form of a name (WHATWG HTML,
+// section 4.10.22.8). They escape nothing else, not even the percent sign.
+var unescape = strings.NewReplacer("%22", `"`, "%0D", "\r", "%0A", "\n")
+
+// extendedName is the extended form of the parameter filename, RFC 8187. A longer name, such as
+// "filename*0", is a piece of one, RFC 2231.
+const extendedName = "filename*"
+
+// parameter matches a parameter of a valid header, with the spaces around it.
+var parameter = regexp.MustCompile(`(?s)(?:[^;"]|"(?:[^"\\]|\\.)*")+`)
+
+// extendedFilename returns the file name of the extended form in a valid header. Clients that send
+// both forms replace letters in the plain one. A filter in front of the service may read only that
+// one, so both must have the same extension.
+func extendedFilename(header string) (name string, found bool, failure *aliases.Failure) {
+	plain, hasPlain := "", false
+	for _, text := range parameter.FindAllString(header, -1)[1:] { // after "form-data"
+		key, value, _ := strings.Cut(text, "=")
+		switch key = strings.ToLower(strings.TrimSpace(key)); {
+		case key == "filename":
+			plain, hasPlain = unquoted(value), true
+		case key == extendedName && !found:
+			found = true
+			if name, failure = decodeExtended(unquoted(value)); failure != nil {
+				return "", true, failure
+			}
+		case strings.HasPrefix(key, extendedName):
+			return "", true, aliases.Failf(aliases.BadRequest, "a part may have one filename*, and not in pieces")
+		}
+	}
+	if found && hasPlain && naming.Extension(plainFilename(plain)) != naming.Extension(name) {
+		return "", true, aliases.Failf(aliases.BadRequest, "a part has different extensions in filename and filename*: send one name")
+	}
+	return name, found, nil
+}
+
+// unquoted returns the value of a parameter of a valid header.
+func unquoted(value string) string {
+	_, params, _ := mime.ParseMediaType("x;value=" + value)
+	return params["value"]
+}
+
+// decodeExtended decodes the value of an extended parameter: a character set, a language and the
+// percent-encoded text.
+func decodeExtended(value string) (string, *aliases.Failure) {
+	charset, rest, _ := strings.Cut(value, "'")
+	_, encoded, ok := strings.Cut(rest, "'")
+	text, err := url.PathUnescape(encoded)
+	if ok && err == nil {
+		switch strings.ToLower(charset) {
+		case "utf-8", "us-ascii":
+			if utf8.ValidString(text) {
+				return text, nil
+			}
+		case "iso-8859-1":
+			letters := make([]rune, len(text))
+			for i := range len(text) {
+				letters[i] = rune(text[i])
+			}
+			return string(letters), nil
+		}
+	}
+	return "", aliases.Failf(aliases.BadRequest, "the filename* of a part must be UTF-8'' and the percent-encoded name")
+}
+
+// plainFilename returns the plain form of a name that also has an extended form. Some clients
+// encode it by RFC 2047.
+func plainFilename(plain string) string {
+	if decoded, err := new(mime.WordDecoder).DecodeHeader(plain); err == nil {
+		return decoded
+	}
+	return unescape.Replace(plain)
+}

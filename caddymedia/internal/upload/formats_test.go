@@ -1,0 +1,204 @@
+package upload
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/gif"
+	"image/jpeg"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+)
+
+const vector = `<svg xmlns="http://www.w3.org/2000/svg"/>`
+
+// encoded returns a small image as JPEG, GIF or WebP.
+func encoded(t testing.TB, ext string) string {
+	t.Helper()
+	img := image.NewNRGBA(image.Rect(0, 0, 8, 8))
+	var b bytes.Buffer
+	var err error
+	switch ext {
+	case "jpg":
+		err = jpeg.Encode(&b, img, nil)
+	case "gif":
+		err = gif.Encode(&b, image.NewPaletted(img.Rect, color.Palette{color.Black}), nil)
+	case "webp":
+		var encoder webp.Encoder
+		if encoder, err = webp.New(); err == nil {
+			var file []byte
+			file, err = encoder.Encode(t.Context(), img, webp.Options{Lossless: true})
+			b.Write(file)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestWebPItems(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, nil)
+			alias := imageAlias(t, s)
+			alias.Extensions["webp"], alias.Overwrite, alias.Sanitize = true, true, false
+			u := newUploader(alias)
+			w := watch(u)
+			webp := encoded(t, "webp")
+			for _, name := range []string{"a.webp", "a.webp.webp", "b.svg.webp", "a.webp"} {
+				items, failures := uploadImages(t, u, file(name, webp))
+				if failures != nil || items[0].Filename != name || items[0].WebP != "" {
+					t.Fatalf("%s: %+v, %v", name, items, failures)
+				}
+			}
+			if len(w.variants) != 0 {
+				t.Errorf("variants: %v", w.variants)
+			}
+			wantContents(t, s, map[string]string{"a.webp": webp, "a.webp.webp": webp, "b.svg.webp": webp})
+			if _, err := u.Derived.Renew(t.Context(), alias, "a.webp", true); err == nil {
+				t.Error("a variant of a WebP was made")
+			}
+			if err := u.Delete(t.Context(), alias, "a.webp", aliases.Actor{}); err != nil {
+				t.Fatal(err)
+			}
+			wantContents(t, s, map[string]string{"a.webp.webp": webp, "b.svg.webp": webp})
+			if alias.IsVariant("a.webp.webp") || alias.MayHaveVariant("a.webp") || !alias.IsVariant("a.png.webp") {
+				t.Error("a WebP is taken for an image with a variant, or for a variant")
+			}
+		})
+	}
+}
+
+func TestRefusedWebPItems(t *testing.T) {
+	t.Parallel()
+	webp := encoded(t, "webp")
+	for _, c := range []struct {
+		name, content string
+		reason        aliases.Reason
+		message       string
+	}{
+		{"a.webp", pngOf(red), aliases.BadContent, "content is PNG, the name says .webp"},
+		{"a.png", webp, aliases.BadContent, "content is WebP, the name says .png"},
+		{"a.webp", webp[:len(webp)-4], aliases.BadContent, "its end is missing"},
+		{"a.webp", strings.Replace(webp, "VP8L", "VP8 ", 1), aliases.BadContent, "damaged"},
+		{"a.webp", webp[:25] + "nonsense" + webp[33:], aliases.BadContent, "damaged: not all of it can be decoded"},
+	} {
+		s := onMemory(t, nil)
+		alias := imageAlias(t, s)
+		alias.Extensions["webp"], alias.Sanitize = true, false
+		_, failures := uploadImages(t, newUploader(alias), file(c.name, c.content))
+		wantFailure(t, failures, c.reason, c.name, c.message)
+		wantContents(t, s, nil)
+	}
+}
+
+// TestRenameMismatched: an image of another format than its name says gets the extension of its
+// format, if the alias accepts that. All rules for names and contents apply afterwards.
+func TestRenameMismatched(t *testing.T) {
+	t.Parallel()
+	png, jpg, webp, gif := pngOf(red), encoded(t, "jpg"), encoded(t, "webp"), encoded(t, "gif")
+	script := strings.Replace(vector, "/>", "><script/></svg>", 1)
+	long := strings.Repeat("a", 196) + ".png"
+	for _, c := range []struct {
+		submitted, content string
+		sanitize           bool
+		want               string // the filename, or the message if there is a reason
+		reason             aliases.Reason
+	}{
+		{"a.png", png, true, "a.png", 0},
+		{"a.jpeg", jpg, true, "a.jpeg", 0},
+		{"a.png", jpg, true, "a.jpg", 0},
+		{"a.JPG", png, true, "a.png", 0},
+		{"A.JPG", png, false, "A.png", 0},
+		{"A.JPG.JPG", png, false, "A.JPG.png", 0},
+		{"a.JPG", jpg, false, "a.JPG", 0},
+		{"a.G\u0130F", png, false, "a.png", 0}, // "gif" in lower case, and shorter
+		{"Foto č. 1.jpg ", png, true, "foto-c-1.png", 0},
+		{"a.jpg", webp, true, "a.webp", 0},
+		{"a.webp", png, true, "a.png", 0},
+		{"a.png", vector, true, "a.svg", 0},
+		{"a.svg", png, true, "a.png", 0},
+		{"a.png", gif, false, "content is GIF, the name says .png", aliases.BadContent},
+		{"a.bmp", png, false, ".bmp is not accepted", aliases.BadContent},
+		{"a.png", "hello", false, "content is plain text, the name says .png", aliases.BadContent},
+		{"a.png", jpg[:99], false, "JPEG image or is damaged", aliases.BadContent},
+		{"a.png", script, false, "script", aliases.BadContent},
+		{"a.jpg.png", webp, false, `"a.jpg.webp" is the name of a variant`, aliases.BadRequest},
+		{long, webp, false, "longer than 200 bytes", aliases.BadRequest},
+	} {
+		s := onMemory(t, nil)
+		alias := imageAlias(t, s)
+		alias.Extensions["webp"], alias.Extensions["jpeg"], alias.Extensions["gif"] = true, true, c.content != gif
+		alias.RenameMismatched, alias.Sanitize, alias.WebP = true, c.sanitize, nil
+		items, failures := uploadImages(t, newUploader(alias), file(c.submitted, c.content))
+		if c.reason != 0 {
+			wantFailure(t, failures, c.reason, c.submitted, c.want)
+			wantContents(t, s, nil)
+			continue
+		}
+		if failures != nil || items[0].Filename != c.want {
+			t.Errorf("%s: %v, %v, want %s", c.submitted, filenames(items), failures, c.want)
+			continue
+		}
+		wantContents(t, s, map[string]string{c.want: c.content})
+	}
+}
+
+// TestRenamedDuplicates: under Overwrite, two names of a request may become one.
+func TestRenamedDuplicates(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	alias := imageAlias(t, s)
+	alias.RenameMismatched, alias.Overwrite = true, true
+	_, failures := uploadImages(t, newUploader(alias), file("a.png", pngOf(red)), file("a.jpg", pngOf(blue)))
+	wantFailure(t, failures, aliases.Conflict, "a.png", "the same name")
+}
+
+// TestVariantOfFile: in an alias of files, no name is that of a variant.
+func TestVariantOfFile(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	alias := newAlias(t, aliases.DefaultAlias, s)
+	alias.Extensions["webp"], alias.Extensions["png"], alias.Sanitize = true, true, false
+	u := newUploader(alias)
+	if _, failures := uploadForm(t, u, file("a.png.webp", encoded(t, "webp"))); failures != nil {
+		t.Fatal(failures)
+	}
+	if err := u.Delete(t.Context(), alias, "a.png", aliases.Actor{}); err == nil || !strings.Contains(err.Error(), fs.ErrNotExist.Error()) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestUndecodedImages: an AVIF or HEIC has no variant. Its metadata becomes zeros.
+func TestUndecodedImages(t *testing.T) {
+	t.Parallel()
+	for submitted, want := range map[string]string{"photo.heic": "photo.heic", "turned.avif": "turned.avif", "photo.jpg": "photo.heic"} {
+		data, err := os.ReadFile(filepath.Join("../imaging/testdata", want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := onMemory(t, nil)
+		alias := imageAlias(t, s)
+		alias.Extensions["heic"], alias.Extensions["avif"] = true, true
+		alias.RenameMismatched, alias.Imaging.Strip = true, imaging.StripOn
+		items, failures := uploadImages(t, newUploader(alias), file(submitted, string(data)))
+		if failures != nil || items[0].Filename != want || items[0].WebP != "" {
+			t.Errorf("%s: %+v, %v", submitted, items, failures)
+			continue
+		}
+		stored := contents(t, s)
+		if got := stored[want]; len(stored) != 1 || len(got) != len(data) || strings.Contains(got, "GPS") || got[:32] != string(data[:32]) {
+			t.Errorf("%s: %d objects, %d bytes", submitted, len(stored), len(got))
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package upload
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Source yields the files of a request: [Form], [Single] or [Staged].
+type Source interface {
+	// receive adds the uploads to b. An error ends the request. The failure of a single upload is
+	// stored in it, so that the others are checked too.
+	receive(ctx context.Context, b *batch) error
+}
+
+// Form returns the files of a multipart/form-data body.
+func Form(body io.Reader, boundary string) Source { return formSource{body, boundary} }
+
+type formSource struct {
+	body     io.Reader
+	boundary string
+}
+
+// Single returns one file outside of a form, submitted under name. Upload reads body to its end, or
+// to one byte more than the alias accepts, and does not close it. If body fails with a *[Failure],
+// Upload returns that failure.
+func Single(name string, body io.Reader) Source { return singleSource{name, body} }
+
+type singleSource struct {
+	name string
+	body io.Reader
+}
+
+// Staged returns one file outside of a form that is already staged on storage, submitted under
+// name. Upload closes it. size is in bytes.
+func Staged(name string, storage *storagedrivers.Storage, staged storagedrivers.Staged, size int64) Source {
+	return stagedSource{&upload{submitted: name, storage: storage, staged: staged, size: size}}
+}
+
+type stagedSource struct{ up *upload }
+
+// receive stages the files of src.
+func (b *batch) receive(ctx context.Context, src Source) error {
+	return aliases.Traced(ctx, "media.receive", b.attributes, func(ctx context.Context) error {
+		if err := src.receive(ctx, b); err != nil {
+			return err
+		}
+		return b.stageBuffered(ctx)
+	})
+}
+
+func (s formSource) receive(ctx context.Context, b *batch) error {
+	f := newForm(s.body, s.boundary, b.uploader.Limits, b.maxSize())
+	defer f.close()
+	for {
+		p, err := f.next()
+		if err == io.EOF { //nolint:errorlint // the end is io.EOF itself; a wrapped one is a truncated body
+			break
+		}
+		if errors.Is(err, errSkipLimit) {
+			return cmp.Or(b.failed(), err)
+		}
+		if err != nil {
+			return err
+		}
+		if p.file {
+			err = b.addFile(ctx, p)
+		} else {
+			err = b.addField(f, p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(b.uploads) == 0 {
+		return aliases.Failf(aliases.BadRequest, "no file: send it in a part called files[]")
+	}
+	return nil
+}
+
+// receive stages the file. Its alias and sub folder are already known, so a file that would be
+// refused is not read.
+func (s singleSource) receive(ctx context.Context, b *batch) error {
+	if _, err := b.target(); err != nil {
+		return err
+	}
+	b.fields["alias"], b.fields["sub_folder"] = b.aliasName(), b.subFolder()
+	return b.stage(ctx, s.name, s.body, sourceFailure)
+}
+
+// receive takes the file.
+func (s stagedSource) receive(_ context.Context, b *batch) error {
+	b.uploads = append(b.uploads, s.up) // so that it is closed
+	return b.reserveFile()
+}
+
+func (b *batch) addField(f *form, p *part) error {
+	value, err := f.value(p)
+	if err != nil {
+		return err
+	}
+	if p.name != "alias" && p.name != "sub_folder" {
+		return nil
+	}
+	if _, twice := b.fields[p.name]; twice {
+		return aliases.Failf(aliases.BadRequest, "the field %s is sent twice", p.name)
+	}
+	b.fields[p.name] = value
+	switch {
+	case value == "":
+		return nil
+	case p.name == "alias":
+		_, err = b.findAlias(value)
+		return err
+	}
+	return b.req.Forced.checkSubFolder(value)
+}
+
+// fileField matches files, files[] and files[<index>].
+var fileField = regexp.MustCompile(`^files(\[[^\[\]]*\])?$`)
+
+func (b *batch) addFile(ctx context.Context, p *part) error {
+	if p.filename == "" { // browsers send this for an empty file input
+		if n, err := io.CopyN(io.Discard, p.body, 1); n == 0 && errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return bodyFailure(err)
+		}
+		return aliases.Failf(aliases.BadRequest, "a file is sent without a name")
+	}
+	if !fileField.MatchString(p.name) {
+		return &aliases.Failure{
+			Reason: aliases.BadRequest, Filename: p.filename,
+			Message: "a file is sent in a part of another name than files[]",
+		}
+	}
+	return b.stage(ctx, p.filename, p.body, bodyFailure)
+}
+
+// stage adds an upload of body. Until the alias is known, the data is staged on the storage of a
+// likely one. readFailure maps errors of body.
+func (b *batch) stage(ctx context.Context, name string, body io.Reader, readFailure func(error) *aliases.Failure) error {
+	up := &upload{submitted: name}
+	b.uploads = append(b.uploads, up)
+	if most := b.req.Forced.MaxFiles; most > 0 && len(b.uploads) > most {
+		return aliases.Failf(aliases.Forbidden, "more files than the ticket has left: %d", most)
+	}
+	alias := b.likelyAlias()
+	if alias == nil {
+		_, err := b.findAlias(b.aliasName())
+		return cmp.Or(err, error(aliases.Failf(aliases.Forbidden, "the account may use no alias")))
+	}
+	limit := b.maxSize()
+	if b.fields["alias"] != "" {
+		folder := "/" // the form may still name another one than the address
+		if _, known := b.fields["sub_folder"]; known {
+			folder = b.subFolder()
+		}
+		if _, err := alias.StoredName(b.req.Forced.filename(name), folder, b.now, b.req.Actor.Origin); err != nil {
+			up.failure = asFailure(err) // sure to be refused, so its content is not needed
+			return nil
+		}
+		limit = b.req.Forced.Limit(alias.MaxSize)
+	}
+	up.storage = alias.Storage
+	if err := b.spool(ctx, up, io.LimitReader(body, oneMore(limit)), readFailure); err != nil {
+		return err
+	}
+	if up.size > limit {
+		up.failure = tooLarge(limit)
+		return up.discard()
+	}
+	return nil
+}
+
+// likelyAlias returns the alias named so far, else the default alias, else the first one by name,
+// if the account may use it. It returns nil if the account may use none of them.
+func (b *batch) likelyAlias() *aliases.Alias {
+	known := b.uploader.Aliases[b.req.Kind]
+	names := append([]string{b.aliasName(), aliases.DefaultAlias}, slices.Sorted(maps.Keys(known))...)
+	for _, name := range names {
+		if a := known[name]; a != nil && b.req.allows(name) {
+			return a
+		}
+	}
+	return nil
+}
+
+// maxSize returns the highest size limit of the aliases that the request may use.
+func (b *batch) maxSize() int64 {
+	var size int64
+	for name, a := range b.uploader.Aliases[b.req.Kind] {
+		if b.req.allows(name) {
+			size = max(size, a.MaxSize)
+		}
+	}
+	return b.req.Forced.Limit(size)
+}

@@ -1,0 +1,143 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/derived"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+)
+
+// Observer receives the events of requests and items. Its methods may be called concurrently.
+type Observer interface {
+	// Began is called when a request starts. The function that it returns is called when the
+	// request ends, also after a panic; stored reports whether its items are stored.
+	Began(req Request) (ended func(stored bool))
+	// Changed is called for every item that is stored, replaced or deleted, and for every failed
+	// deletion.
+	Changed(ctx context.Context, change Change)
+	// Refused is called for every request that fails. The alias and the sub folder are those of the
+	// form if it names them.
+	Refused(ctx context.Context, req Request, failures aliases.Failures)
+	// Variant is called for every image that is stored in an alias with variants. took is the
+	// time to make the variant, or to find that none can be made.
+	Variant(alias *aliases.Alias, result aliases.VariantResult, took time.Duration)
+	derived.RenditionObserver
+}
+
+// NopObserver is an [Observer] that does nothing.
+type NopObserver struct{}
+
+// Began implements [Observer].
+func (NopObserver) Began(Request) (ended func(stored bool)) { return func(bool) {} }
+
+// Changed implements [Observer].
+func (NopObserver) Changed(context.Context, Change) {}
+
+// Refused implements [Observer].
+func (NopObserver) Refused(context.Context, Request, aliases.Failures) {}
+
+// Variant implements [Observer].
+func (NopObserver) Variant(*aliases.Alias, aliases.VariantResult, time.Duration) {}
+
+// Rendered implements [Observer].
+func (NopObserver) Rendered(*aliases.Alias, *aliases.Rendition, derived.RenditionResult, time.Duration) {
+}
+
+// Action is the kind of a change.
+type Action string
+
+// The actions.
+const (
+	Stored   Action = "stored"
+	Replaced Action = "replaced" // stored instead of another item of its name
+	Deleted  Action = "deleted"
+)
+
+// Change is an item that was stored, replaced or deleted.
+type Change struct {
+	Action Action
+	Alias  *aliases.Alias
+	// Item as stored. A deleted item has its name and, if known, its size.
+	Item  Item
+	Actor aliases.Actor
+	// Err is the error of a failed deletion; nil otherwise.
+	Err error
+}
+
+// variantResult returns the outcome of making the variant of a stored image.
+func (o *object) variantResult() aliases.VariantResult {
+	switch {
+	case !o.hasVariant:
+		return aliases.VariantNone
+	case o.committedVariant.Size > o.size:
+		return aliases.VariantLarger
+	default:
+		return aliases.VariantMade
+	}
+}
+
+// report reports the outcome of the request to the observer. It returns the items, or the failures
+// if err is not nil.
+func (b *batch) report(ctx context.Context, err error) ([]Item, aliases.Failures) {
+	observer := b.uploader.Observer
+	if err != nil {
+		failures := asFailures(err)
+		req := b.req
+		req.Alias, req.SubFolder = b.aliasName(), b.subFolder()
+		observer.Refused(ctx, req, failures)
+		return nil, failures
+	}
+	items := make([]Item, len(b.objects))
+	for i, o := range b.objects {
+		items[i] = Item{FullPath: b.alias.URL(b.req.BaseURL, o.filename), Filename: o.filename, Size: o.size}
+		if o.hasVariant {
+			items[i].WebP = items[i].FullPath + render.Suffix
+		}
+		items[i].Renditions = b.alias.RenditionURLs(b.req.BaseURL, o.filename, o.impossible...)
+		if b.alias.WebP != nil && o.mayHaveVariant() {
+			observer.Variant(b.alias, o.variantResult(), o.variantTook)
+		}
+		change := Change{Action: Stored, Alias: b.alias, Item: items[i], Actor: b.req.Actor}
+		if o.replaced {
+			change.Action = Replaced
+		}
+		observer.Changed(ctx, change)
+	}
+	return items, nil
+}
+
+// failed returns the failures of the uploads as an error; nil if none has failed.
+func (b *batch) failed() error {
+	var failures aliases.Failures
+	for _, up := range b.uploads {
+		if up.failure != nil {
+			up.failure.Filename = up.submitted
+			failures = append(failures, up.failure)
+		}
+	}
+	if failures == nil {
+		return nil
+	}
+	return failures
+}
+
+// asFailures returns the failures in err. An error without any becomes an Internal failure.
+func asFailures(err error) aliases.Failures {
+	var (
+		many aliases.Failures
+		one  *aliases.Failure
+	)
+	switch {
+	case errors.As(err, &many):
+		return many
+	case errors.As(err, &one):
+		return aliases.Failures{one}
+	default:
+		return aliases.Failures{{Reason: aliases.Internal, Message: "internal error", Err: err}}
+	}
+}
+
+func asFailure(err error) *aliases.Failure { return asFailures(err)[0] }

@@ -1,0 +1,118 @@
+package upload
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+)
+
+// uploadSingle uploads one file outside of a form, checks the result and returns the stored name.
+func uploadSingle(t *testing.T, u *Uploader, name string, body io.Reader, req Request) (string, aliases.Failures) {
+	t.Helper()
+	items, failures := u.Upload(t.Context(), req, Single(name, body))
+	checked(t, items, failures)
+	return strings.Join(filenames(items), " "), failures
+}
+
+// TestSingle: a single file is stored like the only one of a form.
+func TestSingle(t *testing.T) {
+	t.Parallel()
+	for kind, storage := range storages {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s, other := storage(t, nil), storage(t, nil)
+			u := newUploader(newAlias(t, aliases.DefaultAlias, s), newAlias(t, "papers", other))
+			w := watch(u)
+			by := aliases.Actor{Origin: aliases.OriginGo, Client: "192.0.2.1"}
+
+			items, failures := u.Upload(t.Context(), Request{Kind: aliases.File, Actor: by}, Single("Näme.TXT", strings.NewReader("one")))
+			if want := (Item{FullPath: "https://cdn.example/static/file/content/name.txt", Filename: "name.txt", Size: 3}); failures != nil || !reflect.DeepEqual(items[0], want) {
+				t.Errorf("got %+v, %v, want %+v", items, failures, want)
+			}
+			name, failures := uploadSingle(t, u, "a.txt", strings.NewReader("two"), Request{Kind: aliases.File, Alias: "papers", SubFolder: "in/Here", Actor: by})
+			if failures != nil || name != "in/here/a.txt" {
+				t.Errorf("got %q, %v", name, failures)
+			}
+			wantContents(t, s, map[string]string{"file/content/name.txt": "one"})
+			wantContents(t, other, map[string]string{"file/papers/in/here/a.txt": "two"})
+			if len(w.changes) != 2 || w.changes[0].Actor != by || w.changes[1].Item.Filename != name {
+				t.Errorf("changes %+v", w.changes)
+			}
+		})
+	}
+}
+
+// TestSingleRefused: a refused file is not stored, and is not read if the refusal is certain
+// before.
+func TestSingleRefused(t *testing.T) {
+	t.Parallel()
+	unread := iotest.ErrReader(errors.New("it was read"))
+	broken := func(err error) io.Reader { return io.MultiReader(strings.NewReader("half"), iotest.ErrReader(err)) }
+	late := &aliases.Failure{Reason: aliases.Unavailable, Message: "the source took too long", Err: errors.New(secret)}
+	for _, c := range []struct {
+		name    string
+		item    string
+		body    io.Reader
+		req     Request
+		reason  aliases.Reason
+		message string
+	}{
+		{"unknown alias", "a.txt", unread, Request{Kind: aliases.File, Alias: "nobody"}, aliases.BadRequest, `unknown alias "nobody"`},
+		{"alias of the other kind", "a.jpg", unread, Request{Kind: aliases.Image, Alias: "content"}, aliases.BadRequest, "unknown alias"},
+		{
+			"alias of another account", "a.txt", unread,
+			Request{Kind: aliases.File, Allows: func(string) bool { return false }},
+			aliases.Forbidden, "may not use",
+		},
+		{"sub folder", "a.txt", unread, Request{Kind: aliases.File, SubFolder: "../x"}, aliases.BadRequest, "sub folder"},
+		{"extension", "a.exe", unread, Request{Kind: aliases.File}, aliases.BadContent, ".exe"},
+		{"script", "a.php.txt", unread, Request{Kind: aliases.File}, aliases.BadContent, ".php"},
+		{"no name", "", unread, Request{Kind: aliases.File}, aliases.BadRequest, "name is empty"},
+		{"too large", "a.txt", io.MultiReader(strings.NewReader("123456"), unread), Request{Kind: aliases.File}, aliases.TooLarge, "larger than 5 bytes"},
+		{"content", "a.pdf", strings.NewReader("GIF8"), Request{Kind: aliases.File}, aliases.BadContent, ".pdf"},
+		{"aborted", "a.txt", broken(errors.New(secret)), Request{Kind: aliases.File}, aliases.BadRequest, "to its end"},
+		{"cut short", "a.txt", broken(io.ErrUnexpectedEOF), Request{Kind: aliases.File}, aliases.BadRequest, "to its end"},
+		{"a reason of its own", "a.txt", broken(fmt.Errorf("reading: %w", late)), Request{Kind: aliases.File}, aliases.Unavailable, late.Message},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := onLocal(t, nil)
+			alias := newAlias(t, aliases.DefaultAlias, s)
+			alias.MaxSize = 5
+			u := newUploader(alias)
+			w := watch(u)
+			_, failures := uploadSingle(t, u, c.item, c.body, c.req)
+			if len(failures) != 1 {
+				t.Fatalf("failures %v, want one", failures)
+			}
+			wantFailure(t, failures, c.reason, failures[0].Filename, c.message)
+			wantContents(t, s, nil)
+			if len(w.failures) != 1 || w.failures[0] != failures[0] {
+				t.Errorf("observed %v, want %v", w.failures, failures)
+			}
+		})
+	}
+}
+
+// TestRefuse: Refuse reports the request as refused.
+func TestRefuse(t *testing.T) {
+	t.Parallel()
+	u := newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, nil)))
+	w := watch(u)
+	failures := u.Refuse(t.Context(), Request{Kind: aliases.File, Actor: aliases.Actor{Origin: aliases.OriginGo}}, &aliases.Failure{Reason: aliases.TooLarge, Message: "why"})
+	checked(t, nil, failures)
+	wantFailure(t, failures, aliases.TooLarge, "", "why")
+	if len(w.requests) != 1 || w.requests[0].Kind != aliases.File || w.requests[0].Alias != aliases.DefaultAlias || w.requests[0].Actor.Origin != aliases.OriginGo {
+		t.Errorf("observed %+v", w.requests)
+	}
+	if w.underWay != 0 || !slices.Equal(w.ended, []bool{false}) {
+		t.Errorf("%d under way in the end, ended %t", w.underWay, w.ended)
+	}
+}

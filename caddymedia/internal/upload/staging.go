@@ -1,0 +1,199 @@
+package upload
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/queue"
+)
+
+// Staging bounds the memory and the files of requests until they are committed, shared fairly
+// between accounts. The first bytes of an upload stay in memory, so that many small uploads of slow
+// clients need no file descriptors.
+type Staging struct {
+	memory *queue.Pool // bytes
+	files  *queue.Pool
+}
+
+// NewStaging returns a Staging of the given bytes of memory and number of files.
+func NewStaging(memory, files int64) *Staging {
+	return &Staging{memory: queue.NewPool(memory), files: queue.NewPool(files)}
+}
+
+// Reserve reserves one file for an owner. It returns false if the owner has too many.
+func (s *Staging) Reserve(owner string) (release func(), ok bool) {
+	if !s.files.Acquire(owner, 1) {
+		return nil, false
+	}
+	return func() { s.files.Release(owner, 1) }, true
+}
+
+// headSize is the largest upload that is buffered in memory. A larger one is staged while it is
+// received.
+const headSize = 64 << 10
+
+var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
+
+// reservation is the part of the [Staging] that a request holds.
+type reservation struct {
+	memory, files atomic.Int64 // uploads are checked concurrently
+}
+
+// reserveMemory reports whether the request may hold n more bytes.
+func (b *batch) reserveMemory(n int64) bool {
+	if !b.uploader.Staging.memory.Acquire(b.req.Actor.Owner(), n) {
+		return false
+	}
+	b.reserved.memory.Add(n)
+	return true
+}
+
+func (b *batch) releaseMemory(n int64) {
+	b.uploader.Staging.memory.Release(b.req.Actor.Owner(), n)
+	b.reserved.memory.Add(-n)
+}
+
+// reserveFile reserves one file until the end of the request.
+func (b *batch) reserveFile() error {
+	if !b.uploader.Staging.files.Acquire(b.req.Actor.Owner(), 1) {
+		return aliases.Failf(aliases.Busy, "too many uploads are under way, try again later")
+	}
+	b.reserved.files.Add(1)
+	return nil
+}
+
+// newStaged returns a new staged object, and reserves its file.
+func (b *batch) newStaged(ctx context.Context, storage *storagedrivers.Storage) (storagedrivers.Staged, error) {
+	if err := b.reserveFile(); err != nil {
+		return nil, err
+	}
+	staged, err := storage.Stage(ctx)
+	if err != nil {
+		return nil, aliases.StorageFailure(err)
+	}
+	return staged, nil
+}
+
+// spool stores body in the buffer of up if it is small, otherwise on its storage.
+func (b *batch) spool(ctx context.Context, up *upload, body io.Reader, readFailure func(error) *aliases.Failure) error {
+	if b.reserveMemory(headSize) {
+		head := heads.Get().(*[headSize]byte) // the pool holds nothing else
+		defer heads.Put(head)
+		from := &errorReader{r: body}
+		n, err := io.ReadFull(from, head[:])
+		switch {
+		case from.err != nil:
+			return readFailure(from.err)
+		case err != nil: // the end
+			b.releaseMemory(headSize - int64(n))
+			up.buffer, up.size = bytes.Clone(head[:n]), int64(n)
+			return nil
+		}
+		defer b.releaseMemory(headSize)
+		body = io.MultiReader(bytes.NewReader(head[:]), body)
+	}
+	var err error
+	if up.staged, err = b.newStaged(ctx, up.storage); err != nil {
+		return err
+	}
+	up.size, err = copyBuffered(up.staged, body, readFailure)
+	return err
+}
+
+// stageBuffered stages the buffered uploads after the request is received.
+func (b *batch) stageBuffered(ctx context.Context) error {
+	for _, up := range b.uploads {
+		if up.buffer == nil {
+			continue
+		}
+		var err error
+		if up.staged, err = b.newStaged(ctx, up.storage); err != nil {
+			return err
+		}
+		if _, err := up.staged.Write(up.buffer); err != nil {
+			return aliases.StorageFailure(err)
+		}
+		b.releaseMemory(int64(len(up.buffer)))
+		up.buffer = nil
+	}
+	return nil
+}
+
+// restage replaces the staged data of up by a copy on storage.
+func (b *batch) restage(ctx context.Context, up *upload, storage *storagedrivers.Storage, content io.Reader) error {
+	staged, err := b.newStaged(ctx, storage)
+	if err != nil {
+		return err
+	}
+	size, err := copyBuffered(staged, content, aliases.StorageFailure)
+	if err != nil {
+		return errors.Join(err, staged.Close())
+	}
+	err = up.staged.Close()
+	b.uploader.Staging.files.Release(b.req.Actor.Owner(), 1)
+	b.reserved.files.Add(-1)
+	up.storage, up.staged, up.size = storage, staged, size
+	if err != nil {
+		return aliases.StorageFailure(err)
+	}
+	return nil
+}
+
+// discard closes the uncommitted data of up.
+func (up *upload) discard() error {
+	up.buffer = nil
+	var err error
+	for _, staged := range []*storagedrivers.Staged{&up.staged, &up.variant} {
+		if *staged != nil {
+			err = errors.Join(err, (*staged).Close())
+			*staged = nil
+		}
+	}
+	return err
+}
+
+var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, writerSize) }}
+
+// copyBuffered copies to a storage in large pieces. The error is a *Failure; readFailure maps
+// errors of src.
+func copyBuffered(dst io.Writer, src io.Reader, readFailure func(error) *aliases.Failure) (int64, error) {
+	w := writers.Get().(*bufio.Writer) // the pool holds nothing else
+	w.Reset(struct{ io.Writer }{dst})
+	defer func() {
+		w.Reset(nil)
+		writers.Put(w)
+	}()
+	from := &errorReader{r: src}
+	n, err := w.ReadFrom(from)
+	if err == nil {
+		err = w.Flush()
+	}
+	switch {
+	case from.err != nil:
+		return n, readFailure(from.err)
+	case err != nil:
+		return n, aliases.StorageFailure(err)
+	}
+	return n, nil
+}
+
+// errorReader keeps the error of a reader.
+type errorReader struct {
+	r   io.Reader
+	err error
+}
+
+func (e *errorReader) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	if err != nil && err != io.EOF { // the end is io.EOF itself
+		e.err = err
+	}
+	return n, err
+}

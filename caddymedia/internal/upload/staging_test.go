@@ -1,0 +1,122 @@
+package upload
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
+)
+
+// observed calls look before each Read.
+type observed struct {
+	io.Reader
+	look func()
+}
+
+func (o observed) Read(p []byte) (int, error) {
+	o.look()
+	return o.Reader.Read(p[:min(len(p), 100)])
+}
+
+// TestSmallItemsHoldNoFiles: small files stay in memory until their request is complete. Large
+// files, and those without free memory, are staged at once.
+func TestSmallItemsHoldNoFiles(t *testing.T) {
+	t.Parallel()
+	small := map[string]string{"a.txt": "one", "b.txt": "", "c.txt": strings.Repeat("x", headSize-1)}
+	for _, c := range []struct {
+		name          string
+		memory, files int64
+		contents      map[string]string
+		most          int64 // files that are held before the end of the body
+		busy          bool
+	}{
+		{"small", 1 << 20, 100, small, 0, false},
+		{"large", 1 << 20, 100, map[string]string{"a.txt": strings.Repeat("x", headSize), "b.txt": strings.Repeat("x", headSize+1)}, 2, false},
+		{"no memory", headSize, 100, small, 3, false},
+		{"files of half the limit", 1 << 20, 6, small, 0, false},
+		{"too many files", 1 << 20, 5, small, 0, true},
+		{"too many files, no memory", 0, 5, small, 2, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := onMemory(t, nil)
+			u := newUploader(newAlias(t, aliases.DefaultAlias, s))
+			u.Staging = NewStaging(c.memory, c.files)
+			var parts []send
+			want := map[string]string{}
+			for name, content := range c.contents {
+				parts = append(parts, file(name, content))
+				want["file/content/"+name] = content
+			}
+			var most int64
+			body := observed{bytes.NewReader(formBody(parts...)), func() { most = max(most, u.Staging.files.Used()) }}
+			_, failures := u.Upload(t.Context(), Request{Kind: aliases.File, Actor: aliases.Actor{Account: "a"}}, Form(body, boundary))
+			if c.busy {
+				wantFailure(t, failures, aliases.Busy, "", "too many uploads")
+				want = map[string]string{}
+			} else if failures != nil {
+				t.Error(failures)
+			}
+			if most != c.most {
+				t.Errorf("%d files are held before the end of the body, want %d", most, c.most)
+			}
+			if memory, files := u.Staging.memory.Used(), u.Staging.files.Used(); memory != 0 || files != 0 {
+				t.Errorf("%d bytes and %d files are held in the end", memory, files)
+			}
+			got := contents(t, s)
+			if !maps.Equal(got, want) {
+				t.Errorf("stored %d items, want %d", len(got), len(want))
+			}
+		})
+	}
+}
+
+// TestVariantsHoldFiles: variants reserve files, and so do images that are restaged without
+// metadata or on another storage, which need a second file meanwhile.
+func TestVariantsHoldFiles(t *testing.T) {
+	t.Parallel()
+	plain, text := pngOf(red), withText(pngOf(red), "a")
+	for _, c := range []struct {
+		name    string
+		files   int64 // half of them are for one account
+		content string
+		other   bool
+		busy    bool
+	}{
+		{"variant", 4, plain, false, false},
+		{"no file for the variant", 3, plain, false, true},
+		{"variant and metadata", 6, text, false, false},
+		{"no file without metadata", 5, text, false, true},
+		{"other storage", 4, plain, true, false},
+		{"no file in the other storage", 3, plain, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := onMemory(t, nil)
+			one := imageAlias(t, s)
+			one.Imaging.Strip = imaging.StripOn
+			u := newUploader(one)
+			parts := []send{file("a.png", c.content)}
+			if c.other {
+				other := imageAlias(t, onMemory(t, nil))
+				other.Name = "other"
+				u.Aliases[aliases.Image]["other"] = other
+				parts = append(parts, field("alias", "other"))
+			}
+			u.Staging = NewStaging(0, c.files)
+			_, failures := u.Upload(t.Context(), Request{Kind: aliases.Image, Actor: aliases.Actor{Account: "a"}}, Form(bytes.NewReader(formBody(parts...)), boundary))
+			if c.busy {
+				wantFailure(t, failures, aliases.Busy, "a.png", "too many uploads")
+			} else if failures != nil {
+				t.Error(failures)
+			}
+			if files := u.Staging.files.Used(); files != 0 {
+				t.Errorf("%d files are held in the end", files)
+			}
+		})
+	}
+}

@@ -1,0 +1,244 @@
+// Package upload stores the files of requests: all files of a request, or none.
+//
+// An upload takes four steps, each in the file of its name:
+//
+//   - receive stages every file on its storage, without a public name.
+//   - check verifies names and contents. It decodes images, stages their variants and makes their
+//     eager renditions (image.go).
+//   - commit names all staged data by one call. If a name is taken, the item gets another one.
+//   - report reports the outcome to the observer, and returns items or failures.
+//
+// Uploads over HTTP, from the panel, by Go code and by the commands all use this package, so that
+// none bypasses a check. Begin with [Uploader.Upload] and its argument [Source].
+package upload
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/derived"
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Uploader stores, deletes and maintains items.
+type Uploader struct {
+	// Aliases by kind and name.
+	Aliases map[aliases.Kind]map[string]*aliases.Alias
+	// Limits of one request.
+	Limits Limits
+	// Staging bounds the memory and files of requests that are being received.
+	Staging *Staging
+	// Derived makes variants and renditions.
+	Derived *derived.Maker
+	// Now is the clock for folders with a date and for names with the time.
+	Now func() time.Time
+	// Observer records events; [NopObserver] records nothing.
+	Observer Observer
+	// Log receives details that are not for callers.
+	Log *slog.Logger
+
+	seconds seconds
+}
+
+// Upload stores the files of src: all of them, in their order, or none. Failures are nil if they
+// are stored; otherwise they name each file that failed, or the request as a whole.
+func (u *Uploader) Upload(ctx context.Context, req Request, src Source) (items []Item, failures aliases.Failures) {
+	ctx = storagedrivers.WithOwner(ctx, req.Actor.Owner())
+	ended := u.Observer.Began(req)
+	defer func() { ended(items != nil) }()
+	b := u.newBatch(req)
+	defer b.close()
+	err := b.receive(ctx, src)
+	if err == nil {
+		err = b.check(ctx)
+	}
+	if err == nil {
+		err = b.commit(ctx) // and variants and renditions
+	}
+	return b.report(ctx, err)
+}
+
+// Refuse reports a request whose item is not available to the observer, as Upload reports a refused
+// request.
+func (u *Uploader) Refuse(ctx context.Context, req Request, failure *aliases.Failure) aliases.Failures {
+	ended := u.Observer.Began(req)
+	defer ended(false)
+	b := u.newBatch(req)
+	err := aliases.Traced(ctx, "media.receive", b.attributes, func(context.Context) error { return failure })
+	_, failures := b.report(ctx, err)
+	return failures
+}
+
+// Request describes an upload, without its items.
+type Request struct {
+	Kind aliases.Kind
+	// Alias and SubFolder of the request's address. Fields of the form take precedence.
+	Alias, SubFolder string
+	// Allows reports whether the account may use an alias; nil allows all.
+	Allows func(alias string) bool
+	// Forced is what the caller's credential forces.
+	Forced Forced
+	// Confirm, if set, is called with the alias and the number of items right before the commit. An
+	// upload may last for hours, and the account may lose its rights meanwhile. A failure refuses
+	// the request. Otherwise settle, if set, is called with the outcome of the commit.
+	Confirm func(ctx context.Context, alias string, items int) (settle func(stored bool), failure *aliases.Failure)
+	// ID and Claim, if set, make a request with one item repeatable. However often it is repeated, also
+	// by several processes at the same time or after a crash, the item is stored once. ID identifies
+	// the item, in letters and digits. Claim returns the n-th claim of the item, from 0: that of the
+	// first attempt that claimed a filename, or else proposed.
+	ID    string
+	Claim func(ctx context.Context, n int, proposed Claim) (Claim, error)
+	// BaseURL is the start of public addresses if the alias has none.
+	BaseURL string
+	// Actor is the caller.
+	Actor aliases.Actor
+}
+
+// Item is a stored item.
+type Item struct {
+	// FullPath is the public address.
+	FullPath string
+	// Filename is the stored name, relative to the alias, sub folder included.
+	Filename string
+	// Size in bytes.
+	Size int64
+	// WebP is the public address of the variant; empty if there is none.
+	WebP string
+	// Renditions are the public addresses of the renditions by their names; nil if there are none.
+	Renditions map[string]string
+}
+
+// batch is the state of one request.
+type batch struct {
+	uploader *Uploader
+	req      Request
+	now      time.Time
+
+	fields   map[string]string // alias and sub_folder of the form
+	uploads  []*upload
+	reserved reservation
+	doomed   atomic.Bool    // an upload has failed, so none will be committed
+	alias    *aliases.Alias // set by check
+	objects  []*object      // the committed uploads, set by commit
+}
+
+// upload is a received file.
+type upload struct {
+	submitted string // its name
+	storage   *storagedrivers.Storage
+	buffer    []byte                // all bytes of a small file, until its request is complete
+	staged    storagedrivers.Staged // nil if the file is in the buffer, or has failed
+	size      int64
+	failure   *aliases.Failure // the reason not to store it
+
+	// Set by check.
+	filename    string                  // relative to the alias; under Append Time it may change
+	plain       string                  // filename without the time
+	tries       int                     // of other filenames
+	claim       Claim                   // of the filename, with Request.Claim
+	claimedTry  int                     // for which tries it is
+	unclaim     func()                  // nil before the claim
+	image       imaging.Info            // zero if it is no image
+	variant     storagedrivers.Staged   // staged beside it; nil if there is none
+	variantTook time.Duration           // to make the variant, or to fail
+	renditions  []derived.MadeRendition // the eager ones
+	impossible  []string                // names of renditions that it cannot have
+}
+
+// object is an upload that is being committed under its filename.
+type object struct {
+	*upload
+	change           int // the index of the change that stores it; that of its variant follows
+	info             storagedrivers.Info
+	replaced         bool                 // another item of the name
+	uncovered        bool                 // the variant of that item was removed before
+	committedVariant *storagedrivers.Info // nil if there is none
+	hasVariant       bool                 // a variant of the image is stored beside it
+}
+
+func (u *Uploader) newBatch(req Request) *batch {
+	return &batch{uploader: u, req: req, now: u.Now(), fields: map[string]string{}}
+}
+
+// close discards staged data that is not committed, and releases the memory and files of the
+// request.
+func (b *batch) close() {
+	for _, up := range b.uploads {
+		up.releaseClaim()
+		if err := up.discard(); err != nil {
+			b.uploader.Log.Warn("closing staged data", "error", err)
+		}
+	}
+	owner, staging := b.req.Actor.Owner(), b.uploader.Staging
+	staging.memory.Release(owner, b.reserved.memory.Swap(0))
+	staging.files.Release(owner, b.reserved.files.Swap(0))
+}
+
+// mayHaveVariant reports whether the upload is an image that may have a variant.
+func (up *upload) mayHaveVariant() bool { return up.image.Format.HasVariant() }
+
+// aliasName returns the alias of the request, from the fields received so far.
+func (b *batch) aliasName() string {
+	return cmp.Or(b.fields["alias"], b.req.Alias, b.req.Forced.Alias, aliases.DefaultAlias)
+}
+
+// subFolder returns the sub folder of the request, from the fields received so far.
+func (b *batch) subFolder() string {
+	return cmp.Or(b.fields["sub_folder"], b.req.SubFolder, b.req.Forced.SubFolder)
+}
+
+func (r Request) allows(alias string) bool { return r.Allows == nil || r.Allows(alias) }
+
+// target returns the alias of the request, if the request may use it with its sub folder.
+func (b *batch) target() (*aliases.Alias, error) {
+	alias, err := b.findAlias(b.aliasName())
+	if err != nil {
+		return nil, err
+	}
+	return alias, b.req.Forced.checkSubFolder(b.subFolder())
+}
+
+// findAlias returns the alias of a name if the request may use it.
+func (b *batch) findAlias(name string) (*aliases.Alias, error) {
+	if only := b.req.Forced.Alias; only != "" && name != only {
+		return nil, aliases.Failf(aliases.Forbidden, "the ticket is for the alias %q only", only)
+	}
+	a := b.uploader.Aliases[b.req.Kind][name]
+	if a == nil {
+		return nil, aliases.Failf(aliases.BadRequest, "unknown alias %.64q", name)
+	}
+	if !b.req.allows(name) {
+		return nil, aliases.Failf(aliases.Forbidden, "the account may not use the alias %.64q", name)
+	}
+	return a, nil
+}
+
+// attributes returns the attributes of spans about a request. They do not name an unknown alias,
+// which could be any text.
+func (b *batch) attributes() []attribute.KeyValue {
+	attributes := []attribute.KeyValue{attribute.String("media.alias.kind", string(b.req.Kind))}
+	if alias := b.uploader.Aliases[b.req.Kind][b.aliasName()]; alias != nil {
+		attributes = alias.Attributes()
+	}
+	var size int64
+	for _, up := range b.uploads {
+		size += up.size
+	}
+	return append(attributes, attribute.Int("media.files", len(b.uploads)), attribute.Int64("media.size", size))
+}
+
+// committedAttributes adds the filenames. They have passed the checks, so they can be shown.
+func (b *batch) committedAttributes() []attribute.KeyValue {
+	filenames := make([]string, len(b.uploads))
+	for i, up := range b.uploads {
+		filenames[i] = up.filename
+	}
+	return append(b.attributes(), attribute.StringSlice("media.filename", filenames))
+}
