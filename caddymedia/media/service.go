@@ -3,6 +3,9 @@
 //
 // Several services may run side by side. A service that replaces another one shares its bounds and
 // takes the states of its storages ([Config.Previous]).
+//
+// A program calls [New] with its [Config], [Service.Start], and serves the service. The package is
+// stable, except what has types of internal packages.
 package media
 
 import (

@@ -3,6 +3,8 @@
 //
 // Go code in the same Caddy process stores items with the methods of the app that [Active] returns:
 // [App.DownloadImage], [App.DownloadFile], [App.FormImage] and [App.FormFile].
+//
+// [Active], these methods and [Result] are stable.
 package mediaapp
 
 import (

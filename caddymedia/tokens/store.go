@@ -6,6 +6,8 @@
 // two, so that a new configuration forgets no failed login.
 //
 // The package does not know Caddy. A stolen store is useless: a token is stored as its SHA-256.
+//
+// The contract of a Store, with package tokentest, and [Comparer] are stable.
 package tokens
 
 import (

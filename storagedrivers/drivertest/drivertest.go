@@ -4,6 +4,8 @@
 //
 // A driver's own tests call [Run] once for every server and setting that it must support. Otherwise
 // they test only the specifics of the driver: its errors, its configuration.
+//
+// The package is stable: a new version may add tests of the contract.
 package drivertest
 
 import (

@@ -1,4 +1,6 @@
 // Package locks has locks by name, and counts references to what is released after its last use.
+//
+// The package is stable.
 package locks
 
 import (

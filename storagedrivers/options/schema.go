@@ -24,6 +24,8 @@
 //
 // The tag `example` is the text that a form shows in an empty field. The comment of a field is its
 // help, in sentences; "Required." and "Default: `30s`." may end it.
+//
+// [Of], the tags and the methods of a [Schema] are stable.
 package options
 
 import (

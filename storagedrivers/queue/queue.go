@@ -1,6 +1,8 @@
 // Package queue bounds concurrent work and shares it fairly. A [Queue] serves waiting owners in
 // rotation. A [Pool] limits owners that cannot wait by the remaining capacity. The media service and
 // drivers with a bounded number of connections use them.
+//
+// The package is stable.
 package queue
 
 import (
