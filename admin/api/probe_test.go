@@ -15,9 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
-	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
@@ -248,16 +245,6 @@ func TestHostKey(t *testing.T) {
 	}
 	w := ask(t, New(), http.MethodPost, "/hostkey", `{"driver": {"name": "sftp", "address": "127.0.0.1:1", "password": "hunter22"}}`)
 	wantError(t, w, http.StatusBadGateway, "refused the connection")
-}
-
-// descriptionOf returns the description of the driver called name.
-func descriptionOf(t *testing.T, name string) storagedrivers.Description {
-	t.Helper()
-	info, err := caddy.GetModule("media.storages." + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info.New().(*modules.Driver).Describe()
 }
 
 func TestGuarantees(t *testing.T) {

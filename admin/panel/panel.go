@@ -167,7 +167,7 @@ func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 		p.refuseStranger(w, r, rest)
 		return nil
 	}
-	if p.guard.Check(r) != nil {
+	if crossSite := p.guard.Check(r) != nil; crossSite {
 		p.fail(w, r, http.StatusForbidden, otherSite)
 		return nil
 	}

@@ -40,7 +40,7 @@ func (k tusKind) complete(t *testing.T, s *site, filename string) string {
 	t.Helper()
 	address := k.create(t, s, filename)
 	s.failing(fs.ErrPermission, "open", resumable.Folder+"/data/")
-	s.tusPatch(t, address, 0, k.content, "").want(t, 502, "")
+	s.tusPatch(t, address, 0, k.content).want(t, 502, "")
 	s.driver.Fail = nil
 	return address
 }

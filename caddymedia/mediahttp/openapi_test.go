@@ -161,7 +161,7 @@ func requestBusyUploads(t *testing.T) {
 				httpCase{target: target, header: multipart + bearer, body: body, status: 429}.check(t, s)
 			}
 			for _, address := range addresses {
-				s.tusPatch(t, address, 0, "x", "").want(t, 503, "Retry-After: 1")
+				s.tusPatch(t, address, 0, "x").want(t, 503, "Retry-After: 1")
 			}
 		},
 	})

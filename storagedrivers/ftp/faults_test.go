@@ -256,7 +256,7 @@ func TestLoginFolder(t *testing.T) {
 			t.Errorf("listing: %v", err)
 		}
 		page, err := d.List(t.Context(), storagedrivers.ListOptions{})
-		var got []string
+		got := make([]string, 0, len(page.Objects))
 		for _, info := range page.Objects {
 			got = append(got, info.Key)
 		}

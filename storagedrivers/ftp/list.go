@@ -27,7 +27,7 @@ func (d *driver) List(
 		}
 		s := &sweeper{driver: d, conn: c, old: old}
 		for _, met := range l.suspects {
-			if _, err := s.take(ctx, met); err != nil {
+			if _, failed := s.take(ctx, met); failed != nil {
 				break // it does not concern the listing
 			}
 		}

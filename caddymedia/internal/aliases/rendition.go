@@ -162,9 +162,10 @@ func (a *Alias) RenditionKey(filename string, f RenditionFile, image storagedriv
 
 // RenditionKeys returns the keys of the files of all renditions, for a generation of the image.
 func (a *Alias) RenditionKeys(filename string, image storagedrivers.Info) []string {
-	var keys []string
-	for _, f := range a.RenditionFiles(filename, false) {
-		keys = append(keys, a.RenditionKey(filename, f, image))
+	files := a.RenditionFiles(filename, false)
+	keys := make([]string, len(files))
+	for i, f := range files {
+		keys[i] = a.RenditionKey(filename, f, image)
 	}
 	return keys
 }

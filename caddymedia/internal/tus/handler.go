@@ -82,28 +82,7 @@ func (e *Endpoint) Serve(service *media.Service, w http.ResponseWriter, r *http.
 	}
 	header.Set(headerResumable, version)
 	q := &request{Endpoint: e, service: service, id: id, w: w, r: r, method: cmp.Or(joined(r.Header, headerOverride), r.Method)}
-	if q.method == http.MethodOptions {
-		return q.abilities()
-	}
-	if q.method != http.MethodGet && joined(r.Header, headerResumable) != version {
-		header.Set(headerVersion, version)
-		return q.refuse(&requestError{http.StatusPreconditionFailed, "send the header Tus-Resumable: " + version})
-	}
-	if allowed := q.allowed(); !slices.Contains(allowed, q.method) {
-		allow := strings.Join(allowed, ", ")
-		header.Set("Allow", allow)
-		return q.refuse(&requestError{http.StatusMethodNotAllowed, "use " + allow})
-	}
-	var failure *aliases.Failure
-	if q.caller, failure = e.Authenticate(r.Context(), service); failure != nil {
-		return q.refuse(failure)
-	}
-	q.actor = aliases.Actor{Origin: e.Origin, Account: q.caller.Account.APIKey, Client: e.Client}
-	q.r = r.WithContext(storagedrivers.WithOwner(r.Context(), q.actor.Owner()))
-	if err := q.serve(); err != nil {
-		return q.refuse(err)
-	}
-	return nil
+	return q.respond() //nolint:contextcheck // it is that of r
 }
 
 // request is one request of the protocol.
@@ -116,6 +95,33 @@ type request struct {
 	method  string // which may be another one than that of r
 	caller  tokens.Caller
 	actor   aliases.Actor
+}
+
+// respond is [Endpoint.Serve].
+func (q *request) respond() error {
+	header := q.w.Header()
+	if q.method == http.MethodOptions {
+		return q.abilities()
+	}
+	if q.method != http.MethodGet && joined(q.r.Header, headerResumable) != version {
+		header.Set(headerVersion, version)
+		return q.refuse(&requestError{http.StatusPreconditionFailed, "send the header Tus-Resumable: " + version})
+	}
+	if allowed := q.allowed(); !slices.Contains(allowed, q.method) {
+		allow := strings.Join(allowed, ", ")
+		header.Set("Allow", allow)
+		return q.refuse(&requestError{http.StatusMethodNotAllowed, "use " + allow})
+	}
+	var failure *aliases.Failure
+	if q.caller, failure = q.Authenticate(q.r.Context(), q.service); failure != nil {
+		return q.refuse(failure)
+	}
+	q.actor = aliases.Actor{Origin: q.Origin, Account: q.caller.Account.APIKey, Client: q.Client}
+	q.r = q.r.WithContext(storagedrivers.WithOwner(q.r.Context(), q.actor.Owner()))
+	if err := q.serve(); err != nil {
+		return q.refuse(err)
+	}
+	return nil
 }
 
 // allowed returns the methods of the endpoint, or of an upload.

@@ -73,8 +73,8 @@ func TestTicket(t *testing.T) {
 			create(t, s, 413, "Upload-Concat: partial\nUpload-Defer-Length: 1\n"+metadata("alias", "one"), "eleven byte")
 		}},
 		{"unfinished uploads", "kind=file", func(t *testing.T, s *site) {
-			var addresses []string
-			for i := range 9 { // one for its file, and eight for parts
+			addresses := make([]string, 0, 9)
+			for i := range cap(addresses) { // one for its file, and eight for parts
 				header := []string{aText, "Upload-Concat: partial\n"}[i%2]
 				addresses = append(addresses, create(t, s, 201, four+header, "").header.Get(location))
 			}

@@ -40,7 +40,7 @@ func TestAppendTimeTries(t *testing.T) {
 			for i := range parts {
 				parts[i] = file("note.txt", "text")
 			}
-			var names []string
+			names := make([]string, 0, requests*files)
 			for range requests {
 				items, failures := uploadForm(t, u, parts...)
 				if failures != nil {

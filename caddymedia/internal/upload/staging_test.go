@@ -46,7 +46,7 @@ func TestSmallItemsHoldNoFiles(t *testing.T) {
 			s := onMemory(t, nil)
 			u := newUploader(newAlias(t, aliases.DefaultAlias, s))
 			u.Staging = NewStaging(c.memory, c.files)
-			var parts []send
+			parts := make([]send, 0, len(c.contents))
 			want := map[string]string{}
 			for name, content := range c.contents {
 				parts = append(parts, file(name, content))

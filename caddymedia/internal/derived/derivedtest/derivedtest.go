@@ -103,7 +103,7 @@ func (Painter) Animate(context.Context, webp.Animation, webp.Options) ([]byte, e
 func (Painter) Encode(_ context.Context, img image.Image, _ webp.Options) ([]byte, error) {
 	c := color.NRGBAModel.Convert(img.At(0, 0)).(color.NRGBA)
 	if c == Unloved {
-		return nil, errors.New("I do not paint in this colour")
+		return nil, errors.New("this colour is not painted")
 	}
 	return []byte(WebPOf(c)), nil
 }

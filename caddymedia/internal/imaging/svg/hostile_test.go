@@ -178,7 +178,7 @@ func TestHostileSVGAddresses(t *testing.T) {
 		hostileSVG{"two links, one to javascript", svg(`<a href="https://example.com/" xlink:href="javascript:alert(1)">x</a>`), address},
 		hostileSVG{"the same link twice", svg(`<a href="https://example.com/" href="javascript:alert(1)">x</a>`), address},
 	)
-	for _, name := range strings.Split("altGlyph|cursor|feImage|filter|font-face-uri|glyphRef|image|linearGradient|mpath|pattern|radialGradient|set|textPath|tref|use|style|view", "|") {
+	for name := range strings.SplitSeq("altGlyph|cursor|feImage|filter|font-face-uri|glyphRef|image|linearGradient|mpath|pattern|radialGradient|set|textPath|tref|use|style|view", "|") {
 		cases = append(cases, hostileSVG{"remote " + name + " by xlink", svg("<" + name + ` xlink:href="https://evil.example/a.svg#b"/>`), outside})
 	}
 	runHostileSVG(t, cases)

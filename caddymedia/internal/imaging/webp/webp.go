@@ -129,7 +129,7 @@ func prepare(ctx context.Context, img image.Image, opts Options) (Options, error
 }
 
 func checkImage(img image.Image) error {
-	whole := false
+	var whole bool
 	switch img := img.(type) {
 	case *image.NRGBA:
 		if err := checkSize(img.Rect); err != nil {
