@@ -167,7 +167,7 @@ func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 		p.refuseStranger(w, r, rest)
 		return nil
 	}
-	if crossSite := p.guard.Check(r) != nil; crossSite {
+	if p.isCrossSite(r) {
 		p.fail(w, r, http.StatusForbidden, otherSite)
 		return nil
 	}
@@ -239,6 +239,9 @@ func siteHosts(routes caddyhttp.RouteList) []string {
 	}
 	return nil
 }
+
+// isCrossSite reports whether a page of another site has sent a request that may change something.
+func (p *Panel) isCrossSite(r *http.Request) bool { return p.guard.Check(r) != nil }
 
 // Interface guards
 var (

@@ -26,11 +26,7 @@ func (d *driver) List(
 			return err
 		}
 		s := &sweeper{driver: d, conn: c, old: old}
-		for _, met := range l.suspects {
-			if _, failed := s.take(ctx, met); failed != nil {
-				break // it does not concern the listing
-			}
-		}
+		s.takeAll(ctx, l.suspects)
 		return nil
 	})
 	return page, err
@@ -219,6 +215,15 @@ func (m suspect) isLeftover(old time.Time) bool {
 	temp := !m.folder && strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
 	lock := m.folder && strings.HasPrefix(name, lockPrefix)
 	return (temp || lock) && !m.modTime.IsZero() && m.modTime.Before(old)
+}
+
+// takeAll removes leftovers up to the first error, which does not concern the listing that met them.
+func (s *sweeper) takeAll(ctx context.Context, suspects []suspect) {
+	for _, met := range suspects {
+		if _, err := s.take(ctx, met); err != nil {
+			return
+		}
+	}
 }
 
 // take removes a leftover, except in a dry run, and returns it; nil if the suspect is not a

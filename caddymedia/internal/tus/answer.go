@@ -1,6 +1,7 @@
 package tus
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -101,7 +102,7 @@ const tooManyRetry = time.Minute
 //
 // A HEAD that may succeed later has the status 423: after any other error tus-js-client forgets the
 // upload and starts again at byte 0 (_resumeUpload in its lib/upload.ts). After 423 it repeats the HEAD.
-func (q *request) refuse(err error) error {
+func (q *request) refuse(ctx context.Context, err error) error {
 	if failed, ok := errors.AsType[*httpx.Error](err); ok {
 		return failed
 	}
@@ -115,7 +116,7 @@ func (q *request) refuse(err error) error {
 			httpx.RetryAfter(q.w, httpx.RetryDelay(failures))
 		}
 	}
-	q.service.Observer().Failed(q.r.Context(), q.Kind.Name(), strconv.Itoa(status))
+	q.service.Observer().Failed(ctx, q.Kind.Name(), strconv.Itoa(status))
 	return httpx.Refuse(q.w, q.r, q.Log, status, failures)
 }
 

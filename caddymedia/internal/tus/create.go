@@ -2,6 +2,7 @@ package tus
 
 import (
 	"cmp"
+	"context"
 	"encoding/hex"
 	"errors"
 	"net/http"
@@ -15,7 +16,7 @@ import (
 )
 
 // create creates an upload, with its first bytes if the request has a body.
-func (q *request) create() error {
+func (q *request) create(ctx context.Context) error {
 	rec, err := q.record()
 	if err != nil {
 		return err
@@ -28,14 +29,14 @@ func (q *request) create() error {
 		return badRequest("a final upload has no bytes of its own")
 	}
 	creation := resumable.Creation{
-		Record: *rec, Limit: q.limit(rec), Admit: func(length int64) error { return q.admit(rec, length) },
+		Record: *rec, Limit: q.limit(rec), Admit: func(length int64) error { return q.admit(ctx, rec, length) },
 	}
 	if ticket := q.caller.Ticket; ticket != nil {
 		creation.SubFolder = cmp.Or(ticket.SubFolder, rec.SubFolder)
 		creation.Filename = cmp.Or(ticket.Filename, rec.Filename)
 		creation.Files = ticket.Left()
 	}
-	u, err := q.service.Uploads().Create(q.r.Context(), q.service.UploadStorage(q.Kind, rec.Alias), creation)
+	u, err := q.service.Uploads().Create(ctx, q.service.UploadStorage(q.Kind, rec.Alias), creation)
 	if err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (q *request) create() error {
 	}
 	if hasBody {
 		if err := q.receive(u, 0, resumable.Unknown); err != nil && (u.Offset() == 0 || errors.Is(err, resumable.ErrTooLarge)) {
-			u.Drop(q.r.Context(), nil)
+			u.Drop(ctx, nil)
 			return err
 		}
 	}
@@ -56,7 +57,7 @@ func (q *request) create() error {
 	}
 	if err := q.finish(u, refusals); err != nil {
 		failures, _ := errors.AsType[aliases.Failures](err)
-		if u.Drop(q.r.Context(), failures) {
+		if u.Drop(ctx, failures) {
 			header.Del("Location")
 		}
 		return err
@@ -98,7 +99,7 @@ func (q *request) record() (*resumable.Record, error) {
 }
 
 // admit returns the failures with which an upload of a length is sure to be refused.
-func (q *request) admit(rec *resumable.Record, length int64) error {
+func (q *request) admit(ctx context.Context, rec *resumable.Record, length int64) error {
 	if length > q.maxSize() || rec.Partial && length > q.limit(rec) {
 		return aliases.Failures{{Reason: aliases.TooLarge, Message: "larger than any item may be", Filename: rec.Filename}}
 	}
@@ -113,7 +114,7 @@ func (q *request) admit(rec *resumable.Record, length int64) error {
 		Allows: func(alias string) bool { return q.caller.Allows(q.Kind.Name(), alias) },
 		Forced: media.ForcedBy(q.caller),
 	}
-	if failures := q.service.Uploader().Precheck(q.r.Context(), req, rec.Filename, length); failures != nil {
+	if failures := q.service.Uploader().Precheck(ctx, req, rec.Filename, length); failures != nil {
 		return failures
 	}
 	return nil

@@ -82,7 +82,7 @@ func (e *Endpoint) Serve(service *media.Service, w http.ResponseWriter, r *http.
 	}
 	header.Set(headerResumable, version)
 	q := &request{Endpoint: e, service: service, id: id, w: w, r: r, method: cmp.Or(joined(r.Header, headerOverride), r.Method)}
-	return q.respond() //nolint:contextcheck // it is that of r
+	return q.respond(r.Context())
 }
 
 // request is one request of the protocol.
@@ -98,28 +98,29 @@ type request struct {
 }
 
 // respond is [Endpoint.Serve].
-func (q *request) respond() error {
+func (q *request) respond(ctx context.Context) error {
 	header := q.w.Header()
 	if q.method == http.MethodOptions {
 		return q.abilities()
 	}
 	if q.method != http.MethodGet && joined(q.r.Header, headerResumable) != version {
 		header.Set(headerVersion, version)
-		return q.refuse(&requestError{http.StatusPreconditionFailed, "send the header Tus-Resumable: " + version})
+		return q.refuse(ctx, &requestError{http.StatusPreconditionFailed, "send the header Tus-Resumable: " + version})
 	}
 	if allowed := q.allowed(); !slices.Contains(allowed, q.method) {
 		allow := strings.Join(allowed, ", ")
 		header.Set("Allow", allow)
-		return q.refuse(&requestError{http.StatusMethodNotAllowed, "use " + allow})
+		return q.refuse(ctx, &requestError{http.StatusMethodNotAllowed, "use " + allow})
 	}
 	var failure *aliases.Failure
-	if q.caller, failure = q.Authenticate(q.r.Context(), q.service); failure != nil {
-		return q.refuse(failure)
+	if q.caller, failure = q.Authenticate(ctx, q.service); failure != nil {
+		return q.refuse(ctx, failure)
 	}
 	q.actor = aliases.Actor{Origin: q.Origin, Account: q.caller.Account.APIKey, Client: q.Client}
-	q.r = q.r.WithContext(storagedrivers.WithOwner(q.r.Context(), q.actor.Owner()))
-	if err := q.serve(); err != nil {
-		return q.refuse(err)
+	ctx = storagedrivers.WithOwner(ctx, q.actor.Owner())
+	q.r = q.r.WithContext(ctx)
+	if err := q.serve(ctx); err != nil {
+		return q.refuse(ctx, err)
 	}
 	return nil
 }
@@ -133,9 +134,9 @@ func (q *request) allowed() []string {
 }
 
 // serve responds to a request of the caller, unless it returns an error for [request.refuse].
-func (q *request) serve() error {
+func (q *request) serve(ctx context.Context) error {
 	if q.id == "" {
-		return q.create()
+		return q.create(ctx)
 	}
 	u, err := q.find()
 	if err != nil {
