@@ -23,9 +23,9 @@ func TestDocsFirstUpload(t *testing.T) {
 	site.AwaitOneDay()
 	s, _ := site.RunExample(t, "off")
 	folder := t.TempDir()
-	picture := sample.JPEG(t, 40, 30)
+	img := sample.JPEG(t, 40, 30)
 	for name, content := range map[string]string{
-		"photo.jpg": picture, "Můj výlet 1.jpg": picture, "report.pdf": sample.PDF,
+		"photo.jpg": img, "Můj výlet 1.jpg": img, "report.pdf": sample.PDF,
 	} {
 		site.PutFile(t, filepath.Join(folder, name), content)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
-// TestPanelThumbnails: a list shows a picture by its smallest suitable rendition, and an item has the
+// TestPanelThumbnails: a list shows a image by its smallest suitable rendition, and an item has the
 // addresses of its renditions.
 func TestPanelThumbnails(t *testing.T) {
 	p := site.StartPanel(t, site.Account+site.LocalDefault+`image_alias content {
@@ -23,9 +23,9 @@ func TestPanelThumbnails(t *testing.T) {
 	stored := p.UploadImage(t, site.File("a.jpg", sample.JPEG(t, 640, 480))).One(t)
 	for query, width := range map[string]int{"?thumbnail=1": 200, "": 640} {
 		r := p.Must(t, http.StatusOK, http.MethodGet, "preview/img/content/"+stored.Filename+query, nil)
-		picture, _, err := image.DecodeConfig(strings.NewReader(r.Body))
-		if err != nil || picture.Width != width || !strings.HasPrefix(r.Header.Get("Cache-Control"), "private") {
-			t.Errorf("%q: %+v, error %v, want a width of %d", query, picture, err, width)
+		img, _, err := image.DecodeConfig(strings.NewReader(r.Body))
+		if err != nil || img.Width != width || !strings.HasPrefix(r.Header.Get("Cache-Control"), "private") {
+			t.Errorf("%q: %+v, error %v, want a width of %d", query, img, err, width)
 		}
 	}
 	drawing := p.UploadImage(t, site.File("d.svg", `<svg xmlns="http://www.w3.org/2000/svg"/>`)).One(t)
@@ -45,14 +45,14 @@ func TestPanelItems(t *testing.T) {
 		t.Helper()
 		return p.Must(t, http.StatusOK, http.MethodPost, "upload/"+route, site.Form(parts...), "Content-Type", site.FormType.Get("Content-Type")).One(t)
 	}
-	picture := upload("img?sub_folder=a", site.File("picture.gif", sample.GIF(t)))
+	img := upload("img?sub_folder=a", site.File("image.gif", sample.GIF(t)))
 	plain := upload("img?alias=plain", site.File("plain.gif", sample.GIF(t)))
 	drawing := upload("img?alias=plain", site.File("d.svg", `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`))
 	text := upload("file", site.File("a.txt", "text"))
 	large := upload("file", site.File("large.gif", sample.GIF(t)+strings.Repeat("\x00", 9<<20)))
 	small := upload("file", site.File("small.gif", sample.GIF(t)))
 	if r := p.Call(t, http.MethodPost, "upload/img", site.Form(site.File("a.gif", "x")), "Content-Type", site.FormType.Get("Content-Type")); r.Status != http.StatusUnsupportedMediaType {
-		t.Errorf("no picture: %d %s", r.Status, r.Body)
+		t.Errorf("no image: %d %s", r.Status, r.Body)
 	}
 	if r := p.Call(t, http.MethodPost, "upload/img", site.Form(site.File("a.txt", "x")), "Content-Type", site.FormType.Get("Content-Type")); !strings.Contains(r.Body, "choose an alias for files") {
 		t.Errorf("a file for images: %d %s", r.Status, r.Body)
@@ -62,15 +62,15 @@ func TestPanelItems(t *testing.T) {
 		want  int
 		kind  string
 	}{
-		{"img/content/" + picture.Filename, http.StatusOK, "image/webp"},
+		{"img/content/" + img.Filename, http.StatusOK, "image/webp"},
 		{"img/plain/" + plain.Filename, http.StatusOK, "image/gif"},
 		{"img/plain/" + drawing.Filename, http.StatusOK, "image/svg+xml"},
 		{"file/content/" + small.Filename, http.StatusOK, "image/gif"},
 		{"file/content/" + large.Filename, http.StatusNotFound, ""},
 		{"file/content/" + text.Filename, http.StatusNotFound, ""},
 		{"img/content/none.gif", http.StatusNotFound, ""},
-		{"img/none/" + picture.Filename, http.StatusNotFound, ""},
-		{"other/content/" + picture.Filename, http.StatusNotFound, ""},
+		{"img/none/" + img.Filename, http.StatusNotFound, ""},
+		{"other/content/" + img.Filename, http.StatusNotFound, ""},
 		{"img/content/../plain/" + plain.Filename, http.StatusNotFound, ""},
 		{"img/content/", http.StatusNotFound, ""},
 	} {
@@ -91,10 +91,10 @@ func TestPanelItems(t *testing.T) {
 			t.Errorf("%s again: %d, want 304", c.route, again.Status)
 		}
 	}
-	p.Must(t, http.StatusMethodNotAllowed, http.MethodDelete, "preview/img/content/"+picture.Filename, nil)
-	p.Must(t, http.StatusNoContent, http.MethodDelete, "items/img/content/"+picture.Filename, nil)
-	if r := p.Fetch(t, picture.FullPath); r.Status != http.StatusNotFound {
+	p.Must(t, http.StatusMethodNotAllowed, http.MethodDelete, "preview/img/content/"+img.Filename, nil)
+	p.Must(t, http.StatusNoContent, http.MethodDelete, "items/img/content/"+img.Filename, nil)
+	if r := p.Fetch(t, img.FullPath); r.Status != http.StatusNotFound {
 		t.Errorf("a removed item: %d", r.Status)
 	}
-	p.WaitForLog(t, `"section":"items","name":"img/content/`+picture.Filename)
+	p.WaitForLog(t, `"section":"items","name":"img/content/`+img.Filename)
 }

@@ -107,8 +107,8 @@ func StartOn(t *testing.T, p Backend) (c *Child, client *Client, token string) {
 	return c, client, client.MustLogin(t)
 }
 
-// UploadPicture stores a picture under an image alias, at its root.
-func (c *Client) UploadPicture(t *testing.T, token, alias, name, content string) Answer {
+// UploadImage stores a image under an image alias, at its root.
+func (c *Client) UploadImage(t *testing.T, token, alias, name, content string) Answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.Base+"/api/upload/image?sub_folder=%2F",
 		StreamForm(alias, StreamPart{name, strings.NewReader(content)}))
