@@ -114,7 +114,7 @@ func TestBrowserPages(t *testing.T) {
 		storage dead
 	}
 	`)
-	for _, name := range []string{"tree.jpg", "house.jpg", "album/tree.jpg", "album/a-rather-long-name-of-a-image-that-nobody-would-type-by-hand.jpg"} {
+	for _, name := range []string{"tree.jpg", "house.jpg", "album/tree.jpg", "album/a-rather-long-name-of-an-image-that-nobody-would-type-by-hand.jpg"} {
 		site.PutFile(t, filepath.Join(p.Root, "img", "content", name), sample.JPEG(t, 640, 480))
 	}
 	facts := panelFacts(p, nil)

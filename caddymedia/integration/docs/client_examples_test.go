@@ -157,7 +157,7 @@ func TestClientKeepsToken(t *testing.T) {
 	}
 }
 
-// missing is the content of a image that does not exist.
+// missing is the content of an image that does not exist.
 const missing = "(missing)"
 
 // prepare returns a function that runs the example with a password and images, given as names and
@@ -196,7 +196,7 @@ func (e clientExample) prepare(t *testing.T, server string) func(password string
 	}
 }
 
-// wantStored checks that an example prints full_path and filename of a image, and that it is
+// wantStored checks that an example prints full_path and filename of an image, and that it is
 // stored.
 func wantStored(t *testing.T, s *site.Site, output, name, content string) {
 	t.Helper()

@@ -74,7 +74,7 @@ func TestRenditionsAfterKill(t *testing.T) {
 	checkRenditions(t, c.HTTP1(), names, 50)
 }
 
-// replaceAndFetch replaces a image and fetches its renditions until Caddy is killed.
+// replaceAndFetch replaces an image and fetches its renditions until Caddy is killed.
 func replaceAndFetch(ctx context.Context, t *testing.T, client *site.Client, token, name string, stored chan<- struct{}) {
 	for ctx.Err() == nil {
 		c := color.NRGBA{uint8(rand.IntN(256)), uint8(rand.IntN(256)), uint8(rand.IntN(256)), 255}
@@ -84,7 +84,7 @@ func replaceAndFetch(ctx context.Context, t *testing.T, client *site.Client, tok
 			return
 		}
 		if r.Status != http.StatusOK {
-			t.Errorf("replacing a image: %v", r)
+			t.Errorf("replacing an image: %v", r)
 			return
 		}
 		select {

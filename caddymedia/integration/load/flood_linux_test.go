@@ -145,7 +145,7 @@ func floodOf(t *testing.T, memory int64, kinds map[string]string) {
 	clients.Wait()
 }
 
-// seeThrough returns a image of 256 colours, alpha included, which is encoded both lossy and
+// seeThrough returns an image of 256 colours, alpha included, which is encoded both lossy and
 // lossless.
 func seeThrough(side int) image.Image {
 	m := sample.Quartered(side, side)

@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
-// TestPanelThumbnails: a list shows a image by its smallest suitable rendition, and an item has the
+// TestPanelThumbnails: a list shows an image by its smallest suitable rendition, and an item has the
 // addresses of its renditions.
 func TestPanelThumbnails(t *testing.T) {
 	p := site.StartPanel(t, site.Account+site.LocalDefault+`image_alias content {

@@ -20,7 +20,7 @@ import (
 // Quarters are the colours of the quarters in Quartered, in reading order.
 var Quarters = [4]color.NRGBA{{220, 30, 30, 255}, {30, 200, 30, 255}, {30, 30, 220, 255}, {230, 230, 230, 255}}
 
-// Quartered returns a image with a distinct colour in each quarter.
+// Quartered returns an image with a distinct colour in each quarter.
 func Quartered(width, height int) *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
@@ -38,7 +38,7 @@ func Quartered(width, height int) *image.NRGBA {
 	return m
 }
 
-// Plain returns a image in one colour.
+// Plain returns an image in one colour.
 func Plain(width, height int, c color.NRGBA) *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, width, height))
 	draw.Draw(m, m.Rect, image.NewUniform(c), image.Point{}, draw.Src)
@@ -160,7 +160,7 @@ func WebPFeatures(t *testing.T, file string) *decoder.Features {
 }
 
 // SlowImage takes an encoder several seconds at the effort "small". It needs more memory
-// than a image may use by default.
+// than an image may use by default.
 var SlowImage = sync.OnceValue(func() string {
 	if encoder, err := webp.New(); err == nil && !encoder.Stops() {
 		return PhotoJPEG(5000, 3500) // small is not so slow in Go

@@ -87,7 +87,7 @@ func (c *Client) SendImage(ctx context.Context, token string, body io.Reader) (r
 	return r, err
 }
 
-// PendingImage is an upload of a image in progress.
+// PendingImage is an upload of an image in progress.
 type PendingImage struct {
 	Cancel context.CancelFunc
 	Done   chan struct{}
@@ -95,7 +95,7 @@ type PendingImage struct {
 	Err    error
 }
 
-// BeginImage sends a image and returns when it is being processed or waits in the queue.
+// BeginImage sends an image and returns when it is being processed or waits in the queue.
 func (c *Child) BeginImage(t *testing.T, client *Client, token, name, content string) *PendingImage {
 	t.Helper()
 	before := c.Images()
