@@ -95,14 +95,14 @@ await run(async () => {
 	await onPhone();
 });
 
-/** On a phone the pages are one row, and the first pictures are on the first screen. */
+/** On a phone the pages are one row, and the first images are on the first screen. */
 async function onPhone() {
 	const page = await open({ route: '#/items/img/content/all', width: 390, height: 844 });
 	const navigation = await page.getByRole('navigation', { name: 'Pages' }).boundingBox();
 	assert.ok(navigation.height < 70, `the navigation is ${navigation.height} pixels high`);
 	await page.getByRole('img', { name: /^Preview of/ }).first().waitFor();
-	const picture = await page.getByRole('img', { name: /^Preview of/ }).first().boundingBox();
-	assert.ok(picture.y + picture.height < navigation.y, `the first picture ends at ${picture.y + picture.height}`);
+	const image = await page.getByRole('img', { name: /^Preview of/ }).first().boundingBox();
+	assert.ok(image.y + image.height < navigation.y, `the first image ends at ${image.y + image.height}`);
 	const options = page.getByText('Upload options', { exact: true });
 	assert.equal(await page.getByLabel('Sub folder').isVisible(), false);
 	await options.focus();

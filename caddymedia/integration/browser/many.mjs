@@ -1,4 +1,4 @@
-// A folder with many pictures is shown page by page.
+// A folder with many images is shown page by page.
 import { assert, facts, open, run, shot } from './lib.mjs';
 
 const { folder, count, late } = facts.more;

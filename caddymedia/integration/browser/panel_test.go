@@ -26,7 +26,7 @@ func TestBrowserStory(t *testing.T) {
 			"sftp": map[string]string{
 				"address": host.Address, "user": host.User, "password": host.Password, "hostKey": host.HostKey,
 			},
-			"picture": map[string]string{
+			"image": map[string]string{
 				"name": "Sunset over Brno.JPG", "content": base64.StdEncoding.EncodeToString([]byte(sample.JPEG(t, 1600, 1067))),
 			},
 		},
@@ -82,16 +82,16 @@ func TestBrowserHostile(t *testing.T) {
 	browse(t, "hostile", panelFacts(p, map[string]any{"name": name, "folder": folder, "root": p.Root + " <script>alert(1)<"}))
 }
 
-// TestBrowserMany: ten thousand pictures in one folder are not shown at once.
+// TestBrowserMany: ten thousand images in one folder are not shown at once.
 func TestBrowserMany(t *testing.T) {
 	needsBrowser(t)
 	const count = 10_000
 	p := site.StartPanel(t, site.Basic)
-	picture := sample.JPEG(t, 8, 8)
+	img := sample.JPEG(t, 8, 8)
 	for i := range count {
-		site.PutFile(t, filepath.Join(p.Root, "img", "content", "all", fmt.Sprintf("picture-%05d.jpg", i)), picture)
+		site.PutFile(t, filepath.Join(p.Root, "img", "content", "all", fmt.Sprintf("image-%05d.jpg", i)), img)
 	}
-	browse(t, "many", panelFacts(p, map[string]any{"folder": "all", "count": count, "late": "picture-09876"}))
+	browse(t, "many", panelFacts(p, map[string]any{"folder": "all", "count": count, "late": "image-09876"}))
 }
 
 // TestBrowserReader: a viewer is offered no changes.
@@ -114,7 +114,7 @@ func TestBrowserPages(t *testing.T) {
 		storage dead
 	}
 	`)
-	for _, name := range []string{"tree.jpg", "house.jpg", "album/tree.jpg", "album/a-rather-long-name-of-a-picture-that-nobody-would-type-by-hand.jpg"} {
+	for _, name := range []string{"tree.jpg", "house.jpg", "album/tree.jpg", "album/a-rather-long-name-of-an-image-that-nobody-would-type-by-hand.jpg"} {
 		site.PutFile(t, filepath.Join(p.Root, "img", "content", name), sample.JPEG(t, 640, 480))
 	}
 	facts := panelFacts(p, nil)

@@ -62,7 +62,7 @@ await run(async () => {
 	await announced(page, 'The image alias “content” is saved.');
 	assert.deepEqual(await configured(), { small: { width: 320, height: 240, fit: 'cover' } });
 
-	// It is the thumbnail of a picture, whose details have its address.
+	// It is the thumbnail of an image, whose details have its address.
 	await page.goto(`${facts.panel}#/items/img/content`);
 	const thumbnail = page.getByRole('img', { name: 'Preview of tree.jpg' });
 	await thumbnail.waitFor();
@@ -80,7 +80,7 @@ await run(async () => {
 	const html = await item.getByLabel('HTML image', { exact: true }).inputValue();
 	const [, first] = /srcset="(\S+) 320w,\s+\S+\/content\/tree\.jpg \d+w"\s+sizes="100vw" alt="">$/.exec(html) ?? [];
 	assert.equal(first, address, html);
-	await accessible(page, 'a picture with a rendition');
+	await accessible(page, 'an image with a rendition');
 	await shot(page, 'item', false);
 	await page.keyboard.press('Escape');
 	await page.goto(`${facts.panel}#/aliases`);

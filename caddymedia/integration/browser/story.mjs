@@ -1,7 +1,7 @@
-// The first hour of a new administrator: from the example to a picture on a new storage.
+// The first hour of a new administrator: from the example to an image on a new storage.
 import { accessible, assert, drop, facts, logIn, open, run, shot } from './lib.mjs';
 
-const { sftp, picture } = facts.more;
+const { sftp, image } = facts.more;
 
 await run(async () => {
 	const page = await open();
@@ -74,11 +74,11 @@ await run(async () => {
 	assert.ok(!(await page.content()).includes(password), 'the password is shown again');
 	assert.equal((await logIn('gallery', password)).status, 200, 'logging in with the shown password');
 
-	// A picture, dropped.
+	// An image, dropped.
 	await link('Items').click();
 	await field('Alias').selectOption('img/photos');
 	await page.getByRole('heading', { name: 'Nothing here yet' }).waitFor();
-	await drop(page, page.getByRole('region', { name: 'Upload', exact: true }), [{ type: 'image/jpeg', ...picture }]);
+	await drop(page, page.getByRole('region', { name: 'Upload', exact: true }), [{ type: 'image/jpeg', ...image }]);
 	const stored = page.getByRole('list', { name: 'Uploads' }).getByText('Stored as');
 	await stored.waitFor();
 	const thumbnail = page.getByRole('img', { name: /^Preview of sunset-/ });

@@ -52,16 +52,16 @@ func TestBrowserUploads(t *testing.T) {
 func TestBrowserItems(t *testing.T) {
 	needsBrowser(t)
 	p := site.StartPanel(t, site.Basic+"image_alias photos\n")
-	picture := sample.JPEG(t, 8, 8)
-	site.PutFile(t, filepath.Join(p.Root, "img", "content", "tree.jpg"), picture)
+	img := sample.JPEG(t, 8, 8)
+	site.PutFile(t, filepath.Join(p.Root, "img", "content", "tree.jpg"), img)
 	for i := range 80 {
-		site.PutFile(t, filepath.Join(p.Root, "img", "content", "all", fmt.Sprintf("picture-%02d.jpg", i)), picture)
+		site.PutFile(t, filepath.Join(p.Root, "img", "content", "all", fmt.Sprintf("image-%02d.jpg", i)), img)
 	}
 	browse(t, "items", panelFacts(p, nil))
 }
 
 // TestBrowserRenditions: renditions are added, renamed and removed in the form of their alias, and
-// shown with the pictures.
+// shown with the images.
 func TestBrowserRenditions(t *testing.T) {
 	needsBrowser(t)
 	p := site.StartPanel(t, site.Basic)

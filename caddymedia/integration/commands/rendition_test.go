@@ -23,7 +23,7 @@ func TestRenditionCommands(t *testing.T) {
 	client := c.HTTP1()
 	token := client.MustLogin(t)
 	for _, name := range []string{"a.jpg", "b.jpg"} {
-		answer, err := client.SendPicture(t.Context(), token, strings.NewReader(site.PictureForm(name, sample.PhotoJPEG(64, 48))))
+		answer, err := client.SendImage(t.Context(), token, strings.NewReader(site.ImageForm(name, sample.PhotoJPEG(64, 48))))
 		if err != nil || answer.Status != http.StatusOK {
 			t.Fatal(answer, err)
 		}
@@ -37,7 +37,7 @@ func TestRenditionCommands(t *testing.T) {
 		{[]string{"--dry-run"}, 2}, {nil, 2}, {nil, 0}, {[]string{"--all", "--dry-run"}, 2}, {[]string{"--all"}, 2}, {[]string{"--all"}, 0},
 	} {
 		lines, totals := variants(c, 0, append([]string{"content"}, step.args...)...)
-		if totals.Renditions != step.made || totals.Made != 0 || totals.Pictures != 2 || lines["a.jpg"].Renditions != step.made/2 {
+		if totals.Renditions != step.made || totals.Made != 0 || totals.Images != 2 || lines["a.jpg"].Renditions != step.made/2 {
 			t.Errorf("%q: %+v, %+v, want %d renditions", step.args, lines, totals, step.made)
 		}
 	}

@@ -16,9 +16,9 @@ import (
 func TestListAndRemoveCommands(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)
-	c.Start(site.PictureConfig(""))
+	c.Start(site.ImageConfig(""))
 	client := c.HTTP1()
-	answer, err := client.SendPicture(t.Context(), client.MustLogin(t), strings.NewReader(site.PictureForm("kept.jpg", sample.PhotoJPEG(64, 48))))
+	answer, err := client.SendImage(t.Context(), client.MustLogin(t), strings.NewReader(site.ImageForm("kept.jpg", sample.PhotoJPEG(64, 48))))
 	if err != nil || answer.Status != http.StatusOK {
 		t.Fatal(answer, err)
 	}

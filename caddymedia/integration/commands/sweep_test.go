@@ -51,10 +51,10 @@ func sweep(c *site.Child, args ...string) (names []string, totals sweepLine) {
 func TestSweepCommand(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)
-	config := site.PictureConfig("") + "storage other {\ndriver local $ROOT/../other\n}\n"
+	config := site.ImageConfig("") + "storage other {\ndriver local $ROOT/../other\n}\n"
 	c.Start(config)
 	client := c.HTTP1()
-	answer, err := client.SendPicture(t.Context(), client.MustLogin(t), strings.NewReader(site.PictureForm("kept.jpg", sample.PhotoJPEG(64, 48))))
+	answer, err := client.SendImage(t.Context(), client.MustLogin(t), strings.NewReader(site.ImageForm("kept.jpg", sample.PhotoJPEG(64, 48))))
 	if err != nil || answer.Status != http.StatusOK {
 		t.Fatal(answer, err)
 	}
@@ -219,7 +219,7 @@ func TestSweepCommandFails(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(c.Home, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config := localFile(c, "Caddyfile", c.Caddyfile(site.PictureConfig("")+"storage broken {\ndriver local $ROOT/../file\n}\n"))
+	config := localFile(c, "Caddyfile", c.Caddyfile(site.ImageConfig("")+"storage broken {\ndriver local $ROOT/../file\n}\n"))
 	orphan := filepath.Join(c.Root, "pictures", "gone.png.webp")
 	err := errors.Join(os.MkdirAll(filepath.Dir(orphan), 0o700), os.WriteFile(orphan, []byte("x"), 0o600))
 	if err != nil {

@@ -68,7 +68,7 @@ func localFile(c *site.Child, name, content string) string {
 func TestUploadCommand(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)
-	c.Start(site.PictureConfig(""))
+	c.Start(site.ImageConfig(""))
 	photo, fake := localFile(c, "photo.jpg", sample.PhotoJPEG(64, 48)), localFile(c, "fake.png", "no picture")
 	drawing := localFile(c, "drawing.png", sample.EncodePNG(t, sample.Quartered(65, 48)))
 	code, out, messages := shell(c, uploading(c, site.Password), "upload", "--json", "--sub-folder", "a", photo, fake, drawing, c.Home+"/none.jpg")

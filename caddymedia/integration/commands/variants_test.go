@@ -22,11 +22,11 @@ type variantLine struct {
 	Size                              int64
 	Renditions                        int
 
-	Alias                                         string
-	DryRun                                        bool `json:"dry_run"`
-	Pictures, Current, Made, Larger, None, Failed int
-	Complete                                      bool
-	Stopped                                       string
+	Alias                                       string
+	DryRun                                      bool `json:"dry_run"`
+	Images, Current, Made, Larger, None, Failed int
+	Complete                                    bool
+	Stopped                                     string
 }
 
 // variants runs the command and returns the lines of the pictures by their names, and the last one.
@@ -46,7 +46,7 @@ func variants(c *site.Child, wantCode int, args ...string) (pictures map[string]
 
 // picturesWith returns a configuration for pictures with additional lines of the alias.
 func picturesWith(lines string) string {
-	return strings.Replace(site.PictureConfig(""), "webp 80 small", lines, 1)
+	return strings.Replace(site.ImageConfig(""), "webp 80 small", lines, 1)
 }
 
 // TestVariantsCommand makes the variants of pictures that were stored before the alias had
@@ -62,7 +62,7 @@ func TestVariantsCommand(t *testing.T) {
 	client := c.HTTP1()
 	token := client.MustLogin(t)
 	for name, file := range files {
-		if answer, err := client.SendPicture(t.Context(), token, strings.NewReader(site.PictureForm(name, file))); err != nil || answer.Status != http.StatusOK {
+		if answer, err := client.SendImage(t.Context(), token, strings.NewReader(site.ImageForm(name, file))); err != nil || answer.Status != http.StatusOK {
 			t.Fatal(answer, err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestVariantsCommand(t *testing.T) {
 	wantVariants(t, folder)
 
 	lines, totals = variants(c, 1, "img/content")
-	want := variantLine{Alias: "img/content", Pictures: 5, Made: 3, Larger: totals.Larger, None: 1, Failed: 1, Complete: true}
+	want := variantLine{Alias: "img/content", Images: 5, Made: 3, Larger: totals.Larger, None: 1, Failed: 1, Complete: true}
 	if totals != want || lines["wide.png"].Result != "none" || lines["wide.png"].Message == "" || lines["damaged.png"].Result != "failed" {
 		t.Errorf("%+v, %+v, want %+v", lines, totals, want)
 	}
@@ -144,7 +144,7 @@ func wantVariants(t *testing.T, folder string, pictures ...string) {
 func TestVariantsCommandFile(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)
-	config := localFile(c, "Caddyfile", c.Caddyfile(site.PictureConfig("")))
+	config := localFile(c, "Caddyfile", c.Caddyfile(site.ImageConfig("")))
 	picture := filepath.Join(c.Root, "pictures", "sub folder", "a.png")
 	if err := os.MkdirAll(filepath.Dir(picture), 0o700); err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestVariantsCommandFile(t *testing.T) {
 func TestVariantsCommandLimits(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)
-	config := c.WriteConfig(site.PictureConfig("image_workers 2\nimage_queue 1\nimage_wait 1ms\nimage_memory 3MiB"))
+	config := c.WriteConfig(site.ImageConfig("image_workers 2\nimage_queue 1\nimage_wait 1ms\nimage_memory 3MiB"))
 	const pictures = 20
 	if err := os.MkdirAll(filepath.Join(c.Root, "pictures"), 0o700); err != nil {
 		t.Fatal(err)
@@ -243,8 +243,8 @@ func TestVariantsCommandAmongUploads(t *testing.T) {
 	for n := range names {
 		uploads.Go(func() {
 			for i := range turns {
-				form := site.PictureForm(strconv.Itoa(n)+".png", bodies[(i+n)%turns])
-				if answer, err := client.SendPicture(t.Context(), token, strings.NewReader(form)); err != nil || answer.Status != http.StatusOK {
+				form := site.ImageForm(strconv.Itoa(n)+".png", bodies[(i+n)%turns])
+				if answer, err := client.SendImage(t.Context(), token, strings.NewReader(form)); err != nil || answer.Status != http.StatusOK {
 					t.Error(answer, err)
 				}
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// clientExamples are the programs in caddymedia/docs/clients. Each uploads the pictures in its
+// clientExamples are the programs in caddymedia/docs/clients. Each uploads the images in its
 // arguments, and all of them use the service in the same way.
 var clientExamples = []clientExample{
 	{name: "curl", program: "sh", script: "upload.sh", needs: "curl"},
@@ -51,23 +51,23 @@ func clientFolder(t *testing.T) string {
 	return filepath.Join(pages.Root(t), "caddymedia", "docs", "clients")
 }
 
-// TestClients: each example stores pictures on a site, and prints why others are refused.
+// TestClients: each example stores images on a site, and prints why others are refused.
 func TestClients(t *testing.T) {
 	site.AwaitOneDay()
 	s := site.Start(t, site.Basic, "media")
-	picture := sample.JPEG(t, 40, 30)
+	img := sample.JPEG(t, 40, 30)
 	for _, example := range clientExamples {
 		t.Run(example.name, func(t *testing.T) {
 			run := example.prepare(t, s.URL)
 			t.Run("success", func(t *testing.T) {
-				out, problems, code := run(site.Password, "Test \"Photo\"; 1, ěščř.JPG", picture)
+				out, problems, code := run(site.Password, "Test \"Photo\"; 1, ěščř.JPG", img)
 				if code != 0 { // Node 18 warns of fetch
 					t.Fatalf("exit code %d: %s%s", code, out, problems)
 				}
-				wantStored(t, s, out, "escr", picture)
+				wantStored(t, s, out, "escr", img)
 			})
 			t.Run("wrong password", func(t *testing.T) {
-				out, problems, code := example.prepare(t, s.URL)("not this one", "a.jpg", picture) // no token is stored
+				out, problems, code := example.prepare(t, s.URL)("not this one", "a.jpg", img) // no token is stored
 				if code != 1 || out != "" || !strings.Contains(problems, "wrong API key or password") || strings.Contains(problems, "not this one") {
 					t.Errorf("exit code %d, output %q, problems %q", code, out, problems)
 				}
@@ -79,14 +79,14 @@ func TestClients(t *testing.T) {
 				}
 			})
 			t.Run("several", func(t *testing.T) {
-				out, problems, code := run(site.Password, "one.jpg", picture, "two.jpg", picture)
+				out, problems, code := run(site.Password, "one.jpg", img, "two.jpg", img)
 				first, second, _ := strings.Cut(out, "\n")
 				if code != 0 {
 					t.Fatalf("exit code %d: %s", code, problems)
 				}
-				wantStored(t, s, first, "one", picture)
-				wantStored(t, s, second, "two", picture)
-				out, problems, code = run(site.Password, "fine.jpg", picture, "bad.jpg", "no picture")
+				wantStored(t, s, first, "one", img)
+				wantStored(t, s, second, "two", img)
+				out, problems, code = run(site.Password, "fine.jpg", img, "bad.jpg", "no image")
 				if code != 1 || out != "" || !strings.Contains(problems, "bad.jpg: ") || strings.Contains(problems, "fine.jpg") {
 					t.Errorf("one refused: exit code %d, output %q, problems %q", code, out, problems)
 				}
@@ -96,13 +96,13 @@ func TestClients(t *testing.T) {
 				}
 			})
 			t.Run("no such file", func(t *testing.T) {
-				out, problems, code := run(site.Password, "there.jpg", picture, "nope.jpg", missing)
+				out, problems, code := run(site.Password, "there.jpg", img, "nope.jpg", missing)
 				if code != 1 || out != "" || !strings.Contains(problems, "nope.jpg") {
 					t.Errorf("exit code %d, output %q, problems %q", code, out, problems)
 				}
 			})
 			t.Run("no password", func(t *testing.T) {
-				out, problems, code := example.prepare(t, s.URL)("", "a.jpg", picture)
+				out, problems, code := example.prepare(t, s.URL)("", "a.jpg", img)
 				if code == 0 || out != "" || !strings.Contains(problems, "MEDIA_PASSWORD") || strings.Count(problems, "\n") > 1 {
 					t.Errorf("exit code %d, output %q, problems %q", code, out, problems)
 				}
@@ -110,7 +110,7 @@ func TestClients(t *testing.T) {
 			t.Run("no service", func(t *testing.T) {
 				server := servers.FreeAddress(t)
 				_, port, _ := strings.Cut(server, ":")
-				out, problems, code := example.prepare(t, "http://"+server)(site.Password, "a.jpg", picture)
+				out, problems, code := example.prepare(t, "http://"+server)(site.Password, "a.jpg", img)
 				if code != 1 || out != "" || !strings.Contains(problems, port) {
 					t.Errorf("exit code %d, output %q, problems %q", code, out, problems)
 				}
@@ -157,12 +157,12 @@ func TestClientKeepsToken(t *testing.T) {
 	}
 }
 
-// missing is the content of a picture that does not exist.
+// missing is the content of an image that does not exist.
 const missing = "(missing)"
 
-// prepare returns a function that runs the example with a password and pictures, given as names and
+// prepare returns a function that runs the example with a password and images, given as names and
 // contents in turn. The user's home is a folder of the test.
-func (e clientExample) prepare(t *testing.T, server string) func(password string, pictures ...string) (out, problems string, code int) {
+func (e clientExample) prepare(t *testing.T, server string) func(password string, images ...string) (out, problems string, code int) {
 	t.Helper()
 	program := servers.Program(t, e.program)
 	if e.needs != "" {
@@ -175,14 +175,14 @@ func (e clientExample) prepare(t *testing.T, server string) func(password string
 	}
 	script := filepath.Join(clientFolder(t), e.script)
 	t.Setenv("HOME", t.TempDir())
-	return func(password string, pictures ...string) (string, string, int) {
+	return func(password string, images ...string) (string, string, int) {
 		folder := t.TempDir()
 		args := []string{script}
-		for i := 0; i < len(pictures); i += 2 {
-			if pictures[i+1] != missing {
-				site.PutFile(t, filepath.Join(folder, pictures[i]), pictures[i+1])
+		for i := 0; i < len(images); i += 2 {
+			if images[i+1] != missing {
+				site.PutFile(t, filepath.Join(folder, images[i]), images[i+1])
 			}
-			args = append(args, filepath.Join(folder, pictures[i]))
+			args = append(args, filepath.Join(folder, images[i]))
 		}
 		var out, problems bytes.Buffer
 		cmd := exec.CommandContext(t.Context(), program, args...)
@@ -196,7 +196,7 @@ func (e clientExample) prepare(t *testing.T, server string) func(password string
 	}
 }
 
-// wantStored checks that an example prints full_path and filename of a picture, and that it is
+// wantStored checks that an example prints full_path and filename of an image, and that it is
 // stored.
 func wantStored(t *testing.T, s *site.Site, output, name, content string) {
 	t.Helper()
@@ -211,6 +211,6 @@ func wantStored(t *testing.T, s *site.Site, output, name, content string) {
 		t.Fatalf("%q lacks filename and full_path", output)
 	}
 	if got := s.Fetch(t, address).Body; got != content {
-		t.Errorf("%s is not the picture that was sent", address)
+		t.Errorf("%s is not the image that was sent", address)
 	}
 }

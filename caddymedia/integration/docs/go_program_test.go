@@ -23,7 +23,7 @@ import (
 )
 
 // TestGoProgram builds the program in goprogram as another module. The program stores a remote
-// picture and a file of a form.
+// image and a file of a form.
 func TestGoProgram(t *testing.T) { // not parallel: the variable that names the Caddy is the process's
 	servers.Program(t, "sh")
 	temp := t.TempDir()
@@ -31,11 +31,11 @@ func TestGoProgram(t *testing.T) { // not parallel: the variable that names the 
 	program := buildGoProgram(t)
 	t.Setenv("MEDIA_TEST_CADDY", program)
 	wantDocsConfig(t, program)
-	picture := sample.PhotoJPEG(64, 48)
+	img := sample.PhotoJPEG(64, 48)
 	var asked atomic.Int64
 	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
-		io.WriteString(w, picture)
+		io.WriteString(w, img)
 	}))
 	defer remote.Close()
 	_, port, err := net.SplitHostPort(remote.Listener.Addr().String())
@@ -58,7 +58,7 @@ func TestGoProgram(t *testing.T) { // not parallel: the variable that names the 
 	c.MustLoad(media + strings.Replace(downloads, network, "allow 127.0.0.0/8"+ports, 1))
 	wantAnswer(t, portrait(), `{"success":true,"full_path":"/static/img/people/portraits/my-portrait.jpg",`+
 		`"filename":"portraits/my-portrait.jpg","webp":"/static/img/people/portraits/my-portrait.jpg.webp"}`)
-	wantFile(t, filepath.Join(c.Root, "img/people/portraits/my-portrait.jpg"), picture)
+	wantFile(t, filepath.Join(c.Root, "img/people/portraits/my-portrait.jpg"), img)
 	if _, err := os.Stat(filepath.Join(c.Root, "img/people/portraits/my-portrait.jpg.webp")); err != nil {
 		t.Error(err)
 	}

@@ -44,10 +44,10 @@ func TestNetProgram(t *testing.T) {
 	if r := s.Login(t, site.APIKey, "wrong"); r.Status != http.StatusUnauthorized {
 		t.Errorf("a wrong password: status %d", r.Status)
 	}
-	picture := sample.PhotoJPEG(64, 48)
-	image := s.UploadImage(t, site.File("photo.jpg", picture)).One(t)
-	if r := s.Fetch(t, image.FullPath); r.Status != http.StatusOK || r.Body != picture {
-		t.Errorf("the picture: status %d, %d bytes, want %d", r.Status, len(r.Body), len(picture))
+	img := sample.PhotoJPEG(64, 48)
+	image := s.UploadImage(t, site.File("photo.jpg", img)).One(t)
+	if r := s.Fetch(t, image.FullPath); r.Status != http.StatusOK || r.Body != img {
+		t.Errorf("the picture: status %d, %d bytes, want %d", r.Status, len(r.Body), len(img))
 	}
 	if r := s.Fetch(t, image.WebP); r.Status != http.StatusOK || r.Header.Get("Content-Type") != "image/webp" {
 		t.Errorf("the variant: status %d, %s", r.Status, r.Header.Get("Content-Type"))
@@ -56,7 +56,7 @@ func TestNetProgram(t *testing.T) {
 	if r := s.Fetch(t, document.FullPath); r.Status != http.StatusOK || r.Body != sample.PDF {
 		t.Errorf("the file: status %d, body %.40q", r.Status, r.Body)
 	}
-	refused := s.UploadImage(t, site.File("photo.png", picture)).Failures(t, http.StatusUnsupportedMediaType)
+	refused := s.UploadImage(t, site.File("photo.png", img)).Failures(t, http.StatusUnsupportedMediaType)
 	if len(refused) != 1 || refused[0].Filename != "photo.png" {
 		t.Errorf("a JPEG called PNG: %+v", refused)
 	}

@@ -48,13 +48,13 @@ func TestExampleRuns(t *testing.T) {
 		t.Errorf("the token expires in %v, want 24h", in)
 	}
 	header := site.Merged(site.AuthHeader("try-out", answer.Token), site.FormType)
-	picture := sample.JPEG(t, 30, 20)
-	image := s.Do(t, http.MethodPost, "/api/upload/image", header, site.Form(site.File("Test Filename ěščř.JPG", picture), site.Field("alias", "content"))).One(t)
+	img := sample.JPEG(t, 30, 20)
+	image := s.Do(t, http.MethodPost, "/api/upload/image", header, site.Form(site.File("Test Filename ěščř.JPG", img), site.Field("alias", "content"))).One(t)
 	document := s.Do(t, http.MethodPost, "/api/upload/file", header, site.Form(site.File("Manual.pdf", sample.PDF), site.Field("sub_folder", "manuals"))).One(t)
 	folder := time.Now().Format("06-01/02")
 	for got, want := range map[string]string{
 		image.FullPath: s.URL + "/static/img/content/" + folder + "/test-filename-escr.jpg", document.FullPath: s.URL + "/static/file/content/manuals/manual.pdf",
-		s.Fetch(t, image.FullPath).Body: picture, s.Fetch(t, document.FullPath).Body: sample.PDF,
+		s.Fetch(t, image.FullPath).Body: img, s.Fetch(t, document.FullPath).Body: sample.PDF,
 	} {
 		if got != want {
 			t.Errorf("got %.200q, want %.200q", got, want)

@@ -23,14 +23,14 @@ func TestDocumentedHeaders(t *testing.T) {
 	for proto, client := range s.Clients(t) {
 		for spelling, header := range spellings {
 			t.Run(proto+" "+spelling, func(t *testing.T) {
-				picture := sample.JPEG(t, 5, 5)
+				img := sample.JPEG(t, 5, 5)
 				r := s.Send(t, client, s.Request(t, http.MethodPost, "/api/upload/image",
-					site.Merged(header, site.FormType), strings.NewReader(site.Form(site.File("photo.jpg", picture)))))
+					site.Merged(header, site.FormType), strings.NewReader(site.Form(site.File("photo.jpg", img)))))
 				if r.Proto != proto {
 					t.Fatalf("the request went over %s", r.Proto)
 				}
 				path := strings.TrimPrefix(r.One(t).FullPath, s.URL)
-				if got := s.Send(t, client, s.Request(t, http.MethodGet, path, nil, nil)); got.Body != picture {
+				if got := s.Send(t, client, s.Request(t, http.MethodGet, path, nil, nil)); got.Body != img {
 					t.Errorf("got back %d %.40q, want the upload", got.Status, got.Body)
 				}
 				wrong := site.Merged(header, site.FormType)
@@ -38,7 +38,7 @@ func TestDocumentedHeaders(t *testing.T) {
 					wrong[name] = []string{"x"}
 				}
 				r = s.Send(t, client, s.Request(t, http.MethodPost, "/api/upload/image",
-					wrong, strings.NewReader(site.Form(site.File("photo.jpg", picture)))))
+					wrong, strings.NewReader(site.Form(site.File("photo.jpg", img)))))
 				r.Failures(t, http.StatusUnauthorized)
 			})
 		}
@@ -50,8 +50,8 @@ func TestDocumentedHeaders(t *testing.T) {
 func TestDocumentedHeadersRaw(t *testing.T) {
 	s := site.Start(t, site.Basic, "media")
 	token := s.Token(t, site.APIKey)
-	picture := sample.PNG(t, 3, 3)
-	body := site.Form(site.File("photo.png", picture))
+	img := sample.PNG(t, 3, 3)
+	body := site.Form(site.File("photo.png", img))
 	answer := raw(t, s, "POST /api/upload/image HTTP/1.1\r\nHost: media.test\r\n"+
 		"HTTP_SERVICE_API_KEY: "+site.APIKey+"\r\nHTTP_SERVICE_ACCESS_TOKEN: "+token+"\r\n"+
 		fmt.Sprintf("Content-Type: multipart/form-data; boundary=%s\r\nContent-Length: %d\r\n\r\n%s", site.FormBoundary, len(body), body))
@@ -60,7 +60,7 @@ func TestDocumentedHeadersRaw(t *testing.T) {
 	if !ok {
 		t.Fatalf("full_path %q, want the host of the request", got.FullPath)
 	}
-	if r := s.Get(t, path); r.Body != picture {
+	if r := s.Get(t, path); r.Body != img {
 		t.Errorf("got back %d %.40q, want the upload", r.Status, r.Body)
 	}
 }

@@ -42,7 +42,7 @@ func TestLogsHaveNoSecrets(t *testing.T) {
 			for _, header := range spellings {
 				for _, request := range []struct{ method, path, body string }{
 					{http.MethodPost, "/api/upload/image", site.Form(site.File("a.gif", sample.GIF(t)))},
-					{http.MethodPost, "/api/upload/image", site.Form(site.File("a.gif", "no picture"))},
+					{http.MethodPost, "/api/upload/image", site.Form(site.File("a.gif", "no image"))},
 					{http.MethodPost, "/api/upload/image", site.Form()},
 					{http.MethodGet, "/static/img/content/none.gif", ""},
 					{http.MethodGet, "/broken", ""},

@@ -11,10 +11,10 @@ import (
 // TestContract: the HTTP contract holds through a Caddyfile. Package mediahttp tests all of it.
 func TestContract(t *testing.T) {
 	s := site.Start(t, site.Basic+"limits {\nmax_file_size 100B\n}\n", "media\nrespond \"next\" 418")
-	picture := sample.JPEG(t, 4, 3)
+	img := sample.JPEG(t, 4, 3)
 	for content, got := range map[string]site.Stored{
-		picture: s.UploadImage(t, site.Field("sub_folder", "/"), site.File("Photo.JPG", picture)).One(t),
-		"text":  s.UploadFile(t, site.Field("sub_folder", "/"), site.File("a.txt", "text")).One(t),
+		img:    s.UploadImage(t, site.Field("sub_folder", "/"), site.File("Photo.JPG", img)).One(t),
+		"text": s.UploadFile(t, site.Field("sub_folder", "/"), site.File("a.txt", "text")).One(t),
 	} {
 		if r := s.Fetch(t, got.FullPath); r.Status != http.StatusOK || r.Body != content || r.Header.Get("ETag") == "" {
 			t.Errorf("%s: %d, %d bytes, header %v", got.FullPath, r.Status, len(r.Body), r.Header)
@@ -27,10 +27,10 @@ func TestContract(t *testing.T) {
 	}
 	large := make([]byte, 101)
 	site.CheckAll(t, s, []site.Case{
-		upload("no token", "/api/upload/image", site.FormType, 401, site.File("a.jpg", picture)),
+		upload("no token", "/api/upload/image", site.FormType, 401, site.File("a.jpg", img)),
 		upload("no file", "/api/upload/image", header, 400),
-		upload("unknown alias", "/api/upload/image?alias=none", header, 400, site.File("a.jpg", picture)),
-		upload("other content", "/api/upload/image", header, 415, site.File("a.png", picture)),
+		upload("unknown alias", "/api/upload/image?alias=none", header, 400, site.File("a.jpg", img)),
+		upload("other content", "/api/upload/image", header, 415, site.File("a.png", img)),
 		upload("restricted", "/api/upload/file", header, 415, site.File("a.php.txt", "x")),
 		upload("too large", "/api/upload/file", header, 413, site.File("a.txt", string(large))),
 		{Name: "method", Path: "/api/upload/image", WantStatus: 405, WantHeader: map[string]string{"Allow": "POST"}},

@@ -16,7 +16,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
-// renditionConfig replaces pictures, which have renditions of this width.
+// renditionConfig replaces images, which have renditions of this width.
 func renditionConfig(width int) string {
 	return "tokens memory\n" + site.Account + fmt.Sprintf(`
 storage keep {
@@ -40,8 +40,8 @@ image_alias content {
 `, width)
 }
 
-// TestRenditionsAfterKill kills a Caddy while clients replace pictures and fetch their renditions.
-// After each restart, with another size, every rendition is that of the present picture.
+// TestRenditionsAfterKill kills a Caddy while clients replace images and fetch their renditions.
+// After each restart, with another size, every rendition is that of the present image.
 func TestRenditionsAfterKill(t *testing.T) {
 	t.Parallel()
 	const (
@@ -74,17 +74,17 @@ func TestRenditionsAfterKill(t *testing.T) {
 	checkRenditions(t, c.HTTP1(), names, 50)
 }
 
-// replaceAndFetch replaces a picture and fetches its renditions until Caddy is killed.
+// replaceAndFetch replaces an image and fetches its renditions until Caddy is killed.
 func replaceAndFetch(ctx context.Context, t *testing.T, client *site.Client, token, name string, stored chan<- struct{}) {
 	for ctx.Err() == nil {
 		c := color.NRGBA{uint8(rand.IntN(256)), uint8(rand.IntN(256)), uint8(rand.IntN(256)), 255}
-		form := site.PictureForm(name, sample.EncodePNG(t, sample.Plain(100, 100, c)))
-		r, err := client.SendPicture(ctx, token, strings.NewReader(form))
+		form := site.ImageForm(name, sample.EncodePNG(t, sample.Plain(100, 100, c)))
+		r, err := client.SendImage(ctx, token, strings.NewReader(form))
 		if err != nil {
 			return
 		}
 		if r.Status != http.StatusOK {
-			t.Errorf("replacing a picture: %v", r)
+			t.Errorf("replacing an image: %v", r)
 			return
 		}
 		select {
@@ -108,16 +108,16 @@ func replaceAndFetch(ctx context.Context, t *testing.T, client *site.Client, tok
 	}
 }
 
-// checkRenditions compares the colours of renditions with those of their pictures.
+// checkRenditions compares the colours of renditions with those of their images.
 func checkRenditions(t *testing.T, client *site.Client, names, width int) {
 	t.Helper()
 	for i := range names {
 		address := fmt.Sprintf("%s/static/img/content/%d.png", client.Base, i)
-		picture := client.FetchURL(t, address)
-		if picture.Status == http.StatusNotFound {
+		img := client.FetchURL(t, address)
+		if img.Status == http.StatusNotFound {
 			continue // before the first round
 		}
-		c := color.NRGBAModel.Convert(sample.Decode(t, picture.Body).At(0, 0)).(color.NRGBA)
+		c := color.NRGBAModel.Convert(sample.Decode(t, img.Body).At(0, 0)).(color.NRGBA)
 		for _, rendition := range []string{"soon", "later"} {
 			address := fmt.Sprintf("%s/static/img/content@%s/%d.png", client.Base, rendition, i)
 			site.WantRendition(t, client, address, image.Pt(width, width), c)

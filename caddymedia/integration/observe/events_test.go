@@ -117,7 +117,7 @@ func TestEvents(t *testing.T) {
 			"media_stored: " + by + " alias=over client=127.0.0.1 filename=a.txt kind=file size=2 via=http",
 			"media_replaced: " + by + " alias=over client=127.0.0.1 filename=a.txt kind=file size=3 via=http",
 		}},
-		{"refused for its content", func() { send("/api/upload/image", header, site.File("a.png", "no picture"), site.File("b.exe", "x")) }, []string{
+		{"refused for its content", func() { send("/api/upload/image", header, site.File("a.png", "no image"), site.File("b.exe", "x")) }, []string{
 			"media_refused: " + by + " alias=content client=127.0.0.1 filename=a.png kind=img message=content is plain text, the name says .png reason=bad_content via=http",
 			"media_refused: " + by + " alias=content client=127.0.0.1 filename=b.exe kind=img message=.exe is not accepted; images may be gif, jpeg, jpg, png or svg; files of other kinds go to /api/upload/file reason=bad_content via=http",
 		}},

@@ -147,7 +147,7 @@ func TestDocsAccessLog(t *testing.T) {
 		{send("/api/upload/file", site.File("a.txt", "1"), site.File(tricky, "2")), [3]any{site.APIKey, "file/content", []any{"a.txt", tricky}}},
 		{get("/static/file/content/a.txt"), [3]any{nil, "file/content", []any{"a.txt"}}},
 		{get("/static/img/content/none.png"), [3]any{nil, "img/content", []any{"none.png"}}},
-		{send("/api/upload/image", site.File("a.png", "no picture")), [3]any{site.APIKey, "img/content", nil}},
+		{send("/api/upload/image", site.File("a.png", "no image")), [3]any{site.APIKey, "img/content", nil}},
 		{get("/other"), [3]any{nil, nil, nil}},
 	} {
 		tt.do()

@@ -68,16 +68,16 @@ func tracedChild(t *testing.T, media string) (*site.Child, *collector, func() (*
 
 func namesOnly(*tracepb.Span) string { return "" }
 
-// TestTraceOfUpload uploads pictures to a Caddy that sends its spans to a collector. The trace of
+// TestTraceOfUpload uploads images to a Caddy that sends its spans to a collector. The trace of
 // the client continues, and the span of the request is the root of the service's spans.
 func TestTraceOfUpload(t *testing.T) {
 	t.Parallel()
-	c, sent, client := tracedChild(t, site.PictureConfig(""))
+	c, sent, client := tracedChild(t, site.ImageConfig(""))
 	token := c.HTTP1().MustLogin(t)
 	upload := func(name, content string, status int) ([]*tracepb.Span, traceParent) {
 		t.Helper()
 		client, parent := client()
-		answer, err := client.SendPicture(t.Context(), token, strings.NewReader(site.PictureForm(name, content)))
+		answer, err := client.SendImage(t.Context(), token, strings.NewReader(site.ImageForm(name, content)))
 		if err != nil || answer.Status != status {
 			t.Fatalf("%s: %v %v", name, answer, err)
 		}
@@ -112,7 +112,7 @@ media
 		}
 	}
 
-	spans, parent = upload("text.jpg", "no picture", http.StatusUnsupportedMediaType)
+	spans, parent = upload("text.jpg", "no image", http.StatusUnsupportedMediaType)
 	wantTraceTree(t, spans, parent, "media\n  media.receive\n    media.storage.stage\n  media.check\n")
 	if got := spanAttribute(t, spans, "media.check", "media.result"); got != "bad_content" {
 		t.Errorf("the check ended with %q", got)
@@ -162,7 +162,7 @@ file_alias far {
 // TestTraceOfRead traces the download of an item.
 func TestTraceOfRead(t *testing.T) {
 	t.Parallel()
-	c, sent, client := tracedChild(t, site.PictureConfig(""))
+	c, sent, client := tracedChild(t, site.ImageConfig(""))
 	plain := c.HTTP1()
 	token := plain.MustLogin(t)
 	plain.MustPut(t, token, "small", "a.bin", []byte("content"))

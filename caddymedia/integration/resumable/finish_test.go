@@ -35,10 +35,11 @@ image_alias over {
 }
 `
 
-// TestCrashInFinish kills a Caddy during the last request of uploads. After the restart alone, every
-// picture that was received completely is stored once, with its variant.
+// TestCrashInFinish kills a Caddy at random moments in the last requests of uploads. Package mediahttp
+// has a test that ends a process after each operation of the storage. After the restart alone, every
+// image that was received completely is stored once, with its variant.
 func TestCrashInFinish(t *testing.T) {
-	const rounds = 12
+	const rounds = 6
 	random := rand.New(rand.NewPCG(seed(t), 0))
 	c := site.NewChild(t)
 	c.Start(finishing)
@@ -47,18 +48,18 @@ func TestCrashInFinish(t *testing.T) {
 	alone, asked, answered, early := 0, 0, 0, 0
 	want := map[string][]string{"keep": nil, "replace": nil}
 	for round := range rounds {
-		picture := []byte(sample.EncodePNG(t, sample.Photo(900+round, 700)))
+		img := []byte(sample.EncodePNG(t, sample.Photo(900+round, 700)))
 		wait := time.Duration(random.IntN(400)) * time.Millisecond
 		var all [2]*site.Tus
 		ended := make(chan error, len(all))
 		for i, alias := range []string{"content", "over"} {
 			u := &site.Tus{HTTP: client.Client, Base: client.Base, Token: token, Kind: "image"}
 			all[i] = u
-			name := fmt.Sprintf("picture-%d.png", round)
-			if err := u.Create(t.Context(), int64(len(picture)), "filename", name, "alias", alias, "sub_folder", "/"); err != nil {
+			name := fmt.Sprintf("image-%d.png", round)
+			if err := u.Create(t.Context(), int64(len(img)), "filename", name, "alias", alias, "sub_folder", "/"); err != nil {
 				t.Fatal(err)
 			}
-			go func() { ended <- u.Patch(context.Background(), 0, bytes.NewReader(picture), int64(len(picture))) }()
+			go func() { ended <- u.Patch(context.Background(), 0, bytes.NewReader(img), int64(len(img))) }()
 			want[[]string{"keep", "replace"}[i]] = append(want[[]string{"keep", "replace"}[i]], name, name+".webp")
 		}
 		time.Sleep(wait) // the random moment
@@ -68,7 +69,7 @@ func TestCrashInFinish(t *testing.T) {
 				answered++
 			}
 		}
-		received := receivedCompletely(t, c, len(picture))
+		received := receivedCompletely(t, c, len(img))
 		c.Start(finishing)
 		if received { // both, so no request is needed
 			alone++
@@ -83,9 +84,9 @@ func TestCrashInFinish(t *testing.T) {
 			offset, err := u.Head(t.Context())
 			if err == nil && u.Filename == "" {
 				asked++
-				err = u.Patch(t.Context(), offset, bytes.NewReader(picture[offset:]), int64(len(picture))-offset)
+				err = u.Patch(t.Context(), offset, bytes.NewReader(img[offset:]), int64(len(img))-offset)
 			}
-			if err != nil || u.Filename != fmt.Sprintf("picture-%d.png", round) {
+			if err != nil || u.Filename != fmt.Sprintf("image-%d.png", round) {
 				t.Fatalf("round %d after %v: %q, error %v", round, wait, u.Filename, err)
 			}
 		}

@@ -173,7 +173,7 @@ func (s *Site) Upload(t *testing.T, path string, parts ...Part) *Reply {
 type Stored struct {
 	FullPath string `json:"full_path"`
 	Filename string `json:"filename"`
-	WebP     string `json:"webp"` // empty for a picture without a variant, and for files
+	WebP     string `json:"webp"` // empty for an image without a variant, and for files
 	// Renditions are the addresses of renditions by their names.
 	Renditions map[string]string `json:"renditions"`
 }

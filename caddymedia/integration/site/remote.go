@@ -91,10 +91,14 @@ file_alias near {
 `, p.Driver(address, "keep", more), p.Driver(address, "replace", more))
 }
 
-// EachRemote runs a test with every driver.
+// EachRemote runs a test with every driver, all of them at once: each has its own server and its own
+// Caddy, and they wait for each other most of the time.
 func EachRemote(t *testing.T, test func(t *testing.T, p Backend)) {
 	for _, kind := range RemoteDrivers {
-		t.Run(kind.Name, func(t *testing.T) { test(t, kind.Start(t)) })
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			test(t, kind.Start(t))
+		})
 	}
 }
 
@@ -107,8 +111,8 @@ func StartOn(t *testing.T, p Backend) (c *Child, client *Client, token string) {
 	return c, client, client.MustLogin(t)
 }
 
-// UploadPicture stores a picture under an image alias, at its root.
-func (c *Client) UploadPicture(t *testing.T, token, alias, name, content string) Answer {
+// UploadImage stores an image under an image alias, at its root.
+func (c *Client) UploadImage(t *testing.T, token, alias, name, content string) Answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.Base+"/api/upload/image?sub_folder=%2F",
 		StreamForm(alias, StreamPart{name, strings.NewReader(content)}))

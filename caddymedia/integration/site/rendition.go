@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 )
 
-// WantRendition fetches a rendition twice, as its own format and as WebP, and expects a picture of a
+// WantRendition fetches a rendition twice, as its own format and as WebP, and expects an image of a
 // size in one colour.
 func WantRendition(t *testing.T, client *Client, address string, size image.Point, want color.NRGBA) {
 	t.Helper()

@@ -24,18 +24,18 @@ import (
 // besides is the documented memory of the service in addition to image_memory.
 const besides = 120 << 20
 
-// flood is a load of many uploads of one picture at the same time.
+// flood is a load of many uploads of one image at the same time.
 type flood struct {
 	limits        string
-	memory        int64 // the limit for pictures
+	memory        int64 // the limit for images
 	uploads       int
 	width, height int
 }
 
-// TestFloodOfPictures: of many photographs at once, each is stored or refused with Retry-After. A
+// TestFloodOfImages: of many photographs at once, each is stored or refused with Retry-After. A
 // stored one has its variant, unless a busy machine needs longer than image_time. Memory stays within
 // its limit, and small files do not wait.
-func TestFloodOfPictures(t *testing.T) {
+func TestFloodOfImages(t *testing.T) {
 	for name, f := range map[string]flood{
 		"by default":            {"", 512 << 20, 50, 4000, 3000},
 		"with little memory":    {"image_memory 128MiB\n", 128 << 20, 20, 2448, 1632},
@@ -48,19 +48,19 @@ func TestFloodOfPictures(t *testing.T) {
 
 func (f flood) run(t *testing.T) {
 	c := site.NewChild(t)
-	c.Start(strings.Replace(site.PictureConfig(f.limits), "webp 80 small", "webp", 1))
+	c.Start(strings.Replace(site.ImageConfig(f.limits), "webp 80 small", "webp", 1))
 	client := c.HTTP1()
 	token := client.MustLogin(t)
 	photo := sample.PhotoJPEG(f.width, f.height)
-	form := site.PictureForm("photo.jpg", photo)
+	form := site.ImageForm("photo.jpg", photo)
 	f.watchMemory(t, c)
 
-	answers, failures := make([]site.PictureAnswer, f.uploads), make([]error, f.uploads)
+	answers, failures := make([]site.ImageAnswer, f.uploads), make([]error, f.uploads)
 	var clients sync.WaitGroup
 	begin := time.Now()
 	for i := range answers {
 		clients.Go(func() {
-			answers[i], failures[i] = http1Alone(c).SendPicture(t.Context(), token, strings.NewReader(form))
+			answers[i], failures[i] = http1Alone(c).SendImage(t.Context(), token, strings.NewReader(form))
 		})
 	}
 	var done atomic.Bool
@@ -102,7 +102,7 @@ func (f flood) run(t *testing.T) {
 	wantOnly(t, c, names, bare)
 }
 
-// TestFloodOfKinds: the same for the types of pictures that need the most memory per pixel.
+// TestFloodOfKinds: the same for the types of images that need the most memory per pixel.
 func TestFloodOfKinds(t *testing.T) {
 	const (
 		memory = 256 << 20
@@ -127,15 +127,15 @@ func TestFloodOfKinds(t *testing.T) {
 func floodOf(t *testing.T, memory int64, kinds map[string]string) {
 	c := site.NewChild(t)
 	limits := fmt.Sprintf("image_workers 8\nimage_memory %dMiB\n", memory>>20)
-	c.Start(strings.Replace(site.PictureConfig(limits), "webp 80 small", "webp", 1))
+	c.Start(strings.Replace(site.ImageConfig(limits), "webp 80 small", "webp", 1))
 	token := c.HTTP1().MustLogin(t)
 	flood{memory: memory}.watchMemory(t, c)
 	var clients sync.WaitGroup
 	for name, content := range kinds {
-		form := site.PictureForm(name, content)
+		form := site.ImageForm(name, content)
 		for range 20 / len(kinds) {
 			clients.Go(func() {
-				r, err := http1Alone(c).SendPicture(t.Context(), token, strings.NewReader(form))
+				r, err := http1Alone(c).SendImage(t.Context(), token, strings.NewReader(form))
 				if err != nil || !r.Busy() && (r.Status != http.StatusOK || r.Result[0].WebP == "") {
 					t.Errorf("%s is answered with %v, %+v, %v", name, r, r.Result, err)
 				}
@@ -145,7 +145,7 @@ func floodOf(t *testing.T, memory int64, kinds map[string]string) {
 	clients.Wait()
 }
 
-// seeThrough returns a picture of 256 colours, alpha included, which is encoded both lossy and
+// seeThrough returns an image of 256 colours, alpha included, which is encoded both lossy and
 // lossless.
 func seeThrough(side int) image.Image {
 	m := sample.Quartered(side, side)
@@ -155,24 +155,24 @@ func seeThrough(side int) image.Image {
 	return m
 }
 
-// TestMemoryComesBack: pictures sent one after the other need no more memory than the first.
+// TestMemoryComesBack: images sent one after the other need no more memory than the first.
 func TestMemoryComesBack(t *testing.T) {
 	const (
 		memory = 128 << 20
 		side   = 1500
 	)
 	c := site.NewChild(t)
-	c.Start(strings.Replace(site.PictureConfig("image_workers 1\nimage_memory 128MiB\n"), "webp 80 small", "webp", 1))
+	c.Start(strings.Replace(site.ImageConfig("image_workers 1\nimage_memory 128MiB\n"), "webp 80 small", "webp", 1))
 	token := c.HTTP1().MustLogin(t)
-	form := site.PictureForm("few-colors.png", sample.EncodePNG(t, seeThrough(side)))
+	form := site.ImageForm("few-colors.png", sample.EncodePNG(t, seeThrough(side)))
 	flood{memory: memory}.watchMemory(t, c)
 	for i := range 12 {
-		r, err := http1Alone(c).SendPicture(t.Context(), token, strings.NewReader(form))
+		r, err := http1Alone(c).SendImage(t.Context(), token, strings.NewReader(form))
 		if err != nil || r.Status != http.StatusOK {
 			t.Fatal(r, err)
 		}
 		now, _ := memoryOf(c.Cmd.Process, "VmRSS")
-		t.Logf("after %d pictures the Caddy has %d MiB", i+1, now>>20)
+		t.Logf("after %d images the Caddy has %d MiB", i+1, now>>20)
 	}
 }
 
@@ -219,7 +219,7 @@ func (f flood) watchMemory(t *testing.T, c *site.Child) {
 	})
 }
 
-// wantWhole expects every stored picture to equal the uploaded one, and to have its variant.
+// wantWhole expects every stored image to equal the uploaded one, and to have its variant.
 func wantWhole(t *testing.T, c *site.Child, photo string, names []string, f flood) {
 	t.Helper()
 	var first string
@@ -245,12 +245,12 @@ func wantWhole(t *testing.T, c *site.Child, photo string, names []string, f floo
 	}
 }
 
-// wantOnly expects pictures with their variants, and other files, but no leftovers of uploads that
+// wantOnly expects images with their variants, and other files, but no leftovers of uploads that
 // were not stored.
-func wantOnly(t *testing.T, c *site.Child, pictures, others []string) {
+func wantOnly(t *testing.T, c *site.Child, images, others []string) {
 	t.Helper()
 	want := slices.Clone(others)
-	for _, name := range pictures {
+	for _, name := range images {
 		want = append(want, "pictures/"+name, "pictures/"+name+".webp")
 	}
 	slices.Sort(want)

@@ -12,13 +12,11 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 )
 
-// PictureConfig returns a configuration with pictures at the root of the alias content, and binaries
+// ImageConfig returns a configuration with images at the root of the alias content, and binaries
 // at the root of the alias small. limits are the lines of the block limits.
-func PictureConfig(limits string) string {
+func ImageConfig(limits string) string {
 	return "tokens memory\n" + Account + `
 storage keep {
 	driver local $ROOT
@@ -40,27 +38,27 @@ limits {
 `
 }
 
-// BigPicture is the limit that admits sample.SlowPicture.
-const BigPicture = "image_memory 1GiB\n"
+// BigImage is the limit that admits sample.SlowImage.
+const BigImage = "image_memory 1GiB\n"
 
 // PatientLimits are limits with which every variant is made, even on slow machines.
 const PatientLimits = "image_wait 30m\nimage_time 10m\n"
 
-// PictureAnswer is an answer to an upload of pictures.
-type PictureAnswer struct {
+// ImageAnswer is an answer to an upload of images.
+type ImageAnswer struct {
 	Answer
 	RetryAfter string
 	Took       time.Duration
 }
 
 // Busy reports whether the answer is a 503 of the documented form with Retry-After.
-func (r PictureAnswer) Busy() bool {
+func (r ImageAnswer) Busy() bool {
 	seconds, err := strconv.Atoi(r.RetryAfter)
 	return r.Status == http.StatusServiceUnavailable && err == nil && seconds > 0 && !r.Success && r.Message != ""
 }
 
-// PictureForm returns a form with one picture for the alias content.
-func PictureForm(name, content string) string {
+// ImageForm returns a form with one image for the alias content.
+func ImageForm(name, content string) string {
 	b, err := io.ReadAll(StreamForm("content", StreamPart{name, strings.NewReader(content)}))
 	if err != nil {
 		panic(err) // it reads from memory
@@ -68,8 +66,8 @@ func PictureForm(name, content string) string {
 	return string(b)
 }
 
-// SendPicture uploads a form with pictures.
-func (c *Client) SendPicture(ctx context.Context, token string, body io.Reader) (r PictureAnswer, err error) {
+// SendImage uploads a form with images.
+func (c *Client) SendImage(ctx context.Context, token string, body io.Reader) (r ImageAnswer, err error) {
 	begin := time.Now()
 	defer func() { r.Took = time.Since(begin) }()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Base+"/api/upload/image", body)
@@ -89,26 +87,26 @@ func (c *Client) SendPicture(ctx context.Context, token string, body io.Reader) 
 	return r, err
 }
 
-// PendingPicture is an upload of a picture in progress.
-type PendingPicture struct {
+// PendingImage is an upload of an image in progress.
+type PendingImage struct {
 	Cancel context.CancelFunc
 	Done   chan struct{}
-	Answer PictureAnswer
+	Answer ImageAnswer
 	Err    error
 }
 
-// BeginPicture sends a picture and returns when it is being processed or waits in the queue.
-func (c *Child) BeginPicture(t *testing.T, client *Client, token, name, content string) *PendingPicture {
+// BeginImage sends an image and returns when it is being processed or waits in the queue.
+func (c *Child) BeginImage(t *testing.T, client *Client, token, name, content string) *PendingImage {
 	t.Helper()
-	before := c.Pictures()
+	before := c.Images()
 	ctx, cancel := context.WithCancel(t.Context())
-	p := &PendingPicture{Cancel: cancel, Done: make(chan struct{})}
-	form := PictureForm(name, content)
+	p := &PendingImage{Cancel: cancel, Done: make(chan struct{})}
+	form := ImageForm(name, content)
 	sent := make(chan struct{})
 	body := &endNotifier{Reader: strings.NewReader(form), end: sync.OnceFunc(func() { close(sent) })}
 	go func() {
 		defer close(p.Done)
-		p.Answer, p.Err = client.SendPicture(ctx, token, body)
+		p.Answer, p.Err = client.SendImage(ctx, token, body)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -118,12 +116,12 @@ func (c *Child) BeginPicture(t *testing.T, client *Client, token, name, content 
 	case <-sent:
 	case <-p.Done:
 	}
-	Eventually(t, "the picture is taken in", func() bool { return c.Pictures() > before || !p.Going() })
+	Eventually(t, "the image is taken in", func() bool { return c.Images() > before || !p.Going() })
 	return p
 }
 
-// Pictures returns how many pictures are being processed or waiting.
-func (c *Child) Pictures() float64 {
+// Images returns how many images are being processed or waiting.
+func (c *Child) Images() float64 {
 	c.T.Helper()
 	return c.Metric("caddy_media_working_pictures") + c.Metric("caddy_media_waiting_pictures")
 }
@@ -143,7 +141,7 @@ func (r *endNotifier) Read(p []byte) (int, error) {
 }
 
 // Going reports whether the upload is still in progress.
-func (p *PendingPicture) Going() bool {
+func (p *PendingImage) Going() bool {
 	select {
 	case <-p.Done:
 		return false
@@ -152,8 +150,8 @@ func (p *PendingPicture) Going() bool {
 	}
 }
 
-// MustSucceed waits for the answer: the picture and its variant must be stored.
-func (p *PendingPicture) MustSucceed(t *testing.T) {
+// MustSucceed waits for the answer: the image and its variant must be stored.
+func (p *PendingImage) MustSucceed(t *testing.T) {
 	t.Helper()
 	<-p.Done
 	if p.Err != nil || p.Answer.Status != http.StatusOK || p.Answer.Result[0].WebP != p.Answer.Result[0].FullPath+".webp" {
@@ -161,9 +159,9 @@ func (p *PendingPicture) MustSucceed(t *testing.T) {
 	}
 }
 
-// MustHavePictures expects the folder to hold these pictures, each with its variant, and soon
+// MustHaveImages expects the folder to hold these images, each with its variant, and soon
 // nothing else.
-func (c *Child) MustHavePictures(t *testing.T, names ...string) {
+func (c *Child) MustHaveImages(t *testing.T, names ...string) {
 	t.Helper()
 	want := map[string]bool{}
 	for _, name := range names {
@@ -179,14 +177,4 @@ func (c *Child) MustHavePictures(t *testing.T, names ...string) {
 			t.Errorf("the folder has %q, want %q and their variants", got, names)
 		}
 	}
-}
-
-// StopsEncoding reports whether the encoder of this build can be stopped.
-func StopsEncoding(t *testing.T) bool {
-	t.Helper()
-	encoder, err := webp.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return encoder.Stops()
 }

@@ -1,4 +1,4 @@
-package pictures_test
+package images_test
 
 import (
 	"net/http"
@@ -16,13 +16,13 @@ import (
 func TestBuiltCaddy(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)
-	c.Start(site.PictureConfig(""))
+	c.Start(site.ImageConfig(""))
 	client := c.HTTP1()
 	token := client.MustLogin(t)
 	for name, file := range map[string]string{
 		"photo.jpg": sample.PhotoJPEG(641, 480), "drawing.png": sample.EncodePNG(t, sample.Quartered(65, 48)), "moving.gif": sample.MovingGIF(t, 4),
 	} {
-		answer, err := client.SendPicture(t.Context(), token, strings.NewReader(site.PictureForm(name, file)))
+		answer, err := client.SendImage(t.Context(), token, strings.NewReader(site.ImageForm(name, file)))
 		if err != nil || answer.Status != http.StatusOK || !strings.HasSuffix(answer.Result[0].WebP, name+".webp") {
 			t.Errorf("%s: %v %v", name, answer, err)
 			continue
