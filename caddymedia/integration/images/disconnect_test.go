@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 )
 
 // leaver sends a whole form, waits until it is processed, and then disconnects without reading the
