@@ -44,7 +44,7 @@ func (q *request) create(ctx context.Context) error {
 		return err
 	}
 	if hasBody {
-		if err := q.receive(u, 0, resumable.Unknown); err != nil && (u.Offset() == 0 || errors.Is(err, resumable.ErrTooLarge)) {
+		if err := q.receive(ctx, u, 0, resumable.Unknown); err != nil && (u.Offset() == 0 || errors.Is(err, resumable.ErrTooLarge)) {
 			u.Drop(ctx, nil)
 			return err
 		}
@@ -55,7 +55,7 @@ func (q *request) create(ctx context.Context) error {
 	if len(u.Parts) > 0 {
 		refusals = resumable.RecordRefusals // a repeated request finds it
 	}
-	if err := q.finish(u, refusals); err != nil {
+	if err := q.finish(ctx, u, refusals); err != nil {
 		failures, _ := errors.AsType[aliases.Failures](err)
 		if u.Drop(ctx, failures) {
 			header.Del("Location")

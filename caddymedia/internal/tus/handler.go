@@ -138,19 +138,19 @@ func (q *request) serve(ctx context.Context) error {
 	if q.id == "" {
 		return q.create(ctx)
 	}
-	u, err := q.find()
+	u, err := q.find(ctx)
 	if err != nil {
 		return err
 	}
 	switch q.method {
 	case http.MethodHead:
-		return q.head(u)
+		return q.head(ctx, u)
 	case http.MethodGet:
-		return q.get(u)
+		return q.get(ctx, u)
 	case http.MethodPatch:
-		return q.patch(u)
+		return q.patch(ctx, u)
 	default:
-		return q.terminate(u)
+		return q.terminate(ctx, u)
 	}
 }
 
@@ -166,8 +166,8 @@ func (q *request) abilities() error {
 }
 
 // find returns the upload of the request.
-func (q *request) find() (*resumable.Upload, error) {
-	u, err := q.service.Uploads().Find(q.r.Context(), q.actor.Owner(), q.id)
+func (q *request) find(ctx context.Context) (*resumable.Upload, error) {
+	u, err := q.service.Uploads().Find(ctx, q.actor.Owner(), q.id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -190,8 +190,8 @@ func refused(u *resumable.Upload) error {
 }
 
 // head responds with the offset of the upload, and finishes a complete one.
-func (q *request) head(u *resumable.Upload) error {
-	if err := q.finish(u, resumable.RecordRefusals); err != nil {
+func (q *request) head(ctx context.Context, u *resumable.Upload) error {
+	if err := q.finish(ctx, u, resumable.RecordRefusals); err != nil {
 		return err
 	}
 	q.describe(u)
@@ -200,8 +200,8 @@ func (q *request) head(u *resumable.Upload) error {
 }
 
 // get responds with the item of a finished upload, or with the state of another one.
-func (q *request) get(u *resumable.Upload) error {
-	if err := q.finish(u, resumable.RecordRefusals); err != nil {
+func (q *request) get(ctx context.Context, u *resumable.Upload) error {
+	if err := q.finish(ctx, u, resumable.RecordRefusals); err != nil {
 		return err
 	}
 	if item, ok := q.service.ItemOf(u, q.BaseURL); ok {
@@ -224,15 +224,15 @@ type stateAnswer struct {
 }
 
 // terminate removes the upload, never its item. Another request may be storing it.
-func (q *request) terminate(u *resumable.Upload) error {
+func (q *request) terminate(ctx context.Context, u *resumable.Upload) error {
 	if u.Outcome == nil {
-		unlock, err := u.LockFinish(q.r.Context())
+		unlock, err := u.LockFinish(ctx)
 		if err != nil {
 			return err
 		}
 		defer unlock()
 	}
-	if err := q.service.TerminateUpload(q.r.Context(), u, q.actor); err != nil {
+	if err := q.service.TerminateUpload(ctx, u, q.actor); err != nil {
 		return err
 	}
 	q.w.WriteHeader(http.StatusNoContent)
@@ -241,8 +241,8 @@ func (q *request) terminate(u *resumable.Upload) error {
 
 // finish stores the item of a complete upload that is not finished. It does nothing for others. The
 // error is [refused] if the item was refused, by another request too.
-func (q *request) finish(u *resumable.Upload, refusals resumable.Refusals) error {
-	failures := u.Finish(q.r.Context(), resumable.Finishing{
+func (q *request) finish(ctx context.Context, u *resumable.Upload, refusals resumable.Refusals) error {
+	failures := u.Finish(ctx, resumable.Finishing{
 		BaseURL: q.BaseURL, Ticket: q.caller.Ticket, Authorize: q.authorize, Refusals: refusals,
 	})
 	switch {

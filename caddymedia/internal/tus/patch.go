@@ -1,6 +1,7 @@
 package tus
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -15,7 +16,7 @@ import (
 )
 
 // patch adds the bytes of the request to the upload, and finishes it with its last ones.
-func (q *request) patch(u *resumable.Upload) error {
+func (q *request) patch(ctx context.Context, u *resumable.Upload) error {
 	if !hasBodyType(q.r.Header) {
 		return &requestError{http.StatusUnsupportedMediaType, "the Content-Type must be " + bodyType}
 	}
@@ -32,10 +33,10 @@ func (q *request) patch(u *resumable.Upload) error {
 	if offset != u.Offset() {
 		return resumable.ErrOffset
 	}
-	if err := q.add(u, offset); err != nil {
+	if err := q.add(ctx, u, offset); err != nil {
 		return err
 	}
-	if err := q.finish(u, resumable.RecordRefusals); err != nil {
+	if err := q.finish(ctx, u, resumable.RecordRefusals); err != nil {
 		return err
 	}
 	q.w.Header().Set(headerOffset, strconv.FormatInt(u.Offset(), 10))
@@ -46,7 +47,7 @@ func (q *request) patch(u *resumable.Upload) error {
 
 // add receives the body of the request and sets the length. With a checksum, the length is set after
 // the bytes: a mismatch must not change the upload.
-func (q *request) add(u *resumable.Upload, offset int64) error {
+func (q *request) add(ctx context.Context, u *resumable.Upload, offset int64) error {
 	if u.Outcome != nil {
 		if !q.isEmpty() {
 			return resumable.ErrTooLarge
@@ -59,13 +60,13 @@ func (q *request) add(u *resumable.Upload, offset int64) error {
 	}
 	isVerified := q.r.Header.Get(headerChecksum) != ""
 	if length != resumable.Unknown && !isVerified {
-		if err := u.SetLength(q.r.Context(), length); err != nil {
+		if err := u.SetLength(ctx, length); err != nil {
 			return err
 		}
 	}
-	err = q.receive(u, offset, length)
+	err = q.receive(ctx, u, offset, length)
 	if err == nil && length != resumable.Unknown && isVerified {
-		err = u.SetLength(q.r.Context(), length)
+		err = u.SetLength(ctx, length)
 	}
 	return err
 }
@@ -91,7 +92,7 @@ func (q *request) length(u *resumable.Upload) (int64, error) {
 }
 
 // receive adds the body of the request to the upload behind offset. length is that in the request.
-func (q *request) receive(u *resumable.Upload, offset, length int64) error {
+func (q *request) receive(ctx context.Context, u *resumable.Upload, offset, length int64) error {
 	ended, ok := q.service.BeginUpload(q.actor)
 	if !ok {
 		httpx.RetryAfter(q.w, time.Second)
@@ -125,7 +126,7 @@ func (q *request) receive(u *resumable.Upload, offset, length int64) error {
 	if sum != nil {
 		body.Hash = newHash()
 	}
-	err = u.Append(q.r.Context(), body)
+	err = u.Append(ctx, body)
 	if _, ok := errors.AsType[*resumable.BodyError](err); !ok {
 		return err
 	}
