@@ -7,14 +7,14 @@ import (
 )
 
 // source is the Go file with the struct. A package embeds it: //go:embed config.go
-const source = `package shelf
+const source = `package crate
 
-// Config keeps objects on a shelf.
+// Config keeps objects on a crate.
 type Config struct {
-	// The name of the shelf. Required.
+	// The name of the crate. Required.
 	Label string
 
-	// How long to wait for the shelf. Default: ` + "`30s`" + `.
+	// How long to wait for the crate. Default: ` + "`30s`" + `.
 	Timeout options.Duration
 }
 `
@@ -33,8 +33,8 @@ func ExampleOf() {
 	}
 	fmt.Println(schema.Check(&Config{}))
 	// Output:
-	// Keeps objects on a shelf.
-	// label (text, default ""): The name of the shelf.
-	// timeout (duration, default "`30s`"): How long to wait for the shelf.
+	// Keeps objects on a crate.
+	// label (text, default ""): The name of the crate.
+	// timeout (duration, default "`30s`"): How long to wait for the crate.
 	// label is missing
 }
