@@ -107,13 +107,8 @@ func (s *Service) ItemOf(u *resumable.Upload, baseURL string) (upload.Item, bool
 func (s *Service) Charge(ctx context.Context, ticket *tokens.Ticket, items int) (settle func(stored bool), err error) {
 	use := rand.Text()
 	settle = func(stored bool) {
-		if stored {
-			return
-		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
-		defer cancel()
-		if err := s.issuer.GiveBack(ctx, ticket.ID, use); err != nil {
-			s.log.Error("giving items back to a ticket", "error", err)
+		if !stored {
+			s.uploads.GiveBack(ctx, s.issuer, ticket.ID, use)
 		}
 	}
 	if err := s.issuer.Take(ctx, ticket, use, items); err != nil {
@@ -124,9 +119,6 @@ func (s *Service) Charge(ctx context.Context, ticket *tokens.Ticket, items int) 
 	}
 	return settle, nil
 }
-
-// giveBackTime bounds giving items back to a ticket. It does not end with the request.
-const giveBackTime = 10 * time.Second
 
 // ForcedBy returns what the caller's ticket forces on an upload.
 func ForcedBy(caller tokens.Caller) upload.Forced {

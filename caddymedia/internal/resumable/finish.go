@@ -192,7 +192,7 @@ func (a *attempt) records(failures aliases.Failures) bool {
 // upload is terminated: after a temporary failure another process may be storing it.
 func (a *attempt) settle(ctx context.Context) {
 	if a.counted != nil && a.Outcome != nil && a.Outcome.Stored == "" {
-		a.store.giveBack(ctx, a.rights.Issuer, a.counted.ID, a.ID)
+		a.store.GiveBack(ctx, a.rights.Issuer, a.counted.ID, a.ID)
 	}
 	if a.rights.Release != nil {
 		a.rights.Release()
@@ -214,8 +214,9 @@ func (a *attempt) countRefusal(ctx context.Context, failures aliases.Failures) {
 // ticketTimeout bounds a change of a ticket that does not end with the request.
 const ticketTimeout = 10 * time.Second
 
-// giveBack gives an item that was counted under use back to its ticket.
-func (s *Store) giveBack(ctx context.Context, issuer *tokens.Issuer, ticket tokens.ID, use string) {
+// GiveBack uncounts the items of a ticket that were counted under use. It does not end with ctx, and
+// logs an error.
+func (s *Store) GiveBack(ctx context.Context, issuer *tokens.Issuer, ticket tokens.ID, use string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
 	defer cancel()
 	if err := issuer.GiveBack(ctx, ticket, use); err != nil {
@@ -407,7 +408,7 @@ func (u *Upload) terminate(ctx context.Context, event Event) error {
 	writing.interrupt(u.location())
 	claimed, _ := u.store.removeData(ctx, u.storage, u.ID) // Sweep removes the rest
 	if !claimed && u.Ticket != "" && u.Complete() {
-		u.store.giveBack(ctx, u.store.Issuer, u.TicketID(), u.ID)
+		u.store.GiveBack(ctx, u.store.Issuer, u.TicketID(), u.ID)
 	}
 	return nil
 }
