@@ -22,11 +22,12 @@ type variantLine struct {
 	Size                              int64
 	Renditions                        int
 
-	Alias                                       string
-	DryRun                                      bool `json:"dry_run"`
-	Images, Current, Made, Larger, None, Failed int
-	Complete                                    bool
-	Stopped                                     string
+	Alias                               string
+	DryRun                              bool `json:"dry_run"`
+	Current, Made, Larger, None, Failed int
+	Images                              int `json:"pictures"`
+	Complete                            bool
+	Stopped                             string
 }
 
 // variants runs the command and returns the lines of the pictures by their names, and the last one.
