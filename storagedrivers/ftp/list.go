@@ -266,10 +266,8 @@ func (s *sweeper) take(ctx context.Context, met suspect) (*storagedrivers.Leftov
 // does not get the lock, the object is no leftover.
 func (s *sweeper) restore(ctx context.Context, met suspect) (*storagedrivers.Leftover, error) {
 	aside, dst := s.conn.path(met.key), s.conn.path(met.aside())
-	soon, cancel := context.WithTimeout(ctx, firstPause)
-	defer cancel()
-	unlock, err := s.driver.keys.Lock(soon, dst)
-	if err != nil {
+	unlock := s.driver.keys.TryLock(dst)
+	if unlock == nil {
 		return nil, nil //nolint:nilnil // an upload of this process holds it
 	}
 	defer unlock()

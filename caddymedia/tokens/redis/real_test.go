@@ -21,6 +21,7 @@ import (
 // conformance runs the suite on a server whose data outlives a client.
 func conformance(t *testing.T, config Config) {
 	t.Helper()
+	config.Timeout = patient
 	tokentest.Run(t, func(t *testing.T) tokentest.Subject {
 		s := open(t, config)
 		return tokentest.Subject{Store: s, Reopen: func(t *testing.T) tokens.Store {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
@@ -41,12 +42,15 @@ func record() tokens.Record {
 	return tokens.Record{Account: "a", Expires: time.Now().Add(time.Hour)}
 }
 
+// patient is a timeout for tests that are not about time, on a busy machine.
+const patient = options.Duration(time.Minute)
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	tokentest.Run(t, func(t *testing.T) tokentest.Subject {
 		clock, server := new(tokentest.Clock), miniredis.RunT(t)
 		openIt := func(t *testing.T) tokens.Store {
-			s := open(t, Config{URL: "redis://" + server.Addr()})
+			s := open(t, Config{URL: "redis://" + server.Addr(), Timeout: patient})
 			s.now = clock.Now
 			return s
 		}
