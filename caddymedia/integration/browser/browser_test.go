@@ -13,6 +13,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
+func TestMain(m *testing.M) { site.Main(m) }
+
 // browserModules is the folder whose node_modules contains playwright-core and axe-core.
 const browserModules = "MEDIA_TEST_BROWSER"
 

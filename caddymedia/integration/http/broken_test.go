@@ -55,18 +55,3 @@ func wantNoPath(t *testing.T, failures []site.Failure, paths ...string) {
 		}
 	}
 }
-
-// TestReadOnlyFolder: an upload into a read-only folder is answered with 502 and a message that
-// names the problem.
-func TestReadOnlyFolder(t *testing.T) {
-	if os.Getuid() <= 0 {
-		t.Skip("to root no folder is read-only")
-	}
-	s := site.Start(t, site.Basic, "media")
-	s.UploadImage(t, site.File("a.gif", sample.GIF(t))).One(t)
-	if err := os.Chmod(s.Root, 0o500); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.Chmod(s.Root, 0o700) })
-	wantNoPath(t, s.UploadFile(t, site.File("a.txt", "x")).Failures(t, http.StatusBadGateway), s.Root)
-}

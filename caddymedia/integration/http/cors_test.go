@@ -45,7 +45,7 @@ func TestCORS(t *testing.T) {
 		allowed(r, page)
 		r = send(http.MethodGet, path+"x", from, "")
 		allowed(r, page)
-		if r.Status != http.StatusNotFound || r.Body != "no such item" || !strings.Contains(strings.Join(r.Header["Vary"], ","), "Origin") {
+		if r.Status != http.StatusNotFound || r.Body != "no such item" || r.Header.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(strings.Join(r.Header["Vary"], ","), "Origin") {
 			t.Errorf("missing item: %+v", r)
 		}
 		allowed(send(http.MethodOptions, "/elsewhere", ask, ""), "")

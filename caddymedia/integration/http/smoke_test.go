@@ -2,11 +2,14 @@ package http_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
+
+func TestMain(m *testing.M) { site.Main(m) }
 
 // TestContract: the HTTP contract holds through a Caddyfile. Package mediahttp tests all of it.
 func TestContract(t *testing.T) {
@@ -45,5 +48,15 @@ func TestContract(t *testing.T) {
 	}
 	if stored := len(site.Files(t, s.Root)); stored != 2 {
 		t.Errorf("%d files are stored, want 2", stored)
+	}
+}
+
+// TestNoAccountIsLogged: a site on which no client can log in says so at its start.
+func TestNoAccountIsLogged(t *testing.T) {
+	s := site.Start(t, site.LocalDefault, "media")
+	s.WaitForLog(t, "no account: no client can upload")
+	s.Load(t, site.Config{Media: site.Basic, Site: "media"})
+	if n := strings.Count(s.Logged(t), "no account"); n != 1 {
+		t.Errorf("it is logged %d times", n)
 	}
 }

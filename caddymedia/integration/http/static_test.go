@@ -8,29 +8,10 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
-// staticSite holds the item /static/file/content/item.txt of ten bytes.
-func staticSite(t *testing.T, block string) *site.Site {
-	t.Helper()
-	s := site.Start(t, site.Account+site.AtRoot+"sanitize off\n}\nfile_alias content", block)
-	s.UploadFile(t, site.File("item.txt", "0123456789")).One(t)
-	return s
-}
-
-const item = "/static/file/content/item.txt"
-
-// TestStaticErrors: the site's handle_errors writes the answer, which keeps the nosniff header.
-func TestStaticErrors(t *testing.T) {
-	s := staticSite(t, "media\nhandle_errors {\nrespond \"sorry: {err.status_code}\"\n}")
-	site.CheckAll(t, s, []site.Case{
-		{Name: "missing", Path: item + "x", WantStatus: 404, WantBody: "sorry: 404", WantHeader: map[string]string{"X-Content-Type-Options": "nosniff"}},
-		{Name: "alias", Path: "/static/img/none/a.jpg", WantStatus: 404, WantBody: "sorry: 404"},
-	})
-}
-
 // TestStaticCompressed: with encode around the service, a compressed item has another ETag. Both
 // ETags are recognised.
 func TestStaticCompressed(t *testing.T) {
-	s := staticSite(t, "encode gzip\nmedia")
+	s := site.Start(t, site.Account+site.AtRoot+"sanitize off\n}\nfile_alias content", "encode gzip\nmedia")
 	text := strings.Repeat("some words, again and again\n", 1000)
 	path := "/static/file/content/" + s.UploadFile(t, site.File("long.txt", text)).One(t).Filename
 	plain, packed := s.Get(t, path), s.Get(t, path, "Accept-Encoding", "gzip")

@@ -25,30 +25,6 @@ func writePage(t *testing.T, pages, name, content string) {
 	}
 }
 
-// TestTemplateFunctions: a page gets the addresses of aliases. An unknown alias breaks the page,
-// not the site.
-func TestTemplateFunctions(t *testing.T) {
-	media := site.Basic + "image_alias own {\ncdn_base https://img.example\n}\n"
-	const page = `{{image_path "content"}} {{file_path "content"}} {{image_path "own"}}/{{"a.jpg"}}`
-	s, pages := templateSite(t, media)
-	writePage(t, pages, "page.html", page)
-	writePage(t, pages, "unknown.html", `{{image_path "none"}}`)
-	writePage(t, pages, "kind.html", `{{file_path "own"}}`)
-	site.CheckAll(t, s, []site.Case{
-		{Name: "no cdn_base", Path: "/page.html", WantStatus: 200, WantBody: "/static/img/content /static/file/content https://img.example/static/img/own/a.jpg"},
-		{Name: "unknown alias", Path: "/unknown.html", WantStatus: 500},
-		{Name: "alias of the other kind", Path: "/kind.html", WantStatus: 500},
-	})
-	s.WaitForLog(t, `unknown alias \"none\"`)
-
-	s, pages = templateSite(t, media+"cdn_base https://cdn.example/\n")
-	writePage(t, pages, "page.html", page)
-	site.CheckAll(t, s, []site.Case{{
-		Name: "cdn_base", Path: "/page.html", WantStatus: 200,
-		WantBody: "https://cdn.example/static/img/content https://cdn.example/static/file/content https://img.example/static/img/own/a.jpg",
-	}})
-}
-
 // TestTemplatesOfStrangers: neither uploads nor submitted names are run as templates.
 func TestTemplatesOfStrangers(t *testing.T) {
 	t.Setenv("MEDIA_TEST_SECRET", "top-secret")

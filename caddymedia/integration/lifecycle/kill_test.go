@@ -19,6 +19,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
+func TestMain(m *testing.M) { site.Main(m) }
+
 const (
 	killRounds  = 16
 	killClients = 6

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
@@ -70,40 +69,6 @@ func TestTokensEnd(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestTokensExpire: tokens expire after the configured time, and not before.
-func TestTokensExpire(t *testing.T) {
-	t.Parallel()
-	c := site.NewChild(t)
-	c.Start(site.OnBolt + "token_lifetime 1s")
-	client := c.HTTP1()
-	r := client.Login(t, site.Password)
-	expires := time.Unix(r.ExpiresAt, 0)
-	if left := time.Until(expires); left > 2*time.Second {
-		t.Errorf("the token expires in %v", left)
-	}
-	for {
-		answer, _ := client.Put(t, r.Token, "content", "small.bin", []byte("x"))
-		now := time.Now()
-		if answer.Status == http.StatusUnauthorized {
-			if now.Before(expires) {
-				t.Errorf("the token ends %v too early", expires.Sub(now))
-			}
-			break
-		}
-		if answer.Status != http.StatusOK {
-			t.Fatalf("an upload is answered with %v", answer)
-		}
-		if now.After(expires.Add(site.Patience)) {
-			t.Fatal("the token never ends")
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	site.Eventually(t, "a new token serves", func() bool { // which may expire before it is used
-		answer, _ := client.Put(t, client.MustLogin(t), "content", "small.bin", []byte("x"))
-		return answer.Status == http.StatusOK
-	})
 }
 
 // TestTokenFileOfTwo: two Caddys are configured with one token file. The second reports an error

@@ -92,24 +92,6 @@ func TestWritersOverwriteOneName(t *testing.T) {
 	}
 }
 
-// TestOverwriteDuringDownload: a download gets all of the old file although it is replaced
-// meanwhile.
-func TestOverwriteDuringDownload(t *testing.T) {
-	t.Parallel()
-	c := site.NewTLSChild(t)
-	c.Start(site.InMemory)
-	token := c.HTTP1().MustLogin(t)
-	old := sample.Described(1, 20_000_000)
-	for i, client := range c.Clients() {
-		client.MustPut(t, token, "over", "file.bin", old)
-		download := beginDownload(t, client, "over", "file.bin", old)
-		replacement := sample.Described(uint64(i+2), 1_000_000*(i+1))
-		client.MustPut(t, token, "over", "file.bin", replacement)
-		client.MustFetch(t, "over", "file.bin", replacement)
-		download.finish(t)
-	}
-}
-
 // readWhole fetches a file that must be complete.
 func readWhole(c *site.Client, alias, name string) error {
 	r, err := c.Get(c.Base + "/static/file/" + alias + "/" + name)

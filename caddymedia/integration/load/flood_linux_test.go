@@ -133,7 +133,7 @@ func floodOf(t *testing.T, memory int64, kinds map[string]string) {
 	var clients sync.WaitGroup
 	for name, content := range kinds {
 		form := site.ImageForm(name, content)
-		for range 20 / len(kinds) {
+		for range max(12/len(kinds), 5) {
 			clients.Go(func() {
 				r, err := http1Alone(c).SendImage(t.Context(), token, strings.NewReader(form))
 				if err != nil || !r.Busy() && (r.Status != http.StatusOK || r.Result[0].WebP == "") {

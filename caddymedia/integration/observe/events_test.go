@@ -152,18 +152,6 @@ func TestEventAddresses(t *testing.T) {
 	}
 }
 
-// TestEventsOfHealth: events report an unusable storage, and its recovery.
-func TestEventsOfHealth(t *testing.T) {
-	blocked := blockedFolder(t)
-	eventsUpToNow()
-	site.StartConfig(t, withFrail(blocked))
-	waitForEvent(t, observe.EventStorageHealth+": storage=frail usable=false")
-	if err := os.Remove(blocked); err != nil {
-		t.Fatal(err)
-	}
-	waitForEvent(t, observe.EventStorageHealth+": storage=frail usable=true")
-}
-
 // TestEventsOfHealthAfterReload: if a new configuration fixes a storage, its recovery is reported
 // too.
 func TestEventsOfHealthAfterReload(t *testing.T) {

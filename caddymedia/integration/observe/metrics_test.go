@@ -22,6 +22,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
+func TestMain(m *testing.M) { site.Main(m) }
+
 var fullName = regexp.MustCompile(`fqName: "(caddy_media_[a-z_]+)"`)
 
 // registered returns the names of all metrics of the running app, including those that have not

@@ -14,6 +14,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
+func TestMain(m *testing.M) { site.Main(m) }
+
 // panelRoutes are requests to every route, to test refusals on all of them.
 var panelRoutes = []string{
 	"", "/", "/assets/x/app.js", "/assets/", "/nothing", "/api", "/api/", "/api/session", "/api/kinds", "/api/storages", "/api/storages/default",

@@ -11,13 +11,14 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
+func TestMain(m *testing.M) { site.Main(m) }
+
 // TestRemoteItems uploads images and files to a storage of every driver and fetches them.
 func TestRemoteItems(t *testing.T) {
 	site.EachRemote(t, func(t *testing.T, p site.Backend) {
 		_, client, token := site.StartOn(t, p)
 		t.Run("image", func(t *testing.T) { remoteImage(t, client, token) })
 		t.Run("large file", func(t *testing.T) { remoteLargeFile(t, client, token) })
-		t.Run("append time", func(t *testing.T) { remoteAppendTime(t, client, token) })
 		t.Run("overwrite", func(t *testing.T) { remoteOverwrite(t, client, token) })
 		t.Run("renditions", func(t *testing.T) { remoteRenditions(t, client, token) })
 	})
@@ -90,20 +91,6 @@ func remoteLargeFile(t *testing.T, client *site.Client, token string) {
 	}
 }
 
-func remoteAppendTime(t *testing.T, client *site.Client, token string) {
-	names := map[string][]byte{}
-	for i := range 3 {
-		content := sample.Described(uint64(i), 10_000+i)
-		names[client.MustPut(t, token, "content", "same.bin", content)] = content
-	}
-	if len(names) != 3 || names["same.bin"] == nil {
-		t.Errorf("three files of one name are called %v", names)
-	}
-	for name, content := range names {
-		client.MustFetch(t, "content", name, content)
-	}
-}
-
 func remoteOverwrite(t *testing.T, client *site.Client, token string) {
 	for i := range 3 {
 		content := sample.Described(uint64(i), 3_000_000+i)
@@ -111,17 +98,6 @@ func remoteOverwrite(t *testing.T, client *site.Client, token string) {
 			t.Errorf("stored as %q", name)
 		}
 		client.MustFetch(t, "over", "same.bin", content)
-	}
-	before := sample.PhotoJPEG(64, 64)
-	after := sample.PhotoJPEG(80, 40)
-	first := client.UploadImage(t, token, "over", "image.jpg", before)
-	second := client.UploadImage(t, token, "over", "image.jpg", after)
-	if first.Status != http.StatusOK || second.Status != http.StatusOK {
-		t.Fatal(first, second)
-	}
-	got := client.FetchURL(t, second.Result[0].FullPath)
-	if got.Status != http.StatusOK || got.Body != after {
-		t.Errorf("status %d with %d bytes after the image was replaced", got.Status, len(got.Body))
 	}
 }
 

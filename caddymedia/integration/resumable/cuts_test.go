@@ -9,6 +9,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
+func TestMain(m *testing.M) { site.Main(m) }
+
 // uploads returns how many uploads a trial has: few, or the number in MEDIA_TEST_UPLOADS.
 func uploads(t *testing.T, few int) int {
 	t.Helper()

@@ -1,13 +1,19 @@
 package site
 
 import (
+	"bytes"
+	"image"
+	"image/color"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/caddymedia/media/caddymedia/integration/sample"
 )
 
 // Metric returns the sum of all series of a metric that have the labels (`operation="stage"`).
@@ -105,4 +111,105 @@ func Hidden(t *testing.T, folder string) []string {
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
+}
+
+// PutFile writes a file, and its folder.
+func PutFile(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ReadFile returns the content of a file.
+func ReadFile(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// IsNoFolder returns a function that reports whether an open file belongs to an upload. The two
+// roots and their scratch folders stay open.
+func IsNoFolder(c *Child) func(string) bool {
+	return func(open string) bool {
+		name, err := filepath.Rel(c.Root, open)
+		if err != nil {
+			return true
+		}
+		_, below, _ := strings.Cut(name, "/")
+		scratch := strings.HasPrefix(below, ".media-tmp-") && !strings.Contains(below, "/")
+		return below != "" && !scratch
+	}
+}
+
+// WritersOfOneName runs writers that upload files of one name at the same time, through the clients
+// in turn. It returns the stored names, which must be distinct and readable through the other
+// client.
+func WritersOfOneName(t *testing.T, writers int, clients []*Client, tokens []string) []string {
+	t.Helper()
+	names := make([]string, writers)
+	contents := make([][]byte, writers)
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range writers {
+		contents[i] = sample.Described(uint64(i), 1000+i)
+		wg.Go(func() {
+			<-start
+			r, err := clients[i%2].Upload(t.Context(), tokens[i%2], "content",
+				StreamPart{"photo.bin", bytes.NewReader(contents[i])})
+			if err != nil || r.Status != http.StatusOK {
+				t.Errorf("writer %d: %v %v", i, r, err)
+				return
+			}
+			names[i] = r.Result[0].Filename
+		})
+	}
+	close(start)
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	owners := map[string]int{}
+	for i, name := range names {
+		if other, taken := owners[name]; taken {
+			t.Errorf("writers %d and %d both got the name %s", other, i, name)
+		}
+		owners[name] = i
+		clients[(i+1)%2].MustFetch(t, "content", name, contents[i])
+	}
+	return names
+}
+
+// WantRendition fetches a rendition twice, as its own format and as WebP, and expects an image of a
+// size in one colour.
+func WantRendition(t *testing.T, client *Client, address string, size image.Point, want color.NRGBA) {
+	t.Helper()
+	for _, accept := range []string{"*/*", "image/webp,*/*"} {
+		got := client.FetchURL(t, address, "Accept", accept)
+		if got.Status != http.StatusOK {
+			t.Errorf("%s: status %d", address, got.Status)
+			return
+		}
+		decode := sample.Decode
+		if got.Header.Get("Content-Type") == "image/webp" {
+			decode = sample.DecodeWebP
+		}
+		m := decode(t, got.Body)
+		if m.Bounds().Size() != size {
+			t.Errorf("%s is of %v, want %v", address, m.Bounds().Size(), size)
+		}
+		r, g, b, _ := m.At(size.X/2, size.Y/2).RGBA()
+		for i, pair := range [][2]uint8{{uint8(r >> 8), want.R}, {uint8(g >> 8), want.G}, {uint8(b >> 8), want.B}} {
+			const loss = 12
+			if d := int(pair[0]) - int(pair[1]); d > loss || d < -loss {
+				t.Errorf("%s as %s has %d in component %d, want %d", address, accept, pair[0], i, pair[1])
+			}
+		}
+	}
 }

@@ -1,3 +1,6 @@
+// Package site runs whole Caddys for the end to end tests: a Site in the process of the test, a
+// Child in a process of its own, and clients for both. A Site is a process-global, so its tests are
+// serial; packages of tests run side by side. Each of them calls Main in its TestMain.
 package site
 
 import (
@@ -281,3 +284,41 @@ func (s *Site) Dial(t *testing.T) net.Conn {
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
+
+// AtRoot is the begin of a storage "default" that keeps items at the root of $ROOT. The block is
+// open.
+const AtRoot = "storage default {\ndriver local $ROOT\nsub_folder_format /\n"
+
+// TokenPath is the path of the token endpoint.
+const TokenPath = "/api/auth/generateToken"
+
+// OnBolt is a configuration whose tokens survive a restart.
+const OnBolt = Account + Binaries
+
+// ChangedHash is the hash of the password "changed", made like CheapHash.
+const ChangedHash = "$argon2id$v=19$m=64,t=1,p=1$RRW6iPHAV0pUhBupioU0wg$nSlkjWe/vXNGMKoe8hJrYFksvUnRsayfcYpWq352gic"
+
+// Binaries are aliases for files ending in bin: content keeps existing items, over replaces
+// them.
+const Binaries = `
+storage keep {
+	driver local $ROOT/keep
+}
+storage replace {
+	driver local $ROOT/replace
+	overwrite_strategy overwrite
+}
+file_alias content {
+	storage keep
+	prefix /
+	extensions bin
+}
+file_alias over {
+	storage replace
+	prefix /
+	extensions bin
+}
+`
+
+// InMemory is a configuration whose tokens end with the process.
+const InMemory = "tokens memory\n" + Account + Binaries
