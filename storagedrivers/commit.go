@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"runtime/debug"
 	"slices"
+	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
+	"golang.org/x/sync/semaphore"
 )
 
 // A Change stores a staged object under a key, or removes an object.
@@ -19,6 +23,9 @@ type Change struct {
 	Key string
 	// Options of storing the object.
 	Options PutOptions
+	// Follows is true if the object is made from that of the change before it: it is stored later, and
+	// its ModTime is not before that of the other one.
+	Follows bool
 }
 
 // ExistsError is the error of a commit whose keys are taken. It matches fs.ErrExist.
@@ -62,14 +69,13 @@ func (e *CommitError) Error() string {
 func (e *CommitError) Unwrap() error { return e.Err }
 
 // Commit makes all changes or none, and returns the Infos of the stored objects in the order of the
-// changes, with a zero Info for a removal. The staged objects are of this storage. An object that is
-// stored with [Overwrite] is not older than the objects of earlier changes.
+// changes, with a zero Info for a removal. The staged objects are of this storage.
 //
 // After an *ExistsError nothing has changed, and the staged objects may be committed under other
 // keys. If the driver is a [Stager], all or none is true across crashes too. Otherwise the changes
-// are made one after the other: those with [CreateOnly], then those with Overwrite, then the
-// removals. If one fails, the created objects are removed again, and a *[CommitError] names the
-// changes that stay.
+// are made in steps: side by side those with [CreateOnly], then those with [Overwrite], then those that
+// follow another one, and the removals one after the other. If one fails, the created objects are
+// removed again, and a *[CommitError] names the changes that stay.
 func (s *Storage) Commit(ctx context.Context, changes ...Change) ([]Info, error) {
 	changes = slices.Clone(changes)
 	op, key := "delete", ""
@@ -98,7 +104,7 @@ func (s *Storage) Commit(ctx context.Context, changes ...Change) ([]Info, error)
 	if stager, ok := s.driver.(Stager); ok {
 		return s.together(ctx, stager, op, key, changes)
 	}
-	infos, err := s.oneByOne(ctx, changes)
+	infos, err := s.inSteps(ctx, changes)
 	return infos, s.wrap(op, key, err)
 }
 
@@ -117,6 +123,9 @@ func (s *Storage) validate(changes []Change) (repeated []int, err error) {
 				return nil, fmt.Errorf("%w: %T", errForeign, c.Staged)
 			}
 		}
+		if c.Follows && (c.Options.Mode != Overwrite || i == 0 || changes[i-1].Staged == nil) {
+			return nil, fmt.Errorf("%q follows no object, or is not stored with Overwrite", c.Key)
+		}
 		switch {
 		case !keys[c.Key]:
 			keys[c.Key] = true
@@ -132,12 +141,21 @@ func (s *Storage) validate(changes []Change) (repeated []int, err error) {
 // taken returns an ExistsError of the known indexes and of all others whose keys exist, so that the
 // caller need not find them one by one.
 func (s *Storage) taken(ctx context.Context, changes []Change, known []int) error {
-	all := slices.Clone(known)
+	var others []int
 	for i, c := range changes {
-		if c.Staged == nil || c.Options.Mode != CreateOnly || slices.Contains(known, i) {
-			continue
+		if c.Staged != nil && c.Options.Mode == CreateOnly && !slices.Contains(known, i) {
+			others = append(others, i)
 		}
-		if _, err := s.driver.Stat(ctx, c.Key); err == nil {
+	}
+	exist := make([]bool, len(changes))
+	sideBySide(ctx, changes, others, func(i int) error {
+		_, err := s.driver.Stat(ctx, changes[i].Key)
+		exist[i] = err == nil
+		return nil
+	})
+	all := slices.Clone(known)
+	for _, i := range others {
+		if exist[i] {
 			all = append(all, i)
 		}
 	}
@@ -178,64 +196,115 @@ func (s *Storage) together(ctx context.Context, stager Stager, op, key string, c
 	return infos, o.end(err)
 }
 
-// madeChange is a change that was made.
-type madeChange struct {
-	index    int
+// outcome is what became of a change.
+type outcome struct {
+	made     bool
 	info     Info // zero for a removal
 	replaced bool // an object had the key before
 }
 
-// oneByOne makes the changes one after the other, and undoes them if one fails.
-func (s *Storage) oneByOne(ctx context.Context, changes []Change) ([]Info, error) {
-	infos := make([]Info, len(changes))
-	var made []madeChange
-	for _, i := range inOrder(changes) {
-		c := changes[i]
-		for _, m := range made {
-			if m.info.ModTime.After(c.Options.NotBefore) {
-				c.Options.NotBefore = m.info.ModTime
+// inSteps makes the changes step by step, those of a step side by side, and undoes them if one fails.
+func (s *Storage) inSteps(ctx context.Context, changes []Change) ([]Info, error) {
+	outcomes, infos := make([]outcome, len(changes)), make([]Info, len(changes))
+	for _, step := range steps(changes) {
+		errs := sideBySide(ctx, changes, step, func(i int) (err error) {
+			c := changes[i]
+			if c.Follows && infos[i-1].ModTime.After(c.Options.NotBefore) {
+				c.Options.NotBefore = infos[i-1].ModTime
 			}
-		}
-		m, err := s.change(ctx, c)
-		if m.index = i; err == nil || m.info.Key != "" {
-			made = append(made, m)
-		}
-		infos[i] = m.info
-		if err != nil {
-			return nil, s.failed(ctx, changes, i, err, made)
+			outcomes[i], err = s.change(ctx, c)
+			infos[i] = outcomes[i].info
+			return err
+		})
+		if len(errs) > 0 {
+			return nil, s.failed(ctx, changes, outcomes, errs)
 		}
 	}
 	return infos, nil
 }
 
-// inOrder returns the indexes of the changes in the order in which they are made.
-func inOrder(changes []Change) []int {
-	rank := func(i int) int {
-		if changes[i].Staged == nil {
-			return int(Overwrite) + 1
+// steps returns the indexes of the changes in the order in which they are made: objects that can be
+// removed again, those that may replace others, those that follow them, and one removal after the
+// other.
+func steps(changes []Change) [][]int {
+	all := make([][]int, 3, len(changes)+3)
+	for i, c := range changes {
+		switch {
+		case c.Staged == nil:
+			all = append(all, []int{i})
+		case c.Follows:
+			all[2] = append(all[2], i)
+		default:
+			all[c.Options.Mode] = append(all[c.Options.Mode], i)
 		}
-		return int(changes[i].Options.Mode)
 	}
-	order := make([]int, len(changes))
-	for i := range order {
-		order[i] = i
+	return all
+}
+
+// abreast is how many changes of a commit are made at the same time. An object counts once more for
+// each of its MiB, because drivers hold parts of it in memory.
+const abreast = 8
+
+// sideBySide calls f for the indexes of changes, several at the same time, and returns the errors by
+// index. After an error, or the end of ctx, it begins no other call.
+func sideBySide(ctx context.Context, changes []Change, indexes []int, f func(i int) error) map[int]error {
+	errs := map[int]error{}
+	if len(indexes) == 1 {
+		if err := f(indexes[0]); err != nil {
+			errs[indexes[0]] = err
+		}
+		return errs
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return rank(a) - rank(b) })
-	return order
+	var (
+		mu    sync.Mutex
+		calls sync.WaitGroup
+		slots = semaphore.NewWeighted(abreast)
+	)
+	failed := func(i int, err error) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			errs[i] = err
+		}
+		return len(errs) > 0
+	}
+	for _, i := range indexes {
+		weight := int64(1)
+		if st, ok := changes[i].Staged.(*staged); ok {
+			weight = min(abreast, 1+st.size>>20)
+		}
+		if slots.Acquire(ctx, weight) != nil {
+			failed(i, context.Cause(ctx))
+		}
+		if failed(i, nil) {
+			break
+		}
+		calls.Go(func() {
+			defer slots.Release(weight)
+			defer func() {
+				if value := recover(); value != nil { // outside of the caller's goroutine it ends the process
+					failed(i, fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
+				}
+			}()
+			failed(i, f(i))
+		})
+	}
+	calls.Wait()
+	return errs
 }
 
 // change makes one change. It also returns an object whose size differs from what was sent.
-func (s *Storage) change(ctx context.Context, c Change) (madeChange, error) {
+func (s *Storage) change(ctx context.Context, c Change) (outcome, error) {
 	if c.Staged == nil {
 		limited, cancel := context.WithTimeoutCause(ctx, s.opts.Timeout, ErrUnavailable)
 		defer cancel()
 		ctx, o := s.begin(limited, "delete", c.Key)
 		err := s.attempt(ctx, "delete", func(ctx context.Context) error { return s.deleteExisting(ctx, c.Key) })
 		_ = o.end(err) // the caller wraps it
-		return madeChange{replaced: true}, err
+		return outcome{made: err == nil, replaced: true}, err
 	}
 	var (
-		m      madeChange
+		made   outcome
 		looked bool                         // before the first attempt, whose lost reply may have stored the object
 		st     = c.Staged.(*staged)         //nolint:forcetypeassert // validated
 		bytes  = st.inner.(*spool).reader() //nolint:forcetypeassert // the driver is no Stager
@@ -248,46 +317,63 @@ func (s *Storage) change(ctx context.Context, c Change) (madeChange, error) {
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
-			looked, m.replaced = true, err == nil
+			looked, made.replaced = true, err == nil
 		}
 		if _, err := bytes.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
 		info, err := s.driver.Put(ctx, c.Key, watched(ctx, bytes), c.Options)
 		if err == nil {
-			m.info = info
+			made.made, made.info = true, info
 		}
 		return err
 	})
-	if err == nil && m.info.Size != st.size {
+	if err == nil && made.info.Size != st.size {
 		err = ErrSizeMismatch
 	}
 	_ = o.end(err) // the caller wraps it
-	return m, err
+	return made, err
 }
 
-// failed undoes the changes that were made before one failed, and returns the error of the commit.
-func (s *Storage) failed(ctx context.Context, changes []Change, index int, err error, made []madeChange) error {
+// failed undoes the changes that were made, because others failed, and returns the error of the commit.
+func (s *Storage) failed(ctx context.Context, changes []Change, outcomes []outcome, errs map[int]error) error {
 	// The undoing does not end with the caller.
 	after, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), s.opts.Timeout, ErrUnavailable)
 	defer cancel()
-	result := &CommitError{Index: index, Err: err}
-	for _, m := range slices.Backward(made) {
-		if m.replaced {
-			result.Replaced = append(result.Replaced, m.index)
-		} else if undoErr := s.deleteOwn(after, m.info); undoErr != nil {
-			result.Stored = append(result.Stored, m.index)
-			result.Undo = errors.Join(result.Undo, undoErr)
+	result := &CommitError{Index: -1}
+	for _, i := range slices.Sorted(maps.Keys(errs)) {
+		if result.Index < 0 || errors.Is(result.Err, fs.ErrExist) && !errors.Is(errs[i], fs.ErrExist) {
+			result.Index, result.Err = i, errs[i]
 		}
 	}
-	if !errors.Is(err, fs.ErrExist) {
+	var created []int
+	for i, one := range outcomes {
+		switch {
+		case one.made && one.replaced:
+			result.Replaced = append(result.Replaced, i)
+		case one.made:
+			created = append(created, i)
+		}
+	}
+	undone := slices.Repeat([]error{ErrUnavailable}, len(changes)) // unless there is time to remove it
+	sideBySide(after, changes, created, func(i int) error {
+		undone[i] = s.deleteOwn(after, outcomes[i].info)
+		return nil
+	})
+	for _, i := range created {
+		if undone[i] != nil {
+			result.Stored = append(result.Stored, i)
+			result.Undo = errors.Join(result.Undo, undone[i])
+		}
+	}
+	if !errors.Is(result.Err, fs.ErrExist) {
 		return result
 	}
 	if len(result.Replaced)+len(result.Stored) > 0 {
 		result.Err = errors.New(result.Err.Error()) // no other key helps
 		return result
 	}
-	return s.taken(after, changes, []int{index})
+	return s.taken(after, changes, slices.Collect(maps.Keys(errs)))
 }
 
 // deleteOwn removes an object unless another writer has replaced it. It is tried even while the

@@ -26,7 +26,7 @@ func commitTwo(t *testing.T, s *storagedrivers.Storage, opts storagedrivers.PutO
 	t.Helper()
 	first, last := stage(t, s, "text"), stage(t, s, "last")
 	_, err := s.Commit(t.Context(), storagedrivers.Change{Staged: first, Key: "key", Options: opts},
-		storagedrivers.Change{Staged: last, Key: "z", Options: overwrite}, storagedrivers.Change{Key: "removed"})
+		storagedrivers.Change{Staged: last, Key: "z", Options: overwrite, Follows: true}, storagedrivers.Change{Key: "removed"})
 	is(t, first.Close(), nil)
 	is(t, last.Close(), nil)
 	failed, ok := errors.AsType[*storagedrivers.CommitError](err)

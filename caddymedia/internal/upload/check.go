@@ -35,31 +35,49 @@ func (b *batch) check(ctx context.Context) (err error) {
 
 // each calls f for every upload that has not failed, several at a time.
 func (b *batch) each(f func(*upload) error) {
-	var group errgroup.Group // each upload keeps its own failure
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for _, up := range b.uploads {
-		if up.failure != nil {
-			b.doomed.Store(true)
-			continue
+	errs := abreast(len(b.uploads), runtime.GOMAXPROCS(0), func(i int) error {
+		err := error(nil)
+		if b.uploads[i].failure == nil {
+			err = f(b.uploads[i])
 		}
-		group.Go(func() error {
-			defer func() {
-				if value := recover(); value != nil { // outside of the request's goroutine it ends the process
-					b.fail(up, fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
-				}
-			}()
-			if err := f(up); err != nil {
-				b.fail(up, err)
+		if err != nil || b.uploads[i].failure != nil {
+			b.doomed.Store(true)
+		}
+		return err
+	})
+	for i, err := range errs {
+		if err != nil {
+			b.uploads[i].failure = asFailure(err)
+		}
+	}
+}
+
+// abreast calls f for 0 to n-1, up to most at the same time, and returns its errors. A panic is an
+// error, because outside of the request's goroutine it would end the process.
+func abreast(n, most int, f func(i int) error) []error {
+	errs := make([]error, n)
+	one := func(i int) {
+		defer func() {
+			if value := recover(); value != nil {
+				errs[i] = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
 			}
+		}()
+		errs[i] = f(i)
+	}
+	if n == 1 {
+		one(0)
+		return errs
+	}
+	var group errgroup.Group
+	group.SetLimit(most)
+	for i := range n {
+		group.Go(func() error {
+			one(i)
 			return nil
 		})
 	}
 	_ = group.Wait() // nothing above fails
-}
-
-func (b *batch) fail(up *upload, err error) {
-	up.failure = asFailure(err)
-	b.doomed.Store(true)
+	return errs
 }
 
 // checkUpload verifies name, size and content.

@@ -70,13 +70,17 @@ func (b *batch) commitNames(ctx context.Context) error {
 	defer unlock()
 	objects := make([]*object, len(b.uploads))
 	for i, up := range b.uploads {
-		if objects[i], err = b.object(ctx, up); err != nil {
-			b.coverAgain(ctx, objects[:i+1])
-			if errors.Is(err, errStored) {
-				return err
-			}
-			return up.storageFailure(err)
+		objects[i] = &object{upload: up}
+	}
+	for i, err := range abreast(len(objects), requests, func(i int) error { return b.look(ctx, objects[i]) }) {
+		if err == nil {
+			continue
 		}
+		b.coverAgain(ctx, objects)
+		if errors.Is(err, errStored) {
+			return err
+		}
+		return b.uploads[i].storageFailure(err)
 	}
 	changes := b.changes(objects)
 	infos, err := b.alias.Storage.Commit(ctx, changes...)
@@ -92,29 +96,38 @@ func (b *batch) commitNames(ctx context.Context) error {
 		}
 	}
 	b.objects = objects
-	b.reconcileAll(ctx)
-	b.removeStale(ctx)
-	b.storeRenditions(ctx)
+	errs := abreast(len(objects), requests, func(i int) error {
+		b.reconcile(ctx, objects[i])
+		b.removeStale(ctx, objects[i])
+		b.storeRenditions(ctx, objects[i])
+		return nil
+	})
+	if err := errors.Join(errs...); err != nil {
+		b.uploader.Log.Error("after storing items", "alias", b.alias.Name, "error", err)
+	}
 	return nil
 }
 
-// object returns an upload with the state of its name. Under Overwrite, the error is errStored if
-// the item is stored already.
-func (b *batch) object(ctx context.Context, up *upload) (*object, error) {
-	o := &object{upload: up}
+// requests is how many objects of a request are looked at or followed up at the same time, because the
+// storage may be far away.
+const requests = 8
+
+// look sets the state of the name of an object. Under Overwrite, the error is errStored if the item is
+// stored already.
+func (b *batch) look(ctx context.Context, o *object) error {
 	if !b.alias.Overwrite {
-		return o, nil
+		return nil
 	}
-	if err := b.ifStored(ctx, up); err != nil {
-		return o, err
+	if err := b.ifStored(ctx, o.upload); err != nil {
+		return err
 	}
-	old, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(up.filename))
+	old, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(o.filename))
 	// Some accounts may write to the backend but not read. Items that they cannot see count as new.
 	if errors.Is(err, storagedrivers.ErrUnavailable) {
-		return o, err
+		return err
 	}
 	o.replaced = old.Key != ""
-	return o, b.uncover(ctx, o, old)
+	return b.uncover(ctx, o, old)
 }
 
 // changes returns the changes that store the objects. A variant follows its image, so that it never
@@ -127,7 +140,9 @@ func (b *batch) changes(objects []*object) []storagedrivers.Change {
 			Staged: o.staged, Key: b.alias.Key(o.filename), Options: b.putOptions(),
 		})
 		if o.variant != nil {
-			changes = append(changes, b.variantChange(o))
+			variant := b.variantChange(o)
+			variant.Follows = true
+			changes = append(changes, variant)
 		}
 	}
 	return changes

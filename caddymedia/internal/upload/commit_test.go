@@ -17,17 +17,16 @@ import (
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
-		for n := 1; n <= 3; n++ {
-			t.Run(fmt.Sprintf("%s fails at %d", name, n), func(t *testing.T) {
+		for _, submitted := range []string{"a.txt", "b.txt", "c.txt"} {
+			t.Run(fmt.Sprintf("%s fails at %s", name, submitted), func(t *testing.T) {
 				t.Parallel()
-				s := open(t, at(n+1, errors.New(secret))) // the first one is that of there
+				s := open(t, storing("file/content/"+submitted, errors.New(secret)))
 				there(t, name, s, "file/content/old.txt", "old")
 				_, failures := uploadForm(t, newUploader(newAlias(t, aliases.DefaultAlias, s)),
 					file("a.txt", "a"), file("b.txt", "b"), file("c.txt", "c"))
 				if len(failures) != 1 {
 					t.Errorf("%d failures, want 1: %v", len(failures), failures)
 				}
-				submitted := []string{"a.txt", "b.txt", "c.txt"}[n-1]
 				wantFailure(t, failures, aliases.StorageFailed, submitted, "the storage could not store the item")
 				wantContents(t, s, map[string]string{"file/content/old.txt": "old"})
 			})
@@ -68,21 +67,20 @@ func TestIncompleteRollback(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		old     map[string]string
-		failing int    // the put
 		stays   string // an item that cannot be removed
 		message string
 		want    map[string]string
 	}{
 		"replaced": {
 			map[string]string{"file/content/a.txt": "old a"},
-			4, "a.txt", "it stays replaced",
+			"a.txt", "it stays replaced",
 			map[string]string{"file/content/a.txt": "new a"},
 		},
-		"stored": {nil, 3, "b.txt", "it may stay stored", map[string]string{"file/content/b.txt": "new b"}},
+		"stored": {nil, "b.txt", "it may stay stored", map[string]string{"file/content/b.txt": "new b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			puts := at(c.failing, errors.New(secret))
+			puts := storing("file/content/c.txt", errors.New(secret))
 			s := onMemory(t, func(op, key string) error {
 				if op == "delete" && c.old == nil && strings.HasSuffix(key, c.stays) {
 					return errors.New(secret)

@@ -8,7 +8,6 @@ import (
 	"mime/multipart"
 	"net/textproto"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -88,16 +87,11 @@ func newUploader(all ...*aliases.Alias) *Uploader {
 	return u
 }
 
-// at returns a function that fails the nth commit.
-func at(n int, err error) func(op, key string) error {
-	var mu sync.Mutex
-	return func(op, _ string) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if op == "put" || op == "commit" {
-			if n--; n == 0 {
-				return err
-			}
+// storing returns a function that fails the storing of an object.
+func storing(key string, err error) func(op, key string) error {
+	return func(op, of string) error {
+		if of == key && (op == "put" || op == "commit") {
+			return err
 		}
 		return nil
 	}

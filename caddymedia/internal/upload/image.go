@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
@@ -74,36 +72,25 @@ func (b *batch) keepRenditions(up *upload, files []aliases.RenditionFile, made [
 	}
 }
 
-// renditionWriters is the number of images whose renditions are stored concurrently.
-const renditionWriters = 8
-
-// storeRenditions stores the eager renditions of the request, and removes those of replaced
-// images. The request has succeeded before: a rendition that cannot be stored is made when it is
+// storeRenditions stores the eager renditions of an image, and removes those of the one that it
+// replaced. The request has succeeded before: a rendition that cannot be stored is made when it is
 // requested.
-func (b *batch) storeRenditions(ctx context.Context) {
+func (b *batch) storeRenditions(ctx context.Context, o *object) {
 	if len(b.alias.Renditions) == 0 {
 		return
 	}
-	var group errgroup.Group
-	group.SetLimit(renditionWriters)
-	for _, o := range b.objects {
-		group.Go(func() error {
-			var err error
-			if o.replaced {
-				err = b.alias.RemoveRenditions(ctx, o.filename)
-			}
-			if len(o.renditions) > 0 {
-				_, failed := b.uploader.Derived.StoreRenditions(ctx, b.alias, o.filename, o.info, o.renditions, o.variantTook)
-				err = errors.Join(err, failed)
-			}
-			if err != nil {
-				b.uploader.Log.Warn("storing the renditions of an image",
-					"alias", b.alias.Name, "filename", o.filename, "error", err)
-			}
-			return nil
-		})
+	var err error
+	if o.replaced {
+		err = b.alias.RemoveRenditions(ctx, o.filename)
 	}
-	_ = group.Wait() // nothing above fails
+	if len(o.renditions) > 0 {
+		_, failed := b.uploader.Derived.StoreRenditions(ctx, b.alias, o.filename, o.info, o.renditions, o.variantTook)
+		err = errors.Join(err, failed)
+	}
+	if err != nil {
+		b.uploader.Log.Warn("storing the renditions of an image",
+			"alias", b.alias.Name, "filename", o.filename, "error", err)
+	}
 }
 
 // images returns the maker of variants, on the quota of the request's account.
@@ -141,33 +128,29 @@ func (b *batch) coverAgain(ctx context.Context, objects []*object) {
 	}
 }
 
-// reconcileAll reconciles the variants of the request. Only images that may be replaced need it. If
-// it fails, the variant may be of another image until it is made again.
-func (b *batch) reconcileAll(ctx context.Context) {
-	for _, o := range b.objects {
-		if !b.alias.Overwrite || o.committedVariant == nil {
-			continue
-		}
-		var err error
-		o.hasVariant, err = b.uploader.Derived.Reconcile(ctx, b.alias, o.filename, o.info, *o.committedVariant)
-		if err != nil {
-			b.uploader.Log.Error("reconciling the variant of a replaced image",
-				"alias", b.alias.Name, "filename", o.filename, "error", err)
-		}
+// reconcile reconciles the variant of an image that may have replaced another one. If it fails, the
+// variant may be of another image until it is made again.
+func (b *batch) reconcile(ctx context.Context, o *object) {
+	if !b.alias.Overwrite || o.committedVariant == nil {
+		return
+	}
+	var err error
+	o.hasVariant, err = b.uploader.Derived.Reconcile(ctx, b.alias, o.filename, o.info, *o.committedVariant)
+	if err != nil {
+		b.uploader.Log.Error("reconciling the variant of a replaced image",
+			"alias", b.alias.Name, "filename", o.filename, "error", err)
 	}
 }
 
-// removeStale removes stale variants beside the images of the request. If it fails, the stale
-// variant stays but is never served.
-func (b *batch) removeStale(ctx context.Context) {
-	for _, o := range b.objects {
-		if o.variant != nil || !o.mayHaveVariant() || !b.alias.Overwrite && b.alias.WebP == nil {
-			continue
-		}
-		if err := b.removeVariant(ctx, o); err != nil {
-			b.uploader.Log.Error("removing the variant of an earlier image",
-				"alias", b.alias.Name, "filename", o.filename, "error", err)
-		}
+// removeStale removes the stale variant beside an image. If it fails, the variant stays but is never
+// served.
+func (b *batch) removeStale(ctx context.Context, o *object) {
+	if o.variant != nil || !o.mayHaveVariant() || !b.alias.Overwrite && b.alias.WebP == nil {
+		return
+	}
+	if err := b.removeVariant(ctx, o); err != nil {
+		b.uploader.Log.Error("removing the variant of an earlier image",
+			"alias", b.alias.Name, "filename", o.filename, "error", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package upload
 
 import (
-	"fmt"
 	"image/color"
 	"image/png"
 	"strings"
@@ -57,17 +56,12 @@ func TestOverwriteVariant(t *testing.T) {
 func TestVariantFails(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
-		for n := 1; n <= 4; n++ {
-			t.Run(fmt.Sprintf("%s at %d", name, n), func(t *testing.T) {
+		for _, key := range []string{"a.png", "a.png.webp", "b.png", "b.png.webp"} {
+			t.Run(name+" at "+key, func(t *testing.T) {
 				t.Parallel()
-				s := open(t, at(n, storagedrivers.ErrNoSpace))
-				u := newUploader(imageAlias(t, s))
-				_, failures := uploadImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(blue)))
-				change := (n - 1) / 2
-				if name == "memory" { // both images come first
-					change = (n - 1) % 2
-				}
-				wantFailure(t, failures, aliases.NoSpace, []string{"a.png", "b.png"}[change], "full")
+				s := open(t, storing(key, storagedrivers.ErrNoSpace))
+				_, failures := uploadImages(t, newUploader(imageAlias(t, s)), file("a.png", pngOf(red)), file("b.png", pngOf(blue)))
+				wantFailure(t, failures, aliases.NoSpace, strings.TrimSuffix(key, ".webp"), "full")
 				wantContents(t, s, nil)
 			})
 		}
@@ -77,14 +71,21 @@ func TestVariantFails(t *testing.T) {
 // TestVariantRolledBack: a rollback restores the replaced variant with its image.
 func TestVariantRolledBack(t *testing.T) {
 	t.Parallel()
-	for paint, last := range map[color.NRGBA]int{blue: 8, unloved: 7} { // the last commit, of the variant of b.png
-		s := onLocal(t, at(last, storagedrivers.ErrNoSpace))
+	for _, paint := range []color.NRGBA{blue, unloved} {
+		failing, fails := false, storing("b.png.webp", storagedrivers.ErrNoSpace)
+		s := onLocal(t, func(op, key string) error {
+			if !failing {
+				return nil
+			}
+			return fails(op, key)
+		})
 		alias := imageAlias(t, s)
 		alias.Overwrite = true
 		u := newUploader(alias)
 		if _, failures := uploadImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red))); failures != nil {
 			t.Fatal(failures)
 		}
+		failing = true
 		_, failures := uploadImages(t, u, file("a.png", pngOf(paint)), file("b.png", pngOf(blue)))
 		wantFailure(t, failures, aliases.NoSpace, "b.png", "full")
 		wantContents(t, s, map[string]string{

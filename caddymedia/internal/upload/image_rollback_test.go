@@ -33,9 +33,7 @@ func TestStaysReplaced(t *testing.T) {
 	if len(failures) != 3 || !strings.Contains(failures[1].Message, "stays replaced") {
 		t.Errorf("%v", failures)
 	}
-	wantContents(t, s, map[string]string{
-		"a.png": pngOf(unloved), "b.png": pngOf(blue), "b.png.webp": webpOf(blue),
-	})
+	wantContents(t, s, map[string]string{"a.png": pngOf(unloved), "b.png": pngOf(blue)})
 }
 
 // TestTwoFail: of two failing uploads that replace one image, neither restores data of the other.
