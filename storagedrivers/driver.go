@@ -242,7 +242,7 @@ type Page struct {
 	// backend. A name that cannot begin a valid key is omitted.
 	Folders []string
 	// Next is the cursor of the next page; empty on the last. It stays valid if objects are stored
-	// or deleted meanwhile.
+	// or deleted meanwhile. Later pages may lack objects that are stored after the first page.
 	Next string
 }
 

@@ -32,6 +32,7 @@ type folder struct {
 
 	shared sharer
 	flush  flusher
+	names  nameCache
 }
 
 var (
@@ -139,7 +140,10 @@ func (d *Driver) openFolder() (*folder, error) {
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	f := &folder{Driver: d, root: root, dir: dir, shared: sharer{now: d.now}}
+	f := &folder{
+		Driver: d, root: root, dir: dir, shared: sharer{now: d.now},
+		names: nameCache{least: d.keepFrom, most: d.keepNames},
+	}
 	if f.opened, err = dir.Stat(); err != nil {
 		return nil, errors.Join(err, dir.Close(), root.Close())
 	}
@@ -150,7 +154,10 @@ func (d *Driver) openFolder() (*folder, error) {
 	return f, nil
 }
 
-func (f *folder) close() error { return errors.Join(f.closeScratch(), f.dir.Close(), f.root.Close()) }
+func (f *folder) close() error {
+	f.names.close()
+	return errors.Join(f.closeScratch(), f.dir.Close(), f.root.Close())
+}
 
 // unmade reports whether the root is yet to be created. d.mu must be held.
 func (d *Driver) unmade() bool {

@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // List walks the folders in the order of the keys. The cursor is the last name of the previous
-// page. For each level, the names of one folder are in memory at a time. Only the objects on the
-// page are looked up. A missing root is not created: the listing is empty.
+// page. Names of large folders are kept for the next pages, and for other listings while their
+// folder is unchanged. Only the objects on the page are looked up. A missing root is not created:
+// the listing is empty.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	d.mu.Lock()
 	unmade := d.unmade()
@@ -26,54 +29,97 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 		return storagedrivers.Page{}, err
 	}
 	defer f.release()
-	l := &lister{ctx: ctx.Err, folder: f, Walk: storagedrivers.Walk{ListOptions: opts}}
+	l := &lister{
+		ctx: ctx, folder: f, goesOn: f.names.takeCursor(opts.Cursor),
+		Walk: storagedrivers.Walk{ListOptions: opts},
+	}
 	page, err := l.Page(l.walk(""))
+	f.names.addCursor(page.Next)
 	return page, mapError(err)
 }
 
 type lister struct {
-	ctx    func() error
+	ctx    context.Context //nolint:containedctx // a lister lives as long as one call
 	folder *folder
+	goesOn bool // a listing that has read the folders of its cursor
 	storagedrivers.Walk
 }
 
 // walk adds the objects below prefix, which is empty or ends with a slash.
 func (l *lister) walk(prefix string) error {
-	if err := l.ctx(); err != nil {
-		return err
-	}
-	entries, err := l.read(path.Clean("./" + prefix))
-	if errors.Is(err, fs.ErrNotExist) { // removed while walking
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	names := make([]string, 0, len(entries))
-	for _, entry := range entries {
-		name := entry.Name()
-		if entry.IsDir() {
-			name += "/" // so that "a-b" sorts before the content of the folder "a"
+	begin := firstName(l.Prefix, prefix) // of the wanted names
+	from := max(begin, firstName(l.Cursor, prefix))
+	for {
+		n, err := l.names(prefix, from)
+		if errors.Is(err, fs.ErrNotExist) || isNotDir(err) { // removed while walking
+			return nil
 		}
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if err := l.entry(prefix + name); err != nil {
+		if err != nil {
 			return err
 		}
+		i, _ := slices.BinarySearch(n.sorted, from)
+		for _, name := range n.sorted[i:] {
+			if !strings.HasPrefix(name, begin) {
+				return nil
+			}
+			if err := l.entry(prefix + name); err != nil {
+				return err
+			}
+		}
+		if n.to == "" {
+			return nil
+		}
+		from = n.to + "\x00"
 	}
-	return nil
 }
 
-// read returns the entries of a folder. [os.Root] calls lstat for every file.
-func (l *lister) read(name string) ([]fs.DirEntry, error) {
+// firstName returns the part of a key that is a name in a folder, with the slash of a folder. It is
+// empty if the key is not below the folder.
+func firstName(key, folder string) string {
+	name, below := strings.CutPrefix(key, folder)
+	if !below {
+		return ""
+	}
+	if i := strings.IndexByte(name, '/'); i >= 0 {
+		name = name[:i+1]
+	}
+	return name
+}
+
+// names returns the names of a folder from one name on. A listing that goes on may use those of its
+// last page.
+func (l *lister) names(prefix, from string) (*names, error) {
+	unlock, err := l.folder.names.reading.Lock(l.ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	name := path.Clean("./" + prefix)
 	dir := openBeneath(l.folder.dir, name)
-	if dir == nil {
-		return fs.ReadDir(l.folder.root.FS(), name)
+	if dir == nil { // reading the one of os.Root calls lstat for every file
+		if dir, err = l.folder.root.OpenFile(name, os.O_RDONLY|openNonblock, 0); err != nil {
+			return nil, err
+		}
 	}
 	defer dir.Close()
-	return dir.ReadDir(-1)
+	n := &names{prefix: prefix, from: from, changed: changed(dir)}
+	if n.folder, err = dir.Stat(); err != nil {
+		return nil, err
+	}
+	if kept := l.folder.names.find(prefix, from); kept != nil && os.SameFile(kept.folder, n.folder) {
+		inside := len(l.Cursor) > len(prefix) && strings.HasPrefix(l.Cursor, prefix)
+		if l.goesOn && inside || !n.changed.IsZero() && n.changed.Equal(kept.changed) {
+			return kept, nil
+		}
+	}
+	if !n.changed.Before(l.folder.now().Add(-settleTime)) {
+		n.changed = time.Time{} // the next change may have the same time
+	}
+	if err := n.read(l.ctx, dir, l.folder.names.most); err != nil {
+		return nil, err
+	}
+	l.folder.names.add(n)
+	return n, nil
 }
 
 // entry adds one object, or a folder or its content, if the page wants them.

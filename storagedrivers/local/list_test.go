@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -35,21 +36,53 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// BenchmarkListLevel lists a page from the middle of a large folder.
-func BenchmarkListLevel(b *testing.B) {
+// BenchmarkList lists a folder of 100,000 names. A cold page is the first one after a change.
+func BenchmarkList(b *testing.B) {
+	const files = 100_000
 	root := b.TempDir()
-	for i := range 10_000 {
-		if err := os.WriteFile(filepath.Join(root, fmt.Sprintf("object-%05d.jpg", i)), nil, 0o600); err != nil {
+	for i := range files {
+		if err := os.WriteFile(filepath.Join(root, fmt.Sprintf("object-%06d.jpg", i)), nil, 0o600); err != nil {
 			b.Fatal(err)
 		}
 	}
 	d := New(Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler))
-	defer d.Close()
-	opts := storagedrivers.ListOptions{Cursor: "object-05000.jpg", Limit: 60, Shallow: true}
-	for b.Loop() {
+	b.Cleanup(func() { d.Close() })
+	time.Sleep(settleTime)
+	page := func(b *testing.B, opts storagedrivers.ListOptions) (int, string) {
 		page, err := d.List(b.Context(), opts)
-		if err != nil || len(page.Objects) != 60 {
-			b.Fatalf("%d objects, error %v", len(page.Objects), err)
+		if err != nil {
+			b.Fatal(err)
 		}
+		return len(page.Objects), page.Next
 	}
+	page(b, storagedrivers.ListOptions{Limit: 60, Shallow: true})
+	for name, opts := range map[string]storagedrivers.ListOptions{
+		"first": {Limit: 60, Shallow: true},
+		"later": {Limit: 60, Shallow: true, Cursor: "object-050000.jpg"},
+	} {
+		b.Run(name+" page", func(b *testing.B) {
+			for b.Loop() {
+				page(b, opts)
+			}
+		})
+	}
+	b.Run("cold page", func(b *testing.B) {
+		for b.Loop() {
+			d.current.names.clear()
+			page(b, storagedrivers.ListOptions{Limit: 60, Shallow: true})
+		}
+	})
+	b.Run("walk", func(b *testing.B) {
+		for b.Loop() {
+			found, opts := 0, storagedrivers.ListOptions{}
+			for more := true; more; more = opts.Cursor != "" {
+				var n int
+				n, opts.Cursor = page(b, opts)
+				found += n
+			}
+			if found != files {
+				b.Fatalf("%d objects, want %d", found, files)
+			}
+		}
+	})
 }

@@ -33,6 +33,8 @@ type Driver struct {
 	log   *slog.Logger
 	now   func() time.Time
 
+	keepFrom, keepNames int // [nameCache.least] and most
+
 	// step, if set, is called after each change of the file system in a commit. Tests simulate the
 	// end of the process there.
 	step func(name string)
@@ -50,6 +52,7 @@ type Driver struct {
 func New(config Config, log *slog.Logger) *Driver {
 	return &Driver{
 		path: config.Root, sync: config.sync(), named: !canLink(), log: log,
+		keepFrom: keepFrom, keepNames: keepNames,
 		now: time.Now, //nolint:forbidigo // the clock's one default
 	}
 }

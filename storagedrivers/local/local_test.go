@@ -81,6 +81,11 @@ func TestConformance(t *testing.T) {
 			d.named = true
 			return d
 		},
+		"names of all folders kept": func(root string) *Driver {
+			d := New(Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler))
+			d.keepFrom, d.keepNames = 0, 8
+			return d
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &roots{driver: driver}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,6 +48,20 @@ func openBeneath(dir *os.File, name string) *os.File {
 		return nil
 	}
 	return os.NewFile(uintptr(fd), name)
+}
+
+// changed returns the time of the last change of a folder. It is zero if names may change without
+// it, as on a file system in user space.
+func changed(dir *os.File) time.Time {
+	var (
+		stat   unix.Stat_t
+		system unix.Statfs_t
+	)
+	if unix.Fstat(int(dir.Fd()), &stat) != nil || unix.Fstatfs(int(dir.Fd()), &system) != nil ||
+		uint32(system.Type) == unix.FUSE_SUPER_MAGIC {
+		return time.Time{}
+	}
+	return time.Unix(stat.Ctim.Unix())
 }
 
 // linkUnnamed names an unnamed file; the name must be free. It uses /proc because AT_EMPTY_PATH

@@ -5,6 +5,7 @@ package local
 import (
 	"errors"
 	"os"
+	"time"
 )
 
 func openUnnamed(*os.File) (*os.File, error) { return nil, errors.ErrUnsupported }
@@ -12,6 +13,8 @@ func openUnnamed(*os.File) (*os.File, error) { return nil, errors.ErrUnsupported
 func canLink() bool { return false }
 
 func openBeneath(*os.File, string) *os.File { return nil }
+
+func changed(*os.File) time.Time { return time.Time{} }
 
 func linkUnnamed(*os.File, *os.File, string) error { return errors.ErrUnsupported }
 

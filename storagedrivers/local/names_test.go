@@ -1,0 +1,188 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// keeping returns a driver that keeps the names of all folders, and files of these names. Its clock
+// is ahead, so that its folders are unchanged for some time.
+func keeping(t *testing.T, files ...string) *Driver {
+	t.Helper()
+	d := New(Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler))
+	d.keepFrom = 0
+	later := time.Now().Add(time.Minute)
+	d.now = func() time.Time { return later }
+	t.Cleanup(func() { d.Close() })
+	d.create(t, files...)
+	return d
+}
+
+func (d *Driver) create(t *testing.T, files ...string) {
+	t.Helper()
+	for _, file := range files {
+		name := filepath.Join(d.path, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// page returns the keys of a page of three, and the cursor of the next.
+func (d *Driver) page(t *testing.T, cursor string) (keys []string, next string) {
+	t.Helper()
+	page, err := d.List(t.Context(), storagedrivers.ListOptions{Cursor: cursor, Limit: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, info := range page.Objects {
+		keys = append(keys, info.Key)
+	}
+	return keys, page.Next
+}
+
+// TestChangesBetweenListings: a listing that begins, and a page that is listed again, have all
+// changes. A folder that has just changed may change again at the same time.
+func TestChangesBetweenListings(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(t *testing.T, d *Driver)
+		want   []string // of both pages
+	}{
+		"added":   {func(t *testing.T, d *Driver) { d.create(t, "a/0", "a/9") }, []string{"a/0", "a/1", "a/2", "a/3", "a/4", "a/9"}},
+		"removed": {func(t *testing.T, d *Driver) { is(t, os.Remove(d.path+"/a/2"), nil) }, []string{"a/1", "a/3", "a/4"}},
+		"replaced": {func(t *testing.T, d *Driver) {
+			d.create(t, "b/5")
+			is(t, errors.Join(os.Rename(d.path+"/a", d.path+"/.a"), os.Rename(d.path+"/b", d.path+"/a")), nil)
+		}, []string{"a/5"}},
+		"a file instead": {func(t *testing.T, d *Driver) {
+			is(t, os.RemoveAll(d.path+"/a"), nil)
+			d.create(t, "a")
+		}, []string{"a"}},
+	} {
+		for _, settled := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, settled), func(t *testing.T) {
+				t.Parallel()
+				d := keeping(t, "a/1", "a/2", "a/3", "a/4")
+				if !settled {
+					d.now = time.Now
+				}
+				_, next := d.page(t, "")
+				d.page(t, next)
+				tt.change(t, d)
+				got, next := d.page(t, "")
+				if next != "" {
+					more, _ := d.page(t, next)
+					got = append(got, more...)
+				}
+				if !slices.Equal(got, tt.want) {
+					t.Errorf("got %q, want %q", got, tt.want)
+				}
+			})
+		}
+	}
+}
+
+// TestPageAgain: a later page has an object that is stored before the page is listed again.
+func TestPageAgain(t *testing.T) {
+	t.Parallel()
+	d := keeping(t, "1", "2", "3", "4")
+	_, next := d.page(t, "")
+	d.page(t, next)
+	d.create(t, "5")
+	if got, _ := d.page(t, next); !slices.Equal(got, []string{"4", "5"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestWalkDuringChanges: a walk has each object once that exists all the time, and reads a folder
+// once although it changes. Parts of a folder are as good as all of it.
+func TestWalkDuringChanges(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int{keepNames, 20} {
+		d := keeping(t)
+		d.keepNames = most
+		var want []string
+		for i := range 100 {
+			want = append(want, fmt.Sprintf("%03d-stays", i))
+		}
+		d.create(t, want...)
+		var got []string
+		var first *names
+		for pages, next := 0, ""; pages == 0 || next != ""; pages++ {
+			var keys []string
+			keys, next = d.page(t, next)
+			for _, key := range keys {
+				if filepath.Ext(key) == "" {
+					got = append(got, key)
+				}
+			}
+			d.create(t, fmt.Sprintf("%03d-new.jpg", pages*7%100))
+			if pages%2 == 1 {
+				is(t, os.Remove(filepath.Join(d.path, fmt.Sprintf("%03d-new.jpg", pages*7%100))), nil)
+			}
+			switch kept := d.current.names.names; {
+			case len(kept) != 1 || len(kept[0].sorted) >= most:
+				t.Fatalf("kept %d folders", len(kept))
+			case first == nil:
+				first = kept[0]
+			case most == keepNames && first != kept[0]:
+				t.Fatal("the folder was read again")
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("at most %d names: got %q", most, got)
+		}
+	}
+}
+
+// TestNewWalkEntersFolders: a walk that goes on has in folders that it enters what was stored before
+// it began.
+func TestNewWalkEntersFolders(t *testing.T) {
+	t.Parallel()
+	d := keeping(t, "a/1", "a/2", "a/3", "b/1")
+	_, next := d.page(t, "")
+	d.page(t, next)
+	d.create(t, "b/2")
+	_, next = d.page(t, "")
+	if got, _ := d.page(t, next); !slices.Equal(got, []string{"b/1", "b/2"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestKeptNames: the names in memory are bounded, and released after some time without use.
+func TestKeptNames(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := keeping(t)
+		d.keepNames = 50
+		for i := range 40 {
+			d.create(t, fmt.Sprintf("%02d/1", i), fmt.Sprintf("%02d/2", i), fmt.Sprintf("%02d/3", i))
+		}
+		for next, more := "", true; more; more = next != "" {
+			_, next = d.page(t, next)
+			time.Sleep(keepTime / 2)
+			total := 0
+			for _, n := range d.current.names.names {
+				total += len(n.sorted)
+			}
+			if n := len(d.current.names.names); n == 0 || n > keepFolders || total > d.keepNames {
+				t.Fatalf("kept %d folders of %d names", n, total)
+			}
+		}
+		time.Sleep(2 * keepTime)
+		synctest.Wait()
+		if c := &d.current.names; len(c.names) > 0 || len(c.cursors) > 0 {
+			t.Errorf("still kept: %d folders, %d cursors", len(c.names), len(c.cursors))
+		}
+	})
+}
