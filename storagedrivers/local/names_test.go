@@ -24,6 +24,7 @@ func keeping(t *testing.T, files ...string) *Driver {
 	d.now = func() time.Time { return later }
 	t.Cleanup(func() { d.Close() })
 	d.create(t, files...)
+	time.Sleep(20 * time.Millisecond) // more than a step of the clock of the file system
 	return d
 }
 
@@ -31,9 +32,14 @@ func (d *Driver) create(t *testing.T, files ...string) {
 	t.Helper()
 	for _, file := range files {
 		name := filepath.Join(d.path, file)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o600)))
+	}
+}
+
+func succeed(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -41,9 +47,7 @@ func (d *Driver) create(t *testing.T, files ...string) {
 func (d *Driver) page(t *testing.T, cursor string) (keys []string, next string) {
 	t.Helper()
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{Cursor: cursor, Limit: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, err)
 	for _, info := range page.Objects {
 		keys = append(keys, info.Key)
 	}
@@ -59,13 +63,13 @@ func TestChangesBetweenListings(t *testing.T) {
 		want   []string // of both pages
 	}{
 		"added":   {func(t *testing.T, d *Driver) { d.create(t, "a/0", "a/9") }, []string{"a/0", "a/1", "a/2", "a/3", "a/4", "a/9"}},
-		"removed": {func(t *testing.T, d *Driver) { is(t, os.Remove(d.path+"/a/2"), nil) }, []string{"a/1", "a/3", "a/4"}},
+		"removed": {func(t *testing.T, d *Driver) { succeed(t, os.Remove(d.path+"/a/2")) }, []string{"a/1", "a/3", "a/4"}},
 		"replaced": {func(t *testing.T, d *Driver) {
 			d.create(t, "b/5")
-			is(t, errors.Join(os.Rename(d.path+"/a", d.path+"/.a"), os.Rename(d.path+"/b", d.path+"/a")), nil)
+			succeed(t, errors.Join(os.Rename(d.path+"/a", d.path+"/.a"), os.Rename(d.path+"/b", d.path+"/a")))
 		}, []string{"a/5"}},
 		"a file instead": {func(t *testing.T, d *Driver) {
-			is(t, os.RemoveAll(d.path+"/a"), nil)
+			succeed(t, os.RemoveAll(d.path+"/a"))
 			d.create(t, "a")
 		}, []string{"a"}},
 	} {
@@ -128,7 +132,7 @@ func TestWalkDuringChanges(t *testing.T) {
 			}
 			d.create(t, fmt.Sprintf("%03d-new.jpg", pages*7%100))
 			if pages%2 == 1 {
-				is(t, os.Remove(filepath.Join(d.path, fmt.Sprintf("%03d-new.jpg", pages*7%100))), nil)
+				succeed(t, os.Remove(filepath.Join(d.path, fmt.Sprintf("%03d-new.jpg", pages*7%100))))
 			}
 			switch kept := d.current.names.names; {
 			case len(kept) != 1 || len(kept[0].sorted) >= most:
