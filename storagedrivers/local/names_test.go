@@ -32,14 +32,7 @@ func (d *Driver) create(t *testing.T, files ...string) {
 	t.Helper()
 	for _, file := range files {
 		name := filepath.Join(d.path, file)
-		succeed(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o600)))
-	}
-}
-
-func succeed(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o600)))
 	}
 }
 
@@ -47,7 +40,7 @@ func succeed(t *testing.T, err error) {
 func (d *Driver) page(t *testing.T, cursor string) (keys []string, next string) {
 	t.Helper()
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{Cursor: cursor, Limit: 3})
-	succeed(t, err)
+	must(t, err)
 	for _, info := range page.Objects {
 		keys = append(keys, info.Key)
 	}
@@ -63,13 +56,13 @@ func TestChangesBetweenListings(t *testing.T) {
 		want   []string // of both pages
 	}{
 		"added":   {func(t *testing.T, d *Driver) { d.create(t, "a/0", "a/9") }, []string{"a/0", "a/1", "a/2", "a/3", "a/4", "a/9"}},
-		"removed": {func(t *testing.T, d *Driver) { succeed(t, os.Remove(d.path+"/a/2")) }, []string{"a/1", "a/3", "a/4"}},
+		"removed": {func(t *testing.T, d *Driver) { must(t, os.Remove(d.path+"/a/2")) }, []string{"a/1", "a/3", "a/4"}},
 		"replaced": {func(t *testing.T, d *Driver) {
 			d.create(t, "b/5")
-			succeed(t, errors.Join(os.Rename(d.path+"/a", d.path+"/.a"), os.Rename(d.path+"/b", d.path+"/a")))
+			must(t, errors.Join(os.Rename(d.path+"/a", d.path+"/.a"), os.Rename(d.path+"/b", d.path+"/a")))
 		}, []string{"a/5"}},
 		"a file instead": {func(t *testing.T, d *Driver) {
-			succeed(t, os.RemoveAll(d.path+"/a"))
+			must(t, os.RemoveAll(d.path+"/a"))
 			d.create(t, "a")
 		}, []string{"a"}},
 	} {
@@ -82,6 +75,11 @@ func TestChangesBetweenListings(t *testing.T) {
 				}
 				_, next := d.page(t, "")
 				d.page(t, next)
+				for _, n := range d.current.names.names {
+					if !settled && !n.changed.IsZero() {
+						t.Errorf("the names of %q count as settled", n.prefix)
+					}
+				}
 				tt.change(t, d)
 				got, next := d.page(t, "")
 				if next != "" {
@@ -115,9 +113,9 @@ func TestWalkDuringChanges(t *testing.T) {
 	for _, most := range []int{keepNames, 20} {
 		d := keeping(t)
 		d.keepNames = most
-		var want []string
-		for i := range 100 {
-			want = append(want, fmt.Sprintf("%03d-stays", i))
+		want := make([]string, 100)
+		for i := range want {
+			want[i] = fmt.Sprintf("%03d-stays", i)
 		}
 		d.create(t, want...)
 		var got []string
@@ -132,7 +130,7 @@ func TestWalkDuringChanges(t *testing.T) {
 			}
 			d.create(t, fmt.Sprintf("%03d-new.jpg", pages*7%100))
 			if pages%2 == 1 {
-				succeed(t, os.Remove(filepath.Join(d.path, fmt.Sprintf("%03d-new.jpg", pages*7%100))))
+				must(t, os.Remove(filepath.Join(d.path, fmt.Sprintf("%03d-new.jpg", pages*7%100))))
 			}
 			switch kept := d.current.names.names; {
 			case len(kept) != 1 || len(kept[0].sorted) >= most:
@@ -145,6 +143,26 @@ func TestWalkDuringChanges(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("at most %d names: got %q", most, got)
+		}
+	}
+}
+
+// TestFolderReplacedDuringWalk: a walk goes on in the folder that has the name now.
+func TestFolderReplacedDuringWalk(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		files, want []string
+	}{
+		"another folder": {[]string{"a/4", "a/5"}, []string{"a/4", "a/5", "b"}},
+		"a file":         {[]string{"a"}, []string{"b"}},
+		"nothing":        {nil, []string{"b"}},
+	} {
+		d := keeping(t, "a/1", "a/2", "a/3", "a/4", "b")
+		_, next := d.page(t, "")
+		must(t, os.Rename(d.path+"/a", d.path+"/.a"))
+		d.create(t, tt.files...)
+		if got, _ := d.page(t, next); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
 	}
 }
