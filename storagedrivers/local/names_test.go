@@ -193,17 +193,22 @@ func TestKeptNames(t *testing.T) {
 		for next, more := "", true; more; more = next != "" {
 			_, next = d.page(t, next)
 			time.Sleep(keepTime / 2)
-			total := 0
-			for _, n := range d.current.names.names {
-				total += len(n.sorted)
+			d.current.names.mu.Lock()
+			total, n := 0, len(d.current.names.names)
+			for _, names := range d.current.names.names {
+				total += len(names.sorted)
 			}
-			if n := len(d.current.names.names); n == 0 || n > keepFolders || total > d.keepNames {
+			d.current.names.mu.Unlock()
+			if n == 0 || n > keepFolders || total > d.keepNames {
 				t.Fatalf("kept %d folders of %d names", n, total)
 			}
 		}
 		time.Sleep(2 * keepTime)
 		synctest.Wait()
-		if c := &d.current.names; len(c.names) > 0 || len(c.cursors) > 0 {
+		c := &d.current.names
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if len(c.names) > 0 || len(c.cursors) > 0 {
 			t.Errorf("still kept: %d folders, %d cursors", len(c.names), len(c.cursors))
 		}
 	})
