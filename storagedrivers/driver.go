@@ -280,6 +280,9 @@ type Features struct {
 	// Seek: readers of the zero [Range] implement io.Seeker and io.ReaderAt, and opening one
 	// transfers nothing.
 	Seek bool
+	// Local: opening an object waits for no other machine as far as the driver knows, and ignores
+	// its context once it has begun. [Storage] then sets no time-out for it.
+	Local bool
 }
 
 // WithOwner returns a context whose operations count for owner, such as an account or the address of

@@ -66,7 +66,7 @@ func (s *Storage) openObject(ctx context.Context, key string, begin func(*Object
 }
 
 // Underlying returns the driver's own reader while it is open, otherwise nil. Callers can use it
-// for fast paths such as sendfile with an *os.File.
+// for fast paths, such as the File method of a local reader for sendfile.
 func (o *Object) Underlying() io.Reader {
 	if o.body == nil {
 		return nil

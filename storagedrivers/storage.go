@@ -152,14 +152,19 @@ func (s *Storage) Open(ctx context.Context, key string, rng Range) (io.ReadClose
 
 // open is Open without acquiring a reference; the caller holds one.
 func (s *Storage) open(ctx context.Context, key string, rng Range) (*openBody, Info, error) {
-	// The time-out bounds opening the reader, not reading: it must not outlive open.
-	ctx, cancel := context.WithCancelCause(ctx)
 	var (
-		body io.ReadCloser
-		info Info
+		body   io.ReadCloser
+		info   Info
+		cancel context.CancelCauseFunc = func(error) {}
+		inTime                         = func() bool { return true }
 	)
-	timer := time.AfterFunc(s.opts.Timeout, func() { cancel(ErrUnavailable) })
-	defer timer.Stop()
+	if !s.Features().Local {
+		// The time-out bounds opening the reader, not reading: it must not outlive open.
+		ctx, cancel = context.WithCancelCause(ctx)
+		timer := time.AfterFunc(s.opts.Timeout, func() { cancel(ErrUnavailable) })
+		defer timer.Stop()
+		inTime = timer.Stop
+	}
 	err := s.run(ctx, "open", key, func(ctx context.Context) error {
 		if rng.Offset < 0 || rng.Length < 0 {
 			return ErrInvalidRange
@@ -169,7 +174,7 @@ func (s *Storage) open(ctx context.Context, key string, rng Range) (*openBody, I
 			return err
 		}
 		note(ctx, attribute.Int64("media.size", info.Size))
-		if !timer.Stop() {
+		if !inTime() {
 			return errors.Join(ErrUnavailable, body.Close())
 		}
 		return nil

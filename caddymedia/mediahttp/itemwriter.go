@@ -88,7 +88,7 @@ func (w *itemWriter) ReadFrom(r io.Reader) (int64, error) {
 			return w.sendWhole(limited, buffer)
 		}
 	}
-	if file, ok := w.object.Underlying().(*os.File); ok && restOf(file, limited.N, w.object.Info.Size) {
+	if file := w.rest(limited.N); file != nil {
 		n, err := w.sendFile(file)
 		limited.N -= n
 		return n, err
@@ -152,10 +152,22 @@ func (w *itemWriter) copy(r io.Reader) (int64, error) {
 	}
 }
 
-// restOf reports whether the rest of a file has n bytes.
-func restOf(file *os.File, n, size int64) bool {
-	at, err := file.Seek(0, io.SeekCurrent)
-	return err == nil && at+n == size
+// rest returns the file of the object, at the offset of the next read, if n bytes are left of it.
+// Otherwise, and if the object is no file, it returns nil.
+func (w *itemWriter) rest(n int64) *os.File {
+	reader, ok := w.object.Underlying().(interface{ File() (*os.File, error) })
+	if !ok {
+		return nil
+	}
+	at, err := w.object.Seek(0, io.SeekCurrent)
+	if err != nil || at+n != w.object.Info.Size {
+		return nil
+	}
+	file, err := reader.File()
+	if err != nil {
+		return nil
+	}
+	return file
 }
 
 func (w *itemWriter) failedToRead(err error) {

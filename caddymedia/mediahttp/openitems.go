@@ -53,7 +53,7 @@ func newReaders(limit int) *readers {
 }
 
 // enter waits until the client may open another item; limit is the most per client. leave must be
-// called when the item is closed, and may be called again. If all clients together have too many
+// called once, when the item is closed. If all clients together have too many
 // items open, a client without any still gets one from a reserve. The error is errClientBusy,
 // errAllBusy or that of ctx.
 func (r *readers) enter(ctx context.Context, client string, limit int) (leave func(), err error) {
@@ -72,7 +72,7 @@ func (r *readers) enter(ctx context.Context, client string, limit int) (leave fu
 	case err != nil:
 		return nil, err
 	}
-	return sync.OnceFunc(slot.Release), nil
+	return slot.Release, nil
 }
 
 // mayWarn reports whether the log may warn about a refused client now.
@@ -89,10 +89,10 @@ func (r *readers) mayWarn(now time.Time) bool {
 // admission is the permission of one request to open an item.
 type admission struct {
 	limit int
-	leave func() // nil before
+	leave func() // nil while there is no permission
 }
 
-// enter acquires the admission of a request, at most once. A HEAD request needs none, because it
+// enter acquires the admission of a request, unless the request has it. A HEAD request needs none, because it
 // sends no item.
 func (h *Handler) enter(a *admission, r *http.Request) error {
 	if a.leave != nil || r.Method == http.MethodHead {
@@ -109,6 +109,7 @@ func (h *Handler) enter(a *admission, r *http.Request) error {
 func (a *admission) end() {
 	if a.leave != nil {
 		a.leave()
+		a.leave = nil
 	}
 }
 

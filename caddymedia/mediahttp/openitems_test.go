@@ -51,7 +51,6 @@ func TestReaders(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		leave[0]()
-		leave[0]() // counts once
 		waiting.Wait()
 		for _, done := range leave[1:] {
 			done()

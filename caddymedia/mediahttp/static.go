@@ -39,9 +39,9 @@ func (h *Handler) static(kind aliases.Kind, rest string) endpoint {
 		r = r.WithContext(ctx)
 		service.Observer().Requested(ctx, wanted.alias, wanted.filename)
 		admitted := &admission{limit: service.Limits().MaxOpenItems}
-		defer func() { admitted.end() }()
+		defer admitted.end()
 		var err error
-		before := w.Header().Clone()
+		before := maps.Clone(w.Header())
 		for range maxOpens {
 			if err = h.serve(service, w, r, wanted, admitted); err == nil {
 				return nil
@@ -50,7 +50,6 @@ func (h *Handler) static(kind aliases.Kind, rest string) endpoint {
 			maps.Copy(w.Header(), before)
 			if errors.Is(err, derived.ErrNotMade) {
 				admitted.end() // making it has its own bounds
-				admitted = &admission{limit: admitted.limit}
 				if err = h.makeRendition(service, r, &wanted); err == nil {
 					continue
 				}

@@ -105,6 +105,7 @@ func (d *Driver) explained(err error) error {
 func (d *Driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{
 		Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Together: storagedrivers.Atomic, Seek: true,
+		Local: true,
 	}
 }
 
@@ -137,7 +138,7 @@ func (d *Driver) Stat(ctx context.Context, key string) (info storagedrivers.Info
 	return info, err
 }
 
-// Open returns the file itself for the zero range. The reader does not need the folder any more.
+// Open returns a seeking reader for the zero range. The reader does not need the folder any more.
 func (d *Driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (body io.ReadCloser, info storagedrivers.Info, err error) {
@@ -149,9 +150,12 @@ func (d *Driver) Open(
 }
 
 func (f *folder) openObject(key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
-	file, err := f.root.OpenFile(key, os.O_RDONLY|openNonblock, 0)
-	if err != nil {
-		return nil, storagedrivers.Info{}, mapReadError(err)
+	file := openFileBeneath(f.dir, key)
+	if file == nil {
+		var err error
+		if file, err = f.root.OpenFile(key, os.O_RDONLY|openNonblock, 0); err != nil {
+			return nil, storagedrivers.Info{}, mapReadError(err)
+		}
 	}
 	var n int64
 	stat, err := file.Stat()
@@ -168,9 +172,49 @@ func (f *folder) openObject(key string, rng storagedrivers.Range) (io.ReadCloser
 	}
 	info := newInfo(key, stat)
 	if rng == (storagedrivers.Range{}) {
-		return file, info, nil
+		return &reader{file: file, size: stat.Size()}, info, nil
 	}
 	return &section{Reader: io.NewSectionReader(file, rng.Offset, n), Closer: file}, info, nil
+}
+
+// reader reads a whole file. It keeps the offset itself, so that seeking needs no system call.
+type reader struct {
+	file         *os.File
+	size, offset int64
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.file.ReadAt(p, r.offset)
+	r.offset += int64(n)
+	return n, err
+}
+
+func (r *reader) ReadAt(p []byte, offset int64) (int, error) { return r.file.ReadAt(p, offset) }
+
+// Seek counts from the size at opening for io.SeekEnd.
+func (r *reader) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekStart:
+	case io.SeekCurrent:
+		offset += r.offset
+	case io.SeekEnd:
+		offset += r.size
+	default:
+		return 0, fmt.Errorf("seeking: whence %d", whence)
+	}
+	if offset < 0 {
+		return 0, fmt.Errorf("seeking to %d: negative offset", offset)
+	}
+	r.offset = offset
+	return offset, nil
+}
+
+func (r *reader) Close() error { return r.file.Close() }
+
+// File returns the file at the reader's offset, so that the kernel can send it.
+func (r *reader) File() (*os.File, error) {
+	_, err := r.file.Seek(r.offset, io.SeekStart)
+	return r.file, err
 }
 
 // section is a part of a file.

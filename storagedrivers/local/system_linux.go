@@ -39,9 +39,14 @@ func canLink() bool {
 // openBeneath opens a folder below another one in one step, openat2(2); [os.Root] needs one for
 // each segment of the name. It also refuses links that lead out. It returns nil on failure. os.Root
 // then returns the reason, or works on an old kernel.
-func openBeneath(dir *os.File, name string) *os.File {
+func openBeneath(dir *os.File, name string) *os.File { return openat2(dir, name, unix.O_DIRECTORY) }
+
+// openFileBeneath is openBeneath for a file. It does not wait for the writer of a named pipe.
+func openFileBeneath(dir *os.File, name string) *os.File { return openat2(dir, name, openNonblock) }
+
+func openat2(dir *os.File, name string, flags uint64) *os.File {
 	fd, err := unix.Openat2(int(dir.Fd()), name, &unix.OpenHow{
-		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Flags:   unix.O_RDONLY | unix.O_CLOEXEC | flags,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
 	})
 	if err != nil {

@@ -16,6 +16,8 @@ func openBeneath(*os.File, string) *os.File { return nil }
 
 func changed(*os.File) time.Time { return time.Time{} }
 
+func openFileBeneath(*os.File, string) *os.File { return nil }
+
 func linkUnnamed(*os.File, *os.File, string) error { return errors.ErrUnsupported }
 
 func beginWriting(*os.File, int64, int64) {}

@@ -151,12 +151,16 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Slot, error) {
 	if q.options.Wait > 0 {
 		s.until = time.Now().Add(q.options.Wait) //nolint:forbidigo // timers have no other clock
 	}
-	w := &waiter{slot: s, units: r.Units, until: s.until, ready: make(chan struct{})}
 	q.mu.Lock()
 	if u := q.held[r.Owner]; u != nil && q.options.PerOwner > 0 && u.slots+u.waiting >= q.options.PerOwner {
 		q.mu.Unlock()
 		return nil, ErrFull
 	}
+	if q.admitNow(s, r.Units) {
+		q.mu.Unlock()
+		return s, nil
+	}
+	w := &waiter{slot: s, units: r.Units, until: s.until, ready: make(chan struct{})}
 	q.enqueue(w)
 	q.admit()
 	q.shed(w)

@@ -151,20 +151,43 @@ func (q *Queue) admit() {
 	}
 }
 
+// admitNow admits a new slot if no request waits and there is room for it. It then needs no waiter.
+func (q *Queue) admitNow(s *Slot, units int64) bool {
+	if q.waiting > 0 || units > q.free() {
+		return false
+	}
+	if q.held[s.owner] == nil {
+		q.held[s.owner] = new(usage)
+	}
+	if ok, _ := q.room(s); !ok {
+		q.forget(s.owner)
+		return false
+	}
+	c := q.classes[s.class]
+	c.pass = max(c.pass, q.now) // no credit for the time without requests
+	q.take(s, units)
+	return true
+}
+
 // grant admits a request and moves its owner to the end of the rotation.
 func (q *Queue) grant(w *waiter) {
-	c := q.classes[w.slot.class]
-	_, w.slot.beside = q.room(w.slot)
-	q.occupy(w.slot)
-	w.slot.units += w.units
-	q.used += w.units
-	q.now = c.pass
-	c.pass += stride / int64(c.Share)
+	q.take(w.slot, w.units)
 	if !w.begun {
-		c.rotation.MoveToBack(w.queue.element)
+		q.classes[w.slot.class].rotation.MoveToBack(w.queue.element)
 	}
 	q.remove(w)
 	close(w.ready)
+}
+
+// take makes s hold a slot and units, and advances its class.
+func (q *Queue) take(s *Slot, units int64) {
+	c := q.classes[s.class]
+	_, s.beside = q.room(s)
+	q.occupy(s)
+	s.units += units
+	q.used += units
+	q.now = c.pass
+	c.pass += stride / int64(c.Share)
 }
 
 // fitting accepts requests whose units are free. After one that was passed too often it accepts only
