@@ -274,3 +274,22 @@ func TestObjectOfSeekingDriver(t *testing.T) {
 		t.Errorf("opened %d times and closed %d times, want once", opens, body.closes)
 	}
 }
+
+// TestOpenLocal: opening has a time-out, unless the driver is local.
+func TestOpenLocal(t *testing.T) {
+	t.Parallel()
+	for _, local := range []bool{false, true} {
+		d := &stub{Driver: memory.New(), features: &storagedrivers.Features{Local: local}}
+		d.open = func(
+			ctx context.Context, key string, rng storagedrivers.Range,
+		) (io.ReadCloser, storagedrivers.Info, error) {
+			if bounded := ctx != t.Context(); bounded == local {
+				t.Errorf("local %t: a context of its own: %t", local, bounded)
+			}
+			return d.Driver.Open(ctx, key, rng)
+		}
+		s := open(t, d, storagedrivers.Options{})
+		put(t, s, "key", "text")
+		reads(t, openSeeker(t, s), 4, "text")
+	}
+}

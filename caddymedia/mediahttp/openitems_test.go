@@ -3,6 +3,8 @@ package mediahttp
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
@@ -163,4 +165,23 @@ func TestClientOwner(t *testing.T) {
 			t.Errorf("%q and %q are one client: %t", tt.a, tt.b, got)
 		}
 	}
+}
+
+// TestAdmissionEndsOnce: an admission that ended early is not released again with its request.
+func TestAdmissionEndsOnce(t *testing.T) {
+	t.Parallel()
+	h := &Handler{readers: newReaders(4)}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	a, other := &admission{limit: 4}, &admission{limit: 4}
+	for _, a := range []*admission{a, a, other} {
+		if err := h.enter(a, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.end()
+	a.end()
+	if n := h.readers.queue.Busy(); n != 1 {
+		t.Errorf("%d are open, want one", n)
+	}
+	other.end()
 }

@@ -262,7 +262,8 @@ func newInfo(key string, stat fs.FileInfo) storagedrivers.Info {
 // object is a new inode with the time of its own commit, and a growing one has the time of its last
 // write.
 func etag(stat fs.FileInfo) string {
-	return fmt.Sprintf(`"%x-%x-%x"`, inode(stat), stat.ModTime().UnixNano(), stat.Size())
+	hex := func(n int64) string { return strconv.FormatInt(n, 16) }
+	return `"` + strconv.FormatUint(inode(stat), 16) + "-" + hex(stat.ModTime().UnixNano()) + "-" + hex(stat.Size()) + `"`
 }
 
 // Interface guards
