@@ -84,20 +84,23 @@ func (b *batch) newStaged(ctx context.Context, storage *storagedrivers.Storage) 
 // spool stores body in the buffer of up if it is small, otherwise on its storage.
 func (b *batch) spool(ctx context.Context, up *upload, body io.Reader, readFailure func(error) *aliases.Failure) error {
 	if b.reserveMemory(headSize) {
-		head := heads.Get().(*[headSize]byte) // the pool holds nothing else
-		defer heads.Put(head)
+		up.head = heads.Get().(*[headSize]byte) // the pool holds nothing else
 		from := &errorReader{r: body}
-		n, err := io.ReadFull(from, head[:])
+		n, err := io.ReadFull(from, up.head[:])
+		up.buffer, up.size = up.head[:n], int64(n)
 		switch {
 		case from.err != nil:
 			return readFailure(from.err)
 		case err != nil: // the end
-			b.releaseMemory(headSize - int64(n))
-			up.buffer, up.size = bytes.Clone(head[:n]), int64(n)
+			if n <= headSize/2 { // copying it costs less than the memory of a head
+				up.buffer = bytes.Clone(up.buffer)
+				up.returnHead()
+				b.releaseMemory(headSize - int64(n))
+			}
 			return nil
 		}
-		defer b.releaseMemory(headSize)
-		body = io.MultiReader(bytes.NewReader(head[:]), body)
+		defer b.unbuffer(up)
+		body = io.MultiReader(bytes.NewReader(up.buffer), body)
 	}
 	var err error
 	if up.staged, err = b.newStaged(ctx, up.storage); err != nil {
@@ -120,10 +123,28 @@ func (b *batch) stageBuffered(ctx context.Context) error {
 		if _, err := up.staged.Write(up.buffer); err != nil {
 			return aliases.StorageFailure(err)
 		}
-		b.releaseMemory(int64(len(up.buffer)))
-		up.buffer = nil
+		b.unbuffer(up)
 	}
 	return nil
+}
+
+// unbuffer releases the buffer of up.
+func (b *batch) unbuffer(up *upload) {
+	size := int64(len(up.buffer))
+	if up.head != nil {
+		size = headSize
+	}
+	up.returnHead()
+	up.buffer = nil
+	b.releaseMemory(size)
+}
+
+// returnHead ends the use of the head of up.
+func (up *upload) returnHead() {
+	if up.head != nil {
+		heads.Put(up.head)
+		up.head = nil
+	}
 }
 
 // restage replaces the staged data of up by a copy on storage.
@@ -148,6 +169,7 @@ func (b *batch) restage(ctx context.Context, up *upload, storage *storagedrivers
 
 // discard closes the uncommitted data of up.
 func (up *upload) discard() error {
+	up.returnHead()
 	up.buffer = nil
 	var err error
 	for _, staged := range []*storagedrivers.Staged{&up.staged, &up.variant} {

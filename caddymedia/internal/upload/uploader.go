@@ -134,6 +134,7 @@ type upload struct {
 	submitted string // its name
 	storage   *storagedrivers.Storage
 	buffer    []byte                // all bytes of a small file, until its request is complete
+	head      *[headSize]byte       // whose bytes the buffer has; nil if it has its own
 	staged    storagedrivers.Staged // nil if the file is in the buffer, or has failed
 	size      int64
 	failure   *aliases.Failure // the reason not to store it
