@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -103,6 +104,20 @@ func TestDeleteOfNone(t *testing.T) {
 			wantContents(t, s, itemsThere())
 		})
 	}
+}
+
+// TestDeleteInUploadsFolder: at the root of a storage, the folder of resumable uploads has no items.
+func TestDeleteInUploadsFolder(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	alias := newAlias(t, aliases.DefaultAlias, s)
+	alias.Prefix = ""
+	key := naming.UploadsFolder + "/open/a.txt"
+	put(t, s, key, "record")
+	if err := newUploader(alias).Delete(t.Context(), alias, key, aliases.Actor{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v, want %v", err, fs.ErrNotExist)
+	}
+	wantContents(t, s, map[string]string{key: "record"})
 }
 
 // TestDeleteOfLongName: an item whose name is too long to have a variant can be deleted.

@@ -3,6 +3,7 @@ package upload
 import (
 	"context"
 	"errors"
+	"fmt"
 	"image/color"
 	"io/fs"
 	"strings"
@@ -66,6 +67,38 @@ func deleteWaits(t *testing.T, overwrite bool) {
 	want := itemsThere()
 	delete(want, "img/content/b.jpg")
 	wantContents(t, s, want)
+}
+
+// TestUploadOfSharedName: an upload that may replace an item waits for those that share its name. One
+// that replaces nothing shares it too.
+func TestUploadOfSharedName(t *testing.T) {
+	t.Parallel()
+	for _, overwrite := range []bool{false, true} {
+		t.Run(fmt.Sprint("overwrite ", overwrite), func(t *testing.T) {
+			t.Parallel()
+			alias := newAlias(t, aliases.DefaultAlias, onMemory(t, nil))
+			alias.Overwrite = overwrite
+			u := newUploader(alias)
+			unlock, err := alias.Share(t.Context(), "a.txt")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := t.Context()
+			if overwrite {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
+				defer cancel()
+			}
+			items, failures := u.Upload(ctx, Request{Kind: aliases.File}, Single("a.txt", strings.NewReader("text")))
+			if checked(t, items, failures); overwrite != (failures != nil) {
+				t.Errorf("while the name is shared: %v, %v", items, failures)
+			}
+			unlock()
+			if _, failures := uploadForm(t, u, file("a.txt", "text")); failures != nil {
+				t.Error(failures)
+			}
+		})
+	}
 }
 
 // TestDeleteAmongOverwriters: one image is uploaded and deleted again and again. Every upload

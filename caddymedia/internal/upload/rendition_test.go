@@ -159,3 +159,29 @@ func TestRenditionOfDeleted(t *testing.T) {
 	}
 	wantContents(t, s, nil)
 }
+
+// TestRenditionOfCallerThatIsGone: an item that is committed gets its renditions, even if the caller
+// leaves then.
+func TestRenditionOfCallerThatIsGone(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			committed := false
+			u, alias := withRenditions(t, open(t, func(op, _ string) error {
+				if committed {
+					cancel()
+				}
+				committed = committed || op == "put" || op == "commit"
+				return nil
+			}))
+			body := strings.NewReader(string(formBody(file("a.png", pngOf(red)))))
+			items, failures := u.Upload(ctx, Request{Kind: aliases.Image}, Form(body, boundary))
+			if checked(t, items, failures); failures != nil || ctx.Err() == nil {
+				t.Fatal(failures, ctx.Err())
+			}
+			wantRenditions(t, alias, "pics@renditions/1/a.png/soon.webp")
+		})
+	}
+}
