@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -54,6 +55,22 @@ func TestForced(t *testing.T) {
 }
 
 const forcedForm = "--x\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"x.txt\"\r\n\r\ntext\r\n--x--\r\n"
+
+// TestForcedFiles: a form with more files than are left stores none of them.
+func TestForcedFiles(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[int]bool{0: true, 1: false, 2: true} {
+		u := newUploader(newAlias(t, "docs", onMemory(t, nil)))
+		req := Request{Kind: aliases.File, Forced: Forced{Alias: "docs", MaxFiles: most}}
+		items, failures := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", "a"), file("b.txt", "b"))), req)
+		if want != (len(items) == 2) {
+			t.Errorf("at most %d: %v, %v", most, items, failures)
+		}
+		if !want {
+			wantFailure(t, failures, aliases.Forbidden, "", "more files than the ticket has left: 1")
+		}
+	}
+}
 
 func TestForcedCheck(t *testing.T) {
 	t.Parallel()

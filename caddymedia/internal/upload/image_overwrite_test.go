@@ -135,6 +135,31 @@ func TestVariantOvertaken(t *testing.T) {
 	}
 }
 
+// TestNoVariantOvertaken: another process replaces an image without a variant right after its commit.
+// The newer image keeps its variant.
+func TestNoVariantOvertaken(t *testing.T) {
+	t.Parallel()
+	var elsewhere *Uploader
+	var committed, overtaken bool
+	here, there := shared(t, "memory", func(op, _ string) error {
+		if op == "stat" && committed && !overtaken {
+			overtaken = true
+			if _, failures := uploadImages(t, elsewhere, file("a.png", pngOf(blue))); failures != nil {
+				t.Error(failures)
+			}
+		}
+		committed = committed || op == "put"
+		return nil
+	})
+	one, other := imageAlias(t, here), imageAlias(t, there)
+	one.Overwrite, other.Overwrite = true, true
+	elsewhere = newUploader(other)
+	if _, failures := uploadImages(t, newUploader(one), file("a.png", pngOf(unloved))); failures != nil {
+		t.Fatal(failures)
+	}
+	wantContents(t, here, map[string]string{"a.png": pngOf(blue), "a.png.webp": webpOf(blue)})
+}
+
 // TestVariantNeverReconciled: another process replaces the image each time that its variant is
 // made again, and once more after the last time. The response matches the final state.
 func TestVariantNeverReconciled(t *testing.T) {

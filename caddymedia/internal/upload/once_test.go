@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/local"
 )
 
 // claims are those of one item, as all its attempts see them.
@@ -137,6 +139,64 @@ func TestOnceReplaced(t *testing.T) {
 			}
 			wantContents(t, s, map[string]string{"file/content/a.txt": "new"})
 		})
+	}
+}
+
+// TestOnceReplacedImage: an image that was replaced after its claim leaves the newer one its variant.
+func TestOnceReplacedImage(t *testing.T) {
+	t.Parallel()
+	for kind, storage := range storages {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := storage(t, nil)
+			alias := imageAlias(t, s)
+			alias.Overwrite = true
+			u := newUploader(alias)
+			once := newClaims("one")
+			again := func() {
+				t.Helper()
+				req := once.request()
+				req.Kind = aliases.Image
+				items, failures := u.Upload(t.Context(), req, Single("a.png", strings.NewReader(pngOf(red))))
+				if checked(t, items, failures); failures != nil {
+					t.Error(failures)
+				}
+			}
+			again()
+			if _, failures := uploadImages(t, u, file("a.png", pngOf(blue))); failures != nil {
+				t.Error(failures)
+			}
+			again()
+			wantContents(t, s, map[string]string{"a.png": pngOf(blue), "a.png.webp": webpOf(blue)})
+		})
+	}
+}
+
+// sweeping is a local driver that counts its sweeps.
+type sweeping struct {
+	*local.Driver
+	sweeps int
+}
+
+func (d *sweeping) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
+	d.sweeps++
+	return d.Driver.Sweep(ctx, opts)
+}
+
+// TestOnceRecovers: an attempt recovers the commit of a dead process if an earlier one has claimed the
+// filename.
+func TestOnceRecovers(t *testing.T) {
+	t.Parallel()
+	d := &sweeping{Driver: local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler))}
+	_, store := onceOn(t, closed(t, "local", d, storagedrivers.Options{}), false)
+	once := newClaims("one")
+	for n := range 3 {
+		if _, failures := store(once, "text"); failures != nil {
+			t.Error(failures)
+		}
+		if d.sweeps != n {
+			t.Errorf("%d sweeps after %d earlier attempts", d.sweeps, n)
+		}
 	}
 }
 
