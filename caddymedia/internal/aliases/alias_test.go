@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,6 +54,43 @@ func TestLocksOfOneBackend(t *testing.T) {
 			unlock()
 		}
 	}
+}
+
+// TestLocksOfMany: several names are locked in one order, each once, and all or none.
+func TestLocksOfMany(t *testing.T) {
+	t.Parallel()
+	alias := derivedtest.NewAlias(t, "content", derivedtest.OnMemory(t, nil))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var group sync.WaitGroup
+	for _, filenames := range [][]string{{"a.txt", "b.txt", "a.txt"}, {"b.txt", "a.txt", "b.txt"}} {
+		group.Go(func() {
+			for range 100 {
+				unlock, err := alias.Lock(ctx, filenames...)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				unlock()
+			}
+		})
+	}
+	group.Wait()
+	unlock, err := alias.Lock(ctx, "b.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	short, end := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer end()
+	if _, err := alias.Lock(short, "a.txt", "b.txt"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
+	}
+	unlockFirst, err := alias.Lock(ctx, "a.txt")
+	if err != nil {
+		t.Fatalf("the first name stays locked: %v", err)
+	}
+	unlockFirst()
 }
 
 // TestStoredName: names are refused with a reason for the caller, or stored as submitted without
