@@ -268,3 +268,36 @@ func TestInterruptedContext(t *testing.T) {
 type readFunc func() error
 
 func (f readFunc) Read([]byte) (int, error) { return 0, f() }
+
+// TestGap: segments behind a missing one have no bytes.
+func TestGap(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Kind: "file", Length: 6})
+		for _, offset := range []int64{0, 4} {
+			if err := putBytes(t.Context(), s.Storages[0], dataKey(u.ID, segmentName(offset)), []byte("ab")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if found := s.find(t, u); found.Offset() != 2 || found.Complete() {
+			t.Errorf("offset %d, want 2", found.Offset())
+		}
+	})
+}
+
+// TestWriterStays: the end of a request does not unregister the one that has taken over from it.
+func TestWriterStays(t *testing.T) {
+	t.Parallel()
+	ws := writers{by: map[string]*writer{}}
+	first := &writer{interrupt: func() {}, ended: make(chan struct{})}
+	second := &writer{interrupt: func() {}, ended: make(chan struct{})}
+	ws.by["a"] = second
+	ws.end("a", first)
+	if !ws.has("a") {
+		t.Error("the later request is not registered any more")
+	}
+	ws.end("a", second)
+	if ws.has("a") {
+		t.Error("a request that has ended is registered")
+	}
+}

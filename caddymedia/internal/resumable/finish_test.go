@@ -30,7 +30,8 @@ func TestFinal(t *testing.T) {
 			rec := Record{Owner: owner, Kind: "file", Parts: parts, Metadata: "filename YQ=="}
 			return s.Create(t.Context(), s.Storages[0], Creation{Record: rec, Admit: admit})
 		}
-		for _, parts := range [][]string{{open}, {a, open}, {"x"}, {newID(s.Now(), &Record{}, 0, "default")}} {
+		whole := s.create(t, Record{Owner: owner, Kind: "file", Length: 0}).ID // no partial upload
+		for _, parts := range [][]string{{open}, {a, open}, {a, whole}, {"x"}, {newID(s.Now(), &Record{}, 0, "default")}} {
 			if _, err := final(parts...); !errors.Is(err, ErrParts) {
 				t.Errorf("parts %v: %v", parts, err)
 			}
@@ -59,7 +60,7 @@ func TestFinal(t *testing.T) {
 		if _, err := final(a); !errors.Is(err, ErrParts) {
 			t.Errorf("its parts again: %v", err)
 		}
-		if keys := s.keys(t); len(keys) != 5 { // the outcomes, and the open part with its bytes
+		if keys := s.keys(t); len(keys) != 6 { // the outcomes, the open part with its bytes, and the other upload
 			t.Errorf("remaining: %v", keys)
 		}
 	})
@@ -213,6 +214,19 @@ func TestOutcomeFits(t *testing.T) {
 	} {
 		if _, err := o.encode(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestOutcomeForgets: an outcome has no address of a client, and that of a refused item no names.
+func TestOutcomeForgets(t *testing.T) {
+	t.Parallel()
+	rec := Record{Owner: owner, Client: "192.0.2.1", Filename: "secret.txt", SubFolder: "secret", Metadata: "secret", Concat: "secret"}
+	for _, o := range []Outcome{{Record: rec, Stored: "a.txt"}, {Record: rec, Refused: "no"}} {
+		b, err := o.encode()
+		text := string(b)
+		if err != nil || strings.Contains(text, rec.Client) || strings.Contains(text, "secret") != (o.Refused == "") {
+			t.Errorf("outcome %s, error %v", text, err)
 		}
 	}
 }
