@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -414,6 +415,31 @@ func TestUndoingFails(t *testing.T) {
 	must(t, d.die())
 	recoverAll(t, d.path, func(*Driver) {})
 	if got := files(t, d.path); !maps.Equal(got, before) {
+		t.Errorf("the folder has %v", got)
+	}
+}
+
+// TestNameNotDurable: a new object whose name cannot be made durable is removed again.
+func TestNameNotDurable(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	d := New(Config{Root: root}, slog.New(slog.DiscardHandler))
+	broken := false
+	d.step = func(step string) { broken = step == "named" }
+	d.synced = func(*os.File) error {
+		if broken {
+			broken = false // undoing the name can be made durable
+			return fs.ErrPermission
+		}
+		return nil
+	}
+	_, err := d.Put(t.Context(), "a/b", strings.NewReader("text"), storagedrivers.PutOptions{})
+	failed, ok := errors.AsType[*storagedrivers.CommitError](err)
+	if !ok || !errors.Is(err, fs.ErrPermission) || len(failed.Stored)+len(failed.Replaced) > 0 {
+		t.Errorf("got %v", err)
+	}
+	must(t, d.Close())
+	if got := files(t, root); len(got) > 0 {
 		t.Errorf("the folder has %v", got)
 	}
 }
