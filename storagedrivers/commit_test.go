@@ -36,6 +36,19 @@ func commitTwo(t *testing.T, s *storagedrivers.Storage, opts storagedrivers.PutO
 	return failed
 }
 
+// TestCommitForeign: a storage refuses the staged data of another one.
+func TestCommitForeign(t *testing.T) {
+	t.Parallel()
+	one, other := open(t, memory.New(), storagedrivers.Options{}), open(t, memory.New(), storagedrivers.Options{})
+	staged := stage(t, other, "text")
+	if err := commit(t.Context(), one, staged, "key", create); err == nil {
+		t.Error("committed")
+	}
+	is(t, commit(t.Context(), other, staged, "key", create), nil)
+	is(t, staged.Close(), nil)
+	has(t, other, "key", "text")
+}
+
 // TestCommitUndone: an object that existed before, or was stored after its commit, is never removed.
 func TestCommitUndone(t *testing.T) {
 	t.Parallel()
