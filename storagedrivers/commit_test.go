@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -47,6 +48,36 @@ func TestCommitForeign(t *testing.T) {
 	is(t, commit(t.Context(), other, staged, "key", create), nil)
 	is(t, staged.Close(), nil)
 	has(t, other, "key", "text")
+}
+
+// shortened is a driver that commits less than was staged.
+type shortened struct{ storagedrivers.Driver }
+
+type discarded struct{ *strings.Reader }
+
+func (discarded) Write(p []byte) (int, error) { return len(p), nil }
+
+func (discarded) Close() error { return nil }
+
+func (shortened) Stage(context.Context) (storagedrivers.Staged, error) {
+	return discarded{strings.NewReader("")}, nil
+}
+
+func (shortened) Commit(_ context.Context, changes []storagedrivers.Change) ([]storagedrivers.Info, error) {
+	return make([]storagedrivers.Info, len(changes)), nil
+}
+
+// TestCommitShortened: an object with another size than was staged is an error, and may stay.
+func TestCommitShortened(t *testing.T) {
+	t.Parallel()
+	s := open(t, shortened{memory.New()}, storagedrivers.Options{})
+	staged := stage(t, s, "text")
+	err := commit(t.Context(), s, staged, "key", create)
+	is(t, staged.Close(), nil)
+	failed, ok := errors.AsType[*storagedrivers.CommitError](err)
+	if !ok || !errors.Is(err, storagedrivers.ErrSizeMismatch) || !slices.Equal(failed.Stored, []int{0}) {
+		t.Errorf("error %v", err)
+	}
 }
 
 // TestCommitUndone: an object that existed before, or was stored after its commit, is never removed.
