@@ -93,6 +93,21 @@ func TestLocksOfMany(t *testing.T) {
 	unlockFirst()
 }
 
+// TestStoredRenditionsAcrossPages: all renditions of an image are found, and none of another one.
+func TestStoredRenditionsAcrossPages(t *testing.T) {
+	t.Parallel()
+	s := derivedtest.OnMemory(t, nil)
+	alias := derivedtest.WithRenditions(t, s)
+	want := (storagedrivers.ListOptions{}).PageLimit() + 1
+	for i := range want {
+		derivedtest.Put(t, s, fmt.Sprintf("%s%d", alias.RenditionFolder("a.png"), i), "x")
+	}
+	derivedtest.Put(t, s, alias.RenditionFolder("b.png")+"0", "x")
+	if keys, err := alias.StoredRenditions(t.Context(), "a.png"); len(keys) != want || err != nil {
+		t.Errorf("%d renditions, error %v, want %d", len(keys), err, want)
+	}
+}
+
 // TestStoredName: names are refused with a reason for the caller, or stored as submitted without
 // sanitizing.
 func TestStoredName(t *testing.T) {
