@@ -355,3 +355,22 @@ func TestOutdatedRenditions(t *testing.T) {
 	}
 	wantRenditions(t, alias, "pics@renditions/2/in/c.png/soon.webp", "pics@renditions/foreign")
 }
+
+// TestStoreRenditionsOfReplaced: renditions that were made of a replaced image are not stored.
+func TestStoreRenditionsOfReplaced(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	alias := withRenditions(t, s)
+	key := alias.Key("a.png")
+	put(t, s, key, pngOf(red))
+	image, err := s.Stat(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace(t, s, key, pngOf(blue))
+	files := []derived.MadeRendition{{RenditionFile: alias.RenditionFiles("a.png", true)[0], Made: render.Made{File: []byte("x")}}}
+	if _, err := newMaker().StoreRenditions(t.Context(), alias, "a.png", image, files, 0); err != nil {
+		t.Error(err)
+	}
+	wantRenditions(t, alias)
+}
