@@ -3,6 +3,7 @@
 package load_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 )
 
 // BenchmarkRemoteUpload sends a file of 1 GiB to a server through this service, and directly with
@@ -34,13 +36,49 @@ func BenchmarkRemoteUpload(b *testing.B) {
 	}
 }
 
+// BenchmarkFarUpload sends files of 100 KB by one request to servers that are far away: an answer takes
+// a round trip of the given time. Each iteration uploads 1, 20 and 200 files. The data connections of
+// FTP are not delayed.
+func BenchmarkFarUpload(b *testing.B) {
+	for _, kind := range site.RemoteDrivers {
+		p := kind.Start(b)
+		for _, trip := range []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond} {
+			b.Run(fmt.Sprintf("%s/%v", kind.Name, trip), func(b *testing.B) { benchFar(b, p, trip) })
+		}
+	}
+}
+
+func benchFar(b *testing.B, p site.Backend, trip time.Duration) {
+	dir := benchDir(b)
+	paths := make([]string, 200)
+	for i := range paths {
+		paths[i] = filepath.Join(dir, fmt.Sprintf("%d.pdf", i))
+		if err := os.WriteFile(paths[i], payloadOf(100_000)[0], 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	proxy := faults.New(b, p.Address)
+	proxy.SetLatency(trip)
+	p.Address = proxy.Address
+	service := startRemoteBench(b, p, dir)
+	service.upload(b, paths[0]) // connects
+	took := map[int][]float64{}
+	for range b.N {
+		for _, n := range []int{1, 20, 200} {
+			begin := time.Now()
+			service.upload(b, paths[:n]...)
+			took[n] = append(took[n], time.Since(begin).Seconds())
+		}
+	}
+	b.ReportMetric(0, "ns/op") // meaningless for all together
+	for n, seconds := range took {
+		b.ReportMetric(median(seconds), fmt.Sprintf("s/%d", n))
+	}
+}
+
 func benchRemote(b *testing.B, p site.Backend, rclone string) {
 	const size = 1 << 30
-	dir, err := os.MkdirTemp(os.Getenv("MEDIA_BENCH_DIR"), "media-bench-")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { os.RemoveAll(dir) })
+	dir := benchDir(b)
 	path := filepath.Join(dir, "file.pdf")
 	file, err := os.Create(path)
 	if err != nil {
@@ -83,6 +121,7 @@ func benchRemote(b *testing.B, p site.Backend, rclone string) {
 type remoteBench struct {
 	address, token string
 	process        *os.Process
+	uploads        int // whose names differ
 }
 
 func startRemoteBench(b *testing.B, p site.Backend, dir string) *remoteBench {
@@ -110,24 +149,19 @@ http://%s {
 	return s
 }
 
-func (s *remoteBench) upload(b *testing.B, path string) {
+// upload sends the files by one request, under new names.
+func (s *remoteBench) upload(b *testing.B, paths ...string) {
 	b.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer file.Close()
+	s.uploads++
+	prefix := fmt.Sprintf("%d-", s.uploads)
 	body, w := io.Pipe()
 	form := multipart.NewWriter(w)
 	go func() {
-		part, err := form.CreateFormFile("files[]", "file.pdf")
-		if err == nil {
-			_, err = io.CopyBuffer(part, struct{ io.Reader }{file}, make([]byte, 1<<20))
+		var err error
+		for _, path := range paths {
+			err = errors.Join(err, addFile(form, path, prefix+filepath.Base(path)))
 		}
-		if err == nil {
-			err = form.Close()
-		}
-		w.CloseWithError(err)
+		w.CloseWithError(errors.Join(err, form.Close()))
 	}()
 	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://"+s.address+"/api/upload/file", body)
 	if err != nil {
@@ -143,6 +177,20 @@ func (s *remoteBench) upload(b *testing.B, path string) {
 	if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK {
 		b.Fatalf("%s %s, %v", answer.Status, text, err)
 	}
+}
+
+func addFile(form *multipart.Writer, path, name string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	part, err := form.CreateFormFile("files[]", name)
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyBuffer(part, struct{ io.Reader }{file}, make([]byte, 1<<20))
+	return err
 }
 
 // cpu returns the processor time of the service in seconds, or 0 if the system does not report it.
