@@ -202,22 +202,26 @@ func TestRootReplacedDuringUpload(t *testing.T) {
 	}
 }
 
-// TestRootReplacedDuringCommit: no object of a commit of several is in either folder.
+// TestRootReplacedDuringCommit: no object of a commit is in either folder.
 func TestRootReplacedDuringCommit(t *testing.T) {
 	t.Parallel()
-	for _, replacedAt := range []string{"staged", "recorded", "prepared", "named", "durable"} {
-		t.Run(replacedAt, func(t *testing.T) {
+	changes := []storagedrivers.Change{{Key: "second", Options: overwrite}, {Key: "third", Options: overwrite}}
+	for _, test := range []struct {
+		replacedAt string
+		objects    int
+	}{{"staged", 2}, {"recorded", 2}, {"prepared", 2}, {"named", 2}, {"durable", 2}, {"named", 1}} {
+		t.Run(fmt.Sprint(test), func(t *testing.T) {
 			t.Parallel()
 			f := follow(t)
 			replaced := false
 			f.step = func(name string) {
-				if name == replacedAt && !replaced {
+				if name == test.replacedAt && !replaced {
 					replaced = true
 					must(t, os.Rename(f.root, f.root+".old"))
 					must(t, os.Mkdir(f.root, 0o755))
 				}
 			}
-			changes := []storagedrivers.Change{{Key: "second", Options: overwrite}, {Key: "third", Options: overwrite}}
+			changes := slices.Clone(changes[:test.objects])
 			for i := range changes {
 				st, err := f.Stage(t.Context())
 				must(t, err)

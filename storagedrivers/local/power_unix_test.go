@@ -64,7 +64,7 @@ func (d *testDisk) work(driver *Driver) {
 			remove("g/created")
 		}
 	}
-	d.replaceTwo(driver)
+	d.changeTwo(driver)
 	w, err := driver.Append(ctx, "growing", 0)
 	must(t, err)
 	_, err = w.Write([]byte("known"))
@@ -82,26 +82,28 @@ func (d *testDisk) work(driver *Driver) {
 	must(t, s.Close())
 }
 
-// replaceTwo replaces two objects by one commit, then removes both by another.
-func (d *testDisk) replaceTwo(driver *Driver) {
+// changeTwo replaces two objects by one commit, removes both by another, and creates them by a
+// third.
+func (d *testDisk) changeTwo(driver *Driver) {
 	t, ctx := d.t, d.t.Context()
-	changes := []storagedrivers.Change{{Key: "f/created", Options: overwrite}, {Key: "f/new", Options: overwrite}}
-	for i := range changes {
-		st, err := driver.Stage(ctx)
-		must(t, err)
-		defer st.Close()
-		_, err = st.Write([]byte("newer"))
-		must(t, err)
-		changes[i].Staged = st
+	for _, content := range []string{"newer", "", "newest"} {
+		changes := []storagedrivers.Change{{Key: "f/created", Options: overwrite}, {Key: "f/new", Options: overwrite}}
+		for i := range changes {
+			if content == "" {
+				continue
+			}
+			st, err := driver.Stage(ctx)
+			must(t, err)
+			defer st.Close()
+			_, err = st.Write([]byte(content))
+			must(t, err)
+			changes[i].Staged = st
+		}
+		d.request(map[string]string{"f/created": content, "f/new": content}, func() {
+			_, err := driver.Commit(ctx, changes)
+			must(t, err)
+		})
 	}
-	d.request(map[string]string{"f/created": "newer", "f/new": "newer"}, func() {
-		_, err := driver.Commit(ctx, changes)
-		must(t, err)
-	})
-	d.request(map[string]string{"f/created": "", "f/new": ""}, func() {
-		_, err := driver.Commit(ctx, []storagedrivers.Change{{Key: "f/created"}, {Key: "f/new"}})
-		must(t, err)
-	})
 }
 
 // cuts yields power failures after every moment from the second on: with nothing that was not
