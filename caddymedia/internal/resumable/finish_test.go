@@ -1,14 +1,17 @@
 package resumable
 
 import (
+	"encoding/hex"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
+	tokenmemory "github.com/caddymedia/media/caddymedia/tokens/memory"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -186,17 +189,125 @@ func TestFinishCut(t *testing.T) {
 		if err := u.finishCut(t.Context()); !errors.Is(err, ErrUnknown) {
 			t.Errorf("without an outcome: %v", err)
 		}
+		if _, err := u.claim(t.Context(), 0, upload.Claim{Filename: "a.txt"}); err != nil {
+			t.Fatal(err)
+		}
 		cut := Outcome{Record: u.Record, Stored: "a.txt", Finished: s.Now()}
 		if err := cut.put(t.Context(), u); err != nil {
 			t.Fatal(err)
 		}
-		if err := u.finishCut(t.Context()); err != nil || u.Outcome == nil || u.Outcome.Stored != "a.txt" {
-			t.Errorf("outcome %+v, error %v", u.Outcome, err)
+		if failures := u.Finish(t.Context(), Finishing{}); failures != nil || u.Outcome == nil || u.Outcome.Stored != "a.txt" {
+			t.Errorf("outcome %+v, failures %v", u.Outcome, failures)
 		}
 		if keys := s.keys(t); len(keys) != 1 || keys[0] != outcomeKey(u.ID) {
 			t.Errorf("remaining: %v", keys)
 		}
 	})
+}
+
+// TestRecords: the refusal of an item that may be stored, or that says nothing about the item, is
+// not recorded.
+func TestRecords(t *testing.T) {
+	t.Parallel()
+	final, temporary := aliases.Failures{{Reason: aliases.BadContent}}, aliases.Failures{{Reason: aliases.Busy}}
+	for name, c := range map[string]struct {
+		attempt  attempt
+		failures aliases.Failures
+		want     bool
+	}{
+		"refused":             {attempt{}, final, true},
+		"temporary":           {attempt{}, temporary, false},
+		"repeated":            {attempt{isRepeated: true, claimed: true}, final, false},
+		"unauthorized":        {attempt{unauthorized: true}, final, false},
+		"without a client":    {attempt{how: Finishing{Refusals: RecordNone}, claimed: true}, final, false},
+		"creation":            {attempt{how: Finishing{Refusals: RecordClaimed}}, final, false},
+		"creation of a claim": {attempt{how: Finishing{Refusals: RecordClaimed}, claimed: true}, final, true},
+	} {
+		if got := c.attempt.records(c.failures); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// withTickets sets the issuer of a store. issue returns a new ticket for one file, and used the
+// number of its items.
+func (s *Store) withTickets(t *testing.T) (issue func() *tokens.Ticket, used func(*tokens.Ticket) int) {
+	t.Helper()
+	site, store := tokens.Account{APIKey: "site", PasswordHash: "x"}, tokenmemory.New(s.Now)
+	var err error
+	s.Issuer, err = tokens.NewIssuer(tokens.IssuerOptions{
+		Store: store, Accounts: []tokens.Account{site}, Now: s.Now,
+		Comparer: tokens.CompareFunc(func(_, _ []byte) (bool, error) { return false, nil }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	issue = func() *tokens.Ticket {
+		text, _, err := s.Issuer.IssueTicket(t.Context(), site, tokens.Ticket{Kind: "file", MaxFiles: 1}, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &tokens.Ticket{ID: tokens.IDOf(text), MaxFiles: 1}
+	}
+	return issue, func(ticket *tokens.Ticket) int {
+		rec, err := store.Load(t.Context(), ticket.ID)
+		if err != nil {
+			t.Error(err)
+		}
+		return rec.Used
+	}
+}
+
+// createOf creates an empty upload of a ticket.
+func (s *Store) createOf(t *testing.T, ticket *tokens.Ticket) *Upload {
+	t.Helper()
+	return s.create(t, Record{Owner: owner, Kind: "file", Ticket: hex.EncodeToString(ticket.ID[:]), TicketExpires: s.Now().Add(time.Hour)})
+}
+
+// TestCount: an item is counted on the ticket that created its upload, until it is refused. A
+// repeated attempt does not count it again, even if that ticket has ended.
+func TestCount(t *testing.T) {
+	t.Parallel()
+	s := storeOn(t, memory.New())
+	issue, used := s.withTickets(t)
+	for _, repeated := range []bool{false, true} {
+		creator, caller := issue(), issue()
+		a := &attempt{Upload: s.createOf(t, creator), isRepeated: repeated, rights: Rights{Issuer: s.Issuer, Ticket: caller}}
+		if repeated {
+			a.Ticket = hex.EncodeToString(make([]byte, len(creator.ID))) // of one that has ended
+		}
+		want := map[bool]int{false: 1}[repeated]
+		if failure := a.count(t.Context()); failure != nil || used(creator) != want || used(caller) != 0 {
+			t.Errorf("repeated %t: %d are counted for the creator, %d for the caller, %v", repeated, used(creator), used(caller), failure)
+		}
+		a.Outcome = &Outcome{Refused: "no"}
+		if a.settle(t.Context()); used(creator) != 0 {
+			t.Errorf("repeated %t: %d are counted after the refusal", repeated, used(creator))
+		}
+	}
+}
+
+// TestTerminateCounted: a terminated upload gives its item back to the ticket, unless the item may
+// be stored.
+func TestTerminateCounted(t *testing.T) {
+	t.Parallel()
+	s := storeOn(t, memory.New())
+	issue, used := s.withTickets(t)
+	for _, claimed := range []bool{false, true} {
+		ticket := issue()
+		u := s.createOf(t, ticket)
+		err := s.Issuer.Take(t.Context(), ticket, u.ID, 1)
+		if claimed {
+			_, claimErr := u.claim(t.Context(), 0, upload.Claim{Filename: "a.txt"})
+			err = errors.Join(err, claimErr)
+		}
+		if err := errors.Join(err, u.Terminate(t.Context())); err != nil {
+			t.Error(err)
+		}
+		if n := used(ticket); (n == 1) != claimed {
+			t.Errorf("claimed %t: %d are counted", claimed, n)
+		}
+	}
 }
 
 // TestOutcomeFits: the largest permitted fields fit, also if each character is escaped.

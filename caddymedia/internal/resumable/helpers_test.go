@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -47,6 +48,9 @@ func storeOn(t *testing.T, d storagedrivers.Driver) *Store {
 	return &Store{
 		Storages: []*storagedrivers.Storage{storage}, Expires: time.Hour, MaxOpen: 100, MaxBytes: 1 << 40,
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Uploader: &upload.Uploader{ // without any alias
+			Staging: upload.NewStaging(0, 1<<40), Now: time.Now, Observer: upload.NopObserver{}, Log: slog.New(slog.DiscardHandler),
+		},
 	}
 }
 
