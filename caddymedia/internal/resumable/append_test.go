@@ -301,3 +301,36 @@ func TestWriterStays(t *testing.T) {
 		t.Error("a request that has ended is registered")
 	}
 }
+
+// TestTakeOverAfterBytes: a request that takes over from another one learns the offset that the
+// other one has left.
+func TestTakeOverAfterBytes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 3})
+		late, name := s.find(t, u), u.location()
+		if err := u.Append(t.Context(), body(0, strings.NewReader("12"))); err != nil {
+			t.Fatal(err)
+		}
+		earlier := &writer{interrupt: func() {}, ended: make(chan struct{})}
+		if _, err := writing.begin(t.Context(), name, earlier); err != nil {
+			t.Fatal(err)
+		}
+		close(earlier.ended) // but it is still registered
+		if err := late.Append(t.Context(), body(0, strings.NewReader(""))); !errors.Is(err, ErrOffset) || late.Offset() != 2 {
+			t.Errorf("offset %d, error %v", late.Offset(), err)
+		}
+	})
+}
+
+// TestLostSegment: a request from which another one has taken over stores no segment.
+func TestLostSegment(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 3})
+		a := &appending{Upload: u, writer: &writer{lost: true}, body: body(0, strings.NewReader("123")), limit: 3}
+		if err := a.runSegments(t.Context()); !errors.Is(err, ErrOffset) || s.find(t, u).Offset() != 0 {
+			t.Errorf("offset %d, error %v", s.find(t, u).Offset(), err)
+		}
+	})
+}

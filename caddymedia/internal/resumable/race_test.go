@@ -84,3 +84,22 @@ func TestAppendAfterFinish(t *testing.T) {
 		}
 	})
 }
+
+// TestAppendNothingAfterFinish: a request that knows the last offset of an upload, but not its
+// length, learns that the upload is finished.
+func TestAppendNothingAfterFinish(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: Unknown})
+		if err := u.Append(t.Context(), body(0, strings.NewReader("abc"))); err != nil {
+			t.Fatal(err)
+		}
+		late := s.find(t, u)
+		if err := errors.Join(u.SetLength(t.Context(), 3), u.record(t.Context(), Outcome{Stored: "a.txt"})); err != nil {
+			t.Fatal(err)
+		}
+		if err := late.Append(t.Context(), body(3, strings.NewReader(""))); !errors.Is(err, ErrOffset) || late.Outcome == nil {
+			t.Errorf("outcome %v, error %v", late.Outcome, err)
+		}
+	})
+}
