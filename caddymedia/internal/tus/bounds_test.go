@@ -2,6 +2,7 @@ package tus_test
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -146,4 +147,28 @@ func TestMaxOpenFinal(t *testing.T) {
 	if statuses[507] != 3 || statuses[429] != 17 {
 		t.Errorf("statuses %v", statuses)
 	}
+}
+
+// TestMaxUploads: a request that adds bytes counts as an upload of its account until it ends.
+func TestMaxUploads(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, media.Limits{MaxUploads: 1}, nil)
+	first, second := s.create(t, len(digits), aText), s.create(t, len(digits), aText)
+	s.patchWith(t, first, "", func() {
+		s.patch(t, second, 0, digits, "").want(t, 503, "Retry-After: 1\nUpload-Offset")
+	}).want(t, 204, "")
+	s.patch(t, second, 0, digits, "").want(t, 204, "")
+}
+
+// TestLongerThanRest: a request with more bytes than the rest of its upload is refused before they
+// are received.
+func TestLongerThanRest(t *testing.T) {
+	t.Parallel()
+	s := aSite(t)
+	address := s.create(t, len(digits), aText)
+	s.patch(t, address, 0, digits[:5], "").want(t, 204, "")
+	r := s.request(t, http.MethodPatch, address, tusHeader+tusBody+"Upload-Offset: 5\n", "")
+	r.ContentLength, r.Body = 6, io.NopCloser(strings.NewReader(digits[5:6])) // the others are not sent
+	s.roundTrip(t, r).want(t, 413, "")
+	s.offset(t, address, 5)
 }
