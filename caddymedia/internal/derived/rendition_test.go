@@ -3,6 +3,7 @@ package derived_test
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -65,6 +66,7 @@ func TestRenditionOvertaken(t *testing.T) {
 			r := request(t, alias, "later", "a.png")
 			if name == "replaced" {
 				wantRendition(t, m, r, webpOf(green))
+				wantRenditions(t, alias, "pics@renditions/1/a.png/later.webp")
 				return
 			}
 			if err := m.MakeRendition(t.Context(), r); !errors.Is(err, fs.ErrNotExist) {
@@ -76,6 +78,38 @@ func TestRenditionOvertaken(t *testing.T) {
 			}
 		})
 	}
+}
+
+// untagged is a driver whose objects have no ETag.
+type untagged struct{ *memory.Driver }
+
+func (d untagged) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	info, err := d.Driver.Stat(ctx, key)
+	info.ETag = ""
+	return info, err
+}
+
+func (d untagged) Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
+	r, info, err := d.Driver.Open(ctx, key, rng)
+	info.ETag = ""
+	return r, info, err
+}
+
+// TestRenditionLocks: an image without an ETag is not replaced while its rendition is made.
+func TestRenditionLocks(t *testing.T) {
+	t.Parallel()
+	alias := withRenditions(t, derivedtest.Closed(t, "memory", untagged{memory.New()}, storagedrivers.Options{}))
+	put(t, alias.Storage, "pics/a.png", pngOf(red))
+	m, _ := counting(render.Limits{}, func(context.Context) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if unlock, err := alias.Lock(ctx, "a.png"); err == nil {
+			unlock()
+			t.Error("the image is not locked")
+		}
+		return nil
+	})
+	wantRendition(t, m, request(t, alias, "later", "a.png"), webpOf(red))
 }
 
 // TestRenditionOfSVG: an SVG is its own rendition.
@@ -125,6 +159,41 @@ func TestSizes(t *testing.T) {
 	sizes, err := m.Sizes(t.Context(), alias, "a.png")
 	if len(sizes) != 2 || sizes[1].Rendition.Name != "small" || err != nil {
 		t.Errorf("sizes %v, %v", sizes, err)
+	}
+}
+
+// staleStat is a driver that does not know the last replacement of an object.
+type staleStat struct {
+	*memory.Driver
+	info storagedrivers.Info
+}
+
+func (d *staleStat) Stat(context.Context, string) (storagedrivers.Info, error) { return d.info, nil }
+
+// TestSizesOfReplaced: the header of an image that replaces another one before it is read is not
+// remembered for that one.
+func TestSizesOfReplaced(t *testing.T) {
+	t.Parallel()
+	opens := 0
+	d := &staleStat{Driver: memory.New()}
+	d.Fail = func(op, _ string) error {
+		if op == "open" {
+			opens++
+		}
+		return nil
+	}
+	alias := imageAlias(t, derivedtest.Closed(t, "memory", d, storagedrivers.Options{}))
+	put(t, alias.Storage, "a.png", pngOf(red))
+	var err error
+	if d.info, err = d.Driver.Stat(t.Context(), "a.png"); err != nil {
+		t.Fatal(err)
+	}
+	replace(t, alias.Storage, "a.png", pngOf(blue))
+	for range 2 {
+		opens = 0
+		if _, err := newMaker().Sizes(t.Context(), alias, "a.png"); err != nil || opens == 0 {
+			t.Errorf("opened %d times, error %v", opens, err)
+		}
 	}
 }
 

@@ -138,6 +138,27 @@ func TestRenewOvertaken(t *testing.T) {
 	}
 }
 
+// TestReconcileLeavesOthers: the variant of another process, which has also replaced the image,
+// stays.
+func TestReconcileLeavesOthers(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	var mine []storagedrivers.Info
+	for _, key := range []string{"a.png", "a.png.webp"} {
+		put(t, s, key, pngOf(red))
+		info, err := s.Stat(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine = append(mine, info)
+		replace(t, s, key, pngOf(blue))
+	}
+	if hasVariant, err := newMaker().Reconcile(t.Context(), imageAlias(t, s), "a.png", mine[0], mine[1]); !hasVariant || err != nil {
+		t.Errorf("it has a variant: %t, error %v", hasVariant, err)
+	}
+	wantContents(t, s, map[string]string{"a.png": pngOf(blue), "a.png.webp": pngOf(blue)})
+}
+
 // TestWaits: upkeep waits for uploads and deletions of the name.
 func TestWaits(t *testing.T) {
 	t.Parallel()
