@@ -53,7 +53,7 @@ type ImageAlias struct {
 
 	// Which SVG images are accepted. `reject` refuses images with scripts, event handlers, external
 	// references or entities. `keep` accepts all of them, `off` none. Served images run in a
-	// sandbox, so that a script in a kept image runs only if somebody opens the image elsewhere.
+	// sandbox, so that a script in a kept image runs only where a copy of the image is opened without this service.
 	// Default: `reject`.
 	SVG string `json:"svg,omitempty" option:"common,words=reject|keep|off"`
 

@@ -15,7 +15,7 @@ type Config struct {
 	// through Redis. Default: `bolt`, in Caddy's data folder.
 	TokensRaw json.RawMessage `json:"tokens,omitempty" caddy:"namespace=media.tokens inline_key=store"`
 
-	// The accounts by API key. Without accounts nobody can upload.
+	// The accounts by API key. Without an account all uploads are refused.
 	Accounts map[string]*media.Account `json:"accounts,omitempty"`
 
 	// The storages by name. Default: a storage called `default`, in Caddy's data folder.

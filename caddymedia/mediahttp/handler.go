@@ -1,7 +1,7 @@
 // Package mediahttp serves the service's HTTP contract as a net/http handler: tokens, uploads and
 // the stored items.
 //
-// A program calls [New] with a media.Service and gives the handler to its server. New, [Options],
+// A program calls [New] with a media.Service and passes the handler to its server. New, [Options],
 // [Handler] and [Error] are stable.
 package mediahttp
 

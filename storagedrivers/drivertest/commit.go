@@ -30,6 +30,7 @@ var members = []member{
 func changesOf(t *testing.T, s *storagedrivers.Storage, members []member) []storagedrivers.Change {
 	t.Helper()
 	changes := make([]storagedrivers.Change, len(members))
+	var before member
 	for i, m := range members {
 		staged, err := s.Stage(t.Context())
 		if err != nil {
@@ -38,7 +39,8 @@ func changesOf(t *testing.T, s *storagedrivers.Storage, members []member) []stor
 		_, err = io.Copy(staged, m.c.reader())
 		succeeds(t, err, "writing")
 		changes[i] = storagedrivers.Change{Staged: staged, Key: m.key, Options: m.opts}
-		changes[i].Follows = i > 0 && m.opts == overwrite && members[i-1].opts == overwrite
+		changes[i].Follows = m.opts == overwrite && before.opts == overwrite
+		before = m
 	}
 	return changes
 }

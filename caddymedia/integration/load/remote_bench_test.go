@@ -41,10 +41,12 @@ func BenchmarkRemoteUpload(b *testing.B) {
 // FTP are not delayed.
 func BenchmarkFarUpload(b *testing.B) {
 	for _, kind := range site.RemoteDrivers {
-		p := kind.Start(b)
-		for _, trip := range []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond} {
-			b.Run(fmt.Sprintf("%s/%v", kind.Name, trip), func(b *testing.B) { benchFar(b, p, trip) })
-		}
+		b.Run(kind.Name, func(b *testing.B) {
+			p := kind.Start(b)
+			for _, trip := range []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond} {
+				b.Run(trip.String(), func(b *testing.B) { benchFar(b, p, trip) })
+			}
+		})
 	}
 }
 

@@ -100,8 +100,8 @@ func TestRenditionLocks(t *testing.T) {
 	t.Parallel()
 	alias := withRenditions(t, derivedtest.Closed(t, "memory", untagged{memory.New()}, storagedrivers.Options{}))
 	put(t, alias.Storage, "pics/a.png", pngOf(red))
-	m, _ := counting(render.Limits{}, func(context.Context) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	m, _ := counting(render.Limits{}, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		defer cancel()
 		if unlock, err := alias.Lock(ctx, "a.png"); err == nil {
 			unlock()

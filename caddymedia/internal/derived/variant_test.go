@@ -143,14 +143,13 @@ func TestRenewOvertaken(t *testing.T) {
 func TestReconcileLeavesOthers(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	var mine []storagedrivers.Info
-	for _, key := range []string{"a.png", "a.png.webp"} {
+	var mine [2]storagedrivers.Info
+	for i, key := range []string{"a.png", "a.png.webp"} {
 		put(t, s, key, pngOf(red))
-		info, err := s.Stat(t.Context(), key)
-		if err != nil {
+		var err error
+		if mine[i], err = s.Stat(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
-		mine = append(mine, info)
 		replace(t, s, key, pngOf(blue))
 	}
 	if hasVariant, err := newMaker().Reconcile(t.Context(), imageAlias(t, s), "a.png", mine[0], mine[1]); !hasVariant || err != nil {

@@ -188,7 +188,7 @@ func (a *attempt) records(failures aliases.Failures) bool {
 	return isFinal(failures)
 }
 
-// settle gives the item back to its ticket if it is refused. Otherwise the item counts until its
+// settle returns the item to its ticket if it is refused. Otherwise the item counts until its
 // upload is terminated: after a temporary failure another process may be storing it.
 func (a *attempt) settle(ctx context.Context) {
 	if a.counted != nil && a.Outcome != nil && a.Outcome.Stored == "" {
