@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -135,10 +136,11 @@ func do[T any](ctx context.Context, p *pool, f func(*conn) (T, error)) (T, error
 	p.tasks.Go(func() {
 		value, err := f(c)
 		p.release(c)
-		if errors.Is(err, pkgsftp.ErrSSHFxConnectionLost) || ctx.Err() == nil && unavailable(err) {
+		lost := errors.Is(err, pkgsftp.ErrSSHFxConnectionLost)
+		if lost || ctx.Err() == nil && unavailable(err) {
 			c.drop() // so that it is not used again
 		}
-		if c.silent.Load() && unavailable(err) {
+		if unavailable(err) && (c.silent.Load() || lost && c.timedOut()) {
 			err = fmt.Errorf("%w: %w", errSilent, err)
 		}
 		select {
@@ -184,6 +186,10 @@ func (c *conn) drop() {
 	c.dead.Store(true)
 	_ = c.shell.Close()
 }
+
+// timedOut waits for the end of a lost connection, and reports whether it waited too long for a byte. On
+// a busy machine that may come before watch finds the host silent.
+func (c *conn) timedOut() bool { return errors.Is(c.shell.Wait(), os.ErrDeadlineExceeded) }
 
 // watches is how often a connection is checked within the time that a host may stay silent.
 const watches = 8

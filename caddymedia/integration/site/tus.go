@@ -125,11 +125,11 @@ func (u *Tus) do(req *http.Request, want int) (http.Header, error) {
 	}
 	defer r.Body.Close()
 	body, err := io.ReadAll(r.Body)
+	if err != nil { // the connection was cut within the answer
+		return nil, UnansweredError{err}
+	}
 	if r.StatusCode != want {
 		return nil, TusError{r.StatusCode, string(body)}
-	}
-	if err != nil {
-		return nil, UnansweredError{err}
 	}
 	return r.Header, nil
 }
