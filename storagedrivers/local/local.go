@@ -172,48 +172,26 @@ func (f *folder) openObject(key string, rng storagedrivers.Range) (io.ReadCloser
 	}
 	info := newInfo(key, stat)
 	if rng == (storagedrivers.Range{}) {
-		return &reader{file: file, size: stat.Size()}, info, nil
+		return &reader{io.NewSectionReader(file, 0, stat.Size()), file}, info, nil
 	}
 	return &section{Reader: io.NewSectionReader(file, rng.Offset, n), Closer: file}, info, nil
 }
 
-// reader reads a whole file. It keeps the offset itself, so that seeking needs no system call.
+// reader reads a whole file, up to its size at opening. It keeps the offset itself, so that seeking
+// needs no system call.
 type reader struct {
-	file         *os.File
-	size, offset int64
-}
-
-func (r *reader) Read(p []byte) (int, error) {
-	n, err := r.file.ReadAt(p, r.offset)
-	r.offset += int64(n)
-	return n, err
-}
-
-func (r *reader) ReadAt(p []byte, offset int64) (int, error) { return r.file.ReadAt(p, offset) }
-
-// Seek counts from the size at opening for io.SeekEnd.
-func (r *reader) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekStart:
-	case io.SeekCurrent:
-		offset += r.offset
-	case io.SeekEnd:
-		offset += r.size
-	default:
-		return 0, fmt.Errorf("seeking: whence %d", whence)
-	}
-	if offset < 0 {
-		return 0, fmt.Errorf("seeking to %d: negative offset", offset)
-	}
-	r.offset = offset
-	return offset, nil
+	*io.SectionReader
+	file *os.File
 }
 
 func (r *reader) Close() error { return r.file.Close() }
 
 // File returns the file at the reader's offset, so that the kernel can send it.
 func (r *reader) File() (*os.File, error) {
-	_, err := r.file.Seek(r.offset, io.SeekStart)
+	at, err := r.Seek(0, io.SeekCurrent)
+	if err == nil {
+		_, err = r.file.Seek(at, io.SeekStart)
+	}
 	return r.file, err
 }
 

@@ -287,7 +287,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestTerminateCounted: a terminated upload gives its item back to the ticket, unless the item may
+// TestTerminateCounted: a terminated upload returns its item to the ticket, unless the item may
 // be stored.
 func TestTerminateCounted(t *testing.T) {
 	t.Parallel()

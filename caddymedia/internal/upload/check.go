@@ -36,11 +36,13 @@ func (b *batch) check(ctx context.Context) (err error) {
 // each calls f for every upload that has not failed, several at a time.
 func (b *batch) each(f func(*upload) error) {
 	errs := abreast(len(b.uploads), runtime.GOMAXPROCS(0), func(i int) error {
-		err := error(nil)
-		if b.uploads[i].failure == nil {
-			err = f(b.uploads[i])
+		up := b.uploads[i]
+		if up.failure != nil {
+			b.doomed.Store(true)
+			return nil
 		}
-		if err != nil || b.uploads[i].failure != nil {
+		err := f(up)
+		if err != nil {
 			b.doomed.Store(true)
 		}
 		return err
