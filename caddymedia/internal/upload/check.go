@@ -39,7 +39,7 @@ func (b *batch) each(f func(*upload) error) {
 		up := b.uploads[i]
 		if up.failure != nil {
 			b.doomed.Store(true)
-			return nil
+			return nil //nolint:nilerr // the upload has its failure already
 		}
 		err := f(up)
 		if err != nil {
