@@ -1,0 +1,437 @@
+package cache
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Policy sets how objects of one driver are cached. Zero values are defaults.
+type Policy struct {
+	// Block is the number of bytes that are fetched and stored together, from 64 KiB to 16 MiB; 0
+	// is 1 MiB.
+	Block int64
+	// Immutable is set if stored objects are never replaced. Otherwise an object without an ETag is
+	// only cached some seconds after it was stored, because its ModTime identifies it.
+	Immutable bool
+	// Revalidate is how long the backend is not asked whether an object has changed. 0: it is asked
+	// at each request.
+	Revalidate time.Duration
+	// StaleIfError is how much longer an immutable object is served if the backend is unavailable.
+	StaleIfError time.Duration
+	// FillOnUpload stores the bytes of an upload.
+	FillOnUpload bool
+}
+
+const (
+	minBlock     = 64 << 10
+	maxBlock     = maxPayload
+	defaultBlock = 1 << 20
+
+	// settled is the age of an object beyond which no other one gets its ModTime, if that is the only
+	// difference; settledMinute if the time may be one of whole minutes.
+	settled       = 10 * time.Second
+	settledMinute = 70 * time.Second
+
+	// patience bounds asking the backend about an object that can be served without an answer. After
+	// a failure the next attempt is made after rest.
+	patience = 5 * time.Second
+	rest     = 5 * time.Second
+)
+
+// errUncacheable means that an object has no generation that can be identified.
+var errUncacheable = errors.New("the object cannot be cached")
+
+// cached is a driver behind a store. It is no [storagedrivers.Stager] and no
+// [storagedrivers.Appender]: only local drivers are, and they need no cache.
+type cached struct {
+	inner    storagedrivers.Driver
+	store    *Store
+	location string
+	policy   Policy
+	now      func() time.Time
+	down     atomic.Int64   // Unix nanoseconds of the last failure to ask the backend
+	running  sync.WaitGroup // fetches
+
+	mu          sync.Mutex
+	generations map[identity]*generation
+	lookups     map[question]*lookup
+}
+
+// New returns a driver that reads objects from store, and fetches from driver what is missing there.
+// location distinguishes backends that use one folder. The returned driver is a
+// [storagedrivers.Presigner] or [storagedrivers.Sweeper] if driver is one. Its Close closes driver
+// and not store.
+//
+// Its readers fetch blocks as they are read. A reader of an object that is replaced or deleted fails
+// with [storagedrivers.ErrChanged] at the first block that is not stored. So the driver has no atomic
+// Replace.
+func New(driver storagedrivers.Driver, store *Store, location string, p Policy) storagedrivers.Driver {
+	if p.Block == 0 {
+		p.Block = defaultBlock
+	}
+	p.Block = min(max(p.Block, minBlock), maxBlock)
+	store.expect(aligned(framed(int(p.Block))) + entrySize)
+	d := &cached{
+		inner: driver, store: store, location: location, policy: p, now: store.now,
+		generations: map[identity]*generation{}, lookups: map[question]*lookup{},
+	}
+	signer, signs := driver.(storagedrivers.Presigner)
+	sweeper, sweeps := driver.(storagedrivers.Sweeper)
+	switch {
+	case signs && sweeps:
+		return struct {
+			*cached
+			storagedrivers.Presigner
+			storagedrivers.Sweeper
+		}{d, signer, sweeper}
+	case signs:
+		return struct {
+			*cached
+			storagedrivers.Presigner
+		}{d, signer}
+	case sweeps:
+		return struct {
+			*cached
+			storagedrivers.Sweeper
+		}{d, sweeper}
+	}
+	return d
+}
+
+// Put stores all of r. The object under key is read from the backend from then on.
+func (d *cached) Put(
+	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	id := d.infoID(key)
+	d.store.invalidate(id)
+	info, err := d.inner.Put(ctx, key, r, opts)
+	version := d.store.invalidate(id)
+	if err == nil && d.policy.FillOnUpload && d.cacheable(info) {
+		d.fill(ctx, r, info, version)
+	}
+	return info, err
+}
+
+// fill stores the blocks of an uploaded object. A failure only means that they are fetched later.
+func (d *cached) fill(ctx context.Context, r io.ReadSeeker, info storagedrivers.Info, version uint64) {
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return
+	}
+	id, block := d.generationID(info), make([]byte, min(d.policy.Block, info.Size))
+	for number, left := int64(0), info.Size; left > 0; number++ {
+		block = block[:min(d.policy.Block, left)]
+		if _, err := io.ReadFull(r, block); err != nil || ctx.Err() != nil || !d.store.put(blockID(id, number), block) {
+			return
+		}
+		left -= int64(len(block))
+	}
+	d.save(d.infoID(info.Key), version, info)
+}
+
+// Open returns a reader. It asks the backend if the object is not fresh, and otherwise transfers
+// nothing before the first Read.
+func (d *cached) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, storagedrivers.Info{}, err
+	}
+	if rng.Offset < 0 || rng.Length < 0 || !d.store.ready() {
+		return d.inner.Open(ctx, key, rng)
+	}
+	r := &reader{ctx: ctx, d: d, offset: rng.Offset, counted: -1}
+	info, err := d.lookUp(ctx, key, r)
+	if errors.Is(err, errUncacheable) {
+		_ = r.Close() // it has read nothing
+		return d.inner.Open(ctx, key, rng)
+	}
+	var n int64
+	if err == nil {
+		n, err = rng.Within(info.Size)
+	}
+	if err != nil {
+		_ = r.Close() // it has read nothing
+		return nil, storagedrivers.Info{}, err
+	}
+	d.attach(r, info, nil)
+	r.end = rng.Offset + n
+	return r, info, nil
+}
+
+// Stat returns the Info of an object.
+func (d *cached) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	if err := ctx.Err(); err != nil {
+		return storagedrivers.Info{}, err
+	}
+	if !d.store.ready() {
+		return d.inner.Stat(ctx, key)
+	}
+	info, err := d.lookUp(ctx, key, nil)
+	if errors.Is(err, errUncacheable) {
+		err = nil
+	}
+	return info, err
+}
+
+// Delete removes an object.
+func (d *cached) Delete(ctx context.Context, key string) error {
+	id := d.infoID(key)
+	d.store.invalidate(id)
+	err := d.inner.Delete(ctx, key)
+	d.store.invalidate(id)
+	return err
+}
+
+// List asks the backend.
+func (d *cached) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
+	return d.inner.List(ctx, opts)
+}
+
+// Check checks the backend.
+func (d *cached) Check(ctx context.Context) error { return d.inner.Check(ctx) }
+
+// Features returns the guarantees of the backend without those that readers of blocks lack.
+func (d *cached) Features() storagedrivers.Features {
+	f := d.inner.Features()
+	f.Replace, f.Seek, f.Local = storagedrivers.BestEffort, false, false
+	return f
+}
+
+// Close ends the fetches of readers that have left, and closes the driver.
+func (d *cached) Close() error {
+	d.mu.Lock()
+	for _, g := range d.generations {
+		for _, f := range g.flights {
+			f.cancel()
+		}
+	}
+	d.mu.Unlock()
+	d.running.Wait()
+	return d.inner.Close()
+}
+
+// record is what is stored about an object.
+type record struct {
+	storagedrivers.Info
+	// Checked is when the backend was asked, and Run the store's run in which it was.
+	Checked time.Time
+	Run     uint64
+}
+
+// load returns the record of an object, if it is stored.
+func (d *cached) load(id identity, key string) (record, bool) {
+	buf := buffers.Get().(*[frameSize]byte) //nolint:forcetypeassert // of this type only
+	defer buffers.Put(buf)
+	var rec record
+	b, ok := d.store.chunk(id, 0, 0, buf[:])
+	return rec, ok && json.Unmarshal(b, &rec) == nil && rec.Key == key && rec.Size >= 0
+}
+
+// save stores the record of an object unless that was invalidated since.
+func (d *cached) save(id identity, version uint64, info storagedrivers.Info) record {
+	rec := record{info, d.now(), d.store.run.Load()}
+	if b, err := json.Marshal(rec); err == nil && len(b) <= chunkSize {
+		d.store.putVersion(id, version, b)
+	}
+	return rec
+}
+
+// age returns the time since the backend was asked. It is never negative.
+func (d *cached) age(rec record) time.Duration { return max(d.now().Sub(rec.Checked), 0) }
+
+// fresh reports whether the backend need not be asked. A record of an earlier run is never fresh,
+// because other processes may have changed the object meanwhile.
+func (d *cached) fresh(rec record) bool {
+	return rec.Run == d.store.run.Load() && d.age(rec) < d.policy.Revalidate
+}
+
+// lasts reports whether an object may be served while the backend is unavailable.
+func (d *cached) lasts(rec record) bool {
+	return d.policy.Immutable && d.age(rec) < d.policy.Revalidate+d.policy.StaleIfError
+}
+
+// cacheable reports whether info identifies a generation.
+func (d *cached) cacheable(info storagedrivers.Info) bool {
+	if d.policy.Immutable || info.ETag != "" {
+		return true
+	}
+	margin := settled
+	if info.ModTime.Truncate(time.Minute).Equal(info.ModTime) {
+		margin = settledMinute
+	}
+	return !info.ModTime.IsZero() && d.now().Sub(info.ModTime) > margin
+}
+
+// question is a question to the backend that several callers may share.
+type question struct {
+	id      identity
+	version uint64
+	open    bool // it opens the object, and does not only stat it
+}
+
+// lookup is a running question with its answer.
+type lookup struct {
+	done    chan struct{}
+	record  record
+	err     error
+	aborted bool // by the caller that asks
+}
+
+// lookUp returns the Info of an object: from the store while it is fresh, otherwise from the
+// backend. If r is set, it reads the object, and may be attached. The error is errUncacheable, with
+// an Info, if r must read from the backend.
+func (d *cached) lookUp(ctx context.Context, key string, r *reader) (storagedrivers.Info, error) {
+	id := d.infoID(key)
+	known, ok := d.load(id, key)
+	for {
+		if ok && d.fresh(known) {
+			return known.Info, nil
+		}
+		q := question{id, d.store.version(id), r != nil && !(ok && d.holds(known.Info, r.offset/d.policy.Block))}
+		if !q.open && d.policy.Revalidate == 0 { // an answer to an earlier question may be too old
+			rec, err := d.ask(ctx, key, q, known, ok, r)
+			return rec.Info, err
+		}
+		d.mu.Lock()
+		l, asked := d.lookups[q]
+		if !asked {
+			l = &lookup{done: make(chan struct{})}
+			d.lookups[q] = l
+		}
+		d.mu.Unlock()
+		if !asked {
+			l.record, l.err = d.ask(ctx, key, q, known, ok, r)
+			l.aborted = l.err != nil && ctx.Err() != nil
+			d.mu.Lock()
+			delete(d.lookups, q)
+			d.mu.Unlock()
+			close(l.done)
+			return l.record.Info, l.err
+		}
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return storagedrivers.Info{}, ctx.Err()
+		}
+		switch {
+		case l.err != nil && !l.aborted:
+			return l.record.Info, l.err
+		case l.err == nil:
+			known, ok = l.record, true
+		}
+	}
+}
+
+// holds reports whether a block is stored, or readers of its object are fetching blocks.
+func (d *cached) holds(info storagedrivers.Info, number int64) bool {
+	id := d.generationID(info)
+	d.mu.Lock()
+	_, active := d.generations[id]
+	d.mu.Unlock()
+	return active || d.store.has(blockID(id, number), d.blockSize(info, number))
+}
+
+// ask asks the backend, and stores its answer. known is the record of an earlier answer if ok is set.
+func (d *cached) ask(
+	ctx context.Context, key string, q question, known record, ok bool, r *reader,
+) (record, error) {
+	last := ok && d.lasts(known)
+	if last && d.now().Sub(time.Unix(0, d.down.Load())) < rest {
+		return known, nil
+	}
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if last {
+		limited, cancel = context.WithTimeout(ctx, patience)
+	}
+	defer cancel()
+	var info storagedrivers.Info
+	var s *stream
+	var err error
+	if q.open {
+		info, s, err = d.probe(limited, key, r.offset/d.policy.Block)
+	} else {
+		info, err = d.inner.Stat(limited, key)
+	}
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) && ok {
+			d.store.invalidate(q.id)
+		}
+		if last && ctx.Err() == nil && (errors.Is(err, storagedrivers.ErrUnavailable) || limited.Err() != nil) {
+			d.down.Store(d.now().UnixNano())
+			return known, nil
+		}
+		return record{}, err
+	}
+	if !d.cacheable(info) {
+		s.close()
+		return record{Info: info}, errUncacheable
+	}
+	rec := record{info, d.now(), d.store.run.Load()}
+	if !ok || !info.Same(known.Info) || d.policy.Revalidate > 0 || d.policy.StaleIfError > 0 {
+		rec = d.save(q.id, q.version, info)
+	}
+	if s != nil {
+		d.attach(r, info, s)
+	}
+	return rec, nil
+}
+
+// probe opens a block of an object that is not known yet. The stream is nil if the object is empty.
+func (d *cached) probe(ctx context.Context, key string, number int64) (storagedrivers.Info, *stream, error) {
+	s := newStream(ctx, number)
+	stop := context.AfterFunc(ctx, s.cancel)
+	body, info, err := d.inner.Open(s.ctx, key, storagedrivers.Range{Offset: number * d.policy.Block, Length: d.policy.Block})
+	aborted := !stop()
+	if err == nil {
+		s.body, s.left, s.window = body, 1, 1
+		if !aborted {
+			return info, s, nil
+		}
+		err = ctx.Err()
+	}
+	s.close()
+	if errors.Is(err, storagedrivers.ErrInvalidRange) && number == 0 {
+		info, err = d.inner.Stat(ctx, key)
+	}
+	return info, nil, err
+}
+
+// infoID returns the identity of the record of an object.
+func (d *cached) infoID(key string) identity { return newIdentity("info", d.location, key) }
+
+// generationID returns the identity of a generation, which those of its blocks contain.
+func (d *cached) generationID(info storagedrivers.Info) identity {
+	return newIdentity("object", d.location, info.Key, strconv.FormatInt(info.Size, 10), info.ETag,
+		info.ModTime.UTC().Format(time.RFC3339Nano), strconv.FormatInt(d.policy.Block, 10))
+}
+
+func blockID(generation identity, number int64) identity {
+	return newIdentity("block", string(generation[:]), strconv.FormatInt(number, 10))
+}
+
+// newIdentity returns the hash of fields.
+func newIdentity(fields ...string) identity {
+	var b []byte
+	for _, field := range fields {
+		b = binary.AppendUvarint(b, uint64(len(field)))
+		b = append(b, field...)
+	}
+	sum := sha256.Sum256(b)
+	return identity(sum[:16])
+}
+
+// blockSize returns the number of bytes of a block.
+func (d *cached) blockSize(info storagedrivers.Info, number int64) int {
+	return int(max(min(d.policy.Block, info.Size-number*d.policy.Block), 0))
+}

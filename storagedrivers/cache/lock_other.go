@@ -1,0 +1,11 @@
+//go:build !unix
+
+package cache
+
+import (
+	"errors"
+	"os"
+)
+
+// lock returns an error, because there are no locks. Nothing is cached on such a system.
+func lock(*os.File) error { return errors.ErrUnsupported }
