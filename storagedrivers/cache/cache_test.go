@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -123,11 +122,7 @@ func TestSharedMisses(t *testing.T) {
 			b := newBackend()
 			d := behind(t, b, open(t, t.TempDir(), 0), policy)
 			put(t, d, "object", content)
-			var wg sync.WaitGroup
-			for range 100 {
-				wg.Go(func() { has(t, d, "object", all, content) })
-			}
-			wg.Wait()
+			readers(t, 100, func(int) { has(t, d, "object", all, content) })
 			if _, _, sent := b.calls(); sent != int64(len(content)) {
 				t.Errorf("%d bytes were sent, want %d", sent, len(content))
 			}
@@ -422,7 +417,7 @@ func TestIdleStream(t *testing.T) {
 	put(t, d, "object", content)
 	body, _, err := d.Open(t.Context(), "object", all)
 	is(t, err, nil)
-	got := make([]byte, 65*kib)
+	got := make([]byte, 65*kib, len(content))
 	_, err = io.ReadFull(body, got)
 	is(t, err, nil)
 	broken := 0

@@ -298,7 +298,7 @@ func (d *cached) lookUp(ctx context.Context, key string, r *reader) (storagedriv
 		if ok && d.fresh(known) {
 			return known.Info, nil
 		}
-		q := question{id, d.store.version(id), r != nil && !(ok && d.holds(known.Info, r.offset/d.policy.Block))}
+		q := question{id, d.store.version(id), r != nil && (!ok || !d.holds(known.Info, r.offset/d.policy.Block))}
 		if !q.open && d.policy.Revalidate == 0 { // an answer to an earlier question may be too old
 			rec, err := d.ask(ctx, key, q, known, ok, r)
 			return rec.Info, err
@@ -391,7 +391,8 @@ func (d *cached) ask(
 func (d *cached) probe(ctx context.Context, key string, number int64) (storagedrivers.Info, *stream, error) {
 	s := newStream(ctx, number)
 	stop := context.AfterFunc(ctx, s.cancel)
-	body, info, err := d.inner.Open(s.ctx, key, storagedrivers.Range{Offset: number * d.policy.Block, Length: d.policy.Block})
+	rng := storagedrivers.Range{Offset: number * d.policy.Block, Length: d.policy.Block}
+	body, info, err := d.inner.Open(s.ctx, key, rng) //nolint:contextcheck // it ends with ctx until the object is open
 	aborted := !stop()
 	if err == nil {
 		s.body, s.left, s.window = body, 1, 1

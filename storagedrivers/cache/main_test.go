@@ -109,7 +109,7 @@ func (b *backend) Open(
 type counted struct {
 	io.ReadCloser
 	b   *backend
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // by the contract, ctx governs readers
 }
 
 func (c *counted) Read(p []byte) (int, error) {
@@ -135,7 +135,7 @@ func (b *backend) calls() (opens, stats, sent int64) {
 	return b.opens.Swap(0), b.stats.Swap(0), b.sent.Swap(0)
 }
 
-// calm asserts the number of calls since the last one.
+// did asserts the number of calls since the last one.
 func (b *backend) did(t *testing.T, what string, opens, stats, sent int64) {
 	t.Helper()
 	o, s, n := b.calls()
@@ -250,7 +250,7 @@ func TestConformance(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					var keys []string
+					keys := make([]string, 0, len(page.Objects))
 					for _, info := range page.Objects {
 						keys = append(keys, info.Key)
 					}
@@ -278,4 +278,14 @@ func size(t testing.TB, folder string) int64 {
 		}
 	}
 	return sum
+}
+
+// readers calls f in n goroutines.
+func readers(t testing.TB, n int, f func(i int)) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { f(i) })
+	}
+	wg.Wait()
 }

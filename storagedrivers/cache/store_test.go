@@ -217,8 +217,20 @@ func TestDamage(t *testing.T) {
 func TestTornTails(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ data, journal int64 }{
-		{0, 0}, {0, 1}, {0, entrySize - 1}, {0, entrySize + 5}, {1, 0}, {100, 0}, {70 * kib, 0}, {70 * kib, 20}, {1 << 40, 0},
-		{0, 1 << 40}, {-1000, 0}, {0, -7}, {0, -70}, {-100_000, -100},
+		{0, 0},
+		{0, 1},
+		{0, entrySize - 1},
+		{0, entrySize + 5},
+		{1, 0},
+		{100, 0},
+		{70 * kib, 0},
+		{70 * kib, 20},
+		{1 << 40, 0},
+		{0, 1 << 40},
+		{-1000, 0},
+		{0, -7},
+		{0, -70},
+		{-100_000, -100},
 	} {
 		folder := t.TempDir()
 		s := open(t, folder, 0)
