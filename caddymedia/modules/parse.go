@@ -32,20 +32,11 @@ func Parse(
 // parseModule reads a module, starting at its name: an argument, which is the first option and then
 // must not be in the block, and the block as in [Parse]. A missing required option is an error.
 func parseModule(d *caddyfile.Dispenser, what string, schema *options.Schema, config any, custom Readers) error {
-	readers := ReadersOf(schema, config, custom)
-	fields := schema.Fields(config)
 	d.Next() // its name
-	if len(fields) > 0 && d.NextArg() {
-		*fields[0].Value.(*string) = d.Val() // the first option of a module is a text
-		delete(readers, fields[0].Name)
-	}
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	if err := ParseBlock(d, what, readers, repeatable(schema, config)...); err != nil {
+	if err := parseArgument(d, what, schema, config, custom); err != nil {
 		return err
 	}
-	for _, f := range fields {
+	for _, f := range schema.Fields(config) {
 		if value, isText := f.Value.(*string); f.Required && isText && *value == "" {
 			return d.Errf("%s: %w", what, f.CheckText(""))
 		}
@@ -53,12 +44,31 @@ func parseModule(d *caddyfile.Dispenser, what string, schema *options.Schema, co
 	return nil
 }
 
+// parseArgument reads the first option, a text, as an argument if there is one, and the others from the
+// block.
+func parseArgument(d *caddyfile.Dispenser, what string, schema *options.Schema, config any, custom Readers) error {
+	readers := ReadersOf(schema, config, custom)
+	if fields := schema.Fields(config); len(fields) > 0 && d.NextArg() {
+		*fields[0].Value.(*string) = d.Val()
+		delete(readers, fields[0].Name)
+	}
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	return ParseBlock(d, what, readers, repeatable(schema, config)...)
+}
+
 // ReadersOf returns the readers of the options of config, a pointer to the struct of the schema, and
 // custom ones. A custom reader that is nil removes the option.
 func ReadersOf(schema *options.Schema, config any, custom Readers) Readers {
 	readers := Readers{}
 	for _, f := range schema.Fields(config) {
-		if f.Options == nil && !f.Argument {
+		switch {
+		case f.Block != nil:
+			readers[f.Name] = func(d *caddyfile.Dispenser) error {
+				return parseArgument(d, f.Name, f.Block, f.Make(), nil)
+			}
+		case f.Options == nil && !f.Argument:
 			readers[f.Name] = readerOf(f)
 		}
 	}

@@ -20,7 +20,7 @@ type field struct {
 	// owner and name are the names of the struct and the field with the comment.
 	owner, name string
 
-	address, folder, repeat, joined, argument, zero, verbatim bool
+	address, folder, repeat, joined, argument, zero, verbatim, block bool
 
 	group []field
 }
@@ -123,6 +123,9 @@ func (f *field) mark(word string, of reflect.Type) bool {
 	case word == "verbatim":
 		f.verbatim = true
 		return o.Type == Text
+	case word == "block":
+		f.block = true
+		return o.Type == Group
 	case isLine:
 		o.Line = line
 		return o.Type == Groups
@@ -137,8 +140,17 @@ type Field struct {
 	Value any
 	// Repeat, Joined, Argument and Zero are marks of the option.
 	Repeat, Joined, Argument, Zero bool
+	// Block describes a group with that mark. It is otherwise nil.
+	Block *Schema
 
 	check func(name string, value *string) error
+}
+
+// Make sets a group to an empty one, and returns the pointer to its struct.
+func (f Field) Make() any {
+	value := reflect.ValueOf(f.Value).Elem()
+	value.Set(reflect.New(value.Type().Elem()))
+	return value.Interface()
 }
 
 // CheckText returns an error if the value of a Text or Word is invalid.
@@ -156,6 +168,9 @@ func (s *Schema) Fields(config any) []Field {
 		}
 		if value.Kind() == reflect.String {
 			fields[i].Value = text(value)
+		}
+		if f.block {
+			fields[i].Block = &Schema{of: value.Type().Elem(), fields: f.group, Options: f.option.Options}
 		}
 	}
 	return fields

@@ -63,20 +63,24 @@ func quoted(word string) string {
 }
 
 // Lines returns the options of config that are set, the struct or a pointer to it, as
-// [Schema.Parse] reads them. The options of a group are arguments, in their order. Named groups have
-// one line each, with the name as its argument and the options in its block.
+// [Schema.Parse] reads them. The options of a group are arguments, in their order, or it has its first
+// one as an argument and the others in its block. Named groups have one line each, with the name as its
+// argument and the options in its block.
 func (s *Schema) Lines(config any) []Line { return linesOf(s.fields, s.structOf(config)) }
 
 // Line returns a line that begins with words and has the first option of config as an argument,
 // and the others in its block, as [Schema.ParseModule] reads them.
 func (s *Schema) Line(config any, words ...string) Line {
-	in := s.structOf(config)
-	if len(s.fields) == 0 {
+	return lineOf(s.fields, s.structOf(config), words...)
+}
+
+func lineOf(fields []field, in reflect.Value, words ...string) Line {
+	if len(fields) == 0 {
 		return Line{Words: words}
 	}
 	return Line{
-		Words: append(words, s.fields[0].words(in.FieldByIndex(s.fields[0].index))...),
-		Block: linesOf(s.fields[1:], in),
+		Words: append(words, fields[0].words(in.FieldByIndex(fields[0].index))...),
+		Block: linesOf(fields[1:], in),
 	}
 }
 
@@ -88,6 +92,10 @@ func linesOf(fields []field, in reflect.Value) []Line {
 			for name, group := range groups(value) {
 				lines = append(lines, Line{Words: []string{f.option.Line, name}, Block: linesOf(f.group, group)})
 			}
+			continue
+		}
+		if f.block && !value.IsNil() {
+			lines = append(lines, lineOf(f.group, value.Elem(), f.option.Name))
 			continue
 		}
 		words := f.words(value)
