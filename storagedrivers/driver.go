@@ -283,6 +283,9 @@ type Features struct {
 	// Local: opening an object waits for no other machine as far as the driver knows, and ignores
 	// its context once it has begun. [Storage] then sets no time-out for it.
 	Local bool
+	// Cached: opening and Stat may succeed while the backend is unavailable. The driver itself ensures
+	// that they do not wait for it again and again.
+	Cached bool
 }
 
 // WithOwner returns a context whose operations count for owner, such as an account or the address of

@@ -49,14 +49,16 @@ func (s *Storage) attempt(ctx context.Context, op string, f func(context.Context
 	return s.admitted(ctx, op, func(ctx context.Context) error { return s.repeat(ctx, f) })
 }
 
-// admitted calls f once, unless the circuit is open, and records its error in the circuit.
+// admitted calls f once, unless the circuit is open, and records its error in the circuit. A cache has
+// a circuit of its own for what it does not hold.
 func (s *Storage) admitted(ctx context.Context, op string, f func(context.Context) error) error {
-	if err := s.circuit.enter(s.now()); err != nil && op != "check" {
-		return err
+	switch {
+	case op == "check":
+		return s.circuit.watch(ctx, s.now, f)
+	case s.Features().Cached && (op == "open" || op == "stat"):
+		return f(ctx)
 	}
-	err := f(ctx)
-	s.circuit.leave(ctx, s.now(), err)
-	return err
+	return s.circuit.Do(ctx, s.now, f)
 }
 
 // repeat calls f up to three times while it returns ErrUnavailable, but not ErrInUse: the driver has

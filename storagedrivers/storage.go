@@ -46,7 +46,7 @@ type Storage struct {
 	driver     Driver
 	opts       Options
 	references *locks.References
-	circuit    circuit
+	circuit    Breaker
 	now        func() time.Time
 	pause      time.Duration // before the first repetition; it doubles
 }

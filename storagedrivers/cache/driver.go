@@ -31,6 +31,8 @@ type Policy struct {
 	StaleIfError time.Duration
 	// FillOnUpload stores the bytes of an upload.
 	FillOnUpload bool
+	// Skip reports whether the object under a key is not cached. Nil: all are.
+	Skip func(key string) bool
 }
 
 const (
@@ -60,6 +62,7 @@ type cached struct {
 	location string
 	policy   Policy
 	now      func() time.Time
+	circuit  storagedrivers.Breaker
 	down     atomic.Int64   // Unix nanoseconds of the last failure to ask the backend
 	running  sync.WaitGroup // fetches
 
@@ -81,6 +84,9 @@ func New(driver storagedrivers.Driver, store *Store, location string, p Policy) 
 		p.Block = defaultBlock
 	}
 	p.Block = min(max(p.Block, minBlock), maxBlock)
+	if p.Skip == nil {
+		p.Skip = func(string) bool { return false }
+	}
 	store.expect(aligned(framed(int(p.Block))) + entrySize)
 	d := &cached{
 		inner: driver, store: store, location: location, policy: p, now: store.now,
@@ -113,6 +119,9 @@ func New(driver storagedrivers.Driver, store *Store, location string, p Policy) 
 func (d *cached) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
+	if d.policy.Skip(key) {
+		return d.inner.Put(ctx, key, r, opts)
+	}
 	id := d.infoID(key)
 	d.store.invalidate(id)
 	info, err := d.inner.Put(ctx, key, r, opts)
@@ -147,7 +156,7 @@ func (d *cached) Open(
 	if err := ctx.Err(); err != nil {
 		return nil, storagedrivers.Info{}, err
 	}
-	if rng.Offset < 0 || rng.Length < 0 || !d.store.ready() {
+	if rng.Offset < 0 || rng.Length < 0 || d.policy.Skip(key) || !d.store.ready() {
 		return d.inner.Open(ctx, key, rng)
 	}
 	r := &reader{ctx: ctx, d: d, offset: rng.Offset, counted: -1}
@@ -174,7 +183,7 @@ func (d *cached) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 	if err := ctx.Err(); err != nil {
 		return storagedrivers.Info{}, err
 	}
-	if !d.store.ready() {
+	if d.policy.Skip(key) || !d.store.ready() {
 		return d.inner.Stat(ctx, key)
 	}
 	info, err := d.lookUp(ctx, key, nil)
@@ -186,6 +195,9 @@ func (d *cached) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 
 // Delete removes an object.
 func (d *cached) Delete(ctx context.Context, key string) error {
+	if d.policy.Skip(key) {
+		return d.inner.Delete(ctx, key)
+	}
 	id := d.infoID(key)
 	d.store.invalidate(id)
 	err := d.inner.Delete(ctx, key)
@@ -204,7 +216,7 @@ func (d *cached) Check(ctx context.Context) error { return d.inner.Check(ctx) }
 // Features returns the guarantees of the backend without those that readers of blocks lack.
 func (d *cached) Features() storagedrivers.Features {
 	f := d.inner.Features()
-	f.Replace, f.Seek, f.Local = storagedrivers.BestEffort, false, false
+	f.Replace, f.Seek, f.Local, f.Cached = storagedrivers.BestEffort, false, false, true
 	return f
 }
 
@@ -357,12 +369,14 @@ func (d *cached) ask(
 	defer cancel()
 	var info storagedrivers.Info
 	var s *stream
-	var err error
-	if q.open {
-		info, s, err = d.probe(limited, key, r.offset/d.policy.Block)
-	} else {
-		info, err = d.inner.Stat(limited, key)
-	}
+	err := d.circuit.Do(limited, d.now, func(ctx context.Context) (err error) {
+		if q.open {
+			info, s, err = d.probe(ctx, key, r.offset/d.policy.Block)
+		} else {
+			info, err = d.inner.Stat(ctx, key)
+		}
+		return err
+	})
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) && ok {
 			d.store.invalidate(q.id)

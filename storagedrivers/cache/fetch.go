@@ -264,7 +264,12 @@ func (d *cached) request(g *generation, f *flight, s *stream, end int64) error {
 		window = 1
 	}
 	from, to := f.number*block+int64(f.n), min((f.number+window)*block, g.info.Size)
-	body, info, err := d.inner.Open(s.ctx, g.info.Key, storagedrivers.Range{Offset: from, Length: to - from})
+	var body io.ReadCloser
+	var info storagedrivers.Info
+	err := d.circuit.Do(s.ctx, d.now, func(ctx context.Context) (err error) {
+		body, info, err = d.inner.Open(ctx, g.info.Key, storagedrivers.Range{Offset: from, Length: to - from})
+		return err
+	})
 	if err != nil {
 		return d.failed(g, err)
 	}
