@@ -180,6 +180,9 @@ func (c *Config) complete() error {
 			return fmt.Errorf("storage %q: %w", c.Storages[i].Name, err)
 		}
 	}
+	if err := checkCaches(c.Storages); err != nil {
+		return err
+	}
 	err := completeAll(Schemas.ImageAlias, "image alias", Names, &c.ImageAliases)
 	if err == nil {
 		err = completeAll(Schemas.FileAlias, "file alias", Names, &c.FileAliases)

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/cache"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // DefaultStorage is the name of the storage of aliases that name none.
@@ -41,6 +44,59 @@ type Storage struct {
 	// Otherwise a name is stored exactly as submitted, or refused if it is not safe. Default:
 	// `true`.
 	Sanitize *bool `json:"sanitize,omitempty" option:"common"`
+
+	// Keeps the bytes of items that were read in a folder of this host. Not for a local folder.
+	// Default: each read goes to the storage.
+	Cache *Cache `json:"cache,omitempty" option:"block"`
+
+	// Blocks is the folder of the cache, for services that share it. Default: its own.
+	Blocks *cache.Store `json:"-"`
+}
+
+// Cache is the read cache of a storage on another host.
+type Cache struct {
+	// The folder of the cached bytes, on a disk of this host. It belongs to one storage and one
+	// process: a second process reads from the storage until the folder is free. Default: a folder
+	// of the storage's name in Caddy's data folder.
+	Folder string `json:"folder,omitempty" example:"/var/cache/media"`
+
+	// The most bytes in the folder, at least 64 MiB. What was not read for the longest time is
+	// removed first. Default: `10GiB`.
+	MaxSize int64 `json:"max_size,omitempty" option:"size" example:"10GiB"`
+
+	// The size of the pieces in which items are fetched and kept, `64KiB` to `16MiB`. Each client
+	// that waits for the storage holds one in memory. Default: `1MiB`.
+	Block int64 `json:"block,omitempty" option:"size" example:"1MiB"`
+
+	// How long an item is served without asking the storage whether it has changed. With
+	// `overwrite`, others may see a replaced item for so long, if another process replaced it.
+	// Default: `1m`; with `overwrite` the storage is asked at each request.
+	Revalidate options.Duration `json:"revalidate,omitempty" example:"1m"`
+
+	// How long after `revalidate` an item is still served while the storage is unavailable. Not for
+	// a storage that overwrites. Default: not at all.
+	StaleIfError options.Duration `json:"stale_if_error,omitempty" example:"24h"`
+
+	// Whether the bytes of an upload are kept for its first request. Default: `false`.
+	FillOnUpload bool `json:"fill_on_upload,omitempty"`
+}
+
+// Bounds of the options of a cache.
+const (
+	minCacheSize  = 64 << 20
+	minCacheBlock = 64 << 10
+	maxCacheBlock = 16 << 20
+)
+
+// Check implements options.Checker.
+func (c *Cache) Check() error {
+	switch {
+	case c.MaxSize != 0 && c.MaxSize < minCacheSize:
+		return errors.New("max_size is at least 64MiB")
+	case c.Block != 0 && (c.Block < minCacheBlock || c.Block > maxCacheBlock):
+		return errors.New("block is from 64KiB to 16MiB")
+	}
+	return nil
 }
 
 // overwriteItems is the word of OverwriteStrategy that replaces items.
@@ -50,6 +106,9 @@ const overwriteItems = "overwrite"
 func (s *Storage) Check() error {
 	if _, err := naming.ParseFormat(s.SubFolderFormat); err != nil {
 		return fmt.Errorf("sub_folder_format: %w", err)
+	}
+	if s.Cache != nil && s.Cache.StaleIfError != 0 && s.OverwriteStrategy == overwriteItems {
+		return errors.New("stale_if_error of the cache is for items that never change, not for overwrite_strategy overwrite")
 	}
 	return nil
 }
@@ -63,7 +122,33 @@ func (s *Storage) complete(spoolFolder string) error {
 		return errors.New("it has no driver")
 	}
 	s.Options.SpoolDir = cmp.Or(s.Options.SpoolDir, spoolFolder)
-	return Schemas.Storage.Check(s)
+	if err := Schemas.Storage.Check(s); err != nil || s.Cache == nil {
+		return err
+	}
+	switch {
+	case s.Options.Description.Local:
+		return errors.New("cache: a local folder needs no cache")
+	case s.Cache.Folder == "" && s.Blocks == nil:
+		return errors.New("cache: folder is missing")
+	}
+	return nil
+}
+
+// checkCaches returns an error if two caches have the same folder.
+func checkCaches(storages []Storage) error {
+	owners := map[string]string{}
+	for i := range storages {
+		s := &storages[i]
+		if s.Cache == nil || s.Cache.Folder == "" {
+			continue
+		}
+		folder := filepath.Clean(s.Cache.Folder)
+		if other, taken := owners[folder]; taken {
+			return fmt.Errorf("storage %q: cache: its folder is that of storage %q", s.Name, other)
+		}
+		owners[folder] = s.Name
+	}
+	return nil
 }
 
 // StorageOf returns the storage of an alias. Without a name it is the default storage, or the only
@@ -105,6 +190,35 @@ func (s *Service) open(config *Storage) error {
 			failed()
 		}
 	}
-	s.storages[name] = storagedrivers.New(name, config.Driver, options)
+	driver := config.Driver
+	if config.Cache != nil {
+		driver = s.cached(config, &options)
+	}
+	s.storages[name] = storagedrivers.New(name, driver, options)
 	return nil
+}
+
+// cacheRevalidate is how long items that never change are served without asking their storage.
+const cacheRevalidate = time.Minute
+
+// cached returns the driver of a storage behind its cache, and sets what closes both.
+func (s *Service) cached(config *Storage, options *storagedrivers.Options) storagedrivers.Driver {
+	c, blocks := config.Cache, config.Blocks
+	if blocks == nil {
+		closeDriver := options.Close
+		if closeDriver == nil {
+			closeDriver = config.Driver.Close
+		}
+		blocks = cache.NewStore(cache.Options{Folder: c.Folder, MaxSize: c.MaxSize, Log: s.log})
+		options.Close = func() error { return errors.Join(closeDriver(), blocks.Close()) }
+	}
+	policy := cache.Policy{
+		Block: c.Block, Immutable: config.OverwriteStrategy != overwriteItems, Revalidate: time.Duration(c.Revalidate),
+		StaleIfError: time.Duration(c.StaleIfError), FillOnUpload: c.FillOnUpload,
+		Skip: naming.InUploadsFolder,
+	}
+	if policy.Immutable {
+		policy.Revalidate = cmp.Or(policy.Revalidate, cacheRevalidate)
+	}
+	return cache.New(config.Driver, blocks, options.Location.String(), policy)
 }

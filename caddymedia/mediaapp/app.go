@@ -23,6 +23,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/caddymedia/tokens/bolt"
+	"github.com/caddymedia/media/storagedrivers/cache"
 )
 
 func init() { caddy.RegisterModule(App{}) }
@@ -41,6 +42,7 @@ type App struct {
 	observer *observe.Observer
 	implied  Implied
 	drivers  map[string]*modules.Driver // of the storages
+	caches   map[string]*cache.Store    // of the storages that have one
 	tokens   *modules.Store
 	service  *media.Service
 	opened   []func() error // return to the pool what Provision has opened

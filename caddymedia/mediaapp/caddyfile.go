@@ -39,6 +39,13 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //			sub_folder_format  <format>
 //			overwrite_strategy append_time|overwrite
 //			sanitize           on|off
+//			cache              [<folder>] {
+//				max_size       <size>
+//				block          <size>
+//				revalidate     <duration>
+//				stale_if_error <duration>
+//				fill_on_upload on|off
+//			}
 //		}
 //		image_alias <name> {
 //			storage           <name>

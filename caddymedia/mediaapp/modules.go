@@ -118,7 +118,10 @@ func (a *App) openStorage(ctx caddy.Context, name string) (media.Storage, error)
 	storage.Options = storagedrivers.Options{
 		Timeout: module.Limits().Timeout, Location: module.Location(), Description: module.Describe(), Close: done,
 	}
-	return storage, err
+	if err != nil || storage.Cache == nil {
+		return storage, err
+	}
+	return storage, a.openCache(&storage)
 }
 
 func (s *Storage) checkDriver() error {

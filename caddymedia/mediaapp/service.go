@@ -13,6 +13,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/modules"
+	"github.com/caddymedia/media/storagedrivers/cache"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -106,7 +107,7 @@ func expandedAll[T any](schema *options.Schema, noun string, given map[string]*T
 }
 
 func (a *App) openStorages(ctx caddy.Context) ([]media.Storage, error) {
-	a.drivers = map[string]*modules.Driver{}
+	a.drivers, a.caches = map[string]*modules.Driver{}, map[string]*cache.Store{}
 	storages := make([]media.Storage, 0, len(a.Storages))
 	for _, name := range slices.Sorted(maps.Keys(a.Storages)) {
 		if a.Storages[name] == nil {

@@ -32,7 +32,7 @@ anything failed.`,
 			cmd.Args = cobra.NoArgs // so that a command that does not exist is an error
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 			cmd.AddCommand(probeCommand(), copyCommand(), uploadCommand(), variantsCommand(), sweepCommand(),
-				lsCommand(), duCommand(), rmCommand())
+				lsCommand(), duCommand(), rmCommand(), cacheCommand())
 		},
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
@@ -67,6 +68,9 @@ func (c *configSource) open(o *output) (*session, error) {
 	caddy.BufferedLog()
 	raw, err := c.read()
 	caddy.BufferedLog()
+	if err == nil {
+		raw, err = withoutCaches(raw)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +91,24 @@ func (c *configSource) open(o *output) (*session, error) {
 	s := &session{App: app.(*mediaapp.App), running: c.running, output: o} // the app of this name
 	s.redactor = redact.New(s.App.Secrets()...)
 	return s, nil
+}
+
+// withoutCaches returns the JSON of the app without the read caches of the storages. Their folders
+// belong to the running Caddy, and a command must see what the storages have.
+func withoutCaches(raw json.RawMessage) (json.RawMessage, error) {
+	var app map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &app); err != nil {
+		return nil, fmt.Errorf("reading the media app: %w", err)
+	}
+	var storages map[string]map[string]json.RawMessage
+	if json.Unmarshal(app["storages"], &storages) != nil {
+		return raw, nil // there are none, or Caddy says what is wrong
+	}
+	for _, storage := range storages {
+		delete(storage, "cache")
+	}
+	app["storages"] = caddyconfig.JSON(storages, nil)
+	return caddyconfig.JSON(app, nil), nil
 }
 
 // storage returns a storage of the configuration.

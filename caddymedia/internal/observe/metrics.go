@@ -13,6 +13,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/cache"
 )
 
 // uploads counts the uploads in progress of all configurations.
@@ -124,6 +125,26 @@ func (m *metrics) addZeros() {
 func (m *metrics) Images(maker *render.Maker) {
 	m.gauge("waiting_pictures", "Images that wait to be decoded and encoded.", nil, maker.Waiting)
 	m.gauge("working_pictures", "Images that are being decoded and encoded.", nil, maker.Working)
+}
+
+// Cache adds the counters of the read cache of a storage.
+func (m *metrics) Cache(storage string, stats func() cache.Stats) {
+	labels := prometheus.Labels{"storage": storage}
+	m.gauge("cache_bytes", "Bytes in the folder of the read cache.", labels, func() int { return int(stats().Bytes) })
+	m.gauge("cache_entries", "Blocks and descriptions of items in the read cache.", labels, func() int { return int(stats().Entries) })
+	for _, c := range []struct {
+		name, help string
+		count      func(cache.Stats) int64
+	}{
+		{"cache_hits_total", "Blocks that were read from the cache.", func(s cache.Stats) int64 { return s.Hits }},
+		{"cache_misses_total", "Blocks that were fetched from the storage.", func(s cache.Stats) int64 { return s.Misses }},
+		{"cache_evicted_total", "Entries that were removed for newer ones.", func(s cache.Stats) int64 { return s.Evicted }},
+		{"cache_damaged_total", "Entries that were found damaged.", func(s cache.Stats) int64 { return s.Damaged }},
+	} {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Namespace: "caddy", Subsystem: "media", Name: c.name, Help: c.help, ConstLabels: labels,
+		}, func() float64 { return float64(c.count(stats())) }))
+	}
 }
 
 // gauge adds a gauge with the value of count.
