@@ -215,7 +215,8 @@ func TestReplacement(t *testing.T) {
 	info, err := b.Stat(t.Context(), "object")
 	is(t, err, nil)
 	put(t, d, "object", now)
-	d.(*cached).save(d.(*cached).infoID("object"), version, info) // as a slow lookup does
+	c := d.(*cached)
+	c.save(c.infoID("object"), version, c.record(info, record{})) // as a slow lookup does
 	has(t, d, "object", all, now)
 
 	put(t, d, "object", old)
@@ -311,6 +312,43 @@ func TestWithoutETag(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRecreated: an object with the size and time of a deleted one is not taken for it.
+func TestRecreated(t *testing.T) {
+	t.Parallel()
+	b := newBackend()
+	b.plain = func() time.Time { return time.Time{} }
+	for name, fill := range map[string]bool{"fetched": false, "filled": true} {
+		d := behind(t, b, open(t, t.TempDir(), 0), Policy{Immutable: true, Revalidate: time.Hour, FillOnUpload: fill})
+		for seed := range uint64(3) {
+			content := random(seed, 100*kib)
+			put(t, d, name, content)
+			b.calls()
+			has(t, d, name, all, content)
+			has(t, d, name, all, content)
+			if opens, _, _ := b.calls(); opens > 1 || fill && opens > 0 {
+				t.Errorf("%s: %d opens", name, opens)
+			}
+			is(t, d.Delete(t.Context(), name), nil)
+		}
+	}
+}
+
+// TestSilentBackend: an object that may be stale does not wait for a backend that does not answer.
+func TestSilentBackend(t *testing.T) {
+	t.Parallel()
+	content, b, c := random(1, 100*kib), newBackend(), &clock{}
+	policy := Policy{Immutable: true, Revalidate: time.Minute, StaleIfError: time.Hour}
+	d := behind(t, b, c.on(open(t, t.TempDir(), 0)), policy)
+	d.(*cached).patience = 10 * time.Millisecond
+	put(t, d, "object", content)
+	has(t, d, "object", all, content)
+	c.advance(2 * time.Minute)
+	b.set(func() { b.silent = true })
+	has(t, d, "object", all, content)
+	_, err := d.Stat(t.Context(), "object")
+	is(t, err, nil)
 }
 
 // TestStaleIfError: immutable objects are served for a while without the backend.
@@ -430,7 +468,7 @@ func TestIdleStream(t *testing.T) {
 					s.body = struct {
 						io.Reader
 						io.Closer
-					}{iotestErr{}, s.body}
+					}{failing{}, s.body}
 					broken++
 				}
 			}
@@ -446,9 +484,44 @@ func TestIdleStream(t *testing.T) {
 	}
 }
 
-type iotestErr struct{}
+type failing struct{}
 
-func (iotestErr) Read([]byte) (int, error) { return 0, storagedrivers.ErrUnavailable }
+func (failing) Read([]byte) (int, error) { return 0, storagedrivers.ErrUnavailable }
+
+// doubtful is a backend that verifies bytes when all have been read, and then fails.
+type doubtful struct{ *backend }
+
+func (d doubtful) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	body, info, err := d.backend.Open(ctx, key, rng)
+	if err != nil {
+		return nil, info, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(body, failing{}), body}, info, nil
+}
+
+// TestVerifiedAtEnd: bytes that a driver refuses at their end are not stored, and their reader fails.
+func TestVerifiedAtEnd(t *testing.T) {
+	t.Parallel()
+	b := newBackend()
+	s := open(t, t.TempDir(), 0)
+	d := New(doubtful{b}, s, "backend", small)
+	for _, size := range []int{10 * kib, 64 * kib, 100 * kib, 300 * kib} {
+		put(t, d, "object", random(1, size))
+		for range 2 {
+			_, err := read(t.Context(), d, "object", all)
+			is(t, err, storagedrivers.ErrUnavailable)
+		}
+	}
+	if n := s.Stats().Hits; n != 0 {
+		t.Errorf("%d hits", n)
+	}
+	is(t, d.Close(), nil)
+}
 
 // signing is a backend that can presign; sweeping is one that has leftovers.
 type (
@@ -481,5 +554,25 @@ func TestOptionalInterfaces(t *testing.T) {
 		if _, ok := d.(storagedrivers.Sweeper); ok != sweeps {
 			t.Errorf("%T: sweeper %t", inner, ok)
 		}
+	}
+}
+
+// BenchmarkWarm reads a stored object.
+func BenchmarkWarm(b *testing.B) {
+	content, inner := random(1, 8*mib), newBackend()
+	d := behind(b, inner, open(b, b.TempDir(), 0), Policy{Immutable: true, Revalidate: time.Hour, FillOnUpload: true})
+	put(b, d, "object", content)
+	for name, rng := range map[string]storagedrivers.Range{"8 MiB": all, "1 KiB": {Offset: mib, Length: kib}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				body, _, err := d.Open(b.Context(), "object", rng)
+				is(b, err, nil)
+				n, err := io.Copy(io.Discard, body)
+				is(b, err, nil)
+				b.SetBytes(n)
+				is(b, body.Close(), nil)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -63,6 +64,7 @@ type cached struct {
 	policy   Policy
 	now      func() time.Time
 	circuit  storagedrivers.Breaker
+	patience time.Duration
 	down     atomic.Int64   // Unix nanoseconds of the last failure to ask the backend
 	running  sync.WaitGroup // fetches
 
@@ -89,7 +91,7 @@ func New(driver storagedrivers.Driver, store *Store, location string, p Policy) 
 	}
 	store.expect(aligned(framed(int(p.Block))) + entrySize)
 	d := &cached{
-		inner: driver, store: store, location: location, policy: p, now: store.now,
+		inner: driver, store: store, location: location, policy: p, now: store.now, patience: patience,
 		generations: map[identity]*generation{}, lookups: map[question]*lookup{},
 	}
 	signer, signs := driver.(storagedrivers.Presigner)
@@ -137,7 +139,8 @@ func (d *cached) fill(ctx context.Context, r io.ReadSeeker, info storagedrivers.
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return
 	}
-	id, block := d.generationID(info), make([]byte, min(d.policy.Block, info.Size))
+	rec := d.record(info, record{})
+	id, block := d.generationID(rec), make([]byte, min(d.policy.Block, info.Size))
 	for number, left := int64(0), info.Size; left > 0; number++ {
 		block = block[:min(d.policy.Block, left)]
 		if _, err := io.ReadFull(r, block); err != nil || ctx.Err() != nil || !d.store.put(blockID(id, number), block) {
@@ -145,7 +148,7 @@ func (d *cached) fill(ctx context.Context, r io.ReadSeeker, info storagedrivers.
 		}
 		left -= int64(len(block))
 	}
-	d.save(d.infoID(info.Key), version, info)
+	d.save(d.infoID(info.Key), version, rec)
 }
 
 // Open returns a reader. It asks the backend if the object is not fresh, and otherwise transfers
@@ -160,22 +163,22 @@ func (d *cached) Open(
 		return d.inner.Open(ctx, key, rng)
 	}
 	r := &reader{ctx: ctx, d: d, offset: rng.Offset, counted: -1}
-	info, err := d.lookUp(ctx, key, r)
+	rec, err := d.lookUp(ctx, key, r)
 	if errors.Is(err, errUncacheable) {
 		_ = r.Close() // it has read nothing
 		return d.inner.Open(ctx, key, rng)
 	}
 	var n int64
 	if err == nil {
-		n, err = rng.Within(info.Size)
+		n, err = rng.Within(rec.Size)
 	}
 	if err != nil {
 		_ = r.Close() // it has read nothing
 		return nil, storagedrivers.Info{}, err
 	}
-	d.attach(r, info, nil)
+	d.attach(r, rec, nil)
 	r.end = rng.Offset + n
-	return r, info, nil
+	return r, rec.Info, nil
 }
 
 // Stat returns the Info of an object.
@@ -186,11 +189,11 @@ func (d *cached) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 	if d.policy.Skip(key) || !d.store.ready() {
 		return d.inner.Stat(ctx, key)
 	}
-	info, err := d.lookUp(ctx, key, nil)
+	rec, err := d.lookUp(ctx, key, nil)
 	if errors.Is(err, errUncacheable) {
 		err = nil
 	}
-	return info, err
+	return rec.Info, err
 }
 
 // Delete removes an object.
@@ -239,6 +242,22 @@ type record struct {
 	// Checked is when the backend was asked, and Run the store's run in which it was.
 	Checked time.Time
 	Run     uint64
+	// Salt distinguishes an object without an ETag from one that had its size and time before it was
+	// replaced or deleted.
+	Salt string `json:",omitempty"`
+}
+
+// record returns a record of info, which was received now. known is an earlier record, or zero.
+func (d *cached) record(info storagedrivers.Info, known record) record {
+	rec := record{Info: info, Checked: d.now(), Run: d.store.run.Load()}
+	switch {
+	case info.ETag != "":
+	case known.Key != "" && info.Same(known.Info):
+		rec.Salt = known.Salt
+	default:
+		rec.Salt = rand.Text()
+	}
+	return rec
 }
 
 // load returns the record of an object, if it is stored.
@@ -251,12 +270,10 @@ func (d *cached) load(id identity, key string) (record, bool) {
 }
 
 // save stores the record of an object unless that was invalidated since.
-func (d *cached) save(id identity, version uint64, info storagedrivers.Info) record {
-	rec := record{info, d.now(), d.store.run.Load()}
+func (d *cached) save(id identity, version uint64, rec record) {
 	if b, err := json.Marshal(rec); err == nil && len(b) <= chunkSize {
 		d.store.putVersion(id, version, b)
 	}
-	return rec
 }
 
 // age returns the time since the backend was asked. It is never negative.
@@ -300,20 +317,19 @@ type lookup struct {
 	aborted bool // by the caller that asks
 }
 
-// lookUp returns the Info of an object: from the store while it is fresh, otherwise from the
+// lookUp returns the record of an object: from the store while it is fresh, otherwise from the
 // backend. If r is set, it reads the object, and may be attached. The error is errUncacheable, with
 // an Info, if r must read from the backend.
-func (d *cached) lookUp(ctx context.Context, key string, r *reader) (storagedrivers.Info, error) {
+func (d *cached) lookUp(ctx context.Context, key string, r *reader) (record, error) {
 	id := d.infoID(key)
 	known, ok := d.load(id, key)
 	for {
 		if ok && d.fresh(known) {
-			return known.Info, nil
+			return known, nil
 		}
-		q := question{id, d.store.version(id), r != nil && (!ok || !d.holds(known.Info, r.offset/d.policy.Block))}
+		q := question{id, d.store.version(id), r != nil && (!ok || !d.holds(known, r.offset/d.policy.Block))}
 		if !q.open && d.policy.Revalidate == 0 { // an answer to an earlier question may be too old
-			rec, err := d.ask(ctx, key, q, known, ok, r)
-			return rec.Info, err
+			return d.ask(ctx, key, q, known, ok, r)
 		}
 		d.mu.Lock()
 		l, asked := d.lookups[q]
@@ -329,16 +345,16 @@ func (d *cached) lookUp(ctx context.Context, key string, r *reader) (storagedriv
 			delete(d.lookups, q)
 			d.mu.Unlock()
 			close(l.done)
-			return l.record.Info, l.err
+			return l.record, l.err
 		}
 		select {
 		case <-l.done:
 		case <-ctx.Done():
-			return storagedrivers.Info{}, ctx.Err()
+			return record{}, ctx.Err()
 		}
 		switch {
 		case l.err != nil && !l.aborted:
-			return l.record.Info, l.err
+			return l.record, l.err
 		case l.err == nil:
 			known, ok = l.record, true
 		}
@@ -346,12 +362,12 @@ func (d *cached) lookUp(ctx context.Context, key string, r *reader) (storagedriv
 }
 
 // holds reports whether a block is stored, or readers of its object are fetching blocks.
-func (d *cached) holds(info storagedrivers.Info, number int64) bool {
-	id := d.generationID(info)
+func (d *cached) holds(rec record, number int64) bool {
+	id := d.generationID(rec)
 	d.mu.Lock()
 	_, active := d.generations[id]
 	d.mu.Unlock()
-	return active || d.store.has(blockID(id, number), d.blockSize(info, number))
+	return active || d.store.has(blockID(id, number), d.blockSize(rec.Info, number))
 }
 
 // ask asks the backend, and stores its answer. known is the record of an earlier answer if ok is set.
@@ -364,7 +380,7 @@ func (d *cached) ask(
 	}
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if last {
-		limited, cancel = context.WithTimeout(ctx, patience)
+		limited, cancel = context.WithTimeout(ctx, d.patience)
 	}
 	defer cancel()
 	var info storagedrivers.Info
@@ -391,12 +407,12 @@ func (d *cached) ask(
 		s.close()
 		return record{Info: info}, errUncacheable
 	}
-	rec := record{info, d.now(), d.store.run.Load()}
+	rec := d.record(info, known)
 	if !ok || !info.Same(known.Info) || d.policy.Revalidate > 0 || d.policy.StaleIfError > 0 {
-		rec = d.save(q.id, q.version, info)
+		d.save(q.id, q.version, rec)
 	}
 	if s != nil {
-		d.attach(r, info, s)
+		d.attach(r, rec, s)
 	}
 	return rec, nil
 }
@@ -426,9 +442,9 @@ func (d *cached) probe(ctx context.Context, key string, number int64) (storagedr
 func (d *cached) infoID(key string) identity { return newIdentity("info", d.location, key) }
 
 // generationID returns the identity of a generation, which those of its blocks contain.
-func (d *cached) generationID(info storagedrivers.Info) identity {
-	return newIdentity("object", d.location, info.Key, strconv.FormatInt(info.Size, 10), info.ETag,
-		info.ModTime.UTC().Format(time.RFC3339Nano), strconv.FormatInt(d.policy.Block, 10))
+func (d *cached) generationID(rec record) identity {
+	return newIdentity("object", d.location, rec.Key, strconv.FormatInt(rec.Size, 10), rec.ETag,
+		rec.ModTime.UTC().Format(time.RFC3339Nano), rec.Salt, strconv.FormatInt(d.policy.Block, 10))
 }
 
 func blockID(generation identity, number int64) identity {

@@ -79,10 +79,10 @@ func (f *flight) publish(change func()) {
 	f.changed = make(chan struct{})
 }
 
-// attach makes r a user of the generation of info, and gives it a stream, if s is set. A reader that
-// is attached or closed already is not attached again.
-func (d *cached) attach(r *reader, info storagedrivers.Info, s *stream) {
-	id := d.generationID(info)
+// attach makes r a user of the generation of a record, and gives it a stream, if s is set. It does
+// nothing for a reader that is attached already.
+func (d *cached) attach(r *reader, rec record, s *stream) {
+	id := d.generationID(rec)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if r.generation != nil {
@@ -90,7 +90,7 @@ func (d *cached) attach(r *reader, info storagedrivers.Info, s *stream) {
 	}
 	g := d.generations[id]
 	if g == nil {
-		g = &generation{id: id, info: info, flights: map[int64]*flight{}}
+		g = &generation{id: id, info: rec.Info, flights: map[int64]*flight{}}
 		d.generations[id] = g
 	}
 	g.users++

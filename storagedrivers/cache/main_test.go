@@ -41,6 +41,7 @@ type backend struct {
 	opens, stats, sent atomic.Int64
 	mu                 sync.Mutex
 	down               error                // of each call, if set
+	silent             bool                 // calls wait for their context
 	held               chan struct{}        // each read of a body waits for it, if set
 	entered            chan struct{}        // gets a value before a body waits
 	plain              func() time.Time     // objects have no ETag but this time, if set
@@ -55,8 +56,13 @@ func (b *backend) set(change func()) {
 	change()
 }
 
-func (b *backend) failure() (err error) {
-	b.set(func() { err = b.down })
+func (b *backend) failure(ctx context.Context) (err error) {
+	var silent bool
+	b.set(func() { err, silent = b.down, b.silent })
+	if silent {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	return err
 }
 
@@ -85,7 +91,7 @@ func (b *backend) Put(
 
 func (b *backend) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
 	b.stats.Add(1)
-	if err := b.failure(); err != nil {
+	if err := b.failure(ctx); err != nil {
 		return storagedrivers.Info{}, err
 	}
 	info, err := b.Driver.Stat(ctx, key)
@@ -96,7 +102,7 @@ func (b *backend) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
 	b.opens.Add(1)
-	if err := b.failure(); err != nil {
+	if err := b.failure(ctx); err != nil {
 		return nil, storagedrivers.Info{}, err
 	}
 	body, info, err := b.Driver.Open(ctx, key, rng)

@@ -38,7 +38,7 @@ func (r *reader) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		if r.offset >= r.end {
-			return 0, io.EOF
+			return 0, r.finish()
 		}
 		if len(p) == 0 {
 			return 0, nil
@@ -114,9 +114,6 @@ func (r *reader) await(p []byte, number int64, within int) (int, error) {
 			err := f.err
 			f.mu.Unlock()
 			r.leave()
-			if !mine { // all of that block was read
-				err = nil
-			}
 			return 0, err
 		}
 		changed := f.changed
@@ -128,6 +125,17 @@ func (r *reader) await(p []byte, number int64, within int) (int, error) {
 			return 0, r.ctx.Err()
 		}
 	}
+}
+
+// finish returns io.EOF, or the error of the block that ends with the reader: some drivers verify
+// the bytes when all of them have arrived.
+func (r *reader) finish() error {
+	if r.flight != nil && r.end%r.d.policy.Block == int64(r.flight.size)%r.d.policy.Block {
+		if _, err := r.await(nil, -1, 0); err != nil {
+			return err
+		}
+	}
+	return io.EOF
 }
 
 func (r *reader) leave() {
