@@ -79,8 +79,8 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// TestPartOfReader: a reader up to the end of the object that is closed early fetches what it has
-// read.
+// TestPartOfReader: a reader up to the end of the object that is closed early fetches only the
+// blocks that it has read.
 func TestPartOfReader(t *testing.T) {
 	t.Parallel()
 	content, b := random(1, 1000*kib), newBackend()
@@ -130,7 +130,8 @@ func TestSharedMisses(t *testing.T) {
 	}
 }
 
-// TestLeavingReader: a reader that leaves does not fail the others, and the last one ends the fetch.
+// TestLeavingReader: a reader that leaves does not fail the others, and the last one ends the
+// fetch.
 func TestLeavingReader(t *testing.T) {
 	t.Parallel()
 	content, b := random(1, 300*kib), newBackend().blocked()
@@ -195,8 +196,8 @@ func (d *cached) waiting() int {
 	return n
 }
 
-// TestReplacement: a replacement or delete through the driver counts at once, also if the old object
-// is fetched meanwhile.
+// TestReplacement: a replacement or delete through the driver counts at once, also if the old
+// object is fetched meanwhile.
 func TestReplacement(t *testing.T) {
 	t.Parallel()
 	old, now := random(1, 300*kib), random(2, 300*kib)
@@ -236,8 +237,8 @@ func TestReplacement(t *testing.T) {
 	has(t, d, "object", all, now)
 }
 
-// TestReplacedBehind: an object that another process has replaced or deleted is never mixed with the
-// old one.
+// TestReplacedBehind: an object that another process has replaced or deleted is never mixed with
+// the old one.
 func TestReplacedBehind(t *testing.T) {
 	t.Parallel()
 	old, now := random(1, 300*kib), random(2, 300*kib)
@@ -398,7 +399,8 @@ func TestStaleIfError(t *testing.T) {
 	is(t, err, down)
 }
 
-// TestRestart: a store that is opened again serves its records, once the backend has confirmed them.
+// TestRestart: a store that is opened again serves its records, once the backend has confirmed
+// them.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	content, folder := random(1, 300*kib), t.TempDir()
@@ -504,7 +506,8 @@ func (d doubtful) Open(
 	}{io.MultiReader(body, failing{}), body}, info, nil
 }
 
-// TestVerifiedAtEnd: bytes that a driver refuses at their end are not stored, and their reader fails.
+// TestVerifiedAtEnd: bytes that a driver refuses at their end are not stored, and their reader
+// fails.
 func TestVerifiedAtEnd(t *testing.T) {
 	t.Parallel()
 	b := newBackend()

@@ -41,13 +41,13 @@ const (
 	maxBlock     = maxPayload
 	defaultBlock = 1 << 20
 
-	// settled is the age of an object beyond which no other one gets its ModTime, if that is the only
-	// difference; settledMinute if the time may be one of whole minutes.
+	// settled is the age of an object beyond which no other one gets its ModTime, if that is the
+	// only difference; settledMinute if the time may be one of whole minutes.
 	settled       = 10 * time.Second
 	settledMinute = 70 * time.Second
 
-	// patience bounds asking the backend about an object that can be served without an answer. After
-	// a failure the next attempt is made after rest.
+	// patience bounds asking the backend about an object that can be served without an answer.
+	// After a failure the next attempt is made after rest.
 	patience = 5 * time.Second
 	rest     = 5 * time.Second
 )
@@ -73,14 +73,14 @@ type cached struct {
 	lookups     map[question]*lookup
 }
 
-// New returns a driver that reads objects from store, and fetches from driver what is missing there.
+// New returns a driver that reads objects from store, and fetches missing blocks from driver.
 // location distinguishes backends that use one folder. The returned driver is a
 // [storagedrivers.Presigner] or [storagedrivers.Sweeper] if driver is one. Its Close closes driver
 // and not store.
 //
-// Its readers fetch blocks as they are read. A reader of an object that is replaced or deleted fails
-// with [storagedrivers.ErrChanged] at the first block that is not stored. So the driver has no atomic
-// Replace.
+// Its readers fetch blocks as they are read. A reader of an object that is replaced or deleted
+// fails with [storagedrivers.ErrChanged] at the first block that is not stored. So the driver has
+// no atomic Replace.
 func New(driver storagedrivers.Driver, store *Store, location string, p Policy) storagedrivers.Driver {
 	if p.Block == 0 {
 		p.Block = defaultBlock
@@ -236,14 +236,14 @@ func (d *cached) Close() error {
 	return d.inner.Close()
 }
 
-// record is what is stored about an object.
+// record is the stored description of an object.
 type record struct {
 	storagedrivers.Info
 	// Checked is when the backend was asked, and Run the store's run in which it was.
 	Checked time.Time
 	Run     uint64
-	// Salt distinguishes an object without an ETag from one that had its size and time before it was
-	// replaced or deleted.
+	// Salt distinguishes an object without an ETag from one that had its size and time before it
+	// was replaced or deleted.
 	Salt string `json:",omitempty"`
 }
 
@@ -370,7 +370,8 @@ func (d *cached) holds(rec record, number int64) bool {
 	return active || d.store.has(blockID(id, number), d.blockSize(rec.Info, number))
 }
 
-// ask asks the backend, and stores its answer. known is the record of an earlier answer if ok is set.
+// ask asks the backend, and stores its answer. known is the record of an earlier answer if ok is
+// set.
 func (d *cached) ask(
 	ctx context.Context, key string, q question, known record, ok bool, r *reader,
 ) (record, error) {

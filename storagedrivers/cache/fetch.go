@@ -36,7 +36,8 @@ type stream struct {
 	window int64         // blocks of the last request
 }
 
-// newStream returns a stream that outlives the caller's operation. It counts for the caller's owner.
+// newStream returns a stream that outlives the caller's operation. It counts for the caller's
+// owner.
 func newStream(ctx context.Context, number int64) *stream {
 	s := &stream{next: number}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -282,8 +283,8 @@ func (d *cached) request(g *generation, f *flight, s *stream, end int64) error {
 	return nil
 }
 
-// failed returns the error of a reader. If the object is no longer the one that it reads, the record
-// of the object is removed.
+// failed returns the error of a reader. If the object is no longer the one that it reads, the
+// record of the object is removed.
 func (d *cached) failed(g *generation, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, storagedrivers.ErrInvalidRange) {
 		// The reader has opened an object, so that these would mislead its caller.

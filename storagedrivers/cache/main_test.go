@@ -275,7 +275,7 @@ func size(t testing.TB, folder string) int64 {
 	if err != nil {
 		return 0
 	}
-	// The newest segments first: what is evicted meanwhile is not counted.
+	// The newest segments first: a segment that is evicted meanwhile is not counted.
 	slices.Reverse(files)
 	var sum int64
 	for _, file := range files {

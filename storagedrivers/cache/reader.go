@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// buffers are for one chunk with its checksum, so that the memory of a reader does not depend on the
-// size of a block.
+// buffers are for one chunk with its checksum, so that the memory of a reader does not depend on
+// the size of a block.
 var buffers = sync.Pool{New: func() any { return new([frameSize]byte) }}
 
 // reader reads a part of an object block by block, from the store or the backend. It is for one

@@ -1,5 +1,5 @@
-// Package cache keeps blocks of objects in a local folder, in front of a driver whose backend is far
-// away.
+// Package cache keeps blocks of objects in a local folder, in front of a driver whose backend is
+// far away.
 //
 // A [Store] is the folder. It is a log of segments: records are appended, and the oldest segment is
 // deleted as a whole. [New] returns a driver behind a store. The package is stable.
@@ -36,8 +36,8 @@ type Stats struct {
 	// Entries is the number of cached records, Bytes the size of the files, and MaxSize its limit.
 	Entries        int
 	Bytes, MaxSize int64
-	// Hits and Misses count reads of blocks, Evicted the records that were removed to make room, and
-	// Damaged those that had a wrong checksum, since the start.
+	// Hits and Misses count reads of blocks, Evicted the records that were removed to make room,
+	// and Damaged those that had a wrong checksum, since the start.
 	Hits, Misses, Evicted, Damaged int64
 	// Owned reports whether this process uses the folder.
 	Owned bool
@@ -106,7 +106,8 @@ func NewStore(o Options) *Store {
 	return s
 }
 
-// SetMaxSize sets the largest size of all files in bytes; 0 is 10 GiB. It evicts what exceeds it.
+// SetMaxSize sets the largest size of all files in bytes; 0 is 10 GiB. It evicts the oldest records
+// beyond it.
 func (s *Store) SetMaxSize(bytes int64) {
 	if bytes <= 0 {
 		bytes = defaultSize

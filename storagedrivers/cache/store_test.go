@@ -34,7 +34,7 @@ func (s *Store) payload(id identity, length int) ([]byte, bool) {
 	return payload, true
 }
 
-// TestPosition: what is packed into the index is unpacked again.
+// TestPosition: positions are packed without loss.
 func TestPosition(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -331,7 +331,7 @@ func TestUnusableFolder(t *testing.T) {
 	is(t, s.Close(), nil)
 }
 
-// TestFailingWrites: what cannot be stored is still read, and fetched once for all readers.
+// TestFailingWrites: objects that cannot be stored are still read.
 func TestFailingWrites(t *testing.T) {
 	t.Parallel()
 	content := random(1, 300*kib)
