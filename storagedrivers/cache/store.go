@@ -25,7 +25,8 @@ import (
 type Options struct {
 	// Folder of the cached data. It is created if it is missing. It is required.
 	Folder string
-	// MaxSize is the largest size of all files of the store in bytes; 0 is 10 GiB.
+	// MaxSize is the largest size of all files of the store in bytes; 0 is 10 GiB. Nothing larger
+	// than a quarter of it is stored, so it should be many times [Policy.Block].
 	MaxSize int64
 	// Log gets warnings about the folder. Nil: none.
 	Log *slog.Logger
