@@ -138,49 +138,37 @@ func TestLeavingReader(t *testing.T) {
 	d := behind(t, b, open(t, t.TempDir(), 0), small)
 	put(t, d, "object", content)
 	first, leave := context.WithCancel(t.Context())
-	body, _, err := d.Open(first, "object", all)
-	is(t, err, nil)
-	left := make(chan error)
-	b.set(func() { b.entered = make(chan struct{}) })
-	go func() {
-		_, err := body.Read(make([]byte, 10))
+	left, got := make(chan error), make(chan []byte)
+	begin := func(ctx context.Context) {
+		_, err := read(ctx, d, "object", all)
 		left <- err
-	}()
+	}
+	b.set(func() { b.entered = make(chan struct{}) })
+	go begin(first)
 	<-b.entered
-	stays, _, err := d.Open(t.Context(), "object", all)
-	is(t, err, nil)
-	got := make(chan []byte)
 	go func() {
-		b, _ := io.ReadAll(stays)
+		b, _ := read(t.Context(), d, "object", all)
 		got <- b
 	}()
-	for waiting := 0; waiting < 2; time.Sleep(time.Millisecond) {
-		waiting = d.(*cached).waiting()
+	for d.(*cached).waiting() < 2 {
+		time.Sleep(time.Millisecond)
 	}
 	leave()
 	is(t, <-left, context.Canceled)
-	is(t, body.Close(), nil)
 	b.set(func() { b.entered = nil })
 	close(b.held)
 	if !bytes.Equal(<-got, content) {
 		t.Error("the other reader has other bytes")
 	}
-	is(t, stays.Close(), nil)
 
 	b.set(func() { b.held = make(chan struct{}); b.entered = make(chan struct{}) })
 	put(t, d, "object", content)
 	last, leave := context.WithCancel(t.Context())
-	body, _, err = d.Open(last, "object", all)
-	is(t, err, nil)
-	go func() {
-		_, err := body.Read(make([]byte, 10))
-		left <- err
-	}()
+	go begin(last)
 	<-b.entered
 	leave()
 	is(t, <-left, context.Canceled)
 	d.(*cached).running.Wait() // the backend sends nothing more
-	is(t, body.Close(), nil)
 }
 
 // waiting returns the number of readers that wait for blocks.

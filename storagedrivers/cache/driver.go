@@ -41,6 +41,9 @@ const (
 	maxBlock     = maxPayload
 	defaultBlock = 1 << 20
 
+	// openAttempts bounds how often an object may be replaced while it is opened.
+	openAttempts = 4
+
 	// settled is the age of an object beyond which no other one gets its ModTime, if that is the
 	// only difference; settledMinute if the time may be one of whole minutes.
 	settled       = 10 * time.Second
@@ -151,8 +154,8 @@ func (d *cached) fill(ctx context.Context, r io.ReadSeeker, info storagedrivers.
 	d.save(d.infoID(info.Key), version, rec)
 }
 
-// Open returns a reader. It asks the backend if the object is not fresh, and otherwise transfers
-// nothing before the first Read.
+// Open returns a reader whose first bytes have arrived. It asks the backend if the object is not
+// fresh, and fetches the first block if that is not stored.
 func (d *cached) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
@@ -162,23 +165,39 @@ func (d *cached) Open(
 	if rng.Offset < 0 || rng.Length < 0 || d.policy.Skip(key) || !d.store.ready() {
 		return d.inner.Open(ctx, key, rng)
 	}
-	r := &reader{ctx: ctx, d: d, offset: rng.Offset, counted: -1}
+	for attempt := 1; ; attempt++ {
+		r := &reader{ctx: ctx, d: d, offset: rng.Offset, counted: -1}
+		info, err := d.open(ctx, key, rng, r)
+		if err == nil {
+			return r, info, nil
+		}
+		_ = r.Close() // it has read nothing
+		switch {
+		case errors.Is(err, errUncacheable):
+			return d.inner.Open(ctx, key, rng)
+		case !errors.Is(err, storagedrivers.ErrChanged):
+			return nil, storagedrivers.Info{}, err
+		case attempt == openAttempts:
+			return nil, storagedrivers.Info{}, errors.Join(storagedrivers.ErrUnavailable, err)
+		}
+	}
+}
+
+// open is one attempt of Open. The error is ErrChanged if the object was replaced meanwhile.
+func (d *cached) open(
+	ctx context.Context, key string, rng storagedrivers.Range, r *reader,
+) (storagedrivers.Info, error) {
 	rec, err := d.lookUp(ctx, key, r)
-	if errors.Is(err, errUncacheable) {
-		_ = r.Close() // it has read nothing
-		return d.inner.Open(ctx, key, rng)
-	}
-	var n int64
-	if err == nil {
-		n, err = rng.Within(rec.Size)
-	}
 	if err != nil {
-		_ = r.Close() // it has read nothing
-		return nil, storagedrivers.Info{}, err
+		return rec.Info, err
+	}
+	n, err := rng.Within(rec.Size)
+	if err != nil {
+		return rec.Info, err
 	}
 	d.attach(r, rec, nil)
 	r.end = rng.Offset + n
-	return r, rec.Info, nil
+	return rec.Info, r.begin()
 }
 
 // Stat returns the Info of an object.

@@ -60,9 +60,24 @@ func (r *reader) Read(p []byte) (int, error) {
 			}
 			return n, nil
 		}
-		r.count(number, &r.d.store.misses)
-		r.flight = r.d.join(r, number)
+		r.join(number)
 	}
+}
+
+// begin waits for the first bytes, so that a failure of the backend is one of Open.
+func (r *reader) begin() error {
+	number, within := r.offset/r.d.policy.Block, int(r.offset%r.d.policy.Block)
+	if r.offset >= r.end || r.load(number, within) {
+		return nil
+	}
+	r.join(number)
+	_, err := r.await(nil, number, within)
+	return err
+}
+
+func (r *reader) join(number int64) {
+	r.count(number, &r.d.store.misses)
+	r.flight = r.d.join(r, number)
 }
 
 // load reads the chunk at the offset from the store.
