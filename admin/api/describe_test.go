@@ -171,7 +171,7 @@ func TestKinds(t *testing.T) {
 	if got := optionsOf(kinds.Account); !slices.Equal(got, []string{"aliases"}) {
 		t.Errorf("options of an account %q", got)
 	}
-	if got := optionsOf(kinds.Storage); !slices.Equal(got, []string{"sub_folder_format", "overwrite_strategy", "sanitize"}) {
+	if got := optionsOf(kinds.Storage); !slices.Equal(got, []string{"sub_folder_format", "overwrite_strategy", "sanitize", "cache"}) {
 		t.Errorf("options of a storage %q", got)
 	}
 	if !slices.Contains(optionsOf(kinds.ImageAlias), "webp") || !slices.Contains(optionsOf(kinds.FileAlias), "extensions") {

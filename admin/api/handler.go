@@ -133,6 +133,8 @@ var routes = []struct {
 	{http.MethodPost, "storages/*/probe", (*call).probeSaved, everywhere},
 	{http.MethodPost, "probe", (*call).probeUnsaved, everywhere},
 	{http.MethodPost, "hostkey", (*call).hostKey, everywhere},
+	{http.MethodGet, "caches", (*call).caches, everywhere},
+	{http.MethodDelete, "caches/*", (*call).emptyCache, everywhere},
 	{http.MethodGet, "aliases", (*call).aliases, everywhere},
 	{http.MethodGet, "accounts", (*call).accounts, everywhere},
 	{http.MethodDelete, "accounts/*/tokens", (*call).endTokens, everywhere},

@@ -15,7 +15,10 @@ import (
 	"testing/synctest"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/cache"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
@@ -189,7 +192,18 @@ func TestNewErrors(t *testing.T) {
 		`token_lifetime is a duration above zero`:        func(c *Config) { c.TokenLifetime = -1 },
 		`spool_folder: /dev/null is no folder`:           func(c *Config) { c.SpoolFolder = "/dev/null" },
 		`cdn_base is an address such as`:                 func(c *Config) { c.CDNBase = "cdn.example.com" },
-		`image alias "content": svg is one of reject`:    func(c *Config) { c.ImageAliases["content"].SVG = "clean" },
+		`storage "default": cache: folder is missing`:    func(c *Config) { c.Storages[0].Cache = new(Cache) },
+		`storage "default": cache: a local folder needs no cache`: func(c *Config) {
+			c.Storages[0].Cache, c.Storages[0].Options.Description.Local = &Cache{Folder: "x"}, true
+		},
+		`storage "other": cache: its folder is that of storage "default"`: func(c *Config) {
+			c.Storages[0].Cache = &Cache{Folder: "/x/y"}
+			c.Storages = append(c.Storages, Storage{Name: "other", Driver: memory.New(), Cache: &Cache{Folder: "/x/z/../y"}})
+		},
+		`stale_if_error of the cache is for items that never change`: func(c *Config) {
+			c.Storages[0].Cache, c.Storages[0].OverwriteStrategy = &Cache{Folder: "x", StaleIfError: 1}, overwriteItems
+		},
+		`image alias "content": svg is one of reject`: func(c *Config) { c.ImageAliases["content"].SVG = "clean" },
 	} {
 		config := configOf(t)
 		change(&config)
@@ -199,6 +213,48 @@ func TestNewErrors(t *testing.T) {
 		if config.Tokens.(*store).closed > 0 {
 			t.Errorf("%s: the token store is closed", want)
 		}
+	}
+}
+
+// TestCache: a storage reads through its cache, but not unfinished uploads. The service closes the
+// cache that it has opened.
+func TestCache(t *testing.T) {
+	t.Parallel()
+	config, driver, opened := configOf(t), memory.New(), 0
+	driver.Fail = func(op, _ string) error {
+		if op == "open" {
+			opened++
+		}
+		return nil
+	}
+	folder := t.TempDir()
+	config.Storages[0].Driver, config.Storages[0].Cache = driver, &Cache{Folder: folder}
+	s, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	storage, _ := s.Storage("default")
+	for key, want := range map[string]int{"img/content/a.jpg": 1, naming.UploadsFolder + "/a": 3} {
+		if _, err := storage.Put(t.Context(), key, strings.NewReader("text"), storagedrivers.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		opened = 0
+		for range 3 {
+			wantStored(t, s, key, "text")
+		}
+		if opened != want {
+			t.Errorf("%s: opened %d times at the storage, want %d", key, opened, want)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	blocks := cache.NewStore(cache.Options{Folder: folder})
+	if err := blocks.Empty(); err != nil {
+		t.Errorf("the folder is still in use: %v", err)
+	}
+	if err := blocks.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

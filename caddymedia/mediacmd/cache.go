@@ -2,8 +2,6 @@ package mediacmd
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -14,9 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
-
-	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/storagedrivers/cache"
 )
 
 func cacheCommand() *cobra.Command {
@@ -37,10 +32,17 @@ With --json there is one line for each cache.`,
 	return cmd
 }
 
-// cacheResult is a line of the JSON.
+// cacheResult is a line of the JSON: a cache as the API describes it.
 type cacheResult struct {
 	Storage string `json:"storage"`
-	cache.Stats
+	Entries int64  `json:"entries"`
+	Bytes   int64  `json:"bytes"`
+	MaxSize int64  `json:"max_size"`
+	Hits    int64  `json:"hits"`
+	Misses  int64  `json:"misses"`
+	Evicted int64  `json:"evicted"`
+	Damaged int64  `json:"damaged"`
+	InUse   bool   `json:"in_use"`
 }
 
 // caches shows the caches of storages, after emptying them if wanted.
@@ -49,37 +51,45 @@ func (o *output) caches(address string, names []string, empty bool) error {
 	if err != nil {
 		return err
 	}
-	method := http.MethodGet
-	if empty {
-		method = http.MethodDelete
+	var caches map[string]cacheResult
+	if err := askRunning(address, http.MethodGet, cachesPath, &caches); err != nil {
+		return err
 	}
-	path := mediaapp.CachePath + "?" + url.Values{"storage": names}.Encode()
-	resp, err := caddycmd.AdminAPIRequest(address, method, path, nil, nil)
-	if err != nil {
-		return fmt.Errorf("asking the running Caddy at %s: %w", address, err)
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(caches))
 	}
-	var caches map[string]cache.Stats
-	if err := errors.Join(json.NewDecoder(resp.Body).Decode(&caches), resp.Body.Close()); err != nil {
-		return fmt.Errorf("reading the answer of the running Caddy: %w", err)
-	}
-	if len(caches) == 0 {
+	if len(names) == 0 {
 		o.sayf("no storage has a cache")
 		return nil
 	}
 	rows := [][]string{{"storage", "size", "of", "entries", "hits", "misses"}}
-	for _, name := range slices.Sorted(maps.Keys(caches)) {
-		s := caches[name]
-		if err := o.document(cacheResult{name, s}); err != nil {
+	for _, name := range names {
+		c, ok := caches[name]
+		if !ok {
+			return fmt.Errorf("no storage %q of the running Caddy has a cache", name)
+		}
+		if empty {
+			path := url.URL{Path: cachesPath + "/" + name}
+			c = cacheResult{}
+			if err := askRunning(address, http.MethodDelete, path.EscapedPath(), &c); err != nil {
+				return fmt.Errorf("emptying the cache of %s: %w", name, err)
+			}
+		}
+		c.Storage = name
+		if err := o.document(c); err != nil {
 			return err
 		}
-		row := []string{name, bytesText(s.Bytes), bytesText(s.MaxSize)}
-		for _, n := range []int64{int64(s.Entries), s.Hits, s.Misses} {
+		row := []string{name, bytesText(c.Bytes), bytesText(c.MaxSize)}
+		for _, n := range []int64{c.Entries, c.Hits, c.Misses} {
 			row = append(row, strconv.FormatInt(n, 10))
 		}
-		if !s.Owned {
-			row = append(row, "not in use: another process has the folder, or it cannot be written")
+		if !c.InUse {
+			row = append(row, "not in use, the log says why")
 		}
 		rows = append(rows, row)
 	}
 	return o.table(rows)
 }
+
+// cachesPath is the path of the caches in the admin API.
+const cachesPath = "/media/caches"

@@ -232,10 +232,19 @@ func (r *removing) removeItem(ctx context.Context, alias *aliases.Alias, filenam
 		return r.App.Service().Uploader().Delete(ctx, alias, filename, aliases.Actor{Origin: aliases.OriginAdmin})
 	}
 	address := url.URL{Path: "/media/items/" + string(alias.Kind) + "/" + alias.Name + "/" + filename}
-	answer, err := caddycmd.AdminAPIRequest(r.running, http.MethodDelete, address.EscapedPath(),
+	return askRunning(r.running, http.MethodDelete, address.EscapedPath(), nil)
+}
+
+// askRunning asks the API for administrators of the running Caddy, and decodes its answer into a value,
+// unless that is nil.
+func askRunning(address, method, path string, into any) error {
+	answer, err := caddycmd.AdminAPIRequest(address, method, path,
 		http.Header{"Connection": {"close"}}, nil) // otherwise each request leaves a connection open
 	if err == nil {
-		return answer.Body.Close()
+		if into != nil {
+			err = json.NewDecoder(answer.Body).Decode(into)
+		}
+		return errors.Join(err, answer.Body.Close())
 	}
 	// The error ends with the answer, whose message is for users.
 	var refusal struct{ Error string }

@@ -567,3 +567,70 @@ func BenchmarkWarm(b *testing.B) {
 		})
 	}
 }
+
+// TestBehindStorage: what the cache holds is served by a Storage whose circuit is open. The circuit of
+// the cache keeps others from waiting for a dead backend.
+func TestBehindStorage(t *testing.T) {
+	t.Parallel()
+	content := random(1, 100*kib)
+	b := newBackend()
+	d := behind(t, b, open(t, t.TempDir(), 0), Policy{Block: 64 * kib, Immutable: true, Revalidate: time.Hour})
+	s := storagedrivers.New("far", d, storagedrivers.Options{Close: func() error { return nil }})
+	t.Cleanup(func() { is(t, s.Close(), nil) })
+	for _, key := range []string{"kept", "other"} {
+		put(t, d, key, content)
+	}
+	reads := func(key string) error {
+		body, _, err := s.Open(t.Context(), key, all)
+		if err != nil {
+			return err
+		}
+		got, err := io.ReadAll(body)
+		if err == nil && !bytes.Equal(got, content) {
+			t.Errorf("%s: %d other bytes", key, len(got))
+		}
+		return errors.Join(err, body.Close())
+	}
+	is(t, reads("kept"), nil)
+	b.set(func() { b.down = storagedrivers.ErrUnavailable })
+	deletes := 0
+	b.Fail = func(string, string) error {
+		deletes++
+		return storagedrivers.ErrUnavailable
+	}
+	for range 5 {
+		is(t, s.Delete(t.Context(), "none"), storagedrivers.ErrUnavailable)
+	}
+	for range 5 {
+		is(t, reads("other"), storagedrivers.ErrUnavailable)
+	}
+	b.calls()
+	is(t, reads("other"), storagedrivers.ErrUnavailable)
+	is(t, s.Delete(t.Context(), "none"), storagedrivers.ErrUnavailable)
+	b.did(t, "while both circuits are open", 0, 0, 0)
+	if deletes != 15 { // three attempts each
+		t.Errorf("%d deletions were tried, want 15", deletes)
+	}
+	is(t, reads("kept"), nil)
+	_, err := s.Stat(t.Context(), "kept")
+	is(t, err, nil)
+}
+
+// TestSkip: objects that the policy leaves out are read from the backend each time.
+func TestSkip(t *testing.T) {
+	t.Parallel()
+	b := newBackend()
+	policy := Policy{Immutable: true, Revalidate: time.Hour, FillOnUpload: true}
+	policy.Skip = func(key string) bool { return strings.HasPrefix(key, "unfinished/") }
+	store := open(t, t.TempDir(), 0)
+	d := behind(t, b, store, policy)
+	put(t, d, "unfinished/part", random(1, kib))
+	for range 2 {
+		has(t, d, "unfinished/part", all, random(1, kib))
+		b.did(t, "a key that is left out", 1, 0, kib)
+	}
+	is(t, d.Delete(t.Context(), "unfinished/part"), nil)
+	if entries := store.Stats().Entries; entries != 0 {
+		t.Errorf("%d entries, want none", entries)
+	}
+}
