@@ -101,13 +101,12 @@ func withoutCaches(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("reading the media app: %w", err)
 	}
 	var storages map[string]map[string]json.RawMessage
-	if json.Unmarshal(app["storages"], &storages) != nil {
-		return raw, nil // there are none, or Caddy says what is wrong
+	if json.Unmarshal(app["storages"], &storages) == nil { // otherwise Caddy says what is wrong
+		for _, storage := range storages {
+			delete(storage, "cache")
+		}
+		app["storages"] = caddyconfig.JSON(storages, nil)
 	}
-	for _, storage := range storages {
-		delete(storage, "cache")
-	}
-	app["storages"] = caddyconfig.JSON(storages, nil)
 	return caddyconfig.JSON(app, nil), nil
 }
 

@@ -131,7 +131,7 @@ func (m *metrics) Images(maker *render.Maker) {
 func (m *metrics) Cache(storage string, stats func() cache.Stats) {
 	labels := prometheus.Labels{"storage": storage}
 	m.gauge("cache_bytes", "Bytes in the folder of the read cache.", labels, func() int { return int(stats().Bytes) })
-	m.gauge("cache_entries", "Blocks and descriptions of items in the read cache.", labels, func() int { return int(stats().Entries) })
+	m.gauge("cache_entries", "Blocks and descriptions of items in the read cache.", labels, func() int { return stats().Entries })
 	for _, c := range []struct {
 		name, help string
 		count      func(cache.Stats) int64
