@@ -82,6 +82,9 @@ func (s *Storage) Commit(ctx context.Context, changes ...Change) ([]Info, error)
 	for i := range changes {
 		if changes[i].Staged != nil {
 			op = "commit"
+			if st, ok := changes[i].Staged.(*staged); ok && changes[i].Options.ID == "" {
+				changes[i].Options.ID = st.early.id()
+			}
 			changes[i].Options.fill(changes[i].Key)
 		}
 	}
@@ -309,6 +312,11 @@ func (s *Storage) change(ctx context.Context, c Change) (outcome, error) {
 		st     = c.Staged.(*staged)         //nolint:forcetypeassert // validated
 		bytes  = st.inner.(*spool).reader() //nolint:forcetypeassert // the driver is no Stager
 	)
+	early := st.early
+	if !early.serves(c) {
+		early.abandon()
+		early = nil
+	}
 	ctx, o := s.begin(ctx, "commit", c.Key)
 	note(ctx, attribute.Int64("media.size", st.size))
 	err := s.attempt(s.withProgress(ctx), "commit", func(ctx context.Context) error {
@@ -319,10 +327,14 @@ func (s *Storage) change(ctx context.Context, c Change) (outcome, error) {
 			}
 			looked, made.replaced = true, err == nil
 		}
-		if _, err := bytes.Seek(0, io.SeekStart); err != nil {
-			return err
+		info, sent, err := early.finish(ctx)
+		early = nil
+		if !sent {
+			if _, err := bytes.Seek(0, io.SeekStart); err != nil {
+				return err
+			}
+			info, err = s.driver.Put(ctx, c.Key, watched(ctx, bytes), c.Options)
 		}
-		info, err := s.driver.Put(ctx, c.Key, watched(ctx, bytes), c.Options)
 		if err == nil {
 			made.made, made.info = true, info
 		}

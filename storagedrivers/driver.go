@@ -16,6 +16,7 @@ package storagedrivers
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	"time"
 )
@@ -280,12 +281,30 @@ type Features struct {
 	// Seek: readers of the zero [Range] implement io.Seeker and io.ReaderAt, and opening one
 	// transfers nothing.
 	Seek bool
+	// Streams: Put also takes a source whose size is not known yet. Until it is, a Seek relative to
+	// the end fails with [ErrSizeUnknown], and a Read at the end waits for more bytes or the end.
+	// The source has between 8 MiB and 32 GiB. If too many of them are being sent, Put may return
+	// [ErrBusy].
+	Streams bool
 	// Local: opening an object waits for no other machine as far as the driver knows, and ignores
 	// its context once it has begun. [Storage] then sets no time-out for it.
 	Local bool
 	// Cached: opening and Stat may succeed while the backend is unavailable. The driver itself ensures
 	// that they do not wait for it again and again.
 	Cached bool
+}
+
+// SourceSize returns the size of a source of [Driver.Put] in bytes, and seeks to its start. The size
+// is -1 if it is not known yet, see [Features.Streams].
+func SourceSize(r io.Seeker) (int64, error) {
+	size, err := r.Seek(0, io.SeekEnd)
+	if errors.Is(err, ErrSizeUnknown) {
+		size, err = -1, nil
+	}
+	if err == nil {
+		_, err = r.Seek(0, io.SeekStart)
+	}
+	return size, err
 }
 
 // WithOwner returns a context whose operations count for owner, such as an account or the address of

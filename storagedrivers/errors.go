@@ -26,6 +26,8 @@ var (
 	ErrInUse = fmt.Errorf("%w: the object is in use", ErrUnavailable)
 	// ErrClosed means that a storage is closed. The operation is never retried.
 	ErrClosed = fmt.Errorf("storage closed: %w", fs.ErrClosed)
+	// ErrSizeUnknown means that the end of a source is not known yet, see [Features.Streams].
+	ErrSizeUnknown = errors.New("the size is not known yet")
 	// ErrSizeMismatch means that a stored object is not as long as its source.
 	ErrSizeMismatch = errors.New("stored size differs from what was sent")
 )

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/locks"
@@ -49,6 +50,7 @@ type Storage struct {
 	circuit    Breaker
 	now        func() time.Time
 	pause      time.Duration // before the first repetition; it doubles
+	headStarts *semaphore.Weighted
 }
 
 const (
@@ -70,7 +72,7 @@ func New(name string, driver Driver, opts Options) *Storage {
 	return &Storage{
 		name: name, driver: driver, opts: opts, references: locks.NewReferences(opts.Close),
 		now:   time.Now, //nolint:forbidigo // the clock's one default
-		pause: firstPause,
+		pause: firstPause, headStarts: semaphore.NewWeighted(headStarts),
 	}
 }
 
@@ -288,11 +290,15 @@ type staged struct {
 	storage *Storage
 	inner   Staged
 	size    int64
+	early   *headStart // nil if the object has none
 }
 
 func (st *staged) Write(p []byte) (int, error) {
 	n, err := st.inner.Write(p)
 	st.size += int64(n)
+	if st.early != nil && err == nil {
+		st.early.wrote(st.inner.(*spool).file, st.size) //nolint:forcetypeassert // of StageFor
+	}
 	return n, st.storage.wrap("stage", "", err)
 }
 
@@ -304,6 +310,7 @@ func (st *staged) Seek(offset int64, whence int) (int64, error) {
 }
 
 func (st *staged) Close() error {
+	st.early.close()
 	err := st.inner.Close()
 	if closeErr := st.storage.references.Release(); err == nil {
 		err = closeErr

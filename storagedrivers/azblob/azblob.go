@@ -91,7 +91,7 @@ func (d *driver) Check(ctx context.Context) error {
 
 // Features returns the guarantees of the service: all but those of a Stager.
 func (d *driver) Features() storagedrivers.Features {
-	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Repeat: true}
+	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Repeat: true, Streams: true}
 }
 
 // Close closes the idle connections; no other is open any more.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
 const (
@@ -50,6 +51,7 @@ func (u *upload) sendBlocks(ctx context.Context, r io.Reader) (storagedrivers.In
 
 // stageAll sends the blocks of r and returns their names in order.
 func (u *upload) stageAll(ctx context.Context, r io.Reader) ([]string, error) {
+	src := source.New(ctx, r)
 	group, staging := errgroup.WithContext(ctx)
 	staging, cancel := context.WithCancel(staging)
 	defer cancel()
@@ -57,9 +59,12 @@ func (u *upload) stageAll(ctx context.Context, r io.Reader) ([]string, error) {
 	for range concurrency {
 		buffers <- nil
 	}
-	size := min(u.size, max(blockSize, (u.size+maxBlocks-1)/maxBlocks))
+	size := max(blockSize, (u.size+maxBlocks-1)/maxBlocks)
+	if u.size >= 0 {
+		size = min(size, u.size)
+	}
 	var ids []string
-	for left := u.size; left > 0; left -= size {
+	for u.size < 0 || src.Size() < u.size {
 		var buffer []byte
 		select {
 		case buffer = <-buffers:
@@ -69,11 +74,14 @@ func (u *upload) stageAll(ctx context.Context, r io.Reader) ([]string, error) {
 		if buffer == nil {
 			buffer = make([]byte, size)
 		}
-		block := buffer[:min(left, size)]
-		if err := fill(r, block); err != nil {
+		block, err := u.readBlock(src, buffer)
+		if err != nil {
 			cancel()
 			_ = group.Wait() // the error of the source counts
 			return nil, err
+		}
+		if len(block) == 0 {
+			break
 		}
 		id := u.blockID(len(ids))
 		ids = append(ids, id)
@@ -86,7 +94,21 @@ func (u *upload) stageAll(ctx context.Context, r io.Reader) ([]string, error) {
 			return err
 		})
 	}
-	return ids, mapError(ctx, group.Wait())
+	err := mapError(ctx, group.Wait())
+	if err == nil {
+		u.size = src.Size()
+	}
+	return ids, err
+}
+
+// readBlock reads the next block to buffer. After the end of a source of unknown size it is empty.
+func (u *upload) readBlock(src *source.Reader, buffer []byte) ([]byte, error) {
+	if u.size >= 0 {
+		block := buffer[:min(u.size-src.Size(), int64(len(buffer)))]
+		return block, fill(src, block)
+	}
+	n, _ := io.ReadFull(src, buffer) // src tells the end from an error
+	return buffer[:n], src.Err()
 }
 
 // blockID returns the name of a block. All block names of an object must have the same length,

@@ -36,7 +36,7 @@ type upload struct {
 	driver *driver
 	blob   *blockblob.Client
 	key    string
-	size   int64
+	size   int64 // -1 if it is not known yet
 }
 
 func (d *driver) newUpload(key string, size int64, opts storagedrivers.PutOptions) *upload {
@@ -49,7 +49,7 @@ func (d *driver) newUpload(key string, size int64, opts storagedrivers.PutOption
 func (d *driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
-	size, err := r.Seek(0, io.SeekEnd)
+	size, err := storagedrivers.SourceSize(r)
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
@@ -71,7 +71,7 @@ func (d *driver) Put(
 
 // send stores r, which is at its start.
 func (u *upload) send(ctx context.Context, r io.Reader) (storagedrivers.Info, error) {
-	if u.size > blockSize {
+	if u.size > blockSize || u.size < 0 {
 		return u.sendBlocks(ctx, r)
 	}
 	data := make([]byte, u.size)

@@ -116,6 +116,7 @@ var subtests = []subtest{
 	{"cancel while storing", testCancelWhileStoring},
 	{"cancel while reading", testCancelWhileReading},
 	{"cancelled before", testCancelledBefore},
+	{"source of unknown size", testStream},
 	{"stage", testStage},
 	{"stage commit under another key", testStageOtherKey},
 	{"stage overwrite", testStageOverwrite},

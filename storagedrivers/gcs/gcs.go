@@ -104,7 +104,7 @@ func (d *driver) Check(ctx context.Context) error {
 
 // Features returns the guarantees of the service: it creates and replaces objects atomically.
 func (d *driver) Features() storagedrivers.Features {
-	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Repeat: true}
+	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Repeat: true, Streams: true}
 }
 
 // Close releases the connections.

@@ -33,16 +33,13 @@ func (d *driver) Put(
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
-	size, err := r.Seek(0, io.SeekEnd)
-	if err == nil {
-		_, err = r.Seek(0, io.SeekStart)
-	}
+	size, err := storagedrivers.SourceSize(r)
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
 	u := &upload{driver: d, object: object, source: source.New(ctx, r), size: size}
 	u.Upload = lostreply.New(opts, time.Duration(d.config.Timeout), u.look, u.doubtful)
-	if opts.Mode == storagedrivers.CreateOnly && size >= chunkSize { // the service refuses a key that is taken only at the end
+	if opts.Mode == storagedrivers.CreateOnly && u.large() { // the service refuses a key that is taken only at the end
 		if info, err := u.Find(ctx); !errors.Is(err, fs.ErrNotExist) {
 			return info, err
 		}
@@ -60,8 +57,11 @@ type upload struct {
 	driver *driver
 	object *gcsdk.ObjectHandle
 	source *source.Reader
-	size   int64 // as the source says
+	size   int64 // as the source says; -1 until it is known
 }
+
+// large reports whether the object is sent in chunks.
+func (u *upload) large() bool { return u.size < 0 || u.size >= chunkSize }
 
 // look returns the Info of the object under the key and, if it is complete, the ID of its upload.
 func (u *upload) look(ctx context.Context) (storagedrivers.Info, string, error) {
@@ -69,7 +69,7 @@ func (u *upload) look(ctx context.Context) (storagedrivers.Info, string, error) 
 	if err != nil {
 		return storagedrivers.Info{}, "", mapError(ctx, err)
 	}
-	if attrs.Size != u.size {
+	if u.size >= 0 && attrs.Size != u.size {
 		return u.driver.newInfo(attrs), "", nil
 	}
 	return u.driver.newInfo(attrs), attrs.Metadata[lostreply.Key], nil
@@ -86,6 +86,9 @@ func (u *upload) send(ctx context.Context) (storagedrivers.Info, error) {
 	defer cancel()
 	w := u.writer(ctx)
 	n, err := io.Copy(w, u.source)
+	if err == nil && u.size < 0 {
+		u.size = n
+	}
 	if err == nil && n != u.size {
 		err = fmt.Errorf("the source gave %d bytes instead of %d: %w", n, u.size, storagedrivers.ErrSizeMismatch)
 	}
@@ -106,7 +109,7 @@ func (u *upload) writer(ctx context.Context) *gcsdk.Writer {
 		object = object.If(gcsdk.Conditions{DoesNotExist: true})
 	}
 	left := 0 // of the repetitions
-	if u.size >= chunkSize {
+	if u.large() {
 		left = repetitions
 	}
 	w := object.Retryer(
@@ -121,7 +124,10 @@ func (u *upload) writer(ctx context.Context) *gcsdk.Writer {
 		}),
 	).NewWriter(ctx)
 	w.ProgressFunc = func(int64) { left = repetitions }
-	w.ChunkSize = int(min(u.size+1, chunkSize)) // the SDK takes as much memory at once
+	w.ChunkSize = chunkSize // the SDK takes as much memory at once
+	if !u.large() {
+		w.ChunkSize = int(u.size + 1)
+	}
 	w.ContentType = u.ContentType
 	w.CacheControl = u.CacheControl
 	w.Metadata = map[string]string{lostreply.Key: u.ID}

@@ -166,7 +166,7 @@ func (d *Driver) Check(ctx context.Context) error { return d.begin(ctx, "check",
 
 // Features returns all guarantees except those of a Stager.
 func (d *Driver) Features() storagedrivers.Features {
-	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic}
+	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Streams: true}
 }
 
 // Close makes all later operations fail.

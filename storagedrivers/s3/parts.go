@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
+	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
 const (
@@ -22,6 +24,8 @@ const (
 	maxParts = 10_000
 	// lanes is how many parts of one object are sent at the same time, if memory allows.
 	lanes = 4
+	// streamLanes are the lanes of an object of unknown size.
+	streamLanes = 2
 )
 
 // putParts sends an object in parts and completes the upload.
@@ -84,59 +88,99 @@ func (d *driver) beginParts(ctx context.Context, u *upload) (id string, err erro
 // sendParts sends all parts, several at the same time if memory allows, and returns them in order.
 func (d *driver) sendParts(ctx context.Context, u *upload, id string) ([]types.CompletedPart, error) {
 	size := max(partSize, (u.size+maxParts-1)/maxParts)
-	c := &cutter{upload: u, size: size}
-	parts := make([]types.CompletedPart, (u.size+size-1)/size)
+	c := &cutter{upload: u, source: source.New(ctx, u.r), size: size}
 	group, sending := errgroup.WithContext(ctx)
 	lane := func(buffer []byte, release func()) {
 		group.Go(func() error {
 			defer release()
 			for {
-				i, content, err := c.cut(sending, buffer)
+				number, content, err := c.cut(sending, buffer)
 				if err != nil || len(content) == 0 {
 					return err
 				}
-				if parts[i], err = d.sendPart(sending, u.key, id, int32(i+1), content); err != nil {
+				part, err := d.sendPart(sending, u.key, id, number, content)
+				if err != nil {
 					return mapError(ctx, err)
 				}
+				c.sent(part)
 			}
 		})
 	}
-	buffer, release, err := d.buffers.get(ctx, size)
-	if err != nil {
-		return nil, err
-	}
-	lane(buffer, release)
-	for range min(lanes, len(parts)) - 1 {
-		if buffer, release, ok := d.buffers.try(size); ok {
-			lane(buffer, release)
+	if u.size < 0 {
+		if err := d.openStreamLanes(lane); err != nil {
+			return nil, err
+		}
+	} else {
+		buffer, release, err := d.buffers.get(ctx, size)
+		if err != nil {
+			return nil, err
+		}
+		lane(buffer, release)
+		for range min(lanes, (u.size+size-1)/size) - 1 {
+			if buffer, release, ok := d.buffers.try(size); ok {
+				lane(buffer, release)
+			}
 		}
 	}
-	return parts, group.Wait()
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	u.size = c.source.Size()
+	slices.SortFunc(c.parts, func(a, b types.CompletedPart) int { return cmp.Compare(*a.PartNumber, *b.PartNumber) })
+	return c.parts, nil
+}
+
+// openStreamLanes calls lane for an object of unknown size. It does not wait for room: objects that
+// arrive slowly may have it all. Uploads of known size do not wait for them either.
+func (d *driver) openStreamLanes(lane func(buffer []byte, release func())) error {
+	for i := range streamLanes {
+		buffer, release, ok := d.streams.try(partSize)
+		if ok {
+			lane(buffer, release)
+		} else if i == 0 {
+			return storagedrivers.ErrBusy
+		}
+	}
+	return nil
 }
 
 // cutter cuts an object into parts for several senders.
 type cutter struct {
 	*upload
-	size int64 // of a part
+	source *source.Reader
+	size   int64 // of a part
 
-	mu   sync.Mutex
-	next int
-	err  error // of the source
+	mu   sync.Mutex // of reading
+	last int32      // number
+	err  error      // of the source
+
+	partsMu sync.Mutex // reading may take long
+	parts   []types.CompletedPart
 }
 
 // cut reads the next part. After the last one the parts are empty.
-func (c *cutter) cut(ctx context.Context, buffer []byte) (i int, content []byte, err error) {
+func (c *cutter) cut(ctx context.Context, buffer []byte) (number int32, content []byte, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil || ctx.Err() != nil {
 		return 0, nil, cmp.Or(c.err, ctx.Err())
 	}
-	i = c.next
-	c.next++
-	left := max(0, c.upload.size-int64(i)*c.size)
-	content = buffer[:min(left, c.size)]
-	_, c.err = io.ReadFull(c.r, content)
-	return i, content, c.err
+	left := c.size
+	if c.upload.size >= 0 {
+		left = min(left, c.upload.size-int64(c.last)*c.size)
+	}
+	c.last++
+	n, err := io.ReadFull(c.source, buffer[:max(0, left)])
+	if c.upload.size >= 0 || c.source.Err() != nil {
+		c.err = err // of a source of unknown size, the end is none
+	}
+	return c.last, buffer[:n], c.err
+}
+
+func (c *cutter) sent(part types.CompletedPart) {
+	c.partsMu.Lock()
+	defer c.partsMu.Unlock()
+	c.parts = append(c.parts, part)
 }
 
 // sendPart sends one part. A part that arrives after its upload was aborted may stay for ever.
@@ -175,8 +219,10 @@ func (d *driver) abort(ctx context.Context, key, id string, failed error) {
 const (
 	// partSize is the size of a part. Objects up to this size are sent whole.
 	partSize = 5 << 20
-	// maxBuffered is the most bytes that all uploads of a driver hold in memory together.
-	maxBuffered = 128 << 20
+	// maxBuffered is the most bytes that all uploads of known size of a driver hold in memory together,
+	// and maxStreamed that of the others.
+	maxBuffered = 88 << 20
+	maxStreamed = 40 << 20
 	// minPooled is the smallest buffer that is kept for the next upload.
 	minPooled = 1 << 20
 )
@@ -188,9 +234,9 @@ type buffers struct {
 	parts sync.Pool // of *[partSize]byte
 }
 
-func newBuffers() *buffers {
+func newBuffers(room int64) *buffers {
 	return &buffers{
-		room:  semaphore.NewWeighted(maxBuffered),
+		room:  semaphore.NewWeighted(room),
 		parts: sync.Pool{New: func() any { return new([partSize]byte) }},
 	}
 }

@@ -20,7 +20,7 @@ import (
 type upload struct {
 	*lostreply.Upload
 	key  string
-	size int64
+	size int64 // -1 if it is not known yet
 	r    io.Reader
 }
 
@@ -34,16 +34,13 @@ func (d *driver) newUpload(key string, opts storagedrivers.PutOptions) *upload {
 func (d *driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
-	size, err := r.Seek(0, io.SeekEnd)
-	if err == nil {
-		_, err = r.Seek(0, io.SeekStart)
-	}
+	size, err := storagedrivers.SourceSize(r)
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
 	u := d.newUpload(key, opts)
 	u.size, u.r = size, r
-	if size <= partSize {
+	if size >= 0 && size <= partSize {
 		return d.putWhole(ctx, u)
 	}
 	if opts.Mode == storagedrivers.CreateOnly { // the service refuses a key that is taken only at the end

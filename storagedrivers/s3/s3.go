@@ -36,6 +36,7 @@ type driver struct {
 	algorithm types.ChecksumAlgorithm
 
 	buffers *buffers
+	streams *buffers // of sources of unknown size
 	locks   locks.Names
 	// conditions describe the support for If-None-Match; nil while unknown.
 	conditions atomic.Pointer[conditions]
@@ -54,7 +55,7 @@ func newDriver(c Config, log *slog.Logger) (*driver, error) {
 	d := &driver{
 		client: client, presigner: newPresigner(client), http: httpClient, timeout: time.Duration(c.Timeout), log: log,
 		now:    time.Now, //nolint:forbidigo // the clock's one default
-		bucket: c.Bucket, buffers: newBuffers(),
+		bucket: c.Bucket, buffers: newBuffers(maxBuffered), streams: newBuffers(maxStreamed),
 	}
 	if c.Prefix != "" {
 		d.prefix = c.Prefix + "/"
@@ -132,7 +133,7 @@ func (d *driver) Check(ctx context.Context) error {
 // Features returns that objects are replaced as a whole, and whether the service itself decides
 // about creations.
 func (d *driver) Features() storagedrivers.Features {
-	features := storagedrivers.Features{Replace: storagedrivers.Atomic, Repeat: true}
+	features := storagedrivers.Features{Replace: storagedrivers.Atomic, Repeat: true, Streams: true}
 	if c := d.conditions.Load(); c != nil && c.kept {
 		features.Create = storagedrivers.Atomic
 	}
