@@ -170,7 +170,7 @@ func (b *batch) stage(ctx context.Context, name string, body io.Reader, readFail
 		limit = b.req.Forced.Limit(alias.MaxSize)
 	}
 	up.storage = alias.Storage
-	if err := b.spool(ctx, up, io.LimitReader(body, oneMore(limit)), readFailure); err != nil {
+	if err := b.spool(ctx, up, alias, io.LimitReader(body, oneMore(limit)), readFailure); err != nil {
 		return err
 	}
 	if up.size > limit {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -38,6 +39,9 @@ func (s *Staging) Reserve(owner string) (release func(), ok bool) {
 // headSize is the largest upload that is buffered in memory. A larger one is staged while it is
 // received.
 const headSize = 64 << 10
+
+// largeSize is the size of a large file, which takes a while to receive.
+const largeSize = 8 << 20
 
 var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
 
@@ -81,8 +85,36 @@ func (b *batch) newStaged(ctx context.Context, storage *storagedrivers.Storage) 
 	return staged, nil
 }
 
-// spool stores body in the buffer of up if it is small, otherwise on its storage.
-func (b *batch) spool(ctx context.Context, up *upload, body io.Reader, readFailure func(error) *aliases.Failure) error {
+// stageLarge returns a new staged object of up for an object of unknown size. If its key is likely,
+// the storage may begin to send it.
+func (b *batch) stageLarge(ctx context.Context, up *upload, alias *aliases.Alias) (storagedrivers.Staged, error) {
+	filename, err := alias.StoredName(b.req.Forced.filename(up.submitted), b.subFolder(), b.now, b.req.Actor.Origin)
+	if err != nil || !b.sendsEarly(up) {
+		return b.newStaged(ctx, up.storage)
+	}
+	if err := b.reserveFile(); err != nil {
+		return nil, err
+	}
+	staged, err := up.storage.StageFor(ctx, alias.Key(filename), alias.PutOptions())
+	if err != nil {
+		return nil, aliases.StorageFailure(err)
+	}
+	return staged, nil
+}
+
+// sendsEarly reports whether up may be sent to its storage before the request is complete. An image
+// may be stored without its metadata, and a claim may have another filename. After the first large
+// file of a request, others may follow it for so long that the storage gives it up.
+func (b *batch) sendsEarly(up *upload) bool {
+	return b.req.Kind == aliases.File && b.req.Claim == nil &&
+		!slices.ContainsFunc(b.uploads, func(other *upload) bool { return other != up && other.size > largeSize })
+}
+
+// spool stores body in the buffer of up if it is small, otherwise on the storage of alias, which is
+// the likely one.
+func (b *batch) spool(
+	ctx context.Context, up *upload, alias *aliases.Alias, body io.Reader, readFailure func(error) *aliases.Failure,
+) error {
 	if b.reserveMemory(headSize) {
 		up.head = heads.Get().(*[headSize]byte) // the pool holds nothing else
 		from := &errorReader{r: body}
@@ -103,7 +135,7 @@ func (b *batch) spool(ctx context.Context, up *upload, body io.Reader, readFailu
 		body = io.MultiReader(bytes.NewReader(up.buffer), body)
 	}
 	var err error
-	if up.staged, err = b.newStaged(ctx, up.storage); err != nil {
+	if up.staged, err = b.stageLarge(ctx, up, alias); err != nil {
 		return err
 	}
 	up.size, err = copyBuffered(up.staged, body, readFailure)
