@@ -256,9 +256,9 @@ func TestHeadStartsAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
 		s := open(t, r, storagedrivers.Options{})
-		var all []storagedrivers.Staged
-		for i := range 5 {
-			all = append(all, stageFor(t, s, fmt.Sprint(i), create, large))
+		all := make([]storagedrivers.Staged, 5)
+		for i := range all {
+			all[i] = stageFor(t, s, fmt.Sprint(i), create, large)
 		}
 		if n := len(r.attempts()); n != 4 {
 			t.Errorf("%d head starts, want 4", n)

@@ -50,6 +50,45 @@ func BenchmarkFarUpload(b *testing.B) {
 	}
 }
 
+// BenchmarkFarLargeUpload sends a file of 256 MiB at 32 MiB/s to servers that are far away. It reports
+// the time of the upload, and how much of it the client waits for the answer after the last byte.
+func BenchmarkFarLargeUpload(b *testing.B) {
+	const size, rate = 256 << 20, 32 << 20
+	for _, kind := range site.RemoteDrivers {
+		if kind.Name != "s3" && kind.Name != "sftp" {
+			continue
+		}
+		b.Run(kind.Name, func(b *testing.B) {
+			p, dir := kind.Start(b), benchDir(b)
+			proxy := faults.New(b, p.Address)
+			proxy.SetLatency(50 * time.Millisecond)
+			p.Address = proxy.Address
+			service := startRemoteBench(b, p, dir)
+			var took, waited []float64 //nolint:prealloc // b.N is small
+			for range b.N {
+				begin := time.Now()
+				var last time.Time
+				service.send(b, func(form *multipart.Writer) error {
+					part, err := form.CreateFormFile("files[]", fmt.Sprintf("%d.pdf", service.uploads))
+					for i, piece := range payloadOf(size) {
+						time.Sleep(time.Until(begin.Add(time.Duration(i*len(piece)) * time.Second / rate)))
+						if err == nil {
+							_, err = part.Write(piece)
+						}
+					}
+					last = time.Now()
+					return err
+				})
+				took, waited = append(took, time.Since(begin).Seconds()), append(waited, time.Since(last).Seconds())
+			}
+			b.ReportMetric(0, "ns/op") // meaningless for the chosen rate
+			b.ReportMetric(median(took), "s")
+			b.ReportMetric(median(waited), "s-after")
+			b.ReportMetric(median(ratios(waited, took)), "after/s")
+		})
+	}
+}
+
 func benchFar(b *testing.B, p site.Backend, trip time.Duration) {
 	dir := benchDir(b)
 	paths := make([]string, 200)
@@ -154,17 +193,22 @@ http://%s {
 // upload sends the files by one request, under new names.
 func (s *remoteBench) upload(b *testing.B, paths ...string) {
 	b.Helper()
-	s.uploads++
-	prefix := fmt.Sprintf("%d-", s.uploads)
-	body, w := io.Pipe()
-	form := multipart.NewWriter(w)
-	go func() {
+	s.send(b, func(form *multipart.Writer) error {
 		var err error
 		for _, path := range paths {
-			err = errors.Join(err, addFile(form, path, prefix+filepath.Base(path)))
+			err = errors.Join(err, addFile(form, path, fmt.Sprintf("%d-%s", s.uploads, filepath.Base(path))))
 		}
-		w.CloseWithError(errors.Join(err, form.Close()))
-	}()
+		return err
+	})
+}
+
+// send sends the form that fill writes.
+func (s *remoteBench) send(b *testing.B, fill func(form *multipart.Writer) error) {
+	b.Helper()
+	s.uploads++
+	body, w := io.Pipe()
+	form := multipart.NewWriter(w)
+	go func() { w.CloseWithError(errors.Join(fill(form), form.Close())) }()
 	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://"+s.address+"/api/upload/file", body)
 	if err != nil {
 		b.Fatal(err)

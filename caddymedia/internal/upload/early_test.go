@@ -26,7 +26,10 @@ func TestLargeFilesAreSentEarly(t *testing.T) {
 		early []string // keys
 		want  []string
 	}{
-		{"large", []send{file("A.txt", big)}, "", []string{"file/content/a.txt"}, []string{"file/content/a.txt"}},
+		{
+			"large", []send{file("A.txt", big)}, "",
+			[]string{"file/content/a.txt"}, []string{"file/content/a.txt"},
+		},
 		{
 			"sub folder before", []send{field("sub_folder", "in/Here"), file("a.txt", big)}, "",
 			[]string{"file/content/in/here/a.txt"}, []string{"file/content/in/here/a.txt"},
@@ -47,8 +50,14 @@ func TestLargeFilesAreSentEarly(t *testing.T) {
 			"two", []send{file("a.txt", big), file("b.txt", big)}, "",
 			[]string{"file/content/a.txt"}, []string{"file/content/a.txt", "file/content/b.txt"},
 		},
-		{"refused", []send{file("a.pdf", html)}, "", []string{"file/content/a.pdf"}, nil},
-		{"small", []send{file("a.txt", big[:1<<20])}, "", nil, []string{"file/content/a.txt"}},
+		{
+			"refused", []send{file("a.pdf", html)}, "",
+			[]string{"file/content/a.pdf"}, nil,
+		},
+		{
+			"small", []send{file("a.txt", big[:1<<20])}, "",
+			nil, []string{"file/content/a.txt"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
