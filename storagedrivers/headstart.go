@@ -163,9 +163,8 @@ func (h *headStart) finish(ctx context.Context) (info Info, ok bool, err error) 
 	defer stop()
 	<-h.done // also if it has failed: an attempt with the same ID follows
 	h.cancel(nil)
-	if p, sent := ctx.Value(progressKey{}).(*progress), h.ctx.Value(progressKey{}).(*progress); p != nil { //nolint:forcetypeassert // of begin
-		p.read.Store(sent.read.Load())
-	}
+	now := ctx.Value(progressKey{}).(*progress)                        //nolint:forcetypeassert // of Commit
+	now.read.Store(h.ctx.Value(progressKey{}).(*progress).read.Load()) //nolint:forcetypeassert // of begin
 	// Any other error may be one of sending an object of unknown size.
 	ok = ok && (h.err == nil || ctx.Err() != nil || errors.Is(h.err, fs.ErrExist) || errors.Is(h.err, ErrUnavailable))
 	return h.info, ok, h.err

@@ -21,9 +21,8 @@ import (
 )
 
 // BenchmarkRemoteUpload sends a file of 1 GiB to a server through this service, and directly with
-// rclone. Each iteration is one round of both. Compare the ratio, which is that of the medians. The
-// service receives the whole file before it starts to send it. MEDIA_BENCH_DIR selects the disk of
-// the spooled file.
+// rclone. Each iteration is one round of both. Compare the ratio, which is that of the medians.
+// MEDIA_BENCH_DIR selects the disk of the spooled file.
 func BenchmarkRemoteUpload(b *testing.B) {
 	rclone, err := exec.LookPath("rclone")
 	if err != nil {
