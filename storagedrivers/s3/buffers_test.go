@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // TestUploadsShareMemory: uploads wait for room, continue with the room that is left, and release
@@ -42,4 +45,40 @@ func TestUploadsShareMemory(t *testing.T) {
 	release()
 	put(t, d, "object", content('a', 2*partSize), overwrite)
 	holds(t, d, []string{"0", "1", "2", "3", "object"})
+}
+
+// unknown is a source whose size is not known.
+type unknown struct{ io.ReadSeeker }
+
+func (u unknown) Seek(offset int64, whence int) (int64, error) {
+	if whence == io.SeekEnd {
+		return 0, storagedrivers.ErrSizeUnknown
+	}
+	return u.ReadSeeker.Seek(offset, whence)
+}
+
+// TestStreamsHaveTheirOwnMemory: a source of unknown size does not wait for memory, and takes none of
+// that of other uploads.
+func TestStreamsHaveTheirOwnMemory(t *testing.T) {
+	t.Parallel()
+	s := fake(t)
+	d := s.driver(t, s.fresh(t))
+	defer d.Close()
+	if !d.buffers.room.TryAcquire(maxBuffered) || !d.streams.room.TryAcquire(maxStreamed-partSize) {
+		t.Fatal("there is no room")
+	}
+	store := func(key string) error {
+		_, err := d.Put(t.Context(), key, unknown{content('a', 3*partSize+1)}, create)
+		return err
+	}
+	if err := store("object"); err != nil {
+		t.Error(err)
+	}
+	if !d.streams.room.TryAcquire(partSize) {
+		t.Fatal("the object has kept its memory")
+	}
+	if err := store("other"); !errors.Is(err, storagedrivers.ErrBusy) {
+		t.Errorf("storing without room: %v", err)
+	}
+	holds(t, d, []string{"object"})
 }
