@@ -3,6 +3,7 @@
 package load_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,6 +51,96 @@ func BenchmarkFarUpload(b *testing.B) {
 	}
 }
 
+// BenchmarkFarDownload gets items from servers that are far away: one of 50 KiB without a cache, for the
+// first time with a cache, and from the cache by 16 clients, as a ratio to a local folder; and 1 MiB from
+// the middle of an item of 64 MiB that is not in the cache.
+func BenchmarkFarDownload(b *testing.B) {
+	for _, kind := range site.RemoteDrivers {
+		b.Run(kind.Name, func(b *testing.B) {
+			p := kind.Start(b)
+			for _, trip := range []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond} {
+				b.Run(trip.String(), func(b *testing.B) { benchFarDownload(b, p, trip) })
+			}
+		})
+	}
+}
+
+func benchFarDownload(b *testing.B, p site.Backend, trip time.Duration) {
+	proxy := faults.New(b, p.Address)
+	proxy.SetLatency(trip)
+	p.Address = proxy.Address
+	service := startRemoteBench(b, p, benchDir(b))
+	var plain, cold, middle, warm, near []float64
+	for range b.N {
+		far, cached, local := service.item(b, "content", 50<<10), service.item(b, "cached", 50<<10), service.item(b, "near", 50<<10)
+		service.get(b, far, "") // connects
+		plain = append(plain, service.get(b, far, ""))
+		cold = append(cold, service.get(b, cached, ""))
+		middle = append(middle, service.get(b, service.item(b, "cached", 64<<20), "bytes=33554432-34603007"))
+		warm, near = append(warm, service.rate(b, cached)), append(near, service.rate(b, local))
+	}
+	b.ReportMetric(0, "ns/op") // meaningless for all together
+	b.ReportMetric(1000*median(plain), "ms-no-cache")
+	b.ReportMetric(1000*median(cold), "ms-cold")
+	b.ReportMetric(1000*median(middle), "ms-middle")
+	b.ReportMetric(median(warm), "warm/s")
+	b.ReportMetric(median(ratios(warm, near)), "warm/local")
+}
+
+// item uploads an item of size bytes and returns its address.
+func (s *remoteBench) item(b *testing.B, alias string, size int) string {
+	b.Helper()
+	return s.send(b, "?alias="+alias, func(form *multipart.Writer) error {
+		part, err := form.CreateFormFile("files[]", fmt.Sprintf("%d.pdf", s.uploads))
+		for _, piece := range payloadOf(size) {
+			if err == nil {
+				_, err = part.Write(piece)
+			}
+		}
+		return err
+	})
+}
+
+// get returns the seconds of a download, of a range if it is not empty.
+func (s *remoteBench) get(b *testing.B, address, byteRange string) float64 {
+	b.Helper()
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if byteRange != "" {
+		req.Header.Set("Range", byteRange)
+	}
+	begin := time.Now()
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer answer.Body.Close()
+	n, err := io.Copy(io.Discard, answer.Body)
+	if err != nil || answer.StatusCode >= http.StatusBadRequest || n < 50<<10 {
+		b.Fatalf("%s: %s, %d bytes, %v", address, answer.Status, n, err)
+	}
+	return time.Since(begin).Seconds()
+}
+
+// rate returns how many downloads a second 16 clients make.
+func (s *remoteBench) rate(b *testing.B, address string) float64 {
+	b.Helper()
+	const clients, each = 16, 150
+	begin := time.Now()
+	var group sync.WaitGroup
+	for range clients {
+		group.Go(func() {
+			for range each {
+				s.get(b, address, "")
+			}
+		})
+	}
+	group.Wait()
+	return clients * each / time.Since(begin).Seconds()
+}
+
 // BenchmarkFarLargeUpload sends a file of 256 MiB at 32 MiB/s to servers that are far away. It reports
 // the time of the upload, and how much of it the client waits for the answer after the last byte.
 func BenchmarkFarLargeUpload(b *testing.B) {
@@ -67,7 +159,7 @@ func BenchmarkFarLargeUpload(b *testing.B) {
 			for range b.N {
 				begin := time.Now()
 				var last time.Time
-				service.send(b, func(form *multipart.Writer) error {
+				service.send(b, "", func(form *multipart.Writer) error {
 					part, err := form.CreateFormFile("files[]", fmt.Sprintf("%d.pdf", service.uploads))
 					for i, piece := range payloadOf(size) {
 						time.Sleep(time.Until(begin.Add(time.Duration(i*len(piece)) * time.Second / rate)))
@@ -172,19 +264,34 @@ func startRemoteBench(b *testing.B, p site.Backend, dir string) *remoteBench {
 	admin off
 	persist_config off
 	media {
-		%s
+		%[1]s
 		tokens memory
-		spool_folder %s
+		spool_folder %[2]s
 		storage far {
-			%s
+			%[3]s
 		}
-		file_alias content
+		storage cached {
+			%[3]s
+			cache %[5]s
+		}
+		storage near {
+			driver local %[6]s
+		}
+		file_alias content {
+			storage far
+		}
+		file_alias cached {
+			storage cached
+		}
+		file_alias near {
+			storage near
+		}
 	}
 }
-http://%s {
+http://%[4]s {
 	media
 }
-`, site.Account, dir, p.Driver(p.Address, "bench", ""), s.address))
+`, site.Account, dir, p.Driver(p.Address, "bench", ""), s.address, filepath.Join(dir, "cache"), filepath.Join(dir, "near")))
 	s.token, s.process = startBenchCaddy(b, conf, dir, s.address)
 	return s
 }
@@ -192,7 +299,7 @@ http://%s {
 // upload sends the files by one request, under new names.
 func (s *remoteBench) upload(b *testing.B, paths ...string) {
 	b.Helper()
-	s.send(b, func(form *multipart.Writer) error {
+	s.send(b, "", func(form *multipart.Writer) error {
 		var err error
 		for _, path := range paths {
 			err = errors.Join(err, addFile(form, path, fmt.Sprintf("%d-%s", s.uploads, filepath.Base(path))))
@@ -201,14 +308,14 @@ func (s *remoteBench) upload(b *testing.B, paths ...string) {
 	})
 }
 
-// send sends the form that fill writes.
-func (s *remoteBench) send(b *testing.B, fill func(form *multipart.Writer) error) {
+// send sends the form that fill writes, with the query, and returns the address of the first item.
+func (s *remoteBench) send(b *testing.B, query string, fill func(form *multipart.Writer) error) string {
 	b.Helper()
 	s.uploads++
 	body, w := io.Pipe()
 	form := multipart.NewWriter(w)
 	go func() { w.CloseWithError(errors.Join(fill(form), form.Close())) }()
-	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://"+s.address+"/api/upload/file", body)
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://"+s.address+"/api/upload/file"+query, body)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -219,9 +326,16 @@ func (s *remoteBench) send(b *testing.B, fill func(form *multipart.Writer) error
 		b.Fatal(err)
 	}
 	defer answer.Body.Close()
-	if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK {
+	text, err := io.ReadAll(answer.Body)
+	var items struct {
+		Result []struct {
+			FullPath string `json:"full_path"`
+		}
+	}
+	if err = errors.Join(err, json.Unmarshal(text, &items)); err != nil || answer.StatusCode != http.StatusOK {
 		b.Fatalf("%s %s, %v", answer.Status, text, err)
 	}
+	return items.Result[0].FullPath
 }
 
 func addFile(form *multipart.Writer, path, name string) error {
