@@ -18,7 +18,7 @@ import (
 )
 
 // check verifies every upload and collects all failures. Decoding images is slow, so it comes
-// last.
+// last. Then small files are staged too.
 func (b *batch) check(ctx context.Context) (err error) {
 	if b.alias, err = b.target(); err != nil {
 		return err
@@ -29,7 +29,10 @@ func (b *batch) check(ctx context.Context) (err error) {
 			b.checkDuplicates()
 		}
 		b.each(func(up *upload) error { return b.checkPixels(ctx, up) })
-		return b.failed()
+		if err := b.failed(); err != nil {
+			return err
+		}
+		return b.stageBuffered(ctx)
 	})
 }
 
@@ -99,9 +102,9 @@ func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
 	}
 	ext := naming.Extension(up.filename)
 	if b.alias.Kind == aliases.Image {
-		up.image, err = imaging.CheckImage(up.staged, up.size, ext, b.alias.Imaging)
+		up.image, err = imaging.CheckImage(up.content(), up.size, ext, b.alias.Imaging)
 	} else {
-		err = imaging.CheckFile(up.staged, ext, storagedrivers.ContentType(up.filename))
+		err = imaging.CheckFile(up.content(), ext, storagedrivers.ContentType(up.filename))
 	}
 	if err != nil {
 		return aliases.ContentFailure(err)
@@ -115,10 +118,11 @@ func (b *batch) renameMismatched(up *upload) error {
 	if !b.alias.RenameMismatched {
 		return nil
 	}
-	if _, err := up.staged.Seek(0, io.SeekStart); err != nil {
+	content := up.content()
+	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return aliases.ContentFailure(err)
 	}
-	found, _, err := imaging.Guess(up.staged)
+	found, _, err := imaging.Guess(content)
 	if err != nil {
 		return aliases.ContentFailure(err)
 	}
@@ -134,7 +138,8 @@ func (b *batch) renameMismatched(up *upload) error {
 
 // move restages an upload if the form names an alias of another storage after the file.
 func (b *batch) move(ctx context.Context, up *upload) error {
-	if up.storage == b.alias.Storage {
+	if up.storage == b.alias.Storage || up.staged == nil {
+		up.storage = b.alias.Storage
 		return nil
 	}
 	if _, err := up.staged.Seek(0, io.SeekStart); err != nil {
@@ -165,7 +170,7 @@ func (b *batch) checkPixels(ctx context.Context, up *upload) error {
 		}
 	}
 	if up.image.HasMetadata() {
-		return b.restage(ctx, up, up.storage, up.image.Stripped(up.staged))
+		return b.restage(ctx, up, up.storage, up.image.Stripped(up.content()))
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 // upload of the request has failed.
 func (b *batch) renderImage(ctx context.Context, up *upload) error {
 	if b.doomed.Load() {
-		return b.images().Check(ctx, up.staged, up.image)
+		return b.images().Check(ctx, up.content(), up.image)
 	}
 	files := b.alias.RenditionFiles(up.filename, true)
 	outputs := make([]render.Output, 0, len(files)+1)
@@ -36,7 +36,7 @@ func (b *batch) renderImage(ctx context.Context, up *upload) error {
 	}
 	err := aliases.Traced(ctx, "media.variant", b.alias.Attributes, func(ctx context.Context) error {
 		start := b.uploader.Now()
-		made, err := b.images().Make(ctx, up.staged, up.image, outputs...)
+		made, err := b.images().Make(ctx, up.content(), up.image, outputs...)
 		up.variantTook = b.uploader.Now().Sub(start)
 		if err != nil {
 			return err

@@ -48,12 +48,7 @@ type stagedSource struct{ up *upload }
 
 // receive stages the files of src.
 func (b *batch) receive(ctx context.Context, src Source) error {
-	return aliases.Traced(ctx, "media.receive", b.attributes, func(ctx context.Context) error {
-		if err := src.receive(ctx, b); err != nil {
-			return err
-		}
-		return b.stageBuffered(ctx)
-	})
+	return aliases.Traced(ctx, "media.receive", b.attributes, func(ctx context.Context) error { return src.receive(ctx, b) })
 }
 
 func (s formSource) receive(ctx context.Context, b *batch) error {

@@ -142,7 +142,15 @@ func (b *batch) spool(
 	return err
 }
 
-// stageBuffered stages the buffered uploads after the request is received.
+// content returns the bytes of up.
+func (up *upload) content() io.ReadSeeker {
+	if up.staged == nil {
+		return bytes.NewReader(up.buffer)
+	}
+	return up.staged
+}
+
+// stageBuffered stages the buffered uploads after the request is checked.
 func (b *batch) stageBuffered(ctx context.Context) error {
 	for _, up := range b.uploads {
 		if up.buffer == nil {
@@ -189,9 +197,13 @@ func (b *batch) restage(ctx context.Context, up *upload, storage *storagedrivers
 	if err != nil {
 		return errors.Join(err, staged.Close())
 	}
-	err = up.staged.Close()
-	b.uploader.Staging.files.Release(b.req.Actor.Owner(), 1)
-	b.reserved.files.Add(-1)
+	if up.staged == nil {
+		b.unbuffer(up)
+	} else {
+		err = up.staged.Close()
+		b.uploader.Staging.files.Release(b.req.Actor.Owner(), 1)
+		b.reserved.files.Add(-1)
+	}
 	up.storage, up.staged, up.size = storage, staged, size
 	if err != nil {
 		return aliases.StorageFailure(err)

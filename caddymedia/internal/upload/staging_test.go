@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -118,5 +119,38 @@ func TestVariantsHoldFiles(t *testing.T) {
 				t.Errorf("%d files are held in the end", files)
 			}
 		})
+	}
+}
+
+// TestRefusedSmallItemsAreNotStaged: a small file is checked in memory, and staged only if all files of
+// its request are accepted.
+func TestRefusedSmallItemsAreNotStaged(t *testing.T) {
+	t.Parallel()
+	staged := 0
+	s := onLocal(t, func(op, _ string) error {
+		if op == "stage" {
+			staged++
+		}
+		return nil
+	})
+	alias := imageAlias(t, s)
+	alias.RenameMismatched, alias.Imaging.Strip = true, imaging.StripOn
+	u := newUploader(alias)
+	u.Staging = NewStaging(1<<20, 100)
+	for _, tt := range []struct {
+		second string
+		staged int
+	}{{"no image", 0}, {pngOf(red), 4}} { // with the variants
+		staged = 0
+		_, failures := uploadImages(t, u, file("a.jpg", pngOf(blue)), file("b.png", tt.second))
+		if failed := failures != nil; failed != (tt.staged == 0) || staged != tt.staged {
+			t.Errorf("%.8q: failures %v, staged %d files, want %d", tt.second, failures, staged, tt.staged)
+		}
+		if held := u.Staging.memory.Used() + u.Staging.files.Used(); held != 0 {
+			t.Errorf("%.8q: %d bytes and files are still reserved", tt.second, held)
+		}
+	}
+	if stored := contents(t, s); stored["a.png"] != pngOf(blue) || stored["b.png"] != pngOf(red) {
+		t.Errorf("stored %q", slices.Collect(maps.Keys(stored)))
 	}
 }

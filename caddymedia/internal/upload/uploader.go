@@ -133,7 +133,7 @@ type batch struct {
 type upload struct {
 	submitted string // its name
 	storage   *storagedrivers.Storage
-	buffer    []byte                // all bytes of a small file, until its request is complete
+	buffer    []byte                // all bytes of a small file, until its request is checked
 	head      *[headSize]byte       // whose bytes the buffer has; nil if it has its own
 	staged    storagedrivers.Staged // nil if the file is in the buffer, or has failed
 	size      int64
