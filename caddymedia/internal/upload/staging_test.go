@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
@@ -126,10 +127,10 @@ func TestVariantsHoldFiles(t *testing.T) {
 // its request are accepted.
 func TestRefusedSmallItemsAreNotStaged(t *testing.T) {
 	t.Parallel()
-	staged := 0
+	var staged atomic.Int64
 	s := onLocal(t, func(op, _ string) error {
 		if op == "stage" {
-			staged++
+			staged.Add(1)
 		}
 		return nil
 	})
@@ -139,12 +140,12 @@ func TestRefusedSmallItemsAreNotStaged(t *testing.T) {
 	u.Staging = NewStaging(1<<20, 100)
 	for _, tt := range []struct {
 		second string
-		staged int
+		staged int64
 	}{{"no image", 0}, {pngOf(red), 4}} { // with the variants
-		staged = 0
+		staged.Store(0)
 		_, failures := uploadImages(t, u, file("a.jpg", pngOf(blue)), file("b.png", tt.second))
-		if failed := failures != nil; failed != (tt.staged == 0) || staged != tt.staged {
-			t.Errorf("%.8q: failures %v, staged %d files, want %d", tt.second, failures, staged, tt.staged)
+		if failed := failures != nil; failed != (tt.staged == 0) || staged.Load() != tt.staged {
+			t.Errorf("%.8q: failures %v, staged %d files, want %d", tt.second, failures, staged.Load(), tt.staged)
 		}
 		if held := u.Staging.memory.Used() + u.Staging.files.Used(); held != 0 {
 			t.Errorf("%.8q: %d bytes and files are still reserved", tt.second, held)
