@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 
@@ -21,6 +22,8 @@ type staged struct {
 	size   int64
 	dirty  int64 // bytes since the disk was last asked to begin writing
 
+	reserved int64 // the size up to which room is allocated; 0 for a small object
+
 	failures int  // of the disk when it was begun
 	stamped  bool // written, with the time of its commit
 	sealed   bool // and on the disk
@@ -31,6 +34,9 @@ type staged struct {
 // writeBehind is how much is written before the disk is asked to start writing it, so that the sync
 // of the object takes less time.
 const writeBehind = 8 << 20
+
+// mostReserved is how much room is allocated in advance.
+const mostReserved = 64 << 20
 
 // Stage returns a new object on the file system of the root, which stays open until the object is
 // closed.
@@ -111,6 +117,7 @@ func (st *staged) Write(p []byte) (int, error) {
 	if st.adopted {
 		return 0, fmt.Errorf("writing to an adopted object: %w", errors.ErrUnsupported)
 	}
+	st.reserve(int64(len(p)))
 	n, err := st.file.Write(p)
 	st.size += int64(n)
 	st.dirty += int64(n)
@@ -119,6 +126,19 @@ func (st *staged) Write(p []byte) (int, error) {
 		st.dirty = 0
 	}
 	return n, mapError(err)
+}
+
+// reserve allocates room for more bytes of a large object, and for as many again as it has. Pieces of a
+// file that is allocated as a whole take less processor time to write.
+func (st *staged) reserve(more int64) {
+	if st.size < writeBehind || st.size+more <= st.reserved {
+		return
+	}
+	length := min(st.size, mostReserved)
+	st.reserved = st.size + length
+	if allocate(st.file, st.size, length) != nil { // the system cannot, or the room is scarce
+		st.reserved = math.MaxInt64
+	}
 }
 
 func (st *staged) Read(p []byte) (int, error) { return st.file.Read(p) }
@@ -148,10 +168,15 @@ func (st *staged) seal() error {
 	return nil
 }
 
-// stamp sets the time of the commit.
+// stamp ends the file, and sets the time of the commit.
 func (st *staged) stamp() error {
 	if st.stamped {
 		return nil
+	}
+	if st.reserved > 0 {
+		if err := st.file.Truncate(st.size); err != nil {
+			return fmt.Errorf("releasing room that is not needed: %w", mapError(err))
+		}
 	}
 	if err := stamp(st.file, st.folder.now()); err != nil {
 		return fmt.Errorf("setting the time: %w", mapError(err))

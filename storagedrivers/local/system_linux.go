@@ -75,6 +75,11 @@ func linkUnnamed(file, dir *os.File, name string) error {
 	return unix.Linkat(unix.AT_FDCWD, procPath(file), int(dir.Fd()), name, unix.AT_SYMLINK_FOLLOW)
 }
 
+// allocate allocates room for a part of a file, which keeps its size, fallocate(2).
+func allocate(file *os.File, offset, length int64) error {
+	return unix.Fallocate(int(file.Fd()), unix.FALLOC_FL_KEEP_SIZE, offset, length)
+}
+
 // beginWriting asks the disk to start writing a part of a file, without waiting for it. It is a
 // hint: errors appear when the file is synced.
 func beginWriting(file *os.File, offset, length int64) {

@@ -20,6 +20,8 @@ func openFileBeneath(*os.File, string) *os.File { return nil }
 
 func linkUnnamed(*os.File, *os.File, string) error { return errors.ErrUnsupported }
 
+func allocate(*os.File, int64, int64) error { return errors.ErrUnsupported }
+
 func beginWriting(*os.File, int64, int64) {}
 
 func canShare(*os.File) bool { return false }
