@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/modules"
+	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -53,13 +54,16 @@ func (c *call) aliases() error {
 type accountAnswer struct {
 	APIKey  string   `json:"api_key"`
 	Aliases []string `json:"aliases"`
+	// May are the rights.
+	May []tokens.Right `json:"may"`
 }
 
 // accounts returns all accounts.
 func (c *call) accounts() error {
 	all := make([]accountAnswer, 0, len(c.app.Accounts))
 	for _, key := range slices.Sorted(maps.Keys(c.app.Accounts)) {
-		all = append(all, accountAnswer{APIKey: key, Aliases: append([]string{}, c.app.Accounts[key].Aliases...)})
+		account, _ := c.service.Issuer().Account(key)
+		all = append(all, accountAnswer{APIKey: key, Aliases: append([]string{}, account.Aliases...), May: account.AllRights()})
 	}
 	return c.answer(map[string]any{"accounts": all})
 }

@@ -110,7 +110,7 @@ func TestAliases(t *testing.T) {
 func TestAccounts(t *testing.T) {
 	load(t, full)
 	w := ask(t, New(), http.MethodGet, "/accounts", "")
-	if want := `{"accounts":[{"api_key":"site-one","aliases":["photos"]},{"api_key":"site-two","aliases":[]}]}` + "\n"; w.Body.String() != want {
+	if want := `{"accounts":[{"api_key":"site-one","aliases":["photos"],"may":["upload"]},{"api_key":"site-two","aliases":[],"may":["upload"]}]}` + "\n"; w.Body.String() != want {
 		t.Errorf("got %s, want %s", w.Body, want)
 	}
 }
@@ -168,7 +168,7 @@ func TestKinds(t *testing.T) {
 		}
 		return names
 	}
-	if got := optionsOf(kinds.Account); !slices.Equal(got, []string{"aliases"}) {
+	if got := optionsOf(kinds.Account); !slices.Equal(got, []string{"aliases", "may"}) {
 		t.Errorf("options of an account %q", got)
 	}
 	if got := optionsOf(kinds.Storage); !slices.Equal(got, []string{"sub_folder_format", "overwrite_strategy", "sanitize", "cache"}) {

@@ -95,9 +95,13 @@ type Account struct {
 	// works too, and takes more time at each login. Required.
 	PasswordHash string `json:"password_hash,omitempty" option:"required,secret" example:"{env.SITE_PASSWORD_HASH}"`
 
-	// The aliases that the account may upload to. A name means both the image alias and the file
-	// alias. Default: all.
+	// The aliases that the account may use. A name means both the image alias and the file alias.
+	// Default: all.
 	Aliases []string `json:"aliases,omitempty"`
+
+	// What the account may do in its aliases: `upload`, `list` and `delete` items. Tickets need
+	// `upload`. Default: `upload`.
+	May []string `json:"may,omitempty" example:"upload"`
 }
 
 // The files whose comments document the options.
@@ -132,6 +136,35 @@ var Schemas = struct {
 	Limits:     options.Of[Limits](limitsComments),
 	Downloads:  options.Of[Downloads](downloadComments),
 	Resumable:  options.Of[Resumable](resumableComments),
+}
+
+// Check implements options.Checker.
+func (a *Account) Check() error {
+	known := tokens.Rights()
+	for _, right := range a.May {
+		if !slices.Contains(known, tokens.Right(right)) {
+			return fmt.Errorf("may: %q is none of %s", right, joined(known))
+		}
+	}
+	return nil
+}
+
+// joined returns rights as text for a message.
+func joined(rights []tokens.Right) string {
+	words := make([]string, len(rights))
+	for i, right := range rights {
+		words[i] = string(right)
+	}
+	return strings.Join(words, ", ")
+}
+
+// rights returns the rights of the account.
+func (a *Account) rights() []tokens.Right {
+	rights := make([]tokens.Right, len(a.May))
+	for i, right := range a.May {
+		rights[i] = tokens.Right(right)
+	}
+	return rights
 }
 
 // Check implements options.Checker.

@@ -29,7 +29,9 @@ func (s *Service) newIssuer(config *Config) (*tokens.Issuer, error) {
 	accounts := make([]tokens.Account, 0, len(config.Accounts))
 	for _, key := range slices.Sorted(maps.Keys(config.Accounts)) {
 		account := config.Accounts[key]
-		accounts = append(accounts, tokens.Account{APIKey: key, PasswordHash: account.PasswordHash, Aliases: account.Aliases})
+		accounts = append(accounts, tokens.Account{
+			APIKey: key, PasswordHash: account.PasswordHash, Aliases: account.Aliases, Rights: account.rights(),
+		})
 	}
 	comparer := s.comparer
 	if comparer == nil && len(accounts) == 0 {

@@ -176,7 +176,7 @@ func (s *Service) rightsAlone(ctx context.Context, u *resumable.Upload) (*tokens
 	if aliases.Origin(u.Origin) != aliases.OriginHTTP {
 		return nil, nil //nolint:nilnil // it needs none
 	}
-	if account, ok := s.issuer.Account(u.Account); !ok || !account.Allows(u.Alias) {
+	if account, ok := s.issuer.Account(u.Account); !ok || !account.Allows(u.Alias) || !account.May(tokens.Upload) {
 		return nil, tokens.ErrCredentials
 	}
 	if u.Ticket == "" || u.Claimed() {

@@ -31,6 +31,7 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //		tokens          bolt [<path>] | redis [<url>] { ... } | memory
 //		account         <api_key> <password_hash> {
 //			aliases <alias...>
+//			may     upload|list|delete...
 //		}
 //		storage <name> {
 //			driver             <name> [<args...>] {
@@ -210,7 +211,7 @@ func (a *App) parseAccount(d *caddyfile.Dispenser) error {
 		return err
 	}
 	account.PasswordHash = hash
-	return modules.ParseBlock(d, "an account", modules.Readers{"aliases": modules.ReadTexts(&account.Aliases)}) // the hash is given
+	return modules.Parse(d, "an account", media.Schemas.Account, account, modules.Readers{"password_hash": nil}) // it is given
 }
 
 func (a *App) parseStorage(d *caddyfile.Dispenser) error {

@@ -118,6 +118,7 @@ func TestProvisionErrors(t *testing.T) { // not parallel: Caddy has globals
 		{"account with a hash of no rounds", `"accounts": {"shop": {"password_hash": "` + strings.Replace(hash, "t=1", "t=0", 1) + `"}}`, []string{`account "shop"`, "hash"}},
 		{"account without a variable", `"accounts": {"shop": {"password_hash": "{env.MEDIA_TEST_MISSING}"}}`, []string{`account "shop"`, "env.MEDIA_TEST_MISSING"}},
 		{"account of an unknown alias", `"accounts": {"shop": {"password_hash": "` + hash + `", "aliases": ["content", "photos"]}}`, []string{`account "shop"`, `no alias "photos"`}},
+		{"account with an unknown right", `"accounts": {"shop": {"password_hash": "` + hash + `", "may": ["upload", "read"]}}`, []string{`account "shop"`, `may: "read" is none of upload, list`}},
 		{"bad key", `"accounts": {"a b": {"password_hash": "` + hash + `"}}`, []string{`account "a b"`}},
 		{"empty key", `"accounts": {"": {"password_hash": "` + hash + `"}}`, []string{`account ""`}},
 		{"long key", `"accounts": {"` + strings.Repeat("k", 129) + `": {"password_hash": "` + hash + `"}}`, []string{`account "kkk`, "128"}},

@@ -41,6 +41,10 @@ func TestCaddyfile(t *testing.T) {
 			`{"image_aliases": {"a": {"negotiate": false, "svg": "", "max_size": 0}}, "accounts": {"k": {"password_hash": "{env.H}", "aliases": []}}}`,
 			"media {\n\taccount k {env.H}\n\timage_alias a\n}\n", nil,
 		},
+		"rights of an account": {
+			`{"accounts": {"k": {"password_hash": "{env.H}", "aliases": ["a"], "may": ["upload", "{env.R}"]}}}`,
+			"media {\n\taccount k {env.H} {\n\t\taliases a\n\t\tmay upload {env.R}\n\t}\n}\n", nil,
+		},
 		"keys of a host": {
 			`{"storages": {"far": {"driver": {"name": "sftp", "address": "h", "user": "u", "timeout": "2m", "host_key": ["ssh-ed25519 A x", "ssh-rsa B"]}}}}`,
 			"media {\n\tstorage far {\n\t\tdriver sftp h {\n\t\t\tuser u\n\t\t\thost_key \"ssh-ed25519 A x\"\n\t\t\thost_key \"ssh-rsa B\"\n\t\t\ttimeout 2m\n\t\t}\n\t}\n}\n", nil,

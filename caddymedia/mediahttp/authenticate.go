@@ -48,6 +48,14 @@ func (h *Handler) authenticateToken(ctx context.Context, service *media.Service,
 	return caller.Account, refused
 }
 
+// rightRefusal returns the refusal of a request for which the account lacks a right, or nil.
+func rightRefusal(account tokens.Account, right tokens.Right) *refusal {
+	if account.May(right) {
+		return nil
+	}
+	return &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not " + string(right) + " items: it needs the right " + string(right)}
+}
+
 // storeUnreachable logs err, an error of the token store, and returns the refusal of its request. If
 // the client has disconnected, the store has not failed.
 func (h *Handler) storeUnreachable(ctx context.Context, message string, err error) *refusal {

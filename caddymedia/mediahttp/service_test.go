@@ -95,6 +95,23 @@ func account(aliases ...string) tokens.Account {
 	return tokens.Account{APIKey: someKey, PasswordHash: password, Aliases: aliases}
 }
 
+// words returns rights as in a configuration.
+func words(rights []tokens.Right) []string {
+	var texts []string
+	for _, right := range rights {
+		texts = append(texts, string(right))
+	}
+	return texts
+}
+
+// may returns a constructor of sites whose account has only these rights.
+func may(rights ...string) func(*testing.T) *site {
+	return func(t *testing.T) *site {
+		t.Helper()
+		return newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Accounts[someKey].May = rights })
+	}
+}
+
 // unreachable returns a driver that fails.
 func unreachable() storagedrivers.Driver {
 	d := memory.New()
@@ -153,7 +170,7 @@ func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Acc
 		Comparer: tokens.CompareFunc(func(hash, plain []byte) (bool, error) { return string(hash) == string(plain), nil }),
 	}
 	for _, a := range accounts {
-		config.Accounts[a.APIKey] = &media.Account{PasswordHash: a.PasswordHash, Aliases: a.Aliases}
+		config.Accounts[a.APIKey] = &media.Account{PasswordHash: a.PasswordHash, Aliases: a.Aliases, May: words(a.Rights)}
 	}
 	setAliases(&config)
 	if s.change != nil {

@@ -36,6 +36,9 @@ func (h *Handler) issueTicket(service *media.Service, w http.ResponseWriter, r *
 		return refuseForm(service, w, r, ticketEndpoint, http.StatusMethodNotAllowed, "use POST")
 	}
 	account, refused := h.authenticateToken(r.Context(), service, w, r.Header)
+	if refused == nil {
+		refused = rightRefusal(account, tokens.Upload)
+	}
 	if refused != nil {
 		return h.ticketRefused(service, w, r, refused)
 	}

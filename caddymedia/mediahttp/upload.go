@@ -43,7 +43,11 @@ func (h *Handler) uploadFrom(w http.ResponseWriter, r *http.Request, kind aliase
 	return &uploadRequest{
 		Handler: h, kind: kind, origin: aliases.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
 		authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
-			return h.authenticate(ctx, service, w, r.Header)
+			caller, refused := h.authenticate(ctx, service, w, r.Header)
+			if refused == nil {
+				refused = rightRefusal(caller.Account, tokens.Upload)
+			}
+			return caller, refused
 		},
 	}
 }

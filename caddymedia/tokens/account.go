@@ -7,7 +7,25 @@ import (
 	"slices"
 )
 
-// Account is an account that may upload.
+// Right is a kind of request that an account may make.
+type Right string
+
+// The rights.
+const (
+	Upload  Right = "upload"
+	List    Right = "list"
+	Delete  Right = "delete"
+	Move    Right = "move"
+	Copy    Right = "copy"
+	Replace Right = "replace"
+	Import  Right = "import"
+	Sign    Right = "sign"
+)
+
+// Rights returns all rights.
+func Rights() []Right { return []Right{Upload, List, Delete, Move, Copy, Replace, Import, Sign} }
+
+// Account is an API key with its rights.
 type Account struct {
 	// APIKey is the name of the account.
 	APIKey string
@@ -15,6 +33,8 @@ type Account struct {
 	PasswordHash string
 	// Aliases are the only aliases that the account may use. Empty means all.
 	Aliases []string
+	// Rights of the account, for its aliases only. Empty means Upload.
+	Rights []Right
 }
 
 // Allows reports whether the account may use alias.
@@ -22,13 +42,30 @@ func (a Account) Allows(alias string) bool {
 	return len(a.Aliases) == 0 || slices.Contains(a.Aliases, alias)
 }
 
+// May reports whether the account has a right.
+func (a Account) May(right Right) bool { return slices.Contains(a.AllRights(), right) }
+
+// AllRights returns the rights, sorted; Upload if none are set.
+func (a Account) AllRights() []Right {
+	if len(a.Rights) == 0 {
+		return []Right{Upload}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(a.Rights)))
+}
+
 // Fingerprint returns a hash of the account, which changes with any part of it. A token carries the
 // fingerprint of its account, so changing the account revokes its tokens. The order of aliases and
-// repeated ones make no difference.
+// rights, and repeated ones, make no difference. Without rights other than Upload it is that of an
+// account of earlier versions, whose tokens stay valid.
 func (a Account) Fingerprint() string {
-	aliases := slices.Compact(slices.Sorted(slices.Values(a.Aliases)))
+	fields := append([]string{a.APIKey, a.PasswordHash}, slices.Compact(slices.Sorted(slices.Values(a.Aliases)))...)
+	if rights := a.AllRights(); !slices.Equal(rights, []Right{Upload}) {
+		for _, right := range rights {
+			fields = append(fields, "may "+string(right)) // no alias has a space in its name
+		}
+	}
 	var b []byte
-	for _, field := range append([]string{a.APIKey, a.PasswordHash}, aliases...) {
+	for _, field := range fields {
 		// The length prefix keeps one field from being read as two.
 		b = binary.AppendUvarint(b, uint64(len(field)))
 		b = append(b, field...)

@@ -24,6 +24,49 @@ func TestAllows(t *testing.T) {
 	}
 }
 
+func TestMay(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rights []tokens.Right
+		right  tokens.Right
+		want   bool
+	}{
+		{nil, tokens.Upload, true},
+		{nil, tokens.List, false},
+		{[]tokens.Right{tokens.List}, tokens.List, true},
+		{[]tokens.Right{tokens.List}, tokens.Upload, false},
+		{[]tokens.Right{tokens.Upload, tokens.Delete}, tokens.Delete, true},
+		{[]tokens.Right{tokens.Upload}, "", false},
+	} {
+		if got := (tokens.Account{Rights: test.rights}).May(test.right); got != test.want {
+			t.Errorf("%q may %q: %v", test.rights, test.right, got)
+		}
+	}
+}
+
+// TestFingerprintOfRights: a change of rights ends the tokens of an account, but those of an account
+// of earlier versions, which could only upload, stay valid.
+func TestFingerprintOfRights(t *testing.T) {
+	t.Parallel()
+	with := func(rights ...tokens.Right) string {
+		return tokens.Account{APIKey: "key", PasswordHash: "hash", Aliases: []string{"a"}, Rights: rights}.Fingerprint()
+	}
+	const before = "hgy9CVuBjd5S6YwRm_vMTwcsb3ZhUjLBHEiV1zFODp8"
+	if with() != before || with(tokens.Upload) != before || with(tokens.Upload, tokens.Upload) != before {
+		t.Errorf("the fingerprint of an account that may upload is %s, %s", with(), with(tokens.Upload))
+	}
+	if with(tokens.List, tokens.Upload) != with(tokens.Upload, tokens.List, tokens.List) {
+		t.Error("the order of rights counts")
+	}
+	seen := map[string]bool{before: true, tokens.Account{APIKey: "key", PasswordHash: "hash", Aliases: []string{"a", "list"}}.Fingerprint(): true}
+	for _, rights := range [][]tokens.Right{{tokens.List}, {tokens.Delete}, {tokens.Upload, tokens.List}, tokens.Rights()} {
+		if seen[with(rights...)] {
+			t.Errorf("%q have the fingerprint of others", rights)
+		}
+		seen[with(rights...)] = true
+	}
+}
+
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	base := tokens.Account{APIKey: "key", PasswordHash: "hash", Aliases: []string{"a", "b"}}

@@ -112,7 +112,7 @@ func (i *Issuer) add(a Account) error {
 	case twice:
 		return fmt.Errorf("account %q is there twice", a.APIKey)
 	}
-	a.Aliases = slices.Clone(a.Aliases)
+	a.Aliases, a.Rights = slices.Clone(a.Aliases), slices.Clone(a.Rights)
 	i.accounts[a.APIKey] = issuerAccount{a, a.Fingerprint()}
 	return nil
 }
@@ -146,7 +146,7 @@ func (i *Issuer) save(ctx context.Context, rec Record, lifetime time.Duration) (
 }
 
 // Verify returns the account of a token, or of a ticket, and then the ticket too. A non-empty apiKey
-// must be that of the account. The caller must not change the account's Aliases. A ticket narrows the
+// must be that of the account. The caller must not change the account's Aliases and Rights. A ticket narrows the
 // rights of the account; see package access.
 //
 // The error is ErrCredentials if text is malformed (then it is ErrMalformed too), unknown, expired,

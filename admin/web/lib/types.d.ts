@@ -231,6 +231,7 @@ interface DialogOptions {
 interface Account {
 	api_key: string;
 	aliases?: string[];
+	may: string[];
 }
 
 /** The configuration as a Caddyfile. */

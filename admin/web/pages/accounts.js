@@ -3,6 +3,7 @@
 import { get, read, send } from '../lib/api.js';
 import { h, newId } from '../lib/dom.js';
 import { entryForm, nameField, readEntry, removeButton, section } from '../lib/entry.js';
+import { field } from '../lib/fields.js';
 import { plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { keyWords, validKey } from '../lib/names.js';
@@ -25,7 +26,7 @@ export async function accounts({ segments, query, signal, reload }) {
 		content: [
 			pageHead('Accounts', add),
 			h('p', { class: 'lead' },
-				'Accounts may upload. Each has an API key and a password, which it exchanges for tokens. ',
+				'Accounts are for programs that upload. Each has an API key and a password, which it exchanges for tokens. ',
 				'The requests of clients are described in ',
 				h('a', { href: 'api/openapi.json', download: '' }, 'the OpenAPI document'), '.'),
 			list.length === 0
@@ -40,12 +41,12 @@ export async function accounts({ segments, query, signal, reload }) {
  * @param {Account} account
  * @param {() => void} reload
  */
-function row({ api_key: key, aliases = [] }, reload) {
+function row({ api_key: key, aliases = [], may }, reload) {
 	return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon('accounts')),
 		h('div', { class: 'row-main' },
 			h('h2', { class: 'path' },
 				mayConfigure() ? h('a', { href: `#/accounts/${encodeURIComponent(key)}` }, key) : key),
-			h('p', null, h('span', { class: 'muted' }, 'May upload to '),
+			h('p', null, h('span', { class: 'muted' }, `May ${may.join(', ')} in `),
 				aliases.length === 0 ? 'all aliases' : aliases.join(', '))),
 		h('div', { class: 'row-actions' }, mayConfigure()
 			&& h('a', {
@@ -119,8 +120,9 @@ async function showPassword({ api_key: key, password }) {
  * @returns {Promise<Page>}
  */
 async function editPage(key, signal) {
-	const [{ aliases }, { body: entry, etag }] = await Promise.all([
+	const [{ aliases }, kinds, { body: entry, etag }] = await Promise.all([
 		get(['aliases'], {}, signal),
+		get(['kinds'], {}, signal),
 		readEntry('accounts', key, signal),
 	]);
 	const form = entryForm({
@@ -130,7 +132,7 @@ async function editPage(key, signal) {
 		current: entry,
 		etag,
 		back: '#/accounts',
-		build: (current, isNew) => build(aliases, current, isNew),
+		build: (current, isNew) => build(aliases, kinds.account.options, current, isNew),
 		saved: async (answer) => {
 			if (answer.password) await showPassword(answer);
 		},
@@ -146,17 +148,21 @@ async function editPage(key, signal) {
 
 /**
  * @param {Alias[]} aliases
+ * @param {Option[]} options
  * @param {Entry} current
  * @param {boolean} isNew
  */
-function build(aliases, current, isNew) {
+function build(aliases, options, current, isNew) {
 	const help = 'The name with which the account logs in. It is no secret. It cannot be changed later.';
 	const key = isNew ? nameField({ name: 'api_key', help }, validKey, keyWords, suggestion()) : null;
 	const limits = aliasField(aliases, current.value.aliases ?? []);
+	const rights = options.filter(({ name }) => name !== limits.path).map((option) =>
+		field(option, { path: option.name, value: current.value[option.name] })
+	);
 	return {
 		element: h('div', { class: 'sections' }, key && section('', key.element),
-			section('', limits.element)),
-		fields: () => (key ? [key, limits] : [limits]),
+			section('', limits.element, ...rights.map(({ element }) => element))),
+		fields: () => (key ? [key, limits, ...rights] : [limits, ...rights]),
 		extra: () => (isNew ? { new_password: true } : {}),
 	};
 }
@@ -184,7 +190,7 @@ function aliasField(aliases, chosen) {
 		) => (kind === 'img' ? 'images' : 'files')).join(' and ') || 'no such alias';
 	const id = newId('aliases');
 	const error = h('p', { class: 'field-error', hidden: true });
-	const element = h('fieldset', { 'aria-describedby': id }, h('legend', null, 'May upload to'),
+	const element = h('fieldset', { 'aria-describedby': id }, h('legend', null, 'May use'),
 		h('p', { class: 'help', id }, 'Tick none to allow all aliases, including later ones.'),
 		h('div', { class: 'ticks' },
 			boxes.map((box) =>

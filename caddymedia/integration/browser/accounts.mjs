@@ -65,7 +65,7 @@ await run(async () => {
 	await link('Edit gallery').click();
 	await field('docs').check();
 	await button('Save').click();
-	await page.getByText('May upload to docs').waitFor();
+	await page.getByText('May upload in docs').waitFor();
 	const limited = await mayLogIn(second);
 	assert.equal(await upload(limited.token, 'docs'), 200);
 	assert.notEqual(await upload(limited.token, 'content'), 200);
