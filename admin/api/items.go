@@ -2,9 +2,6 @@ package api
 
 import (
 	"cmp"
-	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -12,7 +9,6 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -193,6 +189,31 @@ type itemsAnswer struct {
 	LookedAt int          `json:"looked_at"`
 }
 
+const (
+	// Entries per page.
+	defaultLimit = 60
+	maxLimit     = 200
+	// The maximum number of objects examined for one answer to a search.
+	maxLooked = 5000
+)
+
+// limitOf returns the maximum number of entries of a page.
+func limitOf(query url.Values) (int, error) {
+	raw := query.Get("limit")
+	if raw == "" {
+		return defaultLimit, nil
+	}
+	limit, err := strconv.Atoi(raw)
+	if err != nil || limit < 1 || limit > maxLimit {
+		return 0, failf(http.StatusBadRequest, "The limit is a number from 1 to %d.", maxLimit)
+	}
+	return limit, nil
+}
+
+func badCursor() error {
+	return failf(http.StatusBadRequest, "The cursor is not from an earlier answer.")
+}
+
 // items returns a page of the items of a folder, or of those that match a search.
 func (c *call) items() error {
 	alias, err := c.alias()
@@ -204,162 +225,30 @@ func (c *call) items() error {
 	if folder != "" && storagedrivers.ValidKey(folder) != nil {
 		return failf(http.StatusBadRequest, "The folder is invalid: separate folders by single slashes, without a slash at the beginning or the end.")
 	}
-	limit, from, err := pageOf(query)
+	limit, err := limitOf(query)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := c.bounded()
 	defer cancel()
-	f := newFinder(alias, folder, query.Get("search"), limit)
-	next, err := f.find(ctx, from)
-	if err != nil {
+	page, err := media.ListItems(ctx, media.ItemQuery{
+		Alias: alias, Folder: folder, Search: query.Get("search"), Limit: limit, Cursor: query.Get("cursor"), MaxExamined: maxLooked,
+	})
+	switch {
+	case errors.Is(err, media.ErrCursor):
+		return badCursor()
+	case err != nil:
 		return storageFailed(c.app.Driver(alias.Storage.Name()).Describe(), err)
 	}
-	f.Next = next.String()
-	return c.answer(f.itemsAnswer)
-}
-
-const (
-	// Entries per page.
-	defaultLimit = 60
-	maxLimit     = 200
-	// The maximum number of objects examined for one answer to a search.
-	maxLooked = 5000
-	// The maximum number of listings for one answer. Some may be empty.
-	maxListings = 20
-)
-
-// position is the progress of a listing: the page of the storage, and the last key examined. A
-// storage's own cursors only separate its pages.
-type position struct {
-	Page  string `json:"p,omitempty"`
-	After string `json:"a,omitempty"`
-}
-
-// String returns the position as a cursor. It is empty for the beginning and for the end.
-func (p position) String() string {
-	if p == (position{}) {
-		return ""
+	answer := itemsAnswer{
+		Kind: alias.Kind, Alias: alias.Name, Folder: folder, Folders: make([]string, len(page.Folders)),
+		Items: make([]itemAnswer, len(page.Items)), Next: page.Next, LookedAt: page.Examined,
 	}
-	raw, _ := json.Marshal(p) // of two texts
-	return base64.RawURLEncoding.EncodeToString(raw)
-}
-
-// pageOf returns the maximum number of entries of a page, and the position after the previous page.
-func pageOf(query url.Values) (limit int, from position, err error) {
-	limit = defaultLimit
-	if raw := query.Get("limit"); raw != "" {
-		if limit, err = strconv.Atoi(raw); err != nil || limit < 1 || limit > maxLimit {
-			return 0, from, failf(http.StatusBadRequest, "The limit is a number from 1 to %d.", maxLimit)
-		}
+	for i, below := range page.Folders {
+		answer.Folders[i] = path.Base(below)
 	}
-	cursor := query.Get("cursor")
-	if cursor == "" {
-		return limit, from, nil
+	for i, info := range page.Items {
+		answer.Items[i] = describeItem(alias, alias.Filename(info.Key), info)
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err == nil {
-		err = json.Unmarshal(raw, &from)
-	}
-	if err != nil {
-		return 0, from, failf(http.StatusBadRequest, "The cursor is not from an earlier answer.")
-	}
-	return limit, from, nil
-}
-
-// finder collects a page of items.
-type finder struct {
-	itemsAnswer
-	alias  *media.Alias
-	prefix string // of keys; it is empty or ends at a slash
-	root   string // the same of the alias
-	search string // empty lists the folder alone
-	wants  func(key string) bool
-	limit  int // of folders and items together
-}
-
-func newFinder(alias *media.Alias, folder, search string, limit int) *finder {
-	f := &finder{
-		alias: alias, search: search, wants: media.ItemFilter(alias, search), limit: limit,
-		itemsAnswer: itemsAnswer{Kind: alias.Kind, Alias: alias.Name, Folder: folder, Folders: []string{}, Items: []itemAnswer{}},
-	}
-	if alias.Prefix != "" {
-		f.root = alias.Prefix + "/"
-	}
-	f.prefix = f.root
-	if folder != "" {
-		f.prefix += folder + "/"
-	}
-	return f
-}
-
-// find collects items from a position on. It returns the position of the next page, or the zero
-// position after the last page.
-func (f *finder) find(ctx context.Context, at position) (position, error) {
-	for range maxListings {
-		page, err := f.alias.Storage.List(ctx, storagedrivers.ListOptions{
-			Prefix: f.prefix, Cursor: at.Page, Limit: f.ask(), Shallow: f.search == "",
-		})
-		if err != nil {
-			return position{}, err
-		}
-		var full bool
-		if at.After, full = f.take(page, at.After); full {
-			return at, nil
-		}
-		if page.Next == "" {
-			return position{}, nil
-		}
-		at.Page = page.Next
-		if len(f.Folders)+len(f.Items) >= f.limit || f.LookedAt >= maxLooked {
-			break
-		}
-	}
-	return at, nil
-}
-
-// ask returns the number of objects to list. It is doubled where every second object may be a
-// variant.
-func (f *finder) ask() int {
-	if f.search != "" {
-		return max(maxLooked-f.LookedAt, 1) // the storage bounds a page
-	}
-	wanted := f.limit - len(f.Folders) - len(f.Items)
-	if f.alias.WebP != nil {
-		wanted *= 2
-	}
-	return wanted
-}
-
-// take collects the objects and folders of a page after the key after, in the byte order of their
-// keys. It returns the last key examined, and whether the page has more entries than fit.
-func (f *finder) take(page storagedrivers.Page, after string) (last string, full bool) {
-	entries := slices.Clone(page.Objects)
-	for _, folder := range page.Folders {
-		entries = append(entries, storagedrivers.Info{Key: folder})
-	}
-	slices.SortFunc(entries, func(a, b storagedrivers.Info) int { return strings.Compare(a.Key, b.Key) })
-	last = after
-	for _, entry := range entries {
-		if entry.Key <= after {
-			continue
-		}
-		if f.wants(entry.Key) {
-			if len(f.Folders)+len(f.Items) == f.limit {
-				return last, true
-			}
-			f.add(entry)
-		}
-		f.LookedAt++
-		last = entry.Key
-	}
-	return last, false
-}
-
-func (f *finder) add(entry storagedrivers.Info) {
-	if folder, ok := strings.CutSuffix(entry.Key, "/"); ok {
-		f.Folders = append(f.Folders, strings.TrimPrefix(folder, f.prefix))
-		return
-	}
-	f.Items = append(f.Items, describeItem(f.alias, strings.TrimPrefix(entry.Key, f.root), entry))
+	return c.answer(answer)
 }

@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -53,10 +55,45 @@ type uploadsAnswer struct {
 	Next     string           `json:"next"`
 }
 
+// maxListings is the maximum number of listings of a storage for one answer. Some may be empty.
+const maxListings = 20
+
+// position is the progress of a list of uploads: the page of a storage, and the storage.
+type position struct {
+	Page  string `json:"p,omitempty"`
+	After string `json:"a,omitempty"`
+}
+
+// String returns the position as a cursor.
+func (p position) String() string {
+	raw, _ := json.Marshal(p) // of two texts
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+// positionOf returns the position of a cursor; an empty one is the beginning.
+func positionOf(cursor string) (from position, err error) {
+	if cursor == "" {
+		return from, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil {
+		err = json.Unmarshal(raw, &from)
+	}
+	if err != nil {
+		return from, badCursor()
+	}
+	return from, nil
+}
+
 // uploads returns a page of the unfinished resumable uploads of all storages. A storage that fails
 // is a problem of the answer and hides no upload of another one.
 func (c *call) uploads() error {
-	limit, from, err := pageOf(c.r.URL.Query())
+	query := c.r.URL.Query()
+	limit, err := limitOf(query)
+	if err != nil {
+		return err
+	}
+	from, err := positionOf(query.Get("cursor"))
 	if err != nil {
 		return err
 	}

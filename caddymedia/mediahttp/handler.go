@@ -74,8 +74,8 @@ func remoteHost(r *http.Request) string {
 }
 
 // Handler serves `/api/auth/generateToken`, `/api/auth/ticket`, `/api/upload/image` and
-// `/api/upload/file`, both also with `/resumable`, and the stored items below `/static/img/` and
-// `/static/file/`. A path that is almost that of an endpoint is answered with 404 and the right one.
+// `/api/upload/file`, both also with `/resumable`, the items of accounts below `/api/items/`, and the
+// stored items below `/static/img/` and `/static/file/`. A path that is almost that of an endpoint is answered with 404 and the right one.
 type Handler struct {
 	source  Source
 	options Options
@@ -175,6 +175,9 @@ func (h *Handler) route(r *http.Request) endpoint {
 	for _, kind := range []aliases.Kind{aliases.Image, aliases.File} {
 		if rest, ok := strings.CutPrefix(r.URL.Path, "/api/upload/"+kind.Name()+resumableSuffix); ok && (rest == "" || rest[0] == '/') {
 			return h.resumable(kind, strings.TrimPrefix(rest, "/"))
+		}
+		if rest, ok := strings.CutPrefix(r.URL.Path, itemsPath+kind.Name()); ok && (rest == "" || rest[0] == '/') {
+			return h.items(kind)
 		}
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {

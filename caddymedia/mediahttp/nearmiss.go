@@ -20,6 +20,17 @@ var endpoints = func() map[string]string {
 	return byFolded
 }()
 
+// rightPath returns the path of the endpoint that a path is almost that of; empty if there is none.
+func rightPath(path string) string {
+	path = folded(path)
+	for _, kind := range []aliases.Kind{aliases.Image, aliases.File} {
+		if start := itemsPath + kind.Name(); path == folded(start) || strings.HasPrefix(path, folded(start)+"/") {
+			return start + "/<alias>"
+		}
+	}
+	return endpoints[path]
+}
+
 // folded returns a path in lower case, without extra slashes and without the plural of its segments.
 func folded(path string) string {
 	segments := strings.FieldsFunc(strings.ToLower(path), func(r rune) bool { return r == '/' })
@@ -36,8 +47,8 @@ func (h *Handler) nearMiss(path string) endpoint {
 	if start := strings.TrimLeft(path, "/"); len(start) < len(first) || !strings.EqualFold(start[:len(first)], first) {
 		return nil // at no cost for the pages of the site
 	}
-	right, ok := endpoints[folded(path)]
-	if !ok {
+	right := rightPath(path)
+	if right == "" {
 		return nil
 	}
 	return func(_ *media.Service, w http.ResponseWriter, r *http.Request) error {

@@ -1,0 +1,385 @@
+package mediahttp
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// itemsPath is the start of the paths of items for clients, before their kind.
+const itemsPath = "/api/items/"
+
+const (
+	// Entries per page.
+	defaultPage = 100
+	maxPage     = 200
+	// Bounds of a search for one page.
+	maxExamined   = 100_000
+	maxSearchTime = 5 * time.Second
+	// maxSearch is the longest text of a search in bytes.
+	maxSearch = aliases.MaxName
+	// maxListTime bounds a request for items, whose storage may be slow.
+	maxListTime = time.Minute
+	// atOnce is how many items of a request are examined or deleted side by side.
+	atOnce = 8
+)
+
+// itemsEndpoint is the name of the endpoint in metrics.
+const itemsEndpoint = "items"
+
+// items returns the endpoint of the items of a kind, for accounts.
+func (h *Handler) items(kind aliases.Kind) endpoint {
+	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+		w.Header().Set("Cache-Control", "no-store")
+		q := &itemsRequest{Handler: h, service: service, w: w, r: r, kind: kind}
+		return q.serve()
+	}
+}
+
+// itemsRequest is one request for the items of an alias.
+type itemsRequest struct {
+	*Handler
+	service *media.Service
+	w       http.ResponseWriter
+	r       *http.Request
+	kind    aliases.Kind
+	address itemAddress
+	account tokens.Account
+	alias   *aliases.Alias
+}
+
+// itemAction is a method of an address.
+type itemAction struct {
+	right tokens.Right
+	serve func(*itemsRequest) error
+}
+
+// The methods of an alias and of an item. HEAD is GET without its body.
+var (
+	aliasActions = map[string]itemAction{
+		http.MethodGet: {tokens.List, (*itemsRequest).list}, http.MethodHead: {tokens.List, (*itemsRequest).list},
+	}
+	oneActions = map[string]itemAction{
+		http.MethodGet: {tokens.List, (*itemsRequest).one}, http.MethodHead: {tokens.List, (*itemsRequest).one},
+	}
+)
+
+// serve authenticates the request and responds.
+func (q *itemsRequest) serve() error {
+	address, problem := addressOf(q.r.URL, q.kind)
+	q.address = address
+	actions := aliasActions
+	if address.filename != "" {
+		actions = oneActions
+	}
+	action, ok := actions[q.r.Method]
+	if !ok && problem == "" {
+		methods := make([]string, 0, len(actions))
+		for method := range actions {
+			methods = append(methods, method)
+		}
+		slices.Sort(methods)
+		allow := strings.Join(methods, ", ")
+		q.w.Header().Set("Allow", allow)
+		return q.refuse(&refusal{http.StatusMethodNotAllowed, aliases.BadRequest, "use " + allow})
+	}
+	if refused := q.admit(action.right, problem); refused != nil {
+		return q.refuse(refused)
+	}
+	ctx := storagedrivers.WithOwner(q.r.Context(), q.actor().Owner())
+	q.r = q.r.WithContext(ctx)
+	return action.serve(q)
+}
+
+// admit authenticates the request, and sets its account and alias. The account needs the right, and
+// problem is that of the address.
+func (q *itemsRequest) admit(right tokens.Right, problem string) *refusal {
+	var refused *refusal
+	if q.account, refused = q.authenticateToken(q.r.Context(), q.service, q.w, q.r.Header); refused != nil {
+		return refused
+	}
+	if problem != "" {
+		return &refusal{http.StatusBadRequest, aliases.BadRequest, problem}
+	}
+	if refused := rightRefusal(q.account, right); refused != nil {
+		return refused
+	}
+	if !q.account.Allows(q.address.alias) { // it may not learn which aliases there are
+		return &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias " + quoted(q.address.alias)}
+	}
+	var known bool
+	if q.alias, known = q.service.Alias(q.kind, q.address.alias); !known {
+		return &refusal{http.StatusNotFound, aliases.BadRequest, "unknown alias " + quoted(q.address.alias)}
+	}
+	return nil
+}
+
+// quoted returns the beginning of a text in quotes.
+func quoted(text string) string { return strconv.Quote(text[:min(len(text), 64)]) }
+
+// itemAddress is the address of an alias, or of an item of it.
+type itemAddress struct {
+	alias    string
+	filename string // empty for the alias itself
+}
+
+// addressOf returns the address in a path, whose segments are decoded once. The problem is for the
+// caller; empty if there is none.
+func addressOf(u *url.URL, kind aliases.Kind) (address itemAddress, problem string) {
+	segments := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
+	for i, segment := range segments {
+		plain, err := url.PathUnescape(segment)
+		switch {
+		case err != nil:
+			return address, "the address is malformed"
+		case strings.Contains(plain, "/"):
+			return address, "the address contains %2F: separate the segments of a filename by slashes"
+		case plain == "" || plain == "." || plain == "..":
+			return address, "the address has an empty segment, or one that is . or .."
+		}
+		segments[i] = plain
+	}
+	const start = 3 // api, items and the kind
+	if len(segments) <= start || strings.Join(segments[:start], "/") != itemsPath[1:]+kind.Name() {
+		return address, "the address is " + itemsPath + kind.Name() + "/<alias> or " + itemsPath + kind.Name() + "/<alias>/<filename>"
+	}
+	return itemAddress{segments[start], strings.Join(segments[start+1:], "/")}, ""
+}
+
+// actor returns the actor of the request.
+func (q *itemsRequest) actor() aliases.Actor {
+	return aliases.Actor{Origin: aliases.OriginHTTP, Account: q.account.APIKey, Client: q.options.Client(q.r)}
+}
+
+// refuse responds to a refused request.
+func (q *itemsRequest) refuse(refused *refusal) error {
+	return q.fail(refused.status, &aliases.Failure{Reason: refused.reason, Message: refused.message, Filename: q.address.filename})
+}
+
+// fail responds with a failure.
+func (q *itemsRequest) fail(status int, failure *aliases.Failure) error {
+	q.service.Observer().Failed(q.r.Context(), itemsEndpoint, strconv.Itoa(status))
+	return httpx.Refuse(q.w, q.r, q.options.Log, status, aliases.Failures{failure})
+}
+
+// storageFailed responds with the error of a storage, or of a request for its items. doing is what
+// failed, as in "the storage could not list the items".
+func (q *itemsRequest) storageFailed(doing string, err error) error {
+	status, failure := itemFailure(doing, err)
+	failure.Filename = q.address.filename
+	return q.fail(status, failure)
+}
+
+// itemFailure returns the failure of an operation on items, and its status.
+func itemFailure(doing string, err error) (int, *aliases.Failure) {
+	bad := func(status int, message string) (int, *aliases.Failure) {
+		return status, &aliases.Failure{Reason: aliases.BadRequest, Message: message}
+	}
+	switch failure := aliases.StorageFailure(err); {
+	case errors.Is(err, media.ErrCursor):
+		return bad(http.StatusBadRequest, media.ErrCursor.Error())
+	case errors.Is(err, media.ErrUnordered):
+		return bad(http.StatusBadRequest, "the list has more than 10,000 items: only the order name is possible")
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
+		return bad(http.StatusNotFound, "there is no such item")
+	case errors.Is(err, context.Canceled): // by the caller
+		return bad(http.StatusBadRequest, "the request was aborted")
+	case failure.Reason == aliases.Unavailable:
+		return http.StatusServiceUnavailable, failure
+	default:
+		failure.Reason, failure.Message = aliases.StorageFailed, "the storage could not "+doing
+		return http.StatusBadGateway, failure
+	}
+}
+
+// itemAnswer is an item in a list.
+type itemAnswer struct {
+	FullPath    string            `json:"full_path"`
+	Filename    string            `json:"filename"`
+	Size        int64             `json:"size"`
+	Modified    string            `json:"modified,omitempty"` // RFC 3339; empty if the storage has no times
+	ContentType string            `json:"content_type"`
+	ETag        string            `json:"etag,omitempty"`
+	WebP        string            `json:"webp,omitempty"`
+	Renditions  map[string]string `json:"renditions,omitempty"`
+}
+
+// listAnswer is a list of items, or one item.
+type listAnswer struct {
+	Success bool         `json:"success"`
+	Result  []itemAnswer `json:"result"`
+	// Folders relative to the alias; nil for one item.
+	Folders []string `json:"folders,omitzero"`
+	Next    string   `json:"next,omitempty"`
+	// Complete is false if the search ended before the list. Otherwise it is nil.
+	Complete *bool `json:"complete,omitempty"`
+}
+
+// list responds with a page of items.
+func (q *itemsRequest) list() error {
+	query, problem := q.query()
+	if problem != "" {
+		return q.refuse(&refusal{http.StatusBadRequest, aliases.BadRequest, problem})
+	}
+	ctx, cancel := context.WithTimeout(q.r.Context(), maxListTime)
+	defer cancel()
+	page, err := media.ListItems(ctx, query)
+	if err != nil {
+		return q.storageFailed("list the items", err)
+	}
+	result, err := q.describe(ctx, page.Items, page.Variants)
+	if err != nil {
+		return q.storageFailed("list the items", err)
+	}
+	answer := listAnswer{Success: true, Result: result, Folders: append([]string{}, page.Folders...), Next: page.Next}
+	if page.Incomplete {
+		answer.Complete = new(bool)
+	}
+	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, answer)
+}
+
+// one responds with one item.
+func (q *itemsRequest) one() error {
+	if !isItem(q.alias, q.address.filename) {
+		return q.storageFailed("", fs.ErrNotExist)
+	}
+	ctx, cancel := context.WithTimeout(q.r.Context(), maxListTime)
+	defer cancel()
+	info, err := q.alias.Storage.Stat(ctx, q.alias.Key(q.address.filename))
+	if err != nil {
+		return q.storageFailed("read the item", err)
+	}
+	result, err := q.describe(ctx, []storagedrivers.Info{info}, nil)
+	if err != nil {
+		return q.storageFailed("read the item", err)
+	}
+	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, listAnswer{Success: true, Result: result})
+}
+
+// isItem reports whether filename may be that of an item.
+func isItem(alias *aliases.Alias, filename string) bool {
+	return storagedrivers.ValidKey(filename) == nil && storagedrivers.ValidKey(alias.Key(filename)) == nil &&
+		!alias.IsVariant(filename) && !naming.InUploadsFolder(filename)
+}
+
+// query returns the query of a list. The problem is for the caller; empty if there is none.
+func (q *itemsRequest) query() (query media.ItemQuery, problem string) {
+	values, err := url.ParseQuery(q.r.URL.RawQuery)
+	if err != nil {
+		return query, "the query is malformed"
+	}
+	for _, name := range []string{"folder", "search", "recursive", "order", "limit", "cursor"} {
+		if len(values[name]) > 1 {
+			return query, "the parameter " + name + " is sent twice"
+		}
+	}
+	query = media.ItemQuery{
+		Alias: q.alias, Folder: values.Get("folder"), Search: values.Get("search"), Order: media.ByName, Limit: defaultPage,
+		Cursor: values.Get("cursor"), MaxExamined: maxExamined, MaxTime: maxSearchTime,
+	}
+	if problem := folderProblem(q.alias, query.Folder); problem != "" {
+		return query, problem
+	}
+	if len(query.Search) > maxSearch {
+		return query, "the parameter search is longer than " + strconv.Itoa(maxSearch) + " bytes"
+	}
+	switch values.Get("recursive") {
+	case "", "0":
+	case "1":
+		query.Recursive = true
+	default:
+		return query, "the parameter recursive is 1 or 0"
+	}
+	if order := values.Get("order"); order != "" {
+		if query.Order = media.Order(order); !slices.Contains(media.Orders(), query.Order) {
+			return query, "the parameter order is name, -name, modified or -modified"
+		}
+	}
+	if limit := values.Get("limit"); limit != "" {
+		n, err := strconv.ParseUint(limit, 10, 16)
+		if err != nil || n < 1 || n > maxPage {
+			return query, "the parameter limit is a number from 1 to " + strconv.Itoa(maxPage)
+		}
+		query.Limit = int(n)
+	}
+	return query, ""
+}
+
+// folderProblem returns the problem of a folder of an alias, for the caller; empty if there is none.
+func folderProblem(alias *aliases.Alias, folder string) string {
+	if folder != "" && (storagedrivers.ValidKey(folder) != nil || storagedrivers.ValidKey(alias.Key(folder)+"/x") != nil) {
+		return "the folder is invalid: separate its segments by single slashes, without one at the beginning or the end"
+	}
+	return ""
+}
+
+// describe returns items as in a list. Some backends list neither tags nor exact times, and the
+// variants that the list has not seen may exist too: then the storage is asked about the item.
+func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info, variants map[string]bool) ([]itemAnswer, error) {
+	described := make([]itemAnswer, len(infos))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	base := q.baseURL(q.r) + q.options.MountPrefix(q.r)
+	for i, info := range infos {
+		filename := q.alias.Filename(info.Key)
+		hasVariant := variants[info.Key+media.VariantSuffix]
+		asksVariant := !hasVariant && q.alias.WebP != nil && q.alias.MayHaveVariant(filename)
+		asksItem := info.ETag == "" && variants != nil
+		if !asksItem && !asksVariant {
+			described[i] = q.answerOf(base, info, hasVariant)
+			continue
+		}
+		group.Go(func() (err error) {
+			if asksItem {
+				if info, err = aliases.Stat(ctx, q.alias.Storage, info.Key); err != nil || info.Key == "" {
+					return err
+				}
+			}
+			if asksVariant {
+				variant, err := aliases.Stat(ctx, q.alias.Storage, q.alias.VariantKey(filename))
+				if err != nil && !errors.Is(err, storagedrivers.ErrInvalidKey) {
+					return err
+				}
+				hasVariant = variant.Key != ""
+			}
+			described[i] = q.answerOf(base, info, hasVariant)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	// An item that is deleted meanwhile is missing.
+	return slices.DeleteFunc(described, func(a itemAnswer) bool { return a.Filename == "" }), nil
+}
+
+// answerOf returns an item as in a list.
+func (q *itemsRequest) answerOf(base string, info storagedrivers.Info, hasVariant bool) itemAnswer {
+	filename := q.alias.Filename(info.Key)
+	answer := itemAnswer{
+		FullPath: q.alias.URL(base, filename), Filename: filename, Size: info.Size, ContentType: info.ContentType,
+		ETag: EntityTag(q.alias, info), Renditions: q.alias.RenditionURLs(base, filename),
+	}
+	if !info.ModTime.IsZero() {
+		answer.Modified = info.ModTime.UTC().Format(time.RFC3339)
+	}
+	if hasVariant {
+		answer.WebP = answer.FullPath + media.VariantSuffix
+	}
+	return answer
+}
