@@ -52,8 +52,11 @@ type Observer interface {
 	// TicketIssued is called with the outcome of a request for a ticket. The API key is empty unless it
 	// is TicketOK.
 	TicketIssued(ctx context.Context, apiKey string, result TicketResult)
+	// DeletionEnded is called after a request to delete a set of items, and for a refused one to delete
+	// items. Its items are also reported one by one.
+	DeletionEnded(ctx context.Context, deletion Deletion)
 	// Failed is called for a request that was refused or failed. The endpoint is "token", "ticket",
-	// "image", "file" or "static". The status is that of the response, or "broken" or "aborted".
+	// "image", "file", "items" or "static". The status is that of the response, or "broken" or "aborted".
 	Failed(ctx context.Context, endpoint, status string)
 	// ResumableEvent is called when a resumable upload is created or ends.
 	ResumableEvent(kind aliases.Kind, event resumable.Event)
@@ -77,6 +80,22 @@ type Observer interface {
 	StorageChecked(storage string, health Health, changed bool)
 }
 
+// Deletion is a request to delete items.
+type Deletion struct {
+	Kind aliases.Kind
+	// Alias and Filename as in the request. The filename is empty for a set.
+	Alias, Filename string
+	// IsSet means that the request names a set of items.
+	IsSet bool
+	// Folder of a set; empty if the request names its items.
+	Folder string
+	// Number of items of a set that were deleted.
+	Number int
+	Actor  aliases.Actor
+	// Failure is why the request was refused, or why some items of a set are left; nil otherwise.
+	Failure *aliases.Failure
+}
+
 // NopObserver is an [Observer] that does nothing.
 type NopObserver struct{ upload.NopObserver }
 
@@ -85,6 +104,9 @@ func (NopObserver) LoggedIn(context.Context, string, LoginResult) {}
 
 // TicketIssued implements [Observer].
 func (NopObserver) TicketIssued(context.Context, string, TicketResult) {}
+
+// DeletionEnded implements [Observer].
+func (NopObserver) DeletionEnded(context.Context, Deletion) {}
 
 // Failed implements [Observer].
 func (NopObserver) Failed(context.Context, string, string) {}

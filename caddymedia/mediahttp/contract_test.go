@@ -112,7 +112,7 @@ func credentialsSent(_ context.Context, input *openapi3filter.AuthenticationInpu
 }
 
 // route finds the operation of a request. Methods that are not in the document belong to the 405 of
-// POST, or of PATCH.
+// POST, PATCH or DELETE. HEAD of a list is GET.
 func (c *contract) route(r *http.Request) (*routers.Route, map[string]string) {
 	path, params := documentedPath(r.URL.Path)
 	item := c.doc.Paths.Value(path)
@@ -123,7 +123,10 @@ func (c *contract) route(r *http.Request) (*routers.Route, map[string]string) {
 	if strings.Contains(path, "/resumable") {
 		method = cmp.Or(strings.Join(r.Header.Values("X-HTTP-Method-Override"), ","), method)
 	}
-	operation := cmp.Or(item.GetOperation(method), item.Post, item.Patch)
+	if method == http.MethodHead && strings.HasPrefix(path, itemsPath) {
+		method = http.MethodGet
+	}
+	operation := cmp.Or(item.GetOperation(method), item.Post, item.Patch, item.Delete)
 	if operation == nil {
 		return nil, nil
 	}
@@ -136,6 +139,15 @@ func documentedPath(path string) (documented string, params map[string]string) {
 	for _, prefix := range []string{"/static/img/", "/static/file/"} {
 		if rest, ok := strings.CutPrefix(path, prefix); ok {
 			alias, filename, _ := strings.Cut(rest, "/")
+			return prefix + "{alias}/{filename}", map[string]string{"alias": alias, "filename": filename}
+		}
+	}
+	for _, prefix := range []string{itemsPath + "image/", itemsPath + "file/"} {
+		if rest, ok := strings.CutPrefix(path, prefix); ok {
+			alias, filename, below := strings.Cut(rest, "/")
+			if !below {
+				return prefix + "{alias}", map[string]string{"alias": alias}
+			}
 			return prefix + "{alias}/{filename}", map[string]string{"alias": alias, "filename": filename}
 		}
 	}

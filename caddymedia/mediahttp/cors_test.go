@@ -71,6 +71,11 @@ func TestPreflight(t *testing.T) {
 		"with a slash":         {both, imagePath, http.MethodPost, page + "/", 204, "", true},
 		"in upper case":        {both, imagePath, http.MethodPost, "https://WWW.example.com", 204, "", true},
 		"two origins":          {both, imagePath, http.MethodPost, page + "\nOrigin: https://other.example", 204, "", true},
+		"list":                 {both, itemsPath + "file/one", http.MethodGet, page, 204, page, true},
+		"deletion":             {both, itemsPath + "file/one/a.txt", http.MethodDelete, page, 204, page, true},
+		"set":                  {both, itemsPath + "file/one", http.MethodPost, page, 204, page, true},
+		"malformed list":       {both, itemsPath + "file", http.MethodGet, page, 204, page, true},
+		"list of another kind": {both, itemsPath + "video/one", http.MethodGet, page, 404, "", false},
 		"change of an item":    {both, itemPath, http.MethodPut, page, 404, "", false}, // goes on
 		"another path":         {both, "/api/other", http.MethodPost, page, 404, "", false},
 		"another item":         {both, "/static/other/a.txt", http.MethodGet, page, 404, "", false},
@@ -112,7 +117,7 @@ func TestPreflightLists(t *testing.T) {
 		"Access-Control-Allow-Methods": "GET HEAD POST PATCH DELETE",
 		"Access-Control-Allow-Headers": "HTTP_SERVICE_API_KEY HTTP_SERVICE_ACCESS_TOKEN Service-Api-Key Service-Access-Token Authorization " +
 			"Tus-Resumable Upload-Length Upload-Offset Upload-Metadata Upload-Defer-Length Upload-Concat Upload-Checksum " +
-			"X-HTTP-Method-Override Content-Type X-Requested-With X-Request-ID Range If-Range If-None-Match If-Modified-Since",
+			"X-HTTP-Method-Override Content-Type X-Requested-With X-Request-ID Range If-Range If-Match If-None-Match If-Modified-Since",
 		"Access-Control-Expose-Headers": "Location Upload-Offset Upload-Length Upload-Metadata Upload-Expires Upload-Defer-Length " +
 			"Upload-Concat Tus-Version Tus-Resumable Tus-Max-Size Tus-Extension Tus-Checksum-Algorithm " +
 			"Media-Full-Path Media-Filename Media-WebP Retry-After Content-Length Content-Range Accept-Ranges ETag",

@@ -1,7 +1,9 @@
 package mediahttp
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -10,46 +12,49 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 )
 
-const (
-	// maxForm is the largest body of a form in bytes.
-	maxForm = 64 << 10
-	// formTime bounds the time to receive the body. A slow body would otherwise hold its connection
-	// and memory without limit.
-	formTime = 10 * time.Second
-)
+// formLimits bound the body of a form. A slow body would otherwise hold its connection and memory
+// without limit.
+type formLimits struct {
+	bytes  int64
+	fields int
+	time   time.Duration
+}
+
+// smallForm are the limits of a form with a few fields.
+var smallForm = formLimits{64 << 10, 1000, 10 * time.Second}
 
 // ReadForm reads a small form, urlencoded or multipart, in which each of names must occur once. The
 // message is empty if the form is complete. Otherwise it explains the error, and the body may not
 // have been read to its end. now is the clock.
 func ReadForm(w http.ResponseWriter, r *http.Request, now func() time.Time, names ...string) (form url.Values, status int, message string) {
+	return smallForm.read(w, r, now, names...)
+}
+
+// read is [ReadForm] with other limits.
+func (l formLimits) read(w http.ResponseWriter, r *http.Request, now func() time.Time, names ...string) (form url.Values, status int, message string) {
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil {
 		mediaType = ""
 	}
 	httpx.Watch(r)
-	body := http.MaxBytesReader(w, r.Body, maxForm)
+	body := http.MaxBytesReader(w, r.Body, l.bytes)
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(now().Add(formTime)) // without deadlines those of the server hold
+	_ = control.SetReadDeadline(now().Add(l.time)) // without deadlines those of the server hold
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	switch mediaType {
 	case "application/x-www-form-urlencoded":
-		var b []byte
-		if b, err = io.ReadAll(body); err == nil {
-			form, err = url.ParseQuery(string(b))
-		}
+		form, err = l.urlencoded(body)
 	case "multipart/form-data":
-		var parts *multipart.Form
-		if parts, err = multipart.NewReader(body, params["boundary"]).ReadForm(maxForm); err == nil {
-			form = parts.Value
-		}
+		form, err = l.multipart(multipart.NewReader(body, params["boundary"]))
 	default:
 		return nil, http.StatusUnsupportedMediaType, "the body must be application/x-www-form-urlencoded or multipart/form-data"
 	}
 	if err != nil {
-		status, message = formFailure(err)
+		status, message = l.failure(err)
 		return nil, status, message
 	}
 	for _, name := range names {
@@ -63,12 +68,51 @@ func ReadForm(w http.ResponseWriter, r *http.Request, now func() time.Time, name
 	return form, 0, ""
 }
 
-func formFailure(err error) (status int, message string) {
+var errTooManyFields = errors.New("the form has too many fields")
+
+func (l formLimits) urlencoded(body io.Reader) (url.Values, error) {
+	b, err := io.ReadAll(body)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Count(b, []byte("&")) >= l.fields {
+		return nil, errTooManyFields
+	}
+	return url.ParseQuery(string(b))
+}
+
+// multipart ignores files and parts without a name.
+func (l formLimits) multipart(parts *multipart.Reader) (url.Values, error) {
+	form := url.Values{}
+	for n := 0; ; n++ {
+		part, err := parts.NextPart()
+		switch {
+		case errors.Is(err, io.EOF):
+			return form, nil
+		case err != nil:
+			return nil, err
+		case n == l.fields:
+			return nil, errTooManyFields
+		}
+		value, err := io.ReadAll(part)
+		if err != nil {
+			return nil, err
+		}
+		if name := part.FormName(); name != "" && part.FileName() == "" {
+			form.Add(name, string(value))
+		}
+	}
+}
+
+func (l formLimits) failure(err error) (status int, message string) {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return http.StatusRequestEntityTooLarge, "the body is larger than 64 KiB"
+		return http.StatusRequestEntityTooLarge, "the body is larger than " + bytesize.Format(l.bytes)
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
-		return http.StatusBadRequest, "the body was not complete within 10 seconds"
+		return http.StatusBadRequest, fmt.Sprintf("the body was not complete within %d seconds", l.time/time.Second)
+	}
+	if errors.Is(err, errTooManyFields) {
+		return http.StatusBadRequest, fmt.Sprintf("the form has more than %d fields", l.fields)
 	}
 	return http.StatusBadRequest, "the body is malformed"
 }

@@ -16,7 +16,7 @@ import (
 // TestReadFormDrips: a body is refused in time if its last bytes never arrive.
 func TestReadFormDrips(t *testing.T) {
 	t.Parallel()
-	almost := func() time.Time { return time.Now().Add(50*time.Millisecond - formTime) }
+	almost := func() time.Time { return time.Now().Add(50*time.Millisecond - smallForm.time) }
 	for mediaType, body := range map[string]string{
 		"application/x-www-form-urlencoded": "user=x&password=",
 		"multipart/form-data; boundary=x":   "--x\r\nContent-Disposition: form-data; name=\"user\"\r\n\r\n",

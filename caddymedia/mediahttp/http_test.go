@@ -130,7 +130,7 @@ func (s *site) send(t *testing.T, r *http.Request) *reply {
 		}
 	}
 	want := map[string]string{"Set-Cookie": ""}
-	if answersJSON[r.URL.Path] || strings.HasPrefix(r.URL.Path, itemsPath) {
+	if answersJSON[r.URL.Path] || strings.HasPrefix(r.URL.Path, itemsPath+"image/") || strings.HasPrefix(r.URL.Path, itemsPath+"file/") {
 		want = map[string]string{
 			"Set-Cookie": "", "Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
 		}

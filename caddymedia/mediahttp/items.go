@@ -16,6 +16,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
@@ -47,7 +48,7 @@ func (h *Handler) items(kind aliases.Kind) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Cache-Control", "no-store")
 		q := &itemsRequest{Handler: h, service: service, w: w, r: r, kind: kind}
-		return q.serve()
+		return q.serve(r.Context())
 	}
 }
 
@@ -61,6 +62,8 @@ type itemsRequest struct {
 	address itemAddress
 	account tokens.Account
 	alias   *aliases.Alias
+
+	reported bool // to the observer
 }
 
 // itemAction is a method of an address.
@@ -73,14 +76,16 @@ type itemAction struct {
 var (
 	aliasActions = map[string]itemAction{
 		http.MethodGet: {tokens.List, (*itemsRequest).list}, http.MethodHead: {tokens.List, (*itemsRequest).list},
+		http.MethodPost: {tokens.Delete, (*itemsRequest).deleteSet},
 	}
 	oneActions = map[string]itemAction{
 		http.MethodGet: {tokens.List, (*itemsRequest).one}, http.MethodHead: {tokens.List, (*itemsRequest).one},
+		http.MethodDelete: {tokens.Delete, (*itemsRequest).deleteOne},
 	}
 )
 
 // serve authenticates the request and responds.
-func (q *itemsRequest) serve() error {
+func (q *itemsRequest) serve(ctx context.Context) error {
 	address, problem := addressOf(q.r.URL, q.kind)
 	q.address = address
 	actions := aliasActions
@@ -98,19 +103,18 @@ func (q *itemsRequest) serve() error {
 		q.w.Header().Set("Allow", allow)
 		return q.refuse(&refusal{http.StatusMethodNotAllowed, aliases.BadRequest, "use " + allow})
 	}
-	if refused := q.admit(action.right, problem); refused != nil {
+	if refused := q.admit(ctx, action.right, problem); refused != nil {
 		return q.refuse(refused)
 	}
-	ctx := storagedrivers.WithOwner(q.r.Context(), q.actor().Owner())
-	q.r = q.r.WithContext(ctx)
+	q.r = q.r.WithContext(storagedrivers.WithOwner(ctx, q.actor().Owner()))
 	return action.serve(q)
 }
 
 // admit authenticates the request, and sets its account and alias. The account needs the right, and
 // problem is that of the address.
-func (q *itemsRequest) admit(right tokens.Right, problem string) *refusal {
+func (q *itemsRequest) admit(ctx context.Context, right tokens.Right, problem string) *refusal {
 	var refused *refusal
-	if q.account, refused = q.authenticateToken(q.r.Context(), q.service, q.w, q.r.Header); refused != nil {
+	if q.account, refused = q.authenticateToken(ctx, q.service, q.w, q.r.Header); refused != nil {
 		return refused
 	}
 	if problem != "" {
@@ -174,6 +178,9 @@ func (q *itemsRequest) refuse(refused *refusal) error {
 // fail responds with a failure.
 func (q *itemsRequest) fail(status int, failure *aliases.Failure) error {
 	q.service.Observer().Failed(q.r.Context(), itemsEndpoint, strconv.Itoa(status))
+	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead && !q.reported {
+		q.report(media.Deletion{IsSet: q.address.filename == "", Filename: q.address.filename, Failure: failure})
+	}
 	return httpx.Refuse(q.w, q.r, q.options.Log, status, aliases.Failures{failure})
 }
 
@@ -197,6 +204,8 @@ func itemFailure(doing string, err error) (int, *aliases.Failure) {
 		return bad(http.StatusBadRequest, "the list has more than 10,000 items: only the order name is possible")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
 		return bad(http.StatusNotFound, "there is no such item")
+	case errors.Is(err, upload.ErrOtherItem):
+		return bad(http.StatusPreconditionFailed, upload.ErrOtherItem.Error())
 	case errors.Is(err, context.Canceled): // by the caller
 		return bad(http.StatusBadRequest, "the request was aborted")
 	case failure.Reason == aliases.Unavailable:

@@ -28,6 +28,11 @@ func TestNearMiss(t *testing.T) {
 		"/api/upload/Files/":            filePath,
 		"/api/upload/images/resumable":  resumablePath,
 		"/api/upload/image/Resumables/": resumablePath,
+		"/api/items/images/content":     itemsPath + "image/<alias>",
+		"/api/item/image/content/a.jpg": itemsPath + "image/<alias>",
+		"/API/Items/Files/content":      itemsPath + "file/<alias>",
+		"//api/items//file/one/a.txt":   itemsPath + "file/<alias>",
+		"/api/items/files":              itemsPath + "file/<alias>",
 		"/api/auth/generatetoken":       tokenPath,
 		"/api/auth/generateToken/":      tokenPath,
 		"/api/auth/tickets":             ticketPath,
@@ -44,7 +49,7 @@ func TestNearMiss(t *testing.T) {
 	for _, path := range []string{
 		"/", "/api", "/api/", "/api/upload", "/api/uploads/", "/api/image", "/api/upload/imagess", "/api/upload/imag", "/api/upload/photo",
 		"/api/upload/image/x", "/api/upload/image.php", "/api/auth", "/api/auth/token", "/v1/api/upload/image", "/upload/image", "/ap", "/Api-Docs",
-		"/api/x/../upload/image", "/static/Img/content/a.jpg",
+		"/api/x/../upload/image", "/api/items", "/api/items/", "/api/items/video/x", "/api/items/imagesx/content", "/api/x/items/image/content", "/items/image/content", "/static/Img/content/a.jpg",
 	} {
 		run(t, crossSite(page), []httpCase{
 			{name: "POST " + path, method: http.MethodPost, target: path, header: from, status: 404, want: "Content-Type: text/plain; charset=utf-8\nVary"},

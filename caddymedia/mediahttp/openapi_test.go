@@ -24,6 +24,7 @@ func TestOpenAPI(t *testing.T) {
 		requestUploads(t, target, path.Base(name))
 		requestItems(t, name)
 		requestBusyItems(t, name)
+		requestLists(t, name)
 	}
 	requestResumable(t)
 	requestBusyUploads(t)
@@ -195,6 +196,70 @@ func requestItems(t *testing.T, key string) {
 		}
 		c.check(t, s)
 	}
+}
+
+// requestLists lists and deletes items.
+func requestLists(t *testing.T, key string) {
+	t.Helper()
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		for _, account := range c.Accounts {
+			account.May = []string{"list", "delete"}
+		}
+	})
+	s.put(t, key, "content")
+	s.put(t, path.Dir(key)+"/sub/x"+path.Ext(key), "content")
+	alias := itemsPath + map[string]string{"img": "image", "file": "file"}[strings.Split(key, "/")[0]] + "/content"
+	one := alias + "/" + path.Base(key)
+	send := func(method, target, header, body string, status int) {
+		t.Helper()
+		httpCase{method: method, target: target, header: header, body: body, status: status}.check(t, s)
+	}
+	post := func(header, body string, status int) {
+		t.Helper()
+		send(http.MethodPost, alias, header, body, status)
+	}
+	const get, remove, other = http.MethodGet, http.MethodDelete, "Authorization: Bearer $OTHER"
+	send(get, alias, bearer, "", 200)
+	send(get, alias+"?folder=sub&search=x&recursive=1&order=-name&limit=1", bearer, "", 200)
+	send(http.MethodHead, alias, bearer, "", 200)
+	send(get, one, bearer, "", 200)
+	send(get, alias+"?limit=0", bearer, "", 400)
+	send(get, one+"%2F", bearer, "", 400)
+	send(remove, one, bearer+"If-Match: x", "", 400)
+	post(urlencoded+bearer, "action=x", 400)
+	for _, target := range []string{alias, one} {
+		send(get, target, "", "", 401)
+		send(get, target, other, "", 403)
+		send(get, strings.Replace(target, "content", "none", 1), bearer, "", 404)
+	}
+	for header, status := range map[string]int{"": 401, other: 403} {
+		send(remove, one, header, "", status)
+		post(urlencoded+header, "action=delete", status)
+	}
+	send(http.MethodPatch, alias, bearer, "", 405)
+	send(http.MethodPatch, one, bearer, "", 405)
+	send(remove, one, bearer+"If-Match: \"x\"", "", 412)
+	post(urlencoded+bearer, "action="+strings.Repeat("a", 4<<20), 413)
+	post("Content-Type: text/plain\n"+bearer, "action=delete", 415)
+	send(http.MethodPost, strings.Replace(alias, "content", "none", 1), urlencoded+bearer, "action=delete", 404)
+	for name, status := range map[string]int{"forbidden": 502, "down": 503} {
+		failing := strings.Replace(one, "/a.", "/"+name+".", 1)
+		s.driver.Fail = func(op, key string) error {
+			if op == "list" && strings.HasSuffix(key, "/sub/") {
+				key = name
+			}
+			return failByName(op, key)
+		}
+		send(get, failing, bearer, "", status)
+		send(remove, failing, bearer, "", status)
+		send(get, alias+"?folder=sub", bearer, "", status)
+		post(urlencoded+bearer, "action=delete&folder=sub", status)
+	}
+	s.driver.Fail = nil
+	send(remove, one, bearer, "", 200)
+	send(remove, one, bearer, "", 404)
+	post(urlencoded+bearer, "action=delete&filename=x&filename=y", 200)
+	post(multipart+bearer, form(field("action", "delete"), field("folder", "sub")), 200)
 }
 
 // requestBusyItems sends three more requests for an item while as many are being sent as the client

@@ -97,9 +97,9 @@ func account(aliases ...string) tokens.Account {
 
 // words returns rights as in a configuration.
 func words(rights []tokens.Right) []string {
-	var texts []string
-	for _, right := range rights {
-		texts = append(texts, string(right))
+	texts := make([]string, len(rights))
+	for i, right := range rights {
+		texts[i] = string(right)
 	}
 	return texts
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/media"
 )
 
 // auditActions are the requested changes of items.
@@ -28,6 +29,8 @@ func deletion(err error) string {
 		return "ok"
 	case errors.Is(err, fs.ErrNotExist):
 		return "there is no such item"
+	case errors.Is(err, upload.ErrOtherItem):
+		return upload.ErrOtherItem.Error()
 	default:
 		return "the storage did not delete the item"
 	}
@@ -37,6 +40,19 @@ func deletion(err error) string {
 func (o *Observer) auditRefusal(req upload.Request, failure *aliases.Failure) {
 	o.writeAudit(auditActions[upload.Stored], req.Kind, req.Alias, req.Actor, failure.Message,
 		zap.String("filename", failure.Filename), zap.Stringer("reason", failure.Reason))
+}
+
+// auditDeletion writes a set of items, or a refused request to delete items.
+func (o *Observer) auditDeletion(d media.Deletion) {
+	result := "ok"
+	if d.Failure != nil {
+		result = d.Failure.Message
+	}
+	fields := []zap.Field{zap.String("filename", d.Filename)}
+	if d.IsSet {
+		fields = []zap.Field{zap.String("folder", d.Folder), zap.Int("number", d.Number)}
+	}
+	o.writeAudit(auditActions[upload.Deleted], d.Kind, d.Alias, d.Actor, result, fields...)
 }
 
 // auditTermination writes the submitted name of an upload that was ended, and whose it was.
@@ -53,8 +69,8 @@ func (o *Observer) auditTermination(upload *resumable.Record, actor aliases.Acto
 }
 
 // writeAudit writes a line of the logger "media.audit". There is one for each item that was stored,
-// replaced or deleted, for each that could not be deleted, for each resumable upload that was ended on
-// request, and for each failure of a refused request.
+// replaced or deleted, for each that could not be deleted, for each set of items that was deleted, for
+// each resumable upload that was ended on request, and for each failure of a refused request.
 func (o *Observer) writeAudit(action string, kind aliases.Kind, alias string, actor aliases.Actor, result string, more ...zap.Field) {
 	fields := append([]zap.Field{zap.String("action", action), zap.String("kind", string(kind)), zap.String("alias", alias)}, more...)
 	o.audit.Info("item", append(fields,

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/media"
 )
 
 // TestAuditOfDeletions: the audit log has no words of the storage.
@@ -27,6 +29,7 @@ func TestAuditOfDeletions(t *testing.T) {
 	}{
 		{nil, "ok"},
 		{&fs.PathError{Op: "remove", Path: "secret", Err: fs.ErrNotExist}, "there is no such item"},
+		{fmt.Errorf("deleting secret: %w", upload.ErrOtherItem), "the item is another one by now"},
 		{errors.New("dial tcp 10.1.2.3: secret"), "the storage did not delete the item"},
 	} {
 		o.auditChange(upload.Change{Action: upload.Deleted, Alias: alias, Item: upload.Item{Filename: "a.txt"}, Err: tt.err})
@@ -77,5 +80,41 @@ func TestAuditOfTerminations(t *testing.T) {
 			fields["account"] != "alice" || fields["filename"] != "a.png" || fields["size"] != int64(7) {
 			t.Errorf("%v: %v", tt.err, fields)
 		}
+	}
+}
+
+// TestAuditOfSets: a set of items is one line with its number, and a refusal one with its reason. A
+// stranger causes none.
+func TestAuditOfSets(t *testing.T) {
+	t.Parallel()
+	core, lines := observer.New(zap.InfoLevel)
+	o := &Observer{audit: zap.New(core), metrics: newMetrics(prometheus.NewPedanticRegistry())}
+	actor := aliases.Actor{Origin: aliases.OriginHTTP, Account: "shop"}
+	alias := &aliases.Alias{Kind: aliases.File, Name: "content"}
+	for _, name := range []string{"a.txt", "b.txt"} {
+		o.Changed(t.Context(), upload.Change{Action: upload.Deleted, Alias: alias, Item: upload.Item{Filename: name}, Actor: actor, InSet: true})
+	}
+	set := media.Deletion{Kind: aliases.File, Alias: "content", IsSet: true, Folder: "old", Number: 2, Actor: actor}
+	o.DeletionEnded(t.Context(), set)
+	all := lines.TakeAll()
+	if len(all) != 1 {
+		t.Fatalf("%d lines", len(all))
+	}
+	if fields := all[0].ContextMap(); fields["action"] != "delete" || fields["number"] != int64(2) || fields["folder"] != "old" ||
+		fields["account"] != "shop" || fields["alias"] != "content" || fields["result"] != "ok" {
+		t.Errorf("%v", fields)
+	}
+	refused := media.Deletion{
+		Kind: aliases.File, Alias: strings.Repeat("x", 65), Filename: "a.txt", Actor: actor,
+		Failure: &aliases.Failure{Message: "not allowed"},
+	}
+	o.DeletionEnded(t.Context(), refused)
+	if fields := lines.TakeAll()[0].ContextMap(); fields["result"] != "not allowed" || fields["filename"] != "a.txt" ||
+		fields["alias"] != strings.Repeat("x", 64) || fields["number"] != nil {
+		t.Errorf("%v", fields)
+	}
+	refused.Actor.Account = ""
+	if o.DeletionEnded(t.Context(), refused); lines.Len() > 0 {
+		t.Error("a stranger writes to the audit log")
 	}
 }

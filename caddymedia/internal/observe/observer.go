@@ -139,12 +139,24 @@ func (o *Observer) Changed(ctx context.Context, change upload.Change) {
 	noteAccount(ctx, change.Actor.Account)
 	noteItem(ctx, change.Alias.Kind, change.Alias.Name, change.Item.Filename)
 	current := o.current()
-	current.auditChange(change)
+	if !change.InSet {
+		current.auditChange(change)
+	}
 	if change.Err != nil {
 		return
 	}
 	current.changed(change)
 	o.events.changed(change)
+}
+
+// DeletionEnded implements [media.Observer].
+func (o *Observer) DeletionEnded(ctx context.Context, deletion media.Deletion) {
+	deletion.Alias = fmt.Sprintf("%.64s", deletion.Alias) // as in Refused
+	noteAccount(ctx, deletion.Actor.Account)
+	noteItem(ctx, deletion.Kind, deletion.Alias, deletion.Filename)
+	if deletion.Actor.Account != "" || deletion.Actor.Origin != aliases.OriginHTTP { // strangers must not fill the audit log
+		o.current().auditDeletion(deletion)
+	}
 }
 
 // Refused implements [upload.Observer].

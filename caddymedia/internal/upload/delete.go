@@ -12,25 +12,45 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Delete removes an item of the alias and, for an image, its renditions and its variant. These are
-// removed first, so that they never exist alone. Delete waits for uploads of the name in this
-// process.
-//
-// The error is fs.ErrNotExist if filename is invalid, names a variant, or does not exist. Otherwise
-// it is that of the storage, or of ctx during the wait. Then the item still exists, perhaps without
-// its variant, and can be deleted again.
+// ErrOtherItem means that an item is not the one that a deletion is for.
+var ErrOtherItem = errors.New("the item is another one by now")
+
+// Deletion is a request to delete an item.
+type Deletion struct {
+	Alias    *aliases.Alias
+	Filename string
+	Actor    aliases.Actor
+	// Matches, if set, reports whether a stored item is the one to delete. No upload of this process
+	// replaces the item meanwhile.
+	Matches func(storagedrivers.Info) bool
+	// InSet means that the item is one of a set, which the caller reports to its observer.
+	InSet bool
+}
+
+// Delete removes an item of the alias on request of an actor; see [Uploader.DeleteItem].
 func (u *Uploader) Delete(ctx context.Context, alias *aliases.Alias, filename string, actor aliases.Actor) error {
-	item := Item{FullPath: alias.URL("", filename), Filename: filename}
-	err := remove(ctx, alias, &item)
+	return u.DeleteItem(ctx, Deletion{Alias: alias, Filename: filename, Actor: actor})
+}
+
+// DeleteItem removes an item and, for an image, its renditions and its variant. These are removed
+// first, so that they never exist alone. It waits for uploads of the name in this process.
+//
+// The error is fs.ErrNotExist if the filename is invalid, names a variant, or does not exist, and
+// ErrOtherItem if the item does not match. Otherwise it is that of the storage, or of ctx during the
+// wait. Then the item still exists, perhaps without its variant, and can be deleted again.
+func (u *Uploader) DeleteItem(ctx context.Context, d Deletion) error {
+	item := Item{FullPath: d.Alias.URL("", d.Filename), Filename: d.Filename}
+	err := remove(ctx, d, &item)
 	if err != nil {
-		err = fmt.Errorf("deleting %q of the alias %s: %w", filename, alias.Name, err)
+		err = fmt.Errorf("deleting %q of the alias %s: %w", d.Filename, d.Alias.Name, err)
 	}
-	u.Observer.Changed(ctx, Change{Action: Deleted, Alias: alias, Item: item, Actor: actor, Err: err})
+	u.Observer.Changed(ctx, Change{Action: Deleted, Alias: d.Alias, Item: item, Actor: d.Actor, InSet: d.InSet, Err: err})
 	return err
 }
 
 // remove removes an item, and sets its size and variant.
-func remove(ctx context.Context, a *aliases.Alias, item *Item) error {
+func remove(ctx context.Context, d Deletion, item *Item) error {
+	a := d.Alias
 	if a.IsVariant(item.Filename) || naming.InUploadsFolder(item.Filename) {
 		return fs.ErrNotExist
 	}
@@ -39,6 +59,9 @@ func remove(ctx context.Context, a *aliases.Alias, item *Item) error {
 		return err
 	}
 	defer unlock()
+	if err := d.match(ctx); err != nil {
+		return err
+	}
 	var found []string // keys
 	if len(a.Renditions) > 0 {
 		if found, err = a.StoredRenditions(ctx, item.Filename); err != nil {
@@ -74,4 +97,21 @@ func remove(ctx context.Context, a *aliases.Alias, item *Item) error {
 	// The end of the request does not stop a deletion half-way. The storage bounds each removal.
 	_, err = a.Storage.Commit(context.WithoutCancel(ctx), removals...)
 	return err
+}
+
+// match returns an error unless the stored item is the one to delete.
+func (d Deletion) match(ctx context.Context) error {
+	if d.Matches == nil {
+		return nil
+	}
+	info, err := d.Alias.Storage.Stat(ctx, d.Alias.Key(d.Filename))
+	switch {
+	case errors.Is(err, storagedrivers.ErrInvalidKey):
+		return fs.ErrNotExist
+	case err != nil:
+		return err
+	case !d.Matches(info):
+		return ErrOtherItem
+	}
+	return nil
 }

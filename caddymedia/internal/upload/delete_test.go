@@ -216,3 +216,48 @@ func TestDeleteOfCallerThatIsGone(t *testing.T) {
 		})
 	}
 }
+
+// TestDeleteItem: only an item that matches is removed. The decision is made under the lock of the item,
+// so that a replacement before it counts.
+func TestDeleteItem(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, nil)
+			u, images, _ := withItems(t, s, true)
+			old, err := s.Stat(t.Context(), "img/content/a.png")
+			if err != nil {
+				t.Fatal(err)
+			}
+			remove := func(filename string, matches func(storagedrivers.Info) bool) error {
+				return u.DeleteItem(t.Context(), Deletion{Alias: images, Filename: filename, Matches: matches})
+			}
+			unlock, err := images.Lock(t.Context(), "a.png")
+			if err != nil {
+				t.Fatal(err)
+			}
+			result := make(chan error)
+			go func() { result <- remove("a.png", func(info storagedrivers.Info) bool { return info.Same(old) }) }()
+			if _, err := s.Put(t.Context(), "img/content/a.png", strings.NewReader("another"), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}); err != nil {
+				t.Fatal(err)
+			}
+			unlock()
+			if err := <-result; !errors.Is(err, ErrOtherItem) {
+				t.Errorf("another item: %v", err)
+			}
+			if _, err := s.Stat(t.Context(), "img/content/a.png.webp"); err != nil {
+				t.Errorf("the variant: %v", err)
+			}
+			every := func(storagedrivers.Info) bool { return true }
+			for _, filename := range []string{"alone.png", "none.png", "a.png.webp", "../file/content/a.txt", ""} {
+				if err := remove(filename, every); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%q: %v", filename, err)
+				}
+			}
+			if err := remove("a.png", every); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

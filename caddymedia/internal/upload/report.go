@@ -63,6 +63,8 @@ type Change struct {
 	// Item as stored. A deleted item has its name and, if known, its size.
 	Item  Item
 	Actor aliases.Actor
+	// InSet means that the item is one of a set that is deleted.
+	InSet bool
 	// Err is the error of a failed deletion; nil otherwise.
 	Err error
 }

@@ -1,0 +1,324 @@
+package mediahttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+const (
+	// maxSet is the largest number of items that a request deletes.
+	maxSet = 1000
+	// maxSetTime is how long a request goes on deleting the items of a folder.
+	maxSetTime = 30 * time.Second
+)
+
+// setForm are the limits of the form with a set of items. All its names may be percent-encoded.
+var setForm = formLimits{4 << 20, maxSet + 100, time.Minute}
+
+// deletedAnswer is the response to a request that has deleted an item.
+type deletedAnswer struct {
+	Success bool `json:"success"`
+}
+
+// setAnswer is the response to a request that has deleted a set of items.
+type setAnswer struct {
+	Success bool        `json:"success"`
+	Result  []setResult `json:"result"`
+	// Deleted is the number of items of a folder, and More whether some are left. They are nil if the
+	// request names its items.
+	Deleted *int  `json:"deleted,omitempty"`
+	More    *bool `json:"more,omitempty"`
+}
+
+// setResult is the outcome of an item of a set.
+type setResult struct {
+	Filename string `json:"filename"`
+	Deleted  bool   `json:"deleted"`
+	Message  string `json:"message,omitempty"`
+}
+
+// report reports a deletion to the observer.
+func (q *itemsRequest) report(d media.Deletion) {
+	q.reported = true
+	d.Kind, d.Alias, d.Actor = q.kind, q.address.alias, q.actor()
+	q.service.Observer().DeletionEnded(q.r.Context(), d)
+}
+
+// deleteOne deletes an item, if it is the one of the condition.
+func (q *itemsRequest) deleteOne() error {
+	tags, ok := matchedTags(q.r.Header.Values("If-Match"))
+	if !ok {
+		return q.refuse(&refusal{http.StatusBadRequest, aliases.BadRequest, `the header If-Match is * or a list of entity tags, such as "x"`})
+	}
+	if !isItem(q.alias, q.address.filename) {
+		return q.storageFailed("", fs.ErrNotExist)
+	}
+	q.reported = true // by the uploader
+	err := q.delete(q.r.Context(), q.address.filename, func(info storagedrivers.Info) bool {
+		return tags.match(EntityTag(q.alias, info))
+	}, false)
+	if err != nil {
+		return q.storageFailed("delete the item", err)
+	}
+	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, deletedAnswer{Success: true})
+}
+
+// delete deletes an item if it matches.
+func (q *itemsRequest) delete(ctx context.Context, filename string, matches func(storagedrivers.Info) bool, inSet bool) error {
+	return q.service.Uploader().DeleteItem(ctx, upload.Deletion{
+		Alias: q.alias, Filename: filename, Actor: q.actor(), Matches: matches, InSet: inSet,
+	})
+}
+
+// entityTags are those of an If-Match header. Without the header they match any item.
+type entityTags struct {
+	any  bool
+	tags map[string]bool
+}
+
+// match compares strongly, RFC 9110 section 8.8.3.2.
+func (e entityTags) match(tag string) bool {
+	return e.any || tag != "" && !strings.HasPrefix(tag, "W/") && e.tags[tag]
+}
+
+// matchedTags returns the entity tags of an If-Match header, and false if it is malformed.
+func matchedTags(header []string) (entityTags, bool) {
+	list := strings.Trim(strings.Join(header, ","), " \t")
+	if len(header) == 0 || list == "*" {
+		return entityTags{any: true}, true
+	}
+	e := entityTags{tags: map[string]bool{}}
+	for {
+		rest, weak := strings.CutPrefix(list, "W/")
+		if rest == "" || rest[0] != '"' {
+			return e, false
+		}
+		end := strings.IndexByte(rest[1:], '"') + 2
+		if end < 2 || strings.ContainsFunc(rest[:end], func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+			return e, false
+		}
+		if !weak {
+			e.tags[rest[:end]] = true
+		}
+		list = strings.TrimLeft(rest[end:], " \t")
+		if list == "" {
+			return e, true
+		}
+		if list[0] != ',' {
+			return e, false
+		}
+		list = strings.TrimLeft(list, ", \t")
+	}
+}
+
+// deleteSet deletes the items that a form names, or those below a folder.
+func (q *itemsRequest) deleteSet() error {
+	began := q.options.Now()
+	form, status, message := setForm.read(q.w, q.r, q.options.Now, "action")
+	if message != "" {
+		return q.refuse(&refusal{status, aliases.BadRequest, message})
+	}
+	if problem := setProblem(q.alias, form); problem != "" {
+		return q.refuse(&refusal{http.StatusBadRequest, aliases.BadRequest, problem})
+	}
+	// The token may have been revoked meanwhile.
+	if refused := q.admit(q.r.Context(), tokens.Delete, ""); refused != nil {
+		return q.refuse(refused)
+	}
+	if names := form["filename"]; len(names) > 0 {
+		return q.deleteNames(names)
+	}
+	return q.deleteFolder(form.Get("folder"), began)
+}
+
+// setProblem returns the problem of a form with a set of items, for the caller; empty if there is none.
+func setProblem(alias *aliases.Alias, form url.Values) string {
+	for _, name := range []string{"folder", "everything"} {
+		if len(form[name]) > 1 {
+			return "the field " + name + " is sent twice"
+		}
+	}
+	everything := form.Get("everything")
+	switch {
+	case form.Get("action") != "delete":
+		return "the field action must be delete"
+	case everything != "" && everything != "yes":
+		return "the field everything must be yes"
+	case len(form["filename"]) > maxSet:
+		return fmt.Sprintf("there are more than %d fields filename", maxSet)
+	case len(form["filename"]) > 0 && (form.Has("folder") || everything != ""):
+		return "send either fields filename or one field folder"
+	case len(form["filename"]) > 0:
+		return ""
+	case !form.Has("folder"):
+		return "the fields filename, or the field folder, are missing"
+	case form.Get("folder") == "" && everything == "":
+		return "the field folder is empty: to delete everything in the alias, send everything=yes too"
+	case form.Get("folder") != "" && everything != "":
+		return "the field everything is for an empty folder only"
+	}
+	return folderProblem(alias, form.Get("folder"))
+}
+
+// deleteNames deletes items and responds with the outcome of each.
+func (q *itemsRequest) deleteNames(names []string) error {
+	answer := setAnswer{Success: true, Result: make([]setResult, len(names))}
+	var number atomic.Int64
+	var left atomic.Pointer[aliases.Failure]
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	named := map[string]bool{}
+	for i, filename := range names {
+		result := &answer.Result[i]
+		result.Filename = filename
+		if named[filename] {
+			result.Message = "the item is named twice"
+			continue
+		}
+		named[filename] = true
+		group.Go(func() error {
+			failure := q.deleteNamed(filename)
+			if failure == nil {
+				result.Deleted = true
+				number.Add(1)
+				return nil
+			}
+			result.Message = failure.Message
+			left.Store(failure)
+			return nil
+		})
+	}
+	_ = group.Wait() // the results have the errors
+	q.report(media.Deletion{IsSet: true, Number: int(number.Load()), Failure: left.Load()})
+	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, answer)
+}
+
+// deleteNamed deletes an item of a set.
+func (q *itemsRequest) deleteNamed(filename string) *aliases.Failure {
+	err := fs.ErrNotExist
+	if isItem(q.alias, filename) {
+		err = q.r.Context().Err()
+		if err == nil {
+			err = q.delete(q.r.Context(), filename, func(storagedrivers.Info) bool { return true }, true)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	status, failure := itemFailure("delete the item", err)
+	q.logFailed(status, failure)
+	return failure
+}
+
+// logFailed logs the failure of an item of a set if it is not the caller's fault.
+func (q *itemsRequest) logFailed(status int, failure *aliases.Failure) {
+	if status >= http.StatusInternalServerError {
+		q.options.Log.Error(failure.Message, "status", status, "error", failure.Err)
+	}
+}
+
+// deleteFolder deletes items below a folder that were stored before the request began.
+func (q *itemsRequest) deleteFolder(folder string, began time.Time) error {
+	bounded, cancel := context.WithTimeout(q.r.Context(), maxSetTime)
+	defer cancel()
+	older := func(info storagedrivers.Info) bool { return storedBefore(info.ModTime, began) }
+	filenames, more, err := q.filenames(bounded, folder, older)
+	number, left := 0, false
+	if err == nil {
+		number, left, err = q.deleteOlder(q.r.Context(), bounded, filenames, older)
+	}
+	report := media.Deletion{IsSet: true, Folder: folder, Number: number}
+	more = more || left || err != nil
+	if err == nil {
+		q.report(report)
+	} else {
+		status, failure := itemFailure("delete the items", err)
+		report.Failure = failure
+		q.report(report)
+		if number == 0 {
+			return q.fail(status, failure)
+		}
+		q.logFailed(status, failure)
+	}
+	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, setAnswer{Success: true, Result: []setResult{}, Deleted: &number, More: &more})
+}
+
+// deleteOlder deletes items that match, and begins none after bounded ends or the storage fails. It
+// returns their number, and whether some are left.
+func (q *itemsRequest) deleteOlder(ctx, bounded context.Context, filenames []string, older func(storagedrivers.Info) bool) (number int, left bool, err error) {
+	var done, kept atomic.Int64
+	group, bounded := errgroup.WithContext(bounded)
+	group.SetLimit(atOnce)
+	for _, filename := range filenames {
+		group.Go(func() error {
+			select {
+			case <-bounded.Done():
+				kept.Add(1)
+				return nil
+			default:
+			}
+			switch err := q.delete(ctx, filename, older, true); {
+			case err == nil:
+				done.Add(1)
+			case errors.Is(err, upload.ErrOtherItem):
+				kept.Add(1)
+			case !errors.Is(err, fs.ErrNotExist):
+				return err
+			}
+			return nil
+		})
+	}
+	err = group.Wait()
+	return int(done.Load()), kept.Load() > 0, err
+}
+
+// storedBefore reports whether an object was stored before a time. A backend may have its times in whole
+// seconds, without the rest.
+func storedBefore(stored, began time.Time) bool {
+	if stored.Nanosecond() == 0 {
+		return !stored.Add(time.Second).After(began)
+	}
+	return stored.Before(began)
+}
+
+// filenames returns up to [maxSet] items below a folder that wanted accepts. more means that there may be
+// others.
+func (q *itemsRequest) filenames(ctx context.Context, folder string, wanted func(storagedrivers.Info) bool) (filenames []string, more bool, err error) {
+	prefix := q.alias.Key("")
+	if folder != "" {
+		prefix = q.alias.Key(folder) + "/"
+	}
+	isShown := media.ItemFilter(q.alias, "")
+	for info, err := range q.alias.Storage.All(ctx, prefix) {
+		switch {
+		case err != nil && ctx.Err() != nil && q.r.Context().Err() == nil:
+			return filenames, true, nil
+		case err != nil:
+			return nil, false, err
+		case !isShown(info.Key):
+		case !wanted(info):
+			more = true
+		case len(filenames) == maxSet:
+			return filenames, true, nil
+		default:
+			filenames = append(filenames, q.alias.Filename(info.Key))
+		}
+	}
+	return filenames, more, nil
+}

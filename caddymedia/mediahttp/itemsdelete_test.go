@@ -1,0 +1,536 @@
+package mediahttp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/media"
+)
+
+// keys returns the keys of a prefix in the backend.
+func (s *site) keys(t *testing.T, prefix string) []string {
+	t.Helper()
+	keys := slices.Sorted(maps.Keys(s.objects(t)))
+	return slices.DeleteFunc(keys, func(key string) bool { return !strings.HasPrefix(key, prefix) })
+}
+
+// TestDeleteItem: an item is removed with its variant and renditions, if it is the one of If-Match.
+func TestDeleteItem(t *testing.T) {
+	t.Parallel()
+	const one, image = itemsPath + "file/one/a.txt", itemsPath + "image/sized/a.png"
+	for _, c := range []struct {
+		name, target, match string
+		status              int
+		has                 string
+	}{
+		{"item", one, "", 200, `{"success":true}`},
+		{"item in a folder", itemsPath + "file/one/sub/deep/d.txt", "", 200, ""},
+		{"item with a strange name", itemsPath + "file/exact/a%20b%252F%3F%23.txt", "", 200, ""},
+		{"image", image, "", 200, ""},
+		{"any", one, "*", 200, ""},
+		{"the item", one, "$TAG", 200, ""},
+		{"one of several", one, `"x" , W/"y",$TAG`, 200, ""},
+		{"in two headers", one, "\"x\"\nIf-Match: $TAG", 200, ""},
+		{"another", one, `"other"`, 412, "another one"},
+		{"weak", one, "W/$TAG", 412, ""},
+		{"prefix of the tag", one, `"`, 400, "If-Match"},
+		{"no quotes", one, "x", 400, "If-Match"},
+		{"any and a tag", one, `*, "x"`, 400, "If-Match"},
+		{"tag and any", one, `"x", *`, 400, "If-Match"},
+		{"no comma", one, `"x" "y"`, 400, "If-Match"},
+		{"empty", one, "\t", 400, "If-Match"},
+		{"control", one, "\"\x01\"", 400, "If-Match"},
+		{"missing", itemsPath + "file/one/none.txt", "", 404, "no such item"},
+		{"missing with any", itemsPath + "file/one/none.txt", "*", 404, ""},
+		{"missing with a tag", itemsPath + "file/one/none.txt", `"x"`, 404, ""},
+		{"folder", itemsPath + "file/one/sub", "", 404, ""},
+		{"variant", image + ".webp", "", 404, ""},
+		{"unfinished upload", itemsPath + "file/one/@uploads/x.txt", "", 404, ""},
+		{"encoded slash", itemsPath + "file/one/sub%2Fc.txt", "", 400, ""},
+		{"dots", itemsPath + "file/one/sub/%2e%2e/a.txt", "", 400, ""},
+		{"NUL", one + "%00", "", 404, ""},
+		{"unknown alias", itemsPath + "file/none/a.txt", "", 404, "unknown alias"},
+		{"storage down", itemsPath + "file/broken/a.txt", "", 503, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := withItems(t)
+			s.vars = []string{"$TAG", s.do(t, http.MethodHead, "/static/file/one/a.txt", "", "").header.Get("ETag")}
+			header := bearer
+			if c.match != "" {
+				header += "If-Match: " + c.match
+			}
+			before := s.objects(t)
+			httpCase{method: http.MethodDelete, target: c.target, header: header, status: c.status, has: c.has}.check(t, s)
+			if c.status != 200 {
+				return
+			}
+			httpCase{method: http.MethodDelete, target: c.target, header: bearer, status: 404}.check(t, s)
+			gone := 1
+			if c.target == image {
+				gone = 3
+			}
+			if after := s.objects(t); len(after) != len(before)-gone {
+				t.Errorf("left are %q of %q", slices.Sorted(maps.Keys(after)), slices.Sorted(maps.Keys(before)))
+			}
+		})
+	}
+}
+
+// TestDeleteLeftover: a variant without its image is no item.
+func TestDeleteLeftover(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	s.put(t, "img/sized/gone.png.webp", "variant")
+	httpCase{method: http.MethodDelete, target: itemsPath + "image/sized/gone.png", header: bearer, status: 404}.check(t, s)
+}
+
+// TestDeleteReplaced: of an overwrite and a deletion with the tag of the old item, the new item stays.
+func TestDeleteReplaced(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	target := "file/replacing/a.txt"
+	tag := s.do(t, http.MethodHead, "/static/"+target, "", "").header.Get("ETag")
+	replace := uploadCase{target: "?alias=replacing", parts: []part{file("a.txt", "new")}, want: []string{target}}
+	replace.check(t, s)
+	httpCase{method: http.MethodDelete, target: itemsPath + target, header: bearer + "If-Match: " + tag, status: 412}.check(t, s)
+	if got, _ := s.stored(t, target); got != "new" {
+		t.Errorf("stored is %q", got)
+	}
+}
+
+// TestDeleteRefused: rights, aliases and credentials.
+func TestDeleteRefused(t *testing.T) {
+	t.Parallel()
+	const one, set = itemsPath + "file/one/a.txt", itemsPath + "file/one"
+	const body = "action=delete&filename=a.txt"
+	requests := func(header string, status int, has string) []httpCase {
+		return []httpCase{
+			{name: fmt.Sprint("item ", status), method: http.MethodDelete, target: one, header: header, status: status, has: has},
+			{name: fmt.Sprint("set ", status), target: set, header: urlencoded + header, body: body, status: status, has: has},
+		}
+	}
+	run(t, withItems, append(requests("", 401, "no token"), requests("Authorization: Bearer $OTHER", 403, "may not use the alias")...))
+	run(t, may("upload", "list"), requests(bearer, 403, "the right delete"))
+	run(t, func(t *testing.T) *site {
+		t.Helper()
+		s := withItems(t)
+		s.ticket(t, "kind=file&alias=one")
+		return s
+	}, requests(ticketBearer, 403, "send a token"))
+}
+
+// setCase is a request to delete a set of items of the file alias "one".
+func setCase(name, body string, status int, has string) httpCase {
+	return httpCase{name: name, target: itemsPath + "file/one", header: urlencoded + bearer, body: body, status: status, has: has}
+}
+
+// filenames returns a form with n names.
+func filenames(n int) string {
+	form := url.Values{"action": {"delete"}}
+	for i := range n {
+		form.Add("filename", fmt.Sprintf("%04d.txt", i))
+	}
+	return form.Encode()
+}
+
+func TestDeleteSetRefused(t *testing.T) {
+	t.Parallel()
+	many := append(times(1000, field("filename", "x")), field("action", "delete"))
+	cases := []httpCase{
+		setCase("no action", "filename=a.txt", 400, "action"),
+		setCase("another action", "action=move&filename=a.txt", 400, "action"),
+		setCase("action twice", "action=delete&action=delete&filename=a.txt", 400, "twice"),
+		setCase("nothing", "action=delete", 400, "missing"),
+		setCase("everything alone", "action=delete&everything=yes", 400, "missing"),
+		setCase("empty folder", "action=delete&folder=", 400, "everything=yes"),
+		setCase("everything=no", "action=delete&folder=&everything=no", 400, "everything"),
+		setCase("everything of a folder", "action=delete&folder=sub&everything=yes", 400, "everything"),
+		setCase("everything and names", "action=delete&filename=a.txt&everything=yes", 400, "either"),
+		setCase("folder and names", "action=delete&filename=a.txt&folder=sub", 400, "either"),
+		setCase("empty folder and names", "action=delete&filename=a.txt&folder=", 400, "either"),
+		setCase("folder twice", "action=delete&folder=sub&folder=sub", 400, "folder is sent twice"),
+		setCase("everything twice", "action=delete&folder=&everything=yes&everything=yes", 400, "everything is sent twice"),
+		setCase("root", "action=delete&folder=/", 400, "folder is invalid"),
+		setCase("folder outside", "action=delete&folder=../two", 400, "folder is invalid"),
+		setCase("folder with a slash", "action=delete&folder=sub/", 400, "folder is invalid"),
+		setCase("folder with NUL", "action=delete&folder=%00", 400, "folder is invalid"),
+		setCase("1,001 names", filenames(1001), 400, "1000"),
+		setCase("very many fields", "action=delete"+strings.Repeat("&a=", 50_000), 400, "fields"),
+		setCase("malformed", "action=delete&filename=%zz", 400, "malformed"),
+		setCase("too large", "action=delete&filename="+strings.Repeat("a", 4<<20), 413, "4 MiB"),
+		{name: "query", method: http.MethodPost, target: itemsPath + "file/one?action=delete&filename=a.txt", header: urlencoded + bearer, status: 400},
+		{name: "json", target: itemsPath + "file/one", header: "Content-Type: application/json\n" + bearer, body: `{"action":"delete"}`, status: 415},
+		{name: "no type", target: itemsPath + "file/one", header: bearer, body: "action=delete", status: 415},
+		{name: "multipart cut", target: itemsPath + "file/one", header: multipart + bearer, body: "--x\r\nContent-", status: 400, has: "malformed"},
+		{name: "multipart with 1,001 names", target: itemsPath + "file/one", header: multipart + bearer, body: form(append(many, field("filename", "y"))...), status: 400, has: "1000"},
+		{name: "unknown alias", target: itemsPath + "file/none", header: urlencoded + bearer, body: "action=delete&folder=a", status: 404},
+		{name: "folder of a storage that is down", target: itemsPath + "file/broken", header: urlencoded + bearer, body: "action=delete&folder=a", status: 503, has: "cannot be reached"},
+		{name: "POST to an item", target: itemsPath + "file/one/a.txt", header: urlencoded + bearer, body: "action=delete", status: 405, want: "Allow: DELETE, GET, HEAD"},
+	}
+	run(t, withItems, cases)
+	httpCase{
+		name: "multipart with 1,000 names", target: itemsPath + "file/one", header: multipart + bearer, body: form(many...), status: 200,
+	}.run(t, withItems)
+}
+
+// setReply is the response to a request that has deleted a set.
+type setReply struct {
+	Success bool `json:"success"`
+	Result  []struct {
+		Filename string `json:"filename"`
+		Deleted  bool   `json:"deleted"`
+		Message  string `json:"message"`
+	} `json:"result"`
+	Deleted *int  `json:"deleted"`
+	More    *bool `json:"more"`
+}
+
+// TestDeleteNames: each name has its outcome, and one failure does not stop the others.
+func TestDeleteNames(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]struct{ header, body string }{
+		"urlencoded": {urlencoded, "action=delete&filename=a.txt&filename=none.txt&filename=a.txt&filename=sub/c.txt&filename=../two/a.txt&filename=" +
+			"&filename=sub&filename=@uploads/x.txt&filename=down.txt&filename=b.txt"},
+		"multipart": {multipart, form(field("filename", "a.txt"), field("filename", "none.txt"), field("filename", "a.txt"), field("filename", "sub/c.txt"),
+			field("filename", "../two/a.txt"), field("filename", ""), field("filename", "sub"), field("filename", "@uploads/x.txt"), field("filename", "down.txt"),
+			field("filename", "b.txt"), field("action", "delete"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := withItems(t)
+			s.put(t, "file/one/down.txt", "x")
+			s.driver.Fail = func(op, key string) error {
+				if op == "delete" {
+					return failByName(op, key)
+				}
+				return nil
+			}
+			var got setReply
+			s.do(t, http.MethodPost, itemsPath+"file/one", body.header+bearer, body.body).decode(t, &got)
+			lines := make([]string, len(got.Result))
+			for i, r := range got.Result {
+				lines[i] = fmt.Sprintf("%s %t %s", r.Filename, r.Deleted, r.Message)
+			}
+			const none = " false there is no such item"
+			want := []string{
+				"a.txt true ", "none.txt" + none, "a.txt false the item is named twice", "sub/c.txt true ", "../two/a.txt" + none, none,
+				"sub" + none, "@uploads/x.txt" + none, "down.txt false the storage cannot be reached now, try again later", "b.txt true ",
+			}
+			if !slices.Equal(lines, want) || !got.Success || got.Deleted != nil || got.More != nil {
+				t.Errorf("got %q, want %q", lines, want)
+			}
+			if left := s.keys(t, "file/one"); !slices.Equal(left, []string{"file/one/@uploads/x.txt", "file/one/down.txt", "file/one/sub/deep/d.txt"}) {
+				t.Errorf("left are %q", left)
+			}
+			if left := s.keys(t, "file/two"); len(left) != 1 {
+				t.Errorf("of another alias: %q", left)
+			}
+		})
+	}
+}
+
+// TestDeleteManyNames: 1,000 names are deleted, eight side by side.
+func TestDeleteManyNames(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	for i := range 1000 {
+		s.put(t, fmt.Sprintf("file/one/%04d.txt", i), "")
+	}
+	var running, most atomic.Int64
+	s.driver.Fail = func(op, _ string) error {
+		if op == "delete" {
+			n := running.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			time.Sleep(100 * time.Microsecond)
+			running.Add(-1)
+		}
+		return nil
+	}
+	var got setReply
+	s.do(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, filenames(1000)).decode(t, &got)
+	for _, r := range got.Result {
+		if !r.Deleted {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if left := s.keys(t, "file/one/0"); len(got.Result) != 1000 || len(left) > 0 || most.Load() > 8 || most.Load() < 2 {
+		t.Errorf("%d results, %d left, %d side by side", len(got.Result), len(left), most.Load())
+	}
+}
+
+// deleteFolder sends a request to delete a folder, and checks the number and whether more is left.
+func (s *site) deleteFolder(t *testing.T, alias, body string, number int, more bool) {
+	t.Helper()
+	var got setReply
+	r := s.do(t, http.MethodPost, itemsPath+alias, urlencoded+bearer, "action=delete&"+body)
+	if r.decode(t, &got); r.status != 200 || !got.Success || got.Result == nil || len(got.Result) > 0 || *got.Deleted != number || *got.More != more {
+		t.Errorf("%s: %d %s, want %d and %t", body, r.status, r.body, number, more)
+	}
+}
+
+// TestDeleteFolder: a folder is deleted with all below it, and nothing else.
+func TestDeleteFolder(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		alias, body string
+		number      int
+		gone        []string
+	}{
+		{"file/one", "folder=sub", 2, []string{"file/one/sub/c.txt", "file/one/sub/deep/d.txt"}},
+		{"file/one", "folder=sub/deep", 1, []string{"file/one/sub/deep/d.txt"}},
+		{"file/one", "folder=", 0, nil},
+		{"file/one", "folder=none", 0, nil},
+		{"file/one", "folder=su", 0, nil},
+		{"file/one", "folder=a.txt", 0, nil},
+		{"file/one", "folder=@uploads", 0, nil},
+		{"file/one", "folder=&everything=yes", 4, []string{"file/one/a.txt", "file/one/b.txt", "file/one/sub/c.txt", "file/one/sub/deep/d.txt"}},
+		{"image/sized", "folder=&everything=yes", 2, []string{
+			"img/sized/a.png", "img/sized/a.png.webp", "img/sized/b.png", "img/sized@renditions/1/a.png/thumb.x.png",
+		}},
+	} {
+		t.Run(c.alias+" "+c.body, func(t *testing.T) {
+			t.Parallel()
+			s := withItems(t)
+			time.Sleep(time.Millisecond) // what is stored by now is older than the next request
+			before := s.keys(t, "")
+			if c.body == "folder=" {
+				httpCase{target: itemsPath + c.alias, header: urlencoded + bearer, body: "action=delete&" + c.body, status: 400}.check(t, s)
+			} else {
+				s.deleteFolder(t, c.alias, c.body, c.number, false)
+				s.deleteFolder(t, c.alias, c.body, 0, false)
+			}
+			want := slices.DeleteFunc(before, func(key string) bool { return slices.Contains(c.gone, key) })
+			if left := s.keys(t, ""); !slices.Equal(left, want) {
+				t.Errorf("left are %q, want %q", left, want)
+			}
+		})
+	}
+}
+
+// TestDeleteFolderInParts: 1,000 items are deleted at a time, without those that are stored or
+// replaced after the request began.
+func TestDeleteFolderInParts(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	for i := range 1498 {
+		s.put(t, fmt.Sprintf("file/one/sub/%04d.txt", i), "")
+	}
+	time.Sleep(time.Millisecond) // what is stored by now is older than the next request
+	s.deleteFolder(t, "file/one", "folder=sub", 1000, true)
+	store := sync.OnceFunc(func() {
+		s.put(t, "file/one/sub/new.txt", "new")
+		s.put(t, "file/one/sub/c.txt", "replaced")
+	})
+	s.driver.Fail = func(op, key string) error {
+		if op == "delete" && key == "file/one/sub/1000.txt" || op == "stat" && key == "file/one/sub/c.txt" {
+			store()
+		}
+		return nil
+	}
+	time.Sleep(time.Millisecond) // what is stored by now is older than the next request
+	s.deleteFolder(t, "file/one", "folder=sub", 499, true)
+	if left := s.keys(t, "file/one/sub"); !slices.Equal(left, []string{"file/one/sub/c.txt", "file/one/sub/new.txt"}) {
+		t.Errorf("left are %q", left)
+	}
+	s.driver.Fail = nil
+	time.Sleep(time.Millisecond) // what is stored by now is older than the next request
+	s.deleteFolder(t, "file/one", "folder=sub", 2, false)
+}
+
+// TestDeleteFolderTime: a request begins no deletion after 30 seconds.
+func TestDeleteFolderTime(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	header := strings.ReplaceAll(bearer, "$TOKEN", s.token(t))
+	synctest.Test(t, func(t *testing.T) {
+		for i := range 100 {
+			s.put(t, fmt.Sprintf("file/two/sub/%04d.txt", i), "")
+		}
+		s.driver.Fail = func(op, _ string) error {
+			if op == "delete" {
+				time.Sleep(4 * time.Second)
+			}
+			return nil
+		}
+		time.Sleep(time.Second)
+		begin := time.Now()
+		var got setReply
+		r := s.request(t, http.MethodPost, itemsPath+"file/two", urlencoded+header, "action=delete&folder=sub")
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, r)
+		(&reply{w.Code, w.Header(), w.Body.String()}).decode(t, &got)
+		if took := time.Since(begin); took != 32*time.Second || *got.Deleted != 64 || !*got.More {
+			t.Errorf("%d deleted in %v, more: %t", *got.Deleted, took, *got.More)
+		}
+	})
+}
+
+// TestDeleteFolderOfSeconds: where times are in whole seconds, an item of the second in which the request
+// began is left.
+func TestDeleteFolderOfSeconds(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	header := strings.ReplaceAll(bearer, "$TOKEN", s.token(t))
+	synctest.Test(t, func(t *testing.T) { // the clock starts at a whole second
+		s.put(t, "file/two/sub/a.txt", "")
+		for _, want := range []string{`"deleted":0,"more":true`, `"deleted":1,"more":false`} {
+			time.Sleep(500 * time.Millisecond)
+			w := httptest.NewRecorder()
+			s.handler.ServeHTTP(w, s.request(t, http.MethodPost, itemsPath+"file/two", urlencoded+header, "action=delete&folder=sub"))
+			if !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s, want %s", w.Body, want)
+			}
+		}
+	})
+}
+
+// TestDeleteFolderFails: an error of the storage ends the set. It is the answer if nothing was deleted.
+func TestDeleteFolderFails(t *testing.T) {
+	t.Parallel()
+	for number, status := range map[int]int{0: 502, 2: 200} {
+		s := withItems(t)
+		time.Sleep(time.Millisecond) // what is stored by now is older than the next request
+		s.known = append(s.known, "secret")
+		var deleted atomic.Int64
+		s.driver.Fail = func(op, _ string) error {
+			if op == "delete" && deleted.Add(1) > int64(number) {
+				return errors.New("10.1.2.3: secret")
+			}
+			return nil
+		}
+		r := s.do(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, "action=delete&folder=&everything=yes")
+		if r.status != status || status == 200 && !strings.Contains(r.body, fmt.Sprintf(`"deleted":%d,"more":true`, number)) {
+			t.Errorf("%d %s", r.status, r.body)
+		}
+	}
+}
+
+// TestDeleteRevoked: a token that ends while the form is received deletes nothing.
+func TestDeleteRevoked(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	r := s.request(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, "action=delete&filename=a.txt")
+	r.Body = revoking{r.Body, func() {
+		if _, err := s.first.Issuer().Revoke(t.Context(), someKey); err != nil {
+			t.Error(err)
+		}
+	}}
+	s.unread(t, r, 401)
+	if _, ok := s.stored(t, "file/one/a.txt"); !ok {
+		t.Error("it is deleted")
+	}
+}
+
+// revoking is a body before whose end revoke is called.
+type revoking struct {
+	io.ReadCloser
+	revoke func()
+}
+
+func (b revoking) Read(p []byte) (int, error) {
+	b.revoke()
+	return b.ReadCloser.Read(p)
+}
+
+// TestDeletionsReported: each deletion of one item is reported as a change, and a set once more as a
+// whole. Refusals name their account.
+func TestDeletionsReported(t *testing.T) {
+	t.Parallel()
+	o := new(deletions)
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		c.Observer = o
+		c.Accounts[someKey].May = []string{"delete"}
+		c.Accounts[otherKey].May = []string{"upload"}
+	})
+	for _, key := range []string{"a.txt", "b.txt", "c.txt", "sub/d.txt"} {
+		s.put(t, "file/one/"+key, "x")
+	}
+	time.Sleep(time.Millisecond) // what is stored by now is older than the next request
+	const one, other = itemsPath + "file/one", "Authorization: Bearer $OTHER"
+	for _, c := range []struct {
+		httpCase
+		want []string
+	}{
+		{httpCase{method: http.MethodDelete, target: one + "/a.txt", status: 200}, []string{"a.txt false ok"}},
+		{httpCase{method: http.MethodDelete, target: one + "/a.txt", status: 404}, []string{"a.txt false failed"}},
+		{httpCase{method: http.MethodDelete, target: one + "/b.txt", header: "If-Match: \"x\"\n", status: 412}, []string{"b.txt false failed"}},
+		{httpCase{method: http.MethodDelete, target: one + "/@uploads", status: 404}, []string{"one @uploads set false 0 site-one there is no such item"}},
+		{httpCase{target: one, body: "action=delete&filename=b.txt&filename=x", status: 200}, []string{"b.txt true ok", "one  set true 1 site-one there is no such item", "x true failed"}},
+		{httpCase{target: one, body: "action=delete&folder=sub", status: 200}, []string{"one sub set true 1 site-one ", "sub/d.txt true ok"}},
+		{httpCase{target: one, body: "action=x", status: 400}, []string{"one  set true 0 site-one the field action must be delete"}},
+		{httpCase{target: itemsPath + "file/two", header: other + "\n", body: "action=delete&filename=x", status: 403}, []string{
+			"two  set true 0 site-two the account may not delete items: it needs the right delete",
+		}},
+		{httpCase{method: http.MethodDelete, target: itemsPath + "file/two/a.txt", header: other + "\n", status: 403}, []string{
+			"two a.txt set false 0 site-two the account may not delete items: it needs the right delete",
+		}},
+	} {
+		if !strings.Contains(c.header, "Authorization") {
+			c.header += bearer
+		}
+		if c.body != "" {
+			c.header += urlencoded
+		}
+		c.check(t, s)
+		if got := o.take(); !slices.Equal(got, c.want) {
+			t.Errorf("%s %s %s: reported %q, want %q", c.method, c.target, c.body, got, c.want)
+		}
+	}
+}
+
+// deletions records what is reported of deletions.
+type deletions struct {
+	media.NopObserver
+
+	mu    sync.Mutex
+	lines []string
+}
+
+func (o *deletions) add(format string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lines = append(o.lines, fmt.Sprintf(format, args...))
+}
+
+func (o *deletions) take() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	lines := slices.Sorted(slices.Values(o.lines))
+	o.lines = nil
+	return lines
+}
+
+func (o *deletions) Changed(_ context.Context, c upload.Change) {
+	result := "ok"
+	if c.Err != nil {
+		result = "failed"
+	}
+	o.add("%s %t %s", c.Item.Filename, c.InSet, result)
+}
+
+func (o *deletions) DeletionEnded(_ context.Context, d media.Deletion) {
+	message := ""
+	if d.Failure != nil {
+		message = d.Failure.Message
+	}
+	o.add("%s %s set %t %d %s %s", d.Alias, d.Filename+d.Folder, d.IsSet, d.Number, d.Actor.Account, message)
+}
+
+// Interface guard
+var _ media.Observer = (*deletions)(nil)
