@@ -69,7 +69,7 @@ type itemsRequest struct {
 // itemAction is a method of an address.
 type itemAction struct {
 	right tokens.Right
-	serve func(*itemsRequest) error
+	serve func(*itemsRequest, context.Context) error
 }
 
 // The methods of an alias and of an item. HEAD is GET without its body.
@@ -101,13 +101,13 @@ func (q *itemsRequest) serve(ctx context.Context) error {
 		slices.Sort(methods)
 		allow := strings.Join(methods, ", ")
 		q.w.Header().Set("Allow", allow)
-		return q.refuse(&refusal{http.StatusMethodNotAllowed, aliases.BadRequest, "use " + allow})
+		return q.refuse(ctx, &refusal{http.StatusMethodNotAllowed, aliases.BadRequest, "use " + allow})
 	}
 	if refused := q.admit(ctx, action.right, problem); refused != nil {
-		return q.refuse(refused)
+		return q.refuse(ctx, refused)
 	}
-	q.r = q.r.WithContext(storagedrivers.WithOwner(ctx, q.actor().Owner()))
-	return action.serve(q)
+	ctx = storagedrivers.WithOwner(ctx, q.actor().Owner())
+	return action.serve(q, ctx)
 }
 
 // admit authenticates the request, and sets its account and alias. The account needs the right, and
@@ -171,25 +171,25 @@ func (q *itemsRequest) actor() aliases.Actor {
 }
 
 // refuse responds to a refused request.
-func (q *itemsRequest) refuse(refused *refusal) error {
-	return q.fail(refused.status, &aliases.Failure{Reason: refused.reason, Message: refused.message, Filename: q.address.filename})
+func (q *itemsRequest) refuse(ctx context.Context, refused *refusal) error {
+	return q.fail(ctx, refused.status, &aliases.Failure{Reason: refused.reason, Message: refused.message, Filename: q.address.filename})
 }
 
 // fail responds with a failure.
-func (q *itemsRequest) fail(status int, failure *aliases.Failure) error {
-	q.service.Observer().Failed(q.r.Context(), itemsEndpoint, strconv.Itoa(status))
+func (q *itemsRequest) fail(ctx context.Context, status int, failure *aliases.Failure) error {
+	q.service.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
 	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead && !q.reported {
-		q.report(media.Deletion{IsSet: q.address.filename == "", Filename: q.address.filename, Failure: failure})
+		q.report(ctx, media.Deletion{IsSet: q.address.filename == "", Filename: q.address.filename, Failure: failure})
 	}
 	return httpx.Refuse(q.w, q.r, q.options.Log, status, aliases.Failures{failure})
 }
 
 // storageFailed responds with the error of a storage, or of a request for its items. doing is what
 // failed, as in "the storage could not list the items".
-func (q *itemsRequest) storageFailed(doing string, err error) error {
+func (q *itemsRequest) storageFailed(ctx context.Context, doing string, err error) error {
 	status, failure := itemFailure(doing, err)
 	failure.Filename = q.address.filename
-	return q.fail(status, failure)
+	return q.fail(ctx, status, failure)
 }
 
 // itemFailure returns the failure of an operation on items, and its status.
@@ -240,20 +240,20 @@ type listAnswer struct {
 }
 
 // list responds with a page of items.
-func (q *itemsRequest) list() error {
+func (q *itemsRequest) list(ctx context.Context) error {
 	query, problem := q.query()
 	if problem != "" {
-		return q.refuse(&refusal{http.StatusBadRequest, aliases.BadRequest, problem})
+		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, problem})
 	}
-	ctx, cancel := context.WithTimeout(q.r.Context(), maxListTime)
+	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
 	page, err := media.ListItems(ctx, query)
 	if err != nil {
-		return q.storageFailed("list the items", err)
+		return q.storageFailed(ctx, "list the items", err)
 	}
 	result, err := q.describe(ctx, page.Items, page.Variants)
 	if err != nil {
-		return q.storageFailed("list the items", err)
+		return q.storageFailed(ctx, "list the items", err)
 	}
 	answer := listAnswer{Success: true, Result: result, Folders: append([]string{}, page.Folders...), Next: page.Next}
 	if page.Incomplete {
@@ -263,19 +263,19 @@ func (q *itemsRequest) list() error {
 }
 
 // one responds with one item.
-func (q *itemsRequest) one() error {
+func (q *itemsRequest) one(ctx context.Context) error {
 	if !isItem(q.alias, q.address.filename) {
-		return q.storageFailed("", fs.ErrNotExist)
+		return q.storageFailed(ctx, "", fs.ErrNotExist)
 	}
-	ctx, cancel := context.WithTimeout(q.r.Context(), maxListTime)
+	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
 	info, err := q.alias.Storage.Stat(ctx, q.alias.Key(q.address.filename))
 	if err != nil {
-		return q.storageFailed("read the item", err)
+		return q.storageFailed(ctx, "read the item", err)
 	}
 	result, err := q.describe(ctx, []storagedrivers.Info{info}, nil)
 	if err != nil {
-		return q.storageFailed("read the item", err)
+		return q.storageFailed(ctx, "read the item", err)
 	}
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, listAnswer{Success: true, Result: result})
 }

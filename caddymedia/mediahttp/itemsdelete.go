@@ -54,27 +54,27 @@ type setResult struct {
 }
 
 // report reports a deletion to the observer.
-func (q *itemsRequest) report(d media.Deletion) {
+func (q *itemsRequest) report(ctx context.Context, d media.Deletion) {
 	q.reported = true
 	d.Kind, d.Alias, d.Actor = q.kind, q.address.alias, q.actor()
-	q.service.Observer().DeletionEnded(q.r.Context(), d)
+	q.service.Observer().DeletionEnded(ctx, d)
 }
 
 // deleteOne deletes an item, if it is the one of the condition.
-func (q *itemsRequest) deleteOne() error {
+func (q *itemsRequest) deleteOne(ctx context.Context) error {
 	tags, ok := matchedTags(q.r.Header.Values("If-Match"))
 	if !ok {
-		return q.refuse(&refusal{http.StatusBadRequest, aliases.BadRequest, `the header If-Match is * or a list of entity tags, such as "x"`})
+		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, `the header If-Match is * or a list of entity tags, such as "x"`})
 	}
 	if !isItem(q.alias, q.address.filename) {
-		return q.storageFailed("", fs.ErrNotExist)
+		return q.storageFailed(ctx, "", fs.ErrNotExist)
 	}
 	q.reported = true // by the uploader
-	err := q.delete(q.r.Context(), q.address.filename, func(info storagedrivers.Info) bool {
+	err := q.delete(ctx, q.address.filename, func(info storagedrivers.Info) bool {
 		return tags.match(EntityTag(q.alias, info))
 	}, false)
 	if err != nil {
-		return q.storageFailed("delete the item", err)
+		return q.storageFailed(ctx, "delete the item", err)
 	}
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, deletedAnswer{Success: true})
 }
@@ -128,23 +128,23 @@ func matchedTags(header []string) (entityTags, bool) {
 }
 
 // deleteSet deletes the items that a form names, or those below a folder.
-func (q *itemsRequest) deleteSet() error {
+func (q *itemsRequest) deleteSet(ctx context.Context) error {
 	began := q.options.Now()
 	form, status, message := setForm.read(q.w, q.r, q.options.Now, "action")
 	if message != "" {
-		return q.refuse(&refusal{status, aliases.BadRequest, message})
+		return q.refuse(ctx, &refusal{status, aliases.BadRequest, message})
 	}
 	if problem := setProblem(q.alias, form); problem != "" {
-		return q.refuse(&refusal{http.StatusBadRequest, aliases.BadRequest, problem})
+		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, problem})
 	}
 	// The token may have been revoked meanwhile.
-	if refused := q.admit(q.r.Context(), tokens.Delete, ""); refused != nil {
-		return q.refuse(refused)
+	if refused := q.admit(ctx, tokens.Delete, ""); refused != nil {
+		return q.refuse(ctx, refused)
 	}
 	if names := form["filename"]; len(names) > 0 {
-		return q.deleteNames(names)
+		return q.deleteNames(ctx, names)
 	}
-	return q.deleteFolder(form.Get("folder"), began)
+	return q.deleteFolder(ctx, form.Get("folder"), began)
 }
 
 // setProblem returns the problem of a form with a set of items, for the caller; empty if there is none.
@@ -177,7 +177,7 @@ func setProblem(alias *aliases.Alias, form url.Values) string {
 }
 
 // deleteNames deletes items and responds with the outcome of each.
-func (q *itemsRequest) deleteNames(names []string) error {
+func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 	answer := setAnswer{Success: true, Result: make([]setResult, len(names))}
 	var number atomic.Int64
 	var left atomic.Pointer[aliases.Failure]
@@ -193,7 +193,7 @@ func (q *itemsRequest) deleteNames(names []string) error {
 		}
 		named[filename] = true
 		group.Go(func() error {
-			failure := q.deleteNamed(filename)
+			failure := q.deleteNamed(ctx, filename)
 			if failure == nil {
 				result.Deleted = true
 				number.Add(1)
@@ -205,17 +205,17 @@ func (q *itemsRequest) deleteNames(names []string) error {
 		})
 	}
 	_ = group.Wait() // the results have the errors
-	q.report(media.Deletion{IsSet: true, Number: int(number.Load()), Failure: left.Load()})
+	q.report(ctx, media.Deletion{IsSet: true, Number: int(number.Load()), Failure: left.Load()})
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, answer)
 }
 
 // deleteNamed deletes an item of a set.
-func (q *itemsRequest) deleteNamed(filename string) *aliases.Failure {
+func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *aliases.Failure {
 	err := fs.ErrNotExist
 	if isItem(q.alias, filename) {
-		err = q.r.Context().Err()
+		err = ctx.Err()
 		if err == nil {
-			err = q.delete(q.r.Context(), filename, func(storagedrivers.Info) bool { return true }, true)
+			err = q.delete(ctx, filename, func(storagedrivers.Info) bool { return true }, true)
 		}
 	}
 	if err == nil {
@@ -234,25 +234,25 @@ func (q *itemsRequest) logFailed(status int, failure *aliases.Failure) {
 }
 
 // deleteFolder deletes items below a folder that were stored before the request began.
-func (q *itemsRequest) deleteFolder(folder string, began time.Time) error {
-	bounded, cancel := context.WithTimeout(q.r.Context(), maxSetTime)
+func (q *itemsRequest) deleteFolder(ctx context.Context, folder string, began time.Time) error {
+	bounded, cancel := context.WithTimeout(ctx, maxSetTime)
 	defer cancel()
 	older := func(info storagedrivers.Info) bool { return storedBefore(info.ModTime, began) }
-	filenames, more, err := q.filenames(bounded, folder, older)
+	filenames, more, err := q.filenames(ctx, bounded, folder, older)
 	number, left := 0, false
 	if err == nil {
-		number, left, err = q.deleteOlder(q.r.Context(), bounded, filenames, older)
+		number, left, err = q.deleteOlder(ctx, bounded, filenames, older)
 	}
 	report := media.Deletion{IsSet: true, Folder: folder, Number: number}
 	more = more || left || err != nil
 	if err == nil {
-		q.report(report)
+		q.report(ctx, report)
 	} else {
 		status, failure := itemFailure("delete the items", err)
 		report.Failure = failure
-		q.report(report)
+		q.report(ctx, report)
 		if number == 0 {
-			return q.fail(status, failure)
+			return q.fail(ctx, status, failure)
 		}
 		q.logFailed(status, failure)
 	}
@@ -297,17 +297,18 @@ func storedBefore(stored, began time.Time) bool {
 	return stored.Before(began)
 }
 
-// filenames returns up to [maxSet] items below a folder that wanted accepts. more means that there may be
+// filenames returns up to [maxSet] items below a folder that wanted accepts, as far as they are listed before
+// bounded ends. more means that there may be
 // others.
-func (q *itemsRequest) filenames(ctx context.Context, folder string, wanted func(storagedrivers.Info) bool) (filenames []string, more bool, err error) {
+func (q *itemsRequest) filenames(ctx, bounded context.Context, folder string, wanted func(storagedrivers.Info) bool) (filenames []string, more bool, err error) {
 	prefix := q.alias.Key("")
 	if folder != "" {
 		prefix = q.alias.Key(folder) + "/"
 	}
 	isShown := media.ItemFilter(q.alias, "")
-	for info, err := range q.alias.Storage.All(ctx, prefix) {
+	for info, err := range q.alias.Storage.All(bounded, prefix) {
 		switch {
-		case err != nil && ctx.Err() != nil && q.r.Context().Err() == nil:
+		case err != nil && bounded.Err() != nil && ctx.Err() == nil:
 			return filenames, true, nil
 		case err != nil:
 			return nil, false, err
