@@ -26,7 +26,7 @@ export async function accounts({ segments, query, signal, reload }) {
 		content: [
 			pageHead('Accounts', add),
 			h('p', { class: 'lead' },
-				'Accounts are for programs that upload. Each has an API key and a password, which it exchanges for tokens. ',
+				'Accounts are for programs. Each has an API key and a password, which it exchanges for tokens. ',
 				'The requests of clients are described in ',
 				h('a', { href: 'api/openapi.json', download: '' }, 'the OpenAPI document'), '.'),
 			list.length === 0
