@@ -136,8 +136,8 @@ func (f *finder) cursor(p position) string {
 	return base64.RawURLEncoding.EncodeToString(append(f.sum(raw), raw...))
 }
 
-// sum returns the beginning of a cursor: its version, and a hash of the list and the position. It
-// tells a cursor of this list from other texts; whoever makes one up sees no more than the list.
+// sum returns the head of a cursor: its version, and a hash of the list and the position. It detects
+// cursors of other lists. It is no secret: a forged cursor reveals nothing beyond the list.
 func (f *finder) sum(position []byte) []byte {
 	const version = 1
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q %t %q %s", version, f.Alias.Path(), f.Folder, f.Search, f.Recursive, f.Order, position))

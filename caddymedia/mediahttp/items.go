@@ -123,7 +123,7 @@ func (q *itemsRequest) admit(ctx context.Context, right tokens.Right, problem st
 	if refused := rightRefusal(q.account, right); refused != nil {
 		return refused
 	}
-	if !q.account.Allows(q.address.alias) { // it may not learn which aliases there are
+	if !q.account.Allows(q.address.alias) { // it must not learn which aliases exist
 		return &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias " + quoted(q.address.alias)}
 	}
 	var known bool
