@@ -152,7 +152,7 @@ func (s *Storage) taken(ctx context.Context, changes []Change, known []int) erro
 	}
 	exist := make([]bool, len(changes))
 	sideBySide(ctx, changes, others, func(i int) error {
-		_, err := s.driver.Stat(ctx, changes[i].Key)
+		_, err := s.driver.Stat(WithoutCache(ctx), changes[i].Key)
 		exist[i] = err == nil
 		return nil
 	})
@@ -321,7 +321,7 @@ func (s *Storage) change(ctx context.Context, c Change) (outcome, error) {
 	note(ctx, attribute.Int64("media.size", st.size))
 	err := s.attempt(s.withProgress(ctx), "commit", func(ctx context.Context) error {
 		if c.Options.Mode == Overwrite && !looked {
-			_, err := s.driver.Stat(ctx, c.Key)
+			_, err := s.driver.Stat(WithoutCache(ctx), c.Key)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
@@ -394,7 +394,7 @@ func (s *Storage) failed(ctx context.Context, changes []Change, outcomes []outco
 func (s *Storage) deleteOwn(ctx context.Context, own Info) error {
 	ctx, o := s.begin(ctx, "delete", own.Key)
 	return o.end(s.repeat(ctx, func(ctx context.Context) error {
-		info, err := s.driver.Stat(ctx, own.Key)
+		info, err := s.driver.Stat(WithoutCache(ctx), own.Key)
 		if err == nil && info.Same(own) {
 			err = s.driver.Delete(ctx, own.Key)
 		}

@@ -80,6 +80,14 @@ type Location struct {
 	Root string
 }
 
+// Or returns l, or if it is zero, one that only the storage of that name has.
+func (l Location) Or(name string) Location {
+	if l == (Location{}) {
+		l.Backend = "storage:" + name
+	}
+	return l
+}
+
 // Join returns the location of the object or folder name below l.
 func (l Location) Join(name string) Location {
 	if l.Root = path.Join(l.Root, name); l.Root == "." {

@@ -322,6 +322,17 @@ func Owner(ctx context.Context) string {
 
 type ownerKey struct{}
 
+// WithoutCache returns a context for a decision: a Stat with it asks the backend, and not a cache in
+// front of it.
+func WithoutCache(ctx context.Context) context.Context {
+	return context.WithValue(ctx, uncachedKey{}, true)
+}
+
+// IsUncached reports whether ctx is of [WithoutCache].
+func IsUncached(ctx context.Context) bool { return ctx.Value(uncachedKey{}) != nil }
+
+type uncachedKey struct{}
+
 // A Sweeper is a [Driver] whose backend keeps leftovers of aborted uploads.
 type Sweeper interface {
 	// Sweep looks for leftovers of the age in opts, and removes them unless opts select a dry run.

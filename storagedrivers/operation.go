@@ -70,7 +70,7 @@ func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) err
 	for i := 1; ; i++ {
 		start := s.now()
 		err := blamed(ctx, f(ctx))
-		again := errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrInUse) && !network.Silent(err)
+		again := errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrInUse) && !errors.Is(err, errResting) && !network.Silent(err)
 		if i == attempts || !again || ctx.Err() != nil {
 			return err
 		}

@@ -63,9 +63,7 @@ func New(name string, driver Driver, opts Options) *Storage {
 	if opts.Timeout <= 0 {
 		opts.Timeout = network.DefaultTimeout
 	}
-	if opts.Location == (Location{}) {
-		opts.Location = Location{Backend: "storage:" + name}
-	}
+	opts.Location = opts.Location.Or(name)
 	if opts.Close == nil {
 		opts.Close = driver.Close
 	}

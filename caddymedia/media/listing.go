@@ -98,7 +98,11 @@ func ListItems(ctx context.Context, q ItemQuery) (ItemPage, error) {
 	}
 	defer cancel()
 	if cmp.Or(q.Order, ByName) != ByName {
-		return f.ordered(ctx, at)
+		page, err := f.ordered(bounded, at)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && bounded.Err() != nil {
+			err = ErrUnordered
+		}
+		return page, err
 	}
 	next, err := f.find(ctx, bounded, at)
 	f.page.Next = f.cursor(next)
@@ -121,7 +125,7 @@ func (f *finder) isDeep() bool { return f.Search != "" || f.Recursive }
 type position struct {
 	Page  string `json:"p,omitempty"`
 	After string `json:"a,omitempty"`
-	Time  int64  `json:"t,omitempty"` // in Unix nanoseconds
+	Time  *int64 `json:"t,omitempty"` // in Unix nanoseconds; nil for a folder
 }
 
 // maxCursor is the largest cursor in bytes. A key has 1,024, and the token of a storage some hundred.
@@ -220,6 +224,10 @@ func (f *finder) list(ctx context.Context, cursor string, limit int) (storagedri
 	})
 }
 
+// leastPage is the least number of objects that a list of everything asks for at once, because the
+// storage may be far away.
+const leastPage = 100
+
 // ask returns the number of objects to list. It is doubled where every second object may be a
 // variant.
 func (f *finder) ask() int {
@@ -229,6 +237,9 @@ func (f *finder) ask() int {
 	wanted := f.Limit - f.found()
 	if f.Alias.WebP != nil {
 		wanted *= 2
+	}
+	if f.isDeep() {
+		return max(wanted, leastPage)
 	}
 	return wanted
 }
@@ -302,7 +313,7 @@ func (f *finder) ordered(ctx context.Context, at position) (ItemPage, error) {
 				items++
 			}
 		}
-		if items > maxOrdered || f.isDeep() && f.page.Examined > f.MaxExamined {
+		if max(items, len(entries)-items, len(f.page.Variants)) > maxOrdered || f.isDeep() && f.page.Examined > f.MaxExamined {
 			return ItemPage{}, ErrUnordered
 		}
 		if cursor = page.Next; cursor == "" {
@@ -313,8 +324,8 @@ func (f *finder) ordered(ctx context.Context, at position) (ItemPage, error) {
 	slices.SortFunc(entries, compare)
 	if at != (position{}) {
 		last := storagedrivers.Info{Key: at.After}
-		if at.Time != 0 {
-			last.ModTime = time.Unix(0, at.Time)
+		if at.Time != nil {
+			last.ModTime = time.Unix(0, *at.Time)
 		}
 		entries = slices.DeleteFunc(entries, func(entry storagedrivers.Info) bool { return compare(entry, last) <= 0 })
 	}
@@ -325,7 +336,7 @@ func (f *finder) ordered(ctx context.Context, at position) (ItemPage, error) {
 		last := entries[f.Limit-1]
 		next := position{After: last.Key}
 		if !last.ModTime.IsZero() { // a folder has none
-			next.Time = last.ModTime.UnixNano()
+			next.Time = new(last.ModTime.UnixNano())
 		}
 		f.page.Next = f.cursor(next)
 	}

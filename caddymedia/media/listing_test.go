@@ -326,3 +326,69 @@ func TestListItemsAborted(t *testing.T) {
 		}
 	}
 }
+
+// TestOrderOfTheEpoch: objects of the time 0 have a place in a list by time.
+func TestOrderOfTheEpoch(t *testing.T) {
+	t.Parallel()
+	for _, order := range []Order{ByModified, ByModifiedDown} {
+		dated := ancient{memory.New()}
+		storage := storagedrivers.New("ancient", dated, storagedrivers.Options{})
+		t.Cleanup(func() {
+			if err := storage.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		for i := range 5 {
+			if _, err := storage.Put(t.Context(), fmt.Sprintf("p/%d.txt", i), strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		alias := &Alias{Kind: File, Name: "a", Storage: storage, Prefix: "p"}
+		names, n := pages(t, ItemQuery{Alias: alias, Order: order, Limit: 2})
+		if len(names) != 5 || n != 3 {
+			t.Errorf("%s: %q on %d pages, want 5 items on 3", order, names, n)
+		}
+	}
+}
+
+// ancient lists objects of the time 0.
+type ancient struct{ *memory.Driver }
+
+func (a ancient) List(ctx context.Context, o storagedrivers.ListOptions) (storagedrivers.Page, error) {
+	page, err := a.Driver.List(ctx, o)
+	for i := range page.Objects {
+		page.Objects[i].ModTime = time.Unix(0, 0)
+	}
+	return page, err
+}
+
+// TestOrderTakesTooLong: a list of everything in another order than by name is refused at the end of its
+// time.
+func TestOrderTakesTooLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		storage := storagedrivers.New("endless", endless{memory.New()}, storagedrivers.Options{})
+		alias := &Alias{Kind: File, Name: "a", Storage: storage, Prefix: "p"}
+		_, err := ListItems(t.Context(), ItemQuery{
+			Alias: alias, Order: ByModified, Limit: 2, Recursive: true, MaxExamined: 100, MaxTime: time.Second,
+		})
+		if !errors.Is(err, ErrUnordered) {
+			t.Errorf("error %v, want %v", err, ErrUnordered)
+		}
+		if err := storage.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// endless lists empty pages without end.
+type endless struct{ *memory.Driver }
+
+func (endless) List(ctx context.Context, o storagedrivers.ListOptions) (storagedrivers.Page, error) {
+	select {
+	case <-ctx.Done():
+		return storagedrivers.Page{}, ctx.Err()
+	case <-time.After(50 * time.Millisecond):
+		return storagedrivers.Page{Next: o.Cursor + "x"}, nil
+	}
+}

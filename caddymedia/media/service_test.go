@@ -11,8 +11,10 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
@@ -255,6 +257,89 @@ func TestCache(t *testing.T) {
 	}
 	if err := blocks.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// slowDriver reads slowly.
+type slowDriver struct {
+	*memory.Driver
+	reading, atClose atomic.Int32
+}
+
+type slowBody struct {
+	io.ReadCloser
+	d *slowDriver
+}
+
+func (b slowBody) Read(p []byte) (int, error) {
+	b.d.reading.Add(1)
+	defer b.d.reading.Add(-1)
+	time.Sleep(20 * time.Millisecond)
+	return b.ReadCloser.Read(p[:min(len(p), 64<<10)])
+}
+
+func (d *slowDriver) Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
+	body, info, err := d.Driver.Open(ctx, key, rng)
+	if err != nil {
+		return nil, info, err
+	}
+	return slowBody{body, d}, info, nil
+}
+
+func (d *slowDriver) Close() error {
+	d.atClose.Store(d.reading.Load())
+	return d.Driver.Close()
+}
+
+// TestCloseEndsFetches: a driver is closed after the fetches of its cache have ended.
+func TestCloseEndsFetches(t *testing.T) {
+	t.Parallel()
+	config, driver := configOf(t), &slowDriver{Driver: memory.New()}
+	config.Storages[0].Driver, config.Storages[0].Cache = driver, &Cache{Folder: t.TempDir()}
+	s, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	storage, _ := s.Storage("default")
+	if _, err := storage.Put(t.Context(), "img/content/a.jpg", strings.NewReader(strings.Repeat("x", 1<<20)), storagedrivers.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	body, _, err := storage.Open(t.Context(), "img/content/a.jpg", storagedrivers.Range{Length: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(body); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(body.Close(), s.Close()); err != nil {
+		t.Error(err)
+	}
+	if n := driver.atClose.Load(); n > 0 {
+		t.Errorf("the driver was closed while %d of its readers were reading", n)
+	}
+}
+
+// TestSharedBlocks: storages that share the folder of their caches do not share objects.
+func TestSharedBlocks(t *testing.T) {
+	t.Parallel()
+	config := configOf(t)
+	blocks := cache.NewStore(cache.Options{Folder: t.TempDir()})
+	config.Storages[0].Cache, config.Storages[0].Blocks = &Cache{}, blocks
+	config.Storages = append(config.Storages, Storage{Name: "other", Driver: memory.New(), Cache: &Cache{}, Blocks: blocks})
+	s := start(t, config)
+	t.Cleanup(func() {
+		if err := blocks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	storage, _ := s.Storage("default")
+	if _, err := storage.Put(t.Context(), "a", strings.NewReader("text"), storagedrivers.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	wantStored(t, s, "a", "text")
+	other, _ := s.Storage("other")
+	if _, _, err := other.Open(t.Context(), "a", storagedrivers.Range{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v, want that there is no object", err)
 	}
 }
 

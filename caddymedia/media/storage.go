@@ -60,12 +60,13 @@ type Cache struct {
 	// of the storage's name in Caddy's data folder.
 	Folder string `json:"folder,omitempty" example:"/var/cache/media"`
 
-	// The most bytes in the folder, at least 64 MiB. What was not read for the longest time is
-	// removed first. Default: `10GiB`.
+	// The most bytes in the folder, at least 64 MiB. The oldest bytes are removed first; those that
+	// were read since they were stored are kept once more. Default: `10GiB`.
 	MaxSize int64 `json:"max_size,omitempty" option:"size" example:"10GiB"`
 
 	// The size of the pieces in which items are fetched and kept, `64KiB` to `16MiB`. Each client
-	// that waits for the storage holds one in memory. Default: `1MiB`.
+	// that waits for the storage holds one in memory, and up to eight more are fetched for clients
+	// that have left. Default: `1MiB`.
 	Block int64 `json:"block,omitempty" option:"size" example:"1MiB"`
 
 	// How long an item is served without asking the storage whether it has changed. With
@@ -204,21 +205,26 @@ const cacheRevalidate = time.Minute
 // cached returns the driver of a storage behind its cache, and sets what closes both.
 func (s *Service) cached(config *Storage, options *storagedrivers.Options) storagedrivers.Driver {
 	c, blocks := config.Cache, config.Blocks
+	closing := options.Close
+	if closing == nil {
+		closing = config.Driver.Close
+	}
 	if blocks == nil {
-		closeDriver := options.Close
-		if closeDriver == nil {
-			closeDriver = config.Driver.Close
-		}
+		closeDriver := closing
 		blocks = cache.NewStore(cache.Options{Folder: c.Folder, MaxSize: c.MaxSize, Log: s.log})
-		options.Close = func() error { return errors.Join(closeDriver(), blocks.Close()) }
+		closing = func() error { return errors.Join(closeDriver(), blocks.Close()) }
 	}
 	policy := cache.Policy{
 		Block: c.Block, Immutable: config.OverwriteStrategy != overwriteItems, Revalidate: time.Duration(c.Revalidate),
 		StaleIfError: time.Duration(c.StaleIfError), FillOnUpload: c.FillOnUpload,
-		Skip: naming.InUploadsFolder,
+		Skip: naming.InUploadsFolder, Close: closing,
 	}
 	if policy.Immutable {
 		policy.Revalidate = cmp.Or(policy.Revalidate, cacheRevalidate)
 	}
-	return cache.New(config.Driver, blocks, options.Location.String(), policy)
+	// Storages that share Blocks have different objects, unless they say otherwise.
+	options.Location = options.Location.Or(config.Name)
+	driver := cache.New(config.Driver, blocks, options.Location.String(), policy)
+	options.Close = driver.Close
+	return driver
 }

@@ -79,6 +79,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 // logged. The first check of a storage also sweeps the leftovers of an earlier process.
 func (a *App) Start() error {
 	a.warn()
+	a.resizeCaches()
 	a.service.Start()
 	return nil
 }

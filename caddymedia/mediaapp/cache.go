@@ -15,20 +15,26 @@ import (
 // belongs to one owner.
 func (a *App) openCache(storage *media.Storage) error {
 	c := *storage.Cache // the configuration stays as it is
-	c.Folder = cmp.Or(c.Folder, filepath.Join(caddy.AppDataDir(), "media", "cache", storage.Name))
+	c.Folder = filepath.Clean(cmp.Or(c.Folder, filepath.Join(caddy.AppDataDir(), "media", "cache", storage.Name)))
 	blocks, done, err := pooled(a, "cache", c.Folder, func() (*cache.Store, error) {
-		return cache.NewStore(cache.Options{Folder: c.Folder, Log: a.log.With("storage", storage.Name)}), nil
+		return cache.NewStore(cache.Options{Folder: c.Folder, MaxSize: c.MaxSize, Log: a.log.With("storage", storage.Name)}), nil
 	})
 	if err != nil {
 		return err
 	}
-	blocks.SetMaxSize(c.MaxSize)
 	a.observer.Cache(storage.Name, blocks.Stats)
 	closeDriver := storage.Options.Close
 	storage.Options.Close = func() error { return errors.Join(closeDriver(), done()) }
 	storage.Cache, storage.Blocks = &c, blocks
 	a.caches[storage.Name] = blocks
 	return nil
+}
+
+// resizeCaches sets the sizes of the read caches, which an earlier configuration may have used until now.
+func (a *App) resizeCaches() {
+	for name, blocks := range a.caches {
+		blocks.SetMaxSize(a.Storages[name].Cache.MaxSize)
+	}
 }
 
 // Caches returns the read caches of the storages that have one, by the names of the storages.

@@ -21,14 +21,15 @@ func cacheCommand() *cobra.Command {
 		Use:   "cache [<storage>...]",
 		Short: "Show and empty the read caches of storages",
 		Long: `Show the read caches of the running Caddy, or those of the named storages: how
-many bytes they hold, and how many blocks were read from them (hits) and fetched
-from the storage (misses) since Caddy started. --empty removes what they hold.
+many bytes they have, and how many blocks were read from them (hits) and fetched
+from the storage (misses) since Caddy opened their folders. --empty removes all
+bytes.
 
 With --json there is one line for each cache.`,
 		Args: needs(0, maxArguments, "names of storages"),
 	}, func(_ context.Context, o *output, names []string) error { return o.caches(address, names, empty) })
 	cmd.Flags().StringVar(&address, "address", "", "Address of the admin API of the running Caddy")
-	cmd.Flags().BoolVar(&empty, "empty", false, "Remove what the caches hold")
+	cmd.Flags().BoolVar(&empty, "empty", false, "Remove all bytes of the caches")
 	return cmd
 }
 

@@ -137,8 +137,10 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 	if problem := setProblem(q.alias, form); problem != "" {
 		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, problem})
 	}
-	// The token may have been revoked meanwhile.
+	// The token may have been revoked meanwhile. The refusal is that of the account.
+	account := q.account
 	if refused := q.admit(ctx, tokens.Delete, ""); refused != nil {
+		q.account = account
 		return q.refuse(ctx, refused)
 	}
 	if names := form["filename"]; len(names) > 0 {
@@ -238,7 +240,9 @@ func (q *itemsRequest) deleteFolder(ctx context.Context, folder string, began ti
 	bounded, cancel := context.WithTimeout(ctx, maxSetTime)
 	defer cancel()
 	older := func(info storagedrivers.Info) bool { return storedBefore(info.ModTime, began) }
-	filenames, more, err := q.filenames(ctx, bounded, folder, older)
+	listing, done := context.WithTimeout(bounded, maxSetTime/2) // so that time to delete is left
+	defer done()
+	filenames, more, err := q.filenames(ctx, listing, folder, older)
 	number, left := 0, false
 	if err == nil {
 		number, left, err = q.deleteOlder(ctx, bounded, filenames, older)
@@ -297,9 +301,8 @@ func storedBefore(stored, began time.Time) bool {
 	return stored.Before(began)
 }
 
-// filenames returns up to [maxSet] items below a folder that wanted accepts, as far as they are listed before
-// bounded ends. more means that there may be
-// others.
+// filenames returns up to [maxSet] items below a folder that wanted accepts, as far as they are listed
+// before bounded ends. more means that there may be others.
 func (q *itemsRequest) filenames(ctx, bounded context.Context, folder string, wanted func(storagedrivers.Info) bool) (filenames []string, more bool, err error) {
 	prefix := q.alias.Key("")
 	if folder != "" {

@@ -330,7 +330,7 @@ func TestSilentBackend(t *testing.T) {
 	content, b, c := random(1, 100*kib), newBackend(), &clock{}
 	policy := Policy{Immutable: true, Revalidate: time.Minute, StaleIfError: time.Hour}
 	d := behind(t, b, c.on(open(t, t.TempDir(), 0)), policy)
-	d.(*cached).patience = 10 * time.Millisecond
+	d.(*cached).staleTimeout = 10 * time.Millisecond
 	put(t, d, "object", content)
 	has(t, d, "object", all, content)
 	c.advance(2 * time.Minute)

@@ -34,6 +34,8 @@ type Policy struct {
 	FillOnUpload bool
 	// Skip reports whether the object under a key is not cached. Nil: all are.
 	Skip func(key string) bool
+	// Close is called in place of the driver's Close, for storages that share a driver.
+	Close func() error
 }
 
 const (
@@ -44,15 +46,15 @@ const (
 	// openAttempts bounds how often an object may be replaced while it is opened.
 	openAttempts = 4
 
-	// settled is the age of an object beyond which no other one gets its ModTime, if that is the
-	// only difference; settledMinute if the time may be one of whole minutes.
-	settled       = 10 * time.Second
-	settledMinute = 70 * time.Second
+	// minAge is the age of an object beyond which no other one gets its ModTime, if that is the
+	// only difference; minAgeMinute if the time may be one of whole minutes.
+	minAge       = 10 * time.Second
+	minAgeMinute = 70 * time.Second
 
-	// patience bounds asking the backend about an object that can be served without an answer.
-	// After a failure the next attempt is made after rest.
-	patience = 5 * time.Second
-	rest     = 5 * time.Second
+	// staleTimeout bounds asking the backend about an object that can be served without an answer.
+	// After a failure the next attempt is made after retryDelay.
+	staleTimeout = 5 * time.Second
+	retryDelay   = 5 * time.Second
 )
 
 // errUncacheable means that an object has no generation that can be identified.
@@ -61,19 +63,20 @@ var errUncacheable = errors.New("the object cannot be cached")
 // cached is a driver behind a store. It is no [storagedrivers.Stager] and no
 // [storagedrivers.Appender]: only local drivers are, and they need no cache.
 type cached struct {
-	inner    storagedrivers.Driver
-	store    *Store
-	location string
-	policy   Policy
-	now      func() time.Time
-	circuit  storagedrivers.Breaker
-	patience time.Duration
-	down     atomic.Int64   // Unix nanoseconds of the last failure to ask the backend
-	running  sync.WaitGroup // fetches
+	inner        storagedrivers.Driver
+	store        *Store
+	location     string
+	policy       Policy
+	now          func() time.Time
+	circuit      storagedrivers.Breaker
+	staleTimeout time.Duration
+	down         atomic.Int64   // Unix nanoseconds of the last failure to ask the backend
+	running      sync.WaitGroup // fetches
 
 	mu          sync.Mutex
 	generations map[identity]*generation
-	lookups     map[question]*lookup
+	lookups     map[lookupKey]*lookup
+	orphans     int // flights without readers
 }
 
 // New returns a driver that reads objects from store, and fetches missing blocks from driver.
@@ -92,10 +95,13 @@ func New(driver storagedrivers.Driver, store *Store, location string, p Policy) 
 	if p.Skip == nil {
 		p.Skip = func(string) bool { return false }
 	}
+	if p.Close == nil {
+		p.Close = driver.Close
+	}
 	store.expect(aligned(framed(int(p.Block))) + entrySize)
 	d := &cached{
-		inner: driver, store: store, location: location, policy: p, now: store.now, patience: patience,
-		generations: map[identity]*generation{}, lookups: map[question]*lookup{},
+		inner: driver, store: store, location: location, policy: p, now: store.now, staleTimeout: staleTimeout,
+		generations: map[identity]*generation{}, lookups: map[lookupKey]*lookup{},
 	}
 	signer, signs := driver.(storagedrivers.Presigner)
 	sweeper, sweeps := driver.(storagedrivers.Sweeper)
@@ -128,10 +134,11 @@ func (d *cached) Put(
 		return d.inner.Put(ctx, key, r, opts)
 	}
 	id := d.infoID(key)
-	d.store.invalidate(id)
+	before := d.store.invalidate(id)
 	info, err := d.inner.Put(ctx, key, r, opts)
 	version := d.store.invalidate(id)
-	if err == nil && d.policy.FillOnUpload && d.cacheable(info) {
+	alone := version == before+1 // otherwise another one may have replaced or deleted the object since
+	if err == nil && alone && d.policy.FillOnUpload && d.cacheable(info) {
 		d.fill(ctx, r, info, version)
 	}
 	return info, err
@@ -205,7 +212,7 @@ func (d *cached) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 	if err := ctx.Err(); err != nil {
 		return storagedrivers.Info{}, err
 	}
-	if d.policy.Skip(key) || !d.store.ready() {
+	if d.policy.Skip(key) || storagedrivers.IsUncached(ctx) || !d.store.ready() {
 		return d.inner.Stat(ctx, key)
 	}
 	rec, err := d.lookUp(ctx, key, nil)
@@ -252,7 +259,7 @@ func (d *cached) Close() error {
 	}
 	d.mu.Unlock()
 	d.running.Wait()
-	return d.inner.Close()
+	return d.policy.Close()
 }
 
 // record is the stored description of an object.
@@ -314,26 +321,27 @@ func (d *cached) cacheable(info storagedrivers.Info) bool {
 	if d.policy.Immutable || info.ETag != "" {
 		return true
 	}
-	margin := settled
+	margin := minAge
 	if info.ModTime.Truncate(time.Minute).Equal(info.ModTime) {
-		margin = settledMinute
+		margin = minAgeMinute
 	}
 	return !info.ModTime.IsZero() && d.now().Sub(info.ModTime) > margin
 }
 
-// question is a question to the backend that several callers may share.
-type question struct {
+// lookupKey identifies a lookup that several callers may share.
+type lookupKey struct {
 	id      identity
 	version uint64
-	open    bool // it opens the object, and does not only stat it
+	open    bool  // it opens the object, and does not only stat it
+	block   int64 // that is opened
 }
 
 // lookup is a running question with its answer.
 type lookup struct {
-	done    chan struct{}
-	record  record
-	err     error
-	aborted bool // by the caller that asks
+	done   chan struct{}
+	record record
+	err    error
+	own    bool // err is not that of other callers
 }
 
 // lookUp returns the record of an object: from the store while it is fresh, otherwise from the
@@ -341,25 +349,28 @@ type lookup struct {
 // an Info, if r must read from the backend.
 func (d *cached) lookUp(ctx context.Context, key string, r *reader) (record, error) {
 	id := d.infoID(key)
-	known, ok := d.load(id, key)
-	for {
+	for asked := false; ; asked = true {
+		q := lookupKey{id: id, version: d.store.version(id)} // before the record is loaded
+		known, ok := d.load(id, key)
 		if ok && d.fresh(known) {
 			return known, nil
 		}
-		q := question{id, d.store.version(id), r != nil && (!ok || !d.holds(known, r.offset/d.policy.Block))}
-		if !q.open && d.policy.Revalidate == 0 { // an answer to an earlier question may be too old
+		if r != nil && (!ok || !d.holds(known, r.offset/d.policy.Block)) {
+			q.open, q.block = true, r.offset/d.policy.Block
+		}
+		if asked || !q.open && d.policy.Revalidate == 0 { // an answer to an earlier question may be too old
 			return d.ask(ctx, key, q, known, ok, r)
 		}
 		d.mu.Lock()
-		l, asked := d.lookups[q]
-		if !asked {
+		l, runs := d.lookups[q]
+		if !runs {
 			l = &lookup{done: make(chan struct{})}
 			d.lookups[q] = l
 		}
 		d.mu.Unlock()
-		if !asked {
+		if !runs {
 			l.record, l.err = d.ask(ctx, key, q, known, ok, r)
-			l.aborted = l.err != nil && ctx.Err() != nil
+			l.own = l.err != nil && (ctx.Err() != nil || !common(l.err))
 			d.mu.Lock()
 			delete(d.lookups, q)
 			d.mu.Unlock()
@@ -371,13 +382,16 @@ func (d *cached) lookUp(ctx context.Context, key string, r *reader) (record, err
 		case <-ctx.Done():
 			return record{}, ctx.Err()
 		}
-		switch {
-		case l.err != nil && !l.aborted:
+		if !l.own && d.policy.Revalidate > 0 {
 			return l.record, l.err
-		case l.err == nil:
-			known, ok = l.record, true
 		}
 	}
+}
+
+// common reports whether an error is the same for all callers.
+func common(err error) bool {
+	unavailable := errors.Is(err, storagedrivers.ErrUnavailable) && !errors.Is(err, storagedrivers.ErrBusy)
+	return unavailable || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUncacheable)
 }
 
 // holds reports whether a block is stored, or readers of its object are fetching blocks.
@@ -392,26 +406,28 @@ func (d *cached) holds(rec record, number int64) bool {
 // ask asks the backend, and stores its answer. known is the record of an earlier answer if ok is
 // set.
 func (d *cached) ask(
-	ctx context.Context, key string, q question, known record, ok bool, r *reader,
+	ctx context.Context, key string, q lookupKey, known record, ok bool, r *reader,
 ) (record, error) {
 	last := ok && d.lasts(known)
-	if last && d.now().Sub(time.Unix(0, d.down.Load())) < rest {
+	if last && d.now().Sub(time.Unix(0, d.down.Load())) < retryDelay {
 		return known, nil
 	}
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if last {
-		limited, cancel = context.WithTimeout(ctx, d.patience)
+		limited, cancel = context.WithTimeout(ctx, d.staleTimeout)
 	}
 	defer cancel()
 	var info storagedrivers.Info
 	var s *stream
-	err := d.circuit.Do(limited, d.now, func(ctx context.Context) (err error) {
-		if q.open {
-			info, s, err = d.probe(ctx, key, r.offset/d.policy.Block)
-		} else {
-			info, err = d.inner.Stat(ctx, key)
-		}
-		return err
+	err := d.circuit.Do(limited, d.now, func(ctx context.Context) error {
+		return guarded(func() (err error) {
+			if q.open {
+				info, s, err = d.probe(ctx, key, q.block)
+			} else {
+				info, err = d.inner.Stat(ctx, key)
+			}
+			return err
+		})
 	})
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) && ok {

@@ -6,14 +6,22 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// maxWindow is the largest number of blocks that are requested at once.
-const maxWindow = 64
+const (
+	// maxWindow is the largest number of blocks that are requested at once.
+	maxWindow = 64
+	// maxOrphans is how many blocks are fetched without readers at the same time, each for orphanTime
+	// at most.
+	maxOrphans = 8
+	orphanTime = 30 * time.Second
+)
 
 // generation is an object that readers have opened. Its fields are guarded by the driver's mu.
 type generation struct {
@@ -61,7 +69,8 @@ type flight struct {
 	size   int
 	cancel context.CancelFunc
 
-	waiting int // readers; guarded by the driver's mu
+	waiting int         // readers; guarded by the driver's mu
+	orphan  *time.Timer // set while there are none; guarded by it too
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when one of the following changes
@@ -156,20 +165,47 @@ func (d *cached) join(r *reader, number int64) *flight {
 			d.fetch(g, f, s, end)
 		})
 	}
+	d.adopt(f)
 	f.waiting++
 	return f
 }
 
-// leave ends a reader's interest in a flight. If the last reader has aborted, the flight ends.
+// leave ends a reader's interest in a flight. Without readers it goes on for a while, unless the last one
+// has aborted, or too many others do so.
 func (d *cached) leave(r *reader, f *flight) {
 	aborted := r.ctx.Err() != nil
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f.waiting--
-	if f.waiting == 0 && aborted && r.generation.flights[f.number] == f {
+	switch {
+	case f.waiting > 0 || r.generation.flights[f.number] != f: // it has readers, or is over
+	case aborted || d.orphans == maxOrphans:
 		delete(r.generation.flights, f.number)
 		f.cancel()
+	default:
+		d.orphans++
+		f.orphan = time.AfterFunc(orphanTime, f.cancel)
 	}
+}
+
+// adopt ends the time without readers of a flight. The caller holds mu.
+func (d *cached) adopt(f *flight) {
+	if f.orphan != nil {
+		f.orphan.Stop()
+		f.orphan = nil
+		d.orphans--
+	}
+}
+
+// guarded calls f, which calls a driver. A panic is an error, because others wait for the result, and
+// outside of the request's goroutine it would end the process.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+		}
+	}()
+	return f()
 }
 
 // fetch runs a flight.
@@ -178,11 +214,12 @@ func (d *cached) fetch(g *generation, f *flight, s *stream, end int64) {
 	var err error
 	stored := d.store.has(id, f.size) // by a flight that ended before this one began
 	if !stored {
-		if err = d.receive(g, f, s, end); err == nil {
+		if err = guarded(func() error { return d.receive(g, f, s, end) }); err == nil {
 			stored = d.store.put(id, f.buf)
 		}
 	}
 	d.mu.Lock()
+	d.adopt(f)
 	if g.flights[f.number] == f {
 		delete(g.flights, f.number)
 	}
@@ -206,7 +243,6 @@ func (d *cached) fetch(g *generation, f *flight, s *stream, end int64) {
 // receive reads a block from the backend. If a stream breaks that was idle before, it is opened
 // again.
 func (d *cached) receive(g *generation, f *flight, s *stream, end int64) error {
-	f.publish(func() { f.buf = make([]byte, f.size) })
 	resumed := s.body != nil
 	for {
 		err := d.read(g, f, s, end)
@@ -226,6 +262,9 @@ func (d *cached) read(g *generation, f *flight, s *stream, end int64) error {
 		if err := d.request(g, f, s, end); err != nil {
 			return err
 		}
+	}
+	if f.buf == nil { // the backend answers
+		f.publish(func() { f.buf = make([]byte, f.size) })
 	}
 	for f.n < f.size {
 		n, err := s.body.Read(f.buf[f.n:])

@@ -73,13 +73,13 @@ type Store struct {
 
 	versions [1024]version // by identity
 
-	writing sync.Mutex // held while files are created, written and removed
-	file    *os.File   // the lock; nil unless owned
-	closed  bool
-	tried   time.Time
-	warned  time.Time
-	told    bool // that another process uses the folder
-	scratch []byte
+	writing     sync.Mutex // held while files are created, written and removed
+	file        *os.File   // the lock; nil unless owned
+	closed      bool
+	lastAttempt time.Time
+	warned      time.Time
+	inUseLogged bool // that another process uses the folder
+	scratch     []byte
 
 	mu       sync.Mutex // of the index; held only for moments
 	index    map[uint64]position
@@ -187,21 +187,21 @@ func (s *Store) ready() bool {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	now := s.now()
-	if since := now.Sub(s.tried); s.closed || s.owned.Load() || since >= 0 && since < retryInterval {
+	if since := now.Sub(s.lastAttempt); s.closed || s.owned.Load() || since >= 0 && since < retryInterval {
 		return s.owned.Load()
 	}
-	s.tried = now
+	s.lastAttempt = now
 	err := s.open()
 	if err == nil {
-		s.told = false
+		s.inUseLogged = false
 		s.owned.Store(true)
 		return true
 	}
 	err = errors.Join(err, s.release())
 	if !errors.Is(err, errInUse) {
 		s.warn(err)
-	} else if !s.told {
-		s.told = true
+	} else if !s.inUseLogged {
+		s.inUseLogged = true
 		s.log.Warn("another process uses the cache folder; reading from the backend", slog.String("folder", s.folder))
 	}
 	return false

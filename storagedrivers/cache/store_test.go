@@ -361,7 +361,7 @@ func TestFailingWrites(t *testing.T) {
 	is(t, os.RemoveAll(folder), nil)
 	s.SetMaxSize(mib) // so that a new segment is needed
 	for range 4 {
-		s.tried = time.Time{}
+		s.lastAttempt = time.Time{}
 		has(t, d, "object", all, content)
 	}
 	b.calls()

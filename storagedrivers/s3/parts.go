@@ -24,8 +24,6 @@ const (
 	maxParts = 10_000
 	// lanes is how many parts of one object are sent at the same time, if memory allows.
 	lanes = 4
-	// streamLanes are the lanes of an object of unknown size.
-	streamLanes = 2
 )
 
 // putParts sends an object in parts and completes the upload.
@@ -133,7 +131,7 @@ func (d *driver) sendParts(ctx context.Context, u *upload, id string) ([]types.C
 // openStreamLanes calls lane for an object of unknown size. It does not wait for room: objects that
 // arrive slowly may have it all. Uploads of known size do not wait for them either.
 func (d *driver) openStreamLanes(lane func(buffer []byte, release func())) error {
-	for i := range streamLanes {
+	for i := range lanes {
 		buffer, release, ok := d.streams.try(partSize)
 		if ok {
 			lane(buffer, release)
@@ -221,8 +219,8 @@ const (
 	partSize = 5 << 20
 	// maxBuffered is the most bytes that all uploads of known size of a driver hold in memory together,
 	// and maxStreamed that of the others.
-	maxBuffered = 88 << 20
-	maxStreamed = 40 << 20
+	maxBuffered = 64 << 20
+	maxStreamed = 64 << 20
 	// minPooled is the smallest buffer that is kept for the next upload.
 	minPooled = 1 << 20
 )

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,7 +25,8 @@ import (
 )
 
 // BenchmarkRemoteUpload sends a file of 1 GiB to a server through this service, and directly with
-// rclone. Each iteration is one round of both. Compare the ratio, which is that of the medians.
+// rclone, to a server nearby and to one that is 20 ms away. Each iteration is one round of both. Compare
+// the ratio, which is that of the medians.
 // MEDIA_BENCH_DIR selects the disk of the spooled file.
 func BenchmarkRemoteUpload(b *testing.B) {
 	rclone, err := exec.LookPath("rclone")
@@ -32,7 +35,11 @@ func BenchmarkRemoteUpload(b *testing.B) {
 	}
 	for _, kind := range site.RemoteDrivers {
 		if kind.Name == "s3" || kind.Name == "sftp" {
-			b.Run(kind.Name, func(b *testing.B) { benchRemote(b, kind.Start(b), rclone) })
+			b.Run(kind.Name, func(b *testing.B) {
+				p := kind.Start(b)
+				b.Run("near", func(b *testing.B) { benchRemote(b, p, rclone) })
+				b.Run("20ms", func(b *testing.B) { benchRemote(b, delayed(b, p, 20*time.Millisecond), rclone) })
+			})
 		}
 	}
 }
@@ -65,11 +72,22 @@ func BenchmarkFarDownload(b *testing.B) {
 	}
 }
 
-func benchFarDownload(b *testing.B, p site.Backend, trip time.Duration) {
+// delayed returns a server that is a round trip away, for this service and for rclone.
+func delayed(b *testing.B, p site.Backend, trip time.Duration) site.Backend {
 	proxy := faults.New(b, p.Address)
 	proxy.SetLatency(trip)
+	p.Rclone = slices.Clone(p.Rclone)
+	for i, variable := range p.Rclone {
+		_, port, _ := net.SplitHostPort(p.Address)
+		_, own, _ := net.SplitHostPort(proxy.Address)
+		p.Rclone[i] = strings.ReplaceAll(variable, port, own)
+	}
 	p.Address = proxy.Address
-	service := startRemoteBench(b, p, benchDir(b))
+	return p
+}
+
+func benchFarDownload(b *testing.B, p site.Backend, trip time.Duration) {
+	service := startRemoteBench(b, delayed(b, p, trip), benchDir(b))
 	var plain, cold, middle, warm, near []float64
 	for range b.N {
 		far, cached, local := service.item(b, "content", 50<<10), service.item(b, "cached", 50<<10), service.item(b, "near", 50<<10)
@@ -150,11 +168,7 @@ func BenchmarkFarLargeUpload(b *testing.B) {
 			continue
 		}
 		b.Run(kind.Name, func(b *testing.B) {
-			p, dir := kind.Start(b), benchDir(b)
-			proxy := faults.New(b, p.Address)
-			proxy.SetLatency(50 * time.Millisecond)
-			p.Address = proxy.Address
-			service := startRemoteBench(b, p, dir)
+			service := startRemoteBench(b, delayed(b, kind.Start(b), 50*time.Millisecond), benchDir(b))
 			var took, waited []float64 //nolint:prealloc // b.N is small
 			for range b.N {
 				begin := time.Now()
@@ -189,10 +203,7 @@ func benchFar(b *testing.B, p site.Backend, trip time.Duration) {
 			b.Fatal(err)
 		}
 	}
-	proxy := faults.New(b, p.Address)
-	proxy.SetLatency(trip)
-	p.Address = proxy.Address
-	service := startRemoteBench(b, p, dir)
+	service := startRemoteBench(b, delayed(b, p, trip), dir)
 	service.upload(b, paths[0]) // connects
 	took := map[int][]float64{}
 	for range b.N {

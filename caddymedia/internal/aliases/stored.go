@@ -108,7 +108,7 @@ func (a *Alias) VariantOptions(image storagedrivers.Info) storagedrivers.PutOpti
 
 // Stat is Storage.Stat, but returns the zero Info if the object does not exist.
 func Stat(ctx context.Context, s *storagedrivers.Storage, key string) (storagedrivers.Info, error) {
-	info, err := s.Stat(ctx, key)
+	info, err := s.Stat(storagedrivers.WithoutCache(ctx), key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return storagedrivers.Info{}, nil
 	}

@@ -1,0 +1,233 @@
+package cache
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// first calls a function at the first call of an operation.
+type first struct {
+	*backend
+	done atomic.Bool
+	put  func() // after the object is stored
+	open func() // before the object is opened
+}
+
+func (f *first) Put(
+	ctx context.Context, key string, r io.ReadSeeker, o storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	info, err := f.backend.Put(ctx, key, r, o)
+	if f.put != nil && f.done.CompareAndSwap(false, true) {
+		f.put()
+	}
+	return info, err
+}
+
+func (f *first) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	if f.open != nil && f.done.CompareAndSwap(false, true) {
+		f.open()
+	}
+	return f.backend.Open(ctx, key, rng)
+}
+
+func behindFirst(t *testing.T, f *first, p Policy) storagedrivers.Driver {
+	t.Helper()
+	f.backend = newBackend()
+	d := New(f, open(t, t.TempDir(), 0), "backend", p)
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	return d
+}
+
+// TestFillLate: the bytes of an upload are not kept if the object is replaced or deleted before Put
+// returns.
+func TestFillLate(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]func(t *testing.T, d storagedrivers.Driver){
+		"deleted":  func(t *testing.T, d storagedrivers.Driver) { is(t, d.Delete(t.Context(), "a"), nil) },
+		"replaced": func(t *testing.T, d storagedrivers.Driver) { put(t, d, "a", []byte("newer")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &first{}
+			d := behindFirst(t, f, Policy{Revalidate: time.Minute, FillOnUpload: true})
+			f.put = func() { meanwhile(t, d) }
+			put(t, d, "a", []byte("old"))
+			if got, err := read(t.Context(), d, "a", all); string(got) == "old" {
+				t.Errorf("the old object is served, error %v", err)
+			}
+		})
+	}
+}
+
+// TestErrorOfAnother: a reader does not get the error of another one's range.
+func TestErrorOfAnother(t *testing.T) {
+	t.Parallel()
+	f, entered, goOn := &first{}, make(chan struct{}), make(chan struct{})
+	d := behindFirst(t, f, Policy{Immutable: true, Revalidate: time.Minute})
+	f.open = func() {
+		close(entered)
+		<-goOn
+	}
+	put(t, d, "a", []byte("text"))
+	var other sync.WaitGroup
+	other.Go(func() {
+		_, err := read(t.Context(), d, "a", storagedrivers.Range{Offset: 10 * mib})
+		is(t, err, storagedrivers.ErrInvalidRange)
+	})
+	<-entered
+	time.AfterFunc(50*time.Millisecond, func() { close(goOn) })
+	has(t, d, "a", all, []byte("text"))
+	other.Wait()
+}
+
+// TestDriverPanics: a panic of the driver is an error of the reader, and the next one reads.
+func TestDriverPanics(t *testing.T) {
+	t.Parallel()
+	content := random(1, 200*kib)
+	f := &first{}
+	d := behindFirst(t, f, small)
+	f.open = func() { panic("driver") }
+	put(t, d, "a", content)
+	_, err := read(t.Context(), d, "a", all)
+	if err == nil || !strings.Contains(err.Error(), "panic: driver") {
+		t.Errorf("error %v", err)
+	}
+	has(t, d, "a", all, content)
+	b := &panicking{backend: newBackend()}
+	d = New(b, open(t, t.TempDir(), 0), "backend", small)
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	put(t, d, "a", content)
+	_, err = read(t.Context(), d, "a", all)
+	if err == nil || !strings.Contains(err.Error(), "panic: body") {
+		t.Errorf("error %v", err)
+	}
+	b.over.Store(true)
+	has(t, d, "a", all, content)
+}
+
+// panicking is a backend whose bodies panic.
+type panicking struct {
+	*backend
+	over atomic.Bool
+}
+
+type panickingBody struct{ io.ReadCloser }
+
+func (panickingBody) Read([]byte) (int, error) { panic("body") }
+
+func (p *panicking) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	body, info, err := p.backend.Open(ctx, key, rng)
+	if err != nil || p.over.Load() {
+		return body, info, err
+	}
+	return panickingBody{body}, info, nil
+}
+
+// TestFetchesWithoutReaders: of the blocks whose readers have left, only some are fetched to their end.
+func TestFetchesWithoutReaders(t *testing.T) {
+	t.Parallel()
+	b := &trickling{backend: newBackend()}
+	d := New(b, open(t, t.TempDir(), 0), "backend", small)
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	put(t, d, "a", random(1, 100*64*kib))
+	for i := range int64(100) { // one after the other
+		_, err := read(t.Context(), d, "a", storagedrivers.Range{Offset: i * 64 * kib, Length: 1})
+		is(t, err, nil)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for b.running.Load() > maxOrphans && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond) // until those that are cancelled have ended
+	}
+	if n := b.running.Load(); n > maxOrphans {
+		t.Errorf("%d fetches are running without readers, want at most %d", n, maxOrphans)
+	}
+}
+
+// trickling is a backend whose bodies send their first bytes, and then wait for their context.
+type trickling struct {
+	*backend
+	running atomic.Int64
+}
+
+type tricklingBody struct {
+	io.ReadCloser
+	b    *trickling
+	ctx  context.Context //nolint:containedctx // by the contract, ctx governs readers
+	sent bool
+}
+
+func (b *trickling) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	body, info, err := b.backend.Open(ctx, key, rng)
+	if err != nil {
+		return nil, info, err
+	}
+	b.running.Add(1)
+	return &tricklingBody{body, b, ctx, false}, info, nil
+}
+
+func (r *tricklingBody) Read(p []byte) (int, error) {
+	if r.sent {
+		<-r.ctx.Done()
+		return 0, r.ctx.Err()
+	}
+	r.sent = true
+	return r.ReadCloser.Read(p[:1000])
+}
+
+func (r *tricklingBody) Close() error {
+	r.b.running.Add(-1)
+	return r.ReadCloser.Close()
+}
+
+// TestUncachedStat: a decision asks the backend.
+func TestUncachedStat(t *testing.T) {
+	t.Parallel()
+	b := newBackend()
+	d := behind(t, b, open(t, t.TempDir(), 0), Policy{Immutable: true, Revalidate: time.Hour})
+	put(t, d, "a", []byte("text"))
+	has(t, d, "a", all, []byte("text"))
+	b.calls()
+	for _, tt := range []struct {
+		ctx   context.Context //nolint:containedctx // the case is about it
+		stats int64
+	}{{t.Context(), 0}, {storagedrivers.WithoutCache(t.Context()), 1}} {
+		_, err := d.Stat(tt.ctx, "a")
+		is(t, err, nil)
+		b.did(t, "stat", 0, tt.stats, 0)
+	}
+}
+
+// TestNotRepeated: an operation that the open circuit refuses is refused at once.
+func TestNotRepeated(t *testing.T) {
+	t.Parallel()
+	b := newBackend()
+	d := behind(t, b, open(t, t.TempDir(), 0), small)
+	s := storagedrivers.New("far", d, storagedrivers.Options{Close: func() error { return nil }})
+	t.Cleanup(func() { is(t, s.Close(), nil) })
+	b.set(func() { b.down = storagedrivers.ErrUnavailable })
+	for range 3 {
+		_, err := s.Stat(t.Context(), "a")
+		is(t, err, storagedrivers.ErrUnavailable)
+	}
+	begin := time.Now()
+	for range 20 {
+		_, err := s.Stat(t.Context(), "a")
+		is(t, err, storagedrivers.ErrUnavailable)
+	}
+	if took := time.Since(begin); took > 3*time.Second { // 20 repetitions with pauses take 6 s
+		t.Errorf("refusals take %v", took)
+	}
+}
