@@ -11,7 +11,7 @@ import (
 // Values of the headers of CORS, which are the same for all endpoints.
 var (
 	corsMethods = strings.Join([]string{
-		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPatch, http.MethodDelete, http.MethodOptions,
+		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
 	}, ", ")
 	// corsRequest are the headers that a page may send: credentials, those of tus and of its clients,
 	// and those of requests for items.

@@ -73,6 +73,7 @@ func TestPreflight(t *testing.T) {
 		"two origins":          {both, imagePath, http.MethodPost, page + "\nOrigin: https://other.example", 204, "", true},
 		"list":                 {both, itemsPath + "file/one", http.MethodGet, page, 204, page, true},
 		"deletion":             {both, itemsPath + "file/one/a.txt", http.MethodDelete, page, 204, page, true},
+		"replacement":          {both, itemsPath + "file/one/a.txt", http.MethodPut, page, 204, page, true},
 		"set":                  {both, itemsPath + "file/one", http.MethodPost, page, 204, page, true},
 		"malformed list":       {both, itemsPath + "file", http.MethodGet, page, 204, page, true},
 		"list of another kind": {both, itemsPath + "video/one", http.MethodGet, page, 404, "", false},
@@ -114,7 +115,7 @@ func TestPreflightLists(t *testing.T) {
 	s := crossSite(page)(t)
 	first, second := preflight(t, s, imagePath, http.MethodPost, page), s.do(t, http.MethodGet, itemPath, "Origin: "+page, "")
 	for header, names := range map[string]string{
-		"Access-Control-Allow-Methods": "GET HEAD POST PATCH DELETE",
+		"Access-Control-Allow-Methods": "GET HEAD POST PUT PATCH DELETE",
 		"Access-Control-Allow-Headers": "HTTP_SERVICE_API_KEY HTTP_SERVICE_ACCESS_TOKEN Service-Api-Key Service-Access-Token Authorization " +
 			"Tus-Resumable Upload-Length Upload-Offset Upload-Metadata Upload-Defer-Length Upload-Concat Upload-Checksum " +
 			"X-HTTP-Method-Override Content-Type X-Requested-With X-Request-ID Range If-Range If-Match If-None-Match If-Modified-Since",

@@ -81,6 +81,7 @@ var (
 	oneActions = map[string]itemAction{
 		http.MethodGet: {tokens.List, (*itemsRequest).one}, http.MethodHead: {tokens.List, (*itemsRequest).one},
 		http.MethodDelete: {tokens.Delete, (*itemsRequest).deleteOne},
+		http.MethodPut:    {tokens.Replace, (*itemsRequest).replace},
 	}
 )
 
@@ -179,7 +180,7 @@ func (q *itemsRequest) refuse(ctx context.Context, refused *refusal) error {
 func (q *itemsRequest) fail(ctx context.Context, status int, failure *aliases.Failure) error {
 	q.service.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
 	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead && !q.reported {
-		q.report(ctx, media.Deletion{IsSet: q.address.filename == "", Filename: q.address.filename, Failure: failure})
+		q.reportRefused(ctx, failure)
 	}
 	return httpx.Refuse(q.w, q.r, q.options.Log, status, aliases.Failures{failure})
 }

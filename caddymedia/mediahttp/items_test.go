@@ -64,7 +64,7 @@ func withItemsOn(t *testing.T, backend storagedrivers.Driver) *site {
 	t.Helper()
 	s := newSiteOn(t, backend, media.Limits{}, func(c *media.Config) {
 		for _, account := range c.Accounts {
-			account.May = []string{"upload", "list", "delete"}
+			account.May = []string{"upload", "list", "delete", "replace", "move", "copy", "import"}
 		}
 		c.ImageAliases["sized"] = &media.ImageAlias{AliasOptions: on("main"), Renditions: sizes, WebP: &media.WebP{}}
 	})
@@ -263,7 +263,7 @@ func TestItemsRefused(t *testing.T) {
 		httpCase{name: "unknown alias of others", target: itemsPath + "file/none", header: other, status: 403, has: "may not use the alias"},
 		httpCase{name: "unknown alias", target: itemsPath + "file/none", header: bearer, status: 404, has: "unknown alias"},
 		httpCase{name: "put", method: http.MethodPut, target: one, header: bearer, status: 405},
-		httpCase{name: "put an item", method: http.MethodPut, target: one + "/a.txt", header: bearer, status: 405},
+		httpCase{name: "patch an item", method: http.MethodPatch, target: one + "/a.txt", header: bearer, status: 405},
 		httpCase{name: "storage down", target: itemsPath + "file/broken", header: bearer, status: 503, want: "Retry-After: 1"},
 		httpCase{name: "storage down for an item", target: itemsPath + "file/broken/a.txt", header: bearer, status: 503, has: "cannot be reached"},
 	)

@@ -62,17 +62,15 @@ func (q *itemsRequest) report(ctx context.Context, d media.Deletion) {
 
 // deleteOne deletes an item, if it is the one of the condition.
 func (q *itemsRequest) deleteOne(ctx context.Context) error {
-	tags, ok := matchedTags(q.r.Header.Values("If-Match"))
-	if !ok {
-		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, `the header If-Match is * or a list of entity tags, such as "x"`})
+	matches, refused := q.condition()
+	if refused != nil {
+		return q.refuse(ctx, refused)
 	}
 	if !isItem(q.alias, q.address.filename) {
 		return q.storageFailed(ctx, "", fs.ErrNotExist)
 	}
 	q.reported = true // by the uploader
-	err := q.delete(ctx, q.address.filename, func(info storagedrivers.Info) bool {
-		return tags.match(EntityTag(q.alias, info))
-	}, false)
+	err := q.delete(ctx, q.address.filename, matches, false)
 	if err != nil {
 		return q.storageFailed(ctx, "delete the item", err)
 	}

@@ -180,7 +180,7 @@ func TestDeleteSetRefused(t *testing.T) {
 		{name: "multipart with 1,001 names", target: itemsPath + "file/one", header: multipart + bearer, body: form(append(many, field("filename", "y"))...), status: 400, has: "1000"},
 		{name: "unknown alias", target: itemsPath + "file/none", header: urlencoded + bearer, body: "action=delete&folder=a", status: 404},
 		{name: "folder of a storage that is down", target: itemsPath + "file/broken", header: urlencoded + bearer, body: "action=delete&folder=a", status: 503, has: "cannot be reached"},
-		{name: "POST to an item", target: itemsPath + "file/one/a.txt", header: urlencoded + bearer, body: "action=delete", status: 405, want: "Allow: DELETE, GET, HEAD"},
+		{name: "POST to an item", target: itemsPath + "file/one/a.txt", header: urlencoded + bearer, body: "action=delete", status: 405, want: "Allow: DELETE, GET, HEAD, PUT"},
 	}
 	run(t, withItems, cases)
 	httpCase{

@@ -25,6 +25,7 @@ func TestOpenAPI(t *testing.T) {
 		requestItems(t, name)
 		requestBusyItems(t, name)
 		requestLists(t, name)
+		requestReplacements(t, name)
 	}
 	requestResumable(t)
 	requestBusyUploads(t)
@@ -203,7 +204,7 @@ func requestLists(t *testing.T, key string) {
 	t.Helper()
 	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
 		for _, account := range c.Accounts {
-			account.May = []string{"list", "delete"}
+			account.May = []string{"list", "delete", "replace", "move", "copy"}
 		}
 	})
 	s.put(t, key, "content")
@@ -260,6 +261,56 @@ func requestLists(t *testing.T, key string) {
 	send(remove, one, bearer, "", 404)
 	post(urlencoded+bearer, "action=delete&filename=x&filename=y", 200)
 	post(multipart+bearer, form(field("action", "delete"), field("folder", "sub")), 200)
+}
+
+// requestReplacements replaces items.
+func requestReplacements(t *testing.T, key string) {
+	t.Helper()
+	change := func(c *media.Config) {
+		for _, account := range c.Accounts {
+			account.May = []string{"upload", "replace", "move", "copy"}
+		}
+	}
+	s := newSiteWith(t, media.Limits{}, change)
+	kind, ext := map[string]string{"img": "image", "file": "file"}[strings.Split(key, "/")[0]], path.Ext(key)
+	alias := itemsPath + kind + "/replacing/"
+	good := samples[ext[1:]]
+	for _, name := range []string{"a", "forbidden", "down", "full"} {
+		s.put(t, strings.Replace(path.Dir(key), "content", "replacing", 1)+"/"+name+ext, "old")
+	}
+	s.put(t, key, "old")
+	put := func(target, header, body string, status int) {
+		t.Helper()
+		httpCase{method: http.MethodPut, target: target, header: header, body: body, status: status}.check(t, s)
+	}
+	put(alias+"a"+ext, bearer+ifAny, good, 200)
+	put(alias+"a"+ext, bearer+"If-Match: x", good, 400)
+	put(alias+"a"+ext, ifAny, good, 401)
+	put(alias+"a"+ext, "Authorization: Bearer $OTHER\n"+ifAny, good, 403)
+	put(alias+"none"+ext, bearer+ifAny, good, 404)
+	put(itemsPath+kind+"/content/a"+ext, bearer+ifAny, good, 409)
+	put(alias+"a"+ext, bearer+`If-Match: "x"`, good, 412)
+	put(alias+"a"+ext, bearer, good, 428)
+	s.driver.Fail = func(op, key string) error {
+		if op == "stat" {
+			return nil
+		}
+		return failByName(op, key)
+	}
+	for name, status := range map[string]int{"forbidden": 502, "down": 503, "full": 507} {
+		put(alias+name+ext, bearer+ifAny, good, status)
+	}
+	s.driver.Fail = nil
+	put(alias+"a.exe", bearer+ifAny, good, 415)
+	s = newSiteWith(t, media.Limits{MaxBody: 10, MaxUploads: 1}, change)
+	put(alias+"a"+ext, bearer+ifAny, strings.Repeat("x", 11), 413)
+	s.put(t, strings.Replace(key, "content", "replacing", 1), "old")
+	ended, ok := s.first.BeginUpload(media.Actor{Origin: "http", Account: someKey})
+	if !ok {
+		t.Fatal("no upload can begin")
+	}
+	put(alias+"a"+ext, bearer+ifAny, "x", 429)
+	ended()
 }
 
 // requestBusyItems sends three more requests for an item while as many are being sent as the client

@@ -8,8 +8,11 @@ package aliases
 
 import (
 	"context"
+	"errors"
+	"math"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -90,6 +93,28 @@ type Alias struct {
 	RenditionCacheControl string
 	// Redirect redirects clients to another address of the items; nil serves them.
 	Redirect *Redirect
+}
+
+// CachedFor returns the seconds for which caches may serve an item without asking again, according
+// to its Cache-Control header.
+func (a *Alias) CachedFor() int64 {
+	var age int64
+	for directive := range strings.SplitSeq(strings.ToLower(a.CacheControl), ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(directive), "=")
+		switch name {
+		case "no-cache", "no-store":
+			return 0
+		case "max-age", "s-maxage":
+			seconds, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 31)
+			switch {
+			case errors.Is(err, strconv.ErrRange):
+				age = math.MaxInt32 // RFC 9111 section 1.2.2
+			case err == nil:
+				age = max(age, int64(seconds))
+			}
+		}
+	}
+	return age
 }
 
 // Redirect is where clients are redirected to.

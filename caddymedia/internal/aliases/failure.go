@@ -38,6 +38,10 @@ const (
 	NoSpace
 	// Busy means too many other requests.
 	Busy
+	// Missing means an item that does not exist.
+	Missing
+	// Changed means an item that is another one than the caller knows.
+	Changed
 	// Unauthorized means an unknown caller. Only callers of this package set it.
 	Unauthorized
 )
@@ -45,7 +49,8 @@ const (
 var reasonWords = []string{
 	Internal: "internal", BadRequest: "bad_request", Forbidden: "forbidden", Conflict: "conflict",
 	TooLarge: "too_large", BadContent: "bad_content", StorageFailed: "storage_failed",
-	Unavailable: "unavailable", NoSpace: "no_space", Busy: "busy", Unauthorized: "unauthorized",
+	Unavailable: "unavailable", NoSpace: "no_space", Busy: "busy", Missing: "missing", Changed: "changed",
+	Unauthorized: "unauthorized",
 }
 
 // String returns the reason as it appears in metrics, events, logs and traces.

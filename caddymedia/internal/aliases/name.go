@@ -3,6 +3,7 @@ package aliases
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -31,11 +32,8 @@ func (a *Alias) StoredName(submitted, subFolder string, now time.Time, origin Or
 	if err != nil {
 		return "", &Failure{Reason: BadRequest, Message: err.Error()}
 	}
-	if ext := naming.Extension(name); !a.Extensions[ext] || naming.Restricted(name) != "" {
-		return "", a.refusedExtension(ext, origin)
-	}
-	if a.IsVariant(name) {
-		return "", Failf(BadRequest, "%.64q is the name of a variant: leave out the ending before .webp", name)
+	if err := a.checkName(name, origin); err != nil {
+		return "", err
 	}
 	folder, err := a.Folder(subFolder, now)
 	if err != nil {
@@ -48,12 +46,47 @@ func (a *Alias) StoredName(submitted, subFolder string, now time.Time, origin Or
 	if !a.Overwrite {
 		longest = naming.WithSuffix(naming.WithTime(name, now.Unix()), strings.Repeat("x", SuffixLength))
 	}
-	for _, key := range a.longestKeys(longest) {
-		if storagedrivers.ValidKey(key) != nil {
-			return "", Failf(BadRequest, "the name and its sub folder are too long")
-		}
+	if err := a.checkKeys(longest); err != nil {
+		return "", err
 	}
 	return name, nil
+}
+
+// CheckFilename returns an error if no item may be stored under a filename (relative to the alias)
+// by [Alias.StoredName]'s rules for extensions and variants. It does not apply Sanitize and the sub
+// folder format. The error is a *[Failure].
+func (a *Alias) CheckFilename(filename string, origin Origin) error {
+	if ext := naming.Restricted(filename); ext != "" {
+		return Failf(BadContent, "files with the extension .%s are never accepted", ext)
+	}
+	if naming.InUploadsFolder(filename) || storagedrivers.ValidKey(filename) != nil {
+		return Failf(BadRequest, "the filename is invalid")
+	}
+	if err := a.checkName(path.Base(filename), origin); err != nil {
+		return err
+	}
+	return a.checkKeys(filename)
+}
+
+// checkName returns an error if the extension of a name is refused, or if it is that of a variant.
+func (a *Alias) checkName(name string, origin Origin) error {
+	if ext := naming.Extension(name); !a.Extensions[ext] || naming.Restricted(name) != "" {
+		return a.refusedExtension(ext, origin)
+	}
+	if a.IsVariant(name) {
+		return Failf(BadRequest, "%.64q is the name of a variant: leave out the ending before .webp", name)
+	}
+	return nil
+}
+
+// checkKeys returns an error if the keys of an item are too long.
+func (a *Alias) checkKeys(filename string) error {
+	for _, key := range a.longestKeys(filename) {
+		if storagedrivers.ValidKey(key) != nil {
+			return Failf(BadRequest, "the name and its sub folder are too long")
+		}
+	}
+	return nil
 }
 
 // longestKeys returns the keys of the objects that may be stored for an item.

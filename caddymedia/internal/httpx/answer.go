@@ -63,6 +63,8 @@ func RetryAfter(w http.ResponseWriter, wait time.Duration) {
 type itemsAnswer struct {
 	Success bool         `json:"success"`
 	Result  []itemResult `json:"result"`
+	// CachedFor is how many seconds others may still see the replaced item; nil for an upload.
+	CachedFor *int64 `json:"cached_for,omitempty"`
 }
 
 type itemResult struct {
@@ -85,11 +87,23 @@ type itemFailure struct {
 
 // AnswerItems responds with stored items.
 func AnswerItems(w http.ResponseWriter, items []upload.Item) error {
+	return Answer(w, http.StatusOK, answerOf(items))
+}
+
+// AnswerReplaced responds with an item that replaces another one. Others may still see that one for
+// some seconds.
+func AnswerReplaced(w http.ResponseWriter, items []upload.Item, cachedFor int64) error {
+	answer := answerOf(items)
+	answer.CachedFor = &cachedFor
+	return Answer(w, http.StatusOK, answer)
+}
+
+func answerOf(items []upload.Item) itemsAnswer {
 	result := make([]itemResult, len(items))
 	for i, item := range items {
 		result[i] = itemResult{FullPath: item.FullPath, Filename: item.Filename, WebP: item.WebP, Renditions: item.Renditions}
 	}
-	return Answer(w, http.StatusOK, itemsAnswer{Success: true, Result: result})
+	return itemsAnswer{Success: true, Result: result}
 }
 
 // Refuse responds with the failures of an upload, and logs those that are not the caller's fault.
@@ -138,6 +152,8 @@ var statuses = map[aliases.Reason]int{
 	aliases.Unavailable:   http.StatusServiceUnavailable,
 	aliases.NoSpace:       http.StatusInsufficientStorage,
 	aliases.Busy:          http.StatusServiceUnavailable,
+	aliases.Missing:       http.StatusNotFound,
+	aliases.Changed:       http.StatusPreconditionFailed,
 }
 
 // StatusOf returns the highest status of several failures.

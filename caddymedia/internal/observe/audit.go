@@ -38,7 +38,11 @@ func deletion(err error) string {
 
 // auditRefusal writes the submitted name. The size is unknown.
 func (o *Observer) auditRefusal(req upload.Request, failure *aliases.Failure) {
-	o.writeAudit(auditActions[upload.Stored], req.Kind, req.Alias, req.Actor, failure.Message,
+	action := upload.Stored
+	if req.Filename != "" {
+		action = upload.Replaced
+	}
+	o.writeAudit(auditActions[action], req.Kind, req.Alias, req.Actor, failure.Message,
 		zap.String("filename", failure.Filename), zap.Stringer("reason", failure.Reason))
 }
 

@@ -118,3 +118,16 @@ func TestAuditOfSets(t *testing.T) {
 		t.Error("a stranger writes to the audit log")
 	}
 }
+
+// TestAuditOfReplacements: a refused request to replace an item is a replacement.
+func TestAuditOfReplacements(t *testing.T) {
+	t.Parallel()
+	core, lines := observer.New(zap.InfoLevel)
+	o := &Observer{audit: zap.New(core), metrics: newMetrics(prometheus.NewPedanticRegistry())}
+	for filename, want := range map[string]string{"": "store", "a.txt": "replace"} {
+		o.Refused(t.Context(), upload.Request{Kind: aliases.File, Filename: filename}, aliases.Failures{{Message: "why", Filename: "a.txt"}})
+		if fields := lines.TakeAll()[0].ContextMap(); fields["action"] != want || fields["filename"] != "a.txt" || fields["result"] != "why" {
+			t.Errorf("%q: %v", filename, fields)
+		}
+	}
+}

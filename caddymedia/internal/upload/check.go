@@ -87,7 +87,7 @@ func abreast(n, most int, f func(i int) error) []error {
 
 // checkUpload verifies name, size and content.
 func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
-	up.filename, err = b.alias.StoredName(b.req.Forced.filename(up.submitted), b.subFolder(), b.now, b.req.Actor.Origin)
+	up.filename, err = b.storedName(b.alias, up, b.subFolder())
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
 // renameMismatched replaces the extension of an image with that of its content, if the alias
 // renames and accepts that. All rules for names apply to the new one. The content is checked later.
 func (b *batch) renameMismatched(up *upload) error {
-	if !b.alias.RenameMismatched {
+	if !b.alias.RenameMismatched || b.req.Filename != "" {
 		return nil
 	}
 	content := up.content()
@@ -187,7 +187,7 @@ func (u *Uploader) Precheck(ctx context.Context, req Request, name string, size 
 		}
 		up := &upload{submitted: name}
 		b.uploads = append(b.uploads, up)
-		if _, err := alias.StoredName(req.Forced.filename(name), b.subFolder(), b.now, b.req.Actor.Origin); err != nil {
+		if _, err := b.storedName(alias, up, b.subFolder()); err != nil {
 			up.failure = asFailure(err)
 		} else if limit := req.Forced.Limit(alias.MaxSize); size > limit {
 			up.failure = tooLarge(limit)

@@ -122,6 +122,14 @@ func (b *batch) look(ctx context.Context, o *object) error {
 		return err
 	}
 	old, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(o.filename))
+	if b.req.Filename != "" {
+		if err != nil {
+			return err
+		}
+		if failure := b.req.Mismatch(old); failure != nil {
+			return failure
+		}
+	}
 	// Some accounts may write to the backend but not read. Items that they cannot see count as new.
 	if errors.Is(err, storagedrivers.ErrUnavailable) {
 		return err

@@ -206,6 +206,17 @@ func tooLarge(limit int64) *aliases.Failure {
 
 // bodyFailure returns the failure for an error of reading a form.
 func bodyFailure(err error) *aliases.Failure {
+	return requestFailure(err, "the body is no valid multipart form")
+}
+
+// rawBodyFailure returns the failure for an error of reading a body that is a file.
+func rawBodyFailure(err error) *aliases.Failure {
+	return requestFailure(err, "the body could not be read to its end")
+}
+
+// requestFailure returns the failure for an error of reading a request. otherwise is the message of
+// an unknown error.
+func requestFailure(err error, otherwise string) *aliases.Failure {
 	var (
 		tooLarge *http.MaxBytesError
 		known    *aliases.Failure
@@ -220,7 +231,7 @@ func bodyFailure(err error) *aliases.Failure {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return &aliases.Failure{Reason: aliases.BadRequest, Message: "the body ends too early", Err: err}
 	default:
-		return &aliases.Failure{Reason: aliases.BadRequest, Message: "the body is no valid multipart form", Err: err}
+		return &aliases.Failure{Reason: aliases.BadRequest, Message: otherwise, Err: err}
 	}
 }
 

@@ -31,11 +31,16 @@ type formSource struct {
 // Single returns one file outside of a form, submitted under name. Upload reads body to its end, or
 // to one byte more than the alias accepts, and does not close it. If body fails with a *[Failure],
 // Upload returns that failure.
-func Single(name string, body io.Reader) Source { return singleSource{name, body} }
+func Single(name string, body io.Reader) Source { return singleSource{name, body, sourceFailure} }
+
+// Body returns one file that is the whole body of an HTTP request, submitted under name. It is
+// [Single] with the failures of a form.
+func Body(name string, body io.Reader) Source { return singleSource{name, body, rawBodyFailure} }
 
 type singleSource struct {
-	name string
-	body io.Reader
+	name        string
+	body        io.Reader
+	readFailure func(error) *aliases.Failure
 }
 
 // Staged returns one file outside of a form that is already staged on storage, submitted under
@@ -87,7 +92,7 @@ func (s singleSource) receive(ctx context.Context, b *batch) error {
 		return err
 	}
 	b.fields["alias"], b.fields["sub_folder"] = b.aliasName(), b.subFolder()
-	return b.stage(ctx, s.name, s.body, sourceFailure)
+	return b.stage(ctx, s.name, s.body, s.readFailure)
 }
 
 // receive takes the file.
@@ -158,7 +163,7 @@ func (b *batch) stage(ctx context.Context, name string, body io.Reader, readFail
 		if _, known := b.fields["sub_folder"]; known {
 			folder = b.subFolder()
 		}
-		if _, err := alias.StoredName(b.req.Forced.filename(name), folder, b.now, b.req.Actor.Origin); err != nil {
+		if _, err := b.storedName(alias, up, folder); err != nil {
 			up.failure = asFailure(err) // sure to be refused, so its content is not needed
 			return nil
 		}

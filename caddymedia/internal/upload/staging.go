@@ -88,7 +88,7 @@ func (b *batch) newStaged(ctx context.Context, storage *storagedrivers.Storage) 
 // stageLarge returns a new staged object of up for an object of unknown size. If its key is likely,
 // the storage may begin to send it.
 func (b *batch) stageLarge(ctx context.Context, up *upload, alias *aliases.Alias) (storagedrivers.Staged, error) {
-	filename, err := alias.StoredName(b.req.Forced.filename(up.submitted), b.subFolder(), b.now, b.req.Actor.Origin)
+	filename, err := b.storedName(alias, up, b.subFolder())
 	if err != nil || !b.sendsEarly(up) {
 		return b.newStaged(ctx, up.storage)
 	}

@@ -83,6 +83,10 @@ type Request struct {
 	Alias, SubFolder string
 	// Allows reports whether the account may use an alias; nil allows all.
 	Allows func(alias string) bool
+	// Filename, if set, is that of the stored item which the only file of the request replaces, whatever
+	// its name. Matches reports whether a stored item is the one to replace.
+	Filename string
+	Matches  func(storagedrivers.Info) bool
 	// Forced is what the caller's credential forces.
 	Forced Forced
 	// Confirm, if set, is called with the alias and the number of items right before the commit. An
@@ -99,6 +103,23 @@ type Request struct {
 	BaseURL string
 	// Actor is the caller.
 	Actor aliases.Actor
+}
+
+// Mismatch returns the failure if a stored item is not the one to replace; nil if it is. The zero Info
+// means that there is none.
+func (r Request) Mismatch(stored storagedrivers.Info) *aliases.Failure {
+	return mismatch(r.Filename, stored, r.Matches)
+}
+
+// mismatch returns the failure if a stored item does not match.
+func mismatch(filename string, stored storagedrivers.Info, matches func(storagedrivers.Info) bool) *aliases.Failure {
+	switch {
+	case stored.Key == "":
+		return &aliases.Failure{Reason: aliases.Missing, Message: "there is no such item", Filename: filename}
+	case matches != nil && !matches(stored):
+		return &aliases.Failure{Reason: aliases.Changed, Message: ErrOtherItem.Error(), Filename: filename}
+	}
+	return nil
 }
 
 // Item is a stored item.
@@ -193,6 +214,17 @@ func (b *batch) aliasName() string {
 // subFolder returns the sub folder of the request, from the fields received so far.
 func (b *batch) subFolder() string {
 	return cmp.Or(b.fields["sub_folder"], b.req.SubFolder, b.req.Forced.SubFolder)
+}
+
+// storedName returns the filename of an upload in an alias.
+func (b *batch) storedName(alias *aliases.Alias, up *upload, subFolder string) (string, error) {
+	if b.req.Filename == "" {
+		return alias.StoredName(b.req.Forced.filename(up.submitted), subFolder, b.now, b.req.Actor.Origin)
+	}
+	if !alias.Overwrite {
+		return "", aliases.Failf(aliases.Conflict, "the items of this alias are never replaced: upload another one")
+	}
+	return b.req.Filename, alias.CheckFilename(b.req.Filename, b.req.Actor.Origin)
 }
 
 func (r Request) allows(alias string) bool { return r.Allows == nil || r.Allows(alias) }

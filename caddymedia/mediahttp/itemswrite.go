@@ -1,0 +1,139 @@
+package mediahttp
+
+import (
+	"context"
+	"io/fs"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// replace replaces the item of the address by the body, if it is the one of the condition.
+func (q *itemsRequest) replace(ctx context.Context) error {
+	switch {
+	case len(q.r.Header.Values("If-Match")) == 0:
+		return q.refuse(ctx, &refusal{
+			http.StatusPreconditionRequired, aliases.BadRequest,
+			"the header If-Match is missing: send the entity tag of the item, or * for any",
+		})
+	case q.r.Header.Get("Content-Range") != "":
+		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, "send the whole item, without Content-Range"})
+	}
+	matches, refused := q.condition()
+	if refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	if !isItem(q.alias, q.address.filename) {
+		return q.storageFailed(ctx, "", fs.ErrNotExist)
+	}
+	limits := q.service.Limits()
+	if q.r.ContentLength > limits.MaxBody {
+		return q.refuse(ctx, &refusal{
+			http.StatusRequestEntityTooLarge, aliases.TooLarge, "the request is larger than " + bytesize.Format(limits.MaxBody),
+		})
+	}
+	req := q.writeRequest(tokens.Replace, q.address.alias)
+	req.Filename, req.Matches = q.address.filename, matches
+	uploader := q.service.Uploader()
+	if failures := uploader.Precheck(ctx, req, q.address.filename, max(q.r.ContentLength, 0)); failures != nil {
+		return q.uploadFailed(ctx, failures)
+	}
+	stored, err := q.stored(ctx)
+	if err != nil {
+		return q.storageFailed(ctx, "read the item", err)
+	}
+	if failure := req.Mismatch(stored); failure != nil { // the body need not be read
+		return q.uploadFailed(ctx, uploader.Refuse(ctx, req, failure))
+	}
+	ended, refused := q.begin()
+	if refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	defer ended()
+	httpx.Watch(q.r)
+	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, time.Duration(limits.MaxUploadTime))
+	defer stop()
+	body := http.MaxBytesReader(q.w, timed, limits.MaxBody)
+	items, failures := uploader.Upload(ctx, req, upload.Body(q.address.filename, body))
+	if failures != nil {
+		return q.uploadFailed(ctx, failures)
+	}
+	return httpx.AnswerReplaced(q.w, items, q.alias.CachedFor())
+}
+
+// stored returns the item of the address; the zero Info if there is none.
+func (q *itemsRequest) stored(ctx context.Context) (storagedrivers.Info, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxListTime)
+	defer cancel()
+	return aliases.Stat(ctx, q.alias.Storage, q.alias.Key(q.address.filename))
+}
+
+// condition returns the condition of If-Match. Without the header it matches any item.
+func (q *itemsRequest) condition() (matches func(storagedrivers.Info) bool, refused *refusal) {
+	tags, ok := matchedTags(q.r.Header.Values("If-Match"))
+	if !ok {
+		return nil, &refusal{http.StatusBadRequest, aliases.BadRequest, `the header If-Match is * or a list of entity tags, such as "x"`}
+	}
+	return func(info storagedrivers.Info) bool { return tags.match(EntityTag(q.alias, info)) }, nil
+}
+
+// begin counts the request as an upload of the account until ended is called.
+func (q *itemsRequest) begin() (ended func(), refused *refusal) {
+	ended, ok := q.service.BeginUpload(q.actor())
+	if !ok {
+		httpx.RetryAfter(q.w, time.Second)
+		return nil, &refusal{http.StatusTooManyRequests, aliases.Busy, "the account has too many uploads under way, try again later"}
+	}
+	return ended, nil
+}
+
+// writeRequest returns a request to store an item in an alias. The account must have the right for
+// that alias and for the one of the address, also right before the commit.
+func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Request {
+	return upload.Request{
+		Kind: q.kind, Alias: alias, Allows: q.account.Allows, Actor: q.actor(),
+		BaseURL: q.baseURL(q.r) + q.options.MountPrefix(q.r),
+		Confirm: func(ctx context.Context, alias string, _ int) (settle func(stored bool), failure *aliases.Failure) {
+			running, release := q.source.Running()
+			defer release()
+			account, refused := q.authenticateToken(ctx, running, q.w, q.r.Header)
+			if refused == nil {
+				refused = rightRefusal(account, right)
+			}
+			if refused == nil && !(account.Allows(alias) && account.Allows(q.address.alias)) {
+				refused = &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias any more"}
+			}
+			if refused != nil {
+				failure = &aliases.Failure{Reason: refused.reason, Message: refused.message}
+			}
+			return nil, failure
+		},
+	}
+}
+
+// uploadFailed responds with failures that the uploader has reported.
+func (q *itemsRequest) uploadFailed(ctx context.Context, failures aliases.Failures) error {
+	status := httpx.StatusOf(failures)
+	q.service.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
+	return httpx.Refuse(q.w, q.r, q.options.Log, status, failures)
+}
+
+// reportRefused reports a refused request that would change items to the observer.
+func (q *itemsRequest) reportRefused(ctx context.Context, failure *aliases.Failure) {
+	switch {
+	case q.r.Method == http.MethodPut:
+		q.service.Observer().Refused(ctx, upload.Request{
+			Kind: q.kind, Alias: q.address.alias, Filename: q.address.filename, Actor: q.actor(),
+		}, aliases.Failures{failure})
+	default:
+		q.report(ctx, media.Deletion{IsSet: q.address.filename == "", Filename: q.address.filename, Failure: failure})
+	}
+}
