@@ -99,8 +99,8 @@ type Account struct {
 	// Default: all.
 	Aliases []string `json:"aliases,omitempty"`
 
-	// What the account may do in its aliases: `upload`, `list`, `replace` and `delete` items. Tickets
-	// need `upload`. Default: `upload`.
+	// What the account may do in its aliases: `upload`, `list`, `replace`, `move`, `copy` and
+	// `delete` items. Tickets need `upload`. Default: `upload`.
 	May []string `json:"may,omitempty" example:"upload"`
 }
 

@@ -73,6 +73,7 @@ func TestPreflight(t *testing.T) {
 		"two origins":          {both, imagePath, http.MethodPost, page + "\nOrigin: https://other.example", 204, "", true},
 		"list":                 {both, itemsPath + "file/one", http.MethodGet, page, 204, page, true},
 		"deletion":             {both, itemsPath + "file/one/a.txt", http.MethodDelete, page, 204, page, true},
+		"move":                 {both, itemsPath + "file/one/a.txt", http.MethodPost, page, 204, page, true},
 		"replacement":          {both, itemsPath + "file/one/a.txt", http.MethodPut, page, 204, page, true},
 		"set":                  {both, itemsPath + "file/one", http.MethodPost, page, 204, page, true},
 		"malformed list":       {both, itemsPath + "file", http.MethodGet, page, 204, page, true},

@@ -63,25 +63,29 @@ type itemsRequest struct {
 	account tokens.Account
 	alias   *aliases.Alias
 
+	copies   bool // it is a POST that copies the item
 	reported bool // to the observer
 }
 
-// itemAction is a method of an address.
+// itemAction is a method of an address. It needs one of the rights.
 type itemAction struct {
-	right tokens.Right
-	serve func(*itemsRequest, context.Context) error
+	serve  func(*itemsRequest, context.Context) error
+	rights []tokens.Right
 }
 
 // The methods of an alias and of an item. HEAD is GET without its body.
 var (
+	mayList = []tokens.Right{tokens.List}
+
 	aliasActions = map[string]itemAction{
-		http.MethodGet: {tokens.List, (*itemsRequest).list}, http.MethodHead: {tokens.List, (*itemsRequest).list},
-		http.MethodPost: {tokens.Delete, (*itemsRequest).deleteSet},
+		http.MethodGet: {(*itemsRequest).list, mayList}, http.MethodHead: {(*itemsRequest).list, mayList},
+		http.MethodPost: {(*itemsRequest).deleteSet, []tokens.Right{tokens.Delete}},
 	}
 	oneActions = map[string]itemAction{
-		http.MethodGet: {tokens.List, (*itemsRequest).one}, http.MethodHead: {tokens.List, (*itemsRequest).one},
-		http.MethodDelete: {tokens.Delete, (*itemsRequest).deleteOne},
-		http.MethodPut:    {tokens.Replace, (*itemsRequest).replace},
+		http.MethodGet: {(*itemsRequest).one, mayList}, http.MethodHead: {(*itemsRequest).one, mayList},
+		http.MethodDelete: {(*itemsRequest).deleteOne, []tokens.Right{tokens.Delete}},
+		http.MethodPut:    {(*itemsRequest).replace, []tokens.Right{tokens.Replace}},
+		http.MethodPost:   {(*itemsRequest).transfer, []tokens.Right{tokens.Move, tokens.Copy}},
 	}
 )
 
@@ -104,16 +108,16 @@ func (q *itemsRequest) serve(ctx context.Context) error {
 		q.w.Header().Set("Allow", allow)
 		return q.refuse(ctx, &refusal{http.StatusMethodNotAllowed, aliases.BadRequest, "use " + allow})
 	}
-	if refused := q.admit(ctx, action.right, problem); refused != nil {
+	if refused := q.admit(ctx, problem, action.rights...); refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	ctx = storagedrivers.WithOwner(ctx, q.actor().Owner())
 	return action.serve(q, ctx)
 }
 
-// admit authenticates the request, and sets its account and alias. The account needs the right, and
-// problem is that of the address.
-func (q *itemsRequest) admit(ctx context.Context, right tokens.Right, problem string) *refusal {
+// admit authenticates the request, and sets its account and alias. The account needs one of the
+// rights, and problem is that of the address.
+func (q *itemsRequest) admit(ctx context.Context, problem string, rights ...tokens.Right) *refusal {
 	var refused *refusal
 	if q.account, refused = q.authenticateToken(ctx, q.service, q.w, q.r.Header); refused != nil {
 		return refused
@@ -121,17 +125,23 @@ func (q *itemsRequest) admit(ctx context.Context, right tokens.Right, problem st
 	if problem != "" {
 		return &refusal{http.StatusBadRequest, aliases.BadRequest, problem}
 	}
-	if refused := rightRefusal(q.account, right); refused != nil {
-		return refused
+	if !slices.ContainsFunc(rights, q.account.May) {
+		return rightRefusal(q.account, rights[0])
 	}
-	if !q.account.Allows(q.address.alias) { // it must not learn which aliases exist
-		return &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias " + quoted(q.address.alias)}
+	q.alias, refused = q.findAlias(q.address.alias)
+	return refused
+}
+
+// findAlias returns an alias that the account may use.
+func (q *itemsRequest) findAlias(name string) (*aliases.Alias, *refusal) {
+	if !q.account.Allows(name) { // it must not learn which aliases exist
+		return nil, &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias " + quoted(name)}
 	}
-	var known bool
-	if q.alias, known = q.service.Alias(q.kind, q.address.alias); !known {
-		return &refusal{http.StatusNotFound, aliases.BadRequest, "unknown alias " + quoted(q.address.alias)}
+	alias, known := q.service.Alias(q.kind, name)
+	if !known {
+		return nil, &refusal{http.StatusNotFound, aliases.BadRequest, "unknown alias " + quoted(name)}
 	}
-	return nil
+	return alias, nil
 }
 
 // quoted returns the beginning of a text in quotes.

@@ -137,7 +137,7 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 	}
 	// The token may have been revoked meanwhile. The refusal is that of the account.
 	account := q.account
-	if refused := q.admit(ctx, tokens.Delete, ""); refused != nil {
+	if refused := q.admit(ctx, "", tokens.Delete); refused != nil {
 		q.account = account
 		return q.refuse(ctx, refused)
 	}

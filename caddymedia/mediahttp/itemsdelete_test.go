@@ -180,7 +180,8 @@ func TestDeleteSetRefused(t *testing.T) {
 		{name: "multipart with 1,001 names", target: itemsPath + "file/one", header: multipart + bearer, body: form(append(many, field("filename", "y"))...), status: 400, has: "1000"},
 		{name: "unknown alias", target: itemsPath + "file/none", header: urlencoded + bearer, body: "action=delete&folder=a", status: 404},
 		{name: "folder of a storage that is down", target: itemsPath + "file/broken", header: urlencoded + bearer, body: "action=delete&folder=a", status: 503, has: "cannot be reached"},
-		{name: "POST to an item", target: itemsPath + "file/one/a.txt", header: urlencoded + bearer, body: "action=delete", status: 405, want: "Allow: DELETE, GET, HEAD, PUT"},
+		{name: "POST to an item", target: itemsPath + "file/one/a.txt", header: urlencoded + bearer, body: "action=delete", status: 400, has: "copy_to"},
+		{name: "another method", method: http.MethodPatch, target: itemsPath + "file/one/a.txt", header: bearer, status: 405, want: "Allow: DELETE, GET, HEAD, POST, PUT"},
 	}
 	run(t, withItems, cases)
 	httpCase{

@@ -11,7 +11,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -124,16 +123,4 @@ func (q *itemsRequest) uploadFailed(ctx context.Context, failures aliases.Failur
 	status := httpx.StatusOf(failures)
 	q.service.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
 	return httpx.Refuse(q.w, q.r, q.options.Log, status, failures)
-}
-
-// reportRefused reports a refused request that would change items to the observer.
-func (q *itemsRequest) reportRefused(ctx context.Context, failure *aliases.Failure) {
-	switch {
-	case q.r.Method == http.MethodPut:
-		q.service.Observer().Refused(ctx, upload.Request{
-			Kind: q.kind, Alias: q.address.alias, Filename: q.address.filename, Actor: q.actor(),
-		}, aliases.Failures{failure})
-	default:
-		q.report(ctx, media.Deletion{IsSet: q.address.filename == "", Filename: q.address.filename, Failure: failure})
-	}
 }

@@ -26,6 +26,7 @@ func TestOpenAPI(t *testing.T) {
 		requestBusyItems(t, name)
 		requestLists(t, name)
 		requestReplacements(t, name)
+		requestTransfers(t, name)
 	}
 	requestResumable(t)
 	requestBusyUploads(t)
@@ -311,6 +312,59 @@ func requestReplacements(t *testing.T, key string) {
 	}
 	put(alias+"a"+ext, bearer+ifAny, "x", 429)
 	ended()
+}
+
+// requestTransfers moves and copies items.
+func requestTransfers(t *testing.T, key string) {
+	t.Helper()
+	change := func(c *media.Config) {
+		for _, account := range c.Accounts {
+			account.May = []string{"move", "copy"}
+		}
+	}
+	s := newSiteWith(t, media.Limits{MaxUploads: 1}, change)
+	kind, ext := map[string]string{"img": "image", "file": "file"}[strings.Split(key, "/")[0]], path.Ext(key)
+	one := itemsPath + kind + "/content/" + path.Base(key)
+	s.put(t, key, samples[ext[1:]])
+	post := func(header, body string, status int) {
+		t.Helper()
+		httpCase{target: one, header: header, body: body, status: status}.check(t, s)
+	}
+	post(urlencoded+bearer, "copy_to=b"+ext, 200)
+	post(multipart+bearer, form(field("copy_to", "c"+ext), field("to_alias", "replacing")), 200)
+	post(urlencoded+bearer, "to=../b"+ext, 400)
+	post(urlencoded, "to=b"+ext, 401)
+	post(urlencoded+"Authorization: Bearer $OTHER", "to=b"+ext, 403)
+	post(urlencoded+bearer, "to=b"+ext+"&to_alias=none", 404)
+	httpCase{method: http.MethodPatch, target: one, header: bearer, status: 405}.check(t, s)
+	post(urlencoded+bearer+`If-Match: "x"`+"\n", "to=b"+ext, 412)
+	post(urlencoded+bearer, "to="+strings.Repeat("a", 64<<10), 413)
+	post(urlencoded+bearer, "to=b.exe", 415)
+	ended, ok := s.first.BeginUpload(media.Actor{Origin: "http", Account: someKey})
+	if !ok {
+		t.Fatal("no upload can begin")
+	}
+	post(urlencoded+bearer, "to=b"+ext, 429)
+	ended()
+	s.driver.Fail = failByName
+	for name, status := range map[string]int{"forbidden": 502, "down": 503, "full": 507} {
+		post(urlencoded+bearer, "to="+name+ext, status)
+	}
+	s.driver.Fail = func(op, _ string) error {
+		if op == "open" {
+			return storagedrivers.ErrChanged
+		}
+		return nil
+	}
+	r := s.request(t, http.MethodPost, one, urlencoded+bearer, "to=x"+ext)
+	sent := replay(t, r)
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	if s.observe(t, r, sent, &reply{w.Code, w.Result().Header, w.Body.String()}); w.Code != 409 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	s.driver.Fail = nil
+	post(urlencoded+bearer, "to=new"+ext, 200)
 }
 
 // requestBusyItems sends three more requests for an item while as many are being sent as the client

@@ -189,23 +189,36 @@ var names locks.Names
 
 // Lock locks items against commits and deletions, until unlock is called.
 func (a *Alias) Lock(ctx context.Context, filenames ...string) (unlock func(), err error) {
-	return a.lockBy(ctx, names.Lock, filenames)
+	return lockAll(ctx, a.lockNames(filenames), nil)
 }
 
 // Share locks items against deletion and [Alias.Lock], until unlock is called. Several may share
 // one.
 func (a *Alias) Share(ctx context.Context, filenames ...string) (unlock func(), err error) {
-	return a.lockBy(ctx, names.Share, filenames)
+	return lockAll(ctx, nil, a.lockNames(filenames))
 }
 
-// lockBy locks items by a method of names.
-func (a *Alias) lockBy(
-	ctx context.Context, take func(context.Context, string) (func(), error), filenames []string,
-) (unlock func(), err error) {
+// LockMove locks an item as [Alias.Lock] does, and with it items of another alias, as Lock does if
+// that alias overwrites, else as [Alias.Share] does.
+func (a *Alias) LockMove(ctx context.Context, filename string, to *Alias, filenames ...string) (unlock func(), err error) {
+	exclusive, shared := []string{a.LockName(filename)}, to.lockNames(filenames)
+	if to.Overwrite {
+		exclusive, shared = append(exclusive, shared...), nil
+	}
+	return lockAll(ctx, exclusive, shared)
+}
+
+func (a *Alias) lockNames(filenames []string) []string {
 	wanted := make([]string, len(filenames))
 	for i, filename := range filenames {
 		wanted[i] = a.LockName(filename)
 	}
+	return wanted
+}
+
+// lockAll takes exclusive and shared locks of names, each name once.
+func lockAll(ctx context.Context, exclusive, shared []string) (unlock func(), err error) {
+	wanted := slices.Concat(exclusive, shared)
 	slices.Sort(wanted) // one order for all, against deadlocks
 	var unlocks []func()
 	unlock = func() {
@@ -214,6 +227,10 @@ func (a *Alias) lockBy(
 		}
 	}
 	for _, name := range slices.Compact(wanted) {
+		take := names.Share
+		if slices.Contains(exclusive, name) {
+			take = names.Lock
+		}
 		one, err := take(ctx, name)
 		if err != nil {
 			unlock()

@@ -18,8 +18,21 @@ var auditActions = map[upload.Action]string{
 }
 
 func (o *Observer) auditChange(change upload.Change) {
+	if t := change.Transfer; t != nil {
+		o.writeAudit(transferAction(t), t.Alias.Kind, t.Alias.Name, change.Actor, "ok", zap.String("filename", t.Filename),
+			zap.String("to_alias", change.Alias.Name), zap.String("to", change.Item.Filename), zap.Int64("size", change.Item.Size))
+		return
+	}
 	o.writeAudit(auditActions[change.Action], change.Alias.Kind, change.Alias.Name, change.Actor, deletion(change.Err),
 		zap.String("filename", change.Item.Filename), zap.Int64("size", change.Item.Size))
+}
+
+// transferAction returns the action of a move or copy.
+func transferAction(t *upload.Transfer) string {
+	if t.Copy {
+		return "copy"
+	}
+	return "move"
 }
 
 // deletion returns the result of a deletion in words, without the detail of its error.
@@ -38,12 +51,18 @@ func deletion(err error) string {
 
 // auditRefusal writes the submitted name. The size is unknown.
 func (o *Observer) auditRefusal(req upload.Request, failure *aliases.Failure) {
-	action := upload.Stored
-	if req.Filename != "" {
-		action = upload.Replaced
+	action, alias := auditActions[upload.Stored], req.Alias
+	fields := []zap.Field{zap.String("filename", failure.Filename), zap.Stringer("reason", failure.Reason)}
+	switch t := req.Transfer; {
+	case t != nil && t.Alias != nil:
+		action, alias = transferAction(t), t.Alias.Name
+		fields = append(fields, zap.String("to_alias", req.Alias), zap.String("to", t.To[:min(len(t.To), aliases.MaxName)]))
+	case t != nil:
+		action = transferAction(t)
+	case req.Filename != "":
+		action = auditActions[upload.Replaced]
 	}
-	o.writeAudit(auditActions[action], req.Kind, req.Alias, req.Actor, failure.Message,
-		zap.String("filename", failure.Filename), zap.Stringer("reason", failure.Reason))
+	o.writeAudit(action, req.Kind, alias, req.Actor, failure.Message, fields...)
 }
 
 // auditDeletion writes a set of items, or a refused request to delete items.
@@ -73,7 +92,7 @@ func (o *Observer) auditTermination(upload *resumable.Record, actor aliases.Acto
 }
 
 // writeAudit writes a line of the logger "media.audit". There is one for each item that was stored,
-// replaced or deleted, for each that could not be deleted, for each set of items that was deleted, for
+// replaced, moved, copied or deleted, for each that could not be deleted, for each set of items that was deleted, for
 // each resumable upload that was ended on request, and for each failure of a refused request.
 func (o *Observer) writeAudit(action string, kind aliases.Kind, alias string, actor aliases.Actor, result string, more ...zap.Field) {
 	fields := append([]zap.Field{zap.String("action", action), zap.String("kind", string(kind)), zap.String("alias", alias)}, more...)

@@ -131,3 +131,37 @@ func TestAuditOfReplacements(t *testing.T) {
 		}
 	}
 }
+
+// TestAuditOfTransfers: a move or copy is one line with both names, also if it is refused.
+func TestAuditOfTransfers(t *testing.T) {
+	t.Parallel()
+	core, lines := observer.New(zap.InfoLevel)
+	o := &Observer{audit: zap.New(core), metrics: newMetrics(prometheus.NewPedanticRegistry())}
+	from, to := &aliases.Alias{Kind: aliases.File, Name: "old"}, &aliases.Alias{Kind: aliases.File, Name: "new"}
+	for action, copies := range map[string]bool{"move": false, "copy": true} {
+		transfer := &upload.Transfer{Alias: from, Filename: "a.txt", To: "b.txt", Copy: copies}
+		check := func(result string, both bool) {
+			t.Helper()
+			all := lines.TakeAll()
+			if len(all) != 1 {
+				t.Fatalf("%d lines", len(all))
+			}
+			fields := all[0].ContextMap()
+			if fields["action"] != action || fields["alias"] != "old" || fields["filename"] != "a.txt" || fields["result"] != result ||
+				both != (fields["to_alias"] == "new" && fields["to"] == "b.txt") {
+				t.Errorf("%v", fields)
+			}
+		}
+		o.Changed(t.Context(), upload.Change{Action: upload.Stored, Alias: to, Item: upload.Item{Filename: "b.txt"}, Transfer: transfer})
+		if !copies {
+			o.Changed(t.Context(), upload.Change{Action: upload.Deleted, Alias: from, Item: upload.Item{Filename: "a.txt"}, Transfer: transfer})
+		}
+		check("ok", true)
+		o.Refused(t.Context(), upload.Request{Kind: aliases.File, Alias: "new", Transfer: transfer}, aliases.Failures{{Message: "why", Filename: "a.txt"}})
+		check("why", true)
+		o.Refused(t.Context(), upload.Request{
+			Kind: aliases.File, Alias: "old", Transfer: &upload.Transfer{Filename: "a.txt", Copy: copies},
+		}, aliases.Failures{{Message: "why", Filename: "a.txt"}})
+		check("why", false)
+	}
+}

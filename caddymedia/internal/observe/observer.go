@@ -137,9 +137,12 @@ func (o *Observer) Rendered(alias *aliases.Alias, r *aliases.Rendition, result d
 // Changed implements [upload.Observer].
 func (o *Observer) Changed(ctx context.Context, change upload.Change) {
 	noteAccount(ctx, change.Actor.Account)
-	noteItem(ctx, change.Alias.Kind, change.Alias.Name, change.Item.Filename)
 	current := o.current()
-	if !change.InSet {
+	isSource := change.Transfer != nil && change.Action == upload.Deleted
+	if !isSource { // the new item counts for the request
+		noteItem(ctx, change.Alias.Kind, change.Alias.Name, change.Item.Filename)
+	}
+	if !change.InSet && !isSource {
 		current.auditChange(change)
 	}
 	if change.Err != nil {

@@ -68,6 +68,9 @@ func (b *batch) commitNames(ctx context.Context) error {
 		return aliases.StorageFailure(err)
 	}
 	defer unlock()
+	if err := b.confirmSource(ctx); err != nil {
+		return err
+	}
 	objects := make([]*object, len(b.uploads))
 	for i, up := range b.uploads {
 		objects[i] = &object{upload: up}
@@ -105,6 +108,7 @@ func (b *batch) commitNames(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		b.uploader.Log.Error("after storing items", "alias", b.alias.Name, "error", err)
 	}
+	b.removeSource(ctx)
 	return nil
 }
 
@@ -216,11 +220,14 @@ func (up *upload) storageFailure(err error) *aliases.Failure {
 }
 
 // lockNames locks the items of the request against deletion, and under Overwrite against
-// replacement, until unlock is called.
+// replacement, until unlock is called. It locks a moved item against both.
 func (b *batch) lockNames(ctx context.Context) (unlock func(), err error) {
 	filenames := make([]string, len(b.uploads))
 	for i, up := range b.uploads {
 		filenames[i] = up.filename
+	}
+	if t := b.req.Transfer; t != nil && !t.Copy {
+		return t.Alias.LockMove(ctx, t.Filename, b.alias, filenames...)
 	}
 	if !b.alias.Overwrite {
 		return b.alias.Share(ctx, filenames...)

@@ -59,6 +59,12 @@ func remove(ctx context.Context, d Deletion, item *Item) error {
 		return err
 	}
 	defer unlock()
+	return removeLocked(ctx, d, item)
+}
+
+// removeLocked is remove for a caller that holds the lock of the item.
+func removeLocked(ctx context.Context, d Deletion, item *Item) (err error) {
+	a := d.Alias
 	if err := d.match(ctx); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Source yields the files of a request: [Form], [Single] or [Staged].
+// Source yields the files of a request: [Form], [Single], [Body], [Staged] or a [Transfer].
 type Source interface {
 	// receive adds the uploads to b. An error ends the request. The failure of a single upload is
 	// stored in it, so that the others are checked too.
@@ -92,7 +92,7 @@ func (s singleSource) receive(ctx context.Context, b *batch) error {
 		return err
 	}
 	b.fields["alias"], b.fields["sub_folder"] = b.aliasName(), b.subFolder()
-	return b.stage(ctx, s.name, s.body, s.readFailure)
+	return b.stage(ctx, &upload{submitted: s.name}, s.body, s.readFailure)
 }
 
 // receive takes the file.
@@ -141,13 +141,12 @@ func (b *batch) addFile(ctx context.Context, p *part) error {
 			Message: "a file is sent in a part of another name than files[]",
 		}
 	}
-	return b.stage(ctx, p.filename, p.body, bodyFailure)
+	return b.stage(ctx, &upload{submitted: p.filename}, p.body, bodyFailure)
 }
 
-// stage adds an upload of body. Until the alias is known, the data is staged on the storage of a
+// stage adds an upload, of body. Until the alias is known, the data is staged on the storage of a
 // likely one. readFailure maps errors of body.
-func (b *batch) stage(ctx context.Context, name string, body io.Reader, readFailure func(error) *aliases.Failure) error {
-	up := &upload{submitted: name}
+func (b *batch) stage(ctx context.Context, up *upload, body io.Reader, readFailure func(error) *aliases.Failure) error {
 	b.uploads = append(b.uploads, up)
 	if most := b.req.Forced.MaxFiles; most > 0 && len(b.uploads) > most {
 		return aliases.Failf(aliases.Forbidden, "more files than the ticket has left: %d", most)

@@ -65,6 +65,9 @@ type Change struct {
 	Actor aliases.Actor
 	// InSet means that the item is one of a set that is deleted.
 	InSet bool
+	// Transfer is the move or copy that caused the change; nil if there is none. A move is two changes:
+	// the new item is stored, and the old one deleted.
+	Transfer *Transfer
 	// Err is the error of a failed deletion; nil otherwise.
 	Err error
 }
@@ -92,6 +95,10 @@ func (b *batch) report(ctx context.Context, err error) ([]Item, aliases.Failures
 		observer.Refused(ctx, req, failures)
 		return nil, failures
 	}
+	transfer := b.req.Transfer
+	if b.unremoved != nil {
+		transfer = &Transfer{Alias: transfer.Alias, Filename: transfer.Filename, To: transfer.To, Copy: true}
+	}
 	items := make([]Item, len(b.objects))
 	for i, o := range b.objects {
 		items[i] = Item{FullPath: b.alias.URL(b.req.BaseURL, o.filename), Filename: o.filename, Size: o.size}
@@ -102,11 +109,14 @@ func (b *batch) report(ctx context.Context, err error) ([]Item, aliases.Failures
 		if b.alias.WebP != nil && o.mayHaveVariant() {
 			observer.Variant(b.alias, o.variantResult(), o.variantTook)
 		}
-		change := Change{Action: Stored, Alias: b.alias, Item: items[i], Actor: b.req.Actor}
+		change := Change{Action: Stored, Alias: b.alias, Item: items[i], Actor: b.req.Actor, Transfer: transfer}
 		if o.replaced {
 			change.Action = Replaced
 		}
 		observer.Changed(ctx, change)
+	}
+	if failures := b.reportSource(ctx); failures != nil {
+		return nil, failures
 	}
 	return items, nil
 }

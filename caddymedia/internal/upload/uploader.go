@@ -55,6 +55,11 @@ func (u *Uploader) Upload(ctx context.Context, req Request, src Source) (items [
 	defer func() { ended(items != nil) }()
 	b := u.newBatch(req)
 	defer b.close()
+	return b.report(ctx, b.store(ctx, src))
+}
+
+// store stores the files of src.
+func (b *batch) store(ctx context.Context, src Source) error {
 	err := b.receive(ctx, src)
 	if err == nil {
 		err = b.check(ctx)
@@ -62,7 +67,7 @@ func (u *Uploader) Upload(ctx context.Context, req Request, src Source) (items [
 	if err == nil {
 		err = b.commit(ctx) // and variants and renditions
 	}
-	return b.report(ctx, err)
+	return err
 }
 
 // Refuse reports a request whose item is not available to the observer, as Upload reports a refused
@@ -87,6 +92,8 @@ type Request struct {
 	// its name. Matches reports whether a stored item is the one to replace.
 	Filename string
 	Matches  func(storagedrivers.Info) bool
+	// Transfer is the move or copy that the request is; nil for an upload. See [Uploader.Transfer].
+	Transfer *Transfer
 	// Forced is what the caller's credential forces.
 	Forced Forced
 	// Confirm, if set, is called with the alias and the number of items right before the commit. An
@@ -148,11 +155,16 @@ type batch struct {
 	doomed   atomic.Bool    // an upload has failed, so none will be committed
 	alias    *aliases.Alias // set by check
 	objects  []*object      // the committed uploads, set by commit
+
+	source    storagedrivers.Info // of Request.Transfer, set by receive
+	removed   Item                // the moved item, set by commit
+	unremoved error               // why the moved item is left
 }
 
 // upload is a received file.
 type upload struct {
-	submitted string // its name
+	submitted string // its name in failures
+	name      string // the name that the filename is made of; empty for submitted
 	storage   *storagedrivers.Storage
 	buffer    []byte                // all bytes of a small file, until its request is checked
 	head      *[headSize]byte       // whose bytes the buffer has; nil if it has its own
@@ -219,7 +231,7 @@ func (b *batch) subFolder() string {
 // storedName returns the filename of an upload in an alias.
 func (b *batch) storedName(alias *aliases.Alias, up *upload, subFolder string) (string, error) {
 	if b.req.Filename == "" {
-		return alias.StoredName(b.req.Forced.filename(up.submitted), subFolder, b.now, b.req.Actor.Origin)
+		return alias.StoredName(b.req.Forced.filename(cmp.Or(up.name, up.submitted)), subFolder, b.now, b.req.Actor.Origin)
 	}
 	if !alias.Overwrite {
 		return "", aliases.Failf(aliases.Conflict, "the items of this alias are never replaced: upload another one")

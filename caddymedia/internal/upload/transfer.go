@@ -1,0 +1,199 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+const (
+	// maxAcross is the size in bytes of the largest item that a request transfers to another storage.
+	maxAcross = 1 << 30
+	// transferTries is how often a transfer begins again because its item is replaced meanwhile.
+	transferTries = 4
+)
+
+// Transfer is a request to move or copy an item.
+type Transfer struct {
+	// Alias and Filename of the item.
+	Alias    *aliases.Alias
+	Filename string
+	// To is the wanted filename in the alias of the request, sub folder included.
+	To string
+	// Copy keeps the item.
+	Copy bool
+	// Matches, if set, reports whether a stored item is the one to move or copy.
+	Matches func(storagedrivers.Info) bool
+}
+
+// Errors of a transfer.
+var (
+	errItself   = errors.New("the item has the wanted filename")
+	errReplaced = errors.New("the item was replaced meanwhile")
+)
+
+// Transfer moves or copies the item of req.Transfer to the alias of req, with all checks of an upload.
+// Onto itself the item stays unchanged, unless a copy gets another name under Append Time. A moved
+// item is removed after the new one is complete. No upload, move or deletion of this process changes
+// it between the last comparison and its removal.
+func (u *Uploader) Transfer(ctx context.Context, req Request) (items []Item, failures aliases.Failures) {
+	ctx = storagedrivers.WithOwner(ctx, req.Actor.Owner())
+	ended := u.Observer.Began(req)
+	defer func() { ended(items != nil) }()
+	for try := 1; ; try++ {
+		b := u.newBatch(req)
+		items, failures, err := b.transfer(ctx, try)
+		if b.close(); !errors.Is(err, errReplaced) {
+			return items, failures
+		}
+	}
+}
+
+// transfer returns errReplaced if the transfer should begin again.
+func (b *batch) transfer(ctx context.Context, try int) ([]Item, aliases.Failures, error) {
+	t := b.req.Transfer
+	err := b.store(ctx, t)
+	switch {
+	case errors.Is(err, errItself):
+		return []Item{{FullPath: t.Alias.URL(b.req.BaseURL, t.Filename), Filename: t.Filename, Size: b.source.Size}}, nil, nil
+	case errors.Is(err, errReplaced) && try < transferTries && ctx.Err() == nil:
+		return nil, nil, errReplaced
+	}
+	items, failures := b.report(ctx, err)
+	return items, failures, nil
+}
+
+// receive stages the item.
+func (t *Transfer) receive(ctx context.Context, b *batch) error {
+	alias, err := b.target()
+	if err != nil {
+		return err
+	}
+	slash := strings.LastIndexByte(t.To, '/')
+	up, folder := &upload{submitted: t.Filename, name: t.To[slash+1:]}, "/"
+	if slash >= 0 {
+		folder = t.To[:slash]
+	}
+	if up.name == "" || folder == "" {
+		return &aliases.Failure{
+			Reason: aliases.BadRequest, Filename: t.Filename, Message: "the new filename is relative to the alias, and begins and ends without a slash",
+		}
+	}
+	b.fields["alias"], b.fields["sub_folder"] = b.aliasName(), folder
+	if b.source, err = t.stat(ctx); err != nil {
+		return t.failure(err)
+	}
+	if failure := mismatch(t.Filename, b.source, t.Matches); failure != nil {
+		return failure
+	}
+	if filename, err := b.storedName(alias, up, folder); err == nil && t.isItself(alias, filename) {
+		return errItself
+	}
+	if alias.Storage != t.Alias.Storage && b.source.Size > maxAcross {
+		return &aliases.Failure{
+			Reason: aliases.TooLarge, Filename: t.Filename,
+			Message: "larger than " + bytesize.Format(maxAcross) + ", the most for another storage: an administrator can copy it by caddy media copy",
+		}
+	}
+	object, err := t.Alias.Storage.OpenSeeker(ctx, b.source.Key)
+	if err != nil {
+		return t.failure(err)
+	}
+	err = b.stage(ctx, up, object, t.failure)
+	if closeErr := object.Close(); closeErr != nil {
+		b.uploader.Log.Warn("closing an item after reading it", "error", closeErr)
+	}
+	return err
+}
+
+// stat returns the item; the zero Info if there is none.
+func (t *Transfer) stat(ctx context.Context) (storagedrivers.Info, error) {
+	info, err := aliases.Stat(ctx, t.Alias.Storage, t.Alias.Key(t.Filename))
+	if errors.Is(err, storagedrivers.ErrInvalidKey) {
+		return storagedrivers.Info{}, nil
+	}
+	return info, err
+}
+
+// isItself reports whether the item would be stored onto itself, and stays unchanged then.
+func (t *Transfer) isItself(alias *aliases.Alias, filename string) bool {
+	return alias.LockName(filename) == t.Alias.LockName(t.Filename) && (!t.Copy || alias.Overwrite)
+}
+
+// failure returns the failure for an error of reading the item.
+func (t *Transfer) failure(err error) *aliases.Failure {
+	failure := aliases.StorageFailure(err)
+	switch {
+	case errors.Is(err, storagedrivers.ErrChanged), errors.Is(err, fs.ErrNotExist):
+		failure = &aliases.Failure{
+			Reason: aliases.Conflict, Message: "the item is being replaced, try again later", Err: errors.Join(errReplaced, err),
+		}
+	case failure.Reason == aliases.StorageFailed:
+		failure.Message = "the storage could not read the item"
+	}
+	failure.Filename = t.Filename
+	return failure
+}
+
+// confirmSource returns an error unless the item is still the one that was staged. For a move, the
+// caller holds its lock.
+func (b *batch) confirmSource(ctx context.Context) error {
+	t := b.req.Transfer
+	if t == nil {
+		return nil
+	}
+	if up := b.uploads[0]; up.tries == 0 && t.isItself(b.alias, up.filename) {
+		return errItself // an image that gets the extension of its content
+	}
+	info, err := t.stat(ctx)
+	switch {
+	case err != nil:
+		return t.failure(err)
+	case info.Key == "":
+		return mismatch(t.Filename, info, t.Matches)
+	case !info.Same(b.source):
+		return t.failure(storagedrivers.ErrChanged)
+	}
+	return nil
+}
+
+// removeSource removes a moved item, whose lock the caller holds. It keeps an item that replaces it.
+func (b *batch) removeSource(ctx context.Context) {
+	t := b.req.Transfer
+	if t == nil || t.Copy {
+		return
+	}
+	b.removed = Item{FullPath: t.Alias.URL(b.req.BaseURL, t.Filename), Filename: t.Filename}
+	err := removeLocked(ctx, Deletion{
+		Alias: t.Alias, Filename: t.Filename, Matches: func(info storagedrivers.Info) bool { return info.Same(b.source) },
+	}, &b.removed)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		b.unremoved = err
+	}
+}
+
+// reportSource reports a moved item that was removed to the observer. It returns the failure of one
+// that was not.
+func (b *batch) reportSource(ctx context.Context) aliases.Failures {
+	t := b.req.Transfer
+	switch {
+	case t == nil || t.Copy:
+		return nil
+	case b.unremoved == nil:
+		b.uploader.Observer.Changed(ctx, Change{Action: Deleted, Alias: t.Alias, Item: b.removed, Actor: b.req.Actor, Transfer: t})
+		return nil
+	}
+	failure := aliases.StorageFailure(b.unremoved)
+	if failure.Reason != aliases.Unavailable {
+		failure.Reason = aliases.StorageFailed
+	}
+	failure.Filename, failure.Message = t.Filename, "the item is stored under its new name, but the storage could not remove the old one"
+	failures := aliases.Failures{failure}
+	b.uploader.Observer.Refused(ctx, b.req, failures)
+	return failures
+}

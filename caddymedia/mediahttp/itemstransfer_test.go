@@ -1,0 +1,208 @@
+package mediahttp_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/media"
+)
+
+// TestTransferItem: an item is moved or copied, and the answer has the new one as in a list.
+func TestTransferItem(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, target, body, key, copyKey string }{
+		{"new name", "file/one/a.txt", "to=sub/new.txt", "file/one/sub/new.txt", ""},
+		{"sanitized", "file/one/a.txt", "to=Sub/N+e+w.TXT", "file/one/sub/n-e-w.txt", ""},
+		{"from a folder", "file/one/sub/deep/d.txt", "to=d.txt", "file/one/d.txt", ""},
+		{"another alias", "file/one/a.txt", "to=new.txt&to_alias=content", "file/content/new.txt", ""},
+		{"another storage", "file/one/a.txt", "to=A+B.txt&to_alias=exact", "file/exact/A B.txt", ""},
+		{"no other alias", "file/one/a.txt", "to=new.txt&to_alias=", "file/one/new.txt", ""},
+		{"dated", "file/one/a.txt", "to=new.txt&to_alias=dated", "file/dated/new.txt", ""},
+		{"taken", "file/one/a.txt", "to=b.txt", "file/one/b-" + noonSecond + ".txt", ""},
+		{"itself", "file/one/a.txt", "to=a.txt", "file/one/a.txt", "file/one/a-" + noonSecond + ".txt"},
+		{"itself by name", "file/one/a.txt", "to=a.txt&to_alias=one", "file/one/a.txt", "file/one/a-" + noonSecond + ".txt"},
+		{"itself that overwrites", "file/replacing/a.txt", "to=a.txt", "file/replacing/a.txt", ""},
+		{"overwrites", "file/one/b.txt", "to=a.txt&to_alias=replacing", "file/replacing/a.txt", ""},
+		{"odd name", "file/exact/a%20b%252F%3F%23.txt", "to=c%25.txt", "file/exact/c%.txt", ""},
+	} {
+		for _, copies := range []bool{false, true} {
+			t.Run(fmt.Sprint(c.name, copies), func(t *testing.T) {
+				t.Parallel()
+				s := withItems(t)
+				key, body := c.key, c.body
+				if copies {
+					body = "copy_" + body
+					if c.copyKey != "" {
+						key = c.copyKey
+					}
+				}
+				source := strings.NewReplacer("%20", " ", "%25", "%", "%3F", "?", "%23", "#").Replace(c.target)
+				content, _ := s.stored(t, source)
+				list, names := s.do(t, http.MethodPost, itemsPath+c.target, urlencoded+bearer, body).listed(t)
+				want := strings.SplitN(key, "/", 3)[2]
+				if len(names) != 1 || names[0] != want || list.Result[0].Size != int64(len(content)) || list.Result[0].ETag == "" ||
+					list.Result[0].ContentType == "" || !list.Success || list.Folders != nil {
+					t.Errorf("%+v, want %s", list, want)
+				}
+				if got, _ := s.stored(t, key); got != content {
+					t.Errorf("%s holds %q, want %q", key, got, content)
+				}
+				if _, left := s.stored(t, source); left != (copies || key == source) {
+					t.Errorf("the old item is left: %t", left)
+				}
+			})
+		}
+	}
+}
+
+// transferCase is a request to move an item, which is refused.
+func transferCase(name, body string, status int, has string) httpCase {
+	return httpCase{name: name, target: itemsPath + "file/one/a.txt", header: urlencoded + bearer, body: body, status: status, has: has}
+}
+
+func TestTransferItemRefused(t *testing.T) {
+	t.Parallel()
+	const one = itemsPath + "file/one/"
+	run(t, withItems, []httpCase{
+		transferCase("nothing", "x=y", 400, "copy_to"),
+		transferCase("empty", "to=", 400, "missing"),
+		transferCase("both", "to=b.txt&copy_to=c.txt", 400, "either"),
+		transferCase("twice", "to=b.txt&to=c.txt", 400, "to is sent twice"),
+		transferCase("copy twice", "copy_to=b.txt&copy_to=c.txt", 400, "copy_to is sent twice"),
+		transferCase("alias twice", "to=b.txt&to_alias=one&to_alias=one", 400, "to_alias is sent twice"),
+		transferCase("long", "to="+strings.Repeat("a", 1025)+".txt", 400, "too long"),
+		transferCase("leading slash", "to=/b.txt", 400, "relative"),
+		transferCase("no name", "to=sub/", 400, "without a slash"),
+		transferCase("dots", "to=../two/a.txt", 400, "sub folder"),
+		transferCase("backslash", `to=a\b/c.txt`, 400, ""),
+		transferCase("extension", "to=b.exe", 415, ".exe"),
+		transferCase("content", "to=b.pdf", 415, "pdf"),
+		transferCase("unknown alias", "to=b.txt&to_alias=none", 404, "unknown alias"),
+		transferCase("too large", "to=b.txt&to_alias=small", 413, "larger than 10 bytes"),
+		transferCase("storage down", "to=b.txt&to_alias=broken", 503, "cannot be reached"),
+		{name: "missing", target: one + "none.txt", header: urlencoded + bearer, body: "to=b.txt", status: 404, has: "no such item"},
+		{name: "unfinished upload", target: one + "@uploads/x.txt", header: urlencoded + bearer, body: "to=b.txt", status: 404},
+		{name: "variant", target: itemsPath + "image/sized/a.png.webp", header: urlencoded + bearer, body: "to=b.webp", status: 404},
+		{name: "source down", target: itemsPath + "file/broken/a.txt", header: urlencoded + bearer, body: "to=b.txt", status: 503},
+		{name: "malformed condition", target: one + "a.txt", header: urlencoded + bearer + "If-Match: x", body: "to=b.txt", status: 400},
+		{name: "another", target: one + "a.txt", header: urlencoded + bearer + `If-Match: "x"`, body: "to=b.txt", status: 412},
+		{name: "another onto itself", target: one + "a.txt", header: urlencoded + bearer + `If-Match: "x"`, body: "to=a.txt", status: 412},
+		{name: "any", target: one + "a.txt", header: urlencoded + bearer + "If-Match: *", body: "to=b2.txt", status: 200},
+		{name: "query", method: http.MethodPost, target: one + "a.txt?to=b.txt", header: urlencoded + bearer, status: 400},
+		{name: "type", target: one + "a.txt", header: "Content-Type: text/plain\n" + bearer, body: "to=b.txt", status: 415},
+		{name: "encoded slash", target: one + "sub%2Fc.txt", header: urlencoded + bearer, body: "to=b.txt", status: 400},
+		{name: "no token", target: one + "a.txt", header: urlencoded, body: "to=b.txt", status: 401},
+		{name: "multipart", target: one + "a.txt", header: multipart + bearer, body: form(field("to", "b2.txt")), status: 200},
+	})
+}
+
+// TestTransferTagged: only the item with the tag is moved.
+func TestTransferTagged(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	tag := "If-Match: " + s.do(t, http.MethodHead, "/static/file/one/a.txt", "", "").header.Get("ETag")
+	httpCase{target: itemsPath + "file/one/a.txt", header: urlencoded + bearer + tag, body: "to=new.txt", status: 200}.check(t, s)
+}
+
+// TestTransferRights: a move and a copy need their rights, for both aliases.
+func TestTransferRights(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		may          string
+		move, copies int
+		has          string
+	}{{"move", 200, 403, "the right copy"}, {"copy", 403, 200, "the right move"}, {"replace", 403, 403, "the right move"}} {
+		for body, status := range map[string]int{"to=new.txt": c.move, "copy_to=new.txt": c.copies} {
+			has := c.has
+			if status == 200 {
+				has = "new.txt"
+			}
+			transferCase(c.may+" "+body, body, status, has).run(t, func(t *testing.T) *site {
+				t.Helper()
+				s := may(c.may)(t)
+				s.put(t, "file/one/a.txt", "text")
+				return s
+			})
+		}
+	}
+	const other = "Authorization: Bearer $OTHER"
+	run(t, withItems, []httpCase{ // the other account may use "two" only
+		{name: "from", target: itemsPath + "file/one/a.txt", header: urlencoded + other, body: "to=b.txt&to_alias=two", status: 403, has: "may not use the alias"},
+		{name: "to", target: itemsPath + "file/two/a.txt", header: urlencoded + other, body: "to=b.txt&to_alias=one", status: 403, has: "may not use the alias"},
+		{name: "to an unknown one", target: itemsPath + "file/two/a.txt", header: urlencoded + other, body: "to=b.txt&to_alias=none", status: 403},
+		{name: "its own", target: itemsPath + "file/two/a.txt", header: urlencoded + other, body: "to=b.txt", status: 200},
+	})
+	run(t, func(t *testing.T) *site {
+		t.Helper()
+		s := withItems(t)
+		s.ticket(t, "kind=file&alias=one")
+		return s
+	}, []httpCase{{name: "ticket", target: itemsPath + "file/one/a.txt", header: urlencoded + ticketBearer, body: "to=b.txt", status: 403, has: "send a token"}})
+}
+
+// TestTransferOfImage: the new item has a variant, and the old one is gone with its variant and
+// renditions.
+func TestTransferOfImage(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	s.put(t, "img/sized/real.png", samples["png"])
+	list, _ := s.do(t, http.MethodPost, itemsPath+"image/sized/real.png", urlencoded+bearer, "to=new.png").listed(t)
+	if item := list.Result[0]; item.WebP != origin+"/static/img/sized/new.png.webp" || len(item.Renditions) == 0 {
+		t.Errorf("%+v", item)
+	}
+	if keys := s.keys(t, "img/sized/new"); len(keys) != 2 {
+		t.Errorf("stored are %q", keys)
+	}
+	httpCase{target: itemsPath + "image/sized/a.png", header: urlencoded + bearer, body: "to=b.png", status: 415}.check(t, s) // it is no image
+}
+
+// refusals records refused requests.
+type refusals struct {
+	media.NopObserver
+	mu       sync.Mutex
+	requests []upload.Request
+}
+
+func (r *refusals) Refused(_ context.Context, req upload.Request, _ aliases.Failures) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.requests = append(r.requests, req)
+}
+
+// TestRefusedWritesAreReported: a refused move, copy or replacement is reported as such, once.
+func TestRefusedWritesAreReported(t *testing.T) {
+	t.Parallel()
+	observer := new(refusals)
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Observer = observer })
+	s.put(t, "file/one/a.txt", "text")
+	check := func(method, header, body string, status int, isTransfer, copies bool) {
+		t.Helper()
+		observer.requests = nil
+		httpCase{method: method, target: itemsPath + "file/one/a.txt", header: header, body: body, status: status}.check(t, s)
+		if len(observer.requests) != 1 {
+			t.Fatalf("%s %s: %+v", method, body, observer.requests)
+		}
+		if req := observer.requests[0]; req.Alias != "one" || (req.Transfer != nil) != isTransfer || isTransfer && (req.Transfer.Copy != copies || req.Transfer.Filename != "a.txt") ||
+			!isTransfer && req.Filename != "a.txt" {
+			t.Errorf("%s %s: %+v", method, body, req)
+		}
+	}
+	check(http.MethodPost, urlencoded+bearer, "copy_to=b.txt", 403, true, false) // it is not read
+	check(http.MethodPut, bearer+ifAny, "new", 403, false, false)
+	s.change = func(c *media.Config) {
+		c.Observer, c.Accounts[someKey].May = observer, []string{"move", "copy", "replace"}
+	}
+	s.reload(s.service(t, media.Limits{}, account()))
+	s.first = s.running.Load()
+	check(http.MethodPost, urlencoded+bearer, "copy_to=b.txt&copy_to=", 400, true, true)
+	check(http.MethodPost, urlencoded+bearer, "copy_to=b.exe", 415, true, true)
+	check(http.MethodPost, urlencoded+bearer, "to=b.exe", 415, true, false)
+	check(http.MethodPut, bearer+ifAny, "new", 409, false, false)
+	check(http.MethodPut, bearer, "new", 428, false, false)
+}
