@@ -13,14 +13,18 @@ type Bounds struct {
 	// file descriptor.
 	uploads *queue.Pool
 	staging *upload.Staging
+	imports *queue.Queue
 }
 
 // NewBounds returns Bounds for one process. Of its file descriptors, downloads have a quarter,
 // connections of uploads another quarter, and staged data three eighths. An eighth is left for
-// everything else.
+// everything else, half of it for imports.
 func NewBounds() *Bounds {
 	files := int64(MaxOpenFiles())
-	return &Bounds{uploads: queue.NewPool(files / 4), staging: upload.NewStaging(stagingMemory, files*3/8)}
+	return &Bounds{
+		uploads: queue.NewPool(files / 4), staging: upload.NewStaging(stagingMemory, files*3/8),
+		imports: queue.New(queue.Options{Slots: int(max(files/16, maxImports))}),
+	}
 }
 
 // stagingMemory is the most bytes of small items that wait in memory.

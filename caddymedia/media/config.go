@@ -100,7 +100,7 @@ type Account struct {
 	Aliases []string `json:"aliases,omitempty"`
 
 	// What the account may do in its aliases: `upload`, `list`, `replace`, `move`, `copy` and
-	// `delete` items. Tickets need `upload`. Default: `upload`.
+	// `delete` items, and `import` them from addresses. Tickets need `upload`. Default: `upload`.
 	May []string `json:"may,omitempty" example:"upload"`
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -194,9 +195,16 @@ func open(from *fetch.Download, alias *aliases.Alias) (string, io.Reader, *alias
 
 // remoteFailure returns the failure of an item that could not be downloaded.
 func remoteFailure(err error) *aliases.Failure {
-	f := &aliases.Failure{Reason: aliases.BadRequest, Message: "the download failed", Err: err}
+	f := &aliases.Failure{Reason: aliases.RemoteFailed, Message: "the download failed", Err: err}
 	if known, ok := errors.AsType[*fetch.Error](err); ok {
 		f.Message = known.Message
+	}
+	timeout, ok := errors.AsType[net.Error](err)
+	switch {
+	case errors.Is(err, fetch.ErrRefused), errors.Is(err, context.Canceled):
+		f.Reason = aliases.BadRequest
+	case errors.Is(err, context.DeadlineExceeded), ok && timeout.Timeout():
+		f.Reason = aliases.RemoteSlow
 	}
 	return f
 }

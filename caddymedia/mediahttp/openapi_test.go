@@ -146,6 +146,8 @@ func requestUploads(t *testing.T, target, name string) {
 	post(bearer, 502, good("forbidden"))
 	post(bearer, 503, good("down"))
 	post(bearer, 507, good("full"))
+	s = importing("import")(t)
+	post(bearer, 504, field("url", s.replaced(t, "$REMOTE/slow.txt")))
 }
 
 // requestBusyUploads sends uploads while as many are running as the account may have.

@@ -18,7 +18,7 @@ const resumableSuffix = "/resumable"
 func (h *Handler) resumable(kind aliases.Kind, id string) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		path := h.options.MountPrefix(r) + "/api/upload/" + kind.Name() + resumableSuffix
-		return h.uploadFrom(w, r, kind).resumable(r, path, id)(service, w, r)
+		return h.uploadFrom(w, r, kind, tokens.Upload).resumable(r, path, id)(service, w, r)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,20 +35,23 @@ type authenticator func(ctx context.Context, service *media.Service) (tokens.Cal
 // upload returns an endpoint that stores the files of an authenticated request.
 func (h *Handler) upload(kind aliases.Kind) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
-		return h.uploadFrom(w, r, kind).serve(service, w, r)
+		u := h.uploadFrom(w, r, kind, tokens.Upload, tokens.Import)
+		u.imports = true
+		return u.serve(service, w, r)
 	}
 }
 
-// uploadFrom returns a request of a caller with a token or a ticket.
-func (h *Handler) uploadFrom(w http.ResponseWriter, r *http.Request, kind aliases.Kind) *uploadRequest {
+// uploadFrom returns a request of a caller with a token, whose account needs one of the rights, or
+// with a ticket, whose account needs the first one.
+func (h *Handler) uploadFrom(w http.ResponseWriter, r *http.Request, kind aliases.Kind, rights ...tokens.Right) *uploadRequest {
 	return &uploadRequest{
 		Handler: h, kind: kind, origin: aliases.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
 		authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
 			caller, refused := h.authenticate(ctx, service, w, r.Header)
-			if refused == nil {
-				refused = rightRefusal(caller.Account, tokens.Upload)
+			if refused != nil || caller.Ticket == nil && slices.ContainsFunc(rights, caller.Account.May) {
+				return caller, refused
 			}
-			return caller, refused
+			return caller, rightRefusal(caller.Account, rights[0])
 		},
 	}
 }
@@ -88,6 +92,7 @@ type uploadRequest struct {
 	kind         aliases.Kind
 	origin       aliases.Origin
 	baseURL      string // of public addresses
+	imports      bool   // it may have addresses to import
 	authenticate authenticator
 }
 
@@ -103,6 +108,9 @@ func (u *uploadRequest) serve(service *media.Service, w http.ResponseWriter, r *
 		Allows: func(alias string) bool { return caller.Allows(u.kind.Name(), alias) },
 		Forced: media.ForcedBy(caller), Confirm: u.confirm, BaseURL: u.baseURL,
 		Actor: aliases.Actor{Origin: u.origin, Account: caller.Account.APIKey, Client: u.options.Client(r)},
+	}
+	if u.imports {
+		u.limitSources(service, caller, &req)
 	}
 	if refused == nil {
 		ended, ok := service.BeginUpload(req.Actor)
@@ -127,6 +135,21 @@ func (u *uploadRequest) serve(service *media.Service, w http.ResponseWriter, r *
 		return u.refuse(service, w, r, httpx.StatusOf(failures), failures)
 	}
 	return httpx.AnswerItems(w, items)
+}
+
+// limitSources sets where the caller's files may come from: the body, addresses, or both.
+func (u *uploadRequest) limitSources(service *media.Service, caller tokens.Caller, req *upload.Request) {
+	req.Import, req.ImportTime = service.Importer(req.Actor), time.Duration(service.Limits().MaxUploadTime)
+	refused := rightRefusal(caller.Account, tokens.Import)
+	if caller.Ticket != nil {
+		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "a ticket is for files only: send a token to import addresses"}
+	}
+	if refused != nil {
+		req.NoImports = &aliases.Failure{Reason: refused.reason, Message: refused.message}
+	}
+	if refused := rightRefusal(caller.Account, tokens.Upload); refused != nil {
+		req.NoFiles = &aliases.Failure{Reason: refused.reason, Message: refused.message}
+	}
 }
 
 // refuse responds with the failures of an upload.

@@ -42,6 +42,10 @@ const (
 	Missing
 	// Changed means an item that is another one than the caller knows.
 	Changed
+	// RemoteFailed means a server that did not answer with the item at an address to import.
+	RemoteFailed
+	// RemoteSlow means such a server that takes too long.
+	RemoteSlow
 	// Unauthorized means an unknown caller. Only callers of this package set it.
 	Unauthorized
 )
@@ -50,6 +54,7 @@ var reasonWords = []string{
 	Internal: "internal", BadRequest: "bad_request", Forbidden: "forbidden", Conflict: "conflict",
 	TooLarge: "too_large", BadContent: "bad_content", StorageFailed: "storage_failed",
 	Unavailable: "unavailable", NoSpace: "no_space", Busy: "busy", Missing: "missing", Changed: "changed",
+	RemoteFailed: "remote_failed", RemoteSlow: "remote_slow",
 	Unauthorized: "unauthorized",
 }
 

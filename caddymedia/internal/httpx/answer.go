@@ -116,13 +116,23 @@ func Refuse(w http.ResponseWriter, r *http.Request, log *slog.Logger, status int
 		failed.Errors[i] = itemFailure{Message: f.Message, Filename: f.Filename}
 		if f.Err != nil {
 			level := slog.LevelWarn
-			if statuses[f.Reason] >= http.StatusInternalServerError && f.Reason != aliases.Busy {
+			if isFault(f.Reason) {
 				level = slog.LevelError
 			}
 			log.Log(r.Context(), level, f.Message, "status", status, "error", f.Err)
 		}
 	}
 	return AnswerUnread(w, r, status, failed)
+}
+
+// isFault reports whether a failure is a fault of the service or of its storage.
+func isFault(reason aliases.Reason) bool {
+	switch reason {
+	case aliases.Busy, aliases.RemoteFailed, aliases.RemoteSlow:
+		return false
+	default:
+		return statuses[reason] >= http.StatusInternalServerError
+	}
 }
 
 // RetryDelay is the Retry-After value of failures. The encoding queue drains in seconds, and early
@@ -154,6 +164,8 @@ var statuses = map[aliases.Reason]int{
 	aliases.Busy:          http.StatusServiceUnavailable,
 	aliases.Missing:       http.StatusNotFound,
 	aliases.Changed:       http.StatusPreconditionFailed,
+	aliases.RemoteFailed:  http.StatusBadGateway,
+	aliases.RemoteSlow:    http.StatusGatewayTimeout,
 }
 
 // StatusOf returns the highest status of several failures.

@@ -37,8 +37,10 @@ func TestStatusOf(t *testing.T) {
 		{aliases.BadContent, 415},
 		{aliases.Internal, 500},
 		{aliases.StorageFailed, 502},
+		{aliases.RemoteFailed, 502},
 		{aliases.Unavailable, 503},
 		{aliases.Busy, 503},
+		{aliases.RemoteSlow, 504},
 		{aliases.NoSpace, 507},
 	}
 	if len(ascending) != len(statuses) {

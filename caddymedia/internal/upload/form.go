@@ -60,6 +60,9 @@ type part struct {
 	body     io.Reader
 }
 
+// urlField is the name of the fields with addresses to import. They count as files.
+const urlField = "url"
+
 // newForm returns the form of body. It skips at most skippable bytes of refused parts in all.
 func newForm(body io.Reader, boundary string, limits Limits, skippable int64) *form {
 	buffer := readers.Get().(*bufio.Reader) // the pool holds nothing else
@@ -127,7 +130,7 @@ func (f *form) describe() (*part, error) {
 		return nil, aliases.Failf(aliases.BadContent, "a part has a Content-Transfer-Encoding: send the part without one")
 	}
 	p.body = f.current
-	if p.file {
+	if p.file || p.name == urlField {
 		f.files++
 	} else {
 		f.fields++

@@ -82,7 +82,7 @@ func (s formSource) receive(ctx context.Context, b *batch) error {
 	if len(b.uploads) == 0 {
 		return aliases.Failf(aliases.BadRequest, "no file: send it in a part called files[]")
 	}
-	return nil
+	return b.importAll(ctx)
 }
 
 // receive stages the file. Its alias and sub folder are already known, so a file that would be
@@ -105,6 +105,9 @@ func (b *batch) addField(f *form, p *part) error {
 	value, err := f.value(p)
 	if err != nil {
 		return err
+	}
+	if p.name == urlField {
+		return b.addAddress(value)
 	}
 	if p.name != "alias" && p.name != "sub_folder" {
 		return nil
@@ -135,6 +138,9 @@ func (b *batch) addFile(ctx context.Context, p *part) error {
 		}
 		return aliases.Failf(aliases.BadRequest, "a file is sent without a name")
 	}
+	if b.req.NoFiles != nil {
+		return b.req.NoFiles
+	}
 	if !fileField.MatchString(p.name) {
 		return &aliases.Failure{
 			Reason: aliases.BadRequest, Filename: p.filename,
@@ -156,6 +162,13 @@ func (b *batch) stage(ctx context.Context, up *upload, body io.Reader, readFailu
 		_, err := b.findAlias(b.aliasName())
 		return cmp.Or(err, error(aliases.Failf(aliases.Forbidden, "the account may use no alias")))
 	}
+	return b.stageFor(ctx, up, alias, body, readFailure)
+}
+
+// stageFor stages body for an added upload, on the storage of alias, which is the likely one.
+func (b *batch) stageFor(
+	ctx context.Context, up *upload, alias *aliases.Alias, body io.Reader, readFailure func(error) *aliases.Failure,
+) error {
 	limit := b.maxSize()
 	if b.fields["alias"] != "" {
 		folder := "/" // the form may still name another one than the address

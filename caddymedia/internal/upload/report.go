@@ -92,7 +92,7 @@ func (b *batch) report(ctx context.Context, err error) ([]Item, aliases.Failures
 		failures := asFailures(err)
 		req := b.req
 		req.Alias, req.SubFolder = b.aliasName(), b.subFolder()
-		observer.Refused(ctx, req, failures)
+		observer.Refused(ctx, req, b.observed(failures))
 		return nil, failures
 	}
 	transfer := b.req.Transfer

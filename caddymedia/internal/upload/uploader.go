@@ -94,6 +94,12 @@ type Request struct {
 	Matches  func(storagedrivers.Info) bool
 	// Transfer is the move or copy that the request is; nil for an upload. See [Uploader.Transfer].
 	Transfer *Transfer
+	// Import, if set, opens the addresses in fields called url. They are files of the request.
+	Import Importer
+	// ImportTime bounds all imports of the request together; 0 means no limit.
+	ImportTime time.Duration
+	// NoFiles and NoImports, if set, refuse requests with files and with addresses.
+	NoFiles, NoImports *aliases.Failure
 	// Forced is what the caller's credential forces.
 	Forced Forced
 	// Confirm, if set, is called with the alias and the number of items right before the commit. An
@@ -165,6 +171,7 @@ type batch struct {
 type upload struct {
 	submitted string // its name in failures
 	name      string // the name that the filename is made of; empty for submitted
+	imported  bool   // submitted is the address of its content
 	storage   *storagedrivers.Storage
 	buffer    []byte                // all bytes of a small file, until its request is checked
 	head      *[headSize]byte       // whose bytes the buffer has; nil if it has its own
