@@ -81,8 +81,8 @@ func (s *Service) failed(failures aliases.Failures) Result {
 	return Result{Message: strings.Join(messages, "; ")}
 }
 
-// Downloads limit the downloads of Go code in this process. Their addresses may come from strangers,
-// and must not reach hosts that only this machine can reach.
+// Downloads limit the downloads of Go code in this process, and of uploads with addresses. The
+// addresses may come from strangers, and must not reach hosts that only this machine can reach.
 type Downloads struct {
 	// Private networks such as `10.0.0.0/8`, or single addresses, that downloads may connect to.
 	// Default: none.
@@ -195,7 +195,8 @@ func open(from *fetch.Download, alias *aliases.Alias) (string, io.Reader, *alias
 
 // remoteFailure returns the failure of an item that could not be downloaded.
 func remoteFailure(err error) *aliases.Failure {
-	f := &aliases.Failure{Reason: aliases.RemoteFailed, Message: "the download failed", Err: err}
+	const failed = "the download failed"
+	f := &aliases.Failure{Reason: aliases.RemoteFailed, Message: failed, Err: err}
 	if known, ok := errors.AsType[*fetch.Error](err); ok {
 		f.Message = known.Message
 	}
@@ -205,6 +206,9 @@ func remoteFailure(err error) *aliases.Failure {
 		f.Reason = aliases.BadRequest
 	case errors.Is(err, context.DeadlineExceeded), ok && timeout.Timeout():
 		f.Reason = aliases.RemoteSlow
+	}
+	if f.Reason == aliases.RemoteSlow && f.Message == failed {
+		f.Message = "the download took too long" // before it began
 	}
 	return f
 }

@@ -33,19 +33,23 @@ func TestImporterFailures(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	for _, c := range []struct {
-		ctx     context.Context
+		gone    bool // the caller
 		address string
 		reason  aliases.Reason
 	}{
-		{t.Context(), url + "/missing.txt", aliases.RemoteFailed},
-		{t.Context(), url + "/slow.txt", aliases.RemoteSlow},
-		{t.Context(), url + "/huge.txt", aliases.TooLarge},
-		{t.Context(), "file:///etc/passwd", aliases.BadRequest},
-		{t.Context(), "http://10.1.2.3:" + downloads.Ports[0] + "/a.txt", aliases.BadRequest},
-		{t.Context(), "http://127.0.0.1:1/a.txt", aliases.BadRequest}, // its port
-		{gone, url + "/a.txt", aliases.BadRequest},
+		{false, url + "/missing.txt", aliases.RemoteFailed},
+		{false, url + "/slow.txt", aliases.RemoteSlow},
+		{false, url + "/huge.txt", aliases.TooLarge},
+		{false, "file:///etc/passwd", aliases.BadRequest},
+		{false, "http://10.1.2.3:" + downloads.Ports[0] + "/a.txt", aliases.BadRequest},
+		{false, "http://127.0.0.1:1/a.txt", aliases.BadRequest}, // its port
+		{true, url + "/a.txt", aliases.BadRequest},
 	} {
-		_, _, failure := s.Importer(Actor{})(c.ctx, c.address, alias)
+		ctx := t.Context()
+		if c.gone {
+			ctx = gone
+		}
+		_, _, failure := s.Importer(Actor{})(ctx, c.address, alias)
 		if failure == nil || failure.Reason != c.reason {
 			t.Errorf("%s: %v, want %s", c.address, failure, c.reason)
 		}
@@ -55,8 +59,8 @@ func TestImporterFailures(t *testing.T) {
 	}
 }
 
-// TestImportsOfAccount: four addresses of an account are fetched at once; others wait, but not those of
-// another account.
+// TestImportsOfAccount: four addresses of an account are fetched at once. Others wait, but not those
+// of another account.
 func TestImportsOfAccount(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

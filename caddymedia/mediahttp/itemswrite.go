@@ -107,7 +107,7 @@ func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Req
 			if refused == nil {
 				refused = rightRefusal(account, right)
 			}
-			if refused == nil && !(account.Allows(alias) && account.Allows(q.address.alias)) {
+			if refused == nil && (!account.Allows(alias) || !account.Allows(q.address.alias)) {
 				refused = &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias any more"}
 			}
 			if refused != nil {

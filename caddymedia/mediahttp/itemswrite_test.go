@@ -2,13 +2,17 @@ package mediahttp_test
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 const (
@@ -176,5 +180,55 @@ func TestReplaceMeanwhile(t *testing.T) {
 				t.Errorf("%d %s, stored is %q", w.Code, w.Body, got)
 			}
 		})
+	}
+}
+
+// TestReplaceTime: a body that takes too long is refused.
+func TestReplaceTime(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, media.Limits{MaxUploadTime: options.Duration(30 * time.Millisecond)}, func(c *media.Config) {
+		c.Accounts[someKey].May = []string{"replace"}
+	})
+	s.put(t, "file/replacing/a.txt", "old")
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, target, new(drip))
+	r.Header.Set("Authorization", "Bearer "+s.token(t))
+	r.Header.Set("If-Match", "*")
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	if got, _ := s.stored(t, "file/replacing/a.txt"); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "longer than 30ms") || got != "old" {
+		t.Errorf("%d %s, stored is %q", w.Code, w.Body, got)
+	}
+}
+
+// TestReplaceCut: a body that ends too early replaces nothing, and a refused one is read to the end of
+// the connection, so that its client receives the response.
+func TestReplaceCut(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	server := httptest.NewServer(s.handler)
+	defer server.Close()
+	for condition, want := range map[string]string{"*": "HTTP/1.1 400", `"x"`: "HTTP/1.1 412"} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.WriteString(conn, "PUT "+target+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\nIf-Match: "+condition+
+			"\r\nAuthorization: Bearer "+s.token(t)+"\r\n\r\nhalf")
+		if err == nil {
+			err = conn.(*net.TCPConn).CloseWrite()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(conn)
+		if err != nil || !strings.HasPrefix(string(answer), want) || !strings.Contains(string(answer), "Connection: close") {
+			t.Errorf("%q, %v, want %s", answer, err, want)
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got, _ := s.stored(t, "file/replacing/a.txt"); got != "content of file/replacing/a.txt" {
+		t.Errorf("stored is %q", got)
 	}
 }

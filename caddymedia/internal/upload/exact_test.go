@@ -78,7 +78,7 @@ func TestReplaceKeepsExtension(t *testing.T) {
 	alias := imageAlias(t, s)
 	alias.Prefix, alias.Overwrite, alias.RenameMismatched = "img/content", true, true
 	put(t, s, "img/content/a.jpg", "old")
-	_, failures := uploadSingle(t, newUploader(alias), "a.jpg", strings.NewReader(string(pngOf(red))), Request{Kind: aliases.Image, Filename: "a.jpg"})
+	_, failures := uploadSingle(t, newUploader(alias), "a.jpg", strings.NewReader(pngOf(red)), Request{Kind: aliases.Image, Filename: "a.jpg"})
 	wantFailure(t, failures, aliases.BadContent, "a.jpg", "PNG")
 	wantContents(t, s, map[string]string{"img/content/a.jpg": "old"})
 }

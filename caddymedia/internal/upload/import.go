@@ -16,8 +16,8 @@ const importsAtOnce = 4
 // concurrent imports of an account. Errors of reading the content are *[aliases.Failure]s.
 type Importer func(ctx context.Context, address string, alias *aliases.Alias) (name string, content io.ReadCloser, failure *aliases.Failure)
 
-// addAddress adds the content at an address as an upload, which is fetched after the form is read: then
-// its alias is known.
+// addAddress adds the content at an address as an upload. It is fetched after the form is read,
+// because then its alias is known.
 func (b *batch) addAddress(address string) error {
 	switch {
 	case b.req.NoImports != nil:

@@ -110,8 +110,11 @@ func TestImportRefused(t *testing.T) {
 		{"refused address", []send{field("url", "http://x/bad.txt"), file("a.txt", "file")}, Request{}, []string{"bad_request http://x/bad.txt"}, 1},
 		{"slow", []send{field("url", "http://x/slow.txt")}, Request{}, []string{"remote_slow http://x/slow.txt"}, 1},
 		{
-			"several", []send{field("url", "http://x/bad.txt"), file("a.exe", "file"), field("url", "http://x/slow.txt"), field("url", "http://x/a.txt")},
-			Request{}, []string{"bad_request http://x/bad.txt", "bad_content a.exe", "remote_slow http://x/slow.txt"}, 3,
+			"several",
+			[]send{field("url", "http://x/bad.txt"), file("a.exe", "file"), field("url", "http://x/slow.txt"), field("url", "http://x/a.txt")},
+			Request{},
+			[]string{"bad_request http://x/bad.txt", "bad_content a.exe", "remote_slow http://x/slow.txt"},
+			3,
 		},
 		{"breaks off", []send{field("url", "http://x/broken.txt")}, Request{}, []string{"remote_failed http://x/broken.txt"}, 1},
 		{"too large", []send{field("url", "http://x/huge.txt")}, Request{}, []string{"too_large http://x/huge.txt"}, 1},
@@ -177,7 +180,7 @@ func TestImportsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
 	w := &web{contents: map[string]string{}}
-	var parts []send
+	parts := make([]send, 0, 40)
 	for i := range 40 {
 		address := fmt.Sprintf("http://x/%02d.txt", i)
 		w.contents[address] = address

@@ -88,8 +88,8 @@ type Request struct {
 	Alias, SubFolder string
 	// Allows reports whether the account may use an alias; nil allows all.
 	Allows func(alias string) bool
-	// Filename, if set, is that of the stored item which the only file of the request replaces, whatever
-	// its name. Matches reports whether a stored item is the one to replace.
+	// Filename, if set, is that of the stored item which the only file of the request replaces,
+	// whatever its name. Matches reports whether a stored item is the one to replace.
 	Filename string
 	Matches  func(storagedrivers.Info) bool
 	// Transfer is the move or copy that the request is; nil for an upload. See [Uploader.Transfer].
