@@ -59,8 +59,8 @@ func TestImporterFailures(t *testing.T) {
 	}
 }
 
-// TestImportsOfAccount: four addresses of an account are fetched at once. Others wait, but not those
-// of another account.
+// TestImportsOfAccount: four addresses of an account are fetched at once. Others wait, but not
+// those of another account.
 func TestImportsOfAccount(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

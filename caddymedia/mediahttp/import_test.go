@@ -13,9 +13,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// importing returns a constructor of sites whose account has these rights, with $REMOTE as the address
-// of a server that they may fetch from. Its addresses are /text.txt, /large.txt, /slow.txt, /image and
-// some that fail.
+// importing returns a constructor of sites whose account has these rights, with $REMOTE as the
+// address of a server that they may fetch from. Its addresses are /text.txt, /large.txt, /slow.txt,
+// /image and some that fail.
 func importing(may ...string) func(*testing.T) *site {
 	return func(t *testing.T) *site {
 		t.Helper()

@@ -61,8 +61,8 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, listAnswer{Success: true, Result: []itemAnswer{q.answerStored(ctx, items[0])}})
 }
 
-// transferProblem returns the problem of a form with a move or copy, for the caller; empty if there is
-// none.
+// transferProblem returns the problem of a form with a move or copy, for the caller; empty if there
+// is none.
 func transferProblem(form url.Values) string {
 	for _, name := range []string{"to", "copy_to", "to_alias"} {
 		if len(form[name]) > 1 {
@@ -80,8 +80,8 @@ func transferProblem(form url.Values) string {
 	return ""
 }
 
-// answerStored returns an item that is stored now, as in a list. If it cannot be read, the answer has
-// what is known about it.
+// answerStored returns an item that is stored now, as in a list. If it cannot be read, the answer
+// has what is known about it.
 func (q *itemsRequest) answerStored(ctx context.Context, item upload.Item) itemAnswer {
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()

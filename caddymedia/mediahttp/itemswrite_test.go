@@ -28,7 +28,8 @@ func puts(cases ...httpCase) []httpCase {
 	return cases
 }
 
-// TestReplaceItem: the body replaces an item under the same filename, after all checks of an upload.
+// TestReplaceItem: the body replaces an item under the same filename, after all checks of an
+// upload.
 func TestReplaceItem(t *testing.T) {
 	t.Parallel()
 	one := itemsPath + "file/one/a.txt"
@@ -200,8 +201,8 @@ func TestReplaceTime(t *testing.T) {
 	}
 }
 
-// TestReplaceCut: a body that ends too early replaces nothing, and a refused one is read to the end of
-// the connection, so that its client receives the response.
+// TestReplaceCut: a body that ends too early replaces nothing, and a refused one is read to the end
+// of the connection, so that its client receives the response.
 func TestReplaceCut(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)

@@ -92,8 +92,9 @@ func (o *Observer) auditTermination(upload *resumable.Record, actor aliases.Acto
 }
 
 // writeAudit writes a line of the logger "media.audit". There is one for each item that was stored,
-// replaced, moved, copied or deleted, for each that could not be deleted, for each set of items that was deleted, for
-// each resumable upload that was ended on request, and for each failure of a refused request.
+// replaced, moved, copied or deleted, for each that could not be deleted, for each set of items
+// that was deleted, for each resumable upload that was ended on request, and for each failure of a
+// refused request.
 func (o *Observer) writeAudit(action string, kind aliases.Kind, alias string, actor aliases.Actor, result string, more ...zap.Field) {
 	fields := append([]zap.Field{zap.String("action", action), zap.String("kind", string(kind)), zap.String("alias", alias)}, more...)
 	o.audit.Info("item", append(fields,

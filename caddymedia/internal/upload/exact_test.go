@@ -71,7 +71,8 @@ func TestReplaceExactly(t *testing.T) {
 	}
 }
 
-// TestReplaceKeepsExtension: an alias that renames images does not rename one that replaces another.
+// TestReplaceKeepsExtension: an alias that renames images does not rename one that replaces
+// another.
 func TestReplaceKeepsExtension(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
@@ -83,7 +84,8 @@ func TestReplaceKeepsExtension(t *testing.T) {
 	wantContents(t, s, map[string]string{"img/content/a.jpg": "old"})
 }
 
-// TestReplaceUnderLock: the condition is checked under the lock of the item, right before the commit.
+// TestReplaceUnderLock: the condition is checked under the lock of the item, right before the
+// commit.
 func TestReplaceUnderLock(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -70,8 +70,8 @@ func (b *batch) importOne(ctx context.Context, up *upload, alias *aliases.Alias)
 	return err
 }
 
-// observed returns failures for the observer. Addresses of imports have no query there, which may be
-// a credential.
+// observed returns failures for the observer. Addresses of imports have no query there, which may
+// be a credential.
 func (b *batch) observed(failures aliases.Failures) aliases.Failures {
 	failures = slices.Clone(failures)
 	for i, failure := range failures {

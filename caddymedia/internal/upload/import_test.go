@@ -212,8 +212,8 @@ func TestImportTime(t *testing.T) {
 	wantFailure(t, failures, aliases.RemoteSlow, "http://x/a.txt", "slow")
 }
 
-// TestImportIsObservedWithoutQuery: the query of an address may be a credential. The caller, who sent
-// it, sees it.
+// TestImportIsObservedWithoutQuery: the query of an address may be a credential. The caller, who
+// sent it, sees it.
 func TestImportIsObservedWithoutQuery(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{

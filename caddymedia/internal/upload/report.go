@@ -65,8 +65,8 @@ type Change struct {
 	Actor aliases.Actor
 	// InSet means that the item is one of a set that is deleted.
 	InSet bool
-	// Transfer is the move or copy that caused the change; nil if there is none. A move is two changes:
-	// the new item is stored, and the old one deleted.
+	// Transfer is the move or copy that caused the change; nil if there is none. A move is two
+	// changes: the new item is stored, and the old one deleted.
 	Transfer *Transfer
 	// Err is the error of a failed deletion; nil otherwise.
 	Err error

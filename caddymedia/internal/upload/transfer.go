@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// maxAcross is the size in bytes of the largest item that a request transfers to another storage.
+	// maxAcross is the size in bytes of the largest item that a request transfers to another
+	// storage.
 	maxAcross = 1 << 30
 	// transferTries is how often a transfer begins again because its item is replaced meanwhile.
 	transferTries = 4
@@ -37,10 +38,10 @@ var (
 	errReplaced = errors.New("the item was replaced meanwhile")
 )
 
-// Transfer moves or copies the item of req.Transfer to the alias of req, with all checks of an upload.
-// Onto itself the item stays unchanged, unless a copy gets another name under Append Time. A moved
-// item is removed after the new one is complete. No upload, move or deletion of this process changes
-// it between the last comparison and its removal.
+// Transfer moves or copies the item of req.Transfer to the alias of req, with all checks of an
+// upload. Onto itself the item stays unchanged, unless a copy gets another name under Append Time.
+// A moved item is removed after the new one is complete. No upload, move or deletion of this
+// process changes it between the last comparison and its removal.
 func (u *Uploader) Transfer(ctx context.Context, req Request) (items []Item, failures aliases.Failures) {
 	ctx = storagedrivers.WithOwner(ctx, req.Actor.Owner())
 	ended := u.Observer.Began(req)
@@ -162,7 +163,8 @@ func (b *batch) confirmSource(ctx context.Context) error {
 	return nil
 }
 
-// removeSource removes a moved item, whose lock the caller holds. It keeps an item that replaces it.
+// removeSource removes a moved item, whose lock the caller holds. It keeps an item that replaces
+// it.
 func (b *batch) removeSource(ctx context.Context) {
 	t := b.req.Transfer
 	if t == nil || t.Copy {

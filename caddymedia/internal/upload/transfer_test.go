@@ -53,8 +53,8 @@ func (s *transferSite) transfer(t *testing.T, from, to *aliases.Alias, transfer 
 
 const noonTXT = "-1795176000.txt"
 
-// TestTransfer: an item is named by the rules of the target alias, and replaces nothing under Append
-// Time. A move removes the old one, and a copy does not.
+// TestTransfer: an item is named by the rules of the target alias, and replaces nothing under
+// Append Time. A move removes the old one, and a copy does not.
 func TestTransfer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -262,8 +262,8 @@ func TestTransferImage(t *testing.T) {
 	}
 }
 
-// TestTransferOrder: the new item is complete before the old one is removed. If the new one cannot be
-// stored, the old one stays; if the old one cannot be removed, both are there.
+// TestTransferOrder: the new item is complete before the old one is removed. If the new one cannot
+// be stored, the old one stays; if the old one cannot be removed, both are there.
 func TestTransferOrder(t *testing.T) {
 	t.Parallel()
 	for kind, operations := range map[string][]string{
@@ -420,8 +420,8 @@ func TestTransferNeedsBothAliases(t *testing.T) {
 	wantFailure(t, failures, aliases.Forbidden, "", "may not use")
 }
 
-// TestTransferCrosswise: moves in opposite directions do not wait for each other forever, and one of
-// the items is left.
+// TestTransferCrosswise: moves in opposite directions do not wait for each other forever, and one
+// of the items is left.
 func TestTransferCrosswise(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

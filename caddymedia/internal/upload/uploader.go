@@ -118,8 +118,8 @@ type Request struct {
 	Actor aliases.Actor
 }
 
-// Mismatch returns the failure if a stored item is not the one to replace; nil if it is. The zero Info
-// means that there is none.
+// Mismatch returns the failure if a stored item is not the one to replace; nil if it is. The zero
+// Info means that there is none.
 func (r Request) Mismatch(stored storagedrivers.Info) *aliases.Failure {
 	return mismatch(r.Filename, stored, r.Matches)
 }
