@@ -88,7 +88,7 @@ func delayed(b *testing.B, p site.Backend, trip time.Duration) site.Backend {
 
 func benchFarDownload(b *testing.B, p site.Backend, trip time.Duration) {
 	service := startRemoteBench(b, delayed(b, p, trip), benchDir(b))
-	var plain, cold, middle, warm, near []float64
+	var plain, cold, middle, warm, near []float64 //nolint:prealloc // b.N is small
 	for range b.N {
 		far, cached, local := service.item(b, "content", 50<<10), service.item(b, "cached", 50<<10), service.item(b, "near", 50<<10)
 		service.get(b, far, "") // connects
