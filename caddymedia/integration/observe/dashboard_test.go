@@ -40,6 +40,9 @@ func (p dashboardPanel) overlaps(q dashboardPanel) bool {
 
 var metricName = regexp.MustCompile(`\bcaddy_media_[a-z_]+`)
 
+// cached is a storage with a cache, on a host that does not answer.
+const cached = "storage far {\ndriver ftp 127.0.0.1:1 {\nuser media\npassword secret\n}\ncache\n}\n"
+
 // TestDashboard: the dashboard shows exactly the existing metrics, from a Prometheus selected in
 // Grafana.
 func TestDashboard(t *testing.T) {
@@ -55,7 +58,7 @@ func TestDashboard(t *testing.T) {
 		d.Templating.List[0].Type != "datasource" || d.Templating.List[0].Query != "prometheus" {
 		t.Errorf("the head of the dashboard is %+v", d)
 	}
-	site.Start(t, site.Account+site.LocalDefault+onDefault, "media")
+	site.Start(t, site.Account+site.LocalDefault+cached+onDefault, "media")
 	names, shown := registered(t), map[string]bool{}
 	for i, p := range d.Panels {
 		for _, q := range d.Panels[:i] {
@@ -94,7 +97,7 @@ func TestDashboard(t *testing.T) {
 
 // TestDocsMetrics: the documentation lists every metric.
 func TestDocsMetrics(t *testing.T) {
-	site.Start(t, site.Account+site.LocalDefault+onDefault, "media")
+	site.Start(t, site.Account+site.LocalDefault+cached+onDefault, "media")
 	_, section, _ := strings.Cut(pages.Text(t, "metrics.md"), "\n## Metrics\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for _, name := range registered(t) {
