@@ -322,8 +322,8 @@ func Owner(ctx context.Context) string {
 
 type ownerKey struct{}
 
-// WithoutCache returns a context for a decision: a Stat with it asks the backend, and not a cache in
-// front of it.
+// WithoutCache returns a context for a decision: a Stat or an Open with it asks the backend, and not a
+// cache in front of it.
 func WithoutCache(ctx context.Context) context.Context {
 	return context.WithValue(ctx, uncachedKey{}, true)
 }

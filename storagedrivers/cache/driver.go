@@ -169,7 +169,7 @@ func (d *cached) Open(
 	if err := ctx.Err(); err != nil {
 		return nil, storagedrivers.Info{}, err
 	}
-	if rng.Offset < 0 || rng.Length < 0 || d.policy.Skip(key) || !d.store.ready() {
+	if rng.Offset < 0 || rng.Length < 0 || d.policy.Skip(key) || storagedrivers.IsUncached(ctx) || !d.store.ready() {
 		return d.inner.Open(ctx, key, rng)
 	}
 	for attempt := 1; ; attempt++ {

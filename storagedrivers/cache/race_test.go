@@ -192,8 +192,8 @@ func (r *tricklingBody) Close() error {
 	return r.ReadCloser.Close()
 }
 
-// TestUncachedStat: a decision asks the backend.
-func TestUncachedStat(t *testing.T) {
+// TestWithoutCache: a decision asks the backend.
+func TestWithoutCache(t *testing.T) {
 	t.Parallel()
 	b := newBackend()
 	d := behind(t, b, open(t, t.TempDir(), 0), Policy{Immutable: true, Revalidate: time.Hour})
@@ -206,7 +206,9 @@ func TestUncachedStat(t *testing.T) {
 	}{{t.Context(), 0}, {storagedrivers.WithoutCache(t.Context()), 1}} {
 		_, err := d.Stat(tt.ctx, "a")
 		is(t, err, nil)
-		b.did(t, "stat", 0, tt.stats, 0)
+		_, err = read(tt.ctx, d, "a", all)
+		is(t, err, nil)
+		b.did(t, "stat and read", tt.stats, tt.stats, 4*tt.stats)
 	}
 }
 

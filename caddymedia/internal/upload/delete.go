@@ -110,9 +110,9 @@ func (d Deletion) match(ctx context.Context) error {
 	if d.Matches == nil {
 		return nil
 	}
-	info, err := d.Alias.Storage.Stat(ctx, d.Alias.Key(d.Filename))
+	info, err := aliases.Stat(ctx, d.Alias.Storage, d.Alias.Key(d.Filename))
 	switch {
-	case errors.Is(err, storagedrivers.ErrInvalidKey):
+	case errors.Is(err, storagedrivers.ErrInvalidKey), err == nil && info.Key == "":
 		return fs.ErrNotExist
 	case err != nil:
 		return err

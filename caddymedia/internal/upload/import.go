@@ -20,9 +20,10 @@ type Importer func(ctx context.Context, address string, alias *aliases.Alias) (n
 // because then its alias is known.
 func (b *batch) addAddress(address string) error {
 	switch {
+	case address == "":
 	case b.req.NoImports != nil:
 		return b.req.NoImports
-	case b.req.Import != nil && address != "":
+	case b.req.Import != nil:
 		b.uploads = append(b.uploads, &upload{submitted: address, imported: true})
 	}
 	return nil
@@ -62,12 +63,9 @@ func (b *batch) importOne(ctx context.Context, up *upload, alias *aliases.Alias)
 	if failure != nil {
 		return failure
 	}
+	defer b.closeSource(content)
 	up.name = name
-	err := b.stageFor(ctx, up, alias, content, sourceFailure)
-	if closeErr := content.Close(); closeErr != nil {
-		b.uploader.Log.Warn("closing a download", "error", closeErr)
-	}
-	return err
+	return b.stageFor(ctx, up, alias, content, sourceFailure)
 }
 
 // observed returns failures for the observer. Addresses of imports have no query there, which may

@@ -3,6 +3,7 @@ package upload
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"strings"
 
@@ -47,16 +48,16 @@ func (u *Uploader) Transfer(ctx context.Context, req Request) (items []Item, fai
 	ended := u.Observer.Began(req)
 	defer func() { ended(items != nil) }()
 	for try := 1; ; try++ {
-		b := u.newBatch(req)
-		items, failures, err := b.transfer(ctx, try)
-		if b.close(); !errors.Is(err, errReplaced) {
+		items, failures, err := u.newBatch(req).transfer(ctx, try)
+		if !errors.Is(err, errReplaced) {
 			return items, failures
 		}
 	}
 }
 
-// transfer returns errReplaced if the transfer should begin again.
+// transfer returns errReplaced if the transfer should begin again. It closes the batch.
 func (b *batch) transfer(ctx context.Context, try int) ([]Item, aliases.Failures, error) {
+	defer b.close()
 	t := b.req.Transfer
 	err := b.store(ctx, t)
 	switch {
@@ -80,7 +81,7 @@ func (t *Transfer) receive(ctx context.Context, b *batch) error {
 	if slash >= 0 {
 		folder = t.To[:slash]
 	}
-	if up.name == "" || folder == "" {
+	if up.name == "" || folder == "" || strings.HasPrefix(t.To, "/") || strings.Contains(t.To, "//") {
 		return &aliases.Failure{
 			Reason: aliases.BadRequest, Filename: t.Filename, Message: "the new filename is relative to the alias, and begins and ends without a slash",
 		}
@@ -101,15 +102,22 @@ func (t *Transfer) receive(ctx context.Context, b *batch) error {
 			Message: "larger than " + bytesize.Format(maxAcross) + ", the most for another storage: an administrator can copy it by caddy media copy",
 		}
 	}
-	object, err := t.Alias.Storage.OpenSeeker(ctx, b.source.Key)
+	object, err := t.Alias.Storage.OpenSeeker(storagedrivers.WithoutCache(ctx), b.source.Key)
 	if err != nil {
 		return t.failure(err)
 	}
-	err = b.stage(ctx, up, object, t.failure)
-	if closeErr := object.Close(); closeErr != nil {
-		b.uploader.Log.Warn("closing an item after reading it", "error", closeErr)
+	defer b.closeSource(object)
+	if !object.Info.Same(b.source) {
+		return t.failure(storagedrivers.ErrChanged)
 	}
-	return err
+	return b.stage(ctx, up, object, t.failure)
+}
+
+// closeSource closes what an upload was read from.
+func (b *batch) closeSource(source io.Closer) {
+	if err := source.Close(); err != nil {
+		b.uploader.Log.Warn("closing the source of an upload", "error", err)
+	}
 }
 
 // stat returns the item; the zero Info if there is none.
@@ -170,6 +178,8 @@ func (b *batch) removeSource(ctx context.Context) {
 	if t == nil || t.Copy {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterCommit)
+	defer cancel()
 	b.removed = Item{FullPath: t.Alias.URL(b.req.BaseURL, t.Filename), Filename: t.Filename}
 	err := removeLocked(ctx, Deletion{
 		Alias: t.Alias, Filename: t.Filename, Matches: func(info storagedrivers.Info) bool { return info.Same(b.source) },
@@ -195,6 +205,9 @@ func (b *batch) reportSource(ctx context.Context) aliases.Failures {
 		failure.Reason = aliases.StorageFailed
 	}
 	failure.Filename, failure.Message = t.Filename, "the item is stored under its new name, but the storage could not remove the old one"
+	if errors.Is(b.unremoved, ErrOtherItem) {
+		failure.Reason, failure.Message = aliases.Conflict, "the item is stored under its new name; the old one was replaced meanwhile and stays"
+	}
 	failures := aliases.Failures{failure}
 	b.uploader.Observer.Refused(ctx, b.req, failures)
 	return failures

@@ -198,7 +198,8 @@ func (d large) Stat(ctx context.Context, key string) (storagedrivers.Info, error
 	return info, err
 }
 
-// TestTransferLargeAcross: a large item is moved within its storage only.
+// TestTransferLargeAcross: a large item is moved within its storage only. An item whose bytes are not those
+// that were compared is not moved.
 func TestTransferLargeAcross(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -218,7 +219,7 @@ func TestTransferLargeAcross(t *testing.T) {
 		})
 		if c.message != "" {
 			wantFailure(t, failures, aliases.TooLarge, "a.txt", c.message)
-		} else if failures != nil {
+		} else if len(failures) == 0 || failures[0].Reason != aliases.Conflict { // its bytes are those of another object
 			t.Errorf("%+v: %v", c, failures)
 		}
 	}
