@@ -98,8 +98,8 @@ func (d *driver) date(ctx context.Context, u *upload) error {
 	return nil
 }
 
-// createAttempts bounds how often a name may be taken by an upload that is then rolled back.
-const createAttempts = 5
+// nameAttempts bounds how often a name may be taken by an upload that is then rolled back or replaced.
+const nameAttempts = 5
 
 // name names the object, in a way that the host supports.
 func (d *driver) name(c *conn, u *upload) error {
@@ -113,10 +113,9 @@ func (d *driver) name(c *conn, u *upload) error {
 			return err
 		}
 		stat, missing := c.Lstat(u.path)
-		refused := u.mode == storagedrivers.CreateOnly && failed(err)
 		switch {
-		case refused && errors.Is(missing, fs.ErrNotExist) && attempt < createAttempts:
-			// An upload that had taken the name was rolled back.
+		case failed(err) && errors.Is(missing, fs.ErrNotExist) && attempt < nameAttempts:
+			// An upload that had taken the name was rolled back, or another one is about to replace it.
 		case missing != nil:
 			return fmt.Errorf("naming the file: %w", err)
 		case stat.IsDir():

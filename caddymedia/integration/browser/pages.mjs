@@ -36,7 +36,8 @@ await run(async () => {
 			await page.goto(`${facts.panel}#/storages?add=1`);
 			for (const kind of kinds) {
 				await page.getByRole('radio', { name: kind, exact: true }).check();
-				for (const more of await page.getByRole('main').locator('details:not([open]) > summary').all()) {
+				const closed = await page.getByRole('main').locator('details:not([open]) > summary').all();
+				for (const more of closed.reverse()) { // one that is open is none of them any more
 					await more.click();
 				}
 				await accessible(page, `a new storage, ${kind}, ${looks}`);

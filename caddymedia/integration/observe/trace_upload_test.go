@@ -90,10 +90,10 @@ func TestTraceOfUpload(t *testing.T) {
 	wantTraceTree(t, spans, parent, `
 media
   media.receive
-    media.storage.stage
   media.check
     media.variant
       media.storage.stage
+    media.storage.stage
   media.commit
     media.storage.commit
 `)
@@ -113,7 +113,7 @@ media
 	}
 
 	spans, parent = upload("text.jpg", "no image", http.StatusUnsupportedMediaType)
-	wantTraceTree(t, spans, parent, "media\n  media.receive\n    media.storage.stage\n  media.check\n")
+	wantTraceTree(t, spans, parent, "media\n  media.receive\n  media.check\n")
 	if got := spanAttribute(t, spans, "media.check", "media.result"); got != "bad_content" {
 		t.Errorf("the check ended with %q", got)
 	}
