@@ -87,6 +87,7 @@ func TestTraceOfUpload(t *testing.T) {
 	}
 
 	spans, parent := upload("photo.jpg", sample.PhotoJPEG(641, 480), http.StatusOK)
+	//nolint:dupword // one span for the variant, one for the image
 	wantTraceTree(t, spans, parent, `
 media
   media.receive
