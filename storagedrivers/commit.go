@@ -7,12 +7,13 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"golang.org/x/sync/semaphore"
+
+	"github.com/caddymedia/media/storagedrivers/internal/guard"
 )
 
 // A Change stores a staged object under a key, or removes an object.
@@ -284,12 +285,7 @@ func sideBySide(ctx context.Context, changes []Change, indexes []int, f func(i i
 		}
 		calls.Go(func() {
 			defer slots.Release(weight)
-			defer func() {
-				if value := recover(); value != nil { // outside of the caller's goroutine it ends the process
-					failed(i, fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
-				}
-			}()
-			failed(i, f(i))
+			failed(i, guard.Call(func() error { return f(i) }))
 		})
 	}
 	calls.Wait()

@@ -3,14 +3,14 @@ package storagedrivers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/caddymedia/media/storagedrivers/internal/guard"
 )
 
 const (
@@ -114,12 +114,10 @@ func (h *headStart) begin(file io.ReaderAt, size int64) {
 		defer h.storage.headStarts.Release(1)
 		defer h.end()
 		defer stop()
-		defer func() {
-			if value := recover(); value != nil { // outside of the caller's goroutine it ends the process
-				h.err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
-			}
-		}()
-		h.info, h.err = h.storage.driver.Put(h.ctx, h.key, watched(h.ctx, &earlySource{h: h}), h.opts)
+		h.err = guard.Call(func() (err error) {
+			h.info, err = h.storage.driver.Put(h.ctx, h.key, watched(h.ctx, &earlySource{h: h}), h.opts)
+			return err
+		})
 	}()
 }
 

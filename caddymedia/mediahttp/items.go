@@ -297,16 +297,24 @@ func isItem(alias *aliases.Alias, filename string) bool {
 		!alias.IsVariant(filename) && !naming.InUploadsFolder(filename)
 }
 
+// repeated returns the first of names that is sent more than once; empty if there is none.
+func repeated(values url.Values, names ...string) string {
+	for _, name := range names {
+		if len(values[name]) > 1 {
+			return name
+		}
+	}
+	return ""
+}
+
 // query returns the query of a list. The problem is for the caller; empty if there is none.
 func (q *itemsRequest) query() (query media.ItemQuery, problem string) {
 	values, err := url.ParseQuery(q.r.URL.RawQuery)
 	if err != nil {
 		return query, "the query is malformed"
 	}
-	for _, name := range []string{"folder", "search", "recursive", "order", "limit", "cursor"} {
-		if len(values[name]) > 1 {
-			return query, "the parameter " + name + " is sent twice"
-		}
+	if name := repeated(values, "folder", "search", "recursive", "order", "limit", "cursor"); name != "" {
+		return query, "the parameter " + name + " is sent twice"
 	}
 	query = media.ItemQuery{
 		Alias: q.alias, Folder: values.Get("folder"), Search: values.Get("search"), Order: media.ByName, Limit: defaultPage,

@@ -149,10 +149,8 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 
 // setProblem returns the problem of a form with a set of items, for the caller; empty if there is none.
 func setProblem(alias *aliases.Alias, form url.Values) string {
-	for _, name := range []string{"folder", "everything"} {
-		if len(form[name]) > 1 {
-			return "the field " + name + " is sent twice"
-		}
+	if name := repeated(form, "folder", "everything"); name != "" {
+		return "the field " + name + " is sent twice"
 	}
 	everything := form.Get("everything")
 	switch {

@@ -64,10 +64,8 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 // transferProblem returns the problem of a form with a move or copy, for the caller; empty if there
 // is none.
 func transferProblem(form url.Values) string {
-	for _, name := range []string{"to", "copy_to", "to_alias"} {
-		if len(form[name]) > 1 {
-			return "the field " + name + " is sent twice"
-		}
+	if name := repeated(form, "to", "copy_to", "to_alias"); name != "" {
+		return "the field " + name + " is sent twice"
 	}
 	switch to, copyTo := form.Get("to"), form.Get("copy_to"); {
 	case to == "" && copyTo == "":

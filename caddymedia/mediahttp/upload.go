@@ -186,10 +186,8 @@ func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *
 		}
 	}
 	query := r.URL.Query()
-	for _, name := range []string{"alias", "sub_folder"} {
-		if len(query[name]) > 1 {
-			return caller, "", &refusal{http.StatusBadRequest, aliases.BadRequest, "the parameter " + name + " is sent twice"}
-		}
+	if name := repeated(query, "alias", "sub_folder"); name != "" {
+		return caller, "", &refusal{http.StatusBadRequest, aliases.BadRequest, "the parameter " + name + " is sent twice"}
 	}
 	return caller, boundary, nil
 }

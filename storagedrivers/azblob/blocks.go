@@ -107,7 +107,7 @@ func (u *upload) readBlock(src *source.Reader, buffer []byte) ([]byte, error) {
 		block := buffer[:min(u.size-src.Size(), int64(len(buffer)))]
 		return block, fill(src, block)
 	}
-	n, _ := io.ReadFull(src, buffer) // src tells the end from an error
+	n, _ := io.ReadFull(src, buffer) // src has the error, if it is not the end
 	return buffer[:n], src.Err()
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/guard"
 )
 
 // Policy sets how objects of one driver are cached. Zero values are defaults.
@@ -420,7 +421,7 @@ func (d *cached) ask(
 	var info storagedrivers.Info
 	var s *stream
 	err := d.circuit.Do(limited, d.now, func(ctx context.Context) error {
-		return guarded(func() (err error) {
+		return guard.Call(func() (err error) {
 			if q.open {
 				info, s, err = d.probe(ctx, key, q.block)
 			} else {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/guard"
 )
 
 const (
@@ -89,7 +89,7 @@ func (f *flight) publish(change func()) {
 	f.changed = make(chan struct{})
 }
 
-// attach makes r a user of the generation of a record, and gives it a stream, if s is set. It does
+// attach makes r a user of the generation of a record, and of the stream s, if that is set. It does
 // nothing for a reader that is attached already.
 func (d *cached) attach(r *reader, rec record, s *stream) {
 	id := d.generationID(rec)
@@ -197,24 +197,13 @@ func (d *cached) adopt(f *flight) {
 	}
 }
 
-// guarded calls f, which calls a driver. A panic is an error, because others wait for the result, and
-// outside of the request's goroutine it would end the process.
-func guarded(f func() error) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
-		}
-	}()
-	return f()
-}
-
 // fetch runs a flight.
 func (d *cached) fetch(g *generation, f *flight, s *stream, end int64) {
 	id := blockID(g.id, f.number)
 	var err error
 	stored := d.store.has(id, f.size) // by a flight that ended before this one began
 	if !stored {
-		if err = guarded(func() error { return d.receive(g, f, s, end) }); err == nil {
+		if err = guard.Call(func() error { return d.receive(g, f, s, end) }); err == nil {
 			stored = d.store.put(id, f.buf)
 		}
 	}

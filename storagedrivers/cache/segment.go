@@ -110,7 +110,7 @@ type segment struct {
 	end     int64 // of data, aligned
 	entries int64
 
-	// using is shared while data is read. A removed segment is deleted when nobody reads it.
+	// using is shared while data is read. A removed segment is deleted after its last reader.
 	using sync.RWMutex
 }
 
@@ -220,7 +220,7 @@ func (s *segment) add(id identity, length int, frame func(number int) ([]byte, e
 	return newPosition(s.number, e.offset, length), nil
 }
 
-// close closes the files when nobody reads them.
+// close closes the files after their last reader.
 func (s *segment) close() error {
 	s.using.Lock()
 	defer s.using.Unlock()

@@ -75,10 +75,15 @@ func (b *batch) reserveFile() error {
 
 // newStaged returns a new staged object, and reserves its file.
 func (b *batch) newStaged(ctx context.Context, storage *storagedrivers.Storage) (storagedrivers.Staged, error) {
+	return b.reserveStaged(func() (storagedrivers.Staged, error) { return storage.Stage(ctx) })
+}
+
+// reserveStaged reserves the file of the staged object that stage returns.
+func (b *batch) reserveStaged(stage func() (storagedrivers.Staged, error)) (storagedrivers.Staged, error) {
 	if err := b.reserveFile(); err != nil {
 		return nil, err
 	}
-	staged, err := storage.Stage(ctx)
+	staged, err := stage()
 	if err != nil {
 		return nil, aliases.StorageFailure(err)
 	}
@@ -92,20 +97,15 @@ func (b *batch) stageLarge(ctx context.Context, up *upload, alias *aliases.Alias
 	if err != nil || !b.sendsEarly(up) {
 		return b.newStaged(ctx, up.storage)
 	}
-	if err := b.reserveFile(); err != nil {
-		return nil, err
-	}
-	staged, err := up.storage.StageFor(ctx, alias.Key(filename), alias.PutOptions())
-	if err != nil {
-		return nil, aliases.StorageFailure(err)
-	}
-	return staged, nil
+	return b.reserveStaged(func() (storagedrivers.Staged, error) {
+		return up.storage.StageFor(ctx, alias.Key(filename), alias.PutOptions())
+	})
 }
 
 // sendsEarly reports whether up may be sent to its storage before the request is complete. An image
 // may be stored without its metadata, and a claim may have another filename. Imports run side by
-// side. After the first large file of a request, others may follow it for so long that the storage
-// gives it up.
+// side. After the first large file of a request, others may follow for so long that the storage
+// ends its head start.
 func (b *batch) sendsEarly(up *upload) bool {
 	return b.req.Kind == aliases.File && b.req.Claim == nil && !up.imported &&
 		!slices.ContainsFunc(b.uploads, func(other *upload) bool { return other != up && other.size > largeSize })

@@ -1,0 +1,18 @@
+// Package guard turns panics into errors.
+package guard
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// Call calls f. A panic is an error, because outside of the request's goroutine it would end the
+// process.
+func Call(f func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+		}
+	}()
+	return f()
+}
