@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,6 +132,50 @@ func TestSharedMisses(t *testing.T) {
 	}
 }
 
+// together lets the first calls of Open begin when all of them have been made.
+type together struct {
+	*backend
+	count atomic.Int64
+	calls sync.WaitGroup
+}
+
+func (b *together) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	if b.count.Add(-1) >= 0 {
+		b.calls.Done()
+		b.calls.Wait()
+	}
+	return b.backend.Open(ctx, key, rng)
+}
+
+// TestSharedRanges: readers that open different blocks of a cold object at once share the blocks,
+// with and without an ETag.
+func TestSharedRanges(t *testing.T) {
+	t.Parallel()
+	const count = 20
+	content := random(1, count*64*kib)
+	for name, plain := range map[string]func() time.Time{"ETag": nil, "time": time.Now} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &together{backend: newBackend()}
+			b.plain = plain
+			b.count.Store(count)
+			b.calls.Add(count)
+			d := New(b, open(t, t.TempDir(), 0), "backend", Policy{Block: 64 * kib, Immutable: true})
+			t.Cleanup(func() { is(t, d.Close(), nil) })
+			put(t, d, "object", content)
+			readers(t, count, func(i int) {
+				rng := storagedrivers.Range{Offset: int64(i) * 64 * kib, Length: 64 * kib}
+				has(t, d, "object", rng, content[rng.Offset:rng.Offset+rng.Length])
+			})
+			b.did(t, "cold", count, 0, int64(len(content)))
+			has(t, d, "object", all, content)
+			b.did(t, "warm", 0, 1, 0)
+		})
+	}
+}
+
 // TestLeavingReader: a reader that leaves does not fail the others, and the last one ends the
 // fetch.
 func TestLeavingReader(t *testing.T) {
@@ -205,7 +251,7 @@ func TestReplacement(t *testing.T) {
 	is(t, err, nil)
 	put(t, d, "object", now)
 	c := d.(*cached)
-	c.save(c.infoID("object"), version, c.record(info, record{})) // as a slow lookup does
+	c.save(c.infoID("object"), version, c.record(info, version, record{})) // as a slow lookup does
 	has(t, d, "object", all, now)
 
 	put(t, d, "object", old)

@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -150,7 +149,7 @@ func (d *cached) fill(ctx context.Context, r io.ReadSeeker, info storagedrivers.
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return
 	}
-	rec := d.record(info, record{})
+	rec := d.record(info, version, record{})
 	id, block := d.generationID(rec), make([]byte, min(d.policy.Block, info.Size))
 	for number, left := int64(0), info.Size; left > 0; number++ {
 		block = block[:min(d.policy.Block, left)]
@@ -274,15 +273,17 @@ type record struct {
 	Salt string `json:",omitempty"`
 }
 
-// record returns a record of info, which was received now. known is an earlier record, or zero.
-func (d *cached) record(info storagedrivers.Info, known record) record {
+// record returns a record of info, which was received now for a question at a version. known is an
+// earlier record, or zero. Concurrent answers to one version have one salt, so that their readers
+// share blocks.
+func (d *cached) record(info storagedrivers.Info, version uint64, known record) record {
 	rec := record{Info: info, Checked: d.now(), Run: d.store.run.Load()}
 	switch {
 	case info.ETag != "":
 	case known.Key != "" && info.Same(known.Info):
 		rec.Salt = known.Salt
 	default:
-		rec.Salt = rand.Text()
+		rec.Salt = strconv.FormatUint(rec.Run, 36) + "." + strconv.FormatUint(version, 36)
 	}
 	return rec
 }
@@ -444,7 +445,7 @@ func (d *cached) ask(
 		s.close()
 		return record{Info: info}, errUncacheable
 	}
-	rec := d.record(info, known)
+	rec := d.record(info, q.version, known)
 	if !ok || !info.Same(known.Info) || d.policy.Revalidate > 0 || d.policy.StaleIfError > 0 {
 		d.save(q.id, q.version, rec)
 	}

@@ -138,8 +138,12 @@ func (d *cached) join(r *reader, number int64) *flight {
 	g := r.generation
 	f := g.flights[number]
 	if f == nil {
+		i := slices.IndexFunc(g.streams, func(s *stream) bool { return s.next == number && s.reader == r })
+		if i < 0 {
+			i = slices.IndexFunc(g.streams, func(s *stream) bool { return s.next == number })
+		}
 		var s *stream
-		if i := slices.IndexFunc(g.streams, func(s *stream) bool { return s.next == number }); i >= 0 {
+		if i >= 0 {
 			s = g.streams[i]
 			g.streams = slices.Delete(g.streams, i, i+1)
 		}
