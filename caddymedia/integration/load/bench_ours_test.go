@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package load_test
 
@@ -45,12 +45,35 @@ http://%[1]s {
 // startOurs starts the service with one alias for each write mode.
 func startOurs(b *testing.B, dir string) []server {
 	b.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return startService(b, dir, self)
+}
+
+// startBefore starts the build in MEDIA_BENCH_BEFORE, if there is one.
+func startBefore(b *testing.B, dir string) []server {
+	b.Helper()
+	program := os.Getenv("MEDIA_BENCH_BEFORE")
+	if program == "" {
+		return nil
+	}
+	servers := startService(b, dir, program)
+	for i := range servers {
+		servers[i].name = "before-" + servers[i].name
+	}
+	return servers
+}
+
+func startService(b *testing.B, dir, program string) []server {
+	b.Helper()
 	makeDirs(b, dir, "synced", "unsynced")
 	addr := freeAddr(b)
 	conf := filepath.Join(dir, "Caddyfile")
 	path := func(name string) string { return filepath.Join(dir, name) }
 	writeFile(b, conf, fmt.Sprintf(benchCaddyfile, addr, path("tokens.db"), path("synced"), path("unsynced"), site.Account))
-	token, process := startBenchCaddy(b, conf, dir, addr)
+	token, process := startBenchCaddy(b, program, conf, dir, addr)
 	names := []string{"unsynced", "synced"}
 	servers := make([]server, len(names))
 	authorization := "Authorization: Bearer " + token + "\r\n"
@@ -58,21 +81,18 @@ func startOurs(b *testing.B, dir string) []server {
 		servers[i] = server{
 			name: name, addr: addr, form: true, dir: path(name), authorization: authorization,
 			head:  "POST /api/upload/file?alias=" + name + " HTTP/1.1\r\n" + authorization,
-			peers: []string{"nginx", "php"}, process: process,
+			peers: []string{"nginx", "php"}, processes: []*os.Process{process},
+			address: "/static/file/" + name + "/", items: filepath.Join(path(name), "file", name),
 		}
 	}
 	return servers
 }
 
-// startBenchCaddy runs the service in a child process with folders in dir, waits until it answers
+// startBenchCaddy runs a build of the service in a child process with folders in dir, waits until it answers
 // at addr, and logs in.
-func startBenchCaddy(b *testing.B, conf, dir, addr string) (token string, process *os.Process) {
+func startBenchCaddy(b *testing.B, program, conf, dir, addr string) (token string, process *os.Process) {
 	b.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
-	caddy := exec.CommandContext(b.Context(), self, "run", "--config", conf, "--adapter", "caddyfile")
+	caddy := exec.CommandContext(b.Context(), program, "run", "--config", conf, "--adapter", "caddyfile")
 	caddy.Env = append(os.Environ(), site.RunCaddy+"=1", "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
 	start(b, caddy)
 	await(b, "tcp", addr)

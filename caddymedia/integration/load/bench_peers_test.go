@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package load_test
 
@@ -86,10 +86,12 @@ func startPeers(b *testing.B, dir string) []server {
 	addr := freeAddr(b)
 	conf := filepath.Join(dir, "nginx.conf")
 	writeFile(b, conf, fmt.Sprintf(nginxConf, addr, dir, userNginx))
-	start(b, exec.CommandContext(b.Context(), nginx, "-p", dir, "-e", "nginx.log", "-c", conf))
+	master := exec.CommandContext(b.Context(), nginx, "-p", dir, "-e", "nginx.log", "-c", conf)
+	start(b, master)
 	await(b, "tcp", addr)
 	webdav := server{
 		name: "nginx", addr: addr, head: "PUT /nginx/" + firstName + " HTTP/1.1\r\n", dir: filepath.Join(dir, "nginx"),
+		processes: []*os.Process{master.Process}, address: "/nginx/", items: filepath.Join(dir, "nginx"),
 	}
 	php := program("php-fpm*")
 	if php == "" {
@@ -99,11 +101,13 @@ func startPeers(b *testing.B, dir string) []server {
 	conf = filepath.Join(dir, "php.conf")
 	writeFile(b, conf, fmt.Sprintf(phpConf, dir, userPHP))
 	writeFile(b, filepath.Join(dir, "upload.php"), phpScript)
-	start(b, exec.CommandContext(b.Context(), php, "--allow-to-run-as-root", "--fpm-config", conf))
+	manager := exec.CommandContext(b.Context(), php, "--allow-to-run-as-root", "--fpm-config", conf)
+	start(b, manager)
 	await(b, "unix", filepath.Join(dir, "php.sock"))
 	return []server{webdav, {
 		name: "php", addr: addr, form: true, dir: filepath.Join(dir, "php"),
 		head: "POST /upload.php HTTP/1.1\r\n", peers: []string{"nginx"},
+		processes: []*os.Process{manager.Process, master.Process},
 	}}
 }
 

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package load_test
 
@@ -66,7 +66,7 @@ func startTusd(b *testing.B, dir string) []server {
 	s := server{name: "tusd", addr: addr, dir: filepath.Join(dir, "files")}
 	cmd := exec.CommandContext(b.Context(), tusd, "-host", host, "-port", port, "-upload-dir", s.dir)
 	start(b, cmd)
-	s.process = cmd.Process
+	s.processes = []*os.Process{cmd.Process}
 	await(b, "tcp", addr)
 	s.head, s.resumable = resumableHeads("/files/", "", "filename", "file.pdf")
 	return []server{s}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -13,16 +15,16 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
-// speedWorkloads are the requests that BenchmarkSpeed measures. Those without a size are downloads.
+// speedWorkloads are the requests that BenchmarkSpeed measures.
 // A round takes about half a second of processor time, which a tick of the scheduler or a run of
 // the garbage collector does not move.
 var speedWorkloads = []workload{
 	{name: "POST-50KiB", clients: 16, files: 1000, size: 50 << 10},
 	{name: "POST-20x50KiB", clients: 4, files: 1000, size: 50 << 10, parts: 20},
 	{name: "POST-1GiB", clients: 1, files: 1, size: 1 << 30},
-	{name: "GET-50KiB", clients: 16, files: 4000},
-	{name: "GET-304", clients: 16, files: 6000},
-	{name: "GET-10MiB", clients: 16, files: 150},
+	{name: "GET-50KiB", clients: 16, files: 4000, item: 50 << 10},
+	{name: "GET-304", clients: 16, files: 6000, item: 50 << 10, header: "If-None-Match: %s\r\n"},
+	{name: "GET-10MiB", clients: 16, files: 150, item: 10 << 20},
 }
 
 // BenchmarkSpeed measures the processor time of a request, user and system, as a ratio to that of a
@@ -42,22 +44,15 @@ var speedWorkloads = []workload{
 func BenchmarkSpeed(b *testing.B) {
 	dir := speedDir(b)
 	all := startOurs(b, filepath.Join(dir, "media"))
-	ours, items := all[0], all[1].dir // unsynced; the other one's folder has the items to download
-	peer := startSpeedPeer(b, filepath.Join(dir, "peer"), items)
+	ours, items := all[0], all[1] // unsynced; the other one's folder has the items to download
+	peer := startSpeedPeer(b, filepath.Join(dir, "peer"), items.dir)
+	ours.address, ours.items = items.address, items.items
 	for _, w := range speedWorkloads {
 		b.Run(w.name, func(b *testing.B) {
 			ours, peer := ours, peer
-			switch w.name {
-			case "GET-50KiB":
-				makeItem(b, items, 50<<10, &ours, &peer)
-			case "GET-10MiB":
-				makeItem(b, items, 10<<20, &ours, &peer)
-			case "GET-304":
-				makeItem(b, items, 50<<10, &ours, &peer)
-				for _, s := range []*server{&ours, &peer} {
-					_, tag := s.download(b)
-					s.head += "If-None-Match: " + tag + "\r\n"
-				}
+			if w.item > 0 {
+				ours.makeItem(b, w)
+				peer.makeItem(b, w)
 			}
 			w.compare(b, ours, peer)
 		})
@@ -66,17 +61,13 @@ func BenchmarkSpeed(b *testing.B) {
 
 // compare runs b.N rounds of both servers in turn.
 func (w workload) compare(b *testing.B, ours, peer server) {
-	var payload [][]byte
-	if w.size > 0 {
-		payload = payloadOf(w.size)
-	}
-	cost := map[string][]float64{}
+	payload, cost := payloadOf(w.size), map[string][]float64{}
 	for range b.N {
 		for _, s := range []server{ours, peer} {
 			warm(b, filepath.Join(filepath.Dir(s.dir), "warm"), w.files*w.size)
-			before := processorTime(b, s.process)
+			before := processorTime(b, s.processes...)
 			s.load(b, w, payload)
-			cost[s.name] = append(cost[s.name], processorTime(b, s.process)-before)
+			cost[s.name] = append(cost[s.name], processorTime(b, s.processes...)-before)
 			if w.size > 0 {
 				s.clear(b, w)
 			}
@@ -87,17 +78,6 @@ func (w workload) compare(b *testing.B, ours, peer server) {
 	b.ReportMetric(median(cost[ours.name])*1e6/requests, "us")
 	b.ReportMetric(median(cost[peer.name])*1e6/requests, "peer-us")
 	b.ReportMetric(median(ratios(cost[ours.name], cost[peer.name])), "ratio")
-}
-
-// processorTime returns the seconds of processor time that a process has had, user and system. The
-// clock of the process is exact, /proc counts in hundredths of a second.
-func processorTime(b *testing.B, p *os.Process) float64 {
-	b.Helper()
-	var spent unix.Timespec
-	if err := unix.ClockGettime(int32(^p.Pid<<3|2), &spent); err != nil { // CPUCLOCK_SCHED of clock_getcpuclockid(3)
-		b.Fatal(err)
-	}
-	return float64(spent.Nano()) / 1e9
 }
 
 // speedDir returns a folder in memory if there is enough of it, otherwise one like benchDir.
@@ -113,45 +93,23 @@ func speedDir(b *testing.B) string {
 	return benchDir(b)
 }
 
-// makeItem writes an item that both servers serve, and lets them be asked for it.
-func makeItem(b *testing.B, items string, size int, ours, peer *server) {
+// makeItem writes the item of a workload, and prepares the request for it.
+func (s *server) makeItem(b *testing.B, w workload) {
 	b.Helper()
-	alias := filepath.Base(items)
-	name := fmt.Sprintf("%d.pdf", size)
-	folder := filepath.Join("file", alias)
-	makeDirs(b, items, folder)
-	var content []byte
-	for _, piece := range payloadOf(size) {
-		content = append(content, piece...)
-	}
-	writeFile(b, filepath.Join(items, folder, name), string(content))
-	ours.form, peer.form = false, false
-	ours.head = "GET /static/file/" + alias + "/" + name + " HTTP/1.1\r\n"
-	peer.head = "GET /file/" + alias + "/" + name + " HTTP/1.1\r\n"
-	for _, s := range []*server{ours, peer} {
-		if length, _ := s.download(b); length != int64(size) {
-			b.Fatalf("%s answers with %d bytes, want %d", s.name, length, size)
-		}
-	}
-}
-
-// download sends a server's request once, and returns the size and the entity tag of the item.
-func (s server) download(b *testing.B) (length int64, tag string) {
-	b.Helper()
-	var path string
-	if _, err := fmt.Sscanf(s.head, "GET %s", &path); err != nil {
-		b.Fatal(err)
-	}
-	answer, err := http.Get("http://" + s.addr + path)
+	name := fmt.Sprintf("%d.pdf", w.item)
+	makeDirs(b, s.items, "")
+	writeFile(b, filepath.Join(s.items, name), string(slices.Concat(payloadOf(w.item)...)))
+	answer, err := http.Get("http://" + s.addr + s.address + name)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer answer.Body.Close()
-	tag = answer.Header.Get("Etag")
-	if answer.StatusCode != http.StatusOK || tag == "" {
-		b.Fatalf("%s: %s, entity tag %q", s.name, answer.Status, tag)
+	tag := answer.Header.Get("Etag")
+	if answer.StatusCode != http.StatusOK || answer.ContentLength != int64(w.item) || tag == "" {
+		b.Fatalf("%s: %s, %d bytes, want %d, entity tag %q", s.name, answer.Status, answer.ContentLength, w.item, tag)
 	}
-	return answer.ContentLength, tag
+	s.form = false
+	s.head = "GET " + s.address + name + " HTTP/1.1\r\n" + strings.ReplaceAll(w.header, "%s", tag)
 }
 
 // startSpeedPeer starts a Caddy that serves the items and stores uploads in a folder of its own.
@@ -159,7 +117,7 @@ func startSpeedPeer(b *testing.B, dir, items string) server {
 	b.Helper()
 	s := server{
 		name: "peer", addr: freeAddr(b), form: true, dir: filepath.Join(dir, "files"),
-		head: "POST / HTTP/1.1\r\n",
+		head: "POST / HTTP/1.1\r\n", address: "/file/synced/", items: filepath.Join(items, "file", "synced"),
 	}
 	makeDirs(b, dir, "files")
 	conf := filepath.Join(dir, "Caddyfile")
@@ -179,7 +137,7 @@ http://%s {
 	cmd := exec.CommandContext(b.Context(), os.Args[0], "run", "--config", conf, "--adapter", "caddyfile")
 	cmd.Env = append(os.Environ(), site.RunCaddy+"=1", "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
 	start(b, cmd)
-	s.process = cmd.Process
+	s.processes = []*os.Process{cmd.Process}
 	await(b, "tcp", s.addr)
 	return s
 }

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package load_test
 
@@ -15,20 +15,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// workload is the work of one round: the uploads to each server.
+// workload is the work of one round: the uploads to each server, or the downloads from it.
 type workload struct {
 	name    string
 	clients int
 	files   int
-	size    int // of a file, in bytes
-	parts   int // files of a request, if it is more than one
+	size    int    // of an uploaded file, in bytes; 0 for downloads
+	parts   int    // files of a request, if it is more than one
+	item    int    // size of a downloaded item
+	header  string // of a download; %s is the entity tag
 }
 
 var workloads = []workload{
 	{name: "1GiBx1", clients: 1, files: 1, size: 1 << 30},
 	{name: "50KiBx64", clients: 64, files: 6400, size: 50 << 10},
 	{name: "50KiBx1", clients: 1, files: 1000, size: 50 << 10},
+	{name: "50KiBx16", clients: 16, files: 3200, size: 50 << 10},
 	{name: "1MiBx16", clients: 16, files: 480, size: 1 << 20},
+	{name: "20x50KiBx4", clients: 4, files: 4000, size: 50 << 10, parts: 20},
+}
+
+var downloads = []workload{
+	{name: "50KiB", clients: 16, files: 8000, item: 50 << 10},
+	{name: "304", clients: 16, files: 12000, item: 50 << 10, header: "If-None-Match: %s\r\n"},
+	{name: "range", clients: 16, files: 8000, item: 10 << 20, header: "Range: bytes=5242880-5294079\r\n"},
+	{name: "10MiB", clients: 16, files: 200, item: 10 << 20},
 }
 
 // server is one of the compared servers.
@@ -39,7 +50,9 @@ type server struct {
 	head          string // of a request, without the headers that depend on its body
 	dir           string // folder of the uploaded files
 	authorization string // header of this service
-	process       *os.Process
+	processes     []*os.Process
+
+	items, address string // folder of downloaded items, and the path of its address
 
 	resumable string // head of the request that creates a resumable upload; head is then that of PATCH
 
@@ -50,33 +63,71 @@ type server struct {
 // `sync`. If they are installed, it does the same through nginx (WebDAV's PUT) and php-fpm
 // (move_uploaded_file). Each iteration is one round over all of them, so that other load on the
 // machine affects them equally. Compare the ratios, which are medians over the rounds, not the
-// rates. MEDIA_BENCH_DIR selects the disk.
+// rates: those of requests a second, and those with "-cpu" of processor time. MEDIA_BENCH_DIR selects
+// the disk, and MEDIA_BENCH_BEFORE another build of this program that takes part in each round.
 func BenchmarkUpload(b *testing.B) {
 	dir := benchDir(b)
-	servers := slices.Concat(startPeers(b, filepath.Join(dir, "peers")), startOurs(b, filepath.Join(dir, "media")))
+	servers := slices.Concat(startPeers(b, filepath.Join(dir, "peers")), startOurs(b, filepath.Join(dir, "media")),
+		startBefore(b, filepath.Join(dir, "before")))
 	for _, w := range workloads {
 		b.Run(w.name, func(b *testing.B) { w.run(b, servers) })
 	}
 }
 
+// BenchmarkDownload is [BenchmarkUpload] for items that 16 clients get from the service, from Caddy's
+// file_server and from nginx.
+func BenchmarkDownload(b *testing.B) {
+	dir := benchDir(b)
+	ours := startOurs(b, filepath.Join(dir, "media"))[:1]
+	servers := []server{startSpeedPeer(b, filepath.Join(dir, "peer"), ours[0].dir)}
+	servers[0].name = "file_server"
+	for _, s := range startPeers(b, filepath.Join(dir, "peers")) {
+		if s.name == "nginx" {
+			servers = append(servers, s)
+		}
+	}
+	servers = append(servers, ours...)
+	if before := startBefore(b, filepath.Join(dir, "before")); before != nil {
+		servers = append(servers, before[0])
+	}
+	for i := range servers[1:] {
+		servers[1+i].peers = []string{"file_server"}
+	}
+	for _, w := range downloads {
+		b.Run(w.name, func(b *testing.B) {
+			asked := slices.Clone(servers)
+			for i := range asked {
+				asked[i].makeItem(b, w)
+			}
+			w.run(b, asked)
+		})
+	}
+}
+
 // run runs b.N rounds, each over the servers in another order.
 func (w workload) run(b *testing.B, servers []server) {
-	seconds, added := map[string][]float64{}, map[string][]float64{}
+	seconds, cost, added := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}
 	payload := payloadOf(w.size)
 	order := rand.New(rand.NewPCG(1, 2))
 	for range b.N {
 		for _, i := range order.Perm(len(servers)) {
 			s := servers[i]
-			warm(b, filepath.Join(filepath.Dir(s.dir), "warm"), w.files*w.size)
-			before, peak, watched := watchMemory(s.process)
+			if w.size > 0 {
+				warm(b, filepath.Join(filepath.Dir(s.dir), "warm"), w.files*w.size)
+			}
+			before, peak, watched := watchMemory(s.processes)
+			spent := processorTime(b, s.processes...)
 			took := s.load(b, w, payload)
 			seconds[s.name] = append(seconds[s.name], took.Seconds())
+			cost[s.name] = append(cost[s.name], processorTime(b, s.processes...)-spent)
 			if watched {
 				added[s.name] = append(added[s.name], float64(peak()-before)/(1<<20))
 			}
-			s.clear(b, w)
-			unix.Sync() // so that the writes of one server do not slow down the next
-			time.Sleep(100 * time.Millisecond)
+			if w.size > 0 {
+				s.clear(b, w)
+				unix.Sync() // so that the writes of one server do not slow down the next
+				time.Sleep(100 * time.Millisecond)
+			}
 		}
 	}
 	b.ReportMetric(0, "ns/op") // meaningless for all servers together
@@ -86,12 +137,14 @@ func (w workload) run(b *testing.B, servers []server) {
 		} else {
 			b.ReportMetric(float64(w.files)/median(seconds[s.name]), s.name+"-files/s")
 		}
-		if added[s.name] != nil {
+		b.ReportMetric(median(cost[s.name])*1e6/float64(w.files/max(w.parts, 1)), s.name+"-us")
+		if added[s.name] != nil && w.size > 0 {
 			b.ReportMetric(slices.Max(added[s.name]), s.name+"-MiB-added")
 		}
 		for _, peer := range s.peers {
 			if seconds[peer] != nil {
 				b.ReportMetric(median(ratios(seconds[peer], seconds[s.name])), s.name+"/"+peer)
+				b.ReportMetric(median(ratios(cost[s.name], cost[peer])), s.name+"/"+peer+"-cpu")
 			}
 		}
 	}
@@ -100,6 +153,9 @@ func (w workload) run(b *testing.B, servers []server) {
 // payloadOf returns the file in pieces of up to 1 MiB. It begins like a PDF; the rest is random, so
 // that neither a file system nor a parser can save work.
 func payloadOf(size int) [][]byte {
+	if size == 0 {
+		return nil
+	}
 	piece := make([]byte, min(size, 1<<20))
 	random := rand.NewChaCha8([32]byte{})
 	_, _ = random.Read(piece) // it never fails

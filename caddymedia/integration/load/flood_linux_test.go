@@ -206,7 +206,7 @@ func (f flood) smallFiles(t *testing.T, client *site.Client, token string, stop 
 // watchMemory checks the peak memory of the Caddy when the test ends.
 func (f flood) watchMemory(t *testing.T, c *site.Child) {
 	t.Helper()
-	before, peak, ok := watchMemory(c.Cmd.Process)
+	before, peak, ok := watchMemory([]*os.Process{c.Cmd.Process})
 	if !ok {
 		site.Skip(t, "the system does not report the memory of a process")
 	}

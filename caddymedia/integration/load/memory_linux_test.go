@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"slices"
 	"testing"
 
@@ -51,7 +52,7 @@ file_alias content {
 func moveGibibyte(t *testing.T, c *site.Child, client *site.Client, token string, limit int64) {
 	t.Helper()
 	const size = 1 << 30
-	before, peak, ok := watchMemory(c.Cmd.Process)
+	before, peak, ok := watchMemory([]*os.Process{c.Cmd.Process})
 	if !ok {
 		site.Skip(t, "the system does not report the memory of a process")
 	}

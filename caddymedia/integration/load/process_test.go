@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package load_test
 
@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // memoryOf returns a figure of the memory of a process in bytes: "VmRSS" is the resident memory,
@@ -34,9 +37,48 @@ func proc(p *os.Process, name string) string {
 	return filepath.Join("/proc", strconv.Itoa(p.Pid), name)
 }
 
-// watchMemory returns the memory of a process, and a function that returns its peak since then. ok is
-// false if the system does not report it.
-func watchMemory(p *os.Process) (before int64, peak func() int64, ok bool) {
+// processorTime returns the seconds of processor time that processes and their children have had, user
+// and system. The clock of a process is exact, /proc counts in hundredths of a second.
+func processorTime(b *testing.B, processes ...*os.Process) float64 {
+	b.Helper()
+	total := 0.0
+	for _, p := range processes {
+		var spent unix.Timespec
+		if err := unix.ClockGettime(int32(^p.Pid<<3|2), &spent); err != nil { // CPUCLOCK_SCHED of clock_getcpuclockid(3)
+			b.Fatal(err)
+		}
+		total += float64(spent.Nano())/1e9 + processorTime(b, children(b, p)...)
+	}
+	return total
+}
+
+func children(b *testing.B, p *os.Process) []*os.Process {
+	b.Helper()
+	var found []*os.Process
+	tasks, err := filepath.Glob(proc(p, "task/*/children"))
+	for _, task := range tasks {
+		var list []byte
+		if list, err = os.ReadFile(task); err != nil {
+			break
+		}
+		for pid := range strings.FieldsSeq(string(list)) {
+			n, _ := strconv.Atoi(pid) // the kernel writes numbers
+			found = append(found, &os.Process{Pid: n})
+		}
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return found
+}
+
+// watchMemory returns the memory of a single process, and a function that returns its peak since then.
+// ok is false if the system does not report it, or there are several.
+func watchMemory(processes []*os.Process) (before int64, peak func() int64, ok bool) {
+	if len(processes) != 1 {
+		return 0, nil, false
+	}
+	p := processes[0]
 	before, ok = memoryOf(p, "VmRSS")
 	if !ok || os.WriteFile(proc(p, "clear_refs"), []byte("5"), 0) != nil { // resets VmHWM
 		return 0, nil, false

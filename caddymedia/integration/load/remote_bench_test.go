@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package load_test
 
@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -236,9 +235,9 @@ func benchRemote(b *testing.B, p site.Backend, rclone string) {
 	service := startRemoteBench(b, p, dir)
 	var ours, theirs, ourCPU, theirCPU []float64 //nolint:prealloc // b.N is small
 	for i := range b.N {
-		begin, before := time.Now(), service.cpu(b)
+		begin, before := time.Now(), processorTime(b, service.process)
 		service.upload(b, path)
-		ours, ourCPU = append(ours, time.Since(begin).Seconds()), append(ourCPU, service.cpu(b)-before)
+		ours, ourCPU = append(ours, time.Since(begin).Seconds()), append(ourCPU, processorTime(b, service.process)-before)
 		begin = time.Now()
 		cmd := exec.CommandContext(b.Context(), rclone, "copyto", "--config", "", path,
 			fmt.Sprintf("bench:%s/rclone-%d.pdf", p.Folder, i)) // it skips existing objects
@@ -269,6 +268,10 @@ type remoteBench struct {
 
 func startRemoteBench(b *testing.B, p site.Backend, dir string) *remoteBench {
 	b.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
 	s := &remoteBench{address: freeAddr(b)}
 	conf := filepath.Join(dir, "Caddyfile")
 	writeFile(b, conf, fmt.Sprintf(`{
@@ -303,7 +306,7 @@ http://%[4]s {
 	media
 }
 `, site.Account, dir, p.Driver(p.Address, "bench", ""), s.address, filepath.Join(dir, "cache"), filepath.Join(dir, "near")))
-	s.token, s.process = startBenchCaddy(b, conf, dir, s.address)
+	s.token, s.process = startBenchCaddy(b, self, conf, dir, s.address)
 	return s
 }
 
@@ -361,25 +364,4 @@ func addFile(form *multipart.Writer, path, name string) error {
 	}
 	_, err = io.CopyBuffer(part, struct{ io.Reader }{file}, make([]byte, 1<<20))
 	return err
-}
-
-// cpu returns the processor time of the service in seconds, or 0 if the system does not report it.
-func (s *remoteBench) cpu(b *testing.B) float64 {
-	b.Helper()
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.process.Pid), "stat"))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	fields := strings.Fields(rest)
-	var ticks float64
-	for _, field := range fields[11:13] { // utime and stime, see proc_pid_stat(5)
-		n, err := strconv.ParseFloat(field, 64)
-		if err != nil {
-			b.Fatal(err)
-		}
-		ticks += n
-	}
-	const ticksPerSecond = 100 // on Linux, everywhere
-	return ticks / ticksPerSecond
 }
