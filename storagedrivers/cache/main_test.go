@@ -21,7 +21,13 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if folder := os.Getenv(childFolder); folder != "" {
+		storeForever(folder)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 var (
 	create    = storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly}

@@ -6,47 +6,121 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/azblob"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 	"github.com/caddymedia/media/storagedrivers/ftp"
+	"github.com/caddymedia/media/storagedrivers/gcs"
+	"github.com/caddymedia/media/storagedrivers/s3"
 	"github.com/caddymedia/media/storagedrivers/sftp"
 )
 
-// TestConformanceFTP: a backend without ETags and with few connections, which cannot say which
-// generation it sends.
-func TestConformanceFTP(t *testing.T) {
+// config is the configuration of a driver.
+type config interface {
+	Complete() error
+	NewDriver(log *slog.Logger) (storagedrivers.Driver, error)
+}
+
+// remotes start a server, and return the configurations of drivers with folders of their own on it.
+var remotes = map[string]func(t *testing.T) func(folder string) config{
+	"s3": func(t *testing.T) func(string) config {
+		t.Helper()
+		s := servers.VersityGW(t)
+		client := awss3.New(awss3.Options{
+			BaseEndpoint: aws.String("http://" + s.Address), Region: "us-east-1", UsePathStyle: true,
+			Credentials: credentials.NewStaticCredentialsProvider(s.AccessKeyID, s.SecretAccessKey, ""),
+		})
+		_, err := client.CreateBucket(t.Context(), &awss3.CreateBucketInput{Bucket: aws.String("bucket")})
+		is(t, err, nil)
+		return func(folder string) config {
+			return &s3.Config{
+				Bucket: "bucket", Endpoint: "http://" + s.Address, AccessKeyID: s.AccessKeyID, SecretAccessKey: s.SecretAccessKey, Prefix: folder,
+			}
+		}
+	},
+	"azblob": func(t *testing.T) func(string) config {
+		t.Helper()
+		s := servers.Azurite(t)
+		key, err := container.NewSharedKeyCredential(servers.AzuriteAccount, servers.AzuriteKey)
+		is(t, err, nil)
+		client, err := container.NewClientWithSharedKeyCredential(s.Endpoint+"/container", key, nil)
+		is(t, err, nil)
+		_, err = client.Create(t.Context(), nil)
+		is(t, err, nil)
+		return func(folder string) config {
+			return &azblob.Config{
+				Container: "container", Account: servers.AzuriteAccount, Key: servers.AzuriteKey, Endpoint: s.Endpoint, Prefix: folder,
+			}
+		}
+	},
+	"gcs": func(t *testing.T) func(string) config {
+		t.Helper()
+		_, s := servers.FakeGCS(t)
+		s.Bucket(t, "bucket")
+		return func(folder string) config { return &gcs.Config{Bucket: "bucket", Endpoint: s.Endpoint, Prefix: folder} }
+	},
+	"sftp": func(t *testing.T) func(string) config {
+		t.Helper()
+		s := servers.OpenSSH(t)
+		return func(folder string) config {
+			return &sftp.Config{
+				Address: s.Address, User: s.User, PrivateKey: s.KeyFile, HostKeys: []string{s.HostKey}, Root: s.Root + "/" + folder, Connections: 4,
+			}
+		}
+	},
+	"ftp": func(t *testing.T) func(string) config {
+		t.Helper()
+		s := servers.ProFTPD(t, servers.FTPSettings{})
+		return func(folder string) config {
+			return &ftp.Config{Address: s.Address, User: s.User, Password: s.Password, TLS: "none", Connections: 4, Root: folder}
+		}
+	},
+}
+
+// remote returns the driver of a configuration.
+func remote(t *testing.T, c config) storagedrivers.Driver {
+	t.Helper()
+	is(t, c.Complete(), nil)
+	d, err := c.NewDriver(slog.New(slog.DiscardHandler))
+	is(t, err, nil)
+	return d
+}
+
+// TestConformanceRemote: the suite of drivers passes in front of each remote one.
+func TestConformanceRemote(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	server := servers.ProFTPD(t, servers.FTPSettings{})
-	var roots sync.Map // by test
-	on := func(t *testing.T) storagedrivers.Driver {
-		root, _ := roots.LoadOrStore(t, rand.Text())
-		c := &ftp.Config{
-			Address: server.Address, User: server.User, Password: server.Password, TLS: "none", Connections: 4, Root: root.(string),
-		}
-		is(t, c.Complete(), nil)
-		d, err := c.NewDriver(slog.New(slog.DiscardHandler))
-		is(t, err, nil)
-		return New(d, open(t, t.TempDir(), 0), "backend", Policy{})
+	for name, start := range remotes {
+		t.Run(name, func(t *testing.T) {
+			on := start(t)
+			var folders sync.Map // by test
+			another := func(t *testing.T) storagedrivers.Driver {
+				folder, _ := folders.LoadOrStore(t, rand.Text())
+				return New(remote(t, on(folder.(string))), open(t, t.TempDir(), 0), "backend", Policy{FillOnUpload: true})
+			}
+			drivertest.Run(t, drivertest.Harness{
+				New: another, Another: another, OtherSetting: true, OtherServer: true,
+				EarlierTags: name == "s3", // as without a cache
+			})
+		})
 	}
-	drivertest.Run(t, drivertest.Harness{New: on, Another: on, OtherSetting: true, OtherServer: true})
 }
 
 // TestImmutableSFTP: objects that are never replaced are read through blocks, by readers that
 // share few connections.
 func TestImmutableSFTP(t *testing.T) {
 	t.Parallel()
-	s := servers.OpenSSH(t)
-	c := &sftp.Config{
-		Address: s.Address, User: s.User, PrivateKey: s.KeyFile, HostKeys: []string{s.HostKey}, Root: s.Root, Connections: 1,
-	}
-	is(t, c.Complete(), nil)
-	inner, err := c.NewDriver(slog.New(slog.DiscardHandler))
-	is(t, err, nil)
+	c := remotes["sftp"](t)("objects").(*sftp.Config)
+	c.Connections = 1
 	store := open(t, t.TempDir(), 0)
-	d := New(inner, store, "backend", Policy{Immutable: true, Block: 256 * kib})
+	d := New(remote(t, c), store, "backend", Policy{Immutable: true, Block: 256 * kib})
 	content := random(1, 5*mib)
 	put(t, d, "object", content)
 	readers(t, 20, func(i int) {
