@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/caddymedia/media/storagedrivers/internal/guard"
+	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
 const (
@@ -211,21 +212,13 @@ func (e *earlySource) Read(p []byte) (int, error) {
 
 // Seek fails with ErrSizeUnknown if whence is io.SeekEnd and the object is not committed.
 func (e *earlySource) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += e.offset
-	case io.SeekEnd:
-		e.h.mu.Lock()
-		size, whole := e.h.size, e.h.whole
-		e.h.mu.Unlock()
-		if !whole {
-			return 0, ErrSizeUnknown
-		}
-		offset += size
+	e.h.mu.Lock()
+	size, whole := e.h.size, e.h.whole
+	e.h.mu.Unlock()
+	if whence == io.SeekEnd && !whole {
+		return 0, ErrSizeUnknown
 	}
-	if offset < 0 {
-		return 0, fs.ErrInvalid
-	}
-	e.offset = offset
-	return offset, nil
+	at, err := source.Seek(offset, whence, e.offset, size)
+	e.offset = at
+	return at, err
 }

@@ -3,11 +3,11 @@ package storagedrivers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
 // Object reads an object from any offset, as an io.ReadSeeker for http.ServeContent. It is for one
@@ -163,20 +163,9 @@ func (o *Object) Seek(offset int64, whence int) (int64, error) {
 		}
 		return at, err
 	}
-	switch whence {
-	case io.SeekStart:
-	case io.SeekCurrent:
-		offset += o.offset
-	case io.SeekEnd:
-		offset += o.Info.Size
-	default:
-		return 0, fmt.Errorf("seeking: whence %d", whence)
-	}
-	if offset < 0 {
-		return 0, fmt.Errorf("seeking to %d: negative offset", offset)
-	}
-	o.offset = offset
-	return offset, nil
+	at, err := source.Seek(offset, whence, o.offset, o.Info.Size)
+	o.offset = at
+	return at, err
 }
 
 // Close closes the object. Further calls do nothing.

@@ -11,6 +11,7 @@ import (
 	pkgsftp "github.com/pkg/sftp"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
 const (
@@ -201,20 +202,9 @@ func (r *reader) buffer(size int64) []byte {
 
 // Seek sets the offset of the next Read.
 func (r *reader) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekStart:
-	case io.SeekCurrent:
-		offset += r.offset
-	case io.SeekEnd:
-		offset += r.end
-	default:
-		return 0, fmt.Errorf("seeking: whence %d", whence)
-	}
-	if offset < 0 {
-		return 0, fmt.Errorf("seeking to %d: negative offset", offset)
-	}
-	r.offset = offset
-	return offset, nil
+	at, err := source.Seek(offset, whence, r.offset, r.end)
+	r.offset = at
+	return at, err
 }
 
 // ReadAt reads from offset on. It uses its own buffers, because the caller may reuse p after the

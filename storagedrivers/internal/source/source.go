@@ -4,6 +4,7 @@ package source
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"sync"
 )
@@ -53,4 +54,21 @@ func (s *Reader) Err() error {
 		return nil
 	}
 	return s.err
+}
+
+// Seek returns the offset that a Seek from the offset at leads to, in an object that ends at end.
+func Seek(offset int64, whence int, at, end int64) (int64, error) {
+	switch whence {
+	case io.SeekStart:
+	case io.SeekCurrent:
+		offset += at
+	case io.SeekEnd:
+		offset += end
+	default:
+		return at, fmt.Errorf("seeking: whence %d", whence)
+	}
+	if offset < 0 {
+		return at, fmt.Errorf("seeking to %d: negative offset", offset)
+	}
+	return offset, nil
 }
