@@ -22,7 +22,8 @@ type Change struct {
 	Staged Staged
 	// Key of the object. No other change of the call may have it.
 	Key string
-	// Options of storing the object.
+	// Options of storing the object. A removal heeds IfMatch alone: the commit fails with [ErrChanged]
+	// if another object is under Key, or none and the backend reports that.
 	Options PutOptions
 	// Follows is true if the object is made from that of the change before it: it is stored later, and
 	// its ModTime is not before that of the other one.
@@ -77,6 +78,9 @@ func (e *CommitError) Unwrap() error { return e.Err }
 // are made in steps: side by side those with [CreateOnly], then those with [Overwrite], then those that
 // follow another one, and the removals one after the other. If one fails, the created objects are
 // removed again, and a *[CommitError] names the changes that stay.
+//
+// A change with an IfMatch is exact among all writers if [Features] have Compare. Otherwise the object
+// is compared right before the change.
 func (s *Storage) Commit(ctx context.Context, changes ...Change) ([]Info, error) {
 	changes = slices.Clone(changes)
 	op, key := "delete", ""
@@ -298,7 +302,18 @@ func (s *Storage) change(ctx context.Context, c Change) (outcome, error) {
 		limited, cancel := context.WithTimeoutCause(ctx, s.opts.Timeout, ErrUnavailable)
 		defer cancel()
 		ctx, o := s.begin(limited, "delete", c.Key)
-		err := s.attempt(ctx, "delete", func(ctx context.Context) error { return s.deleteExisting(ctx, c.Key) })
+		again := false // an earlier attempt, whose reply was lost, may have removed the object
+		err := s.attempt(ctx, "delete", func(ctx context.Context) error {
+			err := s.deleteMatching(ctx, c.Key, c.Options.IfMatch)
+			if again && errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			again = true
+			return err
+		})
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: it is missing", ErrChanged)
+		}
 		_ = o.end(err) // the caller wraps it
 		return outcome{made: err == nil, replaced: true}, err
 	}
@@ -317,11 +332,14 @@ func (s *Storage) change(ctx context.Context, c Change) (outcome, error) {
 	note(ctx, attribute.Int64("media.size", st.size))
 	err := s.attempt(s.withProgress(ctx), "commit", func(ctx context.Context) error {
 		if c.Options.Mode == Overwrite && !looked {
-			_, err := s.driver.Stat(WithoutCache(ctx), c.Key)
+			info, err := s.driver.Stat(WithoutCache(ctx), c.Key)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 			looked, made.replaced = true, err == nil
+			if c.Options.IfMatch != "" && info.ETag != c.Options.IfMatch {
+				return ErrChanged
+			}
 		}
 		info, sent, err := early.finish(ctx)
 		early = nil
@@ -385,16 +403,16 @@ func (s *Storage) failed(ctx context.Context, changes []Change, outcomes []outco
 }
 
 // deleteOwn removes an object unless another writer has replaced it. It is tried even while the
-// circuit is open. It stats the object first, because backends cannot delete on condition of a
-// generation: an object that another writer stores between Stat and Delete is lost.
+// circuit is open. It stats the object first. Without Compare in [Features], an object that another
+// writer stores between Stat and Delete is lost.
 func (s *Storage) deleteOwn(ctx context.Context, own Info) error {
 	ctx, o := s.begin(ctx, "delete", own.Key)
 	return o.end(s.repeat(ctx, func(ctx context.Context) error {
 		info, err := s.driver.Stat(WithoutCache(ctx), own.Key)
 		if err == nil && info.Same(own) {
-			err = s.driver.Delete(ctx, own.Key)
+			err = s.deleteMatching(ctx, own.Key, own.ETag)
 		}
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrChanged) {
 			return nil
 		}
 		return err

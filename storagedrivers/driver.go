@@ -10,7 +10,8 @@
 // An author of a driver implements [Config] and [Driver]. The driver stores, opens, lists and deletes
 // objects under keys. Begin with the package memory, which is the shortest driver, and with the suite
 // in drivertest, which every driver passes. The suite tests the rules in the comments here, and no
-// others. [Stager], [Appender], [Presigner], [Sweeper], [Limited] and [HostKeyer] are optional.
+// others. [Stager], [Appender], [Comparer], [Presigner], [Sweeper], [Limited] and [HostKeyer] are
+// optional.
 package storagedrivers
 
 import (
@@ -103,6 +104,14 @@ type Staged interface {
 	Close() error
 }
 
+// A Comparer is a [Driver] whose backend compares by itself, if [Features] have Compare: between the
+// comparison and the change no other writer, on this or any other machine, changes the object.
+type Comparer interface {
+	// DeleteIf removes the object under key if its ETag is etag. Another object is [ErrChanged]. A
+	// missing one is fs.ErrNotExist or ErrChanged if the backend reports it, otherwise no error.
+	DeleteIf(ctx context.Context, key, etag string) error
+}
+
 // A Presigner is a [Driver] whose backend can serve objects itself at signed addresses.
 type Presigner interface {
 	// Presign returns an address at which GET returns the object under key, with the headers of
@@ -146,6 +155,10 @@ type PutOptions struct {
 	// CacheControl is the Cache-Control header for a backend that serves objects itself. Empty:
 	// none. A backend without headers ignores it.
 	CacheControl string
+	// IfMatch, if set, is the ETag of the object that [Overwrite] replaces. If the key has another
+	// object, or none, the error is [ErrChanged], and nothing is stored. Only a driver with Compare in
+	// its Features heeds it; [Storage] compares for the others.
+	IfMatch string
 	// NotBefore is the least ModTime of an object that is stored with [Overwrite]. A driver that
 	// dates objects itself, and thus may date one ahead of the clock, honours it. Others ignore it.
 	NotBefore time.Time
@@ -272,6 +285,8 @@ type Features struct {
 	// Replace: a reader during an [Overwrite] finds the old object or the new one, never neither,
 	// and keeps it to the end.
 	Replace Guarantee
+	// Compare: a change on condition of an ETag is exact, see [PutOptions.IfMatch] and [Comparer].
+	Compare Guarantee
 	// Together: a [Storage.Commit] that fails or is cut short by a crash leaves all of its changes or
 	// none. Without it, replaced and removed objects are not restored.
 	Together Guarantee

@@ -215,6 +215,25 @@ func (s *Storage) deleteExisting(ctx context.Context, key string) error {
 	return nil
 }
 
+// deleteMatching removes an object with an ETag; empty is any object or none. Another object is
+// ErrChanged, and a missing one fs.ErrNotExist.
+func (s *Storage) deleteMatching(ctx context.Context, key, etag string) error {
+	if etag == "" {
+		return s.deleteExisting(ctx, key)
+	}
+	if comparer, ok := s.driver.(Comparer); ok && s.Features().Compare == Atomic {
+		return comparer.DeleteIf(ctx, key, etag)
+	}
+	info, err := s.driver.Stat(WithoutCache(ctx), key)
+	if err == nil && info.ETag != etag {
+		err = ErrChanged
+	}
+	if err == nil {
+		err = s.driver.Delete(ctx, key)
+	}
+	return err
+}
+
 // List returns one page of objects, and of folders if the listing is shallow.
 func (s *Storage) List(ctx context.Context, opts ListOptions) (Page, error) {
 	var page Page

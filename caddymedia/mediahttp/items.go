@@ -217,6 +217,8 @@ func itemFailure(doing string, err error) (int, *aliases.Failure) {
 		return bad(http.StatusNotFound, "there is no such item")
 	case errors.Is(err, upload.ErrOtherItem):
 		return bad(http.StatusPreconditionFailed, upload.ErrOtherItem.Error())
+	case errors.Is(err, storagedrivers.ErrChanged):
+		return http.StatusConflict, &aliases.Failure{Reason: aliases.Conflict, Message: "the item is being replaced, try again later"}
 	case errors.Is(err, context.Canceled): // by the caller
 		return bad(http.StatusBadRequest, "the request was aborted")
 	case failure.Reason == aliases.Unavailable:

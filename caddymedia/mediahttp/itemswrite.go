@@ -52,6 +52,7 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 	if failure := req.Mismatch(stored); failure != nil { // the body need not be read
 		return q.uploadFailed(ctx, uploader.Refuse(ctx, req, failure))
 	}
+	req.Stored = stored
 	ended, refused := q.begin()
 	if refused != nil {
 		return q.refuse(ctx, refused)

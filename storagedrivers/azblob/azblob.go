@@ -80,6 +80,17 @@ func (d *driver) Delete(ctx context.Context, key string) error {
 	return mapError(ctx, err)
 }
 
+// DeleteIf removes the object with an ETag.
+func (d *driver) DeleteIf(ctx context.Context, key, etag string) error {
+	_, err := d.blob(key).Delete(ctx, &blob.DeleteOptions{
+		DeleteSnapshots: new(blob.DeleteSnapshotsOptionTypeInclude),
+		AccessConditions: &blob.AccessConditions{
+			ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: new(azcore.ETag(etag))},
+		},
+	})
+	return mapChanged(ctx, err)
+}
+
 // Check lists the container, so that it needs no additional right.
 func (d *driver) Check(ctx context.Context) error {
 	_, err := d.List(ctx, storagedrivers.ListOptions{Limit: 1})
@@ -91,7 +102,9 @@ func (d *driver) Check(ctx context.Context) error {
 
 // Features returns the guarantees of the service: all but those of a Stager.
 func (d *driver) Features() storagedrivers.Features {
-	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Repeat: true, Streams: true}
+	return storagedrivers.Features{
+		Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Compare: storagedrivers.Atomic, Repeat: true, Streams: true,
+	}
 }
 
 // Close closes the idle connections; no other is open any more.
@@ -125,5 +138,6 @@ func value[T any](p *T) T {
 // Interface guards
 var (
 	_ storagedrivers.Driver    = (*driver)(nil)
+	_ storagedrivers.Comparer  = (*driver)(nil)
 	_ storagedrivers.Presigner = (*driver)(nil)
 )

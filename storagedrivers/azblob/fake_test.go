@@ -92,6 +92,8 @@ func (f *fake) answer(w http.ResponseWriter, r *http.Request, container, key str
 		f.put(w, r, blobs, key, body)
 	case blobs[key] == nil || !blobs[key].committed:
 		refuse(w, http.StatusNotFound, "BlobNotFound")
+	case r.Method == http.MethodDelete && r.Header.Get("If-Match") != "" && r.Header.Get("If-Match") != blobs[key].header.Get("ETag"):
+		refuse(w, http.StatusPreconditionFailed, "ConditionNotMet")
 	case r.Method == http.MethodDelete:
 		delete(blobs, key)
 		w.WriteHeader(http.StatusAccepted)
@@ -109,6 +111,10 @@ func (f *fake) put(w http.ResponseWriter, r *http.Request, blobs map[string]*fak
 		b.blocks[r.URL.Query().Get("blockid")] = body
 		blobs[key] = b
 		w.WriteHeader(http.StatusCreated)
+		return
+	}
+	if match := r.Header.Get("If-Match"); match != "" && (!b.committed || match != b.header.Get("ETag")) {
+		refuse(w, http.StatusPreconditionFailed, "ConditionNotMet")
 		return
 	}
 	// Put Blob treats uncommitted blocks as a blob, like Azurite.

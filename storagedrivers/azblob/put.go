@@ -101,7 +101,13 @@ func (u *upload) commit(
 		return newInfo(u.key, u.size, etag, modTime), brief(err)
 	})
 	if err != nil {
-		return storagedrivers.Info{}, u.mapError(ctx, err)
+		err = u.mapError(ctx, err)
+		if errors.Is(err, storagedrivers.ErrChanged) {
+			if own, missed := u.Find(ctx); missed == nil { // of an earlier attempt
+				return own, nil
+			}
+		}
+		return storagedrivers.Info{}, err
 	}
 	return stored, nil
 }
@@ -110,6 +116,17 @@ func (u *upload) commit(
 func (u *upload) mapError(ctx context.Context, err error) error {
 	if u.Mode == storagedrivers.CreateOnly && bloberror.HasCode(err, taken...) {
 		return fmt.Errorf("%w: %w", fs.ErrExist, brief(err))
+	}
+	if u.IfMatch != "" {
+		return mapChanged(ctx, err)
+	}
+	return mapError(ctx, err)
+}
+
+// mapChanged maps the error of a request on condition of an ETag.
+func mapChanged(ctx context.Context, err error) error {
+	if bloberror.HasCode(err, bloberror.ConditionNotMet) {
+		return fmt.Errorf("%w: %s", storagedrivers.ErrChanged, brief(err).Error())
 	}
 	return mapError(ctx, err)
 }
@@ -128,12 +145,16 @@ func (u *upload) headers() *blob.HTTPHeaders {
 }
 
 func (u *upload) conditions() *blob.AccessConditions {
-	if u.Mode != storagedrivers.CreateOnly {
+	var conditions blob.ModifiedAccessConditions
+	switch {
+	case u.Mode == storagedrivers.CreateOnly:
+		conditions.IfNoneMatch = new(azcore.ETagAny)
+	case u.IfMatch != "":
+		conditions.IfMatch = new(azcore.ETag(u.IfMatch))
+	default:
 		return nil
 	}
-	return &blob.AccessConditions{
-		ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: new(azcore.ETagAny)},
-	}
+	return &blob.AccessConditions{ModifiedAccessConditions: &conditions}
 }
 
 // fill reads data from the source. The end of the source is io.ErrUnexpectedEOF.

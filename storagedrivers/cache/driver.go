@@ -224,12 +224,26 @@ func (d *cached) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 
 // Delete removes an object.
 func (d *cached) Delete(ctx context.Context, key string) error {
+	return d.remove(key, func() error { return d.inner.Delete(ctx, key) })
+}
+
+// DeleteIf removes the object with an ETag, if the backend compares.
+func (d *cached) DeleteIf(ctx context.Context, key, etag string) error {
+	comparer, ok := d.inner.(storagedrivers.Comparer)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return d.remove(key, func() error { return comparer.DeleteIf(ctx, key, etag) })
+}
+
+// remove calls f, which may remove an object.
+func (d *cached) remove(key string, f func() error) error {
 	if d.policy.Skip(key) {
-		return d.inner.Delete(ctx, key)
+		return f()
 	}
 	id := d.infoID(key)
 	d.store.invalidate(id)
-	err := d.inner.Delete(ctx, key)
+	err := f()
 	d.store.invalidate(id)
 	return err
 }

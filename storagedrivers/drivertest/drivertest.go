@@ -50,6 +50,12 @@ type Harness struct {
 	// CoarseTags allows two generations of one size to share their modification time, for drivers
 	// without entity tags. A driver that needs it should be fixed.
 	CoarseTags bool
+	// IgnoresConditions skips the tests of conditions, for a test server that ignores them although the
+	// real service compares.
+	IgnoresConditions bool
+	// InexactConditions skips the race for one, for a test server that compares, but does something else
+	// before the change, although the real service is exact.
+	InexactConditions bool
 	// EarlierTags allows readers beside a writer to get the entity tag of an earlier generation with
 	// the bytes of a later one, for servers that read the tag first. Clients then only fetch the
 	// object once more.
@@ -130,6 +136,8 @@ var subtests = []subtest{
 	{"commit cancelled", testCommitCancelled},
 	{"commit race", testCommitRace},
 	{"commit crash", testCommitCrash},
+	{"compare", testCompare},
+	{"compare race", testCompareRace},
 	{"append", testAppend},
 	{"append refused", testAppendRefused},
 	{"append overtaken", testAppendOvertaken},

@@ -62,6 +62,11 @@ func (p prefixed) Delete(ctx context.Context, key string) error {
 	return p.Driver.Delete(ctx, p.prefix+key)
 }
 
+// DeleteIf is for drivers that compare.
+func (p prefixed) DeleteIf(ctx context.Context, key, etag string) error {
+	return p.Driver.(storagedrivers.Comparer).DeleteIf(ctx, p.prefix+key, etag) //nolint:forcetypeassert // see above
+}
+
 func (p prefixed) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	opts.Prefix = p.prefix + opts.Prefix
 	page, err := p.Driver.List(ctx, opts)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"strings"
 	"sync"
@@ -93,6 +94,28 @@ func (d *driver) Delete(ctx context.Context, key string) error {
 	return mapError(ctx, object.Delete(ctx))
 }
 
+// DeleteIf removes the object with an ETag.
+func (d *driver) DeleteIf(ctx context.Context, key, etag string) error {
+	object, err := d.object(ctx, key)
+	if err != nil {
+		return err
+	}
+	err = mapError(ctx, object.If(gcsdk.Conditions{GenerationMatch: generationOf(etag)}).Delete(ctx))
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%w: %s", storagedrivers.ErrChanged, err.Error())
+	}
+	return err
+}
+
+// generationOf returns the generation of an ETag. That of another service is one that no object has.
+func generationOf(etag string) int64 {
+	generation, err := strconv.ParseInt(strings.Trim(etag, `"`), 10, 64)
+	if err != nil || generation <= 0 {
+		return 1
+	}
+	return generation
+}
+
 // Check lists one object of the bucket, which needs no permissions except those for objects.
 func (d *driver) Check(ctx context.Context) error {
 	_, err := d.list(ctx, storagedrivers.ListOptions{}, 1)
@@ -102,9 +125,11 @@ func (d *driver) Check(ctx context.Context) error {
 	return mapError(ctx, err)
 }
 
-// Features returns the guarantees of the service: it creates and replaces objects atomically.
+// Features returns the guarantees of the service: it creates, replaces and compares atomically.
 func (d *driver) Features() storagedrivers.Features {
-	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Repeat: true, Streams: true}
+	return storagedrivers.Features{
+		Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Compare: storagedrivers.Atomic, Repeat: true, Streams: true,
+	}
 }
 
 // Close releases the connections.
@@ -121,5 +146,6 @@ func (d *driver) Close() error {
 // Interface guards
 var (
 	_ storagedrivers.Driver    = (*driver)(nil)
+	_ storagedrivers.Comparer  = (*driver)(nil)
 	_ storagedrivers.Presigner = (*driver)(nil)
 )

@@ -48,7 +48,14 @@ func (d *driver) Put(
 	if broken := u.source.Err(); err != nil && broken != nil {
 		return storagedrivers.Info{}, broken // whatever the SDK makes of it
 	}
-	return info, mapError(ctx, err)
+	err = mapError(ctx, err)
+	if opts.IfMatch != "" && errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%w: %s", storagedrivers.ErrChanged, err.Error())
+		if own, missed := u.Find(ctx); missed == nil { // of an earlier attempt
+			return own, nil
+		}
+	}
+	return info, err
 }
 
 // upload is a running Put.
@@ -105,8 +112,11 @@ func (u *upload) send(ctx context.Context) (storagedrivers.Info, error) {
 
 func (u *upload) writer(ctx context.Context) *gcsdk.Writer {
 	object := u.object
-	if u.Mode == storagedrivers.CreateOnly {
+	switch {
+	case u.Mode == storagedrivers.CreateOnly:
 		object = object.If(gcsdk.Conditions{DoesNotExist: true})
+	case u.IfMatch != "":
+		object = object.If(gcsdk.Conditions{GenerationMatch: generationOf(u.IfMatch)})
 	}
 	left := 0 // of the repetitions
 	if u.large() {

@@ -106,9 +106,12 @@ func (c *commit) step(change storagedrivers.Change, alone bool) (*step, error) {
 	}
 	there, err := c.folder.root.Lstat(change.Key)
 	isFolder := err == nil && there.IsDir()
+	match := change.Options.IfMatch
 	switch {
 	case isFolder && s.staged != nil:
 		return nil, errFolder
+	case match != "" && err == nil && !isFolder && etag(there) != match, match != "" && errors.Is(err, fs.ErrNotExist):
+		return nil, storagedrivers.ErrChanged
 	case err != nil && s.staged != nil: // linking has the error, if it is any other than that nothing is there
 	case isFolder, err != nil && errors.Is(c.folder.lookupError(err), fs.ErrNotExist):
 		return nil, nil //nolint:nilnil // there is nothing to remove

@@ -72,8 +72,12 @@ func (d *Driver) Put(
 	if err := ctx.Err(); err != nil {
 		return storagedrivers.Info{}, err
 	}
-	if _, taken := d.bucket.objects[key]; taken && opts.Mode == storagedrivers.CreateOnly {
+	there, taken := d.bucket.objects[key]
+	switch {
+	case taken && opts.Mode == storagedrivers.CreateOnly:
 		return storagedrivers.Info{}, fs.ErrExist
+	case opts.IfMatch != "" && there.info.ETag != opts.IfMatch:
+		return storagedrivers.Info{}, storagedrivers.ErrChanged
 	}
 	d.bucket.generation++
 	info := storagedrivers.Info{
@@ -110,14 +114,21 @@ func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 }
 
 // Delete removes an object; for a missing one it returns fs.ErrNotExist.
-func (d *Driver) Delete(ctx context.Context, key string) error {
+func (d *Driver) Delete(ctx context.Context, key string) error { return d.DeleteIf(ctx, key, "") }
+
+// DeleteIf removes the object with an ETag; empty is any.
+func (d *Driver) DeleteIf(ctx context.Context, key, etag string) error {
 	if err := d.begin(ctx, "delete", key); err != nil {
 		return err
 	}
 	d.bucket.mu.Lock()
 	defer d.bucket.mu.Unlock()
-	if _, ok := d.bucket.objects[key]; !ok {
+	there, ok := d.bucket.objects[key]
+	switch {
+	case !ok:
 		return fs.ErrNotExist
+	case etag != "" && there.info.ETag != etag:
+		return storagedrivers.ErrChanged
 	}
 	delete(d.bucket.objects, key)
 	return nil
@@ -166,7 +177,9 @@ func (d *Driver) Check(ctx context.Context) error { return d.begin(ctx, "check",
 
 // Features returns all guarantees except those of a Stager.
 func (d *Driver) Features() storagedrivers.Features {
-	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Streams: true}
+	return storagedrivers.Features{
+		Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Compare: storagedrivers.Atomic, Streams: true,
+	}
 }
 
 // Close makes all later operations fail.
@@ -218,4 +231,7 @@ func (r *ctxReader) Read(p []byte) (int, error) {
 }
 
 // Interface guards
-var _ storagedrivers.Driver = (*Driver)(nil)
+var (
+	_ storagedrivers.Driver   = (*Driver)(nil)
+	_ storagedrivers.Comparer = (*Driver)(nil)
+)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
@@ -17,10 +16,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 )
 
-// conditions describe the support of a service for If-None-Match.
+// conditions describe the support of a service for If-None-Match and If-Match.
 type conditions struct {
 	accepted bool // it may be sent
 	kept     bool // and is heeded, by the completion of an upload in parts too
+	compared bool // If-Match is heeded, by all that and by deletions
 }
 
 // probePrefix is the prefix of the keys of experiments. No valid key begins with a dot.
@@ -32,7 +32,7 @@ type unanswered struct {
 	err error
 }
 
-// knownConditions returns the support of the service for If-None-Match. If it is unknown, an
+// knownConditions returns the support of the service for conditions. If it is unknown, an
 // experiment determines it. Callers that wait for an experiment share its failure: with a silent
 // service their own ones would take as long again.
 func (d *driver) knownConditions(ctx context.Context) (conditions, error) {
@@ -68,11 +68,11 @@ func (d *driver) experiment(ctx context.Context) (conditions, error) {
 	key := probePrefix + rand.Text()
 	var err error
 	defer func() { d.forget(ctx, key, err) }()
-	if err = d.probeWhole(ctx, key); err != nil {
+	if err = d.probeWhole(ctx, key, whenAbsent); err != nil {
 		return refused(ctx, err)
 	}
-	for _, probe := range []func(context.Context, string) error{d.probeWhole, d.probeParts} {
-		err = probe(ctx, key)
+	for _, probe := range []func(context.Context, string, condition) error{d.probeWhole, d.probeParts} {
+		err = probe(ctx, key, whenAbsent)
 		if err == nil {
 			d.log.WarnContext(ctx, "the service does not heed If-None-Match: "+
 				"two servers that create one name at the same moment may overwrite each other",
@@ -83,7 +83,27 @@ func (d *driver) experiment(ctx context.Context) (conditions, error) {
 			return refused(ctx, err)
 		}
 	}
-	return conditions{accepted: true, kept: true}, nil
+	found := conditions{accepted: true, kept: true}
+	found.compared, err = d.compares(ctx, key)
+	return found, err
+}
+
+// compares tries to replace and remove the object of an experiment on condition of another entity tag.
+func (d *driver) compares(ctx context.Context, key string) (bool, error) {
+	other := `"00000000000000000000000000000000"`
+	remove := func(ctx context.Context, key string, c condition) error {
+		return d.deleteIf(ctx, key, *c.match)
+	}
+	for _, probe := range []func(context.Context, string, condition) error{d.probeWhole, d.probeParts, remove} {
+		err := probe(ctx, key, condition{match: &other})
+		if status(err) != http.StatusPreconditionFailed {
+			if errors.Is(mapError(ctx, err), storagedrivers.ErrUnavailable) {
+				return false, mapError(ctx, err)
+			}
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // refused returns the support after an experiment that failed with err. It returns no error for a
@@ -101,15 +121,15 @@ func refused(ctx context.Context, err error) (conditions, error) {
 	return conditions{}, mapError(ctx, err)
 }
 
-func (d *driver) probeWhole(ctx context.Context, key string) error {
+func (d *driver) probeWhole(ctx context.Context, key string, c condition) error {
 	_, err := d.client.PutObject(ctx, &awss3.PutObjectInput{
-		Bucket: &d.bucket, Key: d.name(key), Body: strings.NewReader("probe"), IfNoneMatch: aws.String("*"),
+		Bucket: &d.bucket, Key: d.name(key), Body: strings.NewReader("probe"), IfNoneMatch: c.noneMatch, IfMatch: c.match,
 		ChecksumAlgorithm: d.algorithm,
 	})
 	return err
 }
 
-func (d *driver) probeParts(ctx context.Context, key string) error {
+func (d *driver) probeParts(ctx context.Context, key string, c condition) error {
 	id, err := d.beginParts(ctx, d.newUpload(key, storagedrivers.PutOptions{}))
 	if err != nil {
 		return err
@@ -117,7 +137,7 @@ func (d *driver) probeParts(ctx context.Context, key string) error {
 	part, err := d.sendPart(ctx, key, id, 1, []byte("probe"))
 	if err == nil {
 		_, err = d.client.CompleteMultipartUpload(ctx, &awss3.CompleteMultipartUploadInput{
-			Bucket: &d.bucket, Key: d.name(key), UploadId: &id, IfNoneMatch: aws.String("*"),
+			Bucket: &d.bucket, Key: d.name(key), UploadId: &id, IfNoneMatch: c.noneMatch, IfMatch: c.match,
 			MultipartUpload: &types.CompletedMultipartUpload{Parts: []types.CompletedPart{part}},
 		})
 	}

@@ -49,10 +49,11 @@ func (d *driver) putParts(ctx context.Context, u *upload) (info storagedrivers.I
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
-	return d.commit(ctx, u, func(longer context.Context, condition *string) (*string, error) {
+	return d.commit(ctx, u, func(longer context.Context, c condition) (*string, error) {
 		out, err := d.client.CompleteMultipartUpload(longer, &awss3.CompleteMultipartUploadInput{
 			Bucket: &d.bucket, Key: d.name(u.key), UploadId: &id,
-			IfNoneMatch:     condition,
+			IfNoneMatch:     c.noneMatch,
+			IfMatch:         c.match,
 			MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
 		})
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"time"
@@ -60,11 +61,12 @@ func (d *driver) putWhole(ctx context.Context, u *upload) (storagedrivers.Info, 
 	if _, err := io.ReadFull(u.r, buffer); err != nil {
 		return storagedrivers.Info{}, err
 	}
-	return d.commit(ctx, u, func(longer context.Context, condition *string) (*string, error) {
+	return d.commit(ctx, u, func(longer context.Context, c condition) (*string, error) {
 		out, err := d.client.PutObject(longer, &awss3.PutObjectInput{
 			Bucket: &d.bucket, Key: d.name(u.key),
 			Body:              &body{ctx, bytes.NewReader(buffer)},
-			IfNoneMatch:       condition,
+			IfNoneMatch:       c.noneMatch,
+			IfMatch:           c.match,
 			ContentType:       optional(u.ContentType),
 			CacheControl:      optional(u.CacheControl),
 			Metadata:          map[string]string{lostreply.Key: u.ID},
@@ -77,23 +79,35 @@ func (d *driver) putWhole(ctx context.Context, u *upload) (storagedrivers.Info, 
 	})
 }
 
+// condition is that of making an object appear: If-None-Match, If-Match or none.
+type condition struct{ noneMatch, match *string }
+
+// whenAbsent is the condition that the key is free.
+var whenAbsent = condition{noneMatch: aws.String("*")}
+
 // commit makes an object appear by send, which returns its entity tag.
 func (d *driver) commit(
-	ctx context.Context, u *upload, send func(longer context.Context, condition *string) (*string, error),
+	ctx context.Context, u *upload, send func(longer context.Context, c condition) (*string, error),
 ) (storagedrivers.Info, error) {
-	condition, release, err := d.claim(ctx, u)
+	c, release, err := d.claim(ctx, u)
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
 	defer release()
 	info, err := u.Commit(ctx, func(longer context.Context) (storagedrivers.Info, error) {
-		tag, err := send(longer, condition)
+		tag, err := send(longer, c)
 		return storagedrivers.Info{
 			Key: u.key, Size: u.size, ETag: strong(tag), ContentType: storagedrivers.ContentType(u.key),
 		}, brief(err)
 	})
 	if err != nil {
-		return storagedrivers.Info{}, mapError(ctx, err)
+		if err = mapError(ctx, err); u.IfMatch != "" && (errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist)) {
+			if own, missed := u.Find(ctx); missed == nil { // of an earlier attempt
+				return own, nil
+			}
+			err = fmt.Errorf("%w: %s", storagedrivers.ErrChanged, err.Error())
+		}
+		return storagedrivers.Info{}, err
 	}
 	if info.ModTime.IsZero() { // the object was replaced or deleted since
 		info.ModTime = d.now().UTC().Truncate(time.Second)
@@ -103,29 +117,34 @@ func (d *driver) commit(
 
 // claim returns the condition for making an object appear. If the service does not support
 // conditions, the key is locked in this process until release is called.
-func (d *driver) claim(ctx context.Context, u *upload) (condition *string, release func(), err error) {
-	if u.Mode != storagedrivers.CreateOnly {
-		return nil, func() {}, nil
+func (d *driver) claim(ctx context.Context, u *upload) (c condition, release func(), err error) {
+	if u.Mode != storagedrivers.CreateOnly && u.IfMatch == "" {
+		return c, func() {}, nil
 	}
 	known, err := d.knownConditions(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	if known.accepted {
-		condition = aws.String("*")
+	switch {
+	case err != nil:
+		return c, nil, err
+	case u.Mode != storagedrivers.CreateOnly:
+		if known.compared {
+			c.match = &u.IfMatch
+		}
+		return c, func() {}, nil
+	case known.accepted:
+		c = whenAbsent
 	}
 	if known.kept {
-		return condition, func() {}, nil
+		return c, func() {}, nil
 	}
 	if release, err = d.locks.Lock(ctx, u.key); err != nil {
-		return nil, nil, err
+		return c, nil, err
 	}
 	// An own object of an earlier attempt is sent again, which changes nothing.
 	if _, err = u.Find(ctx); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		release()
-		return nil, nil, err
+		return c, nil, err
 	}
-	return condition, release, nil
+	return c, release, nil
 }
 
 // body is an object that is sent until ctx ends. A request whose body ends early is invalid; one

@@ -2,6 +2,7 @@ package s3
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -65,7 +66,7 @@ func newDriver(c Config, log *slog.Logger) (*driver, error) {
 		d.algorithm = types.ChecksumAlgorithmCrc32
 	}
 	if options.BaseEndpoint == nil {
-		d.conditions.Store(&conditions{accepted: true, kept: true}) // documented by Amazon
+		d.conditions.Store(&conditions{accepted: true, kept: true, compared: true}) // documented by Amazon
 	}
 	return d, nil
 }
@@ -110,6 +111,20 @@ func (d *driver) Delete(ctx context.Context, key string) error {
 	return mapReadError(ctx, err)
 }
 
+// DeleteIf removes the object with an ETag. The service does not report that it is missing.
+func (d *driver) DeleteIf(ctx context.Context, key, etag string) error {
+	err := mapReadError(ctx, d.deleteIf(ctx, key, etag))
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%w: %s", storagedrivers.ErrChanged, err.Error())
+	}
+	return err
+}
+
+func (d *driver) deleteIf(ctx context.Context, key, etag string) error {
+	_, err := d.client.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: &d.bucket, Key: d.name(key), IfMatch: &etag})
+	return err
+}
+
 // Check verifies that the bucket exists and can be listed. If the support for conditions is
 // unknown, it determines that.
 func (d *driver) Check(ctx context.Context) error {
@@ -131,11 +146,14 @@ func (d *driver) Check(ctx context.Context) error {
 }
 
 // Features returns that objects are replaced as a whole, and whether the service itself decides
-// about creations.
+// about creations and compares.
 func (d *driver) Features() storagedrivers.Features {
 	features := storagedrivers.Features{Replace: storagedrivers.Atomic, Repeat: true, Streams: true}
 	if c := d.conditions.Load(); c != nil && c.kept {
 		features.Create = storagedrivers.Atomic
+		if c.compared {
+			features.Compare = storagedrivers.Atomic
+		}
 	}
 	return features
 }
@@ -149,6 +167,7 @@ func (d *driver) Close() error {
 // Interface guards
 var (
 	_ storagedrivers.Driver    = (*driver)(nil)
+	_ storagedrivers.Comparer  = (*driver)(nil)
 	_ storagedrivers.Presigner = (*driver)(nil)
 	_ storagedrivers.Sweeper   = (*driver)(nil)
 )

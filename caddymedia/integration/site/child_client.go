@@ -95,7 +95,7 @@ func (c *Client) Login(t *testing.T, password string) Answer {
 			return Answer{}, UnansweredError{err}
 		}
 		defer r.Body.Close()
-		return parseChildReply(r)
+		return ParseAnswer(r)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func (c *Client) Send(ctx context.Context, token string, body io.Reader) (Answer
 	if r.Proto != c.Version {
 		return Answer{}, fmt.Errorf("the answer came over %s, not %s", r.Proto, c.Version)
 	}
-	return parseChildReply(r)
+	return ParseAnswer(r)
 }
 
 // UnansweredError is the failure of a request before any answer.
@@ -234,7 +234,8 @@ func (c *Client) MustFetch(t *testing.T, alias, name string, want []byte) {
 	}
 }
 
-func parseChildReply(r *http.Response) (Answer, error) {
+// ParseAnswer returns the answer of an endpoint.
+func ParseAnswer(r *http.Response) (Answer, error) {
 	answer := Answer{Status: r.StatusCode}
 	b, err := io.ReadAll(r.Body)
 	if err != nil {

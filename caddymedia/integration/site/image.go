@@ -83,7 +83,7 @@ func (c *Client) SendImage(ctx context.Context, token string, body io.Reader) (r
 	}
 	defer answer.Body.Close()
 	r.RetryAfter = answer.Header.Get("Retry-After")
-	r.Answer, err = parseChildReply(answer)
+	r.Answer, err = ParseAnswer(answer)
 	return r, err
 }
 

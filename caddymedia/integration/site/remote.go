@@ -41,6 +41,8 @@ type Backend struct {
 	// Apart reports that data connections go directly to the server, even if the driver reaches it
 	// through a proxy.
 	Apart bool
+	// Keys returns all keys of the backend; nil if it has no such function.
+	Keys func(t testing.TB) []string
 }
 
 // signing says whether a backend can sign addresses.
@@ -134,7 +136,7 @@ func (c *Client) UploadImage(t *testing.T, token, alias, name, content string) A
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	r, err := parseChildReply(answer)
+	r, err := ParseAnswer(answer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,8 +173,8 @@ func (c *Client) FetchURL(t *testing.T, address string, headers ...string) *Repl
 // RemoteDrivers are the drivers of storages on other hosts.
 var RemoteDrivers = []RemoteDriver{
 	{"s3", StartS3},
-	{"azblob", startAzblob},
-	{"gcs", startGCS},
+	{"azblob", StartAzblob},
+	{"gcs", StartGCS},
 	{"sftp", StartSFTP},
 	{"ftp", startFTP},
 }
@@ -195,6 +197,20 @@ func StartS3(t testing.TB) Backend {
 		Example: []string{"my-bucket", bucket, "region eu-central-1", "endpoint http://" + server.Address},
 		Env:     []string{"S3_ACCESS_KEY_ID=" + server.AccessKeyID, "S3_SECRET_ACCESS_KEY=" + server.SecretAccessKey},
 		Folder:  bucket,
+		Keys: func(t testing.TB) (keys []string) {
+			t.Helper()
+			pages := awss3.NewListObjectsV2Paginator(client, &awss3.ListObjectsV2Input{Bucket: aws.String(bucket)})
+			for pages.HasMorePages() {
+				page, err := pages.NextPage(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, object := range page.Contents {
+					keys = append(keys, *object.Key)
+				}
+			}
+			return keys
+		},
 		Rclone: []string{
 			"TYPE=s3", "PROVIDER=Other", "NO_CHECK_BUCKET=true", "ENDPOINT=http://" + server.Address,
 			"ACCESS_KEY_ID=" + server.AccessKeyID, "SECRET_ACCESS_KEY=" + server.SecretAccessKey,
@@ -211,7 +227,8 @@ func StartS3(t testing.TB) Backend {
 	}
 }
 
-func startAzblob(t testing.TB) Backend {
+// StartAzblob runs an Azure Blob server.
+func StartAzblob(t testing.TB) Backend {
 	t.Helper()
 	server := servers.Azurite(t)
 	credential, err := container.NewSharedKeyCredential(servers.AzuriteAccount, servers.AzuriteKey)
@@ -241,7 +258,8 @@ func startAzblob(t testing.TB) Backend {
 	}
 }
 
-func startGCS(t testing.TB) Backend {
+// StartGCS runs a Google Cloud Storage server.
+func StartGCS(t testing.TB) Backend {
 	t.Helper()
 	process, server := servers.FakeGCS(t)
 	server.Bucket(t, bucket)

@@ -39,9 +39,9 @@ func (b *batch) commit(ctx context.Context) error {
 
 // commitItems commits all items with their variants by one call. Under Append Time, an item whose
 // name is taken gets another one. The storage decides which names are free, so no other item is
-// ever replaced.
+// ever replaced. A replacement whose item others replace meanwhile is compared again.
 func (b *batch) commitItems(ctx context.Context) error {
-	for {
+	for try := 1; ; try++ {
 		for _, up := range b.uploads { // before the names are locked, because a claim may have another one
 			if err := b.claim(ctx, up); err != nil {
 				return up.storageFailure(err)
@@ -52,8 +52,14 @@ func (b *batch) commitItems(ctx context.Context) error {
 		if ok {
 			err = b.nextNames(ctx, exists)
 		}
-		if errors.Is(err, errStored) {
+		switch {
+		case errors.Is(err, errStored):
 			return b.resume(ctx)
+		case errors.Is(err, storagedrivers.ErrChanged) && b.req.Filename != "":
+			if try < transferTries && ctx.Err() == nil {
+				continue
+			}
+			return b.uploads[0].storageFailure(replacedFailure(err))
 		}
 		if !ok || err != nil {
 			return err
@@ -133,6 +139,7 @@ func (b *batch) look(ctx context.Context, o *object) error {
 		if failure := b.req.Mismatch(old); failure != nil {
 			return failure
 		}
+		o.match = old.ETag
 	}
 	// Some accounts may write to the backend but not read. Items that they cannot see count as new.
 	if errors.Is(err, storagedrivers.ErrUnavailable) {
@@ -148,9 +155,9 @@ func (b *batch) changes(objects []*object) []storagedrivers.Change {
 	var changes []storagedrivers.Change
 	for _, o := range objects {
 		o.change = len(changes)
-		changes = append(changes, storagedrivers.Change{
-			Staged: o.staged, Key: b.alias.Key(o.filename), Options: b.putOptions(),
-		})
+		opts := b.putOptions()
+		opts.IfMatch = o.match
+		changes = append(changes, storagedrivers.Change{Staged: o.staged, Key: b.alias.Key(o.filename), Options: opts})
 		if o.variant != nil {
 			variant := b.variantChange(o)
 			variant.Follows = true
@@ -160,8 +167,8 @@ func (b *batch) changes(objects []*object) []storagedrivers.Change {
 	return changes
 }
 
-// uncommitted returns the error of a failed commit: an ExistsError under Append Time, or the
-// failures of the upload at fault and of those that stay stored.
+// uncommitted returns the error of a failed commit: an ExistsError under Append Time, ErrChanged of a
+// replacement whose item is another one, or the failures of the upload at fault and of those that stay stored.
 func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) error {
 	if _, ok := errors.AsType[*storagedrivers.ExistsError](err); ok {
 		return err
@@ -169,6 +176,10 @@ func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) e
 	failed, ok := errors.AsType[*storagedrivers.CommitError](err)
 	if !ok {
 		failed = &storagedrivers.CommitError{Index: -1, Err: err}
+	}
+	if errors.Is(err, storagedrivers.ErrChanged) && b.req.Filename != "" {
+		b.coverAgain(ctx, objects)
+		return err
 	}
 	first := aliases.StorageFailure(err)
 	failures := aliases.Failures{first}

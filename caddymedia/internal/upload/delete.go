@@ -62,16 +62,32 @@ func remove(ctx context.Context, d Deletion, item *Item) error {
 	return removeLocked(ctx, d, item)
 }
 
-// removeLocked is remove for a caller that holds the lock of the item.
-func removeLocked(ctx context.Context, d Deletion, item *Item) (err error) {
+// removeLocked is remove for a caller that holds the lock of the item. It begins again if another
+// process changes the item meanwhile.
+func removeLocked(ctx context.Context, d Deletion, item *Item) error {
+	for try := 1; ; try++ {
+		err := removeFound(ctx, d, item)
+		if !errors.Is(err, storagedrivers.ErrChanged) || try == transferTries || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// removeFound is one attempt to remove an item, and only the one that it finds: the error is
+// ErrChanged if the storage has another one then.
+func removeFound(ctx context.Context, d Deletion, item *Item) (err error) {
 	a := d.Alias
 	if err := d.match(ctx); err != nil {
 		return err
 	}
-	var found []string // keys
+	var removals []storagedrivers.Change
 	if len(a.Renditions) > 0 {
-		if found, err = a.StoredRenditions(ctx, item.Filename); err != nil {
+		stored, err := a.StoredRenditions(ctx, item.Filename)
+		if err != nil {
 			return err
+		}
+		for _, key := range stored {
+			removals = append(removals, storagedrivers.Change{Key: key})
 		}
 	}
 	exists := false
@@ -86,19 +102,18 @@ func removeLocked(ctx context.Context, d Deletion, item *Item) (err error) {
 			continue // it does not exist, or cannot
 		case err != nil:
 			return err
+		case key == a.Key(item.Filename) && d.Matches != nil && !d.Matches(info):
+			return ErrOtherItem
 		case key == a.Key(item.Filename):
 			item.Size = info.Size
 		default:
 			item.WebP = item.FullPath + render.Suffix
 		}
-		found, exists = append(found, key), true
+		removals = append(removals, storagedrivers.Change{Key: key, Options: storagedrivers.PutOptions{IfMatch: info.ETag}})
+		exists = true
 	}
 	if !exists {
 		return fs.ErrNotExist
-	}
-	removals := make([]storagedrivers.Change, len(found))
-	for i, key := range found {
-		removals[i].Key = key
 	}
 	// The end of the request does not stop a deletion half-way. The storage bounds each removal.
 	_, err = a.Storage.Commit(context.WithoutCancel(ctx), removals...)

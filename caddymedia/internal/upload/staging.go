@@ -98,7 +98,9 @@ func (b *batch) stageLarge(ctx context.Context, up *upload, alias *aliases.Alias
 		return b.newStaged(ctx, up.storage)
 	}
 	return b.reserveStaged(func() (storagedrivers.Staged, error) {
-		return up.storage.StageFor(ctx, alias.Key(filename), alias.PutOptions())
+		opts := alias.PutOptions()
+		opts.IfMatch = b.req.Stored.ETag
+		return up.storage.StageFor(ctx, alias.Key(filename), opts)
 	})
 }
 

@@ -139,14 +139,19 @@ func (t *Transfer) failure(err error) *aliases.Failure {
 	failure := aliases.StorageFailure(err)
 	switch {
 	case errors.Is(err, storagedrivers.ErrChanged), errors.Is(err, fs.ErrNotExist):
-		failure = &aliases.Failure{
-			Reason: aliases.Conflict, Message: "the item is being replaced, try again later", Err: errors.Join(errReplaced, err),
-		}
+		failure = replacedFailure(err)
 	case failure.Reason == aliases.StorageFailed:
 		failure.Message = "the storage could not read the item"
 	}
 	failure.Filename = t.Filename
 	return failure
+}
+
+// replacedFailure returns the failure for an item that others replace again and again.
+func replacedFailure(err error) *aliases.Failure {
+	return &aliases.Failure{
+		Reason: aliases.Conflict, Message: "the item is being replaced, try again later", Err: errors.Join(errReplaced, err),
+	}
 }
 
 // confirmSource returns an error unless the item is still the one that was staged. For a move, the
@@ -181,12 +186,9 @@ func (b *batch) removeSource(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterCommit)
 	defer cancel()
 	b.removed = Item{FullPath: t.Alias.URL(b.req.BaseURL, t.Filename), Filename: t.Filename}
-	err := removeLocked(ctx, Deletion{
+	b.unremoved = removeLocked(ctx, Deletion{
 		Alias: t.Alias, Filename: t.Filename, Matches: func(info storagedrivers.Info) bool { return info.Same(b.source) },
 	}, &b.removed)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		b.unremoved = err
-	}
 }
 
 // reportSource reports a moved item that was removed to the observer. It returns the failure of one
@@ -205,8 +207,11 @@ func (b *batch) reportSource(ctx context.Context) aliases.Failures {
 		failure.Reason = aliases.StorageFailed
 	}
 	failure.Filename, failure.Message = t.Filename, "the item is stored under its new name, but the storage could not remove the old one"
-	if errors.Is(b.unremoved, ErrOtherItem) {
+	switch {
+	case errors.Is(b.unremoved, ErrOtherItem):
 		failure.Reason, failure.Message = aliases.Conflict, "the item is stored under its new name; the old one was replaced meanwhile and stays"
+	case errors.Is(b.unremoved, fs.ErrNotExist): // by another process, which does not know the lock
+		failure.Reason, failure.Message = aliases.Conflict, "the item is stored under its new name; another request has moved or deleted the old one meanwhile"
 	}
 	failures := aliases.Failures{failure}
 	b.uploader.Observer.Refused(ctx, b.req, failures)

@@ -92,6 +92,9 @@ type Request struct {
 	// whatever its name. Matches reports whether a stored item is the one to replace.
 	Filename string
 	Matches  func(storagedrivers.Info) bool
+	// Stored, if set, is the item of Filename before the request. A large file is sent to the storage
+	// early on the assumption that it still is that one.
+	Stored storagedrivers.Info
 	// Transfer is the move or copy that the request is; nil for an upload. See [Uploader.Transfer].
 	Transfer *Transfer
 	// Import, if set, opens the addresses in fields called url. They are files of the request.
@@ -199,6 +202,7 @@ type object struct {
 	change           int // the index of the change that stores it; that of its variant follows
 	info             storagedrivers.Info
 	replaced         bool                 // another item of the name
+	match            string               // the entity tag of the only item that it may replace
 	uncovered        bool                 // the variant of that item was removed before
 	committedVariant *storagedrivers.Info // nil if there is none
 	hasVariant       bool                 // a variant of the image is stored beside it
