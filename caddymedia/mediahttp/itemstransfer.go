@@ -22,12 +22,13 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 	if message != "" {
 		return q.refuse(ctx, &refusal{status, aliases.BadRequest, message})
 	}
-	q.copies = form.Get("copy_to") != ""
+	q.move.Copy, q.move.To = form.Get("copy_to") != "", cmp.Or(form.Get("copy_to"), form.Get("to"))
+	q.toAlias = cmp.Or(form.Get("to_alias"), q.address.alias)
 	if problem := transferProblem(form); problem != "" {
 		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, problem})
 	}
 	right := tokens.Move
-	if q.copies {
+	if q.move.Copy {
 		right = tokens.Copy
 	}
 	if refused := q.admit(ctx, "", right); refused != nil {
@@ -37,7 +38,7 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
-	to, refused := q.findAlias(cmp.Or(form.Get("to_alias"), q.address.alias))
+	to, refused := q.findAlias(q.toAlias)
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
@@ -51,7 +52,7 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 	defer ended()
 	req := q.writeRequest(right, to.Name)
 	req.Transfer = &upload.Transfer{
-		Alias: q.alias, Filename: q.address.filename, To: cmp.Or(form.Get("copy_to"), form.Get("to")), Copy: q.copies, Matches: matches,
+		Alias: q.alias, Filename: q.address.filename, To: q.move.To, Copy: q.move.Copy, Matches: matches,
 	}
 	items, failures := q.service.Uploader().Transfer(ctx, req)
 	if failures != nil {
@@ -105,7 +106,10 @@ func (q *itemsRequest) reportRefused(ctx context.Context, failure *aliases.Failu
 	}
 	req := upload.Request{Kind: q.kind, Alias: q.address.alias, Filename: q.address.filename, Actor: q.actor()}
 	if q.r.Method == http.MethodPost {
-		req.Transfer = &upload.Transfer{Filename: q.address.filename, Copy: q.copies}
+		req.Transfer = &upload.Transfer{Filename: q.address.filename, To: q.move.To, Copy: q.move.Copy}
+		if q.alias != nil && q.move.To != "" {
+			req.Transfer.Alias, req.Alias = q.alias, q.toAlias
+		}
 	}
 	q.service.Observer().Refused(ctx, req, aliases.Failures{failure})
 }

@@ -1,9 +1,11 @@
 package mediahttp_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -183,12 +185,16 @@ func TestRefusedWritesAreReported(t *testing.T) {
 	s.put(t, "file/one/a.txt", "text")
 	check := func(method, header, body string, status int, isTransfer, copies bool) {
 		t.Helper()
+		alias, to := "one", ""
+		if form, err := url.ParseQuery(body); err == nil && status != 403 {
+			alias, to = cmp.Or(form.Get("to_alias"), alias), cmp.Or(form.Get("copy_to"), form.Get("to"))
+		}
 		observer.requests = nil
 		httpCase{method: method, target: itemsPath + "file/one/a.txt", header: header, body: body, status: status}.check(t, s)
 		if len(observer.requests) != 1 {
 			t.Fatalf("%s %s: %+v", method, body, observer.requests)
 		}
-		if req := observer.requests[0]; req.Alias != "one" || (req.Transfer != nil) != isTransfer || isTransfer && (req.Transfer.Copy != copies || req.Transfer.Filename != "a.txt") ||
+		if req := observer.requests[0]; req.Alias != alias || (req.Transfer != nil) != isTransfer || isTransfer && (req.Transfer.Copy != copies || req.Transfer.Filename != "a.txt" || req.Transfer.To != to) ||
 			!isTransfer && req.Filename != "a.txt" {
 			t.Errorf("%s %s: %+v", method, body, req)
 		}
@@ -203,6 +209,10 @@ func TestRefusedWritesAreReported(t *testing.T) {
 	check(http.MethodPost, urlencoded+bearer, "copy_to=b.txt&copy_to=", 400, true, true)
 	check(http.MethodPost, urlencoded+bearer, "copy_to=b.exe", 415, true, true)
 	check(http.MethodPost, urlencoded+bearer, "to=b.exe", 415, true, false)
+	check(http.MethodPost, urlencoded+bearer, "to=b.txt&to_alias=none", 404, true, false)
+	check(http.MethodPost, urlencoded+bearer, "copy_to=b.txt&to_alias=none", 404, true, true)
+	check(http.MethodPost, urlencoded+bearer+`If-Match: "x"`, "to=b.txt", 412, true, false)
+	check(http.MethodPost, urlencoded+bearer+`If-Match: x`, "to=b.txt", 400, true, false)
 	check(http.MethodPut, bearer+ifAny, "new", 409, false, false)
 	check(http.MethodPut, bearer, "new", 428, false, false)
 }

@@ -259,6 +259,9 @@ func (d *cached) Check(ctx context.Context) error { return d.inner.Check(ctx) }
 // Features returns the guarantees of the backend without those that readers of blocks lack.
 func (d *cached) Features() storagedrivers.Features {
 	f := d.inner.Features()
+	if _, ok := d.inner.(storagedrivers.Comparer); !ok {
+		f.Compare = storagedrivers.BestEffort
+	}
 	f.Replace, f.Seek, f.Local, f.Cached = storagedrivers.BestEffort, false, false, true
 	return f
 }

@@ -40,7 +40,7 @@ func TestWhatTheServiceMakesOfConditions(t *testing.T) {
 		want    conditions
 		err     error
 	}{
-		"keeps them":      {real(t), conditions{accepted: true, kept: true}, nil},
+		"keeps them":      {real(t), conditions{accepted: true, kept: true, compared: true}, nil},
 		"ignores some":    {fake(t), conditions{accepted: true}, nil},
 		"does not know":   {fake(t).refusing(t, http.StatusNotImplemented, "NotImplemented", conditional), conditions{}, nil},
 		"finds it wrong":  {fake(t).refusing(t, http.StatusBadRequest, "InvalidArgument", conditional), conditions{}, nil},

@@ -145,7 +145,7 @@ func (o *Observer) Changed(ctx context.Context, change upload.Change) {
 	if !change.InSet && !isSource {
 		current.auditChange(change)
 	}
-	if change.Err != nil {
+	if change.Err != nil || change.Action == upload.Unchanged {
 		return
 	}
 	current.changed(change)

@@ -15,8 +15,8 @@ type Observer interface {
 	// Began is called when a request starts. The function that it returns is called when the
 	// request ends, also after a panic; stored reports whether its items are stored.
 	Began(req Request) (ended func(stored bool))
-	// Changed is called for every item that is stored, replaced or deleted, and for every failed
-	// deletion.
+	// Changed is called for every item that is stored, replaced or deleted, for every failed deletion,
+	// and for every item that is moved or copied onto itself.
 	Changed(ctx context.Context, change Change)
 	// Refused is called for every request that fails. The alias and the sub folder are those of the
 	// form if it names them.
@@ -54,9 +54,11 @@ const (
 	Stored   Action = "stored"
 	Replaced Action = "replaced" // stored instead of another item of its name
 	Deleted  Action = "deleted"
+	// Unchanged is an item that a request moves or copies onto itself.
+	Unchanged Action = "unchanged"
 )
 
-// Change is an item that was stored, replaced or deleted.
+// Change is an item that was stored, replaced or deleted, or is [Unchanged].
 type Change struct {
 	Action Action
 	Alias  *aliases.Alias

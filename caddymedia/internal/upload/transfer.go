@@ -62,7 +62,9 @@ func (b *batch) transfer(ctx context.Context, try int) ([]Item, aliases.Failures
 	err := b.store(ctx, t)
 	switch {
 	case errors.Is(err, errItself):
-		return []Item{{FullPath: t.Alias.URL(b.req.BaseURL, t.Filename), Filename: t.Filename, Size: b.source.Size}}, nil, nil
+		item := Item{FullPath: t.Alias.URL(b.req.BaseURL, t.Filename), Filename: t.Filename, Size: b.source.Size}
+		b.uploader.Observer.Changed(ctx, Change{Action: Unchanged, Alias: t.Alias, Item: item, Actor: b.req.Actor, Transfer: t})
+		return []Item{item}, nil, nil
 	case errors.Is(err, errReplaced) && try < transferTries && ctx.Err() == nil:
 		return nil, nil, errReplaced
 	}
@@ -173,7 +175,25 @@ func (b *batch) confirmSource(ctx context.Context) error {
 	case !info.Same(b.source):
 		return t.failure(storagedrivers.ErrChanged)
 	}
-	return nil
+	return b.confirmTarget(ctx)
+}
+
+// confirmTarget returns an error if the item would replace itself under a name that differs by case
+// only: some backends do not distinguish the case of names. The removal of the old name would then
+// remove the new one.
+func (b *batch) confirmTarget(ctx context.Context) error {
+	t, filename := b.req.Transfer, b.uploads[0].filename
+	if !b.alias.Overwrite || !strings.EqualFold(b.alias.LockName(filename), t.Alias.LockName(t.Filename)) {
+		return nil
+	}
+	there, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(filename))
+	if err != nil || !there.Same(b.source) {
+		return err
+	}
+	return &aliases.Failure{
+		Reason: aliases.Conflict, Filename: t.Filename,
+		Message: "the storage does not distinguish the case of the two filenames: move the item to another filename first",
+	}
 }
 
 // removeSource removes a moved item, whose lock the caller holds. It keeps an item that replaces
