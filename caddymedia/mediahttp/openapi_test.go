@@ -259,6 +259,13 @@ func requestLists(t *testing.T, key string) {
 		send(get, alias+"?folder=sub", bearer, "", status)
 		post(urlencoded+bearer, "action=delete&folder=sub", status)
 	}
+	s.driver.Fail = func(op, changed string) error {
+		if op == "delete" && changed == key {
+			s.put(t, key, "content") // as another node would
+		}
+		return nil
+	}
+	send(remove, one, bearer, "", 409)
 	s.driver.Fail = nil
 	send(remove, one, bearer, "", 200)
 	send(remove, one, bearer, "", 404)

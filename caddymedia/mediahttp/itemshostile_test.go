@@ -1,0 +1,278 @@
+package mediahttp_test
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/storagedrivers/options"
+)
+
+// TestEachRight: a request needs its own right and no other one. Without it nothing is changed.
+func TestEachRight(t *testing.T) {
+	t.Parallel()
+	const one, replacing = itemsPath + "file/one", itemsPath + "file/replacing/a.txt"
+	requests := map[string][]httpCase{
+		"upload": {{method: http.MethodPost, target: filePath, header: multipart, body: form(file("new.txt", "text"))}},
+		"import": {{method: http.MethodPost, target: filePath, header: multipart, body: form(field("url", "http://10.1.2.3/a.txt"))}},
+		"list": {
+			{method: http.MethodGet, target: one}, {method: http.MethodHead, target: one}, {method: http.MethodGet, target: one + "/a.txt"},
+			{method: http.MethodHead, target: one + "/a.txt"},
+		},
+		"delete": {
+			{method: http.MethodDelete, target: one + "/a.txt"},
+			{method: http.MethodPost, target: one, header: urlencoded, body: "action=delete&filename=a.txt"},
+			{method: http.MethodPost, target: one, header: urlencoded, body: "action=delete&folder=&everything=yes"},
+		},
+		"move": {
+			{method: http.MethodPost, target: one + "/a.txt", header: urlencoded, body: "to=new.txt"},
+			{method: http.MethodPost, target: one + "/a.txt", header: urlencoded, body: "to=a.txt"},
+		},
+		"copy":    {{method: http.MethodPost, target: one + "/a.txt", header: urlencoded, body: "copy_to=new.txt"}},
+		"replace": {{method: http.MethodPut, target: replacing, header: ifAny, body: "new"}},
+	}
+	all := slices.Sorted(maps.Keys(requests))
+	allowed := map[string]int{"import": 400} // the address may not be fetched
+	check := func(name string, rights []string) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for right, cases := range requests {
+				for i, c := range cases {
+					t.Run(fmt.Sprint(right, i), func(t *testing.T) {
+						t.Parallel()
+						s := may(rights...)(t)
+						for _, key := range []string{"file/one/a.txt", "file/replacing/a.txt"} {
+							s.put(t, key, "old")
+						}
+						before := s.objects(t)
+						if c.header += bearer; !slices.Contains(rights, right) {
+							if c.status = 403; c.method != http.MethodHead {
+								c.has = "the account may not"
+							}
+						} else if c.status = allowed[right]; c.status == 0 {
+							c.status = 200
+						}
+						c.check(t, s)
+						if after := s.objects(t); c.status == 403 && !maps.Equal(after, before) {
+							t.Errorf("stored are %q", after)
+						}
+					})
+				}
+			}
+		})
+	}
+	for i, right := range all {
+		check("only "+right, []string{right})
+		check("not "+right, slices.Concat(all[:i], all[i+1:]))
+	}
+}
+
+// hostileNames are filenames that leave their folder on some system, mean something else to it, or
+// confuse those who read them.
+var hostileNames = []string{
+	"../two/a.txt", "sub/../../two/a.txt", "..", ".", "/", "//a.txt", "a//b.txt", "a/./b.txt", "/etc/passwd.txt", "./a.txt", "a.txt/", "a.txt/.",
+	"%2e%2e/a.txt", "..%2ftwo%2fa.txt", "%252e%252e/a.txt", "..%c0%af..%c0%afa.txt", "a.txt%00.png", "a\x00b.txt", "a.txt\x00", "\x00", "a\r\nSet-Cookie: x.txt",
+	`..\two\a.txt`, `a\b.txt`, `\\host\share\a.txt`, `C:\a.txt`, "C:a.txt", "con.txt", "CON", "aux.txt", "NUL.txt", "com1.txt", "lpt1.txt", "a.txt.", "a.txt ", " a.txt", "a.txt::$DATA",
+	"a.txt:stream.txt", "a<b>.txt", `a"b.txt`, "a|b?.txt", "a*.txt", ".htaccess", ".git/config.txt", "sub/.hidden.txt", "...txt", "a.txt.exe", "a.exe.txt", "a.php", "a.php.txt",
+	"@uploads/x.txt", "@uploads/new.txt", "sub/@uploads/new.txt", "a@thumb.txt", "@renditions/a.txt", "A.TXT", "ａ.txt", "a\u202etxt.exe", "a\u200b.txt", "\ufeffa.txt", "e\u0301.txt",
+	"\xff.txt", "\xed\xa0\x80.txt", "-rf.txt", "~root.txt", "$(id).txt", "`id`.txt", "{env.HOME}.txt", "{http.request.host}.txt", "%s%n.txt", "<script>.txt",
+	strings.Repeat("a", 252) + ".txt", strings.Repeat("a", 1020) + ".txt", strings.Repeat("a", 1021) + ".txt", strings.Repeat("a/", 16) + "a.txt",
+	strings.Repeat("a/", 17) + "a.txt", strings.Repeat("ä", 500) + ".txt", "a.txt.webp", "a.png.webp",
+}
+
+// TestHostileNames: whatever a filename is, a request changes items of its own alias only, under
+// names that a list shows, and an item of another name is never replaced or deleted.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	s.put(t, "file/exact/a.txt", "exact")
+	token := s.token(t)
+	before := s.objects(t)
+	send := func(method, target, header, body string) *reply {
+		t.Helper()
+		return s.do(t, method, target, header+"Authorization: Bearer "+token+"\n", body)
+	}
+	check := func(t *testing.T, name, alias string, r *reply) {
+		t.Helper()
+		if r.status >= 500 || r.status < 200 {
+			t.Errorf("%q: %d %s", name, r.status, r.body)
+		}
+		for key, content := range s.objects(t) {
+			if old, known := before[key]; known && old != content {
+				t.Errorf("%q has replaced %s", name, key)
+			} else if known {
+				continue
+			}
+			filename, ok := strings.CutPrefix(key, "file/"+alias+"/")
+			if !ok || r.status != http.StatusOK {
+				t.Errorf("%q is answered with %d and stored under %q", name, r.status, key)
+			}
+			segments := strings.Split(filename, "/")
+			for i, segment := range segments {
+				segments[i] = url.PathEscape(segment)
+			}
+			if r := send(http.MethodDelete, itemsPath+"file/"+alias+"/"+strings.Join(segments, "/"), "", ""); r.status != http.StatusOK {
+				t.Errorf("%q is stored as %q, and its deletion is answered with %d %s", name, key, r.status, r.body)
+			}
+		}
+		if now := s.objects(t); !maps.Equal(now, before) {
+			t.Fatalf("%q: left are %q", name, slices.Sorted(maps.Keys(now)))
+		}
+	}
+	for _, name := range hostileNames {
+		escaped := url.QueryEscape(name)
+		for _, alias := range []string{"one", "exact"} {
+			check(t, "to "+name, alias, send(http.MethodPost, itemsPath+"file/one/b.txt", urlencoded, "to_alias="+alias+"&copy_to="+escaped))
+		}
+		check(t, "to alias "+name, "one", send(http.MethodPost, itemsPath+"file/one/b.txt", urlencoded, "copy_to=new.txt&to_alias="+escaped))
+		if name == "@uploads/x.txt" || !strings.EqualFold(name, "a.txt") { // no item
+			check(t, "set "+name, "", send(http.MethodPost, itemsPath+"file/one", urlencoded, "action=delete&filename="+escaped))
+			check(t, "set of images "+name, "", send(http.MethodPost, itemsPath+"image/sized", urlencoded, "action=delete&filename="+escaped))
+		}
+		check(t, "folder "+name, "", send(http.MethodPost, itemsPath+"file/one", urlencoded, "action=delete&folder="+escaped))
+		for _, path := range []string{url.PathEscape(name), strings.ReplaceAll(url.PathEscape(name), "%2F", "/")} {
+			for _, method := range []string{http.MethodGet, http.MethodDelete, http.MethodPut} {
+				for _, alias := range []string{"file/one", "file/exact", "file/replacing", "image/sized"} {
+					header := ""
+					if method == http.MethodPut {
+						header = ifAny
+					}
+					check(t, method+" "+alias+"/"+path, "", send(method, itemsPath+alias+"/"+path, header, "new"))
+				}
+			}
+		}
+	}
+}
+
+// TestHostileVariants: variants, renditions and their folders cannot be targets.
+func TestHostileVariants(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	s.put(t, "img/sized/real.png", samples["png"])
+	before := s.objects(t)
+	for body, status := range map[string]int{
+		"to=new.png.webp": 415, "copy_to=a.png.webp": 415, "to=new.png&to_alias=sized@renditions": 404, "to=new.png&to_alias=sized@thumb": 404,
+		"to=../sized@renditions/1/a.png/thumb.x.png": 400, "to=new.webp": 415,
+	} {
+		httpCase{target: itemsPath + "image/sized/real.png", header: urlencoded + bearer, body: body, status: status}.check(t, s)
+		if !maps.Equal(s.objects(t), before) {
+			t.Errorf("%s: stored are %q", body, slices.Sorted(maps.Keys(s.objects(t))))
+		}
+	}
+}
+
+// TestHostileImports: nothing is stored of an address that leads to this network, not even by a
+// redirect, nor of an answer that is too large, too slow or encoded.
+func TestHostileImports(t *testing.T) {
+	t.Parallel()
+	var touched atomic.Int64
+	inside := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside.Listener = counting{listener, &touched}
+	inside.Start()
+	defer inside.Close()
+	port := strconv.Itoa(int(netip.MustParseAddrPort(listener.Addr().String()).Port()))
+	outside, err := net.Listen("tcp", "127.0.0.2:0") // the allowed host
+	if err != nil {
+		t.Skip(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch name, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); name {
+		case "to":
+			http.Redirect(w, r, "http://"+rest, http.StatusFound)
+		case "loop":
+			http.Redirect(w, r, r.URL.Path, http.StatusFound)
+		case "endless.txt":
+			for {
+				if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+					return
+				}
+			}
+		case "drip.txt":
+			for r.Context().Err() == nil {
+				_, _ = w.Write([]byte("x"))
+				w.(http.Flusher).Flush()
+				time.Sleep(10 * time.Millisecond)
+			}
+		case "bomb.txt":
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write([]byte("\x1f\x8b\x08"))
+		case "short.txt":
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("short"))
+		case "image.png":
+			_, _ = w.Write([]byte("GIF89a"))
+		}
+	}))
+	_ = server.Listener.Close()
+	server.Listener = outside
+	server.Start()
+	defer server.Close()
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		c.Accounts[someKey].May = []string{"import", "upload"}
+		c.FileAliases["content"].MaxSize = 1 << 20
+		c.Downloads = media.Downloads{
+			Allow: []string{"127.0.0.2"}, Ports: []string{port, strconv.Itoa(outside.Addr().(*net.TCPAddr).Port)},
+			Timeout: options.Duration(300 * time.Millisecond),
+		}
+	})
+	for address, status := range map[string]int{
+		"http://127.0.0.1:" + port + "/a.txt":                   400,
+		"http://[::ffff:127.0.0.1]:" + port + "/a.txt":          400,
+		"http://localhost:" + port + "/a.txt":                   400,
+		"http://0x7f.1:" + port + "/a.txt":                      400,
+		server.URL + "/to/127.0.0.1:" + port + "/a.txt":         400,
+		server.URL + "/to/[::ffff:7f00:1]:" + port + "/a.txt":   400,
+		server.URL + "/to/localhost:" + port + "/a.txt":         400,
+		server.URL + "/to/169.254.169.254/latest/meta-data":     400,
+		server.URL + "/to/2130706433:" + port + "/a.txt":        400,
+		server.URL + "/loop":                                    502,
+		server.URL + "/endless.txt":                             413,
+		server.URL + "/drip.txt":                                504,
+		server.URL + "/bomb.txt":                                502,
+		server.URL + "/short.txt":                               502,
+		server.URL + "/image.png":                               415,
+		"http://user:password@127.0.0.2:" + port + "/a.txt":     400,
+		"file:///etc/passwd":                                    400,
+		"http://127.0.0.2:22/a.txt":                             400,
+		strings.Repeat("http://127.0.0.2/", 10_000):             413,
+		"\thttp://127.0.0.2:" + port + "/a.txt":                 400,
+		"http://127.0.0.2:" + port + "/a.txt\r\nHost: internal": 400,
+	} {
+		r := s.do(t, http.MethodPost, filePath, multipart+bearer, form(file("beside.txt", "text"), field("url", address)))
+		if r.status != status {
+			t.Errorf("%.80q: %d %.200s, want %d", address, r.status, r.body, status)
+		}
+	}
+	if stored := s.objects(t); len(stored) > 0 || touched.Load() > 0 {
+		t.Errorf("stored are %q, after %d connections", stored, touched.Load())
+	}
+}
+
+// counting counts the connections of a listener.
+type counting struct {
+	net.Listener
+	number *atomic.Int64
+}
+
+func (c counting) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err == nil {
+		c.number.Add(1)
+	}
+	return conn, err
+}
