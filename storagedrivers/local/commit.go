@@ -35,6 +35,7 @@ type step struct {
 	index  int     // of the change
 	staged *staged // nil for an object that is removed
 	mode   storagedrivers.Mode
+	match  string // the ETag of the only object that it may change; empty for any
 	done   bool
 }
 
@@ -90,7 +91,7 @@ func (f *folder) plan(changes []storagedrivers.Change) (*commit, error) {
 
 // step returns the step of a change; nil for the removal of a missing object.
 func (c *commit) step(change storagedrivers.Change, alone bool) (*step, error) {
-	s := &step{intent: intent{Do: create, Key: change.Key}, mode: change.Options.Mode}
+	s := &step{intent: intent{Do: create, Key: change.Key}, mode: change.Options.Mode, match: change.Options.IfMatch}
 	if change.Staged != nil {
 		st, ok := change.Staged.(*staged)
 		if !ok {
@@ -106,11 +107,10 @@ func (c *commit) step(change storagedrivers.Change, alone bool) (*step, error) {
 	}
 	there, err := c.folder.root.Lstat(change.Key)
 	isFolder := err == nil && there.IsDir()
-	match := change.Options.IfMatch
 	switch {
 	case isFolder && s.staged != nil:
 		return nil, errFolder
-	case match != "" && err == nil && !isFolder && etag(there) != match, match != "" && errors.Is(err, fs.ErrNotExist):
+	case s.match != "" && err == nil && !isFolder && etag(there) != s.match, s.match != "" && errors.Is(err, fs.ErrNotExist):
 		return nil, storagedrivers.ErrChanged
 	case err != nil && s.staged != nil: // linking has the error, if it is any other than that nothing is there
 	case isFolder, err != nil && errors.Is(c.folder.lookupError(err), fs.ErrNotExist):
@@ -140,6 +140,7 @@ func (c *commit) single() error {
 	if err := errors.Join(s.staged.seal(), c.complete(s)); err != nil {
 		return err
 	}
+	f.mark("sealed")
 	dir, err := f.openDir(s.Key)
 	if err != nil {
 		return err
@@ -148,7 +149,9 @@ func (c *commit) single() error {
 	if s.Do == create {
 		err = c.create(s, dir)
 	} else if err = s.staged.nameTemp(); err == nil {
-		err = c.folder.root.Rename(s.staged.temp, s.Key)
+		if err = c.compare(s); err == nil {
+			err = c.folder.root.Rename(s.staged.temp, s.Key)
+		}
 	}
 	if err != nil {
 		return commitError(s, err)
@@ -164,6 +167,19 @@ func (c *commit) single() error {
 		return c.undo(s.index, err)
 	}
 	return &storagedrivers.CommitError{Index: s.index, Err: err, Replaced: []int{s.index}}
+}
+
+// compare returns an error unless the object to change is still the one of the condition. Syncing the
+// new one may have taken long. Another process may change it after that, because it knows no lock.
+func (c *commit) compare(s *step) error {
+	if s.match == "" {
+		return nil
+	}
+	there, err := c.folder.root.Lstat(s.Key)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && etag(there) != s.match {
+		return storagedrivers.ErrChanged
+	}
+	return err
 }
 
 // commitError returns the error of a step that has changed nothing.
@@ -223,6 +239,11 @@ func (c *commit) several() error {
 		state = recordVoid // durably: an open record that reappears would undo the commit
 	}
 	err := c.nameDurably(creations)
+	for _, s := range others {
+		if err == nil {
+			err = c.compare(s)
+		}
+	}
 	if err == nil {
 		err = c.setRecord(state)
 	}

@@ -61,7 +61,11 @@ func removeOwn(ctx context.Context, s *storagedrivers.Storage, own storagedriver
 	if err != nil || !now.Same(own) {
 		return err
 	}
-	return aliases.Remove(ctx, s, own.Key)
+	_, err = s.Commit(ctx, storagedrivers.Change{Key: own.Key, Options: storagedrivers.PutOptions{IfMatch: own.ETag}})
+	if errors.Is(err, storagedrivers.ErrChanged) {
+		return nil
+	}
+	return err
 }
 
 // remake makes the variant of a stored image again.
