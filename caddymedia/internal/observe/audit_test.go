@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -163,5 +164,11 @@ func TestAuditOfTransfers(t *testing.T) {
 			Kind: aliases.File, Alias: "old", Transfer: &upload.Transfer{Filename: "a.txt", Copy: copies},
 		}, aliases.Failures{{Message: "why", Filename: "a.txt"}})
 		check("why", false)
+		transfer = &upload.Transfer{Alias: from, Filename: "a.txt", To: "a.txt", Copy: copies}
+		o.Changed(t.Context(), upload.Change{Action: upload.Unchanged, Alias: from, Item: upload.Item{Filename: "a.txt"}, Transfer: transfer})
+		check("ok", false)
+	}
+	if stored := testutil.ToFloat64(o.metrics.items); stored != 2 { // by a move and a copy
+		t.Errorf("%v items are stored", stored)
 	}
 }

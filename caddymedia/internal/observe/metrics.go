@@ -197,6 +197,8 @@ func (m *metrics) changed(change upload.Change) {
 	case upload.Replaced:
 		m.replaced.WithLabelValues(labels...).Inc()
 	case upload.Stored:
+	case upload.Unchanged:
+		return
 	}
 	m.items.WithLabelValues(labels...).Inc()
 	m.bytes.WithLabelValues(labels...).Add(float64(change.Item.Size))
