@@ -27,7 +27,9 @@ func TestEachRight(t *testing.T) {
 		"upload": {{method: http.MethodPost, target: filePath, header: multipart, body: form(file("new.txt", "text"))}},
 		"import": {{method: http.MethodPost, target: filePath, header: multipart, body: form(field("url", "http://10.1.2.3/a.txt"))}},
 		"list": {
-			{method: http.MethodGet, target: one}, {method: http.MethodHead, target: one}, {method: http.MethodGet, target: one + "/a.txt"},
+			{method: http.MethodGet, target: one},
+			{method: http.MethodHead, target: one},
+			{method: http.MethodGet, target: one + "/a.txt"},
 			{method: http.MethodHead, target: one + "/a.txt"},
 		},
 		"delete": {

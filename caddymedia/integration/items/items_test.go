@@ -158,3 +158,13 @@ func (n *node) fetch(t *testing.T, path string) (content, tag string) {
 	}
 	return string(body), r.Header.Get("ETag")
 }
+
+// put stores an item.
+func (n *node) put(t *testing.T, kind, name, content string) {
+	t.Helper()
+	if kind == "file" {
+		n.client.MustPut(t, n.token, "over", name, []byte(content))
+	} else if r := n.client.UploadImage(t, n.token, "over", name, content); r.Status != http.StatusOK {
+		t.Fatal(r)
+	}
+}

@@ -171,16 +171,6 @@ func (k *killing) prepare(t *testing.T, prefix string) (victims []victim, sets [
 	return victims, sets
 }
 
-// put stores an item.
-func (k *killing) put(t *testing.T, kind, name, content string) {
-	t.Helper()
-	if kind == "file" {
-		k.client.MustPut(t, k.token, "over", name, []byte(content))
-	} else if r := k.client.UploadImage(t, k.token, "over", name, content); r.Status != http.StatusOK {
-		t.Fatal(r)
-	}
-}
-
 // item returns an item, which is whole. Its variant is that of the item, and missing with it. Unless
 // it may be incomplete, it has a variant and a rendition.
 func (k *killing) item(t *testing.T, kind, name string, mayBeIncomplete bool) string {

@@ -2,6 +2,8 @@ package items_test
 
 import (
 	"fmt"
+	"image"
+	"image/color"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -22,6 +24,8 @@ import (
 // On two nodes that is so where the backend compares. A folder does not. versitygw compares, but not
 // in one step with the change, and fake-gcs-server ignores conditions of deletions. There, only whole
 // items are guaranteed, and the deviations are counted.
+//
+// Images are raced like files. Afterwards each one has its own variant.
 func TestRaces(t *testing.T) {
 	for _, driver := range []site.RemoteDriver{local, {Name: "s3", Start: site.StartS3}, {Name: "azblob", Start: site.StartAzblob}, {Name: "gcs", Start: site.StartGCS}} {
 		for _, number := range []int{1, 2} {
@@ -34,7 +38,10 @@ func TestRaces(t *testing.T) {
 				for i := range rounds(t, 20) {
 					r := &race{
 						nodes: nodes, prefix: fmt.Sprintf("r%d-", i), random: rand.New(rand.NewPCG(seed, uint64(i))), tagged: i%2 == 0,
-						exact: number == 1 || driver.Name == "azblob", counted: counted,
+						exact: number == 1 || driver.Name == "azblob", counted: counted, kind: "file", path: "file", ext: ".bin",
+					}
+					if i%5 < 2 {
+						r.kind, r.path, r.ext = "image", "img", ".png"
 					}
 					r.run(t)
 				}
@@ -44,33 +51,35 @@ func TestRaces(t *testing.T) {
 	}
 }
 
-// race is one round, with the items a.bin and b.bin behind a prefix of its own. The second one may be
+// race is one round, with the items a and b behind a prefix of its own. The second one may be
 // missing at the beginning.
 type race struct {
-	nodes   []*node
-	prefix  string
-	random  *rand.Rand
-	tagged  bool // all requests are for the old a.bin, by its entity tag
-	exact   bool // conditions are
-	counted map[string]int
-	tags    map[string]string
-	changes []*change
+	nodes           []*node
+	prefix          string
+	random          *rand.Rand
+	tagged          bool // all requests are for the old a, by its entity tag
+	exact           bool // conditions are
+	counted         map[string]int
+	kind, path, ext string // of the items
+	tags            map[string]string
+	changes         []*change
 }
 
 func (r *race) run(t *testing.T) {
 	t.Helper()
-	before := map[string]string{"a.bin": r.content()}
+	a, b := "a"+r.ext, "b"+r.ext
+	before := map[string]string{a: r.content(t)}
 	if r.random.IntN(2) == 0 {
-		before["b.bin"] = r.content()
+		before[b] = r.content(t)
 	}
 	r.tags = map[string]string{}
 	for name, content := range before {
-		r.nodes[0].client.MustPut(t, r.nodes[0].token, "over", r.prefix+name, []byte(content))
-		_, tag := r.nodes[len(r.nodes)-1].fetch(t, "file/over/"+r.prefix+name)
+		r.nodes[0].put(t, r.kind, r.prefix+name, content)
+		_, tag := r.nodes[len(r.nodes)-1].fetch(t, r.path+"/over/"+r.prefix+name)
 		r.tags[tag] = content
 	}
 	for range 4 {
-		r.changes = append(r.changes, r.any(before["a.bin"]))
+		r.changes = append(r.changes, r.any(t, before[a]))
 	}
 	var clients sync.WaitGroup
 	start := make(chan struct{})
@@ -85,13 +94,11 @@ func (r *race) run(t *testing.T) {
 	close(start)
 	clients.Wait()
 	after := map[string]string{}
-	for _, name := range []string{"a.bin", "b.bin"} {
-		if content, tag := r.nodes[0].fetch(t, "file/over/"+r.prefix+name); tag != "" {
+	for _, name := range []string{a, b} {
+		if content, tag := r.nodes[0].fetch(t, r.path+"/over/"+r.prefix+name); tag != "" {
 			after[name] = content
-			if err := sample.Verify([]byte(content)); err != nil {
-				t.Errorf("%s%s is a mix: %v", r.prefix, name, err)
-			}
 		}
+		r.checkWhole(t, name, after[name])
 	}
 	winners := 0
 	for _, c := range r.changes {
@@ -142,18 +149,57 @@ func (c *change) kindOf() string {
 	return c.method
 }
 
+// checkWhole checks that an item is whole, and that an image has its own variant. A missing item is
+// empty, and has none.
+func (r *race) checkWhole(t *testing.T, name, content string) {
+	t.Helper()
+	if r.kind == "file" {
+		if err := sample.Verify([]byte(content)); content != "" && err != nil {
+			t.Errorf("%s%s is a mix: %v", r.prefix, name, err)
+		}
+		return
+	}
+	variant, _ := r.nodes[0].fetch(t, r.path+"/over/"+r.prefix+name+".webp")
+	switch {
+	case variant == "" && content != "":
+		r.deviates(t, "%s%s has no variant: %v", r.prefix, name, r.changes)
+	case variant != "" && content == "":
+		r.deviates(t, "%s%s is missing and has a variant: %v", r.prefix, name, r.changes)
+	case variant != "" && !near(sample.Decode(t, content), sample.DecodeWebP(t, variant)):
+		t.Errorf("%s%s has the variant of another image: %v", r.prefix, name, r.changes)
+	}
+}
+
+// near reports whether two plain images have about the same colour.
+func near(a, b image.Image) bool {
+	r, g, b1, _ := a.At(0, 0).RGBA()
+	r2, g2, b2, _ := b.At(0, 0).RGBA()
+	for _, d := range []int{int(r>>8) - int(r2>>8), int(g>>8) - int(g2>>8), int(b1>>8) - int(b2>>8)} {
+		if max(d, -d) > 12 {
+			return false
+		}
+	}
+	return true
+}
+
 // content returns new content.
-func (r *race) content() string {
+func (r *race) content(t *testing.T) string {
+	t.Helper()
+	if r.kind == "image" {
+		c := func() uint8 { return uint8(r.random.IntN(8) * 36) }
+		return sample.EncodePNG(t, sample.Plain(20+r.random.IntN(50), 20+r.random.IntN(50), color.NRGBA{c(), c(), c(), 255}))
+	}
 	return string(sample.Described(r.random.Uint64(), 200+r.random.IntN(30_000)))
 }
 
-// any returns a change, of a.bin with the content old if the round is tagged.
-func (r *race) any(old string) *change {
-	names := []string{"a.bin", "b.bin"}
+// any returns a change, of a with the content old if the round is tagged.
+func (r *race) any(t *testing.T, old string) *change {
+	t.Helper()
+	names := []string{"a" + r.ext, "b" + r.ext}
 	if !r.tagged && r.random.IntN(3) == 0 {
 		slices.Reverse(names)
 	}
-	c := &change{kind: "file", name: r.prefix + names[0]}
+	c := &change{kind: r.kind, name: r.prefix + names[0]}
 	if r.tagged {
 		for tag, content := range r.tags {
 			if content == old {
@@ -169,7 +215,7 @@ func (r *race) any(old string) *change {
 	case 2:
 		c.method = http.MethodDelete
 	default:
-		c.method, c.content = http.MethodPut, r.content()
+		c.method, c.content = http.MethodPut, r.content(t)
 		if c.match == "" {
 			c.match = "*"
 		}
