@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
@@ -135,6 +136,43 @@ func TestLargeFilesAreSentEarly(t *testing.T) {
 				if key != c.taken && len(text) != len(c.parts[0].value) && len(text) != len(big) {
 					t.Errorf("%q has %d bytes", key, len(text))
 				}
+			}
+		})
+	}
+}
+
+// TestReplacementIsSentOnce: a large replacement is sent early on condition of the item that was found
+// before, and again if that is another one by now.
+func TestReplacementIsSentOnce(t *testing.T) {
+	t.Parallel()
+	big := strings.Repeat("0123456789abcdef", 9<<20/16)
+	for _, overtaken := range []bool{false, true} {
+		t.Run(fmt.Sprint(overtaken), func(t *testing.T) {
+			t.Parallel()
+			var puts atomic.Int64
+			s := onMemory(t, func(op, _ string) error {
+				if op == "put" {
+					puts.Add(1)
+				}
+				return nil
+			})
+			over := newAlias(t, "over", s)
+			over.Overwrite, over.MaxSize = true, 1<<30
+			put(t, s, "file/over/a.txt", "old")
+			stored, err := s.Stat(t.Context(), "file/over/a.txt")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if overtaken {
+				replace(t, s, "file/over/a.txt", "theirs")
+			}
+			before := puts.Load()
+			items, failures := newUploader(over).Upload(t.Context(), Request{
+				Kind: aliases.File, Alias: "over", Filename: "a.txt", Stored: stored,
+			}, Body("a.txt", strings.NewReader(big)))
+			checked(t, items, failures)
+			if got := contents(t, s)["file/over/a.txt"]; failures != nil || got != big || !overtaken && puts.Load()-before != 1 {
+				t.Errorf("%v, %d bytes are stored, sent %d times", failures, len(got), puts.Load()-before)
 			}
 		})
 	}
