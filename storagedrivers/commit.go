@@ -296,7 +296,7 @@ func sideBySide(ctx context.Context, changes []Change, indexes []int, f func(i i
 	return errs
 }
 
-// change makes one change. It also returns an object whose size differs from what was sent.
+// change makes one change, see [Storage.store].
 func (s *Storage) change(ctx context.Context, c Change) (outcome, error) {
 	if c.Staged == nil {
 		limited, cancel := context.WithTimeoutCause(ctx, s.opts.Timeout, ErrUnavailable)
@@ -317,20 +317,51 @@ func (s *Storage) change(ctx context.Context, c Change) (outcome, error) {
 		_ = o.end(err) // the caller wraps it
 		return outcome{made: err == nil, replaced: true}, err
 	}
-	var (
-		made   outcome
-		looked bool                         // before the first attempt, whose lost reply may have stored the object
-		st     = c.Staged.(*staged)         //nolint:forcetypeassert // validated
-		bytes  = st.inner.(*spool).reader() //nolint:forcetypeassert // the driver is no Stager
-	)
-	early := st.early
+	st := c.Staged.(*staged) //nolint:forcetypeassert // validated
+	inner := st.inner
+	if from, ok := inner.(*original); ok {
+		made, err := s.store(ctx, "copy", c, func(ctx context.Context) (Info, error) {
+			return from.copier.Copy(ctx, from.info, c.Key, c.Options)
+		})
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return made, err
+		}
+		if err := from.fetch(from.info.Size); err != nil {
+			return outcome{}, err
+		}
+		inner = &from.spool
+	}
+	bytes, early := inner.(*spool).reader(), st.early //nolint:forcetypeassert // the driver is no Stager
 	if !early.serves(c) {
 		early.abandon()
 		early = nil
 	}
-	ctx, o := s.begin(ctx, "commit", c.Key)
-	note(ctx, attribute.Int64("media.size", st.size))
-	err := s.attempt(s.withProgress(ctx), "commit", func(ctx context.Context) error {
+	return s.store(s.withProgress(ctx), "commit", c, func(ctx context.Context) (Info, error) {
+		info, sent, err := early.finish(ctx)
+		early = nil
+		if sent {
+			return info, err
+		}
+		if _, err := bytes.Seek(0, io.SeekStart); err != nil {
+			return Info{}, err
+		}
+		return s.driver.Put(ctx, c.Key, watched(ctx, bytes), c.Options)
+	})
+}
+
+// store stores the object of a change by put, which may be repeated. It also returns an object whose
+// size differs from what was sent.
+func (s *Storage) store(
+	ctx context.Context, op string, c Change, put func(context.Context) (Info, error),
+) (outcome, error) {
+	var (
+		made   outcome
+		looked bool                 // before the first attempt, whose lost reply may have stored the object
+		size   = c.Staged.(*staged).size //nolint:forcetypeassert // validated
+	)
+	ctx, o := s.begin(ctx, op, c.Key)
+	note(ctx, attribute.Int64("media.size", size))
+	err := s.attempt(ctx, op, func(ctx context.Context) error {
 		if c.Options.Mode == Overwrite && !looked {
 			info, err := s.driver.Stat(WithoutCache(ctx), c.Key)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -341,20 +372,13 @@ func (s *Storage) change(ctx context.Context, c Change) (outcome, error) {
 				return ErrChanged
 			}
 		}
-		info, sent, err := early.finish(ctx)
-		early = nil
-		if !sent {
-			if _, err := bytes.Seek(0, io.SeekStart); err != nil {
-				return err
-			}
-			info, err = s.driver.Put(ctx, c.Key, watched(ctx, bytes), c.Options)
-		}
+		info, err := put(ctx)
 		if err == nil {
 			made.made, made.info = true, info
 		}
 		return err
 	})
-	if err == nil && made.info.Size != st.size {
+	if err == nil && made.info.Size != size {
 		err = ErrSizeMismatch
 	}
 	_ = o.end(err) // the caller wraps it

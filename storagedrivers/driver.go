@@ -10,8 +10,8 @@
 // An author of a driver implements [Config] and [Driver]. The driver stores, opens, lists and deletes
 // objects under keys. Begin with the package memory, which is the shortest driver, and with the suite
 // in drivertest, which every driver passes. The suite tests the rules in the comments here, and no
-// others. [Stager], [Appender], [Comparer], [Presigner], [Sweeper], [Limited] and [HostKeyer] are
-// optional.
+// others. [Stager], [Appender], [Comparer], [Copier], [StageCopier], [Presigner], [Sweeper], [Limited]
+// and [HostKeyer] are optional.
 package storagedrivers
 
 import (
@@ -301,6 +301,9 @@ type Features struct {
 	// The source has between 8 MiB and 32 GiB. If too many of them are being sent, Put may return
 	// [ErrBusy].
 	Streams bool
+	// Copies: the driver copies objects, see [Copier]. A driver in front of another one may have its
+	// method and not this ability.
+	Copies bool
 	// Local: opening an object waits for no other machine as far as the driver knows, and ignores
 	// its context once it has begun. [Storage] then sets no time-out for it.
 	Local bool

@@ -72,7 +72,7 @@ var failures = []struct {
 func denied(driver Description, op string) string {
 	right := "use the " + driver.Noun
 	switch op {
-	case "put", "stage", "commit", "append", "flush", "adopt":
+	case "put", "stage", "commit", "append", "flush", "adopt", "copy":
 		right = "store objects there"
 	case "list", "open", "stat":
 		right = "read objects there"

@@ -104,6 +104,7 @@ func (d *driver) Check(ctx context.Context) error {
 func (d *driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{
 		Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Compare: storagedrivers.Atomic, Repeat: true, Streams: true,
+		Copies: d.sign != nil,
 	}
 }
 
@@ -139,5 +140,6 @@ func value[T any](p *T) T {
 var (
 	_ storagedrivers.Driver    = (*driver)(nil)
 	_ storagedrivers.Comparer  = (*driver)(nil)
+	_ storagedrivers.Copier    = (*driver)(nil)
 	_ storagedrivers.Presigner = (*driver)(nil)
 )

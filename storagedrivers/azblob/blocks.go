@@ -41,6 +41,11 @@ func (u *upload) sendBlocks(ctx context.Context, r io.Reader) (storagedrivers.In
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
+	return u.commitBlocks(ctx, ids)
+}
+
+// commitBlocks makes an object of staged blocks.
+func (u *upload) commitBlocks(ctx context.Context, ids []string) (storagedrivers.Info, error) {
 	return u.commit(ctx, func(longer context.Context) (*azcore.ETag, *time.Time, error) {
 		reply, err := u.blob.CommitBlockList(longer, ids, &blockblob.CommitBlockListOptions{
 			Metadata: u.metadata(), HTTPHeaders: u.headers(), AccessConditions: u.conditions(),
@@ -122,8 +127,16 @@ func (u *upload) blockID(number int) string {
 // stage sends a block, with retries while the service is unreachable. It reports whether the first
 // attempt succeeded.
 func (u *upload) stage(ctx context.Context, id string, block []byte) (bool, error) {
-	for attempt := 1; ; attempt++ {
+	return u.stageBy(ctx, func() error {
 		_, err := u.blob.StageBlock(ctx, id, streaming.NopCloser(bytes.NewReader(block)), nil)
+		return err
+	})
+}
+
+// stageBy is stage for a block that send stages.
+func (u *upload) stageBy(ctx context.Context, send func() error) (bool, error) {
+	for attempt := 1; ; attempt++ {
+		err := send()
 		if err == nil {
 			return attempt == 1, nil
 		}

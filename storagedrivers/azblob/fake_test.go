@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,6 +109,13 @@ func (f *fake) put(w http.ResponseWriter, r *http.Request, blobs map[string]*fak
 	b := cmp.Or(blobs[key], &fakeBlob{blocks: map[string][]byte{}})
 	operation := r.URL.Query().Get("comp")
 	if operation == "block" {
+		if source := r.Header.Get("x-ms-copy-source"); source != "" {
+			var code string
+			if body, code = f.source(r, source); code != "" {
+				refuse(w, cmp.Or(sourceStatuses[code], http.StatusBadRequest), code)
+				return
+			}
+		}
 		b.blocks[r.URL.Query().Get("blockid")] = body
 		blobs[key] = b
 		w.WriteHeader(http.StatusCreated)
@@ -155,6 +163,31 @@ func (f *fake) put(w http.ResponseWriter, r *http.Request, blobs map[string]*fak
 	w.Header().Set("ETag", header.Get("ETag"))
 	w.Header().Set("Last-Modified", header.Get("Last-Modified"))
 	w.WriteHeader(http.StatusCreated)
+}
+
+var sourceStatuses = map[string]int{
+	"SourceConditionNotMet": http.StatusPreconditionFailed, "CannotVerifyCopySource": http.StatusNotFound,
+}
+
+// source returns the bytes of the source of Put Block From URL, or the code of an error.
+func (f *fake) source(r *http.Request, address string) (data []byte, code string) {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Query().Get("sig") == "" {
+		return nil, "InvalidHeaderValue"
+	}
+	container, key, _ := strings.Cut(strings.TrimPrefix(parsed.Path, "/"+servers.AzuriteAccount+"/"), "/")
+	b := f.containers[container][key]
+	if b == nil || !b.committed {
+		return nil, "CannotVerifyCopySource"
+	}
+	if r.Header.Get("x-ms-source-if-match") != b.header.Get("ETag") {
+		return nil, "SourceConditionNotMet"
+	}
+	var from, to int
+	if _, err := fmt.Sscanf(r.Header.Get("x-ms-source-range"), "bytes=%d-%d", &from, &to); err != nil {
+		return nil, "InvalidHeaderValue"
+	}
+	return b.data[from : to+1], ""
 }
 
 // get handles Get Blob and Get Blob Properties.

@@ -54,12 +54,19 @@ func (d *driver) Put(
 		return storagedrivers.Info{}, err
 	}
 	u := d.newUpload(key, size, opts)
-	for attempt := 1; ; attempt++ {
+	return u.repeat(ctx, func() (storagedrivers.Info, error) {
 		if _, err := r.Seek(0, io.SeekStart); err != nil {
 			return storagedrivers.Info{}, err
 		}
-		stored, err := u.send(ctx, r)
-		// A commit of the key by another writer discards the blocks of this upload.
+		return u.send(ctx, r)
+	})
+}
+
+// repeat calls store again if a commit of the key by another writer has discarded the blocks of this
+// upload.
+func (u *upload) repeat(ctx context.Context, store func() (storagedrivers.Info, error)) (storagedrivers.Info, error) {
+	for attempt := 1; ; attempt++ {
+		stored, err := store()
 		if attempt == attempts || !bloberror.HasCode(err, bloberror.InvalidBlockList) {
 			return stored, err
 		}

@@ -81,8 +81,8 @@ type cached struct {
 
 // New returns a driver that reads objects from store, and fetches missing blocks from driver.
 // location distinguishes backends that use one folder. The returned driver is a
-// [storagedrivers.Presigner] or [storagedrivers.Sweeper] if driver is one. Its Close closes driver
-// and not store.
+// [storagedrivers.Presigner] or [storagedrivers.Sweeper] if driver is one, and copies objects if
+// driver is a [storagedrivers.Copier]. Its Close closes driver and not store.
 //
 // Its readers fetch blocks as they are read. A reader of an object that is replaced or deleted
 // fails with [storagedrivers.ErrChanged] at the first block that is not stored. So the driver has
@@ -141,6 +141,24 @@ func (d *cached) Put(
 	if err == nil && alone && d.policy.FillOnUpload && d.cacheable(info) {
 		d.fill(ctx, r, info, version)
 	}
+	return info, err
+}
+
+// Copy copies an object within the backend, if the driver can.
+func (d *cached) Copy(
+	ctx context.Context, source storagedrivers.Info, key string, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	copier, ok := d.inner.(storagedrivers.Copier)
+	if !ok {
+		return storagedrivers.Info{}, errors.ErrUnsupported
+	}
+	if d.policy.Skip(key) {
+		return copier.Copy(ctx, source, key, opts)
+	}
+	id := d.infoID(key)
+	d.store.invalidate(id)
+	info, err := copier.Copy(ctx, source, key, opts)
+	d.store.invalidate(id)
 	return info, err
 }
 

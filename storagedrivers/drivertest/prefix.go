@@ -79,6 +79,15 @@ func (p prefixed) List(ctx context.Context, opts storagedrivers.ListOptions) (st
 	return page, err
 }
 
+// Copy must not be called without Features.Copies.
+func (p prefixed) Copy(
+	ctx context.Context, source storagedrivers.Info, key string, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	source.Key = p.prefix + source.Key
+	info, err := p.Driver.(storagedrivers.Copier).Copy(ctx, source, p.prefix+key, opts)
+	return p.strip(info), err
+}
+
 type prefixedStager struct {
 	prefixed
 	stager storagedrivers.Stager
@@ -86,6 +95,12 @@ type prefixedStager struct {
 
 func (p prefixedStager) Stage(ctx context.Context) (storagedrivers.Staged, error) {
 	return p.stager.Stage(ctx)
+}
+
+// StageCopy must not be called without Features.Copies.
+func (p prefixedStager) StageCopy(ctx context.Context, source storagedrivers.Info) (storagedrivers.Staged, error) {
+	source.Key = p.prefix + source.Key
+	return p.stager.(storagedrivers.StageCopier).StageCopy(ctx, source)
 }
 
 func (p prefixedStager) Commit(ctx context.Context, changes []storagedrivers.Change) ([]storagedrivers.Info, error) {

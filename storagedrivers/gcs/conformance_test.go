@@ -93,7 +93,7 @@ func harness(server servers.GCS, prefix string) drivertest.Harness {
 }
 
 func TestConformance(t *testing.T) {
-	h := harness(inProcess(t), "")
+	h := harness(inProcess(t).WithRewrites(t), "")
 	h.NoMemoryTest = true
 	drivertest.Run(t, h)
 }
@@ -101,7 +101,7 @@ func TestConformance(t *testing.T) {
 // TestConformanceFakeGCSServer also runs with a prefix.
 func TestConformanceFakeGCSServer(t *testing.T) {
 	_, server := servers.FakeGCS(t)
-	h := harness(server, "some/folder")
+	h := harness(server.WithRewrites(t), "some/folder")
 	h.OtherServer = true
 	drivertest.Run(t, h)
 }

@@ -129,6 +129,7 @@ func (d *driver) Check(ctx context.Context) error {
 func (d *driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{
 		Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Compare: storagedrivers.Atomic, Repeat: true, Streams: true,
+		Copies: true,
 	}
 }
 
@@ -147,5 +148,6 @@ func (d *driver) Close() error {
 var (
 	_ storagedrivers.Driver    = (*driver)(nil)
 	_ storagedrivers.Comparer  = (*driver)(nil)
+	_ storagedrivers.Copier    = (*driver)(nil)
 	_ storagedrivers.Presigner = (*driver)(nil)
 )

@@ -105,7 +105,7 @@ func (d *Driver) explained(err error) error {
 func (d *Driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{
 		Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Together: storagedrivers.Atomic, Seek: true,
-		Local: true,
+		Copies: true, Local: true,
 	}
 }
 
@@ -246,8 +246,8 @@ func etag(stat fs.FileInfo) string {
 
 // Interface guards
 var (
-	_ storagedrivers.Driver   = (*Driver)(nil)
-	_ storagedrivers.Stager   = (*Driver)(nil)
-	_ storagedrivers.Sweeper  = (*Driver)(nil)
-	_ storagedrivers.Appender = (*Driver)(nil)
+	_ storagedrivers.Driver      = (*Driver)(nil)
+	_ storagedrivers.StageCopier = (*Driver)(nil)
+	_ storagedrivers.Sweeper     = (*Driver)(nil)
+	_ storagedrivers.Appender    = (*Driver)(nil)
 )

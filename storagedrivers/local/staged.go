@@ -75,6 +75,63 @@ func (st *staged) make() (err error) {
 	return nil
 }
 
+// StageCopy stages a copy of an object, which the kernel makes: copy_file_range(2), which shares the
+// blocks of both files where the file system can. The new file is not a link, because the objects of an
+// Appender are changed in place.
+func (d *Driver) StageCopy(ctx context.Context, source storagedrivers.Info) (storagedrivers.Staged, error) {
+	body, _, err := d.Open(ctx, source.Key, storagedrivers.Range{})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	made, err := d.Stage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	st := made.(*staged) //nolint:forcetypeassert // of Stage
+	if err := st.copyFrom(ctx, body.(*reader).file, source); err != nil { //nolint:forcetypeassert // of the zero range
+		return nil, errors.Join(err, st.Close())
+	}
+	return st, nil
+}
+
+// copyChunk is how much of a file is copied before ctx is looked at.
+const copyChunk = 64 << 20
+
+// copyFrom copies an object that must be source before and afterwards.
+func (st *staged) copyFrom(ctx context.Context, file *os.File, source storagedrivers.Info) error {
+	same := func() error {
+		stat, err := file.Stat()
+		if err == nil && !newInfo(source.Key, stat).Same(source) {
+			err = storagedrivers.ErrChanged
+		}
+		return mapError(err)
+	}
+	if err := same(); err != nil {
+		return err
+	}
+	for st.size < source.Size {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := io.CopyN(st.file, file, min(source.Size-st.size, copyChunk))
+		st.size += n
+		if errors.Is(err, io.EOF) { // it was truncated
+			return storagedrivers.ErrChanged
+		}
+		if err != nil {
+			return fmt.Errorf("copying a file: %w", mapError(err))
+		}
+		if st.folder.sync {
+			beginWriting(st.file, st.size-n, n)
+		}
+	}
+	return same()
+}
+
 const copyBuffer = 256 << 10
 
 // Put stages r and commits it.

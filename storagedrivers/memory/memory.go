@@ -21,8 +21,8 @@ import (
 // Driver stores objects in memory. It is not a [storagedrivers.Stager] and its readers do not seek,
 // so that it exercises the fallbacks of Storage.
 type Driver struct {
-	// Fail, if set, is called before each operation with its name ("put", "open", "stat", "delete",
-	// "list", "check") and the key, if any. An error ends the operation. Fail must be set before
+	// Fail, if set, is called before each operation with its name ("put", "copy", "open", "stat",
+	// "delete", "list", "check") and the key, if any. An error ends the operation. Fail must be set before
 	// the driver is used.
 	Fail func(op, key string) error
 
@@ -69,25 +69,48 @@ func (d *Driver) Put(
 	}
 	d.bucket.mu.Lock()
 	defer d.bucket.mu.Unlock()
+	return d.bucket.store(ctx, key, data.Bytes(), opts, d.now())
+}
+
+// Copy stores the bytes of an object under another key.
+func (d *Driver) Copy(
+	ctx context.Context, source storagedrivers.Info, key string, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	if err := d.begin(ctx, "copy", key); err != nil {
+		return storagedrivers.Info{}, err
+	}
+	d.bucket.mu.Lock()
+	defer d.bucket.mu.Unlock()
+	o, ok := d.bucket.objects[source.Key]
+	if !ok || !o.info.Same(source) {
+		return storagedrivers.Info{}, storagedrivers.ErrChanged
+	}
+	return d.bucket.store(ctx, key, o.data, opts, d.now())
+}
+
+// store stores an object. The caller holds mu.
+func (b *bucket) store(
+	ctx context.Context, key string, data []byte, opts storagedrivers.PutOptions, now time.Time,
+) (storagedrivers.Info, error) {
 	if err := ctx.Err(); err != nil {
 		return storagedrivers.Info{}, err
 	}
-	there, taken := d.bucket.objects[key]
+	there, taken := b.objects[key]
 	switch {
 	case taken && opts.Mode == storagedrivers.CreateOnly:
 		return storagedrivers.Info{}, fs.ErrExist
 	case opts.IfMatch != "" && there.info.ETag != opts.IfMatch:
 		return storagedrivers.Info{}, storagedrivers.ErrChanged
 	}
-	d.bucket.generation++
+	b.generation++
 	info := storagedrivers.Info{
 		Key:         key,
-		Size:        int64(data.Len()),
-		ModTime:     d.now(),
-		ETag:        fmt.Sprintf(`"%x"`, d.bucket.generation),
+		Size:        int64(len(data)),
+		ModTime:     now,
+		ETag:        fmt.Sprintf(`"%x"`, b.generation),
 		ContentType: storagedrivers.ContentType(key),
 	}
-	d.bucket.objects[key] = object{info, data.Bytes()}
+	b.objects[key] = object{info, data}
 	return info, nil
 }
 
@@ -178,7 +201,7 @@ func (d *Driver) Check(ctx context.Context) error { return d.begin(ctx, "check",
 // Features returns all guarantees except those of a Stager.
 func (d *Driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{
-		Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Compare: storagedrivers.Atomic, Streams: true,
+		Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Compare: storagedrivers.Atomic, Streams: true, Copies: true,
 	}
 }
 
@@ -234,4 +257,5 @@ func (r *ctxReader) Read(p []byte) (int, error) {
 var (
 	_ storagedrivers.Driver   = (*Driver)(nil)
 	_ storagedrivers.Comparer = (*Driver)(nil)
+	_ storagedrivers.Copier   = (*Driver)(nil)
 )

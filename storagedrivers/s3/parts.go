@@ -26,12 +26,14 @@ const (
 	lanes = 4
 )
 
-// putParts sends an object in parts and completes the upload.
+// putParts sends an object in parts by send, and completes the upload.
 //
 // The SDK's transfer manager is not used. It logs each refused creation to the standard logger and
 // allocates new buffers for each object. It also aborts an upload before the driver can find out
 // whether a completion without a response has happened.
-func (d *driver) putParts(ctx context.Context, u *upload) (info storagedrivers.Info, err error) {
+func (d *driver) putParts(
+	ctx context.Context, u *upload, send func(ctx context.Context, u *upload, id string) ([]types.CompletedPart, error),
+) (info storagedrivers.Info, err error) {
 	id, err := d.beginParts(ctx, u)
 	if err != nil {
 		return storagedrivers.Info{}, mapError(ctx, err)
@@ -45,7 +47,7 @@ func (d *driver) putParts(ctx context.Context, u *upload) (info storagedrivers.I
 			abort(err)
 		}
 	}()
-	parts, err := d.sendParts(ctx, u, id)
+	parts, err := send(ctx, u, id)
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
@@ -76,7 +78,7 @@ func (d *driver) beginParts(ctx context.Context, u *upload) (id string, err erro
 		ContentType:       optional(u.ContentType),
 		CacheControl:      optional(u.CacheControl),
 		Metadata:          map[string]string{lostreply.Key: u.ID},
-		ChecksumAlgorithm: d.algorithm,
+		ChecksumAlgorithm: u.algorithm,
 	})
 	if err != nil {
 		return "", err

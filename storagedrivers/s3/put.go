@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	smithy "github.com/aws/smithy-go"
 
 	"github.com/caddymedia/media/storagedrivers"
@@ -23,11 +24,13 @@ type upload struct {
 	key  string
 	size int64 // -1 if it is not known yet
 	r    io.Reader
+	// algorithm of the checksums of its parts; empty: that of the service.
+	algorithm types.ChecksumAlgorithm
 }
 
 func (d *driver) newUpload(key string, opts storagedrivers.PutOptions) *upload {
 	look := func(ctx context.Context) (storagedrivers.Info, string, error) { return d.look(ctx, key) }
-	return &upload{Upload: lostreply.New(opts, d.timeout, look, doubtful), key: key}
+	return &upload{Upload: lostreply.New(opts, d.timeout, look, doubtful), key: key, algorithm: d.algorithm}
 }
 
 // Put stores all of r under key. An object larger than a part is sent in parts, which a further
@@ -49,7 +52,7 @@ func (d *driver) Put(
 			return info, err
 		}
 	}
-	return d.putParts(ctx, u)
+	return d.putParts(ctx, u, d.sendParts)
 }
 
 func (d *driver) putWhole(ctx context.Context, u *upload) (storagedrivers.Info, error) {

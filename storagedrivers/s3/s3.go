@@ -148,7 +148,7 @@ func (d *driver) Check(ctx context.Context) error {
 // Features returns that objects are replaced as a whole, and whether the service itself decides
 // about creations and compares.
 func (d *driver) Features() storagedrivers.Features {
-	features := storagedrivers.Features{Replace: storagedrivers.Atomic, Repeat: true, Streams: true}
+	features := storagedrivers.Features{Replace: storagedrivers.Atomic, Repeat: true, Streams: true, Copies: true}
 	if c := d.conditions.Load(); c != nil && c.kept {
 		features.Create = storagedrivers.Atomic
 		if c.compared {
@@ -168,6 +168,7 @@ func (d *driver) Close() error {
 var (
 	_ storagedrivers.Driver    = (*driver)(nil)
 	_ storagedrivers.Comparer  = (*driver)(nil)
+	_ storagedrivers.Copier    = (*driver)(nil)
 	_ storagedrivers.Presigner = (*driver)(nil)
 	_ storagedrivers.Sweeper   = (*driver)(nil)
 )

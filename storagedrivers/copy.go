@@ -1,0 +1,152 @@
+package storagedrivers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"go.opentelemetry.io/otel/attribute"
+)
+
+// A Copier is a [Driver] with [Features.Copies], whose backend copies objects by itself, so that their
+// bytes are not transferred. A [Stager] is a [StageCopier] instead.
+type Copier interface {
+	// Copy stores the bytes of source, the Info of an object of this driver, under key, with opts and
+	// all guarantees of [Driver.Put]. source may be the object under key. If source is missing or is
+	// another generation by now, the error is [ErrChanged]. If the backend cannot copy this object,
+	// or not with these options, the error is [errors.ErrUnsupported]; the caller then stores the
+	// bytes. After either error nothing has changed.
+	Copy(ctx context.Context, source Info, key string, opts PutOptions) (Info, error)
+}
+
+// A StageCopier is a [Stager] with [Features.Copies], which copies objects faster than by reading and writing their bytes.
+type StageCopier interface {
+	Stager
+	// StageCopy returns a staged object with the bytes of source, the Info of an object of this
+	// driver. Writing to it is not allowed. Its errors are those of [Copier.Copy].
+	StageCopy(ctx context.Context, source Info) (Staged, error)
+}
+
+// StageCopy is Stage for a copy of source, the Info of an object of this storage or of another one
+// with the same [Location]. The caller may read the staged object, but not write to it. Its bytes are
+// transferred only as far as they are read, and [Storage.Commit] copies them within the backend if
+// the backend can. ctx governs the staged object until it is closed.
+//
+// If source is missing or is another generation, the error of StageCopy, Read or Commit is
+// [ErrChanged]. If the driver cannot copy, StageCopy returns [errors.ErrUnsupported].
+func (s *Storage) StageCopy(ctx context.Context, source Info) (Staged, error) {
+	const op = "copy"
+	if err := ValidKey(source.Key); err != nil {
+		return nil, s.wrap(op, source.Key, err)
+	}
+	if !s.references.Acquire() {
+		return nil, s.wrap(op, source.Key, ErrClosed)
+	}
+	st, err := &staged{storage: s, size: source.Size}, error(nil)
+	stager, stages := s.driver.(StageCopier)
+	copier, copies := s.driver.(Copier)
+	switch {
+	case !s.Features().Copies, !stages && !copies:
+		err = s.wrap(op, source.Key, errors.ErrUnsupported)
+	case stages:
+		ctx, o := s.begin(ctx, op, source.Key)
+		note(ctx, attribute.Int64("media.size", source.Size))
+		err = o.end(s.admitted(ctx, op, func(ctx context.Context) (err error) {
+			st.inner, err = stager.StageCopy(ctx, source)
+			return blamed(ctx, err)
+		}))
+	default:
+		st.inner = &original{ctx: WithoutCache(ctx), storage: s, copier: copier, info: source, spool: spool{dir: s.opts.SpoolDir}}
+	}
+	if err != nil {
+		_ = s.references.Release() // the first error counts
+		return nil, err
+	}
+	return st, nil
+}
+
+// original is the Staged of an object that a Copier copies. Its bytes are read from the backend once,
+// when they are needed.
+type original struct {
+	ctx     context.Context //nolint:containedctx // it governs the staged object
+	storage *Storage
+	copier  Copier
+	info    Info
+	spool   spool
+	spooled int64 // its size
+	offset  int64 // of the next Read
+}
+
+// originalHead is how many bytes of an original are read at first. Many checks need no more.
+const originalHead = 64 << 10
+
+// Write fails.
+func (o *original) Write([]byte) (int, error) {
+	return 0, fmt.Errorf("writing to a copy: %w", errors.ErrUnsupported)
+}
+
+func (o *original) Read(p []byte) (int, error) {
+	if o.offset >= o.info.Size {
+		return 0, io.EOF
+	}
+	if o.offset >= o.spooled {
+		end := o.info.Size
+		if o.offset < originalHead {
+			end = min(end, originalHead)
+		}
+		if err := o.fetch(end); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := o.spool.Seek(o.offset, io.SeekStart); err != nil {
+		return 0, err
+	}
+	n, err := o.spool.Read(p[:min(int64(len(p)), o.spooled-o.offset)])
+	o.offset += int64(n)
+	return n, err
+}
+
+// fetch spools the bytes up to an offset.
+func (o *original) fetch(end int64) error {
+	if o.spooled >= end {
+		return nil
+	}
+	if _, err := o.spool.Seek(o.spooled, io.SeekStart); err != nil {
+		return err
+	}
+	o.spool.reading = nil // it does not see what is written now
+	object := &Object{storage: o.storage, Info: o.info, offset: o.spooled}
+	object.open = func(offset int64) (*openBody, Info, error) {
+		return o.storage.open(o.ctx, o.info.Key, Range{Offset: offset, Length: end - offset})
+	}
+	n, err := io.CopyN(&o.spool, object, end-o.spooled)
+	o.spooled += n
+	return errors.Join(missingSource(err), object.closeBody())
+}
+
+// Seek moves the next Read.
+func (o *original) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += o.offset
+	case io.SeekEnd:
+		offset += o.info.Size
+	}
+	if offset < 0 {
+		return 0, fmt.Errorf("seeking to %d: negative offset", offset)
+	}
+	o.offset = offset
+	return offset, nil
+}
+
+func (o *original) Close() error { return o.spool.Close() }
+
+// missingSource returns err, as ErrChanged if the object is missing.
+func missingSource(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
+}
