@@ -97,7 +97,13 @@ func (s singleSource) receive(ctx context.Context, b *batch) error {
 
 // receive takes the file.
 func (s stagedSource) receive(_ context.Context, b *batch) error {
-	b.uploads = append(b.uploads, s.up) // so that it is closed
+	return b.takeStaged(s.up, s.up.storage, s.up.staged, s.up.size)
+}
+
+// takeStaged adds an upload whose data is already staged. The size is checked later.
+func (b *batch) takeStaged(up *upload, storage *storagedrivers.Storage, staged storagedrivers.Staged, size int64) error {
+	up.storage, up.staged, up.size = storage, staged, size
+	b.uploads = append(b.uploads, up) // so that it is closed
 	return b.reserveFile()
 }
 

@@ -59,7 +59,7 @@ func (u *Uploader) Transfer(ctx context.Context, req Request) (items []Item, fai
 func (b *batch) transfer(ctx context.Context, try int) ([]Item, aliases.Failures, error) {
 	defer b.close()
 	t := b.req.Transfer
-	err := b.store(ctx, t)
+	err := t.changed(b.store(ctx, t))
 	switch {
 	case errors.Is(err, errItself):
 		item := Item{FullPath: t.Alias.URL(b.req.BaseURL, t.Filename), Filename: t.Filename, Size: b.source.Size}
@@ -72,7 +72,8 @@ func (b *batch) transfer(ctx context.Context, try int) ([]Item, aliases.Failures
 	return items, failures, nil
 }
 
-// receive stages the item.
+// receive stages the item. In one backend the storage copies it, and only the bytes that the checks
+// need are read.
 func (t *Transfer) receive(ctx context.Context, b *batch) error {
 	alias, err := b.target()
 	if err != nil {
@@ -95,8 +96,23 @@ func (t *Transfer) receive(ctx context.Context, b *batch) error {
 	if failure := mismatch(t.Filename, b.source, t.Matches); failure != nil {
 		return failure
 	}
-	if filename, err := b.storedName(alias, up, folder); err == nil && t.isItself(alias, filename) {
+	filename, err := b.storedName(alias, up, folder)
+	if err == nil && t.isItself(alias, filename) {
 		return errItself
+	}
+	if err == nil && alias.Storage.Location() == t.Alias.Storage.Location() {
+		if limit := b.req.Forced.Limit(alias.MaxSize); b.source.Size > limit {
+			failure := tooLarge(limit)
+			failure.Filename = t.Filename
+			return failure
+		}
+		staged, err := alias.Storage.StageCopy(ctx, b.source)
+		if err == nil {
+			return b.takeStaged(up, alias.Storage, staged, b.source.Size)
+		}
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return t.failure(err)
+		}
 	}
 	if alias.Storage != t.Alias.Storage && b.source.Size > maxAcross {
 		return &aliases.Failure{
@@ -154,6 +170,20 @@ func replacedFailure(err error) *aliases.Failure {
 	return &aliases.Failure{
 		Reason: aliases.Conflict, Message: "the item is being replaced, try again later", Err: errors.Join(errReplaced, err),
 	}
+}
+
+// changed returns the failure of a transfer whose item was replaced while it was read or copied, and
+// err otherwise.
+func (t *Transfer) changed(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, failure := range asFailures(err) {
+		if errors.Is(failure, storagedrivers.ErrChanged) {
+			return t.failure(failure.Err)
+		}
+	}
+	return err
 }
 
 // confirmSource returns an error unless the item is still the one that was staged. For a move, the

@@ -203,6 +203,18 @@ func (d *faulty) Stage(ctx context.Context) (storagedrivers.Staged, error) {
 	return &faultyStaged{st, d}, err
 }
 
+// StageCopy asks for the source.
+func (d *faulty) StageCopy(ctx context.Context, source storagedrivers.Info) (storagedrivers.Staged, error) {
+	if err := d.ask("copy", source.Key); err != nil {
+		return nil, err
+	}
+	st, err := d.Driver.StageCopy(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyStaged{st, d}, nil
+}
+
 func (d *faulty) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
 	if err := d.ask("stat", key); err != nil {
 		return storagedrivers.Info{}, err
