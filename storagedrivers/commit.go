@@ -356,7 +356,7 @@ func (s *Storage) store(
 ) (outcome, error) {
 	var (
 		made   outcome
-		looked bool                 // before the first attempt, whose lost reply may have stored the object
+		looked bool                      // before the first attempt, whose lost reply may have stored the object
 		size   = c.Staged.(*staged).size //nolint:forcetypeassert // validated
 	)
 	ctx, o := s.begin(ctx, op, c.Key)

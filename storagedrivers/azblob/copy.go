@@ -33,6 +33,9 @@ func (d *driver) Copy(
 		return storagedrivers.Info{}, errors.ErrUnsupported
 	}
 	address, err := d.Presign(ctx, source.Key, storagedrivers.PresignOptions{Lifetime: copyTime})
+	if errors.Is(err, fs.ErrPermission) { // an identity that is no delegator
+		err = fmt.Errorf("signing the address of the source: %w: %w", errors.ErrUnsupported, err)
+	}
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}

@@ -41,6 +41,7 @@ func TestServiceAzurite(t *testing.T) {
 func testService(t *testing.T, a *account) {
 	for name, run := range map[string]func(*testing.T, *account){
 		"large overwriters": testLargeOverwriters, "left blocks": testLeftBlocks, "headers": testHeaders,
+		"copy":   testCopyHeaders,
 		"prefix": testPrefix, "foreign names": testForeignNames, "missing container": testMissingContainer,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,6 +108,33 @@ func testHeaders(t *testing.T, a *account) {
 		got, err := d.blob("a.png").GetProperties(t.Context(), nil)
 		if err != nil || value(got.ContentType) != opts.ContentType || value(got.CacheControl) != opts.CacheControl {
 			t.Errorf("%q, %q, error %v", value(got.ContentType), value(got.CacheControl), err)
+		}
+	}
+}
+
+// testCopyHeaders: a copy within the service has the headers of its own options.
+func testCopyHeaders(t *testing.T, a *account) {
+	d := a.first(t).(*driver)
+	defer d.Close()
+	source, err := d.Put(t.Context(), "a.txt", bytes.NewReader(random(100)), storagedrivers.PutOptions{ContentType: "text/plain", CacheControl: "no-store"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cacheControl := range []string{"", "max-age=60"} {
+		opts := storagedrivers.PutOptions{
+			Mode: storagedrivers.Overwrite, ID: "OWN", ContentType: "image/png", CacheControl: cacheControl,
+		}
+		info, err := d.Copy(t.Context(), source, "b.png", opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds(t, d, "b.png", random(100), info)
+		got, err := d.blob("b.png").GetProperties(t.Context(), nil)
+		if err != nil || value(got.ContentType) != opts.ContentType || value(got.CacheControl) != cacheControl {
+			t.Errorf("%q, %q, error %v", value(got.ContentType), value(got.CacheControl), err)
+		}
+		if _, id, err := d.look(t.Context(), "b.png"); err != nil || id != opts.ID {
+			t.Errorf("ID %q, error %v", id, err)
 		}
 	}
 }

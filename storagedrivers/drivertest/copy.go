@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"testing"
@@ -142,6 +143,28 @@ func testCopyCancelled(t *testing.T, e *env) {
 		e.has(t, "old", content{2, 100})
 	}
 	e.holds(t, "source", "old")
+}
+
+// testCopyAgain: a copy that is repeated because its reply was lost is recognised, if the driver
+// supports it.
+func testCopyAgain(t *testing.T, e *env) {
+	e.copies(t)
+	for _, size := range []int64{100, 9 * mib} {
+		source := e.put(t, "source", content{1, size}, overwrite)
+		key := fmt.Sprint("copy of ", size)
+		opts := storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly, ID: "FIRST"}
+		succeeds(t, e.copy(t.Context(), source, key, opts), "copying")
+		err := e.copy(t.Context(), source, key, opts)
+		if e.storage.Features().Repeat {
+			succeeds(t, err, "repeating a copy")
+		} else {
+			fails(t, err, fs.ErrExist, "repeating a copy")
+		}
+		opts.ID = "SECOND"
+		fails(t, e.copy(t.Context(), source, key, opts), fs.ErrExist, "another copy of the name")
+		e.has(t, key, content{1, size})
+	}
+	e.holds(t, "source", "copy of 100", fmt.Sprint("copy of ", 9*mib))
 }
 
 // testCopyRace: of copies and uploads that create one name, one wins.

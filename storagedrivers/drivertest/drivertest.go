@@ -141,6 +141,7 @@ var subtests = []subtest{
 	{"copy", testCopy},
 	{"copy of a changed object", testCopyChanged},
 	{"copy cancelled", testCopyCancelled},
+	{"copy again", testCopyAgain},
 	{"copy race", testCopyRace},
 	{"append", testAppend},
 	{"append refused", testAppendRefused},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -58,6 +59,31 @@ func TestStoredHeaders(t *testing.T) {
 		if err != nil || attrs.ContentType != "image/png" || attrs.CacheControl != "max-age=60" {
 			t.Errorf("got %+v, error %v", attrs, err)
 		}
+	}
+}
+
+// TestCopiedHeaders: a copy within the service has the headers of its own options.
+func TestCopiedHeaders(t *testing.T) {
+	t.Parallel()
+	server := inProcess(t)
+	d := opened(t, Config{Bucket: newBucket(t, server), Endpoint: server.Endpoint})
+	source, err := d.Put(t.Context(), "a.txt", zeros(100), storagedrivers.PutOptions{ContentType: "text/plain"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := d.Copy(t.Context(), source, "b.png", storagedrivers.PutOptions{
+		Mode: storagedrivers.Overwrite, ID: "OWN", ContentType: "image/png", CacheControl: "max-age=60",
+	})
+	if err != nil || info.Size != 100 {
+		t.Fatalf("copied %+v, error %v", info, err)
+	}
+	object, err := d.object(t.Context(), "b.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	attrs, err := object.Attrs(t.Context())
+	if err != nil || attrs.ContentType != "image/png" || attrs.CacheControl != "max-age=60" || attrs.Metadata[lostreply.Key] != "OWN" {
+		t.Errorf("got %+v, error %v", attrs, err)
 	}
 }
 

@@ -91,7 +91,7 @@ func (d *Driver) StageCopy(ctx context.Context, source storagedrivers.Info) (sto
 	if err != nil {
 		return nil, err
 	}
-	st := made.(*staged) //nolint:forcetypeassert // of Stage
+	st := made.(*staged)                                                  //nolint:forcetypeassert // of Stage
 	if err := st.copyFrom(ctx, body.(*reader).file, source); err != nil { //nolint:forcetypeassert // of the zero range
 		return nil, errors.Join(err, st.Close())
 	}

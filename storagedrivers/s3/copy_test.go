@@ -1,0 +1,86 @@
+package s3
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
+)
+
+// TestCopy: a copy within the service has the headers of its own options.
+func TestCopy(t *testing.T) {
+	t.Parallel()
+	s := real(t)
+	for _, checksums := range []string{whenSupported, whenRequired} {
+		c := s.fresh(t)
+		c.Prefix, c.Checksums = "some folder+", checksums
+		d := s.driver(t, c)
+		defer d.Close()
+		for _, size := range []int{100, 9 << 20} {
+			source := put(t, d, "a b/ü+?%2F.txt", content('a', size), storagedrivers.PutOptions{
+				Mode: storagedrivers.Overwrite, ContentType: "text/plain", CacheControl: "no-store",
+			})
+			opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, ID: "OWN", ContentType: "image/png"}
+			info, err := d.Copy(t.Context(), source, "b.png", opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			has(t, d, "b.png", 'a', size)
+			if stat, err := d.Stat(t.Context(), "b.png"); err != nil || !stat.Same(info) {
+				t.Errorf("copied %+v, found %+v, error %v", info, stat, err)
+			}
+			head, err := d.client.HeadObject(t.Context(), &awss3.HeadObjectInput{Bucket: &d.bucket, Key: d.name("b.png")})
+			if err != nil || aws.ToString(head.ContentType) != "image/png" || aws.ToString(head.CacheControl) != "" ||
+				head.Metadata[lostreply.Key] != "OWN" {
+				t.Errorf("%+v, error %v", head, err)
+			}
+		}
+	}
+}
+
+// emptyParts returns a service that ignores the source of a part.
+func emptyParts(t *testing.T) *service {
+	t.Helper()
+	return fake(t).behind(t, func(inner http.Handler) *httptest.Server {
+		return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("X-Amz-Copy-Source") == "" {
+				inner.ServeHTTP(w, r)
+				return
+			}
+			w.Header().Set("ETag", `"d41d8cd98f00b204e9800998ecf8427e"`)
+		}))
+	}, nil)
+}
+
+// TestCopyUnsupported: a service that does not copy parts is left as it is.
+func TestCopyUnsupported(t *testing.T) {
+	t.Parallel()
+	copies := func(r *http.Request) bool { return r.Header.Get("X-Amz-Copy-Source") != "" }
+	for name, s := range map[string]*service{
+		"needs a body":    fake(t),
+		"not implemented": fake(t).refusing(t, http.StatusNotImplemented, "NotImplemented", copies),
+		"not allowed":     fake(t).refusing(t, http.StatusMethodNotAllowed, "MethodNotAllowed", copies),
+		"empty part":      emptyParts(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := s.driver(t, s.fresh(t))
+			defer d.Close()
+			source := put(t, d, "a.txt", content('a', 100), storagedrivers.PutOptions{})
+			put(t, d, "b.txt", content('b', 100), storagedrivers.PutOptions{})
+			for key, mode := range map[string]storagedrivers.Mode{"b.txt": storagedrivers.Overwrite, "c.txt": storagedrivers.CreateOnly} {
+				if _, err := d.Copy(t.Context(), source, key, storagedrivers.PutOptions{Mode: mode}); !errors.Is(err, errors.ErrUnsupported) {
+					t.Errorf("copying: %v", err)
+				}
+			}
+			has(t, d, "b.txt", 'b', 100)
+			holds(t, d, []string{"a.txt", "b.txt"})
+		})
+	}
+}
