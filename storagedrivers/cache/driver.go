@@ -281,6 +281,8 @@ func (d *cached) Features() storagedrivers.Features {
 		f.Compare = storagedrivers.BestEffort
 	}
 	f.Replace, f.Seek, f.Local, f.Cached = storagedrivers.BestEffort, false, false, true
+	_, copies := d.inner.(storagedrivers.Copier)
+	f.Copies = f.Copies && copies
 	return f
 }
 

@@ -231,7 +231,7 @@ func is(t testing.TB, err, want error) {
 }
 
 // kept does not close the driver that several others are on.
-type kept struct{ storagedrivers.Driver }
+type kept struct{ *memory.Driver }
 
 func (kept) Close() error { return nil }
 

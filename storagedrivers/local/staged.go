@@ -98,9 +98,6 @@ func (d *Driver) StageCopy(ctx context.Context, source storagedrivers.Info) (sto
 	return st, nil
 }
 
-// copyChunk is how much of a file is copied before ctx is looked at.
-const copyChunk = 64 << 20
-
 // copyFrom copies an object that must be source before and afterwards.
 func (st *staged) copyFrom(ctx context.Context, file *os.File, source storagedrivers.Info) error {
 	same := func() error {
@@ -117,7 +114,7 @@ func (st *staged) copyFrom(ctx context.Context, file *os.File, source storagedri
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n, err := io.CopyN(st.file, file, min(source.Size-st.size, copyChunk))
+		n, err := io.CopyN(st.file, file, min(source.Size-st.size, writeBehind))
 		st.size += n
 		if errors.Is(err, io.EOF) { // it was truncated
 			return storagedrivers.ErrChanged
