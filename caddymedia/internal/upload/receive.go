@@ -97,12 +97,11 @@ func (s singleSource) receive(ctx context.Context, b *batch) error {
 
 // receive takes the file.
 func (s stagedSource) receive(_ context.Context, b *batch) error {
-	return b.takeStaged(s.up, s.up.storage, s.up.staged, s.up.size)
+	return b.takeStaged(s.up)
 }
 
-// takeStaged adds an upload whose data is already staged. The size is checked later.
-func (b *batch) takeStaged(up *upload, storage *storagedrivers.Storage, staged storagedrivers.Staged, size int64) error {
-	up.storage, up.staged, up.size = storage, staged, size
+// takeStaged adds an upload that is already staged.
+func (b *batch) takeStaged(up *upload) error {
 	b.uploads = append(b.uploads, up) // so that it is closed
 	return b.reserveFile()
 }

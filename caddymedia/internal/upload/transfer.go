@@ -106,9 +106,9 @@ func (t *Transfer) receive(ctx context.Context, b *batch) error {
 			failure.Filename = t.Filename
 			return failure
 		}
-		staged, err := alias.Storage.StageCopy(ctx, b.source)
-		if err == nil {
-			return b.takeStaged(up, alias.Storage, staged, b.source.Size)
+		up.storage, up.size = alias.Storage, b.source.Size
+		if up.staged, err = alias.Storage.StageCopy(ctx, b.source); err == nil {
+			return b.takeStaged(up)
 		}
 		if !errors.Is(err, errors.ErrUnsupported) {
 			return t.failure(err)
