@@ -3,6 +3,7 @@ package remote_test
 import (
 	"image"
 	"image/color"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -98,6 +99,59 @@ func remoteOverwrite(t *testing.T, client *site.Client, token string) {
 			t.Errorf("stored as %q", name)
 		}
 		client.MustFetch(t, "over", "same.bin", content)
+	}
+}
+
+// TestRemoteTransfers copies and moves items within a storage of every driver.
+func TestRemoteTransfers(t *testing.T) {
+	site.EachRemote(t, func(t *testing.T, p site.Backend) {
+		c := site.NewChild(t)
+		account := strings.TrimSuffix(site.Account, "\n")
+		c.Start(strings.Replace(p.Media(p.Address, ""), account, account+" {\nmay upload move copy\n}", 1))
+		client := c.HTTP1()
+		token := client.MustLogin(t)
+		content := sample.Described(1, 9<<20)
+		client.MustPut(t, token, "content", "file.bin", content)
+		transfer(t, client, token, "file/content/file.bin", "copy_to=sub/copy.bin")
+		client.MustFetch(t, "content", "sub/copy.bin", content)
+		client.MustFetch(t, "content", "file.bin", content)
+		for range 2 { // the second one replaces the first one
+			transfer(t, client, token, "file/content/file.bin", "copy_to=copy.bin&to_alias=over")
+			client.MustFetch(t, "over", "copy.bin", content)
+		}
+		transfer(t, client, token, "file/content/file.bin", "to=moved.bin")
+		client.MustFetch(t, "content", "moved.bin", content)
+		if old := client.FetchURL(t, "/static/file/content/file.bin"); old.Status != http.StatusNotFound {
+			t.Errorf("the moved item: status %d", old.Status)
+		}
+		img := sample.PhotoJPEG(640, 480)
+		client.UploadImage(t, token, "content", "photo.jpg", img)
+		transfer(t, client, token, "image/content/photo.jpg", "to=moved.jpg&to_alias=over")
+		if got := client.FetchURL(t, "/static/img/over/moved.jpg"); got.Body != img || got.Header.Get("Content-Type") != "image/jpeg" {
+			t.Errorf("status %d with %d bytes, want the %d of the image", got.Status, len(got.Body), len(img))
+		}
+		if variant := client.FetchURL(t, "/static/img/over/moved.jpg.webp"); !strings.HasPrefix(variant.Body, "RIFF") {
+			t.Errorf("the variant: status %d", variant.Status)
+		}
+	})
+}
+
+// transfer moves or copies an item.
+func transfer(t *testing.T, client *site.Client, token, item, form string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, client.Base+"/api/items/"+item, strings.NewReader(form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answer, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if body, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s of %s: status %d, %s", form, item, answer.StatusCode, body)
 	}
 }
 
