@@ -299,23 +299,7 @@ func sideBySide(ctx context.Context, changes []Change, indexes []int, f func(i i
 // change makes one change, see [Storage.store].
 func (s *Storage) change(ctx context.Context, c Change) (outcome, error) {
 	if c.Staged == nil {
-		limited, cancel := context.WithTimeoutCause(ctx, s.opts.Timeout, ErrUnavailable)
-		defer cancel()
-		ctx, o := s.begin(limited, "delete", c.Key)
-		again := false // an earlier attempt, whose reply was lost, may have removed the object
-		err := s.attempt(ctx, "delete", func(ctx context.Context) error {
-			err := s.deleteMatching(ctx, c.Key, c.Options.IfMatch)
-			if again && errors.Is(err, fs.ErrNotExist) {
-				err = nil
-			}
-			again = true
-			return err
-		})
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w: it is missing", ErrChanged)
-		}
-		_ = o.end(err) // the caller wraps it
-		return outcome{made: err == nil, replaced: true}, err
+		return s.removal(ctx, c)
 	}
 	st := c.Staged.(*staged) //nolint:forcetypeassert // validated
 	inner := st.inner
@@ -383,6 +367,27 @@ func (s *Storage) store(
 	}
 	_ = o.end(err) // the caller wraps it
 	return made, err
+}
+
+// removal makes one change, which removes an object.
+func (s *Storage) removal(ctx context.Context, c Change) (outcome, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, s.opts.Timeout, ErrUnavailable)
+	defer cancel()
+	ctx, o := s.begin(limited, "delete", c.Key)
+	again := false // an earlier attempt, whose reply was lost, may have removed the object
+	err := s.attempt(ctx, "delete", func(ctx context.Context) error {
+		err := s.deleteMatching(ctx, c.Key, c.Options.IfMatch)
+		if again && errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		again = true
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: it is missing", ErrChanged)
+	}
+	_ = o.end(err) // the caller wraps it
+	return outcome{made: err == nil, replaced: true}, err
 }
 
 // failed undoes the changes that were made, because others failed, and returns the error of the commit.

@@ -35,7 +35,7 @@ func TestCompareAfterSyncing(t *testing.T) {
 					}
 					tags[key] = info.ETag
 				}
-				var changes []storagedrivers.Change
+				changes := make([]storagedrivers.Change, 0, len(c.keys)+len(c.removed))
 				for _, key := range append(c.keys, c.removed...) {
 					changes = append(changes, storagedrivers.Change{Key: key, Options: over})
 					changes[len(changes)-1].Options.IfMatch = tags[key]
@@ -57,7 +57,7 @@ func TestCompareAfterSyncing(t *testing.T) {
 						return
 					}
 					overtaken = true
-					err := error(nil)
+					var err error
 					if theirs == "" {
 						err = other.Delete(t.Context(), "a")
 					} else {

@@ -22,6 +22,7 @@ import (
 // is whole, under the old name, the new one or both. A repetition of the requests completes them, and
 // no variant or rendition is left of a missing item. MEDIA_TEST_ROUNDS sets the number of rounds.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	for _, driver := range []site.RemoteDriver{local, {Name: "s3", Start: site.StartS3}} {
 		t.Run(driver.Name, func(t *testing.T) {
 			t.Parallel()
@@ -204,7 +205,7 @@ func (k *killing) check(t *testing.T, v victim) {
 	}
 	mayBeIncomplete := v.status == 0
 	from, target := state(mayBeIncomplete)
-	outcome := ""
+	var outcome string
 	switch {
 	case v.method == http.MethodPut && from == v.content:
 		outcome = "new"

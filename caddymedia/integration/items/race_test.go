@@ -27,6 +27,7 @@ import (
 //
 // Images are raced like files. Afterwards each one has its own variant.
 func TestRaces(t *testing.T) {
+	t.Parallel()
 	for _, driver := range []site.RemoteDriver{local, {Name: "s3", Start: site.StartS3}, {Name: "azblob", Start: site.StartAzblob}, {Name: "gcs", Start: site.StartGCS}} {
 		for _, number := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s on %d", driver.Name, number), func(t *testing.T) {
@@ -135,7 +136,7 @@ func (r *race) deviates(t *testing.T, format string, args ...any) {
 
 // brief returns the sizes of contents, which tell them apart.
 func brief(items map[string]string) string {
-	var sizes []string
+	sizes := make([]string, 0, len(items))
 	for _, name := range slices.Sorted(maps.Keys(items)) {
 		sizes = append(sizes, fmt.Sprintf("%s (%d bytes)", name, len(items[name])))
 	}
@@ -301,10 +302,10 @@ func (r *race) apply(before map[string]string, s *step) (after map[string]string
 	case c.status != http.StatusOK && !stored || !matches:
 		return before, false
 	}
-	switch {
-	case c.method == http.MethodPut:
+	switch c.method {
+	case http.MethodPut:
 		after[name] = c.content
-	case c.method == http.MethodDelete:
+	case http.MethodDelete:
 		delete(after, name)
 	default:
 		after[to] = content
