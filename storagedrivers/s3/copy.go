@@ -31,7 +31,9 @@ func (d *driver) Copy(
 		return storagedrivers.Info{}, errors.ErrUnsupported
 	}
 	u := d.newUpload(key, opts)
-	u.size, u.algorithm = source.Size, "" // the checksum of a copied part is not known
+	u.size = source.Size
+	u.algorithm = "" // the checksum of a copied part is not known
+
 	if opts.Mode == storagedrivers.CreateOnly && u.size > copySize { // as in Put
 		if info, err := u.Find(ctx); !errors.Is(err, fs.ErrNotExist) {
 			return info, err

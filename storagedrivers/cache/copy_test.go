@@ -1,0 +1,41 @@
+package cache
+
+import (
+	"errors"
+	"io/fs"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// TestCopy: a copy is made by the backend, and is read at once in place of the object that it replaces.
+func TestCopy(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]Policy{
+		"cached": {Revalidate: time.Hour}, "skipped": {Revalidate: time.Hour, Skip: func(string) bool { return true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := New(newBackend(), open(t, t.TempDir(), 0), "backend", policy)
+			content := random(1, mib)
+			put(t, d, "source", content)
+			put(t, d, "object", random(2, mib))
+			has(t, d, "object", all, random(2, mib))
+			source, err := d.Stat(t.Context(), "source")
+			is(t, err, nil)
+			_, err = d.(storagedrivers.Copier).Copy(t.Context(), source, "object", storagedrivers.PutOptions{})
+			is(t, err, fs.ErrExist)
+			_, err = d.(storagedrivers.Copier).Copy(t.Context(), source, "object", storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
+			is(t, err, nil)
+			has(t, d, "object", all, content)
+			is(t, d.Close(), nil)
+		})
+	}
+	d := New(struct{ storagedrivers.Driver }{newBackend()}, within(t.TempDir()), "backend", small) // no Copier
+	_, err := d.(storagedrivers.Copier).Copy(t.Context(), storagedrivers.Info{}, "object", storagedrivers.PutOptions{})
+	is(t, err, errors.ErrUnsupported)
+	if d.Features().Copies {
+		t.Error("it copies")
+	}
+}
