@@ -8,6 +8,8 @@ import (
 	"io/fs"
 
 	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
 // A Copier is a [Driver] with [Features.Copies], whose backend copies objects by itself, so that their
@@ -21,7 +23,8 @@ type Copier interface {
 	Copy(ctx context.Context, source Info, key string, opts PutOptions) (Info, error)
 }
 
-// A StageCopier is a [Stager] with [Features.Copies], which copies objects faster than by reading and writing their bytes.
+// A StageCopier is a [Stager] with [Features.Copies], which copies objects faster than by reading and
+// writing their bytes.
 type StageCopier interface {
 	Stager
 	// StageCopy returns a staged object with the bytes of source, the Info of an object of this
@@ -128,17 +131,9 @@ func (o *original) fetch(end int64) error {
 
 // Seek moves the next Read.
 func (o *original) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += o.offset
-	case io.SeekEnd:
-		offset += o.info.Size
-	}
-	if offset < 0 {
-		return 0, fmt.Errorf("seeking to %d: negative offset", offset)
-	}
-	o.offset = offset
-	return offset, nil
+	at, err := source.Seek(offset, whence, o.offset, o.info.Size)
+	o.offset = at
+	return at, err
 }
 
 func (o *original) Close() error { return o.spool.Close() }

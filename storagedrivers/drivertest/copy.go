@@ -74,6 +74,17 @@ func testCopy(t *testing.T, e *env) {
 		closed(t, read)
 		e.has(t, "taken", c)
 
+		opts := overwrite
+		opts.IfMatch = source.ETag
+		there, err := e.storage.Stat(t.Context(), "taken")
+		succeeds(t, err, "stat")
+		if source.ETag != "" && source.ETag != there.ETag {
+			fails(t, e.copy(t.Context(), source, "taken", opts), storagedrivers.ErrChanged, "copying over another object")
+			e.has(t, "taken", c)
+			opts.IfMatch = there.ETag
+			succeeds(t, e.copy(t.Context(), source, "taken", opts), "copying over the expected object")
+			e.has(t, "taken", c)
+		}
 		succeeds(t, e.copy(t.Context(), source, source.Key, overwrite), "copying onto itself")
 		e.has(t, source.Key, c)
 		succeeds(t, e.storage.Delete(t.Context(), source.Key), "deleting")

@@ -34,11 +34,7 @@ func (d *driver) Copy(
 	u := &upload{driver: d, object: object, size: source.Size}
 	u.Upload = lostreply.New(opts, time.Duration(d.config.Timeout), u.look, func(error) bool { return true })
 	info, err := u.Commit(ctx, func(ctx context.Context) (storagedrivers.Info, error) {
-		object := object
-		if opts.Mode == storagedrivers.CreateOnly {
-			object = object.If(gcsdk.Conditions{DoesNotExist: true})
-		}
-		copier := object.CopierFrom(from.Generation(generation))
+		copier := u.conditional().CopierFrom(from.Generation(generation))
 		copier.ContentType, copier.CacheControl = u.ContentType, u.CacheControl
 		copier.Metadata = map[string]string{lostreply.Key: u.ID}
 		attrs, err := copier.Run(ctx)
@@ -51,5 +47,5 @@ func (d *driver) Copy(
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, gcsdk.ErrBucketNotExist) {
 		err = fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
 	}
-	return info, err
+	return u.unmatched(ctx, info, err)
 }

@@ -48,14 +48,7 @@ func (d *driver) Put(
 	if broken := u.source.Err(); err != nil && broken != nil {
 		return storagedrivers.Info{}, broken // whatever the SDK makes of it
 	}
-	err = mapError(ctx, err)
-	if opts.IfMatch != "" && errors.Is(err, fs.ErrExist) {
-		err = fmt.Errorf("%w: %s", storagedrivers.ErrChanged, err.Error())
-		if own, missed := u.Find(ctx); missed == nil { // of an earlier attempt
-			return own, nil
-		}
-	}
-	return info, err
+	return u.unmatched(ctx, info, mapError(ctx, err))
 }
 
 // upload is a running Put.
@@ -110,14 +103,30 @@ func (u *upload) send(ctx context.Context) (storagedrivers.Info, error) {
 	return u.driver.newInfo(w.Attrs()), nil
 }
 
-func (u *upload) writer(ctx context.Context) *gcsdk.Writer {
-	object := u.object
+// conditional returns the object with the condition under which it is stored.
+func (u *upload) conditional() *gcsdk.ObjectHandle {
 	switch {
 	case u.Mode == storagedrivers.CreateOnly:
-		object = object.If(gcsdk.Conditions{DoesNotExist: true})
+		return u.object.If(gcsdk.Conditions{DoesNotExist: true})
 	case u.IfMatch != "":
-		object = object.If(gcsdk.Conditions{GenerationMatch: generationOf(u.IfMatch)})
+		return u.object.If(gcsdk.Conditions{GenerationMatch: generationOf(u.IfMatch)})
 	}
+	return u.object
+}
+
+// unmatched returns the outcome of storing the object, with ErrChanged for a failed IfMatch.
+func (u *upload) unmatched(ctx context.Context, info storagedrivers.Info, err error) (storagedrivers.Info, error) {
+	if u.IfMatch == "" || !errors.Is(err, fs.ErrExist) {
+		return info, err
+	}
+	if own, missed := u.Find(ctx); missed == nil { // of an earlier attempt
+		return own, nil
+	}
+	return info, fmt.Errorf("%w: %s", storagedrivers.ErrChanged, err.Error())
+}
+
+func (u *upload) writer(ctx context.Context) *gcsdk.Writer {
+	object := u.conditional()
 	left := 0 // of the repetitions
 	if u.large() {
 		left = repetitions
