@@ -23,9 +23,9 @@ def setting(name):
     return os.environ[name]
 
 
-def post(path, body, headers):
+def send(method, path, body, headers):
     """Sends a request. Returns the answer, which is JSON in success and in failure."""
-    request = urllib.request.Request(setting("MEDIA_SERVER") + path, body, headers)
+    request = urllib.request.Request(setting("MEDIA_SERVER") + path, body, headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=300) as answer:
             return json.load(answer)
@@ -36,9 +36,17 @@ def post(path, body, headers):
         sys.exit(f"{os.environ['MEDIA_SERVER']} cannot be reached: {error.reason}")
 
 
+def call(token, method, path, body=None, headers=None):
+    """Sends a request with a token. Returns the answer to its success."""
+    answer = send(method, path, body, {"Authorization": f"Bearer {token}", **(headers or {})})
+    if not answer["success"]:
+        raise ValueError("\n".join(": ".join(filter(None, (e["filename"], e["message"]))) for e in answer["errors"]))
+    return answer
+
+
 def get_token(api_key, password):
     body = urlencode({"api_key": api_key, "password": password}).encode()
-    answer = post("/api/auth/generateToken", body, {"Content-Type": "application/x-www-form-urlencoded"})
+    answer = send("POST", "/api/auth/generateToken", body, {"Content-Type": "application/x-www-form-urlencoded"})
     if not answer["success"]:
         raise ValueError(f"no token: {answer['message']}")
     return answer["token"]
@@ -46,7 +54,7 @@ def get_token(api_key, password):
 
 def write_form(out, boundary, fields, paths):
     """Writes a body of multipart/form-data."""
-    for name, value in fields.items():
+    for name, value in fields:
         out.write(f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode())
     for path in paths:
         filename = path.name.replace("\\", "\\\\").replace('"', '\\"')
@@ -64,19 +72,15 @@ def upload_images(token, paths, fields):
         write_form(body, boundary, fields, paths)
         length = body.tell()
         body.seek(0)
-        answer = post("/api/upload/image", body, {
-            "Authorization": f"Bearer {token}",
+        return call(token, "POST", "/api/upload/image", body, {
             "Content-Type": f"multipart/form-data; boundary={boundary}",
             "Content-Length": str(length),
-        })
-    if not answer["success"]:
-        raise ValueError("\n".join(": ".join(filter(None, (e["filename"], e["message"]))) for e in answer["errors"]))
-    return answer["result"]
+        })["result"]
 
 
 def main():
     token = get_token(setting("MEDIA_API_KEY"), setting("MEDIA_PASSWORD"))
-    for item in upload_images(token, [Path(name) for name in sys.argv[1:]], {"alias": "content"}):
+    for item in upload_images(token, [Path(name) for name in sys.argv[1:]], [("alias", "content")]):
         print(item["full_path"], item["filename"])
 
 

@@ -35,7 +35,7 @@ type clientExample struct {
 func TestDocsClients(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob(filepath.Join(clientFolder(t), "*"))
-	if err != nil || len(scripts) != len(clientExamples)+6 { // and four pages, two servers
+	if err != nil || len(scripts) != len(clientExamples)+14 { // and four pages, two servers, two clients and six programs for items
 		t.Fatalf("clients are %v, %v", scripts, err)
 	}
 	for _, script := range scripts {

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Manages images of the alias content, with upload.py in the same folder:
+
+python3 items.py list [folder]
+python3 items.py delete filename ...
+python3 items.py move|copy filename new-filename
+python3 items.py replace filename photo.jpg
+python3 items.py import address ...
+
+MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
+"""
+
+import sys
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+from upload import call, get_token, setting, upload_images
+
+ITEMS = "/api/items/image/content"
+
+
+def list_images(token, folder=""):
+    """Returns the images of a folder, page by page."""
+    cursor = ""
+    while cursor is not None:
+        answer = call(token, "GET", f"{ITEMS}?{urlencode({'folder': folder, 'cursor': cursor})}")
+        yield from answer["result"]
+        cursor = answer.get("next")
+
+
+def delete_images(token, *filenames):
+    """Deletes one image, or up to 1,000 with one request."""
+    if len(filenames) == 1:
+        call(token, "DELETE", f"{ITEMS}/{quote(filenames[0])}")
+        return []
+    form = urlencode([("action", "delete"), *(("filename", name) for name in filenames)]).encode()
+    kept = [r for r in call(token, "POST", ITEMS, form)["result"] if not r["deleted"]]
+    if kept:
+        raise ValueError("\n".join(f"{r['filename']}: {r['message']}" for r in kept))
+    return []
+
+
+def move_image(token, filename, to, field="to"):
+    """Moves an image, or copies it with the field copy_to. Returns the new one."""
+    return call(token, "POST", f"{ITEMS}/{quote(filename)}", urlencode({field: to}).encode())["result"]
+
+
+def replace_image(token, filename, path):
+    """Replaces an image, if nobody else has replaced it. The alias must overwrite."""
+    image = call(token, "GET", f"{ITEMS}/{quote(filename)}")["result"][0]
+    return call(token, "PUT", f"{ITEMS}/{quote(filename)}", Path(path).read_bytes(), {"If-Match": image["etag"]})["result"]
+
+
+def import_images(token, *addresses):
+    """Uploads images from their addresses, all or none."""
+    return upload_images(token, [], [("alias", "content"), *(("url", address) for address in addresses)])
+
+
+COMMANDS = {
+    "list": list_images,
+    "delete": delete_images,
+    "move": move_image,
+    "copy": lambda token, filename, to: move_image(token, filename, to, "copy_to"),
+    "replace": replace_image,
+    "import": import_images,
+}
+
+
+def main():
+    command, *args = sys.argv[1:]
+    for item in COMMANDS[command](get_token(setting("MEDIA_API_KEY"), setting("MEDIA_PASSWORD")), *args):
+        print(item["full_path"], item["filename"])
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (OSError, ValueError) as error:  # ValueError is also an answer that is not JSON
+        sys.exit(str(error))
