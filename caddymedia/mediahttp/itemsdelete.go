@@ -127,7 +127,8 @@ func matchedTags(header []string) (entityTags, bool) {
 
 // deleteSet deletes the items that a form names, or those below a folder.
 func (q *itemsRequest) deleteSet(ctx context.Context) error {
-	began := q.options.Now()
+	began, watch := q.options.Now(), q.alias.Watch()
+	defer watch.End()
 	form, status, message := setForm.read(q.w, q.r, q.options.Now, "action")
 	if message != "" {
 		return q.refuse(ctx, &refusal{status, aliases.BadRequest, message})
@@ -144,7 +145,9 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 	if names := form["filename"]; len(names) > 0 {
 		return q.deleteNames(ctx, names)
 	}
-	return q.deleteFolder(ctx, form.Get("folder"), began)
+	return q.deleteFolder(ctx, form.Get("folder"), func(info storagedrivers.Info) bool {
+		return storedBefore(info.ModTime, began) && !watch.Stored(q.alias.Filename(info.Key))
+	})
 }
 
 // setProblem returns the problem of a form with a set of items, for the caller; empty if there is none.
@@ -231,11 +234,10 @@ func (q *itemsRequest) logFailed(status int, failure *aliases.Failure) {
 	}
 }
 
-// deleteFolder deletes items below a folder that were stored before the request began.
-func (q *itemsRequest) deleteFolder(ctx context.Context, folder string, began time.Time) error {
+// deleteFolder deletes items below a folder that are older than the request.
+func (q *itemsRequest) deleteFolder(ctx context.Context, folder string, older func(storagedrivers.Info) bool) error {
 	bounded, cancel := context.WithTimeout(ctx, maxSetTime)
 	defer cancel()
-	older := func(info storagedrivers.Info) bool { return storedBefore(info.ModTime, began) }
 	listing, done := context.WithTimeout(bounded, maxSetTime/2) // so that time to delete is left
 	defer done()
 	filenames, more, err := q.filenames(ctx, listing, folder, older)

@@ -19,6 +19,8 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
 // keys returns the keys of a prefix in the backend.
@@ -399,6 +401,70 @@ func TestDeleteFolderOfSeconds(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestDeleteFolderSpares: an item that is stored after the request began is left, also where the
+// storage dates it by its first byte, or not at all.
+func TestDeleteFolderSpares(t *testing.T) {
+	t.Parallel()
+	for name, age := range map[string]func(time.Time) time.Time{
+		"dated by the first byte": func(stored time.Time) time.Time { return stored.Add(-time.Hour) },
+		"without times":           func(time.Time) time.Time { return time.Time{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSiteOn(t, &redated{memory.New(), age}, media.Limits{}, func(c *media.Config) {
+				c.Accounts[someKey].May = []string{"upload", "delete", "copy"}
+			})
+			upload := func(name string) {
+				t.Helper()
+				httpCase{
+					target: filePath, header: multipart + bearer, status: 200,
+					body: form(field("alias", "one"), field("sub_folder", "sub"), file(name, "text")),
+				}.check(t, s)
+			}
+			upload("old.txt")
+			r := s.request(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, "action=delete&folder=sub")
+			r.Body = revoking{r.Body, sync.OnceFunc(func() {
+				upload("new.txt")
+				httpCase{target: itemsPath + "file/one/sub/old.txt", header: urlencoded + bearer, body: "copy_to=sub/copy.txt", status: 200}.check(t, s)
+			})}
+			w := httptest.NewRecorder()
+			s.handler.ServeHTTP(w, r)
+			if !strings.Contains(w.Body.String(), `"deleted":1,"more":true`) {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+			if left := s.keys(t, "file/one"); !slices.Equal(left, []string{"file/one/sub/copy.txt", "file/one/sub/new.txt"}) {
+				t.Errorf("left are %q", left)
+			}
+		})
+	}
+}
+
+// redated is a backend whose objects have other times.
+type redated struct {
+	*memory.Driver
+	date func(time.Time) time.Time
+}
+
+func (d *redated) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	info, err := d.Driver.Stat(ctx, key)
+	info.ModTime = d.date(info.ModTime)
+	return info, err
+}
+
+func (d *redated) Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
+	r, info, err := d.Driver.Open(ctx, key, rng)
+	info.ModTime = d.date(info.ModTime)
+	return r, info, err
+}
+
+func (d *redated) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
+	page, err := d.Driver.List(ctx, opts)
+	for i := range page.Objects {
+		page.Objects[i].ModTime = d.date(page.Objects[i].ModTime)
+	}
+	return page, err
 }
 
 // TestDeleteFolderFails: an error of the storage ends the set. It is the answer if nothing was deleted.
