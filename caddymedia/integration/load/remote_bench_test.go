@@ -263,7 +263,8 @@ func benchRemote(b *testing.B, p site.Backend, rclone string) {
 type remoteBench struct {
 	address, token string
 	process        *os.Process
-	uploads        int // whose names differ
+	uploads        int    // whose names differ
+	alias          string // of lists; content if empty
 }
 
 func startRemoteBench(b *testing.B, p site.Backend, dir string) *remoteBench {
@@ -305,7 +306,7 @@ func startRemoteBench(b *testing.B, p site.Backend, dir string) *remoteBench {
 http://%[4]s {
 	media
 }
-`, site.Account, dir, p.Driver(p.Address, "bench", ""), s.address, filepath.Join(dir, "cache"), filepath.Join(dir, "near")))
+`, "account "+site.APIKey+" "+site.CheapHash+" {\nmay upload list\n}", dir, p.Driver(p.Address, "bench", ""), s.address, filepath.Join(dir, "cache"), filepath.Join(dir, "near")))
 	s.token, s.process = startBenchCaddy(b, self, conf, dir, s.address)
 	return s
 }

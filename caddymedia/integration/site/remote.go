@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -38,6 +39,8 @@ type Backend struct {
 	// Rclone are the environment variables for rclone, which finds the backend as "bench:"+folder.
 	Rclone []string
 	Folder string
+	// Objects is the folder of the server with all objects, if it stores them as files under their names.
+	Objects string
 	// Apart reports that data connections go directly to the server, even if the driver reaches it
 	// through a proxy.
 	Apart bool
@@ -211,6 +214,7 @@ func StartS3(t testing.TB) Backend {
 			}
 			return keys
 		},
+		Objects: filepath.Join(server.Objects, bucket),
 		Rclone: []string{
 			"TYPE=s3", "PROVIDER=Other", "NO_CHECK_BUCKET=true", "ENDPOINT=http://" + server.Address,
 			"ACCESS_KEY_ID=" + server.AccessKeyID, "SECRET_ACCESS_KEY=" + server.SecretAccessKey,

@@ -14,6 +14,8 @@ type S3 struct {
 	*Process
 	// AccessKeyID and SecretAccessKey are those of the account, which has all rights.
 	AccessKeyID, SecretAccessKey string
+	// Objects is the folder with a folder for each bucket.
+	Objects string
 }
 
 // VersityGW starts versitygw, which checks signatures and stores objects as files in a new folder.
@@ -22,7 +24,7 @@ func VersityGW(t testing.TB) *S3 {
 	program := Program(t, "versitygw")
 	folder := Folder(t)
 	address := FreeAddress(t)
-	account := S3{AccessKeyID: "media-test", SecretAccessKey: "media-test-secret"}
+	account := S3{AccessKeyID: "media-test", SecretAccessKey: "media-test-secret", Objects: filepath.Join(folder, "objects")}
 	args := []string{
 		"--quiet", "--access", account.AccessKeyID, "--secret", account.SecretAccessKey, "--port", address,
 		// Its unnamed temporary files cannot replace an object whose name is nearly as long as the
@@ -31,7 +33,7 @@ func VersityGW(t testing.TB) *S3 {
 	}
 	args = append(args, metadataOf(t, folder)...)
 	account.Process = Start(t, address, func() *exec.Cmd {
-		return exec.Command(program, append(args, filepath.Join(folder, "objects"))...)
+		return exec.Command(program, append(args, account.Objects)...)
 	})
 	return &account
 }
