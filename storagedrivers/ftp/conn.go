@@ -92,6 +92,7 @@ type entry struct {
 	modTime time.Time // zero where the server does not know it
 	folder  bool
 	link    bool
+	changed bool // it is to be looked up
 }
 
 func newEntry(e *jftp.Entry) entry {

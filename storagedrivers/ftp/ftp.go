@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/listing"
 	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
@@ -36,6 +37,7 @@ type driver struct {
 	now         func() time.Time
 	pool        *pool
 	folders     *lru.Cache[string, struct{}] // that exist
+	kept        listing.Remote[entry]
 	keys        locks.Names
 	features    atomic.Pointer[storagedrivers.Features] // nil until they are found out
 	manualSweep atomic.Bool                             // Sweep was called: the driver begins none by itself
@@ -56,6 +58,8 @@ func newDriver(config Config, log *slog.Logger) (*driver, error) {
 		config: config, log: log, memory: semaphore.NewWeighted(maxMemory),
 		now: time.Now, //nolint:forbidigo // the clock's one default
 	}
+	d.kept.Least, d.kept.Most, d.kept.Now = listing.KeepFrom, listing.KeepRemote, d.now
+	d.kept.Name = func(_ string, e entry) string { return e.name }
 	var err error
 	if d.folders, err = lru.New[string, struct{}](maxFolders); err != nil {
 		return nil, err
@@ -138,6 +142,7 @@ func (d *driver) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 
 // Delete removes an object; a missing one is fs.ErrNotExist.
 func (d *driver) Delete(ctx context.Context, key string) error {
+	defer d.kept.Change(key)
 	return d.do(ctx, func(c *conn) error {
 		err := c.remove(c.path(key))
 		if !isRefusal(err) {
@@ -189,6 +194,7 @@ func (d *driver) Close() error {
 	d.cancel()
 	d.pool.close()
 	d.tasks.Wait()
+	d.kept.Close()
 	return nil
 }
 

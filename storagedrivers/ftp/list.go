@@ -11,16 +11,18 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/listing"
 )
 
 // List walks the folders in the order of the keys. The cursor is the last name of the previous
-// page. For each level, the names of one folder are in memory at a time.
+// page. The entries of large folders are kept for the next pages, see [listing.Remote]; what this
+// process changes meanwhile is looked up.
 func (d *driver) List(
 	ctx context.Context, opts storagedrivers.ListOptions,
 ) (page storagedrivers.Page, err error) {
 	err = d.do(ctx, func(c *conn) error {
 		old := storagedrivers.SweepOptions{}.Before(d.now())
-		l := &lister{conn: c, Walk: storagedrivers.Walk{ListOptions: opts}, old: old}
+		l := &lister{driver: d, ctx: ctx, conn: c, Walk: storagedrivers.Walk{ListOptions: opts}, old: old}
 		page, err = l.Page(l.folder(opts.Prefix[:strings.LastIndexByte(opts.Prefix, '/')+1]))
 		if err != nil || d.manualSweep.Load() {
 			return err
@@ -33,7 +35,9 @@ func (d *driver) List(
 }
 
 type lister struct {
-	conn *conn
+	driver *driver
+	ctx    context.Context //nolint:containedctx // a lister lives as long as one call
+	conn   *conn
 	storagedrivers.Walk
 	old      time.Time // the latest time of a leftover
 	suspects []suspect // that were met
@@ -44,22 +48,24 @@ const maxSuspects = 16
 
 // folder adds the objects below prefix, which is empty or ends with a slash.
 func (l *lister) folder(prefix string) error {
-	entries, err := l.conn.list(path.Clean(l.conn.path(prefix)))
-	if err != nil {
-		return ignoreMissing(err) // removed while walking
+	kept := &l.driver.kept
+	read := func(from string) (*listing.Folder[entry, time.Time], error) {
+		return kept.Folder(l.ctx, l.ListOptions, prefix, from, func() ([]entry, error) {
+			entries, err := l.conn.list(path.Clean(l.conn.path(prefix)))
+			for i, e := range entries {
+				if e.folder {
+					entries[i].name += "/" // so that "a-b" sorts before the content of the folder "a"
+				}
+			}
+			return entries, ignoreMissing(err) // removed while walking
+		})
 	}
-	for i, e := range entries {
-		if e.folder {
-			entries[i].name += "/" // so that "a-b" sorts before the content of the folder "a"
+	return kept.Walk(l.ListOptions, prefix, read, func(name string, e *entry) error {
+		if e == nil {
+			e = &entry{name: name, folder: strings.HasSuffix(name, "/"), changed: true}
 		}
-	}
-	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
-	for _, e := range entries {
-		if err := l.entry(prefix+e.name, e); err != nil {
-			return err
-		}
-	}
-	return nil
+		return l.entry(prefix+name, *e)
+	})
 }
 
 // entry adds one object, or a folder or its content, if the page wants them.
@@ -79,10 +85,10 @@ func (l *lister) entry(key string, e entry) error {
 	if !l.Wants(key) {
 		return nil
 	}
-	if e.link {
+	if e.link || e.changed {
 		var err error
 		if e, err = l.conn.stat(l.conn.path(key)); err != nil {
-			return ignoreMissing(err) // it leads to a folder, or nowhere
+			return ignoreMissing(err) // it is gone, or leads to a folder or nowhere
 		}
 	}
 	return l.Take(newInfo(key, e))

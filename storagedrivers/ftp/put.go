@@ -60,6 +60,7 @@ type upload struct {
 func (d *driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (info storagedrivers.Info, err error) {
+	defer d.kept.Change(key)
 	err = d.withConn(ctx, func(c *conn) error {
 		if _, err := r.Seek(0, io.SeekStart); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/listing"
 	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
@@ -32,7 +33,7 @@ type folder struct {
 
 	shared sharer
 	flush  flusher
-	names  nameCache
+	names  listing.Kept[string, state]
 }
 
 var (
@@ -142,7 +143,9 @@ func (d *Driver) openFolder() (*folder, error) {
 	}
 	f := &folder{
 		Driver: d, root: root, dir: dir, shared: sharer{now: d.now},
-		names: nameCache{least: d.keepFrom, most: d.keepNames},
+		names: listing.Kept[string, state]{
+			Least: d.keepFrom, Most: d.keepNames, Name: func(_, name string) string { return name },
+		},
 	}
 	if f.opened, err = dir.Stat(); err != nil {
 		return nil, errors.Join(err, dir.Close(), root.Close())
@@ -155,7 +158,7 @@ func (d *Driver) openFolder() (*folder, error) {
 }
 
 func (f *folder) close() error {
-	f.names.close()
+	f.names.Close()
 	return errors.Join(f.closeScratch(), f.dir.Close(), f.root.Close())
 }
 

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -30,11 +29,11 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 	}
 	defer f.release()
 	l := &lister{
-		ctx: ctx, folder: f, goesOn: f.names.takeCursor(opts.Cursor),
+		ctx: ctx, folder: f, goesOn: f.names.TakeCursor(opts.Cursor),
 		Walk: storagedrivers.Walk{ListOptions: opts},
 	}
 	page, err := l.Page(l.walk(""))
-	f.names.addCursor(page.Next)
+	f.names.AddCursor(page.Next)
 	return page, mapError(err)
 }
 
@@ -47,49 +46,20 @@ type lister struct {
 
 // walk adds the objects below prefix, which is empty or ends with a slash.
 func (l *lister) walk(prefix string) error {
-	begin := firstName(l.Prefix, prefix) // of the wanted names
-	from := max(begin, firstName(l.Cursor, prefix))
-	for {
+	read := func(from string) (*names, error) {
 		n, err := l.names(prefix, from)
 		if errors.Is(err, fs.ErrNotExist) || isNotDir(err) { // removed while walking
-			return nil
+			return nil, nil //nolint:nilnil // there are no names
 		}
-		if err != nil {
-			return err
-		}
-		i, _ := slices.BinarySearch(n.sorted, from)
-		for _, name := range n.sorted[i:] {
-			if !strings.HasPrefix(name, begin) {
-				return nil
-			}
-			if err := l.entry(prefix + name); err != nil {
-				return err
-			}
-		}
-		if n.to == "" {
-			return nil
-		}
-		from = n.to + "\x00"
+		return n, err
 	}
-}
-
-// firstName returns the part of a key that is a name in a folder, with the slash of a folder. It is
-// empty if the key is not below the folder.
-func firstName(key, folder string) string {
-	name, below := strings.CutPrefix(key, folder)
-	if !below {
-		return ""
-	}
-	if i := strings.IndexByte(name, '/'); i >= 0 {
-		name = name[:i+1]
-	}
-	return name
+	return l.folder.names.Walk(l.ListOptions, prefix, read, func(name string, _ *string) error { return l.entry(prefix + name) })
 }
 
 // names returns the names of a folder from one name on. A listing that goes on may use those of its
 // last page.
 func (l *lister) names(prefix, from string) (*names, error) {
-	unlock, err := l.folder.names.reading.Lock(l.ctx, prefix)
+	unlock, err := l.folder.names.Reading.Lock(l.ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -102,23 +72,23 @@ func (l *lister) names(prefix, from string) (*names, error) {
 		}
 	}
 	defer dir.Close()
-	n := &names{prefix: prefix, from: from, changed: changed(dir)}
-	if n.folder, err = dir.Stat(); err != nil {
+	n := &names{Prefix: prefix, From: from, State: state{changed: changed(dir)}}
+	if n.State.folder, err = dir.Stat(); err != nil {
 		return nil, err
 	}
-	if kept := l.folder.names.find(prefix, from); kept != nil && os.SameFile(kept.folder, n.folder) {
+	if kept := l.folder.names.Find(prefix, from); kept != nil && os.SameFile(kept.State.folder, n.State.folder) {
 		inside := len(l.Cursor) > len(prefix) && strings.HasPrefix(l.Cursor, prefix)
-		if l.goesOn && inside || !n.changed.IsZero() && n.changed.Equal(kept.changed) {
+		if l.goesOn && inside || !n.State.changed.IsZero() && n.State.changed.Equal(kept.State.changed) {
 			return kept, nil
 		}
 	}
-	if !n.changed.Before(l.folder.now().Add(-settleTime)) {
-		n.changed = time.Time{} // the next change may have the same time
+	if !n.State.changed.Before(l.folder.now().Add(-settleTime)) {
+		n.State.changed = time.Time{} // the next change may have the same time
 	}
-	if err := n.read(l.ctx, dir, l.folder.names.most); err != nil {
+	if err := readNames(l.ctx, dir, n, l.folder.names.Most); err != nil {
 		return nil, err
 	}
-	l.folder.names.add(n)
+	l.folder.names.Add(n)
 	return n, nil
 }
 

@@ -68,7 +68,7 @@ func BenchmarkList(b *testing.B) {
 	}
 	b.Run("cold page", func(b *testing.B) {
 		for b.Loop() {
-			d.current.names.clear()
+			d.current.names.Clear()
 			page(b, storagedrivers.ListOptions{Limit: 60, Shallow: true})
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/listing"
 )
 
 // Permissions of new files and folders, before the umask of the process.
@@ -33,7 +34,7 @@ type Driver struct {
 	log   *slog.Logger
 	now   func() time.Time
 
-	keepFrom, keepNames int // [nameCache.least] and most
+	keepFrom, keepNames int // [listing.Kept.Least] and Most
 
 	// step, if set, is called after each change of the file system in a commit. Tests simulate the
 	// end of the process there.
@@ -52,7 +53,7 @@ type Driver struct {
 func New(config Config, log *slog.Logger) *Driver {
 	return &Driver{
 		path: config.Root, sync: config.sync(), named: !canLink(), log: log,
-		keepFrom: keepFrom, keepNames: keepNames,
+		keepFrom: listing.KeepFrom, keepNames: keepNames,
 		now: time.Now, //nolint:forbidigo // the clock's one default
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/listing"
 )
 
 // keeping returns a driver that keeps the names of all folders, and files of these names. Its clock
@@ -75,9 +76,9 @@ func TestChangesBetweenListings(t *testing.T) {
 				}
 				_, next := d.page(t, "")
 				d.page(t, next)
-				for _, n := range d.current.names.names {
-					if !settled && !n.changed.IsZero() {
-						t.Errorf("the names of %q count as settled", n.prefix)
+				for _, n := range d.current.names.Folders() {
+					if !settled && !n.State.changed.IsZero() {
+						t.Errorf("the names of %q count as settled", n.Prefix)
 					}
 				}
 				tt.change(t, d)
@@ -132,8 +133,8 @@ func TestWalkDuringChanges(t *testing.T) {
 			if pages%2 == 1 {
 				must(t, os.Remove(filepath.Join(d.path, fmt.Sprintf("%03d-new.jpg", pages*7%100))))
 			}
-			switch kept := d.current.names.names; {
-			case len(kept) != 1 || len(kept[0].sorted) >= most:
+			switch kept := d.current.names.Folders(); {
+			case len(kept) != 1 || len(kept[0].Sorted) >= most:
 				t.Fatalf("kept %d folders", len(kept))
 			case first == nil:
 				first = kept[0]
@@ -192,24 +193,19 @@ func TestKeptNames(t *testing.T) {
 		}
 		for next, more := "", true; more; more = next != "" {
 			_, next = d.page(t, next)
-			time.Sleep(keepTime / 2)
-			d.current.names.mu.Lock()
-			total, n := 0, len(d.current.names.names)
-			for _, names := range d.current.names.names {
-				total += len(names.sorted)
+			time.Sleep(listing.KeepTime / 2)
+			kept, total := d.current.names.Folders(), 0
+			for _, names := range kept {
+				total += len(names.Sorted)
 			}
-			d.current.names.mu.Unlock()
-			if n == 0 || n > keepFolders || total > d.keepNames {
+			if n := len(kept); n == 0 || n > listing.KeepFolders || total > d.keepNames {
 				t.Fatalf("kept %d folders of %d names", n, total)
 			}
 		}
-		time.Sleep(2 * keepTime)
+		time.Sleep(2 * listing.KeepTime)
 		synctest.Wait()
-		c := &d.current.names
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if len(c.names) > 0 || len(c.cursors) > 0 {
-			t.Errorf("still kept: %d folders, %d cursors", len(c.names), len(c.cursors))
+		if kept := d.current.names.Folders(); len(kept) > 0 {
+			t.Errorf("still kept: %d folders", len(kept))
 		}
 	})
 }

@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/listing"
 )
 
 // List walks the folders in the order of the keys, starting at the folder of the prefix. The cursor
-// is the last name of the previous page. For each level, the names of one folder are in memory at a
-// time. Links to folders are not followed.
+// is the last name of the previous page. The entries of large folders are kept for the next pages, see
+// [listing.Remote]; what this process changes meanwhile is looked up. Links to folders are not followed.
 func (d *driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	return do(ctx, d.pool, func(c *conn) (storagedrivers.Page, error) {
 		l := &lister{
@@ -33,22 +34,24 @@ type lister struct {
 
 // entry is a file or folder.
 type entry struct {
-	key  string // with a slash at the end, if it is a folder
-	stat fs.FileInfo
+	key  string      // with a slash at the end, if it is a folder
+	stat fs.FileInfo // nil if it is to be looked up
 }
 
 // folder adds the objects below prefix, which is empty or ends with a slash.
 func (l *lister) folder(prefix string) error {
-	entries, err := l.driver.readFolder(l.ctx, l.c, prefix, l.sweeper.hidden)
-	if err != nil {
-		return err
+	kept := &l.driver.kept
+	read := func(from string) (*listing.Folder[entry, time.Time], error) {
+		return kept.Folder(l.ctx, l.ListOptions, prefix, from, func() ([]entry, error) {
+			return l.driver.readFolder(l.ctx, l.c, prefix, l.sweeper.hidden)
+		})
 	}
-	for _, e := range entries {
-		if err := l.entry(e); err != nil {
-			return err
+	return kept.Walk(l.ListOptions, prefix, read, func(name string, e *entry) error {
+		if e == nil {
+			e = &entry{key: prefix + name}
 		}
-	}
-	return nil
+		return l.entry(*e)
+	})
 }
 
 // entry adds one object, or a folder or its content, if the page wants them.
@@ -62,13 +65,13 @@ func (l *lister) entry(e entry) error {
 	if !l.Wants(e.key) {
 		return nil
 	}
-	if e.stat.Mode()&fs.ModeSymlink != 0 {
+	if e.stat == nil || e.stat.Mode()&fs.ModeSymlink != 0 {
 		var err error
 		if e.stat, err = l.c.Stat(l.driver.path(e.key)); err != nil {
 			if unavailable(err) {
 				return err
 			}
-			return nil // it leads nowhere
+			return nil // it is gone, or leads nowhere
 		}
 	}
 	if !e.stat.Mode().IsRegular() {
@@ -80,8 +83,8 @@ func (l *lister) entry(e entry) error {
 // listAttempts bounds how often a folder is read if files vanish from it meanwhile.
 const listAttempts = 10
 
-// readFolder returns the entries of a folder in the order of the keys. It passes names that are no
-// valid keys to hidden instead. A missing folder is empty.
+// readFolder returns the entries of a folder. It passes names that are no valid keys to hidden
+// instead. A missing folder is empty.
 func (d *driver) readFolder(
 	ctx context.Context, c *conn, prefix string, hidden func(entry),
 ) ([]entry, error) {
@@ -112,6 +115,5 @@ func (d *driver) readFolder(
 			entries = append(entries, entry{key, stat})
 		}
 	}
-	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
 	return entries, nil
 }

@@ -41,6 +41,7 @@ func (d *driver) Put(
 	own := src.Err() // r is not read any more, even if send is still running
 	switch {
 	case err == nil:
+		defer d.kept.Change(key)
 		err = d.commit(ctx, u)
 	case ctx.Err() != nil:
 		return storagedrivers.Info{}, contextError(ctx)

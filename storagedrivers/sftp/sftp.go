@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/listing"
 	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
@@ -27,6 +28,7 @@ type driver struct {
 	known       atomic.Pointer[abilities]
 	naming      locks.Names // of names that are replaced, or that the host does not refuse
 	swept       atomic.Bool
+	kept        listing.Remote[entry]
 	manualSweep atomic.Bool // Sweep was called: the driver begins none by itself
 }
 
@@ -37,6 +39,8 @@ func newDriver(config Config, log *slog.Logger) (*driver, error) {
 		return nil, err
 	}
 	d := &driver{config: config, log: log, now: time.Now} //nolint:forbidigo // the clock's one default
+	d.kept.Least, d.kept.Most, d.kept.Now = listing.KeepFrom, listing.KeepRemote, d.now
+	d.kept.Name = func(prefix string, e entry) string { return e.key[len(prefix):] }
 	d.pool = &pool{dialer: dialer, tasks: &d.tasks}
 	d.pool.ctx, d.pool.cancel = context.WithCancel(context.Background())
 	return d, nil
@@ -91,6 +95,7 @@ func (d *driver) Features() storagedrivers.Features {
 func (d *driver) Close() error {
 	d.pool.cancel()
 	d.tasks.Wait()
+	d.kept.Close()
 	return nil
 }
 
@@ -129,6 +134,7 @@ func (d *driver) belowFile(c *conn, key string) bool {
 
 // Delete removes the file. Folders stay, because an upload may be about to use them.
 func (d *driver) Delete(ctx context.Context, key string) error {
+	defer d.kept.Change(key)
 	return run(ctx, d.pool, func(c *conn) error {
 		if _, err := d.find(c, key); err != nil { // Remove would take an empty folder, too
 			return err

@@ -1,4 +1,5 @@
-// Package listing pages listings of services that have tokens for the next page.
+// Package listing pages listings: those of services that have tokens for the next page, and those of
+// folders, whose entries it keeps for the next pages.
 package listing
 
 import (
