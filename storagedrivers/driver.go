@@ -175,7 +175,7 @@ func (o *PutOptions) fill(key string) {
 }
 
 // Info describes an object. All methods of a driver return the same ETag for one generation, and
-// all but List the same ModTime.
+// all but List the same ModTime; see [Features.ListTimes].
 type Info struct {
 	// Key is the object's name in its storage.
 	Key string
@@ -246,7 +246,8 @@ func (o ListOptions) PageLimit() int {
 }
 
 // Page is a part of a listing. It may have fewer objects than requested, even none, also if it is
-// not the last page.
+// not the last page. A later page may lack changes since the first one, but never shows an object that
+// this driver has deleted before.
 type Page struct {
 	// Objects in the byte order of their keys.
 	Objects []Info
@@ -304,6 +305,8 @@ type Features struct {
 	// Copies: the driver copies objects, see [Copier]. A driver in front of another one may have its
 	// method and not this ability.
 	Copies bool
+	// ListTimes: List returns the same ModTime as the other methods.
+	ListTimes bool
 	// Local: opening an object waits for no other machine as far as the driver knows, and ignores
 	// its context once it has begun. [Storage] then sets no time-out for it.
 	Local bool

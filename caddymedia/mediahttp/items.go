@@ -359,18 +359,19 @@ func folderProblem(alias *aliases.Alias, folder string) string {
 	return ""
 }
 
-// describe returns items as in a list. Some backends list neither tags nor exact times, and the
-// variants that the list has not seen may exist too: then the storage is asked about the item.
+// describe returns items as in a list. The storage is asked about an item if the backend lists neither
+// tags nor exact times, and about a variant that the list has not seen.
 func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info, variants map[string]bool) ([]itemAnswer, error) {
 	described := make([]itemAnswer, len(infos))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
+	listsTags := q.alias.Storage.Features().ListTimes // of which the tags are made
 	base := q.baseURL(q.r) + q.options.MountPrefix(q.r)
 	for i, info := range infos {
 		filename := q.alias.Filename(info.Key)
 		hasVariant := variants[info.Key+media.VariantSuffix]
 		asksVariant := !hasVariant && q.alias.WebP != nil && q.alias.MayHaveVariant(filename)
-		asksItem := info.ETag == "" && variants != nil
+		asksItem := info.ETag == "" && variants != nil && !listsTags
 		if !asksItem && !asksVariant {
 			described[i] = q.answerOf(base, info, hasVariant)
 			continue

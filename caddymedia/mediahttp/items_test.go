@@ -180,6 +180,46 @@ func asText(t *testing.T, v any) string {
 	return string(text)
 }
 
+// TestItemsListedOnly: where lists have the times of which entity tags are made, no item is asked for.
+func TestItemsListedOnly(t *testing.T) {
+	t.Parallel()
+	d := &timed{untagged{memory.New()}}
+	s := withItemsOn(t, d)
+	d.Fail = func(op, key string) error {
+		if op == "stat" {
+			t.Errorf("asked for %s", key)
+		}
+		return nil
+	}
+	list, names := s.do(t, http.MethodGet, itemsPath+"file/one", bearer, "").listed(t)
+	d.Fail = nil
+	for i, name := range names {
+		if want := s.do(t, http.MethodHead, origin+"/static/file/one/"+name, "", "").header.Get("ETag"); want == "" || list.Result[i].ETag != want {
+			t.Errorf("%s: listed tag %s, want %s", name, list.Result[i].ETag, want)
+		}
+	}
+	if len(names) != 2 {
+		t.Errorf("%q", names)
+	}
+}
+
+// timed is a backend without entity tags that lists times as they are.
+type timed struct{ untagged }
+
+func (d *timed) Features() storagedrivers.Features {
+	f := d.untagged.Features()
+	f.ListTimes = true
+	return f
+}
+
+func (d *timed) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
+	page, err := d.Driver.List(ctx, opts)
+	for i := range page.Objects {
+		page.Objects[i].ETag = ""
+	}
+	return page, err
+}
+
 // TestOneItem: the filename is decoded once. Variants, renditions and unfinished uploads are no items.
 func TestOneItem(t *testing.T) {
 	t.Parallel()

@@ -216,6 +216,7 @@ func (d *driver) probe(ctx context.Context, c *conn) error {
 	err := c.run(ctx, func() error {
 		features, err := c.probeRename(from, onto)
 		if err == nil {
+			features.ListTimes = c.hasFacts()
 			d.features.Store(&features)
 		}
 		if err == nil && *d.config.Lock {

@@ -109,7 +109,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	d := hostOf(t, server).driver(t, ".")
 	is(t, d.Check(t.Context()), nil)
-	if got := d.Features(); got != (storagedrivers.Features{Seek: true, Streams: true}) {
+	if got := d.Features(); got != (storagedrivers.Features{Seek: true, Streams: true, ListTimes: true}) {
 		t.Errorf("features %+v", got)
 	}
 	has(t, d, "object", []byte("content"))

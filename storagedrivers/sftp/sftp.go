@@ -79,7 +79,7 @@ func (d *driver) Check(ctx context.Context) error {
 
 // Features returns the guarantees that are known so far.
 func (d *driver) Features() storagedrivers.Features {
-	f := storagedrivers.Features{Seek: true, Streams: true}
+	f := storagedrivers.Features{Seek: true, Streams: true, ListTimes: true}
 	if a := d.known.Load(); a != nil {
 		if a.create == linked || a.create == claimed {
 			f.Create = storagedrivers.Atomic

@@ -2,6 +2,7 @@ package listing
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -199,25 +200,25 @@ func (k *Kept[E, S]) Walk(
 }
 
 // merged returns the entries from an index on, with the changed names among them.
-func merged[E, S any](k *Kept[E, S], f *Folder[E, S], i int, changed []string) func(yield func(string, *E) bool) {
+func merged[E, S any](k *Kept[E, S], f *Folder[E, S], i int, changed []string) iter.Seq2[string, *E] {
 	return func(yield func(string, *E) bool) {
-		for ; i < len(f.Sorted); i++ {
-			name, e := k.Name(f.Prefix, f.Sorted[i]), &f.Sorted[i]
-			for len(changed) > 0 && changed[0] <= name {
-				if changed[0] != name && !yield(changed[0], nil) {
-					return
-				}
-				if changed[0] == name && !strings.HasSuffix(name, "/") {
+		for i < len(f.Sorted) || len(changed) > 0 {
+			var name string
+			var e *E
+			if i < len(f.Sorted) {
+				name, e = k.Name(f.Prefix, f.Sorted[i]), &f.Sorted[i]
+			}
+			if len(changed) > 0 && (e == nil || changed[0] <= name) {
+				if changed[0] != name {
+					name, e = changed[0], nil
+				} else if i++; !strings.HasSuffix(name, "/") {
 					e = nil
 				}
 				changed = changed[1:]
+			} else {
+				i++
 			}
-			if !yield(name, e) {
-				return
-			}
-		}
-		for _, name := range changed {
-			if f.To != "" && name > f.To || !yield(name, nil) {
+			if f.To != "" && name > f.To || !yield(name, e) {
 				return
 			}
 		}
