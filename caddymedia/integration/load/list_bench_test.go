@@ -31,7 +31,7 @@ func BenchmarkFarList(b *testing.B) {
 				b.Run(trip.String(), func(b *testing.B) {
 					service := startRemoteBench(b, delayed(b, p, trip), benchDir(b))
 					service.page(b, "folder=none") // connects
-					var first, all, search []float64
+					var first, all, search []float64 //nolint:prealloc // b.N is small
 					for range b.N {
 						first = append(first, seconds(func() { service.page(b, "folder=many") }))
 						all = append(all, seconds(func() { service.walk(b, "folder=many&limit=200", farItems, nil) }))
