@@ -30,7 +30,7 @@ func BenchmarkFarList(b *testing.B) {
 			for _, trip := range []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond} {
 				b.Run(trip.String(), func(b *testing.B) {
 					service := startRemoteBench(b, delayed(b, p, trip), benchDir(b))
-					service.page(b, "folder=none") // connects
+					service.page(b, "folder=none")   // connects
 					var first, all, search []float64 //nolint:prealloc // b.N is small
 					for range b.N {
 						first = append(first, seconds(func() { service.page(b, "folder=many") }))
