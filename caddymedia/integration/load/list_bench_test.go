@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package load_test
 
@@ -111,7 +111,7 @@ func fillFolders(b *testing.B, root string, folders, number int) []string {
 func (s *remoteBench) benchMany(b *testing.B, alias string, names []string) {
 	time.Sleep(5 * time.Second) // the names of a folder that has just changed are not kept
 	s.alias = alias
-	before, peak, _ := watchMemory(s.process)
+	before, peak, _ := watchMemory([]*os.Process{s.process})
 	for b.Loop() {
 		b.ReportMetric(1000*seconds(func() { s.page(b, "folder=0000") }), "ms-first")
 		b.ReportMetric(1000*seconds(func() { s.page(b, "folder=0000") }), "ms-again")
