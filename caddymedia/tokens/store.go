@@ -51,7 +51,8 @@ type Record struct {
 	Refused int `json:"-"`
 }
 
-// A Store keeps records, and the uses of tickets, until they expire. Several processes may share one.
+// A Store keeps records, and the uses of tickets, until they expire, and secrets of the service for
+// ever. Several processes may share one.
 //
 // All methods must be safe for concurrent use, except that calls after Close must fail with
 // ErrUnavailable. A method whose context has ended before must fail. Its error must satisfy
@@ -88,6 +89,10 @@ type Store interface {
 	// Refuse counts a refused item of the ticket of id. It must be atomic for all processes. A
 	// missing or expired ticket is no error.
 	Refuse(ctx context.Context, id ID) error
+	// Secret returns the secret of a name. If there is none, it stores fresh under that name and
+	// returns it. It must be atomic for all processes, so that all of them get the same secret, and
+	// as durable as a record. A secret must not expire, and DeleteAccount must not remove it.
+	Secret(ctx context.Context, name string, fresh []byte) ([]byte, error)
 	// Check checks that the store is reachable and accepts writes.
 	Check(ctx context.Context) error
 	// Close releases all resources. Later calls must fail with ErrUnavailable; a second Close must

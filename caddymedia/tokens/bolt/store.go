@@ -3,6 +3,7 @@
 package bolt
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -22,12 +23,13 @@ import (
 // sweeping catch up; few, because every removed record is a page to write.
 const sweepPerSave = 4
 
-// The file has three buckets: records by ID, the times at which they may be swept, and the uses of
-// tickets. The times are keys only: milliseconds since 1970, then the ID.
+// The file has four buckets: records by ID, the times at which they may be swept, the uses of
+// tickets, and secrets by name. The times are keys only: milliseconds since 1970, then the ID.
 var (
 	bucketRecords  = []byte("records")
 	bucketExpiries = []byte("expiries")
 	bucketUses     = []byte("uses")
+	bucketSecrets  = []byte("secrets")
 )
 
 var errClosed = errors.New("closed")
@@ -114,6 +116,23 @@ func (s *Store) Delete(ctx context.Context, id tokens.ID) error {
 // remove removes a record and its uses.
 func remove(tx *bbolt.Tx, id []byte) error {
 	return errors.Join(tx.Bucket(bucketRecords).Delete(id), removeUses(tx, id))
+}
+
+// Secret implements tokens.Store. It returns when the secret is synced to the disk.
+func (s *Store) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
+	var secret []byte
+	err := s.write(ctx, func(tx *bbolt.Tx) error {
+		secrets := tx.Bucket(bucketSecrets)
+		if secret = bytes.Clone(secrets.Get([]byte(name))); secret != nil {
+			return nil
+		}
+		secret = bytes.Clone(fresh)
+		return secrets.Put([]byte(name), secret)
+	})
+	if err != nil {
+		return nil, err // the commit may still run, so secret must not be read
+	}
+	return secret, nil
 }
 
 // Check implements tokens.Store. The transaction sweeps, so it checks writing as well.

@@ -2,6 +2,7 @@
 package memory
 
 import (
+	"bytes"
 	"container/heap"
 	"context"
 	_ "embed"
@@ -46,6 +47,7 @@ type Store struct {
 	mu       sync.Mutex
 	records  map[tokens.ID]tokens.Record // nil when closed
 	uses     map[tokens.ID]*uses         // of tickets in records
+	secrets  map[string][]byte
 	byExpiry expiries
 }
 
@@ -61,7 +63,9 @@ func New(now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now //nolint:forbidigo // the default clock
 	}
-	return &Store{now: now, records: make(map[tokens.ID]tokens.Record), uses: make(map[tokens.ID]*uses)}
+	return &Store{
+		now: now, records: make(map[tokens.ID]tokens.Record), uses: make(map[tokens.ID]*uses), secrets: make(map[string][]byte),
+	}
 }
 
 // Save implements tokens.Store.
@@ -190,6 +194,19 @@ func (s *Store) GiveBack(ctx context.Context, id tokens.ID, use string) error {
 	return nil
 }
 
+// Secret implements tokens.Store.
+func (s *Store) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	if _, known := s.secrets[name]; !known {
+		s.secrets[name] = bytes.Clone(fresh)
+	}
+	return bytes.Clone(s.secrets[name]), nil
+}
+
 // Check implements tokens.Store.
 func (s *Store) Check(ctx context.Context) error {
 	s.mu.Lock()
@@ -201,7 +218,7 @@ func (s *Store) Check(ctx context.Context) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.records, s.uses, s.byExpiry = nil, nil, nil
+	s.records, s.uses, s.secrets, s.byExpiry = nil, nil, nil, nil
 	return nil
 }
 

@@ -73,6 +73,22 @@ func (s *store) Delete(ctx context.Context, id tokens.ID) error {
 	return mapError(s.client.Del(ctx, s.key(id)).Err())
 }
 
+// Secret implements tokens.Store.
+func (s *store) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	key := s.prefix + "secret:" + name
+	created, err := s.client.SetNX(ctx, key, fresh, 0).Result()
+	if err == nil && created {
+		return fresh, nil
+	}
+	secret, err := s.client.Get(ctx, key).Bytes()
+	if err != nil {
+		return nil, unavailable(err) // also if it was removed meanwhile
+	}
+	return secret, nil
+}
+
 // Check implements tokens.Store. It writes, because a replica or a full server still reads.
 func (s *store) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)

@@ -3,6 +3,7 @@
 package tokentest
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -54,6 +55,8 @@ var suite = []struct {
 	{"Take", testTake},
 	{"Refuse", testRefuse},
 	{"TakeConcurrent", testTakeConcurrent},
+	{"Secret", testSecret},
+	{"SecretConcurrent", testSecretConcurrent},
 	{"Check", testCheck},
 	{"Concurrent", testConcurrent},
 	{"Reopen", testReopen},
@@ -157,6 +160,57 @@ func testCheck(t *testing.T, s Subject) {
 	}
 }
 
+// testSecret: the first secret of a name stays, whatever is offered later, and whatever happens to
+// accounts. Names have their own.
+func testSecret(t *testing.T, s Subject) {
+	name, other, account := rand.Text(), rand.Text(), rand.Text()
+	first := []byte("\x00\xff" + rand.Text())
+	wantSecret(t, s.Store, name, first, first)
+	wantSecret(t, s.Store, name, []byte("another"), first)
+	wantSecret(t, s.Store, other, []byte("of its own"), []byte("of its own"))
+	save(t, s.Store, newID(), s.record(account))
+	wantDeleted(t, s.Store, account, 1)
+	wantDeleted(t, s.Store, name, 0)
+	s.Advance(soon)
+	wantSecret(t, s.Store, name, []byte("another"), first)
+	if s.Reopen == nil {
+		return
+	}
+	again := s.Reopen(t)
+	t.Cleanup(func() { _ = again.Close() })
+	wantSecret(t, again, name, []byte("another"), first)
+}
+
+// testSecretConcurrent: of many that offer a secret at once, all get the same one.
+func testSecretConcurrent(t *testing.T, s Subject) {
+	name := rand.Text()
+	got := make([]string, 20)
+	var wg sync.WaitGroup
+	for n := range got {
+		wg.Go(func() {
+			secret, err := s.Store.Secret(t.Context(), name, []byte(rand.Text()))
+			if err != nil {
+				t.Errorf("Secret: %v", err)
+			}
+			got[n] = string(secret)
+		})
+	}
+	wg.Wait()
+	for _, secret := range got {
+		if secret == "" || secret != got[0] {
+			t.Fatalf("the secrets differ: %q", got)
+		}
+	}
+}
+
+func wantSecret(t *testing.T, s tokens.Store, name string, fresh, want []byte) {
+	t.Helper()
+	got, err := s.Secret(t.Context(), name, fresh)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Fatalf("Secret: got %q and %v, want %q", got, err, want)
+	}
+}
+
 func testConcurrent(t *testing.T, s Subject) {
 	shared, rec := newID(), s.record("shared")
 	save(t, s.Store, shared, rec)
@@ -230,6 +284,7 @@ func testClosed(t *testing.T, s Subject) {
 func callAll(ctx context.Context, s Subject) map[string]error {
 	_, errLoad := s.Store.Load(ctx, newID())
 	_, errAccount := s.Store.DeleteAccount(ctx, "a")
+	_, errSecret := s.Store.Secret(ctx, "a", []byte("b"))
 	return map[string]error{
 		"Save":   s.Store.Save(ctx, newID(), s.record("a")),
 		"Load":   errLoad,
@@ -239,6 +294,7 @@ func callAll(ctx context.Context, s Subject) map[string]error {
 		"Take":          s.Store.Take(ctx, newID(), "a", 1, 1),
 		"GiveBack":      s.Store.GiveBack(ctx, newID(), "a"),
 		"DeleteAccount": errAccount,
+		"Secret":        errSecret,
 	}
 }
 
