@@ -5,8 +5,10 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -83,6 +85,7 @@ func (c config) veil() []variable {
 	name, _ := store[storeName].(string)
 	opts, _ := moduleOptions("media.tokens." + name)
 	v.veil(opts, storeName, []string{tokenStore}, store)
+	v.veil(media.Schemas.Settings.Options, "", nil, c.app)
 	return v.variables
 }
 
@@ -124,8 +127,16 @@ var (
 	unfit            = regexp.MustCompile(`[^A-Z0-9]+`)
 )
 
-// veiled returns the placeholder for a secret, or the secret itself if it is a placeholder.
+// veiled returns the placeholder for a secret, or the secret itself if it is a placeholder. Each of a
+// list has its own.
 func (v *veiler) veiled(path []string, secret any) any {
+	if list, ok := secret.([]any); ok {
+		veiled := make([]any, len(list))
+		for i, one := range list {
+			veiled[i] = v.veiled(append(slices.Clone(path), strconv.Itoa(i)), one)
+		}
+		return veiled
+	}
 	if text, ok := secret.(string); ok && wholePlaceholder.MatchString(text) {
 		return text
 	}

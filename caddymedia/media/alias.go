@@ -39,12 +39,16 @@ type AliasOptions struct {
 	// limits.
 	MaxSize int64 `json:"max_size,omitempty" option:"size"`
 
-	// The `Cache-Control` header of the items. Default: one year and immutable, or `public,
-	// no-cache` if the storage overwrites.
+	// The `Cache-Control` header of the items. In a private alias it is that of its public renditions
+	// only. Default: one year and immutable, or `public, no-cache` if the storage overwrites.
 	CacheControl string `json:"cache_control,omitempty" example:"public, max-age=3600"`
 
 	// Redirects clients to the storage instead of serving the items. Default: the items are served.
 	Redirect *Redirect `json:"redirect,omitempty"`
+
+	// Serves the items only with a signed address that expires. Default: everybody who knows an address
+	// may read the item.
+	Private *Private `json:"private,omitempty" option:"block"`
 }
 
 // ImageAlias is a named upload configuration for images.
@@ -177,6 +181,9 @@ func (o *AliasOptions) Check() error {
 	if !httpguts.ValidHeaderFieldValue(o.CacheControl) {
 		return errors.New("cache_control is no valid header")
 	}
+	if o.Private != nil && o.Redirect != nil && o.Redirect.To == redirectPublic {
+		return errors.New("redirect public does not go with private: the storage serves the items without a signature")
+	}
 	if o.Prefix == "" {
 		return nil
 	}
@@ -219,7 +226,10 @@ func (a *ImageAlias) Check() error {
 	if a.Negotiate && a.WebP == nil {
 		return errors.New("negotiate needs webp")
 	}
-	return a.checkRenditions()
+	if err := a.checkRenditions(); err != nil {
+		return err
+	}
+	return a.Private.checkPublic(a.Renditions)
 }
 
 // Check implements options.Checker.
@@ -242,6 +252,9 @@ func (a *FileAlias) Check() error {
 		case naming.Extension("x."+normal) != normal || normal == "":
 			return fmt.Errorf("extensions: %q is no extension", ext)
 		}
+	}
+	if err := a.Private.checkPublic(nil); err != nil {
+		return err
 	}
 	return a.AliasOptions.Check()
 }
@@ -292,6 +305,7 @@ func (c *Config) image(name string, storages map[string]*storagedrivers.Storage)
 		alias.WebP = &render.Options{Quality: a.WebP.Quality, Effort: webp.Effort(a.WebP.Effort)}
 	}
 	alias.Renditions, alias.RenditionCacheControl = a.renditions(), revalidated(alias.CacheControl)
+	a.setPrivate(alias)
 	alias.Imaging = c.Limits.imaging()
 	alias.Imaging.MaxPixels = cmp.Or(a.MaxPixels, c.Limits.MaxPixels)
 	alias.Imaging.SVG, alias.Imaging.Strip = imaging.SVGMode(a.SVG), imaging.StripMode(a.StripMetadata)
@@ -304,6 +318,7 @@ func (c *Config) file(name string, storages map[string]*storagedrivers.Storage) 
 	if err != nil {
 		return nil, err
 	}
+	a.setPrivate(alias)
 	alias.MaxSize = cmp.Or(a.MaxSize, c.Limits.MaxFileSize)
 	alias.Extensions = setOf(a.Extensions)
 	if len(a.Extensions) == 0 {

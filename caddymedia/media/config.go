@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/signing"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -77,6 +78,10 @@ type Settings struct {
 	// The lifetime of a token. Default: `24h`.
 	TokenLifetime options.Duration `json:"token_lifetime,omitempty"`
 
+	// The keys that sign the addresses of private items, texts of 32 bytes or more each, which are
+	// taken as they are. The first one signs, all verify. Default: a random key in the token store.
+	SigningKey []string `json:"signing_key,omitempty" option:"secret" example:"{env.MEDIA_SIGNING_KEY}"`
+
 	// The folder for uploads that are being received for storages on other hosts. Uploads up to 1
 	// MiB stay in memory, 64 MiB in all. The folder must exist. It should be on a disk: on some
 	// systems `/tmp` is in memory. Its files have no names and end with the process. Default: the
@@ -100,7 +105,7 @@ type Account struct {
 	Aliases []string `json:"aliases,omitempty"`
 
 	// What the account may do in its aliases: `upload`, `list`, `replace`, `move`, `copy` and
-	// `delete` items, and `import` them from addresses. Tickets need `upload`. Default: `upload`.
+	// `delete` items, `import` them from addresses, and `sign` addresses of private items. Tickets need `upload`. Default: `upload`.
 	May []string `json:"may,omitempty" example:"upload"`
 }
 
@@ -112,6 +117,8 @@ var (
 	storageComments string
 	//go:embed alias.go
 	aliasComments string
+	//go:embed private.go
+	privateComments string
 	//go:embed rendition.go
 	renditionComments string
 	//go:embed limits.go
@@ -130,8 +137,8 @@ var Schemas = struct {
 	Settings:   options.Of[Settings](configComments),
 	Account:    options.Of[Account](configComments),
 	Storage:    options.Of[Storage](storageComments),
-	ImageAlias: options.Of[ImageAlias](aliasComments, renditionComments),
-	FileAlias:  options.Of[FileAlias](aliasComments),
+	ImageAlias: options.Of[ImageAlias](aliasComments, privateComments, renditionComments),
+	FileAlias:  options.Of[FileAlias](aliasComments, privateComments),
 	Rendition:  options.Of[Rendition](renditionComments),
 	Limits:     options.Of[Limits](limitsComments),
 	Downloads:  options.Of[Downloads](downloadComments),
@@ -171,6 +178,11 @@ func (a *Account) rights() []tokens.Right {
 func (s *Settings) Check() error {
 	if _, err := parseOrigins(s.CORS); err != nil {
 		return fmt.Errorf("cors: %w", err)
+	}
+	for _, key := range s.SigningKey {
+		if len(key) < signing.MinKey {
+			return fmt.Errorf("signing_key: a key has %d bytes, and needs %d or more", len(key), signing.MinKey)
+		}
 	}
 	return nil
 }

@@ -52,11 +52,13 @@ type Observer interface {
 	// TicketIssued is called with the outcome of a request for a ticket. The API key is empty unless it
 	// is TicketOK.
 	TicketIssued(ctx context.Context, apiKey string, result TicketResult)
+	// Signed is called with the number of addresses that were signed for an account.
+	Signed(ctx context.Context, apiKey string, addresses int)
 	// DeletionEnded is called after a request to delete a set of items, and for a refused one to delete
 	// items. Its items are also reported one by one.
 	DeletionEnded(ctx context.Context, deletion Deletion)
 	// Failed is called for a request that was refused or failed. The endpoint is "token", "ticket",
-	// "image", "file", "items" or "static". The status is that of the response, or "broken" or "aborted".
+	// "sign", "image", "file", "items" or "static". The status is that of the response, or "broken" or "aborted".
 	Failed(ctx context.Context, endpoint, status string)
 	// ResumableEvent is called when a resumable upload is created or ends.
 	ResumableEvent(kind aliases.Kind, event resumable.Event)
@@ -104,6 +106,9 @@ func (NopObserver) LoggedIn(context.Context, string, LoginResult) {}
 
 // TicketIssued implements [Observer].
 func (NopObserver) TicketIssued(context.Context, string, TicketResult) {}
+
+// Signed implements [Observer].
+func (NopObserver) Signed(context.Context, string, int) {}
 
 // DeletionEnded implements [Observer].
 func (NopObserver) DeletionEnded(context.Context, Deletion) {}

@@ -24,7 +24,7 @@ func TestSchemas(t *testing.T) {
 			t.Errorf("%s has no help", name)
 		}
 		for _, o := range s.Options {
-			if want := o.Name == "password_hash"; o.Secret != want {
+			if want := o.Name == "password_hash" || o.Name == "signing_key"; o.Secret != want {
 				t.Errorf("%s of %s: secret %t, want %t", o.Name, name, o.Secret, want)
 			}
 			if o.Default == "" && !o.Required {

@@ -27,6 +27,7 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //		cors            <origin...> | *
 //		token_lifetime  <duration>
 //		health_interval <duration>
+//		signing_key     <key...>
 //		spool_folder    <path>
 //		tokens          bolt [<path>] | redis [<url>] { ... } | memory
 //		account         <api_key> <password_hash> {
@@ -56,6 +57,12 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //			max_size          <size>
 //			max_pixels        <n>
 //			redirect          presigned [<lifetime>] | public <url> [<lifetime>]
+//			private           {
+//				public        <rendition...>
+//				step          <duration>
+//				shared_cache  on|off
+//				generation    <n>
+//			}
 //			svg               reject|keep|off
 //			formats           <ext...>
 //			rename_mismatched on|off
@@ -78,6 +85,11 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //			cache_control <value>
 //			max_size      <size>
 //			redirect      presigned [<lifetime>] | public <url> [<lifetime>]
+//			private       {
+//				step         <duration>
+//				shared_cache on|off
+//				generation   <n>
+//			}
 //			extensions    <ext...>
 //		}
 //		limits {

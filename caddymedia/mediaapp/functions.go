@@ -1,12 +1,17 @@
 package mediaapp
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"text/template"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/templates"
 
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/modules"
 )
 
@@ -27,10 +32,17 @@ func init() { caddy.RegisterModule(Functions{}) }
 //
 // `<img src="{{image_path "content"}}/{{.Filename}}" srcset="{{image_srcset "content" .Filename}}" sizes="50vw">`
 //
+// Two others return the signed address of an item of a private alias, which is valid for the given
+// time, 7 days at most. Without it, that is an hour:
+//
+// `<img src="{{image_url "photos" .Filename "1h"}}">`
+//
+// `<a href="{{file_url "invoices" .Filename}}">`
+//
 // Without a `cdn_base` the addresses have no host: `/static/img/content`.
 type Functions struct {
-	app    *App
-	srcset func(alias, filename string) (string, error)
+	app       *App
+	functions template.FuncMap
 }
 
 // CaddyModule returns the Caddy module information.
@@ -48,14 +60,40 @@ func (f *Functions) Provision(ctx caddy.Context) error {
 		return err
 	}
 	f.app = app.(*App) // the type of the module "media"
-	f.srcset = func(alias, filename string) (string, error) { return f.app.ImageSrcset(ctx, alias, filename) }
+	f.functions = template.FuncMap{
+		"image_path": f.app.ImagePath, "file_path": f.app.FilePath,
+		"image_srcset": func(alias, filename string) (string, error) { return f.app.ImageSrcset(ctx, alias, filename) },
+		"image_url":    f.signed(ctx, (*media.Service).ImageURL), "file_url": f.signed(ctx, (*media.Service).FileURL),
+	}
 	return nil
 }
 
-// CustomTemplateFunctions returns image_path, file_path and image_srcset.
-func (f *Functions) CustomTemplateFunctions() template.FuncMap {
-	return template.FuncMap{"image_path": f.app.ImagePath, "file_path": f.app.FilePath, "image_srcset": f.srcset}
+// signed returns a function that signs an address by a method of the running service.
+func (f *Functions) signed(
+	ctx context.Context, sign func(*media.Service, context.Context, string, string, time.Duration) (string, error),
+) func(alias, filename string, lifetime ...string) (string, error) {
+	return func(alias, filename string, lifetime ...string) (string, error) {
+		var seconds time.Duration
+		if len(lifetime) > 1 {
+			return "", errors.New("one lifetime at most, such as 1h")
+		}
+		if len(lifetime) == 1 {
+			var err error
+			if seconds, err = caddy.ParseDuration(lifetime[0]); err != nil || seconds <= 0 {
+				return "", fmt.Errorf("the lifetime is a duration such as 1h, not %q", lifetime[0])
+			}
+		}
+		service, release, err := f.app.Acquire()
+		if err != nil {
+			return "", err
+		}
+		defer release()
+		return sign(service, ctx, alias, filename, seconds)
+	}
 }
+
+// CustomTemplateFunctions returns image_path, file_path, image_srcset, image_url and file_url.
+func (f *Functions) CustomTemplateFunctions() template.FuncMap { return f.functions }
 
 // UnmarshalCaddyfile accepts no options. Syntax:
 //

@@ -151,8 +151,8 @@ func unprovisioned(driver json.RawMessage) *modules.Driver {
 	return module
 }
 
-// Secrets returns all secrets of the storages, the accounts and the token store, both as configured
-// and with their placeholders expanded.
+// Secrets returns all secrets of the storages, the accounts and the token store, and the signing keys,
+// both as configured and with their placeholders expanded.
 func (a *App) Secrets() []string {
 	secrets := make([]string, 0, len(a.drivers)+len(a.Accounts))
 	for _, module := range a.drivers {
@@ -161,6 +161,9 @@ func (a *App) Secrets() []string {
 	secrets = append(secrets, secretsOf(a.tokens)...)
 	for _, account := range a.Accounts {
 		secrets = append(secrets, WithExpanded(account.PasswordHash)...)
+	}
+	for _, key := range a.SigningKey {
+		secrets = append(secrets, WithExpanded(key)...)
 	}
 	return secrets
 }

@@ -74,8 +74,9 @@ func remoteHost(r *http.Request) string {
 }
 
 // Handler serves `/api/auth/generateToken`, `/api/auth/ticket`, `/api/upload/image` and
-// `/api/upload/file`, both also with `/resumable`, the items of accounts below `/api/items/`, and the
-// stored items below `/static/img/` and `/static/file/`. A path that is almost that of an endpoint is answered with 404 and the right one.
+// `/api/upload/file`, both also with `/resumable`, `/api/sign`, the items of accounts below
+// `/api/items/`, and the stored items below `/static/img/` and `/static/file/`. A path that is almost
+// that of an endpoint is answered with 404 and the right one.
 type Handler struct {
 	source  Source
 	options Options
@@ -156,6 +157,7 @@ type endpoint func(service *media.Service, w http.ResponseWriter, r *http.Reques
 const (
 	tokenPath  = "/api/auth/generateToken" //nolint:gosec // no password
 	ticketPath = "/api/auth/ticket"
+	signPath   = "/api/sign"
 	imagePath  = "/api/upload/image"
 	filePath   = "/api/upload/file"
 )
@@ -167,6 +169,8 @@ func (h *Handler) route(r *http.Request) endpoint {
 		return h.generateToken
 	case ticketPath:
 		return h.issueTicket
+	case signPath:
+		return h.sign
 	case imagePath:
 		return h.upload(aliases.Image)
 	case filePath:

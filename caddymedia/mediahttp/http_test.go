@@ -175,7 +175,7 @@ const (
 	filePath  = "/api/upload/file"
 )
 
-var answersJSON = map[string]bool{tokenPath: true, ticketPath: true, imagePath: true, filePath: true}
+var answersJSON = map[string]bool{tokenPath: true, ticketPath: true, signPath: true, imagePath: true, filePath: true}
 
 // part is a part of a form. With a file name it is a file.
 type part struct {

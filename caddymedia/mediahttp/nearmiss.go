@@ -13,7 +13,7 @@ import (
 var endpoints = func() map[string]string {
 	byFolded := map[string]string{}
 	for _, path := range []string{
-		tokenPath, ticketPath, imagePath, filePath, imagePath + resumableSuffix, filePath + resumableSuffix,
+		tokenPath, ticketPath, signPath, imagePath, filePath, imagePath + resumableSuffix, filePath + resumableSuffix,
 	} {
 		byFolded[folded(path)] = path
 	}
@@ -54,7 +54,7 @@ func (h *Handler) nearMiss(path string) endpoint {
 	return func(_ *media.Service, w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Cache-Control", "no-store")
 		message := "there is no such address: use " + h.options.MountPrefix(r) + right
-		if right == tokenPath || right == ticketPath {
+		if right == tokenPath || right == ticketPath || right == signPath {
 			return httpx.AnswerUnread(w, r, http.StatusNotFound, tokenFailure{Message: message})
 		}
 		return httpx.Refuse(w, r, h.options.Log, http.StatusNotFound, aliases.Failures{{Message: message}})

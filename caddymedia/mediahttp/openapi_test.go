@@ -31,6 +31,7 @@ func TestOpenAPI(t *testing.T) {
 	requestResumable(t)
 	requestBusyUploads(t)
 	requestRenditions(t)
+	requestSigned(t)
 }
 
 // checkAllSeen reports responses of the document that were not requested.
@@ -411,4 +412,31 @@ type busyClient struct {
 func (c *busyClient) Write(p []byte) (int, error) {
 	c.meanwhile()
 	return c.ResponseRecorder.Write(p)
+}
+
+// requestSigned requests signed addresses, and private items with and without one.
+func requestSigned(t *testing.T) {
+	t.Helper()
+	s := withPrivate(t)
+	post := func(header, body string, status int) {
+		t.Helper()
+		httpCase{method: http.MethodPost, target: signPath, header: header, body: body, status: status}.check(t, s)
+	}
+	const good = "kind=file&alias=private&filename=a.txt"
+	post(urlencoded+bearer, good, 200)
+	post(urlencoded+bearer, "kind=file&alias=private&folder=/", 200)
+	post(multipart+bearer, form(field("kind", "image"), field("alias", "private"), field("filename", "a.png"), field("filename", "b.png")), 200)
+	post(urlencoded+bearer, "kind=x", 400)
+	post(urlencoded, good, 401)
+	post(urlencoded+"Authorization: Bearer $OTHER", good, 403)
+	httpCase{method: http.MethodPut, target: signPath, status: 405}.check(t, s)
+	post(urlencoded+bearer, "x="+strings.Repeat("a", 4<<20), 413)
+	post("Content-Type: application/json\n"+bearer, "{}", 415)
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		httpCase{method: method, target: privateFiles + "/26-11/a.txt", status: 403}.check(t, s)
+		httpCase{method: method, target: privateImages + "/b.png", status: 403}.check(t, s)
+	}
+	token := s.token(t)
+	s.store.fails.Store(true)
+	post(urlencoded+"Authorization: Bearer "+token, good, 503)
 }

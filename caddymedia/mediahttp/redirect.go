@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -15,6 +16,9 @@ func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, wanted targe
 	alias := wanted.alias
 	if alias.Redirect == nil || r.Method != http.MethodGet || active[mediaType(info)] {
 		return false, nil
+	}
+	if wanted.signed != nil && wanted.redirectLifetime() == 0 {
+		return false, nil // the address has just expired
 	}
 	address, err := location(r, wanted, info)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -40,7 +44,16 @@ func (t target) redirectCacheControl() string {
 	if t.rendition != nil {
 		return "private, no-cache"
 	}
-	return fmt.Sprintf("private, max-age=%d", int(t.alias.Redirect.Lifetime.Seconds()/2))
+	return fmt.Sprintf("private, max-age=%d", int(t.redirectLifetime().Seconds()/2))
+}
+
+// redirectLifetime returns the lifetime of the address in the storage, which does not outlive that of
+// the request.
+func (t target) redirectLifetime() time.Duration {
+	if t.signed != nil {
+		return min(t.alias.Redirect.Lifetime, t.signed.rest())
+	}
+	return t.alias.Redirect.Lifetime
 }
 
 // location returns the address of an item in the storage, which serves it with the same headers.
@@ -50,10 +63,13 @@ func location(r *http.Request, wanted target, info storagedrivers.Info) (string,
 		return alias.Redirect.URL(info.Key), nil
 	}
 	opts := storagedrivers.PresignOptions{
-		Lifetime: alias.Redirect.Lifetime, ContentType: info.ContentType, CacheControl: wanted.cacheControl(),
+		Lifetime: wanted.redirectLifetime(), ContentType: info.ContentType, CacheControl: wanted.cacheControl(),
 	}
 	if !inline(mediaType(info)) {
 		opts.Disposition = attachment(path.Base(info.Key))
+	}
+	if wanted.signed != nil && wanted.signed.download != "" {
+		opts.Disposition = attachment(wanted.signed.download)
 	}
 	return alias.Storage.Presign(r.Context(), info.Key, opts)
 }

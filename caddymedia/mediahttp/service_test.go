@@ -311,6 +311,13 @@ func (s *failingStore) Load(ctx context.Context, id tokens.ID) (tokens.Record, e
 	return s.Store.Load(ctx, id)
 }
 
+func (s *failingStore) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
+	if s.fails.Load() {
+		return nil, tokens.ErrUnavailable
+	}
+	return s.Store.Secret(ctx, name, fresh)
+}
+
 // logged is a log for tests to read.
 type logged struct {
 	mu      sync.Mutex

@@ -32,7 +32,13 @@ const maxOpens = 5
 func (h *Handler) static(kind aliases.Kind, rest string) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		wanted, ok := find(service, kind, rest)
-		if !ok || encodedSlash(r.URL) {
+		if ok && wanted.alias.NeedsSignature(wanted.filename, wanted.rendition) {
+			valid, err := h.verify(service, r, &wanted)
+			if !valid {
+				return h.refuseUnsigned(service, w, r, err)
+			}
+		}
+		if !ok || !wanted.mayExist() || encodedSlash(r.URL) {
 			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
 		ctx := storagedrivers.WithOwner(r.Context(), clientOwner(h.options.Client(r)))
@@ -174,6 +180,9 @@ func setHeaders(header http.Header, wanted target, info storagedrivers.Info) {
 	}
 	if !inline(mediaType(info)) {
 		header.Set("Content-Disposition", attachment(path.Base(info.Key)))
+	}
+	if wanted.signed != nil {
+		wanted.signed.setHeaders(header, info)
 	}
 }
 

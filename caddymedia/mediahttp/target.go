@@ -21,27 +21,34 @@ type target struct {
 	alias     *aliases.Alias
 	rendition *aliases.Rendition // nil for the item itself
 	filename  string
-	plain     bool // the rendition cannot be made as WebP
+	plain     bool    // the rendition cannot be made as WebP
+	signed    *signed // nil for a target that needs no signature
 }
 
-// find returns the target of the path after "/static/<kind>/", and false if there can be none.
+// find returns the target of the path after "/static/<kind>/", and false if its alias or rendition is
+// unknown.
 func find(service *media.Service, kind aliases.Kind, rest string) (target, bool) {
 	name, filename, _ := strings.Cut(rest, "/")
 	name, rendition, isRendition := strings.Cut(name, "@")
 	alias, ok := service.Alias(kind, name)
-	if !ok || storagedrivers.ValidKey(filename) != nil || naming.InUploadsFolder(filename) {
-		return target{}, false
-	}
 	t := target{alias: alias, filename: filename}
-	if isRendition {
+	if ok && isRendition {
 		t.rendition, ok = alias.Rendition(rendition)
-		ok = ok && !alias.IsVariant(filename)
 	}
 	return t, ok
 }
 
+// mayExist reports whether the name of the target is one that an item or a rendition may have.
+func (t target) mayExist() bool {
+	return storagedrivers.ValidKey(t.filename) == nil && !naming.InUploadsFolder(t.filename) &&
+		(t.rendition == nil || !t.alias.IsVariant(t.filename))
+}
+
 // cacheControl returns the Cache-Control header.
 func (t target) cacheControl() string {
+	if t.signed != nil {
+		return t.alias.Private.CacheControl(t.signed.rest())
+	}
 	if t.rendition != nil {
 		return t.alias.RenditionCacheControl
 	}

@@ -44,13 +44,15 @@ func parseModule(d *caddyfile.Dispenser, what string, schema *options.Schema, co
 	return nil
 }
 
-// parseArgument reads the first option, a text, as an argument if there is one, and the others from the
-// block.
+// parseArgument reads the first option as an argument if it is a text and there is one, and the others
+// from the block.
 func parseArgument(d *caddyfile.Dispenser, what string, schema *options.Schema, config any, custom Readers) error {
 	readers := ReadersOf(schema, config, custom)
-	if fields := schema.Fields(config); len(fields) > 0 && d.NextArg() {
-		*fields[0].Value.(*string) = d.Val()
-		delete(readers, fields[0].Name)
+	if fields := schema.Fields(config); len(fields) > 0 {
+		if into, isText := fields[0].Value.(*string); isText && d.NextArg() {
+			*into = d.Val()
+			delete(readers, fields[0].Name)
+		}
 	}
 	if d.NextArg() {
 		return d.ArgErr()

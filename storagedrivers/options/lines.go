@@ -75,8 +75,8 @@ func (s *Schema) Line(config any, words ...string) Line {
 }
 
 func lineOf(fields []field, in reflect.Value, words ...string) Line {
-	if len(fields) == 0 {
-		return Line{Words: words}
+	if len(fields) == 0 || in.FieldByIndex(fields[0].index).Kind() != reflect.String {
+		return Line{Words: words, Block: linesOf(fields, in)}
 	}
 	return Line{
 		Words: append(words, fields[0].words(in.FieldByIndex(fields[0].index))...),

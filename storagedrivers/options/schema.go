@@ -20,7 +20,8 @@
 //	repeat      it may be repeated in a Caddyfile
 //	joined      its arguments in a Caddyfile are one text
 //	argument    a Caddyfile has it as the argument of its module only
-//	block       a Caddyfile has the first option of the group as an argument, the others in a block
+//	block       a Caddyfile has the first option of the group as an argument if it is a text, and the
+//	            others in a block
 //	line=a      a Caddyfile has a line for each of its named groups, with this name
 //
 // The tag `example` is the text that a form shows in an empty field. The comment of a field is its

@@ -91,6 +91,8 @@ type Alias struct {
 	CacheControl string
 	// RenditionCacheControl is the Cache-Control header of the renditions.
 	RenditionCacheControl string
+	// Private requires signed addresses; nil serves everybody.
+	Private *Private
 	// Redirect redirects clients to another address of the items; nil serves them.
 	Redirect *Redirect
 }

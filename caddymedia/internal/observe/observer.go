@@ -60,6 +60,12 @@ func (o *Observer) TicketIssued(ctx context.Context, apiKey string, result media
 	noteAccount(ctx, apiKey)
 }
 
+// Signed implements [media.Observer].
+func (o *Observer) Signed(ctx context.Context, apiKey string, addresses int) {
+	o.current().signed.Add(float64(addresses))
+	noteAccount(ctx, apiKey)
+}
+
 // Failed implements [media.Observer].
 func (o *Observer) Failed(_ context.Context, endpoint, status string) {
 	o.current().failures.WithLabelValues(endpoint, status).Inc()

@@ -1,0 +1,567 @@
+package mediahttp_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/signing"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+	"github.com/caddymedia/media/storagedrivers/options"
+)
+
+const (
+	oldSigningKey = "the signing key of the last year"
+	signingKey    = "the signing key of the present year"
+)
+
+// withPrivate is a site with private aliases on the backend: the image alias private (with variants, the
+// public rendition thumb and the rendition wide), the image alias shared (caches may keep its items,
+// generation 7), and the file aliases private and stepped (expires at full hours). Each has an item.
+func withPrivate(t *testing.T) *site {
+	t.Helper()
+	s := newSiteWith(t, media.Limits{}, setPrivateAliases)
+	s.handler = mediahttp.New(s, mediahttp.Options{Log: slog.New(s.log), Now: s.now})
+	for key, content := range map[string]string{
+		"img/private/26-11/a.png": pngOf(40, 30), "img/private/b.png": pngOf(40, 30),
+		"img/private/a.svg": svgPicture, "img/shared/a.png": pngOf(40, 30),
+		"file/private/26-11/a.txt": "0123456789", "file/private/a.html": "<p>", "file/private/A.txt": "another",
+		"file/private/ěš č.txt": "letters", "file/private/26-11x/a.txt": "beside", "file/stepped/a.txt": "0123456789",
+	} {
+		s.put(t, key, content)
+	}
+	s.put(t, "img/private/26-11/a.png.webp", "variant") // after its image
+	return s
+}
+
+func setPrivateAliases(c *media.Config) {
+	c.SigningKey = []string{signingKey, oldSigningKey}
+	c.Accounts[someKey].May = []string{"sign", "upload", "list", "copy"}
+	renditions := map[string]*media.Rendition{"thumb": {Width: 20}, "wide": {Width: 30}}
+	private := func(p media.Private) media.AliasOptions { return media.AliasOptions{Storage: "main", Private: &p} }
+	c.ImageAliases["private"] = &media.ImageAlias{
+		AliasOptions: private(media.Private{Public: []string{"thumb"}}), Renditions: renditions, WebP: &media.WebP{}, Negotiate: true,
+	}
+	c.ImageAliases["shared"] = &media.ImageAlias{AliasOptions: private(media.Private{SharedCache: true, Generation: 7}), Renditions: renditions}
+	extensions := []string{"txt", "html"}
+	c.FileAliases["private"] = &media.FileAlias{AliasOptions: private(media.Private{}), Extensions: extensions}
+	c.FileAliases["stepped"] = &media.FileAlias{AliasOptions: private(media.Private{Step: options.Duration(time.Hour)})}
+}
+
+// inAnHour is the end of the addresses of the tests.
+var inAnHour = noon.Add(time.Hour).Unix()
+
+// query returns the query that the fields sign, in the order of the documentation.
+func query(key string, f signing.Fields) string {
+	q := fmt.Sprintf("expires=%d&signature=%s", f.Expires, f.Sign([]byte(key)))
+	if f.Scope == signing.Folder {
+		q += "&scope=" + url.QueryEscape(f.Name)
+	}
+	if f.Download != "" {
+		q += "&download=" + url.QueryEscape(f.Download)
+	}
+	return q
+}
+
+// imageOf, paper and below return the query for an image, a file and a folder of files of the aliases
+// called private.
+func imageOf(filename, rendition string) string {
+	return query(signingKey, signing.Fields{
+		Kind: "image", Alias: "private", Scope: signing.Filename, Name: filename, Rendition: rendition, Expires: inAnHour,
+	})
+}
+
+func paper(filename string) string { return paperWith(filename, func(*signing.Fields) {}) }
+
+func paperWith(filename string, change func(*signing.Fields)) string {
+	f := signing.Fields{Kind: "file", Alias: "private", Scope: signing.Filename, Name: filename, Expires: inAnHour}
+	change(&f)
+	return query(signingKey, f)
+}
+
+func below(folder string) string {
+	return paperWith(folder, func(f *signing.Fields) { f.Scope = signing.Folder })
+}
+
+const (
+	privateImages = "/static/img/private"
+	privateFiles  = "/static/file/private"
+	hourPrivate   = "Cache-Control: private, max-age=3600\n"
+)
+
+// TestPrivate: items, variants and renditions are served with a signature of the item, and a signature
+// of a rendition is for that one alone.
+func TestPrivate(t *testing.T) {
+	t.Parallel()
+	const image = "26-11/a.png"
+	run(t, withPrivate, []httpCase{
+		{name: "file", target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), status: 200, text: "0123456789", want: hourPrivate + "Vary\nReferrer-Policy\nContent-Disposition\nX-Content-Type-Options: nosniff"},
+		{name: "HEAD", method: http.MethodHead, target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), status: 200, want: hourPrivate + "Content-Length: 10"},
+		{name: "range", target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), header: "Range: bytes=2-4", status: 206, text: "234", want: hourPrivate},
+		{name: "range past the end", target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), header: "Range: bytes=20-", status: 416},
+		{name: "image", target: privateImages + "/26-11/a.png?" + imageOf(image, ""), status: 200, want: hourPrivate + "Vary: Accept\nContent-Type: image/png"},
+		{name: "negotiated", target: privateImages + "/26-11/a.png?" + imageOf(image, ""), header: "Accept: image/webp", status: 200, text: "variant", want: hourPrivate + "Vary: Accept"},
+		{name: "variant of the image", target: privateImages + "/26-11/a.png.webp?" + imageOf(image, ""), status: 200, text: "variant", want: hourPrivate},
+		{name: "variant itself", target: privateImages + "/26-11/a.png.webp?" + imageOf(image+".webp", ""), status: 200, text: "variant"},
+		{name: "image of a variant", target: privateImages + "/26-11/a.png?" + imageOf(image+".webp", ""), status: 403},
+		{name: "rendition of the image", target: privateImages + "@wide/26-11/a.png?" + imageOf(image, ""), status: 200, want: hourPrivate + "Content-Type: image/png\nVary: Accept"},
+		{name: "rendition itself", target: privateImages + "@wide/26-11/a.png?" + imageOf(image, "wide"), status: 200, want: hourPrivate},
+		{name: "another rendition", target: privateImages + "@wide/26-11/a.png?" + imageOf(image, "thumb"), status: 403},
+		{name: "image of a rendition", target: privateImages + "/26-11/a.png?" + imageOf(image, "wide"), status: 403},
+		{name: "variant of a rendition", target: privateImages + "/26-11/a.png.webp?" + imageOf(image, "wide"), status: 403},
+		{name: "rendition of a variant", target: privateImages + "@wide/26-11/a.png.webp?" + imageOf(image+".webp", ""), status: 404},
+		{name: "public rendition", target: privateImages + "@thumb/26-11/a.png", status: 200, want: "Cache-Control: public, max-age=86400\nVary: Accept\nReferrer-Policy"},
+		{name: "public rendition with a query", target: privateImages + "@thumb/26-11/a.png?expires=1&download=y", status: 200, want: "Content-Disposition\nCache-Control: public, max-age=86400"},
+		{name: "public rendition of nothing", target: privateImages + "@thumb/none.png", status: 404},
+		{name: "public rendition of an SVG", target: privateImages + "@thumb/a.svg", status: 403},
+		{name: "public rendition of a WebP", target: privateImages + "@thumb/26-11/a.png.webp", status: 403},
+		{name: "SVG as its rendition", target: privateImages + "@thumb/a.svg?" + imageOf("a.svg", "thumb"), status: 200, text: svgPicture, want: hourPrivate + "Referrer-Policy: no-referrer\nContent-Security-Policy: " + sandbox},
+		{name: "SVG", target: privateImages + "/a.svg?" + imageOf("a.svg", ""), status: 200, want: "Referrer-Policy: no-referrer"},
+		{name: "HTML", target: privateFiles + "/a.html?" + paper("a.html"), status: 200, want: "Referrer-Policy: no-referrer\nContent-Disposition: attachment; filename=a.html"},
+		{name: "HTML of a public alias", target: "/static/file/web/none.html", status: 404, want: "Referrer-Policy"},
+		{name: "letters", target: privateFiles + "/%C4%9B%C5%A1%20%C4%8D.txt?" + paper("ěš č.txt"), status: 200, text: "letters"},
+		{name: "missing", target: privateFiles + "/none.txt?" + paper("none.txt"), status: 404},
+		{name: "key of the last year", target: privateFiles + "/26-11/a.txt?" + query(oldSigningKey, signing.Fields{Kind: "file", Alias: "private", Scope: "filename", Name: "26-11/a.txt", Expires: inAnHour}), status: 200},
+		{name: "other parameters", target: privateFiles + "/26-11/a.txt?v=1&" + paper("26-11/a.txt") + "&v=2&%zz&Expires=1&x;y", status: 200},
+		{name: "other order", target: privateFiles + "/26-11/a.txt?" + reversed(paper("26-11/a.txt")), status: 200},
+		{name: "encoded parameters", target: privateFiles + "/26-11/a.txt?" + strings.Replace(paper("26-11/a.txt"), "expires", "%65xpires", 1), status: 200},
+		{name: "shared", target: "/static/img/shared/a.png?" + query(signingKey, signing.Fields{Kind: "image", Alias: "shared", Scope: "filename", Name: "a.png", Expires: inAnHour, Generation: 7}), status: 200, want: "Cache-Control: public, max-age=3600"},
+		{name: "shared for days", target: "/static/img/shared/a.png?" + query(signingKey, signing.Fields{Kind: "image", Alias: "shared", Scope: "filename", Name: "a.png", Expires: noon.Unix() + 604800, Generation: 7}), status: 200, want: "Cache-Control: public, max-age=604800"},
+		{name: "private for days", target: privateFiles + "/a.html?" + paperWith("a.html", func(f *signing.Fields) { f.Expires = noon.Unix() + 604800 }), status: 200, want: hourPrivate},
+		{name: "private for seconds", target: privateFiles + "/a.html?" + paperWith("a.html", func(f *signing.Fields) { f.Expires = noon.Unix() + 7 }), status: 200, want: "Cache-Control: private, max-age=7"},
+		{name: "unknown alias", target: "/static/file/none/a.txt?" + paper("a.txt"), status: 404, want: "Cache-Control"},
+		{name: "unknown rendition", target: privateImages + "@none/26-11/a.png?" + imageOf(image, ""), status: 404, want: "Cache-Control"},
+		{name: "rendition of a file alias", target: privateFiles + "@wide/26-11/a.txt?" + paper("26-11/a.txt"), status: 404},
+		{name: "listed by an account", target: itemsPath + "file/private/26-11/a.txt", header: bearer, status: 200, has: `"full_path":"http://example.com/static/file/private/26-11/a.txt"`},
+		{name: "uploaded", method: http.MethodPost, target: filePath, header: bearer + multipart, body: form(field("alias", "private"), file("new.txt", "x")), status: 200, has: `"full_path":"http://example.com/static/file/private/new.txt"`},
+		{name: "copied by its account", target: itemsPath + "file/private/26-11/a.txt", header: bearer + urlencoded, body: "copy_to=a.txt&to_alias=one", status: 200},
+	})
+}
+
+func reversed(query string) string {
+	a, b, _ := strings.Cut(query, "&")
+	return b + "&" + a
+}
+
+// altered are addresses of files that exist, whose signature is not valid for them.
+var altered = func() map[string]string {
+	const address = privateFiles + "/26-11/a.txt"
+	good := paper("26-11/a.txt")
+	with := func(change func(*signing.Fields)) string { return address + "?" + paperWith("26-11/a.txt", change) }
+	download := func(name string) string { return with(func(f *signing.Fields) { f.Download = name }) }
+	signature := good[strings.Index(good, "&signature=")+len("&signature="):]
+	expires := good[:strings.Index(good, "&")]
+	return map[string]string{
+		"no signature":              address,
+		"empty query":               address + "?",
+		"no expires":                address + "?signature=" + signature,
+		"no signature parameter":    address + "?" + expires,
+		"empty signature":           address + "?" + expires + "&signature=",
+		"empty expires":             address + "?expires=&signature=" + signature,
+		"later":                     address + "?" + fmt.Sprintf("expires=%d&signature=%s", inAnHour+1, signature),
+		"another spelling of later": address + "?expires=0" + strings.TrimPrefix(good, "expires="),
+		"plus":                      address + "?expires=%2B" + strings.TrimPrefix(good, "expires="),
+		"space":                     address + "?expires=+" + strings.TrimPrefix(good, "expires="),
+		"huge expires":              address + "?expires=99999999999999999999&signature=" + signature,
+		"no number":                 address + "?expires=soon&signature=" + signature,
+		"padding":                   address + "?" + good + "%3D",
+		"one letter":                address + "?" + expires + "&signature=" + flipped(signature),
+		"shorter":                   address + "?" + good[:len(good)-1],
+		"case of the signature":     address + "?" + expires + "&signature=" + strings.ToUpper(signature),
+		"another key":               address + "?" + query(strings.Repeat("x", 32), signing.Fields{Kind: "file", Alias: "private", Scope: "filename", Name: "26-11/a.txt", Expires: inAnHour}),
+		"another kind":              with(func(f *signing.Fields) { f.Kind = "image" }),
+		"kind as in addresses":      with(func(f *signing.Fields) { f.Kind = "img" }),
+		"another alias":             with(func(f *signing.Fields) { f.Alias = "stepped" }),
+		"another generation":        with(func(f *signing.Fields) { f.Generation = 1 }),
+		"a rendition":               with(func(f *signing.Fields) { f.Rendition = "wide" }),
+		"expired":                   with(func(f *signing.Fields) { f.Expires = noon.Unix() - 6 }),
+		"too far ahead":             with(func(f *signing.Fields) { f.Expires = noon.Unix() + 604801 }),
+		"another item":              address + "?" + paper("26-11/b.txt"),
+		"name in upper case":        privateFiles + "/26-11/A.TXT?" + good,
+		"item of another case":      privateFiles + "/A.txt?" + paper("a.txt"),
+		"twice encoded":             privateFiles + "/26-11%252Fa.txt?" + good,
+		"doubled slash":             privateFiles + "//26-11/a.txt?" + good,
+		"doubled slash inside":      privateFiles + "/26-11//a.txt?" + good,
+		"slash at the end":          address + "/?" + good,
+		"dot segment":               privateFiles + "/./26-11/a.txt?" + good,
+		"encoded dot segment":       privateFiles + "/%2e/26-11/a.txt?" + good,
+		"up and down":               privateFiles + "/x/%2e%2e/26-11/a.txt?" + good,
+		"trailing space":            address + "%20?" + good,
+		"NUL":                       address + "%00?" + good,
+		"backslash":                 privateFiles + "/26-11%5Ca.txt?" + good,
+		"folder":                    privateFiles + "/26-11/?" + good,
+		"root":                      privateFiles + "/?" + good,
+		"alias":                     privateFiles + "?" + good,
+		"doubled expires":           address + "?" + good + "&" + expires,
+		"doubled signature":         address + "?" + good + "&signature=" + signature,
+		"doubled empty signature":   address + "?" + good + "&signature=",
+		"doubled with another name": address + "?" + good + "&%73ignature=" + signature,
+		"malformed signature":       address + "?" + good + "&signature=%zz",
+		"signature without a value": address + "?" + good + "&signature",
+		"semicolon":                 address + "?" + strings.Replace(good, "&", ";", 1),
+		"empty download":            address + "?" + good + "&download=",
+		"download without a value":  address + "?" + good + "&download",
+		"download not signed":       address + "?" + good + "&download=x",
+		"another download":          strings.Replace(download("a"), "&download=a", "&download=b", 1),
+		"download removed":          strings.Replace(download("a"), "&download=a", "", 1),
+		"doubled download":          download("a") + "&download=a",
+		"empty scope":               address + "?" + good + "&scope=",
+		"scope not signed":          address + "?" + good + "&scope=26-11",
+		"scope of an item":          address + "?" + good + "&scope=26-11/a.txt",
+		"doubled scope":             address + "?" + below("26-11") + "&scope=26-11",
+		"scope removed":             address + "?" + strings.Replace(below("26-11"), "&scope=26-11", "", 1),
+		"scope of another folder":   address + "?" + below("26-12"),
+		"scope widened":             address + "?" + strings.Replace(below("26-12"), "scope=26-12", "scope=26-11", 1),
+		"scope that is a prefix":    privateFiles + "/26-11x/a.txt?" + below("26-11"),
+		"scope with a slash":        address + "?" + below("26-11/"),
+		"scope with both slashes":   address + "?" + below("/26-11"),
+		"scope in upper case":       privateFiles + "/A.txt?" + below("a"),
+		"scope that is the item":    address + "?" + below("26-11/a.txt"),
+	}
+}()
+
+// flipped returns a signature with another letter in its middle.
+func flipped(signature string) string {
+	b := []byte(signature)
+	if b[20]++; b[20] > 'y' || b[20] < 'A' {
+		b[20] = 'A'
+	}
+	return string(b)
+}
+
+// TestAltered: an address that is not exactly the signed one gets the same 403 as any other, whether
+// the item exists or not, and the storage is not accessed. Conditions make no difference.
+func TestAltered(t *testing.T) {
+	t.Parallel()
+	s := withPrivate(t)
+	var mu sync.Mutex
+	accessed := 0
+	s.driver.Fail = func(op, _ string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if op != "list" { // by the test
+			accessed++
+		}
+		return nil
+	}
+	var refused *reply
+	for name, address := range altered {
+		missing := strings.Replace(address, "/26-11/a.txt?", "/26-11/none.txt?", 1)
+		for _, target := range []string{address, missing} {
+			for _, header := range []string{"", "If-None-Match: *", "If-Modified-Since: " + noon.Add(time.Hour).Format(http.TimeFormat), "If-Match: \"x\"", "Range: bytes=0-1", "If-Unmodified-Since: Mon, 02 Jan 2006 15:04:05 GMT"} {
+				before := accessed
+				w := httptest.NewRecorder()
+				s.handler.ServeHTTP(w, s.request(t, http.MethodGet, target, header, ""))
+				got := &reply{w.Code, w.Result().Header, w.Body.String()}
+				if refused == nil {
+					refused = got
+				}
+				if got.status != 403 || got.header.Get("Cache-Control") != "no-store" {
+					t.Errorf("%s: %s with %q: %d %v", name, target, header, got.status, got.header)
+				}
+				if got.body != refused.body || !maps.EqualFunc(got.header, refused.header, func(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
+					t.Errorf("%s: %s with %q has another answer: %v %q", name, target, header, got.header, got.body)
+				}
+				if accessed != before {
+					t.Errorf("%s: %s with %q: the storage was accessed", name, target, header)
+				}
+			}
+		}
+	}
+	head := httpCase{method: http.MethodHead, target: privateFiles + "/26-11/a.txt", status: 403, want: "Cache-Control: no-store"}.check(t, s)
+	if !maps.EqualFunc(head.header, refused.header, func(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
+		t.Errorf("HEAD has other headers: %v", head.header)
+	}
+}
+
+// TestOtherSpellings: an address that means the same path is the same address.
+func TestOtherSpellings(t *testing.T) {
+	t.Parallel()
+	run(t, withPrivate, []httpCase{
+		{name: "encoded dot", target: privateFiles + "/26-11/a%2etxt?" + paper("26-11/a.txt"), status: 200},
+		{name: "encoded letter", target: privateFiles + "/26-11/%61.txt?" + paper("26-11/a.txt"), status: 200},
+		{name: "encoded slash", target: privateFiles + "/26-11%2Fa.txt?" + paper("26-11/a.txt"), status: 404},
+		{name: "up, signed as requested", target: privateFiles + "/x/%2e%2e/26-11/a.txt?" + paper("x/../26-11/a.txt"), status: 404},
+		{name: "doubled slash, signed as requested", target: privateFiles + "/26-11//a.txt?" + paper("26-11//a.txt"), status: 404},
+	})
+}
+
+// TestClocksApart: an address is accepted for 5 s after its end, for clocks that differ.
+func TestClocksApart(t *testing.T) {
+	t.Parallel()
+	s := withPrivate(t)
+	address := privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt")
+	for _, c := range []struct {
+		passed time.Duration
+		status int
+		want   string
+	}{
+		{time.Hour - time.Second, 200, "Cache-Control: private, max-age=1"},
+		{time.Hour, 200, "Cache-Control: private, max-age=0"},
+		{time.Hour + 5*time.Second, 200, "Cache-Control: private, max-age=0"},
+		{time.Hour + 5*time.Second + 1, 403, "Cache-Control: no-store"},
+		{time.Hour + 6*time.Second, 403, "Cache-Control: no-store"},
+		{-604800*time.Second + time.Hour, 200, hourPrivate},
+		{-604800*time.Second + time.Hour - 1, 403, "Cache-Control: no-store"},
+	} {
+		s.passed.Store(int64(c.passed))
+		httpCase{target: address, status: c.status, want: c.want}.check(t, s)
+	}
+}
+
+// TestConditions: conditions of a signed address are answered as in a public alias, with the
+// Cache-Control of the address.
+func TestPrivateConditions(t *testing.T) {
+	t.Parallel()
+	s := withPrivate(t)
+	address := privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt")
+	got := httpCase{target: address, status: 200}.check(t, s)
+	httpCase{target: address, header: "If-None-Match: " + got.header.Get("ETag"), status: 304, want: hourPrivate + "ETag: " + got.header.Get("ETag")}.check(t, s)
+	httpCase{target: address, header: "If-Modified-Since: " + got.header.Get("Last-Modified"), status: 304, want: hourPrivate}.check(t, s)
+	httpCase{target: address, header: `If-Match: "x"`, status: 412}.check(t, s)
+	httpCase{target: address, header: "Range: bytes=1-2\nIf-Range: " + got.header.Get("ETag"), status: 206, text: "12", want: hourPrivate}.check(t, s)
+}
+
+// TestFolderSignature: one signature is for everything below a folder.
+func TestFolderSignature(t *testing.T) {
+	t.Parallel()
+	images := func(folder, rendition string) string {
+		return query(signingKey, signing.Fields{Kind: "image", Alias: "private", Scope: signing.Folder, Name: folder, Rendition: rendition, Expires: inAnHour})
+	}
+	run(t, withPrivate, []httpCase{
+		{name: "folder", target: privateFiles + "/26-11/a.txt?" + below("26-11"), status: 200, want: hourPrivate},
+		{name: "root", target: privateFiles + "/26-11/a.txt?" + below("/"), status: 200},
+		{name: "beside", target: privateFiles + "/a.html?" + below("26-11"), status: 403},
+		{name: "missing", target: privateFiles + "/26-11/none.txt?" + below("26-11"), status: 404},
+		{name: "variant", target: privateImages + "/26-11/a.png.webp?" + images("26-11", ""), status: 200, text: "variant"},
+		{name: "rendition", target: privateImages + "@wide/26-11/a.png?" + images("26-11", ""), status: 200},
+		{name: "one rendition", target: privateImages + "@wide/26-11/a.png?" + images("26-11", "wide"), status: 200},
+		{name: "another rendition", target: privateImages + "@wide/26-11/a.png?" + images("26-11", "thumb"), status: 403},
+		{name: "images of a rendition", target: privateImages + "/26-11/a.png?" + images("26-11", "wide"), status: 403},
+		{name: "up", target: privateFiles + "/26-11/../a.html?" + below("26-11"), status: 404},
+		{name: "with a download", target: privateFiles + "/26-11/a.txt?" + paperWith("26-11", func(f *signing.Fields) { f.Scope, f.Download = signing.Folder, "x.txt" }), status: 200, want: "Content-Disposition: attachment; filename=x.txt"},
+	})
+}
+
+// TestDownloadName: the name is encoded by RFC 6266 and RFC 8187, whatever is in it.
+func TestDownloadName(t *testing.T) {
+	t.Parallel()
+	s := withPrivate(t)
+	for name, want := range map[string]string{
+		"plain.txt":                `attachment; filename=plain.txt`,
+		"two words.txt":            `attachment; filename="two words.txt"`,
+		`a"b\c;d=e.txt`:            `attachment; filename="a\"b\\c;d=e.txt"`,
+		"Účet č. 5.pdf":            `attachment; filename*=utf-8''%C3%9A%C4%8Det%20%C4%8D.%205.pdf`,
+		"a\r\nSet-Cookie: x=y.txt": `attachment; filename*=utf-8''a%0D%0ASet-Cookie%3A%20x%3Dy.txt`,
+		"100%.txt":                 `attachment; filename=100%.txt`,
+		"写真 🎉.png":                 `attachment; filename*=utf-8''%E5%86%99%E7%9C%9F%20%F0%9F%8E%89.png`,
+	} {
+		address := privateFiles + "/26-11/a.txt?" + paperWith("26-11/a.txt", func(f *signing.Fields) { f.Download = name })
+		got := httpCase{target: address, status: 200}.check(t, s).header
+		if value := got.Get("Content-Disposition"); value != want || got.Get("Set-Cookie") != "" {
+			t.Errorf("%q: got %s, want %s", name, value, want)
+		}
+	}
+}
+
+// TestGeneration: another generation and a removed key revoke all addresses; a new key that signs does
+// not.
+func TestGeneration(t *testing.T) {
+	t.Parallel()
+	s := withPrivate(t)
+	address := privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt")
+	for name, c := range map[string]struct {
+		change func(*media.Config)
+		status int
+	}{
+		"same":           {func(*media.Config) {}, 200},
+		"new key":        {func(c *media.Config) { c.SigningKey = []string{strings.Repeat("n", 32), signingKey} }, 200},
+		"key removed":    {func(c *media.Config) { c.SigningKey = []string{oldSigningKey} }, 403},
+		"random key":     {func(c *media.Config) { c.SigningKey = nil }, 403},
+		"generation":     {func(c *media.Config) { c.FileAliases["private"].Private.Generation = 1 }, 403},
+		"public alias":   {func(c *media.Config) { c.FileAliases["private"].Private = nil }, 200},
+		"step":           {func(c *media.Config) { c.FileAliases["private"].Private.Step = options.Duration(time.Hour) }, 200},
+		"another prefix": {func(c *media.Config) { c.FileAliases["private"].Prefix = "papers" }, 404},
+	} {
+		s.change = func(config *media.Config) {
+			setPrivateAliases(config)
+			c.change(config)
+		}
+		s.running.Store(s.service(t, media.Limits{}, account()))
+		t.Log(name)
+		httpCase{target: address, status: c.status}.check(t, s)
+	}
+}
+
+// presigning is a driver whose addresses show the options that they are signed with.
+type presigning struct{ *memory.Driver }
+
+func (presigning) Presign(_ context.Context, key string, o storagedrivers.PresignOptions) (string, error) {
+	return "https://bucket.example/" + key + "?" + url.Values{
+		"lifetime": {o.Lifetime.String()}, "cache": {o.CacheControl}, "disposition": {o.Disposition},
+	}.Encode(), nil
+}
+
+// TestPrivateRedirect: the redirect comes after the check, and lives no longer than the signature.
+func TestPrivateRedirect(t *testing.T) {
+	t.Parallel()
+	driver := memory.New()
+	s := newSiteOn(t, presigning{driver}, media.Limits{}, func(c *media.Config) {
+		setPrivateAliases(c)
+		c.FileAliases["private"].Redirect = &media.Redirect{To: "presigned", Lifetime: options.Duration(10 * time.Minute)}
+	})
+	s.driver, s.handler = driver, mediahttp.New(s, mediahttp.Options{Now: s.now})
+	s.put(t, "file/private/a.txt", "0123456789")
+	s.put(t, "file/private/a.html", "<p>")
+	until := func(seconds int64, change func(*signing.Fields)) string {
+		return paperWith("a.txt", func(f *signing.Fields) {
+			f.Expires = noon.Unix() + seconds
+			change(f)
+		})
+	}
+	same := func(*signing.Fields) {}
+	for _, c := range []httpCase{
+		{target: privateFiles + "/a.txt", status: 403, want: "Location\nCache-Control: no-store"},
+		{target: privateFiles + "/a.txt?" + until(3600, same), status: 302, want: "Location: https://bucket.example/file/private/a.txt?cache=private%2C+max-age%3D3600&disposition=&lifetime=10m0s\nCache-Control: private, max-age=300"},
+		{target: privateFiles + "/a.txt?" + until(60, same), status: 302, want: "Location: https://bucket.example/file/private/a.txt?cache=private%2C+max-age%3D60&disposition=&lifetime=1m0s\nCache-Control: private, max-age=30"},
+		{target: privateFiles + "/a.txt?" + until(60, func(f *signing.Fields) { f.Download = "b.txt" }), status: 302, want: "Location: https://bucket.example/file/private/a.txt?cache=private%2C+max-age%3D60&disposition=attachment%3B+filename%3Db.txt&lifetime=1m0s"},
+		{target: privateFiles + "/a.txt?" + until(-3, same), status: 200, text: "0123456789", want: "Location\nCache-Control: private, max-age=0"},
+		{target: privateFiles + "/a.txt?" + until(-6, same), status: 403},
+		{method: http.MethodHead, target: privateFiles + "/a.txt?" + until(60, same), status: 200, want: "Location"},
+		{target: privateFiles + "/a.html?" + paper("a.html"), status: 200, want: "Location\nReferrer-Policy: no-referrer"},
+	} {
+		c.check(t, s)
+	}
+}
+
+// TestPrivateConfig: options that contradict each other are an error.
+func TestPrivateConfig(t *testing.T) {
+	t.Parallel()
+	base := func() media.Config {
+		return media.Config{
+			Storages:     []media.Storage{{Name: "main", Driver: memory.New()}},
+			ImageAliases: map[string]*media.ImageAlias{"a": {AliasOptions: media.AliasOptions{Private: &media.Private{}}}},
+		}
+	}
+	for want, change := range map[string]func(*media.Config){
+		"redirect public does not go with private": func(c *media.Config) {
+			c.ImageAliases["a"].Redirect = &media.Redirect{To: "public", Base: "https://bucket.example"}
+		},
+		`private.public: there is no rendition "x"`: func(c *media.Config) { c.ImageAliases["a"].Private.Public = []string{"x"} },
+		"step is whole seconds":                     func(c *media.Config) { c.ImageAliases["a"].Private.Step = options.Duration(169 * time.Hour) },
+		"signing_key: a key has 31 bytes":           func(c *media.Config) { c.SigningKey = []string{strings.Repeat("x", 31)} },
+	} {
+		config := base()
+		change(&config)
+		if _, err := media.New(config); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		} else if strings.Contains(err.Error(), "xxx") {
+			t.Errorf("the key is in %v", err)
+		}
+	}
+}
+
+// TestRandomKey: without a configured key all services of a token store share a random one, and without
+// the store the answer is 503, whether the item exists or not.
+func TestRandomKey(t *testing.T) {
+	t.Parallel()
+	s := withPrivate(t)
+	s.change = func(c *media.Config) {
+		setPrivateAliases(c)
+		c.SigningKey = nil
+	}
+	one, two := s.service(t, media.Limits{}, account()), s.service(t, media.Limits{}, account())
+	signed, err := one.FileURL(t.Context(), "private", "26-11/a.txt", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.running.Store(two)
+	httpCase{target: signed, status: 200}.check(t, s)
+	s.store.fails.Store(true)
+	httpCase{target: signed, status: 200}.check(t, s) // it knows the key
+	s.passed.Store(int64(2 * time.Minute))
+	later, err := two.FileURL(t.Context(), "private", "26-11/a.txt", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	httpCase{target: later, status: 200}.check(t, s)
+	s.running.Store(s.service(t, media.Limits{}, account()))
+	for _, target := range []string{later, privateFiles + "/none.txt?" + paper("none.txt")} {
+		httpCase{target: target, status: 503, want: "Cache-Control: no-store\nRetry-After: 1"}.check(t, s)
+	}
+	httpCase{target: privateFiles + "/26-11/a.txt", status: 403}.check(t, s)
+	s.store.fails.Store(false)
+	httpCase{target: later, status: 200}.check(t, s)
+}
+
+// TestPublicAllocations: a public alias pays nothing for private ones. The numbers of allocations of a
+// request are equal with and without a query that would be a signature elsewhere.
+func TestPublicAllocations(t *testing.T) {
+	s := withPrivate(t)
+	s.put(t, itemKey, "0123456789")
+	count := func(target string) float64 {
+		r := s.request(t, http.MethodGet, target, "", "")
+		return testing.AllocsPerRun(100, func() {
+			s.handler.ServeHTTP(discard{http.Header{}}, r)
+		})
+	}
+	if plain, with := count(itemPath), count(itemPath+"?"+paper("item.txt")); plain != with {
+		t.Errorf("%v allocations, and %v with a query", plain, with)
+	}
+}
+
+// discard is a response that is not kept.
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d discard) WriteHeader(int)             {}
+
+// BenchmarkStatic compares a public alias with a private one. The item is small, so that the handler
+// counts.
+func BenchmarkStatic(b *testing.B) {
+	driver := memory.New()
+	service, err := media.New(media.Config{
+		Settings: media.Settings{SigningKey: []string{signingKey}},
+		Storages: []media.Storage{{Name: "main", Driver: driver}},
+		FileAliases: map[string]*media.FileAlias{
+			"public": {}, "private": {AliasOptions: media.AliasOptions{Private: &media.Private{}}},
+		},
+		Tokens: &failingStore{}, Now: func() time.Time { return noon },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer service.Close()
+	for _, alias := range []string{"public", "private"} {
+		if _, err := driver.Put(b.Context(), "file/"+alias+"/a.txt", strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	handler := mediahttp.New(service, mediahttp.Options{Now: func() time.Time { return noon }})
+	for name, target := range map[string]string{
+		"public": "/static/file/public/a.txt", "private": privateFiles + "/a.txt?" + paper("a.txt"), "refused": privateFiles + "/a.txt?" + paper("b.txt"),
+	} {
+		b.Run(name, func(b *testing.B) {
+			r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, target, nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				handler.ServeHTTP(discard{http.Header{}}, r)
+			}
+		})
+	}
+}
+
+var _ io.Writer = discard{}
