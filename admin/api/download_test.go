@@ -36,6 +36,9 @@ func TestVeil(t *testing.T) {
 			`{"tokens":{"store":"redis","url":"{env.MEDIA_TOKENS_URL}","addresses":["h:1"],"password":"{env.MEDIA_TOKENS_PASSWORD}",
 				"sentinel_password":"{env.MEDIA_TOKENS_SENTINEL_PASSWORD}","username":"n","tls_key_file":"/k"}}`,
 		},
+		"signing keys": {
+			`{"signing_key":["k1","{env.K}","k3"]}`, `{"signing_key":["{env.MEDIA_SIGNING_KEY_0}","{env.K}","{env.MEDIA_SIGNING_KEY_2}"]}`,
+		},
 		"bolt":          {`{"tokens":{"store":"bolt","path":"/t.db"}}`, `{"tokens":{"store":"bolt","path":"/t.db"}}`},
 		"unknown store": {`{"tokens":{"store":"unknown","dsn":"s","n":1}}`, `{"tokens":{"store":"unknown","dsn":"{env.MEDIA_TOKENS_DSN}","n":"{env.MEDIA_TOKENS_N}"}}`},
 	} {

@@ -25,7 +25,7 @@ var (
 
 // The first words of blocks that belong inside the global option media, and of global options.
 const (
-	mediaWords  = " storage image_alias file_alias tokens account limits downloads resumable cors "
+	mediaWords  = " storage image_alias file_alias tokens account limits downloads resumable cors signing_key "
 	globalWords = " log servers "
 )
 

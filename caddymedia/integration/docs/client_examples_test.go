@@ -35,7 +35,8 @@ type clientExample struct {
 func TestDocsClients(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob(filepath.Join(clientFolder(t), "*"))
-	if err != nil || len(scripts) != len(clientExamples)+14 { // and four pages, two servers, two clients and six programs for items
+	// and four pages, two servers, two clients, six programs for items and four that sign
+	if err != nil || len(scripts) != len(clientExamples)+18 {
 		t.Fatalf("clients are %v, %v", scripts, err)
 	}
 	for _, script := range scripts {

@@ -16,11 +16,14 @@ const logFilter = `format filter {
 	request>headers>Service-Api-Key delete
 	request>headers>Service-Access-Token delete
 	request>headers>Authorization delete
+	request>uri query {
+		delete signature
+	}
 }
 `
 
 // TestLogsHaveNoSecrets: with the filter of Caddyfile.example no log, not even the debug log,
-// contains a password or a token. Keys appear only in records of changes of items.
+// contains a password, a token or the signature of an address. Keys appear only in records of changes of items.
 func TestLogsHaveNoSecrets(t *testing.T) {
 	for name, drop := range map[string]bool{"option set": false, "option missing": true} {
 		t.Run(name, func(t *testing.T) {
@@ -28,7 +31,7 @@ func TestLogsHaveNoSecrets(t *testing.T) {
 				Media: site.Basic, Site: "log\nmedia\nroute /broken {\nerror 500\n}", Log: logFilter, DropUnderscores: drop,
 			})
 			token := s.Token(t, site.APIKey)
-			const wrong = "wrong-guess-of-a-password"
+			const wrong, signature = "wrong-guess-of-a-password", "signature-of-an-address"
 			s.Login(t, site.APIKey, wrong)
 			s.Login(t, "unknown-key-of-nobody", wrong)
 			spellings := []http.Header{
@@ -45,7 +48,8 @@ func TestLogsHaveNoSecrets(t *testing.T) {
 					{http.MethodPost, "/api/upload/image", site.Form(site.File("a.gif", "no image"))},
 					{http.MethodPost, "/api/upload/image", site.Form()},
 					{http.MethodGet, "/static/img/content/none.gif", ""},
-					{http.MethodGet, "/broken", ""},
+					{http.MethodGet, "/static/file/content/none.txt?expires=1&signature=" + signature + "&v=1", ""},
+					{http.MethodGet, "/broken?signature=" + signature, ""},
 				} {
 					s.Do(t, request.method, request.path, site.Merged(header, site.FormType), request.body)
 				}
@@ -57,7 +61,7 @@ func TestLogsHaveNoSecrets(t *testing.T) {
 				t.Fatalf("the log lacks accesses or errors:\n%s", log)
 			}
 			for line := range strings.Lines(log) {
-				for _, secret := range []string{token, site.Password, wrong, site.CheapHash} {
+				for _, secret := range []string{token, site.Password, wrong, site.CheapHash, signature} {
 					if strings.Contains(line, secret) {
 						t.Errorf("%q is logged: %s", secret, line)
 					}
