@@ -102,7 +102,7 @@ func (t target) candidates(q signedQuery, expires int64) []signing.Fields {
 // the token store, to one whose signature cannot be checked.
 func (h *Handler) refuseUnsigned(service *media.Service, w http.ResponseWriter, r *http.Request, err error) error {
 	if r.Context().Err() != nil {
-		return nil // the client is gone
+		return nil //nolint:nilerr // the client is gone
 	}
 	status := http.StatusForbidden
 	if err == nil {

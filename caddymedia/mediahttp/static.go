@@ -33,42 +33,46 @@ func (h *Handler) static(kind aliases.Kind, rest string) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		wanted, ok := find(service, kind, rest)
 		if ok && wanted.alias.NeedsSignature(wanted.filename, wanted.rendition) {
-			valid, err := h.verify(service, r, &wanted)
-			if !valid {
+			if valid, err := h.verify(service, r, &wanted); !valid {
 				return h.refuseUnsigned(service, w, r, err)
 			}
 		}
 		if !ok || !wanted.mayExist() || encodedSlash(r.URL) {
 			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
-		ctx := storagedrivers.WithOwner(r.Context(), clientOwner(h.options.Client(r)))
-		r = r.WithContext(ctx)
-		service.Observer().Requested(ctx, wanted.alias, wanted.filename)
-		admitted := &admission{limit: service.Limits().MaxOpenItems}
-		defer admitted.end()
-		var err error
-		before := maps.Clone(w.Header())
-		for range maxOpens {
-			if err = h.serve(service, w, r, wanted, admitted); err == nil {
-				return nil
-			}
-			clear(w.Header())
-			maps.Copy(w.Header(), before)
-			if errors.Is(err, derived.ErrNotMade) {
-				admitted.end() // making it has its own bounds
-				if err = h.makeRendition(service, r, &wanted); err == nil {
-					continue
-				}
-			}
-			if !errors.Is(err, storagedrivers.ErrChanged) {
-				break
-			}
-		}
-		if errors.Is(err, errClientBusy) || errors.Is(err, errAllBusy) {
-			return h.tooMany(service, w, r, err)
-		}
-		return storageFailed(service, w, r, err)
+		return h.serveStatic(service, w, r, wanted)
 	}
+}
+
+// serveStatic serves a target, whose rendition it makes if necessary.
+func (h *Handler) serveStatic(service *media.Service, w http.ResponseWriter, r *http.Request, wanted target) error {
+	ctx := storagedrivers.WithOwner(r.Context(), clientOwner(h.options.Client(r)))
+	r = r.WithContext(ctx)
+	service.Observer().Requested(ctx, wanted.alias, wanted.filename)
+	admitted := &admission{limit: service.Limits().MaxOpenItems}
+	defer admitted.end()
+	var err error
+	before := maps.Clone(w.Header())
+	for range maxOpens {
+		if err = h.serve(service, w, r, wanted, admitted); err == nil {
+			return nil
+		}
+		clear(w.Header())
+		maps.Copy(w.Header(), before)
+		if errors.Is(err, derived.ErrNotMade) {
+			admitted.end() // making it has its own bounds
+			if err = h.makeRendition(service, r, &wanted); err == nil {
+				continue
+			}
+		}
+		if !errors.Is(err, storagedrivers.ErrChanged) {
+			break
+		}
+	}
+	if errors.Is(err, errClientBusy) || errors.Is(err, errAllBusy) {
+		return h.tooMany(service, w, r, err)
+	}
+	return storageFailed(service, w, r, err)
 }
 
 // serve sends an item after its admission, or a redirect, which needs no admission because it reads

@@ -1,0 +1,49 @@
+package browser_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/integration/sample"
+	"github.com/caddymedia/media/caddymedia/integration/site"
+)
+
+// TestPrivateImages: with step, a browser that opens a page of private images again finds all of them in
+// its cache, although their addresses are signed anew.
+func TestPrivateImages(t *testing.T) {
+	needsBrowser(t)
+	const images = 100
+	folder := site.TempFolder(t)
+	s := site.StartConfig(t, site.Config{
+		Media: site.Account + site.AtRoot + "}\nimage_alias photos {\nprivate {\nstep 7d\n}\n}\n",
+		Site:  "log\nmedia\nroot * " + folder + "\ntemplates {\nextensions {\nmedia\n}\n}\nfile_server",
+	})
+	photo, parts := sample.JPEG(t, 40, 30), []site.Part{site.Field("alias", "photos")}
+	for range images {
+		parts = append(parts, site.File("photo.jpg", photo))
+	}
+	up := s.UploadImage(t, parts...)
+	if up.Status != http.StatusOK {
+		t.Fatal(up)
+	}
+	page := "<!doctype html><html lang=\"en\"><title>A page</title><h1>A page</h1>\n"
+	for _, item := range up.Result(t) {
+		page += `<img alt="" src="{{image_url "photos" "` + item.Filename + "\" \"1h\"}}\">\n"
+	}
+	if err := os.WriteFile(filepath.Join(folder, "index.html"), []byte(page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	browse(t, "private", facts{Panel: s.URL + "/", More: map[string]int{"images": images}})
+	s.Get(t, "/last-request")
+	s.WaitForLog(t, "/last-request")
+	log := s.Logged(t)
+	if requested := strings.Count(log, `"uri":"/static/img/photos/`); requested != images {
+		t.Errorf("the browser requested %d images, want each of %d once", requested, images)
+	}
+	if opened := strings.Count(log, `"uri":"/?again"`); opened != 1 {
+		t.Errorf("the page was opened again %d times", opened)
+	}
+}
