@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,11 +22,8 @@ func TestPrivateImages(t *testing.T) {
 		Media: site.Account + site.AtRoot + "}\nimage_alias photos {\nprivate {\nstep 7d\n}\n}\n",
 		Site:  "log\nmedia\nroot * " + folder + "\ntemplates {\nextensions {\nmedia\n}\n}\nfile_server",
 	})
-	photo, parts := sample.JPEG(t, 40, 30), []site.Part{site.Field("alias", "photos")}
-	for range images {
-		parts = append(parts, site.File("photo.jpg", photo))
-	}
-	up := s.UploadImage(t, parts...)
+	photo := site.File("photo.jpg", sample.JPEG(t, 40, 30))
+	up := s.UploadImage(t, append(slices.Repeat([]site.Part{photo}, images), site.Field("alias", "photos"))...)
 	if up.Status != http.StatusOK {
 		t.Fatal(up)
 	}

@@ -78,9 +78,12 @@ func (s *store) Secret(ctx context.Context, name string, fresh []byte) ([]byte, 
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	key := s.prefix + "secret:" + name
-	created, err := s.client.SetNX(ctx, key, fresh, 0).Result()
-	if err == nil && created {
+	err := s.client.SetArgs(ctx, key, fresh, goredis.SetArgs{Mode: "NX"}).Err()
+	if err == nil {
 		return fresh, nil
+	}
+	if !errors.Is(err, goredis.Nil) {
+		return nil, unavailable(err)
 	}
 	secret, err := s.client.Get(ctx, key).Bytes()
 	if err != nil {
