@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -29,6 +30,8 @@ type itemAnswer struct {
 	Sizes []sizeAnswer `json:"sizes,omitempty"`
 	// Srcset is the value of the attribute, with the addresses as in Address.
 	Srcset string `json:"srcset,omitempty"`
+	// Query makes the addresses of a private item valid for an hour; only of a single item.
+	Query string `json:"query,omitempty"`
 }
 
 type sizeAnswer struct {
@@ -119,6 +122,13 @@ func (c *call) item() error {
 		return cmp.Or(cmp.Compare(a.Width, b.Width), cmp.Compare(a.Height, b.Height))
 	})
 	item.Srcset = srcset
+	if alias.Private != nil {
+		signed, err := c.service.Sign(ctx, media.SignRequest{Kind: alias.Kind, Alias: alias.Name, Filenames: []string{filename}})
+		if err != nil {
+			return failf(http.StatusServiceUnavailable, "%s %s", noTokenStore, c.redacted(err.Error()))
+		}
+		_, item.Query, _ = strings.Cut(signed[0].URL, "?")
+	}
 	return c.answer(item)
 }
 

@@ -6,6 +6,7 @@ import (
 	"image"
 	"image/png"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -201,6 +203,31 @@ func TestItemSizes(t *testing.T) {
 	}
 	if item := get[itemAnswer](t, "/items/img/photos/damaged.png"); item.Sizes != nil || item.Srcset != "" {
 		t.Errorf("%+v", item)
+	}
+}
+
+// TestPrivateItem: an item of a private alias has the query that makes its addresses valid.
+func TestPrivateItem(t *testing.T) {
+	root := load(t, `{"signing_key": ["a key of thirty-two bytes, or more"], "storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}}},
+		"file_aliases": {"papers": {"private": {}}, "docs": {}}}`)
+	files(t, root+"/file/papers", "a.txt")
+	files(t, root+"/file/docs", "a.txt")
+	if item := get[itemAnswer](t, "/items/file/docs/a.txt"); item.Query != "" {
+		t.Errorf("public: %+v", item)
+	}
+	item := get[itemAnswer](t, "/items/file/papers/a.txt")
+	if !strings.HasPrefix(item.Query, "expires=") || item.Address != "/static/file/papers/a.txt" {
+		t.Errorf("%+v", item)
+	}
+	app, err := mediaapp.Active()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	handler := mediahttp.New(app.Service(), mediahttp.Options{})
+	handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, item.Address+"?"+item.Query, nil))
+	if w.Code != http.StatusOK {
+		t.Errorf("status %d", w.Code)
 	}
 }
 

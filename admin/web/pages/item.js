@@ -41,6 +41,8 @@ export function itemDialog(alias, filename, deleted) {
  * @param {() => void} deleted
  */
 function content(alias, item, deleted) {
+	/** @param {string} address */
+	const usable = (address) => absolute(item.query ? `${address}?${item.query}` : address);
 	const address = absolute(item.address);
 	return [
 		preview(alias, item),
@@ -52,11 +54,12 @@ function content(alias, item, deleted) {
 			'WebP variant': item.webp && size(item.webp.size),
 		}, 'facts inline'),
 		copyField('Address', address),
+		item.query && copyField('Signed address, for an hour', usable(item.address)),
 		snippets(alias, item, address),
 		item.renditions && renditions(item.sizes?.filter(({ rendition }) => rendition)
-			?? Object.entries(item.renditions).map(([rendition, address]) => ({ rendition, address }))),
+			?? Object.entries(item.renditions).map(([rendition, address]) => ({ rendition, address })), usable),
 		copyField('Stored filename', item.filename),
-		h('div', { class: 'actions' }, openLink(address), mayAct()
+		h('div', { class: 'actions' }, openLink(usable(item.address)), mayAct()
 			&& h('button', {
 				type: 'button',
 				class: 'danger',
@@ -72,14 +75,15 @@ function content(alias, item, deleted) {
 const pixels = ({ width, height } = {}) => (width ? `${width} × ${height}` : '');
 
 /**
- * The addresses of renditions.
+ * The addresses of renditions, which usable makes whole.
  * @param {Size[]} list
+ * @param {(address: string) => string} usable
  */
-const renditions = (list) =>
+const renditions = (list, usable) =>
 	h('details', null, h('summary', null, `Renditions: ${list.map(({ rendition }) => rendition).join(', ')}`),
 		list.map(({ rendition, address, ...size }) =>
-			copyField([rendition, pixels(size)].filter(Boolean).join(', '), absolute(address),
-				openLink(absolute(address), `Open ${rendition}`))
+			copyField([rendition, pixels(size)].filter(Boolean).join(', '), usable(address),
+				openLink(usable(address), `Open ${rendition}`))
 		));
 
 /**
@@ -118,6 +122,10 @@ function preview(alias, item) {
  * @param {string} address
  */
 function snippets(alias, item, address) {
+	if (item.query) { // HTML with an address would soon show nothing
+		const name = alias.kind === 'img' ? 'image_url' : 'file_url';
+		return copyField('Template function', `{{${name} "${alias.name}" ${JSON.stringify(item.filename)} "1h"}}`);
+	}
 	const template = templateOf(alias, item);
 	if (alias.kind === 'file') {
 		return [copyField('HTML link', `<a href="${escaped(address)}">${escaped(item.name)}</a>`),

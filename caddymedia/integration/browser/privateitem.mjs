@@ -1,0 +1,43 @@
+// An alias is made private in its form, and its item is opened and copied by a signed address.
+import { accessible, announced, assert, facts, open, run, shot } from './lib.mjs';
+
+await run(async () => {
+	const page = await open({ route: '#/aliases/img/content' });
+	const form = page.getByRole('form', { name: 'image alias' });
+	const options = form.getByRole('group', { name: 'Private options' });
+	await form.getByText('More options', { exact: true }).click();
+	await form.getByLabel('Private', { exact: true }).check();
+	await options.getByLabel('Step', { exact: true }).fill('8d');
+	await form.getByRole('button', { name: 'Save' }).click();
+	await form.getByRole('alert').getByText(/step is whole seconds, 7d at most/).waitFor();
+	await options.getByLabel('Step', { exact: true }).fill('1h');
+	await options.getByLabel('Generation', { exact: true }).fill('2');
+	await accessible(page, 'the form of a private alias');
+	await shot(page, 'form');
+	await form.getByRole('button', { name: 'Save' }).click();
+	await announced(page, 'The image alias “content” is saved.');
+
+	await page.goto(`${facts.panel}#/items/img/content`);
+	await page.getByRole('main').getByRole('link', { name: /tree\.jpg/ }).click();
+	const item = page.getByRole('dialog', { name: 'tree.jpg' });
+	const preview = item.getByRole('img', { name: 'tree.jpg' });
+	await preview.evaluate((img) => img.decode());
+	const status = (address) => page.evaluate(async (address) => {
+		const answer = await fetch(address);
+		await answer.arrayBuffer();
+		return answer.status;
+	}, address);
+	const plain = await item.getByLabel('Address', { exact: true }).inputValue();
+	assert.match(plain, /\/static\/img\/content\/tree\.jpg$/);
+	assert.equal(await status(plain), 403);
+	const signed = await item.getByLabel('Signed address, for an hour', { exact: true }).inputValue();
+	assert.ok(signed.startsWith(`${plain}?expires=`), signed);
+	assert.equal(await status(signed), 200);
+	assert.equal(await item.getByRole('link', { name: 'Open', exact: true }).getAttribute('href'), signed);
+	await item.getByText('Renditions: small', { exact: true }).click();
+	const small = await item.getByLabel(/^small/).inputValue();
+	assert.equal(await status(small), 200);
+	assert.equal(await item.getByLabel('Template function', { exact: true }).inputValue(), '{{image_url "content" "tree.jpg" "1h"}}');
+	await accessible(page, 'a private item');
+	await shot(page, 'item', false);
+});
