@@ -57,7 +57,8 @@ function content(alias, item, deleted) {
 		item.query && copyField('Signed address, for an hour', usable(item.address)),
 		snippets(alias, item, address),
 		item.renditions && renditions(item.sizes?.filter(({ rendition }) => rendition)
-			?? Object.entries(item.renditions).map(([rendition, address]) => ({ rendition, address })), usable),
+			?? Object.entries(item.renditions).map(([rendition, address]) => ({ rendition, address })),
+			usable),
 		copyField('Stored filename', item.filename),
 		h('div', { class: 'actions' }, openLink(usable(item.address)), mayAct()
 			&& h('button', {
@@ -124,7 +125,8 @@ function preview(alias, item) {
 function snippets(alias, item, address) {
 	if (item.query) { // HTML with an address would soon show nothing
 		const name = alias.kind === 'img' ? 'image_url' : 'file_url';
-		return copyField('Template function', `{{${name} "${alias.name}" ${JSON.stringify(item.filename)} "1h"}}`);
+		return copyField('Template function',
+			`{{${name} "${alias.name}" ${JSON.stringify(item.filename)} "1h"}}`);
 	}
 	const template = templateOf(alias, item);
 	if (alias.kind === 'file') {
