@@ -39,7 +39,7 @@ func (c *call) probeSaved() error {
 	return c.probing(func() error {
 		ctx, cancel := c.bounded()
 		defer cancel()
-		report := storage.Probe(ctx)
+		report := c.service.Probe(ctx, storage)
 		return c.report(c.app.Driver(name).Describe(), report, storage.Features())
 	})
 }

@@ -64,7 +64,7 @@ func probe(ctx context.Context, s *session, names []string) error {
 }
 
 func (s *session) probe(ctx context.Context, storage *storagedrivers.Storage) probed {
-	report := storage.Probe(ctx)
+	report := s.App.Service().Probe(ctx, storage)
 	features := storage.Features() // some are known only now
 	p := probed{
 		Name: storage.Name(), Driver: s.App.Driver(storage.Name()).Name(), OK: report.OK(),

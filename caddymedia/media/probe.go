@@ -1,0 +1,65 @@
+package media
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+const (
+	// unsignedTime bounds the request of a probe without a signature.
+	unsignedTime = 10 * time.Second
+	noteUnsigned = "An object can be read in the backend without a signature: whoever knows the address of a private item " +
+		"there can read it. Make the bucket private."
+)
+
+// Probe tests a storage as [storagedrivers.Storage.Probe] does. If it has private items and a driver
+// that signs addresses, another step requests an object without a signature. Its note warns if the
+// backend serves the object.
+func (s *Service) Probe(ctx context.Context, storage *storagedrivers.Storage) storagedrivers.Report {
+	report := storage.Probe(ctx)
+	hasPrivate := slices.ContainsFunc(s.Aliases(), func(a *Alias) bool { return a.Private != nil && a.Storage == storage })
+	if !hasPrivate || !storage.CanPresign() || !report.OK() {
+		return report
+	}
+	start := s.now()
+	step := storagedrivers.Step{Name: "unsigned", Title: "request the object without a signature"}
+	public, err := isPublic(ctx, storage, "media-probe-"+rand.Text()+".txt")
+	if public {
+		step.Note = noteUnsigned
+	}
+	step.Err, step.Took = err, s.now().Sub(start)
+	report.Steps = append(report.Steps, step)
+	return report
+}
+
+// isPublic reports whether the backend serves an object without a signature. It stores the object under
+// key and removes it. A backend that cannot be asked serves nobody.
+func isPublic(ctx context.Context, storage *storagedrivers.Storage, key string) (public bool, err error) {
+	if _, err := storage.Put(ctx, key, strings.NewReader("private"), storagedrivers.PutOptions{}); err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, storage.Delete(context.WithoutCancel(ctx), key)) }()
+	address, err := storage.Presign(ctx, key, storagedrivers.PresignOptions{Lifetime: time.Minute})
+	if err != nil {
+		return false, nil //nolint:nilerr // its credentials cannot sign
+	}
+	address, _, _ = strings.Cut(address, "?")
+	ctx, cancel := context.WithTimeout(ctx, unsignedTime)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return false, err
+	}
+	answer, err := http.DefaultTransport.RoundTrip(r) // it follows no redirects
+	if err != nil {
+		return false, nil //nolint:nilerr // it is not reachable without the settings of the driver
+	}
+	return answer.StatusCode == http.StatusOK, answer.Body.Close()
+}

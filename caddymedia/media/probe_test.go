@@ -1,0 +1,73 @@
+package media
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	tokenmemory "github.com/caddymedia/media/caddymedia/tokens/memory"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// presigning is a driver whose backend has an address.
+type presigning struct {
+	*memory.Driver
+	base string
+}
+
+func (d presigning) Presign(_ context.Context, key string, _ storagedrivers.PresignOptions) (string, error) {
+	return d.base + "/" + key + "?signature=x", nil
+}
+
+// TestProbePrivate: the probe of a storage with private items warns if its objects can be read without a
+// signature, and leaves nothing behind.
+func TestProbePrivate(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status  int
+		private *Private
+		steps   int // further ones
+		note    string
+	}{
+		"public bucket":         {http.StatusOK, &Private{}, 1, noteUnsigned},
+		"private bucket":        {http.StatusForbidden, &Private{}, 1, ""},
+		"redirect":              {http.StatusFound, &Private{}, 1, ""},
+		"without private items": {http.StatusOK, nil, 0, ""},
+		"unreachable":           {0, &Private{}, 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			driver := memory.New()
+			backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if _, err := driver.Stat(r.Context(), r.URL.Path[1:]); err != nil || r.URL.RawQuery != "" {
+					t.Errorf("requested %s: %v", r.URL, err)
+				}
+				w.WriteHeader(c.status)
+			}))
+			defer backend.Close()
+			if c.status == 0 {
+				backend.Close()
+			}
+			s, err := New(Config{
+				Storages:    []Storage{{Name: "main", Driver: presigning{driver, backend.URL}}},
+				FileAliases: map[string]*FileAlias{"a": {AliasOptions: AliasOptions{Private: c.private}}},
+				Tokens:      tokenmemory.New(nil),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			storage, _ := s.Storage("main")
+			plain, report := storage.Probe(t.Context()), s.Probe(t.Context(), storage)
+			last := report.Steps[len(report.Steps)-1]
+			if !report.OK() || len(report.Steps) != len(plain.Steps)+c.steps || last.Note != c.note {
+				t.Errorf("%d steps, want %d more than %d; the last is %+v", len(report.Steps), c.steps, len(plain.Steps), last)
+			}
+			for info, err := range storage.All(t.Context(), "") {
+				t.Errorf("left behind: %s (%v)", info.Key, err)
+			}
+		})
+	}
+}
