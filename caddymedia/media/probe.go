@@ -48,7 +48,7 @@ func isPublic(ctx context.Context, storage *storagedrivers.Storage, key string) 
 	defer func() { err = errors.Join(err, storage.Delete(context.WithoutCancel(ctx), key)) }()
 	address, err := storage.Presign(ctx, key, storagedrivers.PresignOptions{Lifetime: time.Minute})
 	if err != nil {
-		return false, nil //nolint:nilerr // its credentials cannot sign
+		return false, nil // its credentials cannot sign
 	}
 	address, _, _ = strings.Cut(address, "?")
 	ctx, cancel := context.WithTimeout(ctx, unsignedTime)
@@ -59,7 +59,7 @@ func isPublic(ctx context.Context, storage *storagedrivers.Storage, key string) 
 	}
 	answer, err := http.DefaultTransport.RoundTrip(r) // it follows no redirects
 	if err != nil {
-		return false, nil //nolint:nilerr // it is not reachable without the settings of the driver
+		return false, nil // it is not reachable without the settings of the driver
 	}
 	return answer.StatusCode == http.StatusOK, answer.Body.Close()
 }

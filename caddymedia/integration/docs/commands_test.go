@@ -151,6 +151,8 @@ var tested = map[string]string{
 	"caddy media ":                   "TestDocsCommandFlags",
 	"MEDIA_PASSWORD=":                "TestDocsCommandFlags",
 	"export MEDIA_SERVER=":           "TestClients",
+	"export MEDIA_SIGNING_KEY=":      "TestDocsSign",
+	"curl -sS $SERVER/api/sign":      "TestDocsSign",
 	"php ":                           "TestClients",
 	"cp -r caddymedia/integration/":  "TestGoProgram",
 	"cd /srv/people":                 "TestGoProgram",

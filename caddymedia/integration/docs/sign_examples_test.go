@@ -92,3 +92,32 @@ func TestSignersAreAccepted(t *testing.T) {
 		}
 	}
 }
+
+// TestDocsSign: the commands of the pages print what the pages say, and addresses that are accepted.
+func TestDocsSign(t *testing.T) {
+	s := site.Start(t, site.LocalDefault+"account "+site.APIKey+" "+site.CheapHash+" {\nmay sign\n}\nimage_alias photos {\nprivate\n}\n", "media")
+	run := func(command string, env ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "sh", "-euc", command)
+		cmd.Dir, cmd.Env = pages.Root(t), append(os.Environ(), env...)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s: %v", command, err)
+		}
+		return string(out)
+	}
+	const signing, http = "signing.md", "http.md"
+	query := strings.TrimSpace(run(pages.Example(t, signing, "sh", "MEDIA_SIGNING_KEY")))
+	if !strings.Contains(pages.Text(t, signing), "photo.jpg?"+query+"\n") {
+		t.Errorf("the page does not have %s", query)
+	}
+	var answer struct{ Result []struct{ URL string } }
+	out := run(pages.Example(t, http, "sh", "$SERVER/api/sign"), "SERVER="+s.URL, "TOKEN="+s.Token(t, site.APIKey))
+	if err := json.Unmarshal([]byte(out), &answer); err != nil || len(answer.Result) != 1 {
+		t.Fatalf("%v in %s", err, out)
+	}
+	const missing = 404 // but not forbidden
+	if got := s.Fetch(t, answer.Result[0].URL); got.Status != missing {
+		t.Errorf("%s: status %d", answer.Result[0].URL, got.Status)
+	}
+}
