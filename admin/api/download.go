@@ -127,8 +127,8 @@ var (
 	unfit            = regexp.MustCompile(`[^A-Z0-9]+`)
 )
 
-// veiled returns the placeholder for a secret, or the secret itself if it is a placeholder. Each of a
-// list has its own.
+// veiled returns the placeholder for a secret, or the secret itself if it is a placeholder. Each of
+// a list has its own.
 func (v *veiler) veiled(path []string, secret any) any {
 	if list, ok := secret.([]any); ok {
 		veiled := make([]any, len(list))

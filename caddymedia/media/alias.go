@@ -39,15 +39,16 @@ type AliasOptions struct {
 	// limits.
 	MaxSize int64 `json:"max_size,omitempty" option:"size"`
 
-	// The `Cache-Control` header of the items. In a private alias it is that of its public renditions
-	// only. Default: one year and immutable, or `public, no-cache` if the storage overwrites.
+	// The `Cache-Control` header of the items. In a private alias it is that of its public
+	// renditions only. Default: one year and immutable, or `public, no-cache` if the storage
+	// overwrites.
 	CacheControl string `json:"cache_control,omitempty" example:"public, max-age=3600"`
 
 	// Redirects clients to the storage instead of serving the items. Default: the items are served.
 	Redirect *Redirect `json:"redirect,omitempty"`
 
-	// Serves the items only with a signed address that expires. Default: everybody who knows an address
-	// may read the item.
+	// Serves the items only with a signed address that expires. Default: everybody who knows an
+	// address may read the item.
 	Private *Private `json:"private,omitempty" option:"block"`
 }
 

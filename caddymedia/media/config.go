@@ -105,7 +105,8 @@ type Account struct {
 	Aliases []string `json:"aliases,omitempty"`
 
 	// What the account may do in its aliases: `upload`, `list`, `replace`, `move`, `copy` and
-	// `delete` items, `import` them from addresses, and `sign` addresses of private items. Tickets need `upload`. Default: `upload`.
+	// `delete` items, `import` them from addresses, and `sign` addresses of private items. Tickets
+	// need `upload`. Default: `upload`.
 	May []string `json:"may,omitempty" example:"upload"`
 }
 

@@ -32,8 +32,8 @@ type Private struct {
 	Public []string `json:"public,omitempty" example:"thumb"`
 
 	// The steps in which addresses expire, at most 7 days: with `1h` at each full hour. An address
-	// stays the same for that long, so that browsers find the item in their cache. It is valid for up to a
-	// step longer than requested. Default: the requested second.
+	// stays the same for that long, so that browsers find the item in their cache. It is valid for
+	// up to a step longer than requested. Default: the requested second.
 	Step options.Duration `json:"step,omitempty" example:"1h"`
 
 	// Whether caches that visitors share may keep an item until its address expires, under that
@@ -154,7 +154,7 @@ func (k *signingKeys) load(ctx context.Context, known []byte) (any, error) {
 }
 
 // VerifyAddress reports whether signature is that of one of the candidates, whose kind, alias and
-// generation are those of the alias. The error is tokens.ErrUnavailable.
+// generation are those of the alias, which must be private. The error is tokens.ErrUnavailable.
 func (s *Service) VerifyAddress(ctx context.Context, alias *Alias, signature string, candidates ...signing.Fields) (bool, error) {
 	keys, err := s.signing.get(ctx)
 	valid := false
@@ -174,8 +174,8 @@ type SignRequest struct {
 	// folder "/" is the root of the alias.
 	Filenames []string
 	Folder    string
-	// Rendition is the only rendition that the addresses are for. Default: they are for the items, and
-	// valid for their variants and renditions too.
+	// Rendition is the only rendition that the addresses are for. Default: they are for the items,
+	// and valid for their variants and renditions too.
 	Rendition string
 	// ExpiresIn is the lifetime, 7 days at most. Default: 1 hour.
 	ExpiresIn time.Duration
@@ -239,8 +239,8 @@ func (s *Service) Sign(ctx context.Context, req SignRequest) ([]SignedAddress, e
 	return signed, nil
 }
 
-// signable sets the defaults of a request and returns its alias, or an error if the request cannot be
-// signed.
+// signable sets the defaults of a request and returns its alias, or an error if the request cannot
+// be signed.
 func (s *Service) signable(req *SignRequest) (*aliases.Alias, error) {
 	req.Alias = cmp.Or(req.Alias, aliases.DefaultAlias)
 	req.ExpiresIn = cmp.Or(req.ExpiresIn, time.Hour)
@@ -277,8 +277,9 @@ func validDownload(name string) bool {
 		!strings.ContainsFunc(name, func(r rune) bool { return r == '/' || r == '\\' || unicode.IsControl(r) })
 }
 
-// ImageURL returns the signed address of an item of a private image alias. With "content@thumb" it is
-// that of a rendition, for which alone it is valid. A lifetime of 0 is an hour. See [Service.Sign].
+// ImageURL returns the signed address of an item of a private image alias. With "content@thumb" it
+// is that of a rendition, for which alone it is valid. A lifetime of 0 is an hour. See
+// [Service.Sign].
 func (s *Service) ImageURL(ctx context.Context, alias, filename string, lifetime time.Duration) (string, error) {
 	return s.signedURL(ctx, aliases.Image, alias, filename, lifetime)
 }

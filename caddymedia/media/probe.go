@@ -39,8 +39,8 @@ func (s *Service) Probe(ctx context.Context, storage *storagedrivers.Storage) st
 	return report
 }
 
-// isPublic reports whether the backend serves an object without a signature. It stores the object under
-// key and removes it. A backend that cannot be asked serves nobody.
+// isPublic reports whether the backend serves an object without a signature. It stores the object
+// under key and removes it. A backend that cannot be asked serves nobody.
 func isPublic(ctx context.Context, storage *storagedrivers.Storage, key string) (public bool, err error) {
 	if _, err := storage.Put(ctx, key, strings.NewReader("private"), storagedrivers.PutOptions{}); err != nil {
 		return false, err

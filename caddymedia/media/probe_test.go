@@ -21,8 +21,8 @@ func (d presigning) Presign(_ context.Context, key string, _ storagedrivers.Pres
 	return d.base + "/" + key + "?signature=x", nil
 }
 
-// TestProbePrivate: the probe of a storage with private items warns if its objects can be read without a
-// signature, and leaves nothing behind.
+// TestProbePrivate: the probe of a storage with private items warns if its objects can be read
+// without a signature, and leaves nothing behind.
 func TestProbePrivate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

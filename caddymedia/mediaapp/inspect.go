@@ -151,8 +151,8 @@ func unprovisioned(driver json.RawMessage) *modules.Driver {
 	return module
 }
 
-// Secrets returns all secrets of the storages, the accounts and the token store, and the signing keys,
-// both as configured and with their placeholders expanded.
+// Secrets returns all secrets of the storages, the accounts and the token store, and the signing
+// keys, both as configured and with their placeholders expanded.
 func (a *App) Secrets() []string {
 	secrets := make([]string, 0, len(a.drivers)+len(a.Accounts))
 	for _, module := range a.drivers {

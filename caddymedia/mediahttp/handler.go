@@ -75,8 +75,8 @@ func remoteHost(r *http.Request) string {
 
 // Handler serves `/api/auth/generateToken`, `/api/auth/ticket`, `/api/upload/image` and
 // `/api/upload/file`, both also with `/resumable`, `/api/sign`, the items of accounts below
-// `/api/items/`, and the stored items below `/static/img/` and `/static/file/`. A path that is almost
-// that of an endpoint is answered with 404 and the right one.
+// `/api/items/`, and the stored items below `/static/img/` and `/static/file/`. A path that is
+// almost that of an endpoint is answered with 404 and the right one.
 type Handler struct {
 	source  Source
 	options Options

@@ -27,9 +27,10 @@ const (
 	signingKey    = "the signing key of the present year"
 )
 
-// withPrivate is a site with private aliases on the backend: the image alias private (with variants, the
-// public rendition thumb and the rendition wide), the image alias shared (caches may keep its items,
-// generation 7), and the file aliases private and stepped (expires at full hours). Each has an item.
+// withPrivate is a site with private aliases on the backend: the image alias private (with
+// variants, the public rendition thumb and the rendition wide), the image alias shared (caches may
+// keep its items, generation 7), and the file aliases private and stepped (expires at full hours).
+// Each has an item.
 func withPrivate(t *testing.T) *site {
 	t.Helper()
 	s := newSiteWith(t, media.Limits{}, setPrivateAliases)
@@ -75,8 +76,8 @@ func query(key string, f signing.Fields) string {
 	return q
 }
 
-// imageOf, paper and below return the query for an image, a file and a folder of files of the aliases
-// called private.
+// imageOf, paper and below return the query for an image, a file and a folder of files of the
+// aliases called private.
 func imageOf(filename, rendition string) string {
 	return query(signingKey, signing.Fields{
 		Kind: "image", Alias: "private", Scope: signing.Filename, Name: filename, Rendition: rendition, Expires: inAnHour,
@@ -101,8 +102,8 @@ const (
 	hourPrivate   = "Cache-Control: private, max-age=3600\n"
 )
 
-// TestPrivate: items, variants and renditions are served with a signature of the item, and a signature
-// of a rendition is for that one alone.
+// TestPrivate: items, variants and renditions are served with a signature of the item, and a
+// signature of a rendition is for that one alone.
 func TestPrivate(t *testing.T) {
 	t.Parallel()
 	const image = "26-11/a.png"
@@ -376,8 +377,8 @@ func TestDownloadName(t *testing.T) {
 	}
 }
 
-// TestGeneration: another generation and a removed key revoke all addresses; a new key that signs does
-// not.
+// TestGeneration: another generation and a removed key revoke all addresses; a new key that signs
+// does not.
 func TestGeneration(t *testing.T) {
 	t.Parallel()
 	s := withPrivate(t)
@@ -402,6 +403,26 @@ func TestGeneration(t *testing.T) {
 		s.running.Store(s.service(t, media.Limits{}, account()))
 		t.Log(name)
 		httpCase{target: address, status: c.status}.check(t, s)
+	}
+}
+
+// TestPrivateAcrossSites: the headers of CORS are those of a public alias, also in a refusal.
+func TestPrivateAcrossSites(t *testing.T) {
+	t.Parallel()
+	const page = "https://www.example.com"
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		setPrivateAliases(c)
+		c.CORS = []string{page}
+	})
+	s.handler = mediahttp.New(s, mediahttp.Options{Now: s.now})
+	s.put(t, "file/private/a.txt", "0123456789")
+	for target, status := range map[string]int{privateFiles + "/a.txt?" + paper("a.txt"): 200, privateFiles + "/a.txt": 403} {
+		httpCase{target: target, header: "Origin: " + page, status: status, want: "Access-Control-Allow-Origin: " + page + "\nVary: Origin"}.check(t, s)
+		httpCase{target: target, header: "Origin: https://other.example", status: status, want: "Access-Control-Allow-Origin\nVary: Origin"}.check(t, s)
+	}
+	got := preflight(t, s, signPath, http.MethodPost, page)
+	if got.status != http.StatusNoContent || got.header.Get("Access-Control-Allow-Origin") != page {
+		t.Errorf("preflight of %s: %d %v", signPath, got.status, got.header)
 	}
 }
 
@@ -473,8 +494,8 @@ func TestPrivateConfig(t *testing.T) {
 	}
 }
 
-// TestRandomKey: without a configured key all services of a token store share a random one, and without
-// the store the answer is 503, whether the item exists or not.
+// TestRandomKey: without a configured key all services of a token store share a random one, and
+// without the store the answer is 503, whether the item exists or not.
 func TestRandomKey(t *testing.T) {
 	t.Parallel()
 	s := withPrivate(t)
@@ -506,8 +527,8 @@ func TestRandomKey(t *testing.T) {
 	httpCase{target: later, status: 200}.check(t, s)
 }
 
-// TestPublicAllocations: a public alias pays nothing for private ones. The numbers of allocations of a
-// request are equal with and without a query that would be a signature elsewhere.
+// TestPublicAllocations: a public alias pays nothing for private ones. The numbers of allocations
+// of a request are equal with and without a query that would be a signature elsewhere.
 func TestPublicAllocations(t *testing.T) {
 	s := withPrivate(t)
 	s.put(t, itemKey, "0123456789")

@@ -47,8 +47,8 @@ func (t target) redirectCacheControl() string {
 	return fmt.Sprintf("private, max-age=%d", int(t.redirectLifetime().Seconds()/2))
 }
 
-// redirectLifetime returns the lifetime of the address in the storage, which does not outlive that of
-// the request.
+// redirectLifetime returns the lifetime of the address in the storage, which does not outlive that
+// of the request.
 func (t target) redirectLifetime() time.Duration {
 	if t.signed != nil {
 		return min(t.alias.Redirect.Lifetime, t.signed.rest())

@@ -53,8 +53,8 @@ func signedQueryOf(raw string) (q signedQuery, ok bool) {
 	return q, q.expires != "" && q.signature != ""
 }
 
-// verify sets what the signed address of a private target allows, and reports whether its signature is
-// valid. It depends on nothing but the address and the keys. The error is tokens.ErrUnavailable.
+// verify sets what the signed address of a private target allows, and reports whether its signature
+// is valid. It depends on nothing but the address and the keys. The error is tokens.ErrUnavailable.
 func (h *Handler) verify(service *media.Service, r *http.Request, t *target) (bool, error) {
 	q, ok := signedQueryOf(r.URL.RawQuery)
 	if !ok {
@@ -98,8 +98,8 @@ func (t target) candidates(q signedQuery, expires int64) []signing.Fields {
 	return candidates
 }
 
-// refuseUnsigned responds to a request for a private item without a valid signature, or, with an error of
-// the token store, to one whose signature cannot be checked.
+// refuseUnsigned responds to a request for a private item without a valid signature, or, with an
+// error of the token store, to one whose signature cannot be checked.
 func (h *Handler) refuseUnsigned(service *media.Service, w http.ResponseWriter, r *http.Request, err error) error {
 	if r.Context().Err() != nil {
 		return nil //nolint:nilerr // the client is gone

@@ -25,8 +25,8 @@ type target struct {
 	signed    *signed // nil for a target that needs no signature
 }
 
-// find returns the target of the path after "/static/<kind>/", and false if its alias or rendition is
-// unknown.
+// find returns the target of the path after "/static/<kind>/", and false if its alias or rendition
+// is unknown.
 func find(service *media.Service, kind aliases.Kind, rest string) (target, bool) {
 	name, filename, _ := strings.Cut(rest, "/")
 	name, rendition, isRendition := strings.Cut(name, "@")

@@ -44,8 +44,8 @@ func parseModule(d *caddyfile.Dispenser, what string, schema *options.Schema, co
 	return nil
 }
 
-// parseArgument reads the first option as an argument if it is a text and there is one, and the others
-// from the block.
+// parseArgument reads the first option as an argument if it is a text and there is one, and the
+// others from the block.
 func parseArgument(d *caddyfile.Dispenser, what string, schema *options.Schema, config any, custom Readers) error {
 	readers := ReadersOf(schema, config, custom)
 	if fields := schema.Fields(config); len(fields) > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
-// TestBrowserPrivateItem: an alias is made private in its form, and its item is opened and copied by a
-// signed address.
+// TestBrowserPrivateItem: an alias is made private in its form, and its item is opened and copied
+// by a signed address.
 func TestBrowserPrivateItem(t *testing.T) {
 	needsBrowser(t)
 	p := site.StartPanel(t, site.Account+site.LocalDefault+"image_alias content {\nrendition small 320x320\n}\n")
@@ -21,8 +21,8 @@ func TestBrowserPrivateItem(t *testing.T) {
 	browse(t, "privateitem", panelFacts(p, nil))
 }
 
-// TestPrivateImages: with step, a browser that opens a page of private images again finds all of them in
-// its cache, although their addresses are signed anew.
+// TestPrivateImages: with step, a browser that opens a page of private images again finds all of
+// them in its cache, although their addresses are signed anew.
 func TestPrivateImages(t *testing.T) {
 	needsBrowser(t)
 	const images = 100

@@ -107,8 +107,8 @@ func fetch(t *testing.T, address string) fetched {
 	return fetched{answer.StatusCode, answer.Header.Get("X-Cache"), string(body[:n])}
 }
 
-// TestSharedCache: a cache that visitors share keeps no private item, unless shared_cache is on. Then it
-// keeps an item under its signed address until that ends, and no other address reaches it.
+// TestSharedCache: a cache that visitors share keeps no private item, unless shared_cache is on.
+// Then it keeps an item under its signed address until that ends, and no other address reaches it.
 func TestSharedCache(t *testing.T) {
 	s := site.Start(t, privateSite, "media\nrespond 404")
 	const content = "for members only"

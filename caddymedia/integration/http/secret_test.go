@@ -23,7 +23,8 @@ const logFilter = `format filter {
 `
 
 // TestLogsHaveNoSecrets: with the filter of Caddyfile.example no log, not even the debug log,
-// contains a password, a token or the signature of an address. Keys appear only in records of changes of items.
+// contains a password, a token or the signature of an address. Keys appear only in records of
+// changes of items.
 func TestLogsHaveNoSecrets(t *testing.T) {
 	for name, drop := range map[string]bool{"option set": false, "option missing": true} {
 		t.Run(name, func(t *testing.T) {
