@@ -1,7 +1,6 @@
 package remote_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,8 +53,8 @@ type deletedFolder struct {
 }
 
 func (d *deletedFolder) run(t *testing.T, items int) {
-	ctx, end := context.WithCancel(t.Context())
-	defer end()
+	var ended atomic.Bool
+	defer ended.Store(true)
 	const together = 50 // files of a request
 	var first sync.WaitGroup
 	for client := range 10 {
@@ -77,7 +77,7 @@ func (d *deletedFolder) run(t *testing.T, items int) {
 	var uploads sync.WaitGroup
 	for client := range 10 {
 		uploads.Go(func() {
-			for i := 0; ctx.Err() == nil; i++ {
+			for i := 0; !ended.Load(); i++ {
 				d.upload(t, fmt.Sprintf("new-%d-%05d.bin", client, i))
 				time.Sleep(pause)
 			}
@@ -92,7 +92,7 @@ func (d *deletedFolder) run(t *testing.T, items int) {
 		// Older items are left by an answer with 1,000, and by one after half a minute.
 		again = total < items || deleted == 1000 || time.Since(before) > 14*time.Second
 	}
-	end()
+	ended.Store(true)
 	uploads.Wait()
 
 	left := d.list(t)
