@@ -478,6 +478,17 @@ func (f *folding) Stat(ctx context.Context, key string) (storagedrivers.Info, er
 	return f.info(key, info), err
 }
 
+func (f *folding) Copy(
+	ctx context.Context, source storagedrivers.Info, key string, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	inner, err := f.Driver.Stat(ctx, strings.ToLower(source.Key))
+	if err != nil || !f.info(source.Key, inner).Same(source) {
+		return storagedrivers.Info{}, storagedrivers.ErrChanged
+	}
+	info, err := f.Driver.Copy(ctx, inner, strings.ToLower(key), opts)
+	return f.info(key, info), err
+}
+
 func (f *folding) Delete(ctx context.Context, key string) error {
 	return f.Driver.Delete(ctx, strings.ToLower(key))
 }
