@@ -34,7 +34,6 @@ type metrics struct {
 	renditions                      *prometheus.CounterVec
 	renditionTimes                  *prometheus.HistogramVec
 	logins, tickets                 *prometheus.CounterVec // by result
-	signed                          prometheus.Counter
 	resumable                       *prometheus.CounterVec // by kind and event
 	resumableBytes, resumed         *prometheus.CounterVec
 	operations                      *prometheus.HistogramVec
@@ -64,7 +63,6 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			prometheus.ExponentialBuckets(0.005, 4, 8), "alias"),
 		logins:  counter("logins_total", "Requests for a token with an API key and a password.", "result"),
 		tickets: counter("tickets_total", "Requests for a ticket with a token.", "result"),
-		signed:  counter("signed_addresses_total", "Addresses of private items that were signed on request.").WithLabelValues(),
 		resumable: counter("resumable_uploads_total", "Resumable uploads that were created, and that ended: finished, refused, terminated or expired.",
 			"kind", "event"),
 		resumableBytes: counter("resumable_bytes_total", "Bytes that resumable uploads received.", "kind"),
@@ -76,7 +74,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		unfinishedBytes: gauge("unfinished_bytes", "Bytes of the resumable uploads that are not finished.", "storage"),
 	}
 	registry.MustRegister(m.items, m.bytes, m.replaced, m.deleted, m.served, m.refusals, m.failures, m.uploadTimes,
-		m.variants, m.variantTimes, m.renditions, m.renditionTimes, m.logins, m.tickets, m.signed, m.resumable, m.resumableBytes, m.resumed, m.operations, m.usable,
+		m.variants, m.variantTimes, m.renditions, m.renditionTimes, m.logins, m.tickets, m.resumable, m.resumableBytes, m.resumed, m.operations, m.usable,
 		m.unfinished, m.unfinishedBytes)
 	m.addZeros()
 	return m

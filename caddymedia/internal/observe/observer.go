@@ -61,10 +61,7 @@ func (o *Observer) TicketIssued(ctx context.Context, apiKey string, result media
 }
 
 // Signed implements [media.Observer].
-func (o *Observer) Signed(ctx context.Context, apiKey string, addresses int) {
-	o.current().signed.Add(float64(addresses))
-	noteAccount(ctx, apiKey)
-}
+func (*Observer) Signed(ctx context.Context, apiKey string, _ int) { noteAccount(ctx, apiKey) }
 
 // Failed implements [media.Observer].
 func (o *Observer) Failed(_ context.Context, endpoint, status string) {
