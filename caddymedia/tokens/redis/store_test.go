@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,6 +69,30 @@ func TestConformance(t *testing.T) {
 			},
 		}
 	})
+}
+
+// TestSecretOfNodes: several nodes that offer a secret at once get the same one.
+func TestSecretOfNodes(t *testing.T) {
+	t.Parallel()
+	server := miniredis.RunT(t)
+	var nodes sync.WaitGroup
+	var got [8]string
+	for i := range got {
+		s := open(t, Config{URL: "redis://" + server.Addr(), Timeout: patient})
+		nodes.Go(func() {
+			secret, err := s.Secret(t.Context(), "a", []byte{byte(i)})
+			if err != nil {
+				t.Error(err)
+			}
+			got[i] = string(secret)
+		})
+	}
+	nodes.Wait()
+	for _, secret := range got {
+		if len(secret) != 1 || secret != got[0] {
+			t.Fatalf("the secrets differ: %q", got)
+		}
+	}
 }
 
 // TestStored: Redis has only a hash of the token, which expires.
