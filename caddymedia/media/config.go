@@ -93,12 +93,13 @@ type Settings struct {
 	HealthInterval options.Duration `json:"health_interval,omitempty"`
 }
 
-// Account is an API key with its password. Changing or removing an account revokes its tokens at
-// once.
+// Account is an API key with its password, or one for the users of another login. Changing or
+// removing an account revokes its tokens at once.
 type Account struct {
 	// The hash of the password, made by `caddy hash-password --algorithm argon2id`. A bcrypt hash
-	// works too, and takes more time at each login. Required.
-	PasswordHash string `json:"password_hash,omitempty" option:"required,secret" example:"{env.SITE_PASSWORD_HASH}"`
+	// works too, and takes more time at each login. Required without `trust` and `trust_header`.
+	// Default: none.
+	PasswordHash string `json:"password_hash,omitempty" option:"secret" example:"{env.SITE_PASSWORD_HASH}"`
 
 	// The aliases that the account may use. A name means both the image alias and the file alias.
 	// Default: all.
@@ -108,6 +109,22 @@ type Account struct {
 	// `delete` items, `import` them from addresses, and `sign` addresses of private items. Tickets
 	// need `upload`. Default: `upload`.
 	May []string `json:"may,omitempty" example:"upload"`
+
+	// The placeholder `{http.auth.user.*}` with the ID of a user. A handler of Caddy sets it after a
+	// login: `basic_auth`, `jwtauth`. A request without a token, for which it is set, acts as this
+	// account for this user. Such an account has no password. Only one account may have users.
+	// Default: none.
+	Trust string `json:"trust,omitempty" option:"verbatim" example:"{http.auth.user.id}"`
+
+	// The header with the ID of a user, in place of `trust`. `forward_auth` copies it from the
+	// answer of the login. Whoever can send this header past that login is that user, so the site
+	// must not be reachable in another way. Default: none.
+	TrustHeader string `json:"trust_header,omitempty" option:"verbatim" example:"Remote-User"`
+
+	// The folder of a user in each alias: he can use nothing outside it. `{http.auth.user.id}` is the
+	// ID, from `trust` or `trust_header`. One that is no plain name becomes a hash. Default: all
+	// users share the aliases.
+	SubFolder string `json:"sub_folder,omitempty" option:"verbatim" example:"users/{http.auth.user.id}"`
 }
 
 // The files whose comments document the options.
@@ -154,7 +171,7 @@ func (a *Account) Check() error {
 			return fmt.Errorf("may: %q is none of %s", right, joined(known))
 		}
 	}
-	return nil
+	return a.checkTrust()
 }
 
 // joined returns rights as text for a message.
@@ -235,6 +252,9 @@ func (c *Config) complete() error {
 	}
 	if err == nil {
 		err = completeAll(Schemas.Account, "account", APIKeys, &c.Accounts)
+	}
+	if err == nil {
+		err = c.CheckAccounts()
 	}
 	if err == nil {
 		err = c.CheckReferences(func(string) bool { return true })

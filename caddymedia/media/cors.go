@@ -62,6 +62,16 @@ func (o Origins) Allow(sent []string) string {
 	}
 }
 
+// Names reports whether an origin is one of the list. "*" names none.
+func (o Origins) Names(origin string) bool { return o.listed[origin] }
+
+// IsOrigin reports whether an origin, as a browser sends it, is that of the address of a site, which
+// has no path.
+func IsOrigin(address, origin string) bool {
+	own, err := cleanOrigin(address)
+	return err == nil && own == origin
+}
+
 // domain matches names of hosts, and IPv4 addresses, in lower case.
 var domain = regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?$`)
 

@@ -25,13 +25,17 @@ func NewLogins(limits Limits) *Logins {
 	}
 }
 
+// credentials returns the account of an API key.
+func (a *Account) credentials(apiKey string) tokens.Account {
+	return tokens.Account{
+		APIKey: apiKey, PasswordHash: a.PasswordHash, Aliases: a.Aliases, Rights: a.rights(), Trusted: a.Trusts(),
+	}
+}
+
 func (s *Service) newIssuer(config *Config) (*tokens.Issuer, error) {
 	accounts := make([]tokens.Account, 0, len(config.Accounts))
 	for _, key := range slices.Sorted(maps.Keys(config.Accounts)) {
-		account := config.Accounts[key]
-		accounts = append(accounts, tokens.Account{
-			APIKey: key, PasswordHash: account.PasswordHash, Aliases: account.Aliases, Rights: account.rights(),
-		})
+		accounts = append(accounts, config.Accounts[key].credentials(key))
 	}
 	comparer := s.comparer
 	if comparer == nil && len(accounts) == 0 {

@@ -49,6 +49,7 @@ type Service struct {
 	opened     map[string]chan struct{} // by storage, after an upload was created
 	isFirst    bool                     // it replaces no other service
 	origins    Origins
+	trust      *Trust // nil for none
 	signing    *signingKeys
 	client     func(context.Context) string
 	health     *health
@@ -92,6 +93,7 @@ func New(config Config) (*Service, error) {
 		return nil, fmt.Errorf("resumable: %w", err)
 	}
 	s.origins, _ = parseOrigins(config.CORS) // they are checked
+	s.trust = newTrust(&config)
 	s.signing = newSigningKeys(config.SigningKey, s.store, s.now)
 	s.uploads, s.isFirst = s.newUploads(), config.Previous == nil
 	if config.Previous != nil {

@@ -176,7 +176,8 @@ func (s *Service) rightsAlone(ctx context.Context, u *resumable.Upload) (*tokens
 	if aliases.Origin(u.Origin) != aliases.OriginHTTP {
 		return nil, nil //nolint:nilnil // it needs none
 	}
-	if account, ok := s.issuer.Account(u.Account); !ok || !account.Allows(u.Alias) || !account.May(tokens.Upload) {
+	account, ok := s.accountOf(u.Account, u.User)
+	if !ok || !account.Allows(u.Alias) || !account.May(tokens.Upload) || !Covers(account, u.SubFolder) {
 		return nil, tokens.ErrCredentials
 	}
 	if u.Ticket == "" || u.Claimed() {

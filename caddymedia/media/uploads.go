@@ -120,11 +120,11 @@ func (s *Service) Charge(ctx context.Context, ticket *tokens.Ticket, items int) 
 	return settle, nil
 }
 
-// ForcedBy returns what the caller's ticket forces on an upload.
+// ForcedBy returns what the caller's ticket, or the folder of a user, forces on an upload.
 func ForcedBy(caller tokens.Caller) upload.Forced {
 	t := caller.Ticket
 	if t == nil {
-		return upload.Forced{}
+		return upload.Forced{Below: caller.Account.Folder}
 	}
 	return upload.Forced{Alias: t.Alias, SubFolder: t.SubFolder, Filename: t.Filename, MaxSize: t.MaxSize, MaxFiles: t.Left()}
 }

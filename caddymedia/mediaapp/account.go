@@ -69,8 +69,12 @@ func (c *Config) accounts() (map[string]*media.Account, error) {
 	accounts := make(map[string]*media.Account, len(c.Accounts))
 	for _, key := range slices.Sorted(maps.Keys(c.Accounts)) {
 		account, err := expanded(media.Schemas.Account, c.Accounts[key])
-		if err == nil {
+		switch {
+		case err != nil:
+		case account.PasswordHash != "":
 			err = CheckHash(account.PasswordHash)
+		case !account.Trusts():
+			err = media.ErrNoPassword
 		}
 		if err != nil {
 			return nil, fmt.Errorf("account %q: %w", key, err)

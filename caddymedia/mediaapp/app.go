@@ -184,6 +184,15 @@ var (
 func (a *App) warn() {
 	a.warnOfDataFolder()
 	a.warnOfHEIC()
+	a.warnOfTrustedHeader()
+}
+
+// warnOfTrustedHeader logs a header that names users.
+func (a *App) warnOfTrustedHeader() {
+	if trust := a.service.Trust(); trust != nil && trust.Header != "" {
+		a.log.Warn("a header names the users: whoever can send it to this server is any of them; "+
+			"let no request past forward_auth, and let it remove the header of clients (copy_headers does)", "trust_header", trust.Header)
+	}
 }
 
 // warnOfHEIC logs the aliases that accept HEIC, which is stored but not decoded here.

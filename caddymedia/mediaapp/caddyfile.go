@@ -30,9 +30,12 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //		signing_key     <key...>
 //		spool_folder    <path>
 //		tokens          bolt [<path>] | redis [<url>] { ... } | memory
-//		account         <api_key> <password_hash> {
-//			aliases <alias...>
-//			may     upload|list|delete...
+//		account         <api_key> [<password_hash>] {
+//			aliases      <alias...>
+//			may          upload|list|delete...
+//			trust        {http.auth.user.*}
+//			trust_header <name>
+//			sub_folder   <path>
 //		}
 //		storage <name> {
 //			driver             <name> [<args...>] {
@@ -206,14 +209,15 @@ func (a *App) parseTokens(d *caddyfile.Dispenser) (err error) {
 }
 
 func (a *App) parseAccount(d *caddyfile.Dispenser) error {
-	var key, hash string
-	if !d.AllArgs(&key, &hash) {
+	args := d.RemainingArgs()
+	if len(args) == 0 || len(args) > 2 {
 		return d.ArgErr()
 	}
+	key, hash := args[0], strings.Join(args[1:], "")
 	if err := media.APIKeys.Check(key); err != nil {
 		return d.Errf("account %q: %w", key, err)
 	}
-	if !options.HasPlaceholder(hash) {
+	if len(args) == 2 && !options.HasPlaceholder(hash) {
 		if err := CheckHash(hash); err != nil {
 			return d.Errf("account %q: %w", key, err)
 		}
@@ -223,7 +227,17 @@ func (a *App) parseAccount(d *caddyfile.Dispenser) error {
 		return err
 	}
 	account.PasswordHash = hash
-	return modules.Parse(d, "an account", media.Schemas.Account, account, modules.Readers{"password_hash": nil}) // it is given
+	err = modules.Parse(d, "an account", media.Schemas.Account, account, modules.Readers{"password_hash": nil}) // it is given
+	if err == nil {
+		err = (&media.Config{Accounts: a.Accounts}).CheckAccounts()
+	}
+	if err == nil && account.Trusts() && hash != "" { // which may be a placeholder
+		err = d.Errf("account %q: password_hash: an account with trust or trust_header has no password", key)
+	}
+	if err != nil {
+		return d.WrapErr(err)
+	}
+	return nil
 }
 
 func (a *App) parseStorage(d *caddyfile.Dispenser) error {

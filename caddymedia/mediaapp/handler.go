@@ -107,7 +107,19 @@ func HandlerOptions(log *slog.Logger) mediahttp.Options {
 		Client:       func(r *http.Request) string { return ClientOf(r.Context()) },
 		TrustedProxy: TrustedProxy,
 		MountPrefix:  MountPrefix,
+		User:         userOf,
 	}
+}
+
+// userOf returns the value of a placeholder that an authentication handler of Caddy has set, empty if
+// none has.
+func userOf(r *http.Request, placeholder string) string {
+	replacer, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	if !ok {
+		return ""
+	}
+	user, _ := replacer.GetString(strings.Trim(placeholder, "{}"))
+	return user
 }
 
 // TrustedProxy reports whether a request comes from a proxy that Caddy trusts.

@@ -11,11 +11,19 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// authenticate returns the caller of a request with a token or, as Bearer only, a ticket. It is for
-// uploads. Other requests of accounts use authenticateToken.
-func (h *Handler) authenticate(ctx context.Context, service *media.Service, w http.ResponseWriter, header http.Header) (tokens.Caller, *refusal) {
+// authenticate returns the caller of a request with a token or, as Bearer only, a ticket, or of a user
+// of another login. It is for uploads. Other requests of accounts use authenticateAccount.
+func (h *Handler) authenticate(ctx context.Context, service *media.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, *refusal) {
 	var caller tokens.Caller
-	apiKey, token, bearer, err := credentials(header)
+	apiKey, token, bearer, err := credentials(r.Header)
+	if errors.Is(err, errNone) {
+		if account, refused := h.trusted(service, r); account.User != "" {
+			return tokens.Caller{Account: account}, refused
+		}
+		if service.Trust() != nil {
+			err = errNobody
+		}
+	}
 	message := "the token is wrong or has expired"
 	if apiKey != "" {
 		message = "the token is wrong, has expired or belongs to another API key"
@@ -39,9 +47,9 @@ func (h *Handler) authenticate(ctx context.Context, service *media.Service, w ht
 	return caller, &refusal{http.StatusUnauthorized, aliases.Unauthorized, message}
 }
 
-// authenticateToken returns the account of a request with a token. A ticket is refused.
-func (h *Handler) authenticateToken(ctx context.Context, service *media.Service, w http.ResponseWriter, header http.Header) (tokens.Account, *refusal) {
-	caller, refused := h.authenticate(ctx, service, w, header)
+// authenticateAccount returns the account of a request with a token, or of a user. A ticket is refused.
+func (h *Handler) authenticateAccount(ctx context.Context, service *media.Service, w http.ResponseWriter, r *http.Request) (tokens.Account, *refusal) {
+	caller, refused := h.authenticate(ctx, service, w, r)
 	if refused == nil && caller.Ticket != nil {
 		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "a ticket is for uploads only: send a token"}
 	}

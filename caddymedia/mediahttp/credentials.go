@@ -22,6 +22,7 @@ const (
 var (
 	errNone = errors.New("no token: send Authorization: Bearer <token>, or HTTP_SERVICE_API_KEY and HTTP_SERVICE_ACCESS_TOKEN; " +
 		"Caddy drops headers with an underscore that expected_underscore_headers does not list")
+	errNobody  = errors.New("nobody is logged in: log in on this site, or send Authorization: Bearer <token>")
 	errNoToken = errors.New("the API key is sent without a token: send HTTP_SERVICE_ACCESS_TOKEN too")
 	errNoKey   = errors.New("the token is sent without its API key: send HTTP_SERVICE_API_KEY too, or Authorization: Bearer <token> alone")
 	errTwice   = errors.New("the API key or the token is sent twice, or in headers that differ")
@@ -62,8 +63,8 @@ func bearerToken(header http.Header) (string, error) {
 		return "", err
 	}
 	scheme, token, _ := strings.Cut(value, " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return "", nil // not for this service: a site's basic_auth for instance
+	if !strings.EqualFold(scheme, "Bearer") || strings.Contains(token, ".") {
+		return "", nil // not for this service: a site's basic_auth, or a JWT
 	}
 	return strings.TrimSpace(token), nil
 }

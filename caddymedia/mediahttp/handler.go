@@ -40,6 +40,9 @@ type Options struct {
 	// MountPrefix returns the prefix of the client's path that was removed before the handler.
 	// Items are also served below it. Default: the prefix removed by http.StripPrefix.
 	MountPrefix func(*http.Request) string
+	// User returns the ID of the user whom another login of the server has authenticated, given the
+	// option trust of the account for such users; empty for none. Default: none.
+	User func(r *http.Request, trust string) string
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
@@ -57,6 +60,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MountPrefix == nil {
 		o.MountPrefix = strippedPrefix
+	}
+	if o.User == nil {
+		o.User = func(*http.Request, string) string { return "" }
 	}
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the clock's one default

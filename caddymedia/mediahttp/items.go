@@ -1,6 +1,7 @@
 package mediahttp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -120,7 +121,7 @@ func (q *itemsRequest) serve(ctx context.Context) error {
 // rights, and problem is that of the address.
 func (q *itemsRequest) admit(ctx context.Context, problem string, rights ...tokens.Right) *refusal {
 	var refused *refusal
-	if q.account, refused = q.authenticateToken(ctx, q.service, q.w, q.r.Header); refused != nil {
+	if q.account, refused = q.authenticateAccount(ctx, q.service, q.w, q.r); refused != nil {
 		return refused
 	}
 	if problem != "" {
@@ -130,6 +131,9 @@ func (q *itemsRequest) admit(ctx context.Context, problem string, rights ...toke
 		return rightRefusal(q.account, rights[0])
 	}
 	q.alias, refused = q.findAlias(q.address.alias)
+	if refused == nil && q.address.filename != "" && !media.Covers(q.account, q.address.filename) {
+		refused = noItem
+	}
 	return refused
 }
 
@@ -179,7 +183,9 @@ func addressOf(u *url.URL, kind aliases.Kind) (address itemAddress, problem stri
 
 // actor returns the actor of the request.
 func (q *itemsRequest) actor() aliases.Actor {
-	return aliases.Actor{Origin: aliases.OriginHTTP, Account: q.account.APIKey, Client: q.options.Client(q.r)}
+	return aliases.Actor{
+		Origin: aliases.OriginHTTP, Account: q.account.APIKey, User: q.account.User, Client: q.options.Client(q.r),
+	}
 }
 
 // refuse responds to a refused request.
@@ -259,6 +265,9 @@ func (q *itemsRequest) list(ctx context.Context) error {
 	if problem != "" {
 		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, problem})
 	}
+	if !media.Covers(q.account, query.Folder) {
+		return q.refuse(ctx, noFolder)
+	}
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
 	page, err := media.ListItems(ctx, query)
@@ -320,7 +329,7 @@ func (q *itemsRequest) query() (query media.ItemQuery, problem string) {
 		return query, "the parameter " + name + " is sent twice"
 	}
 	query = media.ItemQuery{
-		Alias: q.alias, Folder: values.Get("folder"), Search: values.Get("search"), Order: media.ByName, Limit: defaultPage,
+		Alias: q.alias, Folder: cmp.Or(values.Get("folder"), q.account.Folder), Search: values.Get("search"), Order: media.ByName, Limit: defaultPage,
 		Cursor: values.Get("cursor"), MaxExamined: maxExamined, MaxTime: maxSearchTime,
 	}
 	if problem := folderProblem(q.alias, query.Folder); problem != "" {

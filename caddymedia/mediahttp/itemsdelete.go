@@ -1,6 +1,7 @@
 package mediahttp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,7 +146,11 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 	if names := form["filename"]; len(names) > 0 {
 		return q.deleteNames(ctx, names)
 	}
-	return q.deleteFolder(ctx, form.Get("folder"), func(info storagedrivers.Info) bool {
+	folder := cmp.Or(form.Get("folder"), q.account.Folder)
+	if !media.Covers(q.account, folder) {
+		return q.refuse(ctx, noFolder)
+	}
+	return q.deleteFolder(ctx, folder, func(info storagedrivers.Info) bool {
 		return storedBefore(info.ModTime, began) && !watch.Stored(q.alias.Filename(info.Key))
 	})
 }
@@ -213,7 +218,7 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 // deleteNamed deletes an item of a set.
 func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *aliases.Failure {
 	err := fs.ErrNotExist
-	if isItem(q.alias, filename) {
+	if isItem(q.alias, filename) && media.Covers(q.account, filename) {
 		err = ctx.Err()
 		if err == nil {
 			err = q.delete(ctx, filename, func(storagedrivers.Info) bool { return true }, true)

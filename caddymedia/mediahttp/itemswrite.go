@@ -11,6 +11,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -100,16 +101,20 @@ func (q *itemsRequest) begin() (ended func(), refused *refusal) {
 func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Request {
 	return upload.Request{
 		Kind: q.kind, Alias: alias, Allows: q.account.Allows, Actor: q.actor(),
+		Forced:  media.ForcedBy(tokens.Caller{Account: q.account}),
 		BaseURL: q.baseURL(q.r) + q.options.MountPrefix(q.r),
 		Confirm: func(ctx context.Context, alias string, _ int) (settle func(stored bool), failure *aliases.Failure) {
 			running, release := q.source.Running()
 			defer release()
-			account, refused := q.authenticateToken(ctx, running, q.w, q.r.Header)
+			account, refused := q.authenticateAccount(ctx, running, q.w, q.r)
 			if refused == nil {
 				refused = rightRefusal(account, right)
 			}
 			if refused == nil && (!account.Allows(alias) || !account.Allows(q.address.alias)) {
 				refused = &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias any more"}
+			}
+			if refused == nil && account.Folder != q.account.Folder {
+				refused = otherFolder
 			}
 			if refused != nil {
 				failure = &aliases.Failure{Reason: refused.reason, Message: refused.message}

@@ -1,8 +1,10 @@
 package mediahttp
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
@@ -37,7 +39,7 @@ func (h *Handler) sign(service *media.Service, w http.ResponseWriter, r *http.Re
 		w.Header().Set("Allow", http.MethodPost)
 		return refuseForm(service, w, r, signEndpoint, http.StatusMethodNotAllowed, "use POST")
 	}
-	account, refused := h.authenticateToken(r.Context(), service, w, r.Header)
+	account, refused := h.authenticateAccount(r.Context(), service, w, r)
 	if refused == nil && !account.May(tokens.Sign) {
 		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not sign addresses: it needs the right sign"}
 	}
@@ -67,6 +69,13 @@ func (h *Handler) sign(service *media.Service, w http.ResponseWriter, r *http.Re
 	}
 	if !account.Allows(req.Alias) { // it must not learn which aliases exist
 		return h.signRefused(service, w, r, &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias " + quoted(req.Alias)})
+	}
+	if len(req.Filenames) == 0 {
+		req.Folder = cmp.Or(req.Folder, account.Folder)
+	}
+	covers := func(path string) bool { return media.Covers(account, path) }
+	if req.Folder != "" && !covers(req.Folder) || slices.ContainsFunc(req.Filenames, func(name string) bool { return !covers(name) }) {
+		return h.signRefused(service, w, r, noFolder)
 	}
 	signed, err := service.Sign(r.Context(), req)
 	switch {

@@ -35,7 +35,10 @@ func (h *Handler) issueTicket(service *media.Service, w http.ResponseWriter, r *
 		w.Header().Set("Allow", http.MethodPost)
 		return refuseForm(service, w, r, ticketEndpoint, http.StatusMethodNotAllowed, "use POST")
 	}
-	account, refused := h.authenticateToken(r.Context(), service, w, r.Header)
+	account, refused := h.authenticateAccount(r.Context(), service, w, r)
+	if refused == nil && account.User != "" {
+		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "users get no tickets: upload with the login of the site"}
+	}
 	if refused == nil {
 		refused = rightRefusal(account, tokens.Upload)
 	}
@@ -64,7 +67,7 @@ func (h *Handler) issueTicket(service *media.Service, w http.ResponseWriter, r *
 		return h.ticketRefused(service, w, r, &refusal{http.StatusInternalServerError, aliases.Internal, "internal error"})
 	}
 	// The token may have been revoked meanwhile.
-	if _, refused := h.authenticateToken(r.Context(), service, w, r.Header); refused != nil {
+	if _, refused := h.authenticateAccount(r.Context(), service, w, r); refused != nil {
 		h.drop(r.Context(), service, text)
 		return h.ticketRefused(service, w, r, refused)
 	}

@@ -47,7 +47,7 @@ func (h *Handler) uploadFrom(w http.ResponseWriter, r *http.Request, kind aliase
 	return &uploadRequest{
 		Handler: h, kind: kind, origin: aliases.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
 		authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
-			caller, refused := h.authenticate(ctx, service, w, r.Header)
+			caller, refused := h.authenticate(ctx, service, w, r)
 			if refused != nil || caller.Ticket == nil && slices.ContainsFunc(rights, caller.Account.May) {
 				return caller, refused
 			}
@@ -93,6 +93,7 @@ type uploadRequest struct {
 	origin       aliases.Origin
 	baseURL      string // of public addresses
 	imports      bool   // it may have addresses to import
+	folder       string // of the user
 	authenticate authenticator
 }
 
@@ -102,12 +103,13 @@ func (u *uploadRequest) serve(service *media.Service, w http.ResponseWriter, r *
 	w.Header().Set("Cache-Control", "no-store")
 	limits := service.Limits()
 	caller, boundary, refused := u.admit(service, w, r)
+	u.folder = caller.Account.Folder
 	query := r.URL.Query()
 	req := upload.Request{
 		Kind: u.kind, Alias: query.Get("alias"), SubFolder: query.Get("sub_folder"),
 		Allows: func(alias string) bool { return caller.Allows(u.kind.Name(), alias) },
 		Forced: media.ForcedBy(caller), Confirm: u.confirm, BaseURL: u.baseURL,
-		Actor: aliases.Actor{Origin: u.origin, Account: caller.Account.APIKey, Client: u.options.Client(r)},
+		Actor: aliases.Actor{Origin: u.origin, Account: caller.Account.APIKey, User: caller.Account.User, Client: u.options.Client(r)},
 	}
 	if u.imports {
 		u.limitSources(service, caller, &req)
@@ -200,6 +202,9 @@ func (u *uploadRequest) confirm(ctx context.Context, alias string, items int) (s
 	caller, refused := u.authenticate(ctx, running)
 	if refused == nil && !caller.Allows(u.kind.Name(), alias) {
 		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias any more"}
+	}
+	if refused == nil && caller.Account.Folder != u.folder {
+		refused = otherFolder
 	}
 	var charged func(stored bool)
 	if refused == nil {

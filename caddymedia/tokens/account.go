@@ -35,6 +35,13 @@ type Account struct {
 	Aliases []string
 	// Rights of the account, for its aliases only. Empty means Upload.
 	Rights []Right
+
+	// Trusted means that another login of the site authenticates the users of the account. It has no
+	// password and no tokens.
+	Trusted bool
+	// User is the one who makes the request, as that login names him. Folder is the only folder that
+	// he may use; empty for any. Both are empty for a caller with a token.
+	User, Folder string
 }
 
 // Allows reports whether the account may use alias.

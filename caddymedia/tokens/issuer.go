@@ -93,7 +93,9 @@ func NewIssuer(opts IssuerOptions) (*Issuer, error) {
 		if err := i.add(a); err != nil {
 			return nil, err
 		}
-		hashes[a.APIKey] = a.PasswordHash
+		if !a.Trusted {
+			hashes[a.APIKey] = a.PasswordHash
+		}
 	}
 	i.logins = NewPasswords(PasswordsOptions{
 		Hashes: hashes, Comparer: opts.Comparer, FakeHash: opts.FakeHash, Throttle: opts.Throttle, Hashing: opts.Hashing,
@@ -107,8 +109,8 @@ func (i *Issuer) add(a Account) error {
 		return errors.New("an account without an API key")
 	case len(a.APIKey) > maxSecret:
 		return fmt.Errorf("an API key of more than %d bytes", maxSecret)
-	case a.PasswordHash == "":
-		return fmt.Errorf("account %q has no password hash", a.APIKey)
+	case a.Trusted != (a.PasswordHash == ""):
+		return fmt.Errorf("account %q has no password hash, or is trusted and has one", a.APIKey)
 	case twice:
 		return fmt.Errorf("account %q is there twice", a.APIKey)
 	}

@@ -50,11 +50,12 @@ func (s *Schema) Check(config any) error {
 }
 
 // CheckParsed checks the rules of config, a pointer to the struct that was read from a Caddyfile. Texts
-// with a placeholder count as missing, because they can be checked only after it is replaced.
+// with a placeholder count as missing, because they can be checked only after it is replaced, unless
+// they are verbatim.
 func (s *Schema) CheckParsed(config any) error {
 	value := reflect.New(s.of).Elem()
 	value.Set(s.structOf(config))
-	replaceAll(s.fields, value, "", func(_ field, _, raw string) (string, bool) { return raw, !HasPlaceholder(raw) })
+	replaceAll(s.fields, value, "", func(f field, _, raw string) (string, bool) { return raw, f.verbatim || !HasPlaceholder(raw) })
 	return checkAll(s.fields, value, "", false)
 }
 

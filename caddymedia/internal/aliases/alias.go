@@ -248,12 +248,20 @@ type Actor struct {
 	Origin Origin
 	// Account is the API key, or the user of the panel; empty if there is none.
 	Account string
+	// User is the user of a trusted account, as its login names him; otherwise empty.
+	User string
 	// Client is the address of the client; empty if there is none.
 	Client string
 }
 
 // Owner returns the key by which the requests of an actor share bounded resources.
-func (a Actor) Owner() string { return string(a.Origin) + " " + a.Account }
+func (a Actor) Owner() string {
+	owner := string(a.Origin) + " " + a.Account
+	if a.User != "" { // no API key has a space
+		owner += " " + naming.UserFolder(a.User)
+	}
+	return owner
+}
 
 // Origin is where a request comes from.
 type Origin string

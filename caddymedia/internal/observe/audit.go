@@ -97,7 +97,9 @@ func (o *Observer) auditTermination(upload *resumable.Record, actor aliases.Acto
 // refused request.
 func (o *Observer) writeAudit(action string, kind aliases.Kind, alias string, actor aliases.Actor, result string, more ...zap.Field) {
 	fields := append([]zap.Field{zap.String("action", action), zap.String("kind", string(kind)), zap.String("alias", alias)}, more...)
-	o.audit.Info("item", append(fields,
-		zap.String("via", string(actor.Origin)), zap.String("account", actor.Account), zap.String("client", actor.Client),
-		zap.String("result", result))...)
+	fields = append(fields, zap.String("via", string(actor.Origin)), zap.String("account", actor.Account))
+	if actor.User != "" {
+		fields = append(fields, zap.String("user", actor.User))
+	}
+	o.audit.Info("item", append(fields, zap.String("client", actor.Client), zap.String("result", result))...)
 }

@@ -131,5 +131,8 @@ func (e *events) health(storage string, usable bool, since time.Time) {
 
 func withActor(actor aliases.Actor, data map[string]any) map[string]any {
 	data["via"], data["account"], data["client"] = string(actor.Origin), actor.Account, actor.Client
+	if actor.User != "" {
+		data["user"] = actor.User
+	}
 	return data
 }

@@ -23,9 +23,10 @@ const Unknown = -1
 type Record struct {
 	// Owner may continue the upload. It is an account with its origin.
 	Owner string `json:"owner"`
-	// Origin, Account and Client are those of the creation.
+	// Origin, Account, User and Client are those of the creation.
 	Origin  string `json:"origin,omitempty"`
 	Account string `json:"account,omitempty"`
+	User    string `json:"user,omitempty"`
 	Client  string `json:"client,omitempty"`
 	// Scope has the rights of the caller who created it.
 	Scope tokens.Scope `json:"scope,omitzero"`
@@ -121,7 +122,7 @@ func (o *Outcome) encode() ([]byte, error) {
 		func() {
 			small.Refused, small.Filename, small.SubFolder = small.Refused[:min(len(small.Refused), 200)], "", ""
 		},
-		func() { small.Account, small.Origin, small.Ticket, small.Renditions = "", "", "", nil },
+		func() { small.Account, small.User, small.Origin, small.Ticket, small.Renditions = "", "", "", "", nil },
 	} {
 		leave()
 		if b, err := encode(&small); err != nil || len(b) <= maxOutcome {

@@ -71,7 +71,7 @@ func (q *request) create(ctx context.Context) error {
 // record returns the record of the upload that the request creates.
 func (q *request) record() (*resumable.Record, error) {
 	rec := &resumable.Record{
-		Owner: q.actor.Owner(), Origin: string(q.actor.Origin), Account: q.actor.Account, Client: q.actor.Client,
+		Owner: q.actor.Owner(), Origin: string(q.actor.Origin), Account: q.actor.Account, User: q.actor.User, Client: q.actor.Client,
 		Scope: q.caller.Scope(), Kind: q.Kind.Name(), Length: resumable.Unknown,
 	}
 	if ticket := q.caller.Ticket; ticket != nil {
@@ -87,7 +87,8 @@ func (q *request) record() (*resumable.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec.Filename, rec.SubFolder = cmp.Or(metadata["filename"], metadata["name"]), metadata["sub_folder"]
+	rec.Filename = cmp.Or(metadata["filename"], metadata["name"])
+	rec.SubFolder = cmp.Or(metadata["sub_folder"], q.caller.Account.Folder)
 	if !rec.Partial {
 		rec.Alias = metadata["alias"]
 	}

@@ -116,7 +116,8 @@ func (q *request) respond(ctx context.Context) error {
 	if q.caller, failure = q.Authenticate(ctx, q.service); failure != nil {
 		return q.refuse(ctx, failure)
 	}
-	q.actor = aliases.Actor{Origin: q.Origin, Account: q.caller.Account.APIKey, Client: q.Client}
+	account := q.caller.Account
+	q.actor = aliases.Actor{Origin: q.Origin, Account: account.APIKey, User: account.User, Client: q.Client}
 	ctx = storagedrivers.WithOwner(ctx, q.actor.Owner())
 	q.r = q.r.WithContext(ctx)
 	if err := q.serve(ctx); err != nil {
@@ -243,7 +244,10 @@ func (q *request) terminate(ctx context.Context, u *resumable.Upload) error {
 // error is [refused] if the item was refused, by another request too.
 func (q *request) finish(ctx context.Context, u *resumable.Upload, refusals resumable.Refusals) error {
 	failures := u.Finish(ctx, resumable.Finishing{
-		BaseURL: q.BaseURL, Ticket: q.caller.Ticket, Authorize: q.authorize, Refusals: refusals,
+		BaseURL: q.BaseURL, Ticket: q.caller.Ticket, Refusals: refusals,
+		Authorize: func(ctx context.Context, alias string) (resumable.Rights, *aliases.Failure) {
+			return q.authorize(ctx, alias, u.SubFolder)
+		},
 	})
 	switch {
 	case failures == nil:
@@ -256,11 +260,15 @@ func (q *request) finish(ctx context.Context, u *resumable.Upload, refusals resu
 
 // authorize authenticates the request again before the item is stored, with the service that then
 // answers new requests. An upload may outlast its token, its account and its configuration.
-func (q *request) authorize(ctx context.Context, alias string) (resumable.Rights, *aliases.Failure) {
+func (q *request) authorize(ctx context.Context, alias, subFolder string) (resumable.Rights, *aliases.Failure) {
 	running, release := q.Running()
 	caller, failure := q.Authenticate(ctx, running)
-	if failure == nil && !caller.Allows(q.Kind.Name(), alias) {
+	switch {
+	case failure != nil:
+	case !caller.Allows(q.Kind.Name(), alias):
 		failure = &aliases.Failure{Reason: aliases.Forbidden, Message: "the account may not use the alias any more"}
+	case !media.Covers(caller.Account, subFolder):
+		failure = &aliases.Failure{Reason: aliases.Forbidden, Message: "the user has another folder by now"}
 	}
 	if failure != nil {
 		release()

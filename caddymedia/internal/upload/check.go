@@ -100,6 +100,9 @@ func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
 	if err := b.renameMismatched(up); err != nil {
 		return err
 	}
+	if err := b.req.Forced.checkPath(up.filename); err != nil { // however the names were made
+		return err
+	}
 	ext := naming.Extension(up.filename)
 	if b.alias.Kind == aliases.Image {
 		up.image, err = imaging.CheckImage(up.content(), up.size, ext, b.alias.Imaging)

@@ -2,6 +2,7 @@ package upload
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
@@ -14,6 +15,8 @@ type Forced struct {
 	Alias string
 	// SubFolder is the default sub folder, and the only one; empty for any.
 	SubFolder string
+	// Below is the default sub folder; any other is below it. Empty for any.
+	Below string
 	// Filename replaces the names of the files; empty keeps them.
 	Filename string
 	// MaxSize of an item in bytes, if the alias allows more; 0 for the limit of the alias.
@@ -39,12 +42,28 @@ func (f Forced) Check(a *aliases.Alias, now time.Time) *aliases.Failure {
 	return nil
 }
 
+// Covers reports whether a request may name a path in the alias: a folder, or the filename of an item.
+func (f Forced) Covers(path string) bool {
+	return f.Below == "" || path == f.Below || strings.HasPrefix(path, f.Below+"/")
+}
+
+// NoFolder is the message for a folder that a user may not use.
+const NoFolder = "there is no such folder: users have folders of their own"
+
+// checkPath returns an error if a request may not name a path in the alias.
+func (f Forced) checkPath(path string) error {
+	if f.Covers(path) {
+		return nil
+	}
+	return aliases.Failf(aliases.Missing, NoFolder)
+}
+
 // checkSubFolder returns an error if a request may not name a sub folder.
 func (f Forced) checkSubFolder(name string) error {
 	if f.SubFolder != "" && name != f.SubFolder {
 		return aliases.Failf(aliases.Forbidden, "the ticket is for another sub folder: leave out sub_folder")
 	}
-	return nil
+	return f.checkPath(name)
 }
 
 // filename returns the name that the stored name of a submitted file is derived from.

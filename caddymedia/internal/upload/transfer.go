@@ -90,6 +90,9 @@ func (t *Transfer) receive(ctx context.Context, b *batch) error {
 		}
 	}
 	b.fields["alias"], b.fields["sub_folder"] = b.aliasName(), folder
+	if err := b.req.Forced.checkSubFolder(folder); err != nil {
+		return err
+	}
 	if b.source, err = t.stat(ctx); err != nil {
 		return t.failure(err)
 	}

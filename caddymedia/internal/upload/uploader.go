@@ -236,7 +236,7 @@ func (b *batch) aliasName() string {
 
 // subFolder returns the sub folder of the request, from the fields received so far.
 func (b *batch) subFolder() string {
-	return cmp.Or(b.fields["sub_folder"], b.req.SubFolder, b.req.Forced.SubFolder)
+	return cmp.Or(b.fields["sub_folder"], b.req.SubFolder, b.req.Forced.SubFolder, b.req.Forced.Below)
 }
 
 // storedName returns the filename of an upload in an alias.

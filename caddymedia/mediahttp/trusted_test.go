@@ -1,0 +1,498 @@
+package mediahttp_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// asAlice and asBob are headers with the user of a test, in place of a login of the server.
+const (
+	asAlice = "Test-User: alice\n"
+	asBob   = "Test-User: bob\n"
+)
+
+// withUsers returns a site with the account "members" of users, who may do everything in some aliases,
+// and with some items, of alice, of bob and of others.
+func withUsers(t *testing.T) *site {
+	t.Helper()
+	return withUsersAnd(t, media.Limits{}, func(*media.Config) {})
+}
+
+func withUsersAnd(t *testing.T, limits media.Limits, change func(*media.Config)) *site {
+	t.Helper()
+	s := newSiteWith(t, limits, func(c *media.Config) {
+		c.FileAliases["private"] = &media.FileAlias{AliasOptions: on("main")}
+		c.FileAliases["private"].Private = &media.Private{}
+		c.Accounts["members"] = &media.Account{
+			Trust: "{http.auth.user.id}", SubFolder: "users/{http.auth.user.id}", Aliases: []string{"one", "exact", "replacing", "private"},
+			May: []string{"upload", "list", "delete", "replace", "move", "copy", "import", "sign"},
+		}
+		change(c)
+	})
+	s.handler = mediahttp.New(s, mediahttp.Options{
+		Log: slog.New(s.log), TrustedProxy: func(r *http.Request) bool { return r.Header.Get("Test-Proxy") != "" },
+		User: func(r *http.Request, trust string) string {
+			if trust != "{http.auth.user.id}" {
+				t.Errorf("the placeholder is %s", trust)
+			}
+			return r.Header.Get("Test-User")
+		},
+	})
+	for _, alias := range []string{"one", "exact", "replacing"} {
+		for _, name := range []string{"users/alice/a.txt", "users/alice/sub/b.txt", "users/bob/a.txt", "users/alice2/a.txt", "a.txt"} {
+			if _, err := s.backend.Put(t.Context(), "file/"+alias+"/"+name, strings.NewReader(name), storagedrivers.PutOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return s
+}
+
+// TestUserAuthentication: a request without a credential of ours acts for the user, if there is one.
+func TestUserAuthentication(t *testing.T) {
+	t.Parallel()
+	const list = itemsPath + "file/one"
+	jwt := "Authorization: Bearer eyJhbGciOiJub25lIn0.e30.\n"
+	mine := `"filename":"users/alice/a.txt"`
+	get := func(name, header string, status int, has string) httpCase {
+		return httpCase{name: name, target: list, header: header, status: status, has: has}
+	}
+	run(t, withUsers, []httpCase{
+		get("user", asAlice, 200, mine),
+		get("nobody", "", 401, "nobody is logged in"),
+		get("empty", "Test-User:\n", 401, "nobody is logged in"),
+		get("user with a JWT", asAlice+jwt, 200, mine),
+		get("JWT alone", jwt, 401, "nobody is logged in"),
+		get("user with basic_auth", asAlice+"Authorization: Basic YWxpY2U6eA==\n", 200, mine),
+		get("token of an account", asAlice+"Authorization: Bearer $OTHER\n", 403, "list"),
+		get("wrong token", asAlice+"Authorization: Bearer wrong\n", 401, "form of tokens"),
+		get("API key alone", asAlice+"Service-Api-Key: x\n", 401, "without a token"),
+		get("authorization twice", asAlice+jwt+jwt, 401, "twice"),
+		{
+			name: "no password", target: tokenPath, header: urlencoded, body: "api_key=members&password=", status: 400,
+		},
+		{name: "no login", target: tokenPath, header: urlencoded, body: "api_key=members&password=x", status: 401},
+		{name: "no ticket", target: ticketPath, header: asAlice + urlencoded, body: "kind=file&alias=one", status: 403, has: "users get no tickets"},
+		{name: "upload of nobody", target: filePath, header: multipart, body: form(field("alias", "one"), file("a.txt", "x")), status: 401},
+		{name: "other alias", target: itemsPath + "file/two", header: asAlice, status: 403},
+	})
+	run(t, aSite, []httpCase{get("no account of users", asAlice, 401, "no token")})
+	header := func(t *testing.T) *site {
+		t.Helper()
+		return withUsersAnd(t, media.Limits{}, func(c *media.Config) {
+			c.Accounts["members"].Trust, c.Accounts["members"].TrustHeader = "", "Remote-User"
+		})
+	}
+	run(t, header, []httpCase{
+		get("header", "Remote-User: alice\n", 200, mine),
+		get("header twice", "Remote-User: bob\nRemote-User: alice\n", 401, ""),
+		get("empty header", "Remote-User:\n", 401, ""),
+		get("placeholder where a header is trusted", asAlice, 401, ""),
+	})
+}
+
+// TestUserFolder: a user can neither see nor change anything outside his folder, whatever the request
+// is. All paths are those in the alias.
+func TestUserFolder(t *testing.T) {
+	t.Parallel()
+	const one, replacing = itemsPath + "file/one", itemsPath + "file/replacing"
+	missing, noFolder := "there is no such item", "there is no such folder"
+	var cases []httpCase
+	add := func(method, target, body string, status int, has string) {
+		header := asAlice + urlencoded
+		if method == http.MethodPut {
+			header = asAlice + "If-Match: *\n"
+		}
+		cases = append(cases, httpCase{
+			name: method + " " + target + " " + body, method: method, target: target, header: header, body: body, status: status, has: has,
+		})
+	}
+	for _, outside := range []string{"a.txt", "users/bob/a.txt", "users/alice2/a.txt", "users/bob", "users", "USERS/alice/a.txt", `users%5Cbob%5Ca.txt`} {
+		add(http.MethodGet, one+"/"+outside, "", 404, missing)
+		add(http.MethodDelete, one+"/"+outside, "", 404, missing)
+		add(http.MethodPut, replacing+"/"+outside, "x", 404, missing)
+		add(http.MethodPost, one+"/"+outside, "to=users/alice/x.txt", 404, missing)
+		add(http.MethodPost, one+"/"+outside, "copy_to=users/alice/x.txt", 404, missing)
+		add(http.MethodPost, one, "action=delete&filename="+outside, 200, `"deleted":false,"message":"`+missing)
+	}
+	for _, odd := range []string{"users/alice/../bob/a.txt", "users/alice/%2e%2e/bob/a.txt", "users/alice%2F..%2Fbob/a.txt", "users//alice/a.txt"} {
+		add(http.MethodGet, one+"/"+odd, "", 400, "")
+		add(http.MethodDelete, one+"/"+odd, "", 400, "")
+	}
+	for _, outside := range []string{"users", "users/bob", "users/alice2", "users/ALICE", "/", "other", "users/bob/../alice"} {
+		status := 404
+		if strings.Contains(outside, "..") || outside == "/" {
+			status = 400
+		}
+		add(http.MethodGet, one+"?folder="+url.QueryEscape(outside), "", status, "folder")
+		add(http.MethodPost, one, "action=delete&folder="+url.QueryEscape(outside), status, "folder")
+	}
+	for _, to := range []string{"x.txt", "users/x.txt", "users/bob/x.txt", "users/alice2/x.txt", "users/alice", "Users/alice/x.txt", "users/alice／x/a.txt"} {
+		add(http.MethodPost, one+"/users/alice/a.txt", "to="+url.QueryEscape(to), 404, noFolder)
+		add(http.MethodPost, one+"/users/alice/a.txt", "copy_to="+url.QueryEscape(to)+"&to_alias=exact", 404, noFolder)
+	}
+	for _, to := range []string{"users/alice/../bob/x.txt", "users/alice/．．/bob/x.txt", "users/alice//x.txt", "/users/alice/x.txt"} {
+		add(http.MethodPost, one+"/users/alice/a.txt", "to="+url.QueryEscape(to), 400, "")
+	}
+	for _, folder := range []string{"/", "users", "users/bob", "users/alice2", "a", "users/alice／..／bob"} {
+		body := form(file("x.txt", "x"))
+		for target, body := range map[string]string{
+			filePath + "?alias=one&sub_folder=" + url.QueryEscape(folder): body,
+			filePath: form(field("alias", "one"), file("x.txt", "x"), field("sub_folder", folder)),
+		} {
+			cases = append(cases, httpCase{name: "upload to " + folder + " " + target, target: target, header: asAlice + multipart, body: body, status: 404, has: noFolder})
+		}
+	}
+	for _, folder := range []string{"users/alice/../bob", "users/alice/．．/bob", "users/alice//b", `users/alice/a\b`} {
+		cases = append(cases, httpCase{
+			name: "upload to " + folder, target: filePath, header: asAlice + multipart, status: 400,
+			body: form(field("alias", "one"), field("sub_folder", folder), file("x.txt", "x")),
+		})
+	}
+	const sign = "kind=file&alias=private"
+	for _, outside := range []string{"&filename=a.txt", "&filename=users/alice/a.txt&filename=users/bob/a.txt", "&folder=/", "&folder=users", "&folder=users/bob"} {
+		cases = append(cases, httpCase{name: outside, target: signPath, header: asAlice + urlencoded, body: sign + outside, status: 404, has: noFolder})
+	}
+	cases = append(cases,
+		httpCase{name: "odd name to sign", target: signPath, header: asAlice + urlencoded, body: sign + "&filename=users/alice/../bob/a.txt", status: 400},
+		httpCase{name: "sign", target: signPath, header: asAlice + urlencoded, body: sign + "&filename=users/alice/a.txt", status: 200},
+		httpCase{name: "sign the folder", target: signPath, header: asAlice + urlencoded, body: sign, status: 200, has: `"folder":"users/alice"`},
+	)
+	run(t, withUsers, cases)
+}
+
+// TestUserItems: within his folder a user can do everything, and it is the default of every request.
+func TestUserItems(t *testing.T) {
+	t.Parallel()
+	s := withUsers(t)
+	stored := func(key, want string) {
+		t.Helper()
+		if got, ok := s.stored(t, "file/"+key); got != want || ok != (want != "") {
+			t.Errorf("%s: %q, want %q", key, got, want)
+		}
+	}
+	upload := func(parts ...part) string {
+		t.Helper()
+		got := httpCase{target: filePath, header: asAlice + multipart, body: form(append([]part{field("alias", "one")}, parts...)...), status: 200}.check(t, s)
+		_, rest, _ := strings.Cut(got.body, `"filename":"`)
+		name, _, _ := strings.Cut(rest, `"`)
+		return name
+	}
+	if got := upload(file("New.txt", "x")); got != "users/alice/new.txt" {
+		t.Errorf("stored as %s", got)
+	}
+	if got := upload(field("sub_folder", "users/alice/Dir/"), file("a.txt", "x")); got != "users/alice/dir/a.txt" {
+		t.Errorf("stored as %s", got)
+	}
+	for query, want := range map[string][]string{
+		"":                         {"users/alice/a.txt", "users/alice/new.txt"},
+		"?folder=users/alice/sub":  {"users/alice/sub/b.txt"},
+		"?recursive=1&order=-name": {"users/alice/sub/b.txt", "users/alice/new.txt", "users/alice/dir/a.txt", "users/alice/a.txt"},
+		"?search=a.txt":            {"users/alice/a.txt", "users/alice/dir/a.txt"},
+	} {
+		list, names := s.do(t, http.MethodGet, itemsPath+"file/one"+query, asAlice, "").listed(t)
+		if !slices.Equal(names, want) || query == "" && !slices.Equal(list.Folders, []string{"users/alice/dir", "users/alice/sub"}) {
+			t.Errorf("%s: %q, folders %q, want %q", query, names, list.Folders, want)
+		}
+	}
+	post := func(target, body string, has string) {
+		t.Helper()
+		httpCase{target: target, header: asAlice + urlencoded, body: body, status: 200, has: has}.check(t, s)
+	}
+	post(itemsPath+"file/one/users/alice/a.txt", "to=users/alice/Moved.txt", `"filename":"users/alice/moved.txt"`)
+	post(itemsPath+"file/one/users/alice/moved.txt", "copy_to=users/alice/c/d.txt&to_alias=exact", `"filename":"users/alice/c/d.txt"`)
+	httpCase{
+		method: http.MethodPut, target: itemsPath + "file/replacing/users/alice/a.txt", header: asAlice + "If-Match: *\n", body: "replaced", status: 200,
+	}.check(t, s)
+	stored("replacing/users/alice/a.txt", "replaced")
+	stored("exact/users/alice/c/d.txt", "users/alice/a.txt")
+	httpCase{method: http.MethodDelete, target: itemsPath + "file/one/users/alice/new.txt", header: asAlice, status: 200}.check(t, s)
+	post(itemsPath+"file/one", "action=delete&filename=users/alice/moved.txt&filename=users/bob/a.txt", `{"filename":"users/bob/a.txt","deleted":false`)
+	s.passed.Store(int64(2e9)) // the items are older than the request
+	post(itemsPath+"file/replacing", "action=delete&folder=users/alice/sub", `"deleted":1`)
+	post(itemsPath+"file/replacing", "action=delete&folder=&everything=yes", `"deleted":1`)
+	for _, alias := range []string{"one", "replacing"} {
+		for _, name := range []string{"users/bob/a.txt", "users/alice2/a.txt", "a.txt"} {
+			stored(alias+"/"+name, name)
+		}
+		stored(alias+"/users/alice/a.txt", "")
+	}
+}
+
+// TestUserIDs: a user of any ID has a folder of his own, and so do uploads of his.
+func TestUserIDs(t *testing.T) {
+	t.Parallel()
+	s := withUsers(t)
+	folders := map[string]string{}
+	ids := []string{
+		"alice", "Alice", "ali/ce", "../bob", "..", ".", "a.b", "ěščř", "escr", strings.Repeat("x", 300), strings.Repeat("x", 61),
+		strings.Repeat("x", 60), "a b", "a@b.example", "\u200balice", "a\tb", "/", `\`, "%2e%2e", "@uploads",
+	}
+	for i := 0; i < len(ids); i++ {
+		id := ids[i]
+		got := httpCase{
+			target: filePath, header: "Test-User: " + id + "\n" + multipart, body: form(field("alias", "one"), file("id.txt", id)), status: 200,
+		}.check(t, s)
+		_, rest, _ := strings.Cut(got.body, `"filename":"users/`)
+		folder, _, _ := strings.Cut(rest, `/id.txt"`)
+		if other, taken := folders[folder]; taken || folder == "" || strings.Contains(folder, "/") {
+			t.Errorf("%q and %q have the folder %q", id, other, folder)
+		}
+		folders[folder] = id
+		if len(folder) == 64 && len(id) != 64 {
+			ids = append(ids, folder) // an ID that looks like a hash
+		}
+		_, names := s.do(t, http.MethodGet, itemsPath+"file/one", "Test-User: "+id+"\n", "").listed(t)
+		if !slices.Contains(names, "users/"+folder+"/id.txt") || len(names) > 2 {
+			t.Errorf("%q has %q", id, names)
+		}
+	}
+}
+
+// TestUserResumable: an upload belongs to its user.
+func TestUserResumable(t *testing.T) {
+	t.Parallel()
+	s := withUsers(t)
+	const protocol = "Tus-Resumable: 1.0.0\n"
+	send := func(as, method, address, header, body string) *reply {
+		t.Helper()
+		return s.tusRequest(t, s.request(t, method, address, as+protocol+header, body))
+	}
+	named := metadata("filename", "a.txt", "alias", "one")
+	address := send(asAlice, http.MethodPost, resumablePath, "Upload-Length: 4\n"+named, "").want(t, 201, "").header.Get(location)
+	const data = tusBody + "Upload-Offset: 0\n"
+	for _, as := range []string{asBob, "Test-User: Alice\n"} {
+		send(as, http.MethodHead, address, "", "").want(t, 404, "")
+		send(as, http.MethodGet, address, "", "").want(t, 404, "")
+		send(as, http.MethodPatch, address, data, "text").want(t, 404, "")
+		send(as, http.MethodDelete, address, "", "").want(t, 404, "")
+	}
+	send("", http.MethodHead, address, "", "").want(t, 401, "")
+	send(asAlice, http.MethodPatch, address, data, "text").want(t, 204, "Media-Filename: users/alice/a-"+noonSecond+".txt")
+	send(asBob, http.MethodDelete, address, "", "").want(t, 404, "")
+	for folder, status := range map[string]int{"users/bob": 404, "/": 404, "users": 404, "users/alice/../bob": 400, "users/alice/x": 201} {
+		send(asAlice, http.MethodPost, resumablePath, "Upload-Length: 4\n"+metadata("filename", "b.txt", "alias", "one", "sub_folder", folder), "").want(t, status, "")
+	}
+	part := send(asAlice, http.MethodPost, resumablePath, "Upload-Length: 4\nUpload-Concat: partial\n"+tusBody, "part").want(t, 201, "").header.Get(location)
+	final := "Upload-Concat: final;" + part + "\n" + named
+	send(asBob, http.MethodPost, resumablePath, final, "").want(t, 404, "")
+	send(asAlice, http.MethodPost, resumablePath, final, "").want(t, 201, "Media-Filename: users/alice/a-1795176001.txt")
+	for key := range s.objects(t) {
+		if strings.HasPrefix(key, "file/one/users/bob/") && key != "file/one/users/bob/a.txt" {
+			t.Errorf("%s is stored", key)
+		}
+	}
+}
+
+// TestUserBounds: one user does not use up what another one may.
+func TestUserBounds(t *testing.T) {
+	t.Parallel()
+	s := withUsersAnd(t, media.Limits{MaxUploads: 1}, func(c *media.Config) { c.Resumable.MaxOpen = 1 })
+	create := func(as string, status int) {
+		t.Helper()
+		header := as + "Tus-Resumable: 1.0.0\nUpload-Length: 4\n" + metadata("filename", "a.txt", "alias", "one")
+		s.tusRequest(t, s.request(t, http.MethodPost, resumablePath, header, "")).want(t, status, "")
+	}
+	create(asAlice, 201)
+	create(asAlice, 429)
+	create(asBob, 201)
+	body := newHeldBody(form(field("alias", "one"), file("held.txt", "x")))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, filePath, body)
+	r.Header.Set("Test-User", "alice")
+	r.Header.Set("Content-Type", multipartType)
+	w, done := httptest.NewRecorder(), make(chan struct{})
+	go func() {
+		defer close(done)
+		s.handler.ServeHTTP(w, r)
+	}()
+	<-body.begun
+	for as, status := range map[string]int{asAlice: 429, asBob: 200} {
+		got := s.request(t, http.MethodPost, filePath, as+multipart, form(field("alias", "one"), file("b.txt", "x")))
+		if reply := s.tusRequest(t, got); reply.status != status {
+			t.Errorf("%s: %d %s", as, reply.status, reply.body)
+		}
+	}
+	close(body.hold)
+	if <-done; w.Code != http.StatusOK {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// heldBody is a body that waits before its first byte.
+type heldBody struct {
+	*strings.Reader
+
+	begun, hold chan struct{}
+	waited      bool
+}
+
+func newHeldBody(text string) *heldBody {
+	return &heldBody{Reader: strings.NewReader(text), begun: make(chan struct{}), hold: make(chan struct{})}
+}
+
+// Read implements io.Reader.
+func (b *heldBody) Read(p []byte) (int, error) {
+	if !b.waited {
+		b.waited = true
+		close(b.begun)
+		<-b.hold
+	}
+	return b.Reader.Read(p)
+}
+
+// TestUserConfirmed: the rights of a user are checked again before the commit.
+func TestUserConfirmed(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*media.Config){
+		"no users any more": func(c *media.Config) { delete(c.Accounts, "members") },
+		"other folder":      func(c *media.Config) { c.Accounts["members"].SubFolder = "people/{http.auth.user.id}" },
+		"fewer rights":      func(c *media.Config) { c.Accounts["members"].May = []string{"list"} },
+		"other login":       func(c *media.Config) { c.Accounts["members"].Trust, c.Accounts["members"].TrustHeader = "", "Remote-User" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := withUsers(t)
+			body := newHeldBody(form(field("alias", "one"), file("held.txt", "x")))
+			replace := newHeldBody("replaced")
+			send := func(method, target string, body *heldBody) (*httptest.ResponseRecorder, chan struct{}) {
+				r := httptest.NewRequestWithContext(t.Context(), method, target, body)
+				r.Header.Set("Test-User", "alice")
+				r.Header.Set("Content-Type", multipartType)
+				r.Header.Set("If-Match", "*")
+				w, done := httptest.NewRecorder(), make(chan struct{})
+				go func() {
+					defer close(done)
+					s.handler.ServeHTTP(w, r)
+				}()
+				<-body.begun
+				return w, done
+			}
+			first, firstDone := send(http.MethodPost, filePath, body)
+			second, secondDone := send(http.MethodPut, itemsPath+"file/replacing/users/alice/a.txt", replace)
+			earlier := s.change
+			s.change = func(c *media.Config) { earlier(c); change(c) }
+			s.running.Store(s.service(t, media.Limits{}, account()))
+			close(body.hold)
+			close(replace.hold)
+			<-firstDone
+			<-secondDone
+			for _, w := range []*httptest.ResponseRecorder{first, second} {
+				if w.Code != 403 && w.Code != 401 {
+					t.Errorf("%d %s", w.Code, w.Body)
+				}
+			}
+			if _, stored := s.stored(t, "file/one/users/alice/held.txt"); stored {
+				t.Error("it is stored")
+			}
+			if got, _ := s.stored(t, "file/replacing/users/alice/a.txt"); got != "users/alice/a.txt" {
+				t.Errorf("it is replaced by %s", got)
+			}
+		})
+	}
+}
+
+// TestUserOtherSites: a page of another site cannot act with the login of its visitor.
+func TestUserOtherSites(t *testing.T) {
+	t.Parallel()
+	const cookie, fetch, from = "Cookie: s=1\n", "Sec-Fetch-Site: ", "Origin: "
+	proxy := "Test-Proxy: 1\nX-Forwarded-Proto: https\nX-Forwarded-Host: shop.example:8443\n"
+	origins := func(origins ...string) func(*testing.T) *site {
+		return func(t *testing.T) *site {
+			t.Helper()
+			return withUsersAnd(t, media.Limits{}, func(c *media.Config) { c.CORS = origins })
+		}
+	}
+	for name, c := range map[string]struct {
+		header  string
+		origins []string
+		allowed bool
+	}{
+		"program":                     {"", nil, true},
+		"program with a cookie":       {cookie, nil, false},
+		"own page":                    {fetch + "same-origin\n" + cookie, nil, true},
+		"by hand":                     {fetch + "none\n" + cookie, nil, true},
+		"other site":                  {fetch + "cross-site\n" + cookie, nil, false},
+		"other site without cookie":   {fetch + "cross-site\n", nil, false},
+		"sister site":                 {fetch + "same-site\n" + cookie, nil, false},
+		"unknown word":                {fetch + "x\n", nil, false},
+		"two words":                   {fetch + "same-origin\n" + fetch + "cross-site\n", nil, false},
+		"empty word":                  {"Sec-Fetch-Site:\n", nil, false},
+		"own origin":                  {from + origin + "\n" + cookie, nil, true},
+		"own origin with its port":    {from + origin + ":80\n", nil, false}, // no browser sends it
+		"own origin by TLS":           {from + "https://example.com\n", nil, false},
+		"own origin, other port":      {from + origin + ":8080\n", nil, false},
+		"own origin as part":          {from + origin + ".evil.example\n", nil, false},
+		"own origin twice":            {from + origin + "\n" + from + "https://evil.example\n", nil, false},
+		"other origin":                {from + "https://evil.example\n", nil, false},
+		"other origin without cookie": {from + "https://evil.example\n", nil, false},
+		"null":                        {from + "null\n" + cookie, nil, false},
+		"empty origin":                {"Origin:\n", nil, false},
+		"behind a proxy":              {proxy + from + "https://shop.example:8443\n" + cookie, nil, true},
+		"behind a proxy, other":       {proxy + from + origin + "\n" + cookie, nil, false},
+		"not trusted":                 {strings.Replace(proxy, "Test-Proxy: 1\n", "", 1) + from + "https://shop.example:8443\n", nil, false},
+		"named":                       {fetch + "cross-site\n" + from + "https://www.example\n" + cookie, []string{"https://www.example"}, true},
+		"not named":                   {fetch + "cross-site\n" + from + "https://other.example\n" + cookie, []string{"https://www.example"}, false},
+		"any":                         {fetch + "cross-site\n" + from + "https://www.example\n" + cookie, []string{"*"}, false},
+		"null with any":               {from + "null\n", []string{"*"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := origins(c.origins...)(t)
+			status := map[bool]int{true: 200, false: 403}[c.allowed]
+			header := asAlice + c.header
+			check := func(method, target, more, body string, status int) {
+				t.Helper()
+				httpCase{method: method, target: target, header: header + more, body: body, status: status}.check(t, s)
+			}
+			check(http.MethodPost, filePath+"?alias=one", multipart, form(file("new.txt", "x")), status)
+			check(http.MethodPut, itemsPath+"file/replacing/users/alice/a.txt", "If-Match: *\n", "x", status)
+			check(http.MethodPost, itemsPath+"file/one/users/alice/a.txt", urlencoded, "to=users/alice/b.txt", status)
+			check(http.MethodPost, itemsPath+"file/exact", urlencoded, "action=delete&filename=users/alice/a.txt", status)
+			check(http.MethodDelete, itemsPath+"file/one/users/alice/sub/b.txt", "", "", status)
+			check(http.MethodPost, signPath, urlencoded, "kind=file&alias=private", status)
+			check(http.MethodGet, itemsPath+"file/one", "", "", 200)
+			check(http.MethodHead, itemsPath+"file/one", "", "", 200)
+			created := map[bool]int{true: 201, false: 403}[c.allowed]
+			tus := header + "Tus-Resumable: 1.0.0\nUpload-Length: 4\n" + metadata("filename", "t.txt", "alias", "one")
+			s.tusRequest(t, s.request(t, http.MethodPost, resumablePath, tus, "")).want(t, created, "")
+			if !c.allowed { // a header may name another method
+				s.tusRequest(t, s.request(t, http.MethodGet, resumablePath, tus+"X-HTTP-Method-Override: POST\n", "")).want(t, 403, "")
+			}
+			httpCase{ // tokens are sent by pages themselves
+				target: filePath + "?alias=one", header: bearer + c.header + multipart, body: form(file("token.txt", "x")), status: 200,
+			}.check(t, s)
+		})
+	}
+}
+
+// TestUserCursor: no cursor, forged or of another user, leads out of the folder.
+func TestUserCursor(t *testing.T) {
+	t.Parallel()
+	s := withUsers(t)
+	for i := range 3 {
+		for _, user := range []string{"alice", "bob"} {
+			key := fmt.Sprintf("file/one/users/%s/n%d.txt", user, i)
+			if _, err := s.backend.Put(t.Context(), key, strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, query := range []string{"?limit=1", "?limit=1&recursive=1", "?limit=1&order=-name", "?limit=1&search=n"} {
+		list, _ := s.do(t, http.MethodGet, itemsPath+"file/one"+query, asBob, "").listed(t)
+		if list.Next == "" {
+			t.Fatalf("%s: no cursor", query)
+		}
+		httpCase{target: itemsPath + "file/one" + query + "&cursor=" + list.Next, header: asBob, status: 200}.check(t, s)
+		httpCase{target: itemsPath + "file/one" + query + "&cursor=" + list.Next, header: asAlice, status: 400, has: "cursor"}.check(t, s)
+	}
+}
