@@ -32,6 +32,7 @@ func TestOpenAPI(t *testing.T) {
 	requestBusyUploads(t)
 	requestRenditions(t)
 	requestSigned(t)
+	requestOfUsers(t)
 }
 
 // checkAllSeen reports responses of the document that were not requested.

@@ -171,6 +171,16 @@ func TestUserFolder(t *testing.T) {
 	run(t, withUsers, cases)
 }
 
+// requestOfUsers requests the responses of the OpenAPI document that only users get.
+func requestOfUsers(t *testing.T) {
+	t.Helper()
+	s := withUsers(t)
+	for _, target := range []string{imagePath, filePath} {
+		httpCase{target: target + "?alias=exact&sub_folder=a", header: asAlice + multipart, body: form(file("a.txt", "x")), status: 404}.check(t, s)
+	}
+	httpCase{target: signPath, header: asAlice + urlencoded, body: "kind=file&alias=private&folder=a", status: 404}.check(t, s)
+}
+
 // TestUserItems: within his folder a user can do everything, and it is the default of every request.
 func TestUserItems(t *testing.T) {
 	t.Parallel()
@@ -285,7 +295,7 @@ func TestUserResumable(t *testing.T) {
 	}
 	part := send(asAlice, http.MethodPost, resumablePath, "Upload-Length: 4\nUpload-Concat: partial\n"+tusBody, "part").want(t, 201, "").header.Get(location)
 	final := "Upload-Concat: final;" + part + "\n" + named
-	send(asBob, http.MethodPost, resumablePath, final, "").want(t, 404, "")
+	send(asBob, http.MethodPost, resumablePath, final, "").want(t, 400, "")
 	send(asAlice, http.MethodPost, resumablePath, final, "").want(t, 201, "Media-Filename: users/alice/a-1795176001.txt")
 	for key := range s.objects(t) {
 		if strings.HasPrefix(key, "file/one/users/bob/") && key != "file/one/users/bob/a.txt" {
