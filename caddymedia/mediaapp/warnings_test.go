@@ -53,3 +53,19 @@ func TestHEICIsLogged(t *testing.T) {
 		t.Errorf("log: %s", log)
 	}
 }
+
+// TestTrustedHeaderIsLogged: the log says at each start that a header names users.
+func TestTrustedHeaderIsLogged(t *testing.T) {
+	t.Parallel()
+	for app, want := range map[string]int{
+		`{"accounts": {"members": {"trust_header": "Remote-User"}}}`:   1,
+		`{"accounts": {"members": {"trust": "{http.auth.user.id}"}}}`: 0,
+		`{}`: 0,
+	} {
+		var buffer bytes.Buffer
+		provisioned(t, app).Warn(slog.New(slog.NewTextHandler(&buffer, nil)))
+		if log := buffer.String(); strings.Count(log, "trust_header=Remote-User") != want {
+			t.Errorf("%s: %s", app, log)
+		}
+	}
+}

@@ -97,3 +97,23 @@ func TestInUploadsFolder(t *testing.T) {
 		}
 	}
 }
+
+// TestUserFolder: only a plain ID is a folder itself.
+func TestUserFolder(t *testing.T) {
+	t.Parallel()
+	const hash = "hash"
+	sixty := strings.Repeat("x", 60)
+	for id, want := range map[string]string{
+		"alice": "alice", "a-b_c-1": "a-b_c-1", "0": "0", sixty: sixty, sixty + "x": hash,
+		"Alice": hash, "a b": hash, "a.b": hash, "a/b": hash, "..": hash, ".": hash, "-a": hash, "a-": hash, "a--b": hash, "ě": hash, "": hash,
+		"a\x00": hash, "a\n": hash, "\xff": hash, "@uploads": hash, `a\b`: hash, strings.Repeat("0", 64): hash, strings.Repeat("y", 300): hash,
+	} {
+		got := UserFolder(id)
+		if want != hash && got != want || want == hash && len(got) != 64 {
+			t.Errorf("%q has %q, want %q", id, got, want)
+		}
+		if again := UserFolder(got); want == hash && again == got {
+			t.Errorf("%q and its folder have the same folder", id)
+		}
+	}
+}

@@ -137,3 +137,28 @@ func wantPlain(t *testing.T, s string, dots int) {
 func plainExtension(ext string) bool {
 	return ext != "" && len(ext) <= 32 && strings.Trim(ext, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
+
+// FuzzUserFolder: two IDs have different folders, of which none leads through the other, and no alias
+// changes them.
+func FuzzUserFolder(f *testing.F) {
+	for _, id := range []string{"alice", "Alice", "a/b", "..", "", "@uploads", "a-b", "a--b", strings.Repeat("x", 61), UserFolder("Alice"), "\xff", "x.php"} {
+		f.Add(id, "alice")
+		f.Add(id, UserFolder(id))
+	}
+	f.Fuzz(func(t *testing.T, one, two string) {
+		a, b := UserFolder(one), UserFolder(two)
+		if one != two && (a == b || strings.HasPrefix(a+"/", b+"/") || strings.HasPrefix(b+"/", a+"/")) {
+			t.Errorf("%q and %q have the folders %q and %q", one, two, a, b)
+		}
+		for _, folder := range []string{a, b, "users/" + a, a + "/x"} {
+			for _, sanitize := range []bool{true, false} {
+				if got, err := SubFolder(folder, sanitize); err != nil || got != folder {
+					t.Errorf("the folder %q becomes %q: %v", folder, got, err)
+				}
+			}
+			if InUploadsFolder(folder) || Restricted(folder) != "" {
+				t.Errorf("no item may be in %q", folder)
+			}
+		}
+	})
+}

@@ -84,6 +84,26 @@ func TestAuditOfTerminations(t *testing.T) {
 	}
 }
 
+// TestAuditOfUsers: lines name the user of an account that has some, and no other line has the field.
+func TestAuditOfUsers(t *testing.T) {
+	t.Parallel()
+	core, lines := observer.New(zap.InfoLevel)
+	o := &Observer{audit: zap.New(core)}
+	for _, user := range []string{"alice", ""} {
+		actor := aliases.Actor{Origin: aliases.OriginHTTP, Account: "members", User: user}
+		o.auditChange(upload.Change{Action: upload.Stored, Alias: &aliases.Alias{}, Actor: actor})
+		o.auditRefusal(upload.Request{Actor: actor}, &aliases.Failure{})
+		o.auditDeletion(media.Deletion{Actor: actor})
+		o.auditTermination(&resumable.Record{Owner: actor.Owner()}, actor, nil)
+		for _, line := range lines.TakeAll() {
+			got, has := line.ContextMap()["user"]
+			if has != (user != "") || has && got != user {
+				t.Errorf("%v: want the user %q", line.ContextMap(), user)
+			}
+		}
+	}
+}
+
 // TestAuditOfSets: a set of items is one line with its number, and a refusal one with its reason. A
 // stranger causes none.
 func TestAuditOfSets(t *testing.T) {
