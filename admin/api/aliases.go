@@ -56,6 +56,8 @@ type accountAnswer struct {
 	Aliases []string `json:"aliases"`
 	// May are the rights.
 	May []tokens.Right `json:"may"`
+	// Trusted means that the account has users of another login, and no password.
+	Trusted bool `json:"trusted,omitempty"`
 }
 
 // accounts returns all accounts.
@@ -63,7 +65,9 @@ func (c *call) accounts() error {
 	all := make([]accountAnswer, 0, len(c.app.Accounts))
 	for _, key := range slices.Sorted(maps.Keys(c.app.Accounts)) {
 		account, _ := c.service.Issuer().Account(key)
-		all = append(all, accountAnswer{APIKey: key, Aliases: append([]string{}, account.Aliases...), May: account.AllRights()})
+		all = append(all, accountAnswer{
+			APIKey: key, Aliases: append([]string{}, account.Aliases...), May: account.AllRights(), Trusted: account.Trusted,
+		})
 	}
 	return c.answer(map[string]any{"accounts": all})
 }

@@ -113,6 +113,11 @@ func TestAccounts(t *testing.T) {
 	if want := `{"accounts":[{"api_key":"site-one","aliases":["photos"],"may":["upload"]},{"api_key":"site-two","aliases":[],"may":["upload"]}]}` + "\n"; w.Body.String() != want {
 		t.Errorf("got %s, want %s", w.Body, want)
 	}
+	load(t, `{"accounts": {"members": {"trust": "{http.auth.user.id}", "sub_folder": "users/{http.auth.user.id}"}}}`)
+	w = ask(t, New(), http.MethodGet, "/accounts", "")
+	if want := `{"accounts":[{"api_key":"members","aliases":[],"may":["upload"],"trusted":true}]}` + "\n"; w.Body.String() != want {
+		t.Errorf("got %s, want %s", w.Body, want)
+	}
 }
 
 // TestEndTokens: only the tokens of the account are revoked.
@@ -168,7 +173,7 @@ func TestKinds(t *testing.T) {
 		}
 		return names
 	}
-	if got := optionsOf(kinds.Account); !slices.Equal(got, []string{"aliases", "may"}) {
+	if got := optionsOf(kinds.Account); !slices.Equal(got, []string{"aliases", "may", "trust", "trust_header", "sub_folder"}) {
 		t.Errorf("options of an account %q", got)
 	}
 	if got := optionsOf(kinds.Storage); !slices.Equal(got, []string{"sub_folder_format", "overwrite_strategy", "sanitize", "cache"}) {

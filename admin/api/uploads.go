@@ -24,6 +24,7 @@ type uploadAnswer struct {
 	// Name identifies the upload on its storage. It is no address that a client could use.
 	Name      string     `json:"name"`
 	Account   string     `json:"account"`
+	User      string     `json:"user,omitempty"` // of an account with users
 	Origin    string     `json:"origin"`
 	Client    string     `json:"client"`
 	Kind      media.Kind `json:"kind"`
@@ -137,7 +138,7 @@ func (c *call) uploadsOf(
 		found, following, err := c.service.Uploads().List(ctx, storage, cursor, limit-len(answer.Uploads))
 		for _, u := range found {
 			described := uploadAnswer{
-				Storage: storage.Name(), Name: u.Name(), Account: u.Account, Origin: u.Origin, Client: u.Client,
+				Storage: storage.Name(), Name: u.Name(), Account: u.Account, User: u.User, Origin: u.Origin, Client: u.Client,
 				Kind: u.ItemKind(), Alias: u.Alias, SubFolder: u.SubFolder, Filename: u.Filename, Partial: u.Partial,
 				Offset: u.Offset(), Created: stamp(u.Created), LastByte: stamp(u.Changed()), Expires: stamp(u.Expires()),
 			}

@@ -58,7 +58,7 @@ func TestHEICIsLogged(t *testing.T) {
 func TestTrustedHeaderIsLogged(t *testing.T) {
 	t.Parallel()
 	for app, want := range map[string]int{
-		`{"accounts": {"members": {"trust_header": "Remote-User"}}}`:   1,
+		`{"accounts": {"members": {"trust_header": "Remote-User"}}}`:  1,
 		`{"accounts": {"members": {"trust": "{http.auth.user.id}"}}}`: 0,
 		`{}`: 0,
 	} {

@@ -15,7 +15,7 @@ var (
 		http.StatusForbidden, aliases.Forbidden,
 		"the request is from a page of another site: such pages need a token, or their origin in the option cors",
 	}
-	noItem   = &refusal{http.StatusNotFound, aliases.BadRequest, "there is no such item"}
+	noItem = &refusal{http.StatusNotFound, aliases.BadRequest, "there is no such item"}
 	// otherFolder is for an upload that outlasts its configuration.
 	otherFolder = &refusal{http.StatusForbidden, aliases.Forbidden, "the user has another folder by now"}
 	noFolder    = &refusal{http.StatusNotFound, aliases.Missing, upload.NoFolder}

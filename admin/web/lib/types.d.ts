@@ -234,6 +234,8 @@ interface Account {
 	api_key: string;
 	aliases?: string[];
 	may: string[];
+	/** It has users of another login, and no password. */
+	trusted?: boolean;
 }
 
 /** The configuration as a Caddyfile. */
@@ -295,6 +297,7 @@ interface UnfinishedUpload {
 	storage: string;
 	name: string;
 	account: string;
+	user?: string;
 	origin: string;
 	client: string;
 	kind: string;

@@ -41,24 +41,25 @@ export async function accounts({ segments, query, signal, reload }) {
  * @param {Account} account
  * @param {() => void} reload
  */
-function row({ api_key: key, aliases = [], may }, reload) {
+function row({ api_key: key, aliases = [], may, trusted }, reload) {
 	return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon('accounts')),
 		h('div', { class: 'row-main' },
 			h('h2', { class: 'path' },
 				mayConfigure() ? h('a', { href: `#/accounts/${encodeURIComponent(key)}` }, key) : key),
 			h('p', null, h('span', { class: 'muted' }, `May ${may.join(', ')} in `),
-				aliases.length === 0 ? 'all aliases' : aliases.join(', '))),
+				aliases.length === 0 ? 'all aliases' : aliases.join(', '),
+				trusted && ', for the users of another login')),
 		h('div', { class: 'row-actions' }, mayConfigure()
 			&& h('a', {
 				class: 'button',
 				href: `#/accounts/${encodeURIComponent(key)}`,
 				'aria-label': `Edit ${key}`,
-			}, 'Edit'), mayConfigure()
+			}, 'Edit'), !trusted && mayConfigure()
 			&& h('button', {
 				type: 'button',
 				'aria-label': `New password for ${key}`,
 				onclick: (event) => renew(event.currentTarget, key),
-			}, 'New password'), mayAct()
+			}, 'New password'), !trusted && mayAct()
 			&& h('button', {
 				type: 'button',
 				'aria-label': `End tokens of ${key}`,
@@ -67,7 +68,9 @@ function row({ api_key: key, aliases = [], may }, reload) {
 				section: 'accounts',
 				name: key,
 				what: 'account',
-				warning: 'It can no longer log in, and its tokens end at once. Its uploads stay.',
+				warning: trusted
+					? 'Its users can no longer upload. Their uploads stay.'
+					: 'It can no longer log in, and its tokens end at once. Its uploads stay.',
 			}, reload)));
 }
 
@@ -141,8 +144,8 @@ async function editPage(key, signal) {
 	return {
 		title,
 		content: [listLink('Accounts'), pageHead(title), !key
-			&& h('p', { class: 'lead' }, 'A password is generated when you add the account, and shown once.'),
-			form.element],
+			&& h('p', { class: 'lead' }, 'A password is generated when you add the account, and shown once. '
+				+ 'An account for the users of another login (Trust) has none.'), form.element],
 	};
 }
 
@@ -163,9 +166,12 @@ function build(aliases, options, current, isNew) {
 		element: h('div', { class: 'sections' }, key && section('', key.element),
 			section('', limits.element, ...rights.map(({ element }) => element))),
 		fields: () => (key ? [key, limits, ...rights] : [limits, ...rights]),
-		extra: () => (isNew ? { new_password: true } : {}),
+		extra: () => (isNew && !rights.some(isTrust) ? { new_password: true } : {}),
 	};
 }
+
+// Whether a field names the users of another login, who need no password.
+const isTrust = (/** @type {Field} */ { path, read }) => path.startsWith('trust') && Boolean(read());
 
 // Easy to read aloud, and most likely unused.
 function suggestion() {

@@ -60,6 +60,7 @@ export async function uploads({ signal, reload }) {
 			h('div', { class: 'row-main' }, h('h2', { class: 'path', tabindex: '-1' }, nameOf(upload)),
 				progressOf(upload), facts({
 					[origins[upload.origin] ?? 'Origin']: upload.account || upload.origin,
+					User: upload.user,
 					Alias: upload.alias && `${upload.alias} (${upload.kind === 'img' ? 'images' : 'files'})`,
 					'Sub folder': upload.sub_folder,
 					Storage: upload.storage,

@@ -93,3 +93,20 @@ func TestPanelAccounts(t *testing.T) {
 		t.Error("the log has a password or its hash")
 	}
 }
+
+// TestPanelUsers creates an account for the users of another login. It gets no password, and the
+// Caddyfile of the panel has it.
+func TestPanelUsers(t *testing.T) {
+	p := site.StartPanel(t, site.Basic)
+	const value = `{"value":{"trust":"{http.auth.user.id}","sub_folder":"users/{http.auth.user.id}"}`
+	var answer made
+	p.Put(t, http.StatusCreated, "accounts/members", value+`}`).Decode(t, &answer)
+	if answer.Password != "" {
+		t.Errorf("it has the password %s", answer.Password)
+	}
+	p.Put(t, http.StatusBadRequest, "accounts/members", value+`,"new_password":true}`)
+	p.Put(t, http.StatusBadRequest, "accounts/others", value+`}`)
+	if r := p.Must(t, http.StatusOK, http.MethodGet, "config/caddyfile", nil); !strings.Contains(r.Body, `trust {http.auth.user.id}`) {
+		t.Errorf("%d %s", r.Status, r.Body)
+	}
+}
