@@ -51,8 +51,8 @@ type Record struct {
 	Refused int `json:"-"`
 }
 
-// A Store keeps records, and the uses of tickets, until they expire, and secrets of the service for
-// ever. Several processes may share one.
+// A Store keeps records, the uses of tickets and repeatable requests until they expire, and secrets of
+// the service for ever. Several processes may share one.
 //
 // All methods must be safe for concurrent use, except that calls after Close must fail with
 // ErrUnavailable. A method whose context has ended before must fail. Its error must satisfy
@@ -93,6 +93,25 @@ type Store interface {
 	// returns it. It must be atomic for all processes, so that all of them get the same secret, and
 	// as durable as a record. A secret must not expire, and DeleteAccount must not remove it.
 	Secret(ctx context.Context, name string, fresh []byte) ([]byte, error)
+	// BeginRequest begins an attempt at the request of r.ID, and gives r.Holder the lease: for the
+	// duration lease, and at most until the store is closed or its process ends, no other attempt
+	// begins. It returns what earlier attempts have left; if that has an answer, there is no lease. It
+	// must be atomic for all processes, and as durable as a record.
+	//
+	// The error must be ErrOtherRequest if an earlier attempt had another Fingerprint, otherwise
+	// ErrRunning if another one has the lease. A request must be forgotten after [RequestLifetime], and
+	// by DeleteAccount. If an account has more than most requests, the oldest must be forgotten.
+	BeginRequest(ctx context.Context, r Request, lease time.Duration, most int) (RequestState, error)
+	// ExtendRequest extends the lease of r.Holder. Here and in the methods below, the error must be
+	// ErrUnknown if it has no lease, or if the request was forgotten.
+	ExtendRequest(ctx context.Context, r Request, lease time.Duration) error
+	// ClaimRequest stores a claim of a name that has none, as durably as a record.
+	ClaimRequest(ctx context.Context, r Request, name string, value []byte) error
+	// EndRequest ends the lease of r.Holder. An answer that is not nil is stored, as durably as a
+	// record, and the claims are removed. Otherwise they stay for the next attempt.
+	EndRequest(ctx context.Context, r Request, answer []byte) error
+	// ForgetRequest forgets the request, and so ends the lease of r.Holder.
+	ForgetRequest(ctx context.Context, r Request) error
 	// Check checks that the store is reachable and accepts writes.
 	Check(ctx context.Context) error
 	// Close releases all resources. Later calls must fail with ErrUnavailable; a second Close must

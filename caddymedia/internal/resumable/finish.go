@@ -174,7 +174,7 @@ func (a *attempt) count(ctx context.Context) *aliases.Failure {
 }
 
 // claim is [upload.Request.Claim].
-func (a *attempt) claim(ctx context.Context, n int, proposed upload.Claim) (upload.Claim, error) {
+func (a *attempt) claim(ctx context.Context, _, n int, proposed upload.Claim) (upload.Claim, error) {
 	a.claimed = true
 	return a.Upload.claim(ctx, n, proposed)
 }

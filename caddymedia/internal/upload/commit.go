@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -42,32 +43,27 @@ func (b *batch) commit(ctx context.Context) error {
 // ever replaced. A replacement whose item others replace meanwhile is compared again.
 func (b *batch) commitItems(ctx context.Context) error {
 	for try := 1; ; try++ {
-		for _, up := range b.uploads { // before the names are locked, because a claim may have another one
-			if err := b.claim(ctx, up); err != nil {
-				return up.storageFailure(err)
-			}
+		if err := b.claim(ctx); err != nil { // before the names are locked, because a claim may have another one
+			return err
 		}
 		err := b.commitNames(ctx)
 		exists, ok := errors.AsType[*storagedrivers.ExistsError](err)
-		if ok {
-			err = b.nextNames(ctx, exists)
-		}
+		isChanged := errors.Is(err, storagedrivers.ErrChanged) && b.req.Filename != ""
 		switch {
-		case errors.Is(err, errStored):
-			return b.resume(ctx)
-		case errors.Is(err, storagedrivers.ErrChanged) && b.req.Filename != "":
-			if try < transferTries && ctx.Err() == nil {
-				continue
+		case ok:
+			if err := b.nextNames(ctx, exists); err != nil {
+				return err
 			}
+		case isChanged && (try == transferTries || ctx.Err() != nil):
 			return b.uploads[0].storageFailure(replacedFailure(err))
-		}
-		if !ok || err != nil {
+		case !isChanged && !errors.Is(err, errStored):
 			return err
 		}
 	}
 }
 
-// commitNames commits all items under their current names, which it locks.
+// commitNames commits the pending items under their current names, and takes those that an earlier
+// attempt has stored. It locks all names. The error is errStored if it has found more of the latter.
 func (b *batch) commitNames(ctx context.Context) error {
 	unlock, err := b.lockNames(ctx)
 	if err != nil {
@@ -77,22 +73,26 @@ func (b *batch) commitNames(ctx context.Context) error {
 	if err := b.confirmSource(ctx); err != nil {
 		return err
 	}
-	objects := make([]*object, len(b.uploads))
-	for i, up := range b.uploads {
-		objects[i] = &object{upload: up}
+	var objects []*object
+	for _, up := range b.pending() {
+		objects = append(objects, &object{upload: up})
 	}
-	for i, err := range abreast(len(objects), requests, func(i int) error { return b.look(ctx, objects[i]) }) {
-		if err == nil {
-			continue
-		}
+	if err := b.lookAll(ctx, objects); err != nil {
 		b.coverAgain(ctx, objects)
-		if errors.Is(err, errStored) {
-			return err
-		}
-		return b.uploads[i].storageFailure(err)
+		return err
 	}
-	changes := b.changes(objects)
-	infos, err := b.alias.Storage.Commit(ctx, changes...)
+	byUpload := map[*upload]*object{}
+	for _, up := range b.uploads {
+		if up.stored {
+			if byUpload[up], err = b.resume(ctx, up); err != nil {
+				return up.storageFailure(err)
+			}
+		}
+	}
+	var infos []storagedrivers.Info
+	if len(objects) > 0 {
+		infos, err = b.alias.Storage.Commit(ctx, b.changes(objects)...)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterCommit)
 	defer cancel()
 	if err != nil {
@@ -104,8 +104,11 @@ func (b *batch) commitNames(ctx context.Context) error {
 		if o.variant != nil {
 			o.committedVariant, o.hasVariant = &infos[o.change+1], true
 		}
+		byUpload[o.upload] = o
 	}
-	b.objects = objects
+	for _, up := range b.uploads {
+		b.objects = append(b.objects, byUpload[up])
+	}
 	errs := abreast(len(objects), requests, func(i int) error {
 		b.reconcile(ctx, objects[i])
 		b.removeStale(ctx, objects[i])
@@ -117,6 +120,20 @@ func (b *batch) commitNames(ctx context.Context) error {
 	}
 	b.removeSource(ctx)
 	return nil
+}
+
+// lookAll sets the states of the names of objects. The error is errStored if some are stored already.
+func (b *batch) lookAll(ctx context.Context, objects []*object) (failed error) {
+	for i, err := range abreast(len(objects), requests, func(i int) error { return b.look(ctx, objects[i]) }) {
+		switch {
+		case errors.Is(err, errStored):
+			objects[i].stored = true
+			failed = cmp.Or(failed, err)
+		case err != nil:
+			return objects[i].storageFailure(err)
+		}
+	}
+	return failed
 }
 
 // requests is how many objects of a request are looked at or followed up at the same time, because the
@@ -156,7 +173,7 @@ func (b *batch) changes(objects []*object) []storagedrivers.Change {
 	var changes []storagedrivers.Change
 	for _, o := range objects {
 		o.change = len(changes)
-		opts := b.putOptions()
+		opts := b.putOptions(o.upload)
 		opts.IfMatch = o.match
 		changes = append(changes, storagedrivers.Change{Staged: o.staged, Key: b.alias.Key(o.filename), Options: opts})
 		if o.variant != nil {
@@ -278,11 +295,11 @@ func (s *seconds) next(name string, now int64) int64 {
 	return now
 }
 
-// nextNames adds the time to the filenames of the uploads whose changes have taken keys. The error
-// is errStored if an earlier attempt has stored the item.
+// nextNames adds the time to the filenames of the uploads whose changes have taken keys. One that an
+// earlier attempt has stored keeps its name.
 func (b *batch) nextNames(ctx context.Context, exists *storagedrivers.ExistsError) error {
 	change := 0
-	for _, up := range b.uploads {
+	for _, up := range b.pending() {
 		if slices.Contains(exists.Taken, change) {
 			if err := b.nextName(ctx, up, exists); err != nil {
 				return err
@@ -296,9 +313,11 @@ func (b *batch) nextNames(ctx context.Context, exists *storagedrivers.ExistsErro
 }
 
 func (b *batch) nextName(ctx context.Context, up *upload, exists error) error {
-	if err := b.ifStored(ctx, up); errors.Is(err, errStored) {
-		return err
-	} else if err != nil {
+	switch err := b.ifStored(ctx, up); {
+	case errors.Is(err, errStored):
+		up.stored = true
+		return nil
+	case err != nil:
 		return up.storageFailure(err)
 	}
 	if up.tries++; up.tries > allTries {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
@@ -27,53 +29,103 @@ type Claim struct {
 // bytes and name must not take each other for an earlier attempt.
 var claiming locks.Names
 
-// claim sets the filename of an upload to its claim. Without [Request.Claim] it does nothing.
-func (b *batch) claim(ctx context.Context, up *upload) error {
-	if b.req.Claim == nil || up.unclaim != nil && up.claimedTry == up.tries {
+// pending returns the uploads that no attempt has stored.
+func (b *batch) pending() []*upload {
+	return slices.DeleteFunc(slices.Clone(b.uploads), func(up *upload) bool { return up.stored })
+}
+
+// claim sets the filenames of the pending uploads to their claims, and locks them. Without
+// [Request.Claim] it does nothing.
+func (b *batch) claim(ctx context.Context) error {
+	if b.req.Claim == nil {
 		return nil
 	}
-	if err := b.lockClaim(ctx, up); err != nil {
-		return err
+	pending := b.pending()
+	if !slices.ContainsFunc(pending, func(up *upload) bool { return !up.isClaimed() }) {
+		return nil
 	}
-	up.claimedTry = up.tries
+	if err := b.lockClaims(ctx, pending); err != nil {
+		return pending[0].storageFailure(err)
+	}
+	isOther, isRepeated := false, false
+	for i, err := range abreast(len(pending), requests, func(i int) error { return b.claimOne(ctx, pending[i]) }) {
+		up := pending[i]
+		if err != nil {
+			return up.storageFailure(err)
+		}
+		isOther = isOther || up.filename != up.claim.Filename
+		isRepeated = isRepeated || up.claim.Earlier
+		up.filename = up.claim.Filename
+	}
+	if isRepeated {
+		b.recoverDead(ctx)
+	}
+	if isOther {
+		if err := b.lockClaims(ctx, pending); err != nil {
+			return pending[0].storageFailure(err)
+		}
+	}
+	return nil
+}
+
+func (up *upload) isClaimed() bool { return up.claimed && up.claimedTry == up.tries }
+
+// claimOne claims the filename of an upload. A name that this attempt has claimed before was not
+// locked meanwhile, so it is looked up again.
+func (b *batch) claimOne(ctx context.Context, up *upload) error {
+	if up.isClaimed() && up.claim.Earlier {
+		return nil
+	}
 	before, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(up.filename))
 	if err != nil {
 		return err
 	}
-	up.claim, err = b.req.Claim(ctx, up.tries, Claim{Filename: up.filename, Before: before})
+	if up.isClaimed() {
+		up.claim.Before = before
+		return nil
+	}
+	up.claim, err = b.req.Claim(ctx, slices.Index(b.uploads, up), up.tries, Claim{Filename: up.filename, Before: before})
 	if err != nil {
 		return err
 	}
-	b.recoverDead(ctx, up)
-	if up.claim.Filename == up.filename {
-		return nil
-	}
-	up.filename = up.claim.Filename
-	return b.lockClaim(ctx, up)
+	up.claimed, up.claimedTry = true, up.tries
+	return nil
 }
 
-// lockClaim locks the filename of an upload, and no other one.
-func (b *batch) lockClaim(ctx context.Context, up *upload) (err error) {
-	up.releaseClaim()
-	up.unclaim, err = claiming.Lock(ctx, b.alias.LockName(up.filename))
-	return err
+// lockClaims locks the filenames of the pending uploads, and no others, always in the same order.
+func (b *batch) lockClaims(ctx context.Context, pending []*upload) error {
+	b.releaseClaims()
+	names := make([]string, len(pending))
+	for i, up := range pending {
+		names[i] = b.alias.LockName(up.filename)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		unlock, err := claiming.Lock(ctx, name)
+		if err != nil {
+			return err
+		}
+		b.unclaim = append(b.unclaim, unlock)
+	}
+	return nil
+}
+
+func (b *batch) releaseClaims() {
+	for _, unlock := range b.unclaim {
+		unlock()
+	}
+	b.unclaim = nil
 }
 
 // recoverDead undoes or completes the commit of a dead process, if it may have been an earlier
 // attempt. Otherwise that would be undone after this attempt has taken it for complete.
-func (b *batch) recoverDead(ctx context.Context, up *upload) {
-	if !up.claim.Earlier || b.alias.Storage.Features().Together != storagedrivers.Atomic {
+func (b *batch) recoverDead(ctx context.Context) {
+	if b.recovered || b.alias.Storage.Features().Together != storagedrivers.Atomic {
 		return
 	}
+	b.recovered = true
 	if _, err := b.alias.Storage.Sweep(ctx, storagedrivers.SweepOptions{OlderThan: time.Nanosecond}); err != nil {
 		b.uploader.Log.Warn("recovering aborted uploads", "storage", b.alias.Storage.Name(), "error", err)
-	}
-}
-
-func (up *upload) releaseClaim() {
-	if up.unclaim != nil {
-		up.unclaim()
-		up.unclaim = nil
 	}
 }
 
@@ -88,7 +140,7 @@ func (b *batch) ifStored(ctx context.Context, up *upload) error {
 	if b.req.Claim == nil || !b.alias.Overwrite && storage.Features().Repeat {
 		return nil // the commit has recognised its own object
 	}
-	if b.alias.Overwrite && !up.claim.Earlier {
+	if b.alias.Overwrite && !up.claim.Earlier || b.isNamedBefore(up) {
 		return nil
 	}
 	info, err := aliases.Stat(ctx, storage, b.alias.Key(up.filename))
@@ -105,11 +157,21 @@ func (b *batch) ifStored(ctx context.Context, up *upload) error {
 	return err
 }
 
+// isNamedBefore reports whether an upload has the filename of one before it, and so needs another one.
+func (b *batch) isNamedBefore(up *upload) bool {
+	return slices.ContainsFunc(b.uploads[:slices.Index(b.uploads, up)], func(other *upload) bool {
+		return b.alias.LockName(other.filename) == b.alias.LockName(up.filename)
+	})
+}
+
 // putOptions returns the options of an item.
-func (b *batch) putOptions() storagedrivers.PutOptions {
+func (b *batch) putOptions(up *upload) storagedrivers.PutOptions {
 	opts := b.alias.PutOptions()
 	if b.req.Claim != nil {
 		opts.ID = b.req.ID
+		if i := slices.Index(b.uploads, up); i > 0 {
+			opts.ID += "i" + strconv.Itoa(i)
+		}
 	}
 	return opts
 }
@@ -150,21 +212,19 @@ func equalReaders(a, b io.Reader) (bool, error) {
 	}
 }
 
-// resume takes the item that an earlier attempt has stored, and stores its variant.
-func (b *batch) resume(ctx context.Context) error {
-	up := b.uploads[0]
+// resume returns the item that an earlier attempt has stored, and stores its variant.
+func (b *batch) resume(ctx context.Context, up *upload) (*object, error) {
 	info, err := b.alias.Storage.Stat(ctx, b.alias.Key(up.filename))
 	if err != nil {
-		return up.storageFailure(err)
+		return nil, err
 	}
 	o := &object{upload: up, info: info}
-	b.objects = append(b.objects, o)
 	if same, err := b.sameBytes(ctx, up, info); err != nil || !same || up.variant == nil {
-		return err // replaced since
+		return o, err // replaced since
 	}
 	infos, err := b.alias.Storage.Commit(ctx, b.variantChange(o))
 	if err == nil {
 		o.committedVariant, o.hasVariant = &infos[0], true
 	}
-	return err
+	return o, err
 }

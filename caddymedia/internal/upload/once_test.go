@@ -34,7 +34,7 @@ func (c *claims) request() Request {
 	return Request{Kind: aliases.File, ID: c.id, Claim: c.claim}
 }
 
-func (c *claims) claim(_ context.Context, n int, proposed Claim) (Claim, error) {
+func (c *claims) claim(_ context.Context, _, n int, proposed Claim) (Claim, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	earlier := n < len(c.all)

@@ -109,12 +109,13 @@ type Request struct {
 	// upload may last for hours, and the account may lose its rights meanwhile. A failure refuses
 	// the request. Otherwise settle, if set, is called with the outcome of the commit.
 	Confirm func(ctx context.Context, alias string, items int) (settle func(stored bool), failure *aliases.Failure)
-	// ID and Claim, if set, make a request with one item repeatable. However often it is repeated, also
-	// by several processes at the same time or after a crash, the item is stored once. ID identifies
-	// the item, in letters and digits. Claim returns the n-th claim of the item, from 0: that of the
-	// first attempt that claimed a filename, or else proposed.
+	// ID and Claim, if set, make a request repeatable. However often it is repeated, also after a
+	// crash and, with one item, by several processes at the same time, its items are stored once. ID
+	// identifies the request, in letters and digits. Claim returns the n-th claim of an item, both
+	// from 0: that of the first attempt that claimed a filename, or else proposed. An error of Claim
+	// that is an *[aliases.Failure] refuses the request.
 	ID    string
-	Claim func(ctx context.Context, n int, proposed Claim) (Claim, error)
+	Claim func(ctx context.Context, item, n int, proposed Claim) (Claim, error)
 	// BaseURL is the start of public addresses if the alias has none.
 	BaseURL string
 	// Actor is the caller.
@@ -158,12 +159,14 @@ type batch struct {
 	req      Request
 	now      time.Time
 
-	fields   map[string]string // alias and sub_folder of the form
-	uploads  []*upload
-	reserved reservation
-	doomed   atomic.Bool    // an upload has failed, so none will be committed
-	alias    *aliases.Alias // set by check
-	objects  []*object      // the committed uploads, set by commit
+	fields    map[string]string // alias and sub_folder of the form
+	uploads   []*upload
+	reserved  reservation
+	doomed    atomic.Bool    // an upload has failed, so none will be committed
+	alias     *aliases.Alias // set by check
+	objects   []*object      // the committed uploads, set by commit
+	unclaim   []func()       // the locks of claimed filenames
+	recovered bool           // the commits of dead processes
 
 	source    storagedrivers.Info // of Request.Transfer, set by receive
 	removed   Item                // the moved item, set by commit
@@ -187,8 +190,9 @@ type upload struct {
 	plain       string                  // filename without the time
 	tries       int                     // of other filenames
 	claim       Claim                   // of the filename, with Request.Claim
-	claimedTry  int                     // for which tries it is
-	unclaim     func()                  // nil before the claim
+	claimed     bool                    // once
+	claimedTry  int                     // for which tries the claim is
+	stored      bool                    // by an earlier attempt
 	image       imaging.Info            // zero if it is no image
 	variant     storagedrivers.Staged   // staged beside it; nil if there is none
 	variantTook time.Duration           // to make the variant, or to fail
@@ -215,8 +219,8 @@ func (u *Uploader) newBatch(req Request) *batch {
 // close discards staged data that is not committed, and releases the memory and files of the
 // request.
 func (b *batch) close() {
+	b.releaseClaims()
 	for _, up := range b.uploads {
-		up.releaseClaim()
 		if err := up.discard(); err != nil {
 			b.uploader.Log.Warn("closing staged data", "error", err)
 		}

@@ -14,11 +14,14 @@ import (
 // and then removes them in one commit.
 func (s *Store) DeleteAccount(ctx context.Context, account string) (int, error) {
 	ids, err := s.idsOf(ctx, account)
-	if err != nil || len(ids) == 0 {
+	if err != nil {
 		return 0, err
 	}
 	deleted := 0
 	err = s.write(ctx, func(tx *bbolt.Tx) error {
+		if err := forgetRequests(tx, account); err != nil {
+			return err
+		}
 		records, now := tx.Bucket(bucketRecords), s.now()
 		for _, id := range ids {
 			rec, ok := recordOf(records.Get(id), account)

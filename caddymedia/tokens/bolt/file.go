@@ -124,7 +124,7 @@ func (f *file) open(path string) (err error) {
 		return err
 	}
 	err = f.db.Update(func(tx *bbolt.Tx) error {
-		for _, bucket := range [][]byte{bucketRecords, bucketExpiries, bucketUses, bucketSecrets} {
+		for _, bucket := range [][]byte{bucketRecords, bucketExpiries, bucketUses, bucketSecrets, bucketRequests, bucketOldest} {
 			if _, err := tx.CreateBucketIfNotExists(bucket); err != nil {
 				return err
 			}

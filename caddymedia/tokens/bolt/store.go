@@ -23,13 +23,16 @@ import (
 // sweeping catch up; few, because every removed record is a page to write.
 const sweepPerSave = 4
 
-// The file has four buckets: records by ID, the times at which they may be swept, the uses of
-// tickets, and secrets by name. The times are keys only: milliseconds since 1970, then the ID.
+// The file has six buckets: records by ID, the times at which they and requests may be swept, the uses
+// of tickets, secrets by name, and two of requests. The times are keys only: milliseconds since 1970,
+// then the ID.
 var (
 	bucketRecords  = []byte("records")
 	bucketExpiries = []byte("expiries")
 	bucketUses     = []byte("uses")
 	bucketSecrets  = []byte("secrets")
+	bucketRequests = []byte("requests")
+	bucketOldest   = []byte("oldest requests")
 )
 
 var errClosed = errors.New("closed")
@@ -49,6 +52,7 @@ type Store struct {
 	retryAt    time.Time
 	pending    []*write
 	committing bool
+	leases     map[tokens.ID]lease // of requests; no other process has any
 }
 
 // New returns a Store for the file at path without opening it. Without a logger it is silent;
@@ -60,7 +64,7 @@ func New(path string, log *slog.Logger, now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now //nolint:forbidigo // the default clock
 	}
-	return &Store{path: path, log: log, now: now}
+	return &Store{path: path, log: log, now: now, leases: map[tokens.ID]lease{}}
 }
 
 // Save implements tokens.Store. It returns when the record is synced to the disk.
@@ -171,6 +175,9 @@ func sweep(tx *bbolt.Tx, now time.Time, n int) error {
 			if err := remove(tx, id); err != nil {
 				return err
 			}
+		}
+		if err := sweepRequest(tx, now, tokens.ID(id)); err != nil {
+			return err
 		}
 		if err := expiries.Delete(key); err != nil {
 			return err

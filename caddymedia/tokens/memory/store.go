@@ -48,6 +48,8 @@ type Store struct {
 	records  map[tokens.ID]tokens.Record // nil when closed
 	uses     map[tokens.ID]*uses         // of tickets in records
 	secrets  map[string][]byte
+	requests map[tokens.ID]*request
+	oldest   map[string][]tokens.ID // requests by account, in the order of their first attempts
 	byExpiry expiries
 }
 
@@ -65,6 +67,7 @@ func New(now func() time.Time) *Store {
 	}
 	return &Store{
 		now: now, records: make(map[tokens.ID]tokens.Record), uses: make(map[tokens.ID]*uses), secrets: make(map[string][]byte),
+		requests: make(map[tokens.ID]*request), oldest: make(map[string][]tokens.ID),
 	}
 }
 
@@ -133,6 +136,10 @@ func (s *Store) DeleteAccount(ctx context.Context, account string) (int, error) 
 		}
 		s.remove(id)
 	}
+	for _, id := range s.oldest[account] {
+		delete(s.requests, id)
+	}
+	delete(s.oldest, account)
 	return deleted, nil
 }
 
@@ -218,7 +225,7 @@ func (s *Store) Check(ctx context.Context) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.records, s.uses, s.secrets, s.byExpiry = nil, nil, nil, nil
+	s.records, s.uses, s.secrets, s.requests, s.oldest, s.byExpiry = nil, nil, nil, nil, nil, nil
 	return nil
 }
 
@@ -242,6 +249,9 @@ func (s *Store) sweep() {
 		id := heap.Pop(&s.byExpiry).(expiry).id
 		if rec, ok := s.records[id]; ok && !now.Before(rec.Expires) {
 			s.remove(id)
+		}
+		if r := s.requests[id]; r != nil && !now.Before(r.expires) {
+			s.forget(id)
 		}
 	}
 }

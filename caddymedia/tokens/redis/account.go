@@ -29,7 +29,7 @@ func (s *store) DeleteAccount(ctx context.Context, account string) (int, error) 
 		deleted.Add(int64(n))
 		return errors.Join(err, conn.Close())
 	})
-	if err != nil {
+	if err = errors.Join(err, s.forgetRequests(ctx, account)); err != nil {
 		return 0, unavailable(err)
 	}
 	return int(deleted.Load()), nil

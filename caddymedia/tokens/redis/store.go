@@ -15,8 +15,9 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// Every command but SCAN names a single key, so that a cluster can serve it. GET, SET and DEL are
-// enough for tokens. Those of tickets are in ticket.go.
+// Every other command but SCAN names a single key, so that a cluster can serve it. GET, SET and DEL are
+// enough for tokens. Those of tickets are in ticket.go, and of requests, whose keys of one account have
+// the same slot, in request.go.
 
 // store is a tokens.Store in Redis, which removes expired records by itself.
 type store struct {

@@ -57,6 +57,13 @@ var suite = []struct {
 	{"TakeConcurrent", testTakeConcurrent},
 	{"Secret", testSecret},
 	{"SecretConcurrent", testSecretConcurrent},
+	{"Request", testRequest},
+	{"RequestLease", testRequestLease},
+	{"RequestConcurrent", testRequestConcurrent},
+	{"RequestDeleteAccount", testRequestDeleteAccount},
+	{"RequestMost", testRequestMost},
+	{"RequestReopen", testRequestReopen},
+	{"RequestExpiry", testRequestExpiry},
 	{"Check", testCheck},
 	{"Concurrent", testConcurrent},
 	{"Reopen", testReopen},
@@ -285,6 +292,7 @@ func callAll(ctx context.Context, s Subject) map[string]error {
 	_, errLoad := s.Store.Load(ctx, newID())
 	_, errAccount := s.Store.DeleteAccount(ctx, "a")
 	_, errSecret := s.Store.Secret(ctx, "a", []byte("b"))
+	_, errBegin := s.Store.BeginRequest(ctx, newRequest("a"), lease, most)
 	return map[string]error{
 		"Save":   s.Store.Save(ctx, newID(), s.record("a")),
 		"Load":   errLoad,
@@ -295,6 +303,12 @@ func callAll(ctx context.Context, s Subject) map[string]error {
 		"GiveBack":      s.Store.GiveBack(ctx, newID(), "a"),
 		"DeleteAccount": errAccount,
 		"Secret":        errSecret,
+
+		"BeginRequest":  errBegin,
+		"ExtendRequest": s.Store.ExtendRequest(ctx, newRequest("a"), lease),
+		"ClaimRequest":  s.Store.ClaimRequest(ctx, newRequest("a"), "b", nil),
+		"EndRequest":    s.Store.EndRequest(ctx, newRequest("a"), []byte("b")),
+		"ForgetRequest": s.Store.ForgetRequest(ctx, newRequest("a")),
 	}
 }
 
