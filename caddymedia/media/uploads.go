@@ -2,7 +2,6 @@ package media
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"io/fs"
 	"maps"
@@ -102,10 +101,9 @@ func (s *Service) ItemOf(u *resumable.Upload, baseURL string) (upload.Item, bool
 	return item, true
 }
 
-// Charge counts items of a form that are about to be stored on a ticket. The caller must call settle,
-// and the service must stay open until then. The errors are those of [tokens.Issuer.Take].
-func (s *Service) Charge(ctx context.Context, ticket *tokens.Ticket, items int) (settle func(stored bool), err error) {
-	use := rand.Text()
+// Charge counts items of a request that are about to be stored on a ticket, under the name use. The
+// caller must call settle, and the service must stay open until then. The errors are those of [tokens.Issuer.Take].
+func (s *Service) Charge(ctx context.Context, ticket *tokens.Ticket, use string, items int) (settle func(stored bool), err error) {
 	settle = func(stored bool) {
 		if !stored {
 			s.uploads.GiveBack(ctx, s.issuer, ticket.ID, use)

@@ -2,6 +2,8 @@ package mediahttp
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"net/http"
 
@@ -93,8 +95,15 @@ func (u *uploadRequest) charge(ctx context.Context, service *media.Service, tick
 	if ticket == nil {
 		return nil, nil
 	}
-	settle, err := service.Charge(ctx, ticket, items)
-	if err == nil {
+	use, rep := rand.Text(), repetitionOf(ctx)
+	if rep != nil { // an item counts once, however often the request is repeated
+		use = hex.EncodeToString(rep.id[:])
+	}
+	settle, err := service.Charge(ctx, ticket, use, items)
+	switch {
+	case err == nil && rep.isRepeated():
+		return nil, nil // the items of an earlier attempt may be stored
+	case err == nil:
 		return settle, nil
 	}
 	failure := resumable.Uncounted(err)

@@ -94,7 +94,7 @@ func (c *contract) compare(r *http.Request, sent string, answer *reply) error {
 var malformed = []int{
 	http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed,
 	http.StatusConflict, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
-	http.StatusPreconditionRequired,
+	http.StatusPreconditionRequired, http.StatusUnprocessableEntity,
 }
 
 // credentialsSent checks that a request has the header that a scheme of the document names, or its
@@ -133,7 +133,7 @@ func (c *contract) route(r *http.Request) (*routers.Route, map[string]string) {
 	if method == http.MethodHead && strings.HasPrefix(path, itemsPath) {
 		method = http.MethodGet
 	}
-	operation := cmp.Or(item.GetOperation(method), item.Post, item.Patch, item.Delete)
+	operation := cmp.Or(item.GetOperation(method), item.Post, item.Patch, item.Delete, item.Put)
 	if operation == nil {
 		return nil, nil
 	}
@@ -164,6 +164,12 @@ func documentedPath(path string) (documented string, params map[string]string) {
 				return prefix, nil
 			}
 			return prefix + "/{id}", map[string]string{"id": id}
+		}
+	}
+	for _, prefix := range []string{imagePath + "/", filePath + "/"} {
+		if rest, ok := strings.CutPrefix(path, prefix); ok && rest != "resumable" {
+			alias, filename, _ := strings.Cut(rest, "/")
+			return prefix + "{alias}/{filename}", map[string]string{"alias": alias, "filename": filename}
 		}
 	}
 	return path, nil

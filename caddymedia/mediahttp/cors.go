@@ -14,13 +14,14 @@ var (
 		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
 	}, ", ")
 	// corsRequest are the headers that a page may send: credentials, those of tus and of its clients,
-	// and those of requests for items.
+	// those of requests for items, and the key of a request that may be repeated.
 	corsRequest = strings.Join([]string{
 		"Authorization", "HTTP_SERVICE_API_KEY", "HTTP_SERVICE_ACCESS_TOKEN", headerKey, headerToken,
 		"Content-Type", "X-Requested-With", "X-Request-ID", "X-HTTP-Method-Override",
 		"Tus-Resumable", "Upload-Length", "Upload-Defer-Length", "Upload-Offset", "Upload-Metadata",
 		"Upload-Concat", "Upload-Checksum",
 		"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "Cache-Control",
+		headerRetryKey,
 	}, ", ")
 	// corsResponse are the headers that a page may read: of tus, of finished uploads, of items.
 	corsResponse = strings.Join([]string{
@@ -28,6 +29,7 @@ var (
 		"Upload-Expires", "Tus-Version", "Tus-Resumable", "Tus-Max-Size", "Tus-Extension", "Tus-Checksum-Algorithm",
 		"Media-Full-Path", "Media-Filename", "Media-WebP", "Retry-After",
 		"Accept-Ranges", "Content-Disposition", "Content-Length", "Content-Range", "ETag",
+		headerReplayed,
 	}, ", ")
 )
 

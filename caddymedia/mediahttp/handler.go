@@ -80,9 +80,9 @@ func remoteHost(r *http.Request) string {
 }
 
 // Handler serves `/api/auth/generateToken`, `/api/auth/ticket`, `/api/upload/image` and
-// `/api/upload/file`, both also with `/resumable`, `/api/sign`, the items of accounts below
-// `/api/items/`, and the stored items below `/static/img/` and `/static/file/`. A path that is
-// almost that of an endpoint is answered with 404 and the right one.
+// `/api/upload/file`, both also with `/resumable` and with the address of one file, `/api/sign`, the
+// items of accounts below `/api/items/`, and the stored items below `/static/img/` and
+// `/static/file/`. A path that is almost that of an endpoint is answered with 404 and the right one.
 type Handler struct {
 	source  Source
 	options Options
@@ -170,6 +170,11 @@ const (
 
 // route returns the endpoint of the decoded path, which keys are also made of.
 func (h *Handler) route(r *http.Request) endpoint {
+	for _, kind := range []aliases.Kind{aliases.Image, aliases.File} {
+		if r.Method == http.MethodPut && isPutPath(r, kind) {
+			return h.putFile(kind)
+		}
+	}
 	switch r.URL.Path {
 	case tokenPath:
 		return h.generateToken
@@ -185,6 +190,9 @@ func (h *Handler) route(r *http.Request) endpoint {
 	for _, kind := range []aliases.Kind{aliases.Image, aliases.File} {
 		if rest, ok := strings.CutPrefix(r.URL.Path, "/api/upload/"+kind.Name()+resumableSuffix); ok && (rest == "" || rest[0] == '/') {
 			return h.resumable(kind, strings.TrimPrefix(rest, "/"))
+		}
+		if isPutPath(r, kind) {
+			return h.putFile(kind)
 		}
 		if rest, ok := strings.CutPrefix(r.URL.Path, itemsPath+kind.Name()); ok && (rest == "" || rest[0] == '/') {
 			return h.items(kind)

@@ -48,8 +48,14 @@ const itemsEndpoint = "items"
 func (h *Handler) items(kind aliases.Kind) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Cache-Control", "no-store")
-		q := &itemsRequest{Handler: h, service: service, w: w, r: r, kind: kind}
-		return q.serve(r.Context())
+		authenticate := func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
+			account, refused := h.authenticateAccount(ctx, service, w, r)
+			return tokens.Caller{Account: account}, refused
+		}
+		return h.repeatable(service, w, r, aliases.OriginHTTP, authenticate, func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+			q := &itemsRequest{Handler: h, service: service, w: w, r: r, kind: kind, rep: repetitionOf(r.Context())}
+			return q.serve(r.Context())
+		})
 	}
 }
 
@@ -64,9 +70,11 @@ type itemsRequest struct {
 	account tokens.Account
 	alias   *aliases.Alias
 
-	move     upload.Transfer // of a POST on an item: To and Copy, once they are read
-	toAlias  string          // of that
-	reported bool            // to the observer
+	rep      *repetition
+	intended map[string]storagedrivers.Info // that an earlier attempt was about to delete; nil if there was none
+	move     upload.Transfer                // of a POST on an item: To and Copy, once they are read
+	toAlias  string                         // of that
+	reported bool                           // to the observer
 }
 
 // itemAction is a method of an address. It needs one of the rights.
@@ -130,6 +138,9 @@ func (q *itemsRequest) admit(ctx context.Context, problem string, rights ...toke
 	if !slices.ContainsFunc(rights, q.account.May) {
 		return rightRefusal(q.account, rights[0])
 	}
+	if refused := q.rep.refusal(); refused != nil {
+		return refused
+	}
 	q.alias, refused = q.findAlias(q.address.alias)
 	if refused == nil && q.address.filename != "" && !media.Covers(q.account, q.address.filename) {
 		refused = noItem
@@ -161,24 +172,34 @@ type itemAddress struct {
 // addressOf returns the address in a path, whose segments are decoded once. The problem is for the
 // caller; empty if there is none.
 func addressOf(u *url.URL, kind aliases.Kind) (address itemAddress, problem string) {
-	segments := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
-	for i, segment := range segments {
-		plain, err := url.PathUnescape(segment)
-		switch {
-		case err != nil:
-			return address, "the address is malformed"
-		case strings.Contains(plain, "/"):
-			return address, "the address contains %2F: separate the segments of a filename by slashes"
-		case plain == "" || plain == "." || plain == "..":
-			return address, "the address has an empty segment, or one that is . or .."
-		}
-		segments[i] = plain
+	segments, problem := segmentsOf(u)
+	if problem != "" {
+		return address, problem
 	}
 	const start = 3 // api, items and the kind
 	if len(segments) <= start || strings.Join(segments[:start], "/") != itemsPath[1:]+kind.Name() {
 		return address, "the address is " + itemsPath + kind.Name() + "/<alias> or " + itemsPath + kind.Name() + "/<alias>/<filename>"
 	}
 	return itemAddress{segments[start], strings.Join(segments[start+1:], "/")}, ""
+}
+
+// segmentsOf returns the segments of a path, decoded once. The problem is for the caller; empty if there
+// is none.
+func segmentsOf(u *url.URL) (segments []string, problem string) {
+	segments = strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
+	for i, segment := range segments {
+		plain, err := url.PathUnescape(segment)
+		switch {
+		case err != nil:
+			return nil, "the address is malformed"
+		case strings.Contains(plain, "/"):
+			return nil, "the address contains %2F: separate the segments of a filename by slashes"
+		case plain == "" || plain == "." || plain == "..":
+			return nil, "the address has an empty segment, or one that is . or .."
+		}
+		segments[i] = plain
+	}
+	return segments, ""
 }
 
 // actor returns the actor of the request.

@@ -70,6 +70,9 @@ func (q *itemsRequest) deleteOne(ctx context.Context) error {
 	if !isItem(q.alias, q.address.filename) {
 		return q.storageFailed(ctx, "", fs.ErrNotExist)
 	}
+	if err := q.intend(ctx, matches, q.address.filename); err != nil {
+		return q.storageFailed(ctx, "delete the item", err)
+	}
 	q.reported = true // by the uploader
 	err := q.delete(ctx, q.address.filename, matches, false)
 	if err != nil {
@@ -78,8 +81,66 @@ func (q *itemsRequest) deleteOne(ctx context.Context) error {
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, deletedAnswer{Success: true})
 }
 
+// intend records the items that are about to be deleted, if the request may be repeated. A repetition
+// deletes these and no others, however long it comes after the first attempt.
+func (q *itemsRequest) intend(ctx context.Context, matches func(storagedrivers.Info) bool, filenames ...string) error {
+	const name = "items"
+	if q.rep == nil || q.rep.recorded(name, &q.intended) {
+		return nil
+	}
+	found := make([]storagedrivers.Info, len(filenames))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for i, filename := range filenames {
+		if isItem(q.alias, filename) {
+			group.Go(func() (err error) {
+				found[i], err = aliases.Stat(ctx, q.alias.Storage, q.alias.Key(filename))
+				return err
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	items := map[string]storagedrivers.Info{}
+	for i, info := range found {
+		if info.Key != "" && matches(info) {
+			items[filenames[i]] = info
+		}
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	_, err := q.rep.record(ctx, name, &items)
+	return err
+}
+
+// deleteAgain deletes an item of an earlier attempt, unless that has deleted it.
+func (q *itemsRequest) deleteAgain(ctx context.Context, filename string, inSet bool) error {
+	before, ok := q.intended[filename]
+	if !ok {
+		return fs.ErrNotExist // as for the earlier one
+	}
+	info, err := aliases.Stat(ctx, q.alias.Storage, q.alias.Key(filename))
+	switch {
+	case err != nil:
+		return err
+	case info.Key != "" && info.Same(before):
+		return q.service.Uploader().DeleteItem(ctx, upload.Deletion{
+			Alias: q.alias, Filename: filename, Actor: q.actor(), Matches: before.Same, InSet: inSet,
+		})
+	}
+	// The earlier attempt may have ended before it could report this.
+	item := upload.Item{FullPath: q.alias.URL("", filename), Filename: filename, Size: before.Size}
+	q.service.Observer().Changed(ctx, upload.Change{Action: upload.Deleted, Alias: q.alias, Item: item, Actor: q.actor(), InSet: inSet})
+	return nil
+}
+
 // delete deletes an item if it matches.
 func (q *itemsRequest) delete(ctx context.Context, filename string, matches func(storagedrivers.Info) bool, inSet bool) error {
+	if q.intended != nil {
+		return q.deleteAgain(ctx, filename, inSet)
+	}
 	return q.service.Uploader().DeleteItem(ctx, upload.Deletion{
 		Alias: q.alias, Filename: filename, Actor: q.actor(), Matches: matches, InSet: inSet,
 	})
@@ -150,6 +211,11 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 	if !media.Covers(q.account, folder) {
 		return q.refuse(ctx, noFolder)
 	}
+	if q.rep != nil { // a repetition leaves items that were stored after the first attempt began
+		if _, err := q.rep.record(ctx, "began", &began); err != nil {
+			return q.storageFailed(ctx, "delete the items", err)
+		}
+	}
 	return q.deleteFolder(ctx, folder, func(info storagedrivers.Info) bool {
 		return storedBefore(info.ModTime, began) && !watch.Stored(q.alias.Filename(info.Key))
 	})
@@ -184,6 +250,9 @@ func setProblem(alias *aliases.Alias, form url.Values) string {
 
 // deleteNames deletes items and responds with the outcome of each.
 func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
+	if err := q.intend(ctx, func(storagedrivers.Info) bool { return true }, names...); err != nil {
+		return q.storageFailed(ctx, "delete the items", err)
+	}
 	answer := setAnswer{Success: true, Result: make([]setResult, len(names))}
 	var number atomic.Int64
 	var left atomic.Pointer[aliases.Failure]

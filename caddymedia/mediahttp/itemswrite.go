@@ -50,7 +50,7 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 	if err != nil {
 		return q.storageFailed(ctx, "read the item", err)
 	}
-	if failure := req.Mismatch(stored); failure != nil { // the body need not be read
+	if failure := req.Mismatch(stored); failure != nil && !q.rep.isRepeated() { // the body need not be read
 		return q.uploadFailed(ctx, uploader.Refuse(ctx, req, failure))
 	}
 	req.Stored = stored
@@ -99,7 +99,7 @@ func (q *itemsRequest) begin() (ended func(), refused *refusal) {
 // writeRequest returns a request to store an item in an alias. The account must have the right for
 // that alias and for the one of the address, also right before the commit.
 func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Request {
-	return upload.Request{
+	req := upload.Request{
 		Kind: q.kind, Alias: alias, Allows: q.account.Allows, Actor: q.actor(),
 		Forced:  media.ForcedBy(tokens.Caller{Account: q.account}),
 		BaseURL: q.baseURL(q.r) + q.options.MountPrefix(q.r),
@@ -122,6 +122,8 @@ func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Req
 			return nil, failure
 		},
 	}
+	q.rep.claimsOf(&req)
+	return req
 }
 
 // uploadFailed responds with failures that the uploader has reported.

@@ -27,6 +27,7 @@ func TestOpenAPI(t *testing.T) {
 		requestLists(t, name)
 		requestReplacements(t, name)
 		requestTransfers(t, name)
+		requestKeys(t, name)
 	}
 	requestResumable(t)
 	requestBusyUploads(t)

@@ -2,6 +2,7 @@ package mediahttp
 
 import (
 	"context"
+	"fmt"
 	"mime"
 	"net/http"
 	"slices"
@@ -20,7 +21,7 @@ import (
 const maxBoundary = 70
 
 // formWanted is for clients that send the file itself as the body, such as curl -T.
-const formWanted = "send the file in a part called files[]"
+const formWanted = "send the file in a part called files[], or by PUT to %s/<alias>/<name>"
 
 // refusal is the response to a request whose body is not read.
 type refusal struct {
@@ -89,6 +90,7 @@ func (h *Handler) uploadOf(r *http.Request, kind aliases.Kind, caller Caller) *u
 // uploadRequest is one request to store items.
 type uploadRequest struct {
 	*Handler
+	put          *putAddress // of the one file that is the body; nil for a form
 	kind         aliases.Kind
 	origin       aliases.Origin
 	baseURL      string // of public addresses
@@ -100,16 +102,26 @@ type uploadRequest struct {
 // serve authenticates the request, receives its body and responds. If possible it refuses a request
 // before it reads the body.
 func (u *uploadRequest) serve(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+	return u.repeatable(service, w, r, u.origin, u.authenticate, u.store)
+}
+
+// store is serve for one attempt at the request.
+func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	limits := service.Limits()
 	caller, boundary, refused := u.admit(service, w, r)
 	u.folder = caller.Account.Folder
-	query := r.URL.Query()
+	alias, subFolder := u.destination(r)
 	req := upload.Request{
-		Kind: u.kind, Alias: query.Get("alias"), SubFolder: query.Get("sub_folder"),
+		Kind: u.kind, Alias: alias, SubFolder: subFolder,
 		Allows: func(alias string) bool { return caller.Allows(u.kind.Name(), alias) },
 		Forced: media.ForcedBy(caller), Confirm: u.confirm, BaseURL: u.baseURL,
 		Actor: aliases.Actor{Origin: u.origin, Account: caller.Account.APIKey, User: caller.Account.User, Client: u.options.Client(r)},
+	}
+	rep := repetitionOf(r.Context())
+	rep.claimsOf(&req)
+	if caller.Ticket != nil && rep.isRepeated() {
+		req.Forced.MaxFiles = caller.Ticket.MaxFiles // the items may be counted already
 	}
 	if u.imports {
 		u.limitSources(service, caller, &req)
@@ -128,15 +140,39 @@ func (u *uploadRequest) serve(service *media.Service, w http.ResponseWriter, r *
 		service.Observer().Refused(r.Context(), req, failures)
 		return u.refuse(service, w, r, refused.status, failures)
 	}
+	if u.put != nil {
+		failures := service.Uploader().Precheck(r.Context(), req, u.put.name, max(r.ContentLength, 0))
+		if failures != nil { // the body need not be read
+			return u.refuse(service, w, r, httpx.StatusOf(failures), failures)
+		}
+	}
 	httpx.Watch(r)
 	timed, stop := httpx.NewTimedBody(w, r.Body, time.Duration(limits.MaxUploadTime))
 	defer stop()
 	body := http.MaxBytesReader(w, timed, limits.MaxBody)
-	items, failures := service.Uploader().Upload(r.Context(), req, upload.Form(body, boundary))
+	source := upload.Form(body, boundary)
+	if u.put != nil {
+		source = upload.Body(u.put.name, body)
+	}
+	items, failures := service.Uploader().Upload(r.Context(), req, source)
 	if failures != nil {
 		return u.refuse(service, w, r, httpx.StatusOf(failures), failures)
 	}
-	return httpx.AnswerItems(w, items)
+	if u.put != nil {
+		w.Header().Set("Location", items[0].FullPath)
+		return httpx.AnswerItems(w, http.StatusCreated, items)
+	}
+	return httpx.AnswerItems(w, http.StatusOK, items)
+}
+
+// destination returns the alias and the sub folder in the address of the request. A form may name
+// others.
+func (u *uploadRequest) destination(r *http.Request) (alias, subFolder string) {
+	if u.put != nil {
+		return u.put.alias, u.put.subFolder
+	}
+	query := r.URL.Query()
+	return query.Get("alias"), query.Get("sub_folder")
 }
 
 // limitSources sets where the caller's files may come from: the body, addresses, or both.
@@ -162,34 +198,47 @@ func (u *uploadRequest) refuse(service *media.Service, w http.ResponseWriter, r 
 
 // admit authenticates the request and checks its header. It returns the boundary of the form.
 func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, string, *refusal) {
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		return tokens.Caller{}, "", &refusal{http.StatusMethodNotAllowed, aliases.BadRequest, "use POST: " + formWanted}
+	bad := func(status int, message string) *refusal { return &refusal{status, aliases.BadRequest, message} }
+	wanted := fmt.Sprintf(formWanted, "/api/upload/"+u.kind.Name())
+	method, otherwise := http.MethodPost, "use POST: "+wanted
+	if u.put != nil {
+		method, otherwise = http.MethodPut, "use PUT, with the file as the body"
+	}
+	if r.Method != method {
+		w.Header().Set("Allow", method)
+		return tokens.Caller{}, "", bad(http.StatusMethodNotAllowed, otherwise)
 	}
 	caller, refused := u.authenticate(r.Context(), service)
+	rep := repetitionOf(r.Context())
 	if refused == nil {
 		refused = ticketRefusal(caller, u.kind)
+		if refused == usedUp && rep.isRepeated() {
+			refused = nil // the items may be counted already
+		}
+	}
+	if refused == nil {
+		refused = rep.refusal()
 	}
 	if refused != nil {
 		return caller, "", refused
 	}
+	if limit := service.Limits().MaxBody; r.ContentLength > limit {
+		return caller, "", &refusal{http.StatusRequestEntityTooLarge, aliases.TooLarge, "the request is larger than " + bytesize.Format(limit)}
+	}
+	if u.put != nil {
+		return caller, "", u.put.refusal(r.Header)
+	}
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || mediaType != "multipart/form-data" {
-		return caller, "", &refusal{http.StatusUnsupportedMediaType, aliases.BadRequest, "the body must be multipart/form-data: " + formWanted}
+		return caller, "", bad(http.StatusUnsupportedMediaType, "the body must be multipart/form-data: "+wanted)
 	}
 	boundary := params["boundary"]
 	if boundary == "" || len(boundary) > maxBoundary {
-		return caller, "", &refusal{http.StatusBadRequest, aliases.BadRequest, "the boundary of the form is missing or too long"}
-	}
-	if limit := service.Limits().MaxBody; r.ContentLength > limit {
-		return caller, "", &refusal{
-			http.StatusRequestEntityTooLarge, aliases.TooLarge,
-			"the request is larger than " + bytesize.Format(limit),
-		}
+		return caller, "", bad(http.StatusBadRequest, "the boundary of the form is missing or too long")
 	}
 	query := r.URL.Query()
 	if name := repeated(query, "alias", "sub_folder"); name != "" {
-		return caller, "", &refusal{http.StatusBadRequest, aliases.BadRequest, "the parameter " + name + " is sent twice"}
+		return caller, "", bad(http.StatusBadRequest, "the parameter "+name+" is sent twice")
 	}
 	return caller, boundary, nil
 }

@@ -60,6 +60,14 @@ func RetryAfter(w http.ResponseWriter, wait time.Duration) {
 	w.Header().Set("Retry-After", strconv.Itoa(seconds))
 }
 
+// AnswerBytes writes JSON in answer to a request whose body is not read.
+func AnswerBytes(w http.ResponseWriter, r *http.Request, status int, body []byte) {
+	closeUnread(w, r)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may be gone
+}
+
 type itemsAnswer struct {
 	Success bool         `json:"success"`
 	Result  []itemResult `json:"result"`
@@ -86,8 +94,8 @@ type itemFailure struct {
 }
 
 // AnswerItems responds with stored items.
-func AnswerItems(w http.ResponseWriter, items []upload.Item) error {
-	return Answer(w, http.StatusOK, answerOf(items))
+func AnswerItems(w http.ResponseWriter, status int, items []upload.Item) error {
+	return Answer(w, status, answerOf(items))
 }
 
 // AnswerReplaced responds with an item that replaces another one. Others may still see that one for

@@ -206,7 +206,7 @@ func (q *request) get(ctx context.Context, u *resumable.Upload) error {
 		return err
 	}
 	if item, ok := q.service.ItemOf(u, q.BaseURL); ok {
-		return httpx.AnswerItems(q.w, []upload.Item{item})
+		return httpx.AnswerItems(q.w, http.StatusOK, []upload.Item{item})
 	}
 	a := stateAnswer{Success: true, Offset: u.Offset(), ExpiresAt: u.Expires().Unix()}
 	if u.Length != resumable.Unknown {

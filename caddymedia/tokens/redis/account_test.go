@@ -65,7 +65,7 @@ func TestRealAccountRights(t *testing.T) {
 	acl := filepath.Join(t.TempDir(), "users.acl")
 	users := "user default off\n"
 	for _, missing := range []string{"none", "scan", "get", "del"} {
-		rights := strings.ReplaceAll("+get +set +del +scan +eval +evalsha +hget +hset +hdel +pexpire", "+"+missing, "")
+		rights := strings.ReplaceAll("+get +set +del +scan +eval +evalsha +hget +hset +hdel +pexpire +zrange", "+"+missing, "")
 		users += "user no-" + missing + " on >hunter2 ~caddymedia:token:* " + rights + "\n"
 	}
 	if err := os.WriteFile(acl, []byte(users), 0o600); err != nil {

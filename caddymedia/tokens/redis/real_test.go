@@ -87,7 +87,7 @@ func TestRealTLS(t *testing.T) {
 	t.Parallel()
 	certs, port := newCertificates(t), servers.FreePort(t)
 	acl := filepath.Join(t.TempDir(), "users.acl")
-	users := "user default off\nuser media on >hunter2 ~caddymedia:token:* +get +set +del +scan +eval +evalsha +hget +hmget +hset +hdel +pexpire\n"
+	users := "user default off\nuser media on >hunter2 ~caddymedia:token:* +get +set +del +scan +eval +evalsha +hget +hmget +hset +hdel +pexpire +hgetall +zadd +zcard +zrange +zrem\n"
 	if err := os.WriteFile(acl, []byte(users), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestRealCluster(t *testing.T) {
 		})
 	}
 	for _, node := range nodes {
-		rights := strings.Fields("acl setuser media on >hunter2 ~caddymedia:token:* +get +set +del +scan +eval +evalsha +hget +hmget +hset +hdel +pexpire +cluster|slots +ping")
+		rights := strings.Fields("acl setuser media on >hunter2 ~caddymedia:token:* +get +set +del +scan +eval +evalsha +hget +hmget +hset +hdel +pexpire +hgetall +zadd +zcard +zrange +zrem +cluster|slots +ping")
 		if err := admin(t, node, "").Do(t.Context(), anys(rights)...).Err(); err != nil {
 			t.Fatal(err)
 		}

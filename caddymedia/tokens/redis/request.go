@@ -16,7 +16,7 @@ import (
 
 // A request is a hash with the fields "fingerprint", "answer" and one for each claim. Beside it are a
 // string with the holder of its lease, which expires with that, and a sorted set with the requests of
-// its account by the time of their first attempt. Braces put them into the same slot of a cluster.
+// its account by the time of their first attempt, which may have expired since. Braces put them into the same slot of a cluster.
 
 // fieldClaim begins the fields of claims.
 const fieldClaim = "claim:"
@@ -34,7 +34,7 @@ var (
 local fingerprint, holder, lease, now, id, most, lifetime = unpack(ARGV)
 local known = redis.call('HGET', KEYS[1], 'fingerprint')
 if known and known ~= fingerprint then return {'other'} end
-if not known or redis.call('HEXISTS', KEYS[1], 'answer') == 0 then
+if not known or not redis.call('HGET', KEYS[1], 'answer') then
 	local other = redis.call('GET', KEYS[2])
 	if other and other ~= holder then return {'running'} end
 	redis.call('SET', KEYS[2], holder, 'PX', lease)
@@ -42,13 +42,12 @@ end
 if known then return {'known', redis.call('HGETALL', KEYS[1]), {}} end
 redis.call('HSET', KEYS[1], 'fingerprint', fingerprint)
 redis.call('PEXPIRE', KEYS[1], lifetime)
-redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - lifetime)
 redis.call('ZADD', KEYS[3], now, id)
 redis.call('PEXPIRE', KEYS[3], lifetime)
 local over = redis.call('ZCARD', KEYS[3]) - most
 if over <= 0 then return {'known', {}, {}} end
 local oldest = redis.call('ZRANGE', KEYS[3], 0, over - 1)
-redis.call('ZREMRANGEBYRANK', KEYS[3], 0, over - 1)
+for _, id in ipairs(oldest) do redis.call('ZREM', KEYS[3], id) end
 return {'known', {}, oldest}`)
 
 	extendRequest = holding(`redis.call('PEXPIRE', KEYS[2], ARGV[2])`)
@@ -59,16 +58,17 @@ redis.call('DEL', KEYS[1], KEYS[2])
 redis.call('ZREM', KEYS[3], ARGV[2])`)
 
 	answerRequest = holding(`
-local lifetime, fingerprint = redis.call('PTTL', KEYS[1]), redis.call('HGET', KEYS[1], 'fingerprint')
-redis.call('DEL', KEYS[1], KEYS[2])
-redis.call('HSET', KEYS[1], 'fingerprint', fingerprint, 'answer', ARGV[2])
-redis.call('PEXPIRE', KEYS[1], lifetime)`)
+for n, field in ipairs(redis.call('HGETALL', KEYS[1])) do
+	if n % 2 == 1 and field ~= 'fingerprint' then redis.call('HDEL', KEYS[1], field) end
+end
+redis.call('HSET', KEYS[1], 'answer', ARGV[2])
+redis.call('DEL', KEYS[2])`)
 )
 
 // holding returns a script for the holder of a lease.
 func holding(change string) *goredis.Script {
 	return goredis.NewScript(`
-if redis.call('GET', KEYS[2]) ~= ARGV[1] or redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+if redis.call('GET', KEYS[2]) ~= ARGV[1] or not redis.call('HGET', KEYS[1], 'fingerprint') then return 0 end
 ` + change + `
 return 1`)
 }
@@ -176,7 +176,7 @@ func (s *store) forgetRequests(ctx context.Context, account string) error {
 		for _, id := range some {
 			keys = append(keys, s.requestKeys(account, id)[:2]...)
 		}
-		err = errors.Join(err, s.client.Unlink(ctx, keys...).Err())
+		err = errors.Join(err, s.client.Del(ctx, keys...).Err())
 	}
 	return errors.Join(err, s.client.Del(ctx, all).Err())
 }

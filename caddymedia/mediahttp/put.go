@@ -1,0 +1,81 @@
+package mediahttp
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// uploadPath is the start of the paths of uploads, before their kind.
+const uploadPath = "/api/upload/"
+
+// putAddress is the address of an upload of one file: its alias, sub folder and name.
+type putAddress struct {
+	alias, subFolder, name string
+	problem                string // for the caller; empty if there is none
+}
+
+// putAddressOf returns the address in a path. A name is not needed for other methods.
+func putAddressOf(u *url.URL, kind aliases.Kind) *putAddress {
+	segments, problem := segmentsOf(u)
+	const start = 3 // api, upload and the kind
+	if problem == "" && (len(segments) < start+2 || strings.Join(segments[:start], "/") != uploadPath[1:]+kind.Name()) {
+		problem = "the address is " + uploadPath + kind.Name() + "/<alias>/<name>, or has a sub folder between them"
+	}
+	if problem != "" {
+		return &putAddress{problem: problem}
+	}
+	last := len(segments) - 1
+	return &putAddress{alias: segments[start], subFolder: strings.Join(segments[start+1:last], "/"), name: segments[last]}
+}
+
+// refusal returns the refusal of a request for the address; nil if there is none.
+func (a *putAddress) refusal(header http.Header) *refusal {
+	bad := func(status int, message string) *refusal { return &refusal{status, aliases.BadRequest, message} }
+	switch {
+	case a.problem != "":
+		return bad(http.StatusBadRequest, a.problem)
+	case len(header.Values("Content-Range")) > 0:
+		return bad(http.StatusBadRequest, "send the whole file, without Content-Range")
+	case !isIdentity(header.Values("Content-Encoding")):
+		return bad(http.StatusUnsupportedMediaType, "send the file as it is, without Content-Encoding")
+	}
+	return nil
+}
+
+// isIdentity reports whether a body is not encoded.
+func isIdentity(encodings []string) bool {
+	for _, encoding := range encodings {
+		if encoding = strings.TrimSpace(encoding); encoding != "" && !strings.EqualFold(encoding, "identity") {
+			return false
+		}
+	}
+	return true
+}
+
+// putFile returns the endpoint of an upload of one file, which is the body of the request.
+func (h *Handler) putFile(kind aliases.Kind) endpoint {
+	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+		u := h.uploadFrom(w, r, kind, tokens.Upload)
+		u.put = putAddressOf(r.URL, kind)
+		return u.serve(service, w, r)
+	}
+}
+
+// isPutPath reports whether a request is for the address of an upload of one file. With another method
+// than PUT, only a complete address is. Paths of resumable uploads are not.
+func isPutPath(r *http.Request, kind aliases.Kind) bool {
+	rest, ok := strings.CutPrefix(r.URL.Path, uploadPath+kind.Name())
+	if rest == resumableSuffix || strings.HasPrefix(rest, resumableSuffix+"/") {
+		return false
+	}
+	if r.Method == http.MethodPut {
+		return ok && (rest == "" || rest[0] == '/')
+	}
+	alias, name, complete := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
+	return ok && strings.HasPrefix(rest, "/") && complete && alias != "" && name != ""
+}

@@ -1,0 +1,308 @@
+package mediahttp
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+const (
+	headerRetryKey = "Idempotency-Key"
+	headerReplayed = "Idempotency-Replayed"
+
+	// maxRetryKey is the length of the longest key.
+	maxRetryKey = 255
+	// maxKeptAnswer is the size in bytes of the largest body of an answer that is kept. A request
+	// with a larger one is carried out again, and finds the items that it has stored.
+	maxKeptAnswer = 1 << 20
+)
+
+// keptHeaders are the headers of an answer that are kept with it.
+var keptHeaders = []string{"Cache-Control", "Content-Type", "Location", "X-Content-Type-Options"}
+
+// keptAnswer is the answer to a request with an Idempotency-Key.
+type keptAnswer struct {
+	Status int               `json:"status"`
+	Header map[string]string `json:"header"`
+	Body   []byte            `json:"body"`
+}
+
+// repetition is a request that may be repeated under its Idempotency-Key. Its steps, in this order,
+// make it exact however often and wherever an attempt ends:
+//   - The key is leased to one attempt at a time.
+//   - What is about to change is claimed in the token store: each filename before an item is stored
+//     under it, each item before it is removed. Later attempts find the claims, and by them the
+//     changes of earlier ones.
+//   - The answer is kept before it is sent.
+//
+// A nil repetition is that of a request without a key.
+type repetition struct {
+	attempt *tokens.Attempt // nil if the request is refused
+	id      tokens.ID
+	refused *refusal // why
+	alias   string   // of the items that are about to be stored
+}
+
+type repetitionKey struct{}
+
+// repetitionOf returns the repetition of a request.
+func repetitionOf(ctx context.Context) *repetition {
+	rep, _ := ctx.Value(repetitionKey{}).(*repetition)
+	return rep
+}
+
+// refusal returns why the key of the request is refused; nil if it is not.
+func (rep *repetition) refusal() *refusal {
+	if rep == nil {
+		return nil
+	}
+	return rep.refused
+}
+
+// isRepeated reports whether an earlier attempt may have changed something.
+func (rep *repetition) isRepeated() bool {
+	return rep != nil && rep.attempt != nil && rep.attempt.IsRepeated
+}
+
+// repeatable serves a request, once for each Idempotency-Key. The endpoint must return the refusal of
+// its repetition after it has authenticated the request.
+func (h *Handler) repeatable(
+	service *media.Service, w http.ResponseWriter, r *http.Request, origin aliases.Origin, authenticate authenticator, serve endpoint,
+) error {
+	if len(r.Header.Values(headerRetryKey)) == 0 || slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
+		return serve(service, w, r)
+	}
+	caller, refused := authenticate(r.Context(), service)
+	if refused != nil {
+		return serve(service, w, r) // it refuses the request too
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	rep := new(repetition)
+	repeatable := r.WithContext(context.WithValue(ctx, repetitionKey{}, rep))
+	defer func() { r.Body = repeatable.Body }() // it may be watched now
+	rep.begin(h, service, w, repeatable, origin, caller, cancel)
+	if rep.attempt == nil {
+		return serve(service, w, repeatable)
+	}
+	if rep.attempt.Answer != nil {
+		return replay(w, r, rep.attempt.Answer)
+	}
+	return rep.run(h, w, repeatable, func(w http.ResponseWriter) error { return serve(service, w, repeatable) })
+}
+
+// begin begins an attempt, or sets the refusal. lost is called if another attempt takes over.
+func (rep *repetition) begin(
+	h *Handler, service *media.Service, w http.ResponseWriter, r *http.Request, origin aliases.Origin, caller tokens.Caller, lost func(),
+) {
+	bad := func(status int, message string) *refusal { return &refusal{status, aliases.BadRequest, message} }
+	keys := r.Header.Values(headerRetryKey)
+	if len(keys) > 1 || !isRetryKey(keys[0]) {
+		rep.refused = bad(http.StatusBadRequest, "the header Idempotency-Key is sent once, with 1 to 255 visible ASCII characters")
+		return
+	}
+	ticket := ""
+	if caller.Ticket != nil {
+		ticket = string(caller.Ticket.ID[:])
+	}
+	account := caller.Account.APIKey
+	if caller.Account.User != "" {
+		account += "\n" + caller.Account.User
+	}
+	rep.id = tokens.RequestID(string(origin), account, ticket, keys[0], r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
+	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	var err error
+	rep.attempt, err = service.Issuer().Attempt(r.Context(), tokens.Request{
+		ID: rep.id, Account: account, Fingerprint: fmt.Sprint(max(r.ContentLength, -1), " ", mediaType),
+	}, lost)
+	switch {
+	case err == nil:
+	case errors.Is(err, tokens.ErrRunning):
+		httpx.RetryAfter(w, time.Second)
+		rep.refused = &refusal{http.StatusConflict, aliases.Conflict, "a request with this Idempotency-Key is under way, try again later"}
+	case errors.Is(err, tokens.ErrOtherRequest):
+		rep.refused = bad(http.StatusUnprocessableEntity, "an earlier request with this Idempotency-Key had another length or content type: send another key")
+	default:
+		rep.refused = h.storeUnreachable(r.Context(), "the Idempotency-Key cannot be looked up now, try again later", err)
+	}
+}
+
+// isRetryKey reports whether a key is valid.
+func isRetryKey(key string) bool {
+	for i := range len(key) {
+		if key[i] <= ' ' || key[i] >= 0x7f {
+			return false
+		}
+	}
+	return len(key) > 0 && len(key) <= maxRetryKey
+}
+
+// replay sends an answer again.
+func replay(w http.ResponseWriter, r *http.Request, kept []byte) error {
+	var answer keptAnswer
+	if err := json.Unmarshal(kept, &answer); err != nil {
+		return &Error{Status: http.StatusInternalServerError, Err: fmt.Errorf("reading a kept answer: %w", err)}
+	}
+	for name, value := range answer.Header {
+		w.Header().Set(name, value)
+	}
+	w.Header().Set(headerReplayed, "true")
+	httpx.AnswerBytes(w, r, answer.Status, answer.Body)
+	return nil
+}
+
+// run serves the request and ends the attempt. The answer is kept before it is sent.
+func (rep *repetition) run(h *Handler, w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter) error) error {
+	answer := &answerBuffer{ResponseWriter: w}
+	end := func(kept []byte) error { return rep.attempt.End(r.Context(), kept) }
+	ended := false
+	defer func() {
+		if !ended { // a panic
+			_ = end(nil)
+		}
+	}()
+	err := serve(answer)
+	ended = true
+	failed := error(nil)
+	switch {
+	case err == nil && answer.status < 300 && answer.body.Len() <= maxKeptAnswer:
+		failed = end(answer.kept())
+	case err == nil && answer.status >= 400 && answer.status < 500 && !rep.isRepeated() && r.Context().Err() == nil:
+		failed = rep.attempt.Forget(r.Context()) // nothing has changed
+	default:
+		failed = end(nil)
+	}
+	if failed != nil { // a repetition finds the claims
+		h.options.Log.Error("keeping the answer to a request with an Idempotency-Key", "error", failed)
+	}
+	if err == nil {
+		w.WriteHeader(answer.status)
+		_, _ = answer.body.WriteTo(w) // the client may be gone
+	}
+	return err
+}
+
+// answerBuffer holds an answer back.
+type answerBuffer struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *answerBuffer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+}
+
+// Write implements [http.ResponseWriter].
+func (a *answerBuffer) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.body.Write(p)
+}
+
+// Unwrap is for [http.ResponseController].
+func (a *answerBuffer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// kept returns the answer as it is kept.
+func (a *answerBuffer) kept() []byte {
+	kept := keptAnswer{Status: a.status, Header: map[string]string{}, Body: a.body.Bytes()}
+	for _, name := range keptHeaders {
+		if value := a.Header().Get(name); value != "" {
+			kept.Header[name] = value
+		}
+	}
+	b, _ := json.Marshal(kept) // it has no other types
+	return b
+}
+
+// claimsOf makes a request to store items repeatable.
+func (rep *repetition) claimsOf(req *upload.Request) {
+	if rep == nil || rep.attempt == nil {
+		return
+	}
+	confirm := req.Confirm
+	req.Confirm = func(ctx context.Context, alias string, items int) (func(bool), *aliases.Failure) {
+		rep.alias = alias
+		return confirm(ctx, alias, items)
+	}
+	req.ID, req.Claim = hex.EncodeToString(rep.id[:]), rep.claim
+}
+
+// aliasClaim is a claim of a filename in an alias.
+type aliasClaim struct {
+	Alias string `json:"alias"`
+	upload.Claim
+}
+
+func claimName(item, n int) string { return fmt.Sprint(item, "/", n) }
+
+// claim is [upload.Request.Claim]. A repetition whose fields or names differ cannot use the claims:
+// the names have passed the checks for the earlier one.
+func (rep *repetition) claim(ctx context.Context, item, n int, proposed upload.Claim) (upload.Claim, error) {
+	claim := aliasClaim{rep.alias, proposed}
+	earlier, err := rep.record(ctx, claimName(item, n), &claim)
+	if err != nil {
+		return claim.Claim, err
+	}
+	if claim.Alias != rep.alias || n == 0 && path.Base(claim.Filename) != path.Base(proposed.Filename) {
+		return claim.Claim, aliases.Failf(aliases.BadRequest, "an earlier request with this Idempotency-Key had another alias or name: send another key")
+	}
+	claim.Earlier = earlier
+	return claim.Claim, nil
+}
+
+// record claims a name for *v. If the name was claimed before, *v becomes that claim; earlier reports
+// whether an earlier attempt has made it.
+func (rep *repetition) record(ctx context.Context, name string, v any) (earlier bool, err error) {
+	value, err := json.Marshal(v)
+	if err != nil {
+		return false, fmt.Errorf("recording a claim: %w", err)
+	}
+	first, earlier, err := rep.attempt.Claim(ctx, name, value)
+	if err != nil {
+		return false, &aliases.Failure{Reason: aliases.Unavailable, Message: "the Idempotency-Key cannot be used now, try again later", Err: err}
+	}
+	if err := json.Unmarshal(first, v); err != nil {
+		return false, fmt.Errorf("reading a claim: %w", err)
+	}
+	return earlier, nil
+}
+
+// recorded sets *v to the claim of an earlier attempt, and returns false if there is none.
+func (rep *repetition) recorded(name string, v any) bool {
+	if rep == nil || rep.attempt == nil {
+		return false
+	}
+	value, ok := rep.attempt.Claims[name]
+	return ok && json.Unmarshal(value, v) == nil
+}
+
+// claimed returns the filenames that earlier attempts have claimed for the item of a transfer, the last
+// one first.
+func (rep *repetition) claimed() []upload.Claim {
+	var claims []upload.Claim
+	for {
+		var claim aliasClaim
+		if !rep.recorded(claimName(0, len(claims)), &claim) {
+			slices.Reverse(claims)
+			return claims
+		}
+		claims = append(claims, claim.Claim)
+	}
+}

@@ -1,0 +1,452 @@
+package mediahttp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+const (
+	retryKey = "Idempotency-Key: k1\n"
+	replayed = "Idempotency-Replayed: true"
+)
+
+// leaseTime is longer than the lease of a dead process.
+const leaseTime = 30 * time.Second
+
+// BeginRequest implements [tokens.Store]. Like the methods below it is a step, at which a process may
+// end.
+func (s *failingStore) BeginRequest(ctx context.Context, r tokens.Request, lease time.Duration, most int) (tokens.RequestState, error) {
+	if err := s.stepped(); err != nil {
+		return tokens.RequestState{}, err
+	}
+	return s.Store.BeginRequest(ctx, r, lease, most)
+}
+
+// ClaimRequest implements [tokens.Store].
+func (s *failingStore) ClaimRequest(ctx context.Context, r tokens.Request, name string, value []byte) error {
+	if err := s.stepped(); err != nil {
+		return err
+	}
+	return s.Store.ClaimRequest(ctx, r, name, value)
+}
+
+// EndRequest implements [tokens.Store].
+func (s *failingStore) EndRequest(ctx context.Context, r tokens.Request, answer []byte) error {
+	if err := s.stepped(); err != nil {
+		return err
+	}
+	return s.Store.EndRequest(ctx, r, answer)
+}
+
+// ForgetRequest implements [tokens.Store].
+func (s *failingStore) ForgetRequest(ctx context.Context, r tokens.Request) error {
+	if err := s.stepped(); err != nil {
+		return err
+	}
+	return s.Store.ForgetRequest(ctx, r)
+}
+
+func (s *failingStore) stepped() error {
+	if s.step == nil || s.step() == nil {
+		return nil
+	}
+	return tokens.ErrUnavailable
+}
+
+// mortal is a site whose process dies after a number of steps: operations of the storage, and changes of
+// requests in the token store.
+type mortal struct {
+	*site
+	left atomic.Int64
+}
+
+func newMortal(t *testing.T) *mortal {
+	t.Helper()
+	backend := memory.New()
+	m := &mortal{}
+	m.live()
+	m.site = withItemsOn(t, backend)
+	m.token(t) // later ones would be of another time
+	backend.Fail = func(string, string) error { return m.step() }
+	m.store.step = m.step
+	return m
+}
+
+func (m *mortal) live() { m.left.Store(math.MaxInt64) }
+
+func (m *mortal) step() error {
+	if m.left.Add(-1) < 0 {
+		return fs.ErrPermission // is not repeated
+	}
+	return nil
+}
+
+// attempt sends a request.
+func (m *mortal) attempt(t *testing.T, c httpCase) *reply {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.handler.ServeHTTP(w, m.request(t, c.method, c.target, c.header, c.body))
+	return &reply{w.Code, w.Result().Header, w.Body.String()}
+}
+
+// contents returns the contents of all objects, in order.
+func (m *mortal) contents(t *testing.T) []string {
+	t.Helper()
+	var contents []string
+	for key, content := range m.objects(t) {
+		contents = append(contents, path.Dir(key)+" "+content)
+	}
+	slices.Sort(contents)
+	return contents
+}
+
+// interruptible are requests that change items. Their effect is that of the request alone, after each
+// crash and repetition.
+var interruptible = []httpCase{
+	{name: "one file", method: "POST", target: filePath + "?alias=one", header: multipart, body: form(file("a.txt", "text"))},
+	{name: "files", method: "POST", target: filePath + "?alias=one", header: multipart, body: form(file("a.txt", "1"), file("new.txt", "2"), file("b.txt", "3"))},
+	{name: "equal files", method: "POST", target: filePath + "?alias=one", header: multipart, body: form(file("a.txt", "1"), file("a.txt", "1"), file("n.txt", "1"))},
+	{name: "files that overwrite", method: "POST", target: filePath + "?alias=replacing", header: multipart, body: form(file("a.txt", "1"), file("b.txt", "2"))},
+	{name: "images", method: "POST", target: imagePath + "?alias=sized", header: multipart, body: form(file("a.png", samples["png"]), file("c.gif", samples["gif"]))},
+	{name: "put", method: "PUT", target: putPath + "one/a.txt", body: "text"},
+	{name: "put over", method: "PUT", target: putPath + "replacing/a.txt", body: "text"},
+	{name: "replace", method: "PUT", target: itemsPath + "file/replacing/a.txt", header: "If-Match: $TAG\n", body: "text"},
+	{name: "move", method: "POST", target: itemsPath + "file/one/a.txt", header: urlencoded, body: "to=new.txt"},
+	{name: "move to a taken name", method: "POST", target: itemsPath + "file/one/a.txt", header: urlencoded, body: "to=b.txt"},
+	{name: "move over", method: "POST", target: itemsPath + "file/one/a.txt", header: urlencoded, body: "to=a.txt&to_alias=replacing"},
+	{name: "copy", method: "POST", target: itemsPath + "file/one/a.txt", header: urlencoded, body: "copy_to=new.txt"},
+	{name: "copy onto itself", method: "POST", target: itemsPath + "file/one/a.txt", header: urlencoded, body: "copy_to=a.txt"},
+	{name: "delete", method: "DELETE", target: itemsPath + "file/one/a.txt"},
+	{name: "delete on condition", method: "DELETE", target: itemsPath + "file/replacing/a.txt", header: "If-Match: $TAG\n"},
+	{name: "delete a set", method: "POST", target: itemsPath + "file/one", header: urlencoded, body: "action=delete&filename=a.txt&filename=none.txt&filename=b.txt"},
+	{name: "delete a folder", method: "POST", target: itemsPath + "file/one", header: urlencoded, body: "action=delete&folder=sub"},
+}
+
+// TestInterrupted ends the process after each step of a request. Its repetition succeeds, with the
+// answer and the effect of a single request, and so does the next one.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, c := range interruptible {
+		c.header += bearer + retryKey
+		for _, other := range []bool{false, true} {
+			t.Run(fmt.Sprint(c.name, " other ", other), func(t *testing.T) {
+				t.Parallel()
+				alone := newMortal(t)
+				alone.setTag(t)
+				want := alone.attempt(t, c)
+				if want.status >= 300 {
+					t.Fatalf("%d %s", want.status, want.body)
+				}
+				effect := alone.contents(t)
+				if other {
+					effect = append(effect, "file/one other", "file/one other")
+					slices.Sort(effect)
+				}
+				for n := 0; ; n++ {
+					m := newMortal(t)
+					m.setTag(t)
+					m.left.Store(int64(n))
+					first := m.attempt(t, c)
+					dead := m.left.Load() < 0
+					m.live()
+					m.passed.Add(int64(leaseTime))
+					if other { // whose names may be those that the first attempt was about to use
+						for _, name := range []string{"a.txt", "new.txt"} {
+							m.attempt(t, httpCase{method: "PUT", target: putPath + "one/" + name, header: bearer, body: "other"})
+						}
+					}
+					again := m.attempt(t, c)
+					third := m.attempt(t, c)
+					if again.status != want.status || third.status != want.status || third.body != again.body || third.header.Get("Idempotency-Replayed") != "true" {
+						t.Fatalf("after %d steps (%d): %d %s, then %d %s", n, first.status, again.status, again.body, third.status, third.body)
+					}
+					if got := m.contents(t); !slices.Equal(got, effect) && !(other && c.mayMeet()) {
+						t.Errorf("after %d steps: %q\nwant %q", n, got, effect)
+					}
+					m.wantResult(t, again.body)
+					if !dead {
+						if n < 5 || again.body != first.body {
+							t.Errorf("after %d steps %s, at first %s", n, again.body, first.body)
+						}
+						return
+					}
+				}
+			})
+		}
+	}
+}
+
+// mayMeet reports whether an item that others store meanwhile may become one of the request.
+func (c httpCase) mayMeet() bool { return strings.Contains(c.target, itemsPath) }
+
+// setTag sets the variable of the item in the alias that overwrites.
+func (m *mortal) setTag(t *testing.T) {
+	t.Helper()
+	m.vars = append(m.vars, "$TAG", m.do(t, http.MethodHead, "/static/file/replacing/a.txt", "", "").header.Get("ETag"))
+}
+
+// wantResult checks that the items of an answer are there, each once.
+func (m *mortal) wantResult(t *testing.T, body string) {
+	t.Helper()
+	var answer struct {
+		Success bool `json:"success"`
+		Result  []struct {
+			FullPath string `json:"full_path"`
+			Deleted  bool   `json:"deleted"`
+			Filename string `json:"filename"`
+		} `json:"result"`
+	}
+	if err := json.Unmarshal([]byte(body), &answer); err != nil || !answer.Success {
+		t.Errorf("%v: %s", err, body)
+	}
+	seen := map[string]bool{}
+	for _, one := range answer.Result {
+		if one.FullPath == "" { // of a set
+			if one.Deleted == (one.Filename == "none.txt") {
+				t.Errorf("deleted: %s", body)
+			}
+			continue
+		}
+		if r := m.do(t, http.MethodHead, strings.TrimPrefix(one.FullPath, origin), "", ""); r.status != 200 || seen[one.FullPath] {
+			t.Errorf("%s: %d, seen %t", one.FullPath, r.status, seen[one.FullPath])
+		}
+		seen[one.FullPath] = true
+	}
+}
+
+// TestRetry: the same request under the same key returns the first answer.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	body := form(file("new.txt", "text"))
+	post := func(header, body string, status int, want string) *reply {
+		t.Helper()
+		return httpCase{target: filePath + "?alias=one", header: multipart + bearer + header, body: body, status: status, want: want}.check(t, s)
+	}
+	first := post(retryKey, body, 200, "Idempotency-Replayed:")
+	objects, failed := len(s.objects(t)), s.failed.Load()
+	for range 2 {
+		if again := post(retryKey, strings.Replace(body, "text", "TEXT", 1), 200, replayed); again.body != first.body {
+			t.Errorf("again %s, at first %s", again.body, first.body)
+		}
+	}
+	httpCase{
+		target: filePath + "?alias=one", header: "Content-Type: " + multipartType + "; charset=x\n" + bearer + retryKey, body: body, status: 200, want: replayed,
+	}.check(t, s)
+	if len(s.objects(t)) != objects || s.failed.Load() != failed {
+		t.Error("a repetition has stored something, or has failed")
+	}
+	post(retryKey, body+" ", 422, "Idempotency-Replayed:")
+	httpCase{target: filePath + "?alias=one", header: urlencoded + bearer + retryKey, body: body, status: 422, has: "another length"}.check(t, s)
+	s.passed.Add(int64(24*time.Hour - time.Second))
+	s.known = nil
+	post(retryKey, body, 200, replayed)
+	s.passed.Add(int64(time.Second))
+	post(retryKey, body, 200, "Idempotency-Replayed:")
+	if len(s.objects(t)) != objects+1 {
+		t.Error("the key is remembered for more than a day")
+	}
+}
+
+// TestRetryAddress: keys belong to an account, a ticket, a method, a path and a query.
+func TestRetryAddress(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	s.ticket(t, "kind=file&alias=two&max_files=2")
+	for _, c := range []httpCase{
+		{method: "PUT", target: putPath + "two/n.txt", header: bearer, status: 201},
+		{method: "PUT", target: putPath + "two/n.txt", header: "Authorization: Bearer $OTHER\n", status: 201},
+		{method: "PUT", target: putPath + "two/n.txt", header: ticketBearer, status: 201},
+		{method: "PUT", target: putPath + "two/m.txt", header: bearer, status: 201},
+		{method: "PUT", target: putPath + "two/n.txt?x", header: bearer, status: 201},
+		{method: "DELETE", target: itemsPath + "file/two/n.txt", header: bearer, status: 200},
+	} {
+		c.header += retryKey
+		if c.method == "PUT" {
+			c.body = "text"
+		}
+		for _, want := range []string{"Idempotency-Replayed:", replayed} {
+			c.want = want
+			c.check(t, s)
+		}
+	}
+}
+
+// TestRetryKeys: a key is sent once, and is 1 to 255 visible ASCII characters. Requests that change
+// nothing ignore it.
+func TestRetryKeys(t *testing.T) {
+	t.Parallel()
+	for key, status := range map[string]int{
+		"x": 201, strings.Repeat("~", 255): 201, "!a,b=\"c\"": 201,
+		"": 400, strings.Repeat("x", 256): 400, "a b": 400, "ě": 400, "a\x7f": 400, "a\tb": 400, "a\nIdempotency-Key: a": 400,
+	} {
+		c := httpCase{method: "PUT", target: putPath + "one/n.txt", header: bearer + "Idempotency-Key: " + key, body: "text", status: status}
+		if key == "" {
+			c.header = bearer + "Idempotency-Key:"
+		}
+		c.check(t, withItems(t))
+	}
+	s := withItems(t)
+	httpCase{target: itemsPath + "file/one", header: bearer + "Idempotency-Key: a b", status: 200}.check(t, s)
+	httpCase{method: "PUT", target: putPath + "one/n.txt", header: retryKey, body: "text", status: 401}.check(t, s)
+	s.store.step = func() error { return fs.ErrPermission }
+	httpCase{method: "PUT", target: putPath + "one/n.txt", header: bearer + retryKey, body: "text", status: 503}.check(t, s)
+}
+
+// TestRetryRefused: a refused request is not kept, and its key can be used for another one.
+func TestRetryRefused(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	put := func(body string, status int, has string) {
+		t.Helper()
+		httpCase{
+			method: "PUT", target: "/api/upload/image/content/a.png", header: bearer + retryKey, body: body, status: status, has: has, want: "Idempotency-Replayed:",
+		}.check(t, s)
+	}
+	put("text", 415, "")
+	put("more text", 415, "")
+	put(samples["png"], 201, "")
+}
+
+// TestRetryOther: a repetition under other names than those that an earlier attempt has claimed is refused.
+func TestRetryOther(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	c := httpCase{method: "POST", target: filePath, header: multipart + bearer + retryKey, body: form(field("alias", "one"), file("n.txt", "text"))}
+	for n := int64(1); ; n++ {
+		m.left.Store(n)
+		m.attempt(t, c)
+		dead := m.left.Load() < 0
+		m.live()
+		m.passed.Add(int64(leaseTime))
+		if !dead {
+			t.Fatal("no attempt has claimed the name before it stored the item")
+		}
+		if r := m.attempt(t, httpCase{method: "POST", target: filePath, header: c.header, body: strings.Replace(c.body, "n.txt", "m.txt", 1)}); r.status == 400 {
+			r.refused(t, 400, "another alias or name", "m.txt")
+			break
+		} else if r.status != 200 {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+		m = newMortal(t)
+	}
+	if r := m.attempt(t, httpCase{method: "POST", target: filePath, header: c.header, body: strings.Replace(c.body, "one", "two", 1)}); r.status != 400 {
+		t.Errorf("another alias: %d %s", r.status, r.body)
+	}
+	if r := m.attempt(t, c); r.status != 200 {
+		t.Errorf("the same again: %d %s", r.status, r.body)
+	}
+}
+
+// TestRetryTicket: the repetition of an upload with a used-up ticket is answered, and an interrupted
+// one is counted once.
+func TestRetryTicket(t *testing.T) {
+	t.Parallel()
+	for n := int64(0); ; n++ {
+		m := newMortal(t)
+		m.ticket(t, "kind=file&alias=one&max_files=2")
+		c := httpCase{method: "POST", target: filePath, header: multipart + ticketBearer + retryKey, body: form(file("x.txt", "1"), file("y.txt", "2"))}
+		m.left.Store(n)
+		m.attempt(t, c)
+		dead := m.left.Load() < 0
+		m.live()
+		m.passed.Add(int64(leaseTime))
+		for range 2 {
+			if r := m.attempt(t, c); r.status != 200 {
+				t.Fatalf("after %d steps: %d %s", n, r.status, r.body)
+			}
+		}
+		c.header = strings.Replace(c.header, "k1", "k2", 1)
+		if r := m.attempt(t, c); r.status != 403 {
+			t.Fatalf("after %d steps a used-up ticket gets %d %s", n, r.status, r.body)
+		}
+		if !dead {
+			return
+		}
+	}
+}
+
+// hold holds the lease of a request.
+func (s *site) hold(t *testing.T, method, target string) {
+	t.Helper()
+	address, query, _ := strings.Cut(target, "?")
+	_, err := s.store.Store.BeginRequest(t.Context(), tokens.Request{
+		ID: tokens.RequestID("http", someKey, "", "k1", method, address, query), Account: someKey, Fingerprint: "4 ", Holder: "other",
+	}, leaseTime, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// requestKeys requests the answers of the document that keys and uploads of one file have.
+func requestKeys(t *testing.T, key string) {
+	t.Helper()
+	kind, ext := map[string]string{"img": "image", "file": "file"}[strings.Split(key, "/")[0]], path.Ext(key)
+	s := newSiteWith(t, media.Limits{MaxUploads: 1}, func(c *media.Config) {
+		for _, account := range c.Accounts {
+			account.May = []string{"upload", "delete", "replace", "move"}
+		}
+	})
+	put := "/api/upload/" + kind + "/content/"
+	one := itemsPath + kind + "/content/a" + ext
+	for _, c := range []httpCase{
+		{method: "POST", target: "/api/upload/" + kind, header: multipart},
+		{method: "PUT", target: put + "a" + ext},
+		{method: "PUT", target: one, header: ifAny},
+		{method: "POST", target: one, header: urlencoded},
+		{method: "DELETE", target: one},
+		{method: "POST", target: itemsPath + kind + "/content", header: urlencoded},
+	} {
+		s.hold(t, c.method, c.target)
+		c.header, c.body, c.status, c.has = c.header+bearer+retryKey, "12345", 422, "another length"
+		c.check(t, s)
+	}
+	for _, target := range []string{one, put + "a" + ext} {
+		method := map[bool]string{true: "DELETE", false: "PUT"}[target == one]
+		httpCase{method: method, target: target, header: bearer + retryKey, body: "1234", status: 409, want: "Retry-After: 1", has: "under way"}.check(t, s)
+	}
+	s.hold(t, "POST", itemsPath+kind+"/content?x")
+	httpCase{method: "POST", target: itemsPath + kind + "/content?x", header: bearer + retryKey, body: "1234", status: 409, want: "Retry-After: 1"}.check(t, s)
+
+	s.driver.Fail = failByName
+	good := samples[ext[1:]]
+	for _, c := range []httpCase{
+		{target: put + "x/a" + ext, header: bearer, status: 201},
+		{target: put + "a%2F", header: bearer, status: 400},
+		{target: put + "a" + ext, status: 401},
+		{target: put + "a" + ext, header: "Authorization: Bearer $OTHER", status: 403},
+		{target: put + "a" + ext, header: bearer, method: "POST", status: 405},
+		{target: put + "a.php", header: bearer, status: 415},
+		{target: put + "forbidden" + ext, header: bearer, status: 502},
+		{target: put + "down" + ext, header: bearer, status: 503},
+		{target: put + "full" + ext, header: bearer, status: 507},
+	} {
+		if c.body = good; c.method == "" {
+			c.method = "PUT"
+		}
+		c.check(t, s)
+	}
+	ended, ok := s.first.BeginUpload(media.Actor{Origin: "http", Account: someKey})
+	if !ok {
+		t.Fatal("no upload can begin")
+	}
+	httpCase{method: "PUT", target: put + "b" + ext, header: bearer, body: good, status: 429}.check(t, s)
+	ended()
+	s = newSite(t, media.Limits{MaxBody: 10})
+	httpCase{method: "PUT", target: put + "a" + ext, header: bearer, body: strings.Repeat("x", 11), status: 413}.check(t, s)
+}
