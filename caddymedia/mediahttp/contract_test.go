@@ -167,9 +167,10 @@ func documentedPath(path string) (documented string, params map[string]string) {
 		}
 	}
 	for _, prefix := range []string{imagePath + "/", filePath + "/"} {
-		if rest, ok := strings.CutPrefix(path, prefix); ok && rest != "resumable" {
-			alias, filename, _ := strings.Cut(rest, "/")
-			return prefix + "{alias}/{filename}", map[string]string{"alias": alias, "filename": filename}
+		if rest, ok := strings.CutPrefix(path, prefix); ok {
+			if alias, filename, _ := strings.Cut(rest, "/"); filename != "" {
+				return prefix + "{alias}/{filename}", map[string]string{"alias": alias, "filename": filename}
+			}
 		}
 	}
 	return path, nil

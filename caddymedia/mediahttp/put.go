@@ -73,9 +73,7 @@ func isPutPath(r *http.Request, kind aliases.Kind) bool {
 	if rest == resumableSuffix || strings.HasPrefix(rest, resumableSuffix+"/") {
 		return false
 	}
-	if r.Method == http.MethodPut {
-		return ok && (rest == "" || rest[0] == '/')
-	}
-	alias, name, complete := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
-	return ok && strings.HasPrefix(rest, "/") && complete && alias != "" && name != ""
+	rest, below := strings.CutPrefix(rest, "/")
+	alias, name, _ := strings.Cut(rest, "/")
+	return ok && below && (r.Method == http.MethodPut || alias != "" && name != "")
 }

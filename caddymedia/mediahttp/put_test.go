@@ -45,7 +45,7 @@ func TestPut(t *testing.T) {
 		httpCase{name: "no name", target: putPath + "one/", header: bearer, body: "text", status: 400},
 		httpCase{name: "no name or slash", target: putPath + "one", header: bearer, body: "text", status: 400},
 		httpCase{name: "no alias", target: putPath, header: bearer, body: "text", status: 400},
-		httpCase{name: "endpoint", target: filePath, header: bearer, body: "text", status: 400, has: "/api/upload/file/<alias>/<name>"},
+		httpCase{name: "endpoint", target: filePath, header: bearer, body: "text", status: 405, has: "/api/upload/file/<alias>/<name>"},
 	))
 }
 

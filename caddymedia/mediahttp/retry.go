@@ -55,6 +55,7 @@ type repetition struct {
 	id      tokens.ID
 	refused *refusal // why
 	alias   string   // of the items that are about to be stored
+	unused  bool     // nothing is stored under the claims of the attempt
 }
 
 type repetitionKey struct{}
@@ -181,7 +182,7 @@ func (rep *repetition) run(h *Handler, w http.ResponseWriter, r *http.Request, s
 	switch {
 	case err == nil && answer.status < 300 && answer.body.Len() <= maxKeptAnswer:
 		failed = end(answer.kept())
-	case err == nil && answer.status >= 400 && answer.status < 500 && !rep.isRepeated() && r.Context().Err() == nil:
+	case !rep.isRepeated() && (rep.unused || err == nil && answer.status >= 400 && answer.status < 500 && r.Context().Err() == nil):
 		failed = rep.attempt.Forget(r.Context()) // nothing has changed
 	default:
 		failed = end(nil)
@@ -241,7 +242,7 @@ func (rep *repetition) claimsOf(req *upload.Request) {
 		rep.alias = alias
 		return confirm(ctx, alias, items)
 	}
-	req.ID, req.Claim = hex.EncodeToString(rep.id[:]), rep.claim
+	req.ID, req.Claim, req.Unclaim = hex.EncodeToString(rep.id[:]), rep.claim, func() { rep.unused = true }
 }
 
 // aliasClaim is a claim of a filename in an alias.

@@ -35,6 +35,9 @@ func (b *batch) commit(ctx context.Context) error {
 	}
 	err := aliases.Traced(ctx, "media.commit", b.committedAttributes, b.commitItems)
 	stored = err == nil
+	if !stored && b.req.Unclaim != nil && b.isUnclaimed() {
+		b.req.Unclaim()
+	}
 	return err
 }
 
@@ -201,6 +204,7 @@ func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) e
 	}
 	first := aliases.StorageFailure(err)
 	failures := aliases.Failures{first}
+	b.mayStay = len(failed.Replaced)+len(failed.Stored) > 0
 	for _, o := range slices.Backward(objects) {
 		if o.changedBy(failed.Index) || len(objects) == 1 {
 			first.Filename = o.submitted

@@ -140,7 +140,7 @@ func (b *batch) ifStored(ctx context.Context, up *upload) error {
 	if b.req.Claim == nil || !b.alias.Overwrite && storage.Features().Repeat {
 		return nil // the commit has recognised its own object
 	}
-	if b.alias.Overwrite && !up.claim.Earlier || b.isNamedBefore(up) {
+	if b.alias.Overwrite && !up.claim.Earlier || b.isFirst(up) || b.isNamedBefore(up) {
 		return nil
 	}
 	info, err := aliases.Stat(ctx, storage, b.alias.Key(up.filename))
@@ -155,6 +155,19 @@ func (b *batch) ifStored(ctx context.Context, up *upload) error {
 		err = errStored
 	}
 	return err
+}
+
+// isUnclaimed reports whether the claims are of no use after a failed commit. A backend that knows an item
+// by its ID may store it late, and recognises it then.
+func (b *batch) isUnclaimed() bool {
+	return !b.mayStay && !b.alias.Storage.Features().Repeat &&
+		!slices.ContainsFunc(b.uploads, func(up *upload) bool { return up.claim.Earlier })
+}
+
+// isFirst reports whether no attempt can have stored an upload under its name: it is the first one, alone,
+// and commits are not repeated.
+func (b *batch) isFirst(up *upload) bool {
+	return b.req.Unclaim != nil && !up.claim.Earlier && b.alias.Storage.Features().Together == storagedrivers.Atomic
 }
 
 // isNamedBefore reports whether an upload has the filename of one before it, and so needs another one.

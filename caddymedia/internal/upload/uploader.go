@@ -116,6 +116,10 @@ type Request struct {
 	// that is an *[aliases.Failure] refuses the request.
 	ID    string
 	Claim func(ctx context.Context, item, n int, proposed Claim) (Claim, error)
+	// Unclaim, if set, is called if no item of the request is stored, nor ever will be, under the
+	// claims of this and of all earlier attempts. It may be set only if no two attempts run at the
+	// same time.
+	Unclaim func()
 	// BaseURL is the start of public addresses if the alias has none.
 	BaseURL string
 	// Actor is the caller.
@@ -166,6 +170,7 @@ type batch struct {
 	alias     *aliases.Alias // set by check
 	objects   []*object      // the committed uploads, set by commit
 	unclaim   []func()       // the locks of claimed filenames
+	mayStay   bool           // an item of a failed commit may stay stored
 	recovered bool           // the commits of dead processes
 
 	source    storagedrivers.Info // of Request.Transfer, set by receive

@@ -1,0 +1,352 @@
+package retry_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/integration/site"
+)
+
+func TestMain(m *testing.M) { site.Main(m) }
+
+// number returns few, or the number in an environment variable.
+func number(t *testing.T, name string, few int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// trial uploads forms of 1 to 5 files, each until it is answered, under one key.
+type trial struct {
+	nodes   []*site.Child
+	storage string      // the driver's part of the storage
+	redis   *site.Redis // of the tokens; nil for a file of the node
+	uploads int
+	kills   int  // of processes
+	tears   bool // the proxies cut connections
+
+	token   string
+	proxies []string
+	cuts    atomic.Int64 // of answers and requests
+	replays atomic.Int64
+	mu      sync.Mutex
+	items   map[string]string // contents of the acknowledged items by filename
+}
+
+// media returns the lines of the global option media.
+func (r *trial) media() string {
+	tokens := ""
+	if r.redis != nil {
+		tokens = "tokens redis redis://" + r.redis.Address + "\n"
+	}
+	return tokens + site.Account + `
+storage keep {
+	` + r.storage + `
+}
+file_alias content {
+	storage keep
+	prefix /
+	extensions bin
+}
+`
+}
+
+// run uploads everything, and expects each acknowledged item once, with its bytes, and no other.
+func (r *trial) run(t *testing.T) {
+	t.Helper()
+	r.items = map[string]string{}
+	for _, node := range r.nodes {
+		node.Start(r.media())
+		r.proxies = append(r.proxies, r.proxy(t, node.Plain))
+	}
+	r.token = r.nodes[0].HTTP1().MustLogin(t)
+	began := time.Now()
+	uploads := make(chan int)
+	var clients sync.WaitGroup
+	for range 6 {
+		clients.Go(func() {
+			for n := range uploads {
+				r.upload(t, n)
+			}
+		})
+	}
+	var done atomic.Bool
+	killed := make(chan int)
+	go func() {
+		n := 0
+		for ; n < r.kills && !done.Load(); n++ {
+			time.Sleep(time.Duration(100+rand.IntN(300)) * time.Millisecond) // a random moment
+			node := r.nodes[n%len(r.nodes)]
+			node.Kill()
+			node.Start(r.media())
+		}
+		killed <- n
+	}()
+	for n := 0; n < r.uploads; n++ {
+		uploads <- n
+	}
+	if r.kills > 0 { // go on until the last one
+		for n, left := r.uploads, true; left; n++ {
+			select {
+			case uploads <- n:
+				r.uploads++
+			case k := <-killed:
+				t.Logf("%d kills", k)
+				left = false
+			}
+		}
+	} else {
+		<-killed
+	}
+	close(uploads)
+	clients.Wait()
+	t.Logf("%d uploads of %d items in %v, %d cuts, %d replayed answers",
+		r.uploads, len(r.items), time.Since(began).Round(time.Millisecond), r.cuts.Load(), r.replays.Load())
+	if !t.Failed() {
+		r.check(t)
+	}
+}
+
+// proxy returns the address of a proxy of a server. It cuts every second answer before its first byte,
+// and every fourth request within 20 ms.
+func (r *trial) proxy(t *testing.T, server string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go r.carry(client, server)
+		}
+	}()
+	return "http://" + listener.Addr().String()
+}
+
+// carry carries one request and its answer.
+func (r *trial) carry(client net.Conn, server string) {
+	defer client.Close()
+	conn, err := net.Dial("tcp", server)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	fate := rand.IntN(4)
+	if !r.tears {
+		fate = 3
+	}
+	cut := func() {
+		r.cuts.Add(1)
+		_ = client.(*net.TCPConn).SetLinger(0)
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		client.Close()
+		conn.Close()
+	}
+	if fate == 0 {
+		defer time.AfterFunc(time.Duration(rand.IntN(20_000))*time.Microsecond, cut).Stop()
+	}
+	go io.Copy(conn, client)
+	first := make([]byte, 4096)
+	n, err := conn.Read(first)
+	if err != nil {
+		return
+	}
+	if fate == 1 || fate == 2 {
+		cut() // after the commit
+		return
+	}
+	if _, err := client.Write(first[:n]); err == nil {
+		_, _ = io.Copy(client, conn)
+	}
+}
+
+// upload sends one form until it is answered.
+func (r *trial) upload(t *testing.T, n int) {
+	names := []string{"a.bin", "b.bin", "c.bin"}
+	contents := make([]string, 1+rand.IntN(5))
+	parts := make([]site.StreamPart, len(contents))
+	for i := range contents {
+		contents[i] = fmt.Sprintf("%d %d ", n, i) + strings.Repeat("x", rand.IntN(200_000))
+		if n%3 == 0 && r.kills == 0 {
+			contents[i] = "the same everywhere" // only the number of items tells
+		}
+		parts[i].Name = names[rand.IntN(len(names))]
+	}
+	key := fmt.Sprintf("upload-%d", n)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
+	for deadline := time.Now().Add(3 * time.Minute); ; {
+		for i := range parts {
+			parts[i].Body = strings.NewReader(contents[i])
+		}
+		answer, err := r.send(t.Context(), client, key, site.StreamForm("content", parts...))
+		switch {
+		case err == nil && answer.Status == http.StatusOK:
+			r.acknowledge(t, answer, contents)
+			return
+		case time.Now().After(deadline), err == nil && answer.Status != http.StatusConflict && answer.Status < 500:
+			t.Errorf("upload %d: %v, %v", n, answer, err)
+			return
+		}
+		time.Sleep(20 * time.Millisecond) // it is under way, or the node is being started
+	}
+}
+
+func (r *trial) send(ctx context.Context, client *http.Client, key string, form io.Reader) (site.Answer, error) {
+	body, err := io.ReadAll(form)
+	if err != nil {
+		return site.Answer{}, err
+	}
+	base := r.proxies[rand.IntN(len(r.proxies))]
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/api/upload/file?sub_folder=%2F", bytes.NewReader(body))
+	if err != nil {
+		return site.Answer{}, err
+	}
+	req.Header = http.Header{
+		"Content-Type": {"multipart/form-data; boundary=" + site.StreamBoundary}, "Authorization": {"Bearer " + r.token}, "Idempotency-Key": {key},
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return site.Answer{}, err
+	}
+	defer resp.Body.Close()
+	answer := site.Answer{Status: resp.StatusCode}
+	text, err := io.ReadAll(resp.Body)
+	if resp.Header.Get("Idempotency-Replayed") != "" {
+		r.replays.Add(1)
+	}
+	if err == nil && resp.StatusCode != http.StatusBadGateway { // of a proxy
+		err = json.Unmarshal(text, &answer)
+	}
+	return answer, err
+}
+
+func (r *trial) acknowledge(t *testing.T, answer site.Answer, contents []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(answer.Result) != len(contents) {
+		t.Errorf("%d of %d files are acknowledged", len(answer.Result), len(contents))
+		return
+	}
+	for i, item := range answer.Result {
+		if _, twice := r.items[item.Filename]; twice {
+			t.Errorf("%s is acknowledged twice", item.Filename)
+		}
+		r.items[item.Filename] = contents[i]
+	}
+}
+
+// check compares the storage with the acknowledged items.
+func (r *trial) check(t *testing.T) {
+	t.Helper()
+	node := r.nodes[0]
+	config := filepath.Join(node.Home, "list.caddyfile")
+	if err := os.WriteFile(config, []byte(node.Caddyfile(r.media())), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reply := node.Media("ls", "keep", "--recursive", "--json", "--config", config, "--adapter", "caddyfile")
+	if reply.Code != 0 {
+		t.Fatalf("listing the storage: %+v", reply)
+	}
+	stored := 0
+	for line := range strings.Lines(reply.Out) {
+		var object struct{ Path string }
+		if err := json.Unmarshal([]byte(line), &object); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		stored++
+		if name := strings.TrimPrefix(object.Path, "keep/"); r.items[name] == "" {
+			t.Errorf("%s is stored, but not acknowledged", name)
+		}
+	}
+	if stored != len(r.items) {
+		t.Errorf("%d items are stored, %d acknowledged", stored, len(r.items))
+	}
+	client := node.HTTP1()
+	for name, content := range r.items {
+		if status, got := client.Fetch(t, "content", name); status != http.StatusOK || string(got) != content {
+			t.Errorf("%s: %d with %d bytes, want %d", name, status, len(got), len(content))
+		}
+	}
+}
+
+// TestLostAnswers cuts half of the answers after the commit. Exactly as many items are stored as are
+// acknowledged.
+func TestLostAnswers(t *testing.T) {
+	for name, storage := range storages {
+		for _, shared := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " redis ", shared), func(t *testing.T) {
+				r := &trial{
+					nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: number(t, "MEDIA_TEST_UPLOADS", 60), tears: true,
+				}
+				if shared {
+					r.redis = site.NewRedis(t)
+				}
+				r.run(t)
+			})
+		}
+	}
+}
+
+// TestKilled kills the process at random moments, and cuts as TestLostAnswers does.
+func TestKilled(t *testing.T) {
+	for name, storage := range storages {
+		t.Run(name, func(t *testing.T) {
+			r := &trial{
+				nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: 20, kills: number(t, "MEDIA_TEST_KILLS", 20), tears: true,
+			}
+			r.run(t)
+		})
+	}
+}
+
+// TestTwoNodes repeats each request at any of two Caddys that share the storage and one Redis, and kills
+// them in turn. What the dead one held is soon free.
+func TestTwoNodes(t *testing.T) {
+	for name, storage := range storages {
+		t.Run(name, func(t *testing.T) {
+			r := &trial{
+				nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: storage(t), redis: site.NewRedis(t),
+				uploads: 20, kills: number(t, "MEDIA_TEST_KILLS", 6), tears: true,
+			}
+			r.run(t)
+		})
+	}
+}
+
+var storages = map[string]func(t *testing.T) string{
+	"local": func(t *testing.T) string {
+		t.Helper()
+		return "driver local " + t.TempDir()
+	},
+	"s3": func(t *testing.T) string {
+		t.Helper()
+		p := site.StartS3(t)
+		return p.Driver(p.Address, "keep", "")
+	},
+}
