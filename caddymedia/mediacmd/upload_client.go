@@ -3,6 +3,7 @@ package mediacmd
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,8 +81,8 @@ type uploaded struct {
 	Renditions map[string]string `json:"renditions,omitempty"`
 }
 
-// upload sends a file as a multipart form. It does not send it again after a broken connection,
-// because the item may have been stored.
+// upload sends a file as a multipart form. After a broken connection it sends the form again under the
+// same key, because the item may have been stored.
 func (c *uploadClient) upload(ctx context.Context, u upload) (uploaded, error) {
 	var form bytes.Buffer // it never fails
 	w := multipart.NewWriter(&form)
@@ -94,7 +95,7 @@ func (c *uploadClient) upload(ctx context.Context, u upload) (uploaded, error) {
 	head := form.Len()
 	_ = w.Close()
 	r := request{
-		path: "api/upload/" + u.kind, contentType: w.FormDataContentType(), length: int64(form.Len()) + u.size,
+		key: rand.Text(), path: "api/upload/" + u.kind, contentType: w.FormDataContentType(), length: int64(form.Len()) + u.size,
 		body: func() io.Reader {
 			u.sent.reset()
 			file := io.TeeReader(io.NewSectionReader(u.file, 0, u.size), u.sent)
@@ -105,7 +106,7 @@ func (c *uploadClient) upload(ctx context.Context, u upload) (uploaded, error) {
 		Success bool
 		Result  []uploaded
 	}
-	err := c.retry(ctx, func() error { return c.sendWithToken(ctx, r, &answer) })
+	err := c.retry(ctx, r, func() error { return c.sendWithToken(ctx, r, &answer) })
 	if err == nil && (!answer.Success || len(answer.Result) != 1) {
 		err = errNotMedia
 	}
@@ -117,6 +118,7 @@ func (c *uploadClient) upload(ctx context.Context, u upload) (uploaded, error) {
 
 // request is a POST request that can be sent again.
 type request struct {
+	key               string // the Idempotency-Key; empty for none
 	path, contentType string
 	length            int64 // of the body
 	body              func() io.Reader
@@ -148,6 +150,9 @@ func (c *uploadClient) send(ctx context.Context, r request, token string, answer
 	sent.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(r.body()), nil }
 	sent.ContentLength = r.length
 	sent.Header.Set("Content-Type", r.contentType)
+	if r.key != "" {
+		sent.Header.Set("Idempotency-Key", r.key)
+	}
 	if token != "" { // these names contain no underscore, so every Caddy accepts them
 		sent.Header.Set("Service-Api-Key", c.apiKey)
 		sent.Header.Set("Service-Access-Token", token)
@@ -161,13 +166,13 @@ func (c *uploadClient) send(ctx context.Context, r request, token string, answer
 		if known, ok := errors.AsType[*url.Error](err); ok {
 			err = known.Err // without the address, which the user knows
 		}
-		return fmt.Errorf("sending: %w", err)
+		return fmt.Errorf("sending: %w: %w", errUnanswered, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	switch {
 	case err != nil:
-		return fmt.Errorf("reading the answer: %w", err)
+		return fmt.Errorf("reading the answer: %w: %w", errUnanswered, err)
 	case resp.StatusCode/100 != 2:
 		return &refusedError{resp.StatusCode, resp.Header.Get("Retry-After"), messageOf(resp, body)}
 	case json.Unmarshal(body, answer) != nil:
@@ -175,6 +180,9 @@ func (c *uploadClient) send(ctx context.Context, r request, token string, answer
 	}
 	return nil
 }
+
+// errUnanswered means that the service may have carried out a request.
+var errUnanswered = errors.New("no answer")
 
 // refusedError is an answer of the service other than success.
 type refusedError struct {
@@ -229,7 +237,7 @@ func (c *uploadClient) validToken(ctx context.Context, rejected string) (string,
 		body: func() io.Reader { return strings.NewReader(form) },
 	}
 	var answer struct{ Token string }
-	err := c.retry(ctx, func() error { return c.send(ctx, r, "", &answer) })
+	err := c.retry(ctx, r, func() error { return c.send(ctx, r, "", &answer) })
 	if err == nil && answer.Token == "" {
 		err = errNotMedia
 	}
@@ -241,14 +249,29 @@ func (c *uploadClient) validToken(ctx context.Context, rejected string) (string,
 	return c.token, c.loginErr
 }
 
-// retry calls try again while the service is busy, after the pause of the Retry-After header.
-func (c *uploadClient) retry(ctx context.Context, try func() error) error {
+// mayRepeat reports whether a request may be sent again after an error: while the service is busy, and with
+// a key also if nobody knows whether it was carried out, or while an earlier attempt is under way.
+func (r request) mayRepeat(err error) bool {
+	refused, ok := errors.AsType[*refusedError](err)
+	switch {
+	case !ok:
+		return r.key != "" && errors.Is(err, errUnanswered)
+	case refused.status == http.StatusTooManyRequests, refused.status == http.StatusServiceUnavailable:
+		return true
+	}
+	return r.key != "" && refused.status == http.StatusConflict && refused.retryAfter != ""
+}
+
+// retry calls try again while the request may be repeated, after the pause of the Retry-After header.
+func (c *uploadClient) retry(ctx context.Context, r request, try func() error) error {
 	for n := 1; ; n++ {
 		err := try()
-		refused, ok := errors.AsType[*refusedError](err)
-		if !ok || n == busyTries || ctx.Err() != nil ||
-			refused.status != http.StatusTooManyRequests && refused.status != http.StatusServiceUnavailable {
+		if n == busyTries || ctx.Err() != nil || !r.mayRepeat(err) {
 			return err
+		}
+		refused, ok := errors.AsType[*refusedError](err)
+		if !ok {
+			refused = &refusedError{}
 		}
 		pause := time.Second << (n - 1)
 		if seconds, err := strconv.ParseUint(refused.retryAfter, 10, 31); err == nil {

@@ -75,17 +75,28 @@ func TestUploadPatience(t *testing.T) {
 	}
 }
 
-// TestUploadBrokenOff: a file that may have been stored is not sent again.
+// TestUploadBrokenOff: a file that may have been stored is sent again under the same key, and not for
+// ever.
 func TestUploadBrokenOff(t *testing.T) {
 	t.Parallel()
-	f := newFakeService(t)
-	f.refuse["/api/upload/file"] = []http.HandlerFunc{func(_ http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		panic(http.ErrAbortHandler)
-	}}
-	err := f.client(t).sendFile(t)
-	if err == nil || len(f.uploads) != 1 {
-		t.Errorf("error %v after %d uploads, want one", err, len(f.uploads))
+	for breaks, fails := range map[int]bool{1: false, 4: false, 5: true} {
+		keys := map[string]int{}
+		f := newFakeService(t)
+		for n := range breaks {
+			f.refuse["/api/upload/file"] = append(f.refuse["/api/upload/file"], func(w http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
+				keys[r.Header.Get("Idempotency-Key")]++
+				if n == 1 {
+					answering(http.StatusConflict, `{"errors":[{"message":"under way"}]}`, "Retry-After", "1")(w, r)
+					return
+				}
+				panic(http.ErrAbortHandler)
+			})
+		}
+		err := f.client(t).sendFile(t)
+		if (err != nil) != fails || len(keys) != 1 || keys[""] != 0 || len(f.uploads) != min(breaks+1, busyTries) {
+			t.Errorf("%d breaks: error %v after %d uploads with the keys %v", breaks, err, len(f.uploads), keys)
+		}
 	}
 }
 

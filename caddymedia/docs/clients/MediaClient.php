@@ -103,7 +103,10 @@ final class MediaClient
     /** Sends a request with a token. Returns the answer to its success. */
     private function call(string $method, string $path, array|string $body = '', array $headers = []): array
     {
-        $send = fn (string $token) => $this->send($method, $path, $body, [
+        if ($method !== 'GET') {
+            $headers[] = 'Idempotency-Key: ' . bin2hex(random_bytes(16));
+        }
+        $send = fn (string $token) => $this->sendSafely($method, $path, $body, [
             "HTTP_SERVICE_API_KEY: $this->apiKey",
             "HTTP_SERVICE_ACCESS_TOKEN: $token",
             ...$headers,
@@ -117,6 +120,21 @@ final class MediaClient
             throw new RuntimeException(implode("\n", $lines));
         }
         return $answer;
+    }
+
+    /** Sends a request again until it is answered. With its key, a change is made once. */
+    private function sendSafely(string $method, string $path, array|string $body, array $headers): array
+    {
+        for ($attempt = 1; ; $attempt++) {
+            try {
+                return $this->send($method, $path, $body, $headers);
+            } catch (RuntimeException $e) {
+                if ($attempt === 4) {
+                    throw $e;
+                }
+                sleep($attempt);
+            }
+        }
     }
 
     private function keptToken(): ?string

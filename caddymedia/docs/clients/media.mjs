@@ -1,5 +1,6 @@
 // The client of the media service for your programs. It needs only Node 18 or later.
 // MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
+import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 
@@ -15,6 +16,19 @@ async function send(method, path, body, headers = {}) {
 	return response.json();
 }
 
+/** Sends a change again until it is answered. With the key it is made once, also if only the answer was lost. */
+async function sendSafely(method, path, body, headers) {
+	if (method !== 'GET') headers['Idempotency-Key'] = randomUUID();
+	for (let attempt = 1; ; attempt++) {
+		try {
+			return await send(method, path, body, headers);
+		} catch (error) {
+			if (attempt === 4) throw error;
+			await new Promise((resolve) => setTimeout(resolve, attempt * 1000));
+		}
+	}
+}
+
 export async function getToken() {
 	const answer = await send('POST', '/api/auth/generateToken', new URLSearchParams({ api_key: apiKey, password }));
 	if (!answer.success) throw new Error(`no token: ${answer.message}`);
@@ -23,7 +37,7 @@ export async function getToken() {
 
 /** Sends a request with a token. Returns the answer to its success. */
 async function call(token, method, path, body, headers = {}) {
-	const answer = await send(method, path, body, { Authorization: `Bearer ${token}`, ...headers });
+	const answer = await sendSafely(method, path, body, { Authorization: `Bearer ${token}`, ...headers });
 	if (!answer.success) throw new Error(answer.errors.map((e) => [e.filename, e.message].filter(Boolean).join(': ')).join('\n'));
 	return answer;
 }

@@ -10,6 +10,7 @@ import secrets
 import shutil
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -33,12 +34,28 @@ def send(method, path, body, headers):
         with error:
             return json.load(error)
     except urllib.error.URLError as error:
-        sys.exit(f"{os.environ['MEDIA_SERVER']} cannot be reached: {error.reason}")
+        raise ConnectionError(f"{os.environ['MEDIA_SERVER']} cannot be reached: {error.reason}") from error
+
+
+def send_safely(method, path, body, headers):
+    """Sends a change again until it is answered. With the key it is made once."""
+    if method != "GET":
+        headers["Idempotency-Key"] = secrets.token_hex(16)
+    for attempt in range(1, 5):
+        if hasattr(body, "seek"):
+            body.seek(0)
+        try:
+            return send(method, path, body, headers)
+        except ConnectionError as error:
+            if attempt == 4:
+                raise
+            print(f"{error}: sending the request again", file=sys.stderr)
+            time.sleep(attempt)
 
 
 def call(token, method, path, body=None, headers=None):
     """Sends a request with a token. Returns the answer to its success."""
-    answer = send(method, path, body, {"Authorization": f"Bearer {token}", **(headers or {})})
+    answer = send_safely(method, path, body, {"Authorization": f"Bearer {token}", **(headers or {})})
     if not answer["success"]:
         raise ValueError("\n".join(": ".join(filter(None, (e["filename"], e["message"]))) for e in answer["errors"]))
     return answer
@@ -71,7 +88,6 @@ def upload_images(token, paths, fields):
     with tempfile.TemporaryFile() as body:  # however large they are, memory is not
         write_form(body, boundary, fields, paths)
         length = body.tell()
-        body.seek(0)
         return call(token, "POST", "/api/upload/image", body, {
             "Content-Type": f"multipart/form-data; boundary={boundary}",
             "Content-Length": str(length),

@@ -25,12 +25,20 @@ answer=$(printf %s "$MEDIA_PASSWORD" |
 }
 token=$(printf %s "$answer" | sed 's/.*"token":"\([^"]*\)".*/\1/')
 
-answer=$(printf 'Authorization: Bearer %s' "$token" |
+# With the key, a form whose answer was lost may be sent again: its images are stored once.
+key=$(od -An -tx8 -N16 /dev/urandom | tr -d ' ')
+attempt=1
+until answer=$(printf 'Authorization: Bearer %s' "$token" |
 	curl --silent --show-error --fail-with-body "$MEDIA_SERVER/api/upload/image" \
-		--header @- --form alias=content "$@") || {
+		--header @- --header "Idempotency-Key: $key" --form alias=content "$@"); do
+	if [ -z "$answer" ] && [ $attempt -lt 4 ]; then # no answer at all
+		sleep $attempt
+		attempt=$((attempt + 1))
+		continue
+	fi
 	printf '%s\n' "$answer" | tr '{' '\n' |
 		sed -n '/^"message"/ { s/"message":"\(.*\)","filename":"\(.*\)"}.*/\2: \1/; s/^: //; s/\\"/"/g; p; }' >&2
 	exit 1
-}
+done
 printf '%s\n' "$answer" | tr '{' '\n' |
 	sed -n 's/^"full_path":"\([^"]*\)","filename":"\([^"]*\)".*/\1 \2/p'
