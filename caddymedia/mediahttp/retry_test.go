@@ -75,9 +75,13 @@ type mortal struct {
 	left atomic.Int64
 }
 
-func newMortal(t *testing.T) *mortal {
+func newMortal(t *testing.T) *mortal { return newMortalOn(t, false) }
+
+// newMortalOn is newMortal on a backend that recognises the objects of a request, or not.
+func newMortalOn(t *testing.T, repeats bool) *mortal {
 	t.Helper()
 	backend := memory.New()
+	backend.Repeats = repeats
 	m := &mortal{}
 	m.live()
 	m.site = withItemsOn(t, backend)
@@ -143,10 +147,11 @@ func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, c := range interruptible {
 		c.header += bearer + retryKey
-		for _, other := range []bool{false, true} {
-			t.Run(fmt.Sprint(c.name, " other ", other), func(t *testing.T) {
+		for way := range 4 {
+			other, repeats := way%2 == 1, way/2 == 1
+			t.Run(fmt.Sprint(c.name, " other ", other, " repeats ", repeats), func(t *testing.T) {
 				t.Parallel()
-				alone := newMortal(t)
+				alone := newMortalOn(t, repeats)
 				alone.setTag(t)
 				want := alone.attempt(t, c)
 				if want.status >= 300 {
@@ -158,7 +163,7 @@ func TestInterrupted(t *testing.T) {
 					slices.Sort(effect)
 				}
 				for n := 0; ; n++ {
-					m := newMortal(t)
+					m := newMortalOn(t, repeats)
 					m.setTag(t)
 					m.left.Store(int64(n))
 					first := m.attempt(t, c)

@@ -25,6 +25,9 @@ type Driver struct {
 	// "delete", "list", "check") and the key, if any. An error ends the operation. Fail must be set before
 	// the driver is used.
 	Fail func(op, key string) error
+	// Repeats gives the driver the feature Repeat, as drivers of object storages have it. It must be set
+	// before the driver is used.
+	Repeats bool
 
 	bucket *bucket
 	closed atomic.Bool
@@ -41,6 +44,7 @@ type bucket struct {
 type object struct {
 	info storagedrivers.Info
 	data []byte // never changed
+	id   string // of its Put
 }
 
 // New returns a driver with an empty backend.
@@ -69,7 +73,7 @@ func (d *Driver) Put(
 	}
 	d.bucket.mu.Lock()
 	defer d.bucket.mu.Unlock()
-	return d.bucket.store(ctx, key, data.Bytes(), opts, d.now())
+	return d.store(ctx, key, data.Bytes(), opts)
 }
 
 // Copy stores the bytes of an object under another key.
@@ -85,18 +89,21 @@ func (d *Driver) Copy(
 	if !ok || !o.info.Same(source) {
 		return storagedrivers.Info{}, storagedrivers.ErrChanged
 	}
-	return d.bucket.store(ctx, key, o.data, opts, d.now())
+	return d.store(ctx, key, o.data, opts)
 }
 
 // store stores an object. The caller holds mu.
-func (b *bucket) store(
-	ctx context.Context, key string, data []byte, opts storagedrivers.PutOptions, now time.Time,
+func (d *Driver) store(
+	ctx context.Context, key string, data []byte, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
+	b := d.bucket
 	if err := ctx.Err(); err != nil {
 		return storagedrivers.Info{}, err
 	}
 	there, taken := b.objects[key]
 	switch {
+	case taken && opts.Mode == storagedrivers.CreateOnly && d.Repeats && there.id == opts.ID:
+		return there.info, nil
 	case taken && opts.Mode == storagedrivers.CreateOnly:
 		return storagedrivers.Info{}, fs.ErrExist
 	case opts.IfMatch != "" && there.info.ETag != opts.IfMatch:
@@ -106,11 +113,11 @@ func (b *bucket) store(
 	info := storagedrivers.Info{
 		Key:         key,
 		Size:        int64(len(data)),
-		ModTime:     now,
+		ModTime:     d.now(),
 		ETag:        fmt.Sprintf(`"%x"`, b.generation),
 		ContentType: storagedrivers.ContentType(key),
 	}
-	b.objects[key] = object{info, data}
+	b.objects[key] = object{info, data, opts.ID}
 	return info, nil
 }
 
@@ -202,6 +209,7 @@ func (d *Driver) Check(ctx context.Context) error { return d.begin(ctx, "check",
 func (d *Driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{
 		Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Compare: storagedrivers.Atomic, Streams: true, Copies: true,
+		Repeat: d.Repeats,
 	}
 }
 

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +18,13 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestConformance(t *testing.T) {
+	for _, repeats := range []bool{false, true} {
+		t.Run(fmt.Sprint("repeats ", repeats), func(t *testing.T) { testConformance(t, repeats) })
+	}
+}
+
+func testConformance(t *testing.T, repeats bool) {
+	t.Helper()
 	var buckets sync.Map // by test
 	at := func(t *testing.T) *bucket {
 		p, ok := buckets.Load(t)
@@ -28,11 +36,16 @@ func TestConformance(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		New: func(t *testing.T) storagedrivers.Driver {
 			d := New()
+			d.Repeats = repeats
 			buckets.Store(t, d.bucket)
 			t.Cleanup(func() { buckets.Delete(t) })
 			return d
 		},
-		Another: func(t *testing.T) storagedrivers.Driver { return on(at(t)) },
+		Another: func(t *testing.T) storagedrivers.Driver {
+			d := on(at(t))
+			d.Repeats = repeats
+			return d
+		},
 		Leftovers: func(t *testing.T) []string {
 			p := at(t)
 			p.mu.RLock()

@@ -49,6 +49,11 @@ func (b *batch) commitItems(ctx context.Context) error {
 		if err := b.claim(ctx); err != nil { // before the names are locked, because a claim may have another one
 			return err
 		}
+		if isChanged, err := b.separate(ctx); err != nil {
+			return err
+		} else if isChanged {
+			continue
+		}
 		err := b.commitNames(ctx)
 		exists, ok := errors.AsType[*storagedrivers.ExistsError](err)
 		isChanged := errors.Is(err, storagedrivers.ErrChanged) && b.req.Filename != ""
@@ -324,9 +329,15 @@ func (b *batch) nextName(ctx context.Context, up *upload, exists error) error {
 	case err != nil:
 		return up.storageFailure(err)
 	}
+	return b.anotherName(ctx, up, exists)
+}
+
+// anotherName adds the time to the filename of an upload. cause is the error of the name, if there is
+// one.
+func (b *batch) anotherName(ctx context.Context, up *upload, cause error) error {
 	if up.tries++; up.tries > allTries {
 		failure := aliases.Failf(aliases.Conflict, "no free name was found: send the file again or rename it")
-		failure.Filename, failure.Err = up.submitted, exists
+		failure.Filename, failure.Err = up.submitted, cause
 		return failure
 	}
 	if ctx.Err() != nil {

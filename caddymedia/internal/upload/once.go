@@ -140,7 +140,7 @@ func (b *batch) ifStored(ctx context.Context, up *upload) error {
 	if b.req.Claim == nil || !b.alias.Overwrite && storage.Features().Repeat {
 		return nil // the commit has recognised its own object
 	}
-	if b.alias.Overwrite && !up.claim.Earlier || b.isFirst(up) || b.isNamedBefore(up) {
+	if b.alias.Overwrite && !up.claim.Earlier || b.isFirst(up) {
 		return nil
 	}
 	info, err := aliases.Stat(ctx, storage, b.alias.Key(up.filename))
@@ -170,11 +170,25 @@ func (b *batch) isFirst(up *upload) bool {
 	return b.req.Unclaim != nil && !up.claim.Earlier && b.alias.Storage.Features().Together == storagedrivers.Atomic
 }
 
-// isNamedBefore reports whether an upload has the filename of one before it, and so needs another one.
-func (b *batch) isNamedBefore(up *upload) bool {
-	return slices.ContainsFunc(b.uploads[:slices.Index(b.uploads, up)], func(other *upload) bool {
-		return b.alias.LockName(other.filename) == b.alias.LockName(up.filename)
-	})
+// separate gives another filename to each claimed upload that has the one of an upload before it, and
+// reports whether there was one. The storage does it too, but then it calls names taken that have items
+// of an earlier attempt.
+func (b *batch) separate(ctx context.Context) (isChanged bool, err error) {
+	if b.req.Claim == nil || b.alias.Overwrite {
+		return false, nil
+	}
+	named := map[string]bool{}
+	for _, up := range b.uploads {
+		name := b.alias.LockName(up.filename)
+		if named[name] && !up.stored {
+			if err := b.anotherName(ctx, up, nil); err != nil {
+				return false, err
+			}
+			isChanged = true
+		}
+		named[name] = true
+	}
+	return isChanged, nil
 }
 
 // putOptions returns the options of an item.
