@@ -257,20 +257,35 @@ function upload(alias, file, folder) {
 			: 'The connection broke. Check whether the file was stored before you send it again.');
 		return '';
 	}
-	/** @param {File} whole */
+	/**
+	 * Sends a form, and sends it again if its answer is lost: with the key it is stored once.
+	 * @param {File} whole
+	 */
 	const sendForm = (whole) =>
 		new Promise((resolve) => {
 			const body = new FormData();
 			body.append('files[]', whole);
+			const key = [...crypto.getRandomValues(new Uint32Array(4))].join('-');
+			let left = 3; // attempts
+			function send() {
+				request.open('POST', route(['upload', alias.kind], { alias: alias.name, sub_folder: folder }));
+				request.setRequestHeader('Idempotency-Key', key);
+				request.send(body);
+			}
+			function again() {
+				left--;
+				state.textContent = 'The connection broke; sending it again …';
+				setTimeout(() => (cancelled.signal.aborted ? resolve('') : send()), 1000);
+			}
 			request.upload.addEventListener('progress', progress);
-			request.addEventListener('load', () =>
-				resolve(
-					finished(request.status, request.getResponseHeader('Content-Type'), request.responseText),
-				));
+			request.addEventListener('load', () => {
+				const isRunning = request.status === 409 && request.getResponseHeader('Retry-After');
+				if (isRunning && left > 0) again();
+				else resolve(finished(request.status, request.getResponseHeader('Content-Type'), request.responseText));
+			});
 			request.addEventListener('abort', () => resolve(''));
-			request.addEventListener('error', () => resolve(broken()));
-			request.open('POST', route(['upload', alias.kind], { alias: alias.name, sub_folder: folder }));
-			request.send(body);
+			request.addEventListener('error', () => (left > 0 ? again() : resolve(broken())));
+			send();
 		});
 	/** @param {File} whole */
 	async function sendResumable(whole) {
