@@ -103,9 +103,9 @@ func (q *itemsRequest) intend(ctx context.Context, matches func(storagedrivers.I
 		return err
 	}
 	items := map[string]storagedrivers.Info{}
-	for i, info := range found {
-		if info.Key != "" && matches(info) {
-			items[filenames[i]] = info
+	for i, filename := range filenames {
+		if info := found[i]; info.Key != "" && matches(info) {
+			items[filename] = info
 		}
 	}
 	if len(items) == 0 {

@@ -53,13 +53,11 @@ func TestPut(t *testing.T) {
 // handler.
 func TestPutMethods(t *testing.T) {
 	t.Parallel()
-	var cases []httpCase
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodOptions, http.MethodPatch} {
-		cases = append(cases, httpCase{
+		httpCase{
 			name: method, method: method, target: putPath + "one/a.txt", header: bearer, status: 405, want: "Allow: PUT", has: "use PUT",
-		})
+		}.run(t, aSite)
 	}
-	run(t, aSite, cases)
 	s := aSite(t)
 	if r := s.do(t, http.MethodHead, putPath+"one/a.txt", bearer, ""); r.status != 405 {
 		t.Errorf("HEAD: %d", r.status)

@@ -169,23 +169,22 @@ func replay(w http.ResponseWriter, r *http.Request, kept []byte) error {
 // run serves the request and ends the attempt. The answer is kept before it is sent.
 func (rep *repetition) run(h *Handler, w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter) error) error {
 	answer := &answerBuffer{ResponseWriter: w}
-	end := func(kept []byte) error { return rep.attempt.End(r.Context(), kept) }
 	ended := false
 	defer func() {
 		if !ended { // a panic
-			_ = end(nil)
+			_ = rep.attempt.End(r.Context(), nil)
 		}
 	}()
 	err := serve(answer)
 	ended = true
-	failed := error(nil)
+	var failed error
 	switch {
 	case err == nil && answer.status < 300 && answer.body.Len() <= maxKeptAnswer:
-		failed = end(answer.kept())
+		failed = rep.attempt.End(r.Context(), answer.kept())
 	case !rep.isRepeated() && (rep.unused || err == nil && answer.status >= 400 && answer.status < 500 && r.Context().Err() == nil):
 		failed = rep.attempt.Forget(r.Context()) // nothing has changed
 	default:
-		failed = end(nil)
+		failed = rep.attempt.End(r.Context(), nil)
 	}
 	if failed != nil { // a repetition finds the claims
 		h.options.Log.Error("keeping the answer to a request with an Idempotency-Key", "error", failed)

@@ -59,7 +59,7 @@ redis.call('ZREM', KEYS[3], ARGV[2])`)
 
 	answerRequest = holding(`
 for n, field in ipairs(redis.call('HGETALL', KEYS[1])) do
-	if n % 2 == 1 and field ~= 'fingerprint' then redis.call('HDEL', KEYS[1], field) end
+	if n % 2 == 1 and field ~= 'fingerprint' then redis.call('HDEL', KEYS[1], field) end;
 end
 redis.call('HSET', KEYS[1], 'answer', ARGV[2])
 redis.call('DEL', KEYS[2])`)

@@ -3,7 +3,6 @@ package tokentest
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -215,7 +214,7 @@ func testRequestReopen(t *testing.T, s Subject) {
 		t.Errorf("the answer is %+v", state)
 	}
 	s.Advance(soon)
-	if state := begin(t, next, again(open)); fmt.Sprintf("%s", state.Claims["a"]) != "b" {
+	if state := begin(t, next, again(open)); string(state.Claims["a"]) != "b" {
 		t.Errorf("the claims are %+v", state)
 	}
 }
