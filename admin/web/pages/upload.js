@@ -268,7 +268,8 @@ function upload(alias, file, folder) {
 			const key = [...crypto.getRandomValues(new Uint32Array(4))].join('-');
 			let left = 3; // attempts
 			function send() {
-				request.open('POST', route(['upload', alias.kind], { alias: alias.name, sub_folder: folder }));
+				request.open('POST',
+					route(['upload', alias.kind], { alias: alias.name, sub_folder: folder }));
 				request.setRequestHeader('Idempotency-Key', key);
 				request.send(body);
 			}
@@ -281,7 +282,10 @@ function upload(alias, file, folder) {
 			request.addEventListener('load', () => {
 				const isRunning = request.status === 409 && request.getResponseHeader('Retry-After');
 				if (isRunning && left > 0) again();
-				else resolve(finished(request.status, request.getResponseHeader('Content-Type'), request.responseText));
+				else resolve(
+						finished(request.status, request.getResponseHeader('Content-Type'),
+							request.responseText),
+					);
 			});
 			request.addEventListener('abort', () => resolve(''));
 			request.addEventListener('error', () => (left > 0 ? again() : resolve(broken())));
