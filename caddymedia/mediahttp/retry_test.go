@@ -387,6 +387,21 @@ func TestRetryTicket(t *testing.T) {
 	}
 }
 
+// TestRetryLarge: a large answer is not kept. Its repetition is carried out again, with the same answer.
+func TestRetryLarge(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	body := "action=delete&filename=a.txt"
+	for n := range 900 {
+		body += fmt.Sprintf("&filename=none-%0150d.txt", n)
+	}
+	c := httpCase{target: itemsPath + "file/one", header: urlencoded + bearer + retryKey, body: body, status: 200, want: "Idempotency-Replayed:", has: `{"filename":"a.txt","deleted":true}`}
+	first := c.check(t, s)
+	if again := c.check(t, s); again.body != first.body {
+		t.Errorf("again %.200s, at first %.200s", again.body, first.body)
+	}
+}
+
 // hold holds the lease of a request.
 func (s *site) hold(t *testing.T, method, target string) {
 	t.Helper()
