@@ -170,11 +170,11 @@ func replay(w http.ResponseWriter, r *http.Request, kept []byte) error {
 func (rep *repetition) run(h *Handler, w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter) error) error {
 	answer := &answerBuffer{ResponseWriter: w}
 	ended := false
-	defer func() {
+	defer func(ctx context.Context) {
 		if !ended { // a panic
-			_ = rep.attempt.End(r.Context(), nil)
+			_ = rep.attempt.End(ctx, nil)
 		}
-	}()
+	}(r.Context())
 	err := serve(answer)
 	ended = true
 	var failed error

@@ -15,6 +15,9 @@ import (
 // lease is longer than any test with a clock that cannot be moved.
 const lease = time.Minute
 
+// leased is when a lease of soon has ended, also by a clock of whole milliseconds.
+const leased = soon + 10*time.Millisecond
+
 // most is the number of requests of an account that are kept.
 const most = 100
 
@@ -97,7 +100,7 @@ func testRequestLease(t *testing.T, s Subject) {
 	dead := newRequest(rand.Text())
 	_, err := s.Store.BeginRequest(t.Context(), dead, soon, most)
 	wantNil(t, err, s.Store.ClaimRequest(t.Context(), dead, "a", []byte("dead")))
-	s.Advance(soon)
+	s.Advance(leased)
 	all := func(r tokens.Request) map[string]error {
 		return map[string]error{
 			"ExtendRequest": s.Store.ExtendRequest(t.Context(), r, lease),
@@ -213,7 +216,7 @@ func testRequestReopen(t *testing.T, s Subject) {
 	if state := begin(t, next, again(done)); string(state.Answer) != "done" {
 		t.Errorf("the answer is %+v", state)
 	}
-	s.Advance(soon)
+	s.Advance(leased)
 	if state := begin(t, next, again(open)); string(state.Claims["a"]) != "b" {
 		t.Errorf("the claims are %+v", state)
 	}
