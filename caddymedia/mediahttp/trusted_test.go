@@ -304,6 +304,28 @@ func TestUserResumable(t *testing.T) {
 	}
 }
 
+// TestUserResumableConfirmed: an upload is not stored in a folder that is not that of the user any more.
+func TestUserResumableConfirmed(t *testing.T) {
+	t.Parallel()
+	s := withUsers(t)
+	const header = asAlice + "Tus-Resumable: 1.0.0\n"
+	create := header + "Upload-Length: 4\n" + metadata("filename", "late.txt", "alias", "one")
+	address := s.tusRequest(t, s.request(t, http.MethodPost, resumablePath, create, "")).want(t, 201, "").header.Get(location)
+	earlier := s.change
+	s.change = func(c *media.Config) {
+		earlier(c)
+		c.Accounts["members"].SubFolder = "people/{http.auth.user.id}"
+	}
+	s.running.Store(s.service(t, media.Limits{}, account()))
+	patch := s.request(t, http.MethodPatch, address, header+tusBody+"Upload-Offset: 0\n", "text")
+	s.tusRequest(t, patch).want(t, 403, "")
+	for key := range s.objects(t) {
+		if strings.HasSuffix(key, "/late.txt") {
+			t.Errorf("%s is stored", key)
+		}
+	}
+}
+
 // TestUserBounds: one user does not use up what another one may.
 func TestUserBounds(t *testing.T) {
 	t.Parallel()
