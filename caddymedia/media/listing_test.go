@@ -392,3 +392,31 @@ func (endless) List(ctx context.Context, o storagedrivers.ListOptions) (storaged
 		return storagedrivers.Page{Next: o.Cursor + "x"}, nil
 	}
 }
+
+// TestForgedCursor: a cursor is no secret, so a user may make one. None leads out of the folder.
+func TestForgedCursor(t *testing.T) {
+	t.Parallel()
+	s, _ := listed(t, "users/alice/a.png", "users/alice/b.png", "users/bob/a.png", "a.png")
+	for _, order := range Orders() {
+		for _, search := range []string{"", "png"} {
+			q := s.query(t, func(q *ItemQuery) { q.Folder, q.Search, q.Order = "users/alice", search, order })
+			f := &finder{ItemQuery: q, prefix: q.Alias.Key(q.Folder) + "/"}
+			for _, page := range []string{"", "img/webp/users/", "img/webp/users/b", "img/webp/users/bob/", "a", "\xff"} {
+				for _, after := range []string{"", "img/webp/users/alice/a.png", "img/webp/users/bob/a.png", "img/webp/a.png"} {
+					if q.Cursor = f.cursor(position{Page: page, After: after}); q.Cursor == "" {
+						continue
+					}
+					found, err := ListItems(t.Context(), q)
+					if err != nil && !errors.Is(err, ErrCursor) {
+						t.Errorf("%q %q: %v", page, after, err)
+					}
+					for _, info := range found.Items {
+						if !strings.HasPrefix(info.Key, f.prefix) {
+							t.Errorf("%q %q: the list has %s", page, after, info.Key)
+						}
+					}
+				}
+			}
+		}
+	}
+}
