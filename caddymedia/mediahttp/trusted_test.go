@@ -177,6 +177,7 @@ func requestOfUsers(t *testing.T) {
 	s := withUsers(t)
 	for _, target := range []string{imagePath, filePath} {
 		httpCase{target: target + "?alias=exact&sub_folder=a", header: asAlice + multipart, body: form(file("a.txt", "x")), status: 404}.check(t, s)
+		httpCase{method: http.MethodPut, target: target + "/exact/a/a.txt", header: asAlice, body: "x", status: 404}.check(t, s)
 	}
 	httpCase{target: signPath, header: asAlice + urlencoded, body: "kind=file&alias=private&folder=a", status: 404}.check(t, s)
 }
@@ -529,4 +530,23 @@ func TestUserCursor(t *testing.T) {
 		httpCase{target: itemsPath + "file/one" + query + "&cursor=" + list.Next, header: asBob, status: 200}.check(t, s)
 		httpCase{target: itemsPath + "file/one" + query + "&cursor=" + list.Next, header: asAlice, status: 400, has: "cursor"}.check(t, s)
 	}
+}
+
+// TestUserPut: a user uploads one file into the own folder, under keys that no other user shares.
+func TestUserPut(t *testing.T) {
+	t.Parallel()
+	s := withUsers(t)
+	put := func(user, path, body string, status int, has, want string) {
+		t.Helper()
+		httpCase{
+			method: http.MethodPut, target: putPath + "one/" + path, header: user + retryKey, body: body, status: status, has: has, want: want,
+		}.check(t, s)
+	}
+	put(asAlice, "n.txt", "text", 201, `"filename":"users/alice/n.txt"`, "Idempotency-Replayed:")
+	put(asAlice, "n.txt", "text", 201, `"filename":"users/alice/n.txt"`, replayed)
+	put(asBob, "n.txt", "text", 201, `"filename":"users/bob/n.txt"`, "Idempotency-Replayed:")
+	put(asAlice, "users/alice/deep/n.txt", "text", 201, `"filename":"users/alice/deep/n.txt"`, "")
+	put(asBob, "users/alice/n.txt", "text", 404, "folder", "")
+	put("", "n.txt", "text", 401, "nobody is logged in", "")
+	put(asAlice+"Origin: https://other.example\n", "o.txt", "text", 403, "", "")
 }
