@@ -387,6 +387,27 @@ func TestRetryTicket(t *testing.T) {
 	}
 }
 
+// TestRetryUnused: the repetition of an attempt that has failed without a crash does not take an item of the
+// same bytes, which another request has stored meanwhile, for its own.
+func TestRetryUnused(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	put := func(header string, status int, want string) {
+		t.Helper()
+		httpCase{method: "PUT", target: putPath + "one/new.txt", header: bearer + header, body: "text", status: status, want: want}.check(t, s)
+	}
+	s.driver.Fail = func(op, _ string) error {
+		if op == "put" {
+			return fs.ErrPermission
+		}
+		return nil
+	}
+	put(retryKey, 502, "")
+	s.driver.Fail = nil
+	put("", 201, "Location: "+origin+"/static/file/one/new.txt")
+	put(retryKey, 201, "Location: "+origin+"/static/file/one/new-"+noonSecond+".txt")
+}
+
 // TestRetryLarge: a large answer is not kept. Its repetition is carried out again, with the same answer.
 func TestRetryLarge(t *testing.T) {
 	t.Parallel()
