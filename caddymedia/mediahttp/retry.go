@@ -263,6 +263,11 @@ func (rep *repetition) claim(ctx context.Context, item, n int, proposed upload.C
 	if claim.Alias != rep.alias || n == 0 && path.Base(claim.Filename) != path.Base(proposed.Filename) {
 		return claim.Claim, aliases.Failf(aliases.BadRequest, "an earlier request with this Idempotency-Key had another alias or name: send another key")
 	}
+	if n == 0 { // only the last name can have the item, and those before it may be free by now
+		for last := 1; rep.recorded(claimName(item, last), &claim); {
+			last++
+		}
+	}
 	claim.Earlier = earlier
 	return claim.Claim, nil
 }

@@ -408,6 +408,37 @@ func TestRetryUnused(t *testing.T) {
 	put(retryKey, 201, "Location: "+origin+"/static/file/one/new-"+noonSecond+".txt")
 }
 
+// TestRetryFreed: a repetition finds its item under the name that it got because another was taken, also
+// if that is free by now.
+func TestRetryFreed(t *testing.T) {
+	t.Parallel()
+	for n := int64(0); ; n++ {
+		m := newMortalOn(t, n%2 == 1)
+		c := httpCase{method: "PUT", target: putPath + "one/a.txt", header: bearer + retryKey, body: "text"}
+		m.left.Store(n / 2)
+		m.attempt(t, c)
+		dead := m.left.Load() < 0
+		m.live()
+		m.passed.Add(int64(leaseTime))
+		m.attempt(t, httpCase{method: "DELETE", target: itemsPath + "file/one/a.txt", header: bearer})
+		if r := m.attempt(t, c); r.status != 201 {
+			t.Fatalf("after %d steps: %d %s", n/2, r.status, r.body)
+		}
+		stored := 0
+		for _, content := range m.objects(t) {
+			if content == "text" {
+				stored++
+			}
+		}
+		if stored != 1 {
+			t.Errorf("after %d steps the item is stored %d times", n/2, stored)
+		}
+		if !dead {
+			return
+		}
+	}
+}
+
 // TestRetryLarge: a large answer is not kept. Its repetition is carried out again, with the same answer.
 func TestRetryLarge(t *testing.T) {
 	t.Parallel()
