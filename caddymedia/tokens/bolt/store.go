@@ -122,10 +122,27 @@ func remove(tx *bbolt.Tx, id []byte) error {
 	return errors.Join(tx.Bucket(bucketRecords).Delete(id), removeUses(tx, id))
 }
 
-// Secret implements tokens.Store. It returns when the secret is synced to the disk.
+// Secret implements tokens.Store. It returns when the secret is synced to the disk. It reads first,
+// because a full disk still reads.
 func (s *Store) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
+	f, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var secret []byte
-	err := s.write(ctx, func(tx *bbolt.Tx) error {
+	err = guard(func() error {
+		return f.db.View(func(tx *bbolt.Tx) error {
+			secret = bytes.Clone(tx.Bucket(bucketSecrets).Get([]byte(name)))
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, s.failed(f, err)
+	}
+	if secret != nil {
+		return secret, nil
+	}
+	err = s.write(ctx, func(tx *bbolt.Tx) error {
 		secrets := tx.Bucket(bucketSecrets)
 		if secret = bytes.Clone(secrets.Get([]byte(name))); secret != nil {
 			return nil

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"io/fs"
@@ -74,6 +75,30 @@ func wantMode(t *testing.T, path string, want fs.FileMode) {
 	}
 	if info.Mode() != want {
 		t.Errorf("%s: mode %v, want %v", path, info.Mode(), want)
+	}
+}
+
+// TestSecretReads: a secret that is stored is returned without a write, so that a full disk is no
+// obstacle.
+func TestSecretReads(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens.db")
+	s := New(path, nil, nil)
+	defer s.Close()
+	var before []byte
+	for _, fresh := range []string{"secret", "another"} {
+		secret, err := s.Secret(t.Context(), "a", []byte(fresh))
+		if err != nil || string(secret) != "secret" {
+			t.Fatalf("got %q and %v", secret, err)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before != nil && !bytes.Equal(content, before) {
+			t.Error("the second call has written")
+		}
+		before = content
 	}
 }
 

@@ -74,19 +74,20 @@ func (s *store) Delete(ctx context.Context, id tokens.ID) error {
 	return mapError(s.client.Del(ctx, s.key(id)).Err())
 }
 
-// Secret implements tokens.Store.
+// Secret implements tokens.Store. It reads first, because a replica or a full server still reads.
 func (s *store) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	key := s.prefix + "secret:" + name
-	err := s.client.SetArgs(ctx, key, fresh, goredis.SetArgs{Mode: "NX"}).Err()
-	if err == nil {
-		return fresh, nil
-	}
-	if !errors.Is(err, goredis.Nil) {
-		return nil, unavailable(err)
-	}
 	secret, err := s.client.Get(ctx, key).Bytes()
+	if errors.Is(err, goredis.Nil) {
+		if err = s.client.SetArgs(ctx, key, fresh, goredis.SetArgs{Mode: "NX"}).Err(); err == nil {
+			return fresh, nil
+		}
+		if errors.Is(err, goredis.Nil) { // another node was faster
+			secret, err = s.client.Get(ctx, key).Bytes()
+		}
+	}
 	if err != nil {
 		return nil, unavailable(err) // also if it was removed meanwhile
 	}

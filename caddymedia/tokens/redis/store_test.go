@@ -95,6 +95,24 @@ func TestSecretOfNodes(t *testing.T) {
 	}
 }
 
+// TestRealSecretFull: a full server still returns a secret, and stores no other one.
+func TestRealSecretFull(t *testing.T) {
+	t.Parallel()
+	s := open(t, Config{URL: "redis://" + startPlain(t).addr(), Timeout: patient})
+	if _, err := s.Secret(t.Context(), "a", []byte("secret")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if secret, err := s.Secret(t.Context(), "a", []byte("another")); string(secret) != "secret" || err != nil {
+		t.Errorf("got %q and %v", secret, err)
+	}
+	if _, err := s.Secret(t.Context(), "b", []byte("another")); !errors.Is(err, tokens.ErrUnavailable) {
+		t.Errorf("stored in a full server: %v", err)
+	}
+}
+
 // TestStored: Redis has only a hash of the token, which expires.
 func TestStored(t *testing.T) {
 	t.Parallel()
