@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -25,6 +26,9 @@ func newPresigner(client *awss3.Client) *awss3.PresignClient {
 func (d *driver) Presign(
 	ctx context.Context, key string, opts storagedrivers.PresignOptions,
 ) (string, error) {
+	if opts.Lifetime < time.Second { // the SDK would make 0 s of it, or 15 minutes
+		return "", fmt.Errorf("an address is valid for a second or longer, not for %v", opts.Lifetime)
+	}
 	signer, err := d.client.Options().Credentials.Retrieve(ctx)
 	if err != nil {
 		return "", mapError(ctx, err)

@@ -52,6 +52,22 @@ func TestPresignByRole(t *testing.T) {
 	}
 }
 
+// TestPresignShort: a lifetime below a second is refused. The SDK would make 0 s of it, or 15 minutes.
+func TestPresignShort(t *testing.T) {
+	t.Parallel()
+	d, err := newDriver(Config{Bucket: "bucket", Endpoint: "http://127.0.0.1:1", AccessKeyID: "id", SecretAccessKey: "s"},
+		slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lifetime, ok := range map[time.Duration]bool{-time.Second: false, 0: false, time.Second - 1: false, time.Second: true} {
+		address, err := d.Presign(t.Context(), "object", storagedrivers.PresignOptions{Lifetime: lifetime})
+		if (err == nil) != ok || (address != "") != ok {
+			t.Errorf("%v: address %q, error %v", lifetime, address, err)
+		}
+	}
+}
+
 // TestPresignBesideRequests: signing shares nothing with other requests that it writes to. The race
 // detector would find it.
 func TestPresignBesideRequests(t *testing.T) {
