@@ -20,21 +20,26 @@ const (
 )
 
 // Probe tests a storage as [storagedrivers.Storage.Probe] does. If it has private items and a driver
-// that signs addresses, another step requests an object without a signature. Its note warns if the
-// backend serves the object.
+// that signs addresses, another step requests an object without a signature for each private alias,
+// because a bucket may be public below a prefix. Its note warns if the backend serves one.
 func (s *Service) Probe(ctx context.Context, storage *storagedrivers.Storage) storagedrivers.Report {
 	report := storage.Probe(ctx)
-	hasPrivate := slices.ContainsFunc(s.Aliases(), func(a *Alias) bool { return a.Private != nil && a.Storage == storage })
-	if !hasPrivate || !storage.CanPresign() || !report.OK() {
+	private := slices.DeleteFunc(s.Aliases(), func(a *Alias) bool { return a.Private == nil || a.Storage != storage })
+	if len(private) == 0 || !storage.CanPresign() || !report.OK() {
 		return report
 	}
 	start := s.now()
 	step := storagedrivers.Step{Name: "unsigned", Title: "request the object without a signature"}
-	public, err := isPublic(ctx, storage, "media-probe-"+rand.Text()+".txt")
-	if public {
-		step.Note = noteUnsigned
+	for _, alias := range private {
+		public, err := isPublic(ctx, storage, alias.Key("media-probe-"+rand.Text()+".txt"))
+		if public {
+			step.Note = noteUnsigned
+		}
+		if step.Err = err; public || err != nil {
+			break
+		}
 	}
-	step.Err, step.Took = err, s.now().Sub(start)
+	step.Took = s.now().Sub(start)
 	report.Steps = append(report.Steps, step)
 	return report
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	tokenmemory "github.com/caddymedia/media/caddymedia/tokens/memory"
@@ -27,15 +28,19 @@ func TestProbePrivate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status  int
+		below   string // the prefix that it is for; others get 403
 		private *Private
 		steps   int // further ones
 		note    string
 	}{
-		"public bucket":         {http.StatusOK, &Private{}, 1, noteUnsigned},
-		"private bucket":        {http.StatusForbidden, &Private{}, 1, ""},
-		"redirect":              {http.StatusFound, &Private{}, 1, ""},
-		"without private items": {http.StatusOK, nil, 0, ""},
-		"unreachable":           {0, &Private{}, 1, ""},
+		"public bucket":         {http.StatusOK, "", &Private{}, 1, noteUnsigned},
+		"public prefix":         {http.StatusOK, "file/a/", &Private{}, 1, noteUnsigned},
+		"last public prefix":    {http.StatusOK, "file/b/", &Private{}, 1, noteUnsigned},
+		"other public prefix":   {http.StatusOK, "file/open/", &Private{}, 1, ""},
+		"private bucket":        {http.StatusForbidden, "", &Private{}, 1, ""},
+		"redirect":              {http.StatusFound, "", &Private{}, 1, ""},
+		"without private items": {http.StatusOK, "", nil, 0, ""},
+		"unreachable":           {0, "", &Private{}, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,6 +49,10 @@ func TestProbePrivate(t *testing.T) {
 				if _, err := driver.Stat(r.Context(), r.URL.Path[1:]); err != nil || r.URL.RawQuery != "" {
 					t.Errorf("requested %s: %v", r.URL, err)
 				}
+				if !strings.HasPrefix(r.URL.Path[1:], c.below) {
+					w.WriteHeader(http.StatusForbidden)
+					return
+				}
 				w.WriteHeader(c.status)
 			}))
 			defer backend.Close()
@@ -51,9 +60,11 @@ func TestProbePrivate(t *testing.T) {
 				backend.Close()
 			}
 			s, err := New(Config{
-				Storages:    []Storage{{Name: "main", Driver: presigning{driver, backend.URL}}},
-				FileAliases: map[string]*FileAlias{"a": {AliasOptions: AliasOptions{Private: c.private}}},
-				Tokens:      tokenmemory.New(nil),
+				Storages: []Storage{{Name: "main", Driver: presigning{driver, backend.URL}}},
+				FileAliases: map[string]*FileAlias{
+					"a": {AliasOptions: AliasOptions{Private: c.private}}, "b": {AliasOptions: AliasOptions{Private: c.private}}, "open": {},
+				},
+				Tokens: tokenmemory.New(nil),
 			})
 			if err != nil {
 				t.Fatal(err)
