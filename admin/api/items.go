@@ -29,8 +29,10 @@ type itemAnswer struct {
 	// Sizes of the image and of its renditions, in ascending order; only of a single item.
 	Sizes []sizeAnswer `json:"sizes,omitempty"`
 	// Srcset is the value of the attribute, with the addresses as in Address.
-	Srcset string `json:"srcset,omitempty"`
-	// Query makes the addresses of a private item valid for an hour; only of a single item.
+	Srcset  string `json:"srcset,omitempty"`
+	Private bool   `json:"private,omitempty"`
+	// Query makes the addresses of a private item valid for an hour; only of a single item, and empty
+	// if they cannot be signed.
 	Query string `json:"query,omitempty"`
 }
 
@@ -51,6 +53,7 @@ func describeItem(alias *media.Alias, filename string, info storagedrivers.Info)
 		Filename: filename, Name: path.Base(filename), Size: info.Size,
 		Modified: stamp(info.ModTime), Type: info.ContentType,
 		Address: alias.URL("", filename), Renditions: alias.RenditionURLs("", filename),
+		Private: alias.Private != nil,
 	}
 }
 
@@ -124,10 +127,9 @@ func (c *call) item() error {
 	item.Srcset = srcset
 	if alias.Private != nil {
 		signed, err := c.service.Sign(ctx, media.SignRequest{Kind: alias.Kind, Alias: alias.Name, Filenames: []string{filename}})
-		if err != nil {
-			return failf(http.StatusServiceUnavailable, "%s %s", noTokenStore, c.redacted(err.Error()))
+		if err == nil { // otherwise the token store is down, which the page of the storages shows
+			_, item.Query, _ = strings.Cut(signed[0].URL, "?")
 		}
-		_, item.Query, _ = strings.Cut(signed[0].URL, "?")
 	}
 	return c.answer(item)
 }

@@ -231,6 +231,16 @@ func TestPrivateItem(t *testing.T) {
 	}
 }
 
+// TestPrivateItemUnsigned: without the token store, which has the key, the item is shown without a query.
+func TestPrivateItemUnsigned(t *testing.T) {
+	root := load(t, `{"storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}}},
+		"tokens": {"store": "redis", "addresses": ["127.0.0.1:1"]}, "file_aliases": {"papers": {"private": {}}}}`)
+	files(t, root+"/file/papers", "a.txt")
+	if item := get[itemAnswer](t, "/items/file/papers/a.txt"); item.Query != "" || !item.Private || item.Size == 0 {
+		t.Errorf("%+v", item)
+	}
+}
+
 func TestDeleteItem(t *testing.T) {
 	root := load(t, oneFolder)
 	files(t, root+"/img/photos", "26-11/a b.jpg", "26-11/a b.jpg.webp", "26-11/b.jpg", "26-11/b.jpg.webp")

@@ -72,7 +72,8 @@ interface Item {
 	sizes?: Size[];
 	/** Of the attribute; of a single item. */
 	srcset?: string;
-	/** Makes the addresses of a private item valid for an hour; of a single item. */
+	private?: boolean;
+	/** Makes the addresses of a private item valid for an hour; of a single item, if it can be signed. */
 	query?: string;
 }
 

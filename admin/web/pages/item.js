@@ -43,6 +43,8 @@ export function itemDialog(alias, filename, deleted) {
 function content(alias, item, deleted) {
 	/** @param {string} address */
 	const usable = (address) => absolute(item.query ? `${address}?${item.query}` : address);
+	/** @param {string} address @param {string} [label] */
+	const link = (address, label) => (item.query || !item.private) && openLink(usable(address), label);
 	const address = absolute(item.address);
 	return [
 		preview(alias, item),
@@ -58,9 +60,9 @@ function content(alias, item, deleted) {
 		snippets(alias, item, address),
 		item.renditions && renditions(item.sizes?.filter(({ rendition }) => rendition)
 			?? Object.entries(item.renditions).map(([rendition, address]) => ({ rendition, address })),
-			usable),
+			usable, link),
 		copyField('Stored filename', item.filename),
-		h('div', { class: 'actions' }, openLink(usable(item.address)), mayAct()
+		h('div', { class: 'actions' }, link(item.address), mayAct()
 			&& h('button', {
 				type: 'button',
 				class: 'danger',
@@ -76,15 +78,16 @@ function content(alias, item, deleted) {
 const pixels = ({ width, height } = {}) => (width ? `${width} × ${height}` : '');
 
 /**
- * The addresses of renditions, which usable makes whole.
+ * The addresses of renditions, which usable makes whole and link opens.
  * @param {Size[]} list
  * @param {(address: string) => string} usable
+ * @param {(address: string, label?: string) => any} link
  */
-const renditions = (list, usable) =>
+const renditions = (list, usable, link) =>
 	h('details', null, h('summary', null, `Renditions: ${list.map(({ rendition }) => rendition).join(', ')}`),
 		list.map(({ rendition, address, ...size }) =>
 			copyField([rendition, pixels(size)].filter(Boolean).join(', '), usable(address),
-				openLink(usable(address), `Open ${rendition}`))
+				link(address, `Open ${rendition}`))
 		));
 
 /**
@@ -123,7 +126,7 @@ function preview(alias, item) {
  * @param {string} address
  */
 function snippets(alias, item, address) {
-	if (item.query) { // HTML with an address would soon show nothing
+	if (item.private) { // HTML with an address would soon show nothing
 		const name = alias.kind === 'img' ? 'image_url' : 'file_url';
 		return copyField('Template function',
 			`{{${name} "${alias.name}" ${JSON.stringify(item.filename)} "1h"}}`);
