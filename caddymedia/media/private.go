@@ -33,7 +33,8 @@ type Private struct {
 
 	// The steps in which addresses expire, at most 7 days: with `1h` at each full hour. An address
 	// stays the same for that long, so that browsers find the item in their cache. It is valid for
-	// up to a step longer than requested. Default: the requested second.
+	// up to a step longer than requested. Where that would exceed 7 days, its end is rounded down: with
+	// a step near 7 days it may end within seconds. Default: the requested second.
 	Step options.Duration `json:"step,omitempty" example:"1h"`
 
 	// Whether caches that visitors share may keep an item until its address expires, under that
@@ -142,6 +143,9 @@ func (k *signingKeys) load(ctx context.Context, known []byte) (any, error) {
 		_, _ = rand.Read(fresh) // it never fails
 	}
 	key, err := k.store.Secret(ctx, signingSecret, fresh)
+	if err != nil && !errors.Is(err, tokens.ErrUnavailable) {
+		err = fmt.Errorf("%w: %w", tokens.ErrUnavailable, err)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {

@@ -2,6 +2,7 @@ package mediahttp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/signing"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -108,7 +110,7 @@ func TestPrivate(t *testing.T) {
 	t.Parallel()
 	const image = "26-11/a.png"
 	run(t, withPrivate, []httpCase{
-		{name: "file", target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), status: 200, text: "0123456789", want: hourPrivate + "Vary\nReferrer-Policy\nContent-Disposition\nX-Content-Type-Options: nosniff"},
+		{name: "file", target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), status: 200, text: "0123456789", want: hourPrivate + "Vary\nReferrer-Policy: no-referrer\nContent-Disposition\nX-Content-Type-Options: nosniff"},
 		{name: "HEAD", method: http.MethodHead, target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), status: 200, want: hourPrivate + "Content-Length: 10"},
 		{name: "range", target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), header: "Range: bytes=2-4", status: 206, text: "234", want: hourPrivate},
 		{name: "range past the end", target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), header: "Range: bytes=20-", status: 416},
@@ -125,7 +127,7 @@ func TestPrivate(t *testing.T) {
 		{name: "rendition of a variant", target: privateImages + "@wide/26-11/a.png.webp?" + imageOf(image+".webp", ""), status: 404},
 		{name: "public rendition", target: privateImages + "@thumb/26-11/a.png", status: 200, want: "Cache-Control: public, max-age=86400\nVary: Accept\nReferrer-Policy"},
 		{name: "public rendition with a query", target: privateImages + "@thumb/26-11/a.png?expires=1&download=y", status: 200, want: "Content-Disposition\nCache-Control: public, max-age=86400"},
-		{name: "public rendition of nothing", target: privateImages + "@thumb/none.png", status: 404},
+		{name: "public rendition of nothing", target: privateImages + "@thumb/none.png", status: 404, want: "Cache-Control"},
 		{name: "public rendition of an SVG", target: privateImages + "@thumb/a.svg", status: 403},
 		{name: "public rendition of a WebP", target: privateImages + "@thumb/26-11/a.png.webp", status: 403},
 		{name: "SVG as its rendition", target: privateImages + "@thumb/a.svg?" + imageOf("a.svg", "thumb"), status: 200, text: svgPicture, want: hourPrivate + "Referrer-Policy: no-referrer\nContent-Security-Policy: " + sandbox},
@@ -133,7 +135,9 @@ func TestPrivate(t *testing.T) {
 		{name: "HTML", target: privateFiles + "/a.html?" + paper("a.html"), status: 200, want: "Referrer-Policy: no-referrer\nContent-Disposition: attachment; filename=a.html"},
 		{name: "HTML of a public alias", target: "/static/file/web/none.html", status: 404, want: "Referrer-Policy"},
 		{name: "letters", target: privateFiles + "/%C4%9B%C5%A1%20%C4%8D.txt?" + paper("ěš č.txt"), status: 200, text: "letters"},
-		{name: "missing", target: privateFiles + "/none.txt?" + paper("none.txt"), status: 404},
+		{name: "missing", target: privateFiles + "/none.txt?" + paper("none.txt"), status: 404, want: "Cache-Control: no-store"},
+		{name: "invalid name", target: privateFiles + "/a//b.txt?" + paper("a//b.txt"), status: 404, want: "Cache-Control: no-store"},
+		{name: "encoded slash", target: privateFiles + "/26-11%2Fa.txt?" + paper("26-11/a.txt"), status: 404, want: "Cache-Control: no-store"},
 		{name: "key of the last year", target: privateFiles + "/26-11/a.txt?" + query(oldSigningKey, signing.Fields{Kind: "file", Alias: "private", Scope: "filename", Name: "26-11/a.txt", Expires: inAnHour}), status: 200},
 		{name: "other parameters", target: privateFiles + "/26-11/a.txt?v=1&" + paper("26-11/a.txt") + "&v=2&%zz&Expires=1&x;y", status: 200},
 		{name: "other order", target: privateFiles + "/26-11/a.txt?" + reversed(paper("26-11/a.txt")), status: 200},
@@ -458,13 +462,48 @@ func TestPrivateRedirect(t *testing.T) {
 		{target: privateFiles + "/a.txt?" + until(3600, same), status: 302, want: "Location: https://bucket.example/file/private/a.txt?cache=private%2C+max-age%3D3600&disposition=&lifetime=10m0s\nCache-Control: private, max-age=300"},
 		{target: privateFiles + "/a.txt?" + until(60, same), status: 302, want: "Location: https://bucket.example/file/private/a.txt?cache=private%2C+max-age%3D60&disposition=&lifetime=1m0s\nCache-Control: private, max-age=30"},
 		{target: privateFiles + "/a.txt?" + until(60, func(f *signing.Fields) { f.Download = "b.txt" }), status: 302, want: "Location: https://bucket.example/file/private/a.txt?cache=private%2C+max-age%3D60&disposition=attachment%3B+filename%3Db.txt&lifetime=1m0s"},
-		{target: privateFiles + "/a.txt?" + until(-3, same), status: 200, text: "0123456789", want: "Location\nCache-Control: private, max-age=0"},
+		{target: privateFiles + "/a.txt?" + until(-3, same), status: 200, text: "0123456789", want: "Location\nReferrer-Policy: no-referrer\nCache-Control: private, max-age=0"},
 		{target: privateFiles + "/a.txt?" + until(-6, same), status: 403},
 		{method: http.MethodHead, target: privateFiles + "/a.txt?" + until(60, same), status: 200, want: "Location"},
 		{target: privateFiles + "/a.html?" + paper("a.html"), status: 200, want: "Location\nReferrer-Policy: no-referrer"},
 	} {
 		c.check(t, s)
 	}
+}
+
+// TestPrivateRedirectInTime: the lifetime of a redirect is read from the clock once, so that an address
+// of no lifetime is never signed.
+func TestPrivateRedirectInTime(t *testing.T) {
+	t.Parallel()
+	s := newSiteOn(t, presigning{memory.New()}, media.Limits{}, func(c *media.Config) {
+		setPrivateAliases(c)
+		c.FileAliases["private"].Redirect = &media.Redirect{To: "presigned"}
+	})
+	reads := 0
+	s.handler = mediahttp.New(s, mediahttp.Options{Now: func() time.Time {
+		reads++
+		return noon.Add(time.Duration(reads) * 400 * time.Millisecond)
+	}})
+	upload := httpCase{target: filePath + "?alias=private", header: bearer + multipart, body: form(file("a.txt", "text")), status: 200}
+	upload.check(t, s)
+	reads = 0
+	const address = "https://bucket.example/file/private/a.txt?cache=private%2C+max-age%3D0&disposition=&lifetime=1s"
+	short := paperWith("a.txt", func(f *signing.Fields) { f.Expires = noon.Unix() + 2 })
+	httpCase{target: privateFiles + "/a.txt?" + short, status: 302, want: "Location: " + address + "\nCache-Control: private, max-age=0"}.check(t, s)
+}
+
+// TestPrivateFails: a failure behind a valid signature is not cached.
+func TestPrivateFails(t *testing.T) {
+	t.Parallel()
+	s := withPrivate(t)
+	s.driver.Fail = func(op, _ string) error {
+		if op == "open" {
+			return errors.New("the disk is broken")
+		}
+		return nil
+	}
+	httpCase{target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), status: 502, want: "Cache-Control: no-store"}.check(t, s)
+	httpCase{target: privateImages + "@thumb/26-11/a.png", status: 502, want: "Cache-Control"}.check(t, s)
 }
 
 // TestPrivateConfig: options that contradict each other are an error.
@@ -525,6 +564,28 @@ func TestRandomKey(t *testing.T) {
 	httpCase{target: privateFiles + "/26-11/a.txt", status: 403}.check(t, s)
 	s.store.fails.Store(false)
 	httpCase{target: later, status: 200}.check(t, s)
+}
+
+// leakyStore is a token store whose error names its place and is not wrapped.
+type leakyStore struct{ tokens.Store }
+
+func (leakyStore) Secret(context.Context, string, []byte) ([]byte, error) {
+	return nil, errors.New("no route to 10.1.2.3")
+}
+
+// TestLeakyStore: any error of the token store is 503, and its text stays in the log.
+func TestLeakyStore(t *testing.T) {
+	t.Parallel()
+	s := withPrivate(t)
+	s.change = func(c *media.Config) {
+		setPrivateAliases(c)
+		c.SigningKey, c.Tokens = nil, leakyStore{c.Tokens}
+	}
+	s.running.Store(s.service(t, media.Limits{}, account()))
+	got := httpCase{method: http.MethodPost, target: signPath, header: bearer + urlencoded, body: "kind=file&alias=private&filename=a.txt", status: 503, want: "Retry-After: 1"}.check(t, s)
+	if strings.Contains(got.body, "10.1.2.3") {
+		t.Errorf("the answer is %s", got.body)
+	}
 }
 
 // TestPublicAllocations: a public alias pays nothing for private ones. The numbers of allocations

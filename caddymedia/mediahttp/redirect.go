@@ -17,10 +17,11 @@ func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, wanted targe
 	if alias.Redirect == nil || r.Method != http.MethodGet || active[mediaType(info)] {
 		return false, nil
 	}
-	if wanted.signed != nil && wanted.redirectLifetime() == 0 {
+	lifetime := wanted.redirectLifetime()
+	if wanted.signed != nil && lifetime == 0 {
 		return false, nil // the address has just expired
 	}
-	address, err := location(r, wanted, info)
+	address, err := location(r, wanted, info, lifetime)
 	if errors.Is(err, errors.ErrUnsupported) {
 		if _, known := h.unsigned.LoadOrStore(alias.Path(), true); !known {
 			h.options.Log.Warn("serving an item instead of redirecting", "kind", alias.Kind.Name(), "alias", alias.Name, "error", err)
@@ -31,20 +32,21 @@ func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, wanted targe
 		return false, err
 	}
 	// Location contains a signature, so shared caches must not store it.
-	w.Header().Set("Cache-Control", wanted.redirectCacheControl())
+	w.Header().Set("Cache-Control", wanted.redirectCacheControl(lifetime))
 	w.Header().Set("Location", address)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusFound)
 	return true, nil
 }
 
-// redirectCacheControl returns the Cache-Control header of a redirect. A rendition has another address
-// in the storage when its picture or its settings change, and the old one is removed.
-func (t target) redirectCacheControl() string {
+// redirectCacheControl returns the Cache-Control header of a redirect to an address of that lifetime.
+// A rendition has another address in the storage when its picture or its settings change, and the old
+// one is removed.
+func (t target) redirectCacheControl(lifetime time.Duration) string {
 	if t.rendition != nil {
 		return "private, no-cache"
 	}
-	return fmt.Sprintf("private, max-age=%d", int(t.redirectLifetime().Seconds()/2))
+	return fmt.Sprintf("private, max-age=%d", int(lifetime.Seconds()/2))
 }
 
 // redirectLifetime returns the lifetime of the address in the storage, which does not outlive that
@@ -57,13 +59,13 @@ func (t target) redirectLifetime() time.Duration {
 }
 
 // location returns the address of an item in the storage, which serves it with the same headers.
-func location(r *http.Request, wanted target, info storagedrivers.Info) (string, error) {
+func location(r *http.Request, wanted target, info storagedrivers.Info, lifetime time.Duration) (string, error) {
 	alias := wanted.alias
 	if alias.Redirect.Base != "" {
 		return alias.Redirect.URL(info.Key), nil
 	}
 	opts := storagedrivers.PresignOptions{
-		Lifetime: wanted.redirectLifetime(), ContentType: info.ContentType, CacheControl: wanted.cacheControl(),
+		Lifetime: lifetime, ContentType: info.ContentType, CacheControl: wanted.cacheControl(),
 	}
 	if !inline(mediaType(info)) {
 		opts.Disposition = attachment(path.Base(info.Key))

@@ -12,7 +12,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/signing"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/storagedrivers"
 )
 
 // errUnsigned is the error of each request for a private item without a valid signature, whether the
@@ -117,12 +116,10 @@ func (h *Handler) refuseUnsigned(service *media.Service, w http.ResponseWriter, 
 	return staticError(w, status, err)
 }
 
-// setHeaders sets the headers of an item with a signed address. The page of a document must not tell
-// others its address.
-func (s *signed) setHeaders(header http.Header, info storagedrivers.Info) {
-	if active[mediaType(info)] {
-		header.Set("Referrer-Policy", "no-referrer")
-	}
+// setHeaders sets the headers of an item with a signed address. Browsers request more for a page or
+// a picture, such as the icon of the site, and must not send the address with it.
+func (s *signed) setHeaders(header http.Header) {
+	header.Set("Referrer-Policy", "no-referrer")
 	if s.download != "" {
 		header.Set("Content-Disposition", attachment(s.download))
 	}

@@ -37,10 +37,16 @@ func (h *Handler) static(kind aliases.Kind, rest string) endpoint {
 				return h.refuseUnsigned(service, w, r, err)
 			}
 		}
-		if !ok || !wanted.mayExist() || encodedSlash(r.URL) {
-			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
+		var err error
+		if ok && wanted.mayExist() && !encodedSlash(r.URL) {
+			err = h.serveStatic(service, w, r, wanted)
+		} else {
+			err = staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
-		return h.serveStatic(service, w, r, wanted)
+		if err != nil && wanted.signed != nil {
+			w.Header().Set("Cache-Control", "no-store")
+		}
+		return err
 	}
 }
 
@@ -186,7 +192,7 @@ func setHeaders(header http.Header, wanted target, info storagedrivers.Info) {
 		header.Set("Content-Disposition", attachment(path.Base(info.Key)))
 	}
 	if wanted.signed != nil {
-		wanted.signed.setHeaders(header, info)
+		wanted.signed.setHeaders(header)
 	}
 }
 

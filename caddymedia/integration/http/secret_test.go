@@ -19,6 +19,13 @@ const logFilter = `format filter {
 	request>uri query {
 		delete signature
 	}
+	request>headers>Referer query {
+		delete signature
+	}
+	uri query {
+		delete signature
+	}
+	resp_headers>Location delete
 }
 `
 
@@ -29,12 +36,13 @@ func TestLogsHaveNoSecrets(t *testing.T) {
 	for name, drop := range map[string]bool{"option set": false, "option missing": true} {
 		t.Run(name, func(t *testing.T) {
 			s := site.StartConfig(t, site.Config{
-				Media: site.Basic, Site: "log\nmedia\nroute /broken {\nerror 500\n}", Log: logFilter, DropUnderscores: drop,
+				Media: site.Basic, Site: "log\nrewrite /old* /new?{query}\nroute /broken {\nerror 500\n}\nredir /moved* https://bucket.example/?{query} 302\nmedia", Log: logFilter, DropUnderscores: drop,
 			})
 			token := s.Token(t, site.APIKey)
 			const wrong, signature = "wrong-guess-of-a-password", "signature-of-an-address"
 			s.Login(t, site.APIKey, wrong)
 			s.Login(t, "unknown-key-of-nobody", wrong)
+			referer := site.Headers("Referer", s.URL+"/static/file/content/a.pdf?expires=1&signature="+signature)
 			spellings := []http.Header{
 				site.AuthHeader(site.APIKey, token),
 				site.Headers("http_service_api_key", site.APIKey, "http_service_access_token", token),
@@ -51,8 +59,10 @@ func TestLogsHaveNoSecrets(t *testing.T) {
 					{http.MethodGet, "/static/img/content/none.gif", ""},
 					{http.MethodGet, "/static/file/content/none.txt?expires=1&signature=" + signature + "&v=1", ""},
 					{http.MethodGet, "/broken?signature=" + signature, ""},
+					{http.MethodGet, "/old?signature=" + signature, ""},
+					{http.MethodGet, "/moved?signature=" + signature, ""},
 				} {
-					s.Do(t, request.method, request.path, site.Merged(header, site.FormType), request.body)
+					s.Do(t, request.method, request.path, site.Merged(header, site.FormType, referer), request.body)
 				}
 			}
 			s.Get(t, "/last-request")
