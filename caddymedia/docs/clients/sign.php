@@ -32,7 +32,7 @@ function media_sign(
     if ($download !== '') {
         $query['download'] = $download;
     }
-    return http_build_query($query);
+    return http_build_query($query, '', '&'); // whatever arg_separator.output of the site is
 }
 
 // From here on it is for trials.

@@ -28,7 +28,7 @@ func TestPrivateImages(t *testing.T) {
 	const images = 100
 	folder := site.TempFolder(t)
 	s := site.StartConfig(t, site.Config{
-		Media: site.Account + site.AtRoot + "}\nimage_alias photos {\nprivate {\nstep 7d\n}\n}\n",
+		Media: site.Account + site.AtRoot + "}\nimage_alias photos {\nprivate {\nstep 1d\n}\n}\n",
 		Site:  "log\nmedia\nroot * " + folder + "\ntemplates {\nextensions {\nmedia\n}\n}\nfile_server",
 	})
 	photo := site.File("photo.jpg", sample.JPEG(t, 40, 30))
