@@ -107,11 +107,14 @@ func (c *commit) step(change storagedrivers.Change, alone bool) (*step, error) {
 	}
 	there, err := c.folder.root.Lstat(change.Key)
 	isFolder := err == nil && there.IsDir()
+	if !isFolder {
+		if err := c.compare(s); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case isFolder && s.staged != nil:
 		return nil, errFolder
-	case s.match != "" && err == nil && !isFolder && etag(there) != s.match, s.match != "" && errors.Is(err, fs.ErrNotExist):
-		return nil, storagedrivers.ErrChanged
 	case err != nil && s.staged != nil: // linking has the error, if it is any other than that nothing is there
 	case isFolder, err != nil && errors.Is(c.folder.lookupError(err), fs.ErrNotExist):
 		return nil, nil //nolint:nilnil // there is nothing to remove
@@ -169,14 +172,15 @@ func (c *commit) single() error {
 	return &storagedrivers.CommitError{Index: s.index, Err: err, Replaced: []int{s.index}}
 }
 
-// compare returns an error unless the object to change is still the one of the condition. Syncing the
-// new one may have taken long. Another process may change it after that, because it knows no lock.
+// compare returns an error unless the object to change is still the one of the condition, which may be
+// read through a symbolic link. Syncing the new one may have taken long. Another process may change it
+// after that, because it knows no lock.
 func (c *commit) compare(s *step) error {
 	if s.match == "" {
 		return nil
 	}
-	there, err := c.folder.root.Lstat(s.Key)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && etag(there) != s.match {
+	there, err := c.folder.root.Stat(s.Key)
+	if err = c.folder.lookupError(err); errors.Is(err, fs.ErrNotExist) || err == nil && etag(there) != s.match {
 		return storagedrivers.ErrChanged
 	}
 	return err

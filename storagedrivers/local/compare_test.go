@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -86,6 +87,63 @@ func TestCompareAfterSyncing(t *testing.T) {
 					t.Error(err)
 				}
 			})
+		}
+	}
+}
+
+// TestCompareLink: the condition of a symbolic link is the ETag of the object that is read through it. The
+// change is that of the link.
+func TestCompareLink(t *testing.T) {
+	t.Parallel()
+	for _, staged := range []bool{false, true} {
+		for _, alone := range []bool{false, true} {
+			for _, same := range []bool{false, true} {
+				t.Run(fmt.Sprint(staged, alone, same), func(t *testing.T) {
+					t.Parallel()
+					root := t.TempDir()
+					d := New(Config{Root: root}, slog.New(slog.DiscardHandler))
+					info, err := d.Put(t.Context(), "target", strings.NewReader("old"), storagedrivers.PutOptions{})
+					if err = errors.Join(err, os.Symlink("target", filepath.Join(root, "link"))); err != nil {
+						t.Fatal(err)
+					}
+					change := storagedrivers.Change{Key: "link", Options: storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, IfMatch: info.ETag}}
+					want, wantErr := map[string]string{"target": "old"}, error(nil)
+					if staged {
+						object, err := d.Stage(t.Context())
+						if err != nil {
+							t.Fatal(err)
+						}
+						defer object.Close()
+						if _, err := object.Write([]byte("new")); err != nil {
+							t.Fatal(err)
+						}
+						change.Staged, want["link"] = object, "new"
+					}
+					if !same {
+						change.Options.IfMatch, want["link"], wantErr = `"other"`, "old", storagedrivers.ErrChanged
+					}
+					changes := []storagedrivers.Change{change}
+					if !alone {
+						if _, err := d.Put(t.Context(), "second", strings.NewReader("second"), storagedrivers.PutOptions{}); err != nil {
+							t.Fatal(err)
+						}
+						if changes = append(changes, storagedrivers.Change{Key: "second"}); !same {
+							want["second"] = "second"
+						}
+					}
+					if _, err := d.Commit(t.Context(), changes); !errors.Is(err, wantErr) {
+						t.Errorf("error %v, want %v", err, wantErr)
+					}
+					for _, name := range []string{"target", "link", "second"} {
+						if got, err := os.ReadFile(filepath.Join(root, name)); string(got) != want[name] || (err == nil) != (want[name] != "") {
+							t.Errorf("%s holds %q, want %q, error %v", name, got, want[name], err)
+						}
+					}
+					if err := d.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
 		}
 	}
 }
