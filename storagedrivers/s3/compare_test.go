@@ -7,13 +7,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// comparing is a service that answers conditions of If-Match with a status. The object is missing.
+// comparing is a service that answers conditions of If-Match with a status. The object is missing, but
+// not those of experiments.
 func comparing(t *testing.T, status func(*http.Request) int) (d *driver, sent func() []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -34,6 +36,8 @@ func comparing(t *testing.T, status func(*http.Request) int) (d *driver, sent fu
 			}
 		case r.Method == http.MethodPost && r.URL.Query().Has("uploads"):
 			_, _ = w.Write([]byte(`<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>`))
+		case r.Method == http.MethodHead && strings.Contains(r.URL.Path, probePrefix):
+			w.Header().Set("ETag", `"own"`)
 		case r.Method == http.MethodHead:
 			w.WriteHeader(http.StatusNotFound)
 		default:
@@ -76,18 +80,25 @@ func TestConditionsAreSent(t *testing.T) {
 }
 
 // TestServiceThatComparesPartly: a service compares if it refuses another ETag of an object, of one in
-// parts, and of a deletion.
+// parts, and of a deletion, and accepts the own one. Before it is known, a deletion finds out.
 func TestServiceThatComparesPartly(t *testing.T) {
 	t.Parallel()
-	for _, ignoring := range []string{"", http.MethodPut, http.MethodPost, http.MethodDelete} {
+	for _, ignoring := range []string{"", http.MethodPut, http.MethodPost, http.MethodDelete, "refuses all"} {
 		t.Run(ignoring, func(t *testing.T) {
 			t.Parallel()
 			d, _ := comparing(t, func(r *http.Request) int {
-				if r.Method == ignoring {
+				if r.Method == ignoring || r.Header.Get("If-Match") == `"own"` && ignoring != "refuses all" {
 					return http.StatusOK
 				}
 				return http.StatusPreconditionFailed
 			})
+			want := errors.ErrUnsupported
+			if ignoring == "" {
+				want = storagedrivers.ErrChanged
+			}
+			if err := d.DeleteIf(t.Context(), "key", `"other"`); !errors.Is(err, want) {
+				t.Errorf("deleting: error %v, want %v", err, want)
+			}
 			known, err := d.knownConditions(t.Context())
 			if err != nil || known.compared != (ignoring == "") {
 				t.Errorf("%+v, error %v", known, err)

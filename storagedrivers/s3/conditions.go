@@ -88,7 +88,8 @@ func (d *driver) experiment(ctx context.Context) (conditions, error) {
 	return found, err
 }
 
-// compares tries to replace and remove the object of an experiment on condition of another entity tag.
+// compares tries to replace and remove the object of an experiment on condition of another entity tag. In
+// the end it removes the object on condition of its own one, which a service may never accept.
 func (d *driver) compares(ctx context.Context, key string) (bool, error) {
 	other := `"00000000000000000000000000000000"`
 	remove := func(ctx context.Context, key string, c condition) error {
@@ -103,7 +104,14 @@ func (d *driver) compares(ctx context.Context, key string) (bool, error) {
 			return false, nil
 		}
 	}
-	return true, nil
+	own, err := d.Stat(ctx, key)
+	if err == nil && own.ETag != "" {
+		err = mapError(ctx, d.deleteIf(ctx, key, own.ETag))
+	}
+	if errors.Is(err, storagedrivers.ErrUnavailable) {
+		return false, err
+	}
+	return err == nil && own.ETag != "", nil
 }
 
 // refused returns the support after an experiment that failed with err. It returns no error for a

@@ -40,8 +40,25 @@ func (d *driver) Copy(
 		}
 	}
 	return d.putParts(ctx, u, func(ctx context.Context, u *upload, id string) ([]types.CompletedPart, error) {
-		return d.copyParts(ctx, u, id, source)
+		parts, err := d.copyParts(ctx, u, id, source)
+		if err != nil && !errors.Is(err, storagedrivers.ErrChanged) {
+			return nil, err
+		}
+		return parts, d.confirmSource(ctx, source, err)
 	})
+}
+
+// confirmSource returns an error unless source was copied, or refused with ErrChanged, as it is. Some
+// services ignore the condition of a part's source, and others do not know it.
+func (d *driver) confirmSource(ctx context.Context, source storagedrivers.Info, refused error) error {
+	now, err := d.Stat(ctx, source.Key)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && (now.ETag != source.ETag || now.Size != source.Size):
+		return fmt.Errorf("%w: it was not copied", storagedrivers.ErrChanged)
+	case err == nil && refused != nil:
+		return fmt.Errorf("%w: the unchanged source is refused: %s", errors.ErrUnsupported, refused.Error())
+	}
+	return err
 }
 
 // copyParts copies source into the parts of an upload, several at the same time.

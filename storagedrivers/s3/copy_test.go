@@ -84,3 +84,53 @@ func TestCopyUnsupported(t *testing.T) {
 		})
 	}
 }
+
+// TestCopyCondition: a copy of another generation fails, although the service ignores the condition of
+// parts. A service that refuses the right one does not copy.
+func TestCopyCondition(t *testing.T) {
+	t.Parallel()
+	copies := func(r *http.Request) bool { return r.Header.Get("X-Amz-Copy-Source") != "" }
+	ignoring := real(t).behind(t, func(inner http.Handler) *httptest.Server {
+		return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if copies(r) {
+				w.Header().Set("Content-Type", "application/xml")
+				_, _ = w.Write([]byte(`<CopyPartResult><ETag>"part"</ETag></CopyPartResult>`))
+				return
+			}
+			inner.ServeHTTP(w, r)
+		}))
+	}, nil)
+	refusing := real(t).refusing(t, http.StatusPreconditionFailed, "PreconditionFailed", copies)
+	for name, tt := range map[string]struct {
+		s    *service
+		left string // the content of the source
+		want error
+	}{
+		"ignored, replaced": {ignoring, "b", storagedrivers.ErrChanged},
+		"ignored, removed":  {ignoring, "", storagedrivers.ErrChanged},
+		"refused":           {refusing, "a", errors.ErrUnsupported},
+		"refused, replaced": {refusing, "b", storagedrivers.ErrChanged},
+		"refused, removed":  {refusing, "", storagedrivers.ErrChanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := tt.s.driver(t, tt.s.fresh(t))
+			defer d.Close()
+			source := put(t, d, "a.txt", content('a', 100), storagedrivers.PutOptions{})
+			left := []string{"a.txt"}
+			switch tt.left {
+			case "":
+				if err := d.Delete(t.Context(), "a.txt"); err != nil {
+					t.Fatal(err)
+				}
+				left = nil
+			case "b":
+				put(t, d, "a.txt", content('b', 100), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
+			}
+			if _, err := d.Copy(t.Context(), source, "b.txt", storagedrivers.PutOptions{}); !errors.Is(err, tt.want) {
+				t.Errorf("copying: error %v, want %v", err, tt.want)
+			}
+			holds(t, d, left)
+		})
+	}
+}

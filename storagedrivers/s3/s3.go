@@ -111,9 +111,17 @@ func (d *driver) Delete(ctx context.Context, key string) error {
 	return mapReadError(ctx, err)
 }
 
-// DeleteIf removes the object with an ETag. The service does not report that it is missing.
+// DeleteIf removes the object with an ETag, if the service compares. The service does not report that it
+// is missing.
 func (d *driver) DeleteIf(ctx context.Context, key, etag string) error {
-	err := mapReadError(ctx, d.deleteIf(ctx, key, etag))
+	known, err := d.knownConditions(ctx)
+	if err == nil && !known.compared {
+		err = errors.ErrUnsupported
+	}
+	if err != nil {
+		return err
+	}
+	err = mapReadError(ctx, d.deleteIf(ctx, key, etag))
 	if errors.Is(err, fs.ErrExist) {
 		err = fmt.Errorf("%w: %s", storagedrivers.ErrChanged, err.Error())
 	}
