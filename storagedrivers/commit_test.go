@@ -220,3 +220,82 @@ func TestCommitUndoneAfterLostAnswers(t *testing.T) {
 		})
 	}
 }
+
+// conditional is a stub whose conditional deletions are replaced.
+type conditional struct {
+	stub
+	deleteIf func(ctx context.Context, key, etag string) error
+}
+
+func (c *conditional) DeleteIf(ctx context.Context, key, etag string) error {
+	return c.deleteIf(ctx, key, etag)
+}
+
+// TestRemovalReplyLost: a removal is repeated after its reply was lost, by a backend that reports a
+// missing object as another one.
+func TestRemovalReplyLost(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		theirs string // stored meanwhile
+		err    error
+	}{"missing": {"", nil}, "replaced": {"theirs", storagedrivers.ErrChanged}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d, lost := &conditional{stub: stub{Driver: memory.New()}}, false
+				s := open(t, d, storagedrivers.Options{})
+				put(t, s, "key", "text")
+				info, err := s.Stat(t.Context(), "key")
+				is(t, err, nil)
+				d.deleteIf = func(ctx context.Context, key, etag string) error {
+					err := d.Driver.DeleteIf(ctx, key, etag)
+					switch {
+					case !lost:
+						is(t, err, nil)
+						if lost = true; tt.theirs != "" {
+							put(t, s, key, tt.theirs)
+						}
+						return storagedrivers.ErrUnavailable
+					case errors.Is(err, fs.ErrNotExist):
+						return storagedrivers.ErrChanged
+					}
+					return err
+				}
+				_, err = s.Commit(t.Context(), storagedrivers.Change{Key: "key", Options: storagedrivers.PutOptions{IfMatch: info.ETag}})
+				is(t, err, tt.err)
+				if !lost {
+					t.Error("no reply was lost")
+				}
+				if tt.theirs != "" {
+					has(t, s, "key", tt.theirs)
+				}
+			})
+		})
+	}
+}
+
+// TestRemovalUncompared: the object is compared right before its removal if the backend does not compare.
+func TestRemovalUncompared(t *testing.T) {
+	t.Parallel()
+	d, tried := &conditional{stub: stub{Driver: memory.New(), features: &storagedrivers.Features{}}}, 0
+	d.deleteIf = func(context.Context, string, string) error {
+		tried++
+		return errors.ErrUnsupported
+	}
+	s := open(t, d, storagedrivers.Options{})
+	put(t, s, "key", "text")
+	info, err := s.Stat(t.Context(), "key")
+	is(t, err, nil)
+	for _, tt := range []struct {
+		etag string
+		err  error
+	}{{`"other"`, storagedrivers.ErrChanged}, {info.ETag, nil}} {
+		_, err := s.Commit(t.Context(), storagedrivers.Change{Key: "key", Options: storagedrivers.PutOptions{IfMatch: tt.etag}})
+		is(t, err, tt.err)
+	}
+	_, err = s.Stat(t.Context(), "key")
+	is(t, err, fs.ErrNotExist)
+	if tried != 2 {
+		t.Errorf("the driver was asked %d times", tried)
+	}
+}

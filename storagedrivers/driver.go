@@ -104,11 +104,12 @@ type Staged interface {
 	Close() error
 }
 
-// A Comparer is a [Driver] whose backend compares by itself, if [Features] have Compare: between the
-// comparison and the change no other writer, on this or any other machine, changes the object.
+// A Comparer is a [Driver] whose backend compares by itself: between the comparison and the change no
+// other writer, on this or any other machine, changes the object.
 type Comparer interface {
 	// DeleteIf removes the object under key if its ETag is etag. Another object is [ErrChanged]. A
-	// missing one is fs.ErrNotExist or ErrChanged if the backend reports it, otherwise no error.
+	// missing one is fs.ErrNotExist or ErrChanged if the backend reports it, otherwise no error. If
+	// the backend does not compare, the error is [errors.ErrUnsupported], and nothing has changed.
 	DeleteIf(ctx context.Context, key, etag string) error
 }
 

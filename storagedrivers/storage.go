@@ -221,8 +221,10 @@ func (s *Storage) deleteMatching(ctx context.Context, key, etag string) error {
 	if etag == "" {
 		return s.deleteExisting(ctx, key)
 	}
-	if comparer, ok := s.driver.(Comparer); ok && s.Features().Compare == Atomic {
-		return comparer.DeleteIf(ctx, key, etag)
+	if comparer, ok := s.driver.(Comparer); ok {
+		if err := comparer.DeleteIf(ctx, key, etag); !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
 	}
 	info, err := s.driver.Stat(WithoutCache(ctx), key)
 	if err == nil && info.ETag != etag {

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -62,9 +63,12 @@ func (p prefixed) Delete(ctx context.Context, key string) error {
 	return p.Driver.Delete(ctx, p.prefix+key)
 }
 
-// DeleteIf is for drivers that compare.
 func (p prefixed) DeleteIf(ctx context.Context, key, etag string) error {
-	return p.Driver.(storagedrivers.Comparer).DeleteIf(ctx, p.prefix+key, etag) //nolint:forcetypeassert // see above
+	comparer, ok := p.Driver.(storagedrivers.Comparer)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return comparer.DeleteIf(ctx, p.prefix+key, etag)
 }
 
 func (p prefixed) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
