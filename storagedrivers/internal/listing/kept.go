@@ -22,8 +22,9 @@ const (
 	KeepFolders = 16
 	// keepCursors is the largest number of cursors that are kept.
 	keepCursors = 1000
-	// keepChanges is the largest number of changes of a folder that are kept.
-	keepChanges = 10_000
+	// keepChanges is the largest number of changes of a folder that are kept. Each may be a request for
+	// an object, and reading the folder again costs less than many of them.
+	keepChanges = 200
 )
 
 // Folder has the entries of a folder in the order of the keys, from one name on. The names of folders
@@ -147,14 +148,14 @@ func (k *Kept[E, S]) Change(key string) {
 	for end := len(key); end > 0; { // the object and the folders above it
 		begin := strings.LastIndexByte(key[:end-1], '/') + 1
 		for _, f := range slices.Concat(k.folders, k.read) {
-			if f.Prefix != key[:begin] {
+			if f.useless || f.Prefix != key[:begin] {
 				continue
 			}
 			if f.changed == nil {
 				f.changed = map[string]bool{}
 			}
-			f.changed[key[begin:end]] = true
-			f.useless = f.useless || len(f.changed) > keepChanges
+			f.changed[key[begin:end]] = true // a listing that has found f before needs the names still
+			f.useless = len(f.changed) > keepChanges
 		}
 		end = begin
 	}
@@ -285,6 +286,8 @@ func (r *Remote[E]) Folder(
 	if f.Sorted = entries[i:]; len(f.Sorted) > r.Most {
 		f.Sorted = slices.Clone(f.Sorted[:r.Most/2])
 		f.To = r.Name(prefix, f.Sorted[len(f.Sorted)-1])
+	} else if i > 0 { // so that the whole folder is not held
+		f.Sorted = slices.Clone(f.Sorted)
 	}
 	end := r.Now()
 	f.State = end.Add(max(KeepTime, 10*end.Sub(begin)))

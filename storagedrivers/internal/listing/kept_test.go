@@ -157,10 +157,25 @@ func TestRemoteParts(t *testing.T) {
 	if f.page(t, "a/0990", 1); f.reads != reads {
 		t.Error("the last part was read again")
 	}
-	for i := range keepChanges + 1 {
+	for i := range 2 * keepChanges {
 		f.kept.Change(fmt.Sprintf("a/x%d", i))
+	}
+	if n := len(f.kept.Folders()[0].changed); n != keepChanges+1 {
+		t.Errorf("%d changes are kept", n)
 	}
 	if f.page(t, "a/0990", 1); f.reads == reads {
 		t.Error("after too many changes the folder was not read again")
+	}
+}
+
+// TestRemoteFrom: the last entries of a folder are kept without the others.
+func TestRemoteFrom(t *testing.T) {
+	t.Parallel()
+	f := newRemoteFolder()
+	all := []remoteEntry{{"a", 1}, {"b", 1}, {"c", 1}}
+	opts := storagedrivers.ListOptions{Cursor: "a/b"}
+	kept, err := f.kept.Folder(t.Context(), opts, "a/", "b", func() ([]remoteEntry, error) { return all, nil })
+	if err != nil || !slices.Equal(kept.Sorted, all[1:]) || &kept.Sorted[0] == &all[1] {
+		t.Errorf("kept %+v, error %v", kept, err)
 	}
 }
