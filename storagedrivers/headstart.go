@@ -165,7 +165,8 @@ func (h *headStart) finish(ctx context.Context) (info Info, ok bool, err error) 
 	now := ctx.Value(progressKey{}).(*progress)                        //nolint:forcetypeassert // of Commit
 	now.read.Store(h.ctx.Value(progressKey{}).(*progress).read.Load()) //nolint:forcetypeassert // of begin
 	// Any other error may be one of sending an object of unknown size.
-	ok = ok && (h.err == nil || ctx.Err() != nil || errors.Is(h.err, fs.ErrExist) || errors.Is(h.err, ErrUnavailable))
+	ok = ok && (h.err == nil || ctx.Err() != nil || errors.Is(h.err, fs.ErrExist) || errors.Is(h.err, ErrChanged) ||
+		errors.Is(h.err, ErrUnavailable))
 	return h.info, ok, h.err
 }
 

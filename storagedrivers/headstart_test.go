@@ -307,6 +307,29 @@ func TestHeadStartLostReply(t *testing.T) {
 	})
 }
 
+// TestHeadStartChanged: an object whose condition the backend refuses is not sent again.
+func TestHeadStartChanged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		s := open(t, r, storagedrivers.Options{})
+		put(t, s, "key", "old")
+		old, err := s.Stat(t.Context(), "key")
+		is(t, err, nil)
+		r.after = func(int, storagedrivers.Info, error) (storagedrivers.Info, error) {
+			return storagedrivers.Info{}, storagedrivers.ErrChanged
+		}
+		opts := overwrite
+		opts.IfMatch = old.ETag
+		staged := stageFor(t, s, "key", opts, large)
+		is(t, commit(t.Context(), s, staged, "key", opts), storagedrivers.ErrChanged)
+		is(t, staged.Close(), nil)
+		if puts := r.attempts(); len(puts) != 2 || puts[1].read != len(large) {
+			t.Errorf("sent %d times, want once", len(puts)-1)
+		}
+	})
+}
+
 // TestHeadStartTogether: an object of a failed commit is not visible, whether it is made before or
 // after the change that fails.
 func TestHeadStartTogether(t *testing.T) {
