@@ -307,11 +307,8 @@ func (s *Storage) change(ctx context.Context, c Change) (outcome, error) {
 		made, err := s.store(ctx, "copy", c, func(ctx context.Context) (Info, error) {
 			return from.copier.Copy(ctx, from.info, c.Key, c.Options)
 		})
-		if !errors.Is(err, errors.ErrUnsupported) {
+		if !errors.Is(err, errors.ErrUnsupported) || from.spooled < from.info.Size {
 			return made, err
-		}
-		if err := from.fetch(from.info.Size); err != nil {
-			return outcome{}, err
 		}
 		inner = &from.spool
 	}

@@ -97,12 +97,7 @@ func (s singleSource) receive(ctx context.Context, b *batch) error {
 
 // receive takes the file.
 func (s stagedSource) receive(_ context.Context, b *batch) error {
-	return b.takeStaged(s.up)
-}
-
-// takeStaged adds an upload that is already staged.
-func (b *batch) takeStaged(up *upload) error {
-	b.uploads = append(b.uploads, up) // so that it is closed
+	b.uploads = append(b.uploads, s.up) // so that it is closed
 	return b.reserveFile()
 }
 

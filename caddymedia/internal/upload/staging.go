@@ -73,6 +73,11 @@ func (b *batch) reserveFile() error {
 	return nil
 }
 
+func (b *batch) releaseFile() {
+	b.uploader.Staging.files.Release(b.req.Actor.Owner(), 1)
+	b.reserved.files.Add(-1)
+}
+
 // newStaged returns a new staged object, and reserves its file.
 func (b *batch) newStaged(ctx context.Context, storage *storagedrivers.Storage) (storagedrivers.Staged, error) {
 	return b.reserveStaged(func() (storagedrivers.Staged, error) { return storage.Stage(ctx) })
@@ -204,8 +209,7 @@ func (b *batch) restage(ctx context.Context, up *upload, storage *storagedrivers
 		b.unbuffer(up)
 	} else {
 		err = up.staged.Close()
-		b.uploader.Staging.files.Release(b.req.Actor.Owner(), 1)
-		b.reserved.files.Add(-1)
+		b.releaseFile()
 	}
 	up.storage, up.staged, up.size = storage, staged, size
 	if err != nil {

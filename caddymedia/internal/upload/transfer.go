@@ -37,6 +37,7 @@ type Transfer struct {
 var (
 	errItself   = errors.New("the item has the wanted filename")
 	errReplaced = errors.New("the item was replaced meanwhile")
+	errUncopied = errors.New("the storage cannot copy the item")
 )
 
 // Transfer moves or copies the item of req.Transfer to the alias of req, with all checks of an
@@ -47,15 +48,22 @@ func (u *Uploader) Transfer(ctx context.Context, req Request) (items []Item, fai
 	ctx = storagedrivers.WithOwner(ctx, req.Actor.Owner())
 	ended := u.Observer.Began(req)
 	defer func() { ended(items != nil) }()
+	copies := true
 	for try := 1; ; try++ {
-		items, failures, err := u.newBatch(req).transfer(ctx, try)
-		if !errors.Is(err, errReplaced) {
+		b := u.newBatch(req)
+		b.copies = copies
+		items, failures, err := b.transfer(ctx, try)
+		switch {
+		case errors.Is(err, errUncopied):
+			copies = false
+		case !errors.Is(err, errReplaced):
 			return items, failures
 		}
 	}
 }
 
-// transfer returns errReplaced if the transfer should begin again. It closes the batch.
+// transfer returns errReplaced if the transfer should begin again, and errUncopied if it should do so
+// without a copy by the storage. It closes the batch.
 func (b *batch) transfer(ctx context.Context, try int) ([]Item, aliases.Failures, error) {
 	defer b.close()
 	t := b.req.Transfer
@@ -67,6 +75,8 @@ func (b *batch) transfer(ctx context.Context, try int) ([]Item, aliases.Failures
 		return []Item{item}, nil, nil
 	case errors.Is(err, errReplaced) && try < transferTries && ctx.Err() == nil:
 		return nil, nil, errReplaced
+	case b.copies && err != nil && errors.Is(asFailure(err), errors.ErrUnsupported) && len(asFailures(err)) == 1: // nothing has changed
+		return nil, nil, errUncopied
 	}
 	items, failures := b.report(ctx, err)
 	return items, failures, nil
@@ -103,17 +113,23 @@ func (t *Transfer) receive(ctx context.Context, b *batch) error {
 	if err == nil && t.isItself(alias, filename) {
 		return errItself
 	}
-	if err == nil && alias.Storage.Location() == t.Alias.Storage.Location() {
+	b.copies = b.copies && err == nil && alias.Storage.Location() == t.Alias.Storage.Location()
+	if b.copies {
 		if limit := b.req.Forced.Limit(alias.MaxSize); b.source.Size > limit {
 			failure := tooLarge(limit)
 			failure.Filename = t.Filename
 			return failure
 		}
-		up.storage, up.size = alias.Storage, b.source.Size
-		if up.staged, err = alias.Storage.StageCopy(ctx, b.source); err == nil {
-			return b.takeStaged(up)
+		if err := b.reserveFile(); err != nil {
+			return err
 		}
-		if !errors.Is(err, errors.ErrUnsupported) {
+		if up.staged, err = alias.Storage.StageCopy(ctx, b.source); err == nil {
+			up.storage, up.size = alias.Storage, b.source.Size
+			b.uploads = append(b.uploads, up)
+			return nil
+		}
+		b.releaseFile()
+		if b.copies = false; !errors.Is(err, errors.ErrUnsupported) {
 			return t.failure(err)
 		}
 	}

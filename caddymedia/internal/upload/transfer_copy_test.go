@@ -76,7 +76,7 @@ func TestTransferCopiesInBackend(t *testing.T) {
 		{"file", aliases.File, "a.txt", "b.txt", text, nil, 64 << 10, 0, 1 << 20},
 		{"empty file", aliases.File, "a.txt", "b.txt", "", nil, 0, 0, 0},
 		{"image", aliases.Image, "a.png", "b.png", png, nil, len(png), len(webpOf(red)), len(png)},
-		{"file of a backend that cannot", aliases.File, "a.txt", "b.txt", text, unsupports, 1 << 20, 1 << 20, 0},
+		{"file of a backend that cannot", aliases.File, "a.txt", "b.txt", text, unsupports, 64<<10 + 1<<20, 1 << 20, 0},
 		{"image of a backend that cannot", aliases.Image, "a.png", "b.png", png, unsupports, len(png), len(png) + len(webpOf(red)), 0},
 	} {
 		for _, copies := range []bool{false, true} {
@@ -149,5 +149,55 @@ func TestTransferOfReplacedCopy(t *testing.T) {
 			t.Error(failures)
 		}
 		wantContents(t, s, want)
+	}
+}
+
+// uncopied is a driver of large objects that cannot copy them.
+type uncopied struct{ large }
+
+func (d uncopied) Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
+	body, info, err := d.Driver.Open(ctx, key, rng)
+	info.Size += d.more
+	return body, info, err
+}
+
+func (uncopied) Copy(context.Context, storagedrivers.Info, string, storagedrivers.PutOptions) (storagedrivers.Info, error) {
+	return storagedrivers.Info{}, errors.ErrUnsupported
+}
+
+// TestTransferLargeUncopied: a large item is not transferred to another storage of its backend if that
+// turns out not to copy it.
+func TestTransferLargeUncopied(t *testing.T) {
+	t.Parallel()
+	d := uncopied{large{memory.New(), 1 << 30}}
+	options := storagedrivers.Options{Location: storagedrivers.Location{Backend: "memory"}}
+	here := closed(t, "here", d, options)
+	options.Close = func() error { return nil }
+	from, to := newAlias(t, "from", here), newAlias(t, "to", closed(t, "there", d, options))
+	to.MaxSize = 2 << 30
+	put(t, closed(t, "plain", d.Driver, options), from.Key("a.txt"), strings.Repeat("0123456789abcdef", 1<<13)) // 128 KiB
+	_, failures := newUploader(from, to).Transfer(t.Context(), Request{
+		Kind: aliases.File, Alias: "to", Transfer: &Transfer{Alias: from, Filename: "a.txt", To: "b.txt"},
+	})
+	wantFailure(t, failures, aliases.TooLarge, "a.txt", "caddy media copy")
+}
+
+// TestTransferReservesFirst: nothing is copied while too many uploads are under way.
+func TestTransferReservesFirst(t *testing.T) {
+	t.Parallel()
+	copied := false
+	s := onLocal(t, func(op, _ string) error {
+		copied = copied || op == "copy"
+		return nil
+	})
+	content := newAlias(t, "content", s)
+	put(t, s, content.Key("a.txt"), "text")
+	u := newUploader(content)
+	u.Staging = NewStaging(0, 0)
+	_, failures := u.Transfer(t.Context(), Request{
+		Kind: aliases.File, Alias: "content", Transfer: &Transfer{Alias: content, Filename: "a.txt", To: "b.txt"},
+	})
+	if wantFailure(t, failures, aliases.Busy, "", "too many uploads"); copied {
+		t.Error("it was copied")
 	}
 }

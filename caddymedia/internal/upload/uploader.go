@@ -174,6 +174,7 @@ type batch struct {
 	recovered bool           // the commits of dead processes
 
 	source    storagedrivers.Info // of Request.Transfer, set by receive
+	copies    bool                // its storage copies it, as far as is known
 	removed   Item                // the moved item, set by commit
 	unremoved error               // why the moved item is left
 }
