@@ -205,6 +205,7 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 		return q.refuse(ctx, refused)
 	}
 	if names := form["filename"]; len(names) > 0 {
+		watch.End() // it is for folders, but began before the form was read
 		return q.deleteNames(ctx, names)
 	}
 	folder := cmp.Or(form.Get("folder"), q.account.Folder)

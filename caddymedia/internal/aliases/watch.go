@@ -8,8 +8,8 @@ var watches struct {
 	all map[*Watch]bool
 }
 
-// Watch knows the items that this process has stored since it began, whatever time their storage
-// gives them.
+// Watch knows the items of an alias that this process has stored since it began, whatever time their
+// storage gives them.
 type Watch struct {
 	alias  *Alias
 	stored map[string]bool // by the names of their locks
@@ -46,7 +46,10 @@ func (w *Watch) Stored(filename string) bool {
 func (a *Alias) Stored(filename string) {
 	watches.mu.Lock()
 	defer watches.mu.Unlock()
+	item := a.Location().Join(filename)
 	for w := range watches.all {
-		w.stored[a.LockName(filename)] = true
+		if w.alias.Location().Overlaps(item) {
+			w.stored[item.String()] = true
+		}
 	}
 }
