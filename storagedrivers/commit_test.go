@@ -253,7 +253,8 @@ func TestRemovalReplyLost(t *testing.T) {
 					case !lost:
 						is(t, err, nil)
 						if lost = true; tt.theirs != "" {
-							put(t, s, key, tt.theirs)
+							_, err = d.Put(ctx, key, strings.NewReader(tt.theirs), overwrite)
+							is(t, err, nil)
 						}
 						return storagedrivers.ErrUnavailable
 					case errors.Is(err, fs.ErrNotExist):
