@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// userID is the placeholder for the user in the option sub_folder, wherever his ID comes from.
+// userID is the placeholder for the user in the option sub_folder, wherever the ID comes from.
 const userID = "{http.auth.user.id}"
 
 var (
