@@ -18,7 +18,10 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 )
 
 func TestMain(m *testing.M) { site.Main(m) }
@@ -40,11 +43,12 @@ func number(t *testing.T, name string, few int) int {
 // trial uploads forms of 1 to 5 files, each until it is answered, under one key.
 type trial struct {
 	nodes   []*site.Child
-	storage string      // the driver's part of the storage
-	redis   *site.Redis // of the tokens; nil for a file of the node
+	storage string // the driver's part of the storage
+	redis   string // the address of the tokens; empty for a file of the node
 	uploads int
-	kills   int  // of processes
-	tears   bool // the proxies cut connections
+	kills   int         // of processes
+	kill    func(n int) // in place of that of a node, if set
+	tears   bool        // the proxies cut connections
 
 	token   string
 	proxies []string
@@ -57,8 +61,8 @@ type trial struct {
 // media returns the lines of the global option media.
 func (r *trial) media() string {
 	tokens := ""
-	if r.redis != nil {
-		tokens = "tokens redis redis://" + r.redis.Address + "\n"
+	if r.redis != "" {
+		tokens = "tokens redis redis://" + r.redis + "\n"
 	}
 	return tokens + site.Account + `
 storage keep {
@@ -97,6 +101,10 @@ func (r *trial) run(t *testing.T) {
 		n := 0
 		for ; n < r.kills && !done.Load(); n++ {
 			time.Sleep(time.Duration(100+rand.IntN(300)) * time.Millisecond) // a random moment
+			if r.kill != nil {
+				r.kill(n)
+				continue
+			}
 			node := r.nodes[n%len(r.nodes)]
 			node.Kill()
 			node.Start(r.media())
@@ -305,7 +313,7 @@ func TestLostAnswers(t *testing.T) {
 					nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: number(t, "MEDIA_TEST_UPLOADS", 60), tears: true,
 				}
 				if shared {
-					r.redis = site.NewRedis(t)
+					r.redis = site.NewRedis(t).Address
 				}
 				r.run(t)
 			})
@@ -331,11 +339,88 @@ func TestTwoNodes(t *testing.T) {
 	for name, storage := range storages {
 		t.Run(name, func(t *testing.T) {
 			r := &trial{
-				nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: storage(t), redis: site.NewRedis(t),
+				nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: storage(t), redis: site.NewRedis(t).Address,
 				uploads: 20, kills: number(t, "MEDIA_TEST_KILLS", 6), tears: true,
 			}
 			r.run(t)
 		})
+	}
+}
+
+// TestFailover repeats requests at two Caddys while their Redis changes places with its replica.
+func TestFailover(t *testing.T) {
+	address, failover := newReplicated(t)
+	r := &trial{
+		nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: storages["local"](t), redis: address,
+		uploads: 20, kills: number(t, "MEDIA_TEST_KILLS", 6), kill: failover, tears: true,
+	}
+	r.run(t)
+}
+
+// newReplicated starts a Redis with a replica, which have one address, and returns a function that
+// makes the other one the master. It loses no write, unlike the crash of a master.
+func newReplicated(t *testing.T) (address string, failover func(n int)) {
+	t.Helper()
+	var clients [2]*goredis.Client
+	var hosts, ports [2]string
+	for i := range clients {
+		server := site.NewRedis(t)
+		clients[i] = goredis.NewClient(&goredis.Options{Addr: server.Address})
+		t.Cleanup(func() { clients[i].Close() })
+		hosts[i], ports[i], _ = net.SplitHostPort(server.Address)
+	}
+	is := func(i int, role, state string) bool {
+		info, err := clients[i].Info(t.Context(), "replication").Result()
+		return err == nil && strings.Contains(info, "role:"+role) && strings.Contains(info, state)
+	}
+	if err := clients[1].ReplicaOf(t.Context(), hosts[0], ports[0]).Err(); err != nil {
+		t.Fatal(err)
+	}
+	site.Eventually(t, "the replica follows", func() bool { return is(1, "slave", "master_link_status:up") })
+	proxies := [2]*faults.Proxy{}
+	for i := range proxies {
+		proxies[i] = faults.New(t, net.JoinHostPort(hosts[i], ports[i]))
+	}
+	proxies[1].SetRefusing(true)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	var master atomic.Int32
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer client.Close()
+				conn, err := net.Dial("tcp", proxies[master.Load()].Address)
+				if err != nil {
+					return
+				}
+				defer conn.Close()
+				go func() {
+					_, _ = io.Copy(conn, client)
+					conn.Close()
+				}()
+				_, _ = io.Copy(client, conn)
+			}()
+		}
+	}()
+	return listener.Addr().String(), func(n int) {
+		from, to := n%2, 1-n%2
+		if err := clients[from].Do(t.Context(), "FAILOVER", "TO", hosts[to], ports[to]).Err(); err != nil {
+			t.Errorf("failover: %v", err)
+			return
+		}
+		site.Eventually(t, "the replica is the master", func() bool {
+			return is(to, "master", "connected_slaves:1") && is(from, "slave", "master_link_status:up")
+		})
+		proxies[to].SetRefusing(false)
+		master.Store(int32(to))
+		proxies[from].SetRefusing(true) // and ends the connections
 	}
 }
 
