@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
@@ -96,8 +97,8 @@ func (u *uploadRequest) charge(ctx context.Context, service *media.Service, tick
 		return nil, nil
 	}
 	use, rep := rand.Text(), repetitionOf(ctx)
-	if rep != nil { // an item counts once, however often the request is repeated
-		use = hex.EncodeToString(rep.id[:])
+	if rep != nil { // an item counts once, however often the request is repeated with that many
+		use = fmt.Sprint(hex.EncodeToString(rep.id[:]), "i", items)
 	}
 	settle, err := service.Charge(ctx, ticket, use, items)
 	switch {

@@ -3,7 +3,7 @@ package mediahttp
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -241,7 +241,7 @@ func (rep *repetition) claimsOf(req *upload.Request) {
 		rep.alias = alias
 		return confirm(ctx, alias, items)
 	}
-	req.ID, req.Claim, req.Unclaim = hex.EncodeToString(rep.id[:]), rep.claim, func() { rep.unused = true }
+	req.Claim, req.Unclaim = rep.claim, func() { rep.unused = true }
 }
 
 // aliasClaim is a claim of a filename in an alias.
@@ -255,6 +255,7 @@ func claimName(item, n int) string { return fmt.Sprint(item, "/", n) }
 // claim is [upload.Request.Claim]. A repetition whose fields or names differ cannot use the claims:
 // the names have passed the checks for the earlier one.
 func (rep *repetition) claim(ctx context.Context, item, n int, proposed upload.Claim) (upload.Claim, error) {
+	proposed.ID = rand.Text() // the item outlives the key, which may then be that of another request
 	claim := aliasClaim{rep.alias, proposed}
 	earlier, err := rep.record(ctx, claimName(item, n), &claim)
 	if err != nil {

@@ -2,12 +2,12 @@ package upload
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
@@ -18,6 +18,8 @@ import (
 // Claim is a filename under which the item of a repeatable request may be stored.
 type Claim struct {
 	Filename string `json:"filename"`
+	// ID identifies the item under this claim, in letters and digits; empty for [Request.ID].
+	ID string `json:"id,omitempty"`
 	// Before is the object that had the filename before it was claimed; zero for none.
 	Before storagedrivers.Info `json:"before"`
 	// Earlier reports that an earlier or concurrent attempt has claimed it, and may have stored the
@@ -195,10 +197,7 @@ func (b *batch) separate(ctx context.Context) (isChanged bool, err error) {
 func (b *batch) putOptions(up *upload) storagedrivers.PutOptions {
 	opts := b.alias.PutOptions()
 	if b.req.Claim != nil {
-		opts.ID = b.req.ID
-		if i := slices.Index(b.uploads, up); i > 0 {
-			opts.ID += "i" + strconv.Itoa(i)
-		}
+		opts.ID = cmp.Or(up.claim.ID, b.req.ID)
 	}
 	return opts
 }
