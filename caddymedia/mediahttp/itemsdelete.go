@@ -299,6 +299,9 @@ func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *aliase
 	}
 	status, failure := itemFailure("delete the item", err)
 	q.logFailed(status, failure)
+	if q.rep != nil && (status >= http.StatusInternalServerError || ctx.Err() != nil) {
+		q.rep.undone.Store(true)
+	}
 	return failure
 }
 

@@ -72,20 +72,22 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, listAnswer{Success: true, Result: []itemAnswer{q.answerStored(ctx, items[0])}})
 }
 
+// sourceName is that of the claim of a source. Nothing changes under it.
+const sourceName = "source"
+
 // transferred returns the item that an earlier attempt has moved or copied, if the source is gone. It
 // records the source of the first attempt, which becomes the only one that matches.
 func (q *itemsRequest) transferred(ctx context.Context, to *aliases.Alias, matches *func(storagedrivers.Info) bool) (item upload.Item, done bool, err error) {
-	const name = "source"
 	source, err := q.stored(ctx)
 	if err != nil || source.Key == "" && !q.rep.isRepeated() {
 		return item, false, err
 	}
 	var before storagedrivers.Info
-	if !q.rep.recorded(name, &before) {
+	if !q.rep.recorded(sourceName, &before) {
 		if !(*matches)(source) {
 			return item, false, nil
 		}
-		_, err := q.rep.record(ctx, name, &source)
+		_, err := q.rep.record(ctx, sourceName, &source)
 		return item, false, err
 	}
 	*matches = before.Same

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"path"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
@@ -53,9 +55,10 @@ type keptAnswer struct {
 type repetition struct {
 	attempt *tokens.Attempt // nil if the request is refused
 	id      tokens.ID
-	refused *refusal // why
-	alias   string   // of the items that are about to be stored
-	unused  bool     // nothing is stored under the claims of the attempt
+	refused *refusal    // why
+	alias   string      // of the items that are about to be stored
+	unused  bool        // nothing is stored under the claims of the attempt
+	undone  atomic.Bool // a part of the request has failed, although the answer is a success
 }
 
 type repetitionKey struct{}
@@ -116,15 +119,14 @@ func (rep *repetition) begin(
 		rep.refused = bad(http.StatusBadRequest, "the header Idempotency-Key is sent once, with 1 to 255 visible ASCII characters")
 		return
 	}
-	ticket := ""
-	if caller.Ticket != nil {
-		ticket = string(caller.Ticket.ID[:])
-	}
 	account := caller.Account.APIKey
-	if caller.Account.User != "" {
+	switch {
+	case caller.Account.User != "":
 		account += "\n" + caller.Account.User
+	case caller.Ticket != nil:
+		account += "\n\n" + hex.EncodeToString(caller.Ticket.ID[:])
 	}
-	rep.id = tokens.RequestID(string(origin), account, ticket, keys[0], r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
+	rep.id = tokens.RequestID(string(origin), account, keys[0], r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
 	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	var err error
 	rep.attempt, err = service.Issuer().Attempt(r.Context(), tokens.Request{
@@ -179,9 +181,9 @@ func (rep *repetition) run(h *Handler, w http.ResponseWriter, r *http.Request, s
 	ended = true
 	var failed error
 	switch {
-	case err == nil && answer.status < 300 && answer.body.Len() <= maxKeptAnswer:
+	case err == nil && answer.status < 300 && answer.body.Len() <= maxKeptAnswer && !rep.undone.Load():
 		failed = rep.attempt.End(r.Context(), answer.kept())
-	case !rep.isRepeated() && (rep.unused || err == nil && answer.status >= 400 && answer.status < 500 && r.Context().Err() == nil):
+	case !rep.isRepeated() && (rep.unused || !rep.attempt.HasClaimed(sourceName)):
 		failed = rep.attempt.Forget(r.Context()) // nothing has changed
 	default:
 		failed = rep.attempt.End(r.Context(), nil)

@@ -34,6 +34,9 @@ func (s *failingStore) BeginRequest(ctx context.Context, r tokens.Request, lease
 	if err := s.stepped(); err != nil {
 		return tokens.RequestState{}, err
 	}
+	if s.began != nil {
+		s.began(r.Account)
+	}
 	return s.Store.BeginRequest(ctx, r, lease, most)
 }
 
@@ -459,7 +462,7 @@ func (s *site) hold(t *testing.T, method, target string) {
 	t.Helper()
 	address, query, _ := strings.Cut(target, "?")
 	_, err := s.store.Store.BeginRequest(t.Context(), tokens.Request{
-		ID: tokens.RequestID("http", someKey, "", "k1", method, address, query), Account: someKey, Fingerprint: "4 ", Holder: "other",
+		ID: tokens.RequestID("http", someKey, "k1", method, address, query), Account: someKey, Fingerprint: "4 ", Holder: "other",
 	}, leaseTime, 10)
 	if err != nil {
 		t.Fatal(err)

@@ -1,11 +1,17 @@
 package mediahttp_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // storedAs returns the contents of the objects whose keys contain a text.
@@ -68,5 +74,128 @@ func TestRetryTicketItems(t *testing.T) {
 	}
 	if found := m.storedAs(t, "one/x"); len(found) > 3 {
 		t.Errorf("%d files are stored with a ticket for 3", len(found))
+	}
+}
+
+// endingBody ends its request, as a client does that resets a stream.
+type endingBody struct{ end func() }
+
+func (e endingBody) Read([]byte) (int, error) {
+	e.end()
+	return 0, context.Canceled
+}
+
+// TestRetryForgotten: an attempt that has changed nothing leaves no key, however it ends. Those of an account
+// and of its tickets are counted apart.
+func TestRetryForgotten(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.ticket(t, "kind=file&alias=one&max_files=1")
+	counted := map[string]int{}
+	m.store.began = func(account string) { counted[account]++ }
+	for _, credential := range []string{bearer, ticketBearer} {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := m.request(t, "PUT", putPath+"one/y.txt", credential+retryKey, "text").WithContext(ctx)
+		r.Body = io.NopCloser(endingBody{cancel})
+		m.handler.ServeHTTP(httptest.NewRecorder(), r)
+		if r := m.attempt(t, httpCase{method: "PUT", target: putPath + "one/y.txt", header: credential + retryKey, body: "of another length"}); r.status != 201 {
+			t.Errorf("the key is kept: %d %s", r.status, r.body)
+		}
+	}
+	if len(counted) != 2 {
+		t.Errorf("counted %v", counted)
+	}
+}
+
+// TestRetryMoved: the repetition of a move that has kept the old item, because that was replaced meanwhile,
+// does not move it again.
+func TestRetryMoved(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.driver.Fail = func(op, key string) error {
+		if op == "delete" && key == "file/one/a.txt" {
+			m.driver.Fail = nil
+			_ = m.backend.Delete(context.Background(), key) // by another process
+			_, _ = m.backend.Put(context.Background(), key, strings.NewReader("newer"), storagedrivers.PutOptions{})
+		}
+		return nil
+	}
+	c := httpCase{method: "POST", target: itemsPath + "file/one/a.txt", header: bearer + urlencoded + retryKey, body: "to=moved.txt"}
+	if r := m.attempt(t, c); r.status != 409 {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	if r := m.attempt(t, c); r.status != 200 {
+		t.Errorf("again: %d %s", r.status, r.body)
+	}
+	if found := m.storedAs(t, "moved"); len(found) != 1 {
+		t.Errorf("moved %q", found)
+	}
+}
+
+// TestRetrySet: the repetition of a deletion that has failed for a part of its items deletes the rest.
+func TestRetrySet(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(end func()) error{
+		"lost connection": func(end func()) error {
+			end()
+			return nil
+		},
+		"failure": func(func()) error { return fs.ErrPermission },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMortal(t)
+			body := "action=delete"
+			for i := range 30 {
+				name := fmt.Sprintf("set%d.txt", i)
+				body += "&filename=" + name
+				m.attempt(t, httpCase{method: "PUT", target: putPath + "one/" + name, header: bearer, body: "x"})
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			m.driver.Fail = func(op, _ string) error {
+				if op == "delete" {
+					return fail(cancel)
+				}
+				return nil
+			}
+			m.handler.ServeHTTP(httptest.NewRecorder(), m.request(t, "POST", itemsPath+"file/one", bearer+urlencoded+retryKey, body).WithContext(ctx))
+			m.driver.Fail = nil
+			again := m.attempt(t, httpCase{method: "POST", target: itemsPath + "file/one", header: bearer + urlencoded + retryKey, body: body})
+			if left := m.storedAs(t, "one/set"); again.status != 200 || len(left) > 0 || strings.Contains(again.body, `"deleted":false`) {
+				t.Errorf("%d items are left: %d %s", len(left), again.status, again.body)
+			}
+		})
+	}
+}
+
+// TestRetryFolder: a repetition stores nothing outside of the folder that the user has now.
+func TestRetryFolder(t *testing.T) {
+	t.Parallel()
+	s := withUsersAnd(t, media.Limits{}, func(c *media.Config) { c.Accounts["members"].SubFolder = "" })
+	put := func() int {
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, s.request(t, "POST", filePath+"?alias=one", asAlice+multipart+retryKey, form(file("new.txt", "x"))))
+		return w.Code
+	}
+	steps := 0
+	s.store.step = func() error { // the process dies after the claim
+		if steps++; steps > 2 {
+			return fs.ErrPermission
+		}
+		return nil
+	}
+	s.driver.Fail = failPut("new.txt")
+	put()
+	s.store.step, s.driver.Fail = nil, nil
+	s.passed.Add(int64(leaseTime))
+	earlier := s.change
+	s.change = func(c *media.Config) {
+		earlier(c)
+		c.Accounts["members"].SubFolder = "users/{http.auth.user.id}"
+	}
+	s.running.Store(s.service(t, media.Limits{}, account()))
+	if status := put(); status != 404 || len(s.storedAs(t, "new.txt")) > 0 {
+		t.Errorf("status %d, stored %q", status, s.storedAs(t, "new.txt"))
 	}
 }

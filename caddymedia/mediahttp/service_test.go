@@ -282,6 +282,7 @@ type failingStore struct {
 	fails, noTakes atomic.Bool
 	saved          func(tokens.ID, tokens.Record) // called after Save; nil for nothing
 	step           func() error                   // called before each change of a request; nil for nothing
+	began          func(account string)           // called before BeginRequest; nil for nothing
 }
 
 // Close does nothing, because several services share the store.

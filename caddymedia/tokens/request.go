@@ -33,7 +33,8 @@ const (
 type Request struct {
 	// ID identifies the request: a hash of its caller, its key and its address.
 	ID ID
-	// Account is the API key of its account.
+	// Account is the API key of its account, with the user or the ticket if there is one. It has
+	// requests of its own.
 	Account string
 	// Fingerprint is equal for all attempts at the request.
 	Fingerprint string
@@ -144,6 +145,18 @@ func (a *Attempt) Claim(ctx context.Context, name string, value []byte) (first [
 	defer a.mu.Unlock()
 	a.own[name] = value
 	return value, false, nil
+}
+
+// HasClaimed reports whether the attempt itself has claimed a name other than except.
+func (a *Attempt) HasClaimed(except string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name := range a.own {
+		if name != except {
+			return true
+		}
+	}
+	return false
 }
 
 // End ends the attempt, with its answer if that is not nil. It does not end with ctx.

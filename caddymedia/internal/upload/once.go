@@ -58,6 +58,9 @@ func (b *batch) claim(ctx context.Context) error {
 		isOther = isOther || up.filename != up.claim.Filename
 		isRepeated = isRepeated || up.claim.Earlier
 		up.filename = up.claim.Filename
+		if err := b.req.Forced.checkPath(up.filename); err != nil { // the user may have another folder by now
+			return up.storageFailure(err)
+		}
 	}
 	if isRepeated {
 		b.recoverDead(ctx)
