@@ -199,3 +199,44 @@ func TestRetryFolder(t *testing.T) {
 		t.Errorf("status %d, stored %q", status, s.storedAs(t, "new.txt"))
 	}
 }
+
+// TestRetryReplaced: an item that others store, while the process of a replacement or a move is dead, is not
+// taken for that of the request: of two replacements of one entity tag, one succeeds, and a moved item is
+// removed only if it was stored.
+func TestRetryReplaced(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]httpCase{
+		"replace": {method: "PUT", target: itemsPath + "file/replacing/a.txt", header: "If-Match: $TAG\n", body: "text"},
+		"move":    {method: "POST", target: itemsPath + "file/one/a.txt", header: urlencoded, body: "to=a.txt&to_alias=replacing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.header += bearer + retryKey
+			refused := map[int]bool{}
+			for n := int64(0); ; n++ {
+				m := newMortal(t)
+				m.setTag(t)
+				m.left.Store(n)
+				m.attempt(t, c)
+				dead := m.left.Load() < 0
+				m.live()
+				m.passed.Add(int64(leaseTime))
+				other := m.attempt(t, httpCase{method: "PUT", target: itemsPath + "file/replacing/a.txt", header: bearer + "If-Match: $TAG\n", body: "other"})
+				again := m.attempt(t, c)
+				refused[again.status] = true
+				if name == "replace" && (other.status == 200) == (again.status == 200) {
+					t.Errorf("after %d steps: %d %s, the other one %d", n, again.status, again.body, other.status)
+				}
+				if all := strings.Join(m.contents(t), "|"); name == "move" && !strings.Contains(all, "content of file/one/a.txt") {
+					t.Errorf("after %d steps, %d: the moved item is gone: %s", n, again.status, all)
+				}
+				if !dead {
+					break
+				}
+			}
+			if want := map[string]int{"replace": 412, "move": 409}[name]; !refused[want] {
+				t.Errorf("statuses %v", refused)
+			}
+		})
+	}
+}

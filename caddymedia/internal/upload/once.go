@@ -241,15 +241,24 @@ func equalReaders(a, b io.Reader) (bool, error) {
 	}
 }
 
-// resume returns the item that an earlier attempt has stored, and stores its variant.
+// resume returns the item that an earlier attempt has stored, and stores its variant. An item with other
+// bytes is one that others have stored before that attempt or since.
 func (b *batch) resume(ctx context.Context, up *upload) (*object, error) {
 	info, err := b.alias.Storage.Stat(ctx, b.alias.Key(up.filename))
 	if err != nil {
 		return nil, err
 	}
 	o := &object{upload: up, info: info}
-	if same, err := b.sameBytes(ctx, up, info); err != nil || !same || up.variant == nil {
-		return o, err // replaced since
+	same, err := b.sameBytes(ctx, up, info)
+	switch t := b.req.Transfer; {
+	case err != nil:
+		return nil, err
+	case !same && b.req.Filename != "":
+		return nil, &aliases.Failure{Reason: aliases.Changed, Message: ErrOtherItem.Error(), Err: ErrOtherItem}
+	case !same && t != nil && !t.Copy: // the bytes may be those of the source alone
+		return nil, aliases.Failf(aliases.Conflict, "another request has stored another item under the new name; the old one stays")
+	case !same || up.variant == nil:
+		return o, nil
 	}
 	infos, err := b.alias.Storage.Commit(ctx, b.variantChange(o))
 	if err == nil {
