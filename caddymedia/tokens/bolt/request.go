@@ -158,11 +158,15 @@ func putRequest(tx *bbolt.Tx, id tokens.ID, known *request) error {
 // forget removes a request.
 func forget(tx *bbolt.Tx, id tokens.ID, known *request) error {
 	oldest, account := tx.Bucket(bucketOldest), sha256.Sum256([]byte(known.Account))
-	return errors.Join(
+	err := errors.Join(
 		tx.Bucket(bucketRequests).Delete(id[:]),
+		tx.Bucket(bucketExpiries).Delete(expiryKey(known.Began.Add(tokens.RequestLifetime), id)),
 		oldest.Delete(oldestKey(known, id)),
-		oldest.Put(account[:], encode(max(0, decode(oldest.Get(account[:]))-1))),
 	)
+	if left := decode(oldest.Get(account[:])) - 1; left > 0 {
+		return errors.Join(err, oldest.Put(account[:], encode(left)))
+	}
+	return errors.Join(err, oldest.Delete(account[:]))
 }
 
 // forgetRequests removes the requests of an account.
@@ -176,7 +180,11 @@ func forgetRequests(tx *bbolt.Tx, account string) error {
 	for _, key := range keys {
 		err := oldest.Delete(key)
 		if len(key) > len(prefix) {
-			err = errors.Join(err, tx.Bucket(bucketRequests).Delete(key[len(prefix)+8:]))
+			id, began := tokens.ID(key[len(prefix)+8:]), time.UnixMilli(int64(binary.BigEndian.Uint64(key[len(prefix):])))
+			err = errors.Join(err,
+				tx.Bucket(bucketRequests).Delete(id[:]),
+				tx.Bucket(bucketExpiries).Delete(expiryKey(began.Add(tokens.RequestLifetime), id)),
+			)
 		}
 		if err != nil {
 			return err
@@ -194,12 +202,30 @@ func sweepRequest(tx *bbolt.Tx, now time.Time, id tokens.ID) error {
 	return forget(tx, id, known)
 }
 
-// ExtendRequest implements tokens.Store.
+// ExtendRequest implements tokens.Store. It writes nothing, because leases are in memory.
 func (s *Store) ExtendRequest(ctx context.Context, r tokens.Request, term time.Duration) error {
-	return s.change(ctx, r, func(*bbolt.Tx, *request) error {
-		s.grant(r, term)
-		return nil
+	f, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	err = guard(func() error {
+		return f.db.View(func(tx *bbolt.Tx) error {
+			known, err := requestOf(tx, r.ID)
+			if err == nil && (!s.runs(r, known) || !s.grant(r, term)) {
+				err = tokens.ErrUnknown
+			}
+			return err
+		})
 	})
+	if err != nil {
+		return s.failed(f, err)
+	}
+	return nil
+}
+
+// runs reports whether r is the running attempt at a request; nil for none.
+func (s *Store) runs(r tokens.Request, known *request) bool {
+	return known != nil && s.holds(r) && s.now().Before(known.Began.Add(tokens.RequestLifetime))
 }
 
 // ClaimRequest implements tokens.Store. It returns when the claim is synced to the disk.
@@ -239,7 +265,7 @@ func (s *Store) change(ctx context.Context, r tokens.Request, f func(*bbolt.Tx, 
 		if err != nil {
 			return err
 		}
-		if known == nil || !s.holds(r) || !s.now().Before(known.Began.Add(tokens.RequestLifetime)) {
+		if !s.runs(r, known) {
 			refused = tokens.ErrUnknown
 			return nil
 		}

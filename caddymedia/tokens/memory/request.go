@@ -15,7 +15,8 @@ import (
 type request struct {
 	tokens.Request // of the attempt that has the lease
 	state          tokens.RequestState
-	expires, until time.Time // until is the end of the lease
+	expiry         *expiry
+	until          time.Time // the end of the lease
 }
 
 // BeginRequest implements tokens.Store.
@@ -27,16 +28,18 @@ func (s *Store) BeginRequest(ctx context.Context, r tokens.Request, lease time.D
 	}
 	now := s.now()
 	known := s.requests[r.ID]
-	if known != nil && !now.Before(known.expires) {
+	if known != nil && !now.Before(known.expiry.at) {
 		s.forget(r.ID)
 		known = nil
 	}
 	switch {
 	case known == nil:
 		s.sweep()
-		known = &request{expires: now.Add(tokens.RequestLifetime), state: tokens.RequestState{Claims: map[string][]byte{}}}
+		known = &request{
+			expiry: &expiry{at: now.Add(tokens.RequestLifetime), id: r.ID}, state: tokens.RequestState{Claims: map[string][]byte{}},
+		}
 		s.requests[r.ID] = known
-		heap.Push(&s.byExpiry, expiry{known.expires, r.ID})
+		heap.Push(&s.byExpiry, known.expiry)
 		s.oldest[r.Account] = append(s.oldest[r.Account], r.ID)
 		known.Request = r
 		if of := s.oldest[r.Account]; len(of) > most {
@@ -57,6 +60,9 @@ func (s *Store) BeginRequest(ctx context.Context, r tokens.Request, lease time.D
 func (s *Store) forget(id tokens.ID) {
 	r := s.requests[id]
 	delete(s.requests, id)
+	if r.expiry.index >= 0 { // not swept
+		heap.Remove(&s.byExpiry, r.expiry.index)
+	}
 	of := s.oldest[r.Account]
 	if i := slices.Index(of, id); i >= 0 {
 		of = slices.Delete(of, i, i+1)
@@ -74,7 +80,7 @@ func (s *Store) change(ctx context.Context, r tokens.Request, f func(*request)) 
 		return err
 	}
 	known := s.requests[r.ID]
-	if known == nil || known.Holder != r.Holder || !s.now().Before(known.until) || !s.now().Before(known.expires) {
+	if known == nil || known.Holder != r.Holder || !s.now().Before(known.until) || !s.now().Before(known.expiry.at) {
 		return tokens.ErrUnknown
 	}
 	f(known)

@@ -80,7 +80,7 @@ func (s *Store) Save(ctx context.Context, id tokens.ID, rec tokens.Record) error
 	}
 	s.remove(id)
 	s.records[id] = rec
-	heap.Push(&s.byExpiry, expiry{rec.Expires, id})
+	heap.Push(&s.byExpiry, &expiry{at: rec.Expires, id: id})
 	s.sweep()
 	return nil
 }
@@ -136,10 +136,11 @@ func (s *Store) DeleteAccount(ctx context.Context, account string) (int, error) 
 		}
 		s.remove(id)
 	}
-	for _, id := range s.oldest[account] {
-		delete(s.requests, id)
-	}
+	of := s.oldest[account]
 	delete(s.oldest, account)
+	for _, id := range of {
+		s.forget(id)
+	}
 	return deleted, nil
 }
 
@@ -246,31 +247,42 @@ func (s *Store) sweep() {
 		if len(s.byExpiry) == 0 || now.Before(s.byExpiry[0].at) {
 			return
 		}
-		id := heap.Pop(&s.byExpiry).(expiry).id
+		id := heap.Pop(&s.byExpiry).(*expiry).id
 		if rec, ok := s.records[id]; ok && !now.Before(rec.Expires) {
 			s.remove(id)
 		}
-		if r := s.requests[id]; r != nil && !now.Before(r.expires) {
+		if r := s.requests[id]; r != nil && !now.Before(r.expiry.at) {
 			s.forget(id)
 		}
 	}
 }
 
 type expiry struct {
-	at time.Time
-	id tokens.ID
+	at    time.Time
+	id    tokens.ID
+	index int // in the heap; -1 when removed
 }
 
 // expiries is a heap with the next to expire first.
-type expiries []expiry
+type expiries []*expiry
 
 func (e expiries) Len() int           { return len(e) }
 func (e expiries) Less(i, j int) bool { return e[i].at.Before(e[j].at) }
-func (e expiries) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
-func (e *expiries) Push(x any)        { *e = append(*e, x.(expiry)) }
+func (e expiries) Swap(i, j int) {
+	e[i], e[j] = e[j], e[i]
+	e[i].index, e[j].index = i, j
+}
+
+func (e *expiries) Push(x any) {
+	added := x.(*expiry)
+	added.index = len(*e)
+	*e = append(*e, added)
+}
+
 func (e *expiries) Pop() any {
 	last := len(*e) - 1
 	x := (*e)[last]
+	x.index, (*e)[last] = -1, nil
 	*e = (*e)[:last]
 	return x
 }

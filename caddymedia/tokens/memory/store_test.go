@@ -38,3 +38,50 @@ func TestSweep(t *testing.T) {
 		t.Errorf("%d records, %d entries and %d uses are left of 60 valid ones", len(s.records), len(s.byExpiry), len(s.uses))
 	}
 }
+
+// TestForget: a request that is forgotten leaves nothing behind.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	clock := new(tokentest.Clock)
+	s := New(clock.Now)
+	begin := func(n byte) tokens.Request {
+		t.Helper()
+		r := tokens.Request{ID: tokens.ID{n}, Account: string('a' + rune(n%2)), Holder: "h"}
+		clock.Advance(time.Second)
+		if _, err := s.BeginRequest(t.Context(), r, time.Hour, 10); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	want := func(n int) {
+		t.Helper()
+		if len(s.requests) != n || len(s.byExpiry) != n {
+			t.Errorf("%d requests and %d entries are left of %d", len(s.requests), len(s.byExpiry), n)
+		}
+	}
+	var all []tokens.Request
+	for n := range byte(4) {
+		all = append(all, begin(n))
+	}
+	for n := range 3 {
+		if err := s.ForgetRequest(t.Context(), all[n]); err != nil {
+			t.Fatal(err)
+		}
+		want(3 - n)
+	}
+	begin(5)
+	if _, err := s.DeleteAccount(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	want(0)
+	for n := range byte(30) {
+		begin(2 * n)
+	}
+	want(10)
+	clock.Advance(tokens.RequestLifetime)
+	begin(1)
+	begin(3)
+	if want(2); len(s.oldest) != 1 {
+		t.Errorf("accounts %v are left", s.oldest)
+	}
+}
