@@ -30,7 +30,7 @@ const (
 	maxRetryKey = 255
 	// maxKeptAnswer is the size in bytes of the largest body of an answer that is kept. A request
 	// with a larger one is carried out again, and finds the items that it has stored.
-	maxKeptAnswer = 128 << 10
+	maxKeptAnswer = 16 << 10
 )
 
 // keptHeaders are the headers of an answer that are kept with it.

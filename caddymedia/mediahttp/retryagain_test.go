@@ -240,3 +240,26 @@ func TestRetryReplaced(t *testing.T) {
 		})
 	}
 }
+
+// TestRetryMany: the repetition of a form of many files, whose answer is too large to be kept, stores nothing.
+func TestRetryMany(t *testing.T) {
+	t.Parallel()
+	for _, repeats := range []bool{false, true} {
+		m := newMortalOn(t, repeats)
+		m.ticket(t, "kind=file&alias=one&max_files=200")
+		parts := make([]part, 200)
+		for n := range parts {
+			parts[n] = file(fmt.Sprintf("many-%d-%s.txt", n, strings.Repeat("x", 40)), fmt.Sprint("text ", n%7))
+		}
+		c := httpCase{method: "POST", target: filePath, header: multipart + ticketBearer + retryKey, body: form(parts...)}
+		first := m.attempt(t, c)
+		for range 2 {
+			if again := m.attempt(t, c); again.status != 200 || again.body != first.body || again.header.Get("Idempotency-Replayed") != "" {
+				t.Errorf("%d %.200s, at first %.200s", again.status, again.body, first.body)
+			}
+		}
+		if found := m.storedAs(t, "many-"); len(found) != 200 {
+			t.Errorf("%d files are stored", len(found))
+		}
+	}
+}
