@@ -121,6 +121,12 @@ func (q *itemsRequest) serve(ctx context.Context) error {
 	if refused := q.admit(ctx, problem, action.rights...); refused != nil {
 		return q.refuse(ctx, refused)
 	}
+	if refused := q.rep.replayRefusal(q.account.Allows); refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	if q.rep.isAnswered() {
+		return q.rep.replay(q.w, q.r)
+	}
 	ctx = storagedrivers.WithOwner(ctx, q.actor().Owner())
 	return action.serve(q, ctx)
 }

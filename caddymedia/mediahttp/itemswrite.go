@@ -111,7 +111,7 @@ func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Req
 				refused = rightRefusal(account, right)
 			}
 			if refused == nil && (!account.Allows(alias) || !account.Allows(q.address.alias)) {
-				refused = &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias any more"}
+				refused = otherAlias
 			}
 			if refused == nil && account.Folder != q.account.Folder {
 				refused = otherFolder

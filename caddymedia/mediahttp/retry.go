@@ -38,6 +38,7 @@ var keptHeaders = []string{"Cache-Control", "Content-Type", "Location", "X-Conte
 
 // keptAnswer is the answer to a request with an Idempotency-Key.
 type keptAnswer struct {
+	Alias  string            `json:"alias,omitempty"` // of the items that were stored
 	Status int               `json:"status"`
 	Header map[string]string `json:"header"`
 	Body   []byte            `json:"body"`
@@ -54,6 +55,7 @@ type keptAnswer struct {
 // A nil repetition is that of a request without a key.
 type repetition struct {
 	attempt *tokens.Attempt // nil if the request is refused
+	answer  *keptAnswer     // of an earlier attempt; nil if there is none
 	id      tokens.ID
 	refused *refusal    // why
 	alias   string      // of the items that are about to be stored
@@ -79,11 +81,14 @@ func (rep *repetition) refusal() *refusal {
 
 // isRepeated reports whether an earlier attempt may have changed something.
 func (rep *repetition) isRepeated() bool {
-	return rep != nil && rep.attempt != nil && rep.attempt.IsRepeated
+	return rep.isAnswered() || rep != nil && rep.attempt != nil && rep.attempt.IsRepeated
 }
 
+// isAnswered reports whether an earlier attempt has succeeded.
+func (rep *repetition) isAnswered() bool { return rep != nil && rep.answer != nil }
+
 // repeatable serves a request, once for each Idempotency-Key. The endpoint must return the refusal of
-// its repetition after it has authenticated the request.
+// its repetition after it has authenticated the request, and then replay its answer if it has one.
 func (h *Handler) repeatable(
 	service *media.Service, w http.ResponseWriter, r *http.Request, origin aliases.Origin, authenticate authenticator, serve endpoint,
 ) error {
@@ -100,11 +105,8 @@ func (h *Handler) repeatable(
 	repeatable := r.WithContext(context.WithValue(ctx, repetitionKey{}, rep))
 	defer func() { r.Body = repeatable.Body }() // it may be watched now
 	rep.begin(h, service, w, repeatable, origin, caller, cancel)
-	if rep.attempt == nil {
+	if rep.refused != nil || rep.isAnswered() {
 		return serve(service, w, repeatable)
-	}
-	if rep.attempt.Answer != nil {
-		return replay(w, r, rep.attempt.Answer)
 	}
 	return rep.run(h, w, repeatable, func(w http.ResponseWriter) error { return serve(service, w, repeatable) })
 }
@@ -132,6 +134,10 @@ func (rep *repetition) begin(
 	rep.attempt, err = service.Issuer().Attempt(r.Context(), tokens.Request{
 		ID: rep.id, Account: account, Fingerprint: fmt.Sprint(max(r.ContentLength, -1), " ", mediaType),
 	}, lost)
+	if err == nil && rep.attempt.Answer != nil {
+		rep.answer = new(keptAnswer)
+		err = json.Unmarshal(rep.attempt.Answer, rep.answer)
+	}
 	switch {
 	case err == nil:
 	case errors.Is(err, tokens.ErrRunning):
@@ -154,17 +160,21 @@ func isRetryKey(key string) bool {
 	return len(key) > 0 && len(key) <= maxRetryKey
 }
 
-// replay sends an answer again.
-func replay(w http.ResponseWriter, r *http.Request, kept []byte) error {
-	var answer keptAnswer
-	if err := json.Unmarshal(kept, &answer); err != nil {
-		return &Error{Status: http.StatusInternalServerError, Err: fmt.Errorf("reading a kept answer: %w", err)}
+// replayRefusal returns the refusal of a caller who may not use the alias of the answer any more, or nil.
+func (rep *repetition) replayRefusal(allows func(alias string) bool) *refusal {
+	if !rep.isAnswered() || rep.answer.Alias == "" || allows(rep.answer.Alias) {
+		return nil
 	}
-	for name, value := range answer.Header {
+	return otherAlias
+}
+
+// replay sends the answer of an earlier attempt again.
+func (rep *repetition) replay(w http.ResponseWriter, r *http.Request) error {
+	for name, value := range rep.answer.Header {
 		w.Header().Set(name, value)
 	}
 	w.Header().Set(headerReplayed, "true")
-	httpx.AnswerBytes(w, r, answer.Status, answer.Body)
+	httpx.AnswerBytes(w, r, rep.answer.Status, rep.answer.Body)
 	return nil
 }
 
@@ -182,7 +192,7 @@ func (rep *repetition) run(h *Handler, w http.ResponseWriter, r *http.Request, s
 	var failed error
 	switch {
 	case err == nil && answer.status < 300 && answer.body.Len() <= maxKeptAnswer && !rep.undone.Load():
-		failed = rep.attempt.End(r.Context(), answer.kept())
+		failed = rep.attempt.End(r.Context(), answer.kept(rep.alias))
 	case !rep.isRepeated() && (rep.unused || !rep.attempt.HasClaimed(sourceName)):
 		failed = rep.attempt.Forget(r.Context()) // nothing has changed
 	default:
@@ -221,9 +231,9 @@ func (a *answerBuffer) Write(p []byte) (int, error) {
 // Unwrap is for [http.ResponseController].
 func (a *answerBuffer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// kept returns the answer as it is kept.
-func (a *answerBuffer) kept() []byte {
-	kept := keptAnswer{Status: a.status, Header: map[string]string{}, Body: a.body.Bytes()}
+// kept returns the answer about items of an alias as it is kept.
+func (a *answerBuffer) kept(alias string) []byte {
+	kept := keptAnswer{Alias: alias, Status: a.status, Header: map[string]string{}, Body: a.body.Bytes()}
 	for _, name := range keptHeaders {
 		if value := a.Header().Get(name); value != "" {
 			kept.Header[name] = value

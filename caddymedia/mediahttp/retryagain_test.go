@@ -263,3 +263,53 @@ func TestRetryMany(t *testing.T) {
 		}
 	}
 }
+
+// TestRetryRights: an answer is not sent again to a user who has lost the right or the alias. The tokens of
+// an account end with these.
+func TestRetryRights(t *testing.T) {
+	t.Parallel()
+	const item = itemsPath + "file/one/users/alice/a.txt"
+	post := httpCase{method: "POST", target: filePath, header: multipart, body: form(field("alias", "one"), file("n.txt", "x"))}
+	move := httpCase{method: "POST", target: item, header: urlencoded, body: "to=users/alice/n.txt&to_alias=exact"}
+	for name, c := range map[string]struct {
+		httpCase
+
+		may     []string
+		aliases []string
+		has     string // empty if the answer is sent again
+	}{
+		"right to upload": {post, []string{"delete"}, []string{"one"}, "may not upload"},
+		"right to delete": {httpCase{method: "DELETE", target: item}, []string{"upload"}, []string{"one"}, "may not delete"},
+		"alias":           {httpCase{method: "DELETE", target: item}, []string{"delete"}, []string{"exact"}, "may not use the alias"},
+		"alias of a form": {post, []string{"upload"}, []string{"exact"}, "may not use the alias any more"},
+		"alias of a move": {move, []string{"move"}, []string{"one"}, "may not use the alias any more"},
+		"others":          {post, []string{"upload"}, []string{"one"}, ""},
+		"others, moved":   {move, []string{"move"}, []string{"one", "exact"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := withUsersAnd(t, media.Limits{}, func(*media.Config) {})
+			do := func() *httptest.ResponseRecorder {
+				w := httptest.NewRecorder()
+				s.handler.ServeHTTP(w, s.request(t, c.method, c.target, c.header+asAlice+retryKey, c.body))
+				return w
+			}
+			first := do()
+			if first.Code != 200 {
+				t.Fatal(first.Code, first.Body)
+			}
+			earlier := s.change
+			s.change = func(config *media.Config) {
+				earlier(config)
+				config.Accounts["members"].May, config.Accounts["members"].Aliases = c.may, c.aliases
+			}
+			s.running.Store(s.service(t, media.Limits{}, account()))
+			again := do()
+			switch {
+			case c.has != "" && (again.Code != 403 || !strings.Contains(again.Body.String(), c.has)),
+				c.has == "" && (again.Header().Get("Idempotency-Replayed") != "true" || again.Body.String() != first.Body.String()):
+				t.Errorf("%d %s", again.Code, again.Body)
+			}
+		})
+	}
+}

@@ -16,7 +16,8 @@ var (
 		"the request is from a page of another site: such pages need a token, or their origin in the option cors",
 	}
 	noItem = &refusal{http.StatusNotFound, aliases.BadRequest, "there is no such item"}
-	// otherFolder is for an upload that outlasts its configuration.
+	// otherAlias and otherFolder are for an upload that outlasts its configuration.
+	otherAlias  = &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias any more"}
 	otherFolder = &refusal{http.StatusForbidden, aliases.Forbidden, "the user has another folder by now"}
 	noFolder    = &refusal{http.StatusNotFound, aliases.Missing, upload.NoFolder}
 )

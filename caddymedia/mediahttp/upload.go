@@ -119,6 +119,12 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 		Actor: aliases.Actor{Origin: u.origin, Account: caller.Account.APIKey, User: caller.Account.User, Client: u.options.Client(r)},
 	}
 	rep := repetitionOf(r.Context())
+	if refused == nil {
+		refused = rep.replayRefusal(req.Allows)
+	}
+	if refused == nil && rep.isAnswered() {
+		return rep.replay(w, r)
+	}
 	rep.claimsOf(&req)
 	if caller.Ticket != nil && rep.isRepeated() {
 		req.Forced.MaxFiles = caller.Ticket.MaxFiles // the items may be counted already
@@ -250,7 +256,7 @@ func (u *uploadRequest) confirm(ctx context.Context, alias string, items int) (s
 	running, release := u.source.Running()
 	caller, refused := u.authenticate(ctx, running)
 	if refused == nil && !caller.Allows(u.kind.Name(), alias) {
-		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias any more"}
+		refused = otherAlias
 	}
 	if refused == nil && caller.Account.Folder != u.folder {
 		refused = otherFolder
