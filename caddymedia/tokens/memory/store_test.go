@@ -59,12 +59,9 @@ func TestForget(t *testing.T) {
 			t.Errorf("%d requests and %d entries are left of %d", len(s.requests), len(s.byExpiry), n)
 		}
 	}
-	var all []tokens.Request
-	for n := range byte(4) {
-		all = append(all, begin(n))
-	}
-	for n := range 3 {
-		if err := s.ForgetRequest(t.Context(), all[n]); err != nil {
+	all := [4]tokens.Request{begin(0), begin(1), begin(2), begin(3)}
+	for n, r := range all[:3] {
+		if err := s.ForgetRequest(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 		want(3 - n)
