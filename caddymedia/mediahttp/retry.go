@@ -2,6 +2,7 @@ package mediahttp
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -28,8 +29,8 @@ const (
 
 	// maxRetryKey is the length of the longest key.
 	maxRetryKey = 255
-	// maxKeptAnswer is the size in bytes of the largest body of an answer that is kept. A request
-	// with a larger one is carried out again, and finds the items that it has stored.
+	// maxKeptAnswer is the size in bytes, after compression, of the largest answer that is kept. A
+	// request with a larger one is carried out again, and finds the items that it has stored.
 	maxKeptAnswer = 16 << 10
 )
 
@@ -41,7 +42,7 @@ type keptAnswer struct {
 	Alias  string            `json:"alias,omitempty"` // of the items that were stored
 	Status int               `json:"status"`
 	Header map[string]string `json:"header"`
-	Body   []byte            `json:"body"`
+	Body   string            `json:"body"`
 }
 
 // repetition is a request that may be repeated under its Idempotency-Key. Its steps, in this order,
@@ -135,8 +136,7 @@ func (rep *repetition) begin(
 		ID: rep.id, Account: account, Fingerprint: fmt.Sprint(max(r.ContentLength, -1), " ", mediaType),
 	}, lost)
 	if err == nil && rep.attempt.Answer != nil {
-		rep.answer = new(keptAnswer)
-		err = json.Unmarshal(rep.attempt.Answer, rep.answer)
+		rep.answer, err = readKept(rep.attempt.Answer)
 	}
 	switch {
 	case err == nil:
@@ -174,7 +174,7 @@ func (rep *repetition) replay(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set(name, value)
 	}
 	w.Header().Set(headerReplayed, "true")
-	httpx.AnswerBytes(w, r, rep.answer.Status, rep.answer.Body)
+	httpx.AnswerBytes(w, r, rep.answer.Status, []byte(rep.answer.Body))
 	return nil
 }
 
@@ -189,10 +189,14 @@ func (rep *repetition) run(h *Handler, w http.ResponseWriter, r *http.Request, s
 	}(r.Context())
 	err := serve(answer)
 	ended = true
+	var kept []byte
+	if err == nil && answer.status < 300 && !rep.undone.Load() {
+		kept = answer.kept(rep.alias)
+	}
 	var failed error
 	switch {
-	case err == nil && answer.status < 300 && answer.body.Len() <= maxKeptAnswer && !rep.undone.Load():
-		failed = rep.attempt.End(r.Context(), answer.kept(rep.alias))
+	case kept != nil && len(kept) <= maxKeptAnswer:
+		failed = rep.attempt.End(r.Context(), kept)
 	case !rep.isRepeated() && (rep.unused || !rep.attempt.HasClaimed(sourceName)):
 		failed = rep.attempt.Forget(r.Context()) // nothing has changed
 	default:
@@ -233,14 +237,30 @@ func (a *answerBuffer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // kept returns the answer about items of an alias as it is kept.
 func (a *answerBuffer) kept(alias string) []byte {
-	kept := keptAnswer{Alias: alias, Status: a.status, Header: map[string]string{}, Body: a.body.Bytes()}
+	kept := keptAnswer{Alias: alias, Status: a.status, Header: map[string]string{}, Body: a.body.String()}
 	for _, name := range keptHeaders {
 		if value := a.Header().Get(name); value != "" {
 			kept.Header[name] = value
 		}
 	}
-	b, _ := json.Marshal(kept) // it has no other types
-	return b
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_ = json.NewEncoder(w).Encode(kept) // it has no other types, and b takes all
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// readKept returns an answer that was kept.
+func readKept(kept []byte) (*keptAnswer, error) {
+	r, err := gzip.NewReader(bytes.NewReader(kept))
+	answer := new(keptAnswer)
+	if err == nil {
+		err = json.NewDecoder(r).Decode(answer)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading a kept answer: %w", err)
+	}
+	return answer, nil
 }
 
 // claimsOf makes a request to store items repeatable.

@@ -2,6 +2,8 @@ package mediahttp_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/sha512"
 	"fmt"
 	"io"
 	"io/fs"
@@ -249,7 +251,7 @@ func TestRetryMany(t *testing.T) {
 		m.ticket(t, "kind=file&alias=one&max_files=200")
 		parts := make([]part, 200)
 		for n := range parts {
-			parts[n] = file(fmt.Sprintf("many-%d-%s.txt", n, strings.Repeat("x", 40)), fmt.Sprint("text ", n%7))
+			parts[n] = file(fmt.Sprintf("many-%x-%x.txt", sha512.Sum512([]byte{byte(n)}), sha256.Sum256([]byte{byte(n)})), fmt.Sprint("text ", n%7))
 		}
 		c := httpCase{method: "POST", target: filePath, header: multipart + ticketBearer + retryKey, body: form(parts...)}
 		first := m.attempt(t, c)
