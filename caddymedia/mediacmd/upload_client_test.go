@@ -94,9 +94,11 @@ func TestUploadBrokenOff(t *testing.T) {
 			})
 		}
 		err := f.client(t).sendFile(t)
+		f.mu.Lock()
 		if (err != nil) != fails || len(keys) != 1 || keys[""] != 0 || len(f.uploads) != min(breaks+1, busyTries) {
 			t.Errorf("%d breaks: error %v after %d uploads with the keys %v", breaks, err, len(f.uploads), keys)
 		}
+		f.mu.Unlock()
 	}
 }
 
