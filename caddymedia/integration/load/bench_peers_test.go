@@ -64,8 +64,10 @@ php_admin_value[upload_tmp_dir] = %[1]s/phptmp
 
 const phpScript = `<?php
 $file = $_FILES['files'];
-if (!move_uploaded_file($file['tmp_name'][0], __DIR__ . '/php/' . basename($file['name'][0]))) {
-	http_response_code(500);
+foreach ($file['name'] as $i => $name) {
+	if (!move_uploaded_file($file['tmp_name'][$i], __DIR__ . '/php/' . basename($name))) {
+		http_response_code(500);
+	}
 }
 `
 
