@@ -374,12 +374,11 @@ func (s *Storage) removal(ctx context.Context, c Change) (outcome, error) {
 	again := false // an earlier attempt, whose reply was lost, may have removed the object
 	err := s.attempt(ctx, "delete", func(ctx context.Context) error {
 		err := s.deleteMatching(ctx, c.Key, c.Options.IfMatch)
+		missing := err
 		if again && errors.Is(err, ErrChanged) { // some backends report a missing object so
-			if _, missing := s.driver.Stat(WithoutCache(ctx), c.Key); errors.Is(missing, fs.ErrNotExist) {
-				err = nil
-			}
+			_, missing = s.driver.Stat(WithoutCache(ctx), c.Key)
 		}
-		if again && errors.Is(err, fs.ErrNotExist) {
+		if again && errors.Is(missing, fs.ErrNotExist) {
 			err = nil
 		}
 		again = true

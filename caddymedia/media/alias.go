@@ -47,8 +47,8 @@ type AliasOptions struct {
 	// Redirects clients to the storage instead of serving the items. Default: the items are served.
 	Redirect *Redirect `json:"redirect,omitempty"`
 
-	// Serves the items only with a signed address that expires. Default: everybody who knows an
-	// address may read the item.
+	// Serves the items only with a signed address that expires. Default: the items
+	// are public.
 	Private *Private `json:"private,omitempty" option:"block"`
 }
 

@@ -45,7 +45,7 @@ func (s *Service) Probe(ctx context.Context, storage *storagedrivers.Storage) st
 }
 
 // isPublic reports whether the backend serves an object without a signature. It stores the object
-// under key and removes it. A backend that cannot be asked serves nobody.
+// under key and removes it. The result is false for a backend that cannot be asked.
 func isPublic(ctx context.Context, storage *storagedrivers.Storage, key string) (public bool, err error) {
 	if _, err := storage.Put(ctx, key, strings.NewReader("private"), storagedrivers.PutOptions{}); err != nil {
 		return false, err

@@ -250,7 +250,7 @@ func (c *uploadClient) validToken(ctx context.Context, rejected string) (string,
 }
 
 // mayRepeat reports whether a request may be sent again after an error: while the service is busy, and with
-// a key also if nobody knows whether it was carried out, or while an earlier attempt is under way.
+// a key also if its outcome is unknown, or while an earlier attempt is under way.
 func (r request) mayRepeat(err error) bool {
 	refused, ok := errors.AsType[*refusedError](err)
 	switch {

@@ -103,7 +103,7 @@ func TestPutUnread(t *testing.T) {
 	}
 }
 
-// TestPutTicket: a ticket is for its alias, folder and number of files, and gives the name.
+// TestPutTicket: a ticket sets the alias, the folder, the number of files and the name.
 func TestPutTicket(t *testing.T) {
 	t.Parallel()
 	s := aSite(t)

@@ -266,7 +266,7 @@ func TestRetryMany(t *testing.T) {
 	}
 }
 
-// TestRetryRights: an answer is not sent again to a user who has lost the right or the alias. The tokens of
+// TestRetryRights: an answer is not replayed for a user without the right or the alias. The tokens of
 // an account end with these.
 func TestRetryRights(t *testing.T) {
 	t.Parallel()

@@ -39,8 +39,8 @@ type Account struct {
 	// Trusted means that another login of the site authenticates the users of the account. It has no
 	// password and no tokens.
 	Trusted bool
-	// User is the one who makes the request, as that login names him. Folder is the only folder that
-	// he may use; empty for any. Both are empty for a caller with a token.
+	// User is the ID of the user who makes the request. Folder is the only folder that this user may
+	// use; empty for any. Both are empty for a caller with a token.
 	User, Folder string
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens/memory"
 )
 
-// TestAttempt: an attempt holds its request as long as it runs. One that has lost it is told, and ends
-// without effect.
+// TestAttempt: an attempt holds its request as long as it runs. One that has lost it is cancelled,
+// and ends without effect.
 func TestAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -93,7 +93,7 @@ type Store interface {
 	// returns it. It must be atomic for all processes, so that all of them get the same secret, and
 	// as durable as a record. A secret must not expire, and DeleteAccount must not remove it.
 	Secret(ctx context.Context, name string, fresh []byte) ([]byte, error)
-	// BeginRequest begins an attempt at the request of r.ID, and gives r.Holder the lease: for the
+	// BeginRequest begins an attempt at the request of r.ID, and leases it to r.Holder: for the
 	// duration lease, and at most until the store is closed or its process ends, no other attempt
 	// begins. It returns what earlier attempts have left; if that has an answer, there is no lease. It
 	// must be atomic for all processes, and as durable as a record.

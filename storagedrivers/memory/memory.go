@@ -25,7 +25,7 @@ type Driver struct {
 	// "delete", "list", "check") and the key, if any. An error ends the operation. Fail must be set before
 	// the driver is used.
 	Fail func(op, key string) error
-	// Repeats gives the driver the feature Repeat, as drivers of object storages have it. It must be set
+	// Repeats sets the feature Repeat, which drivers of object storages have. It must be set
 	// before the driver is used.
 	Repeats bool
 

@@ -70,7 +70,7 @@ func TestSigners(t *testing.T) {
 	}
 }
 
-// TestSignersAreAccepted: the service accepts the addresses of each program, which has asked nobody.
+// TestSignersAreAccepted: the service accepts the addresses that each program has signed offline.
 func TestSignersAreAccepted(t *testing.T) {
 	const key = "a signing key, which is shared with a site"
 	s := site.Start(t, site.Basic+"signing_key \""+key+"\"\nfile_alias papers {\nprivate\n}\n", "media")

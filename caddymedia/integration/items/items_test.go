@@ -7,8 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -16,20 +14,6 @@ import (
 )
 
 func TestMain(m *testing.M) { site.Main(m) }
-
-// rounds returns how many rounds a trial has: few, or the number in MEDIA_TEST_ROUNDS.
-func rounds(t *testing.T, few int) int {
-	t.Helper()
-	text := os.Getenv("MEDIA_TEST_ROUNDS")
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
 
 // local is a folder of this host, which several Caddys may share.
 var local = site.RemoteDriver{Name: "local", Start: func(testing.TB) site.Backend {

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,13 +71,7 @@ func fillFar(b *testing.B, p site.Backend) {
 // search in all of them goes on at its cursors. The memory of the service is sampled before, at its peak
 // and afterwards. MEDIA_BENCH_DIR selects the disk of the local folder, and TMPDIR that of versitygw.
 func BenchmarkManyItems(b *testing.B) {
-	number := 1_000_000
-	if text := os.Getenv("MEDIA_BENCH_ITEMS"); text != "" {
-		var err error
-		if number, err = strconv.Atoi(text); err != nil {
-			b.Fatal(err)
-		}
-	}
+	number := site.Number(b, "MEDIA_BENCH_ITEMS", 1_000_000)
 	for _, folders := range []int{1, 1000} {
 		b.Run(fmt.Sprintf("folders=%d", folders), func(b *testing.B) {
 			p, dir := site.StartS3(b), benchDir(b)

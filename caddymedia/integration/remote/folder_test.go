@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,13 +20,7 @@ import (
 // there, with their bytes, and no others. MEDIA_TEST_ITEMS sets the number of items.
 func TestDeleteFolderDuringUploads(t *testing.T) {
 	t.Parallel()
-	items := 1500
-	if text := os.Getenv("MEDIA_TEST_ITEMS"); text != "" {
-		var err error
-		if items, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	items := site.Number(t, "MEDIA_TEST_ITEMS", 1500)
 	for name, start := range map[string]func(testing.TB) site.Backend{"s3": site.StartS3, "sftp": site.StartSFTP} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,20 +11,6 @@ import (
 
 func TestMain(m *testing.M) { site.Main(m) }
 
-// uploads returns how many uploads a trial has: few, or the number in MEDIA_TEST_UPLOADS.
-func uploads(t *testing.T, few int) int {
-	t.Helper()
-	text := os.Getenv("MEDIA_TEST_UPLOADS")
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
 // seed returns that of MEDIA_TEST_SEED, or a random one.
 func seed(t *testing.T) uint64 {
 	t.Helper()
@@ -45,19 +31,19 @@ func TestCuts(t *testing.T) {
 	t.Run("local", func(t *testing.T) {
 		r := &trial{
 			t: t, nodes: []*site.Child{site.NewChild(t)}, storage: "driver local $ROOT/keep", seed: seed(t),
-			uploads: uploads(t, 30), atOnce: 12, minSize: mib, maxSize: 64 * mib,
+			uploads: site.Number(t, "MEDIA_TEST_UPLOADS", 30), atOnce: 12, minSize: mib, maxSize: 64 * mib,
 		}
 		r.run()
 	})
 	site.EachRemote(t, func(t *testing.T, p site.Backend) {
 		r := &trial{
 			t: t, nodes: []*site.Child{site.NewChild(t)}, storage: p.Driver(p.Address, "keep", ""), seed: seed(t),
-			uploads: uploads(t, 8), atOnce: 4, minSize: mib / 4, maxSize: 20 * mib,
+			uploads: site.Number(t, "MEDIA_TEST_UPLOADS", 8), atOnce: 4, minSize: mib / 4, maxSize: 20 * mib,
 			// A process that is killed leaves the lock of a name, which others break after 10 minutes.
 			noKills: p.Apart,
 		}
 		if p.Folder == "media-test" { // S3
-			r.redis, r.uploads, r.maxSize = site.NewRedis(t), uploads(t, 15), 64*mib
+			r.redis, r.uploads, r.maxSize = site.NewRedis(t), site.Number(t, "MEDIA_TEST_UPLOADS", 15), 64*mib
 		}
 		r.run()
 	})
@@ -80,7 +66,7 @@ func TestCutsTwoNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &trial{
 				t: t, nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: storage(t),
-				redis: site.NewRedis(t), seed: seed(t), uploads: uploads(t, 12), atOnce: 6, minSize: mib, maxSize: 40 * mib,
+				redis: site.NewRedis(t), seed: seed(t), uploads: site.Number(t, "MEDIA_TEST_UPLOADS", 12), atOnce: 6, minSize: mib, maxSize: 40 * mib,
 			}
 			r.run()
 		})

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,20 +24,6 @@ import (
 )
 
 func TestMain(m *testing.M) { site.Main(m) }
-
-// number returns few, or the number in an environment variable.
-func number(t *testing.T, name string, few int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
 
 // trial uploads forms of 1 to 5 files, each until it is answered, under one key.
 type trial struct {
@@ -202,7 +187,7 @@ func (r *trial) upload(t *testing.T, n int) {
 	for i := range contents {
 		contents[i] = fmt.Sprintf("%d %d ", n, i) + strings.Repeat("x", rand.IntN(200_000))
 		if n%3 == 0 && r.kills == 0 {
-			contents[i] = "the same everywhere" // only the number of items tells
+			contents[i] = "the same everywhere" // they differ by their number alone
 		}
 		parts[i].Name = names[rand.IntN(len(names))]
 	}
@@ -310,7 +295,7 @@ func TestLostAnswers(t *testing.T) {
 		for _, shared := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " redis ", shared), func(t *testing.T) {
 				r := &trial{
-					nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: number(t, "MEDIA_TEST_UPLOADS", 60), tears: true,
+					nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: site.Number(t, "MEDIA_TEST_UPLOADS", 60), tears: true,
 				}
 				if shared {
 					r.redis = site.NewRedis(t).Address
@@ -326,7 +311,7 @@ func TestKilled(t *testing.T) {
 	for name, storage := range storages {
 		t.Run(name, func(t *testing.T) {
 			r := &trial{
-				nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: 20, kills: number(t, "MEDIA_TEST_KILLS", 20), tears: true,
+				nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 20), tears: true,
 			}
 			r.run(t)
 		})
@@ -340,7 +325,7 @@ func TestTwoNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &trial{
 				nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: storage(t), redis: site.NewRedis(t).Address,
-				uploads: 20, kills: number(t, "MEDIA_TEST_KILLS", 6), tears: true,
+				uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 6), tears: true,
 			}
 			r.run(t)
 		})
@@ -352,7 +337,7 @@ func TestFailover(t *testing.T) {
 	address, failover := newReplicated(t)
 	r := &trial{
 		nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: storages["local"](t), redis: address,
-		uploads: 20, kills: number(t, "MEDIA_TEST_KILLS", 6), kill: failover, tears: true,
+		uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 6), kill: failover, tears: true,
 	}
 	r.run(t)
 }

@@ -2,6 +2,7 @@ package site
 
 import (
 	"os"
+	"strconv"
 	"testing"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -27,6 +28,20 @@ func Main(m *testing.M) {
 	}
 	drivertest.Waiting()
 	os.Exit(testcaddy.Run(m))
+}
+
+// Number returns few, or the number in an environment variable that makes a run longer.
+func Number(t testing.TB, variable string, few int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // Skip skips a test because something is missing on this machine, unless MEDIA_TEST_MUST_RUN

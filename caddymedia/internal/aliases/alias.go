@@ -248,7 +248,7 @@ type Actor struct {
 	Origin Origin
 	// Account is the API key, or the user of the panel; empty if there is none.
 	Account string
-	// User is the user of a trusted account, as its login names him; otherwise empty.
+	// User is the user of a trusted account, by the ID of the login; otherwise empty.
 	User string
 	// Client is the address of the client; empty if there is none.
 	Client string

@@ -8,8 +8,8 @@ var watches struct {
 	all map[*Watch]bool
 }
 
-// Watch knows the items of an alias that this process has stored since it began, whatever time their
-// storage gives them.
+// Watch records the items of an alias that this process has stored since it began, whatever their
+// ModTime is.
 type Watch struct {
 	alias  *Alias
 	stored map[string]bool // by the names of their locks

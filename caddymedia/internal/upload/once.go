@@ -175,7 +175,7 @@ func (b *batch) isFirst(up *upload) bool {
 	return b.req.Unclaim != nil && !up.claim.Earlier && b.alias.Storage.Features().Together == storagedrivers.Atomic
 }
 
-// separate gives another filename to each claimed upload that has the one of an upload before it, and
+// separate changes the filename of each claimed upload that has the one of an upload before it, and
 // reports whether there was one. The storage does it too, but then it calls names taken that have items
 // of an earlier attempt.
 func (b *batch) separate(ctx context.Context) (isChanged bool, err error) {

@@ -72,7 +72,7 @@ func (s *Store) BeginRequest(ctx context.Context, r tokens.Request, term time.Du
 	return state, refused
 }
 
-// grant gives the lease of a request to its holder, and returns false if another one has it. It removes
+// grant sets the lease of a request, and returns false if another holder has it. It removes
 // leases that have ended.
 func (s *Store) grant(r tokens.Request, term time.Duration) bool {
 	s.mu.Lock()
