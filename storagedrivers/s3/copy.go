@@ -114,6 +114,8 @@ func mapCopyError(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", storagedrivers.ErrChanged, brief(err))
 	}
 	switch status(err) {
+	case http.StatusBadRequest, http.StatusRequestedRangeNotSatisfiable: // a shorter source does not have the range
+		return fmt.Errorf("%w: %w", storagedrivers.ErrChanged, brief(err))
 	case http.StatusMethodNotAllowed, http.StatusLengthRequired, http.StatusNotImplemented: // it knows no sources
 		return fmt.Errorf("%w: %w", errors.ErrUnsupported, brief(err))
 	}

@@ -101,6 +101,8 @@ func TestCopyCondition(t *testing.T) {
 		}))
 	}, nil)
 	refusing := real(t).refusing(t, http.StatusPreconditionFailed, "PreconditionFailed", copies)
+	range400 := real(t).refusing(t, http.StatusBadRequest, "InvalidArgument", copies)
+	range416 := real(t).refusing(t, http.StatusRequestedRangeNotSatisfiable, "InvalidRange", copies)
 	for name, tt := range map[string]struct {
 		s    *service
 		left string // the content of the source
@@ -111,6 +113,10 @@ func TestCopyCondition(t *testing.T) {
 		"refused":           {refusing, "a", errors.ErrUnsupported},
 		"refused, replaced": {refusing, "b", storagedrivers.ErrChanged},
 		"refused, removed":  {refusing, "", storagedrivers.ErrChanged},
+		"shorter":           {real(t), "short", storagedrivers.ErrChanged},
+		"range, refused":    {range400, "a", errors.ErrUnsupported},
+		"range, replaced":   {range400, "b", storagedrivers.ErrChanged},
+		"no range":          {range416, "b", storagedrivers.ErrChanged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,6 +130,8 @@ func TestCopyCondition(t *testing.T) {
 					t.Fatal(err)
 				}
 				left = nil
+			case "short":
+				put(t, d, "a.txt", content('b', 50), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
 			case "b":
 				put(t, d, "a.txt", content('b', 100), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
 			}
