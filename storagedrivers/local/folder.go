@@ -36,6 +36,14 @@ type folder struct {
 	names  listing.Kept[string, state]
 }
 
+// openFolder opens a folder to read its entries. Reading the one of os.Root calls lstat for each of them.
+func (f *folder) openFolder(name string) (*os.File, error) {
+	if dir := openBeneath(f.dir, name); dir != nil {
+		return dir, nil
+	}
+	return f.root.OpenFile(name, os.O_RDONLY|openNonblock, 0)
+}
+
 var (
 	errGone = storagedrivers.WithCause(fmt.Errorf("the root is gone: %w", storagedrivers.ErrUnavailable),
 		"The folder was there and is gone. Mount its disk, or create it again. Caddy then uses it without a restart.")

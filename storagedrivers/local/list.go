@@ -64,20 +64,17 @@ func (l *lister) names(prefix, from string) (*names, error) {
 		return nil, err
 	}
 	defer unlock()
-	name := path.Clean("./" + prefix)
-	dir := openBeneath(l.folder.dir, name)
-	if dir == nil { // reading the one of os.Root calls lstat for every file
-		if dir, err = l.folder.root.OpenFile(name, os.O_RDONLY|openNonblock, 0); err != nil {
-			return nil, err
-		}
+	dir, err := l.folder.openFolder(path.Clean("./" + prefix))
+	if err != nil {
+		return nil, err
 	}
 	defer dir.Close()
 	n := &names{Prefix: prefix, From: from, State: state{changed: changed(dir)}}
 	if n.State.folder, err = dir.Stat(); err != nil {
 		return nil, err
 	}
+	inside := len(l.Cursor) > len(prefix) && strings.HasPrefix(l.Cursor, prefix)
 	if kept := l.folder.names.Find(prefix, from); kept != nil && os.SameFile(kept.State.folder, n.State.folder) {
-		inside := len(l.Cursor) > len(prefix) && strings.HasPrefix(l.Cursor, prefix)
 		if l.goesOn && inside || !n.State.changed.IsZero() && n.State.changed.Equal(kept.State.changed) {
 			return kept, nil
 		}
@@ -85,7 +82,11 @@ func (l *lister) names(prefix, from string) (*names, error) {
 	if !n.State.changed.Before(l.folder.now().Add(-settleTime)) {
 		n.State.changed = time.Time{} // the next change may have the same time
 	}
-	if err := readNames(l.ctx, dir, n, l.folder.names.Most); err != nil {
+	limit := l.folder.names.Most
+	if !inside {
+		limit = min(limit, l.folder.firstNames)
+	}
+	if err := readNames(l.ctx, dir, n, limit); err != nil {
 		return nil, err
 	}
 	l.folder.names.Add(n)

@@ -35,6 +35,7 @@ type Driver struct {
 	now   func() time.Time
 
 	keepFrom, keepNames int // [listing.Kept.Least] and Most
+	firstNames          int // as the constant
 
 	// step, if set, is called after each change of the file system in a commit. Tests simulate the
 	// end of the process there.
@@ -53,7 +54,7 @@ type Driver struct {
 func New(config Config, log *slog.Logger) *Driver {
 	return &Driver{
 		path: config.Root, sync: config.sync(), named: !canLink(), log: log,
-		keepFrom: listing.KeepFrom, keepNames: keepNames,
+		keepFrom: listing.KeepFrom, keepNames: keepNames, firstNames: firstNames,
 		now: time.Now, //nolint:forbidigo // the clock's one default
 	}
 }

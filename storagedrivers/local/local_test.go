@@ -83,7 +83,7 @@ func TestConformance(t *testing.T) {
 		},
 		"names of all folders kept": func(root string) *Driver {
 			d := New(Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler))
-			d.keepFrom, d.keepNames = 0, 8
+			d.keepFrom, d.keepNames, d.firstNames = 0, 8, 4
 			return d
 		},
 	} {

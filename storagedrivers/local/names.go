@@ -16,6 +16,9 @@ const (
 	// keepNames is the largest number of names in memory, about 50 MiB. A larger folder is listed in
 	// parts of at least half as many.
 	keepNames = 1 << 20
+	// firstNames is the largest number of names in memory for the first page of a folder. It needs few, and
+	// sorting a million takes longer than reading them.
+	firstNames = 1 << 12
 	// settleTime is longer than the steps of the clock of any file system.
 	settleTime = 3 * time.Second
 )

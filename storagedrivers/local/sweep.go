@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/listing"
 )
 
 // scratchPrefix is the prefix of the names of scratch folders. No key begins with a dot, so these
@@ -158,17 +160,26 @@ func (f *folder) sweepAll() error {
 
 // scratchFolders returns the names of all scratch folders, of any process.
 func (f *folder) scratchFolders() ([]string, error) {
-	entries, err := fs.ReadDir(f.root.FS(), ".")
+	root, err := f.openFolder(".")
 	if err != nil {
 		return nil, err
 	}
+	defer root.Close()
 	var names []string
-	for _, entry := range entries {
-		if entry.IsDir() && strings.HasPrefix(entry.Name(), scratchPrefix) {
-			names = append(names, entry.Name())
+	for {
+		entries, err := root.ReadDir(listing.KeepFrom) // the objects may be here, a million of them
+		for _, entry := range entries {
+			if entry.IsDir() && strings.HasPrefix(entry.Name(), scratchPrefix) {
+				names = append(names, entry.Name())
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return names, nil
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	return names, nil
 }
 
 // sweeper removes scratch folders, or only finds them.

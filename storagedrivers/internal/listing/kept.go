@@ -94,11 +94,13 @@ func (k *Kept[E, S]) Find(prefix, from string) *Folder[E, S] {
 	return found
 }
 
-// Add keeps entries in place of earlier ones of their folder.
+// Add keeps entries in place of earlier ones of the same part of their folder.
 func (k *Kept[E, S]) Add(f *Folder[E, S]) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	others := slices.DeleteFunc(k.folders, func(o *Folder[E, S]) bool { return o.Prefix == f.Prefix })
+	others := slices.DeleteFunc(k.folders, func(o *Folder[E, S]) bool {
+		return o.Prefix == f.Prefix && (f.To == "" || o.From <= f.To) && (o.To == "" || f.From <= o.To)
+	})
 	if k.folders = others; len(f.Sorted) >= k.Least {
 		k.insert(others, f)
 	}
