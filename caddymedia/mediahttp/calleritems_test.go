@@ -79,6 +79,7 @@ func TestItemsOfCaller(t *testing.T) {
 		{path: "none", header: urlencoded, body: "action=delete&filename=a.txt", status: 404, has: "unknown alias"},
 		{method: http.MethodDelete, path: "", status: 400, has: "empty segment"},
 		{method: http.MethodDelete, path: "one/", status: 400, has: "empty segment"},
+		{path: "/one", header: urlencoded, body: "action=delete&filename=a.txt", status: 400, has: "empty segment"},
 		{method: http.MethodDelete, path: "one//a.txt", status: 400, has: "empty segment"},
 		{method: http.MethodDelete, path: "one/../two/a.txt", status: 400, has: ".."},
 		{method: http.MethodDelete, path: "one/%2e%2e/a.txt", status: 400, has: ".."},
