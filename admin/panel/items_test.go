@@ -170,13 +170,13 @@ func TestItems(t *testing.T) {
 // TestItemsSet: one request deletes 1,000 items, and a repetition of it nothing more.
 func TestItemsSet(t *testing.T) {
 	t.Parallel()
-	keys, form := []string{"one/stays.txt"}, url.Values{"action": {"delete"}}
-	for i := range 1000 {
+	keys, form := make([]string, 1000, 1001), url.Values{"action": {"delete"}}
+	for i := range keys {
 		name := fmt.Sprintf("sub/č %03d.txt", i)
-		keys = append(keys, "one/"+name)
+		keys[i] = "one/" + name
 		form.Add("filename", name)
 	}
-	s := newItemsSite(t, keys...)
+	s := newItemsSite(t, append(keys, "one/stays.txt")...)
 	b := s.browser(t, "alice")
 	set := change{http.MethodPost, "file/one", form.Encode()}
 	for n := range 2 {
@@ -307,9 +307,9 @@ func TestItemsAddresses(t *testing.T) {
 	t.Parallel()
 	for _, mount := range []string{"", "/in"} {
 		names := []string{"a b.txt", "čaj ☕.txt", "100%.txt", "%2F.txt", "a+b.txt", "a#b?c.txt", "a&b=c;d.txt", "@x.txt", `"q".txt`, "sub/č/a b.txt"}
-		var keys []string
-		for _, name := range names {
-			keys = append(keys, "one/"+name)
+		keys := make([]string, len(names), len(names)+1)
+		for i, name := range names {
+			keys[i] = "one/" + name
 		}
 		s := newItemsSite(t, append(keys, "one/stays.txt")...)
 		s.mount = mount
