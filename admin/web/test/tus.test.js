@@ -37,8 +37,8 @@ function serve(answer) {
 }
 
 const file = new Blob(['0123456789']);
-const upload = (signal = new AbortController().signal) =>
-	uploadResumable('api/upload/file/resumable', file, { filename: 'a.txt' }, () => {}, signal,
+const upload = (signal = new AbortController().signal, at = { address: '' }) =>
+	uploadResumable('api/upload/file/resumable', file, { filename: 'a.txt' }, () => {}, signal, at,
 		async () => {});
 
 /** A server that stores pieces; cuts are the numbers of bytes after which a PATCH breaks. */
@@ -84,6 +84,17 @@ test('a connection that stays broken is an error', async () => {
 	assert.equal(asked.filter((method) => method.startsWith('PATCH')).length, 9);
 });
 
+test('an upload that was given up is continued later', async () => {
+	const at = { address: '' };
+	const cuts = [4, ...Array(9).fill(0)];
+	const asked = serve(store(cuts));
+	await assert.rejects(upload(undefined, at), /broke/);
+	assert.equal(at.address, '/x');
+	asked.length = 0;
+	assert.equal((await upload(undefined, at)).text, '0123456789');
+	assert.deepEqual(asked, ['HEAD', 'PATCH 4', 'GET']);
+});
+
 test('refusals are returned', async () => {
 	serve(() => ({ status: 404 }));
 	assert.equal(await upload(), null);
@@ -99,7 +110,9 @@ test('a cancelled upload is removed', async () => {
 		if (method === 'PATCH') controller.abort();
 		return { status: 201, headers: { Location: '/x' } };
 	});
-	await assert.rejects(upload(controller.signal), /Cancelled/);
+	const at = { address: '' };
+	await assert.rejects(upload(controller.signal, at), /Cancelled/);
+	assert.equal(at.address, '');
 	assert.deepEqual(asked, ['POST', 'PATCH 0', 'DELETE']);
 });
 
