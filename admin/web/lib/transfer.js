@@ -78,7 +78,7 @@ export async function transfer(alias, file, subFolder, attempt, progress, signal
  */
 function sendForm(alias, file, subFolder, key, progress, signal, wait) {
 	const body = new FormData();
-	body.append('files[]', file);
+	body.append('files[]', file, file.name); // else one of a chosen folder has its path as the name
 	const address = route(['upload', alias.kind], { alias: alias.name, sub_folder: subFolder });
 	let left = attempts;
 	return repeat(async () => {

@@ -91,7 +91,7 @@ export function uploadList(alias, queue, hidden, cleared, drawnAnew) {
 		element.hidden = entries.length === 0 && hidden.size === 0;
 		line.textContent = summary(entries.length, sum);
 		bar.value = sum.bytes > 0 ? (sum.sent / sum.bytes) * 100 : 0;
-		bar.hidden = pending === 0 || entries.length < 2;
+		bar.hidden = sum.running === 0 || entries.length < 2;
 		drawTrouble(sum.waiting);
 		drawButtons(pending, sum.waiting);
 		drawRows(entries);
@@ -226,9 +226,9 @@ function uploadRow(alias, entry, queue) {
 		if (now === drawn) return;
 		drawn = now;
 		const pending = state === 'waiting' || state === 'running';
-		bar.hidden = !pending;
+		bar.hidden = state !== 'running';
+		bar.value = percent;
 		if (pending) {
-			bar.value = state === 'running' ? percent : 0;
 			element.className = '';
 			text.className = 'muted small-text';
 			text.textContent = state === 'waiting' ? 'Waiting' : entry.interrupted
