@@ -19,7 +19,8 @@ export function uploadQueue(send, changed, idle) {
 	/** @type {Set<QueuedUpload>} */
 	const ended = new Set();
 	let running = 0;
-	let additions = 0;
+	/** @type {Set<{cancelled: boolean}>} */
+	const additions = new Set();
 	/** @type {any} */
 	let stopped = null;
 
@@ -29,7 +30,7 @@ export function uploadQueue(send, changed, idle) {
 			if (entry.state === 'waiting') start(entry);
 		}
 		changed();
-		if (running > 0 || additions > 0 || ended.size === 0) return;
+		if (running > 0 || additions.size > 0 || ended.size === 0) return;
 		const list = [...ended];
 		ended.clear();
 		idle(list);
@@ -60,14 +61,23 @@ export function uploadQueue(send, changed, idle) {
 		entries: () => entries,
 		/** Why nothing more is started, null if it is. */
 		stopped: () => stopped,
-		/** Starts adding files: the queue does not become idle before the returned function is called. */
+		/** Whether more files may come. */
+		isGrowing: () => additions.size > 0,
+		/**
+		 * Starts adding files: the queue does not become idle before done is called. If it is cancelled,
+		 * no more may be added.
+		 */
 		adding() {
 			stopped = null;
-			additions++;
-			return () => {
-				additions--;
-				next();
+			const addition = {
+				cancelled: false,
+				done: () => {
+					additions.delete(addition);
+					next();
+				},
 			};
+			additions.add(addition);
+			return addition;
 		},
 		/**
 		 * Adds files. One with a reason why it is refused is not sent.
@@ -104,9 +114,10 @@ export function uploadQueue(send, changed, idle) {
 			waiting.unshift(...list);
 			next();
 		},
-		/** @param {QueuedUpload[]} list */
+		/** @param {QueuedUpload[]} [list] all if undefined, and those that would still be added */
 		cancel(list) {
-			for (const entry of list) {
+			if (!list) { for (const addition of additions) addition.cancelled = true; }
+			for (const entry of list ?? entries) {
 				if (entry.state === 'running') entry.control?.abort();
 				else if (entry.state === 'waiting') {
 					entry.state = 'cancelled';

@@ -107,13 +107,14 @@ function uploadArea(alias) {
 	 */
 	async function add(lists, pasted = false) {
 		const target = folder.value.trim();
-		const done = queue.adding();
+		const addition = queue.adding();
 		let trees = false;
 		/** @type {string[]} */
 		const names = [];
 		addedFor = whenDone;
 		link = itemsHash(alias.kind, alias.name, shownFolder);
 		for await (const list of lists) {
+			if (addition.cancelled) break;
 			const uploads = pasted ? list.map(withName) : list;
 			names.push(...uploads.map(({ name }) => name));
 			trees ||= uploads.some((upload) => upload.folder !== '');
@@ -126,7 +127,7 @@ function uploadArea(alias) {
 		else if (pasted)
 			announce(names.length > 1 ? `${plural(names.length, 'file')} pasted.` : `Pasted: ${names[0]}`);
 		else if (trees) announce(`${plural(names.length, 'file')} added.`, { visible: false });
-		done();
+		addition.done();
 	}
 
 	/** @param {QueuedUpload[]} ended */
@@ -205,7 +206,7 @@ const shownArea = () =>
 // Files may be dropped anywhere on a page with an upload area. On other pages drops are refused,
 // since the browser would open the files.
 function acceptDrops() {
-	let own = false; // a picture of the page itself is dragged
+	let own = false; // something of the page itself is dragged, which may be a picture
 	/** @param {boolean} on */
 	const mark = (on) => {
 		for (const { element } of state.uploadAreas.values()) element.classList.toggle('over', on);
@@ -216,14 +217,14 @@ function acceptDrops() {
 	 */
 	const listen = (type, act) =>
 		addEventListener(type, (/** @type {any} */ event) => {
-			if (own || !event.dataTransfer?.types.includes('Files')) return; // text may be dropped into fields
+			if (!event.dataTransfer?.types.includes('Files')) return; // text may be dropped into fields
 			event.preventDefault();
-			act(event, shownArea());
+			act(event, own ? undefined : shownArea());
 		});
 	addEventListener('dragstart', () => {
 		own = true;
 	});
-	addEventListener('dragend', () => {
+	addEventListener('pointermove', () => { // there is none during a drag
 		own = false;
 	});
 	listen('dragover', (event, area) => {

@@ -19,7 +19,8 @@ const mostRows = { running: 10, failed: 50, refused: 50, cancelled: 20, waiting:
 export function listed(entries) {
 	const rows = new Set(Object.entries(mostRows).flatMap(([name, most]) => {
 		const all = entries.filter(({ state }) => state === name);
-		return name === 'stored' ? all.slice(-most) : all.slice(0, most);
+		if (name !== 'stored') return all.slice(0, most);
+		return all.slice(entries.length > 3 * most ? -3 : -most); // those that run should be in view
 	}));
 	return entries.filter((entry) => rows.has(entry));
 }
@@ -58,7 +59,7 @@ export function uploadList(alias, queue, hidden, cleared, drawnAnew) {
 				draw();
 			},
 		}, text);
-	const cancelAll = button('Cancel all', () => queue.cancel(queue.entries()));
+	const cancelAll = button('Cancel all', () => queue.cancel());
 	const againAll = button('', () => queue.again(toRepeat()));
 	const clear = button('Clear the list', () => {
 		queue.clear();
@@ -90,6 +91,7 @@ export function uploadList(alias, queue, hidden, cleared, drawnAnew) {
 		const pending = sum.running + sum.waiting;
 		element.hidden = entries.length === 0 && hidden.size === 0;
 		line.textContent = summary(entries.length, sum);
+		line.hidden = entries.length === 0;
 		bar.value = sum.bytes > 0 ? (sum.sent / sum.bytes) * 100 : 0;
 		bar.hidden = sum.running === 0 || entries.length < 2;
 		drawTrouble(sum.waiting);
@@ -107,12 +109,13 @@ export function uploadList(alias, queue, hidden, cleared, drawnAnew) {
 	function summary(files, sum) {
 		const pending = sum.running + sum.waiting;
 		const failed = sum.failed + sum.refused + sum.cancelled;
-		if (pending === 0 || queue.stopped()) samples.length = 0;
+		if (pending === 0 || queue.stopped() || queue.isGrowing()) samples.length = 0;
 		const now = { time: Date.now(), bytes: sum.sent, files: sum.stored + failed };
-		const time = sum.running > 0
+		const time = sum.running > 0 && !queue.isGrowing()
 			&& remaining(samples, now, { bytes: sum.bytes - sum.sent, files: pending });
 		return [
 			`${sum.stored.toLocaleString('en')} of ${plural(files, 'file')} stored`,
+			queue.isGrowing() && 'still reading the folder',
 			sum.running > 0 && `${sum.running} in progress`,
 			sum.waiting > 0 && `${sum.waiting.toLocaleString('en')} waiting`,
 			failed > 0 && `${failed.toLocaleString('en')} not stored`,
@@ -138,10 +141,10 @@ export function uploadList(alias, queue, hidden, cleared, drawnAnew) {
 	function drawButtons(pending, waiting) {
 		const stopped = queue.stopped() !== null && waiting > 0;
 		const again = toRepeat().length + (stopped ? waiting : 0);
-		cancelAll.hidden = pending < 2;
+		cancelAll.hidden = pending < 2 && !queue.isGrowing();
 		againAll.hidden = again < 2;
 		againAll.textContent = `Again: ${plural(again, 'file')}`;
-		clear.hidden = pending > 0;
+		clear.hidden = pending > 0 || queue.isGrowing();
 	}
 
 	/** @param {QueuedUpload[]} entries */
