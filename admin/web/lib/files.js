@@ -74,7 +74,7 @@ export async function* walk(entries, hidden) {
 	};
 	yield filesOf(entries);
 	while (folders.length > 0) {
-		const folder = folders.pop();
+		const folder = folders.shift();
 		const reader = folder.createReader();
 		/** @type {any[]} */
 		let found;

@@ -46,4 +46,10 @@ await run(async () => {
 	await heading.focus();
 	await page.keyboard.press('Control+V');
 	assert.equal(await names.count(), 3);
+
+	// Nor is a picture of the page that is dragged a little.
+	await page.evaluate(() => addEventListener('dragover', ({ dataTransfer }) => { globalThis.dragged = [...dataTransfer.types]; }));
+	await page.getByRole('img', { name: /^Preview of pasted-/ }).dragTo(heading);
+	await page.waitForFunction(() => globalThis.dragged);
+	assert.equal(await names.count(), 3);
 });
