@@ -66,8 +66,8 @@ await run(async () => {
 	await page.getByText('of the files are listed').scrollIntoViewIfNeeded();
 	await shot(page, 'many-phone', false);
 	await page.setViewportSize({ width: 1280, height: 900 });
-	if (!process.env.MEDIA_TEST_ALL_FILES) await button('Cancel all').press('Enter');
-	await page.getByRole('status').filter({ hasText: /files? stored/ }).waitFor({ timeout: 280_000 });
+	await button('Cancel all').press('Enter');
+	await announced(page, 'files not stored.');
 	assert.notEqual(await focused(page), '', 'the button is gone, the focus is not');
 	assert.ok(loads < 5, `the list was loaded ${loads} times`);
 	console.log(`${many} files: read in ${read} ms, ended in ${Date.now() - began} ms,`,
