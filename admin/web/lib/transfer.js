@@ -107,6 +107,6 @@ async function cause(file) {
 	if (error?.loggedOut) return error;
 	return new TransferError(
 		'The connection broke. “Again” continues; a file that has arrived is not stored twice.',
-		error && !error.status,
+		error !== null && !error.status,
 	);
 }
