@@ -82,6 +82,7 @@ async function show(focus = true) {
 	current.page = page;
 	document.title = `${page.title} · Media`;
 	fill(main, page.content);
+	for (const area of state.uploadAreas.values()) area.away();
 	if (!focus) return;
 	scrollTo(0, 0);
 	/** @type {HTMLElement | null} */

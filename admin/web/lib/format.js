@@ -85,6 +85,16 @@ export const literal = (text) => /^`([^`]*)`$/.exec((text ?? '').trim())?.[1] ??
  */
 export const plural = (n, noun) => `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
 
+/**
+ * An estimated time, as rough as an estimate is.
+ * @param {number} ms
+ */
+export function timeLeft(ms) {
+	const minutes = Math.ceil(ms / 60000);
+	if (minutes <= 1) return 'less than a minute left';
+	return minutes < 100 ? `about ${minutes} minutes left` : `about ${Math.round(minutes / 60)} hours left`;
+}
+
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
 /**
@@ -100,17 +110,19 @@ export function size(bytes) {
 	return `${unit && bytes < 10 ? bytes.toFixed(1) : Math.round(bytes)} ${units[unit]}`;
 }
 
+/** @type {[number, string][]} */
+const exactUnits = [[1024 ** 4, 'TiB'], [1024 ** 3, 'GiB'], [1024 ** 2, 'MiB'], [1024, 'KiB'], [1e12, 'TB'], [
+	1e9,
+	'GB',
+], [1e6, 'MB'], [1e3, 'kB']];
+
 /**
- * An exact size for editing.
+ * An exact size, for limits and for editing: in the first unit in which it is whole.
  * @param {number} bytes
  */
 export function exactSize(bytes) {
-	let unit = 0;
-	while (bytes >= 1024 && bytes % 1024 === 0 && unit < units.length - 1) {
-		bytes /= 1024;
-		unit++;
-	}
-	return `${bytes} ${units[unit]}`;
+	const [unit, name] = exactUnits.find(([unit]) => bytes >= unit && bytes % unit === 0) ?? [1, 'B'];
+	return `${bytes / unit} ${name}`;
 }
 
 /**

@@ -15,6 +15,18 @@ export const parts = (filename) => filename.split('/').filter((segment) => segme
 export const folderOf = (filename) => parts(filename).slice(0, -1).join('/');
 
 /**
+ * The deepest folder with all of some stored filenames in it or below.
+ * @param {string[]} filenames
+ */
+export function commonFolder(filenames) {
+	const [first, ...rest] = filenames.map((filename) => parts(folderOf(filename)));
+	return rest.reduce((common, names) => {
+		const end = common.findIndex((name, i) => name !== names[i]);
+		return end < 0 ? common : common.slice(0, end);
+	}, first).join('/');
+}
+
+/**
  * An address with scheme and host.
  * @param {string} address
  */

@@ -1,14 +1,12 @@
 // @ts-check
 // State of all pages.
 
-/** The one state: the session, unsaved input and uploads in progress. */
+/** The one state: the session, unsaved input and uploads. */
 export const state = {
 	/** @type {Session} */
 	session: { user: '', editor: false, why_not: '', lasting: true, lasting_note: '' },
 	/** Returns the warning about unsaved input on the current page; '' if there is none. */
 	unsaved: () => '',
-	/** The number of files that are being uploaded. */
-	uploads: 0,
 	/**
 	 * The upload areas by alias: uploads continue while other pages are shown.
 	 * @type {Map<string, any>}
@@ -30,15 +28,8 @@ export function guard(check, words = 'Your input will be lost.') {
 	state.unsaved = () => (check() ? words : '');
 }
 
-/** Marks an upload as in progress until the returned function is called. */
-export function trackUpload() {
-	state.uploads++;
-	return () => {
-		state.uploads--;
-	};
-}
-
-export const isBusy = () => state.uploads > 0;
+/** Whether uploads are in progress, or wait. */
+export const isBusy = () => [...state.uploadAreas.values()].some((area) => area.pending());
 
 /**
  * A preference of this browser, or of this tab (sessionStorage); never anything secret.

@@ -290,8 +290,36 @@ type OptionFields = typeof import('./form.js').optionFields;
 
 type Listing = ReturnType<typeof import('../pages/listing.js').listing>;
 
-/** A file to upload, or a folder, which cannot be uploaded. */
-type Upload = File | { name: string; size: number; isFolder: true };
+/** A file to upload, with its folder in a tree, '' for a single file; without file it is unreadable. */
+interface Upload {
+	file?: File;
+	name: string;
+	folder: string;
+}
+
+/** What makes it safe to send a file again: the key of a form, the address of a resumable upload. */
+interface Attempt {
+	key: string;
+	address: string;
+}
+
+/** A file in the queue. */
+interface QueuedUpload {
+	upload: Upload;
+	/** Of the alias. */
+	subFolder: string;
+	size: number;
+	sent: number;
+	/** refused: by the page, without being sent. */
+	state: 'waiting' | 'running' | 'stored' | 'failed' | 'cancelled' | 'refused';
+	error: any;
+	attempt: Attempt;
+	/** Whether the connection broke, and the file is sent again. */
+	interrupted?: boolean;
+	/** As stored. */
+	filename?: string;
+	control?: AbortController;
+}
 
 /** An unfinished resumable upload. */
 interface UnfinishedUpload {
@@ -321,8 +349,8 @@ interface UploadsAnswer {
 	next: string;
 }
 
-/** An answer to a request of a resumable upload. */
-interface TusAnswer {
+/** An answer to a request of an upload. */
+interface UploadAnswer {
 	status: number;
 	type: string | null;
 	text: string;

@@ -3,7 +3,7 @@
 import { get } from '../lib/api.js';
 import { h } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
-import { folderOf, itemsHash, parts } from '../lib/links.js';
+import { commonFolder, folderOf, itemsHash, parts } from '../lib/links.js';
 import { mayAct, preference } from '../lib/state.js';
 import { announce, closeDialogs, empty, pageHead } from '../lib/ui.js';
 import { itemDialog } from './item.js';
@@ -83,9 +83,11 @@ function browser(scope, aliases, item, signal) {
  * @param {Listing} list
  */
 function uploaded({ alias, folder, search }, stored, stayed, list) {
-	if (!stayed || (stored.some((filename) => folderOf(filename) === folder) && !search)) list.load();
+	const common = commonFolder(stored);
+	const isHere = common === folder || stored.some((filename) => folderOf(filename) === folder);
+	if (!stayed || (isHere && !search)) list.load();
 	else if (!document.querySelector('dialog[open]'))
-		location.hash = itemsHash(alias.kind, alias.name, folderOf(stored[0]));
+		location.hash = itemsHash(alias.kind, alias.name, common);
 }
 
 /**

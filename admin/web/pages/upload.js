@@ -1,16 +1,15 @@
 // @ts-check
-// Uploads: choosing or dropping files, the progress of each, its result.
-import { get, isLogin, LoggedOutError, parse, route } from '../lib/api.js';
-import { fill, h } from '../lib/dom.js';
-import { plural, size } from '../lib/format.js';
+// The upload area of an alias: files are chosen, dropped or pasted, and their queue is shown.
+import { byId, h } from '../lib/dom.js';
+import { below, chosen, entriesOf, named, refusal, walk } from '../lib/files.js';
+import { plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
-import { folderOf, itemsHash } from '../lib/links.js';
-import { state, trackUpload } from '../lib/state.js';
-import { uploadResumable } from '../lib/tus.js';
-import { announce, explained, wide } from '../lib/ui.js';
-
-const parallel = 3;
-const resumableFrom = 8 << 20; // bytes; smaller files are sent again quickly
+import { itemsHash } from '../lib/links.js';
+import { totals, uploadQueue } from '../lib/queue.js';
+import { state } from '../lib/state.js';
+import { transfer } from '../lib/transfer.js';
+import { announce, wide } from '../lib/ui.js';
+import { uploadList } from './uploadlist.js';
 
 /**
  * The upload area of an alias: {element, choose}. At the end stored is called with the stored
@@ -29,23 +28,32 @@ export function uploader(alias, folder, stored) {
 
 /** @param {Alias} alias */
 function uploadArea(alias) {
-	/** @type {ReturnType<typeof upload>[]} */
-	const queue = [];
-	/** @type {string[]} */
-	let stored = [];
-	let failed = 0;
-	let running = 0;
+	const queue = uploadQueue(send, () => list.changed(), finish);
+	/** @type {Set<string>} */
+	const hidden = new Set();
 	/** @type {(filenames: string[], stayed: boolean) => void} */
 	let whenDone = () => {};
 	/** @type {typeof whenDone | undefined} */
 	let addedFor; // whenDone of the folder in which the last files were added
+	let shownFolder = '';
+	let link = ''; // to the page on which they were added
+
 	const input = h('input', {
 		type: 'file',
 		multiple: true,
 		id: 'upload-files',
 		onchange: () => {
-			add(input.files ?? []);
+			add([[...input.files ?? []].map((file) => ({ file, name: file.name, folder: '' }))]);
 			input.value = '';
+		},
+	});
+	const tree = h('input', {
+		type: 'file',
+		webkitdirectory: true,
+		hidden: true,
+		onchange: () => {
+			add([chosen(tree.files ?? [], hidden)]);
+			tree.value = '';
 		},
 	});
 	const folder = h('input', {
@@ -57,94 +65,148 @@ function uploadArea(alias) {
 		placeholder: 'default of the storage',
 		'aria-describedby': 'upload-folder-help',
 	});
-	const list = h('ul', { class: 'uploads', role: 'list', 'aria-label': 'Uploads', hidden: true });
-	const clear = h('button', { type: 'button', class: 'small', hidden: true, onclick: tidy },
-		'Clear the list');
 	const summary = h('summary', null, 'Upload options');
 	const room = wide();
 	const options = h('details', { open: room.matches }, summary,
 		h('div', { class: 'upload-line' },
-			h('div', { class: 'tool grow' }, h('label', { for: 'upload-files' }, 'Files to upload'), input),
+			h('div', { class: 'tool grow' }, h('label', { for: 'upload-files' }, 'Files to upload'),
+				h('div', { class: 'upload-choose' }, input,
+					h('button', { type: 'button', onclick: () => tree.click() }, icon('folder'),
+						'Choose a folder'), tree)),
 			h('div', { class: 'tool' }, h('label', { for: 'upload-folder' }, 'Sub folder'), folder)),
 		h('p', { class: 'help', id: 'upload-folder-help' },
-			'Choose files or drop them here. If the sub folder is empty, the storage chooses it, usually by date; ',
+			'Choose files or a folder, or drop or paste them on this page. If the sub folder is empty, the ',
+			'storage chooses it, usually by date, and a folder keeps its tree below the root of the alias. ',
 			h('code', null, '/'), ' is the root of the alias.'));
 	room.addEventListener('change', () => {
 		options.open ||= room.matches; // without a summary then
 	});
-	const element = h('section', { class: 'upload', 'aria-label': 'Upload' }, options, list, clear);
+	const list = uploadList(alias, queue, hidden, () => (options.open ? input : summary).focus(), away);
+	const element = h('section', { class: 'upload', 'aria-label': 'Upload' }, options, list.element);
+	const elsewhere = h('aside', { class: 'notice', 'aria-label': `Uploads to ${alias.name}`, hidden: true },
+		icon('uploads'), h('p', null, h('span'), ' ', h('a', null, 'Show')));
+	byId('elsewhere').append(elsewhere);
 
-	/** @param {Iterable<Upload> & ArrayLike<Upload>} files */
-	function add(files) {
-		if (files.length === 0) return;
-		const rows = [...files].map((file) => upload(alias, file, folder.value.trim()));
-		list.append(...rows.map((row) => row.element));
-		queue.push(...rows);
+	/**
+	 * @param {QueuedUpload} entry
+	 * @param {AbortSignal} signal
+	 */
+	function send(entry, signal) {
+		const file = /** @type {File} */ (entry.upload.file);
+		return transfer(alias, file, entry.subFolder, entry.attempt, (sent) => {
+			entry.interrupted = sent === null;
+			entry.sent = sent ?? entry.sent;
+			list.changed();
+		}, signal);
+	}
+
+	/**
+	 * Adds files: a list, or lists that are read from folders.
+	 * @param {Iterable<Upload[]> | AsyncIterable<Upload[]>} lists
+	 * @param {boolean} [pasted]
+	 */
+	async function add(lists, pasted = false) {
+		const target = folder.value.trim();
+		const addition = queue.adding();
+		let trees = false;
+		/** @type {string[]} */
+		const names = [];
 		addedFor = whenDone;
-		list.hidden = false;
-		clear.hidden = true;
-		next();
-	}
-
-	function next() {
-		while (running < parallel && queue.length > 0) {
-			running++;
-			start(/** @type {ReturnType<typeof upload>} */ (queue.shift()));
+		link = itemsHash(alias.kind, alias.name, shownFolder);
+		for await (const list of lists) {
+			if (addition.cancelled) break;
+			const uploads = pasted ? list.map(withName) : list;
+			names.push(...uploads.map(({ name }) => name));
+			trees ||= uploads.some((upload) => upload.folder !== '');
+			queue.add(uploads.map((upload) => {
+				const subFolder = below(target, upload.folder);
+				return { upload, subFolder, refused: refusal(alias, upload, subFolder) };
+			}));
 		}
+		if (names.length === 0) announce('There is no file to upload.');
+		else if (pasted)
+			announce(names.length > 1 ? `${plural(names.length, 'file')} pasted.` : `Pasted: ${names[0]}`);
+		else if (trees) announce(`${plural(names.length, 'file')} added.`, { visible: false });
+		addition.done();
 	}
 
-	/** @param {ReturnType<typeof upload>} row */
-	async function start(row) {
-		const filename = await row.run();
-		running--;
-		if (filename) stored.push(filename);
-		else failed++;
-		next();
-		if (running === 0 && queue.length === 0) finish();
-	}
-
-	function finish() {
-		clear.hidden = false;
+	/** @param {QueuedUpload[]} ended */
+	function finish(ended) {
+		list.draw();
+		const stored = ended.flatMap(({ filename }) => filename ?? []);
+		const failed = ended.length - stored.length;
+		const { waiting } = totals(queue.entries());
 		announce(
 			[stored.length > 0 && `${plural(stored.length, 'file')} stored.`,
-				failed > 0 && `${plural(failed, 'file')} not stored.`].filter(Boolean).join(' '),
+				failed > 0 && `${plural(failed, 'file')} not stored.`,
+				waiting > 0 && `${plural(waiting, 'file')} waiting.`].filter(Boolean).join(' '),
 		);
 		// The user may be on another page by now, or back from one.
 		if (stored.length > 0 && element.isConnected) whenDone(stored, addedFor === whenDone);
-		stored = [];
-		failed = 0;
 	}
 
-	function tidy() {
-		list.replaceChildren();
-		list.hidden = clear.hidden = true;
-		(options.open ? input : summary).focus();
+	/** Shows on other pages that uploads are in progress, or have failed. */
+	function away() {
+		const { running, waiting, failed, bytes, sent } = totals(queue.entries());
+		const pending = running + waiting;
+		elsewhere.hidden = element.isConnected || pending + failed === 0;
+		const [text, anchor] = elsewhere.querySelectorAll('span, a');
+		text.textContent = pending > 0
+			? `${plural(pending, 'upload')} in progress, ${Math.floor(100 * sent / Math.max(1, bytes))} %.`
+			: `${plural(failed, 'file')} not stored.`;
+		anchor.setAttribute('href', link);
 	}
 
 	return {
 		element,
 		add,
+		/** @param {DataTransfer} data */
+		addFrom: (data, pasted = false) => add(walk(entriesOf(data), hidden), pasted),
 		choose: () => input.click(),
+		/** Whether files would be lost with the page. */
+		pending: () =>
+			queue.entries().some(({ state, error }) =>
+				state === 'waiting' || state === 'running' || (state === 'failed' && error.loggedOut)
+			),
+		away,
 		/**
-		 * @param {Alias} alias
+		 * @param {Alias} current
 		 * @param {string} subFolder
 		 * @param {(filenames: string[], stayed: boolean) => void} callback
 		 */
-		target: ({ extensions = [] }, subFolder, callback) => {
-			input.accept = extensions.map((extension) => '.' + extension).join(',');
-			folder.value = subFolder;
+		target: (current, subFolder, callback) => {
+			alias = current; // its limits may be others by now
+			input.accept = (alias.extensions ?? []).map((extension) => '.' + extension).join(',');
+			folder.value = shownFolder = subFolder;
 			whenDone = callback;
 		},
 	};
 }
 
+/** @type {Set<string>} */
+const pastedNames = new Set();
+
+/**
+ * @param {Upload} upload
+ * @returns {Upload}
+ */
+function withName(upload) {
+	const file = upload.file && named(upload.file, new Date(), pastedNames);
+	return { ...upload, file, name: file?.name ?? upload.name };
+}
+
+/**
+ * The upload area on the page, unless a dialog covers it.
+ * @returns {ReturnType<typeof uploadArea> | undefined}
+ */
+const shownArea = () =>
+	document.querySelector('dialog[open]') ? undefined
+		: [...state.uploadAreas.values()].find(({ element }) => element.isConnected);
+
 // Files may be dropped anywhere on a page with an upload area. On other pages drops are refused,
 // since the browser would open the files.
 function acceptDrops() {
-	/** @returns {ReturnType<typeof uploadArea> | undefined} */
-	const shown = () =>
-		!document.querySelector('dialog[open]')
-		&& [...state.uploadAreas.values()].find(({ element }) => element.isConnected);
+	let own = false; // something of the page itself is dragged, which may be a picture
 	/** @param {boolean} on */
 	const mark = (on) => {
 		for (const { element } of state.uploadAreas.values()) element.classList.toggle('over', on);
@@ -157,8 +219,14 @@ function acceptDrops() {
 		addEventListener(type, (/** @type {any} */ event) => {
 			if (!event.dataTransfer?.types.includes('Files')) return; // text may be dropped into fields
 			event.preventDefault();
-			act(event, shown());
+			act(event, own ? undefined : shownArea());
 		});
+	addEventListener('dragstart', () => {
+		own = true;
+	});
+	addEventListener('pointermove', () => { // there is none during a drag
+		own = false;
+	});
 	listen('dragover', (event, area) => {
 		if (area) mark(true);
 		else event.dataTransfer.dropEffect = 'none';
@@ -168,153 +236,21 @@ function acceptDrops() {
 	});
 	listen('drop', (event, area) => {
 		mark(false);
-		if (area) area.add(filesOf(event.dataTransfer));
+		area?.addFrom(event.dataTransfer);
+	});
+}
+
+// Files and pictures may be pasted on such a page, except while a text is edited.
+function acceptPaste() {
+	addEventListener('paste', (event) => {
+		const area = shownArea();
+		const target = /** @type {Element} */ (event.target);
+		if (!area || target.closest('textarea, input:not([type="checkbox"], [type="radio"], [type="file"])')
+			|| !event.clipboardData?.types.includes('Files')) return;
+		event.preventDefault();
+		area.addFrom(event.clipboardData, true);
 	});
 }
 
 acceptDrops();
-
-/**
- * The files of a drop. A folder becomes an empty file marked as a folder.
- * @param {DataTransfer} dropped
- * @returns {Upload[]}
- */
-function filesOf({ items, files }) {
-	const folders = [...items].filter(({ kind }) => kind === 'file').map((item) =>
-		item.webkitGetAsEntry?.()?.isDirectory
-	);
-	return [...files].map((file, i) => (folders[i] ? { name: file.name, size: 0, isFolder: true } : file));
-}
-
-/**
- * One file: a row with its progress. run returns the stored filename, or ''.
- * @param {Alias} alias
- * @param {Upload} file
- * @param {string} folder
- */
-function upload(alias, file, folder) {
-	const request = new XMLHttpRequest();
-	const bar = h('progress', { max: '100', value: 0, 'aria-label': `Progress of ${file.name}` });
-	const state = h('p', { class: 'muted small-text' }, 'Waiting');
-	const cancel = h('button', {
-		type: 'button',
-		class: 'small',
-		'aria-label': `Cancel ${file.name}`,
-		onclick: stop,
-	}, 'Cancel');
-	const element = h('li', { tabindex: '-1' },
-		h('div', { class: 'upload-name' }, h('span', null, file.name),
-			h('span', { class: 'muted small-text' }, size(file.size))), bar, state, cancel);
-	const cancelled = new AbortController();
-	function stop() {
-		cancelled.abort();
-		request.abort();
-		end('bad', 'Cancelled.');
-		element.focus(); // the focused button is gone
-	}
-	/**
-	 * @param {string} look
-	 * @param {...Child} text
-	 */
-	function end(look, ...text) {
-		element.className = look;
-		bar.remove();
-		cancel.remove();
-		state.className = look === 'bad' ? 'upload-error' : 'small-text';
-		fill(state, icon(look === 'bad' ? 'cross' : 'check'), h('span', null, text));
-	}
-	/** @param {{loaded: number, total: number}} event */
-	function progress({ loaded, total }) {
-		const percent = total ? Math.floor((loaded / total) * 100) : 0;
-		bar.value = percent;
-		state.textContent = percent < 100 ? `${percent} %` : 'Sent; the server is checking and storing it …';
-	}
-	/**
-	 * @param {number} status
-	 * @param {string | null} type
-	 * @param {string} text
-	 */
-	function finished(status, type, text) {
-		if (isLogin(status, type)) {
-			end('bad', explained(new LoggedOutError(status)));
-			return '';
-		}
-		const answer = parse(text) ?? {};
-		const [result] = answer.result ?? [];
-		if (!answer.success || !result) {
-			const messages = answer.errors?.map((/** @type {Error} */ { message }) => message).join(' ');
-			end('bad', messages || answer.error || `The server answered ${status}.`);
-			return '';
-		}
-		end('good', 'Stored as ', h('a', {
-			href: itemsHash(alias.kind, alias.name, folderOf(result.filename), { item: result.filename }),
-		}, result.filename));
-		return result.filename;
-	}
-	async function broken() { // also a redirect to the login of another host
-		const error = await get(['session']).catch((failure) => failure);
-		end('bad', error.loggedOut ? explained(error)
-			: 'The connection broke. Check whether the file was stored before you send it again.');
-		return '';
-	}
-	/**
-	 * Sends a form, and sends it again if its answer is lost: with the key it is stored once.
-	 * @param {File} whole
-	 */
-	const sendForm = (whole) =>
-		new Promise((resolve) => {
-			const body = new FormData();
-			body.append('files[]', whole);
-			const key = [...crypto.getRandomValues(new Uint32Array(4))].join('-');
-			let left = 3; // attempts
-			function send() {
-				request.open('POST',
-					route(['upload', alias.kind], { alias: alias.name, sub_folder: folder }));
-				request.setRequestHeader('Idempotency-Key', key);
-				request.send(body);
-			}
-			function again() {
-				left--;
-				state.textContent = 'The connection broke; sending it again …';
-				setTimeout(() => (cancelled.signal.aborted ? resolve('') : send()), 1000);
-			}
-			request.upload.addEventListener('progress', progress);
-			request.addEventListener('load', () => {
-				const isRunning = request.status === 409 && request.getResponseHeader('Retry-After');
-				if (isRunning && left > 0) again();
-				else resolve(
-						finished(request.status, request.getResponseHeader('Content-Type'),
-							request.responseText),
-					);
-			});
-			request.addEventListener('abort', () => resolve(''));
-			request.addEventListener('error', () => (left > 0 ? again() : resolve(broken())));
-			send();
-		});
-	/** @param {File} whole */
-	async function sendResumable(whole) {
-		const metadata = { filename: whole.name, alias: alias.name, sub_folder: folder };
-		try {
-			const answer = await uploadResumable(route(['upload', alias.kind, 'resumable']), whole, metadata,
-				(sent) => progress({ loaded: sent, total: whole.size }), cancelled.signal);
-			return answer ? finished(answer.status, answer.type, answer.text) : sendForm(whole);
-		} catch {
-			return cancelled.signal.aborted ? '' : broken();
-		}
-	}
-	async function run() {
-		if (!(file instanceof File)) {
-			end('bad', 'A folder cannot be uploaded: choose the files in it.');
-			return '';
-		}
-		if (cancelled.signal.aborted) return '';
-		const over = trackUpload();
-		state.textContent = '0 %';
-		try {
-			return await (file.size < resumableFrom ? sendForm(file) : sendResumable(file));
-		} finally {
-			over();
-		}
-	}
-	return { element, run };
-}
+acceptPaste();

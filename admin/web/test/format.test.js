@@ -32,6 +32,29 @@ test('an exact size is parsed to the same number', () => {
 	}
 });
 
+test('an exact size is in the first unit in which it is whole', () => {
+	for (
+		const [bytes, want] of [[0, '0 B'], [999, '999 B'], [1000, '1 kB'], [1024, '1 KiB'], [1234, '1234 B'],
+			[
+				10e6,
+				'10 MB',
+			], [3 << 29, '1536 MiB'], [2 ** 31, '2 GiB']]
+	) {
+		assert.equal(format.exactSize(bytes), want);
+	}
+});
+
+test('estimated times are rough', () => {
+	for (
+		const [ms, want] of [[1, 'less than a minute left'], [61e3, 'about 2 minutes left'], [
+			2.4 * 3600e3,
+			'about 2 hours left',
+		]]
+	) {
+		assert.equal(format.timeLeft(ms), want);
+	}
+});
+
 test('sizes for display', () => {
 	for (const [bytes, want] of [[0, '0 B'], [1023, '1023 B'], [1536, '1.5 KiB'], [32 << 20, '32 MiB'], [
 		1024 ** 6,

@@ -2,43 +2,11 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { metadataOf, uploadResumable } from '../lib/tus.js';
-
-/** Answers requests by a function of method, headers and body; null breaks the connection. */
-function serve(answer) {
-	const asked = [];
-	globalThis.XMLHttpRequest = class extends EventTarget {
-		upload = new EventTarget();
-		headers = {};
-		open(method, address) {
-			Object.assign(this, { method, address });
-		}
-		setRequestHeader(name, value) {
-			this.headers[name] = value;
-		}
-		getResponseHeader(name) {
-			return this.answer.headers?.[name] ?? null;
-		}
-		abort() {
-			this.aborted = true;
-			this.dispatchEvent(new Event('abort'));
-			this.dispatchEvent(new Event('loadend'));
-		}
-		async send(body) {
-			asked.push(`${this.method} ${this.headers['Upload-Offset'] ?? ''}`.trim());
-			this.answer = await answer(this.method, this.headers, body);
-			if (this.aborted) return;
-			this.status = this.answer?.status;
-			this.responseText = this.answer?.text ?? '';
-			this.dispatchEvent(new Event(this.answer ? 'load' : 'error'));
-			this.dispatchEvent(new Event('loadend'));
-		}
-	};
-	return asked;
-}
+import { serve } from './xhr.js';
 
 const file = new Blob(['0123456789']);
-const upload = (signal = new AbortController().signal) =>
-	uploadResumable('api/upload/file/resumable', file, { filename: 'a.txt' }, () => {}, signal,
+const upload = (signal = new AbortController().signal, at = { address: '' }) =>
+	uploadResumable('api/upload/file/resumable', file, { filename: 'a.txt' }, () => {}, signal, at,
 		async () => {});
 
 /** A server that stores pieces; cuts are the numbers of bytes after which a PATCH breaks. */
@@ -84,6 +52,17 @@ test('a connection that stays broken is an error', async () => {
 	assert.equal(asked.filter((method) => method.startsWith('PATCH')).length, 9);
 });
 
+test('an upload that was given up is continued later', async () => {
+	const at = { address: '' };
+	const cuts = [4, ...Array(9).fill(0)];
+	const asked = serve(store(cuts));
+	await assert.rejects(upload(undefined, at), /broke/);
+	assert.equal(at.address, '/x');
+	asked.length = 0;
+	assert.equal((await upload(undefined, at)).text, '0123456789');
+	assert.deepEqual(asked, ['HEAD', 'PATCH 4', 'GET']);
+});
+
 test('refusals are returned', async () => {
 	serve(() => ({ status: 404 }));
 	assert.equal(await upload(), null);
@@ -99,7 +78,9 @@ test('a cancelled upload is removed', async () => {
 		if (method === 'PATCH') controller.abort();
 		return { status: 201, headers: { Location: '/x' } };
 	});
-	await assert.rejects(upload(controller.signal), /Cancelled/);
+	const at = { address: '' };
+	await assert.rejects(upload(controller.signal, at), /Cancelled/);
+	assert.equal(at.address, '');
 	assert.deepEqual(asked, ['POST', 'PATCH 0', 'DELETE']);
 });
 

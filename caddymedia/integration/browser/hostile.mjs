@@ -30,6 +30,6 @@ await run(async () => {
 	await page.goto(`${facts.panel}#/items/file/content`);
 	await link(folder).waitFor();
 	await page.getByLabel('Files to upload').setInputFiles({ name: `${name}.php`, mimeType: 'text/plain', buffer: Buffer.from('x') });
-	await page.getByText(/extension .php/).waitFor();
+	await page.getByText(/\.php is not accepted/).waitFor();
 	assert.equal(await page.locator('main script, main img:not([src^="api/"]), main iframe').count(), 0);
 });

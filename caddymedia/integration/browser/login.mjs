@@ -61,12 +61,17 @@ async function visit(endSession) {
 	await page.getByRole('link', { name: 'Items', exact: true }).click();
 	await page.getByRole('heading', { level: 1, name: 'Items' }).waitFor();
 	await endSession(page);
-	await drop(page, page.locator('.upload'), [{ name: 'a.txt', type: 'text/plain', content: 'YQ==' }]);
+	const svg = { name: 'a.svg', type: 'image/svg+xml', content: btoa('<svg xmlns="http://www.w3.org/2000/svg"/>') };
+	await drop(page, page.locator('.upload'), [svg]);
 	await page.locator('.upload-error', { hasText: 'You are logged out.' }).waitFor();
 	await shot(page, 'ended-upload');
 
-	await again.first().click();
-	await fillLogin(page, facts.user, facts.password);
+	// The file is still there after another login, and is sent again.
+	const [login] = await Promise.all([page.context().waitForEvent('page'), again.first().click()]);
+	await fillLogin(login, facts.user, facts.password);
+	await login.close();
+	await page.getByRole('button', { name: 'Again a.svg' }).click();
+	await page.getByRole('list', { name: 'Uploads' }).getByText('Stored as').waitFor();
 	await page.getByRole('button', { name: 'Log out' }).click();
 	await page.getByRole('heading', { level: 1, name: 'Log in' }).waitFor();
 	await page.goto(facts.panel);

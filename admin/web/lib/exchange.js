@@ -1,0 +1,93 @@
+// @ts-check
+// Requests with a body whose progress is shown, and their repetition.
+
+const firstPause = 500; // in milliseconds
+const longestPause = 15000;
+
+/** A broken connection, or an answer after which a request is repeated. */
+export class Interruption extends Error {
+	/**
+	 * @param {string} message
+	 * @param {ErrorOptions & {seconds?: number}} [options] seconds is the least pause that the server asks for
+	 */
+	constructor(message, { seconds = 0, ...options } = {}) {
+		super(message, options);
+		this.pause = seconds * 1000;
+	}
+}
+
+/**
+ * Sends one request. It rejects with an Interruption if the connection breaks or if signal is
+ * aborted.
+ * @param {string} method
+ * @param {string} address
+ * @param {AbortSignal} signal
+ * @param {Record<string, string>} [headers]
+ * @param {XMLHttpRequestBodyInit} [body]
+ * @param {(sent: number) => void} [progress]
+ * @returns {Promise<UploadAnswer>}
+ */
+export function exchange(method, address, signal, headers = {}, body = undefined, progress = () => {}) {
+	return new Promise((resolve, reject) => {
+		const request = new XMLHttpRequest();
+		const abort = () => request.abort();
+		signal.addEventListener('abort', abort);
+		request.upload.addEventListener('progress', ({ loaded }) => progress(loaded));
+		request.addEventListener('load', () =>
+			resolve({
+				status: request.status,
+				type: request.getResponseHeader('Content-Type'),
+				text: request.responseText,
+				header: (name) => request.getResponseHeader(name) ?? '',
+			}));
+		request.addEventListener('error', () => reject(new Interruption('The connection broke.')));
+		request.addEventListener('abort', () => reject(new Interruption('Cancelled.')));
+		request.addEventListener('loadend', () => signal.removeEventListener('abort', abort));
+		request.open(method, address);
+		for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
+		request.send(body);
+	});
+}
+
+/**
+ * Runs step, and again after each error, with growing pauses. It gives up after a number of attempts
+ * without progress, which step reports by the function that it is called with, or when signal is
+ * aborted.
+ * @template T
+ * @param {(progressed: () => void) => Promise<T>} step
+ * @param {number} attempts
+ * @param {AbortSignal} signal
+ * @param {typeof pause} [wait]
+ * @returns {Promise<T>}
+ */
+export async function repeat(step, attempts, signal, wait = pause) {
+	for (let attempt = 1;; attempt++) {
+		try {
+			return await step(() => {
+				attempt = 1;
+			});
+		} catch (error) {
+			if (signal.aborted || attempt >= attempts) throw error;
+			const least = Math.max(firstPause * 2 ** (attempt - 1), error.pause ?? 0);
+			await wait(Math.min(least, longestPause), signal);
+			if (signal.aborted) throw error;
+		}
+	}
+}
+
+/**
+ * Waits for a time, or until signal is aborted.
+ * @param {number} milliseconds
+ * @param {AbortSignal} signal
+ * @returns {Promise<void>}
+ */
+export const pause = (milliseconds, signal) =>
+	new Promise((done) => {
+		const timer = setTimeout(end, milliseconds);
+		function end() {
+			clearTimeout(timer);
+			signal.removeEventListener('abort', end);
+			done();
+		}
+		signal.addEventListener('abort', end);
+	});
