@@ -1,14 +1,16 @@
 // @ts-check
 // Health of the storages, the token store and the encoder.
-import { background, get } from '../lib/api.js';
+import { background, get, send } from '../lib/api.js';
 import { caddyfileButton } from '../lib/caddyfile.js';
 import { fill, h, rich } from '../lib/dom.js';
 import { elapsed, isTime } from '../lib/format.js';
 import { driverIcon, icon } from '../lib/icons.js';
-import { announce, badge, details, empty, explained, facts, guarantees, pageHead, rowList,
+import { announce, badge, busyWhile, details, empty, explained, facts, guarantees, pageHead, rowList,
 	time } from '../lib/ui.js';
+import { changesSection, usageSection } from './usage.js';
 
 const pause = 15000;
+const countingPause = 2000;
 
 /**
  * The health page, which refreshes automatically.
@@ -26,11 +28,21 @@ export async function health({ signal }) {
 		seen.className = look;
 		fill(seen, text);
 	};
-	show(region, await get(['health'], {}, signal));
+	let counting = false;
+	/** @param {Record<string, string>} [headers] */
+	const load = async (headers) => {
+		const [state, usage, changes] = await Promise.all(
+			['health', 'usage', 'changes'].map((name) => get([name], {}, signal, headers)),
+		);
+		if (counting && !usage.counting) announce('The count is complete.', { visible: false });
+		({ counting } = usage);
+		show(region, [...content(state), usageSection(usage, countAgain), changesSection(changes, usage)]);
+	};
+	await load();
 	/** @param {Event} [event] */
 	const refresh = async (event) => {
 		try {
-			show(region, await get(['health'], {}, signal, event ? {} : background));
+			await load(event ? {} : background);
 			say('muted small-text', 'Refreshed at ', new Date().toLocaleTimeString());
 			if (event) announce('Refreshed.');
 		} catch (error) {
@@ -38,13 +50,29 @@ export async function health({ signal }) {
 			say('verdict bad', icon('down'),
 				h('span', null, explained(error), ' The page may be out of date.'));
 			if (event) announce(error.message);
+		} finally {
+			wait();
 		}
 	};
+	/** @param {Event} event */
+	function countAgain({ currentTarget }) {
+		return busyWhile(/** @type {HTMLElement} */ (currentTarget), 'The count did not start', async () => {
+			await send('POST', ['usage']);
+			announce('The count has started.', { visible: false });
+			await load(background);
+			wait();
+		});
+	}
 	const reading = () => document.hidden || !getSelection()?.isCollapsed; // or copying text
-	const timer = setInterval(() => {
-		if (!reading()) refresh();
-	}, pause);
-	signal.addEventListener('abort', () => clearInterval(timer));
+	/** @type {ReturnType<typeof setTimeout> | undefined} */
+	let timer;
+	function wait() {
+		clearTimeout(timer);
+		if (signal.aborted) return;
+		timer = setTimeout(() => (reading() ? wait() : refresh()), counting ? countingPause : pause);
+	}
+	wait();
+	signal.addEventListener('abort', () => clearTimeout(timer));
 	return {
 		title: 'Health',
 		content: [
@@ -58,14 +86,14 @@ export async function health({ signal }) {
 /**
  * Replaces the content, but keeps opened details and the focus.
  * @param {HTMLElement} region
- * @param {any} answer
+ * @param {Child} children
  */
-function show(region, answer) {
+function show(region, children) {
 	const folded = () => [...region.querySelectorAll('details')];
 	const opened = new Set(folded().filter(({ open }) => open).map(({ dataset }) => dataset.key));
 	const focused = region.contains(document.activeElement)
 		&& document.activeElement?.closest('[data-key]')?.getAttribute('data-key');
-	fill(region, content(answer));
+	fill(region, children);
 	for (const element of folded()) element.open = opened.has(element.dataset.key);
 	/** @type {HTMLElement | null | '' | false | undefined} */
 	const again = focused && region.querySelector(`[data-key="${CSS.escape(focused)}"]`);
