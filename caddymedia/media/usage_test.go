@@ -113,11 +113,11 @@ func TestUsage(t *testing.T) {
 				t.Errorf("%s/%s: %+v, want %+v", tt.kind, tt.name, got, tt.want)
 			}
 		}
-		time.Sleep(usageAge - 1)
+		time.Sleep(usageAge - time.Nanosecond)
 		if n := count(false); n != 0 {
 			t.Errorf("%d listings before the count is old", n)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if n := count(false); n != all {
 			t.Errorf("%d listings when the count is old, want %d", n, all)
 		}

@@ -578,24 +578,6 @@ func (sweeping) Sweep(context.Context, storagedrivers.SweepOptions) ([]storagedr
 	return nil, nil
 }
 
-// roomy is a backend that reports its space.
-type roomy struct{ *backend }
-
-func (roomy) Space(context.Context) (storagedrivers.Space, error) {
-	return storagedrivers.Space{Free: 2, Total: 3}, nil
-}
-
-// TestSpace: the space is that of the backend.
-func TestSpace(t *testing.T) {
-	t.Parallel()
-	d := New(roomy{newBackend()}, within(t.TempDir()), "backend", small)
-	space, err := d.(storagedrivers.SpaceReporter).Space(t.Context())
-	is(t, err, nil)
-	if space != (storagedrivers.Space{Free: 2, Total: 3}) {
-		t.Errorf("space %+v", space)
-	}
-}
-
 func TestOptionalInterfaces(t *testing.T) {
 	t.Parallel()
 	b := newBackend()
