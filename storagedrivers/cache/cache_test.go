@@ -591,8 +591,6 @@ func TestOptionalInterfaces(t *testing.T) {
 		if _, ok := d.(storagedrivers.Sweeper); ok != sweeps {
 			t.Errorf("%T: sweeper %t", inner, ok)
 		}
-		_, err := d.(storagedrivers.SpaceReporter).Space(t.Context())
-		is(t, err, errors.ErrUnsupported)
 	}
 }
 

@@ -48,13 +48,22 @@ func (roomy) Space(context.Context) (storagedrivers.Space, error) {
 	return storagedrivers.Space{Free: 2, Total: 3}, nil
 }
 
-// TestSpace: the space is that of the backend.
+// TestSpace: the space is that of the backend, if it reports it.
 func TestSpace(t *testing.T) {
 	t.Parallel()
-	d := New(roomy{newBackend()}, within(t.TempDir()), "backend", small)
-	space, err := d.(storagedrivers.SpaceReporter).Space(t.Context())
-	is(t, err, nil)
-	if space != (storagedrivers.Space{Free: 2, Total: 3}) {
-		t.Errorf("space %+v", space)
+	for _, tt := range []struct {
+		backend storagedrivers.Driver
+		space   storagedrivers.Space
+		err     error
+	}{
+		{roomy{newBackend()}, storagedrivers.Space{Free: 2, Total: 3}, nil},
+		{newBackend(), storagedrivers.Space{}, errors.ErrUnsupported},
+	} {
+		d := New(tt.backend, within(t.TempDir()), "backend", small)
+		space, err := d.(storagedrivers.SpaceReporter).Space(t.Context())
+		is(t, err, tt.err)
+		if space != tt.space {
+			t.Errorf("space %+v, want %+v", space, tt.space)
+		}
 	}
 }
