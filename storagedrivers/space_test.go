@@ -37,8 +37,8 @@ func TestSpace(t *testing.T) {
 		if opErr, ok := errors.AsType[*storagedrivers.OpError](err); tt.want != nil && (!ok || opErr.Op != "space") {
 			t.Errorf("error %#v, want an OpError", err)
 		}
-		if err == nil && space != (storagedrivers.Space{Free: 2, Total: 3}) {
-			t.Errorf("space %+v", space)
+		if want := (storagedrivers.Space{Free: 2, Total: 3}); (space == want) != (err == nil) || err != nil && space != (storagedrivers.Space{}) {
+			t.Errorf("space %+v, error %v", space, err)
 		}
 	}
 }

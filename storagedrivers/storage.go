@@ -379,5 +379,8 @@ func (s *Storage) Space(ctx context.Context) (Space, error) {
 		space, err = reporter.Space(ctx)
 		return err
 	})
-	return space, err
+	if err != nil {
+		return Space{}, err
+	}
+	return space, nil
 }

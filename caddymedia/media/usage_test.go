@@ -330,3 +330,46 @@ func TestUnfinished(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// roomy is a driver that reports its space, or an error.
+type roomy struct {
+	*memory.Driver
+	err error
+}
+
+func (r *roomy) Space(context.Context) (storagedrivers.Space, error) {
+	return storagedrivers.Space{Free: 2, Total: 3}, r.err
+}
+
+// TestHealthSpace: a check notes the space. A storage that does not report it is as healthy, and is
+// not checked more often.
+func TestHealthSpace(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err  error
+		want storagedrivers.Space
+	}{
+		{nil, storagedrivers.Space{Free: 2, Total: 3}},
+		{errors.ErrUnsupported, storagedrivers.Space{}},
+		{storagedrivers.ErrUnavailable, storagedrivers.Space{}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var checks atomic.Int32
+			d := &roomy{memory.New(), tt.err}
+			d.Fail = func(op, _ string) error {
+				if op == "check" {
+					checks.Add(1)
+				}
+				return nil
+			}
+			config := configOf(t)
+			config.Storages[0].Driver = d
+			s := start(t, config)
+			s.Start()
+			time.Sleep(30*time.Minute - time.Second)
+			if got := s.Health()["default"]; got.Space != tt.want || got.Err != nil || checks.Load() != 30 {
+				t.Errorf("%v: %+v, %d checks", tt.err, got, checks.Load())
+			}
+		})
+	}
+}

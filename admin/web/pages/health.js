@@ -7,7 +7,7 @@ import { elapsed, isTime } from '../lib/format.js';
 import { driverIcon, icon } from '../lib/icons.js';
 import { announce, badge, busyWhile, details, empty, explained, facts, guarantees, pageHead, rowList,
 	time } from '../lib/ui.js';
-import { changesSection, usageSection } from './usage.js';
+import { changesContent, usageContent } from './usage.js';
 
 const pause = 15000;
 const countingPause = 2000;
@@ -18,7 +18,7 @@ const countingPause = 2000;
  * @returns {Promise<Page>}
  */
 export async function health({ signal }) {
-	const region = h('div');
+	const regions = { health: h('div', { class: 'region' }), usage: h('section'), changes: h('section') };
 	const seen = h('p');
 	/**
 	 * @param {string} look
@@ -29,20 +29,31 @@ export async function health({ signal }) {
 		fill(seen, text);
 	};
 	let counting = false;
-	/** @param {Record<string, string>} [headers] */
-	const load = async (headers) => {
-		const [state, usage, changes] = await Promise.all(
-			['health', 'usage', 'changes'].map((name) => get([name], {}, signal, headers)),
-		);
+	let loaded = 0;
+	/**
+	 * Reads everything. While items are counted, it reads only their number most of the time.
+	 * @param {boolean} all
+	 * @param {Record<string, string>} [headers]
+	 */
+	const load = async (all, headers) => {
+		/** @param {string} name */
+		const read = (name) => get([name], {}, signal, headers);
+		const [usage, state, changes] = await Promise.all([read('usage'),
+			...all ? [read('health'), read('changes')] : []]);
 		if (counting && !usage.counting) announce('The count is complete.', { visible: false });
 		({ counting } = usage);
-		show(region, [...content(state), usageSection(usage, countAgain), changesSection(changes, usage)]);
+		show(regions.usage, usageContent(usage, countAgain));
+		if (!all) return;
+		loaded = Date.now();
+		show(regions.health, content(state));
+		show(regions.changes, changesContent(changes, usage));
 	};
-	await load();
+	await load(true);
 	/** @param {Event} [event] */
 	const refresh = async (event) => {
 		try {
-			await load(event ? {} : background);
+			if (event) await load(true);
+			else await load(Date.now() - loaded >= pause, background);
 			say('muted small-text', 'Refreshed at ', new Date().toLocaleTimeString());
 			if (event) announce('Refreshed.');
 		} catch (error) {
@@ -59,8 +70,7 @@ export async function health({ signal }) {
 		return busyWhile(/** @type {HTMLElement} */ (currentTarget), 'The count did not start', async () => {
 			await send('POST', ['usage']);
 			announce('The count has started.', { visible: false });
-			await load(background);
-			wait();
+			await refresh();
 		});
 	}
 	const reading = () => document.hidden || !getSelection()?.isCollapsed; // or copying text
@@ -78,7 +88,7 @@ export async function health({ signal }) {
 		content: [
 			pageHead('Health', h('button', { type: 'button', onclick: refresh }, icon('refresh'), 'Refresh')),
 			seen,
-			region,
+			Object.values(regions),
 		],
 	};
 }

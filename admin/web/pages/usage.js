@@ -8,13 +8,13 @@ import { mayAct } from '../lib/state.js';
 import { details, empty, facts, rowList, time } from '../lib/ui.js';
 
 /**
- * The use of the storages. Its heading has a button for editors that counts again.
+ * The section on the use of the storages. Its heading has a button for editors that counts again.
  * @param {UsageAnswer} answer
  * @param {(event: Event) => void} again
  */
-export function usageSection({ counting, storages }, again) {
+export function usageContent({ counting, storages }, again) {
 	const aliases = storages.flatMap((storage) => storage.aliases);
-	return h('section', null,
+	return [
 		h('div', { class: 'page-head' }, h('h2', null, 'Usage'), mayAct() && aliases.length > 0
 			&& h('button', {
 				type: 'button',
@@ -22,8 +22,10 @@ export function usageSection({ counting, storages }, again) {
 				'data-key': 'count-again',
 				'aria-disabled': counting && 'true',
 				onclick: again,
-			}, 'Count again')), aliases.length > 0 && statusLine(aliases),
-		rowList('Usage', storages.map(storageRow)));
+			}, 'Count again')),
+		aliases.length > 0 && statusLine(aliases),
+		rowList('Usage', storages.map(storageRow)),
+	];
 }
 
 /**
@@ -158,11 +160,11 @@ const percent = (share) => (share > 0 && share < 0.01 ? '< 1 %' : `${Math.round(
 const shown = 20;
 
 /**
- * The last changes, the newest first.
+ * The section on the last changes, the newest first.
  * @param {ChangesAnswer} answer
  * @param {UsageAnswer} usage
  */
-export function changesSection({ since, changes }, { storages }) {
+export function changesContent({ since, changes }, { storages }) {
 	const aliases = new Set(
 		storages.flatMap((storage) => storage.aliases.map(({ kind, name }) => `${kind}/${name}`)),
 	);
@@ -170,12 +172,12 @@ export function changesSection({ since, changes }, { storages }) {
 	const rows = changes.map((change) => changeRow(change, there));
 	const note = `Since ${moment(since)}, when Caddy was started, and at most 200. `
 		+ 'The audit log has all, if it is kept.';
-	return h('section', null, h('h2', null, 'Last changes'), changes.length === 0
+	return [h('h2', null, 'Last changes'), changes.length === 0
 		? empty('items', 'No change yet', 'Items that are stored, replaced, moved or deleted appear here.')
 		: rowList('Last changes', rows.slice(0, shown)), rows.length > shown
 		&& h('details', { class: 'earlier', 'data-key': 'changes/earlier' },
 			h('summary', null, `${plural(rows.length - shown, 'earlier change')}`),
-			rowList('Earlier changes', rows.slice(shown))), h('p', { class: 'muted small-text' }, note));
+			rowList('Earlier changes', rows.slice(shown))), h('p', { class: 'muted small-text' }, note)];
 }
 
 /**

@@ -130,8 +130,9 @@ async function usage(page) {
 	await announced(page, 'The count has started.');
 	await files.getByRole('cell').first().filter({ hasText: /^1$/ }).waitFor();
 	assert.equal(await focused(page), 'Count again', 'the focus stays while the page is refreshed');
+	await page.getByRole('button', { name: 'Refresh' }).click();
 	const first = page.getByRole('list', { name: 'Last changes' }).getByRole('listitem').first();
-	await first.filter({ hasText: /^Stored/ }).getByText('admin in the panel, just now').waitFor();
+	await first.filter({ hasText: /^Stored/ }).getByText(/^admin in the panel, /).waitFor();
 	await accessible(page, 'usage and changes');
 	await shot(page, 'usage');
 	const link = first.getByRole('link', { name: stored });
