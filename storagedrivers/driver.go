@@ -10,8 +10,8 @@
 // An author of a driver implements [Config] and [Driver]. The driver stores, opens, lists and deletes
 // objects under keys. Begin with the package memory, which is the shortest driver, and with the suite
 // in drivertest, which every driver passes. The suite tests the rules in the comments here, and no
-// others. [Stager], [Appender], [Comparer], [Copier], [StageCopier], [Presigner], [Sweeper], [Limited]
-// and [HostKeyer] are optional.
+// others. [Stager], [Appender], [Comparer], [Copier], [StageCopier], [Presigner], [Sweeper],
+// [SpaceReporter], [Limited] and [HostKeyer] are optional.
 package storagedrivers
 
 import (
@@ -19,6 +19,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
+	"math"
+	"math/bits"
 	"time"
 )
 
@@ -394,4 +396,36 @@ type Leftover struct {
 	Size int64
 	// ModTime is the time of the last write, by the backend's clock.
 	ModTime time.Time
+}
+
+// A SpaceReporter is a [Driver] whose backend may report how much space it has.
+type SpaceReporter interface {
+	// Space returns the space of the backend. The error is [errors.ErrUnsupported] if the backend does
+	// not report it.
+	Space(ctx context.Context) (Space, error)
+}
+
+// Space is the space of a backend, which others may use too.
+type Space struct {
+	// Free is the number of bytes that the user of the driver may still write, from 0 to Total. A
+	// quota may allow less.
+	Free int64
+	// Total is the number of bytes that the backend has for all data; at least 1.
+	Total int64
+}
+
+// SpaceOf returns the space of a file system with blocks of size bytes: the available and all blocks.
+// It corrects impossible values, and returns [errors.ErrUnsupported] if the backend reports no blocks.
+func SpaceOf(size, available, all uint64) (Space, error) {
+	if size == 0 || all == 0 {
+		return Space{}, errors.ErrUnsupported
+	}
+	bytesOf := func(blocks uint64) int64 {
+		high, low := bits.Mul64(blocks, size)
+		if high > 0 || low > math.MaxInt64 {
+			return math.MaxInt64
+		}
+		return int64(low)
+	}
+	return Space{Free: bytesOf(min(available, all)), Total: bytesOf(all)}, nil
 }

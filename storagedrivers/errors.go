@@ -35,7 +35,7 @@ var (
 // OpError is the error of every method of [Storage].
 type OpError struct {
 	// Op is the operation: "put", "open", "stat", "delete", "list", "check", "stage", "commit",
-	// "presign", "sweep", "append", "flush", "adopt", "copy".
+	// "presign", "sweep", "space", "append", "flush", "adopt", "copy".
 	Op string
 	// Storage is the name of the storage.
 	Storage string

@@ -41,7 +41,9 @@ func (s *Storage) run(ctx context.Context, op, key string, f func(context.Contex
 	return o.end(s.attempt(ctx, op, f))
 }
 
-func needsKey(op string) bool { return op != "list" && op != "check" && op != "sweep" }
+func needsKey(op string) bool {
+	return op != "list" && op != "check" && op != "sweep" && op != "space"
+}
 
 // attempt calls f with retries, unless the circuit is open. A check is tried in any case, because
 // it detects that the backend is available again.

@@ -364,3 +364,23 @@ func (s *Storage) Sweep(ctx context.Context, opts SweepOptions) ([]Leftover, err
 	})
 	return swept, err
 }
+
+// Space returns the space of the backend; see [SpaceReporter]. If the backend does not report it, the
+// error is [errors.ErrUnsupported].
+func (s *Storage) Space(ctx context.Context) (Space, error) {
+	const op = "space"
+	reporter, ok := s.driver.(SpaceReporter)
+	if !ok {
+		return Space{}, s.wrap(op, "", errors.ErrUnsupported)
+	}
+	var space Space
+	err := s.bounded(ctx, op, "", func(ctx context.Context) error {
+		var err error
+		space, err = reporter.Space(ctx)
+		return err
+	})
+	if err != nil {
+		return Space{}, err
+	}
+	return space, nil
+}

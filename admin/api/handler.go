@@ -1,7 +1,7 @@
 // Package api is the JSON API for administrators. It describes the configuration and the state of
-// the media app, probes storages, lists and deletes the stored items, and revokes tokens. Its
-// editor changes the configuration, one storage, alias or account at a time, through Caddy's admin
-// endpoint.
+// the media app, probes storages, counts, lists and deletes the stored items, shows the last changes of
+// them, and revokes tokens. Its editor changes the configuration, one storage, alias or account at a
+// time, through Caddy's admin endpoint.
 //
 // Caddy's admin endpoint serves the API below /media/, without the editor. The panel serves it
 // below its own address, with the editor. No answer contains a secret of the configuration.
@@ -154,6 +154,9 @@ var routes = []struct {
 	{http.MethodGet, "uploads", (*call).uploads, everywhere},
 	{http.MethodDelete, "uploads/*/*", (*call).endUpload, everywhere},
 	{http.MethodGet, "health", (*call).health, everywhere},
+	{http.MethodGet, "usage", (*call).usage, everywhere},
+	{http.MethodPost, "usage", (*call).countUsage, everywhere},
+	{http.MethodGet, "changes", (*call).changes, everywhere},
 	{http.MethodGet, "config", (*call).download, edits},
 	{http.MethodGet, "config/caddyfile", (*call).downloadCaddyfile, edits},
 	{http.MethodGet, "config/*/**", (*call).entry, edits},

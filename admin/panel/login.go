@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/caddymedia/media/admin/api"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/modules"
@@ -21,14 +22,11 @@ import (
 )
 
 const (
-	defaultIdle     = time.Hour
-	defaultLifetime = 12 * time.Hour
-	loginRealm      = "panel"
-	loginRoute      = "/login"
-	cookieName      = "media-admin"
-	// backgroundHeader marks requests of pages that refresh by themselves. They do not count as
-	// activity of the user.
-	backgroundHeader  = "Media-Background"
+	defaultIdle       = time.Hour
+	defaultLifetime   = 12 * time.Hour
+	loginRealm        = "panel"
+	loginRoute        = "/login"
+	cookieName        = "media-admin"
 	authenticatedUser = "http.auth.user.id"
 )
 
@@ -94,7 +92,7 @@ func (l *login) user(r *http.Request) string {
 	if err != nil {
 		return ""
 	}
-	session, ok := l.sessions.find(cookie.Value, l.limits, r.Header.Get(backgroundHeader) == "", l.now())
+	session, ok := l.sessions.find(cookie.Value, l.limits, r.Header.Get(api.BackgroundHeader) == "", l.now())
 	if !ok {
 		return ""
 	}

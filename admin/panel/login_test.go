@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddymedia/media/admin/api"
 )
 
 func TestLoginStranger(t *testing.T) {
@@ -153,7 +155,7 @@ func TestSessionTimes(t *testing.T) {
 
 	s.logIn(t, c, "alice", "secret")
 	s.time = s.time.Add(50 * time.Minute)
-	if r := s.do(t, c, http.MethodGet, "/api/session", "", backgroundHeader, "1"); r.StatusCode != http.StatusOK {
+	if r := s.do(t, c, http.MethodGet, "/api/session", "", api.BackgroundHeader, "1"); r.StatusCode != http.StatusOK {
 		t.Errorf("a request of the page itself: %d", r.StatusCode)
 	}
 	s.time = s.time.Add(10 * time.Minute)

@@ -6,14 +6,16 @@ import (
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
-// Bounds limit the resources that uploads of several services hold together. Services that replace
-// each other share one, because uploads continue in the replaced service.
+// Bounds limit the resources that uploads of several services hold together, and keep what they have
+// counted. Services that replace each other share one, because uploads continue in the replaced
+// service.
 type Bounds struct {
 	// uploads counts the current uploads of each account. Each may hold a connection, which is a
 	// file descriptor.
 	uploads *queue.Pool
 	staging *upload.Staging
 	imports *queue.Queue
+	usages  *usages
 }
 
 // NewBounds returns Bounds for one process. Of its file descriptors, downloads have a quarter,
@@ -24,6 +26,7 @@ func NewBounds() *Bounds {
 	return &Bounds{
 		uploads: queue.NewPool(files / 4), staging: upload.NewStaging(stagingMemory, files*3/8),
 		imports: queue.New(queue.Options{Slots: int(max(files/16, maxImports))}),
+		usages:  newUsages(),
 	}
 }
 

@@ -20,6 +20,9 @@ type Health struct {
 	Took           time.Duration
 	// Features are the guarantees of the storage, as far as they are known.
 	Features storagedrivers.Features
+	// Space is that of the backend at the last check. It is zero if the check failed, or if the backend
+	// does not report it.
+	Space storagedrivers.Space
 }
 
 const (
@@ -90,14 +93,14 @@ func (h *health) inherit(previous *health) {
 	}
 }
 
-// note records the result of a check that began at start. It returns the new state, and the one
+// note records the result of a check, but Since, which it finds. It returns the new state, and the one
 // that was logged before. Every service logs a failure once; the next service may log its end.
-func (h *health) note(name string, start time.Time, err error, features storagedrivers.Features) (state, before Health) {
+func (h *health) note(name string, result Health) (state, before Health) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	before = h.states[name]
-	state = Health{Err: err, Since: before.Since, Checked: h.now(), Features: features}
-	state.Took = state.Checked.Sub(start)
+	err := result.Err
+	before, state = h.states[name], result
+	state.Since = before.Since
 	if before.Checked.IsZero() || (err == nil) != (before.Err == nil) {
 		state.Since = state.Checked
 	}
@@ -207,10 +210,15 @@ func (s *Service) check(ctx context.Context, name string, storage *storagedriver
 	defer cancel()
 	start := s.health.now()
 	err := storage.Check(bounded)
+	result := Health{Err: err, Checked: s.health.now(), Features: storage.Features()}
+	result.Took = result.Checked.Sub(start)
+	if err == nil {
+		result.Space, _ = storage.Space(bounded) // without it the storage is as usable
+	}
 	if ctx.Err() != nil || errors.Is(err, storagedrivers.ErrClosed) {
 		return true // the service is closed
 	}
-	state, before := s.health.note(name, start, err, storage.Features())
+	state, before := s.health.note(name, result)
 	s.observer.StorageChecked(name, state, (err == nil) != (before.Err == nil))
 	switch {
 	case err != nil && before.Err == nil:

@@ -111,11 +111,11 @@ func TestHealthAfterReload(t *testing.T) {
 			t.Errorf("%s: %+v, known %t", name, got, known)
 		}
 	}
-	if _, logged := after.note("stays", long, down, storagedrivers.Features{}); logged.Err != nil {
+	if _, logged := after.note("stays", Health{Err: down, Checked: after.now()}); logged.Err != nil {
 		t.Errorf("this service would not log: %+v", logged)
 	}
-	after.note("stays", long, down, storagedrivers.Features{})
-	after.note("fixed", long, nil, storagedrivers.Features{})
+	after.note("stays", Health{Err: down, Checked: after.now()})
+	after.note("fixed", Health{Checked: after.now()})
 	if got := after.all(); !got["stays"].Since.Equal(long) || got["fixed"].Since.Equal(long) || got["fixed"].Err != nil {
 		t.Errorf("after the first checks: %+v", got)
 	}

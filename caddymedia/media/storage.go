@@ -187,7 +187,7 @@ func (s *Service) open(config *Storage) error {
 	options := config.Options
 	options.Observe = func(op string, took time.Duration, err error) {
 		s.observer.StorageOperation(name, op, took, err)
-		if op != "check" && storagedrivers.Fault(op, err) {
+		if op != "check" && op != "space" && storagedrivers.Fault(op, err) { // these two are made by a check
 			failed()
 		}
 	}

@@ -129,6 +129,7 @@ func (a *alone) sweep(ctx context.Context, storage *storagedrivers.Storage) erro
 	})
 	if err == nil {
 		a.service.observer.ResumableOpen(storage.Name(), open)
+		a.service.bounds.usages.setUnfinished(storage, open)
 	}
 	a.empty = err == nil && open.Uploads == 0
 	a.tried = idle

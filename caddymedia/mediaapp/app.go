@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -150,6 +151,13 @@ func activeObserver() (*observe.Observer, error) {
 	}
 	return app.observer, nil
 }
+
+// Change is a change of items, as in the audit log.
+type Change = observe.Change
+
+// Changes returns the last changes of items in this process, the newest first, also those under earlier
+// configurations. They began to be kept at since.
+func (a *App) Changes() (last []Change, since time.Time) { return a.observer.Changes().Last() }
 
 // AcquireActive returns the app of the running configuration, which stays open, through any reload,
 // until release is called.

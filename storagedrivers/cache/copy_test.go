@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"testing"
@@ -37,5 +38,32 @@ func TestCopy(t *testing.T) {
 	is(t, err, errors.ErrUnsupported)
 	if d.Features().Copies {
 		t.Error("it copies")
+	}
+}
+
+// roomy is a backend that reports its space.
+type roomy struct{ *backend }
+
+func (roomy) Space(context.Context) (storagedrivers.Space, error) {
+	return storagedrivers.Space{Free: 2, Total: 3}, nil
+}
+
+// TestSpace: the space is that of the backend, if it reports it.
+func TestSpace(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		backend storagedrivers.Driver
+		space   storagedrivers.Space
+		err     error
+	}{
+		{roomy{newBackend()}, storagedrivers.Space{Free: 2, Total: 3}, nil},
+		{newBackend(), storagedrivers.Space{}, errors.ErrUnsupported},
+	} {
+		d := New(tt.backend, within(t.TempDir()), "backend", small)
+		space, err := d.(storagedrivers.SpaceReporter).Space(t.Context())
+		is(t, err, tt.err)
+		if space != tt.space {
+			t.Errorf("space %+v, want %+v", space, tt.space)
+		}
 	}
 }

@@ -274,6 +274,15 @@ func (d *cached) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 // Check checks the backend.
 func (d *cached) Check(ctx context.Context) error { return d.inner.Check(ctx) }
 
+// Space asks the backend, if it reports its space.
+func (d *cached) Space(ctx context.Context) (storagedrivers.Space, error) {
+	reporter, ok := d.inner.(storagedrivers.SpaceReporter)
+	if !ok {
+		return storagedrivers.Space{}, errors.ErrUnsupported
+	}
+	return reporter.Space(ctx)
+}
+
 // Features returns the guarantees of the backend without those that readers of blocks lack.
 func (d *cached) Features() storagedrivers.Features {
 	f := d.inner.Features()

@@ -158,6 +158,7 @@ var subtests = []subtest{
 	{"serve content", testServeContent},
 	{"sweep", testSweep},
 	{"sweep beside uploads", testSweepBesideUploads},
+	{"space", testSpace},
 	{"check", testCheck},
 	{"close", testClose},
 }

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"testing"
@@ -120,9 +121,13 @@ func refusesAll(t *testing.T, s *storagedrivers.Storage) {
 	_, statErr := s.Stat(ctx, "object")
 	_, listErr := s.List(ctx, storagedrivers.ListOptions{})
 	_, stageErr := s.Stage(ctx)
+	_, spaceErr := s.Space(ctx)
+	if errors.Is(spaceErr, errors.ErrUnsupported) {
+		spaceErr = storagedrivers.ErrClosed
+	}
 	for op, err := range map[string]error{
 		"put": putErr, "open": openErr, "open to seek": seekErr, "stat": statErr, "list": listErr,
-		"stage": stageErr, "delete": s.Delete(ctx, "object"), "check": s.Check(ctx),
+		"stage": stageErr, "space": spaceErr, "delete": s.Delete(ctx, "object"), "check": s.Check(ctx),
 	} {
 		fails(t, err, storagedrivers.ErrClosed, op+" after closing")
 	}

@@ -103,6 +103,15 @@ func (d *Driver) explained(err error) error {
 		d.path+". Change the owner or the permissions of the folder, or choose another folder."))
 }
 
+// Space returns the space of the file system of the root.
+func (d *Driver) Space(ctx context.Context) (space storagedrivers.Space, err error) {
+	err = d.look(ctx, func(f *folder) (err error) {
+		space, err = spaceOf(f.dir)
+		return mapError(err)
+	})
+	return space, err
+}
+
 // Features returns all guarantees: link(2) and rename(2) are atomic.
 func (d *Driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{
@@ -248,8 +257,9 @@ func etag(stat fs.FileInfo) string {
 
 // Interface guards
 var (
-	_ storagedrivers.Driver      = (*Driver)(nil)
-	_ storagedrivers.StageCopier = (*Driver)(nil)
-	_ storagedrivers.Sweeper     = (*Driver)(nil)
-	_ storagedrivers.Appender    = (*Driver)(nil)
+	_ storagedrivers.Driver        = (*Driver)(nil)
+	_ storagedrivers.StageCopier   = (*Driver)(nil)
+	_ storagedrivers.Sweeper       = (*Driver)(nil)
+	_ storagedrivers.SpaceReporter = (*Driver)(nil)
+	_ storagedrivers.Appender      = (*Driver)(nil)
 )

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // openUnnamed opens a file without a name on the file system of a folder. The error is
@@ -115,5 +117,18 @@ func canShare(dir *os.File) bool {
 // syncAll syncs the whole file system of dir. It returns the failures since the last call with this
 // handle, or since the handle was opened.
 func syncAll(dir *os.File) error { return unix.Syncfs(int(dir.Fd())) }
+
+// spaceOf returns the space of the file system of dir, statfs(2).
+func spaceOf(dir *os.File) (storagedrivers.Space, error) {
+	var system unix.Statfs_t
+	err := unix.Fstatfs(int(dir.Fd()), &system)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Fstatfs(int(dir.Fd()), &system)
+	}
+	if err != nil {
+		return storagedrivers.Space{}, err
+	}
+	return storagedrivers.SpaceOf(uint64(system.Frsize), system.Bavail, system.Blocks)
+}
 
 func procPath(file *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(file.Fd())) }

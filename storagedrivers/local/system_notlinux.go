@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 func openUnnamed(*os.File) (*os.File, error) { return nil, errors.ErrUnsupported }
@@ -27,5 +29,9 @@ func beginWriting(*os.File, int64, int64) {}
 func canShare(*os.File) bool { return false }
 
 func syncAll(*os.File) error { return errors.ErrUnsupported }
+
+func spaceOf(*os.File) (storagedrivers.Space, error) {
+	return storagedrivers.Space{}, errors.ErrUnsupported
+}
 
 func syncData(file *os.File) error { return file.Sync() }

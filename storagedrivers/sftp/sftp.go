@@ -77,6 +77,21 @@ func (d *driver) Check(ctx context.Context) error {
 	return err
 }
 
+// Space returns the space of the file system of the root, if the host has the extension
+// statvfs@openssh.com.
+func (d *driver) Space(ctx context.Context) (storagedrivers.Space, error) {
+	return do(ctx, d.pool, func(c *conn) (storagedrivers.Space, error) {
+		stat, err := c.StatVFS(d.config.Root)
+		switch {
+		case unavailable(err):
+			return storagedrivers.Space{}, err
+		case err != nil: // each host refuses an extension that it lacks, or of such a root, in its own way
+			return storagedrivers.Space{}, errors.Join(errors.ErrUnsupported, err)
+		}
+		return storagedrivers.SpaceOf(stat.Frsize, stat.Bavail, stat.Blocks)
+	})
+}
+
 // Features returns the guarantees that are known so far.
 func (d *driver) Features() storagedrivers.Features {
 	f := storagedrivers.Features{Seek: true, Streams: true, ListTimes: true}
@@ -151,6 +166,7 @@ func newInfo(key string, stat fs.FileInfo) storagedrivers.Info {
 
 // Interface guards
 var (
-	_ storagedrivers.Driver  = (*driver)(nil)
-	_ storagedrivers.Sweeper = (*driver)(nil)
+	_ storagedrivers.Driver        = (*driver)(nil)
+	_ storagedrivers.Sweeper       = (*driver)(nil)
+	_ storagedrivers.SpaceReporter = (*driver)(nil)
 )

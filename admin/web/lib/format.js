@@ -82,8 +82,9 @@ export const literal = (text) => /^`([^`]*)`$/.exec((text ?? '').trim())?.[1] ??
  * A number with its noun: plural(2, 'item') is "2 items".
  * @param {number} n
  * @param {string} noun
+ * @param {string} [many]
  */
-export const plural = (n, noun) => `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
+export const plural = (n, noun, many = `${noun}s`) => `${n.toLocaleString('en')} ${n === 1 ? noun : many}`;
 
 /**
  * An estimated time, as rough as an estimate is.

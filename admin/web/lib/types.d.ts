@@ -356,3 +356,67 @@ interface UploadAnswer {
 	text: string;
 	header: (name: string) => string;
 }
+
+/** A number of objects, and their bytes. */
+interface Count {
+	objects: number;
+	bytes: number;
+}
+
+/** What an alias holds, by its last count. */
+interface AliasUsage {
+	kind: Kind;
+	name: string;
+	items: Count;
+	variants: Count;
+	renditions: Count;
+	/** A bound ended the count. */
+	at_least: boolean;
+	counted: string | null;
+	state: 'idle' | 'waiting' | 'counting';
+	/** The number of objects of the running count. */
+	so_far: number;
+	message: string;
+	detail: string;
+}
+
+/** What the aliases of a storage hold, and its space, if it is known. */
+interface StorageUsage {
+	name: string;
+	driver_title: string;
+	driver_icon: string;
+	free: number | null;
+	total: number | null;
+	unfinished: Count;
+	aliases: AliasUsage[];
+}
+
+interface UsageAnswer {
+	counting: boolean;
+	storages: StorageUsage[];
+}
+
+/** A change of items that was made. */
+interface ItemChange {
+	time: string;
+	action: string;
+	kind: Kind;
+	alias: string;
+	/** '' for a set. */
+	filename: string;
+	to_alias?: string;
+	to?: string;
+	size: number | null;
+	/** Of a set that was deleted, in the folder or by names. */
+	number?: number;
+	folder?: string;
+	origin: string;
+	account: string;
+	user?: string;
+	result: string;
+}
+
+interface ChangesAnswer {
+	since: string;
+	changes: ItemChange[];
+}

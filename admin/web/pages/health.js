@@ -1,14 +1,16 @@
 // @ts-check
 // Health of the storages, the token store and the encoder.
-import { background, get } from '../lib/api.js';
+import { background, get, send } from '../lib/api.js';
 import { caddyfileButton } from '../lib/caddyfile.js';
 import { fill, h, rich } from '../lib/dom.js';
 import { elapsed, isTime } from '../lib/format.js';
 import { driverIcon, icon } from '../lib/icons.js';
-import { announce, badge, details, empty, explained, facts, guarantees, pageHead, rowList,
+import { announce, badge, busyWhile, details, empty, explained, facts, guarantees, pageHead, rowList,
 	time } from '../lib/ui.js';
+import { changesContent, usageContent } from './usage.js';
 
 const pause = 15000;
+const countingPause = 2000;
 
 /**
  * The health page, which refreshes automatically.
@@ -16,7 +18,7 @@ const pause = 15000;
  * @returns {Promise<Page>}
  */
 export async function health({ signal }) {
-	const region = h('div');
+	const regions = { health: h('div', { class: 'region' }), usage: h('section'), changes: h('section') };
 	const seen = h('p');
 	/**
 	 * @param {string} look
@@ -26,11 +28,32 @@ export async function health({ signal }) {
 		seen.className = look;
 		fill(seen, text);
 	};
-	show(region, await get(['health'], {}, signal));
+	let counting = false;
+	let loaded = 0;
+	/**
+	 * Reads everything. While items are counted, it reads only their number most of the time.
+	 * @param {boolean} all
+	 * @param {Record<string, string>} [headers]
+	 */
+	const load = async (all, headers) => {
+		/** @param {string} name */
+		const read = (name) => get([name], {}, signal, headers);
+		const [usage, state, changes] = await Promise.all([read('usage'),
+			...all ? [read('health'), read('changes')] : []]);
+		if (counting && !usage.counting) announce('The count is complete.', { visible: false });
+		({ counting } = usage);
+		show(regions.usage, usageContent(usage, countAgain));
+		if (!all) return;
+		loaded = Date.now();
+		show(regions.health, content(state));
+		show(regions.changes, changesContent(changes, usage));
+	};
+	await load(true);
 	/** @param {Event} [event] */
 	const refresh = async (event) => {
 		try {
-			show(region, await get(['health'], {}, signal, event ? {} : background));
+			if (event) await load(true);
+			else await load(Date.now() - loaded >= pause, background);
 			say('muted small-text', 'Refreshed at ', new Date().toLocaleTimeString());
 			if (event) announce('Refreshed.');
 		} catch (error) {
@@ -38,19 +61,34 @@ export async function health({ signal }) {
 			say('verdict bad', icon('down'),
 				h('span', null, explained(error), ' The page may be out of date.'));
 			if (event) announce(error.message);
+		} finally {
+			wait();
 		}
 	};
+	/** @param {Event} event */
+	function countAgain({ currentTarget }) {
+		return busyWhile(/** @type {HTMLElement} */ (currentTarget), 'The count did not start', async () => {
+			await send('POST', ['usage']);
+			announce('The count has started.', { visible: false });
+			await refresh();
+		});
+	}
 	const reading = () => document.hidden || !getSelection()?.isCollapsed; // or copying text
-	const timer = setInterval(() => {
-		if (!reading()) refresh();
-	}, pause);
-	signal.addEventListener('abort', () => clearInterval(timer));
+	/** @type {ReturnType<typeof setTimeout> | undefined} */
+	let timer;
+	function wait() {
+		clearTimeout(timer);
+		if (signal.aborted) return;
+		timer = setTimeout(() => (reading() ? wait() : refresh()), counting ? countingPause : pause);
+	}
+	wait();
+	signal.addEventListener('abort', () => clearTimeout(timer));
 	return {
 		title: 'Health',
 		content: [
 			pageHead('Health', h('button', { type: 'button', onclick: refresh }, icon('refresh'), 'Refresh')),
 			seen,
-			region,
+			Object.values(regions),
 		],
 	};
 }
@@ -58,14 +96,14 @@ export async function health({ signal }) {
 /**
  * Replaces the content, but keeps opened details and the focus.
  * @param {HTMLElement} region
- * @param {any} answer
+ * @param {Child} children
  */
-function show(region, answer) {
+function show(region, children) {
 	const folded = () => [...region.querySelectorAll('details')];
 	const opened = new Set(folded().filter(({ open }) => open).map(({ dataset }) => dataset.key));
 	const focused = region.contains(document.activeElement)
 		&& document.activeElement?.closest('[data-key]')?.getAttribute('data-key');
-	fill(region, content(answer));
+	fill(region, children);
 	for (const element of folded()) element.open = opened.has(element.dataset.key);
 	/** @type {HTMLElement | null | '' | false | undefined} */
 	const again = focused && region.querySelector(`[data-key="${CSS.escape(focused)}"]`);

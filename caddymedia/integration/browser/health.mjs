@@ -1,4 +1,5 @@
-// The notice about unsaved changes, the download, the Caddyfile, and a server that fails and recovers.
+// The notice about unsaved changes, the download, the Caddyfile, a server that fails and recovers, the use of the
+// storages and the last changes.
 import { readFile } from 'node:fs/promises';
 import { accessible, announced, assert, facts, focused, open, run, shot } from './lib.mjs';
 
@@ -57,6 +58,9 @@ await run(async () => {
 	await page.getByRole('button', { name: 'Save', exact: true }).click();
 	await page.getByRole('heading', { level: 1, name: 'Storages' }).waitFor();
 
+	await usage(await open({ route: '#/health' }));
+	await looks();
+
 	// On a phone the notice has one line until it is opened.
 	const phone = await open({ width: 390, height: 844 });
 	const small = phone.getByRole('complementary', { name: 'Changes are lost on restart' });
@@ -96,4 +100,113 @@ async function download(page, link) {
 	const text = await readFile(await file.path(), 'utf8');
 	assert.ok(JSON.parse(text).apps.media.storages.archive, text);
 	for (const secret of facts.secrets) assert.ok(!text.includes(secret), 'a secret is downloaded');
+}
+
+/** The row of the alias content of a kind. */
+function rowOf(list, page, kind) {
+	return list.getByRole('row').filter({ has: page.getByRole('link', { name: 'content', exact: true }) }).filter({ hasText: kind });
+}
+
+/** Items are counted when the page is opened, and again on request. Changes appear, with links to items that exist. */
+async function usage(page) {
+	const list = page.getByRole('list', { name: 'Usage' });
+	const files = rowOf(list, page, 'files');
+	await files.getByRole('cell').first().filter({ hasText: /^0$/ }).waitFor();
+	await rowOf(list, page, 'images').getByRole('cell').first().filter({ hasText: /^3$/ }).waitFor();
+	await list.getByRole('meter', { name: 'Share of content (images)' }).waitFor();
+	await list.getByText(/ of \d.* [KMGT]iB$/).first().waitFor(); // the free space
+	await list.getByText('No alias uses it.').waitFor();
+
+	const stored = await page.evaluate(async () => {
+		const form = new FormData();
+		form.append('files[]', new File(['text'], 'counted here.txt', { type: 'text/plain' }));
+		form.append('sub_folder', 'a folder');
+		const answer = await fetch('api/upload/file', { method: 'POST', body: form });
+		return (await answer.json()).result[0].filename;
+	});
+	const again = page.getByRole('button', { name: 'Count again' });
+	await again.focus();
+	await page.keyboard.press('Enter');
+	await announced(page, 'The count has started.');
+	await files.getByRole('cell').first().filter({ hasText: /^1$/ }).waitFor();
+	assert.equal(await focused(page), 'Count again', 'the focus stays while the page is refreshed');
+	await page.getByRole('button', { name: 'Refresh' }).click();
+	const first = page.getByRole('list', { name: 'Last changes' }).getByRole('listitem').first();
+	await first.filter({ hasText: /^Stored/ }).getByText(/^admin in the panel, /).waitFor();
+	await accessible(page, 'usage and changes');
+	await shot(page, 'usage');
+	const link = first.getByRole('link', { name: stored });
+	await link.focus();
+	await page.keyboard.press('Enter');
+	await page.getByRole('dialog').getByText('text/plain').first().waitFor();
+	await page.goBack();
+
+	await page.evaluate((name) => fetch(`api/items/file/content/${name}`, { method: 'DELETE' }), stored);
+	await page.getByRole('button', { name: 'Refresh' }).click();
+	await first.filter({ hasText: /^Deleted/ }).getByText(stored).waitFor();
+	assert.equal(await page.getByRole('link', { name: stored }).count(), 0, 'a deleted item has no link');
+
+	// A viewer sees the same, without the button.
+	const viewer = await open({ user: 'viewer', route: '#/health' });
+	await viewer.getByRole('list', { name: 'Last changes' }).getByText(stored).first().waitFor();
+	assert.equal(await viewer.getByRole('button', { name: 'Count again' }).count(), 0);
+}
+
+/** A long list of changes, a running count and a failed one, in all looks. */
+async function looks() {
+	const none = { objects: 0, bytes: 0 };
+	const alias = (name, objects, more) => ({
+		kind: 'img', name, items: { objects, bytes: objects * 54_321 }, variants: none, renditions: none, at_least: false,
+		counted: new Date(Date.now() - 12 * 60_000).toISOString(), state: 'idle', so_far: 0, message: '', detail: '', ...more,
+	});
+	const usage = {
+		counting: true,
+		storages: [
+			{
+				name: 'default', driver_title: 'Local folder', driver_icon: 'disk', free: 4e10, total: 5e11,
+				unfinished: { objects: 2, bytes: 123_456_789 },
+				aliases: [
+					alias('content', 1_234_567, { variants: { objects: 1_200_000, bytes: 4e10 }, renditions: { objects: 42, bytes: 123_456 }, state: 'counting', so_far: 1_357_000 }),
+					alias('a-rather-long-name-of-an-alias-that-nobody-would-type', 2_000_000, { at_least: true, state: 'waiting' }),
+					alias('fresh', 0, { counted: null, state: 'waiting' }),
+				],
+			},
+			{
+				name: 'far', driver_title: 'SFTP', driver_icon: 'server', free: 1e9, total: 5e10, unfinished: none,
+				aliases: [alias('broken', 12, { message: 'The host does not answer.', detail: 'dial tcp: i/o timeout' })],
+			},
+			{ name: 'bucket', driver_title: 'Amazon S3', driver_icon: 'cloud', free: null, total: null, unfinished: none, aliases: [] },
+		],
+	};
+	const actions = ['store', 'replace', 'delete', 'move', 'copy', 'terminate'];
+	const changes = Array.from({ length: 200 }, (_, i) => {
+		const action = actions[i % actions.length];
+		return {
+			time: new Date(Date.now() - i * 61_000).toISOString(), action, kind: 'img', alias: 'content',
+			filename: `26-11/21/a-long-name-of-an-image-that-somebody-has-sent-${i}.jpg`, size: action === 'terminate' ? null : 1234 * i,
+			origin: ['http', 'panel', 'admin', 'go'][i % 4], account: i % 4 < 2 ? 'site-one' : '', user: i % 8 ? '' : 'jane@example.com', result: 'ok',
+			...action === 'move' || action === 'copy' ? { to: `26-11/22/another-name-${i}.jpg`, to_alias: 'fresh' } : {},
+			...i === 2 ? { filename: '', folder: 'old/folder', number: 1000, size: null, result: 'the storage did not delete some items' } : {},
+		};
+	});
+	for (const [width, height] of [[1280, 900], [390, 844]]) {
+		for (const dark of [false, true]) {
+			const page = await open({ width, height, dark });
+			await page.route('**/api/usage', (route) => route.fulfill({ json: usage }));
+			await page.route('**/api/changes', (route) => route.fulfill({ json: { since: new Date(Date.now() - 864e5).toISOString(), changes } }));
+			await page.goto(`${facts.panel}#/health`);
+			await page.getByText('Counting content (images): 1,357,000 objects so far. 2 aliases to go.').waitFor();
+			await page.getByText('at least 3,234,567').first().waitFor();
+			await page.getByText('180 earlier changes').click();
+			assert.equal(await page.getByRole('list', { name: 'Earlier changes' }).getByRole('listitem').count(), 180);
+			const what = `${width}-${dark ? 'dark' : 'light'}`;
+			await accessible(page, `a running count, ${what}`);
+			await page.getByText('180 earlier changes').click();
+			await shot(page, `counting-${what}`);
+			await page.getByRole('meter', { name: 'Space in use at default' }).scrollIntoViewIfNeeded();
+			await shot(page, `space-${what}`, false);
+			await page.getByText('The host does not answer.').waitFor();
+			await page.context().close();
+		}
+	}
 }

@@ -69,9 +69,13 @@ func TestBrowserRenditions(t *testing.T) {
 	browse(t, "renditions", panelFacts(p, nil))
 }
 
-// TestBrowserHealth: the configuration is downloaded, and a failed server recovers.
+// TestBrowserHealth: the configuration is downloaded, a failed server recovers, items are counted, and
+// changes are shown.
 func TestBrowserHealth(t *testing.T) {
 	needsBrowser(t)
 	p := site.StartPanel(t, site.Basic+archive)
+	for i := range 3 {
+		site.PutFile(t, filepath.Join(p.Root, "img", "content", fmt.Sprintf("image-%d.jpg", i)), strings.Repeat("x", 2048))
+	}
 	browse(t, "health", panelFacts(p, nil))
 }

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { site.Main(m) }
 var panelRoutes = []string{
 	"", "/", "/assets/x/app.js", "/assets/", "/nothing", "/api", "/api/", "/api/session", "/api/kinds", "/api/storages", "/api/storages/default",
 	"/api/storages/default/probe", "/api/probe", "/api/aliases", "/api/accounts", "/api/accounts/site-one/tokens",
-	"/api/items/file/content", "/api/items/file/content/small.txt", "/api/health", "/api/config", "/api/config/storages/default",
+	"/api/items/file/content", "/api/items/file/content/small.txt", "/api/health", "/api/usage", "/api/changes", "/api/config", "/api/config/storages/default",
 	"/api/config/file_aliases/content", "/api/config/accounts/site-one", "/api/upload/file", "/api/upload/img?alias=content", "/api/upload/file/resumable", "/api/uploads",
 	"/api/preview/img/content/a.png", "/api/%63onfig/storages/default", "/api//config", "/api/../api/session",
 }
@@ -192,7 +192,7 @@ func TestPanelRefusesOtherSites(t *testing.T) {
 func TestPanelViewer(t *testing.T) {
 	p := site.StartPanel(t, site.Basic).As("viewer")
 	before := p.Running(t)
-	for _, route := range []string{"session", "kinds", "storages", "aliases", "accounts", "health", "items/file/content", "config", "config/storages/default"} {
+	for _, route := range []string{"session", "kinds", "storages", "aliases", "accounts", "health", "usage", "changes", "items/file/content", "config", "config/storages/default"} {
 		p.Must(t, http.StatusOK, http.MethodGet, route, nil)
 	}
 	for _, c := range []struct{ method, route, body string }{
@@ -205,6 +205,7 @@ func TestPanelViewer(t *testing.T) {
 		{http.MethodPost, "items/file/content", "action=delete&folder=a"},
 		{http.MethodPost, "storages/default/probe", "{}"},
 		{http.MethodPost, "probe", `{"driver":{"name":"local","root":"x"}}`},
+		{http.MethodPost, "usage", ""},
 		{http.MethodPost, "upload/file", "x"},
 		{http.MethodPost, "upload/file/resumable", ""},
 		{http.MethodHead, "upload/file/resumable/x", ""},

@@ -17,14 +17,19 @@ var auditActions = map[upload.Action]string{
 	upload.Stored: "store", upload.Replaced: "replace", upload.Deleted: "delete",
 }
 
+// resultOK is the result of a change that was made.
+const resultOK = "ok"
+
 func (o *Observer) auditChange(change upload.Change) {
-	if t := change.Transfer; t != nil {
-		o.writeAudit(transferAction(t), t.Alias.Kind, t.Alias.Name, change.Actor, "ok", zap.String("filename", t.Filename),
-			zap.String("to_alias", change.Alias.Name), zap.String("to", change.Item.Filename), zap.Int64("size", change.Item.Size))
-		return
+	c := Change{
+		Action: auditActions[change.Action], Kind: change.Alias.Kind, Alias: change.Alias.Name, Filename: change.Item.Filename,
+		Size: change.Item.Size, Actor: change.Actor, Result: deletion(change.Err),
 	}
-	o.writeAudit(auditActions[change.Action], change.Alias.Kind, change.Alias.Name, change.Actor, deletion(change.Err),
-		zap.String("filename", change.Item.Filename), zap.Int64("size", change.Item.Size))
+	if t := change.Transfer; t != nil {
+		c.Action, c.Kind, c.Alias, c.Filename = transferAction(t), t.Alias.Kind, t.Alias.Name, t.Filename
+		c.ToAlias, c.To, c.Result = change.Alias.Name, change.Item.Filename, resultOK
+	}
+	o.writeAudit(c, c.Result == resultOK && change.Action != upload.Unchanged)
 }
 
 // transferAction returns the action of a move or copy.
@@ -39,7 +44,7 @@ func transferAction(t *upload.Transfer) string {
 func deletion(err error) string {
 	switch {
 	case err == nil:
-		return "ok"
+		return resultOK
 	case errors.Is(err, fs.ErrNotExist):
 		return "there is no such item"
 	case errors.Is(err, upload.ErrOtherItem):
@@ -51,55 +56,56 @@ func deletion(err error) string {
 
 // auditRefusal writes the submitted name. The size is unknown.
 func (o *Observer) auditRefusal(req upload.Request, failure *aliases.Failure) {
-	action, alias := auditActions[upload.Stored], req.Alias
-	fields := []zap.Field{zap.String("filename", failure.Filename), zap.Stringer("reason", failure.Reason)}
-	switch t := req.Transfer; {
-	case t != nil && t.Alias != nil:
-		action, alias = transferAction(t), t.Alias.Name
-		fields = append(fields, zap.String("to_alias", req.Alias), zap.String("to", t.To[:min(len(t.To), aliases.MaxName)]))
-	case t != nil:
-		action = transferAction(t)
-	case req.Filename != "":
-		action = auditActions[upload.Replaced]
+	c := Change{
+		Action: auditActions[upload.Stored], Kind: req.Kind, Alias: req.Alias, Filename: failure.Filename, Size: -1,
+		Actor: req.Actor, Result: failure.Message,
 	}
-	o.writeAudit(action, req.Kind, alias, req.Actor, failure.Message, fields...)
+	switch t := req.Transfer; {
+	case t != nil:
+		c.Action = transferAction(t)
+		if t.Alias != nil {
+			c.Alias, c.ToAlias, c.To = t.Alias.Name, req.Alias, t.To[:min(len(t.To), aliases.MaxName)]
+		}
+	case req.Filename != "":
+		c.Action = auditActions[upload.Replaced]
+	}
+	o.writeAudit(c, false, zap.Stringer("reason", failure.Reason))
 }
 
 // auditDeletion writes a set of items, or a refused request to delete items.
 func (o *Observer) auditDeletion(d media.Deletion) {
-	result := "ok"
+	c := Change{
+		Action: auditActions[upload.Deleted], Kind: d.Kind, Alias: d.Alias, Filename: d.Filename, Size: -1,
+		IsSet: d.IsSet, Folder: d.Folder, Number: d.Number, Actor: d.Actor, Result: resultOK,
+	}
 	if d.Failure != nil {
-		result = d.Failure.Message
+		c.Result = d.Failure.Message
 	}
-	fields := []zap.Field{zap.String("filename", d.Filename)}
-	if d.IsSet {
-		fields = []zap.Field{zap.String("folder", d.Folder), zap.Int("number", d.Number)}
-	}
-	o.writeAudit(auditActions[upload.Deleted], d.Kind, d.Alias, d.Actor, result, fields...)
+	o.writeAudit(c, d.Number > 0)
 }
 
 // auditTermination writes the submitted name of an upload that was ended, and whose it was.
 func (o *Observer) auditTermination(upload *resumable.Record, actor aliases.Actor, err error) {
-	result := "ok"
+	c := Change{
+		Action: "terminate", Kind: upload.ItemKind(), Alias: upload.Alias, Filename: upload.Filename, Size: upload.Length,
+		Actor: actor, Result: resultOK,
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, resumable.ErrUnknown):
-		result = "there is no such upload"
+		c.Result = "there is no such upload"
 	case err != nil:
-		result = "the storage did not remove the upload"
+		c.Result = "the storage did not remove the upload"
 	}
-	o.writeAudit("terminate", upload.ItemKind(), upload.Alias, actor, result,
-		zap.String("filename", upload.Filename), zap.Int64("size", upload.Length), zap.String("owner", upload.Owner))
+	o.writeAudit(c, err == nil, zap.String("owner", upload.Owner))
 }
 
-// writeAudit writes a line of the logger "media.audit". There is one for each item that was stored,
-// replaced, moved, copied or deleted, for each that could not be deleted, for each set of items
-// that was deleted, for each resumable upload that was ended on request, and for each failure of a
-// refused request.
-func (o *Observer) writeAudit(action string, kind aliases.Kind, alias string, actor aliases.Actor, result string, more ...zap.Field) {
-	fields := append([]zap.Field{zap.String("action", action), zap.String("kind", string(kind)), zap.String("alias", alias)}, more...)
-	fields = append(fields, zap.String("via", string(actor.Origin)), zap.String("account", actor.Account))
-	if actor.User != "" {
-		fields = append(fields, zap.String("user", actor.User))
+// writeAudit writes a line of the logger "media.audit", and keeps a change that was made. There is one
+// for each item that was stored, replaced, moved, copied or deleted, for each that could not be deleted,
+// for each set of items that was deleted, for each resumable upload that was ended on request, and for
+// each failure of a refused request.
+func (o *Observer) writeAudit(c Change, made bool, more ...zap.Field) {
+	o.audit.Info("item", c.fields(more...)...)
+	if made {
+		o.changes.add(c)
 	}
-	o.audit.Info("item", append(fields, zap.String("client", actor.Client), zap.String("result", result))...)
 }

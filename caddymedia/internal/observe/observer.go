@@ -22,9 +22,10 @@ import (
 // Observer is the [media.Observer] of one configuration of Caddy.
 type Observer struct {
 	*metrics
-	audit  *zap.Logger
-	events *events
-	active func() (*Observer, error)
+	audit   *zap.Logger
+	changes *Changes
+	events  *events
+	active  func() (*Observer, error)
 }
 
 // New returns the observer of the configuration that ctx belongs to. active returns the one of the
@@ -34,7 +35,7 @@ func New(ctx caddy.Context, active func() (*Observer, error)) (*Observer, error)
 	if err != nil {
 		return nil, err
 	}
-	return &Observer{newMetrics(ctx.GetMetricsRegistry()), ctx.Logger().Named("audit"), events, active}, nil
+	return &Observer{newMetrics(ctx.GetMetricsRegistry()), ctx.Logger().Named("audit"), changes, events, active}, nil
 }
 
 // current returns the observer whose metrics and audit log are in use: the work of an earlier
