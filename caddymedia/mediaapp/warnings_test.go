@@ -44,8 +44,7 @@ func TestNoDataFolderIsLogged(t *testing.T) { // not parallel: the environment i
 
 // TestHEICIsLogged: the log says at the start which aliases accept images that most browsers do not
 // show.
-func TestHEICIsLogged(t *testing.T) {
-	t.Parallel()
+func TestHEICIsLogged(t *testing.T) { // not parallel: Caddy provisions one configuration at a time
 	var buffer bytes.Buffer
 	provisioned(t, `{"image_aliases": {"phone": {"formats": ["webp", "HEIC"]}, "web": {"formats": ["avif"]}, "plain": {}}}`).
 		Warn(slog.New(slog.NewTextHandler(&buffer, nil)))
@@ -55,8 +54,7 @@ func TestHEICIsLogged(t *testing.T) {
 }
 
 // TestTrustedHeaderIsLogged: the log says at each start that a header names users.
-func TestTrustedHeaderIsLogged(t *testing.T) {
-	t.Parallel()
+func TestTrustedHeaderIsLogged(t *testing.T) { // not parallel: Caddy provisions one configuration at a time
 	for app, want := range map[string]int{
 		`{"accounts": {"members": {"trust_header": "Remote-User"}}}`:  1,
 		`{"accounts": {"members": {"trust": "{http.auth.user.id}"}}}`: 0,

@@ -152,7 +152,7 @@ func (d *Driver) openFolder() (*folder, error) {
 	f := &folder{
 		Driver: d, root: root, dir: dir, shared: sharer{now: d.now},
 		names: listing.Kept[string, state]{
-			Least: d.keepFrom, Most: d.keepNames, Name: func(_, name string) string { return name },
+			Least: d.keepFrom, Most: d.keepNames, Name: func(_, name string) string { return name }, Same: state.isSame,
 		},
 	}
 	if f.opened, err = dir.Stat(); err != nil {

@@ -46,8 +46,10 @@ type lister struct {
 
 // walk adds the objects below prefix, which is empty or ends with a slash.
 func (l *lister) walk(prefix string) error {
+	begins := len(l.Cursor) <= len(prefix) || !strings.HasPrefix(l.Cursor, prefix)
 	read := func(from string) (*names, error) {
-		n, err := l.names(prefix, from)
+		n, err := l.names(prefix, from, begins)
+		begins = false
 		if errors.Is(err, fs.ErrNotExist) || isNotDir(err) { // removed while walking
 			return nil, nil //nolint:nilnil // there are no names
 		}
@@ -56,9 +58,9 @@ func (l *lister) walk(prefix string) error {
 	return l.folder.names.Walk(l.ListOptions, prefix, read, func(name string, _ *string) error { return l.entry(prefix + name) })
 }
 
-// names returns the names of a folder from one name on. A listing that goes on may use those of its
-// last page.
-func (l *lister) names(prefix, from string) (*names, error) {
+// names returns the names of a folder from one name on. A listing that goes on in it may use those of its
+// last page. One that begins needs only some.
+func (l *lister) names(prefix, from string, begins bool) (*names, error) {
 	unlock, err := l.folder.names.Reading.Lock(l.ctx, prefix)
 	if err != nil {
 		return nil, err
@@ -73,17 +75,15 @@ func (l *lister) names(prefix, from string) (*names, error) {
 	if n.State.folder, err = dir.Stat(); err != nil {
 		return nil, err
 	}
-	inside := len(l.Cursor) > len(prefix) && strings.HasPrefix(l.Cursor, prefix)
-	if kept := l.folder.names.Find(prefix, from); kept != nil && os.SameFile(kept.State.folder, n.State.folder) {
-		if l.goesOn && inside || !n.State.changed.IsZero() && n.State.changed.Equal(kept.State.changed) {
-			return kept, nil
-		}
+	if kept := l.folder.names.Find(prefix, from); kept != nil && (kept.State.isSame(n.State) ||
+		l.goesOn && !begins && os.SameFile(kept.State.folder, n.State.folder)) {
+		return kept, nil
 	}
 	if !n.State.changed.Before(l.folder.now().Add(-settleTime)) {
 		n.State.changed = time.Time{} // the next change may have the same time
 	}
 	limit := l.folder.names.Most
-	if !inside {
+	if begins {
 		limit = min(limit, l.folder.firstNames)
 	}
 	if err := readNames(l.ctx, dir, n, limit); err != nil {

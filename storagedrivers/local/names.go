@@ -32,6 +32,11 @@ type state struct {
 	changed time.Time // zero if its names may change without it
 }
 
+// isSame reports whether the names of a folder are the same in two states.
+func (s state) isSame(other state) bool {
+	return os.SameFile(s.folder, other.folder) && !s.changed.IsZero() && s.changed.Equal(other.changed)
+}
+
 // readNames reads the names of a folder from n.From on. It keeps the smallest ones if there are more
 // than limit.
 func readNames(ctx context.Context, dir *os.File, n *names, limit int) error {

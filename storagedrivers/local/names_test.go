@@ -152,6 +152,32 @@ func TestWalkDuringChanges(t *testing.T) {
 	}
 }
 
+// TestNewWalkOfParts: a walk that begins does not go on with a part of a folder from before a change.
+func TestNewWalkOfParts(t *testing.T) {
+	t.Parallel()
+	d := keeping(t)
+	d.firstNames = 6
+	for i := range 20 {
+		d.create(t, fmt.Sprintf("%02d", i))
+	}
+	for i := 20; i < 25; i++ {
+		var got []string
+		for page, next := 0, ""; page == 0 || next != ""; page++ {
+			var keys []string
+			keys, next = d.page(t, next)
+			got = append(got, keys...)
+		}
+		if len(got) != i {
+			t.Errorf("%d of %d objects", len(got), i)
+		}
+		if parts := len(d.current.names.Folders()); parts != 2 {
+			t.Errorf("%d parts of the folder are kept, want 2", parts)
+		}
+		d.create(t, fmt.Sprintf("%02d", i))
+		time.Sleep(20 * time.Millisecond) // as in keeping
+	}
+}
+
 // TestFolderReplacedDuringWalk: a walk goes on in the folder that has the name now.
 func TestFolderReplacedDuringWalk(t *testing.T) {
 	t.Parallel()

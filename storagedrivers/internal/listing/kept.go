@@ -49,6 +49,7 @@ func (f *Folder[E, S]) has(prefix, from string) bool {
 type Kept[E, S any] struct {
 	Least, Most int                             // entries of a kept folder, and of all; tests have others
 	Name        func(prefix string, e E) string // of an entry
+	Same        func(a, b S) bool               // of two parts of a folder that has not changed between; may be nil
 	Reading     locks.Names                     // of a folder, by prefix
 
 	mu      sync.Mutex
@@ -94,12 +95,14 @@ func (k *Kept[E, S]) Find(prefix, from string) *Folder[E, S] {
 	return found
 }
 
-// Add keeps entries in place of earlier ones of the same part of their folder.
+// Add keeps entries in place of earlier ones of their folder, unless these are another part of the same
+// state of it.
 func (k *Kept[E, S]) Add(f *Folder[E, S]) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	others := slices.DeleteFunc(k.folders, func(o *Folder[E, S]) bool {
-		return o.Prefix == f.Prefix && (f.To == "" || o.From <= f.To) && (o.To == "" || f.From <= o.To)
+		overlap := (f.To == "" || o.From <= f.To) && (o.To == "" || f.From <= o.To)
+		return o.Prefix == f.Prefix && (overlap || k.Same == nil || !k.Same(o.State, f.State))
 	})
 	if k.folders = others; len(f.Sorted) >= k.Least {
 		k.insert(others, f)
