@@ -288,6 +288,18 @@ interface Look {
 /** Makes the fields of options. */
 type OptionFields = typeof import('./form.js').optionFields;
 
+/** What the dialog of an item may ask of the list behind it, and reports to it. */
+interface ItemOptions {
+	/** The next (1) or previous (-1) item in the order of the list, '' at its end. Loads more if needed. */
+	neighbour: (filename: string, step: 1 | -1) => Promise<string>;
+	/** The dialog shows another item now: the address of the page follows. */
+	shown: (filename: string) => void;
+	deleted: (filename: string) => void;
+	/** The address of the page follows too. */
+	renamed: (old: string, filename: string) => void;
+	replaced: (filename: string) => void;
+}
+
 type Listing = ReturnType<typeof import('../pages/listing.js').listing>;
 
 /** A file to upload, or a folder, which cannot be uploaded. */

@@ -11,12 +11,12 @@ import { busyWhile, confirm, copyField, facts, failed, openDialog } from '../lib
 const imageTypes = /^image\/(jpeg|png|gif|webp|avif|svg\+xml)$/;
 
 /**
- * Opens and returns the dialog of an item; deleted is called after its deletion.
+ * Opens and returns the dialog of an item.
  * @param {Alias} alias
  * @param {string} filename
- * @param {() => void} deleted
+ * @param {ItemOptions} options
  */
-export function itemDialog(alias, filename, deleted) {
+export function itemDialog(alias, filename, { deleted }) {
 	const body = h('div', { class: 'item', 'aria-busy': 'true' }, h('p', { class: 'muted' }, 'Loading …'));
 	const dialog = openDialog(parts(filename).at(-1) ?? filename, body, { wide: true });
 	const load = async () => {
@@ -24,7 +24,7 @@ export function itemDialog(alias, filename, deleted) {
 			const item = await get(['items', alias.kind, alias.name, ...parts(filename)]);
 			fill(body, content(alias, item, () => {
 				dialog.close();
-				deleted();
+				deleted(filename);
 			}));
 		} catch (error) {
 			fill(body, failed(error, load));

@@ -186,29 +186,46 @@ function itemPanel({ alias, folder, search }, list, signal) {
 	let dialog = null;
 	let filename = '';
 	let openedHere = false;
+	/** @param {string} [item] */
+	const address = (item = '') => itemsHash(alias.kind, alias.name, folder, { search, item });
+	/** @type {ItemOptions} */
+	const options = {
+		neighbour: list.neighbour,
+		shown: follow,
+		deleted: (item) => {
+			announce(`${item} is deleted.`);
+			list.remove(item);
+		},
+		renamed: (old, item) => {
+			follow(item);
+			list.renamed(old, item);
+		},
+		replaced: list.refresh,
+	};
+	/** @param {string} item */
+	function follow(item) {
+		filename = item;
+		history.replaceState(history.state, '', address(item)); // without an event
+	}
 	/**
 	 * @param {string} wanted
 	 * @param {boolean} [clicked]
 	 */
-	async function show(wanted, clicked = false) {
+	function show(wanted, clicked = false) {
 		if (wanted === filename) return;
+		if (filename === '') openedHere = clicked;
 		filename = wanted;
-		openedHere = clicked;
 		dialog = null;
 		closeDialogs();
 		if (wanted === '') return;
-		const mine = dialog = itemDialog(alias, wanted, () => {
-			announce(`${wanted} is deleted.`);
-			list.remove(wanted);
-		});
+		const mine = dialog = itemDialog(alias, wanted, options);
 		mine.addEventListener('close', () => {
-			if (signal.aborted) return; // another page is shown
-			if (document.activeElement === document.body) list.focus(wanted);
-			if (dialog !== mine) return; // the address has already changed
+			if (signal.aborted || dialog !== mine) return; // another page or item is shown already
+			list.focus(filename);
 			dialog = null;
 			filename = '';
 			if (openedHere) history.back();
-			else location.replace(itemsHash(alias.kind, alias.name, folder, { search }));
+			else location.replace(address());
 		});
 	}
 	return { show };

@@ -1,5 +1,11 @@
 // @ts-check
 // The folders and items of a folder or a search, page by page.
+//
+// The dialog of an item (item.js) works with the list behind it through ItemOptions, which items.js
+// passes: list.neighbour(filename, 1 | -1) returns a promise of the next or previous filename, '' at
+// the end; list.remove(filename), list.refresh(filename) and list.renamed(old, filename) show a
+// change without a reload. shown(filename) is called when the dialog shows another item in place of
+// the first: the address follows, and the focus returns to that item when the dialog closes.
 import { get } from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
 import { plural, size } from '../lib/format.js';
