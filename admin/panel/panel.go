@@ -70,7 +70,7 @@ type Panel struct {
 	pages   *pages
 	api     *api.Handler
 	routes  http.Handler // of api, below base
-	uploads *mediahttp.Handler
+	handler *mediahttp.Handler
 	guard   *http.CrossOriginProtection
 	args    []string // of the command that started Caddy
 	now     func() time.Time
@@ -116,7 +116,7 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 			return fmt.Errorf("login: %w", err)
 		}
 	}
-	p.uploads = mediahttp.New(app, mediaapp.HandlerOptions(app.Redacted(ctx.Slogger())))
+	p.handler = mediahttp.New(app, mediaapp.HandlerOptions(app.Redacted(ctx.Slogger())))
 	provisioned.Store(p, app.Service())
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		p.log.Info("serving the panel", zap.Strings("addresses", addresses(server, p.base+"/")))

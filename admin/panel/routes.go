@@ -24,6 +24,8 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 	switch {
 	case area == "upload":
 		p.upload(w, r, v, rest)
+	case area == "items" && !reads(r):
+		p.changeItems(w, r, v)
 	case area == "session" && rest == "":
 		if p.allowed(w, r, http.MethodGet, http.MethodHead) {
 			p.answer(w, r, http.StatusOK, p.session(r.Context(), v))
