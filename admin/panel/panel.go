@@ -171,12 +171,12 @@ func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 		p.fail(w, r, http.StatusForbidden, otherSite)
 		return nil
 	}
-	if !v.editor && !reads(r) {
+	if !v.editor && changes(r, rest) {
 		p.fail(w, r, http.StatusForbidden, onlyLooking)
 		return nil
 	}
 	if route, ok := strings.CutPrefix(rest, "/api/"); ok {
-		p.audited(w, r, v, route, func(w http.ResponseWriter) { p.serveAPI(w, r, v, route) })
+		p.audited(w, r, v, rest, func(w http.ResponseWriter) { p.serveAPI(w, r, v, route) })
 		return nil
 	}
 	if p.allowed(w, r, http.MethodGet, http.MethodHead) && !p.pages.serve(w, r, mounted(r, p.base), rest) {
