@@ -64,6 +64,8 @@ type Handler struct {
 	probes  chan struct{} // one is taken by each probe that runs
 	maxTime time.Duration // of a request that waits for a storage
 	now     func() time.Time
+
+	selections *selections
 }
 
 const (
@@ -78,11 +80,16 @@ const (
 // running limits the probes of all handlers, because each may wait for a slow host.
 var running = make(chan struct{}, maxProbes)
 
+// selected are the selections of all handlers, because each change in the panel is a reload.
+var selected = newSelections()
+
 // New returns a handler without the editor of the configuration.
 func New() *Handler {
 	return &Handler{
 		log: caddy.Log().Named("media.api"), probes: running, maxTime: maxTime,
 		now: time.Now, //nolint:forbidigo // the clock's one default
+
+		selections: selected,
 	}
 }
 
@@ -142,6 +149,8 @@ var routes = []struct {
 	{http.MethodGet, "items/*/*/**", (*call).item, everywhere},
 	{http.MethodDelete, "items/*/*/**", (*call).deleteItem, everywhere},
 	{http.MethodGet, "preview/*/*/**", (*call).preview, inPanel},
+	{http.MethodPost, "zip", (*call).selectZip, inPanel},
+	{http.MethodGet, "zip/*/*", (*call).zip, inPanel},
 	{http.MethodGet, "uploads", (*call).uploads, everywhere},
 	{http.MethodDelete, "uploads/*/*", (*call).endUpload, everywhere},
 	{http.MethodGet, "health", (*call).health, everywhere},

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -17,13 +18,15 @@ import (
 )
 
 type itemAnswer struct {
-	Filename string         `json:"filename"`
-	Name     string         `json:"name"`
-	Size     int64          `json:"size"`
-	Modified string         `json:"modified"`
-	Type     string         `json:"type"`
-	Address  string         `json:"address"`
-	WebP     *variantAnswer `json:"webp,omitempty"`
+	Filename string `json:"filename"`
+	Name     string `json:"name"`
+	Size     int64  `json:"size"`
+	Modified string `json:"modified"`
+	// ETag is empty in a list of a storage without tags that lists rounded times.
+	ETag    string         `json:"etag,omitempty"`
+	Type    string         `json:"type"`
+	Address string         `json:"address"`
+	WebP    *variantAnswer `json:"webp,omitempty"`
 	// Renditions are the addresses of the renditions by their names.
 	Renditions map[string]string `json:"renditions,omitempty"`
 	// Sizes of the image and of its renditions, in ascending order; only of a single item.
@@ -51,7 +54,7 @@ type variantAnswer struct {
 func describeItem(alias *media.Alias, filename string, info storagedrivers.Info) itemAnswer {
 	return itemAnswer{
 		Filename: filename, Name: path.Base(filename), Size: info.Size,
-		Modified: stamp(info.ModTime), Type: info.ContentType,
+		Modified: stamp(info.ModTime), ETag: mediahttp.EntityTag(alias, info), Type: info.ContentType,
 		Address: alias.URL("", filename), Renditions: alias.RenditionURLs("", filename),
 		Private: alias.Private != nil,
 	}
@@ -73,11 +76,16 @@ func (c *call) aliasFile() (*media.Alias, string, error) {
 		return nil, "", err
 	}
 	filename := c.args[2]
-	if alias.IsVariant(filename) || storagedrivers.ValidKey(alias.Key(filename)) != nil ||
-		storagedrivers.ValidKey(filename) != nil {
+	if !mayBeItem(alias, filename) {
 		return nil, "", noItem()
 	}
 	return alias, filename, nil
+}
+
+// mayBeItem reports whether filename may be that of an item.
+func mayBeItem(alias *media.Alias, filename string) bool {
+	return !alias.IsVariant(filename) && storagedrivers.ValidKey(alias.Key(filename)) == nil &&
+		storagedrivers.ValidKey(filename) == nil
 }
 
 func noItem() error { return failf(http.StatusNotFound, "There is no such item.") }
@@ -243,6 +251,10 @@ const (
 	maxLimit     = 200
 	// The maximum number of objects examined for one answer to a search.
 	maxLooked = 5000
+	// The maximum number of objects examined for another order than by name.
+	maxOrdered = 100_000
+	// The maximum time for one page of everything below a folder.
+	maxSearchTime = 5 * time.Second
 )
 
 // limitOf returns the maximum number of entries of a page.
@@ -262,7 +274,7 @@ func badCursor() error {
 	return failf(http.StatusBadRequest, "The cursor is not from an earlier answer.")
 }
 
-// items returns a page of the items of a folder, or of those that match a search.
+// items returns a page of the items of a folder, or of those below it.
 func (c *call) items() error {
 	alias, err := c.alias()
 	if err != nil {
@@ -277,14 +289,29 @@ func (c *call) items() error {
 	if err != nil {
 		return err
 	}
+	order := media.Order(cmp.Or(query.Get("order"), string(media.ByName)))
+	if !slices.Contains(media.Orders(), order) {
+		return failf(http.StatusBadRequest, "The order is name, -name, modified or -modified.")
+	}
+	recursive := query.Get("recursive")
+	if recursive != "" && recursive != "0" && recursive != "1" {
+		return failf(http.StatusBadRequest, "The parameter recursive is 1 or 0.")
+	}
+	maxExamined := maxLooked
+	if order != media.ByName { // each page needs the whole list
+		maxExamined = maxOrdered
+	}
 	ctx, cancel := c.bounded()
 	defer cancel()
 	page, err := media.ListItems(ctx, media.ItemQuery{
-		Alias: alias, Folder: folder, Search: query.Get("search"), Limit: limit, Cursor: query.Get("cursor"), MaxExamined: maxLooked,
+		Alias: alias, Folder: folder, Search: query.Get("search"), Recursive: recursive == "1", Order: order, Limit: limit,
+		Cursor: query.Get("cursor"), MaxExamined: maxExamined, MaxTime: maxSearchTime,
 	})
 	switch {
 	case errors.Is(err, media.ErrCursor):
 		return badCursor()
+	case errors.Is(err, media.ErrUnordered):
+		return failf(http.StatusBadRequest, "A list of more than 10,000 items, or of a slow storage, has the order name only.")
 	case err != nil:
 		return storageFailed(c.app.Driver(alias.Storage.Name()).Describe(), err)
 	}
@@ -295,8 +322,12 @@ func (c *call) items() error {
 	for i, below := range page.Folders {
 		answer.Folders[i] = path.Base(below)
 	}
+	listsTags := alias.Storage.Features().ListTimes // of which the tags are made
 	for i, info := range page.Items {
 		answer.Items[i] = describeItem(alias, alias.Filename(info.Key), info)
+		if info.ETag == "" && !listsTags {
+			answer.Items[i].ETag = ""
+		}
 	}
 	return c.answer(answer)
 }

@@ -70,7 +70,7 @@ type Panel struct {
 	pages   *pages
 	api     *api.Handler
 	routes  http.Handler // of api, below base
-	uploads *mediahttp.Handler
+	handler *mediahttp.Handler
 	guard   *http.CrossOriginProtection
 	args    []string // of the command that started Caddy
 	now     func() time.Time
@@ -116,7 +116,7 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 			return fmt.Errorf("login: %w", err)
 		}
 	}
-	p.uploads = mediahttp.New(app, mediaapp.HandlerOptions(app.Redacted(ctx.Slogger())))
+	p.handler = mediahttp.New(app, mediaapp.HandlerOptions(app.Redacted(ctx.Slogger())))
 	provisioned.Store(p, app.Service())
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		p.log.Info("serving the panel", zap.Strings("addresses", addresses(server, p.base+"/")))
@@ -171,12 +171,12 @@ func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 		p.fail(w, r, http.StatusForbidden, otherSite)
 		return nil
 	}
-	if !v.editor && !reads(r) {
+	if !v.editor && changes(r, rest) {
 		p.fail(w, r, http.StatusForbidden, onlyLooking)
 		return nil
 	}
 	if route, ok := strings.CutPrefix(rest, "/api/"); ok {
-		p.audited(w, r, v, route, func(w http.ResponseWriter) { p.serveAPI(w, r, v, route) })
+		p.audited(w, r, v, rest, func(w http.ResponseWriter) { p.serveAPI(w, r, v, route) })
 		return nil
 	}
 	if p.allowed(w, r, http.MethodGet, http.MethodHead) && !p.pages.serve(w, r, mounted(r, p.base), rest) {

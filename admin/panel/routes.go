@@ -24,6 +24,8 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 	switch {
 	case area == "upload":
 		p.upload(w, r, v, rest)
+	case area == "items" && !reads(r):
+		p.changeItems(w, r, v)
 	case area == "session" && rest == "":
 		if p.allowed(w, r, http.MethodGet, http.MethodHead) {
 			p.answer(w, r, http.StatusOK, p.session(r.Context(), v))
@@ -117,6 +119,12 @@ func reads(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
 
+// changes reports whether a request may change something. rest is its path below the panel. A POST of
+// items to download as a zip changes nothing; their names are too long for an address.
+func changes(r *http.Request, rest string) bool {
+	return !reads(r) && (r.Method != http.MethodPost || rest != "/api/zip")
+}
+
 const strangerText = "No user is logged in. Add users in the Caddyfile: " +
 	"media_admin { login { <user> <password hash> } }, or put the panel behind a single sign-on (forward_auth). " +
 	"Make a hash with: caddy hash-password --algorithm argon2id"
@@ -134,13 +142,13 @@ func (p *Panel) refuseStranger(w http.ResponseWriter, r *http.Request, rest stri
 }
 
 // audited logs the subject, the user and the client of a change, but never its content.
-func (p *Panel) audited(w http.ResponseWriter, r *http.Request, v visitor, route string, serve func(http.ResponseWriter)) {
-	if reads(r) {
+func (p *Panel) audited(w http.ResponseWriter, r *http.Request, v visitor, rest string, serve func(http.ResponseWriter)) {
+	if !changes(r, rest) {
 		serve(w)
 		return
 	}
-	// For "config/storages/archive" these are "storages" and "archive".
-	section, name, _ := strings.Cut(strings.TrimPrefix(route, "config/"), "/")
+	// For "/api/config/storages/archive" these are "storages" and "archive".
+	section, name, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(rest, "/api/"), "config/"), "/")
 	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
 	serve(recorder)
 	p.log.Info("change in the panel", zap.String("user", v.name), zap.String("what", r.Method),

@@ -3,6 +3,7 @@ package panel
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -23,16 +24,41 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, rest s
 		p.fail(w, r, http.StatusNotFound, "there is no such route")
 		return
 	}
-	confirm, ended := p.uploadSession(r, v)
+	caller, ended := p.caller(r, v)
 	defer ended()
-	caller := mediahttp.Caller{Account: tokens.Account{APIKey: v.name}, Origin: media.OriginPanel, Confirm: confirm}
 	if isBelow {
 		p.uploadResumable(w, r, v, kind, id, caller)
 		return
 	}
-	if failed, ok := errors.AsType[*mediahttp.Error](p.uploads.Upload(w, r, kind, caller)); ok {
+	if failed, ok := errors.AsType[*mediahttp.Error](p.handler.Upload(w, r, kind, caller)); ok {
 		p.fail(w, r, failed.Status, notRunning)
 	}
+}
+
+// changeItems deletes, moves, copies and replaces items as the public endpoints do. Editors may change
+// those of all aliases.
+func (p *Panel) changeItems(w http.ResponseWriter, r *http.Request, v visitor) {
+	base := url.URL{Path: p.base + "/api/items/"}
+	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), base.EscapedPath())
+	word, path, isBelow := strings.Cut(rest, "/")
+	kind := media.Kind(word)
+	if kind != media.Image && kind != media.File || !ok || !isBelow {
+		p.fail(w, r, http.StatusNotFound, "there is no such route")
+		return
+	}
+	caller, ended := p.caller(r, v)
+	defer ended()
+	caller.Account.Rights = tokens.Rights()
+	if failed, ok := errors.AsType[*mediahttp.Error](p.handler.Items(w, r, kind, path, caller)); ok {
+		p.fail(w, r, failed.Status, notRunning)
+	}
+}
+
+// caller returns the editor of a request that changes items. The session does not become idle until
+// ended is called.
+func (p *Panel) caller(r *http.Request, v visitor) (caller mediahttp.Caller, ended func()) {
+	confirm, ended := p.uploadSession(r, v)
+	return mediahttp.Caller{Account: tokens.Account{APIKey: v.name}, Origin: media.OriginPanel, Confirm: confirm}, ended
 }
 
 // uploadResumable serves the resumable uploads of an editor. Reading the state of an upload may
@@ -48,7 +74,7 @@ func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visito
 		return
 	}
 	path := mounted(r, p.base) + "/api/upload/" + string(kind) + "/resumable"
-	err := p.uploads.UploadResumable(w, r, kind, path, id, caller)
+	err := p.handler.UploadResumable(w, r, kind, path, id, caller)
 	if failed, ok := errors.AsType[*mediahttp.Error](err); ok {
 		message := notRunning
 		if failed.Status == http.StatusNotFound {
@@ -58,7 +84,7 @@ func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visito
 	}
 }
 
-// provisioned maps the panels of all configurations to the media services of these. An upload may
+// provisioned maps the panels of all configurations to the media services of these. A request may
 // outlast the configuration under which it began; the panels of the configuration that runs at its
 // end confirm it.
 var provisioned sync.Map // *Panel to *media.Service
@@ -74,8 +100,8 @@ func anyPanel(service *media.Service, fits func(*Panel) bool) bool {
 }
 
 // uploadSession keeps the session of a request from becoming idle until the caller calls ended.
-// confirm reports whether v may still upload. A panel of the running configuration must have v as
-// an editor. With a login, the session must be valid and the password hash unchanged; without one,
+// confirm reports whether v may still change items. A panel of the running configuration must have v
+// as an editor. With a login, the session must be valid and the password hash unchanged; without one,
 // the `user` of that panel must be the same.
 func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running *media.Service) bool, ended func()) {
 	if p.login == nil {

@@ -47,28 +47,41 @@ const itemsEndpoint = "items"
 // items returns the endpoint of the items of a kind, for accounts.
 func (h *Handler) items(kind aliases.Kind) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
-		w.Header().Set("Cache-Control", "no-store")
-		authenticate := func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
-			account, refused := h.authenticateAccount(ctx, service, w, r)
-			return tokens.Caller{Account: account}, refused
+		q := &itemsRequest{
+			Handler: h, kind: kind, origin: aliases.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
+			authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
+				account, refused := h.authenticateAccount(ctx, service, w, r)
+				return tokens.Caller{Account: account}, refused
+			},
 		}
-		return h.repeatable(service, w, r, aliases.OriginHTTP, authenticate, func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
-			q := &itemsRequest{Handler: h, service: service, w: w, r: r, kind: kind, rep: repetitionOf(r.Context())}
-			return q.serve(r.Context())
-		})
+		q.address, q.problem = addressOf(r.URL, kind)
+		return q.serve(service, w, r)
 	}
+}
+
+// Items serves a request for items of a caller like the endpoints of items, but without a token. path
+// is the escaped path after the kind: "<alias>" or "<alias>/<filename>". The error is an *[Error]; then
+// nothing was written.
+func (h *Handler) Items(w http.ResponseWriter, r *http.Request, kind aliases.Kind, path string, caller Caller) error {
+	q := &itemsRequest{Handler: h, kind: kind, origin: caller.Origin, baseURL: h.baseURL(r), authenticate: caller.authenticate}
+	q.address, q.problem = addressBelow(path)
+	return h.serveWith(w, r, q.serve)
 }
 
 // itemsRequest is one request for the items of an alias.
 type itemsRequest struct {
 	*Handler
-	service *media.Service
-	w       http.ResponseWriter
-	r       *http.Request
-	kind    aliases.Kind
-	address itemAddress
-	account tokens.Account
-	alias   *aliases.Alias
+	service      *media.Service
+	w            http.ResponseWriter
+	r            *http.Request
+	kind         aliases.Kind
+	origin       aliases.Origin
+	baseURL      string // of public addresses
+	address      itemAddress
+	problem      string // of the address, for the caller; empty if there is none
+	authenticate authenticator
+	account      tokens.Account
+	alias        *aliases.Alias
 
 	rep      *repetition
 	intended map[string]storagedrivers.Info // that an earlier attempt was about to delete; nil if there was none
@@ -100,15 +113,21 @@ var (
 )
 
 // serve authenticates the request and responds.
-func (q *itemsRequest) serve(ctx context.Context) error {
-	address, problem := addressOf(q.r.URL, q.kind)
-	q.address = address
+func (q *itemsRequest) serve(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Cache-Control", "no-store")
+	return q.repeatable(service, w, r, q.origin, q.authenticate, q.attempt)
+}
+
+// attempt is serve for one attempt at the request.
+func (q *itemsRequest) attempt(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	q.service, q.w, q.r, q.rep = service, w, r, repetitionOf(ctx)
 	actions := aliasActions
-	if address.filename != "" {
+	if q.address.filename != "" {
 		actions = oneActions
 	}
 	action, ok := actions[q.r.Method]
-	if !ok && problem == "" {
+	if !ok && q.problem == "" {
 		methods := make([]string, 0, len(actions))
 		for method := range actions {
 			methods = append(methods, method)
@@ -118,7 +137,7 @@ func (q *itemsRequest) serve(ctx context.Context) error {
 		q.w.Header().Set("Allow", allow)
 		return q.refuse(ctx, &refusal{http.StatusMethodNotAllowed, aliases.BadRequest, "use " + allow})
 	}
-	if refused := q.admit(ctx, problem, action.rights...); refused != nil {
+	if refused := q.admit(ctx, service, action.rights...); refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	if refused := q.rep.replayRefusal(q.account.Allows); refused != nil {
@@ -131,15 +150,16 @@ func (q *itemsRequest) serve(ctx context.Context) error {
 	return action.serve(q, ctx)
 }
 
-// admit authenticates the request, and sets its account and alias. The account needs one of the
-// rights, and problem is that of the address.
-func (q *itemsRequest) admit(ctx context.Context, problem string, rights ...tokens.Right) *refusal {
-	var refused *refusal
-	if q.account, refused = q.authenticateAccount(ctx, q.service, q.w, q.r); refused != nil {
+// admit authenticates the request according to a service, and sets its account and alias. The account
+// needs one of the rights.
+func (q *itemsRequest) admit(ctx context.Context, service *media.Service, rights ...tokens.Right) *refusal {
+	caller, refused := q.authenticate(ctx, service)
+	q.account = caller.Account
+	if refused != nil {
 		return refused
 	}
-	if problem != "" {
-		return &refusal{http.StatusBadRequest, aliases.BadRequest, problem}
+	if q.problem != "" {
+		return &refusal{http.StatusBadRequest, aliases.BadRequest, q.problem}
 	}
 	if !slices.ContainsFunc(rights, q.account.May) {
 		return rightRefusal(q.account, rights[0])
@@ -150,6 +170,19 @@ func (q *itemsRequest) admit(ctx context.Context, problem string, rights ...toke
 	q.alias, refused = q.findAlias(q.address.alias)
 	if refused == nil && q.address.filename != "" && !media.Covers(q.account, q.address.filename) {
 		refused = noItem
+	}
+	return refused
+}
+
+// admitAgain is admit after the body was read, with the service that then answers new requests. The
+// refusal is that of the account of the request.
+func (q *itemsRequest) admitAgain(ctx context.Context, right tokens.Right) *refusal {
+	running, release := q.source.Running()
+	defer release()
+	account := q.account
+	refused := q.admit(ctx, running, right)
+	if refused != nil {
+		q.account = account
 	}
 	return refused
 }
@@ -178,7 +211,7 @@ type itemAddress struct {
 // addressOf returns the address in a path, whose segments are decoded once. The problem is for the
 // caller; empty if there is none.
 func addressOf(u *url.URL, kind aliases.Kind) (address itemAddress, problem string) {
-	segments, problem := segmentsOf(u)
+	segments, problem := segmentsOf(u.EscapedPath())
 	if problem != "" {
 		return address, problem
 	}
@@ -189,10 +222,20 @@ func addressOf(u *url.URL, kind aliases.Kind) (address itemAddress, problem stri
 	return itemAddress{segments[start], strings.Join(segments[start+1:], "/")}, ""
 }
 
-// segmentsOf returns the segments of a path, decoded once. The problem is for the caller; empty if there
-// is none.
-func segmentsOf(u *url.URL) (segments []string, problem string) {
-	segments = strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
+// addressBelow returns the address in an escaped path after the kind. The problem is for the caller;
+// empty if there is none.
+func addressBelow(path string) (address itemAddress, problem string) {
+	segments, problem := segmentsOf(path)
+	if problem != "" {
+		return address, problem
+	}
+	return itemAddress{segments[0], strings.Join(segments[1:], "/")}, ""
+}
+
+// segmentsOf returns the segments of an escaped path, decoded once. The problem is for the caller; empty
+// if there is none.
+func segmentsOf(path string) (segments []string, problem string) {
+	segments = strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i, segment := range segments {
 		plain, err := url.PathUnescape(segment)
 		switch {
@@ -211,7 +254,7 @@ func segmentsOf(u *url.URL) (segments []string, problem string) {
 // actor returns the actor of the request.
 func (q *itemsRequest) actor() aliases.Actor {
 	return aliases.Actor{
-		Origin: aliases.OriginHTTP, Account: q.account.APIKey, User: q.account.User, Client: q.options.Client(q.r),
+		Origin: q.origin, Account: q.account.APIKey, User: q.account.User, Client: q.options.Client(q.r),
 	}
 }
 
@@ -402,14 +445,13 @@ func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	listsTags := q.alias.Storage.Features().ListTimes // of which the tags are made
-	base := q.baseURL(q.r) + q.options.MountPrefix(q.r)
 	for i, info := range infos {
 		filename := q.alias.Filename(info.Key)
 		hasVariant := variants[info.Key+media.VariantSuffix]
 		asksVariant := !hasVariant && q.alias.WebP != nil && q.alias.MayHaveVariant(filename)
 		asksItem := info.ETag == "" && variants != nil && !listsTags
 		if !asksItem && !asksVariant {
-			described[i] = q.answerOf(base, info, hasVariant)
+			described[i] = q.answerOf(info, hasVariant)
 			continue
 		}
 		group.Go(func() (err error) {
@@ -425,7 +467,7 @@ func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info
 				}
 				hasVariant = variant.Key != ""
 			}
-			described[i] = q.answerOf(base, info, hasVariant)
+			described[i] = q.answerOf(info, hasVariant)
 			return nil
 		})
 	}
@@ -437,11 +479,11 @@ func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info
 }
 
 // answerOf returns an item as in a list.
-func (q *itemsRequest) answerOf(base string, info storagedrivers.Info, hasVariant bool) itemAnswer {
+func (q *itemsRequest) answerOf(info storagedrivers.Info, hasVariant bool) itemAnswer {
 	filename := q.alias.Filename(info.Key)
 	answer := itemAnswer{
-		FullPath: q.alias.URL(base, filename), Filename: filename, Size: info.Size, ContentType: info.ContentType,
-		ETag: EntityTag(q.alias, info), Renditions: q.alias.RenditionURLs(base, filename),
+		FullPath: q.alias.URL(q.baseURL, filename), Filename: filename, Size: info.Size, ContentType: info.ContentType,
+		ETag: EntityTag(q.alias, info), Renditions: q.alias.RenditionURLs(q.baseURL, filename),
 	}
 	if !info.ModTime.IsZero() {
 		answer.Modified = info.ModTime.UTC().Format(time.RFC3339)

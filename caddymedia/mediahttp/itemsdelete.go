@@ -198,10 +198,7 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 	if problem := setProblem(q.alias, form); problem != "" {
 		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, problem})
 	}
-	// The token may have been revoked meanwhile. The refusal is that of the account.
-	account := q.account
-	if refused := q.admit(ctx, "", tokens.Delete); refused != nil {
-		q.account = account
+	if refused := q.admitAgain(ctx, tokens.Delete); refused != nil { // the token may have been revoked meanwhile
 		return q.refuse(ctx, refused)
 	}
 	if names := form["filename"]; len(names) > 0 {

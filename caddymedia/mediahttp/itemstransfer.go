@@ -31,7 +31,7 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 	if q.move.Copy {
 		right = tokens.Copy
 	}
-	if refused := q.admit(ctx, "", right); refused != nil {
+	if refused := q.admitAgain(ctx, right); refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	matches, refused := q.condition()
@@ -100,8 +100,7 @@ func (q *itemsRequest) transferred(ctx context.Context, to *aliases.Alias, match
 			return item, false, err
 		}
 		if info.Key != "" && !info.Same(claim.Before) {
-			base := q.baseURL(q.r) + q.options.MountPrefix(q.r)
-			return upload.Item{FullPath: to.URL(base, claim.Filename), Filename: claim.Filename, Size: info.Size}, true, nil
+			return upload.Item{FullPath: to.URL(q.baseURL, claim.Filename), Filename: claim.Filename, Size: info.Size}, true, nil
 		}
 	}
 	return item, false, nil

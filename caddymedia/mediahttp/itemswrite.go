@@ -102,11 +102,12 @@ func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Req
 	req := upload.Request{
 		Kind: q.kind, Alias: alias, Allows: q.account.Allows, Actor: q.actor(),
 		Forced:  media.ForcedBy(tokens.Caller{Account: q.account}),
-		BaseURL: q.baseURL(q.r) + q.options.MountPrefix(q.r),
+		BaseURL: q.baseURL,
 		Confirm: func(ctx context.Context, alias string, _ int) (settle func(stored bool), failure *aliases.Failure) {
 			running, release := q.source.Running()
 			defer release()
-			account, refused := q.authenticateAccount(ctx, running, q.w, q.r)
+			caller, refused := q.authenticate(ctx, running)
+			account := caller.Account
 			if refused == nil {
 				refused = rightRefusal(account, right)
 			}

@@ -57,15 +57,25 @@ func (h *Handler) uploadFrom(w http.ResponseWriter, r *http.Request, kind aliase
 	}
 }
 
-// Caller is an authenticated caller of [Handler.Upload].
+// Caller is an authenticated caller of [Handler.Upload], [Handler.UploadResumable] and [Handler.Items].
 type Caller struct {
-	// Account limits the aliases. Its API key is recorded as the actor.
+	// Account limits the aliases, and its rights limit the changes by Handler.Items. Its API key is
+	// recorded as the actor.
 	Account tokens.Account
-	// Origin of the items.
+	// Origin of the requests.
 	Origin aliases.Origin
-	// Confirm, if set, reports whether the caller may still store files. It is called before the
+	// Confirm, if set, reports whether the caller may still change items. It is called before the
 	// body is read and before the commit, with the service that then answers new requests.
 	Confirm func(running *media.Service) bool
+}
+
+// authenticate is the authenticator of a caller without a token.
+func (c Caller) authenticate(_ context.Context, running *media.Service) (tokens.Caller, *refusal) {
+	caller := tokens.Caller{Account: c.Account}
+	if c.Confirm != nil && !c.Confirm(running) {
+		return caller, &refusal{http.StatusUnauthorized, aliases.Unauthorized, "the caller is logged out or may not change items any more"}
+	}
+	return caller, nil
 }
 
 // Upload stores the files of a caller like the upload endpoints, but without a token. The body must
@@ -76,15 +86,7 @@ func (h *Handler) Upload(w http.ResponseWriter, r *http.Request, kind aliases.Ki
 
 // uploadOf returns a request of a caller without a token.
 func (h *Handler) uploadOf(r *http.Request, kind aliases.Kind, caller Caller) *uploadRequest {
-	return &uploadRequest{
-		Handler: h, kind: kind, origin: caller.Origin, baseURL: h.baseURL(r),
-		authenticate: func(_ context.Context, running *media.Service) (tokens.Caller, *refusal) {
-			if caller.Confirm != nil && !caller.Confirm(running) {
-				return tokens.Caller{Account: caller.Account}, &refusal{http.StatusUnauthorized, aliases.Unauthorized, "the caller is logged out or may not upload any more"}
-			}
-			return tokens.Caller{Account: caller.Account}, nil
-		},
-	}
+	return &uploadRequest{Handler: h, kind: kind, origin: caller.Origin, baseURL: h.baseURL(r), authenticate: caller.authenticate}
 }
 
 // uploadRequest is one request to store items.

@@ -275,14 +275,33 @@ interface Scope {
 }
 
 interface View {
+	/** `grid` or `list`. */
 	look: string;
+	/** `name`, `-name`, `modified` or `-modified`. */
+	order: string;
 }
 
 /** A list of items in one layout: the element of the entries, and the function that makes one. */
 interface Look {
 	element: HTMLElement;
 	body: HTMLElement;
-	entry: (scope: Scope, item: Item) => HTMLElement;
+	entry: (scope: Scope, item: Item, selected: boolean) => HTMLElement;
+}
+
+type ItemSelection = ReturnType<typeof import('../pages/selection.js').newSelection>;
+
+/** An item on which an action failed. */
+interface Failure {
+	filename: string;
+	message: string;
+}
+
+/** The progress of an action on many items, in its dialog. */
+interface Progress {
+	/** Whether the user has stopped it. */
+	stopped: () => boolean;
+	done: (count: number) => void;
+	fail: (filename: string, message: string) => void;
 }
 
 /** Makes the fields of options. */
