@@ -156,20 +156,24 @@ async function call(method, address, options) {
 		if (error.name === 'AbortError') throw error;
 		throw new Error('The server is unreachable.', { cause: error });
 	}
-	if (isLogin(response.status, response.headers.get('Content-Type')))
-		throw new LoggedOutError(response.status);
+	const { status, statusText, headers } = response;
+	const etag = headers.get('ETag');
 	const text = await response.text();
+	return { body: bodyOf({ status, statusText, type: headers.get('Content-Type'), text, etag }), etag };
+}
+
+/**
+ * The parsed body of an answer; a refusal is thrown.
+ * @param {{status: number, statusText: string, type: string | null, text: string, etag?: string | null}} answer
+ */
+export function bodyOf({ status, statusText, type, text, etag = null }) {
+	if (isLogin(status, type)) throw new LoggedOutError(status);
 	const body = parse(text);
-	const etag = response.headers.get('ETag');
-	if (response.ok && body !== null) return { body, etag };
+	if (status >= 200 && status < 300 && body !== null) return body;
 	const { error, errors } = body ?? {};
 	const message = error || errors?.map((/** @type {Error} */ { message }) => message).join(' ');
-	throw new ApiError(
-		message || `The server answered ${response.status} ${response.statusText}`.trim() + '.',
-		response.status,
-		body ?? {},
-		etag,
-	);
+	throw new ApiError(message || `The server answered ${status} ${statusText}`.trim() + '.', status,
+		body ?? {}, etag);
 }
 
 /**

@@ -63,6 +63,8 @@ interface Item {
 	name: string;
 	size: number;
 	modified: string;
+	/** Empty in a list of some storages. */
+	etag?: string;
 	type: string;
 	address: string;
 	webp?: { address: string; size: number };
@@ -75,6 +77,14 @@ interface Item {
 	private?: boolean;
 	/** Makes the addresses of a private item valid for an hour; of a single item, if it can be signed. */
 	query?: string;
+}
+
+/** What a browser knows of a preview. */
+interface Measured {
+	width: number;
+	height: number;
+	/** In seconds. */
+	duration?: number;
 }
 
 /** A size in pixels. */
