@@ -164,7 +164,7 @@ async function call(method, address, options) {
 
 /**
  * The parsed body of an answer; a refusal is thrown.
- * @param {{status: number, statusText: string, type: string | null, text: string, etag?: string | null}} answer
+ * @param {Answer} answer
  */
 export function bodyOf({ status, statusText, type, text, etag = null }) {
 	if (isLogin(status, type)) throw new LoggedOutError(status);

@@ -34,8 +34,8 @@ export function snippets(alias, item, alt) {
 	const address = usable(item, item.address);
 	if (alias.kind === 'file') {
 		return {
-			Markdown: `[${markdown(item.name)}](${destination(address)})`,
 			'HTML link': `<a href="${escaped(address)}">${escaped(item.name)}</a>`,
+			Markdown: `[${markdown(item.name)}](${destination(address)})`,
 			...template,
 		};
 	}
@@ -50,8 +50,8 @@ export function snippets(alias, item, alt) {
 			escaped(usable(item, item.webp.address))
 		}" type="image/webp">\n  ${img}\n</picture>`;
 	return {
-		Markdown: `![${markdown(alt)}](${destination(address)})`,
 		...(picture ? { 'HTML picture': picture } : { 'HTML image': img }),
+		Markdown: `![${markdown(alt)}](${destination(address)})`,
 		...(srcset && { srcset: srcset.join(', ') }),
 		...template,
 	};

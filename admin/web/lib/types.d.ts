@@ -362,6 +362,16 @@ interface UploadsAnswer {
 	next: string;
 }
 
+/** An answer of the server. */
+interface Answer {
+	status: number;
+	statusText: string;
+	/** The header Content-Type. */
+	type: string | null;
+	text: string;
+	etag?: string | null;
+}
+
 /** An answer to a request of a resumable upload. */
 interface TusAnswer {
 	status: number;

@@ -72,7 +72,8 @@ function watch(page) {
 		}
 	});
 	page.on('request', (request) => {
-		const { origin } = new URL(request.url()); // a blob has the origin of its page
+		const { origin, protocol } = new URL(request.url()); // a blob has the origin of its page
+		if (/^chrome(-extension)?:$/.test(protocol)) return; // the browser's own viewer of PDFs
 		if (origin !== new URL(facts.panel).origin && origin !== facts.service) {
 			trouble.push(`request to another host: ${request.url()}`);
 		}
