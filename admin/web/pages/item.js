@@ -17,6 +17,9 @@ const steps = { ArrowLeft: -1, ArrowRight: 1 };
 /** Where arrow keys have a meaning of their own. */
 const usesArrows = 'input, select, textarea, video, audio, iframe, pre';
 
+/** @param {string} filename */
+const nameOf = (filename) => parts(filename).at(-1) ?? filename;
+
 /**
  * Opens and returns the dialog of an item.
  * @param {Alias} alias
@@ -48,9 +51,8 @@ export function itemDialog(alias, filename, options) {
 	 */
 	async function show(wanted, message = '') {
 		current = wanted;
-		title.textContent = parts(wanted).at(-1) ?? wanted;
+		title.textContent ||= nameOf(wanted);
 		body.setAttribute('aria-busy', 'true');
-		notice.textContent = message;
 		let parted;
 		try {
 			const item = await get(['items', alias.kind, alias.name, ...parts(wanted)]);
@@ -60,6 +62,8 @@ export function itemDialog(alias, filename, options) {
 			if (wanted !== current) return;
 			parted = { shown: null, links: null, content: failed(error, () => show(wanted)) };
 		}
+		title.textContent = nameOf(wanted);
+		notice.textContent = message;
 		const hadFocus = [shown, links, content].some((part) => part.contains(document.activeElement));
 		fill(shown, parted.shown);
 		fill(links, parted.links);
@@ -161,8 +165,11 @@ export function itemDialog(alias, filename, options) {
 		await send('DELETE', ['items', alias.kind, alias.name, ...parts(item.filename)], {
 			etag: condition(item),
 		});
-		if (current === item.filename) dialog.close();
-		options.deleted(item.filename);
+		const report = () => options.deleted(item.filename);
+		if (current !== item.filename) return report();
+		dialog.addEventListener('close', report); // after the list has the focus again
+		dialog.close();
+		return undefined;
 	}
 
 	dialog.addEventListener('keydown', (event) => {

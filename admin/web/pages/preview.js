@@ -60,7 +60,9 @@ export function preview(alias, item, measured) {
 		return fill(box, player);
 	}
 	if (item.type === 'application/pdf') {
-		return navigator.pdfViewerEnabled ? fill(box, h('iframe', { src, title: `Preview of ${item.name}` }))
+		return navigator.pdfViewerEnabled
+			? fill(box,
+				h('iframe', { src: `${src}#navpanes=0&pagemode=none`, title: `Preview of ${item.name}` }))
 			: none('This browser shows no PDF inside a page.');
 	}
 	if (!textTypes.test(item.type)) return none('No preview of this type.');
