@@ -138,25 +138,14 @@ async function deleteItems(alias, items, list) {
 		h('ul', null, items.slice(0, shownNames).map(({ filename }) => h('li', null, filename)),
 			items.length > shownNames
 				&& h('li', null, `and ${(items.length - shownNames).toLocaleString('en')} more`)),
-		h('p', null,
-			'Their variants and renditions are removed too, and their addresses no longer work. This cannot be undone.'),
+		h('p', null, 'Their variants and renditions are removed too, and their addresses no longer work. ',
+			'This cannot be undone.'),
 	];
 	if (!await confirm(only ? `Delete “${only}”?` : `Delete ${total}?`, question, `Delete ${total}`)) return;
 	const { done, failed, error } = await withProgress(`Deleting ${total}`, items.length,
 		async (progress) => {
-			for (let i = 0; i < items.length && !progress.stopped(); i += perRequest) {
-				const names = items.slice(i, i + perRequest).map(({ filename }) => filename);
-				/** @type {{result: {filename: string, deleted: boolean, message?: string}[]}} */
-				const { result } = await post(['items', alias.kind, alias.name], [['action', 'delete'],
-					...names.map((name) => /** @type {[string, string]} */ (['filename', name]))]);
-				const deleted = result.filter((each) => each.deleted).map(({ filename }) => filename);
-				progress.done(deleted.length);
-				for (const { filename, message = 'It was not deleted.' } of result.filter((each) =>
-					!each.deleted
-				))
-					progress.fail(filename, message);
-				list.remove(...deleted);
-			}
+			for (let i = 0; i < items.length && !progress.stopped(); i += perRequest)
+				await deleteSome(alias, items.slice(i, i + perRequest), list, progress);
 		});
 	const text = done === items.length && only ? `${only} is deleted.` : `${plural(done, 'item')} deleted.`;
 	if (failed.length > 0 || error) {
@@ -164,6 +153,26 @@ async function deleteItems(alias, items, list) {
 			h('p', null, text, ' The others stay selected.'),
 			error && h('p', { class: 'trouble' }, explained(error)), failureList(failed));
 	} else announce(text);
+}
+
+/**
+ * Deletes items by one request.
+ * @param {Alias} alias
+ * @param {Item[]} items
+ * @param {Listing} list
+ * @param {Progress} progress
+ */
+async function deleteSome(alias, items, list, progress) {
+	/** @type {[string, string][]} */
+	const fields = [['action', 'delete']];
+	for (const { filename } of items) fields.push(['filename', filename]);
+	/** @type {{result: {filename: string, deleted: boolean, message?: string}[]}} */
+	const { result } = await post(['items', alias.kind, alias.name], fields);
+	const deleted = result.filter((each) => each.deleted);
+	progress.done(deleted.length);
+	list.remove(...deleted.map(({ filename }) => filename));
+	for (const each of result)
+		if (!each.deleted) progress.fail(each.filename, each.message ?? 'It was not deleted.');
 }
 
 /**
