@@ -67,11 +67,11 @@ export function roving(body, { moved, more } = {}) {
 		if (wanted >= entries().length) await more?.();
 		const to = entries()[wanted];
 		if (!to || to === from) return;
-		controls(to)[0]?.focus();
+		to.querySelector('a')?.focus();
 		moved?.(from, to, event);
 	}
 
 	body.addEventListener('keydown', onkeydown);
 	body.addEventListener('focusin', ({ target }) => stopAt(entryOf(target)));
-	return { update, current: () => (current?.isConnected ? current : null) };
+	return { update, stopAt, current: () => (current?.isConnected ? current : null) };
 }

@@ -28,6 +28,7 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 	const selected = () => [...selection.items.values()];
 	const count = h('p', { class: 'selection-count' });
 	let reading = false;
+	let restToo = false; // the button selects those that are not shown too
 	/**
 	 * @param {string} name
 	 * @param {Child} text
@@ -50,7 +51,7 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 				button('trash', 'Delete', () => deleteItems(alias, selected(), list), 'quiet-danger'),
 				button('move', 'Move', () => moveItems(scope, aliases, selected(), list)),
 			],
-			button('copy', ['Copy', h('span', { class: 'wide-only' }, ' addresses')],
+			button('copy', ['Copy', wideOnly(' addresses')],
 				(self) => once(self, () => copyAddresses(alias, selected()))),
 			button('download', 'Download',
 				(self) => busyWhile(self, 'The download did not start', () => download(alias, selected())))));
@@ -61,10 +62,10 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 		element.hidden = items.size === 0;
 		let bytes = 0;
 		for (const item of items.values()) bytes += item.size;
-		fill(count, h('strong', null, plural(items.size, 'item')), ` selected, ${size(bytes)}`);
-		const isAll = list.items().every(({ filename }) => items.has(filename));
-		all.hidden = !reading && isAll && (!list.more() || items.size >= maxSelected);
-		all.textContent = reading ? 'Stop' : !isAll ? 'Select all shown' : 'Select all, also those not shown';
+		fill(count, h('strong', null, plural(items.size, 'item')), wideOnly(' selected'), `, ${size(bytes)}`);
+		restToo = list.items().every(({ filename }) => items.has(filename));
+		all.hidden = !reading && restToo && (!list.more() || items.size >= maxSelected);
+		fill(all, reading ? 'Stop' : restToo ? 'Select the rest' : ['Select all', wideOnly(' shown')]);
 		if (items.size > 0) announce(`${plural(items.size, 'item')} selected`, { visible: false });
 		if (hadFocus && element.hidden) list.focusCurrent();
 	}
@@ -82,11 +83,9 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 			show();
 			return;
 		}
-		const shown = list.items();
-		if (!shown.every(({ filename }) => selection.items.has(filename))) {
-			selection.set(shown, true);
-			return;
-		}
+		const rest = restToo;
+		selection.set(list.items(), true);
+		if (!rest) return;
 		reading = true;
 		try {
 			await list.rest((items) => {
@@ -125,6 +124,9 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 	return element;
 }
 
+/** @param {string} text */
+const wideOnly = (text) => h('span', { class: 'wide-only' }, text);
+
 /**
  * Asks, and deletes items in requests of at most 1,000. Those that failed stay selected.
  * @param {Alias} alias
@@ -153,6 +155,7 @@ async function deleteItems(alias, items, list) {
 			h('p', null, text, ' The others stay selected.'),
 			error && h('p', { class: 'trouble' }, explained(error)), failureList(failed));
 	} else announce(text);
+	list.regainFocus();
 }
 
 /**

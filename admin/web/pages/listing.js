@@ -233,17 +233,17 @@ export function listing(scope, view, selection, on) {
 	 */
 	function remove(...filenames) {
 		const gone = new Set(filenames);
-		const held = document.activeElement;
 		const first = state.items.findIndex(({ filename }) => gone.has(filename));
-		selection.set(state.items.filter(({ filename }) => gone.has(filename)), false);
+		selection.set([...selection.items.values()].filter(({ filename }) => gone.has(filename)), false);
 		for (const each of /** @type {HTMLElement[]} */ ([...lists.items.body.children])) {
 			if (gone.has(each.dataset.item ?? '')) each.remove();
 		}
 		state.items = state.items.filter(({ filename }) => !gone.has(filename));
 		update();
 		ended(false);
-		if (first >= 0 && (!held?.isConnected || held === document.body || held === element))
-			focus(state.items[Math.min(first, state.items.length - 1)]?.filename);
+		const near = entryOf(state.items[Math.min(first, state.items.length - 1)]?.filename);
+		if (near) lists.itemKeys.stopAt(near);
+		regainFocus();
 	}
 
 	/** @param {string} name */
@@ -266,6 +266,12 @@ export function listing(scope, view, selection, on) {
 
 	/** Focuses the entry that Tab reaches, or the list. */
 	const focusCurrent = () => (lists.itemKeys.current()?.querySelector('a') ?? element).focus();
+
+	/** Does that if the focused element is gone or hidden. */
+	function regainFocus() {
+		const held = document.activeElement;
+		if (!held || held === document.body || held.getClientRects().length === 0) focusCurrent();
+	}
 
 	/**
 	 * @param {string} filename
@@ -340,6 +346,7 @@ export function listing(scope, view, selection, on) {
 		removeFolder,
 		focus,
 		focusCurrent,
+		regainFocus,
 		neighbour,
 		refresh,
 		renamed,
