@@ -57,7 +57,7 @@ async function failing(page) {
 	await page.goto(at('few'));
 	await box(page, 0).check();
 	await box(page, 1).check();
-	await page.evaluate(() => fetch('api/items/img/content/few/image-0000.jpg', { method: 'DELETE' }));
+	await page.evaluate(() => fetch('api/items/img/content/few/image-0000.jpg', { method: 'DELETE' }).then((answer) => answer.text()));
 	await act(page, 'Delete');
 	await confirm(page, 'Delete 2 items?', 'Delete 2 items');
 	const result = dialog(page, '1 of 2 items not deleted');
@@ -149,7 +149,7 @@ async function downloading(page) {
 	assert.match(download.suggestedFilename(), /\.zip$/);
 	await announced(page, 'The download of 2 items begins');
 	assert.equal(await download.failure(), null);
-	await page.evaluate(() => fetch('api/items/img/content/few/image-0009.jpg', { method: 'DELETE' }));
+	await page.evaluate(() => fetch('api/items/img/content/few/image-0009.jpg', { method: 'DELETE' }).then((answer) => answer.text()));
 	const again = page.waitForEvent('download');
 	await act(page, 'Download');
 	await again;

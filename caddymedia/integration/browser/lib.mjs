@@ -81,9 +81,6 @@ function watch(page) {
 		hides(`the address ${request.url()}`, request.url());
 	});
 	page.on('response', (response) => {
-		if (/^attachment/.test(response.headers()['content-disposition'])) {
-			return; // a download, whose text never arrives here
-		}
 		const look = response.text().then((text) => hides(response.url(), text), () => {});
 		looking.add(look);
 		look.finally(() => looking.delete(look));
