@@ -65,7 +65,8 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 		fill(count, h('strong', null, plural(items.size, 'item')), wideOnly(' selected'), `, ${size(bytes)}`);
 		restToo = list.items().every(({ filename }) => items.has(filename));
 		all.hidden = !reading && restToo && (!list.more() || items.size >= maxSelected);
-		fill(all, reading ? 'Stop' : restToo ? 'Select the rest' : ['Select all', wideOnly(' shown')]);
+		fill(all, reading ? 'Stop'
+			: restToo ? 'Select the rest' : h('span', null, 'Select all', wideOnly(' shown')));
 		if (items.size > 0) announce(`${plural(items.size, 'item')} selected`, { visible: false });
 		if (hadFocus && element.hidden) list.focusCurrent();
 	}
