@@ -3,10 +3,11 @@
 
 /**
  * Makes a list of entries one tab stop: arrow keys, Home and End move between the first links of its
- * entries. The controls of the current entry can be reached by Tab.
+ * entries. The controls of the current entry can be reached by Tab. moved is called after a move by
+ * arrow keys; more loads further entries.
  * @param {HTMLElement} body
- * @param {{moved?: (from: HTMLElement, to: HTMLElement, event: KeyboardEvent) => void, more?: () => Promise<any>}} [options]
- *   more loads further entries
+ * @param {{moved?: (from: HTMLElement, to: HTMLElement, event: KeyboardEvent) => void,
+ *   more?: () => Promise<any>}} [options]
  */
 export function roving(body, { moved, more } = {}) {
 	/** @type {HTMLElement | null} */
@@ -66,11 +67,11 @@ export function roving(body, { moved, more } = {}) {
 		if (wanted >= entries().length) await more?.();
 		const to = entries()[wanted];
 		if (!to || to === from) return;
-		controls(to)[0]?.focus();
+		to.querySelector('a')?.focus();
 		moved?.(from, to, event);
 	}
 
 	body.addEventListener('keydown', onkeydown);
 	body.addEventListener('focusin', ({ target }) => stopAt(entryOf(target)));
-	return { update, current: () => (current?.isConnected ? current : null) };
+	return { update, stopAt, current: () => (current?.isConnected ? current : null) };
 }

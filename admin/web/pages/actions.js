@@ -28,6 +28,7 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 	const selected = () => [...selection.items.values()];
 	const count = h('p', { class: 'selection-count' });
 	let reading = false;
+	let restToo = false; // the button selects those that are not shown too
 	/**
 	 * @param {string} name
 	 * @param {Child} text
@@ -50,7 +51,7 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 				button('trash', 'Delete', () => deleteItems(alias, selected(), list), 'quiet-danger'),
 				button('move', 'Move', () => moveItems(scope, aliases, selected(), list)),
 			],
-			button('copy', ['Copy', h('span', { class: 'wide-only' }, ' addresses')],
+			button('copy', ['Copy', wideOnly(' addresses')],
 				(self) => once(self, () => copyAddresses(alias, selected()))),
 			button('download', 'Download',
 				(self) => busyWhile(self, 'The download did not start', () => download(alias, selected())))));
@@ -61,10 +62,11 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 		element.hidden = items.size === 0;
 		let bytes = 0;
 		for (const item of items.values()) bytes += item.size;
-		fill(count, h('strong', null, plural(items.size, 'item')), ` selected, ${size(bytes)}`);
-		const isAll = list.items().every(({ filename }) => items.has(filename));
-		all.hidden = !reading && isAll && (!list.more() || items.size >= maxSelected);
-		all.textContent = reading ? 'Stop' : !isAll ? 'Select all shown' : 'Select all, also those not shown';
+		fill(count, h('strong', null, plural(items.size, 'item')), wideOnly(' selected'), `, ${size(bytes)}`);
+		restToo = list.items().every(({ filename }) => items.has(filename));
+		all.hidden = !reading && restToo && (!list.more() || items.size >= maxSelected);
+		fill(all, reading ? 'Stop'
+			: restToo ? 'Select the rest' : h('span', null, 'Select all', wideOnly(' shown')));
 		if (items.size > 0) announce(`${plural(items.size, 'item')} selected`, { visible: false });
 		if (hadFocus && element.hidden) list.focusCurrent();
 	}
@@ -82,11 +84,9 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 			show();
 			return;
 		}
-		const shown = list.items();
-		if (!shown.every(({ filename }) => selection.items.has(filename))) {
-			selection.set(shown, true);
-			return;
-		}
+		const rest = restToo;
+		selection.set(list.items(), true);
+		if (!rest) return;
 		reading = true;
 		try {
 			await list.rest((items) => {
@@ -125,6 +125,9 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 	return element;
 }
 
+/** @param {string} text */
+const wideOnly = (text) => h('span', { class: 'wide-only' }, text);
+
 /**
  * Asks, and deletes items in requests of at most 1,000. Those that failed stay selected.
  * @param {Alias} alias
@@ -138,25 +141,14 @@ async function deleteItems(alias, items, list) {
 		h('ul', null, items.slice(0, shownNames).map(({ filename }) => h('li', null, filename)),
 			items.length > shownNames
 				&& h('li', null, `and ${(items.length - shownNames).toLocaleString('en')} more`)),
-		h('p', null,
-			'Their variants and renditions are removed too, and their addresses no longer work. This cannot be undone.'),
+		h('p', null, 'Their variants and renditions are removed too, and their addresses no longer work. ',
+			'This cannot be undone.'),
 	];
 	if (!await confirm(only ? `Delete “${only}”?` : `Delete ${total}?`, question, `Delete ${total}`)) return;
 	const { done, failed, error } = await withProgress(`Deleting ${total}`, items.length,
 		async (progress) => {
-			for (let i = 0; i < items.length && !progress.stopped(); i += perRequest) {
-				const names = items.slice(i, i + perRequest).map(({ filename }) => filename);
-				/** @type {{result: {filename: string, deleted: boolean, message?: string}[]}} */
-				const { result } = await post(['items', alias.kind, alias.name], [['action', 'delete'],
-					...names.map((name) => /** @type {[string, string]} */ (['filename', name]))]);
-				const deleted = result.filter((each) => each.deleted).map(({ filename }) => filename);
-				progress.done(deleted.length);
-				for (const { filename, message = 'It was not deleted.' } of result.filter((each) =>
-					!each.deleted
-				))
-					progress.fail(filename, message);
-				list.remove(...deleted);
-			}
+			for (let i = 0; i < items.length && !progress.stopped(); i += perRequest)
+				await deleteSome(alias, items.slice(i, i + perRequest), list, progress);
 		});
 	const text = done === items.length && only ? `${only} is deleted.` : `${plural(done, 'item')} deleted.`;
 	if (failed.length > 0 || error) {
@@ -164,6 +156,27 @@ async function deleteItems(alias, items, list) {
 			h('p', null, text, ' The others stay selected.'),
 			error && h('p', { class: 'trouble' }, explained(error)), failureList(failed));
 	} else announce(text);
+	list.regainFocus();
+}
+
+/**
+ * Deletes items by one request.
+ * @param {Alias} alias
+ * @param {Item[]} items
+ * @param {Listing} list
+ * @param {Progress} progress
+ */
+async function deleteSome(alias, items, list, progress) {
+	/** @type {[string, string][]} */
+	const fields = [['action', 'delete']];
+	for (const { filename } of items) fields.push(['filename', filename]);
+	/** @type {{result: {filename: string, deleted: boolean, message?: string}[]}} */
+	const { result } = await post(['items', alias.kind, alias.name], fields);
+	const deleted = result.filter((each) => each.deleted);
+	progress.done(deleted.length);
+	list.remove(...deleted.map(({ filename }) => filename));
+	for (const each of result)
+		if (!each.deleted) progress.fail(each.filename, each.message ?? 'It was not deleted.');
 }
 
 /**

@@ -11,11 +11,12 @@ import { announce, explained, openDialog } from '../lib/ui.js';
  * A dialog with one text field; returns the text, '' if the user cancels.
  * @param {string} title
  * @param {string} label
- * @param {{help: Child, action: string, look: string, hint?: (text: string) => string, check?: (text: string) => string}} options
- *   hint is shown while the user types; check returns what is wrong
+ * @param {{help: Child, action: string, look: string, hint?: (text: string) => string,
+ *   check: (text: string) => string}} options hint is shown while the user types; check returns
+ *   what is wrong
  * @returns {Promise<string>}
  */
-function askText(title, label, { help, action, look, hint = () => '', check = () => '' }) {
+function askText(title, label, { help, action, look, hint = () => '', check }) {
 	const input = h('input', {
 		id: 'asked',
 		type: 'text',

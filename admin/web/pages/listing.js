@@ -36,12 +36,11 @@ export function listing(scope, view, selection, on) {
 	let loading = null;
 	let stalled = false; // further pages are loaded on request only
 	const content = h('div');
-	const status = h('p', { class: 'muted' });
-	const spoken = h('p', { class: 'visually-hidden', role: 'status' });
+	const status = h('p', { class: 'muted', role: 'status' });
 	const more = h('button', { type: 'button', hidden: true, onclick: () => once(more, onMore) });
 	const moreLine = h('div', { class: 'more-line' }, status, more);
 	const element = h('section', { class: 'listing', 'aria-label': 'Contents', tabindex: '-1' }, content,
-		spoken, moreLine);
+		moreLine);
 	const { extend } = selecting(element, selection, () => state.items);
 	let lists = layout();
 	const nearEnd = new IntersectionObserver(([entry]) => {
@@ -120,14 +119,14 @@ export function listing(scope, view, selection, on) {
 		loading = null;
 		element.setAttribute('aria-busy', 'true');
 		more.hidden = true;
-		status.textContent = search ? 'Searching …' : 'Loading …';
+		tell(true, search ? 'Searching …' : 'Loading …');
 		lists = layout();
 		const run = state.run;
 		try {
 			await proceed('', firstPage);
 		} catch (error) {
 			if (run !== state.run) return undefined;
-			status.textContent = '';
+			tell(false, '');
 			if (error.status === 400 && view.order !== 'name') {
 				view.order = 'name';
 				on.unordered(error);
@@ -137,17 +136,16 @@ export function listing(scope, view, selection, on) {
 		}
 		if (run !== state.run) return undefined;
 		element.removeAttribute('aria-busy');
-		ended();
-		spoken.textContent = status.textContent;
+		ended(true);
 		return undefined;
 	}
 
 	/** Loads the next page, once at a time. A failure is shown beside the button. */
-	function further() {
+	function further(aloud = false) {
 		if (!state.next) return Promise.resolve();
 		const run = state.run;
-		loading ??= proceed(state.next, furtherPage).then(() => ended(), (error) => {
-			if (run === state.run) ended(error);
+		loading ??= proceed(state.next, furtherPage).then(() => ended(aloud), (error) => {
+			if (run === state.run) ended(aloud, error);
 		}).finally(() => {
 			if (run === state.run) loading = null;
 		});
@@ -156,14 +154,15 @@ export function listing(scope, view, selection, on) {
 
 	/**
 	 * The end of a page: the button and the status.
+	 * @param {boolean} aloud
 	 * @param {any} [error]
 	 */
-	function ended(error) {
+	function ended(aloud, error) {
 		stalled ||= Boolean(error);
 		more.hidden = !state.next;
 		more.textContent = error ? 'Try again' : search ? 'Continue searching' : 'Show more';
-		fill(status, error ? explained(error) : summary(state, search));
-		if (error || !state.next) spoken.textContent = status.textContent;
+		tell(aloud || Boolean(error) || !state.next || stalled,
+			error ? explained(error) : summary(state, search));
 		nearEnd.disconnect();
 		if (!stalled) nearEnd.observe(moreLine); // it may still be in view
 	}
@@ -172,10 +171,9 @@ export function listing(scope, view, selection, on) {
 	async function onMore() {
 		stalled = false;
 		const [folders, items] = [state.folders.length, state.items.length];
-		await further();
+		await further(true);
 		const added = state.folders.length > folders ? lists.folders.children[folders]
 			: lists.items.body.children[items];
-		spoken.textContent = status.textContent;
 		if (added) added.querySelector('a')?.focus();
 		else if (more.hidden) element.focus();
 	}
@@ -209,7 +207,17 @@ export function listing(scope, view, selection, on) {
 		lists.items.element.hidden = state.items.length === 0;
 		lists.folderKeys.update();
 		lists.itemKeys.update();
-		status.textContent = summary(state, search);
+		tell(false, summary(state, search));
+	}
+
+	/**
+	 * Shows the status. Only some are announced: not that of each page while the user scrolls.
+	 * @param {boolean} aloud
+	 * @param {...Child} text
+	 */
+	function tell(aloud, ...text) {
+		status.setAttribute('aria-live', aloud ? 'polite' : 'off');
+		fill(status, text);
 	}
 
 	/** @param {string} filename */
@@ -225,17 +233,17 @@ export function listing(scope, view, selection, on) {
 	 */
 	function remove(...filenames) {
 		const gone = new Set(filenames);
-		const held = document.activeElement;
 		const first = state.items.findIndex(({ filename }) => gone.has(filename));
-		selection.set(state.items.filter(({ filename }) => gone.has(filename)), false);
+		selection.set([...selection.items.values()].filter(({ filename }) => gone.has(filename)), false);
 		for (const each of /** @type {HTMLElement[]} */ ([...lists.items.body.children])) {
 			if (gone.has(each.dataset.item ?? '')) each.remove();
 		}
 		state.items = state.items.filter(({ filename }) => !gone.has(filename));
 		update();
-		ended();
-		if (first >= 0 && (!held?.isConnected || held === document.body || held === element))
-			focus(state.items[Math.min(first, state.items.length - 1)]?.filename);
+		ended(false);
+		const near = entryOf(state.items[Math.min(first, state.items.length - 1)]?.filename);
+		if (near) lists.itemKeys.stopAt(near);
+		regainFocus();
 	}
 
 	/** @param {string} name */
@@ -258,6 +266,12 @@ export function listing(scope, view, selection, on) {
 
 	/** Focuses the entry that Tab reaches, or the list. */
 	const focusCurrent = () => (lists.itemKeys.current()?.querySelector('a') ?? element).focus();
+
+	/** Does that if the focused element is gone or hidden. */
+	function regainFocus() {
+		const held = document.activeElement;
+		if (!held || held === document.body || held.getClientRects().length === 0) focusCurrent();
+	}
 
 	/**
 	 * @param {string} filename
@@ -332,6 +346,7 @@ export function listing(scope, view, selection, on) {
 		removeFolder,
 		focus,
 		focusCurrent,
+		regainFocus,
 		neighbour,
 		refresh,
 		renamed,

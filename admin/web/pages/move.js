@@ -53,6 +53,7 @@ export async function moveItems({ alias, folder, search }, aliases, items, list)
 	if (done > 0) announce(`${plural(done, 'item')} moved to ${where}.`, { visible: false });
 	await showResult(done === items.length ? `${total} moved` : `${done} of ${total} moved`,
 		h('p', null, open), error && h('p', { class: 'trouble' }, explained(error)), failureList(failed));
+	list.regainFocus();
 }
 
 /**

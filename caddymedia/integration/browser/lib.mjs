@@ -28,12 +28,14 @@ const pages = [];
 const looking = new Set();
 
 /** Opens the panel as a user, in a separate browser context; without a user it stays on the login page. */
-export async function open({ width = 1280, height = 900, dark = false, user = facts.user, password = facts.password, route = '', script = true, storageState } = {}) {
+export async function open({ width = 1280, height = 900, dark = false, user = facts.user, password = facts.password, route = '', script = true, storageState, touch = false } = {}) {
 	const context = await browser.newContext({
 		viewport: { width, height },
 		colorScheme: dark ? 'dark' : 'light',
 		reducedMotion: 'reduce',
 		javaScriptEnabled: script,
+		hasTouch: touch,
+		isMobile: touch,
 		storageState,
 		httpCredentials: user ? { username: user, password } : undefined,
 		permissions: ['clipboard-read', 'clipboard-write'],
