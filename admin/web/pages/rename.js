@@ -99,6 +99,8 @@ async function exists(alias, item, to) {
 		return dot < 0 ? folderName(part, alias.sanitize)
 			: folderName(part.slice(0, dot), alias.sanitize) + part.slice(dot).toLowerCase();
 	});
+	if (alias.overwrite && alias.sanitize && /[^ -~]/.test(names.join('')))
+		throw new Error('Use the letters a to z: the alias converts others, and might replace another item.');
 	for (const path of new Set([to, names.join('/')])) {
 		if (path === item.filename) continue;
 		try {
