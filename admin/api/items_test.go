@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
@@ -311,5 +312,86 @@ func TestManyItems(t *testing.T) {
 	_, names, pages = walk(t, "/items/img/photos?search="+url.QueryEscape("E-0999"))
 	if len(names) != 10 || pages > 4 {
 		t.Errorf("found %q on %d pages", names, pages)
+	}
+}
+
+// TestItemOrders: a list is in the order of the query, and its pages add up to the whole. With
+// recursive=1 it has everything below the folder.
+func TestItemOrders(t *testing.T) {
+	root := load(t, oneFolder)
+	modified := time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+	for i, name := range []string{"c.jpg", "a.jpg", "sub/b.jpg", "sub/deep/d.jpg", "e.jpg"} {
+		files(t, root+"/img/photos", name, name+".webp")
+		at := modified.Add(time.Duration(i) * time.Minute)
+		if err := os.Chtimes(filepath.Join(root, "img/photos", name), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for query, want := range map[string]string{
+		"":                                  "a.jpg c.jpg e.jpg",
+		"order=":                            "a.jpg c.jpg e.jpg",
+		"order=name&recursive=0":            "a.jpg c.jpg e.jpg",
+		"order=-name":                       "e.jpg c.jpg a.jpg",
+		"order=modified":                    "c.jpg a.jpg e.jpg",
+		"order=-modified":                   "e.jpg a.jpg c.jpg",
+		"recursive=1":                       "a.jpg c.jpg e.jpg sub/b.jpg sub/deep/d.jpg",
+		"recursive=1&order=-modified":       "e.jpg sub/deep/d.jpg sub/b.jpg a.jpg c.jpg",
+		"recursive=1&folder=sub":            "sub/b.jpg sub/deep/d.jpg",
+		"search=b.j&order=-modified":        "sub/b.jpg",
+		"order=-name&folder=sub&recursive=": "sub/b.jpg",
+	} {
+		for _, limit := range []int{1, 2, 60} {
+			_, names, _ := walk(t, fmt.Sprintf("/items/img/photos?%s&limit=%d", query, limit))
+			if got := strings.Join(names, " "); got != want {
+				t.Errorf("%s, limit %d: %s, want %s", query, limit, got, want)
+			}
+		}
+	}
+	for query, text := range map[string]string{
+		"order=size": "-modified", "order=Name": "-modified", "recursive=yes": "recursive", "cursor=x": "cursor", "limit=201": "200",
+	} {
+		wantError(t, ask(t, New(), http.MethodGet, "/items/img/photos?"+query, ""), http.StatusBadRequest, text)
+	}
+	cursor := get[itemsAnswer](t, "/items/img/photos?limit=1&order=-name").Next
+	wantError(t, ask(t, New(), http.MethodGet, "/items/img/photos?limit=1&order=name&cursor="+cursor, ""), http.StatusBadRequest, "cursor")
+}
+
+// TestItemTags: an item has the entity tag that a GET of it has, also in a list.
+func TestItemTags(t *testing.T) {
+	root := load(t, oneFolder)
+	files(t, root+"/img/photos", "a.jpg", "b.jpg")
+	app, err := mediaapp.Active()
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := mediahttp.New(app.Service(), mediahttp.Options{})
+	for _, item := range get[itemsAnswer](t, "/items/img/photos").Items {
+		tag := ask(t, handler, http.MethodGet, item.Address, "").Header().Get("ETag")
+		if single := get[itemAnswer](t, "/items/img/photos/"+item.Filename); tag == "" || item.ETag != tag || single.ETag != tag {
+			t.Errorf("%s: %q in a list, %q alone, want %q", item.Filename, item.ETag, single.ETag, tag)
+		}
+	}
+}
+
+// TestUnordered: a list of more than 10,000 items has the order of names only.
+func TestUnordered(t *testing.T) {
+	manyItems(t)
+	const list = "/items/img/photos?limit=1&order="
+	if page := get[itemsAnswer](t, list+"-name"); len(page.Items) != 1 || page.Items[0].Filename != "image-09999.jpg" {
+		t.Errorf("%+v", page)
+	}
+	app, err := mediaapp.Active()
+	if err != nil {
+		t.Fatal(err)
+	}
+	alias, _ := app.Service().Alias(media.Image, "photos")
+	if _, err := alias.Storage.Put(t.Context(), alias.Key("one-more.jpg"), strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, order := range []string{"-name", "modified", "-modified", "-modified&recursive=1"} {
+		wantError(t, ask(t, New(), http.MethodGet, list+order, ""), http.StatusBadRequest, "10,000")
+	}
+	if page := get[itemsAnswer](t, list+"name&recursive=1"); len(page.Items) != 1 || page.Next == "" {
+		t.Errorf("%+v", page)
 	}
 }

@@ -53,7 +53,7 @@ func newLoginSite(t *testing.T, users map[string]string, editors ...string) *log
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, new(caddyhttp.Server))
 		maps.Copy(r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any), s.vars)
-		r.URL.Path = strings.TrimPrefix(r.URL.Path, s.mount)
+		r.URL.Path, r.URL.RawPath = strings.TrimPrefix(r.URL.Path, s.mount), strings.TrimPrefix(r.URL.RawPath, s.mount)
 		if err := s.panel.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })); err != nil {
 			t.Error(err)
 		}

@@ -28,8 +28,8 @@ type callerCase struct {
 	has                        string // a part of the body
 }
 
-// check sends the request and returns the response.
-func (c callerCase) check(t *testing.T, s *site, caller mediahttp.Caller) *reply {
+// check sends the request and checks the response.
+func (c callerCase) check(t *testing.T, s *site, caller mediahttp.Caller) {
 	t.Helper()
 	r := s.request(t, cmp.Or(c.method, http.MethodPost), "/panel/items", c.header, c.body)
 	w := httptest.NewRecorder()
@@ -44,7 +44,6 @@ func (c callerCase) check(t *testing.T, s *site, caller mediahttp.Caller) *reply
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || answer.Success != (w.Code == http.StatusOK) {
 		t.Errorf("%d %s: %v", w.Code, w.Body, err)
 	}
-	return &reply{status: w.Code, header: w.Header(), body: w.Body.String()}
 }
 
 // asPanel returns a caller of the panel.
@@ -79,6 +78,7 @@ func TestItemsOfCaller(t *testing.T) {
 		{path: "none", header: urlencoded, body: "action=delete&filename=a.txt", status: 404, has: "unknown alias"},
 		{method: http.MethodDelete, path: "", status: 400, has: "empty segment"},
 		{method: http.MethodDelete, path: "one/", status: 400, has: "empty segment"},
+		{path: "/one", header: urlencoded, body: "action=delete&filename=a.txt", status: 400, has: "empty segment"},
 		{method: http.MethodDelete, path: "one//a.txt", status: 400, has: "empty segment"},
 		{method: http.MethodDelete, path: "one/../two/a.txt", status: 400, has: ".."},
 		{method: http.MethodDelete, path: "one/%2e%2e/a.txt", status: 400, has: ".."},
@@ -140,11 +140,12 @@ func TestItemsConfirm(t *testing.T) {
 					calls++
 					return calls <= confirmed
 				}
-				c.status, c.has = http.StatusUnauthorized, "logged out"
+				request := c.callerCase
+				request.status, request.has = http.StatusUnauthorized, "logged out"
 				if confirmed == c.asked {
-					c.status, c.has = http.StatusOK, ""
+					request.status, request.has = http.StatusOK, ""
 				}
-				c.check(t, s, caller)
+				request.check(t, s, caller)
 				if changed := asText(t, s.objects(t)) != asText(t, before); changed != (confirmed == c.asked) {
 					t.Errorf("changed: %t", changed)
 				}
@@ -161,7 +162,7 @@ func TestItemsReload(t *testing.T) {
 		{path: "one/a.txt", header: urlencoded, body: "to=b2.txt"},
 		{method: http.MethodPut, path: "replacing/a.txt", header: ifAny, body: "new"},
 	} {
-		for status := range map[int]bool{http.StatusOK: true, http.StatusUnauthorized: true} {
+		for _, status := range []int{http.StatusOK, http.StatusUnauthorized} {
 			s := withItems(t)
 			next := s.service(t, media.Limits{})
 			caller := asPanel(everything)

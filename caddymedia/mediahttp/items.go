@@ -211,7 +211,7 @@ type itemAddress struct {
 // addressOf returns the address in a path, whose segments are decoded once. The problem is for the
 // caller; empty if there is none.
 func addressOf(u *url.URL, kind aliases.Kind) (address itemAddress, problem string) {
-	segments, problem := segmentsOf(u.EscapedPath())
+	segments, problem := segmentsOf(strings.TrimPrefix(u.EscapedPath(), "/"))
 	if problem != "" {
 		return address, problem
 	}
@@ -232,10 +232,10 @@ func addressBelow(path string) (address itemAddress, problem string) {
 	return itemAddress{segments[0], strings.Join(segments[1:], "/")}, ""
 }
 
-// segmentsOf returns the segments of an escaped path, decoded once. The problem is for the caller; empty
-// if there is none.
+// segmentsOf returns the segments of an escaped path without a leading slash, decoded once. The problem is
+// for the caller; empty if there is none.
 func segmentsOf(path string) (segments []string, problem string) {
-	segments = strings.Split(strings.TrimPrefix(path, "/"), "/")
+	segments = strings.Split(path, "/")
 	for i, segment := range segments {
 		plain, err := url.PathUnescape(segment)
 		switch {

@@ -21,7 +21,7 @@ type putAddress struct {
 
 // putAddressOf returns the address in a path. A name is not needed for other methods.
 func putAddressOf(u *url.URL, kind aliases.Kind) *putAddress {
-	segments, problem := segmentsOf(u.EscapedPath())
+	segments, problem := segmentsOf(strings.TrimPrefix(u.EscapedPath(), "/"))
 	const start = 3 // api, upload and the kind
 	if problem == "" && (len(segments) < start+2 || strings.Join(segments[:start], "/") != uploadPath[1:]+kind.Name()) {
 		problem = "the address is " + uploadPath + kind.Name() + "/<alias>/<name>, or has a sub folder between them"

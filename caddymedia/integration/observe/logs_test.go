@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -62,8 +63,14 @@ func TestDocsAudit(t *testing.T) {
 	p.Upload(t, "/api/upload/file?alias=over", site.File("a.txt", "123")).One(t)
 	p.UploadFile(t, site.File("a.exe", "12")).Failures(t, http.StatusUnsupportedMediaType)
 	p.Do(t, http.MethodPost, "/api/upload/file", site.FormType, site.Form(site.File("a.txt", "12")))
-	p.Must(t, http.StatusNoContent, http.MethodDelete, "items/file/over/a.txt", nil)
+	p.Must(t, http.StatusOK, http.MethodPut, "items/file/over/a.txt", "1234", "If-Match", "*")
+	p.Must(t, http.StatusPreconditionRequired, http.MethodPut, "items/file/over/a.txt", "1234")
+	p.Must(t, http.StatusOK, http.MethodDelete, "items/file/over/a.txt", nil)
 	p.Must(t, http.StatusNotFound, http.MethodDelete, "items/file/over/a.txt", nil)
+	urlencoded := []string{"Content-Type", "application/x-www-form-urlencoded"}
+	p.Must(t, http.StatusOK, http.MethodPost, "items/file/content/"+url.PathEscape(tricky), "copy_to=a.txt&to_alias=over", urlencoded...)
+	p.Must(t, http.StatusOK, http.MethodPost, "items/file/over/a.txt", "to=b.txt", urlencoded...)
+	p.Must(t, http.StatusOK, http.MethodPost, "items/file/over", "action=delete&filename=b.txt&filename=c.txt", urlencoded...)
 	adminAddress := "http://" + strings.Fields(p.Admin)[1]
 	deleted, err := http.NewRequest(http.MethodDelete, adminAddress+"/media/items/file/over/b.txt", http.NoBody)
 	if err != nil {
@@ -81,6 +88,8 @@ func TestDocsAudit(t *testing.T) {
 		}
 		return fields
 	}
+	set := line("delete", "over", "", "panel", "admin", "there is no such item", "folder", "", "number", 1.0)
+	delete(set, "filename")
 	refusedExe := ".exe is not accepted; files may be 7z, aac, avi, avif, bmp, bz2, csv, doc, docx, epub, flac, gif, gz, heic, " +
 		"jpeg, jpg, json, m4a, m4v, md, mkv, mov, mp3, mp4, mpeg, mpg, odp, ods, odt, oga, ogg, ogv, opus, pdf, png, ppt, " +
 		"pptx, rar, rtf, tar, tgz, tif, tiff, txt, wav, webm, webp, xls, xlsx, xml, xz or zip"
@@ -89,8 +98,14 @@ func TestDocsAudit(t *testing.T) {
 		line("store", "over", "a.txt", "http", site.APIKey, "ok", "size", 2.0),
 		line("replace", "over", "a.txt", "http", site.APIKey, "ok", "size", 3.0),
 		line("store", "content", "a.exe", "http", site.APIKey, refusedExe, "reason", "bad_content"),
-		line("delete", "over", "a.txt", "panel", "admin", "ok", "size", 3.0),
+		line("replace", "over", "a.txt", "panel", "admin", "ok", "size", 4.0),
+		line("replace", "over", "a.txt", "panel", "admin",
+			"the header If-Match is missing: send the entity tag of the item, or * for any", "reason", "bad_request"),
+		line("delete", "over", "a.txt", "panel", "admin", "ok", "size", 4.0),
 		line("delete", "over", "a.txt", "panel", "admin", "there is no such item", "size", 0.0),
+		line("copy", "content", tricky, "panel", "admin", "ok", "size", 2.0, "to_alias", "over", "to", "a.txt"),
+		line("move", "over", "a.txt", "panel", "admin", "ok", "size", 2.0, "to_alias", "over", "to", "b.txt"),
+		set,
 		line("delete", "over", "b.txt", "admin", "", "there is no such item", "size", 0.0),
 	}
 	got := logLines(t, written, "media.audit", len(want))

@@ -1,14 +1,17 @@
 package panel_test
 
 import (
+	"encoding/json"
 	"image"
 	_ "image/jpeg"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // TestPanelThumbnails: a list shows an image by its smallest suitable rendition, and an item has the
@@ -35,6 +38,44 @@ func TestPanelThumbnails(t *testing.T) {
 		if want := `"` + name + `":"/static/img/content@` + name + "/" + stored.Filename + `"`; !strings.Contains(item.Body, want) {
 			t.Errorf("no %s in %s", want, item.Body)
 		}
+	}
+}
+
+// TestPanelChangesItems: below its own path, and as the root behind handle_path, the panel moves, copies,
+// replaces and deletes items with any name.
+func TestPanelChangesItems(t *testing.T) {
+	inside := strings.NewReplacer("handle /media-admin*", "handle_path /media-admin/*", "media_admin {", "media_admin / {").Replace(site.PanelBlock)
+	for name, block := range map[string]string{"own path": site.PanelBlock, "handle_path": inside} {
+		t.Run(name, func(t *testing.T) {
+			p := site.StartPanelConfig(t, site.Config{
+				Media: site.Account + "storage default {\ndriver local $ROOT\nsub_folder_format /\nsanitize off\noverwrite_strategy overwrite\n}\n" +
+					"file_alias content\nfile_alias other\n",
+				Site: block, Global: "admin " + servers.FreeAddress(t),
+			})
+			urlencoded := []string{"Content-Type", "application/x-www-form-urlencoded"}
+			for _, filename := range []string{"a.txt", "a b+c.txt", "100% #1?.txt", "%2F&=;.txt", "čaj ☕.txt"} {
+				p.Must(t, http.StatusOK, http.MethodPost, "upload/file", site.Form(site.File(filename, "old")), "Content-Type", site.FormType.Get("Content-Type"))
+				route := "items/file/content/" + url.PathEscape(filename)
+				var item struct{ ETag string }
+				if err := json.Unmarshal([]byte(p.Must(t, http.StatusOK, http.MethodGet, route, nil).Body), &item); err != nil {
+					t.Fatal(err)
+				}
+				p.Must(t, http.StatusPreconditionFailed, http.MethodPut, route, "new", "If-Match", `"x"`)
+				p.Must(t, http.StatusOK, http.MethodPut, route, "new", "If-Match", item.ETag)
+				p.Must(t, http.StatusPreconditionFailed, http.MethodPut, route, "newer", "If-Match", item.ETag)
+				p.Must(t, http.StatusOK, http.MethodPost, route, "copy_to="+url.QueryEscape("sub/"+filename)+"&to_alias=other", urlencoded...)
+				if r := p.Get(t, "/static/file/other/sub/"+url.PathEscape(filename)); r.Status != http.StatusOK || r.Body != "new" {
+					t.Errorf("%s: %d %s", filename, r.Status, r.Body)
+				}
+				p.Must(t, http.StatusOK, http.MethodPost, route, "to="+url.QueryEscape("moved/"+filename), urlencoded...)
+				p.Must(t, http.StatusNotFound, http.MethodDelete, route, nil)
+				p.Must(t, http.StatusOK, http.MethodDelete, "items/file/content/moved/"+url.PathEscape(filename), nil)
+				p.Must(t, http.StatusOK, http.MethodPost, "items/file/other", "action=delete&filename="+url.QueryEscape("sub/"+filename), urlencoded...)
+			}
+			if left := site.Files(t, p.Root); len(left) > 0 {
+				t.Errorf("left are %v", left)
+			}
+		})
 	}
 }
 
@@ -92,7 +133,7 @@ func TestPanelItems(t *testing.T) {
 		}
 	}
 	p.Must(t, http.StatusMethodNotAllowed, http.MethodDelete, "preview/img/content/"+photo.Filename, nil)
-	p.Must(t, http.StatusNoContent, http.MethodDelete, "items/img/content/"+photo.Filename, nil)
+	p.Must(t, http.StatusOK, http.MethodDelete, "items/img/content/"+photo.Filename, nil)
 	if r := p.Fetch(t, photo.FullPath); r.Status != http.StatusNotFound {
 		t.Errorf("a removed item: %d", r.Status)
 	}

@@ -143,6 +143,9 @@ func TestPanelRefusesOtherSites(t *testing.T) {
 		{http.MethodPost, "upload/file/resumable", ""},
 		{http.MethodPatch, "upload/file/resumable/x", ""},
 		{http.MethodDelete, "uploads/default/x", ""},
+		{http.MethodDelete, "items/file/content/small.txt", ""},
+		{http.MethodPost, "items/file/content/small.txt", "to=evil.txt"},
+		{http.MethodPost, "items/file/content", "action=delete&folder=&everything=yes"},
 		{http.MethodPatch, "session", ""},
 	}
 	foreign := map[string][]string{
@@ -155,8 +158,11 @@ func TestPanelRefusesOtherSites(t *testing.T) {
 	for name, header := range foreign {
 		for _, c := range requests {
 			kind := site.JSON
-			if strings.HasPrefix(c.route, "upload") {
+			switch {
+			case strings.HasPrefix(c.route, "upload"):
 				kind = site.FormType.Get("Content-Type")
+			case strings.HasPrefix(c.route, "items"): // a form of any site can be sent so
+				kind = "application/x-www-form-urlencoded"
 			}
 			r := p.Call(t, c.method, c.route, c.body, append(header, "Content-Type", kind, "If-Match", tag)...)
 			if r.Status != http.StatusForbidden {
@@ -194,6 +200,9 @@ func TestPanelViewer(t *testing.T) {
 		{http.MethodDelete, "config/file_aliases/content", ""},
 		{http.MethodDelete, "accounts/site-one/tokens", ""},
 		{http.MethodDelete, "items/file/content/a.txt", ""},
+		{http.MethodPost, "items/file/content/a.txt", "to=b.txt"},
+		{http.MethodPut, "items/file/content/a.txt", "x"},
+		{http.MethodPost, "items/file/content", "action=delete&folder=a"},
 		{http.MethodPost, "storages/default/probe", "{}"},
 		{http.MethodPost, "probe", `{"driver":{"name":"local","root":"x"}}`},
 		{http.MethodPost, "upload/file", "x"},
