@@ -3,7 +3,6 @@ package api
 import (
 	"archive/zip"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -292,7 +291,7 @@ func TestZipChanged(t *testing.T) {
 			if err := c.change(folder + "b.jpg"); err != nil {
 				t.Fatal(err)
 			}
-			got, err := download(t, t.Context(), server.URL+route(t, answer))
+			got, err := download(t, server.URL+route(t, answer))
 			if !errors.Is(err, io.ErrUnexpectedEOF) || int64(len(got)) >= answer.Size {
 				t.Errorf("%d bytes, error %v", len(got), err)
 			}
@@ -305,9 +304,9 @@ func TestZipChanged(t *testing.T) {
 	}
 }
 
-func download(t *testing.T, ctx context.Context, address string) ([]byte, error) {
+func download(t *testing.T, address string) ([]byte, error) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,19 +351,26 @@ func TestZipLeft(t *testing.T) {
 	if _, err := io.CopyN(io.Discard, got.Body, 1<<20); err != nil {
 		t.Error(err)
 	}
-	if running := h.selections.all; running != 1 {
-		t.Errorf("%d downloads", running)
+	if all, _ := h.selections.downloads(); all != 1 {
+		t.Errorf("%d downloads", all)
 	}
 	got.Body.Close()
-	if reason := <-ended; reason != http.ErrAbortHandler {
+	if reason, _ := (<-ended).(error); !errors.Is(reason, http.ErrAbortHandler) {
 		t.Errorf("ended with %v", reason)
 	}
 	if n := logs.FilterMessage("sending a zip").FilterLevelExact(zap.DebugLevel).Len(); n != 1 || logs.FilterLevelExact(zap.ErrorLevel).Len() > 0 {
 		t.Errorf("logged %+v", logs.All())
 	}
-	if h.selections.all != 0 || len(h.selections.running) != 0 {
-		t.Errorf("left are %d downloads, %v", h.selections.all, h.selections.running)
+	if all, users := h.selections.downloads(); all != 0 || users != 0 {
+		t.Errorf("left are %d downloads of %d users", all, users)
 	}
+}
+
+// downloads returns the number of running downloads and of their users.
+func (s *selections) downloads() (all, users int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all, len(s.running)
 }
 
 // TestZipMany: a user, and all users together, have a bounded number of downloads.
@@ -443,15 +449,15 @@ func TestZipSize(t *testing.T) {
 		return zipItem{name: name, info: storagedrivers.Info{Size: size, ModTime: modified}}
 	}
 	shapes := map[string][]zipItem{
-		"none":      nil,
-		"empty":     {item(0, "a", now)},
-		"no time":   {item(5, "a", time.Time{}), item(0, "b", now)},
-		"old times": {item(5, "a", time.Unix(-1, 0)), item(5, "b", time.Unix(1<<33, 0))},
-		"unicode":   {item(1, "Žluťoučký kůň/🐎.png", now), item(2, "~", now)},
-		"long name": {item(70_000, strings.Repeat("x/", 500)+"y", now)},
-		"below":     {item(zip64From-1, "a", now)},
-		"at":        {item(zip64From, "a", now), item(1, "b", now)},
-		"above":     {item(zip64From+1, "a", time.Time{})},
+		"none":         nil,
+		"empty":        {item(0, "a", now)},
+		"no time":      {item(5, "a", time.Time{}), item(0, "b", now)},
+		"old times":    {item(5, "a", time.Unix(-1, 0)), item(5, "b", time.Unix(1<<33, 0))},
+		"unicode":      {item(1, "Žluťoučký kůň/🐎.png", now), item(2, "~", now)},
+		"long name":    {item(70_000, strings.Repeat("x/", 500)+"y", now)},
+		"below":        {item(zip64From-1, "a", now)},
+		"at":           {item(zip64From, "a", now), item(1, "b", now)},
+		"above":        {item(zip64From+1, "a", time.Time{})},
 		"offset below": {item(zip64From-1-zipLocalHeader-1-zipDescriptor, "a", time.Time{}), item(1, "b", now)},
 		"offset at":    {item(zip64From-zipLocalHeader-1-zipDescriptor, "a", time.Time{}), item(1, "b", now)},
 		"several":      {item(1<<31, "a", now), item(1<<31, "b", now), item(0, "c", now), item(7, "d", now)},
@@ -463,7 +469,7 @@ func TestZipSize(t *testing.T) {
 		}
 		shapes[fmt.Sprint(n, " items")] = many
 	}
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // no secret
+	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 50 {
 		items := make([]zipItem, random.IntN(40))
 		for j := range items {
