@@ -149,6 +149,18 @@ async function renames(page) {
 	await page.keyboard.press('Escape');
 	await page.waitForFunction(() => !document.querySelector('dialog'));
 	assert.notEqual(await focused(page), '');
+
+	// Where items are replaced, a rename replaces none, not even by the name after its conversion.
+	dialog = await show(page, 'img/photos', 'one.jpg');
+	await dialog.getByRole('button', { name: 'Rename' }).click();
+	const other = item(page, 'Rename one.jpg');
+	for (const [text, refusal] of [['TWÓ.JPG', 'There is already an item of this name.'], ['два.jpg', 'Use the letters a to z']]) {
+		await other.getByLabel('Name', { exact: true }).fill(text);
+		await page.keyboard.press('Enter');
+		await other.getByRole('alert').getByText(refusal).waitFor();
+	}
+	await other.getByRole('button', { name: 'Cancel' }).click();
+	assert.equal(await focused(page), 'Rename');
 }
 
 async function choose(page, button, name, buffer) {

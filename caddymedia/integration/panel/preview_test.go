@@ -104,7 +104,9 @@ func TestPanelPreviewRange(t *testing.T) {
 	if sent != size || err != nil {
 		t.Errorf("sent %d bytes, error %v", sent, err)
 	}
-	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 64<<20 { // Caddy runs in this process
+	allocated := after.TotalAlloc - before.TotalAlloc // Caddy runs in this process
+	t.Logf("%d KiB were allocated for a film of 2 GiB", allocated>>10)
+	if allocated > 64<<20 {
 		t.Errorf("%d bytes were allocated", allocated)
 	}
 }
