@@ -233,16 +233,15 @@ function copyAs(alias, item) {
 			show();
 		},
 	}, titles.map((title) => h('option', { selected: title === chosen }, title)));
-	const hasAlt = alias.kind === 'img' && titles.length > 1;
+	const altTool = h('div', { class: 'tool grow' }, h('label', { for: alt.id }, 'Alternative text'), alt);
 	function show() {
+		altTool.hidden = alias.kind !== 'img' || !/^(HTML|Markdown)/.test(select.value);
 		fill(field, copyField(select.value, snippets(alias, item, alt.value)[select.value]));
 	}
 	show();
 	return h('div', { class: 'copy-as' },
 		h('div', { class: 'toolbar' },
-			h('div', { class: 'tool' }, h('label', { for: id }, 'Copy as'), select), hasAlt
-			&& h('div', { class: 'tool grow' }, h('label', { for: alt.id }, 'Alternative text'), alt)),
-		field);
+			h('div', { class: 'tool' }, h('label', { for: id }, 'Copy as'), select), altTool), field);
 }
 
 /**
