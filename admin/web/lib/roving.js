@@ -1,77 +1,95 @@
 // @ts-check
 // Lists with one tab stop, in which arrow keys move.
+import { columnsOf } from './window.js';
 
 /**
  * Makes a list of entries one tab stop: arrow keys, Home and End move between the first links of its
  * entries. The controls of the current entry can be reached by Tab. moved is called after a move by
- * arrow keys; more loads further entries.
+ * arrow keys; more loads further entries. at returns an entry, and brings it into the page; shown
+ * only returns one that is there.
  * @param {HTMLElement} body
- * @param {{moved?: (from: HTMLElement, to: HTMLElement, event: KeyboardEvent) => void,
- *   more?: () => Promise<any>}} [options]
+ * @param {{count: () => number, at: (index: number) => Element | undefined,
+ *   shown: (index: number) => Element | undefined, indexOf: (entry: Element) => number,
+ *   moved?: (from: number, to: number, event: KeyboardEvent) => void, more?: () => Promise<any>}} [list]
+ *   by default the children of body
  */
-export function roving(body, { moved, more } = {}) {
-	/** @type {HTMLElement | null} */
-	let current = null;
-	/** @param {Element | null} entry */
+export function roving(body, list = childrenOf(body)) {
+	let current = 0;
+	/** @type {Element | undefined} */
+	let stop;
+	/** @param {Element} [entry] */
 	const controls = (
 		entry,
 	) => /** @type {NodeListOf<HTMLElement>} */ (entry?.querySelectorAll('a, input, button') ?? []);
-	const entries = () => /** @type {HTMLElement[]} */ ([...body.children]);
 	/** @param {EventTarget | null} target */
 	const entryOf = (target) => {
-		let element = /** @type {HTMLElement | null} */ (target);
+		let element = /** @type {Element | null} */ (target);
 		while (element && element.parentElement !== body) element = element.parentElement;
 		return element;
 	};
 
-	/** @param {HTMLElement | null} entry */
-	function stopAt(entry) {
-		if (!entry || entry === current) return;
-		for (const control of controls(current)) control.tabIndex = -1;
+	/** Lets Tab reach the current entry, or the first one in the page. */
+	function update() {
+		const entry = list.shown(current) ?? body.firstElementChild ?? undefined;
+		if (entry === stop) return;
+		for (const control of controls(stop)) control.tabIndex = -1;
 		for (const control of controls(entry)) control.tabIndex = 0;
-		current = entry;
+		stop = entry;
 	}
 
-	/** Takes new entries in: only the current one can be reached by Tab. */
-	function update() {
-		if (!current?.isConnected || current.parentElement !== body) stopAt(entries()[0] ?? null);
+	/** @param {number} index */
+	function stopAt(index) {
+		current = Math.max(index, 0);
+		update();
 	}
 
 	/**
 	 * The index after a key, -1 for other keys. It may be beyond the last entry.
 	 * @param {string} key
-	 * @param {number} index
-	 * @param {number} count
 	 */
-	function target(key, index, count) {
-		const columns = getComputedStyle(body).gridTemplateColumns.split(' ').length;
+	function target(key) {
+		const [columns, count] = [columnsOf(body), list.count()];
 		if (key === 'Home') return 0;
 		if (key === 'End') return count - 1;
-		if (key === 'ArrowUp') return index - columns;
-		if (key === 'ArrowLeft' && columns > 1) return index - 1;
-		if (key === 'ArrowRight' && columns > 1) return index + 1;
+		if (key === 'ArrowUp') return current - columns;
+		if (key === 'ArrowLeft' && columns > 1) return current - 1;
+		if (key === 'ArrowRight' && columns > 1) return current + 1;
 		if (key !== 'ArrowDown') return -1;
-		const isLastRow = Math.floor(index / columns) === Math.floor((count - 1) / columns);
-		return isLastRow ? index + columns : Math.min(index + columns, count - 1);
+		const isLastRow = Math.floor(current / columns) === Math.floor((count - 1) / columns);
+		return isLastRow ? current + columns : Math.min(current + columns, count - 1);
 	}
 
 	/** @param {KeyboardEvent} event */
 	async function onkeydown(event) {
-		if (event.ctrlKey || event.metaKey || event.altKey) return;
-		const from = entryOf(event.target);
-		if (!from) return;
-		const index = entries().indexOf(from);
-		const wanted = target(event.key, index, entries().length);
+		if (event.ctrlKey || event.metaKey || event.altKey || list.count() === 0) return;
+		const from = current;
+		const wanted = target(event.key);
 		if (wanted < 0) return;
 		event.preventDefault();
-		if (wanted >= entries().length) await more?.();
-		const to = entries()[wanted];
-		if (!to || to === from) return;
-		to.querySelector('a')?.focus();
-		moved?.(from, to, event);
+		if (wanted >= list.count()) await list.more?.();
+		if (wanted === from || !focus(wanted)) return;
+		list.moved?.(from, wanted, event);
+	}
+
+	/** @param {number} [index] */
+	function focus(index = current) {
+		const link = list.at(index)?.querySelector('a');
+		link?.focus();
+		return Boolean(link);
 	}
 
 	body.addEventListener('keydown', onkeydown);
-	body.addEventListener('focusin', ({ target }) => stopAt(entryOf(target)));
-	return { update, stopAt, current: () => (current?.isConnected ? current : null) };
+	body.addEventListener('focusin', ({ target }) => {
+		const entry = entryOf(target);
+		if (entry) stopAt(list.indexOf(entry));
+	});
+	return { update, stopAt, focus, onkeydown, current: () => current };
 }
+
+/** @param {HTMLElement} body */
+const childrenOf = (body) => ({
+	count: () => body.children.length,
+	at: (/** @type {number} */ index) => body.children[index],
+	shown: (/** @type {number} */ index) => body.children[index],
+	indexOf: (/** @type {Element} */ entry) => [...body.children].indexOf(entry),
+});

@@ -296,6 +296,8 @@ interface Look {
 	element: HTMLElement;
 	body: HTMLElement;
 	entry: (scope: Scope, item: Item, selected: boolean) => HTMLElement;
+	/** The height of each row in pixels, with the gap after it. */
+	rowHeight: () => number;
 }
 
 type ItemSelection = ReturnType<typeof import('../pages/selection.js').newSelection>;

@@ -68,7 +68,7 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 		fill(all, reading ? 'Stop'
 			: restToo ? 'Select the rest' : h('span', null, 'Select all', wideOnly(' shown')));
 		if (items.size > 0) announce(`${plural(items.size, 'item')} selected`, { visible: false });
-		if (hadFocus && element.hidden) list.focusCurrent();
+		if (hadFocus && element.hidden) list.focus();
 	}
 
 	function clearSelection() {

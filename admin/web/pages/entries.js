@@ -72,6 +72,12 @@ export function grid() {
 	return {
 		element: body,
 		body,
+		rowHeight: () => { // the image, up to two lines of the name, and one below
+			const { gridTemplateColumns, rowGap, fontSize } = getComputedStyle(body);
+			const height = Math.ceil(parseFloat(gridTemplateColumns) * 0.75 + parseFloat(fontSize) * 4.4);
+			body.style.gridAutoRows = `${height}px`;
+			return height + parseFloat(rowGap);
+		},
 		entry: (scope, item, selected) =>
 			h('li', { 'data-item': item.filename, class: look(selected) },
 				h('a', { ...untabbed, href: hashOf(scope, item) }, thumbnail(scope.alias, item),
@@ -93,13 +99,14 @@ export function table() {
 				h('tr', null, h('th', { scope: 'col', class: 'col-pick' }, visuallyHidden('Selected')),
 					head)), body),
 		body,
+		rowHeight: () => body.firstElementChild?.getBoundingClientRect().height || 40,
 		entry: (scope, item, selected) =>
 			h('tr', { 'data-item': item.filename, class: look(selected) },
 				h('td', { class: 'col-pick' }, pick(scope, item, selected)),
 				h('th', { scope: 'row' },
 					h('a', { ...untabbed, href: hashOf(scope, item) },
 						icon(imageTypes.test(item.type) ? 'items' : 'file'),
-						h('span', null, below(scope, item)))),
+						h('span', { title: item.name }, below(scope, item)))),
 				h('td', { class: 'col-size' }, size(item.size)),
 				h('td', { class: 'col-changed' }, time(item.modified)),
 				h('td', { class: 'col-type' }, item.type)),

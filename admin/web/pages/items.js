@@ -56,7 +56,7 @@ function browser(scope, aliases, item, signal) {
 	const list = listing(scope, view, selection, {
 		removeFolder: (name) => deleteFolder(scope, name, list),
 		unordered: order.refused,
-	});
+	}, signal);
 	const upload = mayAct()
 		&& uploader(alias, folder, (stored, stayed) => uploaded(scope, stored, stayed, list));
 	const panel = itemPanel(scope, list, signal);

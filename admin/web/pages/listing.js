@@ -12,6 +12,7 @@ import { plural } from '../lib/format.js';
 import { folderOf, parts } from '../lib/links.js';
 import { roving } from '../lib/roving.js';
 import { empty, explained, failed, once } from '../lib/ui.js';
+import { windowOf } from '../lib/window.js';
 import { folderEntry, folderList, grid, table } from './entries.js';
 import { selecting } from './selection.js';
 
@@ -27,8 +28,9 @@ const ahead = '1500px'; // further pages are loaded before their end is in view
  * @param {ItemSelection} selection
  * @param {{removeFolder: (name: string) => void, unordered: (error: Error) => void}} on
  *   removeFolder deletes a folder; unordered is called if the server refuses the order
+ * @param {AbortSignal} signal
  */
-export function listing(scope, view, selection, on) {
+export function listing(scope, view, selection, on, signal) {
 	const { alias, folder, search } = scope;
 	/** @type {{folders: string[], items: Item[], next: string, searched: number, run: number}} */
 	const state = { folders: [], items: [], next: '', searched: 0, run: 0 };
@@ -41,6 +43,9 @@ export function listing(scope, view, selection, on) {
 	const moreLine = h('div', { class: 'more-line' }, status, more);
 	const element = h('section', { class: 'listing', 'aria-label': 'Contents', tabindex: '-1' }, content,
 		moreLine);
+	element.addEventListener('keydown', (event) => { // the focused item was scrolled away
+		if (event.target === element) lists.itemKeys.onkeydown(event);
+	});
 	const { extend } = selecting(element, selection, () => state.items);
 	let lists = layout();
 	const nearEnd = new IntersectionObserver(([entry]) => {
@@ -50,17 +55,40 @@ export function listing(scope, view, selection, on) {
 	function layout() {
 		const folders = folderList();
 		const items = (view.look === 'list' ? table : grid)();
-		return {
-			folders,
-			items,
-			folderKeys: roving(folders),
-			itemKeys: roving(items.body, {
-				more: further,
-				moved: (from, to, event) => {
-					if (event.shiftKey) extend(to.dataset.item ?? '', from.dataset.item);
-				},
-			}),
-		};
+		const count = () => state.items.length;
+		const frame = windowOf(items.element, items.body, {
+			count,
+			make: entry,
+			rowHeight: items.rowHeight,
+			changed: (lostFocus) => {
+				itemKeys.update();
+				if (lostFocus) element.focus({ preventScroll: true }); // arrow keys go on from there
+			},
+		}, signal);
+		const itemKeys = roving(items.body, {
+			count,
+			at: frame.show,
+			shown: frame.shown,
+			indexOf: frame.indexOf,
+			more: further,
+			moved: (from, to, event) => {
+				if (event.shiftKey) extend(state.items[to].filename, state.items[from].filename);
+			},
+		});
+		return { folders, items, frame, folderKeys: roving(folders), itemKeys };
+	}
+
+	/**
+	 * The entry of an item, with its position for screen readers, since not all are in the page.
+	 * @param {number} index
+	 */
+	function entry(index) {
+		const item = state.items[index];
+		const made = lists.items.entry(scope, item, selection.items.has(item.filename));
+		made.setAttribute(made.localName === 'tr' ? 'aria-rowindex' : 'aria-posinset', String(index + 1));
+		if (made.localName === 'li')
+			made.setAttribute('aria-setsize', String(state.next ? -1 : state.items.length));
+		return made;
 	}
 
 	/**
@@ -90,7 +118,7 @@ export function listing(scope, view, selection, on) {
 		state.items.push(...items);
 		state.next = answer.next ?? '';
 		state.searched += answer.looked_at ?? 0;
-		insert(folders, items);
+		insert(folders);
 		return true;
 	}
 
@@ -172,41 +200,35 @@ export function listing(scope, view, selection, on) {
 		stalled = false;
 		const [folders, items] = [state.folders.length, state.items.length];
 		await further(true);
-		const added = state.folders.length > folders ? lists.folders.children[folders]
-			: lists.items.body.children[items];
-		if (added) added.querySelector('a')?.focus();
-		else if (more.hidden) element.focus();
+		const hasFocus = state.folders.length > folders ? lists.folderKeys.focus(folders)
+			: lists.itemKeys.focus(items);
+		if (!hasFocus && more.hidden) element.focus();
 	}
 
 	/** Shows all entries anew. */
 	function draw() {
 		lists = layout();
-		insert(state.folders, state.items);
+		insert(state.folders);
 	}
 
 	/**
-	 * Shows further entries.
+	 * Shows further folders, and the items that are near the view.
 	 * @param {string[]} folders
-	 * @param {Item[]} items
 	 */
-	function insert(folders, items) {
+	function insert(folders) {
 		lists.folders.append(...folders.map((name) => folderEntry(scope, name, on.removeFolder)));
-		lists.items.body.append(...items.map(entry));
 		update();
 	}
-
-	/** @param {Item} item */
-	const entry = (item) => lists.items.entry(scope, item, selection.items.has(item.filename));
 
 	/** Makes the page true after a change of the entries. */
 	function update() {
 		const nothing = state.folders.length + state.items.length === 0;
 		if (nothing && !state.next) fill(content, nothingHere(scope));
-		else if (!content.contains(lists.items.element)) fill(content, lists.folders, lists.items.element);
+		else if (!content.contains(lists.frame.element)) fill(content, lists.folders, lists.frame.element);
 		lists.folders.hidden = state.folders.length === 0;
 		lists.items.element.hidden = state.items.length === 0;
 		lists.folderKeys.update();
-		lists.itemKeys.update();
+		lists.frame.place();
 		tell(false, summary(state, search));
 	}
 
@@ -222,10 +244,6 @@ export function listing(scope, view, selection, on) {
 
 	/** @param {string} filename */
 	const find = (filename) => state.items.findIndex((item) => item.filename === filename);
-	/** @param {string} filename */
-	const entryOf = (
-		filename,
-	) => /** @type {HTMLElement | undefined} */ (lists.items.body.children[find(filename)]);
 
 	/**
 	 * Removes items, or their entries, and moves a lost focus to the item after the first of them.
@@ -235,14 +253,11 @@ export function listing(scope, view, selection, on) {
 		const gone = new Set(filenames);
 		const first = state.items.findIndex(({ filename }) => gone.has(filename));
 		selection.set([...selection.items.values()].filter(({ filename }) => gone.has(filename)), false);
-		for (const each of /** @type {HTMLElement[]} */ ([...lists.items.body.children])) {
-			if (gone.has(each.dataset.item ?? '')) each.remove();
-		}
 		state.items = state.items.filter(({ filename }) => !gone.has(filename));
+		lists.frame.redraw();
 		update();
 		ended(false);
-		const near = entryOf(state.items[Math.min(first, state.items.length - 1)]?.filename);
-		if (near) lists.itemKeys.stopAt(near);
+		if (first >= 0) lists.itemKeys.stopAt(Math.min(first, state.items.length - 1));
 		regainFocus();
 	}
 
@@ -257,20 +272,18 @@ export function listing(scope, view, selection, on) {
 	}
 
 	/**
-	 * Focuses an item, or without one the list.
+	 * Focuses an item, or if it is not loaded the one that Tab reaches.
 	 * @param {string} [filename]
 	 */
 	function focus(filename = '') {
-		(entryOf(filename)?.querySelector('a') ?? element).focus();
+		const index = find(filename);
+		if (!lists.itemKeys.focus(index < 0 ? undefined : index)) element.focus();
 	}
 
-	/** Focuses the entry that Tab reaches, or the list. */
-	const focusCurrent = () => (lists.itemKeys.current()?.querySelector('a') ?? element).focus();
-
-	/** Does that if the focused element is gone or hidden. */
+	/** Focuses the list if the focused element is gone or hidden. */
 	function regainFocus() {
 		const held = document.activeElement;
-		if (!held || held === document.body || held.getClientRects().length === 0) focusCurrent();
+		if (!held || held === document.body || held.getClientRects().length === 0) focus();
 	}
 
 	/**
@@ -305,10 +318,8 @@ export function listing(scope, view, selection, on) {
 		selection.set([state.items[index]], false);
 		selection.set([item], selected);
 		state.items[index] = item;
-		const shown = lists.items.body.children[index];
-		const held = shown.contains(document.activeElement);
-		shown.replaceWith(entry(item));
-		lists.itemKeys.update();
+		const held = element.contains(document.activeElement);
+		lists.frame.redraw();
 		if (held) focus(filename);
 	}
 
@@ -345,7 +356,6 @@ export function listing(scope, view, selection, on) {
 		remove,
 		removeFolder,
 		focus,
-		focusCurrent,
 		regainFocus,
 		neighbour,
 		refresh,
