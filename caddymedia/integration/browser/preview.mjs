@@ -13,7 +13,7 @@ await run(async () => {
 	};
 	await upload(page);
 
-	// A film: it plays, and the middle of it is reached by a range.
+	// A film plays, and keeps its own keys.
 	let item = await show('film.webm');
 	const film = item.locator('video');
 	await film.evaluate((video) => video.readyState >= 1 || new Promise((done) => { video.onloadedmetadata = done; }));
