@@ -90,9 +90,9 @@ export function itemDialog(alias, filename, options) {
 	async function go(step) {
 		const from = current;
 		const wanted = await options.neighbour(from, step);
-		if (from !== current) return; // by another key meanwhile
+		if (from !== current || !dialog.open) return; // by another key meanwhile
 		if (wanted === '') {
-			announce(step > 0 ? 'This is the last item.' : 'This is the first item.');
+			announce(`There is no ${step > 0 ? 'next' : 'previous'} item in the list.`);
 			return;
 		}
 		options.shown(wanted);

@@ -57,7 +57,7 @@ async function neighbours(page) {
 	await key('ArrowLeft');
 	await item(page, 'a.jpg').getByText('320 × 240').waitFor();
 	await key('ArrowLeft');
-	await announced(page, 'This is the first item.');
+	await announced(page, 'There is no previous item in the list.');
 	await item(page, 'a.jpg').getByRole('button', { name: 'Next' }).click();
 	await item(page, 'b.jpg').getByText('321 × 240').waitFor();
 	assert.equal(await focused(page), 'Next');
@@ -74,7 +74,7 @@ async function neighbours(page) {
 	assert.equal(await focused(page), 'Next');
 	await key('ArrowRight');
 	await key('ArrowRight');
-	await announced(page, 'This is the last item.');
+	await announced(page, 'There is no next item in the list.');
 	await accessible(page, 'the last item');
 	await shot(page, 'neighbour', false);
 
