@@ -5,6 +5,15 @@
 export const columnsOf = (body) => getComputedStyle(body).gridTemplateColumns.split(' ').length;
 
 /**
+ * Removes an entry, and ends the loading of its images. The browser may forget them at once.
+ * @param {Element | null} entry
+ */
+function drop(entry) {
+	for (const image of entry?.querySelectorAll('img') ?? []) image.removeAttribute('src');
+	entry?.remove();
+}
+
+/**
  * Keeps the entries near the view in a list, and space for the others. All rows have the same height,
  * which rowHeight returns. Until signal is aborted it follows scrolling.
  * @param {HTMLElement} list
@@ -43,8 +52,8 @@ export function windowOf(list, body, { count, make, rowHeight, changed }, signal
 			body.replaceChildren();
 			start = end = from;
 		}
-		for (; start < from; start++) body.firstElementChild?.remove();
-		for (; end > to; end--) body.lastElementChild?.remove();
+		for (; start < from; start++) drop(body.firstElementChild);
+		for (; end > to; end--) drop(body.lastElementChild);
 		if (from < start) body.prepend(...made(from, start));
 		if (to > end) body.append(...made(end, to));
 		[start, end] = [from, to];
