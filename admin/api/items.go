@@ -157,37 +157,58 @@ func (c *call) deleteItem() error {
 }
 
 const (
-	cachePreview   = "private, max-age=300"
-	cacheAsk       = "private, no-cache"
+	cachePreview = "private, max-age=300"
+	cacheAsk     = "private, no-cache"
+	plainText    = "text/plain; charset=utf-8"
+	pdf          = "application/pdf"
+
 	previewSandbox = mediahttp.Sandbox + "; frame-ancestors 'none'"
+	// A PDF is shown in a frame of the page. The viewers of Chromium and Firefox work with a sandbox
+	// in the header, but not with one in the attribute of the frame.
+	framedSandbox = mediahttp.Sandbox + "; frame-ancestors 'self'"
 )
 
-// previewTypes are the types that all browsers display.
-var previewTypes = map[string]bool{
-	"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true, "image/avif": true, "image/svg+xml": true,
+// previewType returns the media type of the preview of a file, "" if there is none. All texts are
+// plain, also HTML and XML.
+func previewType(filename string) string {
+	contentType := storagedrivers.ContentType(filename)
+	name, _, _ := strings.Cut(contentType, ";")
+	class, _, _ := strings.Cut(name, "/")
+	switch {
+	case class == "image", class == "audio", class == "video", name == pdf:
+		return contentType
+	case class == "text", name == "application/json", name == "application/xml", name == "application/x-subrip":
+		return plainText
+	}
+	return ""
 }
 
-// preview serves a small form of an image for a page. With the query "thumbnail" it is one for a
-// list of items.
+// preview serves a small form of an image for a page, with the query "thumbnail" one for a list of
+// items. A film, a sound, a PDF or a text is served as it is.
 func (c *call) preview() error {
 	alias, filename, err := c.aliasFile()
 	if err != nil {
 		return err
 	}
-	if !previewTypes[storagedrivers.ContentType(filename)] {
+	contentType := previewType(filename)
+	if contentType == "" {
 		return noItem()
 	}
-	object, err := c.service.OpenPreview(c.r.Context(), media.Preview{
-		Alias: alias, Filename: filename, Thumbnail: c.r.URL.Query().Has("thumbnail"),
-		Owner: "panel " + c.actor().Client,
-	})
+	object, err := c.openPreview(alias, filename, contentType)
 	if err != nil {
 		return c.itemFailed(alias, err)
 	}
 	defer object.Close()
+	if strings.HasPrefix(contentType, "image/") {
+		contentType = object.Info.ContentType // that of the variant or rendition
+	}
 	h := c.w.Header()
-	h.Set("Content-Type", object.Info.ContentType)
+	h.Set("Content-Type", contentType)
+	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", previewSandbox)
+	if contentType == pdf {
+		h.Set("Content-Security-Policy", framedSandbox)
+	}
 	h.Set("Cache-Control", cachePreview)
 	if alias.Overwrite {
 		h.Set("Cache-Control", cacheAsk)
@@ -195,8 +216,23 @@ func (c *call) preview() error {
 	if tag := mediahttp.EntityTag(alias, object.Info); tag != "" {
 		h.Set("ETag", tag)
 	}
-	http.ServeContent(c.w, c.r, "", object.Info.ModTime, object)
+	if strings.Contains(c.r.Header.Get("Range"), ",") { // no player needs several ranges
+		c.r.Header.Del("Range")
+	}
+	// Without the writer's ReadFrom, for which Caddy allocates a buffer per 64 KiB.
+	http.ServeContent(struct{ http.ResponseWriter }{c.w}, c.r, "", object.Info.ModTime, object)
 	return nil
+}
+
+// openPreview opens the content of a preview.
+func (c *call) openPreview(alias *media.Alias, filename, contentType string) (*storagedrivers.Object, error) {
+	if !strings.HasPrefix(contentType, "image/") {
+		return alias.Storage.OpenLazy(c.r.Context(), alias.Key(filename))
+	}
+	return c.service.OpenPreview(c.r.Context(), media.Preview{
+		Alias: alias, Filename: filename, Thumbnail: c.r.URL.Query().Has("thumbnail"),
+		Owner: "panel " + c.actor().Client,
+	})
 }
 
 type itemsAnswer struct {

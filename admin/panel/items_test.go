@@ -113,9 +113,9 @@ func (s *itemsSite) browser(t *testing.T, user string) *http.Client {
 // change is a request that changes items.
 type change struct{ method, route, body string }
 
-// allChanges are requests that succeed with the items of changed.
+// itemChanges are requests that succeed with the items of changed.
 var (
-	allChanges = []change{
+	itemChanges = []change{
 		{http.MethodDelete, "file/one/a.txt", ""},
 		{http.MethodPost, "file/one/a.txt", "to=b.txt"},
 		{http.MethodPost, "file/one/a.txt", "copy_to=b.txt&to_alias=two"},
@@ -136,7 +136,7 @@ func (s *itemsSite) send(t *testing.T, b *http.Client, c change, header ...strin
 func TestItems(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ mount, base string }{{"", "/media-admin"}, {"/in/side", "/media-admin"}, {"", ""}, {"/in", ""}} {
-		for _, change := range allChanges {
+		for _, change := range itemChanges {
 			t.Run(fmt.Sprint(c, change), func(t *testing.T) {
 				t.Parallel()
 				s := newItemsSite(t, changed...)
@@ -204,7 +204,7 @@ func TestItemsOfOthers(t *testing.T) {
 	editor, viewer := s.browser(t, "alice"), s.browser(t, "bob")
 	check := func(what string, status int, text string, b *http.Client, header ...string) {
 		t.Helper()
-		for _, c := range allChanges {
+		for _, c := range itemChanges {
 			if answer := s.send(t, b, c, header...); answer.StatusCode != status || !strings.Contains(answer.text, text) {
 				t.Errorf("%s: %s %s: %d %s, want %d", what, c.method, c.route, answer.StatusCode, answer.text, status)
 			}
@@ -276,7 +276,7 @@ func TestItemsUnderWay(t *testing.T) {
 		}, http.StatusUnauthorized},
 		{"removed", func(t *testing.T, s *itemsSite, _ string) { reload(t, s, map[string]string{"bob": "secret"}) }, http.StatusUnauthorized},
 	} {
-		for _, request := range allChanges[1:] { // with a body
+		for _, request := range itemChanges[1:] { // with a body
 			t.Run(fmt.Sprint(c.name, request), func(t *testing.T) {
 				t.Parallel()
 				s := newItemsSite(t, changed...)

@@ -48,8 +48,8 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 }
 
 // policy allows the pages to use their own files and nothing else.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; " +
+	"frame-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
 // loginPolicy is the policy of the login page, whose form works without its script.
 var loginPolicy = strings.Replace(policy, "form-action 'none'", "form-action 'self'", 1)

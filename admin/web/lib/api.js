@@ -74,16 +74,41 @@ export const background = { 'Media-Background': '1' };
  * @param {Record<string, string>} [headers]
  * @returns {Promise<{body: any, etag: string | null}>}
  */
-export async function read(segments, query, signal, headers) {
+export const read = (segments, query, signal, headers) =>
+	repeated(() => call('GET', route(segments, query), { signal, headers }));
+
+/**
+ * Repeats a request if the connection breaks. A repetition is refused with 409 while the first one
+ * still runs.
+ * @template T
+ * @param {() => Promise<T>} request
+ * @returns {Promise<T>}
+ */
+async function repeated(request) {
 	for (let attempt = 0;; attempt++) {
 		try {
-			return await call('GET', route(segments, query), { signal, headers });
+			return await request();
 		} catch (error) {
-			if (error instanceof ApiError || error.name === 'AbortError' || attempt >= retryDelays.length)
-				throw error;
+			const isRunning = attempt > 0 && error.status === 409;
+			const isFinal = (error instanceof ApiError && !isRunning) || error.name === 'AbortError';
+			if (isFinal || attempt >= retryDelays.length) throw error;
 			await new Promise((done) => setTimeout(done, retryDelays[attempt]));
 		}
 	}
+}
+
+/**
+ * Sends a form. Its key makes it safe to repeat, so it is repeated if the connection breaks.
+ * @param {string[]} segments
+ * @param {[string, string][]} fields
+ * @param {string | null} [etag]
+ */
+export async function post(segments, fields, etag) {
+	/** @type {Record<string, string>} */
+	const headers = { 'Idempotency-Key': [...crypto.getRandomValues(new Uint32Array(4))].join('-') };
+	if (etag) headers['If-Match'] = etag;
+	const body = new URLSearchParams(fields);
+	return (await repeated(() => call('POST', route(segments), { headers, body }))).body;
 }
 
 /**
@@ -131,15 +156,24 @@ async function call(method, address, options) {
 		if (error.name === 'AbortError') throw error;
 		throw new Error('The server is unreachable.', { cause: error });
 	}
-	if (isLogin(response.status, response.headers.get('Content-Type')))
-		throw new LoggedOutError(response.status);
+	const { status, statusText, headers } = response;
+	const etag = headers.get('ETag');
 	const text = await response.text();
+	return { body: bodyOf({ status, statusText, type: headers.get('Content-Type'), text, etag }), etag };
+}
+
+/**
+ * The parsed body of an answer; a refusal is thrown.
+ * @param {Answer} answer
+ */
+export function bodyOf({ status, statusText, type, text, etag = null }) {
+	if (isLogin(status, type)) throw new LoggedOutError(status);
 	const body = parse(text);
-	const etag = response.headers.get('ETag');
-	if (response.ok && body !== null) return { body, etag };
-	const { error } = body ?? {};
-	throw new ApiError(error || `The server answered ${response.status} ${response.statusText}`.trim() + '.',
-		response.status, body ?? {}, etag);
+	if (status >= 200 && status < 300 && body !== null) return body;
+	const { error, errors } = body ?? {};
+	const message = error || errors?.map((/** @type {Error} */ { message }) => message).join(' ');
+	throw new ApiError(message || `The server answered ${status} ${statusText}`.trim() + '.', status,
+		body ?? {}, etag);
 }
 
 /**

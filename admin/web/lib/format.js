@@ -205,3 +205,16 @@ export const elapsed = (ms) => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(
  * @param {string} text
  */
 export const escaped = (text) => text.replace(/[&<>"'`{}]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+
+/**
+ * The name of a folder as an alias stores it, as far as it is known here: letters of other scripts
+ * are converted by the server.
+ * @param {string} name
+ * @param {boolean} [sanitize]
+ */
+export function folderName(name, sanitize) {
+	if (!sanitize) return name;
+	const folded = name.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
+	if (/[^ -~]/.test(folded)) return name;
+	return folded.replace(/[^a-z0-9_]+/g, '-').replace(/^-|-$/g, '') || name;
+}

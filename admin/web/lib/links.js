@@ -52,4 +52,7 @@ export function itemsHash(kind, alias, folder = '', query = {}) {
  * @param {Record<string, string>} [query]
  */
 export const previewOf = (alias, item, query) =>
-	route(['preview', alias.kind, alias.name, ...parts(item.filename)], { of: item.modified, ...query });
+	route(['preview', alias.kind, alias.name, ...parts(item.filename)], {
+		of: item.etag || item.modified,
+		...query,
+	});

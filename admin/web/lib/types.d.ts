@@ -63,6 +63,8 @@ interface Item {
 	name: string;
 	size: number;
 	modified: string;
+	/** Empty in a list of some storages. */
+	etag?: string;
 	type: string;
 	address: string;
 	webp?: { address: string; size: number };
@@ -75,6 +77,14 @@ interface Item {
 	private?: boolean;
 	/** Makes the addresses of a private item valid for an hour; of a single item, if it can be signed. */
 	query?: string;
+}
+
+/** What a browser knows of a preview. */
+interface Measured {
+	width: number;
+	height: number;
+	/** In seconds. */
+	duration?: number;
 }
 
 /** A size in pixels. */
@@ -275,18 +285,51 @@ interface Scope {
 }
 
 interface View {
+	/** `grid` or `list`. */
 	look: string;
+	/** `name`, `-name`, `modified` or `-modified`. */
+	order: string;
 }
 
 /** A list of items in one layout: the element of the entries, and the function that makes one. */
 interface Look {
 	element: HTMLElement;
 	body: HTMLElement;
-	entry: (scope: Scope, item: Item) => HTMLElement;
+	entry: (scope: Scope, item: Item, selected: boolean) => HTMLElement;
+	/** The height of each row in pixels, with the gap after it. */
+	rowHeight: () => number;
+}
+
+type ItemSelection = ReturnType<typeof import('../pages/selection.js').newSelection>;
+
+/** An item on which an action failed. */
+interface Failure {
+	filename: string;
+	message: string;
+}
+
+/** The progress of an action on many items, in its dialog. */
+interface Progress {
+	/** Whether the user has stopped it. */
+	stopped: () => boolean;
+	done: (count: number) => void;
+	fail: (filename: string, message: string) => void;
 }
 
 /** Makes the fields of options. */
 type OptionFields = typeof import('./form.js').optionFields;
+
+/** What the dialog of an item may ask of the list behind it, and reports to it. */
+interface ItemOptions {
+	/** The next (1) or previous (-1) item in the order of the list, '' at its end. Loads more if needed. */
+	neighbour: (filename: string, step: 1 | -1) => Promise<string>;
+	/** The dialog shows another item now: the address of the page follows. */
+	shown: (filename: string) => void;
+	deleted: (filename: string) => void;
+	/** The address of the page follows too. */
+	renamed: (old: string, filename: string) => void;
+	replaced: (filename: string) => void;
+}
 
 type Listing = ReturnType<typeof import('../pages/listing.js').listing>;
 
@@ -347,6 +390,16 @@ interface UploadsAnswer {
 	uploads: UnfinishedUpload[];
 	problems: { storage: string; message: string; detail: string }[];
 	next: string;
+}
+
+/** An answer of the server. */
+interface Answer {
+	status: number;
+	statusText: string;
+	/** The header Content-Type. */
+	type: string | null;
+	text: string;
+	etag?: string | null;
 }
 
 /** An answer to a request of an upload. */

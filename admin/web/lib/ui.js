@@ -141,7 +141,7 @@ export function copyField(name, text, after) {
 		value: text,
 		readonly: true,
 		spellcheck: 'false',
-		rows: text.split('\n').length,
+		rows: Math.min(text.split('\n').length, 12),
 	});
 	const button = h('button', {
 		type: 'button',

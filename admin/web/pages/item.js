@@ -1,190 +1,300 @@
 // @ts-check
-// One item: preview, facts, snippets, deletion.
+// One item: preview, facts, texts to copy, changes. Arrow keys show its neighbours in the same dialog.
 import { get, send } from '../lib/api.js';
-import { fill, h } from '../lib/dom.js';
-import { escaped, moment, size } from '../lib/format.js';
+import { fill, h, newId } from '../lib/dom.js';
+import { moment, size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
-import { absolute, parts, previewOf } from '../lib/links.js';
-import { mayAct } from '../lib/state.js';
-import { busyWhile, confirm, copyField, facts, failed, openDialog } from '../lib/ui.js';
+import { absolute, parts } from '../lib/links.js';
+import { signedUntil, snippets, usable } from '../lib/snippets.js';
+import { mayAct, preference } from '../lib/state.js';
+import { announce, busyWhile, confirm, copyField, facts, failed, openDialog } from '../lib/ui.js';
+import { preview } from './preview.js';
+import { rename } from './rename.js';
+import { chooseFile, condition, explainKept, replace, seenFor } from './replace.js';
 
-const imageTypes = /^image\/(jpeg|png|gif|webp|avif|svg\+xml)$/;
+/** @type {Record<string, 1 | -1>} */
+const steps = { ArrowLeft: -1, ArrowRight: 1 };
+/** Where arrow keys have a meaning of their own. */
+const usesArrows = 'input, select, textarea, video, audio, iframe, pre';
+
+/** @param {string} filename */
+const nameOf = (filename) => parts(filename).at(-1) ?? filename;
 
 /**
- * Opens and returns the dialog of an item; deleted is called after its deletion.
+ * Opens and returns the dialog of an item.
  * @param {Alias} alias
- * @param {string} filename
- * @param {() => void} deleted
+ * @param {string} filename of the first item
+ * @param {ItemOptions} options
  */
-export function itemDialog(alias, filename, deleted) {
-	const body = h('div', { class: 'item', 'aria-busy': 'true' }, h('p', { class: 'muted' }, 'Loading …'));
-	const dialog = openDialog(parts(filename).at(-1) ?? filename, body, { wide: true });
-	const load = async () => {
+export function itemDialog(alias, filename, options) {
+	const shown = h('div', { class: 'item-part' });
+	const content = h('div', { class: 'item-part' });
+	const notice = h('p', { class: 'item-notice', role: 'status' });
+	/** @param {string} text @param {1 | -1} step */
+	const stepButton = (text, step) =>
+		h('button', { type: 'button', onclick: () => go(step) }, step < 0 && icon('previous'), text,
+			step > 0 && icon('next'));
+	const links = h('div', { class: 'actions' });
+	const next = stepButton('Next', 1);
+	const body = h('div', { class: 'item' }, shown,
+		h('div', { class: 'item-bar' },
+			h('div', { class: 'actions', role: 'group', 'aria-label': 'Neighbours' },
+				stepButton('Previous', -1), next), links), notice, content);
+	const dialog = openDialog('', body, { wide: true });
+	const title = /** @type {HTMLElement} */ (dialog.querySelector('h2'));
+	let current = '';
+
+	/**
+	 * Shows an item, and a message about it.
+	 * @param {string} wanted
+	 * @param {string} [message]
+	 */
+	async function show(wanted, message = '') {
+		current = wanted;
+		title.textContent ||= nameOf(wanted);
+		body.setAttribute('aria-busy', 'true');
+		let parted;
 		try {
-			const item = await get(['items', alias.kind, alias.name, ...parts(filename)]);
-			fill(body, content(alias, item, () => {
-				dialog.close();
-				deleted();
-			}));
+			const item = await get(['items', alias.kind, alias.name, ...parts(wanted)]);
+			if (wanted !== current) return;
+			parted = partsOf(item);
 		} catch (error) {
-			fill(body, failed(error, load));
+			if (wanted !== current) return;
+			parted = { shown: null, links: null, content: failed(error, () => show(wanted)) };
 		}
+		title.textContent = nameOf(wanted);
+		notice.textContent = message;
+		const hadFocus = [shown, links, content].some((part) => part.contains(document.activeElement));
+		fill(shown, parted.shown);
+		fill(links, parted.links);
+		fill(content, parted.content);
 		body.removeAttribute('aria-busy');
-	};
-	load();
+		if (hadFocus) next.focus();
+	}
+
+	/** @param {Item} item */
+	function partsOf(item) {
+		const pixels = h('span', null, pixelsOf(item.sizes?.find(({ rendition }) => !rendition)));
+		const time = h('span');
+		return {
+			shown: preview(alias, item, (found) => {
+				pixels.textContent ||= pixelsOf(found);
+				time.textContent = playingTime(found.duration);
+			}),
+			links: [openLink(item, item.address), downloadLink(item)],
+			content: details(alias, item, mayAct() && changes(item), { pixels, time }),
+		};
+	}
+
+	/** @param {1 | -1} step */
+	async function go(step) {
+		const from = current;
+		const wanted = await options.neighbour(from, step);
+		if (from !== current || !dialog.open) return; // by another key meanwhile
+		if (wanted === '') {
+			announce(`There is no ${step > 0 ? 'next' : 'previous'} item in the list.`);
+			return;
+		}
+		options.shown(wanted);
+		announce(wanted, { visible: false });
+		show(wanted);
+	}
+
+	/**
+	 * The buttons that change an item.
+	 * @param {Item} item
+	 */
+	function changes(item) {
+		/** @param {string} text @param {(button: HTMLElement) => any} act @param {string} [look] */
+		const button = (text, act, look) =>
+			h('button', { type: 'button', class: look, onclick: (event) => act(event.currentTarget) }, text);
+		return h('div', { class: 'actions' }, [
+			button('Rename', (self) => change(self, 'The item was not renamed', item, () => renameIt(item))),
+			button('Replace',
+				(self) => change(self, 'The item was not replaced', item, () => replaceIt(item))),
+			button('Delete', (self) => change(self, 'The item was not deleted', item, () => deleteIt(item)),
+				'danger'),
+		]);
+	}
+
+	/**
+	 * Runs a change of an item. If the item is another one by now, that is shown instead.
+	 * @param {HTMLElement} button
+	 * @param {string} failure
+	 * @param {Item} item
+	 * @param {() => Promise<void>} work
+	 */
+	const change = (button, failure, item, work) =>
+		busyWhile(button, failure, () =>
+			work().catch(async (error) => {
+				if (error.status !== 412) throw error;
+				options.replaced(item.filename);
+				await show(item.filename, `${failure}: somebody else has changed it. This is the new one.`);
+			}));
+
+	/** @param {Item} item */
+	async function renameIt(item) {
+		const filename = await rename(alias, item);
+		if (!filename) return;
+		options.renamed(item.filename, filename);
+		await show(filename, `Renamed to ${filename}. The old address no longer works.`);
+	}
+
+	/** @param {Item} item */
+	async function replaceIt(item) {
+		if (!alias.overwrite) {
+			await explainKept(alias);
+			return;
+		}
+		const file = await chooseFile(item);
+		const seconds = file && await replace(alias, item, file);
+		if (seconds === null) return;
+		options.replaced(item.filename);
+		await show(item.filename, seenFor(seconds));
+	}
+
+	/** @param {Item} item */
+	async function deleteIt(item) {
+		const more = [item.webp && 'WebP variant', item.renditions && 'renditions'].filter(Boolean).join(
+			' and ',
+		);
+		const text = `It is removed from its storage${
+			more && `, with its ${more}`
+		}, and its address no longer works. This cannot be undone.`;
+		if (!await confirm(`Delete “${item.name}”?`, h('p', null, text), 'Delete')) return;
+		await send('DELETE', ['items', alias.kind, alias.name, ...parts(item.filename)], {
+			etag: condition(item),
+		});
+		const report = () => options.deleted(item.filename);
+		if (current !== item.filename) return report();
+		dialog.addEventListener('close', report); // after the list has the focus again
+		dialog.close();
+		return undefined;
+	}
+
+	dialog.addEventListener('keydown', (event) => {
+		const step = steps[event.key];
+		const target = /** @type {HTMLElement} */ (event.target);
+		if (!step || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey
+			|| target.closest(usesArrows))
+			return;
+		event.preventDefault();
+		go(step);
+	});
+	show(filename);
 	return dialog;
 }
 
 /**
+ * The facts of an item, texts to copy, and the buttons that change it.
  * @param {Alias} alias
  * @param {Item} item
- * @param {() => void} deleted
+ * @param {Child} changes
+ * @param {{pixels: HTMLElement, time: HTMLElement}} measured filled when they are known
  */
-function content(alias, item, deleted) {
-	/** @param {string} address */
-	const usable = (address) => absolute(item.query ? `${address}?${item.query}` : address);
-	/** @param {string} address @param {string} [label] */
-	const link = (address, label) => (item.query || !item.private) && openLink(usable(address), label);
-	const address = absolute(item.address);
+function details(alias, item, changes, { pixels, time }) {
+	const until = signedUntil(item);
+	const signedLabel = until && `Signed address, until ${moment(until)}`;
 	return [
-		preview(alias, item),
 		facts({
 			Size: size(item.size),
-			Pixels: pixels(item.sizes?.find(({ rendition }) => !rendition)),
+			Pixels: /^(image|video)\/(?!svg)/.test(item.type) && pixels,
+			Length: /^(video|audio)\//.test(item.type) && time,
 			Changed: moment(item.modified),
 			Type: item.type,
-			'WebP variant': item.webp && size(item.webp.size),
 		}, 'facts inline'),
-		copyField('Address', address),
-		item.query && copyField('Signed address, for an hour', usable(item.address)),
-		snippets(alias, item, address),
-		item.renditions && renditions(item.sizes?.filter(({ rendition }) => rendition)
-			?? Object.entries(item.renditions).map(([rendition, address]) => ({ rendition, address })),
-			usable, link),
+		changes,
+		copyField('Address', absolute(item.address)),
+		signedLabel && copyField(signedLabel, usable(item, item.address)),
+		copyAs(alias, item),
+		item.webp
+		&& copyField(`WebP variant, ${size(item.webp.size)}`, usable(item, item.webp.address),
+			openLink(item, item.webp.address, 'Open WebP variant')),
+		item.renditions && renditions(item),
 		copyField('Stored filename', item.filename),
-		h('div', { class: 'actions' }, link(item.address), mayAct()
-			&& h('button', {
-				type: 'button',
-				class: 'danger',
-				onclick: (event) => remove(event.currentTarget, alias, item, deleted),
-			}, 'Delete')),
 	];
+}
+
+/**
+ * One of the texts to copy, chosen by a select that remembers the choice.
+ * @param {Alias} alias
+ * @param {Item} item
+ */
+function copyAs(alias, item) {
+	const id = newId('copy-as');
+	const alt = h('input', { id: id + '-alt', type: 'text', autocomplete: 'off', oninput: () => show() });
+	const field = h('div');
+	const titles = Object.keys(snippets(alias, item, ''));
+	const chosen = preference('copy-as') ?? '';
+	const select = h('select', {
+		id,
+		onchange: () => {
+			preference('copy-as', select.value);
+			show();
+		},
+	}, titles.map((title) => h('option', { selected: title === chosen }, title)));
+	const altTool = h('div', { class: 'tool grow' }, h('label', { for: alt.id }, 'Alternative text'), alt);
+	function show() {
+		altTool.hidden = alias.kind !== 'img' || !/^(HTML|Markdown)/.test(select.value);
+		fill(field, copyField(select.value, snippets(alias, item, alt.value)[select.value]));
+	}
+	show();
+	return h('div', { class: 'copy-as' },
+		h('div', { class: 'toolbar' },
+			h('div', { class: 'tool' }, h('label', { for: id }, 'Copy as'), select), altTool), field);
 }
 
 /**
  * The size of an image as "640 × 480", '' if it is unknown.
  * @param {{width?: number, height?: number}} [image]
  */
-const pixels = ({ width, height } = {}) => (width ? `${width} × ${height}` : '');
+const pixelsOf = ({ width, height } = {}) => (width ? `${width} × ${height}` : '');
 
 /**
- * The addresses of renditions, which usable makes whole and link opens.
- * @param {Size[]} list
- * @param {(address: string) => string} usable
- * @param {(address: string, label?: string) => any} link
+ * A duration as "1:05", '' if it is unknown.
+ * @param {number} [seconds]
  */
-const renditions = (list, usable, link) =>
-	h('details', null, h('summary', null, `Renditions: ${list.map(({ rendition }) => rendition).join(', ')}`),
-		list.map(({ rendition, address, ...size }) =>
-			copyField([rendition, pixels(size)].filter(Boolean).join(', '), usable(address),
-				link(address, `Open ${rendition}`))
+function playingTime(seconds) {
+	if (seconds === undefined || !Number.isFinite(seconds)) return '';
+	const whole = Math.round(seconds);
+	return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`;
+}
+
+/** @param {Item} item */
+function renditions(item) {
+	const list = item.sizes?.filter(({ rendition }) => rendition)
+		?? Object.entries(item.renditions ?? {}).map(([rendition, address]) => ({ rendition, address }));
+	return h('details', null,
+		h('summary', null, `Renditions: ${list.map(({ rendition }) => rendition).join(', ')}`),
+		list.map(({ rendition, address, ...pixels }) =>
+			copyField([rendition, pixelsOf(pixels)].filter(Boolean).join(', '), usable(item, address),
+				openLink(item, address, `Open ${rendition}`))
 		));
+}
 
 /**
+ * A link that opens an address of an item; null if a private one cannot be signed.
+ * @param {Item} item
  * @param {string} address
  * @param {string} [label]
  */
-const openLink = (address, label) =>
-	h('a', {
+const openLink = (item, address, label) =>
+	item.private && !item.query ? null : h('a', {
 		class: 'button',
-		href: address,
+		href: usable(item, address),
 		target: '_blank',
 		rel: 'noopener noreferrer',
 		'aria-label': label,
 	}, 'Open');
 
 /**
- * @param {Alias} alias
+ * A link that downloads an item. Browsers would only open an item of another host.
  * @param {Item} item
  */
-function preview(alias, item) {
-	const box = h('div', { class: 'preview' });
-	/** @param {string} text */
-	const none = (text) =>
-		fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'), h('p', { class: 'muted' }, text));
-	if (!imageTypes.test(item.type)) return none('No preview of this type');
-	return fill(box, h('img', {
-		src: previewOf(alias, item),
-		alt: item.name,
-		onerror: () => none('No preview of this image'),
-	}));
-}
-
-/**
- * @param {Alias} alias
- * @param {Item} item
- * @param {string} address
- */
-function snippets(alias, item, address) {
-	if (item.private) { // HTML with an address would soon show nothing
-		const name = alias.kind === 'img' ? 'image_url' : 'file_url';
-		return copyField('Template function',
-			`{{${name} "${alias.name}" ${JSON.stringify(item.filename)} "1h"}}`);
-	}
-	const template = templateOf(alias, item);
-	if (alias.kind === 'file') {
-		return [copyField('HTML link', `<a href="${escaped(address)}">${escaped(item.name)}</a>`),
-			copyField('Template function', template)];
-	}
-	const srcset = candidates(item.srcset);
-	const img = srcset
-		? `<img src="${escaped(address)}"\n  srcset="${escaped(srcset)}"\n  sizes="100vw" alt="">`
-		: `<img src="${escaped(address)}" alt="">`;
-	const html = item.webp && !srcset // browsers would never look at the renditions
-		? `<picture>\n  <source srcset="${
-			escaped(absolute(item.webp.address))
-		}" type="image/webp">\n  ${img}\n</picture>` : img;
-	return [copyField(html === img ? 'HTML image' : 'HTML picture', html),
-		copyField('Template function', template)];
-}
-
-/**
- * The candidates of a srcset with whole addresses, each on its line; '' if there is no choice.
- * @param {string} [srcset]
- */
-function candidates(srcset = '') {
-	const list = srcset.split(', ').map((candidate) => {
-		const [address, width] = candidate.split(' ');
-		return `${absolute(address)} ${width}`;
-	});
-	return list.length > 1 ? list.join(',\n    ') : '';
-}
-
-/**
- * @param {Alias} alias
- * @param {Item} item
- */
-function templateOf(alias, item) {
-	const rest = item.address.startsWith(alias.address + '/')
-		? item.address.slice(alias.address.length + 1)
-		: parts(item.filename).map(encodeURIComponent).join('/');
-	return `{{${alias.kind === 'img' ? 'image_path' : 'file_path'} "${alias.name}"}}/${rest}`;
-}
-
-/**
- * @param {HTMLElement} button
- * @param {Alias} alias
- * @param {Item} item
- * @param {() => void} deleted
- */
-async function remove(button, alias, item, deleted) {
-	const more = [item.webp && 'WebP variant', item.renditions && 'renditions'].filter(Boolean).join(' and ');
-	const text = `It is removed from its storage${
-		more && `, with its ${more}`
-	}, and its address no longer works. This cannot be undone.`;
-	if (!await confirm(`Delete “${item.name}”?`, h('p', null, text), 'Delete')) return;
-	await busyWhile(button, 'The item was not deleted', async () => {
-		await send('DELETE', ['items', alias.kind, alias.name, ...parts(item.filename)]);
-		deleted();
-	});
+function downloadLink(item) {
+	const link = openLink(item, item.address);
+	if (link?.origin !== location.origin) return null;
+	link.download = item.name;
+	fill(link, 'Download');
+	return link;
 }

@@ -6,8 +6,11 @@ import { icon } from '../lib/icons.js';
 import { commonFolder, folderOf, itemsHash, parts } from '../lib/links.js';
 import { mayAct, preference } from '../lib/state.js';
 import { announce, closeDialogs, empty, pageHead } from '../lib/ui.js';
+import { selectionBar } from './actions.js';
+import { deleteFolder, newFolder } from './folders.js';
 import { itemDialog } from './item.js';
 import { listing } from './listing.js';
+import { newSelection } from './selection.js';
 import { uploader } from './upload.js';
 
 /**
@@ -46,8 +49,14 @@ const defaultAlias = (aliases) =>
  */
 function browser(scope, aliases, item, signal) {
 	const { alias, folder, search } = scope;
-	const view = { look: preference('view') === 'list' ? 'list' : 'grid' };
-	const list = listing(scope, view);
+	/** @type {View} */
+	const view = { look: preference('view') === 'list' ? 'list' : 'grid', order: preferredOrder() };
+	const selection = newSelection();
+	const order = orderSelect(view, () => list.load());
+	const list = listing(scope, view, selection, {
+		removeFolder: (name) => deleteFolder(scope, name, list),
+		unordered: order.refused,
+	}, signal);
 	const upload = mayAct()
 		&& uploader(alias, folder, (stored, stayed) => uploaded(scope, stored, stayed, list));
 	const panel = itemPanel(scope, list, signal);
@@ -57,13 +66,19 @@ function browser(scope, aliases, item, signal) {
 		title: [folder, `Items of ${alias.name}`].filter(Boolean).join(' · '),
 		content: [
 			pageHead('Items', upload
-				&& h('button', { type: 'button', class: 'primary', onclick: () => upload.choose() },
-					icon('upload'), 'Upload')),
-			h('div', { class: 'toolbar' }, aliasSelect(aliases, alias), searchForm(scope),
+				&& [
+					h('button', { type: 'button', onclick: () => newFolder(scope) }, icon('folder'),
+						'New folder'),
+					h('button', { type: 'button', class: 'primary', onclick: () => upload.choose() },
+						icon('upload'), 'Upload'),
+				]),
+			h('div', { class: 'toolbar' }, aliasSelect(aliases, alias), searchForm(scope), order.element,
 				viewToggle(view, list)),
 			crumbs(scope),
 			upload?.element,
+			order.notice,
 			list.element,
+			selectionBar(scope, aliases, list, selection, signal),
 		],
 		update: (route) => { // in the same scope only an item is opened or closed
 			const [kind, name, ...rest] = route.segments;
@@ -112,6 +127,50 @@ function aliasSelect(aliases, alias) {
 			h('optgroup', { label: title }, aliases.filter((each) => each.kind === kind).map(option))
 		));
 	return h('div', { class: 'tool' }, h('label', { for: 'alias' }, 'Alias'), select);
+}
+
+const orders = {
+	name: 'Name',
+	'-name': 'Name, reversed',
+	'-modified': 'Newest first',
+	modified: 'Oldest first',
+};
+
+const preferredOrder = () => {
+	const order = preference('order') ?? '';
+	return order in orders ? order : 'name';
+};
+
+/**
+ * The choice of the order. The server refuses orders of very long lists: then the list is shown by
+ * name, without remembering that.
+ * @param {View} view
+ * @param {() => void} changed
+ */
+function orderSelect(view, changed) {
+	const notice = h('p', { class: 'notice warn', role: 'status', hidden: true });
+	const select = h('select', {
+		id: 'order',
+		onchange: () => {
+			view.order = select.value;
+			preference('order', view.order);
+			notice.hidden = true;
+			changed();
+		},
+	},
+		Object.entries(orders).map(([order, text]) =>
+			h('option', { value: order, selected: order === view.order }, text)
+		));
+	return {
+		element: h('div', { class: 'tool' }, h('label', { for: 'order' }, 'Order'), select),
+		notice,
+		/** @param {Error} error */
+		refused: (error) => {
+			select.value = view.order;
+			notice.hidden = false;
+			notice.textContent = `${error.message} The items are shown by name.`;
+		},
+	};
 }
 
 /** @param {Scope} scope */
@@ -188,29 +247,46 @@ function itemPanel({ alias, folder, search }, list, signal) {
 	let dialog = null;
 	let filename = '';
 	let openedHere = false;
+	/** @param {string} [item] */
+	const address = (item = '') => itemsHash(alias.kind, alias.name, folder, { search, item });
+	/** @type {ItemOptions} */
+	const options = {
+		neighbour: list.neighbour,
+		shown: follow,
+		deleted: (item) => {
+			announce(`${item} is deleted.`);
+			list.remove(item);
+		},
+		renamed: (old, item) => {
+			follow(item);
+			list.renamed(old, item);
+		},
+		replaced: list.refresh,
+	};
+	/** @param {string} item */
+	function follow(item) {
+		filename = item;
+		history.replaceState(history.state, '', address(item)); // without an event
+	}
 	/**
 	 * @param {string} wanted
 	 * @param {boolean} [clicked]
 	 */
-	async function show(wanted, clicked = false) {
+	function show(wanted, clicked = false) {
 		if (wanted === filename) return;
+		if (filename === '') openedHere = clicked;
 		filename = wanted;
-		openedHere = clicked;
 		dialog = null;
 		closeDialogs();
 		if (wanted === '') return;
-		const mine = dialog = itemDialog(alias, wanted, () => {
-			announce(`${wanted} is deleted.`);
-			list.remove(wanted);
-		});
+		const mine = dialog = itemDialog(alias, wanted, options);
 		mine.addEventListener('close', () => {
-			if (signal.aborted) return; // another page is shown
-			if (document.activeElement === document.body) list.focus(wanted);
-			if (dialog !== mine) return; // the address has already changed
+			if (signal.aborted || dialog !== mine) return; // another page or item is shown already
+			list.focus(filename);
 			dialog = null;
 			filename = '';
 			if (openedHere) history.back();
-			else location.replace(itemsHash(alias.kind, alias.name, folder, { search }));
+			else location.replace(address());
 		});
 	}
 	return { show };

@@ -1,155 +1,380 @@
 // @ts-check
 // The folders and items of a folder or a search, page by page.
+//
+// The dialog of an item (item.js) works with the list behind it through ItemOptions, which items.js
+// passes: list.neighbour(filename, 1 | -1) returns a promise of the next or previous filename, '' at
+// the end; list.remove(filename), list.refresh(filename) and list.renamed(old, filename) show a
+// change without a reload. shown(filename) is called when the dialog shows another item in place of
+// the first: the address follows, and the focus returns to that item when the dialog closes.
 import { get } from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
-import { plural, size } from '../lib/format.js';
-import { icon } from '../lib/icons.js';
-import { itemsHash, previewOf } from '../lib/links.js';
-import { empty, explained, failed, once, time } from '../lib/ui.js';
+import { plural } from '../lib/format.js';
+import { folderOf, parts } from '../lib/links.js';
+import { roving } from '../lib/roving.js';
+import { empty, explained, failed, once } from '../lib/ui.js';
+import { windowOf } from '../lib/window.js';
+import { folderEntry, folderList, grid, table } from './entries.js';
+import { selecting } from './selection.js';
 
 const patience = 5000; // in milliseconds
-const pageSize = 60;
-
-const imageTypes = /^image\/(jpeg|png|gif|webp|avif)$/;
+const firstPage = 60;
+const furtherPage = 120;
+const ahead = '1500px'; // further pages are loaded before their end is in view
 
 /**
- * Lists a scope {alias, folder, search} in the look of view: {element, load, draw, remove, focus}.
- * Further pages are loaded on request.
+ * Lists a scope {alias, folder, search} in the look and order of view.
  * @param {Scope} scope
  * @param {View} view
+ * @param {ItemSelection} selection
+ * @param {{removeFolder: (name: string) => void, unordered: (error: Error) => void}} on
+ *   removeFolder deletes a folder; unordered is called if the server refuses the order
+ * @param {AbortSignal} signal
  */
-export function listing(scope, view) {
+export function listing(scope, view, selection, on, signal) {
 	const { alias, folder, search } = scope;
 	/** @type {{folders: string[], items: Item[], next: string, searched: number, run: number}} */
 	const state = { folders: [], items: [], next: '', searched: 0, run: 0 };
+	/** @type {Promise<void> | null} */
+	let loading = null;
+	let stalled = false; // further pages are loaded on request only
 	const content = h('div');
 	const status = h('p', { class: 'muted', role: 'status' });
-	const more = h('button', { type: 'button', hidden: true, onclick: () => loadMore() },
-		search ? 'Continue searching' : 'Show more');
+	const more = h('button', { type: 'button', hidden: true, onclick: () => once(more, onMore) });
+	const moreLine = h('div', { class: 'more-line' }, status, more);
 	const element = h('section', { class: 'listing', 'aria-label': 'Contents', tabindex: '-1' }, content,
-		h('div', { class: 'more-line' }, status, more));
-	let lists = { folders: folderList(), items: grid() };
+		moreLine);
+	element.addEventListener('keydown', (event) => { // the focused item was scrolled away
+		if (event.target === element) lists.itemKeys.onkeydown(event);
+	});
+	const { extend } = selecting(element, selection, () => state.items);
+	let lists = layout();
+	const nearEnd = new IntersectionObserver(([entry]) => {
+		if (entry.isIntersecting && state.next && !stalled && element.isConnected) further();
+	}, { rootMargin: `0px 0px ${ahead} 0px` });
+
+	function layout() {
+		const folders = folderList();
+		const items = (view.look === 'list' ? table : grid)();
+		const count = () => state.items.length;
+		const frame = windowOf(items.element, items.body, {
+			count,
+			make: entry,
+			rowHeight: items.rowHeight,
+			changed: (lostFocus) => {
+				itemKeys.update();
+				if (lostFocus) element.focus({ preventScroll: true }); // arrow keys go on from there
+			},
+		}, signal);
+		const itemKeys = roving(items.body, {
+			count,
+			at: frame.show,
+			shown: frame.shown,
+			indexOf: frame.indexOf,
+			more: further,
+			moved: (from, to, event) => {
+				if (event.shiftKey) extend(state.items[to].filename, state.items[from].filename);
+			},
+		});
+		return { folders, items, frame, folderKeys: roving(folders), itemKeys };
+	}
 
 	/**
-	 * Returns whether the answer is still needed.
-	 * @param {string} cursor
+	 * The entry of an item, with its position for screen readers, since not all are in the page.
+	 * @param {number} index
 	 */
-	async function page(cursor) {
-		const run = state.run;
-		const answer = await get(['items', alias.kind, alias.name], {
+	function entry(index) {
+		const item = state.items[index];
+		const made = lists.items.entry(scope, item, selection.items.has(item.filename));
+		made.setAttribute(made.localName === 'tr' ? 'aria-rowindex' : 'aria-posinset', String(index + 1));
+		if (made.localName === 'li')
+			made.setAttribute('aria-setsize', String(state.next ? -1 : state.items.length));
+		return made;
+	}
+
+	/**
+	 * @param {string} cursor
+	 * @param {number} limit
+	 */
+	const page = (cursor, limit) =>
+		get(['items', alias.kind, alias.name], {
 			folder,
 			search,
 			cursor,
-			limit: pageSize,
+			limit,
+			order: view.order === 'name' ? '' : view.order,
 		});
+
+	/**
+	 * Loads a page and shows it. Returns whether the answer is still needed.
+	 * @param {string} cursor
+	 * @param {number} limit
+	 */
+	async function append(cursor, limit) {
+		const run = state.run;
+		const answer = await page(cursor, limit);
 		if (run !== state.run) return false;
-		state.folders.push(...answer.folders ?? []);
-		state.items.push(...answer.items ?? []);
+		const [folders, items] = [answer.folders ?? [], answer.items ?? []];
+		state.folders.push(...folders);
+		state.items.push(...items);
 		state.next = answer.next ?? '';
 		state.searched += answer.looked_at ?? 0;
+		insert(folders);
 		return true;
+	}
+
+	/**
+	 * Appends pages. A search continues by itself for some seconds, until as many items as wanted are
+	 * found.
+	 * @param {string} cursor
+	 * @param {number} wanted
+	 */
+	async function proceed(cursor, wanted) {
+		const until = Date.now() + patience;
+		const before = state.items.length;
+		const found = () => state.items.length - before;
+		let needed = await append(cursor, wanted);
+		while (needed && search && state.next && found() < wanted && Date.now() < until
+			&& element.isConnected)
+		{
+			needed = await append(state.next, wanted);
+		}
+		stalled = Boolean(search) && found() < wanted;
 	}
 
 	async function load() {
 		Object.assign(state, { folders: [], items: [], next: '', searched: 0, run: state.run + 1 });
+		nearEnd.disconnect();
+		loading = null;
 		element.setAttribute('aria-busy', 'true');
 		more.hidden = true;
-		status.textContent = search ? 'Searching …' : 'Loading …';
+		tell(true, search ? 'Searching …' : 'Loading …');
+		lists = layout();
+		const run = state.run;
 		try {
-			if (await page('')) {
-				draw();
-				await proceed(pageSize);
-			}
+			await proceed('', firstPage);
 		} catch (error) {
-			status.textContent = '';
+			if (run !== state.run) return undefined;
+			tell(false, '');
+			if (error.status === 400 && view.order !== 'name') {
+				view.order = 'name';
+				on.unordered(error);
+				return load();
+			}
 			fill(content, failed(error, load));
 		}
+		if (run !== state.run) return undefined;
 		element.removeAttribute('aria-busy');
-		more.hidden = !state.next;
+		ended(true);
+		return undefined;
 	}
 
-	/**
-	 * Continues a search by itself for some seconds, until as many items as wanted are found.
-	 * Returns the first new link.
-	 * @param {number} wanted
-	 */
-	async function proceed(wanted) {
-		const until = Date.now() + patience;
-		let first;
-		const wants = () => element.isConnected && state.next && state.items.length < wanted;
-		while (search && wants() && Date.now() < until) {
-			const shown = state.items.length;
-			if (!await page(state.next)) return first;
-			const added = append(state.folders.length, shown);
-			first ??= added;
-		}
-		return first;
-	}
-
-	const loadMore = () =>
-		once(more, async () => {
-			const [folders, items] = [state.folders.length, state.items.length];
-			try {
-				if (!await page(state.next)) return;
-				const added = append(folders, items) ?? await proceed(items + pageSize);
-				if (added) added.focus();
-				else if (more.hidden) element.focus();
-			} catch (error) {
-				fill(status, explained(error));
-			}
+	/** Loads the next page, once at a time. A failure is shown beside the button. */
+	function further(aloud = false) {
+		if (!state.next) return Promise.resolve();
+		const run = state.run;
+		loading ??= proceed(state.next, furtherPage).then(() => ended(aloud), (error) => {
+			if (run === state.run) ended(aloud, error);
+		}).finally(() => {
+			if (run === state.run) loading = null;
 		});
-
-	function draw() {
-		lists = { folders: folderList(), items: (view.look === 'list' ? table : grid)() };
-		append(0, 0);
+		return loading;
 	}
 
 	/**
-	 * Shows the new entries; returns the first new link.
-	 * @param {number} folders
-	 * @param {number} items
+	 * The end of a page: the button and the status.
+	 * @param {boolean} aloud
+	 * @param {any} [error]
 	 */
-	function append(folders, items) {
+	function ended(aloud, error) {
+		stalled ||= Boolean(error);
+		more.hidden = !state.next;
+		more.textContent = error ? 'Try again' : search ? 'Continue searching' : 'Show more';
+		tell(aloud || Boolean(error) || !state.next || stalled,
+			error ? explained(error) : summary(state, search));
+		nearEnd.disconnect();
+		if (!stalled) nearEnd.observe(moreLine); // it may still be in view
+	}
+
+	/** Shows more, and focuses the first new entry. */
+	async function onMore() {
+		stalled = false;
+		const [folders, items] = [state.folders.length, state.items.length];
+		await further(true);
+		const hasFocus = state.folders.length > folders ? lists.folderKeys.focus(folders)
+			: lists.itemKeys.focus(items);
+		if (!hasFocus && more.hidden) element.focus();
+	}
+
+	/** Shows all entries anew. */
+	function draw() {
+		lists = layout();
+		insert(state.folders);
+	}
+
+	/**
+	 * Shows further folders, and the items that are near the view.
+	 * @param {string[]} folders
+	 */
+	function insert(folders) {
+		lists.folders.append(...folders.map((name) => folderEntry(scope, name, on.removeFolder)));
+		update();
+	}
+
+	/** Makes the page true after a change of the entries. */
+	function update() {
 		const nothing = state.folders.length + state.items.length === 0;
-		if (nothing && !state.next) fill(content, nothingHere(search));
-		else if (!content.contains(lists.items.element)) fill(content, lists.folders, lists.items.element);
-		const added = [
-			...state.folders.slice(folders).map((name) => folderEntry(scope, name)),
-			...state.items.slice(items).map((item) => lists.items.entry(scope, item)),
-		];
-		lists.folders.append(...added.slice(0, state.folders.length - folders));
-		lists.items.body.append(...added.slice(state.folders.length - folders));
+		if (nothing && !state.next) fill(content, nothingHere(scope));
+		else if (!content.contains(lists.frame.element)) fill(content, lists.folders, lists.frame.element);
 		lists.folders.hidden = state.folders.length === 0;
 		lists.items.element.hidden = state.items.length === 0;
-		more.hidden = !state.next || element.hasAttribute('aria-busy');
-		status.textContent = summary(state, search);
-		return added[Math.min(state.folders.length - folders, added.length - 1)]?.querySelector('a');
+		lists.folderKeys.update();
+		lists.frame.place();
+		tell(false, summary(state, search));
+	}
+
+	/**
+	 * Shows the status. Only some are announced: not that of each page while the user scrolls.
+	 * @param {boolean} aloud
+	 * @param {...Child} text
+	 */
+	function tell(aloud, ...text) {
+		status.setAttribute('aria-live', aloud ? 'polite' : 'off');
+		fill(status, text);
 	}
 
 	/** @param {string} filename */
-	function remove(filename) {
-		state.items = state.items.filter((item) => item.filename !== filename);
-		draw();
-		element.focus(); // the focused link is gone
+	const find = (filename) => state.items.findIndex((item) => item.filename === filename);
+
+	/**
+	 * Removes items, or their entries, and moves a lost focus to the item after the first of them.
+	 * @param {...string} filenames
+	 */
+	function remove(...filenames) {
+		const gone = new Set(filenames);
+		const first = state.items.findIndex(({ filename }) => gone.has(filename));
+		selection.set([...selection.items.values()].filter(({ filename }) => gone.has(filename)), false);
+		state.items = state.items.filter(({ filename }) => !gone.has(filename));
+		lists.frame.redraw();
+		update();
+		ended(false);
+		if (first >= 0) lists.itemKeys.stopAt(Math.min(first, state.items.length - 1));
+		regainFocus();
+	}
+
+	/** @param {string} name */
+	function removeFolder(name) {
+		const index = state.folders.indexOf(name);
+		state.folders = state.folders.filter((each) => each !== name);
+		lists.folders.children[index]?.remove();
+		update();
+		const near = lists.folders.children[Math.min(index, state.folders.length - 1)];
+		(near?.querySelector('a') ?? element).focus();
 	}
 
 	/**
-	 * Focuses the link of an item, if it is shown.
-	 * @param {string} filename
+	 * Focuses an item, or if it is not loaded the one that Tab reaches.
+	 * @param {string} [filename]
 	 */
-	function focus(filename) {
-		const href = hashOf(scope, { filename });
-		([...element.querySelectorAll('a')].find((link) => link.getAttribute('href') === href) ?? element)
-			.focus();
+	function focus(filename = '') {
+		const index = find(filename);
+		if (!lists.itemKeys.focus(index < 0 ? undefined : index)) element.focus();
 	}
 
-	return { element, load, draw, remove, focus };
+	/** Focuses the list if the focused element is gone or hidden. */
+	function regainFocus() {
+		const held = document.activeElement;
+		if (!held || held === document.body || held.getClientRects().length === 0) focus();
+	}
+
+	/**
+	 * @param {string} filename
+	 * @param {1 | -1} step
+	 */
+	async function neighbour(filename, step) {
+		const index = find(filename);
+		if (index < 0) return '';
+		if (index + step === state.items.length) await further();
+		return state.items[index + step]?.filename ?? '';
+	}
+
+	/** @param {string} filename */
+	const refresh = (filename) => renamed(filename, filename);
+
+	/**
+	 * @param {string} old
+	 * @param {string} filename
+	 */
+	async function renamed(old, filename) {
+		if (find(old) < 0) return;
+		const path = ['items', alias.kind, alias.name, ...parts(filename)];
+		const item = search || folderOf(filename) === folder ? await get(path).catch(() => null) : null;
+		const index = find(old);
+		if (index < 0) return;
+		if (!item) {
+			remove(old);
+			return;
+		}
+		const selected = selection.items.has(old);
+		selection.set([state.items[index]], false);
+		selection.set([item], selected);
+		state.items[index] = item;
+		const held = element.contains(document.activeElement);
+		lists.frame.redraw();
+		if (held) focus(filename);
+	}
+
+	/**
+	 * Reads the items that are not loaded yet, without showing them, until each returns false.
+	 * @param {(items: Item[]) => boolean} each
+	 */
+	async function rest(each) {
+		const run = state.run;
+		let cursor = state.next;
+		while (cursor) {
+			const answer = await page(cursor, 200);
+			if (run !== state.run || !each(answer.items ?? [])) return;
+			cursor = answer.next ?? '';
+		}
+	}
+
+	selection.onChange((filenames) => {
+		const changed = new Set(filenames);
+		element.classList.toggle('selecting', selection.items.size > 0);
+		for (const shown of /** @type {HTMLElement[]} */ ([...lists.items.body.children])) {
+			const filename = shown.dataset.item ?? '';
+			if (!changed.has(filename)) continue;
+			const selected = selection.items.has(filename);
+			shown.classList.toggle('selected', selected);
+			/** @type {HTMLInputElement} */ (shown.querySelector('input')).checked = selected;
+		}
+	});
+
+	return {
+		element,
+		load,
+		draw,
+		remove,
+		removeFolder,
+		focus,
+		regainFocus,
+		neighbour,
+		refresh,
+		renamed,
+		rest,
+		items: () => state.items,
+		/** The names of the loaded folders. */
+		folders: () => state.folders,
+		/** Whether there are items that are not loaded yet. */
+		more: () => Boolean(state.next),
+	};
 }
 
-/** @param {string} search */
-const nothingHere = (search) => (search
-	? empty('search', 'Nothing found', `No name here contains “${search}”.`)
-	: empty('folder', 'Nothing here yet', 'Items appear here when they are uploaded.'));
+/** @param {Scope} scope */
+function nothingHere({ folder, search }) {
+	if (search) return empty('search', 'Nothing found', `No name here contains “${search}”.`);
+	return empty('folder', 'Nothing here yet',
+		folder ? 'This folder appears with its first item.' : 'Items appear here when they are uploaded.');
+}
 
 /**
  * @param {{folders: string[], items: Item[], next: string, searched: number}} state
@@ -164,84 +389,4 @@ function summary({ folders, items, next, searched }, search) {
 		items.length && plural(items.length, 'item')];
 	const shown = counts.filter(Boolean).join(', ');
 	return shown && shown + (next ? ' shown, there are more.' : '.');
-}
-
-const folderList = () => h('ul', { class: 'folders', role: 'list', 'aria-label': 'Folders' });
-
-/**
- * @param {Scope} scope
- * @param {string} name
- */
-const folderEntry = ({ alias, folder }, name) =>
-	h('li', null,
-		h('a', { href: itemsHash(alias.kind, alias.name, folder ? `${folder}/${name}` : name) },
-			icon('folder'), h('span', null, name)));
-
-/**
- * @param {Scope} scope
- * @param {{filename: string}} item
- */
-const hashOf = ({ alias, folder, search }, item) =>
-	itemsHash(alias.kind, alias.name, folder, { search, item: item.filename });
-
-/**
- * The name of an item relative to the scope.
- * @param {Scope} scope
- * @param {Item} item
- */
-const below = (
-	{ folder, search },
-	item,
-) => (search ? item.filename.slice(folder ? folder.length + 1 : 0) : item.name);
-
-/** @returns {Look} */
-function grid() {
-	const body = h('ul', { class: 'grid', role: 'list', 'aria-label': 'Items' });
-	return {
-		element: body,
-		body,
-		entry: (scope, item) =>
-			h('li', null,
-				h('a', { href: hashOf(scope, item) }, thumbnail(scope.alias, item),
-					h('span', { class: 'name', title: item.name }, below(scope, item))),
-				h('p', { class: 'muted small-text' }, size(item.size), ' · ', time(item.modified))),
-	};
-}
-
-/** @returns {Look} */
-function table() {
-	const body = h('tbody');
-	const head = ['Name', 'Size', 'Changed', 'Type'].map((text) =>
-		h('th', { scope: 'col', class: 'col-' + text.toLowerCase() }, text)
-	);
-	return {
-		element: h('table', { class: 'items', 'aria-label': 'Items' }, h('thead', null, h('tr', null, head)),
-			body),
-		body,
-		entry: (scope, item) =>
-			h('tr', null,
-				h('th', { scope: 'row' },
-					h('a', { href: hashOf(scope, item) }, icon(imageTypes.test(item.type) ? 'items' : 'file'),
-						h('span', null, below(scope, item)))),
-				h('td', { class: 'col-size' }, size(item.size)),
-				h('td', { class: 'col-changed' }, time(item.modified)),
-				h('td', { class: 'col-type' }, item.type)),
-	};
-}
-
-/**
- * @param {Alias} alias
- * @param {Item} item
- */
-function thumbnail(alias, item) {
-	const box = h('span', { class: 'thumb' });
-	if (!imageTypes.test(item.type))
-		return fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'));
-	return fill(box, h('img', {
-		src: previewOf(alias, item, { thumbnail: '1' }),
-		alt: `Preview of ${item.name}`,
-		loading: 'lazy',
-		decoding: 'async',
-		onerror: () => fill(box, icon('items')),
-	}));
 }

@@ -1,5 +1,5 @@
 // Browsing items: as a list, by search, by address, back and forth.
-import { accessible, assert, facts, focused, announced, open, run, shot } from './lib.mjs';
+import { accessible, assert, facts, focused, announced, open, run, shot, wheelUntil } from './lib.mjs';
 
 await run(async () => {
 	const page = await open({ route: '#/items/img/content/all' });
@@ -9,17 +9,15 @@ await run(async () => {
 	const goTo = (hash) => page.evaluate((hash) => { location.hash = hash; }, hash);
 	const address = (end) => page.waitForFunction((end) => decodeURIComponent(location.hash).endsWith(end), end);
 
-	// As a list, which is remembered; more on request.
+	// As a list, which is remembered; further items are loaded before their end is in view.
 	await button('List').click();
 	const table = page.getByRole('table', { name: 'Items' });
 	await table.waitFor();
-	assert.deepEqual(await table.getByRole('columnheader').allInnerTexts(), ['Name', 'Size', 'Changed', 'Type']);
+	assert.deepEqual(await table.getByRole('columnheader').allInnerTexts(), ['Selected', 'Name', 'Size', 'Changed', 'Type']);
 	await page.reload();
 	await table.waitFor();
-	const before = await table.getByRole('row').count();
-	await button('Show more').click();
-	await page.waitForFunction((n) => document.querySelectorAll('tr').length > n, before);
-	assert.equal(await focused(page), await table.getByRole('row').nth(before).getByRole('link').innerText(), 'the first new one has the focus');
+	await wheelUntil(page, () => page.getByText('80 items.').count());
+	await wheelUntil(page, () => page.evaluate(() => scrollY === 0), -600);
 	await accessible(page, 'a list');
 	await shot(page, 'list', false);
 
@@ -83,17 +81,41 @@ await run(async () => {
 	await page.getByRole('heading', { name: 'Nothing here yet' }).waitFor();
 	assert.equal(await page.evaluate(() => document.activeElement.value), 'img/photos');
 
-	// Deleted: the focus moves to the list.
+	await orders(page);
+
+	// Deleted: the focus moves to the next item.
 	await goTo('#/items/img/content/all');
+	const second = await table.getByRole('link').nth(1).innerText();
 	await first.click();
 	await item(name).getByRole('button', { name: 'Delete' }).click();
 	await page.getByRole('dialog', { name: /^Delete/ }).getByRole('button', { name: 'Delete' }).click();
 	await announced(page, `all/${name} is deleted.`);
 	await address('/all');
-	assert.equal(await focused(page), 'Contents');
+	assert.equal(await focused(page), second);
 	await copying(page);
 	await onPhone();
 });
+
+/** The order is remembered, with folders first. */
+async function orders(page) {
+	const table = page.getByRole('table', { name: 'Items' });
+	const first = table.getByRole('link').first();
+	const order = page.getByLabel('Order', { exact: true });
+	await page.goto(`${facts.panel}#/items/img/content/all`);
+	await order.selectOption('Name, reversed');
+	await table.getByRole('link', { name: 'oldest.jpg' }).waitFor();
+	assert.equal(await first.innerText(), 'oldest.jpg');
+	await page.reload();
+	await first.waitFor();
+	assert.equal(await first.innerText(), 'oldest.jpg');
+	for (const [name, text] of [['Newest first', 'newest.jpg'], ['Oldest first', 'oldest.jpg']]) {
+		await order.selectOption(name);
+		await page.waitForFunction((text) => document.querySelector('table a')?.innerText === text, text);
+	}
+	await accessible(page, 'another order');
+	await order.selectOption('Name');
+	await page.waitForFunction(() => document.querySelector('table a')?.innerText === 'image-00.jpg');
+}
 
 /** On a phone the pages are one row, and the first images are on the first screen. */
 async function onPhone() {

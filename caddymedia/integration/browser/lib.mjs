@@ -74,7 +74,8 @@ function watch(page) {
 		}
 	});
 	page.on('request', (request) => {
-		const { origin } = new URL(request.url()); // a blob has the origin of its page
+		const { origin, protocol } = new URL(request.url()); // a blob has the origin of its page
+		if (/^chrome(-extension)?:$/.test(protocol)) return; // the browser's own viewer of PDFs
 		if (origin !== new URL(facts.panel).origin && origin !== facts.service) {
 			trouble.push(`request to another host: ${request.url()}`);
 		}
@@ -124,6 +125,15 @@ export const focused = (page) => page.evaluate(() => {
 
 /** Waits until a result is announced, also to screen readers. */
 export const announced = (page, text) => page.getByRole('status').filter({ hasText: text }).waitFor();
+
+/** Turns the mouse wheel over the content until a condition holds. */
+export async function wheelUntil(page, condition, distance = 600) {
+	await page.mouse.move(700, 500);
+	while (!await condition()) {
+		await page.mouse.wheel(0, distance);
+		await page.evaluate(() => new Promise(requestAnimationFrame));
+	}
+}
 
 /** Exchanges an account's password for a token, like a site: {status, token}. */
 export async function logIn(key, password) {

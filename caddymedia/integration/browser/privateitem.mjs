@@ -1,6 +1,9 @@
 // An alias is made private in its form, and its item is opened and copied by a signed address.
 import { accessible, announced, assert, facts, open, run, shot } from './lib.mjs';
 
+/** As in an attribute. */
+const escaped = (address) => address.replaceAll('&', '&#38;');
+
 await run(async () => {
 	const page = await open({ route: '#/aliases/img/content' });
 	const form = page.getByRole('form', { name: 'image alias' });
@@ -30,13 +33,18 @@ await run(async () => {
 	const plain = await item.getByLabel('Address', { exact: true }).inputValue();
 	assert.match(plain, /\/static\/img\/content\/tree\.jpg$/);
 	assert.equal(await status(plain), 403);
-	const signed = await item.getByLabel('Signed address, for an hour', { exact: true }).inputValue();
+	const signed = await item.getByLabel(/^Signed address, until .*\d:\d\d/).inputValue();
 	assert.ok(signed.startsWith(`${plain}?expires=`), signed);
 	assert.equal(await status(signed), 200);
 	assert.equal(await item.getByRole('link', { name: 'Open', exact: true }).getAttribute('href'), signed);
 	await item.getByText('Renditions: small', { exact: true }).click();
 	const small = await item.getByLabel(/^small/).inputValue();
 	assert.equal(await status(small), 200);
+	const format = item.getByLabel('Copy as', { exact: true });
+	assert.equal(await item.getByLabel('HTML image', { exact: true }).inputValue().then((html) => html.includes(escaped(signed))), true);
+	await format.selectOption('Markdown');
+	assert.equal(await item.getByLabel('Markdown', { exact: true }).inputValue(), `![](${signed})`);
+	await format.selectOption('Template function');
 	assert.equal(await item.getByLabel('Template function', { exact: true }).inputValue(), '{{image_url "content" "tree.jpg" "1h"}}');
 	await accessible(page, 'a private item');
 	await shot(page, 'item', false);

@@ -83,6 +83,7 @@ await run(async () => {
 	await accessible(page, 'an image with a rendition');
 	await shot(page, 'item', false);
 	await page.keyboard.press('Escape');
+	await page.waitForFunction(() => location.hash === '#/items/img/content');
 	await page.goto(`${facts.panel}#/aliases`);
 
 	// A change by another administrator is not lost.

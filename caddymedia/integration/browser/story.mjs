@@ -93,12 +93,13 @@ await run(async () => {
 	const address = await page.evaluate(() => navigator.clipboard.readText());
 	assert.match(address, /\/static\/img\/photos\/\d\d-\d\d\/\d\d\/sunset-over-brno\.jpg$/);
 	assert.match(await item.getByLabel('HTML picture', { exact: true }).inputValue(), /<picture>[\s\S]*sunset-over-brno\.jpg\.webp[\s\S]*<img/);
+	await item.getByLabel('Copy as', { exact: true }).selectOption('Template function');
 	assert.match(await item.getByLabel('Template function', { exact: true }).inputValue(), /^{{image_path "photos"}}\/\d\d-\d\d\/\d\d\/sunset-over-brno\.jpg$/);
 	await page.waitForFunction(() => document.querySelector('dialog img')?.naturalWidth > 0);
 	await shot(page, '7-item', false);
 	await accessible(page, 'an item');
 	const opened = page.context().waitForEvent('page');
-	await item.getByRole('link', { name: 'Open' }).click();
+	await item.getByRole('link', { name: 'Open', exact: true }).click();
 	const tab = await opened;
 	await tab.waitForLoadState();
 	assert.equal(tab.url(), address);

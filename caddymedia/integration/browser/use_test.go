@@ -2,9 +2,11 @@ package browser_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
@@ -54,8 +56,16 @@ func TestBrowserItems(t *testing.T) {
 	p := site.StartPanel(t, site.Basic+"image_alias photos\n")
 	img := sample.JPEG(t, 8, 8)
 	site.PutFile(t, filepath.Join(p.Root, "img", "content", "tree.jpg"), img)
-	for i := range 80 {
+	for i := range 78 {
 		site.PutFile(t, filepath.Join(p.Root, "img", "content", "all", fmt.Sprintf("image-%02d.jpg", i)), img)
+	}
+	for name, year := range map[string]int{"newest": 2040, "oldest": 2001} {
+		file := filepath.Join(p.Root, "img", "content", "all", name+".jpg")
+		site.PutFile(t, file, img)
+		when := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+		if err := os.Chtimes(file, when, when); err != nil {
+			t.Fatal(err)
+		}
 	}
 	browse(t, "items", panelFacts(p, nil))
 }

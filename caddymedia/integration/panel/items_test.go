@@ -108,7 +108,7 @@ func TestPanelItems(t *testing.T) {
 		{"img/plain/" + drawing.Filename, http.StatusOK, "image/svg+xml"},
 		{"file/content/" + small.Filename, http.StatusOK, "image/gif"},
 		{"file/content/" + large.Filename, http.StatusNotFound, ""},
-		{"file/content/" + text.Filename, http.StatusNotFound, ""},
+		{"file/content/" + text.Filename, http.StatusOK, "text/plain; charset=utf-8"},
 		{"img/content/none.gif", http.StatusNotFound, ""},
 		{"img/none/" + photo.Filename, http.StatusNotFound, ""},
 		{"other/content/" + photo.Filename, http.StatusNotFound, ""},

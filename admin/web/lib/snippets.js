@@ -1,0 +1,97 @@
+// @ts-check
+// Texts to copy about an item: for pages, documents and templates.
+import { escaped } from './format.js';
+import { absolute, parts } from './links.js';
+
+/**
+ * The address of an item or rendition as a browser can open it, with scheme and host. One of a private
+ * item is signed.
+ * @param {Item} item
+ * @param {string} address
+ */
+export const usable = (item, address) => absolute(item.query ? `${address}?${item.query}` : address);
+
+/**
+ * The end of the signed addresses of a private item; null without one.
+ * @param {Item} item
+ */
+export function signedUntil(item) {
+	const seconds = Number(new URLSearchParams(item.query).get('expires'));
+	return seconds ? new Date(seconds * 1000).toISOString() : null;
+}
+
+/**
+ * Texts to copy, by their titles. A private item without a signed address has only the function that
+ * signs it.
+ * @param {Alias} alias
+ * @param {Item} item
+ * @param {string} alt the alternative text of an image
+ * @returns {Record<string, string>}
+ */
+export function snippets(alias, item, alt) {
+	const template = { 'Template function': templateOf(alias, item) };
+	if (item.private && !item.query) return template;
+	const address = usable(item, item.address);
+	if (alias.kind === 'file') {
+		return {
+			'HTML link': `<a href="${escaped(address)}">${escaped(item.name)}</a>`,
+			Markdown: `[${markdown(item.name)}](${destination(address)})`,
+			...template,
+		};
+	}
+	const srcset = candidates(item);
+	const img = srcset
+		? `<img src="${escaped(address)}"\n  srcset="${
+			escaped(srcset.join(',\n    '))
+		}"\n  sizes="100vw" alt="${escaped(alt)}">`
+		: `<img src="${escaped(address)}" alt="${escaped(alt)}">`;
+	const picture = item.webp && !srcset // browsers would never look at the renditions
+		&& `<picture>\n  <source srcset="${
+			escaped(usable(item, item.webp.address))
+		}" type="image/webp">\n  ${img}\n</picture>`;
+	return {
+		...(picture ? { 'HTML picture': picture } : { 'HTML image': img }),
+		Markdown: `![${markdown(alt)}](${destination(address)})`,
+		...(srcset && { srcset: srcset.join(', ') }),
+		...template,
+	};
+}
+
+/**
+ * Escapes text for a link text or an alternative text in Markdown.
+ * @param {string} text
+ */
+const markdown = (text) => text.replace(/\s+/g, ' ').replace(/[\\`*_[\]<>!&|~{}]/g, '\\$&');
+
+/**
+ * An address for a link in Markdown, which would end at a space or an unpaired parenthesis.
+ * @param {string} address
+ */
+const destination = (address) =>
+	address.replace(/[()<>\\\s]/g, (sign) =>
+		`%${sign.charCodeAt(0).toString(16).padStart(2, '0').toUpperCase()}`);
+
+/**
+ * The candidates of a srcset with whole addresses; null if there is no choice.
+ * @param {Item} item
+ */
+function candidates(item) {
+	const list = (item.srcset ?? '').split(', ').map((candidate) => {
+		const [address, width] = candidate.split(' ');
+		return `${usable(item, address)} ${width}`;
+	});
+	return list.length > 1 ? list : null;
+}
+
+/**
+ * @param {Alias} alias
+ * @param {Item} item
+ */
+function templateOf(alias, item) {
+	const name = alias.kind === 'img' ? 'image' : 'file';
+	if (item.private) return `{{${name}_url "${alias.name}" ${JSON.stringify(item.filename)} "1h"}}`;
+	const rest = item.address.startsWith(alias.address + '/')
+		? item.address.slice(alias.address.length + 1)
+		: parts(item.filename).map(encodeURIComponent).join('/');
+	return `{{${name}_path "${alias.name}"}}/${rest}`;
+}

@@ -1,0 +1,131 @@
+// @ts-check
+// The entries of a list: folders, and items as images or as rows.
+import { fill, h, visuallyHidden } from '../lib/dom.js';
+import { size } from '../lib/format.js';
+import { icon } from '../lib/icons.js';
+import { itemsHash, previewOf } from '../lib/links.js';
+import { mayAct } from '../lib/state.js';
+import { time } from '../lib/ui.js';
+
+const imageTypes = /^image\/(jpeg|png|gif|webp|avif)$/;
+
+// One entry of a list can be reached by Tab: see lib/roving.js.
+const untabbed = { tabindex: '-1' };
+
+export const folderList = () => h('ul', { class: 'folders', role: 'list', 'aria-label': 'Folders' });
+
+/**
+ * @param {Scope} scope
+ * @param {string} name
+ * @param {(name: string) => void} remove
+ */
+export const folderEntry = ({ alias, folder }, name, remove) =>
+	h('li', { 'data-folder': name },
+		h('a', { ...untabbed, href: itemsHash(alias.kind, alias.name, folder ? `${folder}/${name}` : name) },
+			icon('folder'), h('span', null, name)), mayAct()
+		&& h('button', {
+			...untabbed,
+			type: 'button',
+			class: 'plain',
+			title: 'Delete folder',
+			'aria-label': `Delete folder ${name}`,
+			onclick: () => remove(name),
+		}, icon('trash')));
+
+/**
+ * The page of an item in its list.
+ * @param {Scope} scope
+ * @param {Item} item
+ */
+const hashOf = ({ alias, folder, search }, item) =>
+	itemsHash(alias.kind, alias.name, folder, { search, item: item.filename });
+
+/**
+ * The name of an item relative to the scope.
+ * @param {Scope} scope
+ * @param {Item} item
+ */
+const below = (
+	{ folder, search },
+	item,
+) => (search ? item.filename.slice(folder ? folder.length + 1 : 0) : item.name);
+
+/**
+ * @param {Scope} scope
+ * @param {Item} item
+ * @param {boolean} selected
+ */
+const pick = (scope, item, selected) =>
+	h('label', { class: 'pick' }, h('input', {
+		...untabbed,
+		type: 'checkbox',
+		checked: selected,
+		'aria-label': `Select ${below(scope, item)}`,
+	}));
+
+/** @param {boolean} selected */
+const look = (selected) => (selected ? 'selected' : '');
+
+/** @returns {Look} */
+export function grid() {
+	const body = h('ul', { class: 'grid', role: 'list', 'aria-label': 'Items' });
+	return {
+		element: body,
+		body,
+		rowHeight: () => { // the image, up to two lines of the name, and one below
+			const { gridTemplateColumns, rowGap, fontSize } = getComputedStyle(body);
+			const height = Math.ceil(parseFloat(gridTemplateColumns) * 0.75 + parseFloat(fontSize) * 4.4);
+			body.style.gridAutoRows = `${height}px`;
+			return height + parseFloat(rowGap);
+		},
+		entry: (scope, item, selected) =>
+			h('li', { 'data-item': item.filename, class: look(selected) },
+				h('a', { ...untabbed, href: hashOf(scope, item) }, thumbnail(scope.alias, item),
+					h('span', { class: 'name', title: item.name }, below(scope, item))),
+				h('p', { class: 'muted small-text' }, size(item.size), ' · ', time(item.modified)),
+				pick(scope, item, selected)),
+	};
+}
+
+/** @returns {Look} */
+export function table() {
+	const body = h('tbody');
+	const head = ['Name', 'Size', 'Changed', 'Type'].map((text) =>
+		h('th', { scope: 'col', class: 'col-' + text.toLowerCase() }, text)
+	);
+	return {
+		element: h('table', { class: 'items', 'aria-label': 'Items' },
+			h('thead', null,
+				h('tr', null, h('th', { scope: 'col', class: 'col-pick' }, visuallyHidden('Selected')),
+					head)), body),
+		body,
+		rowHeight: () => body.firstElementChild?.getBoundingClientRect().height || 40,
+		entry: (scope, item, selected) =>
+			h('tr', { 'data-item': item.filename, class: look(selected) },
+				h('td', { class: 'col-pick' }, pick(scope, item, selected)),
+				h('th', { scope: 'row' },
+					h('a', { ...untabbed, href: hashOf(scope, item) },
+						icon(imageTypes.test(item.type) ? 'items' : 'file'),
+						h('span', { title: item.name }, below(scope, item)))),
+				h('td', { class: 'col-size' }, size(item.size)),
+				h('td', { class: 'col-changed' }, time(item.modified)),
+				h('td', { class: 'col-type' }, item.type)),
+	};
+}
+
+/**
+ * @param {Alias} alias
+ * @param {Item} item
+ */
+function thumbnail(alias, item) {
+	const box = h('span', { class: 'thumb' });
+	if (!imageTypes.test(item.type))
+		return fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'));
+	return fill(box, h('img', {
+		src: previewOf(alias, item, { thumbnail: '1' }),
+		alt: `Preview of ${item.name}`,
+		loading: 'lazy',
+		decoding: 'async',
+		onerror: () => fill(box, icon('items')),
+	}));
+}

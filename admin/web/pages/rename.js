@@ -1,0 +1,114 @@
+// @ts-check
+// Renames an item, or moves it to another folder of its alias.
+import { get, post } from '../lib/api.js';
+import { fill, h } from '../lib/dom.js';
+import { folderName } from '../lib/format.js';
+import { icon } from '../lib/icons.js';
+import { folderOf, parts } from '../lib/links.js';
+import { explained, once, openDialog } from '../lib/ui.js';
+import { condition } from './replace.js';
+
+/**
+ * Asks for the new name and folder until the item has them. Returns the new filename; '' if the user
+ * cancels. A failure with the status 412 is thrown: the item is another one by now.
+ * @param {Alias} alias
+ * @param {Item} item
+ * @returns {Promise<string>}
+ */
+export function rename(alias, item) {
+	const dot = item.name.lastIndexOf('.');
+	/**
+	 * @param {string} id
+	 * @param {string} value
+	 * @param {object} [more]
+	 */
+	const field = (id, value, more) =>
+		h('input', {
+			id,
+			type: 'text',
+			value,
+			autocomplete: 'off',
+			autocapitalize: 'none',
+			spellcheck: 'false',
+			'aria-describedby': 'rename-error rename-help',
+			...more,
+		});
+	const name = field('rename-name', item.name, { required: true, autofocus: true });
+	const folder = field('rename-folder', folderOf(item.filename), { placeholder: 'the root of the alias' });
+	const error = h('p', { class: 'field-error', id: 'rename-error', role: 'alert' });
+	const submit = h('button', { type: 'submit', class: 'primary' }, 'Rename');
+	const form = h('form', { class: 'fields' },
+		h('div', { class: 'field' }, h('label', { for: 'rename-name' }, 'Name'), name, error),
+		h('div', { class: 'field' }, h('label', { for: 'rename-folder' }, 'Folder'), folder),
+		h('p', { class: 'help', id: 'rename-help' },
+			'The old address no longer works: change it wherever it is used.'),
+		h('div', { class: 'actions' }, submit,
+			h('button', { type: 'button', onclick: () => dialog.close('') }, 'Cancel')));
+	const dialog = openDialog(`Rename ${item.name}`, form);
+	name.focus();
+	name.setSelectionRange(0, dot > 0 ? dot : item.name.length);
+
+	/** @param {any} failure */
+	function refused(failure) {
+		fill(error, icon('down'), h('span', null, explained(failure)));
+		name.setAttribute('aria-invalid', 'true');
+		name.focus();
+	}
+
+	async function send() {
+		const to = [...parts(folder.value.trim()), name.value.trim()].join('/');
+		if (to === item.filename) return '';
+		if (await exists(alias, item, to)) throw new Error('There is already an item of this name.');
+		const { result } = await post(['items', alias.kind, alias.name, ...parts(item.filename)], [['to',
+			to]], condition(item));
+		return result[0].filename;
+	}
+
+	return new Promise((resolve, reject) => {
+		let renamed = '';
+		/** @type {any} */
+		let outdated;
+		form.addEventListener('submit', (event) => {
+			event.preventDefault();
+			once(submit, async () => {
+				try {
+					renamed = await send();
+					dialog.close('');
+				} catch (failure) {
+					if (failure.status !== 412) return refused(failure);
+					outdated = failure;
+					dialog.close('');
+				}
+				return undefined;
+			});
+		});
+		dialog.addEventListener('close', () => (outdated ? reject(outdated) : resolve(renamed)));
+	});
+}
+
+/**
+ * Whether there is another item of a name, or of the name as it will be stored: an alias that overwrites
+ * would replace it.
+ * @param {Alias} alias
+ * @param {Item} item
+ * @param {string} to
+ */
+async function exists(alias, item, to) {
+	const names = parts(to).map((part, i, all) => {
+		const dot = i === all.length - 1 ? part.lastIndexOf('.') : -1;
+		return dot < 0 ? folderName(part, alias.sanitize)
+			: folderName(part.slice(0, dot), alias.sanitize) + part.slice(dot).toLowerCase();
+	});
+	if (alias.overwrite && alias.sanitize && /[^ -~]/.test(names.join('')))
+		throw new Error('Use the letters a to z: the alias converts others, and might replace another item.');
+	for (const path of new Set([to, names.join('/')])) {
+		if (path === item.filename) continue;
+		try {
+			await get(['items', alias.kind, alias.name, ...parts(path)]);
+			return true;
+		} catch (error) {
+			if (error.status !== 404) throw error;
+		}
+	}
+	return false;
+}

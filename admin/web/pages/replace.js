@@ -1,0 +1,115 @@
+// @ts-check
+// Replaces an item by another file.
+import { bodyOf, route } from '../lib/api.js';
+import { fill, h, newId } from '../lib/dom.js';
+import { plural, size } from '../lib/format.js';
+import { parts } from '../lib/links.js';
+import { trackUpload } from '../lib/state.js';
+import { ask, openDialog, showError } from '../lib/ui.js';
+
+/**
+ * The header If-Match for a change of an item: it must still be this one, if its storage can tell.
+ * @param {Item} item
+ */
+export const condition = ({ etag }) => (etag && !etag.startsWith('W/') ? etag : '*');
+
+/**
+ * The part of a filename after its last dot, in lower case.
+ * @param {string} name
+ */
+const extensionOf = (name) => (/\.([^./]+)$/.exec(name)?.[1] ?? '').toLowerCase();
+
+/**
+ * Explains why the items of an alias are never replaced.
+ * @param {Alias} alias
+ */
+export const explainKept = (alias) =>
+	ask('Items of this alias are not replaced', [
+		h('p', null,
+			`The storage of “${alias.name}” keeps every item: a new one of the same name gets the time `
+				+ 'in its name.'),
+		h('p', null,
+			'Upload the new file, use its address where the old one is used, and then delete this item.'),
+	], [{ text: 'Close', value: '', first: true }]);
+
+/**
+ * Asks for a file of the same type. Returns null if the user cancels, or if the file has another type.
+ * @param {Item} item
+ * @returns {Promise<File | null>}
+ */
+export async function chooseFile(item) {
+	const extension = extensionOf(item.name);
+	const input = h('input', { type: 'file', accept: '.' + extension });
+	/** @type {File | undefined} */
+	const file = await new Promise((resolve) => {
+		input.addEventListener('change', () => resolve(input.files?.[0]));
+		input.addEventListener('cancel', () => resolve(undefined));
+		input.click();
+	});
+	if (!file || extensionOf(file.name) === extension) return file ?? null;
+	await showError('This file has another type', new Error(
+		`“${file.name}” cannot replace “${item.name}”: choose a file that ends with .${extension}.`,
+	));
+	return null;
+}
+
+/**
+ * Replaces an item in a dialog with the progress, which the user can cancel. Returns the seconds for
+ * which others may still see the old item; null if it was cancelled.
+ * @param {Alias} alias
+ * @param {Item} item
+ * @param {File} file
+ * @returns {Promise<number | null>}
+ */
+export async function replace(alias, item, file) {
+	const id = newId('progress');
+	const bar = h('progress', { id, max: 1, value: 0 });
+	const text = h('label', { for: id }, `Sending ${size(file.size)} …`);
+	const request = new XMLHttpRequest();
+	const dialog = openDialog(`Replacing ${item.name}`, [text, bar,
+		h('div', { class: 'actions' },
+			h('button', { type: 'button', onclick: () => request.abort() }, 'Cancel'))], { required: true });
+	const over = trackUpload();
+	try {
+		return await new Promise((resolve, reject) => {
+			request.upload.addEventListener('progress', ({ loaded, total }) => {
+				bar.value = loaded / total;
+				if (loaded === total) fill(text, 'Sent; the server is checking and storing it …');
+			});
+			request.addEventListener('load', () => {
+				const { status, statusText, responseText: text } = request;
+				try {
+					const type = request.getResponseHeader('Content-Type');
+					resolve(bodyOf({ status, statusText, type, text }).cached_for ?? 0);
+				} catch (error) {
+					reject(error);
+				}
+			});
+			request.addEventListener('abort', () => resolve(null));
+			request.addEventListener('error', () =>
+				reject(new Error('The connection broke. Look at the item to see whether it was replaced.')));
+			request.open('PUT', route(['items', alias.kind, alias.name, ...parts(item.filename)]));
+			request.setRequestHeader('If-Match', condition(item));
+			request.send(file);
+		});
+	} finally {
+		over();
+		dialog.close('');
+	}
+}
+
+/** @type {[string, number][]} */
+const units = [['day', 86400], ['hour', 3600], ['minute', 60], ['second', 1]];
+
+/**
+ * How long others may see the old item.
+ * @param {number} seconds
+ */
+export function seenFor(seconds) {
+	if (seconds <= 0) return 'The item is replaced. Others see the new one from now on.';
+	const [unit, length] = units.find(([, each]) => seconds % each === 0 || seconds >= 2 * each)
+		?? ['second', 1];
+	return `The item is replaced. Others may still see the old one for ${
+		plural(Math.ceil(seconds / length), unit)
+	}.`;
+}

@@ -1,0 +1,212 @@
+// Acting on many items and on folders.
+import { accessible, announced, assert, facts, focused, open, run, shot } from './lib.mjs';
+
+const base = '#/items/img/content';
+const at = (folder) => `${facts.panel}${base}/${folder}`;
+const bar = (page) => page.getByRole('region', { name: 'Selection' });
+const act = (page, name) => bar(page).getByRole('button', { name }).click();
+const image = (n) => `image-${String(n).padStart(4, '0')}.jpg`;
+const box = (page, n) => page.getByRole('checkbox', { name: `Select ${image(n)}`, exact: true });
+const tiles = (page) => page.locator('.grid > li');
+const dialog = (page, name) => page.getByRole('dialog', { name });
+const confirm = (page, name, button) => dialog(page, name).getByRole('button', { name: button }).click();
+const public_ = (filename) => new URL(`/static/img/content/${filename}`, facts.panel).href;
+const status = async (filename) => (await fetch(public_(filename))).status;
+
+await run(async () => {
+	const page = await open({ route: `${base}/few` });
+	await thousand(page);
+	await failing(page);
+	await oneByKey(page);
+	await moving(page);
+	await addresses(page);
+	await downloading(page);
+	await folders(page);
+	await newFolder(page);
+	await onPhone();
+});
+
+/** 1,000 items are deleted by one request. */
+async function thousand(page) {
+	const requests = [];
+	page.on('request', (request) => request.method() !== 'GET' && requests.push(request));
+	await page.goto(at('all'));
+	await box(page, 0).check();
+	await act(page, 'Select all shown');
+	await act(page, 'Select the rest');
+	await bar(page).getByText('1,100 items selected').waitFor();
+	for (let n = 0; n < 100; n++) await box(page, n).uncheck();
+	await bar(page).getByText('1,000 items selected').waitFor();
+	await act(page, 'Delete');
+	await dialog(page, 'Delete 1,000 items?').getByText('and 995 more').waitFor();
+	await accessible(page, 'the question before a deletion');
+	await shot(page, 'delete', false);
+	await confirm(page, 'Delete 1,000 items?', 'Delete 1,000 items');
+	await announced(page, '1,000 items deleted.');
+	assert.equal(requests.length, 1, 'requests for a thousand');
+	await bar(page).waitFor({ state: 'hidden' });
+	await page.getByText('100 items.').waitFor();
+	assert.equal(await status(`all/${image(99)}`), 200);
+	assert.equal(await status(`all/${image(100)}`), 404);
+	assert.notEqual(await focused(page), '', 'the focus is not lost');
+}
+
+/** Items that fail are shown by name, and stay selected. */
+async function failing(page) {
+	await page.goto(at('few'));
+	await box(page, 0).check();
+	await box(page, 1).check();
+	await page.evaluate(() => fetch('api/items/img/content/few/image-0000.jpg', { method: 'DELETE' }).then((answer) => answer.text()));
+	await act(page, 'Delete');
+	await confirm(page, 'Delete 2 items?', 'Delete 2 items');
+	const result = dialog(page, '1 of 2 items not deleted');
+	await result.getByRole('list', { name: 'Failed' }).getByText(`few/${image(0)}`).waitFor();
+	await accessible(page, 'a failed deletion');
+	await shot(page, 'failed', false);
+	await result.getByRole('button', { name: 'Close' }).last().click();
+	await bar(page).getByText('1 item selected').waitFor();
+	await page.keyboard.press('Escape');
+}
+
+/** The key Delete asks, and the focus goes to the next item. */
+async function oneByKey(page) {
+	await page.goto(at('all'));
+	await page.getByRole('link', { name: image(1) }).focus();
+	await page.keyboard.press('Delete');
+	await confirm(page, `Delete “${image(1)}”?`, 'Delete 1 item');
+	await announced(page, `${image(1)} is deleted.`);
+	assert.match(await focused(page), new RegExp(image(2)), 'the focus goes to the next one');
+}
+
+async function moving(page) {
+	await page.goto(at('few'));
+	await box(page, 2).check();
+	await box(page, 6).click({ modifiers: ['Shift'] });
+	await act(page, 'Move');
+	const move = dialog(page, 'Move 5 items');
+	const folder = move.getByLabel('Folder', { exact: true });
+	assert.equal(await folder.inputValue(), 'few/');
+	await move.getByRole('button', { name: 'folder below' }).click();
+	assert.equal(await folder.inputValue(), 'few/below/');
+	await move.getByRole('button', { name: 'Up: up one folder' }).click();
+	await move.getByRole('button', { name: 'Up: up one folder' }).click();
+	await move.getByRole('button', { name: 'folder old' }).waitFor();
+	await folder.fill('al');
+	await move.getByRole('button', { name: 'folder old' }).waitFor({ state: 'hidden' });
+	await move.getByRole('button', { name: 'folder all' }).waitFor();
+	await accessible(page, 'moving');
+	await shot(page, 'move', false);
+	await folder.fill('new/place');
+	await page.keyboard.press('Enter');
+	const moved = dialog(page, '5 items moved');
+	await accessible(page, 'moved items');
+	await shot(page, 'moved', false);
+	assert.equal(await status(`few/${image(4)}`), 404);
+	assert.equal(await status(`new/place/${image(4)}`), 200);
+	await moved.getByRole('link', { name: 'Open new/place' }).click();
+	await page.getByText('5 items.').waitFor();
+
+	// To another alias, from a search in which a name occurs twice.
+	await page.goto(`${at('few')}?search=image-0001`);
+	await page.goto(`${facts.panel}${base}?search=${image(0)}`);
+	await page.getByText(/found \d+\.$/).waitFor();
+	const found = await tiles(page).count();
+	assert.ok(found > 2);
+	await page.keyboard.press('Control+a');
+	await act(page, 'Move');
+	await dialog(page, /^Move/).getByLabel('Alias', { exact: true }).selectOption('photos');
+	await page.keyboard.press('Tab');
+	await dialog(page, /^Move/).getByRole('button', { name: 'Move' }).click();
+	const result = dialog(page, `1 of ${found} items moved`);
+	await result.getByText('Another selected item has the same name.').first().waitFor();
+	await result.getByRole('link', { name: 'Open the root of photos' }).click();
+	await page.getByText('1 item.').waitFor();
+}
+
+async function addresses(page) {
+	await page.goto(at('few'));
+	await box(page, 7).check();
+	await box(page, 9).check();
+	await act(page, 'Copy addresses');
+	await announced(page, '2 addresses copied.');
+	assert.equal(await page.evaluate(() => navigator.clipboard.readText()),
+		[public_(`few/${image(7)}`), public_(`few/${image(9)}`)].join('\n'));
+	await page.evaluate(() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')); });
+	await act(page, 'Copy addresses');
+	const field = dialog(page, 'Addresses').getByLabel('Addresses, one on each line', { exact: true });
+	assert.equal((await field.inputValue()).split('\n').length, 2);
+	await accessible(page, 'addresses to copy');
+	await page.keyboard.press('Escape');
+	await page.getByRole('dialog').waitFor({ state: 'detached' });
+	await bar(page).getByText('2 items selected').waitFor();
+}
+
+async function downloading(page) {
+	const begun = page.waitForEvent('download');
+	await act(page, 'Download');
+	const download = await begun;
+	assert.match(download.suggestedFilename(), /\.zip$/);
+	await announced(page, 'The download of 2 items begins');
+	assert.equal(await download.failure(), null);
+	await page.evaluate(() => fetch('api/items/img/content/few/image-0009.jpg', { method: 'DELETE' }).then((answer) => answer.text()));
+	const again = page.waitForEvent('download');
+	await act(page, 'Download');
+	await again;
+	const result = dialog(page, 'The download is not complete');
+	await result.getByText(`few/${image(9)}`).waitFor();
+	await result.getByRole('button', { name: 'Close' }).last().click();
+}
+
+async function folders(page) {
+	await page.goto(`${facts.panel}${base}`);
+	await page.getByRole('link', { name: 'old', exact: true }).hover();
+	await shot(page, 'folders', false);
+	await page.getByRole('button', { name: 'Delete folder old' }).click();
+	const question = dialog(page, 'Delete the folder “old”?');
+	const field = question.getByLabel('Name of the folder');
+	await field.fill('ol');
+	await page.keyboard.press('Enter');
+	await question.getByText('Type old to delete it.').waitFor();
+	await accessible(page, 'the question before the deletion of a folder');
+	await shot(page, 'delete-folder', false);
+	await field.fill('old');
+	await page.keyboard.press('Enter');
+	await announced(page, 'The folder old is deleted, with 6 items.');
+	assert.equal(await page.getByRole('link', { name: 'old', exact: true }).count(), 0);
+	assert.notEqual(await focused(page), '');
+	assert.equal(await status(`old/older/${image(1)}`), 404);
+}
+
+async function newFolder(page) {
+	await page.goto(at('few'));
+	await page.getByRole('button', { name: 'New folder' }).click();
+	const asked = dialog(page, 'New folder');
+	await asked.getByLabel('Name').fill('Žofie & friends');
+	await asked.getByText('It is named zofie-friends.').waitFor();
+	await accessible(page, 'a new folder');
+	await shot(page, 'new-folder', false);
+	await page.keyboard.press('Enter');
+	await page.getByText('This folder appears with its first item.').waitFor();
+	await page.getByLabel('Files to upload').setInputFiles({ name: 'note.jpg', mimeType: 'image/jpeg', buffer: Buffer.from(await (await fetch(public_(`few/${image(7)}`))).arrayBuffer()) });
+	await page.getByText('1 item.').waitFor();
+	assert.match(page.url(), /few\/zofie-friends$/);
+	assert.equal(await status('few/zofie-friends/note.jpg'), 200);
+}
+
+async function onPhone() {
+	const page = await open({ route: `${base}/few`, width: 390, height: 844, touch: true, dark: true });
+	await page.getByRole('button', { name: 'Delete folder below' }).waitFor();
+	await box(page, 10).tap();
+	await bar(page).getByRole('button', { name: 'Move' }).tap();
+	await dialog(page, 'Move 1 item').getByLabel('Folder', { exact: true }).fill('all');
+	await accessible(page, 'moving on a phone');
+	await shot(page, 'move-phone', false);
+	await dialog(page, 'Move 1 item').getByRole('button', { name: 'Cancel' }).tap();
+	await bar(page).getByRole('button', { name: 'Delete' }).tap();
+	await shot(page, 'delete-phone', false);
+	await dialog(page, /^Delete/).getByRole('button', { name: 'Delete 1 item' }).tap();
+	await announced(page, `${image(10)} is deleted.`);
+	await page.getByRole('button', { name: 'Delete folder below' }).tap();
+	await shot(page, 'delete-folder-phone', false);
+	await accessible(page, 'the deletion of a folder on a phone');
+}

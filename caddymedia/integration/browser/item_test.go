@@ -1,0 +1,123 @@
+package browser_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/integration/sample"
+	"github.com/caddymedia/media/caddymedia/integration/site"
+)
+
+// replacing are an image and a file alias whose items can be replaced.
+const replacing = `storage replacing {
+	driver local $ROOT
+	overwrite_strategy overwrite
+}
+image_alias photos {
+	storage replacing
+	cache_control "public, max-age=3600"
+}
+file_alias notes {
+	storage replacing
+}
+`
+
+// TestBrowserItem: an item is renamed, replaced and deleted, its neighbours are shown by keyboard, and
+// it is copied in several languages.
+func TestBrowserItem(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic+replacing)
+	for i, name := range []string{"a.jpg", "b.jpg", "c.jpg", "d.jpg", "sub/e.jpg"} {
+		site.PutFile(t, filepath.Join(p.Root, "img", "content", name), sample.JPEG(t, 320+i, 240))
+	}
+	for _, name := range []string{"one.jpg", "two.jpg"} {
+		site.PutFile(t, filepath.Join(p.Root, "img", "photos", name), sample.JPEG(t, 320, 240))
+	}
+	site.PutFile(t, filepath.Join(p.Root, "file", "content", "a [b] (c).txt"), "text")
+	site.PutFile(t, filepath.Join(p.Root, "file", "notes", "note.txt"), "first")
+	browse(t, "item", panelFacts(p, map[string]any{"jpegs": map[string][]byte{
+		"new": []byte(sample.JPEG(t, 500, 100)), "newer": []byte(sample.JPEG(t, 50, 200)),
+	}, "png": []byte(sample.PNG(t, 8, 8))}))
+}
+
+// TestBrowserPreview: items of all types are previewed, and hostile ones do nothing.
+func TestBrowserPreview(t *testing.T) {
+	needsBrowser(t)
+	var asked atomic.Int64
+	evil := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	t.Cleanup(evil.Close)
+	p := site.StartPanel(t, site.Account+site.LocalDefault+"image_alias content\nfile_alias content {\nextensions webm webp\n}\n")
+	script := fmt.Sprintf(`<script>top.hacked = 1; alert(1); fetch(%q)</script>`, evil.URL)
+	svg := `<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30" onload="alert(2)"><rect width="40" height="30" fill="red"/>` +
+		strings.ReplaceAll(script, "&", "&amp;") + `<image href="` + evil.URL + `/image"/></svg>`
+	for name, content := range map[string]string{
+		"a.avif":     string(site.ReadFile(t, "../../internal/imaging/testdata/turned.avif")),
+		"a.heic":     string(site.ReadFile(t, "../../internal/imaging/testdata/photo.heic")),
+		"a.pdf":      pdf(""),
+		"a.svg":      svg,
+		"a.wav":      wav(2),
+		"a.zip":      "PK",
+		"binary.txt": "a\x00b",
+		"broken.mp4": "no film",
+		"broken.jpg": "no image",
+		"empty.txt":  "",
+		"evil.html":  "<!doctype html><title>x</title>" + script,
+		"evil.pdf":   pdf(fmt.Sprintf("app.launchURL(%q, true); this.submitForm(%q); this.getURL(%q)", evil.URL, evil.URL, evil.URL)),
+		"evil.txt":   "a < b </pre>" + script + "\nend",
+		"latin.txt":  "Gr\xfc\xdfe",
+		"long.txt":   strings.Repeat("0123456789abcde\n", 8<<10),
+		"wide.txt":   "\xff\xfe\x61\x00\x11\x01",
+	} {
+		site.PutFile(t, filepath.Join(p.Root, "file", "content", name), content)
+	}
+	browse(t, "preview", panelFacts(p, nil))
+	if asked.Load() > 0 {
+		t.Errorf("hostile previews sent %d requests", asked.Load())
+	}
+}
+
+// pdf returns a PDF with one red page, which runs a script when it is opened.
+func pdf(script string) string {
+	const red = "0.8 0.1 0.1 rg 0 0 300 200 re f"
+	objects := []string{
+		"<</Type/Catalog/Pages 2 0 R/OpenAction<</S/JavaScript/JS(" + strings.NewReplacer("(", `\(`, ")", `\)`).Replace(script) + ")>>>>",
+		"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+		"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Contents 4 0 R/Resources<<>>>>",
+		fmt.Sprintf("<</Length %d>>\nstream\n%s\nendstream", len(red), red),
+	}
+	file, table := "%PDF-1.4\n", ""
+	for i, object := range objects {
+		table += fmt.Sprintf("%010d 00000 n \n", len(file))
+		file += fmt.Sprintf("%d 0 obj\n%s\nendobj\n", i+1, object)
+	}
+	return file + fmt.Sprintf("xref\n0 %d\n0000000000 65535 f \n%strailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n",
+		len(objects)+1, table, len(objects)+1, len(file))
+}
+
+// wav returns some seconds of a rising tone.
+func wav(seconds int) string {
+	const rate = 8000
+	sound := make([]byte, seconds*rate)
+	for i := range sound {
+		sound[i] = byte(i * i / rate)
+	}
+	header := []byte("RIFF")
+	header = binary.LittleEndian.AppendUint32(header, uint32(36+len(sound)))
+	header = append(header, "WAVEfmt "...)
+	header = binary.LittleEndian.AppendUint32(header, 16)
+	header = binary.LittleEndian.AppendUint16(header, 1) // PCM
+	header = binary.LittleEndian.AppendUint16(header, 1) // channel
+	header = binary.LittleEndian.AppendUint32(header, rate)
+	header = binary.LittleEndian.AppendUint32(header, rate) // bytes per second
+	header = binary.LittleEndian.AppendUint16(header, 1)    // byte per frame
+	header = binary.LittleEndian.AppendUint16(header, 8)    // bits per sample
+	header = append(header, "data"...)
+	header = binary.LittleEndian.AppendUint32(header, uint32(len(sound)))
+	return string(header) + string(sound)
+}
