@@ -91,7 +91,9 @@ async function byKeyboard() {
 	await tabTo('album');
 	await page.keyboard.press('Enter');
 	await page.locator('main').getByRole('link', { name: /^Preview of a-rather-long/ }).waitFor();
-	await tabTo('tree.jpg');
+	await tabTo('a-rather-long'); // the items are one stop of Tab
+	await page.keyboard.press('ArrowRight');
+	assert.match(await focused(page), /^tree\.jpg/);
 	await page.keyboard.press('Enter');
 	const item = page.getByRole('dialog', { name: 'tree.jpg' });
 	await item.getByRole('button', { name: 'Delete' }).waitFor();
