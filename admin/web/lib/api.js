@@ -157,23 +157,28 @@ async function call(method, address, options) {
 		throw new Error('The server is unreachable.', { cause: error });
 	}
 	const { status, statusText, headers } = response;
-	const etag = headers.get('ETag');
-	const text = await response.text();
-	return { body: bodyOf({ status, statusText, type: headers.get('Content-Type'), text, etag }), etag };
+	const answer = {
+		status,
+		statusText,
+		type: headers.get('Content-Type'),
+		text: await response.text(),
+		header: (/** @type {string} */ name) => headers.get(name) ?? '',
+	};
+	return { body: bodyOf(answer), etag: headers.get('ETag') };
 }
 
 /**
  * The parsed body of an answer; a refusal is thrown.
  * @param {Answer} answer
  */
-export function bodyOf({ status, statusText, type, text, etag = null }) {
+export function bodyOf({ status, statusText, type, text, header }) {
 	if (isLogin(status, type)) throw new LoggedOutError(status);
 	const body = parse(text);
 	if (status >= 200 && status < 300 && body !== null) return body;
 	const { error, errors } = body ?? {};
 	const message = error || errors?.map((/** @type {Error} */ { message }) => message).join(' ');
 	throw new ApiError(message || `The server answered ${status} ${statusText}`.trim() + '.', status,
-		body ?? {}, etag);
+		body ?? {}, header('ETag') || null);
 }
 
 /**

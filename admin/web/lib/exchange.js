@@ -3,6 +3,7 @@
 
 const firstPause = 500; // in milliseconds
 const longestPause = 15000;
+const attempts = 4; // of a request with an Idempotency-Key
 
 /** A broken connection, or an answer after which a request is repeated. */
 export class Interruption extends Error {
@@ -25,7 +26,7 @@ export class Interruption extends Error {
  * @param {Record<string, string>} [headers]
  * @param {XMLHttpRequestBodyInit} [body]
  * @param {(sent: number) => void} [progress]
- * @returns {Promise<UploadAnswer>}
+ * @returns {Promise<Answer>}
  */
 export function exchange(method, address, signal, headers = {}, body = undefined, progress = () => {}) {
 	return new Promise((resolve, reject) => {
@@ -36,6 +37,7 @@ export function exchange(method, address, signal, headers = {}, body = undefined
 		request.addEventListener('load', () =>
 			resolve({
 				status: request.status,
+				statusText: request.statusText,
 				type: request.getResponseHeader('Content-Type'),
 				text: request.responseText,
 				header: (name) => request.getResponseHeader(name) ?? '',
@@ -73,6 +75,28 @@ export async function repeat(step, attempts, signal, wait = pause) {
 			if (signal.aborted) throw error;
 		}
 	}
+}
+
+/**
+ * Like exchange, for a request with an Idempotency-Key. It is repeated if the connection breaks, an
+ * earlier attempt still runs, or the server is busy.
+ * @param {string} method
+ * @param {string} address
+ * @param {AbortSignal} signal
+ * @param {Record<string, string>} headers
+ * @param {XMLHttpRequestBodyInit} body
+ * @param {(sent: number) => void} progress
+ * @param {typeof pause} [wait]
+ */
+export function sendRepeatedly(method, address, signal, headers, body, progress, wait) {
+	let left = attempts;
+	return repeat(async () => {
+		const answer = await exchange(method, address, signal, headers, body, progress);
+		const seconds = Number(answer.header('Retry-After'));
+		if (--left > 0 && seconds > 0 && [409, 429, 503].includes(answer.status))
+			throw new Interruption(`The server answered ${answer.status}.`, { seconds });
+		return answer;
+	}, attempts, signal, wait);
 }
 
 /**

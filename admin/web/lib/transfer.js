@@ -1,11 +1,10 @@
 // @ts-check
 // The transfer of one file to the server.
 import { get, isLogin, LoggedOutError, parse, route } from './api.js';
-import { exchange, Interruption, pause, repeat } from './exchange.js';
+import { pause, sendRepeatedly } from './exchange.js';
 import { uploadResumable } from './tus.js';
 
 const resumableFrom = 8 << 20; // bytes; smaller files are sent again quickly
-const attempts = 4; // of a form
 
 /** A failed transfer, with its message. */
 export class TransferError extends Error {
@@ -80,15 +79,7 @@ function sendForm(alias, file, subFolder, key, progress, signal, wait) {
 	const body = new FormData();
 	body.append('files[]', file, file.name); // else one of a chosen folder has its path as the name
 	const address = route(['upload', alias.kind], { alias: alias.name, sub_folder: subFolder });
-	let left = attempts;
-	return repeat(async () => {
-		const answer = await exchange('POST', address, signal, { 'Idempotency-Key': key }, body, progress);
-		const seconds = Number(answer.header('Retry-After'));
-		// It still runs, or the server is busy.
-		if (--left > 0 && seconds > 0 && [409, 429, 503].includes(answer.status))
-			throw new Interruption(`The server answered ${answer.status}.`, { seconds });
-		return answer;
-	}, attempts, signal, wait);
+	return sendRepeatedly('POST', address, signal, { 'Idempotency-Key': key }, body, progress, wait);
 }
 
 /**

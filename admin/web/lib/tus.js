@@ -15,7 +15,7 @@ export const metadataOf = (values) =>
 		`${name} ${btoa(String.fromCharCode(...new TextEncoder().encode(value)))}`
 	).join(',');
 
-/** @param {UploadAnswer} answer */
+/** @param {Answer} answer */
 function mustLast(answer) {
 	if (temporary.includes(answer.status)) throw new Interruption(`The server answered ${answer.status}.`);
 	return answer;
@@ -33,7 +33,7 @@ function mustLast(answer) {
  * @param {AbortSignal} signal
  * @param {{address: string}} [at]
  * @param {typeof import('./exchange.js').pause} [wait]
- * @returns {Promise<UploadAnswer | null>}
+ * @returns {Promise<Answer | null>}
  */
 export async function uploadResumable(
 	endpoint,

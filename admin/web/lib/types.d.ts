@@ -399,14 +399,7 @@ interface Answer {
 	/** The header Content-Type. */
 	type: string | null;
 	text: string;
-	etag?: string | null;
-}
-
-/** An answer to a request of an upload. */
-interface UploadAnswer {
-	status: number;
-	type: string | null;
-	text: string;
+	/** A header, '' if it is not sent. */
 	header: (name: string) => string;
 }
 

@@ -2,9 +2,11 @@
 // Replaces an item by another file.
 import { bodyOf, route } from '../lib/api.js';
 import { fill, h, newId } from '../lib/dom.js';
+import { Interruption, sendRepeatedly } from '../lib/exchange.js';
 import { plural, size } from '../lib/format.js';
 import { parts } from '../lib/links.js';
-import { trackUpload } from '../lib/state.js';
+import { guard } from '../lib/state.js';
+import { newAttempt } from '../lib/transfer.js';
 import { ask, openDialog, showError } from '../lib/ui.js';
 
 /**
@@ -65,35 +67,31 @@ export async function replace(alias, item, file) {
 	const id = newId('progress');
 	const bar = h('progress', { id, max: 1, value: 0 });
 	const text = h('label', { for: id }, `Sending ${size(file.size)} …`);
-	const request = new XMLHttpRequest();
+	const cancelled = new AbortController();
 	const dialog = openDialog(`Replacing ${item.name}`, [text, bar,
 		h('div', { class: 'actions' },
-			h('button', { type: 'button', onclick: () => request.abort() }, 'Cancel'))], { required: true });
-	const over = trackUpload();
+			h('button', { type: 'button', onclick: () => cancelled.abort() }, 'Cancel'))], {
+		required: true,
+	});
+	/** @param {number} sent */
+	const progress = (sent) => {
+		bar.value = file.size ? sent / file.size : 1;
+		if (sent === file.size) fill(text, 'Sent; the server is checking and storing it …');
+	};
+	const address = route(['items', alias.kind, alias.name, ...parts(item.filename)]);
+	const headers = { 'If-Match': condition(item), 'Idempotency-Key': newAttempt().key };
+	guard(() => true, 'The file is being sent.');
 	try {
-		return await new Promise((resolve, reject) => {
-			request.upload.addEventListener('progress', ({ loaded, total }) => {
-				bar.value = loaded / total;
-				if (loaded === total) fill(text, 'Sent; the server is checking and storing it …');
-			});
-			request.addEventListener('load', () => {
-				const { status, statusText, responseText: text } = request;
-				try {
-					const type = request.getResponseHeader('Content-Type');
-					resolve(bodyOf({ status, statusText, type, text }).cached_for ?? 0);
-				} catch (error) {
-					reject(error);
-				}
-			});
-			request.addEventListener('abort', () => resolve(null));
-			request.addEventListener('error', () =>
-				reject(new Error('The connection broke. Look at the item to see whether it was replaced.')));
-			request.open('PUT', route(['items', alias.kind, alias.name, ...parts(item.filename)]));
-			request.setRequestHeader('If-Match', condition(item));
-			request.send(file);
+		const answer = await sendRepeatedly('PUT', address, cancelled.signal, headers, file, progress);
+		return bodyOf(answer).cached_for ?? 0;
+	} catch (error) {
+		if (cancelled.signal.aborted) return null;
+		if (!(error instanceof Interruption)) throw error;
+		throw new Error('The connection broke. Look at the item to see whether it was replaced.', {
+			cause: error,
 		});
 	} finally {
-		over();
+		guard(() => false);
 		dialog.close('');
 	}
 }
