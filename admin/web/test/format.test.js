@@ -97,3 +97,15 @@ test('texts', () => {
 	assert.equal(format.text(false), 'off');
 	assert.equal(format.onOff('`true` with `endpoint`, else `false`'), 'on with `endpoint`, else off');
 });
+
+test('names of folders as the server stores them', () => {
+	for (
+		const [name, want] of [['Žofie & friends', 'zofie-friends'], ['a_b-2', 'a_b-2'], ['v1.2', 'v1-2'], [
+			'--x--',
+			'x',
+		], ['東京', '東京'], ['…', '…']]
+	) {
+		assert.equal(format.folderName(name, true), want, name);
+		assert.equal(format.folderName(name, false), name);
+	}
+});

@@ -21,6 +21,7 @@ await run(async () => {
 	await moving(page);
 	await addresses(page);
 	await downloading(page);
+	await signed(page);
 	await folders(page);
 	await newFolder(page);
 	await onPhone();
@@ -99,6 +100,7 @@ async function moving(page) {
 	await folder.fill('new/place');
 	await page.keyboard.press('Enter');
 	const moved = dialog(page, '5 items moved');
+	await moved.waitFor();
 	await accessible(page, 'moved items');
 	await shot(page, 'moved', false);
 	assert.equal(await status(`few/${image(4)}`), 404);
@@ -155,6 +157,23 @@ async function downloading(page) {
 	const result = dialog(page, 'The download is not complete');
 	await result.getByText(`few/${image(9)}`).waitFor();
 	await result.getByRole('button', { name: 'Close' }).last().click();
+}
+
+/** Addresses of private items are signed, if they are not too many. */
+async function signed(page) {
+	await page.goto(`${facts.panel}#/items/img/secret`);
+	await page.reload(); // with a clipboard again
+	await box(page, 0).check();
+	await box(page, 1).check();
+	await act(page, 'Copy addresses');
+	await announced(page, '2 addresses copied. They are valid for an hour.');
+	const [first, second] = (await page.evaluate(() => navigator.clipboard.readText())).split('\n');
+	assert.equal((await fetch(first)).status, 200);
+	assert.equal((await fetch(second)).status, 200);
+	assert.equal((await fetch(first.split('?')[0])).status, 403);
+	await page.keyboard.press('Control+a');
+	await act(page, 'Copy addresses');
+	await announced(page, '51 addresses copied. They are not signed, so they do not open: at most 50 are signed at once.');
 }
 
 async function folders(page) {

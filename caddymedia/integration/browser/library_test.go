@@ -24,7 +24,10 @@ func TestBrowserSelect(t *testing.T) {
 // are made and deleted.
 func TestBrowserActions(t *testing.T) {
 	needsBrowser(t)
-	p := site.StartPanel(t, site.Basic+"image_alias photos\n")
+	p := site.StartPanel(t, site.Basic+"image_alias photos\nimage_alias secret {\nprivate\n}\n")
+	for i := range 51 {
+		site.PutFile(t, filepath.Join(p.Root, "img", "secret", fmt.Sprintf("image-%04d.jpg", i)), sample.JPEG(t, 8, 8))
+	}
 	putImages(t, p, "all", 1100)
 	putImages(t, p, "few", 30)
 	putImages(t, p, "few/below", 2)
