@@ -141,7 +141,7 @@ async function usage(page) {
 	await page.getByRole('dialog').getByText('text/plain').first().waitFor();
 	await page.goBack();
 
-	await page.evaluate((name) => fetch(`api/items/file/content/${name}`, { method: 'DELETE' }), stored);
+	await page.evaluate(async (name) => (await fetch(`api/items/file/content/${name}`, { method: 'DELETE' })).text(), stored);
 	await page.getByRole('button', { name: 'Refresh' }).click();
 	await first.filter({ hasText: /^Deleted/ }).getByText(stored).waitFor();
 	assert.equal(await page.getByRole('link', { name: stored }).count(), 0, 'a deleted item has no link');
