@@ -76,16 +76,10 @@ func (c *call) aliasFile() (*media.Alias, string, error) {
 		return nil, "", err
 	}
 	filename := c.args[2]
-	if !mayBeItem(alias, filename) {
+	if !alias.MayBeItem(filename) {
 		return nil, "", noItem()
 	}
 	return alias, filename, nil
-}
-
-// mayBeItem reports whether filename may be that of an item.
-func mayBeItem(alias *media.Alias, filename string) bool {
-	return !alias.IsVariant(filename) && storagedrivers.ValidKey(alias.Key(filename)) == nil &&
-		storagedrivers.ValidKey(filename) == nil
 }
 
 func noItem() error { return failf(http.StatusNotFound, "There is no such item.") }

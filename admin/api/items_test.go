@@ -157,6 +157,19 @@ func TestRootPrefix(t *testing.T) {
 	}
 }
 
+// TestUnfinishedUploads: no request reads or removes the bytes of an unfinished upload.
+func TestUnfinishedUploads(t *testing.T) {
+	root := load(t, `{"storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}}}, "file_aliases": {"docs": {"prefix": "/"}}}`)
+	files(t, root, "@uploads/a.pdf", "b/@Uploads/a.pdf")
+	panel, _ := zipSite(t)
+	for _, name := range []string{"@uploads/a.pdf", "b/@Uploads/a.pdf"} {
+		wantError(t, ask(t, panel, http.MethodGet, "/items/file/docs/"+name, ""), http.StatusNotFound, "no such item")
+		wantError(t, ask(t, panel, http.MethodGet, "/preview/file/docs/"+name, ""), http.StatusNotFound, "no such item")
+		wantError(t, ask(t, panel, http.MethodDelete, "/items/file/docs/"+name, ""), http.StatusNotFound, "no such item")
+		wantError(t, ask(t, panel, http.MethodPost, "/zip", zipBody(t, media.File, "docs", name)), http.StatusNotFound, "None of these items")
+	}
+}
+
 func TestItem(t *testing.T) {
 	root := load(t, oneFolder)
 	files(t, root+"/img/photos", "26-11/a.jpg", "26-11/a.jpg.webp", "b.jpg", "c.svg")

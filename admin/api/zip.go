@@ -89,7 +89,7 @@ func zipItems(ctx context.Context, alias *media.Alias, filenames []string) (item
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(zipStats)
 	for i, filename := range filenames {
-		if !mayBeItem(alias, filename) {
+		if !alias.MayBeItem(filename) {
 			continue
 		}
 		group.Go(func() error {
