@@ -212,7 +212,7 @@ func (c *call) serve() error {
 	return c.withApp(func(*call) error { return c.notServed(allowed) })
 }
 
-// withApp calls serve with the running app.
+// withApp calls serve with the running app. The operations of storages count for the actor.
 func (c *call) withApp(serve func(*call) error) error {
 	app, release, err := mediaapp.AcquireActive()
 	if err != nil {
@@ -220,6 +220,7 @@ func (c *call) withApp(serve func(*call) error) error {
 	}
 	defer release()
 	c.app, c.service = app, app.Service()
+	c.r = c.r.WithContext(storagedrivers.WithOwner(c.r.Context(), c.actor().Owner()))
 	return serve(c)
 }
 

@@ -187,6 +187,21 @@ func TestItem(t *testing.T) {
 	wantError(t, ask(t, New(), http.MethodGet, "/items/img/photos/26-11", ""), http.StatusNotFound, "no such item")
 }
 
+// TestOwners: a request shares the connections of a storage as its user, and not with the service itself.
+func TestOwners(t *testing.T) {
+	load(t, `{"storages": {"main": {"driver": {"name": "foreign"}}}, "file_aliases": {"docs": {}}}`)
+	panel, _ := zipSite(t)
+	for _, request := range [][3]string{
+		{http.MethodGet, "/items/file/docs/a.mp4", ""}, {http.MethodGet, "/preview/file/docs/a.mp4", ""},
+		{http.MethodPost, "/zip", zipBody(t, media.File, "docs", "a.mp4")},
+	} {
+		lastOwner.Store("")
+		if w := ask(t, as("alice", panel), request[0], request[1], request[2]); w.Code != http.StatusNotFound || lastOwner.Load() != "panel alice" {
+			t.Errorf("%s: status %d, owner %q", request[1], w.Code, lastOwner.Load())
+		}
+	}
+}
+
 // TestItemSizes: an item has its size in pixels, as shown, and those of its renditions, in
 // ascending order. A damaged image has none.
 func TestItemSizes(t *testing.T) {

@@ -67,7 +67,7 @@ func (c *call) selectZip() error {
 	}
 	ctx, cancel := c.bounded()
 	defer cancel()
-	items, missing, err := zipItems(storagedrivers.WithOwner(ctx, c.actor().Owner()), alias, body.Filenames)
+	items, missing, err := zipItems(ctx, alias, body.Filenames)
 	if err != nil {
 		return c.itemFailed(alias, err)
 	}
@@ -208,7 +208,7 @@ func (c *call) zip() error {
 		return nil
 	}
 	to := &countingWriter{to: c.w}
-	if err := writeZip(storagedrivers.WithOwner(c.r.Context(), user), to, alias, chosen.items); err != nil || to.sent != size {
+	if err := writeZip(c.r.Context(), to, alias, chosen.items); err != nil || to.sent != size {
 		c.abortZip(alias, to, size, err)
 	}
 	return nil
