@@ -209,25 +209,15 @@ func (c *call) zip() error {
 	}
 	to := &countingWriter{to: c.w}
 	if err := writeZip(c.r.Context(), to, alias, chosen.items); err != nil || to.sent != size {
-		c.abortZip(alias, to, size, err)
+		if err == nil {
+			err = errors.New("its length is wrong")
+		}
+		if to.err != nil { // the client is gone
+			err = errors.Join(context.Canceled, err)
+		}
+		c.abort("sending a zip", alias, err, zap.Int64("sent", to.sent), zap.Int64("promised", size))
 	}
 	return nil
-}
-
-// abortZip closes the connection of a zip that cannot be completed, so that no client takes it for
-// complete.
-func (c *call) abortZip(alias *media.Alias, to *countingWriter, size int64, err error) {
-	level := zap.ErrorLevel
-	if c.r.Context().Err() != nil || to.err != nil { // the client is gone
-		level = zap.DebugLevel
-	}
-	text := "its length is wrong"
-	if err != nil {
-		text = c.redacted(err.Error())
-	}
-	c.handler.log.Log(level, "sending a zip", zap.String("alias", alias.Name), zap.String("kind", string(alias.Kind)),
-		zap.Int64("sent", to.sent), zap.Int64("promised", size), zap.String("error", text))
-	panic(http.ErrAbortHandler)
 }
 
 // writeZip writes the zip of items. It returns an error that wraps [storagedrivers.ErrChanged] if an
