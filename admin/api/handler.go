@@ -164,8 +164,10 @@ var routes = []struct {
 	{http.MethodDelete, "config/*/**", (*call).deleteEntry, edits},
 }
 
-// ServeHTTP serves a request. The media app stays open until the answer is written.
+// ServeHTTP serves a request, whose operations of storages count for its actor. The media app stays open
+// until the answer is written.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r = r.WithContext(storagedrivers.WithOwner(r.Context(), actorOf(r).Owner()))
 	c := &call{handler: h, w: w, r: r}
 	err := c.serve()
 	if err == nil || r.Context().Err() != nil { // the client is gone
@@ -351,6 +353,18 @@ func (c *call) bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.r.Context(), c.handler.maxTime)
 }
 
+// abort closes the connection of an answer that cannot be completed, so that no client takes it for
+// complete. doing is the message of the log. Clients that are gone are no failure.
+func (c *call) abort(doing string, alias *media.Alias, err error, fields ...zap.Field) {
+	level := zap.ErrorLevel
+	if c.r.Context().Err() != nil || errors.Is(err, context.Canceled) {
+		level = zap.DebugLevel
+	}
+	c.handler.log.Log(level, doing, append(fields, zap.String("alias", alias.Name), zap.String("kind", string(alias.Kind)),
+		zap.String("error", c.redacted(err.Error())))...)
+	panic(http.ErrAbortHandler)
+}
+
 type actorKey struct{}
 
 // WithActor returns a context for the requests of a known actor.
@@ -358,13 +372,16 @@ func WithActor(ctx context.Context, actor media.Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
 
-// actor returns the actor of a request. Caddy's admin endpoint knows only the addresses of its
+// actor returns the actor of the request.
+func (c *call) actor() media.Actor { return actorOf(c.r) }
+
+// actorOf returns the actor of a request. Caddy's admin endpoint knows only the addresses of its
 // clients.
-func (c *call) actor() media.Actor {
-	if actor, ok := c.r.Context().Value(actorKey{}).(media.Actor); ok {
+func actorOf(r *http.Request) media.Actor {
+	if actor, ok := r.Context().Value(actorKey{}).(media.Actor); ok {
 		return actor
 	}
-	host, _, err := net.SplitHostPort(c.r.RemoteAddr)
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = "" // a client of a unix socket has no address
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"errors"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -76,16 +79,10 @@ func (c *call) aliasFile() (*media.Alias, string, error) {
 		return nil, "", err
 	}
 	filename := c.args[2]
-	if !mayBeItem(alias, filename) {
+	if !alias.MayBeItem(filename) {
 		return nil, "", noItem()
 	}
 	return alias, filename, nil
-}
-
-// mayBeItem reports whether filename may be that of an item.
-func mayBeItem(alias *media.Alias, filename string) bool {
-	return !alias.IsVariant(filename) && storagedrivers.ValidKey(alias.Key(filename)) == nil &&
-		storagedrivers.ValidKey(filename) == nil
 }
 
 func noItem() error { return failf(http.StatusNotFound, "There is no such item.") }
@@ -219,9 +216,27 @@ func (c *call) preview() error {
 	if strings.Contains(c.r.Header.Get("Range"), ",") { // no player needs several ranges
 		c.r.Header.Del("Range")
 	}
+	content := &previewContent{Object: object}
 	// Without the writer's ReadFrom, for which Caddy allocates a buffer per 64 KiB.
-	http.ServeContent(struct{ http.ResponseWriter }{c.w}, c.r, "", object.Info.ModTime, object)
+	http.ServeContent(struct{ http.ResponseWriter }{c.w}, c.r, "", object.Info.ModTime, content)
+	if content.err != nil {
+		c.abort("sending a preview", alias, content.err, zap.String("filename", filename))
+	}
 	return nil
+}
+
+// previewContent records the first error of reading an object, which http.ServeContent does not return.
+type previewContent struct {
+	*storagedrivers.Object
+	err error
+}
+
+func (p *previewContent) Read(b []byte) (int, error) {
+	n, err := p.Object.Read(b)
+	if p.err == nil && !errors.Is(err, io.EOF) {
+		p.err = err
+	}
+	return n, err
 }
 
 // openPreview opens the content of a preview.

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -157,6 +159,19 @@ func TestRootPrefix(t *testing.T) {
 	}
 }
 
+// TestUnfinishedUploads: no request reads or removes the bytes of an unfinished upload.
+func TestUnfinishedUploads(t *testing.T) {
+	root := load(t, `{"storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}}}, "file_aliases": {"docs": {"prefix": "/"}}}`)
+	files(t, root, "@uploads/a.pdf", "b/@Uploads/a.pdf")
+	panel, _ := zipSite(t)
+	for _, name := range []string{"@uploads/a.pdf", "b/@Uploads/a.pdf"} {
+		wantError(t, ask(t, panel, http.MethodGet, "/items/file/docs/"+name, ""), http.StatusNotFound, "no such item")
+		wantError(t, ask(t, panel, http.MethodGet, "/preview/file/docs/"+name, ""), http.StatusNotFound, "no such item")
+		wantError(t, ask(t, panel, http.MethodDelete, "/items/file/docs/"+name, ""), http.StatusNotFound, "no such item")
+		wantError(t, ask(t, panel, http.MethodPost, "/zip", zipBody(t, media.File, "docs", name)), http.StatusNotFound, "None of these items")
+	}
+}
+
 func TestItem(t *testing.T) {
 	root := load(t, oneFolder)
 	files(t, root+"/img/photos", "26-11/a.jpg", "26-11/a.jpg.webp", "b.jpg", "c.svg")
@@ -172,6 +187,56 @@ func TestItem(t *testing.T) {
 	}
 	wantError(t, ask(t, New(), http.MethodGet, "/items/img/photos/26-11/a.jpg.webp", ""), http.StatusNotFound, "no such item")
 	wantError(t, ask(t, New(), http.MethodGet, "/items/img/photos/26-11", ""), http.StatusNotFound, "no such item")
+}
+
+// TestOwners: a request shares the connections of a storage as its user, and not with the service itself.
+func TestOwners(t *testing.T) {
+	load(t, `{"storages": {"main": {"driver": {"name": "foreign"}}}, "file_aliases": {"docs": {}}}`)
+	panel, _ := zipSite(t)
+	for _, request := range [][3]string{
+		{http.MethodGet, "/items/file/docs/a.mp4", ""},
+		{http.MethodGet, "/preview/file/docs/a.mp4", ""},
+		{http.MethodPost, "/zip", zipBody(t, media.File, "docs", "a.mp4")},
+	} {
+		lastOwner.Store("")
+		if w := ask(t, as("alice", panel), request[0], request[1], request[2]); w.Code != http.StatusNotFound || lastOwner.Load() != "panel alice" {
+			t.Errorf("%s: status %d, owner %q", request[1], w.Code, lastOwner.Load())
+		}
+	}
+}
+
+// cutWriter calls cut before its first byte.
+type cutWriter struct {
+	*httptest.ResponseRecorder
+	cut func()
+}
+
+func (w cutWriter) Write(p []byte) (int, error) {
+	w.cut()
+	return w.ResponseRecorder.Write(p)
+}
+
+// TestPreviewCut: the connection breaks if a preview cannot be read to its end. A shorter one would look
+// complete if another handler compresses it.
+func TestPreviewCut(t *testing.T) {
+	root := load(t, oneFolder)
+	file := root + "/file/docs/a.txt"
+	write(t, file, strings.Repeat("x", 1<<20))
+	panel, logs := zipSite(t)
+	w := cutWriter{httptest.NewRecorder(), func() {
+		if err := os.Truncate(file, 10); err != nil {
+			t.Error(err)
+		}
+	}}
+	defer func() {
+		if got := recover(); got != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
+			t.Errorf("panic %v", got)
+		}
+		if all := logs.FilterMessage("sending a preview").FilterLevelExact(zap.ErrorLevel).All(); len(all) != 1 {
+			t.Errorf("logged %+v", logs.All())
+		}
+	}()
+	panel.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/preview/file/docs/a.txt", nil))
 }
 
 // TestItemSizes: an item has its size in pixels, as shown, and those of its renditions, in

@@ -2,9 +2,11 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -76,7 +78,23 @@ func (f *foreign) NewDriver(*slog.Logger) (storagedrivers.Driver, error) {
 		}
 		return fmt.Errorf("%w: %s", sentinel, f.Word)
 	}
-	return driver, nil
+	return ownedDriver{driver}, nil
+}
+
+// lastOwner is the owner of the last operation of any ownedDriver on an object.
+var lastOwner atomic.Value
+
+// ownedDriver records the owners of its operations.
+type ownedDriver struct{ *memory.Driver }
+
+func (d ownedDriver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	lastOwner.Store(storagedrivers.Owner(ctx))
+	return d.Driver.Stat(ctx, key)
+}
+
+func (d ownedDriver) Open(ctx context.Context, key string, r storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
+	lastOwner.Store(storagedrivers.Owner(ctx))
+	return d.Driver.Open(ctx, key, r)
 }
 
 // hash is the hash of an unknown password.

@@ -67,7 +67,7 @@ func (c *call) selectZip() error {
 	}
 	ctx, cancel := c.bounded()
 	defer cancel()
-	items, missing, err := zipItems(storagedrivers.WithOwner(ctx, c.actor().Owner()), alias, body.Filenames)
+	items, missing, err := zipItems(ctx, alias, body.Filenames)
 	if err != nil {
 		return c.itemFailed(alias, err)
 	}
@@ -89,7 +89,7 @@ func zipItems(ctx context.Context, alias *media.Alias, filenames []string) (item
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(zipStats)
 	for i, filename := range filenames {
-		if !mayBeItem(alias, filename) {
+		if !alias.MayBeItem(filename) {
 			continue
 		}
 		group.Go(func() error {
@@ -208,26 +208,16 @@ func (c *call) zip() error {
 		return nil
 	}
 	to := &countingWriter{to: c.w}
-	if err := writeZip(storagedrivers.WithOwner(c.r.Context(), user), to, alias, chosen.items); err != nil || to.sent != size {
-		c.abortZip(alias, to, size, err)
+	if err := writeZip(c.r.Context(), to, alias, chosen.items); err != nil || to.sent != size {
+		if err == nil {
+			err = errors.New("its length is wrong")
+		}
+		if to.err != nil { // the client is gone
+			err = errors.Join(context.Canceled, err)
+		}
+		c.abort("sending a zip", alias, err, zap.Int64("sent", to.sent), zap.Int64("promised", size))
 	}
 	return nil
-}
-
-// abortZip closes the connection of a zip that cannot be completed, so that no client takes it for
-// complete.
-func (c *call) abortZip(alias *media.Alias, to *countingWriter, size int64, err error) {
-	level := zap.ErrorLevel
-	if c.r.Context().Err() != nil || to.err != nil { // the client is gone
-		level = zap.DebugLevel
-	}
-	text := "its length is wrong"
-	if err != nil {
-		text = c.redacted(err.Error())
-	}
-	c.handler.log.Log(level, "sending a zip", zap.String("alias", alias.Name), zap.String("kind", string(alias.Kind)),
-		zap.Int64("sent", to.sent), zap.Int64("promised", size), zap.String("error", text))
-	panic(http.ErrAbortHandler)
 }
 
 // writeZip writes the zip of items. It returns an error that wraps [storagedrivers.ErrChanged] if an

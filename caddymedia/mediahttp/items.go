@@ -16,7 +16,6 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
-	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -357,7 +356,7 @@ func (q *itemsRequest) list(ctx context.Context) error {
 
 // one responds with one item.
 func (q *itemsRequest) one(ctx context.Context) error {
-	if !isItem(q.alias, q.address.filename) {
+	if !q.alias.MayBeItem(q.address.filename) {
 		return q.storageFailed(ctx, "", fs.ErrNotExist)
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
@@ -371,12 +370,6 @@ func (q *itemsRequest) one(ctx context.Context) error {
 		return q.storageFailed(ctx, "read the item", err)
 	}
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, listAnswer{Success: true, Result: result})
-}
-
-// isItem reports whether filename may be that of an item.
-func isItem(alias *aliases.Alias, filename string) bool {
-	return storagedrivers.ValidKey(filename) == nil && storagedrivers.ValidKey(alias.Key(filename)) == nil &&
-		!alias.IsVariant(filename) && !naming.InUploadsFolder(filename)
 }
 
 // repeated returns the first of names that is sent more than once; empty if there is none.

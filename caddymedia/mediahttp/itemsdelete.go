@@ -67,7 +67,7 @@ func (q *itemsRequest) deleteOne(ctx context.Context) error {
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
-	if !isItem(q.alias, q.address.filename) {
+	if !q.alias.MayBeItem(q.address.filename) {
 		return q.storageFailed(ctx, "", fs.ErrNotExist)
 	}
 	if err := q.intend(ctx, matches, q.address.filename); err != nil {
@@ -92,7 +92,7 @@ func (q *itemsRequest) intend(ctx context.Context, matches func(storagedrivers.I
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for i, filename := range filenames {
-		if isItem(q.alias, filename) {
+		if q.alias.MayBeItem(filename) {
 			group.Go(func() (err error) {
 				found[i], err = aliases.Stat(ctx, q.alias.Storage, q.alias.Key(filename))
 				return err
@@ -285,7 +285,7 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 // deleteNamed deletes an item of a set.
 func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *aliases.Failure {
 	err := fs.ErrNotExist
-	if isItem(q.alias, filename) && media.Covers(q.account, filename) {
+	if q.alias.MayBeItem(filename) && media.Covers(q.account, filename) {
 		err = ctx.Err()
 		if err == nil {
 			err = q.delete(ctx, filename, func(storagedrivers.Info) bool { return true }, true)

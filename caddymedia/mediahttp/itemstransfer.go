@@ -42,7 +42,7 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
-	if !isItem(q.alias, q.address.filename) {
+	if !q.alias.MayBeItem(q.address.filename) {
 		return q.storageFailed(ctx, "", fs.ErrNotExist)
 	}
 	ended, refused := q.begin()

@@ -81,11 +81,14 @@ func (d *driver) Check(ctx context.Context) error {
 // statvfs@openssh.com.
 func (d *driver) Space(ctx context.Context) (storagedrivers.Space, error) {
 	return do(ctx, d.pool, func(c *conn) (storagedrivers.Space, error) {
+		if _, ok := c.HasExtension("statvfs@openssh.com"); !ok {
+			return storagedrivers.Space{}, errors.ErrUnsupported
+		}
 		stat, err := c.StatVFS(d.config.Root)
 		switch {
 		case unavailable(err):
 			return storagedrivers.Space{}, err
-		case err != nil: // each host refuses an extension that it lacks, or of such a root, in its own way
+		case err != nil: // each host refuses it for such a root in its own way
 			return storagedrivers.Space{}, errors.Join(errors.ErrUnsupported, err)
 		}
 		return storagedrivers.SpaceOf(stat.Frsize, stat.Bavail, stat.Blocks)

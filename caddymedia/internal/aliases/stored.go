@@ -26,6 +26,13 @@ func (a *Alias) IsVariant(filename string) bool {
 	return ok && a.MayHaveVariant(image)
 }
 
+// MayBeItem reports whether filename (relative to the alias) may be that of an item: the key is valid, and
+// neither that of a variant nor of an unfinished upload.
+func (a *Alias) MayBeItem(filename string) bool {
+	return storagedrivers.ValidKey(filename) == nil && storagedrivers.ValidKey(a.Key(filename)) == nil &&
+		!a.IsVariant(filename) && !naming.InUploadsFolder(filename)
+}
+
 // VariantState is the state of the variant of a stored image.
 type VariantState string
 

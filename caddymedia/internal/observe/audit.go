@@ -29,7 +29,7 @@ func (o *Observer) auditChange(change upload.Change) {
 		c.Action, c.Kind, c.Alias, c.Filename = transferAction(t), t.Alias.Kind, t.Alias.Name, t.Filename
 		c.ToAlias, c.To, c.Result = change.Alias.Name, change.Item.Filename, resultOK
 	}
-	o.writeAudit(c, c.Result == resultOK && change.Action != upload.Unchanged)
+	o.writeAudit(c, c.Result == resultOK && change.Action != upload.Unchanged, zap.Int64("size", c.Size))
 }
 
 // transferAction returns the action of a move or copy.
@@ -60,16 +60,18 @@ func (o *Observer) auditRefusal(req upload.Request, failure *aliases.Failure) {
 		Action: auditActions[upload.Stored], Kind: req.Kind, Alias: req.Alias, Filename: failure.Filename, Size: -1,
 		Actor: req.Actor, Result: failure.Message,
 	}
+	fields := []zap.Field{zap.Stringer("reason", failure.Reason)}
 	switch t := req.Transfer; {
 	case t != nil:
 		c.Action = transferAction(t)
 		if t.Alias != nil {
-			c.Alias, c.ToAlias, c.To = t.Alias.Name, req.Alias, t.To[:min(len(t.To), aliases.MaxName)]
+			c.Alias = t.Alias.Name
+			fields = append(fields, zap.String("to_alias", req.Alias), zap.String("to", t.To[:min(len(t.To), aliases.MaxName)]))
 		}
 	case req.Filename != "":
 		c.Action = auditActions[upload.Replaced]
 	}
-	o.writeAudit(c, false, zap.Stringer("reason", failure.Reason))
+	o.writeAudit(c, false, fields...)
 }
 
 // auditDeletion writes a set of items, or a refused request to delete items.
@@ -96,7 +98,7 @@ func (o *Observer) auditTermination(upload *resumable.Record, actor aliases.Acto
 	case err != nil:
 		c.Result = "the storage did not remove the upload"
 	}
-	o.writeAudit(c, err == nil, zap.String("owner", upload.Owner))
+	o.writeAudit(c, err == nil, zap.Int64("size", upload.Length), zap.String("owner", upload.Owner))
 }
 
 // writeAudit writes a line of the logger "media.audit", and keeps a change that was made. There is one

@@ -84,6 +84,48 @@ func TestAuditOfTerminations(t *testing.T) {
 	}
 }
 
+// TestAuditFields: the lines have their fields in the documented order, also if a size is unknown.
+func TestAuditFields(t *testing.T) {
+	t.Parallel()
+	core, lines := observer.New(zap.InfoLevel)
+	o := &Observer{audit: zap.New(core)}
+	alias := &aliases.Alias{Kind: aliases.File, Name: "old"}
+	actor := aliases.Actor{Origin: aliases.OriginHTTP, Account: "shop", User: "alice"}
+	move := &upload.Transfer{Alias: alias, Filename: "a.txt", To: "b.txt"}
+	for want, report := range map[string]func(){
+		"action kind alias filename size via account user client result": func() {
+			o.auditChange(upload.Change{Action: upload.Stored, Alias: alias, Actor: actor})
+		},
+		"action kind alias filename to_alias to size via account user client result": func() {
+			o.auditChange(upload.Change{Action: upload.Stored, Alias: alias, Actor: actor, Transfer: move})
+		},
+		"action kind alias filename reason via account user client result": func() {
+			o.auditRefusal(upload.Request{Actor: actor}, &aliases.Failure{})
+		},
+		"action kind alias filename reason to_alias to via account user client result": func() {
+			o.auditRefusal(upload.Request{Actor: actor, Transfer: move}, &aliases.Failure{})
+		},
+		"action kind alias filename via account user client result": func() {
+			o.auditDeletion(media.Deletion{Actor: actor, Failure: &aliases.Failure{}})
+		},
+		"action kind alias folder number via account user client result": func() {
+			o.auditDeletion(media.Deletion{Actor: actor, IsSet: true})
+		},
+		"action kind alias filename size owner via account user client result": func() {
+			o.auditTermination(&resumable.Record{Length: resumable.Unknown}, actor, nil)
+		},
+	} {
+		report()
+		got := ""
+		for _, field := range lines.TakeAll()[0].Context {
+			got += field.Key + " "
+		}
+		if got = strings.TrimSpace(got); got != want {
+			t.Errorf("fields %s, want %s", got, want)
+		}
+	}
+}
+
 // TestAuditOfUsers: lines name the user of an account that has some, and no other line has the field.
 func TestAuditOfUsers(t *testing.T) {
 	t.Parallel()

@@ -44,9 +44,6 @@ func (c *Change) fields(more ...zap.Field) []zap.Field {
 	if c.ToAlias != "" || c.To != "" {
 		fields = append(fields, zap.String("to_alias", c.ToAlias), zap.String("to", c.To))
 	}
-	if c.Size >= 0 {
-		fields = append(fields, zap.Int64("size", c.Size))
-	}
 	fields = append(fields, more...)
 	fields = append(fields, zap.String("via", string(c.Actor.Origin)), zap.String("account", c.Actor.Account))
 	if c.Actor.User != "" {
