@@ -194,13 +194,17 @@ func (c *call) preview() error {
 	if contentType == "" {
 		return noItem()
 	}
-	object, err := c.openPreview(alias, filename, contentType)
+	content, err := c.openPreview(alias, filename, contentType)
+	if errors.Is(err, media.ErrBusy) {
+		c.w.Header().Set("Retry-After", "5")
+		return failf(http.StatusServiceUnavailable, "Too many images are being worked on. Try again in a few seconds.")
+	}
 	if err != nil {
 		return c.itemFailed(alias, err)
 	}
-	defer object.Close()
+	defer content.Close()
 	if strings.HasPrefix(contentType, "image/") {
-		contentType = object.Info.ContentType // that of the variant or rendition
+		contentType = content.Info.ContentType // that of the variant, rendition or thumbnail
 	}
 	h := c.w.Header()
 	h.Set("Content-Type", contentType)
@@ -213,21 +217,25 @@ func (c *call) preview() error {
 	if alias.Overwrite {
 		h.Set("Cache-Control", cacheAsk)
 	}
-	if tag := mediahttp.EntityTag(alias, object.Info); tag != "" {
+	if tag := mediahttp.EntityTag(alias, content.Info); tag != "" {
 		h.Set("ETag", tag)
 	}
 	if strings.Contains(c.r.Header.Get("Range"), ",") { // no player needs several ranges
 		c.r.Header.Del("Range")
 	}
 	// Without the writer's ReadFrom, for which Caddy allocates a buffer per 64 KiB.
-	http.ServeContent(struct{ http.ResponseWriter }{c.w}, c.r, "", object.Info.ModTime, object)
+	http.ServeContent(struct{ http.ResponseWriter }{c.w}, c.r, "", content.Info.ModTime, content)
 	return nil
 }
 
 // openPreview opens the content of a preview.
-func (c *call) openPreview(alias *media.Alias, filename, contentType string) (*storagedrivers.Object, error) {
+func (c *call) openPreview(alias *media.Alias, filename, contentType string) (*media.PreviewContent, error) {
 	if !strings.HasPrefix(contentType, "image/") {
-		return alias.Storage.OpenLazy(c.r.Context(), alias.Key(filename))
+		object, err := alias.Storage.OpenLazy(c.r.Context(), alias.Key(filename))
+		if err != nil {
+			return nil, err
+		}
+		return &media.PreviewContent{ReadSeekCloser: object, Info: object.Info}, nil
 	}
 	return c.service.OpenPreview(c.r.Context(), media.Preview{
 		Alias: alias, Filename: filename, Thumbnail: c.r.URL.Query().Has("thumbnail"),
