@@ -22,8 +22,9 @@ const (
 	maxPreview = 8 << 20
 	// thumbnailSide is about the width of an image in a list of items, in pixels.
 	thumbnailSide = 160
-	// smallFile is the size of a file for which no thumbnail is made, in bytes.
-	smallFile = 32 << 10
+	// smallFile is the size of a file for which no thumbnail is made, in bytes. A larger file may have
+	// many pixels, each of which takes 4 bytes in a browser.
+	smallFile = 8 << 10
 	// maxUnscaled is the maximum size of a preview that is sent because no thumbnail can be made at
 	// present, in bytes.
 	maxUnscaled = 256 << 10
