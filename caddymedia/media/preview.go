@@ -86,7 +86,7 @@ func (s *Service) OpenPreview(ctx context.Context, p Preview) (*PreviewContent, 
 	return content, unscaled
 }
 
-// openUnscaled opens the variant of the image, otherwise the image itself, of at most most bytes.
+// openUnscaled opens the variant of the image, otherwise the image itself, up to a size of most bytes.
 func openUnscaled(ctx context.Context, p Preview, most int64) (*PreviewContent, error) {
 	alias := p.Alias
 	if err := storagedrivers.ValidKey(alias.Key(p.Filename)); err != nil {

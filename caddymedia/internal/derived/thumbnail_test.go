@@ -25,7 +25,7 @@ import (
 // thumbnailOf returns the thumbnail of a stored image, for a new request.
 func thumbnailOf(ctx context.Context, t *testing.T, m *derived.Maker, alias *aliases.Alias, filename string) (*derived.Thumbnail, error) {
 	t.Helper()
-	stored, err := alias.Pair(t.Context(), filename)
+	stored, err := alias.Pair(context.WithoutCancel(ctx), filename)
 	if err != nil {
 		t.Error(err)
 		return nil, err
