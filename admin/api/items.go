@@ -191,13 +191,17 @@ func (c *call) preview() error {
 	if contentType == "" {
 		return noItem()
 	}
-	object, err := c.openPreview(alias, filename, contentType)
+	content, err := c.openPreview(alias, filename, contentType)
+	if errors.Is(err, media.ErrBusy) {
+		c.w.Header().Set("Retry-After", "5")
+		return failf(http.StatusServiceUnavailable, "Too many images are being worked on. Try again in a few seconds.")
+	}
 	if err != nil {
 		return c.itemFailed(alias, err)
 	}
-	defer object.Close()
+	defer content.Close()
 	if strings.HasPrefix(contentType, "image/") {
-		contentType = object.Info.ContentType // that of the variant or rendition
+		contentType = content.Info.ContentType // that of the variant, rendition or thumbnail
 	}
 	h := c.w.Header()
 	h.Set("Content-Type", contentType)
@@ -210,29 +214,29 @@ func (c *call) preview() error {
 	if alias.Overwrite {
 		h.Set("Cache-Control", cacheAsk)
 	}
-	if tag := mediahttp.EntityTag(alias, object.Info); tag != "" {
+	if tag := mediahttp.EntityTag(alias, content.Info); tag != "" {
 		h.Set("ETag", tag)
 	}
 	if strings.Contains(c.r.Header.Get("Range"), ",") { // no player needs several ranges
 		c.r.Header.Del("Range")
 	}
-	content := &previewContent{Object: object}
+	sent := &sentPreview{ReadSeeker: content}
 	// Without the writer's ReadFrom, for which Caddy allocates a buffer per 64 KiB.
-	http.ServeContent(struct{ http.ResponseWriter }{c.w}, c.r, "", object.Info.ModTime, content)
-	if content.err != nil {
-		c.abort("sending a preview", alias, content.err, zap.String("filename", filename))
+	http.ServeContent(struct{ http.ResponseWriter }{c.w}, c.r, "", content.Info.ModTime, sent)
+	if sent.err != nil {
+		c.abort("sending a preview", alias, sent.err, zap.String("filename", filename))
 	}
 	return nil
 }
 
-// previewContent records the first error of reading an object, which http.ServeContent does not return.
-type previewContent struct {
-	*storagedrivers.Object
+// sentPreview records the first error of reading a preview, which http.ServeContent does not return.
+type sentPreview struct {
+	io.ReadSeeker
 	err error
 }
 
-func (p *previewContent) Read(b []byte) (int, error) {
-	n, err := p.Object.Read(b)
+func (p *sentPreview) Read(b []byte) (int, error) {
+	n, err := p.ReadSeeker.Read(b)
 	if p.err == nil && !errors.Is(err, io.EOF) {
 		p.err = err
 	}
@@ -240,9 +244,13 @@ func (p *previewContent) Read(b []byte) (int, error) {
 }
 
 // openPreview opens the content of a preview.
-func (c *call) openPreview(alias *media.Alias, filename, contentType string) (*storagedrivers.Object, error) {
+func (c *call) openPreview(alias *media.Alias, filename, contentType string) (*media.PreviewContent, error) {
 	if !strings.HasPrefix(contentType, "image/") {
-		return alias.Storage.OpenLazy(c.r.Context(), alias.Key(filename))
+		object, err := alias.Storage.OpenLazy(c.r.Context(), alias.Key(filename))
+		if err != nil {
+			return nil, err
+		}
+		return &media.PreviewContent{ReadSeekCloser: object, Info: object.Info}, nil
 	}
 	return c.service.OpenPreview(c.r.Context(), media.Preview{
 		Alias: alias, Filename: filename, Thumbnail: c.r.URL.Query().Has("thumbnail"),

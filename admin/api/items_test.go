@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -305,6 +306,75 @@ func TestPrivateItemUnsigned(t *testing.T) {
 	if item := get[itemAnswer](t, "/items/file/papers/a.txt"); item.Query != "" || !item.Private || item.Size == 0 {
 		t.Errorf("%+v", item)
 	}
+}
+
+// noisy returns a PNG in random colours.
+func noisy(t *testing.T, width, height int) []byte {
+	t.Helper()
+	img := image.NewGray(image.Rect(0, 0, width, height))
+	_, _ = rand.NewChaCha8([32]byte{}).Read(img.Pix)
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestThumbnail: a thumbnail has a tag of its own, which changes with the image. While too many images
+// are worked on, the answer says when to try again.
+func TestThumbnail(t *testing.T) {
+	root := load(t, `{"storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}, "overwrite_strategy": "overwrite"}},
+		"image_aliases": {"photos": {}}, "limits": {"image_workers": 1, "image_wait": "3s"}}`)
+	store := func(filename string, width int) {
+		t.Helper()
+		files(t, root+"/img/photos", filename)
+		if err := os.WriteFile(root+"/img/photos/"+filename, noisy(t, width, 800), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	handler, _ := zipSite(t)
+	ask := func(address, known string) *httptest.ResponseRecorder {
+		t.Helper()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+		r.Header.Set("If-None-Match", known)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w
+	}
+	const address = "/preview/img/photos/a.png"
+	store("a.png", 600)
+	whole, first := ask(address, ""), ask(address+"?thumbnail=1", "")
+	tag := first.Header().Get("ETag")
+	img, err := png.DecodeConfig(first.Body)
+	if err != nil || img.Width != 240 || img.Height != 320 || tag == "" || tag == whole.Header().Get("ETag") ||
+		first.Header().Get("Content-Type") != "image/png" || first.Header().Get("Cache-Control") != "private, no-cache" ||
+		!strings.Contains(first.Header().Get("Content-Security-Policy"), "sandbox") {
+		t.Errorf("%d %v: %+v, %v", first.Code, first.Header(), img, err)
+	}
+	if w := ask(address+"?thumbnail=1", tag); w.Code != http.StatusNotModified {
+		t.Errorf("again: %d %v", w.Code, w.Header())
+	}
+	store("a.png", 700)
+	if w := ask(address+"?thumbnail=1", tag); w.Code != http.StatusOK || w.Header().Get("ETag") == tag {
+		t.Errorf("replaced: %d %v", w.Code, w.Header())
+	}
+	app, err := mediaapp.Active()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // for each worker
+		_, leave, err := app.Service().Uploader().Derived.Images.Admit(t.Context(), "other", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leave()
+	}
+	store("b.png", 600)
+	w := ask("/preview/img/photos/b.png?thumbnail=1", "")
+	if w.Header().Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	wantError(t, w, http.StatusServiceUnavailable, "Too many images")
 }
 
 func TestDeleteItem(t *testing.T) {

@@ -2,7 +2,8 @@
 // request and in upkeep. Package upload stores those that are made with an upload.
 //
 // Begin with [Maker]. A request for a rendition calls [RenditionRequest.OpenRendition], and
-// [Maker.MakeRendition] if it is not stored. Upkeep calls [Maker.Renew] and
+// [Maker.MakeRendition] if it is not stored. A list of items calls [Maker.Thumbnail], which is kept
+// in memory. Upkeep calls [Maker.Renew] and
 // [Maker.RenewRenditions], and removes the objects of [Orphans] and [OutdatedRenditions].
 package derived
 
@@ -31,7 +32,7 @@ type Maker struct {
 	// Observer records renditions.
 	Observer RenditionObserver
 
-	making singleflight.Group // of renditions
+	making singleflight.Group // of renditions and thumbnails
 }
 
 // RenditionObserver receives the outcomes of renditions.
@@ -75,17 +76,17 @@ func fetchOnce(ctx context.Context, s *storagedrivers.Storage, key string) (stor
 	return staged, object.Info, nil
 }
 
-// makeOf makes outputs of a stored image. It returns the generation of the image that they belong
-// to.
+// makeOf makes outputs of the image or variant under key. It returns the generation of the object
+// that they belong to.
 func (m *Maker) makeOf(
-	ctx context.Context, alias *aliases.Alias, filename string, images *render.Maker, outputs ...render.Output,
+	ctx context.Context, alias *aliases.Alias, key string, images *render.Maker, outputs ...render.Output,
 ) (image storagedrivers.Info, made []render.Made, err error) {
-	staged, image, err := fetch(ctx, alias.Storage, alias.Key(filename))
+	staged, image, err := fetch(ctx, alias.Storage, key)
 	if err != nil {
 		return image, nil, err
 	}
 	defer staged.Close()
-	info, err := imaging.CheckImage(staged, image.Size, naming.Extension(filename), alias.Imaging)
+	info, err := imaging.CheckImage(staged, image.Size, naming.Extension(key), alias.Imaging)
 	if err != nil {
 		return image, nil, err
 	}

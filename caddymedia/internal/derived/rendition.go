@@ -82,12 +82,7 @@ const makingTime = 10 * time.Minute
 func (m *Maker) MakeRendition(ctx context.Context, r *RenditionRequest) error {
 	folder := r.Alias.RenditionLocation().Join(r.Alias.RenditionFolder(r.Filename)).String()
 	name := folder + "/" + r.Rendition.Name + "." + r.file().Fingerprint()
-	made := m.making.DoChan(name, func() (_ any, err error) {
-		defer func() {
-			if value := recover(); value != nil { // outside of the request's goroutine it ends the process
-				err = fmt.Errorf("%w: %v\n%s", render.ErrPanic, value, debug.Stack())
-			}
-		}()
+	_, err := m.once(ctx, name, func() (any, error) {
 		if r.Hold != nil {
 			release, err := r.Hold()
 			if err != nil {
@@ -95,21 +90,36 @@ func (m *Maker) MakeRendition(ctx context.Context, r *RenditionRequest) error {
 			}
 			defer release()
 		}
-		err = m.makeRendition(context.WithoutCancel(ctx), r)
+		return nil, m.makeRendition(context.WithoutCancel(ctx), r)
+	})
+	return err
+}
+
+// once calls f for all concurrent callers of a name, and returns its result. It returns earlier, with
+// the cause of ctx or an error that wraps [render.ErrBusy], if ctx is done or the caller has waited
+// for [render.Limits.Wait].
+func (m *Maker) once(ctx context.Context, name string, f func() (any, error)) (any, error) {
+	made := m.making.DoChan(name, func() (result any, err error) {
+		defer func() {
+			if value := recover(); value != nil { // outside of the request's goroutine it ends the process
+				err = fmt.Errorf("%w: %v\n%s", render.ErrPanic, value, debug.Stack())
+			}
+		}()
+		result, err = f()
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("%w: %w", render.ErrBusy, err)
 		}
-		return nil, err
+		return result, err
 	})
 	patience := time.NewTimer(m.Images.Wait())
 	defer patience.Stop()
 	select {
 	case result := <-made:
-		return result.Err
+		return result.Val, result.Err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	case <-patience.C:
-		return fmt.Errorf("%w: the rendition is still being made", render.ErrBusy)
+		return nil, fmt.Errorf("%w: the image is still being made", render.ErrBusy)
 	}
 }
 
@@ -121,17 +131,28 @@ func (m *Maker) makeRendition(ctx context.Context, r *RenditionRequest) error {
 		return err
 	}
 	name := r.Alias.Storage.Location().Join(r.Alias.RenditionKey(r.Filename, r.file(), image)).String()
+	return m.attempt(ctx, name, r.Owner, func(ctx context.Context, maker *render.Maker) error {
+		return m.renderLocked(ctx, r, image, maker)
+	})
+}
+
+// attempt calls f when an image may be made at the request of owner. A failure by a name is returned
+// again for a while.
+func (m *Maker) attempt(
+	ctx context.Context, name, owner string, f func(context.Context, *render.Maker) error,
+) error {
 	known, _ := attempts().Get(name)
-	if err := known.failed(m.Now()); err != nil {
+	err := known.failed(m.Now())
+	if err != nil {
 		return err
 	}
 	if !known.long {
-		err = m.admit(ctx, r, image, false)
+		err = m.admit(ctx, owner, false, f)
 		known.long = errors.Is(err, render.ErrLong)
 	}
 	if known.long {
 		attempts().Add(name, known)
-		err = m.admit(ctx, r, image, true)
+		err = m.admit(ctx, owner, true, f)
 	}
 	if err = known.end(err, m.Now()); known.failed(m.Now()) != nil {
 		attempts().Add(name, known)
@@ -139,17 +160,24 @@ func (m *Maker) makeRendition(ctx context.Context, r *RenditionRequest) error {
 	return err
 }
 
-// admit makes and stores a rendition when it may. long is set for long animations.
-func (m *Maker) admit(ctx context.Context, r *RenditionRequest, image storagedrivers.Info, long bool) error {
+// admit calls f when an image may be made. long is set for long animations.
+func (m *Maker) admit(
+	ctx context.Context, owner string, long bool, f func(context.Context, *render.Maker) error,
+) error {
 	waiting, cancel := context.WithTimeout(ctx, makingTime)
 	defer cancel()
-	maker, leave, err := m.Images.Admit(waiting, r.Owner, long)
+	maker, leave, err := m.Images.Admit(waiting, owner, long)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	ctx, cancel = context.WithTimeout(ctx, makingTime)
 	defer cancel()
+	return f(ctx, maker)
+}
+
+// renderLocked is render, with the lock that the image needs.
+func (m *Maker) renderLocked(ctx context.Context, r *RenditionRequest, image storagedrivers.Info, maker *render.Maker) error {
 	lock := func() (func(), error) { return r.Alias.Share(ctx, r.Filename) }
 	if image.ETag == "" {
 		// Only size and time identify the image, perhaps in whole seconds. So no request of this
@@ -176,7 +204,7 @@ func (m *Maker) render(
 	}
 	start := m.Now()
 	err := aliases.Traced(ctx, "media.rendition", r.Alias.Attributes, func(ctx context.Context) error {
-		image, made, err := m.makeOf(ctx, r.Alias, r.Filename, maker, r.file().Output())
+		image, made, err := m.makeOf(ctx, r.Alias, image.Key, maker, r.file().Output())
 		if err != nil {
 			return err
 		}
@@ -302,7 +330,8 @@ const (
 // each attempt.
 var slowPauses = []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute}
 
-// attempts remembers the failures of making renditions, by location, settings and generation.
+// attempts remembers the failures of making renditions and thumbnails, by location, settings and
+// generation.
 // Without it, every request for one would fetch and decode its image again.
 var attempts = remembered[attempt](maxAttempts)
 
@@ -388,7 +417,7 @@ func (m *Maker) RenewRenditions(ctx context.Context, alias *aliases.Alias, filen
 		outputs[i] = f.Output()
 	}
 	start := m.Now()
-	image, results, err := m.makeOf(ctx, alias, filename, m.Images, outputs...)
+	image, results, err := m.makeOf(ctx, alias, alias.Key(filename), m.Images, outputs...)
 	if err != nil {
 		return 0, err
 	}

@@ -71,7 +71,7 @@ func removeOwn(ctx context.Context, s *storagedrivers.Storage, own storagedriver
 // remake makes the variant of a stored image again.
 func (m *Maker) remake(ctx context.Context, alias *aliases.Alias, filename string) (made storagedrivers.Info, err error) {
 	err = aliases.Traced(ctx, "media.variant", alias.Attributes, func(ctx context.Context) error {
-		image, variant, err := m.makeOf(ctx, alias, filename, m.Images, render.Variant(*alias.WebP))
+		image, variant, err := m.makeOf(ctx, alias, alias.Key(filename), m.Images, render.Variant(*alias.WebP))
 		if err != nil {
 			return err
 		}

@@ -42,6 +42,8 @@ type Output struct {
 	// in time. Otherwise the result is [ErrNone]. It is set for renditions, which can be made later,
 	// and not for variants.
 	FirstFrame bool
+	// Still makes no animation. It is set together with FirstFrame.
+	Still bool
 }
 
 // Variant returns the output of a variant.
@@ -76,6 +78,9 @@ type Maker struct {
 func NewMaker(encoder webp.Encoder, limits Limits) *Maker {
 	return &Maker{encoder: encoder, queue: newQueue(limits.withDefaults())}
 }
+
+// EncodesWebP reports whether the Maker has an encoder for WebP.
+func (m *Maker) EncodesWebP() bool { return m.encoder != nil }
 
 // For returns a Maker with the same limits whose images count for owner, such as an account. The
 // queue serves owners in rotation.
@@ -216,7 +221,7 @@ func (j *job) possible(o *output) error {
 	case j.info.Format == imaging.PNG && j.info.Animated && !o.FirstFrame:
 		return fmt.Errorf("%w: it is an animated PNG", ErrNone)
 	}
-	if j.info.Frames > 1 && j.info.Format != imaging.PNG && o.Format == imaging.WebP {
+	if j.info.Frames > 1 && j.info.Format != imaging.PNG && o.Format == imaging.WebP && !o.Still {
 		o.animated, o.use = true, webp.Frames
 		err := j.fits(j.memory(o, webp.Frames))
 		if int64(j.info.Width)*int64(j.info.Height)*int64(j.info.Frames) > maxShown {
