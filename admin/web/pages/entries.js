@@ -90,6 +90,7 @@ export function grid() {
 /** @returns {Look} */
 export function table() {
 	const body = h('tbody');
+	let height = 40;
 	const head = ['Name', 'Size', 'Changed', 'Type'].map((text) =>
 		h('th', { scope: 'col', class: 'col-' + text.toLowerCase() }, text)
 	);
@@ -99,7 +100,10 @@ export function table() {
 				h('tr', null, h('th', { scope: 'col', class: 'col-pick' }, visuallyHidden('Selected')),
 					head)), body),
 		body,
-		rowHeight: () => body.firstElementChild?.getBoundingClientRect().height || 40,
+		rowHeight: () => {
+			height = body.firstElementChild?.getBoundingClientRect().height || height;
+			return height;
+		},
 		entry: (scope, item, selected) =>
 			h('tr', { 'data-item': item.filename, class: look(selected) },
 				h('td', { class: 'col-pick' }, pick(scope, item, selected)),

@@ -46,6 +46,20 @@ await run(async () => {
 	await accessible(page, 'a refused order');
 	await shot(page, 'refused-order', false);
 
+	// It is not tried again on the next visit, which says so.
+	await page.goto(`${facts.panel}#/items/file/content`);
+	await page.getByRole('heading', { name: 'Nothing here yet' }).waitFor();
+	const ordered = [];
+	page.on('request', (request) => request.url().includes('order=') && ordered.push(request.url()));
+	await page.goto(`${facts.panel}#/items/img/content/${folder}`);
+	await items.first().waitFor();
+	await page.getByText(/The items are shown by name\.$/).waitFor();
+	assert.deepEqual(ordered, []);
+	await page.getByLabel('Order', { exact: true }).selectOption('Name');
+
+	await kept(page, items);
+	await atMost(page);
+
 	// A late one is found by its name.
 	await page.getByLabel(/^Search by name/).fill(late);
 	await page.keyboard.press('Enter');
@@ -66,3 +80,72 @@ await run(async () => {
 	await nothing.waitFor();
 	await page.getByText(/^Searched [0-9,]+ names, found 0\.$/).waitFor();
 });
+
+/** The position in the list is kept by Back, a reload, an expired cursor, and in a smaller window. */
+async function kept(page, items) {
+	const api = '**/api/items/img/content?*';
+	const inView = () => page.evaluate(() => [...document.querySelectorAll('[data-item]')].find((entry) => entry.getBoundingClientRect().bottom > 0).dataset.item);
+	const near = async (wanted) => {
+		const number = (name) => Number(name.match(/\d+/)[0]);
+		await page.waitForFunction(() => document.querySelector('[data-item]'));
+		for (let frames = 0; Math.abs(number(await inView()) - number(wanted)) > 12; frames++) {
+			assert.ok(frames < 300, `${await inView()} is in view instead of ${wanted}`);
+			await page.evaluate(() => new Promise(requestAnimationFrame));
+		}
+	};
+	await page.goto(`${facts.panel}#/items/img/content`);
+	await page.getByText('1 folder.').waitFor();
+	await page.getByRole('link', { name: folder, exact: true }).click();
+	await items.first().waitFor();
+	await wheelUntil(page, async () => /image-003/.test(await inView()));
+	await page.waitForFunction(() => history.state?.list.top === scrollY);
+	let seen = await inView();
+	await page.getByRole('link', { name: 'Health' }).click();
+	await page.getByRole('heading', { level: 1, name: 'Health' }).waitFor();
+	await page.goBack();
+	await near(seen);
+	await page.reload();
+	await near(seen);
+	await page.setViewportSize({ width: 700, height: 900 });
+	await near(seen);
+	await page.setViewportSize({ width: 1280, height: 900 });
+	await near(seen);
+
+	// The focused item too.
+	const focusedItem = items.nth(await items.count() - 20);
+	await focusedItem.focus();
+	const name = await focused(page);
+	await page.getByRole('link', { name: 'Health' }).press('Enter');
+	await page.getByRole('heading', { level: 1, name: 'Health' }).waitFor();
+	await page.goBack();
+	await page.waitForFunction((name) => document.activeElement.innerText === name, name);
+
+	// The cursor of the next page has expired: the list is loaded anew, once.
+	let refused = 0;
+	await page.route(api, (route) => (!refused && route.request().url().includes('cursor=') ? (refused++, route.fulfill({ status: 400, json: { error: 'The cursor is not from an earlier answer.' } })) : route.fallback()));
+	await wheelUntil(page, () => refused);
+	seen = await inView();
+	await near(seen);
+	await page.unroute(api);
+	await wheelUntil(page, async () => /image-006/.test(await inView()));
+	assert.equal(await page.getByText('The cursor').count(), 0);
+	await page.route(api, (route) => (route.request().url().includes('cursor=') ? route.fulfill({ status: 400, json: { error: 'The cursor is not from an earlier answer.' } }) : route.fallback()));
+	await wheelUntil(page, () => page.getByText('The cursor is not from an earlier answer.').count());
+	await page.unroute(api);
+	await page.getByRole('button', { name: 'Try again' }).click();
+	await page.getByText('The cursor is not from an earlier answer.').waitFor({ state: 'detached' });
+}
+
+/** At most 10,000 items are selected, and the bar says so. */
+async function atMost(page) {
+	const bar = page.getByRole('region', { name: 'Selection' });
+	await page.evaluate(() => scrollTo(0, 0));
+	await page.keyboard.press('Control+a');
+	await bar.getByRole('button', { name: 'Select the rest' }).click();
+	await bar.getByText(/^10,000 items selected, .*, the most at once$/).waitFor();
+	await page.getByRole('status').filter({ hasText: '10,000 items selected, the most at once' }).waitFor();
+	await accessible(page, 'the largest selection');
+	await shot(page, 'most', false);
+	await page.keyboard.press('Escape');
+	await bar.waitFor({ state: 'hidden' });
+}
