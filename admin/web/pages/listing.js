@@ -41,6 +41,8 @@ export function listing(scope, view, selection, on, signal) {
 	let loading = null;
 	let stalled = false; // further pages are loaded on request only
 	let renewed = false; // since the last further page
+	/** Filenames that are removed while a page with them may be on its way. @type {Set<string>} */
+	const gone = new Set();
 	const content = h('div');
 	const status = h('p', { class: 'muted', role: 'status' });
 	const more = h('button', { type: 'button', hidden: true, onclick: () => once(more, onMore) });
@@ -117,7 +119,9 @@ export function listing(scope, view, selection, on, signal) {
 		const run = state.run;
 		const answer = await page(cursor, limit);
 		if (run !== state.run) return false;
-		const [folders, items] = [answer.folders ?? [], answer.items ?? []];
+		const folders = answer.folders ?? [];
+		const items = (answer.items ?? []).filter((/** @type {Item} */ { filename }) => !gone.has(filename));
+		gone.clear();
 		state.folders.push(...folders);
 		state.items.push(...items);
 		state.next = answer.next ?? '';
@@ -172,6 +176,7 @@ export function listing(scope, view, selection, on, signal) {
 		Object.assign(state, { folders: [], items: [], next: '', searched: 0, run: state.run + 1 });
 		nearEnd.disconnect();
 		loading = null;
+		gone.clear();
 		element.setAttribute('aria-busy', 'true');
 		more.hidden = true;
 		tell(true, search ? 'Searching …' : 'Loading …');
@@ -289,10 +294,11 @@ export function listing(scope, view, selection, on, signal) {
 	 * @param {...string} filenames
 	 */
 	function remove(...filenames) {
-		const gone = new Set(filenames);
-		const first = state.items.findIndex(({ filename }) => gone.has(filename));
-		selection.set([...selection.items.values()].filter(({ filename }) => gone.has(filename)), false);
-		state.items = state.items.filter(({ filename }) => !gone.has(filename));
+		const removed = new Set(filenames);
+		if (loading) filenames.forEach((filename) => gone.add(filename));
+		const first = state.items.findIndex(({ filename }) => removed.has(filename));
+		selection.set([...selection.items.values()].filter(({ filename }) => removed.has(filename)), false);
+		state.items = state.items.filter(({ filename }) => !removed.has(filename));
 		lists.frame.redraw();
 		update();
 		ended(false);

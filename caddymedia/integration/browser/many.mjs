@@ -58,6 +58,7 @@ await run(async () => {
 	await page.getByLabel('Order', { exact: true }).selectOption('Name');
 
 	await kept(page, items);
+	await slowPage(page);
 	await atMost(page);
 
 	// A late one is found by its name.
@@ -84,11 +85,11 @@ await run(async () => {
 /** The position in the list is kept by Back, a reload, an expired cursor, and in a smaller window. */
 async function kept(page, items) {
 	const api = '**/api/items/img/content?*';
-	const inView = () => page.evaluate(() => [...document.querySelectorAll('[data-item]')].find((entry) => entry.getBoundingClientRect().bottom > 0).dataset.item);
-	const near = async (wanted) => {
+	const inView = () => page.evaluate(() => [...document.querySelectorAll('[data-item]')].find((entry) => entry.getBoundingClientRect().bottom > 0)?.dataset.item ?? '0');
+	const near = async (wanted, distance = 12) => {
 		const number = (name) => Number(name.match(/\d+/)[0]);
 		await page.waitForFunction(() => document.querySelector('[data-item]'));
-		for (let frames = 0; Math.abs(number(await inView()) - number(wanted)) > 12; frames++) {
+		for (let frames = 0; Math.abs(number(await inView()) - number(wanted)) > distance; frames++) {
 			assert.ok(frames < 300, `${await inView()} is in view instead of ${wanted}`);
 			await page.evaluate(() => new Promise(requestAnimationFrame));
 		}
@@ -122,10 +123,14 @@ async function kept(page, items) {
 
 	// The cursor of the next page has expired: the list is loaded anew, once.
 	let refused = 0;
-	await page.route(api, (route) => (!refused && route.request().url().includes('cursor=') ? (refused++, route.fulfill({ status: 400, json: { error: 'The cursor is not from an earlier answer.' } })) : route.fallback()));
+	await page.route(api, async (route) => {
+		if (refused || !route.request().url().includes('cursor=')) return route.fallback();
+		refused++;
+		seen = await inView();
+		return route.fulfill({ status: 400, json: { error: 'The cursor is not from an earlier answer.' } });
+	});
 	await wheelUntil(page, () => refused);
-	seen = await inView();
-	await near(seen);
+	await near(seen, 60); // the wheel may still turn
 	await page.unroute(api);
 	await wheelUntil(page, async () => /image-006/.test(await inView()));
 	assert.equal(await page.getByText('The cursor').count(), 0);
@@ -134,6 +139,38 @@ async function kept(page, items) {
 	await page.unroute(api);
 	await page.getByRole('button', { name: 'Try again' }).click();
 	await page.getByText('The cursor is not from an earlier answer.').waitFor({ state: 'detached' });
+}
+
+/** An item that is deleted while a page with it is on its way does not appear. */
+async function slowPage(page) {
+	const api = '**/api/items/img/content?*';
+	const bar = page.getByRole('region', { name: 'Selection' });
+	await page.goto('about:blank');
+	await page.goto(`${facts.panel}#/items/img/content/${folder}`);
+	await page.getByText('60 items shown').waitFor();
+	let release;
+	const held = new Promise((done) => { release = done; });
+	let slow;
+	await page.route(api, async (route) => {
+		if (slow || !route.request().url().includes('limit=120')) return route.fallback();
+		slow = route.request();
+		const response = await route.fetch();
+		await held;
+		return route.fulfill({ response });
+	});
+	await wheelUntil(page, () => slow);
+	await page.keyboard.press('Control+a');
+	await bar.getByRole('button', { name: 'Select the rest' }).click();
+	await bar.getByText(/^[\d,]{3,} items selected/).waitFor();
+	await bar.getByRole('button', { name: 'Stop' }).click();
+	await bar.getByRole('button', { name: 'Delete' }).click();
+	await page.route('**/api/items/img/content', (route) => route.fulfill({ json: { success: true, result: new URLSearchParams(route.request().postData()).getAll('filename').map((filename) => ({ filename, deleted: true })) } }));
+	await page.getByRole('dialog').getByRole('button', { name: /^Delete / }).click();
+	await page.getByRole('status').filter({ hasText: /items deleted\.$/ }).waitFor();
+	release();
+	// Those after the slow page come from the server, which has not deleted them.
+	await page.waitForFunction(() => document.querySelector('[data-item]')?.dataset.item.endsWith('image-00180.jpg'));
+	await page.unrouteAll();
 }
 
 /** At most 10,000 items are selected, and the bar says so. */
