@@ -86,10 +86,10 @@ await run(async () => {
 async function kept(page, items) {
 	const api = '**/api/items/img/content?*';
 	const inView = () => page.evaluate(() => [...document.querySelectorAll('[data-item]')].find((entry) => entry.getBoundingClientRect().bottom > 0)?.dataset.item ?? '0');
-	const near = async (wanted, distance = 12) => {
+	const near = async (wanted) => {
 		const number = (name) => Number(name.match(/\d+/)[0]);
 		await page.waitForFunction(() => document.querySelector('[data-item]'));
-		for (let frames = 0; Math.abs(number(await inView()) - number(wanted)) > distance; frames++) {
+		for (let frames = 0; Math.abs(number(await inView()) - number(wanted)) > 12; frames++) {
 			assert.ok(frames < 300, `${await inView()} is in view instead of ${wanted}`);
 			await page.evaluate(() => new Promise(requestAnimationFrame));
 		}
@@ -130,7 +130,8 @@ async function kept(page, items) {
 		return route.fulfill({ status: 400, json: { error: 'The cursor is not from an earlier answer.' } });
 	});
 	await wheelUntil(page, () => refused);
-	await near(seen, 60); // the wheel may still turn
+	// The wheel may still turn.
+	await page.waitForFunction((seen) => [...document.querySelectorAll('[data-item]')].find((entry) => entry.getBoundingClientRect().bottom > 0)?.dataset.item >= seen, seen);
 	await page.unroute(api);
 	await wheelUntil(page, async () => /image-006/.test(await inView()));
 	assert.equal(await page.getByText('The cursor').count(), 0);
