@@ -58,8 +58,8 @@ await run(async () => {
 	await page.getByLabel('Order', { exact: true }).selectOption('Name');
 
 	await kept(page, items);
-	await slowPage(page);
 	await atMost(page);
+	await slowPage(page);
 
 	// A late one is found by its name.
 	await page.getByLabel(/^Search by name/).fill(late);
