@@ -79,7 +79,8 @@ export const failureList = (failed) =>
 		&& h('li', null, `and ${plural(failed.length - shownFailures, 'item')} more`));
 
 /**
- * Calls work for each entry, some at a time, until progress is stopped.
+ * Calls work for each entry, some at a time, until progress is stopped. After an error it begins no
+ * further entry, and throws the error when all have ended.
  * @template T
  * @param {T[]} list
  * @param {number} parallel
@@ -89,7 +90,13 @@ export const failureList = (failed) =>
 export async function eachOf(list, parallel, progress, work) {
 	const queue = [...list];
 	async function worker() {
-		while (queue.length > 0 && !progress.stopped()) await work(/** @type {T} */ (queue.shift()));
+		try {
+			while (queue.length > 0 && !progress.stopped()) await work(/** @type {T} */ (queue.shift()));
+		} catch (error) {
+			queue.length = 0;
+			throw error;
+		}
 	}
-	await Promise.all(Array.from({ length: parallel }, worker));
+	const ends = await Promise.allSettled(Array.from({ length: parallel }, worker));
+	for (const end of ends) if (end.status === 'rejected') throw end.reason;
 }

@@ -284,6 +284,13 @@ interface Scope {
 	search: string;
 }
 
+/** Where a user is in a list: its loaded entries, the scroll position in pixels, the focused item. */
+interface ListPosition {
+	count: number;
+	top: number;
+	item: string;
+}
+
 interface View {
 	/** `grid` or `list`. */
 	look: string;

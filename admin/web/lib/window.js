@@ -28,6 +28,7 @@ export function windowOf(list, body, { count, make, rowHeight, changed }, signal
 	element.append(list);
 	let [start, end] = [0, 0]; // the indexes that are in the page
 	let asked = false;
+	const seen = { index: 0, shape: '' }; // the first entry in view stays there if the window changes
 
 	/** @param {number} index */
 	const shown = (
@@ -64,6 +65,11 @@ export function windowOf(list, body, { count, make, rowHeight, changed }, signal
 	function place() {
 		asked = false;
 		if (!element.isConnected) return;
+		if (count() === 0) { // the list is hidden, and has no columns
+			range(0, 0);
+			element.style.padding = '0';
+			return;
+		}
 		const columns = columnsOf(body);
 		const rows = Math.ceil(count() / columns);
 		const height = rowHeight();
@@ -73,6 +79,13 @@ export function windowOf(list, body, { count, make, rowHeight, changed }, signal
 		range(first * columns, Math.min(last * columns, count()));
 		element.style.paddingTop = `${first * height}px`;
 		element.style.paddingBottom = `${(rows - last) * height}px`;
+		const shape = `${columns} columns, ${Math.round(height)} pixels`;
+		const moved = shape === seen.shape ? 0 : top + Math.floor(seen.index / columns) * height;
+		seen.shape = shape;
+		if (seen.index > 0 && Math.abs(moved) >= 1) {
+			scrollBy(0, moved);
+			place();
+		} else seen.index = Math.max(Math.floor(-top / height), 0) * columns;
 	}
 
 	function ask() {

@@ -39,7 +39,10 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 		h('button', {
 			type: 'button',
 			class: look,
-			onclick: (event) => act(event.currentTarget),
+			onclick: (event) => {
+				reading = false;
+				act(event.currentTarget);
+			},
 		}, icon(name), h('span', null, text));
 	const all = h('button', { type: 'button', class: 'plain', onclick: selectAll });
 	const clear = h('button', { type: 'button', class: 'plain', onclick: clearSelection }, icon('cross'),
@@ -62,12 +65,15 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 		element.hidden = items.size === 0;
 		let bytes = 0;
 		for (const item of items.values()) bytes += item.size;
-		fill(count, h('strong', null, plural(items.size, 'item')), wideOnly(' selected'), `, ${size(bytes)}`);
+		const most = items.size >= maxSelected && ', the most at once';
+		fill(count, h('strong', null, plural(items.size, 'item')), wideOnly(' selected'), `, ${size(bytes)}`,
+			most);
 		restToo = list.items().every(({ filename }) => items.has(filename));
 		all.hidden = !reading && restToo && (!list.more() || items.size >= maxSelected);
 		fill(all, reading ? 'Stop'
 			: restToo ? 'Select the rest' : h('span', null, 'Select all', wideOnly(' shown')));
-		if (items.size > 0) announce(`${plural(items.size, 'item')} selected`, { visible: false });
+		if (items.size > 0)
+			announce(`${plural(items.size, 'item')} selected${most || ''}`, { visible: false });
 		if (hadFocus && element.hidden) list.focus();
 	}
 
@@ -98,16 +104,14 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 			announce(`Not all are selected: ${error.message}`);
 		}
 		reading = false;
-		if (selection.items.size === 0) return; // cleared meanwhile
-		show();
-		if (selection.items.size >= maxSelected)
-			announce(`${plural(maxSelected, 'item')} are selected, the most at once.`);
+		if (!signal.aborted) show();
 	}
 
 	/** @param {KeyboardEvent} event */
 	function onkeydown(event) {
 		const target = /** @type {HTMLElement} */ (event.target);
-		if (target.closest('dialog, select, textarea, input:not([type="checkbox"])')) return;
+		if (document.querySelector('dialog[open]')) return;
+		if (target.closest('select, textarea, input:not([type="checkbox"])')) return;
 		if (event.key === 'a' && (event.ctrlKey || event.metaKey) && list.items().length > 0) {
 			event.preventDefault();
 			selection.set(list.items(), true);
@@ -141,8 +145,10 @@ async function deleteItems(alias, items, list) {
 		h('ul', null, items.slice(0, shownNames).map(({ filename }) => h('li', null, filename)),
 			items.length > shownNames
 				&& h('li', null, `and ${(items.length - shownNames).toLocaleString('en')} more`)),
-		h('p', null, 'Their variants and renditions are removed too, and their addresses no longer work. ',
-			'This cannot be undone.'),
+		h('p', null, items.length === 1
+			? 'Its variants and renditions are removed too, and its address no longer works.'
+			: 'Their variants and renditions are removed too, and their addresses no longer work.',
+			' This cannot be undone.'),
 	];
 	if (!await confirm(only ? `Delete “${only}”?` : `Delete ${total}?`, question, `Delete ${total}`)) return;
 	const { done, failed, error } = await withProgress(`Deleting ${total}`, items.length,

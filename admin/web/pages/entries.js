@@ -7,6 +7,8 @@ import { itemsHash, previewOf } from '../lib/links.js';
 import { mayAct } from '../lib/state.js';
 import { time } from '../lib/ui.js';
 
+const busyPause = 5000; // in milliseconds
+
 const imageTypes = /^image\/(jpeg|png|gif|webp|avif)$/;
 
 // One entry of a list can be reached by Tab: see lib/roving.js.
@@ -90,6 +92,7 @@ export function grid() {
 /** @returns {Look} */
 export function table() {
 	const body = h('tbody');
+	let height = 40;
 	const head = ['Name', 'Size', 'Changed', 'Type'].map((text) =>
 		h('th', { scope: 'col', class: 'col-' + text.toLowerCase() }, text)
 	);
@@ -99,7 +102,10 @@ export function table() {
 				h('tr', null, h('th', { scope: 'col', class: 'col-pick' }, visuallyHidden('Selected')),
 					head)), body),
 		body,
-		rowHeight: () => body.firstElementChild?.getBoundingClientRect().height || 40,
+		rowHeight: () => {
+			height = body.firstElementChild?.getBoundingClientRect().height || height;
+			return height;
+		},
 		entry: (scope, item, selected) =>
 			h('tr', { 'data-item': item.filename, class: look(selected) },
 				h('td', { class: 'col-pick' }, pick(scope, item, selected)),
@@ -121,11 +127,17 @@ function thumbnail(alias, item) {
 	const box = h('span', { class: 'thumb' });
 	if (!imageTypes.test(item.type))
 		return fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'));
-	return fill(box, h('img', {
-		src: previewOf(alias, item, { thumbnail: '1' }),
-		alt: `Preview of ${item.name}`,
-		loading: 'lazy',
-		decoding: 'async',
-		onerror: () => fill(box, icon('items')),
-	}));
+	/** @param {boolean} again whether to try again, because the server may be busy */
+	const show = (again) =>
+		fill(box, h('img', {
+			src: previewOf(alias, item, { thumbnail: '1' }),
+			alt: `Preview of ${item.name}`,
+			loading: 'lazy',
+			decoding: 'async',
+			onerror: () => {
+				fill(box, icon('items'));
+				if (again) setTimeout(() => box.isConnected && show(false), busyPause);
+			},
+		}));
+	return show(true);
 }

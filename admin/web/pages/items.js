@@ -52,7 +52,7 @@ function browser(scope, aliases, item, signal) {
 	/** @type {View} */
 	const view = { look: preference('view') === 'list' ? 'list' : 'grid', order: preferredOrder() };
 	const selection = newSelection();
-	const order = orderSelect(view, () => list.load());
+	const order = orderSelect(scope, view, () => list.load());
 	const list = listing(scope, view, selection, {
 		removeFolder: (name) => deleteFolder(scope, name, list),
 		unordered: order.refused,
@@ -60,7 +60,7 @@ function browser(scope, aliases, item, signal) {
 	const upload = mayAct()
 		&& uploader(alias, folder, (stored, stayed) => uploaded(scope, stored, stayed, list));
 	const panel = itemPanel(scope, list, signal);
-	list.load();
+	list.load(history.state?.list);
 	panel.show(item);
 	return {
 		title: [folder, `Items of ${alias.name}`].filter(Boolean).join(' · '),
@@ -141,13 +141,19 @@ const preferredOrder = () => {
 	return order in orders ? order : 'name';
 };
 
+/** The reasons why lists have the order by name only, until the panel is loaded again.
+ * @type {Map<string, string>} */
+const unordered = new Map();
+
 /**
- * The choice of the order. The server refuses orders of very long lists: then the list is shown by
- * name, without remembering that.
+ * The choice of the order. The server refuses orders of very long lists: these are shown by name, and
+ * other lists as preferred.
+ * @param {Scope} scope
  * @param {View} view
  * @param {() => void} changed
  */
-function orderSelect(view, changed) {
+function orderSelect({ alias, folder, search }, view, changed) {
+	const list = itemsHash(alias.kind, alias.name, folder, { search });
 	const notice = h('p', { class: 'notice warn', role: 'status', hidden: true });
 	const select = h('select', {
 		id: 'order',
@@ -157,18 +163,22 @@ function orderSelect(view, changed) {
 			notice.hidden = true;
 			changed();
 		},
-	},
-		Object.entries(orders).map(([order, text]) =>
-			h('option', { value: order, selected: order === view.order }, text)
-		));
+	}, Object.entries(orders).map(([order, text]) => h('option', { value: order }, text)));
+	function byName() {
+		view.order = 'name';
+		notice.hidden = false;
+		notice.textContent = `${unordered.get(list)} The items are shown by name.`;
+	}
+	if (view.order !== 'name' && unordered.has(list)) byName();
+	select.value = view.order;
 	return {
 		element: h('div', { class: 'tool' }, h('label', { for: 'order' }, 'Order'), select),
 		notice,
 		/** @param {Error} error */
 		refused: (error) => {
+			unordered.set(list, error.message);
+			byName();
 			select.value = view.order;
-			notice.hidden = false;
-			notice.textContent = `${error.message} The items are shown by name.`;
 		},
 	};
 }

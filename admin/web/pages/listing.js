@@ -19,15 +19,18 @@ import { selecting } from './selection.js';
 const patience = 5000; // in milliseconds
 const firstPage = 60;
 const furtherPage = 120;
+const largestPage = 200;
+const mostRestored = 2000; // entries
 const ahead = '1500px'; // further pages are loaded before their end is in view
 
 /**
- * Lists a scope {alias, folder, search} in the look and order of view.
+ * Lists a scope {alias, folder, search} in the look and order of view. Its place is kept in the history
+ * of the browser, so that Back and a reload of the page return to it.
  * @param {Scope} scope
  * @param {View} view
  * @param {ItemSelection} selection
  * @param {{removeFolder: (name: string) => void, unordered: (error: Error) => void}} on
- *   removeFolder deletes a folder; unordered is called if the server refuses the order
+ *   removeFolder deletes a folder; unordered sets the order by name if the server refuses the other
  * @param {AbortSignal} signal
  */
 export function listing(scope, view, selection, on, signal) {
@@ -37,6 +40,9 @@ export function listing(scope, view, selection, on, signal) {
 	/** @type {Promise<void> | null} */
 	let loading = null;
 	let stalled = false; // further pages are loaded on request only
+	let renewed = false; // since the last further page
+	/** Filenames that are removed while a page with them may be on its way. @type {Set<string>} */
+	const gone = new Set();
 	const content = h('div');
 	const status = h('p', { class: 'muted', role: 'status' });
 	const more = h('button', { type: 'button', hidden: true, onclick: () => once(more, onMore) });
@@ -113,7 +119,9 @@ export function listing(scope, view, selection, on, signal) {
 		const run = state.run;
 		const answer = await page(cursor, limit);
 		if (run !== state.run) return false;
-		const [folders, items] = [answer.folders ?? [], answer.items ?? []];
+		const folders = answer.folders ?? [];
+		const items = (answer.items ?? []).filter((/** @type {Item} */ { filename }) => !gone.has(filename));
+		gone.clear();
 		state.folders.push(...folders);
 		state.items.push(...items);
 		state.next = answer.next ?? '';
@@ -123,57 +131,93 @@ export function listing(scope, view, selection, on, signal) {
 	}
 
 	/**
-	 * Appends pages. A search continues by itself for some seconds, until as many items as wanted are
-	 * found.
+	 * Appends pages for some seconds, until there are as many entries as wanted. Returns whether they
+	 * are still needed.
 	 * @param {string} cursor
 	 * @param {number} wanted
 	 */
 	async function proceed(cursor, wanted) {
 		const until = Date.now() + patience;
-		const before = state.items.length;
-		const found = () => state.items.length - before;
-		let needed = await append(cursor, wanted);
-		while (needed && search && state.next && found() < wanted && Date.now() < until
-			&& element.isConnected)
-		{
-			needed = await append(state.next, wanted);
-		}
-		stalled = Boolean(search) && found() < wanted;
+		const entries = () => state.folders.length + state.items.length;
+		const enough = entries() + wanted;
+		const limit = Math.min(wanted, largestPage);
+		let needed = await append(cursor, limit);
+		while (needed && state.next && entries() < enough && Date.now() < until && element.isConnected)
+			needed = await append(state.next, limit);
+		if (needed) stalled = Boolean(search) && entries() < enough;
+		return needed;
 	}
 
-	async function load() {
+	/**
+	 * The position of the user.
+	 * @param {any} [focused]
+	 * @returns {ListPosition}
+	 */
+	const position = (focused = document.activeElement) => ({
+		count: Math.min(state.folders.length + state.items.length, mostRestored),
+		top: scrollY,
+		item: focused?.closest('[data-item]')?.dataset.item ?? '',
+	});
+
+	/** @param {ListPosition} position */
+	function restore({ top, item }) {
+		scrollTo(0, top);
+		lists.frame.place();
+		const isFree = document.activeElement?.matches('body, h1');
+		if (isFree && item && find(item) >= 0) focus(item);
+	}
+
+	/**
+	 * Loads the list anew.
+	 * @param {ListPosition | null} [back] is shown again
+	 */
+	async function load(back) {
+		const hadFocus = content.contains(document.activeElement);
 		Object.assign(state, { folders: [], items: [], next: '', searched: 0, run: state.run + 1 });
 		nearEnd.disconnect();
 		loading = null;
+		gone.clear();
 		element.setAttribute('aria-busy', 'true');
 		more.hidden = true;
 		tell(true, search ? 'Searching …' : 'Loading …');
 		lists = layout();
 		const run = state.run;
+		let trouble;
 		try {
-			await proceed('', firstPage);
+			await proceed('', Math.max(firstPage, back?.count ?? 0));
 		} catch (error) {
 			if (run !== state.run) return undefined;
 			tell(false, '');
 			if (error.status === 400 && view.order !== 'name') {
-				view.order = 'name';
 				on.unordered(error);
 				return load();
 			}
-			fill(content, failed(error, load));
+			if (state.next) trouble = error; // some pages are shown
+			else fill(content, failed(error, () => load()));
 		}
 		if (run !== state.run) return undefined;
 		element.removeAttribute('aria-busy');
-		ended(true);
+		ended(true, trouble);
+		if (back) restore(back);
+		if (hadFocus) regainFocus();
 		return undefined;
 	}
 
-	/** Loads the next page, once at a time. A failure is shown beside the button. */
+	/**
+	 * Loads the next page, once at a time. A failure is shown beside the button. If the cursor has
+	 * expired, the list is loaded anew.
+	 */
 	function further(aloud = false) {
 		if (!state.next) return Promise.resolve();
 		const run = state.run;
-		loading ??= proceed(state.next, furtherPage).then(() => ended(aloud), (error) => {
-			if (run === state.run) ended(aloud, error);
+		loading ??= proceed(state.next, furtherPage).then((needed) => {
+			if (needed) ended(aloud);
+			renewed &&= !needed;
+		}, (error) => {
+			if (run !== state.run) return undefined;
+			if (error.status !== 400 || renewed) return ended(aloud, error);
+			renewed = true;
+			return load(position());
 		}).finally(() => {
 			if (run === state.run) loading = null;
 		});
@@ -250,10 +294,11 @@ export function listing(scope, view, selection, on, signal) {
 	 * @param {...string} filenames
 	 */
 	function remove(...filenames) {
-		const gone = new Set(filenames);
-		const first = state.items.findIndex(({ filename }) => gone.has(filename));
-		selection.set([...selection.items.values()].filter(({ filename }) => gone.has(filename)), false);
-		state.items = state.items.filter(({ filename }) => !gone.has(filename));
+		const removed = new Set(filenames);
+		if (loading) filenames.forEach((filename) => gone.add(filename));
+		const first = state.items.findIndex(({ filename }) => removed.has(filename));
+		selection.set([...selection.items.values()].filter(({ filename }) => removed.has(filename)), false);
+		state.items = state.items.filter(({ filename }) => !removed.has(filename));
 		lists.frame.redraw();
 		update();
 		ended(false);
@@ -331,11 +376,19 @@ export function listing(scope, view, selection, on, signal) {
 		const run = state.run;
 		let cursor = state.next;
 		while (cursor) {
-			const answer = await page(cursor, 200);
+			const answer = await page(cursor, largestPage);
 			if (run !== state.run || !each(answer.items ?? [])) return;
 			cursor = answer.next ?? '';
 		}
 	}
+
+	/** @param {EventTarget | null} [focused] */
+	function keepPosition(focused) {
+		if (state.items.length > 0 && !signal.aborted)
+			history.replaceState({ ...history.state, list: position(focused ?? undefined) }, '');
+	}
+	document.addEventListener('scrollend', () => keepPosition(), { signal });
+	element.addEventListener('focusout', ({ target }) => keepPosition(target));
 
 	selection.onChange((filenames) => {
 		const changed = new Set(filenames);

@@ -39,7 +39,7 @@ export async function moveItems({ alias, folder, search }, aliases, items, list)
 			try {
 				await post(['items', alias.kind, alias.name, ...parts(filename)], fields);
 			} catch (failure) {
-				if (failure.loggedOut) throw failure;
+				if (isOfAll(failure)) throw failure;
 				progress.fail(filename, failure.message);
 				return;
 			}
@@ -55,6 +55,13 @@ export async function moveItems({ alias, folder, search }, aliases, items, list)
 		h('p', null, open), error && h('p', { class: 'trouble' }, explained(error)), failureList(failed));
 	list.regainFocus();
 }
+
+/**
+ * Whether a failure concerns the other items too: the end of the session, too many requests, or a
+ * server or storage that does not work.
+ * @param {any} failure
+ */
+const isOfAll = ({ loggedOut, status = 0 }) => loggedOut || status === 0 || status === 429 || status >= 500;
 
 /**
  * Asks for an alias and a folder, which can be typed or chosen; null if the user cancels.

@@ -15,6 +15,7 @@ const status = async (filename) => (await fetch(public_(filename))).status;
 
 await run(async () => {
 	const page = await open({ route: `${base}/few` });
+	await stopped(page);
 	await thousand(page);
 	await failing(page);
 	await oneByKey(page);
@@ -50,6 +51,113 @@ async function thousand(page) {
 	assert.equal(await status(`all/${image(99)}`), 200);
 	assert.equal(await status(`all/${image(100)}`), 404);
 	assert.notEqual(await focused(page), '', 'the focus is not lost');
+}
+
+/** Stop, and the end of the session, during a deletion, a move and the deletion of a folder. */
+async function stopped(page) {
+	const api = /\/api\/items\/img\/content/;
+	/** Answers changes by a list of functions; the page waits for each. */
+	const answers = async (...list) => {
+		const seen = [];
+		await page.unrouteAll();
+		await page.route(api, async (route) => {
+			if (route.request().method() !== 'POST') return route.fallback();
+			seen.push(route.request());
+			return route.fulfill(await list[Math.min(seen.length, list.length) - 1](route.request()));
+		});
+		return seen;
+	};
+	const done = (request) => ({ json: { success: true, result: new URLSearchParams(request.postData()).getAll('filename').map((filename) => ({ filename, deleted: true })) } });
+	const stop = (name, answer) => async (request) => {
+		await dialog(page, name).getByRole('button', { name: 'Stop' }).click();
+		await dialog(page, name).getByRole('button', { name: 'Stopping …' }).waitFor();
+		return answer(request);
+	};
+	const close = async (name) => {
+		await dialog(page, name).getByRole('button', { name: 'Close' }).last().click();
+		await page.waitForFunction(() => !document.querySelector('dialog') && document.activeElement !== document.body);
+	};
+
+	const selectAll = async () => {
+		await page.goto('about:blank');
+		await page.goto(at('all'));
+		await box(page, 0).check();
+		await act(page, 'Select all shown');
+		await act(page, 'Select the rest');
+		await bar(page).getByText('1,100 items selected').waitFor();
+		await act(page, 'Delete');
+		await confirm(page, 'Delete 1,100 items?', 'Delete 1,100 items');
+	};
+	let requests = await answers(stop('Deleting 1,100 items', done));
+	await selectAll();
+	await announced(page, '1,000 items deleted.');
+	await bar(page).getByText('100 items selected').waitFor();
+	assert.equal(requests.length, 1);
+	await page.waitForFunction(() => document.activeElement !== document.body);
+
+	requests = await answers(done, () => ({ status: 401, body: '' }));
+	await selectAll();
+	const refused = dialog(page, '100 of 1,100 items not deleted');
+	await refused.getByRole('link', { name: 'Log in again' }).waitFor();
+	await shot(page, 'logged-out', false);
+	await close('100 of 1,100 items not deleted');
+	await bar(page).getByText('100 items selected').waitFor();
+	assert.equal(requests.length, 2);
+
+	// A move: those under way end, and the others stay selected.
+	const startMove = async () => {
+		await page.goto('about:blank');
+		await page.goto(at('few'));
+		await tiles(page).first().waitFor();
+		await page.keyboard.press('Control+a');
+		await act(page, 'Move');
+		await dialog(page, 'Move 30 items').getByLabel('Folder', { exact: true }).fill('elsewhere');
+		await page.keyboard.press('Enter');
+	};
+	const moved = () => ({ json: { success: true, result: [] } });
+	let stopping;
+	requests = await answers(async () => {
+		await (stopping ??= stop('Moving 30 items', () => {})());
+		return moved();
+	});
+	await startMove();
+	await dialog(page, '4 of 30 items moved').waitFor();
+	await close('4 of 30 items moved');
+	await bar(page).getByText('26 items selected').waitFor();
+	assert.equal(requests.length, 4);
+
+	requests = await answers(moved, () => ({ status: 503, json: { success: false, errors: [{ message: 'The storage is down.' }] } }), moved);
+	await startMove();
+	const broken = dialog(page, /^\d of 30 items moved$/);
+	await broken.getByText('The storage is down.').waitFor();
+	assert.ok(requests.length < 9, `${requests.length} items are tried`);
+	await broken.getByRole('heading', { name: `${requests.length - 1} of 30 items moved` }).waitFor();
+	await close(/^\d of 30 items moved$/);
+	await bar(page).getByText(`${31 - requests.length} items selected`).waitFor();
+
+	// A folder needs some requests.
+	const deleteOld = async () => {
+		await page.goto('about:blank');
+		await page.goto(`${facts.panel}${base}`);
+		await page.getByRole('button', { name: 'Delete folder old' }).click();
+		await page.keyboard.type('old');
+		await page.keyboard.press('Enter');
+	};
+	const part = (deleted, more) => () => ({ json: { success: true, result: [], deleted, more } });
+	requests = await answers(part(1000, true), stop('Deleting old', part(1000, true)));
+	await deleteOld();
+	await dialog(page, 'The folder old is not deleted').getByText('2,000 items deleted. You have stopped it.').waitFor();
+	await close('The folder old is not deleted');
+	assert.equal(requests.length, 2);
+	requests = await answers(part(1000, true), part(0, true));
+	await deleteOld();
+	await dialog(page, 'The folder old is not deleted').getByText('Some items could not be deleted.').waitFor();
+	requests = await answers(part(1000, true), part(500, false));
+	await deleteOld();
+	await announced(page, 'The folder old is deleted, with 1,500 items.');
+	assert.equal(requests.length, 2);
+	await page.unrouteAll();
+	await page.goto('about:blank');
 }
 
 /** Items that fail are shown by name, and stay selected. */

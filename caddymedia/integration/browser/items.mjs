@@ -94,6 +94,7 @@ await run(async () => {
 	assert.equal(await focused(page), second);
 	await copying(page);
 	await onPhone();
+	await manyFolders();
 });
 
 /** The order is remembered, with folders first. */
@@ -132,6 +133,15 @@ async function onPhone() {
 	assert.equal(await page.getByLabel('Sub folder').inputValue(), 'all');
 	await accessible(page, 'upload options on a phone');
 	await shot(page, 'phone', false);
+}
+
+/** Items appear after more folders than the first page has. */
+async function manyFolders() {
+	const page = await open({ route: '#/items/img/content/deep' });
+	await page.getByText('70 folders, 9 items.').waitFor();
+	await wheelUntil(page, () => page.getByRole('img', { name: 'Preview of tree-8.jpg' }).isVisible());
+	await accessible(page, 'many folders');
+	await shot(page, 'many-folders', false);
 }
 
 /** Copies if the browser allows it, if it refuses, and without a clipboard. */

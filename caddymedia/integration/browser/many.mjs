@@ -46,6 +46,21 @@ await run(async () => {
 	await accessible(page, 'a refused order');
 	await shot(page, 'refused-order', false);
 
+	// It is not tried again on the next visit, which says so.
+	await page.goto(`${facts.panel}#/items/file/content`);
+	await page.getByRole('heading', { name: 'Nothing here yet' }).waitFor();
+	const ordered = [];
+	page.on('request', (request) => request.url().includes('order=') && ordered.push(request.url()));
+	await page.goto(`${facts.panel}#/items/img/content/${folder}`);
+	await items.first().waitFor();
+	await page.getByText(/The items are shown by name\.$/).waitFor();
+	assert.deepEqual(ordered, []);
+	await page.getByLabel('Order', { exact: true }).selectOption('Name');
+
+	await kept(page, items);
+	await atMost(page);
+	await slowPage(page);
+
 	// A late one is found by its name.
 	await page.getByLabel(/^Search by name/).fill(late);
 	await page.keyboard.press('Enter');
@@ -66,3 +81,109 @@ await run(async () => {
 	await nothing.waitFor();
 	await page.getByText(/^Searched [0-9,]+ names, found 0\.$/).waitFor();
 });
+
+/** The position in the list is kept by Back, a reload, an expired cursor, and in a smaller window. */
+async function kept(page, items) {
+	const api = '**/api/items/img/content?*';
+	const inView = () => page.evaluate(() => [...document.querySelectorAll('[data-item]')].find((entry) => entry.getBoundingClientRect().bottom > 0)?.dataset.item ?? '0');
+	const near = async (wanted) => {
+		const number = (name) => Number(name.match(/\d+/)[0]);
+		await page.waitForFunction(() => document.querySelector('[data-item]'));
+		for (let frames = 0; Math.abs(number(await inView()) - number(wanted)) > 12; frames++) {
+			assert.ok(frames < 300, `${await inView()} is in view instead of ${wanted}`);
+			await page.evaluate(() => new Promise(requestAnimationFrame));
+		}
+	};
+	await page.goto(`${facts.panel}#/items/img/content`);
+	await page.getByText('1 folder.').waitFor();
+	await page.getByRole('link', { name: folder, exact: true }).click();
+	await items.first().waitFor();
+	await wheelUntil(page, async () => /image-003/.test(await inView()));
+	await page.waitForFunction(() => history.state?.list.top === scrollY);
+	let seen = await inView();
+	await page.getByRole('link', { name: 'Health' }).click();
+	await page.getByRole('heading', { level: 1, name: 'Health' }).waitFor();
+	await page.goBack();
+	await near(seen);
+	await page.reload();
+	await near(seen);
+	await page.setViewportSize({ width: 700, height: 900 });
+	await near(seen);
+	await page.setViewportSize({ width: 1280, height: 900 });
+	await near(seen);
+
+	// The focused item too.
+	const focusedItem = items.nth(await items.count() - 20);
+	await focusedItem.focus();
+	const name = await focused(page);
+	await page.getByRole('link', { name: 'Health' }).press('Enter');
+	await page.getByRole('heading', { level: 1, name: 'Health' }).waitFor();
+	await page.goBack();
+	await page.waitForFunction((name) => document.activeElement.innerText === name, name);
+
+	// The cursor of the next page has expired: the list is loaded anew, once.
+	let refused = 0;
+	await page.route(api, async (route) => {
+		if (refused || !route.request().url().includes('cursor=')) return route.fallback();
+		refused++;
+		seen = await inView();
+		return route.fulfill({ status: 400, json: { error: 'The cursor is not from an earlier answer.' } });
+	});
+	await wheelUntil(page, () => refused);
+	// The wheel may still turn.
+	await page.waitForFunction((seen) => [...document.querySelectorAll('[data-item]')].find((entry) => entry.getBoundingClientRect().bottom > 0)?.dataset.item >= seen, seen);
+	await page.unroute(api);
+	await wheelUntil(page, async () => /image-006/.test(await inView()));
+	assert.equal(await page.getByText('The cursor').count(), 0);
+	await page.route(api, (route) => (route.request().url().includes('cursor=') ? route.fulfill({ status: 400, json: { error: 'The cursor is not from an earlier answer.' } }) : route.fallback()));
+	await wheelUntil(page, () => page.getByText('The cursor is not from an earlier answer.').count());
+	await page.unroute(api);
+	await page.getByRole('button', { name: 'Try again' }).click();
+	await page.getByText('The cursor is not from an earlier answer.').waitFor({ state: 'detached' });
+}
+
+/** An item that is deleted while a page with it is on its way does not appear. */
+async function slowPage(page) {
+	const api = '**/api/items/img/content?*';
+	const bar = page.getByRole('region', { name: 'Selection' });
+	await page.goto('about:blank');
+	await page.goto(`${facts.panel}#/items/img/content/${folder}`);
+	await page.getByText('60 items shown').waitFor();
+	let release;
+	const held = new Promise((done) => { release = done; });
+	let slow;
+	await page.route(api, async (route) => {
+		if (slow || !route.request().url().includes('limit=120')) return route.fallback();
+		slow = route.request();
+		const response = await route.fetch();
+		await held;
+		return route.fulfill({ response });
+	});
+	await wheelUntil(page, () => slow);
+	await page.keyboard.press('Control+a');
+	await bar.getByRole('button', { name: 'Select the rest' }).click();
+	await bar.getByText(/^[\d,]{3,} items selected/).waitFor();
+	await bar.getByRole('button', { name: 'Stop' }).click();
+	await bar.getByRole('button', { name: 'Delete' }).click();
+	await page.route('**/api/items/img/content', (route) => route.fulfill({ json: { success: true, result: new URLSearchParams(route.request().postData()).getAll('filename').map((filename) => ({ filename, deleted: true })) } }));
+	await page.getByRole('dialog').getByRole('button', { name: /^Delete / }).click();
+	await page.getByRole('status').filter({ hasText: /items deleted\.$/ }).waitFor();
+	release();
+	// Those after the slow page come from the server, which has not deleted them.
+	await page.waitForFunction(() => document.querySelector('[data-item]')?.dataset.item.endsWith('image-00180.jpg'));
+	await page.unrouteAll();
+}
+
+/** At most 10,000 items are selected, and the bar says so. */
+async function atMost(page) {
+	const bar = page.getByRole('region', { name: 'Selection' });
+	await page.evaluate(() => scrollTo(0, 0));
+	await page.keyboard.press('Control+a');
+	await bar.getByRole('button', { name: 'Select the rest' }).click();
+	await bar.getByText(/^10,000 items selected, .*, the most at once$/).waitFor();
+	await page.getByRole('status').filter({ hasText: '10,000 items selected, the most at once' }).waitFor();
+	await accessible(page, 'the largest selection');
+	await shot(page, 'most', false);
+	await page.keyboard.press('Escape');
+	await bar.waitFor({ state: 'hidden' });
+}

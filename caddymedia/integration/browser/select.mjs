@@ -65,6 +65,7 @@ async function byKeyboard(page) {
 	const press = async (...keys) => {
 		for (const key of keys) await page.keyboard.press(key);
 	};
+	await page.evaluate(() => history.replaceState(null, '')); // it has the focused item
 	await page.reload();
 	await tile(page, 0).waitFor();
 	// One stop for the folders, one for the items, each with its controls.
@@ -108,6 +109,13 @@ async function byKeyboard(page) {
 	await press('Escape');
 	await page.getByRole('dialog').waitFor({ state: 'detached' });
 	assert.match(await focused(page), /image-0/, 'the focus stays');
+	// Behind a dialog the keys do nothing.
+	await press('Home', 'Enter');
+	await page.getByRole('dialog').getByRole('heading', { level: 2 }).click();
+	await press('Control+a');
+	await nothing(page);
+	await press('Escape');
+	await page.getByRole('dialog').waitFor({ state: 'detached' });
 	// In a field the keys have their usual meaning.
 	await page.getByLabel(/^Search by name/).fill('image');
 	await press('Control+a');

@@ -59,6 +59,12 @@ func TestBrowserItems(t *testing.T) {
 	for i := range 78 {
 		site.PutFile(t, filepath.Join(p.Root, "img", "content", "all", fmt.Sprintf("image-%02d.jpg", i)), img)
 	}
+	for i := range 70 {
+		site.PutFile(t, filepath.Join(p.Root, "img", "content", "deep", fmt.Sprintf("folder-%02d", i), "tree.jpg"), img)
+	}
+	for i := range 9 {
+		site.PutFile(t, filepath.Join(p.Root, "img", "content", "deep", fmt.Sprintf("tree-%d.jpg", i)), img)
+	}
 	for name, year := range map[string]int{"newest": 2040, "oldest": 2001} {
 		file := filepath.Join(p.Root, "img", "content", "all", name+".jpg")
 		site.PutFile(t, file, img)
