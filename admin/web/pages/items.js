@@ -257,10 +257,7 @@ function itemPanel({ alias, folder, search }, list, signal) {
 			announce(`${item} is deleted.`);
 			list.remove(item);
 		},
-		renamed: (old, item) => {
-			follow(item);
-			list.renamed(old, item);
-		},
+		renamed: list.renamed,
 		replaced: list.refresh,
 	};
 	/** @param {string} item */

@@ -41,7 +41,7 @@ export const explainKept = (alias) =>
  */
 export async function chooseFile(item) {
 	const extension = extensionOf(item.name);
-	const input = h('input', { type: 'file', accept: '.' + extension });
+	const input = h('input', { type: 'file', accept: extension && '.' + extension });
 	/** @type {File | undefined} */
 	const file = await new Promise((resolve) => {
 		input.addEventListener('change', () => resolve(input.files?.[0]));
@@ -56,12 +56,12 @@ export async function chooseFile(item) {
 }
 
 /**
- * Replaces an item in a dialog with the progress, which the user can cancel. Returns the seconds for
- * which others may still see the old item; null if it was cancelled.
+ * Replaces an item in a dialog with the progress, which the user can cancel. Returns the message about
+ * the outcome, which is unknown if the user has cancelled it or the connection broke.
  * @param {Alias} alias
  * @param {Item} item
  * @param {File} file
- * @returns {Promise<number | null>}
+ * @returns {Promise<string>}
  */
 export async function replace(alias, item, file) {
 	const id = newId('progress');
@@ -79,17 +79,16 @@ export async function replace(alias, item, file) {
 		if (sent === file.size) fill(text, 'Sent; the server is checking and storing it …');
 	};
 	const address = route(['items', alias.kind, alias.name, ...parts(item.filename)]);
+	dialog.addEventListener('close', () => cancelled.abort()); // also when another page is shown
 	const headers = { 'If-Match': condition(item), 'Idempotency-Key': newAttempt().key };
 	guard(() => true, 'The file is being sent.');
 	try {
 		const answer = await sendRepeatedly('PUT', address, cancelled.signal, headers, file, progress);
-		return bodyOf(answer).cached_for ?? 0;
+		return seenFor(bodyOf(answer).cached_for ?? 0);
 	} catch (error) {
-		if (cancelled.signal.aborted) return null;
 		if (!(error instanceof Interruption)) throw error;
-		throw new Error('The connection broke. Look at the item to see whether it was replaced.', {
-			cause: error,
-		});
+		const end = cancelled.signal.aborted ? 'was cancelled' : 'failed, since the connection broke';
+		return `Replacing ${item.name} ${end}. The panel shows what the server has now.`;
 	} finally {
 		guard(() => false);
 		dialog.close('');

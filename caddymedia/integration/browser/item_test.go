@@ -46,6 +46,16 @@ func TestBrowserItem(t *testing.T) {
 	}, "png": []byte(sample.PNG(t, 8, 8))}))
 }
 
+// TestBrowserSlow: answers about an item that arrive late, or not at all, leave the page true.
+func TestBrowserSlow(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic+replacing)
+	for i, name := range []string{"a.jpg", "b.jpg", "c.jpg", "d.jpg"} {
+		site.PutFile(t, filepath.Join(p.Root, "img", "photos", name), sample.JPEG(t, 320+i, 240))
+	}
+	browse(t, "slow", panelFacts(p, map[string]any{"jpeg": []byte(sample.JPEG(t, 500, 100))}))
+}
+
 // TestBrowserPreview: items of all types are previewed, and hostile ones do nothing.
 func TestBrowserPreview(t *testing.T) {
 	needsBrowser(t)
