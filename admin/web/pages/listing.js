@@ -143,6 +143,7 @@ export function listing(scope, view, selection, on, signal) {
 
 	async function load() {
 		Object.assign(state, { folders: [], items: [], next: '', searched: 0, run: state.run + 1 });
+		const held = element.contains(document.activeElement) ? document.activeElement : null;
 		nearEnd.disconnect();
 		loading = null;
 		element.setAttribute('aria-busy', 'true');
@@ -165,6 +166,7 @@ export function listing(scope, view, selection, on, signal) {
 		if (run !== state.run) return undefined;
 		element.removeAttribute('aria-busy');
 		ended(true);
+		if (held) regainFocus(/** @type {HTMLElement | null} */ (held.closest('[data-item]'))?.dataset.item);
 		return undefined;
 	}
 
@@ -280,10 +282,13 @@ export function listing(scope, view, selection, on, signal) {
 		if (!lists.itemKeys.focus(index < 0 ? undefined : index)) element.focus();
 	}
 
-	/** Focuses the list if the focused element is gone or hidden. */
-	function regainFocus() {
+	/**
+	 * Focuses an item, or else the list, if the focused element is gone or hidden.
+	 * @param {string} [filename]
+	 */
+	function regainFocus(filename) {
 		const held = document.activeElement;
-		if (!held || held === document.body || held.getClientRects().length === 0) focus();
+		if (!held || held === document.body || held.getClientRects().length === 0) focus(filename);
 	}
 
 	/**

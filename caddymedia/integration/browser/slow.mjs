@@ -1,5 +1,5 @@
 // Slow answers about an item: they arrive when the dialog is closed or shows another item.
-import { accessible, announced, assert, facts, focused, open, run, shot } from './lib.mjs';
+import { accessible, announced, assert, drop, facts, focused, open, run, shot } from './lib.mjs';
 
 const jpeg = Buffer.from(facts.more.jpeg, 'base64');
 const item = (page, name) => page.getByRole('dialog', { name, exact: true });
@@ -13,6 +13,7 @@ await run(async () => {
 	await cancelledLate(page);
 	await storageDown(page);
 	await loggedOut(page);
+	await uploadEnds(page);
 });
 
 /** Holds the requests of a method until the returned function is called; arrived is a promise of the first. */
@@ -27,8 +28,9 @@ async function hold(page, method, part = '') {
 		await gate;
 		return route.continue().catch(() => {});
 	};
-	await page.route('**/api/items/**', handler);
-	return { arrived, release: async () => { release(); await page.unroute('**/api/items/**', handler); } };
+	const routes = /\/api\/(items|upload)\//;
+	await page.route(routes, handler);
+	return { arrived, release: async () => { release(); await page.unroute(routes, handler); } };
 }
 
 async function show(page, name) {
@@ -135,4 +137,30 @@ async function loggedOut(page) {
 	await page.keyboard.press('Escape');
 	await closed(page);
 	assert.match(await focused(page), /kept\.jpg/);
+}
+
+/** The end of an upload takes the focus from nothing, and a list without the file is not loaded again. */
+async function uploadEnds(page) {
+	await page.goto(`${facts.panel}#/items/img/photos`);
+	await page.getByLabel('Sub folder').fill('/');
+	await listed(page, 'c.jpg').focus();
+	await drop(page, page.getByRole('main'), [{ name: 'new.jpg', type: 'image/jpeg', content: facts.more.jpeg }]);
+	await announced(page, '1 file stored.');
+	await listed(page, 'new.jpg').first().waitFor();
+	await page.waitForFunction(() => !document.querySelector('.listing[aria-busy]'));
+	assert.match(await focused(page), /c\.jpg/);
+
+	// In a folder that has not got the file, nothing happens.
+	let loads = 0;
+	const { arrived, release } = await hold(page, 'POST');
+	await page.getByLabel('Sub folder').fill('/');
+	await drop(page, page.getByRole('main'), [{ name: 'newer.jpg', type: 'image/jpeg', content: facts.more.jpeg }]);
+	await arrived;
+	await page.evaluate(() => { location.hash = '#/items/img/photos/other'; });
+	await page.getByRole('heading', { name: 'Nothing here yet' }).waitFor();
+	page.on('request', (request) => { loads += request.url().includes('/api/items/img/photos?'); });
+	await release();
+	await announced(page, '1 file stored.');
+	await page.evaluate(() => new Promise(requestAnimationFrame));
+	assert.equal(loads, 0);
 }
