@@ -59,12 +59,13 @@ export function preview(alias, item, measured) {
 			preload: 'metadata',
 			playsinline: true,
 			'aria-label': item.name,
-			onloadedmetadata: () =>
-				measured({
-					width: player instanceof HTMLVideoElement ? player.videoWidth : 0,
-					height: player instanceof HTMLVideoElement ? player.videoHeight : 0,
-					duration: player.duration,
-				}),
+			onloadedmetadata: () => {
+				const { videoWidth: width = 0, videoHeight: height = 0, duration } =
+					/** @type {HTMLVideoElement} */ (player);
+				if (type === 'video' && width === 0)
+					box.append(h('p', null, 'This browser plays only the sound of this film.'));
+				measured({ width, height, duration });
+			},
 			onerror: () => failed(`This browser cannot play this ${type === 'video' ? 'film' : 'sound'}.`),
 		});
 		return fill(box, player);
