@@ -15,11 +15,16 @@ import { ask, openDialog, showError } from '../lib/ui.js';
  */
 export const condition = ({ etag }) => (etag && !etag.startsWith('W/') ? etag : '*');
 
+const spellings = [['jpg', 'jpeg'], ['tif', 'tiff'], ['htm', 'html']];
+
 /**
- * The part of a filename after its last dot, in lower case.
+ * The extensions that mean the same as that of a filename, in lower case.
  * @param {string} name
  */
-const extensionOf = (name) => (/\.([^./]+)$/.exec(name)?.[1] ?? '').toLowerCase();
+function extensionsOf(name) {
+	const extension = (/\.([^./]+)$/.exec(name)?.[1] ?? '').toLowerCase();
+	return spellings.find((same) => same.includes(extension)) ?? [extension];
+}
 
 /**
  * Explains why the items of an alias are never replaced.
@@ -40,17 +45,19 @@ export const explainKept = (alias) =>
  * @returns {Promise<File | null>}
  */
 export async function chooseFile(item) {
-	const extension = extensionOf(item.name);
-	const input = h('input', { type: 'file', accept: extension && '.' + extension });
+	const extensions = extensionsOf(item.name).map((extension) => extension && '.' + extension);
+	const input = h('input', { type: 'file', accept: extensions.join(',') });
 	/** @type {File | undefined} */
 	const file = await new Promise((resolve) => {
 		input.addEventListener('change', () => resolve(input.files?.[0]));
 		input.addEventListener('cancel', () => resolve(undefined));
 		input.click();
 	});
-	if (!file || extensionOf(file.name) === extension) return file ?? null;
+	if (!file || extensionsOf(file.name)[0] === extensionsOf(item.name)[0]) return file ?? null;
 	await showError('This file has another type', new Error(
-		`“${file.name}” cannot replace “${item.name}”: choose a file that ends with .${extension}.`,
+		`“${file.name}” cannot replace “${item.name}”: choose a file that ends with ${
+			extensions.join(' or ') || 'no extension'
+		}.`,
 	));
 	return null;
 }
