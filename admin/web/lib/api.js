@@ -138,15 +138,34 @@ export async function send(method, segments, { body, etag, create } = {}) {
 }
 
 /**
+ * Reads the first bytes of an address that is no JSON, such as a preview.
+ * @param {string} address
+ * @param {number} length
+ */
+export async function readStart(address, length) {
+	const response = await answerTo(address, { headers: { Range: `bytes=0-${length - 1}` } });
+	if (!response.ok || isLogin(response.status, response.headers.get('Content-Type')))
+		await parsed(response);
+	return new Uint8Array(await response.arrayBuffer());
+}
+
+/**
  * @param {string} method
  * @param {string} address
  * @param {RequestInit} options
  */
 async function call(method, address, options) {
-	let response;
+	const response = await answerTo(address, { method, ...options });
+	return { body: await parsed(response), etag: response.headers.get('ETag') };
+}
+
+/**
+ * @param {string} address
+ * @param {RequestInit} options
+ */
+async function answerTo(address, options) {
 	try {
-		response = await fetch(address, {
-			method,
+		return await fetch(address, {
 			...options,
 			cache: 'no-store',
 			credentials: 'same-origin',
@@ -156,15 +175,21 @@ async function call(method, address, options) {
 		if (error.name === 'AbortError') throw error;
 		throw new Error('The server is unreachable.', { cause: error });
 	}
+}
+
+/**
+ * Like bodyOf.
+ * @param {Response} response
+ */
+async function parsed(response) {
 	const { status, statusText, headers } = response;
-	const answer = {
+	return bodyOf({
 		status,
 		statusText,
 		type: headers.get('Content-Type'),
 		text: await response.text(),
-		header: (/** @type {string} */ name) => headers.get(name) ?? '',
-	};
-	return { body: bodyOf(answer), etag: headers.get('ETag') };
+		header: (name) => headers.get(name) ?? '',
+	});
 }
 
 /**

@@ -1,6 +1,7 @@
 // @ts-check
 // Files that a user drops, chooses or pastes: their folders and names, and what the server would refuse.
 import { exactSize } from './format.js';
+import { folderOf } from './links.js';
 
 const maxLevels = 16;
 const maxFolder = 512; // bytes
@@ -16,11 +17,6 @@ export function hiddenPart(path) {
 	const at = names.findIndex((name) => name.startsWith('.') || systemFiles.has(name.toLowerCase()));
 	return names.slice(0, at + 1).join('/');
 }
-
-/**
- * @param {string} path
- */
-const folderOf = (path) => path.split('/').slice(0, -1).join('/');
 
 /**
  * The files of a chosen folder. The hidden ones are added to hidden.

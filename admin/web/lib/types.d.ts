@@ -333,7 +333,6 @@ interface ItemOptions {
 	/** The dialog shows another item now: the address of the page follows. */
 	shown: (filename: string) => void;
 	deleted: (filename: string) => void;
-	/** The address of the page follows too. */
 	renamed: (old: string, filename: string) => void;
 	replaced: (filename: string) => void;
 }

@@ -10,7 +10,7 @@ import { mayAct, preference } from '../lib/state.js';
 import { announce, busyWhile, confirm, copyField, facts, failed, openDialog } from '../lib/ui.js';
 import { preview } from './preview.js';
 import { rename } from './rename.js';
-import { chooseFile, condition, explainKept, replace, seenFor } from './replace.js';
+import { chooseFile, condition, explainKept, replace } from './replace.js';
 
 /** @type {Record<string, 1 | -1>} */
 const steps = { ArrowLeft: -1, ArrowRight: 1 };
@@ -43,6 +43,8 @@ export function itemDialog(alias, filename, options) {
 	const dialog = openDialog('', body, { wide: true });
 	const title = /** @type {HTMLElement} */ (dialog.querySelector('h2'));
 	let current = '';
+	/** @param {string} wanted */
+	const isShown = (wanted) => wanted === current && dialog.open;
 
 	/**
 	 * Shows an item, and a message about it.
@@ -56,10 +58,10 @@ export function itemDialog(alias, filename, options) {
 		let parted;
 		try {
 			const item = await get(['items', alias.kind, alias.name, ...parts(wanted)]);
-			if (wanted !== current) return;
+			if (!isShown(wanted)) return;
 			parted = partsOf(item);
 		} catch (error) {
-			if (wanted !== current) return;
+			if (!isShown(wanted)) return;
 			parted = { shown: null, links: null, content: failed(error, () => show(wanted)) };
 		}
 		title.textContent = nameOf(wanted);
@@ -90,7 +92,7 @@ export function itemDialog(alias, filename, options) {
 	async function go(step) {
 		const from = current;
 		const wanted = await options.neighbour(from, step);
-		if (from !== current || !dialog.open) return; // by another key meanwhile
+		if (!isShown(from)) return; // by another key meanwhile
 		if (wanted === '') {
 			announce(`There is no ${step > 0 ? 'next' : 'previous'} item in the list.`);
 			return;
@@ -128,16 +130,32 @@ export function itemDialog(alias, filename, options) {
 		busyWhile(button, failure, () =>
 			work().catch(async (error) => {
 				if (error.status !== 412) throw error;
-				options.replaced(item.filename);
-				await show(item.filename, `${failure}: somebody else has changed it. This is the new one.`);
+				await changed(item, `${failure}: somebody else has changed it. This is the new one.`);
 			}));
+
+	/**
+	 * Shows an item that has changed, unless the dialog shows another one or is closed by now.
+	 * @param {Item} item
+	 * @param {string} message
+	 */
+	async function changed({ filename }, message) {
+		options.replaced(filename);
+		if (isShown(filename)) await show(filename, message);
+		else announce(message);
+	}
 
 	/** @param {Item} item */
 	async function renameIt(item) {
 		const filename = await rename(alias, item);
 		if (!filename) return;
+		const message = `Renamed to ${filename}. The old address no longer works.`;
 		options.renamed(item.filename, filename);
-		await show(filename, `Renamed to ${filename}. The old address no longer works.`);
+		if (!isShown(item.filename)) {
+			announce(message);
+			return;
+		}
+		options.shown(filename);
+		await show(filename, message);
 	}
 
 	/** @param {Item} item */
@@ -147,10 +165,7 @@ export function itemDialog(alias, filename, options) {
 			return;
 		}
 		const file = await chooseFile(item);
-		const seconds = file && await replace(alias, item, file);
-		if (seconds === null) return;
-		options.replaced(item.filename);
-		await show(item.filename, seenFor(seconds));
+		if (file) await changed(item, await replace(alias, item, file));
 	}
 
 	/** @param {Item} item */
@@ -166,7 +181,7 @@ export function itemDialog(alias, filename, options) {
 			etag: condition(item),
 		});
 		const report = () => options.deleted(item.filename);
-		if (current !== item.filename) return report();
+		if (!isShown(item.filename)) return report();
 		dialog.addEventListener('close', report); // after the list has the focus again
 		dialog.close();
 		return undefined;

@@ -100,8 +100,9 @@ function browser(scope, aliases, item, signal) {
 function uploaded({ alias, folder, search }, stored, stayed, list) {
 	const common = commonFolder(stored);
 	const isHere = common === folder || stored.some((filename) => folderOf(filename) === folder);
-	if (!stayed || (isHere && !search)) list.load();
-	else if (!document.querySelector('dialog[open]'))
+	const isBelow = stored.some((filename) => !folder || filename.startsWith(`${folder}/`));
+	if (stayed ? isHere && !search : isBelow) list.load();
+	else if (stayed && !document.querySelector('dialog[open]'))
 		location.hash = itemsHash(alias.kind, alias.name, common);
 }
 
@@ -267,10 +268,7 @@ function itemPanel({ alias, folder, search }, list, signal) {
 			announce(`${item} is deleted.`);
 			list.remove(item);
 		},
-		renamed: (old, item) => {
-			follow(item);
-			list.renamed(old, item);
-		},
+		renamed: list.renamed,
 		replaced: list.refresh,
 	};
 	/** @param {string} item */

@@ -172,8 +172,8 @@ export function listing(scope, view, selection, on, signal) {
 	 * @param {ListPosition | null} [back] is shown again
 	 */
 	async function load(back) {
-		const hadFocus = content.contains(document.activeElement);
 		Object.assign(state, { folders: [], items: [], next: '', searched: 0, run: state.run + 1 });
+		const held = element.contains(document.activeElement) ? document.activeElement : null;
 		nearEnd.disconnect();
 		loading = null;
 		gone.clear();
@@ -199,7 +199,7 @@ export function listing(scope, view, selection, on, signal) {
 		element.removeAttribute('aria-busy');
 		ended(true, trouble);
 		if (back) restore(back);
-		if (hadFocus) regainFocus();
+		if (held) regainFocus(/** @type {HTMLElement | null} */ (held.closest('[data-item]'))?.dataset.item);
 		return undefined;
 	}
 
@@ -325,10 +325,13 @@ export function listing(scope, view, selection, on, signal) {
 		if (!lists.itemKeys.focus(index < 0 ? undefined : index)) element.focus();
 	}
 
-	/** Focuses the list if the focused element is gone or hidden. */
-	function regainFocus() {
+	/**
+	 * Focuses an item, or else the list, if the focused element is gone or hidden.
+	 * @param {string} [filename]
+	 */
+	function regainFocus(filename) {
 		const held = document.activeElement;
-		if (!held || held === document.body || held.getClientRects().length === 0) focus();
+		if (!held || held === document.body || held.getClientRects().length === 0) focus(filename);
 	}
 
 	/**

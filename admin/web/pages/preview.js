@@ -1,9 +1,11 @@
 // @ts-check
 // The preview of an item by its type. The server sends previews in a sandbox; texts are shown as text.
+import { readStart } from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
 import { size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { previewOf } from '../lib/links.js';
+import { explained } from '../lib/ui.js';
 
 const maxText = 64 << 10; // bytes
 const maxImage = 8 << 20; // bytes, as on the server
@@ -26,10 +28,18 @@ const textTypes = /^(text\/|application\/(json|xml|x-subrip)\b)/;
  */
 export function preview(alias, item, measured) {
 	const box = h('div', { class: 'preview' });
-	/** @param {string} text */
-	const none = (text) =>
+	/** @param {...Child} text */
+	const none = (...text) =>
 		fill(box, icon(item.type.startsWith('image/') ? 'items' : 'file'), h('p', null, text));
 	const src = previewOf(alias, item);
+	/**
+	 * Says why nothing is shown: by the refusal of the server, or else by text.
+	 * @param {string} text
+	 */
+	const failed = (text) =>
+		readStart(src, 1).then(() => none(text), (error) =>
+			none(error.status === 404 ? text : explained(error)));
+	if (item.size === 0) return none('The file is empty.');
 	const [type] = item.type.split('/');
 	if (type === 'image') {
 		const image = h('img', {
@@ -37,7 +47,7 @@ export function preview(alias, item, measured) {
 			alt: item.name,
 			onload: () => measured({ width: image.naturalWidth, height: image.naturalHeight }),
 			onerror: () =>
-				none(rare[item.type] ?? (item.size > maxImage ? 'Images of more than 8 MiB have no preview.'
+				failed(rare[item.type] ?? (item.size > maxImage ? 'Images of more than 8 MiB have no preview.'
 					: 'This browser cannot show this image.')),
 		});
 		return fill(box, image);
@@ -49,13 +59,14 @@ export function preview(alias, item, measured) {
 			preload: 'metadata',
 			playsinline: true,
 			'aria-label': item.name,
-			onloadedmetadata: () =>
-				measured({
-					width: player instanceof HTMLVideoElement ? player.videoWidth : 0,
-					height: player instanceof HTMLVideoElement ? player.videoHeight : 0,
-					duration: player.duration,
-				}),
-			onerror: () => none(`This browser cannot play this ${type === 'video' ? 'film' : 'sound'}.`),
+			onloadedmetadata: () => {
+				const { videoWidth: width = 0, videoHeight: height = 0, duration } =
+					/** @type {HTMLVideoElement} */ (player);
+				if (type === 'video' && width === 0)
+					box.append(h('p', null, 'This browser plays only the sound of this film.'));
+				measured({ width, height, duration });
+			},
+			onerror: () => failed(`This browser cannot play this ${type === 'video' ? 'film' : 'sound'}.`),
 		});
 		return fill(box, player);
 	}
@@ -66,7 +77,7 @@ export function preview(alias, item, measured) {
 			: none('This browser shows no PDF inside a page.');
 	}
 	if (!textTypes.test(item.type)) return none('No preview of this type.');
-	showText(box, item, src).catch(() => none('The text could not be loaded.'));
+	showText(box, item, src).catch((error) => none(explained(error)));
 	return box;
 }
 
@@ -77,34 +88,29 @@ export function preview(alias, item, measured) {
  * @param {string} src
  */
 async function showText(box, item, src) {
-	if (item.size === 0) {
-		fill(box, icon('file'), h('p', null, 'The file is empty.'));
-		return;
-	}
-	const answer = await fetch(src, {
-		headers: { Range: `bytes=0-${maxText - 1}` },
-		credentials: 'same-origin',
-	});
-	if (!answer.ok) throw new Error(`The server answered ${answer.status}.`);
-	const text = decoded(new Uint8Array(await answer.arrayBuffer()));
+	const text = decoded(await readStart(src, maxText), item.size > maxText);
 	fill(box, text === null ? [icon('file'), h('p', null, 'The file is not a text.')]
-		: [h('pre', { tabindex: '0' }, text), item.size > maxText
+		: [h('pre', { tabindex: '0', dir: 'auto' }, text), item.size > maxText
 			&& h('p', { class: 'muted small-text' }, `The first ${size(maxText)} of ${size(item.size)}`)]);
 }
 
 /**
  * The text of bytes in UTF-8, UTF-16 with a byte order mark, or else Windows-1252; null if it is not a
- * text. The last character may be cut.
+ * text.
  * @param {Uint8Array} bytes
+ * @param {boolean} cut whether the last character may be cut
  */
-export function decoded(bytes) {
+export function decoded(bytes, cut) {
+	/** @param {string} encoding */
+	const as = (encoding) =>
+		new TextDecoder(encoding, { fatal: encoding === 'utf-8' }).decode(bytes, { stream: cut });
 	const [first, second] = bytes;
-	if (first === 0xff && second === 0xfe) return new TextDecoder('utf-16le').decode(bytes, { stream: true });
-	if (first === 0xfe && second === 0xff) return new TextDecoder('utf-16be').decode(bytes, { stream: true });
+	if (first === 0xff && second === 0xfe) return as('utf-16le');
+	if (first === 0xfe && second === 0xff) return as('utf-16be');
 	if (bytes.includes(0)) return null;
 	try {
-		return new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true });
+		return as('utf-8');
 	} catch {
-		return new TextDecoder('windows-1252').decode(bytes);
+		return as('windows-1252');
 	}
 }

@@ -5,6 +5,7 @@ import { fill, h } from '../lib/dom.js';
 import { folderName } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { folderOf, parts } from '../lib/links.js';
+import { guard } from '../lib/state.js';
 import { explained, once, openDialog } from '../lib/ui.js';
 import { condition } from './replace.js';
 
@@ -17,6 +18,7 @@ import { condition } from './replace.js';
  */
 export function rename(alias, item) {
 	const dot = item.name.lastIndexOf('.');
+	const oldFolder = folderOf(item.filename);
 	/**
 	 * @param {string} id
 	 * @param {string} value
@@ -34,7 +36,7 @@ export function rename(alias, item) {
 			...more,
 		});
 	const name = field('rename-name', item.name, { required: true, autofocus: true });
-	const folder = field('rename-folder', folderOf(item.filename), { placeholder: 'the root of the alias' });
+	const folder = field('rename-folder', oldFolder, { placeholder: 'the root of the alias' });
 	const error = h('p', { class: 'field-error', id: 'rename-error', role: 'alert' });
 	const submit = h('button', { type: 'submit', class: 'primary' }, 'Rename');
 	const form = h('form', { class: 'fields' },
@@ -55,34 +57,47 @@ export function rename(alias, item) {
 		name.focus();
 	}
 
+	const changed = () => name.value !== item.name || folder.value !== oldFolder;
+
 	async function send() {
-		const to = [...parts(folder.value.trim()), name.value.trim()].join('/');
+		if (!changed()) return '';
+		// A field that is not changed may begin or end with spaces.
+		const last = name.value === item.name ? item.name : name.value.trim();
+		if (!last) throw new Error('Enter a name.');
+		const path = folder.value === oldFolder ? oldFolder : folder.value.trim();
+		const to = [...parts(path), last].join('/');
 		if (to === item.filename) return '';
 		if (await exists(alias, item, to)) throw new Error('There is already an item of this name.');
+		if (!dialog.open) return ''; // cancelled meanwhile
 		const { result } = await post(['items', alias.kind, alias.name, ...parts(item.filename)], [['to',
 			to]], condition(item));
 		return result[0].filename;
 	}
 
 	return new Promise((resolve, reject) => {
-		let renamed = '';
-		/** @type {any} */
-		let outdated;
+		/** @type {Promise<string>} */
+		let sent = Promise.resolve('');
 		form.addEventListener('submit', (event) => {
 			event.preventDefault();
 			once(submit, async () => {
+				sent = send();
 				try {
-					renamed = await send();
+					await sent;
 					dialog.close('');
 				} catch (failure) {
-					if (failure.status !== 412) return refused(failure);
-					outdated = failure;
-					dialog.close('');
+					if (failure.status === 412) dialog.close('');
+					else if (dialog.open) {
+						sent = Promise.resolve('');
+						refused(failure);
+					}
 				}
-				return undefined;
 			});
 		});
-		dialog.addEventListener('close', () => (outdated ? reject(outdated) : resolve(renamed)));
+		guard(changed);
+		dialog.addEventListener('close', () => {
+			guard(() => false);
+			sent.then(resolve, reject); // the item may be renamed although the dialog was closed
+		});
 	});
 }
 

@@ -15,11 +15,16 @@ import { ask, openDialog, showError } from '../lib/ui.js';
  */
 export const condition = ({ etag }) => (etag && !etag.startsWith('W/') ? etag : '*');
 
+const spellings = [['jpg', 'jpeg'], ['tif', 'tiff'], ['htm', 'html']];
+
 /**
- * The part of a filename after its last dot, in lower case.
+ * The extensions that mean the same as that of a filename, in lower case.
  * @param {string} name
  */
-const extensionOf = (name) => (/\.([^./]+)$/.exec(name)?.[1] ?? '').toLowerCase();
+function extensionsOf(name) {
+	const extension = (/\.([^./]+)$/.exec(name)?.[1] ?? '').toLowerCase();
+	return spellings.find((same) => same.includes(extension)) ?? [extension];
+}
 
 /**
  * Explains why the items of an alias are never replaced.
@@ -40,28 +45,30 @@ export const explainKept = (alias) =>
  * @returns {Promise<File | null>}
  */
 export async function chooseFile(item) {
-	const extension = extensionOf(item.name);
-	const input = h('input', { type: 'file', accept: '.' + extension });
+	const extensions = extensionsOf(item.name).map((extension) => extension && '.' + extension);
+	const input = h('input', { type: 'file', accept: extensions.join(',') });
 	/** @type {File | undefined} */
 	const file = await new Promise((resolve) => {
 		input.addEventListener('change', () => resolve(input.files?.[0]));
 		input.addEventListener('cancel', () => resolve(undefined));
 		input.click();
 	});
-	if (!file || extensionOf(file.name) === extension) return file ?? null;
+	if (!file || extensionsOf(file.name)[0] === extensionsOf(item.name)[0]) return file ?? null;
 	await showError('This file has another type', new Error(
-		`“${file.name}” cannot replace “${item.name}”: choose a file that ends with .${extension}.`,
+		`“${file.name}” cannot replace “${item.name}”: choose a file that ends with ${
+			extensions.join(' or ') || 'no extension'
+		}.`,
 	));
 	return null;
 }
 
 /**
- * Replaces an item in a dialog with the progress, which the user can cancel. Returns the seconds for
- * which others may still see the old item; null if it was cancelled.
+ * Replaces an item in a dialog with the progress, which the user can cancel. Returns the message about
+ * the outcome, which is unknown if the user has cancelled it or the connection broke.
  * @param {Alias} alias
  * @param {Item} item
  * @param {File} file
- * @returns {Promise<number | null>}
+ * @returns {Promise<string>}
  */
 export async function replace(alias, item, file) {
 	const id = newId('progress');
@@ -79,17 +86,16 @@ export async function replace(alias, item, file) {
 		if (sent === file.size) fill(text, 'Sent; the server is checking and storing it …');
 	};
 	const address = route(['items', alias.kind, alias.name, ...parts(item.filename)]);
+	dialog.addEventListener('close', () => cancelled.abort()); // also when another page is shown
 	const headers = { 'If-Match': condition(item), 'Idempotency-Key': newAttempt().key };
 	guard(() => true, 'The file is being sent.');
 	try {
 		const answer = await sendRepeatedly('PUT', address, cancelled.signal, headers, file, progress);
-		return bodyOf(answer).cached_for ?? 0;
+		return seenFor(bodyOf(answer).cached_for ?? 0);
 	} catch (error) {
-		if (cancelled.signal.aborted) return null;
 		if (!(error instanceof Interruption)) throw error;
-		throw new Error('The connection broke. Look at the item to see whether it was replaced.', {
-			cause: error,
-		});
+		const end = cancelled.signal.aborted ? 'was cancelled' : 'failed, since the connection broke';
+		return `Replacing ${item.name} ${end}. The panel shows what the server has now.`;
 	} finally {
 		guard(() => false);
 		dialog.close('');

@@ -1,7 +1,7 @@
 // @ts-check
 // The unfinished resumable uploads, of all storages.
 import { get, send } from '../lib/api.js';
-import { h } from '../lib/dom.js';
+import { fill, h } from '../lib/dom.js';
 import { plural, size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { mayAct } from '../lib/state.js';
@@ -23,7 +23,7 @@ export async function uploads({ signal, reload }) {
 	const first = await get(['uploads'], { limit: pageSize }, signal);
 	const list = rowList('Unfinished uploads', first.uploads.map(row));
 	const problems = h('div', null, first.problems.map(problem));
-	const status = h('p', { class: 'muted', role: 'status' });
+	const status = h('p', { class: 'muted', role: 'status', tabindex: '-1' });
 	const more = h('button', { type: 'button', onclick: loadMore }, 'Show more');
 	let { next } = first;
 	let count = first.uploads.length;
@@ -48,15 +48,14 @@ export async function uploads({ signal, reload }) {
 				describe();
 				(rows[0]?.querySelector('h2') ?? status).focus();
 			} catch (error) {
-				status.replaceChildren();
-				status.append(...explained(error).flat().filter(Boolean));
+				fill(status, explained(error));
 			}
 		});
 	}
 
 	/** @param {UnfinishedUpload} upload */
 	function row(upload) {
-		const element = h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon('upload')),
+		return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon('upload')),
 			h('div', { class: 'row-main' }, h('h2', { class: 'path', tabindex: '-1' }, nameOf(upload)),
 				progressOf(upload), facts({
 					[origins[upload.origin] ?? 'Origin']: upload.account || upload.origin,
@@ -72,7 +71,6 @@ export async function uploads({ signal, reload }) {
 					'aria-label': `End the upload of ${nameOf(upload)}`,
 					onclick: (event) => end(event.currentTarget, upload, reload),
 				}, 'End')));
-		return element;
 	}
 
 	describe();

@@ -8,7 +8,8 @@ test('texts in the usual encodings', () => {
 	for (
 		const [bytes, want] of [
 			[[0x47, 0xc3, 0xbc], 'Gü'],
-			[[0x47, 0xc3, 0xbc, 0xe2, 0x82], 'Gü'], // cut in a character
+			[[0x47, 0xfc], 'Gü'],
+			[[0x63, 0x61, 0x66, 0xe9], 'café'], // which is the beginning of a character in UTF-8
 			[[0xef, 0xbb, 0xbf, 0x61], 'a'],
 			[[0x47, 0xfc, 0x72], 'Gür'],
 			[[0xff, 0xfe, 0x61, 0x00, 0x11, 0x01], 'ađ'],
@@ -16,7 +17,16 @@ test('texts in the usual encodings', () => {
 			[[0x61, 0x00, 0x62], null],
 		]
 	) {
-		assert.equal(decoded(Uint8Array.from(bytes)), want, String(bytes));
+		assert.equal(decoded(Uint8Array.from(bytes), false), want, String(bytes));
+	}
+	for (
+		const [bytes, want] of [
+			[[0x47, 0xc3, 0xbc, 0xe2, 0x82], 'Gü'],
+			[[0xff, 0xfe, 0x61, 0x00, 0x3d, 0xd8], 'a'],
+			[[0xff, 0xfe, 0x61, 0x00, 0x11], 'a'],
+		]
+	) {
+		assert.equal(decoded(Uint8Array.from(bytes), true), want, `${bytes}, cut`);
 	}
 });
 

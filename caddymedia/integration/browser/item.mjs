@@ -188,7 +188,7 @@ async function replaces(page) {
 	await choose(page, button, 'other.jpg', Buffer.from(facts.more.png, 'base64'));
 	await item(page, 'The item was not replaced').getByText(/content is PNG/).waitFor();
 	await close('The item was not replaced');
-	await choose(page, button, 'other.jpg', jpeg('new'));
+	await choose(page, button, 'other.JPEG', jpeg('new'));
 	await dialog.getByRole('status').getByText('The item is replaced. Others may still see the old one for 1 hour.').waitFor();
 	await dialog.getByText('500 × 100').waitFor();
 	await page.waitForFunction(() => document.querySelector('dialog img')?.naturalWidth === 500);

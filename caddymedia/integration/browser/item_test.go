@@ -46,6 +46,30 @@ func TestBrowserItem(t *testing.T) {
 	}, "png": []byte(sample.PNG(t, 8, 8))}))
 }
 
+// TestBrowserSlow: answers about an item that arrive late, or not at all, leave the page true.
+func TestBrowserSlow(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic+replacing)
+	for i, name := range []string{"a.jpg", "b.jpg", "c.jpg", "d.jpg"} {
+		site.PutFile(t, filepath.Join(p.Root, "img", "photos", name), sample.JPEG(t, 320+i, 240))
+	}
+	browse(t, "slow", panelFacts(p, map[string]any{"jpeg": []byte(sample.JPEG(t, 500, 100))}))
+}
+
+// TestBrowserNames: items with long, hostile and foreign names work like others.
+func TestBrowserNames(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic+"storage exact {\ndriver local $ROOT\nsanitize off\n}\nfile_alias exact {\nstorage exact\n}\n")
+	names := []string{
+		`"><img src=x onerror=alert(1)>.txt`, "a%2Fb.txt", "a#b?c=d&e.txt", "100%.txt", " leading.txt", "two  spaces.txt",
+		"שלום עולם.txt", "😀 smile.txt", "[x](y) `z` {{.}}.txt", "it's, a <b>.txt", strings.Repeat("long", 49) + ".txt",
+	}
+	for _, name := range names {
+		site.PutFile(t, filepath.Join(p.Root, "file", "exact", name), "text")
+	}
+	browse(t, "names", panelFacts(p, map[string]any{"names": names}))
+}
+
 // TestBrowserPreview: items of all types are previewed, and hostile ones do nothing.
 func TestBrowserPreview(t *testing.T) {
 	needsBrowser(t)
@@ -57,22 +81,23 @@ func TestBrowserPreview(t *testing.T) {
 	svg := `<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30" onload="alert(2)"><rect width="40" height="30" fill="red"/>` +
 		strings.ReplaceAll(script, "&", "&amp;") + `<image href="` + evil.URL + `/image"/></svg>`
 	for name, content := range map[string]string{
-		"a.avif":     string(site.ReadFile(t, "../../internal/imaging/testdata/turned.avif")),
-		"a.heic":     string(site.ReadFile(t, "../../internal/imaging/testdata/photo.heic")),
-		"a.pdf":      pdf(""),
-		"a.svg":      svg,
-		"a.wav":      wav(2),
-		"a.zip":      "PK",
-		"binary.txt": "a\x00b",
-		"broken.mp4": "no film",
-		"broken.jpg": "no image",
-		"empty.txt":  "",
-		"evil.html":  "<!doctype html><title>x</title>" + script,
-		"evil.pdf":   pdf(fmt.Sprintf("app.launchURL(%q, true); this.submitForm(%q); this.getURL(%q)", evil.URL, evil.URL, evil.URL)),
-		"evil.txt":   "a < b </pre>" + script + "\nend",
-		"latin.txt":  "Gr\xfc\xdfe",
-		"long.txt":   strings.Repeat("0123456789abcde\n", 8<<10),
-		"wide.txt":   "\xff\xfe\x61\x00\x11\x01",
+		"a.avif":        string(site.ReadFile(t, "../../internal/imaging/testdata/turned.avif")),
+		"a.heic":        string(site.ReadFile(t, "../../internal/imaging/testdata/photo.heic")),
+		"a.pdf":         pdf(""),
+		"a.svg":         svg,
+		"a.wav":         wav(2),
+		"a.zip":         "PK",
+		"binary.txt":    "a\x00b",
+		"broken.mp4":    "no film",
+		"broken.jpg":    "no image",
+		"empty.txt":     "",
+		"evil.html":     "<!doctype html><title>x</title>" + script,
+		"evil.pdf":      pdf(fmt.Sprintf("app.launchURL(%q, true); this.submitForm(%q); this.getURL(%q)", evil.URL, evil.URL, evil.URL)),
+		"evil.txt":      "a < b </pre>" + script + "\nend",
+		"latin.txt":     "Gr\xfc\xdfe",
+		"long.txt":      strings.Repeat("0123456789abcde\n", 8<<10),
+		"soundonly.mp4": wav(1),
+		"wide.txt":      "\xff\xfe\x61\x00\x11\x01",
 	} {
 		site.PutFile(t, filepath.Join(p.Root, "file", "content", name), content)
 	}

@@ -74,6 +74,9 @@ await run(async () => {
 		await item.getByText(text, { exact: true }).waitFor();
 		assert.equal(await item.getByRole('link', { name: 'Download', exact: true }).getAttribute('download'), name);
 	}
+	item = await show('soundonly.mp4');
+	await item.getByText('This browser plays only the sound of this film.').waitFor();
+	item = await show('broken.jpg');
 	await accessible(page, 'no preview');
 	await shot(page, 'none', false);
 	const [download] = await Promise.all([page.waitForEvent('download'), item.getByRole('link', { name: 'Download', exact: true }).click()]);

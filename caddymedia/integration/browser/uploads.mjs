@@ -1,5 +1,5 @@
 // The unfinished uploads: listed with their state, and ended.
-import { accessible, announced, assert, facts, logIn, open, run, shot } from './lib.mjs';
+import { accessible, announced, assert, facts, focused, logIn, open, run, shot } from './lib.mjs';
 
 const { key, password } = facts.more;
 
@@ -37,4 +37,15 @@ await run(async () => {
 	await line('report').waitFor({ state: 'detached' });
 	await line('other.txt').waitFor();
 	assert.equal((await fetch(first, { method: 'HEAD', headers })).status, 404);
+
+	// A last page with nothing in it leaves the focus at the status.
+	await page.route('**/api/uploads?*', async (route) => {
+		const answer = await (await route.fetch({ url: route.request().url().replace(/\?.*/, '') })).json();
+		const last = route.request().url().includes('cursor=');
+		return route.fulfill({ json: { ...answer, uploads: last ? [] : answer.uploads, next: last ? '' : 'more' } });
+	});
+	await page.getByRole('button', { name: 'Refresh' }).click();
+	await page.getByRole('button', { name: 'Show more' }).press('Enter');
+	await page.getByRole('button', { name: 'Show more' }).waitFor({ state: 'hidden' });
+	assert.equal(await focused(page), '1 upload.');
 });
