@@ -73,6 +73,7 @@ func TestDocsAdmin(t *testing.T) {
 		"config/apps/media/accounts/try-out":          `"$argon2id$`,
 		"-X PATCH":                                    "",
 		"media/health":                                `"state":"up"`,
+		"media/usage":                                 `"storages":[`,
 		"metrics | grep":                              "\ncaddy_media_storage_up{",
 		"media/storages/default/probe":                `{"ok":true`,
 		"media/items/img/content?folder=26-11/20&":    `"folder":"26-11/20"`,
