@@ -48,7 +48,7 @@ func browse(t *testing.T, script string, f facts) {
 	if err := os.WriteFile(file, encoded, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, node, script+".mjs")
 	cmd.Env = append(os.Environ(), "MEDIA_TEST_CHROMIUM="+chromium, "MEDIA_TEST_FACTS="+file)
