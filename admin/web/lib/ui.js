@@ -8,10 +8,11 @@ import { isBusy, state } from './state.js';
 /** Whether there is more room than on a phone, where some details start closed. */
 export const wide = () => matchMedia('(min-width: 52rem)');
 
-// A part of the page from its start: a live region must exist before its text changes.
-const liveRegion = () => byId('live');
-/** @type {ReturnType<typeof setTimeout> | undefined} */
-let fading;
+// Parts of the page from its start: a live region must exist before its text changes. There are two, so
+// that a message for screen readers does not replace one that is shown.
+const liveRegions = () => [byId('seen'), byId('heard')];
+/** @type {Map<Element, ReturnType<typeof setTimeout>>} */
+const fading = new Map();
 
 /**
  * Announces a result to screen readers; visibly too, unless the page shows it.
@@ -19,18 +20,18 @@ let fading;
  * @param {{visible?: boolean}} [options]
  */
 export function announce(text, { visible = true } = {}) {
-	const live = liveRegion();
-	live.className = visible ? 'toast' : 'visually-hidden';
+	const [seen, heard] = liveRegions();
+	const live = visible ? seen : heard;
 	const host = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body;
 	if (live.parentNode !== host) host.append(live); // screen readers ignore content behind a dialog
-	clearTimeout(fading);
+	clearTimeout(fading.get(live));
 	live.textContent = '';
 	setTimeout(() => {
 		live.textContent = text;
 	}, 50);
-	fading = setTimeout(() => {
+	fading.set(live, setTimeout(() => {
 		live.textContent = '';
-	}, 7000);
+	}, 7000));
 }
 
 /**
@@ -60,7 +61,7 @@ export function openDialog(title, content, { actions = [], wide = false, require
 		)));
 	if (required) dialog.addEventListener('cancel', (event) => event.preventDefault());
 	dialog.addEventListener('close', () => {
-		if (dialog.contains(liveRegion())) document.body.append(liveRegion());
+		document.body.append(...liveRegions().filter((live) => dialog.contains(live)));
 		dialog.remove();
 	});
 	document.body.append(dialog);

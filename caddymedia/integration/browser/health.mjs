@@ -58,6 +58,15 @@ await run(async () => {
 	await page.getByRole('button', { name: 'Save', exact: true }).click();
 	await page.getByRole('heading', { level: 1, name: 'Storages' }).waitFor();
 
+	// A message for screen readers does not replace one that is shown.
+	await page.evaluate(async () => {
+		const { announce } = await import(document.querySelector('link[href$="lib/ui.js"]').href);
+		announce('Seen and heard.');
+		announce('Only heard.', { visible: false });
+	});
+	await announced(page, 'Only heard.');
+	await announced(page, 'Seen and heard.');
+
 	await usage(await open({ route: '#/health' }));
 	await looks();
 
