@@ -173,7 +173,7 @@ func (s *Store) release() error {
 	}
 	s.total.Store(0)
 	if s.file != nil {
-		err = errors.Join(err, s.file.Close())
+		err = errors.Join(err, unlock(s.file), s.file.Close())
 		s.file = nil
 	}
 	return err
