@@ -230,7 +230,7 @@ func TestZipStorageDown(t *testing.T) {
 	}
 }
 
-// TestZipUser: only the user who has selected the items can download them, until the selection has
+// TestZipUser: only the user of the selection can download it, until the selection has
 // expired, also after a reload.
 func TestZipUser(t *testing.T) {
 	root := load(t, oneFolder)

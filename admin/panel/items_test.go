@@ -100,7 +100,7 @@ func (s *itemsSite) items(t *testing.T) map[string]string {
 	}
 }
 
-// browser returns that of a user who is logged in.
+// browser returns the browser of a logged-in user.
 func (s *itemsSite) browser(t *testing.T, user string) *http.Client {
 	t.Helper()
 	b := browser(t)

@@ -69,7 +69,7 @@ func usageOf(t *testing.T, s *Service, kind Kind, name string) Usage {
 	return Usage{}
 }
 
-// TestUsage: objects are counted by what they are, when somebody asks, and every ten minutes at most.
+// TestUsage: objects are counted by their kinds, on request, and every ten minutes at most.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -236,7 +236,7 @@ func TestItemsOfCallerReported(t *testing.T) {
 	}
 }
 
-// actors records who has changed items, or was refused.
+// actors records the actors of changes and of refused requests.
 type actors struct {
 	deletions
 

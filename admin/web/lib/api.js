@@ -97,6 +97,9 @@ async function repeated(request) {
 	}
 }
 
+/** A new value of the header Idempotency-Key, which makes it safe to send a request again. */
+export const newKey = () => [...crypto.getRandomValues(new Uint32Array(4))].join('-');
+
 /**
  * Sends a form. Its key makes it safe to repeat, so it is repeated if the connection breaks.
  * @param {string[]} segments
@@ -105,7 +108,7 @@ async function repeated(request) {
  */
 export async function post(segments, fields, etag) {
 	/** @type {Record<string, string>} */
-	const headers = { 'Idempotency-Key': [...crypto.getRandomValues(new Uint32Array(4))].join('-') };
+	const headers = { 'Idempotency-Key': newKey() };
 	if (etag) headers['If-Match'] = etag;
 	const body = new URLSearchParams(fields);
 	return (await repeated(() => call('POST', route(segments), { headers, body }))).body;

@@ -52,7 +52,7 @@ export function exchange(method, address, signal, headers = {}, body = undefined
 }
 
 /**
- * Runs step, and again after each error, with growing pauses. It gives up after a number of attempts
+ * Runs step, and again after each error, with growing pauses. It ends after a number of attempts
  * without progress, which step reports by the function that it is called with, or when signal is
  * aborted.
  * @template T

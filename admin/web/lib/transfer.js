@@ -1,6 +1,6 @@
 // @ts-check
 // The transfer of one file to the server.
-import { get, isLogin, LoggedOutError, parse, route } from './api.js';
+import { get, isLogin, LoggedOutError, newKey, parse, route } from './api.js';
 import { pause, sendRepeatedly } from './exchange.js';
 import { uploadResumable } from './tus.js';
 
@@ -24,7 +24,7 @@ export class TransferError extends Error {
  * @returns {Attempt}
  */
 export const newAttempt = () => ({
-	key: [...crypto.getRandomValues(new Uint32Array(4))].join('-'),
+	key: newKey(),
 	address: '',
 });
 

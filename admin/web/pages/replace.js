@@ -1,12 +1,11 @@
 // @ts-check
 // Replaces an item by another file.
-import { bodyOf, route } from '../lib/api.js';
+import { bodyOf, newKey, route } from '../lib/api.js';
 import { fill, h, newId } from '../lib/dom.js';
 import { Interruption, sendRepeatedly } from '../lib/exchange.js';
 import { plural, size } from '../lib/format.js';
 import { parts } from '../lib/links.js';
 import { guard } from '../lib/state.js';
-import { newAttempt } from '../lib/transfer.js';
 import { ask, openDialog, showError } from '../lib/ui.js';
 
 /**
@@ -87,7 +86,7 @@ export async function replace(alias, item, file) {
 	};
 	const address = route(['items', alias.kind, alias.name, ...parts(item.filename)]);
 	dialog.addEventListener('close', () => cancelled.abort()); // also when another page is shown
-	const headers = { 'If-Match': condition(item), 'Idempotency-Key': newAttempt().key };
+	const headers = { 'If-Match': condition(item), 'Idempotency-Key': newKey() };
 	guard(() => true, 'The file is being sent.');
 	try {
 		const answer = await sendRepeatedly('PUT', address, cancelled.signal, headers, file, progress);

@@ -5,13 +5,13 @@ import { newAttempt, transfer } from '../lib/transfer.js';
 import { serve } from './xhr.js';
 
 const { setTimeout: later } = globalThis;
-globalThis.setTimeout = (run) => later(run, 0); // nobody waits for the pauses
+globalThis.setTimeout = (run) => later(run, 0); // the tests skip the pauses
 
 const alias = { kind: 'file', name: 'docs' };
 const stored = { status: 200, text: '{"success":true,"result":[{"filename":"x/a.txt"}]}' };
 const refused = (status) => ({ status, text: '{"success":false,"errors":[{"message":"no"}]}' });
 
-/** Sends a file to a server that gives answers in turn; null breaks the connection. */
+/** Sends a file to a server with these answers in turn; null breaks the connection. */
 async function send(answers, { file = new File(['text'], 'a.txt'), session = 200 } = {}) {
 	globalThis.fetch = async () => {
 		if (session === 0) throw new TypeError('no server');

@@ -97,7 +97,7 @@ func (m *Maker) Thumbnail(ctx context.Context, r *ThumbnailRequest) (*Thumbnail,
 		if !errors.Is(err, context.Canceled) || ctx.Err() != nil || round == rounds {
 			return nil, err
 		}
-		// The caller who has begun it has left.
+		// The first caller has left.
 	}
 }
 

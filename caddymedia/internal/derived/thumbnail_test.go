@@ -174,7 +174,7 @@ func TestThumbnailFails(t *testing.T) {
 	}
 }
 
-// TestThumbnailLeft: the work ends when its caller leaves, and goes on for one who has joined.
+// TestThumbnailLeft: the work ends when its caller leaves, and goes on for a caller that has joined.
 func TestThumbnailLeft(t *testing.T) {
 	t.Parallel()
 	alias := withRenditions(t, onMemory(t, nil))
