@@ -23,6 +23,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // zipSite returns a handler of the panel and its log.
@@ -74,7 +75,7 @@ func route(t *testing.T, answer zipAnswer) string {
 // one.
 func unpacked(t *testing.T, packed []byte) map[string]string {
 	t.Helper()
-	if program, err := exec.LookPath("unzip"); err == nil {
+	if program := servers.Installed("unzip"); program != "" {
 		file := filepath.Join(t.TempDir(), "a.zip")
 		if err := os.WriteFile(file, packed, 0o600); err != nil {
 			t.Fatal(err)

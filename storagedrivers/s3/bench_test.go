@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // BenchmarkPut stores one file of 1 GiB in versitygw, and does the same with rclone if it is
@@ -30,7 +31,7 @@ func BenchmarkPut(b *testing.B) {
 	s := real(b)
 	c := s.fresh(b)
 	ways := map[string]func() (cpu time.Duration){"driver": func() time.Duration { return putFile(b, s.driver(b, c), path) }}
-	if program, err := exec.LookPath("rclone"); err == nil {
+	if program := servers.Installed("rclone"); program != "" {
 		ways["rclone"] = func() time.Duration { return rclone(b, program, c, path) }
 	}
 	d := s.driver(b, c)

@@ -231,7 +231,7 @@ func commands(t *testing.T) []string {
 // run runs a script in a folder and returns its output.
 func run(t *testing.T, folder, script string) string {
 	t.Helper()
-	cmd := exec.Command("sh", "-c", script)
+	cmd := exec.Command(servers.Program(t, "sh"), "-c", script)
 	cmd.Dir = folder
 	out, err := cmd.CombinedOutput()
 	if err != nil {

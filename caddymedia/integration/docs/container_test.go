@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // recipe finds the container image, and the configuration after it.
@@ -15,12 +17,9 @@ var recipe = regexp.MustCompile("(?s)```dockerfile\n(.*?)```.*?```caddyfile\n(.*
 // TestContainer builds the image of the recipes, and stores objects in a container with the rights of
 // its user. It is skipped without a running docker.
 func TestContainer(t *testing.T) {
-	docker, err := exec.LookPath("docker")
-	if err == nil {
-		err = exec.Command(docker, "info").Run()
-	}
-	if testing.Short() || err != nil {
-		t.Skipf("docker is not running: %v", err)
+	docker := servers.Installed("docker")
+	if testing.Short() || docker == "" || exec.Command(docker, "info").Run() != nil {
+		t.Skip("docker is not running")
 	}
 	page, err := os.ReadFile("../../docs/recipes.md")
 	if err != nil {

@@ -25,7 +25,6 @@ import (
 // TestGoProgram builds the program in goprogram as another module. The program stores a remote
 // image and a file of a form.
 func TestGoProgram(t *testing.T) { // not parallel: the variable that names the Caddy is the process's
-	servers.Program(t, "sh")
 	temp := t.TempDir()
 	c, address := site.NewChild(t, "TMPDIR="+temp), servers.FreeAddress(t)
 	program := buildGoProgram(t)
@@ -103,7 +102,7 @@ func buildGoProgram(t *testing.T) string {
 	t.Helper()
 	commands := pages.Example(t, "go.md", "sh", "cp -r ")
 	folder := filepath.Join(t.TempDir(), "people")
-	cmd := exec.Command("sh", "-ec", strings.ReplaceAll(commands, "/srv/people", folder))
+	cmd := exec.Command(servers.Program(t, "sh"), "-ec", strings.ReplaceAll(commands, "/srv/people", folder))
 	cmd.Dir = "../../.."
 	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -18,7 +18,6 @@ import (
 // HTTP contract with net/http alone.
 func TestNetProgram(t *testing.T) {
 	t.Parallel()
-	servers.Program(t, "sh")
 	program := buildNetProgram(t)
 	s := &site.Site{Address: servers.FreeAddress(t), Client: new(http.Client)}
 	s.URL = "http://" + s.Address
@@ -103,7 +102,7 @@ func netConfig(t *testing.T) string {
 func buildNetProgram(t *testing.T) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "netprogram")
-	cmd := exec.Command("sh", "-ec", strings.ReplaceAll(`
+	cmd := exec.Command(servers.Program(t, "sh"), "-ec", strings.ReplaceAll(`
 cp -r caddymedia/integration/netprogram FOLDER
 cp go.mod go.sum FOLDER
 checkout=$PWD

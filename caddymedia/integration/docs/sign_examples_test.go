@@ -14,19 +14,19 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/integration/pages"
 	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// signers are the programs in caddymedia/docs/clients that sign addresses.
+// signers are the programs in caddymedia/docs/clients that sign addresses, and what runs them.
 var signers = map[string]string{"sign.php": "php", "sign.py": "python3", "sign.mjs": "node", "sign.sh": "sh"}
 
 // signed runs a program that signs, and returns the query that it prints.
 func signed(t *testing.T, script, key string, args ...string) string {
 	t.Helper()
-	program, err := exec.LookPath(signers[script])
-	if err != nil {
-		t.Fatal(err)
+	if script == "sign.sh" {
+		servers.Program(t, "openssl")
 	}
-	cmd := exec.CommandContext(t.Context(), program, append([]string{filepath.Join(clientFolder(t), script)}, args...)...)
+	cmd := exec.CommandContext(t.Context(), servers.Program(t, signers[script]), append([]string{filepath.Join(clientFolder(t), script)}, args...)...)
 	cmd.Env = append(os.Environ(), "MEDIA_SIGNING_KEY="+key)
 	out, err := cmd.Output()
 	if err != nil {
@@ -78,27 +78,31 @@ func TestSignersAreAccepted(t *testing.T) {
 	address := s.URL + "/static/file/papers/" + url.PathEscape(name)
 	expires := strconv.FormatInt(time.Now().Add(time.Minute).Unix(), 10)
 	for script := range signers {
-		for query, want := range map[string]int{
-			signed(t, script, key, "file", "papers", "filename", name, expires):                                http.StatusNotFound,
-			signed(t, script, key, "file", "papers", "filename", name, expires, "", "a+b č.txt", "0"):          http.StatusNotFound,
-			signed(t, script, key, "file", "papers", "folder", "/", expires):                                   http.StatusNotFound,
-			signed(t, script, key, "file", "papers", "filename", name, expires, "", "", "1"):                   http.StatusForbidden,
-			signed(t, script, strings.ToUpper(key), "file", "papers", "filename", name, expires):               http.StatusForbidden,
-			strings.Replace(signed(t, script, key, "file", "papers", "filename", name, expires), "=", "=1", 1): http.StatusForbidden,
-		} {
-			if got := s.Get(t, strings.TrimPrefix(address, s.URL)+"?"+query); got.Status != want {
-				t.Errorf("%s: %s: status %d, want %d", script, query, got.Status, want)
+		t.Run(script, func(t *testing.T) {
+			for query, want := range map[string]int{
+				signed(t, script, key, "file", "papers", "filename", name, expires):                                http.StatusNotFound,
+				signed(t, script, key, "file", "papers", "filename", name, expires, "", "a+b č.txt", "0"):          http.StatusNotFound,
+				signed(t, script, key, "file", "papers", "folder", "/", expires):                                   http.StatusNotFound,
+				signed(t, script, key, "file", "papers", "filename", name, expires, "", "", "1"):                   http.StatusForbidden,
+				signed(t, script, strings.ToUpper(key), "file", "papers", "filename", name, expires):               http.StatusForbidden,
+				strings.Replace(signed(t, script, key, "file", "papers", "filename", name, expires), "=", "=1", 1): http.StatusForbidden,
+			} {
+				if got := s.Get(t, strings.TrimPrefix(address, s.URL)+"?"+query); got.Status != want {
+					t.Errorf("%s: status %d, want %d", query, got.Status, want)
+				}
 			}
-		}
+		})
 	}
 }
 
 // TestDocsSign: the commands of the pages print what the pages say, and addresses that are accepted.
 func TestDocsSign(t *testing.T) {
+	servers.Program(t, "php")
+	servers.Program(t, "curl")
 	s := site.Start(t, site.LocalDefault+"account "+site.APIKey+" "+site.CheapHash+" {\nmay sign\n}\nimage_alias photos {\nprivate\n}\n", "media")
 	run := func(command string, env ...string) string {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "sh", "-euc", command)
+		cmd := exec.CommandContext(t.Context(), servers.Program(t, "sh"), "-euc", command)
 		cmd.Dir, cmd.Env = pages.Root(t), append(os.Environ(), env...)
 		out, err := cmd.Output()
 		if err != nil {

@@ -49,7 +49,6 @@ func TestModule(t *testing.T) {
 		t.Skip("it builds the suite for another module")
 	}
 	t.Parallel()
-	servers.Program(t, "sh")
 	folder := filepath.Join(t.TempDir(), "shelf")
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
@@ -57,7 +56,7 @@ func TestModule(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "shelf_test.go"), []byte(conformance), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("sh", "-ec", strings.ReplaceAll(`
+	cmd := exec.Command(servers.Program(t, "sh"), "-ec", strings.ReplaceAll(`
 sed -e 's/^package guest_test/package shelf/' -e 's/driver_test\.go/driver.go/' driver_test.go >FOLDER/driver.go
 cd ../../..
 cp go.mod go.sum FOLDER

@@ -8,11 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 const nginxConf = `%[3]s
@@ -75,7 +76,7 @@ foreach ($file['name'] as $i => $name) {
 // that nothing is copied from disk to disk.
 func startPeers(b *testing.B, dir string) []server {
 	b.Helper()
-	nginx := program("nginx")
+	nginx := servers.Installed("nginx")
 	if nginx == "" {
 		b.Log("nginx is not installed: there is nothing to compare with")
 		return nil
@@ -95,7 +96,7 @@ func startPeers(b *testing.B, dir string) []server {
 		name: "nginx", addr: addr, head: "PUT /nginx/" + firstName + " HTTP/1.1\r\n", dir: filepath.Join(dir, "nginx"),
 		processes: []*os.Process{master.Process}, address: "/nginx/", items: filepath.Join(dir, "nginx"),
 	}
-	php := program("php-fpm*")
+	php := servers.Installed("php-fpm*")
 	if php == "" {
 		b.Log("php-fpm is not installed: skipped")
 		return []server{webdav}
@@ -111,18 +112,6 @@ func startPeers(b *testing.B, dir string) []server {
 		head: "POST /upload.php HTTP/1.1\r\n", peers: []string{"nginx"},
 		processes: []*os.Process{manager.Process, master.Process},
 	}}
-}
-
-// program returns the path of an installed program, also from folders for administrators. pattern
-// is for names that end in a version.
-func program(pattern string) string {
-	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin") {
-		found, err := filepath.Glob(filepath.Join(dir, pattern))
-		if err == nil && len(found) > 0 {
-			return slices.Max(found)
-		}
-	}
-	return ""
 }
 
 // start runs a server until the benchmark ends.

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // BenchmarkResumable uploads 1 GiB to the same disk through this service, as a resumable upload and
@@ -52,7 +54,7 @@ func resumableHeads(path, authorization string, metadata ...string) (patch, crea
 // startTusd starts tusd if it is installed.
 func startTusd(b *testing.B, dir string) []server {
 	b.Helper()
-	tusd := program("tusd")
+	tusd := servers.Installed("tusd")
 	if tusd == "" {
 		b.Log("tusd is not installed: there is nothing to compare with")
 		return nil

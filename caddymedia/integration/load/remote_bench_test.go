@@ -21,6 +21,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/integration/site"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // BenchmarkRemoteUpload sends a file of 1 GiB to a server through this service, and directly with
@@ -28,10 +29,7 @@ import (
 // the ratio, which is that of the medians.
 // MEDIA_BENCH_DIR selects the disk of the spooled file.
 func BenchmarkRemoteUpload(b *testing.B) {
-	rclone, err := exec.LookPath("rclone")
-	if err != nil {
-		b.Skip(err)
-	}
+	rclone := servers.Program(b, "rclone")
 	for _, kind := range site.RemoteDrivers {
 		if kind.Name == "s3" || kind.Name == "sftp" {
 			b.Run(kind.Name, func(b *testing.B) {

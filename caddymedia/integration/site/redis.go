@@ -14,18 +14,16 @@ import (
 type Redis struct {
 	Address string // host and port
 
-	t   *testing.T
-	dir string
-	cmd *exec.Cmd // nil while it does not run
+	t       *testing.T
+	program string
+	dir     string
+	cmd     *exec.Cmd // nil while it does not run
 }
 
 // NewRedis runs a Redis until the end of the test.
 func NewRedis(t *testing.T) *Redis {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		Skip(t, "no redis-server: %v", err)
-	}
-	r := &Redis{t: t, Address: servers.FreeAddress(t), dir: t.TempDir()}
+	r := &Redis{t: t, program: servers.Program(t, "redis-server"), Address: servers.FreeAddress(t), dir: t.TempDir()}
 	t.Cleanup(r.Stop)
 	r.Start()
 	return r
@@ -38,7 +36,7 @@ func (r *Redis) Start() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.cmd = exec.Command("redis-server", "--port", port, "--bind", host, "--dir", r.dir, "--save", "")
+	r.cmd = exec.Command(r.program, "--port", port, "--bind", host, "--dir", r.dir, "--save", "")
 	if err := r.cmd.Start(); err != nil {
 		r.cmd = nil
 		r.t.Fatal(err)

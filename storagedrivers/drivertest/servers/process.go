@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -24,19 +26,29 @@ func Program(t testing.TB, name string) string {
 	if testing.Short() {
 		t.Skipf("%s is not started with -short", name)
 	}
-	path, err := exec.LookPath(name)
-	if err == nil {
+	if path := Installed(name); path != "" {
 		return path
-	}
-	for _, folder := range []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} { // often not in PATH
-		if stat, err := os.Stat(folder + "/" + name); err == nil && stat.Mode().IsRegular() {
-			return folder + "/" + name
-		}
 	}
 	if os.Getenv(mustRun) != "" {
 		t.Fatalf("%s is not installed, but all tests must run", name)
 	}
 	t.Skipf("%s is not installed", name)
+	return ""
+}
+
+// Installed returns the path of a program that a test can do without, or an empty string. name may be
+// a pattern, of which the last match counts.
+func Installed(name string) string {
+	folders := filepath.SplitList(os.Getenv("PATH"))
+	for _, folder := range append(folders, "/usr/sbin", "/sbin", "/usr/local/sbin") { // often not in PATH
+		found, err := filepath.Glob(filepath.Join(folder, name))
+		if err != nil || len(found) == 0 {
+			continue
+		}
+		if path, err := exec.LookPath(slices.Max(found)); err == nil {
+			return path
+		}
+	}
 	return ""
 }
 

@@ -481,9 +481,9 @@ func checkForeign(t *testing.T, root string) (images []*foreign, none map[string
 // show renders the images in Chromium.
 func show(t *testing.T, images []*foreign) {
 	t.Helper()
-	chromium, err := exec.LookPath("chromium")
-	if err != nil || os.Getenv("MEDIA_TEST_BROWSER") == "" {
-		t.Fatalf("Chromium and MEDIA_TEST_BROWSER are needed: %v", err)
+	node, chromium := servers.Program(t, "node"), servers.Program(t, "chromium")
+	if os.Getenv("MEDIA_TEST_BROWSER") == "" {
+		t.Fatal("MEDIA_TEST_BROWSER is needed")
 	}
 	list, err := json.Marshal(images)
 	if err != nil {
@@ -493,7 +493,7 @@ func show(t *testing.T, images []*foreign) {
 	if err := os.WriteFile(file, list, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "node", filepath.Join("testdata", "foreign.mjs"), file)
+	cmd := exec.CommandContext(t.Context(), node, filepath.Join("testdata", "foreign.mjs"), file)
 	cmd.Env = append(os.Environ(), "MEDIA_TEST_CHROMIUM="+chromium)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
