@@ -22,7 +22,7 @@ type Options struct {
 	// Timeout bounds every operation that transfers neither objects nor lists of them: stat,
 	// delete, check, and opening up to the first byte. 0 is 30 s.
 	Timeout time.Duration
-	// Location of the objects, as returned by the driver's [Module]. Zero: one that no storage of
+	// Location of the objects, as returned by [Config]. Zero: one that no storage of
 	// another name has.
 	Location Location
 	// Description of the driver, for [Storage.Explain].

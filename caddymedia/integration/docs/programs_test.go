@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/integration/pages"
@@ -19,10 +20,16 @@ import (
 func TestProgramsAreOptional(t *testing.T) {
 	t.Parallel()
 	set, started := token.NewFileSet(), 0
+	page := pages.Text(t, ".github/CONTRIBUTING.md")
 	for _, files := range goPackages(t, set) {
 		p := programsOf(set, files)
 		for _, position := range p.unknown {
 			t.Errorf("%s: the program is not found by servers.Program", position)
+		}
+		for name := range p.names {
+			if !strings.Contains(page, "`"+name+"`") {
+				t.Errorf("CONTRIBUTING.md does not name %s", name)
+			}
 		}
 		started += p.started
 	}
@@ -104,12 +111,14 @@ type programs struct {
 	info    types.Info
 	started int
 	unknown []token.Position
+	// names are those of the programs that tests look for.
+	names map[string]bool
 	// sources are the values of variables, parameters and fields, and the results of functions.
 	sources map[types.Object][]ast.Expr
 }
 
 func programsOf(set *token.FileSet, files []*ast.File) *programs {
-	p := &programs{set: set, sources: map[types.Object][]ast.Expr{}}
+	p := &programs{set: set, names: map[string]bool{}, sources: map[types.Object][]ast.Expr{}}
 	p.info = types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
 	// Types of other packages are not needed, so they are not imported.
 	config := types.Config{Importer: noImports{}, Error: func(error) {}}
@@ -204,6 +213,12 @@ func (p *programs) collect(n ast.Node, parameters map[types.Object][]types.Objec
 func (p *programs) check(n ast.Node, called map[ast.Expr]bool, name string) {
 	switch n := n.(type) {
 	case *ast.CallExpr:
+		switch p.qualified(n.Fun) {
+		case "servers.Program", "servers.Installed", "Program", "Installed":
+			if literal, ok := n.Args[len(n.Args)-1].(*ast.BasicLit); ok {
+				p.names[strings.Trim(literal.Value, "\"*")] = true
+			}
+		}
 		argument := map[string]int{"exec.Command": 0, "exec.CommandContext": 1}
 		if i, ok := argument[p.qualified(n.Fun)]; ok {
 			called[n.Fun] = true

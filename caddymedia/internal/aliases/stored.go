@@ -19,7 +19,7 @@ func (a *Alias) MayHaveVariant(filename string) bool {
 	return a.Kind == Image && a.Extensions[ext] && imaging.FormatOf(ext).HasVariant()
 }
 
-// IsVariant reports whether filename (relative to the alias) is the name of the variant of a
+// IsVariant reports whether filename (relative to the alias) is the name of the variant of an
 // image, which is not an item of its own.
 func (a *Alias) IsVariant(filename string) bool {
 	image, ok := strings.CutSuffix(filename, render.Suffix)
