@@ -5,7 +5,8 @@
 // bolt or redis), a [Throttle] and a [HashLimiter]. All Issuers of a process should share the last
 // two, so that a new configuration forgets no failed login.
 //
-// The package does not know Caddy. A stolen store has no usable token: each is stored as its SHA-256.
+// The package does not know Caddy. A stolen store has no usable token: each is stored as its
+// SHA-256.
 //
 // The contract of a Store, with package tokentest, and [Comparer] are stable.
 package tokens

@@ -44,8 +44,8 @@ func TestDocsPackages(t *testing.T) {
 	}
 }
 
-// TestDocsPages: the lists of pages in docs/README.md and README.md have each page, but README.md leaves
-// the pages of drivers to that of storages.
+// TestDocsPages: docs/README.md and README.md list each page. README.md leaves the pages of drivers
+// to that of storages.
 func TestDocsPages(t *testing.T) {
 	t.Parallel()
 	list := pages.Text(t, "caddymedia/docs/README.md")

@@ -15,8 +15,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/pages"
 )
 
-// TestProgramsAreOptional: tests start only programs that servers.Program has found, which skips the
-// test without them, or servers.Installed. They also start themselves, what they have built, and go.
+// TestProgramsAreOptional: tests start only programs that servers.Program has found, which skips a
+// test without its program, or servers.Installed. They also start themselves, their builds, and go.
 func TestProgramsAreOptional(t *testing.T) {
 	t.Parallel()
 	set, started := token.NewFileSet(), 0
@@ -247,8 +247,8 @@ func (p *programs) check(n ast.Node, called map[ast.Expr]bool, name string) {
 
 func (p *programs) refuse(n ast.Node) { p.unknown = append(p.unknown, p.set.Position(n.Pos())) }
 
-// qualified returns the name of a function or type of another package with the package's name, or else
-// of one of this package.
+// qualified returns the name of a function or type. That of another package has the package's name
+// before it.
 func (p *programs) qualified(e ast.Expr) string {
 	if s, ok := e.(*ast.SelectorExpr); ok {
 		if x, ok := s.X.(*ast.Ident); ok {
@@ -263,12 +263,12 @@ func (p *programs) qualified(e ast.Expr) string {
 	return ""
 }
 
-// known reports whether an expression has no other value than the path of a program that the test has found
-// or built. seen are the objects that it depends on.
+// known reports whether all values of an expression are paths of programs that the test has found or
+// built. seen are the objects that it depends on.
 func (p *programs) known(e ast.Expr, seen []types.Object) bool {
 	switch e := e.(type) {
 	case *ast.BasicLit:
-		return e.Value == `"go"` || e.Value == `""` || e.Value == `"/usr/bin/python3"` // tried after that of PATH
+		return e.Value == `"go"` || e.Value == `""` || e.Value == `"/usr/bin/python3"` // a second choice
 	case *ast.IndexExpr:
 		return p.qualified(e.X) == "os.Args"
 	case *ast.CallExpr:

@@ -36,8 +36,8 @@ func Program(t testing.TB, name string) string {
 	return ""
 }
 
-// Installed returns the path of a program that a test can do without, or an empty string. name may be
-// a pattern, of which the last match counts.
+// Installed returns the path of a program that a test can do without, or an empty string. name may
+// be a pattern, of which the last match counts.
 func Installed(name string) string {
 	folders := filepath.SplitList(os.Getenv("PATH"))
 	for _, folder := range append(folders, "/usr/sbin", "/sbin", "/usr/local/sbin") { // often not in PATH
