@@ -300,3 +300,32 @@ func TestRemovalUncompared(t *testing.T) {
 		t.Errorf("the driver was asked %d times", tried)
 	}
 }
+
+// TestReplacementUncompared: the object is compared right before its replacement if the backend does
+// not compare.
+func TestReplacementUncompared(t *testing.T) {
+	t.Parallel()
+	s := open(t, &uncompared{memory.New()}, storagedrivers.Options{})
+	put(t, s, "key", "text")
+	info, err := s.Stat(t.Context(), "key")
+	is(t, err, nil)
+	for _, tt := range []struct {
+		etag, text string
+		err        error
+	}{{`"other"`, "text", storagedrivers.ErrChanged}, {info.ETag, "new text", nil}} {
+		st := stage(t, s, "new text")
+		_, err := s.Commit(t.Context(), storagedrivers.Change{Staged: st, Key: "key", Options: storagedrivers.PutOptions{
+			Mode: storagedrivers.Overwrite, IfMatch: tt.etag,
+		}})
+		is(t, err, tt.err)
+		has(t, s, "key", tt.text)
+	}
+}
+
+// uncompared is a driver that ignores IfMatch.
+type uncompared struct{ storagedrivers.Driver }
+
+func (u *uncompared) Put(ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
+	opts.IfMatch = ""
+	return u.Driver.Put(ctx, key, r, opts)
+}
