@@ -129,6 +129,37 @@ func TestCommitUndone(t *testing.T) {
 	}
 }
 
+// TestCommitUndoneUntagged: an object of another writer stays, also if the backend has no entity tags.
+func TestCommitUndoneUntagged(t *testing.T) {
+	t.Parallel()
+	d := memory.New()
+	s := open(t, untagged{d}, storagedrivers.Options{})
+	d.Fail = func(op, key string) error {
+		if op != "put" || key != "z" {
+			return nil
+		}
+		put(t, s, "key", "late")
+		return fs.ErrPermission
+	}
+	is(t, commitTwo(t, s, create), fs.ErrPermission)
+	has(t, s, "key", "late")
+}
+
+// untagged is a driver without entity tags.
+type untagged struct{ storagedrivers.Driver }
+
+func (u untagged) Put(ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
+	info, err := u.Driver.Put(ctx, key, r, opts)
+	info.ETag = ""
+	return info, err
+}
+
+func (u untagged) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	info, err := u.Driver.Stat(ctx, key)
+	info.ETag = ""
+	return info, err
+}
+
 func TestCommitCannotBeUndone(t *testing.T) {
 	t.Parallel()
 	for _, failing := range []string{"stat", "delete"} {
