@@ -129,6 +129,37 @@ func TestCommitUndone(t *testing.T) {
 	}
 }
 
+// TestCommitUndoneUntagged: an object of another writer stays, also if the backend has no entity tags.
+func TestCommitUndoneUntagged(t *testing.T) {
+	t.Parallel()
+	d := memory.New()
+	s := open(t, untagged{d}, storagedrivers.Options{})
+	d.Fail = func(op, key string) error {
+		if op != "put" || key != "z" {
+			return nil
+		}
+		put(t, s, "key", "late")
+		return fs.ErrPermission
+	}
+	is(t, commitTwo(t, s, create), fs.ErrPermission)
+	has(t, s, "key", "late")
+}
+
+// untagged is a driver without entity tags.
+type untagged struct{ storagedrivers.Driver }
+
+func (u untagged) Put(ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
+	info, err := u.Driver.Put(ctx, key, r, opts)
+	info.ETag = ""
+	return info, err
+}
+
+func (u untagged) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	info, err := u.Driver.Stat(ctx, key)
+	info.ETag = ""
+	return info, err
+}
+
 func TestCommitCannotBeUndone(t *testing.T) {
 	t.Parallel()
 	for _, failing := range []string{"stat", "delete"} {
@@ -299,4 +330,33 @@ func TestRemovalUncompared(t *testing.T) {
 	if tried != 2 {
 		t.Errorf("the driver was asked %d times", tried)
 	}
+}
+
+// TestReplacementUncompared: the object is compared right before its replacement if the backend does
+// not compare.
+func TestReplacementUncompared(t *testing.T) {
+	t.Parallel()
+	s := open(t, &uncompared{memory.New()}, storagedrivers.Options{})
+	put(t, s, "key", "text")
+	info, err := s.Stat(t.Context(), "key")
+	is(t, err, nil)
+	for _, tt := range []struct {
+		etag, text string
+		err        error
+	}{{`"other"`, "text", storagedrivers.ErrChanged}, {info.ETag, "new text", nil}} {
+		st := stage(t, s, "new text")
+		_, err := s.Commit(t.Context(), storagedrivers.Change{Staged: st, Key: "key", Options: storagedrivers.PutOptions{
+			Mode: storagedrivers.Overwrite, IfMatch: tt.etag,
+		}})
+		is(t, err, tt.err)
+		has(t, s, "key", tt.text)
+	}
+}
+
+// uncompared is a driver that ignores IfMatch.
+type uncompared struct{ storagedrivers.Driver }
+
+func (u *uncompared) Put(ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
+	opts.IfMatch = ""
+	return u.Driver.Put(ctx, key, r, opts)
 }

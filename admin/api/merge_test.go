@@ -134,6 +134,10 @@ func TestAppliedToDrivers(t *testing.T) {
 			secrets: map[string]string{"driver.secret_access_key": "s"},
 			want:    `{"driver":{"name":"s3","bucket":"b","secret_access_key":"s"}}`,
 		},
+		"another kind with a password": {
+			value: `{"driver":{"name":"ftp","address":"other"}}`,
+			want:  `{"driver":{"name":"ftp","address":"other"}}`,
+		},
 		"no driver": {value: `{"sanitize":false}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package tokens_test
 
 import (
+	"crypto/sha256"
 	"errors"
 	"net/netip"
 	"strings"
@@ -29,6 +30,9 @@ func TestIssue(t *testing.T) {
 	}
 	if rec := f.store.saved[0]; rec.Account != "shop" || !rec.Expires.Equal(expires) || strings.Contains(rec.Fingerprint, "secret") {
 		t.Errorf("stored: %+v", rec)
+	}
+	if _, err := f.store.Load(t.Context(), sha256.Sum256([]byte(token))); err != nil {
+		t.Errorf("it is not stored under its SHA-256: %v", err)
 	}
 	for _, apiKey := range []string{"", "shop"} {
 		got, _, err := i.Verify(t.Context(), token, apiKey)

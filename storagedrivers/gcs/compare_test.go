@@ -3,6 +3,7 @@ package gcs
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,7 +14,7 @@ import (
 )
 
 // TestConditionsAreSent: the service gets the generation of an ETag, and its refusal means that the
-// object has changed. fake-gcs-server ignores it in deletions.
+// object has changed. fake-gcs-server ignores it in deletions. A new object has no generation before.
 func TestConditionsAreSent(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -39,7 +40,10 @@ func TestConditionsAreSent(t *testing.T) {
 			t.Errorf("%s: error %v", op, err)
 		}
 	}
-	if got, want := strings.Join(sent, ", "), "POST 1234567890123456, POST 1234567890123456, DELETE 1234567890123456"; got != want {
+	if _, err := d.Put(t.Context(), "key", strings.NewReader("text"), storagedrivers.PutOptions{}); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("create: error %v", err)
+	}
+	if got, want := strings.Join(sent, ", "), "POST 1234567890123456, POST 1234567890123456, DELETE 1234567890123456, POST 0"; got != want {
 		t.Errorf("sent %s, want %s", got, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -56,6 +57,7 @@ func comparing(t *testing.T, status func(*http.Request) int) (d *driver, sent fu
 }
 
 // TestConditionsAreSent: the service gets the ETag, and its refusal means that the object has changed.
+// It also gets the condition that there is no object yet.
 func TestConditionsAreSent(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusPreconditionFailed, http.StatusNotFound} {
@@ -72,7 +74,12 @@ func TestConditionsAreSent(t *testing.T) {
 			if err := d.DeleteIf(t.Context(), "key", opts.IfMatch); err == nil {
 				t.Error("it is deleted")
 			}
-			if got := sent(); !slices.Equal(got, []string{`PUT "tag"`, `POST "tag"`, `DELETE "tag"`}) {
+			for _, size := range []int{100, partSize + 1} {
+				if _, err := d.Put(t.Context(), "key", content('a', size), create); !errors.Is(err, fs.ErrExist) {
+					t.Errorf("creating it with %d bytes: error %v", size, err)
+				}
+			}
+			if got := sent(); !slices.Equal(got, []string{`PUT "tag"`, `POST "tag"`, `DELETE "tag"`, "PUT", "POST"}) {
 				t.Errorf("sent %q", got)
 			}
 		})

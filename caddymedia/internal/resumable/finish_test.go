@@ -323,8 +323,8 @@ func TestOutcomeFits(t *testing.T) {
 		{Record: rec, Refused: long},
 		{Record: rec, Stored: strings.Repeat("ж", 500), Variant: true, Renditions: slices.Repeat([]string{long[:64]}, 16)},
 	} {
-		if _, err := o.encode(); err != nil {
-			t.Error(err)
+		if b, err := o.encode(); err != nil || len(b) > 4<<10 {
+			t.Errorf("%d bytes, error %v", len(b), err)
 		}
 	}
 }

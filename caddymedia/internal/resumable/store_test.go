@@ -190,3 +190,20 @@ func TestOpen(t *testing.T) {
 		}
 	})
 }
+
+// TestRandomID: an ID has at least 128 random bits, in characters of 5 bits each.
+func TestRandomID(t *testing.T) {
+	t.Parallel()
+	id := func() string { return newID(time.Unix(1795176000, 0), &Record{}, 0, "default") }
+	first, differs := id(), map[int]bool{}
+	for range 100 {
+		for at, other := range []byte(id()) {
+			if other != first[at] {
+				differs[at] = true
+			}
+		}
+	}
+	if 5*len(differs) < 128 {
+		t.Errorf("%d characters differ", len(differs))
+	}
+}
