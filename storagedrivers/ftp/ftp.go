@@ -44,6 +44,7 @@ type driver struct {
 	features    atomic.Pointer[storagedrivers.Features] // nil until they are found out
 	manualSweep atomic.Bool                             // Sweep was called: the driver begins none by itself
 	swept       atomic.Bool                             // after the first check
+	pasv        atomic.Bool                             // EPSV leads nowhere
 	memory      *semaphore.Weighted                     // for objects that were read whole
 
 	ctx    context.Context //nolint:containedctx // it ends with the driver
