@@ -25,7 +25,8 @@ type itemAnswer struct {
 	Name     string `json:"name"`
 	Size     int64  `json:"size"`
 	Modified string `json:"modified"`
-	// ETag is empty in a list of a storage without tags that lists rounded times.
+	// ETag is empty if it is no condition, and in a list of a storage without tags that lists rounded
+	// times.
 	ETag    string         `json:"etag,omitempty"`
 	Type    string         `json:"type"`
 	Address string         `json:"address"`
@@ -55,12 +56,16 @@ type variantAnswer struct {
 }
 
 func describeItem(alias *media.Alias, filename string, info storagedrivers.Info) itemAnswer {
-	return itemAnswer{
+	answer := itemAnswer{
 		Filename: filename, Name: path.Base(filename), Size: info.Size,
-		Modified: stamp(info.ModTime), ETag: mediahttp.EntityTag(alias, info), Type: info.ContentType,
+		Modified: stamp(info.ModTime), Type: info.ContentType,
 		Address: alias.URL("", filename), Renditions: alias.RenditionURLs("", filename),
 		Private: alias.Private != nil,
 	}
+	if tag := mediahttp.EntityTag(alias, info); mediahttp.Identifies(alias, tag) {
+		answer.ETag = tag
+	}
+	return answer
 }
 
 // alias returns the alias named in the address.

@@ -69,7 +69,7 @@ func TestFinishAlone(t *testing.T) {
 			text, ticket := s.ticket(t)
 			u := s.complete(t, "content", hex.EncodeToString(ticket.ID[:]))
 			c.before(t, s, u, text, ticket)
-			s.finishAlone(t.Context(), u)
+			_ = s.finishAlone(t.Context(), u)
 			if err := u.Reload(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -64,19 +64,19 @@ type Cache struct {
 	// were read since they were stored are kept once more. Default: `10GiB`.
 	MaxSize int64 `json:"max_size,omitempty" option:"size" example:"10GiB"`
 
-	// The size of the pieces in which items are fetched and kept, `64KiB` to `16MiB`. Each client
-	// that waits for the storage holds one in memory, and up to eight more are fetched for clients
-	// that have left. Default: `1MiB`.
+	// The size of the pieces in which items are fetched and kept, `64KiB` to `16MiB`. A request
+	// for one byte fetches a whole one. Those on their way share 64 MiB of memory, in turn by account
+	// and visitor. Default: `1MiB`.
 	Block int64 `json:"block,omitempty" option:"size" example:"1MiB"`
 
 	// How long an item is served without asking the storage whether it has changed. With
 	// `overwrite`, others may see a replaced item for so long, if another process replaced it.
 	// Default: `1m`; with `overwrite` the storage is asked at each request.
-	Revalidate options.Duration `json:"revalidate,omitempty" example:"1m"`
+	Revalidate options.Duration `json:"revalidate,omitempty" option:"zero" example:"1m"`
 
 	// How long after `revalidate` an item is still served while the storage is unavailable. Not for
 	// a storage that overwrites. Default: not at all.
-	StaleIfError options.Duration `json:"stale_if_error,omitempty" example:"24h"`
+	StaleIfError options.Duration `json:"stale_if_error,omitempty" option:"zero" example:"24h"`
 
 	// Whether the bytes of an upload are kept for its first request. Default: `false`.
 	FillOnUpload bool `json:"fill_on_upload,omitempty"`

@@ -41,6 +41,9 @@ func (s *Service) sweepUploads(ctx context.Context, storage *storagedrivers.Stor
 			outcomes = s.now()
 			err = s.uploads.SweepOutcomes(ctx, storage, resumable.SweepOptions{})
 		}
+		if errors.Is(err, storagedrivers.ErrClosed) {
+			return
+		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, storagedrivers.ErrUnavailable) {
 			s.log.Warn("sweeping resumable uploads", "storage", storage.Name(), "error", err)
 		}
@@ -134,25 +137,26 @@ func (a *alone) sweep(ctx context.Context, storage *storagedrivers.Storage) erro
 	a.empty = err == nil && open.Uploads == 0
 	a.tried = idle
 	for _, u := range due {
-		if ctx.Err() == nil {
-			a.service.finishAlone(ctx, u)
+		if ctx.Err() != nil || errors.Is(err, storagedrivers.ErrClosed) {
+			break
 		}
+		err = errors.Join(err, a.service.finishAlone(ctx, u))
 	}
 	return err
 }
 
 // finishAlone finishes an upload without its client. It refuses no item: only a request of the client
-// does.
-func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) {
+// does. It logs failures, and returns an error if the storage is closed.
+func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) error {
 	if s.resumable.Off || u.Partial || !u.Complete() {
-		return
+		return nil
 	}
 	if _, err := s.rightsAlone(ctx, u); err != nil {
-		return // before its bytes are read again
+		return nil //nolint:nilerr // before its bytes are read again
 	}
 	_, release, err := s.Acquire()
 	if err != nil {
-		return
+		return storagedrivers.ErrClosed
 	}
 	defer release()
 	failures := u.Finish(ctx, resumable.Finishing{
@@ -165,9 +169,15 @@ func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) {
 			return resumable.Rights{Issuer: s.issuer, Ticket: ticket}, nil
 		},
 	})
+	for _, failure := range failures {
+		if errors.Is(failure.Err, storagedrivers.ErrClosed) {
+			return failure.Err
+		}
+	}
 	if failures != nil {
 		s.log.Warn("finishing a resumable upload", "alias", u.Alias, "error", failures)
 	}
+	return nil
 }
 
 // rightsAlone returns the ticket of an upload without its client; nil if it needs none. The error

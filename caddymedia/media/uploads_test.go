@@ -162,7 +162,7 @@ func TestStartFinishesUpload(t *testing.T) {
 	}
 	gone := s.complete(t, "content", "")
 	gone.Account = "removed"
-	s.finishAlone(t.Context(), gone)
+	_ = s.finishAlone(t.Context(), gone)
 	if gone.Outcome != nil {
 		t.Errorf("for a removed account: %+v", gone.Outcome)
 	}

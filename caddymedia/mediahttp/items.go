@@ -297,8 +297,8 @@ func itemFailure(doing string, err error) (int, *aliases.Failure) {
 		return http.StatusConflict, &aliases.Failure{Reason: aliases.Conflict, Message: "the item is being replaced, try again later"}
 	case errors.Is(err, context.Canceled): // by the caller
 		return bad(http.StatusBadRequest, "the request was aborted")
-	case failure.Reason == aliases.Unavailable:
-		return http.StatusServiceUnavailable, failure
+	case failure.Reason == aliases.Unavailable, failure.Reason == aliases.NoSpace:
+		return httpx.StatusOf(aliases.Failures{failure}), failure
 	default:
 		failure.Reason, failure.Message = aliases.StorageFailed, "the storage could not "+doing
 		return http.StatusBadGateway, failure

@@ -152,9 +152,10 @@ type entityTags struct {
 	tags map[string]bool
 }
 
-// match compares strongly, RFC 9110 section 8.8.3.2.
-func (e entityTags) match(tag string) bool {
-	return e.any || tag != "" && !strings.HasPrefix(tag, "W/") && e.tags[tag]
+// match reports whether the tags have that of an item of an alias. A strong tag and a weak one never
+// match.
+func (e entityTags) match(alias *aliases.Alias, tag string) bool {
+	return e.any || e.tags[tag] && Identifies(alias, tag)
 }
 
 // matchedTags returns the entity tags of an If-Match header, and false if it is malformed.
@@ -165,7 +166,7 @@ func matchedTags(header []string) (entityTags, bool) {
 	}
 	e := entityTags{tags: map[string]bool{}}
 	for {
-		rest, weak := strings.CutPrefix(list, "W/")
+		rest := strings.TrimPrefix(list, "W/")
 		if rest == "" || rest[0] != '"' {
 			return e, false
 		}
@@ -173,9 +174,7 @@ func matchedTags(header []string) (entityTags, bool) {
 		if end < 2 || strings.ContainsFunc(rest[:end], func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 			return e, false
 		}
-		if !weak {
-			e.tags[rest[:end]] = true
-		}
+		e.tags[list[:len(list)-len(rest)+end]] = true
 		list = strings.TrimLeft(rest[end:], " \t")
 		if list == "" {
 			return e, true

@@ -83,7 +83,7 @@ func (q *itemsRequest) condition() (matches func(storagedrivers.Info) bool, refu
 	if !ok {
 		return nil, &refusal{http.StatusBadRequest, aliases.BadRequest, `the header If-Match is * or a list of entity tags, such as "x"`}
 	}
-	return func(info storagedrivers.Info) bool { return tags.match(EntityTag(q.alias, info)) }, nil
+	return func(info storagedrivers.Info) bool { return tags.match(q.alias, EntityTag(q.alias, info)) }, nil
 }
 
 // begin counts the request as an upload of the account until ended is called.

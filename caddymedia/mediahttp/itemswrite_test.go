@@ -12,6 +12,8 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -231,5 +233,48 @@ func TestReplaceCut(t *testing.T) {
 	}
 	if got, _ := s.stored(t, "file/replacing/a.txt"); got != "content of file/replacing/a.txt" {
 		t.Errorf("stored is %q", got)
+	}
+}
+
+// dated is a backend without entity tags that may store objects of different times.
+type dated struct {
+	untagged
+	isDated bool
+}
+
+func (d *dated) Features() storagedrivers.Features {
+	f := d.untagged.Features()
+	f.Dated = d.isDated
+	return f
+}
+
+// TestWeakCondition: the tag of size and time is a condition where all items of a name have different
+// times, and nowhere else.
+func TestWeakCondition(t *testing.T) {
+	t.Parallel()
+	for name, isDated := range map[string]bool{"dated": true, "not dated": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := withItemsOn(t, &dated{untagged{memory.New()}, isDated})
+			target := itemsPath + "file/replacing/a.txt"
+			status := map[bool]int{true: 200, false: 412}
+			tag := func() string {
+				return s.do(t, http.MethodHead, "/static/file/replacing/a.txt", "", "").header.Get("ETag")
+			}
+			old := tag()
+			if !strings.HasPrefix(old, `W/"`) {
+				t.Fatalf("tag %s, want a weak one", old)
+			}
+			replace := httpCase{method: http.MethodPut, target: target, body: "other"}
+			for _, c := range []struct {
+				tag    string
+				status int
+			}{{old[2:], 412}, {old, status[isDated]}, {old, 412}, {`"x", ` + tag(), 412}, {"*", 200}} {
+				replace.header, replace.status = bearer+"If-Match: "+c.tag, c.status
+				replace.check(t, s)
+			}
+			remove := httpCase{method: http.MethodDelete, target: target, header: bearer + "If-Match: " + tag(), status: status[isDated]}
+			remove.check(t, s)
+		})
 	}
 }

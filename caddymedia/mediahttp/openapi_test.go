@@ -249,7 +249,7 @@ func requestLists(t *testing.T, key string) {
 	post(urlencoded+bearer, "action="+strings.Repeat("a", 4<<20), 413)
 	post("Content-Type: text/plain\n"+bearer, "action=delete", 415)
 	send(http.MethodPost, strings.Replace(alias, "content", "none", 1), urlencoded+bearer, "action=delete", 404)
-	for name, status := range map[string]int{"forbidden": 502, "down": 503} {
+	for name, status := range map[string]int{"forbidden": 502, "down": 503, "full": 507} {
 		failing := strings.Replace(one, "/a.", "/"+name+".", 1)
 		s.driver.Fail = func(op, key string) error {
 			if op == "list" && strings.HasSuffix(key, "/sub/") {
@@ -257,9 +257,11 @@ func requestLists(t *testing.T, key string) {
 			}
 			return failByName(op, key)
 		}
-		send(get, failing, bearer, "", status)
+		if name != "full" { // reading needs no space
+			send(get, failing, bearer, "", status)
+			send(get, alias+"?folder=sub", bearer, "", status)
+		}
 		send(remove, failing, bearer, "", status)
-		send(get, alias+"?folder=sub", bearer, "", status)
 		post(urlencoded+bearer, "action=delete&folder=sub", status)
 	}
 	s.driver.Fail = func(op, changed string) error {

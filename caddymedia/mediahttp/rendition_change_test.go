@@ -2,7 +2,10 @@ package mediahttp_test
 
 import (
 	"context"
+	"io"
+	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -82,6 +86,40 @@ func TestRenditionReplacedWhileOpen(t *testing.T) {
 	httpCase{target: "/static/img/fresh@thumb/a.png", status: 200}.check(t, s)
 	d.picture = "img/fresh/a.png"
 	httpCase{target: "/static/img/fresh@thumb/a.png", header: "Range: bytes=0-9", status: 206}.check(t, s)
+}
+
+// vanishing does not find renditions, as if each were removed as soon as it is made.
+type vanishing struct{ *memory.Driver }
+
+func (d vanishing) Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
+	if strings.Contains(key, "@renditions") {
+		return nil, storagedrivers.Info{}, fs.ErrNotExist
+	}
+	return d.Driver.Open(ctx, key, rng)
+}
+
+func (d vanishing) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	if strings.Contains(key, "@renditions") {
+		return storagedrivers.Info{}, fs.ErrNotExist
+	}
+	return d.Driver.Stat(ctx, key)
+}
+
+// TestRenditionNeverFound: a rendition that others remove again and again is 503, with its cause.
+func TestRenditionNeverFound(t *testing.T) {
+	t.Parallel()
+	d := vanishing{memory.New()}
+	s := newSiteOn(t, d, media.Limits{}, func(config *media.Config) {
+		config.ImageAliases["sized"] = &media.ImageAlias{AliasOptions: on("main"), Renditions: sizes}
+	})
+	if _, err := d.Put(t.Context(), "img/sized/a.png", strings.NewReader(pngOf(40, 30)), storagedrivers.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/static/img/sized@thumb/a.png", nil))
+	if w.Code != http.StatusServiceUnavailable {
+		t.Errorf("status %d, want 503", w.Code)
+	}
 }
 
 // greedy is an encoder that needs more memory than there is.

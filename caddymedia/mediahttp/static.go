@@ -67,9 +67,11 @@ func (h *Handler) serveStatic(service *media.Service, w http.ResponseWriter, r *
 		maps.Copy(w.Header(), before)
 		if errors.Is(err, derived.ErrNotMade) {
 			admitted.end() // making it has its own bounds
-			if err = h.makeRendition(service, r, &wanted); err == nil {
-				continue
+			failed := h.makeRendition(service, r, &wanted)
+			if failed == nil {
+				continue // with err as the error of the last attempt
 			}
+			err = failed
 		}
 		if !errors.Is(err, storagedrivers.ErrChanged) {
 			break

@@ -105,7 +105,7 @@ func readerOf(f options.Field) reader {
 	case **bool:
 		return readOnOff(into)
 	case *options.Duration:
-		return readDuration(into)
+		return readDuration(into, f.Zero)
 	case *int:
 		return countReader(f, into)
 	case *int64:

@@ -167,8 +167,8 @@ func readSize(into *int64) reader {
 	}
 }
 
-// readDuration reads an option with a time span above zero: "24h", "7d".
-func readDuration(into *options.Duration) reader {
+// readDuration reads an option with a time span above zero, or of zero if allowed: "24h", "7d".
+func readDuration(into *options.Duration, zero bool) reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		value, err := argument(d, "24h")
@@ -176,7 +176,7 @@ func readDuration(into *options.Duration) reader {
 			return err
 		}
 		span, err := caddy.ParseDuration(value)
-		if err != nil || span <= 0 {
+		if err != nil || span < 0 || span == 0 && !zero {
 			return d.Errf("%s is a duration such as %s, not %q", name, 24*time.Hour, value)
 		}
 		*into = options.Duration(span)

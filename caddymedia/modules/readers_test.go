@@ -21,13 +21,14 @@ type values struct {
 	large      int64
 	size       int64
 	duration   options.Duration
+	zero       options.Duration
 }
 
 func (v *values) readers() Readers {
 	return Readers{
 		"text": ReadText(&v.text), "texts": ReadTexts(&v.texts), "word": readWord(&v.word, "one", "two"),
 		"on": readOnOff(&v.on), "count": readCount(&v.count), "large": readCount(&v.large),
-		"size": readSize(&v.size), "duration": readDuration(&v.duration),
+		"size": readSize(&v.size), "duration": readDuration(&v.duration, false), "zero": readDuration(&v.zero, true),
 	}
 }
 
@@ -65,6 +66,8 @@ func TestParse(t *testing.T) {
 		"test {\n size 1.5KiB\n}":           {size: 1536},
 		"test {\n duration 90m\n}":          {duration: options.Duration(90 * time.Minute)},
 		"test {\n duration 7d\n}":           {duration: options.Duration(7 * 24 * time.Hour)},
+		"test {\n zero 0s\n}":               {},
+		"test {\n zero 0\n}":                {},
 		"test {\n text x # a comment\n}":    {text: "x"},
 		"test {\n text x\n word one\n}\n\n": {text: "x", word: "one"},
 	} {
@@ -84,7 +87,7 @@ func TestParse(t *testing.T) {
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	for option, want := range map[string]string{
-		"other x":                    `unknown option "other" of a test; there are count, duration, large, on, size, text, texts, word, at Testfile:2`,
+		"other x":                    `unknown option "other" of a test; there are count, duration, large, on, size, text, texts, word, zero, at Testfile:2`,
 		"Text x":                     `unknown option "Text" of a test`,
 		"text x\n text y":            `option "text" of a test is given twice`,
 		"text":                       "text takes one value, not 0",
@@ -116,6 +119,7 @@ func TestErrors(t *testing.T) {
 		"duration":                   "duration takes one value such as 24h, not 0",
 		"duration 0":                 `duration is a duration such as 24h0m0s, not "0"`,
 		"duration -1h":               `not "-1h"`,
+		"zero -1s":                   `zero is a duration such as 24h0m0s, not "-1s"`,
 		"duration 24":                `not "24"`,
 		"duration 99999999d":         `not "99999999d"`,
 	} {

@@ -168,7 +168,12 @@ func (d *cached) fill(ctx context.Context, r io.ReadSeeker, info storagedrivers.
 		return
 	}
 	rec := d.record(info, version, record{})
-	id, block := d.generationID(rec), make([]byte, min(d.policy.Block, info.Size))
+	slot, err := d.store.acquire(ctx, min(d.policy.Block, info.Size))
+	if err != nil {
+		return
+	}
+	defer slot.Release()
+	id, block := d.generationID(rec), make([]byte, slot.Units())
 	for number, left := int64(0), info.Size; left > 0; number++ {
 		block = block[:min(d.policy.Block, left)]
 		if _, err := io.ReadFull(r, block); err != nil || ctx.Err() != nil || !d.store.put(blockID(id, number), block) {
@@ -400,22 +405,23 @@ func (d *cached) lookUp(ctx context.Context, key string, r *reader) (record, err
 	for asked := false; ; asked = true {
 		q := lookupKey{id: id, version: d.store.version(id)} // before the record is loaded
 		known, ok := d.load(id, key)
-		if ok && d.fresh(known) {
-			return known, nil
-		}
+		fresh := ok && d.fresh(known)
 		if r != nil && (!ok || !d.holds(known, r.offset/d.policy.Block)) {
 			q.open, q.block = true, r.offset/d.policy.Block
 		}
-		if asked || !q.open && d.policy.Revalidate == 0 { // an answer to an earlier question may be too old
+		if !fresh && (asked || !q.open && d.policy.Revalidate == 0) { // an answer to an earlier question may be too old
 			return d.ask(ctx, key, q, known, ok, r)
 		}
 		d.mu.Lock()
 		l, runs := d.lookups[q]
-		if !runs {
+		if !runs && !fresh {
 			l = &lookup{done: make(chan struct{})}
 			d.lookups[q] = l
 		}
 		d.mu.Unlock()
+		if fresh && (!runs || !q.open) { // another reader that opens the block is waited for
+			return known, nil
+		}
 		if !runs {
 			l.record, l.err = d.ask(ctx, key, q, known, ok, r)
 			l.own = l.err != nil && (ctx.Err() != nil || !common(l.err))

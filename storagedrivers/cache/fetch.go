@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/guard"
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 const (
@@ -21,7 +22,18 @@ const (
 	// at most.
 	maxOrphans = 8
 	orphanTime = 30 * time.Second
+	// maxFetching is the memory in bytes that blocks on their way share.
+	maxFetching = 64 << 20
 )
+
+func newFetching(units int64) *queue.Queue {
+	return queue.New(queue.Options{Slots: maxFetching / minBlock, Units: units})
+}
+
+// acquire waits for the memory of a block, in turn with the owners of other contexts.
+func (s *Store) acquire(ctx context.Context, size int64) (*queue.Slot, error) {
+	return s.fetching.Acquire(ctx, queue.Request{Owner: storagedrivers.Owner(ctx), Units: size})
+}
 
 // generation is an object that readers have opened. Its fields are guarded by the driver's mu.
 type generation struct {
@@ -74,6 +86,7 @@ type flight struct {
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when one of the following changes
+	slot    *queue.Slot   // nil until the backend answers; of the fetch alone
 	buf     []byte        // nil once the block is stored
 	n       int           // bytes of buf that have arrived
 	over    bool
@@ -231,6 +244,9 @@ func (d *cached) fetch(g *generation, f *flight, s *stream, end int64) {
 			f.buf = nil
 		}
 	})
+	if f.slot != nil {
+		f.slot.Release()
+	}
 }
 
 // receive reads a block from the backend. If a stream breaks that was idle before, it is opened
@@ -256,7 +272,12 @@ func (d *cached) read(g *generation, f *flight, s *stream, end int64) error {
 			return err
 		}
 	}
-	if f.buf == nil { // the backend answers
+	if f.buf == nil { // the backend answers; so no fetch with memory waits for a connection
+		slot, err := d.store.acquire(s.ctx, int64(f.size))
+		if err != nil {
+			return err
+		}
+		f.slot = slot
 		f.publish(func() { f.buf = make([]byte, f.size) })
 	}
 	for f.n < f.size {
@@ -287,14 +308,27 @@ func (d *cached) read(g *generation, f *flight, s *stream, end int64) error {
 	return nil
 }
 
+// isFetched reports whether a block is stored, or another flight fetches it.
+func (d *cached) isFetched(g *generation, number int64) bool {
+	d.mu.Lock()
+	_, flies := g.flights[number]
+	d.mu.Unlock()
+	return flies || d.store.has(blockID(g.id, number), d.blockSize(g.info, number))
+}
+
 // request opens the object at the rest of a block. While a reader reads on, each request asks for
-// twice as many blocks as the one before, unless the driver may notice a replacement late: then a
-// request is for one block.
+// twice as many blocks as the one before, up to one that is fetched already. If the driver may notice
+// a replacement late, a request is for one block.
 func (d *cached) request(g *generation, f *flight, s *stream, end int64) error {
 	block := d.policy.Block
 	window := min(max(1, 2*s.window), maxWindow, max(1, (end+block-1)/block-f.number))
 	if !d.policy.Immutable && g.info.ETag == "" {
 		window = 1
+	}
+	for n := int64(1); n < window; n++ {
+		if d.isFetched(g, f.number+n) {
+			window = n
+		}
 	}
 	from, to := f.number*block+int64(f.n), min((f.number+window)*block, g.info.Size)
 	var body io.ReadCloser

@@ -19,6 +19,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 // Options of a [Store]. Zero values are defaults.
@@ -69,6 +71,8 @@ type Store struct {
 	total   atomic.Int64 // of all files
 	run     atomic.Uint64
 
+	fetching *queue.Queue // memory of blocks on their way; see [Store.acquire]
+
 	hits, misses, evicted, damaged atomic.Int64
 
 	versions [1024]version // by identity
@@ -97,7 +101,8 @@ type version struct {
 func NewStore(o Options) *Store {
 	s := &Store{
 		folder: o.Folder, log: o.Log, scratch: make([]byte, frameSize),
-		now: time.Now, //nolint:forbidigo // the clock's one default
+		now:      time.Now, //nolint:forbidigo // the clock's one default
+		fetching: newFetching(maxFetching),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -96,6 +96,7 @@ var subtests = []subtest{
 	{"create race of two drivers", testCreateRaceOfTwo},
 	{"overwrite", testOverwrite},
 	{"overwrite while reading", testOverwriteWhileReading},
+	{"dated", testDated},
 	{"delete while reading", testDeleteWhileReading},
 	{"overwriters and readers", testOverwritersAndReaders},
 	{"reader beside writer", testReaderBesideWriter},

@@ -21,6 +21,24 @@ func testOverwrite(t *testing.T, e *env) {
 	e.holds(t, "new/one")
 }
 
+// testDated: objects of one size under one key have different times.
+func testDated(t *testing.T, e *env) {
+	if !e.storage.Features().Dated {
+		t.Skip("the driver may store two objects with one size and time")
+	}
+	seen := map[int64]int{}
+	for i, opts := range []storagedrivers.PutOptions{overwrite, overwrite, overwrite, overwrite, create} {
+		if i > 2 {
+			succeeds(t, e.storage.Delete(t.Context(), "object"), "deleting")
+		}
+		at := e.put(t, "object", content{uint64(i), 100}, opts).ModTime.UnixNano()
+		if earlier, found := seen[at]; found {
+			t.Errorf("object %d has the time of object %d", i, earlier)
+		}
+		seen[at] = i
+	}
+}
+
 func testOverwriteWhileReading(t *testing.T, e *env) {
 	old, now := content{1, 9 * mib}, content{2, 9*mib + 1}
 	e.put(t, "a/b", old, create)

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	jftp "github.com/jlaffaye/ftp"
@@ -31,7 +32,7 @@ func (d *driver) connect(ctx context.Context) (*conn, error) {
 	life, cut := context.WithCancel(context.WithoutCancel(ctx))
 	c := &conn{connect: d.connect, cut: cut}
 	stop := context.AfterFunc(ctx, cut)
-	err := c.login(life, d.config)
+	err := c.login(life, d.config, &d.pasv)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -42,8 +43,9 @@ func (d *driver) connect(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// login opens the control connection, which ends with life.
-func (c *conn) login(life context.Context, config Config) error {
+// login opens the control connection, which ends with life. pasv is set if data connections are opened
+// by PASV alone.
+func (c *conn) login(life context.Context, config Config, pasv *atomic.Bool) error {
 	tlsConfig := config.tls()
 	dialer := network.Dialer{Timeout: config.timeout()}
 	raw, err := dialer.DialContext(life, "tcp", config.Address)
@@ -57,7 +59,9 @@ func (c *conn) login(life context.Context, config Config) error {
 		}
 		return withTLSAdvice(config.TLS, err)
 	}
-	options := []jftp.DialOption{jftp.DialWithDialFunc(c.dialFunc(life, dialer, tlsConfig)), jftp.DialWithWritingMDTM(true)}
+	options := []jftp.DialOption{
+		jftp.DialWithDialFunc(c.dialFunc(life, dialer, tlsConfig, pasv)), jftp.DialWithWritingMDTM(true),
+	}
 	if tlsConfig != nil {
 		options = append(options, jftp.DialWithTLS(tlsConfig))
 	}
@@ -78,15 +82,15 @@ func (c *conn) login(life context.Context, config Config) error {
 // dialFunc returns the dial function for the library. Its first call returns the control
 // connection, further calls dial data connections. All end with life.
 func (c *conn) dialFunc(
-	life context.Context, dialer network.Dialer, tlsConfig *tls.Config,
+	life context.Context, dialer network.Dialer, tlsConfig *tls.Config, pasv *atomic.Bool,
 ) func(network, address string) (net.Conn, error) {
 	control, cut, first := c.control, c.cut, true
-	return func(network, address string) (net.Conn, error) {
+	return func(_, address string) (net.Conn, error) {
 		if first {
 			first = false
 			return control, nil
 		}
-		raw, err := dialer.DialContext(life, network, address)
+		raw, err := control.dialData(life, dialer, address, pasv)
 		if err != nil {
 			return nil, err
 		}
@@ -98,6 +102,40 @@ func (c *conn) dialFunc(
 		return data, nil
 	}
 }
+
+// dialData opens a data connection to the address of a reply to EPSV. If that leads nowhere, as behind a
+// firewall that reads only PASV, it opens one by PASV, and sets pasv. The host in the reply to PASV does
+// not count: it is often a private address.
+func (c *control) dialData(life context.Context, dialer network.Dialer, address string, pasv *atomic.Bool) (net.Conn, error) {
+	err := errNoEPSV
+	if !pasv.Load() {
+		var raw net.Conn
+		soon, cancel := context.WithTimeout(life, dialer.Timeout/4) // so that time for PASV is left
+		defer cancel()
+		if raw, err = dialer.DialContext(soon, "tcp", address); err == nil || life.Err() != nil {
+			return raw, err
+		}
+	}
+	reply, refused := c.command(jftp.StatusPassiveMode, "PASV")
+	port := passivePort.FindStringSubmatch(reply)
+	host, _, invalid := net.SplitHostPort(address)
+	if refused != nil || invalid != nil || port == nil {
+		return nil, err
+	}
+	high, _ := strconv.Atoi(port[1]) // digits
+	low, _ := strconv.Atoi(port[2])
+	raw, err := dialer.DialContext(life, "tcp", net.JoinHostPort(host, strconv.Itoa(high<<8+low)))
+	if err == nil {
+		pasv.Store(true)
+	}
+	return raw, err
+}
+
+var (
+	// passivePort matches the reply to PASV: "Entering Passive Mode (192,0,2,1,4,210)."
+	passivePort = regexp.MustCompile(`\d+,\d+,\d+,\d+,(\d{1,3}),(\d{1,3})`)
+	errNoEPSV   = fmt.Errorf("%w: the server does not answer PASV", storagedrivers.ErrUnavailable)
+)
 
 var errWantsTLS = fmt.Errorf("%w: the server requires TLS: set tls explicit", fs.ErrPermission)
 

@@ -16,20 +16,28 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
+// TestDeadHost: operations end while the host is silent or refuses connections, and work later.
 func TestDeadHost(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	const timeout = 5 * time.Second
 	f := (&fake{facts: true}).start(t)
 	proxy := faults.New(t, f.address)
 	config := f.config()
-	config.Address, config.Timeout = proxy.Address, options.Duration(timeout)
+	config.Address = proxy.Address
+	patient := open(t, config)
+	must(t, put(t, patient, "key", "content", create))
+	config.Timeout = options.Duration(200 * time.Millisecond)
 	d := open(t, config)
-	must(t, put(t, d, "key", "content", create))
-	tries := func(most time.Duration) {
-		t.Helper()
+	works := func() { // also on a slow machine
+		for {
+			_, err := d.Stat(t.Context(), "key")
+			if err == nil {
+				return
+			}
+			is(t, err, storagedrivers.ErrUnavailable)
+		}
+	}
+	fail := func() {
+		var all sync.WaitGroup
 		for name, op := range map[string]func() error{
 			"put":    func() error { return put(t, d, "other", "content", create) },
 			"stat":   func() error { _, err := d.Stat(t.Context(), "key"); return err },
@@ -38,25 +46,22 @@ func TestDeadHost(t *testing.T) {
 			"delete": func() error { return d.Delete(t.Context(), "other") },
 			"check":  func() error { return d.Check(t.Context()) },
 		} {
-			start := time.Now()
-			if err := op(); !errors.Is(err, storagedrivers.ErrUnavailable) {
-				t.Errorf("%s: error %v, want %v", name, err, storagedrivers.ErrUnavailable)
-			}
-			if took := time.Since(start); took > most {
-				t.Errorf("%s took %s", name, took)
-			}
+			all.Go(func() {
+				if err := op(); !errors.Is(err, storagedrivers.ErrUnavailable) {
+					t.Errorf("%s: error %v, want %v", name, err, storagedrivers.ErrUnavailable)
+				}
+			})
 		}
+		all.Wait()
 	}
+	works()
 	proxy.SetSilent(true)
-	tries(3 * timeout)
+	fail()
 	proxy.SetRefusing(true)
-	tries(3 * timeout)
+	fail()
 	proxy.SetRefusing(false)
 	proxy.SetSilent(false)
-	if _, err := d.Stat(t.Context(), "key"); err != nil { // the one connection that may be left
-		is(t, err, storagedrivers.ErrUnavailable)
-	}
-	holds(t, d, "key", "content")
+	works()
 	f.has(t, "key")
 }
 
@@ -66,20 +71,16 @@ func TestCancelledWhileSilent(t *testing.T) {
 	f := (&fake{facts: true}).start(t)
 	proxy := faults.New(t, f.address)
 	config := f.config()
-	config.Address = proxy.Address
+	config.Address, config.Timeout = proxy.Address, options.Duration(time.Hour)
 	d := open(t, config)
 	must(t, put(t, d, "key", "content", create))
 	proxy.SetSilent(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	start := time.Now()
 	_, err := d.Stat(ctx, "key")
 	is(t, err, context.DeadlineExceeded)
 	_, err = d.Put(ctx, "other", strings.NewReader("content"), create)
 	is(t, err, context.DeadlineExceeded)
-	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("giving up took %s", took)
-	}
 }
 
 // TestServerRestarts: connections that the server closed while they were idle are replaced.
@@ -105,12 +106,15 @@ func TestNoConnectionIsFree(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)
 	config := f.config()
-	config.Connections, config.Timeout = 1, options.Duration(3*time.Second)
+	config.Connections = 1
 	d := open(t, config)
 	must(t, put(t, d, "key", strings.Repeat("x", maxWhole+1), create))
 	body, _, err := d.Open(t.Context(), "key", all)
 	must(t, err)
+	patience := d.config.Timeout
+	d.config.Timeout = options.Duration(50 * time.Millisecond)
 	_, err = d.Stat(t.Context(), "key")
+	d.config.Timeout = patience
 	is(t, err, storagedrivers.ErrBusy)
 	is(t, err, os.ErrDeadlineExceeded) // it is not repeated
 	if _, err := io.Copy(io.Discard, body); err != nil {

@@ -268,3 +268,36 @@ func TestReplyLog(t *testing.T) {
 		t.Error("a size is left")
 	}
 }
+
+// TestPASV: if the port of EPSV leads nowhere, PASV is tried, and remembered for the server.
+func TestPASV(t *testing.T) {
+	t.Parallel()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	must(t, closed.Close())
+	var tried atomic.Int64
+	f := &fake{facts: true, before: func(_ *session, command, _ string) string {
+		if command == "EPSV" {
+			tried.Add(1)
+			return fmt.Sprintf("229 entering (|||%d|)", closed.Addr().(*net.TCPAddr).Port)
+		}
+		return ""
+	}}
+	d := open(t, f.start(t).config())
+	must(t, put(t, d, "key", "content", create))
+	if !d.pasv.Load() || tried.Load() != 1 {
+		t.Errorf("PASV is remembered: %t, after %d tries of EPSV", d.pasv.Load(), tried.Load())
+	}
+	holds(t, d, "key", "content")
+	f.has(t, "key")
+	without := open(t, (&fake{facts: true, before: func(s *session, command, argument string) string {
+		if command == "PASV" {
+			return "500 Unknown command."
+		}
+		return f.before(s, command, argument)
+	}}).start(t).config())
+	is(t, put(t, without, "key", "content", create), storagedrivers.ErrUnavailable)
+	if without.pasv.Load() {
+		t.Error("PASV is remembered of a server without it")
+	}
+}

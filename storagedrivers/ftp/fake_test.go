@@ -215,6 +215,12 @@ func (s *session) execute(command, argument string) (string, error) {
 		return "", errHungUp
 	case "EPSV":
 		return s.enterPassive()
+	case "PASV":
+		if _, err := s.enterPassive(); err != nil {
+			return "", err
+		}
+		port := s.passive.Addr().(*net.TCPAddr).Port
+		return fmt.Sprintf("227 Entering Passive Mode (10,255,255,1,%d,%d).", port>>8, port&255), nil
 	case "REST":
 		_, err := fmt.Sscan(argument, &s.rest)
 		return "350 restarting", err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/listing"
+	"github.com/caddymedia/media/storagedrivers/internal/modtime"
 	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
@@ -38,10 +39,12 @@ type driver struct {
 	pool        *pool
 	folders     *lru.Cache[string, struct{}] // that exist
 	kept        listing.Remote[entry]
+	removed     *lru.Cache[string, time.Time] // by path
 	keys        locks.Names
 	features    atomic.Pointer[storagedrivers.Features] // nil until they are found out
 	manualSweep atomic.Bool                             // Sweep was called: the driver begins none by itself
 	swept       atomic.Bool                             // after the first check
+	pasv        atomic.Bool                             // EPSV leads nowhere
 	memory      *semaphore.Weighted                     // for objects that were read whole
 
 	ctx    context.Context //nolint:containedctx // it ends with the driver
@@ -55,7 +58,7 @@ func newDriver(config Config, log *slog.Logger) (*driver, error) {
 		return nil, err
 	}
 	d := &driver{
-		config: config, log: log, memory: semaphore.NewWeighted(maxMemory),
+		config: config, log: log, memory: semaphore.NewWeighted(maxMemory), removed: modtime.NewRemoved(),
 		now: time.Now, //nolint:forbidigo // the clock's one default
 	}
 	d.kept.Least, d.kept.Most, d.kept.Now = listing.KeepFrom, listing.KeepRemote, d.now
@@ -144,6 +147,13 @@ func (d *driver) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 func (d *driver) Delete(ctx context.Context, key string) error {
 	defer d.kept.Change(key)
 	return d.do(ctx, func(c *conn) error {
+		if d.Features().Dated {
+			e, err := c.stat(c.path(key))
+			if err != nil {
+				return err
+			}
+			d.removed.Add(c.path(key), e.modTime)
+		}
 		err := c.remove(c.path(key))
 		if !isRefusal(err) {
 			return err
@@ -242,20 +252,35 @@ func (d *driver) probe(ctx context.Context, c *conn) error {
 }
 
 // probeRename returns the features of a server, and leaves one of two temporary files or both.
-func (c *conn) probeRename(from, onto string) (storagedrivers.Features, error) {
+func (c *conn) probeRename(from, onto string) (f storagedrivers.Features, err error) {
 	for _, name := range []string{from, onto} {
 		if err := c.store(name, strings.NewReader("probe")); err != nil {
-			return storagedrivers.Features{}, err
+			return f, err
 		}
 	}
+	if f.Dated, err = c.probeTime(from); err != nil {
+		return f, err
+	}
 	if err := c.rename(from, onto); err != nil {
-		return storagedrivers.Features{}, ignoreRefusal(err)
+		return f, ignoreRefusal(err)
 	}
-	_, err := c.stat(from)
-	if errors.Is(err, fs.ErrNotExist) {
-		return storagedrivers.Features{Replace: storagedrivers.Atomic}, nil
+	if _, err = c.stat(from); errors.Is(err, fs.ErrNotExist) {
+		f.Replace, err = storagedrivers.Atomic, nil
 	}
-	return storagedrivers.Features{}, err
+	return f, err
+}
+
+// probeTime sets an odd time for a file, and reports whether the file has it.
+func (c *conn) probeTime(name string) (bool, error) {
+	if !c.ftp.IsSetTimeSupported() {
+		return false, nil
+	}
+	odd := time.Unix(1_000_000_001, 0)
+	if err := c.checkPathReply(name, c.ftp.SetTime(name, odd)); err != nil {
+		return false, ignoreRefusal(err)
+	}
+	e, err := c.stat(name)
+	return e.modTime.Equal(odd), err
 }
 
 // probeLock creates a lock folder, and warns if it can be created again.

@@ -69,8 +69,8 @@ func TestProFTPDKeepingFiles(t *testing.T) {
 	config := configFor(t, servers.ProFTPD(t, servers.FTPSettings{KeepFiles: true}), tlsNone)
 	d := open(t, config)
 	must(t, d.Check(t.Context()))
-	if got := d.Features(); got != (storagedrivers.Features{ListTimes: true}) {
-		t.Errorf("features %+v, want no guarantees", got)
+	if got := d.Features(); got != (storagedrivers.Features{ListTimes: true, Dated: true}) {
+		t.Errorf("features %+v, want no other guarantees", got)
 	}
 	for _, content := range []string{"first", "second", "third"} {
 		is(t, put(t, d, "folder/key", content, overwrite), nil)

@@ -229,14 +229,18 @@ func (u *upload) publish(ctx context.Context) error {
 	return err
 }
 
-// date makes an object younger than the one that it replaces, and not older than requested, see
-// [modtime.After], if the server can set times.
+// date makes an object younger than the one that it replaces, and than the last one that was removed,
+// and not older than requested, see [modtime.After], if the server can set times.
 func (u *upload) date() error {
-	if u.mode == storagedrivers.CreateOnly || u.info.ModTime.IsZero() || !u.conn.ftp.IsSetTimeSupported() {
+	removed, wasRemoved := u.driver.removed.Get(u.dst)
+	if u.mode == storagedrivers.CreateOnly && !wasRemoved || u.info.ModTime.IsZero() || !u.conn.ftp.IsSetTimeSupported() {
 		return nil
 	}
 	old, err := u.conn.stat(u.dst)
-	if err = ignoreMissing(err); err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		old.modTime, err = removed, nil
+	}
+	if err != nil {
 		return err
 	}
 	later, set := modtime.After(u.info.ModTime, old.modTime, u.least)
@@ -244,14 +248,26 @@ func (u *upload) date() error {
 		return nil
 	}
 	if err := u.conn.checkPathReply(u.temp, u.conn.ftp.SetTime(u.temp, later)); err != nil {
-		if !u.conn.broken {
-			return nil // it stays as it is
+		if u.conn.broken {
+			return err
 		}
-		return err
+		u.driver.undated() // it stays as it is
+		return nil
 	}
 	e, err := u.conn.stat(u.temp)
 	u.info = newInfo(u.info.Key, e)
+	if err == nil && e.modTime.Equal(old.modTime) {
+		u.driver.undated()
+	}
 	return err
+}
+
+// undated records that the server does not set times.
+func (d *driver) undated() {
+	if found := d.Features(); found.Dated {
+		found.Dated = false
+		d.features.Store(&found)
+	}
 }
 
 func (u *upload) rename() error {

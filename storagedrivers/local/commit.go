@@ -20,7 +20,8 @@ import (
 // it links the new names. Up to here, every change can be undone by removing a name. If an object is to
 // be replaced or removed, the new names are made durable, and then the record says so that the commit is
 // decided: from here on it is only completed, also after a crash. In the end the names are made durable.
-// See [record] and [recovery].
+// See [record] and [recovery]. Where there is no space for a record, objects can still be removed, one
+// by one.
 type commit struct {
 	folder *folder
 	steps  []*step
@@ -224,7 +225,11 @@ func (c *commit) create(s *step, dir *os.File) error {
 // several makes changes with a record.
 func (c *commit) several() error {
 	if err := c.prepare(); err != nil {
-		return c.undo(-1, err)
+		failed := c.undo(-1, err)
+		if errors.Is(err, storagedrivers.ErrNoSpace) && c.removesOnly() && !isLeft(failed) {
+			return c.removeInTurn()
+		}
+		return failed
 	}
 	var creations, others []*step
 	for _, s := range c.steps {
@@ -305,6 +310,35 @@ func (c *commit) prepare() error {
 		return err
 	}
 	c.folder.mark("prepared")
+	return nil
+}
+
+// removesOnly reports whether the commit stores no object.
+func (c *commit) removesOnly() bool {
+	return !slices.ContainsFunc(c.steps, func(s *step) bool { return s.Do != remove })
+}
+
+// isLeft reports whether any part of a failed commit may stay.
+func isLeft(err error) bool {
+	failed, ok := errors.AsType[*storagedrivers.CommitError](err)
+	return !ok || len(failed.Stored) > 0
+}
+
+// removeInTurn removes objects durably, one after the other, where there is no space for a record. A
+// crash leaves the last ones.
+func (c *commit) removeInTurn() error {
+	var removed []int
+	for _, s := range c.steps {
+		err := c.compare(s)
+		if err == nil {
+			err = c.folder.remove(s.Key)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return &storagedrivers.CommitError{Index: s.index, Err: err, Replaced: removed}
+		}
+		removed = append(removed, s.index)
+		c.folder.mark("removed")
+	}
 	return nil
 }
 

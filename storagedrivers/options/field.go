@@ -119,7 +119,7 @@ func (f *field) mark(word string, of reflect.Type) bool {
 		return o.Type == Text
 	case word == "zero":
 		f.zero = true
-		return o.Type == countType
+		return o.Type == countType || o.Type == periodType
 	case word == "verbatim":
 		f.verbatim = true
 		return o.Type == Text

@@ -66,13 +66,13 @@ func (d *driver) knownConditions(ctx context.Context) (conditions, error) {
 // one in parts.
 func (d *driver) experiment(ctx context.Context) (conditions, error) {
 	key := probePrefix + rand.Text()
-	var err error
+	err := d.insist(ctx, key, d.probeWhole)
 	defer func() { d.forget(ctx, key, err) }()
-	if err = d.probeWhole(ctx, key, whenAbsent); err != nil {
-		return refused(ctx, err)
+	if err != nil && !errors.Is(mapError(ctx, err), fs.ErrExist) {
+		return d.refused(ctx, err)
 	}
 	for _, probe := range []func(context.Context, string, condition) error{d.probeWhole, d.probeParts} {
-		err = probe(ctx, key, whenAbsent)
+		err = d.insist(ctx, key, probe)
 		if err == nil {
 			d.log.WarnContext(ctx, "the service does not heed If-None-Match: "+
 				"two servers that create one name at the same moment may overwrite each other",
@@ -80,12 +80,42 @@ func (d *driver) experiment(ctx context.Context) (conditions, error) {
 			return conditions{accepted: true}, nil
 		}
 		if !errors.Is(mapError(ctx, err), fs.ErrExist) {
-			return refused(ctx, err)
+			return d.refused(ctx, err)
 		}
 	}
 	found := conditions{accepted: true, kept: true}
 	found.compared, err = d.compares(ctx, key)
 	return found, err
+}
+
+// errRefused means that a service refuses a condition, but not the same request without it.
+var errRefused = errors.New("the service refuses conditions")
+
+// insist sends the condition that a key is free by probe. If the service refuses it in another way than
+// for an object that exists, insist tries once without it, and then again with it: the failure may have
+// had another cause.
+func (d *driver) insist(ctx context.Context, key string, probe func(context.Context, string, condition) error) error {
+	err := probe(ctx, key, whenAbsent)
+	if !odd(err) {
+		return err
+	}
+	if err := d.probeWhole(ctx, key, condition{}); err != nil {
+		return err
+	}
+	if err = probe(ctx, key, whenAbsent); odd(err) {
+		return errRefused
+	}
+	return err
+}
+
+// odd reports whether an answer to a request with a condition may be a refusal of the condition.
+func odd(err error) bool {
+	switch status(err) {
+	case 0, http.StatusPreconditionFailed, http.StatusRequestTimeout, http.StatusTooManyRequests,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return false
+	}
+	return code(err) != "PreconditionFailed"
 }
 
 // compares tries to replace and remove the object of an experiment on condition of another entity tag. In
@@ -98,7 +128,7 @@ func (d *driver) compares(ctx context.Context, key string) (bool, error) {
 	for _, probe := range []func(context.Context, string, condition) error{d.probeWhole, d.probeParts, remove} {
 		err := probe(ctx, key, condition{match: &other})
 		if status(err) != http.StatusPreconditionFailed {
-			if errors.Is(mapError(ctx, err), storagedrivers.ErrUnavailable) {
+			if errors.Is(mapError(ctx, err), storagedrivers.ErrUnavailable) && !odd(err) {
 				return false, mapError(ctx, err)
 			}
 			return false, nil
@@ -108,7 +138,7 @@ func (d *driver) compares(ctx context.Context, key string) (bool, error) {
 	if err == nil && own.ETag != "" {
 		err = mapError(ctx, d.deleteIf(ctx, key, own.ETag))
 	}
-	if errors.Is(err, storagedrivers.ErrUnavailable) {
+	if errors.Is(err, storagedrivers.ErrUnavailable) && !odd(err) {
 		return false, err
 	}
 	return err == nil && own.ETag != "", nil
@@ -116,15 +146,14 @@ func (d *driver) compares(ctx context.Context, key string) (bool, error) {
 
 // refused returns the support after an experiment that failed with err. It returns no error for a
 // read-only user, or for a service that does not accept conditions.
-func refused(ctx context.Context, err error) (conditions, error) {
-	if errors.Is(mapError(ctx, err), fs.ErrPermission) {
+func (d *driver) refused(ctx context.Context, err error) (conditions, error) {
+	switch {
+	case errors.Is(err, errRefused):
+		d.log.WarnContext(ctx, "the service refuses If-None-Match: "+
+			"two servers that create one name at the same moment may overwrite each other", "bucket", d.bucket)
+		return conditions{}, nil
+	case errors.Is(mapError(ctx, err), fs.ErrPermission):
 		return conditions{accepted: true}, nil
-	}
-	switch status(err) {
-	case http.StatusBadRequest, http.StatusNotImplemented:
-		if sentinelOf(err) == nil {
-			return conditions{}, nil
-		}
 	}
 	return conditions{}, mapError(ctx, err)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,18 @@ func (s *service) refusing(t *testing.T, status int, code string, refuse func(*h
 	}, nil)
 }
 
+// after selects requests behind the first n.
+func after(n int64, selects func(*http.Request) bool) func(*http.Request) bool {
+	var seen atomic.Int64
+	return func(r *http.Request) bool { return selects(r) && seen.Add(1) > n }
+}
+
+// once selects the first request.
+func once(selects func(*http.Request) bool) func(*http.Request) bool {
+	var seen atomic.Int64
+	return func(r *http.Request) bool { return selects(r) && seen.Add(1) == 1 }
+}
+
 func TestWhatTheServiceMakesOfConditions(t *testing.T) {
 	t.Parallel()
 	conditional := func(r *http.Request) bool { return r.Header.Get("If-None-Match") != "" }
@@ -44,6 +57,15 @@ func TestWhatTheServiceMakesOfConditions(t *testing.T) {
 		"ignores some":    {fake(t), conditions{accepted: true}, nil},
 		"does not know":   {fake(t).refusing(t, http.StatusNotImplemented, "NotImplemented", conditional), conditions{}, nil},
 		"finds it wrong":  {fake(t).refusing(t, http.StatusBadRequest, "InvalidArgument", conditional), conditions{}, nil},
+		"forbids":         {fake(t).refusing(t, http.StatusForbidden, "AccessDenied", conditional), conditions{}, nil},
+		"wrong signature": {fake(t).refusing(t, http.StatusForbidden, "SignatureDoesNotMatch", conditional), conditions{}, nil},
+		"no such method":  {fake(t).refusing(t, http.StatusMethodNotAllowed, "MethodNotAllowed", conditional), conditions{}, nil},
+		"fails":           {fake(t).refusing(t, http.StatusInternalServerError, "InternalError", conditional), conditions{}, nil},
+		"exists, 409":     {real(t).refusing(t, http.StatusConflict, "ObjectAlreadyExists", after(1, conditional)), conditions{}, nil},
+		"exists, 304":     {real(t).refusing(t, http.StatusNotModified, "", after(1, conditional)), conditions{}, nil},
+		"refuses parts":   {real(t).refusing(t, http.StatusNotImplemented, "NotImplemented", after(2, conditional)), conditions{}, nil},
+		"fails once":      {real(t).refusing(t, http.StatusInternalServerError, "InternalError", once(conditional)), conditions{true, true, true}, nil},
+		"conflicts once":  {real(t).refusing(t, http.StatusConflict, "ConditionalRequestConflict", once(conditional)), conditions{true, true, true}, nil},
 		"may not write":   {fake(t).refusing(t, http.StatusForbidden, "AccessDenied", writes), conditions{accepted: true}, nil},
 		"is out of order": {fake(t).refusing(t, http.StatusServiceUnavailable, "SlowDown", conditional), conditions{}, storagedrivers.ErrUnavailable},
 	} {

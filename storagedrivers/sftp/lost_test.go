@@ -98,11 +98,11 @@ var naming = []struct {
 	opts   storagedrivers.PutOptions
 	packet func([]byte) bool
 }{
-	{"link", abilities{linked, true, exact}, create, isLink},
-	{"claim", abilities{claimed, true, exact}, create, isPosix},
-	{"look and rename", abilities{locked, false, exact}, create, isRename},
-	{"replace", abilities{linked, true, exact}, overwrite, isPosix},
-	{"remove and rename", abilities{locked, false, exact}, overwrite, isRename},
+	{"link", abilities{linked, true, exact, true}, create, isLink},
+	{"claim", abilities{claimed, true, exact, true}, create, isPosix},
+	{"look and rename", abilities{locked, false, exact, true}, create, isRename},
+	{"replace", abilities{linked, true, exact, true}, overwrite, isPosix},
+	{"remove and rename", abilities{locked, false, exact, true}, overwrite, isRename},
 }
 
 // TestLostReply: if the reply to naming an object is lost, the driver finds out that the object has
@@ -147,7 +147,7 @@ func TestLostReplies(t *testing.T) {
 		t.Run(strconv.Itoa(after), func(t *testing.T) {
 			t.Parallel()
 			h, loss := newLossyHost(t)
-			h.force = &abilities{linked, true, exact}
+			h.force = &abilities{linked, true, exact, true}
 			d := h.driver(t, ".")
 			var seen atomic.Int32 // requests since the link
 			packet := func(p []byte) bool {

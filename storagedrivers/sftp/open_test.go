@@ -65,7 +65,7 @@ func TestReplacedWhileOpened(t *testing.T) {
 		for _, sizes := range [][2]int{{300_000, 1000}, {1000, 300_000}, {2 << 20, 2 << 20}, {2 << 20, 3 << 20}, {3 << 20, 2 << 20}} {
 			for _, at := range []string{"Get", "Stat"} {
 				r := newReplacing(t, tt.late)
-				r.force = &abilities{claimed, true, tt.handles}
+				r.force = &abilities{claimed, true, tt.handles, true}
 				d := r.driver(t, ".")
 				old, now := randomBytes(sizes[0]), otherBytes(sizes[1])
 				r.object(t, old)
@@ -104,7 +104,7 @@ func TestReplacedAfterOpening(t *testing.T) {
 		{steady, 2 << 20, nil},
 	} {
 		r := newReplacing(t, tt.handles != steady)
-		r.force = &abilities{claimed, true, tt.handles}
+		r.force = &abilities{claimed, true, tt.handles, true}
 		d := r.driver(t, ".")
 		old := randomBytes(tt.size)
 		r.object(t, old)
@@ -136,7 +136,7 @@ func TestReplacedAfterOpening(t *testing.T) {
 // whole seconds. An object that must not be older than such a one is not.
 func TestReplacementIsYounger(t *testing.T) {
 	t.Parallel()
-	for _, can := range []abilities{{linked, true, exact}, {locked, false, steady}, {locked, false, shaky}} {
+	for _, can := range []abilities{{linked, true, exact, true}, {locked, false, steady, true}, {locked, false, shaky, true}} {
 		h := newHost(t)
 		h.force = &can
 		d := h.driver(t, ".")
@@ -212,7 +212,7 @@ func TestFullByItsWords(t *testing.T) {
 			}
 			return nil
 		}})
-		h.force = &abilities{linked, true, exact}
+		h.force = &abilities{linked, true, exact, true}
 		d := h.driver(t, ".")
 		_, err := d.Put(t.Context(), "object", strings.NewReader("content"), create)
 		if err == nil || errors.Is(err, storagedrivers.ErrNoSpace) != (want != nil) {
@@ -232,7 +232,7 @@ func TestMissingWhileReplaced(t *testing.T) {
 		}
 		return nil
 	}})
-	h.force = &abilities{locked, false, steady}
+	h.force = &abilities{locked, false, steady, true}
 	d := h.driver(t, ".")
 	unlock, err := d.naming.Lock(t.Context(), d.path("object"))
 	is(t, err, nil)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"time"
 )
 
 // abilities are the results of the experiment. Announcements of hosts do not count: some refuse the
@@ -13,6 +14,7 @@ type abilities struct {
 	create  creation
 	replace bool // posix-rename replaces a file
 	handles handling
+	dates   bool // a file keeps the time that is set for it
 }
 
 // creation is the way to commit under a free name.
@@ -106,6 +108,7 @@ func (d *driver) experiment(ctx context.Context, c *conn, folder string) (a abil
 			a.create = claimed
 		}
 	}
+	a.dates = t.dates(from)
 	a.handles = t.handling(from, taken)
 	return a, t.err
 }
@@ -136,6 +139,16 @@ func (t *trial) write(path, text string) bool {
 	}
 	_, err = file.Write([]byte(text))
 	return t.do(errors.Join(err, file.Close()))
+}
+
+// dates sets an odd time for a file, and reports whether the file has it.
+func (t *trial) dates(path string) bool {
+	odd := time.Unix(1_000_000_001, 0)
+	if !t.do(t.c.Chtimes(path, odd, odd)) {
+		return false
+	}
+	stat, err := t.c.Lstat(path)
+	return t.do(err) && stat.ModTime().Equal(odd)
 }
 
 // handling opens a file, renames another to its path, and returns the file that the handle reads.

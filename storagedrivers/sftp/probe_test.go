@@ -18,14 +18,14 @@ func TestExperiment(t *testing.T) {
 		cmd  rules
 		want abilities
 	}{
-		"links":                       {rules{}, abilities{linked, true, steady}},
-		"refuses links":               {rules{noLink: true}, abilities{claimed, true, steady}},
-		"only refuses to rename":      {rules{noLink: true, noPosix: true}, abilities{locked, false, steady}},
-		"renames over what exists":    {rules{noLink: true, renameOver: true}, abilities{claimed, true, steady}},
-		"replaces nothing":            {rules{noPosix: true}, abilities{linked, false, steady}},
-		"nothing but makes files":     {rules{noLink: true, renameOver: true, noPosix: true}, abilities{locked, false, steady}},
-		"makes over what exists":      {rules{noLink: true, renameOver: true, openOver: true}, abilities{locked, true, steady}},
-		"links, but makes over files": {rules{openOver: true}, abilities{linked, true, steady}},
+		"links":                       {rules{}, abilities{linked, true, steady, false}},
+		"refuses links":               {rules{noLink: true}, abilities{claimed, true, steady, false}},
+		"only refuses to rename":      {rules{noLink: true, noPosix: true}, abilities{locked, false, steady, false}},
+		"renames over what exists":    {rules{noLink: true, renameOver: true}, abilities{claimed, true, steady, false}},
+		"replaces nothing":            {rules{noPosix: true}, abilities{linked, false, steady, false}},
+		"nothing but makes files":     {rules{noLink: true, renameOver: true, noPosix: true}, abilities{locked, false, steady, false}},
+		"makes over what exists":      {rules{noLink: true, renameOver: true, openOver: true}, abilities{locked, true, steady, false}},
+		"links, but makes over files": {rules{openOver: true}, abilities{linked, true, steady, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -62,14 +62,15 @@ func (d *driver) commit(ctx context.Context, u *upload) error {
 // errNameBusy means that other uploads of the name took too long. It is not retried.
 var errNameBusy = fmt.Errorf("waiting for other uploads of the same name: %w: %w", storagedrivers.ErrBusy, os.ErrDeadlineExceeded)
 
-// date makes an object younger than the one that it replaces, and not older than requested, see
-// [modtime.After]. If the host does not set times, the object keeps its time.
+// date makes an object younger than the one that it replaces, and than the last one that was removed,
+// and not older than requested, see [modtime.After]. If the host does not set times, the object keeps
+// its time.
 func (d *driver) date(ctx context.Context, u *upload) error {
-	if u.mode != storagedrivers.Overwrite {
+	old, wasRemoved := d.removed.Get(u.path)
+	if u.mode != storagedrivers.Overwrite && !wasRemoved {
 		return nil
 	}
 	modTime, err := do(ctx, d.pool, func(c *conn) (time.Time, error) {
-		var old time.Time
 		stat, err := c.Stat(u.path)
 		switch {
 		case err == nil:
@@ -90,10 +91,16 @@ func (d *driver) date(ctx context.Context, u *upload) error {
 		}
 		return dated.ModTime(), nil
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		u.info.ModTime = modTime
-	} else if unavailable(err) {
+	case unavailable(err):
 		return err
+	}
+	if err != nil || modTime.Equal(old) {
+		found := *d.known.Load()
+		found.dates = false
+		d.known.Store(&found)
 	}
 	return nil
 }

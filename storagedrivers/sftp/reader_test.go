@@ -124,7 +124,7 @@ func TestRequestsBeforeReplies(t *testing.T) {
 			})
 			t.Cleanup(open)
 			h := s.host(root, 1)
-			h.force = &abilities{linked, true, exact}
+			h.force = &abilities{linked, true, exact, true}
 			d := h.driver(t, ".")
 			content := make([]byte, 1<<20)
 			put(t, d, "object", content, create)

@@ -11,8 +11,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/listing"
+	"github.com/caddymedia/media/storagedrivers/internal/modtime"
 	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
@@ -29,7 +32,8 @@ type driver struct {
 	naming      locks.Names // of names that are replaced, or that the host does not refuse
 	swept       atomic.Bool
 	kept        listing.Remote[entry]
-	manualSweep atomic.Bool // Sweep was called: the driver begins none by itself
+	removed     *lru.Cache[string, time.Time] // by path
+	manualSweep atomic.Bool                   // Sweep was called: the driver begins none by itself
 }
 
 // newDriver returns a driver, which connects at its first use.
@@ -38,7 +42,7 @@ func newDriver(config Config, log *slog.Logger) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &driver{config: config, log: log, now: time.Now} //nolint:forbidigo // the clock's one default
+	d := &driver{config: config, log: log, removed: modtime.NewRemoved(), now: time.Now} //nolint:forbidigo // the clock's one default
 	d.kept.Least, d.kept.Most, d.kept.Now = listing.KeepFrom, listing.KeepRemote, d.now
 	d.kept.Name = func(prefix string, e entry) string { return e.key[len(prefix):] }
 	d.pool = &pool{dialer: dialer, tasks: &d.tasks}
@@ -102,6 +106,7 @@ func (d *driver) Features() storagedrivers.Features {
 		if a.create == linked || a.create == claimed {
 			f.Create = storagedrivers.Atomic
 		}
+		f.Dated = a.dates
 		if a.replace && a.handles >= steady {
 			f.Replace = storagedrivers.Atomic
 		}
@@ -154,9 +159,11 @@ func (d *driver) belowFile(c *conn, key string) bool {
 func (d *driver) Delete(ctx context.Context, key string) error {
 	defer d.kept.Change(key)
 	return run(ctx, d.pool, func(c *conn) error {
-		if _, err := d.find(c, key); err != nil { // Remove would take an empty folder, too
+		info, err := d.find(c, key)
+		if err != nil { // Remove would take an empty folder, too
 			return err
 		}
+		d.removed.Add(d.path(key), info.ModTime)
 		return c.Remove(d.path(key))
 	})
 }

@@ -154,9 +154,9 @@ func TestConformanceRequestServer(t *testing.T) {
 		files servers.RequestFiles
 		want  abilities
 	}{
-		"rename replaces": {servers.RequestFiles{}, abilities{claimed, true, steady}},
-		"rename refuses":  {servers.RequestFiles{RefuseTaken: true, NoPosixRename: true}, abilities{locked, false, steady}},
-		"opens late":      {servers.RequestFiles{Late: true}, abilities{claimed, true, shaky}},
+		"rename replaces": {servers.RequestFiles{}, abilities{claimed, true, steady, true}},
+		"rename refuses":  {servers.RequestFiles{RefuseTaken: true, NoPosixRename: true}, abilities{locked, false, steady, true}},
+		"opens late":      {servers.RequestFiles{Late: true}, abilities{claimed, true, shaky, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newRequestHost(t, tt.files)

@@ -12,7 +12,7 @@ import { ask, openDialog, showError } from '../lib/ui.js';
  * The header If-Match for a change of an item: it must still be this one, if its storage can tell.
  * @param {Item} item
  */
-export const condition = ({ etag }) => (etag && !etag.startsWith('W/') ? etag : '*');
+export const condition = ({ etag }) => etag || '*';
 
 const spellings = [['jpg', 'jpeg'], ['tif', 'tiff'], ['htm', 'html']];
 

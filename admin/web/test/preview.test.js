@@ -42,7 +42,7 @@ test('how long others see the old item', () => {
 	assert.match(seenFor(0), /from now on/);
 });
 
-test('only a strong entity tag is a condition', () => {
-	assert.deepEqual(['"a"', 'W/"a"', '', undefined].map((etag) => condition({ etag })), ['"a"', '*', '*',
-		'*']);
+test('the entity tag of an item is the condition of a change', () => {
+	assert.deepEqual(['"a"', 'W/"a"', '', undefined].map((etag) => condition({ etag })), ['"a"', 'W/"a"',
+		'*', '*']);
 });

@@ -461,6 +461,12 @@ func (s *Store) remove(ctx context.Context, storage *storagedrivers.Storage, key
 	return err
 }
 
+// isOver reports whether an error means that the next operations on the storage fail too: it is closed,
+// or ctx has ended.
+func isOver(ctx context.Context, err error) bool {
+	return err != nil && (ctx.Err() != nil || errors.Is(err, storagedrivers.ErrClosed))
+}
+
 // removeData removes everything below an upload, in the order of the keys: the claims after the
 // bytes. claimed reports that there may have been claims. Errors are logged.
 func (s *Store) removeData(ctx context.Context, storage *storagedrivers.Storage, id string) (claimed bool, err error) {
@@ -471,7 +477,11 @@ func (s *Store) removeData(ctx context.Context, storage *storagedrivers.Storage,
 			return true, listErr
 		}
 		claimed = claimed || strings.HasPrefix(info.Key[len(prefix):], claimPrefix)
-		err = errors.Join(err, s.remove(ctx, storage, info.Key))
+		failed := s.remove(ctx, storage, info.Key)
+		err = errors.Join(err, failed)
+		if isOver(ctx, failed) {
+			return true, err
+		}
 	}
 	return claimed, err
 }

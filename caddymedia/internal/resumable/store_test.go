@@ -1,7 +1,9 @@
 package resumable
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
 // TestTerminate: nothing remains, also of a request that is adding bytes.
@@ -100,6 +103,63 @@ func TestMaxOpen(t *testing.T) {
 			t.Errorf("not admitted: %v", err)
 		}
 	})
+}
+
+// TestSweepEnds: a sweep ends at its first removal when the storage is closed, or its context has ended.
+func TestSweepEnds(t *testing.T) {
+	t.Parallel()
+	uploads := func(ctx context.Context, s *Store) error {
+		_, err := s.Sweep(ctx, s.Storages[0], SweepOptions{})
+		return err
+	}
+	outcomes := func(ctx context.Context, s *Store) error { return s.SweepOutcomes(ctx, s.Storages[0], SweepOptions{}) }
+	for name, sweep := range map[string]func(context.Context, *Store) error{"uploads": uploads, "data": uploads, "outcomes": outcomes} {
+		for _, isClosed := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, " closed ", isClosed), func(t *testing.T) {
+				t.Parallel()
+				d := memory.New()
+				s := storeOn(t, d)
+				for range 3 {
+					u := s.create(t, Record{Owner: owner, Kind: "file", Length: 9})
+					for offset := int64(0); offset < 4; offset += 2 {
+						if err := u.Append(t.Context(), body(offset, strings.NewReader("12"))); err != nil {
+							t.Fatal(err)
+						}
+					}
+					switch name {
+					case "outcomes":
+						if err := u.record(t.Context(), Outcome{Stored: "a"}); err != nil {
+							t.Fatal(err)
+						}
+					case "data":
+						if err := s.Storages[0].Delete(t.Context(), recordKey(owner, u.ID)); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				now := time.Now().Add(3 * s.Expires)
+				s.Now = func() time.Time { return now }
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				removals := 0
+				d.Fail = func(op, _ string) error {
+					if op != "delete" {
+						return nil
+					}
+					removals++
+					if isClosed {
+						return storagedrivers.ErrClosed
+					}
+					cancel()
+					return ctx.Err()
+				}
+				want := map[bool]error{true: storagedrivers.ErrClosed, false: context.Canceled}[isClosed]
+				if err := sweep(ctx, s); !errors.Is(err, want) || removals != 1 {
+					t.Errorf("%d removals, error %v, want 1 and %v", removals, err, want)
+				}
+			})
+		}
+	}
 }
 
 // TestSweep: expired uploads, their outcomes and data without a record are removed, and others stay.

@@ -60,7 +60,7 @@ type Open struct {
 
 // Sweep removes the expired uploads of a storage, data without a record, and idle final uploads that
 // miss a part. It returns how many others there are. An error does not stop it, unless the storage
-// cannot be listed.
+// cannot be listed or is closed.
 func (s *Store) Sweep(ctx context.Context, storage *storagedrivers.Storage, opts SweepOptions) (open Open, err error) {
 	data, err := s.dataOf(ctx, storage) // before the records: an upload has a record before its data
 	if err != nil {
@@ -86,8 +86,14 @@ func (s *Store) Sweep(ctx context.Context, storage *storagedrivers.Storage, opts
 			u, err := s.load(ctx, storage, rec.Key)
 			switch {
 			case errors.Is(err, errExpired), errors.Is(err, ErrUnknown) && age > s.Expires:
-				opts.found(ExpiredUpload, upload, s.removeExpired(ctx, storage, id, rec.Key, opts.DryRun))
+				failed := s.removeExpired(ctx, storage, id, rec.Key, opts.DryRun)
+				opts.found(ExpiredUpload, upload, failed)
+				if isOver(ctx, failed) {
+					return open, failed
+				}
 				continue
+			case isOver(ctx, err):
+				return open, err
 			case errors.Is(err, ErrUnknown) && !opts.DryRun:
 				s.removeEnded(ctx, storage, rec.Key)
 			case err == nil && opts.Idle != nil:
@@ -106,6 +112,9 @@ func (s *Store) Sweep(ctx context.Context, storage *storagedrivers.Storage, opts
 			_, failed = s.removeData(ctx, storage, id)
 		}
 		opts.found(DataWithoutRecord, left, failed)
+		if isOver(ctx, failed) {
+			return open, failed
+		}
 	}
 	return open, nil
 }
@@ -189,6 +198,9 @@ func (s *Store) SweepOutcomes(ctx context.Context, storage *storagedrivers.Stora
 				err = s.remove(ctx, storage, info.Key)
 			}
 			opts.found(ExpiredOutcome, info, err)
+			if isOver(ctx, err) {
+				return err
+			}
 		}
 	}
 	return nil
