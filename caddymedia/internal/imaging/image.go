@@ -159,7 +159,7 @@ var (
 		"jpg": JPEG, "jpeg": JPEG, "png": PNG, "gif": GIF, "svg": SVG, "webp": WebP, "avif": AVIF, "heic": HEIC,
 	}
 	rasters = map[Format]raster{
-		JPEG: {"image/jpeg", jpeg.DecodeConfig, walkJPEG},
+		JPEG: {"image/jpeg", nil, walkJPEG},
 		PNG:  {"image/png", png.DecodeConfig, walkPNG},
 		GIF:  {"image/gif", gif.DecodeConfig, walkGIF},
 		WebP: {"image/webp", nil, walkWebP},
@@ -238,6 +238,7 @@ func checkRaster(s *source, size int64, format Format, ext string, opts Options)
 	if err := rasters[format].walk(s, opts, &info); err != nil {
 		return Info{}, refuseRaster(s, format, ext, err)
 	}
+	info.view.sort()
 	if err := info.readSize(s, ext, opts); err != nil {
 		return Info{}, err
 	}
@@ -248,7 +249,7 @@ func checkRaster(s *source, size int64, format Format, ext string, opts Options)
 		info.layout = layout{}
 		info.keep(0, size)
 	}
-	slices.SortStableFunc(info.patches, func(a, b patch) int { return cmp.Compare(a.span, b.span) })
+	info.sort()
 	return info, nil
 }
 
@@ -258,7 +259,7 @@ func (i *Info) readSize(s *source, ext string, opts Options) error {
 		if err := s.rewind(); err != nil {
 			return err
 		}
-		cfg, err := read(s)
+		cfg, err := read(i.view.reader(s))
 		if errors.Is(err, errPNGOverflow) {
 			return tooLargef("the image has far more than the %s pixels allowed", thousands(opts.MaxPixels))
 		}
@@ -420,6 +421,7 @@ type Info struct {
 	scans  int         // of a JPEG
 	frames []webpFrame // of a WebP, one of a still image
 	size   int64       // of the file
+	view   layout      // what a decoder reads: the parts that it needs, in a form that it knows
 	layout
 }
 
@@ -478,7 +480,7 @@ func decodeWith[T any](r io.ReadSeeker, info Info, decode func(io.Reader) (T, er
 		return none, err
 	}
 	defer s.release()
-	img, err := decode(s)
+	img, err := decode(info.view.reader(s))
 	failed := s.ioError()
 	switch {
 	case err == nil:

@@ -285,7 +285,7 @@ func TestEachComponentOfJPEGIsDrawn(t *testing.T) {
 	t.Parallel()
 	quick := func(components string) []byte {
 		frame := "\x08\x00\x14\x00\x1e\x03" + "\x01\x22\x00\x02\x11\x00\x03\x11\x00"
-		return joined([]byte{0xFF, 0xD8}, textSegment(0xC2, frame), []byte(components), []byte{0xFF, 0xD9})
+		return joined([]byte{0xFF, 0xD8}, quantTable(0), textSegment(0xC2, frame), []byte(components), []byte{0xFF, 0xD9})
 	}
 	scan := func(from byte, components ...byte) string {
 		header := []byte{byte(len(components))}

@@ -1,0 +1,188 @@
+package imaging_test
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
+)
+
+// blocks are the coded blocks of a flat component in the standard Huffman tables of luma, as text
+// of bits: no difference of the first coefficient, and the end of the block.
+func blocks(n int) string { return strings.Repeat("00"+"1010", n) }
+
+// packed returns bits as bytes, with ones behind them.
+func packed(bits string) (b []byte) {
+	bits += "1111111"
+	for ; len(bits) >= 8; bits = bits[8:] {
+		n := 0
+		for _, bit := range bits[:8] {
+			n = 2*n + int(bit-'0')
+		}
+		b = append(b, byte(n))
+	}
+	return b
+}
+
+// part is a component of a JPEG.
+type part struct{ name, sampling, table byte }
+
+// frameOf returns the header of a frame of 8 x 8 pixels.
+func frameOf(sof byte, parts ...part) []byte {
+	b := []byte{8, 0, 8, 0, 8, byte(len(parts))}
+	for _, p := range parts {
+		b = append(b, p.name, p.sampling, p.table)
+	}
+	return segment(sof, b)
+}
+
+// scanOf returns a scan of flat components.
+func scanOf(parts ...part) []byte {
+	header, n := []byte{byte(len(parts))}, 0
+	for _, p := range parts {
+		header = append(header, p.name, 0)
+		n += int(p.sampling>>4) * int(p.sampling&15)
+	}
+	return append(segment(0xDA, append(header, 0, 63, 0)), packed(blocks(n))...)
+}
+
+// flat returns a JPEG of flat components without Huffman tables.
+func flat(parts ...part) []byte {
+	return joined([]byte{0xFF, 0xD8}, quantTable(0), frameOf(0xC0, parts...), scanOf(parts...), []byte{0xFF, 0xD9})
+}
+
+// expectPixels expects a file whose pixels are those of another one.
+func expectPixels(t *testing.T, data []byte, ext string, want any) {
+	t.Helper()
+	info, err := check(data, ext, imaging.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decodeFully(data, info)
+	if err != nil || !samePixels(got, want) {
+		t.Errorf("the pixels differ: %v", err)
+	}
+}
+
+func samePixels(got, want any) bool {
+	a, one := got.(image.Image)
+	b, other := want.(image.Image)
+	if !one || !other || a.Bounds() != b.Bounds() {
+		return false
+	}
+	for y := range a.Bounds().Dy() {
+		for x := range a.Bounds().Dx() {
+			if color.NRGBAModel.Convert(a.At(x, y)) != color.NRGBAModel.Convert(b.At(x, y)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// TestDecoderOfJPEG: Go's decoder sees what other decoders assume.
+func TestDecoderOfJPEG(t *testing.T) {
+	t.Parallel()
+	jpg := drawJPEG(t, 40, 30)
+	whole := pixels(t, jpg, "jpg")
+	tables := bytes.Index(jpg, []byte{0xFF, 0xC4})
+	size := 2 + int(jpg[tables+2])<<8 + int(jpg[tables+3])
+	bare := joined(jpg[:tables], jpg[tables+size:])
+	frame, scan := bytes.Index(bare, []byte{0xFF, 0xC0}), bytes.Index(bare, []byte{0xFF, 0xDA})
+	renamed := bytes.Clone(bare)
+	for i := range 3 {
+		renamed[frame+10+3*i], renamed[scan+5+2*i] = 7, 7
+	}
+	cmyk := []part{{1, 0x11, 0}, {2, 0x11, 0}, {3, 0x11, 0}, {4, 0x11, 0}}
+	inked := image.NewCMYK(image.Rect(0, 0, 8, 8))
+	for i := range inked.Pix {
+		inked.Pix[i] = 127
+	}
+	for name, c := range map[string]struct {
+		data []byte
+		want any
+	}{
+		"no Huffman tables":                  {bare, whole},
+		"no Huffman tables, with metadata":   {withSegments(bare, exifSegment(turned(1))), whole},
+		"components of one name":             {renamed, whole},
+		"number of lines":                    {beforeEnd(jpg, 2, segment(0xDC, []byte{0, 30})), whole},
+		"CMYK without Adobe's segment":       {flat(cmyk...), inked},
+		"CMYK with a short segment of Adobe": {withSegments(flat(cmyk...), textSegment(0xEE, "Adobe")), inked},
+		"CMYK with Adobe's segment": {
+			withSegments(flat(cmyk...), textSegment(0xEE, "Adobe\x00\x64\x00\x00\x00\x00\x00")), inked,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			expectPixels(t, c.data, "jpg", c.want)
+			_, stripped := strip(t, c.data, "jpg")
+			expectPixels(t, stripped, "jpg", c.want)
+		})
+	}
+}
+
+// TestQuantizationTables: the table of a component precedes its first scan.
+func TestQuantizationTables(t *testing.T) {
+	t.Parallel()
+	y, cb, cr := part{1, 0x11, 0}, part{2, 0x11, 1}, part{3, 0x11, 1}
+	soi, eoi, luma, chroma := []byte{0xFF, 0xD8}, []byte{0xFF, 0xD9}, quantTable(0), quantTable(1)
+	frame, scan := frameOf(0xC0, y, cb, cr), scanOf(y, cb, cr)
+	progressive := frameOf(0xC2, y, cb, cr)
+	dc := segment(0xDA, []byte{3, 1, 0, 2, 0, 3, 0, 0, 0, 0})
+	ac := segment(0xDA, []byte{1, 1, 0, 1, 63, 0})
+	wide := segment(0xDB, append([]byte{0x10}, bytes.Repeat([]byte{0, 1}, 64)...))
+	both := segment(0xDB, joined(luma[4:], chroma[4:]))
+	for name, c := range map[string]struct {
+		parts [][]byte
+		want  verdict
+	}{
+		"before the frame":                   {[][]byte{luma, chroma, frame, scan}, passes},
+		"behind the frame":                   {[][]byte{frame, chroma, luma, scan}, passes},
+		"in one segment":                     {[][]byte{both, frame, scan}, passes},
+		"of two bytes":                       {[][]byte{wide, chroma, frame, scan}, passes},
+		"of zeros":                           {[][]byte{segment(0xDB, make([]byte, 65)), chroma, frame, scan}, passes},
+		"each before its own scan":           {[][]byte{frame, luma, scanOf(y), chroma, scanOf(cb), scanOf(cr)}, passes},
+		"none":                               {[][]byte{frame, scan}, refused},
+		"no luma":                            {[][]byte{chroma, frame, scan}, refused},
+		"no chroma":                          {[][]byte{luma, frame, scan}, refused},
+		"another number":                     {[][]byte{luma, chroma, frameOf(0xC0, y, cb, part{3, 0x11, 3}), scan}, refused},
+		"grey":                               {[][]byte{chroma, frameOf(0xC0, y), scanOf(y)}, refused},
+		"cut off":                            {[][]byte{segment(0xDB, luma[4:60]), chroma, frame, scan}, refused},
+		"behind the scan":                    {[][]byte{frame, scan, luma, chroma}, refused},
+		"behind the scan of a component":     {[][]byte{frame, luma, scanOf(y), scanOf(cb), scanOf(cr), chroma}, refused},
+		"progressive":                        {[][]byte{luma, chroma, progressive, dc, ac}, passes},
+		"progressive, none":                  {[][]byte{progressive, dc, ac}, refused},
+		"progressive, behind the first scan": {[][]byte{progressive, dc, luma, chroma, ac}, refused},
+		"progressive, behind the last scan":  {[][]byte{progressive, dc, ac, luma, chroma}, refused},
+		"progressive, details first":         {[][]byte{progressive, chroma, ac, luma, dc}, refused},
+	} {
+		_, err := check(joined(soi, joined(c.parts...), eoi), "jpg", imaging.Options{})
+		if verdictOf(err) != c.want || err != nil && !strings.Contains(err.Error(), "damaged: a quantization table is missing") {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// TestUnusualJPEG: an image that no decoder of Go knows is not called damaged.
+func TestUnusualJPEG(t *testing.T) {
+	t.Parallel()
+	y, cb, cr := part{1, 0x13, 0}, part{2, 0x11, 0}, part{3, 0x11, 0}
+	frame := func(sof byte, parts ...part) []byte {
+		return joined([]byte{0xFF, 0xD8}, quantTable(0), frameOf(sof, parts...), scanOf(parts...), []byte{0xFF, 0xD9})
+	}
+	deep := frame(0xC1, part{1, 0x11, 0})
+	deep[bytes.Index(deep, []byte{0xFF, 0xC1})+4] = 12
+	for message, data := range map[string][]byte{
+		"an unusual sampling of its colours": frame(0xC0, y, cb, cr),
+		"lossless coding":                    frame(0xC3, cb),
+		"arithmetic coding":                  frame(0xC9, cb),
+		"hierarchical coding":                frame(0xC5, cb),
+		"12 bits for a sample":               deep,
+		"an unusual number of colours":       frame(0xC0, cb, cr),
+	} {
+		expectRefusal(t, data, "jpg", "the JPEG image has "+message+": save it again as an ordinary JPEG")
+	}
+}
