@@ -186,3 +186,50 @@ func TestUnusualJPEG(t *testing.T) {
 		expectRefusal(t, data, "jpg", "the JPEG image has "+message+": save it again as an ordinary JPEG")
 	}
 }
+
+// TestDecoderOfPNG: Go's decoder sees only the chunks that it needs.
+func TestDecoderOfPNG(t *testing.T) {
+	t.Parallel()
+	wrong := func(kind string, size int) []byte {
+		b := chunk(kind, make([]byte, size))
+		b[len(b)-1] ^= 1
+		return b
+	}
+	header := func(colorType byte) []byte {
+		return chunk("IHDR", []byte{0, 0, 0, 2, 0, 0, 0, 1, 8, colorType, 0, 0, 0})
+	}
+	file := func(colorType byte, row string, chunks ...[]byte) []byte {
+		return joined([]byte(pngSignature), header(colorType), joined(chunks...),
+			chunk("IDAT", deflated([]byte("\x00"+row))), chunk("IEND", nil))
+	}
+	colors := chunk("PLTE", []byte("abcdef"))
+	alpha, grey, rgb, indexed := file(6, "abcdefgh"), file(0, "ab"), file(2, "abcdef"), file(3, "\x00\x01", colors)
+	clear := file(3, "\x00\x01", colors, chunk("tRNS", []byte{0}))
+	key := file(0, "ab", chunk("tRNS", []byte{0, 'a'}))
+	type pair struct{ data, want []byte }
+	cases := map[string]pair{
+		"tRNS of RGBA":             {withChunks(alpha, chunk("tRNS", make([]byte, 6))), alpha},
+		"tRNS of RGBA, late":       {beforeEnd(alpha, 12, chunk("tRNS", make([]byte, 6))), alpha},
+		"tRNS of grey, long":       {withChunks(grey, chunk("tRNS", make([]byte, 6))), grey},
+		"tRNS of grey, late":       {beforeEnd(grey, 12, chunk("tRNS", []byte{0, 'a'})), grey},
+		"tRNS of RGB, short":       {withChunks(rgb, chunk("tRNS", make([]byte, 2))), rgb},
+		"tRNS before the palette":  {withChunks(indexed, chunk("tRNS", []byte{0})), indexed},
+		"second tRNS":              {file(3, "\x00\x01", colors, chunk("tRNS", []byte{0}), chunk("tRNS", []byte{9})), clear},
+		"tRNS behind a wrong one":  {file(0, "ab", wrong("tRNS", 2), chunk("tRNS", []byte{0, 'a'})), key},
+		"suggested colours":        {withChunks(rgb, colors), rgb},
+		"suggested colours, grey":  {withChunks(grey, colors), grey},
+		"suggested colours, large": {withChunks(rgb, chunk("PLTE", make([]byte, 900))), rgb},
+	}
+	for _, kind := range []string{"tEXt", "gAMA", "pHYs", "tIME", "tRNS", "eXIf", "iCCP", "sRGB", "prVt"} {
+		cases[kind+" of a wrong checksum"] = pair{withChunks(rgb, wrong(kind, 6)), rgb}
+		cases[kind+" of a wrong checksum, of a palette"] = pair{withChunks(indexed, wrong(kind, 1)), indexed}
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			expectPixels(t, c.data, "png", pixels(t, c.want, "png"))
+			_, stripped := strip(t, c.data, "png")
+			expectPixels(t, stripped, "png", pixels(t, c.want, "png"))
+		})
+	}
+}

@@ -45,14 +45,15 @@ func runHostileRasters(t *testing.T, cases []hostileRaster) {
 			if left := bytes.Contains(stripped, []byte(marker)); left != c.kept || !c.kept && !info.HasMetadata() {
 				t.Errorf("the payload is left: %t, want %t", left, c.kept)
 			}
-			if again, err := check(stripped, c.ext, imaging.Options{Strip: imaging.StripOn}); err != nil || again.HasMetadata() {
+			again, err := check(stripped, c.ext, imaging.Options{Strip: imaging.StripOn})
+			if err != nil || again.HasMetadata() {
 				t.Errorf("without metadata: %v, more of it: %t", err, again.HasMetadata())
 			}
 			got, err := decodeFully(c.data, info)
 			if want := cmp.Or(c.decoded, passes); verdictOf(err) != want {
 				t.Fatalf("decoded: %v (%s), want %s", err, verdictOf(err), want)
 			}
-			if bare, _ := decodeFully(stripped, info); err == nil && !reflect.DeepEqual(got, bare) {
+			if bare, _ := decodeFully(stripped, again); err == nil && !reflect.DeepEqual(got, bare) {
 				t.Error("without metadata the pixels differ")
 			}
 		})

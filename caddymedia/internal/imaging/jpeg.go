@@ -498,10 +498,10 @@ func (j *jpegSegments) keepJFIF(b []byte) bool {
 // remains. Otherwise one with the rest of it replaces it at the same position, so that readers find
 // the orientation where they did.
 func (j *jpegSegments) keepEXIF(b []byte) bool {
-	tiff, ok := bytes.CutPrefix(b, []byte(exifPrefix))
-	if !ok || j.exif || j.scans > 0 || j.second {
+	if !bytes.HasPrefix(b, []byte(exifPrefix[:5])) || len(b) < len(exifPrefix) || j.exif || j.scans > 0 || j.second {
 		return false
 	}
+	tiff := b[len(exifPrefix):]
 	j.exif = true
 	j.info.Orientation = parseOrientation(tiff)
 	return j.rewrite(jpegAPP0+1, b, exifPrefix, j.strip.exif(tiff, j.info.Orientation))

@@ -16,7 +16,8 @@ type Orientation uint8
 // Upright is the orientation of pixels that are stored as they are viewed.
 const Upright Orientation = 1
 
-// exifPrefix begins the APP1 segment of a JPEG that holds EXIF (EXIF 2.32, section 4.7.2).
+// exifPrefix begins the APP1 segment of a JPEG that holds EXIF (EXIF 2.32, section 4.7.2). Like
+// browsers, the reader accepts any last byte.
 const exifPrefix = "Exif\x00\x00"
 
 // parseOrientation reads the orientation from the first directory of a TIFF structure (TIFF 6.0,
