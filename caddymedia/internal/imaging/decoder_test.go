@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"image"
 	"image/color"
+	"image/gif"
+	"slices"
 	"strings"
 	"testing"
 
@@ -231,5 +233,125 @@ func TestDecoderOfPNG(t *testing.T) {
 			_, stripped := strip(t, c.data, "png")
 			expectPixels(t, stripped, "png", pixels(t, c.want, "png"))
 		})
+	}
+}
+
+// sameFrames reports whether the frames have the same pixels.
+func sameFrames(got, want *gif.GIF) bool {
+	return slices.EqualFunc(got.Image, want.Image, func(a, b *image.Paletted) bool {
+		return a.Rect == b.Rect && bytes.Equal(a.Pix, b.Pix)
+	})
+}
+
+// TestDecoderOfGIF: the decoder knows what browsers show, and otherwise agrees with that of the
+// standard library.
+func TestDecoderOfGIF(t *testing.T) {
+	t.Parallel()
+	still, anim := drawGIF(t, 30, 20, 1), drawGIF(t, 30, 20, 3)
+	frame := bytes.Index(still, []byte(",\x00\x00\x00\x00\x1e"))
+	screen := func(data []byte, width, height byte) []byte {
+		data = bytes.Clone(data)
+		data[6], data[8] = width, height
+		return data
+	}
+	extended := func(block string) []byte { return joined(still[:frame], []byte(block), still[frame:]) }
+	for name, c := range map[string]struct {
+		data, want []byte
+		size       image.Point
+	}{
+		"still":                          {still, still, image.Pt(30, 20)},
+		"animation":                      {anim, anim, image.Pt(30, 20)},
+		"larger screen":                  {screen(still, 50, 60), still, image.Pt(50, 60)},
+		"first frame beyond the screen":  {screen(still, 29, 10), still, image.Pt(30, 20)},
+		"frames beyond the screen":       {screen(anim, 8, 8), anim, image.Pt(30, 20)},
+		"no screen":                      {screen(still, 0, 0), still, image.Pt(30, 20)},
+		"no trailer":                     {still[:len(still)-1], still, image.Pt(30, 20)},
+		"zeros between blocks":           {extended("\x00\x00"), still, image.Pt(30, 20)},
+		"zeros before the trailer":       {beforeEnd(still, 1, []byte{0, 0}), still, image.Pt(30, 20)},
+		"unknown extension":              {extended("!\x99\x03abc\x00"), still, image.Pt(30, 20)},
+		"unknown extension of no size":   {extended("!\x99\x00"), still, image.Pt(30, 20)},
+		"application of no name":         {extended("!\xff\x00"), still, image.Pt(30, 20)},
+		"text of another size":           {extended("!\x01\x03abc\x00"), still, image.Pt(30, 20)},
+		"loop of no number":              {extended("!\xff\x0bNETSCAPE2.0\x00"), still, image.Pt(30, 20)},
+		"data behind the pixels":         {joined(still[:len(still)-2], []byte("\x05PIXEL\x00;")), still, image.Pt(30, 20)},
+		"much data behind the pixels":    {joined(still[:len(still)-2], bytes.Repeat([]byte("\x02ab"), 999), []byte("\x00;")), still, image.Pt(30, 20)},
+		"interlaced":                     {interlacedGIF(still, frame), nil, image.Pt(30, 20)},
+		"frame of no size":               {beforeEnd(still, 1, []byte(",\x00\x00\x00\x00\x00\x00\x00\x00\x80abcdef\x02\x00")), still, image.Pt(30, 20)},
+		"transparent colour":             {extended("!\xf9\x04\x05\x07\x00\x03\x00"), nil, image.Pt(30, 20)},
+		"transparent colour, no trailer": {extended("!\xf9\x04\x05\x07\x00\x03\x00")[:len(still)+7], extended("!\xf9\x04\x05\x07\x00\x03\x00"), image.Pt(30, 20)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			info, err := check(c.data, "gif", imaging.Options{})
+			if err != nil || image.Pt(info.Width, info.Height) != c.size {
+				t.Fatalf("%dx%d, %v, want %v", info.Width, info.Height, err, c.size)
+			}
+			got, err := imaging.DecodeGIF(bytes.NewReader(c.data), info)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.want == nil {
+				c.want = c.data
+			}
+			want, err := gif.DecodeAll(bytes.NewReader(c.want))
+			if name == "frame of no size" {
+				got.Image, got.Delay, got.Disposal = got.Image[:1], got.Delay[:1], got.Disposal[:1]
+			}
+			if err != nil || !sameFrames(got, want) || !slices.Equal(got.Delay, want.Delay) ||
+				!slices.Equal(got.Disposal, want.Disposal) || got.LoopCount != want.LoopCount {
+				t.Fatalf("the frames differ: %v", err)
+			}
+			for i, m := range want.Image {
+				if !samePixels(got.Image[i], m) {
+					t.Errorf("the colours of frame %d differ", i)
+				}
+			}
+			_, stripped := strip(t, c.data, "gif")
+			if again, err := check(stripped, "gif", imaging.Options{}); err != nil || again.Frames != info.Frames {
+				t.Errorf("stripped: %d frames, %v", again.Frames, err)
+			}
+		})
+	}
+}
+
+// interlacedGIF sets the flag of a frame.
+func interlacedGIF(data []byte, frame int) []byte {
+	data = bytes.Clone(data)
+	data[frame+9] |= 0x40
+	return data
+}
+
+func TestDamagedGIF(t *testing.T) {
+	t.Parallel()
+	pic := drawGIF(t, 4, 4, 1)
+	frame := bytes.Index(pic, []byte(",\x00\x00\x00\x00\x04"))
+	pixels := frame + 10 + 3<<(1+pic[frame+9]&7)
+	for name, c := range map[string]struct {
+		data    []byte
+		message string
+	}{
+		"too few pixels":     {joined(pic[:frame+5], []byte{9}, pic[frame+6:]), "damaged: not all of it can be decoded"},
+		"no pixels":          {joined(pic[:pixels+1], []byte("\x00;")), "damaged: not all of it can be decoded"},
+		"code size of 1":     {joined(pic[:pixels], []byte{1}, pic[pixels+1:]), "damaged: not all of it can be decoded"},
+		"control of 5 bytes": {joined(pic[:frame], []byte("!\xf9\x05\x00\x00\x00\x00\x00\x00"), pic[frame:]), "damaged: not all of it can be decoded"},
+		"no colour table":    {joined(pic[:frame+9], []byte{0}, pic[pixels:]), "a frame without a colour table"},
+	} {
+		info, err := check(c.data, "gif", imaging.Options{})
+		if err == nil {
+			_, err = imaging.DecodeGIF(bytes.NewReader(c.data), info)
+		}
+		if verdictOf(err) != refused || !strings.Contains(err.Error(), c.message) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestHiddenFrames: an extension hides no frames, whatever the size of its first block.
+func TestHiddenFrames(t *testing.T) {
+	t.Parallel()
+	for _, extension := range []string{"\x01\x18", "\xff\x18", "\x99\x18"} {
+		if info, err := check(hiddenFrame(extension), "gif", imaging.Options{}); err != nil || info.Frames != 1 {
+			t.Errorf("%q: %d frames, %v", extension, info.Frames, err)
+		}
 	}
 }

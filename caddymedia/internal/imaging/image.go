@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"image/gif"
 	"image/jpeg"
 	"image/png"
 	"io"
@@ -161,7 +160,7 @@ var (
 	rasters = map[Format]raster{
 		JPEG: {"image/jpeg", nil, walkJPEG},
 		PNG:  {"image/png", png.DecodeConfig, walkPNG},
-		GIF:  {"image/gif", gif.DecodeConfig, walkGIF},
+		GIF:  {"image/gif", nil, walkGIF},
 		WebP: {"image/webp", nil, walkWebP},
 		AVIF: {"image/avif", nil, walkBMFF},
 		HEIC: {"image/heic", nil, walkBMFF},
@@ -460,27 +459,22 @@ func (i Info) Stripped(r io.ReadSeeker) io.Reader {
 func Decode(r io.ReadSeeker, info Info) (image.Image, error) {
 	switch info.Format {
 	case PNG:
-		return decodeWith(r, info, png.Decode)
+		return decodeWith(r, info, func(s *source) (image.Image, error) { return png.Decode(info.view.reader(s)) })
 	case WebP:
 		return decodeWebP(r, info)
 	default:
-		return decodeWith(r, info, jpeg.Decode)
+		return decodeWith(r, info, func(s *source) (image.Image, error) { return jpeg.Decode(info.view.reader(s)) })
 	}
 }
 
-// DecodeGIF is [Decode] for a GIF: it returns all frames separately, not composed.
-func DecodeGIF(r io.ReadSeeker, info Info) (*gif.GIF, error) {
-	return decodeWith(r, info, gif.DecodeAll)
-}
-
-func decodeWith[T any](r io.ReadSeeker, info Info, decode func(io.Reader) (T, error)) (T, error) {
+func decodeWith[T any](r io.ReadSeeker, info Info, decode func(*source) (T, error)) (T, error) {
 	var none T
 	s, err := newSource(r)
 	if err != nil {
 		return none, err
 	}
 	defer s.release()
-	img, err := decode(info.view.reader(s))
+	img, err := decode(s)
 	failed := s.ioError()
 	switch {
 	case err == nil:
@@ -489,6 +483,8 @@ func decodeWith[T any](r io.ReadSeeker, info Info, decode func(io.Reader) (T, er
 		return none, failed
 	case unsupported(err):
 		return none, contentErrorf("the %s image uses a feature that is not supported", info.Format)
+	case errors.Is(err, errNoColors):
+		return none, contentErrorf("the GIF image has %v", err)
 	}
 	return none, contentErrorf("the %s image is damaged: not all of it can be decoded", info.Format)
 }
