@@ -191,6 +191,20 @@ func TestStripLocation(t *testing.T) {
 	}
 }
 
+// TestStripLocationOfLateEXIF: EXIF behind the pixels of a PNG stays there, so that its orientation
+// still does not count.
+func TestStripLocationOfLateEXIF(t *testing.T) {
+	t.Parallel()
+	pic := drawPNG(t, 8, 8)
+	info, got := stripBy(t, beforeEnd(pic, 12, chunk("eXIf", imagingtest.EXIF(binary.BigEndian, 6))), "png", imaging.StripLocation)
+	if info.Orientation != imaging.Upright || bytes.Contains(got, []byte(imagingtest.Place)) {
+		t.Errorf("orientation %d, %q", info.Orientation, got)
+	}
+	if pixels, exif := bytes.Index(got, []byte("IDAT")), bytes.Index(got, []byte("eXIf")); exif < pixels || !bytes.Contains(got, []byte(imagingtest.Owner)) {
+		t.Errorf("EXIF is at %d, the pixels at %d", exif, pixels)
+	}
+}
+
 // TestStripLocationKeepsAll: a file without a location is not touched, nor are its credentials.
 func TestStripLocationKeepsAll(t *testing.T) {
 	t.Parallel()
