@@ -123,6 +123,10 @@ func appendDirectory(order binary.AppendByteOrder, b []byte, fields []tiffField)
 	return append(append(b, 0, 0, 0, 0), values...), next
 }
 
+// places are attributes of XMP with the marks of the location and the device.
+const places = ` exif:GPSLatitude="` + Place + `" exif:ImageUniqueID="` + Place + `" exif:Firmware="` + Place + `"` +
+	` other:what="` + Place + `"`
+
 // XMP returns XMP with the marks, and further properties as attributes and as elements.
 func XMP(attributes, elements string) string {
 	return `<?xpacket begin="` + "\uFEFF" + `" id="W5M0MpCehiHzreSzNTczkc9d"?>
@@ -134,7 +138,7 @@ func XMP(attributes, elements string) string {
     xmlns:Iptc4xmpExt="http://iptc.org/std/Iptc4xmpExt/2008-02-29/" xmlns:other="http://example.com/other/"
     xmlns:hdrgm="` + nsGainMap + `" xmlns:Container="http://ns.google.com/photos/1.0/container/"
     xmlns:Item="http://ns.google.com/photos/1.0/container/item/"
-    xmp:CreateDate="` + Date + `" exif:GPSLatitude="` + Place + `" exif:ImageUniqueID="` + Place + `" exif:Firmware="` + Place + `" other:what="` + Place + `"` + attributes + `>
+    xmp:CreateDate="` + Date + `"` + places + attributes + `>
    <dc:rights><rdf:Alt><rdf:li xml:lang="x-default">` + Owner + `</rdf:li></rdf:Alt></dc:rights>
    <photoshop:City>` + Place + `</photoshop:City>
    <Iptc4xmpExt:LocationShown><rdf:Bag><rdf:li Iptc4xmpExt:Sublocation="` + Place + `"/></rdf:Bag></Iptc4xmpExt:LocationShown>
@@ -226,7 +230,7 @@ func (p Photo) JPEG() []byte {
 	head := Metadata(p.Order, 1)
 	if p.Plain {
 		head = nil
-		if xmp = strings.NewReplacer(` exif:GPSLatitude="`+Place+`" other:what="`+Place+`"`, "").Replace(xmp); p.XMP {
+		if xmp = strings.Replace(xmp, places, "", 1); p.XMP {
 			from, to := strings.Index(xmp, "<photoshop:City>"), strings.Index(xmp, "<Container:Directory>")
 			xmp = xmp[:from] + xmp[to:]
 		}
