@@ -168,6 +168,42 @@ func TestQuantizationTables(t *testing.T) {
 	}
 }
 
+// TestLateQuantizationTables: a table that is defined again behind the first scan of all components
+// has no effect, as in libjpeg.
+func TestLateQuantizationTables(t *testing.T) {
+	t.Parallel()
+	y := part{1, 0x11, 0}
+	tables := drawJPEG(t, 8, 8)
+	tables = tables[bytes.Index(tables, []byte{0xFF, 0xC4}):]
+	tables = tables[:2+int(tables[2])<<8+int(tables[3])]
+	light := joined(segment(0xDA, []byte{1, 1, 0, 0, 0, 0}), packed("100"+"101")) // a first coefficient of 5
+	refined := joined(segment(0xDA, []byte{1, 1, 0, 1, 63, 0}), packed("1010"))
+	late := segment(0xDB, append([]byte{0}, bytes.Repeat([]byte{99}, 64)...))
+	file := func(parts ...[]byte) []byte {
+		return joined([]byte{0xFF, 0xD8}, quantTable(0), tables, frameOf(0xC2, y), joined(parts...), []byte{0xFF, 0xD9})
+	}
+	expectPixels(t, file(light, late, refined), "jpg", pixels(t, file(light, refined), "jpg"))
+	expectPixels(t, file(light, refined, late), "jpg", pixels(t, file(light, refined), "jpg"))
+}
+
+// TestRestartsOfOneColor: Go's decoder miscounts restart markers in a scan of one component.
+func TestRestartsOfOneColor(t *testing.T) {
+	t.Parallel()
+	y, cb, cr := part{1, 0x22, 0}, part{2, 0x11, 0}, part{3, 0x11, 0}
+	luma := joined(segment(0xDA, []byte{1, 1, 0, 0, 63, 0}), packed(blocks(2)), []byte{0xFF, 0xD0}, packed(blocks(2)))
+	frame := frameOf(0xC0, y, cb, cr)
+	frame[6], frame[8] = 16, 16
+	data := joined([]byte{0xFF, 0xD8}, quantTable(0), frame, segment(0xDD, []byte{0, 2}), luma,
+		segment(0xDD, []byte{0, 0}), scanOf(cb), scanOf(cr), []byte{0xFF, 0xD9})
+	info, err := check(data, "jpg", imaging.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := decodeFully(data, info); verdictOf(err) != refused || !strings.Contains(err.Error(), "restart markers in a scan of one colour") {
+		t.Error(err)
+	}
+}
+
 // TestUnusualJPEG: an image that no decoder of Go knows is not called damaged.
 func TestUnusualJPEG(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"image"
 	"image/gif"
+	"image/png"
 	"reflect"
 	"runtime"
 	"testing"
@@ -90,6 +91,39 @@ func FuzzGIFInStep(f *testing.F) {
 				t.Errorf("%d frames of %d pixels, the walk saw %d of %d", len(g.Image), pixels, info.Frames, info.FramePixels)
 			}
 			return nil
+		})
+	})
+}
+
+// FuzzDecode: what a decoder sees of an image has the pixels that the standard library decodes from
+// the whole file. Tables that JPEGs define again are an exception.
+func FuzzDecode(f *testing.F) {
+	parts := []part{{1, 0x11, 0}, {1, 0x11, 0}, {1, 0x11, 0}, {4, 0x11, 0}}
+	f.Add(drawJPEG(f, 16, 16), false)
+	f.Add(flat(parts[:3]...), false)
+	f.Add(flat(parts...), false)
+	f.Add(beforeEnd(flat(parts...), 2, segment(0xDC, []byte{0, 8})), false)
+	f.Add(drawPNG(f, 8, 8), true)
+	f.Add(withChunks(drawPNG(f, 8, 8), chunk("tRNS", make([]byte, 6)), chunk("PLTE", make([]byte, 9))), true)
+	f.Add(withChunks(resizedPNG(drawPNG(f, 8, 8), 9, 8), gama(45_455)), true)
+	f.Fuzz(func(t *testing.T, data []byte, isPNG bool) {
+		ext := "jpg"
+		if isPNG {
+			ext = "png"
+		}
+		info, err := check(data, ext, imaging.Options{MaxPixels: 10_000})
+		if err != nil {
+			return
+		}
+		measured(t, func() error {
+			got, err := imaging.Decode(bytes.NewReader(data), info)
+			if want, known := png.Decode(bytes.NewReader(data)); isPNG && known == nil && !samePixels(got, want) {
+				t.Errorf("the pixels differ: %v", err)
+			}
+			if err == nil && got.Bounds().Size() != image.Pt(info.Width, info.Height) {
+				t.Errorf("the image is of %v", got.Bounds())
+			}
+			return err
 		})
 	})
 }

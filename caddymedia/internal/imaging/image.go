@@ -417,10 +417,13 @@ type Info struct {
 	// a part of the image. For SVG it is the length of the file.
 	End int64
 
-	scans  int         // of a JPEG
-	frames []webpFrame // of a WebP, one of a still image
-	size   int64       // of the file
-	view   layout      // what a decoder reads: the parts that it needs, in a form that it knows
+	scans int // of a JPEG
+	// restarts reports restart markers in a JPEG that Go's decoder miscounts: those in a scan of one
+	// component that has several blocks in an interleaved scan.
+	restarts bool
+	frames   []webpFrame // of a WebP, one of a still image
+	size     int64       // of the file
+	view     layout      // what a decoder reads: the parts that it needs, in a form that it knows
 	layout
 }
 
@@ -483,6 +486,8 @@ func decodeWith[T any](r io.ReadSeeker, info Info, decode func(*source) (T, erro
 		return none, failed
 	case unsupported(err):
 		return none, contentErrorf("the %s image uses a feature that is not supported", info.Format)
+	case info.restarts:
+		return none, contentErrorf("the JPEG image has restart markers in a scan of one colour: save it again as an ordinary JPEG")
 	case errors.Is(err, errNoColors):
 		return none, contentErrorf("the GIF image has %v", err)
 	}

@@ -27,6 +27,7 @@ const (
 	jpegSOS   = 0xDA
 	jpegDQT   = 0xDB
 	jpegDNL   = 0xDC
+	jpegDRI   = 0xDD
 	jpegEXP   = 0xDF
 	jpegAPP0  = 0xE0
 	jpegCOM   = 0xFE
@@ -80,6 +81,9 @@ func (j *jpegSegments) walk(s *source) error {
 	if j.header {
 		return nil
 	}
+	if !j.framed {
+		return errJPEG
+	}
 	if !j.drawn() {
 		return contentErrorf("the JPEG image is damaged: a scan is missing")
 	}
@@ -99,6 +103,7 @@ type jpegSegments struct {
 	renamed    bool   // a decoder sees other names of the components
 	tables     uint16 // the quantization tables so far, one bit each
 	huffman    bool   // there are Huffman tables
+	restarts   bool   // scans have restart markers
 	adobe      bool
 	exif       bool
 	jfif       bool
@@ -118,9 +123,9 @@ type jpegSegments struct {
 
 // jpegComponent is a component of the image.
 type jpegComponent struct {
-	name, table byte
-	begun       bool // a scan has coefficients of it
-	drawn       bool // a scan has its first coefficient
+	name, sampling, table byte
+	begun                 bool // a scan has coefficients of it
+	drawn                 bool // a scan has its first coefficient
 }
 
 // drawn reports whether no component is without a scan that begins at the first coefficient.
@@ -244,6 +249,10 @@ func (j *jpegSegments) inspect(s *source, marker byte, n int) (kept bool, err er
 		return true, j.scan(s, n)
 	case marker == jpegDQT:
 		return true, j.quantization(s, n)
+	case marker == jpegDRI && n == 2:
+		b, err := s.Peek(n)
+		j.restarts = err == nil && be16(b) > 0
+		return true, err
 	case marker == jpegDNL: // browsers and libjpeg ignore it
 		j.show(nil)
 		return true, nil
@@ -272,7 +281,7 @@ func (j *jpegSegments) frame(s *source, marker byte, n int) error {
 	j.framed, b = true, bytes.Clone(b)
 	for i := 6; i+3 <= len(b); i += 3 {
 		j.renamed = j.renamed || j.component(b[i], nil) >= 0
-		j.components = append(j.components, jpegComponent{name: b[i], table: b[i+2]})
+		j.components = append(j.components, jpegComponent{name: b[i], sampling: b[i+1], table: b[i+2]})
 	}
 	if j.renamed {
 		for i := range j.components {
@@ -348,6 +357,9 @@ func refuseFrame(marker byte, b []byte, cause error) error {
 // number, 64 values of one or two bytes.
 func (j *jpegSegments) quantization(s *source, n int) error {
 	b, err := s.Peek(n)
+	if j.framed && !slices.ContainsFunc(j.components, func(c jpegComponent) bool { return !c.begun }) {
+		j.show(nil) // libjpeg keeps the tables of the first scans, Go's decoder uses the last
+	}
 	for len(b) > 0 {
 		size := 1 + 64<<min(b[0]>>4, 1)
 		if len(b) < size {
@@ -388,6 +400,8 @@ func (j *jpegSegments) scan(s *source, n int) error {
 	if j.renamed {
 		j.show(jpegSegment(jpegSOS, "", shown))
 	}
+	single := len(found) == 1 && j.components[found[0]].sampling != 0x11 && len(j.components) > 1
+	j.info.restarts = j.info.restarts || j.restarts && single
 	return nil
 }
 

@@ -49,6 +49,7 @@ type pngChunks struct {
 	colorType             byte
 	exif, iccp            bool
 	transparent           bool // a decoder sees a tRNS chunk
+	behind                bool // the chunks with pixels, which follow each other, have ended
 	colors                pngColors
 	credentials           []int
 }
@@ -119,7 +120,10 @@ const (
 // tRNS chunk that suits the image. It would refuse the image for a wrong checksum of any other one,
 // while browsers and libpng ignore the chunk.
 func (c *pngChunks) visible(s *source, kind string, size int64) (bool, error) {
+	c.behind = c.behind || c.data && kind != "IDAT"
 	switch kind {
+	case "IDAT":
+		return !c.behind, nil
 	case "PLTE": // else it is a suggestion
 		return c.colorType == pngIndexed, nil
 	case "tRNS":
