@@ -111,6 +111,8 @@ func TestDecoderOfJPEG(t *testing.T) {
 		"no Huffman tables, with metadata":   {withSegments(bare, exifSegment(turned(1))), whole},
 		"components of one name":             {renamed, whole},
 		"number of lines":                    {beforeEnd(jpg, 2, segment(0xDC, []byte{0, 30})), whole},
+		"comment of no length":               {withSegments(jpg, []byte{0xFF, 0xFE, 0, 0}), whole},
+		"metadata of a short length":         {withSegments(jpg, []byte{0xFF, 0xE1, 0, 1}), whole},
 		"CMYK without Adobe's segment":       {flat(cmyk...), inked},
 		"CMYK with a short segment of Adobe": {withSegments(flat(cmyk...), textSegment(0xEE, "Adobe")), inked},
 		"CMYK with Adobe's segment": {

@@ -180,6 +180,10 @@ func (j *jpegSegments) segment(s *source, marker byte) (kept bool, err error) {
 		return false, err
 	}
 	n := be16(b) - 2
+	if n < 0 && marker >= jpegAPP0 { // libjpeg ignores such a segment of metadata
+		n = 0
+		j.show(nil)
+	}
 	if n < 0 {
 		return false, errJPEG
 	}
