@@ -67,7 +67,6 @@ func (j *jpegSegments) walk(s *source) error {
 	}
 	j.info.keep(s.offset()-2, s.offset())
 	j.info.view.keep(s.offset()-2, s.offset())
-	j.front = j.info.view.mark()
 	err = walkBlocks(JPEG, "segments", func() (done bool, err error) {
 		done, err = j.next(s)
 		return done || j.header && j.framed, err
@@ -108,7 +107,6 @@ type jpegSegments struct {
 	exif       bool
 	jfif       bool
 	icc        iccParts
-	front      int  // mark of the view behind the first marker
 	hidden     bool // a decoder does not see the segment
 
 	strip   StripMode
@@ -133,11 +131,8 @@ func (j *jpegSegments) drawn() bool {
 	return !slices.ContainsFunc(j.components, func(c jpegComponent) bool { return !c.drawn })
 }
 
-// show lets a decoder see data in the place of the segment that is next.
-func (j *jpegSegments) show(data []byte) {
-	j.hidden = true
-	j.info.view.insert(j.info.view.mark(), data)
-}
+// show lets a decoder see data, in the place of the segment that is next if hidden is set.
+func (j *jpegSegments) show(data []byte) { j.info.view.insert(j.info.view.mark(), data) }
 
 // next reads the bytes before the next marker, and its segment. done reports whether it was the
 // last.
@@ -181,8 +176,7 @@ func (j *jpegSegments) segment(s *source, marker byte) (kept bool, err error) {
 	}
 	n := be16(b) - 2
 	if n < 0 && marker >= jpegAPP0 { // libjpeg ignores such a segment of metadata
-		n = 0
-		j.show(nil)
+		n, j.hidden = 0, true
 	}
 	if n < 0 {
 		return false, errJPEG
@@ -258,7 +252,7 @@ func (j *jpegSegments) inspect(s *source, marker byte, n int) (kept bool, err er
 		j.restarts = err == nil && be16(b) > 0
 		return true, err
 	case marker == jpegDNL: // browsers and libjpeg ignore it
-		j.show(nil)
+		j.hidden = true
 		return true, nil
 	case marker == jpegDHT:
 		j.huffman = true
@@ -291,6 +285,7 @@ func (j *jpegSegments) frame(s *source, marker byte, n int) error {
 		for i := range j.components {
 			b[6+3*i] = byte(i + 1)
 		}
+		j.hidden = true
 		j.show(jpegSegment(marker, "", b))
 	}
 	header := append([]byte{0xFF, jpegSOI}, jpegSegment(marker, "", b)...)
@@ -316,8 +311,8 @@ func (j *jpegSegments) component(name byte, others []int) int {
 	return -1
 }
 
-// jpegSamples returns [Info.Samples] for the components of a frame header. If Go's decoder knows
-// no form of image with these sampling factors, it returns an image of full chroma.
+// jpegSamples returns [Info.Samples] for the components of a frame header. For sampling factors
+// that no form of image.YCbCr has, Go's decoder returns full chroma, from Go 1.27 on.
 func jpegSamples(components []byte) int {
 	sum, across, down := 0, 1, 1
 	for b := range slices.Chunk(components, 3) {
@@ -361,9 +356,8 @@ func refuseFrame(marker byte, b []byte, cause error) error {
 // number, 64 values of one or two bytes.
 func (j *jpegSegments) quantization(s *source, n int) error {
 	b, err := s.Peek(n)
-	if j.framed && !slices.ContainsFunc(j.components, func(c jpegComponent) bool { return !c.begun }) {
-		j.show(nil) // libjpeg keeps the tables of the first scans, Go's decoder uses the last
-	}
+	// libjpeg keeps the tables of the first scans, Go's decoder would use the last ones.
+	j.hidden = j.framed && !slices.ContainsFunc(j.components, func(c jpegComponent) bool { return !c.begun })
 	for len(b) > 0 {
 		size := 1 + 64<<min(b[0]>>4, 1)
 		if len(b) < size {
@@ -402,6 +396,7 @@ func (j *jpegSegments) scan(s *source, n int) error {
 		found, shown[i] = append(found, n), byte(n+1)
 	}
 	if j.renamed {
+		j.hidden = true
 		j.show(jpegSegment(jpegSOS, "", shown))
 	}
 	single := len(found) == 1 && j.components[found[0]].sampling != 0x11 && len(j.components) > 1
@@ -413,11 +408,11 @@ func (j *jpegSegments) scan(s *source, n int) error {
 // Huffman tables, as in frames of Motion JPEG, and that four colours are CMYK.
 func (j *jpegSegments) complete() {
 	if !j.huffman && !j.info.Progressive {
-		j.info.view.insert(j.front, standardTables())
+		j.show(standardTables())
 	}
 	if !j.adobe && j.info.Components == 4 {
 		adobe := "Adobe\x00\x64\x00\x00\x00\x00\x00"
-		j.info.view.insert(j.front, jpegSegment(jpegAPP0+14, adobe, []byte{}))
+		j.show(jpegSegment(jpegAPP0+14, adobe, []byte{}))
 	}
 }
 
@@ -533,7 +528,7 @@ func ReadHeader(r io.ReadSeeker, size int64, ext string, opts Options) (Info, er
 		read = readJPEGHeader
 	}
 	info, err := read(r, size, ext, opts)
-	info.Profile, info.layout, info.frames = nil, layout{}, nil
+	info.Profile, info.layout, info.view, info.frames = nil, layout{}, layout{}, nil
 	return info, err
 }
 
