@@ -34,7 +34,7 @@ type part struct{ name, sampling, table byte }
 
 // frameOf returns the header of a frame of 8 x 8 pixels.
 func frameOf(sof byte, parts ...part) []byte {
-	b := []byte{8, 0, 8, 0, 8, byte(len(parts))}
+	b := append(make([]byte, 0, 18), 8, 0, 8, 0, 8, byte(len(parts)))
 	for _, p := range parts {
 		b = append(b, p.name, p.sampling, p.table)
 	}

@@ -62,7 +62,8 @@ func FuzzCheckImage(f *testing.F) {
 }
 
 // FuzzGIFInStep: the walk counts exactly the frames that the decoder decodes. They have the same
-// pixels as those of the standard library, which decodes fewer images.
+// pixels as those of the standard library, which decodes fewer images, and assumes sizes of some
+// extensions.
 func FuzzGIFInStep(f *testing.F) {
 	f.Add(drawGIF(f, 16, 16, 2))
 	f.Add(hiddenFrame("\x01\x18"))
@@ -84,7 +85,8 @@ func FuzzGIFInStep(f *testing.F) {
 			for _, frame := range g.Image {
 				pixels += int64(frame.Rect.Dx() * frame.Rect.Dy())
 			}
-			if want, err := gif.DecodeAll(bytes.NewReader(data)); err == nil && !sameFrames(g, want) {
+			assumed := bytes.Contains(data, []byte("!\xff\x00")) || bytes.Contains(data, []byte("!\x01"))
+			if want, err := gif.DecodeAll(bytes.NewReader(data)); err == nil && !assumed && !sameFrames(g, want) {
 				t.Error("the pixels differ")
 			}
 			if len(g.Image) != info.Frames || info.Frames > 1 && pixels != info.FramePixels {

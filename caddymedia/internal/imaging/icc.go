@@ -251,9 +251,12 @@ func greyProfile(grey []byte) []byte {
 		}
 		curve := grey[from : from+size]
 		tags := []iccTag{
-			{"desc", iccText("Grey as sRGB")}, {"cprt", iccText("No copyright")},
+			{"desc", iccText("Grey as sRGB")},
+			{"cprt", iccText("No copyright")},
 			{"wtpt", xyzOf("\x00\x00\xF6\xD6\x00\x01\x00\x00\x00\x00\xD3\x2D")},
-			{"rTRC", curve}, {"gTRC", curve}, {"bTRC", curve},
+			{"rTRC", curve},
+			{"gTRC", curve},
+			{"bTRC", curve},
 		}
 		for n, name := range []string{"rXYZ", "gXYZ", "bXYZ"} {
 			tags = append(tags, iccTag{name, xyzOf(srgbColorants[n])})
