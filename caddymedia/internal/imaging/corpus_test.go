@@ -48,8 +48,8 @@ func TestCorpusPasses(t *testing.T) {
 	}
 }
 
-// TestCorpusTruncatedIsRefused: only bytes after the end marker may be missing, and the trailer of a
-// still GIF.
+// TestCorpusTruncatedIsRefused: only bytes after the end marker may be missing, and the trailer of
+// a still GIF.
 func TestCorpusTruncatedIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"valid", "color", "anim"} {

@@ -39,8 +39,8 @@ func newProfile(data []byte) colorProfile {
 }
 
 // setProfile sets the profile of pixels of a colour space. As in browsers, a profile of another
-// space is ignored, except that grey pixels may have an RGB profile. One of grey becomes one of RGB,
-// since a WebP image has colours.
+// space is ignored, except that grey pixels may have an RGB profile. One of grey becomes one of
+// RGB, since a WebP image has colours.
 func (i *Info) setProfile(p colorProfile, pixels string) {
 	switch {
 	case p.space == spaceRGB && pixels != spaceCMYK:

@@ -301,7 +301,8 @@ func (j *jpegSegments) frame(s *source, marker byte, n int) error {
 	return nil
 }
 
-// component returns the number of the first component of that name that is not one of others, or -1.
+// component returns the number of the first component of that name that is not one of others, or
+// -1.
 func (j *jpegSegments) component(name byte, others []int) int {
 	for i, c := range j.components {
 		if c.name == name && !slices.Contains(others, i) {
@@ -416,8 +417,8 @@ func (j *jpegSegments) complete() {
 	}
 }
 
-// standardTables returns the segment with the Huffman tables of ITU-T T.81, K.3. Go's encoder writes
-// them.
+// standardTables returns the segment with the Huffman tables of ITU-T T.81, K.3. Go's encoder
+// writes them.
 var standardTables = sync.OnceValue(func() []byte {
 	var file bytes.Buffer
 	_ = jpeg.Encode(&file, image.NewRGBA(image.Rect(0, 0, 1, 1)), nil) // a bytes.Buffer takes everything
