@@ -48,14 +48,16 @@ func TestCorpusPasses(t *testing.T) {
 	}
 }
 
-// TestCorpusTruncatedIsRefused: only bytes after the end marker may be missing.
+// TestCorpusTruncatedIsRefused: only bytes after the end marker may be missing, and the trailer of
+// a still GIF.
 func TestCorpusTruncatedIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"valid", "color", "anim"} {
 		for _, path := range imagingtest.Files(t, folder) {
 			data, ext := readCorpus(t, path)
 			for _, n := range []int{len(data) / 10, len(data) / 2, len(data) * 99 / 100, len(data) - 2, len(data) - 1} {
-				if _, err := check(data[:n], ext, imaging.Options{}); verdictOf(err) != refused {
+				info, err := check(data[:n], ext, imaging.Options{})
+				if still := ext == "gif" && info.Frames == 1 && n == len(data)-1; verdictOf(err) != refused && !still {
 					t.Errorf("%s cut to %d of %d bytes: %v", path, n, len(data), err)
 				}
 			}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"image"
+	"image/gif"
+	"image/png"
 	"reflect"
 	"runtime"
 	"testing"
@@ -42,6 +44,8 @@ func FuzzCheckImage(f *testing.F) {
 	f.Add(withChunks(drawPNG(f, 4, 4), p3Chroma, gama(45_455)), uint8(1))
 	f.Add(withChunks(drawPNG(f, 4, 4), profileChunk(profile("RGB ", 200)), chunk("cICP", []byte{12, 13, 0, 1})), uint8(1))
 	f.Add(withSegments(drawJPEG(f, 8, 8), iccSegment(1, 1, profile("RGB ", 200))), uint8(0))
+	jpg, _ := drawGrey(f, 8, 8)
+	f.Add(withSegments(jpg, iccSegment(1, 1, greyICC("kTRC", "XYZ ", []byte("curv\x00\x00\x00\x00\x00\x00\x00\x00")))), uint8(0))
 	f.Fuzz(func(t *testing.T, data []byte, kind uint8) {
 		measured(t, func() error {
 			info, err := check(data, exts[int(kind)%len(exts)], imaging.Options{})
@@ -57,12 +61,15 @@ func FuzzCheckImage(f *testing.F) {
 	})
 }
 
-// FuzzGIFInStep: the walk counts exactly the frames that the decoder decodes.
+// FuzzGIFInStep: the walk counts exactly the frames that the decoder decodes. They have the same
+// pixels as those of the standard library, which decodes fewer images, and assumes sizes of some
+// extensions.
 func FuzzGIFInStep(f *testing.F) {
 	f.Add(drawGIF(f, 16, 16, 2))
 	f.Add(hiddenFrame("\x01\x18"))
 	f.Add(hiddenFrame("\x01\x0c"))
 	f.Add(hiddenFrame("\xff\x00"))
+	f.Add(joined(drawGIF(f, 8, 8, 1)[:len(drawGIF(f, 8, 8, 1))-1], []byte{0, 0}))
 	f.Add(joined(drawGIF(f, 8, 8, 3)[:13], []byte("!\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00"), drawGIF(f, 8, 8, 3)[13:]))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		info, err := check(data, "gif", imaging.Options{MaxPixels: 10_000, MaxFramePixels: 100_000})
@@ -78,10 +85,47 @@ func FuzzGIFInStep(f *testing.F) {
 			for _, frame := range g.Image {
 				pixels += int64(frame.Rect.Dx() * frame.Rect.Dy())
 			}
+			assumed := bytes.Contains(data, []byte("!\xff\x00")) || bytes.Contains(data, []byte("!\x01"))
+			if want, err := gif.DecodeAll(bytes.NewReader(data)); err == nil && !assumed && !sameFrames(g, want) {
+				t.Error("the pixels differ")
+			}
 			if len(g.Image) != info.Frames || info.Frames > 1 && pixels != info.FramePixels {
 				t.Errorf("%d frames of %d pixels, the walk saw %d of %d", len(g.Image), pixels, info.Frames, info.FramePixels)
 			}
 			return nil
+		})
+	})
+}
+
+// FuzzDecode: what a decoder sees of an image has the pixels that the standard library decodes from
+// the whole file. Tables that JPEGs define again are an exception.
+func FuzzDecode(f *testing.F) {
+	parts := []part{{1, 0x11, 0}, {1, 0x11, 0}, {1, 0x11, 0}, {4, 0x11, 0}}
+	f.Add(drawJPEG(f, 16, 16), false)
+	f.Add(flat(parts[:3]...), false)
+	f.Add(flat(parts...), false)
+	f.Add(beforeEnd(flat(parts...), 2, segment(0xDC, []byte{0, 8})), false)
+	f.Add(drawPNG(f, 8, 8), true)
+	f.Add(withChunks(drawPNG(f, 8, 8), chunk("tRNS", make([]byte, 6)), chunk("PLTE", make([]byte, 9))), true)
+	f.Add(withChunks(resizedPNG(drawPNG(f, 8, 8), 9, 8), gama(45_455)), true)
+	f.Fuzz(func(t *testing.T, data []byte, isPNG bool) {
+		ext := "jpg"
+		if isPNG {
+			ext = "png"
+		}
+		info, err := check(data, ext, imaging.Options{MaxPixels: 10_000})
+		if err != nil {
+			return
+		}
+		measured(t, func() error {
+			got, err := imaging.Decode(bytes.NewReader(data), info)
+			if want, known := png.Decode(bytes.NewReader(data)); isPNG && known == nil && !samePixels(got, want) {
+				t.Errorf("the pixels differ: %v", err)
+			}
+			if err == nil && got.Bounds().Size() != image.Pt(info.Width, info.Height) {
+				t.Errorf("the image is of %v", got.Bounds())
+			}
+			return err
 		})
 	})
 }

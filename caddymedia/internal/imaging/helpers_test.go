@@ -220,7 +220,12 @@ func headerJPEG(sof byte, sampling ...byte) []byte {
 		frame += string([]byte{byte(i + 1), s, 0})
 		scan += string([]byte{byte(i + 1), 0})
 	}
-	return joined([]byte{0xFF, 0xD8}, textSegment(sof, frame), textSegment(0xDA, scan+"\x00\x3f\x00"), []byte{0x55, 0xFF, 0xD9})
+	return joined([]byte{0xFF, 0xD8}, quantTable(0), textSegment(sof, frame), textSegment(0xDA, scan+"\x00\x3f\x00"), []byte{0x55, 0xFF, 0xD9})
+}
+
+// quantTable returns a segment with a quantization table.
+func quantTable(number byte) []byte {
+	return segment(0xDB, append([]byte{number}, bytes.Repeat([]byte{1}, 64)...))
 }
 
 func joined(parts ...[]byte) []byte { return bytes.Join(parts, nil) }

@@ -39,7 +39,8 @@ func newProfile(data []byte) colorProfile {
 }
 
 // setProfile sets the profile of pixels of a colour space. As in browsers, a profile of another
-// space is ignored, except that grey pixels may have an RGB profile.
+// space is ignored, except that grey pixels may have an RGB profile. One of grey becomes one of
+// RGB, since a WebP image has colours.
 func (i *Info) setProfile(p colorProfile, pixels string) {
 	switch {
 	case p.space == spaceRGB && pixels != spaceCMYK:
@@ -47,7 +48,9 @@ func (i *Info) setProfile(p colorProfile, pixels string) {
 			i.ColorLoss = "its colour profile is larger than 64 KiB"
 		}
 	case p.space == pixels && pixels == spaceGrey:
-		i.ColorLoss = "it has a colour profile of grey"
+		if i.Profile = greyProfile(p.data); i.Profile == nil {
+			i.ColorLoss = "it has a colour profile of grey that describes no curve"
+		}
 	case p.space == pixels && pixels == spaceCMYK:
 		i.ColorLoss = "it has a colour profile of CMYK"
 	}
@@ -222,6 +225,50 @@ func WithProfile(file []byte, format Format, profile []byte) ([]byte, error) {
 	return nil, fmt.Errorf("a %s of %d bytes cannot hold a colour profile", format, len(file))
 }
 
+// srgbColorants are the red, green and blue of sRGB, adapted to the white of a profile, which is
+// their exact sum (s15Fixed16).
+var srgbColorants = [3]string{
+	"\x00\x00\x6F\xA2\x00\x00\x38\xF5\x00\x00\x03\x90",
+	"\x00\x00\x62\x99\x00\x00\xB7\x85\x00\x00\x18\xDA",
+	"\x00\x00\x24\x9B\x00\x00\x0F\x86\x00\x00\xB6\xC3",
+}
+
+// greyProfile returns a profile of RGB colours for pixels that have a profile of grey: equal red,
+// green and blue have the lightness of that grey. It returns nil if the profile has no curve from
+// samples to light.
+func greyProfile(grey []byte) []byte {
+	if len(grey) < 132 || string(grey[20:24]) != "XYZ " {
+		return nil
+	}
+	entries := grey[132:]
+	for count := be32(grey[128:]); count > 0 && len(entries) >= 12; count, entries = count-1, entries[12:] {
+		if string(entries[:4]) != "kTRC" {
+			continue
+		}
+		from, size := be32(entries[4:]), be32(entries[8:])
+		if from+size > int64(len(grey)) || size > maxProfile/2 {
+			return nil
+		}
+		curve := grey[from : from+size]
+		tags := []iccTag{
+			{"desc", iccText("Grey as sRGB")},
+			{"cprt", iccText("No copyright")},
+			{"wtpt", xyzOf("\x00\x00\xF6\xD6\x00\x01\x00\x00\x00\x00\xD3\x2D")},
+			{"rTRC", curve},
+			{"gTRC", curve},
+			{"bTRC", curve},
+		}
+		for n, name := range []string{"rXYZ", "gXYZ", "bXYZ"} {
+			tags = append(tags, iccTag{name, xyzOf(srgbColorants[n])})
+		}
+		return displayProfile(tags)
+	}
+	return nil
+}
+
+// xyzOf returns an XYZType of numbers (ICC.1:2022, 10.31).
+func xyzOf(numbers string) []byte { return []byte("XYZ \x00\x00\x00\x00" + numbers) }
+
 // chromaticities are the x and y of white, red, green and blue, as in a cHRM chunk but unscaled.
 type chromaticities [4][2]float64
 
@@ -355,7 +402,8 @@ type iccTag struct {
 	data []byte
 }
 
-// displayProfile returns a profile of RGB colours (ICC.1:2022, 7.2 and 7.3).
+// displayProfile returns a profile of RGB colours (ICC.1:2022, 7.2 and 7.3). Equal neighbours share
+// their data.
 func displayProfile(tags []iccTag) []byte {
 	const header = 128
 	b := make([]byte, header)
@@ -366,8 +414,12 @@ func displayProfile(tags []iccTag) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(tags)))
 	at := len(b) + 12*len(tags)
 	var data []byte
-	for _, tag := range tags {
+	for i, tag := range tags {
 		b = append(b, tag.name...)
+		if i > 0 && bytes.Equal(tag.data, tags[i-1].data) {
+			b = append(b, b[len(b)-12:len(b)-4]...)
+			continue
+		}
 		b = binary.BigEndian.AppendUint32(b, uint32(at+len(data)))
 		b = binary.BigEndian.AppendUint32(b, uint32(len(tag.data)))
 		data = append(data, tag.data...)

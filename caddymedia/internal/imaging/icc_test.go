@@ -215,6 +215,62 @@ func TestColorLoss(t *testing.T) {
 	}
 }
 
+// greyICC returns a profile of grey with a tag.
+func greyICC(tag, connection string, data []byte) []byte {
+	p := profile("GRAY", 144+len(data))
+	copy(p[20:], connection)
+	binary.BigEndian.PutUint32(p[128:], 1)
+	copy(p[132:], tag)
+	binary.BigEndian.PutUint32(p[136:], 144)
+	binary.BigEndian.PutUint32(p[140:], uint32(len(data)))
+	copy(p[144:], data)
+	return p
+}
+
+// TestGreyProfile: a profile of grey becomes one of RGB with the same curve.
+func TestGreyProfile(t *testing.T) {
+	t.Parallel()
+	jpg, deep := drawGrey(t, 8, 8)
+	curve := []byte("curv\x00\x00\x00\x00\x00\x00\x00\x01\x02\x33\x00\x00")
+	grey := greyICC("kTRC", "XYZ ", curve)
+	for ext, data := range map[string][]byte{
+		"jpg": withSegments(jpg, iccSegment(1, 1, grey)), "png": withChunks(deep, profileChunk(grey)),
+	} {
+		info, err := check(data, ext, imaging.Options{})
+		if err != nil || info.ColorLoss != "" || string(info.Profile[16:24]) != "RGB XYZ " {
+			t.Fatalf("%s: %q, %v", ext, info.ColorLoss, err)
+		}
+		for _, tag := range []string{"rTRC", "gTRC", "bTRC"} {
+			if got := fixed(t, info.Profile, tag, 12); got[0] != 0x0233 { // in units of 1/256
+				t.Errorf("%s is %v", tag, got)
+			}
+		}
+		white, sum := fixed(t, info.Profile, "wtpt", 8), make([]float64, 3)
+		for _, tag := range []string{"rXYZ", "gXYZ", "bXYZ"} {
+			for i, n := range fixed(t, info.Profile, tag, 8) {
+				sum[i] += n
+			}
+		}
+		if !slices.Equal(white, sum) {
+			t.Errorf("equal samples are %v, white is %v", sum, white)
+		}
+		if n := bytes.Count(info.Profile, curve); n != 1 {
+			t.Errorf("the curve is there %d times", n)
+		}
+	}
+	outside := bytes.Clone(grey)
+	outside[139]++
+	for name, p := range map[string][]byte{
+		"no curve": greyICC("desc", "XYZ ", curve), "of Lab": greyICC("kTRC", "Lab ", curve), "outside": outside,
+		"large": greyICC("kTRC", "XYZ ", make([]byte, 40_000)), "nothing": profile("GRAY", 128),
+	} {
+		info, err := check(withSegments(jpg, iccSegment(1, 1, p)), "jpg", imaging.Options{})
+		if err != nil || info.Profile != nil || !strings.Contains(info.ColorLoss, "grey") {
+			t.Errorf("%s: %d bytes, %q, %v", name, len(info.Profile), info.ColorLoss, err)
+		}
+	}
+}
+
 // TestGammaOfPNG: the precedence of the chunks is that of W3C PNG 4.3 and of browsers. Browsers
 // ignore a lone gAMA close to that of sRGB.
 func TestGammaOfPNG(t *testing.T) {

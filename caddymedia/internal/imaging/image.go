@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"image/gif"
 	"image/jpeg"
 	"image/png"
 	"io"
@@ -159,9 +158,9 @@ var (
 		"jpg": JPEG, "jpeg": JPEG, "png": PNG, "gif": GIF, "svg": SVG, "webp": WebP, "avif": AVIF, "heic": HEIC,
 	}
 	rasters = map[Format]raster{
-		JPEG: {"image/jpeg", jpeg.DecodeConfig, walkJPEG},
+		JPEG: {"image/jpeg", nil, walkJPEG},
 		PNG:  {"image/png", png.DecodeConfig, walkPNG},
-		GIF:  {"image/gif", gif.DecodeConfig, walkGIF},
+		GIF:  {"image/gif", nil, walkGIF},
 		WebP: {"image/webp", nil, walkWebP},
 		AVIF: {"image/avif", nil, walkBMFF},
 		HEIC: {"image/heic", nil, walkBMFF},
@@ -238,6 +237,7 @@ func checkRaster(s *source, size int64, format Format, ext string, opts Options)
 	if err := rasters[format].walk(s, opts, &info); err != nil {
 		return Info{}, refuseRaster(s, format, ext, err)
 	}
+	info.view.sort()
 	if err := info.readSize(s, ext, opts); err != nil {
 		return Info{}, err
 	}
@@ -248,7 +248,7 @@ func checkRaster(s *source, size int64, format Format, ext string, opts Options)
 		info.layout = layout{}
 		info.keep(0, size)
 	}
-	slices.SortStableFunc(info.patches, func(a, b patch) int { return cmp.Compare(a.span, b.span) })
+	info.sort()
 	return info, nil
 }
 
@@ -258,7 +258,7 @@ func (i *Info) readSize(s *source, ext string, opts Options) error {
 		if err := s.rewind(); err != nil {
 			return err
 		}
-		cfg, err := read(s)
+		cfg, err := read(i.view.reader(s))
 		if errors.Is(err, errPNGOverflow) {
 			return tooLargef("the image has far more than the %s pixels allowed", thousands(opts.MaxPixels))
 		}
@@ -417,9 +417,13 @@ type Info struct {
 	// a part of the image. For SVG it is the length of the file.
 	End int64
 
-	scans  int         // of a JPEG
-	frames []webpFrame // of a WebP, one of a still image
-	size   int64       // of the file
+	scans int // of a JPEG
+	// restarts reports restart markers in a JPEG that Go's decoder miscounts: those in a scan of one
+	// component that has several blocks in an interleaved scan.
+	restarts bool
+	frames   []webpFrame // of a WebP, one of a still image
+	size     int64       // of the file
+	view     layout      // what a decoder reads: the parts that it needs, in a form that it knows
 	layout
 }
 
@@ -458,20 +462,15 @@ func (i Info) Stripped(r io.ReadSeeker) io.Reader {
 func Decode(r io.ReadSeeker, info Info) (image.Image, error) {
 	switch info.Format {
 	case PNG:
-		return decodeWith(r, info, png.Decode)
+		return decodeWith(r, info, func(s *source) (image.Image, error) { return png.Decode(info.view.reader(s)) })
 	case WebP:
 		return decodeWebP(r, info)
 	default:
-		return decodeWith(r, info, jpeg.Decode)
+		return decodeWith(r, info, func(s *source) (image.Image, error) { return jpeg.Decode(info.view.reader(s)) })
 	}
 }
 
-// DecodeGIF is [Decode] for a GIF: it returns all frames separately, not composed.
-func DecodeGIF(r io.ReadSeeker, info Info) (*gif.GIF, error) {
-	return decodeWith(r, info, gif.DecodeAll)
-}
-
-func decodeWith[T any](r io.ReadSeeker, info Info, decode func(io.Reader) (T, error)) (T, error) {
+func decodeWith[T any](r io.ReadSeeker, info Info, decode func(*source) (T, error)) (T, error) {
 	var none T
 	s, err := newSource(r)
 	if err != nil {
@@ -487,6 +486,10 @@ func decodeWith[T any](r io.ReadSeeker, info Info, decode func(io.Reader) (T, er
 		return none, failed
 	case unsupported(err):
 		return none, contentErrorf("the %s image uses a feature that is not supported", info.Format)
+	case info.restarts:
+		return none, contentErrorf("the JPEG image has restart markers in a scan of one colour: save it again as an ordinary JPEG")
+	case errors.Is(err, errNoColors):
+		return none, contentErrorf("the GIF image has %v", err)
 	}
 	return none, contentErrorf("the %s image is damaged: not all of it can be decoded", info.Format)
 }

@@ -3,7 +3,13 @@ package imaging
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/jpeg"
 	"io"
+	"slices"
+	"sync"
 )
 
 // Markers of ITU-T T.81, table B.1.
@@ -19,6 +25,9 @@ const (
 	jpegSOI   = 0xD8
 	jpegEOI   = 0xD9
 	jpegSOS   = 0xDA
+	jpegDQT   = 0xDB
+	jpegDNL   = 0xDC
+	jpegDRI   = 0xDD
 	jpegEXP   = 0xDF
 	jpegAPP0  = 0xE0
 	jpegCOM   = 0xFE
@@ -57,6 +66,7 @@ func (j *jpegSegments) walk(s *source) error {
 		return errJPEG
 	}
 	j.info.keep(s.offset()-2, s.offset())
+	j.info.view.keep(s.offset()-2, s.offset())
 	err = walkBlocks(JPEG, "segments", func() (done bool, err error) {
 		done, err = j.next(s)
 		return done || j.header && j.framed, err
@@ -70,7 +80,10 @@ func (j *jpegSegments) walk(s *source) error {
 	if j.header {
 		return nil
 	}
-	if len(j.undrawn) > 0 {
+	if !j.framed {
+		return errJPEG
+	}
+	if !j.drawn() {
 		return contentErrorf("the JPEG image is damaged: a scan is missing")
 	}
 	j.info.End = s.offset()
@@ -84,11 +97,17 @@ type jpegSegments struct {
 	scans  int
 	inScan bool
 	framed bool
-	// undrawn are the names of the components without a scan that begins at the first coefficient.
-	undrawn []byte
-	exif    bool
-	jfif    bool
-	icc     iccParts
+	// components are those of the frame header.
+	components []jpegComponent
+	renamed    bool   // a decoder sees other names of the components
+	tables     uint16 // the quantization tables so far, one bit each
+	huffman    bool   // there are Huffman tables
+	restarts   bool   // scans have restart markers
+	adobe      bool
+	exif       bool
+	jfif       bool
+	icc        iccParts
+	hidden     bool // a decoder does not see the segment
 
 	strip   StripMode
 	header  bool // only the part up to the first frame header is read, which has the properties
@@ -100,6 +119,21 @@ type jpegSegments struct {
 	credentials []int
 }
 
+// jpegComponent is a component of the image.
+type jpegComponent struct {
+	name, sampling, table byte
+	begun                 bool // a scan has coefficients of it
+	drawn                 bool // a scan has its first coefficient
+}
+
+// drawn reports whether no component is without a scan that begins at the first coefficient.
+func (j *jpegSegments) drawn() bool {
+	return !slices.ContainsFunc(j.components, func(c jpegComponent) bool { return !c.drawn })
+}
+
+// show lets a decoder see data, in the place of the segment that is next if hidden is set.
+func (j *jpegSegments) show(data []byte) { j.info.view.insert(j.info.view.mark(), data) }
+
 // next reads the bytes before the next marker, and its segment. done reports whether it was the
 // last.
 func (j *jpegSegments) next(s *source) (done bool, err error) {
@@ -109,6 +143,7 @@ func (j *jpegSegments) next(s *source) (done bool, err error) {
 		return false, err
 	}
 	at := from + skipped
+	j.info.view.keep(from, at)
 	if j.inScan {
 		j.info.keep(from, at)
 	} else {
@@ -126,6 +161,10 @@ func (j *jpegSegments) next(s *source) (done bool, err error) {
 	if kept {
 		j.info.keep(at, s.offset())
 	}
+	if !j.hidden {
+		j.info.view.keep(at, s.offset())
+	}
+	j.hidden = false
 	return marker == jpegEOI, nil
 }
 
@@ -136,6 +175,9 @@ func (j *jpegSegments) segment(s *source, marker byte) (kept bool, err error) {
 		return false, err
 	}
 	n := be16(b) - 2
+	if n < 0 && marker >= jpegAPP0 { // libjpeg ignores such a segment of metadata
+		n, j.hidden = 0, true
+	}
 	if n < 0 {
 		return false, errJPEG
 	}
@@ -203,7 +245,19 @@ func (j *jpegSegments) inspect(s *source, marker byte, n int) (kept bool, err er
 		return j.application(s, marker, n)
 	case marker == jpegSOS:
 		return true, j.scan(s, n)
-	case marker == jpegDHT, marker == jpegJPG, marker == jpegDAC, jpegSOF15 < marker && marker <= jpegEXP:
+	case marker == jpegDQT:
+		return true, j.quantization(s, n)
+	case marker == jpegDRI && n == 2:
+		b, err := s.Peek(n)
+		j.restarts = err == nil && be16(b) > 0
+		return true, err
+	case marker == jpegDNL: // browsers and libjpeg ignore it
+		j.hidden = true
+		return true, nil
+	case marker == jpegDHT:
+		j.huffman = true
+		return true, nil
+	case marker == jpegJPG, marker == jpegDAC, jpegSOF15 < marker && marker <= jpegEXP:
 		return true, nil
 	case jpegSOF0 <= marker && marker <= jpegSOF15:
 		return true, j.frame(s, marker, n)
@@ -212,47 +266,166 @@ func (j *jpegSegments) inspect(s *source, marker byte, n int) (kept bool, err er
 }
 
 // frame reads the first frame header (ITU-T T.81, B.2.2): six bytes, and three for each component,
-// with its name and its sampling factors. A larger factor makes a larger plane.
+// with its name, its sampling factors and its quantization table. Go's decoder checks it. A larger
+// factor makes a larger plane.
 func (j *jpegSegments) frame(s *source, marker byte, n int) error {
-	if j.framed || n < 6 {
+	if j.framed {
 		return nil
 	}
-	j.framed = true
-	b, err := s.Peek(min(n, 18))
+	b, err := s.Peek(min(n, 6+3*4))
 	if err != nil {
 		return err
 	}
-	j.info.Progressive = marker == jpegSOF2
-	j.info.Components = int(b[5])
-	sum, across, down := 0, 1, 1
-	for b = b[6:]; len(b) >= 3; b = b[3:] {
-		j.undrawn = append(j.undrawn, b[0])
-		h, v := int(b[1]>>4), int(b[1]&15)
-		sum, across, down = sum+h*v, max(across, h), max(down, v)
+	j.framed, b = true, bytes.Clone(b)
+	for i := 6; i+3 <= len(b); i += 3 {
+		j.renamed = j.renamed || j.component(b[i], nil) >= 0
+		j.components = append(j.components, jpegComponent{name: b[i], sampling: b[i+1], table: b[i+2]})
 	}
-	j.info.Samples = (2*sum + across*down - 1) / (across * down)
-	j.info.RGB = j.info.RGB || string(j.undrawn) == "RGB"
+	if j.renamed {
+		for i := range j.components {
+			b[6+3*i] = byte(i + 1)
+		}
+		j.hidden = true
+		j.show(jpegSegment(marker, "", b))
+	}
+	header := append([]byte{0xFF, jpegSOI}, jpegSegment(marker, "", b)...)
+	cfg, err := jpeg.DecodeConfig(bytes.NewReader(append(header, 0xFF, jpegSOS, 0, 2)))
+	if err != nil {
+		return refuseFrame(marker, b, err)
+	}
+	i := j.info
+	i.Width, i.Height = cfg.Width, cfg.Height
+	i.Progressive, i.Components = marker == jpegSOF2, len(j.components)
+	i.Samples = jpegSamples(b[6:])
+	i.RGB = i.RGB || cfg.ColorModel == color.RGBAModel
 	return nil
 }
 
-// scan records the components of a scan header that begins at the first coefficient (ITU-T T.81,
-// B.2.3). A component without such a scan is flat, however many scans refine it: a decoder visits
-// the whole image for a few bytes. In a sequential image each scan is complete.
-func (j *jpegSegments) scan(s *source, n int) error {
-	if n < 1 {
-		return nil
-	}
-	b, err := s.Peek(n)
-	if err != nil {
-		return err
-	}
-	if components := int(b[0]); n > 1+2*components && (!j.info.Progressive || b[1+2*components] == 0) {
-		for i := range components {
-			j.undrawn = bytes.ReplaceAll(j.undrawn, b[1+2*i:][:1], nil)
+// component returns the number of the first component of that name that is not one of others, or
+// -1.
+func (j *jpegSegments) component(name byte, others []int) int {
+	for i, c := range j.components {
+		if c.name == name && !slices.Contains(others, i) {
+			return i
 		}
 	}
+	return -1
+}
+
+// jpegSamples returns [Info.Samples] for the components of a frame header. For sampling factors
+// that no form of image.YCbCr has, Go's decoder returns full chroma, from Go 1.27 on.
+func jpegSamples(components []byte) int {
+	sum, across, down := 0, 1, 1
+	for b := range slices.Chunk(components, 3) {
+		h, v := int(b[1]>>4), int(b[1]&15)
+		sum, across, down = sum+h*v, max(across, h), max(down, v)
+	}
+	samples := (2*sum + across*down - 1) / (across * down)
+	if len(components) == 3*3 {
+		luma, chroma := components[1], components[4]
+		ratio := [2]int{across / int(chroma>>4), down / int(chroma&15)}
+		forms := [][2]int{{1, 1}, {1, 2}, {2, 1}, {2, 2}, {4, 1}, {4, 2}}
+		if chroma != components[7] || luma != byte(across<<4|down) || !slices.Contains(forms, ratio) {
+			return max(samples, 6)
+		}
+	}
+	return samples
+}
+
+// refuseFrame returns the error for a frame header that Go's decoder refuses. b is its data.
+func refuseFrame(marker byte, b []byte, cause error) error {
+	if _, unknown := errors.AsType[jpeg.UnsupportedError](cause); !unknown {
+		return cause
+	}
+	feature := "an unusual sampling of its colours"
+	switch {
+	case marker&3 == 3:
+		feature = "lossless coding"
+	case marker > jpegJPG:
+		feature = "arithmetic coding"
+	case marker > jpegSOF2:
+		feature = "hierarchical coding"
+	case len(b) > 0 && b[0] != 8:
+		feature = fmt.Sprintf("%d bits for a sample", b[0])
+	case len(b) < 6 || b[5] != 1 && b[5] != 3 && b[5] != 4:
+		feature = "an unusual number of colours"
+	}
+	return contentErrorf("the JPEG image has %s: save it again as an ordinary JPEG", feature)
+}
+
+// quantization records the tables that a segment defines (ITU-T T.81, B.2.4.1): precision and
+// number, 64 values of one or two bytes.
+func (j *jpegSegments) quantization(s *source, n int) error {
+	b, err := s.Peek(n)
+	// libjpeg keeps the tables of the first scans, Go's decoder would use the last ones.
+	j.hidden = j.framed && !slices.ContainsFunc(j.components, func(c jpegComponent) bool { return !c.begun })
+	for len(b) > 0 {
+		size := 1 + 64<<min(b[0]>>4, 1)
+		if len(b) < size {
+			break // refused later, by the decoder
+		}
+		j.tables |= 1 << (b[0] & 15)
+		b = b[size:]
+	}
+	return err
+}
+
+// scan records the components of a scan header (ITU-T T.81, B.2.3). A component without a scan that
+// begins at the first coefficient is flat, however many scans refine it: a decoder visits the whole
+// image for a few bytes. In a sequential image each scan is complete. The quantization table of a
+// component must precede its first scan, as in libjpeg.
+func (j *jpegSegments) scan(s *source, n int) error {
+	b, err := s.Peek(n)
+	if err != nil || n < 1 || n <= 1+2*int(b[0]) {
+		return err
+	}
+	if j.scans == 0 {
+		j.complete()
+	}
+	first := !j.info.Progressive || b[1+2*int(b[0])] == 0
+	shown, found := bytes.Clone(b), []int(nil)
+	for i := 1; i <= 2*int(b[0]); i += 2 {
+		n := j.component(b[i], found) // as in libjpeg, if several components have one name
+		if n < 0 {
+			return nil // refused later, by the decoder
+		}
+		c := &j.components[n]
+		if !c.begun && j.tables&(1<<c.table) == 0 {
+			return contentErrorf("the JPEG image is damaged: a quantization table is missing")
+		}
+		c.begun, c.drawn = true, c.drawn || first
+		found, shown[i] = append(found, n), byte(n+1)
+	}
+	if j.renamed {
+		j.hidden = true
+		j.show(jpegSegment(jpegSOS, "", shown))
+	}
+	single := len(found) == 1 && j.components[found[0]].sampling != 0x11 && len(j.components) > 1
+	j.info.restarts = j.info.restarts || j.restarts && single
 	return nil
 }
+
+// complete adds, for the decoder, what other decoders assume in an image without: the standard
+// Huffman tables, as in frames of Motion JPEG, and that four colours are CMYK.
+func (j *jpegSegments) complete() {
+	if !j.huffman && !j.info.Progressive {
+		j.show(standardTables())
+	}
+	if !j.adobe && j.info.Components == 4 {
+		adobe := "Adobe\x00\x64\x00\x00\x00\x00\x00"
+		j.show(jpegSegment(jpegAPP0+14, adobe, []byte{}))
+	}
+}
+
+// standardTables returns the segment with the Huffman tables of ITU-T T.81, K.3. Go's encoder
+// writes them.
+var standardTables = sync.OnceValue(func() []byte {
+	var file bytes.Buffer
+	_ = jpeg.Encode(&file, image.NewRGBA(image.Rect(0, 0, 1, 1)), nil) // a bytes.Buffer takes everything
+	b := file.Bytes()
+	b = b[bytes.Index(b, []byte{0xFF, jpegDHT}):]
+	return b[:2+be16(b[2:])]
+})
 
 // application inspects an application segment or a comment. Readers use only those before the first
 // scan, except that Go's decoder obeys JFIF and Adobe segments anywhere.
@@ -312,6 +485,7 @@ func (j *jpegSegments) keepAdobe(b []byte) bool {
 	if !bytes.HasPrefix(b, []byte("Adobe")) || len(b) < size {
 		return false
 	}
+	j.adobe = true
 	j.info.RGB = j.info.RGB || b[size-1] == 0 && j.info.Components != 4
 	if len(b) > size {
 		j.info.insert(j.info.mark(), append([]byte{0xFF, jpegAPP0 + 14, 0, 2 + size}, b[:size]...))
@@ -338,10 +512,10 @@ func (j *jpegSegments) keepJFIF(b []byte) bool {
 // remains. Otherwise one with the rest of it replaces it at the same position, so that readers find
 // the orientation where they did.
 func (j *jpegSegments) keepEXIF(b []byte) bool {
-	tiff, ok := bytes.CutPrefix(b, []byte(exifPrefix))
-	if !ok || j.exif || j.scans > 0 || j.second {
+	if !bytes.HasPrefix(b, []byte(exifPrefix[:5])) || len(b) < len(exifPrefix) || j.exif || j.scans > 0 || j.second {
 		return false
 	}
+	tiff := b[len(exifPrefix):]
 	j.exif = true
 	j.info.Orientation = parseOrientation(tiff)
 	return j.rewrite(jpegAPP0+1, b, exifPrefix, j.strip.exif(tiff, j.info.Orientation))
@@ -355,7 +529,7 @@ func ReadHeader(r io.ReadSeeker, size int64, ext string, opts Options) (Info, er
 		read = readJPEGHeader
 	}
 	info, err := read(r, size, ext, opts)
-	info.Profile, info.layout, info.frames = nil, layout{}, nil
+	info.Profile, info.layout, info.view, info.frames = nil, layout{}, layout{}, nil
 	return info, err
 }
 

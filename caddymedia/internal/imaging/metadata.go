@@ -16,7 +16,8 @@ type Orientation uint8
 // Upright is the orientation of pixels that are stored as they are viewed.
 const Upright Orientation = 1
 
-// exifPrefix begins the APP1 segment of a JPEG that holds EXIF (EXIF 2.32, section 4.7.2).
+// exifPrefix begins the APP1 segment of a JPEG that holds EXIF (EXIF 2.32, section 4.7.2). Like
+// browsers, the reader accepts any last byte.
 const exifPrefix = "Exif\x00\x00"
 
 // parseOrientation reads the orientation from the first directory of a TIFF structure (TIFF 6.0,
@@ -73,12 +74,15 @@ func (m StripMode) exif(tiff []byte, o Orientation) []byte {
 const (
 	tagThumbnail     = 0x0201
 	tagThumbnailSize = 0x0202
+	tagHostComputer  = 0x013C
 	tagDetails       = 0x8769 // the directory of EXIF
 	tagGPS           = 0x8825
 	tagMakerNote     = 0x927C
 	tagInterop       = 0xA005
+	tagUniqueID      = 0xA420 // of the image, made of the number of the device by some
 	tagSerial        = 0xA431
 	tagLensSerial    = 0xA435
+	tagFirmware      = 0xA439
 )
 
 // tiffSizes are the sizes of the types of values, by number.
@@ -93,7 +97,8 @@ func keptTag(tag uint16, depth int) bool {
 		return tag <= 2
 	}
 	switch tag {
-	case tagThumbnail, tagThumbnailSize, tagGPS, tagMakerNote, tagSerial, tagLensSerial, tagInterop, 0x014A:
+	case tagThumbnail, tagThumbnailSize, tagGPS, tagMakerNote, tagInterop, 0x014A,
+		tagHostComputer, tagUniqueID, tagSerial, tagLensSerial, tagFirmware:
 		return false
 	case 0x4746, 0x4749, 0x8298, 0x829A, 0x829D, 0x8773, 0x9214, 0x9286:
 		return true

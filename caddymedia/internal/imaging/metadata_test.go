@@ -111,9 +111,12 @@ func TestWhichEXIFCounts(t *testing.T) {
 		{"behind the scan", "jpg", beforeEnd(jpg, 2, exifSegment(turned(6))), 1},
 		{"in a comment", "jpg", withSegments(jpg, segment(0xFE, append([]byte("Exif\x00\x00"), turned(6)...))), 1},
 		{"of another name", "jpg", withSegments(jpg, segment(0xE1, append([]byte("EXIF\x00\x00"), turned(6)...))), 1},
+		{"of another fill byte", "jpg", withSegments(jpg, segment(0xE1, append([]byte("Exif\x00\xff"), turned(6)...))), 6},
+		{"without a fill byte", "jpg", withSegments(jpg, textSegment(0xE1, "Exif\x00")), 1},
 		{"largest segment", "jpg", withSegments(jpg, exifSegment(append(turned(6), make([]byte, 65400)...))), 6},
 		{"first of two", "png", withChunks(pic, chunk("eXIf", turned(6)), chunk("eXIf", turned(3))), 6},
-		{"behind the pixels", "png", beforeEnd(pic, 12, chunk("eXIf", turned(6))), 6},
+		{"behind the pixels", "png", beforeEnd(pic, 12, chunk("eXIf", turned(6))), 1},
+		{"before and behind the pixels", "png", withChunks(beforeEnd(pic, 12, chunk("eXIf", turned(3))), chunk("eXIf", turned(6))), 6},
 		{"wrong checksum", "png", withChunks(pic, damaged), 1},
 		{"chunk larger than any buffer", "png", withChunks(pic, chunk("eXIf", append(turned(6), make([]byte, 1<<20)...))), 6},
 		{"chunk and its checksum fill the buffer", "png", withChunks(pic, chunk("eXIf", append(turned(6), make([]byte, 65532-64)...))), 6},
@@ -185,6 +188,20 @@ func TestStripLocation(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestStripLocationOfLateEXIF: EXIF behind the pixels of a PNG stays there, so that its orientation
+// still does not count.
+func TestStripLocationOfLateEXIF(t *testing.T) {
+	t.Parallel()
+	pic := drawPNG(t, 8, 8)
+	info, got := stripBy(t, beforeEnd(pic, 12, chunk("eXIf", imagingtest.EXIF(binary.BigEndian, 6))), "png", imaging.StripLocation)
+	if info.Orientation != imaging.Upright || bytes.Contains(got, []byte(imagingtest.Place)) {
+		t.Errorf("orientation %d, %q", info.Orientation, got)
+	}
+	if pixels, exif := bytes.Index(got, []byte("IDAT")), bytes.Index(got, []byte("eXIf")); exif < pixels || !bytes.Contains(got, []byte(imagingtest.Owner)) {
+		t.Errorf("EXIF is at %d, the pixels at %d", exif, pixels)
 	}
 }
 

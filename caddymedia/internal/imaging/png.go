@@ -32,6 +32,7 @@ func walkPNG(s *source, opts Options, info *Info) error {
 		return errPNG
 	}
 	info.keep(0, int64(len(pngSignature)))
+	info.view.keep(0, int64(len(pngSignature)))
 	c := pngChunks{info: info, frames: frameSum{opts: opts}}
 	err = walkBlocks(PNG, "chunks", func() (bool, error) { return c.next(s) })
 	if err == nil {
@@ -45,11 +46,11 @@ type pngChunks struct {
 	info                  *Info
 	frames                frameSum
 	header, palette, data bool
-	grey                  bool
+	colorType             byte
 	exif, iccp            bool
+	transparent           bool // a decoder sees a tRNS chunk
+	behind                bool // the chunks with pixels, which follow each other, have ended
 	colors                pngColors
-	firstData             int    // mark before the first IDAT
-	late                  []byte // an EXIF chunk to insert there
 	credentials           []int
 }
 
@@ -79,11 +80,18 @@ func (c *pngChunks) next(s *source) (done bool, err error) {
 	if most := c.frames.opts.MaxChunk; size > most && kind != "IDAT" && kind != "fdAT" {
 		return false, tooLargef("a chunk of the PNG image that holds no pixels is larger than %s", bytesize.Format(most))
 	}
+	visible, err := c.visible(s, kind, size)
+	if err != nil {
+		return false, err
+	}
 	if err := skipChunk(s, kind, size); err != nil {
 		return false, err
 	}
 	if kept {
 		c.info.keep(at, s.offset())
+	}
+	if visible {
+		c.info.view.keep(at, s.offset())
 	}
 	return kind == "IEND", nil
 }
@@ -93,10 +101,7 @@ func (c *pngChunks) finish(end int64) {
 	c.info.End = end
 	c.info.Frames = max(1, c.frames.count)
 	c.info.FramePixels = c.frames.pixels
-	c.colors.describe(c.info, c.grey)
-	if c.late != nil {
-		c.info.insert(c.firstData, c.late)
-	}
+	c.colors.describe(c.info, c.colorType&pngColor == 0)
 	c.info.release(c.credentials)
 }
 
@@ -104,9 +109,38 @@ func (c *pngChunks) finish(end int64) {
 // PNG 5.4).
 func isCritical(kind string) bool { return kind[0]&0x20 == 0 }
 
-// skipChunk skips the data of a chunk and verifies the checksum of a critical one. A wrong checksum
-// of another chunk is left to the decoder: browsers and libpng ignore the chunk, Go's decoder
-// refuses the image.
+// Colour types (W3C PNG, section 11.2.1), and the bit of those with colours.
+const (
+	pngGrey    = 0
+	pngColor   = 2
+	pngIndexed = 3
+)
+
+// visible reports whether the decoder sees a chunk that is next. It needs the critical ones, and a
+// tRNS chunk that suits the image. It would refuse the image for a wrong checksum of any other one,
+// while browsers and libpng ignore the chunk.
+func (c *pngChunks) visible(s *source, kind string, size int64) (bool, error) {
+	c.behind = c.behind || c.data && kind != "IDAT"
+	switch kind {
+	case "IDAT":
+		return !c.behind, nil
+	case "PLTE": // else it is a suggestion
+		return c.colorType == pngIndexed, nil
+	case "tRNS":
+	default:
+		return isCritical(kind), nil
+	}
+	suits := c.colorType == pngGrey && size == 2 || c.colorType == pngColor && size == 6 ||
+		c.colorType == pngIndexed && c.palette && size <= keptChunks[kind]
+	if !suits || c.data || c.transparent {
+		return false, nil
+	}
+	data, err := content(s, kind, size)
+	c.transparent = data != nil
+	return c.transparent, err
+}
+
+// skipChunk skips the data of a chunk and verifies the checksum of a critical one.
 func skipChunk(s *source, kind string, size int64) error {
 	critical := isCritical(kind)
 	sum := crc32.ChecksumIEEE([]byte(kind))
@@ -158,15 +192,12 @@ func (c *pngChunks) inspect(s *source, kind string, size int64) (kept bool, err 
 		var b []byte
 		if b, err = s.Peek(13); err == nil { // W3C PNG, section 11.2.1
 			c.info.Deep = b[8] == 16
-			c.grey = b[9] == 0 || b[9] == 4 // the colour types without colour
+			c.colorType = b[9]
 			c.info.Interlaced = b[12] == 1
 		}
 	case "PLTE":
 		c.palette = true
 	case "IDAT":
-		if !c.data {
-			c.firstData = c.info.mark()
-		}
 		c.data = true
 	case "acTL":
 		c.info.Animated = c.info.Animated || !c.data // W3C PNG 11.3.6.1: it counts before the first IDAT only
@@ -265,34 +296,29 @@ func keepFirst(kept *[]byte, data []byte) {
 }
 
 // keepEXIF reads the orientation from the first EXIF chunk. It reports whether the chunk remains.
-// Otherwise one with the rest of it replaces it. EXIF may follow the pixels, where browsers do not
-// look for it; the replacement then precedes them.
+// Otherwise one with the rest of it replaces it. Behind the first pixels, browsers do not look for
+// an orientation.
 func (c *pngChunks) keepEXIF(s *source, kind string, size int64) (kept bool, err error) {
-	if c.exif {
+	if c.exif && !c.data {
 		return false, nil
 	}
-	c.exif = true
 	data, err := content(s, kind, size)
 	if err != nil {
 		return false, err
 	}
-	c.info.Orientation = parseOrientation(data)
-	var rest []byte
+	orientation := Upright
+	if !c.data {
+		c.exif = true
+		orientation = parseOrientation(data)
+		c.info.Orientation = orientation
+	}
 	if int64(len(data)) == size { // it is whole
-		rest = c.frames.opts.Strip.exif(data, c.info.Orientation)
-	} else if c.info.Orientation != Upright {
-		rest = c.info.Orientation.tiff()
+		return c.rewrite(kind, data, c.frames.opts.Strip.exif(data, orientation)), nil
 	}
-	switch {
-	case rest == nil:
+	if orientation == Upright {
 		return false, nil
-	case !c.data:
-		return c.rewrite(kind, data, rest), nil
-	case c.frames.opts.Strip == StripLocation && bytes.Equal(data, rest):
-		return true, nil
 	}
-	c.late = pngChunk("eXIf", rest)
-	return false, nil
+	return c.rewrite(kind, data, orientation.tiff()), nil
 }
 
 // rewrite replaces a chunk by one with the rest of its data. It reports whether the chunk remains

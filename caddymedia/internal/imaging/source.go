@@ -44,6 +44,14 @@ func (r *errRecorder) record(err error) {
 	}
 }
 
+// Seek seeks and records a failure.
+func (r *errRecorder) Seek(offset int64, whence int) (int64, error) {
+	at, err := r.in.Seek(offset, whence)
+	r.read = at
+	r.record(err)
+	return at, err
+}
+
 // newSource starts at the first byte of r. The caller must call release unless there is an error.
 func newSource(r io.ReadSeeker) (*source, error) {
 	s := &source{Reader: buffers.Get().(*bufio.Reader), in: &errRecorder{in: r}}
@@ -63,11 +71,9 @@ func (s *source) release() {
 
 // rewind goes back to the first byte.
 func (s *source) rewind() error {
-	if _, err := s.in.in.Seek(0, io.SeekStart); err != nil {
-		s.in.record(err)
+	if _, err := s.in.Seek(0, io.SeekStart); err != nil {
 		return s.ioError()
 	}
-	s.in.read = 0
 	s.Reset(s.in)
 	return nil
 }
@@ -77,11 +83,9 @@ func (s *source) offset() int64 { return s.in.read - int64(s.Buffered()) }
 
 // readAt returns n bytes at an offset. The next byte to read is the one behind them.
 func (s *source) readAt(offset, n int64) ([]byte, error) {
-	if _, err := s.in.in.Seek(offset, io.SeekStart); err != nil {
-		s.in.record(err)
+	if _, err := s.in.Seek(offset, io.SeekStart); err != nil {
 		return nil, err
 	}
-	s.in.read = offset
 	s.Reset(s.in)
 	b := make([]byte, n)
 	return b, s.read(b)

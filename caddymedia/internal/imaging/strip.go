@@ -2,9 +2,11 @@ package imaging
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // StripMode says which metadata [Info.Stripped] removes.
@@ -22,7 +24,8 @@ const (
 	StripLocation StripMode = "location"
 )
 
-// layout lists the parts of a file that remain without its metadata.
+// layout lists parts of a file: those that remain without its metadata, or those that a decoder
+// reads.
 type layout struct {
 	spans   []span
 	patches []patch
@@ -116,6 +119,19 @@ func (l *layout) position(span int) (at int64) {
 // blank puts n zeros at a position that mark returned, like insert.
 func (l *layout) blank(mark int, n int64) {
 	l.patches = append(l.patches, patch{span: mark, zeros: n})
+}
+
+// reader returns the parts of the file that s is at the start of.
+func (l layout) reader(s *source) io.Reader {
+	if len(l.patches) == 0 && len(l.spans) < 2 {
+		return s
+	}
+	return &stripReader{in: s.in, layout: l}
+}
+
+// sort puts patches in the order of their positions.
+func (l *layout) sort() {
+	slices.SortStableFunc(l.patches, func(a, b patch) int { return cmp.Compare(a.span, b.span) })
 }
 
 // stripBuffer is the least number of bytes read from the file at once. Gaps up to this size are

@@ -34,7 +34,10 @@ var describingNamespaces = []string{
 }
 
 // placeWords are parts of the names of properties that the mode [StripLocation] removes.
-var placeWords = []string{"gps", "latitude", "longitude", "altitude", "location", "serialnumber", "thumbnail", "makernote"}
+var placeWords = []string{
+	"gps", "latitude", "longitude", "altitude", "location", "thumbnail", "makernote",
+	"serialnumber", "hostcomputer", "imageuniqueid", "firmware", "imagenumber",
+}
 
 // placeNames are names of properties that the mode [StripLocation] removes.
 var placeNames = []string{"city", "state", "country", "countrycode", "countryname", "provincestate", "worldregion", "coverage"}

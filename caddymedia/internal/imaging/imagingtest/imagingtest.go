@@ -53,7 +53,8 @@ type tiffField struct {
 	directory []tiffField
 }
 
-// EXIF returns EXIF with the marks, an orientation, a maker note, serial numbers and a thumbnail.
+// EXIF returns EXIF with the marks, an orientation, a maker note, names of the device and a
+// thumbnail.
 func EXIF(order binary.AppendByteOrder, orientation byte) []byte {
 	text := func(tag uint16, value string) tiffField {
 		return tiffField{tag: tag, kind: 2, value: []byte(value + "\x00")}
@@ -64,14 +65,14 @@ func EXIF(order binary.AppendByteOrder, orientation byte) []byte {
 	half := slices.Concat([][]byte{order.AppendUint32(nil, 0), order.AppendUint32(nil, 1), order.AppendUint32(nil, 30), order.AppendUint32(nil, 1), order.AppendUint32(nil, 0), order.AppendUint32(nil, 1)}...)
 	thumbnail := []byte("\xff\xd8" + Place + "\xff\xd9")
 	first := []tiffField{
-		text(0x010E, "a photo"), text(0x010F, "Maker"), short(0x0112, uint16(orientation)), text(0x0132, Date), text(0x8298, Owner),
+		text(0x010E, "a photo"), text(0x010F, "Maker"), short(0x0112, uint16(orientation)), text(0x0132, Date), text(0x013C, Place), text(0x8298, Owner),
 		{tag: 0x8769, kind: 4, directory: []tiffField{
 			{tag: 0x9000, kind: 7, value: []byte("0232")},
 			text(0x9003, Date),
 			{tag: 0x927C, kind: 7, value: []byte("Maker\x00" + Place)},
 			short(0xA001, 1),
 			{tag: 0xA005, kind: 4, directory: []tiffField{text(0x0001, "R98")}},
-			text(0xA431, Place), text(0xA435, Place),
+			text(0xA420, Place), text(0xA431, Place), text(0xA435, Place), text(0xA439, Place),
 		}},
 		{tag: 0x8825, kind: 4, directory: []tiffField{
 			text(0x0001, "N"),
@@ -122,6 +123,10 @@ func appendDirectory(order binary.AppendByteOrder, b []byte, fields []tiffField)
 	return append(append(b, 0, 0, 0, 0), values...), next
 }
 
+// places are attributes of XMP with the marks of the location and the device.
+const places = ` exif:GPSLatitude="` + Place + `" exif:ImageUniqueID="` + Place + `" exif:Firmware="` + Place + `"` +
+	` other:what="` + Place + `"`
+
 // XMP returns XMP with the marks, and further properties as attributes and as elements.
 func XMP(attributes, elements string) string {
 	return `<?xpacket begin="` + "\uFEFF" + `" id="W5M0MpCehiHzreSzNTczkc9d"?>
@@ -133,7 +138,7 @@ func XMP(attributes, elements string) string {
     xmlns:Iptc4xmpExt="http://iptc.org/std/Iptc4xmpExt/2008-02-29/" xmlns:other="http://example.com/other/"
     xmlns:hdrgm="` + nsGainMap + `" xmlns:Container="http://ns.google.com/photos/1.0/container/"
     xmlns:Item="http://ns.google.com/photos/1.0/container/item/"
-    xmp:CreateDate="` + Date + `" exif:GPSLatitude="` + Place + `" other:what="` + Place + `"` + attributes + `>
+    xmp:CreateDate="` + Date + `"` + places + attributes + `>
    <dc:rights><rdf:Alt><rdf:li xml:lang="x-default">` + Owner + `</rdf:li></rdf:Alt></dc:rights>
    <photoshop:City>` + Place + `</photoshop:City>
    <Iptc4xmpExt:LocationShown><rdf:Bag><rdf:li Iptc4xmpExt:Sublocation="` + Place + `"/></rdf:Bag></Iptc4xmpExt:LocationShown>
@@ -225,7 +230,7 @@ func (p Photo) JPEG() []byte {
 	head := Metadata(p.Order, 1)
 	if p.Plain {
 		head = nil
-		if xmp = strings.NewReplacer(` exif:GPSLatitude="`+Place+`" other:what="`+Place+`"`, "").Replace(xmp); p.XMP {
+		if xmp = strings.Replace(xmp, places, "", 1); p.XMP {
 			from, to := strings.Index(xmp, "<photoshop:City>"), strings.Index(xmp, "<Container:Directory>")
 			xmp = xmp[:from] + xmp[to:]
 		}

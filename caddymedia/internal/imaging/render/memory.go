@@ -36,7 +36,7 @@ func decodedMemory(info imaging.Info) int64 {
 		return pixels * bytes
 	case imaging.GIF:
 		const palette = 8 << 10
-		return info.FramePixels + pixels + int64(info.Frames)*palette // an interlaced frame is copied
+		return info.FramePixels + int64(info.Frames)*palette
 	case imaging.WebP:
 		if isPlanarInfo(info) {
 			return pixels * 3 / 2
