@@ -37,6 +37,9 @@ func tracedTree(t *testing.T, f func(ctx context.Context)) string {
 	grow = func(parent trace.SpanID, indent string) {
 		for _, span := range spans {
 			if span.Parent().SpanID() == parent {
+				if scope := span.InstrumentationScope().Name; scope != "github.com/caddymedia/media" {
+					t.Errorf("%s has the scope %s", span.Name(), scope)
+				}
 				tree.WriteString(indent + spanLine(span) + "\n")
 				grow(span.SpanContext().SpanID(), indent+"  ")
 			}
