@@ -67,8 +67,8 @@ type ImageAlias struct {
 	// have no renditions either. Only Safari shows HEIC. Default: none.
 	Formats []string `json:"formats,omitempty" option:"common" example:"webp"`
 
-	// Whether an image with the extension of another accepted format gets the right extension: a PNG
-	// sent as `photo.jpg` is stored as `photo.png`. Default: `false`, the image is refused.
+	// Whether an image of an accepted format under another extension, or none, gets the right one: a
+	// PNG sent as `photo.jpg` or `photo` is stored as `photo.png`. Default: `false`, the image is refused.
 	RenameMismatched bool `json:"rename_mismatched,omitempty"`
 
 	// The most pixels of an image, width times height. Default: `max_pixels` of the limits.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -19,8 +20,9 @@ const MaxName = 1 << 10
 // SuffixLength is the number of letters of the random suffix under Append Time.
 const SuffixLength = 6
 
-// StoredName returns the name, relative to the alias, of a submitted file. The error is a
-// *[Failure].
+// StoredName returns the name, relative to the alias, of a submitted file. If the alias renames, its
+// extension may be one that the alias does not accept, or missing: that of the content replaces it.
+// The error is a *[Failure].
 func (a *Alias) StoredName(submitted, subFolder string, now time.Time, origin Origin) (string, error) {
 	if max(len(submitted), len(subFolder)) > MaxName {
 		return "", Failf(BadRequest, "the name or its sub folder is longer than %d bytes", MaxName)
@@ -32,8 +34,14 @@ func (a *Alias) StoredName(submitted, subFolder string, now time.Time, origin Or
 	if err != nil {
 		return "", &Failure{Reason: BadRequest, Message: err.Error()}
 	}
-	if err := a.checkName(name, origin); err != nil {
-		return "", err
+	if a.Kind == Image && slices.Contains(imaging.JPEGNames, naming.Extension(name)) {
+		name = naming.WithExtension(name, imaging.JPEG.Extension())
+	}
+	anyExtension := a.RenameMismatched && !a.Extensions[naming.Extension(name)] && naming.Restricted(name) == ""
+	if !anyExtension {
+		if err := a.checkName(name, origin); err != nil {
+			return "", err
+		}
 	}
 	folder, err := a.Folder(subFolder, now)
 	if err != nil {

@@ -72,6 +72,15 @@ func Extension(name string) string {
 	return strings.ToLower(name[i+1:])
 }
 
+// WithExtension returns name with another extension. One that consists of digits, as the seconds in
+// "shot at 10.15.30", is part of the name and stays.
+func WithExtension(name, ext string) string {
+	if i := strings.LastIndexByte(name, '.'); i > 0 && strings.Trim(name[i:], ".0123456789") != "" {
+		name = name[:i]
+	}
+	return name + "." + ext
+}
+
 // WithTime returns name with a time inserted before its extension: photo.jpg and 1700000000 become
 // photo-1700000000.jpg. The name must come from [FileName]; WithTime adds at most 21 bytes.
 func WithTime(name string, unix int64) string {

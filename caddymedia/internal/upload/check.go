@@ -7,7 +7,6 @@ import (
 	"path"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -115,8 +114,9 @@ func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
 	return nil
 }
 
-// renameMismatched replaces the extension of an image with that of its content, if the alias
-// renames and accepts that. All rules for names apply to the new one. The content is checked later.
+// renameMismatched replaces the extension of an image, or a missing one, with that of its content, if
+// the alias renames and accepts that. All rules for names apply to the new one. The content is
+// checked later.
 func (b *batch) renameMismatched(up *upload) error {
 	if !b.alias.RenameMismatched || b.req.Filename != "" {
 		return nil
@@ -129,12 +129,13 @@ func (b *batch) renameMismatched(up *upload) error {
 	if err != nil {
 		return aliases.ContentFailure(err)
 	}
-	ext := naming.Extension(up.filename)
-	if !b.alias.Extensions[found] || imaging.FormatOf(found) == imaging.FormatOf(ext) {
+	if !b.alias.Extensions[found] {
+		return b.alias.CheckFilename(up.filename, b.req.Actor.Origin)
+	}
+	if imaging.FormatOf(found) == imaging.FormatOf(naming.Extension(up.filename)) {
 		return nil
 	}
-	name := path.Base(up.filename)
-	name = name[:strings.LastIndexByte(name, '.')+1] + found
+	name := naming.WithExtension(path.Base(up.filename), found)
 	up.filename, err = b.alias.StoredName(name, b.subFolder(), b.now, b.req.Actor.Origin)
 	return err
 }
