@@ -57,7 +57,7 @@ type variantAnswer struct {
 func describeItem(alias *media.Alias, filename string, info storagedrivers.Info) itemAnswer {
 	return itemAnswer{
 		Filename: filename, Name: path.Base(filename), Size: info.Size,
-		Modified: stamp(info.ModTime), ETag: mediahttp.EntityTag(alias, info), Type: info.ContentType,
+		Modified: stamp(info.ModTime), ETag: mediahttp.EntityTag(alias, info), Type: alias.Typed(info).ContentType,
 		Address: alias.URL("", filename), Renditions: alias.RenditionURLs("", filename),
 		Private: alias.Private != nil,
 	}

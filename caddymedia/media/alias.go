@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"mime"
 	"slices"
 	"strings"
 	"time"
@@ -131,6 +132,10 @@ type FileAlias struct {
 	// The accepted extensions, without dots. Extensions of PHP and shell scripts are always refused.
 	// Default: common documents, archives, images, audio and video.
 	Extensions []string `json:"extensions,omitempty" option:"common" example:"pdf"`
+
+	// Media types for extensions, as `<extension>=<type>`, in place of the usual ones. They do not change
+	// which types browsers show, and which they save. Default: those of IANA.
+	Types []string `json:"types,omitempty" option:"repeat" example:"step=model/step"`
 }
 
 // Redirect redirects GET requests for items to the storage, so that their bytes do not pass through
@@ -254,10 +259,32 @@ func (a *FileAlias) Check() error {
 			return fmt.Errorf("extensions: %q is no extension", ext)
 		}
 	}
+	if _, err := a.types(); err != nil {
+		return err
+	}
 	if err := a.Private.checkPublic(nil); err != nil {
 		return err
 	}
 	return a.AliasOptions.Check()
+}
+
+// types returns the media types by their extensions.
+func (a *FileAlias) types() (map[string]string, error) {
+	types := make(map[string]string, len(a.Types))
+	for _, text := range a.Types {
+		ext, value, _ := strings.Cut(text, "=")
+		ext = normalExtension(ext)
+		name, params, err := mime.ParseMediaType(value)
+		contentType := mime.FormatMediaType(name, params)
+		switch {
+		case err != nil || contentType == "" || !strings.Contains(name, "/") || naming.Extension("x."+ext) != ext || ext == "":
+			return nil, fmt.Errorf("types: %q is not <extension>=<type>, such as step=model/step", text)
+		case types[ext] != "":
+			return nil, fmt.Errorf("types: the extension %q has two types", ext)
+		}
+		types[ext] = contentType
+	}
+	return types, nil
 }
 
 // Check implements options.Checker.
@@ -321,6 +348,9 @@ func (c *Config) file(name string, storages map[string]*storagedrivers.Storage) 
 	}
 	a.setPrivate(alias)
 	alias.MaxSize = cmp.Or(a.MaxSize, c.Limits.MaxFileSize)
+	if alias.Types, err = a.types(); err != nil {
+		return nil, err
+	}
 	alias.Extensions = setOf(a.Extensions)
 	if len(a.Extensions) == 0 {
 		alias.Extensions = setOf(fileExtensions)

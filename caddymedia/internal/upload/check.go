@@ -13,7 +13,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
-	"github.com/caddymedia/media/storagedrivers"
 )
 
 // check verifies every upload and collects all failures. Decoding images is slow, so it comes
@@ -106,7 +105,7 @@ func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
 	if b.alias.Kind == aliases.Image {
 		up.image, err = imaging.CheckImage(up.content(), up.size, ext, b.alias.Imaging)
 	} else {
-		err = imaging.CheckFile(up.content(), ext, storagedrivers.ContentType(up.filename))
+		err = imaging.CheckFile(up.content(), ext, b.alias.ContentType(ext))
 	}
 	if err != nil {
 		return aliases.ContentFailure(err)
