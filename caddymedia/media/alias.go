@@ -393,10 +393,14 @@ func (o *AliasOptions) alias(
 }
 
 // add adds an alias, unless there is an error. It returns an error if the folder of the alias overlaps
-// that of another, on any storage.
+// that of another, or unfinished uploads, on any storage.
 func (all allAliases) add(alias *aliases.Alias, err error) error {
 	if err != nil {
 		return err
+	}
+	if naming.InUploadsFolder(alias.Storage.Location().Root) {
+		return fmt.Errorf("the folder of storage %q is within one called %s, which is reserved for unfinished uploads",
+			alias.Storage.Name(), naming.UploadsFolder)
 	}
 	for _, others := range all {
 		for _, other := range others {
