@@ -72,6 +72,7 @@ func TestDownload(t *testing.T) {
 		{aliases.File, "/report.pdf?c=p", "content is PNG, the name says .pdf"},
 		{aliases.Image, "/x?c=p&name=%3D%3FUTF-8%3FB%3FxYhlLnBuZw==%3F%3D", "ne.png"},
 		{aliases.Image, "/%E9.png?c=p", "e.png"},
+		{aliases.Image, "/x.jfif?c=p", "content is PNG, the name says .jpg"},
 	} {
 		download := s.DownloadFile
 		if c.kind == aliases.Image {

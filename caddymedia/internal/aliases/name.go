@@ -34,11 +34,10 @@ func (a *Alias) StoredName(submitted, subFolder string, now time.Time, origin Or
 	if err != nil {
 		return "", &Failure{Reason: BadRequest, Message: err.Error()}
 	}
-	if a.Kind == Image && slices.Contains(imaging.JPEGNames, naming.Extension(name)) {
+	if a.isJPEG(naming.Extension(name)) {
 		name = naming.WithExtension(name, imaging.JPEG.Extension())
 	}
-	anyExtension := a.RenameMismatched && !a.Extensions[naming.Extension(name)] && naming.Restricted(name) == ""
-	if !anyExtension {
+	if ext := naming.Extension(name); a.Extensions[ext] || !a.MayName(ext) || naming.Restricted(name) != "" {
 		if err := a.checkName(name, origin); err != nil {
 			return "", err
 		}
@@ -58,6 +57,17 @@ func (a *Alias) StoredName(submitted, subFolder string, now time.Time, origin Or
 		return "", err
 	}
 	return name, nil
+}
+
+// MayName reports whether the name of a submitted file may have an extension, whose content is not
+// known.
+func (a *Alias) MayName(ext string) bool {
+	return a.Extensions[ext] || a.RenameMismatched || a.isJPEG(ext)
+}
+
+// isJPEG reports whether an extension is one of JPEG that images are not stored under.
+func (a *Alias) isJPEG(ext string) bool {
+	return a.Kind == Image && slices.Contains(imaging.JPEGNames, ext)
 }
 
 // CheckFilename returns an error if no item may be stored under a filename (relative to the alias)
