@@ -65,6 +65,12 @@ func TestContentType(t *testing.T) {
 	for key, want := range map[string]string{
 		"a.png": "image/png", "a.PNG": "image/png", "a/b.c/d.jpeg": "image/jpeg", "a.tar.gz": "application/gzip",
 		"a.svg": "image/svg+xml", "a.html": "text/html; charset=utf-8", "a.mp4": "video/mp4", "a.woff2": "font/woff2",
+		"a.m3u8": "application/vnd.apple.mpegurl", "a.ts": "video/mp2t", "a.m4s": "video/iso.segment", "a.mpd": "application/dash+xml",
+		"a.wasm": "application/wasm", "a.mjs": "text/javascript; charset=utf-8", "a.webmanifest": "application/manifest+json",
+		"a.geojson": "application/geo+json", "a.gpx": "application/gpx+xml", "a.kml": "application/vnd.google-earth.kml+xml",
+		"a.rss": "application/rss+xml", "a.atom": "application/atom+xml", "a.tsv": "text/tab-separated-values; charset=utf-8",
+		"a.usdz": "model/vnd.usdz+zip", "a.pkpass": "application/vnd.apple.pkpass", "a.apk": "application/vnd.android.package-archive",
+		"a.glb": "model/gltf-binary", "a.jxl": "image/jxl", "a.amr": "audio/amr",
 		"a": unknown, "a.": unknown, "a.b/c": unknown, "png": unknown, "a.unknown": unknown, "": unknown, "a.png/": unknown,
 		"a.é": unknown,
 	} {

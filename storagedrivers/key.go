@@ -56,20 +56,24 @@ func validPrefix(prefix string) bool {
 }
 
 // contentTypes are the media types of the known extensions, as registered by IANA or otherwise as
-// browsers treat them. mime.TypeByExtension is not used, because its result depends on the machine.
+// browsers treat them. An administrator sets others in an alias. mime.TypeByExtension is not used, because its result depends on the machine.
 var contentTypes = map[string]string{
 	"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "gif": "image/gif",
 	"webp": "image/webp", "svg": "image/svg+xml", "avif": "image/avif", "heic": "image/heic",
 	"heif": "image/heif", "bmp": "image/bmp", "tif": "image/tiff", "tiff": "image/tiff",
-	"ico": "image/vnd.microsoft.icon",
+	"ico": "image/vnd.microsoft.icon", "jxl": "image/jxl", "jp2": "image/jp2",
 
 	"mp3": "audio/mpeg", "m4a": "audio/mp4", "aac": "audio/aac", "ogg": "audio/ogg",
 	"oga": "audio/ogg", "opus": "audio/ogg", "wav": "audio/wav", "flac": "audio/flac",
-	"mid": "audio/midi", "midi": "audio/midi", "weba": "audio/webm",
+	"mid": "audio/midi", "midi": "audio/midi", "weba": "audio/webm", "amr": "audio/amr",
+	"aif": "audio/aiff", "aiff": "audio/aiff", "caf": "audio/x-caf", "wma": "audio/x-ms-wma",
 
 	"mp4": "video/mp4", "m4v": "video/mp4", "mov": "video/quicktime", "webm": "video/webm",
 	"mkv": "video/matroska", "avi": "video/x-msvideo", "ogv": "video/ogg", "mpg": "video/mpeg",
-	"mpeg": "video/mpeg", "3gp": "video/3gpp", "wmv": "video/x-ms-wmv",
+	"mpeg": "video/mpeg", "3gp": "video/3gpp", "3g2": "video/3gpp2", "wmv": "video/x-ms-wmv",
+	"flv": "video/x-flv", "f4v": "video/x-f4v", "ts": "video/mp2t", "m2ts": "video/mp2t",
+	"m4s": "video/iso.segment", "m3u8": "application/vnd.apple.mpegurl",
+	"mpd": "application/dash+xml", "ttml": "application/ttml+xml",
 
 	"pdf": "application/pdf", "rtf": "application/rtf", "epub": "application/epub+zip",
 	"doc":  "application/msword",
@@ -88,10 +92,24 @@ var contentTypes = map[string]string{
 	"js": "text/javascript; charset=utf-8", "json": "application/json", "xml": "application/xml",
 	"ics": "text/calendar; charset=utf-8", "vcf": "text/vcard; charset=utf-8",
 	"srt": "application/x-subrip", "vtt": "text/vtt; charset=utf-8",
+	"tsv": "text/tab-separated-values; charset=utf-8", "log": "text/plain; charset=utf-8",
+	"mjs": "text/javascript; charset=utf-8", "wasm": "application/wasm", "map": "application/json",
+	"webmanifest": "application/manifest+json", "jsonld": "application/ld+json",
+	"geojson": "application/geo+json", "gpx": "application/gpx+xml",
+	"kml": "application/vnd.google-earth.kml+xml", "kmz": "application/vnd.google-earth.kmz",
+	"rss": "application/rss+xml", "atom": "application/atom+xml", "yaml": "application/yaml",
+	"yml": "application/yaml", "toml": "application/toml", "sql": "application/sql",
+	"eml": "message/rfc822", "msg": "application/vnd.ms-outlook",
 
 	"zip": "application/zip", "7z": "application/x-7z-compressed", "rar": "application/vnd.rar",
 	"tar": "application/x-tar", "gz": "application/gzip", "tgz": "application/gzip",
 	"bz2": "application/x-bzip2", "xz": "application/x-xz", "zst": "application/zstd",
+	"apk": "application/vnd.android.package-archive", "jar": "application/java-archive",
+	"pkpass": "application/vnd.apple.pkpass", "usdz": "model/vnd.usdz+zip",
+	"glb": "model/gltf-binary", "gltf": "model/gltf+json", "obj": "model/obj", "stl": "model/stl",
+	"eps": "application/postscript", "ps": "application/postscript", "ai": "application/postscript",
+	"pages": "application/vnd.apple.pages", "numbers": "application/vnd.apple.numbers",
+	"eot": "application/vnd.ms-fontobject", "ttc": "font/collection",
 	"woff": "font/woff", "woff2": "font/woff2", "ttf": "font/ttf", "otf": "font/otf",
 }
 

@@ -58,7 +58,7 @@ type variantAnswer struct {
 func describeItem(alias *media.Alias, filename string, info storagedrivers.Info) itemAnswer {
 	answer := itemAnswer{
 		Filename: filename, Name: path.Base(filename), Size: info.Size,
-		Modified: stamp(info.ModTime), Type: info.ContentType,
+		Modified: stamp(info.ModTime), Type: alias.Typed(info).ContentType,
 		Address: alias.URL("", filename), Renditions: alias.RenditionURLs("", filename),
 		Private: alias.Private != nil,
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"mime"
 	"slices"
 	"strings"
 	"time"
@@ -67,8 +68,8 @@ type ImageAlias struct {
 	// have no renditions either. Only Safari shows HEIC. Default: none.
 	Formats []string `json:"formats,omitempty" option:"common" example:"webp"`
 
-	// Whether an image with the extension of another accepted format gets the right extension: a PNG
-	// sent as `photo.jpg` is stored as `photo.png`. Default: `false`, the image is refused.
+	// Whether an image of an accepted format under another extension, or none, gets the right one: a
+	// PNG sent as `photo.jpg` or `photo` is stored as `photo.png`. Default: `false`, the image is refused.
 	RenameMismatched bool `json:"rename_mismatched,omitempty"`
 
 	// The most pixels of an image, width times height. Default: `max_pixels` of the limits.
@@ -131,6 +132,10 @@ type FileAlias struct {
 	// The accepted extensions, without dots. Extensions of PHP and shell scripts are always refused.
 	// Default: common documents, archives, images, audio and video.
 	Extensions []string `json:"extensions,omitempty" option:"common" example:"pdf"`
+
+	// Media types for extensions, as `<extension>=<type>`, in place of the usual ones. They do not change
+	// which types browsers show, and which they save. Default: those of IANA.
+	Types []string `json:"types,omitempty" option:"repeat" example:"step=model/step"`
 }
 
 // Redirect redirects GET requests for items to the storage, so that their bytes do not pass through
@@ -254,10 +259,32 @@ func (a *FileAlias) Check() error {
 			return fmt.Errorf("extensions: %q is no extension", ext)
 		}
 	}
+	if _, err := a.types(); err != nil {
+		return err
+	}
 	if err := a.Private.checkPublic(nil); err != nil {
 		return err
 	}
 	return a.AliasOptions.Check()
+}
+
+// types returns the media types by their extensions.
+func (a *FileAlias) types() (map[string]string, error) {
+	types := make(map[string]string, len(a.Types))
+	for _, text := range a.Types {
+		ext, value, _ := strings.Cut(text, "=")
+		ext = normalExtension(ext)
+		name, params, err := mime.ParseMediaType(value)
+		contentType := mime.FormatMediaType(name, params)
+		switch {
+		case err != nil || contentType == "" || !strings.Contains(name, "/") || naming.Extension("x."+ext) != ext || ext == "":
+			return nil, fmt.Errorf("types: %q is not <extension>=<type>, such as step=model/step", text)
+		case types[ext] != "":
+			return nil, fmt.Errorf("types: the extension %q has two types", ext)
+		}
+		types[ext] = contentType
+	}
+	return types, nil
 }
 
 // Check implements options.Checker.
@@ -321,6 +348,9 @@ func (c *Config) file(name string, storages map[string]*storagedrivers.Storage) 
 	}
 	a.setPrivate(alias)
 	alias.MaxSize = cmp.Or(a.MaxSize, c.Limits.MaxFileSize)
+	if alias.Types, err = a.types(); err != nil {
+		return nil, err
+	}
 	alias.Extensions = setOf(a.Extensions)
 	if len(a.Extensions) == 0 {
 		alias.Extensions = setOf(fileExtensions)
@@ -363,10 +393,14 @@ func (o *AliasOptions) alias(
 }
 
 // add adds an alias, unless there is an error. It returns an error if the folder of the alias overlaps
-// that of another, on any storage.
+// that of another, or unfinished uploads, on any storage.
 func (all allAliases) add(alias *aliases.Alias, err error) error {
 	if err != nil {
 		return err
+	}
+	if naming.InUploadsFolder(alias.Storage.Location().Root) {
+		return fmt.Errorf("the folder of storage %q is within one called %s, which is reserved for unfinished uploads",
+			alias.Storage.Name(), naming.UploadsFolder)
 	}
 	for _, others := range all {
 		for _, other := range others {

@@ -176,7 +176,7 @@ func open(from *fetch.Download, alias *aliases.Alias) (string, io.Reader, *alias
 		}
 	}
 	ext := naming.Extension(from.Name)
-	if alias.Extensions[ext] || ext != "" && alias.Kind == aliases.File {
+	if ext != "" && (alias.Kind == aliases.File || alias.MayName(ext)) {
 		return from.Name, remoteBody{from.Body}, nil
 	}
 	found, whole, err := imaging.Guess(from.Body)

@@ -205,6 +205,11 @@ func TestNewErrors(t *testing.T) {
 		`stale_if_error of the cache is for items that never change`: func(c *Config) {
 			c.Storages[0].Cache, c.Storages[0].OverwriteStrategy = &Cache{Folder: "x", StaleIfError: 1}, overwriteItems
 		},
+		`file alias "content": types: "txt" is not <extension>=<type>`: func(c *Config) { c.FileAliases["content"].Types = []string{"txt"} },
+		`file alias "content": the folder of storage "default" is within one called @uploads`: func(c *Config) {
+			c.Storages[0].Options.Location = storagedrivers.Location{Backend: "x", Root: "/srv/a/@Uploads/b"}
+			c.ImageAliases = nil
+		},
 		`image alias "content": svg is one of reject`: func(c *Config) { c.ImageAliases["content"].SVG = "clean" },
 	} {
 		config := configOf(t)

@@ -94,6 +94,7 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //				generation   <n>
 //			}
 //			extensions    <ext...>
+//			types         <ext>=<type>...
 //		}
 //		limits {
 //			max_body           <size>

@@ -210,7 +210,7 @@ func retried[T any](ctx context.Context, m *makingVariants, f func() (T, error))
 type variantTotals struct {
 	Alias   string `json:"alias"`
 	DryRun  bool   `json:"dry_run"`
-	Images  int    `json:"pictures"`
+	Images  int    `json:"images"`
 	Current int    `json:"current"`
 	// Made counts Larger as well; in a dry run both are what would be made.
 	Made   int `json:"made"`

@@ -51,6 +51,26 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// TestRenamed: every way in gives an image the extension of its content.
+func TestRenamed(t *testing.T) {
+	t.Parallel()
+	s := aSiteOfFormats(t)
+	const address = "/api/upload/image/renaming/"
+	httpCase{
+		name: "PUT", method: http.MethodPut, target: address + "blob", header: bearer, body: samples["png"], status: 201,
+		want: "Location: http://example.com/static/img/renaming/blob.png", has: `"filename":"blob.png"`,
+	}.check(t, s)
+	httpCase{
+		name: "PUT of JFIF", method: http.MethodPut, target: "/api/upload/image/content/photo.jfif", header: bearer, body: jpegPicture, status: 201,
+		want: "Location: http://example.com/static/img/content/photo.jpg",
+	}.check(t, s)
+	s.ticket(t, "kind=image&alias=renaming&filename=avatar")
+	httpCase{
+		name: "ticket", method: http.MethodPost, target: imagePath, header: multipart + ticketBearer,
+		body: form(file("x", samples["png"])), status: 200, has: `"filename":"avatar.png"`,
+	}.check(t, s)
+}
+
 func TestStaticWebP(t *testing.T) {
 	t.Parallel()
 	s := aSiteOfFormats(t)

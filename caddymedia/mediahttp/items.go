@@ -475,7 +475,7 @@ func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info
 func (q *itemsRequest) answerOf(info storagedrivers.Info, hasVariant bool) itemAnswer {
 	filename := q.alias.Filename(info.Key)
 	answer := itemAnswer{
-		FullPath: q.alias.URL(q.baseURL, filename), Filename: filename, Size: info.Size, ContentType: info.ContentType,
+		FullPath: q.alias.URL(q.baseURL, filename), Filename: filename, Size: info.Size, ContentType: q.alias.Typed(info).ContentType,
 		ETag: EntityTag(q.alias, info), Renditions: q.alias.RenditionURLs(q.baseURL, filename),
 	}
 	if !info.ModTime.IsZero() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -137,7 +138,7 @@ func (q *itemsRequest) answerStored(ctx context.Context, item upload.Item) itemA
 	}
 	q.options.Log.Warn("reading an item after it was stored", "alias", q.alias.Name, "filename", item.Filename, "error", err)
 	return itemAnswer{
-		FullPath: item.FullPath, Filename: item.Filename, Size: item.Size, ContentType: storagedrivers.ContentType(item.Filename),
+		FullPath: item.FullPath, Filename: item.Filename, Size: item.Size, ContentType: q.alias.ContentType(naming.Extension(item.Filename)),
 		WebP: item.WebP, Renditions: item.Renditions,
 	}
 }

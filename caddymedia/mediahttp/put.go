@@ -26,10 +26,13 @@ func putAddressOf(u *url.URL, kind aliases.Kind) *putAddress {
 	if problem == "" && (len(segments) < start+2 || strings.Join(segments[:start], "/") != uploadPath[1:]+kind.Name()) {
 		problem = "the address is " + uploadPath + kind.Name() + "/<alias>/<name>, or has a sub folder between them"
 	}
+	last := len(segments) - 1
+	if problem == "" && strings.Contains(segments[last], `\`) {
+		problem = "the name in the address contains a backslash"
+	}
 	if problem != "" {
 		return &putAddress{problem: problem}
 	}
-	last := len(segments) - 1
 	return &putAddress{alias: segments[start], subFolder: strings.Join(segments[start+1:last], "/"), name: segments[last]}
 }
 

@@ -14,7 +14,7 @@ import (
 // did. HEAD is not redirected, because a signature is for one method.
 func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, wanted target, info storagedrivers.Info) (bool, error) {
 	alias := wanted.alias
-	if alias.Redirect == nil || r.Method != http.MethodGet || active[mediaType(info)] {
+	if alias.Redirect == nil || r.Method != http.MethodGet || active(mediaType(info)) {
 		return false, nil
 	}
 	lifetime := wanted.redirectLifetime()

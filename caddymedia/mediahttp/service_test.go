@@ -140,6 +140,14 @@ func setAliases(c *media.Config) {
 			AliasOptions: on("exact"),
 			Extensions:   []string{"txt", "zip", "html", "svg", "xml", "json", "js", "css", "md", "pdf", "mp3"},
 		},
+		"typed": {
+			AliasOptions: on("exact"),
+			Extensions:   []string{"step", "page", "draw", "feed", "film", "run", "txt", "m3u8", "ts", "kml"},
+			Types: []string{
+				"step=model/step", "page=Text/HTML;charset=UTF-8", ".DRAW=image/svg+xml", "feed=application/rss+xml", "film=video/mp4",
+				"run=text/javascript", "txt=application/x-mine",
+			},
+		},
 		"own": {AliasOptions: media.AliasOptions{Storage: "main", CacheControl: "private, max-age=60"}},
 	}
 	elsewhere := media.Redirect{To: "public", Base: "https://bucket.example/media", Lifetime: options.Duration(time.Minute)}

@@ -99,6 +99,7 @@ func (h *Handler) serve(
 		return err
 	}
 	defer object.Close()
+	object.Info = alias.Typed(object.Info)
 	sent, err := h.elsewhere(w, r, wanted, object.Info)
 	if sent || err != nil {
 		return err
@@ -187,7 +188,7 @@ func setHeaders(header http.Header, wanted target, info storagedrivers.Info) {
 	if tag := wanted.entityTag(info); tag != "" {
 		header.Set("ETag", tag)
 	}
-	if active[mediaType(info)] {
+	if active(mediaType(info)) {
 		header.Set("Content-Security-Policy", Sandbox)
 	}
 	if !inline(mediaType(info)) {
@@ -204,9 +205,10 @@ func mediaType(info storagedrivers.Info) string {
 	return name
 }
 
-// active are the types that a browser runs or renders with links to other sites.
-var active = map[string]bool{
-	"image/svg+xml": true, "text/html": true, "application/xml": true, "application/xhtml+xml": true,
+// active reports whether a browser may run a type, or render it with links to other sites: HTML, SVG and
+// all other XML.
+func active(mediaType string) bool {
+	return mediaType == "text/html" || strings.HasSuffix(mediaType, "xml")
 }
 
 // inlineTypes are the types that are safe for a browser to show on the site, SVG with its policy.

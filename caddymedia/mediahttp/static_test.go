@@ -151,6 +151,16 @@ func TestStaticTypes(t *testing.T) {
 		{filePath, "web", "a.json", "{}", "application/json", "a.json", ""},
 		{filePath, "web", "a.js", "alert(1)", "text/javascript; charset=utf-8", "a.js", ""},
 		{filePath, "web", "a.css", "a{}", "text/css; charset=utf-8", "a.css", ""},
+		{filePath, "typed", "a.step", "x", "model/step", "a.step", ""},
+		{filePath, "typed", "a.PAGE", "words", "text/html; charset=UTF-8", "a.PAGE", sandbox},
+		{filePath, "typed", "a.draw", "", "image/svg+xml", "", sandbox},
+		{filePath, "typed", "a.feed", "<a/>", "application/rss+xml", "a.feed", sandbox},
+		{filePath, "typed", "a.film", "\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom", "video/mp4", "", ""},
+		{filePath, "typed", "a.run", "alert(1)", "text/javascript", "a.run", ""},
+		{filePath, "typed", "a.txt", "words", "application/x-mine", "a.txt", ""},
+		{filePath, "typed", "a.m3u8", "#EXTM3U\n", "application/vnd.apple.mpegurl", "a.m3u8", ""},
+		{filePath, "typed", "a.ts", "const a = 1;", "video/mp2t", "", ""},
+		{filePath, "typed", "a.kml", "<kml/>", "application/vnd.google-earth.kml+xml", "a.kml", sandbox},
 		{filePath, "web", "a.md", "# x", "text/markdown; charset=utf-8", "a.md", ""},
 	} {
 		t.Run(c.alias+" "+c.name, func(t *testing.T) {

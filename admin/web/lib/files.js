@@ -6,6 +6,7 @@ import { folderOf } from './links.js';
 const maxLevels = 16;
 const maxFolder = 512; // bytes
 const maxListed = 60; // extensions in a message
+const jpegNames = ['jfif', 'jpe', 'pjp', 'pjpeg']; // which the server stores as jpg
 const systemFiles = new Set(['thumbs.db', 'ehthumbs.db', 'desktop.ini', '__macosx']);
 
 /**
@@ -106,17 +107,27 @@ export const below = (target, folder) =>
 	folder === '' ? target : [target.replace(/\/+$/, ''), folder].filter(Boolean).join('/');
 
 /**
+ * The extensions of files that the server may accept; none for any.
+ * @param {Pick<Alias, 'extensions'> & Partial<Pick<Alias, 'settings'>>} alias
+ */
+export function acceptedExtensions({ extensions = [], settings = {} }) {
+	return settings.rename_mismatched ? [] : extensions;
+}
+
+/**
  * The reason why the server would refuse a file, in its words; '' if it may accept it. In doubt the
  * server decides.
- * @param {Pick<Alias, 'kind' | 'extensions' | 'max_size'>} alias
+ * @param {Pick<Alias, 'kind' | 'extensions' | 'max_size'> & Partial<Pick<Alias, 'settings'>>} alias
  * @param {Upload} upload
  * @param {string} subFolder
  */
-export function refusal({ kind, extensions = [], max_size }, { name, file }, subFolder) {
+export function refusal(alias, { name, file }, subFolder) {
+	const { kind, max_size } = alias, extensions = acceptedExtensions(alias);
 	if (!file) return 'The browser cannot read it.';
 	const extension = /[^.].*\.([a-z0-9]{1,32})$/i.exec(name)?.[1].toLowerCase();
 	const hasNone = !extension && !name.normalize('NFKC').includes('.');
-	if (extensions.length > 0 && (hasNone || (extension && !extensions.includes(extension)))) {
+	const isJPEG = kind === 'img' && jpegNames.includes(extension ?? '');
+	if (extensions.length > 0 && !isJPEG && (hasNone || (extension && !extensions.includes(extension)))) {
 		const what = hasNone ? 'the name has no extension' : `.${extension} is not accepted`;
 		return kind === 'img' ? `${what}; images may be ${listed(extensions)}; choose an alias for files`
 			: `${what}; files may be ${listed(extensions)}`;

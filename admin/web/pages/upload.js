@@ -1,7 +1,7 @@
 // @ts-check
 // The upload area of an alias: files are chosen, dropped or pasted, and their queue is shown.
 import { byId, h } from '../lib/dom.js';
-import { below, chosen, entriesOf, named, refusal, walk } from '../lib/files.js';
+import { acceptedExtensions, below, chosen, entriesOf, named, refusal, walk } from '../lib/files.js';
 import { plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { itemsHash } from '../lib/links.js';
@@ -176,7 +176,7 @@ function uploadArea(alias) {
 		 */
 		target: (current, subFolder, callback) => {
 			alias = current; // its limits may be others by now
-			input.accept = (alias.extensions ?? []).map((extension) => '.' + extension).join(',');
+			input.accept = acceptedExtensions(alias).map((extension) => '.' + extension).join(',');
 			folder.value = shownFolder = subFolder;
 			whenDone = callback;
 		},

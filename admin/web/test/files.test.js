@@ -93,6 +93,7 @@ test('the sub folder of a tree', () => {
 test('files are refused that the server would refuse', () => {
 	const docs = { kind: 'file', extensions: ['pdf', 'txt'], max_size: 10 };
 	const images = { kind: 'img', extensions: ['gif', 'jpg', 'png'], max_size: 10 };
+	const renaming = { ...images, settings: { rename_mismatched: true } };
 	const levels = (n) => Array(n).fill('a').join('/');
 	for (
 		const [alias, name, size, folder, want] of [
@@ -105,6 +106,10 @@ test('files are refused that the server would refuse', () => {
 				'.txt is not accepted; images may be gif, jpg or png; choose an alias for files'],
 			[docs, 'a.txt', 1, levels(17), 'the sub folder has more than 16 levels'],
 			[docs, 'a.txt', 1, 'ž'.repeat(257), 'the sub folder is longer than 512 bytes'],
+			[images, 'a.jfif', 1, '', ''],
+			[docs, 'a.jfif', 1, '', '.jfif is not accepted; files may be pdf or txt'],
+			[renaming, 'blob', 1, '', ''],
+			[renaming, 'a.jpg_large', 1, '', ''],
 			// The server may read these names differently.
 			[docs, 'a.txt.', 1, '', ''],
 			[docs, 'a．txt', 1, '', ''],

@@ -25,7 +25,7 @@ type variantLine struct {
 	Alias                               string
 	DryRun                              bool `json:"dry_run"`
 	Current, Made, Larger, None, Failed int
-	Images                              int `json:"pictures"`
+	Images                              int `json:"images"`
 	Complete                            bool
 	Stopped                             string
 }

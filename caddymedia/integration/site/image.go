@@ -123,7 +123,7 @@ func (c *Child) BeginImage(t *testing.T, client *Client, token, name, content st
 // Images returns how many images are being processed or waiting.
 func (c *Child) Images() float64 {
 	c.T.Helper()
-	return c.Metric("caddy_media_working_pictures") + c.Metric("caddy_media_waiting_pictures")
+	return c.Metric("caddy_media_working_images") + c.Metric("caddy_media_waiting_images")
 }
 
 // endNotifier is a reader that reports its end.

@@ -74,6 +74,8 @@ type Alias struct {
 
 	// Extensions that are allowed, in lower case, without a dot.
 	Extensions map[string]bool
+	// Types are the media types of extensions, in place of those that the storage knows.
+	Types map[string]string
 	// RenameMismatched replaces the extension of an image with that of its content, if that is
 	// another one of Extensions. Otherwise the image is refused.
 	RenameMismatched bool

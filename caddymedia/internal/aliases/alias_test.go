@@ -14,9 +14,25 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
+
+// TestTypes: an alias may have its own media types, with which its items are stored and served.
+func TestTypes(t *testing.T) {
+	t.Parallel()
+	a := aliases.Alias{Types: map[string]string{"step": "model/step", "txt": "text/x"}}
+	for filename, want := range map[string]string{"a.step": "model/step", "b/c.TXT": "text/x", "a.zip": "application/zip", "a": "application/octet-stream"} {
+		info := a.Typed(storagedrivers.Info{Key: filename, ContentType: storagedrivers.ContentType(filename)})
+		if got := a.ContentType(naming.Extension(filename)); got != want || info.ContentType != want {
+			t.Errorf("%s: %s and %s, want %s", filename, got, info.ContentType, want)
+		}
+	}
+	if got := a.PutOptions("a.step").ContentType + a.PutOptions("a.zip").ContentType; got != "model/step" {
+		t.Errorf("stored as %s", got)
+	}
+}
 
 // TestLocksOfOneBackend: storages on the same backend share name locks, for example before and
 // after a reload that renames a storage.

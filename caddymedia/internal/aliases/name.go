@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -19,8 +20,9 @@ const MaxName = 1 << 10
 // SuffixLength is the number of letters of the random suffix under Append Time.
 const SuffixLength = 6
 
-// StoredName returns the name, relative to the alias, of a submitted file. The error is a
-// *[Failure].
+// StoredName returns the name, relative to the alias, of a submitted file. If the alias renames, its
+// extension may be one that the alias does not accept, or missing: that of the content replaces it.
+// The error is a *[Failure].
 func (a *Alias) StoredName(submitted, subFolder string, now time.Time, origin Origin) (string, error) {
 	if max(len(submitted), len(subFolder)) > MaxName {
 		return "", Failf(BadRequest, "the name or its sub folder is longer than %d bytes", MaxName)
@@ -32,8 +34,13 @@ func (a *Alias) StoredName(submitted, subFolder string, now time.Time, origin Or
 	if err != nil {
 		return "", &Failure{Reason: BadRequest, Message: err.Error()}
 	}
-	if err := a.checkName(name, origin); err != nil {
-		return "", err
+	if a.isJPEG(naming.Extension(name)) {
+		name = naming.WithExtension(name, imaging.JPEG.Extension())
+	}
+	if ext := naming.Extension(name); a.Extensions[ext] || !a.MayName(ext) || naming.Restricted(name) != "" {
+		if err := a.checkName(name, origin); err != nil {
+			return "", err
+		}
 	}
 	folder, err := a.Folder(subFolder, now)
 	if err != nil {
@@ -50,6 +57,17 @@ func (a *Alias) StoredName(submitted, subFolder string, now time.Time, origin Or
 		return "", err
 	}
 	return name, nil
+}
+
+// MayName reports whether the name of a submitted file may have an extension, whose content is not
+// known.
+func (a *Alias) MayName(ext string) bool {
+	return a.Extensions[ext] || a.RenameMismatched || a.isJPEG(ext)
+}
+
+// isJPEG reports whether an extension is one of JPEG that images are not stored under.
+func (a *Alias) isJPEG(ext string) bool {
+	return a.Kind == Image && slices.Contains(imaging.JPEGNames, ext)
 }
 
 // CheckFilename returns an error if no item may be stored under a filename (relative to the alias)

@@ -1,6 +1,7 @@
 package aliases
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -96,9 +97,20 @@ func (a *Alias) OpenVariant(
 	return webp, nil
 }
 
+// ContentType returns the media type of an item with an extension (lower case, no dot).
+func (a *Alias) ContentType(ext string) string {
+	return cmp.Or(a.Types[ext], storagedrivers.ContentType("."+ext))
+}
+
+// Typed returns info with the media type that the alias sets for its extension.
+func (a *Alias) Typed(info storagedrivers.Info) storagedrivers.Info {
+	info.ContentType = cmp.Or(a.Types[naming.Extension(info.Key)], info.ContentType)
+	return info
+}
+
 // PutOptions returns the options of an item.
-func (a *Alias) PutOptions() storagedrivers.PutOptions {
-	opts := storagedrivers.PutOptions{CacheControl: a.CacheControl}
+func (a *Alias) PutOptions(filename string) storagedrivers.PutOptions {
+	opts := storagedrivers.PutOptions{CacheControl: a.CacheControl, ContentType: a.Types[naming.Extension(filename)]}
 	if a.Overwrite {
 		opts.Mode = storagedrivers.Overwrite
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 )
 
-// scope is the instrumentation scope of the spans.
-const scope = "github.com/caddymedia/media/caddymedia/internal/upload"
+// scope is the instrumentation scope of the spans, those of renditions made by a GET included.
+const scope = "github.com/caddymedia/media/caddymedia"
 
 // Traced calls step in a child span of the span of ctx, by the same provider. attributes is called
 // after step. If the parent is not recorded, there is no span.

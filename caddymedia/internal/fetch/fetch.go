@@ -12,6 +12,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -26,6 +27,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/naming"
 )
 
 // Defaults and limits of a download.
@@ -194,20 +197,12 @@ func checkResponse(resp *http.Response) error {
 const maxName = 4 << 10
 
 // name returns the name of a download from its Content-Disposition (filename* before filename),
-// else the last segment of its address, percent-decoded once.
+// else the last segment of its address, percent-decoded once. Both are decoded like submitted names.
 func name(disposition string, at *url.URL) string {
 	// An error leaves no parameters: an invalid header is ignored.
 	_, params, _ := mime.ParseMediaType(disposition)
-	if n := lastSegment(params["filename"]); n != "" {
-		return n
-	}
-	return lastSegment(at.Path)
-}
-
-// lastSegment splits at both slashes, as a name may come from any system.
-func lastSegment(path string) string {
-	path = path[strings.LastIndexAny(path, `/\`)+1:]
-	return path[:min(len(path), maxName)]
+	n := cmp.Or(naming.Base(naming.Decode(params["filename"])), naming.Base(naming.Decode(at.Path)))
+	return n[:min(len(n), maxName)]
 }
 
 // body is the body of a download. It explains errors, and ends the download when closed.

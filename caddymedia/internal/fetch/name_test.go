@@ -31,6 +31,11 @@ func TestName(t *testing.T) {
 		{`attachment; filename="a \"b\".jpg"`, "/x.png", `a "b".jpg`},
 		{"attachment; filename=\"n\u00e4me.jpg\"", "/x.png", "näme.jpg"},
 		{`attachment; filename="%41.jpg"`, "/x.png", "%41.jpg"},
+		// As senders encode it.
+		{`attachment; filename="=?UTF-8?B?xYhlLmpwZw==?="`, "/x.png", "ňe.jpg"},
+		{`attachment; filename="=?utf-8?B?Li4vYS8/LmpwZw==?="`, "/x.png", "?.jpg"},
+		{"attachment; filename=\"\xe9.jpg\"", "/x.png", "é.jpg"},
+		{"", "/a/%E9.jpg", "é.jpg"},
 		// Only its last segment.
 		{`attachment; filename="../../etc/passwd"`, "/x.png", "passwd"},
 		{`attachment; filename="/etc/passwd"`, "/x.png", "passwd"},

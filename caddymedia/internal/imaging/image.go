@@ -42,6 +42,10 @@ func Extensions() []string {
 	return slices.DeleteFunc(names, func(ext string) bool { return slices.Contains(optional, ext) })
 }
 
+// JPEGNames are other extensions of JPEG files, as Windows and older programs write them. No image
+// is stored under them.
+var JPEGNames = []string{"jfif", "jpe", "pjp", "pjpeg"}
+
 // OptionalExtensions returns the extensions (lower case, no dot) of the other formats that
 // [CheckImage] knows. A caller may accept them as well.
 func OptionalExtensions() []string { return slices.Clone(optional) }

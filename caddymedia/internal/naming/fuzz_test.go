@@ -24,6 +24,9 @@ func FuzzFileName(f *testing.F) {
 		}
 		wantKeyPart(t, name)
 		wantKeyPart(t, WithTime(name, 1<<62))
+		if other := WithExtension(name, "jpg"); Extension(other) != "jpg" || !strings.HasPrefix(name+".jpg", other[:len(other)-4]) {
+			t.Errorf("%q became %q", name, other)
+		}
 		if again, err := FileName(name, sanitize); err != nil || again != name {
 			t.Errorf("%q became %q, then %q, %v", submitted, name, again, err)
 		}

@@ -64,13 +64,21 @@ func FileName(submitted string, sanitize bool) (string, error) {
 // Extension returns the last extension of a name in lower case without its dot, or "". Trailing
 // dots and spaces do not hide it; the dot of a hidden file does not begin one.
 func Extension(name string) string {
-	name = name[strings.LastIndexAny(name, `/\`)+1:]
-	name = strings.TrimLeft(strings.TrimRightFunc(name, dotOrSpace), ".")
+	name = strings.TrimLeft(strings.TrimRightFunc(Base(name), dotOrSpace), ".")
 	i := strings.LastIndexByte(name, '.')
 	if i < 0 {
 		return ""
 	}
 	return strings.ToLower(name[i+1:])
+}
+
+// WithExtension returns name with another extension. One that consists of digits, as the seconds in
+// "shot at 10.15.30", is part of the name and stays.
+func WithExtension(name, ext string) string {
+	if i := strings.LastIndexByte(name, '.'); i > 0 && strings.Trim(name[i:], ".0123456789") != "" {
+		name = name[:i]
+	}
+	return name + "." + ext
 }
 
 // WithTime returns name with a time inserted before its extension: photo.jpg and 1700000000 become

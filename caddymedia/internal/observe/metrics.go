@@ -123,8 +123,8 @@ func (m *metrics) addZeros() {
 
 // Images adds the gauges of the work on images.
 func (m *metrics) Images(maker *render.Maker) {
-	m.gauge("waiting_pictures", "Images that wait to be decoded and encoded.", nil, maker.Waiting)
-	m.gauge("working_pictures", "Images that are being decoded and encoded.", nil, maker.Working)
+	m.gauge("waiting_images", "Images that wait to be decoded and encoded.", nil, maker.Waiting)
+	m.gauge("working_images", "Images that are being decoded and encoded.", nil, maker.Working)
 }
 
 // Cache adds the counters of the read cache of a storage.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
@@ -87,7 +88,7 @@ func (q *request) record() (*resumable.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec.Filename = cmp.Or(metadata["filename"], metadata["name"])
+	rec.Filename = naming.Decode(cmp.Or(metadata["filename"], metadata["name"])) // records are JSON, which is UTF-8
 	rec.SubFolder = cmp.Or(metadata["sub_folder"], q.caller.Account.Folder)
 	if !rec.Partial {
 		rec.Alias = metadata["alias"]

@@ -66,12 +66,20 @@ func TestCreation(t *testing.T) {
 			for _, value := range []string{
 				"filename a.txt", "filename YS50eHQ", "filename  YS50eHQ=", "filename YS50eHQ=,", ",filename YS50eHQ=", "filename YS50eHQ=,, a YQ==",
 				"filename YS50eHQ=,filename YS50eHQ=", "filename YS50eHQ=,a,a", "filename YS50eHQ= YQ==", "filename\tYS50eHQ=", "filename=YS50eHQ=",
-				"filename YS50eHQ=\nUpload-Metadata: a YQ==", "filename YS50eHQ_", "filename YS50eHQ=,\xff YQ==", "filename YS50eHQ=,a\x01 YQ==", "",
+				"filename YS50eHQ=\nUpload-Metadata: filename YQ==", "filename YS50eHQ_", "filename YS50eHQ=,\xff YQ==", "filename YS50eHQ=,a\x01 YQ==", "",
 				"name", "filename ,name ", "filename YS50eHQ=,x " + strings.Repeat("A", 8<<10),
 			} {
 				create(t, s, "Upload-Length: 1\nUpload-Metadata: "+value+"\n", "").want(t, 400, location)
 			}
 			create(t, s, "Upload-Length: 1\n", "").want(t, 400, location)
+		}},
+		{"Upload-Metadata in several headers is one; a name is decoded as senders encode it", "", func(t *testing.T, s *site) {
+			for name, want := range map[string]string{"\xe9.txt": "e.txt", "=?utf-8?B?xJtzLnR4dA==?=": "es.txt"} {
+				more := "Upload-Metadata: more YQ==\n"
+				address := s.create(t, 1, more+metadata("filename", name))
+				s.offset(t, address, 0).want(t, 200, "Upload-Metadata: more YQ==,"+strings.TrimSpace(strings.TrimPrefix(metadata("filename", name), "Upload-Metadata: ")))
+				s.patch(t, address, 0, "x", "").want(t, 204, "Media-Filename: "+want)
+			}
 		}},
 		{"If the length exceeds the maximum the Server MUST respond with 413", "", func(t *testing.T, s *site) {
 			for _, length := range []string{"2147483649", "9223372036854775807", "9223372036854775808", "99999999999999999999999"} {

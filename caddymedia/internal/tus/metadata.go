@@ -76,12 +76,9 @@ func readLength(header http.Header, rec *resumable.Record) error {
 	return err
 }
 
-// readMetadata reads the header Upload-Metadata, and returns its pairs.
+// readMetadata reads the headers Upload-Metadata, and returns their pairs.
 func readMetadata(header http.Header, rec *resumable.Record) (map[string]string, error) {
-	value, err := single(header, headerMetadata)
-	if err != nil {
-		return nil, err
-	}
+	value := joined(header, headerMetadata)
 	if len(value) > maxMetadata {
 		return nil, badRequest("Upload-Metadata is larger than 8 KiB")
 	}

@@ -7,14 +7,12 @@ import (
 	"path"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
-	"github.com/caddymedia/media/storagedrivers"
 )
 
 // check verifies every upload and collects all failures. Decoding images is slow, so it comes
@@ -107,7 +105,7 @@ func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
 	if b.alias.Kind == aliases.Image {
 		up.image, err = imaging.CheckImage(up.content(), up.size, ext, b.alias.Imaging)
 	} else {
-		err = imaging.CheckFile(up.content(), ext, storagedrivers.ContentType(up.filename))
+		err = imaging.CheckFile(up.content(), ext, b.alias.ContentType(ext))
 	}
 	if err != nil {
 		return aliases.ContentFailure(err)
@@ -115,8 +113,9 @@ func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
 	return nil
 }
 
-// renameMismatched replaces the extension of an image with that of its content, if the alias
-// renames and accepts that. All rules for names apply to the new one. The content is checked later.
+// renameMismatched replaces the extension of an image, or a missing one, with that of its content, if
+// the alias renames and accepts that. All rules for names apply to the new one. The content is
+// checked later.
 func (b *batch) renameMismatched(up *upload) error {
 	if !b.alias.RenameMismatched || b.req.Filename != "" {
 		return nil
@@ -129,12 +128,13 @@ func (b *batch) renameMismatched(up *upload) error {
 	if err != nil {
 		return aliases.ContentFailure(err)
 	}
-	ext := naming.Extension(up.filename)
-	if !b.alias.Extensions[found] || imaging.FormatOf(found) == imaging.FormatOf(ext) {
+	if !b.alias.Extensions[found] {
+		return b.alias.CheckFilename(up.filename, b.req.Actor.Origin)
+	}
+	if imaging.FormatOf(found) == imaging.FormatOf(naming.Extension(up.filename)) {
 		return nil
 	}
-	name := path.Base(up.filename)
-	name = name[:strings.LastIndexByte(name, '.')+1] + found
+	name := naming.WithExtension(path.Base(up.filename), found)
 	up.filename, err = b.alias.StoredName(name, b.subFolder(), b.now, b.req.Actor.Origin)
 	return err
 }

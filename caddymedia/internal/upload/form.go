@@ -246,14 +246,17 @@ func sourceFailure(err error) *aliases.Failure {
 	return &aliases.Failure{Reason: aliases.BadRequest, Message: "the item could not be read to its end", Err: err}
 }
 
-// FormFilename returns the file name in the Content-Disposition header of a part of a form, as it
-// was before the client encoded it. It is empty if the part is not a file.
+// baseName returns the file name without the client's encodings and folders.
+func (p *part) baseName() string { return naming.Base(naming.Decode(p.filename)) }
+
+// FormFilename returns the file name in the Content-Disposition header of a part of a form, without
+// the client's encodings and folders. It is empty if the part is not a file.
 func FormFilename(disposition string) (string, *aliases.Failure) {
 	p, failure := parseDisposition(disposition)
 	if failure != nil {
 		return "", failure
 	}
-	return p.filename, nil
+	return p.baseName(), nil
 }
 
 // parseDisposition returns the part that a Content-Disposition header describes, without its body.
@@ -308,7 +311,7 @@ func extendedFilename(header string) (name string, found bool, failure *aliases.
 			return "", true, aliases.Failf(aliases.BadRequest, "a part may have one filename*, and not in pieces")
 		}
 	}
-	if found && hasPlain && naming.Extension(plainFilename(plain)) != naming.Extension(name) {
+	if found && hasPlain && naming.Extension(naming.Decode(unescape.Replace(plain))) != naming.Extension(name) {
 		return "", true, aliases.Failf(aliases.BadRequest, "a part has different extensions in filename and filename*: send one name")
 	}
 	return name, found, nil
@@ -333,21 +336,8 @@ func decodeExtended(value string) (string, *aliases.Failure) {
 				return text, nil
 			}
 		case "iso-8859-1":
-			letters := make([]rune, len(text))
-			for i := range len(text) {
-				letters[i] = rune(text[i])
-			}
-			return string(letters), nil
+			return naming.FromLatin1(text), nil
 		}
 	}
 	return "", aliases.Failf(aliases.BadRequest, "the filename* of a part must be UTF-8'' and the percent-encoded name")
-}
-
-// plainFilename returns the plain form of a name that also has an extended form. Some clients
-// encode it by RFC 2047.
-func plainFilename(plain string) string {
-	if decoded, err := new(mime.WordDecoder).DecodeHeader(plain); err == nil {
-		return decoded
-	}
-	return unescape.Replace(plain)
 }

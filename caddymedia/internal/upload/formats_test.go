@@ -129,7 +129,25 @@ func TestRenameMismatched(t *testing.T) {
 		{"a.png", vector, true, "a.svg", 0},
 		{"a.svg", png, true, "a.png", 0},
 		{"a.png", gif, false, "content is GIF, the name says .png", aliases.BadContent},
-		{"a.bmp", png, false, ".bmp is not accepted", aliases.BadContent},
+		{"a.bmp", png, false, "a.png", 0},
+		{"blob", png, true, "blob.png", 0},
+		{"Image", jpg, false, "Image.jpg", 0},
+		{"photo.jpg_large", jpg, true, "photo.jpg", 0},
+		{"photo.heif", webp, true, "photo.webp", 0},
+		{"photo.jpg?x=1", jpg, true, "photo.jpg", 0},
+		{"Photo.PNG", jpg, false, "Photo.jpg", 0},
+		{"shot at 10.15.30", png, true, "shot-at-10-15-30.png", 0},
+		{"shot at 10.15.30", png, false, "shot at 10.15.30.png", 0},
+		{"photo.jpg.webp2", png, false, "photo.jpg.png", 0},
+		{"photo.JFIF", jpg, false, "photo.jpg", 0},
+		{"photo.jfif", png, true, "photo.png", 0},
+		{"blob", "hello", true, "the name has no extension; images may be", aliases.BadContent},
+		{"blob.pdf", "%PDF-1.7", true, ".pdf is not accepted", aliases.BadContent},
+		{"a.bmp", gif, false, ".bmp is not accepted", aliases.BadContent},
+		{"image.php", png, true, ".php are never accepted", aliases.BadContent},
+		{"blob", "", true, "the name has no extension", aliases.BadContent},
+		{"blob", script, true, "script", aliases.BadContent},
+		{strings.Repeat("a", 200), png, false, "longer than 200 bytes", aliases.BadRequest},
 		{"a.png", "hello", false, "content is plain text, the name says .png", aliases.BadContent},
 		{"a.png", jpg[:99], false, "JPEG image or is damaged", aliases.BadContent},
 		{"a.png", script, false, "script", aliases.BadContent},
@@ -140,7 +158,11 @@ func TestRenameMismatched(t *testing.T) {
 		alias := imageAlias(t, s)
 		alias.Extensions["webp"], alias.Extensions["jpeg"], alias.Extensions["gif"] = true, true, c.content != gif
 		alias.RenameMismatched, alias.Sanitize, alias.WebP = true, c.sanitize, nil
-		items, failures := uploadImages(t, newUploader(alias), file(c.submitted, c.content))
+		u := newUploader(alias)
+		if failures := u.Precheck(t.Context(), Request{Kind: aliases.Image}, c.submitted, 0); failures != nil && c.reason == 0 {
+			t.Errorf("%s: refused without its bytes: %v", c.submitted, failures)
+		}
+		items, failures := uploadImages(t, u, file(c.submitted, c.content))
 		if c.reason != 0 {
 			wantFailure(t, failures, c.reason, c.submitted, c.want)
 			wantContents(t, s, nil)
@@ -152,6 +174,29 @@ func TestRenameMismatched(t *testing.T) {
 		}
 		wantContents(t, s, map[string]string{c.want: c.content})
 	}
+}
+
+// TestNamesOfJPEG: other extensions of JPEG files become jpg in an alias of images.
+func TestNamesOfJPEG(t *testing.T) {
+	t.Parallel()
+	jpg := encoded(t, "jpg")
+	for submitted, want := range map[string]string{
+		"photo.jfif": "photo.jpg", "photo.jpe": "photo.jpg", "Photo.PJPEG": "photo.jpg", "a.b.pjp": "a-b.jpg", "photo.jpeg": "photo.jpeg",
+	} {
+		s := onMemory(t, nil)
+		alias := imageAlias(t, s)
+		alias.Extensions["jpeg"], alias.WebP = true, nil
+		items, failures := uploadImages(t, newUploader(alias), file(submitted, jpg))
+		if failures != nil || items[0].Filename != want {
+			t.Errorf("%s: %v, %v, want %s", submitted, filenames(items), failures, want)
+		}
+	}
+	alias := imageAlias(t, onMemory(t, nil))
+	_, failures := uploadImages(t, newUploader(alias), file("photo.jfif", pngOf(red)))
+	wantFailure(t, failures, aliases.BadContent, "photo.jfif", "content is PNG, the name says .jpg")
+	files := newAlias(t, aliases.DefaultAlias, onMemory(t, nil))
+	_, failures = uploadForm(t, newUploader(files), file("photo.jfif", jpg))
+	wantFailure(t, failures, aliases.BadContent, "photo.jfif", ".jfif is not accepted")
 }
 
 // TestRenamedDuplicates: under Overwrite, two names of a request may become one.

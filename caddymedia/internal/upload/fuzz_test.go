@@ -54,7 +54,7 @@ func FuzzForm(f *testing.F) {
 }
 
 // FuzzFormFilename: an accepted header has the name that the standard library finds in it, but for
-// the escapes of browsers and for Latin letters, which the library does not decode.
+// the encodings of senders, its folders and Latin letters, which the library does not decode.
 func FuzzFormFilename(f *testing.F) {
 	for _, params := range []string{
 		`filename="a %22b%22.txt"`, `filename=a.txt; filename*=UTF-8''%C3%A1.txt`, `filename="?.jpg"; filename*="UTF-8''%C4%9B.jpg"`,
@@ -63,6 +63,7 @@ func FuzzFormFilename(f *testing.F) {
 	} {
 		f.Add("form-data; name=files; " + params)
 	}
+	decoded := func(name string) string { return (&part{filename: name}).baseName() }
 	f.Fuzz(func(t *testing.T, header string) {
 		got, err := FormFilename(header)
 		_, params, parseErr := mime.ParseMediaType(header)
@@ -72,7 +73,7 @@ func FuzzFormFilename(f *testing.F) {
 		case err == nil && parseErr != nil:
 			t.Errorf("a header is accepted: %v", parseErr)
 		case err != nil || strings.Contains(strings.ToLower(header), "iso-8859-1"):
-		case got != want && got != unescape.Replace(want):
+		case got != decoded(want) && got != decoded(unescape.Replace(want)):
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})

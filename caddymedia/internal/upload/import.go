@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 )
@@ -19,7 +20,7 @@ type Importer func(ctx context.Context, address string, alias *aliases.Alias) (n
 // addAddress adds the content at an address as an upload. It is fetched after the form is read,
 // because then its alias is known.
 func (b *batch) addAddress(address string) error {
-	switch {
+	switch address = strings.Trim(address, " "); { // of a pasted address
 	case address == "":
 	case b.req.NoImports != nil:
 		return b.req.NoImports

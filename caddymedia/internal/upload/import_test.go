@@ -70,7 +70,7 @@ func TestImport(t *testing.T) {
 			u.Staging = NewStaging(1<<20, 100) // small ones stay in memory
 			w := &web{contents: map[string]string{"http://x/Read%20Me.txt": "one", "http://x/b.txt": long, "http://x/c.txt": "three"}}
 			body := formBody(
-				field("url", "http://x/Read%20Me.txt?token=1"), file("a.txt", "file"), field("url", ""), field("url", "http://x/b.txt"),
+				field("url", "http://x/Read%20Me.txt?token=1"), file("a.txt", "file"), field("url", ""), field("url", " http://x/b.txt  "),
 				file("b.txt", "file too"), field("alias", "papers"), field("url", "http://x/c.txt"), field("sub_folder", "in"),
 			)
 			items, failures := uploadBody(t, u, bytes.NewReader(body), Request{Kind: aliases.File, Import: w.get})

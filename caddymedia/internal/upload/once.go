@@ -198,7 +198,7 @@ func (b *batch) separate(ctx context.Context) (isChanged bool, err error) {
 
 // putOptions returns the options of an item.
 func (b *batch) putOptions(up *upload) storagedrivers.PutOptions {
-	opts := b.alias.PutOptions()
+	opts := b.alias.PutOptions(up.filename)
 	if b.req.Claim != nil {
 		opts.ID = cmp.Or(up.claim.ID, b.req.ID)
 	}

@@ -147,7 +147,7 @@ func (b *batch) addFile(ctx context.Context, p *part) error {
 			Message: "a file is sent in a part of another name than files[]",
 		}
 	}
-	return b.stage(ctx, &upload{submitted: p.filename}, p.body, bodyFailure)
+	return b.stage(ctx, &upload{submitted: p.filename, name: p.baseName()}, p.body, bodyFailure)
 }
 
 // stage adds an upload, of body. Until the alias is known, the data is staged on the storage of a

@@ -103,7 +103,7 @@ func (b *batch) stageLarge(ctx context.Context, up *upload, alias *aliases.Alias
 		return b.newStaged(ctx, up.storage)
 	}
 	return b.reserveStaged(func() (storagedrivers.Staged, error) {
-		opts := alias.PutOptions()
+		opts := alias.PutOptions(filename)
 		opts.IfMatch = b.req.Stored.ETag
 		return up.storage.StageFor(ctx, alias.Key(filename), opts)
 	})

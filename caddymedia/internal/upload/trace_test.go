@@ -37,6 +37,13 @@ func tracedTree(t *testing.T, f func(ctx context.Context)) string {
 	grow = func(parent trace.SpanID, indent string) {
 		for _, span := range spans {
 			if span.Parent().SpanID() == parent {
+				want := "github.com/caddymedia/media/caddymedia"
+				if strings.HasPrefix(span.Name(), "media.storage.") {
+					want = "github.com/caddymedia/media/storagedrivers"
+				}
+				if scope := span.InstrumentationScope().Name; scope != want {
+					t.Errorf("%s has the scope %s", span.Name(), scope)
+				}
 				tree.WriteString(indent + spanLine(span) + "\n")
 				grow(span.SpanContext().SpanID(), indent+"  ")
 			}

@@ -259,6 +259,7 @@ func TestTransferImage(t *testing.T) {
 				transfer(without, without, Transfer{Filename: "d.png", To: "d.jpg"}, "d.png") // itself
 				wantContents(t, s, map[string]string{"img/plain/d.png": pngOf(red)})
 			}
+			transfer(without, without, Transfer{Filename: "d.png", To: "d"}, "d.png") // itself again
 			transfer(without, without, Transfer{Filename: "d.png", To: "d.jpg", Copy: true}, "d.png")
 			wantContents(t, s, map[string]string{"img/plain/d.png": pngOf(red)})
 		})

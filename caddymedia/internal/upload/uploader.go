@@ -24,6 +24,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -182,7 +183,7 @@ type batch struct {
 // upload is a received file.
 type upload struct {
 	submitted string // its name in failures
-	name      string // the name that the filename is made of; empty for submitted
+	name      string // the name that the filename is made of; empty for the decoded submitted one
 	imported  bool   // submitted is the address of its content
 	storage   *storagedrivers.Storage
 	buffer    []byte                // all bytes of a small file, until its request is checked
@@ -252,7 +253,7 @@ func (b *batch) subFolder() string {
 // storedName returns the filename of an upload in an alias.
 func (b *batch) storedName(alias *aliases.Alias, up *upload, subFolder string) (string, error) {
 	if b.req.Filename == "" {
-		return alias.StoredName(b.req.Forced.filename(cmp.Or(up.name, up.submitted)), subFolder, b.now, b.req.Actor.Origin)
+		return alias.StoredName(b.req.Forced.filename(cmp.Or(up.name, naming.Decode(up.submitted))), subFolder, b.now, b.req.Actor.Origin)
 	}
 	if !alias.Overwrite {
 		return "", aliases.Failf(aliases.Conflict, "the items of this alias are never replaced: upload another one")

@@ -38,6 +38,7 @@ const (
 	script  = `<script>alert(1)</script>`
 	outside = "outside of it"
 	address = "a script address"
+	nested  = "another SVG in"
 	another = "of another namespace"
 	broken  = "not well-formed XML"
 	doctype = "a document type declaration of its own"
@@ -73,6 +74,17 @@ func TestHostileSVGElements(t *testing.T) {
 		{"XSLT", svg(`<x:stylesheet xmlns:x="http://www.w3.org/1999/XSL/Transform" version="1.0"/>`), another},
 		{"XSLT of Microsoft", svg(`<m:script xmlns:m="urn:schemas-microsoft-com:xslt">alert(1)</m:script>`), another},
 		{"XUL", svg(`<x:window xmlns:x="http://www.mozilla.org/keymaster/gatekeeper/there.is.only.xul"/>`), another},
+		{"script of XHTML in metadata", svg(`<metadata><h:script ` + xhtml + `>alert(1)</h:script></metadata>`), another},
+		{"paragraph of XHTML in metadata", svg(`<metadata><x:a xmlns:x="urn:x"><h:p ` + xhtml + `/></x:a></metadata>`), another},
+		{"script of no namespace in metadata", svg(`<metadata><x:script xmlns:x="urn:x">alert(1)</x:script></metadata>`), another},
+		{"math in metadata", svg(`<metadata><m:math xmlns:m="http://www.w3.org/1998/Math/MathML"/></metadata>`), another},
+		{"XBL in metadata", svg(`<metadata><x:bindings xmlns:x="http://www.mozilla.org/xbl"/></metadata>`), another},
+		{"unknown prefix in metadata", svg(`<metadata><c2pa:manifest/></metadata>`), another},
+		{"unknown namespace behind metadata", svg(`<metadata/><x:a xmlns:x="urn:x"/>`), another},
+		{"unknown namespace behind nested metadata", svg(`<metadata><metadata/></metadata><x:a xmlns:x="urn:x"/>`), another},
+		{"event in metadata", svg(`<metadata><x:a xmlns:x="urn:x" onload="alert(1)"/></metadata>`), "onload"},
+		{"remote address in metadata", svg(`<metadata><x:a xmlns:x="urn:x" href="https://evil.example/"/></metadata>`), outside},
+		{"script of SVG in metadata of another", svg(`<metadata><x:a xmlns:x="urn:x">` + script + `</x:a></metadata>`), "script"},
 		{"data island", svg(`<x:xml xmlns:x="urn:schemas-microsoft-com:office:office"/>`), another},
 	})
 	names := []string{
@@ -120,7 +132,7 @@ func TestHostileSVGAttributes(t *testing.T) {
 		{"animated handler under a prefix", svg(`<g><set attributeName="x:onload" to="alert(1)"/></g>`), "animates"},
 		{"animated style to a remote image", svg(`<g><set attributeName="style" to="fill:url(https://evil.example/#a)"/></g>`), outside},
 		{"animated mask, second value remote", svg(`<g><animate attributeName="mask" values="url(#a);url(//evil.example/#a)"/></g>`), outside},
-		{"animated filter to an SVG", svg(`<g><animate attributeName="filter" by="url(data:image/svg+xml,x#a)"/></g>`), address},
+		{"animated filter to an SVG", svg(`<g><animate attributeName="filter" by="url(data:image/svg+xml,x#a)"/></g>`), nested},
 	})
 	names := []string{
 		"abort", "activate", "animationstart", "auxclick", "beforeprint", "begin", "copy", "end", "error", "focus", "focusin",
@@ -145,22 +157,35 @@ func TestHostileSVGAddresses(t *testing.T) {
 		"vbscript, mixed case": "VbScRiPt:x", "data HTML with a charset": "data:text/html;charset=utf-8,x",
 		"data HTML, upper case": "DATA:TEXT/HTML,x", "data HTML, spaces": "data: text/html,x", "data XML": "data:text/xml,x",
 		"data XHTML": "data:application/xhtml+xml,x", "data XML of applications": "data:application/xml,x",
-		"data script": "data:application/javascript,alert(1)", "data SVG, nested": "data:image/svg+xml,%3Csvg onload=alert(1)%3E",
-		"data SVG in base64":   "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(svg(script))),
-		"data SVG, upper case": "data:IMAGE/SVG+XML,x", "data SVG over two lines": "data:image/&#10;svg+xml,x",
+		"data script": "data:application/javascript,alert(1)",
 	} {
 		cases = append(cases,
 			hostileSVG{"link to " + name, svg(`<a href="` + ref + `">x</a>`), address},
 			hostileSVG{"xlink to " + name, svg(`<image xlink:href="` + ref + `"/>`), address})
 	}
 	for name, ref := range map[string]string{
-		"javascript, percent-encoded": "javascript%3Aalert(1)", "data, percent-encoded": "data:text%2Fhtml,x",
-		"data without a type": "data:;base64,AAAA", "data text": "data:text/plain,x", "data GIF by another name": "data:image/x-gif;base64,AAAA",
+		"data SVG, nested":     "data:image/svg+xml,%3Csvg onload=alert(1)%3E",
+		"data SVG in base64":   "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(svg(script))),
+		"data SVG, upper case": "data:IMAGE/SVG+XML,x", "data SVG over two lines": "data:image/&#10;svg+xml,x",
+	} {
+		cases = append(cases,
+			hostileSVG{"link to " + name, svg(`<a href="` + ref + `">x</a>`), nested},
+			hostileSVG{"xlink to " + name, svg(`<image xlink:href="` + ref + `"/>`), nested})
+	}
+	for name, ref := range map[string]string{
+		"javascript, percent-encoded": "javascript%3Aalert(1)", "absolute path": "/admin", "query": "?x", "parent": "../x",
+		"fragment of another file": "x.svg#a", "mail": "mailto:a@example.com", "telephone": "tel:1", "other scheme": "//evil.example/",
+	} {
+		cases = append(cases, hostileSVG{"xlink to " + name, svg(`<image xlink:href="` + ref + `"/>`), outside})
+	}
+	for name, ref := range map[string]string{
+		"data, percent-encoded": "data:text%2Fhtml,x",
+		"data without a type":   "data:;base64,AAAA", "data text": "data:text/plain,x", "data GIF by another name": "data:image/x-gif;base64,AAAA",
 		"data raster with a comma before": "data:image/png,;base64,AAAA", "blob": "blob:https://evil.example/1", "filesystem": "filesystem:x",
 		"file": "file:///etc/passwd", "jar": "jar:https://evil.example/a.jar!/a.svg", "view-source": "view-source:x", "about": "about:blank",
 		"mhtml": "mhtml:https://evil.example/", "backslashes": `\\evil.example\share`, "slash and backslash": `/\evil.example`,
 		"https without slashes": "https:evil.example", "https with backslashes": `https:\\evil.example`,
-		"absolute path": "/admin", "query": "?x", "parent": "../x", "fragment of another file": "x.svg#a",
+		"a colon behind a name": "a.svg:b", "a tab in the scheme": "ht&#9;tp:x", "a line end before": "&#10;file:x", "nothing before a colon": ":x",
 		"ImageMagick's MSL": "msl:/tmp/x.msl", "ImageMagick's MVG": "mvg:/tmp/x.mvg", "ImageMagick's text": "text:/etc/passwd",
 		"ImageMagick's label": "label:@/etc/passwd", "ImageMagick's ephemeral": "ephemeral:/tmp/x", "ImageMagick's caption": "caption:x",
 		"shell in the address": "https:&quot;|id&quot;",
@@ -213,8 +238,12 @@ func TestHostileSVGStyle(t *testing.T) {
 		"remote cursor":                   {`g{cursor:url(` + remote + `),auto}`, outside},
 		"remote shape":                    {`g{shape-outside:url(` + remote + `)}`, outside},
 		"data HTML":                       {`g{fill:url(data:text/html,x)}`, outside},
-		"data SVG, quoted":                {`g{fill:url("data:image/svg+xml,x")}`, outside},
-		"data SVG, escaped":               {`g{fill:url(data:image\2fsvg+xml,x)}`, outside},
+		"data SVG, quoted":                {`g{fill:url("data:image/svg+xml,x")}`, nested},
+		"font of HTML":                    {`@font-face{src:url(data:text/html;base64,x)}`, outside},
+		"font of another type":            {`@font-face{src:url(data:application/xhtml+xml;base64,x)}`, outside},
+		"font without base64":             {`@font-face{src:url(data:font/woff,x)}`, outside},
+		"font behind a data font":         {`@font-face{src:url(data:font/woff;base64,x),url(` + remote + `)}`, outside},
+		"data SVG, escaped":               {`g{fill:url(data:image\2fsvg+xml,x)}`, nested},
 		"data style":                      {`g{fill:url(data:text/css,x)}`, outside},
 		"javascript in url":               {`g{fill:url(javascript:alert(1))}`, "javascript:"},
 		"javascript in url, escaped":      {`g{fill:url(\6a avascript:alert(1))}`, "javascript:"},
@@ -232,7 +261,7 @@ func TestHostileSVGStyle(t *testing.T) {
 		"src, escaped":                    {`g{fill:s\72 c("` + remote + `")}`, "src("},
 	} {
 		inline := css.says
-		if strings.Contains(css.css, "javascript:") || strings.Contains(css.css, "data:text/html") || strings.Contains(css.css, "data:text/xml") || strings.Contains(css.css, "data:image/svg") {
+		if strings.Contains(css.css, "javascript:") || strings.Contains(css.css, "data:text/html") || strings.Contains(css.css, "data:text/xml") || strings.Contains(css.css, "data:application/") {
 			inline = address // checked before the style
 		}
 		cases = append(cases, hostileSVG{"style " + name, svg("<style>" + css.css + "</style>"), css.says},

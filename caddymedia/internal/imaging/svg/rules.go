@@ -77,17 +77,28 @@ func set(words string) map[string]bool {
 	return m
 }
 
+// activeNamespaces are the prefixes of namespaces that mean something to a browser wherever they are.
+// Elements of unknown namespaces do nothing.
+var activeNamespaces = []string{"http://www.w3.org/", "http://www.mozilla.org/", "urn:schemas-microsoft-com:"}
+
+// knownNamespace reports whether elements of a namespace are metadata or of a drawing program.
+func knownNamespace(space string, inMetadata bool) bool {
+	return slices.Contains(editorNamespaces, space) || strings.HasPrefix(space, adobeNamespaces) ||
+		inMetadata && !slices.ContainsFunc(activeNamespaces, func(prefix string) bool { return strings.HasPrefix(space, prefix) })
+}
+
 // checkElement checks an element and its attributes against the rules. They follow those of
 // MediaWiki for uploaded SVG files: refuse everything that can run or that makes a browser fetch
-// something.
-func checkElement(e xml.StartElement) error {
+// something. In a metadata element, elements may have any namespace without a meaning.
+func checkElement(e xml.StartElement, inMetadata bool) error {
 	switch {
+	case e.Name.Space == Namespace && e.Name.Local == "foreignObject" && !ofIllustrator(e):
+		return refusef("the SVG contains the element foreignObject: export text as SVG text (Mermaid: htmlLabels: false)")
 	case e.Name.Space == Namespace:
-		if !elements[e.Name.Local] && !ofIllustrator(e) {
+		if !elements[e.Name.Local] && e.Name.Local != "foreignObject" {
 			return refusef("the SVG contains the element %s", e.Name.Local)
 		}
-	case !slices.Contains(editorNamespaces, e.Name.Space) && !strings.HasPrefix(e.Name.Space, adobeNamespaces),
-		htmlElements[strings.ToLower(e.Name.Local)]:
+	case !knownNamespace(e.Name.Space, inMetadata), htmlElements[strings.ToLower(e.Name.Local)]:
 		return refusef("the SVG contains the element %s of another namespace", e.Name.Local)
 	}
 	for _, a := range e.Attr {
@@ -113,11 +124,13 @@ func checkAttribute(element xml.Name, a xml.Attr) error {
 	case strings.Contains(name, ":"), name == "ping", name == "handler", // of XML Events
 		name == "base" && (a.Name.Space == xmlNamespace || a.Name.Space == "xml"): // xml:base makes fragments remote
 		return refusef("the SVG contains the attribute %s", a.Name.Local)
-	case hasActiveScheme(a.Value):
+	case contains(a.Value, activeSchemes...):
 		return refusef("the SVG contains a script address in the attribute %s", a.Name.Local)
+	case contains(a.Value, "data:image/svg"):
+		return refusef("the SVG contains another SVG in the attribute %s: embed it as PNG", a.Name.Local)
 	case name == "href", name == "src", name == "srcset":
 		anchor := element == xml.Name{Space: Namespace, Local: "a"}
-		if local := localLink(a.Value); !local && (!anchor || !webLink.MatchString(trimURL(a.Value))) {
+		if local := localLink(a.Value); !local && (!anchor || !link.MatchString(trimURL(a.Value))) {
 			return refusef("the SVG refers to something outside of it in the attribute %s", a.Name.Local)
 		}
 	case name == "attributename" && !animatable(a.Value):
@@ -137,7 +150,10 @@ func animatable(attribute string) bool {
 }
 
 var (
-	webLink    = regexp.MustCompile(`(?i)^https?://`)
+	// link matches the addresses that the reader of an image may follow: on the web, relative ones
+	// included, to a mailbox or to a telephone.
+	link       = regexp.MustCompile(`(?i)^(?:https?://|mailto:|tel:|[^:/?#\\]*(?:$|[/?#][^\\]*$))`)
+	fontData   = regexp.MustCompile(`(?i)^data:(?:font/|application/(?:x-)?(?:font|vnd\.ms-fontobject))[\w.+-]*(?:;charset=[\w-]+)?;base64,`)
 	rasterData = regexp.MustCompile(`(?i)^data:image/(?:png|jpe?g|gif|webp)(?:;charset=[\w-]+)?;base64,`)
 )
 
@@ -154,14 +170,14 @@ func trimURL(ref string) string {
 	return strings.TrimLeftFunc(ref, func(r rune) bool { return r <= 0x20 })
 }
 
-// activeSchemes are addresses that run when followed. An image inside an image must be a raster.
+// activeSchemes are addresses that run when followed.
 var activeSchemes = []string{
-	"javascript:", "vbscript:", "livescript:", "data:text/html", "data:text/xml", "data:application/", "data:image/svg",
+	"javascript:", "vbscript:", "livescript:", "data:text/html", "data:text/xml", "data:application/",
 }
 
-// hasActiveScheme reports whether such an address occurs anywhere in value, since an animation
-// lists several. It ignores white space and control characters hidden in it.
-func hasActiveScheme(value string) bool {
+// contains reports whether the start of an address occurs anywhere in value, since an animation lists
+// several. It ignores white space and control characters hidden in it.
+func contains(value string, starts ...string) bool {
 	if !strings.Contains(value, ":") {
 		return false
 	}
@@ -171,12 +187,7 @@ func hasActiveScheme(value string) bool {
 		}
 		return r
 	}, value))
-	for _, scheme := range activeSchemes {
-		if strings.Contains(compact, scheme) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(starts, func(start string) bool { return strings.Contains(compact, start) })
 }
 
 // cssActive are the constructs, other than url(), that load or run something.
@@ -185,8 +196,8 @@ var cssActive = []string{
 	"expression(", "behavior:", "-moz-binding", "javascript:", "vbscript:",
 }
 
-// checkCSS refuses a style that fetches or runs anything: a url() must be a fragment or a raster
-// image. It checks the text with its comments, because a string may look like a comment. It also
+// checkCSS refuses a style that fetches or runs anything: a url() must be a fragment, a raster image
+// or a font. It checks the text with its comments, because a string may look like a comment. It also
 // checks the text without them, because old browsers joined the text around a comment.
 func checkCSS(css string) error {
 	if !strings.ContainsAny(css, `(@\:`) {
@@ -218,7 +229,11 @@ func checkPlainCSS(css string) error {
 		if ref != "" && (ref[0] == '"' || ref[0] == '\'') {
 			ref, end = trimURL(ref[1:]), ref[0]
 		}
-		if empty := ref == "" || ref[0] == end; !empty && !localLink(ref) {
+		switch empty := ref == "" || ref[0] == end; {
+		case empty, localLink(ref), fontData.MatchString(ref):
+		case strings.HasPrefix(ref, "data:image/svg"):
+			return refusef("the SVG contains another SVG in a style: embed it as PNG")
+		default:
 			return refusef("the SVG refers to something outside of it in a style")
 		}
 	}

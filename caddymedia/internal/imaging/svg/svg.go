@@ -5,6 +5,7 @@ package svg
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -76,7 +77,10 @@ func Check(r *bufio.Reader, size int64, strict bool) error {
 	in := &input{r: r}
 	c := checker{strict: strict, input: in, raw: &rawTokens{Decoder: xml.NewDecoder(in)}}
 	c.raw.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {
-		if strings.EqualFold(charset, "iso-8859-1") {
+		switch strings.ToLower(charset) {
+		case "utf8":
+			return in, nil
+		case "iso-8859-1", "latin1", "us-ascii", "ascii": // one encoding for browsers (WHATWG Encoding)
 			return charmap.ISO8859_1.NewDecoder().Reader(in), nil
 		}
 		// A browser might read other characters than the check.
@@ -97,6 +101,7 @@ type checker struct {
 	strict bool
 
 	tokens, depth int
+	metadata      int // the depth of the open metadata element; 0 outside
 	rooted        bool
 	style         *strings.Builder // the text of the open style element
 	html          htmlView
@@ -140,7 +145,8 @@ func (c *checker) token(token xml.Token) error {
 	case xml.Directive:
 		return c.directive(string(t))
 	case xml.ProcInst:
-		if c.strict && (c.tokens > 1 || t.Target != "xml" || !xmlDeclaration.Match(t.Inst)) {
+		declaration := t.Target == "xml" && c.tokens == 1 && xmlDeclaration.Match(t.Inst)
+		if c.strict && !declaration && (activeTarget.MatchString(t.Target) || bytes.ContainsAny(t.Inst, "<>")) {
 			return refusef("the SVG contains the processing instruction %s", t.Target)
 		}
 	}
@@ -160,8 +166,11 @@ func (c *checker) start(e xml.StartElement) error {
 	if !c.strict {
 		return nil
 	}
-	if err := checkElement(e); err != nil {
+	if err := checkElement(e, c.metadata > 0 && e.Name.Space != c.raw.name.Space); err != nil {
 		return err
+	}
+	if c.metadata == 0 && e.Name == (xml.Name{Space: Namespace, Local: "metadata"}) {
+		c.metadata = c.depth
 	}
 	if err := c.html.start(e, c.raw.name, c.depth); err != nil {
 		return err
@@ -179,6 +188,9 @@ func (c *checker) end() error {
 	if c.strict {
 		c.html.end(c.depth, c.raw.size == 0)
 		c.copies.end()
+	}
+	if c.depth == c.metadata {
+		c.metadata = 0
 	}
 	c.depth--
 	if c.style == nil {
@@ -283,6 +295,10 @@ func (in *input) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// activeTarget matches the targets of instructions that load or run something: a style sheet, PHP.
+// Programs ignore all others, such as that of PlantUML with the source of its diagram.
+var activeTarget = regexp.MustCompile(`(?i)^(?:xml|php|import$)`)
 
 // xmlDeclaration is matched in full, because encoding/xml reads it loosely.
 var xmlDeclaration = regexp.MustCompile(`^version=("1\.0"|'1\.0')` +
