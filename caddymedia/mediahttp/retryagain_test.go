@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -94,7 +95,7 @@ func TestRetryForgotten(t *testing.T) {
 	m := newMortal(t)
 	m.ticket(t, "kind=file&alias=one&max_files=1")
 	counted := map[string]int{}
-	m.store.began = func(account string) { counted[account]++ }
+	m.store.began = func(r tokens.Request) { counted[r.Owner]++ }
 	for _, credential := range []string{bearer, ticketBearer} {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := m.request(t, "PUT", putPath+"one/y.txt", credential+retryKey, "text").WithContext(ctx)
