@@ -393,7 +393,6 @@ func (c *commit) undo(index int, cause error) error {
 	}
 	switch {
 	case err == nil && isLost:
-		return c.unfinished(index, errors.New(cause.Error()), nil) // another key would not help
 	case err == nil && index >= 0:
 		return commitError(c.steps[slices.IndexFunc(c.steps, func(s *step) bool { return s.index == index })], cause)
 	case err == nil:
