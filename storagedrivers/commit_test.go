@@ -146,12 +146,9 @@ func TestCommitWithoutLease(t *testing.T) {
 				}
 				return nil
 			}
-			var changes []storagedrivers.Change
-			for _, key := range []string{"key", "z"} {
-				changes = append(changes, storagedrivers.Change{Staged: stage(t, s, "text"), Key: key, Options: create})
-			}
-			changes[1].Options = overwrite // in another step
-			_, err := s.Commit(storagedrivers.WithLease(t.Context(), func() bool { return isLost }), changes...)
+			_, err := s.Commit(storagedrivers.WithLease(t.Context(), func() bool { return isLost }),
+				storagedrivers.Change{Staged: stage(t, s, "text"), Key: "key", Options: create},
+				storagedrivers.Change{Staged: stage(t, s, "text"), Key: "z", Options: overwrite}) // in another step
 			failed, ok := errors.AsType[*storagedrivers.CommitError](err)
 			if !ok || !errors.Is(err, fs.ErrPermission) || !slices.Equal(failed.Stored, want) {
 				t.Fatalf("got %+v", err)

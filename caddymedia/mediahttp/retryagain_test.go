@@ -89,7 +89,7 @@ func (e endingBody) Read([]byte) (int, error) {
 }
 
 // TestRetryForgotten: an attempt that has changed nothing leaves no key, however it ends. Those of an account
-// and of its tickets are counted apart.
+// and of its tickets have different owners.
 func TestRetryForgotten(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)

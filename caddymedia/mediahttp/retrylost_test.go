@@ -155,9 +155,9 @@ func TestRetryTicketBytes(t *testing.T) {
 			m := newMortalOn(t, repeats)
 			m.ticket(t, fmt.Sprint("kind=file&alias=one&max_files=", files))
 			attempt := func(text string) *reply {
-				var parts []part
-				for n := range files {
-					parts = append(parts, file(fmt.Sprintf("many-%0180d.txt", n), text))
+				parts := make([]part, files)
+				for n := range parts {
+					parts[n] = file(fmt.Sprintf("many-%0180d.txt", n), text)
 				}
 				return m.attempt(t, httpCase{method: "POST", target: filePath, header: multipart + ticketBearer + retryKey, body: form(parts...)})
 			}

@@ -168,6 +168,8 @@ func (a *Attempt) hold(ctx context.Context, expiry *time.Timer, lost func()) {
 				expiry, next = next, expiry
 			case errors.Is(err, ErrUnknown):
 				a.lose(lost)
+				next.Stop()
+				return
 			}
 			next.Stop()
 		}

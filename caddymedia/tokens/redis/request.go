@@ -58,7 +58,7 @@ local member, owner, now, lifetime, most, mostBytes, fingerprint, field, value =
 local size = #field + #value
 if field == 'answer' then
 	for n, old in ipairs(redis.call('HGETALL', KEYS[1])) do
-		if n % 2 == 1 and old ~= 'fingerprint' then redis.call('HDEL', KEYS[1], old) end
+		if n % 2 == 1 and old ~= 'fingerprint' then redis.call('HDEL', KEYS[1], old) end;
 	end
 	redis.call('DEL', KEYS[2])
 elseif redis.call('HGET', KEYS[1], 'fingerprint') then
@@ -90,9 +90,9 @@ local function oldest()
 		for _, other in ipairs(redis.call('ZRANGE', KEYS[3], from, from + 99)) do
 			if other ~= member then
 				victim = victim or other
-				if string.sub(other, #member - #owner + 1) == owner then return other end
-			end
-		end
+				if string.sub(other, #member - #owner + 1) == owner then return other end;
+			end;
+		end;
 	end
 	return victim
 end
