@@ -77,7 +77,8 @@ func (e *CommitError) Unwrap() error { return e.Err }
 // keys. If the driver is a [Stager], all or none is true across crashes too. Otherwise the changes
 // are made in steps: side by side those with [CreateOnly], then those with [Overwrite], then those that
 // follow another one, and the removals one after the other. If one fails, the created objects are
-// removed again, and a *[CommitError] names the changes that stay.
+// removed again, unless the lease of ctx is lost ([WithLease]), and a *[CommitError] names the changes
+// that stay.
 //
 // A change with an IfMatch is exact among all writers if [Features] have Compare. Otherwise the object
 // is compared right before the change.
@@ -432,6 +433,8 @@ func (s *Storage) failed(ctx context.Context, changes []Change, outcomes []outco
 	return s.taken(after, changes, slices.Collect(maps.Keys(errs)))
 }
 
+var errLeaseLost = errors.New("the lease is lost")
+
 // deleteOwn removes an object unless another writer has replaced it. It is tried even while the
 // circuit is open. It stats the object first. Without Compare in [Features], an object that another
 // writer stores between Stat and Delete is lost.
@@ -439,6 +442,9 @@ func (s *Storage) deleteOwn(ctx context.Context, own Info) error {
 	ctx, o := s.begin(ctx, "delete", own.Key)
 	return o.end(s.repeat(ctx, func(ctx context.Context) error {
 		info, err := s.driver.Stat(WithoutCache(ctx), own.Key)
+		if LeaseLost(ctx) {
+			return errLeaseLost
+		}
 		if err == nil && info.Same(own) {
 			err = s.deleteMatching(ctx, own.Key, own.ETag)
 		}

@@ -160,6 +160,37 @@ func (u untagged) Stat(ctx context.Context, key string) (storagedrivers.Info, er
 	return info, err
 }
 
+// TestCommitWithoutLease: a commit that fails after its lease is lost leaves its objects, because others may
+// have taken them for their own.
+func TestCommitWithoutLease(t *testing.T) {
+	t.Parallel()
+	for lostAt, want := range map[string][]int{"put": {0}, "stat": {0}, "delete": nil} {
+		t.Run(lostAt, func(t *testing.T) {
+			t.Parallel()
+			d := memory.New()
+			s, failing, isLost := open(t, d, storagedrivers.Options{}), false, false
+			d.Fail = func(op, key string) error {
+				failing = failing || op == "put" && key == "z"
+				isLost = isLost || failing && op == lostAt
+				if op == "put" && key == "z" {
+					return fs.ErrPermission
+				}
+				return nil
+			}
+			_, err := s.Commit(storagedrivers.WithLease(t.Context(), func() bool { return isLost }),
+				storagedrivers.Change{Staged: stage(t, s, "text"), Key: "key", Options: create},
+				storagedrivers.Change{Staged: stage(t, s, "text"), Key: "z", Options: overwrite}) // in another step
+			failed, ok := errors.AsType[*storagedrivers.CommitError](err)
+			if !ok || !errors.Is(err, fs.ErrPermission) || !slices.Equal(failed.Stored, want) {
+				t.Fatalf("got %+v", err)
+			}
+			if _, err := s.Stat(t.Context(), "key"); (err == nil) != (want != nil) {
+				t.Errorf("the object: %v", err)
+			}
+		})
+	}
+}
+
 func TestCommitCannotBeUndone(t *testing.T) {
 	t.Parallel()
 	for _, failing := range []string{"stat", "delete"} {

@@ -349,6 +349,20 @@ func Owner(ctx context.Context) string {
 
 type ownerKey struct{}
 
+// WithLease returns a context for changes under a lease. After isLost reports true, another process may
+// have taken the changes over: a failed commit then undoes nothing.
+func WithLease(ctx context.Context, isLost func() bool) context.Context {
+	return context.WithValue(ctx, leaseKey{}, isLost)
+}
+
+// LeaseLost reports whether ctx has a lease that is lost.
+func LeaseLost(ctx context.Context) bool {
+	isLost, ok := ctx.Value(leaseKey{}).(func() bool)
+	return ok && isLost()
+}
+
+type leaseKey struct{}
+
 // WithoutCache returns a context for a decision: a Stat or an Open with it asks the backend, and not a
 // cache in front of it.
 func WithoutCache(ctx context.Context) context.Context {

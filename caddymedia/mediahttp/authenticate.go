@@ -3,7 +3,6 @@ package mediahttp
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -90,22 +89,35 @@ func ticketRefusal(caller tokens.Caller, kind aliases.Kind) *refusal {
 
 var usedUp = &refusal{http.StatusForbidden, aliases.Forbidden, resumable.Uncounted(tokens.ErrUsedUp).Message}
 
+// ticketUse are items that are counted on a ticket under a name.
+type ticketUse struct {
+	Name  string `json:"name"`
+	Items int    `json:"items"`
+}
+
+// claimName is the name of the claim that has the use. A repetition with another number of items is
+// counted anew.
+func (u ticketUse) claimName() string { return fmt.Sprint("use/", u.Items) }
+
 // charge counts the items of a form that are about to be committed on a ticket, if it has one. The
 // caller must call settle unless it is nil, and the service must stay open until then.
 func (u *uploadRequest) charge(ctx context.Context, service *media.Service, ticket *tokens.Ticket, items int) (settle func(stored bool), refused *refusal) {
 	if ticket == nil {
 		return nil, nil
 	}
-	use, rep := rand.Text(), repetitionOf(ctx)
-	if rep != nil { // an item counts once, however often the request is repeated with that many
-		use = fmt.Sprint(hex.EncodeToString(rep.id[:]), "i", items)
+	use, rep := ticketUse{rand.Text(), items}, repetitionOf(ctx)
+	if rep != nil { // an item counts once, however often the request is repeated
+		rep.recorded(use.claimName(), &use)
+		rep.use = use
 	}
-	settle, err := service.Charge(ctx, ticket, use, items)
+	charged, err := service.Charge(ctx, ticket, use.Name, items)
 	switch {
 	case err == nil && rep.isRepeated():
 		return nil, nil // the items of an earlier attempt may be stored
+	case err == nil && rep != nil:
+		return func(stored bool) { charged(stored || rep.isLost()) }, nil // or those of a later one
 	case err == nil:
-		return settle, nil
+		return charged, nil
 	}
 	failure := resumable.Uncounted(err)
 	if failure.Reason == aliases.Unavailable {

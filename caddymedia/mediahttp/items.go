@@ -83,10 +83,10 @@ type itemsRequest struct {
 	alias        *aliases.Alias
 
 	rep      *repetition
-	intended map[string]storagedrivers.Info // that an earlier attempt was about to delete; nil if there was none
-	move     upload.Transfer                // of a POST on an item: To and Copy, once they are read
-	toAlias  string                         // of that
-	reported bool                           // to the observer
+	intended map[string]intended // by the marks of their filenames, of an earlier attempt; nil if there was none
+	move     upload.Transfer     // of a POST on an item: To and Copy, once they are read
+	toAlias  string              // of that
+	reported bool                // to the observer
 }
 
 // itemAction is a method of an address. It needs one of the rights.
@@ -283,6 +283,9 @@ func (q *itemsRequest) storageFailed(ctx context.Context, doing string, err erro
 func itemFailure(doing string, err error) (int, *aliases.Failure) {
 	bad := func(status int, message string) (int, *aliases.Failure) {
 		return status, &aliases.Failure{Reason: aliases.BadRequest, Message: message}
+	}
+	if known, ok := errors.AsType[*aliases.Failure](err); ok {
+		return httpx.StatusOf(aliases.Failures{known}), known
 	}
 	switch failure := aliases.StorageFailure(err); {
 	case errors.Is(err, media.ErrCursor):

@@ -3,6 +3,7 @@ package mediahttp
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -81,6 +82,22 @@ func (q *itemsRequest) deleteOne(ctx context.Context) error {
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, deletedAnswer{Success: true})
 }
 
+// intended is an item that an attempt is about to delete. It is small, because a set has many of them.
+type intended struct {
+	Size int64  `json:"size"`
+	Mark string `json:"mark"` // of the generation
+}
+
+// mark returns a short hash.
+func mark(texts ...string) string {
+	id := tokens.RequestID(texts...)
+	return base64.RawURLEncoding.EncodeToString(id[:9])
+}
+
+func intendedOf(info storagedrivers.Info) intended {
+	return intended{info.Size, mark(info.ETag, info.ModTime.UTC().String())}
+}
+
 // intend records the items that are about to be deleted, if the request may be repeated. A repetition
 // deletes these and no others, however long it comes after the first attempt.
 func (q *itemsRequest) intend(ctx context.Context, matches func(storagedrivers.Info) bool, filenames ...string) error {
@@ -102,32 +119,32 @@ func (q *itemsRequest) intend(ctx context.Context, matches func(storagedrivers.I
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	items := map[string]storagedrivers.Info{}
+	items := map[string]intended{}
 	for i, filename := range filenames {
 		if info := found[i]; info.Key != "" && matches(info) {
-			items[filename] = storagedrivers.Info{Size: info.Size, ModTime: info.ModTime, ETag: info.ETag} // for Same
+			items[mark(filename)] = intendedOf(info)
 		}
 	}
 	if len(items) == 0 {
 		return nil
 	}
-	_, err := q.rep.record(ctx, name, &items)
-	return err
+	return q.rep.record(ctx, map[string]any{name: items})
 }
 
 // deleteAgain deletes an item of an earlier attempt, unless that has deleted it.
 func (q *itemsRequest) deleteAgain(ctx context.Context, filename string, inSet bool) error {
-	before, ok := q.intended[filename]
+	before, ok := q.intended[mark(filename)]
 	if !ok {
 		return fs.ErrNotExist // as for the earlier one
 	}
+	isBefore := func(info storagedrivers.Info) bool { return intendedOf(info) == before }
 	info, err := aliases.Stat(ctx, q.alias.Storage, q.alias.Key(filename))
 	switch {
 	case err != nil:
 		return err
-	case info.Key != "" && info.Same(before):
+	case info.Key != "" && isBefore(info):
 		return q.service.Uploader().DeleteItem(ctx, upload.Deletion{
-			Alias: q.alias, Filename: filename, Actor: q.actor(), Matches: before.Same, InSet: inSet,
+			Alias: q.alias, Filename: filename, Actor: q.actor(), Matches: isBefore, InSet: inSet,
 		})
 	}
 	// The earlier attempt may have ended before it could report this.
@@ -209,9 +226,10 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 		return q.refuse(ctx, noFolder)
 	}
 	if q.rep != nil { // a repetition leaves items that were stored after the first attempt began
-		if _, err := q.rep.record(ctx, "began", &began); err != nil {
+		if err := q.rep.record(ctx, map[string]any{"began": began}); err != nil {
 			return q.storageFailed(ctx, "delete the items", err)
 		}
+		q.rep.recorded("began", &began)
 	}
 	return q.deleteFolder(ctx, folder, func(info storagedrivers.Info) bool {
 		return storedBefore(info.ModTime, began) && !watch.Stored(q.alias.Filename(info.Key))

@@ -88,8 +88,7 @@ func (q *itemsRequest) transferred(ctx context.Context, to *aliases.Alias, match
 		if !(*matches)(source) {
 			return item, false, nil
 		}
-		_, err := q.rep.record(ctx, sourceName, &source)
-		return item, false, err
+		return item, false, q.rep.record(ctx, map[string]any{sourceName: source})
 	}
 	*matches = before.Same
 	if source.Same(before) {

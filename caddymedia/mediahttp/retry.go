@@ -2,7 +2,6 @@ package mediahttp
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -21,6 +20,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 const (
@@ -29,9 +29,9 @@ const (
 
 	// maxRetryKey is the length of the longest key.
 	maxRetryKey = 255
-	// maxKeptAnswer is the size in bytes, after compression, of the largest answer that is kept. A
-	// request with a larger one is carried out again, and finds the items that it has stored.
-	maxKeptAnswer = 16 << 10
+	// maxKeptAnswer is the size in bytes of the largest answer that is kept. A request with a larger one
+	// is carried out again, and finds the items that it has stored.
+	maxKeptAnswer = 64 << 10
 )
 
 // keptHeaders are the headers of an answer that are kept with it.
@@ -51,6 +51,7 @@ type keptAnswer struct {
 //   - What is about to change is claimed in the token store: each filename before an item is stored
 //     under it, each item before it is removed. Later attempts find the claims, and by them the
 //     changes of earlier ones.
+//   - An attempt that has lost the lease changes nothing more, and undoes nothing.
 //   - The answer is kept before it is sent.
 //
 // A nil repetition is that of a request without a key.
@@ -60,6 +61,8 @@ type repetition struct {
 	id      tokens.ID
 	refused *refusal    // why
 	alias   string      // of the items that are about to be stored
+	use     ticketUse   // of the items that are about to be stored; zero if they are not counted
+	itemID  string      // begins the IDs of the items that this attempt claims
 	unused  bool        // nothing is stored under the claims of the attempt
 	undone  atomic.Bool // a part of the request has failed, although the answer is a success
 }
@@ -85,6 +88,11 @@ func (rep *repetition) isRepeated() bool {
 	return rep.isAnswered() || rep != nil && rep.attempt != nil && rep.attempt.IsRepeated
 }
 
+// isLost reports whether another attempt may have taken over.
+func (rep *repetition) isLost() bool {
+	return rep != nil && rep.attempt != nil && rep.attempt.IsLost()
+}
+
 // isAnswered reports whether an earlier attempt has succeeded.
 func (rep *repetition) isAnswered() bool { return rep != nil && rep.answer != nil }
 
@@ -96,16 +104,16 @@ func (h *Handler) repeatable(
 	if len(r.Header.Values(headerRetryKey)) == 0 || slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
 		return serve(service, w, r)
 	}
-	caller, refused := authenticate(r.Context(), service)
-	if refused != nil {
-		return serve(service, w, r) // it refuses the request too
-	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	rep := new(repetition)
-	repeatable := r.WithContext(context.WithValue(ctx, repetitionKey{}, rep))
+	caller, refused := authenticate(ctx, service)
+	rep := &repetition{refused: refused, itemID: rand.Text()} // the endpoint authenticates too, but has no lease then
+	ctx = storagedrivers.WithLease(context.WithValue(ctx, repetitionKey{}, rep), rep.isLost)
+	repeatable := r.WithContext(ctx)
 	defer func() { r.Body = repeatable.Body }() // it may be watched now
-	rep.begin(h, service, w, repeatable, origin, caller, cancel)
+	if refused == nil {
+		rep.begin(h, service, w, repeatable, origin, caller, cancel)
+	}
 	if rep.refused != nil || rep.isAnswered() {
 		return serve(service, w, repeatable)
 	}
@@ -122,27 +130,25 @@ func (rep *repetition) begin(
 		rep.refused = bad(http.StatusBadRequest, "the header Idempotency-Key is sent once, with 1 to 255 visible ASCII characters")
 		return
 	}
-	account := caller.Account.APIKey
-	switch {
-	case caller.Account.User != "":
-		account += "\n" + caller.Account.User
-	case caller.Ticket != nil:
-		account += "\n\n" + hex.EncodeToString(caller.Ticket.ID[:])
+	account, owner := caller.Account.APIKey, caller.Account.User
+	if caller.Ticket != nil {
+		owner = "\n" + hex.EncodeToString(caller.Ticket.ID[:])
 	}
-	rep.id = tokens.RequestID(string(origin), account, keys[0], r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
+	rep.id = tokens.RequestID(string(origin), account, owner, keys[0], r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
 	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	var err error
 	rep.attempt, err = service.Issuer().Attempt(r.Context(), tokens.Request{
-		ID: rep.id, Account: account, Fingerprint: fmt.Sprint(max(r.ContentLength, -1), " ", mediaType),
+		ID: rep.id, Account: account, Owner: owner, Fingerprint: fmt.Sprint(max(r.ContentLength, -1), " ", mediaType),
 	}, lost)
 	if err == nil && rep.attempt.Answer != nil {
-		rep.answer, err = readKept(rep.attempt.Answer)
+		rep.answer = new(keptAnswer)
+		err = json.Unmarshal(rep.attempt.Answer, rep.answer)
 	}
 	switch {
 	case err == nil:
 	case errors.Is(err, tokens.ErrRunning):
 		httpx.RetryAfter(w, time.Second)
-		rep.refused = &refusal{http.StatusConflict, aliases.Conflict, "a request with this Idempotency-Key is under way, try again later"}
+		rep.refused = &refusal{http.StatusConflict, aliases.Conflict, running}
 	case errors.Is(err, tokens.ErrOtherRequest):
 		rep.refused = bad(http.StatusUnprocessableEntity, "an earlier request with this Idempotency-Key had another length or content type: send another key")
 	default:
@@ -189,13 +195,13 @@ func (rep *repetition) run(h *Handler, w http.ResponseWriter, r *http.Request, s
 	}(r.Context())
 	err := serve(answer)
 	ended = true
-	var kept []byte
+	var kept json.RawMessage
 	if err == nil && answer.status < 300 && !rep.undone.Load() {
 		kept = answer.kept(rep.alias)
 	}
 	var failed error
 	switch {
-	case kept != nil && len(kept) <= maxKeptAnswer:
+	case len(kept) > 0 && len(kept) <= maxKeptAnswer:
 		failed = rep.attempt.End(r.Context(), kept)
 	case !rep.isRepeated() && (rep.unused || !rep.attempt.HasClaimed(sourceName)):
 		failed = rep.attempt.Forget(r.Context()) // nothing has changed
@@ -205,12 +211,18 @@ func (rep *repetition) run(h *Handler, w http.ResponseWriter, r *http.Request, s
 	if failed != nil { // a repetition finds the claims
 		h.options.Log.Error("keeping the answer to a request with an Idempotency-Key", "error", failed)
 	}
-	if err == nil {
+	switch {
+	case err == nil && answer.status >= 300 && rep.isLost(): // for a reason of which the client knows nothing
+		httpx.RetryAfter(w, time.Second)
+		return httpx.Refuse(w, r, h.options.Log, http.StatusConflict, aliases.Failures{{Reason: aliases.Conflict, Message: running}})
+	case err == nil:
 		w.WriteHeader(answer.status)
 		_, _ = answer.body.WriteTo(w) // the client may be gone
 	}
 	return err
 }
+
+const running = "a request with this Idempotency-Key is under way, try again later"
 
 // answerBuffer holds an answer back.
 type answerBuffer struct {
@@ -236,31 +248,15 @@ func (a *answerBuffer) Write(p []byte) (int, error) {
 func (a *answerBuffer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // kept returns the answer about items of an alias as it is kept.
-func (a *answerBuffer) kept(alias string) []byte {
+func (a *answerBuffer) kept(alias string) json.RawMessage {
 	kept := keptAnswer{Alias: alias, Status: a.status, Header: map[string]string{}, Body: a.body.String()}
 	for _, name := range keptHeaders {
 		if value := a.Header().Get(name); value != "" {
 			kept.Header[name] = value
 		}
 	}
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_ = json.NewEncoder(w).Encode(kept) // it has no other types, and b takes all
-	_ = w.Close()
-	return b.Bytes()
-}
-
-// readKept returns an answer that was kept.
-func readKept(kept []byte) (*keptAnswer, error) {
-	r, err := gzip.NewReader(bytes.NewReader(kept))
-	answer := new(keptAnswer)
-	if err == nil {
-		err = json.NewDecoder(r).Decode(answer)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading a kept answer: %w", err)
-	}
-	return answer, nil
+	encoded, _ := json.Marshal(kept) // it has no other types
+	return encoded
 }
 
 // claimsOf makes a request to store items repeatable.
@@ -273,7 +269,7 @@ func (rep *repetition) claimsOf(req *upload.Request) {
 		rep.alias = alias
 		return confirm(ctx, alias, items)
 	}
-	req.Claim, req.Unclaim = rep.claim, func() { rep.unused = true }
+	req.Claim, req.Leased, req.Unclaim = rep.claim, true, func() { rep.unused = true }
 }
 
 // aliasClaim is a claim of a filename in an alias.
@@ -286,49 +282,67 @@ func claimName(item, n int) string { return fmt.Sprint(item, "/", n) }
 
 // claim is [upload.Request.Claim]. A repetition whose fields or names differ cannot use the claims:
 // the names have passed the checks for the earlier one.
-func (rep *repetition) claim(ctx context.Context, item, n int, proposed upload.Claim) (upload.Claim, error) {
-	proposed.ID = rand.Text() // the item outlives the key, which may then be that of another request
-	claim := aliasClaim{rep.alias, proposed}
-	earlier, err := rep.record(ctx, claimName(item, n), &claim)
-	if err != nil {
-		return claim.Claim, err
+func (rep *repetition) claim(ctx context.Context, claims []upload.Claim) error {
+	proposed := map[string]any{}
+	for _, claim := range claims {
+		// The item outlives the key, which may then be that of another request.
+		claim.ID = fmt.Sprint(rep.itemID, "i", claim.Item, "n", claim.Try)
+		proposed[claimName(claim.Item, claim.Try)] = aliasClaim{rep.alias, claim}
 	}
-	if claim.Alias != rep.alias || n == 0 && path.Base(claim.Filename) != path.Base(proposed.Filename) {
-		return claim.Claim, aliases.Failf(aliases.BadRequest, "an earlier request with this Idempotency-Key had another alias or name: send another key")
+	if rep.use != (ticketUse{}) {
+		proposed[rep.use.claimName()] = rep.use
 	}
-	if n == 0 { // only the last name can have the item, and those before it may be free by now
-		for last := 1; rep.recorded(claimName(item, last), &claim); {
-			last++
+	if err := rep.record(ctx, proposed); err != nil {
+		return err
+	}
+	for i, c := range claims {
+		var claim aliasClaim
+		earlier := rep.recorded(claimName(c.Item, c.Try), &claim)
+		if claim.Alias != rep.alias || c.Try == 0 && path.Base(claim.Filename) != path.Base(c.Filename) {
+			return aliases.Failf(aliases.OtherRequest, "an earlier request with this Idempotency-Key had another alias or name: send another key")
 		}
+		if c.Try == 0 { // only the last name can have the item, and those before it may be free by now
+			for last := 1; ; last++ {
+				var next aliasClaim
+				if !rep.recorded(claimName(c.Item, last), &next) {
+					break
+				}
+				claim = next
+			}
+		}
+		claim.Item, claim.Try, claim.Earlier, claim.Final = c.Item, c.Try, earlier, earlier && rep.use != (ticketUse{})
+		claims[i] = claim.Claim
 	}
-	claim.Earlier = earlier
-	return claim.Claim, nil
+	return nil
 }
 
-// record claims a name for *v. If the name was claimed before, *v becomes that claim; earlier reports
-// whether an earlier attempt has made it.
-func (rep *repetition) record(ctx context.Context, name string, v any) (earlier bool, err error) {
-	value, err := json.Marshal(v)
-	if err != nil {
-		return false, fmt.Errorf("recording a claim: %w", err)
+// record claims names for values. Those of names that were claimed before stay.
+func (rep *repetition) record(ctx context.Context, values map[string]any) error {
+	claims := map[string]json.RawMessage{}
+	for name, v := range values {
+		value, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("recording a claim: %w", err)
+		}
+		claims[name] = value
 	}
-	first, earlier, err := rep.attempt.Claim(ctx, name, value)
-	if err != nil {
-		return false, &aliases.Failure{Reason: aliases.Unavailable, Message: "the Idempotency-Key cannot be used now, try again later", Err: err}
+	switch err := rep.attempt.Claim(ctx, claims); {
+	case errors.Is(err, tokens.ErrTooLarge):
+		return aliases.Failf(aliases.TooLarge, "the request has too many items for an Idempotency-Key: send fewer of them")
+	case err != nil:
+		return &aliases.Failure{Reason: aliases.Unavailable, Message: "the Idempotency-Key cannot be used now, try again later", Err: err}
 	}
-	if err := json.Unmarshal(first, v); err != nil {
-		return false, fmt.Errorf("reading a claim: %w", err)
-	}
-	return earlier, nil
+	return nil
 }
 
-// recorded sets *v to the claim of an earlier attempt, and returns false if there is none.
-func (rep *repetition) recorded(name string, v any) bool {
+// recorded sets *v to the claim of a name, if there is one. It reports whether an earlier attempt has
+// made it.
+func (rep *repetition) recorded(name string, v any) (earlier bool) {
 	if rep == nil || rep.attempt == nil {
 		return false
 	}
-	value, ok := rep.attempt.Claims[name]
-	return ok && json.Unmarshal(value, v) == nil
+	value, earlier := rep.attempt.Claimed(name)
+	return value != nil && json.Unmarshal(value, v) == nil && earlier
 }
 
 // claimed returns the filenames that earlier attempts have claimed for the item of a transfer, the last

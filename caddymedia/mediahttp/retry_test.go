@@ -2,7 +2,6 @@ package mediahttp_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -31,14 +30,14 @@ const leaseTime = 30 * time.Second
 
 // BeginRequest implements [tokens.Store]. Like the methods below it is a step, at which a process may
 // end.
-func (s *failingStore) BeginRequest(ctx context.Context, r tokens.Request, lease time.Duration, most int) (tokens.RequestState, error) {
+func (s *failingStore) BeginRequest(ctx context.Context, r tokens.Request, lease time.Duration) (tokens.RequestState, error) {
 	if err := s.stepped(); err != nil {
 		return tokens.RequestState{}, err
 	}
 	if s.began != nil {
-		s.began(r.Account)
+		s.began(r)
 	}
-	return s.Store.BeginRequest(ctx, r, lease, most)
+	return s.Store.BeginRequest(ctx, r, lease)
 }
 
 // ClaimRequest implements [tokens.Store].
@@ -347,15 +346,15 @@ func TestRetryOther(t *testing.T) {
 		if !dead {
 			t.Fatal("no attempt has claimed the name before it stored the item")
 		}
-		if r := m.attempt(t, httpCase{method: "POST", target: filePath, header: c.header, body: strings.Replace(c.body, "n.txt", "m.txt", 1)}); r.status == 400 {
-			r.refused(t, 400, "another alias or name", "m.txt")
+		if r := m.attempt(t, httpCase{method: "POST", target: filePath, header: c.header, body: strings.Replace(c.body, "n.txt", "m.txt", 1)}); r.status == 422 {
+			r.refused(t, 422, "another alias or name", "m.txt")
 			break
 		} else if r.status != 200 {
 			t.Fatalf("%d %s", r.status, r.body)
 		}
 		m = newMortal(t)
 	}
-	if r := m.attempt(t, httpCase{method: "POST", target: filePath, header: c.header, body: strings.Replace(c.body, "one", "two", 1)}); r.status != 400 {
+	if r := m.attempt(t, httpCase{method: "POST", target: filePath, header: c.header, body: strings.Replace(c.body, "one", "two", 1)}); r.status != 422 {
 		t.Errorf("another alias: %d %s", r.status, r.body)
 	}
 	if r := m.attempt(t, c); r.status != 200 {
@@ -449,7 +448,7 @@ func TestRetryLarge(t *testing.T) {
 	s := withItems(t)
 	body := "action=delete&filename=a.txt"
 	for n := range 900 {
-		body += fmt.Sprintf("&filename=none-%x.txt", sha256.Sum256([]byte{byte(n), byte(n >> 8)})) // it cannot be compressed
+		body += fmt.Sprintf("&filename=none-%0100d.txt", n)
 	}
 	c := httpCase{target: itemsPath + "file/one", header: urlencoded + bearer + retryKey, body: body, status: 200, want: "Idempotency-Replayed:", has: `{"filename":"a.txt","deleted":true}`}
 	first := c.check(t, s)
@@ -463,8 +462,8 @@ func (s *site) hold(t *testing.T, method, target string) {
 	t.Helper()
 	address, query, _ := strings.Cut(target, "?")
 	_, err := s.store.Store.BeginRequest(t.Context(), tokens.Request{
-		ID: tokens.RequestID("http", someKey, "k1", method, address, query), Account: someKey, Fingerprint: "4 ", Holder: "other",
-	}, leaseTime, 10)
+		ID: tokens.RequestID("http", someKey, "", "k1", method, address, query), Account: someKey, Fingerprint: "4 ", Holder: "other", Most: 10,
+	}, leaseTime)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -88,13 +89,13 @@ func (e endingBody) Read([]byte) (int, error) {
 }
 
 // TestRetryForgotten: an attempt that has changed nothing leaves no key, however it ends. Those of an account
-// and of its tickets are counted apart.
+// and of its tickets have different owners.
 func TestRetryForgotten(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.ticket(t, "kind=file&alias=one&max_files=1")
 	counted := map[string]int{}
-	m.store.began = func(account string) { counted[account]++ }
+	m.store.began = func(r tokens.Request) { counted[r.Owner]++ }
 	for _, credential := range []string{bearer, ticketBearer} {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := m.request(t, "PUT", putPath+"one/y.txt", credential+retryKey, "text").WithContext(ctx)

@@ -288,9 +288,11 @@ func (s *site) stored(t *testing.T, key string) (string, bool) {
 type failingStore struct {
 	tokens.Store
 	fails, noTakes atomic.Bool
+	noLoads        atomic.Int32                   // how many of the next loads fail
 	saved          func(tokens.ID, tokens.Record) // called after Save; nil for nothing
+	unextended     atomic.Bool                    // leases cannot be extended
 	step           func() error                   // called before each change of a request; nil for nothing
-	began          func(account string)           // called before BeginRequest; nil for nothing
+	began          func(tokens.Request)           // called before BeginRequest; nil for nothing
 }
 
 // Close does nothing, because several services share the store.
@@ -315,7 +317,7 @@ func (s *failingStore) Take(ctx context.Context, id tokens.ID, use string, n, li
 }
 
 func (s *failingStore) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
-	if s.fails.Load() {
+	if s.fails.Load() || s.noLoads.Add(-1) >= 0 {
 		return tokens.Record{}, tokens.ErrUnavailable
 	}
 	return s.Store.Load(ctx, id)

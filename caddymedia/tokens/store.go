@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// The errors of a Store. Each error satisfies errors.Is with one of them.
+// The errors of a Store. Each error satisfies errors.Is with one of them, or with one of
+// [Store.BeginRequest].
 var (
 	// ErrUnknown means that no token of that ID is stored, or that it has expired.
 	ErrUnknown = errors.New("unknown token")
@@ -97,16 +98,20 @@ type Store interface {
 	// BeginRequest begins an attempt at the request of r.ID, and leases it to r.Holder: for the
 	// duration lease, and at most until the store is closed or its process ends, no other attempt
 	// begins. It returns what earlier attempts have left; if that has an answer, there is no lease. It
-	// must be atomic for all processes, and as durable as a record.
+	// must be atomic for all processes, and need not store anything but the lease.
 	//
-	// The error must be ErrOtherRequest if an earlier attempt had another Fingerprint, otherwise
-	// ErrRunning if another one has the lease. A request must be forgotten after [RequestLifetime], and
-	// by DeleteAccount. If an account has more than most requests, the oldest must be forgotten.
-	BeginRequest(ctx context.Context, r Request, lease time.Duration, most int) (RequestState, error)
+	// The error must be ErrOtherRequest if an attempt that runs, or that has left something, has another
+	// Fingerprint, otherwise ErrRunning if another one has the lease. With any other error r.Holder may
+	// have the lease.
+	BeginRequest(ctx context.Context, r Request, lease time.Duration) (RequestState, error)
 	// ExtendRequest extends the lease of r.Holder. Here and in the methods below, the error must be
-	// ErrUnknown if it has no lease, or if the request was forgotten.
+	// ErrUnknown if it has no lease, or if what it has claimed was forgotten.
 	ExtendRequest(ctx context.Context, r Request, lease time.Duration) error
 	// ClaimRequest stores a claim of a name that has none, as durably as a record.
+	//
+	// Claims and answers must be forgotten [RequestLifetime] after the first claim, and by
+	// DeleteAccount. If the account has more than r.Most requests, or r.MostBytes bytes of claims and
+	// answers, others must be forgotten: the oldest of r.Owner, then the oldest.
 	ClaimRequest(ctx context.Context, r Request, name string, value []byte) error
 	// EndRequest ends the lease of r.Holder. An answer that is not nil is stored, as durably as a
 	// record, and the claims are removed. Otherwise they stay for the next attempt.

@@ -26,8 +26,9 @@ type commit struct {
 	folder *folder
 	steps  []*step
 	infos  []storagedrivers.Info
-	record *record // nil for one name
-	failed int     // syncs of the disk when the oldest member was begun
+	record *record     // nil for one name
+	failed int         // syncs of the disk when the oldest member was begun
+	isLost func() bool // see [storagedrivers.WithLease]
 }
 
 // step is the change of one name.
@@ -55,6 +56,7 @@ func (d *Driver) Commit(ctx context.Context, changes []storagedrivers.Change) ([
 		if err != nil {
 			return nil, err
 		}
+		c.isLost = func() bool { return storagedrivers.LeaseLost(ctx) }
 		switch len(c.steps) {
 		case 0: // removals of nothing
 		case 1:
@@ -410,9 +412,13 @@ func (c *commit) removeRecord() {
 }
 
 // undo removes the new names after a failure at the change of an index. If it cannot, the record
-// stays, and the next start undoes the commit.
+// stays, and the next start undoes the commit. Without its lease it leaves the names.
 func (c *commit) undo(index int, cause error) error {
-	err := c.undoNames()
+	var err error
+	isLost := c.isLost()
+	if !isLost {
+		err = c.undoNames()
+	}
 	c.folder.mark("undone")
 	if err == nil && c.record != nil {
 		if err = c.setRecord(recordVoid); err == nil {
@@ -420,6 +426,7 @@ func (c *commit) undo(index int, cause error) error {
 		}
 	}
 	switch {
+	case err == nil && isLost:
 	case err == nil && index >= 0:
 		return commitError(c.steps[slices.IndexFunc(c.steps, func(s *step) bool { return s.index == index })], cause)
 	case err == nil:

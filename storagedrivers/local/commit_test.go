@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -345,6 +346,46 @@ func TestCommitMeetsOthers(t *testing.T) {
 			want := maps.Clone(before)
 			want["created"] = "theirs"
 			if got := files(t, d.path); !met || !maps.Equal(got, want) {
+				t.Errorf("the folder has %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestCommitWithoutLease: a commit that fails after its lease is lost leaves its new names, also at the
+// next start, because others may have taken them for their own. It replaces and removes nothing.
+func TestCommitWithoutLease(t *testing.T) {
+	t.Parallel()
+	for _, changed := range []int{1, 3} {
+		t.Run(strconv.Itoa(changed), func(t *testing.T) {
+			t.Parallel()
+			d, changes := newCommit(t)
+			var broken atomic.Bool
+			d.synced = func(*os.File) error {
+				if broken.CompareAndSwap(true, false) {
+					return fs.ErrPermission
+				}
+				return nil
+			}
+			d.step = func(step string) { broken.Store(step == "named") }
+			ctx := storagedrivers.WithLease(t.Context(), func() bool { return true })
+			some := changes
+			if changed == 1 {
+				some = changes[1:2]
+			}
+			_, err := d.Commit(ctx, some)
+			failed, ok := errors.AsType[*storagedrivers.CommitError](err)
+			if !ok || !errors.Is(err, fs.ErrPermission) || len(failed.Stored) != changed {
+				t.Errorf("got %v", err)
+			}
+			for _, c := range changes[:2] {
+				must(t, c.Staged.Close())
+			}
+			must(t, d.die())
+			recoverAll(t, d.path, func(*Driver) {})
+			want := maps.Clone(before)
+			want["created"] = "mine"
+			if got := files(t, d.path); !maps.Equal(got, want) {
 				t.Errorf("the folder has %v, want %v", got, want)
 			}
 		})

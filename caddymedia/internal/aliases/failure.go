@@ -46,6 +46,8 @@ const (
 	RemoteFailed
 	// RemoteSlow means such a server that takes too long.
 	RemoteSlow
+	// OtherRequest means a repetition that differs from the earlier request.
+	OtherRequest
 	// Unauthorized means an unknown caller. Only callers of this package set it.
 	Unauthorized
 )
@@ -54,7 +56,7 @@ var reasonWords = []string{
 	Internal: "internal", BadRequest: "bad_request", Forbidden: "forbidden", Conflict: "conflict",
 	TooLarge: "too_large", BadContent: "bad_content", StorageFailed: "storage_failed",
 	Unavailable: "unavailable", NoSpace: "no_space", Busy: "busy", Missing: "missing", Changed: "changed",
-	RemoteFailed: "remote_failed", RemoteSlow: "remote_slow",
+	RemoteFailed: "remote_failed", RemoteSlow: "remote_slow", OtherRequest: "other_request",
 	Unauthorized: "unauthorized",
 }
 

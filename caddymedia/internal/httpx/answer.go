@@ -174,6 +174,7 @@ var statuses = map[aliases.Reason]int{
 	aliases.Changed:       http.StatusPreconditionFailed,
 	aliases.RemoteFailed:  http.StatusBadGateway,
 	aliases.RemoteSlow:    http.StatusGatewayTimeout,
+	aliases.OtherRequest:  http.StatusUnprocessableEntity,
 }
 
 // StatusOf returns the highest status of several failures.

@@ -35,6 +35,7 @@ func TestStatusOf(t *testing.T) {
 		{aliases.Changed, 412},
 		{aliases.TooLarge, 413},
 		{aliases.BadContent, 415},
+		{aliases.OtherRequest, 422},
 		{aliases.Internal, 500},
 		{aliases.StorageFailed, 502},
 		{aliases.RemoteFailed, 502},

@@ -173,10 +173,17 @@ func (a *attempt) count(ctx context.Context) *aliases.Failure {
 	return nil
 }
 
-// claim is [upload.Request.Claim].
-func (a *attempt) claim(ctx context.Context, _, n int, proposed upload.Claim) (upload.Claim, error) {
+// claim is [upload.Request.Claim], for the one item.
+func (a *attempt) claim(ctx context.Context, claims []upload.Claim) error {
 	a.claimed = true
-	return a.Upload.claim(ctx, n, proposed)
+	for i := range claims {
+		claim, err := a.Upload.claim(ctx, claims[i].Try, claims[i])
+		if err != nil {
+			return err
+		}
+		claims[i] = claim
+	}
+	return nil
 }
 
 // records reports whether failures become the outcome. An item that was claimed before has passed

@@ -210,6 +210,9 @@ func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) e
 	first := aliases.StorageFailure(err)
 	failures := aliases.Failures{first}
 	b.mayStay = len(failed.Replaced)+len(failed.Stored) > 0
+	if storagedrivers.LeaseLost(ctx) {
+		return failures
+	}
 	for _, o := range slices.Backward(objects) {
 		if o.changedBy(failed.Index) || len(objects) == 1 {
 			first.Filename = o.submitted

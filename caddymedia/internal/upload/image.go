@@ -118,7 +118,7 @@ func (b *batch) coverAgain(ctx context.Context, objects []*object) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterCommit)
 	defer cancel()
 	for _, o := range objects {
-		if !o.uncovered || b.alias.WebP == nil {
+		if !o.uncovered || b.alias.WebP == nil || storagedrivers.LeaseLost(ctx) {
 			continue
 		}
 		if _, err := b.uploader.Derived.RenewLocked(ctx, b.alias, o.filename, false); err != nil && !errors.Is(err, render.ErrNone) {

@@ -17,6 +17,9 @@ import (
 
 // Claim is a filename under which the item of a repeatable request may be stored.
 type Claim struct {
+	// Item is the index of the item, and Try the number of its claims before this one.
+	Item     int    `json:"-"`
+	Try      int    `json:"-"`
 	Filename string `json:"filename"`
 	// ID identifies the item under this claim, in letters and digits; empty for [Request.ID].
 	ID string `json:"id,omitempty"`
@@ -25,6 +28,8 @@ type Claim struct {
 	// Earlier reports that an earlier or concurrent attempt has claimed it, and may have stored the
 	// item.
 	Earlier bool `json:"-"`
+	// Final reports that no other item may be stored in place of that of an earlier attempt.
+	Final bool `json:"-"`
 }
 
 // claiming are locks of the filenames that are being claimed in this process. Two items of the same
@@ -49,12 +54,11 @@ func (b *batch) claim(ctx context.Context) error {
 	if err := b.lockClaims(ctx, pending); err != nil {
 		return pending[0].storageFailure(err)
 	}
+	if err := b.claimNames(ctx, pending); err != nil {
+		return err
+	}
 	isOther, isRepeated := false, false
-	for i, err := range abreast(len(pending), requests, func(i int) error { return b.claimOne(ctx, pending[i]) }) {
-		up := pending[i]
-		if err != nil {
-			return up.storageFailure(err)
-		}
+	for _, up := range pending {
 		isOther = isOther || up.filename != up.claim.Filename
 		isRepeated = isRepeated || up.claim.Earlier
 		up.filename = up.claim.Filename
@@ -75,25 +79,36 @@ func (b *batch) claim(ctx context.Context) error {
 
 func (up *upload) isClaimed() bool { return up.claimed && up.claimedTry == up.tries }
 
-// claimOne claims the filename of an upload. A name that this attempt has claimed before was not
-// locked meanwhile, so it is looked up again.
-func (b *batch) claimOne(ctx context.Context, up *upload) error {
-	if up.isClaimed() && up.claim.Earlier {
-		return nil
-	}
-	before, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(up.filename))
-	if err != nil {
+// claimNames claims the filenames of the pending uploads. A name that this attempt has claimed before was
+// not locked meanwhile, so it is looked up again.
+func (b *batch) claimNames(ctx context.Context, pending []*upload) error {
+	before := make([]storagedrivers.Info, len(pending))
+	for i, err := range abreast(len(pending), requests, func(i int) (err error) {
+		if up := pending[i]; !up.isClaimed() || !up.claim.Earlier {
+			before[i], err = aliases.Stat(ctx, b.alias.Storage, b.alias.Key(up.filename))
+		}
 		return err
+	}) {
+		if err != nil {
+			return pending[i].storageFailure(err)
+		}
 	}
-	if up.isClaimed() {
-		up.claim.Before = before
-		return nil
+	var claims []Claim
+	for i, up := range pending {
+		switch {
+		case !up.isClaimed():
+			claims = append(claims, Claim{Item: slices.Index(b.uploads, up), Try: up.tries, Filename: up.filename, Before: before[i]})
+		case !up.claim.Earlier:
+			up.claim.Before = before[i]
+		}
 	}
-	up.claim, err = b.req.Claim(ctx, slices.Index(b.uploads, up), up.tries, Claim{Filename: up.filename, Before: before})
-	if err != nil {
-		return err
+	if err := b.req.Claim(ctx, claims); err != nil {
+		return pending[0].storageFailure(err)
 	}
-	up.claimed, up.claimedTry = true, up.tries
+	for _, claim := range claims {
+		up := b.uploads[claim.Item]
+		up.claim, up.claimed, up.claimedTry = claim, true, up.tries
+	}
 	return nil
 }
 
@@ -156,8 +171,11 @@ func (b *batch) ifStored(ctx context.Context, up *upload) error {
 		return errStored
 	}
 	same, err := b.sameBytes(ctx, up, info)
-	if err == nil && same {
-		err = errStored
+	switch {
+	case err == nil && same:
+		return errStored
+	case err == nil && up.claim.Final:
+		return aliases.Failf(aliases.OtherRequest, "an earlier request with this Idempotency-Key had other bytes: send another key")
 	}
 	return err
 }
@@ -172,7 +190,7 @@ func (b *batch) isUnclaimed() bool {
 // isFirst reports whether no attempt can have stored an upload under its name: it is the first one, alone,
 // and commits are not repeated.
 func (b *batch) isFirst(up *upload) bool {
-	return b.req.Unclaim != nil && !up.claim.Earlier && b.alias.Storage.Features().Together == storagedrivers.Atomic
+	return b.req.Leased && !up.claim.Earlier && b.alias.Storage.Features().Together == storagedrivers.Atomic
 }
 
 // separate changes the filename of each claimed upload that has the one of an upload before it, and

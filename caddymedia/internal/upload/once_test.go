@@ -34,7 +34,20 @@ func (c *claims) request() Request {
 	return Request{Kind: aliases.File, ID: c.id, Claim: c.claim}
 }
 
-func (c *claims) claim(_ context.Context, _, n int, proposed Claim) (Claim, error) {
+func (c *claims) claim(_ context.Context, all []Claim) error {
+	for i := range all {
+		claim, err := c.one(all[i].Try, all[i])
+		if err != nil {
+			return err
+		}
+		claim.Item = all[i].Item
+		all[i] = claim
+	}
+	return nil
+}
+
+// one returns the n-th claim.
+func (c *claims) one(n int, proposed Claim) (Claim, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	earlier := n < len(c.all)

@@ -110,16 +110,16 @@ type Request struct {
 	// upload may last for hours, and the account may lose its rights meanwhile. A failure refuses
 	// the request. Otherwise settle, if set, is called with the outcome of the commit.
 	Confirm func(ctx context.Context, alias string, items int) (settle func(stored bool), failure *aliases.Failure)
-	// Claim, if set, makes a request repeatable. However often it is repeated, also after a crash and,
-	// with one item, by several processes at the same time, its items are stored once. Claim returns
-	// the n-th claim of an item, both from 0: that of the first attempt that claimed a filename, or
-	// else proposed, to which it may add an ID. An error of Claim that is an *[aliases.Failure] refuses
+	// Claim, if set, makes a request repeatable. However often it is repeated, also after a crash, its
+	// items are stored once. Claim replaces each of claims by that of the first attempt that made it, or
+	// else stores it, to which it may add an ID. An error of Claim that is an *[aliases.Failure] refuses
 	// the request. ID identifies the item of a request whose claims have none, in letters and digits.
 	ID    string
-	Claim func(ctx context.Context, item, n int, proposed Claim) (Claim, error)
-	// Unclaim, if set, is called if no item of the request is stored, nor ever will be, under the
-	// claims of this and of all earlier attempts. It may be set only if no two attempts run at the
-	// same time.
+	Claim func(ctx context.Context, claims []Claim) error
+	// Leased means that no two attempts run at the same time. Without it, the request has one item.
+	Leased bool
+	// Unclaim, if set, is called if no item of a leased request is stored, nor ever will be, under the
+	// claims of this and of all earlier attempts.
 	Unclaim func()
 	// BaseURL is the start of public addresses if the alias has none.
 	BaseURL string

@@ -19,7 +19,7 @@ func (s *Store) DeleteAccount(ctx context.Context, account string) (int, error) 
 	}
 	deleted := 0
 	err = s.write(ctx, func(tx *bbolt.Tx) error {
-		if err := forgetRequests(tx, account); err != nil {
+		if err := s.forgetRequests(tx, account); err != nil {
 			return err
 		}
 		records, now := tx.Bucket(bucketRecords), s.now()

@@ -15,8 +15,9 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// The bucket of requests has them by ID. The bucket of the oldest has a key for each, without a value:
-// the SHA-256 of its account, milliseconds since 1970, then the ID. The hash alone has their number.
+// The bucket of requests has them by ID, from their first claim on. The bucket of the oldest has a key
+// for each: the SHA-256 of its account, milliseconds since 1970, then the ID. Its value is the size,
+// then the owner. The hash alone has their number and their size.
 // Leases are in memory: the file belongs to one process, and those of a dead one have ended.
 
 // request is a repeatable request.
@@ -29,61 +30,71 @@ type request struct {
 
 // lease is the running attempt at a request.
 type lease struct {
-	holder string
-	until  time.Time
+	tokens.Request
+	until time.Time
 }
 
-// BeginRequest implements tokens.Store. It returns when a new request is synced to the disk.
-func (s *Store) BeginRequest(ctx context.Context, r tokens.Request, term time.Duration, most int) (tokens.RequestState, error) {
-	var (
-		state   tokens.RequestState
-		refused error
-	)
-	err := s.write(ctx, func(tx *bbolt.Tx) error {
-		now := s.now().Truncate(time.Millisecond) // as in the keys
-		known, err := requestOf(tx, r.ID)
-		if err != nil {
-			return err
-		}
-		if known != nil && !now.Before(known.Began.Add(tokens.RequestLifetime)) {
-			if err := forget(tx, r.ID, known); err != nil {
-				return err
-			}
-			known = nil
-		}
+// BeginRequest implements tokens.Store. It writes nothing.
+func (s *Store) BeginRequest(ctx context.Context, r tokens.Request, term time.Duration) (tokens.RequestState, error) {
+	for leased := false; ; leased = true {
+		known, err := s.look(ctx, r.ID)
 		switch {
-		case known == nil:
-			state, refused = tokens.RequestState{}, nil
-			s.grant(r, term)
-			return addRequest(tx, r, now, most)
-		case known.Fingerprint != r.Fingerprint:
-			refused = tokens.ErrOtherRequest
-		case known.State.Answer == nil && !s.grant(r, term):
-			refused = tokens.ErrRunning
-		default:
-			state, refused = known.State, nil
+		case err != nil:
+		case known != nil && known.Fingerprint != r.Fingerprint:
+			err = tokens.ErrOtherRequest
+		case leased && known == nil:
+			return tokens.RequestState{}, nil
+		case leased && known.State.Answer == nil: // with the lease, so nothing has changed since
+			return known.State, nil
+		case known == nil || known.State.Answer == nil:
+			if err = s.grant(r, term); err == nil {
+				continue
+			}
 		}
-		return nil
+		s.release(r)
+		if err != nil {
+			return tokens.RequestState{}, err
+		}
+		return known.State, nil
+	}
+}
+
+// look returns a request; nil if there is none.
+func (s *Store) look(ctx context.Context, id tokens.ID) (known *request, err error) {
+	f, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = guard(func() error {
+		return f.db.View(func(tx *bbolt.Tx) (err error) {
+			known, err = requestOf(tx, id)
+			return err
+		})
 	})
 	if err != nil {
-		s.release(r)
-		return tokens.RequestState{}, err // the commit may still run, so state must not be read
+		return nil, s.failed(f, err)
 	}
-	return state, refused
+	if known != nil && !s.now().Before(known.Began.Add(tokens.RequestLifetime)) {
+		known = nil
+	}
+	return known, nil
 }
 
-// grant sets the lease of a request, and returns false if another holder has it. It removes
-// leases that have ended.
-func (s *Store) grant(r tokens.Request, term time.Duration) bool {
+// grant sets the lease of a request. The error is ErrRunning or ErrOtherRequest if another attempt has
+// it. It removes leases that have ended.
+func (s *Store) grant(r tokens.Request, term time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
 	maps.DeleteFunc(s.leases, func(_ tokens.ID, l lease) bool { return !now.Before(l.until) })
-	if l, taken := s.leases[r.ID]; taken && l.holder != r.Holder {
-		return false
+	switch l, taken := s.leases[r.ID]; {
+	case taken && l.Fingerprint != r.Fingerprint:
+		return tokens.ErrOtherRequest
+	case taken && l.Holder != r.Holder:
+		return tokens.ErrRunning
 	}
-	s.leases[r.ID] = lease{r.Holder, now.Add(term)}
-	return true
+	s.leases[r.ID] = lease{r, now.Add(term)}
+	return nil
 }
 
 // holds reports whether r.Holder has the lease.
@@ -91,41 +102,89 @@ func (s *Store) holds(r tokens.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.leases[r.ID]
-	return l.holder == r.Holder && s.now().Before(l.until)
+	return l.Holder == r.Holder && s.now().Before(l.until)
 }
 
 // release ends the lease of r.Holder.
 func (s *Store) release(r tokens.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leases[r.ID].holder == r.Holder {
+	if s.leases[r.ID].Holder == r.Holder {
 		delete(s.leases, r.ID)
 	}
 }
 
-// addRequest stores a new request, and forgets the oldest of its account if there are too many.
-func addRequest(tx *bbolt.Tx, r tokens.Request, now time.Time, most int) error {
-	known := &request{Account: r.Account, Fingerprint: r.Fingerprint, Began: now}
-	oldest, account := tx.Bucket(bucketOldest), sha256.Sum256([]byte(r.Account))
-	number := decode(oldest.Get(account[:])) + 1
-	err := errors.Join(
-		putRequest(tx, r.ID, known),
-		tx.Bucket(bucketExpiries).Put(expiryKey(now.Add(tokens.RequestLifetime), r.ID), nil),
-		oldest.Put(oldestKey(known, r.ID), nil),
-		oldest.Put(account[:], encode(number)),
+// total is the number of the requests of an account, and their size.
+type total struct{ number, bytes int }
+
+func totalOf(tx *bbolt.Tx, account []byte) total {
+	value := append(bytes.Clone(tx.Bucket(bucketOldest).Get(account)), make([]byte, 16)...)
+	return total{decode(value[:8]), decode(value[8:16])}
+}
+
+// add adds a number of requests to the total of an account, and their size.
+func add(tx *bbolt.Tx, account []byte, number, size int) (total, error) {
+	all := totalOf(tx, account)
+	all = total{all.number + number, all.bytes + size}
+	if all.number <= 0 {
+		return all, tx.Bucket(bucketOldest).Delete(account)
+	}
+	return all, tx.Bucket(bucketOldest).Put(account, append(encode(all.number), encode(all.bytes)...))
+}
+
+// putRequest stores a request, and forgets others of its account if they are too many or too large.
+func (s *Store) putRequest(tx *bbolt.Tx, r tokens.Request, known *request) error {
+	value, err := json.Marshal(known)
+	if err != nil {
+		return err
+	}
+	oldest, key, number := tx.Bucket(bucketOldest), oldestKey(known, r.ID), 0
+	entry := oldest.Get(key)
+	if entry == nil {
+		number = 1
+	}
+	all, err := add(tx, key[:sha256.Size], number, len(value)-sizeOf(entry))
+	err = errors.Join(err,
+		tx.Bucket(bucketRequests).Put(r.ID[:], value),
+		tx.Bucket(bucketExpiries).Put(expiryKey(known.Began.Add(tokens.RequestLifetime), r.ID), nil),
+		oldest.Put(key, append(encode(len(value)), r.Owner...)),
 	)
-	if err != nil || number <= most {
-		return err
+	for err == nil && (all.number > r.Most || all.bytes > r.MostBytes) {
+		victim := victimOf(oldest, key, r.Owner)
+		if victim == nil {
+			break
+		}
+		err = forget(tx, victim)
+		s.mu.Lock()
+		delete(s.leases, tokens.ID(victim[sha256.Size+8:]))
+		s.mu.Unlock()
+		all = totalOf(tx, key[:sha256.Size])
 	}
-	c := oldest.Cursor()
-	c.Seek(account[:])
-	key, _ := c.Next() // after the number
-	id := tokens.ID(key[len(account)+8:])
-	victim, err := requestOf(tx, id)
-	if err != nil || victim == nil {
-		return err
+	return err
+}
+
+// victimOf returns the key of the oldest request of an owner, or of the account, other than own.
+func victimOf(oldest *bbolt.Bucket, own []byte, owner string) (victim []byte) {
+	account, c := own[:sha256.Size], oldest.Cursor()
+	c.Seek(account)
+	for key, value := c.Next(); bytes.HasPrefix(key, account); key, value = c.Next() {
+		switch {
+		case bytes.Equal(key, own):
+		case len(value) >= 8 && string(value[8:]) == owner:
+			return bytes.Clone(key)
+		case victim == nil:
+			victim = bytes.Clone(key)
+		}
 	}
-	return forget(tx, id, victim)
+	return victim
+}
+
+// sizeOf returns the size in an entry of the oldest; 0 for none.
+func sizeOf(entry []byte) int {
+	if len(entry) < 8 {
+		return 0
+	}
+	return decode(entry[:8])
 }
 
 func oldestKey(known *request, id tokens.ID) []byte {
@@ -147,46 +206,32 @@ func requestOf(tx *bbolt.Tx, id tokens.ID) (*request, error) {
 	return known, nil
 }
 
-func putRequest(tx *bbolt.Tx, id tokens.ID, known *request) error {
-	value, err := json.Marshal(known)
-	if err != nil {
-		return err
-	}
-	return tx.Bucket(bucketRequests).Put(id[:], value)
-}
-
-// forget removes a request.
-func forget(tx *bbolt.Tx, id tokens.ID, known *request) error {
-	oldest, account := tx.Bucket(bucketOldest), sha256.Sum256([]byte(known.Account))
-	err := errors.Join(
-		tx.Bucket(bucketRequests).Delete(id[:]),
-		tx.Bucket(bucketExpiries).Delete(expiryKey(known.Began.Add(tokens.RequestLifetime), id)),
-		oldest.Delete(oldestKey(known, id)),
+// forget removes the request of a key of the oldest.
+func forget(tx *bbolt.Tx, key []byte) error {
+	oldest, account, began, id := tx.Bucket(bucketOldest), key[:sha256.Size], key[sha256.Size:sha256.Size+8], key[sha256.Size+8:]
+	_, err := add(tx, account, -1, -sizeOf(oldest.Get(key)))
+	expires := time.UnixMilli(int64(binary.BigEndian.Uint64(began))).Add(tokens.RequestLifetime)
+	return errors.Join(err,
+		tx.Bucket(bucketRequests).Delete(id),
+		tx.Bucket(bucketExpiries).Delete(expiryKey(expires, tokens.ID(id))),
+		oldest.Delete(key),
 	)
-	if left := decode(oldest.Get(account[:])) - 1; left > 0 {
-		return errors.Join(err, oldest.Put(account[:], encode(left)))
-	}
-	return errors.Join(err, oldest.Delete(account[:]))
 }
 
-// forgetRequests removes the requests of an account.
-func forgetRequests(tx *bbolt.Tx, account string) error {
-	oldest, prefix := tx.Bucket(bucketOldest), sha256.Sum256([]byte(account))
+// forgetRequests removes the requests of an account, and all its leases.
+func (s *Store) forgetRequests(tx *bbolt.Tx, account string) error {
+	s.mu.Lock()
+	maps.DeleteFunc(s.leases, func(_ tokens.ID, l lease) bool { return l.Account == account })
+	s.mu.Unlock()
+	prefix := sha256.Sum256([]byte(account))
 	var keys [][]byte // collected first: a cursor may skip keys when deleting under it
-	c := oldest.Cursor()
-	for key, _ := c.Seek(prefix[:]); bytes.HasPrefix(key, prefix[:]); key, _ = c.Next() {
+	c := tx.Bucket(bucketOldest).Cursor()
+	c.Seek(prefix[:]) // the number
+	for key, _ := c.Next(); bytes.HasPrefix(key, prefix[:]); key, _ = c.Next() {
 		keys = append(keys, bytes.Clone(key))
 	}
 	for _, key := range keys {
-		err := oldest.Delete(key)
-		if len(key) > len(prefix) {
-			id, began := tokens.ID(key[len(prefix)+8:]), time.UnixMilli(int64(binary.BigEndian.Uint64(key[len(prefix):])))
-			err = errors.Join(err,
-				tx.Bucket(bucketRequests).Delete(id[:]),
-				tx.Bucket(bucketExpiries).Delete(expiryKey(began.Add(tokens.RequestLifetime), id)),
-			)
-		}
-		if err != nil {
+		if err := forget(tx, key); err != nil {
 			return err
 		}
 	}
@@ -199,33 +244,18 @@ func sweepRequest(tx *bbolt.Tx, now time.Time, id tokens.ID) error {
 	if err != nil || known == nil || now.Before(known.Began.Add(tokens.RequestLifetime)) {
 		return err
 	}
-	return forget(tx, id, known)
+	return forget(tx, oldestKey(known, id))
 }
 
 // ExtendRequest implements tokens.Store. It writes nothing, because leases are in memory.
 func (s *Store) ExtendRequest(ctx context.Context, r tokens.Request, term time.Duration) error {
-	f, err := s.open(ctx)
-	if err != nil {
+	if _, err := s.open(ctx); err != nil {
 		return err
 	}
-	err = guard(func() error {
-		return f.db.View(func(tx *bbolt.Tx) error {
-			known, err := requestOf(tx, r.ID)
-			if err == nil && (!s.runs(r, known) || !s.grant(r, term)) {
-				err = tokens.ErrUnknown
-			}
-			return err
-		})
-	})
-	if err != nil {
-		return s.failed(f, err)
+	if !s.holds(r) || s.grant(r, term) != nil {
+		return tokens.ErrUnknown
 	}
 	return nil
-}
-
-// runs reports whether r is the running attempt at a request; nil for none.
-func (s *Store) runs(r tokens.Request, known *request) bool {
-	return known != nil && s.holds(r) && s.now().Before(known.Began.Add(tokens.RequestLifetime))
 }
 
 // ClaimRequest implements tokens.Store. It returns when the claim is synced to the disk.
@@ -235,7 +265,7 @@ func (s *Store) ClaimRequest(ctx context.Context, r tokens.Request, name string,
 			known.State.Claims = map[string][]byte{}
 		}
 		known.State.Claims[name] = value
-		return putRequest(tx, r.ID, known)
+		return s.putRequest(tx, r, known)
 	})
 }
 
@@ -243,31 +273,43 @@ func (s *Store) ClaimRequest(ctx context.Context, r tokens.Request, name string,
 func (s *Store) EndRequest(ctx context.Context, r tokens.Request, answer []byte) error {
 	defer s.release(r)
 	if answer == nil {
-		return s.change(ctx, r, func(*bbolt.Tx, *request) error { return nil })
+		return s.ExtendRequest(ctx, r, time.Minute) // until it is released
 	}
 	return s.change(ctx, r, func(tx *bbolt.Tx, known *request) error {
 		known.State = tokens.RequestState{Answer: answer}
-		return putRequest(tx, r.ID, known)
+		return s.putRequest(tx, r, known)
 	})
 }
 
-// ForgetRequest implements tokens.Store.
+// ForgetRequest implements tokens.Store. Without a claim it writes nothing.
 func (s *Store) ForgetRequest(ctx context.Context, r tokens.Request) error {
+	if known, err := s.look(ctx, r.ID); err != nil || known == nil {
+		return errors.Join(err, s.EndRequest(ctx, r, nil))
+	}
 	defer s.release(r)
-	return s.change(ctx, r, func(tx *bbolt.Tx, known *request) error { return forget(tx, r.ID, known) })
+	return s.change(ctx, r, func(tx *bbolt.Tx, known *request) error { return forget(tx, oldestKey(known, r.ID)) })
 }
 
-// change calls f for a request whose lease the holder has.
+// change calls f for a request whose lease the holder has; a new one has no claims.
 func (s *Store) change(ctx context.Context, r tokens.Request, f func(*bbolt.Tx, *request) error) error {
 	var refused error
 	err := s.write(ctx, func(tx *bbolt.Tx) error {
 		known, err := requestOf(tx, r.ID)
-		if err != nil {
+		now := s.now()
+		switch {
+		case err != nil:
 			return err
-		}
-		if !s.runs(r, known) {
+		case !s.holds(r):
 			refused = tokens.ErrUnknown
 			return nil
+		case known != nil && !now.Before(known.Began.Add(tokens.RequestLifetime)):
+			if err := forget(tx, oldestKey(known, r.ID)); err != nil {
+				return err
+			}
+			known = nil
+		}
+		if known == nil {
+			known = &request{Account: r.Account, Fingerprint: r.Fingerprint, Began: now.Truncate(time.Millisecond)} // as in the keys
 		}
 		refused = nil
 		return f(tx, known)

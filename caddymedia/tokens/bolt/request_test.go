@@ -49,8 +49,11 @@ func TestForget(t *testing.T) {
 			s := New(filepath.Join(t.TempDir(), "tokens.db"), nil, clock.Now)
 			defer s.Close()
 			for _, account := range []string{"a", "b"} {
-				r := tokens.Request{ID: tokens.IDOf(account), Account: account, Holder: "h"}
-				if _, err := s.BeginRequest(t.Context(), r, time.Hour, 10); err != nil {
+				r := tokens.Request{ID: tokens.IDOf(account), Account: account, Holder: "h", Most: 10, MostBytes: 1000}
+				if _, err := s.BeginRequest(t.Context(), r, time.Hour); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.ClaimRequest(t.Context(), r, "a", nil); err != nil {
 					t.Fatal(err)
 				}
 				if err := forget(s, clock, r); err != nil {
@@ -64,14 +67,13 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestExtend: the renewal of a lease writes nothing.
-func TestExtend(t *testing.T) {
+// TestNoWrites: a request that claims nothing writes nothing.
+func TestNoWrites(t *testing.T) {
 	t.Parallel()
 	clock := new(tokentest.Clock)
 	s := New(filepath.Join(t.TempDir(), "tokens.db"), nil, clock.Now)
 	defer s.Close()
-	r := tokens.Request{Account: "a", Holder: "h"}
-	if _, err := s.BeginRequest(t.Context(), r, time.Minute, 10); err != nil {
+	if err := s.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	f, err := s.opened()
@@ -79,9 +81,21 @@ func TestExtend(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := f.db.Stats()
-	for range 3 {
-		clock.Advance(time.Minute / 2)
-		if err := s.ExtendRequest(t.Context(), r, time.Minute); err != nil {
+	r := tokens.Request{Account: "a", Holder: "h"}
+	for _, end := range []func() error{
+		func() error { return s.EndRequest(t.Context(), r, nil) },
+		func() error { return s.ForgetRequest(t.Context(), r) },
+	} {
+		if _, err := s.BeginRequest(t.Context(), r, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			clock.Advance(time.Minute / 2)
+			if err := s.ExtendRequest(t.Context(), r, time.Minute); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := end(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -49,7 +49,7 @@ type Store struct {
 	uses     map[tokens.ID]*uses         // of tickets in records
 	secrets  map[string][]byte
 	requests map[tokens.ID]*request
-	oldest   map[string][]tokens.ID // requests by account, in the order of their first attempts
+	accounts map[string]*account // those with requests
 	byExpiry expiries
 }
 
@@ -67,7 +67,7 @@ func New(now func() time.Time) *Store {
 	}
 	return &Store{
 		now: now, records: make(map[tokens.ID]tokens.Record), uses: make(map[tokens.ID]*uses), secrets: make(map[string][]byte),
-		requests: make(map[tokens.ID]*request), oldest: make(map[string][]tokens.ID),
+		requests: make(map[tokens.ID]*request), accounts: make(map[string]*account),
 	}
 }
 
@@ -136,10 +136,8 @@ func (s *Store) DeleteAccount(ctx context.Context, account string) (int, error) 
 		}
 		s.remove(id)
 	}
-	of := s.oldest[account]
-	delete(s.oldest, account)
-	for _, id := range of {
-		s.forget(id)
+	for s.accounts[account] != nil {
+		s.forget(s.accounts[account].oldest[0])
 	}
 	return deleted, nil
 }
@@ -226,7 +224,7 @@ func (s *Store) Check(ctx context.Context) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.records, s.uses, s.secrets, s.requests, s.oldest, s.byExpiry = nil, nil, nil, nil, nil, nil
+	s.records, s.uses, s.secrets, s.requests, s.accounts, s.byExpiry = nil, nil, nil, nil, nil, nil
 	return nil
 }
 

@@ -46,9 +46,9 @@ func TestForget(t *testing.T) {
 	s := New(clock.Now)
 	begin := func(n byte) tokens.Request {
 		t.Helper()
-		r := tokens.Request{ID: tokens.ID{n}, Account: string('a' + rune(n%2)), Holder: "h"}
+		r := tokens.Request{ID: tokens.ID{n}, Account: string('a' + rune(n%2)), Holder: "h", Most: 10, MostBytes: 1000}
 		clock.Advance(time.Second)
-		if _, err := s.BeginRequest(t.Context(), r, time.Hour, 10); err != nil {
+		if _, err := s.BeginRequest(t.Context(), r, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		return r
@@ -78,7 +78,7 @@ func TestForget(t *testing.T) {
 	clock.Advance(tokens.RequestLifetime)
 	begin(1)
 	begin(3)
-	if want(2); len(s.oldest) != 1 {
-		t.Errorf("accounts %v are left", s.oldest)
+	if want(2); len(s.accounts) != 1 {
+		t.Errorf("accounts %v are left", s.accounts)
 	}
 }

@@ -1,6 +1,7 @@
 package tokentest
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"slices"
@@ -23,7 +24,9 @@ const most = 100
 
 // newRequest returns an attempt at a new request of an account.
 func newRequest(account string) tokens.Request {
-	return tokens.Request{ID: newID(), Account: account, Fingerprint: "12 image/png", Holder: rand.Text()}
+	return tokens.Request{
+		ID: newID(), Account: account, Fingerprint: "12 image/png", Holder: rand.Text(), Most: most, MostBytes: 1 << 20,
+	}
 }
 
 // again returns another attempt at a request.
@@ -35,7 +38,7 @@ func again(r tokens.Request) tokens.Request {
 // begin begins an attempt and returns what earlier ones have left.
 func begin(t *testing.T, s tokens.Store, r tokens.Request) tokens.RequestState {
 	t.Helper()
-	state, err := s.BeginRequest(t.Context(), r, lease, most)
+	state, err := s.BeginRequest(t.Context(), r, lease)
 	if err != nil {
 		t.Fatalf("BeginRequest: %v", err)
 	}
@@ -44,7 +47,7 @@ func begin(t *testing.T, s tokens.Store, r tokens.Request) tokens.RequestState {
 
 func wantRefused(t *testing.T, s tokens.Store, r tokens.Request, want error) {
 	t.Helper()
-	if _, err := s.BeginRequest(t.Context(), r, lease, most); !errors.Is(err, want) {
+	if _, err := s.BeginRequest(t.Context(), r, lease); !errors.Is(err, want) {
 		t.Fatalf("BeginRequest: %v, want %v", err, want)
 	}
 }
@@ -98,7 +101,7 @@ func testRequest(t *testing.T, s Subject) {
 // testRequestLease: only the holder of the lease changes a request, and a lease ends by itself.
 func testRequestLease(t *testing.T, s Subject) {
 	dead := newRequest(rand.Text())
-	_, err := s.Store.BeginRequest(t.Context(), dead, soon, most)
+	_, err := s.Store.BeginRequest(t.Context(), dead, soon)
 	wantNil(t, err, s.Store.ClaimRequest(t.Context(), dead, "a", []byte("dead")))
 	s.Advance(leased)
 	all := func(r tokens.Request) map[string]error {
@@ -129,7 +132,54 @@ func testRequestLease(t *testing.T, s Subject) {
 	last := again(next)
 	last.Fingerprint = "of another request"
 	wantNew(t, s.Store, last)
+	wantRefused(t, s.Store, again(dead), tokens.ErrOtherRequest) // although it has claimed nothing
+	wantNil(t, s.Store.EndRequest(t.Context(), last, nil))
+	want(last)
+	wantNew(t, s.Store, again(dead))
 	want(newRequest(dead.Account))
+}
+
+// testRequestForgotten: a request that ends while another one begins is either running or forgotten, and
+// no attempt runs without its lease.
+func testRequestForgotten(t *testing.T, s Subject) {
+	r := newRequest(rand.Text())
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 25 {
+				mine := again(r)
+				if _, err := s.Store.BeginRequest(t.Context(), mine, lease); errors.Is(err, tokens.ErrRunning) {
+					continue
+				} else if err != nil {
+					t.Errorf("BeginRequest: %v", err)
+				}
+				if err := s.Store.ClaimRequest(t.Context(), mine, "a", nil); err != nil {
+					t.Errorf("ClaimRequest by the attempt that has begun: %v", err)
+				}
+				if err := s.Store.ForgetRequest(t.Context(), mine); err != nil {
+					t.Errorf("ForgetRequest by the attempt that has begun: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	wantNew(t, s.Store, again(r))
+}
+
+// testRequestLeft: a caller that leaves while it begins or claims can end the lease at once.
+func testRequestLeft(t *testing.T, s Subject) {
+	for n := range 50 {
+		r := newRequest(rand.Text())
+		ctx, leave := context.WithTimeout(t.Context(), time.Duration(n)*20*time.Microsecond)
+		if _, err := s.Store.BeginRequest(ctx, r, lease); err == nil {
+			_ = s.Store.ClaimRequest(ctx, r, "a", []byte("b")) // it may be stored
+		}
+		leave()
+		if err := s.Store.EndRequest(t.Context(), r, nil); err != nil && !errors.Is(err, tokens.ErrUnknown) {
+			t.Fatal(err)
+		}
+		begin(t, s.Store, again(r))
+	}
 }
 
 // testRequestConcurrent: of many attempts at once, one runs.
@@ -139,7 +189,7 @@ func testRequestConcurrent(t *testing.T, s Subject) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			switch _, err := s.Store.BeginRequest(t.Context(), again(r), lease, most); {
+			switch _, err := s.Store.BeginRequest(t.Context(), again(r), lease); {
 			case err == nil:
 				running.Add(1)
 			case !errors.Is(err, tokens.ErrRunning):
@@ -158,9 +208,11 @@ func testRequestConcurrent(t *testing.T, s Subject) {
 func testRequestDeleteAccount(t *testing.T, s Subject) {
 	running, done, kept := newRequest(rand.Text()), newRequest(""), newRequest(rand.Text())
 	done.Account = running.Account
+	done.Owner = "a user"
 	for _, r := range []tokens.Request{running, done, kept} {
 		begin(t, s.Store, r)
 	}
+	wantNil(t, s.Store.ClaimRequest(t.Context(), running, "a", nil))
 	wantNil(t, s.Store.EndRequest(t.Context(), done, []byte("done")), s.Store.EndRequest(t.Context(), kept, []byte("kept")))
 	wantDeleted(t, s.Store, running.Account, 0)
 	if err := s.Store.EndRequest(t.Context(), running, []byte("late")); !errors.Is(err, tokens.ErrUnknown) {
@@ -172,34 +224,85 @@ func testRequestDeleteAccount(t *testing.T, s Subject) {
 	}
 }
 
+// answered stores the answers of requests one after the other.
+func answered(t *testing.T, s Subject, size int, requests ...tokens.Request) {
+	t.Helper()
+	for _, r := range requests {
+		begin(t, s.Store, r)
+		wantNil(t, s.Store.EndRequest(t.Context(), r, make([]byte, size)))
+		s.Advance(2 * time.Millisecond)
+	}
+}
+
+// wantKnown checks which requests have an answer.
+func wantKnown(t *testing.T, s tokens.Store, known bool, requests ...tokens.Request) {
+	t.Helper()
+	for n, r := range requests {
+		mine := again(r)
+		if state := begin(t, s, mine); (state.Answer != nil) != known {
+			t.Errorf("request %d is known: %t", n, !known)
+		} else if !known {
+			wantNil(t, s.EndRequest(t.Context(), mine, nil))
+		}
+	}
+}
+
 // testRequestMost: of too many requests of an account, the oldest is forgotten.
 func testRequestMost(t *testing.T, s Subject) {
 	account, other := rand.Text(), newRequest(rand.Text())
 	first := []tokens.Request{newRequest(account), newRequest(account), newRequest(account)}
-	for _, r := range append(slices.Clone(first), other) {
-		begin(t, s.Store, r)
-		wantNil(t, s.Store.EndRequest(t.Context(), r, []byte("done")))
-		s.Advance(2 * time.Millisecond)
-	}
+	answered(t, s, 4, append(slices.Clone(first), other)...)
 	var wg sync.WaitGroup
 	for range most - len(first) + 1 {
 		wg.Go(func() {
-			if _, err := s.Store.BeginRequest(t.Context(), newRequest(account), lease, most); err != nil {
+			r := newRequest(account)
+			if _, err := s.Store.BeginRequest(t.Context(), r, lease); err != nil {
 				t.Errorf("BeginRequest: %v", err)
+			}
+			if err := s.Store.EndRequest(t.Context(), r, []byte("done")); err != nil {
+				t.Errorf("EndRequest: %v", err)
 			}
 		})
 	}
 	wg.Wait()
-	known := func(r tokens.Request) bool { return begin(t, s.Store, again(r)).Answer != nil }
-	if !known(first[1]) || !known(first[2]) || !known(other) {
-		t.Error("more than the oldest is forgotten")
+	wantKnown(t, s.Store, true, first[1], first[2], other)
+	wantKnown(t, s.Store, false, first[0])
+	answered(t, s, 4, first[0])
+	wantKnown(t, s.Store, true, first[0], first[2], other)
+	wantKnown(t, s.Store, false, first[1])
+}
+
+// testRequestBytes: of requests of an account that are too large together, the oldest one of the same
+// owner is forgotten, and else the oldest. Its running attempt ends.
+func testRequestBytes(t *testing.T, s Subject) {
+	const size = 100_000 // seven to ten fit, as stores encode them
+	account, other := rand.Text(), newRequest(rand.Text())
+	of := func(owner string) tokens.Request {
+		r := newRequest(account)
+		r.Owner = owner
+		return r
 	}
-	if known(first[0]) {
-		t.Error("the oldest is known")
+	running, a, b, c := of("a"), of("a"), of("b"), of("c")
+	begin(t, s.Store, running)
+	wantNil(t, s.Store.ClaimRequest(t.Context(), running, "a", make([]byte, size)))
+	s.Advance(2 * time.Millisecond)
+	answered(t, s, size, a)
+	answered(t, s, size, other)
+	answered(t, s, size, b, c, of("c"), of("b"))
+	wantKnown(t, s.Store, true, a, b, c)
+	for range 20 { // claims of one name and then an answer count once
+		answered(t, s, size, of("c"))
 	}
-	if !known(first[2]) || known(first[1]) { // because the first one is kept again
-		t.Error("the second oldest is not forgotten alone")
+	wantKnown(t, s.Store, true, a, b, other)
+	wantKnown(t, s.Store, false, c)
+	wantNil(t, s.Store.ExtendRequest(t.Context(), running, lease))
+	answered(t, s, size, of("d"), of("d"), of("d"))
+	if err := s.Store.ClaimRequest(t.Context(), running, "b", nil); !errors.Is(err, tokens.ErrUnknown) {
+		t.Errorf("a claim for a request that is forgotten: %v", err)
 	}
+	wantKnown(t, s.Store, true, other)
+	wantDeleted(t, s.Store, account, 0)
+	wantKnown(t, s.Store, false, a, b)
 }
 
 // testRequestReopen: what is stored survives a restart, leases do not, unless others share the store.
@@ -209,7 +312,7 @@ func testRequestReopen(t *testing.T, s Subject) {
 	}
 	done, open := newRequest(rand.Text()), newRequest(rand.Text())
 	begin(t, s.Store, done)
-	_, err := s.Store.BeginRequest(t.Context(), open, soon, most)
+	_, err := s.Store.BeginRequest(t.Context(), open, soon)
 	wantNil(t, err, s.Store.EndRequest(t.Context(), done, []byte("done")), s.Store.ClaimRequest(t.Context(), open, "a", []byte("b")))
 	next := s.Reopen(t)
 	t.Cleanup(func() { _ = next.Close() })

@@ -61,7 +61,10 @@ var suite = []struct {
 	{"RequestLease", testRequestLease},
 	{"RequestConcurrent", testRequestConcurrent},
 	{"RequestDeleteAccount", testRequestDeleteAccount},
+	{"RequestForgotten", testRequestForgotten},
+	{"RequestLeft", testRequestLeft},
 	{"RequestMost", testRequestMost},
+	{"RequestBytes", testRequestBytes},
 	{"RequestReopen", testRequestReopen},
 	{"RequestExpiry", testRequestExpiry},
 	{"Check", testCheck},
@@ -292,7 +295,7 @@ func callAll(ctx context.Context, s Subject) map[string]error {
 	_, errLoad := s.Store.Load(ctx, newID())
 	_, errAccount := s.Store.DeleteAccount(ctx, "a")
 	_, errSecret := s.Store.Secret(ctx, "a", []byte("b"))
-	_, errBegin := s.Store.BeginRequest(ctx, newRequest("a"), lease, most)
+	_, errBegin := s.Store.BeginRequest(ctx, newRequest("a"), lease)
 	return map[string]error{
 		"Save":   s.Store.Save(ctx, newID(), s.record("a")),
 		"Load":   errLoad,

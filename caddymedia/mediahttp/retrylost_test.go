@@ -1,0 +1,208 @@
+package mediahttp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// failed checks the status and the message of a refusal.
+func (r *reply) failed(t *testing.T, status int, has string) {
+	t.Helper()
+	if r.status != status || !strings.Contains(r.body, has) {
+		t.Fatalf("%d %s, want %d and %q", r.status, r.body, status, has)
+	}
+}
+
+// TestRetryRecovers: a request whose key cannot be looked up is refused, also if the token store is back a
+// moment later. It is never carried out without its key.
+func TestRetryRecovers(t *testing.T) {
+	t.Parallel()
+	for _, c := range interruptible {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m := newMortal(t)
+			m.setTag(t)
+			c.header += bearer + retryKey
+			for failed := range int32(2) {
+				before := m.contents(t)
+				m.store.noLoads.Store(failed + 1)
+				m.attempt(t, c).failed(t, 503, "tokens cannot be checked now")
+				if after := m.contents(t); strings.Join(after, "\n") != strings.Join(before, "\n") {
+					t.Fatalf("it was carried out: %q", after)
+				}
+				m.store.noLoads.Store(0)
+			}
+			for _, want := range []string{"", "true"} {
+				if r := m.attempt(t, c); r.status >= 300 || r.header.Get("Idempotency-Replayed") != want {
+					t.Errorf("%d %s, replayed %q", r.status, r.body, r.header.Get("Idempotency-Replayed"))
+				}
+			}
+		})
+	}
+}
+
+// TestRetryUnclaimed: a change that cannot be claimed, because the token store fails, is 503.
+func TestRetryUnclaimed(t *testing.T) {
+	t.Parallel()
+	for _, c := range interruptible {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m := newMortal(t)
+			m.setTag(t)
+			before := m.contents(t)
+			c.header += bearer + retryKey
+			begun := false
+			m.store.step = func() error {
+				if !begun { // the attempt begins
+					begun = true
+					return nil
+				}
+				return fs.ErrPermission
+			}
+			m.attempt(t, c).failed(t, 503, "the Idempotency-Key cannot be used now")
+			if after := m.contents(t); strings.Join(after, "\n") != strings.Join(before, "\n") {
+				t.Errorf("it was carried out: %q", after)
+			}
+		})
+	}
+}
+
+// ExtendRequest implements [tokens.Store].
+func (s *failingStore) ExtendRequest(ctx context.Context, r tokens.Request, lease time.Duration) error {
+	if s.unextended.Load() {
+		return tokens.ErrUnavailable
+	}
+	return s.Store.ExtendRequest(ctx, r, lease)
+}
+
+// TestRetryLost: an attempt that has lost its lease undoes nothing, because the next attempt may have
+// taken its items for its own. Its client gets an answer that is repeated.
+func TestRetryLost(t *testing.T) {
+	t.Parallel()
+	for _, alias := range []string{"sized", "replacing"} {
+		for _, left := range []bool{false, true} {
+			t.Run(fmt.Sprint(alias, " left ", left), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) { testRetryLost(t, alias, left) })
+			})
+		}
+	}
+}
+
+func testRetryLost(t *testing.T, alias string, left bool) {
+	t.Helper()
+	m := newMortal(t)
+	name := fmt.Sprint("lost-", alias, left) // of this bubble alone, because the process has locks of names
+	target, ext, content := filePath, ".txt", "text"
+	if alias == "sized" {
+		target, ext, content = imagePath, ".png", samples["png"]
+	}
+	target += "?alias=" + alias
+	body := form(file(name+"-1"+ext, content), file(name+"-2"+ext, content))
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	first, header := httptest.NewRecorder(), multipart+bearer+retryKey
+	m.driver.Fail = func(op, key string) error {
+		if op != "put" || !strings.Contains(key, name+"-2") {
+			return nil
+		}
+		m.store.unextended.Store(true)
+		time.Sleep(time.Second) // the other item is stored
+		if left {
+			leave()
+		}
+		time.Sleep(leaseTime)
+		m.passed.Add(int64(leaseTime))
+		return fs.ErrPermission
+	}
+	m.handler.ServeHTTP(first, m.request(t, "POST", target, header, body).WithContext(ctx))
+	if first.Code != 409 || first.Header().Get("Retry-After") != "1" {
+		t.Errorf("the attempt that is lost: %d %s", first.Code, first.Body)
+	}
+	if stored := m.storedAs(t, name+"-1"); len(stored) == 0 {
+		t.Error("it has removed its item")
+	}
+	m.driver.Fail = nil
+	m.store.unextended.Store(false)
+	for _, want := range []string{"", "true"} {
+		r := m.attempt(t, httpCase{method: "POST", target: target, header: header, body: body})
+		if r.status != 200 || r.header.Get("Idempotency-Replayed") != want {
+			t.Errorf("repeated: %d %s", r.status, r.body)
+		}
+	}
+	if stored := m.storedAs(t, name); alias == "replacing" && len(stored) != 2 {
+		t.Errorf("stored %q", stored)
+	}
+}
+
+// TestRetryTicketBytes: a repetition with other bytes, of a request with a ticket whose answer is not
+// kept, stores no more items than were counted. Nor does one after its key was forgotten.
+func TestRetryTicketBytes(t *testing.T) {
+	t.Parallel()
+	const files = 150
+	for name, repeats := range map[string]bool{"recognised": true, "compared": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMortalOn(t, repeats)
+			m.ticket(t, fmt.Sprint("kind=file&alias=one&max_files=", files))
+			attempt := func(text string) *reply {
+				parts := make([]part, files)
+				for n := range parts {
+					parts[n] = file(fmt.Sprintf("many-%0180d.txt", n), text)
+				}
+				return m.attempt(t, httpCase{method: "POST", target: filePath, header: multipart + ticketBearer + retryKey, body: form(parts...)})
+			}
+			for range 2 {
+				if r := attempt("1"); r.status != 200 || r.header.Get("Idempotency-Replayed") != "" {
+					t.Fatalf("%d %.200s", r.status, r.body)
+				}
+			}
+			r := attempt("2")
+			if !repeats {
+				r.failed(t, 422, "had other bytes")
+			}
+			if stored := m.storedAs(t, "one/many"); len(stored) != files {
+				t.Errorf("%d files are stored with a ticket for %d", len(stored), files)
+			}
+		})
+	}
+}
+
+// TestRetryTicketForgotten: a key that is forgotten counts the items of its request again.
+func TestRetryTicketForgotten(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.ticket(t, "kind=file&alias=one&max_files=1")
+	c := httpCase{method: "PUT", target: putPath + "one/forgotten.txt", header: ticketBearer + retryKey, body: "1"}
+	var request tokens.Request
+	m.store.began = func(r tokens.Request) { request = r }
+	if r := m.attempt(t, c); r.status != 201 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	for n := range 2 { // as if the account had too many
+		r := request
+		r.ID, r.Holder, r.Most = tokens.ID{byte(n)}, "other", 1
+		if _, err := m.store.Store.BeginRequest(t.Context(), r, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.store.Store.EndRequest(t.Context(), r, []byte("answer")); err != nil && !errors.Is(err, tokens.ErrUnknown) {
+			t.Fatal(err)
+		}
+	}
+	c.body = "2"
+	if r := m.attempt(t, c); r.status != 403 {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	if stored := m.storedAs(t, "one/forgotten"); len(stored) != 1 {
+		t.Errorf("stored %q", stored)
+	}
+}
