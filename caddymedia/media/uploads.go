@@ -62,7 +62,7 @@ func (s *Service) UploadStorage(kind aliases.Kind, alias string) *storagedrivers
 // ReserveFile reserves a file for staged bytes of an upload. It returns false if the account has too
 // many.
 func (s *Service) ReserveFile(actor aliases.Actor) (release func(), ok bool) {
-	return s.bounds.staging.Reserve(actor.Owner())
+	return s.bounds.staging.Reserve(actor.Party())
 }
 
 // TerminateUpload removes an upload for an actor, never its item.

@@ -20,6 +20,9 @@ import (
 // maxBoundary is the length of the longest boundary, RFC 2046 section 5.1.1.
 const maxBoundary = 70
 
+// spareUploads is how many uploads a ticket may have under way beside one for each file that it has left.
+const spareUploads = 2
+
 // formWanted is for clients that send the file itself as the body, such as curl -T.
 const formWanted = "send the file in a part called files[], or by PUT to %s/<alias>/<name>"
 
@@ -28,6 +31,10 @@ type refusal struct {
 	status  int
 	reason  aliases.Reason
 	message string
+}
+
+var tooManyUploads = &refusal{
+	http.StatusTooManyRequests, aliases.Busy, "the account, or the ticket or its client, has too many uploads under way, try again later",
 }
 
 // authenticator returns the caller of a request, according to a service.
@@ -118,7 +125,7 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 		Kind: u.kind, Alias: alias, SubFolder: subFolder,
 		Allows: func(alias string) bool { return caller.Allows(u.kind.Name(), alias) },
 		Forced: media.ForcedBy(caller), Confirm: u.confirm, BaseURL: u.baseURL,
-		Actor: aliases.Actor{Origin: u.origin, Account: caller.Account.APIKey, User: caller.Account.User, Client: u.options.Client(r)},
+		Actor: aliases.Actor{Origin: u.origin, Account: caller.Account.APIKey, User: caller.Account.User, Client: u.options.Client(r), Ticket: caller.Ticket.HexID()},
 	}
 	rep := repetitionOf(r.Context())
 	if refused == nil {
@@ -135,12 +142,12 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 		u.limitSources(service, caller, &req)
 	}
 	if refused == nil {
-		ended, ok := service.BeginUpload(req.Actor)
+		ended, ok := service.BeginUpload(req.Actor, caller.Ticket, spareUploads)
 		if ok {
 			defer ended()
 		} else {
 			httpx.RetryAfter(w, time.Second)
-			refused = &refusal{http.StatusTooManyRequests, aliases.Busy, "the account has too many uploads under way, try again later"}
+			refused = tooManyUploads
 		}
 	}
 	if refused != nil {
@@ -155,7 +162,7 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 		}
 	}
 	httpx.Watch(r)
-	timed, stop := httpx.NewTimedBody(w, r.Body, time.Duration(limits.MaxUploadTime))
+	timed, stop := httpx.NewTimedBody(w, r.Body, service.UploadTime(caller.Ticket))
 	defer stop()
 	body := http.MaxBytesReader(w, timed, limits.MaxBody)
 	source := upload.Form(body, boundary)
@@ -164,6 +171,7 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 	}
 	items, failures := service.Uploader().Upload(r.Context(), req, source)
 	if failures != nil {
+		service.CountRefused(r.Context(), caller.Ticket, failures)
 		return u.refuse(service, w, r, httpx.StatusOf(failures), failures)
 	}
 	if u.put != nil {

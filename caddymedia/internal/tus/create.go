@@ -3,7 +3,6 @@ package tus
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
 	"net/http"
 	"strconv"
@@ -75,7 +74,7 @@ func (q *request) record() (*resumable.Record, error) {
 		Scope: q.caller.Scope(), Kind: q.Kind.Name(), Length: resumable.Unknown,
 	}
 	if ticket := q.caller.Ticket; ticket != nil {
-		rec.Ticket, rec.TicketExpires = hex.EncodeToString(ticket.ID[:]), ticket.Expires
+		rec.Ticket, rec.TicketExpires = q.actor.Ticket, ticket.Expires
 	}
 	if err := readConcat(q.r.Header, rec); err != nil {
 		return nil, err

@@ -25,6 +25,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 // Uploader stores, deletes and maintains items.
@@ -161,6 +162,7 @@ type Item struct {
 type batch struct {
 	uploader *Uploader
 	req      Request
+	party    queue.Party // of the actor
 	now      time.Time
 
 	fields    map[string]string // alias and sub_folder of the form
@@ -219,7 +221,7 @@ type object struct {
 }
 
 func (u *Uploader) newBatch(req Request) *batch {
-	return &batch{uploader: u, req: req, now: u.Now(), fields: map[string]string{}}
+	return &batch{uploader: u, req: req, party: req.Actor.Party(), now: u.Now(), fields: map[string]string{}}
 }
 
 // close discards staged data that is not committed, and releases the memory and files of the
@@ -231,9 +233,9 @@ func (b *batch) close() {
 			b.uploader.Log.Warn("closing staged data", "error", err)
 		}
 	}
-	owner, staging := b.req.Actor.Owner(), b.uploader.Staging
-	staging.memory.Release(owner, b.reserved.memory.Swap(0))
-	staging.files.Release(owner, b.reserved.files.Swap(0))
+	staging := b.uploader.Staging
+	staging.memory.Release(b.party, b.reserved.memory.Swap(0))
+	staging.files.Release(b.party, b.reserved.files.Swap(0))
 }
 
 // mayHaveVariant reports whether the upload is an image that may have a variant.
