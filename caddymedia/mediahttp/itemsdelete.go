@@ -189,12 +189,11 @@ func matchedTags(header []string) (entityTags, bool) {
 
 // deleteSet deletes the items that a form names, or those below a folder.
 func (q *itemsRequest) deleteSet(ctx context.Context) error {
-	began, watch := q.options.Now(), q.alias.Watch()
-	defer watch.End()
 	form, status, message := setForm.read(q.w, q.r, q.options.Now, "action")
 	if message != "" {
 		return q.refuse(ctx, &refusal{status, aliases.BadRequest, message})
 	}
+	began, watch := q.options.Now(), q.alias.Watch()
 	if problem := setProblem(q.alias, form); problem != "" {
 		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, problem})
 	}
@@ -202,20 +201,25 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 		return q.refuse(ctx, refused)
 	}
 	if names := form["filename"]; len(names) > 0 {
-		watch.End() // it is for folders, but began before the form was read
 		return q.deleteNames(ctx, names)
 	}
 	folder := cmp.Or(form.Get("folder"), q.account.Folder)
 	if !media.Covers(q.account, folder) {
 		return q.refuse(ctx, noFolder)
 	}
-	if q.rep != nil { // a repetition leaves items that were stored after the first attempt began
-		if _, err := q.rep.record(ctx, "began", &began); err != nil {
+	latest := began.Add(time.Second) // of the times of items that this process has stored before
+	if q.rep != nil {                // a repetition leaves items that were stored after the first attempt began
+		earlier, err := q.rep.record(ctx, "began", &began)
+		if err != nil {
 			return q.storageFailed(ctx, "delete the items", err)
+		}
+		if earlier {
+			latest = began
 		}
 	}
 	return q.deleteFolder(ctx, folder, func(info storagedrivers.Info) bool {
-		return storedBefore(info.ModTime, began) && !watch.Stored(q.alias.Filename(info.Key))
+		before, since := watch.Stored(q.alias.Filename(info.Key))
+		return !since && (storedBefore(info.ModTime, began) || before && storedBefore(info.ModTime, latest))
 	})
 }
 
