@@ -193,7 +193,8 @@ func (u *uploadRequest) destination(r *http.Request) (alias, subFolder string) {
 
 // limitSources sets where the caller's files may come from: the body, addresses, or both.
 func (u *uploadRequest) limitSources(service *media.Service, caller tokens.Caller, req *upload.Request) {
-	req.Import, req.ImportTime = service.Importer(req.Actor), time.Duration(service.Limits().MaxUploadTime)
+	limits := service.Limits()
+	req.Import, req.ImportTime, req.MaxImported = service.Importer(req.Actor), time.Duration(limits.MaxUploadTime), limits.MaxBody
 	refused := rightRefusal(caller.Account, tokens.Import)
 	if caller.Ticket != nil {
 		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "a ticket is for files only: send a token to import addresses"}

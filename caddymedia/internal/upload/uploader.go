@@ -100,8 +100,10 @@ type Request struct {
 	Transfer *Transfer
 	// Import, if set, opens the addresses in fields called url. They are files of the request.
 	Import Importer
-	// ImportTime bounds all imports of the request together; 0 means no limit.
-	ImportTime time.Duration
+	// ImportTime bounds all imports of the request together, and MaxImported the sum of their bytes; 0
+	// means no limit.
+	ImportTime  time.Duration
+	MaxImported int64
 	// NoFiles and NoImports, if set, refuse requests with files and with addresses.
 	NoFiles, NoImports *aliases.Failure
 	// Forced is what the caller's credential forces.
