@@ -20,7 +20,10 @@ type Bounds struct {
 	uploads, tickets *queue.Pool
 	staging          *upload.Staging
 	imports          *queue.Queue
-	usages           *usages
+	// calls are requests that hold their form or answer in memory, and sets those that delete many
+	// items.
+	calls, sets *queue.Queue
+	usages      *usages
 }
 
 // NewBounds returns Bounds for one process. Of its file descriptors, downloads have a quarter,
@@ -32,11 +35,50 @@ func NewBounds() *Bounds {
 		uploads: queue.NewPool(files / 4), tickets: queue.NewPool(math.MaxInt32),
 		staging: upload.NewStaging(stagingMemory, files*3/8),
 		imports: queue.New(queue.Options{Slots: int(max(files/16, maxImports))}),
-		usages:  newUsages(),
+		calls:   queue.New(waiting), sets: queue.New(waiting),
+		usages: newUsages(),
 	}
 }
 
-// stagingMemory is the most bytes of small items that wait in memory.
+// waiting are the options of a queue of requests that hold their slot while a client reads.
+var waiting = queue.Options{Slots: 64, Wait: 30 * time.Second, PerOwner: 256, Spare: true}
+
+const (
+	// maxCalls is how many lists, forms of signatures and repeated answers of an account are served at
+	// once, and maxSets how many sets of items it deletes at once.
+	maxCalls, maxSets = 8, 2
+)
+
+// Enter waits until a request of the caller may hold n bytes for its form or its answer. deletes means
+// that it deletes a set of items. It returns false if the caller has too many of them. leave must be
+// called after the answer is sent. A caller with a ticket, which has only repeated answers, does not
+// wait.
+func (s *Service) Enter(ctx context.Context, actor aliases.Actor, deletes bool, n int64) (leave func(), ok bool) {
+	party := actor.Party()
+	calls, most := s.bounds.calls, maxCalls
+	if deletes {
+		calls, most = s.bounds.sets, maxSets
+	}
+	left := func() {}
+	if party.Client == "" {
+		slot, err := calls.Acquire(ctx, queue.Request{Owner: party.Owner, Most: most})
+		if err != nil {
+			return nil, false
+		}
+		left = slot.Release
+	}
+	released, ok := s.bounds.staging.ReserveMemory(party, n)
+	if !ok {
+		left()
+		return nil, false
+	}
+	return func() {
+		released()
+		left()
+	}, true
+}
+
+// stagingMemory is the most bytes of small items that wait in memory, and of forms and answers.
 const stagingMemory = 64 << 20
 
 // unlimitedFiles is the number of files where open files are not limited.

@@ -58,6 +58,10 @@ type ItemQuery struct {
 	Order     Order
 	// Limit is the maximum number of items and folders of a page.
 	Limit int
+	// MaxSize is the maximum sum of Size of the items of a page, but it has at least one item. A nil
+	// Size means no maximum.
+	MaxSize int
+	Size    func(storagedrivers.Info) int
 	// Cursor is the Next of the previous page; empty for the first page.
 	Cursor string
 	// MaxExamined and MaxTime bound a list of everything below a folder. A page ends early then.
@@ -92,11 +96,12 @@ func ListItems(ctx context.Context, q ItemQuery) (ItemPage, error) {
 	if err != nil || naming.InUploadsFolder(q.Folder) {
 		return f.page, err
 	}
-	bounded, cancel := context.WithCancel(ctx)
+	bounded := ctx
 	if f.isDeep() && q.MaxTime > 0 {
+		var cancel context.CancelFunc
 		bounded, cancel = context.WithTimeout(ctx, q.MaxTime)
+		defer cancel()
 	}
-	defer cancel()
 	if cmp.Or(q.Order, ByName) != ByName {
 		page, err := f.ordered(bounded, at)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && bounded.Err() != nil {
@@ -115,6 +120,7 @@ type finder struct {
 	prefix string // of keys; it is empty or ends at a slash
 	wants  func(key string) bool
 	page   ItemPage
+	size   int // of the items of the page
 }
 
 // isDeep reports whether the list has everything below its folder.
@@ -257,10 +263,9 @@ func (f *finder) take(page storagedrivers.Page, after string) (last string, full
 			continue
 		}
 		if f.wants(entry.Key) {
-			if f.found() == f.Limit {
+			if !f.add(entry) {
 				return last, true
 			}
-			f.add(entry)
 		}
 		f.page.Examined++
 		last = entry.Key
@@ -285,12 +290,23 @@ func (f *finder) note(entry storagedrivers.Info) {
 	}
 }
 
-func (f *finder) add(entry storagedrivers.Info) {
-	if folder, ok := strings.CutSuffix(entry.Key, "/"); ok {
+// add adds an entry to the page, and returns false if the page is full.
+func (f *finder) add(entry storagedrivers.Info) bool {
+	folder, ok := strings.CutSuffix(entry.Key, "/")
+	switch {
+	case f.found() == f.Limit:
+		return false
+	case ok:
 		f.page.Folders = append(f.page.Folders, f.Alias.Filename(folder))
-		return
+		return true
+	case f.Size != nil:
+		f.size += f.Size(entry)
+		if f.size > f.MaxSize && len(f.page.Items) > 0 {
+			return false
+		}
 	}
 	f.page.Items = append(f.page.Items, entry)
+	return true
 }
 
 // ordered returns a page of a list in another order than that of the storage. It reads the whole list
@@ -329,16 +345,17 @@ func (f *finder) ordered(ctx context.Context, at position) (ItemPage, error) {
 		}
 		entries = slices.DeleteFunc(entries, func(entry storagedrivers.Info) bool { return compare(entry, last) <= 0 })
 	}
-	for _, entry := range entries[:min(len(entries), f.Limit)] {
-		f.add(entry)
-	}
-	if len(entries) > f.Limit {
-		last := entries[f.Limit-1]
+	for i, entry := range entries {
+		if f.add(entry) {
+			continue
+		}
+		last := entries[i-1] // the first one fits
 		next := position{After: last.Key}
 		if !last.ModTime.IsZero() { // a folder has none
 			next.Time = new(last.ModTime.UnixNano())
 		}
 		f.page.Next = f.cursor(next)
+		break
 	}
 	return f.page, nil
 }

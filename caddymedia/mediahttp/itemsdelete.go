@@ -189,6 +189,11 @@ func matchedTags(header []string) (entityTags, bool) {
 
 // deleteSet deletes the items that a form names, or those below a folder.
 func (q *itemsRequest) deleteSet(ctx context.Context) error {
+	leave, refused := q.enterQueue(q.service, q.w, q.r, q.actor(), true, setForm.memory(q.r))
+	if refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	defer leave()
 	form, status, message := setForm.read(q.w, q.r, q.options.Now, "action")
 	if message != "" {
 		return q.refuse(ctx, &refusal{status, aliases.BadRequest, message})

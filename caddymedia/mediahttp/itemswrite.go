@@ -93,7 +93,7 @@ func (q *itemsRequest) begin() (ended func(), refused *refusal) {
 		httpx.RetryAfter(q.w, time.Second)
 		return nil, tooManyUploads
 	}
-	return ended, nil
+	return q.rep.untilSent(ended), nil
 }
 
 // writeRequest returns a request to store an item in an alias. The account must have the right for

@@ -62,9 +62,20 @@ type repetition struct {
 	alias   string      // of the items that are about to be stored
 	unused  bool        // nothing is stored under the claims of the attempt
 	undone  atomic.Bool // a part of the request has failed, although the answer is a success
+	sent    []func()    // called when the answer is sent
 }
 
 type repetitionKey struct{}
+
+// untilSent returns release, for a request without a key. Otherwise release is called when the answer is
+// sent, because it is held back until then.
+func (rep *repetition) untilSent(release func()) func() {
+	if rep == nil {
+		return release
+	}
+	rep.sent = append(rep.sent, release)
+	return func() {}
+}
 
 // repetitionOf returns the repetition of a request.
 func repetitionOf(ctx context.Context) *repetition {
@@ -103,6 +114,11 @@ func (h *Handler) repeatable(
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	rep := new(repetition)
+	defer func() {
+		for _, release := range rep.sent {
+			release()
+		}
+	}()
 	repeatable := r.WithContext(context.WithValue(ctx, repetitionKey{}, rep))
 	defer func() { r.Body = repeatable.Body }() // it may be watched now
 	rep.begin(h, service, w, repeatable, origin, caller, cancel)

@@ -132,7 +132,11 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 		refused = rep.replayRefusal(req.Allows)
 	}
 	if refused == nil && rep.isAnswered() {
-		return rep.replay(w, r)
+		var leave func()
+		if leave, refused = u.enterQueue(service, w, r, req.Actor, false, int64(len(rep.answer.Body))); refused == nil {
+			defer leave()
+			return rep.replay(w, r)
+		}
 	}
 	rep.claimsOf(&req)
 	if caller.Ticket != nil && rep.isRepeated() {
@@ -144,7 +148,7 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 	if refused == nil {
 		ended, ok := service.BeginUpload(req.Actor, caller.Ticket, spareUploads)
 		if ok {
-			defer ended()
+			defer rep.untilSent(ended)()
 		} else {
 			httpx.RetryAfter(w, time.Second)
 			refused = tooManyUploads
