@@ -20,10 +20,9 @@ type Bounds struct {
 	uploads, tickets *queue.Pool
 	staging          *upload.Staging
 	imports          *queue.Queue
-	// calls are requests that hold their form or answer in memory, and sets those that delete many
-	// items.
-	calls, sets *queue.Queue
-	usages      *usages
+	// calls are requests that hold their form or answer in memory.
+	calls  [len(maxCalls)]*queue.Queue
+	usages *usages
 }
 
 // NewBounds returns Bounds for one process. Of its file descriptors, downloads have a quarter,
@@ -31,37 +30,40 @@ type Bounds struct {
 // everything else, half of it for imports.
 func NewBounds() *Bounds {
 	files := int64(MaxOpenFiles())
-	return &Bounds{
+	b := &Bounds{
 		uploads: queue.NewPool(files / 4), tickets: queue.NewPool(math.MaxInt32),
 		staging: upload.NewStaging(stagingMemory, files*3/8),
 		imports: queue.New(queue.Options{Slots: int(max(files/16, maxImports))}),
-		calls:   queue.New(waiting), sets: queue.New(waiting),
-		usages: newUsages(),
+		usages:  newUsages(),
 	}
+	for call := range b.calls {
+		b.calls[call] = queue.New(queue.Options{Slots: 64, Wait: 30 * time.Second, PerOwner: 256, Spare: true})
+	}
+	return b
 }
 
-// waiting are the options of a queue of requests that hold their slot while a client reads.
-var waiting = queue.Options{Slots: 64, Wait: 30 * time.Second, PerOwner: 256, Spare: true}
+// Call is a kind of requests that hold their form or answer in memory.
+type Call int
 
+// The kinds of calls. An ordered list reads a whole folder for a page. Other calls are the rest of the
+// lists, forms of signatures and repeated answers.
 const (
-	// maxCalls is how many lists, forms of signatures and repeated answers of an account are served at
-	// once, and maxSets how many sets of items it deletes at once.
-	maxCalls, maxSets = 8, 2
+	OtherCall Call = iota
+	OrderedList
+	DeletedSet
 )
 
-// Enter waits until a request of the caller may hold n bytes for its form or its answer. deletes means
-// that it deletes a set of items. It returns false if the caller has too many of them. leave must be
-// called after the answer is sent. A caller with a ticket, which has only repeated answers, does not
-// wait.
-func (s *Service) Enter(ctx context.Context, actor aliases.Actor, deletes bool, n int64) (leave func(), ok bool) {
+// maxCalls is how many calls of a kind an account has at once.
+var maxCalls = [...]int{OtherCall: 8, OrderedList: 2, DeletedSet: 2}
+
+// Enter waits until a call of the caller may hold n bytes for its form or its answer. It returns false
+// if the caller has too many. leave must be called after the answer is sent. A caller with a ticket,
+// which has only repeated answers, does not wait.
+func (s *Service) Enter(ctx context.Context, actor aliases.Actor, call Call, n int64) (leave func(), ok bool) {
 	party := actor.Party()
-	calls, most := s.bounds.calls, maxCalls
-	if deletes {
-		calls, most = s.bounds.sets, maxSets
-	}
 	left := func() {}
 	if party.Client == "" {
-		slot, err := calls.Acquire(ctx, queue.Request{Owner: party.Owner, Most: most})
+		slot, err := s.bounds.calls[call].Acquire(ctx, queue.Request{Owner: party.Owner, Most: maxCalls[call]})
 		if err != nil {
 			return nil, false
 		}

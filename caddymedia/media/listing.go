@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/naming"
@@ -310,40 +311,31 @@ func (f *finder) add(entry storagedrivers.Info) bool {
 }
 
 // ordered returns a page of a list in another order than that of the storage. It reads the whole list
-// for each page.
+// for the first page, and for others unless that is the last list that was read.
 func (f *finder) ordered(ctx context.Context, at position) (ItemPage, error) {
 	var entries []storagedrivers.Info
-	items := 0
-	for cursor := ""; ; {
-		page, err := f.list(ctx, cursor, 0)
-		if err != nil {
+	isFirst := at == position{}
+	known := false
+	if !isFirst {
+		entries, known = f.recall()
+	}
+	if !known {
+		var err error
+		if entries, err = f.listAll(ctx); err != nil {
 			return ItemPage{}, err
 		}
-		for _, entry := range entriesOf(page) {
-			f.note(entry)
-			f.page.Examined++
-			if !f.wants(entry.Key) {
-				continue
-			}
-			if entries = append(entries, entry); !isFolder(entry) {
-				items++
-			}
-		}
-		if max(items, len(entries)-items, len(f.page.Variants)) > maxOrdered || f.isDeep() && f.page.Examined > f.MaxExamined {
-			return ItemPage{}, ErrUnordered
-		}
-		if cursor = page.Next; cursor == "" {
-			break
-		}
+		f.remember(entries)
 	}
-	compare := f.Order.compare()
-	slices.SortFunc(entries, compare)
-	if at != (position{}) {
+	if !isFirst {
 		last := storagedrivers.Info{Key: at.After}
 		if at.Time != nil {
 			last.ModTime = time.Unix(0, *at.Time)
 		}
-		entries = slices.DeleteFunc(entries, func(entry storagedrivers.Info) bool { return compare(entry, last) <= 0 })
+		next, found := slices.BinarySearchFunc(entries, last, f.Order.compare())
+		if found {
+			next++
+		}
+		entries = entries[next:]
 	}
 	for i, entry := range entries {
 		if f.add(entry) {
@@ -358,6 +350,65 @@ func (f *finder) ordered(ctx context.Context, at position) (ItemPage, error) {
 		break
 	}
 	return f.page, nil
+}
+
+// listAll returns all entries of the list in its order.
+func (f *finder) listAll(ctx context.Context) (entries []storagedrivers.Info, err error) {
+	items := 0
+	for cursor := ""; ; {
+		page, err := f.list(ctx, cursor, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range entriesOf(page) {
+			f.note(entry)
+			f.page.Examined++
+			if !f.wants(entry.Key) {
+				continue
+			}
+			if entries = append(entries, entry); !isFolder(entry) {
+				items++
+			}
+		}
+		if max(items, len(entries)-items, len(f.page.Variants)) > maxOrdered || f.isDeep() && f.page.Examined > f.MaxExamined {
+			return nil, ErrUnordered
+		}
+		if cursor = page.Next; cursor == "" {
+			slices.SortFunc(entries, f.Order.compare())
+			return entries, nil
+		}
+	}
+}
+
+// orderedList is a list that was read.
+type orderedList struct {
+	alias    *Alias
+	list     string // its finder.sum
+	entries  []storagedrivers.Info
+	variants map[string]bool
+}
+
+// lastOrdered is the last list that was read, for its next pages.
+var lastOrdered atomic.Pointer[orderedList]
+
+// orderedTime is how long a list is kept.
+const orderedTime = time.Minute
+
+// remember keeps the entries of the list for a while. They must not be changed.
+func (f *finder) remember(entries []storagedrivers.Info) {
+	list := &orderedList{f.Alias, string(f.sum(nil)), entries, f.page.Variants}
+	lastOrdered.Store(list)
+	time.AfterFunc(orderedTime, func() { lastOrdered.CompareAndSwap(list, nil) })
+}
+
+// recall returns the entries of the list if it is the last one that was read.
+func (f *finder) recall() (entries []storagedrivers.Info, known bool) {
+	list := lastOrdered.Load()
+	if list == nil || list.alias != f.Alias || list.list != string(f.sum(nil)) {
+		return nil, false
+	}
+	f.page.Variants = list.variants
+	return list.entries, true
 }
 
 func isFolder(entry storagedrivers.Info) bool { return strings.HasSuffix(entry.Key, "/") }

@@ -143,7 +143,7 @@ func (q *itemsRequest) attempt(service *media.Service, w http.ResponseWriter, r 
 		return q.refuse(ctx, refused)
 	}
 	if q.rep.isAnswered() {
-		leave, refused := q.enterQueue(service, w, r, q.actor(), false, int64(len(q.rep.answer.Body)))
+		leave, refused := q.enterQueue(service, w, r, q.actor(), media.OtherCall, int64(len(q.rep.answer.Body)))
 		if refused != nil {
 			return q.refuse(ctx, refused)
 		}
@@ -342,7 +342,11 @@ func (q *itemsRequest) list(ctx context.Context) error {
 	if !media.Covers(q.account, query.Folder) {
 		return q.refuse(ctx, noFolder)
 	}
-	leave, refused := q.enterQueue(q.service, q.w, q.r, q.actor(), false, maxListed)
+	call := media.OtherCall
+	if query.Order != media.ByName {
+		call = media.OrderedList
+	}
+	leave, refused := q.enterQueue(q.service, q.w, q.r, q.actor(), call, maxListed)
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}

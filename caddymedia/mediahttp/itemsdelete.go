@@ -189,7 +189,7 @@ func matchedTags(header []string) (entityTags, bool) {
 
 // deleteSet deletes the items that a form names, or those below a folder.
 func (q *itemsRequest) deleteSet(ctx context.Context) error {
-	leave, refused := q.enterQueue(q.service, q.w, q.r, q.actor(), true, setForm.memory(q.r))
+	leave, refused := q.enterQueue(q.service, q.w, q.r, q.actor(), media.DeletedSet, setForm.memory(q.r))
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}

@@ -21,9 +21,9 @@ var tooManyCalls = &refusal{http.StatusTooManyRequests, aliases.Busy, "the accou
 // enterQueue waits until a request may hold n bytes for its form or its answer, as [media.Service.Enter].
 // leave must be called when the answer is written. Writes fail after [maxHeld].
 func (h *Handler) enterQueue(
-	service *media.Service, w http.ResponseWriter, r *http.Request, actor aliases.Actor, deletes bool, n int64,
+	service *media.Service, w http.ResponseWriter, r *http.Request, actor aliases.Actor, call media.Call, n int64,
 ) (leave func(), refused *refusal) {
-	left, ok := service.Enter(r.Context(), actor, deletes, n)
+	left, ok := service.Enter(r.Context(), actor, call, n)
 	if !ok {
 		httpx.RetryAfter(w, httpx.BusyRetry)
 		return nil, tooManyCalls

@@ -47,7 +47,7 @@ func (h *Handler) sign(service *media.Service, w http.ResponseWriter, r *http.Re
 		return h.signRefused(service, w, r, refused)
 	}
 	actor := aliases.Actor{Origin: aliases.OriginHTTP, Account: account.APIKey, User: account.User, Client: h.options.Client(r)}
-	leave, refused := h.enterQueue(service, w, r, actor, false, signForm.memory(r))
+	leave, refused := h.enterQueue(service, w, r, actor, media.OtherCall, signForm.memory(r))
 	if refused != nil {
 		return h.signRefused(service, w, r, refused)
 	}

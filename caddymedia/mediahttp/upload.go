@@ -133,7 +133,7 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 	}
 	if refused == nil && rep.isAnswered() {
 		var leave func()
-		if leave, refused = u.enterQueue(service, w, r, req.Actor, false, int64(len(rep.answer.Body))); refused == nil {
+		if leave, refused = u.enterQueue(service, w, r, req.Actor, media.OtherCall, int64(len(rep.answer.Body))); refused == nil {
 			defer leave()
 			return rep.replay(w, r)
 		}
