@@ -35,7 +35,11 @@ func (q *request) create(ctx context.Context) error {
 		creation.Filename = cmp.Or(ticket.Filename, rec.Filename)
 		creation.Files = ticket.Left()
 	}
-	u, err := q.service.Uploads().Create(ctx, q.service.UploadStorage(q.Kind, rec.Alias), creation)
+	storage := q.service.UploadStorage(q.Kind, rec.Alias)
+	if storage == nil {
+		return badRequest("there is no alias to upload to")
+	}
+	u, err := q.service.Uploads().Create(ctx, storage, creation)
 	if err != nil {
 		return err
 	}
