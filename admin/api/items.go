@@ -339,7 +339,7 @@ func (c *call) items() error {
 	case errors.Is(err, media.ErrCursor):
 		return badCursor()
 	case errors.Is(err, media.ErrUnordered):
-		return failf(http.StatusBadRequest, "A list of more than 10,000 items, or of a slow storage, has the order name only.")
+		return failf(http.StatusBadRequest, "This list has the order name only: it has more than 10,000 items or 100,000 objects, or its storage is slow.")
 	case err != nil:
 		return storageFailed(c.app.Driver(alias.Storage.Name()).Describe(), err)
 	}

@@ -15,7 +15,7 @@ import (
 
 // Limits bound the work that strangers can cause. None is infinite; 0 means the default.
 type Limits struct {
-	// The largest upload request, in bytes. Default: 4 GiB.
+	// The largest upload request, in bytes, and the most bytes of all its imports. Default: 4 GiB.
 	MaxBody int64 `json:"max_body,omitempty" option:"size"`
 	// The most concurrent uploads of an account; further uploads get 429. All accounts together may
 	// use a quarter of the open files of the process, and one account half of that. Default: 256.

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/naming"
@@ -58,6 +59,10 @@ type ItemQuery struct {
 	Order     Order
 	// Limit is the maximum number of items and folders of a page.
 	Limit int
+	// MaxSize is the maximum sum of Size of the items of a page, but it has at least one item. A nil
+	// Size means no maximum.
+	MaxSize int
+	Size    func(storagedrivers.Info) int
 	// Cursor is the Next of the previous page; empty for the first page.
 	Cursor string
 	// MaxExamined and MaxTime bound a list of everything below a folder. A page ends early then.
@@ -92,11 +97,12 @@ func ListItems(ctx context.Context, q ItemQuery) (ItemPage, error) {
 	if err != nil || naming.InUploadsFolder(q.Folder) {
 		return f.page, err
 	}
-	bounded, cancel := context.WithCancel(ctx)
+	bounded := ctx
 	if f.isDeep() && q.MaxTime > 0 {
+		var cancel context.CancelFunc
 		bounded, cancel = context.WithTimeout(ctx, q.MaxTime)
+		defer cancel()
 	}
-	defer cancel()
 	if cmp.Or(q.Order, ByName) != ByName {
 		page, err := f.ordered(bounded, at)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && bounded.Err() != nil {
@@ -115,6 +121,7 @@ type finder struct {
 	prefix string // of keys; it is empty or ends at a slash
 	wants  func(key string) bool
 	page   ItemPage
+	size   int // of the items of the page
 }
 
 // isDeep reports whether the list has everything below its folder.
@@ -257,10 +264,9 @@ func (f *finder) take(page storagedrivers.Page, after string) (last string, full
 			continue
 		}
 		if f.wants(entry.Key) {
-			if f.found() == f.Limit {
+			if !f.add(entry) {
 				return last, true
 			}
-			f.add(entry)
 		}
 		f.page.Examined++
 		last = entry.Key
@@ -285,23 +291,74 @@ func (f *finder) note(entry storagedrivers.Info) {
 	}
 }
 
-func (f *finder) add(entry storagedrivers.Info) {
-	if folder, ok := strings.CutSuffix(entry.Key, "/"); ok {
+// add adds an entry to the page, and returns false if the page is full.
+func (f *finder) add(entry storagedrivers.Info) bool {
+	folder, ok := strings.CutSuffix(entry.Key, "/")
+	switch {
+	case f.found() == f.Limit:
+		return false
+	case ok:
 		f.page.Folders = append(f.page.Folders, f.Alias.Filename(folder))
-		return
+		return true
+	case f.Size != nil:
+		f.size += f.Size(entry)
+		if f.size > f.MaxSize && len(f.page.Items) > 0 {
+			return false
+		}
 	}
 	f.page.Items = append(f.page.Items, entry)
+	return true
 }
 
 // ordered returns a page of a list in another order than that of the storage. It reads the whole list
-// for each page.
+// for the first page, and for others unless that is the last list that was read.
 func (f *finder) ordered(ctx context.Context, at position) (ItemPage, error) {
 	var entries []storagedrivers.Info
+	isFirst := at == position{}
+	known := false
+	if !isFirst {
+		entries, known = f.recall()
+	}
+	if !known {
+		var err error
+		if entries, err = f.listAll(ctx); err != nil {
+			return ItemPage{}, err
+		}
+		f.remember(entries)
+	}
+	if !isFirst {
+		last := storagedrivers.Info{Key: at.After}
+		if at.Time != nil {
+			last.ModTime = time.Unix(0, *at.Time)
+		}
+		next, found := slices.BinarySearchFunc(entries, last, f.Order.compare())
+		if found {
+			next++
+		}
+		entries = entries[next:]
+	}
+	for i, entry := range entries {
+		if f.add(entry) {
+			continue
+		}
+		last := entries[i-1] // the first one fits
+		next := position{After: last.Key}
+		if !last.ModTime.IsZero() { // a folder has none
+			next.Time = new(last.ModTime.UnixNano())
+		}
+		f.page.Next = f.cursor(next)
+		break
+	}
+	return f.page, nil
+}
+
+// listAll returns all entries of the list in its order.
+func (f *finder) listAll(ctx context.Context) (entries []storagedrivers.Info, err error) {
 	items := 0
 	for cursor := ""; ; {
 		page, err := f.list(ctx, cursor, 0)
 		if err != nil {
-			return ItemPage{}, err
+			return nil, err
 		}
 		for _, entry := range entriesOf(page) {
 			f.note(entry)
@@ -314,33 +371,44 @@ func (f *finder) ordered(ctx context.Context, at position) (ItemPage, error) {
 			}
 		}
 		if max(items, len(entries)-items, len(f.page.Variants)) > maxOrdered || f.isDeep() && f.page.Examined > f.MaxExamined {
-			return ItemPage{}, ErrUnordered
+			return nil, ErrUnordered
 		}
 		if cursor = page.Next; cursor == "" {
-			break
+			slices.SortFunc(entries, f.Order.compare())
+			return entries, nil
 		}
 	}
-	compare := f.Order.compare()
-	slices.SortFunc(entries, compare)
-	if at != (position{}) {
-		last := storagedrivers.Info{Key: at.After}
-		if at.Time != nil {
-			last.ModTime = time.Unix(0, *at.Time)
-		}
-		entries = slices.DeleteFunc(entries, func(entry storagedrivers.Info) bool { return compare(entry, last) <= 0 })
+}
+
+// orderedList is a list that was read.
+type orderedList struct {
+	alias    *Alias
+	list     string // its finder.sum
+	entries  []storagedrivers.Info
+	variants map[string]bool
+}
+
+// lastOrdered is the last list that was read, for its next pages.
+var lastOrdered atomic.Pointer[orderedList]
+
+// orderedTime is how long a list is kept.
+const orderedTime = time.Minute
+
+// remember keeps the entries of the list for a while. They must not be changed.
+func (f *finder) remember(entries []storagedrivers.Info) {
+	list := &orderedList{f.Alias, string(f.sum(nil)), entries, f.page.Variants}
+	lastOrdered.Store(list)
+	time.AfterFunc(orderedTime, func() { lastOrdered.CompareAndSwap(list, nil) })
+}
+
+// recall returns the entries of the list if it is the last one that was read.
+func (f *finder) recall() (entries []storagedrivers.Info, known bool) {
+	list := lastOrdered.Load()
+	if list == nil || list.alias != f.Alias || list.list != string(f.sum(nil)) {
+		return nil, false
 	}
-	for _, entry := range entries[:min(len(entries), f.Limit)] {
-		f.add(entry)
-	}
-	if len(entries) > f.Limit {
-		last := entries[f.Limit-1]
-		next := position{After: last.Key}
-		if !last.ModTime.IsZero() { // a folder has none
-			next.Time = new(last.ModTime.UnixNano())
-		}
-		f.page.Next = f.cursor(next)
-	}
-	return f.page, nil
+	f.page.Variants = list.variants
+	return list.entries, true
 }
 
 func isFolder(entry storagedrivers.Info) bool { return strings.HasSuffix(entry.Key, "/") }

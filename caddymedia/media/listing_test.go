@@ -351,6 +351,51 @@ func TestOrderOfTheEpoch(t *testing.T) {
 	}
 }
 
+// TestOrderIsRead: all pages of a list in another order than by name read the folder once, until another
+// list is read or a minute is over. The first page of a list reads it again.
+func TestOrderIsRead(t *testing.T) { //nolint:paralleltest // the last list is that of the process
+	synctest.Test(t, func(t *testing.T) {
+		d := memory.New()
+		lists := 0
+		storage := storagedrivers.New("counted", d, storagedrivers.Options{})
+		for i := range 9 {
+			if _, err := storage.Put(t.Context(), fmt.Sprintf("p/%d.txt", i), strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.Fail = func(op, _ string) error {
+			if op == "list" {
+				lists++
+			}
+			return nil
+		}
+		query := ItemQuery{Alias: &Alias{Kind: File, Name: "a", Storage: storage, Prefix: "p"}, Order: ByModified, Limit: 2}
+		if names, n := pages(t, query); len(names) != 9 || n != 5 || lists != 1 {
+			t.Errorf("%q on %d pages, read %d times", names, n, lists)
+		}
+		first, err := ListItems(t.Context(), query)
+		if err != nil || lists != 2 {
+			t.Errorf("the first page again: read %d times, %v", lists, err)
+		}
+		next := query
+		next.Cursor = first.Next
+		time.Sleep(orderedTime + 1)
+		if page, err := ListItems(t.Context(), next); err != nil || lists != 3 || len(page.Items) != 2 {
+			t.Errorf("after a minute: read %d times, %v", lists, err)
+		}
+		query.Order = ByModifiedDown
+		if _, err := ListItems(t.Context(), query); err != nil || lists != 4 {
+			t.Errorf("another list: read %d times, %v", lists, err)
+		}
+		if page, err := ListItems(t.Context(), next); err != nil || lists != 5 || len(page.Items) != 2 {
+			t.Errorf("after another list: read %d times, %v", lists, err)
+		}
+		if err := storage.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // ancient lists objects of the time 0.
 type ancient struct{ *memory.Driver }
 

@@ -97,14 +97,14 @@ func TestSideBySide(t *testing.T) {
 	a, b := start(t, first), start(t, second)
 	actor := aliases.Actor{Account: "site"}
 	for _, s := range []*Service{a, b} {
-		if _, ok := s.BeginUpload(actor); !ok {
+		if _, ok := s.BeginUpload(actor, nil, 0); !ok {
 			t.Error("the first upload of an account is refused")
 		}
 	}
-	if _, ok := a.BeginUpload(actor); !ok {
+	if _, ok := a.BeginUpload(actor, nil, 0); !ok {
 		t.Error("an upload counts in another service")
 	}
-	if _, ok := b.BeginUpload(actor); ok {
+	if _, ok := b.BeginUpload(actor, nil, 0); ok {
 		t.Error("an account has two uploads under way, and may have one")
 	}
 	if _, _, err := b.Issuer().Issue(t.Context(), "site", "password", netip.Addr{}); err != nil || second.Tokens.(*store).saved != 1 {

@@ -46,7 +46,7 @@ func (s *Service) Uploads() *resumable.Store {
 }
 
 // UploadStorage returns the storage for the unfinished uploads of an alias, or of the default alias
-// if there is none of that name.
+// if there is none of that name. It is nil for a service without aliases.
 func (s *Service) UploadStorage(kind aliases.Kind, alias string) *storagedrivers.Storage {
 	if s.resumable.Storage != "" {
 		return s.storages[s.resumable.Storage]
@@ -56,13 +56,16 @@ func (s *Service) UploadStorage(kind aliases.Kind, alias string) *storagedrivers
 			return a.Storage
 		}
 	}
-	return s.Aliases()[0].Storage
+	for _, a := range s.Aliases() {
+		return a.Storage
+	}
+	return nil
 }
 
 // ReserveFile reserves a file for staged bytes of an upload. It returns false if the account has too
 // many.
 func (s *Service) ReserveFile(actor aliases.Actor) (release func(), ok bool) {
-	return s.bounds.staging.Reserve(actor.Owner())
+	return s.bounds.staging.Reserve(actor.Party())
 }
 
 // TerminateUpload removes an upload for an actor, never its item.

@@ -143,6 +143,11 @@ func (q *itemsRequest) attempt(service *media.Service, w http.ResponseWriter, r 
 		return q.refuse(ctx, refused)
 	}
 	if q.rep.isAnswered() {
+		leave, refused := q.enterQueue(service, w, r, q.actor(), media.OtherCall, int64(len(q.rep.answer.Body)))
+		if refused != nil {
+			return q.refuse(ctx, refused)
+		}
+		defer leave()
 		return q.rep.replay(q.w, q.r)
 	}
 	ctx = storagedrivers.WithOwner(ctx, q.actor().Owner())
@@ -340,6 +345,15 @@ func (q *itemsRequest) list(ctx context.Context) error {
 	if !media.Covers(q.account, query.Folder) {
 		return q.refuse(ctx, noFolder)
 	}
+	call := media.OtherCall
+	if query.Order != media.ByName {
+		call = media.OrderedList
+	}
+	leave, refused := q.enterQueue(q.service, q.w, q.r, q.actor(), call, maxListed)
+	if refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
 	page, err := media.ListItems(ctx, query)
@@ -396,7 +410,7 @@ func (q *itemsRequest) query() (query media.ItemQuery, problem string) {
 	}
 	query = media.ItemQuery{
 		Alias: q.alias, Folder: cmp.Or(values.Get("folder"), q.account.Folder), Search: values.Get("search"), Order: media.ByName, Limit: defaultPage,
-		Cursor: values.Get("cursor"), MaxExamined: maxExamined, MaxTime: maxSearchTime,
+		Cursor: values.Get("cursor"), MaxExamined: maxExamined, MaxTime: maxSearchTime, MaxSize: maxListed, Size: q.sizeOf,
 	}
 	if problem := folderProblem(q.alias, query.Folder); problem != "" {
 		return query, problem
@@ -472,6 +486,14 @@ func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info
 	}
 	// An item that is deleted meanwhile is missing.
 	return slices.DeleteFunc(described, func(a itemAnswer) bool { return a.Filename == "" }), nil
+}
+
+// sizeOf returns about the size of an item in the JSON of a list, or more.
+func (q *itemsRequest) sizeOf(info storagedrivers.Info) int {
+	const name, rest = 64, 256 // of an address, and of all but addresses
+	filename := q.alias.Filename(info.Key)
+	addresses := 2 + len(q.alias.Renditions) // with that of the variant
+	return addresses*(len(q.alias.URL(q.baseURL, filename))+name) + len(filename) + rest
 }
 
 // answerOf returns an item as in a list.

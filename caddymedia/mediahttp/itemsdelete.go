@@ -205,12 +205,16 @@ func matchedTags(header []string) (entityTags, bool) {
 
 // deleteSet deletes the items that a form names, or those below a folder.
 func (q *itemsRequest) deleteSet(ctx context.Context) error {
-	began, watch := q.options.Now(), q.alias.Watch()
-	defer watch.End()
+	leave, refused := q.enterQueue(q.service, q.w, q.r, q.actor(), media.DeletedSet, setForm.memory(q.r))
+	if refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	defer leave()
 	form, status, message := setForm.read(q.w, q.r, q.options.Now, "action")
 	if message != "" {
 		return q.refuse(ctx, &refusal{status, aliases.BadRequest, message})
 	}
+	began, watch := q.options.Now(), q.alias.Watch()
 	if problem := setProblem(q.alias, form); problem != "" {
 		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, problem})
 	}
@@ -218,21 +222,24 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 		return q.refuse(ctx, refused)
 	}
 	if names := form["filename"]; len(names) > 0 {
-		watch.End() // it is for folders, but began before the form was read
 		return q.deleteNames(ctx, names)
 	}
 	folder := cmp.Or(form.Get("folder"), q.account.Folder)
 	if !media.Covers(q.account, folder) {
 		return q.refuse(ctx, noFolder)
 	}
-	if q.rep != nil { // a repetition leaves items that were stored after the first attempt began
+	latest := began.Add(time.Second) // of the times of items that this process has stored before
+	if q.rep != nil {                // a repetition leaves items that were stored after the first attempt began
 		if err := q.rep.record(ctx, map[string]any{"began": began}); err != nil {
 			return q.storageFailed(ctx, "delete the items", err)
 		}
-		q.rep.recorded("began", &began)
+		if q.rep.recorded("began", &began) {
+			latest = began
+		}
 	}
 	return q.deleteFolder(ctx, folder, func(info storagedrivers.Info) bool {
-		return storedBefore(info.ModTime, began) && !watch.Stored(q.alias.Filename(info.Key))
+		before, since := watch.Stored(q.alias.Filename(info.Key))
+		return !since && (storedBefore(info.ModTime, began) || before && storedBefore(info.ModTime, latest))
 	})
 }
 

@@ -384,8 +384,8 @@ func TestDeleteFolderTime(t *testing.T) {
 	})
 }
 
-// TestDeleteFolderOfSeconds: where times are in whole seconds, an item of the second in which the request
-// began is left.
+// TestDeleteFolderOfSeconds: where times are in whole seconds, an item that another process has stored in
+// the second in which the request began is left.
 func TestDeleteFolderOfSeconds(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
@@ -403,6 +403,31 @@ func TestDeleteFolderOfSeconds(t *testing.T) {
 	})
 }
 
+// TestDeleteFolderDatedLater: an item that this process has stored before the request is deleted, although
+// the clock of the storage is a little ahead, or has whole seconds.
+func TestDeleteFolderDatedLater(t *testing.T) {
+	t.Parallel()
+	for name, date := range map[string]func(time.Time) time.Time{
+		"ahead":   func(stored time.Time) time.Time { return stored.Add(time.Second / 2) },
+		"seconds": func(stored time.Time) time.Time { return stored.Truncate(time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSiteOn(t, &redated{memory.New(), date}, media.Limits{}, func(c *media.Config) {
+				c.Accounts[someKey].May = []string{"upload", "delete"}
+			})
+			httpCase{
+				target: filePath, header: multipart + bearer, status: 200,
+				body: form(field("alias", "one"), field("sub_folder", "sub"), file("old.txt", "text")),
+			}.check(t, s)
+			r := s.do(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, "action=delete&folder=sub")
+			if !strings.Contains(r.body, `"deleted":1,"more":false`) {
+				t.Errorf("%d %s", r.status, r.body)
+			}
+		})
+	}
+}
+
 // TestDeleteFolderSpares: an item that is stored after the request began is left, also where the
 // storage dates it by its first byte, or not at all.
 func TestDeleteFolderSpares(t *testing.T) {
@@ -413,7 +438,8 @@ func TestDeleteFolderSpares(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSiteOn(t, &redated{memory.New(), age}, media.Limits{}, func(c *media.Config) {
+			d := &redated{memory.New(), age}
+			s := newSiteOn(t, d, media.Limits{}, func(c *media.Config) {
 				c.Accounts[someKey].May = []string{"upload", "delete", "copy"}
 			})
 			upload := func(name string) {
@@ -424,20 +450,29 @@ func TestDeleteFolderSpares(t *testing.T) {
 				}.check(t, s)
 			}
 			upload("old.txt")
-			r := s.request(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, "action=delete&folder=sub")
-			r.Body = revoking{r.Body, sync.OnceFunc(func() {
+			d.Fail = onFirst("list", "file/one/sub/", func() {
 				upload("new.txt")
 				httpCase{target: itemsPath + "file/one/sub/old.txt", header: urlencoded + bearer, body: "copy_to=sub/copy.txt", status: 200}.check(t, s)
-			})}
-			w := httptest.NewRecorder()
-			s.handler.ServeHTTP(w, r)
-			if !strings.Contains(w.Body.String(), `"deleted":1,"more":true`) {
-				t.Errorf("%d %s", w.Code, w.Body)
+			})
+			r := s.do(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, "action=delete&folder=sub")
+			if !strings.Contains(r.body, `"deleted":1,"more":true`) {
+				t.Errorf("%d %s", r.status, r.body)
 			}
 			if left := s.keys(t, "file/one"); !slices.Equal(left, []string{"file/one/sub/copy.txt", "file/one/sub/new.txt"}) {
 				t.Errorf("left are %q", left)
 			}
 		})
+	}
+}
+
+// onFirst returns a hook of a memory.Driver that calls do before the first operation of a name on a key.
+func onFirst(name, on string, do func()) func(op, key string) error {
+	var begun atomic.Bool // do may do the same
+	return func(op, key string) error {
+		if op == name && key == on && begun.CompareAndSwap(false, true) {
+			do()
+		}
+		return nil
 	}
 }
 

@@ -88,12 +88,12 @@ func (q *itemsRequest) condition() (matches func(storagedrivers.Info) bool, refu
 
 // begin counts the request as an upload of the account until ended is called.
 func (q *itemsRequest) begin() (ended func(), refused *refusal) {
-	ended, ok := q.service.BeginUpload(q.actor())
+	ended, ok := q.service.BeginUpload(q.actor(), nil, 0)
 	if !ok {
 		httpx.RetryAfter(q.w, time.Second)
-		return nil, &refusal{http.StatusTooManyRequests, aliases.Busy, "the account has too many uploads under way, try again later"}
+		return nil, tooManyUploads
 	}
-	return ended, nil
+	return q.rep.untilSent(ended), nil
 }
 
 // writeRequest returns a request to store an item in an alias. The account must have the right for

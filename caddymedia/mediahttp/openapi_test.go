@@ -320,7 +320,7 @@ func requestReplacements(t *testing.T, key string) {
 	s = newSiteWith(t, media.Limits{MaxBody: 10, MaxUploads: 1}, change)
 	put(alias+"a"+ext, bearer+ifAny, strings.Repeat("x", 11), 413)
 	s.put(t, strings.Replace(key, "content", "replacing", 1), "old")
-	ended, ok := s.first.BeginUpload(media.Actor{Origin: "http", Account: someKey})
+	ended, ok := s.first.BeginUpload(media.Actor{Origin: "http", Account: someKey}, nil, 0)
 	if !ok {
 		t.Fatal("no upload can begin")
 	}
@@ -354,7 +354,7 @@ func requestTransfers(t *testing.T, key string) {
 	post(urlencoded+bearer+`If-Match: "x"`+"\n", "to=b"+ext, 412)
 	post(urlencoded+bearer, "to="+strings.Repeat("a", 64<<10), 413)
 	post(urlencoded+bearer, "to=b.exe", 415)
-	ended, ok := s.first.BeginUpload(media.Actor{Origin: "http", Account: someKey})
+	ended, ok := s.first.BeginUpload(media.Actor{Origin: "http", Account: someKey}, nil, 0)
 	if !ok {
 		t.Fatal("no upload can begin")
 	}

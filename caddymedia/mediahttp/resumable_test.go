@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/caddymedia/media"
 )
 
 const resumablePath = "/api/upload/file/resumable"
@@ -29,6 +31,19 @@ const (
 	aText    = "Upload-Metadata: filename YS50eHQ=\n" // a.txt
 	location = "Location"
 )
+
+// TestResumableWithoutAliases: a service that has no alias refuses uploads.
+func TestResumableWithoutAliases(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		c.ImageAliases, c.FileAliases = nil, nil
+		c.Accounts[otherKey].Aliases = nil
+	})
+	for _, header := range []string{aText, "Upload-Concat: partial\n"} {
+		s.tusSend(t, http.MethodPost, resumablePath, "Upload-Length: 1\n"+header, "").want(t, 400, "")
+	}
+	httpCase{target: filePath, header: multipart + bearer, body: form(file("a.txt", "text")), status: 400}.check(t, s)
+}
 
 // tusSend sends a request of the protocol. Unlike do it permits changes of the storage with every
 // status.

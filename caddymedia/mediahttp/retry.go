@@ -65,9 +65,20 @@ type repetition struct {
 	itemID  string      // begins the IDs of the items that this attempt claims
 	unused  bool        // nothing is stored under the claims of the attempt
 	undone  atomic.Bool // a part of the request has failed, although the answer is a success
+	sent    []func()    // called when the answer is sent
 }
 
 type repetitionKey struct{}
+
+// untilSent returns release, for a request without a key. Otherwise release is called when the answer is
+// sent, because it is held back until then.
+func (rep *repetition) untilSent(release func()) func() {
+	if rep == nil {
+		return release
+	}
+	rep.sent = append(rep.sent, release)
+	return func() {}
+}
 
 // repetitionOf returns the repetition of a request.
 func repetitionOf(ctx context.Context) *repetition {
@@ -108,6 +119,11 @@ func (h *Handler) repeatable(
 	defer cancel()
 	caller, refused := authenticate(ctx, service)
 	rep := &repetition{refused: refused, itemID: rand.Text()} // the endpoint authenticates too, but has no lease then
+	defer func() {
+		for _, release := range rep.sent {
+			release()
+		}
+	}()
 	ctx = storagedrivers.WithLease(context.WithValue(ctx, repetitionKey{}, rep), rep.isLost)
 	repeatable := r.WithContext(ctx)
 	defer func() { r.Body = repeatable.Body }() // it may be watched now

@@ -517,7 +517,7 @@ func requestKeys(t *testing.T, key string) {
 		}
 		c.check(t, s)
 	}
-	ended, ok := s.first.BeginUpload(media.Actor{Origin: "http", Account: someKey})
+	ended, ok := s.first.BeginUpload(media.Actor{Origin: "http", Account: someKey}, nil, 0)
 	if !ok {
 		t.Fatal("no upload can begin")
 	}

@@ -2,6 +2,7 @@ package mediahttp_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -165,7 +166,7 @@ func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Acc
 	t.Helper()
 	const root = "/"
 	keepNames := false
-	shared := storagedrivers.Options{Location: storagedrivers.Location{Backend: "memory"}}
+	shared := storagedrivers.Options{Location: storagedrivers.Location{Backend: fmt.Sprintf("memory %p", s.backend)}}
 	config := media.Config{
 		Storages: []media.Storage{
 			{Name: "main", Driver: s.backend, Options: shared, SubFolderFormat: root},

@@ -46,6 +46,12 @@ func (h *Handler) sign(service *media.Service, w http.ResponseWriter, r *http.Re
 	if refused != nil {
 		return h.signRefused(service, w, r, refused)
 	}
+	actor := aliases.Actor{Origin: aliases.OriginHTTP, Account: account.APIKey, User: account.User, Client: h.options.Client(r)}
+	leave, refused := h.enterQueue(service, w, r, actor, media.OtherCall, signForm.memory(r))
+	if refused != nil {
+		return h.signRefused(service, w, r, refused)
+	}
+	defer leave()
 	form, status, message := signForm.read(w, r, h.options.Now, "kind")
 	if message != "" {
 		return refuseForm(service, w, r, signEndpoint, status, message)

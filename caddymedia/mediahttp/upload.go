@@ -20,6 +20,9 @@ import (
 // maxBoundary is the length of the longest boundary, RFC 2046 section 5.1.1.
 const maxBoundary = 70
 
+// spareUploads is how many uploads a ticket may have under way beside one for each file that it has left.
+const spareUploads = 2
+
 // formWanted is for clients that send the file itself as the body, such as curl -T.
 const formWanted = "send the file in a part called files[], or by PUT to %s/<alias>/<name>"
 
@@ -28,6 +31,10 @@ type refusal struct {
 	status  int
 	reason  aliases.Reason
 	message string
+}
+
+var tooManyUploads = &refusal{
+	http.StatusTooManyRequests, aliases.Busy, "the account, or the ticket or its client, has too many uploads under way, try again later",
 }
 
 // authenticator returns the caller of a request, according to a service.
@@ -118,14 +125,18 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 		Kind: u.kind, Alias: alias, SubFolder: subFolder,
 		Allows: func(alias string) bool { return caller.Allows(u.kind.Name(), alias) },
 		Forced: media.ForcedBy(caller), Confirm: u.confirm, BaseURL: u.baseURL,
-		Actor: aliases.Actor{Origin: u.origin, Account: caller.Account.APIKey, User: caller.Account.User, Client: u.options.Client(r)},
+		Actor: aliases.Actor{Origin: u.origin, Account: caller.Account.APIKey, User: caller.Account.User, Client: u.options.Client(r), Ticket: caller.Ticket.HexID()},
 	}
 	rep := repetitionOf(r.Context())
 	if refused == nil {
 		refused = rep.replayRefusal(req.Allows)
 	}
 	if refused == nil && rep.isAnswered() {
-		return rep.replay(w, r)
+		var leave func()
+		if leave, refused = u.enterQueue(service, w, r, req.Actor, media.OtherCall, int64(len(rep.answer.Body))); refused == nil {
+			defer leave()
+			return rep.replay(w, r)
+		}
 	}
 	rep.claimsOf(&req)
 	if caller.Ticket != nil && rep.isRepeated() {
@@ -135,12 +146,12 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 		u.limitSources(service, caller, &req)
 	}
 	if refused == nil {
-		ended, ok := service.BeginUpload(req.Actor)
+		ended, ok := service.BeginUpload(req.Actor, caller.Ticket, spareUploads)
 		if ok {
-			defer ended()
+			defer rep.untilSent(ended)()
 		} else {
 			httpx.RetryAfter(w, time.Second)
-			refused = &refusal{http.StatusTooManyRequests, aliases.Busy, "the account has too many uploads under way, try again later"}
+			refused = tooManyUploads
 		}
 	}
 	if refused != nil {
@@ -155,7 +166,7 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 		}
 	}
 	httpx.Watch(r)
-	timed, stop := httpx.NewTimedBody(w, r.Body, time.Duration(limits.MaxUploadTime))
+	timed, stop := httpx.NewTimedBody(w, r.Body, service.UploadTime(caller.Ticket))
 	defer stop()
 	body := http.MaxBytesReader(w, timed, limits.MaxBody)
 	source := upload.Form(body, boundary)
@@ -164,6 +175,7 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 	}
 	items, failures := service.Uploader().Upload(r.Context(), req, source)
 	if failures != nil {
+		service.CountRefused(r.Context(), caller.Ticket, failures)
 		return u.refuse(service, w, r, httpx.StatusOf(failures), failures)
 	}
 	if u.put != nil {
@@ -185,7 +197,8 @@ func (u *uploadRequest) destination(r *http.Request) (alias, subFolder string) {
 
 // limitSources sets where the caller's files may come from: the body, addresses, or both.
 func (u *uploadRequest) limitSources(service *media.Service, caller tokens.Caller, req *upload.Request) {
-	req.Import, req.ImportTime = service.Importer(req.Actor), time.Duration(service.Limits().MaxUploadTime)
+	limits := service.Limits()
+	req.Import, req.ImportTime, req.MaxImported = service.Importer(req.Actor), time.Duration(limits.MaxUploadTime), limits.MaxBody
 	refused := rightRefusal(caller.Account, tokens.Import)
 	if caller.Ticket != nil {
 		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "a ticket is for files only: send a token to import addresses"}

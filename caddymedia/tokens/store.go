@@ -88,9 +88,9 @@ type Store interface {
 	Take(ctx context.Context, id ID, use string, n, limit int) error
 	// GiveBack undoes Take. A missing use or ticket is no error.
 	GiveBack(ctx context.Context, id ID, use string) error
-	// Refuse counts a refused item of the ticket of id. It must be atomic for all processes. A
+	// Refuse counts n refused items of the ticket of id. It must be atomic for all processes. A
 	// missing or expired ticket is no error.
-	Refuse(ctx context.Context, id ID) error
+	Refuse(ctx context.Context, id ID, n int) error
 	// Secret returns the secret of a name. If there is none, it stores fresh under that name and
 	// returns it. It must be atomic for all processes, so that all of them get the same secret, and
 	// as durable as a record. A secret must not expire, and DeleteAccount must not remove it.

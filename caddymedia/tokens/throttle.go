@@ -152,6 +152,9 @@ func (a *attempt) succeed() {
 // one client.
 func Client(address netip.Addr) netip.Prefix { return sitesOf(address)[0] }
 
+// Network returns the addresses that count as the network of a client: a /24 or /48.
+func Network(address netip.Addr) netip.Prefix { return sitesOf(address)[1] }
+
 // sitesOf returns the addresses that count as the same client, and those of its network. All
 // invalid addresses are one client.
 func sitesOf(client netip.Addr) []netip.Prefix {

@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"time"
 )
@@ -32,6 +33,14 @@ type Ticket struct {
 	Used int `json:"-"`
 	// Refused is how many items had been refused then.
 	Refused int `json:"-"`
+}
+
+// HexID returns the ID of the ticket in hexadecimal digits; empty for nil.
+func (t *Ticket) HexID() string {
+	if t == nil {
+		return ""
+	}
+	return hex.EncodeToString(t.ID[:])
 }
 
 // maxRefused is how many items of a ticket may be refused, for each that may be stored.
@@ -102,11 +111,11 @@ func (i *Issuer) GiveBack(ctx context.Context, ticket ID, use string) error {
 	return nil
 }
 
-// Refuse counts a refused item of a ticket. After ten for each item that it may store, the ticket has
+// Refuse counts n refused items of a ticket. After ten for each item that it may store, the ticket has
 // none left. The error is ErrUnavailable.
-func (i *Issuer) Refuse(ctx context.Context, ticket ID) error {
-	if err := i.store.Refuse(ctx, ticket); err != nil {
-		return unavailable("counting a refused item of a ticket", err)
+func (i *Issuer) Refuse(ctx context.Context, ticket ID, n int) error {
+	if err := i.store.Refuse(ctx, ticket, n); err != nil {
+		return unavailable("counting the refused items of a ticket", err)
 	}
 	return nil
 }

@@ -217,7 +217,7 @@ func TestRefuse(t *testing.T) {
 	text := f.ticket(i, shop) // for three files
 	for _, c := range []struct{ more, left int }{{0, 3}, {29, 3}, {1, 0}, {1, 0}} {
 		for range c.more {
-			if err := i.Refuse(t.Context(), tokens.IDOf(text)); err != nil {
+			if err := i.Refuse(t.Context(), tokens.IDOf(text), 1); err != nil {
 				t.Fatal(err)
 			}
 		}

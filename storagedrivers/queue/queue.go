@@ -1,6 +1,7 @@
 // Package queue bounds concurrent work and shares it fairly. A [Queue] serves waiting owners in
-// rotation. A [Pool] limits owners that cannot wait by the remaining capacity. The media service and
-// drivers with a bounded number of connections use them.
+// rotation. A [Pool] limits owners that cannot wait by the remaining capacity, and [HasRoom] is its
+// rule for the clients of one owner. The media service and drivers with a bounded number of
+// connections use them.
 //
 // The package is stable.
 package queue
@@ -59,6 +60,9 @@ type Class struct {
 type Request struct {
 	// Owner is the account or address that the request counts for.
 	Owner string
+	// Client and Network, if set, are those of one of many clients of the owner, see [Party]. The
+	// clients take turns. In each turn a network has at most five.
+	Client, Network string
 	// Class is an index of [Options.Classes].
 	Class int
 	// Units is the number of units that the request needs besides its slot.
@@ -160,7 +164,7 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Slot, error) {
 		q.mu.Unlock()
 		return s, nil
 	}
-	w := &waiter{slot: s, units: r.Units, until: s.until, ready: make(chan struct{})}
+	w := &waiter{slot: s, client: r.Client, network: r.Network, units: r.Units, until: s.until, ready: make(chan struct{})}
 	q.enqueue(w)
 	q.admit()
 	q.shed(w)
@@ -295,53 +299,4 @@ func (q *Queue) abandon(w *waiter, err error) error {
 	q.remove(w)
 	q.admit() // a request with many units may have blocked others
 	return err
-}
-
-// Pool lends parts of a capacity to owners that cannot wait.
-//
-// An owner may hold at most as much as stays free: half of the capacity if alone, a third beside
-// another owner, and so on. So there is always something left for a new owner.
-//
-// A Pool is safe for concurrent use. Owners use memory only while they hold something.
-type Pool struct {
-	capacity int64
-
-	mu   sync.Mutex
-	used int64
-	held map[string]int64 // by owner
-}
-
-// NewPool returns a Pool of capacity.
-func NewPool(capacity int64) *Pool { return &Pool{capacity: capacity, held: make(map[string]int64)} }
-
-// Acquire lends n to owner, if possible, and reports whether it did. The caller must release it.
-func (p *Pool) Acquire(owner string, n int64) bool { return p.AcquireWithin(owner, n, p.capacity) }
-
-// AcquireWithin is Acquire for an owner that may hold at most limit.
-func (p *Pool) AcquireWithin(owner string, n, limit int64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if held := p.held[owner] + n; held > min(limit, p.capacity-p.used-n) {
-		return false
-	}
-	p.used += n
-	p.held[owner] += n
-	return true
-}
-
-// Release returns n that was lent to owner.
-func (p *Pool) Release(owner string, n int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.used -= n
-	if p.held[owner] -= n; p.held[owner] == 0 {
-		delete(p.held, owner)
-	}
-}
-
-// Used returns the amount on loan.
-func (p *Pool) Used() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.used
 }

@@ -91,6 +91,55 @@ func TestRotation(t *testing.T) {
 	})
 }
 
+// TestClients: the clients of an owner take turns, and a network has at most five in each turn. In a
+// full class the client with the most requests loses its last one.
+func TestClients(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, asked, want string
+		waiting           int
+	}{
+		{"by client", "aaaab", "aabaa", 0},
+		{"of the owner too", "a  a a b", "a ab a  ", 0},
+		{"by network", "aABCDEFGHb", "aABCDEbFGH", 0},
+		{"turns of a network", "aABCDEABCDEb", "aABCDEbABCDE", 0},
+		{"full", "aaaaab", "aabaa", 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				q := New(Options{Slots: 1, Classes: []Class{{Waiting: c.waiting}}})
+				var admitted []rune
+				slots := make(chan *Slot, len(c.asked))
+				for _, client := range c.asked {
+					r := Request{Owner: "owner"}
+					if client != ' ' {
+						r.Client, r.Network = string(client), "network of "+string(client)
+					}
+					if client >= 'A' && client <= 'Z' {
+						r.Network = "network"
+					}
+					go func() {
+						if slot, err := q.Acquire(t.Context(), r); err == nil {
+							admitted = append(admitted, client)
+							slots <- slot
+						}
+					}()
+					synctest.Wait()
+				}
+				for len(slots) > 0 {
+					(<-slots).Release()
+					synctest.Wait()
+				}
+				if got := string(admitted); strings.TrimRight(got, " ") != strings.TrimRight(c.want, " ") {
+					t.Errorf("admitted %q, want %q", got, c.want)
+				}
+				empty(t, q)
+			})
+		})
+	}
+}
+
 // TestLastSlot checks that a slot is reserved for other owners while they wait, and no longer.
 func TestLastSlot(t *testing.T) {
 	t.Parallel()
@@ -285,58 +334,5 @@ func BenchmarkAcquire(b *testing.B) {
 				}
 			})
 		})
-	}
-}
-
-func TestPool(t *testing.T) {
-	t.Parallel()
-	p := NewPool(12)
-	for _, c := range []struct {
-		owner string
-		want  int
-	}{{"a", 6}, {"b", 3}, {"c", 1}, {"d", 1}} {
-		n := 0
-		for p.Acquire(c.owner, 1) {
-			n++
-		}
-		if n != c.want {
-			t.Errorf("%s got %d, want %d", c.owner, n, c.want)
-		}
-	}
-	for owner, n := range map[string]int64{"a": 6, "b": 3, "c": 1, "d": 1} {
-		p.Release(owner, n)
-	}
-	if p.Used() != 0 || len(p.held) != 0 {
-		t.Errorf("%d are lent to %d owners in the end", p.Used(), len(p.held))
-	}
-	if p.Acquire("a", 7) || !p.Acquire("a", 6) {
-		t.Error("one owner may take a half, and no more")
-	}
-}
-
-// TestPoolWithin: an owner leaves capacity to others, whatever its own limit is.
-func TestPoolWithin(t *testing.T) {
-	t.Parallel()
-	p := NewPool(8)
-	take := func(owner string, limit int64, want int) {
-		t.Helper()
-		n := 0
-		for p.AcquireWithin(owner, 1, limit) {
-			n++
-		}
-		if n != want {
-			t.Errorf("%s took %d, want %d", owner, n, want)
-		}
-	}
-	take("greedy", 100, 4)
-	take("modest", 1, 1)
-	take("late", 100, 1)
-	p.Release("greedy", 4)
-	take("greedy", 3, 3)
-	p.Release("greedy", 3)
-	p.Release("modest", 1)
-	p.Release("late", 1)
-	if len(p.held) != 0 || p.Used() != 0 {
-		t.Errorf("left: %v, %d used", p.held, p.Used())
 	}
 }

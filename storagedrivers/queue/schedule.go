@@ -16,6 +16,9 @@ const stride = 1 << 20
 // waiter is a waiting request.
 type waiter struct {
 	slot    *Slot
+	client  string
+	network string
+	round   int // of the turns of the clients of its owner
 	units   int64
 	until   time.Time     // the end of waiting, or zero
 	begun   bool          // for a slot that was admitted before
@@ -26,7 +29,7 @@ type waiter struct {
 	err     error
 }
 
-// ownerQueue holds the waiting requests of an owner in a class, oldest first.
+// ownerQueue holds the waiting requests of an owner in a class, by their rounds, oldest first.
 type ownerQueue struct {
 	class   *class
 	owner   string
@@ -71,8 +74,36 @@ func (q *Queue) enqueue(w *waiter) {
 		c.owners[owner] = o
 	}
 	w.queue = o
-	w.element = o.waiters.PushBack(w)
+	o.insert(w)
 	c.waiting++
+}
+
+// networkTurns is how many clients of a network may have the same round.
+const networkTurns = 5
+
+// insert adds a request to the round after the last one of its client, or to the present one.
+func (o *ownerQueue) insert(w *waiter) {
+	front, after := o.waiters.Front(), o.waiters.Back()
+	if front == nil {
+		w.element = o.waiters.PushBack(w)
+		return
+	}
+	first, ofNetwork := front.Value.(*waiter).round, 0 // an ownerQueue holds nothing else
+	w.round = first
+	for e := front; e != nil; e = e.Next() {
+		other := e.Value.(*waiter)
+		if other.client == w.client {
+			w.round = other.round + 1
+		}
+		if w.client != "" && other.network == w.network {
+			ofNetwork++
+		}
+	}
+	w.round = max(w.round, first+ofNetwork/networkTurns)
+	for after.Value.(*waiter).round > w.round { // front has the first round
+		after = after.Prev()
+	}
+	w.element = o.waiters.InsertAfter(w, after)
 }
 
 // remove removes a waiting request, whether admitted or not.

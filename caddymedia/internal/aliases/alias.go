@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -19,8 +20,10 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/locks"
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 // Kind is the kind of items of an alias.
@@ -254,6 +257,8 @@ type Actor struct {
 	User string
 	// Client is the address of the client; empty if there is none.
 	Client string
+	// Ticket is the hexadecimal ID of the ticket of the caller; empty for none.
+	Ticket string
 }
 
 // Owner returns the key by which the requests of an actor share bounded resources.
@@ -263,6 +268,20 @@ func (a Actor) Owner() string {
 		owner += " " + naming.UserFolder(a.User)
 	}
 	return owner
+}
+
+// Party returns the party by which the requests of an actor share bounded resources. That of a caller
+// with a ticket has a client.
+func (a Actor) Party() queue.Party { return PartyOf(a.Owner(), a.Ticket, a.Client) }
+
+// PartyOf returns the party of an owner and, if ticket is not empty, of a client.
+func PartyOf(owner, ticket, client string) queue.Party {
+	party := queue.Party{Owner: owner}
+	if ticket != "" {
+		address, _ := netip.ParseAddr(client) // invalid ones are one client
+		party.Client, party.Network = tokens.Client(address).String(), tokens.Network(address).String()
+	}
+	return party
 }
 
 // Origin is where a request comes from.

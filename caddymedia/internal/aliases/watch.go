@@ -1,55 +1,74 @@
 package aliases
 
-import "sync"
+import (
+	"hash/maphash"
+	"sync"
+)
 
-// watches record which items are stored. Like the locks of items they outlast a reload.
-var watches struct {
-	mu  sync.Mutex
-	all map[*Watch]bool
+// recent numbers the items that this process stores, for all watches. Like the locks of items it
+// outlasts a reload.
+var recent = newStoredItems(1 << 16)
+
+// storedItems numbers items that are stored, and knows the numbers of the last ones. An item is known
+// by the hash of the name of its lock.
+type storedItems struct {
+	seed maphash.Seed
+
+	mu      sync.Mutex
+	last    uint64            // number
+	ring    []uint64          // hashes, at their numbers modulo its length
+	numbers map[uint64]uint64 // by hashes
 }
 
-// Watch records the items of an alias that this process has stored since it began, whatever their
-// ModTime is.
-type Watch struct {
-	alias  *Alias
-	stored map[string]bool // by the names of their locks
+func newStoredItems(most int) *storedItems {
+	return &storedItems{seed: maphash.MakeSeed(), ring: make([]uint64, most), numbers: map[uint64]uint64{}}
 }
 
-// Watch begins a watch. Call End.
-func (a *Alias) Watch() *Watch {
-	watches.mu.Lock()
-	defer watches.mu.Unlock()
-	w := &Watch{a, map[string]bool{}}
-	if watches.all == nil {
-		watches.all = map[*Watch]bool{}
+func (s *storedItems) add(name string) {
+	hash := maphash.String(s.seed, name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	oldest := &s.ring[s.last%uint64(len(s.ring))]
+	if s.numbers[*oldest]+uint64(len(s.ring)) == s.last { // it was not stored again
+		delete(s.numbers, *oldest)
 	}
-	watches.all[w] = true
-	return w
+	*oldest, s.numbers[hash] = hash, s.last
 }
 
-// End ends the watch.
-func (w *Watch) End() {
-	watches.mu.Lock()
-	defer watches.mu.Unlock()
-	delete(watches.all, w)
+// find reports whether an item was stored after the number began, or last before it. An item that is
+// not known any more counts as stored after it.
+func (s *storedItems) find(name string, began uint64) (before, after bool) {
+	hash := maphash.String(s.seed, name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	number, known := s.numbers[hash]
+	if !known {
+		return false, s.last-began >= uint64(len(s.ring))
+	}
+	return number <= began, number > began
 }
 
-// Stored reports whether an item was stored since the watch began. The answer is exact for a caller
-// that holds the lock of the item.
-func (w *Watch) Stored(filename string) bool {
-	watches.mu.Lock()
-	defer watches.mu.Unlock()
-	return w.stored[w.alias.LockName(filename)]
+// Watch knows which items of an alias this process has stored before it began and since, whatever
+// their ModTime is. It costs nothing while it lasts.
+type Watch struct {
+	alias *Alias
+	began uint64 // the number of the last item before it
+}
+
+// Watch begins a watch.
+func (a *Alias) Watch() Watch {
+	recent.mu.Lock()
+	defer recent.mu.Unlock()
+	return Watch{a, recent.last}
+}
+
+// Stored reports whether an item was stored since the watch began, or last before it; neither if this
+// process has not stored it. The answer is exact for a caller that holds the lock of the item. After
+// 65,536 more items, any unknown one counts as stored since.
+func (w Watch) Stored(filename string) (before, since bool) {
+	return recent.find(w.alias.LockName(filename), w.began)
 }
 
 // Stored is called by a commit that has stored an item, while it holds the lock of the item.
-func (a *Alias) Stored(filename string) {
-	watches.mu.Lock()
-	defer watches.mu.Unlock()
-	item := a.Location().Join(filename)
-	for w := range watches.all {
-		if w.alias.Location().Overlaps(item) {
-			w.stored[item.String()] = true
-		}
-	}
-}
+func (a *Alias) Stored(filename string) { recent.add(a.LockName(filename)) }

@@ -1,13 +1,14 @@
 package aliases
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// TestWatch: a watch knows the items below its alias, by whatever alias they were stored, and no others.
+// TestWatch: a watch knows the items of its alias, by whatever alias they were stored, and no others.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	newAlias := func(storage, prefix string) *Alias {
@@ -15,24 +16,47 @@ func TestWatch(t *testing.T) {
 		t.Cleanup(func() { _ = s.Close() })
 		return &Alias{Storage: s, Prefix: prefix}
 	}
+	for _, name := range []string{"old.txt", "replaced.txt"} {
+		newAlias("main", "file/docs").Stored(name)
+	}
 	w := newAlias("main", "file/docs").Watch()
-	defer w.End()
-	newAlias("main", "file/docs").Stored("a.txt") // after a reload
+	newAlias("main", "file/docs").Stored("replaced.txt") // after a reload
 	newAlias("main", "file/docs/sub").Stored("b.txt")
 	newAlias("main", "file").Stored("docs/c.txt")
 	newAlias("main", "file").Stored("docs2/d.txt")
 	newAlias("main", "img").Stored("e.txt")
 	newAlias("other", "file/docs").Stored("f.txt")
-	for _, name := range []string{"a.txt", "sub/b.txt", "c.txt"} {
-		if !w.Stored(name) {
-			t.Errorf("%s is unknown", name)
+	for name, want := range map[string][2]bool{
+		"old.txt": {true, false}, "replaced.txt": {false, true}, "sub/b.txt": {false, true}, "c.txt": {false, true},
+		"d.txt": {}, "e.txt": {}, "f.txt": {}, "never.txt": {},
+	} {
+		if before, since := w.Stored(name); [2]bool{before, since} != want {
+			t.Errorf("%s: before %t, since %t; want %t", name, before, since, want)
 		}
 	}
-	if len(w.stored) != 3 {
-		t.Errorf("known are %v", w.stored)
+}
+
+// TestStoredItems: the last items are known, in a bounded map. After as many more, an unknown item counts
+// as stored since.
+func TestStoredItems(t *testing.T) {
+	t.Parallel()
+	const most = 10
+	s := newStoredItems(most)
+	s.add("old")
+	began := s.last
+	for n := range 100 {
+		s.add(fmt.Sprint(n % 7))
+		if before, after := s.find("old", began); before != (n < most-1) || after != (n >= most-1) {
+			t.Errorf("after %d more: before %t, after %t", n+1, before, after)
+		}
+		if _, after := s.find(fmt.Sprint(n%7), began); !after {
+			t.Errorf("item %d is unknown", n)
+		}
+		if len(s.numbers) > most {
+			t.Fatalf("%d items are known", len(s.numbers))
+		}
 	}
-	w.End()
-	if newAlias("main", "file/docs").Stored("g.txt"); w.Stored("g.txt") {
-		t.Error("the watch has not ended")
+	if before, after := s.find("0", s.last); !before || after {
+		t.Errorf("an item before a later watch: before %t, after %t", before, after)
 	}
 }

@@ -95,9 +95,7 @@ func (u *Upload) Finish(ctx context.Context, f Finishing) aliases.Failures {
 	} else if err := u.record(ctx, outcomeOf(item, failures)); err != nil {
 		failures = failuresOf(err)
 	}
-	if failures != nil {
-		a.countRefusal(ctx, failures)
-	}
+	a.store.CountRefused(ctx, a.store.Issuer, f.Ticket, failures)
 	return failures
 }
 
@@ -192,7 +190,7 @@ func (a *attempt) records(failures aliases.Failures) bool {
 	if a.isRepeated || a.unauthorized || a.how.Refusals == RecordNone || a.how.Refusals == RecordClaimed && !a.claimed {
 		return false
 	}
-	return isFinal(failures)
+	return isFinal(failures[0])
 }
 
 // settle returns the item to its ticket if it is refused. Otherwise the item counts until its
@@ -206,15 +204,22 @@ func (a *attempt) settle(ctx context.Context) {
 	}
 }
 
-// countRefusal counts an item that was refused for good on the ticket of the caller.
-func (a *attempt) countRefusal(ctx context.Context, failures aliases.Failures) {
-	if a.how.Ticket == nil || !isFinal(failures) {
+// CountRefused counts the items that were refused for good on the ticket of the caller, if it has one.
+// It does not end with ctx, and logs an error.
+func (s *Store) CountRefused(ctx context.Context, issuer *tokens.Issuer, ticket *tokens.Ticket, failures aliases.Failures) {
+	refused := 0
+	for _, failure := range failures {
+		if failure.Filename != "" && isFinal(failure) {
+			refused++
+		}
+	}
+	if ticket == nil || refused == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, ticketTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
 	defer cancel()
-	if err := a.store.Issuer.Refuse(ctx, a.how.Ticket.ID); err != nil {
-		a.store.Log.Error("counting a refused item of a ticket", "error", err)
+	if err := issuer.Refuse(ctx, ticket.ID, refused); err != nil {
+		s.Log.Error("counting refused items of a ticket", "error", err)
 	}
 }
 
@@ -261,8 +266,8 @@ func outcomeOf(item upload.Item, failures aliases.Failures) Outcome {
 }
 
 // isFinal reports whether the item would be refused again.
-func isFinal(failures aliases.Failures) bool {
-	switch failures[0].Reason {
+func isFinal(failure *aliases.Failure) bool {
+	switch failure.Reason {
 	case aliases.BadRequest, aliases.Forbidden, aliases.Conflict, aliases.TooLarge, aliases.BadContent:
 		return true
 	default:
@@ -434,7 +439,7 @@ func (u *Upload) Drop(ctx context.Context, failures aliases.Failures) bool {
 		return false
 	}
 	event := Terminated
-	if failures != nil && isFinal(failures) {
+	if failures != nil && isFinal(failures[0]) {
 		event = Refused
 	}
 	if err == nil {

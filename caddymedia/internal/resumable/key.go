@@ -6,12 +6,12 @@ import (
 	"encoding/base32"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 // The parts of an ID: the day of its creation, random characters of 5 bits each, hashes of its
@@ -22,7 +22,9 @@ const (
 	randomLength = 26
 	tagLength    = 6
 	sizeLength   = 8
-	idLength     = dayLength + randomLength + 3*tagLength + sizeLength
+	// networkLength is the part of the tag of a client that is the tag of its network.
+	networkLength = 3
+	idLength      = dayLength + randomLength + 3*tagLength + sizeLength
 	// oldLength is the length of the IDs of earlier versions, without a client and a size.
 	oldLength = idLength - tagLength - sizeLength
 
@@ -36,7 +38,7 @@ var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(b
 
 // newID returns a new ID with 130 random bits, for an upload of size bytes.
 func newID(now time.Time, rec *Record, size int64, storage string) string {
-	return day(now) + strings.ToLower(rand.Text())[:randomLength] + tag(rec.Ticket) + tag(clientOf(rec)) +
+	return day(now) + strings.ToLower(rand.Text())[:randomLength] + tag(rec.Ticket) + clientTagOf(rec) +
 		sizeText(size) + tag(storage)
 }
 
@@ -53,15 +55,18 @@ func finalID(rec *Record, storage string) string {
 		sizeText(0) + tag(storage)
 }
 
-// clientOf returns the client whose uploads are counted together; empty for a token, whose uploads
-// count for its account only. It is not the same text for two owners.
-func clientOf(rec *Record) string {
-	if rec.Ticket == "" {
-		return ""
+// clientTagOf returns the tag of the client whose uploads are counted together, which begins with that
+// of its network. It is the same for all tokens, whose uploads count for their account only.
+func clientTagOf(rec *Record) string {
+	party := rec.party()
+	if party.Client == "" {
+		return tag("")
 	}
-	address, _ := netip.ParseAddr(rec.Client) // invalid ones are one client
-	return rec.Owner + " " + tokens.Client(address).String()
+	return tag(party.Owner + " " + party.Network)[:networkLength] + tag(party.Owner + " " + party.Client)[networkLength:]
 }
+
+// party returns the party by which the upload is counted.
+func (r *Record) party() queue.Party { return aliases.PartyOf(r.Owner, r.Ticket, r.Client) }
 
 // tag returns a short hash of the name of a storage, of the ID of a ticket, or of a client, for IDs.
 func tag(text string) string { return digest(text)[:tagLength] }
@@ -79,6 +84,9 @@ func clientTag(id string) string {
 	}
 	return id[clientAt:sizeAt]
 }
+
+// networkTag returns the tag of the network of the client in an ID.
+func networkTag(id string) string { return clientTag(id)[:networkLength] }
 
 // sizeBase is the base of the size in an ID.
 const sizeBase = 36

@@ -31,7 +31,7 @@ func TestVisitors(t *testing.T) {
 		upload   Creation
 		want     []int
 	}{
-		{"number", 1 << 40, Creation{Record: Record{Length: 1}}, []int{30, 20, 14, 9, 6, 4}},
+		{"number", 1 << 40, Creation{Record: Record{Length: 1}}, []int{30, 20, 13, 9, 6, 4}},
 		{"bytes", 1000, Creation{Record: Record{Length: 10}}, []int{30, 20, 13, 9, 6, 4}},
 		{"bytes of unknown length", 1000, Creation{Record: Record{Length: Unknown}, Limit: 10}, []int{30, 20, 13, 9, 6, 4}},
 	} {
@@ -44,7 +44,7 @@ func TestVisitors(t *testing.T) {
 			for visitor, want := range c.want {
 				created := 0
 				for ticket := range 10 {
-					c.upload.Client, c.upload.Ticket = fmt.Sprintf("192.0.2.%d", visitor), fmt.Sprint(visitor, ticket)
+					c.upload.Client, c.upload.Ticket = fmt.Sprintf("192.0.%d.1", visitor), fmt.Sprint(visitor, ticket)
 					ofTicket := 0
 					for s.mayCreate(t, c.upload) {
 						ofTicket++
@@ -61,13 +61,34 @@ func TestVisitors(t *testing.T) {
 			if !s.mayCreate(t, c.upload) {
 				t.Error("the next visitor is shut out")
 			}
-			c.upload.Client, c.upload.Ticket = "192.0.2.1", ""
+			c.upload.Client, c.upload.Ticket = "192.0.0.1", ""
 			for all++; s.mayCreate(t, c.upload); all++ {
 			}
 			if all != 100 {
 				t.Errorf("%d uploads with those of tokens", all)
 			}
 		})
+	}
+}
+
+// TestNetwork: visitors of one network leave room to those of others.
+func TestNetwork(t *testing.T) {
+	t.Parallel()
+	s := storeOn(t, memory.New())
+	create := func(client string) bool {
+		return s.mayCreate(t, Creation{Record: Record{Length: 1, Ticket: client, Client: client}, Files: 100})
+	}
+	created := 0
+	for visitor := range 20 {
+		for create(fmt.Sprintf("192.0.2.%d", visitor)) {
+			created++
+		}
+	}
+	if created != 45 {
+		t.Errorf("%d uploads of one network, want 45", created)
+	}
+	if !create("198.51.100.1") {
+		t.Error("a visitor of another network is shut out")
 	}
 }
 
@@ -96,7 +117,7 @@ func TestRoom(t *testing.T) {
 		{"many files, too large", 100, 1000, "a", client, 1000, 901, 0, 0},
 		{"largest of a ticket", 100, 1000, "a", client, 1000, 900, 0, 1},
 		{"small bounds", 1, 10, "a", client, 1, 9, 0, 1},
-		{"beside tokens", 100, 1e6, "a", client, 1000, 1, 50, 14},
+		{"beside tokens", 100, 1e6, "a", client, 1000, 1, 50, 13},
 		{"reserve of tokens", 100, 1e6, "a", client, 1000, 1, 90, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

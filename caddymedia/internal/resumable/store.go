@@ -30,6 +30,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 // Folder is the folder of a storage that is reserved for resumable uploads.
@@ -201,46 +202,29 @@ const (
 const (
 	// maxRepeat is how many times as long as its distinct parts a final upload may be.
 	maxRepeat = 2
-	// tokenReserve is the share of the bounds of an owner that tickets leave to its tokens: a tenth.
-	tokenReserve = 10
-	// clientShare is how many times as many uploads and bytes a client with tickets leaves free.
-	clientShare = 2
-	// ticketParts is how many unfinished uploads a ticket may have beside one for each item: parts.
-	ticketParts = 8
+	// TicketParts is how many unfinished uploads, and requests that add bytes to them, a ticket may
+	// have beside one for each item: parts.
+	TicketParts = 8
 )
 
-// held are unfinished uploads, with the sum of their lengths.
-type held struct {
-	uploads int
-	bytes   int64
+// openCount counts the unfinished uploads of an owner and the sum of their lengths, and those of one
+// ticket, one client and its network.
+type openCount struct {
+	uploads, bytes queue.Held
+	ticket         int
 }
 
-func (h *held) add(uploads int, bytes int64) {
-	h.uploads += uploads
-	h.bytes += bytes
-}
-
-// openCount are the unfinished uploads of an owner, and those of one ticket and one client.
-type openCount struct{ all, ticket, client held }
-
-// hasRoom reports whether an upload of size bytes may be created. A client with tickets may have
-// half as many uploads and bytes as it leaves free, so a few clients cannot shut out the next one.
-// A client without any may have one that fits. A final upload takes the room of its parts.
+// hasRoom reports whether an upload of size bytes may be created, by the rule of [queue.HasRoom]. A
+// final upload takes the room of its parts.
 func (s *Store) hasRoom(open *openCount, c *Creation, size int64) bool {
-	left := held{s.MaxOpen - open.all.uploads, s.MaxBytes - open.all.bytes}
-	if c.Ticket == "" {
-		return left.uploads > 0 && size <= left.bytes
+	party := c.party()
+	if party.Client != "" && len(c.Parts) == 0 && open.ticket >= c.Files+TicketParts {
+		return false
 	}
-	left.add(-s.MaxOpen/tokenReserve, -s.MaxBytes/tokenReserve)
 	if len(c.Parts) > 0 {
-		return left.uploads > 0
+		open.uploads.Client, open.uploads.Network, open.bytes = 0, 0, queue.Held{}
 	}
-	most := left.bytes
-	if open.client.bytes > 0 {
-		most /= clientShare
-	}
-	return open.ticket.uploads < c.Files+ticketParts &&
-		open.client.uploads*clientShare < left.uploads && open.client.bytes+size <= most
+	return queue.HasRoom(party, int64(s.MaxOpen), open.uploads, 1) && queue.HasRoom(party, s.MaxBytes, open.bytes, size)
 }
 
 // countOpen counts the unfinished uploads of the owner of u, and those of its ticket and its client,
@@ -250,7 +234,7 @@ func (s *Store) countOpen(ctx context.Context, storage *storagedrivers.Storage, 
 	err = s.countOn(ctx, storage, u, &count)
 	counted := map[storagedrivers.Location]bool{storage.Location(): true}
 	for _, other := range s.Storages {
-		if err != nil || count.all.uploads >= s.MaxOpen || counted[other.Location()] {
+		if err != nil || count.uploads.Owner >= int64(s.MaxOpen) || counted[other.Location()] {
 			continue
 		}
 		counted[other.Location()] = true
@@ -284,7 +268,7 @@ func (s *Store) countOn(ctx context.Context, storage *storagedrivers.Storage, u 
 				count.add(id, u.ID)
 			}
 		}
-		if opts.Cursor = page.Next; opts.Cursor == "" || count.all.uploads >= s.MaxOpen {
+		if opts.Cursor = page.Next; opts.Cursor == "" || count.uploads.Owner >= int64(s.MaxOpen) {
 			return nil
 		}
 	}
@@ -292,13 +276,17 @@ func (s *Store) countOn(ctx context.Context, storage *storagedrivers.Storage, u 
 
 // add counts the upload of id for a new one.
 func (c *openCount) add(id, created string) {
-	size := sizeOf(id)
-	c.all.add(1, size)
-	if ticketTag(id) == ticketTag(created) {
-		c.ticket.add(1, size)
+	for held, n := range map[*queue.Held]int64{&c.uploads: 1, &c.bytes: sizeOf(id)} {
+		held.Owner += n
+		if clientTag(id) == clientTag(created) {
+			held.Client += n
+		}
+		if networkTag(id) == networkTag(created) {
+			held.Network += n
+		}
 	}
-	if clientTag(id) == clientTag(created) {
-		c.client.add(1, size)
+	if ticketTag(id) == ticketTag(created) {
+		c.ticket++
 	}
 }
 

@@ -3,7 +3,6 @@ package tus
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
 	"net/http"
 	"strconv"
@@ -37,7 +36,11 @@ func (q *request) create(ctx context.Context) error {
 		creation.Filename = cmp.Or(ticket.Filename, rec.Filename)
 		creation.Files = ticket.Left()
 	}
-	u, err := q.service.Uploads().Create(ctx, q.service.UploadStorage(q.Kind, rec.Alias), creation)
+	storage := q.service.UploadStorage(q.Kind, rec.Alias)
+	if storage == nil {
+		return badRequest("there is no alias to upload to")
+	}
+	u, err := q.service.Uploads().Create(ctx, storage, creation)
 	if err != nil {
 		return err
 	}
@@ -76,7 +79,7 @@ func (q *request) record() (*resumable.Record, error) {
 		Scope: q.caller.Scope(), Kind: q.Kind.Name(), Length: resumable.Unknown,
 	}
 	if ticket := q.caller.Ticket; ticket != nil {
-		rec.Ticket, rec.TicketExpires = hex.EncodeToString(ticket.ID[:]), ticket.Expires
+		rec.Ticket, rec.TicketExpires = q.actor.Ticket, ticket.Expires
 	}
 	if err := readConcat(q.r.Header, rec); err != nil {
 		return nil, err

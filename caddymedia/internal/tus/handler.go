@@ -117,7 +117,7 @@ func (q *request) respond(ctx context.Context) error {
 		return q.refuse(ctx, failure)
 	}
 	account := q.caller.Account
-	q.actor = aliases.Actor{Origin: q.Origin, Account: account.APIKey, User: account.User, Client: q.Client}
+	q.actor = aliases.Actor{Origin: q.Origin, Account: account.APIKey, User: account.User, Client: q.Client, Ticket: q.caller.Ticket.HexID()}
 	ctx = storagedrivers.WithOwner(ctx, q.actor.Owner())
 	q.r = q.r.WithContext(ctx)
 	if err := q.serve(ctx); err != nil {

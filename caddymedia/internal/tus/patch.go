@@ -93,10 +93,10 @@ func (q *request) length(u *resumable.Upload) (int64, error) {
 
 // receive adds the body of the request to the upload behind offset. length is that in the request.
 func (q *request) receive(ctx context.Context, u *resumable.Upload, offset, length int64) error {
-	ended, ok := q.service.BeginUpload(q.actor)
+	ended, ok := q.service.BeginUpload(q.actor, q.caller.Ticket, resumable.TicketParts)
 	if !ok {
 		httpx.RetryAfter(q.w, time.Second)
-		return &aliases.Failure{Reason: aliases.Busy, Message: "the account has too many uploads under way, try again later"}
+		return &aliases.Failure{Reason: aliases.Busy, Message: "the account, or the ticket or its client, has too many uploads under way, try again later"}
 	}
 	defer ended()
 	sum, newHash, err := readChecksum(q.r.Header)
@@ -111,7 +111,7 @@ func (q *request) receive(ctx context.Context, u *resumable.Upload, offset, leng
 		return resumable.ErrTooLarge
 	}
 	httpx.Watch(q.r)
-	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, time.Duration(q.service.Limits().MaxUploadTime))
+	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, q.service.UploadTime(q.caller.Ticket))
 	defer stop()
 	body := resumable.Body{
 		Reader: timed, Offset: offset, Limit: limit, Sum: sum, Interrupt: timed.End,

@@ -94,7 +94,7 @@ func (b *batch) storeRenditions(ctx context.Context, o *object) {
 }
 
 // images returns the maker of variants, on the quota of the request's account.
-func (b *batch) images() *render.Maker { return b.uploader.Derived.Images.For(b.req.Actor.Owner()) }
+func (b *batch) images() *render.Maker { return b.uploader.Derived.Images.For(b.party) }
 
 // variantChange returns the change that stores the variant of an object.
 func (b *batch) variantChange(o *object) storagedrivers.Change {

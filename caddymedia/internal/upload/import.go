@@ -2,12 +2,15 @@ package upload
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 )
 
 // importsAtOnce is how many addresses of a request are fetched at the same time, at most.
@@ -46,8 +49,16 @@ func (b *batch) importAll(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, b.req.ImportTime)
 		defer cancel()
 	}
-	errs := abreast(len(imports), importsAtOnce, func(i int) error { return b.importOne(ctx, imports[i], alias) })
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	sum := &importSum{most: b.req.MaxImported, end: end}
+	errs := abreast(len(imports), importsAtOnce, func(i int) error { return b.importOne(ctx, imports[i], alias, sum) })
+	tooMuch, _ := errors.AsType[*aliases.Failure](context.Cause(ctx))
 	for i, err := range errs {
+		if err != nil && tooMuch != nil { // which has ended the others
+			failure := *tooMuch
+			err = &failure
+		}
 		if err != nil {
 			imports[i].failure = asFailure(err)
 			if err := imports[i].discard(); err != nil {
@@ -59,14 +70,36 @@ func (b *batch) importAll(ctx context.Context) error {
 }
 
 // importOne stages the content at the address of an upload.
-func (b *batch) importOne(ctx context.Context, up *upload, alias *aliases.Alias) error {
+func (b *batch) importOne(ctx context.Context, up *upload, alias *aliases.Alias, sum *importSum) error {
 	name, content, failure := b.req.Import(ctx, up.submitted, alias)
 	if failure != nil {
 		return failure
 	}
 	defer b.closeSource(content)
 	up.name = name
-	return b.stageFor(ctx, up, alias, content, sourceFailure)
+	return b.stageFor(ctx, up, alias, &countedImport{content, sum}, sourceFailure)
+}
+
+// importSum counts the bytes of all imports of a request, and ends them when there are too many.
+type importSum struct {
+	most  int64 // 0 means no limit
+	bytes atomic.Int64
+	end   context.CancelCauseFunc
+}
+
+// countedImport is the content of an import.
+type countedImport struct {
+	io.Reader
+	sum *importSum
+}
+
+func (c *countedImport) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if bytes := c.sum.bytes.Add(int64(n)); c.sum.most > 0 && bytes > c.sum.most {
+		err = aliases.Failf(aliases.TooLarge, "the addresses of the request have more than %s together", bytesize.Format(c.sum.most))
+		c.sum.end(err)
+	}
+	return n, err
 }
 
 // observed returns failures for the observer. Addresses of imports have no query there, which may

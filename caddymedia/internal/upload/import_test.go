@@ -197,6 +197,42 @@ func TestImportsAtOnce(t *testing.T) {
 	}
 }
 
+// TestImportSum: all imports of a request end when they have too many bytes together, also those that
+// have not begun or wait for their server.
+func TestImportSum(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[int64]int{0: 6, 600: 6, 599: 0} {
+		u := newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, nil)))
+		w := &web{contents: map[string]string{}}
+		var parts []send
+		for n := range 6 {
+			address := fmt.Sprintf("https://example.com/%d.txt", n)
+			w.contents[address] = strings.Repeat("x", 100)
+			parts = append(parts, field("url", address))
+		}
+		if want == 0 {
+			parts = append(parts, field("url", "https://example.com/slow"))
+		}
+		get := func(ctx context.Context, address string, alias *aliases.Alias) (string, io.ReadCloser, *aliases.Failure) {
+			if strings.HasSuffix(address, "slow") {
+				<-ctx.Done()
+				return "", nil, &aliases.Failure{Reason: aliases.RemoteSlow, Message: "it is too slow"}
+			}
+			return w.get(ctx, address, alias)
+		}
+		req := Request{Kind: aliases.File, Import: get, MaxImported: most}
+		items, failures := uploadBody(t, u, bytes.NewReader(formBody(parts...)), req)
+		if len(items) != want || w.open.Load() != 0 {
+			t.Errorf("%d bytes: %d items, %v; %d are open", most, len(items), failures, w.open.Load())
+		}
+		for _, failure := range failures {
+			if failure.Reason != aliases.TooLarge || failure.Filename == "" {
+				t.Errorf("%d bytes: %+v", most, failure)
+			}
+		}
+	}
+}
+
 // TestImportTime: the imports of a request end together.
 func TestImportTime(t *testing.T) {
 	t.Parallel()

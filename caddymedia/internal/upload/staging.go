@@ -16,7 +16,7 @@ import (
 )
 
 // Staging bounds the memory and the files of requests until they are committed, shared fairly
-// between accounts. The first bytes of an upload stay in memory, so that many small uploads of slow
+// between accounts and their clients. The first bytes of an upload stay in memory, so that many small uploads of slow
 // clients need no file descriptors.
 type Staging struct {
 	memory *queue.Pool // bytes
@@ -28,12 +28,21 @@ func NewStaging(memory, files int64) *Staging {
 	return &Staging{memory: queue.NewPool(memory), files: queue.NewPool(files)}
 }
 
-// Reserve reserves one file for an owner. It returns false if the owner has too many.
-func (s *Staging) Reserve(owner string) (release func(), ok bool) {
-	if !s.files.Acquire(owner, 1) {
+// Reserve reserves one file for a party. It returns false if the party has too many.
+func (s *Staging) Reserve(party queue.Party) (release func(), ok bool) {
+	return lend(s.files, party, 1)
+}
+
+// ReserveMemory reserves n bytes for a party. It returns false if the party has too many.
+func (s *Staging) ReserveMemory(party queue.Party, n int64) (release func(), ok bool) {
+	return lend(s.memory, party, n)
+}
+
+func lend(pool *queue.Pool, party queue.Party, n int64) (release func(), ok bool) {
+	if !pool.Acquire(party, n) {
 		return nil, false
 	}
-	return func() { s.files.Release(owner, 1) }, true
+	return func() { pool.Release(party, n) }, true
 }
 
 // headSize is the largest upload that is buffered in memory. A larger one is staged while it is
@@ -52,7 +61,7 @@ type reservation struct {
 
 // reserveMemory reports whether the request may hold n more bytes.
 func (b *batch) reserveMemory(n int64) bool {
-	if !b.uploader.Staging.memory.Acquire(b.req.Actor.Owner(), n) {
+	if !b.uploader.Staging.memory.Acquire(b.party, n) {
 		return false
 	}
 	b.reserved.memory.Add(n)
@@ -60,13 +69,13 @@ func (b *batch) reserveMemory(n int64) bool {
 }
 
 func (b *batch) releaseMemory(n int64) {
-	b.uploader.Staging.memory.Release(b.req.Actor.Owner(), n)
+	b.uploader.Staging.memory.Release(b.party, n)
 	b.reserved.memory.Add(-n)
 }
 
 // reserveFile reserves one file until the end of the request.
 func (b *batch) reserveFile() error {
-	if !b.uploader.Staging.files.Acquire(b.req.Actor.Owner(), 1) {
+	if !b.uploader.Staging.files.Acquire(b.party, 1) {
 		return aliases.Failf(aliases.Busy, "too many uploads are under way, try again later")
 	}
 	b.reserved.files.Add(1)
@@ -74,7 +83,7 @@ func (b *batch) reserveFile() error {
 }
 
 func (b *batch) releaseFile() {
-	b.uploader.Staging.files.Release(b.req.Actor.Owner(), 1)
+	b.uploader.Staging.files.Release(b.party, 1)
 	b.reserved.files.Add(-1)
 }
 

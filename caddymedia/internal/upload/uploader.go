@@ -26,6 +26,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 // Uploader stores, deletes and maintains items.
@@ -100,8 +101,10 @@ type Request struct {
 	Transfer *Transfer
 	// Import, if set, opens the addresses in fields called url. They are files of the request.
 	Import Importer
-	// ImportTime bounds all imports of the request together; 0 means no limit.
-	ImportTime time.Duration
+	// ImportTime bounds all imports of the request together, and MaxImported the sum of their bytes; 0
+	// means no limit.
+	ImportTime  time.Duration
+	MaxImported int64
 	// NoFiles and NoImports, if set, refuse requests with files and with addresses.
 	NoFiles, NoImports *aliases.Failure
 	// Forced is what the caller's credential forces.
@@ -162,6 +165,7 @@ type Item struct {
 type batch struct {
 	uploader *Uploader
 	req      Request
+	party    queue.Party // of the actor
 	now      time.Time
 
 	fields    map[string]string // alias and sub_folder of the form
@@ -220,7 +224,7 @@ type object struct {
 }
 
 func (u *Uploader) newBatch(req Request) *batch {
-	return &batch{uploader: u, req: req, now: u.Now(), fields: map[string]string{}}
+	return &batch{uploader: u, req: req, party: req.Actor.Party(), now: u.Now(), fields: map[string]string{}}
 }
 
 // close discards staged data that is not committed, and releases the memory and files of the
@@ -232,9 +236,9 @@ func (b *batch) close() {
 			b.uploader.Log.Warn("closing staged data", "error", err)
 		}
 	}
-	owner, staging := b.req.Actor.Owner(), b.uploader.Staging
-	staging.memory.Release(owner, b.reserved.memory.Swap(0))
-	staging.files.Release(owner, b.reserved.files.Swap(0))
+	staging := b.uploader.Staging
+	staging.memory.Release(b.party, b.reserved.memory.Swap(0))
+	staging.files.Release(b.party, b.reserved.files.Swap(0))
 }
 
 // mayHaveVariant reports whether the upload is an image that may have a variant.

@@ -72,12 +72,12 @@ func (s *Store) GiveBack(ctx context.Context, id tokens.ID, use string) error {
 }
 
 // Refuse implements tokens.Store.
-func (s *Store) Refuse(ctx context.Context, id tokens.ID) error {
+func (s *Store) Refuse(ctx context.Context, id tokens.ID, n int) error {
 	return s.write(ctx, func(tx *bbolt.Tx) error {
 		if !s.hasTicket(tx, id[:]) {
 			return nil
 		}
-		return tx.Bucket(bucketUses).Put(refusedKey(id[:]), encode(refusedOf(tx, id[:])+1))
+		return tx.Bucket(bucketUses).Put(refusedKey(id[:]), encode(refusedOf(tx, id[:])+n))
 	})
 }
 

@@ -174,14 +174,14 @@ func (s *Store) usesOf(id tokens.ID) *uses {
 }
 
 // Refuse implements tokens.Store.
-func (s *Store) Refuse(ctx context.Context, id tokens.ID) error {
+func (s *Store) Refuse(ctx context.Context, id tokens.ID, n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
 	if rec, ok := s.records[id]; ok && rec.Ticket != nil {
-		s.usesOf(id).refused++
+		s.usesOf(id).refused += n
 	}
 	return nil
 }

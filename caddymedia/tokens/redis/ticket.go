@@ -45,7 +45,7 @@ return 'taken'`)
 
 	refuse = goredis.NewScript(`
 if redis.call('HGET', KEYS[1], 'record') then
-	redis.call('HSET', KEYS[1], 'refused', tonumber(redis.call('HGET', KEYS[1], 'refused') or 0) + 1)
+	redis.call('HSET', KEYS[1], 'refused', tonumber(redis.call('HGET', KEYS[1], 'refused') or 0) + tonumber(ARGV[1]))
 end
 return 1`)
 
@@ -104,7 +104,9 @@ func (s *store) GiveBack(ctx context.Context, id tokens.ID, use string) error {
 }
 
 // Refuse implements tokens.Store.
-func (s *store) Refuse(ctx context.Context, id tokens.ID) error { return s.change(ctx, refuse, id) }
+func (s *store) Refuse(ctx context.Context, id tokens.ID, n int) error {
+	return s.change(ctx, refuse, id, n)
+}
 
 // change runs a script on a ticket, if id is that of one.
 func (s *store) change(ctx context.Context, script *goredis.Script, id tokens.ID, args ...any) error {

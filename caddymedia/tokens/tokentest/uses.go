@@ -93,7 +93,7 @@ func testRefuse(t *testing.T, s Subject) {
 	token, ofToken := newID(), s.record("a")
 	refuse := func(id tokens.ID) {
 		t.Helper()
-		if err := s.Store.Refuse(t.Context(), id); err != nil {
+		if err := s.Store.Refuse(t.Context(), id, 2); err != nil {
 			t.Errorf("Refuse: %v", err)
 		}
 	}
@@ -117,7 +117,7 @@ func testRefuse(t *testing.T, s Subject) {
 	}
 	all.Wait()
 	wantTake(t, s.Store, id, "refused", 2, 3, nil)
-	want(id, 20, 2)
+	want(id, 40, 2)
 	want(other, 0, 0)
 	save(t, s.Store, id, rec) // replaced
 	want(id, 0, 0)
@@ -205,7 +205,7 @@ func testTicketReopen(t *testing.T, s Subject) {
 	id, rec := newID(), s.ticket("a")
 	save(t, s.Store, id, rec)
 	wantTake(t, s.Store, id, "a", 2, 3, nil)
-	if err := s.Store.Refuse(t.Context(), id); err != nil {
+	if err := s.Store.Refuse(t.Context(), id, 1); err != nil {
 		t.Errorf("Refuse: %v", err)
 	}
 	again := s.Reopen(t)

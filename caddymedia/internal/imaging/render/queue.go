@@ -147,7 +147,7 @@ func (m *Maker) Admit(ctx context.Context, owner string, long bool) (on *Maker, 
 	if err != nil {
 		return nil, nil, busy(err)
 	}
-	on = m.For(requestsOwner)
+	on = m.For(queue.Party{Owner: requestsOwner})
 	on.most, on.notLong = m.queue.requestWorkers, !long
 	return on, slot.Release, nil
 }
@@ -155,7 +155,8 @@ func (m *Maker) Admit(ctx context.Context, owner string, long bool) (on *Maker, 
 // acquire waits for a slot with memory. The caller must release it. The error is ErrBusy, ErrLong
 // or that of ctx.
 func (m *Maker) acquire(ctx context.Context, info imaging.Info, memory int64) (*slot, error) {
-	r := queue.Request{Owner: m.owner, Class: classOf(info), Units: memory, Most: m.most}
+	r := m.party.Request()
+	r.Class, r.Units, r.Most = classOf(info), memory, m.most
 	if m.notLong && r.Class == longAnimation {
 		return nil, ErrLong
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 // busy starts n variants of an image. The encoder continues when goOn is closed.
@@ -311,7 +312,7 @@ func newSlow(t *testing.T, limits render.Limits) *slow {
 func (s *slow) make(owner string, file []byte, info imaging.Info) chan error {
 	result := make(chan error, 1)
 	go func() {
-		_, err := variantOf(s.t.Context(), s.m.For(owner), bytes.NewReader(file), info, render.Options{})
+		_, err := variantOf(s.t.Context(), s.m.For(queue.Party{Owner: owner}), bytes.NewReader(file), info, render.Options{})
 		result <- err
 	}()
 	synctest.Wait()

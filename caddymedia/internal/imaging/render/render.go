@@ -14,6 +14,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 // Suffix is appended to the name of an image to name its variant.
@@ -69,7 +70,7 @@ var ErrNone = errors.New("cannot be made")
 type Maker struct {
 	encoder webp.Encoder
 	queue   *workQueue
-	owner   string
+	party   queue.Party
 	most    int // the workers that the owner may have, or 0
 	notLong bool
 }
@@ -82,10 +83,10 @@ func NewMaker(encoder webp.Encoder, limits Limits) *Maker {
 // EncodesWebP reports whether the Maker has an encoder for WebP.
 func (m *Maker) EncodesWebP() bool { return m.encoder != nil }
 
-// For returns a Maker with the same limits whose images count for owner, such as an account. The
-// queue serves owners in rotation.
-func (m *Maker) For(owner string) *Maker {
-	return &Maker{encoder: m.encoder, queue: m.queue, owner: owner}
+// For returns a Maker with the same limits whose images count for a party, such as an account. The
+// queue serves owners in rotation, and so the clients of each.
+func (m *Maker) For(party queue.Party) *Maker {
+	return &Maker{encoder: m.encoder, queue: m.queue, party: party}
 }
 
 // Waiting returns the number of images in the queue.

@@ -17,6 +17,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 // lazy is a reader that takes long.
@@ -87,7 +88,7 @@ func TestTimeOfContendedOutputs(t *testing.T) {
 		waited := make(chan error, 1)
 		go func() {
 			time.Sleep(time.Second)
-			waited <- m.For("b").Check(t.Context(), bytes.NewReader(file), info)
+			waited <- m.For(queue.Party{Owner: "b"}).Check(t.Context(), bytes.NewReader(file), info)
 		}()
 		made, err := m.Make(t.Context(), bytes.NewReader(file), info, outputs...)
 		if err != nil {
@@ -160,7 +161,7 @@ func TestContendedRendition(t *testing.T) {
 				s := newSlow(t, render.Limits{Workers: 1})
 				result := make(chan error, 1)
 				go func() {
-					made, err := s.m.For("a").Make(t.Context(), bytes.NewReader(file), info, c.output)
+					made, err := s.m.For(queue.Party{Owner: "a"}).Make(t.Context(), bytes.NewReader(file), info, c.output)
 					if err != nil {
 						t.Error(err)
 						made = make([]render.Made, 1)
@@ -248,7 +249,7 @@ func TestLongAnimationGivesWay(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond) // within the second frame
 		for range 5 {
 			start := time.Now()
-			if _, err := variantOf(t.Context(), m.For("b"), bytes.NewReader(still), info, render.Options{}); err != nil {
+			if _, err := variantOf(t.Context(), m.For(queue.Party{Owner: "b"}), bytes.NewReader(still), info, render.Options{}); err != nil {
 				t.Error(err)
 			}
 			if took := time.Since(start); took > 4*time.Second {

@@ -1,0 +1,371 @@
+package mediahttp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/media"
+)
+
+// from sets the address of the client of a request.
+func from(client string, r *http.Request) *http.Request {
+	r.RemoteAddr = client + ":1234"
+	return r
+}
+
+// dripping is a body that ends when it is closed.
+type dripping struct {
+	io.Reader
+	begun func()
+	end   chan struct{}
+}
+
+func (b dripping) Read([]byte) (int, error) {
+	b.begun()
+	<-b.end
+	return 0, io.ErrUnexpectedEOF
+}
+
+func (dripping) Close() error { return nil }
+
+// TestTicketUnderWay: a ticket has as many uploads under way as it has files left, and two more. A client
+// with many tickets leaves room to others, and to the tokens of the account.
+func TestTicketUnderWay(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		tickets int
+		fields  string
+		put     bool
+		want    int
+	}{
+		{"one file", 1, "kind=file", false, 3},
+		{"one file, PUT", 1, "kind=file", true, 3},
+		{"three files", 1, "kind=file&max_files=3", false, 5},
+		{"many tickets", 20, "kind=file", false, 6}, // a third of 20 without their tenth
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, media.Limits{MaxUploads: 20})
+			var sent, begun, ended sync.WaitGroup
+			end, held := make(chan struct{}), 0
+			method, target, header := http.MethodPost, filePath, multipart
+			if c.put {
+				method, target, header = http.MethodPut, filePath+"/content/a.txt", ""
+			}
+			for range c.tickets {
+				s.ticket(t, c.fields)
+				for range 10 {
+					r := from("192.0.2.1", s.request(t, method, target, header+ticketBearer, "x"))
+					w := httptest.NewRecorder()
+					begun.Add(1)
+					once := sync.OnceFunc(begun.Done)
+					r.Body = dripping{begun: once, end: end}
+					ended.Go(func() {
+						s.handler.ServeHTTP(w, r)
+						once() // refused
+					})
+					begun.Wait()
+					if w.Code == http.StatusOK && w.Body.Len() == 0 {
+						held++
+					} else if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
+						t.Errorf("%d %s", w.Code, w.Body)
+					}
+				}
+			}
+			sent.Wait()
+			if held != c.want {
+				t.Errorf("%d uploads are under way, want %d", held, c.want)
+			}
+			s.ticket(t, "kind=file")
+			for header, client := range map[string]string{ticketBearer: "192.0.3.1", bearer: "192.0.2.1"} {
+				if r := s.send(t, from(client, s.request(t, http.MethodPost, filePath, multipart+header, form(file("b.txt", "x"))))); r.status != 200 {
+					t.Errorf("another caller: %d %s", r.status, r.body)
+				}
+			}
+			close(end)
+			ended.Wait()
+			s.ticket(t, c.fields)
+			if r := s.send(t, from("192.0.2.1", s.request(t, http.MethodPost, filePath, multipart+ticketBearer, form(file("c.txt", "x"))))); r.status != 200 {
+				t.Errorf("afterwards: %d %s", r.status, r.body)
+			}
+		})
+	}
+}
+
+// TestTicketRefusals: a ticket is used up by ten refused items for each of its files, whatever the way in.
+// Aborted uploads and those that are too many do not count.
+func TestTicketRefusals(t *testing.T) {
+	t.Parallel()
+	bad := file("a.png", "text")
+	for _, c := range []struct {
+		name   string
+		fields string
+		send   func(*testing.T, *site) *reply
+		want   int // refusals
+	}{
+		{"form", "kind=image", func(t *testing.T, s *site) *reply {
+			t.Helper()
+			return s.do(t, http.MethodPost, imagePath, multipart+ticketBearer, form(bad))
+		}, 10},
+		{"form of two files", "kind=image&max_files=2", func(t *testing.T, s *site) *reply {
+			t.Helper()
+			return s.do(t, http.MethodPost, imagePath, multipart+ticketBearer, form(bad, bad))
+		}, 10},
+		{"PUT", "kind=image", func(t *testing.T, s *site) *reply {
+			t.Helper()
+			return s.do(t, http.MethodPut, imagePath+"/content/a.png", ticketBearer, "text")
+		}, 10},
+		{"aborted", "kind=image", func(t *testing.T, s *site) *reply {
+			t.Helper()
+			whole := form(bad)
+			return s.do(t, http.MethodPost, imagePath, multipart+ticketBearer, whole[:len(whole)-20])
+		}, 0},
+		{"more files than are left", "kind=image", func(t *testing.T, s *site) *reply {
+			t.Helper()
+			return s.do(t, http.MethodPost, imagePath, multipart+ticketBearer, form(file("a.png", pngOf(1, 1)), file("b.png", pngOf(1, 1))))
+		}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := withTicket(c.fields)(t)
+			refused := 0
+			for range 12 {
+				r := c.send(t, s)
+				if r.status == 403 && strings.Contains(r.body, "used up") {
+					break
+				}
+				if r.status < 400 || r.status >= 500 {
+					t.Fatalf("%d %s", r.status, r.body)
+				}
+				refused++
+			}
+			if want := c.want; want > 0 && refused != want || want == 0 && refused != 12 {
+				t.Errorf("used up after %d", refused)
+			}
+		})
+	}
+}
+
+// TestTicketBodyEnds: the body of an upload ends with the ticket.
+func TestTicketBodyEnds(t *testing.T) {
+	t.Parallel()
+	s := withTicket("kind=file&expires_in=60")(t)
+	r := s.request(t, http.MethodPost, filePath, multipart+ticketBearer, "x")
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		body, w := io.Pipe()
+		r.Body = body
+		var sending sync.WaitGroup
+		sending.Go(func() {
+			for range 1000 {
+				time.Sleep(time.Second)
+				if _, err := w.Write([]byte("x")); err != nil {
+					return
+				}
+			}
+		})
+		answer := httptest.NewRecorder()
+		s.handler.ServeHTTP(answer, r)
+		body.Close()
+		sending.Wait()
+		if took := time.Since(begin); answer.Code != 400 || took > 62*time.Second {
+			t.Errorf("%d %s after %v", answer.Code, answer.Body, took)
+		}
+	})
+}
+
+// busyCalls returns a site with requests for items: lists, sets, signatures and repeated answers.
+func busyCalls(t *testing.T) (*site, map[string]func(*testing.T) *http.Request) {
+	t.Helper()
+	renditions := map[string]*media.Rendition{}
+	for n := range 16 {
+		renditions[fmt.Sprint("r", n)] = &media.Rendition{Width: 10, Height: 10}
+	}
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		c.Accounts[someKey].May = []string{"upload", "list", "delete", "sign"}
+		c.ImageAliases["sized"] = &media.ImageAlias{AliasOptions: on("exact"), Renditions: renditions}
+		c.FileAliases["private"] = &media.FileAlias{AliasOptions: media.AliasOptions{Storage: "exact", Private: &media.Private{}}}
+		c.SigningKey = []string{strings.Repeat("k", 32)}
+	})
+	for n := range 200 {
+		s.put(t, fmt.Sprintf("img/sized/%s%03d.png", strings.Repeat("č", 90), n), "x")
+	}
+	names := url.Values{"action": {"delete"}, "kind": {"file"}, "alias": {"private"}}
+	for n := range 1000 {
+		names.Add("filename", fmt.Sprintf("%s%03d.txt", strings.Repeat("č", 90), n))
+	}
+	var key atomic.Int64
+	header, form := strings.ReplaceAll(bearer, "$TOKEN", s.token(t)), names.Encode()
+	keyed := func(t *testing.T) *http.Request {
+		t.Helper()
+		return s.request(t, http.MethodPut, filePath+"/one/keyed.txt", header+"Idempotency-Key: k\n", "text")
+	}
+	if r := s.send(t, keyed(t)); r.status != 201 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	return s, map[string]func(*testing.T) *http.Request{
+		"list": func(t *testing.T) *http.Request {
+			t.Helper()
+			return s.request(t, http.MethodGet, itemsPath+"image/sized?limit=200", header, "")
+		},
+		"ordered list": func(t *testing.T) *http.Request {
+			t.Helper()
+			return s.request(t, http.MethodGet, itemsPath+"image/sized?limit=200&order=-modified", header, "")
+		},
+		"set": func(t *testing.T) *http.Request {
+			t.Helper()
+			return s.request(t, http.MethodPost, itemsPath+"file/one", urlencoded+header, form)
+		},
+		"set with a key": func(t *testing.T) *http.Request {
+			t.Helper()
+			return s.request(t, http.MethodPost, itemsPath+"file/one", urlencoded+header+fmt.Sprintf("Idempotency-Key: %d\n", key.Add(1)), form)
+		},
+		"signatures": func(t *testing.T) *http.Request {
+			t.Helper()
+			return s.request(t, http.MethodPost, signPath, urlencoded+header, form)
+		},
+		"repetition": keyed,
+	}
+}
+
+// unreadAnswer is the connection of a client that does not read.
+type unreadAnswer struct {
+	*httptest.ResponseRecorder
+	read chan struct{}
+}
+
+func (w unreadAnswer) Write(p []byte) (int, error) {
+	<-w.read
+	return w.ResponseRecorder.Write(p)
+}
+
+// TestUnreadAnswers: 300 clients of an account that do not read their answers hold little memory. It is
+// measured, so the test is not parallel.
+func TestUnreadAnswers(t *testing.T) { //nolint:paralleltest // see above
+	s, calls := busyCalls(t)
+	for name, call := range calls {
+		synctest.Test(t, func(t *testing.T) {
+			before := liveHeap()
+			var all sync.WaitGroup
+			read, answers := make(chan struct{}), make(chan int, 300)
+			for range cap(answers) {
+				r := call(t)
+				all.Go(func() {
+					w := unreadAnswer{httptest.NewRecorder(), read}
+					s.handler.ServeHTTP(w, r)
+					answers <- w.Code
+				})
+			}
+			synctest.Wait()
+			if held := liveHeap() - before; held > 100<<20 {
+				t.Errorf("%s: %d MiB", name, held>>20)
+			}
+			time.Sleep(time.Minute) // others have stopped waiting
+			close(read)
+			all.Wait()
+			close(answers)
+			for status := range answers {
+				if status >= 400 && status != http.StatusTooManyRequests {
+					t.Errorf("%s: %d", name, status)
+				}
+			}
+		})
+	}
+}
+
+// liveHeap returns the bytes of the heap that are in use.
+func liveHeap() int64 {
+	var m runtime.MemStats
+	for range 2 {
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestCallsWait: requests for items wait until others of their account have ended, and are refused after a
+// while. Another account is not concerned.
+func TestCallsWait(t *testing.T) {
+	t.Parallel()
+	s, calls := busyCalls(t)
+	synctest.Test(t, func(t *testing.T) {
+		for name, call := range calls {
+			actor, kind, most := media.Actor{Origin: "http", Account: someKey}, media.OtherCall, 8
+			switch {
+			case strings.HasPrefix(name, "set"):
+				kind, most = media.DeletedSet, 2
+			case name == "ordered list":
+				kind, most = media.OrderedList, 2
+			}
+			leave := make([]func(), most)
+			for i := range leave {
+				leave[i], _ = s.first.Enter(t.Context(), actor, kind, 1)
+			}
+			send := func() (*httptest.ResponseRecorder, time.Duration) {
+				w, begin := httptest.NewRecorder(), time.Now()
+				s.handler.ServeHTTP(w, call(t))
+				return w, time.Since(begin)
+			}
+			if w, took := send(); w.Code != 429 || w.Header().Get("Retry-After") == "" || took != 30*time.Second {
+				t.Errorf("%s: %d after %v", name, w.Code, took)
+			}
+			go func() {
+				time.Sleep(time.Second)
+				leave[0]()
+			}()
+			if w, took := send(); w.Code >= 400 || took != time.Second {
+				t.Errorf("%s: %d %.100s after %v", name, w.Code, w.Body, took)
+			}
+			actor.Account = otherKey
+			other, ok := s.first.Enter(t.Context(), actor, kind, 1)
+			if !ok {
+				t.Fatalf("%s: another account waits", name)
+			}
+			for _, left := range append(leave[1:], other) {
+				left()
+			}
+		}
+	})
+}
+
+// TestListEnds: a page of a list ends at about a MiB, in each order, and the next one goes on.
+func TestListEnds(t *testing.T) {
+	t.Parallel()
+	s, _ := busyCalls(t)
+	for _, order := range []string{"name", "-name", "modified"} {
+		seen, pages, cursor := map[string]bool{}, 0, ""
+		for ok := true; ok; ok = cursor != "" {
+			r := s.do(t, http.MethodGet, itemsPath+"image/sized?limit=200&order="+order+"&cursor="+cursor, bearer, "")
+			var page struct {
+				Result []struct{ Filename string }
+				Next   string
+			}
+			if err := json.Unmarshal([]byte(r.body), &page); err != nil {
+				t.Fatal(err)
+			}
+			if len(r.body) > 1<<20 || len(page.Result) == 0 {
+				t.Errorf("order %s: %d items, %d bytes", order, len(page.Result), len(r.body))
+			}
+			for _, item := range page.Result {
+				seen[item.Filename] = true
+			}
+			pages++
+			cursor = page.Next
+		}
+		if len(seen) != 200 || pages < 2 || pages > 4 {
+			t.Errorf("order %s: %d items on %d pages", order, len(seen), pages)
+		}
+	}
+}
