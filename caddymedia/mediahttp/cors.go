@@ -2,6 +2,7 @@ package mediahttp
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
@@ -10,9 +11,7 @@ import (
 
 // Values of the headers of CORS, which are the same for all endpoints.
 var (
-	corsMethods = strings.Join([]string{
-		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
-	}, ", ")
+	corsMethods = strings.Join(allMethods(), ", ")
 	// corsRequest are the headers that a page may send: credentials, those of tus and of its clients,
 	// those of requests for items, and the key of a request that may be repeated.
 	corsRequest = strings.Join([]string{
@@ -32,6 +31,16 @@ var (
 		headerReplayed,
 	}, ", ")
 )
+
+// allMethods returns the methods of the endpoints.
+func allMethods() []string {
+	var all []string
+	for _, e := range routes {
+		all = append(all, e.methods...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
 
 // corsMaxAge is how many seconds browsers keep the response to a preflight request.
 const corsMaxAge = "86400"

@@ -10,9 +10,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// uploadPath is the start of the paths of uploads, before their kind.
-const uploadPath = "/api/upload/"
-
 // putAddress is the address of an upload of one file: its alias, sub folder and name.
 type putAddress struct {
 	alias, subFolder, name string
@@ -64,16 +61,4 @@ func (h *Handler) putFile(kind aliases.Kind) endpoint {
 		u.put = putAddressOf(r.URL, kind)
 		return u.serve(service, w, r)
 	}
-}
-
-// isPutPath reports whether a request is for the address of an upload of one file. With another method
-// than PUT, only a complete address is. Paths of resumable uploads are not.
-func isPutPath(r *http.Request, kind aliases.Kind) bool {
-	rest, ok := strings.CutPrefix(r.URL.Path, uploadPath+kind.Name())
-	if rest == resumableSuffix || strings.HasPrefix(rest, resumableSuffix+"/") {
-		return false
-	}
-	rest, below := strings.CutPrefix(rest, "/")
-	alias, name, _ := strings.Cut(rest, "/")
-	return ok && below && (r.Method == http.MethodPut || alias != "" && name != "")
 }

@@ -207,7 +207,7 @@ func (u *uploadRequest) refuse(service *media.Service, w http.ResponseWriter, r 
 // admit authenticates the request and checks its header. It returns the boundary of the form.
 func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, string, *refusal) {
 	bad := func(status int, message string) *refusal { return &refusal{status, aliases.BadRequest, message} }
-	wanted := fmt.Sprintf(formWanted, "/api/upload/"+u.kind.Name())
+	wanted := fmt.Sprintf(formWanted, uploadPath+u.kind.Name())
 	method, otherwise := http.MethodPost, "use POST: "+wanted
 	if u.put != nil {
 		method, otherwise = http.MethodPut, "use PUT, with the file as the body"
