@@ -18,14 +18,14 @@ import (
 
 // replace replaces the item of the address by the body, if it is the one of the condition.
 func (q *itemsRequest) replace(ctx context.Context) error {
-	switch {
-	case len(q.r.Header.Values("If-Match")) == 0:
+	if len(q.r.Header.Values("If-Match")) == 0 {
 		return q.refuse(ctx, &refusal{
 			http.StatusPreconditionRequired, aliases.BadRequest,
 			"the header If-Match is missing: send the entity tag of the item, or * for any",
 		})
-	case q.r.Header.Get("Content-Range") != "":
-		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, "send the whole item, without Content-Range"})
+	}
+	if refused := unwholeRefusal(q.kind, q.r.Header, q.r.URL.Query()); refused != nil {
+		return q.refuse(ctx, refused)
 	}
 	matches, refused := q.condition()
 	if refused != nil {

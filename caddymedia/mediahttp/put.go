@@ -30,30 +30,6 @@ func putAddressOf(u *url.URL, kind aliases.Kind) *putAddress {
 	return &putAddress{alias: segments[start], subFolder: strings.Join(segments[start+1:last], "/"), name: segments[last]}
 }
 
-// refusal returns the refusal of a request for the address; nil if there is none.
-func (a *putAddress) refusal(header http.Header) *refusal {
-	bad := func(status int, message string) *refusal { return &refusal{status, aliases.BadRequest, message} }
-	switch {
-	case a.problem != "":
-		return bad(http.StatusBadRequest, a.problem)
-	case len(header.Values("Content-Range")) > 0:
-		return bad(http.StatusBadRequest, "send the whole file, without Content-Range")
-	case !isIdentity(header.Values("Content-Encoding")):
-		return bad(http.StatusUnsupportedMediaType, "send the file as it is, without Content-Encoding")
-	}
-	return nil
-}
-
-// isIdentity reports whether a body is not encoded.
-func isIdentity(encodings []string) bool {
-	for _, encoding := range encodings {
-		if encoding = strings.TrimSpace(encoding); encoding != "" && !strings.EqualFold(encoding, "identity") {
-			return false
-		}
-	}
-	return true
-}
-
 // putFile returns the endpoint of an upload of one file, which is the body of the request.
 func (h *Handler) putFile(kind aliases.Kind) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {

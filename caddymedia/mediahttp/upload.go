@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -233,8 +234,15 @@ func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *
 	if limit := service.Limits().MaxBody; r.ContentLength > limit {
 		return caller, "", &refusal{http.StatusRequestEntityTooLarge, aliases.TooLarge, "the request is larger than " + bytesize.Format(limit)}
 	}
+	query := r.URL.Query()
+	if refused := unwholeRefusal(u.kind, r.Header, query); refused != nil {
+		return caller, "", refused
+	}
 	if u.put != nil {
-		return caller, "", u.put.refusal(r.Header)
+		if u.put.problem != "" {
+			return caller, "", bad(http.StatusBadRequest, u.put.problem)
+		}
+		return caller, "", nil
 	}
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || mediaType != "multipart/form-data" {
@@ -244,11 +252,22 @@ func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *
 	if boundary == "" || len(boundary) > maxBoundary {
 		return caller, "", bad(http.StatusBadRequest, "the boundary of the form is missing or too long")
 	}
-	query := r.URL.Query()
 	if name := repeated(query, "alias", "sub_folder"); name != "" {
 		return caller, "", bad(http.StatusBadRequest, "the parameter "+name+" is sent twice")
 	}
 	return caller, boundary, nil
+}
+
+// unwholeRefusal returns the refusal of a request whose body is encoded, or has a piece of a file.
+// Otherwise it returns nil.
+func unwholeRefusal(kind aliases.Kind, header http.Header, query url.Values) *refusal {
+	if failure := upload.PieceOf(kind, header, query); failure != nil {
+		return &refusal{http.StatusBadRequest, failure.Reason, failure.Message}
+	}
+	if httpx.IsEncoded(header) {
+		return &refusal{http.StatusUnsupportedMediaType, aliases.BadRequest, httpx.EncodedBody}
+	}
+	return nil
 }
 
 // confirm authenticates the request again before the commit, with the service that then answers new
