@@ -77,13 +77,9 @@ func (q *itemsRequest) stored(ctx context.Context) (storagedrivers.Info, error) 
 	return aliases.Stat(ctx, q.alias.Storage, q.alias.Key(q.address.filename))
 }
 
-// condition returns the condition of If-Match. Without the header it matches any item.
+// condition returns the condition of the request. Without one it matches any item.
 func (q *itemsRequest) condition() (matches func(storagedrivers.Info) bool, refused *refusal) {
-	tags, ok := matchedTags(q.r.Header.Values("If-Match"))
-	if !ok {
-		return nil, &refusal{http.StatusBadRequest, aliases.BadRequest, `the header If-Match is * or a list of entity tags, such as "x"`}
-	}
-	return func(info storagedrivers.Info) bool { return tags.match(EntityTag(q.alias, info)) }, nil
+	return conditionOf(q.r.Header, q.alias)
 }
 
 // begin counts the request as an upload of the account until ended is called.

@@ -132,6 +132,10 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 	if caller.Ticket != nil && rep.isRepeated() {
 		req.Forced.MaxFiles = caller.Ticket.MaxFiles // the items may be counted already
 	}
+	if refused == nil && u.put != nil && hasCondition(r.Header) {
+		named, _ := service.Alias(u.kind, alias) // an unknown one is refused below
+		req.Matches, refused = conditionOf(r.Header, named)
+	}
 	if u.imports {
 		u.limitSources(service, caller, &req)
 	}
@@ -150,7 +154,11 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 		return u.refuse(service, w, r, refused.status, failures)
 	}
 	if u.put != nil {
-		failures := service.Uploader().Precheck(r.Context(), req, u.put.name, max(r.ContentLength, 0))
+		early := req
+		if rep.isRepeated() {
+			early.Matches = nil // the item may be its own
+		}
+		failures := service.Uploader().Precheck(r.Context(), early, u.put.name, max(r.ContentLength, 0))
 		if failures != nil { // the body need not be read
 			return u.refuse(service, w, r, httpx.StatusOf(failures), failures)
 		}
@@ -243,6 +251,9 @@ func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *
 			return caller, "", bad(http.StatusBadRequest, u.put.problem)
 		}
 		return caller, "", nil
+	}
+	if hasCondition(r.Header) {
+		return caller, "", bad(http.StatusBadRequest, "conditions such as If-Match are for PUT: send the form without them")
 	}
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || mediaType != "multipart/form-data" {
