@@ -57,15 +57,15 @@ func newReaders(limit int) *readers {
 // items open, a client without any still gets one from a reserve. The error is errClientBusy,
 // errAllBusy or that of ctx.
 func (r *readers) enter(ctx context.Context, client string, limit int) (leave func(), err error) {
-	open, waiting := r.queue.Held(client)
-	all := r.queue.Busy()
-	switch {
-	case all >= r.max && (open > 0 || all >= r.max+r.max/2):
-		return nil, errAllBusy
-	case open >= limit && waiting >= waitingPerOpen*limit:
-		return nil, errClientBusy
-	}
-	slot, err := r.queue.Acquire(ctx, queue.Request{Owner: client, Most: limit})
+	slot, err := r.queue.Acquire(ctx, queue.Request{Owner: client, Most: limit, Check: func(open, waiting, all int) error {
+		switch {
+		case all >= r.max && (open > 0 || all >= r.max+r.max/2):
+			return errAllBusy
+		case open >= limit && waiting >= waitingPerOpen*limit:
+			return errClientBusy
+		}
+		return nil
+	}})
 	switch {
 	case errors.Is(err, queue.ErrTimeout):
 		return nil, errClientBusy

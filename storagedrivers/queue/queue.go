@@ -65,6 +65,10 @@ type Request struct {
 	Units int64
 	// Most is the number of slots that the owner may hold. 0 means no limit.
 	Most int
+	// Check, if set, is called before the request is admitted or waits, with the slots and the waiting
+	// requests of the owner, and with the slots of all. Its error refuses the request. It must not use
+	// the queue.
+	Check func(slots, waiting, busy int) error
 }
 
 // Queue admits requests to a bounded number of slots.
@@ -124,6 +128,10 @@ func (q *Queue) Busy() int {
 func (q *Queue) Held(owner string) (slots, waiting int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.heldBy(owner)
+}
+
+func (q *Queue) heldBy(owner string) (slots, waiting int) {
 	if u := q.held[owner]; u != nil {
 		return u.slots + u.beside, u.waiting
 	}
@@ -155,6 +163,13 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Slot, error) {
 	if u := q.held[r.Owner]; u != nil && q.options.PerOwner > 0 && u.slots+u.waiting >= q.options.PerOwner {
 		q.mu.Unlock()
 		return nil, ErrFull
+	}
+	if r.Check != nil {
+		slots, waiting := q.heldBy(r.Owner)
+		if err := r.Check(slots, waiting, q.busy+q.beside); err != nil {
+			q.mu.Unlock()
+			return nil, err
+		}
 	}
 	if q.admitNow(s, r.Units) {
 		q.mu.Unlock()
