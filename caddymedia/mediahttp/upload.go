@@ -242,7 +242,10 @@ func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *
 	if limit := service.Limits().MaxBody; r.ContentLength > limit {
 		return caller, "", &refusal{http.StatusRequestEntityTooLarge, aliases.TooLarge, "the request is larger than " + bytesize.Format(limit)}
 	}
-	query := r.URL.Query()
+	var query url.Values
+	if r.URL.RawQuery != "" {
+		query = r.URL.Query()
+	}
 	if refused := unwholeRefusal(u.kind, r.Header, query); refused != nil {
 		return caller, "", refused
 	}

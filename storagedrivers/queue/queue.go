@@ -40,6 +40,10 @@ type Options struct {
 	// owner of the first few. It is for slots that are held for an unknown time, such as by the
 	// downloads of slow clients.
 	Spare bool
+	// Check, if set, is called before a request is admitted or waits, with the slots and the waiting
+	// requests of its owner, and with the slots of all. Its error refuses the request. It must not use
+	// the queue.
+	Check func(r Request, slots, waiting, busy int) error
 }
 
 // Class of requests. Each class has a queue of its own, so that none can fill that of another. A slot
@@ -65,10 +69,6 @@ type Request struct {
 	Units int64
 	// Most is the number of slots that the owner may hold. 0 means no limit.
 	Most int
-	// Check, if set, is called before the request is admitted or waits, with the slots and the waiting
-	// requests of the owner, and with the slots of all. Its error refuses the request. It must not use
-	// the queue.
-	Check func(slots, waiting, busy int) error
 }
 
 // Queue admits requests to a bounded number of slots.
@@ -164,9 +164,9 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Slot, error) {
 		q.mu.Unlock()
 		return nil, ErrFull
 	}
-	if r.Check != nil {
+	if check := q.options.Check; check != nil {
 		slots, waiting := q.heldBy(r.Owner)
-		if err := r.Check(slots, waiting, q.busy+q.beside); err != nil {
+		if err := check(r, slots, waiting, q.busy+q.beside); err != nil {
 			q.mu.Unlock()
 			return nil, err
 		}
