@@ -17,7 +17,7 @@ import (
 
 const (
 	// readerPatience is how long a request waits for another one of its client to end. Browsers
-	// request more pictures at once than a client may have open, and do not retry.
+	// request more images at once than a client may have open, and do not retry.
 	readerPatience = 30 * time.Second
 	// readerRetry is the Retry-After value of a request whose wait was in vain.
 	readerRetry = 5 * time.Second
