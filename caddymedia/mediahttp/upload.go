@@ -259,6 +259,9 @@ func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *
 		return caller, "", bad(http.StatusBadRequest, "conditions such as If-Match are for PUT: send the form without them")
 	}
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil && mediaType != "" {
+		wanted = "quote the boundary in the Content-Type"
+	}
 	if err != nil || mediaType != "multipart/form-data" {
 		return caller, "", bad(http.StatusUnsupportedMediaType, "the body must be multipart/form-data: "+wanted)
 	}

@@ -78,6 +78,8 @@ func TestUploadWhole(t *testing.T) {
 	run(t, aSite, []httpCase{
 		{name: "gzip", target: filePath, header: multipart + bearer + "Content-Encoding: gzip", body: body, status: 415, has: "Content-Encoding"},
 		{name: "identity", target: filePath, header: multipart + bearer + "Content-Encoding: identity", body: body, status: 200},
+		{name: "boundary", target: filePath, header: "Content-Type: multipart/form-data; boundary=a/b\n" + bearer, body: body, status: 415, has: "quote the boundary"},
+		{name: "no type", target: filePath, header: bearer, body: body, status: 415, has: "files[]"},
 		{name: "range", target: filePath, header: multipart + bearer + "Content-Range: bytes 0-99/300", body: body, status: 400, has: "use " + filePath + "/resumable"},
 		{name: "offset", target: imagePath, header: multipart + bearer + "Upload-Offset: 0", body: body, status: 400, has: "use " + imagePath + "/resumable"},
 		{name: "query", target: filePath + "?chunk=0&chunks=2", header: multipart + bearer, body: body, status: 400, has: "a piece"},
