@@ -243,7 +243,7 @@ func (s *Service) FormFile(r *http.Request, input, alias, subFolder string) Resu
 func (s *Service) formItem(r *http.Request, input string, req upload.Request) Result {
 	ctx := r.Context()
 	return s.upload(func() ([]upload.Item, aliases.Failures) {
-		file, failure := s.formFile(r, input)
+		file, failure := s.formFile(r, req.Kind, input)
 		if failure != nil {
 			return nil, s.uploader.Refuse(ctx, req, failure)
 		}
@@ -261,11 +261,14 @@ func (s *Service) formItem(r *http.Request, input string, req upload.Request) Re
 }
 
 // formFile returns the only file of an input.
-func (s *Service) formFile(r *http.Request, input string) (*multipart.FileHeader, *aliases.Failure) {
+func (s *Service) formFile(r *http.Request, kind aliases.Kind, input string) (*multipart.FileHeader, *aliases.Failure) {
 	if r.MultipartForm == nil {
 		if err := s.parseForm(r); err != nil {
 			return nil, formFailure(err)
 		}
+	}
+	if failure := upload.PieceOf(kind, r.Header, r.MultipartForm.Value); failure != nil {
+		return nil, failure
 	}
 	files := r.MultipartForm.File[input]
 	switch len(files) {

@@ -307,6 +307,8 @@ func TestFormRefused(t *testing.T) {
 		{"too large", formRequest(t, sentFile("a", "a.png", picture), sent{`name="b"`, strings.Repeat("x", 10_000)}), "", "larger than 9 kB"},
 		{"no form", otherwise(func(r *http.Request) { r.Header.Set("Content-Type", "image/png") }), "", "multipart/form-data"},
 		{"no boundary", otherwise(func(r *http.Request) { r.Header.Set("Content-Type", "multipart/form-data") }), "", "multipart/form-data"},
+		{"a piece", formRequest(t, sentFile("a", "a.png", picture), sent{`name="chunks"`, "2"}), "", "a piece of a file"},
+		{"a range", otherwise(func(r *http.Request) { r.Header.Set("Content-Range", "bytes 0-9/20") }), "", "a piece of a file"},
 		{"no body", otherwise(func(r *http.Request) { r.Body = nil }), "", "malformed"},
 		{"cut short", otherwise(func(r *http.Request) { r.Body = io.NopCloser(io.LimitReader(r.Body, 150)) }), "", "ends too early"},
 		{

@@ -16,7 +16,8 @@ func (h *Handler) baseURL(r *http.Request) string {
 		u.Scheme = "https"
 	}
 	if h.options.TrustedProxy(r) {
-		if scheme := r.Header.Get("X-Forwarded-Proto"); scheme == "http" || scheme == "https" {
+		first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",") // of the proxy next to the client
+		if scheme := strings.TrimSpace(first); scheme == "http" || scheme == "https" {
 			u.Scheme = scheme
 		}
 		if host := r.Header.Get("X-Forwarded-Host"); host != "" && !strings.Contains(host, ",") {
@@ -48,8 +49,15 @@ func strippedPrefix(r *http.Request) string {
 	return MountPrefix(original, r)
 }
 
-// validHost reports whether a Host header is a host, with or without a port.
+// maxHost is the length of the longest name of DNS, with a port.
+const maxHost = 253 + len(":65535")
+
+// validHost reports whether a Host header is a host, with or without a port. An answer repeats it in each
+// address, so it must be short.
 func validHost(host string) bool {
+	if len(host) > maxHost {
+		return false
+	}
 	u, err := url.Parse("//" + host)
 	if err != nil || u.Host != host || u.Hostname() == "" {
 		return false

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 )
 
@@ -13,6 +14,9 @@ func TestValidHost(t *testing.T) {
 		"example.com": true, "example.com:8080": true, "EXAMPLE.com": true, "localhost": true,
 		"127.0.0.1": true, "127.0.0.1:80": true, "[::1]": true, "[::1]:8080": true, "[2001:db8::1]": true,
 		"my_host": true, "xn--bcher-kva.example": true, "bücher.example": true,
+
+		strings.Repeat("a", 253): true, strings.Repeat("a", 253) + ":65535": true,
+		strings.Repeat("a", 260): false, "a:" + strings.Repeat("0", 300): false, "[" + strings.Repeat("0", 300) + "::1]": false,
 
 		"": false, ":80": false, "example.com/": false, "example.com/path": false, "example.com?x": false,
 		"example.com#x": false, "user@example.com": false, "user:pass@example.com": false, "example.com:port": false,
@@ -47,7 +51,10 @@ func TestBaseURL(t *testing.T) {
 		{"proxy that says nothing", "example.com", true, true, "", "", "https://example.com"},
 		{"proxy with the scheme alone", "example.com", false, true, "https", "", "https://example.com"},
 		{"proxy of another scheme", "example.com", false, true, "javascript", "", "http://example.com"},
-		{"proxy of two schemes", "example.com", false, true, "https, http", "", "http://example.com"},
+		{"proxies with and without TLS", "example.com", false, true, "https,http", "", "https://example.com"},
+		{"proxies without and with TLS", "example.com", true, true, "http , https", "", "http://example.com"},
+		{"proxies of no scheme", "example.com", true, true, ",http", "", "https://example.com"},
+		{"proxy of a long host", "example.com", false, true, "", strings.Repeat("a", 260), ""},
 		{"proxy of two hosts", "example.com", false, true, "", "a.example, b.example", "http://example.com"},
 		{"proxy of a bad host", "example.com", false, true, "", "a.example/path", ""},
 		{"bad host", "exa mple.com", false, false, "", "", ""},

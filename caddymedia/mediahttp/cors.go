@@ -2,6 +2,7 @@ package mediahttp
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
@@ -10,11 +11,10 @@ import (
 
 // Values of the headers of CORS, which are the same for all endpoints.
 var (
-	corsMethods = strings.Join([]string{
-		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
-	}, ", ")
-	// corsRequest are the headers that a page may send: credentials, those of tus and of its clients,
-	// those of requests for items, and the key of a request that may be repeated.
+	corsMethods = strings.Join(allMethods(), ", ")
+	// corsRequest are the headers that programs for the service send: credentials, those of tus and of
+	// its clients, those of requests for items, and the key of a request that may be repeated. So one
+	// preflight request covers them. Others are allowed when they are asked for.
 	corsRequest = strings.Join([]string{
 		"Authorization", "HTTP_SERVICE_API_KEY", "HTTP_SERVICE_ACCESS_TOKEN", headerKey, headerToken,
 		"Content-Type", "X-Requested-With", "X-Request-ID", "X-HTTP-Method-Override",
@@ -32,6 +32,16 @@ var (
 		headerReplayed,
 	}, ", ")
 )
+
+// allMethods returns the methods of the endpoints.
+func allMethods() []string {
+	var all []string
+	for _, e := range routes {
+		all = append(all, e.methods...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
 
 // corsMaxAge is how many seconds browsers keep the response to a preflight request.
 const corsMaxAge = "86400"
@@ -60,7 +70,7 @@ func (h *Handler) isPreflight(r *http.Request) bool {
 func preflight(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 	if header := w.Header(); allowOrigin(service, header, r) {
 		header.Set("Access-Control-Allow-Methods", corsMethods)
-		header.Set("Access-Control-Allow-Headers", corsRequest)
+		header.Set("Access-Control-Allow-Headers", strings.Join(append([]string{corsRequest}, r.Header["Access-Control-Request-Headers"]...), ", "))
 		header.Set("Access-Control-Max-Age", corsMaxAge)
 	}
 	httpx.NoContent(w, r)

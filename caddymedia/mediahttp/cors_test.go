@@ -34,7 +34,7 @@ func crossSite(origins ...string) func(*testing.T) *site {
 func preflight(t *testing.T, s *site, path, method, from string) *reply {
 	t.Helper()
 	r := s.request(t, http.MethodOptions, path, "Origin: "+from+"\nAccess-Control-Request-Method: "+method+
-		"\nAccess-Control-Request-Headers: authorization,http_service_api_key", "")
+		"\nAccess-Control-Request-Headers: authorization,http_service_api_key\nAccess-Control-Request-Headers: traceparent, x-csrf-token", "")
 	w := httptest.NewRecorder()
 	s.handler.ServeHTTP(w, r)
 	if w.Code == http.StatusNoContent && w.Body.Len() > 0 {
@@ -119,10 +119,10 @@ func TestPreflightLists(t *testing.T) {
 		"Access-Control-Allow-Methods": "GET HEAD POST PUT PATCH DELETE",
 		"Access-Control-Allow-Headers": "HTTP_SERVICE_API_KEY HTTP_SERVICE_ACCESS_TOKEN Service-Api-Key Service-Access-Token Authorization " +
 			"Tus-Resumable Upload-Length Upload-Offset Upload-Metadata Upload-Defer-Length Upload-Concat Upload-Checksum " +
-			"X-HTTP-Method-Override Content-Type X-Requested-With X-Request-ID Range If-Range If-Match If-None-Match If-Modified-Since",
+			"traceparent x-csrf-token X-HTTP-Method-Override Content-Type X-Requested-With X-Request-ID Range If-Range If-Match If-None-Match If-Modified-Since",
 		"Access-Control-Expose-Headers": "Location Upload-Offset Upload-Length Upload-Metadata Upload-Expires Upload-Defer-Length " +
 			"Upload-Concat Tus-Version Tus-Resumable Tus-Max-Size Tus-Extension Tus-Checksum-Algorithm " +
-			"Media-Full-Path Media-Filename Media-WebP Retry-After Content-Length Content-Range Accept-Ranges ETag",
+			"Media-Full-Path Media-Filename Media-WebP Idempotency-Replayed Retry-After Content-Length Content-Range Accept-Ranges ETag",
 	} {
 		got := strings.Split(strings.Join(append(first.header[header], second.header[header]...), ", "), ", ")
 		for name := range strings.FieldsSeq(names) {

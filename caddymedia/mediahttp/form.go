@@ -40,6 +40,9 @@ func (l formLimits) read(w http.ResponseWriter, r *http.Request, now func() time
 	if err != nil {
 		mediaType = ""
 	}
+	if httpx.IsEncoded(r.Header) {
+		return nil, http.StatusUnsupportedMediaType, httpx.EncodedBody
+	}
 	httpx.Watch(r)
 	body := http.MaxBytesReader(w, r.Body, l.bytes)
 	control := http.NewResponseController(w)

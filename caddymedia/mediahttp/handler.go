@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/media"
 )
@@ -79,10 +78,9 @@ func remoteHost(r *http.Request) string {
 	return host
 }
 
-// Handler serves `/api/auth/generateToken`, `/api/auth/ticket`, `/api/upload/image` and
-// `/api/upload/file`, both also with `/resumable` and with the address of one file, `/api/sign`, the
-// items of accounts below `/api/items/`, and the stored items below `/static/img/` and
-// `/static/file/`. A path that is almost that of an endpoint is answered with 404 and the right one.
+// Handler serves the endpoints of [OpenAPI]: logins and tickets, uploads, items for accounts, signed
+// addresses, and the stored items below `/static/`. A path that is almost that of an endpoint is
+// answered with 404 and the right one.
 type Handler struct {
 	source  Source
 	options Options
@@ -151,62 +149,13 @@ func (h *Handler) serveWith(w http.ResponseWriter, r *http.Request, serve endpoi
 
 // stoppedStatus returns the status of a request to a stopped service. Package tus says why HEAD has another one.
 func stoppedStatus(r *http.Request) int {
-	if r.Method == http.MethodHead && strings.HasPrefix(r.URL.Path, "/api/upload/") {
+	if r.Method == http.MethodHead && strings.HasPrefix(r.URL.Path, uploadPath) {
 		return http.StatusLocked
 	}
 	return http.StatusServiceUnavailable
 }
 
 type endpoint func(service *media.Service, w http.ResponseWriter, r *http.Request) error
-
-// Paths of the endpoints. Those of resumable uploads end in resumableSuffix.
-const (
-	tokenPath  = "/api/auth/generateToken" //nolint:gosec // no password
-	ticketPath = "/api/auth/ticket"
-	signPath   = "/api/sign"
-	imagePath  = "/api/upload/image"
-	filePath   = "/api/upload/file"
-)
-
-// route returns the endpoint of the decoded path, which keys are also made of.
-func (h *Handler) route(r *http.Request) endpoint {
-	for _, kind := range []aliases.Kind{aliases.Image, aliases.File} {
-		if r.Method == http.MethodPut && isPutPath(r, kind) {
-			return h.putFile(kind)
-		}
-	}
-	switch r.URL.Path {
-	case tokenPath:
-		return h.generateToken
-	case ticketPath:
-		return h.issueTicket
-	case signPath:
-		return h.sign
-	case imagePath:
-		return h.upload(aliases.Image)
-	case filePath:
-		return h.upload(aliases.File)
-	}
-	for _, kind := range []aliases.Kind{aliases.Image, aliases.File} {
-		if rest, ok := strings.CutPrefix(r.URL.Path, "/api/upload/"+kind.Name()+resumableSuffix); ok && (rest == "" || rest[0] == '/') {
-			return h.resumable(kind, strings.TrimPrefix(rest, "/"))
-		}
-		if isPutPath(r, kind) {
-			return h.putFile(kind)
-		}
-		if rest, ok := strings.CutPrefix(r.URL.Path, itemsPath+kind.Name()); ok && (rest == "" || rest[0] == '/') {
-			return h.items(kind)
-		}
-	}
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		for _, kind := range []aliases.Kind{aliases.Image, aliases.File} {
-			if rest, ok := strings.CutPrefix(r.URL.Path, "/static/"+string(kind)+"/"); ok {
-				return h.static(kind, rest)
-			}
-		}
-	}
-	return h.nearMiss(r.URL.Path)
-}
 
 // Interface guard
 var _ http.Handler = (*Handler)(nil)

@@ -22,9 +22,6 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// itemsPath is the start of the paths of items for clients, before their kind.
-const itemsPath = "/api/items/"
-
 const (
 	// Entries per page.
 	defaultPage = 100
@@ -236,6 +233,9 @@ func addressBelow(path string) (address itemAddress, problem string) {
 	return itemAddress{segments[0], strings.Join(segments[1:], "/")}, ""
 }
 
+// badSegment refuses an address that others may read as another one.
+const badSegment = "the address has an empty segment, or one that is . or .."
+
 // segmentsOf returns the segments of an escaped path without a leading slash, decoded once. The problem is
 // for the caller; empty if there is none.
 func segmentsOf(path string) (segments []string, problem string) {
@@ -248,7 +248,7 @@ func segmentsOf(path string) (segments []string, problem string) {
 		case strings.Contains(plain, "/"):
 			return nil, "the address contains %2F: separate the segments of a filename by slashes"
 		case plain == "" || plain == "." || plain == "..":
-			return nil, "the address has an empty segment, or one that is . or .."
+			return nil, badSegment
 		}
 		segments[i] = plain
 	}

@@ -18,14 +18,14 @@ import (
 
 // replace replaces the item of the address by the body, if it is the one of the condition.
 func (q *itemsRequest) replace(ctx context.Context) error {
-	switch {
-	case len(q.r.Header.Values("If-Match")) == 0:
+	if len(q.r.Header.Values("If-Match")) == 0 {
 		return q.refuse(ctx, &refusal{
 			http.StatusPreconditionRequired, aliases.BadRequest,
 			"the header If-Match is missing: send the entity tag of the item, or * for any",
 		})
-	case q.r.Header.Get("Content-Range") != "":
-		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, "send the whole item, without Content-Range"})
+	}
+	if refused := unwholeRefusal(q.kind, q.r.Header, q.r.URL.Query()); refused != nil {
+		return q.refuse(ctx, refused)
 	}
 	matches, refused := q.condition()
 	if refused != nil {
@@ -77,13 +77,9 @@ func (q *itemsRequest) stored(ctx context.Context) (storagedrivers.Info, error) 
 	return aliases.Stat(ctx, q.alias.Storage, q.alias.Key(q.address.filename))
 }
 
-// condition returns the condition of If-Match. Without the header it matches any item.
+// condition returns the condition of the request. Without one it matches any item.
 func (q *itemsRequest) condition() (matches func(storagedrivers.Info) bool, refused *refusal) {
-	tags, ok := matchedTags(q.r.Header.Values("If-Match"))
-	if !ok {
-		return nil, &refusal{http.StatusBadRequest, aliases.BadRequest, `the header If-Match is * or a list of entity tags, such as "x"`}
-	}
-	return func(info storagedrivers.Info) bool { return tags.match(q.alias, EntityTag(q.alias, info)) }, nil
+	return conditionOf(q.r.Header, q.alias)
 }
 
 // begin counts the request as an upload of the account until ended is called.

@@ -51,6 +51,7 @@ func TestReplaceItem(t *testing.T) {
 		httpCase{name: "append time", target: one, header: bearer + ifAny, body: "new", status: 409, has: "never replaced"},
 		httpCase{name: "append time and another", target: one, header: bearer + `If-Match: "x"`, body: "new", status: 409},
 		httpCase{name: "append time without condition", target: one, header: bearer, body: "new", status: 428},
+		httpCase{name: "gzip", target: target, header: bearer + ifAny + "Content-Encoding: gzip", body: "new", status: 415, has: "Content-Encoding"},
 		httpCase{name: "part", target: target, header: bearer + ifAny + "Content-Range: bytes 0-2/3", body: "new", status: 400, has: "Content-Range"},
 		httpCase{name: "content", target: itemsPath + "image/replacing/a.png", header: bearer + ifAny, body: "new", status: 404},
 		httpCase{name: "unknown alias", target: itemsPath + "file/none/a.txt", header: bearer + ifAny, body: "new", status: 404, has: "unknown alias"},

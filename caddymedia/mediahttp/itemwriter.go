@@ -41,8 +41,11 @@ func newItemWriter(w http.ResponseWriter, object *storagedrivers.Object, closed 
 }
 
 // WriteHeader stores the status until there is something to send. It also stores the length,
-// because an outer writer may drop that header.
+// because an outer writer may drop that header. Caches must not store a failure for the item.
 func (w *itemWriter) WriteHeader(status int) {
+	if status >= http.StatusBadRequest {
+		w.Header().Set("Cache-Control", "no-store")
+	}
 	if n, err := strconv.ParseInt(w.Header().Get("Content-Length"), 10, 64); err == nil {
 		w.promised = n
 	}

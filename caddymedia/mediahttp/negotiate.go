@@ -25,12 +25,12 @@ func (t target) open(header http.Header, r *http.Request) (*storagedrivers.Objec
 	if t.rendition != nil {
 		return t.openRendition(header, r, from)
 	}
-	if picture, ok := strings.CutSuffix(filename, render.Suffix); ok && alias.Overwrite && alias.IsVariant(filename) {
-		info, err := alias.Storage.Stat(r.Context(), alias.Key(picture))
+	if image, ok := strings.CutSuffix(filename, render.Suffix); ok && alias.Overwrite && alias.IsVariant(filename) {
+		info, err := alias.Storage.Stat(r.Context(), alias.Key(image))
 		if err != nil {
 			return nil, err
 		}
-		return alias.OpenVariant(r.Context(), picture, info, from)
+		return alias.OpenVariant(r.Context(), image, info, from)
 	}
 	liked := alias.Negotiate && prefersWebP(r.Header["Accept"], storagedrivers.ContentType(filename))
 	first := from

@@ -144,6 +144,7 @@ func requestUploads(t *testing.T, target, name string) {
 	post("Authorization: Bearer $OTHER", 403, good("a"))
 	httpCase{target: target, header: bearer, status: 405}.check(t, s)
 	post(bearer, 409, replacing, good("a"), good("a"))
+	httpCase{method: http.MethodPut, target: target + "/content/a" + ext, header: bearer + "If-Match: *", status: 412}.check(t, s)
 	post(bearer, 413, append(times(101, field("x", "")), good("a"))...)
 	post(bearer, 415, file("a.php", "x"))
 	post(bearer, 502, good("forbidden"))

@@ -17,7 +17,7 @@ import (
 
 const (
 	// readerPatience is how long a request waits for another one of its client to end. Browsers
-	// request more pictures at once than a client may have open, and do not retry.
+	// request more images at once than a client may have open, and do not retry.
 	readerPatience = 30 * time.Second
 	// readerRetry is the Retry-After value of a request whose wait was in vain.
 	readerRetry = 5 * time.Second
@@ -49,7 +49,21 @@ type readers struct {
 var allReaders = sync.OnceValue(func() *readers { return newReaders(media.MaxOpenFiles() / 6) })
 
 func newReaders(limit int) *readers {
-	return &readers{max: limit, queue: queue.New(queue.Options{Slots: max(1, limit+limit/2), Wait: readerPatience})}
+	r := &readers{max: limit}
+	r.queue = queue.New(queue.Options{Slots: max(1, limit+limit/2), Wait: readerPatience, Check: r.check})
+	return r
+}
+
+// check returns why a request is refused at once. Its client has some items open, and some requests
+// that wait; all is the number of all open items.
+func (r *readers) check(request queue.Request, open, waiting, all int) error {
+	switch {
+	case all >= r.max && (open > 0 || all >= r.max+r.max/2):
+		return errAllBusy
+	case open >= request.Most && waiting >= waitingPerOpen*request.Most:
+		return errClientBusy
+	}
+	return nil
 }
 
 // enter waits until the client may open another item; limit is the most per client. leave must be
@@ -57,14 +71,6 @@ func newReaders(limit int) *readers {
 // items open, a client without any still gets one from a reserve. The error is errClientBusy,
 // errAllBusy or that of ctx.
 func (r *readers) enter(ctx context.Context, client string, limit int) (leave func(), err error) {
-	open, waiting := r.queue.Held(client)
-	all := r.queue.Busy()
-	switch {
-	case all >= r.max && (open > 0 || all >= r.max+r.max/2):
-		return nil, errAllBusy
-	case open >= limit && waiting >= waitingPerOpen*limit:
-		return nil, errClientBusy
-	}
 	slot, err := r.queue.Acquire(ctx, queue.Request{Owner: client, Most: limit})
 	switch {
 	case errors.Is(err, queue.ErrTimeout):

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,6 +113,40 @@ func TestReadersWaiting(t *testing.T) {
 		leave[1]()
 		if n := r.queue.Busy(); n != 0 {
 			t.Errorf("%d are open, want none", n)
+		}
+	})
+}
+
+// TestReadersAtOnce: of the requests of one client at the same time, none waits for a slot of the
+// reserve, and none gets one.
+func TestReadersAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			const limit, requests = 4, 10
+			r, began := newReaders(limit), time.Now()
+			var all sync.WaitGroup
+			var open, busy atomic.Int32
+			hold := make(chan struct{})
+			for range requests {
+				all.Go(func() {
+					done, err := r.enter(t.Context(), clientOwner("192.0.2.1"), requests)
+					switch {
+					case err == nil:
+						open.Add(1)
+						<-hold
+						done()
+					case errors.Is(err, errAllBusy):
+						busy.Add(1)
+					}
+				})
+			}
+			synctest.Wait()
+			if open.Load() != limit || busy.Load() != requests-limit || !time.Now().Equal(began) {
+				t.Errorf("%d are open, %d refused, after %v", open.Load(), busy.Load(), time.Since(began))
+			}
+			close(hold)
+			all.Wait()
 		}
 	})
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// uploadPath is the start of the paths of uploads, before their kind.
-const uploadPath = "/api/upload/"
-
 // putAddress is the address of an upload of one file: its alias, sub folder and name.
 type putAddress struct {
 	alias, subFolder, name string
@@ -36,30 +33,6 @@ func putAddressOf(u *url.URL, kind aliases.Kind) *putAddress {
 	return &putAddress{alias: segments[start], subFolder: strings.Join(segments[start+1:last], "/"), name: segments[last]}
 }
 
-// refusal returns the refusal of a request for the address; nil if there is none.
-func (a *putAddress) refusal(header http.Header) *refusal {
-	bad := func(status int, message string) *refusal { return &refusal{status, aliases.BadRequest, message} }
-	switch {
-	case a.problem != "":
-		return bad(http.StatusBadRequest, a.problem)
-	case len(header.Values("Content-Range")) > 0:
-		return bad(http.StatusBadRequest, "send the whole file, without Content-Range")
-	case !isIdentity(header.Values("Content-Encoding")):
-		return bad(http.StatusUnsupportedMediaType, "send the file as it is, without Content-Encoding")
-	}
-	return nil
-}
-
-// isIdentity reports whether a body is not encoded.
-func isIdentity(encodings []string) bool {
-	for _, encoding := range encodings {
-		if encoding = strings.TrimSpace(encoding); encoding != "" && !strings.EqualFold(encoding, "identity") {
-			return false
-		}
-	}
-	return true
-}
-
 // putFile returns the endpoint of an upload of one file, which is the body of the request.
 func (h *Handler) putFile(kind aliases.Kind) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
@@ -67,16 +40,4 @@ func (h *Handler) putFile(kind aliases.Kind) endpoint {
 		u.put = putAddressOf(r.URL, kind)
 		return u.serve(service, w, r)
 	}
-}
-
-// isPutPath reports whether a request is for the address of an upload of one file. With another method
-// than PUT, only a complete address is. Paths of resumable uploads are not.
-func isPutPath(r *http.Request, kind aliases.Kind) bool {
-	rest, ok := strings.CutPrefix(r.URL.Path, uploadPath+kind.Name())
-	if rest == resumableSuffix || strings.HasPrefix(rest, resumableSuffix+"/") {
-		return false
-	}
-	rest, below := strings.CutPrefix(rest, "/")
-	alias, name, _ := strings.Cut(rest, "/")
-	return ok && below && (r.Method == http.MethodPut || alias != "" && name != "")
 }

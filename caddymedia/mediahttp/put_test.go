@@ -31,6 +31,8 @@ func TestPut(t *testing.T) {
 		httpCase{name: "identity", target: putPath + "one/a.txt", header: bearer + "Content-Encoding: identity", body: "text", status: 201},
 		httpCase{name: "gzip", target: putPath + "one/a.txt", header: bearer + "Content-Encoding: gzip", body: "text", status: 415, has: "Content-Encoding"},
 		httpCase{name: "part", target: putPath + "one/a.txt", header: bearer + "Content-Range: bytes 0-3/8", body: "text", status: 400, has: "Content-Range"},
+		httpCase{name: "piece of tus", target: putPath + "one/a.txt", header: bearer + "Upload-Offset: 4", body: "text", status: 400, has: filePath + "/resumable"},
+		httpCase{name: "piece in the query", target: putPath + "one/a.txt?resumableTotalChunks=3", header: bearer, body: "text", status: 400, has: "a piece"},
 		httpCase{name: "empty image", target: "/api/upload/image/content/a.png", header: bearer, status: 415},
 		httpCase{name: "content", target: "/api/upload/image/content/a.png", header: bearer, body: "text", status: 415},
 		httpCase{name: "extension", target: putPath + "one/a.php", header: bearer, body: "text", status: 415, has: `"filename":"a.php"`},

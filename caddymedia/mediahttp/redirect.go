@@ -40,7 +40,7 @@ func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, wanted targe
 }
 
 // redirectCacheControl returns the Cache-Control header of a redirect to an address of that lifetime.
-// A rendition has another address in the storage when its picture or its settings change, and the old
+// A rendition has another address in the storage when its image or its settings change, and the old
 // one is removed.
 func (t target) redirectCacheControl(lifetime time.Duration) string {
 	if t.rendition != nil {

@@ -17,7 +17,7 @@ const resumableSuffix = "/resumable"
 // endpoint itself.
 func (h *Handler) resumable(kind aliases.Kind, id string) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
-		path := h.options.MountPrefix(r) + "/api/upload/" + kind.Name() + resumableSuffix
+		path := h.options.MountPrefix(r) + uploadPath + kind.Name() + resumableSuffix
 		return h.uploadFrom(w, r, kind, tokens.Upload).resumable(r, path, id)(service, w, r)
 	}
 }

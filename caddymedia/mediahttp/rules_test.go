@@ -30,12 +30,20 @@ func TestOneRange(t *testing.T) {
 		{[]string{"bytes=" + strings.Repeat("0-1,", 1000)}, false},
 		{[]string{"bytes=0-1", "bytes=3-4"}, false},
 		{[]string{"", "bytes=0-1,2-3"}, false},
+		{[]string{"bytes= 0-1 "}, true},
+		{[]string{"bytes=a-b"}, false},
+		{[]string{"bytes=-"}, false},
+		{[]string{"bytes=-0"}, false},
+		{[]string{"bytes=0-99999999999999999999"}, false},
+		{[]string{"items=0-1"}, false},
+		{[]string{"bytes"}, false},
+		{[]string{""}, false},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		if c.ranges != nil {
 			r.Header["Range"] = c.ranges
 		}
-		got := oneRange(r)
+		got := oneRange(r, 10)
 		if _, there := got.Header["Range"]; there != (c.keeps && c.ranges != nil) || (got == r) != c.keeps {
 			t.Errorf("%q: asks for %q", c.ranges, got.Header["Range"])
 		}

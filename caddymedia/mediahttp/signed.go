@@ -117,7 +117,7 @@ func (h *Handler) refuseUnsigned(service *media.Service, w http.ResponseWriter, 
 }
 
 // setHeaders sets the headers of an item with a signed address. Browsers request more for a page or
-// a picture, such as the icon of the site, and must not send the address with it.
+// an image, such as the icon of the site, and must not send the address with it.
 func (s *signed) setHeaders(header http.Header) {
 	header.Set("Referrer-Policy", "no-referrer")
 	if s.download != "" {

@@ -1,6 +1,7 @@
 package mediahttp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -109,7 +111,7 @@ func (h *Handler) serve(
 	}
 	setHeaders(w.Header(), wanted, object.Info)
 	out := newItemWriter(w, object, admitted.end)
-	http.ServeContent(out, wanted.conditions(oneRange(r)), "", object.Info.ModTime, object)
+	http.ServeContent(out, wanted.conditions(oneRange(r, object.Info.Size)), "", object.Info.ModTime, object)
 	if err := out.finish(); err != nil {
 		return wanted.changed(err)
 	}
@@ -224,21 +226,39 @@ func inline(mediaType string) bool {
 }
 
 // attachment returns a Content-Disposition that makes a browser save the item under its name, RFC
-// 6266.
+// 6266. Programs such as wget know the plain form alone, so it stands before an extended one.
 func attachment(name string) string {
-	if value := mime.FormatMediaType("attachment", map[string]string{"filename": name}); value != "" {
-		return value
+	value := mime.FormatMediaType("attachment", map[string]string{"filename": name})
+	extended, ok := strings.CutPrefix(value, "attachment; filename*=")
+	if !ok {
+		return cmp.Or(value, "attachment")
 	}
-	return "attachment"
+	plain := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || r == '%' {
+			return '_'
+		}
+		return r
+	}, name)
+	return mime.FormatMediaType("attachment", map[string]string{"filename": plain}) + "; filename*=" + extended
 }
 
-// oneRange removes the Range header if it requests several ranges. A server may respond with the
-// whole item, RFC 9110 section 14.2, which is cheaper than many small ranges.
-func oneRange(r *http.Request) *http.Request {
-	if !strings.Contains(r.Header.Get("Range"), ",") && len(r.Header["Range"]) <= 1 {
+// singleRange matches a Range header with one range that is not empty. The unit has no case.
+var singleRange = regexp.MustCompile(`(?i)^bytes=[ \t]*(\d{1,18}-\d{0,18}|-0*[1-9]\d{0,17})[ \t]*$`)
+
+// oneRange returns a request for at most one range of an item of a size. It ignores a Range header
+// with another unit or without a valid range, and all ranges of an empty item. It also ignores
+// several ranges, RFC 9110 section 14.2: the whole item is cheaper than many small ones.
+func oneRange(r *http.Request, size int64) *http.Request {
+	const unit = "bytes="
+	ranges := r.Header["Range"]
+	isOne := len(ranges) == 1 && size > 0 && singleRange.MatchString(ranges[0])
+	if ranges == nil || isOne && strings.HasPrefix(ranges[0], unit) {
 		return r
 	}
 	r = r.Clone(r.Context())
 	r.Header.Del("Range")
+	if isOne {
+		r.Header.Set("Range", unit+ranges[0][len(unit):])
+	}
 	return r
 }

@@ -79,10 +79,25 @@ func TestRanges(t *testing.T) {
 		whole("two headers", "Range: bytes=0-0\nRange: bytes=2-2"),
 		whole("overlapping", "Range: bytes=0-,0-,0-"),
 		whole("many", "Range: bytes="+strings.Repeat("0-0,", 1000)+"0-0"),
-		{name: "beyond the end", target: itemPath, header: "Range: bytes=10-", status: 416, want: "Content-Range: bytes */10\nX-Content-Type-Options: nosniff"},
-		{name: "malformed", target: itemPath, header: "Range: bytes=x-", status: 416},
+		{name: "reversed", target: itemPath, header: "Range: bytes=5-2", status: 416, want: "Cache-Control: no-store"},
+		{name: "beyond the end", target: itemPath, header: "Range: bytes=10-", status: 416, want: "Content-Range: bytes */10\nCache-Control: no-store\nX-Content-Type-Options: nosniff"},
+		whole("malformed", "Range: bytes=x-"),
+		whole("another unit", "Range: items=0-1"),
+		whole("empty suffix", "Range: bytes=-0"),
+		partial("upper case", "BYTES=0-1", "bytes 0-1/10", "01"),
+		partial("upper case suffix", "Bytes=-1", "bytes 9-9/10", "9"),
 		{name: "HEAD", method: http.MethodHead, target: itemPath, header: "Range: bytes=2-4", status: 206, want: "Content-Length: 3\nContent-Range: bytes 2-4/10"},
 	})
+}
+
+// TestEmptyRanges: an empty item has no ranges.
+func TestEmptyRanges(t *testing.T) {
+	t.Parallel()
+	s := aSite(t)
+	s.put(t, itemKey, "")
+	for _, ask := range []string{"bytes=-5", "bytes=0-0", "bytes=0-", "bytes=5-", "BYTES=-1"} {
+		httpCase{name: ask, target: itemPath, header: "Range: " + ask, status: 200, want: "Content-Range\nContent-Length: 0"}.check(t, s)
+	}
 }
 
 func TestConditions(t *testing.T) {
@@ -100,7 +115,7 @@ func TestConditions(t *testing.T) {
 		{name: "earlier", target: itemPath, header: "If-Modified-Since: $BEFORE", status: 200},
 		{name: "no time", target: itemPath, header: "If-Modified-Since: yesterday", status: 200},
 		{name: "If-Match", target: itemPath, header: "If-Match: $TAG", status: 200},
-		{name: "If-Match other", target: itemPath, header: `If-Match: "x"`, status: 412},
+		{name: "If-Match other", target: itemPath, header: `If-Match: "x"`, status: 412, want: "Cache-Control: no-store"},
 		{name: "If-Unmodified-Since", target: itemPath, header: "If-Unmodified-Since: $BEFORE", status: 412},
 		{name: "If-Range", target: itemPath, header: "Range: bytes=1-2\nIf-Range: $TAG", status: 206, text: "12"},
 		{name: "If-Range other", target: itemPath, header: "Range: bytes=1-2\nIf-Range: \"x\"", status: 200, text: "0123456789"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -142,6 +143,10 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 	if caller.Ticket != nil && rep.isRepeated() {
 		req.Forced.MaxFiles = caller.Ticket.MaxFiles // the items may be counted already
 	}
+	if refused == nil && u.put != nil && hasCondition(r.Header) {
+		named, _ := service.Alias(u.kind, alias) // an unknown one is refused below
+		req.Matches, refused = conditionOf(r.Header, named)
+	}
 	if u.imports {
 		u.limitSources(service, caller, &req)
 	}
@@ -160,7 +165,11 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 		return u.refuse(service, w, r, refused.status, failures)
 	}
 	if u.put != nil {
-		failures := service.Uploader().Precheck(r.Context(), req, u.put.name, max(r.ContentLength, 0))
+		early := req
+		if rep.isRepeated() {
+			early.Matches = nil // the item may be its own
+		}
+		failures := service.Uploader().Precheck(r.Context(), early, u.put.name, max(r.ContentLength, 0))
 		if failures != nil { // the body need not be read
 			return u.refuse(service, w, r, httpx.StatusOf(failures), failures)
 		}
@@ -220,7 +229,7 @@ func (u *uploadRequest) refuse(service *media.Service, w http.ResponseWriter, r 
 // admit authenticates the request and checks its header. It returns the boundary of the form.
 func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, string, *refusal) {
 	bad := func(status int, message string) *refusal { return &refusal{status, aliases.BadRequest, message} }
-	wanted := fmt.Sprintf(formWanted, "/api/upload/"+u.kind.Name())
+	wanted := fmt.Sprintf(formWanted, uploadPath+u.kind.Name())
 	method, otherwise := http.MethodPost, "use POST: "+wanted
 	if u.put != nil {
 		method, otherwise = http.MethodPut, "use PUT, with the file as the body"
@@ -246,10 +255,26 @@ func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *
 	if limit := service.Limits().MaxBody; r.ContentLength > limit {
 		return caller, "", &refusal{http.StatusRequestEntityTooLarge, aliases.TooLarge, "the request is larger than " + bytesize.Format(limit)}
 	}
+	var query url.Values
+	if r.URL.RawQuery != "" {
+		query = r.URL.Query()
+	}
+	if refused := unwholeRefusal(u.kind, r.Header, query); refused != nil {
+		return caller, "", refused
+	}
 	if u.put != nil {
-		return caller, "", u.put.refusal(r.Header)
+		if u.put.problem != "" {
+			return caller, "", bad(http.StatusBadRequest, u.put.problem)
+		}
+		return caller, "", nil
+	}
+	if hasCondition(r.Header) {
+		return caller, "", bad(http.StatusBadRequest, "conditions such as If-Match are for PUT: send the form without them")
 	}
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil && mediaType != "" {
+		wanted = "quote the boundary in the Content-Type"
+	}
 	if err != nil || mediaType != "multipart/form-data" {
 		return caller, "", bad(http.StatusUnsupportedMediaType, "the body must be multipart/form-data: "+wanted)
 	}
@@ -257,11 +282,22 @@ func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *
 	if boundary == "" || len(boundary) > maxBoundary {
 		return caller, "", bad(http.StatusBadRequest, "the boundary of the form is missing or too long")
 	}
-	query := r.URL.Query()
 	if name := repeated(query, "alias", "sub_folder"); name != "" {
 		return caller, "", bad(http.StatusBadRequest, "the parameter "+name+" is sent twice")
 	}
 	return caller, boundary, nil
+}
+
+// unwholeRefusal returns the refusal of a request whose body is encoded, or has a piece of a file.
+// Otherwise it returns nil.
+func unwholeRefusal(kind aliases.Kind, header http.Header, query url.Values) *refusal {
+	if failure := upload.PieceOf(kind, header, query); failure != nil {
+		return &refusal{http.StatusBadRequest, failure.Reason, failure.Message}
+	}
+	if httpx.IsEncoded(header) {
+		return &refusal{http.StatusUnsupportedMediaType, aliases.BadRequest, httpx.EncodedBody}
+	}
+	return nil
 }
 
 // confirm authenticates the request again before the commit, with the service that then answers new

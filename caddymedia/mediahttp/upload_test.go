@@ -70,6 +70,24 @@ func TestUploadKinds(t *testing.T) {
 	}
 }
 
+// TestUploadWhole: a form that is compressed, or that has a piece of a file, is refused before it is
+// read.
+func TestUploadWhole(t *testing.T) {
+	t.Parallel()
+	body := form(file("a.txt", "text"))
+	run(t, aSite, []httpCase{
+		{name: "gzip", target: filePath, header: multipart + bearer + "Content-Encoding: gzip", body: body, status: 415, has: "Content-Encoding"},
+		{name: "identity", target: filePath, header: multipart + bearer + "Content-Encoding: identity", body: body, status: 200},
+		{name: "boundary", target: filePath, header: "Content-Type: multipart/form-data; boundary=a/b\n" + bearer, body: body, status: 415, has: "quote the boundary"},
+		{name: "no type", target: filePath, header: bearer, body: body, status: 415, has: "files[]"},
+		{name: "range", target: filePath, header: multipart + bearer + "Content-Range: bytes 0-99/300", body: body, status: 400, has: "use " + filePath + "/resumable"},
+		{name: "offset", target: imagePath, header: multipart + bearer + "Upload-Offset: 0", body: body, status: 400, has: "use " + imagePath + "/resumable"},
+		{name: "query", target: filePath + "?chunk=0&chunks=2", header: multipart + bearer, body: body, status: 400, has: "a piece"},
+		{name: "no token", target: filePath, header: multipart + "Content-Range: bytes 0-99/300", body: body, status: 401},
+		{name: "small form", method: http.MethodPost, target: tokenPath, header: urlencoded + "Content-Encoding: gzip", body: "x", status: 415, has: "Content-Encoding"},
+	})
+}
+
 // TestUploadOrder: results are in the order of the files, whatever the names of the parts are.
 func TestUploadOrder(t *testing.T) {
 	t.Parallel()

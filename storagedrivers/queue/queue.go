@@ -41,6 +41,10 @@ type Options struct {
 	// owner of the first few. It is for slots that are held for an unknown time, such as by the
 	// downloads of slow clients.
 	Spare bool
+	// Check, if set, is called before a request is admitted or waits, with the slots and the waiting
+	// requests of its owner, and with the slots of all. Its error refuses the request. It must not use
+	// the queue.
+	Check func(r Request, slots, waiting, busy int) error
 }
 
 // Class of requests. Each class has a queue of its own, so that none can fill that of another. A slot
@@ -128,6 +132,10 @@ func (q *Queue) Busy() int {
 func (q *Queue) Held(owner string) (slots, waiting int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.heldBy(owner)
+}
+
+func (q *Queue) heldBy(owner string) (slots, waiting int) {
 	if u := q.held[owner]; u != nil {
 		return u.slots + u.beside, u.waiting
 	}
@@ -159,6 +167,13 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Slot, error) {
 	if u := q.held[r.Owner]; u != nil && q.options.PerOwner > 0 && u.slots+u.waiting >= q.options.PerOwner {
 		q.mu.Unlock()
 		return nil, ErrFull
+	}
+	if check := q.options.Check; check != nil {
+		slots, waiting := q.heldBy(r.Owner)
+		if err := check(r, slots, waiting, q.busy+q.beside); err != nil {
+			q.mu.Unlock()
+			return nil, err
+		}
 	}
 	if q.admitNow(s, r.Units) {
 		q.mu.Unlock()

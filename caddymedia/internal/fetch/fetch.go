@@ -118,7 +118,7 @@ func New(o Options) *Client {
 // and at the time-out of the client.
 //
 // The error is an *[Error]. It matches [ErrRefused] if the address, or a redirect from it, may not
-// be fetched. A status other than 200 is an error. So is a content encoding, since none was
+// be fetched, or if its host is unknown. A status other than 200 is an error. So is a content encoding, since none was
 // requested.
 func (c *Client) Get(ctx context.Context, address string) (*Download, error) {
 	u, err := parse(&url.URL{}, address, c.ports)
@@ -256,6 +256,7 @@ func failure(err error, otherwise string) error {
 		timeout     net.Error
 		certificate *tls.CertificateVerificationError
 		connection  *net.OpError
+		resolution  *net.DNSError
 	)
 	message := otherwise
 	switch {
@@ -263,6 +264,8 @@ func failure(err error, otherwise string) error {
 		return known
 	case errors.Is(err, ErrRefused):
 		message = ErrRefused.Error()
+	case errors.As(err, &resolution) && resolution.IsNotFound: // else the caller could find the names of a network
+		message, err = ErrRefused.Error(), fmt.Errorf("%w: %w", ErrRefused, err)
 	case errors.Is(err, context.Canceled):
 		message = "the download was cancelled"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():

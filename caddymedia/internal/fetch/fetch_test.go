@@ -146,9 +146,21 @@ func TestUnreachableServer(t *testing.T) {
 	o := options(at.Port())
 	o.Allow = append(o.Allow, netip.PrefixFrom(at.Addr(), 32))
 	c := newClient(t, o, nil)
-	for _, address := range []string{fmt.Sprintf("http://%s/?secret", at), "http://nowhere.test/?secret"} {
-		_, err := get(c, address)
-		wantMessage(t, err, "the server could not be reached")
+	_, err := get(c, fmt.Sprintf("http://%s/?secret", at))
+	wantMessage(t, err, "the server could not be reached")
+}
+
+// TestInternalNames: the error does not say whether a name is unknown or that of a host in the own
+// network.
+func TestInternalNames(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, options(80), map[string][][]string{"db.test": {{"10.1.2.3"}}})
+	for _, host := range []string{"db.test", "nowhere.test"} {
+		_, err := get(c, "http://"+host+"/")
+		wantMessage(t, err, "the address may not be fetched")
+		if !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: %v", host, err)
+		}
 	}
 }
 

@@ -3,6 +3,8 @@ package httpx
 import (
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +18,17 @@ const (
 	lingerTime  = 3 * time.Second
 	lingerBytes = 96 << 20
 )
+
+// EncodedBody refuses a request whose body [IsEncoded].
+const EncodedBody = "send the body as it is, without Content-Encoding"
+
+// IsEncoded reports whether the body of a request with a header is compressed.
+func IsEncoded(header http.Header) bool {
+	return slices.ContainsFunc(header.Values("Content-Encoding"), func(encoding string) bool {
+		encoding = strings.TrimSpace(encoding)
+		return encoding != "" && !strings.EqualFold(encoding, "identity")
+	})
+}
 
 // Linger reads a bounded part of a refused body after the response. Closing the connection at once
 // would reset it, and the client could lose a response that it has not read yet, RFC 9112 section

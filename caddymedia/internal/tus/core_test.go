@@ -80,6 +80,7 @@ func TestCore(t *testing.T) {
 			for _, header := range []string{"", "Content-Type: \n", "Content-Type: application/octet-stream\n", "Content-Type: application/offset+octet-stream2\n"} {
 				s.send(t, http.MethodPatch, address, header+"Upload-Offset: 0\n", "hello").want(t, 415, "")
 			}
+			s.send(t, http.MethodPatch, address, tusBody+"Content-Encoding: gzip\nUpload-Offset: 0\n", "hello").want(t, 415, "")
 			s.offset(t, address, 0)
 			s.send(t, http.MethodPatch, address, "Content-Type: Application/Offset+Octet-Stream; x=y\nUpload-Offset: 0\n", "hello").want(t, 204, "")
 		}},

@@ -103,6 +103,7 @@ func TestCreation(t *testing.T) {
 			create(t, s, aText+tusBody+"Upload-Length: 3\n", "hello").want(t, 413, location)
 			create(t, s, aText+tusBody+"Upload-Length: 5\n"+sha1Of("other"), "hello").want(t, 460, location)
 			create(t, s, aText+tusBody+"Upload-Length: 5\nUpload-Checksum: md5 AAAA\n", "hello").want(t, 400, location)
+			create(t, s, aText+tusBody+"Upload-Length: 5\nContent-Encoding: gzip\n", "hello").want(t, 415, location)
 			if left := s.objects(t); len(left) != 0 {
 				t.Errorf("%d objects are left", len(left))
 			}

@@ -93,6 +93,9 @@ func (q *request) length(u *resumable.Upload) (int64, error) {
 
 // receive adds the body of the request to the upload behind offset. length is that in the request.
 func (q *request) receive(ctx context.Context, u *resumable.Upload, offset, length int64) error {
+	if httpx.IsEncoded(q.r.Header) {
+		return &requestError{http.StatusUnsupportedMediaType, httpx.EncodedBody}
+	}
 	ended, ok := q.service.BeginUpload(q.actor, q.caller.Ticket, resumable.TicketParts)
 	if !ok {
 		httpx.RetryAfter(q.w, time.Second)

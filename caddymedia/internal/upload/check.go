@@ -179,7 +179,8 @@ func (b *batch) checkPixels(ctx context.Context, up *upload) error {
 }
 
 // Precheck returns the failures with which an item of a name and size, in bytes, is sure to be
-// refused; nil if it may be accepted. It reports them to the observer like those of an upload.
+// refused, also for the condition of the request; nil if it may be accepted. It reports them to the
+// observer like those of an upload.
 // A size of 0 is not checked.
 func (u *Uploader) Precheck(ctx context.Context, req Request, name string, size int64) aliases.Failures {
 	b := u.newBatch(req)
@@ -190,10 +191,15 @@ func (u *Uploader) Precheck(ctx context.Context, req Request, name string, size 
 		}
 		up := &upload{submitted: name}
 		b.uploads = append(b.uploads, up)
-		if _, err := b.storedName(alias, up, b.subFolder()); err != nil {
+		b.alias = alias
+		if up.filename, err = b.storedName(alias, up, b.subFolder()); err != nil {
 			up.failure = asFailure(err)
 		} else if limit := req.Forced.Limit(alias.MaxSize); size > limit {
 			up.failure = tooLarge(limit)
+		} else if req.Filename == "" {
+			if err := b.meets(ctx, up); err != nil {
+				return up.storageFailure(err)
+			}
 		}
 		return b.failed()
 	}()

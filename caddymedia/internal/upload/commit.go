@@ -56,9 +56,9 @@ func (b *batch) commitItems(ctx context.Context) error {
 		}
 		err := b.commitNames(ctx)
 		exists, ok := errors.AsType[*storagedrivers.ExistsError](err)
-		isChanged := errors.Is(err, storagedrivers.ErrChanged) && b.req.Filename != ""
+		isChanged := b.req.isConditional() && (errors.Is(err, storagedrivers.ErrChanged) || ok && b.alias.Overwrite)
 		switch {
-		case ok:
+		case ok && !isChanged:
 			if err := b.nextNames(ctx, exists); err != nil {
 				return err
 			}
@@ -148,24 +148,44 @@ func (b *batch) lookAll(ctx context.Context, objects []*object) (failed error) {
 // storage may be far away.
 const requests = 8
 
+// meets returns a failure if the item that has the plain name of an upload does not meet the
+// condition of the request.
+func (b *batch) meets(ctx context.Context, up *upload) error {
+	if b.req.Matches == nil || up.tries > 0 {
+		return nil
+	}
+	stored, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(up.filename))
+	if err != nil {
+		return err
+	}
+	if failure := b.req.Mismatch(stored); failure != nil {
+		return failure
+	}
+	return nil
+}
+
 // look sets the state of the name of an object. Under Overwrite, the error is errStored if the item is
 // stored already.
 func (b *batch) look(ctx context.Context, o *object) error {
-	if !b.alias.Overwrite {
+	switch {
+	case b.alias.Overwrite:
+	case o.claim.Earlier: // it may have the name itself
 		return nil
+	default:
+		return b.meets(ctx, o.upload)
 	}
 	if err := b.ifStored(ctx, o.upload); err != nil {
 		return err
 	}
 	old, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(o.filename))
-	if b.req.Filename != "" {
+	if b.req.isConditional() {
 		if err != nil {
 			return err
 		}
 		if failure := b.req.Mismatch(old); failure != nil {
 			return failure
 		}
-		o.match = old.ETag
+		o.match, o.creates = old.ETag, old.Key == ""
 	}
 	// Some accounts may write to the backend but not read. Items that they cannot see count as new.
 	if errors.Is(err, storagedrivers.ErrUnavailable) {
@@ -183,6 +203,9 @@ func (b *batch) changes(objects []*object) []storagedrivers.Change {
 		o.change = len(changes)
 		opts := b.putOptions(o.upload)
 		opts.IfMatch = o.match
+		if o.creates {
+			opts.Mode = storagedrivers.CreateOnly
+		}
 		changes = append(changes, storagedrivers.Change{Staged: o.staged, Key: b.alias.Key(o.filename), Options: opts})
 		if o.variant != nil {
 			variant := b.variantChange(o)
@@ -203,7 +226,7 @@ func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) e
 	if !ok {
 		failed = &storagedrivers.CommitError{Index: -1, Err: err}
 	}
-	if errors.Is(err, storagedrivers.ErrChanged) && b.req.Filename != "" {
+	if errors.Is(err, storagedrivers.ErrChanged) && b.req.isConditional() {
 		b.coverAgain(ctx, objects)
 		return err
 	}
@@ -330,6 +353,9 @@ func (b *batch) nextName(ctx context.Context, up *upload, exists error) error {
 		up.stored = true
 		return nil
 	case err != nil:
+		return up.storageFailure(err)
+	}
+	if err := b.meets(ctx, up); err != nil {
 		return up.storageFailure(err)
 	}
 	return b.anotherName(ctx, up, exists)

@@ -263,7 +263,7 @@ func FormFilename(disposition string) (string, *aliases.Failure) {
 func parseDisposition(header string) (*part, *aliases.Failure) {
 	disposition, params, err := mime.ParseMediaType(header)
 	if err != nil || disposition != "form-data" {
-		return nil, aliases.Failf(aliases.BadRequest, "a part has no valid Content-Disposition of form-data")
+		return nil, aliases.Failf(aliases.BadRequest, "a part has no valid Content-Disposition of form-data: quote its name and filename")
 	}
 	p := &part{name: params["name"]}
 	p.filename, p.file = params["filename"]

@@ -106,6 +106,9 @@ func (b *batch) addField(f *form, p *part) error {
 	if err != nil {
 		return err
 	}
+	if isPiece(p.name, value) {
+		return pieceFailure(b.req.Kind)
+	}
 	if p.name == urlField {
 		return b.addAddress(value)
 	}

@@ -91,9 +91,12 @@ type Request struct {
 	// Allows reports whether the account may use an alias; nil allows all.
 	Allows func(alias string) bool
 	// Filename, if set, is that of the stored item which the only file of the request replaces,
-	// whatever its name. Matches reports whether a stored item is the one to replace.
+	// whatever its name.
 	Filename string
-	Matches  func(storagedrivers.Info) bool
+	// Matches, if set, is the condition of the request: it reports whether the stored item is the one
+	// to replace. Without Filename it is called for the name of the only file, and with the zero Info
+	// if there is no such item.
+	Matches func(storagedrivers.Info) bool
 	// Stored, if set, is the item of Filename before the request. A large file is sent to the storage
 	// early on the assumption that it still is that one.
 	Stored storagedrivers.Info
@@ -133,8 +136,17 @@ type Request struct {
 // Mismatch returns the failure if a stored item is not the one to replace; nil if it is. The zero
 // Info means that there is none.
 func (r Request) Mismatch(stored storagedrivers.Info) *aliases.Failure {
-	return mismatch(r.Filename, stored, r.Matches)
+	if r.Filename != "" {
+		return mismatch(r.Filename, stored, r.Matches)
+	}
+	if r.Matches == nil || r.Matches(stored) {
+		return nil
+	}
+	return aliases.Failf(aliases.Changed, "a condition in the header of the request does not hold for the item of this name")
 }
+
+// isConditional reports whether a stored item decides if the request is carried out.
+func (r Request) isConditional() bool { return r.Filename != "" || r.Matches != nil }
 
 // mismatch returns the failure if a stored item does not match.
 func mismatch(filename string, stored storagedrivers.Info, matches func(storagedrivers.Info) bool) *aliases.Failure {
@@ -218,6 +230,7 @@ type object struct {
 	info             storagedrivers.Info
 	replaced         bool                 // another item of the name
 	match            string               // the entity tag of the only item that it may replace
+	creates          bool                 // it may replace none, although its alias overwrites
 	uncovered        bool                 // the variant of that item was removed before
 	committedVariant *storagedrivers.Info // nil if there is none
 	hasVariant       bool                 // a variant of the image is stored beside it
