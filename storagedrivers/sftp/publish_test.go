@@ -31,7 +31,7 @@ func TestNamedOnce(t *testing.T) {
 	t.Parallel()
 	for how, separate := range map[creation]bool{claimed: true, locked: false} {
 		h := newRequestHost(t, servers.RequestFiles{})
-		h.force = &abilities{how, true, exact}
+		h.force = &abilities{how, true, exact, true}
 		drivers := []*driver{h.driver(t, "."), h.driver(t, ".")}
 		if !separate {
 			drivers[1] = drivers[0]
