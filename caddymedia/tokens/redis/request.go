@@ -90,10 +90,10 @@ local function oldest()
 		for _, other in ipairs(redis.call('ZRANGE', KEYS[3], from, from + 99)) do
 			if other ~= member then
 				victim = victim or other
-				if string.sub(other, #member - #owner + 1) == owner then return other end;
+				if string.sub(other, #member - #owner + 1) == owner then return other end
 			end;
-		end;
-	end
+		end
+	end;
 	return victim
 end
 while redis.call('ZCARD', KEYS[3]) > math.max(most, 1) or tonumber(redis.call('HGET', KEYS[4], 'total')) > tonumber(mostBytes) do
