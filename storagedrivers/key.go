@@ -56,7 +56,8 @@ func validPrefix(prefix string) bool {
 }
 
 // contentTypes are the media types of the known extensions, as registered by IANA or otherwise as
-// browsers treat them. An administrator sets others in an alias. mime.TypeByExtension is not used, because its result depends on the machine.
+// browsers treat them. An administrator sets others in an alias. mime.TypeByExtension is not used,
+// because its result depends on the machine.
 var contentTypes = map[string]string{
 	"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "gif": "image/gif",
 	"webp": "image/webp", "svg": "image/svg+xml", "avif": "image/avif", "heic": "image/heic",

@@ -68,8 +68,9 @@ type ImageAlias struct {
 	// have no renditions either. Only Safari shows HEIC. Default: none.
 	Formats []string `json:"formats,omitempty" option:"common" example:"webp"`
 
-	// Whether an image of an accepted format under another extension, or none, gets the right one: a
-	// PNG sent as `photo.jpg` or `photo` is stored as `photo.png`. Default: `false`, the image is refused.
+	// Whether an image of an accepted format under another extension, or none, gets the right one:
+	// a PNG sent as `photo.jpg` or `photo` is stored as `photo.png`. Default: `false`, the image is
+	// refused.
 	RenameMismatched bool `json:"rename_mismatched,omitempty"`
 
 	// The most pixels of an image, width times height. Default: `max_pixels` of the limits.
@@ -133,8 +134,8 @@ type FileAlias struct {
 	// Default: common documents, archives, images, audio and video.
 	Extensions []string `json:"extensions,omitempty" option:"common" example:"pdf"`
 
-	// Media types for extensions, as `<extension>=<type>`, in place of the usual ones. They do not change
-	// which types browsers show, and which they save. Default: those of IANA.
+	// Media types for extensions, as `<extension>=<type>`, in place of the usual ones. They do not
+	// change which types browsers show, and which they save. Default: those of IANA.
 	Types []string `json:"types,omitempty" option:"repeat" example:"step=model/step"`
 }
 

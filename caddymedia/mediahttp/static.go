@@ -207,8 +207,8 @@ func mediaType(info storagedrivers.Info) string {
 	return name
 }
 
-// active reports whether a browser may run a type, or render it with links to other sites: HTML, SVG and
-// all other XML.
+// active reports whether a browser may run a type, or render it with links to other sites: HTML,
+// SVG and all other XML.
 func active(mediaType string) bool {
 	return mediaType == "text/html" || strings.HasSuffix(mediaType, "xml")
 }

@@ -113,8 +113,8 @@ func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
 	return nil
 }
 
-// renameMismatched replaces the extension of an image, or a missing one, with that of its content, if
-// the alias renames and accepts that. All rules for names apply to the new one. The content is
+// renameMismatched replaces the extension of an image, or a missing one, with that of its content,
+// if the alias renames and accepts that. All rules for names apply to the new one. The content is
 // checked later.
 func (b *batch) renameMismatched(up *upload) error {
 	if !b.alias.RenameMismatched || b.req.Filename != "" {

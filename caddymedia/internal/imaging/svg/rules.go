@@ -77,8 +77,8 @@ func set(words string) map[string]bool {
 	return m
 }
 
-// activeNamespaces are the prefixes of namespaces that mean something to a browser wherever they are.
-// Elements of unknown namespaces do nothing.
+// activeNamespaces are the prefixes of namespaces that mean something to a browser wherever they
+// are. Elements of unknown namespaces do nothing.
 var activeNamespaces = []string{"http://www.w3.org/", "http://www.mozilla.org/", "urn:schemas-microsoft-com:"}
 
 // knownNamespace reports whether elements of a namespace are metadata or of a drawing program.
@@ -175,8 +175,8 @@ var activeSchemes = []string{
 	"javascript:", "vbscript:", "livescript:", "data:text/html", "data:text/xml", "data:application/",
 }
 
-// contains reports whether the start of an address occurs anywhere in value, since an animation lists
-// several. It ignores white space and control characters hidden in it.
+// contains reports whether the start of an address occurs anywhere in value, since an animation
+// lists several. It ignores white space and control characters hidden in it.
 func contains(value string, starts ...string) bool {
 	if !strings.Contains(value, ":") {
 		return false
