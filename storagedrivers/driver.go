@@ -310,8 +310,8 @@ type Features struct {
 	Copies bool
 	// ListTimes: List returns the same ModTime as the other methods.
 	ListTimes bool
-	// Dated: an object that this driver stores has another Size or ModTime than each one that it has
-	// replaced or deleted under the key. A driver with ETags need not have it.
+	// Dated: an object that this driver stores has another Size or ModTime than each one that it
+	// has replaced or deleted under the key. A driver with ETags need not have it.
 	Dated bool
 	// Local: opening an object waits for no other machine as far as the driver knows, and ignores
 	// its context once it has begun. [Storage] then sets no time-out for it.

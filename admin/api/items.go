@@ -25,8 +25,8 @@ type itemAnswer struct {
 	Name     string `json:"name"`
 	Size     int64  `json:"size"`
 	Modified string `json:"modified"`
-	// ETag is empty if it is no condition, and in a list of a storage without tags that lists rounded
-	// times.
+	// ETag is empty if it is no condition, and in a list of a storage without tags that lists
+	// rounded times.
 	ETag    string         `json:"etag,omitempty"`
 	Type    string         `json:"type"`
 	Address string         `json:"address"`

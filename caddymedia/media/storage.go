@@ -64,8 +64,8 @@ type Cache struct {
 	// were read since they were stored are kept once more. Default: `10GiB`.
 	MaxSize int64 `json:"max_size,omitempty" option:"size" example:"10GiB"`
 
-	// The size of the pieces in which items are fetched and kept, `64KiB` to `16MiB`. A request
-	// for one byte fetches a whole one. Those on their way share 64 MiB of memory, in turn by account
+	// The size of the pieces in which items are fetched and kept, `64KiB` to `16MiB`. A request for
+	// one byte fetches a whole one. Those on their way share 64 MiB of memory, in turn by account
 	// and visitor. Default: `1MiB`.
 	Block int64 `json:"block,omitempty" option:"size" example:"1MiB"`
 

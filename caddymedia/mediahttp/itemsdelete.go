@@ -169,8 +169,8 @@ type entityTags struct {
 	tags map[string]bool
 }
 
-// match reports whether the tags have that of an item of an alias. A strong tag and a weak one never
-// match.
+// match reports whether the tags have that of an item of an alias. A strong tag and a weak one
+// never match.
 func (e entityTags) match(alias *aliases.Alias, tag string) bool {
 	return e.any || e.tags[tag] && Identifies(alias, tag)
 }

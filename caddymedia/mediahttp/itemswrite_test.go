@@ -249,8 +249,8 @@ func (d *dated) Features() storagedrivers.Features {
 	return f
 }
 
-// TestWeakCondition: the tag of size and time is a condition where all items of a name have different
-// times, and nowhere else.
+// TestWeakCondition: the tag of size and time is a condition where all items of a name have
+// different times, and nowhere else.
 func TestWeakCondition(t *testing.T) {
 	t.Parallel()
 	for name, isDated := range map[string]bool{"dated": true, "not dated": false} {

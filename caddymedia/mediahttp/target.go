@@ -100,8 +100,8 @@ func EntityTag(alias *aliases.Alias, info storagedrivers.Info) string {
 	return tag
 }
 
-// Identifies reports whether an entity tag of an item is a condition of If-Match: a strong one, and a
-// weak one if all items that this process stores under one name have different times.
+// Identifies reports whether an entity tag of an item is a condition of If-Match: a strong one, and
+// a weak one if all items that this process stores under one name have different times.
 func Identifies(alias *aliases.Alias, tag string) bool {
 	return tag != "" && (!strings.HasPrefix(tag, "W/") || alias.Storage.Features().Dated)
 }

@@ -317,8 +317,8 @@ func (d *cached) isFetched(g *generation, number int64) bool {
 }
 
 // request opens the object at the rest of a block. While a reader reads on, each request asks for
-// twice as many blocks as the one before, up to one that is fetched already. If the driver may notice
-// a replacement late, a request is for one block.
+// twice as many blocks as the one before, up to one that is fetched already. If the driver may
+// notice a replacement late, a request is for one block.
 func (d *cached) request(g *generation, f *flight, s *stream, end int64) error {
 	block := d.policy.Block
 	window := min(max(1, 2*s.window), maxWindow, max(1, (end+block-1)/block-f.number))

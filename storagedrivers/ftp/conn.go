@@ -97,7 +97,8 @@ type entry struct {
 
 func newEntry(e *jftp.Entry) entry {
 	return entry{
-		name: e.Name, size: int64(e.Size), modTime: e.Time.UTC(),
+		name: strings.TrimSuffix(e.Name, "/"), // of a folder, on some servers
+		size: int64(e.Size), modTime: e.Time.UTC(),
 		folder: e.Type == jftp.EntryTypeFolder, link: e.Type == jftp.EntryTypeLink,
 	}
 }

@@ -43,8 +43,8 @@ func (d *driver) connect(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// login opens the control connection, which ends with life. pasv is set if data connections are opened
-// by PASV alone.
+// login opens the control connection, which ends with life. pasv is set if data connections are
+// opened by PASV alone.
 func (c *conn) login(life context.Context, config Config, pasv *atomic.Bool) error {
 	tlsConfig := config.tls()
 	dialer := network.Dialer{Timeout: config.timeout()}
@@ -103,9 +103,9 @@ func (c *conn) dialFunc(
 	}
 }
 
-// dialData opens a data connection to the address of a reply to EPSV. If that leads nowhere, as behind a
-// firewall that reads only PASV, it opens one by PASV, and sets pasv. The host in the reply to PASV does
-// not count: it is often a private address.
+// dialData opens a data connection to the address of a reply to EPSV. If that leads nowhere, as
+// behind a firewall that reads only PASV, it opens one by PASV, and sets pasv. The host in the
+// reply to PASV does not count: it is often a private address.
 func (c *control) dialData(life context.Context, dialer network.Dialer, address string, pasv *atomic.Bool) (net.Conn, error) {
 	err := errNoEPSV
 	if !pasv.Load() {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	jftp "github.com/jlaffaye/ftp"
+
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -299,5 +301,13 @@ func TestPASV(t *testing.T) {
 	is(t, put(t, without, "key", "content", create), storagedrivers.ErrUnavailable)
 	if without.pasv.Load() {
 		t.Error("PASV is remembered of a server without it")
+	}
+}
+
+// TestFolderWithSlash: the slash at the end of a listed folder is no part of its name.
+func TestFolderWithSlash(t *testing.T) {
+	t.Parallel()
+	if got := newEntry(&jftp.Entry{Name: "folder/", Type: jftp.EntryTypeFolder}); got.name != "folder" || !got.folder {
+		t.Errorf("got %+v", got)
 	}
 }

@@ -229,8 +229,8 @@ func (u *upload) publish(ctx context.Context) error {
 	return err
 }
 
-// date makes an object younger than the one that it replaces, and than the last one that was removed,
-// and not older than requested, see [modtime.After], if the server can set times.
+// date makes an object younger than the one that it replaces, and than the last one that was
+// removed, and not older than requested, see [modtime.After], if the server can set times.
 func (u *upload) date() error {
 	removed, wasRemoved := u.driver.removed.Get(u.dst)
 	if u.mode == storagedrivers.CreateOnly && !wasRemoved || u.info.ModTime.IsZero() || !u.conn.ftp.IsSetTimeSupported() {

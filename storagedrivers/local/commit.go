@@ -16,12 +16,12 @@ import (
 
 // A commit changes one name by one system call: link(2) to create, rename(2) to replace, unlink(2).
 //
-// A commit of several names has a record. It makes the bytes and the record durable, in one wait. Then
-// it links the new names. Up to here, every change can be undone by removing a name. If an object is to
-// be replaced or removed, the new names are made durable, and then the record says so that the commit is
-// decided: from here on it is only completed, also after a crash. In the end the names are made durable.
-// See [record] and [recovery]. Where there is no space for a record, objects can still be removed, one
-// by one.
+// A commit of several names has a record. It makes the bytes and the record durable, in one wait.
+// Then it links the new names. Up to here, every change can be undone by removing a name. If an
+// object is to be replaced or removed, the new names are made durable, and then the record says so
+// that the commit is decided: from here on it is only completed, also after a crash. In the end the
+// names are made durable. See [record] and [recovery]. Where there is no space for a record,
+// objects can still be removed, one by one.
 type commit struct {
 	folder *folder
 	steps  []*step
@@ -326,8 +326,8 @@ func isLeft(err error) bool {
 	return !ok || len(failed.Stored) > 0
 }
 
-// removeInTurn removes objects durably, one after the other, where there is no space for a record. A
-// crash leaves the last ones.
+// removeInTurn removes objects durably, one after the other, where there is no space for a record.
+// A crash leaves the last ones.
 func (c *commit) removeInTurn() error {
 	var removed []int
 	for _, s := range c.steps {

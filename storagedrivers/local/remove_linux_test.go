@@ -12,8 +12,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestRemoveNoSpace: several objects can be removed together from a disk without space for a record,
-// in the given order.
+// TestRemoveNoSpace: several objects can be removed together from a disk without space for a
+// record, in the given order.
 func TestRemoveNoSpace(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]string{"blocks": "size=256k", "inodes": "size=1m,nr_inodes=40"} {

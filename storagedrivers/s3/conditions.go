@@ -91,9 +91,9 @@ func (d *driver) experiment(ctx context.Context) (conditions, error) {
 // errRefused means that a service refuses a condition, but not the same request without it.
 var errRefused = errors.New("the service refuses conditions")
 
-// insist sends the condition that a key is free by probe. If the service refuses it in another way than
-// for an object that exists, insist tries once without it, and then again with it: the failure may have
-// had another cause.
+// insist sends the condition that a key is free by probe. If the service refuses it in another way
+// than for an object that exists, insist tries once without it, and then again with it: the failure
+// may have had another cause.
 func (d *driver) insist(ctx context.Context, key string, probe func(context.Context, string, condition) error) error {
 	err := probe(ctx, key, whenAbsent)
 	if !odd(err) {

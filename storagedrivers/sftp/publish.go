@@ -62,9 +62,9 @@ func (d *driver) commit(ctx context.Context, u *upload) error {
 // errNameBusy means that other uploads of the name took too long. It is not retried.
 var errNameBusy = fmt.Errorf("waiting for other uploads of the same name: %w: %w", storagedrivers.ErrBusy, os.ErrDeadlineExceeded)
 
-// date makes an object younger than the one that it replaces, and than the last one that was removed,
-// and not older than requested, see [modtime.After]. If the host does not set times, the object keeps
-// its time.
+// date makes an object younger than the one that it replaces, and than the last one that was
+// removed, and not older than requested, see [modtime.After]. If the host does not set times, the
+// object keeps its time.
 func (d *driver) date(ctx context.Context, u *upload) error {
 	old, wasRemoved := d.removed.Get(u.path)
 	if u.mode != storagedrivers.Overwrite && !wasRemoved {

@@ -473,8 +473,8 @@ func (s *Store) remove(ctx context.Context, storage *storagedrivers.Storage, key
 	return err
 }
 
-// isOver reports whether an error means that the next operations on the storage fail too: it is closed,
-// or ctx has ended.
+// isOver reports whether an error means that the next operations on the storage fail too: it is
+// closed, or ctx has ended.
 func isOver(ctx context.Context, err error) bool {
 	return err != nil && (ctx.Err() != nil || errors.Is(err, storagedrivers.ErrClosed))
 }

@@ -105,7 +105,8 @@ func TestMaxOpen(t *testing.T) {
 	})
 }
 
-// TestSweepEnds: a sweep ends at its first removal when the storage is closed, or its context has ended.
+// TestSweepEnds: a sweep ends at its first removal when the storage is closed, or its context has
+// ended.
 func TestSweepEnds(t *testing.T) {
 	t.Parallel()
 	uploads := func(ctx context.Context, s *Store) error {

@@ -15,8 +15,8 @@ const maxAhead = 24 * time.Hour
 // maxRemoved is the number of removed objects whose times are kept. They matter for some seconds.
 const maxRemoved = 4096
 
-// NewRemoved returns a cache for the times of removed objects, by their keys. The time of a later object
-// of the key must be another one.
+// NewRemoved returns a cache for the times of removed objects, by their keys. The time of a later
+// object of the key must be another one.
 func NewRemoved() *lru.Cache[string, time.Time] {
 	removed, err := lru.New[string, time.Time](maxRemoved)
 	if err != nil {
