@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
@@ -398,7 +399,8 @@ const orderedTime = time.Minute
 func (f *finder) remember(entries []storagedrivers.Info) {
 	list := &orderedList{f.Alias, string(f.sum(nil)), entries, f.page.Variants}
 	lastOrdered.Store(list)
-	time.AfterFunc(orderedTime, func() { lastOrdered.CompareAndSwap(list, nil) })
+	kept := weak.Make(list) // the timer keeps no list that is replaced
+	time.AfterFunc(orderedTime, func() { lastOrdered.CompareAndSwap(kept.Value(), nil) })
 }
 
 // recall returns the entries of the list if it is the last one that was read.
