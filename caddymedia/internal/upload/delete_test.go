@@ -255,6 +255,16 @@ func TestDeleteItem(t *testing.T) {
 					t.Errorf("%q: %v", filename, err)
 				}
 			}
+			compared := 0
+			overtaken := func(storagedrivers.Info) bool { // by another process, after the last comparison
+				if compared++; compared == 2 {
+					_, err = s.Put(t.Context(), "img/content/a.png", strings.NewReader("newest"), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
+				}
+				return compared <= 2
+			}
+			if removed := remove("a.png", overtaken); err != nil || !errors.Is(removed, ErrOtherItem) {
+				t.Errorf("overtaken: %v, %v", removed, err)
+			}
 			if err := remove("a.png", every); err != nil {
 				t.Error(err)
 			}
