@@ -152,7 +152,7 @@ func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) error {
 		return nil
 	}
 	if _, err := s.rightsAlone(ctx, u); err != nil {
-		return nil //nolint:nilerr // before its bytes are read again
+		return nil // before its bytes are read again
 	}
 	_, release, err := s.Acquire()
 	if err != nil {

@@ -164,15 +164,8 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 		service.Observer().Refused(r.Context(), req, failures)
 		return u.refuse(service, w, r, refused.status, failures)
 	}
-	if u.put != nil {
-		early := req
-		if rep.isRepeated() {
-			early.Matches = nil // the item may be its own
-		}
-		failures := service.Uploader().Precheck(r.Context(), early, u.put.name, max(r.ContentLength, 0))
-		if failures != nil { // the body need not be read
-			return u.refuse(service, w, r, httpx.StatusOf(failures), failures)
-		}
+	if failures := u.precheck(service, r, req, rep.isRepeated()); failures != nil {
+		return u.refuse(service, w, r, httpx.StatusOf(failures), failures)
 	}
 	httpx.Watch(r)
 	timed, stop := httpx.NewTimedBody(w, r.Body, service.UploadTime(caller.Ticket))
@@ -192,6 +185,17 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 		return httpx.AnswerItems(w, http.StatusCreated, items)
 	}
 	return httpx.AnswerItems(w, http.StatusOK, items)
+}
+
+// precheck returns the failures of a PUT that are known before its body is read.
+func (u *uploadRequest) precheck(service *media.Service, r *http.Request, req upload.Request, isRepeated bool) aliases.Failures {
+	if u.put == nil {
+		return nil
+	}
+	if isRepeated {
+		req.Matches = nil // the item may be its own
+	}
+	return service.Uploader().Precheck(r.Context(), req, u.put.name, max(r.ContentLength, 0))
 }
 
 // destination returns the alias and the sub folder in the address of the request. A form may name

@@ -424,7 +424,7 @@ func (d *cached) lookUp(ctx context.Context, key string, r *reader) (record, err
 		}
 		if !runs {
 			l.record, l.err = d.ask(ctx, key, q, known, ok, r)
-			l.own = l.err != nil && (ctx.Err() != nil || !common(l.err))
+			l.own = isOwn(ctx, l.err)
 			d.mu.Lock()
 			delete(d.lookups, q)
 			d.mu.Unlock()
@@ -442,10 +442,11 @@ func (d *cached) lookUp(ctx context.Context, key string, r *reader) (record, err
 	}
 }
 
-// common reports whether an error is the same for all callers.
-func common(err error) bool {
+// isOwn reports whether err is an error that other callers need not have.
+func isOwn(ctx context.Context, err error) bool {
 	unavailable := errors.Is(err, storagedrivers.ErrUnavailable) && !errors.Is(err, storagedrivers.ErrBusy)
-	return unavailable || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUncacheable)
+	common := unavailable || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUncacheable)
+	return err != nil && (ctx.Err() != nil || !common)
 }
 
 // holds reports whether a block is stored, or readers of its object are fetching blocks.

@@ -261,7 +261,7 @@ func executed(dir string) (map[string]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the counters: %w: %s", err, output)
 	}
-	text, err := os.ReadFile(profile) //nolint:gosec // it was just written
+	text, err := os.ReadFile(profile)
 	if err != nil {
 		return nil, err
 	}
@@ -292,11 +292,11 @@ func write(name string, statements map[string]int, listed bool) {
 	for _, number := range statements {
 		sum += number
 	}
-	fmt.Printf("%s\t%d\t%d\n", name, len(statements), sum)
+	fmt.Fprintf(os.Stdout, "%s\t%d\t%d\n", name, len(statements), sum)
 	if !listed {
 		return
 	}
 	for _, file := range slices.Sorted(maps.Keys(statements)) {
-		fmt.Printf("\t%s\t%d\n", file, statements[file])
+		fmt.Fprintf(os.Stdout, "\t%s\t%d\n", file, statements[file])
 	}
 }

@@ -103,6 +103,11 @@ func (s *Store) Sweep(ctx context.Context, storage *storagedrivers.Storage, opts
 		open.Uploads++
 		open.Bytes += upload.Size
 	}
+	return open, s.sweepData(ctx, storage, data, opts)
+}
+
+// sweepData removes data without a record.
+func (s *Store) sweepData(ctx context.Context, storage *storagedrivers.Storage, data map[string]storagedrivers.Info, opts SweepOptions) error {
 	for id, left := range data {
 		if !opts.selects(s.Now(), left.ModTime) {
 			continue
@@ -113,10 +118,10 @@ func (s *Store) Sweep(ctx context.Context, storage *storagedrivers.Storage, opts
 		}
 		opts.found(DataWithoutRecord, left, failed)
 		if isOver(ctx, failed) {
-			return open, failed
+			return failed
 		}
 	}
-	return open, nil
+	return nil
 }
 
 // removeExpired removes an upload.
