@@ -250,6 +250,13 @@ func requestLists(t *testing.T, key string) {
 	post(urlencoded+bearer, "action="+strings.Repeat("a", 4<<20), 413)
 	post("Content-Type: text/plain\n"+bearer, "action=delete", 415)
 	send(http.MethodPost, strings.Replace(alias, "content", "none", 1), urlencoded+bearer, "action=delete", 404)
+	deleted := alias + "/sub/x" + path.Ext(key)
+	send(remove, deleted, bearer+retryKey, "", 200)
+	leave := holdMemory(t, s)
+	send(get, alias, bearer, "", 429)
+	post(urlencoded+bearer, "action=delete", 429)
+	send(remove, deleted, bearer+retryKey, "", 429) // whose answer is repeated
+	leave()
 	for name, status := range map[string]int{"forbidden": 502, "down": 503, "full": 507} {
 		failing := strings.Replace(one, "/a.", "/"+name+".", 1)
 		s.driver.Fail = func(op, key string) error {
@@ -441,7 +448,20 @@ func requestSigned(t *testing.T) {
 		httpCase{method: method, target: privateFiles + "/26-11/a.txt", status: 403}.check(t, s)
 		httpCase{method: method, target: privateImages + "/b.png", status: 403}.check(t, s)
 	}
+	leave := holdMemory(t, s)
+	post(urlencoded+bearer, good, 429)
+	leave()
 	token := s.token(t)
 	s.store.fails.Store(true)
 	post(urlencoded+"Authorization: Bearer "+token, good, 503)
+}
+
+// holdMemory holds all the memory that an account may have for forms and answers.
+func holdMemory(t *testing.T, s *site) (leave func()) {
+	t.Helper()
+	leave, ok := s.first.Enter(t.Context(), media.Actor{Origin: "http", Account: someKey}, media.OtherCall, 32<<20)
+	if !ok {
+		t.Fatal("the memory is in use")
+	}
+	return leave
 }
