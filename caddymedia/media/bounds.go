@@ -121,5 +121,5 @@ func (s *Service) UploadTime(ticket *tokens.Ticket) time.Duration {
 
 // CountRefused counts the items of an upload that were refused for good on a ticket, if it has one.
 func (s *Service) CountRefused(ctx context.Context, ticket *tokens.Ticket, failures aliases.Failures) {
-	s.uploads.CountRefused(ctx, s.issuer, ticket, failures)
+	s.uploads.CountRefused(ctx, ticket, failures)
 }

@@ -95,7 +95,7 @@ func (u *Upload) Finish(ctx context.Context, f Finishing) aliases.Failures {
 	} else if err := u.record(ctx, outcomeOf(item, failures)); err != nil {
 		failures = failuresOf(err)
 	}
-	a.store.CountRefused(ctx, a.store.Issuer, f.Ticket, failures)
+	a.store.CountRefused(ctx, f.Ticket, failures)
 	return failures
 }
 
@@ -206,7 +206,7 @@ func (a *attempt) settle(ctx context.Context) {
 
 // CountRefused counts the items that were refused for good on the ticket of the caller, if it has one.
 // It does not end with ctx, and logs an error.
-func (s *Store) CountRefused(ctx context.Context, issuer *tokens.Issuer, ticket *tokens.Ticket, failures aliases.Failures) {
+func (s *Store) CountRefused(ctx context.Context, ticket *tokens.Ticket, failures aliases.Failures) {
 	refused := 0
 	for _, failure := range failures {
 		if failure.Filename != "" && isFinal(failure) {
@@ -218,7 +218,7 @@ func (s *Store) CountRefused(ctx context.Context, issuer *tokens.Issuer, ticket 
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
 	defer cancel()
-	if err := issuer.Refuse(ctx, ticket.ID, refused); err != nil {
+	if err := s.Issuer.Refuse(ctx, ticket.ID, refused); err != nil {
 		s.Log.Error("counting refused items of a ticket", "error", err)
 	}
 }

@@ -276,14 +276,16 @@ func (s *Store) countOn(ctx context.Context, storage *storagedrivers.Storage, u 
 
 // add counts the upload of id for a new one.
 func (c *openCount) add(id, created string) {
-	for held, n := range map[*queue.Held]int64{&c.uploads: 1, &c.bytes: sizeOf(id)} {
-		held.Owner += n
-		if clientTag(id) == clientTag(created) {
-			held.Client += n
-		}
-		if networkTag(id) == networkTag(created) {
-			held.Network += n
-		}
+	size := sizeOf(id)
+	c.uploads.Owner++
+	c.bytes.Owner += size
+	if clientTag(id) == clientTag(created) {
+		c.uploads.Client++
+		c.bytes.Client += size
+	}
+	if networkTag(id) == networkTag(created) {
+		c.uploads.Network++
+		c.bytes.Network += size
 	}
 	if ticketTag(id) == ticketTag(created) {
 		c.ticket++
