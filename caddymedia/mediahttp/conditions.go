@@ -2,6 +2,7 @@ package mediahttp
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,12 +15,7 @@ var conditionHeaders = []string{"If-Match", "If-None-Match", "If-Unmodified-Sinc
 
 // hasCondition reports whether a request has a condition.
 func hasCondition(header http.Header) bool {
-	for _, name := range conditionHeaders {
-		if len(header.Values(name)) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(conditionHeaders, func(name string) bool { return len(header.Values(name)) > 0 })
 }
 
 // conditionOf returns the conditions of a request about an item of an alias. It evaluates them in the

@@ -51,7 +51,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestRenamed: every way in gives an image the extension of its content.
+// TestRenamed: every way in stores an image with the extension of its content.
 func TestRenamed(t *testing.T) {
 	t.Parallel()
 	s := aSiteOfFormats(t)

@@ -24,7 +24,7 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 			"the header If-Match is missing: send the entity tag of the item, or * for any",
 		})
 	}
-	if refused := unwholeRefusal(q.kind, q.r.Header, q.r.URL.Query()); refused != nil {
+	if refused := bodyRefusal(q.kind, q.r.Header, q.r.URL.Query()); refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	matches, refused := q.condition()

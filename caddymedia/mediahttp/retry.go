@@ -71,7 +71,7 @@ type repetition struct {
 type repetitionKey struct{}
 
 // untilSent returns release, for a request without a key. Otherwise release is called when the answer is
-// sent, because it is held back until then.
+// sent: the answer is held back until then.
 func (rep *repetition) untilSent(release func()) func() {
 	if rep == nil {
 		return release
@@ -228,7 +228,7 @@ func (rep *repetition) run(h *Handler, w http.ResponseWriter, r *http.Request, s
 		h.options.Log.Error("keeping the answer to a request with an Idempotency-Key", "error", failed)
 	}
 	switch {
-	case err == nil && answer.status >= 300 && rep.isLost(): // for a reason of which the client knows nothing
+	case err == nil && answer.status >= 300 && rep.isLost(): // the lost lease may be the cause
 		httpx.RetryAfter(w, time.Second)
 		return httpx.Refuse(w, r, h.options.Log, http.StatusConflict, aliases.Failures{{Reason: aliases.Conflict, Message: running}})
 	case err == nil:

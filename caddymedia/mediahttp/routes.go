@@ -23,7 +23,7 @@ const (
 // route is an endpoint: a path, for some with the paths below it.
 type route struct {
 	path    string
-	folded  string // the path without what a near miss differs in
+	folded  string // the path as near misses of it are compared
 	usage   string // the whole address, for messages
 	flat    bool   // failures are those of a login
 	methods []string

@@ -263,7 +263,7 @@ func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *
 	if r.URL.RawQuery != "" {
 		query = r.URL.Query()
 	}
-	if refused := unwholeRefusal(u.kind, r.Header, query); refused != nil {
+	if refused := bodyRefusal(u.kind, r.Header, query); refused != nil {
 		return caller, "", refused
 	}
 	if u.put != nil {
@@ -292,9 +292,9 @@ func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *
 	return caller, boundary, nil
 }
 
-// unwholeRefusal returns the refusal of a request whose body is encoded, or has a piece of a file.
+// bodyRefusal returns the refusal of a request whose body is encoded, or has a piece of a file.
 // Otherwise it returns nil.
-func unwholeRefusal(kind aliases.Kind, header http.Header, query url.Values) *refusal {
+func bodyRefusal(kind aliases.Kind, header http.Header, query url.Values) *refusal {
 	if failure := upload.PieceOf(kind, header, query); failure != nil {
 		return &refusal{http.StatusBadRequest, failure.Reason, failure.Message}
 	}
