@@ -124,9 +124,9 @@ func checkAttribute(element xml.Name, a xml.Attr) error {
 	case strings.Contains(name, ":"), name == "ping", name == "handler", // of XML Events
 		name == "base" && (a.Name.Space == xmlNamespace || a.Name.Space == "xml"): // xml:base makes fragments remote
 		return refusef("the SVG contains the attribute %s", a.Name.Local)
-	case contains(a.Value, activeSchemes...):
+	case containsAddress(a.Value, activeSchemes...):
 		return refusef("the SVG contains a script address in the attribute %s", a.Name.Local)
-	case contains(a.Value, "data:image/svg"):
+	case containsAddress(a.Value, "data:image/svg"):
 		return refusef("the SVG contains another SVG in the attribute %s: embed it as PNG", a.Name.Local)
 	case name == "href", name == "src", name == "srcset":
 		anchor := element == xml.Name{Space: Namespace, Local: "a"}
@@ -175,9 +175,9 @@ var activeSchemes = []string{
 	"javascript:", "vbscript:", "livescript:", "data:text/html", "data:text/xml", "data:application/",
 }
 
-// contains reports whether the start of an address occurs anywhere in value, since an animation
+// containsAddress reports whether the start of an address occurs anywhere in value, since an animation
 // lists several. It ignores white space and control characters hidden in it.
-func contains(value string, starts ...string) bool {
+func containsAddress(value string, starts ...string) bool {
 	if !strings.Contains(value, ":") {
 		return false
 	}
