@@ -37,8 +37,8 @@ const (
 	maxAccount  = 16 << 20
 	// maxClaims is the size in bytes of the claims of a request, as they are stored.
 	maxClaims = 64 << 10
-	// requestLease is how long others believe in an attempt that is not heard of. The attempt itself
-	// believes in it for trustedLease, because its clock and the store's differ.
+	// requestLease is how long a lease lasts. Its holder relies on it only for trustedLease, because
+	// the clocks of the holder and of the store differ.
 	requestLease = 30 * time.Second
 	trustedLease = requestLease * 5 / 6
 	// requestTimeout bounds the end of an attempt, which does not end with its context.
@@ -129,7 +129,7 @@ func (i *Issuer) Attempt(ctx context.Context, r Request, lost func()) (*Attempt,
 	return a, nil
 }
 
-// read reads what earlier attempts have left.
+// read reads the answer or the claims of earlier attempts.
 func (a *Attempt) read(state RequestState) error {
 	if state.Answer != nil {
 		return unpack(state.Answer, &a.Answer)

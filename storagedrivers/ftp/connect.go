@@ -107,7 +107,7 @@ func (c *conn) dialFunc(
 // behind a firewall that reads only PASV, it opens one by PASV, and sets pasv. The host in the
 // reply to PASV does not count: it is often a private address.
 func (c *control) dialData(life context.Context, dialer network.Dialer, address string, pasv *atomic.Bool) (net.Conn, error) {
-	err := errNoEPSV
+	err := errNoPASV
 	if !pasv.Load() {
 		var raw net.Conn
 		soon, cancel := context.WithTimeout(life, dialer.Timeout/4) // so that time for PASV is left
@@ -134,7 +134,7 @@ func (c *control) dialData(life context.Context, dialer network.Dialer, address 
 var (
 	// passivePort matches the reply to PASV: "Entering Passive Mode (192,0,2,1,4,210)."
 	passivePort = regexp.MustCompile(`\d+,\d+,\d+,\d+,(\d{1,3}),(\d{1,3})`)
-	errNoEPSV   = fmt.Errorf("%w: the server does not answer PASV", storagedrivers.ErrUnavailable)
+	errNoPASV   = fmt.Errorf("%w: the server does not answer PASV", storagedrivers.ErrUnavailable)
 )
 
 var errWantsTLS = fmt.Errorf("%w: the server requires TLS: set tls explicit", fs.ErrPermission)

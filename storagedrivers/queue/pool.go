@@ -85,7 +85,7 @@ func (p *Pool) Release(party Party, n int64) {
 	p.lend(party, -n)
 }
 
-// lend adds n to what a party holds.
+// lend adds n to the parts of a party.
 func (p *Pool) lend(party Party, n int64) {
 	p.used += n
 	names := []string{party.Owner, party.client(), party.network()}

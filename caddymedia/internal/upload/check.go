@@ -180,8 +180,7 @@ func (b *batch) checkPixels(ctx context.Context, up *upload) error {
 
 // Precheck returns the failures with which an item of a name and size, in bytes, is sure to be
 // refused, also for the condition of the request; nil if it may be accepted. It reports them to the
-// observer like those of an upload.
-// A size of 0 is not checked.
+// observer like those of an upload. A size of 0 is not checked.
 func (u *Uploader) Precheck(ctx context.Context, req Request, name string, size int64) aliases.Failures {
 	b := u.newBatch(req)
 	err := func() error {

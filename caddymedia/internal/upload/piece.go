@@ -15,13 +15,13 @@ import (
 // file. Clients that send files in pieces take each success for one of theirs. It returns nil for
 // other requests.
 func PieceOf(kind aliases.Kind, header http.Header, fields url.Values) *aliases.Failure {
-	isPart := len(header.Values("Content-Range"))+len(header.Values("Upload-Offset")) > 0
+	hasPiece := len(header.Values("Content-Range"))+len(header.Values("Upload-Offset")) > 0
 	for name, values := range fields {
 		for _, value := range values {
-			isPart = isPart || isPiece(name, value)
+			hasPiece = hasPiece || isPiece(name, value)
 		}
 	}
-	if isPart {
+	if hasPiece {
 		return pieceFailure(kind)
 	}
 	return nil
