@@ -134,8 +134,8 @@ type FileAlias struct {
 	// Default: common documents, archives, images, audio and video.
 	Extensions []string `json:"extensions,omitempty" option:"common" example:"pdf"`
 
-	// Media types for extensions, as `<extension>=<type>`, in place of the usual ones. They do not
-	// change which types browsers show, and which they save. Default: those of IANA.
+	// Media types for extensions, as `<extension>=<type>`, in place of the usual ones.
+	// Browsers still show only safe types, and save all others. Default: those of IANA.
 	Types []string `json:"types,omitempty" option:"repeat" example:"step=model/step"`
 }
 
