@@ -77,8 +77,8 @@ func (e *CommitError) Unwrap() error { return e.Err }
 // keys. If the driver is a [Stager], all or none is true across crashes too. Otherwise the changes
 // are made in steps: side by side those with [CreateOnly], then those with [Overwrite], then those that
 // follow another one, and the removals one after the other. If one fails, the created objects are
-// removed again, unless the lease of ctx is lost ([WithLease]), and a *[CommitError] names the changes
-// that stay.
+// removed again, unless the lease of ctx is lost ([WithLease]), and a *[CommitError] names the
+// changes that stay.
 //
 // A change with an IfMatch is exact among all writers if [Features] have Compare. Otherwise the object
 // is compared right before the change.

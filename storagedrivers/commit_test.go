@@ -129,7 +129,8 @@ func TestCommitUndone(t *testing.T) {
 	}
 }
 
-// TestCommitUndoneUntagged: an object of another writer stays, also if the backend has no entity tags.
+// TestCommitUndoneUntagged: an object of another writer stays, also if the backend has no entity
+// tags.
 func TestCommitUndoneUntagged(t *testing.T) {
 	t.Parallel()
 	d := memory.New()
@@ -160,8 +161,8 @@ func (u untagged) Stat(ctx context.Context, key string) (storagedrivers.Info, er
 	return info, err
 }
 
-// TestCommitWithoutLease: a commit that fails after its lease is lost leaves its objects, because others may
-// have taken them for their own.
+// TestCommitWithoutLease: a commit that fails after its lease is lost leaves its objects, because
+// others may have taken them for their own.
 func TestCommitWithoutLease(t *testing.T) {
 	t.Parallel()
 	for lostAt, want := range map[string][]int{"put": {0}, "stat": {0}, "delete": nil} {
@@ -363,8 +364,8 @@ func TestRemovalUncompared(t *testing.T) {
 	}
 }
 
-// TestReplacementUncompared: the object is compared right before its replacement if the backend does
-// not compare.
+// TestReplacementUncompared: the object is compared right before its replacement if the backend
+// does not compare.
 func TestReplacementUncompared(t *testing.T) {
 	t.Parallel()
 	s := open(t, &uncompared{memory.New()}, storagedrivers.Options{})

@@ -349,8 +349,8 @@ func Owner(ctx context.Context) string {
 
 type ownerKey struct{}
 
-// WithLease returns a context for changes under a lease. After isLost reports true, another process may
-// have taken the changes over: a failed commit then undoes nothing.
+// WithLease returns a context for changes under a lease. After isLost reports true, another process
+// may have taken the changes over: a failed commit then undoes nothing.
 func WithLease(ctx context.Context, isLost func() bool) context.Context {
 	return context.WithValue(ctx, leaseKey{}, isLost)
 }

@@ -15,8 +15,8 @@ import (
 // counted. Services that replace each other share one, because uploads continue in the replaced
 // service.
 type Bounds struct {
-	// uploads counts the current uploads of each account, and tickets those of each ticket. Each may
-	// hold a connection, which is a file descriptor.
+	// uploads counts the current uploads of each account, and tickets those of each ticket. Each
+	// may hold a connection, which is a file descriptor.
 	uploads, tickets *queue.Pool
 	staging          *upload.Staging
 	imports          *queue.Queue
@@ -45,8 +45,8 @@ func NewBounds() *Bounds {
 // Call is a kind of requests that hold their form or answer in memory.
 type Call int
 
-// The kinds of calls. An ordered list reads a whole folder for a page. Other calls are the rest of the
-// lists, forms of signatures and repeated answers.
+// The kinds of calls. An ordered list reads a whole folder for a page. Other calls are the rest of
+// the lists, forms of signatures and repeated answers.
 const (
 	OtherCall Call = iota
 	OrderedList
@@ -56,9 +56,9 @@ const (
 // maxCalls is how many calls of a kind an account has at once.
 var maxCalls = [...]int{OtherCall: 8, OrderedList: 2, DeletedSet: 2}
 
-// Enter waits until a call of the caller may hold n bytes for its form or its answer. It returns false
-// if the caller has too many. leave must be called after the answer is sent. A caller with a ticket,
-// which has only repeated answers, does not wait.
+// Enter waits until a call of the caller may hold n bytes for its form or its answer. It returns
+// false if the caller has too many. leave must be called after the answer is sent. A caller with a
+// ticket, which has only repeated answers, does not wait.
 func (s *Service) Enter(ctx context.Context, actor aliases.Actor, call Call, n int64) (leave func(), ok bool) {
 	party := actor.Party()
 	left := func() {}
@@ -86,9 +86,9 @@ const stagingMemory = 64 << 20
 // unlimitedFiles is the number of files where open files are not limited.
 const unlimitedFiles = 1 << 20
 
-// BeginUpload counts an upload of the caller as running until ended is called. It returns false if the
-// account, its clients with tickets, or the ticket already have as many as are allowed. A ticket may
-// have one for each file that it has left, and spare more.
+// BeginUpload counts an upload of the caller as running until ended is called. It returns false if
+// the account, its clients with tickets, or the ticket already have as many as are allowed. A
+// ticket may have one for each file that it has left, and spare more.
 func (s *Service) BeginUpload(actor aliases.Actor, ticket *tokens.Ticket, spare int) (ended func(), ok bool) {
 	party, ofTicket := actor.Party(), queue.Party{Owner: actor.Ticket}
 	if ticket != nil && !s.bounds.tickets.AcquireWithin(ofTicket, 1, int64(ticket.Left()+spare)) {

@@ -60,8 +60,8 @@ type ItemQuery struct {
 	Order     Order
 	// Limit is the maximum number of items and folders of a page.
 	Limit int
-	// MaxSize is the maximum sum of Size of the items of a page, but it has at least one item. A nil
-	// Size means no maximum.
+	// MaxSize is the maximum sum of Size of the items of a page, but it has at least one item. A
+	// nil Size means no maximum.
 	MaxSize int
 	Size    func(storagedrivers.Info) int
 	// Cursor is the Next of the previous page; empty for the first page.

@@ -351,8 +351,8 @@ func TestOrderOfTheEpoch(t *testing.T) {
 	}
 }
 
-// TestOrderIsRead: all pages of a list in another order than by name read the folder once, until another
-// list is read or a minute is over. The first page of a list reads it again.
+// TestOrderIsRead: all pages of a list in another order than by name read the folder once, until
+// another list is read or a minute is over. The first page of a list reads it again.
 func TestOrderIsRead(t *testing.T) { //nolint:paralleltest // the last list is that of the process
 	synctest.Test(t, func(t *testing.T) {
 		d := memory.New()

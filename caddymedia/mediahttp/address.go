@@ -52,8 +52,8 @@ func strippedPrefix(r *http.Request) string {
 // maxHost is the length of the longest name of DNS, with a port.
 const maxHost = 253 + len(":65535")
 
-// validHost reports whether a Host header is a host, with or without a port. An answer repeats it in each
-// address, so it must be short.
+// validHost reports whether a Host header is a host, with or without a port. An answer repeats it
+// in each address, so it must be short.
 func validHost(host string) bool {
 	if len(host) > maxHost {
 		return false

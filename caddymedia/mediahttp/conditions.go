@@ -18,8 +18,8 @@ func hasCondition(header http.Header) bool {
 	return slices.ContainsFunc(conditionHeaders, func(name string) bool { return len(header.Values(name)) > 0 })
 }
 
-// conditionOf returns the conditions of a request about an item of an alias. It evaluates them in the
-// order of RFC 9110 section 13.2.2, for the zero Info as for a missing item.
+// conditionOf returns the conditions of a request about an item of an alias. It evaluates them in
+// the order of RFC 9110 section 13.2.2, for the zero Info as for a missing item.
 func conditionOf(header http.Header, alias *aliases.Alias) (matches func(storagedrivers.Info) bool, refused *refusal) {
 	match := header.Values("If-Match")
 	tags, ok := matchedTags(match)

@@ -11,8 +11,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
-// withVersions is a site with an item of an alias that overwrites, which has the variables $TAG, $TIME and
-// $BEFORE, and one of an alias that does not.
+// withVersions is a site with an item of an alias that overwrites, which has the variables $TAG,
+// $TIME and $BEFORE, and one of an alias that does not.
 func withVersions(t *testing.T) *site {
 	t.Helper()
 	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {

@@ -12,9 +12,9 @@ import (
 // Values of the headers of CORS, which are the same for all endpoints.
 var (
 	corsMethods = strings.Join(allMethods(), ", ")
-	// corsRequest are the headers that programs for the service send: credentials, those of tus and of
-	// its clients, those of requests for items, and the key of a request that may be repeated. So one
-	// preflight request covers them. Others are allowed when they are asked for.
+	// corsRequest are the headers that programs for the service send: credentials, those of tus and
+	// of its clients, those of requests for items, and the key of a request that may be repeated.
+	// So one preflight request covers them. Others are allowed when they are asked for.
 	corsRequest = strings.Join([]string{
 		"Authorization", "HTTP_SERVICE_API_KEY", "HTTP_SERVICE_ACCESS_TOKEN", headerKey, headerToken,
 		"Content-Type", "X-Requested-With", "X-Request-ID", "X-HTTP-Method-Override",

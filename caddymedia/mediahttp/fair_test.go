@@ -39,8 +39,8 @@ func (b dripping) Read([]byte) (int, error) {
 
 func (dripping) Close() error { return nil }
 
-// TestTicketUnderWay: a ticket has as many uploads under way as it has files left, and two more. A client
-// with many tickets leaves room to others, and to the tokens of the account.
+// TestTicketUnderWay: a ticket has as many uploads under way as it has files left, and two more. A
+// client with many tickets leaves room to others, and to the tokens of the account.
 func TestTicketUnderWay(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -104,8 +104,8 @@ func TestTicketUnderWay(t *testing.T) {
 	}
 }
 
-// TestTicketRefusals: a ticket is used up by ten refused items for each of its files, whatever the way in.
-// Aborted uploads and those that are too many do not count.
+// TestTicketRefusals: a ticket is used up by ten refused items for each of its files, whatever the
+// way in. Aborted uploads and those that are too many do not count.
 func TestTicketRefusals(t *testing.T) {
 	t.Parallel()
 	bad := file("a.png", "text")
@@ -251,8 +251,8 @@ func (w unreadAnswer) Write(p []byte) (int, error) {
 	return w.ResponseRecorder.Write(p)
 }
 
-// TestUnreadAnswers: 300 clients of an account that do not read their answers hold little memory. It is
-// measured, so the test is not parallel.
+// TestUnreadAnswers: 300 clients of an account that do not read their answers hold little memory.
+// It is measured, so the test is not parallel.
 func TestUnreadAnswers(t *testing.T) { //nolint:paralleltest // see above
 	s, calls := busyCalls(t)
 	for name, call := range calls {
@@ -295,8 +295,8 @@ func liveHeap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestCallsWait: requests for items wait until others of their account have ended, and are refused after a
-// while. Another account is not concerned.
+// TestCallsWait: requests for items wait until others of their account have ended, and are refused
+// after a while. Another account is not concerned.
 func TestCallsWait(t *testing.T) {
 	t.Parallel()
 	s, calls := busyCalls(t)

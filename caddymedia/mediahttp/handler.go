@@ -78,9 +78,9 @@ func remoteHost(r *http.Request) string {
 	return host
 }
 
-// Handler serves the endpoints of [OpenAPI]: logins and tickets, uploads, items for accounts, signed
-// addresses, and the stored items below `/static/`. A path that is almost that of an endpoint is
-// answered with 404 and the right one.
+// Handler serves the endpoints of [OpenAPI]: logins and tickets, uploads, items for accounts,
+// signed addresses, and the stored items below `/static/`. A path that is almost that of an
+// endpoint is answered with 404 and the right one.
 type Handler struct {
 	source  Source
 	options Options

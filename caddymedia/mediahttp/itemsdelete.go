@@ -82,7 +82,8 @@ func (q *itemsRequest) deleteOne(ctx context.Context) error {
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, deletedAnswer{Success: true})
 }
 
-// intended is an item that an attempt is about to delete. It is small, because a set has many of them.
+// intended is an item that an attempt is about to delete. It is small, because a set has many of
+// them.
 type intended struct {
 	Size int64  `json:"size"`
 	Mark string `json:"mark"` // of the generation

@@ -384,8 +384,8 @@ func TestDeleteFolderTime(t *testing.T) {
 	})
 }
 
-// TestDeleteFolderOfSeconds: where times are in whole seconds, an item that another process has stored in
-// the second in which the request began is left.
+// TestDeleteFolderOfSeconds: where times are in whole seconds, an item that another process has
+// stored in the second in which the request began is left.
 func TestDeleteFolderOfSeconds(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
@@ -403,8 +403,8 @@ func TestDeleteFolderOfSeconds(t *testing.T) {
 	})
 }
 
-// TestDeleteFolderDatedLater: an item that this process has stored before the request is deleted, although
-// the clock of the storage is a little ahead, or has whole seconds.
+// TestDeleteFolderDatedLater: an item that this process has stored before the request is deleted,
+// although the clock of the storage is a little ahead, or has whole seconds.
 func TestDeleteFolderDatedLater(t *testing.T) {
 	t.Parallel()
 	for name, date := range map[string]func(time.Time) time.Time{
@@ -465,7 +465,8 @@ func TestDeleteFolderSpares(t *testing.T) {
 	}
 }
 
-// onFirst returns a hook of a memory.Driver that calls do before the first operation of a name on a key.
+// onFirst returns a hook of a memory.Driver that calls do before the first operation of a name on a
+// key.
 func onFirst(name, on string, do func()) func(op, key string) error {
 	var begun atomic.Bool // do may do the same
 	return func(op, key string) error {

@@ -12,14 +12,16 @@ import (
 const (
 	// maxListed is about the largest list of items in bytes.
 	maxListed = 1 << 20
-	// maxHeld is how long a request may hold memory while its client sends a form and reads the answer.
+	// maxHeld is how long a request may hold memory while its client sends a form and reads the
+	// answer.
 	maxHeld = 3 * time.Minute
 )
 
 var tooManyCalls = &refusal{http.StatusTooManyRequests, aliases.Busy, "the account has too many requests under way, try again later"}
 
-// enterQueue waits until a request may hold n bytes for its form or its answer, as [media.Service.Enter].
-// leave must be called when the answer is written. Writes fail after [maxHeld].
+// enterQueue waits until a request may hold n bytes for its form or its answer, as
+// [media.Service.Enter]. leave must be called when the answer is written. Writes fail after
+// [maxHeld].
 func (h *Handler) enterQueue(
 	service *media.Service, w http.ResponseWriter, r *http.Request, actor aliases.Actor, call media.Call, n int64,
 ) (leave func(), refused *refusal) {

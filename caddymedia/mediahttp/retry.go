@@ -29,8 +29,8 @@ const (
 
 	// maxRetryKey is the length of the longest key.
 	maxRetryKey = 255
-	// maxKeptAnswer is the size in bytes of the largest answer that is kept. A request with a larger one
-	// is carried out again, and finds the items that it has stored.
+	// maxKeptAnswer is the size in bytes of the largest answer that is kept. A request with a
+	// larger one is carried out again, and finds the items that it has stored.
 	maxKeptAnswer = 64 << 10
 )
 
@@ -70,8 +70,8 @@ type repetition struct {
 
 type repetitionKey struct{}
 
-// untilSent returns release, for a request without a key. Otherwise release is called when the answer is
-// sent: the answer is held back until then.
+// untilSent returns release, for a request without a key. Otherwise release is called when the
+// answer is sent: the answer is held back until then.
 func (rep *repetition) untilSent(release func()) func() {
 	if rep == nil {
 		return release
@@ -351,8 +351,8 @@ func (rep *repetition) record(ctx context.Context, values map[string]any) error 
 	return nil
 }
 
-// recorded sets *v to the claim of a name, if there is one. It reports whether an earlier attempt has
-// made it.
+// recorded sets *v to the claim of a name, if there is one. It reports whether an earlier attempt
+// has made it.
 func (rep *repetition) recorded(name string, v any) (earlier bool) {
 	if rep == nil || rep.attempt == nil {
 		return false

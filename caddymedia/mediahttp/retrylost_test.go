@@ -22,8 +22,8 @@ func (r *reply) failed(t *testing.T, status int, has string) {
 	}
 }
 
-// TestRetryRecovers: a request whose key cannot be looked up is refused, also if the token store is back a
-// moment later. It is never carried out without its key.
+// TestRetryRecovers: a request whose key cannot be looked up is refused, also if the token store is
+// back a moment later. It is never carried out without its key.
 func TestRetryRecovers(t *testing.T) {
 	t.Parallel()
 	for _, c := range interruptible {
@@ -84,8 +84,8 @@ func (s *failingStore) ExtendRequest(ctx context.Context, r tokens.Request, leas
 	return s.Store.ExtendRequest(ctx, r, lease)
 }
 
-// TestRetryLost: an attempt that has lost its lease undoes nothing, because the next attempt may have
-// taken its items for its own. Its client gets an answer that is repeated.
+// TestRetryLost: an attempt that has lost its lease undoes nothing, because the next attempt may
+// have taken its items for its own. Its client gets an answer that is repeated.
 func TestRetryLost(t *testing.T) {
 	t.Parallel()
 	for _, alias := range []string{"sized", "replacing"} {
@@ -144,8 +144,8 @@ func testRetryLost(t *testing.T, alias string, left bool) {
 	}
 }
 
-// TestRetryTicketBytes: a repetition with other bytes, of a request with a ticket whose answer is not
-// kept, stores no more items than were counted. Nor does one after its key was forgotten.
+// TestRetryTicketBytes: a repetition with other bytes, of a request with a ticket whose answer is
+// not kept, stores no more items than were counted. Nor does one after its key was forgotten.
 func TestRetryTicketBytes(t *testing.T) {
 	t.Parallel()
 	const files = 150

@@ -27,8 +27,8 @@ type route struct {
 	usage   string // the whole address, for messages
 	flat    bool   // failures are those of a login
 	methods []string
-	// owns reports whether a request is for the endpoint. rest is the path behind that of the endpoint:
-	// empty, or from a slash on.
+	// owns reports whether a request is for the endpoint. rest is the path behind that of the
+	// endpoint: empty, or from a slash on.
 	owns  func(method, rest string) bool
 	serve func(h *Handler, rest string) endpoint
 }
@@ -139,7 +139,8 @@ func hasDots(path string) bool {
 	})
 }
 
-// folded returns a path in lower case, without extra slashes and without the plural of its segments.
+// folded returns a path in lower case, without extra slashes and without the plural of its
+// segments.
 func folded(path string) string {
 	segments := strings.FieldsFunc(strings.ToLower(path), func(r rune) bool { return r == '/' })
 	for i, segment := range segments {

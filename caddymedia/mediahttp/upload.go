@@ -21,7 +21,8 @@ import (
 // maxBoundary is the length of the longest boundary, RFC 2046 section 5.1.1.
 const maxBoundary = 70
 
-// spareUploads is how many uploads a ticket may have under way beside one for each file that it has left.
+// spareUploads is how many uploads a ticket may have under way beside one for each file that it has
+// left.
 const spareUploads = 2
 
 // formWanted is for clients that send the file itself as the body, such as curl -T.

@@ -70,8 +70,8 @@ func TestUploadKinds(t *testing.T) {
 	}
 }
 
-// TestUploadWhole: a form that is compressed, or that has a piece of a file, is refused before it is
-// read.
+// TestUploadWhole: a form that is compressed, or that has a piece of a file, is refused before it
+// is read.
 func TestUploadWhole(t *testing.T) {
 	t.Parallel()
 	body := form(file("a.txt", "text"))

@@ -148,8 +148,8 @@ func (i *Issuer) save(ctx context.Context, rec Record, lifetime time.Duration) (
 }
 
 // Verify returns the account of a token, or of a ticket, and then the ticket too. A non-empty apiKey
-// must be that of the account. The caller must not change the account's Aliases and Rights. A ticket narrows
-// them; see [Caller].
+// must be that of the account. The caller must not change the account's Aliases and Rights. A
+// ticket narrows them; see [Caller].
 //
 // The error is ErrCredentials if text is malformed (then it is ErrMalformed too), unknown, expired,
 // of another account, or of an account that was removed or changed. It is ErrUnavailable if the

@@ -31,14 +31,14 @@ var ErrTooLarge = errors.New("too many claims for a request")
 const (
 	// RequestLifetime is how long a request is kept after its first attempt.
 	RequestLifetime = 24 * time.Hour
-	// maxRequests and maxAccount are how many requests of an account are kept, and how many bytes of
-	// their claims and answers. Then the oldest is forgotten.
+	// maxRequests and maxAccount are how many requests of an account are kept, and how many bytes
+	// of their claims and answers. Then the oldest is forgotten.
 	maxRequests = 10_000
 	maxAccount  = 16 << 20
 	// maxClaims is the size in bytes of the claims of a request, as they are stored.
 	maxClaims = 64 << 10
-	// requestLease is how long a lease lasts. Its holder relies on it only for trustedLease, because
-	// the clocks of the holder and of the store differ.
+	// requestLease is how long a lease lasts. Its holder relies on it only for trustedLease,
+	// because the clocks of the holder and of the store differ.
 	requestLease = 30 * time.Second
 	trustedLease = requestLease * 5 / 6
 	// requestTimeout bounds the end of an attempt, which does not end with its context.
@@ -57,8 +57,8 @@ type Request struct {
 	Fingerprint string
 	// Holder identifies the attempt.
 	Holder string
-	// Most is how many requests of the account are kept, and MostBytes how many bytes of their claims
-	// and answers.
+	// Most is how many requests of the account are kept, and MostBytes how many bytes of their
+	// claims and answers.
 	Most, MostBytes int
 }
 
@@ -83,7 +83,8 @@ func RequestID(texts ...string) ID {
 
 // Attempt is a running attempt at a request. It is safe for concurrent use.
 type Attempt struct {
-	// Answer is that of an earlier attempt. With an answer the attempt does not run, and needs no End.
+	// Answer is that of an earlier attempt. With an answer the attempt does not run, and needs no
+	// End.
 	Answer json.RawMessage
 	// IsRepeated reports whether an earlier attempt has claimed something.
 	IsRepeated bool
@@ -100,9 +101,9 @@ type Attempt struct {
 	bytes int                        // of all claims
 }
 
-// Attempt begins an attempt at a request, whose Holder and bounds it sets. Until [Attempt.End] no other
-// one runs. lost is called if another attempt may have the lease by now: it could not be extended in
-// time, or the store has given it away.
+// Attempt begins an attempt at a request, whose Holder and bounds it sets. Until [Attempt.End] no
+// other one runs. lost is called if another attempt may have the lease by now: it could not be
+// extended in time, or the store has given it away.
 //
 // The error is ErrRunning, ErrOtherRequest or ErrUnavailable.
 func (i *Issuer) Attempt(ctx context.Context, r Request, lost func()) (*Attempt, error) {
@@ -185,8 +186,9 @@ func (a *Attempt) lose(lost func()) {
 // IsLost reports whether another attempt may have the lease.
 func (a *Attempt) IsLost() bool { return a.isLost.Load() }
 
-// Claim stores the claims whose names have none, all at once. The error is ErrUnknown if the attempt has
-// lost the request, ErrTooLarge, or ErrUnavailable. No two calls at the same time have the same name.
+// Claim stores the claims whose names have none, all at once. The error is ErrUnknown if the
+// attempt has lost the request, ErrTooLarge, or ErrUnavailable. No two calls at the same time have
+// the same name.
 func (a *Attempt) Claim(ctx context.Context, claims map[string]json.RawMessage) error {
 	a.mu.Lock()
 	fresh := map[string]json.RawMessage{}
@@ -219,8 +221,8 @@ func (a *Attempt) Claim(ctx context.Context, claims map[string]json.RawMessage) 
 	return nil
 }
 
-// Claimed returns the value of the claim of a name; nil if there is none. earlier reports whether an
-// earlier attempt has claimed it.
+// Claimed returns the value of the claim of a name; nil if there is none. earlier reports whether
+// an earlier attempt has claimed it.
 func (a *Attempt) Claimed(name string) (value json.RawMessage, earlier bool) {
 	if value = a.earlier[name]; value != nil {
 		return value, true

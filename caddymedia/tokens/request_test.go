@@ -92,7 +92,8 @@ func TestAttempt(t *testing.T) {
 	})
 }
 
-// unsteady is a store whose methods fail while it has an error. BeginRequest does its work nevertheless.
+// unsteady is a store whose methods fail while it has an error. BeginRequest does its work
+// nevertheless.
 type unsteady struct {
 	tokens.Store
 	err atomic.Pointer[error]
@@ -126,8 +127,8 @@ func newUnsteady(t *testing.T) (*unsteady, *tokens.Issuer) {
 	return s, issuer
 }
 
-// TestAttemptUnextended: an attempt whose lease cannot be extended is lost before another one begins, not
-// after a short failure of the store.
+// TestAttemptUnextended: an attempt whose lease cannot be extended is lost before another one
+// begins, not after a short failure of the store.
 func TestAttemptUnextended(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

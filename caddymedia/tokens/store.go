@@ -100,9 +100,9 @@ type Store interface {
 	// begins. It returns what earlier attempts have left; if that has an answer, there is no lease. It
 	// must be atomic for all processes, and need not store anything but the lease.
 	//
-	// The error must be ErrOtherRequest if an attempt that runs, or that has left something, has another
-	// Fingerprint, otherwise ErrRunning if another one has the lease. With any other error r.Holder may
-	// have the lease.
+	// The error must be ErrOtherRequest if an attempt that runs, or that has left something, has
+	// another Fingerprint, otherwise ErrRunning if another one has the lease. With any other error
+	// r.Holder may have the lease.
 	BeginRequest(ctx context.Context, r Request, lease time.Duration) (RequestState, error)
 	// ExtendRequest extends the lease of r.Holder. Here and in the methods below, the error must be
 	// ErrUnknown if it has no lease, or if what it has claimed was forgotten.
@@ -110,8 +110,8 @@ type Store interface {
 	// ClaimRequest stores a claim of a name that has none, as durably as a record.
 	//
 	// Claims and answers must be forgotten [RequestLifetime] after the first claim, and by
-	// DeleteAccount. If the account has more than r.Most requests, or r.MostBytes bytes of claims and
-	// answers, others must be forgotten: the oldest of r.Owner, then the oldest.
+	// DeleteAccount. If the account has more than r.Most requests, or r.MostBytes bytes of claims
+	// and answers, others must be forgotten: the oldest of r.Owner, then the oldest.
 	ClaimRequest(ctx context.Context, r Request, name string, value []byte) error
 	// EndRequest ends the lease of r.Holder. An answer that is not nil is stored, as durably as a
 	// record, and the claims are removed. Otherwise they stay for the next attempt.

@@ -111,8 +111,8 @@ func (i *Issuer) GiveBack(ctx context.Context, ticket ID, use string) error {
 	return nil
 }
 
-// Refuse counts n refused items of a ticket. After ten for each item that it may store, the ticket has
-// none left. The error is ErrUnavailable.
+// Refuse counts n refused items of a ticket. After ten for each item that it may store, the ticket
+// has none left. The error is ErrUnavailable.
 func (i *Issuer) Refuse(ctx context.Context, ticket ID, n int) error {
 	if err := i.store.Refuse(ctx, ticket, n); err != nil {
 		return unavailable("counting the refused items of a ticket", err)

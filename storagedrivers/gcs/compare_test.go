@@ -14,7 +14,8 @@ import (
 )
 
 // TestConditionsAreSent: the service gets the generation of an ETag, and its refusal means that the
-// object has changed. fake-gcs-server ignores it in deletions. A new object has no generation before.
+// object has changed. fake-gcs-server ignores it in deletions. A new object has no generation
+// before.
 func TestConditionsAreSent(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -352,8 +352,9 @@ func TestCommitMeetsOthers(t *testing.T) {
 	}
 }
 
-// TestCommitWithoutLease: a commit that fails after its lease is lost leaves its new names, also at the
-// next start, because others may have taken them for their own. It replaces and removes nothing.
+// TestCommitWithoutLease: a commit that fails after its lease is lost leaves its new names, also at
+// the next start, because others may have taken them for their own. It replaces and removes
+// nothing.
 func TestCommitWithoutLease(t *testing.T) {
 	t.Parallel()
 	for _, changed := range []int{1, 3} {

@@ -17,22 +17,22 @@ func (p Party) Request() Request {
 	return Request{Owner: p.Owner, Client: p.Client, Network: p.Network}
 }
 
-// Held are parts of a capacity that an owner holds, and those of them that one client and its network
-// hold.
+// Held are parts of a capacity that an owner holds, and those of them that one client and its
+// network hold.
 type Held struct{ Owner, Client, Network int64 }
 
 const (
 	// ownerReserve is the share of a capacity that clients leave to its owner: a tenth.
 	ownerReserve = 10
-	// clientShare is how many times as much a client leaves free: it may have a third of the capacity
-	// if it is alone. A network may have half of it.
+	// clientShare is how many times as much a client leaves free: it may have a third of the
+	// capacity if it is alone. A network may have half of it.
 	clientShare = 2
 )
 
-// HasRoom reports whether a party may have n more of a capacity, of which held is in use. An owner may
-// have all of it. Clients leave a tenth to it. A client may have half as much as it leaves free, and
-// its network as much as it leaves free, so a few of them cannot shut out the next one. One without
-// any may have whatever fits.
+// HasRoom reports whether a party may have n more of a capacity, of which held is in use. An owner
+// may have all of it. Clients leave a tenth to it. A client may have half as much as it leaves
+// free, and its network as much as it leaves free, so a few of them cannot shut out the next one.
+// One without any may have whatever fits.
 func HasRoom(p Party, capacity int64, held Held, n int64) bool {
 	free := capacity - held.Owner
 	if p.Client == "" {

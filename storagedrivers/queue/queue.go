@@ -41,9 +41,9 @@ type Options struct {
 	// owner of the first few. It is for slots that are held for an unknown time, such as by the
 	// downloads of slow clients.
 	Spare bool
-	// Check, if set, is called before a request is admitted or waits, with the slots and the waiting
-	// requests of its owner, and with the slots of all. Its error refuses the request. It must not use
-	// the queue.
+	// Check, if set, is called before a request is admitted or waits, with the slots and the
+	// waiting requests of its owner, and with the slots of all. Its error refuses the request. It
+	// must not use the queue.
 	Check func(r Request, slots, waiting, busy int) error
 }
 

@@ -91,8 +91,8 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// TestClients: the clients of an owner take turns, and a network has at most five in each turn. In a
-// full class the client with the most requests loses its last one.
+// TestClients: the clients of an owner take turns, and a network has at most five in each turn. In
+// a full class the client with the most requests loses its last one.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

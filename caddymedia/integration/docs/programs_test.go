@@ -266,8 +266,8 @@ func (p *programs) qualified(e ast.Expr) string {
 	return ""
 }
 
-// known reports whether all values of an expression are paths of programs that the test has found or
-// built. seen are the objects that it depends on.
+// known reports whether all values of an expression are paths of programs that the test has found
+// or built. seen are the objects that it depends on.
 func (p *programs) known(e ast.Expr, seen []types.Object) bool {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -1,6 +1,7 @@
-// Command way counts the files of this module that requests pass. It serves them with net/http, from a
-// local folder and with tokens in memory, and writes a line for each request: its name, files and
-// statements. Image formats and names of items are left out, because their files depend on the image.
+// Command way counts the files of this module that requests pass. It serves them with net/http,
+// from a local folder and with tokens in memory, and writes a line for each request: its name,
+// files and statements. Image formats and names of items are left out, because their files depend
+// on the image.
 //
 //	go build -cover -covermode=atomic -coverpkg=github.com/caddymedia/media/... ./caddymedia/integration/way
 //	way [-files]
@@ -137,7 +138,8 @@ type client struct {
 	served         chan struct{} // receives when the handler has returned
 }
 
-// send sends a request, and returns the header and body of the answer after the handler has returned.
+// send sends a request, and returns the header and body of the answer after the handler has
+// returned.
 func (c *client) send(send request) (http.Header, []byte, error) {
 	r, err := http.NewRequest(send.method, c.address+send.path, bytes.NewReader(send.body)) //nolint:noctx // the program ends with it
 	if err != nil {

@@ -270,8 +270,8 @@ func (a Actor) Owner() string {
 	return owner
 }
 
-// Party returns the party by which the requests of an actor share bounded resources. That of a caller
-// with a ticket has a client.
+// Party returns the party by which the requests of an actor share bounded resources. That of a
+// caller with a ticket has a client.
 func (a Actor) Party() queue.Party { return PartyOf(a.Owner(), a.Ticket, a.Client) }
 
 // PartyOf returns the party of an owner and, if ticket is not empty, of a client.

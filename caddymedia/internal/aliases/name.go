@@ -20,9 +20,9 @@ const MaxName = 1 << 10
 // SuffixLength is the number of letters of the random suffix under Append Time.
 const SuffixLength = 6
 
-// StoredName returns the name, relative to the alias, of a submitted file. If the alias renames, its
-// extension may be one that the alias does not accept, or missing: that of the content replaces it.
-// The error is a *[Failure].
+// StoredName returns the name, relative to the alias, of a submitted file. If the alias renames,
+// its extension may be one that the alias does not accept, or missing: that of the content replaces
+// it. The error is a *[Failure].
 func (a *Alias) StoredName(submitted, subFolder string, now time.Time, origin Origin) (string, error) {
 	if max(len(submitted), len(subFolder)) > MaxName {
 		return "", Failf(BadRequest, "the name or its sub folder is longer than %d bytes", MaxName)

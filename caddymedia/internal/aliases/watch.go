@@ -9,8 +9,8 @@ import (
 // outlasts a reload.
 var recent = newStoredItems(1 << 16)
 
-// storedItems numbers items that are stored, and knows the numbers of the last ones. An item is known
-// by the hash of the name of its lock.
+// storedItems numbers items that are stored, and knows the numbers of the last ones. An item is
+// known by the hash of the name of its lock.
 type storedItems struct {
 	seed maphash.Seed
 
@@ -36,8 +36,8 @@ func (s *storedItems) add(name string) {
 	*oldest, s.numbers[hash] = hash, s.last
 }
 
-// find reports whether an item was stored after the number began, or last before it. An item that is
-// not known any more counts as stored after it.
+// find reports whether an item was stored after the number began, or last before it. An item that
+// is not known any more counts as stored after it.
 func (s *storedItems) find(name string, began uint64) (before, after bool) {
 	hash := maphash.String(s.seed, name)
 	s.mu.Lock()
@@ -63,9 +63,9 @@ func (a *Alias) Watch() Watch {
 	return Watch{a, recent.last}
 }
 
-// Stored reports whether an item was stored since the watch began, or last before it; neither if this
-// process has not stored it. The answer is exact for a caller that holds the lock of the item. After
-// 65,536 more items, any unknown one counts as stored since.
+// Stored reports whether an item was stored since the watch began, or last before it; neither if
+// this process has not stored it. The answer is exact for a caller that holds the lock of the item.
+// After 65,536 more items, any unknown one counts as stored since.
 func (w Watch) Stored(filename string) (before, since bool) {
 	return recent.find(w.alias.LockName(filename), w.began)
 }

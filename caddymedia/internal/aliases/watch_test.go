@@ -8,7 +8,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// TestWatch: a watch knows the items of its alias, by whatever alias they were stored, and no others.
+// TestWatch: a watch knows the items of its alias, by whatever alias they were stored, and no
+// others.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	newAlias := func(storage, prefix string) *Alias {
@@ -36,8 +37,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestStoredItems: the last items are known, in a bounded map. After as many more, an unknown item counts
-// as stored since.
+// TestStoredItems: the last items are known, in a bounded map. After as many more, an unknown item
+// counts as stored since.
 func TestStoredItems(t *testing.T) {
 	t.Parallel()
 	const most = 10

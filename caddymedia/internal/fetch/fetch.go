@@ -118,8 +118,8 @@ func New(o Options) *Client {
 // and at the time-out of the client.
 //
 // The error is an *[Error]. It matches [ErrRefused] if the address, or a redirect from it, may not
-// be fetched, or if its host is unknown. A status other than 200 is an error. So is a content encoding, since none was
-// requested.
+// be fetched, or if its host is unknown. A status other than 200 is an error. So is a content
+// encoding, since none was requested.
 func (c *Client) Get(ctx context.Context, address string) (*Download, error) {
 	u, err := parse(&url.URL{}, address, c.ports)
 	if err != nil {
@@ -197,7 +197,8 @@ func checkResponse(resp *http.Response) error {
 const maxName = 4 << 10
 
 // name returns the name of a download from its Content-Disposition (filename* before filename),
-// else the last segment of its address, percent-decoded once. Both are decoded like submitted names.
+// else the last segment of its address, percent-decoded once. Both are decoded like submitted
+// names.
 func name(disposition string, at *url.URL) string {
 	// An error leaves no parameters: an invalid header is ignored.
 	_, params, _ := mime.ParseMediaType(disposition)

@@ -422,8 +422,8 @@ type Info struct {
 	End int64
 
 	scans int // of a JPEG
-	// restarts reports restart markers in a JPEG that Go's decoder miscounts: those in a scan of one
-	// component that has several blocks in an interleaved scan.
+	// restarts reports restart markers in a JPEG that Go's decoder miscounts: those in a scan of
+	// one component that has several blocks in an interleaved scan.
 	restarts bool
 	frames   []webpFrame // of a WebP, one of a still image
 	size     int64       // of the file

@@ -204,8 +204,8 @@ func (a *attempt) settle(ctx context.Context) {
 	}
 }
 
-// CountRefused counts the items that were refused for good on the ticket of the caller, if it has one.
-// It does not end with ctx, and logs an error.
+// CountRefused counts the items that were refused for good on the ticket of the caller, if it has
+// one. It does not end with ctx, and logs an error.
 func (s *Store) CountRefused(ctx context.Context, ticket *tokens.Ticket, failures aliases.Failures) {
 	refused := 0
 	for _, failure := range failures {

@@ -55,8 +55,8 @@ func finalID(rec *Record, storage string) string {
 		sizeText(0) + tag(storage)
 }
 
-// clientTagOf returns the tag of the client whose uploads are counted together, which begins with that
-// of its network. It is the same for all tokens, whose uploads count for their account only.
+// clientTagOf returns the tag of the client whose uploads are counted together, which begins with
+// that of its network. It is the same for all tokens, whose uploads count for their account only.
 func clientTagOf(rec *Record) string {
 	party := rec.party()
 	if party.Client == "" {

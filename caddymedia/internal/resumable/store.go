@@ -207,8 +207,8 @@ const (
 	TicketParts = 8
 )
 
-// openCount counts the unfinished uploads of an owner and the sum of their lengths, and those of one
-// ticket, one client and its network.
+// openCount counts the unfinished uploads of an owner and the sum of their lengths, and those of
+// one ticket, one client and its network.
 type openCount struct {
 	uploads, bytes queue.Held
 	ticket         int

@@ -67,8 +67,8 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// TestConditionOvertaken: if another node changes the item between the comparison and the change, its
-// item stays, and the upload is refused.
+// TestConditionOvertaken: if another node changes the item between the comparison and the change,
+// its item stays, and the upload is refused.
 func TestConditionOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, overwrite := range []bool{true, false} {
@@ -110,8 +110,8 @@ func TestConditionOvertaken(t *testing.T) {
 	}
 }
 
-// TestConditionAtOnce: of many uploads for a free name, or for one version of an item, by two nodes at the
-// same time, exactly one succeeds.
+// TestConditionAtOnce: of many uploads for a free name, or for one version of an item, by two nodes
+// at the same time, exactly one succeeds.
 func TestConditionAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, overwrite := range []bool{true, false} {

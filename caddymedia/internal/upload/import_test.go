@@ -197,8 +197,8 @@ func TestImportsAtOnce(t *testing.T) {
 	}
 }
 
-// TestImportSum: all imports of a request end when they have too many bytes together, also those that
-// have not begun or wait for their server.
+// TestImportSum: all imports of a request end when they have too many bytes together, also those
+// that have not begun or wait for their server.
 func TestImportSum(t *testing.T) {
 	t.Parallel()
 	for most, want := range map[int64]int{0: 6, 600: 6, 599: 0} {

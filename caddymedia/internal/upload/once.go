@@ -79,8 +79,8 @@ func (b *batch) claim(ctx context.Context) error {
 
 func (up *upload) isClaimed() bool { return up.claimed && up.claimedTry == up.tries }
 
-// claimNames claims the filenames of the pending uploads. A name that this attempt has claimed before was
-// not locked meanwhile, so it is looked up again.
+// claimNames claims the filenames of the pending uploads. A name that this attempt has claimed
+// before was not locked meanwhile, so it is looked up again.
 func (b *batch) claimNames(ctx context.Context, pending []*upload) error {
 	before := make([]storagedrivers.Info, len(pending))
 	for i, err := range abreast(len(pending), requests, func(i int) (err error) {

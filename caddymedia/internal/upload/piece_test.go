@@ -8,8 +8,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 )
 
-// TestPieces: a form with one of several pieces of a file is refused, in front of the file or behind
-// it. One with a single piece is stored.
+// TestPieces: a form with one of several pieces of a file is refused, in front of the file or
+// behind it. One with a single piece is stored.
 func TestPieces(t *testing.T) {
 	t.Parallel()
 	const message = "or use /api/upload/file/resumable"

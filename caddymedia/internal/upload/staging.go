@@ -16,8 +16,8 @@ import (
 )
 
 // Staging bounds the memory and the files of requests until they are committed, shared fairly
-// between accounts and their clients. The first bytes of an upload stay in memory, so that many small uploads of slow
-// clients need no file descriptors.
+// between accounts and their clients. The first bytes of an upload stay in memory, so that many
+// small uploads of slow clients need no file descriptors.
 type Staging struct {
 	memory *queue.Pool // bytes
 	files  *queue.Pool
@@ -119,9 +119,9 @@ func (b *batch) stageLarge(ctx context.Context, up *upload, alias *aliases.Alias
 }
 
 // sendsEarly reports whether up may be sent to its storage before the request is complete. An image
-// may be stored without its metadata, a claim may have another filename, and a condition other options. Imports run side by
-// side. After the first large file of a request, others may follow for so long that the storage
-// ends its head start.
+// may be stored without its metadata, a claim may have another filename, and a condition other
+// options. Imports run side by side. After the first large file of a request, others may follow for
+// so long that the storage ends its head start.
 func (b *batch) sendsEarly(up *upload) bool {
 	return b.req.Kind == aliases.File && b.req.Claim == nil && !up.imported && (b.req.Matches == nil || b.req.Filename != "") &&
 		!slices.ContainsFunc(b.uploads, func(other *upload) bool { return other != up && other.size > largeSize })

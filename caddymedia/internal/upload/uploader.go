@@ -93,9 +93,9 @@ type Request struct {
 	// Filename, if set, is that of the stored item which the only file of the request replaces,
 	// whatever its name.
 	Filename string
-	// Matches, if set, is the condition of the request: it reports whether the stored item is the one
-	// to replace. Without Filename it is called for the name of the only file, and with the zero Info
-	// if there is no such item.
+	// Matches, if set, is the condition of the request: it reports whether the stored item is the
+	// one to replace. Without Filename it is called for the name of the only file, and with the
+	// zero Info if there is no such item.
 	Matches func(storagedrivers.Info) bool
 	// Stored, if set, is the item of Filename before the request. A large file is sent to the storage
 	// early on the assumption that it still is that one.
@@ -104,8 +104,8 @@ type Request struct {
 	Transfer *Transfer
 	// Import, if set, opens the addresses in fields called url. They are files of the request.
 	Import Importer
-	// ImportTime bounds all imports of the request together, and MaxImported the sum of their bytes; 0
-	// means no limit.
+	// ImportTime bounds all imports of the request together, and MaxImported the sum of their
+	// bytes; 0 means no limit.
 	ImportTime  time.Duration
 	MaxImported int64
 	// NoFiles and NoImports, if set, refuse requests with files and with addresses.
@@ -116,16 +116,17 @@ type Request struct {
 	// upload may last for hours, and the account may lose its rights meanwhile. A failure refuses
 	// the request. Otherwise settle, if set, is called with the outcome of the commit.
 	Confirm func(ctx context.Context, alias string, items int) (settle func(stored bool), failure *aliases.Failure)
-	// Claim, if set, makes a request repeatable. However often it is repeated, also after a crash, its
-	// items are stored once. Claim replaces each of claims by that of the first attempt that made it, or
-	// else stores it, to which it may add an ID. An error of Claim that is an *[aliases.Failure] refuses
-	// the request. ID identifies the item of a request whose claims have none, in letters and digits.
+	// Claim, if set, makes a request repeatable. However often it is repeated, also after a crash,
+	// its items are stored once. Claim replaces each of claims by that of the first attempt that
+	// made it, or else stores it, to which it may add an ID. An error of Claim that is an
+	// *[aliases.Failure] refuses the request. ID identifies the item of a request whose claims have
+	// none, in letters and digits.
 	ID    string
 	Claim func(ctx context.Context, claims []Claim) error
 	// Leased means that no two attempts run at the same time. Without it, the request has one item.
 	Leased bool
-	// Unclaim, if set, is called if no item of a leased request is stored, nor ever will be, under the
-	// claims of this and of all earlier attempts.
+	// Unclaim, if set, is called if no item of a leased request is stored, nor ever will be, under
+	// the claims of this and of all earlier attempts.
 	Unclaim func()
 	// BaseURL is the start of public addresses if the alias has none.
 	BaseURL string

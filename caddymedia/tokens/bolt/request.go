@@ -15,10 +15,10 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// The bucket of requests has them by ID, from their first claim on. The bucket of the oldest has a key
-// for each: the SHA-256 of its account, milliseconds since 1970, then the ID. Its value is the size,
-// then the owner. The hash alone has their number and their size.
-// Leases are in memory: the file belongs to one process, and those of a dead one have ended.
+// The bucket of requests has them by ID, from their first claim on. The bucket of the oldest has a
+// key for each: the SHA-256 of its account, milliseconds since 1970, then the ID. Its value is the
+// size, then the owner. The hash alone has their number and their size. Leases are in memory: the
+// file belongs to one process, and those of a dead one have ended.
 
 // request is a repeatable request.
 type request struct {
@@ -80,8 +80,8 @@ func (s *Store) look(ctx context.Context, id tokens.ID) (known *request, err err
 	return known, nil
 }
 
-// grant sets the lease of a request. The error is ErrRunning or ErrOtherRequest if another attempt has
-// it. It removes leases that have ended.
+// grant sets the lease of a request. The error is ErrRunning or ErrOtherRequest if another attempt
+// has it. It removes leases that have ended.
 func (s *Store) grant(r tokens.Request, term time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

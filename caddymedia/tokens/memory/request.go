@@ -64,8 +64,8 @@ func (s *Store) BeginRequest(ctx context.Context, r tokens.Request, lease time.D
 	return tokens.RequestState{Claims: maps.Clone(known.state.Claims)}, nil
 }
 
-// bound forgets other requests of the account of r while they are too many or too large: the oldest of
-// its owner, then the oldest.
+// bound forgets other requests of the account of r while they are too many or too large: the oldest
+// of its owner, then the oldest.
 func (s *Store) bound(r tokens.Request) {
 	of := s.accounts[r.Account]
 	for len(of.oldest) > 1 && (len(of.oldest) > r.Most || of.size > r.MostBytes) {

@@ -34,8 +34,8 @@ var schema = options.Of[Config](comments)
 //
 // The Redis user needs the commands GET, SET, DEL and SCAN on keys that begin with `key_prefix`,
 // and for a cluster CLUSTER SLOTS and PING too. SCAN is only needed to end all tokens of an
-// account. Tickets need EVAL, EVALSHA, HGET, HMGET, HSET, HDEL and PEXPIRE too, and keys of requests
-// these and HGETALL, ZADD, ZCARD, ZRANGE and ZREM.
+// account. Tickets need EVAL, EVALSHA, HGET, HMGET, HSET, HDEL and PEXPIRE too, and keys of
+// requests these and HGETALL, ZADD, ZCARD, ZRANGE and ZREM.
 //
 // Placeholders such as `{env.X}` and `{file.path}` are allowed in all texts but `key_prefix`. Use
 // them for passwords, because this configuration can be read through the admin API.

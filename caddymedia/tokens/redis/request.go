@@ -14,11 +14,11 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// A request is a hash with the fields "fingerprint", "answer" and one for each claim, from its first
-// claim on. Beside it are a string with the holder and the fingerprint of its lease, which expires with
-// that, a sorted set with the members of its account by the time of their first claim, and a hash with
-// their sizes and "total". A member is the ID and the owner of a request, which may have expired since.
-// Braces put them into the same slot of a cluster.
+// A request is a hash with the fields "fingerprint", "answer" and one for each claim, from its
+// first claim on. Beside it are a string with the holder and the fingerprint of its lease, which
+// expires with that, a sorted set with the members of its account by the time of their first claim,
+// and a hash with their sizes and "total". A member is the ID and the owner of a request, which may
+// have expired since. Braces put them into the same slot of a cluster.
 
 // fieldClaim begins the fields of claims.
 const fieldClaim = "claim:"
@@ -29,8 +29,8 @@ const (
 	answerRunning = "running"
 )
 
-// The keys of the scripts are the request, its lease, and the members of the account and their sizes.
-// All but the first one begin by checking the lease, and return 0 without it.
+// The keys of the scripts are the request, its lease, and the members of the account and their
+// sizes. All but the first one begin by checking the lease, and return 0 without it.
 var (
 	beginRequest = goredis.NewScript(`
 local fingerprint, lease, term = unpack(ARGV)

@@ -139,8 +139,8 @@ func testRequestLease(t *testing.T, s Subject) {
 	want(newRequest(dead.Account))
 }
 
-// testRequestForgotten: a request that ends while another one begins is either running or forgotten, and
-// no attempt runs without its lease.
+// testRequestForgotten: a request that ends while another one begins is either running or
+// forgotten, and no attempt runs without its lease.
 func testRequestForgotten(t *testing.T, s Subject) {
 	r := newRequest(rand.Text())
 	var wg sync.WaitGroup
@@ -272,8 +272,8 @@ func testRequestMost(t *testing.T, s Subject) {
 	wantKnown(t, s.Store, false, first[1])
 }
 
-// testRequestBytes: of requests of an account that are too large together, the oldest one of the same
-// owner is forgotten, and else the oldest. Its running attempt ends.
+// testRequestBytes: of requests of an account that are too large together, the oldest one of the
+// same owner is forgotten, and else the oldest. Its running attempt ends.
 func testRequestBytes(t *testing.T, s Subject) {
 	const size = 100_000 // seven to ten fit, as stores encode them
 	account, other := rand.Text(), newRequest(rand.Text())

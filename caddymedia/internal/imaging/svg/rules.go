@@ -175,8 +175,8 @@ var activeSchemes = []string{
 	"javascript:", "vbscript:", "livescript:", "data:text/html", "data:text/xml", "data:application/",
 }
 
-// containsAddress reports whether the start of an address occurs anywhere in value, since an animation
-// lists several. It ignores white space and control characters hidden in it.
+// containsAddress reports whether the start of an address occurs anywhere in value, since an
+// animation lists several. It ignores white space and control characters hidden in it.
 func containsAddress(value string, starts ...string) bool {
 	if !strings.Contains(value, ":") {
 		return false
@@ -196,9 +196,9 @@ var cssActive = []string{
 	"expression(", "behavior:", "-moz-binding", "javascript:", "vbscript:",
 }
 
-// checkCSS refuses a style that fetches or runs anything: a url() must be a fragment, a raster image
-// or a font. It checks the text with its comments, because a string may look like a comment. It also
-// checks the text without them, because old browsers joined the text around a comment.
+// checkCSS refuses a style that fetches or runs anything: a url() must be a fragment, a raster
+// image or a font. It checks the text with its comments, because a string may look like a comment.
+// It also checks the text without them, because old browsers joined the text around a comment.
 func checkCSS(css string) error {
 	if !strings.ContainsAny(css, `(@\:`) {
 		return nil
