@@ -25,7 +25,7 @@ func putAddressOf(u *url.URL, kind aliases.Kind) *putAddress {
 	}
 	last := len(segments) - 1
 	if problem == "" && strings.Contains(segments[last], `\`) {
-		problem = "the name in the address contains a backslash"
+		problem = "the name in the address contains a backslash: separate folders by slashes"
 	}
 	if problem != "" {
 		return &putAddress{problem: problem}

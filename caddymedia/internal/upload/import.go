@@ -96,7 +96,7 @@ type countedImport struct {
 func (c *countedImport) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	if bytes := c.sum.bytes.Add(int64(n)); c.sum.most > 0 && bytes > c.sum.most {
-		err = aliases.Failf(aliases.TooLarge, "the addresses of the request have more than %s together", bytesize.Format(c.sum.most))
+		err = aliases.Failf(aliases.TooLarge, "the addresses of the request have more than %s together: send fewer of them at once", bytesize.Format(c.sum.most))
 		c.sum.end(err)
 	}
 	return n, err
