@@ -43,6 +43,6 @@ test('how long others see the old item', () => {
 });
 
 test('the entity tag of an item is the condition of a change', () => {
-	assert.deepEqual(['"a"', 'W/"a"', '', undefined].map((etag) => condition({ etag })), ['"a"', 'W/"a"',
-		'*', '*']);
+	assert.deepEqual(['"a"', 'W/"a"', '', undefined].map((etag) => condition({ etag })), ['"a"', 'W/"a"', '*',
+		'*']);
 });
