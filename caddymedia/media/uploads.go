@@ -104,16 +104,20 @@ func (s *Service) ItemOf(u *resumable.Upload, baseURL string) (upload.Item, bool
 	return item, true
 }
 
-// Charge counts items of a request that are about to be stored on a ticket, under the name use. The
-// caller must call settle, and the service must stay open until then. The errors are those of [tokens.Issuer.Take].
-func (s *Service) Charge(ctx context.Context, ticket *tokens.Ticket, use string, items int) (settle func(stored bool), err error) {
+// Charge counts items of a request that are about to be stored on a ticket, under the name use. If
+// isRepeated is set, an earlier attempt may have stored them under that name, so they stay counted
+// after an error. The caller must call settle, and the service must stay open until then. The errors
+// are those of [tokens.Issuer.Take].
+func (s *Service) Charge(
+	ctx context.Context, ticket *tokens.Ticket, use string, items int, isRepeated bool,
+) (settle func(stored bool), err error) {
 	settle = func(stored bool) {
 		if !stored {
 			s.uploads.GiveBack(ctx, s.issuer, ticket.ID, use)
 		}
 	}
 	if err := s.issuer.Take(ctx, ticket, use, items); err != nil {
-		if errors.Is(err, tokens.ErrUnavailable) { // they may be counted
+		if errors.Is(err, tokens.ErrUnavailable) && !isRepeated { // they may be counted
 			settle(false)
 		}
 		return nil, err

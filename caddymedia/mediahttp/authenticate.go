@@ -106,11 +106,11 @@ func (u *uploadRequest) charge(ctx context.Context, service *media.Service, tick
 		return nil, nil
 	}
 	use, rep := ticketUse{rand.Text(), items}, repetitionOf(ctx)
+	isRepeated := rep.recorded(use.claimName(), &use)
 	if rep != nil { // an item counts once, however often the request is repeated
-		rep.recorded(use.claimName(), &use)
 		rep.use = use
 	}
-	charged, err := service.Charge(ctx, ticket, use.Name, items)
+	charged, err := service.Charge(ctx, ticket, use.Name, items, isRepeated)
 	switch {
 	case err == nil && rep.isRepeated():
 		return nil, nil // the items of an earlier attempt may be stored

@@ -369,3 +369,49 @@ func TestListEnds(t *testing.T) {
 		}
 	}
 }
+
+// timedAnswer records the deadline of its writes.
+type timedAnswer struct {
+	*httptest.ResponseRecorder
+	deadline, written atomic.Pointer[time.Time] // now, and of the first write
+}
+
+func (w *timedAnswer) SetWriteDeadline(at time.Time) error {
+	w.deadline.Store(&at)
+	return nil
+}
+
+func (w *timedAnswer) Write(p []byte) (int, error) {
+	w.written.CompareAndSwap(nil, w.deadline.Load())
+	return w.ResponseRecorder.Write(p)
+}
+
+// TestAnswerDeadline: a client has a bounded time to read an answer, which begins with the answer. HTTP/2
+// aborts a request whose deadline passes, and a large set takes longer to delete.
+func TestAnswerDeadline(t *testing.T) {
+	t.Parallel()
+	s, calls := busyCalls(t)
+	calls["folder"] = func(t *testing.T) *http.Request {
+		t.Helper()
+		return s.request(t, http.MethodPost, itemsPath+"image/sized", urlencoded+bearer, "action=delete&folder=&everything=yes")
+	}
+	var answer atomic.Pointer[timedAnswer]
+	var early atomic.Bool
+	s.driver.Fail = func(operation, _ string) error {
+		if w := answer.Load(); w != nil && operation == "delete" && w.deadline.Load() != nil {
+			early.Store(true)
+		}
+		return nil
+	}
+	for name, call := range calls {
+		r, w := call(t), &timedAnswer{ResponseRecorder: httptest.NewRecorder()}
+		answer.Store(w)
+		s.handler.ServeHTTP(w, r)
+		if at := w.written.Load(); w.Code >= 400 || at == nil || at.IsZero() || !w.deadline.Load().IsZero() {
+			t.Errorf("%s: %d, written by %v", name, w.Code, at)
+		}
+		if early.Swap(false) {
+			t.Errorf("%s: the time for the answer began before the deletion", name)
+		}
+	}
+}

@@ -303,6 +303,7 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 		})
 	}
 	_ = group.Wait() // the results have the errors
+	q.boundAnswer(q.w)
 	q.report(ctx, media.Deletion{IsSet: true, Number: int(number.Load()), Failure: left.Load()})
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, answer)
 }
@@ -345,6 +346,7 @@ func (q *itemsRequest) deleteFolder(ctx context.Context, folder string, older fu
 	if err == nil {
 		number, left, err = q.deleteOlder(ctx, bounded, filenames, older)
 	}
+	q.boundAnswer(q.w)
 	report := media.Deletion{IsSet: true, Folder: folder, Number: number}
 	more = more || left || err != nil
 	if err == nil {

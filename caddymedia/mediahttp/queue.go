@@ -13,7 +13,7 @@ const (
 	// maxListed is about the largest list of items in bytes.
 	maxListed = 1 << 20
 	// maxHeld is how long a request may hold memory while its client sends a form and reads the
-	// answer.
+	// answer. The time of a set begins when it is deleted.
 	maxHeld = 3 * time.Minute
 )
 
@@ -21,7 +21,8 @@ var tooManyCalls = &refusal{http.StatusTooManyRequests, aliases.Busy, "the accou
 
 // enterQueue waits until a request may hold n bytes for its form or its answer, as
 // [media.Service.Enter]. leave must be called when the answer is written. Writes fail after
-// [maxHeld].
+// [maxHeld]; those of a set only after [Handler.boundAnswer], as HTTP/2 aborts a request whose
+// deadline passes.
 func (h *Handler) enterQueue(
 	service *media.Service, w http.ResponseWriter, r *http.Request, actor aliases.Actor, call media.Call, n int64,
 ) (leave func(), refused *refusal) {
@@ -30,12 +31,18 @@ func (h *Handler) enterQueue(
 		httpx.RetryAfter(w, httpx.BusyRetry)
 		return nil, tooManyCalls
 	}
-	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(h.options.Now().Add(maxHeld)) // without deadlines those of the server hold
+	if call != media.DeletedSet {
+		h.boundAnswer(w)
+	}
 	return repetitionOf(r.Context()).untilSent(func() {
-		_ = control.SetWriteDeadline(time.Time{})
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		left()
 	}), nil
+}
+
+// boundAnswer makes writes of the answer fail after [maxHeld].
+func (h *Handler) boundAnswer(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(h.options.Now().Add(maxHeld)) // without deadlines those of the server hold
 }
 
 // memory returns the largest body that the form of a request may have.

@@ -80,6 +80,35 @@ func TestRetryTicketItems(t *testing.T) {
 	}
 }
 
+// TestRetryTicketUncounted: items of an earlier attempt stay counted if a repetition cannot count them.
+func TestRetryTicketUncounted(t *testing.T) {
+	t.Parallel()
+	for n := int64(0); ; n++ {
+		m := newMortal(t)
+		m.ticket(t, "kind=file&alias=one")
+		send := func(key, name string) {
+			t.Helper()
+			header := multipart + ticketBearer + "Idempotency-Key: " + key + "\n"
+			m.attempt(t, httpCase{method: "POST", target: filePath, header: header, body: form(file(name, "text"))})
+		}
+		m.left.Store(n)
+		send("k1", "x1.txt")
+		dead := m.left.Load() < 0
+		m.live()
+		m.passed.Add(int64(leaseTime))
+		m.store.noTakes.Store(true)
+		send("k1", "x1.txt")
+		m.store.noTakes.Store(false)
+		send("k2", "x2.txt")
+		if found := m.storedAs(t, "one/x"); len(found) != 1 {
+			t.Fatalf("after %d steps: %q are stored with a ticket for one", n, found)
+		}
+		if !dead {
+			return
+		}
+	}
+}
+
 // endingBody ends its request, as a client does that resets a stream.
 type endingBody struct{ end func() }
 

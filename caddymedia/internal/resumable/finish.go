@@ -123,7 +123,7 @@ func (a *attempt) storeItem(ctx context.Context) (upload.Item, aliases.Failures)
 	defer done()
 	items, failures := a.store.Uploader.Upload(ctx, upload.Request{
 		Kind: a.ItemKind(), Alias: a.Alias, SubFolder: a.SubFolder, BaseURL: a.how.BaseURL,
-		Actor:   aliases.Actor{Origin: aliases.Origin(a.Origin), Account: a.Account, User: a.User, Client: a.Client},
+		Actor:   aliases.Actor{Origin: aliases.Origin(a.Origin), Account: a.Account, User: a.User, Client: a.Client, Ticket: a.Ticket},
 		Confirm: a.authorize, ID: a.ID, Claim: a.claim,
 	}, content)
 	if failures != nil {

@@ -287,6 +287,30 @@ func TestCount(t *testing.T) {
 	}
 }
 
+// actors records the actors of requests.
+type actors struct {
+	upload.NopObserver
+	all []aliases.Actor
+}
+
+func (o *actors) Began(req upload.Request) func(bool) {
+	o.all = append(o.all, req.Actor)
+	return o.NopObserver.Began(req)
+}
+
+// TestFinishParty: an upload of a ticket shares the resources of the account as its client when it is
+// finished, by any process.
+func TestFinishParty(t *testing.T) {
+	t.Parallel()
+	s, o := storeOn(t, memory.New()), new(actors)
+	s.Uploader.Observer = o
+	rec := Record{Owner: "http k", Origin: "http", Account: "k", Kind: "file", Filename: "a.txt", Ticket: "00", Client: "192.0.2.1"}
+	_ = s.create(t, rec).Finish(t.Context(), Finishing{}) // refused: there is no alias
+	if len(o.all) != 1 || o.all[0].Party() != rec.party() || rec.party().Client == "" {
+		t.Errorf("got %+v, want %+v", o.all, rec.party())
+	}
+}
+
 // TestTerminateCounted: a terminated upload returns its item to the ticket, unless the item may
 // be stored.
 func TestTerminateCounted(t *testing.T) {
