@@ -91,7 +91,11 @@ func TestCode(t *testing.T) {`+code+"}", parser.SkipObjectResolution)
 func goPackages(t *testing.T, set *token.FileSet) map[string][]*ast.File {
 	t.Helper()
 	packages := map[string][]*ast.File{}
-	err := filepath.WalkDir(pages.Root(t), func(path string, _ fs.DirEntry, err error) error {
+	root := pages.Root(t)
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && path != root && (entry.Name()[0] == '.' || entry.Name() == "node_modules") {
+			return fs.SkipDir // others may have Go files there
+		}
 		if err != nil || filepath.Ext(path) != ".go" {
 			return err
 		}
