@@ -239,7 +239,7 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 		}
 	}
 	return q.deleteFolder(ctx, folder, func(info storagedrivers.Info) bool {
-		before, since := watch.Stored(q.alias.Filename(info.Key))
+		before, since := watch.Stored(q.alias.Filename(info.Key), info)
 		return !since && (storedBefore(info.ModTime, began) || before && storedBefore(info.ModTime, latest))
 	})
 }

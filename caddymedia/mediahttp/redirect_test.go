@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/media"
@@ -39,5 +40,22 @@ func TestRedirectWarnings(t *testing.T) {
 	const warning = "WARN serving an item instead of redirecting"
 	if got := s.log.take(); !slices.Equal(got, []string{warning, warning}) {
 		t.Errorf("logged %q", got)
+	}
+}
+
+// TestRedirectOfActiveType: an item that was stored as HTML is served here, although its alias has
+// another type for it by now: its storage would serve it as HTML.
+func TestRedirectOfActiveType(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		c.FileAliases["elsewhere"].Redirect = &media.Redirect{To: "public", Base: "https://bucket.example.com"}
+		c.FileAliases["elsewhere"].Types = []string{"html=text/plain", "txt=text/plain"}
+	})
+	for name, status := range map[string]int{"a.html": 200, "a.txt": 302} {
+		opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
+		if _, err := s.backend.Put(t.Context(), "file/elsewhere/"+name, strings.NewReader("<b>text</b>"), opts); err != nil {
+			t.Fatal(err)
+		}
+		httpCase{target: "/static/file/elsewhere/" + name, status: status}.check(t, s)
 	}
 }

@@ -101,10 +101,13 @@ func (h *Handler) serve(
 		return err
 	}
 	defer object.Close()
+	isActive := active(mediaType(object.Info)) // as the storage would serve it
 	object.Info = alias.Typed(object.Info)
-	sent, err := h.elsewhere(w, r, wanted, object.Info)
-	if sent || err != nil {
-		return err
+	if !isActive {
+		sent, err := h.elsewhere(w, r, wanted, object.Info)
+		if sent || err != nil {
+			return err
+		}
 	}
 	if err := h.enter(admitted, r); err != nil {
 		return err

@@ -107,8 +107,8 @@ func (b *batch) commitNames(ctx context.Context) error {
 		return b.uncommitted(ctx, objects, err)
 	}
 	for _, o := range objects {
-		b.alias.Stored(o.filename)
 		o.info = infos[o.change]
+		b.alias.Stored(o.filename, o.info)
 		if o.variant != nil {
 			o.committedVariant, o.hasVariant = &infos[o.change+1], true
 		}
