@@ -1,7 +1,6 @@
 package mediahttp_test
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -135,7 +134,8 @@ func TestTicketEndsDuringUpload(t *testing.T) {
 	}
 }
 
-// TestTicketConcurrent: of ten uploads at once with three items left, exactly three are stored.
+// TestTicketConcurrent: of ten uploads at once with three items left, exactly three are stored. Those
+// that are too many at a time are refused for that reason.
 func TestTicketConcurrent(t *testing.T) {
 	t.Parallel()
 	s := withTicket("kind=file&alias=one&max_files=3")(t)
@@ -151,8 +151,8 @@ func TestTicketConcurrent(t *testing.T) {
 	for range cap(statuses) {
 		counts[<-statuses]++
 	}
-	if want := map[int]int{200: 3, 403: 7}; fmt.Sprint(counts) != fmt.Sprint(want) {
-		t.Errorf("statuses %v, want %v", counts, want)
+	if counts[200] != 3 || counts[403]+counts[429] != 7 || counts[429] > 5 {
+		t.Errorf("statuses %v", counts)
 	}
 	if stored := len(s.objects(t)); stored != 3 {
 		t.Errorf("%d objects are stored", stored)
