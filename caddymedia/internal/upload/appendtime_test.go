@@ -101,7 +101,7 @@ func TestAppendTimeGivesUp(t *testing.T) {
 			})
 			_, failures := uploadForm(t, newUploader(newAlias(t, aliases.DefaultAlias, s)), file("note.txt", "text"))
 			wantFailure(t, failures, aliases.Conflict, "note.txt", "no free name")
-			if !errors.Is(failures[0], fs.ErrExist) || tries != allTries+1 {
+			if !errors.Is(failures[0], fs.ErrExist) || tries != secondTries+suffixTries+1 {
 				t.Errorf("%v after %d tries", failures, tries)
 			}
 		})

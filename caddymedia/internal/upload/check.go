@@ -13,6 +13,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // check verifies every upload and collects all failures. Decoding images is slow, so it comes
@@ -22,11 +23,11 @@ func (b *batch) check(ctx context.Context) (err error) {
 		return err
 	}
 	return aliases.Traced(ctx, "media.check", b.attributes, func(ctx context.Context) error {
-		b.each(func(up *upload) error { return b.checkUpload(ctx, up) })
+		b.each(func(up *received) error { return b.checkUpload(ctx, up) })
 		if b.alias.Overwrite {
 			b.checkDuplicates()
 		}
-		b.each(func(up *upload) error { return b.checkPixels(ctx, up) })
+		b.each(func(up *received) error { return b.checkPixels(ctx, up) })
 		if err := b.failed(); err != nil {
 			return err
 		}
@@ -35,7 +36,7 @@ func (b *batch) check(ctx context.Context) (err error) {
 }
 
 // each calls f for every upload that has not failed, several at a time.
-func (b *batch) each(f func(*upload) error) {
+func (b *batch) each(f func(*received) error) {
 	errs := abreast(len(b.uploads), runtime.GOMAXPROCS(0), func(i int) error {
 		up := b.uploads[i]
 		if up.failure != nil {
@@ -84,7 +85,7 @@ func abreast(n, most int, f func(i int) error) []error {
 }
 
 // checkUpload verifies name, size and content.
-func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
+func (b *batch) checkUpload(ctx context.Context, up *received) (err error) {
 	up.filename, err = b.storedName(b.alias, up, b.subFolder())
 	if err != nil {
 		return err
@@ -101,6 +102,7 @@ func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
 	if err := b.req.Forced.checkPath(up.filename); err != nil { // however the names were made
 		return err
 	}
+	up.plain = up.filename
 	ext := naming.Extension(up.filename)
 	if b.alias.Kind == aliases.Image {
 		up.image, err = imaging.CheckImage(up.content(), up.size, ext, b.alias.Imaging)
@@ -116,8 +118,8 @@ func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
 // renameMismatched replaces the extension of an image, or a missing one, with that of its content,
 // if the alias renames and accepts that. All rules for names apply to the new one. The content is
 // checked later.
-func (b *batch) renameMismatched(up *upload) error {
-	if !b.alias.RenameMismatched || b.req.Filename != "" {
+func (b *batch) renameMismatched(up *received) error {
+	if !b.alias.RenameMismatched || b.filename != "" {
 		return nil
 	}
 	content := up.content()
@@ -140,7 +142,7 @@ func (b *batch) renameMismatched(up *upload) error {
 }
 
 // move restages an upload if the form names an alias of another storage after the file.
-func (b *batch) move(ctx context.Context, up *upload) error {
+func (b *batch) move(ctx context.Context, up *received) error {
 	if up.storage == b.alias.Storage || up.staged == nil {
 		up.storage = b.alias.Storage
 		return nil
@@ -166,7 +168,7 @@ func (b *batch) checkDuplicates() {
 
 // checkPixels decodes an image, makes its variant and its eager renditions, and removes metadata
 // that the alias does not store.
-func (b *batch) checkPixels(ctx context.Context, up *upload) error {
+func (b *batch) checkPixels(ctx context.Context, up *received) error {
 	if up.image.Format.Decodable() {
 		if err := b.renderImage(ctx, up); err != nil {
 			return aliases.ContentFailure(err)
@@ -181,30 +183,43 @@ func (b *batch) checkPixels(ctx context.Context, up *upload) error {
 // Precheck returns the failures with which an item of a name and size, in bytes, is sure to be
 // refused, also for the condition of the request; nil if it may be accepted. It reports them to the
 // observer like those of an upload. A size of 0 is not checked.
-func (u *Uploader) Precheck(ctx context.Context, req Request, name string, size int64) aliases.Failures {
-	b := u.newBatch(req)
-	err := func() error {
-		alias, err := b.target()
-		if err != nil {
+func (u *Uploader) Precheck(ctx context.Context, req Upload, name string, size int64) aliases.Failures {
+	b := u.newUpload(req)
+	return b.precheck(ctx, name, size, func(filename string) (storagedrivers.Info, error) {
+		return aliases.Stat(ctx, b.alias.Storage, b.alias.Key(filename))
+	})
+}
+
+// PrecheckReplacement is [Uploader.Precheck] for a replacement, whose item is the one of req.Stored.
+func (u *Uploader) PrecheckReplacement(ctx context.Context, req Replacement, size int64) aliases.Failures {
+	return u.newBatch(req.Request, req.kind()).precheck(ctx, req.Filename, size, func(string) (storagedrivers.Info, error) {
+		return req.Stored, nil
+	})
+}
+
+// precheck is Precheck. stat returns the item of a filename.
+func (b *batch) precheck(ctx context.Context, name string, size int64, stat func(string) (storagedrivers.Info, error)) aliases.Failures {
+	err := func() (err error) {
+		if b.alias, err = b.target(); err != nil {
 			return err
 		}
-		up := &upload{submitted: name}
+		up := &received{submitted: name}
 		b.uploads = append(b.uploads, up)
-		b.alias = alias
-		if up.filename, err = b.storedName(alias, up, b.subFolder()); err != nil {
+		if up.filename, err = b.storedName(b.alias, up, b.subFolder()); err != nil {
 			up.failure = asFailure(err)
-		} else if limit := req.Forced.Limit(alias.MaxSize); size > limit {
+		} else if limit := b.req.Forced.Limit(b.alias.MaxSize); size > limit {
 			up.failure = tooLarge(limit)
-		} else if req.Filename == "" {
-			if err := b.meets(ctx, up); err != nil {
+		} else if b.condition != nil && !b.isRepeated() { // the item may be one of its own
+			stored, err := stat(up.filename)
+			if err != nil {
 				return up.storageFailure(err)
 			}
+			up.failure = b.condition(stored)
 		}
 		return b.failed()
 	}()
 	if err == nil {
 		return nil
 	}
-	_, failures := b.report(ctx, err)
-	return failures
+	return b.reportRefused(ctx, err)
 }

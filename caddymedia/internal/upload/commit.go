@@ -1,19 +1,15 @@
 package upload
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
-	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -25,7 +21,7 @@ const afterCommit = 30 * time.Second
 func (b *batch) commit(ctx context.Context) error {
 	stored := false
 	if b.req.Confirm != nil {
-		settle, failure := b.req.Confirm(ctx, b.alias.Name, len(b.uploads))
+		settle, failure := b.req.Confirm(ctx, Commitment{Alias: b.alias.Name, Items: len(b.uploads), Digest: b.digest})
 		if failure != nil {
 			return failure
 		}
@@ -35,9 +31,6 @@ func (b *batch) commit(ctx context.Context) error {
 	}
 	err := aliases.Traced(ctx, "media.commit", b.committedAttributes, b.commitItems)
 	stored = err == nil
-	if !stored && b.req.Unclaim != nil && b.isUnclaimed() {
-		b.req.Unclaim()
-	}
 	return err
 }
 
@@ -45,194 +38,187 @@ func (b *batch) commit(ctx context.Context) error {
 // name is taken gets another one. The storage decides which names are free, so no other item is
 // ever replaced. A replacement whose item others replace meanwhile is compared again.
 func (b *batch) commitItems(ctx context.Context) error {
+	if b.isRepeated() {
+		if err := b.findOwn(ctx); err != nil {
+			return err
+		}
+	}
 	for try := 1; ; try++ {
-		if err := b.claim(ctx); err != nil { // before the names are locked, because a claim may have another one
-			return err
-		}
-		if isChanged, err := b.separate(ctx); err != nil {
-			return err
-		} else if isChanged {
-			continue
-		}
 		err := b.commitNames(ctx)
-		exists, ok := errors.AsType[*storagedrivers.ExistsError](err)
-		isChanged := b.req.isConditional() && (errors.Is(err, storagedrivers.ErrChanged) || ok && b.alias.Overwrite)
+		exists, isTaken := errors.AsType[*storagedrivers.ExistsError](err)
 		switch {
-		case ok && !isChanged:
+		case isTaken && !b.alias.Overwrite:
 			if err := b.nextNames(ctx, exists); err != nil {
 				return err
 			}
-		case isChanged && (try == transferTries || ctx.Err() != nil):
-			return b.uploads[0].storageFailure(replacedFailure(err))
-		case !isChanged && !errors.Is(err, errStored):
+		case b.condition == nil || !isTaken && !errors.Is(err, storagedrivers.ErrChanged):
 			return err
+		case try == transferTries || ctx.Err() != nil:
+			return b.uploads[0].storageFailure(replacedFailure(err))
 		}
 	}
 }
 
-// commitNames commits the pending items under their current names, and takes those that an earlier
-// attempt has stored. It locks all names. The error is errStored if it has found more of the latter.
+// commitNames commits the items under their current names, which it locks, but for those that an earlier
+// attempt has stored. The error is an ExistsError under Append Time if names are taken, and ErrChanged if
+// the item of a condition is another one. A variant follows its image, so that it never exists alone.
 func (b *batch) commitNames(ctx context.Context) error {
 	unlock, err := b.lockNames(ctx)
 	if err != nil {
 		return aliases.StorageFailure(err)
 	}
 	defer unlock()
-	if err := b.confirmSource(ctx); err != nil {
-		return err
-	}
-	var objects []*object
-	for _, up := range b.pending() {
-		objects = append(objects, &object{upload: up})
-	}
-	if err := b.lookAll(ctx, objects); err != nil {
-		b.coverAgain(ctx, objects)
-		return err
-	}
-	byUpload := map[*upload]*object{}
-	for _, up := range b.uploads {
-		if up.stored {
-			if byUpload[up], err = b.resume(ctx, up); err != nil {
-				return up.storageFailure(err)
-			}
-		}
-	}
-	var infos []storagedrivers.Info
-	if len(objects) > 0 {
-		infos, err = b.alias.Storage.Commit(ctx, b.changes(objects)...)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterCommit)
-	defer cancel()
-	if err != nil {
-		return b.uncommitted(ctx, objects, err)
-	}
-	for _, o := range objects {
-		o.info = infos[o.change]
-		b.alias.Stored(o.filename, o.info)
-		if o.variant != nil {
-			o.committedVariant, o.hasVariant = &infos[o.change+1], true
-		}
-		byUpload[o.upload] = o
-	}
-	for _, up := range b.uploads {
-		b.objects = append(b.objects, byUpload[up])
-	}
-	errs := abreast(len(objects), requests, func(i int) error {
-		b.reconcile(ctx, objects[i])
-		b.removeStale(ctx, objects[i])
-		b.storeRenditions(ctx, objects[i])
-		return nil
-	})
-	if err := errors.Join(errs...); err != nil {
-		b.uploader.Log.Error("after storing items", "alias", b.alias.Name, "error", err)
-	}
-	b.removeSource(ctx)
-	return nil
-}
-
-// lookAll sets the states of the names of objects. The error is errStored if some are stored already.
-func (b *batch) lookAll(ctx context.Context, objects []*object) (failed error) {
-	for i, err := range abreast(len(objects), requests, func(i int) error { return b.look(ctx, objects[i]) }) {
-		switch {
-		case errors.Is(err, errStored):
-			objects[i].stored = true
-			failed = cmp.Or(failed, err)
-		case err != nil:
-			return objects[i].storageFailure(err)
-		}
-	}
-	return failed
-}
-
-// requests is how many objects of a request are looked at or followed up at the same time, because the
-// storage may be far away.
-const requests = 8
-
-// meets returns a failure if the item that has the plain name of an upload does not meet the
-// condition of the request.
-func (b *batch) meets(ctx context.Context, up *upload) error {
-	if b.req.Matches == nil || up.tries > 0 {
-		return nil
-	}
-	stored, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(up.filename))
-	if err != nil {
-		return err
-	}
-	if failure := b.req.Mismatch(stored); failure != nil {
-		return failure
-	}
-	return nil
-}
-
-// look sets the state of the name of an object. Under Overwrite, the error is errStored if the item is
-// stored already.
-func (b *batch) look(ctx context.Context, o *object) error {
-	switch {
-	case b.alias.Overwrite:
-	case o.claim.Earlier: // it may have the name itself
-		return nil
-	default:
-		return b.meets(ctx, o.upload)
-	}
-	if err := b.ifStored(ctx, o.upload); err != nil {
-		return err
-	}
-	old, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(o.filename))
-	if b.req.isConditional() {
-		if err != nil {
+	if b.confirm != nil {
+		if err := b.confirm(ctx); err != nil {
 			return err
 		}
-		if failure := b.req.Mismatch(old); failure != nil {
-			return failure
-		}
-		o.match, o.creates = old.ETag, old.Key == ""
 	}
-	// Some accounts may write to the backend but not read. Items that they cannot see count as new.
-	if errors.Is(err, storagedrivers.ErrUnavailable) {
+	pending, err := b.look(ctx)
+	if err == nil && storagedrivers.LeaseLost(ctx) {
+		err = aliases.Failf(aliases.Busy, "another attempt at the request is under way, try again later")
+	}
+	if err != nil {
+		b.coverAgain(ctx, pending)
 		return err
 	}
-	o.replaced = old.Key != ""
-	return b.uncover(ctx, o, old)
-}
-
-// changes returns the changes that store the objects. A variant follows its image, so that it never
-// exists alone.
-func (b *batch) changes(objects []*object) []storagedrivers.Change {
 	var changes []storagedrivers.Change
-	for _, o := range objects {
+	for _, o := range pending {
 		o.change = len(changes)
-		opts := b.putOptions(o.upload)
-		opts.IfMatch = o.match
-		if o.creates {
-			opts.Mode = storagedrivers.CreateOnly
-		}
-		changes = append(changes, storagedrivers.Change{Staged: o.staged, Key: b.alias.Key(o.filename), Options: opts})
+		changes = append(changes, storagedrivers.Change{Staged: o.staged, Key: b.alias.Key(o.filename), Options: o.options})
 		if o.variant != nil {
 			variant := b.variantChange(o)
 			variant.Follows = true
 			changes = append(changes, variant)
 		}
 	}
-	return changes
-}
-
-// uncommitted returns the error of a failed commit: an ExistsError under Append Time, ErrChanged of a
-// replacement whose item is another one, or the failures of the upload at fault and of those that stay stored.
-func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) error {
-	if _, ok := errors.AsType[*storagedrivers.ExistsError](err); ok {
+	var infos []storagedrivers.Info
+	if len(changes) > 0 {
+		infos, err = b.alias.Storage.Commit(ctx, changes...)
+	}
+	if _, isTaken := errors.AsType[*storagedrivers.ExistsError](err); isTaken {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterCommit)
+	defer cancel()
+	if err != nil {
+		return b.uncommitted(ctx, pending, err)
+	}
+	for _, o := range pending {
+		o.info = infos[o.change]
+		if o.variant != nil {
+			o.committedVariant, o.hasVariant = &infos[o.change+1], true
+		}
+		b.alias.Stored(o.filename, o.info)
+	}
+	return b.follow(ctx)
+}
+
+// requests is how many objects of a request are looked at or followed up at the same time, because the
+// storage may be far away.
+const requests = 8
+
+// look sets the objects of the request. It returns those that are to be stored, with the states of their
+// names. An item that an earlier attempt has stored meets any condition: that has compared it.
+func (b *batch) look(ctx context.Context) (pending []*object, failed error) {
+	b.objects = nil
+	for _, up := range b.uploads {
+		o := &object{received: up, options: b.putOptions(b.alias, up, up.filename), info: up.own}
+		b.objects = append(b.objects, o)
+		if up.own.Key == "" {
+			pending = append(pending, o)
+		}
+	}
+	for i, err := range abreast(len(pending), requests, func(i int) error {
+		o := pending[i]
+		if !b.alias.Overwrite {
+			return b.meets(ctx, o.received)
+		}
+		old, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(o.filename))
+		if b.condition != nil {
+			if err != nil {
+				return err
+			}
+			if failure := b.condition(old); failure != nil {
+				return failure
+			}
+			if o.options.IfMatch = old.ETag; old.Key == "" {
+				o.options.Mode = storagedrivers.CreateOnly
+			}
+		}
+		// Some accounts may write to the backend but not read. Items that they cannot see count as new.
+		if errors.Is(err, storagedrivers.ErrUnavailable) {
+			return err
+		}
+		o.replaced = old.Key != ""
+		return b.uncover(ctx, o, old)
+	}) {
+		if err != nil {
+			return pending, pending[i].storageFailure(err)
+		}
+	}
+	return pending, nil
+}
+
+// meets returns a failure if the item that has the plain name of an upload does not meet the
+// condition of the request.
+func (b *batch) meets(ctx context.Context, up *received) error {
+	if b.condition == nil || up.tries > 0 {
+		return nil
+	}
+	stored, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(up.filename))
+	if err != nil {
+		return err
+	}
+	if failure := b.condition(stored); failure != nil {
+		return failure
+	}
+	return nil
+}
+
+// follow completes committed items while they are locked.
+func (b *batch) follow(ctx context.Context) error {
+	errs := abreast(len(b.objects), requests, func(i int) error {
+		o := b.objects[i]
+		switch {
+		case o.overtaken:
+			return nil
+		case o.own.Key != "":
+			if err := b.storeVariant(ctx, o); err != nil {
+				return o.storageFailure(err)
+			}
+		}
+		b.reconcile(ctx, o)
+		b.removeStale(ctx, o)
+		b.storeRenditions(ctx, o)
+		return nil
+	})
+	for _, err := range errs {
+		if failure, ok := errors.AsType[*aliases.Failure](err); ok {
+			return failure // the next attempt stores the variant
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		b.uploader.Log.Error("after storing items", "alias", b.alias.Name, "error", err)
+	}
+	if b.committed != nil {
+		b.committed(ctx)
+	}
+	return nil
+}
+
+// uncommitted returns the error of a failed commit: ErrChanged if the item of a condition is another one,
+// or the failures of the upload at fault and of those that stay stored.
+func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) error {
 	failed, ok := errors.AsType[*storagedrivers.CommitError](err)
 	if !ok {
 		failed = &storagedrivers.CommitError{Index: -1, Err: err}
 	}
-	if errors.Is(err, storagedrivers.ErrChanged) && b.req.isConditional() {
+	if errors.Is(err, storagedrivers.ErrChanged) && b.condition != nil {
 		b.coverAgain(ctx, objects)
 		return err
 	}
 	first := aliases.StorageFailure(err)
 	failures := aliases.Failures{first}
-	b.mayStay = len(failed.Replaced)+len(failed.Stored) > 0
 	if storagedrivers.LeaseLost(ctx) {
 		return failures
 	}
@@ -274,7 +260,7 @@ func (b *batch) removeOldVariant(ctx context.Context, o *object, failed *storage
 }
 
 // storageFailure returns the failure of an upload that is not committed.
-func (up *upload) storageFailure(err error) *aliases.Failure {
+func (up *received) storageFailure(err error) *aliases.Failure {
 	failure, ok := errors.AsType[*aliases.Failure](err)
 	if !ok {
 		failure = aliases.StorageFailure(err)
@@ -284,29 +270,32 @@ func (up *upload) storageFailure(err error) *aliases.Failure {
 }
 
 // lockNames locks the items of the request against deletion, and under Overwrite against
-// replacement, until unlock is called. It locks a moved item against both.
+// replacement, until unlock is called.
 func (b *batch) lockNames(ctx context.Context) (unlock func(), err error) {
 	filenames := make([]string, len(b.uploads))
 	for i, up := range b.uploads {
 		filenames[i] = up.filename
 	}
-	if t := b.req.Transfer; t != nil && !t.Copy {
-		return t.Alias.LockMove(ctx, t.Filename, b.alias, filenames...)
+	switch {
+	case b.lock != nil:
+		return b.lock(ctx, filenames)
+	case b.alias.Overwrite:
+		return b.alias.Lock(ctx, filenames...)
 	}
-	if !b.alias.Overwrite {
-		return b.alias.Share(ctx, filenames...)
-	}
-	return b.alias.Lock(ctx, filenames...)
+	return b.alias.Share(ctx, filenames...)
 }
 
 // Bounds of Append Time. An item whose name exists gets the time in its name, in whole seconds.
-// After secondTries it also gets a random suffix, and after allTries it is refused.
+// After secondTries it also gets a suffix, and after suffixTries more it is refused.
 const (
 	secondTries = 128
-	allTries    = 132
+	suffixTries = 4
 
 	maxSeconds = 10_000
 )
+
+// maxTries returns the most tries of other names. All uploads of a request may have one plain name.
+func (b *batch) maxTries() int { return secondTries + suffixTries + len(b.uploads) - 1 }
 
 // seconds remembers the last second added to each name, so that the next item need not try all
 // seconds before it. It is only a hint: the storage decides whether a name is free. The zero value
@@ -330,55 +319,32 @@ func (s *seconds) next(name string, now int64) int64 {
 	return now
 }
 
-// nextNames adds the time to the filenames of the uploads whose changes have taken keys. One that an
-// earlier attempt has stored keeps its name.
+// nextNames adds the time to the filenames of the uploads whose changes have taken keys. No two uploads
+// get the same one.
 func (b *batch) nextNames(ctx context.Context, exists *storagedrivers.ExistsError) error {
-	change := 0
-	for _, up := range b.pending() {
-		if slices.Contains(exists.Taken, change) {
-			if err := b.nextName(ctx, up, exists); err != nil {
-				return err
+	named := map[string]bool{}
+	for _, up := range b.uploads {
+		named[b.alias.LockName(up.filename)] = true
+	}
+	for _, o := range b.objects {
+		if o.own.Key != "" || !slices.Contains(exists.Taken, o.change) {
+			continue
+		}
+		if err := b.meets(ctx, o.received); err != nil {
+			return o.storageFailure(err)
+		}
+		if ctx.Err() != nil {
+			return o.storageFailure(context.Cause(ctx))
+		}
+		for named[b.alias.LockName(o.filename)] {
+			if o.tries++; o.tries > b.maxTries() {
+				failure := aliases.Failf(aliases.Conflict, "no free name was found: send the file again or rename it")
+				failure.Filename, failure.Err = o.submitted, exists
+				return failure
 			}
+			o.filename = b.nameOf(o.received, o.tries)
 		}
-		if change++; up.variant != nil {
-			change++
-		}
-	}
-	return nil
-}
-
-func (b *batch) nextName(ctx context.Context, up *upload, exists error) error {
-	switch err := b.ifStored(ctx, up); {
-	case errors.Is(err, errStored):
-		up.stored = true
-		return nil
-	case err != nil:
-		return up.storageFailure(err)
-	}
-	if err := b.meets(ctx, up); err != nil {
-		return up.storageFailure(err)
-	}
-	return b.anotherName(ctx, up, exists)
-}
-
-// anotherName adds the time to the filename of an upload. cause is the error of the name, if there is
-// one.
-func (b *batch) anotherName(ctx context.Context, up *upload, cause error) error {
-	if up.tries++; up.tries > allTries {
-		failure := aliases.Failf(aliases.Conflict, "no free name was found: send the file again or rename it")
-		failure.Filename, failure.Err = up.submitted, cause
-		return failure
-	}
-	if ctx.Err() != nil {
-		return up.storageFailure(context.Cause(ctx))
-	}
-	if up.tries == 1 {
-		up.plain = up.filename
-	}
-	second := b.uploader.seconds.next(b.alias.LockName(up.plain), b.now.Unix())
-	up.filename = naming.WithTime(up.plain, second)
-	if up.tries > secondTries {
-		up.filename = naming.WithSuffix(up.filename, strings.ToLower(rand.Text()[:aliases.SuffixLength]))
+		named[b.alias.LockName(o.filename)] = true
 	}
 	return nil
 }

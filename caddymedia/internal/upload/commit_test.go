@@ -211,7 +211,7 @@ func TestCallerThatIsGoneLeavesNothing(t *testing.T) {
 				})
 				u := newUploader(newAlias(t, aliases.DefaultAlias, s))
 				body := bytes.NewReader(formBody(file("a.txt", "a"), file("b.txt", "b")))
-				items, failures := u.Upload(ctx, Request{Kind: aliases.File}, Form(body, boundary))
+				items, failures := u.Upload(ctx, Upload{Request: Request{Kind: aliases.File}}, Form(body, boundary))
 				checked(t, items, failures)
 				if failures != nil && failures[0].Reason != aliases.BadRequest {
 					t.Errorf("failures %v", failures)

@@ -49,7 +49,7 @@ func TestCondition(t *testing.T) {
 				alias := newAlias(t, aliases.DefaultAlias, s)
 				alias.Overwrite = c.overwrite
 				u := newUploader(alias)
-				req := Request{Kind: aliases.File, Matches: c.matches, SubFolder: "/"}
+				req := Upload{Request: Request{Kind: aliases.File}, Matches: c.matches, SubFolder: "/"}
 				early := u.Precheck(t.Context(), req, "a.txt", 3)
 				name, failures := uploadSingle(t, u, "a.txt", strings.NewReader("new"), req)
 				if c.want == "" {
@@ -99,7 +99,7 @@ func TestConditionOvertaken(t *testing.T) {
 					want["file/over/a.txt"] = "theirs"
 				}
 				armed.Store(true)
-				_, failures := uploadSingle(t, uploaders[0], "a.txt", strings.NewReader("ours"), Request{Kind: aliases.File, Alias: "over", SubFolder: "/", Matches: matches})
+				_, failures := uploadSingle(t, uploaders[0], "a.txt", strings.NewReader("ours"), Upload{Request: Request{Kind: aliases.File, Alias: "over"}, SubFolder: "/", Matches: matches})
 				wantFailure(t, failures, aliases.Changed, "a.txt", "condition")
 				if armed.Load() {
 					t.Error("it was not overtaken")
@@ -126,9 +126,7 @@ func TestConditionAtOnce(t *testing.T) {
 				var wins atomic.Int32
 				for i := range 8 {
 					all.Go(func() {
-						_, failures := uploaders[i%2].Upload(t.Context(), Request{
-							Kind: aliases.File, Alias: "over", SubFolder: "/", Matches: matches,
-						}, Body(filename, strings.NewReader(fmt.Sprint("ours ", i))))
+						_, failures := uploaders[i%2].Upload(t.Context(), Upload{Request: Request{Kind: aliases.File, Alias: "over"}, SubFolder: "/", Matches: matches}, Body(filename, strings.NewReader(fmt.Sprint("ours ", i))))
 						switch {
 						case failures == nil:
 							wins.Add(1)

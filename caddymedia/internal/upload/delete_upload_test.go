@@ -89,7 +89,7 @@ func TestUploadOfSharedName(t *testing.T) {
 				ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
 				defer cancel()
 			}
-			items, failures := u.Upload(ctx, Request{Kind: aliases.File}, Single("a.txt", strings.NewReader("text")))
+			items, failures := u.Upload(ctx, Upload{Request: Request{Kind: aliases.File}}, Single("a.txt", strings.NewReader("text")))
 			if checked(t, items, failures); overwrite != (failures != nil) {
 				t.Errorf("while the name is shared: %v, %v", items, failures)
 			}

@@ -121,7 +121,7 @@ func TestLargeFilesAreSentEarly(t *testing.T) {
 				}
 			}}
 			src := io.MultiReader(bytes.NewReader(body[:len(body)-10]), last)
-			_, failures := uploadBody(t, u, src, Request{Kind: aliases.File})
+			_, failures := uploadBody(t, u, src, Upload{Request: Request{Kind: aliases.File}})
 			if (failures == nil) != (c.want != nil) {
 				t.Error(failures)
 			}
@@ -173,9 +173,7 @@ func TestReplacementIsSentOnce(t *testing.T) {
 				<-begun
 			}
 			body := io.MultiReader(strings.NewReader(big[10:]), observed{bytes.NewReader([]byte(big[:10])), sync.OnceFunc(func() { <-begun })})
-			items, failures := newUploader(over).Upload(t.Context(), Request{
-				Kind: aliases.File, Alias: "over", Filename: "a.txt", Stored: stored,
-			}, Body("a.txt", body))
+			items, failures := newUploader(over).Replace(t.Context(), Replacement{Request: Request{Kind: aliases.File, Alias: "over"}, Filename: "a.txt", Stored: stored}, Body("a.txt", body))
 			checked(t, items, failures)
 			if got := contents(t, s)["file/over/a.txt"]; failures != nil || len(got) != len(big) || overtaken != (puts.Load()-before == 2) {
 				t.Errorf("%v, %d bytes are stored, sent %d times", failures, len(got), puts.Load()-before)

@@ -12,6 +12,14 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
+// replaceSingle replaces an item, and returns its filename.
+func replaceSingle(t *testing.T, u *Uploader, body io.Reader, req Replacement) (string, aliases.Failures) {
+	t.Helper()
+	items, failures := u.Replace(t.Context(), req, Single(req.Filename, body))
+	checked(t, items, failures)
+	return strings.Join(filenames(items), " "), failures
+}
+
 // TestReplaceExactly: an item keeps its filename, whatever the rules for new names. It must exist.
 func TestReplaceExactly(t *testing.T) {
 	t.Parallel()
@@ -54,8 +62,8 @@ func TestReplaceExactly(t *testing.T) {
 				alias.Overwrite = c.overwrite
 				u := newUploader(alias)
 				w := watch(u)
-				req := Request{Kind: aliases.File, Filename: c.filename, Matches: c.matches, SubFolder: "other"}
-				name, failures := uploadSingle(t, u, c.filename, strings.NewReader("new"), req)
+				req := Replacement{Request: Request{Kind: aliases.File}, Filename: c.filename, Matches: c.matches}
+				name, failures := replaceSingle(t, u, strings.NewReader("new"), req)
 				if c.message != "" {
 					wantFailure(t, failures, c.reason, c.filename, c.message)
 					wantContents(t, s, before)
@@ -79,7 +87,7 @@ func TestReplaceKeepsExtension(t *testing.T) {
 	alias := imageAlias(t, s)
 	alias.Prefix, alias.Overwrite, alias.RenameMismatched = "img/content", true, true
 	put(t, s, "img/content/a.jpg", "old")
-	_, failures := uploadSingle(t, newUploader(alias), "a.jpg", strings.NewReader(pngOf(red)), Request{Kind: aliases.Image, Filename: "a.jpg"})
+	_, failures := replaceSingle(t, newUploader(alias), strings.NewReader(pngOf(red)), Replacement{Request: Request{Kind: aliases.Image}, Filename: "a.jpg"})
 	wantFailure(t, failures, aliases.BadContent, "a.jpg", "PNG")
 	wantContents(t, s, map[string]string{"img/content/a.jpg": "old"})
 }
@@ -117,9 +125,7 @@ func TestReplaceUnderLock(t *testing.T) {
 			}
 			result := make(chan aliases.Failures)
 			go func() {
-				_, failures := newUploader(alias).Upload(t.Context(), Request{
-					Kind: aliases.File, Filename: "a.txt", Matches: func(info storagedrivers.Info) bool { return info.Same(old) },
-				}, Single("a.txt", strings.NewReader("new")))
+				_, failures := newUploader(alias).Replace(t.Context(), Replacement{Request: Request{Kind: aliases.File}, Filename: "a.txt", Matches: func(info storagedrivers.Info) bool { return info.Same(old) }}, Single("a.txt", strings.NewReader("new")))
 				result <- failures
 			}()
 			c.change(s, t)
@@ -141,7 +147,7 @@ func TestBody(t *testing.T) {
 	} {
 		s := onMemory(t, nil)
 		body := io.MultiReader(strings.NewReader("half"), iotest.ErrReader(err))
-		_, failures := newUploader(newAlias(t, aliases.DefaultAlias, s)).Upload(t.Context(), Request{Kind: aliases.File}, Body("a.txt", body))
+		_, failures := newUploader(newAlias(t, aliases.DefaultAlias, s)).Upload(t.Context(), Upload{Request: Request{Kind: aliases.File}}, Body("a.txt", body))
 		checked(t, nil, failures)
 		wantFailure(t, failures, aliases.BadRequest, "", message)
 		wantContents(t, s, nil)

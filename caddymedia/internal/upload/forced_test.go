@@ -16,29 +16,29 @@ func TestForced(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		forced Forced
-		req    Request
+		req    Upload
 		want   string // the filename
 		reason aliases.Reason
 	}{
-		{"nothing", Forced{}, Request{Alias: "docs", SubFolder: "a"}, "a/x.txt", 0},
-		{"alias", Forced{Alias: "docs"}, Request{}, "x.txt", 0},
-		{"another alias", Forced{Alias: "docs"}, Request{Alias: "other"}, "", aliases.Forbidden},
-		{"an unknown alias", Forced{Alias: "docs"}, Request{Alias: "none"}, "", aliases.Forbidden},
-		{"sub folder", Forced{Alias: "docs", SubFolder: "a/b"}, Request{}, "a/b/x.txt", 0},
-		{"the same sub folder", Forced{Alias: "docs", SubFolder: "a/b"}, Request{SubFolder: "a/b"}, "a/b/x.txt", 0},
-		{"another sub folder", Forced{Alias: "docs", SubFolder: "a/b"}, Request{SubFolder: "a"}, "", aliases.Forbidden},
-		{"below", Forced{Below: "a/b"}, Request{Alias: "docs"}, "a/b/x.txt", 0},
-		{"the folder itself", Forced{Below: "a/b"}, Request{Alias: "docs", SubFolder: "a/b/"}, "a/b/x.txt", 0},
-		{"a folder below it", Forced{Below: "a/b"}, Request{Alias: "docs", SubFolder: "a/b/C"}, "a/b/c/x.txt", 0},
-		{"a folder above it", Forced{Below: "a/b"}, Request{Alias: "docs", SubFolder: "a"}, "", aliases.Missing},
-		{"a folder beside it", Forced{Below: "a/b"}, Request{Alias: "docs", SubFolder: "a/bc"}, "", aliases.Missing},
-		{"the root", Forced{Below: "a/b"}, Request{Alias: "docs", SubFolder: "/"}, "", aliases.Missing},
-		{"a folder that sanitizing changes", Forced{Below: "A/b"}, Request{Alias: "docs"}, "", aliases.Missing},
-		{"filename", Forced{Alias: "docs", Filename: "Y Z.txt"}, Request{}, "y-z.txt", 0},
-		{"a bad filename", Forced{Alias: "docs", Filename: "y.php"}, Request{}, "", aliases.BadContent},
-		{"size", Forced{Alias: "docs", MaxSize: 4}, Request{}, "x.txt", 0},
-		{"too large", Forced{Alias: "docs", MaxSize: 3}, Request{}, "", aliases.TooLarge},
-		{"files", Forced{Alias: "docs", MaxFiles: 1}, Request{}, "x.txt", 0},
+		{"nothing", Forced{}, Upload{Request: Request{Alias: "docs"}, SubFolder: "a"}, "a/x.txt", 0},
+		{"alias", Forced{Alias: "docs"}, Upload{}, "x.txt", 0},
+		{"another alias", Forced{Alias: "docs"}, Upload{Request: Request{Alias: "other"}}, "", aliases.Forbidden},
+		{"an unknown alias", Forced{Alias: "docs"}, Upload{Request: Request{Alias: "none"}}, "", aliases.Forbidden},
+		{"sub folder", Forced{Alias: "docs", SubFolder: "a/b"}, Upload{}, "a/b/x.txt", 0},
+		{"the same sub folder", Forced{Alias: "docs", SubFolder: "a/b"}, Upload{SubFolder: "a/b"}, "a/b/x.txt", 0},
+		{"another sub folder", Forced{Alias: "docs", SubFolder: "a/b"}, Upload{SubFolder: "a"}, "", aliases.Forbidden},
+		{"below", Forced{Below: "a/b"}, Upload{Request: Request{Alias: "docs"}}, "a/b/x.txt", 0},
+		{"the folder itself", Forced{Below: "a/b"}, Upload{Request: Request{Alias: "docs"}, SubFolder: "a/b/"}, "a/b/x.txt", 0},
+		{"a folder below it", Forced{Below: "a/b"}, Upload{Request: Request{Alias: "docs"}, SubFolder: "a/b/C"}, "a/b/c/x.txt", 0},
+		{"a folder above it", Forced{Below: "a/b"}, Upload{Request: Request{Alias: "docs"}, SubFolder: "a"}, "", aliases.Missing},
+		{"a folder beside it", Forced{Below: "a/b"}, Upload{Request: Request{Alias: "docs"}, SubFolder: "a/bc"}, "", aliases.Missing},
+		{"the root", Forced{Below: "a/b"}, Upload{Request: Request{Alias: "docs"}, SubFolder: "/"}, "", aliases.Missing},
+		{"a folder that sanitizing changes", Forced{Below: "A/b"}, Upload{Request: Request{Alias: "docs"}}, "", aliases.Missing},
+		{"filename", Forced{Alias: "docs", Filename: "Y Z.txt"}, Upload{}, "y-z.txt", 0},
+		{"a bad filename", Forced{Alias: "docs", Filename: "y.php"}, Upload{}, "", aliases.BadContent},
+		{"size", Forced{Alias: "docs", MaxSize: 4}, Upload{}, "x.txt", 0},
+		{"too large", Forced{Alias: "docs", MaxSize: 3}, Upload{}, "", aliases.TooLarge},
+		{"files", Forced{Alias: "docs", MaxFiles: 1}, Upload{}, "x.txt", 0},
 	} {
 		for source, src := range map[string]func() Source{
 			"form":   func() Source { return Form(strings.NewReader(forcedForm), "x") },
@@ -68,7 +68,7 @@ func TestForcedFiles(t *testing.T) {
 	t.Parallel()
 	for most, want := range map[int]bool{0: true, 1: false, 2: true} {
 		u := newUploader(newAlias(t, "docs", onMemory(t, nil)))
-		req := Request{Kind: aliases.File, Forced: Forced{Alias: "docs", MaxFiles: most}}
+		req := Upload{Request: Request{Kind: aliases.File, Forced: Forced{Alias: "docs", MaxFiles: most}}}
 		items, failures := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", "a"), file("b.txt", "b"))), req)
 		if want != (len(items) == 2) {
 			t.Errorf("at most %d: %v, %v", most, items, failures)
@@ -135,10 +135,10 @@ func TestSettle(t *testing.T) {
 			t.Parallel()
 			u := newUploader(newAlias(t, "docs", onMemory(t, c.fail)))
 			var settled []bool
-			req := Request{Kind: aliases.File, Alias: "docs"}
-			req.Confirm = func(_ context.Context, alias string, items int) (func(bool), *aliases.Failure) {
-				if alias != "docs" || items != 1 {
-					t.Errorf("confirming %d items of %s", items, alias)
+			req := Upload{Request: Request{Kind: aliases.File, Alias: "docs"}}
+			req.Confirm = func(_ context.Context, about Commitment) (func(bool), *aliases.Failure) {
+				if about.Alias != "docs" || about.Items != 1 {
+					t.Errorf("confirming %d items of %s", about.Items, about.Alias)
 				}
 				if c.refuses {
 					return nil, aliases.Failf(aliases.Forbidden, "no")

@@ -114,7 +114,7 @@ func TestRefusedPartsAreNotReadToTheirEnd(t *testing.T) {
 	u := newUploader(a)
 	for _, name := range []string{"large.txt", "script.php"} {
 		body := bytes.NewReader(formBody(field("alias", aliases.DefaultAlias), file(name, strings.Repeat("x", 10<<20))))
-		_, failures := u.Upload(t.Context(), Request{Kind: aliases.File}, Form(body, boundary))
+		_, failures := u.Upload(t.Context(), Upload{Request: Request{Kind: aliases.File}}, Form(body, boundary))
 		if len(failures) != 1 || failures[0].Filename != name {
 			t.Errorf("%s: %v", name, failures)
 		}
@@ -132,7 +132,7 @@ func TestMaxBody(t *testing.T) {
 	u := newUploader(newAlias(t, aliases.DefaultAlias, s))
 	for limit := range len(body) - len("\r\n") {
 		limited := http.MaxBytesReader(nil, io.NopCloser(bytes.NewReader(body)), int64(limit))
-		_, failures := uploadBody(t, u, limited, Request{Kind: aliases.File})
+		_, failures := uploadBody(t, u, limited, Upload{Request: Request{Kind: aliases.File}})
 		wantFailure(t, failures, aliases.TooLarge, "", fmt.Sprintf("larger than %d bytes", limit))
 	}
 	wantContents(t, s, nil)
@@ -178,7 +178,7 @@ func TestHugePartHeader(t *testing.T) {
 					continue
 				}
 				body := &pieces{r: io.MultiReader(bytes.NewReader(before), strings.NewReader(rest)), piece: 4 << 10}
-				_, failures := uploadBody(t, newUploader(newAlias(t, aliases.DefaultAlias, s)), body, Request{Kind: aliases.File})
+				_, failures := uploadBody(t, newUploader(newAlias(t, aliases.DefaultAlias, s)), body, Upload{Request: Request{Kind: aliases.File}})
 				wantFailure(t, failures, aliases.TooLarge, "", "header of a part")
 				if body.read > 64<<10 {
 					t.Errorf("%s: %d bytes were read", place, body.read)
@@ -200,7 +200,7 @@ func TestCVE202241725(t *testing.T) { // not parallel: it measures memory
 		u := newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, nil)))
 		counted := &pieces{r: body, piece: 32 << 10}
 		took := allocated(func() {
-			_, failures := uploadBody(t, u, counted, Request{Kind: aliases.File})
+			_, failures := uploadBody(t, u, counted, Upload{Request: Request{Kind: aliases.File}})
 			wantFailure(t, failures, aliases.TooLarge, "", "")
 		})
 		if took > 4<<20 || counted.read > 1<<20 {
@@ -216,7 +216,7 @@ func TestCVE202324536(t *testing.T) { // not parallel: it measures memory
 	u := newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, nil)))
 	counted := &pieces{r: io.LimitReader(endless(part), 1<<28), piece: 32 << 10}
 	took := allocated(func() {
-		_, failures := uploadBody(t, u, counted, Request{Kind: aliases.File})
+		_, failures := uploadBody(t, u, counted, Upload{Request: Request{Kind: aliases.File}})
 		wantFailure(t, failures, aliases.TooLarge, "", "")
 	})
 	if took > 64<<20 || counted.read > 4<<20 {

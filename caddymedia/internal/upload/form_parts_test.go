@@ -55,7 +55,7 @@ func TestPartHeaders(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
 			body := strings.NewReader(strings.Replace("--x\r\n"+c.header+"\r\n\r\na=3Db\r\n--x--\r\n", "--x\r\n\r\n\r\n", "--x\r\n\r\n", 1))
-			items, failures := newUploader(newAlias(t, aliases.DefaultAlias, s)).Upload(t.Context(), Request{Kind: aliases.File}, Form(body, "x"))
+			items, failures := newUploader(newAlias(t, aliases.DefaultAlias, s)).Upload(t.Context(), Upload{Request: Request{Kind: aliases.File}}, Form(body, "x"))
 			if c.message != "" {
 				wantFailure(t, failures, c.reason, "", c.message)
 				wantContents(t, s, nil)
@@ -121,7 +121,7 @@ func TestLikelyAlias(t *testing.T) {
 		{"b", "c", "c"},
 		{"", "none", ""},
 	} {
-		b := u.newBatch(Request{Kind: aliases.File, Alias: c.named, Allows: only(c.allowed)})
+		b := u.newUpload(Upload{Request: Request{Kind: aliases.File, Alias: c.named, Allows: only(c.allowed)}})
 		got := b.likelyAlias()
 		if c.want == "" && got != nil || c.want != "" && (got == nil || got.Name != c.want) {
 			t.Errorf("%q of %q: %v", c.named, c.allowed, got)

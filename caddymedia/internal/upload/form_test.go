@@ -53,16 +53,16 @@ func TestFormWinsOverAddress(t *testing.T) {
 	empty := []send{field("alias", ""), field("sub_folder", "")}
 	for _, c := range []struct {
 		name  string
-		req   Request
+		req   Upload
 		parts []send
 		want  string
 	}{
-		{"the address alone", Request{Alias: "docs", SubFolder: "here"}, []send{note}, "file/docs/here/note.txt"},
-		{"an empty field is not given", Request{Alias: "docs", SubFolder: "here"}, append(empty, note), "file/docs/here/note.txt"},
-		{"the form", Request{Alias: "content", SubFolder: "here"}, []send{alias, folder, note}, "file/docs/good/note.txt"},
-		{"unknown alias in the address", Request{Alias: "nobody"}, []send{note, alias}, "file/docs/note.txt"},
-		{"bad folder in the address", Request{SubFolder: "../x"}, []send{alias, note, folder}, "file/docs/good/note.txt"},
-		{"bad folder in the address, form first", Request{SubFolder: "/x"}, []send{folder, note}, "file/content/good/note.txt"},
+		{"the address alone", Upload{Request: Request{Alias: "docs"}, SubFolder: "here"}, []send{note}, "file/docs/here/note.txt"},
+		{"an empty field is not given", Upload{Request: Request{Alias: "docs"}, SubFolder: "here"}, append(empty, note), "file/docs/here/note.txt"},
+		{"the form", Upload{Request: Request{Alias: "content"}, SubFolder: "here"}, []send{alias, folder, note}, "file/docs/good/note.txt"},
+		{"unknown alias in the address", Upload{Request: Request{Alias: "nobody"}}, []send{note, alias}, "file/docs/note.txt"},
+		{"bad folder in the address", Upload{SubFolder: "../x"}, []send{alias, note, folder}, "file/docs/good/note.txt"},
+		{"bad folder in the address, form first", Upload{SubFolder: "/x"}, []send{folder, note}, "file/content/good/note.txt"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +107,7 @@ func TestRefusedForms(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
 			u := newUploader(newAlias(t, aliases.DefaultAlias, s), newAlias(t, "private", s))
-			req := Request{Kind: aliases.File, Allows: func(alias string) bool { return alias != "private" }}
+			req := Upload{Request: Request{Kind: aliases.File, Allows: func(alias string) bool { return alias != "private" }}}
 			_, failures := uploadBody(t, u, bytes.NewReader(formBody(c.parts...)), req)
 			wantFailure(t, failures, c.reason, c.filename, c.message)
 			wantContents(t, s, nil)
@@ -153,12 +153,12 @@ func TestFileInputLeftEmpty(t *testing.T) {
 	note := string(formBody(file("a.txt", "text")))
 	s := onMemory(t, nil)
 	u := newUploader(newAlias(t, aliases.DefaultAlias, s))
-	if _, failures := uploadBody(t, u, strings.NewReader(head+"\r\n"+note), Request{Kind: aliases.File}); failures != nil {
+	if _, failures := uploadBody(t, u, strings.NewReader(head+"\r\n"+note), Upload{Request: Request{Kind: aliases.File}}); failures != nil {
 		t.Error(failures)
 	}
-	_, failures := uploadBody(t, u, strings.NewReader(head+"data\r\n"+note), Request{Kind: aliases.File})
+	_, failures := uploadBody(t, u, strings.NewReader(head+"data\r\n"+note), Upload{Request: Request{Kind: aliases.File}})
 	wantFailure(t, failures, aliases.BadRequest, "", "without a name")
-	_, failures = uploadBody(t, u, strings.NewReader(head+"\r\n--boundary--\r\n"), Request{Kind: aliases.File})
+	_, failures = uploadBody(t, u, strings.NewReader(head+"\r\n--boundary--\r\n"), Upload{Request: Request{Kind: aliases.File}})
 	wantFailure(t, failures, aliases.BadRequest, "", "no file")
 	wantContents(t, s, map[string]string{"file/content/a.txt": "text"})
 }
@@ -208,7 +208,7 @@ func TestBodyErrorsOfTheConnection(t *testing.T) {
 		io.ErrClosedPipe:       "no valid multipart form",
 	} {
 		broken := io.MultiReader(bytes.NewReader(body[:len(body)-20]), iotest.ErrReader(err))
-		_, failures := uploadBody(t, newUploader(newAlias(t, aliases.DefaultAlias, s)), broken, Request{Kind: aliases.File})
+		_, failures := uploadBody(t, newUploader(newAlias(t, aliases.DefaultAlias, s)), broken, Upload{Request: Request{Kind: aliases.File}})
 		wantFailure(t, failures, aliases.BadRequest, "", message)
 	}
 	wantContents(t, s, nil)

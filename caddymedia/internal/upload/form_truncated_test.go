@@ -31,14 +31,14 @@ func TestTruncatedBody(t *testing.T) {
 				s := open(t, nil)
 				u := newUploader(newAlias(t, aliases.DefaultAlias, s))
 				for n := range complete {
-					_, failures := uploadBody(t, u, bytes.NewReader(body[:n]), Request{Kind: aliases.File})
+					_, failures := uploadBody(t, u, bytes.NewReader(body[:n]), Upload{Request: Request{Kind: aliases.File}})
 					if failures == nil {
 						t.Fatalf("%d of %d bytes are accepted as a form: %q", n, len(body), body[:n])
 					}
 					wantFailure(t, failures, aliases.BadRequest, "", "")
 				}
 				wantContents(t, s, nil)
-				if _, failures := uploadBody(t, u, bytes.NewReader(body[:complete]), Request{Kind: aliases.File}); failures != nil {
+				if _, failures := uploadBody(t, u, bytes.NewReader(body[:complete]), Upload{Request: Request{Kind: aliases.File}}); failures != nil {
 					t.Errorf("the complete form: %v", failures)
 				}
 			})
@@ -54,7 +54,7 @@ func TestAbortedBody(t *testing.T) {
 	u := newUploader(newAlias(t, aliases.DefaultAlias, s))
 	for n := range len(body) - len("--\r\n") {
 		broken := io.MultiReader(bytes.NewReader(body[:n]), iotest.ErrReader(errors.New(secret)))
-		if _, failures := uploadBody(t, u, broken, Request{Kind: aliases.File}); failures == nil {
+		if _, failures := uploadBody(t, u, broken, Upload{Request: Request{Kind: aliases.File}}); failures == nil {
 			t.Errorf("%d of %d bytes are accepted as a form", n, len(body))
 		}
 	}
@@ -74,7 +74,7 @@ func TestWholeBody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			if _, failures := uploadBody(t, newUploader(newAlias(t, aliases.DefaultAlias, s)), r, Request{Kind: aliases.File}); failures != nil {
+			if _, failures := uploadBody(t, newUploader(newAlias(t, aliases.DefaultAlias, s)), r, Upload{Request: Request{Kind: aliases.File}}); failures != nil {
 				t.Error(failures)
 			}
 			wantContents(t, s, map[string]string{

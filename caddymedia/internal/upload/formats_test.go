@@ -159,7 +159,7 @@ func TestRenameMismatched(t *testing.T) {
 		alias.Extensions["webp"], alias.Extensions["jpeg"], alias.Extensions["gif"] = true, true, c.content != gif
 		alias.RenameMismatched, alias.Sanitize, alias.WebP = true, c.sanitize, nil
 		u := newUploader(alias)
-		if failures := u.Precheck(t.Context(), Request{Kind: aliases.Image}, c.submitted, 0); failures != nil && c.reason == 0 {
+		if failures := u.Precheck(t.Context(), Upload{Request: Request{Kind: aliases.Image}}, c.submitted, 0); failures != nil && c.reason == 0 {
 			t.Errorf("%s: refused without its bytes: %v", c.submitted, failures)
 		}
 		items, failures := uploadImages(t, u, file(c.submitted, c.content))

@@ -28,7 +28,7 @@ func FuzzForm(f *testing.F) {
 		u := newUploader(newAlias(t, aliases.DefaultAlias, first), newAlias(t, "docs", second))
 		u.Limits = Limits{MaxFiles: 5, MaxFields: 5, MaxFieldSize: 100, MaxPartHeader: 1 << 10}
 		read := func(body io.Reader) []Item {
-			items, failures := u.Upload(t.Context(), Request{Kind: aliases.File}, Form(body, boundary))
+			items, failures := u.Upload(t.Context(), Upload{Request: Request{Kind: aliases.File}}, Form(body, boundary))
 			checked(t, items, failures)
 			return items
 		}

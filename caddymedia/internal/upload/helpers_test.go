@@ -100,11 +100,11 @@ func storing(key string, err error) func(op, key string) error {
 // uploadForm uploads a form of the parts to the default alias for files.
 func uploadForm(t testing.TB, u *Uploader, parts ...send) ([]Item, aliases.Failures) {
 	t.Helper()
-	return uploadBody(t, u, bytes.NewReader(formBody(parts...)), Request{Kind: aliases.File})
+	return uploadBody(t, u, bytes.NewReader(formBody(parts...)), Upload{Request: Request{Kind: aliases.File}})
 }
 
 // uploadBody uploads a form, and checks the result.
-func uploadBody(t testing.TB, u *Uploader, body io.Reader, req Request) ([]Item, aliases.Failures) {
+func uploadBody(t testing.TB, u *Uploader, body io.Reader, req Upload) ([]Item, aliases.Failures) {
 	t.Helper()
 	items, failures := u.Upload(t.Context(), req, Form(body, boundary))
 	checked(t, items, failures)
@@ -151,5 +151,5 @@ func filenames(items []Item) []string {
 // uploadImages uploads a form of the parts to the default alias for images.
 func uploadImages(t testing.TB, u *Uploader, parts ...send) ([]Item, aliases.Failures) {
 	t.Helper()
-	return uploadBody(t, u, bytes.NewReader(formBody(parts...)), Request{Kind: aliases.Image})
+	return uploadBody(t, u, bytes.NewReader(formBody(parts...)), Upload{Request: Request{Kind: aliases.Image}})
 }

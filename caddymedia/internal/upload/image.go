@@ -13,7 +13,7 @@ import (
 // renderImage decodes an image, stages its variant and makes its eager renditions, from one
 // decoding. If no variant can be made, the image is stored without one. Nothing is made if another
 // upload of the request has failed.
-func (b *batch) renderImage(ctx context.Context, up *upload) error {
+func (b *batch) renderImage(ctx context.Context, up *received) error {
 	if b.doomed.Load() {
 		return b.images().Check(ctx, up.content(), up.image)
 	}
@@ -64,7 +64,7 @@ func (b *batch) renderImage(ctx context.Context, up *upload) error {
 // keepRenditions keeps the files of eager renditions in memory until their image is committed,
 // because their keys depend on its generation. Those that were not made in time, or for which the
 // account has no memory left, are made when they are requested.
-func (b *batch) keepRenditions(up *upload, files []aliases.RenditionFile, made []render.Made) {
+func (b *batch) keepRenditions(up *received, files []aliases.RenditionFile, made []render.Made) {
 	for i, f := range files {
 		if made[i].Err != nil || b.reserveMemory(int64(len(made[i].File))) {
 			up.renditions = append(up.renditions, derived.MadeRendition{RenditionFile: f, Made: made[i]})

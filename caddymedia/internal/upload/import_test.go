@@ -73,7 +73,7 @@ func TestImport(t *testing.T) {
 				field("url", "http://x/Read%20Me.txt?token=1"), file("a.txt", "file"), field("url", ""), field("url", " http://x/b.txt  "),
 				file("b.txt", "file too"), field("alias", "papers"), field("url", "http://x/c.txt"), field("sub_folder", "in"),
 			)
-			items, failures := uploadBody(t, u, bytes.NewReader(body), Request{Kind: aliases.File, Import: w.get})
+			items, failures := uploadBody(t, u, bytes.NewReader(body), Upload{Request: Request{Kind: aliases.File}, Import: w.get})
 			want := []string{"in/read-20me.txt", "in/a.txt", "in/b.txt", "in/b-1795176000.txt", "in/c.txt"}
 			names := filenames(items)
 			slices.Sort(names[2:4]) // either may get the time
@@ -103,32 +103,32 @@ func TestImportRefused(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		parts []send
-		req   Request
+		req   Upload
 		want  []string // reason and filename of each failure
 		asked int64
 	}{
-		{"refused address", []send{field("url", "http://x/bad.txt"), file("a.txt", "file")}, Request{}, []string{"bad_request http://x/bad.txt"}, 1},
-		{"slow", []send{field("url", "http://x/slow.txt")}, Request{}, []string{"remote_slow http://x/slow.txt"}, 1},
+		{"refused address", []send{field("url", "http://x/bad.txt"), file("a.txt", "file")}, Upload{}, []string{"bad_request http://x/bad.txt"}, 1},
+		{"slow", []send{field("url", "http://x/slow.txt")}, Upload{}, []string{"remote_slow http://x/slow.txt"}, 1},
 		{
 			"several",
 			[]send{field("url", "http://x/bad.txt"), file("a.exe", "file"), field("url", "http://x/slow.txt"), field("url", "http://x/a.txt")},
-			Request{},
+			Upload{},
 			[]string{"bad_request http://x/bad.txt", "bad_content a.exe", "remote_slow http://x/slow.txt"},
 			3,
 		},
-		{"breaks off", []send{field("url", "http://x/broken.txt")}, Request{}, []string{"remote_failed http://x/broken.txt"}, 1},
-		{"too large", []send{field("url", "http://x/huge.txt")}, Request{}, []string{"too_large http://x/huge.txt"}, 1},
-		{"content", []send{field("url", "http://x/a.pdf")}, Request{}, []string{"bad_content http://x/a.pdf"}, 1},
-		{"extension", []send{field("url", "http://x/a.exe")}, Request{}, []string{"bad_content http://x/a.exe"}, 1},
-		{"no right to import", append(one, file("a.txt", "file")), Request{NoImports: forbidden}, []string{"forbidden "}, 0},
-		{"no right to upload", append(one, file("a.txt", "file")), Request{NoFiles: forbidden}, []string{"forbidden "}, 0},
-		{"unknown alias", append(one, field("alias", "none")), Request{}, []string{"bad_request "}, 0},
-		{"alias of another account", one, Request{Allows: limited}, []string{"forbidden "}, 0},
-		{"sub folder", append(one, field("sub_folder", "..")), Request{}, []string{"bad_request http://x/a.txt"}, 1},
-		{"empty", []send{field("url", "")}, Request{}, []string{"bad_request "}, 0},
-		{"too many", append(one, file("a.txt", ""), field("url", "http://x/b.txt"), field("url", "http://x/c.txt")), Request{}, []string{"too_large "}, 0},
-		{"same name twice", append(one, file("a.txt", "file")), Request{Alias: "over"}, []string{"conflict http://x/a.txt", "conflict a.txt"}, 1},
-		{"addresses are no fields", append(one, field("url", "http://x/b.txt"), field("x", ""), field("y", "")), Request{}, []string{"too_large "}, 0},
+		{"breaks off", []send{field("url", "http://x/broken.txt")}, Upload{}, []string{"remote_failed http://x/broken.txt"}, 1},
+		{"too large", []send{field("url", "http://x/huge.txt")}, Upload{}, []string{"too_large http://x/huge.txt"}, 1},
+		{"content", []send{field("url", "http://x/a.pdf")}, Upload{}, []string{"bad_content http://x/a.pdf"}, 1},
+		{"extension", []send{field("url", "http://x/a.exe")}, Upload{}, []string{"bad_content http://x/a.exe"}, 1},
+		{"no right to import", append(one, file("a.txt", "file")), Upload{NoImports: forbidden}, []string{"forbidden "}, 0},
+		{"no right to upload", append(one, file("a.txt", "file")), Upload{NoFiles: forbidden}, []string{"forbidden "}, 0},
+		{"unknown alias", append(one, field("alias", "none")), Upload{}, []string{"bad_request "}, 0},
+		{"alias of another account", one, Upload{Request: Request{Allows: limited}}, []string{"forbidden "}, 0},
+		{"sub folder", append(one, field("sub_folder", "..")), Upload{}, []string{"bad_request http://x/a.txt"}, 1},
+		{"empty", []send{field("url", "")}, Upload{}, []string{"bad_request "}, 0},
+		{"too many", append(one, file("a.txt", ""), field("url", "http://x/b.txt"), field("url", "http://x/c.txt")), Upload{}, []string{"too_large "}, 0},
+		{"same name twice", append(one, file("a.txt", "file")), Upload{Request: Request{Alias: "over"}}, []string{"conflict http://x/a.txt", "conflict a.txt"}, 1},
+		{"addresses are no fields", append(one, field("url", "http://x/b.txt"), field("x", ""), field("y", "")), Upload{}, []string{"too_large "}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -186,7 +186,7 @@ func TestImportsAtOnce(t *testing.T) {
 		w.contents[address] = address
 		parts = append(parts, field("url", address))
 	}
-	items, failures := uploadBody(t, newUploader(newAlias(t, aliases.DefaultAlias, s)), bytes.NewReader(formBody(parts...)), Request{Kind: aliases.File, Import: w.get})
+	items, failures := uploadBody(t, newUploader(newAlias(t, aliases.DefaultAlias, s)), bytes.NewReader(formBody(parts...)), Upload{Request: Request{Kind: aliases.File}, Import: w.get})
 	if failures != nil || len(items) != 40 || w.most.Load() > 4 || w.most.Load() < 2 {
 		t.Errorf("%d items, %v, %d at once", len(items), failures, w.most.Load())
 	}
@@ -220,7 +220,7 @@ func TestImportSum(t *testing.T) {
 			}
 			return w.get(ctx, address, alias)
 		}
-		req := Request{Kind: aliases.File, Import: get, MaxImported: most}
+		req := Upload{Request: Request{Kind: aliases.File}, Import: get, MaxImported: most}
 		items, failures := uploadBody(t, u, bytes.NewReader(formBody(parts...)), req)
 		if len(items) != want || w.open.Load() != 0 {
 			t.Errorf("%d bytes: %d items, %v; %d are open", most, len(items), failures, w.open.Load())
@@ -244,7 +244,7 @@ func TestImportTime(t *testing.T) {
 		return "", nil, &aliases.Failure{Reason: aliases.RemoteSlow, Message: "slow"}
 	}
 	_, failures := uploadBody(t, newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, nil))), bytes.NewReader(formBody(field("url", "http://x/a.txt"))),
-		Request{Kind: aliases.File, Import: slow, ImportTime: time.Millisecond})
+		Upload{Request: Request{Kind: aliases.File}, Import: slow, ImportTime: time.Millisecond})
 	wantFailure(t, failures, aliases.RemoteSlow, "http://x/a.txt", "slow")
 }
 
@@ -260,7 +260,7 @@ func TestImportIsObservedWithoutQuery(t *testing.T) {
 		failing := func(context.Context, string, *aliases.Alias) (string, io.ReadCloser, *aliases.Failure) {
 			return "", nil, &aliases.Failure{Reason: aliases.BadRequest, Message: "why"}
 		}
-		_, failures := uploadBody(t, u, bytes.NewReader(formBody(field("url", address))), Request{Kind: aliases.File, Import: failing})
+		_, failures := uploadBody(t, u, bytes.NewReader(formBody(field("url", address))), Upload{Request: Request{Kind: aliases.File}, Import: failing})
 		wantFailure(t, failures, aliases.BadRequest, address, "why")
 		wantFailure(t, observed.failures, aliases.BadRequest, want, "why")
 	}

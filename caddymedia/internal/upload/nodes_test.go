@@ -41,15 +41,11 @@ func nodeChanges(t *testing.T, u *Uploader, alias *aliases.Alias) map[string]fun
 	t.Helper()
 	return map[string]func(func(storagedrivers.Info) bool) error{
 		"replacement": func(matches func(storagedrivers.Info) bool) error {
-			_, failures := u.Upload(t.Context(), Request{
-				Kind: aliases.File, Alias: "over", Filename: "a.txt", Matches: matches,
-			}, Body("a.txt", strings.NewReader("ours")))
+			_, failures := u.Replace(t.Context(), Replacement{Request: Request{Kind: aliases.File, Alias: "over"}, Filename: "a.txt", Matches: matches}, Body("a.txt", strings.NewReader("ours")))
 			return failureOf(failures)
 		},
 		"move": func(matches func(storagedrivers.Info) bool) error {
-			_, failures := u.Transfer(t.Context(), Request{
-				Kind: aliases.File, Alias: "over", Transfer: &Transfer{Alias: alias, Filename: "a.txt", To: "b.txt", Matches: matches},
-			})
+			_, failures := u.Transfer(t.Context(), Transfer{Request: Request{Kind: aliases.File, Alias: "over"}, From: alias, Filename: "a.txt", To: "b.txt", Matches: matches})
 			return failureOf(failures)
 		},
 		"deletion": func(matches func(storagedrivers.Info) bool) error {

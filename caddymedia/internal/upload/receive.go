@@ -6,10 +6,14 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
+	"strings"
+	"sync/atomic"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -46,10 +50,10 @@ type singleSource struct {
 // Staged returns one file outside of a form that is already staged on storage, submitted under
 // name. Upload closes it. size is in bytes.
 func Staged(name string, storage *storagedrivers.Storage, staged storagedrivers.Staged, size int64) Source {
-	return stagedSource{&upload{submitted: name, storage: storage, staged: staged, size: size}}
+	return stagedSource{&received{submitted: name, storage: storage, staged: staged, size: size}}
 }
 
-type stagedSource struct{ up *upload }
+type stagedSource struct{ up *received }
 
 // receive stages the files of src.
 func (b *batch) receive(ctx context.Context, src Source) error {
@@ -92,7 +96,7 @@ func (s singleSource) receive(ctx context.Context, b *batch) error {
 		return err
 	}
 	b.fields["alias"], b.fields["sub_folder"] = b.aliasName(), b.subFolder()
-	return b.stage(ctx, &upload{submitted: s.name}, s.body, s.readFailure)
+	return b.stage(ctx, &received{submitted: s.name}, s.body, s.readFailure)
 }
 
 // receive takes the file.
@@ -141,8 +145,8 @@ func (b *batch) addFile(ctx context.Context, p *part) error {
 		}
 		return aliases.Failf(aliases.BadRequest, "a file is sent without a name")
 	}
-	if b.req.NoFiles != nil {
-		return b.req.NoFiles
+	if b.form.NoFiles != nil {
+		return b.form.NoFiles
 	}
 	if !fileField.MatchString(p.name) {
 		return &aliases.Failure{
@@ -150,12 +154,12 @@ func (b *batch) addFile(ctx context.Context, p *part) error {
 			Message: "a file is sent in a part of another name than files[]",
 		}
 	}
-	return b.stage(ctx, &upload{submitted: p.filename, name: p.baseName()}, p.body, bodyFailure)
+	return b.stage(ctx, &received{submitted: p.filename, name: p.baseName()}, p.body, bodyFailure)
 }
 
 // stage adds an upload, of body. Until the alias is known, the data is staged on the storage of a
 // likely one. readFailure maps errors of body.
-func (b *batch) stage(ctx context.Context, up *upload, body io.Reader, readFailure func(error) *aliases.Failure) error {
+func (b *batch) stage(ctx context.Context, up *received, body io.Reader, readFailure func(error) *aliases.Failure) error {
 	b.uploads = append(b.uploads, up)
 	if most := b.req.Forced.MaxFiles; most > 0 && len(b.uploads) > most {
 		return aliases.Failf(aliases.Forbidden, "more files than the ticket has left: %d", most)
@@ -170,7 +174,7 @@ func (b *batch) stage(ctx context.Context, up *upload, body io.Reader, readFailu
 
 // stageFor stages body for an added upload, on the storage of alias, which is the likely one.
 func (b *batch) stageFor(
-	ctx context.Context, up *upload, alias *aliases.Alias, body io.Reader, readFailure func(error) *aliases.Failure,
+	ctx context.Context, up *received, alias *aliases.Alias, body io.Reader, readFailure func(error) *aliases.Failure,
 ) error {
 	limit := b.maxSize()
 	if b.fields["alias"] != "" {
@@ -217,4 +221,117 @@ func (b *batch) maxSize() int64 {
 		}
 	}
 	return b.req.Forced.Limit(size)
+}
+
+// importsAtOnce is how many addresses of a request are fetched at the same time, at most.
+const importsAtOnce = 4
+
+// Importer opens the content at an address for an alias, and proposes its name. It bounds the
+// concurrent imports of an account. Errors of reading the content are *[aliases.Failure]s.
+type Importer func(ctx context.Context, address string, alias *aliases.Alias) (name string, content io.ReadCloser, failure *aliases.Failure)
+
+// addAddress adds the content at an address as an upload. It is fetched after the form is read,
+// because then its alias is known.
+func (b *batch) addAddress(address string) error {
+	switch address = strings.Trim(address, " "); { // of a pasted address
+	case address == "":
+	case b.form.NoImports != nil:
+		return b.form.NoImports
+	case b.form.Import != nil:
+		b.uploads = append(b.uploads, &received{submitted: address, imported: true})
+	}
+	return nil
+}
+
+// importAll stages the contents at the addresses of the form.
+func (b *batch) importAll(ctx context.Context) error {
+	imports := slices.DeleteFunc(slices.Clone(b.uploads), func(up *received) bool { return !up.imported })
+	if len(imports) == 0 {
+		return nil
+	}
+	alias, err := b.target()
+	if err != nil {
+		return err
+	}
+	b.fields["alias"], b.fields["sub_folder"] = b.aliasName(), b.subFolder()
+	if b.form.ImportTime > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, b.form.ImportTime)
+		defer cancel()
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	sum := &importSum{most: b.form.MaxImported, end: end}
+	errs := abreast(len(imports), importsAtOnce, func(i int) error { return b.importOne(ctx, imports[i], alias, sum) })
+	tooMuch, _ := errors.AsType[*aliases.Failure](context.Cause(ctx))
+	for i, err := range errs {
+		if err != nil && tooMuch != nil { // which has ended the others
+			failure := *tooMuch
+			err = &failure
+		}
+		if err != nil {
+			imports[i].failure = asFailure(err)
+			if err := imports[i].discard(); err != nil {
+				b.uploader.Log.Warn("closing staged data", "error", err)
+			}
+		}
+	}
+	return nil
+}
+
+// importOne stages the content at the address of an upload.
+func (b *batch) importOne(ctx context.Context, up *received, alias *aliases.Alias, sum *importSum) error {
+	name, content, failure := b.form.Import(ctx, up.submitted, alias)
+	if failure != nil {
+		return failure
+	}
+	defer b.closeSource(content)
+	up.name = name
+	return b.stageFor(ctx, up, alias, &countedImport{content, sum}, sourceFailure)
+}
+
+// importSum counts the bytes of all imports of a request, and ends them when there are too many.
+type importSum struct {
+	most  int64 // 0 means no limit
+	bytes atomic.Int64
+	end   context.CancelCauseFunc
+}
+
+// countedImport is the content of an import.
+type countedImport struct {
+	io.Reader
+	sum *importSum
+}
+
+func (c *countedImport) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if bytes := c.sum.bytes.Add(int64(n)); c.sum.most > 0 && bytes > c.sum.most {
+		err = aliases.Failf(aliases.TooLarge, "the addresses of the request have more than %s together: send fewer of them at once", bytesize.Format(c.sum.most))
+		c.sum.end(err)
+	}
+	return n, err
+}
+
+// observed returns failures for the observer. Addresses of imports have no query there, which may
+// be a credential.
+func (b *batch) observed(failures aliases.Failures) aliases.Failures {
+	failures = slices.Clone(failures)
+	for i, failure := range failures {
+		if slices.ContainsFunc(b.uploads, func(up *received) bool { return up.imported && up.submitted == failure.Filename }) {
+			plain := *failure
+			plain.Filename = withoutQuery(failure.Filename)
+			failures[i] = &plain
+		}
+	}
+	return failures
+}
+
+// withoutQuery returns an address without its query, fragment and credentials; empty if it is
+// malformed.
+func withoutQuery(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }

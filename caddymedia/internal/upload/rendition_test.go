@@ -178,7 +178,7 @@ func TestRenditionOfCallerThatIsGone(t *testing.T) {
 				return nil
 			}))
 			body := strings.NewReader(string(formBody(file("a.png", pngOf(red)))))
-			items, failures := u.Upload(ctx, Request{Kind: aliases.Image}, Form(body, boundary))
+			items, failures := u.Upload(ctx, Upload{Request: Request{Kind: aliases.Image}}, Form(body, boundary))
 			if checked(t, items, failures); failures != nil || ctx.Err() == nil {
 				t.Fatal(failures, ctx.Err())
 			}

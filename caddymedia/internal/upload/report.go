@@ -14,13 +14,12 @@ import (
 type Observer interface {
 	// Began is called when a request starts. The function that it returns is called when the
 	// request ends, also after a panic; stored reports whether its items are stored.
-	Began(req Request) (ended func(stored bool))
+	Began(op Operation) (ended func(stored bool))
 	// Changed is called for every item that is stored, replaced or deleted, for every failed deletion,
 	// and for every item that is moved or copied onto itself.
 	Changed(ctx context.Context, change Change)
-	// Refused is called for every request that fails. The alias and the sub folder are those of the
-	// form if it names them.
-	Refused(ctx context.Context, req Request, failures aliases.Failures)
+	// Refused is called for every request that fails.
+	Refused(ctx context.Context, op Operation, failures aliases.Failures)
 	// Variant is called for every image that is stored in an alias with variants. took is the
 	// time to make the variant, or to find that none can be made.
 	Variant(alias *aliases.Alias, result aliases.VariantResult, took time.Duration)
@@ -31,13 +30,13 @@ type Observer interface {
 type NopObserver struct{}
 
 // Began implements [Observer].
-func (NopObserver) Began(Request) (ended func(stored bool)) { return func(bool) {} }
+func (NopObserver) Began(Operation) (ended func(stored bool)) { return func(bool) {} }
 
 // Changed implements [Observer].
 func (NopObserver) Changed(context.Context, Change) {}
 
 // Refused implements [Observer].
-func (NopObserver) Refused(context.Context, Request, aliases.Failures) {}
+func (NopObserver) Refused(context.Context, Operation, aliases.Failures) {}
 
 // Variant implements [Observer].
 func (NopObserver) Variant(*aliases.Alias, aliases.VariantResult, time.Duration) {}
@@ -86,21 +85,19 @@ func (o *object) variantResult() aliases.VariantResult {
 	}
 }
 
-// report reports the outcome of the request to the observer. It returns the items, or the failures
-// if err is not nil.
-func (b *batch) report(ctx context.Context, err error) ([]Item, aliases.Failures) {
+// reportRefused reports a refused request to the observer, and returns its failures.
+func (b *batch) reportRefused(ctx context.Context, err error) aliases.Failures {
+	failures := asFailures(err)
+	op := b.operation
+	op.Alias = b.aliasName()
+	b.uploader.Observer.Refused(ctx, op, b.observed(failures))
+	return failures
+}
+
+// reportStored reports the stored items to the observer, and returns them. transfer is the move or copy
+// that has stored them, if there is one.
+func (b *batch) reportStored(ctx context.Context, transfer *Transfer) []Item {
 	observer := b.uploader.Observer
-	if err != nil {
-		failures := asFailures(err)
-		req := b.req
-		req.Alias, req.SubFolder = b.aliasName(), b.subFolder()
-		observer.Refused(ctx, req, b.observed(failures))
-		return nil, failures
-	}
-	transfer := b.req.Transfer
-	if b.unremoved != nil {
-		transfer = &Transfer{Alias: transfer.Alias, Filename: transfer.Filename, To: transfer.To, Copy: true}
-	}
 	items := make([]Item, len(b.objects))
 	for i, o := range b.objects {
 		items[i] = Item{FullPath: b.alias.URL(b.req.BaseURL, o.filename), Filename: o.filename, Size: o.size}
@@ -117,10 +114,7 @@ func (b *batch) report(ctx context.Context, err error) ([]Item, aliases.Failures
 		}
 		observer.Changed(ctx, change)
 	}
-	if failures := b.reportSource(ctx); failures != nil {
-		return nil, failures
-	}
-	return items, nil
+	return items
 }
 
 // failed returns the failures of the uploads as an error; nil if none has failed.

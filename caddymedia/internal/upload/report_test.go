@@ -21,7 +21,7 @@ import (
 type watched struct {
 	changes    []Change
 	refusals   []string
-	requests   []Request // refused
+	requests   []Operation // refused
 	failures   aliases.Failures
 	variants   map[aliases.VariantResult]int
 	mu         sync.Mutex
@@ -37,7 +37,7 @@ func watch(u *Uploader) *watched {
 	return w
 }
 
-func (w *watched) Began(Request) (ended func(bool)) {
+func (w *watched) Began(Operation) (ended func(bool)) {
 	w.underWay++
 	return func(stored bool) {
 		w.underWay--
@@ -47,7 +47,7 @@ func (w *watched) Began(Request) (ended func(bool)) {
 
 func (w *watched) Changed(_ context.Context, c Change) { w.changes = append(w.changes, c) }
 
-func (w *watched) Refused(_ context.Context, req Request, failures aliases.Failures) {
+func (w *watched) Refused(_ context.Context, req Operation, failures aliases.Failures) {
 	w.requests, w.failures = append(w.requests, req), append(w.failures, failures...)
 	for _, f := range failures {
 		w.refusals = append(w.refusals, fmt.Sprintf("%s/%s %s %q of %s", req.Kind, req.Alias, f.Reason, f.Filename, req.Actor.Account))
@@ -86,7 +86,7 @@ func TestReplaced(t *testing.T) {
 				u := newUploader(alias)
 				w := watch(u)
 				for _, content := range []string{"old", "new"} {
-					req := Request{Kind: aliases.File, Actor: aliases.Actor{Origin: aliases.OriginGo, Account: "carol"}}
+					req := Upload{Request: Request{Kind: aliases.File, Actor: aliases.Actor{Origin: aliases.OriginGo, Account: "carol"}}}
 					if _, failures := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", content))), req); failures != nil {
 						t.Fatal(failures)
 					}
@@ -138,13 +138,13 @@ func TestRefused(t *testing.T) {
 	w := watch(u)
 	by := aliases.Actor{Origin: aliases.OriginHTTP, Account: "carol", Client: "192.0.2.1"}
 	body := bytes.NewReader(formBody(field("alias", "other"), file("a.exe", "a"), file("good.txt", "b"), file("b.php", "c")))
-	if _, failures := uploadBody(t, u, body, Request{Kind: aliases.File, Actor: by}); failures == nil {
+	if _, failures := uploadBody(t, u, body, Upload{Request: Request{Kind: aliases.File, Actor: by}}); failures == nil {
 		t.Fatal("no failure")
 	}
-	if _, failures := uploadBody(t, u, bytes.NewReader(formBody()), Request{Kind: aliases.File, Alias: "none", Actor: by}); failures == nil {
+	if _, failures := uploadBody(t, u, bytes.NewReader(formBody()), Upload{Request: Request{Kind: aliases.File, Alias: "none", Actor: by}}); failures == nil {
 		t.Fatal("no failure")
 	}
-	if _, failures := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", "a"))), Request{Kind: aliases.File, Actor: by}); failures != nil {
+	if _, failures := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", "a"))), Upload{Request: Request{Kind: aliases.File, Actor: by}}); failures != nil {
 		t.Fatal(failures)
 	}
 	want := []string{
@@ -232,7 +232,7 @@ func TestEndedByPanic(t *testing.T) {
 	w := watch(u)
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = u.Upload(t.Context(), Request{Kind: aliases.File}, panicking{})
+		_, _ = u.Upload(t.Context(), Upload{Request: Request{Kind: aliases.File}}, panicking{})
 	}()
 	if w.underWay != 0 || !slices.Equal(w.ended, []bool{false}) {
 		t.Errorf("%d are under way, ended well: %v", w.underWay, w.ended)

@@ -14,7 +14,7 @@ import (
 )
 
 // uploadSingle uploads one file outside of a form, checks the result and returns the stored name.
-func uploadSingle(t *testing.T, u *Uploader, name string, body io.Reader, req Request) (string, aliases.Failures) {
+func uploadSingle(t *testing.T, u *Uploader, name string, body io.Reader, req Upload) (string, aliases.Failures) {
 	t.Helper()
 	items, failures := u.Upload(t.Context(), req, Single(name, body))
 	checked(t, items, failures)
@@ -32,11 +32,11 @@ func TestSingle(t *testing.T) {
 			w := watch(u)
 			by := aliases.Actor{Origin: aliases.OriginGo, Client: "192.0.2.1"}
 
-			items, failures := u.Upload(t.Context(), Request{Kind: aliases.File, Actor: by}, Single("Näme.TXT", strings.NewReader("one")))
+			items, failures := u.Upload(t.Context(), Upload{Request: Request{Kind: aliases.File, Actor: by}}, Single("Näme.TXT", strings.NewReader("one")))
 			if want := (Item{FullPath: "https://cdn.example/static/file/content/name.txt", Filename: "name.txt", Size: 3}); failures != nil || !reflect.DeepEqual(items[0], want) {
 				t.Errorf("got %+v, %v, want %+v", items, failures, want)
 			}
-			name, failures := uploadSingle(t, u, "a.txt", strings.NewReader("two"), Request{Kind: aliases.File, Alias: "papers", SubFolder: "in/Here", Actor: by})
+			name, failures := uploadSingle(t, u, "a.txt", strings.NewReader("two"), Upload{Request: Request{Kind: aliases.File, Alias: "papers", Actor: by}, SubFolder: "in/Here"})
 			if failures != nil || name != "in/here/a.txt" {
 				t.Errorf("got %q, %v", name, failures)
 			}
@@ -60,26 +60,26 @@ func TestSingleRefused(t *testing.T) {
 		name    string
 		item    string
 		body    io.Reader
-		req     Request
+		req     Upload
 		reason  aliases.Reason
 		message string
 	}{
-		{"unknown alias", "a.txt", unread, Request{Kind: aliases.File, Alias: "nobody"}, aliases.BadRequest, `unknown alias "nobody"`},
-		{"alias of the other kind", "a.jpg", unread, Request{Kind: aliases.Image, Alias: "content"}, aliases.BadRequest, "unknown alias"},
+		{"unknown alias", "a.txt", unread, Upload{Request: Request{Kind: aliases.File, Alias: "nobody"}}, aliases.BadRequest, `unknown alias "nobody"`},
+		{"alias of the other kind", "a.jpg", unread, Upload{Request: Request{Kind: aliases.Image, Alias: "content"}}, aliases.BadRequest, "unknown alias"},
 		{
 			"alias of another account", "a.txt", unread,
-			Request{Kind: aliases.File, Allows: func(string) bool { return false }},
+			Upload{Request: Request{Kind: aliases.File, Allows: func(string) bool { return false }}},
 			aliases.Forbidden, "may not use",
 		},
-		{"sub folder", "a.txt", unread, Request{Kind: aliases.File, SubFolder: "../x"}, aliases.BadRequest, "sub folder"},
-		{"extension", "a.exe", unread, Request{Kind: aliases.File}, aliases.BadContent, ".exe"},
-		{"script", "a.php.txt", unread, Request{Kind: aliases.File}, aliases.BadContent, ".php"},
-		{"no name", "", unread, Request{Kind: aliases.File}, aliases.BadRequest, "name is empty"},
-		{"too large", "a.txt", io.MultiReader(strings.NewReader("123456"), unread), Request{Kind: aliases.File}, aliases.TooLarge, "larger than 5 bytes"},
-		{"content", "a.pdf", strings.NewReader("GIF8"), Request{Kind: aliases.File}, aliases.BadContent, ".pdf"},
-		{"aborted", "a.txt", broken(errors.New(secret)), Request{Kind: aliases.File}, aliases.BadRequest, "to its end"},
-		{"cut short", "a.txt", broken(io.ErrUnexpectedEOF), Request{Kind: aliases.File}, aliases.BadRequest, "to its end"},
-		{"a reason of its own", "a.txt", broken(fmt.Errorf("reading: %w", late)), Request{Kind: aliases.File}, aliases.Unavailable, late.Message},
+		{"sub folder", "a.txt", unread, Upload{Request: Request{Kind: aliases.File}, SubFolder: "../x"}, aliases.BadRequest, "sub folder"},
+		{"extension", "a.exe", unread, Upload{Request: Request{Kind: aliases.File}}, aliases.BadContent, ".exe"},
+		{"script", "a.php.txt", unread, Upload{Request: Request{Kind: aliases.File}}, aliases.BadContent, ".php"},
+		{"no name", "", unread, Upload{Request: Request{Kind: aliases.File}}, aliases.BadRequest, "name is empty"},
+		{"too large", "a.txt", io.MultiReader(strings.NewReader("123456"), unread), Upload{Request: Request{Kind: aliases.File}}, aliases.TooLarge, "larger than 5 bytes"},
+		{"content", "a.pdf", strings.NewReader("GIF8"), Upload{Request: Request{Kind: aliases.File}}, aliases.BadContent, ".pdf"},
+		{"aborted", "a.txt", broken(errors.New(secret)), Upload{Request: Request{Kind: aliases.File}}, aliases.BadRequest, "to its end"},
+		{"cut short", "a.txt", broken(io.ErrUnexpectedEOF), Upload{Request: Request{Kind: aliases.File}}, aliases.BadRequest, "to its end"},
+		{"a reason of its own", "a.txt", broken(fmt.Errorf("reading: %w", late)), Upload{Request: Request{Kind: aliases.File}}, aliases.Unavailable, late.Message},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +106,7 @@ func TestRefuse(t *testing.T) {
 	t.Parallel()
 	u := newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, nil)))
 	w := watch(u)
-	failures := u.Refuse(t.Context(), Request{Kind: aliases.File, Actor: aliases.Actor{Origin: aliases.OriginGo}}, &aliases.Failure{Reason: aliases.TooLarge, Message: "why"})
+	failures := u.Refuse(t.Context(), Upload{Request: Request{Kind: aliases.File, Actor: aliases.Actor{Origin: aliases.OriginGo}}}, &aliases.Failure{Reason: aliases.TooLarge, Message: "why"})
 	checked(t, nil, failures)
 	wantFailure(t, failures, aliases.TooLarge, "", "why")
 	if len(w.requests) != 1 || w.requests[0].Kind != aliases.File || w.requests[0].Alias != aliases.DefaultAlias || w.requests[0].Actor.Origin != aliases.OriginGo {
@@ -114,5 +114,37 @@ func TestRefuse(t *testing.T) {
 	}
 	if w.underWay != 0 || !slices.Equal(w.ended, []bool{false}) {
 		t.Errorf("%d under way in the end, ended %t", w.underWay, w.ended)
+	}
+}
+
+// TestPrecheck: what is sure to be refused is refused without its bytes.
+func TestPrecheck(t *testing.T) {
+	t.Parallel()
+	u := newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, nil)))
+	for _, c := range []struct {
+		name   string
+		req    Upload
+		size   int64
+		reason aliases.Reason
+	}{
+		{"a.exe", Upload{}, 1, aliases.BadContent},
+		{"a.php.txt", Upload{}, 1, aliases.BadContent},
+		{"a.txt", Upload{Request: Request{Alias: "none"}}, 1, aliases.BadRequest},
+		{"a.txt", Upload{SubFolder: "../x"}, 1, aliases.BadRequest},
+		{"a.txt", Upload{Request: Request{Allows: func(string) bool { return false }}}, 1, aliases.Forbidden},
+		{"a.txt", Upload{}, 1<<20 + 1, aliases.TooLarge},
+	} {
+		c.req.Kind = aliases.File
+		w := watch(u)
+		failures := u.Precheck(t.Context(), c.req, c.name, c.size)
+		if len(failures) != 1 || failures[0].Reason != c.reason {
+			t.Errorf("%s %+v: got %v, want %v", c.name, c.req, failures, c.reason)
+		}
+		if len(w.refusals) != 1 {
+			t.Errorf("%s: %d refusals observed", c.name, len(w.refusals))
+		}
+	}
+	if failures := u.Precheck(t.Context(), Upload{Request: Request{Kind: aliases.File}}, "a.txt", 1<<20); failures != nil {
+		t.Errorf("refused: %v", failures)
 	}
 }

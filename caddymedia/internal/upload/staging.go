@@ -106,31 +106,31 @@ func (b *batch) reserveStaged(stage func() (storagedrivers.Staged, error)) (stor
 
 // stageLarge returns a new staged object of up for an object of unknown size. If its key is likely,
 // the storage may begin to send it.
-func (b *batch) stageLarge(ctx context.Context, up *upload, alias *aliases.Alias) (storagedrivers.Staged, error) {
+func (b *batch) stageLarge(ctx context.Context, up *received, alias *aliases.Alias) (storagedrivers.Staged, error) {
 	filename, err := b.storedName(alias, up, b.subFolder())
 	if err != nil || !b.sendsEarly(up) {
 		return b.newStaged(ctx, up.storage)
 	}
 	return b.reserveStaged(func() (storagedrivers.Staged, error) {
-		opts := alias.PutOptions(filename)
-		opts.IfMatch = b.req.Stored.ETag
+		opts := b.putOptions(alias, up, filename)
+		opts.IfMatch = b.assumed.ETag
 		return up.storage.StageFor(ctx, alias.Key(filename), opts)
 	})
 }
 
 // sendsEarly reports whether up may be sent to its storage before the request is complete. An image
-// may be stored without its metadata, a claim may have another filename, and a condition other
-// options. Imports run side by side. After the first large file of a request, others may follow for
-// so long that the storage ends its head start.
-func (b *batch) sendsEarly(up *upload) bool {
-	return b.req.Kind == aliases.File && b.req.Claim == nil && !up.imported && (b.req.Matches == nil || b.req.Filename != "") &&
-		!slices.ContainsFunc(b.uploads, func(other *upload) bool { return other != up && other.size > largeSize })
+// may be stored without its metadata, an earlier attempt may have stored up already, and a condition
+// may have other options. Imports run side by side. After the first large file of a request, others
+// may follow for so long that the storage ends its head start.
+func (b *batch) sendsEarly(up *received) bool {
+	return b.req.Kind == aliases.File && !b.isRepeated() && !up.imported && (b.condition == nil || b.assumed.Key != "") &&
+		!slices.ContainsFunc(b.uploads, func(other *received) bool { return other != up && other.size > largeSize })
 }
 
 // spool stores body in the buffer of up if it is small, otherwise on the storage of alias, which is
 // the likely one.
 func (b *batch) spool(
-	ctx context.Context, up *upload, alias *aliases.Alias, body io.Reader, readFailure func(error) *aliases.Failure,
+	ctx context.Context, up *received, alias *aliases.Alias, body io.Reader, readFailure func(error) *aliases.Failure,
 ) error {
 	if b.reserveMemory(headSize) {
 		up.head = heads.Get().(*[headSize]byte) // the pool holds nothing else
@@ -160,7 +160,7 @@ func (b *batch) spool(
 }
 
 // content returns the bytes of up.
-func (up *upload) content() io.ReadSeeker {
+func (up *received) content() io.ReadSeeker {
 	if up.staged == nil {
 		return bytes.NewReader(up.buffer)
 	}
@@ -186,7 +186,7 @@ func (b *batch) stageBuffered(ctx context.Context) error {
 }
 
 // unbuffer releases the buffer of up.
-func (b *batch) unbuffer(up *upload) {
+func (b *batch) unbuffer(up *received) {
 	size := int64(len(up.buffer))
 	if up.head != nil {
 		size = headSize
@@ -197,7 +197,7 @@ func (b *batch) unbuffer(up *upload) {
 }
 
 // returnHead ends the use of the head of up.
-func (up *upload) returnHead() {
+func (up *received) returnHead() {
 	if up.head != nil {
 		heads.Put(up.head)
 		up.head = nil
@@ -205,7 +205,7 @@ func (up *upload) returnHead() {
 }
 
 // restage replaces the staged data of up by a copy on storage.
-func (b *batch) restage(ctx context.Context, up *upload, storage *storagedrivers.Storage, content io.Reader) error {
+func (b *batch) restage(ctx context.Context, up *received, storage *storagedrivers.Storage, content io.Reader) error {
 	staged, err := b.newStaged(ctx, storage)
 	if err != nil {
 		return err
@@ -228,7 +228,7 @@ func (b *batch) restage(ctx context.Context, up *upload, storage *storagedrivers
 }
 
 // discard closes the uncommitted data of up.
-func (up *upload) discard() error {
+func (up *received) discard() error {
 	up.returnHead()
 	up.buffer = nil
 	var err error

@@ -56,7 +56,7 @@ func TestSmallItemsHoldNoFiles(t *testing.T) {
 			}
 			var most int64
 			body := observed{bytes.NewReader(formBody(parts...)), func() { most = max(most, u.Staging.files.Used()) }}
-			_, failures := u.Upload(t.Context(), Request{Kind: aliases.File, Actor: aliases.Actor{Account: "a"}}, Form(body, boundary))
+			_, failures := u.Upload(t.Context(), Upload{Request: Request{Kind: aliases.File, Actor: aliases.Actor{Account: "a"}}}, Form(body, boundary))
 			if c.busy {
 				wantFailure(t, failures, aliases.Busy, "", "too many uploads")
 				want = map[string]string{}
@@ -110,7 +110,7 @@ func TestVariantsHoldFiles(t *testing.T) {
 				parts = append(parts, field("alias", "other"))
 			}
 			u.Staging = NewStaging(0, c.files)
-			_, failures := u.Upload(t.Context(), Request{Kind: aliases.Image, Actor: aliases.Actor{Account: "a"}}, Form(bytes.NewReader(formBody(parts...)), boundary))
+			_, failures := u.Upload(t.Context(), Upload{Request: Request{Kind: aliases.Image, Actor: aliases.Actor{Account: "a"}}}, Form(bytes.NewReader(formBody(parts...)), boundary))
 			if c.busy {
 				wantFailure(t, failures, aliases.Busy, "a.png", "too many uploads")
 			} else if failures != nil {

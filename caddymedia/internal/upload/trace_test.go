@@ -72,7 +72,7 @@ func spanLine(span sdktrace.ReadOnlySpan) string {
 func tracedUpload(t *testing.T, u *Uploader, source Source) string {
 	t.Helper()
 	return tracedTree(t, func(ctx context.Context) {
-		items, failures := u.Upload(ctx, Request{Kind: aliases.Image}, source)
+		items, failures := u.Upload(ctx, Upload{Request: Request{Kind: aliases.Image}}, source)
 		checked(t, items, failures)
 	})
 }

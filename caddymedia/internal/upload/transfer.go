@@ -20,10 +20,11 @@ const (
 	transferTries = 4
 )
 
-// Transfer is a request to move or copy an item.
+// Transfer is a request to move or copy an item to the alias of the request.
 type Transfer struct {
-	// Alias and Filename of the item.
-	Alias    *aliases.Alias
+	Request
+	// From and Filename of the item.
+	From     *aliases.Alias
 	Filename string
 	// To is the wanted filename in the alias of the request, sub folder included.
 	To string
@@ -33,6 +34,12 @@ type Transfer struct {
 	Matches func(storagedrivers.Info) bool
 }
 
+func (t Transfer) operation() Operation {
+	op := t.Request.operation()
+	op.Transfer = &t
+	return op
+}
+
 // Errors of a transfer.
 var (
 	errItself   = errors.New("the item has the wanted filename")
@@ -40,19 +47,21 @@ var (
 	errUncopied = errors.New("the storage cannot copy the item")
 )
 
-// Transfer moves or copies the item of req.Transfer to the alias of req, with all checks of an
-// upload. Onto itself the item stays unchanged, unless a copy gets another name under Append Time.
-// A moved item is removed after the new one is complete. No upload, move or deletion of this
-// process changes it between the last comparison and its removal.
-func (u *Uploader) Transfer(ctx context.Context, req Request) (items []Item, failures aliases.Failures) {
+// Transfer moves or copies an item, with all checks of an upload. Onto itself the item stays unchanged,
+// unless a copy gets another name under Append Time. A moved item is removed after the new one is complete.
+// No upload, move or deletion of this process changes it between the last comparison and its removal.
+//
+// A repeated transfer does not look for an item of an earlier attempt.
+func (u *Uploader) Transfer(ctx context.Context, req Transfer) (items []Item, failures aliases.Failures) {
+	if r := req.Repetition; r != nil {
+		req.Repetition = &Repetition{ID: r.ID, Began: r.Began}
+	}
 	ctx = storagedrivers.WithOwner(ctx, req.Actor.Owner())
-	ended := u.Observer.Began(req)
+	ended := u.Observer.Began(req.operation())
 	defer func() { ended(items != nil) }()
 	copies := true
 	for try := 1; ; try++ {
-		b := u.newBatch(req)
-		b.copies = copies
-		items, failures, err := b.transfer(ctx, try)
+		items, failures, err := u.newTransferring(req, copies).run(ctx, try)
 		switch {
 		case errors.Is(err, errUncopied):
 			copies = false
@@ -62,35 +71,62 @@ func (u *Uploader) Transfer(ctx context.Context, req Request) (items []Item, fai
 	}
 }
 
-// transfer returns errReplaced if the transfer should begin again, and errUncopied if it should do so
+// transferring is an attempt at a transfer. It is the [Source] of its batch.
+type transferring struct {
+	*Transfer
+	batch *batch
+
+	source    storagedrivers.Info // set by receive
+	copies    bool                // its storage copies it, as far as is known
+	removed   Item                // the moved item, set by commit
+	unremoved error               // why the moved item is left
+}
+
+func (u *Uploader) newTransferring(req Transfer, copies bool) *transferring {
+	t := &transferring{Transfer: &req, copies: copies}
+	k := kind{operation: req.operation(), confirm: t.confirm}
+	if !req.Copy {
+		k.lock, k.committed = t.lock, t.removeSource
+	}
+	t.batch = u.newBatch(req.Request, k)
+	return t
+}
+
+// run returns errReplaced if the transfer should begin again, and errUncopied if it should do so
 // without a copy by the storage. It closes the batch.
-func (b *batch) transfer(ctx context.Context, try int) ([]Item, aliases.Failures, error) {
-	defer b.close()
-	t := b.req.Transfer
-	err := t.changed(b.store(ctx, t))
+func (t *transferring) run(ctx context.Context, try int) ([]Item, aliases.Failures, error) {
+	defer t.batch.close()
+	err := t.changed(t.batch.store(ctx, t))
 	switch {
 	case errors.Is(err, errItself):
-		item := Item{FullPath: t.Alias.URL(b.req.BaseURL, t.Filename), Filename: t.Filename, Size: b.source.Size}
-		b.uploader.Observer.Changed(ctx, Change{Action: Unchanged, Alias: t.Alias, Item: item, Actor: b.req.Actor, Transfer: t})
+		item := Item{FullPath: t.From.URL(t.BaseURL, t.Filename), Filename: t.Filename, Size: t.source.Size}
+		t.batch.uploader.Observer.Changed(ctx, Change{Action: Unchanged, Alias: t.From, Item: item, Actor: t.Actor, Transfer: t.Transfer})
 		return []Item{item}, nil, nil
 	case errors.Is(err, errReplaced) && try < transferTries && ctx.Err() == nil:
 		return nil, nil, errReplaced
-	case b.copies && err != nil && errors.Is(asFailure(err), errors.ErrUnsupported) && len(asFailures(err)) == 1: // nothing has changed
+	case t.copies && err != nil && errors.Is(asFailure(err), errors.ErrUnsupported) && len(asFailures(err)) == 1: // nothing has changed
 		return nil, nil, errUncopied
+	case err != nil:
+		return nil, t.batch.reportRefused(ctx, err), nil
 	}
-	items, failures := b.report(ctx, err)
-	return items, failures, nil
+	by := *t.Transfer
+	by.Copy = by.Copy || t.unremoved != nil
+	items := t.batch.reportStored(ctx, &by)
+	if failures := t.reportSource(ctx); failures != nil {
+		return nil, failures, nil
+	}
+	return items, nil, nil
 }
 
 // receive stages the item. In one backend the storage copies it, and only the bytes that the checks
 // need are read.
-func (t *Transfer) receive(ctx context.Context, b *batch) error {
+func (t *transferring) receive(ctx context.Context, b *batch) error {
 	alias, err := b.target()
 	if err != nil {
 		return err
 	}
 	slash := strings.LastIndexByte(t.To, '/')
-	up, folder := &upload{submitted: t.Filename, name: t.To[slash+1:]}, "/"
+	up, folder := &received{submitted: t.Filename, name: t.To[slash+1:]}, "/"
 	if slash >= 0 {
 		folder = t.To[:slash]
 	}
@@ -103,19 +139,19 @@ func (t *Transfer) receive(ctx context.Context, b *batch) error {
 	if err := b.req.Forced.checkSubFolder(folder); err != nil {
 		return err
 	}
-	if b.source, err = t.stat(ctx); err != nil {
+	if t.source, err = t.stat(ctx); err != nil {
 		return t.failure(err)
 	}
-	if failure := mismatch(t.Filename, b.source, t.Matches); failure != nil {
+	if failure := mismatch(t.Filename, t.source, t.Matches); failure != nil {
 		return failure
 	}
 	filename, err := b.storedName(alias, up, folder)
 	if err == nil && t.isItself(alias, filename) {
 		return errItself
 	}
-	b.copies = b.copies && err == nil && alias.Storage.Location() == t.Alias.Storage.Location()
-	if b.copies {
-		if limit := b.req.Forced.Limit(alias.MaxSize); b.source.Size > limit {
+	t.copies = t.copies && err == nil && alias.Storage.Location() == t.From.Storage.Location()
+	if t.copies {
+		if limit := b.req.Forced.Limit(alias.MaxSize); t.source.Size > limit {
 			failure := tooLarge(limit)
 			failure.Filename = t.Filename
 			return failure
@@ -123,28 +159,28 @@ func (t *Transfer) receive(ctx context.Context, b *batch) error {
 		if err := b.reserveFile(); err != nil {
 			return err
 		}
-		if up.staged, err = alias.Storage.StageCopy(ctx, b.source); err == nil {
-			up.storage, up.size = alias.Storage, b.source.Size
+		if up.staged, err = alias.Storage.StageCopy(ctx, t.source); err == nil {
+			up.storage, up.size = alias.Storage, t.source.Size
 			b.uploads = append(b.uploads, up)
 			return nil
 		}
 		b.releaseFile()
-		if b.copies = false; !errors.Is(err, errors.ErrUnsupported) {
+		if t.copies = false; !errors.Is(err, errors.ErrUnsupported) {
 			return t.failure(err)
 		}
 	}
-	if alias.Storage != t.Alias.Storage && b.source.Size > maxAcross {
+	if alias.Storage != t.From.Storage && t.source.Size > maxAcross {
 		return &aliases.Failure{
 			Reason: aliases.TooLarge, Filename: t.Filename,
 			Message: "larger than " + bytesize.Format(maxAcross) + ", the most for another storage: an administrator can copy it by caddy media copy",
 		}
 	}
-	object, err := t.Alias.Storage.OpenSeeker(storagedrivers.WithoutCache(ctx), b.source.Key)
+	object, err := t.From.Storage.OpenSeeker(storagedrivers.WithoutCache(ctx), t.source.Key)
 	if err != nil {
 		return t.failure(err)
 	}
 	defer b.closeSource(object)
-	if !object.Info.Same(b.source) {
+	if !object.Info.Same(t.source) {
 		return t.failure(storagedrivers.ErrChanged)
 	}
 	return b.stage(ctx, up, object, t.failure)
@@ -159,7 +195,7 @@ func (b *batch) closeSource(source io.Closer) {
 
 // stat returns the item; the zero Info if there is none.
 func (t *Transfer) stat(ctx context.Context) (storagedrivers.Info, error) {
-	info, err := aliases.Stat(ctx, t.Alias.Storage, t.Alias.Key(t.Filename))
+	info, err := aliases.Stat(ctx, t.From.Storage, t.From.Key(t.Filename))
 	if errors.Is(err, storagedrivers.ErrInvalidKey) {
 		return storagedrivers.Info{}, nil
 	}
@@ -168,7 +204,7 @@ func (t *Transfer) stat(ctx context.Context) (storagedrivers.Info, error) {
 
 // isItself reports whether the item would be stored onto itself, and stays unchanged then.
 func (t *Transfer) isItself(alias *aliases.Alias, filename string) bool {
-	return alias.LockName(filename) == t.Alias.LockName(t.Filename) && (!t.Copy || alias.Overwrite)
+	return alias.LockName(filename) == t.From.LockName(t.Filename) && (!t.Copy || alias.Overwrite)
 }
 
 // failure returns the failure for an error of reading the item.
@@ -205,14 +241,10 @@ func (t *Transfer) changed(err error) error {
 	return err
 }
 
-// confirmSource returns an error unless the item is still the one that was staged. For a move, the
-// caller holds its lock.
-func (b *batch) confirmSource(ctx context.Context) error {
-	t := b.req.Transfer
-	if t == nil {
-		return nil
-	}
-	if up := b.uploads[0]; up.tries == 0 && t.isItself(b.alias, up.filename) {
+// confirm returns an error unless the item is still the one that was staged. For a move, the caller
+// holds its lock.
+func (t *transferring) confirm(ctx context.Context) error {
+	if up := t.batch.uploads[0]; up.tries == 0 && t.isItself(t.batch.alias, up.filename) {
 		return errItself // an image that gets the extension of its content
 	}
 	info, err := t.stat(ctx)
@@ -221,22 +253,22 @@ func (b *batch) confirmSource(ctx context.Context) error {
 		return t.failure(err)
 	case info.Key == "":
 		return mismatch(t.Filename, info, t.Matches)
-	case !info.Same(b.source):
+	case !info.Same(t.source):
 		return t.failure(storagedrivers.ErrChanged)
 	}
-	return b.confirmTarget(ctx)
+	return t.confirmTarget(ctx)
 }
 
 // confirmTarget returns an error if the item would replace itself under a name that differs by case
 // only: some backends do not distinguish the case of names. The removal of the old name would then
 // remove the new one.
-func (b *batch) confirmTarget(ctx context.Context) error {
-	t, filename := b.req.Transfer, b.uploads[0].filename
-	if !b.alias.Overwrite || !strings.EqualFold(b.alias.LockName(filename), t.Alias.LockName(t.Filename)) {
+func (t *transferring) confirmTarget(ctx context.Context) error {
+	to, filename := t.batch.alias, t.batch.uploads[0].filename
+	if !to.Overwrite || !strings.EqualFold(to.LockName(filename), t.From.LockName(t.Filename)) {
 		return nil
 	}
-	there, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(filename))
-	if err != nil || !there.Same(b.source) {
+	there, err := aliases.Stat(ctx, to.Storage, to.Key(filename))
+	if err != nil || !there.Same(t.source) {
 		return err
 	}
 	return &aliases.Failure{
@@ -245,44 +277,45 @@ func (b *batch) confirmTarget(ctx context.Context) error {
 	}
 }
 
+// lock locks a moved item against all changes, and its new name like that of an upload.
+func (t *transferring) lock(ctx context.Context, filenames []string) (unlock func(), err error) {
+	return t.From.LockMove(ctx, t.Filename, t.batch.alias, filenames...)
+}
+
 // removeSource removes a moved item, whose lock the caller holds. It keeps an item that replaces
 // it.
-func (b *batch) removeSource(ctx context.Context) {
-	t := b.req.Transfer
-	if t == nil || t.Copy {
-		return
-	}
+func (t *transferring) removeSource(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterCommit)
 	defer cancel()
-	b.removed = Item{FullPath: t.Alias.URL(b.req.BaseURL, t.Filename), Filename: t.Filename}
-	b.unremoved = removeLocked(ctx, Deletion{
-		Alias: t.Alias, Filename: t.Filename, Matches: func(info storagedrivers.Info) bool { return info.Same(b.source) },
-	}, &b.removed)
+	t.removed = Item{FullPath: t.From.URL(t.BaseURL, t.Filename), Filename: t.Filename}
+	t.unremoved = removeLocked(ctx, Deletion{
+		Alias: t.From, Filename: t.Filename, Matches: func(info storagedrivers.Info) bool { return info.Same(t.source) },
+	}, &t.removed)
 }
 
 // reportSource reports a moved item that was removed to the observer. It returns the failure of one
 // that was not.
-func (b *batch) reportSource(ctx context.Context) aliases.Failures {
-	t := b.req.Transfer
+func (t *transferring) reportSource(ctx context.Context) aliases.Failures {
+	observer := t.batch.uploader.Observer
 	switch {
-	case t == nil || t.Copy:
+	case t.Copy:
 		return nil
-	case b.unremoved == nil:
-		b.uploader.Observer.Changed(ctx, Change{Action: Deleted, Alias: t.Alias, Item: b.removed, Actor: b.req.Actor, Transfer: t})
+	case t.unremoved == nil:
+		observer.Changed(ctx, Change{Action: Deleted, Alias: t.From, Item: t.removed, Actor: t.Actor, Transfer: t.Transfer})
 		return nil
 	}
-	failure := aliases.StorageFailure(b.unremoved)
+	failure := aliases.StorageFailure(t.unremoved)
 	if failure.Reason != aliases.Unavailable {
 		failure.Reason = aliases.StorageFailed
 	}
 	failure.Filename, failure.Message = t.Filename, "the item is stored under its new name, but the storage could not remove the old one"
 	switch {
-	case errors.Is(b.unremoved, ErrOtherItem):
+	case errors.Is(t.unremoved, ErrOtherItem):
 		failure.Reason, failure.Message = aliases.Conflict, "the item is stored under its new name; the old one was replaced meanwhile and stays"
-	case errors.Is(b.unremoved, fs.ErrNotExist): // by another process, which does not know the lock
+	case errors.Is(t.unremoved, fs.ErrNotExist): // by another process, which does not know the lock
 		failure.Reason, failure.Message = aliases.Conflict, "the item is stored under its new name; another request has moved or deleted the old one meanwhile"
 	}
 	failures := aliases.Failures{failure}
-	b.uploader.Observer.Refused(ctx, b.req, failures)
+	observer.Refused(ctx, t.operation(), failures)
 	return failures
 }

@@ -98,9 +98,7 @@ func TestTransferCopiesInBackend(t *testing.T) {
 					from.MaxSize, to.MaxSize = 2<<20, 2<<20
 					put(t, here, from.Key(c.from), c.content)
 					d.written.Store(0)
-					_, failures := newUploader(from, to).Transfer(t.Context(), Request{
-						Kind: c.kind, Alias: "to", Transfer: &Transfer{Alias: from, Filename: c.from, To: c.to, Copy: copies},
-					})
+					_, failures := newUploader(from, to).Transfer(t.Context(), Transfer{Request: Request{Kind: c.kind, Alias: "to"}, From: from, Filename: c.from, To: c.to, Copy: copies})
 					if failures != nil {
 						t.Fatal(failures)
 					}
@@ -138,9 +136,7 @@ func TestTransferOfReplacedCopy(t *testing.T) {
 		s = closed(t, "here", d, storagedrivers.Options{})
 		put(t, s, "file/content/a.txt", "old")
 		content := newAlias(t, "content", s)
-		_, failures := newUploader(content).Transfer(t.Context(), Request{
-			Kind: aliases.File, Alias: "content", Transfer: &Transfer{Alias: content, Filename: "a.txt", To: "b.txt", Copy: copies},
-		})
+		_, failures := newUploader(content).Transfer(t.Context(), Transfer{Request: Request{Kind: aliases.File, Alias: "content"}, From: content, Filename: "a.txt", To: "b.txt", Copy: copies})
 		want := map[string]string{"file/content/b.txt": "replacement 0"}
 		if copies {
 			want["file/content/a.txt"] = "replacement 0"
@@ -176,9 +172,7 @@ func TestTransferLargeUncopied(t *testing.T) {
 	from, to := newAlias(t, "from", here), newAlias(t, "to", closed(t, "there", d, options))
 	to.MaxSize = 2 << 30
 	put(t, closed(t, "plain", d.Driver, options), from.Key("a.txt"), strings.Repeat("0123456789abcdef", 1<<13)) // 128 KiB
-	_, failures := newUploader(from, to).Transfer(t.Context(), Request{
-		Kind: aliases.File, Alias: "to", Transfer: &Transfer{Alias: from, Filename: "a.txt", To: "b.txt"},
-	})
+	_, failures := newUploader(from, to).Transfer(t.Context(), Transfer{Request: Request{Kind: aliases.File, Alias: "to"}, From: from, Filename: "a.txt", To: "b.txt"})
 	wantFailure(t, failures, aliases.TooLarge, "a.txt", "caddy media copy")
 }
 
@@ -194,9 +188,7 @@ func TestTransferReservesFirst(t *testing.T) {
 	put(t, s, content.Key("a.txt"), "text")
 	u := newUploader(content)
 	u.Staging = NewStaging(0, 0)
-	_, failures := u.Transfer(t.Context(), Request{
-		Kind: aliases.File, Alias: "content", Transfer: &Transfer{Alias: content, Filename: "a.txt", To: "b.txt"},
-	})
+	_, failures := u.Transfer(t.Context(), Transfer{Request: Request{Kind: aliases.File, Alias: "content"}, From: content, Filename: "a.txt", To: "b.txt"})
 	if wantFailure(t, failures, aliases.Busy, "", "too many uploads"); copied {
 		t.Error("it was copied")
 	}

@@ -46,8 +46,9 @@ func newTransferSite(t *testing.T, open func(testing.TB, func(op, key string) er
 // transfer transfers an item of an alias to another one.
 func (s *transferSite) transfer(t *testing.T, from, to *aliases.Alias, transfer Transfer) (string, aliases.Failures) {
 	t.Helper()
-	transfer.Alias = from
-	items, failures := s.u.Transfer(t.Context(), Request{Kind: aliases.File, Alias: to.Name, Transfer: &transfer, Actor: aliases.Actor{Account: "shop"}})
+	transfer.Request = Request{Kind: aliases.File, Alias: to.Name, Actor: aliases.Actor{Account: "shop"}}
+	transfer.From = from
+	items, failures := s.u.Transfer(t.Context(), transfer)
 	checked(t, items, failures)
 	return strings.Join(filenames(items), " "), failures
 }
@@ -216,9 +217,7 @@ func TestTransferLargeAcross(t *testing.T) {
 		if c.far {
 			to = far
 		}
-		_, failures := newUploader(content, far).Transfer(t.Context(), Request{
-			Kind: aliases.File, Alias: to.Name, Transfer: &Transfer{Alias: content, Filename: "a.txt", To: "b.txt", Copy: true},
-		})
+		_, failures := newUploader(content, far).Transfer(t.Context(), Transfer{Request: Request{Kind: aliases.File, Alias: to.Name}, From: content, Filename: "a.txt", To: "b.txt", Copy: true})
 		if c.message != "" {
 			wantFailure(t, failures, aliases.TooLarge, "a.txt", c.message)
 		} else if len(failures) == 0 || failures[0].Reason != aliases.Conflict { // its bytes are those of another object
@@ -243,8 +242,8 @@ func TestTransferImage(t *testing.T) {
 			put(t, s, "img/content/a.png.webp", "its variant")
 			transfer := func(from, to *aliases.Alias, transfer Transfer, want string) {
 				t.Helper()
-				transfer.Alias = from
-				items, failures := u.Transfer(t.Context(), Request{Kind: aliases.Image, Alias: to.Name, Transfer: &transfer})
+				transfer.Request, transfer.From = Request{Kind: aliases.Image, Alias: to.Name}, from
+				items, failures := u.Transfer(t.Context(), transfer)
 				if failures != nil || items[0].Filename != want {
 					t.Fatalf("%v, %v, want %s", items, failures, want)
 				}
@@ -336,13 +335,13 @@ func TestTransferOfChanging(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				transfer := Transfer{Alias: s.over, Filename: "a.txt", To: "new.txt", Copy: copies}
+				transfer := Transfer{From: s.over, Filename: "a.txt", To: "new.txt", Copy: copies}
 				if c.tag {
 					transfer.Matches = func(info storagedrivers.Info) bool { return info.Same(old) }
 				}
-				items, failures := s.u.Transfer(t.Context(), Request{
-					Kind: aliases.File, Alias: "content", Transfer: &transfer,
-					Confirm: func(ctx context.Context, _ string, _ int) (func(bool), *aliases.Failure) { // between staging and commit
+				transfer.Request = Request{
+					Kind: aliases.File, Alias: "content",
+					Confirm: func(ctx context.Context, _ Commitment) (func(bool), *aliases.Failure) { // between staging and commit
 						if c.remove {
 							return nil, removeForTest(ctx, s)
 						}
@@ -352,7 +351,8 @@ func TestTransferOfChanging(t *testing.T) {
 						}
 						return nil, nil
 					},
-				})
+				}
+				items, failures := s.u.Transfer(t.Context(), transfer)
 				got := contents(t, s.here)
 				if c.reason != 0 {
 					wantFailure(t, failures, c.reason, "a.txt", "")
@@ -417,10 +417,7 @@ func TestTransferAndDelete(t *testing.T) {
 func TestTransferNeedsBothAliases(t *testing.T) {
 	t.Parallel()
 	s := newTransferSite(t, onMemory, nil)
-	_, failures := s.u.Transfer(t.Context(), Request{
-		Kind: aliases.File, Alias: "over", Allows: func(alias string) bool { return alias == "content" },
-		Transfer: &Transfer{Alias: s.content, Filename: "a.txt", To: "new.txt"},
-	})
+	_, failures := s.u.Transfer(t.Context(), Transfer{Request: Request{Kind: aliases.File, Alias: "over", Allows: func(alias string) bool { return alias == "content" }}, From: s.content, Filename: "a.txt", To: "new.txt"})
 	wantFailure(t, failures, aliases.Forbidden, "", "may not use")
 }
 
@@ -436,7 +433,7 @@ func TestTransferCrosswise(t *testing.T) {
 		var all sync.WaitGroup
 		for from, to := range map[string]string{"a.txt": "b.txt", "b.txt": "a.txt"} {
 			all.Go(func() {
-				_, failures := s.u.Transfer(ctx, Request{Kind: aliases.File, Alias: "over", Transfer: &Transfer{Alias: s.over, Filename: from, To: to}})
+				_, failures := s.u.Transfer(ctx, Transfer{Request: Request{Kind: aliases.File, Alias: "over"}, From: s.over, Filename: from, To: to})
 				if failures != nil && failures[0].Reason != aliases.Missing {
 					t.Errorf("%v", failures)
 				}
@@ -514,9 +511,7 @@ func TestTransferFoldsCase(t *testing.T) {
 					put(t, storage, "file/content/sub/a.txt", "text")
 					put(t, storage, "file/content/sub/b.txt", "text")
 					for _, to := range []string{"sub/A.txt", "SUB/a.txt"} {
-						items, failures := u.Transfer(t.Context(), Request{
-							Kind: aliases.File, Alias: "content", Transfer: &Transfer{Alias: alias, Filename: "sub/a.txt", To: to, Copy: copies},
-						})
+						items, failures := u.Transfer(t.Context(), Transfer{Request: Request{Kind: aliases.File, Alias: "content"}, From: alias, Filename: "sub/a.txt", To: to, Copy: copies})
 						checked(t, items, failures)
 						if overwrites {
 							wantFailure(t, failures, aliases.Conflict, "sub/a.txt", "case")
@@ -530,9 +525,7 @@ func TestTransferFoldsCase(t *testing.T) {
 							t.Errorf("stored are %q", got)
 						}
 					}
-					if _, failures := u.Transfer(t.Context(), Request{
-						Kind: aliases.File, Alias: "content", Transfer: &Transfer{Alias: alias, Filename: "sub/a.txt", To: "sub/B.txt", Copy: copies},
-					}); failures != nil {
+					if _, failures := u.Transfer(t.Context(), Transfer{Request: Request{Kind: aliases.File, Alias: "content"}, From: alias, Filename: "sub/a.txt", To: "sub/B.txt", Copy: copies}); failures != nil {
 						t.Error(failures)
 					}
 				})

@@ -15,6 +15,7 @@ package upload
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -51,13 +52,25 @@ type Uploader struct {
 
 // Upload stores the files of src: all of them, in their order, or none. Failures are nil if they
 // are stored; otherwise they name each file that failed, or the request as a whole.
-func (u *Uploader) Upload(ctx context.Context, req Request, src Source) (items []Item, failures aliases.Failures) {
-	ctx = storagedrivers.WithOwner(ctx, req.Actor.Owner())
-	ended := u.Observer.Began(req)
+func (u *Uploader) Upload(ctx context.Context, req Upload, src Source) ([]Item, aliases.Failures) {
+	return u.newUpload(req).run(ctx, src)
+}
+
+// Replace replaces an item by the only file of src, with all checks of an upload.
+func (u *Uploader) Replace(ctx context.Context, req Replacement, src Source) ([]Item, aliases.Failures) {
+	return u.newBatch(req.Request, req.kind()).run(ctx, src)
+}
+
+// run carries out the request with the files of src, and reports it.
+func (b *batch) run(ctx context.Context, src Source) (items []Item, failures aliases.Failures) {
+	ctx = storagedrivers.WithOwner(ctx, b.req.Actor.Owner())
+	ended := b.uploader.Observer.Began(b.operation)
 	defer func() { ended(items != nil) }()
-	b := u.newBatch(req)
 	defer b.close()
-	return b.report(ctx, b.store(ctx, src))
+	if err := b.store(ctx, src); err != nil {
+		return nil, b.reportRefused(ctx, err)
+	}
+	return b.reportStored(ctx, nil), nil
 }
 
 // store stores the files of src.
@@ -72,92 +85,13 @@ func (b *batch) store(ctx context.Context, src Source) error {
 	return err
 }
 
-// Refuse reports a request whose item is not available to the observer, as Upload reports a refused
-// request.
-func (u *Uploader) Refuse(ctx context.Context, req Request, failure *aliases.Failure) aliases.Failures {
-	ended := u.Observer.Began(req)
+// Refuse reports an upload whose file is not available to the observer, as Upload reports a refused
+// one.
+func (u *Uploader) Refuse(ctx context.Context, req Upload, failure *aliases.Failure) aliases.Failures {
+	ended := u.Observer.Began(req.operation())
 	defer ended(false)
-	b := u.newBatch(req)
-	err := aliases.Traced(ctx, "media.receive", b.attributes, func(context.Context) error { return failure })
-	_, failures := b.report(ctx, err)
-	return failures
-}
-
-// Request describes an upload, without its items.
-type Request struct {
-	Kind aliases.Kind
-	// Alias and SubFolder of the request's address. Fields of the form take precedence.
-	Alias, SubFolder string
-	// Allows reports whether the account may use an alias; nil allows all.
-	Allows func(alias string) bool
-	// Filename, if set, is that of the stored item which the only file of the request replaces,
-	// whatever its name.
-	Filename string
-	// Matches, if set, is the condition of the request: it reports whether the stored item is the
-	// one to replace. Without Filename it is called for the name of the only file, and with the
-	// zero Info if there is no such item.
-	Matches func(storagedrivers.Info) bool
-	// Stored, if set, is the item of Filename before the request. A large file is sent to the storage
-	// early on the assumption that it still is that one.
-	Stored storagedrivers.Info
-	// Transfer is the move or copy that the request is; nil for an upload. See [Uploader.Transfer].
-	Transfer *Transfer
-	// Import, if set, opens the addresses in fields called url. They are files of the request.
-	Import Importer
-	// ImportTime bounds all imports of the request together, and MaxImported the sum of their
-	// bytes; 0 means no limit.
-	ImportTime  time.Duration
-	MaxImported int64
-	// NoFiles and NoImports, if set, refuse requests with files and with addresses.
-	NoFiles, NoImports *aliases.Failure
-	// Forced is what the caller's credential forces.
-	Forced Forced
-	// Confirm, if set, is called with the alias and the number of items right before the commit. An
-	// upload may last for hours, and the account may lose its rights meanwhile. A failure refuses
-	// the request. Otherwise settle, if set, is called with the outcome of the commit.
-	Confirm func(ctx context.Context, alias string, items int) (settle func(stored bool), failure *aliases.Failure)
-	// Claim, if set, makes a request repeatable. However often it is repeated, also after a crash,
-	// its items are stored once. Claim replaces each of claims by that of the first attempt that
-	// made it, or else stores it, to which it may add an ID. An error of Claim that is an
-	// *[aliases.Failure] refuses the request. ID identifies the item of a request whose claims have
-	// none, in letters and digits.
-	ID    string
-	Claim func(ctx context.Context, claims []Claim) error
-	// Leased means that no two attempts run at the same time. Without it, the request has one item.
-	Leased bool
-	// Unclaim, if set, is called if no item of a leased request is stored, nor ever will be, under
-	// the claims of this and of all earlier attempts.
-	Unclaim func()
-	// BaseURL is the start of public addresses if the alias has none.
-	BaseURL string
-	// Actor is the caller.
-	Actor aliases.Actor
-}
-
-// Mismatch returns the failure if a stored item is not the one to replace; nil if it is. The zero
-// Info means that there is none.
-func (r Request) Mismatch(stored storagedrivers.Info) *aliases.Failure {
-	if r.Filename != "" {
-		return mismatch(r.Filename, stored, r.Matches)
-	}
-	if r.Matches == nil || r.Matches(stored) {
-		return nil
-	}
-	return aliases.Failf(aliases.Changed, "a condition in the header of the request does not hold for the item of this name")
-}
-
-// isConditional reports whether a stored item decides if the request is carried out.
-func (r Request) isConditional() bool { return r.Filename != "" || r.Matches != nil }
-
-// mismatch returns the failure if a stored item does not match.
-func mismatch(filename string, stored storagedrivers.Info, matches func(storagedrivers.Info) bool) *aliases.Failure {
-	switch {
-	case stored.Key == "":
-		return &aliases.Failure{Reason: aliases.Missing, Message: "there is no such item", Filename: filename}
-	case matches != nil && !matches(stored):
-		return &aliases.Failure{Reason: aliases.Changed, Message: ErrOtherItem.Error(), Filename: filename}
-	}
-	return nil
+	b := u.newUpload(req)
+	return b.reportRefused(ctx, aliases.Traced(ctx, "media.receive", b.attributes, func(context.Context) error { return failure }))
 }
 
 // Item is a stored item.
@@ -176,29 +110,24 @@ type Item struct {
 
 // batch is the state of one request.
 type batch struct {
+	kind
 	uploader *Uploader
 	req      Request
+	form     Upload      // what an upload says about its files; zero for other requests
 	party    queue.Party // of the actor
-	now      time.Time
+	id       string      // begins the IDs of the items
+	now      time.Time   // that of the first attempt if the request is repeatable
 
-	fields    map[string]string // alias and sub_folder of the form
-	uploads   []*upload
-	reserved  reservation
-	doomed    atomic.Bool    // an upload has failed, so none will be committed
-	alias     *aliases.Alias // set by check
-	objects   []*object      // the committed uploads, set by commit
-	unclaim   []func()       // the locks of claimed filenames
-	mayStay   bool           // an item of a failed commit may stay stored
-	recovered bool           // the commits of dead processes
-
-	source    storagedrivers.Info // of Request.Transfer, set by receive
-	copies    bool                // its storage copies it, as far as is known
-	removed   Item                // the moved item, set by commit
-	unremoved error               // why the moved item is left
+	fields   map[string]string // alias and sub_folder of the form
+	uploads  []*received
+	reserved reservation
+	doomed   atomic.Bool    // an upload has failed, so none will be committed
+	alias    *aliases.Alias // set by check
+	objects  []*object      // the committed uploads, set by commit
 }
 
-// upload is a received file.
-type upload struct {
+// received is a received file.
+type received struct {
 	submitted string // its name in failures
 	name      string // the name that the filename is made of; empty for the decoded submitted one
 	imported  bool   // submitted is the address of its content
@@ -210,41 +139,51 @@ type upload struct {
 	failure   *aliases.Failure // the reason not to store it
 
 	// Set by check.
-	filename    string                  // relative to the alias; under Append Time it may change
-	plain       string                  // filename without the time
-	tries       int                     // of other filenames
-	claim       Claim                   // of the filename, with Request.Claim
-	claimed     bool                    // once
-	claimedTry  int                     // for which tries the claim is
-	stored      bool                    // by an earlier attempt
+	plain       string                  // filename without the time, relative to the alias
 	image       imaging.Info            // zero if it is no image
 	variant     storagedrivers.Staged   // staged beside it; nil if there is none
 	variantTook time.Duration           // to make the variant, or to fail
 	renditions  []derived.MadeRendition // the eager ones
 	impossible  []string                // names of renditions that it cannot have
+
+	// Set by check, and changed by commit under Append Time.
+	filename string
+	tries    int // of other filenames
+
+	// Set by commit, if an earlier attempt has stored it.
+	own       storagedrivers.Info // the object under its filename; zero if it is to be stored
+	overtaken bool                // others have replaced it since
 }
 
 // object is an upload that is being committed under its filename.
 type object struct {
-	*upload
-	change           int // the index of the change that stores it; that of its variant follows
+	*received
+	change           int                       // the index of the change that stores it; that of its variant follows
+	options          storagedrivers.PutOptions // of that change
 	info             storagedrivers.Info
 	replaced         bool                 // another item of the name
-	match            string               // the entity tag of the only item that it may replace
-	creates          bool                 // it may replace none, although its alias overwrites
 	uncovered        bool                 // the variant of that item was removed before
 	committedVariant *storagedrivers.Info // nil if there is none
 	hasVariant       bool                 // a variant of the image is stored beside it
 }
 
-func (u *Uploader) newBatch(req Request) *batch {
-	return &batch{uploader: u, req: req, party: req.Actor.Party(), now: u.Now(), fields: map[string]string{}}
+func (u *Uploader) newUpload(req Upload) *batch {
+	b := u.newBatch(req.Request, req.kind())
+	b.form = req
+	return b
+}
+
+func (u *Uploader) newBatch(req Request, k kind) *batch {
+	b := &batch{kind: k, uploader: u, req: req, party: req.Actor.Party(), id: rand.Text(), now: u.Now(), fields: map[string]string{}}
+	if r := req.Repetition; r != nil {
+		b.id, b.now = r.ID, r.Began
+	}
+	return b
 }
 
 // close discards staged data that is not committed, and releases the memory and files of the
 // request.
 func (b *batch) close() {
-	b.releaseClaims()
 	for _, up := range b.uploads {
 		if err := up.discard(); err != nil {
 			b.uploader.Log.Warn("closing staged data", "error", err)
@@ -256,7 +195,7 @@ func (b *batch) close() {
 }
 
 // mayHaveVariant reports whether the upload is an image that may have a variant.
-func (up *upload) mayHaveVariant() bool { return up.image.Format.HasVariant() }
+func (up *received) mayHaveVariant() bool { return up.image.Format.HasVariant() }
 
 // aliasName returns the alias of the request, from the fields received so far.
 func (b *batch) aliasName() string {
@@ -265,21 +204,19 @@ func (b *batch) aliasName() string {
 
 // subFolder returns the sub folder of the request, from the fields received so far.
 func (b *batch) subFolder() string {
-	return cmp.Or(b.fields["sub_folder"], b.req.SubFolder, b.req.Forced.SubFolder, b.req.Forced.Below)
+	return cmp.Or(b.fields["sub_folder"], b.form.SubFolder, b.req.Forced.SubFolder, b.req.Forced.Below)
 }
 
 // storedName returns the filename of an upload in an alias.
-func (b *batch) storedName(alias *aliases.Alias, up *upload, subFolder string) (string, error) {
-	if b.req.Filename == "" {
+func (b *batch) storedName(alias *aliases.Alias, up *received, subFolder string) (string, error) {
+	if b.filename == "" {
 		return alias.StoredName(b.req.Forced.filename(cmp.Or(up.name, naming.Decode(up.submitted))), subFolder, b.now, b.req.Actor.Origin)
 	}
 	if !alias.Overwrite {
 		return "", aliases.Failf(aliases.Conflict, "the items of this alias are never replaced: upload another one")
 	}
-	return b.req.Filename, alias.CheckFilename(b.req.Filename, b.req.Actor.Origin)
+	return b.filename, alias.CheckFilename(b.filename, b.req.Actor.Origin)
 }
-
-func (r Request) allows(alias string) bool { return r.Allows == nil || r.Allows(alias) }
 
 // target returns the alias of the request, if the request may use it with its sub folder.
 func (b *batch) target() (*aliases.Alias, error) {

@@ -1,0 +1,223 @@
+package upload
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Repetition makes a request repeatable: however often it is carried out, by one attempt at a time,
+// its items are stored once. All attempts make the same names in the same order. An object under such
+// a name that has the same bytes, and was stored since the first attempt began, is an item of the
+// request.
+type Repetition struct {
+	// ID begins the IDs of the items on backends that know their objects by an ID, in letters and
+	// digits. Another request, or the same key used for a new first attempt, has another one.
+	ID string
+	// Began is when the first attempt began, by the clock of its node. Folders with dates and names
+	// with the time are made of it.
+	Began time.Time
+	// Again reports that an earlier attempt may have stored items.
+	Again bool
+}
+
+// isRepeated reports whether an earlier attempt may have stored items of the request.
+func (b *batch) isRepeated() bool { return b.req.Repetition != nil && b.req.Repetition.Again }
+
+// clockError is how far the clocks of nodes and of backends may differ: they are set by NTP, and some
+// backends store times in whole seconds.
+const clockError = 2 * time.Second
+
+// findOwn finds the items that earlier attempts have stored, and sets their names. Each is that of one
+// file: files with the same name have them in the order of their names.
+func (b *batch) findOwn(ctx context.Context) error {
+	b.recoverDead(ctx)
+	byName := map[string][]*received{}
+	for _, up := range b.uploads {
+		byName[up.plain] = append(byName[up.plain], up)
+	}
+	names := slices.Collect(maps.Keys(byName))
+	var taken sync.Map // names of locks
+	return cmp.Or(abreast(len(names), requests, func(i int) error {
+		all := byName[names[i]]
+		for _, up := range all {
+			if err := b.findOwnOf(ctx, up, len(all), &taken); err != nil {
+				return up.storageFailure(err)
+			}
+		}
+		return nil
+	})...)
+}
+
+// findOwnOf finds the item of an upload, one of a number with its plain name. It looks beyond names that
+// are free: they may have been taken during the earlier attempt, and given up since. That has used none
+// behind the first free name with the time, but for the others.
+func (b *batch) findOwnOf(ctx context.Context, up *received, number int, taken *sync.Map) error {
+	for try := 0; try == 0 || try <= b.maxTries() && !b.alias.Overwrite; try++ {
+		filename := b.nameOf(up, try)
+		name := b.alias.LockName(filename)
+		if _, isTaken := taken.Load(name); isTaken {
+			continue
+		}
+		info, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(filename))
+		isOwn := false
+		switch {
+		case err != nil:
+			return err
+		case info.Key != "":
+			isOwn, err = b.isOwn(ctx, up, filename, info)
+		case try >= number:
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if isOwn {
+			if _, isTaken := taken.LoadOrStore(name, true); !isTaken {
+				up.filename, up.tries, up.own = filename, try, info
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// isOwn reports whether an object is the item of an upload. Under Overwrite it may also be one that has
+// replaced the item since.
+func (b *batch) isOwn(ctx context.Context, up *received, filename string, info storagedrivers.Info) (bool, error) {
+	if !b.alias.Overwrite && b.alias.Storage.Features().Repeat { // it knows the object by its ID
+		if info.Size != up.size {
+			return false, nil
+		}
+		_, err := b.alias.Storage.Commit(ctx, storagedrivers.Change{
+			Staged: up.staged, Key: info.Key, Options: b.putOptions(b.alias, up, filename),
+		})
+		if errors.Is(err, fs.ErrExist) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	// The backend may store whole seconds only, by another clock.
+	if !info.ModTime.Before(b.now.Truncate(time.Second).Add(-clockError)) {
+		if same, err := b.sameBytes(ctx, up, info); same || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return same, err
+		}
+	}
+	// Others have stored another item since. It may be newer than the item of an earlier attempt, and
+	// acknowledged, so it is not replaced. If no attempt has stored its item, then both requests were
+	// under way together, and this order is as right. An object that may be older than the first attempt
+	// is replaced: otherwise the item would be lost.
+	up.overtaken = b.alias.Overwrite && info.ModTime.After(b.now.Add(clockError)) && (b.condition == nil || b.condition(info) == nil)
+	return up.overtaken, nil
+}
+
+// recoverDead undoes or completes the commit of a dead process, which may have been an earlier attempt.
+// Otherwise that would be undone after this attempt has taken it for complete.
+func (b *batch) recoverDead(ctx context.Context) {
+	if b.alias.Storage.Features().Together != storagedrivers.Atomic {
+		return
+	}
+	if _, err := b.alias.Storage.Sweep(ctx, storagedrivers.SweepOptions{OlderThan: time.Nanosecond}); err != nil {
+		b.uploader.Log.Warn("recovering aborted uploads", "storage", b.alias.Storage.Name(), "error", err)
+	}
+}
+
+// storeVariant stores the missing variant of an image that an earlier attempt has stored. The caller
+// holds the lock of the image.
+func (b *batch) storeVariant(ctx context.Context, o *object) error {
+	if o.variant == nil || o.overtaken {
+		return nil
+	}
+	now, err := aliases.Stat(ctx, b.alias.Storage, o.own.Key)
+	if err != nil || !now.Same(o.own) {
+		return err // others have removed or replaced the image meanwhile
+	}
+	infos, err := b.alias.Storage.Commit(ctx, b.variantChange(o))
+	if err == nil {
+		o.committedVariant, o.hasVariant = &infos[0], true
+	}
+	return err
+}
+
+// putOptions returns the options of an item under a filename. Its ID is the same for all attempts.
+func (b *batch) putOptions(alias *aliases.Alias, up *received, filename string) storagedrivers.PutOptions {
+	opts := alias.PutOptions(filename)
+	opts.ID = fmt.Sprint(b.id, "i", slices.Index(b.uploads, up))
+	return opts
+}
+
+// nameOf returns the filename of an upload after a number of tries. That of a repeatable request is the
+// same for all attempts.
+func (b *batch) nameOf(up *received, try int) string {
+	if try == 0 {
+		return up.plain
+	}
+	second := b.now.Unix() + int64(try-1)
+	if b.req.Repetition == nil {
+		second = b.uploader.seconds.next(b.alias.LockName(up.plain), b.now.Unix())
+	}
+	filename := naming.WithTime(up.plain, second)
+	if try <= b.maxTries()-suffixTries {
+		return filename
+	}
+	sum := sha256.Sum256(fmt.Append(nil, b.putOptions(b.alias, up, filename).ID, "n", try))
+	return naming.WithSuffix(filename, strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:aliases.SuffixLength]))
+}
+
+// digest is [Commitment.Digest].
+func (b *batch) digest() (string, error) {
+	hash := sha256.New()
+	for _, up := range b.uploads {
+		sum, err := sumOf(up.staged)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(hash, "%q %x ", up.plain, sum)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// sameBytes reports whether a stored object has the bytes of an upload.
+func (b *batch) sameBytes(ctx context.Context, up *received, info storagedrivers.Info) (same bool, err error) {
+	if info.Size != up.size {
+		return false, nil
+	}
+	object, err := b.alias.Storage.OpenSeeker(storagedrivers.WithoutCache(ctx), info.Key)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, object.Close()) }()
+	there, err := sumOf(object)
+	if err != nil {
+		return false, err
+	}
+	sum, err := sumOf(up.staged)
+	return sum == there, err
+}
+
+// sumOf returns the SHA-256 of all bytes.
+func sumOf(content io.ReadSeeker) (sum [sha256.Size]byte, err error) {
+	hash := sha256.New()
+	if _, err = content.Seek(0, io.SeekStart); err == nil {
+		_, err = io.Copy(hash, content)
+	}
+	if err != nil {
+		return sum, fmt.Errorf("reading an item: %w", err)
+	}
+	return [sha256.Size]byte(hash.Sum(nil)), nil
+}
