@@ -45,10 +45,12 @@ type Result struct {
 }
 
 // request returns a request of Go code, on behalf of the client of ctx if there is one.
-func (s *Service) request(ctx context.Context, kind aliases.Kind, alias, subFolder string) upload.Request {
-	return upload.Request{
-		Kind: kind, Alias: cmp.Or(alias, aliases.DefaultAlias), SubFolder: subFolder,
-		Actor: aliases.Actor{Origin: aliases.OriginGo, Client: s.client(ctx)},
+func (s *Service) request(ctx context.Context, kind aliases.Kind, alias, subFolder string) upload.Upload {
+	return upload.Upload{
+		Request: upload.Request{
+			Kind: kind, Alias: cmp.Or(alias, aliases.DefaultAlias), Actor: aliases.Actor{Origin: aliases.OriginGo, Client: s.client(ctx)},
+		},
+		SubFolder: subFolder,
 	}
 }
 
@@ -149,7 +151,7 @@ func (s *Service) DownloadFile(ctx context.Context, address, alias, subFolder st
 	return s.download(ctx, address, s.request(ctx, aliases.File, alias, subFolder))
 }
 
-func (s *Service) download(ctx context.Context, address string, req upload.Request) Result {
+func (s *Service) download(ctx context.Context, address string, req upload.Upload) Result {
 	return s.upload(func() ([]upload.Item, aliases.Failures) {
 		alias, ok := s.Alias(req.Kind, req.Alias)
 		if !ok {
@@ -240,7 +242,7 @@ func (s *Service) FormFile(r *http.Request, input, alias, subFolder string) Resu
 	return s.formItem(r, input, s.request(r.Context(), aliases.File, alias, subFolder))
 }
 
-func (s *Service) formItem(r *http.Request, input string, req upload.Request) Result {
+func (s *Service) formItem(r *http.Request, input string, req upload.Upload) Result {
 	ctx := r.Context()
 	return s.upload(func() ([]upload.Item, aliases.Failures) {
 		file, failure := s.formFile(r, req.Kind, input)

@@ -237,7 +237,7 @@ func observe(t *testing.T, config Config) (*Service, *observed) {
 
 func (o *observed) Changed(_ context.Context, c upload.Change) { o.actors = append(o.actors, c.Actor) }
 
-func (o *observed) Refused(_ context.Context, _ upload.Request, f aliases.Failures) {
+func (o *observed) Refused(_ context.Context, _ upload.Operation, f aliases.Failures) {
 	o.failures = append(o.failures, f...)
 }
 

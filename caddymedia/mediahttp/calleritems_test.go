@@ -261,4 +261,4 @@ func (o *actors) Changed(_ context.Context, c upload.Change) { o.note(c.Actor) }
 
 func (o *actors) DeletionEnded(_ context.Context, d media.Deletion) { o.note(d.Actor) }
 
-func (o *actors) Refused(_ context.Context, r upload.Request, _ aliases.Failures) { o.note(r.Actor) }
+func (o *actors) Refused(_ context.Context, r upload.Operation, _ aliases.Failures) { o.note(r.Actor) }

@@ -168,10 +168,10 @@ func TestTransferOfImage(t *testing.T) {
 type refusals struct {
 	media.NopObserver
 	mu       sync.Mutex
-	requests []upload.Request
+	requests []upload.Operation
 }
 
-func (r *refusals) Refused(_ context.Context, req upload.Request, _ aliases.Failures) {
+func (r *refusals) Refused(_ context.Context, req upload.Operation, _ aliases.Failures) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.requests = append(r.requests, req)

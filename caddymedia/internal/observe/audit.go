@@ -26,7 +26,7 @@ func (o *Observer) auditChange(change upload.Change) {
 		Size: change.Item.Size, Actor: change.Actor, Result: deletion(change.Err),
 	}
 	if t := change.Transfer; t != nil {
-		c.Action, c.Kind, c.Alias, c.Filename = transferAction(t), t.Alias.Kind, t.Alias.Name, t.Filename
+		c.Action, c.Kind, c.Alias, c.Filename = transferAction(t), t.From.Kind, t.From.Name, t.Filename
 		c.ToAlias, c.To, c.Result = change.Alias.Name, change.Item.Filename, resultOK
 	}
 	o.writeAudit(c, c.Result == resultOK && change.Action != upload.Unchanged, zap.Int64("size", c.Size))
@@ -55,20 +55,20 @@ func deletion(err error) string {
 }
 
 // auditRefusal writes the submitted name. The size is unknown.
-func (o *Observer) auditRefusal(req upload.Request, failure *aliases.Failure) {
+func (o *Observer) auditRefusal(op upload.Operation, failure *aliases.Failure) {
 	c := Change{
-		Action: auditActions[upload.Stored], Kind: req.Kind, Alias: req.Alias, Filename: failure.Filename, Size: -1,
-		Actor: req.Actor, Result: failure.Message,
+		Action: auditActions[upload.Stored], Kind: op.Kind, Alias: op.Alias, Filename: failure.Filename, Size: -1,
+		Actor: op.Actor, Result: failure.Message,
 	}
 	fields := []zap.Field{zap.Stringer("reason", failure.Reason)}
-	switch t := req.Transfer; {
+	switch t := op.Transfer; {
 	case t != nil:
 		c.Action = transferAction(t)
-		if t.Alias != nil {
-			c.Alias = t.Alias.Name
-			fields = append(fields, zap.String("to_alias", req.Alias), zap.String("to", t.To[:min(len(t.To), aliases.MaxName)]))
+		if t.From != nil {
+			c.Alias = t.From.Name
+			fields = append(fields, zap.String("to_alias", op.Alias), zap.String("to", t.To[:min(len(t.To), aliases.MaxName)]))
 		}
-	case req.Filename != "":
+	case op.Filename != "":
 		c.Action = auditActions[upload.Replaced]
 	}
 	o.writeAudit(c, false, fields...)

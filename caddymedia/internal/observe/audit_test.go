@@ -53,7 +53,7 @@ func TestAuditOfAnyAlias(t *testing.T) {
 	core, lines := observer.New(zap.InfoLevel)
 	o := &Observer{audit: zap.New(core), metrics: newMetrics(prometheus.NewPedanticRegistry())}
 	for _, alias := range []string{strings.Repeat("a", 64), strings.Repeat("\x01", 1<<20)} {
-		o.Refused(t.Context(), upload.Request{Kind: aliases.File, Alias: alias}, aliases.Failures{{Reason: aliases.Unauthorized}})
+		o.Refused(t.Context(), upload.Operation{Kind: aliases.File, Alias: alias}, aliases.Failures{{Reason: aliases.Unauthorized}})
 		if got := lines.TakeAll()[0].ContextMap()["alias"]; got != alias[:64] {
 			t.Errorf("an alias of %d bytes is written as %.100q", len(alias), got)
 		}
@@ -91,7 +91,7 @@ func TestAuditFields(t *testing.T) {
 	o := &Observer{audit: zap.New(core)}
 	alias := &aliases.Alias{Kind: aliases.File, Name: "old"}
 	actor := aliases.Actor{Origin: aliases.OriginHTTP, Account: "shop", User: "alice"}
-	move := &upload.Transfer{Alias: alias, Filename: "a.txt", To: "b.txt"}
+	move := &upload.Transfer{From: alias, Filename: "a.txt", To: "b.txt"}
 	for want, report := range map[string]func(){
 		"action kind alias filename size via account user client result": func() {
 			o.auditChange(upload.Change{Action: upload.Stored, Alias: alias, Actor: actor})
@@ -100,10 +100,10 @@ func TestAuditFields(t *testing.T) {
 			o.auditChange(upload.Change{Action: upload.Stored, Alias: alias, Actor: actor, Transfer: move})
 		},
 		"action kind alias filename reason via account user client result": func() {
-			o.auditRefusal(upload.Request{Actor: actor}, &aliases.Failure{})
+			o.auditRefusal(upload.Operation{Actor: actor}, &aliases.Failure{})
 		},
 		"action kind alias filename reason to_alias to via account user client result": func() {
-			o.auditRefusal(upload.Request{Actor: actor, Transfer: move}, &aliases.Failure{})
+			o.auditRefusal(upload.Operation{Actor: actor, Transfer: move}, &aliases.Failure{})
 		},
 		"action kind alias filename via account user client result": func() {
 			o.auditDeletion(media.Deletion{Actor: actor, Failure: &aliases.Failure{}})
@@ -134,7 +134,7 @@ func TestAuditOfUsers(t *testing.T) {
 	for _, user := range []string{"alice", ""} {
 		actor := aliases.Actor{Origin: aliases.OriginHTTP, Account: "members", User: user}
 		o.auditChange(upload.Change{Action: upload.Stored, Alias: &aliases.Alias{}, Actor: actor})
-		o.auditRefusal(upload.Request{Actor: actor}, &aliases.Failure{})
+		o.auditRefusal(upload.Operation{Actor: actor}, &aliases.Failure{})
 		o.auditDeletion(media.Deletion{Actor: actor})
 		o.auditTermination(&resumable.Record{Owner: actor.Owner()}, actor, nil)
 		for _, line := range lines.TakeAll() {
@@ -188,7 +188,7 @@ func TestAuditOfReplacements(t *testing.T) {
 	core, lines := observer.New(zap.InfoLevel)
 	o := &Observer{audit: zap.New(core), metrics: newMetrics(prometheus.NewPedanticRegistry())}
 	for filename, want := range map[string]string{"": "store", "a.txt": "replace"} {
-		o.Refused(t.Context(), upload.Request{Kind: aliases.File, Filename: filename}, aliases.Failures{{Message: "why", Filename: "a.txt"}})
+		o.Refused(t.Context(), upload.Operation{Kind: aliases.File, Filename: filename}, aliases.Failures{{Message: "why", Filename: "a.txt"}})
 		if fields := lines.TakeAll()[0].ContextMap(); fields["action"] != want || fields["filename"] != "a.txt" || fields["result"] != "why" {
 			t.Errorf("%q: %v", filename, fields)
 		}
@@ -202,7 +202,7 @@ func TestAuditOfTransfers(t *testing.T) {
 	o := &Observer{audit: zap.New(core), metrics: newMetrics(prometheus.NewPedanticRegistry())}
 	from, to := &aliases.Alias{Kind: aliases.File, Name: "old"}, &aliases.Alias{Kind: aliases.File, Name: "new"}
 	for action, copies := range map[string]bool{"move": false, "copy": true} {
-		transfer := &upload.Transfer{Alias: from, Filename: "a.txt", To: "b.txt", Copy: copies}
+		transfer := &upload.Transfer{From: from, Filename: "a.txt", To: "b.txt", Copy: copies}
 		check := func(result string, both bool) {
 			t.Helper()
 			all := lines.TakeAll()
@@ -220,13 +220,13 @@ func TestAuditOfTransfers(t *testing.T) {
 			o.Changed(t.Context(), upload.Change{Action: upload.Deleted, Alias: from, Item: upload.Item{Filename: "a.txt"}, Transfer: transfer})
 		}
 		check("ok", true)
-		o.Refused(t.Context(), upload.Request{Kind: aliases.File, Alias: "new", Transfer: transfer}, aliases.Failures{{Message: "why", Filename: "a.txt"}})
+		o.Refused(t.Context(), upload.Operation{Kind: aliases.File, Alias: "new", Transfer: transfer}, aliases.Failures{{Message: "why", Filename: "a.txt"}})
 		check("why", true)
-		o.Refused(t.Context(), upload.Request{
+		o.Refused(t.Context(), upload.Operation{
 			Kind: aliases.File, Alias: "old", Transfer: &upload.Transfer{Filename: "a.txt", Copy: copies},
 		}, aliases.Failures{{Message: "why", Filename: "a.txt"}})
 		check("why", false)
-		transfer = &upload.Transfer{Alias: from, Filename: "a.txt", To: "a.txt", Copy: copies}
+		transfer = &upload.Transfer{From: from, Filename: "a.txt", To: "a.txt", Copy: copies}
 		o.Changed(t.Context(), upload.Change{Action: upload.Unchanged, Alias: from, Item: upload.Item{Filename: "a.txt"}, Transfer: transfer})
 		check("ok", false)
 	}

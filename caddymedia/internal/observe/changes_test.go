@@ -82,7 +82,7 @@ func TestChangesMade(t *testing.T) {
 	alias, other := &aliases.Alias{Kind: aliases.File, Name: "content"}, &aliases.Alias{Kind: aliases.File, Name: "other"}
 	actor := aliases.Actor{Origin: aliases.OriginPanel, Account: "alice"}
 	item := upload.Item{Filename: "a.txt", Size: 7}
-	move := &upload.Transfer{Alias: other, Filename: "old.txt", To: "a.txt"}
+	move := &upload.Transfer{From: other, Filename: "old.txt", To: "a.txt"}
 	kept := Change{Kind: aliases.File, Alias: "content", Filename: "a.txt", Size: 7, Actor: actor, Result: "ok"}
 	as := func(change func(*Change)) *Change {
 		c := kept
@@ -124,7 +124,7 @@ func TestChangesMade(t *testing.T) {
 			o.DeletionEnded(t.Context(), media.Deletion{Kind: aliases.File, Alias: "content", IsSet: true, Actor: actor, Failure: &aliases.Failure{}})
 		}, nil},
 		"refusal": {func(o *Observer) {
-			o.Refused(t.Context(), upload.Request{Kind: aliases.File, Actor: actor}, aliases.Failures{{Message: "no"}})
+			o.Refused(t.Context(), upload.Operation{Kind: aliases.File, Actor: actor}, aliases.Failures{{Message: "no"}})
 		}, nil},
 		"terminate": {func(o *Observer) {
 			o.Terminated(t.Context(), &resumable.Record{Kind: "file", Alias: "content", Filename: "a.txt", Length: 7, Owner: "http shop"}, actor, nil)

@@ -114,10 +114,10 @@ func (e *events) changed(change upload.Change) {
 	})
 }
 
-func (e *events) refused(req upload.Request, failure *aliases.Failure) {
+func (e *events) refused(op upload.Operation, failure *aliases.Failure) {
 	e.emit(EventRefused, func() map[string]any {
-		return withActor(req.Actor, map[string]any{
-			"kind": string(req.Kind), "alias": req.Alias, "filename": failure.Filename,
+		return withActor(op.Actor, map[string]any{
+			"kind": string(op.Kind), "alias": op.Alias, "filename": failure.Filename,
 			"reason": failure.Reason.String(), "message": failure.Message,
 		})
 	})

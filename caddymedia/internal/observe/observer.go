@@ -119,12 +119,12 @@ func (o *Observer) StorageChecked(storage string, health media.Health, changed b
 }
 
 // Began implements [upload.Observer].
-func (o *Observer) Began(req upload.Request) (ended func(stored bool)) {
-	uploads[req.Kind].Add(1)
+func (o *Observer) Began(op upload.Operation) (ended func(stored bool)) {
+	uploads[op.Kind].Add(1)
 	start := time.Now() //nolint:forbidigo // a duration depends on no other clock
 	return func(stored bool) {
-		uploads[req.Kind].Add(-1)
-		o.current().uploaded(req.Kind, stored, time.Since(start))
+		uploads[op.Kind].Add(-1)
+		o.current().uploaded(op.Kind, stored, time.Since(start))
 	}
 }
 
@@ -167,18 +167,18 @@ func (o *Observer) DeletionEnded(ctx context.Context, deletion media.Deletion) {
 }
 
 // Refused implements [upload.Observer].
-func (o *Observer) Refused(ctx context.Context, req upload.Request, failures aliases.Failures) {
-	req.Alias = fmt.Sprintf("%.64s", req.Alias) // a caller may send any text; no alias is longer
-	noteAccount(ctx, req.Actor.Account)
-	noteItem(ctx, req.Kind, req.Alias, "")
+func (o *Observer) Refused(ctx context.Context, op upload.Operation, failures aliases.Failures) {
+	op.Alias = fmt.Sprintf("%.64s", op.Alias) // a caller may send any text; no alias is longer
+	noteAccount(ctx, op.Actor.Account)
+	noteItem(ctx, op.Kind, op.Alias, "")
 	current := o.current()
-	unknown := req.Actor.Origin == aliases.OriginHTTP && req.Actor.Account == ""
+	unknown := op.Actor.Origin == aliases.OriginHTTP && op.Actor.Account == ""
 	for _, failure := range failures {
-		current.refusals.WithLabelValues(string(req.Kind), failure.Reason.String()).Inc()
+		current.refusals.WithLabelValues(string(op.Kind), failure.Reason.String()).Inc()
 		if unknown { // strangers must not fill the audit log, nor trigger subscribers
 			continue
 		}
-		current.auditRefusal(req, failure)
-		o.events.refused(req, failure)
+		current.auditRefusal(op, failure)
+		o.events.refused(op, failure)
 	}
 }

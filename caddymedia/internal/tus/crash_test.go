@@ -165,7 +165,7 @@ func (c crash) once(t *testing.T, finish func(t *testing.T, c crash, survivor *s
 	t.Helper()
 	c.Root = t.TempDir()
 	s := c.site(t, nil)
-	earlier := upload.Request{Kind: aliases.Image, Alias: c.Alias, Actor: aliases.Actor{Origin: aliases.OriginHTTP}}
+	earlier := upload.Upload{Request: upload.Request{Kind: aliases.Image, Alias: c.Alias, Actor: aliases.Actor{Origin: aliases.OriginHTTP}}}
 	if _, failures := s.first.Uploader().Upload(t.Context(), earlier, upload.Single("a.png", strings.NewReader(crashOther))); failures != nil {
 		t.Fatal(failures)
 	}

@@ -114,11 +114,11 @@ func (q *request) admit(ctx context.Context, rec *resumable.Record, length int64
 	if rec.Partial {
 		return nil
 	}
-	req := upload.Request{
-		Kind: q.Kind, Alias: rec.Alias, SubFolder: rec.SubFolder, Actor: q.actor, BaseURL: q.BaseURL,
+	req := upload.Upload{SubFolder: rec.SubFolder, Request: upload.Request{
+		Kind: q.Kind, Alias: rec.Alias, Actor: q.actor, BaseURL: q.BaseURL,
 		Allows: func(alias string) bool { return q.caller.Allows(q.Kind.Name(), alias) },
 		Forced: media.ForcedBy(q.caller),
-	}
+	}}
 	if failures := q.service.Uploader().Precheck(ctx, req, rec.Filename, length); failures != nil {
 		return failures
 	}

@@ -19,18 +19,23 @@ const afterCommit = 30 * time.Second
 
 // commit commits all uploads and their variants, or none.
 func (b *batch) commit(ctx context.Context) error {
-	stored := false
+	outcome := MaybeStored
 	if b.req.Confirm != nil {
 		settle, failure := b.req.Confirm(ctx, Commitment{Alias: b.alias.Name, Items: len(b.uploads), Digest: b.digest})
 		if failure != nil {
 			return failure
 		}
 		if settle != nil {
-			defer func() { settle(stored) }() // also after a panic
+			defer func() { settle(outcome) }() // also after a panic
 		}
 	}
 	err := aliases.Traced(ctx, "media.commit", b.committedAttributes, b.commitItems)
-	stored = err == nil
+	switch {
+	case err == nil:
+		outcome = AllStored
+	case !b.mayStay && !b.isRepeated() && !b.alias.Storage.Features().Repeat: // such a backend may store an item late
+		outcome = NothingStored
+	}
 	return err
 }
 
@@ -213,6 +218,7 @@ func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) e
 	if !ok {
 		failed = &storagedrivers.CommitError{Index: -1, Err: err}
 	}
+	b.mayStay = len(failed.Replaced)+len(failed.Stored) > 0 || storagedrivers.LeaseLost(ctx)
 	if errors.Is(err, storagedrivers.ErrChanged) && b.condition != nil {
 		b.coverAgain(ctx, objects)
 		return err

@@ -117,16 +117,16 @@ func TestSettle(t *testing.T) {
 		fail    func(op, key string) error
 		body    string
 		refuses bool
-		want    []bool
+		want    []Outcome
 	}{
-		{"stored", nil, forcedForm, false, []bool{true}},
-		{"storage failed", broken, forcedForm, false, []bool{false}},
+		{"stored", nil, forcedForm, false, []Outcome{AllStored}},
+		{"storage failed", broken, forcedForm, false, []Outcome{NothingStored}},
 		{"panic", func(op, _ string) error {
 			if op == "put" || op == "commit" {
 				panic("a fault")
 			}
 			return nil
-		}, forcedForm, false, []bool{false}},
+		}, forcedForm, false, []Outcome{MaybeStored}},
 		{"refused by Confirm", nil, forcedForm, true, nil},
 		{"refused content", nil, strings.Replace(forcedForm, "x.txt", "x.php", 1), false, nil},
 		{"cut short", nil, forcedForm[:40], false, nil},
@@ -134,21 +134,21 @@ func TestSettle(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			u := newUploader(newAlias(t, "docs", onMemory(t, c.fail)))
-			var settled []bool
+			var settled []Outcome
 			req := Upload{Request: Request{Kind: aliases.File, Alias: "docs"}}
-			req.Confirm = func(_ context.Context, about Commitment) (func(bool), *aliases.Failure) {
+			req.Confirm = func(_ context.Context, about Commitment) (func(Outcome), *aliases.Failure) {
 				if about.Alias != "docs" || about.Items != 1 {
 					t.Errorf("confirming %d items of %s", about.Items, about.Alias)
 				}
 				if c.refuses {
 					return nil, aliases.Failf(aliases.Forbidden, "no")
 				}
-				return func(stored bool) { settled = append(settled, stored) }, nil
+				return func(outcome Outcome) { settled = append(settled, outcome) }, nil
 			}
 			func() {
 				defer func() { _ = recover() }()
 				items, _ := u.Upload(t.Context(), req, Form(strings.NewReader(c.body), "x"))
-				if stored := len(c.want) > 0 && c.want[0]; stored != (items != nil) {
+				if stored := len(c.want) > 0 && c.want[0] == AllStored; stored != (items != nil) {
 					t.Errorf("items %v", items)
 				}
 			}()

@@ -424,7 +424,7 @@ func TestLeaseLost(t *testing.T) {
 		r := repeating(alias)
 		lost := false
 		req := Upload{Request: r.request()}
-		req.Confirm = func(context.Context, Commitment) (func(bool), *aliases.Failure) {
+		req.Confirm = func(context.Context, Commitment) (func(Outcome), *aliases.Failure) {
 			lost = true
 			return nil, nil
 		}
@@ -461,7 +461,7 @@ func TestDigest(t *testing.T) {
 	for _, parts := range [][]send{{text}, {text}, {file("b.txt", "text")}, {file("a.txt", "tex")}, {text, text}, {text, file("b.txt", "text")}} {
 		r := repeating(alias)
 		req := Upload{Request: r.request()}
-		req.Confirm = func(_ context.Context, c Commitment) (func(bool), *aliases.Failure) {
+		req.Confirm = func(_ context.Context, c Commitment) (func(Outcome), *aliases.Failure) {
 			digest, err := c.Digest()
 			if err != nil {
 				t.Error(err)

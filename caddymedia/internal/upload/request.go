@@ -22,7 +22,7 @@ type Request struct {
 	// Confirm, if set, is called right before the commit. An upload may last for hours, and the account
 	// may lose its rights meanwhile. A failure refuses the request. Otherwise settle, if set, is called
 	// with the outcome of the commit.
-	Confirm func(ctx context.Context, c Commitment) (settle func(stored bool), failure *aliases.Failure)
+	Confirm func(ctx context.Context, c Commitment) (settle func(Outcome), failure *aliases.Failure)
 	// Repetition makes the request repeatable; nil if it is not.
 	Repetition *Repetition
 	// BaseURL is the start of public addresses if the alias has none.
@@ -30,6 +30,18 @@ type Request struct {
 	// Actor is the caller.
 	Actor aliases.Actor
 }
+
+// Outcome is the outcome of a commit.
+type Outcome int
+
+// The outcomes.
+const (
+	// MaybeStored means that items of a failed commit may be stored, or may appear later.
+	MaybeStored Outcome = iota
+	// NothingStored means that they never will be.
+	NothingStored
+	AllStored
+)
 
 // Commitment is what is about to be committed.
 type Commitment struct {

@@ -341,7 +341,7 @@ func TestTransferOfChanging(t *testing.T) {
 				}
 				transfer.Request = Request{
 					Kind: aliases.File, Alias: "content",
-					Confirm: func(ctx context.Context, _ Commitment) (func(bool), *aliases.Failure) { // between staging and commit
+					Confirm: func(ctx context.Context, _ Commitment) (func(Outcome), *aliases.Failure) { // between staging and commit
 						if c.remove {
 							return nil, removeForTest(ctx, s)
 						}

@@ -124,6 +124,7 @@ type batch struct {
 	doomed   atomic.Bool    // an upload has failed, so none will be committed
 	alias    *aliases.Alias // set by check
 	objects  []*object      // the committed uploads, set by commit
+	mayStay  bool           // an item of a failed commit may stay stored
 }
 
 // received is a received file.
