@@ -80,9 +80,9 @@ type itemsRequest struct {
 	alias        *aliases.Alias
 
 	rep      *repetition
-	move     upload.Transfer     // of a POST on an item: To and Copy, once they are read
-	toAlias  string              // of that
-	reported bool                // to the observer
+	move     upload.Transfer // of a POST on an item: To and Copy, once they are read
+	toAlias  string          // of that
+	reported bool            // to the observer
 }
 
 // itemAction is a method of an address. It needs one of the rights.

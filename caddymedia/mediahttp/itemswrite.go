@@ -109,8 +109,8 @@ func (q *itemsRequest) begin() (ended func(), refused *refusal) {
 func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Request {
 	req := upload.Request{
 		Kind: q.kind, Alias: alias, Allows: q.account.Allows, Actor: q.actor(),
-		Forced:  media.ForcedBy(tokens.Caller{Account: q.account}),
-		BaseURL: q.baseURL,
+		Forced:     media.ForcedBy(tokens.Caller{Account: q.account}),
+		BaseURL:    q.baseURL,
 		Repetition: q.rep.repeats(),
 		Confirm: func(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *aliases.Failure) {
 			running, release := q.source.Running()
