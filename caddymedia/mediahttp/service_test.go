@@ -293,6 +293,9 @@ type failingStore struct {
 	saved          func(key string) // called after a token or ticket is stored; nil for nothing
 	unextended     atomic.Bool      // leases cannot be extended
 	step           func() error     // called before each change of a request; nil for nothing
+
+	mu      sync.Mutex
+	indexes []string // of the answers that were kept
 }
 
 // Close does nothing, because several services share the store.
@@ -310,6 +313,11 @@ func (s *failingStore) Update(ctx context.Context, key, index string, change fun
 	case s.fails.Load(), isRequest(key) && s.step != nil && s.step() != nil:
 		return tokens.ErrUnavailable
 	case !strings.HasPrefix(key, tokenKeys) && !strings.HasPrefix(key, tokens.Volatile):
+		if isRequest(key) && index != "" {
+			s.mu.Lock()
+			s.indexes = append(s.indexes, index)
+			s.mu.Unlock()
+		}
 		return s.Store.Update(ctx, key, index, change)
 	}
 	isNew := false
