@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -62,6 +64,7 @@ type Issuer struct {
 	lifetime time.Duration
 	now      func() time.Time
 	rand     io.Reader
+	kept     blocks
 }
 
 type issuerAccount struct {
@@ -129,11 +132,31 @@ func (i *Issuer) Issue(ctx context.Context, apiKey, password string, client neti
 		return "", time.Time{}, err
 	}
 	account := i.accounts[apiKey]
-	return i.save(ctx, Record{Account: account.APIKey, Fingerprint: account.fingerprint}, i.lifetime)
+	return i.save(ctx, record{Account: account.APIKey, Fingerprint: account.fingerprint}, i.lifetime)
+}
+
+// record is the stored data of a token or ticket.
+type record struct {
+	Account string `json:"account"`
+	// Fingerprint is derived from the account's [Account.Fingerprint] at the time of issue.
+	Fingerprint string    `json:"fingerprint"`
+	Expires     time.Time `json:"expires"`
+	Ticket      *Ticket   `json:"ticket,omitempty"` // nil for a token; without its ID and Expires
+}
+
+func tokenKey(id ID) string { return "token/" + tokenCoding.EncodeToString(id[:]) }
+
+// tokensOf is the index of the tokens and tickets of an account.
+func tokensOf(account string) string { return "tokens/" + hashed(account) }
+
+// hashed returns a text for keys that has a fixed length.
+func hashed(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
 // save stores rec with a lifetime under a new text, which it returns.
-func (i *Issuer) save(ctx context.Context, rec Record, lifetime time.Duration) (text string, expires time.Time, err error) {
+func (i *Issuer) save(ctx context.Context, rec record, lifetime time.Duration) (text string, expires time.Time, err error) {
 	raw := make([]byte, tokenBytes)
 	if _, err := io.ReadFull(i.rand, raw); err != nil {
 		return "", time.Time{}, fmt.Errorf("making a token: %w", err)
@@ -141,10 +164,29 @@ func (i *Issuer) save(ctx context.Context, rec Record, lifetime time.Duration) (
 	text = tokenCoding.EncodeToString(raw)
 	// Rounded up, so that the reported and the stored time are equal.
 	rec.Expires = i.now().Add(lifetime + time.Second - 1).UTC().Truncate(time.Second)
-	if err := i.store.Save(ctx, IDOf(text), rec); err != nil {
+	entry, err := entryOf(rec, rec.Expires)
+	if err == nil {
+		err = i.store.Update(ctx, tokenKey(IDOf(text)), tokensOf(rec.Account), func(Entry) (Entry, error) { return entry, nil })
+	}
+	if err != nil {
 		return "", time.Time{}, unavailable("storing a token", err)
 	}
 	return text, rec.Expires, nil
+}
+
+// entryOf returns the entry with v as JSON.
+func entryOf(v any, expires time.Time) (Entry, error) {
+	value, err := json.Marshal(v)
+	return Entry{value, expires}, err
+}
+
+// load sets *v to the JSON of the entry of a key. It returns false for a missing one.
+func (i *Issuer) load(ctx context.Context, key string, v any) (found bool, err error) {
+	entry, err := i.store.Get(ctx, key)
+	if err != nil || entry.Value == nil {
+		return false, err
+	}
+	return true, json.Unmarshal(entry.Value, v)
 }
 
 // Verify returns the account of a token, or of a ticket, and then the ticket too. A non-empty apiKey
@@ -173,31 +215,23 @@ func (i *Issuer) VerifyTicket(ctx context.Context, id ID) (Account, *Ticket, err
 }
 
 func (i *Issuer) verify(ctx context.Context, id ID, apiKey string) (Account, *Ticket, error) {
-	rec, err := i.store.Load(ctx, id)
-	if errors.Is(err, ErrUnknown) {
-		return Account{}, nil, ErrCredentials
-	}
+	var rec record
+	found, err := i.load(ctx, tokenKey(id), &rec)
 	if err != nil {
 		return Account{}, nil, unavailable("loading a token", err)
 	}
 	account, known := i.accounts[rec.Account]
-	fingerprint := account.fingerprint
-	if rec.Ticket != nil {
-		fingerprint = ticketFingerprint(account)
-	}
 	switch {
-	case !known,
+	case !found, !known,
 		!i.now().Before(rec.Expires),
-		!equal(rec.Fingerprint, fingerprint),
+		!equal(rec.Fingerprint, account.fingerprint),
 		apiKey != "" && !equal(rec.Account, apiKey):
 		return Account{}, nil, ErrCredentials
 	}
-	if rec.Ticket == nil {
-		return account.Account, nil, nil
+	if rec.Ticket != nil {
+		rec.Ticket.ID, rec.Ticket.Expires = id, rec.Expires
 	}
-	ticket := *rec.Ticket
-	ticket.ID, ticket.Expires, ticket.Used, ticket.Refused = id, rec.Expires, rec.Used, rec.Refused
-	return account.Account, &ticket, nil
+	return account.Account, rec.Ticket, nil
 }
 
 // Account returns the account of an API key, and false if there is none. The caller must not change
@@ -235,11 +269,32 @@ func (i *Issuer) Revoke(ctx context.Context, apiKey string) (int, error) {
 	// The first pass may miss a ticket that is issued meanwhile for a token that the pass removes
 	// later. The second one removes it. See [Issuer.IssueTicket].
 	for range 2 {
-		n, err := i.store.DeleteAccount(ctx, apiKey)
+		n, err := i.store.DeleteIndex(ctx, tokensOf(apiKey))
 		if err != nil {
 			return 0, unavailable("revoking the tokens of an account", err)
 		}
 		ended += n
 	}
 	return ended, nil
+}
+
+// Secret returns the secret of a name, the same one for all processes that share the store. If there is
+// none, it stores fresh. It never expires. A store that cannot be written may still have it.
+func Secret(ctx context.Context, store Store, name string, fresh []byte) ([]byte, error) {
+	key := "secret/" + name
+	entry, err := store.Get(ctx, key)
+	if err != nil || entry.Value != nil {
+		return entry.Value, err
+	}
+	secret := fresh
+	err = store.Update(ctx, key, "", func(old Entry) (Entry, error) {
+		if secret = old.Value; secret == nil {
+			secret = fresh
+		}
+		return Entry{Value: secret}, nil
+	})
+	if err != nil {
+		return nil, err // the update may still run, so secret must not be read
+	}
+	return secret, nil
 }

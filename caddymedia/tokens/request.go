@@ -1,44 +1,31 @@
 package tokens
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
-	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// The errors of [Store.BeginRequest].
+// The errors of [Issuer.Attempt].
 var (
 	// ErrRunning means that another attempt at the request is running.
 	ErrRunning = errors.New("the request is running")
 	// ErrOtherRequest means that the earlier attempts were those of another request.
 	ErrOtherRequest = errors.New("another request")
+	// ErrLost means that another attempt has the lease of the request.
+	ErrLost = errors.New("the lease of the request is lost")
 )
-
-// ErrTooLarge is the error of an [Attempt] whose claims are too large.
-var ErrTooLarge = errors.New("too many claims for a request")
 
 const (
 	// RequestLifetime is how long a request is kept after its first attempt.
 	RequestLifetime = 24 * time.Hour
-	// maxRequests and maxAccount are how many requests of an account are kept, and how many bytes
-	// of their claims and answers. Then the oldest is forgotten.
-	maxRequests = 10_000
-	maxAccount  = 16 << 20
-	// maxClaims is the size in bytes of the claims of a request, as they are stored.
-	maxClaims = 64 << 10
 	// requestLease is how long a lease lasts. Its holder relies on it only for trustedLease,
-	// because the clocks of the holder and of the store differ.
+	// because it learns late that the store has it.
 	requestLease = 30 * time.Second
 	trustedLease = requestLease * 5 / 6
 	// requestTimeout bounds the end of an attempt, which does not end with its context.
@@ -55,19 +42,6 @@ type Request struct {
 	Owner string
 	// Fingerprint is equal for all attempts at the request.
 	Fingerprint string
-	// Holder identifies the attempt.
-	Holder string
-	// Most is how many requests of the account are kept, and MostBytes how many bytes of their
-	// claims and answers.
-	Most, MostBytes int
-}
-
-// RequestState is what earlier attempts at a request have left.
-type RequestState struct {
-	// Answer of the attempt that has succeeded; nil if there is none.
-	Answer []byte `json:"answer,omitempty"`
-	// Claims by their names. They are kept until there is an answer.
-	Claims map[string][]byte `json:"claims,omitempty"`
 }
 
 // RequestID returns the ID of a request, for the texts that identify it.
@@ -81,79 +55,131 @@ func RequestID(texts ...string) ID {
 	return sha256.Sum256(b)
 }
 
-// Attempt is a running attempt at a request. It is safe for concurrent use.
+// keptRequest is what the store has of a request that may have changed something.
+type keptRequest struct {
+	Fingerprint string          `json:"fingerprint"`
+	Content     string          `json:"content,omitempty"`
+	Began       time.Time       `json:"began"`
+	Holder      string          `json:"holder"` // the last attempt
+	Answer      json.RawMessage `json:"answer,omitempty"`
+}
+
+// lease is the running attempt at a request. It is volatile.
+type lease struct {
+	Holder      string `json:"holder"`
+	Fingerprint string `json:"fingerprint"`
+}
+
+// Attempt is a running attempt at a request. Its methods are called one after the other, but for
+// IsLost.
 type Attempt struct {
 	// Answer is that of an earlier attempt. With an answer the attempt does not run, and needs no
 	// End.
 	Answer json.RawMessage
-	// IsRepeated reports whether an earlier attempt has claimed something.
+	// Began is when the first attempt began that may have changed something.
+	Began time.Time
+	// IsRepeated reports whether an earlier attempt may have changed something.
 	IsRepeated bool
 
-	store   Store
+	issuer  *Issuer
 	request Request
+	holder  string
+	content string
+	isKept  bool // the store has the request, of this attempt
 	stop    func()
 	isLost  atomic.Bool
-	earlier map[string]json.RawMessage // the claims of earlier attempts
-
-	mu    sync.Mutex
-	own   map[string]json.RawMessage // the claims of this attempt
-	kept  int                        // how many times attempts have claimed something
-	bytes int                        // of all claims
 }
 
-// Attempt begins an attempt at a request, whose Holder and bounds it sets. Until [Attempt.End] no
-// other one runs. lost is called if another attempt may have the lease by now: it could not be
-// extended in time, or the store has given it away.
+// Attempt begins an attempt at a request, which is leased to it until [Attempt.End]: no other one runs.
+// lost is called if another attempt may have the lease by now, because it could not be extended in time.
 //
 // The error is ErrRunning, ErrOtherRequest or ErrUnavailable.
 func (i *Issuer) Attempt(ctx context.Context, r Request, lost func()) (*Attempt, error) {
-	r.Holder, r.Most, r.MostBytes = rand.Text(), maxRequests, maxAccount
-	a := &Attempt{store: i.store, request: r, earlier: map[string]json.RawMessage{}, own: map[string]json.RawMessage{}}
+	a := &Attempt{issuer: i, request: r, holder: rand.Text(), Began: i.now().UTC(), stop: func() {}}
 	expiry := time.AfterFunc(trustedLease, func() { a.lose(lost) })
-	state, err := i.store.BeginRequest(ctx, r, requestLease)
+	err := a.lease(ctx)
 	if err == nil {
-		err = a.read(state)
+		err = a.read(ctx)
 	}
-	if err != nil || a.Answer != nil {
-		expiry.Stop()
+	if err == nil && a.Answer == nil {
+		a.hold(context.WithoutCancel(ctx), expiry, lost)
+		return a, nil
+	}
+	expiry.Stop()
+	if !errors.Is(err, ErrRunning) {
+		a.release(ctx) // it may have the lease
 	}
 	switch {
+	case err == nil:
+		return a, nil
 	case errors.Is(err, ErrRunning), errors.Is(err, ErrOtherRequest):
 		return nil, err
-	case err != nil:
-		a.stop = func() {}
-		_ = a.End(ctx, nil) // it may have the lease
-		return nil, unavailable("beginning a request", err)
-	case a.Answer == nil:
-		a.hold(context.WithoutCancel(ctx), expiry, lost)
 	}
-	return a, nil
+	return nil, unavailable("beginning a request", err)
 }
 
-// read reads the answer or the claims of earlier attempts.
-func (a *Attempt) read(state RequestState) error {
-	if state.Answer != nil {
-		return unpack(state.Answer, &a.Answer)
-	}
-	for _, packed := range state.Claims {
-		if err := unpack(packed, &a.earlier); err != nil {
-			return err
+func (a *Attempt) leaseKey() string {
+	return Volatile + "lease/" + tokenCoding.EncodeToString(a.request.ID[:])
+}
+func (a *Attempt) requestKey() string {
+	return "request/" + tokenCoding.EncodeToString(a.request.ID[:])
+}
+
+// lease begins or extends the lease.
+func (a *Attempt) lease(ctx context.Context) error {
+	own := lease{a.holder, a.request.Fingerprint}
+	return a.issuer.store.Update(ctx, a.leaseKey(), "", func(old Entry) (Entry, error) {
+		var other lease
+		switch err := json.Unmarshal(old.Value, &other); {
+		case old.Value == nil || err == nil && other == own:
+			return entryOf(own, a.issuer.now().Add(requestLease))
+		case err != nil:
+			return old, err
+		case other.Fingerprint != own.Fingerprint:
+			return old, ErrOtherRequest
 		}
-		a.bytes += len(packed)
+		return old, ErrRunning
+	})
+}
+
+// release ends the lease, if the attempt has it. It does not end with ctx.
+func (a *Attempt) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	_ = a.issuer.store.Update(ctx, a.leaseKey(), "", func(old Entry) (Entry, error) {
+		var other lease
+		if json.Unmarshal(old.Value, &other) == nil && other.Holder == a.holder {
+			return Entry{}, nil
+		}
+		return old, ErrLost
+	}) // otherwise it ends by itself
+}
+
+// read reads what earlier attempts have left.
+func (a *Attempt) read(ctx context.Context) error {
+	var kept keptRequest
+	found, err := a.issuer.load(ctx, a.requestKey(), &kept)
+	switch {
+	case err != nil || !found:
+		return err
+	case kept.Fingerprint != a.request.Fingerprint:
+		return ErrOtherRequest
 	}
-	a.kept, a.IsRepeated = len(state.Claims), len(state.Claims) > 0
+	a.Answer, a.Began, a.IsRepeated, a.content = kept.Answer, kept.Began, true, kept.Content
 	return nil
 }
 
 // hold extends the lease until the end of the attempt. expiry calls lose unless it is stopped.
 func (a *Attempt) hold(ctx context.Context, expiry *time.Timer, lost func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	var extending sync.WaitGroup
+	done := make(chan struct{})
 	a.stop = func() {
 		cancel()
-		extending.Wait()
+		<-done
+		a.release(ctx)
 	}
-	extending.Go(func() {
+	go func() {
+		defer close(done)
 		defer func() { expiry.Stop() }()
 		ticker := time.NewTicker(requestLease / 6)
 		defer ticker.Stop()
@@ -163,18 +189,21 @@ func (a *Attempt) hold(ctx context.Context, expiry *time.Timer, lost func()) {
 				return
 			case <-ticker.C:
 			}
+			if a.IsLost() {
+				return
+			}
 			next := time.AfterFunc(trustedLease, func() { a.lose(lost) }) // before, as the process may be stopped
-			switch err := a.store.ExtendRequest(ctx, a.request, requestLease); {
+			switch err := a.lease(ctx); {
 			case err == nil:
 				expiry, next = next, expiry
-			case errors.Is(err, ErrUnknown):
+			case errors.Is(err, ErrRunning), errors.Is(err, ErrOtherRequest):
 				a.lose(lost)
 				next.Stop()
 				return
 			}
 			next.Stop()
 		}
-	})
+	}()
 }
 
 func (a *Attempt) lose(lost func()) {
@@ -186,105 +215,85 @@ func (a *Attempt) lose(lost func()) {
 // IsLost reports whether another attempt may have the lease.
 func (a *Attempt) IsLost() bool { return a.isLost.Load() }
 
-// Claim stores the claims whose names have none, all at once. The error is ErrUnknown if the
-// attempt has lost the request, ErrTooLarge, or ErrUnavailable. No two calls at the same time have
-// the same name.
-func (a *Attempt) Claim(ctx context.Context, claims map[string]json.RawMessage) error {
-	a.mu.Lock()
-	fresh := map[string]json.RawMessage{}
-	for name, value := range claims {
-		if a.earlier[name] == nil && a.own[name] == nil {
-			fresh[name] = value
-		}
+// Match reports whether content, a hash of what the request brings, is that of the earlier attempts. If
+// they have left none, it is that of this one.
+func (a *Attempt) Match(content string) bool {
+	if a.content == "" {
+		a.content = content
 	}
-	if len(fresh) == 0 {
-		a.mu.Unlock()
+	return a.content == content
+}
+
+// Keep keeps the request, because something is about to change: from now on other attempts are
+// repetitions. The error is ErrLost or ErrUnavailable.
+func (a *Attempt) Keep(ctx context.Context) error {
+	if a.isKept {
 		return nil
 	}
-	packed := pack(fresh)
-	a.bytes += len(packed)
-	name, isTooLarge := strconv.Itoa(a.kept), a.bytes > maxClaims
-	a.kept++
-	a.mu.Unlock()
-	if isTooLarge {
-		return ErrTooLarge
+	err := a.keep(ctx, "", nil)
+	a.isKept = err == nil
+	return err
+}
+
+// keep stores the request, which is the one of this attempt, with its answer. An attempt that has lost
+// its lease overwrites nothing.
+func (a *Attempt) keep(ctx context.Context, index string, answer json.RawMessage) error {
+	if a.IsLost() {
+		return ErrLost
 	}
-	if err := a.store.ClaimRequest(ctx, a.request, name, packed); err != nil {
-		if errors.Is(err, ErrUnknown) {
-			return err
+	kept := keptRequest{a.request.Fingerprint, a.content, a.Began, a.holder, answer}
+	err := a.issuer.store.Update(ctx, a.requestKey(), index, func(old Entry) (Entry, error) {
+		var other keptRequest
+		if old.Value != nil && a.isKept {
+			if err := json.Unmarshal(old.Value, &other); err != nil {
+				return old, err
+			}
 		}
-		return unavailable("claiming for a request", err)
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	maps.Copy(a.own, fresh)
-	return nil
-}
-
-// Claimed returns the value of the claim of a name; nil if there is none. earlier reports whether
-// an earlier attempt has claimed it.
-func (a *Attempt) Claimed(name string) (value json.RawMessage, earlier bool) {
-	if value = a.earlier[name]; value != nil {
-		return value, true
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.own[name], false
-}
-
-// HasClaimed reports whether the attempt itself has claimed a name other than except.
-func (a *Attempt) HasClaimed(except string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for name := range a.own {
-		if name != except {
-			return true
+		if a.isKept && other.Holder != a.holder {
+			return old, ErrLost
 		}
+		return entryOf(kept, a.Began.Add(RequestLifetime))
+	})
+	if err != nil && !errors.Is(err, ErrLost) {
+		err = unavailable("keeping a request", err)
 	}
-	return false
+	return err
 }
 
-// End ends the attempt, with its answer if that is not nil. It does not end with ctx.
-func (a *Attempt) End(ctx context.Context, answer json.RawMessage) error {
-	var packed []byte
-	if answer != nil {
-		packed = pack(answer)
+// End ends the attempt, and keeps its answer if that is not nil. It does not end with ctx. Without an
+// answer, a request that was kept stays for the next attempt. The error is ErrLost or ErrUnavailable.
+func (a *Attempt) End(ctx context.Context, answer json.RawMessage) (err error) {
+	defer a.stop()
+	if answer == nil {
+		return nil
 	}
-	return a.end(ctx, func(ctx context.Context) error { return a.store.EndRequest(ctx, a.request, packed) })
-}
-
-// Forget ends the attempt as if it had never begun. It does not end with ctx.
-func (a *Attempt) Forget(ctx context.Context) error {
-	return a.end(ctx, func(ctx context.Context) error { return a.store.ForgetRequest(ctx, a.request) })
-}
-
-func (a *Attempt) end(ctx context.Context, end func(context.Context) error) error {
-	a.stop()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
-	if err := end(ctx); err != nil && !errors.Is(err, ErrUnknown) {
-		return unavailable("ending a request", err)
-	}
-	return nil
-}
-
-// pack returns the compressed JSON of v, a value of types that JSON has.
-func pack(v any) []byte {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_ = json.NewEncoder(w).Encode(v) // b takes all
-	_ = w.Close()
-	return b.Bytes()
-}
-
-// unpack is the inverse of pack.
-func unpack(packed []byte, v any) error {
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err == nil {
-		err = json.NewDecoder(r).Decode(v)
-	}
+	index, err := a.issuer.keptIn(ctx, a.request, len(answer))
 	if err != nil {
-		return fmt.Errorf("reading a request: %w", err)
+		return unavailable("keeping a request", err)
+	}
+	return a.keep(ctx, index, answer)
+}
+
+// Forget ends the attempt as if it had never begun, unless an earlier one has kept the request. It does
+// not end with ctx. The error is ErrUnavailable.
+func (a *Attempt) Forget(ctx context.Context) error {
+	defer a.stop()
+	if !a.isKept || a.IsRepeated || a.IsLost() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	err := a.issuer.store.Update(ctx, a.requestKey(), "", func(old Entry) (Entry, error) {
+		var kept keptRequest
+		if json.Unmarshal(old.Value, &kept) != nil || kept.Holder != a.holder {
+			return old, ErrLost
+		}
+		return Entry{}, nil
+	})
+	if err != nil && !errors.Is(err, ErrLost) {
+		return unavailable("forgetting a request", err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package tokens
 import (
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"time"
 )
@@ -29,10 +30,11 @@ type Ticket struct {
 	MaxSize int64 `json:"max_size,omitempty"`
 	// Expires is the first moment at which the ticket is no longer valid.
 	Expires time.Time `json:"-"`
-	// Used is how many items were stored or reserved when the ticket was loaded.
-	Used int `json:"-"`
+	// Uses are how many items were stored or reserved when the ticket was loaded, by the hashes of
+	// their uses.
+	Uses map[string]int `json:"uses,omitempty"`
 	// Refused is how many items had been refused then.
-	Refused int `json:"-"`
+	Refused int `json:"refused,omitempty"`
 }
 
 // HexID returns the ID of the ticket in hexadecimal digits; empty for nil.
@@ -51,10 +53,18 @@ func (t *Ticket) Left() int {
 	if t.Refused >= maxRefused*t.MaxFiles {
 		return 0
 	}
-	return max(0, t.MaxFiles-t.Used)
+	return max(0, t.MaxFiles-t.Used())
 }
 
-// IssueTicket returns a new ticket for an account, and its expiry, to the second. ID, Expires, Used
+// Used returns how many items were stored or reserved when the ticket was loaded.
+func (t *Ticket) Used() (used int) {
+	for _, n := range t.Uses {
+		used += n
+	}
+	return used
+}
+
+// IssueTicket returns a new ticket for an account, and its expiry, to the second. ID, Expires, Uses
 // and Refused of ticket are ignored.
 //
 // After that the caller must verify the token of the request again, and call [Issuer.Drop] if it is
@@ -70,42 +80,77 @@ func (i *Issuer) IssueTicket(ctx context.Context, account Account, ticket Ticket
 	if err := i.throttle.ticket(current.APIKey, lifetime); err != nil {
 		return "", time.Time{}, err
 	}
-	rec := Record{Account: current.APIKey, Fingerprint: ticketFingerprint(current), Ticket: &ticket}
-	return i.save(ctx, rec, lifetime)
+	ticket.Uses, ticket.Refused = nil, 0
+	return i.save(ctx, record{Account: current.APIKey, Fingerprint: current.fingerprint, Ticket: &ticket}, lifetime)
 }
-
-// ticketFingerprint returns the fingerprint of the tickets of an account. It differs from that of
-// tokens, so that no version without tickets accepts a ticket of a shared store as a token.
-func ticketFingerprint(account issuerAccount) string { return "ticket " + account.fingerprint }
 
 // Drop removes a token or ticket. A missing one is no error.
 func (i *Issuer) Drop(ctx context.Context, text string) error {
-	if err := i.store.Delete(ctx, IDOf(text)); err != nil {
+	err := i.store.Update(ctx, tokenKey(IDOf(text)), "", func(Entry) (Entry, error) { return Entry{}, nil })
+	if err != nil {
 		return unavailable("removing a token", err)
 	}
 	return nil
 }
+
+// changeTicket changes a ticket. The error is ErrCredentials if it has ended, or that of change.
+func (i *Issuer) changeTicket(ctx context.Context, id ID, change func(*Ticket) error) error {
+	return i.store.Update(ctx, tokenKey(id), "", func(old Entry) (Entry, error) {
+		if old.Value == nil {
+			return old, ErrCredentials
+		}
+		var rec record
+		if err := json.Unmarshal(old.Value, &rec); err != nil {
+			return old, err
+		}
+		if rec.Ticket == nil {
+			return old, ErrCredentials
+		}
+		if err := change(rec.Ticket); err != nil {
+			return old, err
+		}
+		return entryOf(rec, rec.Expires)
+	})
+}
+
+// ErrUsedUp means that a ticket has fewer items left than requested.
+var ErrUsedUp = errors.New("ticket used up")
 
 // Take reserves n items of a ticket under the name use. The same use is not counted twice.
 //
 // The error is ErrUsedUp if fewer are left, ErrCredentials if the ticket has ended, and
 // ErrUnavailable if the store failed. In the last case the items may be reserved.
 func (i *Issuer) Take(ctx context.Context, ticket *Ticket, use string, n int) error {
-	err := i.store.Take(ctx, ticket.ID, use, n, ticket.MaxFiles)
-	switch {
-	case err == nil:
+	err := i.changeTicket(ctx, ticket.ID, func(t *Ticket) error {
+		name := shortHash(use)
+		if _, again := t.Uses[name]; again {
+			return nil
+		}
+		if t.Used()+n > t.MaxFiles {
+			return ErrUsedUp
+		}
+		if t.Uses == nil {
+			t.Uses = map[string]int{}
+		}
+		t.Uses[name] = n
 		return nil
-	case errors.Is(err, ErrUsedUp):
-		return ErrUsedUp
-	case errors.Is(err, ErrUnknown):
-		return ErrCredentials
+	})
+	if err == nil || errors.Is(err, ErrUsedUp) || errors.Is(err, ErrCredentials) {
+		return err
 	}
 	return unavailable("counting the items of a ticket", err)
 }
 
+// shortHash returns the name of a use in a ticket, which may have 10,000 of them.
+func shortHash(use string) string { return hashed(use)[:12] }
+
 // GiveBack undoes [Issuer.Take]. A missing use or ticket is no error. The error is ErrUnavailable.
 func (i *Issuer) GiveBack(ctx context.Context, ticket ID, use string) error {
-	if err := i.store.GiveBack(ctx, ticket, use); err != nil {
+	err := i.changeTicket(ctx, ticket, func(t *Ticket) error {
+		delete(t.Uses, shortHash(use))
+		return nil
+	})
+	if err != nil && !errors.Is(err, ErrCredentials) {
 		return unavailable("giving back the items of a ticket", err)
 	}
 	return nil
@@ -114,7 +159,11 @@ func (i *Issuer) GiveBack(ctx context.Context, ticket ID, use string) error {
 // Refuse counts n refused items of a ticket. After ten for each item that it may store, the ticket
 // has none left. The error is ErrUnavailable.
 func (i *Issuer) Refuse(ctx context.Context, ticket ID, n int) error {
-	if err := i.store.Refuse(ctx, ticket, n); err != nil {
+	err := i.changeTicket(ctx, ticket, func(t *Ticket) error {
+		t.Refused += n
+		return nil
+	})
+	if err != nil && !errors.Is(err, ErrCredentials) {
 		return unavailable("counting the refused items of a ticket", err)
 	}
 	return nil

@@ -2,7 +2,6 @@
 package memory
 
 import (
-	"bytes"
 	"container/heap"
 	"context"
 	_ "embed"
@@ -34,9 +33,9 @@ func (*Config) Complete(string) error { return nil }
 // NewStore returns an empty store.
 func (*Config) NewStore(*slog.Logger) (tokens.Store, error) { return New(nil), nil }
 
-// sweepPerSave is the largest number of expired records that a Save removes. More than one lets
+// sweepPerUpdate is the largest number of expired entries that an Update removes. More than one lets
 // sweeping catch up.
-const sweepPerSave = 8
+const sweepPerUpdate = 8
 
 var errClosed = errors.New("closed")
 
@@ -45,19 +44,15 @@ type Store struct {
 	now func() time.Time
 
 	mu       sync.Mutex
-	records  map[tokens.ID]tokens.Record // nil when closed
-	uses     map[tokens.ID]*uses         // of tickets in records
-	secrets  map[string][]byte
-	requests map[tokens.ID]*request
-	accounts map[string]*account // those with requests
+	entries  map[string]*entry // nil when closed
+	indexes  map[string]map[string]*entry
 	byExpiry expiries
 }
 
-// uses are the reserved items of a ticket.
-type uses struct {
-	total   int
-	byUse   map[string]int
-	refused int
+type entry struct {
+	tokens.Entry
+	key, index string
+	position   int // in byExpiry; -1 if it never expires
 }
 
 // New returns a Store with the clock, time.Now if it is nil.
@@ -65,152 +60,100 @@ func New(now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now //nolint:forbidigo // the default clock
 	}
-	return &Store{
-		now: now, records: make(map[tokens.ID]tokens.Record), uses: make(map[tokens.ID]*uses), secrets: make(map[string][]byte),
-		requests: make(map[tokens.ID]*request), accounts: make(map[string]*account),
-	}
+	return &Store{now: now, entries: map[string]*entry{}, indexes: map[string]map[string]*entry{}}
 }
 
-// Save implements tokens.Store.
-func (s *Store) Save(ctx context.Context, id tokens.ID, rec tokens.Record) error {
+// Get implements tokens.Store.
+func (s *Store) Get(ctx context.Context, key string) (tokens.Entry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return tokens.Entry{}, err
+	}
+	return s.get(key), nil
+}
+
+func (s *Store) get(key string) tokens.Entry {
+	if e := s.entries[key]; e != nil && !s.isExpired(e.Entry) {
+		return e.Entry
+	}
+	return tokens.Entry{}
+}
+
+func (s *Store) isExpired(e tokens.Entry) bool {
+	return !e.Expires.IsZero() && !s.now().Before(e.Expires)
+}
+
+// Update implements tokens.Store.
+func (s *Store) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	s.remove(id)
-	s.records[id] = rec
-	heap.Push(&s.byExpiry, &expiry{at: rec.Expires, id: id})
-	s.sweep()
-	return nil
-}
-
-// Load implements tokens.Store.
-func (s *Store) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
-		return tokens.Record{}, err
-	}
-	rec, ok := s.records[id]
-	if !ok || !s.now().Before(rec.Expires) {
-		return tokens.Record{}, tokens.ErrUnknown
-	}
-	if used := s.uses[id]; used != nil {
-		rec.Used, rec.Refused = used.total, used.refused
-	}
-	return rec, nil
-}
-
-// Delete implements tokens.Store.
-func (s *Store) Delete(ctx context.Context, id tokens.ID) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
+	changed, err := change(s.get(key))
+	if err != nil {
 		return err
 	}
-	s.remove(id)
+	if old := s.entries[key]; old != nil {
+		if index == "" {
+			index = old.index
+		}
+		s.remove(old)
+	}
+	if changed.Value != nil && !s.isExpired(changed) {
+		s.add(&entry{Entry: changed, key: key, index: index, position: -1})
+	}
+	for range sweepPerUpdate {
+		if len(s.byExpiry) == 0 || !s.isExpired(s.byExpiry[0].Entry) {
+			break
+		}
+		s.remove(s.byExpiry[0])
+	}
 	return nil
 }
 
-// remove removes a record and its uses.
-func (s *Store) remove(id tokens.ID) {
-	delete(s.records, id)
-	delete(s.uses, id)
+func (s *Store) add(e *entry) {
+	s.entries[e.key] = e
+	if !e.Expires.IsZero() {
+		heap.Push(&s.byExpiry, e)
+	}
+	if e.index == "" {
+		return
+	}
+	if s.indexes[e.index] == nil {
+		s.indexes[e.index] = map[string]*entry{}
+	}
+	s.indexes[e.index][e.key] = e
 }
 
-// DeleteAccount implements tokens.Store.
-func (s *Store) DeleteAccount(ctx context.Context, account string) (int, error) {
+func (s *Store) remove(e *entry) {
+	delete(s.entries, e.key)
+	if e.position >= 0 {
+		heap.Remove(&s.byExpiry, e.position)
+	}
+	if of := s.indexes[e.index]; of != nil {
+		if delete(of, e.key); len(of) == 0 {
+			delete(s.indexes, e.index)
+		}
+	}
+}
+
+// DeleteIndex implements tokens.Store.
+func (s *Store) DeleteIndex(ctx context.Context, index string) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(ctx); err != nil {
 		return 0, err
 	}
-	deleted, now := 0, s.now()
-	for id, rec := range s.records {
-		if rec.Account != account {
-			continue
-		}
-		if now.Before(rec.Expires) {
+	deleted := 0
+	for _, e := range s.indexes[index] {
+		if !s.isExpired(e.Entry) {
 			deleted++
 		}
-		s.remove(id)
-	}
-	for s.accounts[account] != nil {
-		s.forget(s.accounts[account].oldest[0])
+		s.remove(e)
 	}
 	return deleted, nil
-}
-
-// Take implements tokens.Store.
-func (s *Store) Take(ctx context.Context, id tokens.ID, use string, n, limit int) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
-		return err
-	}
-	rec, ok := s.records[id]
-	if !ok || rec.Ticket == nil || !s.now().Before(rec.Expires) {
-		return tokens.ErrUnknown
-	}
-	used := s.usesOf(id)
-	if _, again := used.byUse[use]; again {
-		return nil
-	}
-	if used.total+n > limit {
-		return tokens.ErrUsedUp
-	}
-	used.byUse[use] = n
-	used.total += n
-	return nil
-}
-
-// usesOf returns the uses of a ticket.
-func (s *Store) usesOf(id tokens.ID) *uses {
-	if s.uses[id] == nil {
-		s.uses[id] = &uses{byUse: make(map[string]int)}
-	}
-	return s.uses[id]
-}
-
-// Refuse implements tokens.Store.
-func (s *Store) Refuse(ctx context.Context, id tokens.ID, n int) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
-		return err
-	}
-	if rec, ok := s.records[id]; ok && rec.Ticket != nil {
-		s.usesOf(id).refused += n
-	}
-	return nil
-}
-
-// GiveBack implements tokens.Store.
-func (s *Store) GiveBack(ctx context.Context, id tokens.ID, use string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
-		return err
-	}
-	if used := s.uses[id]; used != nil {
-		used.total -= used.byUse[use]
-		delete(used.byUse, use)
-	}
-	return nil
-}
-
-// Secret implements tokens.Store.
-func (s *Store) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
-		return nil, err
-	}
-	if _, known := s.secrets[name]; !known {
-		s.secrets[name] = bytes.Clone(fresh)
-	}
-	return bytes.Clone(s.secrets[name]), nil
 }
 
 // Check implements tokens.Store.
@@ -224,7 +167,7 @@ func (s *Store) Check(ctx context.Context) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.records, s.uses, s.secrets, s.requests, s.accounts, s.byExpiry = nil, nil, nil, nil, nil, nil
+	s.entries, s.indexes, s.byExpiry = nil, nil, nil
 	return nil
 }
 
@@ -232,55 +175,32 @@ func (s *Store) usable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", tokens.ErrUnavailable, err)
 	}
-	if s.records == nil {
+	if s.entries == nil {
 		return fmt.Errorf("%w: %w", tokens.ErrUnavailable, errClosed)
 	}
 	return nil
 }
 
-// sweep removes a few expired records. One that was saved again with a later expiry stays.
-func (s *Store) sweep() {
-	now := s.now()
-	for range sweepPerSave {
-		if len(s.byExpiry) == 0 || now.Before(s.byExpiry[0].at) {
-			return
-		}
-		id := heap.Pop(&s.byExpiry).(*expiry).id
-		if rec, ok := s.records[id]; ok && !now.Before(rec.Expires) {
-			s.remove(id)
-		}
-		if r := s.requests[id]; r != nil && !now.Before(r.expiry.at) {
-			s.forget(id)
-		}
-	}
-}
-
-type expiry struct {
-	at    time.Time
-	id    tokens.ID
-	index int // in the heap; -1 when removed
-}
-
 // expiries is a heap with the next to expire first.
-type expiries []*expiry
+type expiries []*entry
 
 func (e expiries) Len() int           { return len(e) }
-func (e expiries) Less(i, j int) bool { return e[i].at.Before(e[j].at) }
+func (e expiries) Less(i, j int) bool { return e[i].Expires.Before(e[j].Expires) }
 func (e expiries) Swap(i, j int) {
 	e[i], e[j] = e[j], e[i]
-	e[i].index, e[j].index = i, j
+	e[i].position, e[j].position = i, j
 }
 
 func (e *expiries) Push(x any) {
-	added := x.(*expiry)
-	added.index = len(*e)
+	added := x.(*entry)
+	added.position = len(*e)
 	*e = append(*e, added)
 }
 
 func (e *expiries) Pop() any {
 	last := len(*e) - 1
 	x := (*e)[last]
-	x.index, (*e)[last] = -1, nil
+	(*e)[last] = nil
 	*e = (*e)[:last]
 	return x
 }

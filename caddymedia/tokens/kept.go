@@ -1,0 +1,169 @@
+package tokens
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// maxRequests and maxAccount are how many answers of an account are kept, and how many bytes of
+	// them. Then the oldest are forgotten.
+	maxRequests = 10_000
+	maxAccount  = 16 << 20
+	// segments is how many parts they are forgotten in.
+	segments = 64
+	// blockRequests and blockBytes are reserved at once, the bytes at least.
+	blockRequests = 8
+	blockBytes    = blockRequests * (maxAccount / maxRequests)
+	// blockTime is how long a block is used, because its segment may be forgotten.
+	blockTime = time.Hour
+	// shares is the number of shares of an account: its own, and those of its users and tickets.
+	shares = 16
+)
+
+// segment is a part of the kept answers of an account, with an index of its own. All of it is
+// forgotten at once.
+type segment struct {
+	Number   int       `json:"number"`
+	Share    int       `json:"share"`
+	Requests int       `json:"requests"`
+	Bytes    int       `json:"bytes"`
+	Last     time.Time `json:"last"` // reservation
+}
+
+// keptSegments are the segments of an account, the oldest first.
+type keptSegments struct {
+	Next     int       `json:"next"`
+	Segments []segment `json:"segments"`
+}
+
+// blocks are the reservations of a process, by account and share.
+type blocks struct {
+	mu sync.Mutex
+	of map[string]block
+}
+
+// block is a part of a segment that this process fills.
+type block struct {
+	segment         int
+	requests, bytes int // left
+	until           time.Time
+}
+
+// keptIn returns the index for the answer to a request, of size bytes, and forgets older ones if there
+// are too many. Room is reserved in blocks, so most answers cost no update of their own.
+func (i *Issuer) keptIn(ctx context.Context, r Request, size int) (index string, err error) {
+	account, share := "requests/"+hashed(r.Account), shareOf(r.Owner)
+	name := fmt.Sprint(account, "/", share)
+	i.kept.mu.Lock()
+	b := i.kept.of[name]
+	if b.requests == 0 || b.bytes < size || !i.now().Before(b.until) {
+		delete(i.kept.of, name)
+		i.kept.mu.Unlock()
+		if b, err = i.reserve(ctx, account, share, b, size); err != nil {
+			return "", err
+		}
+		i.kept.mu.Lock()
+	}
+	b.requests--
+	b.bytes -= size
+	if i.kept.of == nil {
+		i.kept.of = map[string]block{}
+	}
+	i.kept.of[name] = b
+	i.kept.mu.Unlock()
+	return fmt.Sprint(account, "/", b.segment), nil
+}
+
+// shareOf returns the share of an owner; the account itself has one of its own.
+func shareOf(owner string) int {
+	if owner == "" {
+		return 0
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(owner))
+	return 1 + int(hash.Sum32()%(shares-1))
+}
+
+// reserve reserves a block for an answer of size bytes in place of unused, and forgets segments if
+// there is too much.
+func (i *Issuer) reserve(ctx context.Context, account string, share int, unused block, size int) (b block, err error) {
+	var forgotten []int
+	err = i.store.Update(ctx, account, "", func(old Entry) (Entry, error) {
+		var kept keptSegments
+		if old.Value != nil {
+			if err := json.Unmarshal(old.Value, &kept); err != nil {
+				return old, err
+			}
+		}
+		now := i.now().UTC()
+		b = block{requests: blockRequests, bytes: max(size, blockBytes), until: now.Add(blockTime)}
+		b.segment = kept.reserve(share, unused, b, now)
+		forgotten = kept.forget(b.segment)
+		return entryOf(kept, now.Add(RequestLifetime))
+	})
+	if err != nil {
+		return block{}, err // the update may still run, so its results must not be read
+	}
+	for _, n := range forgotten {
+		if _, err := i.store.DeleteIndex(ctx, fmt.Sprint(account, "/", n)); err != nil {
+			return block{}, err
+		}
+	}
+	return b, nil
+}
+
+// reserve adds b to the last segment of a share, in place of unused, or to a new one. It returns the
+// number of the segment.
+func (k *keptSegments) reserve(share int, unused, b block, now time.Time) (number int) {
+	k.Segments = slices.DeleteFunc(k.Segments, func(s segment) bool { return now.Sub(s.Last) > RequestLifetime })
+	for n := range slices.Backward(k.Segments) {
+		s := &k.Segments[n]
+		if s.Share != share {
+			continue
+		}
+		if s.Number == unused.segment {
+			s.Requests -= unused.requests
+			s.Bytes -= unused.bytes
+		}
+		if s.Requests+b.requests > maxRequests/segments || s.Bytes+b.bytes > maxAccount/segments {
+			break
+		}
+		s.Requests += b.requests
+		s.Bytes += b.bytes
+		s.Last = now
+		return s.Number
+	}
+	k.Next++
+	k.Segments = append(k.Segments, segment{k.Next, share, b.requests, b.bytes, now})
+	return k.Next
+}
+
+// forget removes segments, but not the one of number, while there is too much: the oldest of the
+// largest share.
+func (k *keptSegments) forget(number int) (forgotten []int) {
+	for {
+		var requests, bytes int
+		var sizes [shares]int
+		for _, s := range k.Segments {
+			requests += s.Requests
+			bytes += s.Bytes
+			sizes[s.Share] += s.Requests*(maxAccount/maxRequests) + s.Bytes
+		}
+		if requests <= maxRequests && bytes <= maxAccount {
+			return forgotten
+		}
+		largest := slices.Index(sizes[:], slices.Max(sizes[:]))
+		n := slices.IndexFunc(k.Segments, func(s segment) bool { return s.Share == largest && s.Number != number })
+		if n < 0 {
+			return forgotten
+		}
+		forgotten = append(forgotten, k.Segments[n].Number)
+		k.Segments = slices.Delete(k.Segments, n, n+1)
+	}
+}
