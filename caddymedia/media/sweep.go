@@ -151,7 +151,7 @@ func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) error {
 	if s.resumable.Off || u.Partial || !u.Complete() {
 		return nil
 	}
-	if _, err := s.rightsAlone(ctx, u); err != nil {
+	if _, err := s.rightsAlone(ctx, u, true); err != nil { // only Finish knows whether it needs its ticket
 		return nil // before its bytes are read again
 	}
 	_, release, err := s.Acquire()
@@ -161,8 +161,8 @@ func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) error {
 	defer release()
 	failures := u.Finish(ctx, resumable.Finishing{
 		Refusals: resumable.RecordNone,
-		Authorize: func(ctx context.Context, _ string) (resumable.Rights, *aliases.Failure) {
-			ticket, err := s.rightsAlone(ctx, u)
+		Authorize: func(ctx context.Context, _ string, isRepeated bool) (resumable.Rights, *aliases.Failure) {
+			ticket, err := s.rightsAlone(ctx, u, isRepeated)
 			if err != nil {
 				return resumable.Rights{}, &aliases.Failure{Reason: aliases.Unauthorized, Message: "the account may not store the item any more", Err: err}
 			}
@@ -181,9 +181,9 @@ func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) error {
 }
 
 // rightsAlone returns the ticket of an upload without its client; nil if it needs none. The error
-// means that the account or the ticket does not have the rights to store the item any more. A claimed
-// item was confirmed with the ticket before.
-func (s *Service) rightsAlone(ctx context.Context, u *resumable.Upload) (*tokens.Ticket, error) {
+// means that the account or the ticket does not have the rights to store the item any more. That
+// of a repeated attempt was counted on the ticket before.
+func (s *Service) rightsAlone(ctx context.Context, u *resumable.Upload, isRepeated bool) (*tokens.Ticket, error) {
 	if aliases.Origin(u.Origin) != aliases.OriginHTTP {
 		return nil, nil //nolint:nilnil // it needs none
 	}
@@ -191,7 +191,7 @@ func (s *Service) rightsAlone(ctx context.Context, u *resumable.Upload) (*tokens
 	if !ok || !account.Allows(u.Alias) || !account.May(tokens.Upload) || !Covers(account, u.SubFolder) {
 		return nil, tokens.ErrCredentials
 	}
-	if u.Ticket == "" || u.Claimed() {
+	if u.Ticket == "" || isRepeated {
 		return nil, nil //nolint:nilnil // it needs none
 	}
 	_, ticket, err := s.issuer.VerifyTicket(ctx, u.TicketID())

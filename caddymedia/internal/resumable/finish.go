@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
@@ -25,7 +24,8 @@ type Finishing struct {
 	Ticket *tokens.Ticket
 	// Authorize is called with the alias right before the item is stored, because the caller may have
 	// lost its rights since it began the upload. A failure leaves the upload to a caller with rights.
-	Authorize func(ctx context.Context, alias string) (Rights, *aliases.Failure)
+	// isRepeated reports that the item is counted already, and may be stored.
+	Authorize func(ctx context.Context, alias string, isRepeated bool) (Rights, *aliases.Failure)
 	// Refusals are those that end the upload.
 	Refusals Refusals
 }
@@ -47,47 +47,53 @@ type Refusals int
 const (
 	// RecordRefusals is for an upload whose address a client has.
 	RecordRefusals Refusals = iota
-	// RecordClaimed is for a new upload, whose address no client has: only the refusal of a claimed
-	// item is recorded. Otherwise the caller must call [Upload.Drop].
-	RecordClaimed
+	// RecordKept is for a new upload, whose address no client has: only the refusal of an item that may
+	// be stored is recorded. Otherwise the caller must call [Upload.Drop].
+	RecordKept
 	// RecordNone is for an upload that the service finishes without its client.
 	RecordNone
 )
 
 // Finish passes the item of a complete upload through the checks, counts it on a ticket and stores
-// it. However often it is called, by any process that shares the storage, the item is stored once and
-// counted once. Afterwards u has its outcome, unless the failures are temporary. It does nothing for
-// an upload that is not complete, or that is finished.
+// it. However often it is called, by any process that shares the storage and the token store, the item is
+// stored once and counted once. Afterwards u has its outcome, unless the failures are temporary. It does
+// nothing for an upload that is not complete, or that is finished.
 //
 // These steps make it so:
+//   - The upload is leased to one attempt at a time.
 //   - The item is counted under the ID of the upload, and a ticket counts an ID once.
-//   - Each filename is claimed before it is used. All attempts, also of other processes, use the same
-//     claims in the same order, so they find the item that an earlier one has stored.
-//   - The outcome is created once, and only then is the upload removed. The record first, so that no
-//     process begins again; the claims last.
+//   - Then the attempt is kept, and only then is the item stored. A later attempt knows by that, and by
+//     the time of the first one, which item may be its own; see [upload.Repetition].
+//   - The outcome is created once, and only then is the upload removed, the record first, so that no
+//     process begins again.
 //
 // The end of ctx stops only the wait for another request that finishes the upload.
 func (u *Upload) Finish(ctx context.Context, f Finishing) aliases.Failures {
 	if !u.isDue() {
 		return nil
 	}
-	unlock, err := u.LockFinish(ctx)
+	unlock, err := u.waitFinish(ctx)
 	if err != nil {
 		return failuresOf(err)
 	}
 	defer unlock()
 	ctx = context.WithoutCancel(ctx)
-	if !u.isDue() {
-		return nil
+	leased, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lease, err := u.lease(leased, cancel)
+	if err != nil {
+		return failuresOf(err)
 	}
-	a := &attempt{Upload: u, how: f, isRepeated: u.Claimed()}
-	if a.isRepeated { // an earlier attempt may have stored the outcome, and removed only a part of the data
-		if err := u.finishCut(ctx); !errors.Is(err, ErrUnknown) {
-			return failuresOf(err)
-		}
+	a := &attempt{Upload: u, how: f, lease: lease, isRepeated: lease.IsRepeated}
+	defer a.end(ctx)
+	// Another process may have finished the upload before, and may even have removed a part of it only.
+	if err := u.Reload(ctx); err != nil || !u.isDue() {
+		return failuresOf(err)
 	}
-	defer a.settle(ctx)
-	item, failures := a.storeItem(ctx)
+	if err := u.finishCut(ctx); !errors.Is(err, ErrUnknown) {
+		return failuresOf(err)
+	}
+	item, failures := a.storeItem(storagedrivers.WithLease(leased, lease.IsLost))
 	if failures != nil && !a.records(failures) {
 		if u.Reload(ctx) == nil && u.Outcome != nil {
 			return nil // another process has finished it
@@ -99,53 +105,83 @@ func (u *Upload) Finish(ctx context.Context, f Finishing) aliases.Failures {
 	return failures
 }
 
+// lease begins an attempt to finish the upload: no other one runs, in any process that shares the token
+// store. lost is called if another one may run by now. The error is an *[aliases.Failure].
+func (u *Upload) lease(ctx context.Context, lost func()) (*tokens.Attempt, error) {
+	lease, err := u.store.Issuer.Attempt(ctx, tokens.Request{
+		ID: tokens.RequestID("resumable", u.ID), Account: u.Account, Owner: u.Owner, Fingerprint: "resumable",
+	}, lost)
+	switch {
+	case errors.Is(err, tokens.ErrRunning):
+		return nil, finishingElsewhere(err)
+	case err != nil:
+		return nil, u.store.unleased(err)
+	}
+	return lease, nil
+}
+
+// unleased returns the failure for an error of the token store, and logs the error.
+func (s *Store) unleased(err error) *aliases.Failure {
+	s.Log.Error("token store unreachable", "error", err)
+	return &aliases.Failure{Reason: aliases.Unavailable, Message: "the upload cannot be finished now, try again later", Err: err}
+}
+
 // isDue reports whether the item of the upload is to be stored.
 func (u *Upload) isDue() bool { return u.Outcome == nil && !u.Partial && u.Complete() }
 
 // attempt is an attempt to finish an upload.
 type attempt struct {
 	*Upload
-	how Finishing
+	how   Finishing
+	lease *tokens.Attempt
 
-	isRepeated   bool // an earlier attempt has claimed a filename
+	isRepeated   bool // an earlier attempt may have stored the item
 	unauthorized bool
-	claimed      bool           // by this attempt
+	kept         bool           // this attempt may have stored it
 	rights       Rights         // after the authorization
 	counted      *tokens.Ticket // on which this attempt has counted the item; nil for none
 }
 
-// storeItem stores the item. [upload.Uploader.Upload] calls authorize and then claim, after the checks.
+// storeItem stores the item. [upload.Uploader.Upload] calls authorize after the checks.
 func (a *attempt) storeItem(ctx context.Context) (upload.Item, aliases.Failures) {
 	content, done, err := a.source(ctx)
 	if err != nil {
 		return upload.Item{}, failuresOf(err)
 	}
 	defer done()
-	items, failures := a.store.Uploader.Upload(ctx, upload.Request{
-		Kind: a.ItemKind(), Alias: a.Alias, SubFolder: a.SubFolder, BaseURL: a.how.BaseURL,
-		Actor:   aliases.Actor{Origin: aliases.Origin(a.Origin), Account: a.Account, User: a.User, Client: a.Client, Ticket: a.Ticket},
-		Confirm: a.authorize, ID: a.ID, Claim: a.claim,
-	}, content)
+	items, failures := a.store.Uploader.Upload(ctx, upload.Upload{SubFolder: a.SubFolder, Request: upload.Request{
+		Kind: a.ItemKind(), Alias: a.Alias, BaseURL: a.how.BaseURL, Confirm: a.authorize,
+		Repetition: &upload.Repetition{ID: a.ID, Began: a.lease.Began, Again: a.isRepeated},
+		Actor:      aliases.Actor{Origin: aliases.Origin(a.Origin), Account: a.Account, User: a.User, Client: a.Client, Ticket: a.Ticket},
+	}}, content)
 	if failures != nil {
 		return upload.Item{}, failures
 	}
 	return items[0], nil
 }
 
-// authorize checks the rights of the caller and counts the item.
-func (a *attempt) authorize(ctx context.Context, alias string, _ int) (_ func(bool), failure *aliases.Failure) {
-	if a.rights, failure = a.how.Authorize(ctx, alias); failure == nil {
+// authorize checks the rights of the caller, counts the item and keeps the attempt.
+func (a *attempt) authorize(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *aliases.Failure) {
+	if a.rights, failure = a.how.Authorize(ctx, c.Alias, a.isRepeated); failure == nil {
 		failure = a.count(ctx)
 	}
-	a.unauthorized = failure != nil
-	return nil, failure
+	if failure == nil {
+		switch err := a.lease.Keep(ctx); {
+		case errors.Is(err, tokens.ErrLost):
+			failure = finishingElsewhere(err)
+		case err != nil:
+			failure = a.store.unleased(err)
+		}
+	}
+	a.unauthorized, a.kept = failure != nil, failure == nil
+	return func(outcome upload.Outcome) { a.kept = outcome != upload.NothingStored }, failure
 }
 
 // count counts the item on the ticket that created the upload or, if that has ended or is used up, on
 // the caller's. A caller with a token has none, and may finish an upload that is not counted.
 func (a *attempt) count(ctx context.Context) *aliases.Failure {
 	if a.isRepeated {
-		return nil // it was counted before it was claimed
+		return nil // it was counted before the earlier attempt was kept
 	}
 	issuer, caller := a.rights.Issuer, a.rights.Ticket
 	if a.Ticket != "" && (caller == nil || caller.ID != a.TicketID()) {
@@ -171,36 +207,30 @@ func (a *attempt) count(ctx context.Context) *aliases.Failure {
 	return nil
 }
 
-// claim is [upload.Request.Claim], for the one item.
-func (a *attempt) claim(ctx context.Context, claims []upload.Claim) error {
-	a.claimed = true
-	for i := range claims {
-		claim, err := a.Upload.claim(ctx, claims[i].Try, claims[i])
-		if err != nil {
-			return err
-		}
-		claims[i] = claim
-	}
-	return nil
-}
-
-// records reports whether failures become the outcome. An item that was claimed before has passed
-// the checks, and may be stored. A caller without the rights says nothing about the item.
+// records reports whether failures become the outcome. An item that an earlier attempt may have stored has
+// passed the checks. A caller without the rights, or the end of a lease, says nothing about the item.
 func (a *attempt) records(failures aliases.Failures) bool {
-	if a.isRepeated || a.unauthorized || a.how.Refusals == RecordNone || a.how.Refusals == RecordClaimed && !a.claimed {
+	if a.isRepeated || a.unauthorized || a.how.Refusals == RecordNone || a.how.Refusals == RecordKept && !a.kept {
 		return false
 	}
-	return isFinal(failures[0])
+	return isFinal(failures[0]) && !a.lease.IsLost()
 }
 
-// settle returns the item to its ticket if it is refused. Otherwise the item counts until its
-// upload is terminated: after a temporary failure another process may be storing it.
-func (a *attempt) settle(ctx context.Context) {
+// end returns the item to its ticket if it is refused. Otherwise the item counts until its upload is
+// terminated: after a temporary failure, the next attempt may find it stored. Then it ends the lease.
+func (a *attempt) end(ctx context.Context) {
 	if a.counted != nil && a.Outcome != nil && a.Outcome.Stored == "" {
 		a.store.GiveBack(ctx, a.rights.Issuer, a.counted.ID, a.ID)
 	}
 	if a.rights.Release != nil {
 		a.rights.Release()
+	}
+	end := func() error { return a.lease.Forget(ctx) }
+	if a.kept && a.Outcome == nil {
+		end = func() error { return a.lease.End(ctx, nil) }
+	}
+	if err := end(); err != nil {
+		a.store.Log.Warn("ending an attempt to finish a resumable upload", "error", err)
 	}
 }
 
@@ -298,11 +328,9 @@ const maxFinishWait = 20 * time.Second
 // LockFinish waits until no other request of this process finishes the upload, at most 20 seconds,
 // and reloads the upload: it may be finished. The error may be an *[aliases.Failure].
 func (u *Upload) LockFinish(ctx context.Context) (unlock func(), err error) {
-	waiting, cancel := context.WithTimeout(ctx, maxFinishWait)
-	defer cancel()
-	unlock, err = finishing.Lock(waiting, u.location())
+	unlock, err = u.waitFinish(ctx)
 	if err != nil {
-		return nil, &aliases.Failure{Reason: aliases.Busy, Message: "the upload is being finished, ask again later", Err: err}
+		return nil, err
 	}
 	if err := u.Reload(context.WithoutCancel(ctx)); err != nil {
 		unlock()
@@ -311,31 +339,20 @@ func (u *Upload) LockFinish(ctx context.Context) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// claim returns the n-th claim of the upload, from 0: that of the first attempt, or else proposed.
-// The error is ErrUnknown if the upload was finished or terminated meanwhile.
-func (u *Upload) claim(ctx context.Context, n int, proposed upload.Claim) (upload.Claim, error) {
-	key := dataKey(u.ID, claimName(n))
-	err := put(ctx, u.storage, key, proposed)
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		claim := upload.Claim{Earlier: true}
-		info, err := get(ctx, u.storage, key, &claim)
-		if err == nil && info.Key == "" {
-			err = ErrUnknown
-		}
-		return claim, err
-	case err != nil:
-		return upload.Claim{}, fmt.Errorf("claiming the filename of a resumable upload: %w", err)
+// waitFinish is LockFinish without reloading the upload.
+func (u *Upload) waitFinish(ctx context.Context) (unlock func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, maxFinishWait)
+	defer cancel()
+	unlock, err = finishing.Lock(waiting, u.location())
+	if err != nil {
+		return nil, finishingElsewhere(err)
 	}
-	// The record is removed before the claims. While it exists, no process has finished the upload.
-	if _, err := u.storage.Stat(ctx, recordKey(u.Owner, u.ID)); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			_ = u.store.remove(ctx, u.storage, key)
-			err = ErrUnknown
-		}
-		return upload.Claim{}, err
-	}
-	return proposed, nil
+	return unlock, nil
+}
+
+// finishingElsewhere returns the failure of a request while another one finishes the upload.
+func finishingElsewhere(err error) *aliases.Failure {
+	return &aliases.Failure{Reason: aliases.Busy, Message: "the upload is being finished, ask again later", Err: err}
 }
 
 // record stores the outcome of the upload and removes its data. If another process has finished it,
@@ -407,19 +424,39 @@ func (u *Upload) end(ctx context.Context, at time.Time) {
 // request that adds bytes.
 func (u *Upload) Terminate(ctx context.Context) error { return u.terminate(ctx, Terminated) }
 
-// terminate is Terminate. event is that of the end of an unfinished upload. An item that was counted
-// but not claimed is given back to the ticket: no request is storing it.
+// terminate is Terminate. event is that of the end of an unfinished upload.
 func (u *Upload) terminate(ctx context.Context, event Event) error {
 	if u.Outcome != nil {
 		return u.storage.Delete(ctx, outcomeKey(u.ID))
 	}
+	mayBeStored, resume := u.halt(ctx)
+	defer resume()
+	return u.discard(ctx, event, mayBeStored)
+}
+
+// halt keeps others from finishing the upload until resume is called. It reports whether the item may be
+// stored, or is just being stored.
+func (u *Upload) halt(ctx context.Context) (mayBeStored bool, resume func()) {
+	if !u.isDue() {
+		return false, func() {}
+	}
+	lease, err := u.lease(ctx, func() {})
+	if err != nil {
+		return true, func() {}
+	}
+	return lease.IsRepeated, func() { _ = lease.Forget(ctx) } // it has kept nothing
+}
+
+// discard removes an unfinished upload. An item that was counted, but cannot be stored, is given back to
+// the ticket.
+func (u *Upload) discard(ctx context.Context, event Event, mayBeStored bool) error {
 	if err := u.storage.Delete(ctx, recordKey(u.Owner, u.ID)); err != nil {
 		return fmt.Errorf("removing a resumable upload: %w", err)
 	}
 	u.store.observe(&u.Record, event)
 	writing.interrupt(u.location())
-	claimed, _ := u.store.removeData(ctx, u.storage, u.ID) // Sweep removes the rest
-	if !claimed && u.Ticket != "" && u.Complete() {
+	_ = u.store.removeData(ctx, u.storage, u.ID) // Sweep removes the rest
+	if !mayBeStored && u.Ticket != "" && u.Complete() {
 		u.store.GiveBack(ctx, u.store.Issuer, u.TicketID(), u.ID)
 	}
 	return nil
@@ -434,16 +471,18 @@ func (u *Upload) Drop(ctx context.Context, failures aliases.Failures) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTime)
 	defer cancel()
-	err := u.Reload(ctx)
-	if err == nil && (u.Outcome != nil || u.Claimed()) {
-		return false
-	}
 	event := Terminated
 	if failures != nil && isFinal(failures[0]) {
 		event = Refused
 	}
+	mayBeStored, resume := u.halt(ctx)
+	defer resume()
+	err := u.Reload(ctx)
+	if err == nil && (u.Outcome != nil || mayBeStored) {
+		return false
+	}
 	if err == nil {
-		err = u.terminate(ctx, event)
+		err = u.discard(ctx, event, false)
 	}
 	if err != nil {
 		u.store.Log.Warn("removing a resumable upload", "error", err)
@@ -459,7 +498,7 @@ const dropTime = 10 * time.Second
 func (u *Upload) removeAll(ctx context.Context) error {
 	err := u.store.remove(ctx, u.storage, recordKey(u.Owner, u.ID))
 	if err == nil {
-		_, _ = u.store.removeData(ctx, u.storage, u.ID) // see above
+		_ = u.store.removeData(ctx, u.storage, u.ID) // see above
 	}
 	return err
 }
@@ -479,21 +518,18 @@ func isOver(ctx context.Context, err error) bool {
 	return err != nil && (ctx.Err() != nil || errors.Is(err, storagedrivers.ErrClosed))
 }
 
-// removeData removes everything below an upload, in the order of the keys: the claims after the
-// bytes. claimed reports that there may have been claims. Errors are logged.
-func (s *Store) removeData(ctx context.Context, storage *storagedrivers.Storage, id string) (claimed bool, err error) {
-	prefix := dataKey(id, "")
-	for info, listErr := range storage.All(ctx, prefix) {
+// removeData removes everything below an upload. Errors are logged.
+func (s *Store) removeData(ctx context.Context, storage *storagedrivers.Storage, id string) (err error) {
+	for info, listErr := range storage.All(ctx, dataKey(id, "")) {
 		if listErr != nil {
 			s.Log.Warn("removing a resumable upload", "storage", storage.Name(), "error", listErr)
-			return true, listErr
+			return listErr
 		}
-		claimed = claimed || strings.HasPrefix(info.Key[len(prefix):], claimPrefix)
 		failed := s.remove(ctx, storage, info.Key)
 		err = errors.Join(err, failed)
 		if isOver(ctx, failed) {
-			return true, err
+			return err
 		}
 	}
-	return claimed, err
+	return err
 }

@@ -293,9 +293,9 @@ type actors struct {
 	all []aliases.Actor
 }
 
-func (o *actors) Began(req upload.Request) func(bool) {
-	o.all = append(o.all, req.Actor)
-	return o.NopObserver.Began(req)
+func (o *actors) Began(op upload.Operation) func(bool) {
+	o.all = append(o.all, op.Actor)
+	return o.NopObserver.Began(op)
 }
 
 // TestFinishParty: an upload of a ticket shares the resources of the account as its client when it is

@@ -12,12 +12,17 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	tokenmemory "github.com/caddymedia/media/caddymedia/tokens/memory"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
 const owner = "http site"
+
+// site is the account of the uploads.
+var site = tokens.Account{APIKey: "site", PasswordHash: "x"}
 
 // each runs a test on every storage of the package's tests.
 func each(t *testing.T, test func(t *testing.T, s *Store)) {
@@ -45,7 +50,15 @@ func storeOn(t *testing.T, d storagedrivers.Driver) *Store {
 			t.Error(err)
 		}
 	})
+	issuer, err := tokens.NewIssuer(tokens.IssuerOptions{
+		Store: tokenmemory.New(nil), Accounts: []tokens.Account{site}, Now: time.Now,
+		Comparer: tokens.CompareFunc(func(_, _ []byte) (bool, error) { return false, nil }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &Store{
+		Issuer:   issuer,
 		Storages: []*storagedrivers.Storage{storage}, Expires: time.Hour, MaxOpen: 100, MaxBytes: 1 << 40,
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Uploader: &upload.Uploader{ // without any alias

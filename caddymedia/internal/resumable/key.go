@@ -139,14 +139,11 @@ func outcomeKey(id string) string { return doneFolder + id[:dayLength] + "/" + i
 
 // Names of objects below an upload.
 const (
-	grownName   = "bytes"
-	lengthName  = "length"
-	claimPrefix = "claim."
+	grownName  = "bytes"
+	lengthName = "length"
 )
 
 func segmentName(offset int64) string { return fmt.Sprintf("%016d", offset) }
-
-func claimName(n int) string { return fmt.Sprintf("%s%04d", claimPrefix, n) }
 
 // idOfRecord returns the ID in the key of a record, and false for other keys.
 func idOfRecord(key string) (id string, ok bool) {

@@ -23,7 +23,7 @@ func FuzzID(f *testing.F) {
 		if len(ticketTag(id)) != tagLength || len(clientTag(id)) != tagLength || len(storageTag(id)) != tagLength || sizeOf(id) < 0 {
 			t.Errorf("%q has no tags", id)
 		}
-		for _, key := range []string{recordKey(owner, id), dataKey(id, segmentName(1<<40)), dataKey(id, claimName(1)), outcomeKey(id)} {
+		for _, key := range []string{recordKey(owner, id), dataKey(id, segmentName(1<<40)), outcomeKey(id)} {
 			if err := storagedrivers.ValidKey(key); err != nil || !strings.HasPrefix(key, Folder+"/") {
 				t.Errorf("key %q: %v", key, err)
 			}

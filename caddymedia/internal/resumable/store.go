@@ -8,7 +8,6 @@
 //	data/<c>/<id>.<offset>       a segment of its bytes; c is a character of the ID
 //	data/<c>/<id>.bytes          all of its bytes, where objects can grow in place
 //	data/<c>/<id>.length         its length, if that was not known at its creation
-//	data/<c>/<id>.claim.<n>      the n-th filename under which its item may be stored
 //	done/<day>/<id>              the outcome of a finished upload; the ID begins with the day
 //
 // An upload exists as long as its record. A segment without a record, and a record whose upload has

@@ -114,7 +114,7 @@ func (s *Store) sweepData(ctx context.Context, storage *storagedrivers.Storage, 
 		}
 		var failed error
 		if !opts.DryRun {
-			_, failed = s.removeData(ctx, storage, id)
+			failed = s.removeData(ctx, storage, id)
 		}
 		opts.found(DataWithoutRecord, left, failed)
 		if isOver(ctx, failed) {
@@ -135,8 +135,7 @@ func (s *Store) removeExpired(ctx context.Context, storage *storagedrivers.Stora
 		return err
 	}
 	s.observe(&of, Expired)
-	_, err := s.removeData(ctx, storage, id)
-	return err
+	return s.removeData(ctx, storage, id)
 }
 
 // removeEnded removes the record of a final upload that misses a part: its removal was interrupted, or

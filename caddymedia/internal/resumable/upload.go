@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
@@ -28,9 +27,8 @@ type Upload struct {
 	storage  *storagedrivers.Storage
 	parts    []*Upload // of a final upload
 	segments []storagedrivers.Info
-	grown    bool  // the only segment is an object that grows
-	offset   int64 // the end of the bytes
-	claims   int
+	grown    bool      // the only segment is an object that grows
+	offset   int64     // the end of the bytes
 	changed  time.Time // of the last byte
 }
 
@@ -43,9 +41,6 @@ func (u *Upload) Offset() int64 { return u.offset }
 
 // Complete reports whether all bytes are stored. A final upload is complete if its parts are.
 func (u *Upload) Complete() bool { return u.Length >= 0 && u.offset == u.Length }
-
-// Claimed reports whether the item may have been stored already.
-func (u *Upload) Claimed() bool { return u.claims > 0 }
 
 // Expires returns when the upload, or its outcome, will be removed.
 func (u *Upload) Expires() time.Time {
@@ -201,7 +196,7 @@ func (u *Upload) listData(ctx context.Context) ([]storagedrivers.Info, error) {
 	return data, nil
 }
 
-// loadData finds the segments, the length and the claims. Only differences to the time of the record
+// loadData finds the segments and the length. Only differences to the time of the record
 // count, because the clock of the storage, or its time zone, may be another one.
 func (u *Upload) loadData(ctx context.Context, rec storagedrivers.Info, data []storagedrivers.Info) (err error) {
 	for _, info := range data {
@@ -214,8 +209,6 @@ func (u *Upload) loadData(ctx context.Context, rec storagedrivers.Info, data []s
 			err = u.loadLength(ctx)
 		case name == grownName:
 			u.setGrown(info)
-		case strings.HasPrefix(name, claimPrefix):
-			u.claims++
 		default:
 			u.addSegment(name, info)
 		}

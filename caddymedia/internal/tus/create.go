@@ -55,7 +55,7 @@ func (q *request) create(ctx context.Context) error {
 	}
 	header := q.w.Header()
 	header.Set("Location", q.Path+"/"+u.ID)
-	refusals := resumable.RecordClaimed
+	refusals := resumable.RecordKept
 	if len(u.Parts) > 0 {
 		refusals = resumable.RecordRefusals // a repeated request finds it
 	}

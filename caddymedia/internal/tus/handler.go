@@ -245,7 +245,7 @@ func (q *request) terminate(ctx context.Context, u *resumable.Upload) error {
 func (q *request) finish(ctx context.Context, u *resumable.Upload, refusals resumable.Refusals) error {
 	failures := u.Finish(ctx, resumable.Finishing{
 		BaseURL: q.BaseURL, Ticket: q.caller.Ticket, Refusals: refusals,
-		Authorize: func(ctx context.Context, alias string) (resumable.Rights, *aliases.Failure) {
+		Authorize: func(ctx context.Context, alias string, _ bool) (resumable.Rights, *aliases.Failure) {
 			return q.authorize(ctx, alias, u.SubFolder)
 		},
 	})
