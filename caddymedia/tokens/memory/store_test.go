@@ -49,7 +49,7 @@ func TestSweep(t *testing.T) {
 func TestRemoved(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(*Store, *tokentest.Clock){
-		"removed":  func(s *Store, _ *tokentest.Clock) { set(t, s, "key", "", tokens.Entry{}) },
+		"removed": func(s *Store, _ *tokentest.Clock) { set(t, s, "key", "", tokens.Entry{}) },
 		"replaced by an expired one": func(s *Store, clock *tokentest.Clock) {
 			set(t, s, "key", "index", tokens.Entry{Value: []byte{}, Expires: clock.Now()})
 		},
