@@ -50,12 +50,11 @@ func load(tx *bbolt.Tx, key []byte) (entry, error) {
 
 // put stores an entry under a key that has none.
 func put(tx *bbolt.Tx, key []byte, e entry) error {
-	b := appendTime(nil, e.Expires)
-	b = binary.BigEndian.AppendUint16(b, uint16(len(e.index)))
+	b := binary.BigEndian.AppendUint16(timeOf(e.Expires), uint16(len(e.index)))
 	b = append(append(b, e.index...), e.Value...)
 	err := tx.Bucket(bucketEntries).Put(key, b)
 	if !e.Expires.IsZero() {
-		err = errors.Join(err, tx.Bucket(bucketExpiries).Put(append(appendTime(nil, e.Expires), key...), nil))
+		err = errors.Join(err, tx.Bucket(bucketExpiries).Put(expiryKey(e.Expires, key), nil))
 	}
 	if e.index != "" {
 		err = errors.Join(err, tx.Bucket(bucketIndexes).Put(indexKey(e.index, key), nil))
@@ -67,13 +66,14 @@ func put(tx *bbolt.Tx, key []byte, e entry) error {
 func remove(tx *bbolt.Tx, key []byte, e entry) error {
 	return errors.Join(
 		tx.Bucket(bucketEntries).Delete(key),
-		tx.Bucket(bucketExpiries).Delete(append(appendTime(nil, e.Expires), key...)),
+		tx.Bucket(bucketExpiries).Delete(expiryKey(e.Expires, key)),
 		tx.Bucket(bucketIndexes).Delete(indexKey(e.index, key)),
 	)
 }
 
-// removeRange removes the entries of the first n keys of a bucket, of those from start up to end. The
-// key of an entry is what follows start, or a text of the same length.
+// removeRange removes the entries that a bucket names from start up to end, which is excluded, at most
+// n. The key of an entry follows a text as long as start. The values of the entries end with the
+// transaction.
 func removeRange(tx *bbolt.Tx, bucket, start, end []byte, n int) (removed []entry, err error) {
 	b := tx.Bucket(bucket)
 	c := b.Cursor()
@@ -83,7 +83,7 @@ func removeRange(tx *bbolt.Tx, bucket, start, end []byte, n int) (removed []entr
 	}
 	for _, whole := range found {
 		key := whole[len(start):]
-		e, _ := load(tx, key) // a malformed one may stay in the other buckets, until its turn comes there
+		e, _ := load(tx, key) // a malformed one stays in the other buckets until its turn there
 		if err := errors.Join(remove(tx, key, e), b.Delete(whole)); err != nil {
 			return nil, err
 		}
@@ -92,18 +92,21 @@ func removeRange(tx *bbolt.Tx, bucket, start, end []byte, n int) (removed []entr
 	return removed, nil
 }
 
-// appendTime appends a time, rounded up to a millisecond.
-func appendTime(b []byte, t time.Time) []byte {
-	if t.IsZero() {
-		return append(b, make([]byte, timeSize)...)
+// timeOf returns a time as in the file, rounded up to a millisecond.
+func timeOf(t time.Time) []byte {
+	b := make([]byte, timeSize)
+	if !t.IsZero() {
+		binary.BigEndian.PutUint64(b, uint64(t.Add(time.Millisecond-1).UnixMilli()))
 	}
-	return binary.BigEndian.AppendUint64(b, uint64(t.Add(time.Millisecond-1).UnixMilli()))
+	return b
 }
+
+func expiryKey(t time.Time, key []byte) []byte { return append(timeOf(t), key...) }
 
 func indexKey(index string, key []byte) []byte { return append([]byte(index+"\x00"), key...) }
 
 // sweep removes at most n entries that have expired.
 func sweep(tx *bbolt.Tx, now time.Time, n int) error {
-	_, err := removeRange(tx, bucketExpiries, make([]byte, timeSize), appendTime(nil, now.Add(1)), n)
+	_, err := removeRange(tx, bucketExpiries, timeOf(time.Time{}), timeOf(now.Add(1)), n)
 	return err
 }

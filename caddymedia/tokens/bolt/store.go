@@ -116,7 +116,7 @@ func (s *Store) Update(ctx context.Context, key, index string, change func(token
 		old, err := load(tx, []byte(key))
 		if err != nil {
 			refused = s.unavailable(err)
-			return nil
+			return nil //nolint:nilerr // refused has it
 		}
 		var changed tokens.Entry
 		if changed, refused = change(s.visible(old)); refused != nil {
