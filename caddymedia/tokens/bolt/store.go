@@ -116,11 +116,11 @@ func (s *Store) Update(ctx context.Context, key, index string, change func(token
 		old, err := load(tx, []byte(key))
 		if err != nil {
 			refused = s.unavailable(err)
-			return nil //nolint:nilerr // refused has it
+			return nil
 		}
 		var changed tokens.Entry
 		if changed, refused = change(s.visible(old)); refused != nil {
-			return nil
+			return nil //nolint:nilerr // refused is returned after the commit
 		}
 		if err := remove(tx, []byte(key), old); err != nil || changed.Value == nil || s.isExpired(changed) {
 			return err

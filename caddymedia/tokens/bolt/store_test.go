@@ -108,6 +108,10 @@ func TestSweep(t *testing.T) {
 	putNew(t, s, clock.Now().Add(time.Hour))
 	wantKeys(t, s, 501)
 	clock.Advance(2 * time.Minute)
+	if err := s.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantKeys(t, s, 501-sweepPerWrite)
 	for range 500/sweepPerWrite + 1 {
 		if err := s.Check(t.Context()); err != nil { // sweeps too
 			t.Fatal(err)
@@ -206,12 +210,17 @@ func TestMalformed(t *testing.T) {
 		if _, err := s.Get(t.Context(), key); !errors.Is(err, tokens.ErrUnavailable) {
 			t.Errorf("Get: %v", err)
 		}
-		if err := s.Update(t.Context(), key, "a", to(tokens.Entry{})); !errors.Is(err, tokens.ErrUnavailable) {
-			t.Errorf("Update: %v", err)
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				err := s.Update(t.Context(), key, "a", to(tokens.Entry{}))
+				if !errors.Is(err, tokens.ErrUnavailable) {
+					t.Errorf("Update: %v", err)
+				}
+			})
+			wg.Go(func() { putNew(t, s, time.Time{}) })
 		}
-		if err := s.Check(t.Context()); err != nil {
-			t.Error(err)
-		}
+		wg.Wait()
 	}
 	if _, err := s.DeleteIndex(t.Context(), "a"); err != nil {
 		t.Error(err)
