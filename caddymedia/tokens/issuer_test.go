@@ -1,11 +1,14 @@
 package tokens_test
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -194,4 +197,46 @@ func TestNewIssuer(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestSecret: the first secret of a name stays for all Issuers of a store, whatever happens to accounts.
+// It is read from a store that refuses writes.
+func TestSecret(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var wg sync.WaitGroup
+	var secrets [20][]byte
+	for n := range secrets {
+		wg.Go(func() {
+			var err error
+			if secrets[n], err = tokens.Secret(t.Context(), f.store, "a", []byte{byte(n)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if _, err := f.issuer(account("a", "secret")).Revoke(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+	f.clock.Advance(365 * 24 * time.Hour)
+	f.store.Store = readOnly{f.store.Store}
+	last, err := tokens.Secret(t.Context(), f.store, "a", []byte("other"))
+	if err != nil {
+		t.Error(err)
+	}
+	for _, secret := range secrets {
+		if !bytes.Equal(secret, last) {
+			t.Errorf("secrets %q, then %q", secret, last)
+		}
+	}
+	if _, err := tokens.Secret(t.Context(), f.store, "b", []byte("b")); !errors.Is(err, tokens.ErrUnavailable) {
+		t.Errorf("a secret that cannot be stored: %v", err)
+	}
+}
+
+// readOnly is a store that refuses writes, as a full one does.
+type readOnly struct{ tokens.Store }
+
+func (readOnly) Update(context.Context, string, string, func(tokens.Entry) (tokens.Entry, error)) error {
+	return tokens.ErrUnavailable
 }

@@ -121,6 +121,7 @@ func (i *Issuer) Attempt(ctx context.Context, r Request, lost func()) (*Attempt,
 func (a *Attempt) leaseKey() string {
 	return Volatile + "lease/" + tokenCoding.EncodeToString(a.request.ID[:])
 }
+
 func (a *Attempt) requestKey() string {
 	return "request/" + tokenCoding.EncodeToString(a.request.ID[:])
 }
