@@ -1,7 +1,7 @@
 package memory
 
 import (
-	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -21,64 +21,59 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestSweep: of many saved tokens, only valid ones take memory.
+func set(t *testing.T, s *Store, key, index string, e tokens.Entry) {
+	t.Helper()
+	err := s.Update(t.Context(), key, index, func(tokens.Entry) (tokens.Entry, error) { return e, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSweep: of many entries, only valid ones take memory.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	clock := new(tokentest.Clock)
 	s := New(clock.Now)
 	for n := range 10_000 {
 		clock.Advance(time.Second)
-		id := tokens.ID{byte(n), byte(n >> 8)}
-		rec := tokens.Record{Account: "a", Expires: clock.Now().Add(time.Minute), Ticket: new(tokens.Ticket)}
-		if err := errors.Join(s.Save(t.Context(), id, rec), s.Take(t.Context(), id, "a", 1, 1)); err != nil {
-			t.Fatal(err)
-		}
+		key := strconv.Itoa(n)
+		set(t, s, key, key, tokens.Entry{Value: []byte{}, Expires: clock.Now().Add(time.Minute)})
 	}
-	if len(s.records) > 61 || len(s.byExpiry) > 61 || len(s.uses) > 61 {
-		t.Errorf("%d records, %d entries and %d uses are left of 60 valid ones", len(s.records), len(s.byExpiry), len(s.uses))
+	if len(s.entries) > 61 || len(s.byExpiry) > 61 || len(s.indexes) > 61 {
+		t.Errorf("%d entries, %d expiries and %d indexes are left of 60 valid ones",
+			len(s.entries), len(s.byExpiry), len(s.indexes))
 	}
 }
 
-// TestForget: a request that is forgotten leaves nothing behind.
-func TestForget(t *testing.T) {
+// TestRemoved: an entry that is gone leaves nothing behind, however it goes.
+func TestRemoved(t *testing.T) {
 	t.Parallel()
-	clock := new(tokentest.Clock)
-	s := New(clock.Now)
-	begin := func(n byte) tokens.Request {
-		t.Helper()
-		r := tokens.Request{ID: tokens.ID{n}, Account: string('a' + rune(n%2)), Holder: "h", Most: 10, MostBytes: 1000}
-		clock.Advance(time.Second)
-		if _, err := s.BeginRequest(t.Context(), r, time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	want := func(n int) {
-		t.Helper()
-		if len(s.requests) != n || len(s.byExpiry) != n {
-			t.Errorf("%d requests and %d entries are left of %d", len(s.requests), len(s.byExpiry), n)
-		}
-	}
-	all := [4]tokens.Request{begin(0), begin(1), begin(2), begin(3)}
-	for n, r := range all[:3] {
-		if err := s.ForgetRequest(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
-		want(3 - n)
-	}
-	begin(5)
-	if _, err := s.DeleteAccount(t.Context(), "b"); err != nil {
-		t.Fatal(err)
-	}
-	want(0)
-	for n := range byte(30) {
-		begin(2 * n)
-	}
-	want(10)
-	clock.Advance(tokens.RequestLifetime)
-	begin(1)
-	begin(3)
-	if want(2); len(s.accounts) != 1 {
-		t.Errorf("accounts %v are left", s.accounts)
+	for name, remove := range map[string]func(*Store, *tokentest.Clock){
+		"removed":  func(s *Store, _ *tokentest.Clock) { set(t, s, "key", "", tokens.Entry{}) },
+		"replaced by an expired one": func(s *Store, clock *tokentest.Clock) {
+			set(t, s, "key", "index", tokens.Entry{Value: []byte{}, Expires: clock.Now()})
+		},
+		"with its index": func(s *Store, _ *tokentest.Clock) {
+			if n, err := s.DeleteIndex(t.Context(), "index"); n != 1 || err != nil {
+				t.Errorf("deleted %d: %v", n, err)
+			}
+		},
+		"expired": func(s *Store, clock *tokentest.Clock) {
+			clock.Advance(time.Minute)
+			set(t, s, "other", "", tokens.Entry{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := new(tokentest.Clock)
+			s := New(clock.Now)
+			for range 2 {
+				set(t, s, "key", "index", tokens.Entry{Value: []byte{}, Expires: clock.Now().Add(time.Minute)})
+			}
+			remove(s, clock)
+			if len(s.entries) > 0 || len(s.byExpiry) > 0 || len(s.indexes) > 0 {
+				t.Errorf("%d entries, %d expiries and %d indexes are left", len(s.entries), len(s.byExpiry), len(s.indexes))
+			}
+		})
 	}
 }

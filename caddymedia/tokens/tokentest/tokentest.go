@@ -7,17 +7,19 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// soon is the lifetime of a record that should expire. It is short, for stores whose clock cannot
-// be moved. A slow test run must not fail because of it.
-const soon = 500 * time.Millisecond
+const (
+	// soon is the lifetime of an entry that should expire. It is short, for stores whose clock cannot
+	// be moved. A slow test run must not fail because of it.
+	soon = 500 * time.Millisecond
+	// over is when that lifetime has ended, also by a clock of whole milliseconds.
+	over = soon + 10*time.Millisecond
+)
 
 // Subject is a store under test.
 type Subject struct {
@@ -30,6 +32,11 @@ type Subject struct {
 	// Reopen closes the store and returns another one over the same data. If it is nil, the store
 	// is expected to lose its data when closed.
 	Reopen func(*testing.T) tokens.Store
+	// Share returns another store over the same data, which is used at the same time. It is nil if a
+	// store has its data for itself.
+	Share func(*testing.T) tokens.Store
+
+	prefix string // of the keys
 }
 
 var suite = []struct {
@@ -37,240 +44,226 @@ var suite = []struct {
 	run  func(*testing.T, Subject)
 }{
 	{"RoundTrip", testRoundTrip},
-	{"Unknown", testUnknown},
+	{"Missing", testMissing},
 	{"Replace", testReplace},
+	{"Values", testValues},
 	{"Expiry", testExpiry},
-	{"SaveExpired", testSaveExpired},
+	{"ExpiryExact", testExpiryExact},
+	{"Expired", testExpired},
 	{"Extend", testExtend},
-	{"Delete", testDelete},
-	{"DeleteAccount", testDeleteAccount},
-	{"DeleteAccountExpired", testDeleteAccountExpired},
-	{"DeleteAccountReplaced", testDeleteAccountReplaced},
-	{"DeleteAccountMany", testDeleteAccountMany},
-	{"DeleteAccountConcurrent", testDeleteAccountConcurrent},
-	{"Ticket", testTicket},
-	{"TicketExpiry", testTicketExpiry},
-	{"TicketDeleteAccount", testTicketDeleteAccount},
-	{"TicketReopen", testTicketReopen},
-	{"Take", testTake},
-	{"Refuse", testRefuse},
-	{"TakeConcurrent", testTakeConcurrent},
-	{"Secret", testSecret},
-	{"SecretConcurrent", testSecretConcurrent},
-	{"Request", testRequest},
-	{"RequestLease", testRequestLease},
-	{"RequestConcurrent", testRequestConcurrent},
-	{"RequestDeleteAccount", testRequestDeleteAccount},
-	{"RequestForgotten", testRequestForgotten},
-	{"RequestLeft", testRequestLeft},
-	{"RequestMost", testRequestMost},
-	{"RequestBytes", testRequestBytes},
-	{"RequestReopen", testRequestReopen},
-	{"RequestExpiry", testRequestExpiry},
+	{"Remove", testRemove},
+	{"Change", testChange},
+	{"ChangeFails", testChangeFails},
+	{"Counter", testCounter},
+	{"CallerLeaves", testCallerLeaves},
+	{"Index", testIndex},
+	{"IndexMembers", testIndexMembers},
+	{"IndexExpired", testIndexExpired},
+	{"IndexMixed", testIndexMixed},
+	{"IndexMany", testIndexMany},
+	{"IndexConcurrent", testIndexConcurrent},
+	{"IndexCallerLeaves", testIndexCallerLeaves},
 	{"Check", testCheck},
 	{"Concurrent", testConcurrent},
 	{"Reopen", testReopen},
+	{"Share", testShare},
 	{"ContextEnded", testContextEnded},
 	{"Closed", testClosed},
 }
 
-// Run runs the suite and returns when it is done. Every test gets its own Subject; these may share
-// their data.
+// Run runs the suite, with durable and with volatile entries, and returns when it is done. Every test
+// gets its own Subject; these may share their data.
 func Run(t *testing.T, newSubject func(*testing.T) Subject) {
 	t.Helper()
 	t.Run("Conformance", func(t *testing.T) {
-		for _, test := range suite {
-			t.Run(test.name, func(t *testing.T) {
-				t.Parallel()
-				s := newSubject(t)
-				if s.Now == nil {
-					s.Now = time.Now //nolint:forbidigo // the default clock
-				}
-				if s.Advance == nil {
-					s.Advance = time.Sleep
-				}
-				t.Cleanup(func() { _ = s.Store.Close() })
-				test.run(t, s)
-			})
+		for kind, prefix := range map[string]string{"Durable": "", "Volatile": tokens.Volatile} {
+			for _, test := range suite {
+				t.Run(kind+test.name, func(t *testing.T) {
+					t.Parallel()
+					s := newSubject(t)
+					s.prefix = prefix
+					if s.Now == nil {
+						s.Now = time.Now //nolint:forbidigo // the default clock
+					}
+					if s.Advance == nil {
+						s.Advance = time.Sleep
+					}
+					t.Cleanup(func() { _ = s.Store.Close() })
+					test.run(t, s)
+				})
+			}
 		}
 	})
 }
 
 func testRoundTrip(t *testing.T, s Subject) {
-	id, rec := newID(), s.record("key ěš")
-	save(t, s.Store, id, rec)
-	wantRecord(t, s.Store, id, rec)
-	wantRecord(t, s.Store, id, rec)
+	var printable, all []byte
+	for c := range 256 {
+		all = append(all, byte(c))
+		if ' ' <= c && c <= '~' {
+			printable = append(printable, byte(c))
+		}
+	}
+	long := s.newKey() + string(printable) + string(bytes.Repeat([]byte("x"), 200))
+	values := map[string][]byte{
+		long[:200]: all, s.newKey(): {}, s.newKey(): {0}, s.newKey(): []byte(`{"a":"ě"}`), s.newKey(): bytes.Repeat(all, 500),
+	}
+	for key, value := range values {
+		for _, e := range []tokens.Entry{s.entry(""), {}} {
+			e.Value = value
+			set(t, s.Store, key, "", e)
+			wantEntry(t, s.Store, key, e)
+			wantEntry(t, s.Store, key, e)
+		}
+	}
+	for key, value := range values {
+		wantEntry(t, s.Store, key, tokens.Entry{Value: value})
+	}
 }
 
-func testUnknown(t *testing.T, s Subject) {
-	wantUnknown(t, s.Store, newID())
-	id := newID()
-	save(t, s.Store, id, s.record("a"))
-	id[0] ^= 1
-	wantUnknown(t, s.Store, id)
+func testMissing(t *testing.T, s Subject) {
+	key := s.newKey()
+	wantMissing(t, s.Store, key)
+	set(t, s.Store, key, "", s.entry("a"))
+	wantMissing(t, s.Store, key[:len(key)-1])
+	wantMissing(t, s.Store, key+"0")
+	wantMissing(t, s.Store, key[:len(key)-1]+"0")
 }
 
 func testReplace(t *testing.T, s Subject) {
-	id, rec := newID(), s.record("b")
-	save(t, s.Store, id, s.record("a"))
-	save(t, s.Store, id, rec)
-	wantRecord(t, s.Store, id, rec)
+	key := s.newKey()
+	for _, e := range []tokens.Entry{s.entry("a"), s.entry("b"), {Value: []byte("c")}, {Value: []byte("d")}, s.entry("")} {
+		set(t, s.Store, key, "", e)
+		wantEntry(t, s.Store, key, e)
+	}
+}
+
+// testValues: the value of an entry that was returned stays, whatever happens to the entry.
+func testValues(t *testing.T, s Subject) {
+	key, value := s.newKey(), bytes.Repeat([]byte("a"), 1000)
+	set(t, s.Store, key, "", tokens.Entry{Value: value})
+	before, err := s.Store.Get(t.Context(), key)
+	wantNil(t, err)
+	var old tokens.Entry
+	wantNil(t, s.Store.Update(t.Context(), key, "", func(e tokens.Entry) (tokens.Entry, error) {
+		old = e
+		return tokens.Entry{Value: bytes.Repeat([]byte("b"), 1000)}, nil
+	}))
+	for range 20 {
+		set(t, s.Store, s.newKey(), "", tokens.Entry{Value: bytes.Repeat([]byte("c"), 1000)})
+	}
+	if !bytes.Equal(before.Value, value) || !bytes.Equal(old.Value, value) {
+		t.Error("the value of an old entry has changed")
+	}
 }
 
 func testExpiry(t *testing.T, s Subject) {
-	id, later, rec := newID(), newID(), s.record("b")
-	save(t, s.Store, later, rec)
-	save(t, s.Store, id, s.shortRecord("a"))
-	s.Advance(soon)
-	wantUnknown(t, s.Store, id)
-	wantRecord(t, s.Store, later, rec)
+	key, shorter, later, never := s.newKey(), s.newKey(), s.newKey(), s.newKey()
+	e, forever := s.entry("a"), tokens.Entry{Value: []byte("forever")}
+	set(t, s.Store, later, "", e)
+	set(t, s.Store, never, "", s.shortEntry("b"))
+	set(t, s.Store, never, "", forever)
+	set(t, s.Store, shorter, "", e)
+	set(t, s.Store, shorter, "", s.shortEntry("c"))
+	set(t, s.Store, key, "", s.shortEntry("d"))
+	s.Advance(over)
+	wantMissing(t, s.Store, key)
+	wantMissing(t, s.Store, shorter)
+	wantEntry(t, s.Store, later, e)
+	wantEntry(t, s.Store, never, forever)
+	set(t, s.Store, key, "", e) // as if it had never been there
+	wantEntry(t, s.Store, key, e)
 }
 
-func testSaveExpired(t *testing.T, s Subject) {
-	id, rec := newID(), s.record("a")
-	save(t, s.Store, id, rec)
-	rec.Expires = s.Now()
-	save(t, s.Store, id, rec)
-	wantUnknown(t, s.Store, id)
-	rec.Expires = time.Time{}
-	save(t, s.Store, id, rec)
-	wantUnknown(t, s.Store, id)
+// testExpiryExact: an entry exists until it expires, no matter how often it is read. It needs a clock
+// that can be moved.
+func testExpiryExact(t *testing.T, s Subject) {
+	before := s.Now()
+	if s.Advance(0); s.Now().Sub(before) > 0 {
+		t.Skip("the clock cannot be moved")
+	}
+	key, e := s.newKey(), s.shortEntry("a")
+	set(t, s.Store, key, "", e)
+	rounded, r := s.newKey(), e
+	r.Expires = r.Expires.Add(-time.Microsecond)
+	set(t, s.Store, rounded, "", r)
+	wantEntry(t, s.Store, key, e)
+	s.Advance(soon - time.Millisecond)
+	wantEntry(t, s.Store, key, e)
+	wantEntry(t, s.Store, rounded, r)
+	s.Advance(time.Millisecond)
+	wantMissing(t, s.Store, key)
+	wantMissing(t, s.Store, rounded)
 }
 
-// testExtend saves a record again with a later expiry. The store may then sweep at the first
-// expiry.
+// testExpired: storing an expired entry removes the old one.
+func testExpired(t *testing.T, s Subject) {
+	key := s.newKey()
+	for _, expires := range []time.Time{s.Now(), s.Now().Add(-time.Hour), time.Unix(0, 0), time.Unix(-1, 0)} {
+		set(t, s.Store, key, "", s.entry("a"))
+		set(t, s.Store, key, "", tokens.Entry{Value: []byte("b"), Expires: expires})
+		wantMissing(t, s.Store, key)
+	}
+}
+
+// testExtend stores an entry again with a later expiry. The store may then sweep at the first expiry.
 func testExtend(t *testing.T, s Subject) {
-	id, rec := newID(), s.record("a")
-	save(t, s.Store, id, s.shortRecord("a"))
-	save(t, s.Store, id, rec)
-	s.Advance(soon)
+	key, index, e := s.newKey(), rand.Text(), s.entry("a")
+	set(t, s.Store, key, index, s.shortEntry("a"))
+	set(t, s.Store, key, index, e)
+	s.Advance(over)
 	for range 10 {
-		save(t, s.Store, newID(), s.record("b"))
+		set(t, s.Store, s.newKey(), "", s.entry("b"))
 	}
-	wantRecord(t, s.Store, id, rec)
+	wantEntry(t, s.Store, key, e)
+	wantDeleted(t, s.Store, index, 1)
 }
 
-func testDelete(t *testing.T, s Subject) {
-	id, other, rec := newID(), newID(), s.record("a")
-	save(t, s.Store, id, rec)
-	save(t, s.Store, other, rec)
+func testRemove(t *testing.T, s Subject) {
+	key, other, e := s.newKey(), s.newKey(), s.entry("a")
+	set(t, s.Store, key, "", e)
+	set(t, s.Store, other, "", e)
 	for range 2 { // the second time it is missing
-		if err := s.Store.Delete(t.Context(), id); err != nil {
-			t.Fatalf("Delete: %v", err)
-		}
-		wantUnknown(t, s.Store, id)
+		remove(t, s.Store, key)
+		wantMissing(t, s.Store, key)
 	}
-	wantRecord(t, s.Store, other, rec)
+	wantEntry(t, s.Store, other, e)
+	set(t, s.Store, key, "", e)
+	wantEntry(t, s.Store, key, e)
 }
 
-func testCheck(t *testing.T, s Subject) {
-	if err := s.Store.Check(t.Context()); err != nil {
-		t.Fatalf("Check: %v", err)
-	}
-}
+func testCheck(t *testing.T, s Subject) { wantNil(t, s.Store.Check(t.Context())) }
 
-// testSecret: the first secret of a name stays, whatever is offered later, and whatever happens to
-// accounts. Names have their own.
-func testSecret(t *testing.T, s Subject) {
-	name, other, account := rand.Text(), rand.Text(), rand.Text()
-	first := []byte("\x00\xff" + rand.Text())
-	wantSecret(t, s.Store, name, first, first)
-	wantSecret(t, s.Store, name, []byte("another"), first)
-	wantSecret(t, s.Store, other, []byte("of its own"), []byte("of its own"))
-	save(t, s.Store, newID(), s.record(account))
-	wantDeleted(t, s.Store, account, 1)
-	wantDeleted(t, s.Store, name, 0)
-	s.Advance(soon)
-	wantSecret(t, s.Store, name, []byte("another"), first)
-	if s.Reopen == nil {
-		return
-	}
-	again := s.Reopen(t)
-	t.Cleanup(func() { _ = again.Close() })
-	wantSecret(t, again, name, []byte("another"), first)
-}
-
-// testSecretConcurrent: of many that offer a secret at once, all get the same one.
-func testSecretConcurrent(t *testing.T, s Subject) {
-	name := rand.Text()
-	got := make([]string, 20)
-	var wg sync.WaitGroup
-	for n := range got {
-		wg.Go(func() {
-			secret, err := s.Store.Secret(t.Context(), name, []byte(rand.Text()))
-			if err != nil {
-				t.Errorf("Secret: %v", err)
-			}
-			got[n] = string(secret)
-		})
-	}
-	wg.Wait()
-	for _, secret := range got {
-		if secret == "" || secret != got[0] {
-			t.Fatalf("the secrets differ: %q", got)
-		}
-	}
-}
-
-func wantSecret(t *testing.T, s tokens.Store, name string, fresh, want []byte) {
-	t.Helper()
-	got, err := s.Secret(t.Context(), name, fresh)
-	if err != nil || !bytes.Equal(got, want) {
-		t.Fatalf("Secret: got %q and %v, want %q", got, err, want)
-	}
-}
-
-func testConcurrent(t *testing.T, s Subject) {
-	shared, rec := newID(), s.record("shared")
-	save(t, s.Store, shared, rec)
-	var wg sync.WaitGroup
-	for n := range 50 {
-		wg.Go(func() {
-			id, own := newID(), rec
-			own.Account = fmt.Sprint(n)
-			err := s.Store.Save(t.Context(), id, own)
-			got, errLoad := s.Store.Load(t.Context(), id)
-			_, errShared := s.Store.Load(t.Context(), shared)
-			if err := errors.Join(err, errLoad, errShared, s.Store.Check(t.Context())); err != nil {
-				t.Errorf("worker %d: %v", n, err)
-			} else if got.Account != own.Account {
-				t.Errorf("worker %d got the record of %s", n, got.Account)
-			}
-			if err := s.Store.Delete(t.Context(), id); err != nil {
-				t.Errorf("worker %d: Delete: %v", n, err)
-			}
-			if _, err := s.Store.Load(t.Context(), id); !errors.Is(err, tokens.ErrUnknown) {
-				t.Errorf("worker %d: Load after Delete: %v", n, err)
-			}
-		})
-	}
-	wg.Wait()
-	wantRecord(t, s.Store, shared, rec)
-}
-
+// testReopen: what is stored, expired or removed stays so. Volatile entries may be lost.
 func testReopen(t *testing.T, s Subject) {
-	if s.Reopen == nil {
+	if s.Reopen == nil || s.prefix != "" {
 		t.Skip("the store keeps nothing when it is closed")
 	}
-	id, expired, rec := newID(), newID(), s.record("a")
-	save(t, s.Store, expired, s.shortRecord("a"))
-	save(t, s.Store, id, rec)
-	ended, account := newID(), rand.Text()
-	save(t, s.Store, ended, s.record(account))
-	wantDeleted(t, s.Store, account, 1)
-	s.Advance(soon)
+	key, never, index, e := s.newKey(), s.newKey(), rand.Text(), s.entry("a")
+	expired, removed, revoked, revokedIndex := s.newKey(), s.newKey(), s.newKey(), rand.Text()
+	set(t, s.Store, key, index, e)
+	set(t, s.Store, never, index, tokens.Entry{Value: []byte{}})
+	set(t, s.Store, expired, index, s.shortEntry("a"))
+	set(t, s.Store, removed, index, e)
+	remove(t, s.Store, removed)
+	set(t, s.Store, revoked, revokedIndex, e)
+	wantDeleted(t, s.Store, revokedIndex, 1)
+	s.Advance(over)
 	again := s.Reopen(t)
 	t.Cleanup(func() { _ = again.Close() })
-	wantRecord(t, again, id, rec)
-	wantUnknown(t, again, expired)
-	wantUnknown(t, again, ended)
+	wantEntry(t, again, key, e)
+	wantEntry(t, again, never, tokens.Entry{Value: []byte{}})
+	for _, key := range []string{expired, removed, revoked} {
+		wantMissing(t, again, key)
+	}
+	wantDeleted(t, again, index, 2)
+	wantMissing(t, again, key)
 }
 
 func testContextEnded(t *testing.T, s Subject) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for name, err := range callAll(ctx, s) {
+	for name, err := range s.callAll(ctx) {
 		if !errors.Is(err, tokens.ErrUnavailable) || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v, want ErrUnavailable and context.Canceled", name, err)
 		}
@@ -278,76 +271,92 @@ func testContextEnded(t *testing.T, s Subject) {
 }
 
 func testClosed(t *testing.T, s Subject) {
-	save(t, s.Store, newID(), s.record("a"))
+	set(t, s.Store, s.newKey(), "", s.entry("a"))
 	for range 2 {
 		if err := s.Store.Close(); err != nil {
 			t.Fatalf("Close: %v", err)
 		}
 	}
-	for name, err := range callAll(t.Context(), s) {
+	for name, err := range s.callAll(t.Context()) {
 		if !errors.Is(err, tokens.ErrUnavailable) {
 			t.Errorf("%s: got %v, want ErrUnavailable", name, err)
 		}
 	}
 }
 
-func callAll(ctx context.Context, s Subject) map[string]error {
-	_, errLoad := s.Store.Load(ctx, newID())
-	_, errAccount := s.Store.DeleteAccount(ctx, "a")
-	_, errSecret := s.Store.Secret(ctx, "a", []byte("b"))
-	_, errBegin := s.Store.BeginRequest(ctx, newRequest("a"), lease)
+// callAll calls every method but Close and returns their errors.
+func (s Subject) callAll(ctx context.Context) map[string]error {
+	_, errGet := s.Store.Get(ctx, s.newKey())
+	_, errIndex := s.Store.DeleteIndex(ctx, rand.Text())
 	return map[string]error{
-		"Save":   s.Store.Save(ctx, newID(), s.record("a")),
-		"Load":   errLoad,
-		"Delete": s.Store.Delete(ctx, newID()),
-		"Check":  s.Store.Check(ctx),
-
-		"Take":          s.Store.Take(ctx, newID(), "a", 1, 1),
-		"GiveBack":      s.Store.GiveBack(ctx, newID(), "a"),
-		"DeleteAccount": errAccount,
-		"Secret":        errSecret,
-
-		"BeginRequest":  errBegin,
-		"ExtendRequest": s.Store.ExtendRequest(ctx, newRequest("a"), lease),
-		"ClaimRequest":  s.Store.ClaimRequest(ctx, newRequest("a"), "b", nil),
-		"EndRequest":    s.Store.EndRequest(ctx, newRequest("a"), []byte("b")),
-		"ForgetRequest": s.Store.ForgetRequest(ctx, newRequest("a")),
+		"Get":         errGet,
+		"Update":      s.Store.Update(ctx, s.newKey(), "", to(s.entry("a"))),
+		"DeleteIndex": errIndex,
+		"Check":       s.Store.Check(ctx),
 	}
 }
 
-func (s Subject) record(account string) tokens.Record {
-	return tokens.Record{Account: account, Fingerprint: "of " + account, Expires: s.Now().Add(time.Hour)}
+// newKey returns a unique key, because the data may be shared.
+func (s Subject) newKey() string { return s.prefix + "test/" + rand.Text() }
+
+// entry returns an entry that is valid during the test.
+func (s Subject) entry(value string) tokens.Entry {
+	return tokens.Entry{Value: []byte(value), Expires: s.Now().Add(time.Hour)}
 }
 
-func (s Subject) shortRecord(account string) tokens.Record {
-	rec := s.record(account)
-	rec.Expires = s.Now().Add(soon)
-	return rec
+func (s Subject) shortEntry(value string) tokens.Entry {
+	return tokens.Entry{Value: []byte(value), Expires: s.Now().Add(soon)}
 }
 
-func newID() tokens.ID { return tokens.IDOf(rand.Text()) }
+// to returns the change of any entry to e.
+func to(e tokens.Entry) func(tokens.Entry) (tokens.Entry, error) {
+	return func(tokens.Entry) (tokens.Entry, error) { return e, nil }
+}
 
-func save(t *testing.T, s tokens.Store, id tokens.ID, rec tokens.Record) {
+func set(t *testing.T, s tokens.Store, key, index string, e tokens.Entry) {
 	t.Helper()
-	if err := s.Save(t.Context(), id, rec); err != nil {
-		t.Fatalf("Save: %v", err)
+	if err := s.Update(t.Context(), key, index, to(e)); err != nil {
+		t.Fatalf("Update: %v", err)
 	}
 }
 
-func wantRecord(t *testing.T, s tokens.Store, id tokens.ID, want tokens.Record) {
+func remove(t *testing.T, s tokens.Store, key string) {
 	t.Helper()
-	got, err := s.Load(t.Context(), id)
+	set(t, s, key, "", tokens.Entry{})
+}
+
+func wantEntry(t *testing.T, s tokens.Store, key string, want tokens.Entry) {
+	t.Helper()
+	got, err := s.Get(t.Context(), key)
 	if err != nil {
-		t.Fatalf("Load: %v", err)
+		t.Fatalf("Get: %v", err)
 	}
-	if got.Account != want.Account || got.Fingerprint != want.Fingerprint || !got.Expires.Equal(want.Expires) {
-		t.Fatalf("Load: got %+v, want %+v", got, want)
+	checkEntry(t, got, want)
+}
+
+// checkEntry compares two entries. The expiry of got may be rounded up to a millisecond.
+func checkEntry(t *testing.T, got, want tokens.Entry) {
+	t.Helper()
+	if (got.Value == nil) != (want.Value == nil) || !bytes.Equal(got.Value, want.Value) {
+		t.Fatalf("the value is %.200q, want %.200q", got.Value, want.Value)
+	}
+	late := got.Expires.Sub(want.Expires)
+	if got.Expires.IsZero() != want.Expires.IsZero() || late < 0 || late >= time.Millisecond {
+		t.Fatalf("the entry expires at %v, want %v", got.Expires, want.Expires)
 	}
 }
 
-func wantUnknown(t *testing.T, s tokens.Store, id tokens.ID) {
+func wantMissing(t *testing.T, s tokens.Store, key string) {
 	t.Helper()
-	if _, err := s.Load(t.Context(), id); !errors.Is(err, tokens.ErrUnknown) {
-		t.Fatalf("Load: got %v, want ErrUnknown", err)
+	got, err := s.Get(t.Context(), key)
+	if err != nil || got.Value != nil || !got.Expires.IsZero() {
+		t.Fatalf("Get: got %.200q, %v and %v, want the zero Entry", got.Value, got.Expires, err)
+	}
+}
+
+func wantNil(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }
