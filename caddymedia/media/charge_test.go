@@ -128,7 +128,7 @@ func (s *Service) used(t *testing.T, id tokens.ID) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ticket.Used
+	return ticket.Used()
 }
 
 // sharedTokens is a token store of several services.

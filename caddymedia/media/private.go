@@ -142,7 +142,7 @@ func (k *signingKeys) load(ctx context.Context, known []byte) (any, error) {
 		fresh = make([]byte, signing.MinKey)
 		_, _ = rand.Read(fresh) // it never fails
 	}
-	key, err := k.store.Secret(ctx, signingSecret, fresh)
+	key, err := tokens.Secret(ctx, k.store, signingSecret, fresh)
 	if err != nil && !errors.Is(err, tokens.ErrUnavailable) {
 		err = fmt.Errorf("%w: %w", tokens.ErrUnavailable, err)
 	}

@@ -62,9 +62,13 @@ type store struct {
 	closed int
 }
 
-func (s *store) Save(context.Context, tokens.ID, tokens.Record) error { s.saved++; return nil }
-func (s *store) Check(context.Context) error                          { return nil }
-func (s *store) Close() error                                         { s.closed++; return nil }
+func (s *store) Check(context.Context) error { return nil }
+func (s *store) Close() error                { s.closed++; return nil }
+
+func (s *store) Update(context.Context, string, string, func(tokens.Entry) (tokens.Entry, error)) error {
+	s.saved++
+	return nil
+}
 
 func wantStored(t *testing.T, s *Service, key, want string) {
 	t.Helper()

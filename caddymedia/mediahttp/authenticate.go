@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
@@ -89,28 +88,22 @@ func ticketRefusal(caller tokens.Caller, kind aliases.Kind) *refusal {
 
 var usedUp = &refusal{http.StatusForbidden, aliases.Forbidden, resumable.Uncounted(tokens.ErrUsedUp).Message}
 
-// ticketUse are items that are counted on a ticket under a name.
-type ticketUse struct {
-	Name  string `json:"name"`
-	Items int    `json:"items"`
-}
-
-// claimName is the name of the claim that has the use. A repetition with another number of items is
-// counted anew.
-func (u ticketUse) claimName() string { return fmt.Sprint("use/", u.Items) }
-
 // charge counts the items of a form that are about to be committed on a ticket, if it has one. The
-// caller must call settle unless it is nil, and the service must stay open until then.
-func (u *uploadRequest) charge(ctx context.Context, service *media.Service, ticket *tokens.Ticket, items int) (settle func(stored bool), refused *refusal) {
+// caller must call settle unless it is nil, and the service must stay open until then. The items of a
+// request with a key count once, however often it is repeated with the same bytes.
+func (u *uploadRequest) charge(ctx context.Context, service *media.Service, ticket *tokens.Ticket, c upload.Commitment) (settle func(stored bool), refused *refusal) {
 	if ticket == nil {
 		return nil, nil
 	}
-	use, rep := ticketUse{rand.Text(), items}, repetitionOf(ctx)
-	isRepeated := rep.recorded(use.claimName(), &use)
-	if rep != nil { // an item counts once, however often the request is repeated
-		rep.use = use
+	use, rep := rand.Text(), repetitionOf(ctx)
+	if rep != nil {
+		digest, err := c.Digest()
+		if err != nil {
+			return nil, &refusal{http.StatusInternalServerError, aliases.Internal, "internal error"}
+		}
+		use = rep.id + " " + digest
 	}
-	charged, err := service.Charge(ctx, ticket, use.Name, items, isRepeated)
+	charged, err := service.Charge(ctx, ticket, use, c.Items, rep.isRepeated())
 	switch {
 	case err == nil && rep.isRepeated():
 		return nil, nil // the items of an earlier attempt may be stored

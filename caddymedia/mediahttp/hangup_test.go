@@ -74,19 +74,18 @@ type leavingStore struct {
 	leave func(op string) bool
 }
 
-func (s leavingStore) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
+func (s leavingStore) Get(ctx context.Context, key string) (tokens.Entry, error) {
 	s.leave("load")
-	return s.Store.Load(ctx, id)
+	return s.Store.Get(ctx, key)
 }
 
-func (s leavingStore) Save(ctx context.Context, id tokens.ID, record tokens.Record) error {
-	s.leave("save")
-	return s.Store.Save(ctx, id, record)
-}
-
-func (s leavingStore) Take(ctx context.Context, id tokens.ID, use string, n, limit int) error {
-	s.leave("take")
-	return s.Store.Take(ctx, id, use, n, limit)
+func (s leavingStore) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {
+	if old, err := s.Store.Get(ctx, key); err == nil && old.Value == nil {
+		s.leave("save")
+	} else {
+		s.leave("take")
+	}
+	return s.Store.Update(ctx, key, index, change)
 }
 
 // outcomes observes how requests end.

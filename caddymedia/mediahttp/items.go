@@ -80,10 +80,9 @@ type itemsRequest struct {
 	alias        *aliases.Alias
 
 	rep      *repetition
-	intended map[string]intended // by the marks of their filenames, of an earlier attempt; nil if there was none
-	move     upload.Transfer     // of a POST on an item: To and Copy, once they are read
-	toAlias  string              // of that
-	reported bool                // to the observer
+	move     upload.Transfer // of a POST on an item: To and Copy, once they are read
+	toAlias  string          // of that
+	reported bool            // to the observer
 }
 
 // itemAction is a method of an address. It needs one of the rights.
@@ -133,28 +132,40 @@ func (q *itemsRequest) attempt(service *media.Service, w http.ResponseWriter, r 
 		q.w.Header().Set("Allow", allow)
 		return q.refuse(ctx, &refusal{http.StatusMethodNotAllowed, aliases.BadRequest, "use " + allow})
 	}
-	if refused := q.admit(ctx, service, action.rights...); refused != nil {
+	caller, refused := q.rep.authenticate(ctx, service, q.authenticate)
+	if refused := q.admit(caller, refused, action.rights...); refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	if refused := q.rep.replayRefusal(q.account.Allows); refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	if q.rep.isAnswered() {
-		leave, refused := q.enterQueue(service, w, r, q.actor(), media.OtherCall, int64(len(q.rep.answer.Body)))
-		if refused != nil {
-			return q.refuse(ctx, refused)
-		}
-		defer leave()
-		return q.rep.replay(q.w, q.r)
+		return q.replay(ctx)
 	}
 	ctx = storagedrivers.WithOwner(ctx, q.actor().Owner())
 	return action.serve(q, ctx)
 }
 
-// admit authenticates the request according to a service, and sets its account and alias. The account
+// replay sends the answer of an earlier attempt again.
+func (q *itemsRequest) replay(ctx context.Context) error {
+	leave, refused := q.enterQueue(q.service, q.w, q.r, q.actor(), media.OtherCall, int64(len(q.rep.answer.Body)))
+	if refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	defer leave()
+	if q.r.Method == http.MethodPut {
+		_, stop, refused := q.body()
+		defer stop()
+		if refused != nil {
+			return q.refuse(ctx, refused)
+		}
+	}
+	return q.rep.replay(q.w, q.r)
+}
+
+// admit sets the account and the alias of the request, whose caller or refusal is given. The account
 // needs one of the rights.
-func (q *itemsRequest) admit(ctx context.Context, service *media.Service, rights ...tokens.Right) *refusal {
-	caller, refused := q.authenticate(ctx, service)
+func (q *itemsRequest) admit(caller tokens.Caller, refused *refusal, rights ...tokens.Right) *refusal {
 	q.account = caller.Account
 	if refused != nil {
 		return refused
@@ -165,9 +176,6 @@ func (q *itemsRequest) admit(ctx context.Context, service *media.Service, rights
 	if !slices.ContainsFunc(rights, q.account.May) {
 		return rightRefusal(q.account, rights[0])
 	}
-	if refused := q.rep.refusal(); refused != nil {
-		return refused
-	}
 	q.alias, refused = q.findAlias(q.address.alias)
 	if refused == nil && q.address.filename != "" && !media.Covers(q.account, q.address.filename) {
 		refused = noItem
@@ -175,14 +183,14 @@ func (q *itemsRequest) admit(ctx context.Context, service *media.Service, rights
 	return refused
 }
 
-// admitAgain is admit after the body was read, with the service that then answers new requests. The
-// refusal is that of the account of the request.
+// admitAgain authenticates the request after its body was read, by the service that then answers new
+// requests. The refusal is that of the account of the request.
 func (q *itemsRequest) admitAgain(ctx context.Context, right tokens.Right) *refusal {
 	running, release := q.source.Running()
 	defer release()
 	account := q.account
-	refused := q.admit(ctx, running, right)
-	if refused != nil {
+	caller, refused := q.authenticate(ctx, running)
+	if refused = q.admit(caller, refused, right); refused != nil {
 		q.account = account
 	}
 	return refused

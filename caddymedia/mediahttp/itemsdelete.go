@@ -3,7 +3,6 @@ package mediahttp
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -71,8 +70,8 @@ func (q *itemsRequest) deleteOne(ctx context.Context) error {
 	if !q.alias.MayBeItem(q.address.filename) {
 		return q.storageFailed(ctx, "", fs.ErrNotExist)
 	}
-	if err := q.intend(ctx, matches, q.address.filename); err != nil {
-		return q.storageFailed(ctx, "delete the item", err)
+	if refused := q.rep.keep(ctx, q.Handler, q.alias.Name); refused != nil {
+		return q.refuse(ctx, refused)
 	}
 	q.reported = true // by the uploader
 	err := q.delete(ctx, q.address.filename, matches, false)
@@ -82,85 +81,11 @@ func (q *itemsRequest) deleteOne(ctx context.Context) error {
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, deletedAnswer{Success: true})
 }
 
-// intended is an item that an attempt is about to delete. It is small, because a set has many of
-// them.
-type intended struct {
-	Size int64  `json:"size"`
-	Mark string `json:"mark"` // of the generation
-}
-
-// mark returns a short hash.
-func mark(texts ...string) string {
-	id := tokens.RequestID(texts...)
-	return base64.RawURLEncoding.EncodeToString(id[:9])
-}
-
-func intendedOf(info storagedrivers.Info) intended {
-	return intended{info.Size, mark(info.ETag, info.ModTime.UTC().String())}
-}
-
-// intend records the items that are about to be deleted, if the request may be repeated. A repetition
-// deletes these and no others, however long it comes after the first attempt.
-func (q *itemsRequest) intend(ctx context.Context, matches func(storagedrivers.Info) bool, filenames ...string) error {
-	const name = "items"
-	if q.rep == nil || q.rep.recorded(name, &q.intended) {
-		return nil
-	}
-	found := make([]storagedrivers.Info, len(filenames))
-	var group errgroup.Group
-	group.SetLimit(atOnce)
-	for i, filename := range filenames {
-		if q.alias.MayBeItem(filename) {
-			group.Go(func() (err error) {
-				found[i], err = aliases.Stat(ctx, q.alias.Storage, q.alias.Key(filename))
-				return err
-			})
-		}
-	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	items := map[string]intended{}
-	for i, filename := range filenames {
-		if info := found[i]; info.Key != "" && matches(info) {
-			items[mark(filename)] = intendedOf(info)
-		}
-	}
-	if len(items) == 0 {
-		return nil
-	}
-	return q.rep.record(ctx, map[string]any{name: items})
-}
-
-// deleteAgain deletes an item of an earlier attempt, unless that has deleted it.
-func (q *itemsRequest) deleteAgain(ctx context.Context, filename string, inSet bool) error {
-	before, ok := q.intended[mark(filename)]
-	if !ok {
-		return fs.ErrNotExist // as for the earlier one
-	}
-	isBefore := func(info storagedrivers.Info) bool { return intendedOf(info) == before }
-	info, err := aliases.Stat(ctx, q.alias.Storage, q.alias.Key(filename))
-	switch {
-	case err != nil:
-		return err
-	case info.Key != "" && isBefore(info):
-		return q.service.Uploader().DeleteItem(ctx, upload.Deletion{
-			Alias: q.alias, Filename: filename, Actor: q.actor(), Matches: isBefore, InSet: inSet,
-		})
-	}
-	// The earlier attempt may have ended before it could report this.
-	item := upload.Item{FullPath: q.alias.URL("", filename), Filename: filename, Size: before.Size}
-	q.service.Observer().Changed(ctx, upload.Change{Action: upload.Deleted, Alias: q.alias, Item: item, Actor: q.actor(), InSet: inSet})
-	return nil
-}
-
-// delete deletes an item if it matches.
+// delete deletes an item if it matches. A repetition leaves one that was stored after the first attempt.
 func (q *itemsRequest) delete(ctx context.Context, filename string, matches func(storagedrivers.Info) bool, inSet bool) error {
-	if q.intended != nil {
-		return q.deleteAgain(ctx, filename, inSet)
-	}
 	return q.service.Uploader().DeleteItem(ctx, upload.Deletion{
-		Alias: q.alias, Filename: filename, Actor: q.actor(), Matches: matches, InSet: inSet,
+		Alias: q.alias, Filename: filename, Actor: q.actor(), InSet: inSet,
+		Matches: func(info storagedrivers.Info) bool { return matches(info) && q.rep.isOlder(info) },
 	})
 }
 
@@ -230,13 +155,11 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 		return q.refuse(ctx, noFolder)
 	}
 	latest := began.Add(time.Second) // of the times of items that this process has stored before
-	if q.rep != nil {                // a repetition leaves items that were stored after the first attempt began
-		if err := q.rep.record(ctx, map[string]any{"began": began}); err != nil {
-			return q.storageFailed(ctx, "delete the items", err)
-		}
-		if q.rep.recorded("began", &began) {
-			latest = began
-		}
+	if refused := q.rep.keep(ctx, q.Handler, q.alias.Name); refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	if q.rep.isRepeated() {
+		began, latest = q.rep.attempt.Began, q.rep.attempt.Began
 	}
 	return q.deleteFolder(ctx, folder, func(info storagedrivers.Info) bool {
 		before, since := watch.Stored(q.alias.Filename(info.Key), info)
@@ -273,8 +196,8 @@ func setProblem(alias *aliases.Alias, form url.Values) string {
 
 // deleteNames deletes items and responds with the outcome of each.
 func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
-	if err := q.intend(ctx, func(storagedrivers.Info) bool { return true }, names...); err != nil {
-		return q.storageFailed(ctx, "delete the items", err)
+	if refused := q.rep.keep(ctx, q.Handler, q.alias.Name); refused != nil {
+		return q.refuse(ctx, refused)
 	}
 	answer := setAnswer{Success: true, Result: make([]setResult, len(names))}
 	var number atomic.Int64

@@ -51,16 +51,6 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 		return q.refuse(ctx, refused)
 	}
 	defer ended()
-	if q.rep != nil {
-		item, done, err := q.transferred(ctx, to, &matches)
-		if err != nil {
-			return q.storageFailed(ctx, "read the item", err)
-		}
-		if done {
-			q.alias = to
-			return httpx.AnswerUnread(q.w, q.r, http.StatusOK, listAnswer{Success: true, Result: []itemAnswer{q.answerStored(ctx, item)}})
-		}
-	}
 	req := q.writeRequest(right, to.Name)
 	req.Transfer = &upload.Transfer{
 		Alias: q.alias, Filename: q.address.filename, To: q.move.To, Copy: q.move.Copy, Matches: matches,
@@ -71,39 +61,6 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 	}
 	q.alias = to
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, listAnswer{Success: true, Result: []itemAnswer{q.answerStored(ctx, items[0])}})
-}
-
-// sourceName is that of the claim of a source. Nothing changes under it.
-const sourceName = "source"
-
-// transferred returns the item that an earlier attempt has moved or copied, if the source is gone. It
-// records the source of the first attempt, which becomes the only one that matches.
-func (q *itemsRequest) transferred(ctx context.Context, to *aliases.Alias, matches *func(storagedrivers.Info) bool) (item upload.Item, done bool, err error) {
-	source, err := q.stored(ctx)
-	if err != nil || source.Key == "" && !q.rep.isRepeated() {
-		return item, false, err
-	}
-	var before storagedrivers.Info
-	if !q.rep.recorded(sourceName, &before) {
-		if !(*matches)(source) {
-			return item, false, nil
-		}
-		return item, false, q.rep.record(ctx, map[string]any{sourceName: source})
-	}
-	*matches = before.Same
-	if source.Same(before) {
-		return item, false, nil
-	}
-	for _, claim := range q.rep.claimed() {
-		info, err := aliases.Stat(ctx, to.Storage, to.Key(claim.Filename))
-		if err != nil {
-			return item, false, err
-		}
-		if info.Key != "" && !info.Same(claim.Before) {
-			return upload.Item{FullPath: to.URL(q.baseURL, claim.Filename), Filename: claim.Filename, Size: info.Size}, true, nil
-		}
-	}
-	return item, false, nil
 }
 
 // transferProblem returns the problem of a form with a move or copy, for the caller; empty if there

@@ -2,6 +2,7 @@ package mediahttp
 
 import (
 	"context"
+	"io"
 	"io/fs"
 	"net/http"
 	"strconv"
@@ -59,15 +60,26 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 		return q.refuse(ctx, refused)
 	}
 	defer ended()
-	httpx.Watch(q.r)
-	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, time.Duration(limits.MaxUploadTime))
+	body, stop, refused := q.body()
 	defer stop()
-	body := http.MaxBytesReader(q.w, timed, limits.MaxBody)
+	if refused != nil {
+		return q.refuse(ctx, refused)
+	}
 	items, failures := uploader.Upload(ctx, req, upload.Body(q.address.filename, body))
 	if failures != nil {
 		return q.uploadFailed(ctx, failures)
 	}
 	return httpx.AnswerReplaced(q.w, items, q.alias.CachedFor())
+}
+
+// body returns the body of a replacement, within its limits, or the refusal of a repetition with
+// another one. The caller must call stop.
+func (q *itemsRequest) body() (body io.Reader, stop func(), refused *refusal) {
+	httpx.Watch(q.r)
+	limits := q.service.Limits()
+	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, time.Duration(limits.MaxUploadTime))
+	body, refused = q.rep.match(http.MaxBytesReader(q.w, timed, limits.MaxBody), "")
+	return body, stop, refused
 }
 
 // stored returns the item of the address; the zero Info if there is none.
@@ -97,9 +109,10 @@ func (q *itemsRequest) begin() (ended func(), refused *refusal) {
 func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Request {
 	req := upload.Request{
 		Kind: q.kind, Alias: alias, Allows: q.account.Allows, Actor: q.actor(),
-		Forced:  media.ForcedBy(tokens.Caller{Account: q.account}),
-		BaseURL: q.baseURL,
-		Confirm: func(ctx context.Context, alias string, _ int) (settle func(stored bool), failure *aliases.Failure) {
+		Forced:     media.ForcedBy(tokens.Caller{Account: q.account}),
+		BaseURL:    q.baseURL,
+		Repetition: q.rep.repeats(),
+		Confirm: func(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *aliases.Failure) {
 			running, release := q.source.Running()
 			defer release()
 			caller, refused := q.authenticate(ctx, running)
@@ -107,20 +120,21 @@ func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Req
 			if refused == nil {
 				refused = rightRefusal(account, right)
 			}
-			if refused == nil && (!account.Allows(alias) || !account.Allows(q.address.alias)) {
+			if refused == nil && (!account.Allows(c.Alias) || !account.Allows(q.address.alias)) {
 				refused = otherAlias
 			}
 			if refused == nil && account.Folder != q.account.Folder {
 				refused = otherFolder
 			}
-			if refused != nil {
-				failure = &aliases.Failure{Reason: refused.reason, Message: refused.message}
+			if refused == nil {
+				refused = q.rep.keep(ctx, q.Handler, c.Alias)
 			}
-			return nil, failure
+			if refused != nil {
+				return nil, &aliases.Failure{Reason: refused.reason, Message: refused.message}
+			}
+			return q.rep.settle, nil
 		},
 	}
-	q.rep.claimsOf(&req)
-	return req
 }
 
 // uploadFailed responds with failures that the uploader has reported.

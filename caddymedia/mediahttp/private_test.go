@@ -569,8 +569,11 @@ func TestRandomKey(t *testing.T) {
 // leakyStore is a token store whose error names its place and is not wrapped.
 type leakyStore struct{ tokens.Store }
 
-func (leakyStore) Secret(context.Context, string, []byte) ([]byte, error) {
-	return nil, errors.New("no route to 10.1.2.3")
+func (s leakyStore) Get(ctx context.Context, key string) (tokens.Entry, error) {
+	if strings.HasPrefix(key, "secret/") {
+		return tokens.Entry{}, errors.New("no route to 10.1.2.3")
+	}
+	return s.Store.Get(ctx, key)
 }
 
 // TestLeakyStore: any error of the token store is 503, and its text stays in the log.

@@ -3,15 +3,16 @@ package mediahttp
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
+	"mime/multipart"
 	"net/http"
-	"path"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -45,27 +46,25 @@ type keptAnswer struct {
 	Body   string            `json:"body"`
 }
 
-// repetition is a request that may be repeated under its Idempotency-Key. Its steps, in this order,
+// repetition is a request that may be repeated under its Idempotency-Key. These steps, in this order,
 // make it exact however often and wherever an attempt ends:
-//   - The key is leased to one attempt at a time.
-//   - What is about to change is claimed in the token store: each filename before an item is stored
-//     under it, each item before it is removed. Later attempts find the claims, and by them the
-//     changes of earlier ones.
-//   - An attempt that has lost the lease changes nothing more, and undoes nothing.
+//   - The key is leased to one attempt at a time. An attempt that has lost the lease changes nothing
+//     more, and undoes nothing.
+//   - Before something changes, the request is kept with the time of its first attempt. A later one
+//     makes the same names with it, and finds what is stored under them since.
 //   - The answer is kept before it is sent.
 //
 // A nil repetition is that of a request without a key.
 type repetition struct {
+	caller  tokens.Caller   // as it was authenticated when the attempt began
+	refused *refusal        // why the caller, or else its key, is refused
 	attempt *tokens.Attempt // nil if the request is refused
 	answer  *keptAnswer     // of an earlier attempt; nil if there is none
-	id      tokens.ID
-	refused *refusal    // why
-	alias   string      // of the items that are about to be stored
-	use     ticketUse   // of the items that are about to be stored; zero if they are not counted
-	itemID  string      // begins the IDs of the items that this attempt claims
-	unused  bool        // nothing is stored under the claims of the attempt
-	undone  atomic.Bool // a part of the request has failed, although the answer is a success
-	sent    []func()    // called when the answer is sent
+	id      string          // of the request and its first attempt, in letters and digits
+	alias   string          // of the items that are about to be stored
+	unused  bool            // nothing is stored by this attempt, nor ever will be
+	undone  atomic.Bool     // a part of the request has failed, although the answer is a success
+	sent    []func()        // called when the answer is sent
 }
 
 type repetitionKey struct{}
@@ -86,12 +85,13 @@ func repetitionOf(ctx context.Context) *repetition {
 	return rep
 }
 
-// refusal returns why the key of the request is refused; nil if it is not.
-func (rep *repetition) refusal() *refusal {
+// authenticate returns the caller of the request that authenticate returns. That of a request with a key
+// was authenticated when its attempt began.
+func (rep *repetition) authenticate(ctx context.Context, service *media.Service, authenticate authenticator) (tokens.Caller, *refusal) {
 	if rep == nil {
-		return nil
+		return authenticate(ctx, service)
 	}
-	return rep.refused
+	return rep.caller, rep.refused
 }
 
 // isRepeated reports whether an earlier attempt may have changed something.
@@ -107,8 +107,8 @@ func (rep *repetition) isLost() bool {
 // isAnswered reports whether an earlier attempt has succeeded.
 func (rep *repetition) isAnswered() bool { return rep != nil && rep.answer != nil }
 
-// repeatable serves a request, once for each Idempotency-Key. The endpoint must return the refusal of
-// its repetition after it has authenticated the request, and then replay its answer if it has one.
+// repeatable serves a request, once for each Idempotency-Key. The endpoint must authenticate it by its
+// repetition, and then replay its answer if it has one.
 func (h *Handler) repeatable(
 	service *media.Service, w http.ResponseWriter, r *http.Request, origin aliases.Origin, authenticate authenticator, serve endpoint,
 ) error {
@@ -117,8 +117,7 @@ func (h *Handler) repeatable(
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	caller, refused := authenticate(ctx, service)
-	rep := &repetition{refused: refused, itemID: rand.Text()} // the endpoint authenticates too, but has no lease then
+	rep := &repetition{}
 	defer func() {
 		for _, release := range rep.sent {
 			release()
@@ -127,8 +126,8 @@ func (h *Handler) repeatable(
 	ctx = storagedrivers.WithLease(context.WithValue(ctx, repetitionKey{}, rep), rep.isLost)
 	repeatable := r.WithContext(ctx)
 	defer func() { r.Body = repeatable.Body }() // it may be watched now
-	if refused == nil {
-		rep.begin(h, service, w, repeatable, origin, caller, cancel)
+	if rep.caller, rep.refused = authenticate(ctx, service); rep.refused == nil {
+		rep.begin(h, service, w, repeatable, origin, cancel)
 	}
 	if rep.refused != nil || rep.isAnswered() {
 		return serve(service, w, repeatable)
@@ -137,25 +136,29 @@ func (h *Handler) repeatable(
 }
 
 // begin begins an attempt, or sets the refusal. lost is called if another attempt takes over.
-func (rep *repetition) begin(
-	h *Handler, service *media.Service, w http.ResponseWriter, r *http.Request, origin aliases.Origin, caller tokens.Caller, lost func(),
-) {
-	bad := func(status int, message string) *refusal { return &refusal{status, aliases.BadRequest, message} }
+func (rep *repetition) begin(h *Handler, service *media.Service, w http.ResponseWriter, r *http.Request, origin aliases.Origin, lost func()) {
 	keys := r.Header.Values(headerRetryKey)
 	if len(keys) > 1 || !isRetryKey(keys[0]) {
-		rep.refused = bad(http.StatusBadRequest, "the header Idempotency-Key is sent once, with 1 to 255 visible ASCII characters")
+		rep.refused = &refusal{
+			http.StatusBadRequest, aliases.BadRequest, "the header Idempotency-Key is sent once, with 1 to 255 visible ASCII characters",
+		}
 		return
 	}
-	account, owner := caller.Account.APIKey, caller.Account.User
-	if caller.Ticket != nil {
-		owner = "\n" + hex.EncodeToString(caller.Ticket.ID[:])
+	account, owner := rep.caller.Account.APIKey, rep.caller.Account.User
+	if ticket := rep.caller.Ticket; ticket != nil {
+		owner = "\n" + ticket.HexID()
 	}
-	rep.id = tokens.RequestID(string(origin), account, owner, keys[0], r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
+	id := tokens.RequestID(string(origin), account, owner, keys[0], r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
 	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	var err error
 	rep.attempt, err = service.Issuer().Attempt(r.Context(), tokens.Request{
-		ID: rep.id, Account: account, Owner: owner, Fingerprint: fmt.Sprint(max(r.ContentLength, -1), " ", mediaType),
+		ID: id, Account: account, Owner: owner, Fingerprint: fmt.Sprint(max(r.ContentLength, -1), " ", mediaType),
 	}, lost)
+	if err == nil {
+		// The items outlive the key, which may then be that of another request.
+		first := tokens.RequestID(string(id[:]), rep.attempt.Began.String())
+		rep.id = hex.EncodeToString(first[:16])
+	}
 	if err == nil && rep.attempt.Answer != nil {
 		rep.answer = new(keptAnswer)
 		err = json.Unmarshal(rep.attempt.Answer, rep.answer)
@@ -164,11 +167,61 @@ func (rep *repetition) begin(
 	case err == nil:
 	case errors.Is(err, tokens.ErrRunning):
 		httpx.RetryAfter(w, time.Second)
-		rep.refused = &refusal{http.StatusConflict, aliases.Conflict, running}
+		rep.refused = underWay
 	case errors.Is(err, tokens.ErrOtherRequest):
-		rep.refused = bad(http.StatusUnprocessableEntity, "an earlier request with this Idempotency-Key had another length or content type: send another key")
+		rep.refused = otherRequest
 	default:
 		rep.refused = h.storeUnreachable(r.Context(), "the Idempotency-Key cannot be looked up now, try again later", err)
+	}
+}
+
+var (
+	underWay     = &refusal{http.StatusConflict, aliases.Conflict, "a request with this Idempotency-Key is under way, try again later"}
+	otherRequest = &refusal{
+		http.StatusUnprocessableEntity, aliases.OtherRequest,
+		"an earlier request with this Idempotency-Key had another length, content type, name or beginning of its first file: send another key",
+	}
+)
+
+const (
+	// headSize is how many bytes of the first file distinguish requests.
+	headSize = 512
+	// maxBefore is how many bytes of a form are searched for its first file.
+	maxBefore = 64 << 10
+)
+
+// match returns the whole body again after its first file has begun, and the refusal if an earlier
+// attempt had another one. Without a boundary the body is the file.
+func (rep *repetition) match(body io.Reader, boundary string) (again io.Reader, refused *refusal) {
+	if rep == nil {
+		return body, nil
+	}
+	var begun bytes.Buffer
+	read := io.TeeReader(io.LimitReader(body, maxBefore), &begun)
+	name := ""
+	if boundary != "" {
+		name, read = firstFile(read, boundary)
+	}
+	head, err := io.ReadAll(io.LimitReader(read, headSize))
+	again = io.MultiReader(&begun, body)
+	// The request fails by itself if its body ends early.
+	if content := tokens.RequestID(name, string(head)); err == nil && !rep.attempt.Match(hex.EncodeToString(content[:])) {
+		return again, otherRequest
+	}
+	return again, nil
+}
+
+// firstFile returns the name of the first file of a form, and its bytes; none if there is no file.
+func firstFile(body io.Reader, boundary string) (name string, content io.Reader) {
+	form := multipart.NewReader(body, boundary)
+	for {
+		part, err := form.NextRawPart()
+		if err != nil {
+			return "", strings.NewReader("")
+		}
+		if part.FileName() != "" {
+			return part.FileName(), part
+		}
 	}
 }
 
@@ -188,6 +241,44 @@ func (rep *repetition) replayRefusal(allows func(alias string) bool) *refusal {
 		return nil
 	}
 	return otherAlias
+}
+
+// keep keeps the request, because something is about to change in an alias. A request whose key cannot
+// be used is refused.
+func (rep *repetition) keep(ctx context.Context, h *Handler, alias string) *refusal {
+	if rep == nil {
+		return nil
+	}
+	rep.alias = alias
+	switch err := rep.attempt.Keep(ctx); {
+	case err == nil:
+		return nil
+	case errors.Is(err, tokens.ErrLost):
+		return underWay
+	default:
+		return h.storeUnreachable(ctx, "the Idempotency-Key cannot be used now, try again later", err)
+	}
+}
+
+// settle notes the outcome of the commit.
+func (rep *repetition) settle(outcome upload.Outcome) {
+	if rep != nil {
+		rep.unused = outcome == upload.NothingStored
+	}
+}
+
+// repeats returns how the items of the request are stored once; nil without a key.
+func (rep *repetition) repeats() *upload.Repetition {
+	if rep == nil || rep.attempt == nil {
+		return nil
+	}
+	return &upload.Repetition{ID: rep.id, Began: rep.attempt.Began, Again: rep.attempt.IsRepeated}
+}
+
+// isOlder reports whether a repetition may delete an object, because it was stored before the first
+// attempt. Without a repetition it is true.
+func (rep *repetition) isOlder(info storagedrivers.Info) bool {
+	return !rep.isRepeated() || storedBefore(info.ModTime, rep.attempt.Began)
 }
 
 // replay sends the answer of an earlier attempt again.
@@ -219,26 +310,24 @@ func (rep *repetition) run(h *Handler, w http.ResponseWriter, r *http.Request, s
 	switch {
 	case len(kept) > 0 && len(kept) <= maxKeptAnswer:
 		failed = rep.attempt.End(r.Context(), kept)
-	case !rep.isRepeated() && (rep.unused || !rep.attempt.HasClaimed(sourceName)):
-		failed = rep.attempt.Forget(r.Context()) // nothing has changed
+	case err == nil && (rep.unused || answer.status >= 400 && answer.status < 500):
+		failed = rep.attempt.Forget(r.Context())
 	default:
 		failed = rep.attempt.End(r.Context(), nil)
 	}
-	if failed != nil { // a repetition finds the claims
+	if failed != nil { // a repetition finds what is stored
 		h.options.Log.Error("keeping the answer to a request with an Idempotency-Key", "error", failed)
 	}
 	switch {
 	case err == nil && answer.status >= 300 && rep.isLost(): // the lost lease may be the cause
 		httpx.RetryAfter(w, time.Second)
-		return httpx.Refuse(w, r, h.options.Log, http.StatusConflict, aliases.Failures{{Reason: aliases.Conflict, Message: running}})
+		return httpx.Refuse(w, r, h.options.Log, underWay.status, aliases.Failures{{Reason: underWay.reason, Message: underWay.message}})
 	case err == nil:
 		w.WriteHeader(answer.status)
 		_, _ = answer.body.WriteTo(w) // the client may be gone
 	}
 	return err
 }
-
-const running = "a request with this Idempotency-Key is under way, try again later"
 
 // answerBuffer holds an answer back.
 type answerBuffer struct {
@@ -273,104 +362,4 @@ func (a *answerBuffer) kept(alias string) json.RawMessage {
 	}
 	encoded, _ := json.Marshal(kept) // it has no other types
 	return encoded
-}
-
-// claimsOf makes a request to store items repeatable.
-func (rep *repetition) claimsOf(req *upload.Request) {
-	if rep == nil || rep.attempt == nil {
-		return
-	}
-	confirm := req.Confirm
-	req.Confirm = func(ctx context.Context, alias string, items int) (func(bool), *aliases.Failure) {
-		rep.alias = alias
-		return confirm(ctx, alias, items)
-	}
-	req.Claim, req.Leased, req.Unclaim = rep.claim, true, func() { rep.unused = true }
-}
-
-// aliasClaim is a claim of a filename in an alias.
-type aliasClaim struct {
-	Alias string `json:"alias"`
-	upload.Claim
-}
-
-func claimName(item, n int) string { return fmt.Sprint(item, "/", n) }
-
-// claim is [upload.Request.Claim]. A repetition whose fields or names differ cannot use the claims:
-// the names have passed the checks for the earlier one.
-func (rep *repetition) claim(ctx context.Context, claims []upload.Claim) error {
-	proposed := map[string]any{}
-	for _, claim := range claims {
-		// The item outlives the key, which may then be that of another request.
-		claim.ID = fmt.Sprint(rep.itemID, "i", claim.Item, "n", claim.Try)
-		proposed[claimName(claim.Item, claim.Try)] = aliasClaim{rep.alias, claim}
-	}
-	if rep.use != (ticketUse{}) {
-		proposed[rep.use.claimName()] = rep.use
-	}
-	if err := rep.record(ctx, proposed); err != nil {
-		return err
-	}
-	for i, c := range claims {
-		var claim aliasClaim
-		earlier := rep.recorded(claimName(c.Item, c.Try), &claim)
-		if claim.Alias != rep.alias || c.Try == 0 && path.Base(claim.Filename) != path.Base(c.Filename) {
-			return aliases.Failf(aliases.OtherRequest, "an earlier request with this Idempotency-Key had another alias or name: send another key")
-		}
-		if c.Try == 0 { // only the last name can have the item, and those before it may be free by now
-			for last := 1; ; last++ {
-				var next aliasClaim
-				if !rep.recorded(claimName(c.Item, last), &next) {
-					break
-				}
-				claim = next
-			}
-		}
-		claim.Item, claim.Try, claim.Earlier, claim.Final = c.Item, c.Try, earlier, earlier && rep.use != (ticketUse{})
-		claims[i] = claim.Claim
-	}
-	return nil
-}
-
-// record claims names for values. Those of names that were claimed before stay.
-func (rep *repetition) record(ctx context.Context, values map[string]any) error {
-	claims := map[string]json.RawMessage{}
-	for name, v := range values {
-		value, err := json.Marshal(v)
-		if err != nil {
-			return fmt.Errorf("recording a claim: %w", err)
-		}
-		claims[name] = value
-	}
-	switch err := rep.attempt.Claim(ctx, claims); {
-	case errors.Is(err, tokens.ErrTooLarge):
-		return aliases.Failf(aliases.TooLarge, "the request has too many items for an Idempotency-Key: send fewer of them")
-	case err != nil:
-		return &aliases.Failure{Reason: aliases.Unavailable, Message: "the Idempotency-Key cannot be used now, try again later", Err: err}
-	}
-	return nil
-}
-
-// recorded sets *v to the claim of a name, if there is one. It reports whether an earlier attempt
-// has made it.
-func (rep *repetition) recorded(name string, v any) (earlier bool) {
-	if rep == nil || rep.attempt == nil {
-		return false
-	}
-	value, earlier := rep.attempt.Claimed(name)
-	return value != nil && json.Unmarshal(value, v) == nil && earlier
-}
-
-// claimed returns the filenames that earlier attempts have claimed for the item of a transfer, the last
-// one first.
-func (rep *repetition) claimed() []upload.Claim {
-	var claims []upload.Claim
-	for {
-		var claim aliasClaim
-		if !rep.recorded(claimName(0, len(claims)), &claim) {
-			slices.Reverse(claims)
-			return claims
-		}
-		claims = append(claims, claim.Claim)
-	}
 }

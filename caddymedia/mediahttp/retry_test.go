@@ -28,49 +28,6 @@ const (
 // leaseTime is longer than the lease of a dead process.
 const leaseTime = 30 * time.Second
 
-// BeginRequest implements [tokens.Store]. Like the methods below it is a step, at which a process may
-// end.
-func (s *failingStore) BeginRequest(ctx context.Context, r tokens.Request, lease time.Duration) (tokens.RequestState, error) {
-	if err := s.stepped(); err != nil {
-		return tokens.RequestState{}, err
-	}
-	if s.began != nil {
-		s.began(r)
-	}
-	return s.Store.BeginRequest(ctx, r, lease)
-}
-
-// ClaimRequest implements [tokens.Store].
-func (s *failingStore) ClaimRequest(ctx context.Context, r tokens.Request, name string, value []byte) error {
-	if err := s.stepped(); err != nil {
-		return err
-	}
-	return s.Store.ClaimRequest(ctx, r, name, value)
-}
-
-// EndRequest implements [tokens.Store].
-func (s *failingStore) EndRequest(ctx context.Context, r tokens.Request, answer []byte) error {
-	if err := s.stepped(); err != nil {
-		return err
-	}
-	return s.Store.EndRequest(ctx, r, answer)
-}
-
-// ForgetRequest implements [tokens.Store].
-func (s *failingStore) ForgetRequest(ctx context.Context, r tokens.Request) error {
-	if err := s.stepped(); err != nil {
-		return err
-	}
-	return s.Store.ForgetRequest(ctx, r)
-}
-
-func (s *failingStore) stepped() error {
-	if s.step == nil || s.step() == nil {
-		return nil
-	}
-	return tokens.ErrUnavailable
-}
-
 // mortal is a site whose process dies after a number of steps: operations of the storage, and changes of
 // requests in the token store.
 type mortal struct {
@@ -148,11 +105,14 @@ var interruptible = []httpCase{
 	{name: "delete a folder", method: "POST", target: itemsPath + "file/one", header: urlencoded, body: "action=delete&folder=sub"},
 }
 
-// TestInterrupted ends the process after each step of a request. Its repetition succeeds, with the
+// TestInterrupted ends the process after each step of an upload. Its repetition succeeds, with the
 // answer and the effect of a single request, and so does the next one.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, c := range interruptible {
+		if !c.isUpload() {
+			continue
+		}
 		c.header += bearer + retryKey
 		for way := range 4 {
 			other, repeats := way%2 == 1, way/2 == 1
@@ -170,13 +130,7 @@ func TestInterrupted(t *testing.T) {
 					slices.Sort(effect)
 				}
 				for n := 0; ; n++ {
-					m := newMortalOn(t, repeats)
-					m.setTag(t)
-					m.left.Store(int64(n))
-					first := m.attempt(t, c)
-					dead := m.left.Load() < 0
-					m.live()
-					m.passed.Add(int64(leaseTime))
+					m, first, dead := interrupted(t, c, n, repeats)
 					if other { // whose names may be those that the first attempt was about to use
 						for _, name := range []string{"a.txt", "new.txt"} {
 							m.attempt(t, httpCase{method: "PUT", target: putPath + "one/" + name, header: bearer, body: "other"})
@@ -201,6 +155,68 @@ func TestInterrupted(t *testing.T) {
 			})
 		}
 	}
+}
+
+// interrupted makes the first attempt at a request, whose process dies after n steps, and lets its lease
+// end.
+func interrupted(t *testing.T, c httpCase, n int, repeats bool) (m *mortal, first *reply, dead bool) {
+	t.Helper()
+	m = newMortalOn(t, repeats)
+	m.setTag(t)
+	m.left.Store(int64(n))
+	first = m.attempt(t, c)
+	dead = m.left.Load() < 0
+	m.live()
+	m.passed.Add(int64(leaseTime))
+	return m, first, dead
+}
+
+// TestInterruptedChange ends the process after each step of a move, copy or deletion. Its repetition
+// succeeds, or is answered as if another caller had made the change. It loses nothing, and a success is
+// repeated.
+func TestInterruptedChange(t *testing.T) {
+	t.Parallel()
+	for _, c := range interruptible {
+		if c.isUpload() {
+			continue
+		}
+		c.header += bearer + retryKey
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for n := 0; ; n++ {
+				m, first, dead := interrupted(t, c, n, n%2 == 1)
+				m.attempt(t, httpCase{method: "PUT", target: putPath + "one/late.txt", header: bearer, body: "late"})
+				m.attempt(t, httpCase{method: "PUT", target: putPath + "one/sub/late.txt", header: bearer, body: "late"})
+				again, third := m.attempt(t, c), m.attempt(t, c)
+				ok := again.status == 200 && third.body == again.body && third.header.Get("Idempotency-Replayed") == "true"
+				if !ok && (again.status != 404 && again.status != 409 && again.status != 412 || third.status != again.status || first.status == 200) {
+					t.Fatalf("after %d steps (%d): %d %s, then %d %s", n, first.status, again.status, again.body, third.status, third.body)
+				}
+				got := strings.Join(m.contents(t), "\n")
+				if strings.Count(got, "late") != 2 {
+					t.Errorf("after %d steps an item of another request is gone: %s", n, got)
+				}
+				if deletes := strings.HasPrefix(c.name, "delete"); deletes == strings.Contains(got, "content of "+c.touches()) {
+					t.Errorf("after %d steps: %s", n, got)
+				}
+				if !dead {
+					return
+				}
+			}
+		})
+	}
+}
+
+// isUpload reports whether the request stores what it brings.
+func (c httpCase) isUpload() bool { return c.method == "PUT" || !strings.Contains(c.target, itemsPath) }
+
+// touches returns the key of an item that the request moves, copies or deletes.
+func (c httpCase) touches() string {
+	key := strings.TrimPrefix(c.target, itemsPath)
+	if strings.HasSuffix(key, ".txt") {
+		return key
+	}
+	return key + map[bool]string{true: "/sub/", false: "/a.txt"}[strings.Contains(c.body, "folder")]
 }
 
 // mayMeet reports whether an item that others store meanwhile may become one of the request.
@@ -253,7 +269,7 @@ func TestRetry(t *testing.T) {
 	first := post(retryKey, body, 200, "Idempotency-Replayed:")
 	objects, failed := len(s.objects(t)), s.failed.Load()
 	for range 2 {
-		if again := post(retryKey, strings.Replace(body, "text", "TEXT", 1), 200, replayed); again.body != first.body {
+		if again := post(retryKey, body, 200, replayed); again.body != first.body {
 			t.Errorf("again %s, at first %s", again.body, first.body)
 		}
 	}
@@ -264,6 +280,8 @@ func TestRetry(t *testing.T) {
 		t.Error("a repetition has stored something, or has failed")
 	}
 	post(retryKey, body+" ", 422, "Idempotency-Replayed:")
+	post(retryKey, strings.Replace(body, "text", "TEXT", 1), 422, "Idempotency-Replayed:")
+	post(retryKey, strings.Replace(body, "new.txt", "old.txt", 1), 422, "Idempotency-Replayed:")
 	httpCase{target: filePath + "?alias=one", header: urlencoded + bearer + retryKey, body: body, status: 422, has: "another length"}.check(t, s)
 	s.passed.Add(int64(24*time.Hour - time.Second))
 	s.known = nil
@@ -335,33 +353,41 @@ func TestRetryRefused(t *testing.T) {
 	put(samples["png"], 201, "")
 }
 
-// TestRetryOther: a repetition under other names than those that an earlier attempt has claimed is refused.
+// TestRetryOther: a repetition of an interrupted request with another beginning of its first file is
+// refused. What comes after it makes no difference.
 func TestRetryOther(t *testing.T) {
 	t.Parallel()
-	m := newMortal(t)
-	c := httpCase{method: "POST", target: filePath, header: multipart + bearer + retryKey, body: form(field("alias", "one"), file("n.txt", "text"))}
-	for n := int64(1); ; n++ {
-		m.left.Store(n)
-		m.attempt(t, c)
-		dead := m.left.Load() < 0
-		m.live()
-		m.passed.Add(int64(leaseTime))
-		if !dead {
-			t.Fatal("no attempt has claimed the name before it stored the item")
-		}
-		if r := m.attempt(t, httpCase{method: "POST", target: filePath, header: c.header, body: strings.Replace(c.body, "n.txt", "m.txt", 1)}); r.status == 422 {
-			r.refused(t, 422, "another alias or name", "m.txt")
-			break
-		} else if r.status != 200 {
-			t.Fatalf("%d %s", r.status, r.body)
-		}
-		m = newMortal(t)
-	}
-	if r := m.attempt(t, httpCase{method: "POST", target: filePath, header: c.header, body: strings.Replace(c.body, "one", "two", 1)}); r.status != 422 {
-		t.Errorf("another alias: %d %s", r.status, r.body)
-	}
-	if r := m.attempt(t, c); r.status != 200 {
-		t.Errorf("the same again: %d %s", r.status, r.body)
+	text := strings.Repeat("x", 600)
+	for name, c := range map[string]httpCase{
+		"form":    {method: "POST", target: filePath + "?alias=one", header: multipart, body: form(field("note", strings.Repeat("f", 5000)), file("n.txt", text), file("m.txt", "more"))},
+		"put":     {method: "PUT", target: putPath + "one/n.txt", body: text},
+		"replace": {method: "PUT", target: itemsPath + "file/replacing/a.txt", header: ifAny, body: text},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.header += bearer + retryKey
+			m := newMortal(t)
+			m.driver.Fail = failPut("")
+			if r := m.attempt(t, c); r.status != 502 {
+				t.Fatalf("%d %s", r.status, r.body)
+			}
+			m.driver.Fail = nil
+			for n := range 2 { // before and after there is an answer
+				other := c
+				other.body = strings.Replace(c.body, "x", "y", 1)
+				m.attempt(t, other).failed(t, 422, "beginning of its first file")
+				if name == "form" {
+					other.body = strings.Replace(c.body, "n.txt", "k.txt", 1)
+					m.attempt(t, other).failed(t, 422, "beginning of its first file")
+					other.body = strings.Replace(c.body, "more", "less", 1)
+				} else {
+					other.body = c.body[:512] + strings.Repeat("z", 88)
+				}
+				if r := m.attempt(t, other); r.status >= 300 || (r.header.Get("Idempotency-Replayed") == "true") != (n > 0) {
+					t.Errorf("another end: %d %s", r.status, r.body)
+				}
+			}
+		})
 	}
 }
 
@@ -445,7 +471,7 @@ func TestRetryFreed(t *testing.T) {
 	}
 }
 
-// TestRetryLarge: a large answer is not kept. Its repetition is carried out again, with the same answer.
+// TestRetryLarge: a large answer is not kept. Its request is carried out again.
 func TestRetryLarge(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
@@ -454,22 +480,22 @@ func TestRetryLarge(t *testing.T) {
 		body += fmt.Sprintf("&filename=none-%0100d.txt", n)
 	}
 	c := httpCase{target: itemsPath + "file/one", header: urlencoded + bearer + retryKey, body: body, status: 200, want: "Idempotency-Replayed:", has: `{"filename":"a.txt","deleted":true}`}
-	first := c.check(t, s)
-	if again := c.check(t, s); again.body != first.body {
-		t.Errorf("again %.200s, at first %.200s", again.body, first.body)
-	}
+	c.check(t, s)
+	c.has = `{"filename":"a.txt","deleted":false`
+	c.check(t, s)
 }
 
-// hold holds the lease of a request.
+// hold holds the lease of a request until the end of the test.
 func (s *site) hold(t *testing.T, method, target string) {
 	t.Helper()
 	address, query, _ := strings.Cut(target, "?")
-	_, err := s.store.Store.BeginRequest(t.Context(), tokens.Request{
-		ID: tokens.RequestID("http", someKey, "", "k1", method, address, query), Account: someKey, Fingerprint: "4 ", Holder: "other", Most: 10,
-	}, leaseTime)
+	attempt, err := s.first.Issuer().Attempt(t.Context(), tokens.Request{
+		ID: tokens.RequestID("http", someKey, "", "k1", method, address, query), Account: someKey, Fingerprint: "4 ",
+	}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = attempt.End(context.Background(), nil) })
 }
 
 // requestKeys requests the answers of the document that keys and uploads of one file have.

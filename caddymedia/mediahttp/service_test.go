@@ -288,47 +288,58 @@ func (s *site) stored(t *testing.T, key string) (string, bool) {
 // failingStore can be set to fail.
 type failingStore struct {
 	tokens.Store
-	fails, noTakes atomic.Bool
-	noLoads        atomic.Int32                   // how many of the next loads fail
-	saved          func(tokens.ID, tokens.Record) // called after Save; nil for nothing
-	unextended     atomic.Bool                    // leases cannot be extended
-	step           func() error                   // called before each change of a request; nil for nothing
-	began          func(tokens.Request)           // called before BeginRequest; nil for nothing
+	fails, noTakes atomic.Bool      // noTakes: tickets cannot be changed
+	noLoads        atomic.Int32     // how many of the next looks at tokens fail
+	saved          func(key string) // called after a token or ticket is stored; nil for nothing
+	unextended     atomic.Bool      // leases cannot be extended
+	step           func() error     // called before each change of a request; nil for nothing
+
+	mu      sync.Mutex
+	indexes []string // of the answers that were kept
 }
 
 // Close does nothing, because several services share the store.
 func (*failingStore) Close() error { return nil }
 
-func (s *failingStore) Save(ctx context.Context, id tokens.ID, record tokens.Record) error {
-	if s.fails.Load() {
+const tokenKeys = "token/"
+
+func isRequest(key string) bool {
+	return strings.HasPrefix(key, "request/") || strings.HasPrefix(key, tokens.Volatile)
+}
+
+// Update implements [tokens.Store]. A change of a request is a step, at which a process may end.
+func (s *failingStore) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {
+	switch {
+	case s.fails.Load(), isRequest(key) && s.step != nil && s.step() != nil:
 		return tokens.ErrUnavailable
+	case !strings.HasPrefix(key, tokenKeys) && !strings.HasPrefix(key, tokens.Volatile):
+		if isRequest(key) && index != "" {
+			s.mu.Lock()
+			s.indexes = append(s.indexes, index)
+			s.mu.Unlock()
+		}
+		return s.Store.Update(ctx, key, index, change)
 	}
-	err := s.Store.Save(ctx, id, record)
-	if s.saved != nil {
-		s.saved(id, record)
+	isNew := false
+	err := s.Store.Update(ctx, key, index, func(old tokens.Entry) (tokens.Entry, error) {
+		isNew = old.Value == nil
+		if !isNew && (s.noTakes.Load() && strings.HasPrefix(key, tokenKeys) || s.unextended.Load() && strings.HasPrefix(key, tokens.Volatile)) {
+			return old, tokens.ErrUnavailable
+		}
+		return change(old)
+	})
+	if err == nil && isNew && s.saved != nil && strings.HasPrefix(key, tokenKeys) {
+		s.saved(key)
 	}
 	return err
 }
 
-func (s *failingStore) Take(ctx context.Context, id tokens.ID, use string, n, limit int) error {
-	if s.noTakes.Load() {
-		return tokens.ErrUnavailable
+// Get implements [tokens.Store].
+func (s *failingStore) Get(ctx context.Context, key string) (tokens.Entry, error) {
+	if s.fails.Load() || strings.HasPrefix(key, tokenKeys) && s.noLoads.Add(-1) >= 0 {
+		return tokens.Entry{}, tokens.ErrUnavailable
 	}
-	return s.Store.Take(ctx, id, use, n, limit)
-}
-
-func (s *failingStore) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
-	if s.fails.Load() || s.noLoads.Add(-1) >= 0 {
-		return tokens.Record{}, tokens.ErrUnavailable
-	}
-	return s.Store.Load(ctx, id)
-}
-
-func (s *failingStore) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
-	if s.fails.Load() {
-		return nil, tokens.ErrUnavailable
-	}
-	return s.Store.Secret(ctx, name, fresh)
+	return s.Store.Get(ctx, key)
 }
 
 // logged is a log for tests to read.

@@ -119,37 +119,15 @@ func (u *uploadRequest) serve(service *media.Service, w http.ResponseWriter, r *
 // store is serve for one attempt at the request.
 func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
-	limits := service.Limits()
 	caller, boundary, refused := u.admit(service, w, r)
 	u.folder = caller.Account.Folder
-	alias, subFolder := u.destination(r)
-	req := upload.Request{
-		Kind: u.kind, Alias: alias, SubFolder: subFolder,
-		Allows: func(alias string) bool { return caller.Allows(u.kind.Name(), alias) },
-		Forced: media.ForcedBy(caller), Confirm: u.confirm, BaseURL: u.baseURL,
-		Actor: aliases.Actor{Origin: u.origin, Account: caller.Account.APIKey, User: caller.Account.User, Client: u.options.Client(r), Ticket: caller.Ticket.HexID()},
-	}
-	rep := repetitionOf(r.Context())
+	req, rep := u.request(service, r, caller), repetitionOf(r.Context())
 	if refused == nil {
 		refused = rep.replayRefusal(req.Allows)
 	}
-	if refused == nil && rep.isAnswered() {
-		var leave func()
-		if leave, refused = u.enterQueue(service, w, r, req.Actor, media.OtherCall, int64(len(rep.answer.Body))); refused == nil {
-			defer leave()
-			return rep.replay(w, r)
-		}
-	}
-	rep.claimsOf(&req)
-	if caller.Ticket != nil && rep.isRepeated() {
-		req.Forced.MaxFiles = caller.Ticket.MaxFiles // the items may be counted already
-	}
 	if refused == nil && u.put != nil && hasCondition(r.Header) {
-		named, _ := service.Alias(u.kind, alias) // an unknown one is refused below
+		named, _ := service.Alias(u.kind, req.Alias) // an unknown one is refused below
 		req.Matches, refused = conditionOf(r.Header, named)
-	}
-	if u.imports {
-		u.limitSources(service, caller, &req)
 	}
 	if refused == nil {
 		ended, ok := service.BeginUpload(req.Actor, caller.Ticket, spareUploads)
@@ -161,9 +139,7 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 		}
 	}
 	if refused != nil {
-		failures := aliases.Failures{{Reason: refused.reason, Message: refused.message}}
-		service.Observer().Refused(r.Context(), req, failures)
-		return u.refuse(service, w, r, refused.status, failures)
+		return u.refuseUnread(service, w, r, req, refused)
 	}
 	if failures := u.precheck(service, r, req, rep.isRepeated()); failures != nil {
 		return u.refuse(service, w, r, httpx.StatusOf(failures), failures)
@@ -171,7 +147,18 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 	httpx.Watch(r)
 	timed, stop := httpx.NewTimedBody(w, r.Body, service.UploadTime(caller.Ticket))
 	defer stop()
-	body := http.MaxBytesReader(w, timed, limits.MaxBody)
+	body, refused := rep.match(http.MaxBytesReader(w, timed, service.Limits().MaxBody), boundary)
+	if refused != nil {
+		return u.refuseUnread(service, w, r, req, refused)
+	}
+	if rep.isAnswered() {
+		leave, refused := u.enterQueue(service, w, r, req.Actor, media.OtherCall, int64(len(rep.answer.Body)))
+		if refused != nil {
+			return u.refuseUnread(service, w, r, req, refused)
+		}
+		defer leave()
+		return rep.replay(w, r)
+	}
 	source := upload.Form(body, boundary)
 	if u.put != nil {
 		source = upload.Body(u.put.name, body)
@@ -188,9 +175,35 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 	return httpx.AnswerItems(w, http.StatusOK, items)
 }
 
+// request returns the request for the uploader.
+func (u *uploadRequest) request(service *media.Service, r *http.Request, caller tokens.Caller) upload.Request {
+	alias, subFolder := u.destination(r)
+	rep := repetitionOf(r.Context())
+	req := upload.Request{
+		Kind: u.kind, Alias: alias, SubFolder: subFolder,
+		Allows: func(alias string) bool { return caller.Allows(u.kind.Name(), alias) },
+		Forced: media.ForcedBy(caller), Confirm: u.confirm, BaseURL: u.baseURL, Repetition: rep.repeats(),
+		Actor: aliases.Actor{Origin: u.origin, Account: caller.Account.APIKey, User: caller.Account.User, Client: u.options.Client(r), Ticket: caller.Ticket.HexID()},
+	}
+	if caller.Ticket != nil && rep.isRepeated() {
+		req.Forced.MaxFiles = caller.Ticket.MaxFiles // the items may be counted already
+	}
+	if u.imports {
+		u.limitSources(service, caller, &req)
+	}
+	return req
+}
+
+// refuseUnread responds to a request whose body is not read to its end, and reports it.
+func (u *uploadRequest) refuseUnread(service *media.Service, w http.ResponseWriter, r *http.Request, req upload.Request, refused *refusal) error {
+	failures := aliases.Failures{{Reason: refused.reason, Message: refused.message}}
+	service.Observer().Refused(r.Context(), req, failures)
+	return u.refuse(service, w, r, refused.status, failures)
+}
+
 // precheck returns the failures of a PUT that are known before its body is read.
 func (u *uploadRequest) precheck(service *media.Service, r *http.Request, req upload.Request, isRepeated bool) aliases.Failures {
-	if u.put == nil {
+	if u.put == nil || repetitionOf(r.Context()).isAnswered() {
 		return nil
 	}
 	if isRepeated {
@@ -243,16 +256,13 @@ func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *
 		w.Header().Set("Allow", method)
 		return tokens.Caller{}, "", bad(http.StatusMethodNotAllowed, otherwise)
 	}
-	caller, refused := u.authenticate(r.Context(), service)
 	rep := repetitionOf(r.Context())
+	caller, refused := rep.authenticate(r.Context(), service, u.authenticate)
 	if refused == nil {
 		refused = ticketRefusal(caller, u.kind)
 		if refused == usedUp && rep.isRepeated() {
 			refused = nil // the items may be counted already
 		}
-	}
-	if refused == nil {
-		refused = rep.refusal()
 	}
 	if refused != nil {
 		return caller, "", refused
@@ -308,28 +318,32 @@ func bodyRefusal(kind aliases.Kind, header http.Header, query url.Values) *refus
 // confirm authenticates the request again before the commit, with the service that then answers new
 // requests. An upload may outlast its token, its account and its configuration. The items of a
 // ticket are counted until settle is called.
-func (u *uploadRequest) confirm(ctx context.Context, alias string, items int) (settle func(stored bool), failure *aliases.Failure) {
+func (u *uploadRequest) confirm(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *aliases.Failure) {
 	running, release := u.source.Running()
 	caller, refused := u.authenticate(ctx, running)
-	if refused == nil && !caller.Allows(u.kind.Name(), alias) {
+	if refused == nil && !caller.Allows(u.kind.Name(), c.Alias) {
 		refused = otherAlias
 	}
 	if refused == nil && caller.Account.Folder != u.folder {
 		refused = otherFolder
 	}
+	rep := repetitionOf(ctx)
+	if refused == nil {
+		refused = rep.keep(ctx, u.Handler, c.Alias)
+	}
 	var charged func(stored bool)
 	if refused == nil {
-		charged, refused = u.charge(ctx, running, caller.Ticket, items)
+		charged, refused = u.charge(ctx, running, caller.Ticket, c)
 	}
-	switch {
-	case refused != nil:
-		failure = &aliases.Failure{Reason: refused.reason, Message: refused.message}
-	case charged != nil:
-		return func(stored bool) {
-			defer release()
-			charged(stored)
-		}, nil
+	if refused != nil {
+		release()
+		return nil, &aliases.Failure{Reason: refused.reason, Message: refused.message}
 	}
-	release()
-	return nil, failure
+	return func(outcome upload.Outcome) {
+		defer release()
+		rep.settle(outcome)
+		if charged != nil {
+			charged(outcome == upload.AllStored)
+		}
+	}, nil
 }

@@ -40,9 +40,9 @@ func TestUsedUp(t *testing.T) {
 	}{
 		{nil, false},
 		{&Ticket{MaxFiles: 1}, false},
-		{&Ticket{MaxFiles: 3, Used: 2}, false},
-		{&Ticket{MaxFiles: 3, Used: 3}, true},
-		{&Ticket{MaxFiles: 3, Used: 4}, true},
+		{&Ticket{MaxFiles: 3, Uses: map[string]int{"a": 2}}, false},
+		{&Ticket{MaxFiles: 3, Uses: map[string]int{"a": 3}}, true},
+		{&Ticket{MaxFiles: 3, Uses: map[string]int{"a": 4}}, true},
 	} {
 		if got := (Caller{Ticket: c.ticket}).UsedUp(); got != c.want {
 			t.Errorf("%+v: used up: %t", c.ticket, got)

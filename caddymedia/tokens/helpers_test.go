@@ -91,27 +91,30 @@ func (c *countingComparer) taken() []string {
 type countingStore struct {
 	tokens.Store
 	mu    sync.Mutex
-	loads int
-	saved []tokens.Record
+	gets  int
+	saved []tokens.Entry
 	err   error
 }
 
-func (s *countingStore) Save(ctx context.Context, id tokens.ID, rec tokens.Record) error {
+func (s *countingStore) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.saved = append(s.saved, rec)
-	return errors.Join(s.err, s.Store.Save(ctx, id, rec))
+	return errors.Join(s.err, s.Store.Update(ctx, key, index, func(old tokens.Entry) (tokens.Entry, error) {
+		entry, err := change(old)
+		s.saved = append(s.saved, entry)
+		return entry, err
+	}))
 }
 
-func (s *countingStore) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
+func (s *countingStore) Get(ctx context.Context, key string) (tokens.Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.loads++
-	rec, err := s.Store.Load(ctx, id)
+	s.gets++
+	entry, err := s.Store.Get(ctx, key)
 	if s.err != nil {
-		return tokens.Record{}, s.err
+		return tokens.Entry{}, s.err
 	}
-	return rec, err
+	return entry, err
 }
 
 // wantCredentials fails unless err is ErrCredentials.
@@ -128,14 +131,14 @@ func isThrottled(err error) bool {
 	return ok && throttled.RetryAfter > 0 && !errors.Is(err, tokens.ErrCredentials)
 }
 
-// lateStore calls after when the records of an account are removed.
+// lateStore calls after when an index is removed.
 type lateStore struct {
 	tokens.Store
 	after func()
 }
 
-func (s *lateStore) DeleteAccount(ctx context.Context, account string) (int, error) {
-	n, err := s.Store.DeleteAccount(ctx, account)
+func (s *lateStore) DeleteIndex(ctx context.Context, index string) (int, error) {
+	n, err := s.Store.DeleteIndex(ctx, index)
 	s.after()
 	return n, err
 }

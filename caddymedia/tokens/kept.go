@@ -17,12 +17,13 @@ const (
 	maxAccount  = 16 << 20
 	// segments is how many parts they are forgotten in.
 	segments = 64
-	// blockRequests and blockBytes are reserved at once.
+	// blockRequests and blockBytes are reserved at once, the bytes at least.
 	blockRequests = 8
-	blockBytes    = 32 << 10
-	// sharers is the number of shares of an account. The owners of one share forget each other's
-	// answers first.
-	sharers = 16
+	blockBytes    = blockRequests * (maxAccount / maxRequests)
+	// blockTime is how long a block is used, because its segment may be forgotten.
+	blockTime = time.Hour
+	// shares is the number of shares of an account: its own, and those of its users and tickets.
+	shares = 16
 )
 
 // segment is a part of the kept answers of an account, with an index of its own. All of it is
@@ -44,58 +45,55 @@ type keptSegments struct {
 // blocks are the reservations of a process, by account and share.
 type blocks struct {
 	mu sync.Mutex
-	of map[string]*block
+	of map[string]block
 }
 
 // block is a part of a segment that this process fills.
 type block struct {
-	index           string
+	segment         int
 	requests, bytes int // left
+	until           time.Time
 }
 
 // keptIn returns the index for the answer to a request, of size bytes, and forgets older ones if there
 // are too many. Room is reserved in blocks, so most answers cost no update of their own.
 func (i *Issuer) keptIn(ctx context.Context, r Request, size int) (index string, err error) {
-	share := 0
-	if r.Owner != "" {
-		hash := fnv.New32a()
-		_, _ = hash.Write([]byte(r.Owner))
-		share = 1 + int(hash.Sum32()%(sharers-1))
-	}
-	account := "requests/" + hashed(r.Account)
+	account, share := "requests/"+hashed(r.Account), shareOf(r.Owner)
 	name := fmt.Sprint(account, "/", share)
 	i.kept.mu.Lock()
 	b := i.kept.of[name]
-	if b != nil && b.requests > 0 && b.bytes >= size {
-		defer i.kept.mu.Unlock()
-		b.requests--
-		b.bytes -= size
-		return b.index, nil
-	}
-	i.kept.mu.Unlock()
-	bytes := max(size, blockBytes)
-	number, forgotten, err := i.reserve(ctx, account, share, bytes)
-	if err != nil {
-		return "", err
-	}
-	for _, n := range forgotten {
-		if _, err := i.store.DeleteIndex(ctx, fmt.Sprint(account, "/", n)); err != nil {
+	if b.requests == 0 || b.bytes < size || !i.now().Before(b.until) {
+		delete(i.kept.of, name)
+		i.kept.mu.Unlock()
+		if b, err = i.reserve(ctx, account, share, b, size); err != nil {
 			return "", err
 		}
+		i.kept.mu.Lock()
 	}
-	index = fmt.Sprint(account, "/", number)
-	i.kept.mu.Lock()
-	defer i.kept.mu.Unlock()
+	b.requests--
+	b.bytes -= size
 	if i.kept.of == nil {
-		i.kept.of = map[string]*block{}
+		i.kept.of = map[string]block{}
 	}
-	i.kept.of[name] = &block{index, blockRequests - 1, bytes - size}
-	return index, nil
+	i.kept.of[name] = b
+	i.kept.mu.Unlock()
+	return fmt.Sprint(account, "/", b.segment), nil
 }
 
-// reserve reserves room of the account for a block. It returns the number of its segment, and those of
-// the segments to forget.
-func (i *Issuer) reserve(ctx context.Context, account string, share, bytes int) (number int, forgotten []int, err error) {
+// shareOf returns the share of an owner; the account itself has one of its own.
+func shareOf(owner string) int {
+	if owner == "" {
+		return 0
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(owner))
+	return 1 + int(hash.Sum32()%(shares-1))
+}
+
+// reserve reserves a block for an answer of size bytes in place of unused, and forgets segments if
+// there is too much.
+func (i *Issuer) reserve(ctx context.Context, account string, share int, unused block, size int) (b block, err error) {
+	var forgotten []int
 	err = i.store.Update(ctx, account, "", func(old Entry) (Entry, error) {
 		var kept keptSegments
 		if old.Value != nil {
@@ -104,31 +102,45 @@ func (i *Issuer) reserve(ctx context.Context, account string, share, bytes int) 
 			}
 		}
 		now := i.now().UTC()
-		number = kept.reserve(share, bytes, now)
-		forgotten = kept.forget(number)
+		b = block{requests: blockRequests, bytes: max(size, blockBytes), until: now.Add(blockTime)}
+		b.segment = kept.reserve(share, unused, b, now)
+		forgotten = kept.forget(b.segment)
 		return entryOf(kept, now.Add(RequestLifetime))
 	})
-	return number, forgotten, err
+	if err != nil {
+		return block{}, err // the update may still run, so its results must not be read
+	}
+	for _, n := range forgotten {
+		if _, err := i.store.DeleteIndex(ctx, fmt.Sprint(account, "/", n)); err != nil {
+			return block{}, err
+		}
+	}
+	return b, nil
 }
 
-// reserve adds a block to the last segment of a share, or to a new one.
-func (k *keptSegments) reserve(share, bytes int, now time.Time) (number int) {
+// reserve adds b to the last segment of a share, in place of unused, or to a new one. It returns the
+// number of the segment.
+func (k *keptSegments) reserve(share int, unused, b block, now time.Time) (number int) {
 	k.Segments = slices.DeleteFunc(k.Segments, func(s segment) bool { return now.Sub(s.Last) > RequestLifetime })
 	for n := range slices.Backward(k.Segments) {
 		s := &k.Segments[n]
 		if s.Share != share {
 			continue
 		}
-		if s.Requests+blockRequests > maxRequests/segments || s.Bytes+bytes > maxAccount/segments {
+		if s.Number == unused.segment {
+			s.Requests -= unused.requests
+			s.Bytes -= unused.bytes
+		}
+		if s.Requests+b.requests > maxRequests/segments || s.Bytes+b.bytes > maxAccount/segments {
 			break
 		}
-		s.Requests += blockRequests
-		s.Bytes += bytes
+		s.Requests += b.requests
+		s.Bytes += b.bytes
 		s.Last = now
 		return s.Number
 	}
 	k.Next++
-	k.Segments = append(k.Segments, segment{k.Next, share, blockRequests, bytes, now})
+	k.Segments = append(k.Segments, segment{k.Next, share, b.requests, b.bytes, now})
 	return k.Next
 }
 
@@ -137,7 +149,7 @@ func (k *keptSegments) reserve(share, bytes int, now time.Time) (number int) {
 func (k *keptSegments) forget(number int) (forgotten []int) {
 	for {
 		var requests, bytes int
-		var sizes [sharers]int
+		var sizes [shares]int
 		for _, s := range k.Segments {
 			requests += s.Requests
 			bytes += s.Bytes

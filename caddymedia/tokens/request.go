@@ -118,8 +118,12 @@ func (i *Issuer) Attempt(ctx context.Context, r Request, lost func()) (*Attempt,
 	return nil, unavailable("beginning a request", err)
 }
 
-func (a *Attempt) leaseKey() string   { return Volatile + "lease/" + tokenCoding.EncodeToString(a.request.ID[:]) }
-func (a *Attempt) requestKey() string { return "request/" + tokenCoding.EncodeToString(a.request.ID[:]) }
+func (a *Attempt) leaseKey() string {
+	return Volatile + "lease/" + tokenCoding.EncodeToString(a.request.ID[:])
+}
+func (a *Attempt) requestKey() string {
+	return "request/" + tokenCoding.EncodeToString(a.request.ID[:])
+}
 
 // lease begins or extends the lease.
 func (a *Attempt) lease(ctx context.Context) error {
@@ -184,6 +188,9 @@ func (a *Attempt) hold(ctx context.Context, expiry *time.Timer, lost func()) {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
+			}
+			if a.IsLost() {
+				return
 			}
 			next := time.AfterFunc(trustedLease, func() { a.lose(lost) }) // before, as the process may be stopped
 			switch err := a.lease(ctx); {

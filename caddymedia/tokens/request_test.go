@@ -2,10 +2,11 @@ package tokens_test
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,130 +16,176 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens/memory"
 )
 
-// TestAttempt: an attempt holds its request as long as it runs. One that has lost it is cancelled,
-// and ends without effect.
-func TestAttempt(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New(nil)
-		issuer, err := tokens.NewIssuer(tokens.IssuerOptions{
-			Store: store, Comparer: tokens.CompareFunc(func(_, _ []byte) (bool, error) { return false, nil }),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		request := tokens.Request{ID: tokens.RequestID("a", "b"), Account: "a", Fingerprint: "f"}
-		var lost atomic.Int64
-		attempt := func() (*tokens.Attempt, error) {
-			return issuer.Attempt(t.Context(), request, func() { lost.Add(1) })
-		}
-		first, err := attempt()
-		if err != nil || first.IsRepeated {
-			t.Fatalf("repeated %t, error %v", first.IsRepeated, err)
-		}
-		time.Sleep(time.Hour)
-		if _, err := attempt(); !errors.Is(err, tokens.ErrRunning) {
-			t.Errorf("beside a running attempt: %v", err)
-		}
-		claim := func(a *tokens.Attempt, name, value, want string, isEarlier bool) {
-			t.Helper()
-			err := a.Claim(t.Context(), map[string]json.RawMessage{name: json.RawMessage(value)})
-			if claimed, earlier := a.Claimed(name); string(claimed) != want || earlier != isEarlier || err != nil {
-				t.Errorf("claimed %q, earlier %t, error %v", claimed, earlier, err)
-			}
-		}
-		claim(first, "name", `"value"`, `"value"`, false)
-		claim(first, "name", `"other"`, `"value"`, false)
-		claim(first, "next", `2`, `2`, false)
-		if err := first.End(t.Context(), nil); err != nil {
-			t.Error(err)
-		}
-		second, err := attempt()
-		if err != nil || !second.IsRepeated {
-			t.Fatalf("the second attempt: %+v, %v", second, err)
-		}
-		claim(second, "name", `"other"`, `"value"`, true)
-		claim(second, "next", `3`, `2`, true)
-		claim(second, "last", `4`, `4`, false)
-		if _, err := store.DeleteAccount(t.Context(), "a"); err != nil {
-			t.Error(err)
-		}
-		time.Sleep(time.Minute)
-		if lost.Load() != 1 {
-			t.Errorf("told %d times that the request is lost", lost.Load())
-		}
-		if err := second.Claim(t.Context(), map[string]json.RawMessage{"more": json.RawMessage("1")}); !errors.Is(err, tokens.ErrUnknown) || !second.IsLost() {
-			t.Errorf("a claim without the request: %v", err)
-		}
-		if err := second.End(t.Context(), json.RawMessage(`"late"`)); err != nil {
-			t.Error(err)
-		}
-		third, err := attempt()
-		if err != nil || third.Answer != nil || third.IsRepeated {
-			t.Fatalf("the third attempt: %+v, %v", third, err)
-		}
-		if err := third.End(t.Context(), json.RawMessage(`"answer"`)); err != nil {
-			t.Error(err)
-		}
-		if fourth, err := attempt(); err != nil || string(fourth.Answer) != `"answer"` {
-			t.Errorf("the answer: %+v, %v", fourth, err)
-		}
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-		if _, err := attempt(); !errors.Is(err, tokens.ErrUnavailable) {
-			t.Errorf("without a store: %v", err)
-		}
-	})
+// requests makes attempts at requests over one store.
+type requests struct {
+	*testing.T
+	store  tokens.Store
+	issuer *tokens.Issuer
+	lost   atomic.Int64
 }
 
-// unsteady is a store whose methods fail while it has an error. BeginRequest does its work
-// nevertheless.
-type unsteady struct {
-	tokens.Store
-	err atomic.Pointer[error]
-}
-
-func (s *unsteady) BeginRequest(ctx context.Context, r tokens.Request, lease time.Duration) (tokens.RequestState, error) {
-	state, err := s.Store.BeginRequest(ctx, r, lease)
-	if failed := s.err.Load(); failed != nil {
-		err = *failed
-	}
-	return state, err
-}
-
-func (s *unsteady) ExtendRequest(ctx context.Context, r tokens.Request, lease time.Duration) error {
-	if failed := s.err.Load(); failed != nil {
-		return *failed
-	}
-	return s.Store.ExtendRequest(ctx, r, lease)
-}
-
-// newUnsteady returns an issuer with its store.
-func newUnsteady(t *testing.T) (*unsteady, *tokens.Issuer) {
+func newRequests(t *testing.T, store tokens.Store) *requests {
 	t.Helper()
-	s := &unsteady{Store: memory.New(nil)}
 	issuer, err := tokens.NewIssuer(tokens.IssuerOptions{
-		Store: s, Comparer: tokens.CompareFunc(func(_, _ []byte) (bool, error) { return false, nil }),
+		Store: store, Comparer: tokens.CompareFunc(func(_, _ []byte) (bool, error) { return false, nil }),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s, issuer
+	return &requests{T: t, store: store, issuer: issuer}
+}
+
+// attempt begins an attempt at the request of a name.
+func (r *requests) attempt(name string) (*tokens.Attempt, error) {
+	return r.issuer.Attempt(r.Context(), tokens.Request{ID: tokens.RequestID(name), Account: "a", Fingerprint: "f"}, func() { r.lost.Add(1) })
+}
+
+// want begins an attempt, which finds an answer, or that an earlier one has kept the request.
+func (r *requests) want(name, answer string, isRepeated bool) *tokens.Attempt {
+	r.Helper()
+	a, err := r.attempt(name)
+	if err != nil {
+		r.Fatalf("%s: %v", name, err)
+	}
+	if string(a.Answer) != answer || a.IsRepeated != isRepeated {
+		r.Fatalf("%s: answer %q, repeated %t; want %q, %t", name, a.Answer, a.IsRepeated, answer, isRepeated)
+	}
+	return a
+}
+
+// is fails unless err is want.
+func (r *requests) is(err, want error) {
+	r.Helper()
+	if !errors.Is(err, want) {
+		r.Errorf("error %v, want %v", err, want)
+	}
+}
+
+// TestAttempt: an attempt holds its request as long as it runs. What it keeps is found by the next one,
+// until it is forgotten.
+func TestAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRequests(t, memory.New(nil))
+		first := r.want("a", "", false)
+		began := first.Began
+		time.Sleep(time.Hour)
+		_, err := r.attempt("a")
+		r.is(err, tokens.ErrRunning)
+		_, err = r.issuer.Attempt(t.Context(), tokens.Request{ID: tokens.RequestID("a"), Account: "a", Fingerprint: "g"}, nil)
+		r.is(err, tokens.ErrOtherRequest)
+		r.is(first.End(t.Context(), nil), nil)
+		second := r.want("a", "", false) // nothing was kept
+		if second.Began.Equal(began) {
+			t.Error("the second attempt has the time of the first, which has kept nothing")
+		}
+		began = second.Began
+		r.is(errors.Join(second.Keep(t.Context()), second.Keep(t.Context()), second.End(t.Context(), nil)), nil)
+		time.Sleep(time.Hour)
+		third := r.want("a", "", true)
+		if !third.Began.Equal(began) {
+			t.Errorf("began %v, want %v", third.Began, began)
+		}
+		r.is(third.Forget(t.Context()), nil) // the second one may have changed something
+		_, err = r.issuer.Attempt(t.Context(), tokens.Request{ID: tokens.RequestID("a"), Account: "a", Fingerprint: "g"}, nil)
+		r.is(err, tokens.ErrOtherRequest)
+		fourth := r.want("a", "", true)
+		r.is(errors.Join(fourth.Keep(t.Context()), fourth.End(t.Context(), json.RawMessage(`"answer"`))), nil)
+		for range 2 {
+			r.want("a", `"answer"`, true)
+		}
+		forgotten := r.want("b", "", false)
+		r.is(errors.Join(forgotten.Keep(t.Context()), forgotten.Forget(t.Context())), nil)
+		r.is(r.want("b", "", false).End(t.Context(), nil), nil)
+		time.Sleep(tokens.RequestLifetime - time.Hour)
+		r.is(r.want("a", "", false).End(t.Context(), nil), nil)
+		if r.lost.Load() > 0 {
+			t.Error("an attempt is lost")
+		}
+		r.is(r.store.Close(), nil)
+		_, err = r.attempt("a")
+		r.is(err, tokens.ErrUnavailable)
+	})
+}
+
+// TestAttemptContent: attempts with other content than that of an earlier one do not match.
+func TestAttemptContent(t *testing.T) {
+	t.Parallel()
+	r := newRequests(t, memory.New(nil))
+	match := func(a *tokens.Attempt, content string, want bool) {
+		t.Helper()
+		if a.Match(content) != want {
+			t.Errorf("%q matches: %t", content, !want)
+		}
+	}
+	first := r.want("a", "", false)
+	match(first, "x", true)
+	match(first, "y", false)
+	r.is(errors.Join(first.Keep(t.Context()), first.End(t.Context(), nil)), nil)
+	second := r.want("a", "", true)
+	match(second, "y", false)
+	match(second, "x", true)
+	r.is(second.End(t.Context(), json.RawMessage(`1`)), nil)
+	match(r.want("a", "1", true), "y", false)
+}
+
+// TestAttemptConcurrent: of many attempts at once one runs, and each one that begins can keep its request.
+func TestAttemptConcurrent(t *testing.T) {
+	t.Parallel()
+	r := newRequests(t, memory.New(nil))
+	var running, most atomic.Int64
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				a, err := r.attempt("a")
+				if errors.Is(err, tokens.ErrRunning) {
+					continue
+				}
+				r.is(err, nil)
+				most.Store(max(most.Load(), running.Add(1)))
+				r.is(a.Keep(t.Context()), nil)
+				running.Add(-1)
+				r.is(a.Forget(t.Context()), nil)
+			}
+		})
+	}
+	wg.Wait()
+	if most.Load() != 1 {
+		t.Errorf("%d attempts ran at once", most.Load())
+	}
+	r.is(r.want("a", "", false).End(t.Context(), nil), nil)
+}
+
+// unsteady is a store that fails while it has an error. Its updates do their work nevertheless, if late
+// is set.
+type unsteady struct {
+	tokens.Store
+	err  atomic.Pointer[error]
+	late bool
+}
+
+func (s *unsteady) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {
+	failed := s.err.Load()
+	if failed != nil && !s.late {
+		return *failed
+	}
+	err := s.Store.Update(ctx, key, index, change)
+	if failed != nil {
+		err = *failed
+	}
+	return err
 }
 
 // TestAttemptUnextended: an attempt whose lease cannot be extended is lost before another one
-// begins, not after a short failure of the store.
+// begins, not after a short failure of the store. Then it keeps nothing.
 func TestAttemptUnextended(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, issuer := newUnsteady(t)
-		request := tokens.Request{Account: "a"}
-		var lost atomic.Int64
-		first, err := issuer.Attempt(t.Context(), request, func() { lost.Add(1) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := &unsteady{Store: memory.New(nil)}
+		r := newRequests(t, store)
+		first := r.want("a", "", false)
+		r.is(first.Keep(t.Context()), nil)
 		down := tokens.ErrUnavailable
 		for range 10 {
 			store.err.Store(&down)
@@ -146,75 +193,150 @@ func TestAttemptUnextended(t *testing.T) {
 			store.err.Store(nil)
 			time.Sleep(10 * time.Second)
 		}
-		if lost.Load() > 0 || first.IsLost() {
+		if r.lost.Load() > 0 || first.IsLost() {
 			t.Fatal("lost by a short failure")
 		}
 		store.err.Store(&down)
-		for lost.Load() == 0 {
+		for r.lost.Load() == 0 {
 			time.Sleep(time.Second)
 		}
 		store.err.Store(nil)
-		if _, err := issuer.Attempt(t.Context(), request, nil); !errors.Is(err, tokens.ErrRunning) || !first.IsLost() {
-			t.Errorf("another attempt begins while the first one is not lost: %v", err)
-		}
+		_, err := r.attempt("a")
+		r.is(err, tokens.ErrRunning)
 		time.Sleep(time.Minute)
-		if lost.Load() > 1 {
-			t.Errorf("lost %d times", lost.Load())
-		}
-		if err := first.End(t.Context(), nil); err != nil {
-			t.Error(err)
+		second := r.want("a", "", true)
+		r.is(first.Keep(t.Context()), nil) // it was kept before
+		r.is(first.End(t.Context(), json.RawMessage(`"late"`)), tokens.ErrLost)
+		r.is(second.Keep(t.Context()), nil)
+		r.is(second.End(t.Context(), json.RawMessage(`"answer"`)), nil)
+		r.want("a", `"answer"`, true)
+		if n := r.lost.Load(); n != 1 {
+			t.Errorf("lost %d times", n)
 		}
 	})
 }
 
-// TestAttemptLeft: a caller that is gone while its attempt begins leaves no lease.
+// TestAttemptTaken: an attempt whose request another one has kept since, by a clock that is ahead, keeps
+// no answer.
+func TestAttemptTaken(t *testing.T) {
+	t.Parallel()
+	clock := &offset{}
+	r := newRequests(t, memory.New(clock.now))
+	first := r.want("a", "", false)
+	r.is(first.Keep(t.Context()), nil)
+	clock.ahead.Store(int64(time.Minute)) // its lease has ended
+	second := r.want("a", "", true)
+	r.is(second.Keep(t.Context()), nil)
+	r.is(first.End(t.Context(), json.RawMessage(`"late"`)), tokens.ErrLost)
+	r.is(second.End(t.Context(), json.RawMessage(`"answer"`)), nil)
+	r.want("a", `"answer"`, true)
+}
+
+// offset is a clock that can be put ahead.
+type offset struct{ ahead atomic.Int64 }
+
+func (o *offset) now() time.Time { return time.Now().Add(time.Duration(o.ahead.Load())) }
+
+// TestAttemptLeft: a caller that is gone while its attempt begins leaves no lease, whether the store had
+// granted it or not.
 func TestAttemptLeft(t *testing.T) {
 	t.Parallel()
-	store, issuer := newUnsteady(t)
-	request := tokens.Request{Account: "a"}
+	store := &unsteady{Store: memory.New(nil), late: true}
+	r := newRequests(t, store)
 	gone := context.Canceled
 	store.err.Store(&gone)
-	if _, err := issuer.Attempt(t.Context(), request, nil); !errors.Is(err, tokens.ErrUnavailable) {
-		t.Fatal(err)
-	}
+	_, err := r.attempt("a")
+	r.is(err, tokens.ErrUnavailable)
 	store.err.Store(nil)
-	attempt, err := issuer.Attempt(t.Context(), request, nil)
-	if err != nil {
-		t.Fatalf("the next attempt: %v", err)
-	}
-	if err := attempt.Forget(t.Context()); err != nil {
-		t.Error(err)
+	for n := range 50 {
+		ctx, leave := context.WithTimeout(t.Context(), time.Duration(n)*10*time.Microsecond)
+		left, err := r.issuer.Attempt(ctx, tokens.Request{ID: tokens.RequestID("a"), Fingerprint: "f"}, func() {})
+		if leave(); err == nil {
+			r.is(left.Forget(ctx), nil)
+		}
+		r.is(r.want("a", "", false).Forget(t.Context()), nil)
 	}
 }
 
-// TestAttemptLarge: the claims of a request are bounded in all, as they are stored.
-func TestAttemptLarge(t *testing.T) {
-	t.Parallel()
-	_, issuer := newUnsteady(t)
-	attempt, err := issuer.Attempt(t.Context(), tokens.Request{Account: "a"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	claim := func(name, text string) error {
-		value, _ := json.Marshal(text)
-		return attempt.Claim(t.Context(), map[string]json.RawMessage{name: value})
-	}
-	random := func(n int) (text string) {
-		for len(text) < n {
-			text += rand.Text()
+// answer makes requests of an owner with answers of size bytes.
+func (r *requests) answer(owner string, from, to, size int) {
+	r.Helper()
+	for n := from; n < to; n++ {
+		a, err := r.issuer.Attempt(r.Context(), tokens.Request{ID: tokens.RequestID(owner, fmt.Sprint(n)), Account: "a", Owner: owner}, func() {})
+		if err == nil {
+			err = a.End(r.Context(), json.RawMessage(`"`+strings.Repeat("x", size)+`"`))
 		}
-		return text
+		if err != nil {
+			r.Fatal(err)
+		}
 	}
-	if err := claim("same", strings.Repeat("a", 1<<20)); err != nil {
-		t.Error(err)
+}
+
+// known returns which requests of an owner have an answer: the first one, and how many there are.
+func (r *requests) known(owner string, n int) (first, known int) {
+	r.Helper()
+	first = -1
+	for i := range n {
+		a, err := r.issuer.Attempt(r.Context(), tokens.Request{ID: tokens.RequestID(owner, fmt.Sprint(i)), Account: "a", Owner: owner}, func() {})
+		if err != nil {
+			r.Fatal(err)
+		}
+		if a.Answer == nil {
+			r.is(a.Forget(r.Context()), nil)
+			continue
+		}
+		if known++; first < 0 {
+			first = i
+		}
 	}
-	if err := errors.Join(claim("a", random(40_000)), claim("b", random(40_000))); err != nil {
-		t.Error(err)
+	return first, known
+}
+
+// TestKeptMost: of too many answers of an account the oldest are forgotten, at most a 64th more than
+// necessary, and none of those that the others have.
+func TestKeptMost(t *testing.T) {
+	t.Parallel()
+	r := newRequests(t, memory.New(nil))
+	r.answer("a ticket", 0, 100, 4)
+	r.answer("", 0, 9_800, 4)
+	if first, known := r.known("", 9_800); first != 0 || known != 9_800 {
+		t.Errorf("%d of 9,800 are known, from %d on", known, first)
 	}
-	if err := claim("c", random(40_000)); !errors.Is(err, tokens.ErrTooLarge) {
-		t.Errorf("over 64 KiB: %v", err)
+	r.answer("", 9_800, 12_000, 4)
+	first, known := r.known("", 12_000)
+	if known > 10_000 || known < 9_600 || first+known != 12_000 {
+		t.Errorf("%d of 12,000 are known, from %d on", known, first)
 	}
-	if err := attempt.Forget(t.Context()); err != nil {
-		t.Error(err)
+	if _, known := r.known("a ticket", 100); known != 100 {
+		t.Errorf("%d of 100 of a ticket are known", known)
+	}
+	r.answer("a user", 0, 6_000, 4) // less than the account itself has
+	if _, known := r.known("a user", 6_000); known < 4_800 {
+		t.Errorf("%d of 6,000 of a user are known", known)
+	}
+}
+
+// TestKeptBytes: answers of 16 MiB are kept, the last ones.
+func TestKeptBytes(t *testing.T) {
+	t.Parallel()
+	r := newRequests(t, memory.New(nil))
+	const size = 60_000
+	r.answer("", 0, 400, size)
+	first, known := r.known("", 400)
+	if most := 16 << 20 / size; known > most || known < most*3/4 || first+known != 400 {
+		t.Errorf("%d of 400 are known, from %d on", known, first)
+	}
+}
+
+// TestKeptIssuers: each Issuer of a store, such as those of a restart, begins a block of its own. This
+// costs few of the answers.
+func TestKeptIssuers(t *testing.T) {
+	t.Parallel()
+	store := memory.New(nil)
+	for n := range 500 {
+		newRequests(t, store).answer("", n, n+1, 4)
+	}
+	if _, known := newRequests(t, store).known("", 500); known != 500 {
+		t.Errorf("%d of 500 are known", known)
 	}
 }

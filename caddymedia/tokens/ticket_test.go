@@ -2,6 +2,10 @@ package tokens_test
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,7 +43,7 @@ func TestIssueTicket(t *testing.T) {
 	want.ID, want.Expires = tokens.IDOf(text), expires
 	for range 2 {
 		got, ticket, err := i.Verify(t.Context(), text, "shop")
-		if err != nil || got.APIKey != "shop" || ticket == nil || *ticket != want {
+		if err != nil || got.APIKey != "shop" || ticket == nil || !reflect.DeepEqual(*ticket, want) {
 			t.Fatalf("got %+v and %+v, %v, want %+v", got, ticket, err, want)
 		}
 		ticket.Alias = "changed" // a copy
@@ -48,7 +52,7 @@ func TestIssueTicket(t *testing.T) {
 	if _, ticket, err := i.Verify(t.Context(), token, ""); err != nil || ticket != nil {
 		t.Errorf("a token: %+v, %v", ticket, err)
 	}
-	if got, ticket, err := i.VerifyTicket(t.Context(), want.ID); err != nil || got.APIKey != "shop" || *ticket != want {
+	if got, ticket, err := i.VerifyTicket(t.Context(), want.ID); err != nil || got.APIKey != "shop" || !reflect.DeepEqual(*ticket, want) {
 		t.Errorf("by its ID: %+v, %v", ticket, err)
 	}
 	_, _, err = i.VerifyTicket(t.Context(), tokens.IDOf(token))
@@ -58,22 +62,6 @@ func TestIssueTicket(t *testing.T) {
 	f.clock.Advance(expires.Sub(f.clock.Now()))
 	_, _, err = i.Verify(t.Context(), text, "")
 	wantCredentials(t, "expired", err)
-}
-
-// TestTicketIsNoToken: a version that does not know tickets takes their records for those of
-// tokens, and must refuse them.
-func TestTicketIsNoToken(t *testing.T) {
-	t.Parallel()
-	f, shop := newFixture(t), account("shop", "secret")
-	i := f.issuer(shop)
-	text := f.ticket(i, shop)
-	rec := f.store.saved[0]
-	rec.Ticket = nil // as that version decodes it
-	if err := f.store.Save(t.Context(), tokens.IDOf(text), rec); err != nil {
-		t.Fatal(err)
-	}
-	_, _, err := i.Verify(t.Context(), text, "")
-	wantCredentials(t, "a ticket without its restrictions", err)
 }
 
 func TestTicketEnds(t *testing.T) {
@@ -164,6 +152,80 @@ func TestTakeErrors(t *testing.T) {
 		if !errors.Is(err, tokens.ErrUnavailable) {
 			t.Errorf("%s without a store: %v", name, err)
 		}
+	}
+}
+
+// TestTakeUses: a use is counted once, whatever its name, and uses of one ticket are not those of another.
+func TestTakeUses(t *testing.T) {
+	t.Parallel()
+	f, shop := newFixture(t), account("shop", "secret")
+	i := f.issuer(shop)
+	first, second := f.ticket(i, shop), f.ticket(i, shop)
+	take := func(text, use string, n, used int, want error) {
+		t.Helper()
+		err := i.Take(t.Context(), &tokens.Ticket{ID: tokens.IDOf(text)}, use, n)
+		_, ticket, failed := i.Verify(t.Context(), text, "")
+		if !errors.Is(err, want) || failed != nil || ticket.Used() != used {
+			t.Fatalf("%q of %d: %v, want %v; %+v, %v", use, n, err, want, ticket, failed)
+		}
+	}
+	take(first, "a", 4, 0, tokens.ErrUsedUp)
+	take(first, "", 1, 1, nil)
+	take(first, "\x00ě\n", 1, 2, nil)
+	take(first, "", 1, 2, nil)
+	take(first, "b", 2, 2, tokens.ErrUsedUp)
+	take(first, "b", 1, 3, nil)
+	take(first, "\x00ě\n", 1, 3, nil) // also when used up
+	take(second, "b", 1, 1, nil)
+	for range 2 { // the second time it is missing
+		if err := i.GiveBack(t.Context(), tokens.IDOf(first), "b"); err != nil {
+			t.Error(err)
+		}
+	}
+	take(first, "c", 1, 3, nil)
+	token := f.login(i)
+	wantCredentials(t, "a token", i.Take(t.Context(), &tokens.Ticket{ID: tokens.IDOf(token)}, "a", 1))
+	f.clock.Advance(2 * time.Minute)
+	wantCredentials(t, "expired", i.Take(t.Context(), &tokens.Ticket{ID: tokens.IDOf(first)}, "d", 1))
+	if err := errors.Join(i.GiveBack(t.Context(), tokens.IDOf(first), "c"), i.Refuse(t.Context(), tokens.IDOf(token), 1)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTakeConcurrent: of many uses at once, exactly those that are left succeed.
+func TestTakeConcurrent(t *testing.T) {
+	t.Parallel()
+	f, shop := newFixture(t), account("shop", "secret")
+	i := f.issuer(shop)
+	ticket := &tokens.Ticket{ID: tokens.IDOf(f.ticket(i, shop))}
+	for round := range 3 {
+		var wg sync.WaitGroup
+		var taken atomic.Int64
+		var uses [20]string
+		for n := range uses {
+			wg.Go(func() {
+				use := fmt.Sprint(round, n)
+				switch err := i.Take(t.Context(), ticket, use, 1); {
+				case err == nil:
+					taken.Add(1)
+					uses[n] = use
+				case !errors.Is(err, tokens.ErrUsedUp):
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if taken.Load() != 3 {
+			t.Errorf("%d uses of a ticket for 3", taken.Load())
+		}
+		for _, use := range uses {
+			wg.Go(func() {
+				if err := i.GiveBack(t.Context(), ticket.ID, use); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
 	}
 }
 

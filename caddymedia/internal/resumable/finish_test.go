@@ -250,11 +250,11 @@ func (s *Store) withTickets(t *testing.T) (issue func() *tokens.Ticket, used fun
 		return &tokens.Ticket{ID: tokens.IDOf(text), MaxFiles: 1}
 	}
 	return issue, func(ticket *tokens.Ticket) int {
-		rec, err := store.Load(t.Context(), ticket.ID)
+		_, ticket, err := s.Issuer.VerifyTicket(t.Context(), ticket.ID)
 		if err != nil {
-			t.Error(err)
+			t.Fatal(err)
 		}
-		return rec.Used
+		return ticket.Used()
 	}
 }
 

@@ -17,21 +17,31 @@ import (
 // used returns how many items are counted on a ticket.
 func (s *site) used(t *testing.T, ticket string) int {
 	t.Helper()
-	rec, err := s.store.Load(t.Context(), tokens.IDOf(ticket))
+	return s.loaded(t, ticket).Used()
+}
+
+// loaded returns a ticket as it is stored.
+func (s *site) loaded(t *testing.T, ticket string) *tokens.Ticket {
+	t.Helper()
+	_, loaded, err := s.first.Issuer().VerifyTicket(t.Context(), tokens.IDOf(ticket))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rec.Used
+	return loaded
 }
 
 // take reserves all items of a ticket, as uploads under way do. giveBack undoes it.
 func (s *site) take(t *testing.T, ticket string, n int) (giveBack func()) {
 	t.Helper()
-	if err := s.store.Take(t.Context(), tokens.IDOf(ticket), "other", n, n); err != nil {
+	loaded := s.loaded(t, ticket)
+	if loaded.MaxFiles != n {
+		t.Fatalf("the ticket is for %d items", loaded.MaxFiles)
+	}
+	if err := s.first.Issuer().Take(t.Context(), loaded, "other", n); err != nil {
 		t.Fatal(err)
 	}
 	return func() {
-		if err := s.store.GiveBack(t.Context(), tokens.IDOf(ticket), "other"); err != nil {
+		if err := s.first.Issuer().GiveBack(t.Context(), loaded.ID, "other"); err != nil {
 			t.Error(err)
 		}
 	}
@@ -207,7 +217,7 @@ func TestEndGivesBack(t *testing.T) {
 			t.Parallel()
 			s := withTicket(t, "kind=file")
 			ticket, address := s.vars[1], s.complete(t)
-			if err := s.store.Take(t.Context(), tokens.IDOf(ticket), s.found(t, address).ID, 1, 1); err != nil {
+			if err := s.first.Issuer().Take(t.Context(), s.loaded(t, ticket), s.found(t, address).ID, 1); err != nil {
 				t.Fatal(err)
 			}
 			c.end(t, s, address)

@@ -428,21 +428,25 @@ type failingStore struct {
 // Close does nothing, because several services share the store.
 func (*failingStore) Close() error { return nil }
 
-func (s *failingStore) Take(ctx context.Context, id tokens.ID, use string, n, limit int) error {
-	if s.noTakes.Load() {
-		return tokens.ErrUnavailable
-	}
-	if s.ended.Load() {
-		return tokens.ErrUnknown
-	}
-	return s.Store.Take(ctx, id, use, n, limit)
+// Update implements [tokens.Store].
+func (s *failingStore) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {
+	return s.Store.Update(ctx, key, index, func(old tokens.Entry) (tokens.Entry, error) {
+		switch isTaken := old.Value != nil && strings.HasPrefix(key, "token/"); {
+		case isTaken && s.noTakes.Load():
+			return old, tokens.ErrUnavailable
+		case isTaken && s.ended.Load():
+			old = tokens.Entry{}
+		}
+		return change(old)
+	})
 }
 
-func (s *failingStore) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
+// Get implements [tokens.Store].
+func (s *failingStore) Get(ctx context.Context, key string) (tokens.Entry, error) {
 	if s.fails.Load() {
-		return tokens.Record{}, tokens.ErrUnavailable
+		return tokens.Entry{}, tokens.ErrUnavailable
 	}
-	return s.Store.Load(ctx, id)
+	return s.Store.Get(ctx, key)
 }
 
 // meanwhile is a body that calls between when half of it is read.

@@ -124,7 +124,7 @@ func (f *file) open(path string) (err error) {
 		return err
 	}
 	err = f.db.Update(func(tx *bbolt.Tx) error {
-		for _, bucket := range [][]byte{bucketRecords, bucketExpiries, bucketUses, bucketSecrets, bucketRequests, bucketOldest} {
+		for _, bucket := range [][]byte{bucketEntries, bucketExpiries, bucketIndexes} {
 			if _, err := tx.CreateBucketIfNotExists(bucket); err != nil {
 				return err
 			}
@@ -141,9 +141,6 @@ func (f *file) open(path string) (err error) {
 // for ever. It is neither used again nor closed; closing the descriptor frees the file for the next
 // attempt.
 func (s *Store) failed(f *file, err error) error {
-	if errors.Is(err, tokens.ErrUnknown) {
-		return tokens.ErrUnknown
-	}
 	if _, damaged := errors.AsType[*damageError](err); damaged {
 		s.mu.Lock()
 		if s.file == f {

@@ -25,13 +25,13 @@ func TestLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.db")
 	holder, s := New(path, nil, nil), New(path, nil, nil)
 	defer s.Close()
-	id := saveNew(t, holder, time.Now().Add(time.Hour))
+	key := putNew(t, holder, time.Now().Add(time.Hour))
 
 	start := time.Now()
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			_, err := s.Load(t.Context(), id)
+			_, err := s.Get(t.Context(), key)
 			if !errors.Is(err, tokens.ErrUnavailable) || !strings.Contains(err.Error(), "another process") {
 				t.Errorf("locked: got %v", err)
 			}
@@ -50,7 +50,7 @@ func TestLocked(t *testing.T) {
 	if err := holder.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Load(t.Context(), id); err != nil {
+	if _, err := s.Get(t.Context(), key); err != nil {
 		t.Errorf("after the other closed: %v", err)
 	}
 }
@@ -82,15 +82,15 @@ func TestLockedByProcess(t *testing.T) {
 	if err := s.Check(t.Context()); err != nil {
 		t.Errorf("after the other died: %v", err)
 	}
-	if _, err := s.Load(t.Context(), tokens.ID{1}); err != nil {
-		t.Errorf("the record of the other is lost: %v", err)
+	if e, err := s.Get(t.Context(), "of the holder"); err != nil || e.Value == nil {
+		t.Errorf("the entry of the other is lost: %v", err)
 	}
 }
 
 // holdLock runs in the other process.
 func holdLock(path string) {
 	s := New(path, nil, nil)
-	if err := s.Save(context.Background(), tokens.ID{1}, tokens.Record{Expires: time.Now().Add(time.Hour)}); err != nil {
+	if err := s.Update(context.Background(), "of the holder", "", to(tokens.Entry{Value: []byte{}})); err != nil {
 		panic(err)
 	}
 	os.Stdout.WriteString("!")
@@ -135,9 +135,9 @@ func TestDamaged(t *testing.T) {
 	}
 	good := filepath.Join(t.TempDir(), "good.db")
 	s := New(good, nil, nil)
-	ids := make([]tokens.ID, 0, 300)
+	keys := make([]string, 0, 300)
 	for range 300 {
-		ids = append(ids, saveNew(t, s, time.Now().Add(time.Hour)))
+		keys = append(keys, putNew(t, s, time.Now().Add(time.Hour)))
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestDamaged(t *testing.T) {
 	}
 	dropped := 0
 	for seed := range uint64(60) {
-		if survive(t, content, damage(bytes.Clone(content), mathrand.New(mathrand.NewPCG(seed, 0))), ids) {
+		if survive(t, content, damage(bytes.Clone(content), mathrand.New(mathrand.NewPCG(seed, 0))), keys) {
 			dropped++
 		}
 		if t.Failed() {
@@ -162,13 +162,13 @@ func TestDamaged(t *testing.T) {
 
 // survive uses a store with bad content. If the store drops the bad file, it must work with good
 // content. survive reports whether it did.
-func survive(t *testing.T, good, bad []byte, ids []tokens.ID) (dropped bool) {
+func survive(t *testing.T, good, bad []byte, keys []string) (dropped bool) {
 	t.Helper()
 	clock := new(tokentest.Clock)
 	path := filepath.Join(t.TempDir(), "bad.db")
 	replace(t, path, bad)
 	s := New(path, nil, clock.Now)
-	useAll(t, s, ids)
+	useAll(t, s, keys)
 	s.mu.Lock()
 	dropped = s.damage != nil
 	s.mu.Unlock()
@@ -195,12 +195,12 @@ func TestShrunk(t *testing.T) {
 	clock := new(tokentest.Clock)
 	s := New(path, nil, clock.Now)
 	defer s.Close()
-	id := saveNew(t, s, clock.Now().Add(time.Hour))
+	key := putNew(t, s, clock.Now().Add(time.Hour))
 	if err := os.Truncate(path, 4096); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := s.Load(t.Context(), id); !errors.Is(err, tokens.ErrUnavailable) || !strings.Contains(err.Error(), "damaged") {
+		if _, err := s.Get(t.Context(), key); !errors.Is(err, tokens.ErrUnavailable) || !strings.Contains(err.Error(), "damaged") {
 			t.Fatalf("got %v, want ErrUnavailable and a word about damage", err)
 		}
 	}
@@ -237,21 +237,21 @@ func replace(t *testing.T, path string, content []byte) {
 	}
 }
 
-func useAll(t *testing.T, s *Store, ids []tokens.ID) {
+func useAll(t *testing.T, s *Store, keys []string) {
 	t.Helper()
 	want := func(err error) {
-		if err != nil && !errors.Is(err, tokens.ErrUnavailable) && !errors.Is(err, tokens.ErrUnknown) {
+		if err != nil && !errors.Is(err, tokens.ErrUnavailable) {
 			t.Errorf("not an error of the contract: %v", err)
 		}
 	}
-	for n, id := range ids {
-		_, err := s.Load(t.Context(), id)
+	for n, key := range keys {
+		_, err := s.Get(t.Context(), key)
 		want(err)
 		if n%20 == 0 {
-			want(s.Delete(t.Context(), id))
-			want(s.Save(t.Context(), id, tokens.Record{Expires: s.now().Add(time.Minute)}))
+			want(s.Update(t.Context(), key, "a", to(tokens.Entry{})))
+			want(s.Update(t.Context(), key, "a", to(tokens.Entry{Value: []byte{}, Expires: s.now().Add(time.Minute)})))
 		}
 	}
-	_, err := s.DeleteAccount(t.Context(), "a")
+	_, err := s.DeleteIndex(t.Context(), "a")
 	want(err)
 }

@@ -4,12 +4,12 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,31 +17,33 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/tokens/memory"
 )
 
-// sweepPerSave is the number of expired records removed with each new one. More than one lets
-// sweeping catch up; few, because every removed record is a page to write.
-const sweepPerSave = 4
+const (
+	// sweepPerWrite is the number of expired entries removed with each write. More than one lets
+	// sweeping catch up; few, because every removed entry is a page to write.
+	sweepPerWrite = 4
+	// deletePerWrite is the number of entries of an index removed at once. Other writes wait for it.
+	deletePerWrite = 1000
+)
 
-// The file has six buckets: records by ID, the times at which they and requests may be swept, the uses
-// of tickets, secrets by name, and two of requests. The times are keys only: milliseconds since 1970,
-// then the ID.
+// The file has three buckets: entries by key, the times at which they expire, and their indexes. The
+// last two are keys only: the time as in an entry, or the index and a zero byte, and then the key.
 var (
-	bucketRecords  = []byte("records")
+	bucketEntries  = []byte("entries")
 	bucketExpiries = []byte("expiries")
-	bucketUses     = []byte("uses")
-	bucketSecrets  = []byte("secrets")
-	bucketRequests = []byte("requests")
-	bucketOldest   = []byte("oldest requests")
+	bucketIndexes  = []byte("indexes")
 )
 
 var errClosed = errors.New("closed")
 
 // Store is a tokens.Store in a bbolt file, opened at its first use.
 type Store struct {
-	path string
-	log  *slog.Logger
-	now  func() time.Time
+	path     string
+	log      *slog.Logger
+	now      func() time.Time
+	volatile *memory.Store // the volatile entries; they need no write
 
 	opening singleflight.Group
 
@@ -52,7 +54,6 @@ type Store struct {
 	retryAt    time.Time
 	pending    []*write
 	committing bool
-	leases     map[tokens.ID]lease // of requests; no other process has any
 }
 
 // New returns a Store for the file at path without opening it. Without a logger it is silent;
@@ -64,96 +65,98 @@ func New(path string, log *slog.Logger, now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now //nolint:forbidigo // the default clock
 	}
-	return &Store{path: path, log: log, now: now, leases: map[tokens.ID]lease{}}
+	return &Store{path: path, log: log, now: now, volatile: memory.New(now)}
 }
 
-// Save implements tokens.Store. It returns when the record is synced to the disk.
-func (s *Store) Save(ctx context.Context, id tokens.ID, rec tokens.Record) error {
-	value, err := json.Marshal(rec)
-	if err != nil {
-		return s.unavailable(err)
+// Get implements tokens.Store.
+func (s *Store) Get(ctx context.Context, key string) (tokens.Entry, error) {
+	if isVolatile(key) {
+		return s.volatile.Get(ctx, key)
 	}
-	return s.write(ctx, func(tx *bbolt.Tx) error {
-		if err := remove(tx, id[:]); err != nil {
-			return err
-		}
-		if err := tx.Bucket(bucketRecords).Put(id[:], value); err != nil {
-			return err
-		}
-		return tx.Bucket(bucketExpiries).Put(expiryKey(rec.Expires, id), nil)
-	})
-}
-
-// Load implements tokens.Store.
-func (s *Store) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
 	f, err := s.open(ctx)
 	if err != nil {
-		return tokens.Record{}, err
+		return tokens.Entry{}, err
 	}
-	var rec tokens.Record
+	var e tokens.Entry
 	err = guard(func() error {
 		return f.db.View(func(tx *bbolt.Tx) error {
-			value := tx.Bucket(bucketRecords).Get(id[:])
-			if value == nil {
-				return tokens.ErrUnknown
+			found, err := load(tx, []byte(key))
+			e = s.visible(found)
+			return err
+		})
+	})
+	if err != nil {
+		return tokens.Entry{}, s.failed(f, err)
+	}
+	return e, nil
+}
+
+func isVolatile(key string) bool { return strings.HasPrefix(key, tokens.Volatile) }
+
+// visible returns what callers see of an entry: nothing if it has expired. The value is a copy, because
+// that of the entry ends with its transaction.
+func (s *Store) visible(e entry) tokens.Entry {
+	if s.isExpired(e.Entry) {
+		return tokens.Entry{}
+	}
+	return tokens.Entry{Value: bytes.Clone(e.Value), Expires: e.Expires}
+}
+
+func (s *Store) isExpired(e tokens.Entry) bool {
+	return !e.Expires.IsZero() && !s.now().Before(e.Expires)
+}
+
+// Update implements tokens.Store. It returns when the entry is synced to the disk.
+func (s *Store) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {
+	if isVolatile(key) {
+		return s.volatile.Update(ctx, key, index, change)
+	}
+	var refused error // separate, because an error of the transaction undoes the other writes of its commit
+	err := s.write(ctx, func(tx *bbolt.Tx) error {
+		old, err := load(tx, []byte(key))
+		if err != nil {
+			refused = s.unavailable(err)
+			return nil
+		}
+		var changed tokens.Entry
+		if changed, refused = change(s.visible(old)); refused != nil {
+			return nil //nolint:nilerr // refused is returned after the commit
+		}
+		if err := remove(tx, []byte(key), old); err != nil || changed.Value == nil || s.isExpired(changed) {
+			return err
+		}
+		return put(tx, []byte(key), entry{changed, cmp.Or(index, old.index)})
+	})
+	if err != nil {
+		return err // the commit may still run, so refused must not be read
+	}
+	return refused
+}
+
+// DeleteIndex implements tokens.Store. It returns when the removal is synced to the disk.
+func (s *Store) DeleteIndex(ctx context.Context, index string) (int, error) {
+	total, err := s.volatile.DeleteIndex(ctx, index)
+	for err == nil {
+		var found, valid int
+		err = s.write(ctx, func(tx *bbolt.Tx) error {
+			removed, err := removeRange(tx, bucketIndexes, indexKey(index, nil), []byte(index+"\x01"), deletePerWrite)
+			found = len(removed)
+			for _, e := range removed {
+				if !s.isExpired(e.Entry) {
+					valid++
+				}
 			}
-			rec.Used, rec.Refused = usedOf(tx, id[:]), refusedOf(tx, id[:])
-			return json.Unmarshal(value, &rec)
+			return err
 		})
-	})
-	if err == nil && !s.now().Before(rec.Expires) {
-		err = tokens.ErrUnknown
-	}
-	if err != nil {
-		return tokens.Record{}, s.failed(f, err)
-	}
-	return rec, nil
-}
-
-// Delete implements tokens.Store.
-func (s *Store) Delete(ctx context.Context, id tokens.ID) error {
-	return s.write(ctx, func(tx *bbolt.Tx) error {
-		return remove(tx, id[:])
-	})
-}
-
-// remove removes a record and its uses.
-func remove(tx *bbolt.Tx, id []byte) error {
-	return errors.Join(tx.Bucket(bucketRecords).Delete(id), removeUses(tx, id))
-}
-
-// Secret implements tokens.Store. It returns when the secret is synced to the disk. It reads first,
-// because a full disk still reads.
-func (s *Store) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
-	f, err := s.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var secret []byte
-	err = guard(func() error {
-		return f.db.View(func(tx *bbolt.Tx) error {
-			secret = bytes.Clone(tx.Bucket(bucketSecrets).Get([]byte(name)))
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, s.failed(f, err)
-	}
-	if secret != nil {
-		return secret, nil
-	}
-	err = s.write(ctx, func(tx *bbolt.Tx) error {
-		secrets := tx.Bucket(bucketSecrets)
-		if secret = bytes.Clone(secrets.Get([]byte(name))); secret != nil {
-			return nil
+		if err != nil {
+			break // the commit may still run, so its numbers must not be read
 		}
-		secret = bytes.Clone(fresh)
-		return secrets.Put([]byte(name), secret)
-	})
-	if err != nil {
-		return nil, err // the commit may still run, so secret must not be read
+		total += valid
+		if found < deletePerWrite {
+			return total, nil
+		}
 	}
-	return secret, nil
+	return 0, err
 }
 
 // Check implements tokens.Store. The transaction sweeps, so it checks writing as well.
@@ -167,6 +170,7 @@ func (s *Store) Close() error {
 	f := s.file
 	s.file, s.closed = nil, true
 	s.mu.Unlock()
+	_ = s.volatile.Close() // it cannot fail
 	if f == nil {
 		return nil
 	}
@@ -174,44 +178,6 @@ func (s *Store) Close() error {
 		return fmt.Errorf("closing the token file %s: %w", s.path, err)
 	}
 	return nil
-}
-
-// sweep removes at most n expired records. If a record was deleted, or saved again with a later
-// expiry, only its entry is removed.
-func sweep(tx *bbolt.Tx, now time.Time, n int) error {
-	records, expiries := tx.Bucket(bucketRecords), tx.Bucket(bucketExpiries)
-	end := expiryKey(now, tokens.ID{})
-	var due [][]byte // collected first: a cursor may skip keys when deleting under it
-	for c, key := first(expiries); key != nil && len(due) < n && string(key) < string(end); key, _ = c.Next() {
-		due = append(due, key)
-	}
-	for _, key := range due {
-		id := key[8:]
-		var rec tokens.Record
-		if value := records.Get(id); value != nil && json.Unmarshal(value, &rec) == nil && !now.Before(rec.Expires) {
-			if err := remove(tx, id); err != nil {
-				return err
-			}
-		}
-		if err := sweepRequest(tx, now, tokens.ID(id)); err != nil {
-			return err
-		}
-		if err := expiries.Delete(key); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func first(b *bbolt.Bucket) (*bbolt.Cursor, []byte) {
-	c := b.Cursor()
-	key, _ := c.First()
-	return c, key
-}
-
-func expiryKey(at time.Time, id tokens.ID) []byte {
-	key := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(id)), uint64(max(at.UnixMilli(), 0)))
-	return append(key, id[:]...)
 }
 
 // Interface guards

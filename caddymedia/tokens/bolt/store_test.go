@@ -78,30 +78,6 @@ func wantMode(t *testing.T, path string, want fs.FileMode) {
 	}
 }
 
-// TestSecretReads: a secret that is stored is returned without a write, so that a full disk is no
-// obstacle.
-func TestSecretReads(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "tokens.db")
-	s := New(path, nil, nil)
-	defer s.Close()
-	var before []byte
-	for _, fresh := range []string{"secret", "another"} {
-		secret, err := s.Secret(t.Context(), "a", []byte(fresh))
-		if err != nil || string(secret) != "secret" {
-			t.Fatalf("got %q and %v", secret, err)
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if before != nil && !bytes.Equal(content, before) {
-			t.Error("the second call has written")
-		}
-		before = content
-	}
-}
-
 // TestClosedUnused closes a store that never opened a file.
 func TestClosedUnused(t *testing.T) {
 	t.Parallel()
@@ -118,7 +94,7 @@ func TestClosedUnused(t *testing.T) {
 	}
 }
 
-// TestSweep: of many expiring tokens, only valid ones take space.
+// TestSweep: of many expiring entries, only valid ones take space.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	clock := new(tokentest.Clock)
@@ -126,123 +102,187 @@ func TestSweep(t *testing.T) {
 	defer s.Close()
 	var wg sync.WaitGroup
 	for range 500 {
-		wg.Go(func() { saveNew(t, s, clock.Now().Add(time.Minute)) })
+		wg.Go(func() { putNew(t, s, clock.Now().Add(time.Minute)) })
 	}
 	wg.Wait()
-	saveNew(t, s, clock.Now().Add(time.Hour))
-	if records, expiries := count(t, s); records != 501 || expiries != 501 {
-		t.Errorf("before: %d records, %d expiries, want 501", records, expiries)
-	}
+	putNew(t, s, clock.Now().Add(time.Hour))
+	wantKeys(t, s, 501)
 	clock.Advance(2 * time.Minute)
-	for range 500/sweepPerSave + 1 {
+	if err := s.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantKeys(t, s, 501-sweepPerWrite)
+	for range 500/sweepPerWrite + 1 {
 		if err := s.Check(t.Context()); err != nil { // sweeps too
 			t.Fatal(err)
 		}
 	}
-	if records, expiries := count(t, s); records != 1 || expiries != 1 {
-		t.Errorf("after: %d records, %d expiries, want 1", records, expiries)
+	wantKeys(t, s, 1)
+}
+
+// TestRemoved: an entry that is gone leaves nothing in the file, however it goes.
+func TestRemoved(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]func(*Store, *tokentest.Clock) error{
+		"removed": func(s *Store, _ *tokentest.Clock) error {
+			return s.Update(t.Context(), "key", "", to(tokens.Entry{}))
+		},
+		"replaced by an expired one": func(s *Store, clock *tokentest.Clock) error {
+			return s.Update(t.Context(), "key", "index", to(tokens.Entry{Value: []byte{}, Expires: clock.Now()}))
+		},
+		"with its index": func(s *Store, _ *tokentest.Clock) error {
+			_, err := s.DeleteIndex(t.Context(), "index")
+			return err
+		},
+		"expired": func(s *Store, clock *tokentest.Clock) error {
+			clock.Advance(time.Hour)
+			return s.Check(t.Context())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := new(tokentest.Clock)
+			s := New(filepath.Join(t.TempDir(), "tokens.db"), nil, clock.Now)
+			defer s.Close()
+			for _, lifetime := range []time.Duration{time.Minute, time.Hour} {
+				e := tokens.Entry{Value: []byte{}, Expires: clock.Now().Add(lifetime)}
+				if err := s.Update(t.Context(), "key", "index", to(e)); err != nil {
+					t.Fatal(err)
+				}
+				wantKeys(t, s, 1)
+			}
+			if err := remove(s, clock); err != nil {
+				t.Fatal(err)
+			}
+			wantKeys(t, s, 0)
+		})
 	}
 }
 
-// TestSweepUses: the uses of a ticket are removed with it, and those of others stay.
-func TestSweepUses(t *testing.T) {
+// TestNoWrites: reads, and all calls for volatile entries but those of an index, write nothing.
+func TestNoWrites(t *testing.T) {
 	t.Parallel()
 	clock := new(tokentest.Clock)
 	s := New(filepath.Join(t.TempDir(), "tokens.db"), nil, clock.Now)
 	defer s.Close()
-	for _, lifetime := range []time.Duration{time.Minute, time.Hour} {
-		id := tokens.IDOf(rand.Text())
-		rec := tokens.Record{Account: "a", Expires: clock.Now().Add(lifetime), Ticket: &tokens.Ticket{MaxFiles: 9}}
-		if err := s.Save(t.Context(), id, rec); err != nil {
-			t.Fatal(err)
-		}
-		for _, use := range []string{"a", "b", "c"} {
-			if err := s.Take(t.Context(), id, use, 2, 9); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if n := uses(t, s); n != 8 {
-		t.Errorf("%d uses, want 8", n)
-	}
-	clock.Advance(2 * time.Minute)
-	if err := s.Check(t.Context()); err != nil { // sweeps too
-		t.Fatal(err)
-	}
-	if n := uses(t, s); n != 4 {
-		t.Errorf("%d uses after the sweep, want 4", n)
-	}
-	if n, err := s.DeleteAccount(t.Context(), "a"); n != 1 || err != nil {
-		t.Errorf("deleted %d: %v", n, err)
-	}
-	if n := uses(t, s); n != 0 {
-		t.Errorf("%d uses after all, want 0", n)
-	}
-}
-
-// uses returns the number of keys of the bucket of uses: one for each use, and one for their ticket.
-func uses(t *testing.T, s *Store) (keys int) {
-	t.Helper()
+	key, volatile := putNew(t, s, clock.Now().Add(time.Hour)), tokens.Volatile+"a"
 	f, err := s.opened()
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = f.db.View(func(tx *bbolt.Tx) error {
-		keys = tx.Bucket(bucketUses).Stats().KeyN
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	before := f.db.Stats()
+	for range 3 {
+		clock.Advance(time.Minute)
+		e := tokens.Entry{Value: []byte{1}, Expires: clock.Now().Add(2 * time.Minute)}
+		err := s.Update(t.Context(), volatile, "index", to(e))
+		got, errGet := s.Get(t.Context(), volatile)
+		_, errKey := s.Get(t.Context(), key)
+		if err := errors.Join(err, errGet, errKey); err != nil || got.Value == nil {
+			t.Errorf("got %q and %v", got.Value, err)
+		}
 	}
-	return keys
-}
-
-func saveNew(t testing.TB, s *Store, expires time.Time) tokens.ID {
-	t.Helper()
-	id := tokens.IDOf(rand.Text())
-	if err := s.Save(t.Context(), id, tokens.Record{Account: "a", Expires: expires}); err != nil {
+	if err := s.Update(t.Context(), volatile, "", to(tokens.Entry{})); err != nil {
 		t.Error(err)
 	}
-	return id
+	after := f.db.Stats()
+	if writes := after.TxStats.GetWrite() - before.TxStats.GetWrite(); writes > 0 {
+		t.Errorf("%d writes", writes)
+	}
+	wantKeys(t, s, 1)
 }
 
-func count(t *testing.T, s *Store) (records, expiries int) {
+// TestMalformed: an entry that cannot be decoded is an error for its own callers only. It can be
+// removed with its index.
+func TestMalformed(t *testing.T) {
+	t.Parallel()
+	s := New(filepath.Join(t.TempDir(), "tokens.db"), nil, nil)
+	defer s.Close()
+	key := putNew(t, s, time.Time{})
+	f, err := s.opened()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, malformed := range [][]byte{{}, make([]byte, headerSize-1), bytes.Repeat([]byte{1}, headerSize+10)} {
+		err := f.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketEntries).Put([]byte(key), malformed) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Get(t.Context(), key); !errors.Is(err, tokens.ErrUnavailable) {
+			t.Errorf("Get: %v", err)
+		}
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				err := s.Update(t.Context(), key, "a", to(tokens.Entry{}))
+				if !errors.Is(err, tokens.ErrUnavailable) {
+					t.Errorf("Update: %v", err)
+				}
+			})
+			wg.Go(func() { putNew(t, s, time.Time{}) })
+		}
+		wg.Wait()
+	}
+	if _, err := s.DeleteIndex(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+	wantKeys(t, s, 0)
+}
+
+// to returns the change of any entry to e.
+func to(e tokens.Entry) func(tokens.Entry) (tokens.Entry, error) {
+	return func(tokens.Entry) (tokens.Entry, error) { return e, nil }
+}
+
+// putNew stores an entry of index "a" and returns its key.
+func putNew(t testing.TB, s *Store, expires time.Time) (key string) {
+	t.Helper()
+	key = rand.Text()
+	if err := s.Update(t.Context(), key, "a", to(tokens.Entry{Value: make([]byte, 100), Expires: expires})); err != nil {
+		t.Error(err)
+	}
+	return key
+}
+
+// wantKeys checks the number of keys in each bucket, for entries that all expire and have an index.
+func wantKeys(t *testing.T, s *Store, want int) {
 	t.Helper()
 	f, err := s.opened()
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = f.db.View(func(tx *bbolt.Tx) error {
-		records = tx.Bucket(bucketRecords).Stats().KeyN
-		expiries = tx.Bucket(bucketExpiries).Stats().KeyN
-		return nil
+		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+			if n := b.Stats().KeyN; n != want {
+				t.Errorf("%d keys in %q, want %d", n, name, want)
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return records, expiries
 }
 
-func BenchmarkLoad(b *testing.B) {
+func BenchmarkGet(b *testing.B) {
 	s := New(filepath.Join(b.TempDir(), "tokens.db"), nil, nil)
 	defer s.Close()
-	id := saveNew(b, s, time.Now().Add(time.Hour))
+	key := putNew(b, s, time.Now().Add(time.Hour))
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := s.Load(b.Context(), id); err != nil {
+			if _, err := s.Get(b.Context(), key); err != nil {
 				b.Error(err)
 			}
 		}
 	})
 }
 
-func BenchmarkSave(b *testing.B) {
+func BenchmarkUpdate(b *testing.B) {
 	s := New(filepath.Join(b.TempDir(), "tokens.db"), nil, nil)
 	defer s.Close()
 	b.SetParallelism(64)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			saveNew(b, s, time.Now().Add(time.Hour))
+			putNew(b, s, time.Now().Add(time.Hour))
 		}
 	})
 }

@@ -65,7 +65,7 @@ func (s *Store) commit(group []*write) error {
 					return err
 				}
 			}
-			return sweep(tx, s.now(), sweepPerSave*len(group))
+			return sweep(tx, s.now(), sweepPerWrite*len(group))
 		})
 	})
 	if err != nil {

@@ -80,7 +80,9 @@ func (s *Store) get(key string) tokens.Entry {
 	return tokens.Entry{}
 }
 
-func (s *Store) isExpired(e tokens.Entry) bool { return !e.Expires.IsZero() && !s.now().Before(e.Expires) }
+func (s *Store) isExpired(e tokens.Entry) bool {
+	return !e.Expires.IsZero() && !s.now().Before(e.Expires)
+}
 
 // Update implements tokens.Store.
 func (s *Store) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {

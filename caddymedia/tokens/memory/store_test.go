@@ -43,13 +43,20 @@ func TestSweep(t *testing.T) {
 		t.Errorf("%d entries, %d expiries and %d indexes are left of 60 valid ones",
 			len(s.entries), len(s.byExpiry), len(s.indexes))
 	}
+	clock.Advance(time.Hour)
+	for range 61/sweepPerUpdate + 1 {
+		set(t, s, "other", "", tokens.Entry{})
+	}
+	if len(s.entries) > 0 {
+		t.Errorf("%d entries are left of those that have expired", len(s.entries))
+	}
 }
 
 // TestRemoved: an entry that is gone leaves nothing behind, however it goes.
 func TestRemoved(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(*Store, *tokentest.Clock){
-		"removed":  func(s *Store, _ *tokentest.Clock) { set(t, s, "key", "", tokens.Entry{}) },
+		"removed": func(s *Store, _ *tokentest.Clock) { set(t, s, "key", "", tokens.Entry{}) },
 		"replaced by an expired one": func(s *Store, clock *tokentest.Clock) {
 			set(t, s, "key", "index", tokens.Entry{Value: []byte{}, Expires: clock.Now()})
 		},
