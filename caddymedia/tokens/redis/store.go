@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -245,8 +246,11 @@ func unlessMissing(err error) error {
 
 // unavailable converts an error of the client.
 func unavailable(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded): // a connection has the deadline of its context
+		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}
 	return fmt.Errorf("%w: redis: %w", tokens.ErrUnavailable, err)
 }
