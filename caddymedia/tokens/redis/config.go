@@ -32,10 +32,9 @@ var schema = options.Of[Config](comments)
 // ends when Redis is back. A token may be lost by Redis, because memory ran out or a master died
 // before its replica had it. It is then unknown, and callers request a new one.
 //
-// The Redis user needs the commands GET, SET, DEL and SCAN on keys that begin with `key_prefix`,
-// and for a cluster CLUSTER SLOTS and PING too. SCAN is only needed to end all tokens of an
-// account. Tickets need EVAL, EVALSHA, HGET, HMGET, HSET, HDEL and PEXPIRE too, and keys of
-// requests these and HGETALL, ZADD, ZCARD, ZRANGE and ZREM.
+// The Redis user needs the commands GET, SET, DEL, EVAL, EVALSHA, ZADD, ZRANGE, ZREM,
+// ZREMRANGEBYSCORE, PTTL and PEXPIRE on keys that begin with `key_prefix`, and for a cluster CLUSTER
+// SLOTS and PING too.
 //
 // Placeholders such as `{env.X}` and `{file.path}` are allowed in all texts but `key_prefix`. Use
 // them for passwords, because this configuration can be read through the admin API.

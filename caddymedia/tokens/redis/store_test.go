@@ -1,16 +1,20 @@
 package redis
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	goredis "github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -38,9 +42,36 @@ func open(t *testing.T, c Config) *store {
 	return s.(*store)
 }
 
-// record returns a record that is valid during the test.
-func record() tokens.Record {
-	return tokens.Record{Account: "a", Expires: time.Now().Add(time.Hour)}
+// entry returns an entry that is valid during the test.
+func entry(value string) tokens.Entry {
+	return tokens.Entry{Value: []byte(value), Expires: time.Now().Add(time.Hour)}
+}
+
+// set stores an entry, or removes the zero Entry.
+func set(t *testing.T, s tokens.Store, key, index string, e tokens.Entry) {
+	t.Helper()
+	err := s.Update(t.Context(), key, index, func(tokens.Entry) (tokens.Entry, error) { return e, nil })
+	if err != nil {
+		t.Fatalf("Update: %v", err)
+	}
+}
+
+// wantDeleted deletes an index with a number of entries.
+func wantDeleted(t *testing.T, s tokens.Store, index string, want int) {
+	t.Helper()
+	if n, err := s.DeleteIndex(t.Context(), index); n != want || err != nil {
+		t.Errorf("DeleteIndex: deleted %d, want %d: %v", n, want, err)
+	}
+}
+
+// find returns an error unless there is an entry.
+func find(t *testing.T, s tokens.Store, key string) error {
+	t.Helper()
+	e, err := s.Get(t.Context(), key)
+	if err == nil && e.Value == nil {
+		err = errors.New("missing")
+	}
+	return err
 }
 
 // patient is a timeout for tests that are not about time, on a busy machine.
@@ -58,6 +89,7 @@ func TestConformance(t *testing.T) {
 		s := openIt(t)
 		return tokentest.Subject{
 			Store: s,
+			Share: openIt,
 			Now:   clock.Now,
 			Advance: func(d time.Duration) {
 				clock.Advance(d)
@@ -71,72 +103,259 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestSecretOfNodes: several nodes that offer a secret at once get the same one.
-func TestSecretOfNodes(t *testing.T) {
-	t.Parallel()
-	server := miniredis.RunT(t)
-	var nodes sync.WaitGroup
-	var got [8]string
-	for i := range got {
-		s := open(t, Config{URL: "redis://" + server.Addr(), Timeout: patient})
-		nodes.Go(func() {
-			secret, err := s.Secret(t.Context(), "a", []byte{byte(i)})
-			if err != nil {
-				t.Error(err)
-			}
-			got[i] = string(secret)
-		})
-	}
-	nodes.Wait()
-	for _, secret := range got {
-		if len(secret) != 1 || secret != got[0] {
-			t.Fatalf("the secrets differ: %q", got)
-		}
-	}
-}
-
-// TestRealSecretFull: a full server still returns a secret, and stores no other one.
-func TestRealSecretFull(t *testing.T) {
-	t.Parallel()
-	s := open(t, Config{URL: "redis://" + startPlain(t).addr(), Timeout: patient})
-	if _, err := s.Secret(t.Context(), "a", []byte("secret")); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if secret, err := s.Secret(t.Context(), "a", []byte("another")); string(secret) != "secret" || err != nil {
-		t.Errorf("got %q and %v", secret, err)
-	}
-	if _, err := s.Secret(t.Context(), "b", []byte("another")); !errors.Is(err, tokens.ErrUnavailable) {
-		t.Errorf("stored in a full server: %v", err)
-	}
-}
-
-// TestStored: Redis has only a hash of the token, which expires.
+// TestStored: Redis has an entry for as long as it is valid.
 func TestStored(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
 	s := open(t, Config{URL: "redis://" + server.Addr(), KeyPrefix: "x:"})
-	if err := s.Save(t.Context(), tokens.IDOf("token"), record()); err != nil {
-		t.Fatal(err)
-	}
-	keys := server.Keys()
-	if len(keys) != 1 || !strings.HasPrefix(keys[0], "x:") || len(keys[0]) != 2+43 {
+	set(t, s, "key", "", entry("value"))
+	set(t, s, "never", "", tokens.Entry{Value: []byte("value")})
+	if keys := server.Keys(); !slices.Equal(keys, []string{"x:entry:key", "x:entry:never"}) {
 		t.Fatalf("keys: %q", keys)
 	}
-	if ttl := server.TTL(keys[0]); ttl < 59*time.Minute || ttl > time.Hour {
+	if ttl := server.TTL("x:entry:key"); ttl < 59*time.Minute || ttl > time.Hour+time.Second {
 		t.Errorf("TTL: %v", ttl)
 	}
-	value, _ := server.Get(keys[0])
-	var fields map[string]any
-	if err := json.Unmarshal([]byte(value), &fields); err != nil || len(fields) != 3 {
-		t.Errorf("value: %s, %v", value, err)
+	if ttl := server.TTL("x:entry:never"); ttl != 0 {
+		t.Errorf("TTL of an entry that never expires: %v", ttl)
 	}
-	server.Set(keys[0], "something else")
-	if _, err := s.Load(t.Context(), tokens.IDOf("token")); !errors.Is(err, tokens.ErrUnavailable) {
-		t.Errorf("unreadable value: %v", err)
+	set(t, s, "key", "", tokens.Entry{})
+	set(t, s, "never", "", tokens.Entry{Value: []byte("value"), Expires: time.Now()})
+	if keys := server.Keys(); len(keys) != 0 {
+		t.Errorf("removed, but there are %q", keys)
 	}
+	server.Set("x:entry:key", "something else")
+	_, errGet := s.Get(t.Context(), "key")
+	errUpdate := s.Update(t.Context(), "key", "", func(e tokens.Entry) (tokens.Entry, error) { return e, nil })
+	if !errors.Is(errGet, tokens.ErrUnavailable) || !errors.Is(errUpdate, tokens.ErrUnavailable) {
+		t.Errorf("unreadable entry: %v and %v", errGet, errUpdate)
+	}
+}
+
+// TestIndexStored: an index lives as long as its last entry, and loses the members of expired ones.
+func TestIndexStored(t *testing.T) {
+	t.Parallel()
+	server, clock := miniredis.RunT(t), new(tokentest.Clock)
+	s := open(t, Config{URL: "redis://" + server.Addr(), KeyPrefix: "x:"})
+	s.now = clock.Now
+	store := func(key string, lifetime time.Duration) {
+		t.Helper()
+		e := tokens.Entry{Value: []byte{}}
+		if lifetime > 0 {
+			e.Expires = clock.Now().Add(lifetime)
+		}
+		set(t, s, key, "a", e)
+	}
+	want := func(lifetime time.Duration, members int) {
+		t.Helper()
+		stored, _ := server.ZMembers("x:index:a")
+		if ttl := server.TTL("x:index:a"); ttl != lifetime || len(stored) != members {
+			t.Errorf("members %q for %v, want %d for %v", stored, ttl, members, lifetime)
+		}
+	}
+	advance := func(d time.Duration) {
+		clock.Advance(d)
+		server.FastForward(d)
+	}
+	store("long", 10*time.Hour)
+	store("short", time.Hour)
+	want(10*time.Hour+slack, 2)
+	advance(time.Hour + slack - time.Second)
+	store("long", time.Hour)
+	want(9*time.Hour+time.Second, 3) // the clock of another node may be late, for which short is valid
+	advance(time.Second)
+	store("other", time.Hour)
+	want(9*time.Hour, 3)
+	wantDeleted(t, s, "a", 2)
+	want(0, 0)
+	store("short", time.Hour)
+	advance(time.Hour + slack)
+	want(0, 0)
+	store("never", 0)
+	store("short", time.Hour)
+	want(forever+slack, 2)
+}
+
+// TestOtherPrefix: entries and indexes of another prefix stay.
+func TestOtherPrefix(t *testing.T) {
+	t.Parallel()
+	server := miniredis.RunT(t)
+	own := open(t, Config{URL: "redis://" + server.Addr(), KeyPrefix: "a:"})
+	other := open(t, Config{URL: "redis://" + server.Addr(), KeyPrefix: "a:b:"})
+	for _, s := range []*store{own, other} {
+		set(t, s, "key", "index", entry("value"))
+	}
+	wantDeleted(t, own, "index", 1)
+	if err := find(t, other, "key"); err != nil {
+		t.Error(err)
+	}
+	wantDeleted(t, other, "index", 1)
+}
+
+// TestRealChangedMeanwhile: change is called again with what another node has stored meanwhile.
+func TestRealChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, address := range map[string]string{"mini": miniredis.RunT(t).Addr(), "real": startPlain(t).addr()} {
+		one := open(t, Config{URL: "redis://" + address, Timeout: patient})
+		two := open(t, Config{URL: "redis://" + address, Timeout: patient})
+		meanwhile := []tokens.Entry{entry("b"), {}, entry("c"), entry("d"), {Value: []byte{}}}
+		var seen []string
+		err := one.Update(t.Context(), "key", "", func(old tokens.Entry) (tokens.Entry, error) {
+			seen = append(seen, fmt.Sprintf("%q", old.Value))
+			if n := len(seen); n <= len(meanwhile) {
+				set(t, two, "key", "", meanwhile[n-1])
+			}
+			return entry("a"), nil
+		})
+		if want := `"" "b" "" "c" "d" ""`; err != nil || strings.Join(seen, " ") != want {
+			t.Errorf("%s: change saw %s, want %s: %v", name, seen, want, err)
+		}
+		if e, err := two.Get(t.Context(), "key"); string(e.Value) != "a" || err != nil {
+			t.Errorf("%s: got %q: %v", name, e.Value, err)
+		}
+	}
+}
+
+// beforeCommand calls f before each command of a name.
+type beforeCommand struct {
+	name string
+	f    func()
+}
+
+func (beforeCommand) DialHook(next goredis.DialHook) goredis.DialHook { return next }
+
+func (beforeCommand) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return next
+}
+
+func (b beforeCommand) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
+	return func(ctx context.Context, cmd goredis.Cmder) error {
+		if cmd.Name() == b.name {
+			b.f()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// TestStoredMeanwhile: an entry that is stored while its index is deleted is gone after the next
+// deletion, wherever they meet.
+func TestStoredMeanwhile(t *testing.T) {
+	t.Parallel()
+	server := miniredis.RunT(t)
+	one := open(t, Config{URL: "redis://" + server.Addr(), Timeout: patient})
+	two := open(t, Config{URL: "redis://" + server.Addr(), Timeout: patient})
+	set(t, one, "key", "index", entry("old"))
+	one.client.AddHook(beforeCommand{"zrem", func() { set(t, two, "key", "index", entry("new")) }})
+	wantDeleted(t, one, "index", 1)
+	wantDeleted(t, two, "index", 1)
+
+	updating := open(t, Config{URL: "redis://" + server.Addr(), Timeout: patient})
+	updating.client.AddHook(beforeCommand{"evalsha", func() {
+		if _, err := two.DeleteIndex(t.Context(), "index"); err != nil {
+			t.Error(err)
+		}
+	}})
+	set(t, two, "key", "index", entry("old"))
+	set(t, updating, "key", "index", entry("new"))
+	if _, err := two.DeleteIndex(t.Context(), "index"); err != nil {
+		t.Error(err)
+	}
+	if err := find(t, two, "key"); err == nil {
+		t.Error("the entry is in no index")
+	}
+}
+
+// TestLostAnswer: the answer to a script is lost, and the client repeats it.
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	server := miniredis.RunT(t)
+	proxy, lost := losingAnswers(t, server.Addr(), "evalsha")
+	s := open(t, Config{URL: "redis://" + proxy, Timeout: patient})
+	set(t, s, "other", "index", entry("value")) // the server has the scripts now
+	lost.Store(true)
+	var seen []string
+	err := s.Update(t.Context(), "key", "index", func(old tokens.Entry) (tokens.Entry, error) {
+		seen = append(seen, string(old.Value))
+		return entry("own"), nil
+	})
+	if err != nil || !slices.Equal(seen, []string{"", "own"}) || lost.Load() {
+		t.Errorf("change saw %q: %v", seen, err)
+	}
+	wantDeleted(t, s, "index", 2)
+}
+
+// losingAnswers returns the address of a proxy. While lost is true, it breaks the connection in place
+// of the next answer to a command.
+func losingAnswers(t *testing.T, address, command string) (proxy string, lost *atomic.Bool) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost = new(atomic.Bool)
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", address)
+			if err != nil {
+				client.Close()
+				return
+			}
+			var isLost atomic.Bool
+			flow := func(to, from net.Conn, check func(data []byte) (goOn bool)) {
+				defer to.Close()
+				defer from.Close()
+				buffer := make([]byte, 64<<10)
+				for {
+					n, err := from.Read(buffer)
+					if err != nil || !check(buffer[:n]) {
+						return
+					}
+					if _, err := to.Write(buffer[:n]); err != nil {
+						return
+					}
+				}
+			}
+			conns.Go(func() {
+				flow(server, client, func(data []byte) bool {
+					if bytes.Contains(data, []byte(command)) && lost.CompareAndSwap(true, false) {
+						isLost.Store(true)
+					}
+					return true
+				})
+			})
+			conns.Go(func() { flow(client, server, func([]byte) bool { return !isLost.Load() }) })
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		conns.Wait()
+	})
+	return listener.Addr().String(), lost
+}
+
+// TestRealFull: a full server still returns entries and removes them, but stores no other one.
+func TestRealFull(t *testing.T) {
+	t.Parallel()
+	s := open(t, Config{URL: "redis://" + startPlain(t).addr(), Timeout: patient})
+	set(t, s, "key", "index", entry("value"))
+	set(t, s, "other", "index", entry("value"))
+	if err := s.client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := find(t, s, "key"); err != nil {
+		t.Error(err)
+	}
+	err := s.Update(t.Context(), "new", "", func(tokens.Entry) (tokens.Entry, error) { return entry("a"), nil })
+	if !errors.Is(err, tokens.ErrUnavailable) || !errors.Is(s.Check(t.Context()), tokens.ErrUnavailable) {
+		t.Errorf("stored in a full server: %v", err)
+	}
+	set(t, s, "other", "", tokens.Entry{})
+	wantDeleted(t, s, "index", 1)
 }
 
 // TestDead: while the server is stopped calls fail in time; after its restart they work again.
@@ -144,14 +363,11 @@ func TestDead(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
 	s := open(t, Config{URL: "redis://" + server.Addr()})
-	id := tokens.IDOf("token")
-	if err := s.Save(t.Context(), id, record()); err != nil {
-		t.Fatal(err)
-	}
+	set(t, s, "key", "", entry("value"))
 	server.Close()
 	for range 5 {
 		start := time.Now()
-		if _, err := s.Load(t.Context(), id); !errors.Is(err, tokens.ErrUnavailable) {
+		if _, err := s.Get(t.Context(), "key"); !errors.Is(err, tokens.ErrUnavailable) {
 			t.Fatalf("dead: %v", err)
 		}
 		if d := time.Since(start); d > 20*time.Second {
@@ -162,8 +378,7 @@ func TestDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, 30*time.Second, func() error {
-		_, err := s.Load(t.Context(), id)
-		return err
+		return find(t, s, "key")
 	})
 }
 
@@ -191,7 +406,7 @@ func TestSilent(t *testing.T) {
 	for range 5 { // a busy machine delays some
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		start = time.Now()
-		if err := s.Check(ctx); !errors.Is(err, tokens.ErrUnavailable) {
+		if err := s.Check(ctx); !errors.Is(err, tokens.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("with a short context: %v", err)
 		}
 		fastest = min(fastest, time.Since(start))
@@ -212,7 +427,7 @@ func TestRefused(t *testing.T) {
 		"NOPERM this user has no permissions", "CLUSTERDOWN The cluster is down", "MOVED 1 127.0.0.1:1", "ERR",
 	} {
 		server.SetError(answer)
-		if _, err := s.Load(t.Context(), tokens.ID{}); !errors.Is(err, tokens.ErrUnavailable) {
+		if _, err := s.Get(t.Context(), "key"); !errors.Is(err, tokens.ErrUnavailable) {
 			t.Errorf("%s: %v", answer, err)
 		}
 	}
