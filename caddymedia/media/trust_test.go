@@ -90,7 +90,7 @@ func TestFinishAloneForUsers(t *testing.T) {
 				c.folder = s.Trust().Account(c.user).Folder
 			}
 			u := &resumable.Upload{Record: resumable.Record{Origin: "http", Account: "members", User: c.user, Alias: "content", SubFolder: c.folder}}
-			if _, err := s.rightsAlone(t.Context(), u); (err == nil) != c.want {
+			if _, err := s.rightsAlone(t.Context(), u, false); (err == nil) != c.want {
 				t.Errorf("error %v, want none: %t", err, c.want)
 			}
 		})

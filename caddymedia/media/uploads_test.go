@@ -103,7 +103,7 @@ func TestFinishUpload(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				how := resumable.Finishing{BaseURL: "https://example.com", Authorize: func(context.Context, string) (resumable.Rights, *aliases.Failure) {
+				how := resumable.Finishing{BaseURL: "https://example.com", Authorize: func(context.Context, string, bool) (resumable.Rights, *aliases.Failure) {
 					return resumable.Rights{Issuer: s.issuer, Ticket: tickets[i]}, nil
 				}}
 				wg.Go(func() {

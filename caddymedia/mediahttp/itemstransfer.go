@@ -51,11 +51,9 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 		return q.refuse(ctx, refused)
 	}
 	defer ended()
-	req := q.writeRequest(right, to.Name)
-	req.Transfer = &upload.Transfer{
-		Alias: q.alias, Filename: q.address.filename, To: q.move.To, Copy: q.move.Copy, Matches: matches,
-	}
-	items, failures := q.service.Uploader().Transfer(ctx, req)
+	items, failures := q.service.Uploader().Transfer(ctx, upload.Transfer{
+		Request: q.writeRequest(right, to.Name), From: q.alias, Filename: q.address.filename, To: q.move.To, Copy: q.move.Copy, Matches: matches,
+	})
 	if failures != nil {
 		return q.uploadFailed(ctx, failures)
 	}
@@ -105,12 +103,12 @@ func (q *itemsRequest) reportRefused(ctx context.Context, failure *aliases.Failu
 		q.report(ctx, media.Deletion{IsSet: q.address.filename == "", Filename: q.address.filename, Failure: failure})
 		return
 	}
-	req := upload.Request{Kind: q.kind, Alias: q.address.alias, Filename: q.address.filename, Actor: q.actor()}
+	op := upload.Operation{Kind: q.kind, Alias: q.address.alias, Filename: q.address.filename, Actor: q.actor()}
 	if q.r.Method == http.MethodPost {
-		req.Transfer = &upload.Transfer{Filename: q.address.filename, To: q.move.To, Copy: q.move.Copy}
+		op.Transfer = &upload.Transfer{Filename: q.address.filename, To: q.move.To, Copy: q.move.Copy}
 		if q.alias != nil && q.move.To != "" {
-			req.Transfer.Alias, req.Alias = q.alias, q.toAlias
+			op.Transfer.From, op.Alias = q.alias, q.toAlias
 		}
 	}
-	q.service.Observer().Refused(ctx, req, aliases.Failures{failure})
+	q.service.Observer().Refused(ctx, op, aliases.Failures{failure})
 }

@@ -41,20 +41,17 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 			http.StatusRequestEntityTooLarge, aliases.TooLarge, "the request is larger than " + bytesize.Format(limits.MaxBody),
 		})
 	}
-	req := q.writeRequest(tokens.Replace, q.address.alias)
-	req.Filename, req.Matches = q.address.filename, matches
-	uploader := q.service.Uploader()
-	if failures := uploader.Precheck(ctx, req, q.address.filename, max(q.r.ContentLength, 0)); failures != nil {
-		return q.uploadFailed(ctx, failures)
-	}
 	stored, err := q.stored(ctx)
 	if err != nil {
 		return q.storageFailed(ctx, "read the item", err)
 	}
-	if failure := req.Mismatch(stored); failure != nil && !q.rep.isRepeated() { // the body need not be read
-		return q.uploadFailed(ctx, uploader.Refuse(ctx, req, failure))
+	req := upload.Replacement{
+		Request: q.writeRequest(tokens.Replace, q.address.alias), Filename: q.address.filename, Matches: matches, Stored: stored,
 	}
-	req.Stored = stored
+	uploader := q.service.Uploader()
+	if failures := uploader.PrecheckReplacement(ctx, req, max(q.r.ContentLength, 0)); failures != nil { // the body need not be read
+		return q.uploadFailed(ctx, failures)
+	}
 	ended, refused := q.begin()
 	if refused != nil {
 		return q.refuse(ctx, refused)
@@ -65,7 +62,7 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
-	items, failures := uploader.Upload(ctx, req, upload.Body(q.address.filename, body))
+	items, failures := uploader.Replace(ctx, req, upload.Body(q.address.filename, body))
 	if failures != nil {
 		return q.uploadFailed(ctx, failures)
 	}
@@ -107,7 +104,7 @@ func (q *itemsRequest) begin() (ended func(), refused *refusal) {
 // writeRequest returns a request to store an item in an alias. The account must have the right for
 // that alias and for the one of the address, also right before the commit.
 func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Request {
-	req := upload.Request{
+	return upload.Request{
 		Kind: q.kind, Alias: alias, Allows: q.account.Allows, Actor: q.actor(),
 		Forced:     media.ForcedBy(tokens.Caller{Account: q.account}),
 		BaseURL:    q.baseURL,

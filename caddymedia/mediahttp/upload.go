@@ -141,7 +141,7 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 	if refused != nil {
 		return u.refuseUnread(service, w, r, req, refused)
 	}
-	if failures := u.precheck(service, r, req, rep.isRepeated()); failures != nil {
+	if failures := u.precheck(service, r, req); failures != nil {
 		return u.refuse(service, w, r, httpx.StatusOf(failures), failures)
 	}
 	httpx.Watch(r)
@@ -176,15 +176,15 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 }
 
 // request returns the request for the uploader.
-func (u *uploadRequest) request(service *media.Service, r *http.Request, caller tokens.Caller) upload.Request {
+func (u *uploadRequest) request(service *media.Service, r *http.Request, caller tokens.Caller) upload.Upload {
 	alias, subFolder := u.destination(r)
 	rep := repetitionOf(r.Context())
-	req := upload.Request{
-		Kind: u.kind, Alias: alias, SubFolder: subFolder,
+	req := upload.Upload{SubFolder: subFolder, Request: upload.Request{
+		Kind: u.kind, Alias: alias,
 		Allows: func(alias string) bool { return caller.Allows(u.kind.Name(), alias) },
 		Forced: media.ForcedBy(caller), Confirm: u.confirm, BaseURL: u.baseURL, Repetition: rep.repeats(),
 		Actor: aliases.Actor{Origin: u.origin, Account: caller.Account.APIKey, User: caller.Account.User, Client: u.options.Client(r), Ticket: caller.Ticket.HexID()},
-	}
+	}}
 	if caller.Ticket != nil && rep.isRepeated() {
 		req.Forced.MaxFiles = caller.Ticket.MaxFiles // the items may be counted already
 	}
@@ -195,19 +195,16 @@ func (u *uploadRequest) request(service *media.Service, r *http.Request, caller 
 }
 
 // refuseUnread responds to a request whose body is not read to its end, and reports it.
-func (u *uploadRequest) refuseUnread(service *media.Service, w http.ResponseWriter, r *http.Request, req upload.Request, refused *refusal) error {
+func (u *uploadRequest) refuseUnread(service *media.Service, w http.ResponseWriter, r *http.Request, req upload.Upload, refused *refusal) error {
 	failures := aliases.Failures{{Reason: refused.reason, Message: refused.message}}
-	service.Observer().Refused(r.Context(), req, failures)
+	service.Observer().Refused(r.Context(), req.Operation(), failures)
 	return u.refuse(service, w, r, refused.status, failures)
 }
 
 // precheck returns the failures of a PUT that are known before its body is read.
-func (u *uploadRequest) precheck(service *media.Service, r *http.Request, req upload.Request, isRepeated bool) aliases.Failures {
+func (u *uploadRequest) precheck(service *media.Service, r *http.Request, req upload.Upload) aliases.Failures {
 	if u.put == nil || repetitionOf(r.Context()).isAnswered() {
 		return nil
-	}
-	if isRepeated {
-		req.Matches = nil // the item may be its own
 	}
 	return service.Uploader().Precheck(r.Context(), req, u.put.name, max(r.ContentLength, 0))
 }
@@ -223,7 +220,7 @@ func (u *uploadRequest) destination(r *http.Request) (alias, subFolder string) {
 }
 
 // limitSources sets where the caller's files may come from: the body, addresses, or both.
-func (u *uploadRequest) limitSources(service *media.Service, caller tokens.Caller, req *upload.Request) {
+func (u *uploadRequest) limitSources(service *media.Service, caller tokens.Caller, req *upload.Upload) {
 	limits := service.Limits()
 	req.Import, req.ImportTime, req.MaxImported = service.Importer(req.Actor), time.Duration(limits.MaxUploadTime), limits.MaxBody
 	refused := rightRefusal(caller.Account, tokens.Import)

@@ -108,9 +108,7 @@ func (u *Upload) Finish(ctx context.Context, f Finishing) aliases.Failures {
 // lease begins an attempt to finish the upload: no other one runs, in any process that shares the token
 // store. lost is called if another one may run by now. The error is an *[aliases.Failure].
 func (u *Upload) lease(ctx context.Context, lost func()) (*tokens.Attempt, error) {
-	lease, err := u.store.Issuer.Attempt(ctx, tokens.Request{
-		ID: tokens.RequestID("resumable", u.ID), Account: u.Account, Owner: u.Owner, Fingerprint: "resumable",
-	}, lost)
+	lease, err := u.store.Issuer.Attempt(ctx, u.Request(), lost)
 	switch {
 	case errors.Is(err, tokens.ErrRunning):
 		return nil, finishingElsewhere(err)
@@ -118,6 +116,11 @@ func (u *Upload) lease(ctx context.Context, lost func()) (*tokens.Attempt, error
 		return nil, u.store.unleased(err)
 	}
 	return lease, nil
+}
+
+// Request identifies the attempts to finish the upload.
+func (u *Upload) Request() tokens.Request {
+	return tokens.Request{ID: tokens.RequestID("resumable", u.ID), Account: u.Account, Owner: u.Owner, Fingerprint: "resumable"}
 }
 
 // unleased returns the failure for an error of the token store, and logs the error.

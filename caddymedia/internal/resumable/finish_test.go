@@ -11,8 +11,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
-	tokenmemory "github.com/caddymedia/media/caddymedia/tokens/memory"
-	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
@@ -85,9 +83,6 @@ func TestInterruptedFinal(t *testing.T) {
 				parts, rec.Parts = append(parts, part), append(rec.Parts, part.ID)
 			}
 			u := s.create(t, rec)
-			if _, err := u.claim(t.Context(), 0, upload.Claim{Filename: "a"}); err != nil {
-				t.Fatal(err)
-			}
 			if finished {
 				if err := put(t.Context(), u.storage, outcomeKey(u.ID), &Outcome{Record: u.Record, Finished: s.Now(), Stored: "a"}); err != nil {
 					t.Fatal(err)
@@ -189,9 +184,6 @@ func TestFinishCut(t *testing.T) {
 		if err := u.finishCut(t.Context()); !errors.Is(err, ErrUnknown) {
 			t.Errorf("without an outcome: %v", err)
 		}
-		if _, err := u.claim(t.Context(), 0, upload.Claim{Filename: "a.txt"}); err != nil {
-			t.Fatal(err)
-		}
 		cut := Outcome{Record: u.Record, Stored: "a.txt", Finished: s.Now()}
 		if err := cut.put(t.Context(), u); err != nil {
 			t.Fatal(err)
@@ -215,33 +207,25 @@ func TestRecords(t *testing.T) {
 		failures aliases.Failures
 		want     bool
 	}{
-		"refused":             {attempt{}, final, true},
-		"temporary":           {attempt{}, temporary, false},
-		"repeated":            {attempt{isRepeated: true, claimed: true}, final, false},
-		"unauthorized":        {attempt{unauthorized: true}, final, false},
-		"without a client":    {attempt{how: Finishing{Refusals: RecordNone}, claimed: true}, final, false},
-		"creation":            {attempt{how: Finishing{Refusals: RecordClaimed}}, final, false},
-		"creation of a claim": {attempt{how: Finishing{Refusals: RecordClaimed}, claimed: true}, final, true},
+		"refused":          {attempt{}, final, true},
+		"temporary":        {attempt{}, temporary, false},
+		"repeated":         {attempt{isRepeated: true, kept: true}, final, false},
+		"unauthorized":     {attempt{unauthorized: true}, final, false},
+		"without a client": {attempt{how: Finishing{Refusals: RecordNone}, kept: true}, final, false},
+		"creation":         {attempt{how: Finishing{Refusals: RecordKept}}, final, false},
+		"creation, kept":   {attempt{how: Finishing{Refusals: RecordKept}, kept: true}, final, true},
 	} {
+		c.attempt.lease = new(tokens.Attempt)
 		if got := c.attempt.records(c.failures); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
 
-// withTickets sets the issuer of a store. issue returns a new ticket for one file, and used the
-// number of its items.
+// withTickets returns a function that issues a new ticket for one file, and one that returns the number of
+// its items.
 func (s *Store) withTickets(t *testing.T) (issue func() *tokens.Ticket, used func(*tokens.Ticket) int) {
 	t.Helper()
-	site, store := tokens.Account{APIKey: "site", PasswordHash: "x"}, tokenmemory.New(s.Now)
-	var err error
-	s.Issuer, err = tokens.NewIssuer(tokens.IssuerOptions{
-		Store: store, Accounts: []tokens.Account{site}, Now: s.Now,
-		Comparer: tokens.CompareFunc(func(_, _ []byte) (bool, error) { return false, nil }),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	issue = func() *tokens.Ticket {
 		text, _, err := s.Issuer.IssueTicket(t.Context(), site, tokens.Ticket{Kind: "file", MaxFiles: 1}, time.Hour)
 		if err != nil {
@@ -273,6 +257,10 @@ func TestCount(t *testing.T) {
 	for _, repeated := range []bool{false, true} {
 		creator, caller := issue(), issue()
 		a := &attempt{Upload: s.createOf(t, creator), isRepeated: repeated, rights: Rights{Issuer: s.Issuer, Ticket: caller}}
+		var err error
+		if a.lease, err = a.Upload.lease(t.Context(), func() {}); err != nil {
+			t.Fatal(err)
+		}
 		if repeated {
 			a.Ticket = hex.EncodeToString(make([]byte, len(creator.ID))) // of one that has ended
 		}
@@ -281,7 +269,7 @@ func TestCount(t *testing.T) {
 			t.Errorf("repeated %t: %d are counted for the creator, %d for the caller, %v", repeated, used(creator), used(caller), failure)
 		}
 		a.Outcome = &Outcome{Refused: "no"}
-		if a.settle(t.Context()); used(creator) != 0 {
+		if a.end(t.Context()); used(creator) != 0 {
 			t.Errorf("repeated %t: %d are counted after the refusal", repeated, used(creator))
 		}
 	}
@@ -311,27 +299,76 @@ func TestFinishParty(t *testing.T) {
 	}
 }
 
+// keep keeps an attempt to finish an upload, as of a process that was killed then.
+func (u *Upload) keep(t *testing.T) {
+	t.Helper()
+	lease, err := u.lease(t.Context(), func() {})
+	if err == nil {
+		err = errors.Join(lease.Keep(t.Context()), lease.End(t.Context(), nil))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestTerminateCounted: a terminated upload returns its item to the ticket, unless the item may
-// be stored.
+// be stored, or is just being stored. One whose creation fails stays then.
 func TestTerminateCounted(t *testing.T) {
 	t.Parallel()
 	s := storeOn(t, memory.New())
 	issue, used := s.withTickets(t)
-	for _, claimed := range []bool{false, true} {
-		ticket := issue()
-		u := s.createOf(t, ticket)
-		err := s.Issuer.Take(t.Context(), ticket, u.ID, 1)
-		if claimed {
-			_, claimErr := u.claim(t.Context(), 0, upload.Claim{Filename: "a.txt"})
-			err = errors.Join(err, claimErr)
-		}
-		if err := errors.Join(err, u.Terminate(t.Context())); err != nil {
-			t.Error(err)
-		}
-		if n := used(ticket); (n == 1) != claimed {
-			t.Errorf("claimed %t: %d are counted", claimed, n)
+	for _, drop := range []bool{false, true} {
+		for state, mayBeStored := range map[string]bool{"new": false, "kept": true, "running": true} {
+			ticket := issue()
+			u := s.createOf(t, ticket)
+			if err := s.Issuer.Take(t.Context(), ticket, u.ID, 1); err != nil {
+				t.Fatal(err)
+			}
+			switch state {
+			case "kept":
+				u.keep(t)
+			case "running":
+				lease, err := u.lease(t.Context(), func() {})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer lease.End(t.Context(), nil)
+			}
+			if drop {
+				if u.Drop(t.Context(), nil) == mayBeStored {
+					t.Errorf("%s: removed %t", state, mayBeStored)
+				}
+			} else if err := u.Terminate(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if n := used(ticket); (n == 1) != mayBeStored {
+				t.Errorf("%s: %d are counted", state, n)
+			}
 		}
 	}
+}
+
+// TestFinishElsewhere: an upload that another process is finishing is busy. After that it is finished by
+// no other, although it was found before.
+func TestFinishElsewhere(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 0})
+		other := s.find(t, u)
+		lease, err := other.lease(t.Context(), func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if failures := u.Finish(t.Context(), Finishing{}); len(failures) != 1 || failures[0].Reason != aliases.Busy {
+			t.Errorf("meanwhile: %v", failures)
+		}
+		if err := errors.Join(other.record(t.Context(), Outcome{Stored: "a.txt"}), lease.Forget(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if failures := u.Finish(t.Context(), Finishing{}); failures != nil || u.Outcome == nil || u.Outcome.Stored != "a.txt" {
+			t.Errorf("afterwards: %+v, %v", u.Outcome, failures)
+		}
+	})
 }
 
 // TestOutcomeFits: the largest permitted fields fit, also if each character is escaped.
@@ -374,9 +411,6 @@ func TestFinish(t *testing.T) {
 		if err := u.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := u.claim(t.Context(), 0, upload.Claim{Filename: "a.txt"}); err != nil {
-			t.Fatal(err)
-		}
 		other := s.find(t, u)
 		if err := u.record(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
 			t.Fatal(err)
@@ -400,37 +434,6 @@ func TestFinish(t *testing.T) {
 		}
 		if keys := s.keys(t); len(keys) > 0 {
 			t.Errorf("remaining after the end: %v", keys)
-		}
-	})
-}
-
-// TestClaim: all attempts get the same filenames in the same order. After the end of the upload
-// there are no more.
-func TestClaim(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *Store) {
-		u := s.create(t, Record{Owner: owner, Length: 0})
-		before := storagedrivers.Info{Key: "k", Size: 3, ModTime: s.Now().Round(0), ETag: `"x"`}
-		first, err := u.claim(t.Context(), 0, upload.Claim{Filename: "a.txt", Before: before})
-		if err != nil || first.Filename != "a.txt" || first.Earlier {
-			t.Errorf("first %+v, error %v", first, err)
-		}
-		again, err := s.find(t, u).claim(t.Context(), 0, upload.Claim{Filename: "b.txt"})
-		if err != nil || again.Filename != "a.txt" || !again.Earlier || !again.Before.Same(before) || again.Before.Key != "k" {
-			t.Errorf("again %+v, error %v", again, err)
-		}
-		if next, err := u.claim(t.Context(), 1, upload.Claim{Filename: "c.txt"}); err != nil || next.Filename != "c.txt" || next.Earlier {
-			t.Errorf("next %+v, error %v", next, err)
-		}
-		slow := s.find(t, u)
-		if err := u.record(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
-			t.Fatal(err)
-		}
-		if claim, err := slow.claim(t.Context(), 0, upload.Claim{Filename: "a.txt"}); !errors.Is(err, ErrUnknown) {
-			t.Errorf("after the end: %+v, error %v", claim, err)
-		}
-		if keys := s.keys(t); len(keys) != 1 {
-			t.Errorf("remaining: %v", keys)
 		}
 	})
 }

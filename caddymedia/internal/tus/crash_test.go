@@ -1,6 +1,8 @@
 package tus_test
 
 import (
+	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,6 +27,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
 )
@@ -31,6 +35,7 @@ import (
 // crash is a process that dies during the last request of an upload.
 type crash struct {
 	Root    string // the folder of the storages
+	Tokens  string // that of the token store
 	Driver  string // the key of crashDrivers
 	Alias   string
 	Address string // of the upload
@@ -73,13 +78,64 @@ func (c crash) site(t *testing.T, killed func()) *site {
 			"content":   {AliasOptions: on("main"), WebP: &media.WebP{}},
 			"replacing": {AliasOptions: on("replacing"), WebP: &media.WebP{}},
 		}
-		config.FileAliases = nil
+		config.FileAliases, config.Tokens = nil, &fileTokens{Store: config.Tokens, folder: c.Tokens}
 		if killed != nil {
 			config.Observer = killer{media.NopObserver{}, killed}
 		}
 	})
-	s.passed.Store(int64(time.Since(noon) + time.Minute)) // the files have the real time
+	s.passed.Store(int64(time.Since(noon))) // the files have the real time
 	return s
+}
+
+// fileTokens is a token store whose entries survive a process. It keeps the volatile ones in another store.
+type fileTokens struct {
+	tokens.Store
+	folder string
+	mu     sync.Mutex
+}
+
+func (s *fileTokens) file(key string) string {
+	return filepath.Join(s.folder, hex.EncodeToString([]byte(key)))
+}
+
+// Get implements [tokens.Store].
+func (s *fileTokens) Get(ctx context.Context, key string) (entry tokens.Entry, err error) {
+	if strings.HasPrefix(key, tokens.Volatile) {
+		return s.Store.Get(ctx, key)
+	}
+	b, err := os.ReadFile(s.file(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return entry, nil
+	}
+	return entry, errors.Join(err, json.Unmarshal(b, &entry))
+}
+
+// Update implements [tokens.Store].
+func (s *fileTokens) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {
+	if strings.HasPrefix(key, tokens.Volatile) {
+		return s.Store.Update(ctx, key, index, change)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, err := s.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	entry, err := change(old)
+	switch {
+	case err != nil:
+		return err
+	case entry.Value == nil:
+		return os.RemoveAll(s.file(key))
+	}
+	b, err := json.Marshal(entry)
+	if err == nil {
+		err = os.WriteFile(s.file(key)+".new", b, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(s.file(key)+".new", s.file(key))
+	}
+	return err
 }
 
 // killer calls a function after each operation of a storage.
@@ -150,10 +206,13 @@ func (c crash) each(t *testing.T, finish func(t *testing.T, c crash, survivor *s
 			break
 		}
 	}
-	for _, want := range []string{
-		"open", "open complete", "open complete claimed", "open complete claimed stored", "open complete claimed stored done",
-		"complete claimed stored done", "claimed stored done",
-	} {
+	windows := []string{
+		"open", "open complete", "open complete kept stored", "open complete kept stored done", "complete kept stored done", "kept stored done",
+	}
+	if c.Alias == "replacing" { // it looks at the old item between
+		windows = append(windows, "open complete kept")
+	}
+	for _, want := range windows {
 		if !seen[want] {
 			t.Errorf("no crash has left %q of %v", want, seen)
 		}
@@ -163,7 +222,7 @@ func (c crash) each(t *testing.T, finish func(t *testing.T, c crash, survivor *s
 // once crashes and finishes an upload. It returns what the crash has left, and the final items.
 func (c crash) once(t *testing.T, finish func(t *testing.T, c crash, survivor *site)) (window string, items []string) {
 	t.Helper()
-	c.Root = t.TempDir()
+	c.Root, c.Tokens = t.TempDir(), t.TempDir()
 	s := c.site(t, nil)
 	earlier := upload.Upload{Request: upload.Request{Kind: aliases.Image, Alias: c.Alias, Actor: aliases.Actor{Origin: aliases.OriginHTTP}}}
 	if _, failures := s.first.Uploader().Upload(t.Context(), earlier, upload.Single("a.png", strings.NewReader(crashOther))); failures != nil {
@@ -244,6 +303,7 @@ func (c crash) start(t *testing.T, s *site) {
 	if !u.Complete() {
 		return
 	}
+	s.passed.Add(int64(time.Minute)) // it is idle
 	s.first.Start()
 	awaitOutcome(t, u)
 }
@@ -258,8 +318,6 @@ func (c crash) window(t *testing.T) string {
 			found["open"] = true
 		case strings.HasPrefix(name, "@uploads/done/"):
 			found["done"] = true
-		case strings.Contains(name, ".claim."):
-			found["claimed"] = true
 		case strings.HasPrefix(name, "@uploads/data/"):
 			if content == crashPicture {
 				found["complete"] = true
@@ -268,8 +326,13 @@ func (c crash) window(t *testing.T) string {
 			found["stored"] = true
 		}
 	}
+	kept, err := filepath.Glob(filepath.Join(c.Tokens, hex.EncodeToString([]byte("request/"))+"*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found["kept"] = len(kept) > 0
 	var state []string
-	for _, one := range []string{"open", "complete", "claimed", "stored", "done"} {
+	for _, one := range []string{"open", "complete", "kept", "stored", "done"} {
 		if found[one] {
 			state = append(state, one)
 		}

@@ -93,8 +93,16 @@ type Operation struct {
 	Actor    aliases.Actor
 }
 
-func (r Request) operation() Operation {
+// Operation describes the request.
+func (r Request) Operation() Operation {
 	return Operation{Kind: r.Kind, Alias: r.Alias, Actor: r.Actor}
+}
+
+// Operation describes the replacement.
+func (r Replacement) Operation() Operation {
+	op := r.Request.Operation()
+	op.Filename = r.Filename
+	return op
 }
 
 func (r Request) allows(alias string) bool { return r.Allows == nil || r.Allows(alias) }
@@ -117,7 +125,7 @@ type kind struct {
 }
 
 func (u Upload) kind() kind {
-	k := kind{operation: u.operation()}
+	k := kind{operation: u.Operation()}
 	if u.Matches != nil {
 		k.condition = func(stored storagedrivers.Info) *aliases.Failure {
 			if u.Matches(stored) {
@@ -130,8 +138,7 @@ func (u Upload) kind() kind {
 }
 
 func (r Replacement) kind() kind {
-	k := kind{operation: r.operation(), filename: r.Filename, assumed: r.Stored}
-	k.operation.Filename = r.Filename
+	k := kind{operation: r.Operation(), filename: r.Filename, assumed: r.Stored}
 	k.condition = func(stored storagedrivers.Info) *aliases.Failure { return mismatch(r.Filename, stored, r.Matches) }
 	return k
 }

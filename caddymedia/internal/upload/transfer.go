@@ -34,8 +34,9 @@ type Transfer struct {
 	Matches func(storagedrivers.Info) bool
 }
 
-func (t Transfer) operation() Operation {
-	op := t.Request.operation()
+// Operation describes the transfer.
+func (t Transfer) Operation() Operation {
+	op := t.Request.Operation()
 	op.Transfer = &t
 	return op
 }
@@ -57,7 +58,7 @@ func (u *Uploader) Transfer(ctx context.Context, req Transfer) (items []Item, fa
 		req.Repetition = &Repetition{ID: r.ID, Began: r.Began}
 	}
 	ctx = storagedrivers.WithOwner(ctx, req.Actor.Owner())
-	ended := u.Observer.Began(req.operation())
+	ended := u.Observer.Began(req.Operation())
 	defer func() { ended(items != nil) }()
 	copies := true
 	for try := 1; ; try++ {
@@ -84,7 +85,7 @@ type transferring struct {
 
 func (u *Uploader) newTransferring(req Transfer, copies bool) *transferring {
 	t := &transferring{Transfer: &req, copies: copies}
-	k := kind{operation: req.operation(), confirm: t.confirm}
+	k := kind{operation: req.Operation(), confirm: t.confirm}
 	if !req.Copy {
 		k.lock, k.committed = t.lock, t.removeSource
 	}
@@ -316,6 +317,6 @@ func (t *transferring) reportSource(ctx context.Context) aliases.Failures {
 		failure.Reason, failure.Message = aliases.Conflict, "the item is stored under its new name; another request has moved or deleted the old one meanwhile"
 	}
 	failures := aliases.Failures{failure}
-	observer.Refused(ctx, t.operation(), failures)
+	observer.Refused(ctx, t.Operation(), failures)
 	return failures
 }

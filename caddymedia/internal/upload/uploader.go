@@ -88,7 +88,7 @@ func (b *batch) store(ctx context.Context, src Source) error {
 // Refuse reports an upload whose file is not available to the observer, as Upload reports a refused
 // one.
 func (u *Uploader) Refuse(ctx context.Context, req Upload, failure *aliases.Failure) aliases.Failures {
-	ended := u.Observer.Began(req.operation())
+	ended := u.Observer.Began(req.Operation())
 	defer ended(false)
 	b := u.newUpload(req)
 	return b.reportRefused(ctx, aliases.Traced(ctx, "media.receive", b.attributes, func(context.Context) error { return failure }))
