@@ -111,7 +111,7 @@ func TestRealDeleteIndexFrozen(t *testing.T) {
 		_, err := s.DeleteIndex(t.Context(), "index")
 		return err
 	})
-	if err := find(t, s, "key"); err == nil {
+	if err := find(t, s); err == nil {
 		t.Error("the entry is still there")
 	}
 }
@@ -141,7 +141,7 @@ func TestRealRestart(t *testing.T) {
 	}
 	start(t, port, args...)
 	eventually(t, time.Minute, func() error {
-		return find(t, s, "key")
+		return find(t, s)
 	})
 }
 
@@ -167,7 +167,7 @@ func TestRealFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, 30*time.Second, func() error {
-		return find(t, s, "key")
+		return find(t, s)
 	})
 }
 
@@ -247,7 +247,7 @@ func TestRealSentinel(t *testing.T) {
 	}
 	eventually(t, 30*time.Second, func() error {
 		asked := time.Now()
-		err := find(t, s, "key")
+		err := find(t, s)
 		if d := time.Since(asked); d > 20*time.Second {
 			t.Errorf("one answer took %v", d)
 		}

@@ -64,10 +64,10 @@ func wantDeleted(t *testing.T, s tokens.Store, index string, want int) {
 	}
 }
 
-// find returns an error unless there is an entry.
-func find(t *testing.T, s tokens.Store, key string) error {
+// find returns an error unless there is an entry "key".
+func find(t *testing.T, s tokens.Store) error {
 	t.Helper()
-	e, err := s.Get(t.Context(), key)
+	e, err := s.Get(t.Context(), "key")
 	if err == nil && e.Value == nil {
 		err = errors.New("missing")
 	}
@@ -186,7 +186,7 @@ func TestOtherPrefix(t *testing.T) {
 		set(t, s, "key", "index", entry("value"))
 	}
 	wantDeleted(t, own, "index", 1)
-	if err := find(t, other, "key"); err != nil {
+	if err := find(t, other); err != nil {
 		t.Error(err)
 	}
 	wantDeleted(t, other, "index", 1)
@@ -260,7 +260,7 @@ func TestStoredMeanwhile(t *testing.T) {
 	if _, err := two.DeleteIndex(t.Context(), "index"); err != nil {
 		t.Error(err)
 	}
-	if err := find(t, two, "key"); err == nil {
+	if err := find(t, two); err == nil {
 		t.Error("the entry is in no index")
 	}
 }
@@ -347,7 +347,7 @@ func TestRealFull(t *testing.T) {
 	if err := s.client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := find(t, s, "key"); err != nil {
+	if err := find(t, s); err != nil {
 		t.Error(err)
 	}
 	err := s.Update(t.Context(), "new", "", func(tokens.Entry) (tokens.Entry, error) { return entry("a"), nil })
@@ -378,7 +378,7 @@ func TestDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, 30*time.Second, func() error {
-		return find(t, s, "key")
+		return find(t, s)
 	})
 }
 
