@@ -81,12 +81,21 @@ func (q *itemsRequest) deleteOne(ctx context.Context) error {
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, deletedAnswer{Success: true})
 }
 
-// delete deletes an item if it matches. A repetition leaves one that was stored after the first attempt.
+// delete deletes an item if it matches. To a repetition, one that was stored after the first attempt does
+// not exist.
 func (q *itemsRequest) delete(ctx context.Context, filename string, matches func(storagedrivers.Info) bool, inSet bool) error {
-	return q.service.Uploader().DeleteItem(ctx, upload.Deletion{
+	isNewer := false
+	err := q.service.Uploader().DeleteItem(ctx, upload.Deletion{
 		Alias: q.alias, Filename: filename, Actor: q.actor(), InSet: inSet,
-		Matches: func(info storagedrivers.Info) bool { return matches(info) && q.rep.isOlder(info) },
+		Matches: func(info storagedrivers.Info) bool {
+			isNewer = !q.rep.isOlder(info)
+			return matches(info) && !isNewer
+		},
 	})
+	if isNewer && errors.Is(err, upload.ErrOtherItem) {
+		return fs.ErrNotExist
+	}
+	return err
 }
 
 // entityTags are those of an If-Match header. Without the header they match any item.

@@ -278,7 +278,7 @@ func (rep *repetition) repeats() *upload.Repetition {
 // isOlder reports whether a repetition may delete an object, because it was stored before the first
 // attempt. Without a repetition it is true.
 func (rep *repetition) isOlder(info storagedrivers.Info) bool {
-	return !rep.isRepeated() || storedBefore(info.ModTime, rep.attempt.Began)
+	return !rep.isRepeated() || !info.ModTime.After(rep.attempt.Began)
 }
 
 // replay sends the answer of an earlier attempt again.

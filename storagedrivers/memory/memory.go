@@ -31,7 +31,8 @@ type Driver struct {
 
 	bucket *bucket
 	closed atomic.Bool
-	now    func() time.Time
+	// Now is the clock of the objects. It must be set before the driver is used.
+	Now func() time.Time
 }
 
 // bucket contains the objects, which several drivers may share.
@@ -51,7 +52,7 @@ type object struct {
 func New() *Driver { return on(&bucket{objects: map[string]object{}}) }
 
 func on(b *bucket) *Driver {
-	return &Driver{bucket: b, now: time.Now} //nolint:forbidigo // the default clock
+	return &Driver{bucket: b, Now: time.Now} //nolint:forbidigo // the default clock
 }
 
 // Put stores all of r under key.
@@ -113,7 +114,7 @@ func (d *Driver) store(
 	info := storagedrivers.Info{
 		Key:         key,
 		Size:        int64(len(data)),
-		ModTime:     d.now(),
+		ModTime:     d.Now(),
 		ETag:        fmt.Sprintf(`"%x"`, b.generation),
 		ContentType: storagedrivers.ContentType(key),
 	}
