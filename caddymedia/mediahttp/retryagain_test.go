@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/tokens"
-	"github.com/caddymedia/media/storagedrivers"
 )
 
 // storedAs returns the contents of the objects whose keys contain a text.
