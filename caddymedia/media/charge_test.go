@@ -106,6 +106,31 @@ func TestSweepTicket(t *testing.T) {
 	}
 }
 
+// TestSweepRunning: an upload that another process was finishing is looked at again by the next sweep, in
+// case that process is dead.
+func TestSweepRunning(t *testing.T) {
+	t.Parallel()
+	s := nodes(t, 1)[0]
+	_, ticket := s.ticket(t)
+	u := s.complete(t, "content", hex.EncodeToString(ticket.ID[:]))
+	running, err := s.issuer.Attempt(t.Context(), u.Request(), func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := alone{service: s, tried: map[string]attempt{}}
+	for _, want := range []bool{false, true} {
+		if err := errors.Join(a.sweep(t.Context(), u.Storage()), u.Reload(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if stored := u.Outcome != nil; stored != want {
+			t.Errorf("finished: %t, want %t", stored, want)
+		}
+		if err := running.End(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // ticket returns a new ticket for one file.
 func (s *Service) ticket(t *testing.T) (text string, ticket *tokens.Ticket) {
 	t.Helper()

@@ -140,13 +140,19 @@ func (a *alone) sweep(ctx context.Context, storage *storagedrivers.Storage) erro
 		if ctx.Err() != nil || errors.Is(err, storagedrivers.ErrClosed) {
 			break
 		}
-		err = errors.Join(err, a.service.finishAlone(ctx, u))
+		switch failed := a.service.finishAlone(ctx, u); {
+		case errors.Is(failed, tokens.ErrRunning):
+			delete(a.tried, u.ID) // the lease may be that of a dead process, and end soon
+		default:
+			err = errors.Join(err, failed)
+		}
 	}
 	return err
 }
 
 // finishAlone finishes an upload without its client. It refuses no item: only a request of the client
-// does. It logs failures, and returns an error if the storage is closed.
+// does. It logs failures, and returns an error if the storage is closed, or ErrRunning if another process
+// finishes the upload.
 func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) error {
 	if s.resumable.Off || u.Partial || !u.Complete() {
 		return nil
@@ -170,7 +176,7 @@ func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) error {
 		},
 	})
 	for _, failure := range failures {
-		if errors.Is(failure.Err, storagedrivers.ErrClosed) {
+		if errors.Is(failure.Err, storagedrivers.ErrClosed) || errors.Is(failure.Err, tokens.ErrRunning) {
 			return failure.Err
 		}
 	}

@@ -1,6 +1,7 @@
 package resumable
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"slices"
@@ -308,6 +309,50 @@ func (u *Upload) keep(t *testing.T) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestAuthorizeKeeps: an attempt is kept with its time once its item is counted, unless its caller lacks the
+// rights. It is forgotten if nothing is stored.
+func TestAuthorizeKeeps(t *testing.T) {
+	t.Parallel()
+	s := storeOn(t, memory.New())
+	issue, used := s.withTickets(t)
+	for _, c := range []struct {
+		refuses bool
+		outcome upload.Outcome
+		want    bool
+	}{{false, upload.MaybeStored, true}, {false, upload.NothingStored, false}, {true, upload.MaybeStored, false}} {
+		ticket := issue()
+		u := s.createOf(t, ticket)
+		lease, err := u.lease(t.Context(), func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &attempt{Upload: u, lease: lease, how: Finishing{Authorize: func(context.Context, string, bool) (Rights, *aliases.Failure) {
+			if c.refuses {
+				return Rights{}, &aliases.Failure{Reason: aliases.Forbidden}
+			}
+			return Rights{Issuer: s.Issuer, Ticket: ticket}, nil
+		}}}
+		settle, failure := a.authorize(t.Context(), upload.Commitment{})
+		if (failure != nil) != c.refuses || (used(ticket) == 1) == c.refuses {
+			t.Errorf("%+v: %v, %d are counted", c, failure, used(ticket))
+		}
+		if failure == nil {
+			settle(c.outcome)
+		}
+		a.end(t.Context())
+		next, err := u.lease(t.Context(), func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next.IsRepeated != c.want || c.want && !next.Began.Equal(lease.Began) {
+			t.Errorf("%+v: repeated %t, began %s, want %s", c, next.IsRepeated, next.Began, lease.Began)
+		}
+		if err := next.End(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

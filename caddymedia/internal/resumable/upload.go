@@ -204,10 +204,10 @@ func (u *Upload) loadData(ctx context.Context, rec storagedrivers.Info, data []s
 			u.changed = later
 		}
 		name := info.Key[len(dataKey(u.ID, "")):]
-		switch {
-		case name == lengthName:
+		switch name {
+		case lengthName:
 			err = u.loadLength(ctx)
-		case name == grownName:
+		case grownName:
 			u.setGrown(info)
 		default:
 			u.addSegment(name, info)

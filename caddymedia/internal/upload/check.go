@@ -13,7 +13,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
-	"github.com/caddymedia/media/storagedrivers"
 )
 
 // check verifies every upload and collects all failures. Decoding images is slow, so it comes
@@ -184,42 +183,38 @@ func (b *batch) checkPixels(ctx context.Context, up *received) error {
 // refused, also for the condition of the request; nil if it may be accepted. It reports them to the
 // observer like those of an upload. A size of 0 is not checked.
 func (u *Uploader) Precheck(ctx context.Context, req Upload, name string, size int64) aliases.Failures {
-	b := u.newUpload(req)
-	return b.precheck(ctx, name, size, func(filename string) (storagedrivers.Info, error) {
-		return aliases.Stat(ctx, b.alias.Storage, b.alias.Key(filename))
-	})
+	return u.newUpload(req).precheck(ctx, name, size)
 }
 
-// PrecheckReplacement is [Uploader.Precheck] for a replacement, whose item is the one of req.Stored.
+// PrecheckReplacement is [Uploader.Precheck] for a replacement, according to req.Stored.
 func (u *Uploader) PrecheckReplacement(ctx context.Context, req Replacement, size int64) aliases.Failures {
-	return u.newBatch(req.Request, req.kind()).precheck(ctx, req.Filename, size, func(string) (storagedrivers.Info, error) {
-		return req.Stored, nil
-	})
+	return u.newBatch(req.Request, req.kind()).precheck(ctx, req.Filename, size)
 }
 
-// precheck is Precheck. stat returns the item of a filename.
-func (b *batch) precheck(ctx context.Context, name string, size int64, stat func(string) (storagedrivers.Info, error)) aliases.Failures {
-	err := func() (err error) {
-		if b.alias, err = b.target(); err != nil {
-			return err
+func (b *batch) precheck(ctx context.Context, name string, size int64) aliases.Failures {
+	up := &received{submitted: name}
+	b.uploads = append(b.uploads, up)
+	alias, err := b.target()
+	if err != nil {
+		return b.reportRefused(ctx, err)
+	}
+	b.alias = alias
+	if up.filename, err = b.storedName(alias, up, b.subFolder()); err == nil {
+		if limit := b.req.Forced.Limit(alias.MaxSize); size > limit {
+			err = tooLarge(limit)
 		}
-		up := &received{submitted: name}
-		b.uploads = append(b.uploads, up)
-		if up.filename, err = b.storedName(b.alias, up, b.subFolder()); err != nil {
-			up.failure = asFailure(err)
-		} else if limit := b.req.Forced.Limit(b.alias.MaxSize); size > limit {
-			up.failure = tooLarge(limit)
-		} else if b.condition != nil && !b.isRepeated() { // the item may be one of its own
-			stored, err := stat(up.filename)
-			if err != nil {
-				return up.storageFailure(err)
-			}
-			up.failure = b.condition(stored)
+	}
+	switch {
+	case err != nil, b.isRepeated(): // then the item may be one of its own
+	case b.filename != "":
+		if failure := b.condition(b.assumed); failure != nil {
+			err = failure
 		}
-		return b.failed()
-	}()
+	default:
+		err = b.meets(ctx, up)
+	}
 	if err == nil {
 		return nil
 	}
-	return b.reportRefused(ctx, err)
+	return b.reportRefused(ctx, up.storageFailure(err))
 }

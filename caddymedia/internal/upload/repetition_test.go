@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,10 +207,7 @@ func TestRepeatedManyFiles(t *testing.T) {
 	t.Parallel()
 	alias := newAlias(t, aliases.DefaultAlias, onMemory(t, nil))
 	r := repeating(alias)
-	var all []send
-	for range 200 {
-		all = append(all, text)
-	}
+	all := slices.Repeat([]send{text}, 200)
 	first, failures := r.store(t, all...)
 	if failures != nil {
 		t.Fatal(failures)

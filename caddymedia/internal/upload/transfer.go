@@ -119,8 +119,7 @@ func (t *transferring) run(ctx context.Context, try int) ([]Item, aliases.Failur
 	return items, nil, nil
 }
 
-// receive stages the item. In one backend the storage copies it, and only the bytes that the checks
-// need are read.
+// receive stages the item, unless it would be stored onto itself.
 func (t *transferring) receive(ctx context.Context, b *batch) error {
 	alias, err := b.target()
 	if err != nil {
@@ -151,6 +150,13 @@ func (t *transferring) receive(ctx context.Context, b *batch) error {
 		return errItself
 	}
 	t.copies = t.copies && err == nil && alias.Storage.Location() == t.From.Storage.Location()
+	return t.stage(ctx, alias, up)
+}
+
+// stage stages the item for an alias. In one backend the storage copies it, and only the bytes that the
+// checks need are read.
+func (t *transferring) stage(ctx context.Context, alias *aliases.Alias, up *received) (err error) {
+	b := t.batch
 	if t.copies {
 		if limit := b.req.Forced.Limit(alias.MaxSize); t.source.Size > limit {
 			failure := tooLarge(limit)
