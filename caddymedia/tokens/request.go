@@ -98,8 +98,10 @@ func (i *Issuer) Attempt(ctx context.Context, r Request, lost func()) (*Attempt,
 	a := &Attempt{issuer: i, request: r, holder: rand.Text(), Began: i.now().UTC(), stop: func() {}}
 	expiry := time.AfterFunc(trustedLease, func() { a.lose(lost) })
 	err := a.lease(ctx)
-	if err == nil {
-		err = a.read(ctx)
+	if isRunning := errors.Is(err, ErrRunning); err == nil || isRunning { // another one that sends the answer again may have it
+		if err = a.read(ctx); err == nil && isRunning && a.Answer == nil {
+			err = ErrRunning
+		}
 	}
 	if err == nil && a.Answer == nil {
 		a.hold(context.WithoutCancel(ctx), expiry, lost)

@@ -108,6 +108,24 @@ func TestAttempt(t *testing.T) {
 	})
 }
 
+// TestAttemptAnswered: many repetitions at once all get the answer.
+func TestAttemptAnswered(t *testing.T) {
+	t.Parallel()
+	r := newRequests(t, memory.New(nil))
+	r.is(r.want("a", "", false).End(t.Context(), json.RawMessage(`1`)), nil)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				if a, err := r.attempt("a"); err != nil || string(a.Answer) != "1" {
+					t.Errorf("%v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // TestAttemptContent: attempts with other content than that of an earlier one do not match.
 func TestAttemptContent(t *testing.T) {
 	t.Parallel()
