@@ -120,9 +120,10 @@ func (b *batch) isOwn(ctx context.Context, up *received, filename string, info s
 	}
 	// Others have stored another item since. It may be newer than the item of an earlier attempt, and
 	// acknowledged, so it is not replaced. If no attempt has stored its item, then both requests were
-	// under way together, and this order is as right. An object that may be older than the first attempt
-	// is replaced: otherwise the item would be lost.
-	up.overtaken = b.alias.Overwrite && info.ModTime.After(b.now.Add(clockError)) && (b.condition == nil || b.condition(info) == nil)
+	// under way together, and this order is as right. An object that may be older than the first attempt,
+	// by the clock of another machine, is replaced: otherwise the item would be lost.
+	up.overtaken = b.alias.Overwrite && b.alias.Storage.Features().Local && info.ModTime.After(b.now.Add(clockError)) &&
+		(b.condition == nil || b.condition(info) == nil)
 	return up.overtaken, nil
 }
 
