@@ -85,7 +85,7 @@ type Attempt struct {
 	request Request
 	holder  string
 	content string
-	isKept  bool // the store has the request, of this attempt
+	isKept  bool // the store has the request, or may have it, of this attempt
 	stop    func()
 	isLost  atomic.Bool
 }
@@ -234,7 +234,7 @@ func (a *Attempt) Keep(ctx context.Context) error {
 		return nil
 	}
 	err := a.keep(ctx, "", nil)
-	a.isKept = err == nil
+	a.isKept = !errors.Is(err, ErrLost) // after another error it may be kept
 	return err
 }
 

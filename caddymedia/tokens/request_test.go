@@ -276,6 +276,20 @@ func TestAttemptLeft(t *testing.T) {
 	}
 }
 
+// TestKeepLeft: a request that is kept although its caller is gone is forgotten.
+func TestKeepLeft(t *testing.T) {
+	t.Parallel()
+	store := &unsteady{Store: memory.New(nil), late: true}
+	r := newRequests(t, store)
+	a := r.want("a", "", false)
+	gone := context.Canceled
+	store.err.Store(&gone)
+	r.is(a.Keep(t.Context()), tokens.ErrUnavailable)
+	store.err.Store(nil)
+	r.is(a.Forget(t.Context()), nil)
+	r.is(r.want("a", "", false).Forget(t.Context()), nil)
+}
+
 // answer makes requests of an owner with answers of size bytes.
 func (r *requests) answer(owner string, from, to, size int) {
 	r.Helper()
