@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -300,8 +301,9 @@ const (
 	maxSeconds = 10_000
 )
 
-// maxTries returns the most tries of other names. All uploads of a request may have one plain name.
-func (b *batch) maxTries() int { return secondTries + suffixTries + len(b.uploads) - 1 }
+// secondTries returns the most tries of names with the time. All uploads of a request may have one plain
+// name.
+func (b *batch) secondTries() int { return secondTries + len(b.uploads) - 1 }
 
 // seconds remembers the last second added to each name, so that the next item need not try all
 // seconds before it. It is only a hint: the storage decides whether a name is free. The zero value
@@ -343,14 +345,28 @@ func (b *batch) nextNames(ctx context.Context, exists *storagedrivers.ExistsErro
 			return o.storageFailure(context.Cause(ctx))
 		}
 		for named[b.alias.LockName(o.filename)] {
-			if o.tries++; o.tries > b.maxTries() {
+			if !b.rename(o.received) {
 				failure := aliases.Failf(aliases.Conflict, "no free name was found: send the file again or rename it")
 				failure.Filename, failure.Err = o.submitted, exists
 				return failure
 			}
-			o.filename = b.nameOf(o.received, o.tries)
 		}
 		named[b.alias.LockName(o.filename)] = true
 	}
 	return nil
+}
+
+// rename gives an upload another filename, and reports whether there is one left. That of a repeatable
+// request is always one of [batch.nameOf].
+func (b *batch) rename(up *received) bool {
+	up.tries++
+	second := b.uploader.seconds.next(b.alias.LockName(up.plain), b.now.Unix())
+	isFar := b.req.Repetition != nil && second-b.now.Unix() >= int64(b.secondTries())
+	if up.tries <= b.secondTries() && !isFar {
+		up.filename = naming.WithTime(up.plain, second)
+		return true
+	}
+	up.suffixes++
+	up.filename = b.nameOf(up, b.secondTries()+up.suffixes)
+	return up.suffixes <= suffixTries
 }

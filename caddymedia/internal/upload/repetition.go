@@ -54,9 +54,8 @@ func (b *batch) findOwn(ctx context.Context) error {
 	names := slices.Collect(maps.Keys(byName))
 	var taken sync.Map // names of locks
 	return cmp.Or(abreast(len(names), requests, func(i int) error {
-		all := byName[names[i]]
-		for _, up := range all {
-			if err := b.findOwnOf(ctx, up, len(all), &taken); err != nil {
+		for _, up := range byName[names[i]] {
+			if err := b.findOwnOf(ctx, up, &taken); err != nil {
 				return up.storageFailure(err)
 			}
 		}
@@ -64,32 +63,34 @@ func (b *batch) findOwn(ctx context.Context) error {
 	})...)
 }
 
-// findOwnOf finds the item of an upload, one of a number with its plain name. It looks beyond names that
-// are free: they may have been taken during the earlier attempt, and given up since. That has used none
-// behind the first free name with the time, but for the others.
-func (b *batch) findOwnOf(ctx context.Context, up *received, number int, taken *sync.Map) error {
-	for try := 0; try == 0 || try <= b.maxTries() && !b.alias.Overwrite; try++ {
-		filename := b.nameOf(up, try)
+// freeNames is how many free names end the search for the item of an upload. There are some before it: they
+// were taken during the earlier attempt, or others have tried them meanwhile.
+const freeNames = 32
+
+// findOwnOf finds the item of an upload.
+func (b *batch) findOwnOf(ctx context.Context, up *received, taken *sync.Map) error {
+	free := 0
+	for n := 0; n == 0 || n <= b.secondTries()+suffixTries && !b.alias.Overwrite; n++ {
+		filename := b.nameOf(up, n)
 		name := b.alias.LockName(filename)
-		if _, isTaken := taken.Load(name); isTaken {
+		if _, isTaken := taken.Load(name); isTaken || free > freeNames && n <= b.secondTries() {
 			continue
 		}
 		info, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(filename))
-		isOwn := false
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case info.Key != "":
-			isOwn, err = b.isOwn(ctx, up, filename, info)
-		case try >= number:
-			return nil
 		}
+		if info.Key == "" {
+			free++
+			continue
+		}
+		isOwn, err := b.isOwn(ctx, up, filename, info)
 		if err != nil {
 			return err
 		}
 		if isOwn {
 			if _, isTaken := taken.LoadOrStore(name, true); !isTaken {
-				up.filename, up.tries, up.own = filename, try, info
+				up.filename, up.tries, up.own = filename, min(n, 1), info
 				return nil
 			}
 		}
@@ -162,21 +163,18 @@ func (b *batch) putOptions(alias *aliases.Alias, up *received, filename string) 
 	return opts
 }
 
-// nameOf returns the filename of an upload after a number of tries. That of a repeatable request is the
-// same for all attempts.
-func (b *batch) nameOf(up *received, try int) string {
-	if try == 0 {
+// nameOf returns the n-th filename that an upload may have: the plain one, those with the time, then
+// those with a suffix too. They are the same for all attempts at a repeatable request.
+func (b *batch) nameOf(up *received, n int) string {
+	last := b.secondTries()
+	switch {
+	case n == 0:
 		return up.plain
+	case n <= last:
+		return naming.WithTime(up.plain, b.now.Unix()+int64(n-1))
 	}
-	second := b.now.Unix() + int64(try-1)
-	if b.req.Repetition == nil {
-		second = b.uploader.seconds.next(b.alias.LockName(up.plain), b.now.Unix())
-	}
-	filename := naming.WithTime(up.plain, second)
-	if try <= b.maxTries()-suffixTries {
-		return filename
-	}
-	sum := sha256.Sum256(fmt.Append(nil, b.putOptions(b.alias, up, filename).ID, "n", try))
+	filename := naming.WithTime(up.plain, b.now.Unix())
+	sum := sha256.Sum256(fmt.Append(nil, b.putOptions(b.alias, up, filename).ID, "n", n-last))
 	return naming.WithSuffix(filename, strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:aliases.SuffixLength]))
 }
 

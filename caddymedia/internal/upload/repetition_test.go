@@ -2,6 +2,7 @@ package upload
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -22,6 +23,7 @@ import (
 type repetitions struct {
 	u     *Uploader
 	kind  aliases.Kind
+	id    string // OWN by default
 	began time.Time
 	again bool // an earlier attempt may have stored items
 }
@@ -35,7 +37,7 @@ func repeating(alias *aliases.Alias) *repetitions {
 }
 
 func (r *repetitions) request() Request {
-	return Request{Kind: r.kind, Repetition: &Repetition{ID: "OWN", Began: r.began, Again: r.again}}
+	return Request{Kind: r.kind, Repetition: &Repetition{ID: cmp.Or(r.id, "OWN"), Began: r.began, Again: r.again}}
 }
 
 // store is the next attempt to store the files of a form. It returns their names.
@@ -383,9 +385,9 @@ func TestRepeatedNames(t *testing.T) {
 		r := Request{Kind: aliases.File, Repetition: &Repetition{ID: id, Began: noon}}
 		b := newUploader(alias).newUpload(Upload{Request: r})
 		b.alias, b.uploads = alias, []*received{{plain: "a.txt"}}
-		all := make([]string, b.maxTries()+1)
-		for try := range all {
-			all[try] = b.nameOf(b.uploads[0], try)
+		all := make([]string, b.secondTries()+suffixTries+1)
+		for n := range all {
+			all[n] = b.nameOf(b.uploads[0], n)
 		}
 		return strings.Join(all, " ")
 	}
@@ -396,6 +398,34 @@ func TestRepeatedNames(t *testing.T) {
 	wanted := fmt.Sprintf(`^a.txt a-%d.txt .*a-\d+-[a-z2-7]{6}.txt$`, noon.Unix())
 	if two := names("TWO"); one == two || !regexp.MustCompile(wanted).MatchString(two) {
 		t.Errorf("%s, of another request %s", one, two)
+	}
+}
+
+// TestRepeatedRush: the item of an earlier attempt is found although many others had its plain name in the
+// same second, and some have given up their names since. Each of them needs few tries.
+func TestRepeatedRush(t *testing.T) {
+	t.Parallel()
+	for _, others := range []int{20, 200} {
+		eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
+			r := repeating(alias)
+			r.u.Now = func() time.Time { return r.began }
+			for n := range others {
+				other := &repetitions{u: r.u, kind: r.kind, id: fmt.Sprint("OTHER", n), began: r.began}
+				if _, failures := other.store(t, file("a.txt", fmt.Sprint(n))); failures != nil {
+					t.Fatal(failures)
+				}
+			}
+			first, failures := r.store(t, text)
+			if isFar := len(first) > len(r.timed(0)); failures != nil || isFar != (others > secondTries) {
+				t.Errorf("stored %s, %v", first, failures)
+			}
+			for n := int64(4); n < 12; n++ {
+				if err := alias.Storage.Delete(t.Context(), "file/content/"+r.timed(n)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.stored(t, first, text)
+		})
 	}
 }
 
