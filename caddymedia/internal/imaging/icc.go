@@ -55,8 +55,8 @@ func (i *Info) setProfile(p colorProfile, pixels string) {
 	}
 }
 
-// pngColors are the colour chunks of a PNG that count (W3C PNG, 11.3.2). Without them its colours are
-// those of sRGB, whatever gAMA and cHRM say.
+// pngColors are the colour chunks of a PNG that count (W3C PNG, 11.3.2). Without them its colours
+// are those of sRGB, whatever gAMA and cHRM say.
 type pngColors struct {
 	cicp    []byte // nil if there is none
 	profile colorProfile
