@@ -2,7 +2,6 @@ package media
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -90,29 +89,12 @@ type ImageAlias struct {
 	// numbers, thumbnails and data behind the end. The pixels, the orientation, the colour profile
 	// and a gain map (HDR) stay. Variants never have metadata. Default: `off`, the bytes are stored
 	// as sent.
-	StripMetadata StripMode `json:"strip_metadata,omitempty" option:"words=on|off|location"`
+	StripMetadata string `json:"strip_metadata,omitempty" option:"words=on|off|location"`
 
 	// Named sizes of the images, at most 16, at `<address of the alias>@<name>/`. They are stored
 	// beside the folder of the alias, so that its `prefix` cannot be `/`. Changed settings make new
 	// files; `caddy media sweep` removes the old files. Default: none.
 	Renditions map[string]*Rendition `json:"renditions,omitempty" option:"common,line=rendition"`
-}
-
-// StripMode is a word of StripMetadata. In JSON it may also be true or false, the values of a switch
-// that the option was before.
-type StripMode string
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (m *StripMode) UnmarshalJSON(b []byte) error {
-	var on bool
-	if json.Unmarshal(b, &on) != nil {
-		return json.Unmarshal(b, (*string)(m))
-	}
-	*m = StripMode(imaging.StripOff)
-	if on {
-		*m = StripMode(imaging.StripOn)
-	}
-	return nil
 }
 
 // WebP has the options of variants.

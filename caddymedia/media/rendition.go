@@ -27,9 +27,9 @@ type Rendition struct {
 	// fills the box, if both sides are set, and crops the image at its centre. Default: `contain`.
 	Fit string `json:"fit,omitempty" option:"words=contain|cover"`
 
-	// The format of the file. `same` is the format of the image, or WebP for a client that accepts
-	// it if the alias has `negotiate`. In `jpeg`, transparent parts become white. Only WebP files
-	// may be animated; other formats show the first frame. Default: `same`.
+	// The format of the file. `same` is the format of the image (PNG for a GIF), or WebP for a client
+	// that accepts it if the alias has `negotiate`. In `jpeg`, transparent parts become white. Only
+	// WebP files may be animated; other formats show the first frame. Default: `same`.
 	Format string `json:"format,omitempty" option:"words=same|webp|jpeg|png"`
 
 	// The quality of lossy files, 1 to 100. Default: `80`.

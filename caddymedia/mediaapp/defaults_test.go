@@ -131,7 +131,7 @@ func TestSettings(t *testing.T) { // not parallel: Caddy has globals
 		"cdn_base": "https://cdn.example.com/",
 		"storages": {"archive": {"driver": {"name": "local", "root": "/nowhere"}, "overwrite_strategy": "overwrite", "sanitize": false, "sub_folder_format": "/"}},
 		"image_aliases": {"photos": {"prefix": "/pictures/", "max_size": 5, "max_pixels": 6, "svg": "off",
-			"webp": {"quality": 70, "effort": "small"}, "negotiate": true, "strip_metadata": true,
+			"webp": {"quality": 70, "effort": "small"}, "negotiate": true, "strip_metadata": "on",
 			"formats": ["webp"], "rename_mismatched": true,
 			"renditions": {"thumb": {"width": 320, "height": 240, "fit": "cover", "format": "jpeg", "quality": 60, "eager": true},
 				"b": {"width": 5, "format": "same", "fit": "contain"}, "a": {"height": 6, "format": "webp"}, "c": {"width": 7, "format": "png"}}}},

@@ -2,12 +2,15 @@ package mediacmd
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -94,3 +97,19 @@ func (o *output) caches(address string, names []string, empty bool) error {
 
 // cachesPath is the path of the caches in the admin API.
 const cachesPath = "/media/caches"
+
+// askRunning asks the API for administrators of the running Caddy, and decodes its answer into a
+// value.
+func askRunning(address, method, path string, into any) error {
+	answer, err := caddycmd.AdminAPIRequest(address, method, path,
+		http.Header{"Connection": {"close"}}, nil) // otherwise each request leaves a connection open
+	if err == nil {
+		return errors.Join(json.NewDecoder(answer.Body).Decode(into), answer.Body.Close())
+	}
+	// The error ends with the answer, whose message is for users.
+	var refusal struct{ Error string }
+	if _, document, ok := strings.Cut(err.Error(), "{"); ok && json.Unmarshal([]byte("{"+document), &refusal) == nil && refusal.Error != "" {
+		err = errors.New(refusal.Error)
+	}
+	return fmt.Errorf("asking the running Caddy: %w", err)
+}

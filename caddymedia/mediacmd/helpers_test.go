@@ -14,18 +14,17 @@ import (
 )
 
 // configured writes a configuration file with two storages in folders, main and broken, whose root
-// is a file, and returns its name and the folder of main.
-func configured(t *testing.T) (file, root string) {
+// is a file, and returns its name.
+func configured(t *testing.T) (file string) {
 	t.Helper()
 	folder := t.TempDir()
-	root = filepath.Join(folder, "main")
 	if err := os.WriteFile(filepath.Join(folder, "broken"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return configFile(t, folder, []string{"main", "broken"}, map[string]any{
 		"image_aliases": map[string]any{"content": map[string]any{"storage": "main", "webp": map[string]any{}}},
 		"file_aliases":  map[string]any{"docs": map[string]any{"storage": "main"}, "lost": map[string]any{"storage": "broken"}},
-	}), root
+	})
 }
 
 // configFile writes a configuration file with storages in folders of their names, and with other
@@ -50,6 +49,20 @@ func configFile(t *testing.T, folder string, storages []string, app map[string]a
 		t.Fatal(err)
 	}
 	return file
+}
+
+// stored creates objects of 1,536 bytes below root.
+func stored(t *testing.T, root string, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
+		path := filepath.Join(root, key)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, make([]byte, 1536), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // run runs a command and returns its output.

@@ -1,7 +1,6 @@
 package mediacmd
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +25,6 @@ import (
 // output prints results to the standard output, and failures and progress bars to the standard
 // error. Its methods are safe for concurrent use.
 type output struct {
-	in       io.Reader
 	out, err io.Writer
 	json     bool // results are JSON
 	quiet    bool // nothing but failures
@@ -45,7 +43,7 @@ func withOutput(cmd *cobra.Command, f func(ctx context.Context, o *output, args 
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "Print failures only")
 	cmd.MarkFlagsMutuallyExclusive("json", "quiet")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o.in, o.out, o.err = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+		o.out, o.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
 		o.bars = isTerminal(o.err) && !o.json && !o.quiet
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
@@ -174,25 +172,6 @@ func escaped(document string) string {
 
 // bytesText returns a number of bytes for people.
 func bytesText(n int64) string { return humanize.IBytes(uint64(max(0, n))) }
-
-// confirm asks a question on the terminal. It returns an error unless the answer is yes.
-func (o *output) confirm(ctx context.Context, question string) error {
-	if !isTerminal(o.in) {
-		return errors.New("nothing was removed: --yes is needed without a terminal")
-	}
-	answer, err := o.ask(ctx, question+" [y/N] ", func() string {
-		line, _ := bufio.NewReader(o.in).ReadString('\n') // an error leaves no answer, which is no
-		return line
-	})
-	if err != nil {
-		fmt.Fprintln(o.err)
-		return err
-	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return errors.New("nothing was removed")
-	}
-	return nil
-}
 
 // ask prints a question and returns the answer that read returns, or an error if the command is
 // interrupted first.

@@ -32,9 +32,6 @@ type session struct {
 	// App is provisioned but not started. It runs no checks in the background and has not opened
 	// its token store.
 	App *mediaapp.App
-	// running is the address of the admin API of the running Caddy whose configuration this is;
-	// empty for that of a file.
-	running string
 	// output redacts the secrets of the configuration.
 	*output
 }
@@ -59,7 +56,6 @@ func inSession(cmd *cobra.Command, f func(ctx context.Context, s *session, args 
 // configSource is the origin of a configuration: a file, or the running Caddy.
 type configSource struct {
 	file, adapter, address string
-	running                string // the address that was asked
 }
 
 // open returns a session with the configuration. Its app must be cleaned up.
@@ -88,7 +84,7 @@ func (c *configSource) open(o *output) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the media app: %w", err)
 	}
-	s := &session{App: app.(*mediaapp.App), running: c.running, output: o} // the app of this name
+	s := &session{App: app.(*mediaapp.App), output: o} // the app of this name
 	s.redactor = redact.New(s.App.Secrets()...)
 	return s, nil
 }
@@ -188,7 +184,6 @@ func (c *configSource) readRunning() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.running = address
 	resp, err := caddycmd.AdminAPIRequest(address, http.MethodGet, "/config/apps", nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration of the running Caddy at %s (use --config for a file): %w", address, err)

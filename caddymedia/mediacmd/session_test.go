@@ -9,7 +9,7 @@ import (
 
 // TestReasons: a failure of a storage has its reason in plain words, before the error itself.
 func TestReasons(t *testing.T) {
-	config, _ := configured(t)
+	config := configured(t)
 	const reason = "The root is not a folder, or a part of its path is a file. Name a folder."
 	for name, command := range map[string]struct {
 		cmd     *cobra.Command

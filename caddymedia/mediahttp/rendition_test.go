@@ -23,7 +23,7 @@ var sizes = map[string]*media.Rendition{
 }
 
 // withSizes is a site with the image aliases sized (negotiates), fresh (overwrites) and own (own
-// cache_control), each with a picture of 40 x 30 pixels.
+// cache_control), each with pictures of 40 x 30 pixels.
 func withSizes(t *testing.T) *site {
 	t.Helper()
 	s := newSiteWith(t, media.Limits{}, func(config *media.Config) {
@@ -35,6 +35,7 @@ func withSizes(t *testing.T) *site {
 	})
 	for _, alias := range []string{"sized", "fresh", "own"} {
 		s.put(t, "img/"+alias+"/a.png", pngOf(40, 30))
+		s.put(t, "img/"+alias+"/a.gif", gifOf(40, 30))
 		s.put(t, "img/"+alias+"/bad.png", "no picture")
 		s.put(t, "img/"+alias+"/a.svg", svgPicture)
 	}
@@ -52,6 +53,8 @@ func TestRenditions(t *testing.T) {
 		{name: "range", target: thumb, header: "Range: bytes=0-3", status: 206, text: "\x89PNG"},
 		{name: "JPEG", target: "/static/img/sized@wide/a.png", header: "Accept: image/webp", status: 200, want: "Content-Type: image/jpeg\nVary"},
 		{name: "WebP", target: "/static/img/sized@modern/a.png", status: 200, want: "Content-Type: image/webp\nVary"},
+		{name: "GIF", target: "/static/img/sized@thumb/a.gif", header: "Range: bytes=0-3", status: 206, text: "\x89PNG", want: day + "Content-Type: image/png\nVary: Accept\nContent-Disposition"},
+		{name: "negotiated GIF", target: "/static/img/sized@thumb/a.gif", header: "Accept: image/gif,image/webp;q=0.9", status: 200, want: "Content-Type: image/webp"},
 		{name: "without negotiation", target: "/static/img/own@thumb/a.png", header: "Accept: image/webp", status: 200, want: "Content-Type: image/png\nVary\nCache-Control: private, max-age=86400"},
 		{name: "overwriting", target: "/static/img/fresh@thumb/a.png", status: 200, want: "Cache-Control: public, no-cache"},
 		{name: "SVG", target: "/static/img/sized@thumb/a.svg", status: 200, text: svgPicture, want: day + "Content-Security-Policy: " + sandbox},

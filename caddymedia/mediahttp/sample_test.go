@@ -59,6 +59,10 @@ func pngOf(width, height int) string {
 	return encoded(func(w io.Writer) error { return png.Encode(w, picture(width, height)) })
 }
 
+func gifOf(width, height int) string {
+	return encoded(func(w io.Writer) error { return gif.Encode(w, picture(width, height), nil) })
+}
+
 // pngBomb returns a small file that claims to be a large picture.
 func pngBomb(width, height uint32) string {
 	chunk := func(kind string, data []byte) []byte {

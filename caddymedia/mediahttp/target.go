@@ -121,14 +121,14 @@ func (t target) request(r *http.Request) *derived.RenditionRequest {
 	return &derived.RenditionRequest{Alias: t.alias, Rendition: t.rendition, Filename: t.filename, WebP: t.negotiated(r)}
 }
 
-// negotiated reports whether the client gets WebP instead of the format of the picture.
+// negotiated reports whether the client gets WebP instead of the other format of the rendition.
 func (t target) negotiated(r *http.Request) bool {
 	return !t.plain && t.alias.Negotiates(t.rendition, t.filename) &&
-		prefersWebP(r.Header["Accept"], storagedrivers.ContentType(t.filename))
+		prefersWebP(r.Header["Accept"], t.rendition.FileOf(t.filename, false).ContentType())
 }
 
 // makeRendition makes the rendition that suits the client. If it cannot be made as WebP, t becomes
-// the one in the format of the picture.
+// the one in the other format.
 func (h *Handler) makeRendition(service *media.Service, r *http.Request, t *target) error {
 	request := t.request(r)
 	request.Owner = storagedrivers.Owner(r.Context())

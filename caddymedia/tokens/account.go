@@ -62,14 +62,11 @@ func (a Account) AllRights() []Right {
 
 // Fingerprint returns a hash of the account, which changes with any part of it. A token carries the
 // fingerprint of its account, so changing the account revokes its tokens. The order of aliases and
-// rights, and repeated ones, make no difference. Without rights other than Upload it is that of an
-// account of earlier versions, whose tokens stay valid.
+// rights, and repeated ones, make no difference.
 func (a Account) Fingerprint() string {
 	fields := append([]string{a.APIKey, a.PasswordHash}, slices.Compact(slices.Sorted(slices.Values(a.Aliases)))...)
-	if rights := a.AllRights(); !slices.Equal(rights, []Right{Upload}) {
-		for _, right := range rights {
-			fields = append(fields, "may "+string(right)) // no alias has a space in its name
-		}
+	for _, right := range a.AllRights() {
+		fields = append(fields, "may "+string(right)) // no alias has a space in its name
 	}
 	var b []byte
 	for _, field := range fields {

@@ -505,21 +505,3 @@ func TestFailedReplacementLeavesNothing(t *testing.T) {
 		t.Errorf("left in the scratch folder: %v", left)
 	}
 }
-
-// TestEarlierRecordStays: what an earlier version has kept of an aborted upload is not removed.
-func TestEarlierRecordStays(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	folder := filepath.Join(root, scratchPrefix+"OLD")
-	must(t, os.Mkdir(folder, dirPerm))
-	must(t, os.WriteFile(filepath.Join(folder, "1.old"), []byte("the only copy"), filePerm))
-	must(t, os.WriteFile(filepath.Join(folder, "2.group"), []byte(recordEarlier), filePerm))
-	want := files(t, root)
-	d := New(Config{Root: root}, slog.New(slog.DiscardHandler))
-	must(t, d.Check(t.Context()))
-	sweepDriver(t, d, storagedrivers.SweepOptions{OlderThan: 1})
-	must(t, d.Close())
-	if got := files(t, root); !maps.Equal(got, want) {
-		t.Errorf("the folder has %v", got)
-	}
-}

@@ -34,8 +34,6 @@ const (
 	recordOpen    = "media open  2\n" // created names can be removed, nothing else has changed
 	recordDecided = "media apply 2\n" // all objects are created, the others can be replaced or removed
 	recordVoid    = "media void  1\n"
-	// recordEarlier is the first line of an earlier version, which kept replaced objects beside it.
-	recordEarlier = "media group 1\n"
 
 	recordSuffix = ".group"
 	maxRecord    = 16 << 20 // far more than the largest request needs
@@ -147,8 +145,6 @@ type recovery struct {
 // its own name.
 const asideNew = ".new"
 
-var errEarlier = errors.New("an earlier version of this program has kept replaced objects here")
-
 // all recovers all commits in the scratch folder that are not void.
 func (r *recovery) all() error {
 	entries, err := fs.ReadDir(r.folder.root.FS(), r.scratch)
@@ -177,9 +173,6 @@ func (r *recovery) one(name string) error {
 	rec := &record{r.folder.root, name, file}
 	data, err := io.ReadAll(io.LimitReader(file, maxRecord))
 	state, intents := parseRecord(data)
-	if err == nil && state == recordEarlier {
-		err = errEarlier
-	}
 	if err == nil {
 		err = r.apply(state, intents)
 	}

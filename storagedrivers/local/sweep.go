@@ -114,11 +114,9 @@ func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([
 			continue
 		}
 		left, err := s.sweep(name)
-		switch {
-		case errors.Is(err, errEarlier): // the first use has logged it
-		case err != nil:
+		if err != nil {
 			failed = append(failed, fmt.Errorf("sweeping %q: %w", name, mapError(err)))
-		case left != nil:
+		} else if left != nil {
 			found = append(found, *left)
 		}
 	}

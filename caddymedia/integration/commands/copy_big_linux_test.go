@@ -2,7 +2,6 @@ package commands_test
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -83,12 +82,7 @@ func copyMuch(t *testing.T, c *site.Child, from, to string) {
 	t.Helper()
 	args := []string{"copy", from, to, "--address", c.Admin, "--json", "--parallel", fmt.Sprint(bigParallel)}
 	copied := func() (n int64) {
-		r := c.Media("du", to, "--depth", "0", "--json", "--address", c.Admin)
-		var total struct{ Objects int64 }
-		if err := json.Unmarshal([]byte(r.Out), &total); err != nil {
-			t.Errorf("%v in %+v", err, r)
-		}
-		return total.Objects
+		return report(t, c.Media("copy", from, to, "--dry-run", "--json", "--address", c.Admin)).Present.Items
 	}
 	first := c.Begin(args...)
 	if !first.KillWhen(func() bool { return copied() >= bigItems/2 }) {

@@ -22,7 +22,7 @@ type Rendition struct {
 	Name string
 	// Box is the size in pixels.
 	Box scale.Box
-	// Format of the file; empty for that of the image.
+	// Format of the file; empty for that of the image, or PNG for a GIF.
 	Format imaging.Format
 	// Quality of lossy encoding, 1 to 100. 0 means the default.
 	Quality int
@@ -77,14 +77,16 @@ type RenditionFile struct {
 
 // FileOf returns the file of a rendition of an image; webp prefers WebP.
 func (r *Rendition) FileOf(filename string, webp bool) RenditionFile {
+	format := imaging.FormatOf(naming.Extension(filename))
 	switch {
 	case r.Format != "":
-		return RenditionFile{r, r.Format}
+		format = r.Format
 	case webp:
-		return RenditionFile{r, imaging.WebP}
-	default:
-		return RenditionFile{r, imaging.FormatOf(naming.Extension(filename))}
+		format = imaging.WebP
+	case format == imaging.GIF:
+		format = imaging.PNG // a smaller image has more colours than a GIF can have
 	}
+	return RenditionFile{r, format}
 }
 
 // RenditionFiles returns the files of all renditions of an image, or only of the eager ones.
@@ -109,6 +111,11 @@ func (a *Alias) RenditionFiles(filename string, eager bool) []RenditionFile {
 // Negotiates reports whether the format of a rendition depends on the client.
 func (a *Alias) Negotiates(r *Rendition, filename string) bool {
 	return a.Negotiate && r.Format == "" && a.MayHaveVariant(filename)
+}
+
+// ContentType returns the media type of the file.
+func (f RenditionFile) ContentType() string {
+	return storagedrivers.ContentType("." + f.Format.Extension())
 }
 
 // Output returns the options of encoding the file.

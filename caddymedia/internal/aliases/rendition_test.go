@@ -73,6 +73,23 @@ func TestRenditionSettings(t *testing.T) {
 	}
 }
 
+// TestRenditionOfGIF: it is a PNG, and a rendition stored as a GIF is never found under its key.
+func TestRenditionOfGIF(t *testing.T) {
+	t.Parallel()
+	alias := &Alias{Kind: Image, Prefix: "pics"}
+	r := &Rendition{Name: "small", Box: scale.Box{Width: 6}}
+	f := r.FileOf("a.gif", false)
+	if f.Format != imaging.PNG || f.ContentType() != "image/png" || f.Fingerprint() == (RenditionFile{r, imaging.GIF}).Fingerprint() {
+		t.Errorf("it is %s, %s, with the settings %s", f.Format, f.ContentType(), f.Fingerprint())
+	}
+	if key := alias.RenditionKey("a.gif", f, storagedrivers.Info{}); !strings.HasSuffix(key, ".png") {
+		t.Errorf("its key is %s", key)
+	}
+	if f := r.FileOf("a.gif", true); f.Format != imaging.WebP {
+		t.Errorf("where WebP is preferred it is %s", f.Format)
+	}
+}
+
 // TestRenditionURLs: images that can be decoded and SVGs have addresses of renditions.
 func TestRenditionURLs(t *testing.T) {
 	t.Parallel()

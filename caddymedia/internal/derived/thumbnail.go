@@ -128,7 +128,7 @@ func (m *Maker) makeThumbnail(ctx context.Context, r *ThumbnailRequest, file ali
 func newThumbnail(file aliases.RenditionFile, image storagedrivers.Info, content []byte) *Thumbnail {
 	info := storagedrivers.Info{
 		Key: image.Key, Size: int64(len(content)), ModTime: image.ModTime,
-		ContentType: storagedrivers.ContentType("." + file.Format.Extension()),
+		ContentType: file.ContentType(),
 	}
 	if image.ETag != "" {
 		info.ETag = fmt.Sprintf(`"%s-%s"`, aliases.Generation(image), file.Fingerprint())

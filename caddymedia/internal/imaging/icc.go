@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"unicode/utf16"
 )
@@ -56,57 +55,24 @@ func (i *Info) setProfile(p colorProfile, pixels string) {
 	}
 }
 
-// pngColors are the colour chunks of a PNG, nil where there is none (W3C PNG, 11.3.2).
+// pngColors are the colour chunks of a PNG that count (W3C PNG, 11.3.2). Without them its colours
+// are those of sRGB, whatever gAMA and cHRM say.
 type pngColors struct {
-	cicp, gamma, chroma []byte
-	srgb                bool
-	profile             colorProfile
+	cicp    []byte // nil if there is none
+	profile colorProfile
 }
 
-// Browsers take a lone gAMA for the curve of sRGB if its exponent is close to that of sRGB.
-const (
-	srgbGamma = 1 / 2.2
-	nearGamma = 0.05
-)
-
-// describe sets the colours. Of the chunks present, only the one that comes first in the order of
-// W3C PNG, 4.3, counts. gAMA and cHRM are converted to a profile, which a variant can carry.
+// describe sets the colours. cICP comes before a profile (W3C PNG, 4.3).
 func (c *pngColors) describe(i *Info, grey bool) {
 	pixels := spaceRGB
 	if grey {
 		pixels = spaceGrey
 	}
 	switch {
-	case c.cicp != nil:
-		if string(c.cicp) != "\x01\x0d\x00\x01" { // the primaries and the curve of sRGB, full range
-			i.ColorLoss = "it has colours of video (cICP)"
-		}
-	case c.profile.space != "":
+	case c.cicp == nil:
 		i.setProfile(c.profile, pixels)
-	case c.srgb, c.gamma == nil:
-	default:
-		c.applyGamma(i)
-	}
-}
-
-// applyGamma sets the profile that gAMA and cHRM describe. cHRM alone is ignored.
-func (c *pngColors) applyGamma(i *Info) {
-	const factor = 100_000
-	gamma := float64(be32(c.gamma)) / factor
-	if gamma == 0 {
-		return
-	}
-	chroma := srgbChromaticities
-	if c.chroma != nil {
-		for n := range chroma {
-			x, y := be32(c.chroma[8*n:]), be32(c.chroma[8*n+4:])
-			chroma[n] = [2]float64{float64(x) / factor, float64(y) / factor}
-		}
-	} else if math.Abs(gamma/srgbGamma-1) < nearGamma {
-		return
-	}
-	if i.Profile = gammaProfile(1/gamma, chroma); i.Profile == nil {
-		i.ColorLoss = "its gAMA and cHRM chunks describe no colours"
+	case string(c.cicp) != "\x01\x0d\x00\x01": // the primaries and the curve of sRGB, full range
+		i.ColorLoss = "it has colours of video (cICP)"
 	}
 }
 
@@ -225,6 +191,9 @@ func WithProfile(file []byte, format Format, profile []byte) ([]byte, error) {
 	return nil, fmt.Errorf("a %s of %d bytes cannot hold a colour profile", format, len(file))
 }
 
+// whiteD50 is the white of a profile (s15Fixed16; ICC.1:2022, 7.2.16).
+const whiteD50 = "\x00\x00\xF6\xD6\x00\x01\x00\x00\x00\x00\xD3\x2D"
+
 // srgbColorants are the red, green and blue of sRGB, adapted to the white of a profile, which is
 // their exact sum (s15Fixed16).
 var srgbColorants = [3]string{
@@ -253,7 +222,7 @@ func greyProfile(grey []byte) []byte {
 		tags := []iccTag{
 			{"desc", iccText("Grey as sRGB")},
 			{"cprt", iccText("No copyright")},
-			{"wtpt", xyzOf("\x00\x00\xF6\xD6\x00\x01\x00\x00\x00\x00\xD3\x2D")},
+			{"wtpt", xyzOf(whiteD50)},
 			{"rTRC", curve},
 			{"gTRC", curve},
 			{"bTRC", curve},
@@ -268,122 +237,6 @@ func greyProfile(grey []byte) []byte {
 
 // xyzOf returns an XYZType of numbers (ICC.1:2022, 10.31).
 func xyzOf(numbers string) []byte { return []byte("XYZ \x00\x00\x00\x00" + numbers) }
-
-// chromaticities are the x and y of white, red, green and blue, as in a cHRM chunk but unscaled.
-type chromaticities [4][2]float64
-
-// srgbChromaticities are those of IEC 61966-2-1.
-var srgbChromaticities = chromaticities{{0.3127, 0.3290}, {0.64, 0.33}, {0.30, 0.60}, {0.15, 0.06}}
-
-type (
-	vector [3]float64
-	matrix [3]vector // of rows
-)
-
-// Bradford's cone responses, and the white of a profile (ICC.1:2022, 7.2.16 and E.3).
-var (
-	bradford = matrix{{0.8951, 0.2664, -0.1614}, {-0.7502, 1.7135, 0.0367}, {0.0389, -0.0685, 1.0296}}
-	whiteD50 = vector{0.9642, 1, 0.8249}
-)
-
-// gammaProfile returns an ICC profile of RGB colours whose samples, raised to the exponent, are
-// proportional to light. It returns nil if the numbers describe no colours.
-func gammaProfile(exponent float64, c chromaticities) []byte {
-	for _, xy := range c {
-		if xy[0] < 0 || xy[1] <= 0 || xy[0]+xy[1] > 1 {
-			return nil
-		}
-	}
-	white, primaries := c.xyz(0), matrix{c.xyz(1), c.xyz(2), c.xyz(3)}.transposed()
-	toPrimaries, ok := primaries.inverse()
-	if !ok {
-		return nil
-	}
-	toCones := bradford
-	back, _ := bradford.inverse()
-	from, to := toCones.of(white), toCones.of(whiteD50)
-	adapt := back.times(matrix{{to[0] / from[0]}, {0, to[1] / from[1]}, {0, 0, to[2] / from[2]}}).times(toCones)
-	share := toPrimaries.of(white)
-	colorants := adapt.times(primaries).times(matrix{{share[0]}, {0, share[1]}, {0, 0, share[2]}}).transposed()
-
-	curve, ok := appendFixed([]byte("para\x00\x00\x00\x00\x00\x00\x00\x00"), exponent)
-	if !ok {
-		return nil
-	}
-	tags := []iccTag{
-		{"desc", iccText("Gamma of a PNG")},
-		{"cprt", iccText("No copyright")},
-		{"rTRC", curve},
-		{"gTRC", curve},
-		{"bTRC", curve},
-	}
-	for i, v := range []vector{whiteD50, colorants[0], colorants[1], colorants[2]} {
-		data, ok := appendFixed([]byte("XYZ \x00\x00\x00\x00"), v[:]...)
-		if !ok {
-			return nil
-		}
-		tags = append(tags, iccTag{[]string{"wtpt", "rXYZ", "gXYZ", "bXYZ"}[i], data})
-	}
-	return displayProfile(tags)
-}
-
-// xyz returns a colour of luminance 1.
-func (c chromaticities) xyz(i int) vector {
-	x, y := c[i][0], c[i][1]
-	return vector{x / y, 1, (1 - x - y) / y}
-}
-
-func (m matrix) of(v vector) (out vector) {
-	for i, row := range m {
-		out[i] = row[0]*v[0] + row[1]*v[1] + row[2]*v[2]
-	}
-	return out
-}
-
-func (m matrix) transposed() (out matrix) {
-	for i := range m {
-		for j := range m {
-			out[j][i] = m[i][j]
-		}
-	}
-	return out
-}
-
-func (m matrix) times(n matrix) matrix {
-	columns := n.transposed()
-	for i, column := range columns {
-		columns[i] = m.of(column)
-	}
-	return columns.transposed()
-}
-
-// inverse returns the inverse matrix, if there is one.
-func (m matrix) inverse() (out matrix, ok bool) {
-	for i := range 3 {
-		a, b := m[(i+1)%3], m[(i+2)%3]
-		out[i] = vector{a[1]*b[2] - a[2]*b[1], a[2]*b[0] - a[0]*b[2], a[0]*b[1] - a[1]*b[0]}
-	}
-	det := m[0][0]*out[0][0] + m[0][1]*out[0][1] + m[0][2]*out[0][2]
-	out = out.transposed()
-	for i := range out {
-		for j := range out {
-			out[i][j] /= det
-		}
-	}
-	return out, math.Abs(det) > 1e-6
-}
-
-// appendFixed appends numbers as s15Fixed16 (ICC.1:2022, 4.6). It reports whether all fit.
-func appendFixed(b []byte, numbers ...float64) ([]byte, bool) {
-	for _, n := range numbers {
-		fixed := math.Round(n * 65536)
-		if !(math.Abs(fixed) <= math.MaxInt32) {
-			return nil, false
-		}
-		b = binary.BigEndian.AppendUint32(b, uint32(int32(fixed)))
-	}
-	return b, true
-}
 
 // iccText returns a multiLocalizedUnicodeType of one language (ICC.1:2022, 10.15).
 func iccText(s string) []byte {
@@ -409,8 +262,7 @@ func displayProfile(tags []iccTag) []byte {
 	b := make([]byte, header)
 	copy(b[8:], "\x04\x30\x00\x00mntrRGB XYZ ")
 	copy(b[36:], "acsp")
-	white, _ := appendFixed(nil, whiteD50[:]...)
-	copy(b[68:], white)
+	copy(b[68:], whiteD50)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(tags)))
 	at := len(b) + 12*len(tags)
 	var data []byte

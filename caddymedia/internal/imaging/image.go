@@ -387,8 +387,7 @@ type Info struct {
 
 	// Orientation is the turn of the stored pixels for viewing; [Upright] by default.
 	Orientation Orientation
-	// Profile is the ICC profile of the colours, at most 64 KiB, or one made from the gAMA and cHRM
-	// chunks of a PNG. It is nil where a browser uses sRGB.
+	// Profile is the ICC profile of the colours, at most 64 KiB. Without one they are those of sRGB.
 	Profile []byte
 	// ColorLoss is the reason why the pixels would have other colours in another file. It is empty
 	// if Profile is enough.

@@ -203,7 +203,7 @@ func (c *pngChunks) inspect(s *source, kind string, size int64) (kept bool, err 
 		c.info.Animated = c.info.Animated || !c.data // W3C PNG 11.3.6.1: it counts before the first IDAT only
 	case "fcTL":
 		err = c.frame(s, size)
-	case "iCCP", "cICP", "sRGB", "gAMA", "cHRM":
+	case "iCCP", "cICP":
 		err = c.color(s, kind, size)
 	case "eXIf":
 		return c.keepEXIF(s, kind, size)
@@ -278,21 +278,11 @@ func (c *pngChunks) color(s *source, kind string, size int64) error {
 	case "iCCP":
 		c.colors.profile = inflateProfile(data, int64(len(data)) < size)
 	case "cICP":
-		keepFirst(&c.colors.cicp, data)
-	case "gAMA":
-		keepFirst(&c.colors.gamma, data)
-	case "cHRM":
-		keepFirst(&c.colors.chroma, data)
-	case "sRGB":
-		c.colors.srgb = true
+		if c.colors.cicp == nil {
+			c.colors.cicp = bytes.Clone(data)
+		}
 	}
 	return nil
-}
-
-func keepFirst(kept *[]byte, data []byte) {
-	if *kept == nil {
-		*kept = bytes.Clone(data)
-	}
 }
 
 // keepEXIF reads the orientation from the first EXIF chunk. It reports whether the chunk remains.

@@ -25,8 +25,6 @@ const (
 	// networkLength is the part of the tag of a client that is the tag of its network.
 	networkLength = 3
 	idLength      = dayLength + randomLength + 3*tagLength + sizeLength
-	// oldLength is the length of the IDs of earlier versions, without a client and a size.
-	oldLength = idLength - tagLength - sizeLength
 
 	ticketAt = dayLength + randomLength
 	clientAt = ticketAt + tagLength
@@ -78,12 +76,7 @@ func storageTag(id string) string { return id[len(id)-tagLength:] }
 func ticketTag(id string) string { return id[ticketAt:clientAt] }
 
 // clientTag returns the tag of the client in an ID.
-func clientTag(id string) string {
-	if len(id) == oldLength {
-		return tag("")
-	}
-	return id[clientAt:sizeAt]
-}
+func clientTag(id string) string { return id[clientAt:sizeAt] }
 
 // networkTag returns the tag of the network of the client in an ID.
 func networkTag(id string) string { return clientTag(id)[:networkLength] }
@@ -99,9 +92,6 @@ func sizeText(size int64) string {
 
 // sizeOf returns the size in an ID.
 func sizeOf(id string) int64 {
-	if len(id) == oldLength {
-		return 0
-	}
 	size, _ := strconv.ParseInt(id[sizeAt:sizeAt+sizeLength], sizeBase, 64) // any such text is a number
 	return size
 }
@@ -115,7 +105,7 @@ func digest(text string) string {
 func day(t time.Time) string { return fmt.Sprintf("%0*d", dayLength, t.Unix()/(24*60*60)) }
 
 func validID(id string) bool {
-	return (len(id) == idLength || len(id) == oldLength) && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+	return len(id) == idLength && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
 const (

@@ -138,14 +138,12 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestClient: addresses of one /64 are one client, and uploads of earlier versions count for none.
+// TestClient: addresses of one /64 are one client.
 func TestClient(t *testing.T) {
 	t.Parallel()
 	id := func(address, ticket string) string {
 		return newID(time.Now(), &Record{Owner: owner, Client: address, Ticket: ticket}, 5, "default")
 	}
-	old := id("2001:db8::1", "a")
-	old = old[:clientAt] + old[len(old)-tagLength:]
 	for _, c := range []struct {
 		name, a, b string
 		same       bool
@@ -155,14 +153,13 @@ func TestClient(t *testing.T) {
 		{"one network", id("2001:db8::1", "a"), id("2001:db8::2:3", "a"), true},
 		{"two networks", id("2001:db8::1", "a"), id("2001:db8:0:1::1", "a"), false},
 		{"token", id("192.0.2.1", "a"), id("192.0.2.1", ""), false},
-		{"earlier version", id("2001:db8::1", "a"), old, false},
 	} {
 		if same := clientTag(c.a) == clientTag(c.b); same != c.same {
 			t.Errorf("%s: the same client: %t", c.name, same)
 		}
 	}
-	if !validID(old) || sizeOf(old) != 0 || ticketTag(old) != tag("a") || storageTag(old) != tag("default") {
-		t.Errorf("an ID of an earlier version: %q", old)
+	if got := id("2001:db8::1", "a"); ticketTag(got) != tag("a") || storageTag(got) != tag("default") {
+		t.Errorf("the ticket or the storage of %q is another", got)
 	}
 	for size, want := range map[int64]int64{-1: 0, 0: 0, 1: 1, 2 << 30: 2 << 30, 1 << 62: 2_821_109_907_455} {
 		if id := newID(time.Now(), &Record{}, size, "default"); sizeOf(id) != want || !validID(id) {

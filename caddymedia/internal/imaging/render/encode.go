@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"image"
 	"image/draw"
-	"image/gif"
 	"image/jpeg"
 	"image/png"
 	"time"
@@ -89,8 +88,6 @@ func encodeFile(o *output, img image.Image, pause func() error) ([]byte, error) 
 			}
 		}
 		err = png.Encode(file, img)
-	case imaging.GIF:
-		err = gif.Encode(file, paletted(straight(img)), nil)
 	default:
 		err = fmt.Errorf("%s is not encoded", o.Format)
 	}

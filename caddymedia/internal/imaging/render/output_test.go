@@ -33,7 +33,7 @@ func output(t testing.TB, file []byte, ext string, o render.Output) []byte {
 func decodedAs(t testing.TB, file []byte, format imaging.Format) image.Image {
 	t.Helper()
 	decode := map[imaging.Format]func(io.Reader) (image.Image, error){
-		imaging.JPEG: jpeg.Decode, imaging.PNG: png.Decode, imaging.GIF: gif.Decode,
+		imaging.JPEG: jpeg.Decode, imaging.PNG: png.Decode,
 	}[format]
 	if decode == nil {
 		return decodedWebP(t, file)
@@ -187,7 +187,7 @@ func TestOutputOfAnimation(t *testing.T) {
 		t.Fatalf("%d frames, %v", len(a.Frames), err)
 	}
 	for ext, source := range map[string][]byte{"gif": file, "webp": moving} {
-		for _, format := range []imaging.Format{imaging.JPEG, imaging.PNG, imaging.GIF} {
+		for _, format := range []imaging.Format{imaging.JPEG, imaging.PNG} {
 			still := decodedAs(t, output(t, source, ext, render.Output{Format: format, Box: scale.Box{Width: 10}}), format)
 			want := image.NewNRGBA(image.Rect(0, 0, 10, 5))
 			for i := range 50 {
@@ -264,7 +264,7 @@ func TestTinyOutputs(t *testing.T) {
 				ext  string
 				data []byte
 			}{{"png", asPNG(t, scene(size.X, size.Y))}, {"jpg", asJPEG(t, scene(size.X, size.Y))}} {
-				for _, format := range []imaging.Format{imaging.JPEG, imaging.PNG, imaging.GIF, imaging.WebP} {
+				for _, format := range []imaging.Format{imaging.JPEG, imaging.PNG, imaging.WebP} {
 					got := decodedAs(t, output(t, file.data, file.ext, render.Output{Format: format, Box: box}), format).Bounds().Size()
 					if want := box.View(size.X, size.Y).Size; got != want {
 						t.Errorf("%v of %v in %s is of %v, want %v", box, size, format, got, want)

@@ -53,11 +53,6 @@ var editorNamespaces = []string{
 	"adobe:ns:meta/",
 }
 
-// htmlElements run or fetch something once the image is pasted into an HTML page, because the
-// default namespace has no meaning there. No drawing program has elements with these names.
-var htmlElements = set(`applet audio base embed form foreignobject frame frameset handler html iframe link listener
-	meta object script style video`)
-
 // adobeNamespaces is the prefix of all namespaces of Illustrator and of XMP.
 const adobeNamespaces = "http://ns.adobe.com/"
 
@@ -98,7 +93,7 @@ func checkElement(e xml.StartElement, inMetadata bool) error {
 		if !elements[e.Name.Local] && e.Name.Local != "foreignObject" {
 			return refusef("the SVG contains the element %s", e.Name.Local)
 		}
-	case !knownNamespace(e.Name.Space, inMetadata), htmlElements[strings.ToLower(e.Name.Local)]:
+	case !knownNamespace(e.Name.Space, inMetadata):
 		return refusef("the SVG contains the element %s of another namespace", e.Name.Local)
 	}
 	for _, a := range e.Attr {

@@ -5,11 +5,9 @@ package svg
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"html"
 	"io"
 	"net/url"
 	"regexp"
@@ -104,7 +102,6 @@ type checker struct {
 	metadata      int // the depth of the open metadata element; 0 outside
 	rooted        bool
 	style         *strings.Builder // the text of the open style element
-	html          htmlView
 	copies        copyCounter
 }
 
@@ -138,15 +135,11 @@ func (c *checker) token(token xml.Token) error {
 		return c.end()
 	case xml.CharData:
 		return c.text(t)
-	case xml.Comment:
-		if c.strict {
-			return checkComment(t)
-		}
 	case xml.Directive:
 		return c.directive(string(t))
 	case xml.ProcInst:
 		declaration := t.Target == "xml" && c.tokens == 1 && xmlDeclaration.Match(t.Inst)
-		if c.strict && !declaration && (activeTarget.MatchString(t.Target) || bytes.ContainsAny(t.Inst, "<>")) {
+		if c.strict && !declaration && activeTarget.MatchString(t.Target) {
 			return refusef("the SVG contains the processing instruction %s", t.Target)
 		}
 	}
@@ -172,8 +165,8 @@ func (c *checker) start(e xml.StartElement) error {
 	if c.metadata == 0 && e.Name == (xml.Name{Space: Namespace, Local: "metadata"}) {
 		c.metadata = c.depth
 	}
-	if err := c.html.start(e, c.raw.name, c.depth); err != nil {
-		return err
+	if c.style != nil { // a browser joins the text around it
+		return refusef("the SVG contains an element inside a style element")
 	}
 	c.copies.start(e)
 	if e.Name == (xml.Name{Space: Namespace, Local: "style"}) {
@@ -186,7 +179,6 @@ func (c *checker) start(e xml.StartElement) error {
 // browser joins it.
 func (c *checker) end() error {
 	if c.strict {
-		c.html.end(c.depth, c.raw.size == 0)
 		c.copies.end()
 	}
 	if c.depth == c.metadata {
@@ -198,11 +190,6 @@ func (c *checker) end() error {
 	}
 	css := c.style.String()
 	c.style = nil
-	// An end tag in a style is text to an XML parser, but ends the element once the image is pasted
-	// into an HTML page.
-	if strings.Contains(css, "</") {
-		return refusef("the SVG contains a tag inside a style element")
-	}
 	return checkCSS(css)
 }
 
@@ -212,9 +199,6 @@ func (c *checker) text(data []byte) error {
 	}
 	if c.style != nil {
 		c.style.Write(data)
-	}
-	if c.strict {
-		return c.html.data(data, c.raw.size)
 	}
 	return nil
 }
@@ -227,8 +211,7 @@ func (c *checker) directive(text string) error {
 		return nil
 	}
 	entities, ok := parseDoctype(text)
-	whole := c.raw.size == int64(len(text)+len("<!>")) // the decoder drops comments, which end the type in HTML
-	if c.rooted || c.raw.Entity != nil || !ok || !whole {
+	if c.rooted || c.raw.Entity != nil || !ok {
 		return refusef("the SVG contains a document type declaration of its own")
 	}
 	c.raw.Entity = entities
@@ -236,6 +219,22 @@ func (c *checker) directive(text string) error {
 		c.input.entity = max(c.input.entity, len(value))
 	}
 	return nil
+}
+
+// rawTokens reads the tokens of an image with their names as written. The decoder on top of it
+// resolves namespaces.
+type rawTokens struct {
+	*xml.Decoder
+	name xml.Name // of the last start element, with the prefix as Space
+}
+
+// Token returns the next token.
+func (r *rawTokens) Token() (xml.Token, error) {
+	token, err := r.RawToken()
+	if e, ok := token.(xml.StartElement); ok {
+		r.name = e.Name
+	}
+	return token, err
 }
 
 var (
@@ -323,8 +322,7 @@ const (
 )
 
 // parseDoctype returns the entities of a document type, as drawing programs write them for
-// namespaces and styles. ok reports whether the document type declares nothing else. An entity with
-// a name that HTML knows is not accepted, because it would be another character in a page.
+// namespaces and styles. ok reports whether the document type declares nothing else.
 func parseDoctype(text string) (entities map[string]string, ok bool) {
 	parts := publicDoctype.FindStringSubmatch(text)
 	if parts == nil {
@@ -332,8 +330,7 @@ func parseDoctype(text string) (entities map[string]string, ok bool) {
 	}
 	entities = make(map[string]string)
 	for _, m := range plainEntities.FindAllStringSubmatch(parts[1], -1) {
-		reference := "&" + m[1] + ";"
-		if _, twice := entities[m[1]]; twice || html.UnescapeString(reference) != reference {
+		if _, twice := entities[m[1]]; twice {
 			return nil, false
 		}
 		entities[m[1]] = m[2] + m[3]
