@@ -108,7 +108,7 @@ func TestAttempt(t *testing.T) {
 	})
 }
 
-// hooked is a store that calls before before each update.
+// hooked is a store that calls a function before each update.
 type hooked struct {
 	tokens.Store
 	before func(key string)
