@@ -67,10 +67,9 @@ func TestCaddyfile(t *testing.T) {
 			server_name example.com
 			insecure_skip_verify off
 			connections 3
-			lock off
 			timeout 10s
 		}`: `{"address":"files.example.com","user":"u","password":"{env.FTP_PASSWORD}","root":"media",` +
-			`"tls":"explicit","ca":"/etc/ca.pem","server_name":"example.com","connections":3,"lock":false,` +
+			`"tls":"explicit","ca":"/etc/ca.pem","server_name":"example.com","connections":3,` +
 			`"timeout":10000000000}`,
 		`s3 pictures {
 			region            eu-central-1
