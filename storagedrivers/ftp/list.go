@@ -27,11 +27,7 @@ func (d *driver) List(
 			return err
 		}
 		s := &sweeper{conn: c, old: old}
-		for _, met := range l.leftovers {
-			if s.take(met.name, met) != nil {
-				break // it does not concern the listing that met it
-			}
-		}
+		s.takeAll(l.leftovers)
 		return nil
 	})
 	return page, err
@@ -171,6 +167,15 @@ func (s *sweeper) goOn(key string, err error) error {
 func (e entry) isLeftover(old time.Time) bool {
 	return !e.folder && strings.HasPrefix(e.name, tempPrefix) && strings.HasSuffix(e.name, tempSuffix) &&
 		!e.modTime.IsZero() && e.modTime.Before(old)
+}
+
+// takeAll removes leftovers up to the first error, which does not concern the listing that met them.
+func (s *sweeper) takeAll(leftovers []entry) {
+	for _, met := range leftovers {
+		if s.take(met.name, met) != nil {
+			return
+		}
+	}
 }
 
 // take removes a leftover, except in a dry run. The times in a listing may be in any time zone and
