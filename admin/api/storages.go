@@ -178,7 +178,7 @@ func guarantees(f storagedrivers.Features) []guaranteeAnswer {
 				"An upload by another program at the same moment could be overwritten."),
 		g("replace", f.Replace == storagedrivers.Atomic,
 			"While an item is replaced, clients receive the old one or the new one.",
-			"While an item is replaced, it may be missing for a moment."),
+			"While an item is replaced, it may be missing for a moment, or a download of it may fail."),
 		g("restore", f.Together == storagedrivers.Atomic,
 			"When an upload of several items fails, the items that it has replaced are restored.",
 			"When an upload of several items fails, the items that it has replaced stay replaced. The answer names them."),

@@ -67,10 +67,9 @@ func TestCaddyfile(t *testing.T) {
 			server_name example.com
 			insecure_skip_verify off
 			connections 3
-			lock off
 			timeout 10s
 		}`: `{"address":"files.example.com","user":"u","password":"{env.FTP_PASSWORD}","root":"media",` +
-			`"tls":"explicit","ca":"/etc/ca.pem","server_name":"example.com","connections":3,"lock":false,` +
+			`"tls":"explicit","ca":"/etc/ca.pem","server_name":"example.com","connections":3,` +
 			`"timeout":10000000000}`,
 		`s3 pictures {
 			region            eu-central-1
@@ -168,7 +167,8 @@ func TestWrong(t *testing.T) {
 		"ftp a {\n user u\n user u\n}":                           "given twice",
 		"ftp a {\n tls sometimes\n}":                             "tls is one of none, explicit, implicit",
 		"ftp a {\n connections 0\n}":                             "connections is a number above zero",
-		"ftp a {\n lock maybe\n}":                                "lock is one of on, off",
+		"ftp a {\n insecure_skip_verify maybe\n}":                "insecure_skip_verify is one of on, off",
+		"ftp a {\n lock on\n}":                                   `unknown option "lock" of an ftp storage`,
 		"ftp a {\n user u\n password {env.NOT_SET_X}\n}":         "password: ",
 		"s3 one {\n colour red\n}":                               `unknown option "colour" of an s3 storage`,
 		"s3 one {\n region\n}":                                   "takes one value",
@@ -239,7 +239,7 @@ func TestPoolKey(t *testing.T) {
 		{"sftp h {\n user u\n password q\n insecure_skip_host_key on\n}"},
 		{"sftp h {\n user u\n password p\n insecure_skip_host_key on\n root /r\n}"},
 		{"sftp h {\n user u\n password p\n host_key SHA256:" + strings.Repeat("A", 43) + "\n}"},
-		{"ftp h {\n user u\n}", "ftp h:21 {\n user u\n lock on\n}"},
+		{"ftp h {\n user u\n}", "ftp h:21 {\n user u\n tls none\n}"},
 		{"ftp i {\n user u\n}"},
 		{"ftp h {\n user v\n}"},
 		{"ftp h {\n user u\n password p\n}"},
@@ -249,7 +249,6 @@ func TestPoolKey(t *testing.T) {
 		{"ftp h {\n user u\n tls explicit\n server_name s\n}"},
 		{"ftp h {\n user u\n tls explicit\n insecure_skip_verify on\n}"},
 		{"ftp h {\n user u\n connections 3\n}"},
-		{"ftp h {\n user u\n lock off\n}"},
 		{"ftp h {\n user u\n timeout 1s\n}"},
 		{"bolt", "bolt /srv/data/caddy/media/tokens.db"},
 		{"bolt /srv/value.db", "bolt /srv/x/../{env.MODULES_TEST_VALUE}.db"},

@@ -5,15 +5,12 @@
 // transfer and reports it as complete.
 //
 // The protocol cannot create a name only if it is free. Instead the driver checks the name before
-// the rename, under a lock. Within a process that is a name lock, and between processes a lock
-// folder ".lock-*" beside the object: making a folder fails if it exists. See lock.go.
+// the rename, under a lock of the name in this process.
 //
 // A server does not identify the generation of an object that it sends. See open.go.
 //
-// Hidden names are assumed to be those of this driver. Its leftovers are removed from listed
-// folders when they are older than a day. For servers that do not rename over a file, an object is
-// moved aside (".aside-" and its name) while it is replaced. The first check, each listing and
-// [driver.Sweep] restore the object if the process died in that moment.
+// Hidden names are assumed to be those of this driver. Its temporary files are removed from listed
+// folders when they are older than a day.
 package ftp
 
 import (
@@ -39,9 +36,9 @@ import (
 // Config keeps objects as files on an FTP server, plain or over TLS, in passive mode.
 //
 // An upload is written to a hidden temporary file and renamed when it is complete. The user needs
-// the rights to create, rename and delete files, and to create and delete folders. The protocol
-// cannot create a name only if it is free. Within a process, uploads of one name wait for each
-// other; several processes use lock folders. Other programs that write to the folder ignore both.
+// the rights to create, rename and delete files, and to create folders. The protocol cannot create
+// a name only if it is free: uploads of one name wait for each other within a process, and only one
+// process may write to the folder.
 //
 // Without TLS the password and all content can be read on the network.
 type Config struct {
@@ -72,15 +69,10 @@ type Config struct {
 	// everything. Default: `false`.
 	InsecureSkipVerify bool `json:"insecure_skip_verify,omitempty"`
 
-	// The maximum number of connections; fewer are used if the server allows fewer. Each connection
-	// runs one operation at a time, and a download of more than 1 MiB holds one until it ends. One
-	// or two connections are reserved for other operations. Default: `8`.
+	// The maximum number of connections, at most as many as the server allows. Each connection runs
+	// one operation at a time, and a download of more than 1 MiB holds one until it ends. One or two
+	// connections are reserved for other operations. Default: `8`.
 	Connections int `json:"connections,omitempty" example:"8"`
-
-	// Whether an upload that must not overwrite creates a lock folder for a moment. It is needed if
-	// several processes share the server. If a process dies in that moment, the name cannot be
-	// created for ten minutes. Default: `true`.
-	Lock *bool `json:"lock,omitempty"`
 
 	// How long the server may be silent before an operation fails. Default: `30s`.
 	Timeout options.Duration `json:"timeout,omitempty" example:"30s"`
@@ -127,9 +119,6 @@ func (c *Config) Complete() error {
 	c.TLS = cmp.Or(c.TLS, tlsNone)
 	c.Connections = cmp.Or(c.Connections, defaultConnections)
 	c.Timeout = cmp.Or(c.Timeout, options.Duration(network.DefaultTimeout))
-	if c.Lock == nil {
-		c.Lock = new(true)
-	}
 	for option, value := range map[string]string{
 		"address": c.Address, "user": c.User, "password": c.Password, "root": c.Root,
 	} {
@@ -222,7 +211,7 @@ func (c *Config) Location() storagedrivers.Location {
 }
 
 // Limits returns the time-out, and half of the connections to the server: each is for one operation
-// at a time, and storing one object may need two.
+// at a time, and an object that is copied within a server needs two.
 func (c *Config) Limits() storagedrivers.Limits {
 	return storagedrivers.Limits{Timeout: c.timeout(), Parallel: max(1, c.Connections/2)}
 }

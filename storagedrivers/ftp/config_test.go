@@ -24,7 +24,7 @@ func TestComplete(t *testing.T) {
 	} {
 		f := &Config{Address: address, User: "u"}
 		must(t, f.Complete())
-		if f.Address != want || !*f.Lock {
+		if f.Address != want {
 			t.Errorf("%q became %+v, want %q", address, f, want)
 		}
 	}
@@ -102,19 +102,19 @@ func TestWrongLogin(t *testing.T) {
 	drivertest.Cause(t, open(t, without.config()).Check(t.Context()), storagedrivers.NoTLS)
 }
 
-// TestCheck: Check tests the abilities of the server if it can.
+// TestCheck: Check tests whether the server sets times, if it can. There are no other guarantees.
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	best, atomic := storagedrivers.BestEffort, storagedrivers.Atomic
 	for name, tt := range map[string]struct {
-		server   *fake
-		refuses  string // of the commands that change anything
-		replaces storagedrivers.Guarantee
+		server  *fake
+		refuses string // of the commands that change anything
+		want    storagedrivers.Features
 	}{
-		"replacing": {&fake{}, "", atomic},
-		"keeping":   {&fake{keep: true}, "", best},
-		"read-only": {&fake{}, "STOR MKD DELE RNFR RNTO RMD", best},
-		"no rename": {&fake{}, "RNFR", best},
+		"facts and times": {&fake{facts: true, mfmt: true}, "", storagedrivers.Features{ListTimes: true, Dated: true}},
+		"lists":           {&fake{mfmt: true}, "", storagedrivers.Features{Dated: true}},
+		"no times":        {&fake{facts: true}, "", storagedrivers.Features{ListTimes: true}},
+		"times refused":   {&fake{mfmt: true}, "MFMT", storagedrivers.Features{}},
+		"read-only":       {&fake{mfmt: true}, "STOR MKD DELE RNFR RNTO RMD", storagedrivers.Features{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,9 +125,8 @@ func TestCheck(t *testing.T) {
 			for range 2 {
 				is(t, d.Check(t.Context()), nil)
 			}
-			want := storagedrivers.Features{Replace: tt.replaces}
-			if got := d.Features(); got != want {
-				t.Errorf("features %+v, want %+v", got, want)
+			if got := d.Features(); got != tt.want {
+				t.Errorf("features %+v, want %+v", got, tt.want)
 			}
 			f.has(t)
 		})
@@ -160,7 +159,7 @@ func TestDescription(t *testing.T) {
 		Unreachable: failing("127.0.0.1:1", "secret"),
 		Same: []string{
 			`{"address": "files.example.com:21", "user": "media", "password": "b", "tls": "explicit", "timeout": "5s"}`,
-			`{"address": "Files.example.com", ` + login + `, "tls": "implicit", "connections": 2, "lock": false, "root": "."}`,
+			`{"address": "Files.example.com", ` + login + `, "tls": "implicit", "connections": 2, "root": "."}`,
 		},
 		Below: []string{`{"address": "files.example.com", ` + login + `, "root": "below/it/"}`},
 		Apart: []string{
@@ -179,7 +178,7 @@ func TestDescription(t *testing.T) {
 	})
 }
 
-// TestParallel: storing an object may need two connections.
+// TestParallel: copying an object within a server needs two connections.
 func TestParallel(t *testing.T) {
 	t.Parallel()
 	for options, want := range map[string]int{

@@ -71,9 +71,8 @@ func newFakeDriver(config Config) *driver {
 func TestConformance(t *testing.T) {
 	for name, f := range map[string]*fake{
 		"facts":                      {facts: true, mfmt: true},
-		"silent facts":               {facts: true, mfmt: true, silent: true},
 		"plain lists, keeping files": {plain: true, keep: true, lingers: true},
-		"lists, explicit TLS":        {tls: secured, mfmt: true, lingers: true, silent: true},
+		"lists, explicit TLS":        {tls: secured, mfmt: true, lingers: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.start(t)
@@ -193,7 +192,7 @@ func harness(store string, config Config) drivertest.Harness {
 	}
 }
 
-// files returns the files below a folder. It includes lock folders, because they must not remain.
+// files returns the files below a folder, and the hidden folders.
 func files(t *testing.T, folder string) []string {
 	t.Helper()
 	var names []string

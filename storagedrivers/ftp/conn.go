@@ -107,31 +107,10 @@ func newEntry(e *jftp.Entry) entry {
 // name at once.
 func (c *conn) hasFacts() bool { return c.ftp.IsTimePreciseInList() }
 
-// look returns a file or folder as MLST or the listing of its parent folder describes it.
-func (c *conn) look(path string) (entry, error) {
-	if c.hasFacts() {
-		e, err := c.ftp.GetEntry(path)
-		if err = c.checkPathReply(path, err); err != nil {
-			return entry{}, lookupError(err)
-		}
-		return newEntry(e), nil
-	}
-	entries, err := c.list(pathpkg.Dir(path))
-	if err != nil {
-		return entry{}, err
-	}
-	for _, e := range entries {
-		if e.name == pathpkg.Base(path) {
-			return e, nil
-		}
-	}
-	return entry{}, fs.ErrNotExist
-}
-
 // stat returns the size and time of a file. If the path is not a file, the error is fs.ErrNotExist.
 func (c *conn) stat(path string) (entry, error) {
 	if c.hasFacts() {
-		return c.lookForFile(path)
+		return c.look(path)
 	}
 	size, err := c.size(path)
 	if err != nil {
@@ -144,13 +123,30 @@ func (c *conn) stat(path string) (entry, error) {
 	return entry{size: size, modTime: modTime}, nil
 }
 
-// lookForFile is look for a file. A folder is fs.ErrNotExist.
-func (c *conn) lookForFile(path string) (entry, error) {
-	e, err := c.look(path)
-	if err == nil && e.folder {
+// look returns a file as MLST or the listing of its parent folder describes it. A folder is
+// fs.ErrNotExist.
+func (c *conn) look(path string) (e entry, err error) {
+	if c.hasFacts() {
+		found, err := c.ftp.GetEntry(path)
+		if err = c.checkPathReply(path, err); err != nil {
+			return entry{}, lookupError(err)
+		}
+		e = newEntry(found)
+	} else {
+		entries, err := c.list(pathpkg.Dir(path))
+		if err != nil {
+			return entry{}, err
+		}
+		i := slices.IndexFunc(entries, func(e entry) bool { return e.name == pathpkg.Base(path) })
+		if i < 0 {
+			return entry{}, fs.ErrNotExist
+		}
+		e = entries[i]
+	}
+	if e.folder {
 		return entry{}, fmt.Errorf("%w: a folder", fs.ErrNotExist)
 	}
-	return e, err
+	return e, nil
 }
 
 // size returns the size of a file. Some servers do not know the command, or do not reply with a
@@ -164,7 +160,7 @@ func (c *conn) size(path string) (int64, error) {
 	} else if !isUnknownCommand(err) {
 		return 0, lookupError(err)
 	}
-	e, err := c.lookForFile(path)
+	e, err := c.look(path)
 	return e.size, err
 }
 
@@ -233,11 +229,9 @@ func (c *conn) store(path string, r io.Reader) error {
 	return c.checkPathReply(path, err)
 }
 
-// retrieve starts a download of the file at path, from offset on. size is the length of the file,
-// or of the rest of it, if the server announces it; otherwise -1. Without REST the download starts
+// retrieve starts a download of the file at path, from offset on. Without REST the download starts
 // at 0, and skip is offset.
-func (c *conn) retrieve(path string, offset int64) (response *jftp.Response, size, skip int64, err error) {
-	c.control.replies.text = nil
+func (c *conn) retrieve(path string, offset int64) (response *jftp.Response, skip int64, err error) {
 	if c.withoutRest {
 		offset, skip = 0, offset
 	}
@@ -247,7 +241,7 @@ func (c *conn) retrieve(path string, offset int64) (response *jftp.Response, siz
 		c.withoutRest = true
 		return c.retrieve(path, offset)
 	}
-	return response, c.control.replies.announcedSize(), skip, err
+	return response, skip, err
 }
 
 // maxAbort bounds the wait for the replies to an aborted transfer. A new connection is cheaper than
@@ -274,12 +268,9 @@ func (c *conn) abort(response *jftp.Response) {
 
 func (c *conn) ping() error { return c.checkReply(c.ftp.NoOp()) }
 
-// rename renames a file to a name of the same length in its folder.
+// rename renames a file within its folder.
 func (c *conn) rename(from, to string) error { return c.checkPathReply(from, c.ftp.Rename(from, to)) }
 func (c *conn) remove(path string) error     { return c.checkPathReply(path, c.ftp.Delete(path)) }
-func (c *conn) makeFolder(path string) error { return c.checkPathReply(path, c.ftp.MakeDir(path)) }
-
-func (c *conn) removeFolder(path string) error { return c.checkPathReply(path, c.ftp.RemoveDir(path)) }
 
 // changeDir changes to a folder, which verifies that it is one. No command depends on the current
 // folder.
@@ -307,7 +298,7 @@ func (d *driver) ensureFolder(c *conn, folder string) error {
 
 // createFolder creates a folder whose parent exists, unless it exists by now.
 func (c *conn) createFolder(folder string) error {
-	err := c.makeFolder(folder)
+	err := c.checkPathReply(folder, c.ftp.MakeDir(folder))
 	if !isRefusal(err) {
 		return err
 	}

@@ -307,23 +307,6 @@ func (t *replyLog) reply(err error) error {
 	return &textproto.Error{Code: code, Msg: string(last[2])}
 }
 
-// opening matches the usual reply to RETR: "150 Opening BINARY mode data connection for name (1234
-// bytes)."
-var opening = regexp.MustCompile(`(?m)^1[25][05][ -].*\((\d+) bytes\)`)
-
-// announcedSize returns the size of the file that was opened last, or -1.
-func (t *replyLog) announcedSize() int64 {
-	match := opening.FindSubmatch(t.text)
-	if match == nil {
-		return -1
-	}
-	size, err := strconv.ParseInt(string(match[1]), 10, 64)
-	if err != nil {
-		return -1
-	}
-	return size
-}
-
 // copyBuffer is the size of the reads of an upload.
 const copyBuffer = 256 << 10
 

@@ -262,12 +262,9 @@ func TestReplyLog(t *testing.T) {
 	for range 100 {
 		log.add([]byte(strings.Repeat("220 hello\r\n", 100)))
 	}
-	log.add([]byte("150 Opening BINARY mode data connection for key (1234 bytes).\r\n"))
-	if size := log.announcedSize(); size != 1234 || len(log.text) > replyLogBytes {
-		t.Errorf("the size is %d, %d bytes are kept", size, len(log.text))
-	}
-	if log.text = nil; log.announcedSize() != -1 {
-		t.Error("a size is left")
+	log.add([]byte("530 no\r\n"))
+	if err := log.reply(io.ErrShortBuffer); !hasCode(err, 530) || len(log.text) > replyLogBytes {
+		t.Errorf("the last reply is %v, %d bytes are kept", err, len(log.text))
 	}
 }
 

@@ -90,18 +90,13 @@ var texts = []struct {
 		"not enough space", "not enough disk", "not enough storage", "not enough free",
 		"error during write", "failure writing to local file", "error writing to file", "none; transfer aborted",
 	}},
-	{storagedrivers.ErrUnavailable, []string{tooMany, maximumNumber, "try again", "temporarily"}},
+	{storagedrivers.ErrUnavailable, []string{"too many", "maximum number", "try again", "temporarily"}},
 	{fs.ErrNotExist, []string{"no such file", "not found", "not exist", "cannot find", "can't find"}},
 	{fs.ErrPermission, []string{
 		"permission", "denied", "not permitted", "not allowed", "forbidden", "read-only", "prohibited", "privilege",
 	}},
 	{storagedrivers.ErrInvalidKey, []string{"too long", "invalid", "illegal"}},
 }
-
-const (
-	tooMany       = "too many"
-	maximumNumber = "maximum number"
-)
 
 // textSentinel returns the sentinel for the text of a reply, or nil. Servers put names before the
 // reason ("a/no such file.txt: Permission denied"), so only the part after the last colon counts.
@@ -152,16 +147,6 @@ func ignoreMissing(err error) error {
 func isUnknownCommand(err error) bool {
 	return !errors.Is(err, storagedrivers.ErrInvalidKey) && hasCode(err,
 		jftp.StatusBadCommand, jftp.StatusNotImplemented, jftp.StatusNotImplementedParameter)
-}
-
-// isTooManyConnections reports whether the server refuses because of too many connections.
-func isTooManyConnections(err error) bool {
-	reply, ok := errors.AsType[*textproto.Error](err)
-	if !ok {
-		return false
-	}
-	text := strings.ToLower(reply.Msg)
-	return strings.Contains(text, tooMany) || strings.Contains(text, maximumNumber)
 }
 
 // lookupError is mapError for looking up a name. A refusal without a reason means that the name

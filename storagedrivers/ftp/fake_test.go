@@ -23,11 +23,10 @@ type fake struct {
 	tls     *tls.Config // AUTH TLS is demanded
 	facts   bool        // MLST and MLSD
 	keep    bool        // renaming onto a file is refused
-	silent  bool        // about the sizes of files
 	plain   bool        // LIST takes no options
 	rude    bool        // TLS data connections end without a goodbye
 	lingers bool        // data connections of uploads are left to the client to close
-	most    int         // connections, data connections included; 0 is any number
+	most    int         // control connections; 0 is any number
 	mfmt    bool        // MFMT sets the time of a file
 	lacks   string      // commands that it does not have
 	quiet   bool        // FEAT is refused
@@ -42,6 +41,7 @@ type fake struct {
 	listener net.Listener
 	mu       sync.Mutex
 	open     map[net.Conn]struct{}
+	logins   int // control connections
 	sessions sync.WaitGroup
 }
 
@@ -100,11 +100,16 @@ func (f *fake) track(conn net.Conn) func() {
 	}
 }
 
-// overLimit reports whether there are more connections than allowed.
-func (f *fake) overLimit() bool {
+// login counts a control connection, and reports whether it is allowed. logout ends it.
+func (f *fake) login() (allowed bool, logout func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.most > 0 && len(f.open) > f.most
+	f.logins++
+	return f.most == 0 || f.logins <= f.most, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.logins--
+	}
 }
 
 // session is one control connection.
@@ -130,7 +135,9 @@ func (f *fake) serve(conn net.Conn) {
 			s.passive.Close()
 		}
 	}()
-	if f.overLimit() {
+	allowed, logout := f.login()
+	defer logout()
+	if !allowed {
 		s.reply("421 Too many connections. Service temporarily unavailable.")
 		return
 	}

@@ -81,11 +81,7 @@ func (s *session) send(argument string, rest, cut int64) string {
 	if _, err := file.Seek(rest, io.SeekStart); err != nil {
 		return "554 no"
 	}
-	if s.fake.silent {
-		s.reply("150 here it comes")
-	} else {
-		s.reply(fmt.Sprintf("150 Opening BINARY mode data connection for %s (%d bytes).", argument, stat.Size()))
-	}
+	s.reply("150 here it comes")
 	return s.give(file, cut)
 }
 
@@ -109,10 +105,7 @@ func (s *session) give(r io.Reader, cut int64) string {
 	return "226 sent"
 }
 
-var (
-	errNoData = errors.New("425 no data connection")
-	errFull   = errors.New("421 Too many connections")
-)
+var errNoData = errors.New("425 no data connection")
 
 // accept waits for the client's data connection.
 func (s *session) accept() (net.Conn, error) {
@@ -125,10 +118,6 @@ func (s *session) accept() (net.Conn, error) {
 		return nil, errNoData
 	}
 	data := &tracked{Conn: raw, forget: s.fake.track(raw)}
-	if s.fake.overLimit() {
-		data.forget()
-		return nil, errFull
-	}
 	if s.secure {
 		data.Conn = tls.Server(raw, s.fake.tls)
 	}

@@ -103,7 +103,7 @@ func TestLostReplyOfTheRename(t *testing.T) {
 		{"create, kept", true, 1, create, nil, "content"},
 		{"overwrite", false, 1, overwrite, nil, "content"},
 		{"refusal", true, 1, overwrite, storagedrivers.ErrUnavailable, "old"},
-		{"old one put aside", true, 2, overwrite, storagedrivers.ErrUnavailable, "old"},
+		{"trial", true, 2, overwrite, storagedrivers.ErrUnavailable, "old"},
 		{"new one in place", true, 3, overwrite, nil, "content"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

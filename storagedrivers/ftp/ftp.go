@@ -2,14 +2,12 @@ package ftp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +17,6 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/listing"
 	"github.com/caddymedia/media/storagedrivers/internal/modtime"
-	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
 const (
@@ -39,17 +36,11 @@ type driver struct {
 	pool        *pool
 	folders     *lru.Cache[string, struct{}] // that exist
 	kept        listing.Remote[entry]
-	removed     *lru.Cache[string, time.Time] // by path
-	keys        locks.Names
+	removed     *lru.Cache[string, time.Time]           // by path
 	features    atomic.Pointer[storagedrivers.Features] // nil until they are found out
-	manualSweep atomic.Bool                             // Sweep was called: the driver begins none by itself
-	swept       atomic.Bool                             // after the first check
+	manualSweep atomic.Bool                             // Sweep was called: listings remove nothing
 	pasv        atomic.Bool                             // EPSV leads nowhere
 	memory      *semaphore.Weighted                     // for objects that were read whole
-
-	ctx    context.Context //nolint:containedctx // it ends with the driver
-	cancel context.CancelFunc
-	tasks  sync.WaitGroup
 }
 
 // newDriver returns a driver, which connects at its first use.
@@ -67,46 +58,32 @@ func newDriver(config Config, log *slog.Logger) (*driver, error) {
 	if d.folders, err = lru.New[string, struct{}](maxFolders); err != nil {
 		return nil, err
 	}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.pool = newPool(config.Connections)
 	d.pool.connect, d.pool.alive, d.pool.end = d.connect, alive, closeConn
-	d.pool.onReduced = func(limit int) {
-		log.Warn("the server allows fewer connections", "connections", config.Connections, "allowed", limit)
+	d.pool.onRefused = func(err error) {
+		log.Warn("the server allows fewer connections than configured", "connections", config.Connections, "error", err)
 	}
 	return d, nil
 }
 
 var errNoConnection = fmt.Errorf("%w: got no connection in time: %w", storagedrivers.ErrUnavailable, os.ErrDeadlineExceeded)
 
-// use calls f with a connection of get, one of the pool's methods. If the server refuses because of
-// too many connections, including data connections, it calls f again with fewer. f reports whether
-// it keeps the connection, which it then returns to the pool.
-func (d *driver) use(
-	ctx context.Context, get func(context.Context) (*conn, error), f func(c *conn) (kept bool, err error),
-) error {
-	for {
-		wait, cancel := context.WithTimeoutCause(ctx, d.config.timeout(), errNoConnection)
-		c, err := get(wait)
-		cancel()
-		if err != nil {
-			return operationError(ctx, err)
-		}
-		kept, err := f(c)
-		if kept {
-			return err
-		}
-		again := isTooManyConnections(err) && ctx.Err() == nil && d.pool.reduceLimit()
-		c.broken = c.broken || again // so that the pool closes it
-		d.pool.put(c)
-		if !again {
-			return err
-		}
-	}
+// connection returns a connection of get, one of the pool's methods.
+func (d *driver) connection(ctx context.Context, get func(context.Context) (*conn, error)) (*conn, error) {
+	wait, cancel := context.WithTimeoutCause(ctx, d.config.timeout(), errNoConnection)
+	defer cancel()
+	c, err := get(wait)
+	return c, operationError(ctx, err)
 }
 
-// withConn calls f with a connection; see [driver.use].
+// withConn calls f with a connection.
 func (d *driver) withConn(ctx context.Context, f func(c *conn) error) error {
-	return d.use(ctx, d.pool.get, func(c *conn) (bool, error) { return false, f(c) })
+	c, err := d.connection(ctx, d.pool.get)
+	if err != nil {
+		return err
+	}
+	defer d.pool.put(c)
+	return f(c)
 }
 
 // do calls f with a connection that is watched meanwhile; see [conn.run].
@@ -165,10 +142,10 @@ func (d *driver) Delete(ctx context.Context, key string) error {
 	})
 }
 
-// Check connects, logs in and finds or creates the root. The first Check tests how the server
-// renames. If it does not rename over files, objects that were moved aside are restored.
+// Check connects, logs in and finds or creates the root. The first Check tests whether the server
+// sets times.
 func (d *driver) Check(ctx context.Context) error {
-	err := d.withConn(ctx, func(c *conn) error {
+	return d.withConn(ctx, func(c *conn) error {
 		root := path.Join("/", c.base)
 		err := c.run(ctx, func() error {
 			if err := c.changeDir(root); !isRefusal(err) {
@@ -185,13 +162,10 @@ func (d *driver) Check(ctx context.Context) error {
 		}
 		return d.probe(ctx, c)
 	})
-	if err == nil && d.Features().Replace != storagedrivers.Atomic && !d.swept.Swap(true) {
-		d.tasks.Go(d.sweepFirst)
-	}
-	return err
 }
 
-// Features returns the guarantees of the driver, which are few until Check has tested the server.
+// Features returns the guarantees of the driver. The protocol has no way to create a name only if it is
+// free, and a reader of a replaced object may fail.
 func (d *driver) Features() storagedrivers.Features {
 	if found := d.features.Load(); found != nil {
 		return *found
@@ -199,11 +173,9 @@ func (d *driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{}
 }
 
-// Close closes the connections and waits for the first sweep.
+// Close closes the connections.
 func (d *driver) Close() error {
-	d.cancel()
 	d.pool.close()
-	d.tasks.Wait()
 	d.kept.Close()
 	return nil
 }
@@ -214,23 +186,16 @@ var (
 	_ storagedrivers.Sweeper = (*driver)(nil)
 )
 
-// probe tests whether the server renames over an existing file, as most do, and warns if locks do
-// not work. It does nothing if the root is read-only.
-//
-// A server that refuses to rename over a file still does not create names atomically: proftpd with
-// AllowOverwrite off first checks and then renames, so two renames at the same moment may both
-// succeed.
+// probe tests whether the server sets the times of files. It does nothing if the root is read-only.
 func (d *driver) probe(ctx context.Context, c *conn) error {
-	root := path.Join("/", c.base)
-	from, onto, lock := tempName(root), tempName(root), newName(root, lockPrefix)
+	temp := tempName(path.Join("/", c.base))
 	err := c.run(ctx, func() error {
-		features, err := c.probeRename(from, onto)
+		err := c.store(temp, strings.NewReader("probe"))
 		if err == nil {
-			features.ListTimes = c.hasFacts()
-			d.features.Store(&features)
-		}
-		if err == nil && *d.config.Lock {
-			err = d.probeLock(ctx, c, lock)
+			features := storagedrivers.Features{ListTimes: c.hasFacts()}
+			if features.Dated, err = c.probeTime(temp); err == nil {
+				d.features.Store(&features)
+			}
 		}
 		if isRefusal(err) {
 			d.log.DebugContext(ctx, "testing the server", "error", err)
@@ -238,36 +203,11 @@ func (d *driver) probe(ctx context.Context, c *conn) error {
 		}
 		return err
 	})
-	cleaned := d.cleanUp(ctx, c, func() error {
-		err := errors.Join(ignoreRefusal(c.remove(from)), ignoreRefusal(c.remove(onto)))
-		if *d.config.Lock {
-			err = errors.Join(err, ignoreRefusal(c.removeFolder(lock)))
-		}
-		return err
-	})
+	cleaned := d.cleanUp(ctx, c, func() error { return ignoreRefusal(c.remove(temp)) })
 	if err == nil {
 		err = cleaned
 	}
 	return err
-}
-
-// probeRename returns the features of a server, and leaves one of two temporary files or both.
-func (c *conn) probeRename(from, onto string) (f storagedrivers.Features, err error) {
-	for _, name := range []string{from, onto} {
-		if err := c.store(name, strings.NewReader("probe")); err != nil {
-			return f, err
-		}
-	}
-	if f.Dated, err = c.probeTime(from); err != nil {
-		return f, err
-	}
-	if err := c.rename(from, onto); err != nil {
-		return f, ignoreRefusal(err)
-	}
-	if _, err = c.stat(from); errors.Is(err, fs.ErrNotExist) {
-		f.Replace, err = storagedrivers.Atomic, nil
-	}
-	return f, err
 }
 
 // probeTime sets an odd time for a file, and reports whether the file has it.
@@ -281,17 +221,4 @@ func (c *conn) probeTime(name string) (bool, error) {
 	}
 	e, err := c.stat(name)
 	return e.modTime.Equal(odd), err
-}
-
-// probeLock creates a lock folder, and warns if it can be created again.
-func (d *driver) probeLock(ctx context.Context, c *conn, lock string) error {
-	if err := c.makeFolder(lock); err != nil {
-		return err
-	}
-	err := c.makeFolder(lock)
-	if err == nil {
-		d.log.WarnContext(ctx, "the server creates a folder that exists, so that lock folders do not work: "+
-			"let only one process write there")
-	}
-	return ignoreRefusal(err)
 }

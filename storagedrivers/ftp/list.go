@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,8 +26,8 @@ func (d *driver) List(
 		if err != nil || d.manualSweep.Load() {
 			return err
 		}
-		s := &sweeper{driver: d, conn: c, old: old}
-		s.takeAll(ctx, l.suspects)
+		s := &sweeper{conn: c, old: old}
+		s.takeAll(l.leftovers)
 		return nil
 	})
 	return page, err
@@ -39,12 +38,12 @@ type lister struct {
 	ctx    context.Context //nolint:containedctx // a lister lives as long as one call
 	conn   *conn
 	storagedrivers.Walk
-	old      time.Time // the latest time of a leftover
-	suspects []suspect // that were met
+	old       time.Time // the latest time of a leftover
+	leftovers []entry   // that were met, with their keys as names
 }
 
-// maxSuspects is the most leftovers that are removed with one page.
-const maxSuspects = 16
+// maxLeftovers is how many leftovers are removed with one page.
+const maxLeftovers = 16
 
 // folder adds the objects below prefix, which is empty or ends with a slash.
 func (l *lister) folder(prefix string) error {
@@ -71,8 +70,9 @@ func (l *lister) folder(prefix string) error {
 // entry adds one object, or a folder or its content, if the page wants them.
 func (l *lister) entry(key string, e entry) error {
 	if valid := storagedrivers.ValidKey(strings.TrimSuffix(key, "/")) == nil; !valid {
-		if met := (suspect{key, e}); len(l.suspects) < maxSuspects && met.isLeftover(l.old) {
-			l.suspects = append(l.suspects, met)
+		if len(l.leftovers) < maxLeftovers && e.isLeftover(l.old) {
+			e.name = key
+			l.leftovers = append(l.leftovers, e)
 		}
 		return nil // hidden, or of another program
 	}
@@ -94,43 +94,35 @@ func (l *lister) entry(key string, e entry) error {
 	return l.Take(newInfo(key, e))
 }
 
-// Sweep searches all folders for temporary files, lock folders and objects that were moved aside by
-// processes that died. Only their age distinguishes the first two from those of running processes.
-// The error is errors.ErrUnsupported if the server does not, or may not, show hidden names.
+// Sweep searches all folders for temporary files of aborted uploads. Only their age distinguishes
+// them from those of running uploads. The error is errors.ErrUnsupported if the server does not, or
+// may not, show hidden names.
 func (d *driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
 	d.manualSweep.Store(true)
-	s := &sweeper{driver: d, old: opts.Before(d.now()), dry: opts.DryRun}
-	err := s.all(ctx)
-	if err == nil && s.conn.withoutHidden && !s.shown {
-		err = errHides
+	s := &sweeper{old: opts.Before(d.now()), dry: opts.DryRun}
+	for s.rest = []string{""}; len(s.rest) > 0; {
+		prefix := s.rest[0]
+		s.rest = s.rest[1:]
+		// A connection for each folder, so that others get one meanwhile.
+		err := d.do(ctx, func(c *conn) error {
+			s.conn = c
+			return s.folder(prefix)
+		})
+		if err != nil {
+			s.failed = append(s.failed, err)
+			return s.found, errors.Join(s.failed...)
+		}
 	}
-	return s.found, errors.Join(append(s.failed, err)...)
+	if s.conn.withoutHidden && !s.shown {
+		s.failed = append(s.failed, errHides)
+	}
+	return s.found, errors.Join(s.failed...)
 }
 
 var errHides = fmt.Errorf("%w: the server shows no hidden names", errors.ErrUnsupported)
 
-// sweepFirst searches all folders in the background after the first check, if the server moves
-// objects aside. It searches them again when the locks of processes that have just died are stale.
-func (d *driver) sweepFirst() {
-	for _, pause := range []time.Duration{0, staleAfter + time.Minute} {
-		select {
-		case <-d.ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-		if d.manualSweep.Load() {
-			return
-		}
-		s := &sweeper{driver: d, old: storagedrivers.SweepOptions{}.Before(d.now())}
-		if err := s.all(d.ctx); err != nil {
-			d.log.Debug("looking for leftovers", "error", err)
-		}
-	}
-}
-
 // sweeper removes leftovers, or only finds them.
 type sweeper struct {
-	driver *driver
 	conn   *conn
 	old    time.Time // the latest time of a leftover
 	dry    bool
@@ -140,46 +132,22 @@ type sweeper struct {
 	failed []error // of leftovers that could not be removed
 }
 
-// all sweeps all folders. It borrows a connection for each of them, so that others get one
-// meanwhile.
-func (s *sweeper) all(ctx context.Context) error {
-	for s.rest = []string{""}; len(s.rest) > 0; {
-		prefix := s.rest[0]
-		s.rest = s.rest[1:]
-		err := s.driver.do(ctx, func(c *conn) error {
-			s.conn = c
-			return s.folder(ctx, prefix)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // folder sweeps the folder prefix, which is empty or ends with a slash, without the folders in it.
-func (s *sweeper) folder(ctx context.Context, prefix string) error {
+func (s *sweeper) folder(prefix string) error {
 	entries, err := s.conn.list(path.Clean(s.conn.path(prefix)))
 	if err != nil {
 		return s.goOn(prefix, ignoreMissing(err))
 	}
-	// A ".lock-*-break" folder is handled before its lock, which cannot be broken while it exists.
-	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(b.name, a.name) })
 	for _, e := range entries {
 		key := prefix + e.name
 		s.shown = s.shown || strings.HasPrefix(e.name, ".")
-		switch met := (suspect{key, e}); {
+		switch {
 		case storagedrivers.ValidKey(key) == nil && e.folder:
 			s.rest = append(s.rest, key+"/")
-		case storagedrivers.ValidKey(key) != nil && met.isLeftover(s.old):
-			var left *storagedrivers.Leftover
-			if left, err = s.take(ctx, met); left != nil {
-				s.found = append(s.found, *left)
+		case storagedrivers.ValidKey(key) != nil && e.isLeftover(s.old):
+			if err := s.goOn(key, s.take(key, e)); err != nil {
+				return err
 			}
-			err = s.goOn(key, err)
-		}
-		if err != nil {
-			return err
 		}
 	}
 	return nil
@@ -194,129 +162,41 @@ func (s *sweeper) goOn(key string, err error) error {
 	return nil
 }
 
-// suspect is a hidden name in a listing.
-type suspect struct {
-	key string
-	entry
-}
-
-// aside returns the key of an object that was moved aside; empty for another suspect.
-func (m suspect) aside() string {
-	folder, name := path.Split(m.key)
-	key, ok := strings.CutPrefix(name, asidePrefix)
-	if ok = ok && !m.folder && storagedrivers.ValidKey(folder+key) == nil; !ok {
-		return ""
-	}
-	return folder + key
-}
-
-// isLeftover reports whether the suspect is an object that was moved aside, or a temporary file or
-// a lock folder older than old, by the time in the listing. Without a time these are no leftovers.
-// The time of an object does not say when it was moved, but see [sweeper.restore].
-func (m suspect) isLeftover(old time.Time) bool {
-	if m.aside() != "" {
-		return true
-	}
-	name := path.Base(m.key)
-	temp := !m.folder && strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
-	lock := m.folder && strings.HasPrefix(name, lockPrefix)
-	return (temp || lock) && !m.modTime.IsZero() && m.modTime.Before(old)
+// isLeftover reports whether a name that is no valid key is that of a temporary file older than old,
+// by the time in the listing. Without a time it is no leftover.
+func (e entry) isLeftover(old time.Time) bool {
+	return !e.folder && strings.HasPrefix(e.name, tempPrefix) && strings.HasSuffix(e.name, tempSuffix) &&
+		!e.modTime.IsZero() && e.modTime.Before(old)
 }
 
 // takeAll removes leftovers up to the first error, which does not concern the listing that met them.
-func (s *sweeper) takeAll(ctx context.Context, suspects []suspect) {
-	for _, met := range suspects {
-		if _, err := s.take(ctx, met); err != nil {
+func (s *sweeper) takeAll(leftovers []entry) {
+	for _, met := range leftovers {
+		if s.take(met.name, met) != nil {
 			return
 		}
 	}
 }
 
-// take removes a leftover, except in a dry run, and returns it; nil if the suspect is not a
-// leftover. The times in a listing may be in any time zone and without a year. Therefore take also
-// requests the time of a file from the server.
-func (s *sweeper) take(ctx context.Context, met suspect) (*storagedrivers.Leftover, error) {
-	if met.aside() != "" {
-		return s.restore(ctx, met)
-	}
-	left := &storagedrivers.Leftover{Name: strings.TrimSuffix(met.key, "/"), ModTime: met.modTime}
-	name := path.Clean(s.conn.path(met.key))
-	if met.folder {
-		if removed, err := s.unlock(name); !removed {
-			return nil, err
-		}
-		return left, nil
-	}
+// take removes a leftover, except in a dry run. The times in a listing may be in any time zone and
+// without a year. Therefore take also requests the time from the server.
+func (s *sweeper) take(key string, listed entry) error {
+	name := s.conn.path(key)
 	e, err := s.conn.stat(name)
 	if err != nil {
-		return nil, ignoreMissing(err) // already removed
+		return ignoreMissing(err) // already removed
 	}
 	if !e.modTime.Before(s.old) {
-		return nil, nil //nolint:nilnil // see above
+		return nil
 	}
-	left.Size = e.size
-	if !e.modTime.IsZero() {
-		left.ModTime = e.modTime
+	if e.modTime.IsZero() {
+		e.modTime = listed.modTime
 	}
-	if s.dry {
-		return left, nil
+	if !s.dry {
+		if err := s.conn.remove(name); err != nil {
+			return err
+		}
 	}
-	if err := s.conn.remove(name); err != nil {
-		return nil, err
-	}
-	return left, nil
-}
-
-// restore renames an object that a dead process has moved aside to its own name, or removes it if
-// there is another one by now. It holds the lock of the name meanwhile, as the process would. If it
-// does not get the lock, the object is no leftover.
-func (s *sweeper) restore(ctx context.Context, met suspect) (*storagedrivers.Leftover, error) {
-	aside, dst := s.conn.path(met.key), s.conn.path(met.aside())
-	unlock := s.driver.keys.TryLock(dst)
-	if unlock == nil {
-		return nil, nil //nolint:nilnil // an upload of this process holds it
-	}
-	defer unlock()
-	u := &upload{driver: s.driver, conn: s.conn, mode: storagedrivers.Overwrite, dst: dst}
-	if locked, err := u.lockNow(); err != nil || !locked {
-		return nil, err
-	}
-	defer u.unlock(ctx)
-	e, err := s.conn.stat(aside)
-	if err != nil {
-		return nil, ignoreMissing(err) // already restored
-	}
-	left := &storagedrivers.Leftover{Name: met.key, Size: e.size, ModTime: e.modTime}
-	if s.dry {
-		return left, nil
-	}
-	if _, err = s.conn.stat(dst); err == nil {
-		return left, s.conn.remove(aside)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = s.conn.rename(aside, dst)
-	}
-	return left, err
-}
-
-// unlock removes a lock folder and reports whether it did. Since the listing, the lock may have
-// been broken, and another process may hold it. Therefore unlock breaks it as uploads do.
-func (s *sweeper) unlock(lock string) (bool, error) {
-	if s.dry {
-		return s.isOld(lock)
-	}
-	if !strings.HasSuffix(lock, breakSuffix) {
-		return s.conn.breakLock(lock, func() (bool, error) { return s.isOld(lock) })
-	}
-	if old, err := s.isOld(lock); err != nil || !old {
-		return false, err
-	}
-	err := s.conn.removeFolder(lock)
-	return err == nil, err
-}
-
-// isOld reads the time of a lock folder again and reports whether it is old.
-func (s *sweeper) isOld(lock string) (bool, error) {
-	e, err := s.conn.look(lock)
-	return err == nil && suspect{lock, e}.isLeftover(s.old), ignoreMissing(err)
+	s.found = append(s.found, storagedrivers.Leftover{Name: key, Size: e.size, ModTime: e.modTime})
+	return nil
 }

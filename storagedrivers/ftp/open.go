@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net/http"
 
 	jftp "github.com/jlaffaye/ftp"
@@ -15,23 +16,18 @@ import (
 )
 
 // A server does not report which generation of an object it sends. The driver reads the size and
-// time before and after it opens the file: if they are the same, so is the generation.
+// time before and after the download: if they are the same, so is the generation. The last piece is
+// withheld from the reader until then. Uploads of this process change nothing between the first
+// check and the reply to RETR, so that also a reader of less than the whole range has one
+// generation.
 //
 // Up to maxWhole bytes are read within Open, so that they can be read again if the object was
-// replaced meanwhile. Then a slow client also holds no connection. For a longer object, the second
-// check uses another connection. If there is none, the check follows the download, and the last
-// piece is withheld from the reader until then.
+// replaced meanwhile. Then a slow client also holds no connection.
 const (
 	maxWhole = 1 << 20
 
-	// openAttempts bounds how often an object may be replaced while it is opened. The last attempt
-	// accepts a whole object without knowing its time.
+	// openAttempts bounds how often an object may be replaced while it is opened.
 	openAttempts = 4
-
-	// openRefusals is how often a server may refuse to open an existing object before the object
-	// counts as forbidden. The object may have been replaced by one that looks the same, with the
-	// name free for a moment.
-	openRefusals = 3
 )
 
 var errReplaced = fmt.Errorf("%w: %w", storagedrivers.ErrUnavailable, storagedrivers.ErrChanged)
@@ -41,46 +37,31 @@ func (d *driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
 	for attempt := 1; ; attempt++ {
-		last := attempt == openAttempts
-		body, e, err := d.open(ctx, key, rng, last)
+		body, e, err := d.open(ctx, key, rng)
+		// An object that is being replaced may also be refused: the server had none for a moment.
+		again := errors.Is(err, errReplaced) || errors.Is(err, fs.ErrPermission)
 		switch {
 		case err == nil:
 			return body, newInfo(key, e), nil
-		case last || !errors.Is(err, errReplaced):
+		case attempt == openAttempts || !again:
 			return nil, storagedrivers.Info{}, err
 		}
 	}
 }
 
-// open is one attempt of Open. anyTime accepts a whole object that is replaced again and again,
-// without knowing its time.
+// open is one attempt of Open.
 func (d *driver) open(
-	ctx context.Context, key string, rng storagedrivers.Range, anyTime bool,
+	ctx context.Context, key string, rng storagedrivers.Range,
 ) (body io.ReadCloser, e entry, err error) {
-	var t transfer
-	short := true
+	t := transfer{driver: d, ctx: ctx}
 	err = d.do(ctx, func(c *conn) error {
-		t = transfer{driver: d, ctx: ctx, conn: c, path: c.path(key), offset: rng.Offset}
+		t.conn, t.path = c, c.path(key)
 		var err error
-		if t.entry, err = c.stat(t.path); err != nil {
-			return err
-		}
-		if t.left, err = rng.Within(t.entry.size); err != nil || t.left == 0 {
-			body = http.NoBody
-			return err
-		}
-		t.toEnd = rng.Offset+t.left == t.entry.size
-		if short = t.left <= maxWhole; short {
-			body, err = t.whole(anyTime && rng.Offset == 0 && t.toEnd)
-			short = !errors.Is(err, errTooLong)
-		}
-		if !short {
-			return nil
-		}
+		body, err = t.whole(rng)
 		return err
 	})
-	if err == nil && !short {
-		body, err = t.stream(ctx)
+	if errors.Is(err, errTooLong) {
+		body, err = t.stream(rng)
 	}
 	return body, t.entry, err
 }
@@ -95,82 +76,65 @@ type transfer struct {
 	ctx      context.Context //nolint:containedctx // the contract has readers that ctx governs
 	conn     *conn           // nil once it is returned
 	path     string
-	entry    entry // the first look
-	offset   int64
+	entry    entry          // before the download
 	left     int64          // bytes that are still to come
 	toEnd    bool           // they end with the file
 	response *jftp.Response // nil before the download
 	skip     int64          // bytes that come before the wanted ones
-	checked  bool           // the server sends the generation in entry
 	stop     func() bool    // ends the watch of ctx
 	err      error          // of the download; io.EOF is success
 	closed   bool
 }
 
-// start starts the download. Many servers announce the length of the file.
-func (t *transfer) start(anySize bool) error {
-	response, size, skip, err := t.conn.retrieve(t.path, t.offset)
-	for refusals := 1; isRefusal(err) && !isTooManyConnections(err); refusals++ {
-		now, looked := t.conn.stat(t.path)
-		switch {
-		case looked != nil:
-			return looked // deleted meanwhile
-		case now != t.entry || errors.Is(mapError(err), fs.ErrNotExist):
-			return errReplaced // there was none for a moment
-		case refusals == openRefusals:
-			return refusalReason(err, fs.ErrPermission)
-		}
-		response, size, skip, err = t.conn.retrieve(t.path, t.offset)
-	}
+// start starts the download, unless it is empty. errTooLong means that it has more than most bytes.
+func (t *transfer) start(rng storagedrivers.Range, most int64) error {
+	unlock, err := naming.Share(t.ctx, t.driver.lockName(t.path))
 	if err != nil {
 		return err
 	}
-	t.response, t.skip = response, skip
-	if !anySize && size >= 0 && size != t.entry.size && size != t.entry.size-t.offset {
-		return errReplaced
+	defer unlock()
+	if t.entry, err = t.conn.stat(t.path); err != nil {
+		return err
 	}
-	return nil
+	t.left, err = rng.Within(t.entry.size)
+	switch {
+	case err != nil || t.left == 0:
+		return err
+	case t.left > most:
+		return errTooLong
+	}
+	t.toEnd = rng.Offset+t.left == t.entry.size
+	t.response, t.skip, err = t.conn.retrieve(t.path, rng.Offset)
+	if isRefusal(err) {
+		if changed := t.check(); changed != nil {
+			return changed
+		}
+		return refusalReason(err, fs.ErrPermission)
+	}
+	return err
 }
 
 // whole reads the object into memory. errTooLong means that there is no memory for it, or that it
-// takes too long. anyTime accepts an object of any generation up to its end; its time is then
-// unknown.
-func (t *transfer) whole(anyTime bool) (body io.ReadCloser, err error) {
-	size := t.left
-	if anyTime {
-		size = maxWhole
+// takes too long.
+func (t *transfer) whole(rng storagedrivers.Range) (body io.ReadCloser, err error) {
+	if err := t.start(rng, maxWhole); err != nil || t.left == 0 {
+		return http.NoBody, err
 	}
+	size := t.left
 	if !t.driver.memory.TryAcquire(size) {
+		t.leave()
 		return nil, errTooLong
 	}
-	left := t.left
-	content, err := t.readAll(anyTime)
-	t.left = left
-	if t.response != nil && err != nil && !t.conn.broken {
-		t.conn.abort(t.response)
-	}
+	content, err := t.readAll()
 	if err != nil {
+		t.leave()
 		t.driver.memory.Release(size)
 		return nil, err
 	}
 	return &inMemory{ctx: t.ctx, content: bytes.NewReader(content), release: func() { t.driver.memory.Release(size) }}, nil
 }
 
-func (t *transfer) readAll(anyTime bool) ([]byte, error) {
-	if err := t.start(anyTime); err != nil {
-		return nil, err
-	}
-	if anyTime {
-		content, err := io.ReadAll(io.LimitReader(t.response, maxWhole+1))
-		switch {
-		case err != nil:
-			return nil, t.conn.checkReply(err)
-		case len(content) > maxWhole:
-			return nil, errReplaced
-		}
-		t.entry = entry{size: int64(len(content))}
-		return content, t.finish()
-	}
+func (t *transfer) readAll() ([]byte, error) {
 	patience := t.driver.now().Add(t.driver.config.timeout() / 4)
 	content := make([]byte, 0, t.left)
 	for {
@@ -188,47 +152,24 @@ func (t *transfer) readAll(anyTime bool) ([]byte, error) {
 }
 
 // stream returns a reader of the download, which keeps its connection.
-func (t *transfer) stream(ctx context.Context) (body io.ReadCloser, err error) {
-	err = t.driver.use(ctx, t.driver.pool.getDownload, func(c *conn) (kept bool, err error) {
-		s := *t
-		s.conn, s.response = c, nil
-		if err = c.run(ctx, func() error { return s.start(false) }); err == nil {
-			s.stop = context.AfterFunc(ctx, c.cut)
-			err = s.checkBeside(ctx)
-		}
-		if err != nil {
-			s.leave()
-			return false, err
-		}
-		body = &s
-		return true, nil
-	})
-	return body, err
+func (t *transfer) stream(rng storagedrivers.Range) (io.ReadCloser, error) {
+	c, err := t.driver.connection(t.ctx, t.driver.pool.getDownload)
+	if err != nil {
+		return nil, err
+	}
+	t.conn, t.response = c, nil
+	err = c.run(t.ctx, func() error { return t.start(rng, math.MaxInt64) })
+	if err != nil || t.left == 0 {
+		t.release()
+		return http.NoBody, err
+	}
+	t.stop = context.AfterFunc(t.ctx, c.cut)
+	return t, nil
 }
 
-// checkBeside makes the second check over another connection, if one is free in time.
-func (t *transfer) checkBeside(ctx context.Context) error {
-	d := t.driver
-	if !d.pool.several() {
-		return nil
-	}
-	wait, cancel := context.WithTimeout(ctx, d.config.timeout()/4)
-	defer cancel()
-	c, err := d.pool.get(wait)
-	if err == nil {
-		defer d.pool.put(c)
-		err = c.run(ctx, func() error { return t.check(c) })
-		t.checked = err == nil
-	}
-	if errors.Is(err, errReplaced) {
-		return err
-	}
-	return nil // if it failed, the check follows the download
-}
-
-// check makes the second check.
-func (t *transfer) check(c *conn) error {
-	e, err := c.stat(t.path)
+// check returns an error unless the object is still of the generation in entry.
+func (t *transfer) check() error {
+	e, err := t.conn.stat(t.path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && e != t.entry {
 		return errReplaced
 	}
@@ -299,10 +240,7 @@ func (t *transfer) end() error {
 		t.conn.abort(t.response)
 		t.response = nil
 	}
-	if t.checked {
-		return nil
-	}
-	return t.conn.run(t.ctx, func() error { return t.check(t.conn) })
+	return t.conn.run(t.ctx, t.check)
 }
 
 // finish ends a download that was read to its end. Only then the server reports whether it was

@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -38,110 +40,122 @@ func replacing(t *testing.T, f *fake, at string, now func() string) (armed *atom
 }
 
 // TestReplacedWhileOpened: the object is replaced between the check and the opening. The reader
-// gets the new object, also if the server does not announce the size of the file, and if size and
-// time are equal.
+// gets the new object, also if size and time are equal.
 func TestReplacedWhileOpened(t *testing.T) {
 	t.Parallel()
 	for name, now := range map[string]string{
 		"longer": "the new content", "shorter": "new", "as long": "CONTENT",
 	} {
-		for _, silent := range []bool{false, true} {
-			for _, facts := range []bool{false, true} {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					f := &fake{silent: silent, facts: facts}
-					armed := replacing(t, f, "RETR", func() string { return now })
-					d := open(t, f.config())
-					must(t, put(t, d, "key", "content", create))
-					armed.Store(1)
-					if got, err := read(t, d, "key"); err != nil || got != now {
-						t.Errorf("read %q, error %v, want %q", got, err, now)
-					}
-					holds(t, d, "key", now)
-				})
-			}
+		for _, facts := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				f := &fake{facts: facts}
+				armed := replacing(t, f, "RETR", func() string { return now })
+				d := open(t, f.config())
+				must(t, put(t, d, "key", "content", create))
+				armed.Store(1)
+				if got, err := read(t, d, "key"); err != nil || got != now {
+					t.Errorf("read %q, error %v, want %q", got, err, now)
+				}
+				holds(t, d, "key", now)
+			})
 		}
 	}
 }
 
-// TestReplacedAgainAndAgain: a short object is still read, but its time is unknown. A long object,
-// or a part of one, is not.
+// TestReplacedAgainAndAgain: reading fails, instead of returning bytes with the Info of others.
 func TestReplacedAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	short := func(n int64) string { return strings.Repeat("x", int(n)) }
-	for name, tt := range map[string]struct {
-		content func(n int64) string
-		rng     storagedrivers.Range
-		fails   bool
-	}{
-		"short": {short, all, false},
-		"part":  {short, storagedrivers.Range{Offset: 1}, true},
-		"long":  {func(n int64) string { return short(maxWhole + n) }, all, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := atomic.Int64{}
-			n.Store(10)
-			f := &fake{silent: true, facts: true}
-			armed := replacing(t, f, "RETR", func() string { return tt.content(n.Add(1)) })
-			d := open(t, f.config())
-			must(t, put(t, d, "key", tt.content(10), create))
-			armed.Store(1000)
-			body, info, err := d.Open(t.Context(), "key", tt.rng)
-			if tt.fails {
+	for name, size := range map[string]int64{"short": 10, "long": maxWhole + 10} {
+		for _, rng := range []storagedrivers.Range{all, {Offset: 1}} {
+			t.Run(fmt.Sprint(name, rng), func(t *testing.T) {
+				t.Parallel()
+				n := atomic.Int64{}
+				f := &fake{facts: true}
+				armed := replacing(t, f, "RETR", func() string { return strings.Repeat("x", int(size+n.Add(1))) })
+				d := open(t, f.config())
+				must(t, put(t, d, "key", strings.Repeat("x", int(size)), create))
+				armed.Store(1000)
+				body, _, err := d.Open(t.Context(), "key", rng)
+				if err == nil {
+					_, err = io.Copy(io.Discard, body)
+					is(t, body.Close(), nil)
+				}
 				is(t, err, storagedrivers.ErrChanged)
 				is(t, err, storagedrivers.ErrUnavailable)
-				return
-			}
-			must(t, err)
-			got, err := io.ReadAll(body)
-			if err != nil || string(got) != tt.content(n.Load()) || info.Size != int64(len(got)) || !info.ModTime.IsZero() {
-				t.Errorf("read %d bytes as %+v, error %v, want the %d latest without a time", len(got), info, err, n.Load())
-			}
-			is(t, body.Close(), nil)
-		})
+			})
+		}
 	}
 }
 
-// TestReplacedWhileRead: a reader stays on its object, whatever its length. With a single
-// connection the second check of a long object comes too late, and the last piece is withheld.
+// TestReplacedWhileRead: a reader of a short object stays on it. The last piece of a long one is
+// withheld.
 func TestReplacedWhileRead(t *testing.T) {
 	t.Parallel()
-	for _, connections := range []int{1, 4} {
-		for _, size := range []int{1000, 3 * maxWhole} {
-			for i, rng := range []storagedrivers.Range{all, {Offset: 10, Length: int64(size - 20)}} {
-				t.Run(fmt.Sprint(connections, size, rng), func(t *testing.T) {
-					t.Parallel()
-					f := (&fake{silent: true, facts: true}).start(t)
-					config := f.config()
-					config.Connections = connections
-					d := open(t, config)
-					old := strings.Repeat("x", size)
-					must(t, put(t, d, "key", old, create))
-					body, _, err := d.Open(t.Context(), "key", rng)
-					must(t, err)
-					f.replace(t, "key", strings.Repeat("y", size+i))
-					got, err := io.ReadAll(body)
-					want := old
-					if rng != all {
-						want = old[rng.Offset : rng.Offset+rng.Length]
+	for _, size := range []int{1000, 3 * maxWhole} {
+		for i, rng := range []storagedrivers.Range{all, {Offset: 10, Length: int64(size - 20)}} {
+			t.Run(fmt.Sprint(size, rng), func(t *testing.T) {
+				t.Parallel()
+				f := (&fake{facts: true}).start(t)
+				d := open(t, f.config())
+				old := strings.Repeat("x", size)
+				must(t, put(t, d, "key", old, create))
+				body, _, err := d.Open(t.Context(), "key", rng)
+				must(t, err)
+				f.replace(t, "key", strings.Repeat("y", size+i))
+				got, err := io.ReadAll(body)
+				want := old
+				if rng != all {
+					want = old[rng.Offset : rng.Offset+rng.Length]
+				}
+				if size > maxWhole {
+					is(t, err, storagedrivers.ErrChanged)
+					if len(got) >= len(want) || string(got) != want[:len(got)] {
+						t.Errorf("%d bytes look like the whole object", len(got))
 					}
-					if connections == 1 && size > maxWhole {
-						is(t, err, storagedrivers.ErrChanged)
-						if len(got) >= len(want) {
-							t.Errorf("%d bytes look like the whole object", len(got))
-						}
-					} else if err != nil || string(got) != want {
-						t.Errorf("read %d bytes, error %v, want %d of the old object", len(got), err, len(want))
-					}
-					is(t, body.Close(), nil)
-					if _, err := d.Stat(t.Context(), "key"); err != nil {
-						t.Errorf("stat: %v", err)
-					}
-				})
-			}
+				} else if err != nil || string(got) != want {
+					t.Errorf("read %d bytes, error %v, want %d of the old object", len(got), err, len(want))
+				}
+				is(t, body.Close(), nil)
+				if _, err := d.Stat(t.Context(), "key"); err != nil {
+					t.Errorf("stat: %v", err)
+				}
+			})
 		}
 	}
+}
+
+// TestPartBesideAnUpload: an upload of this process waits while an object is opened, so that also a
+// reader of a part, which sees no end, has bytes and Info of one generation.
+func TestPartBesideAnUpload(t *testing.T) {
+	t.Parallel()
+	var upload sync.WaitGroup
+	var once sync.Once
+	var another *driver
+	armed := atomic.Bool{}
+	f := &fake{facts: true}
+	f.before = func(_ *session, command, _ string) string {
+		if command == "RETR" && armed.Load() {
+			once.Do(func() {
+				upload.Go(func() { is(t, put(t, another, "key", strings.Repeat("y", 2*maxWhole), overwrite), nil) })
+				time.Sleep(200 * time.Millisecond) // more than an upload needs
+			})
+		}
+		return ""
+	}
+	f.start(t)
+	d := open(t, f.config())
+	another = open(t, f.config())
+	must(t, put(t, d, "key", strings.Repeat("x", 2*maxWhole+1), create))
+	armed.Store(true)
+	body, info, err := d.Open(t.Context(), "key", storagedrivers.Range{Offset: 1})
+	must(t, err)
+	part := make([]byte, 1000)
+	if _, err := io.ReadFull(body, part); err != nil || part[0] != 'x' || info.Size != 2*maxWhole+1 {
+		t.Errorf("read %q with the info of %d bytes, error %v", part[0], info.Size, err)
+	}
+	is(t, body.Close(), nil)
+	upload.Wait()
 }
 
 // TestChangedInPlace: if another program writes to the file that is sent, its last piece is

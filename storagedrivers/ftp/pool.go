@@ -17,15 +17,12 @@ const (
 	aliveAfter = 5 * time.Second
 	// idleTimeout is how long a connection may be idle before it is closed.
 	idleTimeout = time.Minute
-	// lowerFor is how long a limit of the server is assumed to hold.
-	lowerFor = time.Minute
+	// refusedFor is how long a connection that the server refused is not tried again.
+	refusedFor = time.Minute
 )
 
 // pool is a bounded number of connections, each for one user at a time. Waiting owners are served
 // in rotation. Every successful get must be followed by one put.
-//
-// The server may allow fewer connections than the pool. Then the pool uses those that it has, and
-// tries more after a minute.
 type pool struct {
 	// connect opens a connection. ctx bounds only the opening. If it fails with a reply that is
 	// ErrUnavailable while other connections are open, the server limits connections. A silent or
@@ -35,42 +32,40 @@ type pool struct {
 	alive func(ctx context.Context, c *conn) bool
 	// end closes a connection.
 	end func(c *conn)
-	// onReduced is called when the server allows fewer connections than size.
-	onReduced func(limit int)
+	// onRefused is called when the server allows fewer connections than the pool.
+	onRefused func(err error)
 	now       func() time.Time
 
-	size      int          // the configured limit
 	inUse     *queue.Queue // for each connection in use
 	downloads *queue.Queue // for those of getDownload; acquired before one of inUse
+	most      int          // downloads of one owner
 
 	mu     sync.Mutex
-	limit  int       // the present limit
-	until  time.Time // when the limit rises to size again
-	open   int       // connections, with those that are being opened
-	idle   []*conn   // of them; the one that is idle for longest is first
+	users  int     // of connections, with those that are being opened
+	idle   []*conn // the one that is idle for longest is first
 	closed bool
 }
 
 // newPool returns a pool of at most size connections, without its functions.
 func newPool(size int) *pool {
+	n := downloads(size)
 	return &pool{
 		now:       time.Now, //nolint:forbidigo // the clock's one default
-		size:      size,
-		limit:     size,
 		inUse:     queue.New(queue.Options{Slots: size}),
-		downloads: queue.New(queue.Options{Slots: downloads(size), Spare: true}),
+		downloads: queue.New(queue.Options{Slots: n}),
+		most:      (n + 1) / 2,
 	}
 }
 
-// downloads returns how many of limit connections may be used for downloads of unknown duration.
-func downloads(limit int) int {
+// downloads returns how many of size connections may be used for downloads of unknown duration.
+func downloads(size int) int {
 	switch {
-	case limit < 2:
+	case size < 2:
 		return 1
-	case limit < 6:
-		return limit - 1
+	case size < 6:
+		return size - 1
 	}
-	return limit - 2
+	return size - 2
 }
 
 // get returns a connection, the most recently used one if any is idle. If all are in use it waits
@@ -78,8 +73,7 @@ func downloads(limit int) int {
 // storagedrivers.ErrClosed.
 func (p *pool) get(ctx context.Context) (*conn, error) {
 	for {
-		p.restore()
-		slot, err := acquire(ctx, p.inUse)
+		slot, err := acquire(ctx, p.inUse, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -89,19 +83,21 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 			return c, nil
 		}
 		_, isReply := errors.AsType[*textproto.Error](err)
-		again := ctx.Err() == nil && errors.Is(err, storagedrivers.ErrUnavailable) && isReply && p.reduceLimit()
-		slot.Release()
-		if !again {
+		if others := p.leave(); others == 0 || !isReply || !errors.Is(err, storagedrivers.ErrUnavailable) || ctx.Err() != nil {
+			slot.Release()
 			return nil, err
 		}
+		// The server allows no more connections: wait for one of the others. The slot stays taken,
+		// so that the server is not asked again at once.
+		p.onRefused(err)
+		time.AfterFunc(refusedFor, slot.Release)
 	}
 }
 
 // getDownload is get for a download whose duration is unknown, because its client may read slowly.
 // Such downloads leave connections to other uses, and to other owners.
 func (p *pool) getDownload(ctx context.Context) (*conn, error) {
-	p.restore()
-	slot, err := acquire(ctx, p.downloads)
+	slot, err := acquire(ctx, p.downloads, p.most)
 	if err != nil {
 		return nil, err
 	}
@@ -114,21 +110,22 @@ func (p *pool) getDownload(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// acquire waits for a slot of q.
-func acquire(ctx context.Context, q *queue.Queue) (*queue.Slot, error) {
+// acquire waits for a slot of q, of which the owner of ctx gets at most the given number; 0 is no limit.
+func acquire(ctx context.Context, q *queue.Queue, most int) (*queue.Slot, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	slot, err := q.Acquire(ctx, queue.Request{Owner: storagedrivers.Owner(ctx)})
+	slot, err := q.Acquire(ctx, queue.Request{Owner: storagedrivers.Owner(ctx), Most: most})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", storagedrivers.ErrBusy, err)
 	}
 	return slot, nil
 }
 
-// conn returns an idle connection that is alive, or a new one.
+// conn returns an idle connection that is alive, or a new one. It adds a user, also with an error.
 func (p *pool) conn(ctx context.Context) (*conn, error) {
 	p.mu.Lock()
+	p.users++
 	if p.closed {
 		p.mu.Unlock()
 		return nil, storagedrivers.ErrClosed
@@ -136,8 +133,6 @@ func (p *pool) conn(ctx context.Context) (*conn, error) {
 	var last *conn
 	if n := len(p.idle); n > 0 {
 		last, p.idle = p.idle[n-1], p.idle[:n-1]
-	} else {
-		p.open++
 	}
 	p.mu.Unlock()
 	if last != nil {
@@ -149,19 +144,24 @@ func (p *pool) conn(ctx context.Context) (*conn, error) {
 		p.end(last)
 		p.closeIdle(last.idleSince)
 	}
-	c, err := p.connect(ctx)
-	if err != nil {
-		p.gone()
-	}
-	return c, err
+	return p.connect(ctx)
 }
 
-// put returns a connection to the pool, which closes it if it is broken or one too many.
+// leave removes a user and returns how many are left.
+func (p *pool) leave() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.users--
+	return p.users
+}
+
+// put returns a connection to the pool, which closes it if it is broken.
 func (p *pool) put(c *conn) {
 	slot, download := c.slot, c.download
 	c.slot, c.download = nil, nil
 	p.mu.Lock()
-	keep := !p.closed && !c.broken && p.open <= p.limit
+	p.users--
+	keep := !p.closed && !c.broken
 	if keep {
 		c.idleSince = p.now()
 		p.idle = append(p.idle, c)
@@ -170,54 +170,11 @@ func (p *pool) put(c *conn) {
 	p.mu.Unlock()
 	if !keep {
 		p.end(c)
-		p.gone()
 	}
 	slot.Release()
 	if download != nil {
 		download.Release()
 	}
-}
-
-// several reports whether there may be more than one connection.
-func (p *pool) several() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.limit > 1
-}
-
-// reduceLimit is called when the server refuses something because of too many connections. For a
-// minute it sets the limit to one less than the connections in use, and it closes the idle ones. It
-// returns false if no other connection can be the reason.
-func (p *pool) reduceLimit() bool {
-	p.mu.Lock()
-	busy := p.inUse.Busy()
-	if busy < 2 {
-		p.mu.Unlock()
-		return false
-	}
-	p.resize(min(p.limit, busy-1))
-	p.until = p.now().Add(lowerFor)
-	limit := p.limit
-	p.mu.Unlock()
-	p.closeIdle(p.now())
-	p.onReduced(limit)
-	return true
-}
-
-// restore removes the limit of the server when its time is over, or when no connection is left.
-func (p *pool) restore() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.limit < p.size && (p.now().After(p.until) || p.open == 0) {
-		p.resize(p.size)
-	}
-}
-
-// resize sets the limit. The caller holds the mutex.
-func (p *pool) resize(limit int) {
-	p.limit = limit
-	p.inUse.Resize(limit)
-	p.downloads.Resize(downloads(limit))
 }
 
 // close closes the idle connections. Those in use are closed when they are returned.
@@ -241,13 +198,5 @@ func (p *pool) closeIdle(then time.Time) {
 	for _, c := range old {
 		c.expiry.Stop()
 		p.end(c)
-		p.gone()
 	}
-}
-
-// gone records that a connection has ended.
-func (p *pool) gone() {
-	p.mu.Lock()
-	p.open--
-	p.mu.Unlock()
 }

@@ -50,7 +50,7 @@ func (h *poolHost) pool(size int) *pool {
 		}
 		h.open.Add(-1)
 	}
-	p.onReduced = func(int) {}
+	p.onRefused = func(error) {}
 	return p
 }
 
@@ -225,10 +225,9 @@ func TestHostAllowsFewer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &poolHost{most: 2}
-		var lowest atomic.Int64
-		lowest.Store(8)
+		var refused atomic.Int64
 		p := h.pool(8)
-		p.onReduced = func(limit int) { lowest.Store(min(lowest.Load(), int64(limit))) }
+		p.onRefused = func(error) { refused.Add(1) }
 		defer p.close()
 		var wg sync.WaitGroup
 		for range 32 {
@@ -239,16 +238,21 @@ func TestHostAllowsFewer(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if h.opened.Load() > 2 || lowest.Load() > 2 {
-			t.Errorf("%d were opened, the limit was %d, want at most 2", h.opened.Load(), lowest.Load())
+		if h.opened.Load() > 2 || refused.Load() != 6 {
+			t.Errorf("%d were opened, %d refused, want 2 and 6", h.opened.Load(), refused.Load())
 		}
-		first := getConn(t, p)
-		time.Sleep(2 * time.Minute)
+		time.Sleep(refusedFor)
 		h.most = 8
-		second, third := getConn(t, p), getConn(t, p)
-		p.put(first)
-		p.put(second)
-		p.put(third)
+		conns := make([]*conn, 0, 8)
+		for range 8 {
+			conns = append(conns, getConn(t, p))
+		}
+		for _, c := range conns {
+			p.put(c)
+		}
+		if refused.Load() != 6 {
+			t.Errorf("%d are refused later", refused.Load()-6)
+		}
 	})
 }
 
@@ -281,7 +285,7 @@ func TestHostIsDead(t *testing.T) {
 			time.Sleep(silence)
 			return nil, storagedrivers.ErrUnavailable
 		}
-		p.onReduced = func(limit int) { t.Errorf("lowered to %d", limit) }
+		p.onRefused = func(err error) { t.Errorf("taken for a limit: %v", err) }
 		defer p.close()
 		start := time.Now()
 		var wg sync.WaitGroup
@@ -302,34 +306,10 @@ func TestHostIsDead(t *testing.T) {
 	})
 }
 
-// TestReduceLimit: a host may also refuse a command of an open connection.
-func TestReduceLimit(t *testing.T) {
-	t.Parallel()
-	h := &poolHost{}
-	p := h.pool(4)
-	defer p.close()
-	first, second, third := getConn(t, p), getConn(t, p), getConn(t, p)
-	p.put(third)
-	if !p.reduceLimit() {
-		t.Error("not reduced although two are in use")
-	}
-	p.put(second)
-	h.has(t, 3, 1, 0)
-	if p.reduceLimit() {
-		t.Error("reduced with one connection")
-	}
-	p.put(first)
-	c, err := p.getDownload(t.Context())
-	if err != nil {
-		t.Fatalf("the only connection serves no download: %v", err)
-	}
-	p.put(c)
-}
-
 // TestDownloads: downloads leave connections for other uses, and an owner leaves some to others.
 func TestDownloads(t *testing.T) {
 	t.Parallel()
-	for size, want := range map[int]string{1: "a", 2: "a", 3: "ab", 4: "aab", 5: "aabc", 6: "aabc", 8: "aaabbc"} {
+	for size, want := range map[int]string{1: "a", 2: "a", 3: "ab", 4: "aab", 5: "aabb", 6: "aabb", 8: "aaabbb"} {
 		synctest.Test(t, func(t *testing.T) {
 			p := (&poolHost{}).pool(size)
 			var downloads []*conn

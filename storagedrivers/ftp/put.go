@@ -14,31 +14,18 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/modtime"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
+	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
-// Prefixes of the names of temporary files, and of objects that are moved aside. Such names are not
-// valid keys.
+// Parts of the names of temporary files, which are not valid keys.
 const (
-	tempPrefix    = ".up-"
-	tempSuffix    = ".part"
-	asidePrefix   = ".aside-" // and the name of the object
-	unnamedPrefix = ".old-"   // for a name that is too long
+	tempPrefix = ".up-"
+	tempSuffix = ".part"
 )
 
-func tempName(folder string) string { return newName(folder, tempPrefix) + tempSuffix }
-
-// newName returns a unique name.
-func newName(folder, prefix string) string {
-	return path.Join(folder, prefix+strings.ToLower(rand.Text()))
-}
-
-// asideName returns the name of an object while it is replaced. A sweep restores the object by it.
-func asideName(dst string) string {
-	folder, name := path.Split(dst)
-	if len(asidePrefix)+len(name) > 255 {
-		return newName(folder, unnamedPrefix)
-	}
-	return folder + asidePrefix + name
+// tempName returns a unique name.
+func tempName(folder string) string {
+	return path.Join(folder, tempPrefix+strings.ToLower(rand.Text())+tempSuffix)
 }
 
 // upload is a running Put.
@@ -50,10 +37,9 @@ type upload struct {
 	dst     string
 	temp    string
 	info    storagedrivers.Info
-	sent    bool      // there may be a temporary file
-	renamed bool      // the rename was asked for
-	aside   string    // where the old object waits, if the server would not replace it
-	lease   time.Time // the end of the lock folder; zero without one
+	sent    bool // there may be a temporary file
+	renamed bool // the rename was asked for
+	removed bool // the removal of the old object was asked for
 }
 
 // Put stores all of r under key.
@@ -150,14 +136,21 @@ func (u *upload) isFree() error {
 
 // cleanUp removes the temporary file after a failure. If the reply to the rename was lost, the file
 // decides: if it can be removed, it was not renamed and never will be. If it is gone, the rename
-// has succeeded, and cleanUp returns no error.
+// has succeeded, and cleanUp returns no error. After the removal of the old object, cleanUp renames
+// the file instead, which is all that is left.
 func (u *upload) cleanUp(ctx context.Context, failure error) error {
 	if !u.sent {
 		return failure
 	}
 	published := false
 	err := u.driver.cleanUp(ctx, u.conn, func() error {
-		err := u.conn.remove(u.temp)
+		var err error
+		if u.removed {
+			err = u.conn.rename(u.temp, u.dst)
+			published = err == nil
+		} else {
+			err = u.conn.remove(u.temp)
+		}
 		if !isRefusal(err) {
 			return err
 		}
@@ -172,7 +165,8 @@ func (u *upload) cleanUp(ctx context.Context, failure error) error {
 	})
 	u.sent = false
 	if err != nil {
-		u.driver.log.WarnContext(ctx, "a temporary file may have stayed behind", "file", u.temp, "error", err)
+		u.driver.log.WarnContext(ctx, "a temporary file may have stayed behind",
+			"file", u.temp, "of", u.dst, "error", err)
 	}
 	if published {
 		return nil
@@ -180,51 +174,33 @@ func (u *upload) cleanUp(ctx context.Context, failure error) error {
 	return failure
 }
 
+// naming are the locks of the names that this process gives, for all of its drivers: two of them may
+// have the same root.
+var naming locks.Names
+
+// lockName returns the name of the lock of an object.
+func (d *driver) lockName(path string) string { return d.config.Address + path }
+
 var errKeyTaken = fmt.Errorf("%w: another upload of this name takes too long", storagedrivers.ErrUnavailable)
 
 // publish renames the temporary file to its key, or removes it. At the same time no other upload of
-// this process does so for the name, nor one of another process that uses the lock.
+// this process does so for the name.
 func (u *upload) publish(ctx context.Context) error {
 	wait, cancel := context.WithTimeoutCause(ctx, u.driver.config.timeout(), errKeyTaken)
 	defer cancel()
-	unlock, err := u.driver.keys.Lock(wait, u.dst)
+	unlock, err := naming.Lock(wait, u.driver.lockName(u.dst))
 	if err != nil {
 		return u.cleanUp(ctx, operationError(wait, err))
 	}
 	defer unlock()
-	if u.mode == storagedrivers.CreateOnly {
-		if err := u.lock(wait); err != nil {
-			return u.cleanUp(ctx, err)
-		}
-		defer u.unlock(ctx)
-	}
 	err = u.conn.run(ctx, func() error {
 		if err := u.date(); err != nil {
 			return err
 		}
 		return u.rename()
 	})
-	if errors.Is(err, errTaken) {
-		if err = u.lock(wait); err == nil {
-			defer u.unlock(ctx)
-			err = u.conn.run(ctx, u.replace)
-		}
-	}
-	if err == nil {
-		return nil
-	}
-	err = u.cleanUp(ctx, err)
-	if u.aside == "" {
-		return err
-	}
-	left := u.driver.cleanUp(ctx, u.conn, func() error { // the old object may still be aside
-		if err == nil {
-			return u.conn.remove(u.aside)
-		}
-		return u.conn.rename(u.aside, u.dst)
-	})
-	if ignoreRefusal(left) != nil { // refused: there is none
-		u.driver.log.WarnContext(ctx, "an object may have stayed aside", "file", u.aside, "error", left)
+	if err != nil {
+		err = u.cleanUp(ctx, err)
 	}
 	return err
 }
@@ -270,73 +246,56 @@ func (d *driver) undated() {
 	}
 }
 
+// rename gives the object its name.
 func (u *upload) rename() error {
 	if u.mode == storagedrivers.CreateOnly {
 		if err := u.isFree(); err != nil {
 			return err
 		}
-		if u.leaseOver() {
-			return errLeaseOver
-		}
 	}
 	u.renamed = true
-	err := u.conn.rename(u.temp, u.dst)
-	if isRefusal(err) {
-		return u.renameRefused(err)
+	refusal := u.conn.rename(u.temp, u.dst)
+	if !isRefusal(refusal) {
+		return refusal
 	}
-	return err
-}
-
-var errTaken = errors.New("the server does not rename over an object")
-
-// renameRefused returns the reason of a refused rename.
-func (u *upload) renameRefused(refusal error) error {
 	_, err := u.conn.stat(u.dst)
 	switch {
 	case err == nil && u.mode == storagedrivers.CreateOnly:
 		return fs.ErrExist
 	case err == nil:
-		return errTaken
+		return u.replace()
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
 	if entered := u.conn.changeDir(u.dst); entered == nil {
 		return fmt.Errorf("%w: a folder stands there: %w", storagedrivers.ErrInvalidKey, refusal)
 	}
-	if u.mode == storagedrivers.Overwrite && u.driver.Features().Replace != storagedrivers.Atomic {
-		return errTaken // or it was: another client may have put it aside just now
-	}
 	return refusalReason(refusal, storagedrivers.ErrInvalidKey)
 }
 
-// replaceAttempts bounds how often other clients, which do not lock, may be faster.
-const replaceAttempts = 5
-
-// replace moves the old object aside, if the server does not rename over it. For a moment there is
-// no object.
+// replace removes the old object first, because the server does not rename over it. For a moment
+// there is no object. Before that, replace renames the temporary file to another temporary name: a
+// server that refuses each rename must not lose the old object.
 func (u *upload) replace() error {
-	var err error
-	reason := storagedrivers.ErrInvalidKey
-	u.aside = asideName(u.dst)
-	for range replaceAttempts {
-		if err = ignoreRefusal(u.conn.rename(u.dst, u.aside)); err != nil {
-			return err
+	u.renamed = false
+	temp := u.temp
+	u.temp = tempName(path.Dir(temp))
+	if err := u.conn.rename(temp, u.temp); err != nil {
+		if isRefusal(err) {
+			u.temp = temp
+			err = refusalReason(err, fs.ErrPermission)
 		}
-		if err = u.conn.rename(u.temp, u.dst); !isRefusal(err) {
-			break
-		}
-		if _, looked := u.conn.stat(u.dst); looked == nil {
-			reason = fs.ErrPermission
-			if removed := ignoreRefusal(u.conn.remove(u.aside)); removed != nil {
-				return removed // the object aside is older than the present one
-			}
-		}
-	}
-	if isRefusal(err) {
-		return refusalReason(err, reason)
-	}
-	if err != nil {
 		return err
 	}
-	return ignoreRefusal(u.conn.remove(u.aside)) // refused: there was none any more
+	u.removed = true
+	if err := u.conn.remove(u.dst); isRefusal(err) {
+		if _, looked := u.conn.stat(u.dst); !errors.Is(looked, fs.ErrNotExist) {
+			u.removed = false
+			return refusalReason(err, fs.ErrPermission)
+		}
+	} else if err != nil {
+		return err
+	}
+	u.renamed = true
+	return u.conn.rename(u.temp, u.dst)
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -62,13 +60,11 @@ func TestListSweeps(t *testing.T) {
 		f.aged(t, "folder/.up-old.part", false, 72*time.Hour)
 		f.aged(t, "folder/.up-new.part", false, 12*time.Hour)
 		f.aged(t, "folder/.up-other", false, 72*time.Hour)
-		f.aged(t, "folder/.lock-old", true, 72*time.Hour)
-		f.aged(t, "folder/.lock-new", true, 12*time.Hour)
 		page, err := open(t, f.config()).List(t.Context(), storagedrivers.ListOptions{})
 		if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "folder/object" {
 			t.Errorf("listed %+v, error %v", page.Objects, err)
 		}
-		f.has(t, "folder/.lock-new", "folder/.up-new.part", "folder/.up-other", "folder/object")
+		f.has(t, "folder/.up-new.part", "folder/.up-other", "folder/object")
 	})
 }
 
@@ -77,23 +73,21 @@ func TestSweep(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fake) {
 		f.start(t)
 		stay := []string{
-			".hidden/.up-old.part", ".old-object", "folder/.lock-new", "folder/.up-new.part", "folder/.up-other", "folder/object",
+			".hidden/.up-old.part", ".old-object", "folder/.up-new.part", "folder/.up-other", "folder/object",
 		}
-		left := map[string]int64{
-			".up-old.part": 1, "a/.lock-old": 0, "a/.lock-old-break": 0, "folder/deep/.up-old.part": 1,
-		}
-		for _, folder := range []string{".hidden", "a", "folder/deep"} {
+		left := map[string]int64{".up-old.part": 1, "folder/deep/.up-old.part": 1}
+		for _, folder := range []string{".hidden", "folder/deep", "folder/deep/.up-a-folder.part"} {
 			f.aged(t, folder, true, 0)
 		}
 		for _, name := range stay {
 			age := 72 * time.Hour
-			if strings.HasSuffix(name, "new") || strings.HasSuffix(name, "new.part") {
+			if strings.HasSuffix(name, "new.part") {
 				age = time.Hour
 			}
-			f.aged(t, name, strings.Contains(name, ".lock"), age)
+			f.aged(t, name, false, age)
 		}
 		for name := range left {
-			f.aged(t, name, strings.Contains(name, ".lock"), 72*time.Hour)
+			f.aged(t, name, false, 72*time.Hour)
 		}
 		before := files(t, f.root)
 		d := open(t, f.config())
@@ -111,35 +105,7 @@ func TestSweep(t *testing.T) {
 				}
 			}
 		}
-		f.has(t, append([]string{".hidden"}, stay...)...)
-	})
-}
-
-// TestSweepLeavesALockThatIsHeld: between the listing and the removal, an upload has broken the old
-// lock and holds its own.
-func TestSweepLeavesALockThatIsHeld(t *testing.T) {
-	t.Parallel()
-	lock := strings.TrimPrefix(lockPath("/key"), "/")
-	onBoth(t, func(t *testing.T, f *fake) {
-		breaking := make(chan struct{}, 1)
-		f.before = func(_ *session, command, argument string) string {
-			if command == "MKD" && strings.HasSuffix(argument, breakSuffix) {
-				breaking <- struct{}{}
-				now := time.Now()
-				is(t, os.Chtimes(filepath.Join(f.root, lock), now, now), nil)
-			}
-			return ""
-		}
-		f.start(t)
-		f.aged(t, lock, true, 72*time.Hour)
-		found, err := open(t, f.config()).Sweep(t.Context(), storagedrivers.SweepOptions{})
-		if err != nil || len(found) > 0 {
-			t.Errorf("swept %+v, error %v", found, err)
-		}
-		if len(breaking) != 1 {
-			t.Error("the lock was not broken as uploads do")
-		}
-		f.has(t, lock)
+		f.has(t, append([]string{".hidden"}, slices.Insert(stay, 4, "folder/deep/.up-a-folder.part")...)...)
 	})
 }
 
@@ -148,7 +114,7 @@ func TestSweepGoesOn(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fake) {
 		f.before = func(_ *session, command, argument string) string {
-			if command == "DELE" && strings.Contains(argument, "kept") || command == "RMD" && strings.HasSuffix(argument, "held") {
+			if command == "DELE" && strings.Contains(argument, "kept") {
 				return "550 Permission denied."
 			}
 			return ""
@@ -158,13 +124,12 @@ func TestSweepGoesOn(t *testing.T) {
 			f.aged(t, folder, true, 0)
 			f.aged(t, folder+"/.up-old.part", false, 72*time.Hour)
 		}
-		f.aged(t, "kept/.lock-held", true, 72*time.Hour)
 		found, err := open(t, f.config()).Sweep(t.Context(), storagedrivers.SweepOptions{})
 		is(t, err, fs.ErrPermission)
 		if len(found) != 1 || found[0].Name != "z/.up-old.part" {
 			t.Errorf("swept %+v", found)
 		}
-		f.has(t, "kept/.lock-held", "kept/.up-old.part")
+		f.has(t, "kept/.up-old.part")
 	})
 }
 
@@ -174,7 +139,7 @@ func TestSweepIsCutOff(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fake) {
 		ctx, cancel := context.WithCancel(t.Context())
 		f.before = func(s *session, command, argument string) string {
-			if command == "DELE" && strings.HasSuffix(argument, "a.part") { // names come from the last
+			if command == "DELE" && strings.HasSuffix(argument, "b.part") {
 				cancel()
 				_, _ = s.in.ReadByte() // up to the end of the connection
 			}
@@ -185,7 +150,7 @@ func TestSweepIsCutOff(t *testing.T) {
 		f.aged(t, ".up-b.part", false, 72*time.Hour)
 		found, err := open(t, f.config()).Sweep(ctx, storagedrivers.SweepOptions{})
 		is(t, err, context.Canceled)
-		if !slices.ContainsFunc(found, func(one storagedrivers.Leftover) bool { return one.Name == ".up-b.part" }) {
+		if !slices.ContainsFunc(found, func(one storagedrivers.Leftover) bool { return one.Name == ".up-a.part" }) {
 			t.Errorf("swept %+v", found)
 		}
 	})
@@ -209,10 +174,8 @@ func TestUntimedIsNoLeftover(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for want, made := range map[bool]time.Time{false: {}, true: now.Add(-time.Hour)} {
-		for name, folder := range map[string]bool{".up-a.part": false, ".lock-a": true} {
-			if got := (suspect{"folder/" + name, entry{name: name, modTime: made, folder: folder}}).isLeftover(now); got != want {
-				t.Errorf("%s of %v is a leftover: %t, want %t", name, made, got, want)
-			}
+		if got := (entry{name: ".up-a.part", modTime: made}).isLeftover(now); got != want {
+			t.Errorf("a file of %v is a leftover: %t, want %t", made, got, want)
 		}
 	}
 }
@@ -229,7 +192,7 @@ func TestLevel(t *testing.T) {
 			return ""
 		}
 		f.start(t)
-		for _, folder := range []string{"a", "a/.lock-new", "a/empty", "a/end.", "a/in", "a/in/deep", "b"} {
+		for _, folder := range []string{"a", "a/.hidden", "a/empty", "a/end.", "a/in", "a/in/deep", "b"} {
 			f.aged(t, folder, true, time.Minute)
 		}
 		f.aged(t, "a/object", false, time.Minute)

@@ -38,17 +38,6 @@ func (n *Names) Share(ctx context.Context, name string) (unlock func(), err erro
 	return n.take(ctx, name, 1)
 }
 
-// TryLock takes the exclusive lock of name if no one holds it or waits for it; unlock is otherwise
-// nil.
-func (n *Names) TryLock(name string) (unlock func()) {
-	l := n.join(name)
-	if !l.taken.TryAcquire(everybody) {
-		n.leave(name, l)
-		return nil
-	}
-	return n.unlock(name, l, everybody)
-}
-
 func (n *Names) take(ctx context.Context, name string, weight int64) (unlock func(), err error) {
 	l := n.join(name)
 	if l.taken.Acquire(ctx, weight) != nil {

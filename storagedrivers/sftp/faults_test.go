@@ -253,7 +253,7 @@ func TestCutWhileReading(t *testing.T) {
 func TestNameIsBusy(t *testing.T) {
 	t.Parallel()
 	d, s, _ := behindProxy(t, newHost(t), time.Second)
-	unlock, err := d.naming.Lock(t.Context(), d.path("hot"))
+	unlock, err := naming.Lock(t.Context(), d.lockName("hot"))
 	is(t, err, nil)
 	_, err = d.Put(t.Context(), "hot", strings.NewReader("content"), overwrite)
 	is(t, err, storagedrivers.ErrBusy)

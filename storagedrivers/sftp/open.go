@@ -1,7 +1,6 @@
 package sftp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,12 +10,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-const (
-	// openAttempts bounds how often an object may be replaced while it is opened.
-	openAttempts = 8
-	// smallObject is the largest object that Open reads completely if a handle may change its file.
-	smallObject = 1 << 20
-)
+// openAttempts bounds how often an object may be replaced while it is opened.
+const openAttempts = 8
 
 // object is a reader of one generation, with any offset.
 type object interface {
@@ -30,8 +25,7 @@ type opened struct {
 	info storagedrivers.Info
 }
 
-// Open opens the file. It transfers nothing before the first Read, unless the object is small and
-// its handle may change to another file.
+// Open opens the file. It transfers nothing before the first Read.
 func (d *driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
@@ -51,10 +45,10 @@ func (d *driver) open(ctx context.Context, c *conn, key string, rng storagedrive
 	for range openAttempts {
 		o, err := d.openOnce(ctx, c, key, rng)
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && missing < 2 && d.Features().Replace != storagedrivers.Atomic:
+		case errors.Is(err, fs.ErrNotExist) && missing < 2 && !d.abilities().replace:
 			missing++
 			// Wait until this process no longer replaces the object, which may be missing meanwhile.
-			unlock, err := d.naming.Share(ctx, d.path(key))
+			unlock, err := naming.Share(ctx, d.lockName(key))
 			if err != nil {
 				return opened{}, err
 			}
@@ -66,16 +60,15 @@ func (d *driver) open(ctx context.Context, c *conn, key string, rng storagedrive
 	return opened{}, fmt.Errorf("%w: %w while it was opened", storagedrivers.ErrUnavailable, storagedrivers.ErrChanged)
 }
 
-// openOnce opens the file. Some hosts resolve a handle by its path, so that Stat may describe
-// another file than the opened one. On such hosts the path must have the same generation before and
-// after.
+// openOnce opens the file. Some hosts resolve a handle by its path, and some open the file only at the
+// first read. On such hosts the path must have the same generation before and after.
 func (d *driver) openOnce(
 	ctx context.Context, c *conn, key string, rng storagedrivers.Range,
 ) (opened, error) {
-	handles := d.handles()
+	exact := d.abilities().exact
 	var before storagedrivers.Info
 	var err error
-	if handles != exact {
+	if !exact {
 		if before, err = d.find(c, key); err != nil {
 			return opened{}, err
 		}
@@ -87,7 +80,15 @@ func (d *driver) openOnce(
 		}
 		return opened{}, err
 	}
-	stat, err := file.Stat()
+	if !exact {
+		if _, err = file.ReadAt(make([]byte, 1), 0); err == io.EOF { //nolint:errorlint // the library returns it bare
+			err = nil
+		}
+	}
+	var stat fs.FileInfo
+	if err == nil {
+		stat, err = file.Stat()
+	}
 	if err == nil && !stat.Mode().IsRegular() {
 		err = notAnObject(key)
 	}
@@ -96,51 +97,20 @@ func (d *driver) openOnce(
 	}
 	info := newInfo(key, stat)
 	n, err := rng.Within(info.Size)
-	switch {
-	case handles != exact && !info.Same(before):
+	if !exact && !info.Same(before) {
 		err = storagedrivers.ErrChanged
-	case err == nil:
-		return d.opened(c, &reader{
-			ctx: ctx, c: c, file: file, path: d.path(key), handles: handles, info: info,
-			offset: rng.Offset, end: rng.Offset + n,
-		})
 	}
-	return opened{}, errors.Join(err, file.Close())
-}
-
-// opened returns r. If the handle may change its file and the object is small, it returns the whole
-// content instead.
-func (d *driver) opened(c *conn, r *reader) (opened, error) {
-	if r.handles == shaky && r.end-r.offset <= smallObject {
-		b, err := io.ReadAll(r)
-		closed := r.file.Close()
-		switch {
-		case err != nil:
-			return opened{}, err
-		case closed != nil: // rclone compares checksums here
-			return opened{}, fmt.Errorf("%w: %w", storagedrivers.ErrChanged, mapError(closed))
-		}
-		return opened{small{bytes.NewReader(b)}, r.info}, nil
+	if err != nil {
+		return opened{}, errors.Join(err, file.Close())
 	}
 	d.pool.share(c)
-	r.closing = func() {
-		d.tasks.Go(func() {
-			_ = r.file.Close() // it was only read
-			d.pool.release(c)
-		})
-	}
-	return opened{r, r.info}, nil
+	return opened{&reader{
+		ctx: ctx, c: c, file: file, path: d.path(key), exact: exact, info: info, offset: rng.Offset, end: rng.Offset + n,
+		closing: func() {
+			d.tasks.Go(func() {
+				_ = file.Close() // it was only read
+				d.pool.release(c)
+			})
+		},
+	}, info}, nil
 }
-
-// handles returns the behaviour of the host's handles, as far as it is known.
-func (d *driver) handles() handling {
-	if a := d.known.Load(); a != nil {
-		return a.handles
-	}
-	return unknown
-}
-
-// small is an object that was read completely by Open.
-type small struct{ *bytes.Reader }
-
-func (small) Close() error { return nil }

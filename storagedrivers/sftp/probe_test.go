@@ -11,27 +11,26 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestExperiment: the announcements of hosts do not count.
+// TestExperiment: the announcements of hosts do not count. Each host creates and replaces. The handles
+// of these are resolved by their paths.
 func TestExperiment(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		cmd  rules
 		want abilities
 	}{
-		"links":                       {rules{}, abilities{linked, true, steady, false}},
-		"refuses links":               {rules{noLink: true}, abilities{claimed, true, steady, false}},
-		"only refuses to rename":      {rules{noLink: true, noPosix: true}, abilities{locked, false, steady, false}},
-		"renames over what exists":    {rules{noLink: true, renameOver: true}, abilities{claimed, true, steady, false}},
-		"replaces nothing":            {rules{noPosix: true}, abilities{linked, false, steady, false}},
-		"nothing but makes files":     {rules{noLink: true, renameOver: true, noPosix: true}, abilities{locked, false, steady, false}},
-		"makes over what exists":      {rules{noLink: true, renameOver: true, openOver: true}, abilities{locked, true, steady, false}},
-		"links, but makes over files": {rules{openOver: true}, abilities{linked, true, steady, false}},
+		"links":                    {rules{}, abilities{links: true, replace: true}},
+		"refuses links":            {rules{noLink: true}, abilities{replace: true}},
+		"only refuses to rename":   {rules{noLink: true, noPosix: true}, abilities{}},
+		"renames over what exists": {rules{noLink: true, renameOver: true}, abilities{replace: true}},
+		"links, but replaces none": {rules{noPosix: true}, abilities{links: true}},
+		"renames over, no posix":   {rules{noLink: true, renameOver: true, noPosix: true}, abilities{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			handlers := pkgsftp.InMemHandler()
 			tt.cmd.Handlers = handlers
-			handlers.FileCmd, handlers.FilePut = tt.cmd, tt.cmd
+			handlers.FileCmd = tt.cmd
 			s := startServerOf(t, func(channel io.ReadWriteCloser) error {
 				return pkgsftp.NewRequestServer(channel, handlers).Serve()
 			})
@@ -42,8 +41,7 @@ func TestExperiment(t *testing.T) {
 				t.Errorf("found out %+v, want %+v", *got, tt.want)
 			}
 			features := d.Features()
-			if (features.Create == storagedrivers.Atomic) != (tt.want.create >= claimed) ||
-				(features.Replace == storagedrivers.Atomic) != tt.want.replace || !features.Seek {
+			if (features.Create == storagedrivers.Atomic) != tt.want.links || features.Replace == storagedrivers.Atomic {
 				t.Errorf("features %+v", features)
 			}
 			put(t, d, "a/b", []byte("old"), create)
@@ -75,7 +73,7 @@ func entries(t *testing.T, d *driver, folder string) int {
 // rules restrict the abilities of a host in memory.
 type rules struct {
 	pkgsftp.Handlers
-	noLink, noPosix, renameOver, openOver bool
+	noLink, noPosix, renameOver bool
 }
 
 func (r rules) Filecmd(request *pkgsftp.Request) error {
@@ -93,11 +91,4 @@ func (r rules) PosixRename(request *pkgsftp.Request) error {
 		return pkgsftp.ErrSSHFxOpUnsupported
 	}
 	return r.FileCmd.(pkgsftp.PosixRenameFileCmder).PosixRename(request)
-}
-
-func (r rules) Filewrite(request *pkgsftp.Request) (io.WriterAt, error) {
-	if r.openOver {
-		request.Flags &^= 0x20 // SSH_FXF_EXCL
-	}
-	return r.FilePut.Filewrite(request)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/modtime"
+	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
 // commit names the object. The end of ctx does not stop it, because the outcome would be unknown;
@@ -17,9 +18,9 @@ import (
 func (d *driver) commit(ctx context.Context, u *upload) error {
 	ctx = context.WithoutCancel(ctx)
 	patience := d.config.timeout() + d.config.timeout()/4
-	if u.mode == storagedrivers.Overwrite || u.can.create == locked {
+	if u.mode == storagedrivers.Overwrite || !u.can.links {
 		waiting, cancel := context.WithTimeoutCause(ctx, patience, errNameBusy)
-		unlock, err := d.naming.Lock(waiting, u.path)
+		unlock, err := naming.Lock(waiting, d.lockName(u.info.Key))
 		cancel()
 		if err != nil {
 			d.discardLater(ctx, u.temp)
@@ -28,36 +29,40 @@ func (d *driver) commit(ctx context.Context, u *upload) error {
 		defer unlock()
 	}
 	// A silent host gets one more short request about the outcome.
-	naming, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
 	defer cancel()
 	attempt := func(how func(*conn, *upload) error) error {
-		return run(naming, d.pool, func(c *conn) error { return how(c, u) })
+		return run(ctx, d.pool, func(c *conn) error { return how(c, u) })
 	}
-	err := d.date(naming, u)
+	err := d.date(ctx, u)
 	if unavailable(err) { // over another connection
-		err = d.date(naming, u)
+		err = d.date(ctx, u)
 	}
 	if err == nil {
 		if err = attempt(d.name); unavailable(err) {
 			err = attempt(d.nameAgain)
 		}
 	}
-	names := []string{u.temp} // not removed before: nameAgain depends on its existence
-	if u.twice.Load() {
-		names = append(names, u.second())
-	}
-	for _, name := range names {
-		if unavailable(err) {
-			d.discardLater(ctx, name)
-			continue
-		}
-		left := run(naming, d.pool, func(c *conn) error { return c.Remove(name) })
+	switch {
+	case err != nil && u.removed.Load(): // the file is what is left of the object
+		d.log.Warn("an object was removed, and the new one did not get its name", "file", u.temp, "of", u.path)
+	case unavailable(err):
+		d.discardLater(ctx, u.temp)
+	default: // not removed before: nameAgain depends on its existence
+		left := run(ctx, d.pool, func(c *conn) error { return c.Remove(u.temp) })
 		if left != nil && !errors.Is(left, fs.ErrNotExist) {
-			d.discardLater(ctx, name)
+			d.discardLater(ctx, u.temp)
 		}
 	}
 	return err
 }
+
+// naming are the locks of the names that this process gives, for all of its drivers: two of them may
+// have the same root.
+var naming locks.Names
+
+// lockName returns the name of the lock of an object.
+func (d *driver) lockName(key string) string { return d.config.Location().Backend + " " + d.path(key) }
 
 // errNameBusy means that other uploads of the name took too long. It is not retried.
 var errNameBusy = fmt.Errorf("waiting for other uploads of the same name: %w: %w", storagedrivers.ErrBusy, os.ErrDeadlineExceeded)
@@ -157,104 +162,86 @@ func (d *driver) isNamed(c *conn, u *upload) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
-	if err != nil || u.mode != storagedrivers.CreateOnly || u.can.create != linked {
+	if err != nil || u.mode != storagedrivers.CreateOnly || !u.can.links {
 		return false, err
 	}
 	return d.oneFile(c, u)
 }
 
+// ownerExecutes is the permission that [driver.oneFile] changes for a moment.
+const ownerExecutes fs.FileMode = 0o100
+
 // oneFile reports whether both names of a linked object are names of one file, which the protocol
-// does not report. It links a second temporary name to the object and renames the first to that:
-// rename(2) leaves two names of one file as they are. The object itself is not changed.
+// does not report: if the permissions of the first name are changed, so are those of the second.
 func (d *driver) oneFile(c *conn, u *upload) (bool, error) {
-	u.twice.Store(true)
-	err := c.Link(u.path, u.second())
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+	modes := func() (ours, theirs fs.FileMode, err error) {
+		stat, err := c.Lstat(u.temp)
+		if err != nil {
+			return 0, 0, err
+		}
+		other, err := c.Lstat(u.path)
+		if err != nil {
+			return 0, 0, err
+		}
+		return stat.Mode(), other.Mode(), nil
 	}
+	ours, theirs, err := modes()
 	if err == nil {
-		err = c.PosixRename(u.temp, u.second())
+		if err = c.Chmod(u.temp, ours.Perm()^ownerExecutes); err == nil {
+			defer func() { _ = c.Chmod(u.temp, ours.Perm()) }() // it makes no difference to a client
+		}
+	}
+	var changed, other fs.FileMode
+	if err == nil {
+		changed, other, err = modes()
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err == nil && changed == ours:
+		err = errors.ErrUnsupported
 	}
 	if err != nil {
 		return false, fmt.Errorf("%w: finding out which object has the name: %w", storagedrivers.ErrUnavailable, err)
 	}
-	_, err = c.Lstat(u.temp)
-	if errors.Is(err, fs.ErrNotExist) { // they were two files
-		return false, c.PosixRename(u.second(), u.temp)
-	}
-	return err == nil, err
+	return other != theirs, nil
 }
 
-// create commits under a name that must be free. If the host's file system does not decide it, the
-// caller holds the lock of the name.
+// create commits under a name that must be free. Without links the caller holds the lock of the name.
 func (d *driver) create(c *conn, u *upload) error {
-	switch u.can.create {
-	case linked:
+	if u.can.links {
 		return c.Link(u.temp, u.path)
-	case claimed:
-		return d.claim(c, u)
-	default:
-		_, err := c.Lstat(u.path)
-		switch {
-		case err == nil:
-			return fs.ErrExist
-		case !errors.Is(mapError(err), fs.ErrNotExist):
-			return err // it may be there, and the rename would replace it
-		}
-		return c.Rename(u.temp, u.path)
 	}
+	_, err := c.Lstat(u.path)
+	switch {
+	case err == nil:
+		return fs.ErrExist
+	case !errors.Is(mapError(err), fs.ErrNotExist):
+		return err // it may be there, and the rename would replace it
+	}
+	return c.Rename(u.temp, u.path)
 }
-
-// claim creates an empty file of the name, then replaces it.
-func (d *driver) claim(c *conn, u *upload) error {
-	if !u.claimed.Load() {
-		file, err := c.OpenFile(u.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
-		if err != nil {
-			return err
-		}
-		u.claimed.Store(true)
-		if err := file.Close(); err != nil {
-			return err
-		}
-	}
-	err := c.PosixRename(u.temp, u.path)
-	if err == nil || unavailable(err) {
-		return err
-	}
-	// A file that is not empty was named by a late request.
-	if stat, missing := c.Lstat(u.path); missing == nil && stat.Size() == 0 {
-		return errors.Join(err, c.Remove(u.path))
-	}
-	return err
-}
-
-// replaceAttempts bounds how often other uploads may be faster to take a free name.
-const replaceAttempts = 20
 
 // replace names the object, whether the name exists or not. If the host cannot replace in one step,
-// the old object is removed first, and another process may store an object in between.
-func (d *driver) replace(c *conn, u *upload) (err error) {
+// the old object is removed first. The caller holds the lock of the name.
+func (d *driver) replace(c *conn, u *upload) error {
 	if u.can.replace {
 		return c.PosixRename(u.temp, u.path)
 	}
-	for range replaceAttempts {
-		err = c.Rename(u.temp, u.path)
-		if err == nil || unavailable(err) {
-			return err
-		}
-		if _, gone := c.Lstat(u.temp); gone != nil {
-			return err // the name may be of this upload
-		}
-		stat, missing := c.Lstat(u.path)
-		switch {
-		case errors.Is(missing, fs.ErrNotExist): // another upload is about to take it
-			continue
-		case missing != nil || stat.IsDir(): // Remove would take an empty one
-			return err
-		}
-		if err := c.Remove(u.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	err := c.Rename(u.temp, u.path)
+	if err == nil || unavailable(err) {
+		return err
 	}
-	return err
+	if _, gone := c.Lstat(u.temp); gone != nil {
+		return err // the name may be of this upload
+	}
+	if stat, missing := c.Lstat(u.path); missing != nil || stat.IsDir() { // Remove would take an empty one
+		return err
+	}
+	u.removed.Store(true)
+	if err := c.Remove(u.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		u.removed.Store(unavailable(err))
+		return err
+	}
+	return c.Rename(u.temp, u.path)
 }

@@ -62,12 +62,8 @@ type upload struct {
 	temp    string    // where it is
 	info    storagedrivers.Info
 	can     abilities
-	claimed atomic.Bool // an empty file of ours holds the name
-	twice   atomic.Bool // there may be a file under the second name
+	removed atomic.Bool // the old object was removed, or may have been
 }
-
-// second returns another temporary name, for [driver.oneFile].
-func (u *upload) second() string { return strings.TrimSuffix(u.temp, tempSuffix) + "-2" + tempSuffix }
 
 // send writes the object to a temporary file, which it removes on failure.
 func (d *driver) send(

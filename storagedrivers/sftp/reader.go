@@ -2,7 +2,6 @@ package sftp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,82 +13,72 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
+// Sizes in bytes of the blocks that a reader requests: the first one after an offset is set, and the
+// largest. Each is twice as large as the one before. The library requests the packets of a block at
+// once.
 const (
-	// packet is the size in bytes of one read request, which every host supports.
-	packet = 32 << 10
-	// firstRequests is the number of requests after an offset is set. Each consumed one adds
-	// another, up to maxRequests, so that their number doubles with each round trip.
-	firstRequests = 8
-	// readAtOnce bounds the memory of one ReadAt, in addition to its caller's buffer.
-	readAtOnce = 1 << 20
+	firstBlock = 256 << 10
+	maxBlock   = 1 << 20
 )
 
-// reader reads a file at any offset. It reads ahead, so that not every packet costs a round trip;
-// up to 2 MiB are in memory. Read and Seek are for one goroutine.
+// reader reads a file at any offset. While a block is read, the next one is on its way. Read and
+// Seek are for one goroutine.
 type reader struct {
 	ctx     context.Context //nolint:containedctx // the contract has readers that ctx governs
 	c       *conn
 	file    *pkgsftp.File
 	path    string
-	handles handling
+	exact   bool // the handle stays on its file
 	info    storagedrivers.Info
 	closing func()
 	closed  atomic.Bool
 
-	offset   int64    // of the next Read
-	end      int64    // where the reading ends
-	ahead    []*chunk // requests, in order
-	next     int64    // where they end
-	requests int      // how many they may be
-	spare    [][]byte // buffers of chunks that were used up
+	offset int64  // of the next Read
+	end    int64  // where the reading ends
+	block  *block // that is being read; nil at first
+	ahead  *block // the next one; nil is none
+	spare  []byte // the buffer of the last one
 }
 
-// chunk is a requested part of the file.
-type chunk struct {
+// block is a requested part of the file.
+type block struct {
 	offset int64
 	data   []byte // to be looked at when done
 	err    error
 	done   chan struct{}
 }
 
+// end is where the block ends.
+func (b *block) end() int64 { return b.offset + int64(len(b.data)) }
+
 // fetch requests the bytes from offset on that fill buffer.
-func (r *reader) fetch(buffer []byte, offset int64) *chunk {
-	c := &chunk{offset: offset, data: buffer, done: make(chan struct{})}
+func (r *reader) fetch(buffer []byte, offset int64) *block {
+	b := &block{offset: offset, data: buffer, done: make(chan struct{})}
 	go func() {
-		defer close(c.done)
-		c.err = r.transfer(buffer, offset)
+		defer close(b.done)
+		b.err = r.transfer(buffer, offset)
 	}()
-	return c
+	return b
 }
 
-// transfer fills buffer from offset on. If the handle may change its file, the bytes only count if
-// the path has the same generation after they have arrived.
+// transfer fills buffer from offset on. If the handle may change its file, the last bytes only count
+// if the path has the same generation after they have arrived.
 func (r *reader) transfer(buffer []byte, offset int64) error {
-	past := func() error { return nil }
-	if r.handles != exact && offset+int64(len(buffer)) == r.info.Size {
-		past = r.pastEnd()
-	}
 	n, err := r.file.ReadAt(buffer, offset)
 	switch {
 	case n == len(buffer):
-		err = nil
+		if !r.exact && offset+int64(n) == r.end {
+			return r.changed()
+		}
+		return nil
 	case err == io.EOF: //nolint:errorlint // the library returns it bare
 		err = fmt.Errorf("the file ends at %d: %w", offset+int64(n), io.ErrUnexpectedEOF)
-		if r.handles != exact { // another file may have been opened
+		if !r.exact { // another file may have been opened
 			err = fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
 		}
-	default:
-		err = r.mapLoss(err)
+		return err
 	}
-	if longer := past(); err == nil {
-		err = longer
-	}
-	if r.handles < steady {
-		if changed := r.changed(); changed != nil {
-			err = errors.Join(changed, err)
-		}
-	}
-	return err
+	return r.mapLoss(err)
 }
 
 // mapLoss drops the connection if err means that it is lost, and returns the contract's error.
@@ -98,24 +87,6 @@ func (r *reader) mapLoss(err error) error {
 		r.c.drop()
 	}
 	return mapError(err)
-}
-
-// pastEnd requests a byte after the end. The returned function waits for the reply.
-func (r *reader) pastEnd() (wait func() error) {
-	answer := make(chan error, 1)
-	go func() {
-		n, err := r.file.ReadAt(make([]byte, 1), r.info.Size)
-		switch {
-		case n > 0:
-			err = fmt.Errorf("%w: it is longer", storagedrivers.ErrChanged)
-		case err == io.EOF: //nolint:errorlint // the library returns it bare
-			err = nil
-		default:
-			err = r.mapLoss(err)
-		}
-		answer <- err
-	}()
-	return func() error { return <-answer }
 }
 
 // changed returns an error unless the path still has the generation that was opened.
@@ -132,11 +103,11 @@ func (r *reader) changed() error {
 	return nil
 }
 
-// wait waits until the chunk has arrived.
-func (r *reader) wait(c *chunk) error {
+// wait waits until the block has arrived.
+func (r *reader) wait(b *block) error {
 	select {
-	case <-c.done:
-		return c.err
+	case <-b.done:
+		return b.err
 	case <-r.ctx.Done():
 		return contextError(r.ctx)
 	}
@@ -161,43 +132,35 @@ func (r *reader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	r.request()
-	c := r.ahead[0]
-	if err := r.wait(c); err != nil {
+	if err := r.wait(r.block); err != nil {
 		return 0, err
 	}
-	n := copy(p, c.data[r.offset-c.offset:])
+	n := copy(p, r.block.data[r.offset-r.block.offset:])
 	r.offset += int64(n)
-	if r.offset == c.offset+int64(len(c.data)) {
-		r.ahead, r.spare = r.ahead[1:], append(r.spare, c.data)
-		r.requests = min(r.requests+1, maxRequests)
-	}
 	return n, nil
 }
 
-// request ensures that the first requested chunk is the one at the offset, and that as many chunks
-// are requested as allowed.
+// request ensures that the block at the offset and the next one are requested.
 func (r *reader) request() {
-	if len(r.ahead) == 0 || r.offset < r.ahead[0].offset || r.offset >= r.next {
-		r.ahead, r.next, r.requests = nil, r.offset, firstRequests
+	switch b := r.block; {
+	case b == nil || r.offset < b.offset || r.offset > b.end():
+		r.block, r.ahead, r.spare = r.next(r.offset, firstBlock), nil, nil
+	case r.offset == b.end():
+		r.block, r.ahead, r.spare = r.ahead, nil, b.data
 	}
-	for len(r.ahead) > 0 && r.offset >= r.ahead[0].offset+packet {
-		r.ahead = r.ahead[1:]
-	}
-	for len(r.ahead) < r.requests && r.next < r.end {
-		buffer := r.buffer(min(packet, r.end-r.next))
-		r.ahead = append(r.ahead, r.fetch(buffer, r.next))
-		r.next += int64(len(buffer))
+	if at := r.block.end(); r.ahead == nil && at < r.end {
+		r.ahead = r.next(at, min(2*int64(len(r.block.data)), maxBlock))
 	}
 }
 
-// buffer returns a buffer of size bytes, at most a packet.
-func (r *reader) buffer(size int64) []byte {
-	if last := len(r.spare) - 1; last >= 0 {
-		buffer := r.spare[last]
-		r.spare = r.spare[:last]
-		return buffer[:size]
+// next requests a block of at most size bytes.
+func (r *reader) next(at, size int64) *block {
+	size = min(size, r.end-at)
+	buffer := r.spare
+	if r.spare = nil; int64(cap(buffer)) < size {
+		buffer = make([]byte, size)
 	}
-	return make([]byte, size, packet)
+	return r.fetch(buffer[:size], at)
 }
 
 // Seek sets the offset of the next Read.
@@ -218,18 +181,12 @@ func (r *reader) ReadAt(p []byte, offset int64) (int, error) {
 		if err := r.unreadable(offset); err != nil {
 			return read, err
 		}
-		size := min(int64(len(p)-read), r.end-offset, readAtOnce)
-		var chunks []*chunk
-		for at := int64(0); at < size; at += packet {
-			chunks = append(chunks, r.fetch(make([]byte, min(packet, size-at)), offset+at))
+		b := r.fetch(make([]byte, min(int64(len(p)-read), r.end-offset, maxBlock)), offset)
+		if err := r.wait(b); err != nil {
+			return read, err
 		}
-		for _, c := range chunks {
-			if err := r.wait(c); err != nil {
-				return read, err
-			}
-			read += copy(p[read:], c.data)
-			offset += int64(len(c.data))
-		}
+		read += copy(p[read:], b.data)
+		offset = b.end()
 	}
 	return read, nil
 }
@@ -239,7 +196,7 @@ func (r *reader) Close() error {
 	if r.closed.Swap(true) {
 		return fs.ErrClosed
 	}
-	r.ahead, r.spare = nil, nil
+	r.block, r.ahead, r.spare = nil, nil, nil
 	r.closing()
 	return nil
 }

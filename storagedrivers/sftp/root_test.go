@@ -128,7 +128,7 @@ func TestOpenSSH(t *testing.T) {
 	h := hostOf(t, server)
 	d := h.driver(t, "objects")
 	is(t, d.Check(t.Context()), nil)
-	if got, want := *d.known.Load(), (abilities{linked, true, exact, true}); got != want {
+	if got, want := *d.known.Load(), (abilities{true, true, true, true}); got != want {
 		t.Errorf("found out %+v, want %+v", got, want)
 	}
 	content := randomBytes(5<<20 + 1)

@@ -16,7 +16,6 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/listing"
 	"github.com/caddymedia/media/storagedrivers/internal/modtime"
-	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
 // driver is the SFTP driver; see [newDriver].
@@ -29,7 +28,6 @@ type driver struct {
 
 	probing     sync.Mutex // one experiment at a time
 	known       atomic.Pointer[abilities]
-	naming      locks.Names // of names that are replaced, or that the host does not refuse
 	swept       atomic.Bool
 	kept        listing.Remote[entry]
 	removed     *lru.Cache[string, time.Time] // by path
@@ -101,15 +99,13 @@ func (d *driver) Space(ctx context.Context) (storagedrivers.Space, error) {
 
 // Features returns the guarantees that are known so far.
 func (d *driver) Features() storagedrivers.Features {
-	f := storagedrivers.Features{Seek: true, Streams: true, ListTimes: true}
-	if a := d.known.Load(); a != nil {
-		if a.create == linked || a.create == claimed {
-			f.Create = storagedrivers.Atomic
-		}
-		f.Dated = a.dates
-		if a.replace && a.handles >= steady {
-			f.Replace = storagedrivers.Atomic
-		}
+	a := d.abilities()
+	f := storagedrivers.Features{Seek: true, Streams: true, ListTimes: true, Dated: a.dates}
+	if a.links {
+		f.Create = storagedrivers.Atomic
+	}
+	if a.replace && a.exact {
+		f.Replace = storagedrivers.Atomic
 	}
 	return f
 }

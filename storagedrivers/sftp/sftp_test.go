@@ -122,55 +122,38 @@ func (h *host) harness() drivertest.Harness {
 	}
 }
 
+// TestConformance: a host with everything, one without links and rename over files, and one whose
+// handles are resolved by their paths, as with pkg/sftp's RequestServer.
 func TestConformance(t *testing.T) {
-	harness := newHost(t).harness()
-	harness.NoMemoryTest = true // the server is in this process
-	drivertest.Run(t, harness)
-}
-
-func TestConformanceOpenSSH(t *testing.T) {
-	for name, force := range map[string]*abilities{
-		"found out": nil,
-		"locked":    {create: locked, replace: false, handles: shaky}, // the others are those of RequestServer
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := hostOf(t, servers.OpenSSH(t))
-			h.force = force
-			harness := h.harness()
-			harness.NoMemoryTest = force != nil // once is enough
-			harness.OtherSetting, harness.OtherServer = true, force == nil
-			drivertest.Run(t, harness)
-		})
-	}
-}
-
-// TestConformanceRequestServer: servers with pkg/sftp's RequestServer resolve handles by their
-// paths.
-func TestConformanceRequestServer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
 	for name, tt := range map[string]struct {
-		files servers.RequestFiles
+		host  func() *host
+		force *abilities
 		want  abilities
 	}{
-		"rename replaces": {servers.RequestFiles{}, abilities{claimed, true, steady, true}},
-		"rename refuses":  {servers.RequestFiles{RefuseTaken: true, NoPosixRename: true}, abilities{locked, false, steady, true}},
-		"opens late":      {servers.RequestFiles{Late: true}, abilities{claimed, true, shaky, true}},
+		"links":          {func() *host { return newHost(t) }, nil, abilities{true, true, true, true}},
+		"no links":       {func() *host { return newHost(t) }, &abilities{exact: true, dates: true}, abilities{exact: true, dates: true}},
+		"request server": {func() *host { return newRequestHost(t, servers.RequestFiles{}) }, nil, abilities{replace: true, dates: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newRequestHost(t, tt.files)
+			h := tt.host()
+			h.force = tt.force
 			d := h.driver(t, "first look")
 			is(t, d.Check(t.Context()), nil)
-			if got := *d.known.Load(); got != tt.want {
+			if got := d.abilities(); got != tt.want {
 				t.Errorf("found out %+v, want %+v", got, tt.want)
 			}
 			harness := h.harness()
 			harness.NoMemoryTest = true // the server is in this process
-			harness.OtherSetting = true
+			harness.OtherSetting = name != "links"
 			drivertest.Run(t, harness)
 		})
 	}
+}
+
+func TestConformanceOpenSSH(t *testing.T) {
+	harness := hostOf(t, servers.OpenSSH(t)).harness()
+	harness.OtherServer = true
+	drivertest.Run(t, harness)
 }
 
 func TestConformanceProFTPD(t *testing.T) {

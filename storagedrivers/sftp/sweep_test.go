@@ -28,7 +28,7 @@ func (h *host) cutOff(t *testing.T, key string) {
 	config.Address, config.Root = proxy.Address, filepath.Join(config.Root, h.root(t))
 	d, err := newDriver(config, slog.New(slog.DiscardHandler))
 	is(t, err, nil)
-	d.known.Store(&abilities{create: locked})
+	d.known.Store(&abilities{})
 	src := &eventReader{
 		Reader: bytes.NewReader(randomBytes(9 << 20)), at: 4 << 20, event: func() { proxy.SetRefusing(true) },
 	}
