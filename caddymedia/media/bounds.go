@@ -37,7 +37,7 @@ func NewBounds() *Bounds {
 		usages:  newUsages(),
 	}
 	for call := range b.calls {
-		b.calls[call] = queue.New(queue.Options{Slots: 64, Wait: 30 * time.Second, PerOwner: 256, Spare: true})
+		b.calls[call] = queue.New(queue.Options{Slots: 64, Wait: 30 * time.Second, Waiting: 1024})
 	}
 	return b
 }
@@ -57,7 +57,7 @@ const (
 var maxCalls = [...]int{OtherCall: 8, OrderedList: 2, DeletedSet: 2}
 
 // Enter waits until a call of the caller may hold n bytes for its form or its answer. It returns
-// false if the caller has too many. leave must be called after the answer is sent. A caller with a
+// false if too many wait. leave must be called after the answer is sent. A caller with a
 // ticket, which has only repeated answers, does not wait.
 func (s *Service) Enter(ctx context.Context, actor aliases.Actor, call Call, n int64) (leave func(), ok bool) {
 	party := actor.Party()
