@@ -2,7 +2,6 @@ package media
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
@@ -15,11 +14,10 @@ import (
 // counted. Services that replace each other share one, because uploads continue in the replaced
 // service.
 type Bounds struct {
-	// uploads counts the current uploads of each account, and tickets those of each ticket. Each
-	// may hold a connection, which is a file descriptor.
-	uploads, tickets *queue.Pool
-	staging          *upload.Staging
-	imports          *queue.Queue
+	// uploads counts the current uploads. Each may hold a connection, which is a file descriptor.
+	uploads *queue.Pool
+	staging *upload.Staging
+	imports *queue.Queue
 	// calls are requests that hold their form or answer in memory.
 	calls  [len(maxCalls)]*queue.Queue
 	usages *usages
@@ -31,13 +29,13 @@ type Bounds struct {
 func NewBounds() *Bounds {
 	files := int64(MaxOpenFiles())
 	b := &Bounds{
-		uploads: queue.NewPool(files / 4), tickets: queue.NewPool(math.MaxInt32),
+		uploads: queue.NewPool(files / 4),
 		staging: upload.NewStaging(stagingMemory, files*3/8),
 		imports: queue.New(queue.Options{Slots: int(max(files/16, maxImports))}),
 		usages:  newUsages(),
 	}
 	for call := range b.calls {
-		b.calls[call] = queue.New(queue.Options{Slots: 64, Wait: 30 * time.Second, PerOwner: 256, Spare: true})
+		b.calls[call] = queue.New(queue.Options{Slots: 64, Wait: 30 * time.Second, Waiting: 1024})
 	}
 	return b
 }
@@ -57,7 +55,7 @@ const (
 var maxCalls = [...]int{OtherCall: 8, OrderedList: 2, DeletedSet: 2}
 
 // Enter waits until a call of the caller may hold n bytes for its form or its answer. It returns
-// false if the caller has too many. leave must be called after the answer is sent. A caller with a
+// false if too many wait. leave must be called after the answer is sent. A caller with a
 // ticket, which has only repeated answers, does not wait.
 func (s *Service) Enter(ctx context.Context, actor aliases.Actor, call Call, n int64) (leave func(), ok bool) {
 	party := actor.Party()
@@ -90,23 +88,14 @@ const unlimitedFiles = 1 << 20
 // the account, its clients with tickets, or the ticket already have as many as are allowed. A
 // ticket may have one for each file that it has left, and spare more.
 func (s *Service) BeginUpload(actor aliases.Actor, ticket *tokens.Ticket, spare int) (ended func(), ok bool) {
-	party, ofTicket := actor.Party(), queue.Party{Owner: actor.Ticket}
-	if ticket != nil && !s.bounds.tickets.AcquireWithin(ofTicket, 1, int64(ticket.Left()+spare)) {
-		return nil, false
-	}
-	end := func() {
-		if ticket != nil {
-			s.bounds.tickets.Release(ofTicket, 1)
-		}
+	party := actor.Party()
+	if ticket != nil {
+		party.Most = int64(ticket.Left() + spare)
 	}
 	if !s.bounds.uploads.AcquireWithin(party, 1, int64(s.limits.MaxUploads)) {
-		end()
 		return nil, false
 	}
-	return func() {
-		s.bounds.uploads.Release(party, 1)
-		end()
-	}, true
+	return func() { s.bounds.uploads.Release(party, 1) }, true
 }
 
 // UploadTime returns how long the body of an upload may take to arrive. With a ticket it ends with

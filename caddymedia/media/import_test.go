@@ -99,7 +99,7 @@ func TestImportsOfAccount(t *testing.T) {
 		all.Go(func() { get("one", "/first.txt") })
 	}
 	for {
-		if slots, waiting := s.bounds.imports.Held(Actor{Account: "one"}.Owner()); slots == 4 && waiting == 6 {
+		if s.bounds.imports.Busy() == 4 && s.bounds.imports.Waiting() == 6 {
 			break
 		}
 		time.Sleep(time.Millisecond)

@@ -51,20 +51,19 @@ type Limits struct {
 	// service itself needs about 120 MiB more. An image that alone needs more gets no variant; if it
 	// cannot even be decoded, it is refused. Default: 512 MiB.
 	ImageMemory int64 `json:"image_memory,omitempty" option:"size"`
-	// The most images that wait for work. As many long animations and five times as many images
-	// below a megapixel may wait beside them. The three queues take turns, and so do the accounts in
-	// each. If a queue is full, the account with the most waiting images gets 503. Default: 100.
+	// The most images that wait for work. The accounts take turns. If the queue is full, the account
+	// with the most waiting images gets 503. As many renditions on request may wait in a queue of
+	// their own, and as many of animations. Default: 500.
 	ImageQueue int `json:"image_queue,omitempty"`
 	// The most time that an image waits for work before the answer is 503. Default: `30s`.
 	ImageWait options.Duration `json:"image_wait,omitempty"`
 	// The most time to encode a variant or a rendition; after that, the image is stored without it.
-	// While images of other accounts wait, a variant has a third of `image_wait`. An image that
-	// takes this long to decode, and at least 20 seconds, is refused with 413. Pauses for other
-	// images do not count. Default: `20s`.
+	// Eager renditions that have not begun by then are left to their first request. An image that
+	// takes this long to decode, and at least 20 seconds, is refused with 413. Default: `20s`.
 	ImageTime options.Duration `json:"image_time,omitempty"`
-	// The most concurrent downloads of a client address. Twice as many may wait for 30 seconds;
-	// then, and for any more, the answer is 429. Items up to 256 KiB hardly count. Behind a proxy
-	// set `trusted_proxies`, or all clients share one address. Default: 256.
+	// The most concurrent downloads of a client address. More wait for up to 30 seconds; then the
+	// answer is 429. Items up to 256 KiB hardly count. Behind a proxy set `trusted_proxies`, or all
+	// clients share one address. Default: 256.
 	MaxOpenItems int `json:"max_open_items,omitempty"`
 	// The most failed logins of a client address (IPv6: a /64) per minute. Its network (a /24 or
 	// /48) has five times as many, and an account three times. A client that has logged in to the

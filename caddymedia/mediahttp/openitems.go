@@ -3,6 +3,7 @@ package mediahttp
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -21,8 +22,8 @@ const (
 	readerPatience = 30 * time.Second
 	// readerRetry is the Retry-After value of a request whose wait was in vain.
 	readerRetry = 5 * time.Second
-	// waitingPerOpen is how many requests of a client may wait for each item that it may have open.
-	waitingPerOpen = 2
+	// maxWaiting is how many requests of all clients may wait.
+	maxWaiting = 1024
 	// busyWarning is the shortest time between two warnings about refused clients.
 	busyWarning = time.Hour
 )
@@ -37,48 +38,45 @@ var (
 // readers bounds the number of open items, for each client and for all together, so that file
 // descriptors remain for uploads and connections.
 type readers struct {
-	max   int // for all, without the reserve
-	queue *queue.Queue
+	open    *queue.Pool  // of all clients
+	clients *queue.Queue // for the limit of a client
 
 	mu     sync.Mutex
 	warned time.Time // of a client that was refused
 }
 
-// allReaders are the readers of the process, shared by all configurations. With their reserve they
-// may use a quarter of the open files.
-var allReaders = sync.OnceValue(func() *readers { return newReaders(media.MaxOpenFiles() / 6) })
+// allReaders are the readers of the process, shared by all configurations. They may use a quarter of
+// the open files.
+var allReaders = sync.OnceValue(func() *readers { return newReaders(media.MaxOpenFiles() / 4) })
 
 func newReaders(limit int) *readers {
-	r := &readers{max: limit}
-	r.queue = queue.New(queue.Options{Slots: max(1, limit+limit/2), Wait: readerPatience, Check: r.check})
-	return r
-}
-
-// check returns why a request is refused at once. Its client has some items open, and some requests
-// that wait; all is the number of all open items.
-func (r *readers) check(request queue.Request, open, waiting, all int) error {
-	switch {
-	case all >= r.max && (open > 0 || all >= r.max+r.max/2):
-		return errAllBusy
-	case open >= request.Most && waiting >= waitingPerOpen*request.Most:
-		return errClientBusy
+	return &readers{
+		open: queue.NewPool(int64(limit)),
+		clients: queue.New(queue.Options{
+			Slots: math.MaxInt32, Wait: readerPatience, Waiting: max(1, min(limit, maxWaiting)), // open bounds the slots
+		}),
 	}
-	return nil
 }
 
 // enter waits until the client may open another item; limit is the most per client. leave must be
-// called once, when the item is closed. If all clients together have too many
-// items open, a client without any still gets one from a reserve. The error is errClientBusy,
-// errAllBusy or that of ctx.
+// called once, when the item is closed. The error is errClientBusy, errAllBusy or that of ctx.
 func (r *readers) enter(ctx context.Context, client string, limit int) (leave func(), err error) {
-	slot, err := r.queue.Acquire(ctx, queue.Request{Owner: client, Most: limit})
+	slot, err := r.clients.Acquire(ctx, queue.Request{Owner: client, Most: limit})
 	switch {
-	case errors.Is(err, queue.ErrTimeout):
+	case errors.Is(err, queue.ErrTimeout), errors.Is(err, queue.ErrFull):
 		return nil, errClientBusy
 	case err != nil:
 		return nil, err
 	}
-	return slot.Release, nil
+	party := queue.Party{Owner: client}
+	if !r.open.Acquire(party, 1) {
+		slot.Release()
+		return nil, errAllBusy
+	}
+	return func() {
+		r.open.Release(party, 1)
+		slot.Release()
+	}, nil
 }
 
 // mayWarn reports whether the log may warn about a refused client now.

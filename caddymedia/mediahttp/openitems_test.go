@@ -58,19 +58,19 @@ func TestReaders(t *testing.T) {
 		for _, done := range leave[1:] {
 			done()
 		}
-		if n := r.queue.Busy(); n != 0 {
+		if n := r.clients.Busy() + int(r.open.Used()); n != 0 {
 			t.Errorf("%d are open, want none", n)
 		}
 	})
 }
 
-// TestReadersWaiting: two requests of a client may wait for each open item. They are admitted in
-// the order of arrival, and further ones are refused at once.
+// TestReadersWaiting: requests of a client wait in the order of arrival. In a full queue further ones
+// are refused at once, and a client with fewer waiting ones is not.
 func TestReadersWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const limit = 2
-		r := newReaders(100)
+		const limit, waiters = 2, 4
+		r := newReaders(waiters)
 		leave := make([]func(), 0, limit)
 		for range limit {
 			done, err := r.enter(t.Context(), clientOwner("192.0.2.1"), limit)
@@ -81,7 +81,7 @@ func TestReadersWaiting(t *testing.T) {
 		}
 		var waiting sync.WaitGroup
 		var order []int
-		for i := range waitingPerOpen * limit {
+		for i := range waiters {
 			ctx, cancel := context.WithCancel(t.Context())
 			waiting.Go(func() {
 				defer cancel()
@@ -104,6 +104,11 @@ func TestReadersWaiting(t *testing.T) {
 		if _, err := r.enter(t.Context(), clientOwner("192.0.2.1"), limit); !errors.Is(err, errClientBusy) || time.Since(start) != 0 {
 			t.Errorf("one too many: error %v after %v", err, time.Since(start))
 		}
+		if done, err := r.enter(t.Context(), clientOwner("192.0.2.2"), 1); err != nil {
+			t.Errorf("another client: %v", err)
+		} else {
+			done()
+		}
 		time.Sleep(2 * time.Second)
 		leave[0]()
 		waiting.Wait()
@@ -111,20 +116,20 @@ func TestReadersWaiting(t *testing.T) {
 			t.Errorf("admitted in the order %v", order)
 		}
 		leave[1]()
-		if n := r.queue.Busy(); n != 0 {
+		if n := r.clients.Busy() + int(r.open.Used()); n != 0 {
 			t.Errorf("%d are open, want none", n)
 		}
 	})
 }
 
-// TestReadersAtOnce: of the requests of one client at the same time, none waits for a slot of the
-// reserve, and none gets one.
+// TestReadersAtOnce: of the requests of one client at the same time, none waits for what is left to
+// others, and none gets it.
 func TestReadersAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for range 100 {
 			const limit, requests = 4, 10
-			r, began := newReaders(limit), time.Now()
+			r, began := newReaders(2*limit), time.Now()
 			var all sync.WaitGroup
 			var open, busy atomic.Int32
 			hold := make(chan struct{})
@@ -151,34 +156,32 @@ func TestReadersAtOnce(t *testing.T) {
 	})
 }
 
-// TestReadersOfAll: if one client holds all items that may be open, another one can still open its
-// first item, but no second.
+// TestReadersOfAll: a client may have as many items open as it leaves free, so that another one can
+// still open some.
 func TestReadersOfAll(t *testing.T) {
 	t.Parallel()
-	r := newReaders(4)
-	leave := make([]func(), 0, 4)
-	for range 4 {
-		done, err := r.enter(t.Context(), clientOwner("2001:db8::1"), 10)
-		if err != nil {
-			t.Fatal(err)
+	r := newReaders(8)
+	var leave []func()
+	for _, c := range []struct {
+		client string
+		want   int
+	}{{"2001:db8::1", 4}, {"2001:db8::2", 0}, {"2001:db8:0:1::1", 2}, {"192.0.2.1", 1}} {
+		for n := 0; ; n++ {
+			done, err := r.enter(t.Context(), clientOwner(c.client), 10)
+			if err == nil {
+				leave = append(leave, done)
+				continue
+			}
+			if n != c.want || !errors.Is(err, errAllBusy) {
+				t.Errorf("%s opened %d, error %v", c.client, n, err)
+			}
+			break
 		}
-		leave = append(leave, done)
 	}
-	if _, err := r.enter(t.Context(), clientOwner("2001:db8::2"), 10); !errors.Is(err, errAllBusy) {
-		t.Errorf("the same site: error %v, want busy", err)
-	}
-	done, err := r.enter(t.Context(), clientOwner("2001:db8:0:1::1"), 10)
-	if err != nil {
-		t.Fatalf("another site: %v", err)
-	}
-	if _, err := r.enter(t.Context(), clientOwner("2001:db8:0:1::1"), 10); !errors.Is(err, errAllBusy) {
-		t.Errorf("its second: error %v, want busy", err)
-	}
-	done()
 	for _, done := range leave {
 		done()
 	}
-	if n := r.queue.Busy(); n != 0 {
+	if n := r.clients.Busy() + int(r.open.Used()); n != 0 {
 		t.Errorf("%d are open, want none", n)
 	}
 }
@@ -215,7 +218,7 @@ func TestAdmissionEndsOnce(t *testing.T) {
 	}
 	a.end()
 	a.end()
-	if n := h.readers.queue.Busy(); n != 1 {
+	if n := h.readers.clients.Busy(); n != 1 {
 		t.Errorf("%d are open, want one", n)
 	}
 	other.end()

@@ -46,50 +46,58 @@ type HashLimiterOptions struct {
 // A HashLimiter bounds the password hashing of a process, which any client can request. Share one
 // among all Issuers.
 //
-// Waiting networks are served in rotation, and so are accounts at sites from which they have logged
-// in before. Such accounts get two of three slots while unknown clients wait too.
+// Accounts at sites from which they have logged in before take turns. All other logins together get
+// one turn among them, and their networks take turns in that.
 type HashLimiter struct {
-	queue   *queue.Queue
-	maxWait time.Duration
+	hashing   *queue.Queue
+	strangers *queue.Queue // of logins that are not from a known site, before hashing
+	maxWait   time.Duration
 	// secret keys the choice of a decoy. It is kept here, not in the Issuer, so that an unknown key
 	// has the same decoy before and after a reload.
 	secret [sha256.Size]byte
 }
 
-// Classes of the queue.
-const (
-	knownClass = iota
-	unknownClass
-)
-
 // NewHashLimiter returns a HashLimiter.
 func NewHashLimiter(opts HashLimiterOptions) *HashLimiter {
-	waiting := cmp.Or(max(opts.Waiting, 0), defaultWaiting)
 	l := &HashLimiter{maxWait: cmp.Or(max(opts.MaxWait, 0), defaultMaxWait)}
-	l.queue = queue.New(queue.Options{
+	options := queue.Options{
 		Slots:   cmp.Or(max(opts.Concurrent, 0), max(1, runtime.GOMAXPROCS(0)/2)),
 		Wait:    l.maxWait,
-		Classes: []queue.Class{knownClass: {Share: 2, Waiting: waiting}, unknownClass: {Share: 1, Waiting: waiting}},
-	})
+		Waiting: cmp.Or(max(opts.Waiting, 0), defaultWaiting),
+	}
+	l.hashing, l.strangers = queue.New(options), queue.New(options)
 	rand.Read(l.secret[:]) // never fails, by its documentation
 	return l
 }
 
-// acquire waits until a login may be hashed. The caller must release the slot unless there is an
-// error.
-func (l *HashLimiter) acquire(ctx context.Context, a *attempt) (*queue.Slot, error) {
-	request := queue.Request{Owner: a.sites[len(a.sites)-1].String(), Class: unknownClass}
-	if a.known {
-		request = queue.Request{Owner: "account " + a.key.realm + " " + a.key.name, Class: knownClass}
+// acquire waits until a login may be hashed. The caller must call release unless there is an error.
+func (l *HashLimiter) acquire(ctx context.Context, a *attempt) (release func(), err error) {
+	owner, leave := "account "+a.key.realm+" "+a.key.name, func() {}
+	if !a.known {
+		owner = "strangers"
+		stranger, err := l.strangers.Acquire(ctx, queue.Request{Owner: a.sites[len(a.sites)-1].String()})
+		if err != nil {
+			return nil, l.refusal(err)
+		}
+		leave = stranger.Release
 	}
-	slot, err := l.queue.Acquire(ctx, request)
-	switch {
-	case errors.Is(err, queue.ErrFull) || errors.Is(err, queue.ErrTimeout):
-		return nil, &ThrottledError{RetryAfter: l.maxWait}
-	case err != nil:
-		return nil, fmt.Errorf("waiting to check a password: %w", err)
+	slot, err := l.hashing.Acquire(ctx, queue.Request{Owner: owner})
+	if err != nil {
+		leave()
+		return nil, l.refusal(err)
 	}
-	return slot, nil
+	return func() {
+		slot.Release()
+		leave()
+	}, nil
+}
+
+// refusal returns the error of a login for one of the queue.
+func (l *HashLimiter) refusal(err error) error {
+	if errors.Is(err, queue.ErrFull) || errors.Is(err, queue.ErrTimeout) {
+		return &ThrottledError{RetryAfter: l.maxWait}
+	}
+	return fmt.Errorf("waiting to check a password: %w", err)
 }
 
 // digest maps a name to bytes that are unpredictable outside the process.

@@ -80,20 +80,19 @@ func (p *Passwords) Check(ctx context.Context, name, password string, client net
 	if !known {
 		hash, key = p.decoy(digest), loginKey{realm: p.realm, decoy: true, name: string(digest[:2])}
 	}
-	attempt, err := p.throttle.start(ctx, client, key)
+	attempt, err := p.throttle.start(client, key)
 	if err != nil {
 		return err
 	}
-	defer attempt.end()
 	if hash == nil {
 		return ErrCredentials
 	}
-	slot, err := p.hashing.acquire(ctx, attempt)
+	release, err := p.hashing.acquire(ctx, attempt)
 	if err != nil {
 		attempt.abandon()
 		return err
 	}
-	defer slot.Release()
+	defer release()
 	ok, err := p.comparer.Compare(hash, []byte(password))
 	if err != nil {
 		return fmt.Errorf("%w: comparing the password: %w", ErrCredentials, err)

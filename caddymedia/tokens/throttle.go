@@ -59,7 +59,6 @@ type Throttle struct {
 	mu       sync.Mutex
 	known    knownSites
 	pairs    buckets[pair]
-	inFlight map[pair]*flight
 	clients  buckets[netip.Prefix]
 	networks buckets[netip.Prefix]
 	keys     buckets[loginKey]
@@ -85,7 +84,6 @@ func NewThrottle(opts ThrottleOptions) *Throttle {
 		now:      clockOr(opts.Now),
 		known:    make(knownSites),
 		pairs:    newBuckets[pair](failures, entries),
-		inFlight: make(map[pair]*flight),
 		clients:  newBuckets[netip.Prefix](failures, entries),
 		networks: newBuckets[netip.Prefix](failures*networkToClient, entries),
 		keys:     newBuckets[loginKey](failures*keyToClient, entries),
@@ -100,8 +98,27 @@ type attempt struct {
 	key      loginKey
 	sites    []netip.Prefix // the client and its network
 	known    bool           // this account has logged in from there before
-	pair     pair           // if known
 	refunds  []func()       // one for each bucket
+}
+
+// start charges a login to every limit that applies. The error is a *ThrottledError.
+func (t *Throttle) start(client netip.Addr, key loginKey) (*attempt, error) {
+	a := &attempt{throttle: t, key: key, sites: sitesOf(client)}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	var site pair
+	var err error
+	if site, a.known = t.known.find(key, a.sites, now); a.known {
+		err = charge(a, &t.pairs, site, now)
+	} else {
+		err = cmp.Or(charge(a, &t.clients, a.sites[0], now), charge(a, &t.networks, a.sites[1], now), charge(a, &t.keys, key, now))
+	}
+	if err != nil {
+		a.refund()
+		return nil, err
+	}
+	return a, nil
 }
 
 // charge spends one token from the bucket of k.

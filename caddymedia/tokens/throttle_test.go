@@ -23,14 +23,13 @@ func newTestThrottle(entries int) (*Throttle, *throttleClock) {
 func fails(t *testing.T, th *Throttle, client netip.Addr, key string) (n int, wait time.Duration) {
 	t.Helper()
 	for ; ; n++ {
-		attempt, err := th.start(t.Context(), client, loginKey{name: key})
+		_, err := th.start(client, loginKey{name: key})
 		if throttled, ok := errors.AsType[*ThrottledError](err); ok {
 			return n, throttled.RetryAfter
 		}
 		if err != nil || n > 1000 {
 			t.Fatalf("login %d: %v", n, err)
 		}
-		attempt.end()
 	}
 }
 
@@ -79,7 +78,7 @@ func TestThrottleAbandon(t *testing.T) {
 	th, _ := newTestThrottle(0)
 	client := netip.MustParseAddr("192.0.2.1")
 	for range 100 {
-		attempt, err := th.start(t.Context(), client, loginKey{name: "a"})
+		attempt, err := th.start(client, loginKey{name: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,12 +92,11 @@ func TestThrottleAbandon(t *testing.T) {
 // succeeds makes a successful login.
 func succeeds(t *testing.T, th *Throttle, client netip.Addr, key string) {
 	t.Helper()
-	attempt, err := th.start(t.Context(), client, loginKey{name: key})
+	attempt, err := th.start(client, loginKey{name: key})
 	if err != nil {
 		t.Fatal(err)
 	}
 	attempt.succeed()
-	attempt.end()
 }
 
 // TestThrottleKnown: unknown clients and neighbours use up every limit of an account. It can still
@@ -183,7 +181,7 @@ func TestThrottleNetworks(t *testing.T) {
 		th, _ := newTestThrottle(0)
 		total := 0
 		for n := range 200 {
-			if _, err := th.start(t.Context(), client(n), loginKey{name: strconv.Itoa(n)}); err == nil {
+			if _, err := th.start(client(n), loginKey{name: strconv.Itoa(n)}); err == nil {
 				total++
 			}
 		}
@@ -230,7 +228,7 @@ func TestThrottleMemory(t *testing.T) {
 	fails(t, th, noisy, "noisy")
 	for n := range 1000 {
 		client = netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 1})
-		if _, err := th.start(t.Context(), client, loginKey{name: client.String()}); err != nil {
+		if _, err := th.start(client, loginKey{name: client.String()}); err != nil {
 			t.Fatal(err)
 		}
 		if len(th.clients.fullAt) > 100 || len(th.networks.fullAt) > 100 || len(th.keys.fullAt) > 100 {
@@ -243,7 +241,7 @@ func TestThrottleMemory(t *testing.T) {
 	clock.advance(time.Hour)
 	for range 100 {
 		client = client.Next()
-		if _, err := th.start(t.Context(), client, loginKey{name: "a"}); err != nil {
+		if _, err := th.start(client, loginKey{name: "a"}); err != nil {
 			t.Fatal(err)
 		}
 		clock.advance(time.Minute)
@@ -258,6 +256,6 @@ func BenchmarkThrottle(b *testing.B) {
 	client := netip.MustParseAddr("10.0.0.0")
 	for b.Loop() {
 		client = client.Next()
-		_, _ = th.start(b.Context(), client, loginKey{decoy: true, name: client.String()})
+		_, _ = th.start(client, loginKey{decoy: true, name: client.String()})
 	}
 }

@@ -6,6 +6,10 @@ import "sync"
 type Party struct {
 	// Owner is the account or address that the capacity counts for.
 	Owner string
+	// Ticket, if set, identifies a ticket of the owner, and Most is the most that may be held with it.
+	// 0 means no limit.
+	Ticket string
+	Most   int64
 	// Client and Network, if set, are the addresses that count as the client of one of many callers
 	// of the owner, and those of its network. Such callers leave a reserve to the owner itself, and
 	// share the rest by client and network, see [HasRoom].
@@ -17,9 +21,9 @@ func (p Party) Request() Request {
 	return Request{Owner: p.Owner, Client: p.Client, Network: p.Network}
 }
 
-// Held are parts of a capacity that an owner holds, and those of them that one client and its
-// network hold.
-type Held struct{ Owner, Client, Network int64 }
+// Held are parts of a capacity that an owner holds, and those of them that one ticket, one client and
+// its network hold.
+type Held struct{ Owner, Ticket, Client, Network int64 }
 
 const (
 	// ownerReserve is the share of a capacity that clients leave to its owner: a tenth.
@@ -32,8 +36,11 @@ const (
 // HasRoom reports whether a party may have n more of a capacity, of which held is in use. An owner
 // may have all of it. Clients leave a tenth to it. A client may have half as much as it leaves
 // free, and its network as much as it leaves free, so a few of them cannot shut out the next one.
-// One without any may have whatever fits.
+// One without any may have whatever fits. A ticket may have its most.
 func HasRoom(p Party, capacity int64, held Held, n int64) bool {
+	if p.Most > 0 && held.Ticket+n > p.Most {
+		return false
+	}
 	free := capacity - held.Owner
 	if p.Client == "" {
 		return n <= free
@@ -69,7 +76,7 @@ func (p *Pool) Acquire(party Party, n int64) bool { return p.AcquireWithin(party
 func (p *Pool) AcquireWithin(party Party, n, limit int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	held := Held{p.held[party.Owner], p.held[party.client()], p.held[party.network()]}
+	held := Held{p.held[party.Owner], p.held[party.ticket()], p.held[party.client()], p.held[party.network()]}
 	limit = min(limit, (p.capacity-p.used+held.Owner)/2)
 	if !HasRoom(party, limit, held, n) {
 		return false
@@ -88,7 +95,7 @@ func (p *Pool) Release(party Party, n int64) {
 // lend adds n to the parts of a party.
 func (p *Pool) lend(party Party, n int64) {
 	p.used += n
-	names := []string{party.Owner, party.client(), party.network()}
+	names := []string{party.Owner, party.ticket(), party.client(), party.network()}
 	if party.Client == "" {
 		names = names[:1]
 	}
@@ -99,7 +106,8 @@ func (p *Pool) lend(party Party, n int64) {
 	}
 }
 
-// client and network return names that no other owner, client or network has.
+// ticket, client and network return names that no other owner, ticket, client or network has.
+func (p Party) ticket() string  { return p.Owner + "\nticket " + p.Ticket }
 func (p Party) client() string  { return p.Owner + "\nclient " + p.Client }
 func (p Party) network() string { return p.Owner + "\nnetwork " + p.Network }
 

@@ -71,14 +71,39 @@ func TestPoolClients(t *testing.T) {
 				t.Errorf("%v took %d, want %d", party, all[party], want)
 			}
 		}
-		take(Party{"a", "192.0.2.1", "192.0.2.0"}, 30)
-		take(Party{"a", "192.0.2.2", "192.0.2.0"}, 15) // their network has half
-		take(Party{"a", "192.0.2.3", "192.0.2.0"}, 0)
-		take(Party{"a", "198.51.100.1", "198.51.100.0"}, 15)
-		take(Party{"a", "203.0.113.1", "203.0.113.0"}, 10)
-		take(Party{"b", "192.0.2.1", "192.0.2.0"}, 30)
+		take(Party{Owner: "a", Client: "192.0.2.1", Network: "192.0.2.0"}, 30)
+		take(Party{Owner: "a", Client: "192.0.2.2", Network: "192.0.2.0"}, 15) // their network has half
+		take(Party{Owner: "a", Client: "192.0.2.3", Network: "192.0.2.0"}, 0)
+		take(Party{Owner: "a", Client: "198.51.100.1", Network: "198.51.100.0"}, 15)
+		take(Party{Owner: "a", Client: "203.0.113.1", Network: "203.0.113.0"}, 10)
+		take(Party{Owner: "b", Client: "192.0.2.1", Network: "192.0.2.0"}, 30)
 		take(Party{Owner: "a"}, 30)
 		for party, n := range all {
+			p.Release(party, n)
+		}
+		if p.Used() != 0 || len(p.held) != 0 {
+			t.Errorf("%d are lent to %d parties in the end", p.Used(), len(p.held))
+		}
+	}
+}
+
+// TestPoolTickets: each ticket has its own bound, and releases what it held.
+func TestPoolTickets(t *testing.T) {
+	t.Parallel()
+	p := NewPool(1000)
+	for range 2 {
+		held := map[Party]int64{}
+		for _, ticket := range []string{"1", "2"} {
+			party := Party{Owner: "a", Ticket: ticket, Most: 3, Client: "192.0.2.1", Network: "192.0.2.0"}
+			for p.Acquire(party, 1) {
+				held[party]++
+			}
+			if held[party] != 3 {
+				t.Errorf("ticket %s holds %d", ticket, held[party])
+			}
+		}
+		for party, n := range held {
+			party.Most = 0 // another number by then
 			p.Release(party, n)
 		}
 		if p.Used() != 0 || len(p.held) != 0 {
@@ -90,7 +115,7 @@ func TestPoolClients(t *testing.T) {
 // TestHasRoom: the bounds of a client, its network and the owner.
 func TestHasRoom(t *testing.T) {
 	t.Parallel()
-	visitor := Party{"a", "192.0.2.1", "192.0.2.0"}
+	visitor := Party{Owner: "a", Client: "192.0.2.1", Network: "192.0.2.0"}
 	for _, c := range []struct {
 		name     string
 		party    Party
@@ -107,6 +132,8 @@ func TestHasRoom(t *testing.T) {
 		{"half of what it leaves free", visitor, 100, Held{Owner: 10, Client: 10, Network: 10}, 30, true},
 		{"a network with more than it leaves free", visitor, 100, Held{Owner: 45, Network: 45}, 1, false},
 		{"a small capacity", visitor, 1, Held{}, 1, true},
+		{"the most of a ticket", Party{Owner: "a", Most: 3}, 100, Held{Ticket: 2}, 1, true},
+		{"more than that", Party{Owner: "a", Most: 3}, 100, Held{Ticket: 2}, 2, false},
 	} {
 		if got := HasRoom(c.party, c.capacity, c.held, c.n); got != c.want {
 			t.Errorf("%s: %t", c.name, got)

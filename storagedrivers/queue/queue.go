@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -33,52 +34,34 @@ type Options struct {
 	Units int64
 	// Wait is the longest waiting time of a request. 0 means no limit.
 	Wait time.Duration
-	// Classes of requests. None means one class without a limit on waiting requests.
-	Classes []Class
-	// PerOwner is the number of requests of an owner, admitted or waiting. 0 means no limit.
-	PerOwner int
+	// Waiting is the number of requests that may wait. 0 means no limit.
+	Waiting int
 	// Spare limits an owner to one slot more than stay free, so that there is always one for a new
 	// owner of the first few. It is for slots that are held for an unknown time, such as by the
 	// downloads of slow clients.
 	Spare bool
-	// Check, if set, is called before a request is admitted or waits, with the slots and the
-	// waiting requests of its owner, and with the slots of all. Its error refuses the request. It
-	// must not use the queue.
-	Check func(r Request, slots, waiting, busy int) error
 }
 
-// Class of requests. Each class has a queue of its own, so that none can fill that of another. A slot
-// yields to requests of the classes before its own, see [Slot.Yield].
-type Class struct {
-	// Share weighs the class: while several classes wait, they are admitted in proportion to their
-	// shares. 0 means 1.
-	Share int
-	// Waiting is the number of requests of the class that may wait. 0 means no limit.
-	Waiting int
-	// Beside admits requests that are soon done beside slots of the later classes, one for each, if
-	// they would have to wait.
-	Beside bool
-}
-
-// Request asks for a slot.
+// Request asks for a slot and units.
 type Request struct {
 	// Owner is the account or address that the request counts for.
 	Owner string
 	// Client and Network, if set, are those of one of many clients of the owner, see [Party]. The
-	// clients take turns. In each turn a network has at most five.
+	// clients take turns, each with all other requests of the owner. In each turn a network has at
+	// most five.
 	Client, Network string
-	// Class is an index of [Options.Classes].
-	Class int
 	// Units is the number of units that the request needs besides its slot.
 	Units int64
 	// Most is the number of slots that the owner may hold. 0 means no limit.
 	Most int
+	// UnitsOnly asks for units without a slot, for work that others bound.
+	UnitsOnly bool
 }
 
 // Queue admits requests to a bounded number of slots.
 //
 // The queue serves waiting owners in rotation, whatever the number of their requests. While other
-// owners wait, no owner gets all slots (unless there is only one). In a full class the owner with
+// owners wait, no owner gets all slots (unless there is only one). In a full queue the owner with
 // the most waiting requests loses its last one to an owner with fewer.
 //
 // A Queue is safe for concurrent use and starts no goroutine. An owner uses memory only while it
@@ -87,31 +70,34 @@ type Queue struct {
 	options Options
 
 	mu      sync.Mutex
-	classes []*class
-	held    map[string]*usage // by owner, for those with slots or waiting requests
-	busy    int
-	beside  int // slots of classes with Beside, not in busy
-	used    int64
-	waiting int
-	now     int64 // the pass of the last admitted class
+	busy    int            // slots
+	used    int64          // units
+	held    map[string]int // slots by owner
+	lines   []*line        // of the owners with waiting requests, the next one first
+	waiting int            // requests in all lines
 }
 
-// usage counts the slots, those beside others and the waiting requests of an owner.
-type usage struct{ slots, beside, waiting int }
+// line holds the waiting requests of an owner, by their rounds, oldest first.
+type line struct {
+	owner   string
+	waiters []*waiter
+}
+
+// waiter is a waiting request.
+type waiter struct {
+	Request
+	round  int // of the turns of the clients of its owner
+	passed int // how often others with units have overtaken it
+	ready  chan struct{}
+	err    error // set before ready is closed, if it is refused
+}
 
 // New returns a Queue. It panics if there are no slots, which is a programming error.
 func New(options Options) *Queue {
 	if options.Slots < 1 {
 		panic("a queue without slots")
 	}
-	q := &Queue{options: options, held: make(map[string]*usage)}
-	if len(options.Classes) == 0 {
-		q.classes = []*class{newClass(Class{})}
-	}
-	for _, c := range options.Classes {
-		q.classes = append(q.classes, newClass(c))
-	}
-	return q
+	return &Queue{options: options, held: make(map[string]int)}
 }
 
 // Waiting returns the number of requests waiting for a slot.
@@ -125,21 +111,7 @@ func (q *Queue) Waiting() int {
 func (q *Queue) Busy() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.busy + q.beside
-}
-
-// Held returns the number of slots and of waiting requests of an owner.
-func (q *Queue) Held(owner string) (slots, waiting int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.heldBy(owner)
-}
-
-func (q *Queue) heldBy(owner string) (slots, waiting int) {
-	if u := q.held[owner]; u != nil {
-		return u.slots + u.beside, u.waiting
-	}
-	return 0, 0
+	return q.busy
 }
 
 // Resize sets the number of slots. Slots beyond it stay held until they are released.
@@ -147,6 +119,24 @@ func (q *Queue) Resize(slots int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.options.Slots = slots
+	q.admit()
+}
+
+// Slot is the permission to work. It must be released once.
+type Slot struct {
+	queue   *Queue
+	request Request
+}
+
+// Units returns the number of units that the slot holds.
+func (s *Slot) Units() int64 { return s.request.Units }
+
+// Release releases the slot and its units.
+func (s *Slot) Release() {
+	q := s.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.hold(s.request, -1)
 	q.admit()
 }
 
@@ -159,27 +149,13 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Slot, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	s := &Slot{queue: q, owner: r.Owner, class: r.Class, most: r.Most}
-	if q.options.Wait > 0 {
-		s.until = time.Now().Add(q.options.Wait) //nolint:forbidigo // timers have no other clock
-	}
 	q.mu.Lock()
-	if u := q.held[r.Owner]; u != nil && q.options.PerOwner > 0 && u.slots+u.waiting >= q.options.PerOwner {
+	if q.waiting == 0 && q.hasSlot(r, 0) && q.used+r.Units <= q.options.Units {
+		q.hold(r, 1)
 		q.mu.Unlock()
-		return nil, ErrFull
+		return &Slot{q, r}, nil
 	}
-	if check := q.options.Check; check != nil {
-		slots, waiting := q.heldBy(r.Owner)
-		if err := check(r, slots, waiting, q.busy+q.beside); err != nil {
-			q.mu.Unlock()
-			return nil, err
-		}
-	}
-	if q.admitNow(s, r.Units) {
-		q.mu.Unlock()
-		return s, nil
-	}
-	w := &waiter{slot: s, client: r.Client, network: r.Network, units: r.Units, until: s.until, ready: make(chan struct{})}
+	w := &waiter{Request: r, ready: make(chan struct{})}
 	q.enqueue(w)
 	q.admit()
 	q.shed(w)
@@ -187,109 +163,14 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Slot, error) {
 	if err := q.wait(ctx, w); err != nil {
 		return nil, err
 	}
-	return s, nil
-}
-
-// Slot is the permission to work. It must be released once. Only [Slot.Contended] is safe for
-// concurrent use.
-type Slot struct {
-	queue  *Queue
-	owner  string
-	class  int
-	most   int
-	units  int64
-	held   bool      // false while it waits
-	beside bool      // a slot of a later class
-	until  time.Time // the end of all waiting, but that of Yield
-}
-
-// Units returns the number of units that the slot holds.
-func (s *Slot) Units() int64 { return s.units }
-
-// Contended reports whether a request of another owner could be admitted in the place of the slot.
-func (s *Slot) Contended() bool {
-	q := s.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return s.held && q.successor(s, func(w *waiter) bool {
-		return w.slot.owner != s.owner && w.units <= q.free()+s.units
-	})
-}
-
-// Yield lets other requests go first: those of earlier classes, and those of other owners if the
-// owner has all slots. The slot keeps its units. It comes before new requests of its class, and its
-// waiting has no limit. The error is the cause of ctx. After it the slot must still be released, and
-// the next Yield waits until it is admitted again.
-func (s *Slot) Yield(ctx context.Context) error {
-	q := s.queue
-	q.mu.Lock()
-	if s.held {
-		if q.waiting == 0 || !q.successor(s, q.yields(s)) {
-			q.mu.Unlock()
-			return nil
-		}
-		q.vacate(s)
-	}
-	w := &waiter{slot: s, ready: make(chan struct{}), begun: true}
-	q.enqueue(w)
-	q.admit()
-	q.mu.Unlock()
-	return q.wait(ctx, w)
-}
-
-// Change releases the slot and its units, and waits for a slot with another number of them. So no
-// slot waits for units of another. It comes before new requests of its class. All waiting of Acquire
-// and Change counts against [Options.Wait]. After an error, one of Acquire's, the slot holds no units
-// and must still be released.
-func (s *Slot) Change(ctx context.Context, units int64) error {
-	q := s.queue
-	q.mu.Lock()
-	if s.held {
-		q.vacate(s)
-	}
-	q.drop(s)
-	w := &waiter{slot: s, units: units, until: s.until, ready: make(chan struct{}), begun: true}
-	err := context.Cause(ctx)
-	if units > q.options.Units {
-		err = fmt.Errorf("%w: %d of %d", ErrTooLarge, units, q.options.Units)
-	}
-	if err == nil {
-		q.enqueue(w)
-	}
-	q.forget(s.owner)
-	q.admit()
-	q.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	return q.wait(ctx, w)
-}
-
-// Release releases the slot and its units.
-func (s *Slot) Release() {
-	q := s.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if s.held {
-		q.vacate(s)
-	}
-	q.drop(s)
-	q.forget(s.owner)
-	q.admit()
+	return &Slot{q, r}, nil
 }
 
 // wait returns when w is admitted or refused.
 func (q *Queue) wait(ctx context.Context, w *waiter) error {
-	select {
-	case <-w.ready: // at once: no timer is needed
-		return w.err
-	default:
-	}
 	var over <-chan time.Time
-	if !w.until.IsZero() {
-		timer := time.NewTimer(time.Until(w.until))
-		defer timer.Stop()
-		over = timer.C
+	if q.options.Wait > 0 {
+		over = time.After(q.options.Wait)
 	}
 	select {
 	case <-w.ready:
@@ -314,4 +195,138 @@ func (q *Queue) abandon(w *waiter, err error) error {
 	q.remove(w)
 	q.admit() // a request with many units may have blocked others
 	return err
+}
+
+// networkTurns is how many clients of a network may have the same round.
+const networkTurns = 5
+
+// enqueue adds a request to its owner's line, in the round after the last one of its client, or in
+// the present one.
+func (q *Queue) enqueue(w *waiter) {
+	q.waiting++
+	l := q.lineOf(w.Owner)
+	if l == nil {
+		q.lines = append(q.lines, &line{w.Owner, []*waiter{w}})
+		return
+	}
+	first, ofNetwork := l.waiters[0].round, 0
+	w.round = first
+	for _, other := range l.waiters {
+		if other.Client == w.Client {
+			w.round = other.round + 1
+		}
+		if w.Network != "" && other.Network == w.Network {
+			ofNetwork++
+		}
+	}
+	w.round = max(w.round, first+ofNetwork/networkTurns)
+	at := len(l.waiters)
+	for l.waiters[at-1].round > w.round { // the first one has the first round
+		at--
+	}
+	l.waiters = slices.Insert(l.waiters, at, w)
+}
+
+// lineOf returns the line of an owner, or nil if none of its requests waits.
+func (q *Queue) lineOf(owner string) *line {
+	if i := slices.IndexFunc(q.lines, func(l *line) bool { return l.owner == owner }); i >= 0 {
+		return q.lines[i]
+	}
+	return nil
+}
+
+// remove removes a waiting request, whether admitted or not.
+func (q *Queue) remove(w *waiter) {
+	q.waiting--
+	l := q.lineOf(w.Owner)
+	l.waiters = slices.DeleteFunc(l.waiters, func(other *waiter) bool { return other == w })
+	if len(l.waiters) == 0 {
+		q.lines = slices.DeleteFunc(q.lines, func(other *line) bool { return other == l })
+	}
+}
+
+// hold counts n times what a request asks for.
+func (q *Queue) hold(r Request, n int) {
+	q.used += int64(n) * r.Units
+	if r.UnitsOnly {
+		return
+	}
+	q.busy += n
+	if q.held[r.Owner] += n; q.held[r.Owner] == 0 {
+		delete(q.held, r.Owner)
+	}
+}
+
+// hasSlot reports whether there is a slot for a request, if so many of its owner's requests wait.
+// The last slot is reserved for other waiting owners.
+func (q *Queue) hasSlot(r Request, waiting int) bool {
+	if r.UnitsOnly {
+		return true
+	}
+	held, free := q.held[r.Owner], q.options.Slots-q.busy
+	if free < 1 || r.Most > 0 && held >= r.Most || q.options.Spare && held >= free {
+		return false
+	}
+	return held < max(1, q.options.Slots-1) || q.waiting == waiting
+}
+
+// maxPassed is the number of times that other requests may overtake one whose units are not free.
+// After that, released units are reserved for it.
+const maxPassed = 8
+
+// admit admits as many requests as possible.
+func (q *Queue) admit() {
+	for {
+		w, passed := q.next()
+		if w == nil {
+			return
+		}
+		if w.Units > 0 {
+			for _, other := range passed {
+				other.passed++
+			}
+		}
+		q.hold(w.Request, 1)
+		l := q.lineOf(w.Owner)
+		q.lines = append(slices.DeleteFunc(q.lines, func(other *line) bool { return other == l }), l)
+		q.remove(w)
+		close(w.ready)
+	}
+}
+
+// next returns the first request in the rotation that may be admitted, or nil. passed are those
+// before it whose units are not free.
+func (q *Queue) next() (w *waiter, passed []*waiter) {
+	reserved := false
+	for _, l := range q.lines {
+		w := l.waiters[0]
+		switch {
+		case !q.hasSlot(w.Request, len(l.waiters)):
+		case w.Units == 0 || !reserved && q.used+w.Units <= q.options.Units:
+			return w, passed
+		default:
+			passed = append(passed, w)
+			reserved = reserved || w.passed >= maxPassed
+		}
+	}
+	return nil, nil
+}
+
+// shed makes room for w in a full queue: it refuses the last request of the owner with the most
+// waiting requests. That is w itself, or one of its owner, if no other owner has more.
+func (q *Queue) shed(w *waiter) {
+	if q.options.Waiting == 0 || q.waiting <= q.options.Waiting {
+		return
+	}
+	longest := q.lineOf(w.Owner)
+	for _, l := range q.lines {
+		if len(l.waiters) > len(longest.waiters) {
+			longest = l
+		}
+	}
+	last := longest.waiters[len(longest.waiters)-1]
+	last.err = ErrFull
+	q.remove(last)
+	close(last.ready)
+	q.admit()
 }

@@ -65,13 +65,9 @@ func (w *worker) finishAll() {
 
 func empty(t *testing.T, q *Queue) {
 	t.Helper()
-	if q.busy != 0 || q.beside != 0 || q.used != 0 || q.waiting != 0 || len(q.held) != 0 {
-		t.Errorf("in the end %d slots and %d units are held, %d wait, %d owners are known", q.busy, q.used, q.waiting, len(q.held))
-	}
-	for i, c := range q.classes {
-		if len(c.owners) != 0 || c.rotation.Len() != 0 || !c.isEmpty() {
-			t.Errorf("class %d has %d owners", i, len(c.owners))
-		}
+	if q.busy != 0 || q.used != 0 || q.waiting != 0 || len(q.held) != 0 || len(q.lines) != 0 {
+		t.Errorf("in the end %d slots and %d units are held, %d wait, %d owners hold and %d wait",
+			q.busy, q.used, q.waiting, len(q.held), len(q.lines))
 	}
 }
 
@@ -92,7 +88,7 @@ func TestRotation(t *testing.T) {
 }
 
 // TestClients: the clients of an owner take turns, and a network has at most five in each turn. In
-// a full class the client with the most requests loses its last one.
+// a full queue the client with the most requests loses its last one.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -108,7 +104,7 @@ func TestClients(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				q := New(Options{Slots: 1, Classes: []Class{{Waiting: c.waiting}}})
+				q := New(Options{Slots: 1, Waiting: c.waiting})
 				var admitted []rune
 				slots := make(chan *Slot, len(c.asked))
 				for _, client := range c.asked {
@@ -176,55 +172,11 @@ func TestLastSlotBeforeTurn(t *testing.T) {
 	})
 }
 
-func TestShares(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := &worker{t: t, q: New(Options{Slots: 1, Classes: []Class{{Share: 2}, {Share: 1}}})}
-		w.ask(Request{Owner: "-"})
-		for range 12 {
-			w.ask(Request{Owner: "b", Class: 1})
-			w.ask(Request{Owner: "a", Class: 0})
-		}
-		for range 12 {
-			w.finish()
-		}
-		if a := strings.Count(w.order(), "a"); a != 8 {
-			t.Errorf("%d of 12 turns for two thirds: %s", a, w.order())
-		}
-		w.finishAll()
-	})
-}
-
-// TestNoCredit checks that a class gains no credit while it has no requests.
-func TestNoCredit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := &worker{t: t, q: New(Options{Slots: 1, Classes: []Class{{}, {}}})}
-		for range 50 {
-			w.ask(Request{Owner: "a"})
-		}
-		for range 30 {
-			w.finish()
-		}
-		for range 10 {
-			w.ask(Request{Owner: "b", Class: 1})
-		}
-		w.admitted = nil
-		for range 10 {
-			w.finish()
-		}
-		if b := strings.Count(w.order(), "b"); b != 5 {
-			t.Errorf("%d of 10 turns for a half: %s", b, w.order())
-		}
-		w.finishAll()
-	})
-}
-
 // TestFull checks that the owner with the most requests is refused, not the latest one.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &worker{t: t, q: New(Options{Slots: 1, Classes: []Class{{Waiting: 4}, {Waiting: 1}}})}
+		w := &worker{t: t, q: New(Options{Slots: 1, Waiting: 4})}
 		for _, owner := range "aaaaa" {
 			w.ask(Request{Owner: string(owner)})
 		}
@@ -236,10 +188,6 @@ func TestFull(t *testing.T) {
 		}
 		if len(w.errs) != 4 || !errors.Is(w.errs[0], ErrFull) {
 			t.Errorf("errors %v", w.errs)
-		}
-		w.ask(Request{Owner: "c", Class: 1})
-		if len(w.errs) != 4 || w.q.Waiting() != 5 {
-			t.Errorf("a class is full with the requests of another: %d wait, errors %v", w.q.Waiting(), w.errs)
 		}
 		w.finishAll()
 		if a, b := strings.Count(w.order(), "a"), strings.Count(w.order(), "b"); a != 3 || b != 2 {
@@ -271,11 +219,11 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// TestConcurrent: many owners acquire, change, yield, abandon and release slots concurrently.
+// TestConcurrent: many owners acquire, abandon and release slots concurrently.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	const slots, units = 4, 100
-	q := New(Options{Slots: slots, Units: units, Wait: 50 * time.Millisecond, Classes: []Class{{Share: 2, Waiting: 20}, {Waiting: 10}}})
+	q := New(Options{Slots: slots, Units: units, Wait: 50 * time.Millisecond, Waiting: 30})
 	var (
 		mu       sync.Mutex
 		working  int
@@ -284,9 +232,9 @@ func TestConcurrent(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 64 {
 		all.Go(func() {
-			for n := range 200 {
+			for range 200 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+rand.IntN(20))*time.Millisecond)
-				s, err := q.Acquire(ctx, Request{Owner: fmt.Sprint(i % 7), Class: i % 2, Units: rand.Int64N(units + 1)})
+				s, err := q.Acquire(ctx, Request{Owner: fmt.Sprint(i % 7), Units: rand.Int64N(units + 1)})
 				if err == nil {
 					mu.Lock()
 					working++
@@ -298,13 +246,6 @@ func TestConcurrent(t *testing.T) {
 					mu.Lock()
 					working--
 					mu.Unlock()
-					if n%5 == 0 {
-						err = s.Change(ctx, rand.Int64N(units+1))
-					}
-					if err == nil {
-						_ = s.Yield(ctx)
-						_ = s.Contended()
-					}
 					s.Release()
 				}
 				cancel()
@@ -316,6 +257,63 @@ func TestConcurrent(t *testing.T) {
 		t.Error("none was admitted")
 	}
 	empty(t, q)
+}
+
+// TestMost checks that an owner gets no more slots than its request allows, although no other request waits.
+func TestMost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &worker{t: t, q: New(Options{Slots: 3})}
+		for range 4 {
+			w.ask(Request{Owner: "r", Most: 2})
+		}
+		w.ask(Request{Owner: "a"})
+		if got := w.order(); got != "rra" {
+			t.Errorf("admitted %s", got)
+		}
+		w.finishAll()
+	})
+}
+
+// TestSpare checks that an owner gets one slot more than stay free.
+func TestSpare(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &worker{t: t, q: New(Options{Slots: 6, Spare: true})}
+		for _, owner := range "aaaabbbccd" {
+			w.ask(Request{Owner: string(owner)})
+		}
+		if got := w.order(); got != "aaabbc" {
+			t.Errorf("admitted %s", got)
+		}
+		w.finishAll()
+		if got := w.order(); len(got) != 10 {
+			t.Errorf("admitted %s in the end", got)
+		}
+	})
+}
+
+// TestResize checks that a smaller queue admits none until enough slots are released, and that a
+// larger one admits waiting requests at once.
+func TestResize(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &worker{t: t, q: New(Options{Slots: 3})}
+		for _, owner := range "abcde" {
+			w.ask(Request{Owner: string(owner)})
+		}
+		w.q.Resize(2)
+		w.finish()
+		if got := w.order(); got != "abc" {
+			t.Errorf("admitted %s beyond the new size", got)
+		}
+		w.q.Resize(4)
+		synctest.Wait()
+		if got := w.order(); len(got) != 5 {
+			t.Errorf("admitted %s, want all", got)
+		}
+		w.finishAll()
+	})
 }
 
 func BenchmarkAcquire(b *testing.B) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 )
 
 // TestUnits checks that small requests overtake a large one whose units are not free, but not
@@ -38,42 +37,25 @@ func TestTooLarge(t *testing.T) {
 	if _, err := q.Acquire(t.Context(), Request{Units: 11}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("acquiring: %v", err)
 	}
-	s, err := q.Acquire(t.Context(), Request{Units: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Change(t.Context(), 11); !errors.Is(err, ErrTooLarge) || s.Units() != 0 {
-		t.Errorf("changing: %v, %d units", err, s.Units())
-	}
-	s.Release()
 	empty(t, q)
 }
 
-// TestChange checks that a slot waiting for units precedes new requests.
-func TestChange(t *testing.T) {
+// TestUnitsOnly: a request for units waits for them in turn, and for no slot.
+func TestUnitsOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q := New(Options{Slots: 2, Units: 10, Wait: time.Minute})
-		first, _ := q.Acquire(t.Context(), Request{Owner: "a", Units: 6})
-		second, _ := q.Acquire(t.Context(), Request{Owner: "b", Units: 4})
-		changed := make(chan error)
-		go func() { changed <- second.Change(t.Context(), 8) }()
-		synctest.Wait()
-		if !first.Contended() || q.Waiting() != 1 || q.Busy() != 1 {
-			t.Errorf("contended %v, %d wait, %d work", first.Contended(), q.Waiting(), q.Busy())
+		w := &worker{t: t, q: New(Options{Slots: 1, Units: 10})}
+		w.ask(Request{Owner: "a", Units: 5})
+		w.ask(Request{Owner: "r", Units: 4, Most: 1, UnitsOnly: true})
+		w.ask(Request{Owner: "r", Units: 4, Most: 1, UnitsOnly: true})
+		w.ask(Request{Owner: "b", Units: 1})
+		if w.order() != "ar" || w.q.Busy() != 1 {
+			t.Errorf("admitted %s, %d slots are held", w.order(), w.q.Busy())
 		}
-		first.Release()
-		if err := <-changed; err != nil || second.Units() != 8 {
-			t.Errorf("%v, %d units", err, second.Units())
+		w.finishAll()
+		if got := w.order(); got != "arrb" && got != "arbr" {
+			t.Errorf("admitted %s", got)
 		}
-		third, _ := q.Acquire(t.Context(), Request{Owner: "a", Units: 2})
-		go func() { changed <- second.Change(t.Context(), 9) }()
-		if err := <-changed; !errors.Is(err, ErrTimeout) {
-			t.Errorf("without an end: %v", err)
-		}
-		second.Release()
-		third.Release()
-		empty(t, q)
 	})
 }
 

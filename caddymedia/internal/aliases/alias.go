@@ -274,12 +274,12 @@ func (a Actor) Owner() string {
 // caller with a ticket has a client.
 func (a Actor) Party() queue.Party { return PartyOf(a.Owner(), a.Ticket, a.Client) }
 
-// PartyOf returns the party of an owner and, if ticket is not empty, of a client.
+// PartyOf returns the party of an owner and, if ticket is not empty, of the ticket and a client.
 func PartyOf(owner, ticket, client string) queue.Party {
 	party := queue.Party{Owner: owner}
 	if ticket != "" {
 		address, _ := netip.ParseAddr(client) // invalid ones are one client
-		party.Client, party.Network = tokens.Client(address).String(), tokens.Network(address).String()
+		party.Ticket, party.Client, party.Network = ticket, tokens.Client(address).String(), tokens.Network(address).String()
 	}
 	return party
 }

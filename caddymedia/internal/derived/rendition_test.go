@@ -250,7 +250,7 @@ func TestSlowRendition(t *testing.T) {
 	t.Parallel()
 	alias := withRenditions(t, onMemory(t, nil))
 	goOn := make(chan struct{})
-	m, painted := counting(render.Limits{Time: time.Nanosecond}, until(goOn))
+	m, painted := counting(render.Limits{Time: 200 * time.Millisecond}, until(goOn))
 	now := noon
 	m.Now = func() time.Time { return now }
 	put(t, alias.Storage, "pics/slow.png", pngOf(red))

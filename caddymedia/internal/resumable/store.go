@@ -206,24 +206,23 @@ const (
 	TicketParts = 8
 )
 
-// openCount counts the unfinished uploads of an owner and the sum of their lengths, and those of
-// one ticket, one client and its network.
-type openCount struct {
-	uploads, bytes queue.Held
-	ticket         int
-}
+// openCount counts the unfinished uploads of an owner and the sum of their lengths.
+type openCount struct{ uploads, bytes queue.Held }
 
 // hasRoom reports whether an upload of size bytes may be created, by the rule of [queue.HasRoom]. A
 // final upload takes the room of its parts.
 func (s *Store) hasRoom(open *openCount, c *Creation, size int64) bool {
+	if len(c.Parts) > 0 {
+		open.uploads, open.bytes = queue.Held{Owner: open.uploads.Owner}, queue.Held{}
+	}
 	party := c.party()
-	if party.Client != "" && len(c.Parts) == 0 && open.ticket >= c.Files+TicketParts {
+	if !queue.HasRoom(party, s.MaxBytes, open.bytes, size) {
 		return false
 	}
-	if len(c.Parts) > 0 {
-		open.uploads.Client, open.uploads.Network, open.bytes = 0, 0, queue.Held{}
+	if party.Ticket != "" {
+		party.Most = int64(c.Files + TicketParts)
 	}
-	return queue.HasRoom(party, int64(s.MaxOpen), open.uploads, 1) && queue.HasRoom(party, s.MaxBytes, open.bytes, size)
+	return queue.HasRoom(party, int64(s.MaxOpen), open.uploads, 1)
 }
 
 // countOpen counts the unfinished uploads of the owner of u, and those of its ticket and its client,
@@ -287,7 +286,7 @@ func (c *openCount) add(id, created string) {
 		c.bytes.Network += size
 	}
 	if ticketTag(id) == ticketTag(created) {
-		c.ticket++
+		c.uploads.Ticket++
 	}
 }
 

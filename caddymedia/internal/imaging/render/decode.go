@@ -33,17 +33,16 @@ type decoded struct {
 // decode decodes all of an image within a time.
 func (s *slot) decode(ctx context.Context, r io.ReadSeeker, info imaging.Info) (*decoded, error) {
 	// A short time for encoders does not count, because an image that is not decoded is refused.
-	limit := max(s.queue.limits.Time, defaultTime)
-	bounded, cancel := s.within(ctx, limit, limit)
+	bounded, cancel := context.WithTimeoutCause(ctx, max(s.queue.limits.Time, defaultTime), ErrTime)
 	defer cancel()
-	d, err := decodeAll(s.reader(bounded, r), info)
+	d, err := decodeAll(&stoppableReader{r, bounded}, info)
 	if errors.Is(err, ErrTime) {
 		return nil, fmt.Errorf("%w: %w", err, &imaging.TooLargeError{Message: "the image takes too long to be decoded"})
 	}
 	if err != nil {
 		return nil, err
 	}
-	d.in = s.reader(ctx, r)
+	d.in = &stoppableReader{r, ctx}
 	return d, nil
 }
 

@@ -23,7 +23,7 @@ func (j *job) encode(ctx context.Context, o *output, d *decoded) ([]byte, error)
 		frames := animation.Frames
 		animation.Frames = func(yield func(*image.NRGBA, time.Duration) bool) {
 			for frame, shown := range frames { // the animation ends early if ctx is done
-				if j.slot.pause(ctx) != nil || !yield(frame, shown) {
+				if ctx.Err() != nil || !yield(frame, shown) {
 					return
 				}
 			}
@@ -39,7 +39,7 @@ func (j *job) encode(ctx context.Context, o *output, d *decoded) ([]byte, error)
 	if o.Format == imaging.WebP {
 		return j.encodeWebP(ctx, img, options, o.use)
 	}
-	file, err := encodeFile(o, img, func() error { return j.slot.pause(ctx) })
+	file, err := encodeFile(ctx, o, img)
 	if err != nil {
 		return nil, err
 	}
@@ -69,9 +69,9 @@ func (j *job) encodeWebP(ctx context.Context, img image.Image, options webp.Opti
 	return lossy, nil // one of them is enough, for example after a time-out
 }
 
-// encodeFile encodes a still image in a format other than WebP. pause is called while it writes.
-func encodeFile(o *output, img image.Image, pause func() error) ([]byte, error) {
-	file := &stoppableBuffer{err: pause}
+// encodeFile encodes a still image in a format other than WebP.
+func encodeFile(ctx context.Context, o *output, img image.Image) ([]byte, error) {
+	file := &stoppableBuffer{ctx: ctx}
 	var err error
 	switch o.Format {
 	case imaging.JPEG:
@@ -94,15 +94,15 @@ func encodeFile(o *output, img image.Image, pause func() error) ([]byte, error) 
 	return file.Bytes(), err
 }
 
-// stoppableBuffer fails once err returns an error, which stops an encoder.
+// stoppableBuffer fails once its context is done, which stops an encoder.
 type stoppableBuffer struct {
 	bytes.Buffer
-	err func() error
+	ctx context.Context //nolint:containedctx // of an encoder, which takes none
 }
 
 func (b *stoppableBuffer) Write(p []byte) (int, error) {
-	if err := b.err(); err != nil {
-		return 0, err
+	if b.ctx.Err() != nil {
+		return 0, context.Cause(b.ctx)
 	}
 	return b.Buffer.Write(p)
 }

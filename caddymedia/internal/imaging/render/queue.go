@@ -15,26 +15,24 @@ import (
 
 // Limits bound the processing of images. The zero value means the defaults.
 type Limits struct {
-	// Workers is the number of images processed at a time. 0 means one per processor.
+	// Workers is the number of images processed at a time. Long animations on request are processed
+	// beside them, half as many. 0 means one per processor.
 	Workers int
 	// Memory is the number of bytes that all images being processed may use together. 0 means
 	// 512 MiB.
 	Memory int64
-	// Queue is the number of large images that may wait; five times as many small ones may. 0
-	// means 100.
+	// Queue is the number of images that may wait. 0 means 500.
 	Queue int
 	// Wait is the longest time in the queue. 0 means 30 s.
 	Wait time.Duration
-	// Time is the time limit for encoding each output of an image, without the time of pauses
-	// for others. That of a variant is a third of Wait while the images of other owners wait. 0
-	// means 20 s.
+	// Time is the time limit for encoding each output of an image. 0 means 20 s.
 	Time time.Duration
 }
 
 // Defaults of [Limits].
 const (
 	defaultMemory = 512 << 20
-	defaultQueue  = 100
+	defaultQueue  = 500
 	defaultWait   = 30 * time.Second
 	defaultTime   = 20 * time.Second // below defaultWait: a waiting image outlasts one encoder
 )
@@ -56,75 +54,48 @@ var ErrBusy = errors.New("too many images are being worked on")
 // animation. Processing one takes some hundredths of a second.
 const smallPixels = 1 << 20
 
-// Classes of the queue. They take turns. An image yields to those of the classes before its own:
-// between the frames of an animation, and wherever a decoder reads.
-const (
-	smallImage = iota
-	largeImage
-	longAnimation
-)
-
-func classOf(info imaging.Info) int {
-	switch pixels := int64(info.Width) * int64(info.Height) * int64(max(1, info.Frames)); {
-	case pixels <= smallPixels:
-		return smallImage
-	case info.Frames <= 1:
-		return largeImage
-	default:
-		return longAnimation
-	}
+func isSmall(info imaging.Info) bool {
+	return int64(info.Width)*int64(info.Height)*int64(max(1, info.Frames)) <= smallPixels
 }
+
+// isLong reports whether an image is an animation whose processing may take as long as its limits
+// allow.
+func isLong(info imaging.Info) bool { return info.Frames > 1 && !isSmall(info) }
 
 // workQueue bounds the images being processed and their memory, and serves their owners in
 // rotation.
 type workQueue struct {
 	limits   Limits
-	slots    *queue.Queue
+	workers  *queue.Queue // with the memory of all images
 	requests *queue.Queue // of stored images, before they are fetched
-	long     *queue.Queue // the same for long animations
+	long     *queue.Queue // the same for long animations, which are made beside the workers
 	garbage  atomic.Int64 // about the number of bytes freed since the last collection
-
-	// requestWorkers is how many workers renditions on request may have: all but the last one.
-	requestWorkers int
-	// contendedTime is the time limit of a variant's encoder while others wait. The minimum is a
-	// second, since most need less.
-	contendedTime time.Duration
 }
 
-// smallPerLarge is the ratio of small to large images that may wait.
-const smallPerLarge = 5
-
 func newQueue(limits Limits) *workQueue {
-	small, large := queue.Class{Waiting: limits.Queue * smallPerLarge}, queue.Class{Waiting: limits.Queue}
-	besideLarge := queue.Class{Waiting: small.Waiting, Beside: true}
-	requestWorkers := max(1, limits.Workers-1)
+	options := queue.Options{Slots: limits.Workers, Units: limits.Memory, Wait: limits.Wait, Waiting: limits.Queue}
 	return &workQueue{
-		limits: limits, requestWorkers: requestWorkers, contendedTime: max(limits.Wait/3, time.Second),
-		slots: queue.New(queue.Options{
-			Slots: limits.Workers, Units: limits.Memory, Wait: limits.Wait,
-			Classes: []queue.Class{smallImage: besideLarge, largeImage: large, longAnimation: large},
-		}),
-		requests: queue.New(queue.Options{
-			Slots: requestsPerWorker * limits.Workers, Wait: limits.Wait, Classes: []queue.Class{small},
-		}),
-		long: queue.New(queue.Options{
-			Slots: requestWorkers, Classes: []queue.Class{large}, PerOwner: longPerOwner,
-		}),
+		limits:   limits,
+		workers:  queue.New(options),
+		requests: queue.New(queue.Options{Slots: requestsPerWorker * limits.Workers, Wait: limits.Wait, Waiting: limits.Queue}),
+		long:     queue.New(queue.Options{Slots: max(1, limits.Workers/2), Waiting: limits.Queue}),
 	}
 }
 
-const (
-	// requestsPerWorker is how many stored images are fetched and processed at a time for each
-	// worker, so that workers need not wait for a storage.
-	requestsPerWorker = 2
-	// longPerOwner is how many long animations may be rendered, or wait for it, at the request of an
-	// owner.
-	longPerOwner = 8
-)
+// most returns how many workers an owner may have for work that would keep others waiting: all but
+// the last one.
+func (q *workQueue) most() int { return max(1, q.limits.Workers-1) }
 
-// requestsOwner shares the workers with the accounts. Renditions on request thus get one share of
-// them, like one account.
-const requestsOwner = "renditions"
+// requestsPerWorker is how many stored images are fetched and processed at a time for each worker,
+// so that workers need not wait for a storage.
+const requestsPerWorker = 2
+
+// Owners that share the workers and the memory with the accounts. Renditions on request thus get one
+// share of the workers, like one account. Long animations need only memory.
+const (
+	requestsOwner = "renditions"
+	longOwner     = "animations"
+)
 
 // ErrLong means that an image is a long animation, and was not admitted as one.
 var ErrLong = errors.New("the animation is long")
@@ -136,19 +107,17 @@ func (m *Maker) Wait() time.Duration { return m.queue.limits.Wait }
 // returns a Maker for it. It bounds the copies of images that wait for a worker. leave must be
 // called when the image is rendered. The error is ErrBusy or that of ctx.
 //
-// Long animations wait apart, as long as ctx allows, so that they delay no others. Of one owner
-// only a few may wait. The Maker returns ErrLong for one that was not admitted as long.
+// Long animations wait apart, as long as ctx allows, and need no worker, so that they delay no
+// others. The Maker returns ErrLong for one that was not admitted as long.
 func (m *Maker) Admit(ctx context.Context, owner string, long bool) (on *Maker, leave func(), err error) {
-	q := m.queue.requests
+	q, on := m.queue.requests, m.For(queue.Party{Owner: requestsOwner})
 	if long {
-		q = m.queue.long
+		q, on = m.queue.long, m.For(queue.Party{Owner: longOwner})
 	}
 	slot, err := q.Acquire(ctx, queue.Request{Owner: owner})
 	if err != nil {
 		return nil, nil, busy(err)
 	}
-	on = m.For(queue.Party{Owner: requestsOwner})
-	on.most, on.notLong = m.queue.requestWorkers, !long
 	return on, slot.Release, nil
 }
 
@@ -156,15 +125,18 @@ func (m *Maker) Admit(ctx context.Context, owner string, long bool) (on *Maker, 
 // or that of ctx.
 func (m *Maker) acquire(ctx context.Context, info imaging.Info, memory int64) (*slot, error) {
 	r := m.party.Request()
-	r.Class, r.Units, r.Most = classOf(info), memory, m.most
-	if m.notLong && r.Class == longAnimation {
+	r.UnitsOnly = r.Owner == longOwner
+	if isSmall(info) { // it takes turns with the large ones of its party
+		r.Client += " small"
+	}
+	switch {
+	case r.Owner == requestsOwner && isLong(info):
 		return nil, ErrLong
+	case r.Owner == requestsOwner, isLong(info):
+		r.Most = m.queue.most()
 	}
-	held, err := m.queue.slots.Acquire(ctx, r)
-	if err != nil {
-		return nil, busy(err)
-	}
-	return &slot{queue: m.queue, held: held}, nil
+	s := &slot{queue: m.queue, request: r}
+	return s, s.acquire(ctx, memory)
 }
 
 // busy converts the errors of the queue to ErrBusy.
@@ -177,61 +149,31 @@ func busy(err error) error {
 
 // slot is the permission to process one image.
 type slot struct {
-	queue  *workQueue
-	held   *queue.Slot
-	paused atomic.Bool
+	queue   *workQueue
+	request queue.Request
+	held    *queue.Slot // nil after an error of acquire
 }
 
-// pause yields to other images, if any should go first. The error is the cause of ctx.
-func (s *slot) pause(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+// acquire waits for memory, in place of what the slot holds. So no slot waits for the memory of
+// another.
+func (s *slot) acquire(ctx context.Context, memory int64) (err error) {
+	s.release()
+	s.request.Units = memory
+	s.held, err = s.queue.workers.Acquire(ctx, s.request)
+	return busy(err)
+}
+
+// release also runs the garbage collector when there is much garbage. By itself the collector would
+// let the heap double, beyond the memory limit.
+func (s *slot) release() {
+	if s.held == nil {
+		return
 	}
-	s.paused.Store(true)
-	defer s.paused.Store(false)
-	return s.held.Yield(ctx)
-}
-
-// tick is the precision of time limits.
-const tick = 200 * time.Millisecond
-
-// within returns a context that ends with ErrTime when the slot has worked for limit, or with
-// errContended when it has worked for contended and others wait. Pauses do not count.
-func (s *slot) within(ctx context.Context, limit, contended time.Duration) (context.Context, context.CancelFunc) {
-	bounded, stop := context.WithCancelCause(ctx)
-	go func() {
-		ticker := time.NewTicker(tick)
-		defer ticker.Stop()
-		for worked := time.Duration(0); ; {
-			select {
-			case <-bounded.Done():
-				return
-			case <-ticker.C:
-			}
-			if s.paused.Load() {
-				continue
-			}
-			if worked += tick; worked >= limit {
-				stop(ErrTime)
-			} else if worked >= contended && s.held.Contended() {
-				stop(errContended)
-			}
-		}
-	}()
-	return bounded, func() { stop(nil) }
-}
-
-// collect counts the acquired memory as garbage and runs the garbage collector when there is much
-// of it. By itself the collector would let the heap double, beyond the memory limit.
-func (s *slot) collect() {
 	q := s.queue
-	if q.garbage.Add(s.held.Units()) > q.limits.Memory/8 {
+	if q.garbage.Add(s.request.Units) > q.limits.Memory/8 {
 		q.garbage.Store(0)
 		runtime.GC()
 	}
-}
-
-func (s *slot) release() {
-	s.collect()
 	s.held.Release()
+	s.held = nil
 }

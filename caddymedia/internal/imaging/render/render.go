@@ -54,9 +54,8 @@ func Variant(opts Options) Output {
 // Made is the result of an [Output]: the bytes of a file, or an error that wraps [ErrNone] or
 // [ErrBusy].
 //
-// ErrBusy means that the outputs before took longer than a third of [Limits.Wait] while the images
-// of other owners waited. It is only an error of outputs with FirstFrame, which may be made later.
-// An output that takes too long wraps ErrNone and [ErrTime].
+// ErrBusy means that the outputs before took longer than [Limits.Time]. It is only an error of outputs
+// with FirstFrame, which may be made later. An output that takes too long wraps ErrNone and [ErrTime].
 type Made struct {
 	File []byte
 	Err  error
@@ -70,8 +69,6 @@ type Maker struct {
 	encoder webp.Encoder
 	queue   *workQueue
 	party   queue.Party
-	most    int // the workers that the owner may have, or 0
-	notLong bool
 }
 
 // NewMaker returns a Maker that works within limits. Without an encoder it can only check.
@@ -90,11 +87,11 @@ func (m *Maker) For(party queue.Party) *Maker {
 
 // Waiting returns the number of images in the queue.
 func (m *Maker) Waiting() int {
-	return m.queue.slots.Waiting() + m.queue.requests.Waiting() + m.queue.long.Waiting()
+	return m.queue.workers.Waiting() + m.queue.requests.Waiting() + m.queue.long.Waiting()
 }
 
 // Working returns the number of images being processed.
-func (m *Maker) Working() int { return m.queue.slots.Busy() }
+func (m *Maker) Working() int { return m.queue.workers.Busy() + m.queue.long.Busy() }
 
 // Check decodes all of an image that passed [imaging.CheckImage] with info.
 //
@@ -164,22 +161,17 @@ func (m *Maker) plan(r io.ReadSeeker, info imaging.Info, outputs []Output) *job 
 	return j
 }
 
-// stoppableReader fails once err returns an error, which stops a decoder.
+// stoppableReader fails once its context is done, which stops a decoder.
 type stoppableReader struct {
 	io.ReadSeeker
-	err func() error
+	ctx context.Context //nolint:containedctx // of a decoder, which takes none
 }
 
 func (s *stoppableReader) Read(p []byte) (int, error) {
-	if err := s.err(); err != nil {
-		return 0, err
+	if s.ctx.Err() != nil {
+		return 0, context.Cause(s.ctx)
 	}
 	return s.ReadSeeker.Read(p)
-}
-
-// reader returns a reader of r that yields to other images, and fails once ctx is done.
-func (s *slot) reader(ctx context.Context, r io.ReadSeeker) *stoppableReader {
-	return &stoppableReader{r, func() error { return s.pause(ctx) }}
 }
 
 // maxShown limits the displayed pixels of an animation. However small a frame is, the whole canvas
@@ -258,10 +250,9 @@ func (j *job) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if memory := j.neededMemory(d); memory > j.slot.held.Units() {
+	if memory := j.neededMemory(d); memory > j.slot.request.Units {
 		// The job may hold no memory while it waits for more, so the image is decoded again.
-		j.slot.collect()
-		if err := busy(j.slot.held.Change(ctx, memory)); err != nil {
+		if err := j.slot.acquire(ctx, memory); err != nil {
 			return err
 		}
 		if d, err = j.decode(ctx); err != nil {
@@ -306,20 +297,19 @@ func (j *job) use(o *output, d *decoded, limit int64) webp.Use {
 // ErrTime means that decoding an image, or making an output of it, takes too long.
 var ErrTime = errors.New("it takes too long")
 
-// errContended means that an encoder takes long and other images wait.
-var errContended = fmt.Errorf("%w: this one takes long and others wait", ErrBusy)
+// errLate means that the outputs of an image take long together.
+var errLate = fmt.Errorf("%w: the other outputs of the image take long", ErrBusy)
 
 // makeAll makes the outputs. Its error is that of ctx or of reading the image.
 //
 // Each output has a time limit of its own, so that many renditions cannot cost an image its
-// variant. While other images wait, no rendition begins after the contended time. Those that have
-// begun are finished.
+// variant. After the limit no rendition begins, so that they cannot cost others their turn.
 func (j *job) makeAll(ctx context.Context, d *decoded) error {
-	late, cancel := context.WithTimeout(ctx, j.slot.queue.contendedTime)
+	late, cancel := context.WithTimeout(ctx, j.limits.Time)
 	defer cancel()
 	for _, o := range j.inOrder() {
-		if o.FirstFrame && late.Err() != nil && j.slot.held.Contended() {
-			o.err = errContended
+		if o.FirstFrame && late.Err() != nil {
+			o.err = errLate
 			continue
 		}
 		if o.whole() {
@@ -356,14 +346,9 @@ func (j *job) inOrder() []*output {
 // make makes an output within time limits of its own. Its error is that of ctx or of reading the
 // image.
 func (j *job) make(ctx context.Context, o *output, d *decoded) error {
-	contended := j.limits.Time
-	if !o.FirstFrame { // losing a variant, which is optional, is better than refusing an upload
-		contended = j.slot.queue.contendedTime
-	}
-	bounded, cancel := j.slot.within(ctx, j.limits.Time, contended)
+	bounded, cancel := context.WithTimeoutCause(ctx, j.limits.Time, ErrTime)
 	defer cancel()
 	file, err := guarded(func() ([]byte, error) { return j.encode(bounded, o, d) })
-	cause := context.Cause(bounded)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -371,7 +356,7 @@ func (j *job) make(ctx context.Context, o *output, d *decoded) error {
 		return fmt.Errorf("reading the frames again: %w", d.failed)
 	case err == nil:
 		o.file = file
-	case errors.Is(cause, errContended), errors.Is(cause, ErrTime):
+	case errors.Is(context.Cause(bounded), ErrTime):
 		o.err = fmt.Errorf("%w: %w", ErrNone, ErrTime)
 	default:
 		o.err = fmt.Errorf("%w: %w", ErrNone, err)

@@ -49,6 +49,7 @@ func TestDecodingTime(t *testing.T) {
 }
 
 // TestTimeOfOutputs: each output has the whole time, so that slow renditions cost no variant.
+// Renditions that have not begun by then are left for later.
 func TestTimeOfOutputs(t *testing.T) {
 	t.Parallel()
 	file := asJPEG(t, scene(40, 30))
@@ -57,50 +58,17 @@ func TestTimeOfOutputs(t *testing.T) {
 		r := &recorder{before: func(context.Context) error { time.Sleep(2 * time.Second); return nil }}
 		m := render.NewMaker(r, render.Limits{Time: 3 * time.Second})
 		outputs := []render.Output{render.Variant(render.Options{})}
-		for width := 10; width <= 30; width += 10 {
+		for width := 10; width <= 40; width += 10 {
 			outputs = append(outputs, render.Output{Format: imaging.WebP, Box: scale.Box{Width: width}, FirstFrame: true})
 		}
 		made, err := m.Make(t.Context(), bytes.NewReader(file), info, outputs...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, o := range made {
-			if o.Err != nil {
-				t.Errorf("output %d: %v", i, o.Err)
-			}
-		}
-	})
-}
-
-// TestTimeOfContendedOutputs: while images of other owners wait, many renditions of one image are
-// left for later, but not its variant.
-func TestTimeOfContendedOutputs(t *testing.T) {
-	t.Parallel()
-	file := asJPEG(t, scene(40, 30))
-	info := checked(t, file, "jpg")
-	synctest.Test(t, func(t *testing.T) {
-		r := &recorder{before: func(context.Context) error { time.Sleep(6 * time.Second); return nil }}
-		m := render.NewMaker(r, render.Limits{Workers: 1})
-		outputs := []render.Output{render.Variant(render.Options{})}
-		for width := 10; width <= 30; width += 5 {
-			outputs = append(outputs, render.Output{Format: imaging.WebP, Box: scale.Box{Width: width}, FirstFrame: true})
-		}
-		waited := make(chan error, 1)
-		go func() {
-			time.Sleep(time.Second)
-			waited <- m.For(queue.Party{Owner: "b"}).Check(t.Context(), bytes.NewReader(file), info)
-		}()
-		made, err := m.Make(t.Context(), bytes.NewReader(file), info, outputs...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, o := range made { // 12 seconds for two renditions
+		for i, o := range made { // the second rendition begins after 2 seconds
 			if late := i > 2; errors.Is(o.Err, render.ErrBusy) != late || (o.File == nil) != late {
 				t.Errorf("output %d: %d bytes, %v", i, len(o.File), o.Err)
 			}
-		}
-		if err := <-waited; err != nil {
-			t.Error(err)
 		}
 	})
 }
@@ -137,48 +105,6 @@ func TestTimeOfAnimation(t *testing.T) {
 			t.Errorf("the variant: %v", made[1].Err)
 		}
 	})
-}
-
-// TestContendedRendition: a rendition that has begun is finished, although others wait. The encoder
-// of a variant is stopped, but not for images of the same owner.
-func TestContendedRendition(t *testing.T) {
-	t.Parallel()
-	file := asJPEG(t, scene(40, 30))
-	info := checked(t, file, "jpg")
-	rendition := render.Output{Format: imaging.WebP, Box: scale.Box{Width: 20}, FirstFrame: true}
-	for name, c := range map[string]struct {
-		output render.Output
-		waits  string
-		want   error
-	}{
-		"a rendition":               {rendition, "b", nil},
-		"a variant":                 {render.Variant(render.Options{}), "b", render.ErrNone},
-		"a variant of the same one": {render.Variant(render.Options{}), "a", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newSlow(t, render.Limits{Workers: 1})
-				result := make(chan error, 1)
-				go func() {
-					made, err := s.m.For(queue.Party{Owner: "a"}).Make(t.Context(), bytes.NewReader(file), info, c.output)
-					if err != nil {
-						t.Error(err)
-						made = make([]render.Made, 1)
-					}
-					result <- made[0].Err
-				}()
-				synctest.Wait()
-				s.make(c.waits, file, info)
-				time.Sleep(15 * time.Second)
-				s.goOn <- struct{}{}
-				if err := <-result; !errors.Is(err, c.want) {
-					t.Errorf("error %v", err)
-				}
-				s.end()
-			})
-		})
-	}
 }
 
 // TestTimeIsNotContent: only the time is the reason if an output, or decoding, takes too long.
@@ -222,15 +148,20 @@ func admitted(t *testing.T, m *render.Maker, long bool) *render.Maker {
 	return on
 }
 
-// TestLongAnimationGivesWay: images with less work are made between the frames of a long animation.
-// The time for which it yields does not count against its own, and it ends while others wait.
-func TestLongAnimationGivesWay(t *testing.T) {
+// longGIF is an animation of nine frames of a megapixel.
+func longGIF(t *testing.T) ([]byte, imaging.Info) {
+	t.Helper()
+	large := image.NewPaletted(image.Rect(0, 0, 1024, 1024), color.Palette{color.White, color.Black})
+	file := asGIF(t, &gif.GIF{Image: slices.Repeat([]*image.Paletted{large}, 9), Delay: make([]int, 9)})
+	return file, checked(t, file, "gif")
+}
+
+// TestLongAnimationBeside: a long animation on request delays no other images.
+func TestLongAnimationBeside(t *testing.T) {
 	t.Parallel()
 	still := asJPEG(t, image.NewGray(image.Rect(0, 0, 1025, 1024)))
 	info := checked(t, still, "jpg")
-	large := image.NewPaletted(image.Rect(0, 0, 1024, 1024), color.Palette{color.White, color.Black})
-	long := asGIF(t, &gif.GIF{Image: slices.Repeat([]*image.Paletted{large}, 9), Delay: make([]int, 9)})
-	longInfo := checked(t, long, "gif")
+	long, longInfo := longGIF(t)
 	synctest.Test(t, func(t *testing.T) {
 		e := new(frames)
 		e.before = func(context.Context) error { time.Sleep(3 * time.Second); return nil }
@@ -247,16 +178,13 @@ func TestLongAnimationGivesWay(t *testing.T) {
 			made <- results[0]
 		}()
 		time.Sleep(1500 * time.Millisecond) // within the second frame
-		for range 5 {
+		for _, maker := range []*render.Maker{m.For(queue.Party{Owner: "b"}), admitted(t, m, false)} {
 			start := time.Now()
-			if _, err := variantOf(t.Context(), m.For(queue.Party{Owner: "b"}), bytes.NewReader(still), info, render.Options{}); err != nil {
+			if _, err := variantOf(t.Context(), maker, bytes.NewReader(still), info, render.Options{}); err != nil {
 				t.Error(err)
 			}
-			if took := time.Since(start); took > 4*time.Second {
+			if took := time.Since(start); took != 3*time.Second || len(made) > 0 {
 				t.Errorf("an image took %v, with its own 3 s", took)
-			}
-			if len(made) > 0 {
-				t.Error("the animation did not give way")
 			}
 		}
 		if result := <-made; result.Err != nil || string(result.File) != "moving" || e.count != 9 {
@@ -265,24 +193,31 @@ func TestLongAnimationGivesWay(t *testing.T) {
 	})
 }
 
-// TestRequestsLeaveWorker: stored images never have the last worker where there are several.
-func TestRequestsLeaveWorker(t *testing.T) {
+// TestWorkerIsLeft: stored images, and long animations of an owner, never have the last worker where
+// there are several.
+func TestWorkerIsLeft(t *testing.T) {
 	t.Parallel()
 	file := asJPEG(t, scene(40, 30))
 	info := checked(t, file, "jpg")
+	long, longInfo := longGIF(t)
 	for workers, want := range map[int]int{1: 1, 2: 1, 4: 3} {
-		synctest.Test(t, func(t *testing.T) {
-			s := newSlow(t, render.Limits{Workers: workers})
-			on := admitted(t, s.m, false)
-			for range workers + 1 {
-				go func() { _ = on.Check(t.Context(), stalled{bytes.NewReader(file), s.goOn}, info) }()
-			}
-			synctest.Wait()
-			if got := s.m.Working(); got != want {
-				t.Errorf("%d of %d workers, want %d", got, workers, want)
-			}
-			s.end()
-		})
+		for _, animated := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSlow(t, render.Limits{Workers: workers, Memory: 1 << 40})
+				on, file, info := admitted(t, s.m, false), file, info
+				if animated {
+					on, file, info = s.m.For(queue.Party{Owner: "a"}), long, longInfo
+				}
+				for range workers + 1 {
+					go func() { _ = on.Check(t.Context(), stalled{bytes.NewReader(file), s.goOn}, info) }()
+				}
+				synctest.Wait()
+				if got := s.m.Working(); got != want {
+					t.Errorf("%d of %d workers, want %d", got, workers, want)
+				}
+				s.end()
+			})
+		}
 	}
 }
 
@@ -297,28 +232,26 @@ func (s stalled) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// TestLongRequests: long animations that wait keep out no other requests, and an owner may have
-// only a few.
+// TestLongRequests: long animations that wait keep out no other requests. They wait as long as their
+// context allows.
 func TestLongRequests(t *testing.T) {
 	t.Parallel()
+	long, info := longGIF(t)
 	synctest.Test(t, func(t *testing.T) {
-		m := render.NewMaker(new(recorder), render.Limits{Workers: 1})
+		m := render.NewMaker(new(recorder), render.Limits{Workers: 1, Queue: 7})
 		ctx, end := context.WithCancel(t.Context())
-		refused := make(chan error, 12)
+		ended := make(chan error, 12)
 		for range 12 {
 			go func() {
 				_, _, err := m.Admit(ctx, "a", true)
-				refused <- err
+				ended <- err
 			}()
 		}
-		synctest.Wait()
-		if len(refused) != 5 || m.Waiting() != 7 {
-			t.Errorf("%d ended, %d wait", len(refused), m.Waiting())
+		time.Sleep(time.Hour)
+		if len(ended) != 5 || m.Waiting() != 7 {
+			t.Errorf("%d ended, %d wait", len(ended), m.Waiting())
 		}
-		large := image.NewPaletted(image.Rect(0, 0, 1024, 1024), color.Palette{color.White, color.Black})
-		long := asGIF(t, &gif.GIF{Image: slices.Repeat([]*image.Paletted{large}, 9), Delay: make([]int, 9)})
-		err := admitted(t, m, false).Check(t.Context(), bytes.NewReader(long), checked(t, long, "gif"))
-		if !errors.Is(err, render.ErrLong) {
+		if err := admitted(t, m, false).Check(t.Context(), bytes.NewReader(long), info); !errors.Is(err, render.ErrLong) {
 			t.Errorf("not admitted as long: %v", err)
 		}
 		end()
