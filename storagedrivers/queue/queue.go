@@ -36,10 +36,6 @@ type Options struct {
 	Wait time.Duration
 	// Waiting is the number of requests that may wait. 0 means no limit.
 	Waiting int
-	// Spare limits an owner to one slot more than stay free, so that there is always one for a new
-	// owner of the first few. It is for slots that are held for an unknown time, such as by the
-	// downloads of slow clients.
-	Spare bool
 }
 
 // Request asks for a slot and units.
@@ -112,14 +108,6 @@ func (q *Queue) Busy() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.busy
-}
-
-// Resize sets the number of slots. Slots beyond it stay held until they are released.
-func (q *Queue) Resize(slots int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.options.Slots = slots
-	q.admit()
 }
 
 // Slot is the permission to work. It must be released once.
@@ -263,8 +251,8 @@ func (q *Queue) hasSlot(r Request, waiting int) bool {
 	if r.UnitsOnly {
 		return true
 	}
-	held, free := q.held[r.Owner], q.options.Slots-q.busy
-	if free < 1 || r.Most > 0 && held >= r.Most || q.options.Spare && held >= free {
+	held := q.held[r.Owner]
+	if q.busy >= q.options.Slots || r.Most > 0 && held >= r.Most {
 		return false
 	}
 	return held < max(1, q.options.Slots-1) || q.waiting == waiting

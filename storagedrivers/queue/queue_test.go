@@ -275,47 +275,6 @@ func TestMost(t *testing.T) {
 	})
 }
 
-// TestSpare checks that an owner gets one slot more than stay free.
-func TestSpare(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := &worker{t: t, q: New(Options{Slots: 6, Spare: true})}
-		for _, owner := range "aaaabbbccd" {
-			w.ask(Request{Owner: string(owner)})
-		}
-		if got := w.order(); got != "aaabbc" {
-			t.Errorf("admitted %s", got)
-		}
-		w.finishAll()
-		if got := w.order(); len(got) != 10 {
-			t.Errorf("admitted %s in the end", got)
-		}
-	})
-}
-
-// TestResize checks that a smaller queue admits none until enough slots are released, and that a
-// larger one admits waiting requests at once.
-func TestResize(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := &worker{t: t, q: New(Options{Slots: 3})}
-		for _, owner := range "abcde" {
-			w.ask(Request{Owner: string(owner)})
-		}
-		w.q.Resize(2)
-		w.finish()
-		if got := w.order(); got != "abc" {
-			t.Errorf("admitted %s beyond the new size", got)
-		}
-		w.q.Resize(4)
-		synctest.Wait()
-		if got := w.order(); len(got) != 5 {
-			t.Errorf("admitted %s, want all", got)
-		}
-		w.finishAll()
-	})
-}
-
 func BenchmarkAcquire(b *testing.B) {
 	for _, owners := range []int{1, 100} {
 		b.Run(fmt.Sprint(owners), func(b *testing.B) {
