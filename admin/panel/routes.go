@@ -16,6 +16,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // serveAPI serves a route below "<path>/api/". The caller has checked that the visitor may use it.
@@ -25,7 +26,10 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 	case area == "upload":
 		p.upload(w, r, v, rest)
 	case area == "items" && !reads(r):
-		p.changeItems(w, r, v)
+		caller, ended := p.caller(r, v)
+		defer ended()
+		caller.Account.Rights = tokens.Rights()
+		p.routes.ServeHTTP(w, r.WithContext(api.WithCaller(r.Context(), caller)))
 	case area == "session" && rest == "":
 		if p.allowed(w, r, http.MethodGet, http.MethodHead) {
 			p.answer(w, r, http.StatusOK, p.session(r.Context(), v))
@@ -34,7 +38,7 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 		if p.allowed(w, r, http.MethodGet, http.MethodHead) {
 			p.answer(w, r, http.StatusOK, json.RawMessage(mediahttp.OpenAPI))
 		}
-	case r.Method == http.MethodPut || r.Method == http.MethodPost:
+	case (r.Method == http.MethodPut || r.Method == http.MethodPost) && area != "zip":
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		if err != nil || kind != "application/json" { // a form of another site could send it
 			p.fail(w, r, http.StatusUnsupportedMediaType, "the body must be application/json")
@@ -42,24 +46,21 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 		}
 		fallthrough
 	default:
-		actor := media.Actor{Origin: media.OriginPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
-		p.routes.ServeHTTP(w, r.WithContext(api.WithActor(r.Context(), actor)))
+		caller := mediahttp.Caller{Account: tokens.Account{APIKey: v.name, Rights: []tokens.Right{tokens.List}}, Origin: media.OriginPanel}
+		p.routes.ServeHTTP(w, r.WithContext(api.WithCaller(r.Context(), caller)))
 	}
 }
 
 // policy allows the pages to use their own files and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; " +
-	"frame-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
-
-// loginPolicy is the policy of the login page, whose form works without its script.
-var loginPolicy = strings.Replace(policy, "form-action 'none'", "form-action 'self'", 1)
+	"frame-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
 // secure sets the headers of all answers.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", "same-origin") // without a referrer the forms of the pages would have no origin
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
@@ -122,7 +123,7 @@ func reads(r *http.Request) bool {
 // changes reports whether a request may change something. rest is its path below the panel. A POST of
 // items to download as a zip changes nothing; their names are too long for an address.
 func changes(r *http.Request, rest string) bool {
-	return !reads(r) && (r.Method != http.MethodPost || rest != "/api/zip")
+	return !reads(r) && (r.Method != http.MethodPost || !strings.HasPrefix(rest, "/api/zip/"))
 }
 
 const strangerText = "No user is logged in. Add users in the Caddyfile: " +

@@ -3,7 +3,6 @@ package panel
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -31,25 +30,6 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, rest s
 		return
 	}
 	if failed, ok := errors.AsType[*mediahttp.Error](p.handler.Upload(w, r, kind, caller)); ok {
-		p.fail(w, r, failed.Status, notRunning)
-	}
-}
-
-// changeItems deletes, moves, copies and replaces items as the public endpoints do. Editors may change
-// those of all aliases.
-func (p *Panel) changeItems(w http.ResponseWriter, r *http.Request, v visitor) {
-	base := url.URL{Path: p.base + "/api/items/"}
-	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), base.EscapedPath())
-	word, path, isBelow := strings.Cut(rest, "/")
-	kind := media.Kind(word)
-	if kind != media.Image && kind != media.File || !ok || !isBelow {
-		p.fail(w, r, http.StatusNotFound, "there is no such route")
-		return
-	}
-	caller, ended := p.caller(r, v)
-	defer ended()
-	caller.Account.Rights = tokens.Rights()
-	if failed, ok := errors.AsType[*mediahttp.Error](p.handler.Items(w, r, kind, path, caller)); ok {
 		p.fail(w, r, failed.Status, notRunning)
 	}
 }
