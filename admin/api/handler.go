@@ -26,7 +26,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -139,7 +138,7 @@ var routes = []struct {
 	{http.MethodGet, "aliases", (*call).aliases, everywhere},
 	{http.MethodGet, "accounts", (*call).accounts, everywhere},
 	{http.MethodDelete, "accounts/*/tokens", (*call).endTokens, everywhere},
-	{"", "items/*/**", (*call).items, everywhere},
+	{"", "items/*/**", (*call).items, everywhere}, // the panel serves its own
 	{http.MethodGet, "facts/*/*/**", (*call).facts, everywhere},
 	{http.MethodGet, "preview/*/*/**", (*call).preview, inPanel},
 	{http.MethodPost, "zip/*/*", (*call).zip, inPanel},
@@ -347,19 +346,11 @@ func (c *call) bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.r.Context(), c.handler.maxTime)
 }
 
-type callerKey struct{}
+type actorKey struct{}
 
-// WithCaller returns a context for the requests of a known caller, in Caddy's server.
-func WithCaller(ctx context.Context, caller mediahttp.Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, caller)
-}
-
-// callerOf returns the caller of a request. Caddy's admin endpoint grants all rights.
-func callerOf(r *http.Request) mediahttp.Caller {
-	if caller, ok := r.Context().Value(callerKey{}).(mediahttp.Caller); ok {
-		return caller
-	}
-	return mediahttp.Caller{Account: tokens.Account{Rights: tokens.Rights()}, Origin: media.OriginAdmin}
+// WithActor returns a context for the requests of a known actor.
+func WithActor(ctx context.Context, actor media.Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, actor)
 }
 
 // actor returns the actor of the request.
@@ -368,8 +359,8 @@ func (c *call) actor() media.Actor { return actorOf(c.r) }
 // actorOf returns the actor of a request. Caddy's admin endpoint knows only the addresses of its
 // clients.
 func actorOf(r *http.Request) media.Actor {
-	if caller := callerOf(r); caller.Origin != media.OriginAdmin {
-		return media.Actor{Origin: caller.Origin, Account: caller.Account.APIKey, Client: mediaapp.ClientOf(r.Context())}
+	if actor, ok := r.Context().Value(actorKey{}).(media.Actor); ok {
+		return actor
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // alias returns the alias named in the address.
@@ -21,25 +22,19 @@ func (c *call) alias() (*media.Alias, error) {
 	return alias, nil
 }
 
-// media returns the handler of the service. Only requests of the panel know Caddy's server.
-func (c *call) media() *mediahttp.Handler {
-	options := mediahttp.Options{Log: c.app.Log()}
-	if c.handler.editor != nil {
-		options = mediaapp.HandlerOptions(c.app.Log())
-	}
-	return mediahttp.New(c.app, options)
-}
-
 // below returns the escaped path below a route, and the kind before it.
 func (c *call) below(route string) (kind media.Kind, path string) {
 	word, path, _ := strings.Cut(strings.TrimPrefix(c.r.URL.EscapedPath(), "/"+route+"/"), "/")
 	return media.Kind(word), path
 }
 
-// items serves a request for items as clients send it below /api/items/.
+// items serves a request of Caddy's admin endpoint, which grants all rights, as clients send it below
+// /api/items/.
 func (c *call) items() error {
 	kind, path := c.below("items")
-	if failed, ok := errors.AsType[*mediahttp.Error](c.media().Items(c.w, c.r, kind, path, callerOf(c.r))); ok {
+	caller := mediahttp.Caller{Account: tokens.Account{Rights: tokens.Rights()}, Origin: media.OriginAdmin}
+	err := mediahttp.New(c.app, mediahttp.Options{Log: c.app.Log()}).Items(c.w, c.r, kind, path, caller)
+	if failed, ok := errors.AsType[*mediahttp.Error](err); ok {
 		return failf(failed.Status, "%s", notRunning)
 	}
 	return nil
@@ -48,7 +43,8 @@ func (c *call) items() error {
 // preview serves a form of an item for a page, with the query "thumbnail" one for a list of items.
 func (c *call) preview() error {
 	kind, path := c.below("preview")
-	err := c.media().Preview(c.w, c.r, kind, path, c.r.URL.Query().Has("thumbnail"))
+	handler := mediahttp.New(c.app, mediaapp.HandlerOptions(c.app.Log()))
+	err := handler.Preview(c.w, c.r, kind, path, c.r.URL.Query().Has("thumbnail"))
 	failed, ok := errors.AsType[*mediahttp.Error](err)
 	switch {
 	case !ok:

@@ -16,7 +16,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // serveAPI serves a route below "<path>/api/". The caller has checked that the visitor may use it.
@@ -25,11 +24,8 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 	switch {
 	case area == "upload":
 		p.upload(w, r, v, rest)
-	case area == "items" && !reads(r):
-		caller, ended := p.caller(r, v)
-		defer ended()
-		caller.Account.Rights = tokens.Rights()
-		p.routes.ServeHTTP(w, r.WithContext(api.WithCaller(r.Context(), caller)))
+	case area == "items":
+		p.items(w, r, v)
 	case area == "session" && rest == "":
 		if p.allowed(w, r, http.MethodGet, http.MethodHead) {
 			p.answer(w, r, http.StatusOK, p.session(r.Context(), v))
@@ -46,8 +42,8 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 		}
 		fallthrough
 	default:
-		caller := mediahttp.Caller{Account: tokens.Account{APIKey: v.name, Rights: []tokens.Right{tokens.List}}, Origin: media.OriginPanel}
-		p.routes.ServeHTTP(w, r.WithContext(api.WithCaller(r.Context(), caller)))
+		actor := media.Actor{Origin: media.OriginPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
+		p.routes.ServeHTTP(w, r.WithContext(api.WithActor(r.Context(), actor)))
 	}
 }
 

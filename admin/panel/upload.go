@@ -3,6 +3,7 @@ package panel
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +31,30 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, rest s
 		return
 	}
 	if failed, ok := errors.AsType[*mediahttp.Error](p.handler.Upload(w, r, kind, caller)); ok {
+		p.fail(w, r, failed.Status, notRunning)
+	}
+}
+
+// items lists, deletes, moves, copies and replaces items as the public endpoints do. Users list those of
+// all aliases, and editors may change them.
+func (p *Panel) items(w http.ResponseWriter, r *http.Request, v visitor) {
+	base := url.URL{Path: p.base + "/api/items/"}
+	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), base.EscapedPath())
+	word, path, isBelow := strings.Cut(rest, "/")
+	kind := media.Kind(word)
+	if kind != media.Image && kind != media.File || !ok || !isBelow {
+		p.fail(w, r, http.StatusNotFound, "there is no such route")
+		return
+	}
+	caller := mediahttp.Caller{Account: tokens.Account{APIKey: v.name}, Origin: media.OriginPanel}
+	caller.Account.Rights = []tokens.Right{tokens.List}
+	if !reads(r) {
+		var ended func()
+		caller, ended = p.caller(r, v)
+		defer ended()
+		caller.Account.Rights = tokens.Rights()
+	}
+	if failed, ok := errors.AsType[*mediahttp.Error](p.handler.Items(w, r, kind, path, caller)); ok {
 		p.fail(w, r, failed.Status, notRunning)
 	}
 }

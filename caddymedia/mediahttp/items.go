@@ -299,7 +299,7 @@ func itemFailure(doing string, err error) (int, *aliases.Failure) {
 	case errors.Is(err, media.ErrCursor):
 		return bad(http.StatusBadRequest, media.ErrCursor.Error())
 	case errors.Is(err, media.ErrUnordered):
-		return bad(http.StatusBadRequest, "the list has more than 10,000 items: only the order name is possible")
+		return bad(http.StatusBadRequest, "the list has more than 10,000 items or takes too long to read: only the order name is possible")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
 		return bad(http.StatusNotFound, "there is no such item")
 	case errors.Is(err, upload.ErrOtherItem):
