@@ -98,8 +98,8 @@ func (c *call) zip() error {
 	if err != nil {
 		return storageFailed(c.app.Driver(alias.Storage.Name()).Describe(), err)
 	}
-	if n := len(missing); n > 0 {
-		return failf(http.StatusNotFound, "%d of the items are not stored any more, such as %q. Load the list again.", n, missing[0])
+	if len(missing) > 0 {
+		return failf(http.StatusNotFound, "Some items are not stored any more, such as %q. Load the list again.", missing[0])
 	}
 	c.sendZip(alias, items)
 	return nil

@@ -152,7 +152,7 @@ func TestZipRefusals(t *testing.T) {
 		"too many":       {"img/photos", form(many...), 400, "not 1001"},
 		"unknown alias":  {"img/none", form("a.jpg"), 404, "no alias"},
 		"unknown kind":   {"sound/photos", form("a.jpg"), 404, "no alias"},
-		"missing":        {"img/photos", form("a.jpg", "b.jpg", "c.jpg", "b.jpg"), 404, `2 of the items are not stored any more, such as \"b.jpg\"`},
+		"missing":        {"img/photos", form("a.jpg", "b.jpg", "c.jpg", "b.jpg"), 404, `not stored any more, such as \"b.jpg\"`},
 		"variant":        {"img/photos", form("a.jpg.webp"), 404, "not stored"},
 		"unfinished":     {"img/photos", form("@uploads/x.jpg"), 404, "not stored"},
 		"invalid":        {"img/photos", form("../photos/a.jpg"), 404, "not stored"},

@@ -42,7 +42,7 @@ func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, kind aliases.K
 // previewOf returns a target that is served here, whatever the alias does with its public addresses.
 func previewOf(alias *aliases.Alias, filename string) target {
 	shown := *alias
-	shown.Redirect, shown.Private = nil, nil
+	shown.Redirect = nil
 	shown.CacheControl = "private, max-age=300"
 	if alias.Overwrite {
 		shown.CacheControl = "private, no-cache"
