@@ -219,7 +219,7 @@ async function moving(page) {
 	// To another alias, from a search in which a name occurs twice.
 	await page.goto(`${at('few')}?search=image-0001`);
 	await page.goto(`${facts.panel}${base}?search=${image(0)}`);
-	await page.getByText(/found \d+\.$/).waitFor();
+	await page.getByText(/^Found \d+ items?\.$/).waitFor();
 	const found = await tiles(page).count();
 	assert.ok(found > 2);
 	await page.keyboard.press('Control+a');
