@@ -211,7 +211,7 @@ func TestZipChanged(t *testing.T) {
 			h, logs := zipSite(t)
 			server := httptest.NewServer(as("alice", h))
 			defer server.Close()
-			answer := post(t, server.URL+"/zip/img/photos", form("a.jpg", "b.jpg"))
+			answer := post(t, server.URL+"/zip/img/photos", form("a.jpg", "b.jpg")) //nolint:bodyclose // post closes it
 			if err := c.change(folder + "b.jpg"); err != nil {
 				t.Fatal(err)
 			}
