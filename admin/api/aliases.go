@@ -14,13 +14,16 @@ import (
 )
 
 type aliasAnswer struct {
-	Kind       media.Kind     `json:"kind"`
-	Name       string         `json:"name"`
-	Implicit   bool           `json:"implicit"`
-	Storage    string         `json:"storage"`
-	Prefix     string         `json:"prefix"`
-	Address    string         `json:"address"`
-	Overwrite  bool           `json:"overwrite"`
+	Kind      media.Kind `json:"kind"`
+	Name      string     `json:"name"`
+	Implicit  bool       `json:"implicit"`
+	Storage   string     `json:"storage"`
+	Prefix    string     `json:"prefix"`
+	Address   string     `json:"address"`
+	Overwrite bool       `json:"overwrite"`
+	// Dated means that weak entity tags of its items are conditions of If-Match.
+	Dated      bool           `json:"dated"`
+	Private    bool           `json:"private"`
 	Sanitize   bool           `json:"sanitize"`
 	MaxSize    int64          `json:"max_size"`
 	Extensions []string       `json:"extensions"`
@@ -43,7 +46,8 @@ func (c *call) aliases() error {
 		all = append(all, aliasAnswer{
 			Kind: alias.Kind, Name: alias.Name, Implicit: implicit,
 			Storage: alias.Storage.Name(), Prefix: alias.Prefix, Address: alias.BaseURL + alias.Path(),
-			Overwrite: alias.Overwrite, Sanitize: alias.Sanitize, MaxSize: alias.MaxSize,
+			Overwrite: alias.Overwrite, Dated: alias.Storage.Features().Dated, Private: alias.Private != nil,
+			Sanitize: alias.Sanitize, MaxSize: alias.MaxSize,
 			Extensions: slices.Sorted(maps.Keys(alias.Extensions)), WebP: alias.WebP != nil,
 			Settings: settings, Accounts: append([]string{}, c.app.NamedBy(alias.Name)...),
 		})

@@ -1,6 +1,6 @@
 // Package api is the JSON API for administrators. It describes the configuration and the state of
-// the media app, probes storages, counts, lists and deletes the stored items, shows the last changes of
-// them, and revokes tokens. Its editor changes the configuration, one storage, alias or account at a
+// the media app, probes storages, counts the stored items, serves and changes them as clients do, shows
+// the last changes of them, and revokes tokens. Its editor changes the configuration, one storage, alias or account at a
 // time, through Caddy's admin endpoint.
 //
 // Caddy's admin endpoint serves the API below /media/, without the editor. The panel serves it
@@ -64,8 +64,6 @@ type Handler struct {
 	probes  chan struct{} // one is taken by each probe that runs
 	maxTime time.Duration // of a request that waits for a storage
 	now     func() time.Time
-
-	selections *selections
 }
 
 const (
@@ -80,16 +78,11 @@ const (
 // running limits the probes of all handlers, because each may wait for a slow host.
 var running = make(chan struct{}, maxProbes)
 
-// selected are the selections of all handlers, because each change in the panel is a reload.
-var selected = newSelections()
-
 // New returns a handler without the editor of the configuration.
 func New() *Handler {
 	return &Handler{
 		log: caddy.Log().Named("media.api"), probes: running, maxTime: maxTime,
 		now: time.Now, //nolint:forbidigo // the clock's one default
-
-		selections: selected,
 	}
 }
 
@@ -128,7 +121,7 @@ const (
 )
 
 // routes are all routes of the API. "*" stands for one segment of the path and "**" for all that
-// follow. Segments are decoded one by one.
+// follow. Segments are decoded one by one. A route without a method serves all.
 var routes = []struct {
 	method, pattern string
 	serve           func(*call) error
@@ -145,12 +138,10 @@ var routes = []struct {
 	{http.MethodGet, "aliases", (*call).aliases, everywhere},
 	{http.MethodGet, "accounts", (*call).accounts, everywhere},
 	{http.MethodDelete, "accounts/*/tokens", (*call).endTokens, everywhere},
-	{http.MethodGet, "items/*/*", (*call).items, everywhere},
-	{http.MethodGet, "items/*/*/**", (*call).item, everywhere},
-	{http.MethodDelete, "items/*/*/**", (*call).deleteItem, everywhere},
+	{"", "items/*/**", (*call).items, everywhere}, // the panel serves its own
+	{http.MethodGet, "facts/*/*/**", (*call).facts, everywhere},
 	{http.MethodGet, "preview/*/*/**", (*call).preview, inPanel},
-	{http.MethodPost, "zip", (*call).selectZip, inPanel},
-	{http.MethodGet, "zip/*/*", (*call).zip, inPanel},
+	{http.MethodPost, "zip/*/*", (*call).zip, inPanel},
 	{http.MethodGet, "uploads", (*call).uploads, everywhere},
 	{http.MethodDelete, "uploads/*/*", (*call).endUpload, everywhere},
 	{http.MethodGet, "health", (*call).health, everywhere},
@@ -199,7 +190,7 @@ func (c *call) serve() error {
 		args, ok := match(strings.Split(route.pattern, "/"), path)
 		switch {
 		case !ok || route.scope != everywhere && c.handler.editor == nil:
-		case route.method != method:
+		case route.method != method && route.method != "":
 			allowed = append(allowed, route.method)
 		case route.scope == edits && c.handler.editor.client == nil:
 			return errOff
@@ -214,11 +205,13 @@ func (c *call) serve() error {
 	return c.withApp(func(*call) error { return c.notServed(allowed) })
 }
 
+const notRunning = "The media app is not running: the configuration has none."
+
 // withApp calls serve with the running app.
 func (c *call) withApp(serve func(*call) error) error {
 	app, release, err := mediaapp.AcquireActive()
 	if err != nil {
-		return failf(http.StatusServiceUnavailable, "The media app is not running: the configuration has none.")
+		return failf(http.StatusServiceUnavailable, "%s", notRunning)
 	}
 	defer release()
 	c.app, c.service = app, app.Service()
@@ -351,18 +344,6 @@ func (c *call) readJSON(into any, example string) error {
 // bounded returns the context for operations of a storage.
 func (c *call) bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.r.Context(), c.handler.maxTime)
-}
-
-// abort closes the connection of an answer that cannot be completed, so that no client takes it for
-// complete. doing is the message of the log. Clients that are gone are no failure.
-func (c *call) abort(doing string, alias *media.Alias, err error, fields ...zap.Field) {
-	level := zap.ErrorLevel
-	if c.r.Context().Err() != nil || errors.Is(err, context.Canceled) {
-		level = zap.DebugLevel
-	}
-	c.handler.log.Log(level, doing, append(fields, zap.String("alias", alias.Name), zap.String("kind", string(alias.Kind)),
-		zap.String("error", c.redacted(err.Error())))...)
-	panic(http.ErrAbortHandler)
 }
 
 type actorKey struct{}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,9 +83,28 @@ func positionOf(cursor string) (from position, err error) {
 		err = json.Unmarshal(raw, &from)
 	}
 	if err != nil {
-		return from, badCursor()
+		return from, failf(http.StatusBadRequest, "The cursor is not from an earlier answer.")
 	}
 	return from, nil
+}
+
+const (
+	// Uploads per page.
+	defaultLimit = 60
+	maxLimit     = 200
+)
+
+// limitOf returns the maximum number of uploads of a page.
+func limitOf(query url.Values) (int, error) {
+	raw := query.Get("limit")
+	if raw == "" {
+		return defaultLimit, nil
+	}
+	limit, err := strconv.Atoi(raw)
+	if err != nil || limit < 1 || limit > maxLimit {
+		return 0, failf(http.StatusBadRequest, "The limit is a number from 1 to %d.", maxLimit)
+	}
+	return limit, nil
 }
 
 // uploads returns a page of the unfinished resumable uploads of all storages. A storage that fails

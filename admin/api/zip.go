@@ -10,76 +10,99 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 const (
 	// The maximum number of items of a zip.
 	maxZipItems = 1000
-	// Items of a selection that are looked up at once.
+	// Simultaneous downloads of all users, and of one.
+	maxZips     = 16
+	maxUserZips = 4
+	// Items that are looked up at once.
 	zipStats = 8
 )
 
-// zipItem is an item of a zip, as it was when it was selected.
+// zips counts the downloads that run by user, of all handlers, because each change in the panel is a
+// reload.
+var zips downloads
+
+type downloads struct {
+	mu     sync.Mutex
+	all    int
+	byUser map[string]int
+}
+
+// begin counts a download of a user until the caller calls ended. It returns false if there are too
+// many.
+func (d *downloads) begin(user string) (ended func(), ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.all >= maxZips || d.byUser[user] >= maxUserZips {
+		return nil, false
+	}
+	if d.byUser == nil {
+		d.byUser = map[string]int{}
+	}
+	d.all++
+	d.byUser[user]++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.all--
+		if d.byUser[user]--; d.byUser[user] == 0 {
+			delete(d.byUser, user)
+		}
+	}, true
+}
+
+// zipItem is an item of a zip, as it was when the zip began.
 type zipItem struct {
 	name     string // in the zip
 	filename string // relative to the alias
 	info     storagedrivers.Info
 }
 
-// zipRequest is a selection of items.
-type zipRequest struct {
-	Kind      media.Kind `json:"kind"`
-	Alias     string     `json:"alias"`
-	Filenames []string   `json:"filenames"`
-}
-
-const exampleZip = `{"kind": "img", "alias": "photos", "filenames": ["a.jpg"]}`
-
-type zipAnswer struct {
-	// Address is relative to the page of the panel.
-	Address string `json:"address"`
-	// Size of the zip in bytes.
-	Size  int64 `json:"size"`
-	Items int   `json:"items"`
-	// Missing are the filenames without an item.
-	Missing []string `json:"missing"`
-}
-
-// selectZip keeps a selection of items for its user and returns the address of their zip.
-func (c *call) selectZip() error {
-	var body zipRequest
-	if err := c.readJSON(&body, exampleZip); err != nil {
-		return err
-	}
-	if n := len(body.Filenames); n == 0 || n > maxZipItems {
-		return failf(http.StatusBadRequest, "A zip has 1 to %d items, not %d.", maxZipItems, n)
-	}
-	c.args = []string{string(body.Kind), body.Alias}
+// zip sends the items of a form as one file. The page that has posted the form can read a refusal in its
+// frame.
+func (c *call) zip() error {
+	c.w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'self'")
 	alias, err := c.alias()
 	if err != nil {
 		return err
 	}
+	ended, ok := zips.begin(c.actor().Owner())
+	if !ok {
+		c.w.Header().Set("Retry-After", "30")
+		return failf(http.StatusTooManyRequests, "Other zips are being downloaded already. Try again when one of them has ended.")
+	}
+	defer ended()
+	form, status, message := mediahttp.ReadSet(c.w, c.r, c.handler.now)
+	if message != "" {
+		return failf(status, "The form cannot be read: %s.", message)
+	}
+	filenames := form["filename"]
+	if n := len(filenames); n == 0 || n > maxZipItems {
+		return failf(http.StatusBadRequest, "A zip has 1 to %d items, not %d.", maxZipItems, n)
+	}
 	ctx, cancel := c.bounded()
 	defer cancel()
-	items, missing, err := zipItems(ctx, alias, body.Filenames)
+	items, missing, err := zipItems(ctx, alias, filenames)
 	if err != nil {
-		return c.itemFailed(alias, err)
+		return storageFailed(c.app.Driver(alias.Storage.Name()).Describe(), err)
 	}
-	if len(items) == 0 {
-		return failf(http.StatusNotFound, "None of these items is stored any more.")
+	if len(missing) > 0 {
+		return failf(http.StatusNotFound, "Some items are not stored any more, such as %q. Load the list again.", missing[0])
 	}
-	id := c.handler.selections.add(selection{
-		user: c.actor().Owner(), kind: alias.Kind, alias: alias.Name, items: items, selected: c.handler.now(),
-	})
-	return c.answer(zipAnswer{
-		Address: "api/zip/" + id + "/" + alias.Name + ".zip", Size: zipSize(items), Items: len(items), Missing: missing,
-	})
+	c.sendZip(alias, items)
+	return nil
 }
 
 // zipItems looks up items of an alias. It returns those that are stored, each once and in the order
@@ -176,52 +199,35 @@ func zipSize(items []zipItem) int64 {
 	return size
 }
 
-// zip sends the zip of a selection.
-func (c *call) zip() error {
-	user := c.actor().Owner()
-	chosen, ok := c.handler.selections.find(c.args[0], user, c.handler.now())
-	if !ok || c.args[1] != chosen.alias+".zip" {
-		return failf(http.StatusNotFound, "This download has expired. Select the items again.")
-	}
-	c.args = []string{string(chosen.kind), chosen.alias}
-	alias, err := c.alias()
-	if err != nil {
-		return err
-	}
-	size := zipSize(chosen.items)
+// sendZip sends the zip of items. It breaks the connection if an item cannot be read to its end.
+func (c *call) sendZip(alias *media.Alias, items []zipItem) {
+	size := zipSize(items)
 	header := c.w.Header()
-	if c.r.Method != http.MethodHead {
-		ended, ok := c.handler.selections.begin(user)
-		if !ok {
-			header.Set("Retry-After", "30")
-			return failf(http.StatusTooManyRequests, "Other zips are being downloaded already. Try again when one of them has ended.")
-		}
-		defer ended()
-	}
 	header.Set("Content-Type", "application/zip")
-	header.Set("Content-Disposition", "attachment; filename="+chosen.alias+".zip") // names need no quotes
+	header.Set("Content-Disposition", "attachment; filename="+alias.Name+".zip") // names need no quotes
 	header.Set("Content-Length", strconv.FormatInt(size, 10))
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	c.w.WriteHeader(http.StatusOK)
-	if c.r.Method == http.MethodHead {
-		return nil
-	}
 	to := &countingWriter{to: c.w}
-	if err := writeZip(c.r.Context(), to, alias, chosen.items); err != nil || to.sent != size {
-		if err == nil {
-			err = errors.New("its length is wrong")
-		}
-		if to.err != nil { // the client is gone
-			err = errors.Join(context.Canceled, err)
-		}
-		c.abort("sending a zip", alias, err, zap.Int64("sent", to.sent), zap.Int64("promised", size))
+	err := writeZip(c.r.Context(), to, alias, items)
+	if err == nil && to.sent != size {
+		err = errors.New("its length is wrong")
 	}
-	return nil
+	if err == nil {
+		return
+	}
+	level := zap.ErrorLevel
+	if to.err != nil || c.r.Context().Err() != nil { // the client is gone
+		level = zap.DebugLevel
+	}
+	c.handler.log.Log(level, "sending a zip", zap.String("alias", alias.Name), zap.String("kind", string(alias.Kind)),
+		zap.Int64("sent", to.sent), zap.Int64("promised", size), zap.String("error", c.redacted(err.Error())))
+	panic(http.ErrAbortHandler)
 }
 
 // writeZip writes the zip of items. It returns an error that wraps [storagedrivers.ErrChanged] if an
-// item is no longer the one that was selected.
+// item was replaced since.
 func writeZip(ctx context.Context, to io.Writer, alias *media.Alias, items []zipItem) error {
 	w := zip.NewWriter(to)
 	for _, item := range items {

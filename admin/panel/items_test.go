@@ -212,6 +212,11 @@ func TestItemsOfOthers(t *testing.T) {
 	}
 	check("stranger", http.StatusUnauthorized, "logged out", browser(t))
 	check("viewer", http.StatusForbidden, "not an editor", viewer)
+	for _, route := range []string{"file/one", "file/one/a.txt"} { // which changes nothing
+		if answer := s.do(t, viewer, http.MethodGet, "/api/items/"+route, ""); answer.StatusCode != http.StatusOK || !strings.Contains(answer.text, `"filename":"a.txt"`) {
+			t.Errorf("%s: %d %s", route, answer.StatusCode, answer.text)
+		}
+	}
 	for what, header := range map[string][]string{
 		"another origin":           {"Origin", "https://evil.example"},
 		"no origin":                {"Origin", "null"},

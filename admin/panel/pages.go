@@ -74,7 +74,7 @@ func (p *pages) serveLogin(w http.ResponseWriter, r *http.Request, status int, c
 	if err := p.login.Execute(&page, content); err != nil { // two texts, which fit
 		status = http.StatusInternalServerError
 	}
-	w.Header().Set("Content-Security-Policy", loginPolicy)
+	w.Header().Set("Content-Security-Policy", policy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(page.Len()))
 	w.WriteHeader(status)

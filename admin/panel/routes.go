@@ -24,8 +24,8 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 	switch {
 	case area == "upload":
 		p.upload(w, r, v, rest)
-	case area == "items" && !reads(r):
-		p.changeItems(w, r, v)
+	case area == "items":
+		p.items(w, r, v)
 	case area == "session" && rest == "":
 		if p.allowed(w, r, http.MethodGet, http.MethodHead) {
 			p.answer(w, r, http.StatusOK, p.session(r.Context(), v))
@@ -34,7 +34,7 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 		if p.allowed(w, r, http.MethodGet, http.MethodHead) {
 			p.answer(w, r, http.StatusOK, json.RawMessage(mediahttp.OpenAPI))
 		}
-	case r.Method == http.MethodPut || r.Method == http.MethodPost:
+	case (r.Method == http.MethodPut || r.Method == http.MethodPost) && area != "zip":
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		if err != nil || kind != "application/json" { // a form of another site could send it
 			p.fail(w, r, http.StatusUnsupportedMediaType, "the body must be application/json")
@@ -49,17 +49,14 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 
 // policy allows the pages to use their own files and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; " +
-	"frame-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
-
-// loginPolicy is the policy of the login page, whose form works without its script.
-var loginPolicy = strings.Replace(policy, "form-action 'none'", "form-action 'self'", 1)
+	"frame-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
 // secure sets the headers of all answers.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", "same-origin") // without a referrer the forms of the pages would have no origin
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
@@ -122,7 +119,7 @@ func reads(r *http.Request) bool {
 // changes reports whether a request may change something. rest is its path below the panel. A POST of
 // items to download as a zip changes nothing; their names are too long for an address.
 func changes(r *http.Request, rest string) bool {
-	return !reads(r) && (r.Method != http.MethodPost || rest != "/api/zip")
+	return !reads(r) && (r.Method != http.MethodPost || !strings.HasPrefix(rest, "/api/zip/"))
 }
 
 const strangerText = "No user is logged in. Add users in the Caddyfile: " +

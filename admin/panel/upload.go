@@ -35,9 +35,9 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, rest s
 	}
 }
 
-// changeItems deletes, moves, copies and replaces items as the public endpoints do. Editors may change
-// those of all aliases.
-func (p *Panel) changeItems(w http.ResponseWriter, r *http.Request, v visitor) {
+// items lists, deletes, moves, copies and replaces items as the public endpoints do. Users list those of
+// all aliases, and editors may change them.
+func (p *Panel) items(w http.ResponseWriter, r *http.Request, v visitor) {
 	base := url.URL{Path: p.base + "/api/items/"}
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), base.EscapedPath())
 	word, path, isBelow := strings.Cut(rest, "/")
@@ -46,9 +46,14 @@ func (p *Panel) changeItems(w http.ResponseWriter, r *http.Request, v visitor) {
 		p.fail(w, r, http.StatusNotFound, "there is no such route")
 		return
 	}
-	caller, ended := p.caller(r, v)
-	defer ended()
-	caller.Account.Rights = tokens.Rights()
+	caller := mediahttp.Caller{Account: tokens.Account{APIKey: v.name}, Origin: media.OriginPanel}
+	caller.Account.Rights = []tokens.Right{tokens.List}
+	if !reads(r) {
+		var ended func()
+		caller, ended = p.caller(r, v)
+		defer ended()
+		caller.Account.Rights = tokens.Rights()
+	}
 	if failed, ok := errors.AsType[*mediahttp.Error](p.handler.Items(w, r, kind, path, caller)); ok {
 		p.fail(w, r, failed.Status, notRunning)
 	}

@@ -117,6 +117,45 @@ func TestListItems(t *testing.T) {
 	}
 }
 
+// TestItemFilter: a search finds an item by its submitted name and by its stored one, with and without
+// accents.
+func TestItemFilter(t *testing.T) {
+	t.Parallel()
+	names := []string{"Letní dovolená v1.2.jpg", "letni-dovolena-v1-2.jpg", "zima.jpg"}
+	for search, want := range map[string]int{ // the first ones, or all but them
+		"Letní": 2, "LETNI": 2, "í dov": 2, "Letní - dovolená": 2, "v1.2": 2, "dovolená v1.2.jpg": 2, "letni-dov": 2, "zíma": -2, ".jpg": 3,
+		"jaro": 0, "🎉": 0, "---": 0,
+	} {
+		filter := ItemFilter(&Alias{Kind: Image}, search)
+		for i, name := range names {
+			if got := filter("img/" + name); got != (i < want || want < 0 && i >= -want) {
+				t.Errorf("%s: %s is found: %t", search, name, got)
+			}
+		}
+	}
+}
+
+// TestListItemsOnce: a page of images with their variants takes one listing.
+func TestListItemsOnce(t *testing.T) {
+	t.Parallel()
+	names := make([]string, 0, 200)
+	for i := range 100 {
+		names = append(names, fmt.Sprintf("%03d.jpg", i), fmt.Sprintf("%03d.jpg.webp", i))
+	}
+	s, driver := listed(t, names...)
+	listings := 0
+	driver.Fail = func(op, _ string) error {
+		if op == "list" {
+			listings++
+		}
+		return nil
+	}
+	page, err := ListItems(t.Context(), s.query(t, func(q *ItemQuery) { q.Limit = 60 }))
+	if len(page.Items) != 60 || page.Next == "" || listings != 1 || err != nil {
+		t.Errorf("%d items by %d listings, next %q, %v", len(page.Items), listings, page.Next, err)
+	}
+}
+
 // TestListItemsMeanwhile: a page continues after the last item, also if that is deleted.
 func TestListItemsMeanwhile(t *testing.T) {
 	t.Parallel()

@@ -124,6 +124,9 @@ func (a *App) use(active func() (*App, error)) (app *App, release func(), err er
 	}
 }
 
+// Log returns the logger of the app, which writes no secret of the configuration.
+func (a *App) Log() *slog.Logger { return a.log }
+
 // Acquire returns the service, or that of the running configuration if this one is closed. The
 // service stays open, across reloads, until release is called.
 func (a *App) Acquire() (service *media.Service, release func(), err error) {

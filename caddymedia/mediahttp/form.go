@@ -34,6 +34,11 @@ func ReadForm(w http.ResponseWriter, r *http.Request, now func() time.Time, name
 	return smallForm.read(w, r, now, names...)
 }
 
+// ReadSet is [ReadForm] for a form with the names of up to 1,000 items.
+func ReadSet(w http.ResponseWriter, r *http.Request, now func() time.Time) (form url.Values, status int, message string) {
+	return setForm.read(w, r, now)
+}
+
 // read is [ReadForm] with other limits.
 func (l formLimits) read(w http.ResponseWriter, r *http.Request, now func() time.Time, names ...string) (form url.Values, status int, message string) {
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))

@@ -59,7 +59,10 @@ func (h *Handler) items(kind aliases.Kind) endpoint {
 // is the escaped path after the kind: "<alias>" or "<alias>/<filename>". The error is an *[Error]; then
 // nothing was written.
 func (h *Handler) Items(w http.ResponseWriter, r *http.Request, kind aliases.Kind, path string, caller Caller) error {
-	q := &itemsRequest{Handler: h, kind: kind, origin: caller.Origin, baseURL: h.baseURL(r), authenticate: caller.authenticate}
+	q := &itemsRequest{Handler: h, kind: kind, origin: caller.Origin, authenticate: caller.authenticate}
+	if q.origin != aliases.OriginAdmin { // whose host has no items
+		q.baseURL = h.baseURL(r)
+	}
 	q.address, q.problem = addressBelow(path)
 	return h.serveWith(w, r, q.serve)
 }
@@ -304,7 +307,7 @@ func itemFailure(doing string, err error) (int, *aliases.Failure) {
 	case errors.Is(err, media.ErrCursor):
 		return bad(http.StatusBadRequest, media.ErrCursor.Error())
 	case errors.Is(err, media.ErrUnordered):
-		return bad(http.StatusBadRequest, "the list has more than 10,000 items: only the order name is possible")
+		return bad(http.StatusBadRequest, "the list has more than 10,000 items or takes too long to read: only the order name is possible")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
 		return bad(http.StatusNotFound, "there is no such item")
 	case errors.Is(err, upload.ErrOtherItem):

@@ -23,9 +23,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Sandbox is the Content-Security-Policy of content that a browser could run. It allows only to
+// sandbox is the Content-Security-Policy of content that a browser could run. It allows only to
 // show the content.
-const Sandbox = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
+const sandbox = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
 // maxOpens is how often an item that is being replaced is opened for one request.
 const maxOpens = 5
@@ -54,7 +54,10 @@ func (h *Handler) static(kind aliases.Kind, rest string) endpoint {
 
 // serveStatic serves a target, whose rendition it makes if necessary.
 func (h *Handler) serveStatic(service *media.Service, w http.ResponseWriter, r *http.Request, wanted target) error {
-	ctx := storagedrivers.WithOwner(r.Context(), clientOwner(h.options.Client(r)))
+	ctx := r.Context()
+	if !wanted.preview { // whose owner is a user
+		ctx = storagedrivers.WithOwner(ctx, clientOwner(h.options.Client(r)))
+	}
 	r = r.WithContext(ctx)
 	service.Observer().Requested(ctx, wanted.alias, wanted.filename)
 	admitted := &admission{limit: service.Limits().MaxOpenItems}
@@ -72,6 +75,10 @@ func (h *Handler) serveStatic(service *media.Service, w http.ResponseWriter, r *
 			failed := h.makeRendition(service, r, &wanted)
 			if failed == nil {
 				continue // with err as the error of the last attempt
+			}
+			if made, ok := errors.AsType[*derived.UnstoredError](failed); ok && wanted.preview {
+				wanted.sendUnstored(w, r, made.File)
+				return nil
 			}
 			err = failed
 		}
@@ -194,13 +201,16 @@ func setHeaders(header http.Header, wanted target, info storagedrivers.Info) {
 		header.Set("ETag", tag)
 	}
 	if active(mediaType(info)) {
-		header.Set("Content-Security-Policy", Sandbox)
+		header.Set("Content-Security-Policy", sandbox)
 	}
 	if !inline(mediaType(info)) {
 		header.Set("Content-Disposition", attachment(path.Base(info.Key)))
 	}
 	if wanted.signed != nil {
 		wanted.signed.setHeaders(header)
+	}
+	if wanted.preview {
+		setPreviewHeaders(header, info)
 	}
 }
 

@@ -23,6 +23,7 @@ type target struct {
 	filename  string
 	plain     bool    // the rendition cannot be made as WebP
 	signed    *signed // nil for a target that needs no signature
+	preview   bool    // for a user of the panel
 }
 
 // find returns the target of the path after "/static/<kind>/", and false if its alias or rendition

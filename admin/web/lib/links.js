@@ -9,6 +9,12 @@ import { route } from './api.js';
 export const parts = (filename) => filename.split('/').filter((segment) => segment !== '');
 
 /**
+ * The last segment of a stored filename, or of a folder.
+ * @param {string} filename
+ */
+export const nameOf = (filename) => parts(filename).at(-1) ?? filename;
+
+/**
  * The folder of a stored filename.
  * @param {string} filename
  */
@@ -45,10 +51,13 @@ export function itemsHash(kind, alias, folder = '', query = {}) {
 	return `#/${path}${search.size ? '?' + search : ''}`;
 }
 
+/** The largest image that is shown as it is, in bytes. */
+export const maxShown = 8 << 20;
+
 /**
  * The address of an item's preview, which changes when the item is replaced.
  * @param {Alias} alias
- * @param {Item} item
+ * @param {Pick<Item, 'filename' | 'etag' | 'modified'>} item
  * @param {Record<string, string>} [query]
  */
 export const previewOf = (alias, item, query) =>

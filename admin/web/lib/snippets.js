@@ -1,7 +1,7 @@
 // @ts-check
 // Texts to copy about an item: for pages, documents and templates.
 import { escaped } from './format.js';
-import { absolute, parts } from './links.js';
+import { absolute, nameOf, parts } from './links.js';
 
 /**
  * The address of an item or rendition as a browser can open it, with scheme and host. One of a private
@@ -30,12 +30,13 @@ export function signedUntil(item) {
  */
 export function snippets(alias, item, alt) {
 	const template = { 'Template function': templateOf(alias, item) };
-	if (item.private && !item.query) return template;
-	const address = usable(item, item.address);
+	if (alias.private && !item.query) return template;
+	const address = usable(item, item.full_path);
+	const name = nameOf(item.filename);
 	if (alias.kind === 'file') {
 		return {
-			'HTML link': `<a href="${escaped(address)}">${escaped(item.name)}</a>`,
-			Markdown: `[${markdown(item.name)}](${destination(address)})`,
+			'HTML link': `<a href="${escaped(address)}">${escaped(name)}</a>`,
+			Markdown: `[${markdown(name)}](${destination(address)})`,
 			...template,
 		};
 	}
@@ -47,7 +48,7 @@ export function snippets(alias, item, alt) {
 		: `<img src="${escaped(address)}" alt="${escaped(alt)}">`;
 	const picture = item.webp && !srcset // browsers would never look at the renditions
 		&& `<picture>\n  <source srcset="${
-			escaped(usable(item, item.webp.address))
+			escaped(usable(item, item.webp))
 		}" type="image/webp">\n  ${img}\n</picture>`;
 	return {
 		...(picture ? { 'HTML picture': picture } : { 'HTML image': img }),
@@ -89,9 +90,9 @@ function candidates(item) {
  */
 function templateOf(alias, item) {
 	const name = alias.kind === 'img' ? 'image' : 'file';
-	if (item.private) return `{{${name}_url "${alias.name}" ${JSON.stringify(item.filename)} "1h"}}`;
-	const rest = item.address.startsWith(alias.address + '/')
-		? item.address.slice(alias.address.length + 1)
+	if (alias.private) return `{{${name}_url "${alias.name}" ${JSON.stringify(item.filename)} "1h"}}`;
+	const base = absolute(alias.address) + '/';
+	const rest = item.full_path.startsWith(base) ? item.full_path.slice(base.length)
 		: parts(item.filename).map(encodeURIComponent).join('/');
 	return `{{${name}_path "${alias.name}"}}/${rest}`;
 }

@@ -53,29 +53,31 @@ interface Alias {
 	extensions?: string[];
 	webp?: boolean;
 	overwrite?: boolean;
+	/** Weak entity tags of its items are conditions. */
+	dated?: boolean;
+	private?: boolean;
 	sanitize?: boolean;
 	implicit?: boolean;
 	settings?: Record<string, any>;
 }
 
+/** An item as clients get it, and in the dialog with its facts. */
 interface Item {
+	full_path: string;
 	filename: string;
-	name: string;
 	size: number;
-	modified: string;
-	/** Empty in a list of some storages. */
+	modified?: string;
 	etag?: string;
-	type: string;
-	address: string;
-	webp?: { address: string; size: number };
+	content_type: string;
+	/** The address of the variant. */
+	webp?: string;
 	/** Addresses by name. */
 	renditions?: Record<string, string>;
-	/** Of the image ('' as rendition) and its renditions, in ascending order; of a single item. */
+	/** Of the image ('' as rendition) and its renditions, in ascending order. */
 	sizes?: Size[];
-	/** Of the attribute; of a single item. */
+	/** Of the attribute. */
 	srcset?: string;
-	private?: boolean;
-	/** Makes the addresses of a private item valid for an hour; of a single item, if it can be signed. */
+	/** Makes the addresses of a private item valid for an hour, if they can be signed. */
 	query?: string;
 }
 

@@ -1,13 +1,13 @@
 // @ts-check
 // The bar of actions on the selected items: delete, move, copy addresses, download.
-import { get, post, send } from '../lib/api.js';
-import { fill, h } from '../lib/dom.js';
+import { get, parse, post, route } from '../lib/api.js';
+import { fill, h, newId } from '../lib/dom.js';
 import { plural, size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
-import { absolute, parts } from '../lib/links.js';
+import { absolute, nameOf, parts } from '../lib/links.js';
 import { eachOf, failureList, showResult, withProgress } from '../lib/progress.js';
 import { mayAct } from '../lib/state.js';
-import { announce, ask, busyWhile, confirm, copyField, explained, once } from '../lib/ui.js';
+import { announce, ask, busyWhile, confirm, copyField, explained, once, showError } from '../lib/ui.js';
 import { moveItems } from './move.js';
 import { maxSelected } from './selection.js';
 
@@ -140,7 +140,7 @@ const wideOnly = (text) => h('span', { class: 'wide-only' }, text);
  */
 async function deleteItems(alias, items, list) {
 	const total = plural(items.length, 'item');
-	const only = items.length === 1 ? items[0].name : '';
+	const only = items.length === 1 ? nameOf(items[0].filename) : '';
 	const question = [
 		h('ul', null, items.slice(0, shownNames).map(({ filename }) => h('li', null, filename)),
 			items.length > shownNames
@@ -191,13 +191,12 @@ async function deleteSome(alias, items, list, progress) {
  * @param {Item[]} items
  */
 async function copyAddresses(alias, items) {
-	const hasPrivate = items.some((item) => item.private);
-	const signs = hasPrivate && items.length <= signedAtMost;
-	const addresses = new Map(items.map((item) => [item.filename, absolute(item.address)]));
-	let unsigned = hasPrivate && !signs;
+	const signs = alias.private && items.length <= signedAtMost;
+	const addresses = new Map(items.map((item) => [item.filename, absolute(item.full_path)]));
+	let unsigned = alias.private && !signs;
 	if (signs) {
-		await eachOf(items, 4, { stopped: () => false }, async ({ filename, address }) => {
-			const { query } = await get(['items', alias.kind, alias.name, ...parts(filename)]).catch(
+		await eachOf(items, 4, { stopped: () => false }, async ({ filename, full_path: address }) => {
+			const { query } = await get(['facts', alias.kind, alias.name, ...parts(filename)]).catch(
 				() => ({}),
 			);
 			if (query) addresses.set(filename, absolute(`${address}?${query}`));
@@ -224,23 +223,34 @@ async function copyAddresses(alias, items) {
 }
 
 /**
- * Downloads items as one zip file.
+ * Downloads items as one zip file: the answer to a form, which the browser saves. Only a refusal is
+ * loaded into the frame of the form.
  * @param {Alias} alias
  * @param {Item[]} items
  */
 async function download(alias, items) {
 	if (items.length > perRequest)
 		throw new Error(`At most ${plural(perRequest, 'item')} fit in one download. Select fewer.`);
-	/** @type {{address: string, size: number, items: number, missing?: string[]}} */
-	const { address, size: bytes, items: found, missing = [] } = (await send('POST', ['zip'], {
-		body: { kind: alias.kind, alias: alias.name, filenames: items.map(({ filename }) => filename) },
-	})).body;
-	const link = h('a', { href: address, download: '', hidden: true });
-	document.body.append(link);
-	link.click();
-	link.remove();
-	if (missing.length === 0) announce(`The download of ${plural(found, 'item')} begins, ${size(bytes)}.`);
-	else await showResult('The download is not complete',
-			h('p', null, `${plural(missing.length, 'item')} of the selection no longer exist.`),
-			failureList(missing.map((filename) => ({ filename, message: 'missing' }))));
+	const target = newId('download');
+	const frame = h('iframe', { name: target, title: 'Download', hidden: true });
+	const form = h('form', {
+		method: 'post',
+		action: route(['zip', alias.kind, alias.name]),
+		target,
+		hidden: true,
+	}, items.map(({ filename }) => h('input', { type: 'hidden', name: 'filename', value: filename })));
+	document.body.append(frame, form);
+	frame.addEventListener('load', async () => {
+		if (frame.contentDocument?.URL === 'about:blank') return;
+		const { error = 'The server has not sent the file.' } =
+			parse(frame.contentDocument?.body.textContent ?? '')
+				?? {};
+		frame.remove();
+		const session = await get(['session']).catch((failure) => failure);
+		showError('The download did not start', session.loggedOut ? session : new Error(error));
+	});
+	form.submit();
+	form.remove();
+	const bytes = items.reduce((sum, item) => sum + item.size, 0);
+	announce(`The download of ${plural(items.length, 'item')} begins, ${size(bytes)}.`);
 }

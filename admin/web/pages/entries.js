@@ -3,13 +3,14 @@
 import { fill, h, visuallyHidden } from '../lib/dom.js';
 import { size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
-import { itemsHash, previewOf } from '../lib/links.js';
+import { itemsHash, maxShown, nameOf, previewOf } from '../lib/links.js';
 import { mayAct } from '../lib/state.js';
 import { time } from '../lib/ui.js';
 
 const busyPause = 5000; // in milliseconds
 
 const imageTypes = /^image\/(jpeg|png|gif|webp|avif)$/;
+const smallest = 8 << 10; // bytes; smaller images are their own thumbnails
 
 // One entry of a list can be reached by Tab: see lib/roving.js.
 const untabbed = { tabindex: '-1' };
@@ -50,7 +51,7 @@ const hashOf = ({ alias, folder, search }, item) =>
 const below = (
 	{ folder, search },
 	item,
-) => (search ? item.filename.slice(folder ? folder.length + 1 : 0) : item.name);
+) => (search ? item.filename.slice(folder ? folder.length + 1 : 0) : nameOf(item.filename));
 
 /**
  * @param {Scope} scope
@@ -83,7 +84,7 @@ export function grid() {
 		entry: (scope, item, selected) =>
 			h('li', { 'data-item': item.filename, class: look(selected) },
 				h('a', { ...untabbed, href: hashOf(scope, item) }, thumbnail(scope.alias, item),
-					h('span', { class: 'name', title: item.name }, below(scope, item))),
+					h('span', { class: 'name', title: nameOf(item.filename) }, below(scope, item))),
 				h('p', { class: 'muted small-text' }, size(item.size), ' · ', time(item.modified)),
 				pick(scope, item, selected)),
 	};
@@ -111,11 +112,11 @@ export function table() {
 				h('td', { class: 'col-pick' }, pick(scope, item, selected)),
 				h('th', { scope: 'row' },
 					h('a', { ...untabbed, href: hashOf(scope, item) },
-						icon(imageTypes.test(item.type) ? 'items' : 'file'),
-						h('span', { title: item.name }, below(scope, item)))),
+						icon(imageTypes.test(item.content_type) ? 'items' : 'file'),
+						h('span', { title: nameOf(item.filename) }, below(scope, item)))),
 				h('td', { class: 'col-size' }, size(item.size)),
 				h('td', { class: 'col-changed' }, time(item.modified)),
-				h('td', { class: 'col-type' }, item.type)),
+				h('td', { class: 'col-type' }, item.content_type)),
 	};
 }
 
@@ -125,13 +126,15 @@ export function table() {
  */
 function thumbnail(alias, item) {
 	const box = h('span', { class: 'thumb' });
-	if (!imageTypes.test(item.type))
-		return fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'));
+	const isDecoded = item.content_type !== 'image/avif'; // by the server
+	if (!imageTypes.test(item.content_type) || (!isDecoded && item.size > maxShown))
+		return fill(box, icon(item.content_type.startsWith('image/') ? 'items' : 'file'));
+	const query = isDecoded && item.size > smallest ? { thumbnail: '1' } : undefined;
 	/** @param {boolean} again whether to try again, because the server may be busy */
 	const show = (again) =>
 		fill(box, h('img', {
-			src: previewOf(alias, item, { thumbnail: '1' }),
-			alt: `Preview of ${item.name}`,
+			src: previewOf(alias, item, query),
+			alt: `Preview of ${nameOf(item.filename)}`,
 			loading: 'lazy',
 			decoding: 'async',
 			onerror: () => {

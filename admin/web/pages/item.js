@@ -4,7 +4,7 @@ import { get, send } from '../lib/api.js';
 import { fill, h, newId } from '../lib/dom.js';
 import { moment, size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
-import { absolute, parts } from '../lib/links.js';
+import { absolute, nameOf, parts } from '../lib/links.js';
 import { signedUntil, snippets, usable } from '../lib/snippets.js';
 import { mayAct, preference } from '../lib/state.js';
 import { announce, busyWhile, confirm, copyField, facts, failed, openDialog } from '../lib/ui.js';
@@ -16,9 +16,6 @@ import { chooseFile, condition, explainKept, replace } from './replace.js';
 const steps = { ArrowLeft: -1, ArrowRight: 1 };
 /** Where arrow keys have a meaning of their own. */
 const usesArrows = 'input, select, textarea, video, audio, iframe, pre';
-
-/** @param {string} filename */
-const nameOf = (filename) => parts(filename).at(-1) ?? filename;
 
 /**
  * Opens and returns the dialog of an item.
@@ -57,9 +54,11 @@ export function itemDialog(alias, filename, options) {
 		body.setAttribute('aria-busy', 'true');
 		let parted;
 		try {
-			const item = await get(['items', alias.kind, alias.name, ...parts(wanted)]);
+			const path = [alias.kind, alias.name, ...parts(wanted)];
+			const [{ result: [item] }, more] = await Promise.all([get(['items', ...path]),
+				get(['facts', ...path])]);
 			if (!isShown(wanted)) return;
-			parted = partsOf(item);
+			parted = partsOf({ ...item, ...more });
 		} catch (error) {
 			if (!isShown(wanted)) return;
 			parted = { shown: null, links: null, content: failed(error, () => show(wanted)) };
@@ -83,7 +82,7 @@ export function itemDialog(alias, filename, options) {
 				pixels.textContent ||= pixelsOf(found);
 				time.textContent = playingTime(found.duration);
 			}),
-			links: [openLink(item, item.address), downloadLink(item)],
+			links: [openLink(alias, item, item.full_path), downloadLink(alias, item)],
 			content: details(alias, item, mayAct() && changes(item), { pixels, time }),
 		};
 	}
@@ -176,9 +175,9 @@ export function itemDialog(alias, filename, options) {
 		const text = `It is removed from its storage${
 			more && `, with its ${more}`
 		}, and its address no longer works. This cannot be undone.`;
-		if (!await confirm(`Delete “${item.name}”?`, h('p', null, text), 'Delete')) return;
+		if (!await confirm(`Delete “${nameOf(item.filename)}”?`, h('p', null, text), 'Delete')) return;
 		await send('DELETE', ['items', alias.kind, alias.name, ...parts(item.filename)], {
-			etag: condition(item),
+			etag: condition(alias, item),
 		});
 		const report = () => options.deleted(item.filename);
 		if (!isShown(item.filename)) return report();
@@ -213,19 +212,19 @@ function details(alias, item, changes, { pixels, time }) {
 	return [
 		facts({
 			Size: size(item.size),
-			Pixels: /^(image|video)\/(?!svg)/.test(item.type) && pixels,
-			Length: /^(video|audio)\//.test(item.type) && time,
-			Changed: moment(item.modified),
-			Type: item.type,
+			Pixels: /^(image|video)\/(?!svg)/.test(item.content_type) && pixels,
+			Length: /^(video|audio)\//.test(item.content_type) && time,
+			Changed: item.modified && moment(item.modified),
+			Type: item.content_type,
 		}, 'facts inline'),
 		changes,
-		copyField('Address', absolute(item.address)),
-		signedLabel && copyField(signedLabel, usable(item, item.address)),
+		copyField('Address', absolute(item.full_path)),
+		signedLabel && copyField(signedLabel, usable(item, item.full_path)),
 		copyAs(alias, item),
 		item.webp
-		&& copyField(`WebP variant, ${size(item.webp.size)}`, usable(item, item.webp.address),
-			openLink(item, item.webp.address, 'Open WebP variant')),
-		item.renditions && renditions(item),
+		&& copyField('WebP variant', usable(item, item.webp),
+			openLink(alias, item, item.webp, 'Open WebP variant')),
+		item.renditions && renditions(alias, item),
 		copyField('Stored filename', item.filename),
 	];
 }
@@ -275,26 +274,30 @@ function playingTime(seconds) {
 	return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`;
 }
 
-/** @param {Item} item */
-function renditions(item) {
+/**
+ * @param {Alias} alias
+ * @param {Item} item
+ */
+function renditions(alias, item) {
 	const list = item.sizes?.filter(({ rendition }) => rendition)
 		?? Object.entries(item.renditions ?? {}).map(([rendition, address]) => ({ rendition, address }));
 	return h('details', null,
 		h('summary', null, `Renditions: ${list.map(({ rendition }) => rendition).join(', ')}`),
 		list.map(({ rendition, address, ...pixels }) =>
 			copyField([rendition, pixelsOf(pixels)].filter(Boolean).join(', '), usable(item, address),
-				openLink(item, address, `Open ${rendition}`))
+				openLink(alias, item, address, `Open ${rendition}`))
 		));
 }
 
 /**
  * A link that opens an address of an item; null if a private one cannot be signed.
+ * @param {Alias} alias
  * @param {Item} item
  * @param {string} address
  * @param {string} [label]
  */
-const openLink = (item, address, label) =>
-	item.private && !item.query ? null : h('a', {
+const openLink = (alias, item, address, label) =>
+	alias.private && !item.query ? null : h('a', {
 		class: 'button',
 		href: usable(item, address),
 		target: '_blank',
@@ -304,12 +307,13 @@ const openLink = (item, address, label) =>
 
 /**
  * A link that downloads an item. Browsers would only open an item of another host.
+ * @param {Alias} alias
  * @param {Item} item
  */
-function downloadLink(item) {
-	const link = openLink(item, item.address);
+function downloadLink(alias, item) {
+	const link = openLink(alias, item, item.full_path);
 	if (link?.origin !== location.origin) return null;
-	link.download = item.name;
+	link.download = nameOf(item.filename);
 	fill(link, 'Download');
 	return link;
 }

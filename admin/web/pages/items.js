@@ -168,7 +168,7 @@ function orderSelect({ alias, folder, search }, view, changed) {
 	function byName() {
 		view.order = 'name';
 		notice.hidden = false;
-		notice.textContent = `${unordered.get(list)} The items are shown by name.`;
+		notice.textContent = `The items are shown by name: ${unordered.get(list)}.`;
 	}
 	if (view.order !== 'name' && unordered.has(list)) byName();
 	select.value = view.order;

@@ -9,7 +9,7 @@
 import { get } from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
 import { plural } from '../lib/format.js';
-import { folderOf, parts } from '../lib/links.js';
+import { folderOf, nameOf, parts } from '../lib/links.js';
 import { roving } from '../lib/roving.js';
 import { empty, explained, failed, once } from '../lib/ui.js';
 import { windowOf } from '../lib/window.js';
@@ -35,8 +35,8 @@ const ahead = '1500px'; // further pages are loaded before their end is in view
  */
 export function listing(scope, view, selection, on, signal) {
 	const { alias, folder, search } = scope;
-	/** @type {{folders: string[], items: Item[], next: string, searched: number, run: number}} */
-	const state = { folders: [], items: [], next: '', searched: 0, run: 0 };
+	/** @type {{folders: string[], items: Item[], next: string, run: number}} */
+	const state = { folders: [], items: [], next: '', run: 0 };
 	/** @type {Promise<void> | null} */
 	let loading = null;
 	let stalled = false; // further pages are loaded on request only
@@ -119,13 +119,12 @@ export function listing(scope, view, selection, on, signal) {
 		const run = state.run;
 		const answer = await page(cursor, limit);
 		if (run !== state.run) return false;
-		const folders = answer.folders ?? [];
-		const items = (answer.items ?? []).filter((/** @type {Item} */ { filename }) => !gone.has(filename));
+		const folders = answer.folders.map(nameOf);
+		const items = answer.result.filter((/** @type {Item} */ { filename }) => !gone.has(filename));
 		gone.clear();
 		state.folders.push(...folders);
 		state.items.push(...items);
 		state.next = answer.next ?? '';
-		state.searched += answer.looked_at ?? 0;
 		insert(folders);
 		return true;
 	}
@@ -172,7 +171,7 @@ export function listing(scope, view, selection, on, signal) {
 	 * @param {ListPosition | null} [back] is shown again
 	 */
 	async function load(back) {
-		Object.assign(state, { folders: [], items: [], next: '', searched: 0, run: state.run + 1 });
+		Object.assign(state, { folders: [], items: [], next: '', run: state.run + 1 });
 		const held = element.contains(document.activeElement) ? document.activeElement : null;
 		nearEnd.disconnect();
 		loading = null;
@@ -355,7 +354,9 @@ export function listing(scope, view, selection, on, signal) {
 	async function renamed(old, filename) {
 		if (find(old) < 0) return;
 		const path = ['items', alias.kind, alias.name, ...parts(filename)];
-		const item = search || folderOf(filename) === folder ? await get(path).catch(() => null) : null;
+		const item = search || folderOf(filename) === folder
+			? await get(path).then(({ result }) => result[0], () => null)
+			: null;
 		const index = find(old);
 		if (index < 0) return;
 		if (!item) {
@@ -380,7 +381,7 @@ export function listing(scope, view, selection, on, signal) {
 		let cursor = state.next;
 		while (cursor) {
 			const answer = await page(cursor, largestPage);
-			if (run !== state.run || !each(answer.items ?? [])) return;
+			if (run !== state.run || !each(answer.result)) return;
 			cursor = answer.next ?? '';
 		}
 	}
@@ -433,14 +434,11 @@ function nothingHere({ folder, search }) {
 }
 
 /**
- * @param {{folders: string[], items: Item[], next: string, searched: number}} state
+ * @param {{folders: string[], items: Item[], next: string}} state
  * @param {string} search
  */
-function summary({ folders, items, next, searched }, search) {
-	if (search) {
-		const soFar = next ? ' so far' : '';
-		return `Searched ${plural(searched, 'name')}${soFar}, found ${items.length.toLocaleString('en')}.`;
-	}
+function summary({ folders, items, next }, search) {
+	if (search) return `Found ${plural(items.length, 'item')}${next ? ' so far' : ''}.`;
 	const counts = [folders.length && plural(folders.length, 'folder'),
 		items.length && plural(items.length, 'item')];
 	const shown = counts.filter(Boolean).join(', ');

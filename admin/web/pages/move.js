@@ -4,7 +4,7 @@ import { get, post } from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
 import { plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
-import { itemsHash, parts } from '../lib/links.js';
+import { itemsHash, nameOf, parts } from '../lib/links.js';
 import { eachOf, failureList, showResult, withProgress } from '../lib/progress.js';
 import { announce, explained, openDialog } from '../lib/ui.js';
 
@@ -27,7 +27,8 @@ export async function moveItems({ alias, folder, search }, aliases, items, list)
 	/** @type {Set<string>} */
 	const names = new Set();
 	const { done, failed, error } = await withProgress(`Moving ${total}`, items.length, async (progress) => {
-		await eachOf(items, parallel, progress, async ({ filename, name }) => {
+		await eachOf(items, parallel, progress, async ({ filename }) => {
+			const name = nameOf(filename);
 			if (names.has(name)) {
 				progress.fail(filename, 'Another selected item has the same name.');
 				return;
@@ -109,7 +110,7 @@ function askTarget(title, alias, folder, aliases) {
 			const answer = await get(['items', alias.kind, select.value], { folder: of, limit: suggestions })
 				.catch(() => ({}));
 			if (mine !== run) return;
-			shown = { of: key, names: answer.folders ?? [] };
+			shown = { of: key, names: (answer.folders ?? []).map(nameOf) };
 		}
 		const start = typed.slice(typed.lastIndexOf('/') + 1).toLowerCase();
 		const fitting = shown.names.filter((name) => name.toLowerCase().startsWith(start));

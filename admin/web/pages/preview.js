@@ -4,11 +4,10 @@ import { readStart } from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
 import { size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
-import { previewOf } from '../lib/links.js';
+import { maxShown, nameOf, previewOf } from '../lib/links.js';
 import { explained } from '../lib/ui.js';
 
 const maxText = 64 << 10; // bytes
-const maxImage = 8 << 20; // bytes, as on the server
 
 /** Types of images that only some browsers show. @type {Record<string, string>} */
 const rare = {
@@ -28,10 +27,11 @@ const textTypes = /^(text\/|application\/(json|xml|x-subrip)\b)/;
  */
 export function preview(alias, item, measured) {
 	const box = h('div', { class: 'preview' });
+	const name = nameOf(item.filename);
 	/** @param {...Child} text */
 	const none = (...text) =>
-		fill(box, icon(item.type.startsWith('image/') ? 'items' : 'file'), h('p', null, text));
-	const src = previewOf(alias, item);
+		fill(box, icon(item.content_type.startsWith('image/') ? 'items' : 'file'), h('p', null, text));
+	const src = previewOf(alias, item.webp ? { ...item, filename: `${item.filename}.webp` } : item);
 	/**
 	 * Says why nothing is shown: by the refusal of the server, or else by text.
 	 * @param {string} text
@@ -40,15 +40,14 @@ export function preview(alias, item, measured) {
 		readStart(src, 1).then(() => none(text), (error) =>
 			none(error.status === 404 ? text : explained(error)));
 	if (item.size === 0) return none('The file is empty.');
-	const [type] = item.type.split('/');
+	const [type] = item.content_type.split('/');
 	if (type === 'image') {
+		if (item.size > maxShown && !item.webp) return none('Images of more than 8 MiB have no preview.');
 		const image = h('img', {
 			src,
-			alt: item.name,
+			alt: name,
 			onload: () => measured({ width: image.naturalWidth, height: image.naturalHeight }),
-			onerror: () =>
-				failed(rare[item.type] ?? (item.size > maxImage ? 'Images of more than 8 MiB have no preview.'
-					: 'This browser cannot show this image.')),
+			onerror: () => failed(rare[item.content_type] ?? 'This browser cannot show this image.'),
 		});
 		return fill(box, image);
 	}
@@ -58,7 +57,7 @@ export function preview(alias, item, measured) {
 			controls: true,
 			preload: 'metadata',
 			playsinline: true,
-			'aria-label': item.name,
+			'aria-label': name,
 			onloadedmetadata: () => {
 				const { videoWidth: width = 0, videoHeight: height = 0, duration } =
 					/** @type {HTMLVideoElement} */ (player);
@@ -70,13 +69,12 @@ export function preview(alias, item, measured) {
 		});
 		return fill(box, player);
 	}
-	if (item.type === 'application/pdf') {
+	if (item.content_type === 'application/pdf') {
 		return navigator.pdfViewerEnabled
-			? fill(box,
-				h('iframe', { src: `${src}#navpanes=0&pagemode=none`, title: `Preview of ${item.name}` }))
+			? fill(box, h('iframe', { src: `${src}#navpanes=0&pagemode=none`, title: `Preview of ${name}` }))
 			: none('This browser shows no PDF inside a page.');
 	}
-	if (!textTypes.test(item.type)) return none('No preview of this type.');
+	if (!textTypes.test(item.content_type)) return none('No preview of this type.');
 	showText(box, item, src).catch((error) => none(explained(error)));
 	return box;
 }

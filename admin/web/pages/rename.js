@@ -4,7 +4,7 @@ import { get, post } from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
 import { folderName } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
-import { folderOf, parts } from '../lib/links.js';
+import { folderOf, nameOf, parts } from '../lib/links.js';
 import { guard } from '../lib/state.js';
 import { explained, once, openDialog } from '../lib/ui.js';
 import { condition } from './replace.js';
@@ -17,7 +17,8 @@ import { condition } from './replace.js';
  * @returns {Promise<string>}
  */
 export function rename(alias, item) {
-	const dot = item.name.lastIndexOf('.');
+	const oldName = nameOf(item.filename);
+	const dot = oldName.lastIndexOf('.');
 	const oldFolder = folderOf(item.filename);
 	/**
 	 * @param {string} id
@@ -35,7 +36,7 @@ export function rename(alias, item) {
 			'aria-describedby': 'rename-error rename-help',
 			...more,
 		});
-	const name = field('rename-name', item.name, { required: true, autofocus: true });
+	const name = field('rename-name', oldName, { required: true, autofocus: true });
 	const folder = field('rename-folder', oldFolder, { placeholder: 'the root of the alias' });
 	const error = h('p', { class: 'field-error', id: 'rename-error', role: 'alert' });
 	const submit = h('button', { type: 'submit', class: 'primary' }, 'Rename');
@@ -46,9 +47,9 @@ export function rename(alias, item) {
 			'The old address no longer works: change it wherever it is used.'),
 		h('div', { class: 'actions' }, submit,
 			h('button', { type: 'button', onclick: () => dialog.close('') }, 'Cancel')));
-	const dialog = openDialog(`Rename ${item.name}`, form);
+	const dialog = openDialog(`Rename ${oldName}`, form);
 	name.focus();
-	name.setSelectionRange(0, dot > 0 ? dot : item.name.length);
+	name.setSelectionRange(0, dot > 0 ? dot : oldName.length);
 
 	/** @param {any} failure */
 	function refused(failure) {
@@ -57,12 +58,12 @@ export function rename(alias, item) {
 		name.focus();
 	}
 
-	const changed = () => name.value !== item.name || folder.value !== oldFolder;
+	const changed = () => name.value !== oldName || folder.value !== oldFolder;
 
 	async function send() {
 		if (!changed()) return '';
 		// A field that is not changed may begin or end with spaces.
-		const last = name.value === item.name ? item.name : name.value.trim();
+		const last = name.value === oldName ? oldName : name.value.trim();
 		if (!last) throw new Error('Enter a name.');
 		const path = folder.value === oldFolder ? oldFolder : folder.value.trim();
 		const to = [...parts(path), last].join('/');
@@ -70,7 +71,7 @@ export function rename(alias, item) {
 		if (await exists(alias, item, to)) throw new Error('There is already an item of this name.');
 		if (!dialog.open) return ''; // cancelled meanwhile
 		const { result } = await post(['items', alias.kind, alias.name, ...parts(item.filename)], [['to',
-			to]], condition(item));
+			to]], condition(alias, item));
 		return result[0].filename;
 	}
 

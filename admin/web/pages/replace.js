@@ -4,15 +4,16 @@ import { bodyOf, newKey, route } from '../lib/api.js';
 import { fill, h, newId } from '../lib/dom.js';
 import { Interruption, sendRepeatedly } from '../lib/exchange.js';
 import { plural, size } from '../lib/format.js';
-import { parts } from '../lib/links.js';
+import { nameOf, parts } from '../lib/links.js';
 import { guard } from '../lib/state.js';
 import { ask, openDialog, showError } from '../lib/ui.js';
 
 /**
  * The header If-Match for a change of an item: it must still be this one, if its storage can tell.
- * @param {Item} item
+ * @param {Pick<Alias, 'dated'>} alias
+ * @param {Pick<Item, 'etag'>} item
  */
-export const condition = ({ etag }) => etag || '*';
+export const condition = ({ dated }, { etag }) => (etag && (dated || !etag.startsWith('W/')) ? etag : '*');
 
 const spellings = [['jpg', 'jpeg'], ['tif', 'tiff'], ['htm', 'html']];
 
@@ -44,7 +45,7 @@ export const explainKept = (alias) =>
  * @returns {Promise<File | null>}
  */
 export async function chooseFile(item) {
-	const extensions = extensionsOf(item.name).map((extension) => extension && '.' + extension);
+	const extensions = extensionsOf(item.filename).map((extension) => extension && '.' + extension);
 	const input = h('input', { type: 'file', accept: extensions.join(',') });
 	/** @type {File | undefined} */
 	const file = await new Promise((resolve) => {
@@ -52,9 +53,9 @@ export async function chooseFile(item) {
 		input.addEventListener('cancel', () => resolve(undefined));
 		input.click();
 	});
-	if (!file || extensionsOf(file.name)[0] === extensionsOf(item.name)[0]) return file ?? null;
+	if (!file || extensionsOf(file.name)[0] === extensionsOf(item.filename)[0]) return file ?? null;
 	await showError('This file has another type', new Error(
-		`“${file.name}” cannot replace “${item.name}”: choose a file that ends with ${
+		`“${file.name}” cannot replace “${nameOf(item.filename)}”: choose a file that ends with ${
 			extensions.join(' or ') || 'no extension'
 		}.`,
 	));
@@ -71,10 +72,11 @@ export async function chooseFile(item) {
  */
 export async function replace(alias, item, file) {
 	const id = newId('progress');
+	const name = nameOf(item.filename);
 	const bar = h('progress', { id, max: 1, value: 0 });
 	const text = h('label', { for: id }, `Sending ${size(file.size)} …`);
 	const cancelled = new AbortController();
-	const dialog = openDialog(`Replacing ${item.name}`, [text, bar,
+	const dialog = openDialog(`Replacing ${name}`, [text, bar,
 		h('div', { class: 'actions' },
 			h('button', { type: 'button', onclick: () => cancelled.abort() }, 'Cancel'))], {
 		required: true,
@@ -86,7 +88,7 @@ export async function replace(alias, item, file) {
 	};
 	const address = route(['items', alias.kind, alias.name, ...parts(item.filename)]);
 	dialog.addEventListener('close', () => cancelled.abort()); // also when another page is shown
-	const headers = { 'If-Match': condition(item), 'Idempotency-Key': newKey() };
+	const headers = { 'If-Match': condition(alias, item), 'Idempotency-Key': newKey() };
 	guard(() => true, 'The file is being sent.');
 	try {
 		const answer = await sendRepeatedly('PUT', address, cancelled.signal, headers, file, progress);
@@ -94,7 +96,7 @@ export async function replace(alias, item, file) {
 	} catch (error) {
 		if (!(error instanceof Interruption)) throw error;
 		const end = cancelled.signal.aborted ? 'was cancelled' : 'failed, since the connection broke';
-		return `Replacing ${item.name} ${end}. The panel shows what the server has now.`;
+		return `Replacing ${name} ${end}. The panel shows what the server has now.`;
 	} finally {
 		guard(() => false);
 		dialog.close('');

@@ -43,6 +43,7 @@ test('how long others see the old item', () => {
 });
 
 test('the entity tag of an item is the condition of a change', () => {
-	assert.deepEqual(['"a"', 'W/"a"', '', undefined].map((etag) => condition({ etag })), ['"a"', 'W/"a"', '*',
-		'*']);
+	const conditions = (alias) => ['"a"', 'W/"a"', '', undefined].map((etag) => condition(alias, { etag }));
+	assert.deepEqual(conditions({}), ['"a"', '*', '*', '*']);
+	assert.deepEqual(conditions({ dated: true }), ['"a"', 'W/"a"', '*', '*']);
 });

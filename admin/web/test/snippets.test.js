@@ -7,7 +7,7 @@ const { signedUntil, snippets } = await import('../lib/snippets.js');
 
 const images = { kind: 'img', name: 'photos', address: '/static/img/photos' };
 const files = { kind: 'file', name: 'docs', address: '/static/file/docs' };
-const photo = { filename: 'a/b.jpg', name: 'b.jpg', address: '/static/img/photos/a/b.jpg' };
+const photo = { filename: 'a/b.jpg', full_path: 'https://media.example/static/img/photos/a/b.jpg' };
 
 test('an image', () => {
 	assert.deepEqual(snippets(images, photo, 'A tree'), {
@@ -18,7 +18,7 @@ test('an image', () => {
 });
 
 test('an image with a variant or renditions', () => {
-	const webp = { address: photo.address + '.webp', size: 1 };
+	const webp = photo.full_path + '.webp';
 	assert.equal(snippets(images, { ...photo, webp }, '')['HTML picture'], [
 		'<picture>',
 		'  <source srcset="https://media.example/static/img/photos/a/b.jpg.webp" type="image/webp">',
@@ -34,8 +34,8 @@ test('an image with a variant or renditions', () => {
 });
 
 test('a file', () => {
-	const address = '/static/file/docs/a%20%281%29.pdf';
-	assert.deepEqual(snippets(files, { filename: 'a (1).pdf', name: 'a (1).pdf', address }, 'unused'), {
+	const address = 'https://media.example/static/file/docs/a%20%281%29.pdf';
+	assert.deepEqual(snippets(files, { filename: 'a (1).pdf', full_path: address }, 'unused'), {
 		Markdown: '[a (1).pdf](https://media.example/static/file/docs/a%20%281%29.pdf)',
 		'HTML link': '<a href="https://media.example/static/file/docs/a%20%281%29.pdf">a (1).pdf</a>',
 		'Template function': '{{file_path "docs"}}/a%20%281%29.pdf',
@@ -44,7 +44,7 @@ test('a file', () => {
 
 test('nothing leaves its place', () => {
 	const name = '](x) [*a*] <b> `c` \\ {{d}} & "e".txt';
-	const odd = { filename: name, name, address: '/static/file/docs/x(y).txt' };
+	const odd = { filename: name, full_path: 'https://media.example/static/file/docs/x(y).txt' };
 	const texts = snippets(files, odd, '');
 	assert.equal(texts.Markdown,
 		'[\\](x) \\[\\*a\\*\\] \\<b\\> \\`c\\` \\\\ \\{\\{d\\}\\} \\& "e".txt](https://media.example/static/file/docs/x%28y%29.txt)');
@@ -58,14 +58,15 @@ test('nothing leaves its place', () => {
 
 test('a private item has signed addresses, and the function that signs them', () => {
 	const query = 'expires=1700000000&signature=abc';
-	const item = { ...photo, private: true, query };
-	assert.deepEqual(snippets(images, item, ''), {
+	const item = { ...photo, query };
+	const hidden = { ...images, private: true };
+	assert.deepEqual(snippets(hidden, item, ''), {
 		Markdown: `![](https://media.example/static/img/photos/a/b.jpg?${query})`,
 		'HTML image':
 			'<img src="https://media.example/static/img/photos/a/b.jpg?expires=1700000000&#38;signature=abc" alt="">',
 		'Template function': '{{image_url "photos" "a/b.jpg" "1h"}}',
 	});
 	assert.equal(signedUntil(item), '2023-11-14T22:13:20.000Z');
-	assert.deepEqual(Object.keys(snippets(images, { ...item, query: '' }, '')), ['Template function']);
+	assert.deepEqual(Object.keys(snippets(hidden, { ...item, query: '' }, '')), ['Template function']);
 	assert.equal(signedUntil(photo), null);
 });

@@ -80,7 +80,7 @@ async function again() {
 	await choose(text('lost.txt'));
 	await line('lost.txt').getByRole('link', { name: 'once/lost.txt' }).waitFor();
 	const found = await (await page.request.get(`${facts.panel}api/items/file/docs?folder=once`)).json();
-	assert.equal(found.items.length, 1);
+	assert.equal(found.result.length, 1);
 	await button('Clear the list').click();
 
 	// The server is away: the others wait, until they are sent again.

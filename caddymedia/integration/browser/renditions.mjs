@@ -62,7 +62,7 @@ await run(async () => {
 	await announced(page, 'The image alias “content” is saved.');
 	assert.deepEqual(await configured(), { small: { width: 320, height: 240, fit: 'cover' } });
 
-	// It is the thumbnail of an image, whose details have its address.
+	// The details of an image have its address.
 	await page.goto(`${facts.panel}#/items/img/content`);
 	const thumbnail = page.getByRole('img', { name: 'Preview of tree.jpg' });
 	await thumbnail.waitFor();

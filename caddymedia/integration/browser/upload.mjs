@@ -52,7 +52,7 @@ await run(async () => {
 	}
 	await announced(page, '4 files not stored.');
 	const found = await page.request.get(`${facts.panel}api/items/file/docs?search=slow-`);
-	assert.deepEqual((await found.json()).items, []);
+	assert.deepEqual((await found.json()).result, []);
 
 	// An upload in progress survives a change of the configuration.
 	await choose(text('lasting.txt', 1 << 19));

@@ -184,6 +184,11 @@ const RenditionSuffix = "@renditions"
 // alias has none at present. Otherwise it may be a folder of items.
 func (a *Alias) HasRenditionFolder() bool { return a.Kind == Image && a.Prefix != "" }
 
+// StoresRenditions reports whether renditions of an image may be stored, at least its [Thumbnail].
+func (a *Alias) StoresRenditions(filename string) bool {
+	return a.HasRenditionFolder() && a.IsRendered(filename)
+}
+
 // VariantKey returns the key of the variant of an image.
 func (a *Alias) VariantKey(filename string) string { return a.Key(filename) + render.Suffix }
 

@@ -28,7 +28,13 @@ type Rendition struct {
 	Quality int
 	// Eager makes the rendition with the upload, otherwise it is made when it is first requested.
 	Eager bool
+	// Still makes no animation.
+	Still bool
 }
+
+// Thumbnail is the rendition for lists of items in the panel. No alias has it among its renditions, and
+// no configuration can have its name, so it has no public address. It is stored like the others.
+var Thumbnail = Rendition{Name: "@thumbnail", Box: scale.Box{Width: 320, Height: 320}, Quality: 70, Still: true}
 
 // Rendition returns the rendition of a name, and false if the alias has none.
 func (a *Alias) Rendition(name string) (*Rendition, bool) {
@@ -120,7 +126,9 @@ func (f RenditionFile) ContentType() string {
 
 // Output returns the options of encoding the file.
 func (f RenditionFile) Output() render.Output {
-	return render.Output{Format: f.Format, Box: f.Rendition.Box, Quality: f.Rendition.Quality, FirstFrame: true}
+	return render.Output{
+		Format: f.Format, Box: f.Rendition.Box, Quality: f.Rendition.Quality, FirstFrame: true, Still: f.Rendition.Still,
+	}
 }
 
 // A rendition is stored under a key that depends on its settings and on the generation of its
@@ -175,6 +183,14 @@ func (a *Alias) RenditionKeys(filename string, image storagedrivers.Info) []stri
 		keys[i] = a.RenditionKey(filename, f, image)
 	}
 	return keys
+}
+
+// ThumbnailKeys returns the keys that the [Thumbnail] may have, for a generation of the image.
+func (a *Alias) ThumbnailKeys(filename string, image storagedrivers.Info) []string {
+	return []string{
+		a.RenditionKey(filename, Thumbnail.FileOf(filename, false), image),
+		a.RenditionKey(filename, Thumbnail.FileOf(filename, true), image),
+	}
 }
 
 // shortHash returns the first bytes of a SHA-256 sum in hexadecimal digits.

@@ -2,8 +2,7 @@
 // request and in upkeep. Package upload stores those that are made with an upload.
 //
 // Begin with [Maker]. A request for a rendition calls [RenditionRequest.OpenRendition], and
-// [Maker.MakeRendition] if it is not stored. A list of items calls [Maker.Thumbnail], which is kept
-// in memory. Upkeep calls [Maker.Renew] and
+// [Maker.MakeRendition] if it is not stored. Upkeep calls [Maker.Renew] and
 // [Maker.RenewRenditions], and removes the objects of [Orphans] and [OutdatedRenditions].
 package derived
 
@@ -32,7 +31,7 @@ type Maker struct {
 	// Observer records renditions.
 	Observer RenditionObserver
 
-	making singleflight.Group // of renditions and thumbnails
+	making singleflight.Group // of renditions
 }
 
 // RenditionObserver receives the outcomes of renditions.

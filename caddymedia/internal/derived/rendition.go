@@ -50,8 +50,11 @@ func (r *RenditionRequest) OpenRendition(
 	if err != nil {
 		return nil, err
 	}
-	if !r.Alias.IsRendered(r.Filename) {
+	if !imaging.FormatOf(naming.Extension(r.Filename)).Decodable() || r.Alias.IsVariant(r.Filename) {
 		return nil, fmt.Errorf("%w: images of this format are not decoded", render.ErrNone)
+	}
+	if !r.Alias.StoresRenditions(r.Filename) {
+		return nil, ErrNotMade
 	}
 	object, err := open(ctx, r.Alias.RenditionKey(r.Filename, r.file(), image))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,6 +65,22 @@ func (r *RenditionRequest) OpenRendition(
 
 // ErrNotMade means that a rendition is not stored yet.
 var ErrNotMade = errors.New("the rendition is not made yet")
+
+// errNoFolder means that the alias has no folder for renditions, so that its thumbnails are not stored.
+var errNoFolder = errors.New("the alias has no folder for renditions")
+
+// UnstoredError means that a rendition was made, but cannot be stored.
+type UnstoredError struct {
+	// File is the rendition. It must not be changed.
+	File []byte
+	Err  error
+}
+
+// Error returns the reason.
+func (e *UnstoredError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error of the storage.
+func (e *UnstoredError) Unwrap() error { return e.Err }
 
 func (r *RenditionRequest) file() aliases.RenditionFile {
 	return r.Rendition.FileOf(r.Filename, r.WebP)
@@ -77,49 +96,48 @@ const makingTime = 10 * time.Minute
 // The error is fs.ErrNotExist if there is no such image. If the image cannot be rendered,
 // [IsUnrenderable] reports it; it is not tried again for some minutes. The error wraps
 // [render.ErrBusy] if the queue is full or the caller has waited too long. It is a [*SlowError] if
-// the work takes too long, which is not tried again for a while. Otherwise it is that of the
-// storage, or of ctx.
+// the work takes too long, which is not tried again for a while. It is an [*UnstoredError] if the
+// rendition cannot be stored. Otherwise it is that of the storage, or of ctx.
 func (m *Maker) MakeRendition(ctx context.Context, r *RenditionRequest) error {
 	folder := r.Alias.RenditionLocation().Join(r.Alias.RenditionFolder(r.Filename)).String()
 	name := folder + "/" + r.Rendition.Name + "." + r.file().Fingerprint()
-	_, err := m.once(ctx, name, func() (any, error) {
+	return m.once(ctx, name, func() error {
 		if r.Hold != nil {
 			release, err := r.Hold()
 			if err != nil {
-				return nil, err
+				return err
 			}
 			defer release()
 		}
-		return nil, m.makeRendition(context.WithoutCancel(ctx), r)
+		return m.makeRendition(context.WithoutCancel(ctx), r)
 	})
-	return err
 }
 
-// once calls f for all concurrent callers of a name, and returns its result. It returns earlier, with
+// once calls f for all concurrent callers of a name, and returns its error. It returns earlier, with
 // the cause of ctx or an error that wraps [render.ErrBusy], if ctx is done or the caller has waited
 // for [render.Limits.Wait].
-func (m *Maker) once(ctx context.Context, name string, f func() (any, error)) (any, error) {
-	made := m.making.DoChan(name, func() (result any, err error) {
+func (m *Maker) once(ctx context.Context, name string, f func() error) error {
+	made := m.making.DoChan(name, func() (_ any, err error) {
 		defer func() {
 			if value := recover(); value != nil { // outside of the request's goroutine it ends the process
 				err = fmt.Errorf("%w: %v\n%s", render.ErrPanic, value, debug.Stack())
 			}
 		}()
-		result, err = f()
+		err = f()
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("%w: %w", render.ErrBusy, err)
 		}
-		return result, err
+		return nil, err
 	})
 	patience := time.NewTimer(m.Images.Wait())
 	defer patience.Stop()
 	select {
 	case result := <-made:
-		return result.Val, result.Err
+		return result.Err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	case <-patience.C:
-		return nil, fmt.Errorf("%w: the image is still being made", render.ErrBusy)
+		return fmt.Errorf("%w: the image is still being made", render.ErrBusy)
 	}
 }
 
@@ -198,9 +216,11 @@ func (m *Maker) render(
 	ctx context.Context, r *RenditionRequest, image storagedrivers.Info, maker *render.Maker,
 	lock func() (unlock func(), err error),
 ) error {
-	key := r.Alias.RenditionKey(r.Filename, r.file(), image)
-	if stored, err := aliases.Stat(ctx, r.Alias.Storage, key); stored.Key != "" || err != nil {
-		return err
+	if r.Alias.StoresRenditions(r.Filename) {
+		key := r.Alias.RenditionKey(r.Filename, r.file(), image)
+		if stored, err := aliases.Stat(ctx, r.Alias.Storage, key); stored.Key != "" || err != nil {
+			return err
+		}
 	}
 	start := m.Now()
 	err := aliases.Traced(ctx, "media.rendition", r.Alias.Attributes, func(ctx context.Context) error {
@@ -219,7 +239,10 @@ func (m *Maker) render(
 		if present, err := isPresent(ctx, r.Alias, image); !present || err != nil {
 			return err
 		}
-		return store(ctx, r.Alias, r.Filename, r.file(), image, made[0].File)
+		if err := store(ctx, r.Alias, r.Filename, r.file(), image, made[0].File); err != nil {
+			return &UnstoredError{made[0].File, err}
+		}
+		return nil
 	})
 	if errors.Is(err, render.ErrLong) {
 		return err
@@ -240,6 +263,9 @@ func isPresent(ctx context.Context, a *aliases.Alias, image storagedrivers.Info)
 func store(
 	ctx context.Context, a *aliases.Alias, filename string, f aliases.RenditionFile, image storagedrivers.Info, file []byte,
 ) error {
+	if !a.StoresRenditions(filename) {
+		return errNoFolder
+	}
 	opts := storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly, CacheControl: a.RenditionCacheControl}
 	_, err := a.Storage.Put(ctx, a.RenditionKey(filename, f, image), bytes.NewReader(file), opts)
 	if errors.Is(err, fs.ErrExist) {
@@ -330,9 +356,7 @@ const (
 // each attempt.
 var slowPauses = []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute}
 
-// attempts remembers the failures of making renditions and thumbnails, by location, settings and
-// generation.
-// Without it, every request for one would fetch and decode its image again.
+// attempts remembers the failures of making renditions, by location, settings and generation. Without it, every request for one would fetch and decode its image again.
 var attempts = remembered[attempt](maxAttempts)
 
 // attempt is what is known of making a rendition.
@@ -488,5 +512,5 @@ func currentRenditions(ctx context.Context, a *aliases.Alias, filename string) (
 	if err != nil || image.Key == "" {
 		return nil, err
 	}
-	return a.RenditionKeys(filename, image), nil
+	return append(a.RenditionKeys(filename, image), a.ThumbnailKeys(filename, image)...), nil
 }

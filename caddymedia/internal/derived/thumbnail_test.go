@@ -4,96 +4,101 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"image"
 	"image/color"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
 	"io/fs"
-	"sync"
-	"sync/atomic"
+	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
-	"github.com/caddymedia/media/storagedrivers"
 )
 
-// thumbnailOf returns the thumbnail of a stored image, for a new request.
-func thumbnailOf(ctx context.Context, t *testing.T, m *derived.Maker, alias *aliases.Alias, filename string) (*derived.Thumbnail, error) {
-	t.Helper()
-	stored, err := alias.Pair(context.WithoutCancel(ctx), filename)
-	if err != nil {
-		t.Error(err)
-		return nil, err
+// thumbnail returns a request for the thumbnail of an image.
+func thumbnail(alias *aliases.Alias, filename string, webp bool) *derived.RenditionRequest {
+	r := aliases.Thumbnail
+	if webp {
+		r.Format = imaging.WebP
 	}
-	return m.Thumbnail(ctx, &derived.ThumbnailRequest{Alias: alias, Filename: filename, Stored: stored})
+	return &derived.RenditionRequest{Alias: alias, Rendition: &r, Filename: filename}
 }
 
-func wantThumbnail(t *testing.T, m *derived.Maker, alias *aliases.Alias, filename, want string) *derived.Thumbnail {
-	t.Helper()
-	got, err := thumbnailOf(t.Context(), t, m, alias, filename)
-	if err != nil {
-		t.Errorf("%s: %v", filename, err)
-		return new(derived.Thumbnail)
-	}
-	if string(got.File) != want || got.Info.ContentType != "image/webp" || got.Info.Size != int64(len(want)) {
-		t.Errorf("%s: %q, %+v, want %q", filename, got.File, got.Info, want)
-	}
-	return got
-}
-
-// TestThumbnail: a thumbnail is made once, also for many callers, and not stored. That of a replaced
-// image is another one with another tag.
+// TestThumbnail: a thumbnail is made once and stored beside the renditions, but is none of the alias. That of
+// a replaced image is another one; the old one is outdated.
 func TestThumbnail(t *testing.T) {
 	t.Parallel()
 	alias := withRenditions(t, onMemory(t, nil))
 	m, painted := counting(render.Limits{}, func(context.Context) error { return nil })
-	put(t, alias.Storage, "pics/often.png", pngOf(red))
-	var all sync.WaitGroup
-	for range 50 {
-		all.Go(func() { wantThumbnail(t, m, alias, "often.png", webpOf(red)) })
+	put(t, alias.Storage, "pics/a.png", pngOf(red))
+	for range 3 {
+		wantRendition(t, m, thumbnail(alias, "a.png", true), webpOf(red))
 	}
-	all.Wait()
-	before := wantThumbnail(t, m, alias, "often.png", webpOf(red))
 	if n := painted.Load(); n != 2 { // lossy and lossless
 		t.Errorf("it was painted %d times", n)
 	}
-	wantContents(t, alias.Storage, map[string]string{"pics/often.png": pngOf(red)})
-	replace(t, alias.Storage, "pics/often.png", pngOf(blue))
-	if after := wantThumbnail(t, m, alias, "often.png", webpOf(blue)); after.Info.ETag == before.Info.ETag || after.Info.ETag == "" {
-		t.Errorf("tags %s and %s", before.Info.ETag, after.Info.ETag)
+	wantRenditions(t, alias, "pics@renditions/1/a.png/@thumbnail.webp")
+	if _, ok := alias.Rendition(aliases.Thumbnail.Name); ok || alias.RenditionURLs("", "a.png")[aliases.Thumbnail.Name] != "" {
+		t.Error("it has a public address")
+	}
+	wantOutdated(t, alias)
+	replace(t, alias.Storage, "pics/a.png", pngOf(blue))
+	wantRendition(t, m, thumbnail(alias, "a.png", true), webpOf(blue))
+	wantOutdated(t, alias, "@thumbnail.webp")
+}
+
+// wantOutdated asserts the names of the outdated renditions of an alias.
+func wantOutdated(t *testing.T, alias *aliases.Alias, want ...string) {
+	t.Helper()
+	var got []string
+	for info, err := range derived.OutdatedRenditions(t.Context(), alias, noon.AddDate(100, 0, 0)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, hashes.ReplaceAllString(info.Key[strings.LastIndexByte(info.Key, '/')+1:], "."))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("outdated are %q, want %q", got, want)
 	}
 }
 
-// TestThumbnailSource: a thumbnail is made of the variant if that is current and smaller.
-func TestThumbnailSource(t *testing.T) {
+// TestThumbnailUnstored: where nothing can be stored, the thumbnail is made for each request. Nothing is
+// read or written among the items of an alias without a folder for renditions.
+func TestThumbnailUnstored(t *testing.T) {
 	t.Parallel()
-	noon := time.Now()
-	at := func(key string, size, second int64) storagedrivers.Info {
-		return storagedrivers.Info{Key: key, Size: size, ModTime: noon.Add(time.Duration(second) * time.Second)}
-	}
-	for _, c := range []struct {
-		variant storagedrivers.Info
-		want    string
-	}{
-		{storagedrivers.Info{}, "a.png"},
-		{at("a.png.webp", 50, 1), "a.png.webp"},
-		{at("a.png.webp", 50, -1), "a.png"},
-		{at("a.png.webp", 150, 1), "a.png"},
-	} {
-		r := derived.ThumbnailRequest{Stored: aliases.Pair{Image: at("a.png", 100, 0), Variant: c.variant}}
-		if got := r.Source().Key; got != c.want {
-			t.Errorf("%+v: made of %s, want %s", c.variant, got, c.want)
+	readOnly := withRenditions(t, onMemory(t, func(op, key string) error {
+		if op == "put" && strings.Contains(key, "@renditions") {
+			return fmt.Errorf("read only: %w", fs.ErrPermission)
 		}
+		return nil
+	}))
+	root := withRenditions(t, onMemory(t, nil))
+	root.Prefix = ""
+	files := withRenditions(t, onMemory(t, nil))
+	files.Kind = aliases.File
+	for name, alias := range map[string]*aliases.Alias{"read only": readOnly, "no folder": root, "files": files} {
+		put(t, alias.Storage, alias.Key("a.png"), pngOf(red))
+		m := newMaker()
+		for range 2 {
+			_, err := opened(t, m, thumbnail(alias, "a.png", true))
+			made, ok := errors.AsType[*derived.UnstoredError](err)
+			if !ok || string(made.File) != webpOf(red) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		wantContents(t, alias.Storage, map[string]string{alias.Key("a.png"): pngOf(red)})
 	}
 }
 
 // TestThumbnailForms: a thumbnail is upright, fits the box and does not move. Without an encoder for
-// WebP it is a JPEG or PNG.
+// WebP it has the format of its image.
 func TestThumbnailForms(t *testing.T) {
 	t.Parallel()
 	alias := withRenditions(t, onMemory(t, nil))
@@ -121,116 +126,22 @@ func TestThumbnailForms(t *testing.T) {
 		{"form.jpg", photo.String(), "jpeg", 320, 240},
 		{"turned.jpg", turned, "jpeg", 240, 320},
 		{"form.png", drawing.String(), "png", 128, 320},
-		{"form.gif", film.String(), "png", 320, 160},
+		{"form.gif", film.String(), "", 320, 160}, // of any still format
 	} {
 		put(t, alias.Storage, alias.Key(c.filename), c.content)
-		got, err := thumbnailOf(t.Context(), t, m, alias, c.filename)
+		got, err := opened(t, m, thumbnail(alias, c.filename, false))
 		if err != nil {
 			t.Errorf("%s: %v", c.filename, err)
 			continue
 		}
-		img, kind, err := image.Decode(bytes.NewReader(got.File))
-		if err != nil || kind != c.kind || img.Bounds().Size() != image.Pt(c.width, c.height) || got.Info.ContentType != "image/"+c.kind {
-			t.Errorf("%s: %s of %v, %+v, %v", c.filename, kind, img.Bounds(), got.Info, err)
+		img, kind, err := image.Decode(strings.NewReader(got))
+		if err != nil || c.kind != "" && kind != c.kind || img.Bounds().Size() != image.Pt(c.width, c.height) {
+			t.Errorf("%s: %s of %v, %v", c.filename, kind, img.Bounds(), err)
 		}
 		if c.filename == "form.gif" && color.NRGBAModel.Convert(img.At(9, 9)) != red {
 			t.Errorf("the first frame is not shown, but %v", img.At(9, 9))
 		}
 	}
 	put(t, alias.Storage, "pics/still.gif", film.String())
-	wantThumbnail(t, newMaker(), alias, "still.gif", webpOf(red)) // its encoder makes no animation
-}
-
-// TestThumbnailFails: an image that cannot be rendered is fetched once.
-func TestThumbnailFails(t *testing.T) {
-	t.Parallel()
-	var opens atomic.Int64
-	m, alias := newMaker(), withRenditions(t, onMemory(t, func(op, _ string) error {
-		if op == "open" {
-			opens.Add(1)
-		}
-		return nil
-	}))
-	put(t, alias.Storage, "pics/broken.png", "no image")
-	for range 5 {
-		if _, err := thumbnailOf(t.Context(), t, m, alias, "broken.png"); !derived.IsUnrenderable(err) {
-			t.Errorf("error %v", err)
-		}
-	}
-	if n := opens.Load(); n != 1 {
-		t.Errorf("it was fetched %d times", n)
-	}
-	stored, err := alias.Pair(t.Context(), "broken.png")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := alias.Storage.Delete(t.Context(), "pics/broken.png"); err != nil {
-		t.Fatal(err)
-	}
-	stored.Image.ETag = `"other"`
-	r := &derived.ThumbnailRequest{Alias: alias, Filename: "broken.png", Stored: stored}
-	if _, err := m.Thumbnail(t.Context(), r); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("of a deleted image: %v", err)
-	}
-}
-
-// TestThumbnailLeft: the work ends when its caller leaves, and goes on for a caller that has joined.
-func TestThumbnailLeft(t *testing.T) {
-	t.Parallel()
-	alias := withRenditions(t, onMemory(t, nil))
-	put(t, alias.Storage, "pics/left.png", pngOf(red))
-	begun, ended := make(chan struct{}), make(chan error, 1)
-	var once sync.Once
-	m, _ := counting(render.Limits{}, func(ctx context.Context) (err error) {
-		once.Do(func() {
-			close(begun)
-			<-ctx.Done()
-			err = context.Cause(ctx)
-			ended <- err
-		})
-		return err
-	})
-	ctx, leave := context.WithCancel(t.Context())
-	var both sync.WaitGroup
-	both.Go(func() {
-		if _, err := thumbnailOf(ctx, t, m, alias, "left.png"); !errors.Is(err, context.Canceled) {
-			t.Errorf("one that left: %v", err)
-		}
-	})
-	<-begun
-	both.Go(func() { wantThumbnail(t, m, alias, "left.png", webpOf(red)) })
-	leave()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("the work ended with %v", err)
-	}
-	both.Wait()
-}
-
-// TestThumbnailPatience: a caller waits for a bounded time only.
-func TestThumbnailPatience(t *testing.T) {
-	t.Parallel()
-	alias := withRenditions(t, onMemory(t, nil))
-	put(t, alias.Storage, "pics/long.png", pngOf(red))
-	m, _ := counting(render.Limits{Wait: 20 * time.Millisecond}, func(ctx context.Context) error {
-		<-ctx.Done()
-		return context.Cause(ctx)
-	})
-	var held atomic.Int64
-	stored, err := alias.Pair(t.Context(), "long.png")
-	if err != nil {
-		t.Fatal(err)
-	}
-	released := make(chan struct{})
-	r := &derived.ThumbnailRequest{Alias: alias, Filename: "long.png", Stored: stored, Hold: func() (func(), error) {
-		held.Add(1)
-		return func() { close(released) }, nil
-	}}
-	if _, err := m.Thumbnail(t.Context(), r); !errors.Is(err, render.ErrBusy) {
-		t.Errorf("error %v", err)
-	}
-	<-released
-	if held.Load() != 1 {
-		t.Errorf("held %d times", held.Load())
-	}
-	wantContents(t, alias.Storage, map[string]string{"pics/long.png": pngOf(red)})
+	wantRendition(t, newMaker(), thumbnail(alias, "still.gif", true), webpOf(red)) // its encoder makes no animation
 }

@@ -81,7 +81,7 @@ func removeFound(ctx context.Context, d Deletion, item *Item) (err error) {
 		return err
 	}
 	var removals []storagedrivers.Change
-	if len(a.Renditions) > 0 {
+	if a.StoresRenditions(item.Filename) {
 		stored, err := a.StoredRenditions(ctx, item.Filename)
 		if err != nil {
 			return err

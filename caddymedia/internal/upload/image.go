@@ -76,11 +76,8 @@ func (b *batch) keepRenditions(up *received, files []aliases.RenditionFile, made
 // replaced. The request has succeeded before: a rendition that cannot be stored is made when it is
 // requested.
 func (b *batch) storeRenditions(ctx context.Context, o *object) {
-	if len(b.alias.Renditions) == 0 {
-		return
-	}
 	var err error
-	if o.replaced {
+	if o.replaced && b.alias.StoresRenditions(o.filename) {
 		err = b.alias.RemoveRenditions(ctx, o.filename)
 	}
 	if len(o.renditions) > 0 {
