@@ -12,10 +12,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -55,7 +57,7 @@ const (
 	warnInterval  = time.Minute
 
 	// maxFiles is the number of files that are kept open for the next read.
-	maxFiles = 256
+	maxFiles = 1024
 	// samples is how many files the least recently used one is chosen from. An order of all files
 	// would take more memory than the index.
 	samples = 16
@@ -81,7 +83,7 @@ type Store struct {
 
 	hits, misses, evicted, damaged atomic.Int64
 
-	versions [1 << 12]version // by identity
+	versions [1 << 14]version // by identity
 
 	writing     sync.Mutex // held while files are written and removed
 	lockFile    *os.File   // nil unless owned
@@ -108,8 +110,7 @@ type version struct {
 	mu     sync.Mutex
 	n      uint64
 	id     identity
-	run    uint64 // in which the record was read
-	record record
+	record *record // nil: none
 }
 
 // NewStore returns a store. It opens the folder when it is first used.
@@ -161,10 +162,7 @@ func (s *Store) Empty() error {
 		return fmt.Errorf("emptying the cache %s: the folder cannot be used", s.folder)
 	}
 	s.mu.Lock()
-	ids := make([]identity, 0, len(s.index))
-	for id := range s.index {
-		ids = append(ids, id)
-	}
+	ids := slices.Collect(maps.Keys(s.index))
 	s.mu.Unlock()
 	var err error
 	for _, id := range ids {
@@ -311,9 +309,17 @@ func (s *Store) makeRoom(need int64) error {
 
 // evict removes the least recently used one of some files. The caller holds writing.
 func (s *Store) evict() error {
+	some := make(map[identity]entry, samples)
+	s.mu.Lock()
+	for id, e := range s.index { // it begins anywhere
+		if some[id] = e; len(some) == samples {
+			break
+		}
+	}
+	s.mu.Unlock()
 	var oldest identity
 	oldestAge := int64(-1)
-	for id, e := range s.sample() {
+	for id, e := range some {
 		if age := s.age(id, e); age > oldestAge {
 			oldest, oldestAge = id, age
 		}
@@ -323,20 +329,6 @@ func (s *Store) evict() error {
 	}
 	s.evicted.Add(1)
 	return s.drop(oldest)
-}
-
-// sample returns some entries at random.
-func (s *Store) sample() map[identity]entry {
-	some := make(map[identity]entry, samples)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, e := range s.index { // it begins anywhere
-		some[id] = e
-		if len(some) == samples {
-			break
-		}
-	}
-	return some
 }
 
 // age orders files by their last use. For those that were not used since the start, that is when they
@@ -539,10 +531,9 @@ func (s *Store) putRecord(id identity, n uint64, rec record) {
 	v := s.versionOf(id)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	run := s.run.Load()
 	b, err := json.Marshal(rec)
 	if err == nil && len(b) <= chunkSize && v.n == n && s.put(id, b) {
-		v.id, v.run, v.record = id, run, rec
+		v.id, v.record = id, &rec
 	}
 }
 
@@ -551,10 +542,9 @@ func (s *Store) record(id identity) (rec record, ok bool) {
 	v := s.versionOf(id)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	run := s.run.Load()
-	if v.id == id && v.run == run {
+	if v.record != nil && v.id == id {
 		if _, _, ok = s.use(id, 0); ok { // it was not removed
-			return v.record, true
+			return *v.record, true
 		}
 	}
 	buf := buffers.Get().(*[frameSize]byte) //nolint:forcetypeassert // of this type only
@@ -563,6 +553,6 @@ func (s *Store) record(id identity) (rec record, ok bool) {
 	if !ok || json.Unmarshal(b, &rec) != nil {
 		return record{}, false
 	}
-	v.id, v.run, v.record = id, run, rec
+	v.id, v.record = id, &rec
 	return rec, true
 }
