@@ -60,8 +60,8 @@ type Cache struct {
 	// of the storage's name in Caddy's data folder.
 	Folder string `json:"folder,omitempty" example:"/var/cache/media"`
 
-	// The most bytes in the folder, at least 64 MiB. The oldest bytes are removed first; those that
-	// were read since they were stored are kept once more. Default: `10GiB`.
+	// The most bytes in the folder, at least 64 MiB, as the disk allocates them. Bytes that were not
+	// read for long are removed first. Default: `10GiB`.
 	MaxSize int64 `json:"max_size,omitempty" option:"size" example:"10GiB"`
 
 	// The size of the pieces in which items are fetched and kept, `64KiB` to `16MiB`. A request for

@@ -251,7 +251,7 @@ func TestReplacement(t *testing.T) {
 	is(t, err, nil)
 	put(t, d, "object", now)
 	c := d.(*cached)
-	c.save(c.infoID("object"), version, c.record(info, version, record{})) // as a slow lookup does
+	c.store.putRecord(c.infoID("object"), version, c.record(info, version, record{})) // as a slow lookup does
 	has(t, d, "object", all, now)
 
 	put(t, d, "object", old)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -98,7 +97,6 @@ func New(driver storagedrivers.Driver, store *Store, location string, p Policy) 
 	if p.Close == nil {
 		p.Close = driver.Close
 	}
-	store.expect(aligned(framed(int(p.Block))) + entrySize)
 	d := &cached{
 		inner: driver, store: store, location: location, policy: p, now: store.now, staleTimeout: staleTimeout,
 		generations: map[identity]*generation{}, lookups: map[lookupKey]*lookup{},
@@ -181,7 +179,7 @@ func (d *cached) fill(ctx context.Context, r io.ReadSeeker, info storagedrivers.
 		}
 		left -= int64(len(block))
 	}
-	d.save(d.infoID(info.Key), version, rec)
+	d.store.putRecord(d.infoID(info.Key), version, rec)
 }
 
 // Open returns a reader whose first bytes have arrived. It asks the backend if the object is not
@@ -341,18 +339,8 @@ func (d *cached) record(info storagedrivers.Info, version uint64, known record) 
 
 // load returns the record of an object, if it is stored.
 func (d *cached) load(id identity, key string) (record, bool) {
-	buf := buffers.Get().(*[frameSize]byte) //nolint:forcetypeassert // of this type only
-	defer buffers.Put(buf)
-	var rec record
-	b, ok := d.store.chunk(id, 0, 0, buf[:])
-	return rec, ok && json.Unmarshal(b, &rec) == nil && rec.Key == key && rec.Size >= 0
-}
-
-// save stores the record of an object unless that was invalidated since.
-func (d *cached) save(id identity, version uint64, rec record) {
-	if b, err := json.Marshal(rec); err == nil && len(b) <= chunkSize {
-		d.store.putVersion(id, version, b)
-	}
+	rec, ok := d.store.record(id)
+	return rec, ok && rec.Key == key && rec.Size >= 0
 }
 
 // age returns the time since the backend was asked. It is never negative.
@@ -500,7 +488,7 @@ func (d *cached) ask(
 	}
 	rec := d.record(info, q.version, known)
 	if !ok || !info.Same(known.Info) || d.policy.Revalidate > 0 || d.policy.StaleIfError > 0 {
-		d.save(q.id, q.version, rec)
+		d.store.putRecord(q.id, q.version, rec)
 	}
 	if s != nil {
 		d.attach(r, rec, s)

@@ -17,7 +17,7 @@ func TestLockOfChild(t *testing.T) {
 	if !s.ready() {
 		t.Fatal("the folder is not owned")
 	}
-	child, err := unix.Dup(int(s.file.Fd()))
+	child, err := unix.Dup(int(s.lockFile.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -165,14 +166,20 @@ func (c *clock) on(s *Store) *Store       { s.now = c.now; return s }
 func random(seed uint64, size int) []byte { return fill(make([]byte, size), seed) }
 func within(folder string) *Store         { return NewStore(Options{Folder: folder}) }
 func (b *backend) blocked() *backend      { b.held = make(chan struct{}); return b }
-func segments(t testing.TB, dir string) []string {
+
+// files returns the paths of the files of a store, the largest first.
+func files(t testing.TB, folder string) []string {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, "*.data"))
+	paths, err := filepath.Glob(filepath.Join(folder, "?", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.Sort(names)
-	return names
+	length := func(path string) int {
+		_, n, _ := parseName(filepath.Base(path))
+		return n
+	}
+	slices.SortFunc(paths, func(a, b string) int { return length(b) - length(a) })
+	return paths
 }
 
 func fill(b []byte, seed uint64) []byte {
@@ -275,20 +282,20 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// size returns the sum of the sizes of all files.
 func size(t testing.TB, folder string) int64 {
 	t.Helper()
-	files, err := os.ReadDir(folder)
-	if err != nil {
-		return 0
-	}
-	// The newest segments first: a segment that is evicted meanwhile is not counted.
-	slices.Reverse(files)
 	var sum int64
-	for _, file := range files {
-		if info, err := file.Info(); err == nil {
+	is(t, filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			info, err := entry.Info()
+			if err != nil {
+				return err
+			}
 			sum += info.Size()
 		}
-	}
+		return err
+	}), nil)
 	return sum
 }
 

@@ -1,23 +1,26 @@
 // Package cache keeps blocks of objects in a local folder, in front of a driver whose backend is
 // far away.
 //
-// A [Store] is the folder. It is a log of segments: records are appended, and the oldest segment is
-// deleted as a whole. [New] returns a driver behind a store. The package is stable.
+// A [Store] is the folder. It has a file for each block, and one for the description of each object.
+// [New] returns a driver behind a store. The package is stable.
 package cache
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers/queue"
@@ -27,8 +30,8 @@ import (
 type Options struct {
 	// Folder of the cached data. It is created if it is missing. It is required.
 	Folder string
-	// MaxSize is the largest size of all files of the store in bytes; 0 is 10 GiB. Nothing larger
-	// than a quarter of it is stored, so it should be many times [Policy.Block].
+	// MaxSize is the largest size of all files of the store in bytes, as the file system allocates
+	// them; 0 is 10 GiB.
 	MaxSize int64
 	// Log gets warnings about the folder. Nil: none.
 	Log *slog.Logger
@@ -36,11 +39,12 @@ type Options struct {
 
 // Stats describe a [Store].
 type Stats struct {
-	// Entries is the number of cached records, Bytes the size of the files, and MaxSize its limit.
+	// Entries is the number of files, Bytes their size as the file system allocates it, and MaxSize
+	// its limit.
 	Entries        int
 	Bytes, MaxSize int64
-	// Hits and Misses count reads of blocks, Evicted the records that were removed to make room,
-	// and Damaged those that had a wrong checksum, since the start.
+	// Hits and Misses count reads of blocks, Evicted the files that were removed to make room, and
+	// Damaged those that had a wrong checksum, since the start.
 	Hits, Misses, Evicted, Damaged int64
 	// Owned reports whether this process uses the folder.
 	Owned bool
@@ -48,53 +52,65 @@ type Stats struct {
 
 const (
 	defaultSize   = 10 << 30
-	minSegment    = 4 << 20
 	lockName      = "lock"
 	retryInterval = time.Second // between attempts to use the folder
 	warnInterval  = time.Minute
+
+	// maxFiles is the number of files that are kept open for the next read.
+	maxFiles = 1024
+	// samples is how many files the least recently used one is chosen from. An order of all files
+	// would take more memory than the index.
+	samples = 16
 )
 
 var (
-	errInUse    = errors.New("another process uses the folder")
-	errTooLarge = errors.New("the record is too large for the cache")
+	errInUse  = errors.New("another process uses the folder")
+	errNoRoom = errors.New("there is no room in the cache")
 )
 
-// Store is a folder of cached records. It is safe for concurrent use, and several drivers may share
+// Store is a folder of cached blocks. It is safe for concurrent use, and several drivers may share
 // it. It belongs to the process that has locked it. For other processes every read is a miss.
 type Store struct {
 	folder  string
 	log     *slog.Logger
 	now     func() time.Time
 	maxSize atomic.Int64
-	largest atomic.Int64 // record that is expected
 	owned   atomic.Bool
-	total   atomic.Int64 // of all files
+	total   atomic.Int64 // of all files, as sizeOnDisk returns it
 	run     atomic.Uint64
 
 	fetching *queue.Queue // memory of blocks on their way; see [Store.acquire]
 
 	hits, misses, evicted, damaged atomic.Int64
 
-	versions [1024]version // by identity
+	versions [1 << 14]version // by identity
 
-	writing     sync.Mutex // held while files are created, written and removed
-	file        *os.File   // the lock; nil unless owned
+	writing     sync.Mutex // held while files are written and removed
+	lockFile    *os.File   // nil unless owned
 	closed      bool
 	lastAttempt time.Time
 	warned      time.Time
 	inUseLogged bool // that another process uses the folder
 	scratch     []byte
 
-	mu       sync.Mutex // of the index; held only for moments
-	index    map[uint64]position
-	segments map[int64]*segment // by slot
-	order    []*segment         // oldest first; changed with both locks
+	mu    sync.Mutex // of the following; held only for moments
+	index map[identity]entry
+	open  map[identity]*os.File // some files of the index
+	clock uint32                // counts the files that were written; it may wrap around
 }
 
-// version counts the changes of the objects that share it.
+// entry is a file of the index.
+type entry struct {
+	length uint32 // of the payload
+	used   uint32 // the clock at the last use; 0: before the start
+}
+
+// version counts the changes of the objects that share it, and keeps the record of one of them.
 type version struct {
-	mu sync.Mutex
-	n  uint64
+	mu     sync.Mutex
+	n      uint64
+	id     identity
+	record *record // nil: none
 }
 
 // NewStore returns a store. It opens the folder when it is first used.
@@ -107,13 +123,11 @@ func NewStore(o Options) *Store {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.largest.Store(defaultBlock)
 	s.SetMaxSize(o.MaxSize)
 	return s
 }
 
-// SetMaxSize sets the largest size of all files in bytes; 0 is 10 GiB. It evicts the oldest records
-// beyond it.
+// SetMaxSize sets the largest size of all files in bytes; 0 is 10 GiB. It evicts files beyond it.
 func (s *Store) SetMaxSize(bytes int64) {
 	if bytes <= 0 {
 		bytes = defaultSize
@@ -138,8 +152,8 @@ func (s *Store) Stats() Stats {
 	}
 }
 
-// Empty removes all records. The error is that of removing the files, or of a folder that cannot be
-// used.
+// Empty removes all files of the store. The error is that of removing the files, or of a folder that
+// cannot be used.
 func (s *Store) Empty() error {
 	ready := s.ready()
 	s.writing.Lock()
@@ -147,13 +161,13 @@ func (s *Store) Empty() error {
 	if !ready || !s.owned.Load() {
 		return fmt.Errorf("emptying the cache %s: the folder cannot be used", s.folder)
 	}
-	var err error
-	for len(s.order) > 0 {
-		err = errors.Join(err, s.drop(s.order[0]))
-	}
 	s.mu.Lock()
-	s.index = map[uint64]position{}
+	ids := slices.Collect(maps.Keys(s.index))
 	s.mu.Unlock()
+	var err error
+	for _, id := range ids {
+		err = errors.Join(err, s.drop(id))
+	}
 	return err
 }
 
@@ -169,17 +183,17 @@ func (s *Store) Close() error {
 func (s *Store) release() error {
 	s.owned.Store(false)
 	s.mu.Lock()
-	open := s.order
-	s.index, s.segments, s.order = nil, nil, nil
+	open := s.open
+	s.index, s.open = nil, nil
 	s.mu.Unlock()
 	var err error
-	for _, seg := range open {
-		err = errors.Join(err, seg.close())
+	for _, file := range open {
+		err = errors.Join(err, file.Close())
 	}
 	s.total.Store(0)
-	if s.file != nil {
-		err = errors.Join(err, unlock(s.file), s.file.Close())
-		s.file = nil
+	if s.lockFile != nil {
+		err = errors.Join(err, unlock(s.lockFile), s.lockFile.Close())
+		s.lockFile = nil
 	}
 	return err
 }
@@ -196,7 +210,7 @@ func (s *Store) ready() bool {
 		return s.owned.Load()
 	}
 	s.lastAttempt = now
-	err := s.open()
+	err := s.start()
 	if err == nil {
 		s.inUseLogged = false
 		s.owned.Store(true)
@@ -214,7 +228,7 @@ func (s *Store) ready() bool {
 
 // warn logs a failure, at most once a minute. The caller holds writing.
 func (s *Store) warn(err error) {
-	if err == nil || errors.Is(err, errTooLarge) {
+	if err == nil || errors.Is(err, errNoRoom) {
 		return
 	}
 	if now := s.now(); s.warned.IsZero() || now.Sub(s.warned) >= warnInterval {
@@ -223,8 +237,8 @@ func (s *Store) warn(err error) {
 	}
 }
 
-// open locks the folder and reads its journals.
-func (s *Store) open() error {
+// start locks the folder and reads the names in it.
+func (s *Store) start() error {
 	if err := os.MkdirAll(s.folder, 0o700); err != nil {
 		return err
 	}
@@ -235,220 +249,124 @@ func (s *Store) open() error {
 	if err = lock(file); err != nil {
 		return errors.Join(err, file.Close())
 	}
-	s.file = file
+	s.lockFile = file
 	s.run.Store(rand.Uint64()) //nolint:gosec // only different from other runs
-	numbers, err := s.numbers()
-	if err != nil {
+	if err = os.Remove(filepath.Join(s.folder, unfinishedName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	s.mu.Lock()
-	s.index, s.segments = map[uint64]position{}, map[int64]*segment{}
+	s.index, s.open, s.clock = map[identity]entry{}, map[identity]*os.File{}, 1
 	s.mu.Unlock()
-	for _, number := range numbers {
-		seg, err := openSegment(s.folder, number)
-		if err != nil {
-			return err
-		}
-		s.append(seg)
-		if err = s.load(seg); err != nil {
+	for i := range subfolders {
+		if err = s.load(subfolders[i : i+1]); err != nil {
 			return err
 		}
 	}
 	return s.makeRoom(0)
 }
 
-// numbers returns the numbers of the segments in ascending order, and deletes those that have only
-// one file, or share a slot with a later one.
-func (s *Store) numbers() ([]int64, error) {
-	files, err := os.ReadDir(s.folder)
+// load adds the files of a subfolder to the index. It opens none of them. Other files are left alone.
+func (s *Store) load(subfolder string) error {
+	path := filepath.Join(s.folder, subfolder)
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	dir, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	halves := map[int64]int{}
-	for _, file := range files {
-		var number int64
-		stem, _, _ := strings.Cut(file.Name(), ".")
-		if _, err := fmt.Sscanf(stem, "%d", &number); err == nil && number > 0 && file.Type().IsRegular() &&
-			(file.Name() == dataName(number) || file.Name() == journalName(number)) {
-			halves[number]++
-		}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return err
 	}
-	var numbers []int64
-	for number, n := range halves {
-		if n == 2 {
-			numbers = append(numbers, number)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		id, length, ok := parseName(name)
+		if _, twice := s.index[id]; !ok || twice || name[:1] != subfolder {
 			continue
 		}
-		_ = os.Remove(filepath.Join(s.folder, dataName(number)))    // one of them
-		_ = os.Remove(filepath.Join(s.folder, journalName(number))) // is missing
+		s.index[id] = entry{length: uint32(length)}
+		s.total.Add(sizeOnDisk(length))
 	}
-	slices.Sort(numbers)
-	for len(numbers) > 0 && numbers[len(numbers)-1]-numbers[0] >= slots-1 {
-		err = errors.Join(os.Remove(filepath.Join(s.folder, dataName(numbers[0]))),
-			os.Remove(filepath.Join(s.folder, journalName(numbers[0]))))
-		if err != nil {
-			return nil, err
-		}
-		numbers = numbers[1:]
-	}
-	return numbers, nil
+	return nil
 }
 
-// append makes seg the newest segment.
-func (s *Store) append(seg *segment) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.order = append(s.order, seg)
-	s.segments[seg.number%slots] = seg
-	s.total.Add(seg.size())
-}
-
-// load adds the records of a segment to the index.
-func (s *Store) load(seg *segment) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	damaged, err := seg.each(func(e entry) {
-		if e.length == 0 || e.offset+framed(e.length) > seg.end {
-			delete(s.index, e.id.short())
-			return
-		}
-		s.index[e.id.short()] = newPosition(seg.number, e.offset, e.length)
-	})
-	s.damaged.Add(int64(damaged))
-	return err
-}
-
-// segmentSize returns the size at which a segment is complete.
-func (s *Store) segmentSize() int64 {
-	size := s.maxSize.Load()
-	return min(max(size/32, minSegment, 4*s.largest.Load()), maxSegment, size/4)
-}
-
-// active returns the segment that records are added to, or nil.
-func (s *Store) active() *segment {
-	if len(s.order) == 0 {
-		return nil
-	}
-	return s.order[len(s.order)-1]
-}
-
-// rotate begins a new segment unless the active one has room for need bytes.
-func (s *Store) rotate(need int64) error {
-	number := int64(1)
-	if seg := s.active(); seg != nil {
-		if seg.size()+need <= s.segmentSize() {
-			return nil
-		}
-		number = seg.number + 1
-	}
-	seg, err := openSegment(s.folder, number)
-	if err == nil {
-		s.append(seg)
-	}
-	return err
-}
-
-// makeRoom evicts the oldest segments until need bytes can be added, and later the records that are
-// read from the next one evicted.
+// makeRoom evicts files until need bytes can be added. The caller holds writing.
 func (s *Store) makeRoom(need int64) error {
-	limit := s.segmentSize()
+	limit := s.maxSize.Load() - int64(len(subfolders)+1)*allocation
 	if need > limit {
-		return errTooLarge
+		return errNoRoom
 	}
-	for len(s.order) > 0 && (s.total.Load()+need+limit/2 > s.maxSize.Load() ||
-		s.active().number-s.order[0].number >= slots-1) {
-		if err := s.evict(s.order[0], s.maxSize.Load()-s.total.Load()-need); err != nil {
+	for s.total.Load()+need > limit {
+		if err := s.evict(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// evict removes the oldest segment. It copies the records that were read since they were written to
-// the newest one, up to half of the bytes, so that there is always progress, and up to room.
-func (s *Store) evict(seg *segment, room int64) error {
-	if seg == s.active() {
-		room = 0 // there is nowhere to copy to
-	}
-	room = min(room, seg.size()/2)
-	damaged, err := seg.each(func(e entry) {
-		if e.length == 0 {
-			return
-		}
-		here := newPosition(seg.number, e.offset, e.length)
-		s.mu.Lock()
-		p, ok := s.index[e.id.short()]
-		s.mu.Unlock()
-		if !ok || !p.same(here) {
-			return
-		}
-		need := aligned(framed(e.length)) + entrySize
-		if p&wasRead != 0 && need <= room && s.rotate(need) == nil {
-			moved, err := s.add(e.id, e.length, func(i int) ([]byte, error) { return seg.frame(e, i, s.scratch) })
-			if err == nil {
-				room -= need
-				s.set(e.id, moved)
-				return
-			}
-		}
-		s.unset(e.id, p)
-		s.evicted.Add(1)
-	})
-	if err != nil || damaged > 0 {
-		s.forget(seg)
-	}
-	return s.drop(seg)
-}
-
-// forget removes the records of a segment with a damaged journal from the index.
-func (s *Store) forget(seg *segment) {
+// evict removes the least recently used one of some files. The caller holds writing.
+func (s *Store) evict() error {
+	some := make(map[identity]entry, samples)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for short, p := range s.index {
-		if p.slot() == seg.number%slots {
-			delete(s.index, short)
-			s.evicted.Add(1)
+	for id, e := range s.index { // it begins anywhere
+		if some[id] = e; len(some) == samples {
+			break
 		}
 	}
-}
-
-// drop deletes a segment.
-func (s *Store) drop(seg *segment) error {
-	s.mu.Lock()
-	delete(s.segments, seg.number%slots)
-	s.order = slices.DeleteFunc(s.order, func(other *segment) bool { return other == seg })
 	s.mu.Unlock()
-	size := seg.size()
-	err := seg.remove()
-	s.total.Add(-size)
+	var oldest identity
+	oldestAge := int64(-1)
+	for id, e := range some {
+		if age := s.age(id, e); age > oldestAge {
+			oldest, oldestAge = id, age
+		}
+	}
+	if oldestAge < 0 {
+		return errNoRoom // other files could not be removed
+	}
+	s.evicted.Add(1)
+	return s.drop(oldest)
+}
+
+// age orders files by their last use. For those that were not used since the start, that is when they
+// were written.
+func (s *Store) age(id identity, e entry) int64 {
+	if e.used != 0 {
+		return int64(s.clock - e.used) // only put changes the clock, and holds writing
+	}
+	info, err := os.Lstat(s.path(id, int(e.length)))
+	if err != nil {
+		return math.MaxInt64
+	}
+	return math.MaxInt64 - max(info.ModTime().UnixNano(), 0)/2
+}
+
+// drop removes a file, if it is in the index. The caller holds writing.
+func (s *Store) drop(id identity) error {
+	s.mu.Lock()
+	e, ok := s.index[id]
+	file := s.open[id]
+	delete(s.index, id)
+	delete(s.open, id)
+	s.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	if file != nil {
+		_ = file.Close() // it was only read
+	}
+	err := os.Remove(s.path(id, int(e.length)))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		s.total.Add(-sizeOnDisk(int(e.length)))
+		return nil
+	}
 	return err
 }
 
-// add appends to the active segment, which has room.
-func (s *Store) add(id identity, length int, frame func(number int) ([]byte, error)) (position, error) {
-	seg := s.active()
-	before := seg.size()
-	p, err := seg.add(id, length, frame)
-	s.total.Add(seg.size() - before)
-	return p, err
-}
-
-func (s *Store) set(id identity, p position) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.index[id.short()] = p
-}
-
-// unset removes a record from the index, if it is still at p.
-func (s *Store) unset(id identity, p position) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now, ok := s.index[id.short()]; ok && now.same(p) {
-		delete(s.index, id.short())
-	}
-}
-
-// put stores a record. It reports whether it is stored.
+// put stores a payload in place of an earlier one. It reports whether it is stored.
 func (s *Store) put(id identity, payload []byte) bool {
 	if len(payload) == 0 || len(payload) > maxPayload || !s.ready() {
 		return false
@@ -458,97 +376,134 @@ func (s *Store) put(id identity, payload []byte) bool {
 	if !s.owned.Load() {
 		return false
 	}
-	p, err := s.write(id, len(payload), func(i int) ([]byte, error) {
-		chunk := payload[i*chunkSize : min((i+1)*chunkSize, len(payload))]
-		frame := append(s.scratch[:0], chunk...)
-		return binary.LittleEndian.AppendUint32(frame, id.sum(len(payload), i, chunk)), nil
-	})
+	err := s.write(id, payload)
+	s.warn(err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // someone has deleted the folder
+		s.warn(s.release())
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT): // make room for the next one
+		s.warn(s.evict())
+	}
+	return err == nil
+}
+
+// write makes room for a file and writes it. It gets its name when it is complete.
+func (s *Store) write(id identity, payload []byte) error {
+	size := sizeOnDisk(len(payload))
+	if err := s.makeRoom(size); err != nil {
+		return err
+	}
+	unfinished := filepath.Join(s.folder, unfinishedName)
+	s.total.Add(size)
+	err := s.writeFile(unfinished, id, payload)
+	if err == nil {
+		err = s.drop(id) // before the rename, so that there are never two of them
+	}
+	if err == nil {
+		err = os.Rename(unfinished, s.path(id, len(payload)))
+	}
 	if err != nil {
-		s.warn(err)
-		if errors.Is(err, fs.ErrNotExist) { // someone has deleted the folder
-			s.warn(s.release())
-		}
-		return false
+		s.total.Add(-size)
+		_ = os.Remove(unfinished) // otherwise the next file replaces it
+		return err
 	}
-	s.set(id, p)
-	return true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock++
+	s.index[id] = entry{uint32(len(payload)), s.clock}
+	return nil
 }
 
-// write makes room for a record and appends it.
-func (s *Store) write(id identity, length int, frame func(number int) ([]byte, error)) (position, error) {
-	need := aligned(framed(length)) + entrySize
-	if err := s.makeRoom(need); err != nil {
-		return 0, err
-	}
-	if err := s.rotate(need); err != nil {
-		return 0, err
-	}
-	return s.add(id, length, frame)
-}
-
-// find returns the position of a record with length bytes, or any if length is 0.
-func (s *Store) find(id identity, length int) (position, bool) {
-	p, ok := s.index[id.short()]
-	return p, ok && (length == 0 || length == p.length())
-}
-
-// has reports whether a record is stored.
+// has reports whether a payload with length bytes is stored.
 func (s *Store) has(id identity, length int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.find(id, length)
-	return ok
+	e, ok := s.index[id]
+	return ok && int(e.length) == length
 }
 
-// chunk reads a chunk of a record with length bytes, or any if length is 0, into buf, which has
-// frameSize bytes. A damaged record is removed from the index.
+// use returns the entry of a payload with length bytes, or any if length is 0, and its file if that
+// is open.
+func (s *Store) use(id identity, length int) (e entry, file *os.File, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok = s.index[id]
+	if !ok || length != 0 && length != int(e.length) {
+		return e, nil, false
+	}
+	if e.used != s.clock {
+		e.used = s.clock
+		s.index[id] = e
+	}
+	return e, s.open[id], true
+}
+
+// keepOpen keeps a file open for later reads, if its entry is still e. It reports whether it does.
+func (s *Store) keepOpen(id identity, e entry, file *os.File) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.index[id] != e || s.open[id] != nil {
+		return false
+	}
+	if len(s.open) == maxFiles {
+		for other, file := range s.open { // any one
+			_ = file.Close() // it was only read
+			delete(s.open, other)
+			break
+		}
+	}
+	s.open[id] = file
+	return true
+}
+
+// chunk reads a chunk of a payload with length bytes, or any if length is 0, into buf, which has
+// frameSize bytes. A file that cannot be read, or is damaged, is removed.
 func (s *Store) chunk(id identity, length, number int, buf []byte) ([]byte, bool) {
 	if !s.ready() {
 		return nil, false
 	}
-	s.mu.Lock()
-	p, ok := s.find(id, length)
-	seg := s.segments[p.slot()]
-	if !ok || seg == nil {
-		s.mu.Unlock()
-		return nil, false
-	}
-	if p&wasRead == 0 {
-		s.index[id.short()] = p | wasRead
-	}
-	seg.using.RLock()
-	s.mu.Unlock()
-	frame, err := seg.frame(entry{id, p.offset(), p.length()}, number, buf)
-	seg.using.RUnlock()
-	if err != nil {
-		s.unset(id, p)
+	for {
+		e, file, ok := s.use(id, length)
+		if !ok {
+			return nil, false
+		}
+		chunk, err := s.read(id, e, file, number, buf)
+		if err == nil {
+			return chunk, true
+		}
+		if errors.Is(err, fs.ErrClosed) {
+			continue // another file was opened in its place meanwhile
+		}
 		s.damaged.Add(1)
+		s.remove(id)
 		return nil, false
 	}
-	return frame[:len(frame)-4], true
 }
 
-// remove removes a record, also for the next start.
-func (s *Store) remove(id identity) {
-	if !s.ready() {
-		return
+// read reads a chunk of the file of an entry, which is opened if it is nil.
+func (s *Store) read(id identity, e entry, file *os.File, number int, buf []byte) ([]byte, error) {
+	if file == nil {
+		var err error
+		if file, err = os.Open(s.path(id, int(e.length))); err != nil {
+			return nil, err
+		}
+		if !s.keepOpen(id, e, file) {
+			defer file.Close()
+		}
 	}
+	return readChunk(file, id, int(e.length), number, buf)
+}
+
+// remove removes a file.
+func (s *Store) remove(id identity) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	s.mu.Lock()
-	p, ok := s.find(id, 0)
-	s.mu.Unlock()
-	if !ok {
-		return
-	}
-	s.unset(id, p)
-	_, err := s.write(id, 0, nil)
-	s.warn(err)
+	s.warn(s.drop(id))
 }
 
-// versionOf returns the counter of a record, which others share.
+// versionOf returns the version of an object, which others share.
 func (s *Store) versionOf(id identity) *version {
-	return &s.versions[id.short()%uint64(len(s.versions))]
+	return &s.versions[binary.LittleEndian.Uint16(id[:])%uint16(len(s.versions))]
 }
 
 // version returns a number that invalidate changes.
@@ -565,26 +520,39 @@ func (s *Store) invalidate(id identity) uint64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.n++
-	s.remove(id)
+	if s.ready() {
+		s.remove(id)
+	}
 	return v.n
 }
 
-// putVersion stores a record unless it was invalidated since it had the version n.
-func (s *Store) putVersion(id identity, n uint64, payload []byte) {
+// putRecord stores a record unless it was invalidated since it had the version n.
+func (s *Store) putRecord(id identity, n uint64, rec record) {
 	v := s.versionOf(id)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.n == n {
-		s.put(id, payload)
+	b, err := json.Marshal(rec)
+	if err == nil && len(b) <= chunkSize && v.n == n && s.put(id, b) {
+		v.id, v.record = id, &rec
 	}
 }
 
-// expect sets the size of the records that a driver stores. Some of them fit in a segment.
-func (s *Store) expect(size int64) {
-	for {
-		largest := s.largest.Load()
-		if size <= largest || s.largest.CompareAndSwap(largest, size) {
-			return
+// record returns a stored record. It reads no file if it was the last one of its version.
+func (s *Store) record(id identity) (rec record, ok bool) {
+	v := s.versionOf(id)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.record != nil && v.id == id {
+		if _, _, ok = s.use(id, 0); ok { // it was not removed
+			return *v.record, true
 		}
 	}
+	buf := buffers.Get().(*[frameSize]byte) //nolint:forcetypeassert // of this type only
+	defer buffers.Put(buf)
+	b, ok := s.chunk(id, 0, 0, buf[:])
+	if !ok || json.Unmarshal(b, &rec) != nil {
+		return record{}, false
+	}
+	v.id, v.record = id, &rec
+	return rec, true
 }

@@ -15,7 +15,7 @@ func TestFullDisk(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("mounting a small file system takes root")
 	}
-	for name, mount := range map[string]string{"bytes": "size=2m", "inodes": "size=64m,nr_inodes=6"} {
+	for name, mount := range map[string]string{"bytes": "size=2m", "inodes": "size=64m,nr_inodes=40"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			folder := t.TempDir()
@@ -33,6 +33,9 @@ func TestFullDisk(t *testing.T) {
 			if _, _, sent := b.calls(); sent != 40*mib {
 				t.Errorf("the backend sent %d bytes", sent)
 			}
+			if s.Stats().Evicted == 0 {
+				t.Error("no file made room for another one")
+			}
 			is(t, s.Empty(), nil)
 			s.lastAttempt = time.Time{}
 			has(t, d, "1", all, content[1])
@@ -42,4 +45,34 @@ func TestFullDisk(t *testing.T) {
 			is(t, s.Close(), nil)
 		})
 	}
+}
+
+// TestBoundOfDisk: a disk of the largest size has room for the files at each moment, with the
+// unfinished one.
+func TestBoundOfDisk(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("mounting a small file system takes root")
+	}
+	folder := t.TempDir()
+	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size=24m"); err != nil {
+		t.Skipf("mounting: %v", err)
+	}
+	t.Cleanup(func() { is(t, syscall.Unmount(folder, 0), nil) })
+	s := open(t, folder, 24*mib)
+	for i := range 2000 {
+		length := 1 + i*7919%(2*mib)
+		if i%3 == 0 {
+			length = 1 + i%5000
+		}
+		if !s.put(id(i%1500), random(uint64(i), length)) {
+			t.Fatalf("file %d is not stored", i)
+		}
+	}
+	var disk syscall.Statfs_t
+	is(t, syscall.Statfs(folder, &disk), nil)
+	if free := int64(disk.Bfree) * disk.Bsize; free > 6*mib {
+		t.Errorf("%d bytes are not used", free)
+	}
+	is(t, s.Close(), nil)
 }

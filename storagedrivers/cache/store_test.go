@@ -3,7 +3,9 @@ package cache
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func id(n int) identity { return newIdentity("test", fmt.Sprint(n)) }
 func (s *Store) payload(id identity, length int) ([]byte, bool) {
 	var payload []byte
 	buf := make([]byte, frameSize)
-	for i := range chunks(length) {
+	for i := range (length + chunkSize - 1) / chunkSize {
 		b, ok := s.chunk(id, length, i, buf)
 		if !ok {
 			return nil, false
@@ -34,16 +35,21 @@ func (s *Store) payload(id identity, length int) ([]byte, bool) {
 	return payload, true
 }
 
-// TestPosition: positions are packed without loss.
-func TestPosition(t *testing.T) {
+// TestNames: only names that the store has written are read as such.
+func TestNames(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		number, offset int64
-		length         int
-	}{{1, 0, 1}, {slots + 5, maxSegment - unit, maxPayload}, {slots - 1, 64, 100}} {
-		p := newPosition(tt.number, tt.offset, tt.length)
-		if p.slot() != tt.number%slots || p.offset() != tt.offset || p.length() != tt.length || p&wasRead != 0 {
-			t.Errorf("%+v: %d, %d, %d", tt, p.slot(), p.offset(), p.length())
+	for _, length := range []int{1, 10, maxPayload} {
+		if got, n, ok := parseName(fileName(id(length), length)); got != id(length) || n != length || !ok {
+			t.Errorf("%d bytes: %x, %d, %t", length, got, n, ok)
+		}
+	}
+	hash := strings.Repeat("0a", 16)
+	for _, name := range []string{
+		"", hash, hash + "-", hash + "-0", hash + "--1", hash + "-+1", hash + "-01", hash + "-16777217", hash + "-1.tmp",
+		hash + "0a-1", hash[2:] + "-1", strings.ToUpper(hash) + "-1", "0x" + hash[2:] + "-1", unfinishedName,
+	} {
+		if _, _, ok := parseName(name); ok {
+			t.Errorf("%q is taken for a file of the store", name)
 		}
 	}
 }
@@ -70,7 +76,7 @@ func TestRecords(t *testing.T) {
 				t.Errorf("%d bytes: found %t, equal %t, restart %d", size, ok, ok, restart)
 			}
 		}
-		if s.has(id(100), 0) || s.has(id(0), 2) {
+		if s.has(id(100), 7) || s.has(id(0), 2) {
 			t.Error("a record that was removed or has another size was found")
 		}
 		is(t, s.Close(), nil)
@@ -91,21 +97,16 @@ func TestBound(t *testing.T) {
 	const limit = 24 * mib
 	folder := t.TempDir()
 	s := open(t, folder, limit)
-	foreign := filepath.Join(folder, "00000001.txt")
+	foreign := filepath.Join(folder, subfolders[:1], "00000001.txt")
+	is(t, os.MkdirAll(filepath.Dir(foreign), 0o700), nil)
 	is(t, os.WriteFile(foreign, nil, 0o600), nil)
-	var done atomic.Bool
 	var largest int64
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for !done.Load() {
-			largest = max(largest, size(t, folder))
-		}
-	})
 	var written int64
 	for i := 0; written < 10*limit; i++ {
 		b := random(uint64(i), 1+i*7919%(2*mib))
 		written += int64(len(b))
 		s.put(id(i), b)
+		largest = max(largest, size(t, folder))
 		if hot := max(0, i-5); i%2 == 0 {
 			length := 1 + hot*7919%(2*mib)
 			if got, ok := s.payload(id(hot), length); ok && !bytes.Equal(got, random(uint64(hot), length)) {
@@ -113,8 +114,6 @@ func TestBound(t *testing.T) {
 			}
 		}
 	}
-	done.Store(true)
-	wg.Wait()
 	stats := s.Stats()
 	if largest > limit || largest < limit/2 || stats.Bytes > limit || stats.Bytes < size(t, folder) || stats.Evicted == 0 {
 		t.Errorf("up to %d bytes of %d, %+v", largest, limit, stats)
@@ -151,7 +150,7 @@ func TestHotRecords(t *testing.T) {
 			}
 		}
 	}
-	if s.has(id(10), 0) {
+	if s.has(id(10), 256*kib) {
 		t.Error("a record that is not read is still there")
 	}
 	for i := range 400 { // all of them are hot
@@ -163,29 +162,29 @@ func TestHotRecords(t *testing.T) {
 	}
 }
 
-// TestDamage: a wrong bit anywhere loses at most its record, and never changes bytes.
+// TestDamage: a wrong bit anywhere, or a wrong length, loses its file only, and never changes bytes.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	content := random(1, 200*kib) // of four blocks and a record of its Info
-	type file func(t *testing.T, folder string) string
-	data := file(func(t *testing.T, folder string) string { return segments(t, folder)[0] })
-	journal := file(func(t *testing.T, folder string) string {
-		return strings.TrimSuffix(segments(t, folder)[0], ".data") + ".log"
-	})
+	flip := func(at int) func([]byte) []byte {
+		return func(b []byte) []byte { b[(at+len(b))%len(b)] ^= 1 << (at & 7); return b }
+	}
 	for name, tt := range map[string]struct {
-		file   file
-		offset int64
+		file   int // the first three are blocks, then comes the last one, and the record
+		damage func([]byte) []byte
 	}{
-		"first byte":         {data, -1}, // of the first block
-		"middle of a chunk":  {data, 30_000},
-		"last byte":          {data, chunkSize - 1},
-		"checksum":           {data, chunkSize + 1},
-		"second block":       {data, aligned(frameSize) + 70},
-		"journal, identity":  {journal, 3},
-		"journal, offset":    {journal, entrySize + 17},
-		"journal, length":    {journal, 2*entrySize + 25},
-		"journal, checksum":  {journal, 3*entrySize + 30},
-		"journal, last info": {journal, 4*entrySize + 1},
+		"first byte":       {0, flip(0)},
+		"middle":           {1, flip(30_000)},
+		"last byte":        {2, flip(chunkSize - 1)},
+		"checksum":         {0, flip(-2)},
+		"last block":       {3, flip(70)},
+		"info":             {4, flip(5)},
+		"info, checksum":   {4, flip(-1)},
+		"torn":             {0, func(b []byte) []byte { return b[:1000] }},
+		"empty":            {1, func([]byte) []byte { return nil }},
+		"without checksum": {2, func(b []byte) []byte { return b[:chunkSize] }},
+		"zeros":            {0, func(b []byte) []byte { return make([]byte, len(b)) }},
+		"torn info":        {4, func(b []byte) []byte { return b[:10] }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -194,17 +193,16 @@ func TestDamage(t *testing.T) {
 			d := behind(t, b, s, Policy{Block: 64 * kib, Immutable: true, FillOnUpload: true, Revalidate: time.Hour})
 			put(t, d, "object", content)
 			is(t, s.Close(), nil)
-			path := tt.file(t, folder)
+			path := files(t, folder)[tt.file]
 			f, err := os.ReadFile(path)
 			is(t, err, nil)
-			f[max(tt.offset, 0)] ^= 1 << (len(name) % 8)
-			is(t, os.WriteFile(path, f, 0o600), nil)
+			is(t, os.WriteFile(path, tt.damage(f), 0o600), nil)
 			s = open(t, folder, 0)
 			d = behind(t, b, s, Policy{Block: 64 * kib, Immutable: true, Revalidate: time.Hour})
 			b.calls()
 			has(t, d, "object", all, content)
 			opens, _, _ := b.calls()
-			if stats := s.Stats(); stats.Damaged != 1 || opens == 0 && !strings.Contains(name, "info") {
+			if stats := s.Stats(); stats.Damaged != 1 || stats.Entries != 5 || opens == 0 && tt.file < 4 {
 				t.Errorf("%+v, %d opens", stats, opens)
 			}
 			has(t, d, "object", all, content)
@@ -213,57 +211,107 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestTornTails: files that end early lose only the records at their ends.
-func TestTornTails(t *testing.T) {
+// TestWrongName: a file under the name of another one is never read.
+func TestWrongName(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ data, journal int64 }{
-		{0, 0},
-		{0, 1},
-		{0, entrySize - 1},
-		{0, entrySize + 5},
-		{1, 0},
-		{100, 0},
-		{70 * kib, 0},
-		{70 * kib, 20},
-		{1 << 40, 0},
-		{0, 1 << 40},
-		{-1000, 0},
-		{0, -7},
-		{0, -70},
-		{-100_000, -100},
-	} {
-		folder := t.TempDir()
-		s := open(t, folder, 0)
-		for i := range 5 {
-			s.put(id(i), random(uint64(i), 70*kib))
+	folder := t.TempDir()
+	s := open(t, folder, 0)
+	for i := range 3 {
+		s.put(id(i), random(uint64(i), 70*kib))
+	}
+	is(t, os.Rename(s.path(id(0), 70*kib), s.path(id(1), 70*kib)), nil)    // another one of its length
+	is(t, os.Rename(s.path(id(2), 70*kib), s.path(id(2), 80*kib)), nil)    // another length
+	is(t, os.Link(s.path(id(1), 70*kib), filepath.Join(folder, "x")), nil) // not in a subfolder
+	is(t, s.Close(), nil)
+	s = open(t, folder, 0)
+	for i, length := range []int{70 * kib, 70 * kib, 80 * kib} {
+		if _, ok := s.payload(id(i), length); ok || s.has(id(i), length) {
+			t.Errorf("file %d is read", i)
 		}
-		is(t, s.Close(), nil)
-		path := segments(t, folder)[0]
-		for file, cut := range map[string]int64{path: tt.data, strings.TrimSuffix(path, ".data") + ".log": tt.journal} {
-			stat, err := os.Stat(file)
-			is(t, err, nil)
-			is(t, os.Truncate(file, max(stat.Size()-cut, 0)), nil)
+	}
+	if stats := s.Stats(); stats.Damaged != 2 || stats.Entries != 0 || stats.Bytes != 0 {
+		t.Errorf("%+v", stats)
+	}
+}
+
+// TestUnfinished: an unfinished file is removed at the start, and other files are left alone.
+func TestUnfinished(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	s := open(t, folder, 0)
+	s.put(id(1), random(1, 100))
+	is(t, s.Close(), nil)
+	name := fileName(id(2), 100)
+	foreign := []string{"00000001.data", name, name[:1] + "/" + name + ".bak", "g/" + name, string(subfolders[(strings.IndexByte(subfolders, name[0])+1)%16]) + "/" + name}
+	is(t, os.Mkdir(filepath.Join(folder, "g"), 0o700), nil)
+	for _, name := range append(foreign, unfinishedName) {
+		is(t, os.WriteFile(filepath.Join(folder, name), make([]byte, mib), 0o600), nil)
+	}
+	s = open(t, folder, 0)
+	if stats := s.Stats(); !s.ready() || s.Stats().Entries != 1 || s.Stats().Bytes != sizeOnDisk(100) {
+		t.Errorf("%+v", stats)
+	}
+	is(t, s.Empty(), nil)
+	if _, err := os.Stat(filepath.Join(folder, unfinishedName)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the unfinished file: error %v", err)
+	}
+	for _, name := range foreign {
+		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
+			t.Error(err)
 		}
-		for range 3 {
-			s = open(t, folder, 0)
-			found := 0
-			for i := range 5 {
-				if got, ok := s.payload(id(i), 70*kib); ok {
-					found++
-					if !bytes.Equal(got, random(uint64(i), 70*kib)) {
-						t.Errorf("%+v: other bytes", tt)
-					}
-				}
-			}
-			if whole := max(tt.data, tt.journal); whole <= 0 && found != 5 || whole > 0 && whole < 70*kib && found != 4 && found != 3 {
-				t.Errorf("%+v: %d records", tt, found)
-			}
-			s.put(id(9), random(9, 100*kib))
-			if got, ok := s.payload(id(9), 100*kib); !ok || !bytes.Equal(got, random(9, 100*kib)) {
-				t.Errorf("%+v: nothing can be added", tt)
-			}
-			is(t, s.Close(), nil)
+	}
+}
+
+// TestEvictedByTime: after a start, the files that were written first go first.
+func TestEvictedByTime(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	s := open(t, folder, 0)
+	const count = samples
+	for i := range count {
+		s.put(id(i), random(1, mib))
+		at := time.Now().Add(time.Duration(i*7%count-count) * time.Minute)
+		is(t, os.Chtimes(s.path(id(i), mib), at, at), nil)
+	}
+	is(t, s.Close(), nil)
+	s = open(t, folder, 0)
+	s.ready()
+	first := -1
+	for i := range count {
+		if i*7%count == 0 {
+			first = i
 		}
+	}
+	s.payload(id(first), mib) // it is used
+	for n := range count {
+		for i := range count {
+			if order := i * 7 % count; s.has(id(i), mib) != (order > n || order == 0) {
+				t.Errorf("after %d evictions file %d of the order is stored: %t", n, order, s.has(id(i), mib))
+			}
+		}
+		s.writing.Lock()
+		is(t, s.evict(), nil)
+		s.writing.Unlock()
+	}
+}
+
+// TestOpenFiles: the number of open files is bounded, and each read is right while they are closed.
+func TestOpenFiles(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir(), 0)
+	for i := range 2 * maxFiles {
+		s.put(id(i), random(uint64(i), 100))
+	}
+	readers(t, 4, func(reader int) {
+		for n := range 8 * maxFiles {
+			i := (n*7 + reader) % (2 * maxFiles)
+			if got, ok := s.payload(id(i), 100); !ok || !bytes.Equal(got, random(uint64(i), 100)) {
+				t.Errorf("file %d: found %t", i, ok)
+			}
+		}
+	})
+	if len(s.open) != maxFiles || s.Stats().Damaged != 0 {
+		t.Errorf("%d files are open, %+v", len(s.open), s.Stats())
 	}
 }
 
@@ -340,26 +388,19 @@ func TestFailingWrites(t *testing.T) {
 	d := behind(t, b, s, small)
 	put(t, d, "object", content)
 	has(t, d, "object", storagedrivers.Range{Length: 10}, content[:10])
-	path := segments(t, folder)[0]
-	s.writing.Lock()
-	broken := s.active()
-	is(t, broken.data.Close(), nil) // every write fails from now on, and every read
-	s.writing.Unlock()
+	d.(*cached).running.Wait()
+	unfinished := filepath.Join(folder, unfinishedName)
+	is(t, os.Mkdir(unfinished, 0o700), nil) // every write fails from now on
 	for range 3 {
 		has(t, d, "object", all, content)
 	}
-	s.writing.Lock()
-	var err error
-	broken.data, err = os.OpenFile(path, os.O_RDWR, 0)
-	s.writing.Unlock()
-	is(t, err, nil)
+	is(t, os.RemoveAll(unfinished), nil)
 	has(t, d, "object", all, content)
 	b.calls()
 	has(t, d, "object", all, content)
 	b.did(t, "the disk is back", 0, 1, 0)
 
 	is(t, os.RemoveAll(folder), nil)
-	s.SetMaxSize(mib) // so that a new segment is needed
 	for range 4 {
 		s.lastAttempt = time.Time{}
 		has(t, d, "object", all, content)
@@ -396,37 +437,34 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-// TestMillion: a million records need little memory and are there soon after a start.
+// TestMillion: a million files need little memory and are there soon after a start.
 func TestMillion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	measureMillion(t, func(float64, string) {})
-}
-
-func BenchmarkMillion(b *testing.B) {
-	for b.Loop() {
-		measureMillion(b, b.ReportMetric)
-	}
-}
-
-func measureMillion(t testing.TB, report func(float64, string)) {
 	const n = 1_000_000
 	folder := t.TempDir()
-	s := open(t, folder, 4<<30)
+	s := open(t, folder, 8<<30)
 	of := func(i int) identity {
 		var id identity
 		binary.LittleEndian.PutUint64(id[:], uint64(i)*0x9e3779b97f4a7c15)
 		return id
 	}
 	payload := make([]byte, 100)
-	before := time.Now()
-	for i := range n {
+	written := map[byte]int{} // by subfolder
+	for i := range n {        // a start reads names only
+		path := s.path(of(i), len(payload))
+		subfolder := of(i)[0] >> 4
+		first, ok := written[subfolder]
+		if ok {
+			is(t, os.Link(s.path(of(first), len(payload)), path), nil)
+			continue
+		}
+		written[subfolder] = i
 		if !s.put(of(i), payload) {
 			t.Fatal("not stored")
 		}
 	}
-	write := time.Since(before)
 	is(t, s.Close(), nil)
 	heap := func() uint64 {
 		var stats runtime.MemStats
@@ -435,56 +473,54 @@ func measureMillion(t testing.TB, report func(float64, string)) {
 		return stats.HeapAlloc
 	}
 	base := heap()
-	s = open(t, folder, 4<<30)
-	before = time.Now()
+	s = open(t, folder, 8<<30)
+	before := time.Now()
 	s.ready()
 	start := time.Since(before)
 	used := heap() - base
-	if entries := s.Stats().Entries; entries != n || used > 64*mib || start > 10*time.Second {
-		t.Errorf("%d entries, %d bytes of heap, %v", entries, used, start)
+	if stats := s.Stats(); stats.Entries != n || stats.Bytes != n*sizeOnDisk(len(payload)) || used > 64*mib || start > 10*time.Second {
+		t.Errorf("%+v, %d bytes of heap, %v", stats, used, start)
 	}
-	for i := 0; i < n; i += 9973 {
+	for _, i := range written {
 		if got, ok := s.payload(of(i), len(payload)); !ok || !slices.Equal(got, payload) {
-			t.Fatal("a record is missing")
+			t.Error("a file is missing")
 		}
 	}
-	t.Logf("written in %v, started in %v, %d bytes of heap", write, start, used)
-	report(start.Seconds(), "s/start")
-	report(float64(used), "heap-bytes")
+	t.Logf("started in %v, %d bytes of heap", start, used)
 }
 
-// FuzzStart: files with any content never lead to wrong bytes.
-func FuzzStart(f *testing.F) {
-	folder := f.TempDir()
+// FuzzFile: a file with any content and any name never leads to wrong bytes.
+func FuzzFile(f *testing.F) {
+	folder, want := f.TempDir(), random(1, 70*kib)
 	s := open(f, folder, 0)
-	want := map[identity][]byte{}
-	for i := range 3 {
-		want[id(i)] = random(uint64(i), 100+i*70*kib)
-		s.put(id(i), want[id(i)])
-	}
-	s.remove(id(0))
+	s.put(id(1), want)
+	stored := files(f, folder)[0]
+	content, err := os.ReadFile(stored)
+	is(f, err, nil)
 	is(f, s.Close(), nil)
-	data, err := os.ReadFile(filepath.Join(folder, dataName(1)))
-	is(f, err, nil)
-	journal, err := os.ReadFile(filepath.Join(folder, journalName(1)))
-	is(f, err, nil)
-	f.Add(journal, 0, byte(0))
-	f.Add(journal[:70], 1000, byte(1))
-	f.Add(append(slices.Clone(journal), journal...), 150_000, byte(8))
-	f.Fuzz(func(t *testing.T, journal []byte, at int, flip byte) {
+	name := filepath.Base(stored)
+	f.Add(name, len(content), 0, byte(0))
+	f.Add(name, 1000, 70_000, byte(1))
+	f.Add(name[:30]+"ff-71680", len(content), 0, byte(0))
+	f.Fuzz(func(t *testing.T, name string, length, at int, flip byte) {
+		if name == "" || !filepath.IsLocal(name) || strings.ContainsAny(name, "/\x00") || len(name) > 255 {
+			t.Skip("no name of a file")
+		}
 		folder := t.TempDir()
-		content := slices.Clone(data)
-		content[uint(at)%uint(len(content))] ^= flip
-		is(t, os.WriteFile(filepath.Join(folder, dataName(1)), content, 0o600), nil)
-		is(t, os.WriteFile(filepath.Join(folder, journalName(1)), journal, 0o600), nil)
+		changed := slices.Clone(content[:uint(length)%uint(len(content)+1)])
+		if len(changed) > 0 {
+			changed[uint(at)%uint(len(changed))] ^= flip
+		}
+		is(t, os.MkdirAll(filepath.Join(folder, name[:1]), 0o700), nil)
+		is(t, os.WriteFile(filepath.Join(folder, name[:1], name), changed, 0o600), nil)
 		s := open(t, folder, 0)
-		for id, want := range want {
+		for _, id := range []identity{id(1), id(2)} {
 			if got, ok := s.payload(id, len(want)); ok && !bytes.Equal(got, want) {
 				t.Error("other bytes")
 			}
 			if s.put(id, want) {
 				if got, ok := s.payload(id, len(want)); !ok || !bytes.Equal(got, want) {
-					t.Error("a stored record is not found")
+					t.Error("a stored file is not read")
 				}
 			}
 		}

@@ -138,8 +138,8 @@ func (m *metrics) Cache(storage string, stats func() cache.Stats) {
 	}{
 		{"cache_hits_total", "Blocks that were read from the cache.", func(s cache.Stats) int64 { return s.Hits }},
 		{"cache_misses_total", "Blocks that were fetched from the storage.", func(s cache.Stats) int64 { return s.Misses }},
-		{"cache_evicted_total", "Entries that were removed for newer ones.", func(s cache.Stats) int64 { return s.Evicted }},
-		{"cache_damaged_total", "Entries that were found damaged.", func(s cache.Stats) int64 { return s.Damaged }},
+		{"cache_evicted_total", "Entries that were removed to make room.", func(s cache.Stats) int64 { return s.Evicted }},
+		{"cache_damaged_total", "Entries that were damaged or could not be read.", func(s cache.Stats) int64 { return s.Damaged }},
 	} {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Namespace: "caddy", Subsystem: "media", Name: c.name, Help: c.help, ConstLabels: labels,
