@@ -51,9 +51,6 @@ func (s *Service) newIssuer(config *Config) (*tokens.Issuer, error) {
 	return issuer, nil
 }
 
-// Issuer returns the issuer of tokens, which also verifies them.
-func (s *Service) Issuer() *tokens.Issuer { return s.issuer }
-
 // CheckTokens returns nil if the token store is reachable and accepts writes.
 func (s *Service) CheckTokens(ctx context.Context) error { return s.store.Check(ctx) }
 

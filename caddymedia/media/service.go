@@ -181,6 +181,9 @@ func (s *Service) closeAll() error {
 // Uploader returns the uploader, which stores, deletes and maintains items.
 func (s *Service) Uploader() *upload.Uploader { return s.uploader }
 
+// Issuer returns the issuer of tokens, which also verifies them.
+func (s *Service) Issuer() *tokens.Issuer { return s.issuer }
+
 // Limits returns the limits, including the defaults.
 func (s *Service) Limits() Limits { return s.limits }
 

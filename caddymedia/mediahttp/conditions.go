@@ -2,21 +2,12 @@ package mediahttp
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/storagedrivers"
 )
-
-// conditionHeaders are the conditions of requests that change an item, RFC 9110 section 13.1.
-var conditionHeaders = []string{"If-Match", "If-None-Match", "If-Unmodified-Since"}
-
-// hasCondition reports whether a request has a condition.
-func hasCondition(header http.Header) bool {
-	return slices.ContainsFunc(conditionHeaders, func(name string) bool { return len(header.Values(name)) > 0 })
-}
 
 // conditionOf returns the conditions of a request about an item of an alias. It evaluates them in
 // the order of RFC 9110 section 13.2.2, for the zero Info as for a missing item.

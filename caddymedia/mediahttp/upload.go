@@ -300,6 +300,14 @@ func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *
 	return caller, boundary, nil
 }
 
+// conditionHeaders are the conditions of requests that change an item, RFC 9110 section 13.1.
+var conditionHeaders = []string{"If-Match", "If-None-Match", "If-Unmodified-Since"}
+
+// hasCondition reports whether a request has a condition.
+func hasCondition(header http.Header) bool {
+	return slices.ContainsFunc(conditionHeaders, func(name string) bool { return len(header.Values(name)) > 0 })
+}
+
 // bodyRefusal returns the refusal of a request whose body is encoded, or has a piece of a file.
 // Otherwise it returns nil.
 func bodyRefusal(kind aliases.Kind, header http.Header, query url.Values) *refusal {

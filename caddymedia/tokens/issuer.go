@@ -28,6 +28,12 @@ var ErrCredentials = errors.New("wrong credentials")
 // ErrMalformed means that a text is not of the form that all tokens and tickets have. It is an ErrCredentials.
 var ErrMalformed = fmt.Errorf("%w: no token", ErrCredentials)
 
+// ID is the SHA-256 of a token or ticket; a Store never sees the credential itself.
+type ID [sha256.Size]byte
+
+// IDOf returns the ID of a token or ticket.
+func IDOf(token string) ID { return sha256.Sum256([]byte(token)) }
+
 // tokenCoding is strict, so that a token has only one spelling.
 var tokenCoding = base64.RawURLEncoding.Strict()
 

@@ -13,7 +13,6 @@ package tokens
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"time"
@@ -22,12 +21,6 @@ import (
 // ErrUnavailable means that the store could not answer: unreachable, too slow, locked, damaged, full,
 // closed, or the context ended. It never means that a token is wrong.
 var ErrUnavailable = errors.New("token store unavailable")
-
-// ID is the SHA-256 of a token or ticket; a Store never sees the credential itself.
-type ID [sha256.Size]byte
-
-// IDOf returns the ID of a token or ticket.
-func IDOf(token string) ID { return sha256.Sum256([]byte(token)) }
 
 // Entry is what a [Store] keeps under a key.
 type Entry struct {
