@@ -470,22 +470,31 @@ func TestLeaseLost(t *testing.T) {
 	})
 }
 
-// TestRepeatedTransfer: a repeated copy is another one, under a name of the first attempt's time.
+// TestRepeatedTransfer: a repeated copy, or a move whose first attempt has not removed the old item, finds
+// the new one.
 func TestRepeatedTransfer(t *testing.T) {
 	t.Parallel()
-	eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
-		put(t, alias.Storage, "file/content/b.txt", "text")
-		r := repeating(alias)
-		for _, want := range []string{"a.txt", r.timed(0)} {
-			items, failures := r.u.Transfer(t.Context(), Transfer{Request: r.request(), From: alias, Filename: "b.txt", To: "a.txt", Copy: true})
-			if r.again = true; alias.Storage.Features().Repeat {
-				want = "a.txt" // it has recognised the object
+	for _, isCopy := range []bool{true, false} {
+		eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
+			r := repeating(alias)
+			r.began = r.began.Add(-time.Minute)
+			want := map[string]string{"file/content/a.txt": "text"}
+			for range 3 {
+				put(t, alias.Storage, "file/content/b.txt", "text")
+				items, failures := r.u.Transfer(t.Context(), Transfer{Request: r.request(), From: alias, Filename: "b.txt", To: "a.txt", Copy: isCopy})
+				if r.again = true; failures != nil || items[0].Filename != "a.txt" {
+					t.Errorf("%v, %v", filenames(items), failures)
+				}
+				if isCopy {
+					want["file/content/b.txt"] = "text"
+				}
+				wantContents(t, alias.Storage, want)
+				if err := aliases.Remove(t.Context(), alias.Storage, "file/content/b.txt"); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if failures != nil || items[0].Filename != want {
-				t.Errorf("%v, %v, want %s", filenames(items), failures, want)
-			}
-		}
-	})
+		})
+	}
 }
 
 // TestDigest: equal names and bytes have the same digest.

@@ -51,12 +51,7 @@ var (
 // Transfer moves or copies an item, with all checks of an upload. Onto itself the item stays unchanged,
 // unless a copy gets another name under Append Time. A moved item is removed after the new one is complete.
 // No upload, move or deletion of this process changes it between the last comparison and its removal.
-//
-// A repeated transfer does not look for an item of an earlier attempt.
 func (u *Uploader) Transfer(ctx context.Context, req Transfer) (items []Item, failures aliases.Failures) {
-	if r := req.Repetition; r != nil {
-		req.Repetition = &Repetition{ID: r.ID, Began: r.Began}
-	}
 	ctx = storagedrivers.WithOwner(ctx, req.Actor.Owner())
 	ended := u.Observer.Began(req.Operation())
 	defer func() { ended(items != nil) }()
