@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -48,16 +49,20 @@ func load(tx *bbolt.Tx, key []byte) (entry, error) {
 	return e, nil
 }
 
-// put stores an entry under a key that has none.
-func put(tx *bbolt.Tx, key []byte, e entry) error {
-	b := binary.BigEndian.AppendUint16(timeOf(e.Expires), uint16(len(e.index)))
+// put stores an entry in place of another one, the zero entry if there is none.
+func put(tx *bbolt.Tx, key []byte, old, e entry) error {
+	expires := timeOf(e.Expires)
+	b := binary.BigEndian.AppendUint16(slices.Clone(expires), uint16(len(e.index)))
 	b = append(append(b, e.index...), e.Value...)
 	err := tx.Bucket(bucketEntries).Put(key, b)
-	if !e.Expires.IsZero() {
-		err = errors.Join(err, tx.Bucket(bucketExpiries).Put(expiryKey(e.Expires, key), nil))
+	if !bytes.Equal(expires, timeOf(old.Expires)) { // the other buckets have their keys already
+		err = errors.Join(err, tx.Bucket(bucketExpiries).Delete(expiryKey(old.Expires, key)))
+		if !e.Expires.IsZero() {
+			err = errors.Join(err, tx.Bucket(bucketExpiries).Put(expiryKey(e.Expires, key), nil))
+		}
 	}
-	if e.index != "" {
-		err = errors.Join(err, tx.Bucket(bucketIndexes).Put(indexKey(e.index, key), nil))
+	if e.index != old.index {
+		err = errors.Join(err, tx.Bucket(bucketIndexes).Delete(indexKey(old.index, key)), tx.Bucket(bucketIndexes).Put(indexKey(e.index, key), nil))
 	}
 	return err
 }

@@ -122,10 +122,10 @@ func (s *Store) Update(ctx context.Context, key, index string, change func(token
 		if changed, refused = change(s.visible(old)); refused != nil {
 			return nil //nolint:nilerr // refused is returned after the commit
 		}
-		if err := remove(tx, []byte(key), old); err != nil || changed.Value == nil || s.isExpired(changed) {
-			return err
+		if changed.Value == nil || s.isExpired(changed) {
+			return remove(tx, []byte(key), old)
 		}
-		return put(tx, []byte(key), entry{changed, cmp.Or(index, old.index)})
+		return put(tx, []byte(key), old, entry{changed, cmp.Or(index, old.index)})
 	})
 	if err != nil {
 		return err // the commit may still run, so refused must not be read
