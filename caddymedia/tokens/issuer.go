@@ -265,7 +265,8 @@ func clockOr(now func() time.Time) func() time.Time {
 	return now
 }
 
-// Revoke deletes all tokens and tickets of the account of apiKey and returns how many were valid.
+// Revoke deletes all tokens and tickets of the account of apiKey, with the kept answers to its requests,
+// and returns how many tokens and tickets were valid.
 // The account need not be configured any more. It is no error if it has none. The account itself
 // stays: it can get new tokens with its password.
 //
@@ -280,6 +281,9 @@ func (i *Issuer) Revoke(ctx context.Context, apiKey string) (int, error) {
 			return 0, unavailable("revoking the tokens of an account", err)
 		}
 		ended += n
+	}
+	if err := i.forgetAnswers(ctx, apiKey); err != nil {
+		return 0, unavailable("forgetting the requests of an account", err)
 	}
 	return ended, nil
 }

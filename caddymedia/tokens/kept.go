@@ -118,6 +118,21 @@ func (i *Issuer) reserve(ctx context.Context, account string, share int, unused 
 	return b, nil
 }
 
+// forgetAnswers forgets all answers of an account.
+func (i *Issuer) forgetAnswers(ctx context.Context, apiKey string) error {
+	account := "requests/" + hashed(apiKey)
+	var kept keptSegments
+	if _, err := i.load(ctx, account, &kept); err != nil {
+		return err
+	}
+	for _, s := range kept.Segments {
+		if _, err := i.store.DeleteIndex(ctx, fmt.Sprint(account, "/", s.Number)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // reserve adds b to the last segment of a share, in place of unused, or to a new one. It returns the
 // number of the segment.
 func (k *keptSegments) reserve(share int, unused, b block, now time.Time) (number int) {

@@ -374,6 +374,28 @@ func TestKeptBytes(t *testing.T) {
 	}
 }
 
+// TestKeptRevoked: the answers of an account are forgotten with its tokens, those of others are not.
+func TestKeptRevoked(t *testing.T) {
+	t.Parallel()
+	r := newRequests(t, memory.New(nil))
+	r.answer("", 0, 200, 4)
+	r.answer("a ticket", 0, 20, 4)
+	if _, err := r.issuer.Revoke(t.Context(), "b"); err != nil {
+		t.Error(err)
+	}
+	if _, known := r.known("", 200); known != 200 {
+		t.Errorf("%d of 200 are known", known)
+	}
+	if _, err := r.issuer.Revoke(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+	for owner, n := range map[string]int{"": 200, "a ticket": 20} {
+		if _, known := r.known(owner, n); known != 0 {
+			t.Errorf("%d of %q are known", known, owner)
+		}
+	}
+}
+
 // TestKeptIssuers: each Issuer of a store, such as those of a restart, begins a block of its own. This
 // costs few of the answers.
 func TestKeptIssuers(t *testing.T) {
