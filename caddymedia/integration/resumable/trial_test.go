@@ -1,12 +1,9 @@
 package resumable_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -190,28 +187,11 @@ func (r *trial) check(all []*sender) {
 
 // stored returns the items of the storage in their order, and the sizes of the objects of uploads.
 func (r *trial) stored() (items []string, rest map[string]int64) {
-	t := r.t
-	t.Helper()
-	config := filepath.Join(r.nodes[0].Home, "list.caddyfile")
-	if err := os.WriteFile(config, []byte(r.nodes[0].Caddyfile(r.media(0, "1h"))), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	reply := r.nodes[0].Media("ls", "keep", "--recursive", "--json", "--config", config, "--adapter", "caddyfile")
-	if reply.Code != 0 {
-		t.Fatalf("listing the storage: %+v", reply)
-	}
+	r.t.Helper()
 	rest = map[string]int64{}
-	for line := range strings.Lines(reply.Out) {
-		var object struct {
-			Path string
-			Size int64
-		}
-		if err := json.Unmarshal([]byte(line), &object); err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
-		key := strings.TrimPrefix(object.Path, "keep/")
+	for key, size := range site.Objects(r.t, r.nodes[0].Caddyfile(r.media(0, "1h")), "keep") {
 		if strings.HasPrefix(key, "@uploads/") {
-			rest[key] = object.Size
+			rest[key] = size
 			continue
 		}
 		items = append(items, key)

@@ -9,8 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -258,27 +256,14 @@ func (r *trial) acknowledge(t *testing.T, answer site.Answer, contents []string)
 func (r *trial) check(t *testing.T) {
 	t.Helper()
 	node := r.nodes[0]
-	config := filepath.Join(node.Home, "list.caddyfile")
-	if err := os.WriteFile(config, []byte(node.Caddyfile(r.media())), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	reply := node.Media("ls", "keep", "--recursive", "--json", "--config", config, "--adapter", "caddyfile")
-	if reply.Code != 0 {
-		t.Fatalf("listing the storage: %+v", reply)
-	}
-	stored := 0
-	for line := range strings.Lines(reply.Out) {
-		var object struct{ Path string }
-		if err := json.Unmarshal([]byte(line), &object); err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
-		stored++
-		if name := strings.TrimPrefix(object.Path, "keep/"); r.items[name] == "" {
+	stored := site.Objects(t, node.Caddyfile(r.media()), "keep")
+	for name := range stored {
+		if r.items[name] == "" {
 			t.Errorf("%s is stored, but not acknowledged", name)
 		}
 	}
-	if stored != len(r.items) {
-		t.Errorf("%d items are stored, %d acknowledged", stored, len(r.items))
+	if len(stored) != len(r.items) {
+		t.Errorf("%d items are stored, %d acknowledged", len(stored), len(r.items))
 	}
 	client := node.HTTP1()
 	for name, content := range r.items {
