@@ -92,9 +92,10 @@ func shareOf(owner string) int {
 
 // reserve reserves a block for an answer of size bytes in place of unused, and forgets segments if
 // there is too much.
-func (i *Issuer) reserve(ctx context.Context, account string, share int, unused block, size int) (b block, err error) {
+func (i *Issuer) reserve(ctx context.Context, account string, share int, unused block, size int) (block, error) {
+	var b block
 	var forgotten []int
-	err = i.store.Update(ctx, account, "", func(old Entry) (Entry, error) {
+	err := i.store.Update(ctx, account, "", func(old Entry) (Entry, error) {
 		var kept keptSegments
 		if old.Value != nil {
 			if err := json.Unmarshal(old.Value, &kept); err != nil {

@@ -244,18 +244,18 @@ func (a *Attempt) keep(ctx context.Context, index string, answer json.RawMessage
 	if a.IsLost() {
 		return ErrLost
 	}
-	kept := keptRequest{a.request.Fingerprint, a.content, a.Began, a.holder, answer}
+	kept, isKept := keptRequest{a.request.Fingerprint, a.content, a.Began, a.holder, answer}, a.isKept // the update may outlast this call
 	err := a.issuer.store.Update(ctx, a.requestKey(), index, func(old Entry) (Entry, error) {
 		var other keptRequest
-		if old.Value != nil && a.isKept {
+		if old.Value != nil && isKept {
 			if err := json.Unmarshal(old.Value, &other); err != nil {
 				return old, err
 			}
 		}
-		if a.isKept && other.Holder != a.holder {
+		if isKept && other.Holder != kept.Holder {
 			return old, ErrLost
 		}
-		return entryOf(kept, a.Began.Add(RequestLifetime))
+		return entryOf(kept, kept.Began.Add(RequestLifetime))
 	})
 	if err != nil && !errors.Is(err, ErrLost) {
 		err = unavailable("keeping a request", err)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 type wholeSeconds struct {
 	*memory.Driver
 	dates bool
+
+	mu    sync.Mutex
 	times map[string]time.Time
 }
 
@@ -30,6 +33,7 @@ func (d *wholeSeconds) Put(
 	if err != nil {
 		return info, err
 	}
+	d.mu.Lock()
 	at := noon
 	if d.dates && missing == nil {
 		at = d.times[key].Add(time.Second)
@@ -38,6 +42,7 @@ func (d *wholeSeconds) Put(
 		at = opts.NotBefore
 	}
 	d.times[key] = at
+	d.mu.Unlock()
 	return d.dated(info), nil
 }
 
@@ -54,6 +59,8 @@ func (d *wholeSeconds) Stat(ctx context.Context, key string) (storagedrivers.Inf
 }
 
 func (d *wholeSeconds) dated(info storagedrivers.Info) storagedrivers.Info {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	info.ModTime = d.times[info.Key]
 	return info
 }
@@ -70,7 +77,7 @@ func onWholeSeconds(t *testing.T, dates bool, fail func(op, key string) error) (
 		}
 		return fail(op, key)
 	}
-	alias := imageAlias(t, closed(t, "seconds", &wholeSeconds{d, dates, map[string]time.Time{}}, storagedrivers.Options{}))
+	alias := imageAlias(t, closed(t, "seconds", &wholeSeconds{Driver: d, dates: dates, times: map[string]time.Time{}}, storagedrivers.Options{}))
 	alias.Overwrite = true
 	u := newUploader(alias)
 	if _, failures := uploadImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red))); failures != nil {
