@@ -293,17 +293,30 @@ func (b *batch) lockNames(ctx context.Context) (unlock func(), err error) {
 }
 
 // Bounds of Append Time. An item whose name exists gets the time in its name, in whole seconds.
-// After secondTries it also gets a suffix, and after suffixTries more it is refused.
+// After secondTries it also gets a suffix, and after suffixTries more it is refused. A repeatable request
+// has few names, because each of its attempts tries all of them.
 const (
-	secondTries = 128
-	suffixTries = 4
+	secondTries     = 128
+	repeatableTries = 4
+	suffixTries     = 4
 
 	maxSeconds = 10_000
 )
 
-// secondTries returns the most tries of names with the time. All uploads of a request may have one plain
-// name.
-func (b *batch) secondTries() int { return secondTries + len(b.uploads) - 1 }
+// secondTries returns the most tries of names with the time. Several uploads of a request may have one
+// plain name.
+func (b *batch) secondTries(up *received) int {
+	tries := secondTries
+	if b.req.Repetition != nil {
+		tries = repeatableTries
+	}
+	for _, other := range b.uploads {
+		if other != up && other.plain == up.plain {
+			tries++
+		}
+	}
+	return tries
+}
 
 // seconds remembers the last second added to each name, so that the next item need not try all
 // seconds before it. It is only a hint: the storage decides whether a name is free. The zero value
@@ -356,17 +369,14 @@ func (b *batch) nextNames(ctx context.Context, exists *storagedrivers.ExistsErro
 	return nil
 }
 
-// rename gives an upload another filename, and reports whether there is one left. That of a repeatable
-// request is always one of [batch.nameOf].
+// rename gives an upload another filename, and reports whether there is one left. Attempts at a repeatable
+// request try the same names in the same order: what an earlier one stores late is in the way then.
 func (b *batch) rename(up *received) bool {
 	up.tries++
-	second := b.uploader.seconds.next(b.alias.LockName(up.plain), b.now.Unix())
-	isFar := b.req.Repetition != nil && second-b.now.Unix() >= int64(b.secondTries())
-	if up.tries <= b.secondTries() && !isFar {
-		up.filename = naming.WithTime(up.plain, second)
+	if up.tries <= b.secondTries(up) && b.req.Repetition == nil {
+		up.filename = naming.WithTime(up.plain, b.uploader.seconds.next(b.alias.LockName(up.plain), b.now.Unix()))
 		return true
 	}
-	up.suffixes++
-	up.filename = b.nameOf(up, b.secondTries()+up.suffixes)
-	return up.suffixes <= suffixTries
+	up.filename = b.nameOf(up, up.tries)
+	return up.tries <= b.secondTries(up)+suffixTries
 }

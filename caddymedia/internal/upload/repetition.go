@@ -63,17 +63,13 @@ func (b *batch) findOwn(ctx context.Context) error {
 	})...)
 }
 
-// freeNames is how many free names end the search for the item of an upload. There are some before it: they
-// were taken during the earlier attempt, or others have tried them meanwhile.
-const freeNames = 32
-
-// findOwnOf finds the item of an upload.
+// findOwnOf finds the item of an upload. It looks at all names: those that are free now may have been taken
+// during the earlier attempt.
 func (b *batch) findOwnOf(ctx context.Context, up *received, taken *sync.Map) error {
-	free := 0
-	for n := 0; n == 0 || n <= b.secondTries()+suffixTries && !b.alias.Overwrite; n++ {
+	for n := 0; n == 0 || n <= b.secondTries(up)+suffixTries && !b.alias.Overwrite; n++ {
 		filename := b.nameOf(up, n)
 		name := b.alias.LockName(filename)
-		if _, isTaken := taken.Load(name); isTaken || free > freeNames && n <= b.secondTries() {
+		if _, isTaken := taken.Load(name); isTaken {
 			continue
 		}
 		info, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(filename))
@@ -81,7 +77,6 @@ func (b *batch) findOwnOf(ctx context.Context, up *received, taken *sync.Map) er
 			return err
 		}
 		if info.Key == "" {
-			free++
 			continue
 		}
 		isOwn, err := b.isOwn(ctx, up, filename, info)
@@ -90,7 +85,7 @@ func (b *batch) findOwnOf(ctx context.Context, up *received, taken *sync.Map) er
 		}
 		if isOwn {
 			if _, isTaken := taken.LoadOrStore(name, true); !isTaken {
-				up.filename, up.tries, up.own = filename, min(n, 1), info
+				up.filename, up.tries, up.own = filename, n, info
 				return nil
 			}
 		}
@@ -166,7 +161,7 @@ func (b *batch) putOptions(alias *aliases.Alias, up *received, filename string) 
 // nameOf returns the n-th filename that an upload may have: the plain one, those with the time, then
 // those with a suffix too. They are the same for all attempts at a repeatable request.
 func (b *batch) nameOf(up *received, n int) string {
-	last := b.secondTries()
+	last := b.secondTries(up)
 	switch {
 	case n == 0:
 		return up.plain

@@ -385,7 +385,7 @@ func TestRepeatedNames(t *testing.T) {
 		r := Request{Kind: aliases.File, Repetition: &Repetition{ID: id, Began: noon}}
 		b := newUploader(alias).newUpload(Upload{Request: r})
 		b.alias, b.uploads = alias, []*received{{plain: "a.txt"}}
-		all := make([]string, b.secondTries()+suffixTries+1)
+		all := make([]string, b.secondTries(b.uploads[0])+suffixTries+1)
 		for n := range all {
 			all[n] = b.nameOf(b.uploads[0], n)
 		}
@@ -405,28 +405,37 @@ func TestRepeatedNames(t *testing.T) {
 // same second, and some have given up their names since. Each of them needs few tries.
 func TestRepeatedRush(t *testing.T) {
 	t.Parallel()
-	for _, others := range []int{20, 200} {
-		eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
-			r := repeating(alias)
-			r.u.Now = func() time.Time { return r.began }
-			for n := range others {
-				other := &repetitions{u: r.u, kind: r.kind, id: fmt.Sprint("OTHER", n), began: r.began}
-				if _, failures := other.store(t, file("a.txt", fmt.Sprint(n))); failures != nil {
-					t.Fatal(failures)
-				}
+	eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
+		r := repeating(alias)
+		for n := range 20 {
+			other := &repetitions{u: r.u, kind: r.kind, id: fmt.Sprint("OTHER", n), began: r.began}
+			if _, failures := other.store(t, file("a.txt", fmt.Sprint(n))); failures != nil {
+				t.Fatal(failures)
 			}
-			first, failures := r.store(t, text)
-			if isFar := len(first) > len(r.timed(0)); failures != nil || isFar != (others > secondTries) {
-				t.Errorf("stored %s, %v", first, failures)
+		}
+		first, failures := r.store(t, text)
+		if failures != nil || len(first) <= len(r.timed(0)) {
+			t.Errorf("stored %s, %v", first, failures)
+		}
+		for n := range int64(3) {
+			if err := alias.Storage.Delete(t.Context(), "file/content/"+r.timed(n)); err != nil {
+				t.Fatal(err)
 			}
-			for n := int64(4); n < 12; n++ {
-				if err := alias.Storage.Delete(t.Context(), "file/content/"+r.timed(n)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			r.stored(t, first, text)
-		})
-	}
+		}
+		r.stored(t, first, text)
+	})
+}
+
+// TestRepeatedLate: what an earlier attempt stores late is in the way of its repetition.
+func TestRepeatedLate(t *testing.T) {
+	t.Parallel()
+	eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
+		r := repeating(alias)
+		put(t, alias.Storage, "file/content/a.txt", "other")
+		r.u.seconds.next(alias.LockName("a.txt"), r.began.Unix()) // another request has tried a name
+		r.again = true
+		r.stored(t, r.timed(0), text)
+	})
 }
 
 // sweeping is a local driver that counts its sweeps.

@@ -150,7 +150,6 @@ type received struct {
 	// Set by check, and changed by commit under Append Time.
 	filename string
 	tries    int // of other filenames
-	suffixes int // of those, with a suffix
 
 	// Set by commit, if an earlier attempt has stored it.
 	own       storagedrivers.Info // the object under its filename; zero if it is to be stored
