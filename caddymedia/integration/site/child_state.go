@@ -161,7 +161,7 @@ func WritersOfOneName(t *testing.T, writers int, clients []*Client, tokens []str
 		contents[i] = sample.Described(uint64(i), 1000+i)
 		wg.Go(func() {
 			<-start
-			r, err := clients[i%2].Upload(t.Context(), tokens[i%2], "content",
+			r, err := clients[i%len(clients)].Upload(t.Context(), tokens[i%len(clients)], "content",
 				StreamPart{"photo.bin", bytes.NewReader(contents[i])})
 			if err != nil || r.Status != http.StatusOK {
 				t.Errorf("writer %d: %v %v", i, r, err)
@@ -181,7 +181,7 @@ func WritersOfOneName(t *testing.T, writers int, clients []*Client, tokens []str
 			t.Errorf("writers %d and %d both got the name %s", other, i, name)
 		}
 		owners[name] = i
-		clients[(i+1)%2].MustFetch(t, "content", name, contents[i])
+		clients[(i+1)%len(clients)].MustFetch(t, "content", name, contents[i])
 	}
 	return names
 }
