@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,13 +109,14 @@ func TestExpiresWhileWritten(t *testing.T) {
 	t.Parallel()
 	for _, verified := range []bool{false, true} {
 		s := storeOn(t, memory.New())
-		now := time.Now()
-		s.Now = func() time.Time { return now }
+		began := time.Now()
+		var passed atomic.Int64 // since it began
+		s.Now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
 		u := s.create(t, Record{Owner: owner, Kind: "file", Length: 6})
 		var seen []string
 		part := func(text string) io.Reader {
 			return &acting{strings.NewReader(text), func() {
-				now = now.Add(s.Expires * 3 / 4)
+				passed.Add(int64(s.Expires * 3 / 4))
 				seen = s.keys(t)
 				if _, err := s.Sweep(t.Context(), s.Storages[0], SweepOptions{}); err != nil {
 					t.Error(err)
@@ -129,7 +131,7 @@ func TestExpiresWhileWritten(t *testing.T) {
 		if err := u.Append(t.Context(), b); err != nil || !u.Complete() {
 			t.Fatalf("verified %t: offset %d, error %v", verified, u.Offset(), err)
 		}
-		now = time.Now() // that of the storage
+		passed.Store(int64(time.Since(began))) // as for the storage
 		if u = s.find(t, u); !bytes.Equal(u.content(t), []byte("123456")) {
 			t.Errorf("verified %t: it has %q", verified, u.content(t))
 		}
