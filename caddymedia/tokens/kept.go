@@ -58,7 +58,7 @@ type block struct {
 // keptIn returns the index for the answer to a request, of size bytes, and forgets older ones if there
 // are too many. Room is reserved in blocks, so most answers cost no update of their own.
 func (i *Issuer) keptIn(ctx context.Context, r Request, size int) (index string, err error) {
-	account, share := "requests/"+hashed(r.Account), shareOf(r.Owner)
+	account, share := requestsOf(r.Account), shareOf(r.Owner)
 	name := fmt.Sprint(account, "/", share)
 	i.kept.mu.Lock()
 	b := i.kept.of[name]
@@ -77,8 +77,12 @@ func (i *Issuer) keptIn(ctx context.Context, r Request, size int) (index string,
 	}
 	i.kept.of[name] = b
 	i.kept.mu.Unlock()
-	return fmt.Sprint(account, "/", b.segment), nil
+	return segmentOf(account, b.segment), nil
 }
+
+// requestsOf is the key of the segments of an account, and segmentOf the index of one of them.
+func requestsOf(apiKey string) string             { return "requests/" + hashed(apiKey) }
+func segmentOf(account string, number int) string { return fmt.Sprint(account, "/", number) }
 
 // shareOf returns the share of an owner; the account itself has one of its own.
 func shareOf(owner string) int {
@@ -111,27 +115,31 @@ func (i *Issuer) reserve(ctx context.Context, account string, share int, unused 
 	if err != nil {
 		return block{}, err // the update may still run, so its results must not be read
 	}
-	for _, n := range forgotten {
-		if _, err := i.store.DeleteIndex(ctx, fmt.Sprint(account, "/", n)); err != nil {
-			return block{}, err
-		}
-	}
-	return b, nil
+	return b, i.forget(ctx, account, forgotten)
 }
 
-// forgetAnswers forgets all answers of an account.
-func (i *Issuer) forgetAnswers(ctx context.Context, apiKey string) error {
-	account := "requests/" + hashed(apiKey)
-	var kept keptSegments
-	if _, err := i.load(ctx, account, &kept); err != nil {
-		return err
-	}
-	for _, s := range kept.Segments {
-		if _, err := i.store.DeleteIndex(ctx, fmt.Sprint(account, "/", s.Number)); err != nil {
+// forget forgets the answers of segments.
+func (i *Issuer) forget(ctx context.Context, account string, numbers []int) error {
+	for _, n := range numbers {
+		if _, err := i.store.DeleteIndex(ctx, segmentOf(account, n)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// forgetAnswers forgets all answers of an account.
+func (i *Issuer) forgetAnswers(ctx context.Context, apiKey string) error {
+	account := requestsOf(apiKey)
+	var kept keptSegments
+	if _, err := i.load(ctx, account, &kept); err != nil {
+		return err
+	}
+	numbers := make([]int, len(kept.Segments))
+	for n, s := range kept.Segments {
+		numbers[n] = s.Number
+	}
+	return i.forget(ctx, account, numbers)
 }
 
 // reserve adds b to the last segment of a share, in place of unused, or to a new one. It returns the

@@ -145,17 +145,23 @@ func (a *Attempt) lease(ctx context.Context) error {
 	})
 }
 
-// release ends the lease, if the attempt has it. It does not end with ctx.
-func (a *Attempt) release(ctx context.Context) {
+// release ends the lease, if the attempt has it. Otherwise, and after an error, it ends by itself.
+func (a *Attempt) release(ctx context.Context) { _ = a.drop(ctx, a.leaseKey()) }
+
+// drop removes an entry whose holder is the attempt. It does not end with ctx. The error is ErrLost if there
+// is no such entry.
+func (a *Attempt) drop(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
-	_ = a.issuer.store.Update(ctx, a.leaseKey(), "", func(old Entry) (Entry, error) {
-		var other lease
-		if json.Unmarshal(old.Value, &other) == nil && other.Holder == a.holder {
-			return Entry{}, nil
+	return a.issuer.store.Update(ctx, key, "", func(old Entry) (Entry, error) {
+		var held struct {
+			Holder string `json:"holder"`
 		}
-		return old, ErrLost
-	}) // otherwise it ends by itself
+		if json.Unmarshal(old.Value, &held) != nil || held.Holder != a.holder {
+			return old, ErrLost
+		}
+		return Entry{}, nil
+	})
 }
 
 // read reads what earlier attempts have left.
@@ -286,15 +292,7 @@ func (a *Attempt) Forget(ctx context.Context) error {
 	if !a.isKept || a.IsRepeated || a.IsLost() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
-	defer cancel()
-	err := a.issuer.store.Update(ctx, a.requestKey(), "", func(old Entry) (Entry, error) {
-		var kept keptRequest
-		if json.Unmarshal(old.Value, &kept) != nil || kept.Holder != a.holder {
-			return old, ErrLost
-		}
-		return Entry{}, nil
-	})
+	err := a.drop(ctx, a.requestKey())
 	if err != nil && !errors.Is(err, ErrLost) {
 		return unavailable("forgetting a request", err)
 	}

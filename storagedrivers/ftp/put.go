@@ -174,8 +174,8 @@ func (u *upload) cleanUp(ctx context.Context, failure error) error {
 	return failure
 }
 
-// naming are the locks of the names that this process gives, for all of its drivers: two of them may
-// have the same root.
+// naming are the locks of names during a commit. All drivers of the process share them, because two of
+// them may have the same root.
 var naming locks.Names
 
 // lockName returns the name of the lock of an object.
@@ -246,7 +246,7 @@ func (d *driver) undated() {
 	}
 }
 
-// rename gives the object its name.
+// rename renames the temporary file to the name of the object.
 func (u *upload) rename() error {
 	if u.mode == storagedrivers.CreateOnly {
 		if err := u.isFree(); err != nil {

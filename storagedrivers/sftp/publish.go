@@ -57,8 +57,8 @@ func (d *driver) commit(ctx context.Context, u *upload) error {
 	return err
 }
 
-// naming are the locks of the names that this process gives, for all of its drivers: two of them may
-// have the same root.
+// naming are the locks of names during a commit. All drivers of the process share them, because two of
+// them may have the same root.
 var naming locks.Names
 
 // lockName returns the name of the lock of an object.

@@ -369,8 +369,9 @@ func (b *batch) nextNames(ctx context.Context, exists *storagedrivers.ExistsErro
 	return nil
 }
 
-// rename gives an upload another filename, and reports whether there is one left. Attempts at a repeatable
-// request try the same names in the same order: what an earlier one stores late is in the way then.
+// rename sets the next filename of an upload. It returns false after the last one. All attempts at a
+// repeatable request try the same names in the same order: an object that an earlier one stores late
+// then has the name of its repetition.
 func (b *batch) rename(up *received) bool {
 	up.tries++
 	if up.tries <= b.secondTries(up) && b.req.Repetition == nil {

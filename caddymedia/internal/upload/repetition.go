@@ -137,7 +137,7 @@ func (b *batch) recoverDead(ctx context.Context) {
 // storeVariant stores the missing variant of an image that an earlier attempt has stored. The caller
 // holds the lock of the image.
 func (b *batch) storeVariant(ctx context.Context, o *object) error {
-	if o.variant == nil || o.overtaken {
+	if o.variant == nil {
 		return nil
 	}
 	now, err := aliases.Stat(ctx, b.alias.Storage, o.own.Key)
@@ -151,11 +151,16 @@ func (b *batch) storeVariant(ctx context.Context, o *object) error {
 	return err
 }
 
-// putOptions returns the options of an item under a filename. Its ID is the same for all attempts.
+// putOptions returns the options of an item under a filename.
 func (b *batch) putOptions(alias *aliases.Alias, up *received, filename string) storagedrivers.PutOptions {
 	opts := alias.PutOptions(filename)
-	opts.ID = fmt.Sprint(b.id, "i", slices.Index(b.uploads, up))
+	opts.ID = b.itemID(up)
 	return opts
+}
+
+// itemID returns the ID of an item, which is the same for all attempts.
+func (b *batch) itemID(up *received) string {
+	return fmt.Sprint(b.id, "i", slices.Index(b.uploads, up))
 }
 
 // nameOf returns the n-th filename that an upload may have: the plain one, those with the time, then
@@ -168,9 +173,8 @@ func (b *batch) nameOf(up *received, n int) string {
 	case n <= last:
 		return naming.WithTime(up.plain, b.now.Unix()+int64(n-1))
 	}
-	filename := naming.WithTime(up.plain, b.now.Unix())
-	sum := sha256.Sum256(fmt.Append(nil, b.putOptions(b.alias, up, filename).ID, "n", n-last))
-	return naming.WithSuffix(filename, strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:aliases.SuffixLength]))
+	sum := sha256.Sum256(fmt.Append(nil, b.itemID(up), "n", n-last))
+	return naming.WithSuffix(naming.WithTime(up.plain, b.now.Unix()), strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:aliases.SuffixLength]))
 }
 
 // digest is [Commitment.Digest].
