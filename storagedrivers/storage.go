@@ -51,6 +51,7 @@ type Storage struct {
 	now        func() time.Time
 	pause      time.Duration // before the first repetition; it doubles
 	headStarts *semaphore.Weighted
+	growths    growths
 }
 
 const (

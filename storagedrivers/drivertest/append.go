@@ -3,20 +3,20 @@ package drivertest
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"testing"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// appends skips the test if the driver cannot append, or not on this system.
-func (e *env) appends(t *testing.T) {
+// appender returns the driver as an Appender, and skips the test if it is none on this system.
+func (e *env) appender(t *testing.T) storagedrivers.Appender {
 	t.Helper()
-	if !e.storage.CanAppend() {
+	appender, ok := e.driver.(storagedrivers.Appender)
+	if !ok {
 		t.Skip("the driver is no Appender")
 	}
-	w, err := e.storage.Append(t.Context(), "probe", 0)
+	w, err := appender.Append(t.Context(), "probe", 0)
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip("the system cannot append")
 	}
@@ -26,37 +26,11 @@ func (e *env) appends(t *testing.T) {
 	closed(t, w)
 	succeeds(t, e.storage.Delete(t.Context(), "probe"), "deleting")
 	e.holds(t)
-}
-
-// append opens key for appending, which must succeed.
-func (e *env) append(t *testing.T, s *storagedrivers.Storage, key string, size int64) storagedrivers.Appended {
-	t.Helper()
-	w, err := s.Append(t.Context(), key, size)
-	if err != nil {
-		t.Fatalf("appending to %q: %v", key, err)
-	}
-	return w
-}
-
-// writes appends n bytes of c from offset on.
-func writes(t *testing.T, w io.Writer, c content, offset, n int64) {
-	t.Helper()
-	if got, err := io.Copy(w, c.part(offset, n)); err != nil || got != n {
-		t.Fatalf("appended %d of %d bytes: %v", got, n, err)
-	}
-}
-
-// grow stores c under key by appending.
-func (e *env) grow(t *testing.T, key string, c content) {
-	t.Helper()
-	w := e.append(t, e.storage, key, 0)
-	writes(t, w, c, 0, c.size)
-	succeeds(t, w.Flush(t.Context()), "flushing")
-	closed(t, w)
+	return appender
 }
 
 // fruitless asserts that no call of w succeeds, and closes it.
-func (e *env) fruitless(t *testing.T, w storagedrivers.Appended, want error) {
+func fruitless(t *testing.T, w storagedrivers.Appended, want error) {
 	t.Helper()
 	n, err := w.Write([]byte("late"))
 	fails(t, err, want, "appending")
@@ -67,6 +41,34 @@ func (e *env) fruitless(t *testing.T, w storagedrivers.Appended, want error) {
 	_, err = w.Adopt(t.Context())
 	fails(t, err, want, "adopting")
 	closed(t, w)
+}
+
+// testAppend: an object that grows is visible, and each size has a tag of its own.
+func testAppend(t *testing.T, e *env) {
+	appender := e.appender(t)
+	c, size := content{1, 10 * mib}, int64(0)
+	tags := map[string]bool{}
+	for _, parts := range [][]int64{{0, 1, 10}, {}, {9 * mib, 1}} {
+		w, err := appender.Append(t.Context(), "new/f/object", size)
+		if err != nil {
+			t.Fatalf("appending: %v", err)
+		}
+		for _, n := range parts {
+			writes(t, w, c, size, n)
+			size += n
+			if info := e.hasPart(t, "new/f/object", c, size); info.ETag != "" && n > 0 {
+				if tags[info.ETag] {
+					t.Errorf("the tag of %d bytes is that of others", size)
+				}
+				tags[info.ETag] = true
+			}
+		}
+		for range 2 {
+			succeeds(t, w.Flush(t.Context()), "flushing")
+		}
+		closed(t, w)
+		e.holds(t, "new/f/object")
+	}
 }
 
 // hasPart asserts that key holds the first size bytes of c, and returns the Info.
@@ -87,41 +89,14 @@ func (e *env) hasPart(t *testing.T, key string, c content, size int64) storagedr
 	return info
 }
 
-func testAppend(t *testing.T, e *env) {
-	e.appends(t)
-	c, size := content{1, 30 * mib}, int64(0)
-	tags := map[string]bool{}
-	for _, parts := range [][]int64{{0, 1, 10}, {100 * kib}, {}, {9 * mib, 1}, {c.size - 9*mib - 100*kib - 12}} {
-		w := e.append(t, e.storage, "new/f/object", size)
-		for _, n := range parts {
-			writes(t, w, c, size, n)
-			size += n
-			if info := e.hasPart(t, "new/f/object", c, size); info.ETag != "" && n > 0 {
-				if tags[info.ETag] {
-					t.Errorf("the tag of %d bytes is that of others", size)
-				}
-				tags[info.ETag] = true
-			}
-		}
-		for range 2 {
-			succeeds(t, w.Flush(t.Context()), "flushing")
-		}
-		closed(t, w)
-		e.hasPart(t, "new/f/object", c, size)
-		e.holds(t, "new/f/object")
-	}
-	e.has(t, "new/f/object", c)
-	succeeds(t, e.storage.Delete(t.Context(), "new/f/object"), "deleting")
-	e.grow(t, "new/f/object", content{2, 100})
-	e.has(t, "new/f/object", content{2, 100})
-	e.holds(t, "new/f/object")
-}
-
 // testAppendRefused: a call that fails neither ends the writer nor changes the object.
 func testAppendRefused(t *testing.T, e *env) {
-	e.appends(t)
+	appender := e.appender(t)
 	ctx, c := t.Context(), content{1, 200 * kib}
-	w := e.append(t, e.storage, "f/object", 0)
+	w, err := appender.Append(ctx, "f/object", 0)
+	if err != nil {
+		t.Fatalf("appending: %v", err)
+	}
 	writes(t, w, c, 0, 100*kib)
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
@@ -135,23 +110,22 @@ func testAppendRefused(t *testing.T, e *env) {
 		{ctx, "f/object", 100*kib - 1, storagedrivers.ErrChanged},
 		{ctx, "f/object", 100*kib + 1, storagedrivers.ErrChanged},
 		{ctx, "f/missing", 1, fs.ErrNotExist},
-		{ctx, "../f", 0, storagedrivers.ErrInvalidKey},
 		{cancelled, "f/object", 100 * kib, context.Canceled},
 		{cancelled, "f/missing", 0, context.Canceled},
 	} {
-		_, err := e.storage.Append(tt.ctx, tt.key, tt.size)
+		_, err := appender.Append(tt.ctx, tt.key, tt.size)
 		fails(t, err, tt.want, "appending to "+tt.key)
 	}
 	fails(t, w.Flush(cancelled), context.Canceled, "flushing")
 	writes(t, w, c, 100*kib, 100*kib)
-	succeeds(t, w.Flush(t.Context()), "flushing")
+	succeeds(t, w.Flush(ctx), "flushing")
 	succeeds(t, e.storage.Delete(ctx, "f/object"), "deleting")
-	e.fruitless(t, w, fs.ErrNotExist)
+	fruitless(t, w, fs.ErrNotExist)
 	e.holds(t)
 
 	e.put(t, "f/object", c, create)
 	for _, key := range []string{"f", "f/object/below"} {
-		w, err := e.storage.Append(ctx, key, 0)
+		w, err := appender.Append(ctx, key, 0)
 		if err == nil { // keys are no paths
 			closed(t, w)
 			succeeds(t, e.storage.Delete(ctx, key), "deleting")
@@ -162,32 +136,38 @@ func testAppendRefused(t *testing.T, e *env) {
 	e.holds(t, "f/object")
 }
 
-// testAppendClose: a writer keeps its storage open, and so does the object that it adopts.
-func testAppendClose(t *testing.T, e *env) {
-	e.appends(t)
-	closes := 0
-	s := storagedrivers.New("closed", e.driver, storagedrivers.Options{Close: func() error {
-		closes++
-		return nil
-	}})
-	c := content{1, 100}
-	w := e.append(t, s, "object", 0)
-	closed(t, s)
-	_, err := s.Append(t.Context(), "object", 0)
-	fails(t, err, storagedrivers.ErrClosed, "appending after closing")
-	writes(t, w, c, 0, c.size)
-	succeeds(t, w.Flush(t.Context()), "flushing")
-	staged, err := w.Adopt(t.Context())
+// testAdopt: an adopted object keeps writers out until it is closed, and a committed one for good.
+func testAdopt(t *testing.T, e *env) {
+	appender := e.appender(t)
+	ctx, c := t.Context(), content{1, mib}
+	g := e.grown(t, "grown", c)
+	late, err := appender.Append(ctx, "grown", c.size)
 	if err != nil {
-		t.Fatalf("adopting: %v", err)
+		t.Fatalf("appending: %v", err)
 	}
-	if closes != 0 {
-		t.Error("the driver was closed while an object was adopted")
+	staged := e.stageGrown(t, g)
+	_, err = staged.Write([]byte("late"))
+	fails(t, err, errors.ErrUnsupported, "writing to an adopted object")
+	appenders := []storagedrivers.Appender{appender}
+	if e.harness.Another != nil {
+		other := behind(e.harness.Another(e.t), e.prefix)
+		succeeds(t, other.Check(ctx), "the first check")
+		appenders = append(appenders, other.(storagedrivers.Appender)) //nolint:forcetypeassert // as the first one
 	}
+	for _, other := range appenders {
+		_, err := other.Append(ctx, "grown", c.size)
+		fails(t, err, storagedrivers.ErrInUse, "appending to an adopted object")
+	}
+	_, err = late.Write([]byte("late"))
+	fails(t, err, storagedrivers.ErrInUse, "appending to an adopted object")
+	e.commit(t, staged, "f/item", c, create)
+	e.has(t, "grown", c)
 	closed(t, staged)
-	if closes != 1 {
-		t.Errorf("the driver was closed %d times, want once", closes)
-	}
-	e.has(t, "object", c)
-	e.holds(t, "object")
+	_, err = appender.Append(ctx, "grown", c.size)
+	fails(t, err, fs.ErrExist, "appending to a committed object")
+	fruitless(t, late, fs.ErrExist)
+	e.holds(t, "f/item", "grown")
+	succeeds(t, e.storage.Delete(ctx, "grown"), "deleting")
+	e.has(t, "f/item", c)
+	e.holds(t, "f/item")
 }

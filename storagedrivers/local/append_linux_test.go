@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -19,10 +20,11 @@ func TestAppendNoSpace(t *testing.T) {
 		t.Skipf("mounting a small disk: %v", err)
 	}
 	t.Cleanup(func() { must(t, syscall.Unmount(root, syscall.MNT_DETACH)) })
-	s := open(t, root)
+	d := New(Config{Root: root}, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { must(t, d.Close()) })
 	full := filepath.Join(root, "full")
 	must(t, os.WriteFile(full, make([]byte, 512<<10), 0o600))
-	w, err := s.Append(t.Context(), "f/object", 0)
+	w, err := d.Append(t.Context(), "f/object", 0)
 	must(t, err)
 	n, err := w.Write(grown(0, 768<<10))
 	if !errors.Is(err, storagedrivers.ErrNoSpace) || n == 0 {

@@ -141,15 +141,16 @@ func (c *child) kill() {
 	_ = c.cmd.Wait() // it was killed
 }
 
-// continues appends to "f/object" in this process and commits it as "item".
+// continues adds a piece to "f/object" in this process and commits it as "item".
 func continues(t *testing.T, s *storagedrivers.Storage, root string, size int64) {
 	t.Helper()
-	w, err := s.Append(t.Context(), "f/object", size)
+	g, err := s.Growing(t.Context(), "f/object")
+	must(t, err)
+	w, err := g.Append(t.Context(), storagedrivers.GrowthOptions{})
 	must(t, err)
 	_, err = w.Write(grown(size, piece))
-	must(t, err)
-	must(t, w.Flush(t.Context()))
-	st, err := w.Adopt(t.Context())
+	must(t, errors.Join(err, w.Flush(t.Context()), w.Close()))
+	st, err := s.StageGrown(t.Context(), g)
 	must(t, err)
 	_, err = s.Commit(t.Context(), storagedrivers.Change{Staged: st, Key: "item"})
 	must(t, err)
@@ -167,13 +168,8 @@ func TestAppendBesideProcess(t *testing.T) {
 	root := t.TempDir()
 	c := startChild(t, root, "hold")
 	c.says("<nil>")
-	s := open(t, root)
-	_, err := s.Append(t.Context(), "f/object", piece+1)
-	if !errors.Is(err, storagedrivers.ErrChanged) {
-		t.Errorf("a wrong size: %v", err)
-	}
-	continues(t, s, root, piece)
-	_, err = io.WriteString(c.in, "\n")
+	continues(t, open(t, root), root, piece)
+	_, err := io.WriteString(c.in, "\n")
 	must(t, err)
 	c.says("true")
 	must(t, c.cmd.Wait())

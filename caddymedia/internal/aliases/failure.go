@@ -114,6 +114,9 @@ func Failf(reason Reason, format string, args ...any) *Failure {
 
 // StorageFailure returns the failure for an error of a storage.
 func StorageFailure(err error) *Failure {
+	if failure, ok := errors.AsType[*Failure](err); ok {
+		return failure
+	}
 	reason, message := StorageFailed, "the storage could not store the item"
 	switch {
 	case errors.Is(err, storagedrivers.ErrNoSpace):

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"io/fs"
 	"sync"
 	"time"
 
@@ -15,20 +14,21 @@ import (
 )
 
 const (
-	// segmentSize is the largest segment in bytes, unless it has a checksum. A crash loses at most
-	// one that is not complete.
-	segmentSize = 16 << 20
-	// maxSegments is the largest number of segments besides those of full size.
-	maxSegments = 10_000
-	// storeTime bounds storing a segment after its request has ended.
-	storeTime = 2 * time.Minute
+	// fullPiece is the size in bytes from which on any number of pieces may be.
+	fullPiece = 16 << 20
+	// maxPieces is the largest number of pieces besides those of full size.
+	maxPieces = 10_000
+	// confirmTime bounds looking for the upload after its request has ended.
+	confirmTime = 10 * time.Second
 )
 
 // BodyError is an error of the reader of a [Body].
 type BodyError struct{ Err error }
 
 // Error returns the text of the reader's error.
-func (e *BodyError) Error() string { return "receiving a segment: " + e.Err.Error() }
+func (e *BodyError) Error() string {
+	return "receiving the bytes of a resumable upload: " + e.Err.Error()
+}
 
 // Unwrap returns the reader's error.
 func (e *BodyError) Unwrap() error { return e.Err }
@@ -68,7 +68,7 @@ func (a *appending) read(p []byte) (int, error) {
 // error.
 //
 // The error is ErrOffset if the upload has another offset, ErrTooLarge for bytes beyond its length,
-// ErrChecksum, ErrSegments, ErrUnknown if the upload was removed meanwhile, a *BodyError, or that of
+// ErrChecksum, ErrPieces, ErrUnknown if the upload was removed meanwhile, a *BodyError, or that of
 // the storage.
 func (u *Upload) Append(ctx context.Context, body Body) error {
 	if body.Offset != u.offset {
@@ -89,8 +89,8 @@ func (u *Upload) Append(ctx context.Context, body Body) error {
 	if body.Offset != u.offset || u.Outcome != nil {
 		return ErrOffset
 	}
-	if tooMany(len(u.segments), u.offset) {
-		return ErrSegments
+	if tooMany(u.bytes.Pieces(), u.offset) {
+		return ErrPieces
 	}
 	a := &appending{Upload: u, writer: w, body: body, limit: body.Limit - u.offset}
 	if u.Length != Unknown {
@@ -101,7 +101,7 @@ func (u *Upload) Append(ctx context.Context, body Body) error {
 	if n := u.offset - before; n > 0 && u.store.Received != nil {
 		u.store.Received(u.ItemKind(), n, before > 0)
 	}
-	if gone := u.confirm(ctx, a.stored); gone != nil {
+	if gone := u.confirm(ctx); gone != nil {
 		return gone
 	}
 	if _, cut := errors.AsType[*BodyError](err); cut && writing.hasLost(w) {
@@ -110,209 +110,102 @@ func (u *Upload) Append(ctx context.Context, body Body) error {
 	return err
 }
 
-// tooMany reports whether there are too many segments for a number of bytes.
-func tooMany(segments int, bytes int64) bool { return int64(segments) > maxSegments+bytes/segmentSize }
+// tooMany reports whether there are too many pieces for a number of bytes.
+func tooMany(pieces int, bytes int64) bool { return int64(pieces) > maxPieces+bytes/fullPiece }
 
 // location identifies the upload in this process, whatever the name of its storage.
 func (u *Upload) location() string { return u.storage.Location().Join(dataKey(u.ID, "")).String() }
 
-// confirm looks whether the upload was removed while segments were stored, and removes them then. The
-// error is ErrOffset if the upload was finished, perhaps with other bytes, otherwise ErrUnknown.
-func (u *Upload) confirm(ctx context.Context, stored []string) error {
-	if len(stored) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+// confirm looks whether the upload was removed while bytes were stored, and removes them then. The error
+// is ErrOffset if the upload was finished, perhaps with other bytes, otherwise ErrUnknown.
+func (u *Upload) confirm(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTime)
 	defer cancel()
-	_, err := u.storage.Stat(ctx, recordKey(u.Owner, u.ID))
-	if !errors.Is(err, fs.ErrNotExist) {
+	if u.exists(ctx) {
 		return nil
 	}
-	for _, key := range stored {
-		_ = u.store.remove(ctx, u.storage, key)
-	}
+	u.removeData(ctx)
 	if err := u.reloadOutcome(ctx); err != nil {
 		return err
 	}
 	return ErrOffset
 }
 
-// appending is a request that adds bytes. A segment is stored while the next one is received.
+// appending is a request that adds bytes.
 type appending struct {
 	*Upload
 	writer *writer
 	body   Body
-	limit  int64                   // of the bytes that are still accepted
-	object storagedrivers.Appended // that grows; nil for segments
-	stored []string
-
-	storing sync.WaitGroup
-	err     error // of the last segment that was stored
+	limit  int64 // of the bytes that are still accepted
 }
 
-// run receives the body. Where objects can grow, it needs no segments.
+// run receives the body.
 func (a *appending) run(ctx context.Context) error {
-	if err := a.open(ctx); err != nil {
-		return err
+	w, err := a.bytes.Append(ctx, storagedrivers.GrowthOptions{Whole: a.body.Sum != nil, Reserve: a.body.Reserve})
+	if err != nil {
+		return storeError(err)
 	}
-	if a.object != nil {
-		defer func() {
-			if err := a.object.Close(); err != nil {
-				a.store.Log.Warn("closing the bytes of a resumable upload", "error", err)
-			}
-		}()
-		if a.body.Sum == nil {
-			return a.grow(ctx)
+	defer func() {
+		if err := w.Close(); err != nil {
+			a.store.Log.Warn("closing the bytes of a resumable upload", "error", err)
+		}
+	}()
+	readErr, err := a.receive(ctx, w)
+	if err == nil {
+		if err := a.accepts(readErr); err != nil {
+			return err
 		}
 	}
-	return a.runSegments(ctx)
+	if err != nil && a.body.Sum != nil {
+		return storeError(err)
+	}
+	if flushErr := w.Flush(ctx); flushErr != nil {
+		err = errors.Join(flushErr, err)
+	}
+	if a.bytes.Size() > a.offset {
+		a.offset, a.changed = a.bytes.Size(), a.store.Now()
+	}
+	if err == nil && readErr != io.EOF { //nolint:errorlint // the end is io.EOF itself
+		return readErr
+	}
+	return storeError(err)
 }
 
-// open opens the object of the upload at its end, unless the upload has segments or the storage has
-// no objects that grow.
-func (a *appending) open(ctx context.Context) error {
-	if !a.storage.CanAppend() || len(a.segments) > 0 && !a.grown {
-		return nil
-	}
-	key := dataKey(a.ID, grownName)
-	object, err := a.storage.Append(ctx, key, a.offset)
-	if errors.Is(err, errors.ErrUnsupported) && !a.grown {
-		return nil
-	}
-	if err != nil {
-		return grownError(err)
-	}
-	a.object, a.stored = object, append(a.stored, key)
-	return nil
-}
-
-// grow appends the body to the object as it is received.
-func (a *appending) grow(ctx context.Context) error {
-	buffer := buffers.Get().(*[bufferSize]byte) // the pool holds nothing else
+// receive writes the body. readErr is io.EOF at its end. Without a checksum it stores the bytes of a slow
+// body now and then, so that the upload does not expire: processes see only stored bytes of others.
+func (a *appending) receive(ctx context.Context, w *storagedrivers.GrowthWriter) (readErr, err error) {
+	buffer := buffers.Get().(*[bufferSize]byte) //nolint:forcetypeassert // the pool holds nothing else
 	defer buffers.Put(buffer)
-	var readErr, err error
-	written := int64(0)
-	for readErr == nil && err == nil {
+	interval := a.store.least(a.ID, 0) / 3
+	for next := a.store.Now().Add(interval); readErr == nil && err == nil; {
 		var n int
 		n, readErr = a.read(buffer[:min(bufferSize, a.limit)])
 		if a.limit -= int64(n); a.limit == 0 && readErr == nil {
 			readErr, err = a.atEnd() // before the last bytes are visible
 		}
-		if n > 0 && err == nil {
-			n, err = a.object.Write(buffer[:n])
-			written += int64(n)
-		}
-	}
-	return firstError(a.flush(ctx, written, err), readErr)
-}
-
-// flush makes n appended bytes durable, also if err has ended the appending. The end of the request
-// does not stop it.
-func (a *appending) flush(ctx context.Context, n int64, err error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
-	defer cancel()
-	if flushErr := a.object.Flush(ctx); flushErr != nil {
-		return grownError(errors.Join(flushErr, err))
-	}
-	a.setGrown(storagedrivers.Info{Key: dataKey(a.ID, grownName), Size: a.offset + n})
-	a.changed = a.store.Now()
-	return grownError(err)
-}
-
-// grownError returns ErrOffset for the errors of an object that another writer has changed.
-func grownError(err error) error {
-	for _, other := range []error{storagedrivers.ErrChanged, storagedrivers.ErrInUse, fs.ErrExist, fs.ErrNotExist} {
-		if errors.Is(err, other) {
-			return ErrOffset
-		}
-	}
-	if err == nil || errors.Is(err, ErrTooLarge) {
-		return err
-	}
-	return fmt.Errorf("storing the bytes of a resumable upload: %w", err)
-}
-
-func (a *appending) runSegments(ctx context.Context) error {
-	size := int64(segmentSize)
-	if a.body.Sum != nil {
-		size = a.limit
-	}
-	var err error
-	for end := false; err == nil && !end; {
-		end, err = a.segment(ctx, size)
-	}
-	a.storing.Wait()
-	if a.err != nil {
-		return a.err // nothing behind it is stored
-	}
-	return err
-}
-
-// segment receives one segment and begins to store it. end reports that it was the last one.
-func (a *appending) segment(ctx context.Context, size int64) (end bool, err error) {
-	release, err := a.body.Reserve()
-	if err != nil {
-		return true, err
-	}
-	staged, err := a.storage.Stage(ctx)
-	if err != nil {
-		release()
-		return true, fmt.Errorf("receiving a segment: %w", err)
-	}
-	done := func() {
-		if err := staged.Close(); err != nil {
-			a.store.Log.Warn("closing a segment of a resumable upload", "error", err)
-		}
-		release()
-	}
-	n, readErr, err := a.receive(staged, min(size, a.limit))
-	if readErr == nil && err == nil && a.limit == n {
-		readErr, err = a.atEnd()
-	}
-	if err == nil {
-		err = a.accepts(readErr)
-	}
-	if n > 0 {
-		a.storing.Wait()
-	}
-	if err != nil || n == 0 || a.err != nil {
-		done()
-		return true, firstError(err, readErr)
-	}
-	a.limit -= n
-	store := a.commit
-	if a.object != nil {
-		store = a.copy
-	}
-	a.storing.Go(func() {
-		defer done()
-		a.err = store(ctx, staged, n)
-	})
-	return readErr != nil, firstError(nil, readErr)
-}
-
-// receive copies at most limit bytes from the body. readErr is io.EOF at its end. Without a checksum
-// it ends early, so that a slow upload does not expire before its bytes are stored: processes see
-// only stored bytes of others.
-func (a *appending) receive(staged io.Writer, limit int64) (n int64, readErr, err error) {
-	buffer := buffers.Get().(*[bufferSize]byte) // the pool holds nothing else
-	defer buffers.Put(buffer)
-	end := a.store.Now().Add(a.store.least(a.ID, 0) / 3)
-	for n < limit && readErr == nil && (n == 0 || a.body.Sum != nil || a.store.Now().Before(end)) {
-		var read int
-		read, readErr = a.read(buffer[:min(bufferSize, limit-n)])
-		if read == 0 {
+		if n == 0 || err != nil {
 			continue
 		}
 		if a.body.Sum != nil {
-			a.body.Hash.Write(buffer[:read])
+			a.body.Hash.Write(buffer[:n])
 		}
-		if _, err := staged.Write(buffer[:read]); err != nil {
-			return n, readErr, fmt.Errorf("receiving a segment: %w", err)
+		_, err = w.Write(buffer[:n])
+		if err == nil && a.body.Sum == nil && a.store.Now().After(next) {
+			next, err = a.store.Now().Add(interval), w.Flush(ctx)
 		}
-		n += int64(read)
 	}
-	return n, readErr, nil
+	return readErr, err
+}
+
+// storeError returns ErrOffset if another request has added bytes.
+func storeError(err error) error {
+	switch {
+	case errors.Is(err, storagedrivers.ErrChanged):
+		return ErrOffset
+	case err == nil, errors.Is(err, ErrTooLarge):
+		return err
+	}
+	return fmt.Errorf("storing the bytes of a resumable upload: %w", err)
 }
 
 const bufferSize = 256 << 10
@@ -348,53 +241,4 @@ func (a *appending) accepts(readErr error) error {
 		return ErrChecksum
 	}
 	return nil
-}
-
-// firstError returns err, or else readErr unless that is the end of the body.
-func firstError(err, readErr error) error {
-	if err == nil && readErr != io.EOF { //nolint:errorlint // the end is io.EOF itself
-		return readErr
-	}
-	return err
-}
-
-// commit stores a segment of n bytes. The end of the request does not stop it.
-func (a *appending) commit(ctx context.Context, staged storagedrivers.Staged, n int64) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
-	defer cancel()
-	key := dataKey(a.ID, segmentName(a.offset))
-	segment := storagedrivers.Change{Staged: staged, Key: key}
-	infos, err := a.storage.Commit(ctx, segment)
-	if errors.Is(err, fs.ErrExist) && a.removeEmpty(ctx, key) {
-		infos, err = a.storage.Commit(ctx, segment)
-	}
-	if errors.Is(err, fs.ErrExist) {
-		return ErrOffset
-	}
-	if err != nil {
-		return fmt.Errorf("storing a segment: %w", err)
-	}
-	a.stored = append(a.stored, key)
-	a.segments = append(a.segments, infos[0])
-	a.offset += n
-	a.changed = a.store.Now()
-	return nil
-}
-
-// copy appends a verified segment to the object that grows.
-func (a *appending) copy(ctx context.Context, staged storagedrivers.Staged, _ int64) error {
-	if _, err := staged.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("reading a segment: %w", err)
-	}
-	buffer := buffers.Get().(*[bufferSize]byte) // the pool holds nothing else
-	defer buffers.Put(buffer)
-	n, err := io.CopyBuffer(struct{ io.Writer }{a.object}, struct{ io.Reader }{staged}, buffer[:])
-	return a.flush(ctx, n, err)
-}
-
-// removeEmpty removes an empty segment, and reports whether there was one. No request stores one, but
-// some servers keep an object whose PUT was cut.
-func (a *appending) removeEmpty(ctx context.Context, key string) bool {
-	info, err := a.storage.Stat(ctx, key)
-	return err == nil && info.Size == 0 && a.store.remove(ctx, a.storage, key) == nil
 }

@@ -11,15 +11,17 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
 // TestAppend: bytes that are cut at many places arrive whole, and each offset is kept.
 func TestAppend(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
-		all := random(2*segmentSize + 12345)
+		all := random(2*fullPiece + 12345)
 		u := s.create(t, Record{Owner: owner, Kind: "file", Length: int64(len(all))})
-		for _, end := range []int{0, 1, 100_000, segmentSize, segmentSize + 1, 2*segmentSize + 5} {
+		for _, end := range []int{0, 1, 100_000, fullPiece, fullPiece + 1, 2*fullPiece + 5} {
 			u = s.find(t, u)
 			at := int(u.Offset())
 			err := u.Append(t.Context(), body(u.Offset(), cut(all[at:], end-at)))
@@ -269,22 +271,6 @@ type readFunc func() error
 
 func (f readFunc) Read([]byte) (int, error) { return 0, f() }
 
-// TestGap: segments behind a missing one have no bytes.
-func TestGap(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *Store) {
-		u := s.create(t, Record{Owner: owner, Kind: "file", Length: 6})
-		for _, offset := range []int64{0, 4} {
-			if err := putBytes(t.Context(), s.Storages[0], dataKey(u.ID, segmentName(offset)), []byte("ab")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if found := s.find(t, u); found.Offset() != 2 || found.Complete() {
-			t.Errorf("offset %d, want 2", found.Offset())
-		}
-	})
-}
-
 // TestWriterStays: the end of a request does not unregister the one that has taken over from it.
 func TestWriterStays(t *testing.T) {
 	t.Parallel()
@@ -323,14 +309,13 @@ func TestTakeOverAfterBytes(t *testing.T) {
 	})
 }
 
-// TestLostSegment: a request from which another one has taken over stores no segment.
-func TestLostSegment(t *testing.T) {
+// TestLostBytes: a request from which another one has taken over stores no piece.
+func TestLostBytes(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s *Store) {
-		u := s.create(t, Record{Owner: owner, Length: 3})
-		a := &appending{Upload: u, writer: &writer{lost: true}, body: body(0, strings.NewReader("123")), limit: 3}
-		if err := a.runSegments(t.Context()); !errors.Is(err, ErrOffset) || s.find(t, u).Offset() != 0 {
-			t.Errorf("offset %d, error %v", s.find(t, u).Offset(), err)
-		}
-	})
+	s := storeOn(t, memory.New())
+	u := s.create(t, Record{Owner: owner, Length: 3})
+	a := &appending{Upload: u, writer: &writer{lost: true}, body: body(0, strings.NewReader("123")), limit: 3}
+	if err := a.run(t.Context()); !errors.Is(err, ErrOffset) || s.find(t, u).Offset() != 0 {
+		t.Errorf("offset %d, error %v", s.find(t, u).Offset(), err)
+	}
 }

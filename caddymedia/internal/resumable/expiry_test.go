@@ -135,7 +135,7 @@ func TestExpiresWhileWritten(t *testing.T) {
 		if u = s.find(t, u); !bytes.Equal(u.content(t), []byte("123456")) {
 			t.Errorf("verified %t: it has %q", verified, u.content(t))
 		}
-		if stored := slices.Contains(seen, dataKey(u.ID, segmentName(0))); stored == verified {
+		if stored := slices.Contains(seen, pieceKey(u.ID, 0)); stored == verified {
 			t.Errorf("verified %t: others see %v", verified, seen)
 		}
 	}
@@ -170,24 +170,4 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("remaining %v, error %v", s.keys(t), err)
 		}
 	})
-}
-
-// TestEmptySegment: an empty segment, which a server has kept of a PUT that was cut, is replaced.
-func TestEmptySegment(t *testing.T) {
-	t.Parallel()
-	s := storeOn(t, memory.New())
-	u := s.create(t, Record{Owner: owner, Kind: "file", Length: 5})
-	if err := u.Append(t.Context(), body(0, strings.NewReader("12"))); err != nil {
-		t.Fatal(err)
-	}
-	if err := putBytes(t.Context(), s.Storages[0], dataKey(u.ID, segmentName(2)), nil); err != nil {
-		t.Fatal(err)
-	}
-	u = s.find(t, u)
-	if err := u.Append(t.Context(), body(2, strings.NewReader("345"))); err != nil {
-		t.Fatal(err)
-	}
-	if u = s.find(t, u); !bytes.Equal(u.content(t), []byte("12345")) {
-		t.Errorf("it has %q", u.content(t))
-	}
 }

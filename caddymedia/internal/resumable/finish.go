@@ -147,16 +147,11 @@ type attempt struct {
 
 // storeItem stores the item. [upload.Uploader.Upload] calls authorize after the checks.
 func (a *attempt) storeItem(ctx context.Context) (upload.Item, aliases.Failures) {
-	content, done, err := a.source(ctx)
-	if err != nil {
-		return upload.Item{}, failuresOf(err)
-	}
-	defer done()
 	items, failures := a.store.Uploader.Upload(ctx, upload.Upload{SubFolder: a.SubFolder, Request: upload.Request{
 		Kind: a.ItemKind(), Alias: a.Alias, BaseURL: a.how.BaseURL, Confirm: a.authorize,
 		Repetition: &upload.Repetition{ID: a.ID, Began: a.lease.Began, Again: a.isRepeated},
 		Actor:      aliases.Actor{Origin: aliases.Origin(a.Origin), Account: a.Account, User: a.User, Client: a.Client, Ticket: a.Ticket},
-	}}, content)
+	}}, a.source())
 	if failures != nil {
 		return upload.Item{}, failures
 	}
@@ -458,7 +453,7 @@ func (u *Upload) discard(ctx context.Context, event Event, mayBeStored bool) err
 	}
 	u.store.observe(&u.Record, event)
 	writing.interrupt(u.location())
-	_ = u.store.removeData(ctx, u.storage, u.ID) // Sweep removes the rest
+	u.removeData(ctx)
 	if !mayBeStored && u.Ticket != "" && u.Complete() {
 		u.store.GiveBack(ctx, u.store.Issuer, u.TicketID(), u.ID)
 	}
@@ -496,14 +491,24 @@ func (u *Upload) Drop(ctx context.Context, failures aliases.Failures) bool {
 // dropTime bounds the removal of an upload whose creation fails.
 const dropTime = 10 * time.Second
 
-// removeAll removes the record and the data. The error is that of the record. Without a record, Sweep
-// removes the data. As long as there is a record there must be the data: the upload would begin again.
+// removeAll removes the record and the data. The error is that of the record. As long as there is a record
+// there must be the data: the upload would begin again.
 func (u *Upload) removeAll(ctx context.Context) error {
 	err := u.store.remove(ctx, u.storage, recordKey(u.Owner, u.ID))
 	if err == nil {
-		_ = u.store.removeData(ctx, u.storage, u.ID) // see above
+		u.removeData(ctx)
 	}
 	return err
+}
+
+// removeData removes the data. Without a record, Sweep removes what is left.
+func (u *Upload) removeData(ctx context.Context) {
+	if u.late {
+		_ = u.store.remove(ctx, u.storage, dataKey(u.ID, lengthName)) // it is logged
+	}
+	if err := u.bytes.Remove(ctx); err != nil {
+		u.store.Log.Warn("removing the bytes of a resumable upload", "storage", u.storage.Name(), "error", err)
+	}
 }
 
 // remove removes an object, and logs the error.
@@ -521,7 +526,7 @@ func isOver(ctx context.Context, err error) bool {
 	return err != nil && (ctx.Err() != nil || errors.Is(err, storagedrivers.ErrClosed))
 }
 
-// removeData removes everything below an upload. Errors are logged.
+// removeData removes everything below an ID. Errors are logged.
 func (s *Store) removeData(ctx context.Context, storage *storagedrivers.Storage, id string) (err error) {
 	for info, listErr := range storage.All(ctx, dataKey(id, "")) {
 		if listErr != nil {

@@ -151,8 +151,8 @@ func TestRepeatedParts(t *testing.T) {
 	}
 }
 
-// TestFinalSegments: a final upload has no more segments than one that is received as a whole.
-func TestFinalSegments(t *testing.T) {
+// TestFinalPieces: a final upload has no more pieces than one that is received as a whole.
+func TestFinalPieces(t *testing.T) {
 	t.Parallel()
 	s := storeOn(t, memory.New())
 	parts := make([]string, 0, 50)
@@ -160,7 +160,7 @@ func TestFinalSegments(t *testing.T) {
 		part := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 101})
 		parts = append(parts, part.ID)
 		for offset := range part.Length {
-			if err := putBytes(t.Context(), s.Storages[0], dataKey(part.ID, segmentName(offset)), []byte("x")); err != nil {
+			if err := putBytes(t.Context(), s.Storages[0], pieceKey(part.ID, offset), []byte("x")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -168,7 +168,7 @@ func TestFinalSegments(t *testing.T) {
 	for _, c := range []struct {
 		parts int
 		want  error
-	}{{99, nil}, {100, ErrSegments}} {
+	}{{99, nil}, {100, ErrPieces}} {
 		rec := Record{Owner: owner, Kind: "file", Parts: slices.Concat(parts, parts)[:c.parts]}
 		if _, err := s.Create(t.Context(), s.Storages[0], Creation{Record: rec, Admit: admit}); !errors.Is(err, c.want) {
 			t.Errorf("%d parts: %v", c.parts, err)

@@ -3,6 +3,7 @@ package resumable
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -102,13 +103,21 @@ func body(offset int64, r io.Reader) Body {
 // content returns the bytes of a complete upload.
 func (u *Upload) content(t *testing.T) []byte {
 	t.Helper()
-	r := &content{ctx: t.Context(), left: u.pieces(), missing: u.Length}
-	defer r.Close()
-	b, err := io.ReadAll(r)
+	staged, err := u.storage.StageGrown(t.Context(), u.objects()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer staged.Close()
+	b, err := io.ReadAll(staged)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// pieceKey returns the key of a piece of the bytes of an upload.
+func pieceKey(id string, offset int64) string {
+	return fmt.Sprintf("%s.%016d", dataKey(id, bytesName), offset)
 }
 
 // keys returns the keys of all objects of a store.

@@ -129,11 +129,9 @@ func outcomeKey(id string) string { return doneFolder + id[:dayLength] + "/" + i
 
 // Names of objects below an upload.
 const (
-	grownName  = "bytes"
+	bytesName  = "bytes"
 	lengthName = "length"
 )
-
-func segmentName(offset int64) string { return fmt.Sprintf("%016d", offset) }
 
 // idOfRecord returns the ID in the key of a record, and false for other keys.
 func idOfRecord(key string) (id string, ok bool) {

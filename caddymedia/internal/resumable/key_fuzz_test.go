@@ -23,7 +23,7 @@ func FuzzID(f *testing.F) {
 		if len(ticketTag(id)) != tagLength || len(clientTag(id)) != tagLength || len(storageTag(id)) != tagLength || sizeOf(id) < 0 {
 			t.Errorf("%q has no tags", id)
 		}
-		for _, key := range []string{recordKey(owner, id), dataKey(id, segmentName(1<<40)), outcomeKey(id)} {
+		for _, key := range []string{recordKey(owner, id), pieceKey(id, 1<<40), outcomeKey(id)} {
 			if err := storagedrivers.ValidKey(key); err != nil || !strings.HasPrefix(key, Folder+"/") {
 				t.Errorf("key %q: %v", key, err)
 			}
@@ -31,7 +31,7 @@ func FuzzID(f *testing.F) {
 		if found, ok := idOfRecord(recordKey(owner, id)); !ok || found != id {
 			t.Errorf("the record of %q is of %q, %t", id, found, ok)
 		}
-		if found, ok := idOfData(dataKey(id, grownName)); !ok || found != id {
+		if found, ok := idOfData(pieceKey(id, 0)); !ok || found != id {
 			t.Errorf("the data of %q is of %q, %t", id, found, ok)
 		}
 	})

@@ -45,8 +45,8 @@ func TestMemory(t *testing.T) { //nolint:paralleltest // see above
 	}
 	const size, limit = 256 << 20, 32 << 20
 	for name, driver := range map[string]func(d *local.Driver) storagedrivers.Driver{
-		"growing":  func(d *local.Driver) storagedrivers.Driver { return d },
-		"segments": func(d *local.Driver) storagedrivers.Driver { return struct{ storagedrivers.Driver }{d} },
+		"growing": func(d *local.Driver) storagedrivers.Driver { return d },
+		"pieces":  func(d *local.Driver) storagedrivers.Driver { return struct{ storagedrivers.Driver }{d} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler))
@@ -59,9 +59,12 @@ func TestMemory(t *testing.T) { //nolint:paralleltest // see above
 			if err != nil || !u.Complete() {
 				t.Fatalf("offset %d, error %v", u.Offset(), err)
 			}
-			content := &content{ctx: t.Context(), left: u.pieces(), missing: u.Length}
-			defer content.Close()
-			if n, err := io.Copy(&h, content); n != size || err != nil {
+			staged, err := u.storage.StageGrown(t.Context(), u.objects()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer staged.Close()
+			if n, err := io.Copy(&h, staged); n != size || err != nil {
 				t.Errorf("read %d bytes, error %v", n, err)
 			}
 			used := h.most - before

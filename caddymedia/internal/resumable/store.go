@@ -1,16 +1,15 @@
 // Package resumable keeps the state of resumable uploads as objects of a storage, so that any
 // process that shares the storage can continue any upload. The storage decides all races: every
-// object is created once and never replaced. One that grows is only ever appended to at its end.
+// object is created once and never replaced, and bytes are only ever added at their end.
 //
 // All keys are below [Folder]:
 //
 //	open/<owner>.<id>            the record of an unfinished upload
-//	data/<c>/<id>.<offset>       a segment of its bytes; c is a character of the ID
-//	data/<c>/<id>.bytes          all of its bytes, where objects can grow in place
+//	data/<c>/<id>.bytes          its bytes, a [storagedrivers.Growing]; c is a character of the ID
 //	data/<c>/<id>.length         its length, if that was not known at its creation
 //	done/<day>/<id>              the outcome of a finished upload; the ID begins with the day
 //
-// An upload exists as long as its record. A segment without a record, and a record whose upload has
+// An upload exists as long as its record. Bytes without a record, and a record whose upload has
 // expired, are removed by [Store.Sweep]. The outcome is stored before the record is removed.
 package resumable
 
@@ -56,8 +55,8 @@ var (
 	ErrRepeated = errors.New("parts are repeated too often")
 	// ErrScope means an upload, or a part of one, outside of the scope of the caller.
 	ErrScope = errors.New("another scope")
-	// ErrSegments means that the upload has too many small segments.
-	ErrSegments = errors.New("too many segments")
+	// ErrPieces means that the upload came in too many small pieces.
+	ErrPieces = errors.New("too many pieces")
 )
 
 // Store holds the resumable uploads of a service. It is safe for concurrent use.
@@ -129,7 +128,7 @@ func (s *Store) Create(ctx context.Context, storage *storagedrivers.Storage, c C
 		return nil, ErrTooMany
 	}
 	u.Created = s.Now().UTC().Truncate(time.Second)
-	u.changed = u.Created
+	u.bytes, u.late, u.changed = newBytes(u), u.Length == Unknown, u.Created
 	err = put(ctx, storage, recordKey(u.Owner, u.ID), &u.Record)
 	if errors.Is(err, fs.ErrExist) { // the same final upload, created meanwhile
 		return s.findCovered(ctx, u)
@@ -160,7 +159,7 @@ func (s *Store) findFinal(ctx context.Context, u *Upload) (*Upload, error) {
 	if err := u.resolveParts(ctx); err != nil {
 		return nil, err
 	}
-	segments, distinct := 0, int64(0)
+	pieces, distinct := 0, int64(0)
 	for i, part := range u.parts {
 		if slices.Index(u.parts, part) == i {
 			distinct += part.Length
@@ -171,13 +170,13 @@ func (s *Store) findFinal(ctx context.Context, u *Upload) (*Upload, error) {
 		case !part.Partial, part.Kind != u.Kind, !part.Complete():
 			return nil, ErrParts
 		}
-		segments += len(part.segments)
+		pieces += part.bytes.Pieces()
 	}
 	if u.Length > maxRepeat*distinct {
 		return nil, ErrRepeated
 	}
-	if tooMany(segments, u.Length) {
-		return nil, ErrSegments
+	if tooMany(pieces, u.Length) {
+		return nil, ErrPieces
 	}
 	return nil, nil //nolint:nilnil // it does not exist yet
 }

@@ -46,7 +46,7 @@ func TestTerminate(t *testing.T) {
 		if err := a.run(t.Context()); err != nil { // by another process
 			t.Fatal(err)
 		}
-		if err := u.confirm(t.Context(), a.stored); !errors.Is(err, ErrUnknown) {
+		if err := u.confirm(t.Context()); !errors.Is(err, ErrUnknown) {
 			t.Errorf("a request of another process: %v", err)
 		}
 		if keys := s.keys(t); len(keys) > 0 {
@@ -205,7 +205,7 @@ func TestSweep(t *testing.T) {
 		if err := done.record(t.Context(), Outcome{Stored: "a"}); err != nil {
 			t.Fatal(err)
 		}
-		orphan := dataKey(newID(s.Now(), &Record{}, 0, "default"), segmentName(0))
+		orphan := dataKey(newID(s.Now(), &Record{}, 0, "default"), bytesName)
 		if err := putBytes(t.Context(), s.Storages[0], orphan, []byte("x")); err != nil {
 			t.Fatal(err)
 		}

@@ -143,6 +143,7 @@ func (s *Store) removeExpired(ctx context.Context, storage *storagedrivers.Stora
 func (s *Store) removeEnded(ctx context.Context, storage *storagedrivers.Storage, key string) {
 	u := &Upload{store: s, storage: storage}
 	u.ID, _ = idOfRecord(key)
+	u.bytes = newBytes(u)
 	if rec, err := get(ctx, storage, key, &u.Record); err != nil || rec.Key == "" || len(u.Record.Parts) == 0 {
 		return
 	}

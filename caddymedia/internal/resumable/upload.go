@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"strconv"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -23,13 +20,13 @@ type Upload struct {
 	// Outcome of a finished upload; nil before.
 	Outcome *Outcome
 
-	store    *Store
-	storage  *storagedrivers.Storage
-	parts    []*Upload // of a final upload
-	segments []storagedrivers.Info
-	grown    bool      // the only segment is an object that grows
-	offset   int64     // the end of the bytes
-	changed  time.Time // of the last byte
+	store   *Store
+	storage *storagedrivers.Storage
+	parts   []*Upload // of a final upload
+	bytes   *storagedrivers.Growing
+	offset  int64     // the end of the bytes
+	late    bool      // the length was not known at the creation
+	changed time.Time // of the last byte
 }
 
 // Storage returns the storage that holds the upload.
@@ -106,12 +103,12 @@ func (s *Store) load(ctx context.Context, storage *storagedrivers.Storage, key s
 	if !ok {
 		return nil, ErrUnknown
 	}
-	u := &Upload{ID: id, store: s, storage: storage}
-	// Data is removed after its record. What was listed before the record was read is whole.
-	data, err := u.listData(ctx)
+	// Bytes are removed after their record. What was found before the record was read is whole.
+	bytes, err := storage.Growing(ctx, dataKey(id, bytesName))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("finding the bytes of a resumable upload: %w", err)
 	}
+	u := &Upload{ID: id, store: s, storage: storage, bytes: bytes, offset: bytes.Size()}
 	rec, err := get(ctx, storage, key, &u.Record)
 	if err != nil {
 		return nil, err
@@ -120,18 +117,37 @@ func (s *Store) load(ctx context.Context, storage *storagedrivers.Storage, key s
 		return nil, ErrUnknown
 	}
 	u.changed = u.Created
+	u.changedAt(rec, bytes.ModTime())
 	if err := u.resolveParts(ctx); errors.Is(err, ErrParts) {
 		return nil, ErrUnknown // it is being removed, after its parts
 	} else if err != nil {
 		return nil, err
 	}
-	if err := u.loadData(ctx, rec, data); err != nil {
-		return nil, err
+	if u.late = u.Length == Unknown; u.late {
+		length, err := u.loadLength(ctx)
+		if err == nil && length.Key == "" && !u.exists(ctx) { // the length was removed meanwhile
+			err = ErrUnknown
+		}
+		if err != nil {
+			return nil, err
+		}
+		u.changedAt(rec, length.ModTime)
 	}
 	if s.Now().After(u.Expires()) && !writing.has(u.location()) {
 		return nil, errExpired
 	}
 	return u, nil
+}
+
+// exists reports whether the upload has a record, or may have one.
+func (u *Upload) exists(ctx context.Context) bool {
+	_, err := u.storage.Stat(ctx, recordKey(u.Owner, u.ID))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// newBytes returns the bytes of an upload of which nothing need be known.
+func newBytes(u *Upload) *storagedrivers.Growing {
+	return u.storage.NewGrowing(dataKey(u.ID, bytesName))
 }
 
 // errExpired is the ErrUnknown of an upload that has expired.
@@ -147,6 +163,7 @@ func (u *Upload) reloadOutcome(ctx context.Context) error {
 		return ErrUnknown
 	}
 	ended := &Upload{ID: u.ID, Record: o.Record, Outcome: &o, store: u.store, storage: u.storage, changed: o.Finished}
+	ended.bytes = newBytes(ended)
 	if u.store.Now().After(ended.Expires()) {
 		return ErrUnknown
 	}
@@ -184,65 +201,17 @@ func (u *Upload) resolveParts(ctx context.Context) error {
 	return nil
 }
 
-// listData returns the objects below the upload, in the order of their keys.
-func (u *Upload) listData(ctx context.Context) ([]storagedrivers.Info, error) {
-	var data []storagedrivers.Info
-	for info, err := range u.storage.All(ctx, dataKey(u.ID, "")) {
-		if err != nil {
-			return nil, fmt.Errorf("finding the bytes of a resumable upload: %w", err)
-		}
-		data = append(data, info)
-	}
-	return data, nil
-}
-
-// loadData finds the segments and the length. Only differences to the time of the record
-// count, because the clock of the storage, or its time zone, may be another one.
-func (u *Upload) loadData(ctx context.Context, rec storagedrivers.Info, data []storagedrivers.Info) (err error) {
-	for _, info := range data {
-		if later := u.Created.Add(info.ModTime.Sub(rec.ModTime)); !rec.ModTime.IsZero() && later.After(u.changed) {
-			u.changed = later
-		}
-		name := info.Key[len(dataKey(u.ID, "")):]
-		switch name {
-		case lengthName:
-			err = u.loadLength(ctx)
-		case grownName:
-			u.setGrown(info)
-		default:
-			u.addSegment(name, info)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addSegment adds a segment that begins at the end of those before. The listing is sorted.
-func (u *Upload) addSegment(name string, info storagedrivers.Info) {
-	offset, err := strconv.ParseInt(name, 10, 64)
-	if err != nil || offset != u.offset || info.Size == 0 {
-		return
-	}
-	u.segments = append(u.segments, info)
-	u.offset += info.Size
-}
-
-// setGrown sets the only segment to an object that grows. Beside segments, or empty, it has no bytes:
-// a request that found segments, or could not append, has left it.
-func (u *Upload) setGrown(info storagedrivers.Info) {
-	if info.Size > 0 && (len(u.segments) == 0 || u.grown) {
-		u.segments, u.offset, u.grown = []storagedrivers.Info{info}, info.Size, true
+// changedAt makes at the time of the last change, if it is later. Only its difference to the time of the
+// record counts, because the clock of the storage, or its time zone, may be another one.
+func (u *Upload) changedAt(rec storagedrivers.Info, at time.Time) {
+	if !rec.ModTime.IsZero() && !at.IsZero() {
+		u.changed = later(u.changed, u.Created.Add(at.Sub(rec.ModTime)))
 	}
 }
 
-func (u *Upload) loadLength(ctx context.Context) error {
-	info, err := get(ctx, u.storage, dataKey(u.ID, lengthName), &u.Length)
-	if err == nil && info.Key == "" {
-		err = ErrUnknown
-	}
-	return err
+// loadLength finds the length that was set after the creation. Without one, the Info is zero.
+func (u *Upload) loadLength(ctx context.Context) (storagedrivers.Info, error) {
+	return get(ctx, u.storage, dataKey(u.ID, lengthName), &u.Length)
 }
 
 // SetLength sets the length of an upload that was created without one. The error is ErrLength if it
@@ -257,7 +226,7 @@ func (u *Upload) SetLength(ctx context.Context, length int64) error {
 		if !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("storing the length of a resumable upload: %w", err)
 		}
-		if err := u.loadLength(ctx); err != nil {
+		if _, err := u.loadLength(ctx); err != nil {
 			return err
 		}
 	}
@@ -267,121 +236,25 @@ func (u *Upload) SetLength(ctx context.Context, length int64) error {
 	return nil
 }
 
-// source returns the bytes of a complete upload for the uploader. They are not moved if the storage
-// can adopt them. The caller must call done.
-func (u *Upload) source(ctx context.Context) (src upload.Source, done func(), err error) {
-	staged, err := u.adopt(ctx)
-	switch {
-	case err == nil:
-		return upload.Staged(u.Filename, u.storage, staged, u.Length), func() {}, nil
-	case !errors.Is(err, errors.ErrUnsupported):
-		return nil, nil, err
+// objects returns the objects that have the bytes, in their order.
+func (u *Upload) objects() []*storagedrivers.Growing {
+	if len(u.parts) == 0 {
+		return []*storagedrivers.Growing{u.bytes}
 	}
-	content := &content{ctx: ctx, left: u.pieces(), missing: u.Length}
-	return upload.Single(u.Filename, content), func() { _ = content.Close() }, nil
+	objects := make([]*storagedrivers.Growing, len(u.parts))
+	for i, part := range u.parts {
+		objects[i] = part.bytes
+	}
+	return objects
 }
 
-// adopt returns the bytes of a complete upload as staged data of its storage, which the caller must
-// close. Committing it moves no bytes. The error matches [errors.ErrUnsupported] if the storage
-// cannot do that, or if an earlier attempt has committed the bytes.
-func (u *Upload) adopt(ctx context.Context) (storagedrivers.Staged, error) {
-	if !u.grown {
-		return nil, errors.ErrUnsupported
-	}
-	object, err := u.storage.Append(ctx, dataKey(u.ID, grownName), u.Length)
-	if errors.Is(err, fs.ErrExist) {
-		err = errors.Join(errors.ErrUnsupported, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	staged, err := object.Adopt(ctx)
-	if err != nil {
-		return nil, errors.Join(err, object.Close())
-	}
-	return staged, nil
-}
-
-// piece is a segment with its storage; parts may be on another one.
-type piece struct {
-	storage *storagedrivers.Storage
-	info    storagedrivers.Info
-}
-
-func (u *Upload) pieces() []piece {
-	var all []piece
-	for _, part := range u.parts {
-		all = append(all, part.pieces()...)
-	}
-	for _, info := range u.segments {
-		all = append(all, piece{u.storage, info})
-	}
-	return all
-}
-
-// content reads one piece after the other. Its errors are *[aliases.Failure]s.
-type content struct {
-	ctx     context.Context //nolint:containedctx // of all reads, as in storagedrivers.Object
-	left    []piece
-	open    *storagedrivers.Object
-	missing int64 // bytes
-}
-
-func (c *content) Read(p []byte) (int, error) {
-	n, err := c.read(p)
-	switch {
-	case errors.Is(err, fs.ErrNotExist): // the upload, or a part of it, was removed meanwhile
-		err = failuresOf(ErrUnknown)[0]
-	case err != nil && err != io.EOF: //nolint:errorlint // the end is io.EOF itself
-		err = aliases.StorageFailure(err)
-	}
-	return n, err
-}
-
-func (c *content) read(p []byte) (int, error) {
-	for {
-		if c.open == nil {
-			if err := c.next(); err != nil {
-				return 0, err
-			}
+// source returns the bytes of a complete upload for the uploader.
+func (u *Upload) source() upload.Source {
+	return upload.Staged(u.Filename, u.Length, func(ctx context.Context, storage *storagedrivers.Storage) (storagedrivers.Staged, error) {
+		staged, err := storage.StageGrown(ctx, u.objects()...)
+		if errors.Is(err, fs.ErrNotExist) { // the upload, or a part of it, was removed meanwhile
+			err = failuresOf(ErrUnknown)[0]
 		}
-		n, err := c.open.Read(p)
-		c.missing -= int64(n)
-		if errors.Is(err, io.EOF) {
-			err = c.Close()
-		}
-		if n > 0 || err != nil {
-			return n, err
-		}
-	}
-}
-
-// next opens the next piece. The error is io.EOF after the last one.
-func (c *content) next() error {
-	if len(c.left) == 0 {
-		if c.missing != 0 {
-			return fmt.Errorf("%d bytes of a resumable upload are missing: %w", c.missing, io.ErrUnexpectedEOF)
-		}
-		return io.EOF
-	}
-	next := c.left[0]
-	open, err := next.storage.OpenSeeker(c.ctx, next.info.Key)
-	if err != nil {
-		return err
-	}
-	if open.Info.Size != next.info.Size {
-		return errors.Join(fmt.Errorf("segment %s has changed: %w", next.info.Key, fs.ErrNotExist), open.Close())
-	}
-	c.left, c.open = c.left[1:], open
-	return nil
-}
-
-// Close closes the piece that is open.
-func (c *content) Close() error {
-	if c.open == nil {
-		return nil
-	}
-	open := c.open
-	c.open = nil
-	return open.Close()
+		return staged, err
+	})
 }

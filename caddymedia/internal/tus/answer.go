@@ -90,7 +90,7 @@ var refusals = []struct {
 	{resumable.ErrParts, requestError{http.StatusBadRequest, "a part is missing, incomplete, or no partial upload"}},
 	{resumable.ErrRepeated, requestError{http.StatusBadRequest, "parts are repeated too often: send their bytes again"}},
 	{resumable.ErrScope, requestError{http.StatusForbidden, "the ticket is for other uploads"}},
-	{resumable.ErrSegments, requestError{http.StatusBadRequest, "the upload came in too many small pieces: send larger ones"}},
+	{resumable.ErrPieces, requestError{http.StatusBadRequest, "the upload came in too many small pieces: send larger ones"}},
 	{resumable.ErrTooMany, requestError{http.StatusTooManyRequests, "the account, ticket or client has too many unfinished uploads: end some, or try again later"}},
 }
 

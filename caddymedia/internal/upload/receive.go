@@ -47,13 +47,17 @@ type singleSource struct {
 	readFailure func(error) *aliases.Failure
 }
 
-// Staged returns one file outside of a form that is already staged on storage, submitted under
-// name. Upload closes it. size is in bytes.
-func Staged(name string, storage *storagedrivers.Storage, staged storagedrivers.Staged, size int64) Source {
-	return stagedSource{&received{submitted: name, storage: storage, staged: staged, size: size}}
+// Staged returns one file outside of a form, submitted under name, whose bytes are there already. stage
+// stages them on the storage of the alias. size is in bytes.
+func Staged(name string, size int64, stage func(context.Context, *storagedrivers.Storage) (storagedrivers.Staged, error)) Source {
+	return stagedSource{name, size, stage}
 }
 
-type stagedSource struct{ up *received }
+type stagedSource struct {
+	name  string
+	size  int64
+	stage func(context.Context, *storagedrivers.Storage) (storagedrivers.Staged, error)
+}
 
 // receive stages the files of src.
 func (b *batch) receive(ctx context.Context, src Source) error {
@@ -99,10 +103,17 @@ func (s singleSource) receive(ctx context.Context, b *batch) error {
 	return b.stage(ctx, &received{submitted: s.name}, s.body, s.readFailure)
 }
 
-// receive takes the file.
-func (s stagedSource) receive(_ context.Context, b *batch) error {
-	b.uploads = append(b.uploads, s.up) // so that it is closed
-	return b.reserveFile()
+// receive stages the file.
+func (s stagedSource) receive(ctx context.Context, b *batch) error {
+	alias, err := b.target()
+	if err != nil {
+		return err
+	}
+	up := &received{submitted: s.name, storage: alias.Storage, size: s.size}
+	if up.staged, err = b.reserveStaged(func() (storagedrivers.Staged, error) { return s.stage(ctx, alias.Storage) }); err == nil {
+		b.uploads = append(b.uploads, up)
+	}
+	return err
 }
 
 func (b *batch) addField(f *form, p *part) error {
