@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 	"testing"
@@ -158,6 +159,8 @@ func TestGrowingLists(t *testing.T) {
 	for range 100 {
 		is(t, add(t, s, "some"), nil)
 	}
+	_, err := s.Put(t.Context(), "key.0000000000000401", strings.NewReader("stray"), storagedrivers.PutOptions{})
+	is(t, err, nil)
 	if d.count != 0 {
 		t.Errorf("its own process has listed the pieces %d times", d.count)
 	}
@@ -167,5 +170,34 @@ func TestGrowingLists(t *testing.T) {
 	}
 	if d.count != 1 {
 		t.Errorf("another process has listed the pieces %d times", d.count)
+	}
+	if g, err := s.Growing(t.Context(), "key"); err != nil || g.Size() != 480 {
+		t.Errorf("%d bytes, error %v", g.Size(), err)
+	}
+}
+
+// broken is a driver whose Put fails, after the first one.
+type broken struct {
+	*memory.Driver
+	puts int
+}
+
+var errBroken = errors.New("broken")
+
+func (b *broken) Put(ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
+	if b.puts++; b.puts == 2 {
+		return storagedrivers.Info{}, errBroken
+	}
+	return b.Driver.Put(ctx, key, r, opts)
+}
+
+// TestGrowingFails: nothing is stored behind a piece that failed.
+func TestGrowingFails(t *testing.T) {
+	t.Parallel()
+	d := &broken{Driver: memory.New()}
+	s := open(t, d, storagedrivers.Options{})
+	is(t, add(t, s, strings.Repeat("x", 50<<20)), errBroken)
+	if g, err := s.Growing(t.Context(), "key"); err != nil || g.Size() != 16<<20 || d.puts != 2 {
+		t.Errorf("%d bytes by %d puts, error %v", g.Size(), d.puts, err)
 	}
 }
