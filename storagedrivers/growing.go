@@ -242,13 +242,13 @@ func (w *GrowthWriter) Write(p []byte) (n int, err error) {
 	}
 	for n < len(p) && err == nil {
 		part := p[n:]
-		if w.piece != nil && !w.opts.Whole {
-			part = part[:min(int64(len(part)), pieceSize-w.piece.size)]
+		if !w.opts.Whole {
+			part = part[:min(int64(len(part)), pieceSize-w.piece.length())]
 		}
 		var written int
 		written, err = w.write(part)
 		n += written
-		if err == nil && !w.opts.Whole && w.piece.size >= pieceSize {
+		if err == nil && !w.opts.Whole && w.piece.length() == pieceSize {
 			err = w.store()
 		}
 	}
@@ -260,6 +260,14 @@ type piece struct {
 	staged  Staged
 	size    int64
 	release func()
+}
+
+// length returns the size of the piece; 0 for none.
+func (p *piece) length() int64 {
+	if p == nil {
+		return 0
+	}
+	return p.size
 }
 
 func (p *piece) close() error {

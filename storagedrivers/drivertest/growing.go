@@ -156,9 +156,9 @@ func testGrowRefused(t *testing.T, e *env) {
 	writes(t, w, content{1, 100}, 0, 100)
 	succeeds(t, w.Flush(cancelled), "flushing after the end of a request")
 	closed(t, w)
-	g := e.growing(t, e.storage, "f/object", 100)
-	succeeds(t, g.Remove(t.Context()), "removing")
-	_, err = e.storage.StageGrown(t.Context(), g)
+	late := e.growing(t, e.storage, "f/object", 100)
+	succeeds(t, e.growing(t, e.storage, "f/object", 100).Remove(t.Context()), "removing")
+	_, err = e.storage.StageGrown(t.Context(), late)
 	fails(t, err, fs.ErrNotExist, "staging removed bytes")
 	e.holds(t)
 }
