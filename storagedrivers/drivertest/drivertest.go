@@ -156,6 +156,7 @@ var subtests = []subtest{
 	{"grow after close", testGrowClose},
 	{"stage grown", testStageGrown},
 	{"stage grown again", testStageGrownAgain},
+	{"stage grown elsewhere", testStageGrownElsewhere},
 	{"stage grown together", testStageGrownTogether},
 	{"stage grown crash", testStageGrownCrash},
 	{"seeking readers", testSeekingReaders},

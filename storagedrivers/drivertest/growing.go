@@ -309,6 +309,19 @@ func testStageGrownAgain(t *testing.T, e *env) {
 	e.holds(t, "f/item", "f/taken")
 }
 
+// testStageGrownElsewhere: grown bytes are staged on another storage.
+func testStageGrownElsewhere(t *testing.T, e *env) {
+	c, other := content{1, 100 * kib}, e.storages(t)[1]
+	staged, err := other.StageGrown(t.Context(), e.grown(t, "grown", c))
+	if err != nil {
+		t.Fatalf("staging: %v", err)
+	}
+	_, err = commitOne(t.Context(), other, staged, "f/item", create)
+	succeeds(t, err, "committing")
+	closed(t, staged)
+	e.has(t, "f/item", c)
+}
+
 // grownChanges returns changes that create "f/item" and overwrite "f/old" from grown objects, and create
 // "f/staged".
 func grownChanges(t *testing.T, e *env) ([]member, []storagedrivers.Change) {

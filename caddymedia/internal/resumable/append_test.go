@@ -92,6 +92,21 @@ func TestAppendRefuses(t *testing.T) {
 	})
 }
 
+// TestVerifiedTooLong: nothing of a body with a checksum is stored if it is longer than the upload.
+func TestVerifiedTooLong(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		all := random(2 * bufferSize)
+		sum := sha1.Sum(all)
+		u := s.create(t, Record{Owner: owner, Length: int64(len(all) - 1)})
+		b := body(0, bytes.NewReader(all))
+		b.Sum, b.Hash = sum[:], sha1.New()
+		if err := u.Append(t.Context(), b); !errors.Is(err, ErrTooLarge) || s.find(t, u).Offset() != 0 {
+			t.Errorf("offset %d, error %v", s.find(t, u).Offset(), err)
+		}
+	})
+}
+
 // TestTakeOver: a request takes over from another one that waits for its client. That one stores
 // nothing any more.
 func TestTakeOver(t *testing.T) {
