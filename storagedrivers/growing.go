@@ -86,6 +86,7 @@ const (
 // Growing finds the growing object under key; a missing one is empty.
 func (s *Storage) Growing(ctx context.Context, key string) (*Growing, error) {
 	g := s.NewGrowing(key)
+	ctx = WithoutCache(ctx)
 	if _, ok := s.driver.(Appender); ok {
 		info, err := s.Stat(ctx, key)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +97,7 @@ func (s *Storage) Growing(ctx context.Context, key string) (*Growing, error) {
 			return g, nil
 		}
 	}
-	return g, g.findPieces(WithoutCache(ctx))
+	return g, g.findPieces(ctx)
 }
 
 // NewGrowing returns the growing object under a key that no one has used, or of which nothing need be known.
@@ -105,13 +106,16 @@ func (s *Storage) NewGrowing(key string) *Growing { return &Growing{storage: s, 
 // findPieces finds the pieces behind those that are known.
 func (g *Growing) findPieces(ctx context.Context) error {
 	g.growth = g.storage.growths.get(g.key)
-	for range maxUnseen {
+	for known := len(g.ends); len(g.ends) < known+maxUnseen; {
 		info, err := g.storage.Stat(ctx, g.pieceKey(g.Size()))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if info.Size == 0 {
-			return nil // some servers keep an empty object if a PUT is cut
+		if info.Size == 0 { // some servers keep an empty object if a PUT is cut
+			if len(g.ends) > known {
+				g.storage.growths.set(g.key, g.growth)
+			}
+			return nil
 		}
 		g.add(info)
 	}
@@ -124,14 +128,14 @@ func (g *Growing) findPieces(ctx context.Context) error {
 			g.add(info)
 		}
 	}
+	g.storage.growths.set(g.key, g.growth)
 	return nil
 }
 
 // add adds a piece that begins at the end of those before.
 func (g *Growing) add(info Info) {
-	g.ends = append(slices.Clip(g.ends), g.Size()+info.Size)
+	g.ends = append(g.ends, g.Size()+info.Size)
 	g.modTime = info.ModTime
-	g.storage.growths.set(g.key, g.growth)
 }
 
 func (g *Growing) pieceKey(offset int64) string { return fmt.Sprintf("%s.%016d", g.key, offset) }
@@ -331,6 +335,7 @@ func (w *GrowthWriter) commit(ctx context.Context, p *piece) error {
 		return moved(err)
 	}
 	w.add(infos[0])
+	w.storage.growths.set(w.key, w.growth)
 	return nil
 }
 
@@ -473,7 +478,9 @@ const maxKnown = 1 << 16
 func (k *growths) get(key string) growth {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.byKey[key]
+	g := k.byKey[key]
+	g.ends = slices.Clip(g.ends) // others may add to them too
+	return g
 }
 
 func (k *growths) set(key string, g growth) {
