@@ -376,7 +376,7 @@ func (w *GrowthWriter) Flush(ctx context.Context) error {
 		defer cancel()
 		return w.flush(ctx)
 	}
-	err := w.store()
+	err := w.store() //nolint:contextcheck // see above
 	w.storing.Wait()
 	return cmp.Or(err, w.err)
 }
