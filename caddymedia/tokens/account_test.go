@@ -82,6 +82,7 @@ func TestFingerprint(t *testing.T) {
 		{APIKey: "keyhash", PasswordHash: "", Aliases: []string{"a", "b"}},
 		{APIKey: "key", PasswordHash: "hash", Aliases: []string{"ab"}},
 		{APIKey: "key", PasswordHash: "hash", Aliases: []string{"", "ab"}},
+		{APIKey: "key", PasswordHash: "hash\x00a", Aliases: []string{"b"}},
 	} {
 		if seen[other.Fingerprint()] {
 			t.Errorf("%+v has the fingerprint of another account", other)
