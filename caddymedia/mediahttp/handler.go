@@ -122,14 +122,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Serve answers a request. It returns false, and does nothing, if the path is not one of the
 // service. The error is an *[Error]; then nothing was written.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) (handled bool, err error) {
-	serve := h.route(r)
-	switch {
-	case h.isPreflight(r):
+	if r.Method == http.MethodOptions && h.isPreflight(r) {
 		return true, h.serveWith(w, r, preflight)
-	case serve == nil:
+	}
+	serve := h.route(r)
+	if serve == nil {
 		return false, nil
 	}
-	return true, h.serveWith(w, r, withCORS(serve))
+	return true, h.serveWith(w, r, func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+		if origins := service.Origins(); origins != nil {
+			exposeResponse(origins, w.Header(), r) // errors included
+		}
+		return serve(service, w, r)
+	})
 }
 
 // serveWith answers a request with one service, which stays open until the end of the request, even
