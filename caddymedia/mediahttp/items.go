@@ -26,6 +26,8 @@ const (
 	// Entries per page.
 	defaultPage = 100
 	maxPage     = 200
+	// maxListed is about the largest list of items in bytes.
+	maxListed = 1 << 20
 	// Bounds of a search for one page.
 	maxExamined   = 100_000
 	maxSearchTime = 5 * time.Second
