@@ -127,6 +127,16 @@ func (l formLimits) failure(err error) (status int, message string) {
 	return http.StatusBadRequest, "the body is malformed"
 }
 
+// repeated returns the first of names that is sent more than once; empty if there is none.
+func repeated(values url.Values, names ...string) string {
+	for _, name := range names {
+		if len(values[name]) > 1 {
+			return name
+		}
+	}
+	return ""
+}
+
 // maxHeld is how long a request may hold memory while its client sends a form and reads the answer.
 // The time of a set begins when it is deleted.
 const maxHeld = 3 * time.Minute

@@ -402,16 +402,6 @@ func (q *itemsRequest) one(ctx context.Context) error {
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, listAnswer{Success: true, Result: result})
 }
 
-// repeated returns the first of names that is sent more than once; empty if there is none.
-func repeated(values url.Values, names ...string) string {
-	for _, name := range names {
-		if len(values[name]) > 1 {
-			return name
-		}
-	}
-	return ""
-}
-
 // query returns the query of a list. The problem is for the caller; empty if there is none.
 func (q *itemsRequest) query() (query media.ItemQuery, problem string) {
 	values, err := url.ParseQuery(q.r.URL.RawQuery)
