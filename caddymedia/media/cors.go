@@ -15,8 +15,8 @@ import (
 // anyOrigin allows the pages of all origins, also those without one (the origin "null").
 const anyOrigin = "*"
 
-// Origins are the origins of the pages that may use the service in a browser (CORS). Origins are
-// immutable.
+// Origins are the origins of the pages that may use the service in a browser (CORS). A nil *Origins has
+// none. Origins are immutable.
 type Origins struct {
 	any    bool
 	listed map[string]bool
@@ -47,6 +47,8 @@ func parseOrigins(list []string) (*Origins, error) {
 // if their page may not use the service.
 func (o *Origins) Allow(sent []string) string {
 	switch {
+	case o == nil:
+		return ""
 	case o.any:
 		return anyOrigin
 	case len(sent) == 1 && o.listed[sent[0]]:
@@ -56,7 +58,7 @@ func (o *Origins) Allow(sent []string) string {
 	}
 }
 
-// Names reports whether an origin is one of the list. "*" and nil name none.
+// Names reports whether an origin is one of the list. "*" names none.
 func (o *Origins) Names(origin string) bool { return o != nil && o.listed[origin] }
 
 // IsOrigin reports whether an origin, as a browser sends it, is that of the address of a site, which
