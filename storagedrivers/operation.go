@@ -5,10 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
@@ -201,4 +207,168 @@ func (w watchedSource) Read(p []byte) (int, error) {
 	now := w.progress.now()
 	w.progress.read.Store(&now)
 	return n, err
+}
+
+const (
+	tripAfter = 5               // operations in a row that found the backend unavailable
+	rest      = 5 * time.Second // before one more of them may try
+)
+
+// errResting is the error of an operation that is not tried while the circuit is open.
+var errResting = WithCause(fmt.Errorf("%w: not tried, it has failed %d times in a row", ErrUnavailable, tripAfter),
+	"The storage failed several times in a row. It is not used for some seconds. Try again then.")
+
+// Breaker is a circuit breaker. While a backend does not answer, it prevents operations from
+// waiting for it and from slowing down its recovery. While the circuit is open, it admits one
+// operation in five seconds. The first answer of any kind closes it. The zero value is closed.
+type Breaker struct {
+	mu     sync.Mutex
+	failed int // in a row
+	trial  time.Time
+}
+
+// Do calls f, an operation of the backend with ctx, unless the circuit is open. Then it returns an
+// error that matches [ErrUnavailable]. now is the clock.
+func (c *Breaker) Do(ctx context.Context, now func() time.Time, f func(context.Context) error) error {
+	if err := c.enter(now()); err != nil {
+		return err
+	}
+	return c.watch(ctx, now, f)
+}
+
+// watch calls f in any case, and records its error.
+func (c *Breaker) watch(ctx context.Context, now func() time.Time, f func(context.Context) error) error {
+	err := f(ctx)
+	c.leave(ctx, now(), err)
+	return err
+}
+
+// enter returns errResting if an operation may not be tried now. A trial may be a long upload, so the
+// next one does not wait for its end.
+func (c *Breaker) enter(now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed < tripAfter {
+		return nil
+	}
+	if now.Before(c.trial) {
+		return errResting
+	}
+	c.trial = now.Add(rest)
+	return nil
+}
+
+// resting reports whether an operation would not be tried now.
+func (c *Breaker) resting(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failed >= tripAfter && now.Before(c.trial)
+}
+
+// leave counts the outcome of an operation. It ignores operations cancelled by their caller, drivers
+// without a free connection and objects in use, because they say nothing about the backend.
+func (c *Breaker) leave(ctx context.Context, now time.Time, err error) {
+	unavailable := errors.Is(err, ErrUnavailable)
+	if ctx.Err() != nil && !unavailable || errors.Is(err, ErrBusy) || errors.Is(err, ErrInUse) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !unavailable {
+		c.failed = 0
+		return
+	}
+	if c.failed++; c.failed == tripAfter {
+		c.trial = now.Add(rest)
+	}
+}
+
+// scope is the instrumentation scope of the spans.
+const scope = "github.com/caddymedia/media/storagedrivers"
+
+var noSpan trace.Span = noop.Span{}
+
+// startSpan starts the span of an operation as a child of the one in ctx, with the same provider.
+// It starts none if the parent is not recorded.
+func (s *Storage) startSpan(ctx context.Context, op, key string) (context.Context, trace.Span) {
+	parent := trace.SpanFromContext(ctx)
+	if !parent.IsRecording() {
+		return ctx, noSpan
+	}
+	ctx, span := parent.TracerProvider().Tracer(scope).Start(ctx, "media.storage."+op)
+	span.SetAttributes(attribute.String("media.storage.name", s.name))
+	if key != "" {
+		span.SetAttributes(attribute.String("media.key", key))
+	}
+	return ctx, span
+}
+
+// endSpan ends the span of an operation. It records only the operation and the kind of an error,
+// because the text of a driver may contain hosts and paths.
+func endSpan(span trace.Span, op string, err error) {
+	if !span.IsRecording() {
+		return
+	}
+	if err != nil {
+		name := kindOf(err).name
+		span.SetAttributes(attribute.String("media.result", name))
+		if Fault(op, err) {
+			span.SetStatus(codes.Error, op+": "+name)
+		}
+	}
+	span.End()
+}
+
+// note adds an attribute to the span of the operation in ctx.
+func note(ctx context.Context, what attribute.KeyValue) {
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(what)
+	}
+}
+
+// kind of an error. Kinds that are no fault are normal states or caused by the caller. For example,
+// if a name exists, the caller tries the next one.
+type kind struct {
+	name  string
+	fault bool
+	err   error
+}
+
+// kinds are in order of precedence, for joined errors.
+var kinds = []kind{
+	{"in_use", false, ErrInUse},
+	{"unavailable", true, ErrUnavailable},
+	{"canceled", false, context.Canceled},
+	{"timeout", true, context.DeadlineExceeded},
+	{"no_space", true, ErrNoSpace},
+	{"size_mismatch", true, ErrSizeMismatch},
+	{"permission", true, fs.ErrPermission},
+	{"changed", false, ErrChanged},
+	{"unsupported", false, errors.ErrUnsupported},
+	{"invalid_key", false, ErrInvalidKey},
+	{"invalid_range", false, ErrInvalidRange},
+	{"exists", false, fs.ErrExist},
+	{"not_found", false, fs.ErrNotExist},
+}
+
+// Fault reports whether the backend is to blame for the outcome of an operation; op is its name as
+// in [OpError]. Otherwise err is nil, a normal state, or caused by the caller. A missing object is
+// a fault, unless the caller asked for it ("open", "stat", "append", "flush", "adopt"); an existing
+// name is none.
+func Fault(op string, err error) bool {
+	if err == nil {
+		return false
+	}
+	kind := kindOf(err)
+	asked := slices.Contains([]string{"open", "stat", "append", "flush", "adopt"}, op)
+	return kind.fault || kind.name == "not_found" && !asked
+}
+
+func kindOf(err error) kind {
+	for _, kind := range kinds {
+		if errors.Is(err, kind.err) {
+			return kind
+		}
+	}
+	return kind{name: "other", fault: true}
 }

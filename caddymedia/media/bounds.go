@@ -6,7 +6,6 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
@@ -83,32 +82,3 @@ const stagingMemory = 64 << 20
 
 // unlimitedFiles is the number of files where open files are not limited.
 const unlimitedFiles = 1 << 20
-
-// BeginUpload counts an upload of the caller as running until ended is called. It returns false if
-// the account, its clients with tickets, or the ticket already have as many as are allowed. A
-// ticket may have one for each file that it has left, and spare more.
-func (s *Service) BeginUpload(actor aliases.Actor, ticket *tokens.Ticket, spare int) (ended func(), ok bool) {
-	party := actor.Party()
-	if ticket != nil {
-		party.Most = int64(ticket.Left() + spare)
-	}
-	if !s.bounds.uploads.AcquireWithin(party, 1, int64(s.limits.MaxUploads)) {
-		return nil, false
-	}
-	return func() { s.bounds.uploads.Release(party, 1) }, true
-}
-
-// UploadTime returns how long the body of an upload may take to arrive. With a ticket it ends with
-// the ticket.
-func (s *Service) UploadTime(ticket *tokens.Ticket) time.Duration {
-	most := time.Duration(s.limits.MaxUploadTime)
-	if ticket != nil {
-		most = min(most, ticket.Expires.Sub(s.now()))
-	}
-	return most
-}
-
-// CountRefused counts the items of an upload that were refused for good on a ticket, if it has one.
-func (s *Service) CountRefused(ctx context.Context, ticket *tokens.Ticket, failures aliases.Failures) {
-	s.uploads.CountRefused(ctx, ticket, failures)
-}

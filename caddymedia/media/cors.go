@@ -15,8 +15,8 @@ import (
 // anyOrigin allows the pages of all origins, also those without one (the origin "null").
 const anyOrigin = "*"
 
-// Origins are the origins of the pages that may use the service in a browser (CORS). The zero value
-// has none. Origins are immutable.
+// Origins are the origins of the pages that may use the service in a browser (CORS). A nil *Origins has
+// none. Origins are immutable.
 type Origins struct {
 	any    bool
 	listed map[string]bool
@@ -24,11 +24,8 @@ type Origins struct {
 
 // parseOrigins parses origins such as "https://www.example.com", or anyOrigin alone. The error names
 // the invalid one.
-func parseOrigins(list []string) (Origins, error) {
-	if len(list) == 0 {
-		return Origins{}, nil
-	}
-	o := Origins{listed: map[string]bool{}}
+func parseOrigins(list []string) (*Origins, error) {
+	o := &Origins{listed: map[string]bool{}}
 	for _, text := range list {
 		if text == anyOrigin {
 			o.any = true
@@ -36,23 +33,22 @@ func parseOrigins(list []string) (Origins, error) {
 		}
 		origin, err := cleanOrigin(text)
 		if err != nil {
-			return Origins{}, err
+			return nil, err
 		}
 		o.listed[origin] = true
 	}
 	if o.any && len(o.listed) > 0 {
-		return Origins{}, errors.New("* stands alone, because it is any origin")
+		return nil, errors.New("* stands alone, because it is any origin")
 	}
 	return o, nil
 }
 
-// Configured reports whether there are any origins.
-func (o Origins) Configured() bool { return o.any || len(o.listed) > 0 }
-
 // Allow returns the value of Access-Control-Allow-Origin for the Origin headers of a request, or ""
 // if their page may not use the service.
-func (o Origins) Allow(sent []string) string {
+func (o *Origins) Allow(sent []string) string {
 	switch {
+	case o == nil:
+		return ""
 	case o.any:
 		return anyOrigin
 	case len(sent) == 1 && o.listed[sent[0]]:
@@ -63,7 +59,7 @@ func (o Origins) Allow(sent []string) string {
 }
 
 // Names reports whether an origin is one of the list. "*" names none.
-func (o Origins) Names(origin string) bool { return o.listed[origin] }
+func (o *Origins) Names(origin string) bool { return o != nil && o.listed[origin] }
 
 // IsOrigin reports whether an origin, as a browser sends it, is that of the address of a site, which
 // has no path.
@@ -125,6 +121,3 @@ func invalidOrigin(text string) error {
 	return fmt.Errorf("an origin is a scheme, a host and a port if it is not the default one, without a slash at the end, "+
 		"such as https://www.example.com, or *, not %q", text)
 }
-
-// Origins returns the origins of the pages that may use the service in a browser.
-func (s *Service) Origins() Origins { return s.origins }

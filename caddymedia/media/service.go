@@ -48,8 +48,8 @@ type Service struct {
 	uploads    *resumable.Store
 	opened     map[string]chan struct{} // by storage, after an upload was created
 	isFirst    bool                     // it replaces no other service
-	origins    Origins
-	trust      *Trust // nil for none
+	origins    *Origins                 // nil for none
+	trust      *Trust                   // nil for none
 	signing    *signingKeys
 	client     func(context.Context) string
 	health     *health
@@ -92,7 +92,9 @@ func New(config Config) (*Service, error) {
 	if s.resumable, err = config.Resumable.withDefaults(largest); err != nil {
 		return nil, fmt.Errorf("resumable: %w", err)
 	}
-	s.origins, _ = parseOrigins(config.CORS) // they are checked
+	if len(config.CORS) > 0 {
+		s.origins, _ = parseOrigins(config.CORS) // they are checked
+	}
 	s.trust = newTrust(&config)
 	s.signing = newSigningKeys(config.SigningKey, s.store, s.now)
 	s.uploads, s.isFirst = s.newUploads(), config.Previous == nil
@@ -189,6 +191,9 @@ func (s *Service) Limits() Limits { return s.limits }
 
 // Observer returns the observer; it is never nil.
 func (s *Service) Observer() Observer { return s.observer }
+
+// Origins returns the origins of the pages that may use the service in a browser; nil for none.
+func (s *Service) Origins() *Origins { return s.origins }
 
 // Storage returns the storage of a name, and false if there is none.
 func (s *Service) Storage(name string) (*storagedrivers.Storage, bool) {

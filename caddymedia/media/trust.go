@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/caddymedia/media/caddymedia/internal/naming"
-	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -129,10 +128,4 @@ func (s *Service) accountOf(apiKey, user string) (tokens.Account, bool) {
 		return s.trust.Account(user), true
 	}
 	return account, true
-}
-
-// Covers reports whether an account may use a path in its aliases: a folder, or the filename of an
-// item.
-func Covers(account tokens.Account, path string) bool {
-	return upload.Forced{Below: account.Folder}.Covers(path)
 }

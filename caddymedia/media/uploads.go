@@ -64,6 +64,35 @@ func (s *Service) UploadStorage(kind aliases.Kind, alias string) *storagedrivers
 	return nil
 }
 
+// BeginUpload counts an upload of the caller as running until ended is called. It returns false if
+// the account, its clients with tickets, or the ticket already have as many as are allowed. A
+// ticket may have one for each file that it has left, and spare more.
+func (s *Service) BeginUpload(actor aliases.Actor, ticket *tokens.Ticket, spare int) (ended func(), ok bool) {
+	party := actor.Party()
+	if ticket != nil {
+		party.Most = int64(ticket.Left() + spare)
+	}
+	if !s.bounds.uploads.AcquireWithin(party, 1, int64(s.limits.MaxUploads)) {
+		return nil, false
+	}
+	return func() { s.bounds.uploads.Release(party, 1) }, true
+}
+
+// UploadTime returns how long the body of an upload may take to arrive. With a ticket it ends with
+// the ticket.
+func (s *Service) UploadTime(ticket *tokens.Ticket) time.Duration {
+	most := time.Duration(s.limits.MaxUploadTime)
+	if ticket != nil {
+		most = min(most, ticket.Expires.Sub(s.now()))
+	}
+	return most
+}
+
+// CountRefused counts the items of an upload that were refused for good on a ticket, if it has one.
+func (s *Service) CountRefused(ctx context.Context, ticket *tokens.Ticket, failures aliases.Failures) {
+	s.uploads.CountRefused(ctx, ticket, failures)
+}
+
 // ReserveFile reserves a file for staged bytes of an upload. It returns false if the account has too
 // many.
 func (s *Service) ReserveFile(actor aliases.Actor) (release func(), ok bool) {
@@ -134,6 +163,12 @@ func ForcedBy(caller tokens.Caller) upload.Forced {
 		return upload.Forced{Below: caller.Account.Folder}
 	}
 	return upload.Forced{Alias: t.Alias, SubFolder: t.SubFolder, Filename: t.Filename, MaxSize: t.MaxSize, MaxFiles: t.Left()}
+}
+
+// Covers reports whether an account may use a path in its aliases: a folder, or the filename of an
+// item.
+func Covers(account tokens.Account, path string) bool {
+	return upload.Forced{Below: account.Folder}.Covers(path)
 }
 
 // EndUpload terminates the unfinished upload of a name in a list of the uploads of a storage. The

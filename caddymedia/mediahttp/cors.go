@@ -46,11 +46,11 @@ func allMethods() []string {
 // corsMaxAge is how many seconds browsers keep the response to a preflight request.
 const corsMaxAge = "86400"
 
-// isPreflight reports whether a request is a preflight request, and CORS is configured. The request
-// that it announces must be one of the service: others are for the next handler.
+// isPreflight reports whether an OPTIONS request is a preflight request, and CORS is configured. The
+// request that it announces must be one of the service: others are for the next handler.
 func (h *Handler) isPreflight(r *http.Request) bool {
 	method := r.Header.Get("Access-Control-Request-Method")
-	if r.Method != http.MethodOptions || method == "" || r.Header.Get("Origin") == "" {
+	if method == "" || r.Header.Get("Origin") == "" {
 		return false
 	}
 	announced := r.WithContext(r.Context())
@@ -63,12 +63,13 @@ func (h *Handler) isPreflight(r *http.Request) bool {
 		return false
 	}
 	defer release()
-	return service.Origins().Configured()
+	return service.Origins() != nil
 }
 
 // preflight is the endpoint of preflight requests, which need no credentials.
 func preflight(service *media.Service, w http.ResponseWriter, r *http.Request) error {
-	if header := w.Header(); allowOrigin(service, header, r) {
+	origins, header := service.Origins(), w.Header()
+	if origins != nil && allowOrigin(origins, header, r) { // a reload may have removed them
 		header.Set("Access-Control-Allow-Methods", corsMethods)
 		header.Set("Access-Control-Allow-Headers", strings.Join(append([]string{corsRequest}, r.Header["Access-Control-Request-Headers"]...), ", "))
 		header.Set("Access-Control-Max-Age", corsMaxAge)
@@ -77,24 +78,16 @@ func preflight(service *media.Service, w http.ResponseWriter, r *http.Request) e
 	return nil
 }
 
-// withCORS returns an endpoint whose responses, errors included, may be read by the pages of the
-// configured origins.
-func withCORS(serve endpoint) endpoint {
-	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
-		if header := w.Header(); allowOrigin(service, header, r) {
-			header.Set("Access-Control-Expose-Headers", corsResponse)
-		}
-		return serve(service, w, r)
+// exposeResponse lets the page that sends a request read the response, if its origin is allowed.
+func exposeResponse(origins *media.Origins, header http.Header, r *http.Request) {
+	if allowOrigin(origins, header, r) {
+		header.Set("Access-Control-Expose-Headers", corsResponse)
 	}
 }
 
 // allowOrigin reports whether the page that sends a request may use the service, and sets the headers
 // that say so. The browser's own credentials are never allowed, so every page needs a token.
-func allowOrigin(service *media.Service, header http.Header, r *http.Request) bool {
-	origins := service.Origins()
-	if !origins.Configured() {
-		return false
-	}
+func allowOrigin(origins *media.Origins, header http.Header, r *http.Request) bool {
 	header.Add("Vary", "Origin") // also for "*", which a reload may replace
 	allowed := origins.Allow(r.Header["Origin"])
 	if allowed == "" {

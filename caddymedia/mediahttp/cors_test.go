@@ -156,6 +156,7 @@ func TestCORS(t *testing.T) {
 		{name: "no form", target: filePath, header: from + urlencoded + bearer, body: "a=b", status: 415, want: allowed},
 		{name: "storage down", target: filePath + "?alias=broken", header: from + multipart + bearer, body: upload, status: 503, want: allowed},
 		{name: "item", target: itemPath, header: from, status: 200, want: allowed, text: "0123456789"},
+		{name: "item, no preflight", target: itemPath, header: from + "Access-Control-Request-Method: GET", status: 200, want: allowed, text: "0123456789"},
 		{name: "HEAD", method: http.MethodHead, target: itemPath, header: from, status: 200, want: allowed},
 		{name: "range", target: itemPath, header: from + "Range: bytes=2-3", status: 206, want: allowed, text: "23"},
 		{name: "wrong range", target: itemPath, header: from + "Range: bytes=20-", status: 416, want: allowed},

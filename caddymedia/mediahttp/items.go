@@ -26,6 +26,8 @@ const (
 	// Entries per page.
 	defaultPage = 100
 	maxPage     = 200
+	// maxListed is about the largest list of items in bytes.
+	maxListed = 1 << 20
 	// Bounds of a search for one page.
 	maxExamined   = 100_000
 	maxSearchTime = 5 * time.Second
@@ -398,16 +400,6 @@ func (q *itemsRequest) one(ctx context.Context) error {
 		return q.storageFailed(ctx, "read the item", err)
 	}
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, listAnswer{Success: true, Result: result})
-}
-
-// repeated returns the first of names that is sent more than once; empty if there is none.
-func repeated(values url.Values, names ...string) string {
-	for _, name := range names {
-		if len(values[name]) > 1 {
-			return name
-		}
-	}
-	return ""
 }
 
 // query returns the query of a list. The problem is for the caller; empty if there is none.

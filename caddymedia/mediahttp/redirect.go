@@ -10,11 +10,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// elsewhere redirects a GET request to the storage if the alias redirects, and reports whether it
+// elsewhere redirects a GET request of an alias that redirects to the storage, and reports whether it
 // did. HEAD is not redirected, because a signature is for one method.
 func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, wanted target, info storagedrivers.Info) (bool, error) {
 	alias := wanted.alias
-	if alias.Redirect == nil || r.Method != http.MethodGet || active(mediaType(info)) {
+	if r.Method != http.MethodGet || active(mediaType(info)) {
 		return false, nil
 	}
 	lifetime := wanted.redirectLifetime()

@@ -44,15 +44,14 @@ func TestRedirectWarnings(t *testing.T) {
 }
 
 // TestRedirectOfActiveType: an item that was stored as HTML is served here, although its alias has
-// another type for it by now: its storage would serve it as HTML. So is one that its alias has as HTML: the
-// address would say so.
+// another type for it by now: its storage would serve it as HTML. One that its alias makes HTML is too.
 func TestRedirectOfActiveType(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
 		c.FileAliases["elsewhere"].Redirect = &media.Redirect{To: "public", Base: "https://bucket.example.com"}
-		c.FileAliases["elsewhere"].Types = []string{"html=text/plain", "txt=text/plain", "x=text/html"}
+		c.FileAliases["elsewhere"].Types = []string{"html=text/plain", "txt=text/plain", "page=text/html"}
 	})
-	for name, status := range map[string]int{"a.html": 200, "a.txt": 302, "a.x": 200} {
+	for name, status := range map[string]int{"a.html": 200, "a.page": 200, "a.txt": 302} {
 		opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
 		if _, err := s.backend.Put(t.Context(), "file/elsewhere/"+name, strings.NewReader("<b>text</b>"), opts); err != nil {
 			t.Fatal(err)

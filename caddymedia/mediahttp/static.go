@@ -108,9 +108,9 @@ func (h *Handler) serve(
 		return err
 	}
 	defer object.Close()
-	isActive := active(mediaType(object.Info)) // as the storage would serve it
+	redirects := alias.Redirect != nil && !active(mediaType(object.Info)) // as the storage would serve it
 	object.Info = alias.Typed(object.Info)
-	if !isActive {
+	if redirects {
 		sent, err := h.elsewhere(w, r, wanted, object.Info)
 		if sent || err != nil {
 			return err

@@ -2,17 +2,21 @@ package mediahttp
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"mime"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/tus"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -28,19 +32,9 @@ const spareUploads = 2
 // formWanted is for clients that send the file itself as the body, such as curl -T.
 const formWanted = "send the file in a part called files[], or by PUT to %s/<alias>/<name>"
 
-// refusal is the response to a request whose body is not read.
-type refusal struct {
-	status  int
-	reason  aliases.Reason
-	message string
-}
-
 var tooManyUploads = &refusal{
 	http.StatusTooManyRequests, aliases.Busy, "the account, or the ticket or its client, has too many uploads under way, try again later",
 }
-
-// authenticator returns the caller of a request, according to a service.
-type authenticator func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal)
 
 // upload returns an endpoint that stores the files of an authenticated request.
 func (h *Handler) upload(kind aliases.Kind) endpoint {
@@ -64,27 +58,6 @@ func (h *Handler) uploadFrom(w http.ResponseWriter, r *http.Request, kind aliase
 			return caller, rightRefusal(caller.Account, rights[0])
 		},
 	}
-}
-
-// Caller is an authenticated caller of [Handler.Upload], [Handler.UploadResumable] and [Handler.Items].
-type Caller struct {
-	// Account limits the aliases, and its rights limit the changes by Handler.Items. Its API key is
-	// recorded as the actor.
-	Account tokens.Account
-	// Origin of the requests.
-	Origin aliases.Origin
-	// Confirm, if set, reports whether the caller may still change items. It is called before the
-	// body is read and before the commit, with the service that then answers new requests.
-	Confirm func(running *media.Service) bool
-}
-
-// authenticate is the authenticator of a caller without a token.
-func (c Caller) authenticate(_ context.Context, running *media.Service) (tokens.Caller, *refusal) {
-	caller := tokens.Caller{Account: c.Account}
-	if c.Confirm != nil && !c.Confirm(running) {
-		return caller, &refusal{http.StatusUnauthorized, aliases.Unauthorized, "the caller is logged out or may not change items any more"}
-	}
-	return caller, nil
 }
 
 // Upload stores the files of a caller like the upload endpoints, but without a token. The body must
@@ -351,4 +324,109 @@ func (u *uploadRequest) confirm(ctx context.Context, c upload.Commitment) (settl
 			charged(outcome == upload.AllStored)
 		}
 	}, nil
+}
+
+// charge counts the items of a form that are about to be committed on a ticket, if it has one. The
+// caller must call settle unless it is nil, and the service must stay open until then. The items of a
+// request with a key count once, however often it is repeated with the same bytes.
+func (u *uploadRequest) charge(ctx context.Context, service *media.Service, ticket *tokens.Ticket, c upload.Commitment) (settle func(stored bool), refused *refusal) {
+	if ticket == nil {
+		return nil, nil
+	}
+	use, rep := rand.Text(), repetitionOf(ctx)
+	if rep != nil {
+		digest, err := c.Digest()
+		if err != nil {
+			return nil, &refusal{http.StatusInternalServerError, aliases.Internal, "internal error"}
+		}
+		use = rep.id + " " + digest
+	}
+	charged, err := service.Charge(ctx, ticket, use, c.Items, rep.isRepeated())
+	switch {
+	case err == nil && rep.isRepeated():
+		return nil, nil // the items of an earlier attempt may be stored
+	case err == nil && rep != nil:
+		return func(stored bool) { charged(stored || rep.isLost()) }, nil // or those of a later one
+	case err == nil:
+		return charged, nil
+	}
+	failure := resumable.Uncounted(err)
+	if failure.Reason == aliases.Unavailable {
+		return nil, u.storeUnreachable(ctx, failure.Message, err)
+	}
+	return nil, &refusal{http.StatusForbidden, failure.Reason, failure.Message}
+}
+
+// putAddress is the address of an upload of one file: its alias, sub folder and name.
+type putAddress struct {
+	alias, subFolder, name string
+	problem                string // for the caller; empty if there is none
+}
+
+// putAddressOf returns the address in a path. A name is not needed for other methods.
+func putAddressOf(u *url.URL, kind aliases.Kind) *putAddress {
+	segments, problem := segmentsOf(strings.TrimPrefix(u.EscapedPath(), "/"))
+	const start = 3 // api, upload and the kind
+	if problem == "" && (len(segments) < start+2 || strings.Join(segments[:start], "/") != uploadPath[1:]+kind.Name()) {
+		problem = "the address is " + uploadPath + kind.Name() + "/<alias>/<name>, or has a sub folder between them"
+	}
+	last := len(segments) - 1
+	if problem == "" && strings.Contains(segments[last], `\`) {
+		problem = "the name in the address contains a backslash: separate folders by slashes"
+	}
+	if problem != "" {
+		return &putAddress{problem: problem}
+	}
+	return &putAddress{alias: segments[start], subFolder: strings.Join(segments[start+1:last], "/"), name: segments[last]}
+}
+
+// putFile returns the endpoint of an upload of one file, which is the body of the request.
+func (h *Handler) putFile(kind aliases.Kind) endpoint {
+	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+		u := h.uploadFrom(w, r, kind, tokens.Upload)
+		u.put = putAddressOf(r.URL, kind)
+		return u.serve(service, w, r)
+	}
+}
+
+// resumableSuffix is the end of the paths of the endpoints, before the ID of an upload.
+const resumableSuffix = "/resumable"
+
+// resumable returns the endpoint of resumable uploads. id is that of an upload; empty for the
+// endpoint itself.
+func (h *Handler) resumable(kind aliases.Kind, id string) endpoint {
+	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+		path := h.options.MountPrefix(r) + uploadPath + kind.Name() + resumableSuffix
+		return h.uploadFrom(w, r, kind, tokens.Upload).resumable(r, path, id)(service, w, r)
+	}
+}
+
+// UploadResumable serves resumable uploads of a caller like their endpoints, but without a token.
+// path is that of the endpoint as the client sees it, and id that of an upload; empty for the
+// endpoint itself. The caller's origin and account own the uploads. HEAD and GET may store an item,
+// and a header may name another method, so the permission must not depend on the method. The error
+// is an *[Error]; then nothing was written. Its status is 404 if resumable uploads are off.
+func (h *Handler) UploadResumable(w http.ResponseWriter, r *http.Request, kind aliases.Kind, path, id string, caller Caller) error {
+	return h.serveWith(w, r, h.uploadOf(r, kind, caller).resumable(r, path, id))
+}
+
+// resumable returns the endpoint of resumable uploads for the caller of u.
+func (u *uploadRequest) resumable(r *http.Request, path, id string) endpoint {
+	e := &tus.Endpoint{
+		Kind: u.kind, Path: path, BaseURL: u.baseURL, Origin: u.origin, Client: u.options.Client(r),
+		Running: u.source.Running, Log: u.options.Log,
+		Authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *aliases.Failure) {
+			caller, refused := u.authenticate(ctx, service)
+			if refused == nil && !caller.AllowsKind(u.kind.Name()) {
+				refused = ticketRefusal(caller, u.kind)
+			}
+			if refused != nil {
+				return caller, &aliases.Failure{Reason: refused.reason, Message: refused.message}
+			}
+			return caller, nil
+		},
+	}
+	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+		return e.Serve(service, w, r, id)
+	}
 }

@@ -12,10 +12,6 @@ const (
 	defaultMaxEntries = 100_000
 	defaultFailures   = 10
 	defaultTickets    = 600
-	// Prefix lengths that a provider assigns to one customer.
-	ipv4Client, ipv6Client = 32, 64
-	// Prefix lengths that one attacker can easily rent.
-	ipv4Network, ipv6Network = 24, 48
 	// The ratios of failed logins allowed for a network, or for an account, and for a client.
 	networkToClient, keyToClient = 5, 3
 )
@@ -163,27 +159,6 @@ func (a *attempt) succeed() {
 	defer t.mu.Unlock()
 	a.refund()
 	t.known.add(a.key, a.sites, t.now())
-}
-
-// Client returns the addresses that count as the same client as address. All invalid addresses are
-// one client.
-func Client(address netip.Addr) netip.Prefix { return sitesOf(address)[0] }
-
-// Network returns the addresses that count as the network of a client: a /24 or /48.
-func Network(address netip.Addr) netip.Prefix { return sitesOf(address)[1] }
-
-// sitesOf returns the addresses that count as the same client, and those of its network. All
-// invalid addresses are one client.
-func sitesOf(client netip.Addr) []netip.Prefix {
-	client = client.Unmap().WithZone("")
-	own, network := ipv4Client, ipv4Network
-	if client.Is6() {
-		own, network = ipv6Client, ipv6Network
-	}
-	sites := make([]netip.Prefix, 2)
-	sites[0], _ = client.Prefix(own) // it fails only for an invalid address, with the zero Prefix
-	sites[1], _ = client.Prefix(network)
-	return sites
 }
 
 // buckets are token buckets, each stored as the time at which it will be full.

@@ -2,90 +2,16 @@ package local
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/listing"
 )
-
-// scratchPrefix is the prefix of the names of scratch folders. No key begins with a dot, so these
-// never contain an object.
-const scratchPrefix = ".media-tmp-"
-
-// scratch is the folder for temporary names. Its lock, held until the process ends, distinguishes
-// it from a leftover.
-type scratch struct {
-	name string
-	lock *os.File
-	next atomic.Int64
-}
-
-// scratchName returns a new name in the scratch folder, which is created when it is first needed.
-func (f *folder) scratchName() (string, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.scratch == nil {
-		s, err := newScratch(f.root)
-		if err != nil {
-			return "", fmt.Errorf("making the scratch folder: %w", mapError(err))
-		}
-		f.scratch = s
-	}
-	return f.scratch.name + "/" + strconv.FormatInt(f.scratch.next.Add(1), 36), nil
-}
-
-var errInUse = errors.New("the folder is locked")
-
-func newScratch(root *os.Root) (*scratch, error) {
-	for {
-		name := scratchPrefix + rand.Text()
-		if err := root.Mkdir(name, 0o700); err != nil {
-			return nil, err
-		}
-		lock, err := root.Open(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // swept by a process that starts
-		}
-		if err != nil {
-			return nil, err
-		}
-		// Without support for locks, other processes never remove the folder.
-		if !errors.Is(tryLock(lock), errInUse) && stillThere(root, name) {
-			return &scratch{name: name, lock: lock}, nil
-		}
-		if err := lock.Close(); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func stillThere(root *os.Root, name string) bool {
-	_, err := root.Lstat(name)
-	return err == nil
-}
-
-// closeScratch removes the scratch folder, unless a commit that was neither undone nor completed
-// cannot be now either.
-func (f *folder) closeScratch() error {
-	if f.scratch == nil {
-		return nil
-	}
-	r := &recovery{folder: f, scratch: f.scratch.name}
-	err := r.all()
-	if err == nil {
-		err = f.root.RemoveAll(f.scratch.name)
-	}
-	return errors.Join(err, f.scratch.lock.Close())
-}
 
 // Sweep removes scratch folders of processes that have ended, each of which is one leftover. It
 // replaces the sweep at the first use, so that all of them are returned. It does not create a

@@ -7,8 +7,10 @@
 package aliases
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net/netip"
 	"net/url"
@@ -133,6 +135,32 @@ type Redirect struct {
 	Lifetime time.Duration
 }
 
+// Private is how the items of an alias are served with a signed address only.
+type Private struct {
+	// Public are the renditions that need no signature.
+	Public []string
+	// Step is what the end of an address is a multiple of; 0 for a second.
+	Step time.Duration
+	// SharedCache allows caches that visitors share to keep the items.
+	SharedCache bool
+	// Generation is part of each signature.
+	Generation int64
+}
+
+// CacheControl returns the Cache-Control header of an item whose address is valid for rest.
+func (p *Private) CacheControl(rest time.Duration) string {
+	if p.SharedCache {
+		return fmt.Sprintf("public, max-age=%d", rest/time.Second)
+	}
+	return fmt.Sprintf("private, max-age=%d", min(rest, time.Hour)/time.Second)
+}
+
+// NeedsSignature reports whether an item of the alias is served with a signed address only, or its
+// rendition if that is not nil. An SVG is its own rendition, so no rendition of it is public.
+func (a *Alias) NeedsSignature(filename string, r *Rendition) bool {
+	return a.Private != nil && (r == nil || !slices.Contains(a.Private.Public, r.Name) || !a.IsRendered(filename))
+}
+
 // Path returns the public path of the alias: "/static/img/content".
 func (a *Alias) Path() string { return "/static/" + string(a.Kind) + "/" + a.Name }
 
@@ -160,6 +188,17 @@ func escapePath(path string) string {
 		segments[i] = url.PathEscape(segment)
 	}
 	return strings.Join(segments, "/")
+}
+
+// ContentType returns the media type of an item with an extension (lower case, no dot).
+func (a *Alias) ContentType(ext string) string {
+	return cmp.Or(a.Types[ext], storagedrivers.ContentType("."+ext))
+}
+
+// Typed returns info with the media type that the alias sets for its extension.
+func (a *Alias) Typed(info storagedrivers.Info) storagedrivers.Info {
+	info.ContentType = cmp.Or(a.Types[naming.Extension(info.Key)], info.ContentType)
+	return info
 }
 
 // Key returns the key of filename (relative to the alias) in the storage.

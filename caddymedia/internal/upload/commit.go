@@ -2,8 +2,12 @@ package upload
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -163,6 +167,18 @@ func (b *batch) look(ctx context.Context) (pending []*object, failed error) {
 		}
 	}
 	return pending, nil
+}
+
+// putOptions returns the options of an item under a filename.
+func (b *batch) putOptions(alias *aliases.Alias, up *received, filename string) storagedrivers.PutOptions {
+	opts := alias.PutOptions(filename)
+	opts.ID = b.itemID(up)
+	return opts
+}
+
+// itemID returns the ID of an item, which is the same for all attempts.
+func (b *batch) itemID(up *received) string {
+	return fmt.Sprint(b.id, "i", slices.Index(b.uploads, up))
 }
 
 // meets returns a failure if the item that has the plain name of an upload does not meet the
@@ -380,4 +396,18 @@ func (b *batch) rename(up *received) bool {
 	}
 	up.filename = b.nameOf(up, up.tries)
 	return up.tries <= b.secondTries(up)+suffixTries
+}
+
+// nameOf returns the n-th filename that an upload may have: the plain one, those with the time, then
+// those with a suffix too. They are the same for all attempts at a repeatable request.
+func (b *batch) nameOf(up *received, n int) string {
+	last := b.secondTries(up)
+	switch {
+	case n == 0:
+		return up.plain
+	case n <= last:
+		return naming.WithTime(up.plain, b.now.Unix()+int64(n-1))
+	}
+	sum := sha256.Sum256(fmt.Append(nil, b.itemID(up), "n", n-last))
+	return naming.WithSuffix(naming.WithTime(up.plain, b.now.Unix()), strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:aliases.SuffixLength]))
 }

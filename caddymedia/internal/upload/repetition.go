@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/base32"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -12,32 +11,12 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
-	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
-
-// Repetition makes a request repeatable: however often it is carried out, by one attempt at a time,
-// its items are stored once. All attempts make the same names in the same order. An object under such
-// a name that has the same bytes, and was stored since the first attempt began, is an item of the
-// request.
-type Repetition struct {
-	// ID begins the IDs of the items on backends that know their objects by an ID, in letters and
-	// digits. Another request, or the same key used for a new first attempt, has another one.
-	ID string
-	// Began is when the first attempt began, by the clock of its node. Folders with dates and names
-	// with the time are made of it.
-	Began time.Time
-	// Again reports that an earlier attempt may have stored items.
-	Again bool
-}
-
-// isRepeated reports whether an earlier attempt may have stored items of the request.
-func (b *batch) isRepeated() bool { return b.req.Repetition != nil && b.req.Repetition.Again }
 
 // clockError is how far the clocks of nodes and of backends may differ: they are set by NTP, and some
 // backends store times in whole seconds.
@@ -149,32 +128,6 @@ func (b *batch) storeVariant(ctx context.Context, o *object) error {
 		o.committedVariant, o.hasVariant = &infos[0], true
 	}
 	return err
-}
-
-// putOptions returns the options of an item under a filename.
-func (b *batch) putOptions(alias *aliases.Alias, up *received, filename string) storagedrivers.PutOptions {
-	opts := alias.PutOptions(filename)
-	opts.ID = b.itemID(up)
-	return opts
-}
-
-// itemID returns the ID of an item, which is the same for all attempts.
-func (b *batch) itemID(up *received) string {
-	return fmt.Sprint(b.id, "i", slices.Index(b.uploads, up))
-}
-
-// nameOf returns the n-th filename that an upload may have: the plain one, those with the time, then
-// those with a suffix too. They are the same for all attempts at a repeatable request.
-func (b *batch) nameOf(up *received, n int) string {
-	last := b.secondTries(up)
-	switch {
-	case n == 0:
-		return up.plain
-	case n <= last:
-		return naming.WithTime(up.plain, b.now.Unix()+int64(n-1))
-	}
-	sum := sha256.Sum256(fmt.Append(nil, b.itemID(up), "n", n-last))
-	return naming.WithSuffix(naming.WithTime(up.plain, b.now.Unix()), strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:aliases.SuffixLength]))
 }
 
 // digest is [Commitment.Digest].

@@ -31,6 +31,21 @@ type Request struct {
 	Actor aliases.Actor
 }
 
+// Repetition makes a request repeatable: however often it is carried out, by one attempt at a time,
+// its items are stored once. All attempts make the same names in the same order. An object under such
+// a name that has the same bytes, and was stored since the first attempt began, is an item of the
+// request.
+type Repetition struct {
+	// ID begins the IDs of the items on backends that know their objects by an ID, in letters and
+	// digits. Another request, or the same key used for a new first attempt, has another one.
+	ID string
+	// Began is when the first attempt began, by the clock of its node. Folders with dates and names
+	// with the time are made of it.
+	Began time.Time
+	// Again reports that an earlier attempt may have stored items.
+	Again bool
+}
+
 // Outcome is the outcome of a commit.
 type Outcome int
 

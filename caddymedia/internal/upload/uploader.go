@@ -182,6 +182,9 @@ func (u *Uploader) newBatch(req Request, k kind) *batch {
 	return b
 }
 
+// isRepeated reports whether an earlier attempt may have stored items of the request.
+func (b *batch) isRepeated() bool { return b.req.Repetition != nil && b.req.Repetition.Again }
+
 // close discards staged data that is not committed, and releases the memory and files of the
 // request.
 func (b *batch) close() {
