@@ -153,11 +153,6 @@ func (q *itemsRequest) attempt(service *media.Service, w http.ResponseWriter, r 
 
 // replay sends the answer of an earlier attempt again.
 func (q *itemsRequest) replay(ctx context.Context) error {
-	leave, refused := q.enterQueue(q.service, q.w, q.r, q.actor(), media.OtherCall, int64(len(q.rep.answer.Body)))
-	if refused != nil {
-		return q.refuse(ctx, refused)
-	}
-	defer leave()
 	if q.r.Method == http.MethodPut {
 		_, stop, refused := q.body()
 		defer stop()
@@ -165,7 +160,10 @@ func (q *itemsRequest) replay(ctx context.Context) error {
 			return q.refuse(ctx, refused)
 		}
 	}
-	return q.rep.replay(q.w, q.r)
+	if refused := q.rep.replay(q.Handler, q.service, q.w, q.r, q.actor()); refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	return nil
 }
 
 // admit sets the account and the alias of the request, whose caller or refusal is given. The account

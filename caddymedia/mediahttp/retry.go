@@ -281,8 +281,13 @@ func (rep *repetition) isOlder(info storagedrivers.Info) bool {
 	return !rep.isRepeated() || !info.ModTime.After(rep.attempt.Began)
 }
 
-// replay sends the answer of an earlier attempt again.
-func (rep *repetition) replay(w http.ResponseWriter, r *http.Request) error {
+// replay sends the answer of an earlier attempt again, when its turn comes.
+func (rep *repetition) replay(h *Handler, service *media.Service, w http.ResponseWriter, r *http.Request, actor aliases.Actor) *refusal {
+	leave, refused := h.enterQueue(service, w, r, actor, media.OtherCall, int64(len(rep.answer.Body)))
+	if refused != nil {
+		return refused
+	}
+	defer leave()
 	for name, value := range rep.answer.Header {
 		w.Header().Set(name, value)
 	}

@@ -125,12 +125,10 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 		return u.refuseUnread(service, w, r, req, refused)
 	}
 	if rep.isAnswered() {
-		leave, refused := u.enterQueue(service, w, r, req.Actor, media.OtherCall, int64(len(rep.answer.Body)))
-		if refused != nil {
+		if refused := rep.replay(u.Handler, service, w, r, req.Actor); refused != nil {
 			return u.refuseUnread(service, w, r, req, refused)
 		}
-		defer leave()
-		return rep.replay(w, r)
+		return nil
 	}
 	source := upload.Form(body, boundary)
 	if u.put != nil {
