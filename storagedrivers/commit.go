@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"slices"
@@ -305,13 +304,14 @@ func (s *Storage) change(ctx context.Context, c Change) (outcome, error) {
 	st := c.Staged.(*staged) //nolint:forcetypeassert // validated
 	inner := st.inner
 	if from, ok := inner.(*original); ok {
+		c.Options.Source = &from.info
 		made, err := s.store(ctx, "copy", c, func(ctx context.Context) (Info, error) {
-			return from.copier.Copy(ctx, from.info, c.Key, c.Options)
+			return s.send(ctx, c.Key, from, c.Options)
 		})
 		if !errors.Is(err, errors.ErrUnsupported) || from.spooled < from.info.Size {
 			return made, err
 		}
-		inner = &from.spool
+		c.Options.Source, inner = nil, &from.spool
 	}
 	bytes, early := inner.(*spool).reader(), st.early //nolint:forcetypeassert // the driver is no Stager
 	if !early.serves(c) {
@@ -324,10 +324,7 @@ func (s *Storage) change(ctx context.Context, c Change) (outcome, error) {
 		if sent {
 			return info, err
 		}
-		if _, err := bytes.Seek(0, io.SeekStart); err != nil {
-			return Info{}, err
-		}
-		return s.driver.Put(ctx, c.Key, watched(ctx, bytes), c.Options)
+		return s.send(ctx, c.Key, bytes, c.Options)
 	})
 }
 

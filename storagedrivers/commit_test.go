@@ -51,7 +51,10 @@ func TestCommitForeign(t *testing.T) {
 }
 
 // shortened is a driver that commits less than was staged.
-type shortened struct{ storagedrivers.Driver }
+type shortened struct {
+	storagedrivers.Driver
+	storagedrivers.Stager
+}
 
 type discarded struct{ *strings.Reader }
 
@@ -70,7 +73,7 @@ func (shortened) Commit(_ context.Context, changes []storagedrivers.Change) ([]s
 // TestCommitShortened: an object with another size than was staged is an error, and may stay.
 func TestCommitShortened(t *testing.T) {
 	t.Parallel()
-	s := open(t, shortened{memory.New()}, storagedrivers.Options{})
+	s := open(t, shortened{Driver: memory.New()}, storagedrivers.Options{})
 	staged := stage(t, s, "text")
 	err := commit(t.Context(), s, staged, "key", create)
 	is(t, staged.Close(), nil)
@@ -275,23 +278,15 @@ func TestCommitUndoneAfterLostAnswers(t *testing.T) {
 				}
 				return info, err
 			}
-			d.remove = func(ctx context.Context, key string) error { return lose("delete", d.Driver.Delete(ctx, key)) }
+			d.remove = func(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
+				return lose("delete", d.Driver.Delete(ctx, key, opts))
+			}
 			s := open(t, d, storagedrivers.Options{})
 			is(t, commitTwo(t, s, opts), fs.ErrPermission)
 			_, err := s.Stat(t.Context(), "key")
 			is(t, err, fs.ErrNotExist)
 		})
 	}
-}
-
-// conditional is a stub whose conditional deletions are replaced.
-type conditional struct {
-	stub
-	deleteIf func(ctx context.Context, key, etag string) error
-}
-
-func (c *conditional) DeleteIf(ctx context.Context, key, etag string) error {
-	return c.deleteIf(ctx, key, etag)
 }
 
 // TestRemovalReplyLost: a removal is repeated after its reply was lost, by a backend that reports a
@@ -305,13 +300,13 @@ func TestRemovalReplyLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				d, lost := &conditional{stub: stub{Driver: memory.New()}}, false
+				d, lost := &stub{Driver: memory.New()}, false
 				s := open(t, d, storagedrivers.Options{})
 				put(t, s, "key", "text")
 				info, err := s.Stat(t.Context(), "key")
 				is(t, err, nil)
-				d.deleteIf = func(ctx context.Context, key, etag string) error {
-					err := d.Driver.DeleteIf(ctx, key, etag)
+				d.remove = func(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
+					err := d.Driver.Delete(ctx, key, opts)
 					switch {
 					case !lost:
 						is(t, err, nil)
@@ -341,10 +336,13 @@ func TestRemovalReplyLost(t *testing.T) {
 // TestRemovalUncompared: the object is compared right before its removal if the backend does not compare.
 func TestRemovalUncompared(t *testing.T) {
 	t.Parallel()
-	d, tried := &conditional{stub: stub{Driver: memory.New(), features: &storagedrivers.Features{}}}, 0
-	d.deleteIf = func(context.Context, string, string) error {
-		tried++
-		return errors.ErrUnsupported
+	d, tried := &stub{Driver: memory.New(), features: &storagedrivers.Features{}}, 0
+	d.remove = func(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
+		if opts.IfMatch != "" {
+			tried++
+			return errors.ErrUnsupported
+		}
+		return d.Driver.Delete(ctx, key, opts)
 	}
 	s := open(t, d, storagedrivers.Options{})
 	put(t, s, "key", "text")

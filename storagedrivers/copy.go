@@ -12,26 +12,6 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
-// A Copier is a [Driver] with [Features.Copies], whose backend copies objects by itself, so that their
-// bytes are not transferred. A [Stager] is a [StageCopier] instead.
-type Copier interface {
-	// Copy stores the bytes of source, the Info of an object of this driver, under key, with opts and
-	// all guarantees of [Driver.Put]. source may be the object under key. If source is missing or is
-	// another generation by now, the error is [ErrChanged]. If the backend cannot copy this object,
-	// or not with these options, the error is [errors.ErrUnsupported]; the caller then stores the
-	// bytes. After either error nothing has changed.
-	Copy(ctx context.Context, source Info, key string, opts PutOptions) (Info, error)
-}
-
-// A StageCopier is a [Stager] with [Features.Copies], which copies objects faster than by reading and
-// writing their bytes.
-type StageCopier interface {
-	Stager
-	// StageCopy returns a staged object with the bytes of source, the Info of an object of this
-	// driver. Writing to it is not allowed. Its errors are those of [Copier.Copy].
-	StageCopy(ctx context.Context, source Info) (Staged, error)
-}
-
 // StageCopy is Stage for a copy of source, the Info of an object of this storage or of another one
 // with the same [Location]. The caller may read the staged object, but not write to it. Its bytes are
 // transferred only as far as they are read, and [Storage.Commit] copies them within the backend. ctx
@@ -49,10 +29,9 @@ func (s *Storage) StageCopy(ctx context.Context, source Info) (Staged, error) {
 		return nil, s.wrap(op, source.Key, ErrClosed)
 	}
 	st, err := &staged{storage: s, size: source.Size}, error(nil)
-	stager, stages := s.driver.(StageCopier)
-	copier, copies := s.driver.(Copier)
+	stager, stages := s.driver.(Stager)
 	switch {
-	case !s.Features().Copies, !stages && !copies:
+	case !s.Features().Copies:
 		err = s.wrap(op, source.Key, errors.ErrUnsupported)
 	case stages:
 		ctx, o := s.begin(ctx, op, source.Key)
@@ -62,7 +41,7 @@ func (s *Storage) StageCopy(ctx context.Context, source Info) (Staged, error) {
 			return blamed(ctx, err)
 		}))
 	default:
-		st.inner = &original{ctx: WithoutCache(ctx), storage: s, copier: copier, info: source, spool: spool{dir: s.opts.SpoolDir}}
+		st.inner = &original{ctx: WithoutCache(ctx), storage: s, info: source, spool: spool{dir: s.opts.SpoolDir}}
 	}
 	if err != nil {
 		_ = s.references.Release() // the first error counts
@@ -71,12 +50,11 @@ func (s *Storage) StageCopy(ctx context.Context, source Info) (Staged, error) {
 	return st, nil
 }
 
-// original is the Staged of an object that a Copier copies. Its bytes are read from the backend once,
-// when they are needed.
+// original is the Staged of an object that a driver copies by [PutOptions.Source]. Its bytes are read
+// from the backend once, when they are needed.
 type original struct {
 	ctx     context.Context //nolint:containedctx // it governs the staged object
 	storage *Storage
-	copier  Copier
 	info    Info
 	spool   spool
 	spooled int64 // its size

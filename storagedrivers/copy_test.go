@@ -1,7 +1,6 @@
 package storagedrivers_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"slices"
@@ -13,19 +12,18 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// copying is a stub whose copies may fail.
-type copying struct {
-	stub
-	copy func() error
-}
-
-func (c *copying) Copy(
-	ctx context.Context, source storagedrivers.Info, key string, opts storagedrivers.PutOptions,
-) (storagedrivers.Info, error) {
-	if err := c.copy(); err != nil {
-		return storagedrivers.Info{}, err
+// copying returns a stub whose copies fail with errs, each one once.
+func copying(errs []error) *stub {
+	d := &stub{Driver: memory.New()}
+	d.Fail = func(op, _ string) error {
+		if op != "copy" || len(errs) == 0 {
+			return nil
+		}
+		err := errs[0]
+		errs = errs[1:]
+		return err
 	}
-	return c.Driver.Copy(ctx, source, key, opts)
+	return d
 }
 
 // TestStageCopy: a commit copies within the backend, with repetitions, or stores bytes that were read.
@@ -47,23 +45,15 @@ func TestStageCopy(t *testing.T) {
 			10, []error{errors.ErrUnsupported}, []string{"open", "copy"}, errors.ErrUnsupported,
 		},
 		"all, then unsupported": {
-			len(content), []error{errors.ErrUnsupported}, []string{"open", "open", "copy", "commit"}, nil,
+			len(content), []error{errors.ErrUnsupported, io.ErrClosedPipe}, []string{"open", "open", "copy", "commit"}, nil,
 		},
 		"changed": {0, []error{storagedrivers.ErrChanged}, []string{"copy"}, storagedrivers.ErrChanged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
-				errs, observed := tt.errs, []string(nil)
-				d := &copying{stub: stub{Driver: memory.New()}, copy: func() error {
-					if len(errs) == 0 {
-						return nil
-					}
-					err := errs[0]
-					errs = errs[1:]
-					return err
-				}}
-				s := open(t, d, storagedrivers.Options{
+				var observed []string
+				s := open(t, copying(tt.errs), storagedrivers.Options{
 					Observe: func(op string, _ time.Duration, _ error) { observed = append(observed, op) },
 				})
 				put(t, s, "source", content)

@@ -10,8 +10,8 @@
 // An author of a driver implements [Config] and [Driver]. The driver stores, opens, lists and deletes
 // objects under keys. Begin with the package memory, which is the shortest driver, and with the suite
 // in drivertest, which every driver passes. The suite tests the rules in the comments here, and no
-// others. [Stager], [Appender], [Comparer], [Copier], [StageCopier], [Presigner], [Sweeper],
-// [SpaceReporter], [Limited] and [HostKeyer] are optional.
+// others. [Stager], [Appender], [Presigner], [Sweeper] and [SpaceReporter] are optional for a Driver,
+// [Limited] and [HostKeyer] for a Config. [Features] say which options a driver heeds.
 package storagedrivers
 
 import (
@@ -57,7 +57,7 @@ type Driver interface {
 
 	// Delete removes an object. A missing key is fs.ErrNotExist if the backend reports it,
 	// otherwise no error.
-	Delete(ctx context.Context, key string) error
+	Delete(ctx context.Context, key string, opts DeleteOptions) error
 
 	// List returns the objects whose keys begin with opts.Prefix, or one level of them, in the byte
 	// order of their keys. It omits leftovers and foreign names that are no valid keys.
@@ -82,6 +82,11 @@ type Stager interface {
 	// Stage returns a new object without a name.
 	Stage(ctx context.Context) (Staged, error)
 
+	// StageCopy returns a staged object with the bytes of source, the Info of an object of this
+	// driver. Writing to it is not allowed. If source is missing or is another generation by now, the
+	// error is [ErrChanged]. A driver without Copies in its Features returns [errors.ErrUnsupported].
+	StageCopy(ctx context.Context, source Info) (Staged, error)
+
 	// Commit makes all changes or none, as [Storage.Commit]. No key appears twice, and a staged object
 	// is one of this driver. Stored objects have the guarantees of [Driver.Put]. Before a Commit returns
 	// nil its changes are durable. It leaves an object that another writer stores under one of the keys
@@ -104,15 +109,6 @@ type Staged interface {
 
 	// Close discards uncommitted bytes. It must be called once, in any case.
 	Close() error
-}
-
-// A Comparer is a [Driver] whose backend compares by itself: between the comparison and the change no
-// other writer, on this or any other machine, changes the object.
-type Comparer interface {
-	// DeleteIf removes the object under key if its ETag is etag. Another object is [ErrChanged]. A
-	// missing one is fs.ErrNotExist or ErrChanged if the backend reports it, otherwise no error. If
-	// the backend does not compare, the error is [errors.ErrUnsupported], and nothing has changed.
-	DeleteIf(ctx context.Context, key, etag string) error
 }
 
 // A Presigner is a [Driver] whose backend can serve objects itself at signed addresses.
@@ -162,9 +158,26 @@ type PutOptions struct {
 	// object, or none, the error is [ErrChanged], and nothing is stored. Only a driver with Compare in
 	// its Features heeds it; [Storage] compares for the others.
 	IfMatch string
+	// Source, if set, is the object of this driver whose bytes the reader of the Put returns. It may be
+	// the object under the key. [Storage] sets it to commit a [Storage.StageCopy] by a driver that is no
+	// [Stager] and has Copies in its Features. The driver then copies the object within the backend.
+	//
+	// If the object is missing or is another generation by now, the error is [ErrChanged]. If the
+	// backend cannot copy it, or not with these options, the error is [errors.ErrUnsupported]. After
+	// either error nothing has changed.
+	Source *Info
 	// NotBefore is the least ModTime of an object that is stored with [Overwrite]. A driver that
 	// dates objects itself, and thus may date one ahead of the clock, honours it. Others ignore it.
 	NotBefore time.Time
+}
+
+// DeleteOptions are the options of removing an object.
+type DeleteOptions struct {
+	// IfMatch, if set, is the ETag of the object to remove. Another object is [ErrChanged]. A missing
+	// one is fs.ErrNotExist or ErrChanged if the backend reports it, otherwise no error. If the backend
+	// does not compare by itself, the error is [errors.ErrUnsupported], and nothing has changed;
+	// [Storage] then compares.
+	IfMatch string
 }
 
 // fill sets the options that the caller has omitted, for an object under key.
@@ -289,7 +302,8 @@ type Features struct {
 	// Replace: a reader during an [Overwrite] finds the old object or the new one, never neither,
 	// and keeps it to the end.
 	Replace Guarantee
-	// Compare: a change on condition of an ETag is exact, see [PutOptions.IfMatch] and [Comparer].
+	// Compare: a change on condition of an ETag is exact, see [PutOptions.IfMatch] and
+	// [DeleteOptions.IfMatch]: between the comparison and the change no other writer changes the object.
 	Compare Guarantee
 	// Together: a [Storage.Commit] that fails or is cut short by a crash leaves all of its changes or
 	// none. Without it, replaced and removed objects are not restored.
@@ -305,8 +319,8 @@ type Features struct {
 	// The source has between 8 MiB and 32 GiB. If too many of them are being sent, Put may return
 	// [ErrBusy].
 	Streams bool
-	// Copies: the driver copies objects, see [Copier]. A driver in front of another one may have its
-	// method and not this ability.
+	// Copies: the driver copies objects faster than by reading and writing their bytes, see
+	// [PutOptions.Source] and [Stager].
 	Copies bool
 	// ListTimes: List returns the same ModTime as the other methods.
 	ListTimes bool

@@ -31,7 +31,7 @@ type stub struct {
 		ctx context.Context, key string, rng storagedrivers.Range,
 	) (io.ReadCloser, storagedrivers.Info, error)
 	stat     func(ctx context.Context, key string) (storagedrivers.Info, error)
-	remove   func(ctx context.Context, key string) error
+	remove   func(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error
 	features *storagedrivers.Features
 }
 
@@ -60,11 +60,11 @@ func (s *stub) Stat(ctx context.Context, key string) (storagedrivers.Info, error
 	return s.Driver.Stat(ctx, key)
 }
 
-func (s *stub) Delete(ctx context.Context, key string) error {
+func (s *stub) Delete(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
 	if s.remove != nil {
-		return s.remove(ctx, key)
+		return s.remove(ctx, key, opts)
 	}
-	return s.Driver.Delete(ctx, key)
+	return s.Driver.Delete(ctx, key, opts)
 }
 
 func (s *stub) Features() storagedrivers.Features {

@@ -175,7 +175,7 @@ func testTimeout(t *testing.T, answer func(context.Context) error) {
 		) (io.ReadCloser, storagedrivers.Info, error) {
 			return nil, storagedrivers.Info{}, wait(ctx)
 		},
-		remove: func(ctx context.Context, _ string) error { return wait(ctx) },
+		remove: func(ctx context.Context, _ string, _ storagedrivers.DeleteOptions) error { return wait(ctx) },
 	}
 	s := open(t, d, storagedrivers.Options{Timeout: time.Second})
 	for op, call := range map[string]func(context.Context) error{

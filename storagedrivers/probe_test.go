@@ -114,8 +114,10 @@ func TestProbe(t *testing.T) {
 			left:  1,
 		},
 		{
-			name:  "deletion does nothing",
-			spoil: func(d *stub) { d.remove = func(context.Context, string) error { return nil } },
+			name: "deletion does nothing",
+			spoil: func(d *stub) {
+				d.remove = func(context.Context, string, storagedrivers.DeleteOptions) error { return nil }
+			},
 			steps: "check, create, create again, read, range, overwrite, list, delete, stat after delete!, clean up",
 			left:  1,
 		},

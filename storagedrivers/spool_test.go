@@ -72,7 +72,10 @@ func TestSpoolFile(t *testing.T) {
 }
 
 // brokenStager is a Stager whose Stage fails.
-type brokenStager struct{ *memory.Driver }
+type brokenStager struct {
+	*memory.Driver
+	storagedrivers.Stager
+}
 
 func (brokenStager) Commit(context.Context, []storagedrivers.Change) ([]storagedrivers.Info, error) {
 	return nil, storagedrivers.ErrNoSpace
@@ -85,7 +88,7 @@ func (brokenStager) Stage(context.Context) (storagedrivers.Staged, error) {
 func TestStageFails(t *testing.T) {
 	t.Parallel()
 	closes := 0
-	s := storagedrivers.New("test", brokenStager{memory.New()}, storagedrivers.Options{Close: func() error {
+	s := storagedrivers.New("test", brokenStager{Driver: memory.New()}, storagedrivers.Options{Close: func() error {
 		closes++
 		return nil
 	}})

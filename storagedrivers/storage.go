@@ -121,20 +121,25 @@ func (s *Storage) Put(ctx context.Context, key string, r io.ReadSeeker, opts Put
 	var info Info
 	err = s.do(s.withProgress(ctx), "put", key, func(ctx context.Context) error {
 		note(ctx, attribute.Int64("media.size", size))
-		if _, err := r.Seek(0, io.SeekStart); err != nil {
-			return err
-		}
 		var err error
-		info, err = s.driver.Put(ctx, key, watched(ctx, r), opts)
+		info, err = s.send(ctx, key, r, opts)
 		if err == nil && info.Size != size {
 			err = ErrSizeMismatch
 			if opts.Mode == CreateOnly {
-				err = errors.Join(err, s.driver.Delete(ctx, key))
+				err = errors.Join(err, s.driver.Delete(ctx, key, DeleteOptions{}))
 			}
 		}
 		return err
 	})
 	return info, err
+}
+
+// send stores r by the driver.
+func (s *Storage) send(ctx context.Context, key string, r io.ReadSeeker, opts PutOptions) (Info, error) {
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return Info{}, err
+	}
+	return s.driver.Put(ctx, key, watched(ctx, r), opts)
 }
 
 // Open returns the bytes of rng and the Info of the whole object. The caller must Close the reader.
@@ -206,33 +211,25 @@ func (s *Storage) Stat(ctx context.Context, key string) (Info, error) {
 
 // Delete removes an object. A missing one is no error.
 func (s *Storage) Delete(ctx context.Context, key string) error {
-	return s.bounded(ctx, "delete", key, func(ctx context.Context) error { return s.deleteExisting(ctx, key) })
-}
-
-func (s *Storage) deleteExisting(ctx context.Context, key string) error {
-	if err := s.driver.Delete(ctx, key); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return s.bounded(ctx, "delete", key, func(ctx context.Context) error { return s.deleteMatching(ctx, key, "") })
 }
 
 // deleteMatching removes an object with an ETag; empty is any object or none. Another object is
 // ErrChanged, and a missing one fs.ErrNotExist.
 func (s *Storage) deleteMatching(ctx context.Context, key, etag string) error {
-	if etag == "" {
-		return s.deleteExisting(ctx, key)
-	}
-	if comparer, ok := s.driver.(Comparer); ok {
-		if err := comparer.DeleteIf(ctx, key, etag); !errors.Is(err, errors.ErrUnsupported) {
-			return err
-		}
+	err := s.driver.Delete(ctx, key, DeleteOptions{IfMatch: etag})
+	switch {
+	case etag == "" && errors.Is(err, fs.ErrNotExist):
+		return nil
+	case etag == "" || !errors.Is(err, errors.ErrUnsupported):
+		return err
 	}
 	info, err := s.driver.Stat(WithoutCache(ctx), key)
 	if err == nil && info.ETag != etag {
 		err = ErrChanged
 	}
 	if err == nil {
-		err = s.driver.Delete(ctx, key)
+		err = s.driver.Delete(ctx, key, DeleteOptions{})
 	}
 	return err
 }

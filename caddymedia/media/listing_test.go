@@ -167,7 +167,7 @@ func TestListItemsMeanwhile(t *testing.T) {
 			t.Fatal(err, first)
 		}
 		for _, info := range first.Items {
-			if err := driver.Delete(t.Context(), info.Key); err != nil {
+			if err := driver.Delete(t.Context(), info.Key, storagedrivers.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // The Accept headers of browsers for pictures, and Chrome's for a page.
@@ -122,7 +123,7 @@ func TestNotNegotiated(t *testing.T) {
 		{name: "missing", target: "/static/img/pictures/none.jpg", header: acceptChrome, status: 404},
 	})
 	s := withPhoto(t)
-	if err := s.driver.Delete(t.Context(), photoKey); err != nil {
+	if err := s.driver.Delete(t.Context(), photoKey, storagedrivers.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, header := range []string{"", acceptChrome} {

@@ -64,7 +64,7 @@ func (d *overtaken) Stat(ctx context.Context, key string) (storagedrivers.Info, 
 		_, err = d.Put(ctx, d.picture, strings.NewReader(pngOf(50, 20)), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
 		d.picture = ""
 		if err == nil {
-			err = d.Delete(ctx, key)
+			err = d.Delete(ctx, key, storagedrivers.DeleteOptions{})
 		}
 	}
 	return info, err

@@ -73,21 +73,14 @@ func (d *driver) look(ctx context.Context, key string) (storagedrivers.Info, str
 }
 
 // Delete removes an object with all of its snapshots. A missing one is fs.ErrNotExist.
-func (d *driver) Delete(ctx context.Context, key string) error {
-	_, err := d.blob(key).Delete(ctx, &blob.DeleteOptions{
-		DeleteSnapshots: new(blob.DeleteSnapshotsOptionTypeInclude),
-	})
-	return mapError(ctx, err)
-}
-
-// DeleteIf removes the object with an ETag.
-func (d *driver) DeleteIf(ctx context.Context, key, etag string) error {
-	_, err := d.blob(key).Delete(ctx, &blob.DeleteOptions{
-		DeleteSnapshots: new(blob.DeleteSnapshotsOptionTypeInclude),
-		AccessConditions: &blob.AccessConditions{
-			ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: new(azcore.ETag(etag))},
-		},
-	})
+func (d *driver) Delete(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
+	deletion := &blob.DeleteOptions{DeleteSnapshots: new(blob.DeleteSnapshotsOptionTypeInclude)}
+	if opts.IfMatch != "" {
+		deletion.AccessConditions = &blob.AccessConditions{
+			ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: new(azcore.ETag(opts.IfMatch))},
+		}
+	}
+	_, err := d.blob(key).Delete(ctx, deletion)
 	return mapChanged(ctx, err)
 }
 
@@ -139,7 +132,5 @@ func value[T any](p *T) T {
 // Interface guards
 var (
 	_ storagedrivers.Driver    = (*driver)(nil)
-	_ storagedrivers.Comparer  = (*driver)(nil)
-	_ storagedrivers.Copier    = (*driver)(nil)
 	_ storagedrivers.Presigner = (*driver)(nil)
 )

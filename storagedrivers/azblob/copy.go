@@ -24,11 +24,10 @@ const (
 	copyTime = 24 * time.Hour
 )
 
-// Copy copies an object within the service, in blocks. Copy Blob is not used: the copy may be visible
+// putCopy copies an object within the service, in blocks. Copy Blob is not used: the copy may be visible
 // before it is complete. Copy Blob From URL keeps the headers of the source.
-func (d *driver) Copy(
-	ctx context.Context, source storagedrivers.Info, key string, opts storagedrivers.PutOptions,
-) (storagedrivers.Info, error) {
+func (d *driver) putCopy(ctx context.Context, key string, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
+	source := *opts.Source
 	if source.Size == 0 || source.ETag == "" {
 		return storagedrivers.Info{}, errors.ErrUnsupported
 	}

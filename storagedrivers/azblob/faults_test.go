@@ -52,7 +52,7 @@ func TestDeadHost(t *testing.T) {
 			_, _, err := d.Open(t.Context(), "old", storagedrivers.Range{})
 			return err
 		},
-		"delete": func() error { return d.Delete(t.Context(), "old") },
+		"delete": func() error { return d.Delete(t.Context(), "old", storagedrivers.DeleteOptions{}) },
 		"small put": func() error {
 			_, err := d.Put(t.Context(), "new", bytes.NewReader(data[:100]), create)
 			return err

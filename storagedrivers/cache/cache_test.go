@@ -241,7 +241,7 @@ func TestReplacement(t *testing.T) {
 	has(t, d, "object", all, old)
 	put(t, d, "object", now)
 	has(t, d, "object", all, now)
-	is(t, d.Delete(t.Context(), "object"), nil)
+	is(t, d.Delete(t.Context(), "object", storagedrivers.DeleteOptions{}), nil)
 	_, err := read(t.Context(), d, "object", all)
 	is(t, err, fs.ErrNotExist)
 
@@ -298,7 +298,7 @@ func TestReplacedBehind(t *testing.T) {
 	body, _, err = d.Open(t.Context(), "object", all)
 	is(t, err, nil)
 	d.(*cached).store.Empty()
-	is(t, b.Delete(t.Context(), "object"), nil)
+	is(t, b.Delete(t.Context(), "object", storagedrivers.DeleteOptions{}), nil)
 	_, err = io.ReadAll(body)
 	is(t, err, storagedrivers.ErrChanged)
 	is(t, body.Close(), nil)
@@ -365,7 +365,7 @@ func TestRecreated(t *testing.T) {
 			if opens, _, _ := b.calls(); opens > 1 || fill && opens > 0 {
 				t.Errorf("%s: %d opens", name, opens)
 			}
-			is(t, d.Delete(t.Context(), name), nil)
+			is(t, d.Delete(t.Context(), name, storagedrivers.DeleteOptions{}), nil)
 		}
 	}
 }
@@ -445,7 +445,7 @@ func TestRestart(t *testing.T) {
 		put(t, d, key, content)
 		has(t, d, key, all, content)
 	}
-	is(t, d.Delete(t.Context(), "gone"), nil)
+	is(t, d.Delete(t.Context(), "gone", storagedrivers.DeleteOptions{}), nil)
 	is(t, s.Close(), nil)
 	has(t, d, "object", all, content) // from the backend
 	b.calls()
@@ -675,7 +675,7 @@ func TestSkip(t *testing.T) {
 		has(t, d, "unfinished/part", all, random(1, kib))
 		b.did(t, "a key that is left out", 1, 0, kib)
 	}
-	is(t, d.Delete(t.Context(), "unfinished/part"), nil)
+	is(t, d.Delete(t.Context(), "unfinished/part", storagedrivers.DeleteOptions{}), nil)
 	if entries := store.Stats().Entries; entries != 0 {
 		t.Errorf("%d entries, want none", entries)
 	}

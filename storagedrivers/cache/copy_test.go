@@ -14,7 +14,8 @@ import (
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]Policy{
-		"cached": {Revalidate: time.Hour}, "skipped": {Revalidate: time.Hour, Skip: func(string) bool { return true }},
+		"cached":  {Revalidate: time.Hour, FillOnUpload: true},
+		"skipped": {Revalidate: time.Hour, Skip: func(string) bool { return true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -25,19 +26,13 @@ func TestCopy(t *testing.T) {
 			has(t, d, "object", all, random(2, mib))
 			source, err := d.Stat(t.Context(), "source")
 			is(t, err, nil)
-			_, err = d.(storagedrivers.Copier).Copy(t.Context(), source, "object", storagedrivers.PutOptions{})
+			_, err = d.Put(t.Context(), "object", nil, storagedrivers.PutOptions{Source: &source})
 			is(t, err, fs.ErrExist)
-			_, err = d.(storagedrivers.Copier).Copy(t.Context(), source, "object", storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
+			_, err = d.Put(t.Context(), "object", nil, storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, Source: &source})
 			is(t, err, nil)
 			has(t, d, "object", all, content)
 			is(t, d.Close(), nil)
 		})
-	}
-	d := New(struct{ storagedrivers.Driver }{newBackend()}, within(t.TempDir()), "backend", small) // no Copier
-	_, err := d.(storagedrivers.Copier).Copy(t.Context(), storagedrivers.Info{}, "object", storagedrivers.PutOptions{})
-	is(t, err, errors.ErrUnsupported)
-	if d.Features().Copies {
-		t.Error("it copies")
 	}
 }
 

@@ -80,8 +80,8 @@ type cached struct {
 
 // New returns a driver that reads objects from store, and fetches missing blocks from driver.
 // location distinguishes backends that use one folder. The returned driver is a
-// [storagedrivers.Presigner] or [storagedrivers.Sweeper] if driver is one, and copies objects if
-// driver is a [storagedrivers.Copier]. Its Close closes driver and not store.
+// [storagedrivers.Presigner] or [storagedrivers.Sweeper] if driver is one. Its Close closes driver and
+// not store.
 //
 // Its readers fetch blocks as they are read. A reader of an object that is replaced or deleted
 // fails with [storagedrivers.ErrChanged] at the first block that is not stored. So the driver has
@@ -136,27 +136,9 @@ func (d *cached) Put(
 	info, err := d.inner.Put(ctx, key, r, opts)
 	version := d.store.invalidate(id)
 	alone := version == before+1 // otherwise another one may have replaced or deleted the object since
-	if err == nil && alone && d.policy.FillOnUpload && d.cacheable(info) {
+	if err == nil && alone && d.policy.FillOnUpload && opts.Source == nil && d.cacheable(info) {
 		d.fill(ctx, r, info, version)
 	}
-	return info, err
-}
-
-// Copy copies an object within the backend, if the driver can.
-func (d *cached) Copy(
-	ctx context.Context, source storagedrivers.Info, key string, opts storagedrivers.PutOptions,
-) (storagedrivers.Info, error) {
-	copier, ok := d.inner.(storagedrivers.Copier)
-	if !ok {
-		return storagedrivers.Info{}, errors.ErrUnsupported
-	}
-	if d.policy.Skip(key) {
-		return copier.Copy(ctx, source, key, opts)
-	}
-	id := d.infoID(key)
-	d.store.invalidate(id)
-	info, err := copier.Copy(ctx, source, key, opts)
-	d.store.invalidate(id)
 	return info, err
 }
 
@@ -244,27 +226,13 @@ func (d *cached) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 }
 
 // Delete removes an object.
-func (d *cached) Delete(ctx context.Context, key string) error {
-	return d.remove(key, func() error { return d.inner.Delete(ctx, key) })
-}
-
-// DeleteIf removes the object with an ETag, if the backend compares.
-func (d *cached) DeleteIf(ctx context.Context, key, etag string) error {
-	comparer, ok := d.inner.(storagedrivers.Comparer)
-	if !ok {
-		return errors.ErrUnsupported
-	}
-	return d.remove(key, func() error { return comparer.DeleteIf(ctx, key, etag) })
-}
-
-// remove calls f, which may remove an object.
-func (d *cached) remove(key string, f func() error) error {
+func (d *cached) Delete(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
 	if d.policy.Skip(key) {
-		return f()
+		return d.inner.Delete(ctx, key, opts)
 	}
 	id := d.infoID(key)
 	d.store.invalidate(id)
-	err := f()
+	err := d.inner.Delete(ctx, key, opts)
 	d.store.invalidate(id)
 	return err
 }
@@ -289,12 +257,7 @@ func (d *cached) Space(ctx context.Context) (storagedrivers.Space, error) {
 // Features returns the guarantees of the backend without those that readers of blocks lack.
 func (d *cached) Features() storagedrivers.Features {
 	f := d.inner.Features()
-	if _, ok := d.inner.(storagedrivers.Comparer); !ok {
-		f.Compare = storagedrivers.BestEffort
-	}
 	f.Replace, f.Seek, f.Local, f.Cached = storagedrivers.BestEffort, false, false, true
-	_, copies := d.inner.(storagedrivers.Copier)
-	f.Copies = f.Copies && copies
 	return f
 }
 

@@ -52,7 +52,9 @@ func behindFirst(t *testing.T, f *first, p Policy) storagedrivers.Driver {
 func TestFillLate(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(t *testing.T, d storagedrivers.Driver){
-		"deleted":  func(t *testing.T, d storagedrivers.Driver) { is(t, d.Delete(t.Context(), "a"), nil) },
+		"deleted": func(t *testing.T, d storagedrivers.Driver) {
+			is(t, d.Delete(t.Context(), "a", storagedrivers.DeleteOptions{}), nil)
+		},
 		"replaced": func(t *testing.T, d storagedrivers.Driver) { put(t, d, "a", []byte("newer")) },
 	} {
 		t.Run(name, func(t *testing.T) {

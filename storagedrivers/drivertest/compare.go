@@ -28,6 +28,7 @@ func testCompare(t *testing.T, e *env) {
 	for _, size := range []int64{100, 9 * mib} {
 		old, now := content{1, size}, content{2, size}
 		first := e.put(t, "f/key", old, create)
+		e.deletesOnly(t, old)
 		if first.ETag == "" {
 			t.Skip("the backend has no entity tags")
 		}
@@ -50,6 +51,19 @@ func testCompare(t *testing.T, e *env) {
 		}
 		e.holds(t)
 	}
+}
+
+// deletesOnly asserts that the driver itself does not delete the object, whose content is c, on
+// condition of another ETag.
+func (e *env) deletesOnly(t *testing.T, c content) {
+	t.Helper()
+	err := e.driver.Delete(t.Context(), "f/key", storagedrivers.DeleteOptions{IfMatch: `"other"`})
+	want := errors.ErrUnsupported
+	if e.driver.Features().Compare == storagedrivers.Atomic {
+		want = storagedrivers.ErrChanged
+	}
+	fails(t, err, want, "the driver deleting another object")
+	e.has(t, "f/key", c)
 }
 
 // testCompareRace: of several changes with one ETag by several drivers, one succeeds. If it is a

@@ -27,8 +27,13 @@ func (e *env) copies(t *testing.T) {
 	if e.storage.Features().Copies {
 		return
 	}
-	_, err := e.storage.StageCopy(t.Context(), storagedrivers.Info{Key: "key"})
+	source := storagedrivers.Info{Key: "key"}
+	_, err := e.storage.StageCopy(t.Context(), source)
 	fails(t, err, errors.ErrUnsupported, "staging a copy")
+	if stager, ok := e.driver.(storagedrivers.Stager); ok {
+		_, err := stager.StageCopy(t.Context(), source)
+		fails(t, err, errors.ErrUnsupported, "the driver staging a copy")
+	}
 	t.Skip("the driver does not copy")
 }
 

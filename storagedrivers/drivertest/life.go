@@ -14,7 +14,7 @@ func testMissing(t *testing.T, e *env) {
 	for _, key := range []string{"missing", "missing/missing", "folder/missing", "folder", "folder/object/below"} {
 		e.hasNot(t, key)
 		succeeds(t, e.storage.Delete(t.Context(), key), "deleting a missing object")
-		if err := e.driver.Delete(t.Context(), key); err != nil {
+		if err := e.driver.Delete(t.Context(), key, storagedrivers.DeleteOptions{}); err != nil {
 			fails(t, err, fs.ErrNotExist, "the driver deleting a missing object")
 		}
 	}

@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -43,6 +42,11 @@ func (p prefixed) strip(info storagedrivers.Info) storagedrivers.Info {
 func (p prefixed) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
+	if opts.Source != nil {
+		source := *opts.Source
+		source.Key = p.prefix + source.Key
+		opts.Source = &source
+	}
 	info, err := p.Driver.Put(ctx, p.prefix+key, r, opts)
 	return p.strip(info), err
 }
@@ -59,16 +63,8 @@ func (p prefixed) Stat(ctx context.Context, key string) (storagedrivers.Info, er
 	return p.strip(info), err
 }
 
-func (p prefixed) Delete(ctx context.Context, key string) error {
-	return p.Driver.Delete(ctx, p.prefix+key)
-}
-
-func (p prefixed) DeleteIf(ctx context.Context, key, etag string) error {
-	comparer, ok := p.Driver.(storagedrivers.Comparer)
-	if !ok {
-		return errors.ErrUnsupported
-	}
-	return comparer.DeleteIf(ctx, p.prefix+key, etag)
+func (p prefixed) Delete(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
+	return p.Driver.Delete(ctx, p.prefix+key, opts)
 }
 
 func (p prefixed) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
@@ -83,15 +79,6 @@ func (p prefixed) List(ctx context.Context, opts storagedrivers.ListOptions) (st
 	return page, err
 }
 
-// Copy must not be called without Features.Copies.
-func (p prefixed) Copy(
-	ctx context.Context, source storagedrivers.Info, key string, opts storagedrivers.PutOptions,
-) (storagedrivers.Info, error) {
-	source.Key = p.prefix + source.Key
-	info, err := p.Driver.(storagedrivers.Copier).Copy(ctx, source, p.prefix+key, opts)
-	return p.strip(info), err
-}
-
 type prefixedStager struct {
 	prefixed
 	stager storagedrivers.Stager
@@ -101,10 +88,9 @@ func (p prefixedStager) Stage(ctx context.Context) (storagedrivers.Staged, error
 	return p.stager.Stage(ctx)
 }
 
-// StageCopy must not be called without Features.Copies.
 func (p prefixedStager) StageCopy(ctx context.Context, source storagedrivers.Info) (storagedrivers.Staged, error) {
 	source.Key = p.prefix + source.Key
-	return p.stager.(storagedrivers.StageCopier).StageCopy(ctx, source)
+	return p.stager.StageCopy(ctx, source)
 }
 
 func (p prefixedStager) Commit(ctx context.Context, changes []storagedrivers.Change) ([]storagedrivers.Info, error) {

@@ -148,7 +148,7 @@ func TestListingLikeDOS(t *testing.T) {
 			t.Errorf("listed %q with %d bytes, want %d", info.Key, info.Size, size)
 		}
 		holds(t, d, info.Key, strings.Repeat("x", int(info.Size)))
-		is(t, d.Delete(t.Context(), info.Key), nil)
+		is(t, d.Delete(t.Context(), info.Key, storagedrivers.DeleteOptions{}), nil)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestDeadHost(t *testing.T) {
 			"stat":   func() error { _, err := d.Stat(t.Context(), "key"); return err },
 			"open":   func() error { _, err := read(t, d, "key"); return err },
 			"list":   func() error { _, err := d.List(t.Context(), storagedrivers.ListOptions{}); return err },
-			"delete": func() error { return d.Delete(t.Context(), "other") },
+			"delete": func() error { return d.Delete(t.Context(), "other", storagedrivers.DeleteOptions{}) },
 			"check":  func() error { return d.Check(t.Context()) },
 		} {
 			all.Go(func() {

@@ -2,6 +2,7 @@ package ftp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -121,7 +122,10 @@ func (d *driver) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 }
 
 // Delete removes an object; a missing one is fs.ErrNotExist.
-func (d *driver) Delete(ctx context.Context, key string) error {
+func (d *driver) Delete(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
+	if opts.IfMatch != "" { // only Storage can compare
+		return errors.ErrUnsupported
+	}
 	defer d.kept.Change(key)
 	return d.do(ctx, func(c *conn) error {
 		if d.Features().Dated {

@@ -94,7 +94,7 @@ func TestToken(t *testing.T) {
 		}
 	}
 	before := asked.Load()
-	if err := d.Delete(t.Context(), "key"); err != nil || asked.Load() != before {
+	if err := d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{}); err != nil || asked.Load() != before {
 		t.Errorf("asked for %d more tokens, error %v", asked.Load()-before, err)
 	}
 }

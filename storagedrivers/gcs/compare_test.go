@@ -36,7 +36,8 @@ func TestConditionsAreSent(t *testing.T) {
 	opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, IfMatch: `"1234567890123456"`}
 	_, small := d.Put(t.Context(), "key", strings.NewReader("text"), opts)
 	_, large := d.Put(t.Context(), "key", zeros(chunkSize+1), opts)
-	for op, err := range map[string]error{"small": small, "large": large, "delete": d.DeleteIf(t.Context(), "key", opts.IfMatch)} {
+	deleted := d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{IfMatch: opts.IfMatch})
+	for op, err := range map[string]error{"small": small, "large": large, "delete": deleted} {
 		if !errors.Is(err, storagedrivers.ErrChanged) {
 			t.Errorf("%s: error %v", op, err)
 		}

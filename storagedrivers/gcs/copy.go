@@ -15,19 +15,17 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 )
 
-// Copy copies an object within the service. In a bucket with versions, source may be an earlier one.
-func (d *driver) Copy(
-	ctx context.Context, source storagedrivers.Info, key string, opts storagedrivers.PutOptions,
+// putCopy copies an object within the service. In a bucket with versions, the source may be
+// an earlier one.
+func (d *driver) putCopy(
+	ctx context.Context, object *gcsdk.ObjectHandle, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
+	source := opts.Source
 	generation, err := strconv.ParseInt(strings.Trim(source.ETag, `"`), 10, 64)
 	if err != nil {
 		return storagedrivers.Info{}, errors.ErrUnsupported
 	}
 	from, err := d.object(ctx, source.Key)
-	if err != nil {
-		return storagedrivers.Info{}, err
-	}
-	object, err := d.object(ctx, key)
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}

@@ -122,7 +122,7 @@ func everyMethod(ctx context.Context, d *driver) map[string]error {
 	_, large := d.Put(ctx, "key", zeros(chunkSize+1), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
 	return map[string]error{
 		"open": open, "stat": stat, "list": list, "create": create, "large overwrite": large,
-		"delete": d.Delete(ctx, "key"), "check": d.Check(ctx),
+		"delete": d.Delete(ctx, "key", storagedrivers.DeleteOptions{}), "check": d.Check(ctx),
 	}
 }
 

@@ -101,7 +101,7 @@ func TestDeadHost(t *testing.T) {
 			if _, err := d.Put(t.Context(), "key", zeros(mib), overwrite); err != nil {
 				t.Errorf("storing in a host that is back: %v", err)
 			}
-			if err := d.Delete(t.Context(), "key"); err != nil {
+			if err := d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{}); err != nil {
 				t.Errorf("deleting in a host that is back: %v", err)
 			}
 		})

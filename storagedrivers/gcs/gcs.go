@@ -86,22 +86,16 @@ func (d *driver) newInfo(attrs *gcsdk.ObjectAttrs) storagedrivers.Info {
 }
 
 // Delete removes an object; a missing one is fs.ErrNotExist.
-func (d *driver) Delete(ctx context.Context, key string) error {
+func (d *driver) Delete(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
 	object, err := d.object(ctx, key)
 	if err != nil {
 		return err
 	}
-	return mapError(ctx, object.Delete(ctx))
-}
-
-// DeleteIf removes the object with an ETag.
-func (d *driver) DeleteIf(ctx context.Context, key, etag string) error {
-	object, err := d.object(ctx, key)
-	if err != nil {
-		return err
+	if opts.IfMatch != "" {
+		object = object.If(gcsdk.Conditions{GenerationMatch: generationOf(opts.IfMatch)})
 	}
-	err = mapError(ctx, object.If(gcsdk.Conditions{GenerationMatch: generationOf(etag)}).Delete(ctx))
-	if errors.Is(err, fs.ErrExist) {
+	err = mapError(ctx, object.Delete(ctx))
+	if opts.IfMatch != "" && errors.Is(err, fs.ErrExist) {
 		err = fmt.Errorf("%w: %s", storagedrivers.ErrChanged, err.Error())
 	}
 	return err
@@ -147,7 +141,5 @@ func (d *driver) Close() error {
 // Interface guards
 var (
 	_ storagedrivers.Driver    = (*driver)(nil)
-	_ storagedrivers.Comparer  = (*driver)(nil)
-	_ storagedrivers.Copier    = (*driver)(nil)
 	_ storagedrivers.Presigner = (*driver)(nil)
 )

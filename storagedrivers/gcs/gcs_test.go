@@ -71,8 +71,8 @@ func TestCopiedHeaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	info, err := d.Copy(t.Context(), source, "b.png", storagedrivers.PutOptions{
-		Mode: storagedrivers.Overwrite, ID: "OWN", ContentType: "image/png", CacheControl: "max-age=60",
+	info, err := d.Put(t.Context(), "b.png", nil, storagedrivers.PutOptions{
+		Mode: storagedrivers.Overwrite, ID: "OWN", ContentType: "image/png", CacheControl: "max-age=60", Source: &source,
 	})
 	if err != nil || info.Size != 100 {
 		t.Fatalf("copied %+v, error %v", info, err)

@@ -33,6 +33,9 @@ func (d *driver) Put(
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
+	if opts.Source != nil {
+		return d.putCopy(ctx, object, opts)
+	}
 	size, err := storagedrivers.SourceSize(r)
 	if err != nil {
 		return storagedrivers.Info{}, err

@@ -51,7 +51,7 @@ func BenchmarkAppend(b *testing.B) {
 			b.Fatal(err)
 		}
 		took := time.Since(begin)
-		if err := d.Delete(b.Context(), "object"); err != nil {
+		if err := d.Delete(b.Context(), "object", storagedrivers.DeleteOptions{}); err != nil {
 			b.Fatal(err)
 		}
 		return took

@@ -60,7 +60,7 @@ func TestCompareAfterSyncing(t *testing.T) {
 					overtaken = true
 					var err error
 					if theirs == "" {
-						err = other.Delete(t.Context(), "a")
+						err = other.Delete(t.Context(), "a", storagedrivers.DeleteOptions{})
 					} else {
 						_, err = other.Put(t.Context(), "a", strings.NewReader(theirs), over)
 					}

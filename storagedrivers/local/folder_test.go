@@ -60,7 +60,7 @@ func (f *followedRoot) wantUnavailable(t *testing.T) {
 	_, listErr := f.List(t.Context(), storagedrivers.ListOptions{})
 	for op, err := range map[string]error{
 		"put": f.put(t, "refused"), "open": openErr, "stat": statErr, "stage": stageErr, "list": listErr,
-		"delete": f.Delete(t.Context(), "first"), "check": f.Check(t.Context()),
+		"delete": f.Delete(t.Context(), "first", storagedrivers.DeleteOptions{}), "check": f.Check(t.Context()),
 	} {
 		if !errors.Is(err, storagedrivers.ErrUnavailable) || errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v, want unavailable", op, err)

@@ -213,7 +213,10 @@ type section struct {
 }
 
 // Delete unlinks the file. Folders stay.
-func (d *Driver) Delete(ctx context.Context, key string) error {
+func (d *Driver) Delete(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
+	if opts.IfMatch != "" { // only Commit compares
+		return errors.ErrUnsupported
+	}
 	f, err := d.open(ctx)
 	if err != nil {
 		return err
@@ -258,7 +261,7 @@ func etag(stat fs.FileInfo) string {
 // Interface guards
 var (
 	_ storagedrivers.Driver        = (*Driver)(nil)
-	_ storagedrivers.StageCopier   = (*Driver)(nil)
+	_ storagedrivers.Stager        = (*Driver)(nil)
 	_ storagedrivers.Sweeper       = (*Driver)(nil)
 	_ storagedrivers.SpaceReporter = (*Driver)(nil)
 	_ storagedrivers.Appender      = (*Driver)(nil)

@@ -21,9 +21,9 @@ import (
 // Driver stores objects in memory. It is not a [storagedrivers.Stager] and its readers do not seek,
 // so that it exercises the fallbacks of Storage.
 type Driver struct {
-	// Fail, if set, is called before each operation with its name ("put", "copy", "open", "stat",
-	// "delete", "list", "check") and the key, if any. An error ends the operation. Fail must be set before
-	// the driver is used.
+	// Fail, if set, is called before each operation with its name ("put", "copy" for a Put with a
+	// Source, "open", "stat", "delete", "list", "check") and the key, if any. An error ends the
+	// operation. Fail must be set before the driver is used.
 	Fail func(op, key string) error
 	// Repeats sets the feature Repeat, which drivers of object storages have. It must be set
 	// before the driver is used.
@@ -59,6 +59,9 @@ func on(b *bucket) *Driver {
 func (d *Driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
+	if opts.Source != nil {
+		return d.putCopy(ctx, key, opts)
+	}
 	if err := d.begin(ctx, "put", key); err != nil {
 		return storagedrivers.Info{}, err
 	}
@@ -77,17 +80,15 @@ func (d *Driver) Put(
 	return d.store(ctx, key, data.Bytes(), opts)
 }
 
-// Copy stores the bytes of an object under another key.
-func (d *Driver) Copy(
-	ctx context.Context, source storagedrivers.Info, key string, opts storagedrivers.PutOptions,
-) (storagedrivers.Info, error) {
+// putCopy stores the bytes of an object under another key.
+func (d *Driver) putCopy(ctx context.Context, key string, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
 	if err := d.begin(ctx, "copy", key); err != nil {
 		return storagedrivers.Info{}, err
 	}
 	d.bucket.mu.Lock()
 	defer d.bucket.mu.Unlock()
-	o, ok := d.bucket.objects[source.Key]
-	if !ok || !o.info.Same(source) {
+	o, ok := d.bucket.objects[opts.Source.Key]
+	if !ok || !o.info.Same(*opts.Source) {
 		return storagedrivers.Info{}, storagedrivers.ErrChanged
 	}
 	return d.store(ctx, key, o.data, opts)
@@ -145,10 +146,7 @@ func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 }
 
 // Delete removes an object; for a missing one it returns fs.ErrNotExist.
-func (d *Driver) Delete(ctx context.Context, key string) error { return d.DeleteIf(ctx, key, "") }
-
-// DeleteIf removes the object with an ETag; empty is any.
-func (d *Driver) DeleteIf(ctx context.Context, key, etag string) error {
+func (d *Driver) Delete(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
 	if err := d.begin(ctx, "delete", key); err != nil {
 		return err
 	}
@@ -158,7 +156,7 @@ func (d *Driver) DeleteIf(ctx context.Context, key, etag string) error {
 	switch {
 	case !ok:
 		return fs.ErrNotExist
-	case etag != "" && there.info.ETag != etag:
+	case opts.IfMatch != "" && there.info.ETag != opts.IfMatch:
 		return storagedrivers.ErrChanged
 	}
 	delete(d.bucket.objects, key)
@@ -262,9 +260,5 @@ func (r *ctxReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// Interface guards
-var (
-	_ storagedrivers.Driver   = (*Driver)(nil)
-	_ storagedrivers.Comparer = (*Driver)(nil)
-	_ storagedrivers.Copier   = (*Driver)(nil)
-)
+// Interface guard
+var _ storagedrivers.Driver = (*Driver)(nil)

@@ -43,7 +43,7 @@ func BenchmarkPut(b *testing.B) {
 			used := way()
 			wall[name] = append(wall[name], time.Since(start).Seconds())
 			cpu[name] = append(cpu[name], used.Seconds())
-			if err := d.Delete(b.Context(), "object"); err != nil {
+			if err := d.Delete(b.Context(), "object", storagedrivers.DeleteOptions{}); err != nil {
 				b.Fatal(err)
 			}
 			syscall.Sync()

@@ -71,7 +71,7 @@ func TestConditionsAreSent(t *testing.T) {
 					t.Errorf("%d bytes: error %v", size, err)
 				}
 			}
-			if err := d.DeleteIf(t.Context(), "key", opts.IfMatch); err == nil {
+			if err := d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{IfMatch: opts.IfMatch}); err == nil {
 				t.Error("it is deleted")
 			}
 			for _, size := range []int{100, partSize + 1} {
@@ -103,7 +103,7 @@ func TestServiceThatComparesPartly(t *testing.T) {
 			if ignoring == "" {
 				want = storagedrivers.ErrChanged
 			}
-			if err := d.DeleteIf(t.Context(), "key", `"other"`); !errors.Is(err, want) {
+			if err := d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{IfMatch: `"other"`}); !errors.Is(err, want) {
 				t.Errorf("deleting: error %v, want %v", err, want)
 			}
 			known, err := d.knownConditions(t.Context())

@@ -122,10 +122,7 @@ func odd(err error) bool {
 // the end it removes the object on condition of its own one, which a service may never accept.
 func (d *driver) compares(ctx context.Context, key string) (bool, error) {
 	other := `"00000000000000000000000000000000"`
-	remove := func(ctx context.Context, key string, c condition) error {
-		return d.deleteIf(ctx, key, *c.match)
-	}
-	for _, probe := range []func(context.Context, string, condition) error{d.probeWhole, d.probeParts, remove} {
+	for _, probe := range []func(context.Context, string, condition) error{d.probeWhole, d.probeParts, d.deleteOn} {
 		err := probe(ctx, key, condition{match: &other})
 		if status(err) != http.StatusPreconditionFailed {
 			if errors.Is(mapError(ctx, err), storagedrivers.ErrUnavailable) && !odd(err) {
@@ -136,7 +133,7 @@ func (d *driver) compares(ctx context.Context, key string) (bool, error) {
 	}
 	own, err := d.Stat(ctx, key)
 	if err == nil && own.ETag != "" {
-		err = mapError(ctx, d.deleteIf(ctx, key, own.ETag))
+		err = mapError(ctx, d.deleteOn(ctx, key, condition{match: &own.ETag}))
 	}
 	if errors.Is(err, storagedrivers.ErrUnavailable) && !odd(err) {
 		return false, err
@@ -188,7 +185,7 @@ func (d *driver) probeParts(ctx context.Context, key string, c condition) error 
 func (d *driver) forget(ctx context.Context, key string, failed error) {
 	own, cancel := lostreply.Afterwards(ctx, d.timeout, failed)
 	defer cancel()
-	err := d.Delete(own, key)
+	err := d.Delete(own, key, storagedrivers.DeleteOptions{})
 	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, storagedrivers.ErrUnavailable) {
 		d.log.WarnContext(own, "a probe may have stayed in the bucket", "key", d.prefix+key, "error", err)
 	}

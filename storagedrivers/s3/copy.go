@@ -21,12 +21,11 @@ import (
 // copySize is the size of a copied part. The service is silent while it copies one.
 const copySize = 64 << 20
 
-// Copy copies an object within the service, in parts. CopyObject is not used: few services heed
+// putCopy copies an object within the service, in parts. CopyObject is not used: few services heed
 // If-None-Match there, as all do that heed it when parts are completed. It has a limit of 5 GiB, and a
 // service that does not know it stores an empty object.
-func (d *driver) Copy(
-	ctx context.Context, source storagedrivers.Info, key string, opts storagedrivers.PutOptions,
-) (storagedrivers.Info, error) {
+func (d *driver) putCopy(ctx context.Context, key string, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
+	source := *opts.Source
 	if source.Size == 0 || source.ETag == "" {
 		return storagedrivers.Info{}, errors.ErrUnsupported
 	}

@@ -26,8 +26,8 @@ func TestCopy(t *testing.T) {
 			source := put(t, d, "a b/ü+?%2F.txt", content('a', size), storagedrivers.PutOptions{
 				Mode: storagedrivers.Overwrite, ContentType: "text/plain", CacheControl: "no-store",
 			})
-			opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, ID: "OWN", ContentType: "image/png"}
-			info, err := d.Copy(t.Context(), source, "b.png", opts)
+			opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, ID: "OWN", ContentType: "image/png", Source: &source}
+			info, err := d.Put(t.Context(), "b.png", nil, opts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestCopyUnsupported(t *testing.T) {
 			source := put(t, d, "a.txt", content('a', 100), storagedrivers.PutOptions{})
 			put(t, d, "b.txt", content('b', 100), storagedrivers.PutOptions{})
 			for key, mode := range map[string]storagedrivers.Mode{"b.txt": storagedrivers.Overwrite, "c.txt": storagedrivers.CreateOnly} {
-				if _, err := d.Copy(t.Context(), source, key, storagedrivers.PutOptions{Mode: mode}); !errors.Is(err, errors.ErrUnsupported) {
+				if _, err := d.Put(t.Context(), key, nil, storagedrivers.PutOptions{Mode: mode, Source: &source}); !errors.Is(err, errors.ErrUnsupported) {
 					t.Errorf("copying: %v", err)
 				}
 			}
@@ -126,7 +126,7 @@ func TestCopyCondition(t *testing.T) {
 			left := []string{"a.txt"}
 			switch tt.left {
 			case "":
-				if err := d.Delete(t.Context(), "a.txt"); err != nil {
+				if err := d.Delete(t.Context(), "a.txt", storagedrivers.DeleteOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				left = nil
@@ -135,7 +135,7 @@ func TestCopyCondition(t *testing.T) {
 			case "b":
 				put(t, d, "a.txt", content('b', 100), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
 			}
-			if _, err := d.Copy(t.Context(), source, "b.txt", storagedrivers.PutOptions{}); !errors.Is(err, tt.want) {
+			if _, err := d.Put(t.Context(), "b.txt", nil, storagedrivers.PutOptions{Source: &source}); !errors.Is(err, tt.want) {
 				t.Errorf("copying: error %v, want %v", err, tt.want)
 			}
 			holds(t, d, left)

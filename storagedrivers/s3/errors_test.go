@@ -96,7 +96,7 @@ func TestErrors(t *testing.T) {
 			matches(t, "put", err, tt.put)
 			_, _, err = d.Open(t.Context(), "object", storagedrivers.Range{})
 			matches(t, "open", err, tt.open)
-			matches(t, "delete", d.Delete(t.Context(), "object"), tt.open)
+			matches(t, "delete", d.Delete(t.Context(), "object", storagedrivers.DeleteOptions{}), tt.open)
 			_, err = d.List(t.Context(), storagedrivers.ListOptions{})
 			matches(t, "list", err, tt.put)
 		})

@@ -251,7 +251,7 @@ func all(t *testing.T, d *driver, within time.Duration) {
 			_, err := d.List(ctx, storagedrivers.ListOptions{})
 			return err
 		},
-		"delete": func() error { return d.Delete(ctx, "other") },
+		"delete": func() error { return d.Delete(ctx, "other", storagedrivers.DeleteOptions{}) },
 		"check":  func() error { return d.Check(ctx) },
 	} {
 		start := time.Now()

@@ -38,6 +38,9 @@ func (d *driver) newUpload(key string, opts storagedrivers.PutOptions) *upload {
 func (d *driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
+	if opts.Source != nil {
+		return d.putCopy(ctx, key, opts)
+	}
 	size, err := storagedrivers.SourceSize(r)
 	if err != nil {
 		return storagedrivers.Info{}, err

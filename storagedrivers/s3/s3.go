@@ -106,14 +106,10 @@ func strong(tag *string) string {
 }
 
 // Delete removes an object. The service does not report whether it existed.
-func (d *driver) Delete(ctx context.Context, key string) error {
-	_, err := d.client.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: &d.bucket, Key: d.name(key)})
-	return mapReadError(ctx, err)
-}
-
-// DeleteIf removes the object with an ETag, if the service compares. The service does not report that it
-// is missing.
-func (d *driver) DeleteIf(ctx context.Context, key, etag string) error {
+func (d *driver) Delete(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
+	if opts.IfMatch == "" {
+		return mapReadError(ctx, d.deleteOn(ctx, key, condition{}))
+	}
 	known, err := d.knownConditions(ctx)
 	if err == nil && !known.compared {
 		err = errors.ErrUnsupported
@@ -121,15 +117,16 @@ func (d *driver) DeleteIf(ctx context.Context, key, etag string) error {
 	if err != nil {
 		return err
 	}
-	err = mapReadError(ctx, d.deleteIf(ctx, key, etag))
+	err = mapReadError(ctx, d.deleteOn(ctx, key, condition{match: &opts.IfMatch}))
 	if errors.Is(err, fs.ErrExist) {
 		err = fmt.Errorf("%w: %s", storagedrivers.ErrChanged, err.Error())
 	}
 	return err
 }
 
-func (d *driver) deleteIf(ctx context.Context, key, etag string) error {
-	_, err := d.client.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: &d.bucket, Key: d.name(key), IfMatch: &etag})
+// deleteOn removes an object on a condition.
+func (d *driver) deleteOn(ctx context.Context, key string, c condition) error {
+	_, err := d.client.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: &d.bucket, Key: d.name(key), IfMatch: c.match})
 	return err
 }
 
@@ -175,8 +172,6 @@ func (d *driver) Close() error {
 // Interface guards
 var (
 	_ storagedrivers.Driver    = (*driver)(nil)
-	_ storagedrivers.Comparer  = (*driver)(nil)
-	_ storagedrivers.Copier    = (*driver)(nil)
 	_ storagedrivers.Presigner = (*driver)(nil)
 	_ storagedrivers.Sweeper   = (*driver)(nil)
 )

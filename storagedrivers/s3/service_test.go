@@ -152,7 +152,7 @@ func TestReplacedAtOnce(t *testing.T) {
 			_, err := direct.Put(t.Context(), key, content('b', 50), overwrite)
 			return err
 		},
-		"deleted": func(key string) error { return direct.Delete(t.Context(), key) },
+		"deleted": func(key string) error { return direct.Delete(t.Context(), key, storagedrivers.DeleteOptions{}) },
 	} {
 		hurried := s.behind(t, httptest.NewServer, func(r *http.Request) bool {
 			if commits(r) {

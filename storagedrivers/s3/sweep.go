@@ -133,7 +133,7 @@ func (s *sweeper) probes(ctx context.Context) error {
 			if !ok || !s.isOld(left) {
 				continue
 			}
-			if err := s.take(ctx, left, func() error { return d.Delete(ctx, key) }); err != nil {
+			if err := s.take(ctx, left, func() error { return d.Delete(ctx, key, storagedrivers.DeleteOptions{}) }); err != nil {
 				return err
 			}
 		}

@@ -155,7 +155,7 @@ func everyOp(ctx context.Context, d *driver) map[string]error {
 	_, listErr := d.List(ctx, storagedrivers.ListOptions{})
 	return map[string]error{
 		"put": putErr, "open": openErr, "stat": statErr, "list": listErr,
-		"delete": d.Delete(ctx, "f/object"), "check": d.Check(ctx),
+		"delete": d.Delete(ctx, "f/object", storagedrivers.DeleteOptions{}), "check": d.Check(ctx),
 	}
 }
 

@@ -71,8 +71,8 @@ func TestLinks(t *testing.T) {
 		t.Errorf("listed %q, want %q, error %v", keys, want, err)
 	}
 	has(t, d, "link", []byte("content"))
-	is(t, d.Delete(t.Context(), "link"), nil)
-	is(t, d.Delete(t.Context(), "folder"), fs.ErrNotExist)
+	is(t, d.Delete(t.Context(), "link", storagedrivers.DeleteOptions{}), nil)
+	is(t, d.Delete(t.Context(), "folder", storagedrivers.DeleteOptions{}), fs.ErrNotExist)
 	has(t, d, "f/object", []byte("content"))
 	_, err = d.Put(t.Context(), "nowhere", strings.NewReader("content"), create)
 	is(t, err, fs.ErrExist)
@@ -118,7 +118,7 @@ func TestReadOnly(t *testing.T) {
 		is(t, err, fs.ErrPermission)
 		isNot(t, err, storagedrivers.ErrUnavailable)
 	}
-	is(t, d.Delete(t.Context(), "object"), fs.ErrPermission)
+	is(t, d.Delete(t.Context(), "object", storagedrivers.DeleteOptions{}), fs.ErrPermission)
 }
 
 // TestOpenSSH tests behaviour of the driver that the suite does not test.

@@ -152,7 +152,10 @@ func (d *driver) belowFile(c *conn, key string) bool {
 }
 
 // Delete removes the file. Folders stay, because an upload may be about to use them.
-func (d *driver) Delete(ctx context.Context, key string) error {
+func (d *driver) Delete(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
+	if opts.IfMatch != "" { // only Storage can compare
+		return errors.ErrUnsupported
+	}
 	defer d.kept.Change(key)
 	return run(ctx, d.pool, func(c *conn) error {
 		info, err := d.find(c, key)

@@ -105,7 +105,7 @@ func TestFallsSilent(t *testing.T) {
 		},
 		"delete": func(t *testing.T, d *driver, silence func()) error {
 			silence()
-			return d.Delete(t.Context(), "missing")
+			return d.Delete(t.Context(), "missing", storagedrivers.DeleteOptions{})
 		},
 		"list": func(t *testing.T, d *driver, silence func()) error {
 			silence()

@@ -283,7 +283,7 @@ func TestItemThatGoes(t *testing.T) {
 	p.put(p.opts.From, "b", "b")
 	p.from.Fail = func(op, key string) error {
 		if op == "open" && key == "b" {
-			p.from.Delete(context.Background(), "b")
+			p.from.Delete(context.Background(), "b", storagedrivers.DeleteOptions{})
 		}
 		return nil
 	}

@@ -34,19 +34,16 @@ func (d *metered) Open(ctx context.Context, key string, rng storagedrivers.Range
 }
 
 func (d *metered) Put(ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
-	info, err := d.Driver.Put(ctx, key, r, opts)
-	d.written.Add(info.Size)
-	return info, err
-}
-
-func (d *metered) Copy(ctx context.Context, source storagedrivers.Info, key string, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
-	if d.copy != nil {
-		if err := d.copy(); err != nil {
-			return storagedrivers.Info{}, err
+	stored := &d.written
+	if opts.Source != nil {
+		if stored = &d.copied; d.copy != nil {
+			if err := d.copy(); err != nil {
+				return storagedrivers.Info{}, err
+			}
 		}
 	}
-	info, err := d.Driver.Copy(ctx, source, key, opts)
-	d.copied.Add(info.Size)
+	info, err := d.Driver.Put(ctx, key, r, opts)
+	stored.Add(info.Size)
 	return info, err
 }
 
@@ -157,8 +154,11 @@ func (d uncopied) Open(ctx context.Context, key string, rng storagedrivers.Range
 	return body, info, err
 }
 
-func (uncopied) Copy(context.Context, storagedrivers.Info, string, storagedrivers.PutOptions) (storagedrivers.Info, error) {
-	return storagedrivers.Info{}, errors.ErrUnsupported
+func (d uncopied) Put(ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
+	if opts.Source != nil {
+		return storagedrivers.Info{}, errors.ErrUnsupported
+	}
+	return d.Driver.Put(ctx, key, r, opts)
 }
 
 // TestTransferLargeUncopied: a large item is not transferred to another storage of its backend if that

@@ -462,6 +462,13 @@ func (f *folding) info(key string, info storagedrivers.Info) storagedrivers.Info
 }
 
 func (f *folding) Put(ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
+	if opts.Source != nil {
+		inner, err := f.Driver.Stat(ctx, strings.ToLower(opts.Source.Key))
+		if err != nil || !f.info(opts.Source.Key, inner).Same(*opts.Source) {
+			return storagedrivers.Info{}, storagedrivers.ErrChanged
+		}
+		opts.Source = &inner
+	}
 	info, err := f.Driver.Put(ctx, strings.ToLower(key), r, opts)
 	return f.info(key, info), err
 }
@@ -476,23 +483,8 @@ func (f *folding) Stat(ctx context.Context, key string) (storagedrivers.Info, er
 	return f.info(key, info), err
 }
 
-func (f *folding) Copy(
-	ctx context.Context, source storagedrivers.Info, key string, opts storagedrivers.PutOptions,
-) (storagedrivers.Info, error) {
-	inner, err := f.Driver.Stat(ctx, strings.ToLower(source.Key))
-	if err != nil || !f.info(source.Key, inner).Same(source) {
-		return storagedrivers.Info{}, storagedrivers.ErrChanged
-	}
-	info, err := f.Driver.Copy(ctx, inner, strings.ToLower(key), opts)
-	return f.info(key, info), err
-}
-
-func (f *folding) Delete(ctx context.Context, key string) error {
-	return f.Driver.Delete(ctx, strings.ToLower(key))
-}
-
-func (f *folding) DeleteIf(ctx context.Context, key, etag string) error {
-	return f.Driver.DeleteIf(ctx, strings.ToLower(key), etag)
+func (f *folding) Delete(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
+	return f.Driver.Delete(ctx, strings.ToLower(key), opts)
 }
 
 // TestTransferFoldsCase: an item cannot be replaced by itself under a name that differs by case only,

@@ -222,11 +222,11 @@ func (d *faulty) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 	return d.Driver.Stat(ctx, key)
 }
 
-func (d *faulty) Delete(ctx context.Context, key string) error {
+func (d *faulty) Delete(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
 	if err := d.ask("delete", key); err != nil {
 		return err
 	}
-	return d.Driver.Delete(ctx, key)
+	return d.Driver.Delete(ctx, key, opts)
 }
 
 func (d *faulty) ask(op, key string) error {
