@@ -64,7 +64,7 @@ func deadConnection(t *testing.T, c *site.Child, first, second *site.Client, tok
 	const sent = 18 * mib
 	wanted := int64(sent)
 	if alias == "bucket" {
-		wanted = 16 * mib // a segment
+		wanted = 16 * mib // a piece
 	}
 	content := sample.Described(1, 20*mib)
 	u := &site.Tus{HTTP: second.Client, Base: second.Base, Token: token}

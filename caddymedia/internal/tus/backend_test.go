@@ -16,7 +16,7 @@ import (
 // operation.
 type backend func(t *testing.T, fail func(op, key string) error) storagedrivers.Driver
 
-// backends store unfinished uploads in both ways: as segments, and as objects that grow.
+// backends store unfinished uploads in both ways: as pieces, and as objects that grow.
 var backends = map[string]backend{
 	"memory": func(_ *testing.T, fail func(op, key string) error) storagedrivers.Driver {
 		d := memory.New()

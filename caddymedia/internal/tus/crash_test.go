@@ -42,18 +42,18 @@ type crash struct {
 	Steps   int    // operations of the storage before the end of the process
 }
 
-// crashDrivers are drivers with an object that grows, and with segments. The names of an item are
+// crashDrivers are drivers with an object that grows, and with pieces. The names of an item are
 // committed together, or one after the other.
 var crashDrivers = map[string]func(*local.Driver) storagedrivers.Driver{
 	"growing": func(d *local.Driver) storagedrivers.Driver { return d },
-	"segments, together": func(d *local.Driver) storagedrivers.Driver {
+	"pieces, together": func(d *local.Driver) storagedrivers.Driver {
 		return struct {
 			storagedrivers.Driver
 			storagedrivers.Stager
 			storagedrivers.Sweeper
 		}{d, d, d}
 	},
-	"segments": func(d *local.Driver) storagedrivers.Driver { return struct{ storagedrivers.Driver }{d} },
+	"pieces": func(d *local.Driver) storagedrivers.Driver { return struct{ storagedrivers.Driver }{d} },
 }
 
 // crashEnv is the environment variable with the crash of a child process, and crashCode its exit
