@@ -110,15 +110,15 @@ func (m *Maker) Wait() time.Duration { return m.queue.limits.Wait }
 // Long animations wait apart, as long as ctx allows, and need no worker, so that they delay no
 // others. The Maker returns ErrLong for one that was not admitted as long.
 func (m *Maker) Admit(ctx context.Context, owner string, long bool) (on *Maker, leave func(), err error) {
-	q, on := m.queue.requests, m.For(queue.Party{Owner: requestsOwner})
+	q, party := m.queue.requests, queue.Party{Owner: requestsOwner, Client: owner} // the owners take turns
 	if long {
-		q, on = m.queue.long, m.For(queue.Party{Owner: longOwner})
+		q, party = m.queue.long, queue.Party{Owner: longOwner}
 	}
 	slot, err := q.Acquire(ctx, queue.Request{Owner: owner})
 	if err != nil {
 		return nil, nil, busy(err)
 	}
-	return on, slot.Release, nil
+	return m.For(party), slot.Release, nil
 }
 
 // acquire waits for a slot with memory. The caller must release it. The error is ErrBusy, ErrLong

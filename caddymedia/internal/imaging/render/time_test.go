@@ -8,6 +8,7 @@ import (
 	"image/color"
 	"image/gif"
 	"slices"
+	"sync"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -140,12 +141,49 @@ func (f *frames) Animate(ctx context.Context, a webp.Animation, _ webp.Options) 
 // admitted returns a Maker for a stored image.
 func admitted(t *testing.T, m *render.Maker, long bool) *render.Maker {
 	t.Helper()
-	on, leave, err := m.Admit(t.Context(), "a", long)
+	return admittedFor(t, m, "a", long)
+}
+
+// admittedFor returns a Maker for a stored image, at the request of owner.
+func admittedFor(t *testing.T, m *render.Maker, owner string, long bool) *render.Maker {
+	t.Helper()
+	on, leave, err := m.Admit(t.Context(), owner, long)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(leave)
 	return on
+}
+
+// TestRequestsTakeTurns: an image on request waits for one of another owner, besides that which is being
+// worked on, however many that one has.
+func TestRequestsTakeTurns(t *testing.T) {
+	t.Parallel()
+	file := asJPEG(t, image.NewGray(image.Rect(0, 0, 1025, 1024)))
+	info := checked(t, file, "jpg")
+	synctest.Test(t, func(t *testing.T) {
+		e := new(recorder)
+		e.before = func(context.Context) error { time.Sleep(time.Second); return nil }
+		m := render.NewMaker(e, render.Limits{Workers: 2, Memory: 1 << 40}) // one for images on request
+		var took time.Duration
+		var wg sync.WaitGroup
+		start := time.Now()
+		for _, owner := range []string{"a", "a", "a", "b"} {
+			on := admittedFor(t, m, owner, false)
+			wg.Go(func() {
+				if _, err := variantOf(t.Context(), on, bytes.NewReader(file), info, render.Options{}); err != nil {
+					t.Error(err)
+				}
+				if owner == "b" {
+					took = time.Since(start)
+				}
+			})
+			synctest.Wait()
+		}
+		if wg.Wait(); took != 3*time.Second {
+			t.Errorf("it took %v, want 3 s", took)
+		}
+	})
 }
 
 // longGIF is an animation of nine frames of a megapixel.
