@@ -2,10 +2,14 @@ package cache
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"sync"
 	"sync/atomic"
+
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // buffers are for one chunk with its checksum, so that the memory of a reader does not depend on
@@ -17,15 +21,21 @@ var buffers = sync.Pool{New: func() any { return new([frameSize]byte) }}
 type reader struct {
 	ctx         context.Context //nolint:containedctx // by the contract, ctx governs readers
 	d           *cached
+	key         string
+	version     uint64 // of the object when it was opened
 	offset, end int64
 
-	generation *generation // set once, with the driver's mu
-	closed     bool        // guarded by the driver's mu
+	opened     bool // the next two are set
+	record     record
+	generation identity
 
-	buf     *[frameSize]byte // nil while no chunk is read
+	flight  *flight          // the last one that it has joined, if any
+	block   *block           // the last one of the store that it has read, if any
+	number  int64            // of block
+	buf     *[frameSize]byte // nil before the first byte, and once it is closed
 	chunk   []byte           // the unread bytes of buf
-	flight  *flight          // nil unless the block comes from the backend
 	counted int64            // the last block in the statistics
+	closed  bool
 }
 
 // Read reads from the current block.
@@ -33,74 +43,83 @@ func (r *reader) Read(p []byte) (int, error) {
 	if r.closed {
 		return 0, fs.ErrClosed
 	}
-	for {
-		if err := r.ctx.Err(); err != nil {
-			return 0, err
-		}
-		if r.offset >= r.end {
-			return 0, r.finish()
-		}
-		if len(p) == 0 {
-			return 0, nil
-		}
-		number, within := r.offset/r.d.policy.Block, int(r.offset%r.d.policy.Block)
-		if r.flight != nil {
-			n, err := r.await(p, number, within)
-			if n > 0 || err != nil {
-				return n, err
-			}
-			continue
-		}
-		if len(r.chunk) > 0 || r.load(number, within) {
-			n := copy(p, r.chunk)
-			r.chunk = r.chunk[n:]
-			r.offset += int64(n)
-			if len(r.chunk) == 0 {
-				r.recycle()
-			}
-			return n, nil
-		}
-		r.join(number)
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
 	}
+	if r.offset >= r.end {
+		return 0, r.finish()
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if err := r.fill(); err != nil {
+		return 0, err
+	}
+	n := copy(p, r.chunk)
+	r.chunk = r.chunk[n:]
+	r.offset += int64(n)
+	return n, nil
 }
 
-// begin waits for the first bytes, so that a failure of the backend is one of Open.
-func (r *reader) begin() error {
-	number, within := r.offset/r.d.policy.Block, int(r.offset%r.d.policy.Block)
-	if r.offset >= r.end || r.load(number, within) {
+// open opens the object, and waits for the first bytes, so that a failure of the backend is one of Open.
+// The error is ErrChanged if the object was replaced meanwhile.
+func (r *reader) open(rng storagedrivers.Range) (storagedrivers.Info, error) {
+	rec, err := r.d.lookUp(r, true)
+	if err != nil {
+		return rec.Info, err
+	}
+	n, err := rng.Within(rec.Size)
+	if err != nil {
+		return rec.Info, err
+	}
+	r.opened, r.record, r.generation, r.end = true, rec, r.d.generationID(rec), r.offset+n
+	if n > 0 {
+		err = r.fill()
+	}
+	return rec.Info, err
+}
+
+// fill reads bytes at the offset, unless there are some: those of a flight as they arrive, or a chunk of
+// the store.
+func (r *reader) fill() error {
+	if len(r.chunk) > 0 {
 		return nil
 	}
-	r.join(number)
-	_, err := r.await(nil, number, within)
-	return err
-}
-
-func (r *reader) join(number int64) {
-	r.count(number, &r.d.store.misses)
-	r.flight = r.d.join(r, number)
+	if r.buf == nil {
+		r.buf = buffers.Get().(*[frameSize]byte) //nolint:forcetypeassert // of this type only
+	}
+	number, within := r.offset/r.d.policy.Block, int(r.offset%r.d.policy.Block)
+	for {
+		if err := r.await(number, within); err != nil {
+			return err
+		}
+		if len(r.chunk) > 0 || r.load(number, within) {
+			r.chunk = r.chunk[:min(int64(len(r.chunk)), r.end-r.offset)]
+			return nil
+		}
+		r.d.join(r, number)
+	}
 }
 
 // load reads the chunk at the offset from the store.
 func (r *reader) load(number int64, within int) bool {
-	r.buf = buffers.Get().(*[frameSize]byte) //nolint:forcetypeassert // of this type only
-	chunk, ok := r.d.store.chunk(blockID(r.generation.id, number), r.d.blockSize(r.generation.info, number),
-		within/chunkSize, r.buf[:])
-	if !ok || within%chunkSize >= len(chunk) {
-		r.recycle()
+	if r.block == nil || r.number != number {
+		r.block.close()
+		r.block = r.d.store.block(blockID(r.generation, number), r.d.blockSize(r.record.Info, number))
+		r.number = number
+	}
+	if r.block == nil {
+		return false
+	}
+	chunk, ok := r.block.chunk(within/chunkSize, r.buf[:])
+	if !ok {
+		r.block.close()
+		r.block = nil
 		return false
 	}
 	r.count(number, &r.d.store.hits)
-	chunk = chunk[within%chunkSize:]
-	r.chunk = chunk[:min(int64(len(chunk)), r.end-r.offset)]
+	r.chunk = chunk[within%chunkSize:]
 	return true
-}
-
-// recycle returns the buffer.
-func (r *reader) recycle() {
-	if r.buf != nil {
-		buffers.Put(r.buf)
-	}
-	r.buf, r.chunk = nil, nil
 }
 
 // count counts a block once.
@@ -111,53 +130,52 @@ func (r *reader) count(number int64, counter *atomic.Int64) {
 	}
 }
 
-// await copies bytes of the flight as they arrive. It returns no bytes and no error when the flight
-// is over and the block is stored, or is another one than the reader's. Before the next block it
-// waits for the end of the flight, which leaves its stream to the next one.
-func (r *reader) await(p []byte, number int64, within int) (int, error) {
+// await waits for bytes of the flight, and copies them. There are none when the flight is over and the
+// block is stored, or is another one than the reader's. Before the next block the reader waits for the
+// end of the flight, which leaves its stream to the next one.
+func (r *reader) await(number int64, within int) error {
 	f := r.flight
-	for {
-		f.mu.Lock()
-		mine := f.number == number
-		switch {
-		case mine && f.buf != nil && within < f.n:
-			n := copy(p, f.buf[within:min(int64(f.n), int64(within)+r.end-r.offset)])
-			f.mu.Unlock()
-			r.offset += int64(n)
-			return n, nil
-		case f.over:
-			err := f.err
-			f.mu.Unlock()
-			r.leave()
-			return 0, err
-		}
-		changed := f.changed
-		f.mu.Unlock()
-		select {
-		case <-changed:
-		case <-r.ctx.Done():
-			r.leave()
-			return 0, r.ctx.Err()
-		}
+	if f == nil {
+		return nil
 	}
+	if err := f.wait(r.ctx, func() bool {
+		if f.number == number && f.generation == r.generation && within < min(f.n, len(f.buf)) {
+			r.chunk = r.buf[:copy(r.buf[:chunkSize], f.buf[within:f.n])]
+		}
+		return len(r.chunk) > 0 || f.over
+	}); err != nil || len(r.chunk) > 0 {
+		return err
+	}
+	switch err := f.err; {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, storagedrivers.ErrInvalidRange) || errors.Is(err, errUncacheable):
+		// The reader has opened an object, so that these would mislead its caller.
+		return fmt.Errorf("%w: %s", storagedrivers.ErrChanged, err.Error())
+	case err == nil && f.generation != r.generation:
+		return storagedrivers.ErrChanged
+	default:
+		return err
+	}
+}
+
+// answer waits for the answer to the flight of a reader that is not open yet.
+func (r *reader) answer() (rec record, err error) {
+	f := r.flight
+	waitErr := f.wait(r.ctx, func() bool {
+		rec, err = f.record, f.err
+		return f.answered || f.over
+	})
+	return rec, errors.Join(waitErr, err)
 }
 
 // finish returns io.EOF, or the error of the block that ends with the reader: some drivers verify
 // the bytes when all of them have arrived.
 func (r *reader) finish() error {
-	if r.flight != nil && r.end%r.d.policy.Block == int64(r.flight.size)%r.d.policy.Block {
-		if _, err := r.await(nil, -1, 0); err != nil {
+	if f := r.flight; f != nil && r.end == f.number*r.d.policy.Block+int64(f.size) {
+		if err := r.await(noBlock, 0); err != nil {
 			return err
 		}
 	}
 	return io.EOF
-}
-
-func (r *reader) leave() {
-	if r.flight != nil {
-		r.d.leave(r, r.flight)
-		r.flight = nil
-	}
 }
 
 // Close ends the reader. A block that is being fetched is stored nevertheless, unless ctx is over.
@@ -165,18 +183,13 @@ func (r *reader) Close() error {
 	if r.closed {
 		return nil
 	}
-	r.recycle()
-	r.leave()
-	r.d.mu.Lock()
 	r.closed = true
-	var unused []*stream
-	if g := r.generation; g != nil {
-		unused = g.takeStreams(func(s *stream) bool { return s.reader == r })
-		r.d.release(g)
+	r.block.close()
+	if r.buf != nil {
+		buffers.Put(r.buf)
+		r.buf, r.chunk = nil, nil
 	}
-	r.d.mu.Unlock()
-	for _, s := range unused {
-		s.close()
-	}
+	r.d.leave(r.flight, r.ctx.Err() != nil)
+	r.flight = nil
 	return nil
 }

@@ -23,10 +23,15 @@ func id(n int) identity { return newIdentity("test", fmt.Sprint(n)) }
 
 // payload returns a whole record.
 func (s *Store) payload(id identity, length int) ([]byte, bool) {
+	block := s.block(id, length)
+	if block == nil {
+		return nil, false
+	}
+	defer block.close()
 	var payload []byte
 	buf := make([]byte, frameSize)
 	for i := range (length + chunkSize - 1) / chunkSize {
-		b, ok := s.chunk(id, length, i, buf)
+		b, ok := block.chunk(i, buf)
 		if !ok {
 			return nil, false
 		}
@@ -292,26 +297,6 @@ func TestEvictedByTime(t *testing.T) {
 		s.writing.Lock()
 		is(t, s.evict(), nil)
 		s.writing.Unlock()
-	}
-}
-
-// TestOpenFiles: the number of open files is bounded, and each read is right while they are closed.
-func TestOpenFiles(t *testing.T) {
-	t.Parallel()
-	s := open(t, t.TempDir(), 0)
-	for i := range 2 * maxFiles {
-		s.put(id(i), random(uint64(i), 100))
-	}
-	readers(t, 4, func(reader int) {
-		for n := range 8 * maxFiles {
-			i := (n*7 + reader) % (2 * maxFiles)
-			if got, ok := s.payload(id(i), 100); !ok || !bytes.Equal(got, random(uint64(i), 100)) {
-				t.Errorf("file %d: found %t", i, ok)
-			}
-		}
-	})
-	if len(s.open) != maxFiles || s.Stats().Damaged != 0 {
-		t.Errorf("%d files are open, %+v", len(s.open), s.Stats())
 	}
 }
 
