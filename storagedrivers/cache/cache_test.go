@@ -498,7 +498,7 @@ func TestIdleStream(t *testing.T) {
 		c := d.(*cached)
 		c.mu.Lock()
 		for _, f := range c.parked {
-			if s := f.parked; s.body != nil {
+			if s := f.stream; s.body != nil {
 				s.body = struct {
 					io.Reader
 					io.Closer

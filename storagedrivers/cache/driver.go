@@ -168,7 +168,7 @@ func (d *cached) fill(ctx context.Context, r io.ReadSeeker, info storagedrivers.
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return
 	}
-	rec, err := d.accept(info.Key, version, info)
+	o, err := d.accept(info.Key, version, info)
 	if err != nil {
 		return
 	}
@@ -177,13 +177,15 @@ func (d *cached) fill(ctx context.Context, r io.ReadSeeker, info storagedrivers.
 		return
 	}
 	defer slot.Release()
-	id, block := d.generationID(rec), make([]byte, slot.Units())
-	for number, left := int64(0), info.Size; left > 0; number++ {
-		block = block[:min(d.policy.Block, left)]
-		if _, err := io.ReadFull(r, block); err != nil || ctx.Err() != nil || !d.store.put(blockID(id, number), block) {
+	block := make([]byte, slot.Units())
+	for number := int64(0); ; number++ {
+		id, size := o.blockAt(number)
+		if size == 0 || ctx.Err() != nil {
 			return
 		}
-		left -= int64(len(block))
+		if _, err := io.ReadFull(r, block[:size]); err != nil || !d.store.put(id, block[:size]) {
+			return
+		}
 	}
 }
 
@@ -223,11 +225,11 @@ func (d *cached) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 	if d.bypassed(ctx, key) {
 		return d.Driver.Stat(ctx, key)
 	}
-	rec, err := d.lookUp(&reader{ctx: ctx, d: d, key: key}, false)
-	if errors.Is(err, errUncacheable) {
-		err = nil
+	o, err := d.lookUp(&reader{ctx: ctx, d: d, key: key}, false)
+	if err != nil && !errors.Is(err, errUncacheable) {
+		return storagedrivers.Info{}, err
 	}
-	return rec.Info, err
+	return o.Info, nil
 }
 
 // Sweep sweeps the backend, if the driver can.
@@ -264,7 +266,7 @@ func (d *cached) Features() storagedrivers.Features {
 func (d *cached) Close() error {
 	d.mu.Lock()
 	for _, f := range d.flights {
-		f.cancel()
+		f.stream.cancel()
 	}
 	d.mu.Unlock()
 	d.running.Wait()
@@ -282,13 +284,46 @@ type record struct {
 	Salt string `json:",omitempty"`
 }
 
+// object is a generation of an object, in blocks.
+type object struct {
+	record
+
+	generation identity // which those of the blocks contain
+	block      int64    // the size of a block
+}
+
+// object returns the object that a record describes.
+func (d *cached) object(rec record) *object {
+	return &object{rec, newIdentity("object", d.location, rec.Key, strconv.FormatInt(rec.Size, 10), rec.ETag,
+		rec.ModTime.UTC().Format(time.RFC3339Nano), rec.Salt, strconv.FormatInt(d.policy.Block, 10)), d.policy.Block}
+}
+
+// size returns the number of bytes of a block.
+func (o *object) size(number int64) int {
+	return int(max(min(o.block, o.Size-number*o.block), 0))
+}
+
+// blockAt returns the identity and the size of a block.
+func (o *object) blockAt(number int64) (identity, int) {
+	return newIdentity("block", string(o.generation[:]), strconv.FormatInt(number, 10)), o.size(number)
+}
+
+// known returns the object under key as it was when the backend was last asked, or nil.
+func (d *cached) known(key string) *object {
+	rec, ok := d.store.record(d.infoID(key))
+	if !ok {
+		return nil
+	}
+	return d.object(rec)
+}
+
 // age returns the time since the backend was asked. It is never negative.
-func (d *cached) age(rec record) time.Duration { return max(d.now().Sub(rec.Checked), 0) }
+func (d *cached) age(o *object) time.Duration { return max(d.now().Sub(o.Checked), 0) }
 
 // fresh reports whether the backend need not be asked. A record of an earlier run is never fresh,
 // because other processes may have changed the object meanwhile.
-func (d *cached) fresh(rec record) bool {
-	return rec.Run == d.store.run.Load() && d.age(rec) < d.policy.Revalidate
+func (d *cached) fresh(o *object) bool {
+	return o.Run == d.store.run.Load() && d.age(o) < d.policy.Revalidate
 }
 
 // cacheable reports whether info identifies a generation.
@@ -303,37 +338,35 @@ func (d *cached) cacheable(info storagedrivers.Info) bool {
 	return !info.ModTime.IsZero() && d.now().Sub(info.ModTime) > margin
 }
 
-// lookUp returns the record of an object: from the store while it is fresh, otherwise from the backend.
+// lookUp returns an object: as it is known while that is fresh, otherwise as the backend describes it.
 // If opens is set and the first block is not stored, one request fetches both, and r has joined its
-// flight. The error is errUncacheable, with an Info, if the object must be read from the backend.
-func (d *cached) lookUp(r *reader, opens bool) (record, error) {
-	id := d.infoID(r.key)
-	r.version = d.store.version(id) // before the record is loaded
-	known, ok := d.store.record(id)
-	if ok && d.fresh(known) {
-		return known, nil
+// flight. The error is errUncacheable, with an object, if that must be read from the backend.
+func (d *cached) lookUp(r *reader, opens bool) (*object, error) {
+	r.version = d.store.version(d.infoID(r.key)) // before the record is loaded
+	o := d.known(r.key)
+	if o != nil && d.fresh(o) {
+		return o, nil
 	}
 	number := r.offset / d.policy.Block
-	if opens && (!ok || !d.store.has(blockID(d.generationID(known), number), d.blockSize(known.Info, number))) {
-		started := d.join(r, number)
-		// An answer to an earlier question may be too old.
-		if rec, err := r.answer(); err != nil || started || d.fresh(rec) {
-			return rec, err
+	if opens && (o == nil || !d.store.has(o.blockAt(number))) {
+		// The answer to a question of another reader may be too old.
+		if o, asked, err := r.ask(number); err != nil || asked || d.fresh(o) {
+			return o, err
 		}
 	}
-	if d.policy.Revalidate == 0 { // so is each answer to another one
+	if d.policy.Revalidate == 0 { // it always is
 		return d.ask(r.ctx, r.key, r.version)
 	}
 	shared := &reader{ctx: r.ctx, d: d, key: r.key, version: r.version}
 	defer shared.Close()
-	d.join(shared, noBlock)
-	return shared.answer()
+	o, _, err := shared.ask(noBlock)
+	return o, err
 }
 
-// ask asks the backend. A record of an immutable object serves for a while if there is no answer.
-func (d *cached) ask(ctx context.Context, key string, version uint64) (record, error) {
-	known, ok := d.store.record(d.infoID(key))
-	lasts := ok && d.policy.Immutable && d.age(known) < d.policy.Revalidate+d.policy.StaleIfError
+// ask asks the backend. An immutable object that is known serves for a while if there is no answer.
+func (d *cached) ask(ctx context.Context, key string, version uint64) (*object, error) {
+	known := d.known(key)
+	lasts := known != nil && d.policy.Immutable && d.age(known) < d.policy.Revalidate+d.policy.StaleIfError
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if lasts {
 		if d.now().Sub(time.Unix(0, d.down.Load())) < retryDelay {
@@ -356,20 +389,19 @@ func (d *cached) ask(ctx context.Context, key string, version uint64) (record, e
 	case errors.Is(err, fs.ErrNotExist):
 		d.forget(key)
 	}
-	return record{}, err
+	return nil, err
 }
 
-// accept returns a record of an answer of the backend to a question at a version, and stores it.
-// Concurrent answers to one version have one salt, so that their readers share blocks. The error is
-// errUncacheable if nothing identifies the generation.
-func (d *cached) accept(key string, version uint64, info storagedrivers.Info) (record, error) {
+// accept returns the object that the backend describes in answer to a question at a version, and stores
+// its record. Concurrent answers to one version have one salt, so that their readers share blocks. The
+// error is errUncacheable, with the object, if nothing identifies its generation.
+func (d *cached) accept(key string, version uint64, info storagedrivers.Info) (*object, error) {
 	rec := record{Info: info, Checked: d.now(), Run: d.store.run.Load()}
 	if !d.cacheable(info) {
-		return rec, errUncacheable
+		return d.object(rec), errUncacheable
 	}
-	id := d.infoID(key)
-	known, ok := d.store.record(id)
-	same := ok && info.Same(known.Info)
+	known := d.known(key)
+	same := known != nil && info.Same(known.Info)
 	switch {
 	case info.ETag != "":
 	case same:
@@ -378,31 +410,20 @@ func (d *cached) accept(key string, version uint64, info storagedrivers.Info) (r
 		rec.Salt = strconv.FormatUint(rec.Run, 36) + "." + strconv.FormatUint(version, 36)
 	}
 	if !same || d.policy.Revalidate > 0 || d.policy.StaleIfError > 0 {
-		d.store.putRecord(id, version, rec)
+		d.store.putRecord(d.infoID(key), version, rec)
 	}
-	return rec, nil
+	return d.object(rec), nil
 }
 
 // forget removes the record of an object that the backend no longer has.
 func (d *cached) forget(key string) {
-	id := d.infoID(key)
-	if _, ok := d.store.record(id); ok {
-		d.store.invalidate(id)
+	if d.known(key) != nil {
+		d.store.invalidate(d.infoID(key))
 	}
 }
 
 // infoID returns the identity of the record of an object.
 func (d *cached) infoID(key string) identity { return newIdentity("info", d.location, key) }
-
-// generationID returns the identity of a generation, which those of its blocks contain.
-func (d *cached) generationID(rec record) identity {
-	return newIdentity("object", d.location, rec.Key, strconv.FormatInt(rec.Size, 10), rec.ETag,
-		rec.ModTime.UTC().Format(time.RFC3339Nano), rec.Salt, strconv.FormatInt(d.policy.Block, 10))
-}
-
-func blockID(generation identity, number int64) identity {
-	return newIdentity("block", string(generation[:]), strconv.FormatInt(number, 10))
-}
 
 // newIdentity returns the hash of fields.
 func newIdentity(fields ...string) identity {
@@ -413,9 +434,4 @@ func newIdentity(fields ...string) identity {
 	}
 	sum := sha256.Sum256(b)
 	return identity(sum[:16])
-}
-
-// blockSize returns the number of bytes of a block.
-func (d *cached) blockSize(info storagedrivers.Info, number int64) int {
-	return int(max(min(d.policy.Block, info.Size-number*d.policy.Block), 0))
 }

@@ -48,35 +48,31 @@ type question struct {
 // that. It outlives the operation of the reader that has started it, but counts for its owner.
 type flight struct {
 	question
-	ctx    context.Context //nolint:containedctx // of the stream's body, by the contract
-	cancel context.CancelFunc
+	end int64 // of the range of the reader that has started it
 
 	// Guarded by the driver's mu.
 	readers int
 	orphan  bool    // its readers have left at some time
-	parked  *stream // what is left of the request, for the flight of the next block
+	stream  *stream // nil when it has ended, or the flight of the next block has it
 
-	mu         sync.Mutex
-	changed    chan struct{} // closed when one of the following changes
-	answered   bool          // the next three are set, for good, unless there is an error
-	record     record
-	generation identity
-	size       int
-	slot       *queue.Slot // of buf, unless nil
-	buf        []byte      // nil before the backend answers, and once the block is stored
-	n          int         // bytes of buf that have arrived
-	over       bool
-	err        error
+	mu      sync.Mutex
+	changed chan struct{} // closed when one of the following changes
+	object  *object       // nil before the backend answers
+	slot    *queue.Slot   // of buf, unless nil
+	buf     []byte        // nil before the backend answers, and once the block is stored
+	n       int           // bytes of buf that have arrived
+	over    bool
+	err     error
 }
 
 // stream is a request to the backend. It goes from the flight of a block to that of the next one. A
 // reader that waits for its client thus holds one connection, as it would without a cache.
 type stream struct {
-	cancel context.CancelFunc
 	ctx    context.Context //nolint:containedctx // of the body, by the contract
-	body   io.ReadCloser   // nil: not opened, or read to its end
-	left   int64           // blocks of body
-	window int64           // blocks of the last request
+	cancel context.CancelFunc
+	body   io.ReadCloser // nil: not opened, or read to its end
+	left   int64         // blocks of body
+	window int64         // blocks of the last request
 }
 
 // drop closes the body.
@@ -122,11 +118,8 @@ func (f *flight) wait(ctx context.Context, isReady func() bool) error {
 }
 
 // answer publishes the answer of the backend, and returns its error.
-func (d *cached) answer(f *flight, rec record, err error) error {
-	f.publish(func() {
-		f.answered, f.record, f.err = true, rec, err
-		f.generation, f.size = d.generationID(rec), d.blockSize(rec.Info, f.number)
-	})
+func (f *flight) answer(o *object, err error) error {
+	f.publish(func() { f.object, f.err = o, err })
 	return err
 }
 
@@ -139,7 +132,7 @@ func (d *cached) join(r *reader, number int64) (started bool) {
 	}
 	d.mu.Lock()
 	f := d.flights[q]
-	if started = f == nil || f.ctx.Err() != nil; started {
+	if started = f == nil || f.stream.ctx.Err() != nil; started {
 		f = d.start(r, q)
 	}
 	f.readers++
@@ -151,30 +144,25 @@ func (d *cached) join(r *reader, number int64) (started bool) {
 
 // start starts a flight for r. The caller holds mu.
 func (d *cached) start(r *reader, q question) *flight {
-	var s *stream
-	if before := d.parked[q]; before != nil && before.generation == r.generation {
-		s = d.unpark(before)
+	f := &flight{question: q, end: r.end, changed: make(chan struct{}), object: r.object}
+	if before := d.parked[q]; before != nil && r.object != nil && before.object.generation == r.object.generation {
+		f.stream = d.takeStream(before)
 	} else {
-		s = &stream{}
-		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(r.ctx))
-	}
-	f := &flight{
-		question: q, ctx: s.ctx, cancel: s.cancel, changed: make(chan struct{}),
-		answered: r.opened, record: r.record, generation: r.generation, size: d.blockSize(r.record.Info, q.number),
+		f.stream = &stream{}
+		f.stream.ctx, f.stream.cancel = context.WithCancel(context.WithoutCancel(r.ctx))
 	}
 	d.flights[q] = f
-	end := r.end
-	d.running.Go(func() { d.run(f, s, end) })
+	d.running.Go(func() { d.run(f) })
 	return f
 }
 
 // next is the question of the next block.
 func (q question) next() question { return question{q.key, q.version, q.number + 1} }
 
-// unpark takes the stream of a flight that is over. The caller holds mu.
-func (d *cached) unpark(f *flight) *stream {
-	s := f.parked
-	f.parked = nil
+// takeStream takes the stream of a flight that is over. The caller holds mu.
+func (d *cached) takeStream(f *flight) *stream {
+	s := f.stream
+	f.stream = nil
 	if d.parked[f.next()] == f {
 		delete(d.parked, f.next())
 	}
@@ -191,11 +179,11 @@ func (d *cached) leave(f *flight, aborted bool) {
 	d.mu.Lock()
 	f.readers--
 	switch {
-	case f.readers > 0:
-	case d.flights[f.question] != f: // it is over
-		unused = d.unpark(f)
+	case f.readers > 0 || f.stream == nil:
+	case d.parked[f.next()] == f: // it is over
+		unused = d.takeStream(f)
 	case aborted || !f.orphan && d.orphans == maxOrphans:
-		f.cancel()
+		f.stream.cancel()
 	default:
 		if !f.orphan {
 			f.orphan = true
@@ -204,8 +192,8 @@ func (d *cached) leave(f *flight, aborted bool) {
 		time.AfterFunc(orphanTime, func() {
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			if f.readers == 0 {
-				f.cancel()
+			if f.readers == 0 && f.stream != nil {
+				f.stream.cancel()
 			}
 		})
 	}
@@ -214,15 +202,13 @@ func (d *cached) leave(f *flight, aborted bool) {
 }
 
 // run runs a flight.
-func (d *cached) run(f *flight, s *stream, end int64) {
-	stored := false
-	err := guard.Call(func() (err error) {
+func (d *cached) run(f *flight) {
+	var unused *stream
+	err := guard.Call(func() error {
 		if f.number == noBlock {
-			rec, err := d.ask(f.ctx, f.key, f.version)
-			return d.answer(f, rec, err)
+			return f.answer(d.ask(f.stream.ctx, f.key, f.version))
 		}
-		stored, err = d.fetch(f, s, end)
-		return err
+		return d.fetch(f)
 	})
 	d.mu.Lock()
 	if f.orphan {
@@ -231,78 +217,83 @@ func (d *cached) run(f *flight, s *stream, end int64) {
 	if d.flights[f.question] == f {
 		delete(d.flights, f.question)
 	}
-	if err == nil && f.readers > 0 {
-		f.parked, s = s, nil
+	if err == nil && f.readers > 0 && d.parked[f.next()] == nil {
 		d.parked[f.next()] = f
+	} else {
+		unused = d.takeStream(f)
 	}
 	d.mu.Unlock()
-	s.end()
-	f.publish(func() {
-		f.over, f.err = true, err
-		if stored {
-			f.buf = nil
-		}
-	})
+	unused.end()
+	f.publish(func() { f.over, f.err = true, err })
 	if f.slot != nil {
 		f.slot.Release()
 	}
 }
 
 // fetch receives and stores a block. If a request breaks that was idle before, it is made again.
-func (d *cached) fetch(f *flight, s *stream, end int64) (stored bool, err error) {
-	wasIdle := s.body != nil
-	err = d.receive(f, s, end)
-	if wasIdle && f.n < f.size && errors.Is(err, storagedrivers.ErrUnavailable) {
-		s.drop()
-		err = d.receive(f, s, end)
+func (d *cached) fetch(f *flight) error {
+	wasIdle := f.stream.body != nil
+	err := d.receive(f)
+	if wasIdle && f.n < f.object.size(f.number) && errors.Is(err, storagedrivers.ErrUnavailable) {
+		f.stream.drop()
+		err = d.receive(f)
 	}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, storagedrivers.ErrChanged) {
+	if isGone(err) {
 		d.forget(f.key)
 	}
-	if err != nil || f.buf == nil {
-		return true, err
+	if err == nil && f.buf != nil {
+		if id, _ := f.object.blockAt(f.number); d.store.put(id, f.buf) {
+			f.publish(func() { f.buf = nil })
+		}
 	}
-	return d.store.put(blockID(f.generation, f.number), f.buf), nil
+	return err
+}
+
+// isGone reports whether err means that the backend has no such object, or block of it, any more.
+func isGone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, storagedrivers.ErrInvalidRange) ||
+		errors.Is(err, storagedrivers.ErrChanged)
 }
 
 // isStored reports whether a block of the object of f is stored.
 func (d *cached) isStored(f *flight, number int64) bool {
-	return f.answered && d.store.has(blockID(f.generation, number), d.blockSize(f.record.Info, number))
+	return f.object != nil && d.store.has(f.object.blockAt(number))
 }
 
 // receive reads the rest of a block, unless another flight has stored it since the reader has looked.
-func (d *cached) receive(f *flight, s *stream, end int64) error {
-	if s.body == nil && !d.isStored(f, f.number) {
-		if err := d.request(f, s, end); err != nil {
+func (d *cached) receive(f *flight) error {
+	if f.stream.body == nil && !d.isStored(f, f.number) {
+		if err := d.request(f); err != nil {
 			return err
 		}
 	}
-	if f.size == 0 || d.isStored(f, f.number) {
-		s.drop()
+	size := f.object.size(f.number)
+	if size == 0 || d.isStored(f, f.number) {
+		f.stream.drop()
 		return nil
 	}
 	if f.slot == nil { // the backend answers; so no flight with memory waits for a connection
-		slot, err := d.store.acquire(f.ctx, int64(f.size))
+		slot, err := d.store.acquire(f.stream.ctx, int64(size))
 		if err != nil {
 			return err
 		}
 		f.slot = slot
-		f.publish(func() { f.buf = make([]byte, f.size) })
+		f.publish(func() { f.buf = make([]byte, size) })
 	}
-	return f.read(s)
+	return f.read(f.stream)
 }
 
 // read reads the rest of a block. The block that ends a request is complete when the driver reports
 // the end, since some drivers verify the generation only then.
 func (f *flight) read(s *stream) error {
-	for f.n < f.size {
+	for f.n < len(f.buf) {
 		n, err := s.body.Read(f.buf[f.n:])
 		if n > 0 {
 			f.publish(func() { f.n += n })
 		}
 		switch {
-		case f.n == f.size && s.left > 1: // an error returns with the next block
-		case errors.Is(err, io.EOF) && f.n < f.size:
+		case f.n == len(f.buf) && s.left > 1: // an error returns with the next block
+		case errors.Is(err, io.EOF) && f.n < len(f.buf):
 			return fmt.Errorf("%w: %w", storagedrivers.ErrUnavailable, io.ErrUnexpectedEOF)
 		case err != nil && !errors.Is(err, io.EOF):
 			return err
@@ -326,12 +317,12 @@ func (f *flight) read(s *stream) error {
 // window returns how many blocks are requested. While a reader reads on, each request asks for twice
 // as many as the one before, up to one that is fetched already. If the driver may notice a replacement
 // late, or the object is not known yet, a request is for one block.
-func (d *cached) window(f *flight, s *stream, end int64) int64 {
-	if !f.answered || !d.policy.Immutable && f.record.ETag == "" {
+func (d *cached) window(f *flight) int64 {
+	if f.object == nil || !d.policy.Immutable && f.object.ETag == "" {
 		return 1
 	}
-	blocks := (end+d.policy.Block-1)/d.policy.Block - f.number
-	most := min(max(1, 2*s.window), maxWindow, max(1, blocks))
+	blocks := (f.end+d.policy.Block-1)/d.policy.Block - f.number
+	most := min(max(1, 2*f.stream.window), maxWindow, max(1, blocks))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for q, n := f.next(), int64(1); n < most; q, n = q.next(), n+1 {
@@ -343,11 +334,12 @@ func (d *cached) window(f *flight, s *stream, end int64) int64 {
 }
 
 // request opens the object at the rest of a block.
-func (d *cached) request(f *flight, s *stream, end int64) error {
-	s.window = d.window(f, s, end)
+func (d *cached) request(f *flight) error {
+	s := f.stream
+	s.window = d.window(f)
 	from, to := f.number*d.policy.Block+int64(f.n), (f.number+s.window)*d.policy.Block
 	var info storagedrivers.Info
-	err := d.circuit.Do(f.ctx, d.now, func(ctx context.Context) (err error) {
+	err := d.circuit.Do(s.ctx, d.now, func(ctx context.Context) (err error) {
 		s.body, info, err = d.Driver.Open(ctx, f.key, storagedrivers.Range{Offset: from, Length: to - from})
 		if from == 0 && errors.Is(err, storagedrivers.ErrInvalidRange) { // it may be empty
 			s.body = nil
@@ -359,13 +351,12 @@ func (d *cached) request(f *flight, s *stream, end int64) error {
 		s.body = nil
 		return err
 	}
-	if !f.answered {
-		rec, err := d.accept(f.key, f.version, info)
-		if err = d.answer(f, rec, err); err != nil {
+	if f.object == nil {
+		if err = f.answer(d.accept(f.key, f.version, info)); err != nil {
 			return err
 		}
 	}
-	if !info.Same(f.record.Info) || s.body == nil && f.size > 0 {
+	if !info.Same(f.object.Info) || s.body == nil && info.Size > 0 {
 		return storagedrivers.ErrChanged
 	}
 	s.left = (min(to, info.Size)+d.policy.Block-1)/d.policy.Block - f.number

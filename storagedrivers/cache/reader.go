@@ -25,10 +25,7 @@ type reader struct {
 	version     uint64 // of the object when it was opened
 	offset, end int64
 
-	opened     bool // the next two are set
-	record     record
-	generation identity
-
+	object  *object          // nil before it is open
 	flight  *flight          // the last one that it has joined, if any
 	block   *block           // the last one of the store that it has read, if any
 	number  int64            // of block
@@ -64,19 +61,38 @@ func (r *reader) Read(p []byte) (int, error) {
 // open opens the object, and waits for the first bytes, so that a failure of the backend is one of Open.
 // The error is ErrChanged if the object was replaced meanwhile.
 func (r *reader) open(rng storagedrivers.Range) (storagedrivers.Info, error) {
-	rec, err := r.d.lookUp(r, true)
+	o, err := r.d.lookUp(r, true)
 	if err != nil {
-		return rec.Info, err
+		return storagedrivers.Info{}, err
 	}
-	n, err := rng.Within(rec.Size)
+	n, err := rng.Within(o.Size)
 	if err != nil {
-		return rec.Info, err
+		return storagedrivers.Info{}, err
 	}
-	r.opened, r.record, r.generation, r.end = true, rec, r.d.generationID(rec), r.offset+n
+	r.object, r.end = o, r.offset+n
 	if n > 0 {
 		err = r.fill()
 	}
-	return rec.Info, err
+	return o.Info, err
+}
+
+// ask returns the object that the backend describes in answer to a flight, and whether r has started
+// that. That the connections are busy counts for the owner who has started it.
+func (r *reader) ask(number int64) (o *object, started bool, err error) {
+	for {
+		started = r.d.join(r, number)
+		f := r.flight
+		waitErr := f.wait(r.ctx, func() bool {
+			o, err = f.object, f.err
+			return o != nil || f.over
+		})
+		if waitErr != nil {
+			return nil, started, waitErr
+		}
+		if started || !errors.Is(err, storagedrivers.ErrBusy) {
+			return o, started, err
+		}
+	}
 }
 
 // fill reads bytes at the offset, unless there are some: those of a flight as they arrive, or a chunk of
@@ -105,7 +121,7 @@ func (r *reader) fill() error {
 func (r *reader) load(number int64, within int) bool {
 	if r.block == nil || r.number != number {
 		r.block.close()
-		r.block = r.d.store.block(blockID(r.generation, number), r.d.blockSize(r.record.Info, number))
+		r.block = r.d.store.block(r.object.blockAt(number))
 		r.number = number
 	}
 	if r.block == nil {
@@ -139,7 +155,7 @@ func (r *reader) await(number int64, within int) error {
 		return nil
 	}
 	if err := f.wait(r.ctx, func() bool {
-		if f.number == number && f.generation == r.generation && within < min(f.n, len(f.buf)) {
+		if f.number == number && within < min(f.n, len(f.buf)) && f.object.generation == r.object.generation {
 			r.chunk = r.buf[:copy(r.buf[:chunkSize], f.buf[within:f.n])]
 		}
 		return len(r.chunk) > 0 || f.over
@@ -147,30 +163,20 @@ func (r *reader) await(number int64, within int) error {
 		return err
 	}
 	switch err := f.err; {
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, storagedrivers.ErrInvalidRange) || errors.Is(err, errUncacheable):
+	case isGone(err) || errors.Is(err, errUncacheable):
 		// The reader has opened an object, so that these would mislead its caller.
 		return fmt.Errorf("%w: %s", storagedrivers.ErrChanged, err.Error())
-	case err == nil && f.generation != r.generation:
+	case err == nil && f.object.generation != r.object.generation:
 		return storagedrivers.ErrChanged
 	default:
 		return err
 	}
 }
 
-// answer waits for the answer to the flight of a reader that is not open yet.
-func (r *reader) answer() (rec record, err error) {
-	f := r.flight
-	waitErr := f.wait(r.ctx, func() bool {
-		rec, err = f.record, f.err
-		return f.answered || f.over
-	})
-	return rec, errors.Join(waitErr, err)
-}
-
 // finish returns io.EOF, or the error of the block that ends with the reader: some drivers verify
 // the bytes when all of them have arrived.
 func (r *reader) finish() error {
-	if f := r.flight; f != nil && r.end == f.number*r.d.policy.Block+int64(f.size) {
+	if f := r.flight; f != nil && r.end == f.number*r.d.policy.Block+int64(r.object.size(f.number)) {
 		if err := r.await(noBlock, 0); err != nil {
 			return err
 		}

@@ -372,7 +372,6 @@ func (s *Store) write(id identity, payload []byte) error {
 		return err
 	}
 	unfinished := filepath.Join(s.folder, unfinishedName)
-	s.total.Add(size)
 	err := os.WriteFile(unfinished, frames(id, payload), 0o600)
 	if err == nil {
 		err = s.drop(id) // before the rename, so that there are never two of them
@@ -381,10 +380,10 @@ func (s *Store) write(id identity, payload []byte) error {
 		err = os.Rename(unfinished, s.path(id, len(payload)))
 	}
 	if err != nil {
-		s.total.Add(-size)
 		_ = os.Remove(unfinished) // otherwise the next file replaces it
 		return err
 	}
+	s.total.Add(size)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clock++
