@@ -336,7 +336,9 @@ func (s *Store) drop(id identity) error {
 	if !ok {
 		return nil
 	}
-	err := os.Remove(s.path(id, int(e.length)))
+	path := s.path(id, int(e.length))
+	_ = os.Truncate(path, 0) // otherwise the disk keeps it while a reader has it open
+	err := os.Remove(path)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		s.total.Add(-sizeOnDisk(int(e.length)))
 		return nil
@@ -414,7 +416,7 @@ func (s *Store) use(id identity, length int) (e entry, ok bool) {
 	return e, true
 }
 
-// block is an open file of a payload. It can be read to its end also if it is removed meanwhile.
+// block is an open file of a payload, for one reader.
 type block struct {
 	store  *Store
 	file   *os.File
@@ -451,10 +453,12 @@ func (b *block) chunk(number int, buf []byte) ([]byte, bool) {
 	return chunk, err == nil
 }
 
-// damaged removes the file.
+// damaged removes the file, unless that is why it cannot be read.
 func (b *block) damaged() {
-	b.store.damaged.Add(1)
-	b.store.remove(b.id)
+	if b.store.has(b.id, b.length) {
+		b.store.damaged.Add(1)
+		b.store.remove(b.id)
+	}
 }
 
 func (b *block) close() {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -298,6 +299,33 @@ func TestEvictedByTime(t *testing.T) {
 		is(t, s.evict(), nil)
 		s.writing.Unlock()
 	}
+}
+
+// TestRemovedWhileRead: the disk does not keep a block that is removed while it is read; the reader gets
+// the rest from the backend.
+func TestRemovedWhileRead(t *testing.T) {
+	t.Parallel()
+	s, b, content := open(t, t.TempDir(), 0), newBackend(), random(1, mib)
+	d := behind(t, b, s, Policy{FillOnUpload: true})
+	put(t, d, "object", content)
+	body, _, err := d.Open(t.Context(), "object", all)
+	is(t, err, nil)
+	got := make([]byte, 100*kib)
+	_, err = io.ReadFull(body, got)
+	is(t, err, nil)
+	is(t, s.Empty(), nil)
+	b.calls()
+	rest, err := io.ReadAll(body)
+	is(t, err, nil)
+	b.did(t, "without the file", 1, 0, mib)
+	if !bytes.Equal(append(got, rest...), content) {
+		t.Error("other bytes")
+	}
+	if stats := s.Stats(); stats.Damaged != 0 {
+		t.Errorf("%+v", stats)
+	}
+	has(t, d, "object", all, content)
+	is(t, body.Close(), nil)
 }
 
 // TestOtherProcess: a folder belongs to one store. The other one reads from the backend and takes
