@@ -82,15 +82,18 @@ func (s *Store) path(id identity, length int) string {
 	return filepath.Join(s.folder, name[:1], name)
 }
 
-// frames returns the content of the file of a payload: its chunks with their checksums.
-func frames(id identity, payload []byte) []byte {
-	content := make([]byte, 0, sizeOnDisk(len(payload)))
-	for number := 0; number*chunkSize < len(payload); number++ {
-		chunk := payload[number*chunkSize : min((number+1)*chunkSize, len(payload))]
-		content = append(content, chunk...)
-		content = binary.LittleEndian.AppendUint32(content, id.sum(len(payload), number, chunk))
+// writeFile writes a payload with its checksums to a new file.
+func (s *Store) writeFile(path string, id identity, payload []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
 	}
-	return content
+	for number := 0; number*chunkSize < len(payload) && err == nil; number++ {
+		chunk := payload[number*chunkSize : min((number+1)*chunkSize, len(payload))]
+		frame := append(s.scratch[:0], chunk...)
+		_, err = file.Write(binary.LittleEndian.AppendUint32(frame, id.sum(len(payload), number, chunk)))
+	}
+	return errors.Join(err, file.Close())
 }
 
 // readChunk reads a chunk into buf, which has frameSize bytes, and verifies it.

@@ -142,6 +142,26 @@ func TestShortenedBehind(t *testing.T) {
 	has(t, d, "a", all, []byte("short"))
 }
 
+// TestReplacedWhileIdle: a reader of a new object does not read on in the request of an idle reader of
+// the old one.
+func TestReplacedWhileIdle(t *testing.T) {
+	t.Parallel()
+	old, now := random(1, 640*kib), random(2, 640*kib)
+	b := newBackend()
+	d := behind(t, b, open(t, t.TempDir(), 0), small)
+	put(t, d, "a", old)
+	idle, _, err := d.Open(t.Context(), "a", all)
+	is(t, err, nil)
+	_, err = io.ReadFull(idle, make([]byte, 128*kib)) // of the blocks 1 and 2, which are one request
+	is(t, err, nil)
+	d.(*cached).running.Wait()
+	put(t, b, "a", now)
+	has(t, d, "a", storagedrivers.Range{Offset: 64 * kib}, now[64*kib:])
+	_, err = io.ReadAll(idle)
+	is(t, err, storagedrivers.ErrChanged)
+	is(t, idle.Close(), nil)
+}
+
 // TestDriverPanics: a panic of the driver is an error of the reader, and the next one reads.
 func TestDriverPanics(t *testing.T) {
 	t.Parallel()

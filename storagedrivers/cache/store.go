@@ -88,6 +88,7 @@ type Store struct {
 	closed      bool
 	lastAttempt time.Time
 	warned      time.Time
+	scratch     []byte
 
 	mu    sync.Mutex // of the following; held only for moments
 	index map[identity]entry
@@ -111,7 +112,7 @@ type version struct {
 // NewStore returns a store. It opens the folder when it is first used.
 func NewStore(o Options) *Store {
 	s := &Store{
-		folder: o.Folder, log: o.Log,
+		folder: o.Folder, log: o.Log, scratch: make([]byte, frameSize),
 		now:      time.Now, //nolint:forbidigo // the clock's one default
 		fetching: newFetching(maxFetching),
 	}
@@ -374,7 +375,7 @@ func (s *Store) write(id identity, payload []byte) error {
 		return err
 	}
 	unfinished := filepath.Join(s.folder, unfinishedName)
-	err := os.WriteFile(unfinished, frames(id, payload), 0o600)
+	err := s.writeFile(unfinished, id, payload)
 	if err == nil {
 		err = s.drop(id) // before the rename, so that there are never two of them
 	}
