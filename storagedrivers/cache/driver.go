@@ -198,7 +198,7 @@ func (d *cached) Open(
 		return d.Driver.Open(ctx, key, rng)
 	}
 	for attempt := 1; ; attempt++ {
-		r := &reader{ctx: ctx, d: d, key: key, offset: rng.Offset, counted: -1}
+		r := &reader{ctx: ctx, d: d, key: key, offset: rng.Offset}
 		info, err := r.open(rng)
 		if err == nil {
 			return r, info, nil
@@ -225,7 +225,9 @@ func (d *cached) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 	if d.bypassed(ctx, key) {
 		return d.Driver.Stat(ctx, key)
 	}
-	o, err := d.lookUp(&reader{ctx: ctx, d: d, key: key}, false)
+	r := &reader{ctx: ctx, d: d, key: key}
+	defer r.Close()
+	o, err := d.lookUp(r, false)
 	if err != nil && !errors.Is(err, errUncacheable) {
 		return storagedrivers.Info{}, err
 	}
@@ -339,8 +341,8 @@ func (d *cached) cacheable(info storagedrivers.Info) bool {
 }
 
 // lookUp returns an object: as it is known while that is fresh, otherwise as the backend describes it.
-// If opens is set and the first block is not stored, one request fetches both, and r has joined its
-// flight. The error is errUncacheable, with an object, if that must be read from the backend.
+// If opens is set and the first block is not stored, one request fetches both. The error is
+// errUncacheable, with an object, if that must be read from the backend.
 func (d *cached) lookUp(r *reader, opens bool) (*object, error) {
 	r.version = d.store.version(d.infoID(r.key)) // before the record is loaded
 	o := d.known(r.key)
@@ -357,9 +359,7 @@ func (d *cached) lookUp(r *reader, opens bool) (*object, error) {
 	if d.policy.Revalidate == 0 { // it always is
 		return d.ask(r.ctx, r.key, r.version)
 	}
-	shared := &reader{ctx: r.ctx, d: d, key: r.key, version: r.version}
-	defer shared.Close()
-	o, _, err := shared.ask(noBlock)
+	o, _, err := r.ask(noBlock)
 	return o, err
 }
 

@@ -128,7 +128,7 @@ func (f *flight) answer(o *object, err error) error {
 func (d *cached) join(r *reader, number int64) (started bool) {
 	q, last := question{r.key, r.version, number}, r.flight
 	if number != noBlock {
-		r.count(number, &d.store.misses)
+		d.store.misses.Add(1)
 	}
 	d.mu.Lock()
 	f := d.flights[q]

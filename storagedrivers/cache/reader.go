@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"sync"
-	"sync/atomic"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -25,14 +24,13 @@ type reader struct {
 	version     uint64 // of the object when it was opened
 	offset, end int64
 
-	object  *object          // nil before it is open
-	flight  *flight          // the last one that it has joined, if any
-	block   *block           // the last one of the store that it has read, if any
-	number  int64            // of block
-	buf     *[frameSize]byte // nil before the first byte, and once it is closed
-	chunk   []byte           // the unread bytes of buf
-	counted int64            // the last block in the statistics
-	closed  bool
+	object *object          // nil before it is open
+	flight *flight          // the last one that it has joined, if any
+	block  *block           // the last one of the store that it has read, if any
+	number int64            // of block
+	buf    *[frameSize]byte // nil before the first byte, and once it is closed
+	chunk  []byte           // the unread bytes of buf
+	closed bool
 }
 
 // Read reads from the current block.
@@ -121,11 +119,13 @@ func (r *reader) fill() error {
 func (r *reader) load(number int64, within int) bool {
 	if r.block == nil || r.number != number {
 		r.block.close()
-		r.block = r.d.store.block(r.object.blockAt(number))
-		r.number = number
-	}
-	if r.block == nil {
-		return false
+		r.block, r.number = r.d.store.block(r.object.blockAt(number)), number
+		if r.block == nil {
+			return false
+		}
+		if r.flight == nil || r.flight.number != number { // otherwise it was a miss
+			r.d.store.hits.Add(1)
+		}
 	}
 	chunk, ok := r.block.chunk(within/chunkSize, r.buf[:])
 	if !ok {
@@ -133,17 +133,8 @@ func (r *reader) load(number int64, within int) bool {
 		r.block = nil
 		return false
 	}
-	r.count(number, &r.d.store.hits)
 	r.chunk = chunk[within%chunkSize:]
 	return true
-}
-
-// count counts a block once.
-func (r *reader) count(number int64, counter *atomic.Int64) {
-	if r.counted != number {
-		r.counted = number
-		counter.Add(1)
-	}
 }
 
 // await waits for bytes of the flight, and copies them. There are none when the flight is over and the

@@ -447,6 +447,7 @@ func (s *Store) block(id identity, length int) *block {
 // chunk reads a chunk into buf, which has frameSize bytes. A file that cannot be read, or has another
 // checksum, is removed.
 func (b *block) chunk(number int, buf []byte) ([]byte, bool) {
+	b.store.use(b.id, b.length) // a slow reader still uses it
 	chunk, err := readChunk(b.file, b.id, b.length, number, buf)
 	if err != nil {
 		b.damaged()
