@@ -310,7 +310,7 @@ func TestRemovedWhileRead(t *testing.T) {
 	put(t, d, "object", content)
 	body, _, err := d.Open(t.Context(), "object", all)
 	is(t, err, nil)
-	got := make([]byte, 100*kib)
+	got := make([]byte, 100*kib, len(content))
 	_, err = io.ReadFull(body, got)
 	is(t, err, nil)
 	is(t, s.Empty(), nil)
