@@ -217,7 +217,7 @@ func (d *cached) run(f *flight) {
 	if d.flights[f.question] == f {
 		delete(d.flights, f.question)
 	}
-	if err == nil && f.readers > 0 && d.parked[f.next()] == nil {
+	if requested := f.stream.window > 0; requested && err == nil && f.readers > 0 && d.parked[f.next()] == nil {
 		d.parked[f.next()] = f
 	} else {
 		unused = d.takeStream(f)
