@@ -427,7 +427,7 @@ func (d *cached) infoID(key string) identity { return newIdentity("info", d.loca
 
 // newIdentity returns the hash of fields.
 func newIdentity(fields ...string) identity {
-	var b []byte
+	b := make([]byte, 0, 256) // enough for most, without an allocation
 	for _, field := range fields {
 		b = binary.AppendUvarint(b, uint64(len(field)))
 		b = append(b, field...)
