@@ -222,10 +222,8 @@ func (d *cached) waiting() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := 0
-	for _, g := range d.generations {
-		for _, f := range g.flights {
-			n += f.waiting
-		}
+	for _, f := range d.flights {
+		n += f.readers
 	}
 	return n
 }
@@ -251,7 +249,8 @@ func TestReplacement(t *testing.T) {
 	is(t, err, nil)
 	put(t, d, "object", now)
 	c := d.(*cached)
-	c.store.putRecord(c.infoID("object"), version, c.record(info, version, record{})) // as a slow lookup does
+	_, err = c.accept("object", version, info) // as a slow lookup does
+	is(t, err, nil)
 	has(t, d, "object", all, now)
 
 	put(t, d, "object", old)
@@ -455,7 +454,7 @@ func TestRestart(t *testing.T) {
 	b.did(t, "the first use", 0, 1, 0)
 	has(t, d, "object", all, content)
 	b.did(t, "the second use", 0, 0, 0)
-	if _, ok := d.(*cached).load(d.(*cached).infoID("gone"), "gone"); ok {
+	if _, ok := again.record(d.(*cached).infoID("gone")); ok {
 		t.Error("a deleted object is back")
 	}
 	is(t, again.Empty(), nil)
@@ -498,18 +497,16 @@ func TestIdleStream(t *testing.T) {
 	for waiting := 1; waiting > 0; { // until the stream is idle
 		c := d.(*cached)
 		c.mu.Lock()
-		for _, g := range c.generations {
-			for _, s := range g.streams {
-				if s.body != nil {
-					s.body = struct {
-						io.Reader
-						io.Closer
-					}{failing{}, s.body}
-					broken++
-				}
+		for _, f := range c.parked {
+			if s := f.stream; s.body != nil {
+				s.body = struct {
+					io.Reader
+					io.Closer
+				}{failing{}, s.body}
+				broken++
 			}
-			waiting = len(g.flights)
 		}
+		waiting = len(c.flights)
 		c.mu.Unlock()
 	}
 	rest, err := io.ReadAll(body)
@@ -585,32 +582,15 @@ func TestOptionalInterfaces(t *testing.T) {
 		d := New(inner, within(t.TempDir()), "backend", small)
 		_, signs := inner.(storagedrivers.Presigner)
 		_, sweeps := inner.(storagedrivers.Sweeper)
+		want := errors.ErrUnsupported
+		if sweeps {
+			want = nil
+		}
 		if _, ok := d.(storagedrivers.Presigner); ok != signs {
 			t.Errorf("%T: presigner %t", inner, ok)
 		}
-		if _, ok := d.(storagedrivers.Sweeper); ok != sweeps {
-			t.Errorf("%T: sweeper %t", inner, ok)
-		}
-	}
-}
-
-// BenchmarkWarm reads a stored object.
-func BenchmarkWarm(b *testing.B) {
-	content, inner := random(1, 8*mib), newBackend()
-	d := behind(b, inner, open(b, b.TempDir(), 0), Policy{Immutable: true, Revalidate: time.Hour, FillOnUpload: true})
-	put(b, d, "object", content)
-	for name, rng := range map[string]storagedrivers.Range{"8 MiB": all, "1 KiB": {Offset: mib, Length: kib}} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				body, _, err := d.Open(b.Context(), "object", rng)
-				is(b, err, nil)
-				n, err := io.Copy(io.Discard, body)
-				is(b, err, nil)
-				b.SetBytes(n)
-				is(b, body.Close(), nil)
-			}
-		})
+		_, err := d.(storagedrivers.Sweeper).Sweep(t.Context(), storagedrivers.SweepOptions{})
+		is(t, err, want)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/internal/guard"
 )
 
 // Policy sets how objects of one driver are cached. Zero values are defaults.
@@ -62,7 +61,8 @@ var errUncacheable = errors.New("the object cannot be cached")
 // cached is a driver behind a store. It is no [storagedrivers.Stager] and no
 // [storagedrivers.Appender]: only local drivers are, and they need no cache.
 type cached struct {
-	inner        storagedrivers.Driver
+	storagedrivers.Driver // of the backend
+
 	store        *Store
 	location     string
 	policy       Policy
@@ -70,18 +70,18 @@ type cached struct {
 	circuit      storagedrivers.Breaker
 	staleTimeout time.Duration
 	down         atomic.Int64   // Unix nanoseconds of the last failure to ask the backend
-	running      sync.WaitGroup // fetches
+	running      sync.WaitGroup // flights
 
-	mu          sync.Mutex
-	generations map[identity]*generation
-	lookups     map[lookupKey]*lookup
-	orphans     int // flights without readers
+	mu      sync.Mutex
+	flights map[question]*flight // those that are running
+	parked  map[question]*flight // those that have left a stream, by the next question
+	orphans int                  // flights without readers
 }
 
 // New returns a driver that reads objects from store, and fetches missing blocks from driver.
 // location distinguishes backends that use one folder. The returned driver is a
-// [storagedrivers.Presigner] or [storagedrivers.Sweeper] if driver is one. Its Close closes driver and
-// not store.
+// [storagedrivers.Presigner] if driver is one. Its other optional methods return
+// [errors.ErrUnsupported] if driver has none. Its Close closes driver and not store.
 //
 // Its readers fetch blocks as they are read. A reader of an object that is replaced or deleted
 // fails with [storagedrivers.ErrChanged] at the first block that is not stored. So the driver has
@@ -98,28 +98,14 @@ func New(driver storagedrivers.Driver, store *Store, location string, p Policy) 
 		p.Close = driver.Close
 	}
 	d := &cached{
-		inner: driver, store: store, location: location, policy: p, now: store.now, staleTimeout: staleTimeout,
-		generations: map[identity]*generation{}, lookups: map[lookupKey]*lookup{},
+		Driver: driver, store: store, location: location, policy: p, now: store.now, staleTimeout: staleTimeout,
+		flights: map[question]*flight{}, parked: map[question]*flight{},
 	}
-	signer, signs := driver.(storagedrivers.Presigner)
-	sweeper, sweeps := driver.(storagedrivers.Sweeper)
-	switch {
-	case signs && sweeps:
-		return struct {
-			*cached
-			storagedrivers.Presigner
-			storagedrivers.Sweeper
-		}{d, signer, sweeper}
-	case signs:
+	if signer, ok := driver.(storagedrivers.Presigner); ok {
 		return struct {
 			*cached
 			storagedrivers.Presigner
 		}{d, signer}
-	case sweeps:
-		return struct {
-			*cached
-			storagedrivers.Sweeper
-		}{d, sweeper}
 	}
 	return d
 }
@@ -127,19 +113,32 @@ func New(driver storagedrivers.Driver, store *Store, location string, p Policy) 
 // Put stores all of r. The object under key is read from the backend from then on.
 func (d *cached) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
-) (storagedrivers.Info, error) {
-	if d.policy.Skip(key) {
-		return d.inner.Put(ctx, key, r, opts)
-	}
-	id := d.infoID(key)
-	before := d.store.invalidate(id)
-	info, err := d.inner.Put(ctx, key, r, opts)
-	version := d.store.invalidate(id)
-	alone := version == before+1 // otherwise another one may have replaced or deleted the object since
-	if err == nil && alone && d.policy.FillOnUpload && opts.Source == nil && d.cacheable(info) {
+) (info storagedrivers.Info, err error) {
+	version, alone := d.change(key, func() { info, err = d.Driver.Put(ctx, key, r, opts) })
+	if err == nil && alone && d.policy.FillOnUpload && opts.Source == nil {
 		d.fill(ctx, r, info, version)
 	}
 	return info, err
+}
+
+// Delete removes an object.
+func (d *cached) Delete(ctx context.Context, key string, opts storagedrivers.DeleteOptions) (err error) {
+	d.change(key, func() { err = d.Driver.Delete(ctx, key, opts) })
+	return err
+}
+
+// change calls f, which may replace or remove an object. It returns the version of the object after
+// that. Unless alone is set, another caller may have changed it meanwhile, or it is not cached.
+func (d *cached) change(key string, f func()) (version uint64, alone bool) {
+	if d.policy.Skip(key) {
+		f()
+		return 0, false
+	}
+	id := d.infoID(key)
+	before := d.store.invalidate(id)
+	f()
+	version = d.store.invalidate(id)
+	return version, version == before+1
 }
 
 // fill stores the blocks of an uploaded object. A failure only means that they are fetched later.
@@ -147,21 +146,25 @@ func (d *cached) fill(ctx context.Context, r io.ReadSeeker, info storagedrivers.
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return
 	}
-	rec := d.record(info, version, record{})
+	o, err := d.accept(info.Key, version, info)
+	if err != nil {
+		return
+	}
 	slot, err := d.store.acquire(ctx, min(d.policy.Block, info.Size))
 	if err != nil {
 		return
 	}
 	defer slot.Release()
-	id, block := d.generationID(rec), make([]byte, slot.Units())
-	for number, left := int64(0), info.Size; left > 0; number++ {
-		block = block[:min(d.policy.Block, left)]
-		if _, err := io.ReadFull(r, block); err != nil || ctx.Err() != nil || !d.store.put(blockID(id, number), block) {
+	block := make([]byte, slot.Units())
+	for number := int64(0); ; number++ {
+		id, size := o.blockAt(number)
+		if size == 0 || ctx.Err() != nil {
 			return
 		}
-		left -= int64(len(block))
+		if _, err := io.ReadFull(r, block[:size]); err != nil || !d.store.put(id, block[:size]) {
+			return
+		}
 	}
-	d.store.putRecord(d.infoID(info.Key), version, rec)
 }
 
 // Open returns a reader whose first bytes have arrived. It asks the backend if the object is not
@@ -169,22 +172,19 @@ func (d *cached) fill(ctx context.Context, r io.ReadSeeker, info storagedrivers.
 func (d *cached) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, storagedrivers.Info{}, err
-	}
-	if rng.Offset < 0 || rng.Length < 0 || d.policy.Skip(key) || storagedrivers.IsUncached(ctx) || !d.store.ready() {
-		return d.inner.Open(ctx, key, rng)
+	if rng.Offset < 0 || rng.Length < 0 || d.bypassed(ctx, key) {
+		return d.Driver.Open(ctx, key, rng)
 	}
 	for attempt := 1; ; attempt++ {
-		r := &reader{ctx: ctx, d: d, offset: rng.Offset, counted: -1}
-		info, err := d.open(ctx, key, rng, r)
+		r := &reader{ctx: ctx, d: d, key: key, offset: rng.Offset}
+		info, err := r.open(rng)
 		if err == nil {
 			return r, info, nil
 		}
 		_ = r.Close() // it has read nothing
 		switch {
 		case errors.Is(err, errUncacheable):
-			return d.inner.Open(ctx, key, rng)
+			return d.Driver.Open(ctx, key, rng)
 		case !errors.Is(err, storagedrivers.ErrChanged):
 			return nil, storagedrivers.Info{}, err
 		case attempt == openAttempts:
@@ -193,61 +193,37 @@ func (d *cached) Open(
 	}
 }
 
-// open is one attempt of Open. The error is ErrChanged if the object was replaced meanwhile.
-func (d *cached) open(
-	ctx context.Context, key string, rng storagedrivers.Range, r *reader,
-) (storagedrivers.Info, error) {
-	rec, err := d.lookUp(ctx, key, r)
-	if err != nil {
-		return rec.Info, err
-	}
-	n, err := rng.Within(rec.Size)
-	if err != nil {
-		return rec.Info, err
-	}
-	d.attach(r, rec, nil)
-	r.end = rng.Offset + n
-	return rec.Info, r.begin()
+// bypassed reports whether an object is not read through the store.
+func (d *cached) bypassed(ctx context.Context, key string) bool {
+	return ctx.Err() != nil || d.policy.Skip(key) || storagedrivers.IsUncached(ctx) || !d.store.ready()
 }
 
 // Stat returns the Info of an object.
 func (d *cached) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
-	if err := ctx.Err(); err != nil {
+	if d.bypassed(ctx, key) {
+		return d.Driver.Stat(ctx, key)
+	}
+	r := &reader{ctx: ctx, d: d, key: key}
+	defer r.Close()
+	o, err := d.lookUp(r, false)
+	if err != nil && !errors.Is(err, errUncacheable) {
 		return storagedrivers.Info{}, err
 	}
-	if d.policy.Skip(key) || storagedrivers.IsUncached(ctx) || !d.store.ready() {
-		return d.inner.Stat(ctx, key)
-	}
-	rec, err := d.lookUp(ctx, key, nil)
-	if errors.Is(err, errUncacheable) {
-		err = nil
-	}
-	return rec.Info, err
+	return o.Info, nil
 }
 
-// Delete removes an object.
-func (d *cached) Delete(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
-	if d.policy.Skip(key) {
-		return d.inner.Delete(ctx, key, opts)
+// Sweep sweeps the backend, if the driver can.
+func (d *cached) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
+	sweeper, ok := d.Driver.(storagedrivers.Sweeper)
+	if !ok {
+		return nil, errors.ErrUnsupported
 	}
-	id := d.infoID(key)
-	d.store.invalidate(id)
-	err := d.inner.Delete(ctx, key, opts)
-	d.store.invalidate(id)
-	return err
+	return sweeper.Sweep(ctx, opts)
 }
-
-// List asks the backend.
-func (d *cached) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
-	return d.inner.List(ctx, opts)
-}
-
-// Check checks the backend.
-func (d *cached) Check(ctx context.Context) error { return d.inner.Check(ctx) }
 
 // Space asks the backend, if it reports its space.
 func (d *cached) Space(ctx context.Context) (storagedrivers.Space, error) {
-	reporter, ok := d.inner.(storagedrivers.SpaceReporter)
+	reporter, ok := d.Driver.(storagedrivers.SpaceReporter)
 	if !ok {
 		return storagedrivers.Space{}, errors.ErrUnsupported
 	}
@@ -256,18 +232,16 @@ func (d *cached) Space(ctx context.Context) (storagedrivers.Space, error) {
 
 // Features returns the guarantees of the backend without those that readers of blocks lack.
 func (d *cached) Features() storagedrivers.Features {
-	f := d.inner.Features()
+	f := d.Driver.Features()
 	f.Replace, f.Seek, f.Local, f.Cached = storagedrivers.BestEffort, false, false, true
 	return f
 }
 
-// Close ends the fetches of readers that have left, and closes the driver.
+// Close ends the flights of readers that have left, and closes the driver.
 func (d *cached) Close() error {
 	d.mu.Lock()
-	for _, g := range d.generations {
-		for _, f := range g.flights {
-			f.cancel()
-		}
+	for _, f := range d.flights {
+		f.stream.cancel()
 	}
 	d.mu.Unlock()
 	d.running.Wait()
@@ -285,39 +259,46 @@ type record struct {
 	Salt string `json:",omitempty"`
 }
 
-// record returns a record of info, which was received now for a question at a version. known is an
-// earlier record, or zero. Concurrent answers to one version have one salt, so that their readers
-// share blocks.
-func (d *cached) record(info storagedrivers.Info, version uint64, known record) record {
-	rec := record{Info: info, Checked: d.now(), Run: d.store.run.Load()}
-	switch {
-	case info.ETag != "":
-	case known.Key != "" && info.Same(known.Info):
-		rec.Salt = known.Salt
-	default:
-		rec.Salt = strconv.FormatUint(rec.Run, 36) + "." + strconv.FormatUint(version, 36)
-	}
-	return rec
+// object is a generation of an object, in blocks.
+type object struct {
+	record
+
+	generation identity // which those of the blocks contain
+	block      int64    // the size of a block
 }
 
-// load returns the record of an object, if it is stored.
-func (d *cached) load(id identity, key string) (record, bool) {
-	rec, ok := d.store.record(id)
-	return rec, ok && rec.Key == key && rec.Size >= 0
+// object returns the object that a record describes.
+func (d *cached) object(rec record) *object {
+	return &object{rec, newIdentity("object", d.location, rec.Key, strconv.FormatInt(rec.Size, 10), rec.ETag,
+		rec.ModTime.UTC().Format(time.RFC3339Nano), rec.Salt, strconv.FormatInt(d.policy.Block, 10)), d.policy.Block}
+}
+
+// size returns the number of bytes of a block.
+func (o *object) size(number int64) int {
+	return int(max(min(o.block, o.Size-number*o.block), 0))
+}
+
+// blockAt returns the identity and the size of a block.
+func (o *object) blockAt(number int64) (identity, int) {
+	return newIdentity("block", string(o.generation[:]), strconv.FormatInt(number, 10)), o.size(number)
+}
+
+// known returns the object under key as it was when the backend was last asked, or nil.
+func (d *cached) known(key string) *object {
+	rec, ok := d.store.record(d.infoID(key))
+	if !ok {
+		return nil
+	}
+	return d.object(rec)
 }
 
 // age returns the time since the backend was asked. It is never negative.
-func (d *cached) age(rec record) time.Duration { return max(d.now().Sub(rec.Checked), 0) }
+func (d *cached) age(o *object) time.Duration { return max(d.now().Sub(o.Checked), 0) }
 
 // fresh reports whether the backend need not be asked. A record of an earlier run is never fresh,
 // because other processes may have changed the object meanwhile.
-func (d *cached) fresh(rec record) bool {
-	return rec.Run == d.store.run.Load() && d.age(rec) < d.policy.Revalidate
-}
-
-// lasts reports whether an object may be served while the backend is unavailable.
-func (d *cached) lasts(rec record) bool {
-	return d.policy.Immutable && d.age(rec) < d.policy.Revalidate+d.policy.StaleIfError
+func (d *cached) fresh(o *object) bool {
+	return o.Run == d.store.run.Load() && d.age(o) < d.policy.Revalidate
 }
 
 // cacheable reports whether info identifies a generation.
@@ -332,179 +313,98 @@ func (d *cached) cacheable(info storagedrivers.Info) bool {
 	return !info.ModTime.IsZero() && d.now().Sub(info.ModTime) > margin
 }
 
-// lookupKey identifies a lookup that several callers may share.
-type lookupKey struct {
-	id      identity
-	version uint64
-	open    bool  // it opens the object, and does not only stat it
-	block   int64 // that is opened
+// lookUp returns an object: as it is known while that is fresh, otherwise as the backend describes it.
+// If opens is set and the first block is not stored, one request fetches both. The error is
+// errUncacheable, with an object, if that must be read from the backend.
+func (d *cached) lookUp(r *reader, opens bool) (*object, error) {
+	r.version = d.store.version(d.infoID(r.key)) // before the record is loaded
+	o := d.known(r.key)
+	if o != nil && d.fresh(o) {
+		return o, nil
+	}
+	number := r.offset / d.policy.Block
+	if opens && (o == nil || !d.store.has(o.blockAt(number))) {
+		// The answer to a question of another reader may be too old.
+		if o, asked, err := r.ask(number); err != nil || asked || d.fresh(o) {
+			return o, err
+		}
+	}
+	if d.policy.Revalidate == 0 { // it always is
+		return d.ask(r.ctx, r.key, r.version)
+	}
+	o, _, err := r.ask(noBlock)
+	return o, err
 }
 
-// lookup is a running question with its answer.
-type lookup struct {
-	done   chan struct{}
-	record record
-	err    error
-	own    bool // err is not that of other callers
-}
-
-// lookUp returns the record of an object: from the store while it is fresh, otherwise from the
-// backend. If r is set, it reads the object, and may be attached. The error is errUncacheable, with
-// an Info, if r must read from the backend.
-func (d *cached) lookUp(ctx context.Context, key string, r *reader) (record, error) {
-	id := d.infoID(key)
-	for asked := false; ; asked = true {
-		q := lookupKey{id: id, version: d.store.version(id)} // before the record is loaded
-		known, ok := d.load(id, key)
-		fresh := ok && d.fresh(known)
-		if r != nil && (!ok || !d.holds(known, r.offset/d.policy.Block)) {
-			q.open, q.block = true, r.offset/d.policy.Block
-		}
-		if !fresh && (asked || !q.open && d.policy.Revalidate == 0) { // an answer to an earlier question may be too old
-			return d.ask(ctx, key, q, known, ok, r)
-		}
-		d.mu.Lock()
-		l, runs := d.lookups[q]
-		if !runs && !fresh {
-			l = &lookup{done: make(chan struct{})}
-			d.lookups[q] = l
-		}
-		d.mu.Unlock()
-		if fresh && (!runs || !q.open) { // another reader that opens the block is waited for
+// ask asks the backend. An immutable object that is known serves for a while if there is no answer.
+func (d *cached) ask(ctx context.Context, key string, version uint64) (*object, error) {
+	known := d.known(key)
+	lasts := known != nil && d.policy.Immutable && d.age(known) < d.policy.Revalidate+d.policy.StaleIfError
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if lasts {
+		if d.now().Sub(time.Unix(0, d.down.Load())) < retryDelay {
 			return known, nil
 		}
-		if !runs {
-			l.record, l.err = d.ask(ctx, key, q, known, ok, r)
-			l.own = isOwn(ctx, l.err)
-			d.mu.Lock()
-			delete(d.lookups, q)
-			d.mu.Unlock()
-			close(l.done)
-			return l.record, l.err
-		}
-		select {
-		case <-l.done:
-		case <-ctx.Done():
-			return record{}, ctx.Err()
-		}
-		if !l.own && d.policy.Revalidate > 0 {
-			return l.record, l.err
-		}
-	}
-}
-
-// isOwn reports whether err is an error that other callers need not have.
-func isOwn(ctx context.Context, err error) bool {
-	unavailable := errors.Is(err, storagedrivers.ErrUnavailable) && !errors.Is(err, storagedrivers.ErrBusy)
-	common := unavailable || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUncacheable)
-	return err != nil && (ctx.Err() != nil || !common)
-}
-
-// holds reports whether a block is stored, or readers of its object are fetching blocks.
-func (d *cached) holds(rec record, number int64) bool {
-	id := d.generationID(rec)
-	d.mu.Lock()
-	_, active := d.generations[id]
-	d.mu.Unlock()
-	return active || d.store.has(blockID(id, number), d.blockSize(rec.Info, number))
-}
-
-// ask asks the backend, and stores its answer. known is the record of an earlier answer if ok is
-// set.
-func (d *cached) ask(
-	ctx context.Context, key string, q lookupKey, known record, ok bool, r *reader,
-) (record, error) {
-	last := ok && d.lasts(known)
-	if last && d.now().Sub(time.Unix(0, d.down.Load())) < retryDelay {
-		return known, nil
-	}
-	limited, cancel := ctx, context.CancelFunc(func() {})
-	if last {
 		limited, cancel = context.WithTimeout(ctx, d.staleTimeout)
 	}
 	defer cancel()
 	var info storagedrivers.Info
-	var s *stream
-	err := d.circuit.Do(limited, d.now, func(ctx context.Context) error {
-		return guard.Call(func() (err error) {
-			if q.open {
-				info, s, err = d.probe(ctx, key, q.block)
-			} else {
-				info, err = d.inner.Stat(ctx, key)
-			}
-			return err
-		})
+	err := d.circuit.Do(limited, d.now, func(ctx context.Context) (err error) {
+		info, err = d.Driver.Stat(ctx, key)
+		return err
 	})
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) && ok {
-			d.store.invalidate(q.id)
-		}
-		if last && ctx.Err() == nil && (errors.Is(err, storagedrivers.ErrUnavailable) || limited.Err() != nil) {
-			d.down.Store(d.now().UnixNano())
-			return known, nil
-		}
-		return record{}, err
+	switch {
+	case err == nil:
+		return d.accept(key, version, info)
+	case lasts && ctx.Err() == nil && (errors.Is(err, storagedrivers.ErrUnavailable) || limited.Err() != nil):
+		d.down.Store(d.now().UnixNano())
+		return known, nil
+	case errors.Is(err, fs.ErrNotExist):
+		d.forget(key)
 	}
-	if !d.cacheable(info) {
-		s.close()
-		return record{Info: info}, errUncacheable
-	}
-	rec := d.record(info, q.version, known)
-	if !ok || !info.Same(known.Info) || d.policy.Revalidate > 0 || d.policy.StaleIfError > 0 {
-		d.store.putRecord(q.id, q.version, rec)
-	}
-	if s != nil {
-		d.attach(r, rec, s)
-	}
-	return rec, nil
+	return nil, err
 }
 
-// probe opens a block of an object that is not known yet. The stream is nil if the object is empty.
-func (d *cached) probe(ctx context.Context, key string, number int64) (storagedrivers.Info, *stream, error) {
-	s := newStream(ctx, number)
-	stop := context.AfterFunc(ctx, s.cancel)
-	rng := storagedrivers.Range{Offset: number * d.policy.Block, Length: d.policy.Block}
-	body, info, err := d.inner.Open(s.ctx, key, rng) //nolint:contextcheck // it ends with ctx until the object is open
-	aborted := !stop()
-	if err == nil {
-		s.body, s.left, s.window = body, 1, 1
-		if !aborted {
-			return info, s, nil
-		}
-		err = ctx.Err()
+// accept returns the object that the backend describes in answer to a question at a version, and stores
+// its record. Concurrent answers to one version have one salt, so that their readers share blocks. The
+// error is errUncacheable, with the object, if nothing identifies its generation.
+func (d *cached) accept(key string, version uint64, info storagedrivers.Info) (*object, error) {
+	rec := record{Info: info, Checked: d.now(), Run: d.store.run.Load()}
+	if !d.cacheable(info) {
+		return d.object(rec), errUncacheable
 	}
-	s.close()
-	if errors.Is(err, storagedrivers.ErrInvalidRange) && number == 0 {
-		info, err = d.inner.Stat(ctx, key)
+	known := d.known(key)
+	same := known != nil && info.Same(known.Info)
+	switch {
+	case info.ETag != "":
+	case same:
+		rec.Salt = known.Salt
+	default:
+		rec.Salt = strconv.FormatUint(rec.Run, 36) + "." + strconv.FormatUint(version, 36)
 	}
-	return info, nil, err
+	if !same || d.policy.Revalidate > 0 || d.policy.StaleIfError > 0 {
+		d.store.putRecord(d.infoID(key), version, rec)
+	}
+	return d.object(rec), nil
+}
+
+// forget removes the record of an object that the backend no longer has.
+func (d *cached) forget(key string) {
+	if d.known(key) != nil {
+		d.store.invalidate(d.infoID(key))
+	}
 }
 
 // infoID returns the identity of the record of an object.
 func (d *cached) infoID(key string) identity { return newIdentity("info", d.location, key) }
 
-// generationID returns the identity of a generation, which those of its blocks contain.
-func (d *cached) generationID(rec record) identity {
-	return newIdentity("object", d.location, rec.Key, strconv.FormatInt(rec.Size, 10), rec.ETag,
-		rec.ModTime.UTC().Format(time.RFC3339Nano), rec.Salt, strconv.FormatInt(d.policy.Block, 10))
-}
-
-func blockID(generation identity, number int64) identity {
-	return newIdentity("block", string(generation[:]), strconv.FormatInt(number, 10))
-}
-
 // newIdentity returns the hash of fields.
 func newIdentity(fields ...string) identity {
-	var b []byte
+	b := make([]byte, 0, 256) // enough for most, without an allocation
 	for _, field := range fields {
 		b = binary.AppendUvarint(b, uint64(len(field)))
 		b = append(b, field...)
 	}
 	sum := sha256.Sum256(b)
 	return identity(sum[:16])
-}
-
-// blockSize returns the number of bytes of a block.
-func (d *cached) blockSize(info storagedrivers.Info, number int64) int {
-	return int(max(min(d.policy.Block, info.Size-number*d.policy.Block), 0))
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +23,9 @@ const (
 	orphanTime = 30 * time.Second
 	// maxFetching is the memory in bytes that blocks on their way share.
 	maxFetching = 64 << 20
+
+	// noBlock is the number of a flight that only asks for the Info of an object.
+	noBlock = -1
 )
 
 func newFetching(units int64) *queue.Queue {
@@ -35,65 +37,61 @@ func (s *Store) acquire(ctx context.Context, size int64) (*queue.Slot, error) {
 	return s.fetching.Acquire(ctx, queue.Request{Owner: storagedrivers.Owner(ctx), Units: size})
 }
 
-// generation is an object that readers have opened. Its fields are guarded by the driver's mu.
-type generation struct {
-	id      identity
-	info    storagedrivers.Info
-	users   int // readers and flights
-	flights map[int64]*flight
-	streams []*stream // that no flight uses
+// question is what readers share a flight for: a block of an object at a version.
+type question struct {
+	key     string
+	version uint64
+	number  int64
 }
 
-// stream is an open request to the backend. It belongs to the reader that has used it last, so that
-// a reader that waits for its client holds one connection, as it would without a cache.
-type stream struct {
-	ctx    context.Context //nolint:containedctx // of the body, by the contract
-	cancel context.CancelFunc
-	reader *reader
-	body   io.ReadCloser // nil: not opened, or read to its end
-	next   int64         // the block where body stands
-	left   int64         // blocks of body
-	window int64         // blocks of the last request
-}
-
-// newStream returns a stream that outlives the caller's operation. It counts for the caller's
-// owner.
-func newStream(ctx context.Context, number int64) *stream {
-	s := &stream{next: number}
-	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	return s
-}
-
-func (s *stream) close() {
-	if s == nil {
-		return
-	}
-	if s.body != nil {
-		_ = s.body.Close() // it was only read
-		s.body = nil
-	}
-	s.cancel()
-}
-
-// flight is a fetch of one block, for all readers that wait for it.
+// flight asks the backend about an object, and fetches one block of it, for all readers that wait for
+// that. It outlives the operation of the reader that has started it, but counts for its owner.
 type flight struct {
-	number int64
-	size   int
-	cancel context.CancelFunc
+	question
+	end int64 // of the range of the reader that has started it
 
-	waiting int         // readers; guarded by the driver's mu
-	orphan  *time.Timer // set while there are none; guarded by it too
+	// Guarded by the driver's mu.
+	readers int
+	orphan  bool    // its readers have left at some time
+	stream  *stream // nil when it has ended, or the flight of the next block has it
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when one of the following changes
-	slot    *queue.Slot   // nil until the backend answers; of the fetch alone
-	buf     []byte        // nil once the block is stored
+	object  *object       // nil before the backend answers
+	slot    *queue.Slot   // of buf, unless nil
+	buf     []byte        // nil before the backend answers, and once the block is stored
 	n       int           // bytes of buf that have arrived
 	over    bool
 	err     error
 }
 
-// publish applies f, which changes the state that readers wait for.
+// stream is a request to the backend. It goes from the flight of a block to that of the next one. A
+// reader that waits for its client thus holds one connection, as it would without a cache.
+type stream struct {
+	ctx    context.Context //nolint:containedctx // of the body, by the contract
+	cancel context.CancelFunc
+	body   io.ReadCloser // nil: not opened, or read to its end
+	left   int64         // blocks of body
+	window int64         // blocks of the last request
+}
+
+// drop closes the body.
+func (s *stream) drop() {
+	if s.body != nil {
+		_ = s.body.Close() // it was only read
+		s.body = nil
+	}
+}
+
+// end ends the stream, if there is one.
+func (s *stream) end() {
+	if s != nil {
+		s.drop()
+		s.cancel()
+	}
+}
+
+// publish calls change, which changes the state that readers wait for.
 func (f *flight) publish(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,262 +100,265 @@ func (f *flight) publish(change func()) {
 	f.changed = make(chan struct{})
 }
 
-// attach makes r a user of the generation of a record, and of the stream s, if that is set. It does
-// nothing for a reader that is attached already.
-func (d *cached) attach(r *reader, rec record, s *stream) {
-	id := d.generationID(rec)
+// wait waits until isReady returns true. That is called with mu held.
+func (f *flight) wait(ctx context.Context, isReady func() bool) error {
+	for {
+		f.mu.Lock()
+		ready, changed := isReady(), f.changed
+		f.mu.Unlock()
+		if ready {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// answer publishes the answer of the backend, and returns its error.
+func (f *flight) answer(o *object, err error) error {
+	f.publish(func() { f.object, f.err = o, err })
+	return err
+}
+
+// join makes r wait for the flight of a block, instead of its earlier one, which is over. It reports
+// whether it had to start the flight.
+func (d *cached) join(r *reader, number int64) (started bool) {
+	q, last := question{r.key, r.version, number}, r.flight
+	if number != noBlock {
+		d.store.misses.Add(1)
+	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if r.generation != nil {
-		return
+	f := d.flights[q]
+	if started = f == nil || f.stream.ctx.Err() != nil; started {
+		f = d.start(r, q)
 	}
-	g := d.generations[id]
-	if g == nil {
-		g = &generation{id: id, info: rec.Info, flights: map[int64]*flight{}}
-		d.generations[id] = g
-	}
-	g.users++
-	r.generation = g
-	if s != nil {
-		s.reader = r
-		g.streams = append(g.streams, s)
-	}
+	f.readers++
+	r.flight = f
+	d.mu.Unlock()
+	d.leave(last, false)
+	return started
 }
 
-// release ends a use of g. The caller holds mu.
-func (d *cached) release(g *generation) {
-	if g.users--; g.users == 0 && d.generations[g.id] == g {
-		delete(d.generations, g.id)
+// start starts a flight for r. The caller holds mu.
+func (d *cached) start(r *reader, q question) *flight {
+	f := &flight{question: q, end: r.end, changed: make(chan struct{}), object: r.object}
+	if before := d.parked[q]; before != nil && r.object != nil && before.object.generation == r.object.generation {
+		f.stream = d.takeStream(before)
+	} else {
+		f.stream = &stream{}
+		f.stream.ctx, f.stream.cancel = context.WithCancel(context.WithoutCancel(r.ctx))
 	}
-}
-
-// takeStreams removes the streams that match from g.
-func (g *generation) takeStreams(match func(*stream) bool) []*stream {
-	var taken []*stream
-	g.streams = slices.DeleteFunc(g.streams, func(s *stream) bool {
-		if match(s) {
-			taken = append(taken, s)
-			return true
-		}
-		return false
-	})
-	return taken
-}
-
-// join returns the flight of a block, and starts it if there is none. The reader must leave it.
-func (d *cached) join(r *reader, number int64) *flight {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	g := r.generation
-	f := g.flights[number]
-	if f == nil {
-		i := slices.IndexFunc(g.streams, func(s *stream) bool { return s.next == number && s.reader == r })
-		if i < 0 {
-			i = slices.IndexFunc(g.streams, func(s *stream) bool { return s.next == number })
-		}
-		var s *stream
-		if i >= 0 {
-			s = g.streams[i]
-			g.streams = slices.Delete(g.streams, i, i+1)
-		}
-		unused := g.takeStreams(func(s *stream) bool { return s.reader == r })
-		resumed := s != nil && s.body != nil
-		if !resumed {
-			window := int64(0)
-			if s != nil {
-				window = s.window
-			}
-			s = newStream(r.ctx, number)
-			s.window = window
-		}
-		s.reader = r
-		f = &flight{number: number, size: d.blockSize(g.info, number), cancel: s.cancel, changed: make(chan struct{})}
-		g.flights[number] = f
-		g.users++
-		end := r.end
-		d.running.Go(func() {
-			for _, s := range unused {
-				s.close()
-			}
-			d.fetch(g, f, s, end)
-		})
-	}
-	d.adopt(f)
-	f.waiting++
+	d.flights[q] = f
+	d.running.Go(func() { d.run(f) })
 	return f
 }
 
-// leave ends a reader's interest in a flight. Without readers it goes on for a while, unless the last one
-// has aborted, or too many others do so.
-func (d *cached) leave(r *reader, f *flight) {
-	aborted := r.ctx.Err() != nil
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	f.waiting--
-	switch {
-	case f.waiting > 0 || r.generation.flights[f.number] != f: // it has readers, or is over
-	case aborted || d.orphans == maxOrphans:
-		delete(r.generation.flights, f.number)
-		f.cancel()
-	default:
-		d.orphans++
-		f.orphan = time.AfterFunc(orphanTime, f.cancel)
+// next is the question of the next block.
+func (q question) next() question { return question{q.key, q.version, q.number + 1} }
+
+// takeStream takes the stream of a flight that is over. The caller holds mu.
+func (d *cached) takeStream(f *flight) *stream {
+	s := f.stream
+	f.stream = nil
+	if d.parked[f.next()] == f {
+		delete(d.parked, f.next())
 	}
+	return s
 }
 
-// adopt ends the time without readers of a flight. The caller holds mu.
-func (d *cached) adopt(f *flight) {
-	if f.orphan != nil {
-		f.orphan.Stop()
-		f.orphan = nil
+// leave ends a reader's interest in a flight, if there is one. Without readers it goes on for a while,
+// unless the last one has aborted, or too many others do so.
+func (d *cached) leave(f *flight, aborted bool) {
+	if f == nil {
+		return
+	}
+	var unused *stream
+	d.mu.Lock()
+	f.readers--
+	switch {
+	case f.readers > 0 || f.stream == nil:
+	case d.parked[f.next()] == f: // it is over
+		unused = d.takeStream(f)
+	case aborted || !f.orphan && d.orphans == maxOrphans:
+		f.stream.cancel()
+	default:
+		if !f.orphan {
+			f.orphan = true
+			d.orphans++
+		}
+		time.AfterFunc(orphanTime, func() {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if f.readers == 0 && f.stream != nil {
+				f.stream.cancel()
+			}
+		})
+	}
+	d.mu.Unlock()
+	unused.end()
+}
+
+// run runs a flight.
+func (d *cached) run(f *flight) {
+	var unused *stream
+	err := guard.Call(func() error {
+		if f.number == noBlock {
+			return f.answer(d.ask(f.stream.ctx, f.key, f.version))
+		}
+		return d.fetch(f)
+	})
+	d.mu.Lock()
+	if f.orphan {
 		d.orphans--
 	}
-}
-
-// fetch runs a flight.
-func (d *cached) fetch(g *generation, f *flight, s *stream, end int64) {
-	id := blockID(g.id, f.number)
-	var err error
-	stored := d.store.has(id, f.size) // by a flight that ended before this one began
-	if !stored {
-		if err = guard.Call(func() error { return d.receive(g, f, s, end) }); err == nil {
-			stored = d.store.put(id, f.buf)
-		}
+	if d.flights[f.question] == f {
+		delete(d.flights, f.question)
 	}
-	d.mu.Lock()
-	d.adopt(f)
-	if g.flights[f.number] == f {
-		delete(g.flights, f.number)
+	if requested := f.stream.window > 0; requested && err == nil && f.readers > 0 && d.parked[f.next()] == nil {
+		d.parked[f.next()] = f
+	} else {
+		unused = d.takeStream(f)
 	}
-	parked := err == nil && s.next == f.number+1 && !s.reader.closed && s.ctx.Err() == nil
-	if parked {
-		g.streams = append(g.streams, s)
-	}
-	d.release(g)
 	d.mu.Unlock()
-	if !parked {
-		s.close()
-	}
-	f.publish(func() {
-		f.over, f.err = true, err
-		if stored {
-			f.buf = nil
-		}
-	})
+	unused.end()
+	f.publish(func() { f.over, f.err = true, err })
 	if f.slot != nil {
 		f.slot.Release()
 	}
 }
 
-// receive reads a block from the backend. If a stream breaks that was idle before, it is opened
-// again.
-func (d *cached) receive(g *generation, f *flight, s *stream, end int64) error {
-	resumed := s.body != nil
-	for {
-		err := d.read(g, f, s, end)
-		if err == nil || !resumed || f.n == f.size || s.ctx.Err() != nil || errors.Is(err, storagedrivers.ErrChanged) {
-			return err
-		}
-		resumed = false
-		_ = s.body.Close() // it is broken
-		s.body, s.window = nil, 0
+// fetch receives and stores a block. If a request breaks that was idle before, it is made again.
+func (d *cached) fetch(f *flight) error {
+	wasIdle := f.stream.body != nil
+	err := d.receive(f)
+	if wasIdle && f.n < f.object.size(f.number) && errors.Is(err, storagedrivers.ErrUnavailable) {
+		f.stream.drop()
+		err = d.receive(f)
 	}
+	if isGone(err) {
+		d.forget(f.key)
+	}
+	if err == nil && f.buf != nil {
+		if id, _ := f.object.blockAt(f.number); d.store.put(id, f.buf) {
+			f.publish(func() { f.buf = nil })
+		}
+	}
+	return err
 }
 
-// read reads the rest of a block. The block that ends a request is complete when the driver reports
-// the end, since some drivers verify the generation only then.
-func (d *cached) read(g *generation, f *flight, s *stream, end int64) error {
-	if s.body == nil {
-		if err := d.request(g, f, s, end); err != nil {
+// isGone reports whether err means that the backend has no such object, or block of it, any more.
+func isGone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, storagedrivers.ErrInvalidRange) ||
+		errors.Is(err, storagedrivers.ErrChanged)
+}
+
+// isStored reports whether a block of the object of f is stored.
+func (d *cached) isStored(f *flight, number int64) bool {
+	return f.object != nil && d.store.has(f.object.blockAt(number))
+}
+
+// receive reads the rest of a block, unless another flight has stored it since the reader has looked.
+func (d *cached) receive(f *flight) error {
+	if f.stream.body == nil && !d.isStored(f, f.number) {
+		if err := d.request(f); err != nil {
 			return err
 		}
 	}
-	if f.buf == nil { // the backend answers; so no fetch with memory waits for a connection
-		slot, err := d.store.acquire(s.ctx, int64(f.size))
+	size := f.object.size(f.number)
+	if size == 0 || d.isStored(f, f.number) {
+		f.stream.drop()
+		return nil
+	}
+	if f.slot == nil { // the backend answers; so no flight with memory waits for a connection
+		slot, err := d.store.acquire(f.stream.ctx, int64(size))
 		if err != nil {
 			return err
 		}
 		f.slot = slot
-		f.publish(func() { f.buf = make([]byte, f.size) })
+		f.publish(func() { f.buf = make([]byte, size) })
 	}
-	for f.n < f.size {
+	return f.read(f.stream)
+}
+
+// read reads the rest of a block. The block that ends a request is complete when the driver reports
+// the end, since some drivers verify the generation only then.
+func (f *flight) read(s *stream) error {
+	for f.n < len(f.buf) {
 		n, err := s.body.Read(f.buf[f.n:])
 		if n > 0 {
 			f.publish(func() { f.n += n })
 		}
 		switch {
-		case f.n == f.size && s.left > 1: // an error returns with the next block
-		case errors.Is(err, io.EOF) && f.n < f.size:
+		case f.n == len(f.buf) && s.left > 1: // an error returns with the next block
+		case errors.Is(err, io.EOF) && f.n < len(f.buf):
 			return fmt.Errorf("%w: %w", storagedrivers.ErrUnavailable, io.ErrUnexpectedEOF)
 		case err != nil && !errors.Is(err, io.EOF):
-			return d.failed(g, err)
+			return err
 		}
 	}
-	if s.left--; s.left == 0 {
-		var b [1]byte
-		if _, err := io.ReadFull(s.body, b[:]); !errors.Is(err, io.EOF) {
-			if err == nil {
-				err = storagedrivers.ErrChanged // it is longer
-			}
-			return d.failed(g, err)
-		}
-		_ = s.body.Close() // it was read to its end
-		s.body = nil
+	if s.left--; s.left > 0 {
+		return nil
 	}
-	s.next++
-	return nil
+	defer s.drop()
+	var b [1]byte
+	_, err := io.ReadFull(s.body, b[:])
+	switch {
+	case err == nil:
+		return storagedrivers.ErrChanged // it is longer
+	case errors.Is(err, io.EOF):
+		return nil
+	}
+	return err
 }
 
-// isFetched reports whether a block is stored, or another flight fetches it.
-func (d *cached) isFetched(g *generation, number int64) bool {
+// window returns how many blocks are requested. While a reader reads on, each request asks for twice
+// as many as the one before, up to one that is fetched already. If the driver may notice a replacement
+// late, or the object is not known yet, a request is for one block.
+func (d *cached) window(f *flight) int64 {
+	if f.object == nil || !d.policy.Immutable && f.object.ETag == "" {
+		return 1
+	}
+	blocks := (f.end+d.policy.Block-1)/d.policy.Block - f.number
+	most := min(max(1, 2*f.stream.window), maxWindow, max(1, blocks))
 	d.mu.Lock()
-	_, flies := g.flights[number]
-	d.mu.Unlock()
-	return flies || d.store.has(blockID(g.id, number), d.blockSize(g.info, number))
-}
-
-// request opens the object at the rest of a block. While a reader reads on, each request asks for
-// twice as many blocks as the one before, up to one that is fetched already. If the driver may
-// notice a replacement late, a request is for one block.
-func (d *cached) request(g *generation, f *flight, s *stream, end int64) error {
-	block := d.policy.Block
-	window := min(max(1, 2*s.window), maxWindow, max(1, (end+block-1)/block-f.number))
-	if !d.policy.Immutable && g.info.ETag == "" {
-		window = 1
-	}
-	for n := int64(1); n < window; n++ {
-		if d.isFetched(g, f.number+n) {
-			window = n
+	defer d.mu.Unlock()
+	for q, n := f.next(), int64(1); n < most; q, n = q.next(), n+1 {
+		if d.flights[q] != nil || d.isStored(f, q.number) {
+			return n
 		}
 	}
-	from, to := f.number*block+int64(f.n), min((f.number+window)*block, g.info.Size)
-	var body io.ReadCloser
+	return most
+}
+
+// request opens the object at the rest of a block.
+func (d *cached) request(f *flight) error {
+	s := f.stream
+	s.window = d.window(f)
+	from, to := f.number*d.policy.Block+int64(f.n), (f.number+s.window)*d.policy.Block
 	var info storagedrivers.Info
 	err := d.circuit.Do(s.ctx, d.now, func(ctx context.Context) (err error) {
-		body, info, err = d.inner.Open(ctx, g.info.Key, storagedrivers.Range{Offset: from, Length: to - from})
+		s.body, info, err = d.Driver.Open(ctx, f.key, storagedrivers.Range{Offset: from, Length: to - from})
+		if from == 0 && errors.Is(err, storagedrivers.ErrInvalidRange) { // it may be empty
+			s.body = nil
+			info, err = d.Driver.Stat(ctx, f.key)
+		}
 		return err
 	})
 	if err != nil {
-		return d.failed(g, err)
+		s.body = nil
+		return err
 	}
-	if !info.Same(g.info) {
-		_ = body.Close() // it is not read
-		return d.failed(g, storagedrivers.ErrChanged)
+	if f.object == nil {
+		if err = f.answer(d.accept(f.key, f.version, info)); err != nil {
+			return err
+		}
 	}
-	s.body, s.window = body, window
-	s.left = (to+block-1)/block - f.number
+	if !info.Same(f.object.Info) || s.body == nil && info.Size > 0 {
+		return storagedrivers.ErrChanged
+	}
+	s.left = (min(to, info.Size)+d.policy.Block-1)/d.policy.Block - f.number
 	return nil
-}
-
-// failed returns the error of a reader. If the object is no longer the one that it reads, the
-// record of the object is removed.
-func (d *cached) failed(g *generation, err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, storagedrivers.ErrInvalidRange) {
-		// The reader has opened an object, so that these would mislead its caller.
-		err = fmt.Errorf("%w: %s", storagedrivers.ErrChanged, err.Error())
-	}
-	if errors.Is(err, storagedrivers.ErrChanged) {
-		d.store.invalidate(d.infoID(g.info.Key))
-	}
-	return err
 }

@@ -155,14 +155,12 @@ func (d *cached) inMemory() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := 0
-	for _, g := range d.generations {
-		for _, f := range g.flights {
-			f.mu.Lock()
-			if f.buf != nil {
-				n++
-			}
-			f.mu.Unlock()
+	for _, f := range d.flights {
+		f.mu.Lock()
+		if f.buf != nil {
+			n++
 		}
+		f.mu.Unlock()
 	}
 	return n
 }

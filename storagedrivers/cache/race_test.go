@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
@@ -89,6 +90,78 @@ func TestErrorOfAnother(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, func() { close(goOn) })
 	has(t, d, "a", all, []byte("text"))
 	other.Wait()
+}
+
+// busy is a backend that is busy for one owner, when goOn is closed.
+type busy struct {
+	*backend
+	goOn chan struct{}
+}
+
+func (b *busy) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	if storagedrivers.Owner(ctx) == "busy" {
+		<-b.goOn
+		return nil, storagedrivers.Info{}, storagedrivers.ErrBusy
+	}
+	return b.backend.Open(ctx, key, rng)
+}
+
+// TestBusyOfAnother: a reader is not refused because another one has too many operations.
+func TestBusyOfAnother(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := &busy{newBackend(), make(chan struct{})}
+		d := New(b, open(t, folder, 0), "backend", Policy{Immutable: true, Revalidate: time.Minute})
+		put(t, d, "a", []byte("text"))
+		var both sync.WaitGroup
+		both.Go(func() {
+			_, err := read(storagedrivers.WithOwner(t.Context(), "busy"), d, "a", all)
+			is(t, err, storagedrivers.ErrBusy)
+		})
+		synctest.Wait()
+		both.Go(func() { has(t, d, "a", all, []byte("text")) })
+		synctest.Wait()
+		close(b.goOn)
+		both.Wait()
+		is(t, d.Close(), nil)
+	})
+}
+
+// TestShortenedBehind: of an object that is fresh, but shorter by now, a reader gets no bytes that
+// it no longer has.
+func TestShortenedBehind(t *testing.T) {
+	t.Parallel()
+	b := newBackend()
+	d := behind(t, b, open(t, t.TempDir(), 0), Policy{Block: 64 * kib, Immutable: true, Revalidate: time.Hour})
+	put(t, d, "a", random(1, 300*kib))
+	has(t, d, "a", storagedrivers.Range{Length: 10}, random(1, 10))
+	put(t, b, "a", []byte("short"))
+	_, err := read(t.Context(), d, "a", storagedrivers.Range{Offset: 200 * kib})
+	is(t, err, storagedrivers.ErrInvalidRange)
+	has(t, d, "a", all, []byte("short"))
+}
+
+// TestReplacedWhileIdle: a reader of a new object does not read on in the request of an idle reader of
+// the old one.
+func TestReplacedWhileIdle(t *testing.T) {
+	t.Parallel()
+	old, now := random(1, 640*kib), random(2, 640*kib)
+	b := newBackend()
+	d := behind(t, b, open(t, t.TempDir(), 0), small)
+	put(t, d, "a", old)
+	idle, _, err := d.Open(t.Context(), "a", all)
+	is(t, err, nil)
+	_, err = io.ReadFull(idle, make([]byte, 128*kib)) // of the blocks 1 and 2, which are one request
+	is(t, err, nil)
+	d.(*cached).running.Wait()
+	put(t, b, "a", now)
+	has(t, d, "a", storagedrivers.Range{Offset: 64 * kib}, now[64*kib:])
+	_, err = io.ReadAll(idle)
+	is(t, err, storagedrivers.ErrChanged)
+	is(t, idle.Close(), nil)
 }
 
 // TestDriverPanics: a panic of the driver is an error of the reader, and the next one reads.

@@ -56,8 +56,6 @@ const (
 	retryInterval = time.Second // between attempts to use the folder
 	warnInterval  = time.Minute
 
-	// maxFiles is the number of files that are kept open for the next read.
-	maxFiles = 1024
 	// samples is how many files the least recently used one is chosen from. An order of all files
 	// would take more memory than the index.
 	samples = 16
@@ -90,13 +88,11 @@ type Store struct {
 	closed      bool
 	lastAttempt time.Time
 	warned      time.Time
-	inUseLogged bool // that another process uses the folder
 	scratch     []byte
 
 	mu    sync.Mutex // of the following; held only for moments
 	index map[identity]entry
-	open  map[identity]*os.File // some files of the index
-	clock uint32                // counts the files that were written; it may wrap around
+	clock uint32 // counts the files that were written; it may wrap around
 }
 
 // entry is a file of the index.
@@ -179,22 +175,18 @@ func (s *Store) Close() error {
 	return s.release()
 }
 
-// release closes all files. The caller holds writing.
+// release gives the folder up. The caller holds writing.
 func (s *Store) release() error {
 	s.owned.Store(false)
 	s.mu.Lock()
-	open := s.open
-	s.index, s.open = nil, nil
+	s.index = nil
 	s.mu.Unlock()
-	var err error
-	for _, file := range open {
-		err = errors.Join(err, file.Close())
-	}
 	s.total.Store(0)
-	if s.lockFile != nil {
-		err = errors.Join(err, unlock(s.lockFile), s.lockFile.Close())
-		s.lockFile = nil
+	if s.lockFile == nil {
+		return nil
 	}
+	err := errors.Join(unlock(s.lockFile), s.lockFile.Close())
+	s.lockFile = nil
 	return err
 }
 
@@ -210,20 +202,12 @@ func (s *Store) ready() bool {
 		return s.owned.Load()
 	}
 	s.lastAttempt = now
-	err := s.start()
-	if err == nil {
-		s.inUseLogged = false
-		s.owned.Store(true)
-		return true
+	if err := s.start(); err != nil {
+		s.warn(errors.Join(err, s.release()))
+		return false
 	}
-	err = errors.Join(err, s.release())
-	if !errors.Is(err, errInUse) {
-		s.warn(err)
-	} else if !s.inUseLogged {
-		s.inUseLogged = true
-		s.log.Warn("another process uses the cache folder; reading from the backend", slog.String("folder", s.folder))
-	}
-	return false
+	s.owned.Store(true)
+	return true
 }
 
 // warn logs a failure, at most once a minute. The caller holds writing.
@@ -233,7 +217,7 @@ func (s *Store) warn(err error) {
 	}
 	if now := s.now(); s.warned.IsZero() || now.Sub(s.warned) >= warnInterval {
 		s.warned = now
-		s.log.Warn("using the cache folder failed", slog.String("folder", s.folder), slog.Any("error", err))
+		s.log.Warn("the cache folder cannot be used; objects come from the backend", slog.String("folder", s.folder), slog.Any("error", err))
 	}
 }
 
@@ -255,7 +239,7 @@ func (s *Store) start() error {
 		return err
 	}
 	s.mu.Lock()
-	s.index, s.open, s.clock = map[identity]entry{}, map[identity]*os.File{}, 1
+	s.index, s.clock = map[identity]entry{}, 1
 	s.mu.Unlock()
 	for i := range subfolders {
 		if err = s.load(subfolders[i : i+1]); err != nil {
@@ -348,17 +332,14 @@ func (s *Store) age(id identity, e entry) int64 {
 func (s *Store) drop(id identity) error {
 	s.mu.Lock()
 	e, ok := s.index[id]
-	file := s.open[id]
 	delete(s.index, id)
-	delete(s.open, id)
 	s.mu.Unlock()
 	if !ok {
 		return nil
 	}
-	if file != nil {
-		_ = file.Close() // it was only read
-	}
-	err := os.Remove(s.path(id, int(e.length)))
+	path := s.path(id, int(e.length))
+	_ = os.Truncate(path, 0) // otherwise the disk keeps it while a reader has it open
+	err := os.Remove(path)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		s.total.Add(-sizeOnDisk(int(e.length)))
 		return nil
@@ -394,7 +375,6 @@ func (s *Store) write(id identity, payload []byte) error {
 		return err
 	}
 	unfinished := filepath.Join(s.folder, unfinishedName)
-	s.total.Add(size)
 	err := s.writeFile(unfinished, id, payload)
 	if err == nil {
 		err = s.drop(id) // before the rename, so that there are never two of them
@@ -403,10 +383,10 @@ func (s *Store) write(id identity, payload []byte) error {
 		err = os.Rename(unfinished, s.path(id, len(payload)))
 	}
 	if err != nil {
-		s.total.Add(-size)
 		_ = os.Remove(unfinished) // otherwise the next file replaces it
 		return err
 	}
+	s.total.Add(size)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clock++
@@ -422,76 +402,71 @@ func (s *Store) has(id identity, length int) bool {
 	return ok && int(e.length) == length
 }
 
-// use returns the entry of a payload with length bytes, or any if length is 0, and its file if that
-// is open.
-func (s *Store) use(id identity, length int) (e entry, file *os.File, ok bool) {
+// use returns the entry of a payload with length bytes, or any if length is 0.
+func (s *Store) use(id identity, length int) (e entry, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok = s.index[id]
 	if !ok || length != 0 && length != int(e.length) {
-		return e, nil, false
+		return e, false
 	}
 	if e.used != s.clock {
 		e.used = s.clock
 		s.index[id] = e
 	}
-	return e, s.open[id], true
+	return e, true
 }
 
-// keepOpen keeps a file open for later reads, if its entry is still e. It reports whether it does.
-func (s *Store) keepOpen(id identity, e entry, file *os.File) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.index[id] != e || s.open[id] != nil {
-		return false
-	}
-	if len(s.open) == maxFiles {
-		for other, file := range s.open { // any one
-			_ = file.Close() // it was only read
-			delete(s.open, other)
-			break
-		}
-	}
-	s.open[id] = file
-	return true
+// block is an open file of a payload, for one reader.
+type block struct {
+	store  *Store
+	file   *os.File
+	id     identity
+	length int
 }
 
-// chunk reads a chunk of a payload with length bytes, or any if length is 0, into buf, which has
-// frameSize bytes. A file that cannot be read, or is damaged, is removed.
-func (s *Store) chunk(id identity, length, number int, buf []byte) ([]byte, bool) {
+// block opens the file of a payload with length bytes, or any if length is 0. It returns nil if there is
+// none. A file that cannot be opened is removed.
+func (s *Store) block(id identity, length int) *block {
 	if !s.ready() {
-		return nil, false
+		return nil
 	}
-	for {
-		e, file, ok := s.use(id, length)
-		if !ok {
-			return nil, false
-		}
-		chunk, err := s.read(id, e, file, number, buf)
-		if err == nil {
-			return chunk, true
-		}
-		if errors.Is(err, fs.ErrClosed) {
-			continue // another file was opened in its place meanwhile
-		}
-		s.damaged.Add(1)
-		s.remove(id)
-		return nil, false
+	e, ok := s.use(id, length)
+	if !ok {
+		return nil
+	}
+	b := &block{store: s, id: id, length: int(e.length)}
+	var err error
+	if b.file, err = os.Open(s.path(id, b.length)); err != nil {
+		b.damaged()
+		return nil
+	}
+	return b
+}
+
+// chunk reads a chunk into buf, which has frameSize bytes. A file that cannot be read, or has another
+// checksum, is removed.
+func (b *block) chunk(number int, buf []byte) ([]byte, bool) {
+	b.store.use(b.id, b.length) // a slow reader still uses it
+	chunk, err := readChunk(b.file, b.id, b.length, number, buf)
+	if err != nil {
+		b.damaged()
+	}
+	return chunk, err == nil
+}
+
+// damaged removes the file, unless that is why it cannot be read.
+func (b *block) damaged() {
+	if b.store.has(b.id, b.length) {
+		b.store.damaged.Add(1)
+		b.store.remove(b.id)
 	}
 }
 
-// read reads a chunk of the file of an entry, which is opened if it is nil.
-func (s *Store) read(id identity, e entry, file *os.File, number int, buf []byte) ([]byte, error) {
-	if file == nil {
-		var err error
-		if file, err = os.Open(s.path(id, int(e.length))); err != nil {
-			return nil, err
-		}
-		if !s.keepOpen(id, e, file) {
-			defer file.Close()
-		}
+func (b *block) close() {
+	if b != nil {
+		_ = b.file.Close() // it was only read
 	}
-	return readChunk(file, id, int(e.length), number, buf)
 }
 
 // remove removes a file.
@@ -543,13 +518,18 @@ func (s *Store) record(id identity) (rec record, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.record != nil && v.id == id {
-		if _, _, ok = s.use(id, 0); ok { // it was not removed
+		if _, ok = s.use(id, 0); ok { // it was not removed
 			return *v.record, true
 		}
 	}
+	block := s.block(id, 0)
+	if block == nil {
+		return rec, false
+	}
+	defer block.close()
 	buf := buffers.Get().(*[frameSize]byte) //nolint:forcetypeassert // of this type only
 	defer buffers.Put(buf)
-	b, ok := s.chunk(id, 0, 0, buf[:])
+	b, ok := block.chunk(0, buf[:])
 	if !ok || json.Unmarshal(b, &rec) != nil {
 		return record{}, false
 	}

@@ -48,7 +48,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 // TestBoundOfDisk: a disk of the largest size has room for the files at each moment, with the
-// unfinished one.
+// unfinished one, and with those that slow readers have open.
 func TestBoundOfDisk(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -60,6 +60,7 @@ func TestBoundOfDisk(t *testing.T) {
 	}
 	t.Cleanup(func() { is(t, syscall.Unmount(folder, 0), nil) })
 	s := open(t, folder, 24*mib)
+	var reading []*block // by readers that are slow
 	for i := range 2000 {
 		length := 1 + i*7919%(2*mib)
 		if i%3 == 0 {
@@ -68,11 +69,19 @@ func TestBoundOfDisk(t *testing.T) {
 		if !s.put(id(i%1500), random(uint64(i), length)) {
 			t.Fatalf("file %d is not stored", i)
 		}
+		if b := s.block(id(i%1500), length); i%20 == 0 && b != nil {
+			reading = append(reading, b)
+		} else {
+			b.close()
+		}
 	}
 	var disk syscall.Statfs_t
 	is(t, syscall.Statfs(folder, &disk), nil)
 	if free := int64(disk.Bfree) * disk.Bsize; free > 6*mib {
 		t.Errorf("%d bytes are not used", free)
+	}
+	for _, b := range reading {
+		b.close()
 	}
 	is(t, s.Close(), nil)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -23,10 +24,15 @@ func id(n int) identity { return newIdentity("test", fmt.Sprint(n)) }
 
 // payload returns a whole record.
 func (s *Store) payload(id identity, length int) ([]byte, bool) {
+	block := s.block(id, length)
+	if block == nil {
+		return nil, false
+	}
+	defer block.close()
 	var payload []byte
 	buf := make([]byte, frameSize)
 	for i := range (length + chunkSize - 1) / chunkSize {
-		b, ok := s.chunk(id, length, i, buf)
+		b, ok := block.chunk(i, buf)
 		if !ok {
 			return nil, false
 		}
@@ -295,24 +301,31 @@ func TestEvictedByTime(t *testing.T) {
 	}
 }
 
-// TestOpenFiles: the number of open files is bounded, and each read is right while they are closed.
-func TestOpenFiles(t *testing.T) {
+// TestRemovedWhileRead: the disk does not keep a block that is removed while it is read; the reader gets
+// the rest from the backend.
+func TestRemovedWhileRead(t *testing.T) {
 	t.Parallel()
-	s := open(t, t.TempDir(), 0)
-	for i := range 2 * maxFiles {
-		s.put(id(i), random(uint64(i), 100))
+	s, b, content := open(t, t.TempDir(), 0), newBackend(), random(1, mib)
+	d := behind(t, b, s, Policy{FillOnUpload: true})
+	put(t, d, "object", content)
+	body, _, err := d.Open(t.Context(), "object", all)
+	is(t, err, nil)
+	got := make([]byte, 100*kib, len(content))
+	_, err = io.ReadFull(body, got)
+	is(t, err, nil)
+	is(t, s.Empty(), nil)
+	b.calls()
+	rest, err := io.ReadAll(body)
+	is(t, err, nil)
+	b.did(t, "without the file", 1, 0, mib)
+	if !bytes.Equal(append(got, rest...), content) {
+		t.Error("other bytes")
 	}
-	readers(t, 4, func(reader int) {
-		for n := range 8 * maxFiles {
-			i := (n*7 + reader) % (2 * maxFiles)
-			if got, ok := s.payload(id(i), 100); !ok || !bytes.Equal(got, random(uint64(i), 100)) {
-				t.Errorf("file %d: found %t", i, ok)
-			}
-		}
-	})
-	if len(s.open) != maxFiles || s.Stats().Damaged != 0 {
-		t.Errorf("%d files are open, %+v", len(s.open), s.Stats())
+	if stats := s.Stats(); stats.Damaged != 0 {
+		t.Errorf("%+v", stats)
 	}
+	has(t, d, "object", all, content)
+	is(t, body.Close(), nil)
 }
 
 // TestOtherProcess: a folder belongs to one store. The other one reads from the backend and takes
