@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/caddymedia/media/storagedrivers/internal/guard"
 )
 
 // An Appender is a [Driver] whose objects can grow in place, so that bytes that come in parts need no
@@ -165,7 +167,8 @@ func (g *Growing) Size() int64 {
 // Pieces returns the number of objects that have the bytes.
 func (g *Growing) Pieces() int { return len(g.ends) }
 
-// ModTime returns when the last bytes were stored, by the clock of the backend; zero without bytes.
+// ModTime returns when the last bytes were stored before the object was found, by the clock of the
+// backend; zero without bytes.
 func (g *Growing) ModTime() time.Time { return g.modTime }
 
 // Remove removes the bytes. Those that another process adds meanwhile may stay.
@@ -227,10 +230,9 @@ func moved(err error) error {
 // methods is [ErrChanged]. It is for one goroutine.
 type GrowthWriter struct {
 	*Growing
-	opts    GrowthOptions
-	ctx     context.Context //nolint:containedctx // of pieces that are stored while the next one is written
-	object  *appended       // that grows; nil for pieces
-	written int64           // to object since the last Flush
+	opts   GrowthOptions
+	ctx    context.Context //nolint:containedctx // of pieces that are stored while the next one is written
+	object *appended       // that grows; nil for pieces
 
 	piece   *piece // that is being written; nil for none
 	storing sync.WaitGroup
@@ -241,7 +243,6 @@ type GrowthWriter struct {
 func (w *GrowthWriter) Write(p []byte) (n int, err error) {
 	if w.object != nil && !w.opts.Whole {
 		n, err = w.object.Write(p)
-		w.written += int64(n)
 		return n, moved(err)
 	}
 	for n < len(p) && err == nil {
@@ -312,27 +313,30 @@ func (w *GrowthWriter) store() error {
 	p := w.piece
 	w.piece = nil
 	w.storing.Go(func() {
-		ctx, cancel := context.WithTimeout(w.ctx, pieceTime)
-		defer cancel()
 		commit := w.commit
 		if w.object != nil {
 			commit = w.copy
 		}
-		w.err = commit(ctx, p)
+		w.err = guard.Call(func() error { return commit(p) })
 		_ = p.close() // nothing is written to it any more
 	})
 	return nil
 }
 
 // commit stores a piece as an object.
-func (w *GrowthWriter) commit(ctx context.Context, p *piece) error {
+func (w *GrowthWriter) commit(p *piece) error {
+	ctx, cancel := context.WithTimeout(w.ctx, pieceTime)
+	defer cancel()
 	change := Change{Staged: p.staged, Key: w.pieceKey(w.Size())}
 	infos, err := w.storage.Commit(ctx, change)
 	if errors.Is(err, fs.ErrExist) && w.removeEmpty(ctx, change.Key) {
 		infos, err = w.storage.Commit(ctx, change)
 	}
-	if err != nil {
+	if errors.Is(err, fs.ErrExist) {
 		return moved(err)
+	}
+	if err != nil {
+		return err
 	}
 	w.add(infos[0])
 	w.storage.growths.set(w.key, w.growth)
@@ -343,37 +347,39 @@ func (w *GrowthWriter) commit(ctx context.Context, p *piece) error {
 // servers keep an object whose PUT was cut.
 func (w *GrowthWriter) removeEmpty(ctx context.Context, key string) bool {
 	info, err := w.storage.Stat(WithoutCache(ctx), key)
-	return err == nil && info.Size == 0 && w.storage.Delete(ctx, key) == nil
+	if err != nil || info.Size > 0 {
+		return false
+	}
+	_, err = w.storage.Commit(ctx, Change{Key: key, Options: PutOptions{IfMatch: info.ETag}})
+	return err == nil
 }
 
 // copy appends a piece to the object that grows.
-func (w *GrowthWriter) copy(ctx context.Context, p *piece) error {
+func (w *GrowthWriter) copy(p *piece) error {
 	if _, err := p.staged.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	n, err := copyBytes(w.object, p.staged)
-	w.written += n
-	return errors.Join(moved(err), w.flush(ctx))
+	_, err := copyBytes(w.object, p.staged)
+	return errors.Join(moved(err), w.flush(w.ctx))
 }
 
 // flush makes the bytes durable that were appended to the object.
 func (w *GrowthWriter) flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pieceTime)
+	defer cancel()
 	if err := w.object.Flush(ctx); err != nil {
 		return moved(err)
 	}
-	if size := w.Size() + w.written; size > 0 {
-		w.growth = growth{ends: []int64{size}, modTime: w.storage.now(), appended: true}
+	if w.object.size > 0 {
+		w.growth = growth{ends: []int64{w.object.size}, modTime: w.storage.now(), appended: true}
 	}
-	w.written = 0
 	return nil
 }
 
-// Flush stores all bytes, also after an error of Write, and makes them durable. The end of the request
-// of ctx does not stop it.
+// Flush stores all bytes and makes them durable. It may follow a Write that has failed, whose piece is
+// lost. The end of the request of ctx does not stop it.
 func (w *GrowthWriter) Flush(ctx context.Context) error {
 	if w.object != nil && !w.opts.Whole {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pieceTime)
-		defer cancel()
 		return w.flush(ctx)
 	}
 	err := w.store() //nolint:contextcheck // see above
@@ -396,17 +402,20 @@ func (w *GrowthWriter) Close() error {
 
 // StageGrown returns the bytes of growing objects, one after the other, as staged data of s, which
 // cannot be written. They are not moved if there is one object only, of s, which was appended to;
-// nothing is added to it before the staged data is closed. Otherwise they are copied. A missing object
-// is fs.ErrNotExist.
-func (s *Storage) StageGrown(ctx context.Context, objects ...*Growing) (Staged, error) {
+// nothing is added to it before the staged data is closed. Otherwise they are copied to the staged data
+// that stage returns, or Stage if it is nil. The error is [ErrChanged] if bytes are missing.
+func (s *Storage) StageGrown(ctx context.Context, stage func(context.Context) (Staged, error), objects ...*Growing) (Staged, error) {
 	if len(objects) == 1 && objects[0].appended && objects[0].storage == s {
 		adopted, err := objects[0].adopt(ctx)
 		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, errors.ErrUnsupported) {
-			return adopted, err
+			return adopted, moved(err)
 		}
 		// An earlier caller has committed it.
 	}
-	staged, err := s.Stage(ctx)
+	if stage == nil {
+		stage = s.Stage
+	}
+	staged, err := stage(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -434,20 +443,19 @@ func (g *Growing) adopt(ctx context.Context) (Staged, error) {
 	return staged, nil
 }
 
-// copyTo copies the bytes.
+// copyTo copies the bytes. The error is ErrChanged if some are missing: then other pieces are there now.
 func (g *Growing) copyTo(ctx context.Context, to io.Writer) error {
 	for _, piece := range g.pieces() {
 		from, err := g.storage.OpenSeeker(ctx, piece.Key)
-		if err == nil {
-			var n int64
-			n, err = copyBytes(to, from)
-			if err == nil && n != piece.Size {
-				err = fmt.Errorf("%s has changed: %w", piece.Key, fs.ErrNotExist)
-			}
-			err = errors.Join(err, from.Close())
+		if err == nil && from.Info.Size != piece.Size {
+			err = errors.Join(ErrChanged, from.Close())
 		}
 		if err != nil {
 			g.storage.growths.forget(g.key)
+			return moved(err)
+		}
+		_, err = copyBytes(to, from)
+		if err = errors.Join(err, from.Close()); err != nil {
 			return err
 		}
 	}
@@ -473,7 +481,7 @@ type growths struct {
 }
 
 // maxKnown is the largest number of pieces that are remembered.
-const maxKnown = 1 << 16
+const maxKnown = 1 << 14
 
 func (k *growths) get(key string) growth {
 	k.mu.Lock()

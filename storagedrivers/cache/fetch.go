@@ -222,9 +222,14 @@ func (d *cached) run(f *flight) {
 	} else {
 		unused = d.takeStream(f)
 	}
+	unread := f.readers == 0
 	d.mu.Unlock()
 	unused.end()
-	f.publish(func() { f.over, f.err = true, err })
+	f.publish(func() {
+		if f.over, f.err = true, err; unread {
+			f.buf = nil // a timer may hold the flight
+		}
+	})
 	if f.slot != nil {
 		f.slot.Release()
 	}

@@ -67,7 +67,7 @@ func (e *env) grown(t *testing.T, key string, c content) *storagedrivers.Growing
 // stageGrown stages growing objects, which must succeed.
 func (e *env) stageGrown(t *testing.T, objects ...*storagedrivers.Growing) storagedrivers.Staged {
 	t.Helper()
-	staged, err := e.storage.StageGrown(t.Context(), objects...)
+	staged, err := e.storage.StageGrown(t.Context(), nil, objects...)
 	if err != nil {
 		t.Fatalf("staging: %v", err)
 	}
@@ -158,8 +158,8 @@ func testGrowRefused(t *testing.T, e *env) {
 	closed(t, w)
 	late := e.growing(t, e.storage, "f/object", 100)
 	succeeds(t, e.growing(t, e.storage, "f/object", 100).Remove(t.Context()), "removing")
-	_, err = e.storage.StageGrown(t.Context(), late)
-	fails(t, err, fs.ErrNotExist, "staging removed bytes")
+	_, err = e.storage.StageGrown(t.Context(), nil, late)
+	fails(t, err, storagedrivers.ErrChanged, "staging removed bytes")
 	e.holds(t)
 }
 
@@ -239,14 +239,14 @@ func testGrowClose(t *testing.T, e *env) {
 	c := content{1, 100}
 	g := e.growing(t, s, "object", 0)
 	grow(t, g, c, c.size)
-	staged, err := s.StageGrown(t.Context(), g)
+	staged, err := s.StageGrown(t.Context(), nil, g)
 	if err != nil {
 		t.Fatalf("staging: %v", err)
 	}
 	closed(t, s)
 	_, err = s.Growing(t.Context(), "object")
 	fails(t, err, storagedrivers.ErrClosed, "finding after closing")
-	_, err = s.StageGrown(t.Context(), g)
+	_, err = s.StageGrown(t.Context(), nil, g)
 	fails(t, err, storagedrivers.ErrClosed, "staging after closing")
 	if closes != 0 {
 		t.Error("the driver was closed while bytes were staged")
@@ -312,7 +312,7 @@ func testStageGrownAgain(t *testing.T, e *env) {
 // testStageGrownElsewhere: grown bytes are staged on another storage.
 func testStageGrownElsewhere(t *testing.T, e *env) {
 	c, other := content{1, 100 * kib}, e.storages(t)[1]
-	staged, err := other.StageGrown(t.Context(), e.grown(t, "grown", c))
+	staged, err := other.StageGrown(t.Context(), nil, e.grown(t, "grown", c))
 	if err != nil {
 		t.Fatalf("staging: %v", err)
 	}

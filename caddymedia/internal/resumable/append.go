@@ -96,6 +96,9 @@ func (u *Upload) Append(ctx context.Context, body Body) error {
 	if u.Length != Unknown {
 		a.limit = u.Length - u.offset
 	}
+	if a.limit < 0 { // another request has set a length below the bytes
+		return ErrTooLarge
+	}
 	before := u.offset
 	err = a.run(ctx)
 	if n := u.offset - before; n > 0 && u.store.Received != nil {
@@ -145,11 +148,18 @@ func (a *appending) run(ctx context.Context) error {
 	if err != nil {
 		return storeError(err)
 	}
-	defer func() {
-		if err := w.Close(); err != nil {
-			a.store.Log.Warn("closing the bytes of a resumable upload", "error", err)
-		}
-	}()
+	err = a.fill(ctx, w)
+	if err := w.Close(); err != nil {
+		a.store.Log.Warn("closing the bytes of a resumable upload", "error", err)
+	}
+	if a.bytes.Size() > a.offset {
+		a.offset, a.changed = a.bytes.Size(), a.store.Now()
+	}
+	return err
+}
+
+// fill stores the body.
+func (a *appending) fill(ctx context.Context, w *storagedrivers.GrowthWriter) error {
 	readErr, err := a.receive(ctx, w)
 	if err == nil {
 		if err := a.accepts(readErr); err != nil {
@@ -161,9 +171,6 @@ func (a *appending) run(ctx context.Context) error {
 	}
 	if flushErr := w.Flush(ctx); flushErr != nil {
 		err = errors.Join(flushErr, err)
-	}
-	if a.bytes.Size() > a.offset {
-		a.offset, a.changed = a.bytes.Size(), a.store.Now()
 	}
 	if err == nil && readErr != io.EOF { //nolint:errorlint // the end is io.EOF itself
 		return readErr
@@ -231,7 +238,7 @@ func (a *appending) accepts(readErr error) error {
 	if writing.hasLost(a.writer) {
 		return ErrOffset
 	}
-	if a.body.Sum == nil || readErr == nil {
+	if a.body.Sum == nil {
 		return nil
 	}
 	if readErr != io.EOF { //nolint:errorlint // the end is io.EOF itself

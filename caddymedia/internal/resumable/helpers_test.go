@@ -103,7 +103,7 @@ func body(offset int64, r io.Reader) Body {
 // content returns the bytes of a complete upload.
 func (u *Upload) content(t *testing.T) []byte {
 	t.Helper()
-	staged, err := u.storage.StageGrown(t.Context(), u.objects()...)
+	staged, err := u.storage.StageGrown(t.Context(), nil, u.objects()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func TestMemory(t *testing.T) { //nolint:paralleltest // see above
 			if err != nil || !u.Complete() {
 				t.Fatalf("offset %d, error %v", u.Offset(), err)
 			}
-			staged, err := u.storage.StageGrown(t.Context(), u.objects()...)
+			staged, err := u.storage.StageGrown(t.Context(), nil, u.objects()...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -226,7 +227,11 @@ func (u *Upload) SetLength(ctx context.Context, length int64) error {
 		if !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("storing the length of a resumable upload: %w", err)
 		}
-		if _, err := u.loadLength(ctx); err != nil {
+		stored, err := u.loadLength(ctx)
+		if err == nil && stored.Key == "" { // it was removed meanwhile
+			err = ErrUnknown
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -250,10 +255,10 @@ func (u *Upload) objects() []*storagedrivers.Growing {
 
 // source returns the bytes of a complete upload for the uploader.
 func (u *Upload) source() upload.Source {
-	return upload.Staged(u.Filename, u.Length, func(ctx context.Context, storage *storagedrivers.Storage) (storagedrivers.Staged, error) {
-		staged, err := storage.StageGrown(ctx, u.objects()...)
-		if errors.Is(err, fs.ErrNotExist) { // the upload, or a part of it, was removed meanwhile
-			err = failuresOf(ErrUnknown)[0]
+	return upload.Staged(u.Filename, u.Length, func(ctx context.Context, storage *storagedrivers.Storage, stage upload.Stage) (storagedrivers.Staged, error) {
+		staged, err := storage.StageGrown(ctx, stage, u.objects()...)
+		if errors.Is(err, storagedrivers.ErrChanged) { // another process has finished the upload, or it was removed
+			err = &aliases.Failure{Reason: aliases.Unavailable, Message: "the upload has changed, ask for its offset", Err: err}
 		}
 		return staged, err
 	})

@@ -47,16 +47,21 @@ type singleSource struct {
 	readFailure func(error) *aliases.Failure
 }
 
-// Staged returns one file outside of a form, submitted under name, whose bytes are there already. stage
-// stages them on the storage of the alias. size is in bytes.
-func Staged(name string, size int64, stage func(context.Context, *storagedrivers.Storage) (storagedrivers.Staged, error)) Source {
-	return stagedSource{name, size, stage}
-}
+// Stage returns new staged data of the storage of an item.
+type Stage func(context.Context) (storagedrivers.Staged, error)
+
+// Stager stages bytes on a storage, that of their item. If they must be copied, it calls stage once, for
+// what it copies them to.
+type Stager func(ctx context.Context, storage *storagedrivers.Storage, stage Stage) (storagedrivers.Staged, error)
+
+// Staged returns one file outside of a form, submitted under name, whose bytes are on a storage already.
+// size is in bytes.
+func Staged(name string, size int64, stage Stager) Source { return stagedSource{name, size, stage} }
 
 type stagedSource struct {
 	name  string
 	size  int64
-	stage func(context.Context, *storagedrivers.Storage) (storagedrivers.Staged, error)
+	stage Stager
 }
 
 // receive stages the files of src.
@@ -103,16 +108,27 @@ func (s singleSource) receive(ctx context.Context, b *batch) error {
 	return b.stage(ctx, &received{submitted: s.name}, s.body, s.readFailure)
 }
 
-// receive stages the file.
+// receive stages the file, unless it is sure to be refused.
 func (s stagedSource) receive(ctx context.Context, b *batch) error {
 	alias, err := b.target()
 	if err != nil {
 		return err
 	}
 	up := &received{submitted: s.name, storage: alias.Storage, size: s.size}
-	if up.staged, err = b.reserveStaged(func() (storagedrivers.Staged, error) { return s.stage(ctx, alias.Storage) }); err == nil {
-		b.uploads = append(b.uploads, up)
+	b.uploads = append(b.uploads, up)
+	if limit := b.req.Forced.Limit(alias.MaxSize); s.size > limit {
+		up.failure = tooLarge(limit)
+		return nil
 	}
+	if _, err := b.storedName(alias, up, b.subFolder()); err != nil {
+		up.failure = asFailure(err)
+		return nil
+	}
+	up.staged, err = b.reserveStaged(func() (storagedrivers.Staged, error) {
+		return s.stage(ctx, alias.Storage, func(ctx context.Context) (storagedrivers.Staged, error) {
+			return b.stageLarge(ctx, up, alias) // a file besides that from which bytes are copied
+		})
+	})
 	return err
 }
 
