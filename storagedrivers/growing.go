@@ -359,7 +359,7 @@ func (w *GrowthWriter) copy(p *piece) error {
 	if _, err := p.staged.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	_, err := copyBytes(w.object, p.staged)
+	err := copyBytes(w.object, p.staged)
 	return errors.Join(moved(err), w.flush(w.ctx))
 }
 
@@ -382,7 +382,7 @@ func (w *GrowthWriter) Flush(ctx context.Context) error {
 	if w.object != nil && !w.opts.Whole {
 		return w.flush(ctx)
 	}
-	err := w.store() //nolint:contextcheck // see above
+	err := w.store()
 	w.storing.Wait()
 	return cmp.Or(err, w.err)
 }
@@ -454,8 +454,7 @@ func (g *Growing) copyTo(ctx context.Context, to io.Writer) error {
 			g.storage.growths.forget(g.key)
 			return moved(err)
 		}
-		_, err = copyBytes(to, from)
-		if err = errors.Join(err, from.Close()); err != nil {
+		if err := errors.Join(copyBytes(to, from), from.Close()); err != nil {
 			return err
 		}
 	}
@@ -463,10 +462,11 @@ func (g *Growing) copyTo(ctx context.Context, to io.Writer) error {
 }
 
 // copyBytes copies with large steps, which are fewer for a backend.
-func copyBytes(to io.Writer, from io.Reader) (int64, error) {
+func copyBytes(to io.Writer, from io.Reader) error {
 	buffer := copyBuffers.Get().(*[copySize]byte) //nolint:forcetypeassert // the pool holds nothing else
 	defer copyBuffers.Put(buffer)
-	return io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, buffer[:])
+	_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, buffer[:])
+	return err
 }
 
 const copySize = 256 << 10

@@ -196,7 +196,7 @@ func (a *appending) receive(ctx context.Context, w *storagedrivers.GrowthWriter)
 		if a.body.Sum != nil {
 			a.body.Hash.Write(buffer[:n])
 		}
-		_, err = w.Write(buffer[:n]) //nolint:contextcheck // storing does not end with the request
+		_, err = w.Write(buffer[:n])
 		if err == nil && a.body.Sum == nil && a.store.Now().After(next) {
 			next, err = a.store.Now().Add(interval), w.Flush(ctx)
 		}
