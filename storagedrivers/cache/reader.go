@@ -75,7 +75,7 @@ func (r *reader) open(rng storagedrivers.Range) (storagedrivers.Info, error) {
 }
 
 // ask returns the object that the backend describes in answer to a flight, and whether r has started
-// that. That the connections are busy counts for the owner who has started it.
+// it. ErrBusy is for the owner who has started it; others ask again.
 func (r *reader) ask(number int64) (o *object, started bool, err error) {
 	for {
 		started = r.d.join(r, number)

@@ -175,7 +175,7 @@ func (s *Store) Close() error {
 	return s.release()
 }
 
-// release gives the folder up. The caller holds writing.
+// release unlocks the folder, which another process may then use. The caller holds writing.
 func (s *Store) release() error {
 	s.owned.Store(false)
 	s.mu.Lock()
