@@ -63,7 +63,8 @@ const (
 //   - The upload is leased to one attempt at a time.
 //   - The item is counted under the ID of the upload, and a ticket counts an ID once.
 //   - Then the attempt is kept, and only then is the item stored. A later attempt knows by that, and by
-//     the time of the first one, which item may be its own; see [upload.Repetition].
+//     the time of the first one, which item may be its own; see [upload.Repetition]. If the token store has
+//     forgotten it, the storage still tells that all bytes were there before, and since when.
 //   - The outcome is created once, and only then is the upload removed, the record first, so that no
 //     process begins again.
 //
@@ -85,6 +86,10 @@ func (u *Upload) Finish(ctx context.Context, f Finishing) aliases.Failures {
 		return failuresOf(err)
 	}
 	a := &attempt{Upload: u, how: f, lease: lease, isRepeated: lease.IsRepeated}
+	a.repetition = upload.Repetition{ID: u.ID, Began: lease.Began, Again: lease.IsRepeated || u.wasDue}
+	if u.wasDue && !lease.IsRepeated {
+		a.repetition.Began = u.changed
+	}
 	defer a.end(ctx)
 	// Another process may have finished the upload before, and may even have removed a part of it only.
 	if err := u.Reload(ctx); err != nil || !u.isDue() {
@@ -138,7 +143,8 @@ type attempt struct {
 	how   Finishing
 	lease *tokens.Attempt
 
-	isRepeated   bool // an earlier attempt may have stored the item
+	repetition   upload.Repetition
+	isRepeated   bool // an earlier attempt was kept: it has counted the item, and may have stored it
 	unauthorized bool
 	kept         bool           // this attempt may have stored it
 	rights       Rights         // after the authorization
@@ -149,7 +155,7 @@ type attempt struct {
 func (a *attempt) storeItem(ctx context.Context) (upload.Item, aliases.Failures) {
 	items, failures := a.store.Uploader.Upload(ctx, upload.Upload{SubFolder: a.SubFolder, Request: upload.Request{
 		Kind: a.ItemKind(), Alias: a.Alias, BaseURL: a.how.BaseURL, Confirm: a.authorize,
-		Repetition: &upload.Repetition{ID: a.ID, Began: a.lease.Began, Again: a.isRepeated},
+		Repetition: &a.repetition,
 		Actor:      aliases.Actor{Origin: aliases.Origin(a.Origin), Account: a.Account, User: a.User, Client: a.Client, Ticket: a.Ticket},
 	}}, a.source())
 	if failures != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -412,6 +413,42 @@ func TestFinishElsewhere(t *testing.T) {
 		}
 		if failures := u.Finish(t.Context(), Finishing{}); failures != nil || u.Outcome == nil || u.Outcome.Stored != "a.txt" {
 			t.Errorf("afterwards: %+v, %v", u.Outcome, failures)
+		}
+	})
+}
+
+// TestFinishForgotten: an attempt finds the item of an earlier one that was killed, also if the token store
+// has forgotten that one.
+func TestFinishForgotten(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		alias := derivedtest.NewAlias(t, "default", s.Storages[0])
+		s.Uploader.Aliases = map[aliases.Kind]map[string]*aliases.Alias{aliases.File: {alias.Name: alias}}
+		how := Finishing{Authorize: func(context.Context, string, bool) (Rights, *aliases.Failure) {
+			return Rights{Issuer: s.Issuer}, nil
+		}}
+		u := s.create(t, Record{Owner: owner, Kind: "file", Alias: "default", Filename: "a.txt", Length: 3})
+		if err := u.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
+			t.Fatal(err)
+		}
+		lease, err := u.lease(t.Context(), func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		killed := &attempt{Upload: u, how: how, lease: lease, repetition: upload.Repetition{ID: u.ID, Began: lease.Began}}
+		if _, failures := killed.storeItem(t.Context()); failures != nil {
+			t.Fatal(failures)
+		}
+		if err := lease.End(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		s.Issuer = newIssuer(t)
+		again := s.find(t, u)
+		if failures := again.Finish(t.Context(), how); failures != nil || again.Outcome == nil || again.Outcome.Stored != "a.txt" {
+			t.Errorf("outcome %+v, failures %v", again.Outcome, failures)
+		}
+		if keys := s.keys(t); len(keys) != 2 { // the outcome and the item
+			t.Errorf("stored: %v", keys)
 		}
 	})
 }

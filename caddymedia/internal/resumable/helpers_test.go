@@ -51,6 +51,19 @@ func storeOn(t *testing.T, d storagedrivers.Driver) *Store {
 			t.Error(err)
 		}
 	})
+	return &Store{
+		Issuer:   newIssuer(t),
+		Storages: []*storagedrivers.Storage{storage}, Expires: time.Hour, MaxOpen: 100, MaxBytes: 1 << 40,
+		Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Uploader: &upload.Uploader{ // without any alias
+			Staging: upload.NewStaging(0, 1<<40), Now: time.Now, Observer: upload.NopObserver{}, Log: slog.New(slog.DiscardHandler),
+		},
+	}
+}
+
+// newIssuer returns an issuer that knows nothing.
+func newIssuer(t *testing.T) *tokens.Issuer {
+	t.Helper()
 	issuer, err := tokens.NewIssuer(tokens.IssuerOptions{
 		Store: tokenmemory.New(nil), Accounts: []tokens.Account{site}, Now: time.Now,
 		Comparer: tokens.CompareFunc(func(_, _ []byte) (bool, error) { return false, nil }),
@@ -58,14 +71,7 @@ func storeOn(t *testing.T, d storagedrivers.Driver) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Store{
-		Issuer:   issuer,
-		Storages: []*storagedrivers.Storage{storage}, Expires: time.Hour, MaxOpen: 100, MaxBytes: 1 << 40,
-		Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		Uploader: &upload.Uploader{ // without any alias
-			Staging: upload.NewStaging(0, 1<<40), Now: time.Now, Observer: upload.NopObserver{}, Log: slog.New(slog.DiscardHandler),
-		},
-	}
+	return issuer
 }
 
 func admit(int64) error { return nil }

@@ -28,6 +28,7 @@ type Upload struct {
 	offset  int64     // the end of the bytes
 	late    bool      // the length was not known at the creation
 	changed time.Time // of the last byte
+	wasDue  bool      // it was complete when it was found: an earlier request may have stored the item
 }
 
 // Storage returns the storage that holds the upload.
@@ -137,6 +138,7 @@ func (s *Store) load(ctx context.Context, storage *storagedrivers.Storage, key s
 	if s.Now().After(u.Expires()) && !writing.has(u.location()) {
 		return nil, errExpired
 	}
+	u.wasDue = u.isDue()
 	return u, nil
 }
 
