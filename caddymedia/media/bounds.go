@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
@@ -56,7 +56,7 @@ var maxCalls = [...]int{OtherCall: 8, OrderedList: 2, DeletedSet: 2}
 // Enter waits until a call of the caller may hold n bytes for its form or its answer. It returns
 // false if too many wait. leave must be called after the answer is sent. A caller with a
 // ticket, which has only repeated answers, does not wait.
-func (s *Service) Enter(ctx context.Context, actor aliases.Actor, call Call, n int64) (leave func(), ok bool) {
+func (s *Service) Enter(ctx context.Context, actor item.Actor, call Call, n int64) (leave func(), ok bool) {
 	party := actor.Party()
 	left := func() {}
 	if party.Client == "" {

@@ -15,10 +15,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/fetch"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -45,17 +45,17 @@ type Result struct {
 }
 
 // request returns a request of Go code, on behalf of the client of ctx if there is one.
-func (s *Service) request(ctx context.Context, kind aliases.Kind, alias, subFolder string) upload.Upload {
+func (s *Service) request(ctx context.Context, kind item.Kind, alias, subFolder string) upload.Upload {
 	return upload.Upload{
 		Request: upload.Request{
-			Kind: kind, Alias: cmp.Or(alias, aliases.DefaultAlias), Actor: aliases.Actor{Origin: aliases.OriginGo, Client: s.client(ctx)},
+			Kind: kind, Alias: cmp.Or(alias, item.DefaultAlias), Actor: item.Actor{Origin: item.OriginGo, Client: s.client(ctx)},
 		},
 		SubFolder: subFolder,
 	}
 }
 
 // upload calls store while the service is open, and returns its result for one item.
-func (s *Service) upload(store func() ([]upload.Item, aliases.Failures)) Result {
+func (s *Service) upload(store func() ([]upload.Item, item.Failures)) Result {
 	_, release, err := s.Acquire()
 	if err != nil {
 		return Result{Message: "the media service does not run"}
@@ -72,7 +72,7 @@ func (s *Service) upload(store func() ([]upload.Item, aliases.Failures)) Result 
 }
 
 // failed logs the details of failures and returns their messages.
-func (s *Service) failed(failures aliases.Failures) Result {
+func (s *Service) failed(failures item.Failures) Result {
 	messages := make([]string, len(failures))
 	for i, f := range failures {
 		messages[i] = f.Message
@@ -142,17 +142,17 @@ func parseNetwork(text string) (netip.Prefix, bool) {
 // name without the extension of an image gets that of its content; the media type of the server is
 // ignored. The download is cancelled with ctx.
 func (s *Service) DownloadImage(ctx context.Context, address, alias, subFolder string) Result {
-	return s.download(ctx, address, s.request(ctx, aliases.Image, alias, subFolder))
+	return s.download(ctx, address, s.request(ctx, item.Image, alias, subFolder))
 }
 
 // DownloadFile is [Service.DownloadImage] for a file alias. Only a name without any extension gets
 // that of its content.
 func (s *Service) DownloadFile(ctx context.Context, address, alias, subFolder string) Result {
-	return s.download(ctx, address, s.request(ctx, aliases.File, alias, subFolder))
+	return s.download(ctx, address, s.request(ctx, item.File, alias, subFolder))
 }
 
 func (s *Service) download(ctx context.Context, address string, req upload.Upload) Result {
-	return s.upload(func() ([]upload.Item, aliases.Failures) {
+	return s.upload(func() ([]upload.Item, item.Failures) {
 		alias, ok := s.Alias(req.Kind, req.Alias)
 		if !ok {
 			return nil, s.uploader.Refuse(ctx, req, badRequest("unknown alias %.64q", req.Alias))
@@ -171,14 +171,14 @@ func (s *Service) download(ctx context.Context, address string, req upload.Uploa
 }
 
 // open returns the name of a download and a reader of all its bytes.
-func open(from *fetch.Download, alias *aliases.Alias) (string, io.Reader, *aliases.Failure) {
+func open(from *fetch.Download, alias *item.Alias) (string, io.Reader, *item.Failure) {
 	if from.Size > alias.MaxSize {
-		return "", nil, &aliases.Failure{
-			Reason: aliases.TooLarge, Message: "larger than " + bytesize.Format(alias.MaxSize),
+		return "", nil, &item.Failure{
+			Reason: item.TooLarge, Message: "larger than " + bytesize.Format(alias.MaxSize),
 		}
 	}
 	ext := naming.Extension(from.Name)
-	if ext != "" && (alias.Kind == aliases.File || alias.MayName(ext)) {
+	if ext != "" && (alias.Kind == item.File || alias.MayName(ext)) {
 		return from.Name, remoteBody{from.Body}, nil
 	}
 	found, whole, err := imaging.Guess(from.Body)
@@ -196,20 +196,20 @@ func open(from *fetch.Download, alias *aliases.Alias) (string, io.Reader, *alias
 }
 
 // remoteFailure returns the failure of an item that could not be downloaded.
-func remoteFailure(err error) *aliases.Failure {
+func remoteFailure(err error) *item.Failure {
 	const failed = "the download failed"
-	f := &aliases.Failure{Reason: aliases.RemoteFailed, Message: failed, Err: err}
+	f := &item.Failure{Reason: item.RemoteFailed, Message: failed, Err: err}
 	if known, ok := errors.AsType[*fetch.Error](err); ok {
 		f.Message = known.Message
 	}
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {
 	case errors.Is(err, fetch.ErrRefused), errors.Is(err, context.Canceled):
-		f.Reason = aliases.BadRequest
+		f.Reason = item.BadRequest
 	case errors.Is(err, context.DeadlineExceeded), ok && timeout.Timeout():
-		f.Reason = aliases.RemoteSlow
+		f.Reason = item.RemoteSlow
 	}
-	if f.Reason == aliases.RemoteSlow && f.Message == failed {
+	if f.Reason == item.RemoteSlow && f.Message == failed {
 		f.Message = "the download took too long" // before it began
 	}
 	return f
@@ -234,17 +234,17 @@ func (b remoteBody) Read(p []byte) (int, error) {
 // stays in r.MultipartForm for further inputs and fields. Its temporary files, in the folder of
 // [os.TempDir], are removed when the request ends. The input must have exactly one file.
 func (s *Service) FormImage(r *http.Request, input, alias, subFolder string) Result {
-	return s.formItem(r, input, s.request(r.Context(), aliases.Image, alias, subFolder))
+	return s.formItem(r, input, s.request(r.Context(), item.Image, alias, subFolder))
 }
 
 // FormFile is [Service.FormImage] for a file alias.
 func (s *Service) FormFile(r *http.Request, input, alias, subFolder string) Result {
-	return s.formItem(r, input, s.request(r.Context(), aliases.File, alias, subFolder))
+	return s.formItem(r, input, s.request(r.Context(), item.File, alias, subFolder))
 }
 
 func (s *Service) formItem(r *http.Request, input string, req upload.Upload) Result {
 	ctx := r.Context()
-	return s.upload(func() ([]upload.Item, aliases.Failures) {
+	return s.upload(func() ([]upload.Item, item.Failures) {
 		file, failure := s.formFile(r, req.Kind, input)
 		if failure != nil {
 			return nil, s.uploader.Refuse(ctx, req, failure)
@@ -263,7 +263,7 @@ func (s *Service) formItem(r *http.Request, input string, req upload.Upload) Res
 }
 
 // formFile returns the only file of an input.
-func (s *Service) formFile(r *http.Request, kind aliases.Kind, input string) (*multipart.FileHeader, *aliases.Failure) {
+func (s *Service) formFile(r *http.Request, kind item.Kind, input string) (*multipart.FileHeader, *item.Failure) {
 	if r.MultipartForm == nil {
 		if err := s.parseForm(r); err != nil {
 			return nil, formFailure(err)
@@ -283,8 +283,8 @@ func (s *Service) formFile(r *http.Request, kind aliases.Kind, input string) (*m
 	}
 }
 
-func badRequest(format string, args ...any) *aliases.Failure {
-	return &aliases.Failure{Reason: aliases.BadRequest, Message: fmt.Sprintf(format, args...)}
+func badRequest(format string, args ...any) *item.Failure {
+	return &item.Failure{Reason: item.BadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
 // formMemory is the most bytes of a form's files in memory; the rest goes to temporary files.
@@ -311,28 +311,28 @@ func (s *Service) parseForm(r *http.Request) error {
 }
 
 // formFailure returns the failure of a form that could not be read.
-func formFailure(err error) *aliases.Failure {
+func formFailure(err error) *item.Failure {
 	var (
 		tooLarge *http.MaxBytesError
 		kept     *fs.PathError
 	)
-	f := &aliases.Failure{Reason: aliases.BadRequest, Message: "the form is malformed or ends too early", Err: err}
+	f := &item.Failure{Reason: item.BadRequest, Message: "the form is malformed or ends too early", Err: err}
 	switch {
 	case errors.As(err, &tooLarge):
-		f.Reason, f.Message = aliases.TooLarge, "the request is larger than "+bytesize.Format(tooLarge.Limit)
+		f.Reason, f.Message = item.TooLarge, "the request is larger than "+bytesize.Format(tooLarge.Limit)
 	case errors.Is(err, multipart.ErrMessageTooLarge):
-		f.Reason, f.Message = aliases.TooLarge, "the form has too many fields, or too large ones"
+		f.Reason, f.Message = item.TooLarge, "the form has too many fields, or too large ones"
 	case errors.Is(err, http.ErrNotMultipart), errors.Is(err, http.ErrMissingBoundary):
 		f.Message = "the request is no form of the type multipart/form-data"
 	case errors.As(err, &kept):
-		f.Reason, f.Message = aliases.Internal, "the form could not be kept until it was read"
+		f.Reason, f.Message = item.Internal, "the form could not be kept until it was read"
 	}
 	return f
 }
 
 // submittedName returns the name of a file exactly as it was sent, for the checks. net/http removes
 // the folders.
-func submittedName(file *multipart.FileHeader) (string, *aliases.Failure) {
+func submittedName(file *multipart.FileHeader) (string, *item.Failure) {
 	disposition := file.Header.Get("Content-Disposition")
 	if disposition == "" {
 		return file.Filename, nil

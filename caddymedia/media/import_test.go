@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -35,15 +35,15 @@ func TestImporterFailures(t *testing.T) {
 	for _, c := range []struct {
 		gone    bool // the caller
 		address string
-		reason  aliases.Reason
+		reason  item.Reason
 	}{
-		{false, url + "/missing.txt", aliases.RemoteFailed},
-		{false, url + "/slow.txt", aliases.RemoteSlow},
-		{false, url + "/huge.txt", aliases.TooLarge},
-		{false, "file:///etc/passwd", aliases.BadRequest},
-		{false, "http://10.1.2.3:" + downloads.Ports[0] + "/a.txt", aliases.BadRequest},
-		{false, "http://127.0.0.1:1/a.txt", aliases.BadRequest}, // its port
-		{true, url + "/a.txt", aliases.BadRequest},
+		{false, url + "/missing.txt", item.RemoteFailed},
+		{false, url + "/slow.txt", item.RemoteSlow},
+		{false, url + "/huge.txt", item.TooLarge},
+		{false, "file:///etc/passwd", item.BadRequest},
+		{false, "http://10.1.2.3:" + downloads.Ports[0] + "/a.txt", item.BadRequest},
+		{false, "http://127.0.0.1:1/a.txt", item.BadRequest}, // its port
+		{true, url + "/a.txt", item.BadRequest},
 	} {
 		ctx := t.Context()
 		if c.gone {

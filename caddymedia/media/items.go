@@ -5,31 +5,31 @@ import (
 	"path"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 )
 
 // The types of items that the API for administrators and the panel use.
 type (
 	// Alias is an alias of a running service.
-	Alias = aliases.Alias
+	Alias = item.Alias
 	// Kind is the kind of an alias.
-	Kind = aliases.Kind
+	Kind = item.Kind
 	// Actor is the cause of a change of items.
-	Actor = aliases.Actor
+	Actor = item.Actor
 )
 
 // The kinds, the origins of requests by administrators, and the name of the implied aliases.
 const (
-	Image        = aliases.Image
-	File         = aliases.File
-	OriginAdmin  = aliases.OriginAdmin
-	OriginPanel  = aliases.OriginPanel
-	OriginGo     = aliases.OriginGo
-	DefaultAlias = aliases.DefaultAlias
+	Image        = item.Image
+	File         = item.File
+	OriginAdmin  = item.OriginAdmin
+	OriginPanel  = item.OriginPanel
+	OriginGo     = item.OriginGo
+	DefaultAlias = item.DefaultAlias
 	// VariantSuffix is the end of the names of variants.
 	VariantSuffix = render.Suffix
 )

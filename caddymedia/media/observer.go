@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 )
@@ -62,19 +62,19 @@ type Observer interface {
 	// or "aborted".
 	Failed(ctx context.Context, endpoint, status string)
 	// ResumableEvent is called when a resumable upload is created or ends.
-	ResumableEvent(kind aliases.Kind, event resumable.Event)
+	ResumableEvent(kind item.Kind, event resumable.Event)
 	// ResumableReceived is called after a request that added bytes to a resumable upload. resumed means
 	// that the upload had some before.
-	ResumableReceived(kind aliases.Kind, bytes int64, resumed bool)
+	ResumableReceived(kind item.Kind, bytes int64, resumed bool)
 	// ResumableOpen is called with the unfinished resumable uploads of a storage, about twice a minute
 	// if there are any.
 	ResumableOpen(storage string, open resumable.Open)
 	// Terminated is called after a resumable upload was ended on request of an actor, or could not be.
-	Terminated(ctx context.Context, upload *resumable.Record, actor aliases.Actor, err error)
+	Terminated(ctx context.Context, upload *resumable.Record, actor item.Actor, err error)
 	// Requested is called when a client requests an item, which may not exist.
-	Requested(ctx context.Context, alias *aliases.Alias, filename string)
+	Requested(ctx context.Context, alias *item.Alias, filename string)
 	// Served is called with the number of bytes of an item that were sent.
-	Served(ctx context.Context, alias *aliases.Alias, bytes int64)
+	Served(ctx context.Context, alias *item.Alias, bytes int64)
 	// StorageOperation is called after every operation of a storage, with its name as in
 	// storagedrivers.OpError, its duration and its error.
 	StorageOperation(storage, op string, took time.Duration, err error)
@@ -85,7 +85,7 @@ type Observer interface {
 
 // Deletion is a request to delete items.
 type Deletion struct {
-	Kind aliases.Kind
+	Kind item.Kind
 	// Alias and Filename as in the request. The filename is empty for a set.
 	Alias, Filename string
 	// IsSet means that the request names a set of items.
@@ -94,9 +94,9 @@ type Deletion struct {
 	Folder string
 	// Number of items of a set that were deleted.
 	Number int
-	Actor  aliases.Actor
+	Actor  item.Actor
 	// Failure is why the request was refused, or why some items of a set are left; nil otherwise.
-	Failure *aliases.Failure
+	Failure *item.Failure
 }
 
 // NopObserver is an [Observer] that does nothing.
@@ -118,22 +118,22 @@ func (NopObserver) DeletionEnded(context.Context, Deletion) {}
 func (NopObserver) Failed(context.Context, string, string) {}
 
 // ResumableEvent implements [Observer].
-func (NopObserver) ResumableEvent(aliases.Kind, resumable.Event) {}
+func (NopObserver) ResumableEvent(item.Kind, resumable.Event) {}
 
 // ResumableReceived implements [Observer].
-func (NopObserver) ResumableReceived(aliases.Kind, int64, bool) {}
+func (NopObserver) ResumableReceived(item.Kind, int64, bool) {}
 
 // ResumableOpen implements [Observer].
 func (NopObserver) ResumableOpen(string, resumable.Open) {}
 
 // Terminated implements [Observer].
-func (NopObserver) Terminated(context.Context, *resumable.Record, aliases.Actor, error) {}
+func (NopObserver) Terminated(context.Context, *resumable.Record, item.Actor, error) {}
 
 // Requested implements [Observer].
-func (NopObserver) Requested(context.Context, *aliases.Alias, string) {}
+func (NopObserver) Requested(context.Context, *item.Alias, string) {}
 
 // Served implements [Observer].
-func (NopObserver) Served(context.Context, *aliases.Alias, int64) {}
+func (NopObserver) Served(context.Context, *item.Alias, int64) {}
 
 // StorageOperation implements [Observer].
 func (NopObserver) StorageOperation(string, string, time.Duration, error) {}

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/signing"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
@@ -68,9 +68,9 @@ func (p *Private) checkPublic(renditions map[string]*Rendition) error {
 }
 
 // setPrivate makes an alias private if its options say so.
-func (o *AliasOptions) setPrivate(alias *aliases.Alias) {
+func (o *AliasOptions) setPrivate(alias *item.Alias) {
 	if p := o.Private; p != nil {
-		alias.Private = &aliases.Private{
+		alias.Private = &item.Private{
 			Public: p.Public, Step: time.Duration(p.Step), SharedCache: p.SharedCache, Generation: p.Generation,
 		}
 		alias.CacheControl = alias.Private.CacheControl(signing.MaxLifetime)
@@ -245,8 +245,8 @@ func (s *Service) Sign(ctx context.Context, req SignRequest) ([]SignedAddress, e
 
 // signable sets the defaults of a request and returns its alias, or an error if the request cannot
 // be signed.
-func (s *Service) signable(req *SignRequest) (*aliases.Alias, error) {
-	req.Alias = cmp.Or(req.Alias, aliases.DefaultAlias)
+func (s *Service) signable(req *SignRequest) (*item.Alias, error) {
+	req.Alias = cmp.Or(req.Alias, item.DefaultAlias)
 	req.ExpiresIn = cmp.Or(req.ExpiresIn, time.Hour)
 	alias, known := s.Alias(req.Kind, req.Alias)
 	switch {
@@ -285,15 +285,15 @@ func validDownload(name string) bool {
 // is that of a rendition, for which alone it is valid. A lifetime of 0 is an hour. See
 // [Service.Sign].
 func (s *Service) ImageURL(ctx context.Context, alias, filename string, lifetime time.Duration) (string, error) {
-	return s.signedURL(ctx, aliases.Image, alias, filename, lifetime)
+	return s.signedURL(ctx, item.Image, alias, filename, lifetime)
 }
 
 // FileURL is [Service.ImageURL] for a file alias.
 func (s *Service) FileURL(ctx context.Context, alias, filename string, lifetime time.Duration) (string, error) {
-	return s.signedURL(ctx, aliases.File, alias, filename, lifetime)
+	return s.signedURL(ctx, item.File, alias, filename, lifetime)
 }
 
-func (s *Service) signedURL(ctx context.Context, kind aliases.Kind, name, filename string, lifetime time.Duration) (string, error) {
+func (s *Service) signedURL(ctx context.Context, kind item.Kind, name, filename string, lifetime time.Duration) (string, error) {
 	alias, rendition, _ := strings.Cut(name, "@")
 	signed, err := s.Sign(ctx, SignRequest{
 		Kind: kind, Alias: alias, Rendition: rendition, Filenames: []string{filename}, ExpiresIn: lifetime,

@@ -19,9 +19,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/fetch"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -202,15 +202,15 @@ func (s *Service) Storage(name string) (*storagedrivers.Storage, bool) {
 }
 
 // Alias returns the alias of a kind and name, and false if there is none.
-func (s *Service) Alias(kind aliases.Kind, name string) (*aliases.Alias, bool) {
+func (s *Service) Alias(kind item.Kind, name string) (*item.Alias, bool) {
 	alias, ok := s.uploader.Aliases[kind][name]
 	return alias, ok
 }
 
 // Aliases returns the aliases, images first, sorted by name.
-func (s *Service) Aliases() []*aliases.Alias {
-	var all []*aliases.Alias
-	for _, kind := range []aliases.Kind{aliases.Image, aliases.File} {
+func (s *Service) Aliases() []*item.Alias {
+	var all []*item.Alias
+	for _, kind := range []item.Kind{item.Image, item.File} {
 		of := s.uploader.Aliases[kind]
 		for _, name := range slices.Sorted(maps.Keys(of)) {
 			all = append(all, of[name])
@@ -222,12 +222,12 @@ func (s *Service) Aliases() []*aliases.Alias {
 // ImagePath returns the public address of an image alias, to which "/" and a stored name are added:
 // "https://cdn.example.com/static/img/content". Without a base URL it starts with "/static/". With
 // "content@thumb" it is the address of a rendition of the alias.
-func (s *Service) ImagePath(alias string) (string, error) { return s.pathOf(aliases.Image, alias) }
+func (s *Service) ImagePath(alias string) (string, error) { return s.pathOf(item.Image, alias) }
 
 // FilePath is [Service.ImagePath] for a file alias.
-func (s *Service) FilePath(alias string) (string, error) { return s.pathOf(aliases.File, alias) }
+func (s *Service) FilePath(alias string) (string, error) { return s.pathOf(item.File, alias) }
 
-func (s *Service) pathOf(kind aliases.Kind, name string) (string, error) {
+func (s *Service) pathOf(kind item.Kind, name string) (string, error) {
 	plain, rendition, isRendition := strings.Cut(name, "@")
 	alias, ok := s.Alias(kind, plain)
 	if !ok {
@@ -249,7 +249,7 @@ func (s *Service) pathOf(kind aliases.Kind, name string) (string, error) {
 //
 // The error is that of an unknown alias.
 func (s *Service) ImageSrcset(ctx context.Context, name, filename string) (string, error) {
-	alias, ok := s.Alias(aliases.Image, name)
+	alias, ok := s.Alias(item.Image, name)
 	if !ok {
 		return "", fmt.Errorf("unknown alias %q", name)
 	}

@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
@@ -99,7 +99,7 @@ func TestSideBySide(t *testing.T) {
 	second.Limits.MaxUploads = 1
 	second.Accounts = map[string]*Account{"site": {PasswordHash: "password"}}
 	a, b := start(t, first), start(t, second)
-	actor := aliases.Actor{Account: "site"}
+	actor := item.Actor{Account: "site"}
 	for _, s := range []*Service{a, b} {
 		if _, ok := s.BeginUpload(actor, nil, 0); !ok {
 			t.Error("the first upload of an account is refused")

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
@@ -167,10 +167,10 @@ func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) error {
 	defer release()
 	failures := u.Finish(ctx, resumable.Finishing{
 		Refusals: resumable.RecordNone,
-		Authorize: func(ctx context.Context, _ string, isRepeated bool) (resumable.Rights, *aliases.Failure) {
+		Authorize: func(ctx context.Context, _ string, isRepeated bool) (resumable.Rights, *item.Failure) {
 			ticket, err := s.rightsAlone(ctx, u, isRepeated)
 			if err != nil {
-				return resumable.Rights{}, &aliases.Failure{Reason: aliases.Unauthorized, Message: "the account may not store the item any more", Err: err}
+				return resumable.Rights{}, &item.Failure{Reason: item.Unauthorized, Message: "the account may not store the item any more", Err: err}
 			}
 			return resumable.Rights{Issuer: s.issuer, Ticket: ticket}, nil
 		},
@@ -190,7 +190,7 @@ func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) error {
 // means that the account or the ticket does not have the rights to store the item any more. That
 // of a repeated attempt was counted on the ticket before.
 func (s *Service) rightsAlone(ctx context.Context, u *resumable.Upload, isRepeated bool) (*tokens.Ticket, error) {
-	if aliases.Origin(u.Origin) != aliases.OriginHTTP {
+	if item.Origin(u.Origin) != item.OriginHTTP {
 		return nil, nil //nolint:nilnil // it needs none
 	}
 	account, ok := s.accountOf(u.Account, u.User)

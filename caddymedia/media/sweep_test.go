@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -99,7 +99,7 @@ func TestSweepsOfDeadNodes(t *testing.T) {
 				if !dead {
 					other = s
 				}
-				storage := other.UploadStorage(aliases.File, "content")
+				storage := other.UploadStorage(item.File, "content")
 				u, err := other.Uploads().Create(t.Context(), storage, resumable.Creation{
 					Record: resumable.Record{Owner: uploader, Kind: "file", Alias: "content", Filename: "a.txt", Length: 4},
 					Admit:  func(int64) error { return nil },

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -49,11 +49,11 @@ func (s *Service) Uploads() *resumable.Store {
 
 // UploadStorage returns the storage for the unfinished uploads of an alias, or of the default alias
 // if there is none of that name. It is nil for a service without aliases.
-func (s *Service) UploadStorage(kind aliases.Kind, alias string) *storagedrivers.Storage {
+func (s *Service) UploadStorage(kind item.Kind, alias string) *storagedrivers.Storage {
 	if s.resumable.Storage != "" {
 		return s.storages[s.resumable.Storage]
 	}
-	for _, name := range []string{alias, aliases.DefaultAlias} {
+	for _, name := range []string{alias, item.DefaultAlias} {
 		if a, ok := s.Alias(kind, name); ok {
 			return a.Storage
 		}
@@ -67,7 +67,7 @@ func (s *Service) UploadStorage(kind aliases.Kind, alias string) *storagedrivers
 // BeginUpload counts an upload of the caller as running until ended is called. It returns false if
 // the account, its clients with tickets, or the ticket already have as many as are allowed. A
 // ticket may have one for each file that it has left, and spare more.
-func (s *Service) BeginUpload(actor aliases.Actor, ticket *tokens.Ticket, spare int) (ended func(), ok bool) {
+func (s *Service) BeginUpload(actor item.Actor, ticket *tokens.Ticket, spare int) (ended func(), ok bool) {
 	party := actor.Party()
 	if ticket != nil {
 		party.Most = int64(ticket.Left() + spare)
@@ -89,18 +89,18 @@ func (s *Service) UploadTime(ticket *tokens.Ticket) time.Duration {
 }
 
 // CountRefused counts the items of an upload that were refused for good on a ticket, if it has one.
-func (s *Service) CountRefused(ctx context.Context, ticket *tokens.Ticket, failures aliases.Failures) {
+func (s *Service) CountRefused(ctx context.Context, ticket *tokens.Ticket, failures item.Failures) {
 	s.uploads.CountRefused(ctx, ticket, failures)
 }
 
 // ReserveFile reserves a file for staged bytes of an upload. It returns false if the account has too
 // many.
-func (s *Service) ReserveFile(actor aliases.Actor) (release func(), ok bool) {
+func (s *Service) ReserveFile(actor item.Actor) (release func(), ok bool) {
 	return s.bounds.staging.Reserve(actor.Party())
 }
 
 // TerminateUpload removes an upload for an actor, never its item.
-func (s *Service) TerminateUpload(ctx context.Context, u *resumable.Upload, actor aliases.Actor) error {
+func (s *Service) TerminateUpload(ctx context.Context, u *resumable.Upload, actor item.Actor) error {
 	finished := u.Outcome != nil
 	err := u.Terminate(ctx)
 	if !finished {
@@ -193,8 +193,8 @@ const maxImports = 4
 
 // Importer returns the importer of an actor's uploads, within the limits of [Downloads]. Imports
 // beyond the limit of the account wait.
-func (s *Service) Importer(actor aliases.Actor) upload.Importer {
-	return func(ctx context.Context, address string, alias *aliases.Alias) (string, io.ReadCloser, *aliases.Failure) {
+func (s *Service) Importer(actor item.Actor) upload.Importer {
+	return func(ctx context.Context, address string, alias *item.Alias) (string, io.ReadCloser, *item.Failure) {
 		slot, err := s.bounds.imports.Acquire(ctx, queue.Request{Owner: actor.Owner(), Most: maxImports})
 		if err != nil {
 			return "", nil, remoteFailure(err)

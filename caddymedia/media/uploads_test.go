@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/local"
@@ -47,12 +47,12 @@ func nodes(t *testing.T, n int) []*Service {
 func (s *Service) complete(t *testing.T, alias, ticket string) *resumable.Upload {
 	t.Helper()
 	const content = "text"
-	actor := aliases.Actor{Origin: aliases.OriginHTTP, Account: uploader}
+	actor := item.Actor{Origin: item.OriginHTTP, Account: uploader}
 	rec := resumable.Record{
 		Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account,
 		Kind: "file", Alias: alias, Filename: "a.txt", Length: int64(len(content)), Ticket: ticket,
 	}
-	u, err := s.Uploads().Create(t.Context(), s.UploadStorage(aliases.File, alias), resumable.Creation{
+	u, err := s.Uploads().Create(t.Context(), s.UploadStorage(item.File, alias), resumable.Creation{
 		Record: rec, Admit: func(int64) error { return nil },
 	})
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Service) complete(t *testing.T, alias, ticket string) *resumable.Upload
 // stored returns the keys of the items of an alias.
 func (s *Service) stored(t *testing.T, alias string) []string {
 	t.Helper()
-	a, _ := s.Alias(aliases.File, alias)
+	a, _ := s.Alias(item.File, alias)
 	var keys []string
 	for info, err := range a.Storage.All(t.Context(), a.Key("")) {
 		if err != nil {
@@ -85,7 +85,7 @@ func (s *Service) stored(t *testing.T, alias string) []string {
 // ticket, becomes one item, which counts once. All have its outcome.
 func TestFinishUpload(t *testing.T) {
 	t.Parallel()
-	final := []aliases.Reason{aliases.BadRequest, aliases.Forbidden, aliases.Conflict, aliases.TooLarge, aliases.BadContent}
+	final := []item.Reason{item.BadRequest, item.Forbidden, item.Conflict, item.TooLarge, item.BadContent}
 	for _, alias := range []string{"content", "far"} {
 		t.Run(alias, func(t *testing.T) {
 			t.Parallel()
@@ -103,7 +103,7 @@ func TestFinishUpload(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				how := resumable.Finishing{BaseURL: "https://example.com", Authorize: func(context.Context, string, bool) (resumable.Rights, *aliases.Failure) {
+				how := resumable.Finishing{BaseURL: "https://example.com", Authorize: func(context.Context, string, bool) (resumable.Rights, *item.Failure) {
 					return resumable.Rights{Issuer: s.issuer, Ticket: tickets[i]}, nil
 				}}
 				wg.Go(func() {

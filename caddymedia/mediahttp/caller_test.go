@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -27,9 +27,9 @@ type known struct {
 
 func serveKnown(t *testing.T, account tokens.Account) *known {
 	t.Helper()
-	k := &known{site: newSite(t, media.Limits{MaxBody: 2048}), caller: mediahttp.Caller{Account: account, Origin: aliases.OriginPanel}}
+	k := &known{site: newSite(t, media.Limits{MaxBody: 2048}), caller: mediahttp.Caller{Account: account, Origin: item.OriginPanel}}
 	k.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := k.site.handler.Upload(w, r, aliases.File, k.caller); err != nil {
+		if err := k.site.handler.Upload(w, r, item.File, k.caller); err != nil {
 			t.Error(err)
 		}
 	}))

@@ -12,9 +12,9 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -141,14 +141,14 @@ func repeated(values url.Values, names ...string) string {
 // The time of a set begins when it is deleted.
 const maxHeld = 3 * time.Minute
 
-var tooManyCalls = &refusal{http.StatusTooManyRequests, aliases.Busy, "the account has too many requests under way, try again later"}
+var tooManyCalls = &refusal{http.StatusTooManyRequests, item.Busy, "the account has too many requests under way, try again later"}
 
 // enterQueue waits until a request may hold n bytes for its form or its answer, as
 // [media.Service.Enter]. leave must be called when the answer is written. Writes fail after
 // [maxHeld]; those of a set only after [Handler.boundAnswer], as HTTP/2 aborts a request whose
 // deadline passes.
 func (h *Handler) enterQueue(
-	service *media.Service, w http.ResponseWriter, r *http.Request, actor aliases.Actor, call media.Call, n int64,
+	service *media.Service, w http.ResponseWriter, r *http.Request, actor item.Actor, call media.Call, n int64,
 ) (leave func(), refused *refusal) {
 	left, ok := service.Enter(r.Context(), actor, call, n)
 	if !ok {

@@ -16,8 +16,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -196,7 +196,7 @@ func newRoutes() []route {
 	below := func(_, _ string) bool { return true }
 	post := []string{http.MethodPost}
 	var all []route
-	for _, kind := range []aliases.Kind{aliases.Image, aliases.File} {
+	for _, kind := range []item.Kind{item.Image, item.File} {
 		upload, resumable, items := uploadPath+kind.Name(), uploadPath+kind.Name()+resumableSuffix, itemsPath+kind.Name()
 		all = append(all, route{
 			path: "/static/" + string(kind), methods: []string{http.MethodGet, http.MethodHead}, owns: isStatic,
@@ -310,7 +310,7 @@ func (h *Handler) misaddressed(e *route, status int, message string) endpoint {
 		if e.flat {
 			return httpx.AnswerUnread(w, r, status, tokenFailure{Message: message})
 		}
-		return httpx.Refuse(w, r, h.options.Log, status, aliases.Failures{{Message: message}})
+		return httpx.Refuse(w, r, h.options.Log, status, item.Failures{{Message: message}})
 	}
 }
 

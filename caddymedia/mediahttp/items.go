@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -32,7 +32,7 @@ const (
 	maxExamined   = 100_000
 	maxSearchTime = 5 * time.Second
 	// maxSearch is the longest text of a search in bytes.
-	maxSearch = aliases.MaxName
+	maxSearch = item.MaxName
 	// maxListTime bounds a request for items, whose storage may be slow.
 	maxListTime = time.Minute
 	// atOnce is how many items of a request are examined or deleted side by side.
@@ -43,10 +43,10 @@ const (
 const itemsEndpoint = "items"
 
 // items returns the endpoint of the items of a kind, for accounts.
-func (h *Handler) items(kind aliases.Kind) endpoint {
+func (h *Handler) items(kind item.Kind) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		q := &itemsRequest{
-			Handler: h, kind: kind, origin: aliases.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
+			Handler: h, kind: kind, origin: item.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
 			authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
 				account, refused := h.authenticateAccount(ctx, service, w, r)
 				return tokens.Caller{Account: account}, refused
@@ -60,9 +60,9 @@ func (h *Handler) items(kind aliases.Kind) endpoint {
 // Items serves a request for items of a caller like the endpoints of items, but without a token. path
 // is the escaped path after the kind: "<alias>" or "<alias>/<filename>". The error is an *[Error]; then
 // nothing was written.
-func (h *Handler) Items(w http.ResponseWriter, r *http.Request, kind aliases.Kind, path string, caller Caller) error {
+func (h *Handler) Items(w http.ResponseWriter, r *http.Request, kind item.Kind, path string, caller Caller) error {
 	q := &itemsRequest{Handler: h, kind: kind, origin: caller.Origin, authenticate: caller.authenticate}
-	if q.origin != aliases.OriginAdmin { // whose host has no items
+	if q.origin != item.OriginAdmin { // whose host has no items
 		q.baseURL = h.baseURL(r)
 	}
 	q.address, q.problem = addressBelow(path)
@@ -75,14 +75,14 @@ type itemsRequest struct {
 	service      *media.Service
 	w            http.ResponseWriter
 	r            *http.Request
-	kind         aliases.Kind
-	origin       aliases.Origin
+	kind         item.Kind
+	origin       item.Origin
 	baseURL      string // of public addresses
 	address      itemAddress
 	problem      string // of the address, for the caller; empty if there is none
 	authenticate authenticator
 	account      tokens.Account
-	alias        *aliases.Alias
+	alias        *item.Alias
 
 	rep      *repetition
 	move     upload.Transfer // of a POST on an item: To and Copy, once they are read
@@ -135,7 +135,7 @@ func (q *itemsRequest) attempt(service *media.Service, w http.ResponseWriter, r 
 		slices.Sort(methods)
 		allow := strings.Join(methods, ", ")
 		q.w.Header().Set("Allow", allow)
-		return q.refuse(ctx, &refusal{http.StatusMethodNotAllowed, aliases.BadRequest, "use " + allow})
+		return q.refuse(ctx, &refusal{http.StatusMethodNotAllowed, item.BadRequest, "use " + allow})
 	}
 	caller, refused := q.rep.authenticate(ctx, service, q.authenticate)
 	if refused := q.admit(caller, refused, action.rights...); refused != nil {
@@ -174,7 +174,7 @@ func (q *itemsRequest) admit(caller tokens.Caller, refused *refusal, rights ...t
 		return refused
 	}
 	if q.problem != "" {
-		return &refusal{http.StatusBadRequest, aliases.BadRequest, q.problem}
+		return &refusal{http.StatusBadRequest, item.BadRequest, q.problem}
 	}
 	if !slices.ContainsFunc(rights, q.account.May) {
 		return rightRefusal(q.account, rights[0])
@@ -200,13 +200,13 @@ func (q *itemsRequest) admitAgain(ctx context.Context, right tokens.Right) *refu
 }
 
 // findAlias returns an alias that the account may use.
-func (q *itemsRequest) findAlias(name string) (*aliases.Alias, *refusal) {
+func (q *itemsRequest) findAlias(name string) (*item.Alias, *refusal) {
 	if !q.account.Allows(name) { // it must not learn which aliases exist
-		return nil, &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias " + quoted(name)}
+		return nil, &refusal{http.StatusForbidden, item.Forbidden, "the account may not use the alias " + quoted(name)}
 	}
 	alias, known := q.service.Alias(q.kind, name)
 	if !known {
-		return nil, &refusal{http.StatusNotFound, aliases.BadRequest, "unknown alias " + quoted(name)}
+		return nil, &refusal{http.StatusNotFound, item.BadRequest, "unknown alias " + quoted(name)}
 	}
 	return alias, nil
 }
@@ -222,7 +222,7 @@ type itemAddress struct {
 
 // addressOf returns the address in a path, whose segments are decoded once. The problem is for the
 // caller; empty if there is none.
-func addressOf(u *url.URL, kind aliases.Kind) (address itemAddress, problem string) {
+func addressOf(u *url.URL, kind item.Kind) (address itemAddress, problem string) {
 	segments, problem := segmentsOf(strings.TrimPrefix(u.EscapedPath(), "/"))
 	if problem != "" {
 		return address, problem
@@ -267,24 +267,24 @@ func segmentsOf(path string) (segments []string, problem string) {
 }
 
 // actor returns the actor of the request.
-func (q *itemsRequest) actor() aliases.Actor {
-	return aliases.Actor{
+func (q *itemsRequest) actor() item.Actor {
+	return item.Actor{
 		Origin: q.origin, Account: q.account.APIKey, User: q.account.User, Client: q.options.Client(q.r),
 	}
 }
 
 // refuse responds to a refused request.
 func (q *itemsRequest) refuse(ctx context.Context, refused *refusal) error {
-	return q.fail(ctx, refused.status, &aliases.Failure{Reason: refused.reason, Message: refused.message, Filename: q.address.filename})
+	return q.fail(ctx, refused.status, &item.Failure{Reason: refused.reason, Message: refused.message, Filename: q.address.filename})
 }
 
 // fail responds with a failure.
-func (q *itemsRequest) fail(ctx context.Context, status int, failure *aliases.Failure) error {
+func (q *itemsRequest) fail(ctx context.Context, status int, failure *item.Failure) error {
 	q.service.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
 	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead && !q.reported {
 		q.reportRefused(ctx, failure)
 	}
-	return httpx.Refuse(q.w, q.r, q.options.Log, status, aliases.Failures{failure})
+	return httpx.Refuse(q.w, q.r, q.options.Log, status, item.Failures{failure})
 }
 
 // storageFailed responds with the error of a storage, or of a request for its items. doing is what
@@ -296,14 +296,14 @@ func (q *itemsRequest) storageFailed(ctx context.Context, doing string, err erro
 }
 
 // itemFailure returns the failure of an operation on items, and its status.
-func itemFailure(doing string, err error) (int, *aliases.Failure) {
-	bad := func(status int, message string) (int, *aliases.Failure) {
-		return status, &aliases.Failure{Reason: aliases.BadRequest, Message: message}
+func itemFailure(doing string, err error) (int, *item.Failure) {
+	bad := func(status int, message string) (int, *item.Failure) {
+		return status, &item.Failure{Reason: item.BadRequest, Message: message}
 	}
-	if known, ok := errors.AsType[*aliases.Failure](err); ok {
-		return httpx.StatusOf(aliases.Failures{known}), known
+	if known, ok := errors.AsType[*item.Failure](err); ok {
+		return httpx.StatusOf(item.Failures{known}), known
 	}
-	switch failure := aliases.StorageFailure(err); {
+	switch failure := item.StorageFailure(err); {
 	case errors.Is(err, media.ErrCursor):
 		return bad(http.StatusBadRequest, media.ErrCursor.Error())
 	case errors.Is(err, media.ErrUnordered):
@@ -313,13 +313,13 @@ func itemFailure(doing string, err error) (int, *aliases.Failure) {
 	case errors.Is(err, upload.ErrOtherItem):
 		return bad(http.StatusPreconditionFailed, upload.ErrOtherItem.Error())
 	case errors.Is(err, storagedrivers.ErrChanged):
-		return http.StatusConflict, &aliases.Failure{Reason: aliases.Conflict, Message: "the item is being replaced, try again later"}
+		return http.StatusConflict, &item.Failure{Reason: item.Conflict, Message: "the item is being replaced, try again later"}
 	case errors.Is(err, context.Canceled): // by the caller
 		return bad(http.StatusBadRequest, "the request was aborted")
-	case failure.Reason == aliases.Unavailable, failure.Reason == aliases.NoSpace:
-		return httpx.StatusOf(aliases.Failures{failure}), failure
+	case failure.Reason == item.Unavailable, failure.Reason == item.NoSpace:
+		return httpx.StatusOf(item.Failures{failure}), failure
 	default:
-		failure.Reason, failure.Message = aliases.StorageFailed, "the storage could not "+doing
+		failure.Reason, failure.Message = item.StorageFailed, "the storage could not "+doing
 		return http.StatusBadGateway, failure
 	}
 }
@@ -351,7 +351,7 @@ type listAnswer struct {
 func (q *itemsRequest) list(ctx context.Context) error {
 	query, problem := q.query()
 	if problem != "" {
-		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, problem})
+		return q.refuse(ctx, &refusal{http.StatusBadRequest, item.BadRequest, problem})
 	}
 	if !media.Covers(q.account, query.Folder) {
 		return q.refuse(ctx, noFolder)
@@ -442,7 +442,7 @@ func (q *itemsRequest) query() (query media.ItemQuery, problem string) {
 }
 
 // folderProblem returns the problem of a folder of an alias, for the caller; empty if there is none.
-func folderProblem(alias *aliases.Alias, folder string) string {
+func folderProblem(alias *item.Alias, folder string) string {
 	if folder != "" && (storagedrivers.ValidKey(folder) != nil || storagedrivers.ValidKey(alias.Key(folder)+"/x") != nil) {
 		return "the folder is invalid: separate its segments by single slashes, without one at the beginning or the end"
 	}
@@ -467,12 +467,12 @@ func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info
 		}
 		group.Go(func() (err error) {
 			if asksItem {
-				if info, err = aliases.Stat(ctx, q.alias.Storage, info.Key); err != nil || info.Key == "" {
+				if info, err = item.Stat(ctx, q.alias.Storage, info.Key); err != nil || info.Key == "" {
 					return err
 				}
 			}
 			if asksVariant {
-				variant, err := aliases.Stat(ctx, q.alias.Storage, q.alias.VariantKey(filename))
+				variant, err := item.Stat(ctx, q.alias.Storage, q.alias.VariantKey(filename))
 				if err != nil && !errors.Is(err, storagedrivers.ErrInvalidKey) {
 					return err
 				}

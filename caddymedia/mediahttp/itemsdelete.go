@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -106,7 +106,7 @@ type entityTags struct {
 
 // match reports whether the tags have that of an item of an alias. A strong tag and a weak one
 // never match.
-func (e entityTags) match(alias *aliases.Alias, tag string) bool {
+func (e entityTags) match(alias *item.Alias, tag string) bool {
 	return e.any || e.tags[tag] && Identifies(alias, tag)
 }
 
@@ -147,11 +147,11 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 	defer leave()
 	form, status, message := setForm.read(q.w, q.r, q.options.Now, "action")
 	if message != "" {
-		return q.refuse(ctx, &refusal{status, aliases.BadRequest, message})
+		return q.refuse(ctx, &refusal{status, item.BadRequest, message})
 	}
 	began, watch := q.options.Now(), q.alias.Watch()
 	if problem := setProblem(q.alias, form); problem != "" {
-		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, problem})
+		return q.refuse(ctx, &refusal{http.StatusBadRequest, item.BadRequest, problem})
 	}
 	if refused := q.admitAgain(ctx, tokens.Delete); refused != nil { // the token may have been revoked meanwhile
 		return q.refuse(ctx, refused)
@@ -177,7 +177,7 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 }
 
 // setProblem returns the problem of a form with a set of items, for the caller; empty if there is none.
-func setProblem(alias *aliases.Alias, form url.Values) string {
+func setProblem(alias *item.Alias, form url.Values) string {
 	if name := repeated(form, "folder", "everything"); name != "" {
 		return "the field " + name + " is sent twice"
 	}
@@ -210,7 +210,7 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 	}
 	answer := setAnswer{Success: true, Result: make([]setResult, len(names))}
 	var number atomic.Int64
-	var left atomic.Pointer[aliases.Failure]
+	var left atomic.Pointer[item.Failure]
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	named := map[string]bool{}
@@ -241,7 +241,7 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 }
 
 // deleteNamed deletes an item of a set.
-func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *aliases.Failure {
+func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *item.Failure {
 	err := fs.ErrNotExist
 	if q.alias.MayBeItem(filename) && media.Covers(q.account, filename) {
 		err = ctx.Err()
@@ -261,7 +261,7 @@ func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *aliase
 }
 
 // logFailed logs the failure of an item of a set if it is not the caller's fault.
-func (q *itemsRequest) logFailed(status int, failure *aliases.Failure) {
+func (q *itemsRequest) logFailed(status int, failure *item.Failure) {
 	if status >= http.StatusInternalServerError {
 		q.options.Log.Error(failure.Message, "status", status, "error", failure.Err)
 	}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 )
@@ -171,7 +171,7 @@ type refusals struct {
 	requests []upload.Operation
 }
 
-func (r *refusals) Refused(_ context.Context, req upload.Operation, _ aliases.Failures) {
+func (r *refusals) Refused(_ context.Context, req upload.Operation, _ item.Failures) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.requests = append(r.requests, req)

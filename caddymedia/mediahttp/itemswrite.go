@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -21,7 +21,7 @@ import (
 func (q *itemsRequest) replace(ctx context.Context) error {
 	if len(q.r.Header.Values("If-Match")) == 0 {
 		return q.refuse(ctx, &refusal{
-			http.StatusPreconditionRequired, aliases.BadRequest,
+			http.StatusPreconditionRequired, item.BadRequest,
 			"the header If-Match is missing: send the entity tag of the item, or * for any",
 		})
 	}
@@ -38,7 +38,7 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 	limits := q.service.Limits()
 	if q.r.ContentLength > limits.MaxBody {
 		return q.refuse(ctx, &refusal{
-			http.StatusRequestEntityTooLarge, aliases.TooLarge, "the request is larger than " + bytesize.Format(limits.MaxBody),
+			http.StatusRequestEntityTooLarge, item.TooLarge, "the request is larger than " + bytesize.Format(limits.MaxBody),
 		})
 	}
 	stored, err := q.stored(ctx)
@@ -83,7 +83,7 @@ func (q *itemsRequest) body() (body io.Reader, stop func(), refused *refusal) {
 func (q *itemsRequest) stored(ctx context.Context) (storagedrivers.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
-	return aliases.Stat(ctx, q.alias.Storage, q.alias.Key(q.address.filename))
+	return item.Stat(ctx, q.alias.Storage, q.alias.Key(q.address.filename))
 }
 
 // condition returns the condition of the request. Without one it matches any item.
@@ -109,7 +109,7 @@ func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Req
 		Forced:     media.ForcedBy(tokens.Caller{Account: q.account}),
 		BaseURL:    q.baseURL,
 		Repetition: q.rep.repeats(),
-		Confirm: func(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *aliases.Failure) {
+		Confirm: func(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *item.Failure) {
 			running, release := q.source.Running()
 			defer release()
 			caller, refused := q.authenticate(ctx, running)
@@ -127,7 +127,7 @@ func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Req
 				refused = q.rep.keep(ctx, q.Handler, c.Alias)
 			}
 			if refused != nil {
-				return nil, &aliases.Failure{Reason: refused.reason, Message: refused.message}
+				return nil, &item.Failure{Reason: refused.reason, Message: refused.message}
 			}
 			return q.rep.settle, nil
 		},
@@ -135,7 +135,7 @@ func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Req
 }
 
 // uploadFailed responds with failures that the uploader has reported.
-func (q *itemsRequest) uploadFailed(ctx context.Context, failures aliases.Failures) error {
+func (q *itemsRequest) uploadFailed(ctx context.Context, failures item.Failures) error {
 	status := httpx.StatusOf(failures)
 	q.service.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
 	return httpx.Refuse(q.w, q.r, q.options.Log, status, failures)

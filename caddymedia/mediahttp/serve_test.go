@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -22,7 +22,7 @@ var overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
 
 // memoryAlias returns an alias of pictures with variants, on a storage in memory that counts its
 // calls.
-func memoryAlias(t *testing.T) (*aliases.Alias, *memory.Driver, map[string]int) {
+func memoryAlias(t *testing.T) (*item.Alias, *memory.Driver, map[string]int) {
 	t.Helper()
 	calls := map[string]int{}
 	d := memory.New()
@@ -32,13 +32,13 @@ func memoryAlias(t *testing.T) (*aliases.Alias, *memory.Driver, map[string]int) 
 	}
 	s := storagedrivers.New("test", d, storagedrivers.Options{})
 	t.Cleanup(func() { s.Close() })
-	return &aliases.Alias{
-		Kind: aliases.Image, Name: "content", Prefix: "img/content", Storage: s,
+	return &item.Alias{
+		Kind: item.Image, Name: "content", Prefix: "img/content", Storage: s,
 		Extensions: map[string]bool{"jpg": true}, WebP: &render.Options{}, CacheControl: "no-cache",
 	}, d, calls
 }
 
-func store(t *testing.T, alias *aliases.Alias, filename, text string) {
+func store(t *testing.T, alias *item.Alias, filename, text string) {
 	t.Helper()
 	if _, err := alias.Storage.Put(t.Context(), alias.Key(filename), strings.NewReader(text), overwrite); err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestStaleVariant(t *testing.T) {
 	times := map[string]time.Time{}
 	alias.Storage = storagedrivers.New("dated", dated{d, times}, storagedrivers.Options{Close: func() error { return nil }})
 	now := time.Unix(1_000, 0)
-	store := func(t *testing.T, alias *aliases.Alias, filename, text string) {
+	store := func(t *testing.T, alias *item.Alias, filename, text string) {
 		t.Helper()
 		store(t, alias, filename, text)
 		times[alias.Key(filename)] = now

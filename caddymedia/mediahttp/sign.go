@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/signing"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -41,12 +41,12 @@ func (h *Handler) sign(service *media.Service, w http.ResponseWriter, r *http.Re
 	}
 	account, refused := h.authenticateAccount(r.Context(), service, w, r)
 	if refused == nil && !account.May(tokens.Sign) {
-		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not sign addresses: it needs the right sign"}
+		refused = &refusal{http.StatusForbidden, item.Forbidden, "the account may not sign addresses: it needs the right sign"}
 	}
 	if refused != nil {
 		return h.signRefused(service, w, r, refused)
 	}
-	actor := aliases.Actor{Origin: aliases.OriginHTTP, Account: account.APIKey, User: account.User, Client: h.options.Client(r)}
+	actor := item.Actor{Origin: item.OriginHTTP, Account: account.APIKey, User: account.User, Client: h.options.Client(r)}
 	leave, refused := h.enterQueue(service, w, r, actor, media.OtherCall, signForm.memory(r))
 	if refused != nil {
 		return h.signRefused(service, w, r, refused)
@@ -57,9 +57,9 @@ func (h *Handler) sign(service *media.Service, w http.ResponseWriter, r *http.Re
 		return refuseForm(service, w, r, signEndpoint, status, message)
 	}
 	fields := formFields{form: form}
-	kind, known := aliases.KindOf(fields.text("kind", ""))
+	kind, known := item.KindOf(fields.text("kind", ""))
 	req := media.SignRequest{
-		Kind: kind, Alias: fields.text("alias", aliases.DefaultAlias), Filenames: form["filename"],
+		Kind: kind, Alias: fields.text("alias", item.DefaultAlias), Filenames: form["filename"],
 		Folder: fields.text("folder", ""), Rendition: fields.text("rendition", ""), Download: fields.text("download", ""),
 		ExpiresIn: time.Duration(fields.number("expires_in", int64(defaultSigned/time.Second), int64(signing.MaxLifetime/time.Second))) * time.Second,
 		BaseURL:   h.baseURL(r) + h.options.MountPrefix(r),
@@ -74,7 +74,7 @@ func (h *Handler) sign(service *media.Service, w http.ResponseWriter, r *http.Re
 		return refuseForm(service, w, r, signEndpoint, http.StatusBadRequest, fields.problem)
 	}
 	if !account.Allows(req.Alias) { // it must not learn which aliases exist
-		return h.signRefused(service, w, r, &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias " + quoted(req.Alias)})
+		return h.signRefused(service, w, r, &refusal{http.StatusForbidden, item.Forbidden, "the account may not use the alias " + quoted(req.Alias)})
 	}
 	if len(req.Filenames) == 0 {
 		req.Folder = cmp.Or(req.Folder, account.Folder)
@@ -96,7 +96,7 @@ func (h *Handler) sign(service *media.Service, w http.ResponseWriter, r *http.Re
 
 // signRefused responds to a refused request for signed addresses.
 func (h *Handler) signRefused(service *media.Service, w http.ResponseWriter, r *http.Request, refused *refusal) error {
-	if refused.reason == aliases.Unavailable {
+	if refused.reason == item.Unavailable {
 		httpx.RetryAfter(w, time.Second)
 	}
 	return refuseForm(service, w, r, signEndpoint, refused.status, refused.message)

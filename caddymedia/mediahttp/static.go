@@ -15,10 +15,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -31,7 +31,7 @@ const sandbox = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; s
 const maxOpens = 5
 
 // static returns an endpoint that serves an item; rest is the path after "/static/<kind>/".
-func (h *Handler) static(kind aliases.Kind, rest string) endpoint {
+func (h *Handler) static(kind item.Kind, rest string) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		wanted, ok := find(service, kind, rest)
 		if ok && wanted.alias.NeedsSignature(wanted.filename, wanted.rendition) {

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
@@ -37,7 +37,7 @@ func (h *Handler) issueTicket(service *media.Service, w http.ResponseWriter, r *
 	}
 	account, refused := h.authenticateAccount(r.Context(), service, w, r)
 	if refused == nil && account.User != "" {
-		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "users get no tickets: upload with the login of the site"}
+		refused = &refusal{http.StatusForbidden, item.Forbidden, "users get no tickets: upload with the login of the site"}
 	}
 	if refused == nil {
 		refused = rightRefusal(account, tokens.Upload)
@@ -58,13 +58,13 @@ func (h *Handler) issueTicket(service *media.Service, w http.ResponseWriter, r *
 	switch {
 	case tooMany:
 		httpx.RetryAfter(w, throttled.RetryAfter)
-		return h.ticketRefused(service, w, r, &refusal{http.StatusTooManyRequests, aliases.Busy, "the account requests too many tickets, try again later"})
+		return h.ticketRefused(service, w, r, &refusal{http.StatusTooManyRequests, item.Busy, "the account requests too many tickets, try again later"})
 	case errors.Is(err, tokens.ErrUnavailable):
 		refused := h.storeUnreachable(r.Context(), "tickets cannot be given now, try again later", err)
 		return h.ticketRefused(service, w, r, refused)
 	case err != nil:
 		h.options.Log.Error("issuing a ticket", "error", err)
-		return h.ticketRefused(service, w, r, &refusal{http.StatusInternalServerError, aliases.Internal, "internal error"})
+		return h.ticketRefused(service, w, r, &refusal{http.StatusInternalServerError, item.Internal, "internal error"})
 	}
 	// The token may have been revoked meanwhile.
 	if _, refused := h.authenticateAccount(r.Context(), service, w, r); refused != nil {
@@ -94,10 +94,10 @@ const ticketEndpoint = "ticket"
 func (h *Handler) ticketRefused(service *media.Service, w http.ResponseWriter, r *http.Request, refused *refusal) error {
 	result := media.TicketRefused
 	switch refused.reason {
-	case aliases.Unavailable:
+	case item.Unavailable:
 		result = media.TicketUnavailable
 		httpx.RetryAfter(w, time.Second)
-	case aliases.Internal:
+	case item.Internal:
 		result = media.TicketFailed
 	default:
 	}
@@ -110,7 +110,7 @@ func (h *Handler) ticketOf(service *media.Service, account tokens.Account, form 
 	fields := formFields{form: form}
 	ticket = tokens.Ticket{
 		Kind:      fields.text("kind", ""),
-		Alias:     fields.text("alias", aliases.DefaultAlias),
+		Alias:     fields.text("alias", item.DefaultAlias),
 		SubFolder: fields.text("sub_folder", ""),
 		Filename:  fields.text("filename", ""),
 		MaxFiles:  int(fields.number("max_files", 1, tokens.MaxTicketFiles)),
@@ -120,7 +120,7 @@ func (h *Handler) ticketOf(service *media.Service, account tokens.Account, form 
 	if fields.problem != "" {
 		return ticket, 0, badTicket(fields.problem)
 	}
-	kind, known := aliases.KindOf(ticket.Kind)
+	kind, known := item.KindOf(ticket.Kind)
 	if !known {
 		return ticket, 0, badTicket("the field kind must be image or file")
 	}
@@ -129,7 +129,7 @@ func (h *Handler) ticketOf(service *media.Service, account tokens.Account, form 
 	case !known:
 		return ticket, 0, badTicket(fmt.Sprintf("unknown alias %.64q", ticket.Alias))
 	case !account.Allows(ticket.Alias):
-		return ticket, 0, &refusal{http.StatusForbidden, aliases.Forbidden, fmt.Sprintf("the account may not use the alias %.64q", ticket.Alias)}
+		return ticket, 0, &refusal{http.StatusForbidden, item.Forbidden, fmt.Sprintf("the account may not use the alias %.64q", ticket.Alias)}
 	}
 	if failure := media.ForcedBy(tokens.Caller{Ticket: &ticket}).Check(alias, h.options.Now()); failure != nil {
 		return ticket, 0, badTicket(failure.Message)
@@ -141,7 +141,7 @@ func (h *Handler) ticketOf(service *media.Service, account tokens.Account, form 
 const maxTicketSize = 1<<53 - 1
 
 func badTicket(message string) *refusal {
-	return &refusal{http.StatusBadRequest, aliases.BadRequest, message}
+	return &refusal{http.StatusBadRequest, item.BadRequest, message}
 }
 
 // formFields reads optional fields of a form. An empty field counts as missing.

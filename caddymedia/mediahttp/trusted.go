@@ -3,7 +3,7 @@ package mediahttp
 import (
 	"net/http"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -12,14 +12,14 @@ import (
 // The refusals of requests of users of another login.
 var (
 	otherSite = &refusal{
-		http.StatusForbidden, aliases.Forbidden,
+		http.StatusForbidden, item.Forbidden,
 		"the request is from a page of another site: such pages need a token, or their origin in the option cors",
 	}
-	noItem = &refusal{http.StatusNotFound, aliases.BadRequest, "there is no such item"}
+	noItem = &refusal{http.StatusNotFound, item.BadRequest, "there is no such item"}
 	// otherAlias and otherFolder are for an upload that outlasts its configuration.
-	otherAlias  = &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias any more"}
-	otherFolder = &refusal{http.StatusForbidden, aliases.Forbidden, "the user has another folder by now"}
-	noFolder    = &refusal{http.StatusNotFound, aliases.Missing, upload.NoFolder}
+	otherAlias  = &refusal{http.StatusForbidden, item.Forbidden, "the account may not use the alias any more"}
+	otherFolder = &refusal{http.StatusForbidden, item.Forbidden, "the user has another folder by now"}
+	noFolder    = &refusal{http.StatusNotFound, item.Missing, upload.NoFolder}
 )
 
 // trusted returns the account of a request without a credential of this service, whose user another

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/tus"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
@@ -33,11 +33,11 @@ const spareUploads = 2
 const formWanted = "send the file in a part called files[], or by PUT to %s/<alias>/<name>"
 
 var tooManyUploads = &refusal{
-	http.StatusTooManyRequests, aliases.Busy, "the account, or the ticket or its client, has too many uploads under way, try again later",
+	http.StatusTooManyRequests, item.Busy, "the account, or the ticket or its client, has too many uploads under way, try again later",
 }
 
 // upload returns an endpoint that stores the files of an authenticated request.
-func (h *Handler) upload(kind aliases.Kind) endpoint {
+func (h *Handler) upload(kind item.Kind) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		u := h.uploadFrom(w, r, kind, tokens.Upload, tokens.Import)
 		u.imports = true
@@ -47,9 +47,9 @@ func (h *Handler) upload(kind aliases.Kind) endpoint {
 
 // uploadFrom returns a request of a caller with a token, whose account needs one of the rights, or
 // with a ticket, whose account needs the first one.
-func (h *Handler) uploadFrom(w http.ResponseWriter, r *http.Request, kind aliases.Kind, rights ...tokens.Right) *uploadRequest {
+func (h *Handler) uploadFrom(w http.ResponseWriter, r *http.Request, kind item.Kind, rights ...tokens.Right) *uploadRequest {
 	return &uploadRequest{
-		Handler: h, kind: kind, origin: aliases.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
+		Handler: h, kind: kind, origin: item.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
 		authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
 			caller, refused := h.authenticate(ctx, service, w, r)
 			if refused != nil || caller.Ticket == nil && slices.ContainsFunc(rights, caller.Account.May) {
@@ -62,12 +62,12 @@ func (h *Handler) uploadFrom(w http.ResponseWriter, r *http.Request, kind aliase
 
 // Upload stores the files of a caller like the upload endpoints, but without a token. The body must
 // be unread. The error is an *[Error]; then nothing was written.
-func (h *Handler) Upload(w http.ResponseWriter, r *http.Request, kind aliases.Kind, caller Caller) error {
+func (h *Handler) Upload(w http.ResponseWriter, r *http.Request, kind item.Kind, caller Caller) error {
 	return h.serveWith(w, r, h.uploadOf(r, kind, caller).serve)
 }
 
 // uploadOf returns a request of a caller without a token.
-func (h *Handler) uploadOf(r *http.Request, kind aliases.Kind, caller Caller) *uploadRequest {
+func (h *Handler) uploadOf(r *http.Request, kind item.Kind, caller Caller) *uploadRequest {
 	return &uploadRequest{Handler: h, kind: kind, origin: caller.Origin, baseURL: h.baseURL(r), authenticate: caller.authenticate}
 }
 
@@ -75,8 +75,8 @@ func (h *Handler) uploadOf(r *http.Request, kind aliases.Kind, caller Caller) *u
 type uploadRequest struct {
 	*Handler
 	put          *putAddress // of the one file that is the body; nil for a form
-	kind         aliases.Kind
-	origin       aliases.Origin
+	kind         item.Kind
+	origin       item.Origin
 	baseURL      string // of public addresses
 	imports      bool   // it may have addresses to import
 	folder       string // of the user
@@ -154,7 +154,7 @@ func (u *uploadRequest) request(service *media.Service, r *http.Request, caller 
 		Kind: u.kind, Alias: alias,
 		Allows: func(alias string) bool { return caller.Allows(u.kind.Name(), alias) },
 		Forced: media.ForcedBy(caller), Confirm: u.confirm, BaseURL: u.baseURL, Repetition: rep.repeats(),
-		Actor: aliases.Actor{Origin: u.origin, Account: caller.Account.APIKey, User: caller.Account.User, Client: u.options.Client(r), Ticket: caller.Ticket.HexID()},
+		Actor: item.Actor{Origin: u.origin, Account: caller.Account.APIKey, User: caller.Account.User, Client: u.options.Client(r), Ticket: caller.Ticket.HexID()},
 	}}
 	if caller.Ticket != nil && rep.isRepeated() {
 		req.Forced.MaxFiles = caller.Ticket.MaxFiles // the items may be counted already
@@ -167,13 +167,13 @@ func (u *uploadRequest) request(service *media.Service, r *http.Request, caller 
 
 // refuseUnread responds to a request whose body is not read to its end, and reports it.
 func (u *uploadRequest) refuseUnread(service *media.Service, w http.ResponseWriter, r *http.Request, req upload.Upload, refused *refusal) error {
-	failures := aliases.Failures{{Reason: refused.reason, Message: refused.message}}
+	failures := item.Failures{{Reason: refused.reason, Message: refused.message}}
 	service.Observer().Refused(r.Context(), req.Operation(), failures)
 	return u.refuse(service, w, r, refused.status, failures)
 }
 
 // precheck returns the failures of a PUT that are known before its body is read.
-func (u *uploadRequest) precheck(service *media.Service, r *http.Request, req upload.Upload) aliases.Failures {
+func (u *uploadRequest) precheck(service *media.Service, r *http.Request, req upload.Upload) item.Failures {
 	if u.put == nil || repetitionOf(r.Context()).isAnswered() {
 		return nil
 	}
@@ -196,25 +196,25 @@ func (u *uploadRequest) limitSources(service *media.Service, caller tokens.Calle
 	req.Import, req.ImportTime, req.MaxImported = service.Importer(req.Actor), time.Duration(limits.MaxUploadTime), limits.MaxBody
 	refused := rightRefusal(caller.Account, tokens.Import)
 	if caller.Ticket != nil {
-		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "a ticket is for files only: send a token to import addresses"}
+		refused = &refusal{http.StatusForbidden, item.Forbidden, "a ticket is for files only: send a token to import addresses"}
 	}
 	if refused != nil {
-		req.NoImports = &aliases.Failure{Reason: refused.reason, Message: refused.message}
+		req.NoImports = &item.Failure{Reason: refused.reason, Message: refused.message}
 	}
 	if refused := rightRefusal(caller.Account, tokens.Upload); refused != nil {
-		req.NoFiles = &aliases.Failure{Reason: refused.reason, Message: refused.message}
+		req.NoFiles = &item.Failure{Reason: refused.reason, Message: refused.message}
 	}
 }
 
 // refuse responds with the failures of an upload.
-func (u *uploadRequest) refuse(service *media.Service, w http.ResponseWriter, r *http.Request, status int, failures aliases.Failures) error {
+func (u *uploadRequest) refuse(service *media.Service, w http.ResponseWriter, r *http.Request, status int, failures item.Failures) error {
 	service.Observer().Failed(r.Context(), u.kind.Name(), strconv.Itoa(status))
 	return httpx.Refuse(w, r, u.options.Log, status, failures)
 }
 
 // admit authenticates the request and checks its header. It returns the boundary of the form.
 func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, string, *refusal) {
-	bad := func(status int, message string) *refusal { return &refusal{status, aliases.BadRequest, message} }
+	bad := func(status int, message string) *refusal { return &refusal{status, item.BadRequest, message} }
 	wanted := fmt.Sprintf(formWanted, uploadPath+u.kind.Name())
 	method, otherwise := http.MethodPost, "use POST: "+wanted
 	if u.put != nil {
@@ -236,7 +236,7 @@ func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *
 		return caller, "", refused
 	}
 	if limit := service.Limits().MaxBody; r.ContentLength > limit {
-		return caller, "", &refusal{http.StatusRequestEntityTooLarge, aliases.TooLarge, "the request is larger than " + bytesize.Format(limit)}
+		return caller, "", &refusal{http.StatusRequestEntityTooLarge, item.TooLarge, "the request is larger than " + bytesize.Format(limit)}
 	}
 	var query url.Values
 	if r.URL.RawQuery != "" {
@@ -281,12 +281,12 @@ func hasCondition(header http.Header) bool {
 
 // bodyRefusal returns the refusal of a request whose body is encoded, or has a piece of a file.
 // Otherwise it returns nil.
-func bodyRefusal(kind aliases.Kind, header http.Header, query url.Values) *refusal {
+func bodyRefusal(kind item.Kind, header http.Header, query url.Values) *refusal {
 	if failure := upload.PieceOf(kind, header, query); failure != nil {
 		return &refusal{http.StatusBadRequest, failure.Reason, failure.Message}
 	}
 	if httpx.IsEncoded(header) {
-		return &refusal{http.StatusUnsupportedMediaType, aliases.BadRequest, httpx.EncodedBody}
+		return &refusal{http.StatusUnsupportedMediaType, item.BadRequest, httpx.EncodedBody}
 	}
 	return nil
 }
@@ -294,7 +294,7 @@ func bodyRefusal(kind aliases.Kind, header http.Header, query url.Values) *refus
 // confirm authenticates the request again before the commit, with the service that then answers new
 // requests. An upload may outlast its token, its account and its configuration. The items of a
 // ticket are counted until settle is called.
-func (u *uploadRequest) confirm(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *aliases.Failure) {
+func (u *uploadRequest) confirm(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *item.Failure) {
 	running, release := u.source.Running()
 	caller, refused := u.authenticate(ctx, running)
 	if refused == nil && !caller.Allows(u.kind.Name(), c.Alias) {
@@ -313,7 +313,7 @@ func (u *uploadRequest) confirm(ctx context.Context, c upload.Commitment) (settl
 	}
 	if refused != nil {
 		release()
-		return nil, &aliases.Failure{Reason: refused.reason, Message: refused.message}
+		return nil, &item.Failure{Reason: refused.reason, Message: refused.message}
 	}
 	return func(outcome upload.Outcome) {
 		defer release()
@@ -335,7 +335,7 @@ func (u *uploadRequest) charge(ctx context.Context, service *media.Service, tick
 	if rep != nil {
 		digest, err := c.Digest()
 		if err != nil {
-			return nil, &refusal{http.StatusInternalServerError, aliases.Internal, "internal error"}
+			return nil, &refusal{http.StatusInternalServerError, item.Internal, "internal error"}
 		}
 		use = rep.id + " " + digest
 	}
@@ -349,7 +349,7 @@ func (u *uploadRequest) charge(ctx context.Context, service *media.Service, tick
 		return charged, nil
 	}
 	failure := resumable.Uncounted(err)
-	if failure.Reason == aliases.Unavailable {
+	if failure.Reason == item.Unavailable {
 		return nil, u.storeUnreachable(ctx, failure.Message, err)
 	}
 	return nil, &refusal{http.StatusForbidden, failure.Reason, failure.Message}
@@ -362,7 +362,7 @@ type putAddress struct {
 }
 
 // putAddressOf returns the address in a path. A name is not needed for other methods.
-func putAddressOf(u *url.URL, kind aliases.Kind) *putAddress {
+func putAddressOf(u *url.URL, kind item.Kind) *putAddress {
 	segments, problem := segmentsOf(strings.TrimPrefix(u.EscapedPath(), "/"))
 	const start = 3 // api, upload and the kind
 	if problem == "" && (len(segments) < start+2 || strings.Join(segments[:start], "/") != uploadPath[1:]+kind.Name()) {
@@ -379,7 +379,7 @@ func putAddressOf(u *url.URL, kind aliases.Kind) *putAddress {
 }
 
 // putFile returns the endpoint of an upload of one file, which is the body of the request.
-func (h *Handler) putFile(kind aliases.Kind) endpoint {
+func (h *Handler) putFile(kind item.Kind) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		u := h.uploadFrom(w, r, kind, tokens.Upload)
 		u.put = putAddressOf(r.URL, kind)
@@ -392,7 +392,7 @@ const resumableSuffix = "/resumable"
 
 // resumable returns the endpoint of resumable uploads. id is that of an upload; empty for the
 // endpoint itself.
-func (h *Handler) resumable(kind aliases.Kind, id string) endpoint {
+func (h *Handler) resumable(kind item.Kind, id string) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		path := h.options.MountPrefix(r) + uploadPath + kind.Name() + resumableSuffix
 		return h.uploadFrom(w, r, kind, tokens.Upload).resumable(r, path, id)(service, w, r)
@@ -404,7 +404,7 @@ func (h *Handler) resumable(kind aliases.Kind, id string) endpoint {
 // endpoint itself. The caller's origin and account own the uploads. HEAD and GET may store an item,
 // and a header may name another method, so the permission must not depend on the method. The error
 // is an *[Error]; then nothing was written. Its status is 404 if resumable uploads are off.
-func (h *Handler) UploadResumable(w http.ResponseWriter, r *http.Request, kind aliases.Kind, path, id string, caller Caller) error {
+func (h *Handler) UploadResumable(w http.ResponseWriter, r *http.Request, kind item.Kind, path, id string, caller Caller) error {
 	return h.serveWith(w, r, h.uploadOf(r, kind, caller).resumable(r, path, id))
 }
 
@@ -413,13 +413,13 @@ func (u *uploadRequest) resumable(r *http.Request, path, id string) endpoint {
 	e := &tus.Endpoint{
 		Kind: u.kind, Path: path, BaseURL: u.baseURL, Origin: u.origin, Client: u.options.Client(r),
 		Running: u.source.Running, Log: u.options.Log,
-		Authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *aliases.Failure) {
+		Authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *item.Failure) {
 			caller, refused := u.authenticate(ctx, service)
 			if refused == nil && !caller.AllowsKind(u.kind.Name()) {
 				refused = ticketRefusal(caller, u.kind)
 			}
 			if refused != nil {
-				return caller, &aliases.Failure{Reason: refused.reason, Message: refused.message}
+				return caller, &item.Failure{Reason: refused.reason, Message: refused.message}
 			}
 			return caller, nil
 		},

@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -38,7 +38,7 @@ type Maker struct {
 type RenditionObserver interface {
 	// Rendered is called for every rendition that is made, or cannot be made. took is the time to
 	// make all renditions of the image at once, the wait in the queue included.
-	Rendered(alias *aliases.Alias, rendition *aliases.Rendition, result RenditionResult, took time.Duration)
+	Rendered(alias *item.Alias, rendition *item.Rendition, result RenditionResult, took time.Duration)
 }
 
 // rounds limits how often an object is read or made again because its image was replaced meanwhile.
@@ -78,7 +78,7 @@ func fetchOnce(ctx context.Context, s *storagedrivers.Storage, key string) (stor
 // makeOf makes outputs of the image or variant under key. It returns the generation of the object
 // that they belong to.
 func (m *Maker) makeOf(
-	ctx context.Context, alias *aliases.Alias, key string, images *render.Maker, outputs ...render.Output,
+	ctx context.Context, alias *item.Alias, key string, images *render.Maker, outputs ...render.Output,
 ) (image storagedrivers.Info, made []render.Made, err error) {
 	staged, image, err := fetch(ctx, alias.Storage, key)
 	if err != nil {

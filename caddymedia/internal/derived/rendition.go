@@ -14,17 +14,17 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // RenditionRequest asks for a rendition of a stored image.
 type RenditionRequest struct {
-	Alias     *aliases.Alias
-	Rendition *aliases.Rendition
+	Alias     *item.Alias
+	Rendition *item.Rendition
 	// Filename of the image, relative to the alias.
 	Filename string
 	// WebP prefers WebP where the alias negotiates.
@@ -82,7 +82,7 @@ func (e *UnstoredError) Error() string { return e.Err.Error() }
 // Unwrap returns the error of the storage.
 func (e *UnstoredError) Unwrap() error { return e.Err }
 
-func (r *RenditionRequest) file() aliases.RenditionFile {
+func (r *RenditionRequest) file() item.RenditionFile {
 	return r.Rendition.FileOf(r.Filename, r.WebP)
 }
 
@@ -218,12 +218,12 @@ func (m *Maker) render(
 ) error {
 	if r.Alias.StoresRenditions(r.Filename) {
 		key := r.Alias.RenditionKey(r.Filename, r.file(), image)
-		if stored, err := aliases.Stat(ctx, r.Alias.Storage, key); stored.Key != "" || err != nil {
+		if stored, err := item.Stat(ctx, r.Alias.Storage, key); stored.Key != "" || err != nil {
 			return err
 		}
 	}
 	start := m.Now()
-	err := aliases.Traced(ctx, "media.rendition", r.Alias.Attributes, func(ctx context.Context) error {
+	err := item.Traced(ctx, "media.rendition", r.Alias.Attributes, func(ctx context.Context) error {
 		image, made, err := m.makeOf(ctx, r.Alias, image.Key, maker, r.file().Output())
 		if err != nil {
 			return err
@@ -253,7 +253,7 @@ func (m *Maker) render(
 
 // isPresent reports whether an image is still of this generation. The caller holds its name. The
 // error is fs.ErrNotExist if the image is gone.
-func isPresent(ctx context.Context, a *aliases.Alias, image storagedrivers.Info) (bool, error) {
+func isPresent(ctx context.Context, a *item.Alias, image storagedrivers.Info) (bool, error) {
 	now, err := a.Storage.Stat(ctx, image.Key)
 	return err == nil && now.Same(image), err
 }
@@ -261,7 +261,7 @@ func isPresent(ctx context.Context, a *aliases.Alias, image storagedrivers.Info)
 // store stores a file of a rendition for a generation of the image. Of two makers the first one
 // wins.
 func store(
-	ctx context.Context, a *aliases.Alias, filename string, f aliases.RenditionFile, image storagedrivers.Info, file []byte,
+	ctx context.Context, a *item.Alias, filename string, f item.RenditionFile, image storagedrivers.Info, file []byte,
 ) error {
 	if !a.StoresRenditions(filename) {
 		return errNoFolder
@@ -276,7 +276,7 @@ func store(
 
 // MadeRendition is a file of a rendition that is made but not stored.
 type MadeRendition struct {
-	aliases.RenditionFile
+	item.RenditionFile
 	// Made is the result of making the file.
 	Made render.Made
 }
@@ -286,7 +286,7 @@ type MadeRendition struct {
 // the image has been replaced, nothing is stored. took is the time to make the files. The caller
 // holds the name.
 func (m *Maker) StoreRenditions(
-	ctx context.Context, a *aliases.Alias, filename string, image storagedrivers.Info, files []MadeRendition,
+	ctx context.Context, a *item.Alias, filename string, image storagedrivers.Info, files []MadeRendition,
 	took time.Duration,
 ) (good int, err error) {
 	present, err := isPresent(ctx, a, image)
@@ -426,7 +426,7 @@ func remembered[V any](size int) func() *lru.Cache[string, V] {
 // The error wraps [render.ErrNone] if a rendition cannot be made. It is fs.ErrNotExist if the image
 // does not exist any more, and wraps [render.ErrBusy] if the encoding queue is full or slow.
 // Otherwise it is that of an image that fails the checks, of the storage, or of ctx.
-func (m *Maker) RenewRenditions(ctx context.Context, alias *aliases.Alias, filename string, all bool) (made int, err error) {
+func (m *Maker) RenewRenditions(ctx context.Context, alias *item.Alias, filename string, all bool) (made int, err error) {
 	unlock, err := alias.Share(ctx, filename)
 	if err != nil {
 		return 0, err
@@ -455,7 +455,7 @@ func (m *Maker) RenewRenditions(ctx context.Context, alias *aliases.Alias, filen
 }
 
 // MissingRenditions returns the files that [Maker.RenewRenditions] would make.
-func MissingRenditions(ctx context.Context, a *aliases.Alias, filename string, all bool) ([]aliases.RenditionFile, error) {
+func MissingRenditions(ctx context.Context, a *item.Alias, filename string, all bool) ([]item.RenditionFile, error) {
 	files := a.RenditionFiles(filename, !all)
 	if len(files) == 0 {
 		return nil, nil
@@ -468,7 +468,7 @@ func MissingRenditions(ctx context.Context, a *aliases.Alias, filename string, a
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(files, func(f aliases.RenditionFile) bool {
+	return slices.DeleteFunc(files, func(f item.RenditionFile) bool {
 		return slices.Contains(stored, a.RenditionKey(filename, f, image))
 	}), nil
 }
@@ -476,7 +476,7 @@ func MissingRenditions(ctx context.Context, a *aliases.Alias, filename string, a
 // OutdatedRenditions yields the renditions of an alias that are older than before and that no
 // address leads to any more, up to the first error of the storage: those of earlier settings, of
 // replaced images and of images that do not exist.
-func OutdatedRenditions(ctx context.Context, a *aliases.Alias, before time.Time) iter.Seq2[storagedrivers.Info, error] {
+func OutdatedRenditions(ctx context.Context, a *item.Alias, before time.Time) iter.Seq2[storagedrivers.Info, error] {
 	return func(yield func(storagedrivers.Info, error) bool) {
 		if !a.HasRenditionFolder() {
 			return
@@ -507,8 +507,8 @@ func OutdatedRenditions(ctx context.Context, a *aliases.Alias, before time.Time)
 }
 
 // currentRenditions returns the keys of the renditions that an image may have now.
-func currentRenditions(ctx context.Context, a *aliases.Alias, filename string) ([]string, error) {
-	image, err := aliases.Stat(ctx, a.Storage, a.Key(filename))
+func currentRenditions(ctx context.Context, a *item.Alias, filename string) ([]string, error) {
+	image, err := item.Stat(ctx, a.Storage, a.Key(filename))
 	if err != nil || image.Key == "" {
 		return nil, err
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
@@ -70,12 +70,12 @@ func (o *Observer) Failed(_ context.Context, endpoint, status string) {
 }
 
 // ResumableEvent implements [media.Observer].
-func (o *Observer) ResumableEvent(kind aliases.Kind, event resumable.Event) {
+func (o *Observer) ResumableEvent(kind item.Kind, event resumable.Event) {
 	o.current().resumable.WithLabelValues(string(kind), string(event)).Inc()
 }
 
 // ResumableReceived implements [media.Observer].
-func (o *Observer) ResumableReceived(kind aliases.Kind, bytes int64, resumed bool) {
+func (o *Observer) ResumableReceived(kind item.Kind, bytes int64, resumed bool) {
 	current := o.current()
 	current.resumableBytes.WithLabelValues(string(kind)).Add(float64(bytes))
 	if resumed {
@@ -90,18 +90,18 @@ func (o *Observer) ResumableOpen(storage string, open resumable.Open) {
 }
 
 // Terminated implements [media.Observer].
-func (o *Observer) Terminated(ctx context.Context, upload *resumable.Record, actor aliases.Actor, err error) {
+func (o *Observer) Terminated(ctx context.Context, upload *resumable.Record, actor item.Actor, err error) {
 	noteAccount(ctx, actor.Account)
 	o.current().auditTermination(upload, actor, err)
 }
 
 // Requested implements [media.Observer].
-func (o *Observer) Requested(ctx context.Context, alias *aliases.Alias, filename string) {
+func (o *Observer) Requested(ctx context.Context, alias *item.Alias, filename string) {
 	noteItem(ctx, alias.Kind, alias.Name, filename)
 }
 
 // Served implements [media.Observer].
-func (o *Observer) Served(_ context.Context, alias *aliases.Alias, bytes int64) {
+func (o *Observer) Served(_ context.Context, alias *item.Alias, bytes int64) {
 	o.current().served.WithLabelValues(string(alias.Kind), alias.Name).Add(float64(bytes))
 }
 
@@ -129,12 +129,12 @@ func (o *Observer) Began(op upload.Operation) (ended func(stored bool)) {
 }
 
 // Variant implements [upload.Observer].
-func (o *Observer) Variant(alias *aliases.Alias, result aliases.VariantResult, took time.Duration) {
+func (o *Observer) Variant(alias *item.Alias, result item.VariantResult, took time.Duration) {
 	o.current().variant(alias, result, took)
 }
 
 // Rendered implements [upload.Observer].
-func (o *Observer) Rendered(alias *aliases.Alias, r *aliases.Rendition, result derived.RenditionResult, took time.Duration) {
+func (o *Observer) Rendered(alias *item.Alias, r *item.Rendition, result derived.RenditionResult, took time.Duration) {
 	o.current().rendered(alias, r, result, took)
 }
 
@@ -161,18 +161,18 @@ func (o *Observer) DeletionEnded(ctx context.Context, deletion media.Deletion) {
 	deletion.Alias = fmt.Sprintf("%.64s", deletion.Alias) // as in Refused
 	noteAccount(ctx, deletion.Actor.Account)
 	noteItem(ctx, deletion.Kind, deletion.Alias, deletion.Filename)
-	if deletion.Actor.Account != "" || deletion.Actor.Origin != aliases.OriginHTTP { // strangers must not fill the audit log
+	if deletion.Actor.Account != "" || deletion.Actor.Origin != item.OriginHTTP { // strangers must not fill the audit log
 		o.current().auditDeletion(deletion)
 	}
 }
 
 // Refused implements [upload.Observer].
-func (o *Observer) Refused(ctx context.Context, op upload.Operation, failures aliases.Failures) {
+func (o *Observer) Refused(ctx context.Context, op upload.Operation, failures item.Failures) {
 	op.Alias = fmt.Sprintf("%.64s", op.Alias) // a caller may send any text; no alias is longer
 	noteAccount(ctx, op.Actor.Account)
 	noteItem(ctx, op.Kind, op.Alias, "")
 	current := o.current()
-	unknown := op.Actor.Origin == aliases.OriginHTTP && op.Actor.Account == ""
+	unknown := op.Actor.Origin == item.OriginHTTP && op.Actor.Account == ""
 	for _, failure := range failures {
 		current.refusals.WithLabelValues(string(op.Kind), failure.Reason.String()).Inc()
 		if unknown { // strangers must not fill the audit log, nor trigger subscribers

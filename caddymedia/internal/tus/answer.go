@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 )
 
@@ -121,7 +121,7 @@ func (q *request) refuse(ctx context.Context, err error) error {
 }
 
 // failuresOf returns the status and the failures of an error.
-func (q *request) failuresOf(err error) (status int, failures aliases.Failures) {
+func (q *request) failuresOf(err error) (status int, failures item.Failures) {
 	refused, ok := errors.AsType[*requestError](err)
 	for i := range refusals {
 		if !ok && errors.Is(err, refusals[i].err) {
@@ -129,13 +129,13 @@ func (q *request) failuresOf(err error) (status int, failures aliases.Failures) 
 		}
 	}
 	if ok {
-		return refused.status, aliases.Failures{{Reason: aliases.BadRequest, Message: refused.message}}
+		return refused.status, item.Failures{{Reason: item.BadRequest, Message: refused.message}}
 	}
-	failures, ok = errors.AsType[aliases.Failures](err)
-	if failure, one := errors.AsType[*aliases.Failure](err); !ok && one {
-		failures = aliases.Failures{failure}
+	failures, ok = errors.AsType[item.Failures](err)
+	if failure, one := errors.AsType[*item.Failure](err); !ok && one {
+		failures = item.Failures{failure}
 	} else if !ok {
-		failures = aliases.Failures{aliases.StorageFailure(err)}
+		failures = item.Failures{item.StorageFailure(err)}
 	}
 	return httpx.StatusOf(failures), failures
 }

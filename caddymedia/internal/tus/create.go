@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
@@ -60,7 +60,7 @@ func (q *request) create(ctx context.Context) error {
 		refusals = resumable.RecordRefusals // a repeated request finds it
 	}
 	if err := q.finish(ctx, u, refusals); err != nil {
-		failures, _ := errors.AsType[aliases.Failures](err)
+		failures, _ := errors.AsType[item.Failures](err)
 		if u.Drop(ctx, failures) {
 			header.Del("Location")
 		}
@@ -96,7 +96,7 @@ func (q *request) record() (*resumable.Record, error) {
 	if !rec.Partial {
 		rec.Alias = metadata["alias"]
 	}
-	rec.Alias = cmp.Or(rec.Alias, media.ForcedBy(q.caller).Alias, aliases.DefaultAlias)
+	rec.Alias = cmp.Or(rec.Alias, media.ForcedBy(q.caller).Alias, item.DefaultAlias)
 	if rec.Filename == "" && !rec.Partial {
 		return nil, badRequest("Upload-Metadata has no filename")
 	}
@@ -106,7 +106,7 @@ func (q *request) record() (*resumable.Record, error) {
 // admit returns the failures with which an upload of a length is sure to be refused.
 func (q *request) admit(ctx context.Context, rec *resumable.Record, length int64) error {
 	if length > q.maxSize() || rec.Partial && length > q.limit(rec) {
-		return aliases.Failures{{Reason: aliases.TooLarge, Message: "larger than any item may be", Filename: rec.Filename}}
+		return item.Failures{{Reason: item.TooLarge, Message: "larger than any item may be", Filename: rec.Filename}}
 	}
 	if q.caller.UsedUp() {
 		return resumable.Uncounted(tokens.ErrUsedUp)

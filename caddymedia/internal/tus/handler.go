@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
@@ -54,17 +54,17 @@ const (
 // Endpoint is the endpoint of the resumable uploads of a kind, as one request finds it.
 type Endpoint struct {
 	// Kind of the items.
-	Kind aliases.Kind
+	Kind item.Kind
 	// Path of the endpoint, as the client sees it.
 	Path string
 	// BaseURL is the start of public addresses if an alias has none.
 	BaseURL string
 	// Origin of the items, and the address of the client.
-	Origin aliases.Origin
+	Origin item.Origin
 	Client string
 	// Authenticate returns the caller according to a service. It is called before anything else, and
 	// again before an item is stored.
-	Authenticate func(ctx context.Context, service *media.Service) (tokens.Caller, *aliases.Failure)
+	Authenticate func(ctx context.Context, service *media.Service) (tokens.Caller, *item.Failure)
 	// Running returns the service for new requests. It stays open until release is called.
 	Running func() (service *media.Service, release func())
 	// Log receives errors that are not the caller's fault.
@@ -94,7 +94,7 @@ type request struct {
 	r       *http.Request
 	method  string // which may be another one than that of r
 	caller  tokens.Caller
-	actor   aliases.Actor
+	actor   item.Actor
 }
 
 // respond is [Endpoint.Serve].
@@ -112,12 +112,12 @@ func (q *request) respond(ctx context.Context) error {
 		header.Set("Allow", allow)
 		return q.refuse(ctx, &requestError{http.StatusMethodNotAllowed, "use " + allow})
 	}
-	var failure *aliases.Failure
+	var failure *item.Failure
 	if q.caller, failure = q.Authenticate(ctx, q.service); failure != nil {
 		return q.refuse(ctx, failure)
 	}
 	account := q.caller.Account
-	q.actor = aliases.Actor{Origin: q.Origin, Account: account.APIKey, User: account.User, Client: q.Client, Ticket: q.caller.Ticket.HexID()}
+	q.actor = item.Actor{Origin: q.Origin, Account: account.APIKey, User: account.User, Client: q.Client, Ticket: q.caller.Ticket.HexID()}
 	ctx = storagedrivers.WithOwner(ctx, q.actor.Owner())
 	q.r = q.r.WithContext(ctx)
 	if err := q.serve(ctx); err != nil {
@@ -245,7 +245,7 @@ func (q *request) terminate(ctx context.Context, u *resumable.Upload) error {
 func (q *request) finish(ctx context.Context, u *resumable.Upload, refusals resumable.Refusals) error {
 	failures := u.Finish(ctx, resumable.Finishing{
 		BaseURL: q.BaseURL, Ticket: q.caller.Ticket, Refusals: refusals,
-		Authorize: func(ctx context.Context, alias string, _ bool) (resumable.Rights, *aliases.Failure) {
+		Authorize: func(ctx context.Context, alias string, _ bool) (resumable.Rights, *item.Failure) {
 			return q.authorize(ctx, alias, u.SubFolder)
 		},
 	})
@@ -260,15 +260,15 @@ func (q *request) finish(ctx context.Context, u *resumable.Upload, refusals resu
 
 // authorize authenticates the request again before the item is stored, with the service that then
 // answers new requests. An upload may outlast its token, its account and its configuration.
-func (q *request) authorize(ctx context.Context, alias, subFolder string) (resumable.Rights, *aliases.Failure) {
+func (q *request) authorize(ctx context.Context, alias, subFolder string) (resumable.Rights, *item.Failure) {
 	running, release := q.Running()
 	caller, failure := q.Authenticate(ctx, running)
 	switch {
 	case failure != nil:
 	case !caller.Allows(q.Kind.Name(), alias):
-		failure = &aliases.Failure{Reason: aliases.Forbidden, Message: "the account may not use the alias any more"}
+		failure = &item.Failure{Reason: item.Forbidden, Message: "the account may not use the alias any more"}
 	case !media.Covers(caller.Account, subFolder):
-		failure = &aliases.Failure{Reason: aliases.Forbidden, Message: "the user has another folder by now"}
+		failure = &item.Failure{Reason: item.Forbidden, Message: "the user has another folder by now"}
 	}
 	if failure != nil {
 		release()

@@ -1,10 +1,10 @@
-// Package aliases names items. An alias is a named upload configuration: it decides which names and
+// Package item names items. An alias is a named upload configuration: it decides which names and
 // extensions it accepts, under which keys an item, its variant and its renditions are stored, and
 // which addresses they have. It locks items, and describes refusals as [Failure].
 //
 // Begin with [Alias], then [Alias.StoredName], which makes the name of a submitted file, and
 // [Alias.Key]. The names of variants and renditions are derived from the names of their images.
-package aliases
+package item
 
 import (
 	"cmp"

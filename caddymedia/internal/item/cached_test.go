@@ -1,10 +1,10 @@
-package aliases_test
+package item_test
 
 import (
 	"math"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 func TestCachedFor(t *testing.T) {
@@ -14,7 +14,7 @@ func TestCachedFor(t *testing.T) {
 		"max-age=60, s-maxage=90": 90, "max-age=90, S-MaxAge=60": 90, `private, Max-Age="5"`: 5, "max-age=60, no-cache": 0, "NO-CACHE": 0,
 		"max-age=x": 0, "max-age=-1": 0, "max-age": 0, "max-age=99999999999999999999": math.MaxInt32,
 	} {
-		if got := (&aliases.Alias{CacheControl: header}).CachedFor(); got != want {
+		if got := (&item.Alias{CacheControl: header}).CachedFor(); got != want {
 			t.Errorf("%q: %d, want %d", header, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package aliases_test
+package item_test
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -22,7 +22,7 @@ import (
 // TestTypes: an alias may have its own media types, with which its items are stored and served.
 func TestTypes(t *testing.T) {
 	t.Parallel()
-	a := aliases.Alias{Types: map[string]string{"step": "model/step", "txt": "text/x"}}
+	a := item.Alias{Types: map[string]string{"step": "model/step", "txt": "text/x"}}
 	for filename, want := range map[string]string{"a.step": "model/step", "b/c.TXT": "text/x", "a.zip": "application/zip", "a": "application/octet-stream"} {
 		info := a.Typed(storagedrivers.Info{Key: filename, ContentType: storagedrivers.ContentType(filename)})
 		if got := a.ContentType(naming.Extension(filename)); got != want || info.ContentType != want {
@@ -38,10 +38,10 @@ func TestTypes(t *testing.T) {
 // after a reload that renames a storage.
 func TestLocksOfOneBackend(t *testing.T) {
 	t.Parallel()
-	on := func(name, backend, root, prefix string) *aliases.Alias {
+	on := func(name, backend, root, prefix string) *item.Alias {
 		location := storagedrivers.Location{Backend: backend, Root: root}
 		s := derivedtest.Closed(t, name, memory.New(), storagedrivers.Options{Location: location})
-		return &aliases.Alias{Storage: s, Prefix: prefix}
+		return &item.Alias{Storage: s, Prefix: prefix}
 	}
 	unlock, err := on("one", "x", "", "media/img").Lock(t.Context(), "a.txt")
 	if err != nil {
@@ -50,7 +50,7 @@ func TestLocksOfOneBackend(t *testing.T) {
 	defer unlock()
 	for _, c := range []struct {
 		name  string
-		alias *aliases.Alias
+		alias *item.Alias
 		held  bool
 	}{
 		{"another name", on("two", "x", "", "media/img"), true},
@@ -129,50 +129,50 @@ func TestStoredRenditionsAcrossPages(t *testing.T) {
 func TestStoredName(t *testing.T) {
 	t.Parallel()
 	prefix := strings.TrimSuffix(strings.Repeat(strings.Repeat("p", 200)+"/", 5), "/") // 1004 bytes
-	long := strings.Repeat("\ufdfa", aliases.MaxName/3+1)                              // slow to fold
+	long := strings.Repeat("\ufdfa", item.MaxName/3+1)                                 // slow to fold
 	for _, c := range []struct {
-		kind             aliases.Kind
+		kind             item.Kind
 		prefix           string
 		filename, folder string
-		reason           aliases.Reason
+		reason           item.Reason
 		message          string // empty: it is stored under its name
 	}{
-		{aliases.File, "", "Ein Bild ěšč.TXT", "/", 0, ""},
-		{aliases.File, "", "a%2fb.txt", "Ein Ordner/é", 0, ""},
-		{aliases.File, "", ".hidden.txt", "/", aliases.BadRequest, "starts with a dot"},
-		{aliases.File, "", "a.txt ", "/", aliases.BadRequest, "ends with"},
-		{aliases.File, "", "a\u200b.txt", "/", aliases.BadRequest, "invisible"},
-		{aliases.File, "", "a.txt", "x.php", aliases.BadRequest, ".php"},
-		{aliases.File, "", "a.txt", ".x", aliases.BadRequest, "starts with a dot"},
-		{aliases.File, "", "a.txt", "a/@Uploads", aliases.BadRequest, "@uploads is reserved"},
-		{aliases.File, "", strings.Repeat("x", 197) + ".txt", "/", aliases.BadRequest, "longer than"},
-		{aliases.File, "", long + ".txt", "/", aliases.BadRequest, "longer than"},
-		{aliases.File, "", "a.txt", long, aliases.BadRequest, "longer than"},
-		{aliases.File, prefix, "a-name-of-some-length.txt", "/", aliases.BadRequest, "too long"},
-		{aliases.File, prefix, "abcdefghi.txt", "/", aliases.BadRequest, "too long"}, // it has no room for the time
-		{aliases.File, "", "a.php.txt", "/", aliases.BadContent, "extension .php"},
-		{aliases.File, "", "a.exe", "/", aliases.BadContent, ".exe is not accepted"},
-		{aliases.File, "", "a.png.webp", "/", aliases.BadContent, ".webp is not accepted"},
-		{aliases.Image, "", "a.webp.webp", "/", 0, ""},
-		{aliases.Image, "", "b.svg.webp", "/", 0, ""},
-		{aliases.Image, "", "a.png.webp", "/", aliases.BadRequest, `"a.png.webp" is the name of a variant`},
-		{aliases.Image, "", "a.JPG.webp", "/", aliases.BadRequest, `"a.JPG.webp" is the name of a variant`},
-		{aliases.Image, "", "a.avif", "/", aliases.BadContent, ".avif is not accepted"},
+		{item.File, "", "Ein Bild ěšč.TXT", "/", 0, ""},
+		{item.File, "", "a%2fb.txt", "Ein Ordner/é", 0, ""},
+		{item.File, "", ".hidden.txt", "/", item.BadRequest, "starts with a dot"},
+		{item.File, "", "a.txt ", "/", item.BadRequest, "ends with"},
+		{item.File, "", "a\u200b.txt", "/", item.BadRequest, "invisible"},
+		{item.File, "", "a.txt", "x.php", item.BadRequest, ".php"},
+		{item.File, "", "a.txt", ".x", item.BadRequest, "starts with a dot"},
+		{item.File, "", "a.txt", "a/@Uploads", item.BadRequest, "@uploads is reserved"},
+		{item.File, "", strings.Repeat("x", 197) + ".txt", "/", item.BadRequest, "longer than"},
+		{item.File, "", long + ".txt", "/", item.BadRequest, "longer than"},
+		{item.File, "", "a.txt", long, item.BadRequest, "longer than"},
+		{item.File, prefix, "a-name-of-some-length.txt", "/", item.BadRequest, "too long"},
+		{item.File, prefix, "abcdefghi.txt", "/", item.BadRequest, "too long"}, // it has no room for the time
+		{item.File, "", "a.php.txt", "/", item.BadContent, "extension .php"},
+		{item.File, "", "a.exe", "/", item.BadContent, ".exe is not accepted"},
+		{item.File, "", "a.png.webp", "/", item.BadContent, ".webp is not accepted"},
+		{item.Image, "", "a.webp.webp", "/", 0, ""},
+		{item.Image, "", "b.svg.webp", "/", 0, ""},
+		{item.Image, "", "a.png.webp", "/", item.BadRequest, `"a.png.webp" is the name of a variant`},
+		{item.Image, "", "a.JPG.webp", "/", item.BadRequest, `"a.JPG.webp" is the name of a variant`},
+		{item.Image, "", "a.avif", "/", item.BadContent, ".avif is not accepted"},
 	} {
 		t.Run(c.filename+" "+c.folder, func(t *testing.T) {
 			t.Parallel()
-			alias := &aliases.Alias{Kind: c.kind, Prefix: c.prefix, Extensions: map[string]bool{"txt": true}}
-			if c.kind == aliases.Image {
+			alias := &item.Alias{Kind: c.kind, Prefix: c.prefix, Extensions: map[string]bool{"txt": true}}
+			if c.kind == item.Image {
 				alias.Extensions = map[string]bool{"png": true, "jpg": true, "svg": true, "webp": true}
 			}
-			got, err := alias.StoredName(c.filename, c.folder, derivedtest.Noon, aliases.OriginHTTP)
+			got, err := alias.StoredName(c.filename, c.folder, derivedtest.Noon, item.OriginHTTP)
 			if c.message == "" {
 				if want := strings.TrimPrefix(c.folder+"/"+c.filename, "//"); got != want || err != nil {
 					t.Errorf("got %q, %v, want %q", got, err, want)
 				}
 				return
 			}
-			failure, ok := errors.AsType[*aliases.Failure](err)
+			failure, ok := errors.AsType[*item.Failure](err)
 			if !ok || failure.Reason != c.reason || !strings.Contains(failure.Message, c.message) {
 				t.Errorf("got %q, %v, want %v %q", got, err, c.reason, c.message)
 			}
@@ -186,32 +186,32 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err     error
-		reason  aliases.Reason
+		reason  item.Reason
 		message string
 	}{
-		{storagedrivers.ErrNoSpace, aliases.NoSpace, "full"},
-		{storagedrivers.ErrUnavailable, aliases.Unavailable, "try again later"},
-		{storagedrivers.ErrClosed, aliases.Unavailable, "try again later"},
-		{context.DeadlineExceeded, aliases.Unavailable, "try again later"},
-		{context.Canceled, aliases.BadRequest, "aborted"},
-		{storagedrivers.ErrInvalidKey, aliases.BadRequest, "item of this name"},
-		{fs.ErrPermission, aliases.StorageFailed, "refuses to be written to"},
-		{storagedrivers.ErrSizeMismatch, aliases.StorageFailed, "could not store"},
-		{errors.New("unforeseen"), aliases.StorageFailed, "could not store"},
-		{render.ErrBusy, aliases.Busy, "try again later"},
-		{render.ErrPanic, aliases.BadContent, "damaged"},
-		{&imaging.ContentError{Message: "the content is GIF"}, aliases.BadContent, "the content is GIF"},
-		{&imaging.TooLargeError{Message: "more than 15 pixels"}, aliases.TooLarge, "15 pixels"},
+		{storagedrivers.ErrNoSpace, item.NoSpace, "full"},
+		{storagedrivers.ErrUnavailable, item.Unavailable, "try again later"},
+		{storagedrivers.ErrClosed, item.Unavailable, "try again later"},
+		{context.DeadlineExceeded, item.Unavailable, "try again later"},
+		{context.Canceled, item.BadRequest, "aborted"},
+		{storagedrivers.ErrInvalidKey, item.BadRequest, "item of this name"},
+		{fs.ErrPermission, item.StorageFailed, "refuses to be written to"},
+		{storagedrivers.ErrSizeMismatch, item.StorageFailed, "could not store"},
+		{errors.New("unforeseen"), item.StorageFailed, "could not store"},
+		{render.ErrBusy, item.Busy, "try again later"},
+		{render.ErrPanic, item.BadContent, "damaged"},
+		{&imaging.ContentError{Message: "the content is GIF"}, item.BadContent, "the content is GIF"},
+		{&imaging.TooLargeError{Message: "more than 15 pixels"}, item.TooLarge, "15 pixels"},
 	} {
 		const secret = "dial tcp 10.1.2.3:21"
-		failure := aliases.ContentFailure(fmt.Errorf("%s: %w", secret, c.err))
+		failure := item.ContentFailure(fmt.Errorf("%s: %w", secret, c.err))
 		if failure.Reason != c.reason || !strings.Contains(failure.Message, c.message) {
 			t.Errorf("%v is %v %q, want %v %q", c.err, failure.Reason, failure.Message, c.reason, c.message)
 		}
 		if strings.Contains(failure.Message, "10.1.2.3") {
 			t.Errorf("%v has the message %q", c.err, failure.Message)
 		}
-		logged := failure.Reason != aliases.TooLarge && !errors.As(c.err, new(*imaging.ContentError)) // others say all
+		logged := failure.Reason != item.TooLarge && !errors.As(c.err, new(*imaging.ContentError)) // others say all
 		if logged && (!strings.Contains(failure.Error(), secret) || !errors.Is(failure, c.err)) {
 			t.Errorf("%v has the message %q and the detail %q", c.err, failure.Message, failure.Error())
 		}
@@ -222,10 +222,10 @@ func TestFailures(t *testing.T) {
 func TestReasonWords(t *testing.T) {
 	t.Parallel()
 	words := map[string]bool{}
-	for _, reason := range aliases.Reasons() {
+	for _, reason := range item.Reasons() {
 		words[reason.String()] = true
 	}
-	if len(words) != int(aliases.Unauthorized)+1 || words[""] {
+	if len(words) != int(item.Unauthorized)+1 || words[""] {
 		t.Errorf("words %v", words)
 	}
 }
