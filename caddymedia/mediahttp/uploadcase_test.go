@@ -127,7 +127,7 @@ func (r *reply) decode(t *testing.T, into any) {
 func (r *reply) items(t *testing.T) []stored {
 	t.Helper()
 	var answer struct {
-		Success bool   `json:"success"`
+		Success bool     `json:"success"`
 		Result  []stored `json:"result"`
 	}
 	if r.status != http.StatusOK {

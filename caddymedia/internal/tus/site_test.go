@@ -390,7 +390,7 @@ type stored struct {
 func (r *reply) items(t *testing.T) []stored {
 	t.Helper()
 	var answer struct {
-		Success bool   `json:"success"`
+		Success bool     `json:"success"`
 		Result  []stored `json:"result"`
 	}
 	if err := json.Unmarshal([]byte(r.body), &answer); err != nil || !answer.Success || len(answer.Result) == 0 {
