@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"mime/multipart"
-	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -17,9 +15,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/fetch"
-	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -48,7 +44,7 @@ type Result struct {
 func (s *Service) request(ctx context.Context, kind item.Kind, alias, subFolder string) upload.Upload {
 	return upload.Upload{
 		Request: upload.Request{
-			Kind: kind, Alias: cmp.Or(alias, item.DefaultAlias), Actor: item.Actor{Origin: item.OriginGo, Client: s.client(ctx)},
+			Kind: kind, Alias: cmp.Or(alias, item.DefaultAlias), Actor: item.Actor{Origin: item.OriginGo, Client: s.ClientOf(ctx)},
 		},
 		SubFolder: subFolder,
 	}
@@ -77,7 +73,7 @@ func (s *Service) failed(failures item.Failures) Result {
 	for i, f := range failures {
 		messages[i] = f.Message
 		if f.Err != nil {
-			s.log.Warn("storing an item for Go code", "message", f.Message, "error", f.Err)
+			s.Log().Warn("storing an item for Go code", "message", f.Message, "error", f.Err)
 		}
 	}
 	return Result{Message: strings.Join(messages, "; ")}
@@ -152,78 +148,31 @@ func (s *Service) DownloadFile(ctx context.Context, address, alias, subFolder st
 }
 
 func (s *Service) download(ctx context.Context, address string, req upload.Upload) Result {
-	return s.upload(func() ([]upload.Item, item.Failures) {
-		alias, ok := s.Alias(req.Kind, req.Alias)
-		if !ok {
-			return nil, s.uploader.Refuse(ctx, req, badRequest("unknown alias %.64q", req.Alias))
-		}
-		from, err := s.remote.Get(ctx, address)
-		if err != nil {
-			return nil, s.uploader.Refuse(ctx, req, remoteFailure(err))
-		}
-		defer from.Body.Close()
-		name, body, failure := open(from, alias)
-		if failure != nil {
-			return nil, s.uploader.Refuse(ctx, req, failure)
-		}
-		return s.uploader.Upload(ctx, req, upload.Single(name, body))
-	})
+	return s.upload(func() ([]upload.Item, item.Failures) { return s.Download(ctx, address, req) })
 }
 
-// open returns the name of a download and a reader of all its bytes.
-func open(from *fetch.Download, alias *item.Alias) (string, io.Reader, *item.Failure) {
-	if from.Size > alias.MaxSize {
-		return "", nil, &item.Failure{
-			Reason: item.TooLarge, Message: "larger than " + bytesize.Format(alias.MaxSize),
-		}
+// DeleteImage deletes an image with its variant and its renditions. The error satisfies errors.Is with
+// [io/fs.ErrNotExist] if there is none, and is [ErrClosed], that of an unknown alias or of the storage.
+func (s *Service) DeleteImage(ctx context.Context, alias, filename string) error {
+	return s.remove(ctx, item.Image, alias, filename)
+}
+
+// DeleteFile is [Service.DeleteImage] for a file alias.
+func (s *Service) DeleteFile(ctx context.Context, alias, filename string) error {
+	return s.remove(ctx, item.File, alias, filename)
+}
+
+func (s *Service) remove(ctx context.Context, kind item.Kind, name, filename string) error {
+	alias, ok := s.Alias(kind, cmp.Or(name, item.DefaultAlias))
+	if !ok {
+		return fmt.Errorf("unknown alias %q", name)
 	}
-	ext := naming.Extension(from.Name)
-	if ext != "" && (alias.Kind == item.File || alias.MayName(ext)) {
-		return from.Name, remoteBody{from.Body}, nil
-	}
-	found, whole, err := imaging.Guess(from.Body)
+	_, release, err := s.Acquire()
 	if err != nil {
-		return "", nil, remoteFailure(err)
+		return err
 	}
-	name := strings.TrimRight(from.Name, ". ")
-	if name == "" {
-		name = alias.Kind.Name()
-	}
-	if found != "" {
-		name += "." + found
-	}
-	return name, remoteBody{whole}, nil
-}
-
-// remoteFailure returns the failure of an item that could not be downloaded.
-func remoteFailure(err error) *item.Failure {
-	const failed = "the download failed"
-	f := &item.Failure{Reason: item.RemoteFailed, Message: failed, Err: err}
-	if known, ok := errors.AsType[*fetch.Error](err); ok {
-		f.Message = known.Message
-	}
-	timeout, ok := errors.AsType[net.Error](err)
-	switch {
-	case errors.Is(err, fetch.ErrRefused), errors.Is(err, context.Canceled):
-		f.Reason = item.BadRequest
-	case errors.Is(err, context.DeadlineExceeded), ok && timeout.Timeout():
-		f.Reason = item.RemoteSlow
-	}
-	if f.Reason == item.RemoteSlow && f.Message == failed {
-		f.Message = "the download took too long" // before it began
-	}
-	return f
-}
-
-// remoteBody maps read errors to failures.
-type remoteBody struct{ io.Reader }
-
-func (b remoteBody) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if err != nil && err != io.EOF { //nolint:errorlint // only io.EOF itself is the end
-		err = remoteFailure(err)
-	}
-	return n, err
+	defer release()
+	return s.Uploader().Delete(ctx, alias, filename, item.Actor{Origin: item.OriginGo, Client: s.ClientOf(ctx)})
 }
 
 // FormImage stores the image of the named file input of a multipart/form-data request, with the
@@ -247,18 +196,18 @@ func (s *Service) formItem(r *http.Request, input string, req upload.Upload) Res
 	return s.upload(func() ([]upload.Item, item.Failures) {
 		file, failure := s.formFile(r, req.Kind, input)
 		if failure != nil {
-			return nil, s.uploader.Refuse(ctx, req, failure)
+			return nil, s.Uploader().Refuse(ctx, req, failure)
 		}
 		name, failure := submittedName(file)
 		if failure != nil {
-			return nil, s.uploader.Refuse(ctx, req, failure)
+			return nil, s.Uploader().Refuse(ctx, req, failure)
 		}
 		body, err := file.Open()
 		if err != nil {
-			return nil, s.uploader.Refuse(ctx, req, formFailure(err))
+			return nil, s.Uploader().Refuse(ctx, req, formFailure(err))
 		}
 		defer body.Close()
-		return s.uploader.Upload(ctx, req, upload.Single(name, body))
+		return s.Uploader().Upload(ctx, req, upload.Single(name, body))
 	})
 }
 
@@ -275,16 +224,12 @@ func (s *Service) formFile(r *http.Request, kind item.Kind, input string) (*mult
 	files := r.MultipartForm.File[input]
 	switch len(files) {
 	case 0:
-		return nil, badRequest("there is no file in the input %.64q of the form", input)
+		return nil, item.Failf(item.BadRequest, "there is no file in the input %.64q of the form", input)
 	case 1:
 		return files[0], nil
 	default:
-		return nil, badRequest("there are %d files in the input %.64q of the form, which takes one", len(files), input)
+		return nil, item.Failf(item.BadRequest, "there are %d files in the input %.64q of the form, which takes one", len(files), input)
 	}
-}
-
-func badRequest(format string, args ...any) *item.Failure {
-	return &item.Failure{Reason: item.BadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
 // formMemory is the most bytes of a form's files in memory; the rest goes to temporary files.
@@ -296,7 +241,7 @@ func (s *Service) parseForm(r *http.Request) error {
 	if r.Body == nil {
 		return errors.New("there is no body")
 	}
-	r.Body = http.MaxBytesReader(nil, r.Body, s.limits.MaxBody)
+	r.Body = http.MaxBytesReader(nil, r.Body, s.Limits().MaxBody)
 	err := r.ParseMultipartForm(formMemory)
 	form := r.MultipartForm
 	if form == nil {
@@ -304,7 +249,7 @@ func (s *Service) parseForm(r *http.Request) error {
 	}
 	context.AfterFunc(r.Context(), func() {
 		if err := form.RemoveAll(); err != nil {
-			s.log.Warn("removing the temporary files of a form", "error", err)
+			s.Log().Warn("removing the temporary files of a form", "error", err)
 		}
 	})
 	return nil // the query may be malformed, which is none of our business

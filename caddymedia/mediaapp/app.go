@@ -72,8 +72,11 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return err
 	}
 	a.hidden.set(a.Secrets())
-	a.service, err = media.New(config)
-	return err
+	if a.service, err = media.New(config); err != nil {
+		return err
+	}
+	a.observer.Images(a.service.Uploader().Derived.Images)
+	return nil
 }
 
 // Start starts the background checks of the storages and checks the token store once. Failures are

@@ -66,7 +66,7 @@ func (m *makingVariants) run(ctx context.Context, s *session, args []string) err
 	}
 	m.session, m.alias = s, alias
 	m.totals.Alias = string(alias.Kind) + "/" + alias.Name
-	m.workers = semaphore.NewWeighted(int64(cmp.Or(max(s.App.Service().Limits().ImageWorkers, 0), runtime.GOMAXPROCS(0))))
+	m.workers = semaphore.NewWeighted(int64(cmp.Or(max(s.App.Service().Limits().Images.Workers, 0), runtime.GOMAXPROCS(0))))
 	bars := s.progress()
 	defer bars.close()
 	m.done = bars.items("images")

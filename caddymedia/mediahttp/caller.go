@@ -12,7 +12,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -25,11 +25,11 @@ type Caller struct {
 	Origin item.Origin
 	// Confirm, if set, reports whether the caller may still change items. It is called before the
 	// body is read and before the commit, with the service that then answers new requests.
-	Confirm func(running *media.Service) bool
+	Confirm func(running *service.Service) bool
 }
 
 // authenticate is the authenticator of a caller without a token.
-func (c Caller) authenticate(_ context.Context, running *media.Service) (tokens.Caller, *refusal) {
+func (c Caller) authenticate(_ context.Context, running *service.Service) (tokens.Caller, *refusal) {
 	caller := tokens.Caller{Account: c.Account}
 	if c.Confirm != nil && !c.Confirm(running) {
 		return caller, &refusal{http.StatusUnauthorized, item.Unauthorized, "the caller is logged out or may not change items any more"}
@@ -38,7 +38,7 @@ func (c Caller) authenticate(_ context.Context, running *media.Service) (tokens.
 }
 
 // authenticator returns the caller of a request, according to a service.
-type authenticator func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal)
+type authenticator func(ctx context.Context, running *service.Service) (tokens.Caller, *refusal)
 
 // refusal is the response to a request whose body is not read.
 type refusal struct {
@@ -133,14 +133,14 @@ func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []by
 
 // authenticate returns the caller of a request with a token or, as Bearer only, a ticket, or of a user
 // of another login. It is for uploads. Other requests of accounts use authenticateAccount.
-func (h *Handler) authenticate(ctx context.Context, service *media.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, *refusal) {
+func (h *Handler) authenticate(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, *refusal) {
 	var caller tokens.Caller
 	apiKey, token, bearer, err := credentials(r.Header)
 	if errors.Is(err, errNone) {
-		if account, refused := h.trusted(service, r); account.User != "" {
+		if account, refused := h.trusted(running, r); account.User != "" {
 			return tokens.Caller{Account: account}, refused
 		}
-		if service.Trust() != nil {
+		if running.Trust() != nil {
 			err = errNobody
 		}
 	}
@@ -151,7 +151,7 @@ func (h *Handler) authenticate(ctx context.Context, service *media.Service, w ht
 	if err != nil {
 		message = err.Error()
 	} else {
-		caller.Account, caller.Ticket, err = service.Issuer().Verify(ctx, token, apiKey)
+		caller.Account, caller.Ticket, err = running.Issuer().Verify(ctx, token, apiKey)
 	}
 	switch {
 	case err == nil && caller.Ticket != nil && !bearer:
@@ -168,8 +168,8 @@ func (h *Handler) authenticate(ctx context.Context, service *media.Service, w ht
 }
 
 // authenticateAccount returns the account of a request with a token, or of a user. A ticket is refused.
-func (h *Handler) authenticateAccount(ctx context.Context, service *media.Service, w http.ResponseWriter, r *http.Request) (tokens.Account, *refusal) {
-	caller, refused := h.authenticate(ctx, service, w, r)
+func (h *Handler) authenticateAccount(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request) (tokens.Account, *refusal) {
+	caller, refused := h.authenticate(ctx, running, w, r)
 	if refused == nil && caller.Ticket != nil {
 		refused = &refusal{http.StatusForbidden, item.Forbidden, "a ticket is for uploads only: send a token"}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -130,7 +131,7 @@ func TestUploadConfirms(t *testing.T) {
 	k := serveKnown(t, tokens.Account{APIKey: "all"})
 	for confirmed, want := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK} {
 		calls := 0
-		k.caller.Confirm = func(running *media.Service) bool {
+		k.caller.Confirm = func(running *service.Service) bool {
 			if running != k.site.first {
 				t.Error("asked for another service than the running one")
 			}

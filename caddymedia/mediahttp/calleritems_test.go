@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -133,7 +134,7 @@ func TestItemsConfirm(t *testing.T) {
 				before := s.objects(t)
 				calls := 0
 				caller := asPanel(everything)
-				caller.Confirm = func(running *media.Service) bool {
+				caller.Confirm = func(running *service.Service) bool {
 					if running != s.first {
 						t.Error("asked for another service than the running one")
 					}
@@ -166,7 +167,7 @@ func TestItemsReload(t *testing.T) {
 			s := withItems(t)
 			next := s.service(t, media.Limits{})
 			caller := asPanel(everything)
-			caller.Confirm = func(running *media.Service) bool { return running == s.first || status == http.StatusOK }
+			caller.Confirm = func(running *service.Service) bool { return running == s.first || status == http.StatusOK }
 			r := s.request(t, cmp.Or(c.method, http.MethodPost), "/", c.header, c.body)
 			r.Body = revoking{r.Body, func() { s.running.Store(next) }}
 			w := httptest.NewRecorder()
@@ -259,6 +260,6 @@ func (o *actors) take() []item.Actor {
 
 func (o *actors) Changed(_ context.Context, c upload.Change) { o.note(c.Actor) }
 
-func (o *actors) DeletionEnded(_ context.Context, d media.Deletion) { o.note(d.Actor) }
+func (o *actors) DeletionEnded(_ context.Context, d service.Deletion) { o.note(d.Actor) }
 
 func (o *actors) Refused(_ context.Context, r upload.Operation, _ item.Failures) { o.note(r.Actor) }

@@ -28,8 +28,8 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer service.Close()
-	service.Start()
+	defer running.Close()
+	running.Start()
 	handler := mediahttp.New(service, mediahttp.Options{})
 
 	answer := httptest.NewRecorder()

@@ -15,9 +15,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -44,16 +45,16 @@ const itemsEndpoint = "items"
 
 // items returns the endpoint of the items of a kind, for accounts.
 func (h *Handler) items(kind item.Kind) endpoint {
-	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		q := &itemsRequest{
 			Handler: h, kind: kind, origin: item.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
-			authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
-				account, refused := h.authenticateAccount(ctx, service, w, r)
+			authenticate: func(ctx context.Context, running *service.Service) (tokens.Caller, *refusal) {
+				account, refused := h.authenticateAccount(ctx, running, w, r)
 				return tokens.Caller{Account: account}, refused
 			},
 		}
 		q.address, q.problem = addressOf(r.URL, kind)
-		return q.serve(service, w, r)
+		return q.serve(running, w, r)
 	}
 }
 
@@ -72,7 +73,7 @@ func (h *Handler) Items(w http.ResponseWriter, r *http.Request, kind item.Kind, 
 // itemsRequest is one request for the items of an alias.
 type itemsRequest struct {
 	*Handler
-	service      *media.Service
+	running      *service.Service
 	w            http.ResponseWriter
 	r            *http.Request
 	kind         item.Kind
@@ -113,15 +114,15 @@ var (
 )
 
 // serve authenticates the request and responds.
-func (q *itemsRequest) serve(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+func (q *itemsRequest) serve(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
-	return q.repeatable(service, w, r, q.origin, q.authenticate, q.attempt)
+	return q.repeatable(running, w, r, q.origin, q.authenticate, q.attempt)
 }
 
 // attempt is serve for one attempt at the request.
-func (q *itemsRequest) attempt(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+func (q *itemsRequest) attempt(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	q.service, q.w, q.r, q.rep = service, w, r, repetitionOf(ctx)
+	q.running, q.w, q.r, q.rep = running, w, r, repetitionOf(ctx)
 	actions := aliasActions
 	if q.address.filename != "" {
 		actions = oneActions
@@ -137,7 +138,7 @@ func (q *itemsRequest) attempt(service *media.Service, w http.ResponseWriter, r 
 		q.w.Header().Set("Allow", allow)
 		return q.refuse(ctx, &refusal{http.StatusMethodNotAllowed, item.BadRequest, "use " + allow})
 	}
-	caller, refused := q.rep.authenticate(ctx, service, q.authenticate)
+	caller, refused := q.rep.authenticate(ctx, running, q.authenticate)
 	if refused := q.admit(caller, refused, action.rights...); refused != nil {
 		return q.refuse(ctx, refused)
 	}
@@ -160,7 +161,7 @@ func (q *itemsRequest) replay(ctx context.Context) error {
 			return q.refuse(ctx, refused)
 		}
 	}
-	if refused := q.rep.replay(q.Handler, q.service, q.w, q.r, q.actor()); refused != nil {
+	if refused := q.rep.replay(q.Handler, q.running, q.w, q.r, q.actor()); refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	return nil
@@ -180,7 +181,7 @@ func (q *itemsRequest) admit(caller tokens.Caller, refused *refusal, rights ...t
 		return rightRefusal(q.account, rights[0])
 	}
 	q.alias, refused = q.findAlias(q.address.alias)
-	if refused == nil && q.address.filename != "" && !media.Covers(q.account, q.address.filename) {
+	if refused == nil && q.address.filename != "" && !service.Covers(q.account, q.address.filename) {
 		refused = noItem
 	}
 	return refused
@@ -189,7 +190,7 @@ func (q *itemsRequest) admit(caller tokens.Caller, refused *refusal, rights ...t
 // admitAgain authenticates the request after its body was read, by the service that then answers new
 // requests. The refusal is that of the account of the request.
 func (q *itemsRequest) admitAgain(ctx context.Context, right tokens.Right) *refusal {
-	running, release := q.source.Running()
+	running, release := q.next()
 	defer release()
 	account := q.account
 	caller, refused := q.authenticate(ctx, running)
@@ -204,7 +205,7 @@ func (q *itemsRequest) findAlias(name string) (*item.Alias, *refusal) {
 	if !q.account.Allows(name) { // it must not learn which aliases exist
 		return nil, &refusal{http.StatusForbidden, item.Forbidden, "the account may not use the alias " + quoted(name)}
 	}
-	alias, known := q.service.Alias(q.kind, name)
+	alias, known := q.running.Alias(q.kind, name)
 	if !known {
 		return nil, &refusal{http.StatusNotFound, item.BadRequest, "unknown alias " + quoted(name)}
 	}
@@ -280,7 +281,7 @@ func (q *itemsRequest) refuse(ctx context.Context, refused *refusal) error {
 
 // fail responds with a failure.
 func (q *itemsRequest) fail(ctx context.Context, status int, failure *item.Failure) error {
-	q.service.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
+	q.running.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
 	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead && !q.reported {
 		q.reportRefused(ctx, failure)
 	}
@@ -304,9 +305,9 @@ func itemFailure(doing string, err error) (int, *item.Failure) {
 		return httpx.StatusOf(item.Failures{known}), known
 	}
 	switch failure := item.StorageFailure(err); {
-	case errors.Is(err, media.ErrCursor):
-		return bad(http.StatusBadRequest, media.ErrCursor.Error())
-	case errors.Is(err, media.ErrUnordered):
+	case errors.Is(err, service.ErrCursor):
+		return bad(http.StatusBadRequest, service.ErrCursor.Error())
+	case errors.Is(err, service.ErrUnordered):
 		return bad(http.StatusBadRequest, "the list has more than 10,000 items or takes too long to read: only the order name is possible")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
 		return bad(http.StatusNotFound, "there is no such item")
@@ -353,21 +354,21 @@ func (q *itemsRequest) list(ctx context.Context) error {
 	if problem != "" {
 		return q.refuse(ctx, &refusal{http.StatusBadRequest, item.BadRequest, problem})
 	}
-	if !media.Covers(q.account, query.Folder) {
+	if !service.Covers(q.account, query.Folder) {
 		return q.refuse(ctx, noFolder)
 	}
-	call := media.OtherCall
-	if query.Order != media.ByName {
-		call = media.OrderedList
+	call := service.OtherCall
+	if query.Order != service.ByName {
+		call = service.OrderedList
 	}
-	leave, refused := q.enterQueue(q.service, q.w, q.r, q.actor(), call, maxListed)
+	leave, refused := q.enterQueue(q.running, q.w, q.r, q.actor(), call, maxListed)
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
-	page, err := media.ListItems(ctx, query)
+	page, err := service.ListItems(ctx, query)
 	if err != nil {
 		return q.storageFailed(ctx, "list the items", err)
 	}
@@ -401,7 +402,7 @@ func (q *itemsRequest) one(ctx context.Context) error {
 }
 
 // query returns the query of a list. The problem is for the caller; empty if there is none.
-func (q *itemsRequest) query() (query media.ItemQuery, problem string) {
+func (q *itemsRequest) query() (query service.ItemQuery, problem string) {
 	values, err := url.ParseQuery(q.r.URL.RawQuery)
 	if err != nil {
 		return query, "the query is malformed"
@@ -409,8 +410,8 @@ func (q *itemsRequest) query() (query media.ItemQuery, problem string) {
 	if name := repeated(values, "folder", "search", "recursive", "order", "limit", "cursor"); name != "" {
 		return query, "the parameter " + name + " is sent twice"
 	}
-	query = media.ItemQuery{
-		Alias: q.alias, Folder: cmp.Or(values.Get("folder"), q.account.Folder), Search: values.Get("search"), Order: media.ByName, Limit: defaultPage,
+	query = service.ItemQuery{
+		Alias: q.alias, Folder: cmp.Or(values.Get("folder"), q.account.Folder), Search: values.Get("search"), Order: service.ByName, Limit: defaultPage,
 		Cursor: values.Get("cursor"), MaxExamined: maxExamined, MaxTime: maxSearchTime, MaxSize: maxListed, Size: q.sizeOf,
 	}
 	if problem := folderProblem(q.alias, query.Folder); problem != "" {
@@ -427,7 +428,7 @@ func (q *itemsRequest) query() (query media.ItemQuery, problem string) {
 		return query, "the parameter recursive is 1 or 0"
 	}
 	if order := values.Get("order"); order != "" {
-		if query.Order = media.Order(order); !slices.Contains(media.Orders(), query.Order) {
+		if query.Order = service.Order(order); !slices.Contains(service.Orders(), query.Order) {
 			return query, "the parameter order is name, -name, modified or -modified"
 		}
 	}
@@ -458,7 +459,7 @@ func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info
 	listsTags := q.alias.Storage.Features().ListTimes // of which the tags are made
 	for i, info := range infos {
 		filename := q.alias.Filename(info.Key)
-		hasVariant := variants[info.Key+media.VariantSuffix]
+		hasVariant := variants[info.Key+render.Suffix]
 		asksVariant := !hasVariant && q.alias.WebP != nil && q.alias.MayHaveVariant(filename)
 		asksItem := info.ETag == "" && variants != nil && !listsTags
 		if !asksItem && !asksVariant {
@@ -508,7 +509,7 @@ func (q *itemsRequest) answerOf(info storagedrivers.Info, hasVariant bool) itemA
 		answer.Modified = info.ModTime.UTC().Format(time.RFC3339)
 	}
 	if hasVariant {
-		answer.WebP = answer.FullPath + media.VariantSuffix
+		answer.WebP = answer.FullPath + render.Suffix
 	}
 	return answer
 }

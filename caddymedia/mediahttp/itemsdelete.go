@@ -16,8 +16,8 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -55,10 +55,10 @@ type setResult struct {
 }
 
 // report reports a deletion to the observer.
-func (q *itemsRequest) report(ctx context.Context, d media.Deletion) {
+func (q *itemsRequest) report(ctx context.Context, d service.Deletion) {
 	q.reported = true
 	d.Kind, d.Alias, d.Actor = q.kind, q.address.alias, q.actor()
-	q.service.Observer().DeletionEnded(ctx, d)
+	q.running.Observer().DeletionEnded(ctx, d)
 }
 
 // deleteOne deletes an item, if it is the one of the condition.
@@ -85,7 +85,7 @@ func (q *itemsRequest) deleteOne(ctx context.Context) error {
 // not exist.
 func (q *itemsRequest) delete(ctx context.Context, filename string, matches func(storagedrivers.Info) bool, inSet bool) error {
 	isNewer := false
-	err := q.service.Uploader().DeleteItem(ctx, upload.Deletion{
+	err := q.running.Uploader().DeleteItem(ctx, upload.Deletion{
 		Alias: q.alias, Filename: filename, Actor: q.actor(), InSet: inSet,
 		Matches: func(info storagedrivers.Info) bool {
 			isNewer = !q.rep.isOlder(info)
@@ -140,7 +140,7 @@ func matchedTags(header []string) (entityTags, bool) {
 
 // deleteSet deletes the items that a form names, or those below a folder.
 func (q *itemsRequest) deleteSet(ctx context.Context) error {
-	leave, refused := q.enterQueue(q.service, q.w, q.r, q.actor(), media.DeletedSet, setForm.memory(q.r))
+	leave, refused := q.enterQueue(q.running, q.w, q.r, q.actor(), service.DeletedSet, setForm.memory(q.r))
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
@@ -160,7 +160,7 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 		return q.deleteNames(ctx, names)
 	}
 	folder := cmp.Or(form.Get("folder"), q.account.Folder)
-	if !media.Covers(q.account, folder) {
+	if !service.Covers(q.account, folder) {
 		return q.refuse(ctx, noFolder)
 	}
 	latest := began.Add(time.Second) // of the times of items that this process has stored before
@@ -236,14 +236,14 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 	}
 	_ = group.Wait() // the results have the errors
 	q.boundAnswer(q.w)
-	q.report(ctx, media.Deletion{IsSet: true, Number: int(number.Load()), Failure: left.Load()})
+	q.report(ctx, service.Deletion{IsSet: true, Number: int(number.Load()), Failure: left.Load()})
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, answer)
 }
 
 // deleteNamed deletes an item of a set.
 func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *item.Failure {
 	err := fs.ErrNotExist
-	if q.alias.MayBeItem(filename) && media.Covers(q.account, filename) {
+	if q.alias.MayBeItem(filename) && service.Covers(q.account, filename) {
 		err = ctx.Err()
 		if err == nil {
 			err = q.delete(ctx, filename, func(storagedrivers.Info) bool { return true }, true)
@@ -279,7 +279,7 @@ func (q *itemsRequest) deleteFolder(ctx context.Context, folder string, older fu
 		number, left, err = q.deleteOlder(ctx, bounded, filenames, older)
 	}
 	q.boundAnswer(q.w)
-	report := media.Deletion{IsSet: true, Folder: folder, Number: number}
+	report := service.Deletion{IsSet: true, Folder: folder, Number: number}
 	more = more || left || err != nil
 	if err == nil {
 		q.report(ctx, report)
@@ -340,7 +340,7 @@ func (q *itemsRequest) filenames(ctx, bounded context.Context, folder string, wa
 	if folder != "" {
 		prefix = q.alias.Key(folder) + "/"
 	}
-	isShown := media.ItemFilter(q.alias, "")
+	isShown := service.ItemFilter(q.alias, "")
 	for info, err := range q.alias.Storage.All(bounded, prefix) {
 		switch {
 		case err != nil && bounded.Err() != nil && ctx.Err() == nil:

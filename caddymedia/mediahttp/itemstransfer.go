@@ -10,8 +10,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -51,7 +51,7 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 		return q.refuse(ctx, refused)
 	}
 	defer ended()
-	items, failures := q.service.Uploader().Transfer(ctx, upload.Transfer{
+	items, failures := q.running.Uploader().Transfer(ctx, upload.Transfer{
 		Request: q.writeRequest(right, to.Name), From: q.alias, Filename: q.address.filename, To: q.move.To, Copy: q.move.Copy, Matches: matches,
 	})
 	if failures != nil {
@@ -100,7 +100,7 @@ func (q *itemsRequest) answerStored(ctx context.Context, item upload.Item) itemA
 // reportRefused reports a refused request that would change items to the observer.
 func (q *itemsRequest) reportRefused(ctx context.Context, failure *item.Failure) {
 	if q.r.Method == http.MethodDelete || q.address.filename == "" {
-		q.report(ctx, media.Deletion{IsSet: q.address.filename == "", Filename: q.address.filename, Failure: failure})
+		q.report(ctx, service.Deletion{IsSet: q.address.filename == "", Filename: q.address.filename, Failure: failure})
 		return
 	}
 	op := upload.Operation{Kind: q.kind, Alias: q.address.alias, Filename: q.address.filename, Actor: q.actor()}
@@ -110,5 +110,5 @@ func (q *itemsRequest) reportRefused(ctx context.Context, failure *item.Failure)
 			op.Transfer.From, op.Alias = q.alias, q.toAlias
 		}
 	}
-	q.service.Observer().Refused(ctx, op, item.Failures{failure})
+	q.running.Observer().Refused(ctx, op, item.Failures{failure})
 }

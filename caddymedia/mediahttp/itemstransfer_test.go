@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 )
@@ -166,7 +167,7 @@ func TestTransferOfImage(t *testing.T) {
 
 // refusals records refused requests.
 type refusals struct {
-	media.NopObserver
+	service.NopObserver
 	mu       sync.Mutex
 	requests []upload.Operation
 }

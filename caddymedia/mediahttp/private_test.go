@@ -629,7 +629,7 @@ func BenchmarkStatic(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer service.Close()
+	defer running.Close()
 	for _, alias := range []string{"public", "private"} {
 		if _, err := driver.Put(b.Context(), "file/"+alias+"/a.txt", strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
 			b.Fatal(err)

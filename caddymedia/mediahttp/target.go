@@ -14,7 +14,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -30,10 +30,10 @@ type target struct {
 
 // find returns the target of the path after "/static/<kind>/", and false if its alias or rendition
 // is unknown.
-func find(service *media.Service, kind item.Kind, rest string) (target, bool) {
+func find(running *service.Service, kind item.Kind, rest string) (target, bool) {
 	name, filename, _ := strings.Cut(rest, "/")
 	name, rendition, isRendition := strings.Cut(name, "@")
-	alias, ok := service.Alias(kind, name)
+	alias, ok := running.Alias(kind, name)
 	t := target{alias: alias, filename: filename}
 	if ok && isRendition {
 		t.rendition, ok = alias.Rendition(rendition)
@@ -132,14 +132,14 @@ func (t target) negotiated(r *http.Request) bool {
 
 // makeRendition makes the rendition that suits the client. If it cannot be made as WebP, t becomes
 // the one in the other format.
-func (h *Handler) makeRendition(service *media.Service, r *http.Request, t *target) error {
+func (h *Handler) makeRendition(running *service.Service, r *http.Request, t *target) error {
 	request := t.request(r)
 	request.Owner = storagedrivers.Owner(r.Context())
 	request.Hold = func() (func(), error) {
-		_, release, err := service.Acquire()
+		_, release, err := running.Acquire()
 		return release, err
 	}
-	err := service.Uploader().Derived.MakeRendition(r.Context(), request)
+	err := running.Uploader().Derived.MakeRendition(r.Context(), request)
 	if request.WebP && derived.IsUnrenderable(err) {
 		t.plain = true
 		return nil

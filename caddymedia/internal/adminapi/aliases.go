@@ -7,6 +7,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -14,7 +15,7 @@ import (
 )
 
 type aliasAnswer struct {
-	Kind      media.Kind `json:"kind"`
+	Kind      item.Kind `json:"kind"`
 	Name      string     `json:"name"`
 	Implicit  bool       `json:"implicit"`
 	Storage   string     `json:"storage"`
@@ -38,7 +39,7 @@ func (c *call) aliases() error {
 	all := make([]aliasAnswer, 0, len(aliases))
 	for _, alias := range aliases {
 		var settings map[string]any
-		if alias.Kind == media.Image {
+		if alias.Kind == item.Image {
 			settings = media.Schemas.ImageAlias.Values(c.app.ImageAliases[alias.Name])
 		} else {
 			settings = media.Schemas.FileAlias.Values(c.app.FileAliases[alias.Name])

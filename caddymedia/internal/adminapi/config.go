@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
@@ -80,12 +81,12 @@ func (c config) aliases() map[use]*media.AliasOptions {
 	all := map[use]*media.AliasOptions{}
 	for name, alias := range c.ImageAliases {
 		if alias != nil { // null has no options
-			all[use{Kind: string(media.Image), Alias: name}] = &alias.AliasOptions
+			all[use{Kind: string(item.Image), Alias: name}] = &alias.AliasOptions
 		}
 	}
 	for name, alias := range c.FileAliases {
 		if alias != nil {
-			all[use{Kind: string(media.File), Alias: name}] = &alias.AliasOptions
+			all[use{Kind: string(item.File), Alias: name}] = &alias.AliasOptions
 		}
 	}
 	return all
@@ -143,7 +144,7 @@ func (u use) String() string {
 		return "the account " + u.APIKey
 	case resumableUse:
 		return "resumable uploads"
-	case string(media.Image):
+	case string(item.Image):
 		return "the image alias " + u.Alias
 	default:
 		return "the file alias " + u.Alias
@@ -197,7 +198,7 @@ func (c config) removable(s section, name string) error {
 	if aliasSections[s] && len(c.ImageAliases)+len(c.FileAliases) == 1 {
 		return failf(http.StatusConflict,
 			"%s is the last alias: add another one first, because without any alias those called %s are added",
-			s.title(name), media.DefaultAlias)
+			s.title(name), item.DefaultAlias)
 	}
 	return nil
 }

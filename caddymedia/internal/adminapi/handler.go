@@ -23,6 +23,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -349,24 +350,24 @@ func (c *call) bounded() (context.Context, context.CancelFunc) {
 type actorKey struct{}
 
 // WithActor returns a context for the requests of a known actor.
-func WithActor(ctx context.Context, actor media.Actor) context.Context {
+func WithActor(ctx context.Context, actor item.Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
 
 // actor returns the actor of the request.
-func (c *call) actor() media.Actor { return actorOf(c.r) }
+func (c *call) actor() item.Actor { return actorOf(c.r) }
 
 // actorOf returns the actor of a request. Caddy's admin endpoint knows only the addresses of its
 // clients.
-func actorOf(r *http.Request) media.Actor {
-	if actor, ok := r.Context().Value(actorKey{}).(media.Actor); ok {
+func actorOf(r *http.Request) item.Actor {
+	if actor, ok := r.Context().Value(actorKey{}).(item.Actor); ok {
 		return actor
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = "" // a client of a unix socket has no address
 	}
-	return media.Actor{Origin: media.OriginAdmin, Client: host}
+	return item.Actor{Origin: item.OriginAdmin, Client: host}
 }
 
 // Interface guards

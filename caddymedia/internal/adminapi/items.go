@@ -7,15 +7,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // alias returns the alias named in the address.
-func (c *call) alias() (*media.Alias, error) {
-	alias, ok := c.service.Alias(media.Kind(c.args[0]), c.args[1])
+func (c *call) alias() (*item.Alias, error) {
+	alias, ok := c.service.Alias(item.Kind(c.args[0]), c.args[1])
 	if !ok {
 		return nil, failf(http.StatusNotFound, "There is no alias %.64q of this kind.", c.args[1])
 	}
@@ -23,16 +24,16 @@ func (c *call) alias() (*media.Alias, error) {
 }
 
 // below returns the escaped path below a route, and the kind before it.
-func (c *call) below(route string) (kind media.Kind, path string) {
+func (c *call) below(route string) (kind item.Kind, path string) {
 	word, path, _ := strings.Cut(strings.TrimPrefix(c.r.URL.EscapedPath(), "/"+route+"/"), "/")
-	return media.Kind(word), path
+	return item.Kind(word), path
 }
 
 // items serves a request of Caddy's admin endpoint, which grants all rights, as clients send it below
 // /api/items/.
 func (c *call) items() error {
 	kind, path := c.below("items")
-	caller := mediahttp.Caller{Account: tokens.Account{Rights: tokens.Rights()}, Origin: media.OriginAdmin}
+	caller := mediahttp.Caller{Account: tokens.Account{Rights: tokens.Rights()}, Origin: item.OriginAdmin}
 	err := mediahttp.New(c.app, mediahttp.Options{Log: c.app.Log()}).Items(c.w, c.r, kind, path, caller)
 	if failed, ok := errors.AsType[*mediahttp.Error](err); ok {
 		return failf(failed.Status, "%s", notRunning)
@@ -89,7 +90,7 @@ func (c *call) facts() error {
 	ctx, cancel := c.bounded()
 	defer cancel()
 	var answer factsAnswer
-	sizes, srcset := c.service.ImageSizes(ctx, alias, c.args[2])
+	sizes, srcset, _ := c.service.ImageSizes(ctx, alias, c.args[2])
 	for _, size := range sizes {
 		described := sizeAnswer{Address: size.URL, Width: size.Width, Height: size.Height}
 		if size.Rendition != nil {
@@ -104,7 +105,7 @@ func (c *call) facts() error {
 	})
 	answer.Srcset = srcset
 	if alias.Private != nil {
-		signed, err := c.service.Sign(ctx, media.SignRequest{Kind: alias.Kind, Alias: alias.Name, Filenames: []string{c.args[2]}})
+		signed, err := c.service.Sign(ctx, service.SignRequest{Kind: alias.Kind, Alias: alias.Name, Filenames: []string{c.args[2]}})
 		if err == nil { // otherwise the token store is down, which the page of the storages shows
 			_, answer.Query, _ = strings.Cut(signed[0].URL, "?")
 		}

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -62,7 +63,7 @@ func noStorage(name string) error {
 	return failf(http.StatusNotFound, "There is no storage %.64q.", name)
 }
 
-func (c *call) describeStorage(name string, health media.Health) storageAnswer {
+func (c *call) describeStorage(name string, health service.Health) storageAnswer {
 	config, driver := c.app.Storages[name], c.app.Driver(name)
 	s := storageAnswer{
 		Name: name, Implicit: c.app.Implied().Storage,
@@ -131,10 +132,10 @@ func (c *call) health() error {
 		Storages []storageHealth `json:"storages"`
 		Tokens   tokensHealth    `json:"tokens"`
 		Encoder  string          `json:"webp_encoder"`
-	}{all, tokens, media.EncoderName()})
+	}{all, tokens, encoderName()})
 }
 
-func (c *call) describeHealth(driver *modules.Driver, h media.Health) healthAnswer {
+func (c *call) describeHealth(driver *modules.Driver, h service.Health) healthAnswer {
 	if h.Checked.IsZero() {
 		return healthAnswer{State: "unknown", Message: "The first check has not ended yet."}
 	}
@@ -156,7 +157,7 @@ type guaranteeAnswer struct {
 
 // healthGuarantees returns the guarantees of a storage that is up. Some are known only after a
 // successful check.
-func healthGuarantees(h media.Health) []guaranteeAnswer {
+func healthGuarantees(h service.Health) []guaranteeAnswer {
 	if h.Checked.IsZero() || h.Err != nil {
 		return []guaranteeAnswer{}
 	}
@@ -183,4 +184,13 @@ func guarantees(f storagedrivers.Features) []guaranteeAnswer {
 			"When an upload of several items fails, the items that it has replaced are restored.",
 			"When an upload of several items fails, the items that it has replaced stay replaced. The answer names them."),
 	}
+}
+
+// encoderName returns the name of the WebP encoder, or "" if there is none.
+func encoderName() string {
+	encoder, err := webp.New()
+	if err != nil {
+		return ""
+	}
+	return encoder.Name()
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -29,7 +29,7 @@ type uploadAnswer struct {
 	User      string     `json:"user,omitempty"` // of an account with users
 	Origin    string     `json:"origin"`
 	Client    string     `json:"client"`
-	Kind      media.Kind `json:"kind"`
+	Kind      item.Kind `json:"kind"`
 	Alias     string     `json:"alias"`
 	SubFolder string     `json:"sub_folder"`
 	Filename  string     `json:"filename"`

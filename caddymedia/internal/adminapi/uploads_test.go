@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -41,8 +41,8 @@ func startUpload(t *testing.T, account string) string {
 	}
 	w := httptest.NewRecorder()
 	handler := mediahttp.New(app, mediahttp.Options{})
-	caller := mediahttp.Caller{Account: tokens.Account{APIKey: account}, Origin: media.OriginPanel}
-	if err := handler.UploadResumable(w, r, media.File, "/", "", caller); err != nil || w.Code != http.StatusCreated {
+	caller := mediahttp.Caller{Account: tokens.Account{APIKey: account}, Origin: item.OriginPanel}
+	if err := handler.UploadResumable(w, r, item.File, "/", "", caller); err != nil || w.Code != http.StatusCreated {
 		t.Fatalf("%v, %d %s", err, w.Code, w.Body)
 	}
 	for _, u := range get[uploadsAnswer](t, "/uploads").Uploads {

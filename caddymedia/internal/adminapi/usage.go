@@ -4,7 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
@@ -16,7 +17,7 @@ type countAnswer struct {
 
 // aliasUsage is what an alias holds by its last count.
 type aliasUsage struct {
-	Kind       media.Kind  `json:"kind"`
+	Kind       item.Kind  `json:"kind"`
 	Name       string      `json:"name"`
 	Items      countAnswer `json:"items"`
 	Variants   countAnswer `json:"variants"`
@@ -93,7 +94,7 @@ func (c *call) answerUsage() error {
 	return c.answer(answer)
 }
 
-func (c *call) describeUsage(alias *media.Alias, u *media.Usage) aliasUsage {
+func (c *call) describeUsage(alias *item.Alias, u *service.Usage) aliasUsage {
 	described := aliasUsage{
 		Kind: alias.Kind, Name: alias.Name, Items: countAnswer(u.Items), Variants: countAnswer(u.Variants),
 		Renditions: countAnswer(u.Renditions), AtLeast: u.AtLeast, State: "idle", SoFar: u.SoFar,
@@ -118,7 +119,7 @@ func (c *call) describeUsage(alias *media.Alias, u *media.Usage) aliasUsage {
 type changeAnswer struct {
 	Time   string     `json:"time"`
 	Action string     `json:"action"`
-	Kind   media.Kind `json:"kind"`
+	Kind   item.Kind `json:"kind"`
 	Alias  string     `json:"alias"`
 	// Filename is empty for a set.
 	Filename string `json:"filename"`

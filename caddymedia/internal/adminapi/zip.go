@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -107,7 +107,7 @@ func (c *call) zip() error {
 
 // zipItems looks up items of an alias. It returns those that are stored, each once and in the order
 // of filenames, and the names of the others.
-func zipItems(ctx context.Context, alias *media.Alias, filenames []string) (items []zipItem, missing []string, err error) {
+func zipItems(ctx context.Context, alias *item.Alias, filenames []string) (items []zipItem, missing []string, err error) {
 	infos := make([]storagedrivers.Info, len(filenames)) // without a key if there is no item
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(zipStats)
@@ -200,7 +200,7 @@ func zipSize(items []zipItem) int64 {
 }
 
 // sendZip sends the zip of items. It breaks the connection if an item cannot be read to its end.
-func (c *call) sendZip(alias *media.Alias, items []zipItem) {
+func (c *call) sendZip(alias *item.Alias, items []zipItem) {
 	size := zipSize(items)
 	header := c.w.Header()
 	header.Set("Content-Type", "application/zip")
@@ -228,7 +228,7 @@ func (c *call) sendZip(alias *media.Alias, items []zipItem) {
 
 // writeZip writes the zip of items. It returns an error that wraps [storagedrivers.ErrChanged] if an
 // item was replaced since.
-func writeZip(ctx context.Context, to io.Writer, alias *media.Alias, items []zipItem) error {
+func writeZip(ctx context.Context, to io.Writer, alias *item.Alias, items []zipItem) error {
 	w := zip.NewWriter(to)
 	for _, item := range items {
 		entry, err := w.CreateHeader(item.header())
@@ -243,7 +243,7 @@ func writeZip(ctx context.Context, to io.Writer, alias *media.Alias, items []zip
 }
 
 // copyItem writes the bytes of an item.
-func copyItem(ctx context.Context, to io.Writer, alias *media.Alias, item zipItem) error {
+func copyItem(ctx context.Context, to io.Writer, alias *item.Alias, item zipItem) error {
 	object, err := alias.Storage.OpenSeeker(ctx, alias.Key(item.filename))
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
@@ -41,7 +41,7 @@ func zipSite(t *testing.T) (*Handler, *observer.ObservedLogs) {
 func as(user string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		h.ServeHTTP(w, r.WithContext(WithActor(r.Context(), media.Actor{Origin: media.OriginPanel, Account: user})))
+		h.ServeHTTP(w, r.WithContext(WithActor(r.Context(), item.Actor{Origin: item.OriginPanel, Account: user})))
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 )
 
 // auditActions are the requested changes of items.
@@ -75,7 +75,7 @@ func (o *Observer) auditRefusal(op upload.Operation, failure *item.Failure) {
 }
 
 // auditDeletion writes a set of items, or a refused request to delete items.
-func (o *Observer) auditDeletion(d media.Deletion) {
+func (o *Observer) auditDeletion(d service.Deletion) {
 	c := Change{
 		Action: auditActions[upload.Deleted], Kind: d.Kind, Alias: d.Alias, Filename: d.Filename, Size: -1,
 		IsSet: d.IsSet, Folder: d.Folder, Number: d.Number, Actor: d.Actor, Result: resultOK,

@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 )
 
 // TestAuditOfDeletions: the audit log has no words of the storage.
@@ -106,10 +106,10 @@ func TestAuditFields(t *testing.T) {
 			o.auditRefusal(upload.Operation{Actor: actor, Transfer: move}, &item.Failure{})
 		},
 		"action kind alias filename via account user client result": func() {
-			o.auditDeletion(media.Deletion{Actor: actor, Failure: &item.Failure{}})
+			o.auditDeletion(service.Deletion{Actor: actor, Failure: &item.Failure{}})
 		},
 		"action kind alias folder number via account user client result": func() {
-			o.auditDeletion(media.Deletion{Actor: actor, IsSet: true})
+			o.auditDeletion(service.Deletion{Actor: actor, IsSet: true})
 		},
 		"action kind alias filename size owner via account user client result": func() {
 			o.auditTermination(&resumable.Record{Length: resumable.Unknown}, actor, nil)
@@ -135,7 +135,7 @@ func TestAuditOfUsers(t *testing.T) {
 		actor := item.Actor{Origin: item.OriginHTTP, Account: "members", User: user}
 		o.auditChange(upload.Change{Action: upload.Stored, Alias: &item.Alias{}, Actor: actor})
 		o.auditRefusal(upload.Operation{Actor: actor}, &item.Failure{})
-		o.auditDeletion(media.Deletion{Actor: actor})
+		o.auditDeletion(service.Deletion{Actor: actor})
 		o.auditTermination(&resumable.Record{Owner: actor.Owner()}, actor, nil)
 		for _, line := range lines.TakeAll() {
 			got, has := line.ContextMap()["user"]
@@ -157,7 +157,7 @@ func TestAuditOfSets(t *testing.T) {
 	for _, name := range []string{"a.txt", "b.txt"} {
 		o.Changed(t.Context(), upload.Change{Action: upload.Deleted, Alias: alias, Item: upload.Item{Filename: name}, Actor: actor, InSet: true})
 	}
-	set := media.Deletion{Kind: item.File, Alias: "content", IsSet: true, Folder: "old", Number: 2, Actor: actor}
+	set := service.Deletion{Kind: item.File, Alias: "content", IsSet: true, Folder: "old", Number: 2, Actor: actor}
 	o.DeletionEnded(t.Context(), set)
 	all := lines.TakeAll()
 	if len(all) != 1 {
@@ -167,7 +167,7 @@ func TestAuditOfSets(t *testing.T) {
 		fields["account"] != "shop" || fields["alias"] != "content" || fields["result"] != "ok" {
 		t.Errorf("%v", fields)
 	}
-	refused := media.Deletion{
+	refused := service.Deletion{
 		Kind: item.File, Alias: strings.Repeat("x", 65), Filename: "a.txt", Actor: actor,
 		Failure: &item.Failure{Message: "not allowed"},
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 )
 
 // TestChangesOrder: the last 200 changes are kept, the newest first, without the addresses of clients.
@@ -113,7 +113,7 @@ func TestChangesMade(t *testing.T) {
 		}, nil},
 		"set": {func(o *Observer) {
 			o.Changed(t.Context(), upload.Change{Action: upload.Deleted, Alias: alias, Item: it, Actor: actor, InSet: true})
-			o.DeletionEnded(t.Context(), media.Deletion{
+			o.DeletionEnded(t.Context(), service.Deletion{
 				Kind: item.File, Alias: "content", IsSet: true, Folder: "old", Number: 1, Actor: actor,
 				Failure: &item.Failure{Message: "some items are left"},
 			})
@@ -121,7 +121,7 @@ func TestChangesMade(t *testing.T) {
 			c.Action, c.Filename, c.Size, c.IsSet, c.Folder, c.Number, c.Result = "delete", "", -1, true, "old", 1, "some items are left"
 		})},
 		"refused set": {func(o *Observer) {
-			o.DeletionEnded(t.Context(), media.Deletion{Kind: item.File, Alias: "content", IsSet: true, Actor: actor, Failure: &item.Failure{}})
+			o.DeletionEnded(t.Context(), service.Deletion{Kind: item.File, Alias: "content", IsSet: true, Actor: actor, Failure: &item.Failure{}})
 		}, nil},
 		"refusal": {func(o *Observer) {
 			o.Refused(t.Context(), upload.Operation{Kind: item.File, Actor: actor}, item.Failures{{Message: "no"}})

@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/cache"
 )
@@ -101,10 +101,10 @@ func seconds(name, help string, buckets []float64, labels ...string) *prometheus
 // addZeros adds the series with known labels. The rate of a series that appears with its first count
 // misses that count.
 func (m *metrics) addZeros() {
-	for _, result := range media.LoginResults() {
+	for _, result := range service.LoginResults() {
 		m.logins.WithLabelValues(string(result))
 	}
-	for _, result := range media.TicketResults() {
+	for _, result := range service.TicketResults() {
 		m.tickets.WithLabelValues(string(result))
 	}
 	for _, kind := range []item.Kind{item.Image, item.File} {

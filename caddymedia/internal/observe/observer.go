@@ -15,11 +15,12 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
-// Observer is the [media.Observer] of one configuration of Caddy.
+// Observer is the [service.Observer] of one configuration of Caddy.
 type Observer struct {
 	*metrics
 	audit   *zap.Logger
@@ -49,32 +50,35 @@ func (o *Observer) current() *Observer {
 	return o
 }
 
-// LoggedIn implements [media.Observer].
-func (o *Observer) LoggedIn(ctx context.Context, apiKey string, result media.LoginResult) {
+// Observe implements [media.Observer]. The methods of [service.Observer] are told more.
+func (o *Observer) Observe(context.Context, media.Event) {}
+
+// LoggedIn implements [service.Observer].
+func (o *Observer) LoggedIn(ctx context.Context, apiKey string, result service.LoginResult) {
 	o.current().logins.WithLabelValues(string(result)).Inc()
 	noteAccount(ctx, apiKey)
 }
 
-// TicketIssued implements [media.Observer].
-func (o *Observer) TicketIssued(ctx context.Context, apiKey string, result media.TicketResult) {
+// TicketIssued implements [service.Observer].
+func (o *Observer) TicketIssued(ctx context.Context, apiKey string, result service.TicketResult) {
 	o.current().tickets.WithLabelValues(string(result)).Inc()
 	noteAccount(ctx, apiKey)
 }
 
-// Signed implements [media.Observer].
+// Signed implements [service.Observer].
 func (*Observer) Signed(ctx context.Context, apiKey string, _ int) { noteAccount(ctx, apiKey) }
 
-// Failed implements [media.Observer].
+// Failed implements [service.Observer].
 func (o *Observer) Failed(_ context.Context, endpoint, status string) {
 	o.current().failures.WithLabelValues(endpoint, status).Inc()
 }
 
-// ResumableEvent implements [media.Observer].
+// ResumableEvent implements [service.Observer].
 func (o *Observer) ResumableEvent(kind item.Kind, event resumable.Event) {
 	o.current().resumable.WithLabelValues(string(kind), string(event)).Inc()
 }
 
-// ResumableReceived implements [media.Observer].
+// ResumableReceived implements [service.Observer].
 func (o *Observer) ResumableReceived(kind item.Kind, bytes int64, resumed bool) {
 	current := o.current()
 	current.resumableBytes.WithLabelValues(string(kind)).Add(float64(bytes))
@@ -83,35 +87,35 @@ func (o *Observer) ResumableReceived(kind item.Kind, bytes int64, resumed bool) 
 	}
 }
 
-// ResumableOpen implements [media.Observer].
+// ResumableOpen implements [service.Observer].
 func (o *Observer) ResumableOpen(storage string, open resumable.Open) {
 	o.unfinished.WithLabelValues(storage).Set(float64(open.Uploads))
 	o.unfinishedBytes.WithLabelValues(storage).Set(float64(open.Bytes))
 }
 
-// Terminated implements [media.Observer].
+// Terminated implements [service.Observer].
 func (o *Observer) Terminated(ctx context.Context, upload *resumable.Record, actor item.Actor, err error) {
 	noteAccount(ctx, actor.Account)
 	o.current().auditTermination(upload, actor, err)
 }
 
-// Requested implements [media.Observer].
+// Requested implements [service.Observer].
 func (o *Observer) Requested(ctx context.Context, alias *item.Alias, filename string) {
 	noteItem(ctx, alias.Kind, alias.Name, filename)
 }
 
-// Served implements [media.Observer].
+// Served implements [service.Observer].
 func (o *Observer) Served(_ context.Context, alias *item.Alias, bytes int64) {
 	o.current().served.WithLabelValues(string(alias.Kind), alias.Name).Add(float64(bytes))
 }
 
-// StorageOperation implements [media.Observer].
+// StorageOperation implements [service.Observer].
 func (o *Observer) StorageOperation(storage, op string, took time.Duration, err error) {
 	o.current().operation(storage, op, took, err)
 }
 
-// StorageChecked implements [media.Observer].
-func (o *Observer) StorageChecked(storage string, health media.Health, changed bool) {
+// StorageChecked implements [service.Observer].
+func (o *Observer) StorageChecked(storage string, health service.Health, changed bool) {
 	o.up(storage, health.Err == nil)
 	if changed {
 		o.events.health(storage, health.Err == nil, health.Since)
@@ -156,8 +160,8 @@ func (o *Observer) Changed(ctx context.Context, change upload.Change) {
 	o.events.changed(change)
 }
 
-// DeletionEnded implements [media.Observer].
-func (o *Observer) DeletionEnded(ctx context.Context, deletion media.Deletion) {
+// DeletionEnded implements [service.Observer].
+func (o *Observer) DeletionEnded(ctx context.Context, deletion service.Deletion) {
 	deletion.Alias = fmt.Sprintf("%.64s", deletion.Alias) // as in Refused
 	noteAccount(ctx, deletion.Actor.Account)
 	noteItem(ctx, deletion.Kind, deletion.Alias, deletion.Filename)

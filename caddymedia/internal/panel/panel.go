@@ -117,7 +117,7 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 		}
 	}
 	p.handler = mediahttp.New(app, mediaapp.HandlerOptions(app.Redacted(ctx.Slogger())))
-	provisioned.Store(p, app.Service())
+	provisioned.Store(p, app.Service().Self())
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		p.log.Info("serving the panel", zap.Strings("addresses", addresses(server, p.base+"/")))
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddymedia/media/caddymedia/internal/adminapi"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
@@ -42,7 +42,7 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 		}
 		fallthrough
 	default:
-		actor := media.Actor{Origin: media.OriginPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
+		actor := item.Actor{Origin: item.OriginPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
 		p.routes.ServeHTTP(w, r.WithContext(adminapi.WithActor(r.Context(), actor)))
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
@@ -18,9 +19,9 @@ const notRunning = "the media service is not running"
 // upload stores files as the public endpoints do. Editors may upload to all aliases.
 func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, rest string) {
 	word, below, isBelow := strings.Cut(rest, "/")
-	kind := media.Kind(word)
+	kind := item.Kind(word)
 	endpoint, id, _ := strings.Cut(below, "/")
-	if kind != media.Image && kind != media.File || isBelow && endpoint != "resumable" {
+	if kind != item.Image && kind != item.File || isBelow && endpoint != "resumable" {
 		p.fail(w, r, http.StatusNotFound, "there is no such route")
 		return
 	}
@@ -41,12 +42,12 @@ func (p *Panel) items(w http.ResponseWriter, r *http.Request, v visitor) {
 	base := url.URL{Path: p.base + "/api/items/"}
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), base.EscapedPath())
 	word, path, isBelow := strings.Cut(rest, "/")
-	kind := media.Kind(word)
-	if kind != media.Image && kind != media.File || !ok || !isBelow {
+	kind := item.Kind(word)
+	if kind != item.Image && kind != item.File || !ok || !isBelow {
 		p.fail(w, r, http.StatusNotFound, "there is no such route")
 		return
 	}
-	caller := mediahttp.Caller{Account: tokens.Account{APIKey: v.name}, Origin: media.OriginPanel}
+	caller := mediahttp.Caller{Account: tokens.Account{APIKey: v.name}, Origin: item.OriginPanel}
 	caller.Account.Rights = []tokens.Right{tokens.List}
 	if !reads(r) {
 		var ended func()
@@ -63,13 +64,13 @@ func (p *Panel) items(w http.ResponseWriter, r *http.Request, v visitor) {
 // ended is called.
 func (p *Panel) caller(r *http.Request, v visitor) (caller mediahttp.Caller, ended func()) {
 	confirm, ended := p.uploadSession(r, v)
-	return mediahttp.Caller{Account: tokens.Account{APIKey: v.name}, Origin: media.OriginPanel, Confirm: confirm}, ended
+	return mediahttp.Caller{Account: tokens.Account{APIKey: v.name}, Origin: item.OriginPanel, Confirm: confirm}, ended
 }
 
 // uploadResumable serves the resumable uploads of an editor. Reading the state of an upload may
 // finish it, so it is for editors too. The pages use the methods themselves: one in a header would
 // pass the checks of another.
-func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visitor, kind media.Kind, id string, caller mediahttp.Caller) {
+func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visitor, kind item.Kind, id string, caller mediahttp.Caller) {
 	if !v.editor {
 		p.fail(w, r, http.StatusForbidden, onlyLooking)
 		return
@@ -92,10 +93,10 @@ func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visito
 // provisioned maps the panels of all configurations to the media services of these. A request may
 // outlast the configuration under which it began; the panels of the configuration that runs at its
 // end confirm it.
-var provisioned sync.Map // *Panel to *media.Service
+var provisioned sync.Map // *Panel to *service.Service
 
 // anyPanel reports whether fits is true for a panel in the configuration of a service.
-func anyPanel(service *media.Service, fits func(*Panel) bool) bool {
+func anyPanel(service *service.Service, fits func(*Panel) bool) bool {
 	found := false
 	provisioned.Range(func(p, of any) bool {
 		found = of == service && fits(p.(*Panel)) // nothing else is in it
@@ -108,9 +109,9 @@ func anyPanel(service *media.Service, fits func(*Panel) bool) bool {
 // confirm reports whether v may still change items. A panel of the running configuration must have v
 // as an editor. With a login, the session must be valid and the password hash unchanged; without one,
 // the `user` of that panel must be the same.
-func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running *media.Service) bool, ended func()) {
+func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running *service.Service) bool, ended func()) {
 	if p.login == nil {
-		return func(running *media.Service) bool {
+		return func(running *service.Service) bool {
 			return anyPanel(running, func(other *Panel) bool {
 				return other.login == nil && other.User == p.User && other.edits(v.name)
 			})
@@ -121,7 +122,7 @@ func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running 
 		secret = cookie.Value
 	}
 	fingerprint := p.login.fingerprints[v.name]
-	return func(running *media.Service) bool {
+	return func(running *service.Service) bool {
 		return p.login.sessions.lasts(secret, fingerprint, p.login.now()) && anyPanel(running, func(other *Panel) bool {
 			return other.login != nil && other.login.fingerprints[v.name] == fingerprint && other.edits(v.name)
 		})

@@ -38,7 +38,7 @@ func (q *request) describe(u *resumable.Upload) {
 func (q *request) describeEnd(u *resumable.Upload) {
 	header := q.w.Header()
 	header.Set(headerExpires, u.Expires().UTC().Format(http.TimeFormat))
-	item, ok := q.service.ItemOf(u, q.BaseURL)
+	item, ok := q.running.ItemOf(u, q.BaseURL)
 	if !ok {
 		return
 	}
@@ -116,7 +116,7 @@ func (q *request) refuse(ctx context.Context, err error) error {
 			httpx.RetryAfter(q.w, httpx.RetryDelay(failures))
 		}
 	}
-	q.service.Observer().Failed(ctx, q.Kind.Name(), strconv.Itoa(status))
+	q.running.Observer().Failed(ctx, q.Kind.Name(), strconv.Itoa(status))
 	return httpx.Refuse(q.w, q.r, q.Log, status, failures)
 }
 

@@ -96,7 +96,7 @@ func (q *request) receive(ctx context.Context, u *resumable.Upload, offset, leng
 	if httpx.IsEncoded(q.r.Header) {
 		return &requestError{http.StatusUnsupportedMediaType, httpx.EncodedBody}
 	}
-	ended, ok := q.service.BeginUpload(q.actor, q.caller.Ticket, resumable.TicketParts)
+	ended, ok := q.running.BeginUpload(q.actor, q.caller.Ticket, resumable.TicketParts)
 	if !ok {
 		httpx.RetryAfter(q.w, time.Second)
 		return &item.Failure{Reason: item.Busy, Message: "the account, or the ticket or its client, has too many uploads under way, try again later"}
@@ -114,12 +114,12 @@ func (q *request) receive(ctx context.Context, u *resumable.Upload, offset, leng
 		return resumable.ErrTooLarge
 	}
 	httpx.Watch(q.r)
-	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, q.service.UploadTime(q.caller.Ticket))
+	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, q.running.UploadTime(q.caller.Ticket))
 	defer stop()
 	body := resumable.Body{
 		Reader: timed, Offset: offset, Limit: limit, Sum: sum, Interrupt: timed.End,
 		Reserve: func() (func(), error) {
-			release, ok := q.service.ReserveFile(q.actor)
+			release, ok := q.running.ReserveFile(q.actor)
 			if !ok {
 				return nil, &item.Failure{Reason: item.Busy, Message: "too many uploads are under way, try again later"}
 			}

@@ -30,6 +30,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/tus"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -73,8 +74,8 @@ const uploadDay = "26-11/20"
 type site struct {
 	store   *failingStore
 	backend storagedrivers.Driver
-	first   *media.Service
-	running atomic.Pointer[media.Service] // after a reload
+	first   *service.Service
+	running atomic.Pointer[service.Service] // after a reload
 	handler http.Handler
 	passed  atomic.Int64 // since noon
 	vars    []string     // of the headers in requests: names and values
@@ -115,7 +116,7 @@ func account(aliases ...string) tokens.Account {
 func on(storage string) media.AliasOptions { return media.AliasOptions{Storage: storage} }
 
 // service returns a service with the driver and the token store of the site.
-func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Account) *media.Service {
+func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Account) *service.Service {
 	t.Helper()
 	const root = "/"
 	var open sync.WaitGroup // storages, whose driver is shared; the work of a started service ends after Close
@@ -162,7 +163,7 @@ func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Acc
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := service.Close(); err != nil {
+		if err := running.Close(); err != nil {
 			t.Error(err)
 		}
 		open.Wait()
@@ -172,14 +173,14 @@ func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Acc
 
 // reload replaces the service as a reload does: the first one is closed, and requests that hold it
 // continue.
-func (s *site) reload(running *media.Service) {
+func (s *site) reload(running *service.Service) {
 	s.running.Store(running)
 	_ = s.first.Close()
 }
 
 // serve routes a request to an endpoint, as package mediahttp does.
 func (s *site) serve(w http.ResponseWriter, r *http.Request) {
-	service, release, err := s.running.Load().Acquire()
+	running, release, err := s.running.Load().Acquire()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -190,10 +191,10 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 	e := tus.Endpoint{
 		Kind: kind, Path: "/api/upload/" + name + "/resumable", BaseURL: origin, Origin: item.OriginHTTP, Client: client,
 		Log: slog.New(slog.DiscardHandler),
-		Authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *item.Failure) {
+		Authenticate: func(ctx context.Context, running *service.Service) (tokens.Caller, *item.Failure) {
 			return authenticate(ctx, service, w, r, name)
 		},
-		Running: func() (*media.Service, func()) {
+		Running: func() (*service.Service, func()) {
 			running, release, err := s.running.Load().Acquire()
 			if err != nil {
 				return service, func() {}
@@ -209,9 +210,9 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // authenticate returns the caller of a request with a token or a ticket.
-func authenticate(ctx context.Context, service *media.Service, w http.ResponseWriter, r *http.Request, kind string) (tokens.Caller, *item.Failure) {
+func authenticate(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request, kind string) (tokens.Caller, *item.Failure) {
 	value := strings.TrimPrefix(strings.Join(r.Header.Values("Authorization"), ","), "Bearer ")
-	account, ticket, err := service.Issuer().Verify(ctx, value, "")
+	account, ticket, err := running.Issuer().Verify(ctx, value, "")
 	caller := tokens.Caller{Account: account, Ticket: ticket}
 	switch {
 	case errors.Is(err, tokens.ErrUnavailable):

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package media
+package service
 
 // MaxOpenFiles returns how many files and connections the process may have open. On Windows only
 // memory limits them.

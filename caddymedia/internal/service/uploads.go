@@ -1,9 +1,8 @@
-package media
+package service
 
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"maps"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 // newUploads returns the store of resumable uploads. Every storage may hold some, of an earlier
@@ -23,7 +21,7 @@ import (
 func (s *Service) newUploads() *resumable.Store {
 	store := &resumable.Store{
 		Uploader: s.uploader, Issuer: s.issuer,
-		Expires: time.Duration(s.resumable.Expires), MaxOpen: s.resumable.MaxOpen, MaxBytes: s.resumable.MaxBytes,
+		Expires: s.resumable.Expires, MaxOpen: s.resumable.MaxOpen, MaxBytes: s.resumable.MaxBytes,
 		Observe: s.observer.ResumableEvent, Received: s.observer.ResumableReceived, Now: s.now, Log: s.log,
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.storages)) {
@@ -72,16 +70,16 @@ func (s *Service) BeginUpload(actor item.Actor, ticket *tokens.Ticket, spare int
 	if ticket != nil {
 		party.Most = int64(ticket.Left() + spare)
 	}
-	if !s.bounds.uploads.AcquireWithin(party, 1, int64(s.limits.MaxUploads)) {
+	if !s.process.uploads.AcquireWithin(party, 1, int64(s.limits.MaxUploads)) {
 		return nil, false
 	}
-	return func() { s.bounds.uploads.Release(party, 1) }, true
+	return func() { s.process.uploads.Release(party, 1) }, true
 }
 
 // UploadTime returns how long the body of an upload may take to arrive. With a ticket it ends with
 // the ticket.
 func (s *Service) UploadTime(ticket *tokens.Ticket) time.Duration {
-	most := time.Duration(s.limits.MaxUploadTime)
+	most := s.limits.MaxUploadTime
 	if ticket != nil {
 		most = min(most, ticket.Expires.Sub(s.now()))
 	}
@@ -96,7 +94,7 @@ func (s *Service) CountRefused(ctx context.Context, ticket *tokens.Ticket, failu
 // ReserveFile reserves a file for staged bytes of an upload. It returns false if the account has too
 // many.
 func (s *Service) ReserveFile(actor item.Actor) (release func(), ok bool) {
-	return s.bounds.staging.Reserve(actor.Party())
+	return s.process.staging.Reserve(actor.Party())
 }
 
 // TerminateUpload removes an upload for an actor, never its item.
@@ -173,7 +171,7 @@ func Covers(account tokens.Account, path string) bool {
 
 // EndUpload terminates the unfinished upload of a name in a list of the uploads of a storage. The
 // error is fs.ErrNotExist if there is no such upload.
-func (s *Service) EndUpload(ctx context.Context, storage *storagedrivers.Storage, name string, actor Actor) error {
+func (s *Service) EndUpload(ctx context.Context, storage *storagedrivers.Storage, name string, actor item.Actor) error {
 	store := s.Uploads()
 	if store == nil {
 		return fs.ErrNotExist
@@ -186,46 +184,4 @@ func (s *Service) EndUpload(ctx context.Context, storage *storagedrivers.Storage
 		return fs.ErrNotExist
 	}
 	return err
-}
-
-// maxImports is how many addresses are fetched at once for the uploads of an account.
-const maxImports = 4
-
-// Importer returns the importer of an actor's uploads, within the limits of [Downloads]. Imports
-// beyond the limit of the account wait.
-func (s *Service) Importer(actor item.Actor) upload.Importer {
-	return func(ctx context.Context, address string, alias *item.Alias) (string, io.ReadCloser, *item.Failure) {
-		slot, err := s.bounds.imports.Acquire(ctx, queue.Request{Owner: actor.Owner(), Most: maxImports})
-		if err != nil {
-			return "", nil, remoteFailure(err)
-		}
-		from, err := s.remote.Get(ctx, address)
-		if err != nil {
-			slot.Release()
-			return "", nil, remoteFailure(err)
-		}
-		content := &imported{download: from.Body, slot: slot}
-		name, body, failure := open(from, alias)
-		if failure != nil {
-			if err := content.Close(); err != nil {
-				failure.Err = errors.Join(failure.Err, err)
-			}
-			return "", nil, failure
-		}
-		content.Reader = body
-		return name, content, nil
-	}
-}
-
-// imported is the content of an address that is being fetched.
-type imported struct {
-	io.Reader
-	download io.Closer
-	slot     *queue.Slot
-}
-
-// Close ends the download and releases its slot.
-func (i *imported) Close() error {
-	defer i.slot.Release()
-	return i.download.Close()
 }

@@ -1,4 +1,4 @@
-package media
+package service
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -24,7 +25,7 @@ const (
 // because a bucket may be public below a prefix. Its note warns if the backend serves one.
 func (s *Service) Probe(ctx context.Context, storage *storagedrivers.Storage) storagedrivers.Report {
 	report := storage.Probe(ctx)
-	private := slices.DeleteFunc(s.Aliases(), func(a *Alias) bool { return a.Private == nil || a.Storage != storage })
+	private := slices.DeleteFunc(s.Aliases(), func(a *item.Alias) bool { return a.Private == nil || a.Storage != storage })
 	if len(private) == 0 || !storage.CanPresign() || !report.OK() {
 		return report
 	}

@@ -1,4 +1,4 @@
-package media
+package service
 
 import (
 	"errors"
@@ -22,9 +22,9 @@ type Origins struct {
 	listed map[string]bool
 }
 
-// parseOrigins parses origins such as "https://www.example.com", or anyOrigin alone. The error names
+// ParseOrigins parses origins such as "https://www.example.com", or anyOrigin alone. The error names
 // the invalid one.
-func parseOrigins(list []string) (*Origins, error) {
+func ParseOrigins(list []string) (*Origins, error) {
 	o := &Origins{listed: map[string]bool{}}
 	for _, text := range list {
 		if text == anyOrigin {

@@ -1,4 +1,4 @@
-package media
+package service
 
 import (
 	"context"
@@ -90,7 +90,7 @@ func (a *alone) pause(ctx context.Context, opened <-chan struct{}) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(max(sweepInterval, min(idleInterval, time.Duration(a.service.resumable.Expires)))):
+		case <-time.After(max(sweepInterval, min(idleInterval, a.service.resumable.Expires))):
 			return
 		case <-opened:
 			a.empty = false
@@ -132,7 +132,7 @@ func (a *alone) sweep(ctx context.Context, storage *storagedrivers.Storage) erro
 	})
 	if err == nil {
 		a.service.observer.ResumableOpen(storage.Name(), open)
-		a.service.bounds.usages.setUnfinished(storage, open)
+		a.service.process.usages.setUnfinished(storage, open)
 	}
 	a.empty = err == nil && open.Uploads == 0
 	a.tried = idle

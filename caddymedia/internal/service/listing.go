@@ -1,4 +1,4 @@
-package media
+package service
 
 import (
 	"bytes"
@@ -10,12 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 	"weak"
 
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -50,7 +52,7 @@ const (
 
 // ItemQuery selects a page of the items of an alias. Variants and unfinished uploads are not items.
 type ItemQuery struct {
-	Alias *Alias
+	Alias *item.Alias
 	// Folder that is listed, relative to the alias; empty for its root.
 	Folder string
 	// Search is a part of the names, see [ItemFilter]. A search lists everything below the folder.
@@ -85,6 +87,21 @@ type ItemPage struct {
 	Examined int
 	// Incomplete means that the bounds of the query ended the page.
 	Incomplete bool
+}
+
+// ItemFilter returns a function that reports whether a list of items shows an object, or a folder
+// whose key ends with a slash: its name must contain search, without regard to case and accents.
+// Variants and unfinished uploads are not items.
+func ItemFilter(alias *item.Alias, search string) func(key string) bool {
+	lower, plain := strings.ToLower(search), naming.Searchable(search)
+	return func(key string) bool {
+		if alias.IsVariant(key) || naming.InUploadsFolder(key) {
+			return false
+		}
+		name := path.Base(key)
+		return strings.Contains(strings.ToLower(name), lower) ||
+			plain != "" && strings.Contains(naming.Searchable(name), plain)
+	}
 }
 
 // ListItems returns a page of items. The error is ErrCursor, ErrUnordered or that of the storage.
@@ -383,7 +400,7 @@ func (f *finder) listAll(ctx context.Context) (entries []storagedrivers.Info, er
 
 // orderedList is a list that was read.
 type orderedList struct {
-	alias    *Alias
+	alias    *item.Alias
 	list     string // its finder.sum
 	entries  []storagedrivers.Info
 	variants map[string]bool

@@ -1,4 +1,4 @@
-package media
+package service
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/storagedrivers"
@@ -78,7 +79,7 @@ func newUsages() *usages {
 }
 
 // of returns the usage of an alias. The caller holds mu.
-func (u *usages) of(alias *Alias) *Usage {
+func (u *usages) of(alias *item.Alias) *Usage {
 	usage := u.all[alias.Location()]
 	if usage == nil {
 		usage = new(Usage)
@@ -91,7 +92,7 @@ func (u *usages) of(alias *Alias) *Usage {
 // A count that ended with an earlier service continues in the background.
 func (s *Service) Usages() []Usage {
 	s.count()
-	u := s.bounds.usages
+	u := s.process.usages
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	aliases := s.Aliases()
@@ -105,7 +106,7 @@ func (s *Service) Usages() []Usage {
 // CountUsages counts the objects of the aliases in the background, one alias after the other: of those
 // whose count is ten minutes old, or with again of all.
 func (s *Service) CountUsages(again bool) {
-	u := s.bounds.usages
+	u := s.process.usages
 	u.mu.Lock()
 	for _, alias := range s.Aliases() {
 		if usage := u.of(alias); !usage.Counting && (again || usage.due(s.now())) {
@@ -119,7 +120,7 @@ func (s *Service) CountUsages(again bool) {
 // Unfinished returns the number of the unfinished resumable uploads of a storage, and their bytes, as of
 // the last minutes.
 func (s *Service) Unfinished(storage *storagedrivers.Storage) Count {
-	u := s.bounds.usages
+	u := s.process.usages
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	open := u.unfinished[storage.Location()]
@@ -139,7 +140,7 @@ func (s *Service) count() {
 	if err != nil {
 		return
 	}
-	u, aliases := s.bounds.usages, s.Aliases()
+	u, aliases := s.process.usages, s.Aliases()
 	alias := u.begin(aliases)
 	if alias == nil {
 		release()
@@ -156,7 +157,7 @@ func (s *Service) count() {
 
 // begin returns the first alias to count; nil if none waits, or a service counts already. It forgets
 // other aliases than these.
-func (u *usages) begin(aliases []*Alias) *Alias {
+func (u *usages) begin(aliases []*item.Alias) *item.Alias {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.running {
@@ -171,7 +172,7 @@ func (u *usages) begin(aliases []*Alias) *Alias {
 }
 
 // next returns the next alias to count; nil if none waits, or ctx has ended.
-func (u *usages) next(ctx context.Context, aliases []*Alias) *Alias {
+func (u *usages) next(ctx context.Context, aliases []*item.Alias) *item.Alias {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if ctx.Err() != nil {
@@ -181,7 +182,7 @@ func (u *usages) next(ctx context.Context, aliases []*Alias) *Alias {
 }
 
 // take marks the first waiting alias as counting, and returns it. The caller holds mu.
-func (u *usages) take(aliases []*Alias) *Alias {
+func (u *usages) take(aliases []*item.Alias) *item.Alias {
 	u.running = false
 	for _, alias := range aliases {
 		if usage := u.of(alias); usage.Waiting {
@@ -195,8 +196,8 @@ func (u *usages) take(aliases []*Alias) *Alias {
 
 // countAlias counts an alias within the bounds, and records the result. If ctx ends, the alias waits
 // again.
-func (s *Service) countAlias(ctx context.Context, alias *Alias) {
-	u := s.bounds.usages
+func (s *Service) countAlias(ctx context.Context, alias *item.Alias) {
+	u := s.process.usages
 	bounded, cancel := context.WithTimeout(ctx, u.maxTime)
 	defer cancel()
 	result, err := u.walk(bounded, alias)
@@ -219,7 +220,7 @@ func (s *Service) countAlias(ctx context.Context, alias *Alias) {
 }
 
 // walk counts the objects of an alias.
-func (u *usages) walk(ctx context.Context, alias *Alias) (Usage, error) {
+func (u *usages) walk(ctx context.Context, alias *item.Alias) (Usage, error) {
 	var usage Usage
 	p := pacer{usages: u, alias: alias, last: time.Now()} //nolint:forbidigo // a duration depends on no other clock
 	classify := func(info storagedrivers.Info) {
@@ -248,7 +249,7 @@ var errBound = errors.New("too many objects to count")
 // to others.
 type pacer struct {
 	usages *usages
-	alias  *Alias
+	alias  *item.Alias
 	seen   int64
 	last   time.Time // the end of the last pause
 }
