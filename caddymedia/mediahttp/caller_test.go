@@ -132,7 +132,7 @@ func TestUploadConfirms(t *testing.T) {
 	for confirmed, want := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK} {
 		calls := 0
 		k.caller.Confirm = func(running *service.Service) bool {
-			if running != k.site.first {
+			if running != k.site.first.Self() {
 				t.Error("asked for another service than the running one")
 			}
 			calls++

@@ -135,7 +135,7 @@ func TestItemsConfirm(t *testing.T) {
 				calls := 0
 				caller := asPanel(everything)
 				caller.Confirm = func(running *service.Service) bool {
-					if running != s.first {
+					if running != s.first.Self() {
 						t.Error("asked for another service than the running one")
 					}
 					calls++
@@ -167,7 +167,7 @@ func TestItemsReload(t *testing.T) {
 			s := withItems(t)
 			next := s.service(t, media.Limits{})
 			caller := asPanel(everything)
-			caller.Confirm = func(running *service.Service) bool { return running == s.first || status == http.StatusOK }
+			caller.Confirm = func(running *service.Service) bool { return running == s.first.Self() || status == http.StatusOK }
 			r := s.request(t, cmp.Or(c.method, http.MethodPost), "/", c.header, c.body)
 			r.Body = revoking{r.Body, func() { s.running.Store(next) }}
 			w := httptest.NewRecorder()

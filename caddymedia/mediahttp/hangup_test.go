@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
@@ -91,7 +92,7 @@ func (s leavingStore) Update(ctx context.Context, key, index string, change func
 
 // outcomes observes how requests end.
 type outcomes struct {
-	service.NopObserver
+	testservice.Observer
 
 	mu   sync.Mutex
 	seen []string

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
@@ -606,7 +607,7 @@ func TestDeletionsReported(t *testing.T) {
 
 // deletions records what is reported of deletions.
 type deletions struct {
-	service.NopObserver
+	testservice.Observer
 
 	mu    sync.Mutex
 	lines []string

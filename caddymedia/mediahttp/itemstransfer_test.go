@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 )
@@ -167,7 +167,7 @@ func TestTransferOfImage(t *testing.T) {
 
 // refusals records refused requests.
 type refusals struct {
-	service.NopObserver
+	testservice.Observer
 	mu       sync.Mutex
 	requests []upload.Operation
 }

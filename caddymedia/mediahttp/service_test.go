@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -45,13 +45,13 @@ const (
 //   - images: few (10 pixels), tiny (200 bytes), keep and nosvg (SVG), pictures (WebP, negotiates)
 //   - files: one, two, small (10 bytes), large (1 KiB), web (active types), own (cache_control)
 type site struct {
-	service.NopObserver
+	testservice.Observer
 
 	store   *failingStore
 	backend storagedrivers.Driver
 	driver  *memory.Driver // the backend; nil if that is another one
-	first   *service.Service
-	running atomic.Pointer[service.Service] // after a reload; nil while the source is closed
+	first   *media.Service
+	running atomic.Pointer[media.Service] // after a reload; nil while the source is closed
 	handler *mediahttp.Handler
 	log     *logged
 	failed  atomic.Int64 // requests
@@ -164,7 +164,7 @@ func setAliases(c *media.Config) {
 }
 
 // service returns a service with the driver and the token store of the site.
-func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Account) *service.Service {
+func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Account) *media.Service {
 	t.Helper()
 	const root = "/"
 	keepNames := false
@@ -197,7 +197,7 @@ func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Acc
 			}
 		}
 	}
-	service, err := media.New(config)
+	running, err := media.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,18 +207,18 @@ func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Acc
 		}
 		open.Wait()
 	})
-	return service
+	return running
 }
 
 // reload replaces the service as a reload does: the first one is closed, and requests that hold it
 // continue.
-func (s *site) reload(running *service.Service) {
+func (s *site) reload(running *media.Service) {
 	s.running.Store(running)
 	_ = s.first.Close()
 }
 
 // Acquire implements mediahttp.Source.
-func (s *site) Acquire() (*service.Service, func(), error) {
+func (s *site) Acquire() (*media.Service, func(), error) {
 	if running := s.running.Load(); running != nil {
 		return running.Acquire()
 	}
@@ -226,10 +226,10 @@ func (s *site) Acquire() (*service.Service, func(), error) {
 }
 
 // Running implements mediahttp.Source.
-func (s *site) Running() (*service.Service, func()) {
+func (s *site) Running() (*media.Service, func()) {
 	if running := s.running.Load(); running != nil {
 		if running, release, err := running.Acquire(); err == nil {
-			return service, release
+			return running, release
 		}
 	}
 	return s.first, func() {}
@@ -383,6 +383,6 @@ func (l *logged) take() []string {
 // Interface guards
 var (
 	_ mediahttp.Source = (*site)(nil)
-	_ mediahttp.Source = (*service.Service)(nil)
+	_ mediahttp.Source = (*media.Service)(nil)
 	_ http.Handler     = (*mediahttp.Handler)(nil)
 )

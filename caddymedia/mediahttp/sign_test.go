@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -216,7 +216,7 @@ func TestSignedAreCounted(t *testing.T) {
 }
 
 type signatures struct {
-	service.NopObserver
+	testservice.Observer
 	all []string
 }
 

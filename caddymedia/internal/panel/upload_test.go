@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 )
 
 // TestUploadConfirmed: an upload is confirmed only if its session and its user are still valid.
@@ -43,7 +43,7 @@ func TestUploadConfirmed(t *testing.T) {
 		{"after the longest time", func(s *loginSite, _ string) *loginSite { s.time = s.time.Add(12 * time.Hour); return s }, false},
 	} {
 		s := newLoginSite(t, users, "alice")
-		before, running := new(media.Service), new(media.Service)
+		before, running := new(service.Service), new(service.Service)
 		provisioned.Store(s.panel, before)
 		r := httptest.NewRequest(http.MethodPost, "/media-admin/api/upload/file", nil)
 		l := s.panel.login
@@ -79,7 +79,7 @@ func TestUploadConfirmed(t *testing.T) {
 // user was authenticated in front of the panel.
 func TestUploadConfirmedWithoutLogin(t *testing.T) {
 	t.Parallel()
-	app := new(media.Service)
+	app := new(service.Service)
 	p := &Panel{User: defaultUser, Editors: []string{"alice"}}
 	provisioned.Store(p, app)
 	defer provisioned.Delete(p)
@@ -88,7 +88,7 @@ func TestUploadConfirmedWithoutLogin(t *testing.T) {
 	if !confirm(app) {
 		t.Error("an editor is refused")
 	}
-	after, next := new(media.Service), &Panel{User: defaultUser, Editors: []string{"bob"}}
+	after, next := new(service.Service), &Panel{User: defaultUser, Editors: []string{"bob"}}
 	provisioned.Store(next, after)
 	defer provisioned.Delete(next)
 	if confirm(after) {

@@ -277,6 +277,9 @@ func (s *Service) Issuer() *tokens.Issuer { return s.issuer }
 // Limits returns the limits.
 func (s *Service) Limits() Limits { return s.limits }
 
+// Resumable returns the options of resumable uploads.
+func (s *Service) Resumable() Resumable { return s.resumable }
+
 // Observer returns the observer; it is never nil.
 func (s *Service) Observer() Observer { return s.observer }
 

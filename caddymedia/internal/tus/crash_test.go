@@ -25,7 +25,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
-	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -81,7 +81,7 @@ func (c crash) site(t *testing.T, killed func()) *site {
 		}
 		config.FileAliases, config.Tokens = nil, &fileTokens{Store: config.Tokens, folder: c.Tokens}
 		if killed != nil {
-			config.Observer = killer{service.NopObserver{}, killed}
+			config.Observer = killer{testservice.Observer{}, killed}
 		}
 	})
 	s.passed.Store(int64(time.Since(noon))) // the files have the real time
@@ -141,7 +141,7 @@ func (s *fileTokens) Update(ctx context.Context, key, index string, change func(
 
 // killer calls a function after each operation of a storage.
 type killer struct {
-	service.Observer
+	testservice.Observer
 	killed func()
 }
 

@@ -74,8 +74,8 @@ const uploadDay = "26-11/20"
 type site struct {
 	store   *failingStore
 	backend storagedrivers.Driver
-	first   *service.Service
-	running atomic.Pointer[service.Service] // after a reload
+	first   *media.Service
+	running atomic.Pointer[media.Service] // after a reload
 	handler http.Handler
 	passed  atomic.Int64 // since noon
 	vars    []string     // of the headers in requests: names and values
@@ -116,7 +116,7 @@ func account(aliases ...string) tokens.Account {
 func on(storage string) media.AliasOptions { return media.AliasOptions{Storage: storage} }
 
 // service returns a service with the driver and the token store of the site.
-func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Account) *service.Service {
+func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Account) *media.Service {
 	t.Helper()
 	const root = "/"
 	var open sync.WaitGroup // storages, whose driver is shared; the work of a started service ends after Close
@@ -158,7 +158,7 @@ func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Acc
 			config.Storages[i].Options.Close = closed
 		}
 	}
-	service, err := media.New(config)
+	running, err := media.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,12 +168,12 @@ func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Acc
 		}
 		open.Wait()
 	})
-	return service
+	return running
 }
 
 // reload replaces the service as a reload does: the first one is closed, and requests that hold it
 // continue.
-func (s *site) reload(running *service.Service) {
+func (s *site) reload(running *media.Service) {
 	s.running.Store(running)
 	_ = s.first.Close()
 }
@@ -192,17 +192,17 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 		Kind: kind, Path: "/api/upload/" + name + "/resumable", BaseURL: origin, Origin: item.OriginHTTP, Client: client,
 		Log: slog.New(slog.DiscardHandler),
 		Authenticate: func(ctx context.Context, running *service.Service) (tokens.Caller, *item.Failure) {
-			return authenticate(ctx, service, w, r, name)
+			return authenticate(ctx, running, w, r, name)
 		},
 		Running: func() (*service.Service, func()) {
-			running, release, err := s.running.Load().Acquire()
+			next, release, err := s.running.Load().Acquire()
 			if err != nil {
-				return service, func() {}
+				return running.Self(), func() {}
 			}
-			return running, release
+			return next.Self(), release
 		},
 	}
-	if err := e.Serve(service, w, r, strings.TrimPrefix(id, "/")); err != nil {
+	if err := e.Serve(running.Self(), w, r, strings.TrimPrefix(id, "/")); err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 	}
 	release()
