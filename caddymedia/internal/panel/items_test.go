@@ -69,7 +69,7 @@ func newItemsSite(t *testing.T, keys ...string) *itemsSite {
 // provision makes a panel the one of the running configuration, until the end of the test.
 func (s *itemsSite) provision(t *testing.T, p *Panel) {
 	t.Helper()
-	provisioned.Store(p, s.service)
+	provisioned.Store(p, s.service.Self())
 	t.Cleanup(func() { provisioned.Delete(p) })
 }
 
