@@ -13,7 +13,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
 // Finishing says how the item of an upload is stored.
@@ -323,9 +322,6 @@ func failuresOf(err error) item.Failures {
 	return item.Failures{item.StorageFailure(err)}
 }
 
-// finishing are locks of the uploads that are being finished in this process, by their location.
-var finishing locks.Names
-
 // maxFinishWait is how long a request waits for another one that finishes its upload.
 const maxFinishWait = 20 * time.Second
 
@@ -347,7 +343,7 @@ func (u *Upload) LockFinish(ctx context.Context) (unlock func(), err error) {
 func (u *Upload) waitFinish(ctx context.Context) (unlock func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, maxFinishWait)
 	defer cancel()
-	unlock, err = finishing.Lock(waiting, u.location())
+	unlock, err = u.store.Active.finishing.Lock(waiting, u.location())
 	if err != nil {
 		return nil, finishingElsewhere(err)
 	}
@@ -458,7 +454,7 @@ func (u *Upload) discard(ctx context.Context, event Event, mayBeStored bool) err
 		return fmt.Errorf("removing a resumable upload: %w", err)
 	}
 	u.store.observe(&u.Record, event)
-	writing.interrupt(u.location())
+	u.store.Active.writing.interrupt(u.location())
 	u.removeData(ctx)
 	if !mayBeStored && u.Ticket != "" && u.Complete() {
 		u.store.GiveBack(ctx, u.store.Issuer, u.TicketID(), u.ID)

@@ -81,6 +81,8 @@ type Store struct {
 	// Received, if set, is called after a request that added bytes to an upload of a kind. resumed
 	// means that the upload had some before.
 	Received func(kind item.Kind, bytes int64, resumed bool)
+	// Active are the requests at work on uploads.
+	Active *Active
 	// Log receives the errors of removals, which are repeated by [Store.Sweep].
 	Log *slog.Logger
 
