@@ -21,7 +21,8 @@ func TestResumableOptions(t *testing.T) {
 		{Resumable{Off: true}, service.Resumable{Off: true, Expires: 24 * time.Hour, MaxOpen: 100}, 0},
 		{
 			Resumable{Storage: "default", Expires: options.Duration(time.Second), MaxOpen: 1, MaxBytes: 64 << 20},
-			service.Resumable{Storage: "default", Expires: time.Second, MaxOpen: 1, MaxBytes: 64 << 20}, 64 << 20,
+			service.Resumable{Storage: "default", Expires: time.Second, MaxOpen: 1, MaxBytes: 64 << 20},
+			64 << 20,
 		},
 	} {
 		if got := c.given.parts(); got != c.want {
