@@ -251,7 +251,7 @@ func (s *Service) Close() error {
 
 func (s *Service) closeAll() error {
 	s.remote.Close()
-	var errs []error
+	errs := make([]error, 0, len(s.storages)+1)
 	for _, storage := range s.storages {
 		errs = append(errs, storage.Close())
 	}

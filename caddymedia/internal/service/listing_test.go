@@ -1,4 +1,4 @@
-package media
+package service
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -20,10 +21,9 @@ import (
 // listed returns a service with objects below the folder of the image alias "webp".
 func listed(t *testing.T, names ...string) (*Service, *memory.Driver) {
 	t.Helper()
-	config := configOf(t)
-	driver := memory.New()
-	config.Storages[0].Driver = driver
-	s := start(t, config)
+	parts, driver := partsOf(t), memory.New()
+	parts.Storages[0].Driver = driver
+	s := start(t, parts)
 	for _, name := range names {
 		if _, err := driver.Put(t.Context(), "img/webp/"+name, strings.NewReader(name), storagedrivers.PutOptions{}); err != nil {
 			t.Fatal(err)
@@ -35,7 +35,7 @@ func listed(t *testing.T, names ...string) (*Service, *memory.Driver) {
 // query returns a query of the image alias "webp" with the bounds of clients.
 func (s *Service) query(t *testing.T, change func(*ItemQuery)) ItemQuery {
 	t.Helper()
-	alias, ok := s.Alias(Image, "webp")
+	alias, ok := s.Alias(item.Image, "webp")
 	if !ok {
 		t.Fatal("no alias")
 	}
@@ -126,7 +126,7 @@ func TestItemFilter(t *testing.T) {
 		"Letní": 2, "LETNI": 2, "í dov": 2, "Letní - dovolená": 2, "v1.2": 2, "dovolená v1.2.jpg": 2, "letni-dov": 2, "zíma": -2, ".jpg": 3,
 		"jaro": 0, "🎉": 0, "---": 0,
 	} {
-		filter := ItemFilter(&Alias{Kind: Image}, search)
+		filter := ItemFilter(&item.Alias{Kind: item.Image}, search)
 		for i, name := range names {
 			if got := filter("img/" + name); got != (i < want || want < 0 && i >= -want) {
 				t.Errorf("%s: %s is found: %t", search, name, got)
@@ -382,7 +382,7 @@ func TestOrderOfTheEpoch(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		alias := &Alias{Kind: File, Name: "a", Storage: storage, Prefix: "p"}
+		alias := &item.Alias{Kind: item.File, Name: "a", Storage: storage, Prefix: "p"}
 		names, n := pages(t, ItemQuery{Alias: alias, Order: order, Limit: 2})
 		if len(names) != 5 || n != 3 {
 			t.Errorf("%s: %q on %d pages, want 5 items on 3", order, names, n)
@@ -408,7 +408,7 @@ func TestOrderIsRead(t *testing.T) { //nolint:paralleltest // the last list is t
 			}
 			return nil
 		}
-		query := ItemQuery{Alias: &Alias{Kind: File, Name: "a", Storage: storage, Prefix: "p"}, Order: ByModified, Limit: 2}
+		query := ItemQuery{Alias: &item.Alias{Kind: item.File, Name: "a", Storage: storage, Prefix: "p"}, Order: ByModified, Limit: 2}
 		if names, n := pages(t, query); len(names) != 9 || n != 5 || lists != 1 {
 			t.Errorf("%q on %d pages, read %d times", names, n, lists)
 		}
@@ -452,7 +452,7 @@ func TestOrderTakesTooLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		storage := storagedrivers.New("endless", endless{memory.New()}, storagedrivers.Options{})
-		alias := &Alias{Kind: File, Name: "a", Storage: storage, Prefix: "p"}
+		alias := &item.Alias{Kind: item.File, Name: "a", Storage: storage, Prefix: "p"}
 		_, err := ListItems(t.Context(), ItemQuery{
 			Alias: alias, Order: ByModified, Limit: 2, Recursive: true, MaxExamined: 100, MaxTime: time.Second,
 		})

@@ -1,4 +1,4 @@
-package media
+package service
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
-	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // checked records the last observed check, and the number of checks with a change.
@@ -38,8 +37,8 @@ func TestHealth(t *testing.T) {
 	driver.Fail = func(string, string) error { return broken }
 	var log bytes.Buffer
 	now, observer := time.Unix(1000, 0), new(checked)
-	s := start(t, Config{
-		Tokens: new(store), Storages: []Storage{{Name: "far", Driver: driver}},
+	s := start(t, Parts{
+		Tokens: new(store), Aliases: aliasesOf(), Storages: []Storage{{Name: "far", Driver: driver}},
 		Log: slog.New(slog.NewTextHandler(&log, nil)), Observer: observer,
 		Now: func() time.Time {
 			now = now.Add(time.Second)
@@ -125,19 +124,19 @@ func TestHealthAfterReload(t *testing.T) {
 // it is reachable again, also with other settings. If it was reachable, nothing is logged.
 func TestHealthFixedByReload(t *testing.T) {
 	t.Parallel()
-	config := func(names ...string) Config {
-		config := Config{Tokens: new(store)}
+	partsOn := func(names ...string) Parts {
+		parts := Parts{Tokens: new(store), Aliases: aliasesOf()}
 		for _, name := range names {
-			config.Storages = append(config.Storages, Storage{Name: name, Driver: memory.New(), Settings: name})
+			parts.Storages = append(parts.Storages, Storage{Name: name, Driver: memory.New(), Settings: name})
 		}
-		return config
+		return parts
 	}
-	before := start(t, config("stays", "moved", "well"))
+	before := start(t, partsOn("stays", "moved", "well"))
 	for name, err := range map[string]error{"stays": errors.New("down"), "moved": errors.New("down"), "well": nil} {
 		before.health.states[name] = Health{Err: err, Since: time.Unix(1000, 0), Checked: time.Unix(1000, 0)}
 	}
 	var log bytes.Buffer
-	next := config("stays", "moved", "well", "new")
+	next := partsOn("stays", "moved", "well", "new")
 	next.Storages[1].Settings = "others"
 	next.Previous, next.Log = before, slog.New(slog.NewTextHandler(&log, nil))
 	after := start(t, next)
@@ -168,9 +167,9 @@ func TestFailureBringsCheckForward(t *testing.T) {
 			}
 			return nil // also for the sweeps
 		}
-		s := start(t, Config{
-			Tokens: new(store), Storages: []Storage{{Name: "far", Driver: driver}},
-			Settings: Settings{HealthInterval: options.Duration(time.Minute)},
+		s := start(t, Parts{
+			Tokens: new(store), Aliases: aliasesOf(), Storages: []Storage{{Name: "far", Driver: driver}},
+			HealthInterval: time.Minute,
 		})
 		s.Start()
 		use := func(err error) {
@@ -202,8 +201,8 @@ func TestFailureBringsCheckForward(t *testing.T) {
 func TestHealthOfTheEnd(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	s := start(t, Config{
-		Tokens: new(store), Storages: []Storage{{Name: "far", Driver: memory.New()}},
+	s := start(t, Parts{
+		Tokens: new(store), Aliases: aliasesOf(), Storages: []Storage{{Name: "far", Driver: memory.New()}},
 		Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,4 +1,4 @@
-package media
+package service
 
 import (
 	"encoding/hex"
@@ -90,13 +90,13 @@ func TestSweepTicket(t *testing.T) {
 	s.now = func() time.Time { return now }
 	s.uploads.Now = s.now
 	u := s.complete(t, "content", strings.Repeat("0", 64)) // a ticket that has ended
-	a := alone{service: s, tried: map[string]attempt{}, quiet: quietTime}
+	f := finisher{service: s, tried: map[string]retry{}, quiet: quietTime}
 	for _, c := range []struct {
 		after time.Duration
 		want  bool
 	}{{55 * time.Minute, true}, {59 * time.Minute, true}, {61 * time.Minute, false}} {
 		now = u.Changed().Add(c.after)
-		if err := a.sweep(t.Context(), u.Storage()); err != nil {
+		if err := f.sweep(t.Context(), u.Storage()); err != nil {
 			t.Fatal(err)
 		}
 		now = u.Changed()
@@ -117,9 +117,9 @@ func TestSweepRunning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := alone{service: s, tried: map[string]attempt{}}
+	f := finisher{service: s, tried: map[string]retry{}}
 	for _, want := range []bool{false, true} {
-		if err := errors.Join(a.sweep(t.Context(), u.Storage()), u.Reload(t.Context())); err != nil {
+		if err := errors.Join(f.sweep(t.Context(), u.Storage()), u.Reload(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		if stored := u.Outcome != nil; stored != want {

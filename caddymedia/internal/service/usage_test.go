@@ -1,4 +1,4 @@
-package media
+package service
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -46,17 +47,16 @@ func (d *listDriver) fill(t *testing.T, keys ...string) {
 	}
 }
 
-// onListed returns the configuration of a service on d with the aliases img/content, img/webp and
-// file/content.
-func onListed(t *testing.T, d *listDriver, bounds *Bounds) Config {
+// onListed returns the parts of a service on d with the aliases img/content, img/webp and file/content.
+func onListed(t *testing.T, d *listDriver) Parts {
 	t.Helper()
-	config := configOf(t)
-	config.Storages[0].Driver, config.Bounds = d, bounds
-	return config
+	parts := partsOf(t)
+	parts.Storages[0].Driver = d
+	return parts
 }
 
 // usageOf returns the usage of an alias, without what changes with the time.
-func usageOf(t *testing.T, s *Service, kind Kind, name string) Usage {
+func usageOf(t *testing.T, s *Service, kind item.Kind, name string) Usage {
 	t.Helper()
 	usages := s.Usages()
 	for i, alias := range s.Aliases() {
@@ -84,9 +84,9 @@ func TestUsage(t *testing.T) {
 		d.fill(t, "img/webp/a/photo.jpg", "img/webp/a/photo.jpg.webp", "img/webp/b.webp", "img/webp/odd.webp.webp",
 			"img/webp@renditions/2/a/photo.jpg/thumb.1.2.webp", "file/content/a.txt", "file/content/a.txt.webp",
 			"file/content/@uploads/open/x", "elsewhere/a", "img/webp2/a.jpg")
-		s := start(t, onListed(t, d, nil))
+		s := start(t, onListed(t, d))
 		synctest.Wait()
-		if got := usageOf(t, s, Image, "webp"); got != (Usage{}) || listings > 0 {
+		if got := usageOf(t, s, item.Image, "webp"); got != (Usage{}) || listings > 0 {
 			t.Errorf("before the first count: %+v, %d listings", got, listings)
 		}
 		count := func(again bool) int {
@@ -101,13 +101,13 @@ func TestUsage(t *testing.T) {
 		}
 		counted := time.Now()
 		for _, tt := range []struct {
-			kind Kind
+			kind item.Kind
 			name string
 			want Usage
 		}{
-			{Image, "content", Usage{Counted: counted}},
-			{Image, "webp", Usage{Items: Count{3, 15}, Variants: Count{1, 5}, Renditions: Count{1, 5}, Counted: counted}},
-			{File, "content", Usage{Items: Count{2, 10}, Counted: counted}},
+			{item.Image, "content", Usage{Counted: counted}},
+			{item.Image, "webp", Usage{Items: Count{3, 15}, Variants: Count{1, 5}, Renditions: Count{1, 5}, Counted: counted}},
+			{item.File, "content", Usage{Items: Count{2, 10}, Counted: counted}},
 		} {
 			if got := usageOf(t, s, tt.kind, tt.name); got != tt.want {
 				t.Errorf("%s/%s: %+v, want %+v", tt.kind, tt.name, got, tt.want)
@@ -153,11 +153,11 @@ func TestUsageBounds(t *testing.T) {
 					return nil
 				}
 			}
-			s := start(t, onListed(t, d, nil))
-			s.bounds.usages.maxObjects = tt.most
+			s := start(t, onListed(t, d))
+			s.process.usages.maxObjects = tt.most
 			s.CountUsages(false)
 			time.Sleep(4 * maxCountTime)
-			got := usageOf(t, s, File, "content")
+			got := usageOf(t, s, item.File, "content")
 			if got.Items != (Count{tt.want, 5 * tt.want}) || got.AtLeast != tt.atLeast || got.Err != nil || got.Counted.IsZero() {
 				t.Errorf("%d objects, at most %d, %v a page: %+v", tt.objects, tt.most, tt.slow, got)
 			}
@@ -182,18 +182,18 @@ func TestUsageProgress(t *testing.T) {
 			running--
 			return nil
 		}
-		s := start(t, onListed(t, d, nil))
+		s := start(t, onListed(t, d))
 		s.CountUsages(false)
 		s.CountUsages(true)
 		time.Sleep(1500 * time.Millisecond)
-		if got := usageOf(t, s, Image, "content"); !got.Counting || got.Waiting || got.SoFar != 1000 || !got.Counted.IsZero() {
+		if got := usageOf(t, s, item.Image, "content"); !got.Counting || got.Waiting || got.SoFar != 1000 || !got.Counted.IsZero() {
 			t.Errorf("the alias that is being counted: %+v", got)
 		}
-		if got := usageOf(t, s, File, "content"); got.Counting || !got.Waiting {
+		if got := usageOf(t, s, item.File, "content"); got.Counting || !got.Waiting {
 			t.Errorf("an alias that waits: %+v", got)
 		}
 		time.Sleep(time.Hour)
-		if got := usageOf(t, s, File, "content"); got.Counting || got.Waiting || got.Counted.IsZero() {
+		if got := usageOf(t, s, item.File, "content"); got.Counting || got.Waiting || got.Counted.IsZero() {
 			t.Errorf("after the count: %+v", got)
 		}
 	})
@@ -207,11 +207,11 @@ func TestUsageOfFailingStorage(t *testing.T) {
 		d := &listDriver{Driver: memory.New()}
 		d.list = func(context.Context, string) error { return down }
 		d.fill(t, "file/content/a.txt")
-		s := start(t, onListed(t, d, nil))
+		s := start(t, onListed(t, d))
 		count := func(again bool) Usage {
 			s.CountUsages(again)
 			time.Sleep(10 * time.Second)
-			return usageOf(t, s, File, "content")
+			return usageOf(t, s, item.File, "content")
 		}
 		before := count(false)
 		down = errors.New("down")
@@ -249,19 +249,20 @@ func TestUsageReload(t *testing.T) {
 				return nil
 			}
 		}
-		bounds := NewBounds()
-		config := onListed(t, d, bounds)
-		config.Storages[0].Options.Close = func() error { return nil }
-		before, err := New(config)
+		process := NewProcess()
+		parts := onListed(t, d)
+		parts.Process = process
+		parts.Storages[0].Options.Close = func() error { return nil }
+		before, err := New(parts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		before.CountUsages(false)
 		synctest.Wait()
-		delete(config.ImageAliases, "webp")
-		config.Tokens, config.Previous = new(store), before
-		after := start(t, config)
-		if got := usageOf(t, after, File, "content"); !got.Counting {
+		parts.Aliases = aliasesOf(newAlias(t, item.Image, "content"), newAlias(t, item.File, "content"))
+		parts.Tokens, parts.Previous = new(store), before
+		after := start(t, parts)
+		if got := usageOf(t, after, item.File, "content"); !got.Counting {
 			t.Errorf("while the service before counts: %+v", got)
 		}
 		if err := before.Close(); err != nil {
@@ -269,19 +270,19 @@ func TestUsageReload(t *testing.T) {
 		}
 		synctest.Wait()
 		before.CountUsages(true) // as by a request that still runs
-		if got := usageOf(t, after, Image, "content"); got.Items.Objects != 1 {
+		if got := usageOf(t, after, item.Image, "content"); got.Items.Objects != 1 {
 			t.Errorf("counted before: %+v", got)
 		}
 		synctest.Wait()
-		if got := usageOf(t, after, File, "content"); !got.Counting {
+		if got := usageOf(t, after, item.File, "content"); !got.Counting {
 			t.Errorf("interrupted by a reload: %+v", got)
 		}
 		close(hold)
 		synctest.Wait()
-		if got := usageOf(t, after, File, "content"); got.Items.Objects != 1 || got.Counting || got.Waiting || got.Err != nil {
+		if got := usageOf(t, after, item.File, "content"); got.Items.Objects != 1 || got.Counting || got.Waiting || got.Err != nil {
 			t.Errorf("continued: %+v", got)
 		}
-		if n := len(bounds.usages.all); n != 2 {
+		if n := len(process.usages.all); n != 2 {
 			t.Errorf("%d aliases are kept", n)
 		}
 	})
@@ -299,7 +300,7 @@ func TestUsageShutdown(t *testing.T) {
 			}
 			return ctx.Err()
 		}
-		s, err := New(onListed(t, d, nil))
+		s, err := New(onListed(t, d))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,12 +321,12 @@ func TestUsageShutdown(t *testing.T) {
 // TestUnfinished: the unfinished uploads of a storage are those of its last sweep.
 func TestUnfinished(t *testing.T) {
 	t.Parallel()
-	s := start(t, configOf(t))
+	s := start(t, partsOf(t))
 	storage, _ := s.Storage("default")
 	if got := s.Unfinished(storage); got != (Count{}) {
 		t.Errorf("before the first sweep: %+v", got)
 	}
-	s.bounds.usages.setUnfinished(storage, resumable.Open{Uploads: 2, Bytes: 7})
+	s.process.usages.setUnfinished(storage, resumable.Open{Uploads: 2, Bytes: 7})
 	if got := s.Unfinished(storage); got != (Count{2, 7}) {
 		t.Errorf("%+v", got)
 	}
@@ -362,9 +363,9 @@ func TestHealthSpace(t *testing.T) {
 				}
 				return nil
 			}
-			config := configOf(t)
-			config.Storages[0].Driver = d
-			s := start(t, config)
+			parts := partsOf(t)
+			parts.Storages[0].Driver = d
+			s := start(t, parts)
 			s.Start()
 			time.Sleep(30*time.Minute - time.Second)
 			if got := s.Health()["default"]; got.Space != tt.want || got.Err != nil || checks.Load() != 30 {

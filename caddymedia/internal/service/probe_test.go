@@ -1,4 +1,4 @@
-package media
+package service
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	tokenmemory "github.com/caddymedia/media/caddymedia/tokens/memory"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -29,18 +29,18 @@ func TestProbePrivate(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  int
 		below   string // the prefix that it is for; others get 403
-		private *Private
+		private *item.Private
 		steps   int // further ones
 		note    string
 	}{
-		"public bucket":         {http.StatusOK, "", &Private{}, 1, noteUnsigned},
-		"public prefix":         {http.StatusOK, "file/a/", &Private{}, 1, noteUnsigned},
-		"last public prefix":    {http.StatusOK, "file/b/", &Private{}, 1, noteUnsigned},
-		"other public prefix":   {http.StatusOK, "file/open/", &Private{}, 1, ""},
-		"private bucket":        {http.StatusForbidden, "", &Private{}, 1, ""},
-		"redirect":              {http.StatusFound, "", &Private{}, 1, ""},
+		"public bucket":         {http.StatusOK, "", &item.Private{}, 1, noteUnsigned},
+		"public prefix":         {http.StatusOK, "file/a/", &item.Private{}, 1, noteUnsigned},
+		"last public prefix":    {http.StatusOK, "file/b/", &item.Private{}, 1, noteUnsigned},
+		"other public prefix":   {http.StatusOK, "file/open/", &item.Private{}, 1, ""},
+		"private bucket":        {http.StatusForbidden, "", &item.Private{}, 1, ""},
+		"redirect":              {http.StatusFound, "", &item.Private{}, 1, ""},
 		"without private items": {http.StatusOK, "", nil, 0, ""},
-		"unreachable":           {0, "", &Private{}, 1, ""},
+		"unreachable":           {0, "", &item.Private{}, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,18 +59,13 @@ func TestProbePrivate(t *testing.T) {
 			if c.status == 0 {
 				backend.Close()
 			}
-			s, err := New(Config{
-				Storages: []Storage{{Name: "main", Driver: presigning{driver, backend.URL}}},
-				FileAliases: map[string]*FileAlias{
-					"a": {AliasOptions: AliasOptions{Private: c.private}}, "b": {AliasOptions: AliasOptions{Private: c.private}}, "open": {},
-				},
-				Tokens: tokenmemory.New(nil),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			storage, _ := s.Storage("main")
+			a, b := newAlias(t, item.File, "a"), newAlias(t, item.File, "b")
+			a.Private, b.Private = c.private, c.private
+			parts := partsOf(t)
+			parts.Storages[0].Driver = presigning{driver, backend.URL}
+			parts.Aliases = aliasesOf(a, b, newAlias(t, item.File, "open"))
+			s := start(t, parts)
+			storage, _ := s.Storage("default")
 			plain, report := storage.Probe(t.Context()), s.Probe(t.Context(), storage)
 			last := report.Steps[len(report.Steps)-1]
 			if !report.OK() || len(report.Steps) != len(plain.Steps)+c.steps || last.Note != c.note {

@@ -1,4 +1,4 @@
-package media
+package service
 
 import (
 	"cmp"
@@ -26,18 +26,17 @@ func nodes(t *testing.T, n int) []*Service {
 	folders := []string{t.TempDir(), t.TempDir()}
 	services, store := make([]*Service, n), newTokens()
 	for i := range services {
-		config := configOf(t)
-		config.Tokens = store
-		config.Accounts = map[string]*Account{uploader: {PasswordHash: "x"}}
-		config.Storages = nil
+		parts := partsOf(t)
+		parts.Tokens = store
+		parts.Accounts = []tokens.Account{{APIKey: uploader, PasswordHash: "x"}}
+		parts.Storages = nil
 		for j, name := range []string{"default", "far"} {
 			driver := local.New(local.Config{Root: folders[j], Sync: new(false)}, slog.New(slog.DiscardHandler))
-			config.Storages = append(config.Storages, Storage{Name: name, Driver: driver, SubFolderFormat: "/"})
+			parts.Storages = append(parts.Storages, Storage{Name: name, Driver: driver})
 		}
-		config.Resumable.Storage = "default"
-		config.ImageAliases = nil
-		config.FileAliases = map[string]*FileAlias{"content": {}, "far": {AliasOptions: AliasOptions{Storage: "far"}}}
-		services[i] = start(t, config)
+		parts.Resumable.Storage = "default"
+		parts.Aliases = aliasesOf(newAlias(t, item.File, "content"), newAlias(t, item.File, "far"))
+		services[i] = start(t, parts)
 	}
 	return services
 }
@@ -202,5 +201,29 @@ type openObserver struct {
 func (o openObserver) ResumableOpen(storage string, open resumable.Open) {
 	if storage == "default" {
 		o.reported <- open
+	}
+}
+
+// TestMaxBytes: unfinished uploads have room for 32 of the largest item, unless the configuration
+// says otherwise, also if only those of an earlier configuration are left.
+func TestMaxBytes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		given Resumable
+		want  int64
+	}{
+		{Resumable{}, 64 << 20}, {Resumable{Off: true}, 64 << 20}, {Resumable{MaxBytes: 4 << 20}, 4 << 20},
+	} {
+		parts := partsOf(t)
+		parts.Resumable = c.given
+		s := start(t, parts)
+		if got := s.resumable.MaxBytes; got != c.want || s.uploads.MaxBytes != c.want {
+			t.Errorf("%+v: %d bytes, want %d", c.given, got, c.want)
+		}
+	}
+	parts := partsOf(t)
+	parts.Resumable.MaxBytes = 4<<20 - 1
+	if _, err := New(parts); err == nil || !strings.Contains(err.Error(), "max_bytes is less than twice") {
+		t.Errorf("too small: %v", err)
 	}
 }

@@ -1,16 +1,28 @@
-package media
+package service
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/fetch"
 	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/storagedrivers/options"
 )
+
+// remote starts a server, and returns the options of downloads that allow it.
+func remote(t *testing.T, serve http.HandlerFunc) (url string, allowed fetch.Options) {
+	t.Helper()
+	server := httptest.NewServer(serve)
+	t.Cleanup(server.Close)
+	address := netip.MustParseAddrPort(server.Listener.Addr().String())
+	return server.URL, fetch.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Ports: []uint16{address.Port()}}
+}
 
 // TestImporterFailures: the reasons tell refused addresses from failing and slow servers.
 func TestImporterFailures(t *testing.T) {
@@ -25,11 +37,11 @@ func TestImporterFailures(t *testing.T) {
 			http.NotFound(w, r)
 		}
 	})
-	config := configOf(t)
-	downloads.Timeout = options.Duration(100 * time.Millisecond)
-	config.Downloads = downloads
-	s := start(t, config)
-	alias, _ := s.Alias(File, DefaultAlias)
+	parts := partsOf(t)
+	downloads.Timeout = 100 * time.Millisecond
+	parts.Downloads = downloads
+	s := start(t, parts)
+	alias, _ := s.Alias(item.File, item.DefaultAlias)
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	for _, c := range []struct {
@@ -41,7 +53,7 @@ func TestImporterFailures(t *testing.T) {
 		{false, url + "/slow.txt", item.RemoteSlow},
 		{false, url + "/huge.txt", item.TooLarge},
 		{false, "file:///etc/passwd", item.BadRequest},
-		{false, "http://10.1.2.3:" + downloads.Ports[0] + "/a.txt", item.BadRequest},
+		{false, fmt.Sprintf("http://10.1.2.3:%d/a.txt", downloads.Ports[0]), item.BadRequest},
 		{false, "http://127.0.0.1:1/a.txt", item.BadRequest}, // its port
 		{true, url + "/a.txt", item.BadRequest},
 	} {
@@ -49,12 +61,12 @@ func TestImporterFailures(t *testing.T) {
 		if c.gone {
 			ctx = gone
 		}
-		_, _, failure := s.Importer(Actor{})(ctx, c.address, alias)
+		_, _, failure := s.Importer(item.Actor{})(ctx, c.address, alias)
 		if failure == nil || failure.Reason != c.reason {
 			t.Errorf("%s: %v, want %s", c.address, failure, c.reason)
 		}
 	}
-	if busy := s.bounds.imports.Busy(); busy != 0 {
+	if busy := s.process.imports.Busy(); busy != 0 {
 		t.Errorf("%d imports are under way", busy)
 	}
 }
@@ -80,12 +92,12 @@ func TestImportsOfAccount(t *testing.T) {
 		mu.Unlock()
 		io.WriteString(w, "text")
 	})
-	config := configOf(t)
-	config.Downloads = downloads
-	s := start(t, config)
-	alias, _ := s.Alias(File, DefaultAlias)
+	parts := partsOf(t)
+	parts.Downloads = downloads
+	s := start(t, parts)
+	alias, _ := s.Alias(item.File, item.DefaultAlias)
 	get := func(account, path string) {
-		_, content, failure := s.Importer(Actor{Account: account})(t.Context(), url+path, alias)
+		_, content, failure := s.Importer(item.Actor{Account: account})(t.Context(), url+path, alias)
 		if failure != nil {
 			t.Error(failure)
 			return
@@ -99,7 +111,7 @@ func TestImportsOfAccount(t *testing.T) {
 		all.Go(func() { get("one", "/first.txt") })
 	}
 	for {
-		if s.bounds.imports.Busy() == 4 && s.bounds.imports.Waiting() == 6 {
+		if s.process.imports.Busy() == 4 && s.process.imports.Waiting() == 6 {
 			break
 		}
 		time.Sleep(time.Millisecond)

@@ -1,4 +1,4 @@
-package media
+package service
 
 import (
 	"errors"
@@ -11,9 +11,9 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
-	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // requests counts the requests to a backend, by operation, and list requests by folder.
@@ -44,19 +44,19 @@ func (r *requests) take() map[string]int {
 
 // onRequests returns services that share a backend, as in several processes, and its requests. The
 // second service is not started.
-func onRequests(t *testing.T, options Resumable) (one, other *Service, r *requests) {
+func onRequests(t *testing.T, off bool, expires time.Duration) (one, other *Service, r *requests) {
 	t.Helper()
 	r = &requests{count: map[string]int{}}
 	driver := memory.New()
 	driver.Fail = r.note
 	services := make([]*Service, 2)
 	for i := range services {
-		config := configOf(t)
-		config.Accounts = map[string]*Account{uploader: {PasswordHash: "x"}}
-		config.Resumable = options
-		config.Storages[0].Driver = driver
-		config.Storages[0].Options.Close = func() error { return nil }
-		services[i] = start(t, config)
+		parts := partsOf(t)
+		parts.Accounts = []tokens.Account{{APIKey: uploader, PasswordHash: "x"}}
+		parts.Resumable.Off, parts.Resumable.Expires = off, expires
+		parts.Storages[0].Driver = driver
+		parts.Storages[0].Options.Close = func() error { return nil }
+		services[i] = start(t, parts)
 	}
 	return services[0], services[1], r
 }
@@ -70,7 +70,7 @@ func TestIdleSweeps(t *testing.T) {
 		true:  {"check": 1440},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s, _, r := onRequests(t, Resumable{Off: off})
+			s, _, r := onRequests(t, off, 24*time.Hour)
 			s.Start()
 			synctest.Wait()
 			first := map[string]int{"check": 1, "list /open/": 1, "list /data/": 1, "list /done/": 1}
@@ -93,7 +93,7 @@ func TestSweepsOfDeadNodes(t *testing.T) {
 	for _, expires := range []time.Duration{time.Minute, 20 * time.Minute, 24 * time.Hour} {
 		for _, dead := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				s, other, r := onRequests(t, Resumable{Expires: options.Duration(expires)})
+				s, other, r := onRequests(t, false, expires)
 				s.Start()
 				time.Sleep(7 * time.Minute)
 				if !dead {
@@ -128,7 +128,7 @@ func TestSweepsOfDeadNodes(t *testing.T) {
 func TestUnreachableIsChecked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, _, r := onRequests(t, Resumable{})
+		s, _, r := onRequests(t, false, 24*time.Hour)
 		r.fail = errors.Join(storagedrivers.ErrUnavailable, errors.New("down"))
 		s.Start()
 		time.Sleep(time.Hour)
@@ -153,7 +153,7 @@ func TestUnreachableIsChecked(t *testing.T) {
 func TestClosedBeforeStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, _, r := onRequests(t, Resumable{})
+		s, _, r := onRequests(t, false, 24*time.Hour)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
