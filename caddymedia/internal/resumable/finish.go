@@ -85,9 +85,9 @@ func (u *Upload) Finish(ctx context.Context, f Finishing) item.Failures {
 		return failuresOf(err)
 	}
 	a := &attempt{Upload: u, how: f, lease: lease, isRepeated: lease.IsRepeated}
-	a.repetition = upload.Repetition{ID: u.ID, Began: lease.Began, Again: lease.IsRepeated || u.wasDue}
-	if u.wasDue && !lease.IsRepeated {
-		a.repetition.Began = u.changed
+	a.repetition = upload.Repetition{ID: u.ID, Began: lease.Began, Again: lease.IsRepeated}
+	if u.wasDue && !lease.IsRepeated { // there was no attempt, or the token store has forgotten it
+		a.repetition = u.unknownAttempt()
 	}
 	defer a.end(ctx)
 	// Another process may have finished the upload before, and may even have removed a part of it only.
@@ -131,6 +131,18 @@ func (u *Upload) Request() tokens.Request {
 func (s *Store) unleased(err error) *item.Failure {
 	s.Log.Error("token store unreachable", "error", err)
 	return &item.Failure{Reason: item.Unavailable, Message: "the upload cannot be finished now, try again later", Err: err}
+}
+
+// unknownAttempt is the repetition of an attempt that may have begun when the last byte was stored. An item
+// that the storage has had for longer than the bytes is another one.
+func (u *Upload) unknownAttempt() upload.Repetition {
+	r := upload.Repetition{ID: u.ID, Began: u.changed, Again: true}
+	if alias := u.store.Uploader.Aliases[u.ItemKind()][u.Alias]; alias != nil && alias.Storage == u.storage {
+		for _, object := range u.objects() {
+			r.Since = later(r.Since, object.ModTime())
+		}
+	}
+	return r
 }
 
 // isDue reports whether the item of the upload is to be stored.
