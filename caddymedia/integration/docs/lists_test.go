@@ -64,6 +64,14 @@ func TestDocsPages(t *testing.T) {
 	}
 }
 
+// TestDocsFirstCommand: README.md has a command on its first screen.
+func TestDocsFirstCommand(t *testing.T) {
+	t.Parallel()
+	if block := pages.Blocks(t, pages.Top)[0]; block.Language != "sh" || block.Line > 25 {
+		t.Errorf("the first block is in line %d: %s", block.Line, block.Text)
+	}
+}
+
 // TestDocsCommands: the list of commands in docs/README.md has each one.
 func TestDocsCommands(t *testing.T) {
 	t.Parallel()
