@@ -3,6 +3,7 @@ package docs_test
 import (
 	"go/ast"
 	"go/token"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,13 +15,13 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/pages"
 )
 
-// TestDocsPackages: the tree in CONTRIBUTING.md has the folder of each package.
+// TestDocsPackages: the tree in CONTRIBUTING.md has the folder of each package, and no other.
 func TestDocsPackages(t *testing.T) {
 	t.Parallel()
 	_, tree, _ := strings.Cut(pages.Text(t, ".github/CONTRIBUTING.md"), "```\n")
 	tree, _, _ = strings.Cut(tree, "```\n")
 	words := map[string]bool{}
-	for word := range strings.FieldsFuncSeq(tree, func(r rune) bool { return strings.ContainsRune(" ,;\n", r) }) {
+	for word := range strings.FieldsFuncSeq(tree, func(r rune) bool { return strings.ContainsRune(" ,;()\n", r) }) {
 		words[word] = true
 	}
 	// Their packages are alike, or helpers.
@@ -42,6 +43,31 @@ func TestDocsPackages(t *testing.T) {
 			}
 		}
 	}
+	folders := folderNames(t)
+	for word := range words {
+		if name, isFolder := strings.CutSuffix(word, "/"); isFolder && !folders[name] {
+			t.Errorf("the tree has %s, which is no folder", word)
+		}
+	}
+}
+
+// folderNames returns the names of all folders of the repository, without those above them.
+func folderNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	err := filepath.WalkDir(pages.Root(t), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			names[entry.Name()] = true
+			if entry.Name() == ".git" || entry.Name() == "node_modules" {
+				return fs.SkipDir
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 // TestDocsPages: docs/README.md and README.md list each page. README.md leaves the pages of drivers
@@ -72,29 +98,39 @@ func TestDocsFirstCommand(t *testing.T) {
 	}
 }
 
-// TestDocsCommands: the list of commands in docs/README.md has each one.
+// TestDocsCommands: docs/README.md and the table of commands.md list the commands that there are.
 func TestDocsCommands(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(pages.Root(t), "caddymedia", "mediacmd", "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, list, _ := strings.Cut(pages.Text(t, "caddymedia/docs/README.md"), "(commands.md) |")
-	list, _, _ = strings.Cut(list, "\n")
-	found := 0
+	var want []string
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, use := range regexp.MustCompile(`\bUse: +"(\w+) [<[]`).FindAllStringSubmatch(string(b), -1) {
-			found++
-			if !strings.Contains(list, "`"+use[1]+"`") && !strings.Contains(list, "`caddy media "+use[1]+"`") {
-				t.Errorf("docs/README.md lacks the command %s", use[1])
-			}
+			want = append(want, use[1])
 		}
 	}
-	if found < 6 {
-		t.Errorf("only %d commands are found", found)
+	slices.Sort(want)
+	if len(want) < 5 {
+		t.Errorf("only %q are found", want)
+	}
+	_, top, _ := strings.Cut(pages.Text(t, "caddymedia/docs/README.md"), "(commands.md) |")
+	top, _, _ = strings.Cut(top, "\n")
+	for page, list := range map[string][][]string{
+		"docs/README.md": regexp.MustCompile("`(?:caddy media )?(\\w+)`").FindAllStringSubmatch(top, -1),
+		"commands.md":    regexp.MustCompile("(?m)^\\| \\[`caddy media (\\w+)`\\]").FindAllStringSubmatch(pages.Text(t, "commands.md"), -1),
+	} {
+		var names []string
+		for _, match := range list {
+			names = append(names, match[1])
+		}
+		if slices.Sort(names); !slices.Equal(names, want) {
+			t.Errorf("%s lists the commands %q, want %q", page, names, want)
+		}
 	}
 }
