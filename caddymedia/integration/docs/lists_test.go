@@ -51,6 +51,45 @@ func TestDocsPackages(t *testing.T) {
 	}
 }
 
+// shortComments are the packages whose comments are shorter. There may only be fewer of them.
+var shortComments = []string{
+	"adminapi", "api", "cache", "caddymedia", "core", "locks", "media", "mediaapp", "mediacmd", "mediahttp", "modules",
+	"observe", "options", "panel", "queue", "testcaddy", "web",
+}
+
+// TestPackageComments: the comment of a package says in three sentences what the package is for, what it is
+// not for, and where to begin. Programs, registrations of drivers and tests of whole programs need none.
+func TestPackageComments(t *testing.T) {
+	t.Parallel()
+	sentence, begin := regexp.MustCompile(`[.?!](\s|$)`), regexp.MustCompile(`\b[Bb]egin\s+with\b`)
+	for folderAndName, files := range goPackages(t, token.NewFileSet()) {
+		folder, name := filepath.Split(folderAndName)
+		folder = filepath.ToSlash(folder)
+		if name == "main" || strings.HasSuffix(name, "_test") || strings.Contains(folder, "caddymedia/integration/") ||
+			strings.Contains(folder, "caddymedia/drivers/") {
+			continue
+		}
+		comment := packageComment(files)
+		isShort := len(sentence.FindAllString(comment, -1)) < 3 || !begin.MatchString(comment)
+		switch isListed := slices.Contains(shortComments, name); {
+		case isShort && !isListed:
+			t.Errorf("%s: the comment of the package does not say in three sentences what it is for, what not, and what to begin with", folder)
+		case !isShort && isListed:
+			t.Errorf("%s: the comment of the package is long enough: remove it from shortComments", folder)
+		}
+	}
+}
+
+// packageComment returns the comment of a package.
+func packageComment(files []*ast.File) string {
+	for _, file := range files {
+		if file.Doc != nil && strings.HasPrefix(file.Doc.Text(), "Package ") {
+			return file.Doc.Text()
+		}
+	}
+	return ""
+}
+
 // folderNames returns the names of all folders of the repository, without those above them.
 func folderNames(t *testing.T) map[string]bool {
 	t.Helper()
