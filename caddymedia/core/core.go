@@ -5,8 +5,8 @@ package core
 
 import (
 	// The parts that register themselves with Caddy.
-	_ "github.com/caddymedia/media/admin/api"
-	_ "github.com/caddymedia/media/admin/panel"
+	_ "github.com/caddymedia/media/caddymedia/internal/adminapi"
+	_ "github.com/caddymedia/media/caddymedia/internal/panel"
 	_ "github.com/caddymedia/media/caddymedia/mediaapp"
 	_ "github.com/caddymedia/media/caddymedia/mediacmd"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
 	_ "github.com/caddymedia/media/caddymedia/core"
-	"github.com/caddymedia/media/caddymedia/testcaddy"
+	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
 )
 
 func TestMain(m *testing.M) { os.Exit(testcaddy.Run(m)) }

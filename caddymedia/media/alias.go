@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -194,7 +194,7 @@ func cleanPrefix(prefix string) (string, error) {
 		return "", fmt.Errorf("prefix: the folder %q is reserved for unfinished uploads", naming.UploadsFolder)
 	}
 	for folder := range strings.SplitSeq(clean, "/") {
-		if strings.HasSuffix(strings.ToLower(folder), aliases.RenditionSuffix) { // some backends fold case
+		if strings.HasSuffix(strings.ToLower(folder), item.RenditionSuffix) { // some backends fold case
 			return "", fmt.Errorf("prefix: the folder %q is reserved for renditions", folder)
 		}
 	}
@@ -285,11 +285,11 @@ func (r *Redirect) Check() error {
 }
 
 // allAliases holds aliases by kind and name.
-type allAliases map[aliases.Kind]map[string]*aliases.Alias
+type allAliases map[item.Kind]map[string]*item.Alias
 
 // newAliases returns the aliases of a configuration, which is complete.
 func newAliases(config *Config, storages map[string]*storagedrivers.Storage) (allAliases, error) {
-	all := allAliases{aliases.Image: {}, aliases.File: {}}
+	all := allAliases{item.Image: {}, item.File: {}}
 	for _, name := range slices.Sorted(maps.Keys(config.ImageAliases)) {
 		if err := all.add(config.image(name, storages)); err != nil {
 			return nil, fmt.Errorf("image alias %q: %w", name, err)
@@ -303,9 +303,9 @@ func newAliases(config *Config, storages map[string]*storagedrivers.Storage) (al
 	return all, nil
 }
 
-func (c *Config) image(name string, storages map[string]*storagedrivers.Storage) (*aliases.Alias, error) {
+func (c *Config) image(name string, storages map[string]*storagedrivers.Storage) (*item.Alias, error) {
 	a := c.ImageAliases[name]
-	alias, err := a.alias(aliases.Image, name, c, storages)
+	alias, err := a.alias(item.Image, name, c, storages)
 	if err != nil {
 		return nil, err
 	}
@@ -323,9 +323,9 @@ func (c *Config) image(name string, storages map[string]*storagedrivers.Storage)
 	return alias, nil
 }
 
-func (c *Config) file(name string, storages map[string]*storagedrivers.Storage) (*aliases.Alias, error) {
+func (c *Config) file(name string, storages map[string]*storagedrivers.Storage) (*item.Alias, error) {
 	a := c.FileAliases[name]
-	alias, err := a.alias(aliases.File, name, c, storages)
+	alias, err := a.alias(item.File, name, c, storages)
 	if err != nil {
 		return nil, err
 	}
@@ -343,14 +343,14 @@ func (c *Config) file(name string, storages map[string]*storagedrivers.Storage) 
 
 // alias returns an alias with its storage and all that both kinds have.
 func (o *AliasOptions) alias(
-	kind aliases.Kind, name string, c *Config, storages map[string]*storagedrivers.Storage,
-) (*aliases.Alias, error) {
+	kind item.Kind, name string, c *Config, storages map[string]*storagedrivers.Storage,
+) (*item.Alias, error) {
 	storageName, err := StorageOf(o.Storage, c.storageNames())
 	if err != nil {
 		return nil, err
 	}
 	storage := &c.Storages[slices.IndexFunc(c.Storages, func(s Storage) bool { return s.Name == storageName })]
-	alias := &aliases.Alias{
+	alias := &item.Alias{
 		Kind: kind, Name: name, Storage: storages[storageName], BaseURL: cmp.Or(o.CDNBase, c.CDNBase),
 		Overwrite: storage.OverwriteStrategy == overwriteItems, Sanitize: storage.Sanitize == nil || *storage.Sanitize,
 		CacheControl: cmp.Or(o.CacheControl, cacheForever),
@@ -368,7 +368,7 @@ func (o *AliasOptions) alias(
 		if r.To == redirectPresigned && !alias.Storage.CanPresign() {
 			return nil, fmt.Errorf("redirect: the driver of storage %q cannot sign addresses", storageName)
 		}
-		alias.Redirect = &aliases.Redirect{
+		alias.Redirect = &item.Redirect{
 			Base: r.Base, Lifetime: cmp.Or(time.Duration(r.Lifetime), defaultRedirectLifetime),
 		}
 	}
@@ -377,7 +377,7 @@ func (o *AliasOptions) alias(
 
 // add adds an alias, unless there is an error. It returns an error if the folder of the alias overlaps
 // that of another, or unfinished uploads, on any storage.
-func (all allAliases) add(alias *aliases.Alias, err error) error {
+func (all allAliases) add(alias *item.Alias, err error) error {
 	if err != nil {
 		return err
 	}
@@ -399,12 +399,12 @@ func (all allAliases) add(alias *aliases.Alias, err error) error {
 
 // overlap reports whether items or renditions of two aliases may have the same keys. It does not
 // depend on present renditions, because those of an earlier configuration are swept.
-func overlap(a, b *aliases.Alias) bool {
+func overlap(a, b *item.Alias) bool {
 	return a.Location().Overlaps(b.Location()) || renditionsOverlap(a, b) || renditionsOverlap(b, a)
 }
 
 // renditionsOverlap reports whether renditions of an alias may have the keys of items of another.
-func renditionsOverlap(a, b *aliases.Alias) bool {
+func renditionsOverlap(a, b *item.Alias) bool {
 	return a.HasRenditionFolder() && a.RenditionLocation().Overlaps(b.Location())
 }
 

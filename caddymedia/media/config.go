@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/signing"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -43,12 +43,8 @@ type Config struct {
 	Comparer tokens.Comparer
 	// FakeHash is compared with if there are no accounts.
 	FakeHash []byte
-	// Logins limit guesses of passwords. Default: its own.
-	Logins *Logins
-	// Bounds that several services share. Default: its own.
-	Bounds *Bounds
-	// Images decodes images and makes variants. Default: its own.
-	Images *render.Maker
+	// Process has what the services of a process share. Default: its own.
+	Process *Process
 	// Client returns the address of the client for whom Go code stores items, from the context of
 	// the call. Default: none is known.
 	Client func(context.Context) string
@@ -60,8 +56,6 @@ type Config struct {
 	Log *slog.Logger
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
-	// Release is called after the service is closed and its last reference is released.
-	Release func() error
 }
 
 // Settings are the options of the app that have one value.
@@ -194,7 +188,7 @@ func (a *Account) rights() []tokens.Right {
 
 // Check implements options.Checker.
 func (s *Settings) Check() error {
-	if _, err := parseOrigins(s.CORS); err != nil {
+	if _, err := service.ParseOrigins(s.CORS); err != nil {
 		return fmt.Errorf("cors: %w", err)
 	}
 	for _, key := range s.SigningKey {
@@ -205,8 +199,8 @@ func (s *Settings) Check() error {
 	return nil
 }
 
-// NeedsEncoder reports whether an alias needs the WebP encoder, for variants or renditions.
-func (c *Config) NeedsEncoder() bool {
+// needsEncoder reports whether an alias needs the WebP encoder, for variants or renditions.
+func (c *Config) needsEncoder() bool {
 	for _, a := range c.ImageAliases {
 		if a != nil && (a.WebP != nil || len(a.Renditions) > 0) {
 			return true

@@ -5,21 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"mime/multipart"
-	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/fetch"
-	"github.com/caddymedia/media/caddymedia/internal/imaging"
-	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -45,17 +41,17 @@ type Result struct {
 }
 
 // request returns a request of Go code, on behalf of the client of ctx if there is one.
-func (s *Service) request(ctx context.Context, kind aliases.Kind, alias, subFolder string) upload.Upload {
+func (s *Service) request(ctx context.Context, kind item.Kind, alias, subFolder string) upload.Upload {
 	return upload.Upload{
 		Request: upload.Request{
-			Kind: kind, Alias: cmp.Or(alias, aliases.DefaultAlias), Actor: aliases.Actor{Origin: aliases.OriginGo, Client: s.client(ctx)},
+			Kind: kind, Alias: cmp.Or(alias, item.DefaultAlias), Actor: item.Actor{Origin: item.OriginGo, Client: s.ClientOf(ctx)},
 		},
 		SubFolder: subFolder,
 	}
 }
 
 // upload calls store while the service is open, and returns its result for one item.
-func (s *Service) upload(store func() ([]upload.Item, aliases.Failures)) Result {
+func (s *Service) upload(store func() ([]upload.Item, item.Failures)) Result {
 	_, release, err := s.Acquire()
 	if err != nil {
 		return Result{Message: "the media service does not run"}
@@ -72,12 +68,12 @@ func (s *Service) upload(store func() ([]upload.Item, aliases.Failures)) Result 
 }
 
 // failed logs the details of failures and returns their messages.
-func (s *Service) failed(failures aliases.Failures) Result {
+func (s *Service) failed(failures item.Failures) Result {
 	messages := make([]string, len(failures))
 	for i, f := range failures {
 		messages[i] = f.Message
 		if f.Err != nil {
-			s.log.Warn("storing an item for Go code", "message", f.Message, "error", f.Err)
+			s.Log().Warn("storing an item for Go code", "message", f.Message, "error", f.Err)
 		}
 	}
 	return Result{Message: strings.Join(messages, "; ")}
@@ -142,88 +138,41 @@ func parseNetwork(text string) (netip.Prefix, bool) {
 // name without the extension of an image gets that of its content; the media type of the server is
 // ignored. The download is cancelled with ctx.
 func (s *Service) DownloadImage(ctx context.Context, address, alias, subFolder string) Result {
-	return s.download(ctx, address, s.request(ctx, aliases.Image, alias, subFolder))
+	return s.download(ctx, address, s.request(ctx, item.Image, alias, subFolder))
 }
 
 // DownloadFile is [Service.DownloadImage] for a file alias. Only a name without any extension gets
 // that of its content.
 func (s *Service) DownloadFile(ctx context.Context, address, alias, subFolder string) Result {
-	return s.download(ctx, address, s.request(ctx, aliases.File, alias, subFolder))
+	return s.download(ctx, address, s.request(ctx, item.File, alias, subFolder))
 }
 
 func (s *Service) download(ctx context.Context, address string, req upload.Upload) Result {
-	return s.upload(func() ([]upload.Item, aliases.Failures) {
-		alias, ok := s.Alias(req.Kind, req.Alias)
-		if !ok {
-			return nil, s.uploader.Refuse(ctx, req, badRequest("unknown alias %.64q", req.Alias))
-		}
-		from, err := s.remote.Get(ctx, address)
-		if err != nil {
-			return nil, s.uploader.Refuse(ctx, req, remoteFailure(err))
-		}
-		defer from.Body.Close()
-		name, body, failure := open(from, alias)
-		if failure != nil {
-			return nil, s.uploader.Refuse(ctx, req, failure)
-		}
-		return s.uploader.Upload(ctx, req, upload.Single(name, body))
-	})
+	return s.upload(func() ([]upload.Item, item.Failures) { return s.Download(ctx, address, req) })
 }
 
-// open returns the name of a download and a reader of all its bytes.
-func open(from *fetch.Download, alias *aliases.Alias) (string, io.Reader, *aliases.Failure) {
-	if from.Size > alias.MaxSize {
-		return "", nil, &aliases.Failure{
-			Reason: aliases.TooLarge, Message: "larger than " + bytesize.Format(alias.MaxSize),
-		}
+// DeleteImage deletes an image with its variant and its renditions. The error satisfies errors.Is with
+// [io/fs.ErrNotExist] if there is none, and is [ErrClosed], that of an unknown alias or of the storage.
+func (s *Service) DeleteImage(ctx context.Context, alias, filename string) error {
+	return s.remove(ctx, item.Image, alias, filename)
+}
+
+// DeleteFile is [Service.DeleteImage] for a file alias.
+func (s *Service) DeleteFile(ctx context.Context, alias, filename string) error {
+	return s.remove(ctx, item.File, alias, filename)
+}
+
+func (s *Service) remove(ctx context.Context, kind item.Kind, name, filename string) error {
+	alias, ok := s.Alias(kind, cmp.Or(name, item.DefaultAlias))
+	if !ok {
+		return fmt.Errorf("unknown alias %q", name)
 	}
-	ext := naming.Extension(from.Name)
-	if ext != "" && (alias.Kind == aliases.File || alias.MayName(ext)) {
-		return from.Name, remoteBody{from.Body}, nil
-	}
-	found, whole, err := imaging.Guess(from.Body)
+	_, release, err := s.Acquire()
 	if err != nil {
-		return "", nil, remoteFailure(err)
+		return err
 	}
-	name := strings.TrimRight(from.Name, ". ")
-	if name == "" {
-		name = alias.Kind.Name()
-	}
-	if found != "" {
-		name += "." + found
-	}
-	return name, remoteBody{whole}, nil
-}
-
-// remoteFailure returns the failure of an item that could not be downloaded.
-func remoteFailure(err error) *aliases.Failure {
-	const failed = "the download failed"
-	f := &aliases.Failure{Reason: aliases.RemoteFailed, Message: failed, Err: err}
-	if known, ok := errors.AsType[*fetch.Error](err); ok {
-		f.Message = known.Message
-	}
-	timeout, ok := errors.AsType[net.Error](err)
-	switch {
-	case errors.Is(err, fetch.ErrRefused), errors.Is(err, context.Canceled):
-		f.Reason = aliases.BadRequest
-	case errors.Is(err, context.DeadlineExceeded), ok && timeout.Timeout():
-		f.Reason = aliases.RemoteSlow
-	}
-	if f.Reason == aliases.RemoteSlow && f.Message == failed {
-		f.Message = "the download took too long" // before it began
-	}
-	return f
-}
-
-// remoteBody maps read errors to failures.
-type remoteBody struct{ io.Reader }
-
-func (b remoteBody) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if err != nil && err != io.EOF { //nolint:errorlint // only io.EOF itself is the end
-		err = remoteFailure(err)
-	}
-	return n, err
+	defer release()
+	return s.Uploader().Delete(ctx, alias, filename, item.Actor{Origin: item.OriginGo, Client: s.ClientOf(ctx)})
 }
 
 // FormImage stores the image of the named file input of a multipart/form-data request, with the
@@ -234,36 +183,36 @@ func (b remoteBody) Read(p []byte) (int, error) {
 // stays in r.MultipartForm for further inputs and fields. Its temporary files, in the folder of
 // [os.TempDir], are removed when the request ends. The input must have exactly one file.
 func (s *Service) FormImage(r *http.Request, input, alias, subFolder string) Result {
-	return s.formItem(r, input, s.request(r.Context(), aliases.Image, alias, subFolder))
+	return s.formItem(r, input, s.request(r.Context(), item.Image, alias, subFolder))
 }
 
 // FormFile is [Service.FormImage] for a file alias.
 func (s *Service) FormFile(r *http.Request, input, alias, subFolder string) Result {
-	return s.formItem(r, input, s.request(r.Context(), aliases.File, alias, subFolder))
+	return s.formItem(r, input, s.request(r.Context(), item.File, alias, subFolder))
 }
 
 func (s *Service) formItem(r *http.Request, input string, req upload.Upload) Result {
 	ctx := r.Context()
-	return s.upload(func() ([]upload.Item, aliases.Failures) {
+	return s.upload(func() ([]upload.Item, item.Failures) {
 		file, failure := s.formFile(r, req.Kind, input)
 		if failure != nil {
-			return nil, s.uploader.Refuse(ctx, req, failure)
+			return nil, s.Uploader().Refuse(ctx, req, failure)
 		}
 		name, failure := submittedName(file)
 		if failure != nil {
-			return nil, s.uploader.Refuse(ctx, req, failure)
+			return nil, s.Uploader().Refuse(ctx, req, failure)
 		}
 		body, err := file.Open()
 		if err != nil {
-			return nil, s.uploader.Refuse(ctx, req, formFailure(err))
+			return nil, s.Uploader().Refuse(ctx, req, formFailure(err))
 		}
 		defer body.Close()
-		return s.uploader.Upload(ctx, req, upload.Single(name, body))
+		return s.Uploader().Upload(ctx, req, upload.Single(name, body))
 	})
 }
 
 // formFile returns the only file of an input.
-func (s *Service) formFile(r *http.Request, kind aliases.Kind, input string) (*multipart.FileHeader, *aliases.Failure) {
+func (s *Service) formFile(r *http.Request, kind item.Kind, input string) (*multipart.FileHeader, *item.Failure) {
 	if r.MultipartForm == nil {
 		if err := s.parseForm(r); err != nil {
 			return nil, formFailure(err)
@@ -275,16 +224,12 @@ func (s *Service) formFile(r *http.Request, kind aliases.Kind, input string) (*m
 	files := r.MultipartForm.File[input]
 	switch len(files) {
 	case 0:
-		return nil, badRequest("there is no file in the input %.64q of the form", input)
+		return nil, item.Failf(item.BadRequest, "there is no file in the input %.64q of the form", input)
 	case 1:
 		return files[0], nil
 	default:
-		return nil, badRequest("there are %d files in the input %.64q of the form, which takes one", len(files), input)
+		return nil, item.Failf(item.BadRequest, "there are %d files in the input %.64q of the form, which takes one", len(files), input)
 	}
-}
-
-func badRequest(format string, args ...any) *aliases.Failure {
-	return &aliases.Failure{Reason: aliases.BadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
 // formMemory is the most bytes of a form's files in memory; the rest goes to temporary files.
@@ -296,7 +241,7 @@ func (s *Service) parseForm(r *http.Request) error {
 	if r.Body == nil {
 		return errors.New("there is no body")
 	}
-	r.Body = http.MaxBytesReader(nil, r.Body, s.limits.MaxBody)
+	r.Body = http.MaxBytesReader(nil, r.Body, s.Limits().MaxBody)
 	err := r.ParseMultipartForm(formMemory)
 	form := r.MultipartForm
 	if form == nil {
@@ -304,35 +249,35 @@ func (s *Service) parseForm(r *http.Request) error {
 	}
 	context.AfterFunc(r.Context(), func() {
 		if err := form.RemoveAll(); err != nil {
-			s.log.Warn("removing the temporary files of a form", "error", err)
+			s.Log().Warn("removing the temporary files of a form", "error", err)
 		}
 	})
 	return nil // the query may be malformed, which is none of our business
 }
 
 // formFailure returns the failure of a form that could not be read.
-func formFailure(err error) *aliases.Failure {
+func formFailure(err error) *item.Failure {
 	var (
 		tooLarge *http.MaxBytesError
 		kept     *fs.PathError
 	)
-	f := &aliases.Failure{Reason: aliases.BadRequest, Message: "the form is malformed or ends too early", Err: err}
+	f := &item.Failure{Reason: item.BadRequest, Message: "the form is malformed or ends too early", Err: err}
 	switch {
 	case errors.As(err, &tooLarge):
-		f.Reason, f.Message = aliases.TooLarge, "the request is larger than "+bytesize.Format(tooLarge.Limit)
+		f.Reason, f.Message = item.TooLarge, "the request is larger than "+bytesize.Format(tooLarge.Limit)
 	case errors.Is(err, multipart.ErrMessageTooLarge):
-		f.Reason, f.Message = aliases.TooLarge, "the form has too many fields, or too large ones"
+		f.Reason, f.Message = item.TooLarge, "the form has too many fields, or too large ones"
 	case errors.Is(err, http.ErrNotMultipart), errors.Is(err, http.ErrMissingBoundary):
 		f.Message = "the request is no form of the type multipart/form-data"
 	case errors.As(err, &kept):
-		f.Reason, f.Message = aliases.Internal, "the form could not be kept until it was read"
+		f.Reason, f.Message = item.Internal, "the form could not be kept until it was read"
 	}
 	return f
 }
 
 // submittedName returns the name of a file exactly as it was sent, for the checks. net/http removes
 // the folders.
-func submittedName(file *multipart.FileHeader) (string, *aliases.Failure) {
+func submittedName(file *multipart.FileHeader) (string, *item.Failure) {
 	disposition := file.Header.Get("Content-Disposition")
 	if disposition == "" {
 		return file.Filename, nil

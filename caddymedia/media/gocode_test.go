@@ -18,7 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 )
 
@@ -50,32 +51,32 @@ func TestDownload(t *testing.T) {
 	config.Downloads = downloads
 	s, observed := observe(t, config)
 	for i, c := range []struct {
-		kind    aliases.Kind
+		kind    item.Kind
 		address string
 		want    string // the name; with spaces: a part of the message
 	}{
-		{aliases.Image, "/Test%20Picture.PNG?c=p", "test-picture.png"},
-		{aliases.Image, "/photo?c=p", "photo.png"},
-		{aliases.Image, "/image.aspx?c=p", "image-aspx.png"},
-		{aliases.Image, "/?c=p", "image.png"},
-		{aliases.Image, "/x.jpg?c=p&name=real.png", "real.png"},
-		{aliases.Image, "/x.jpg?c=p", "content is PNG, the name says .jpg"},
-		{aliases.Image, "/x?c=d", ".pdf is not accepted; images may be"},
-		{aliases.Image, "/x?c=", "the name has no extension"},
-		{aliases.Image, "/image.php?c=p", ".php are never accepted"},
-		{aliases.File, "/report.pdf?c=d", "report.pdf"},
-		{aliases.File, "/report?c=d", "report.pdf"},
-		{aliases.File, "/notes.?c=t", "notes.txt"},
-		{aliases.File, "/?c=d", "file.pdf"},
-		{aliases.File, "/photo?c=p", "photo.png"},
-		{aliases.File, "/setup.exe?c=d", ".exe is not accepted; files may be"},
-		{aliases.File, "/report.pdf?c=p", "content is PNG, the name says .pdf"},
-		{aliases.Image, "/x?c=p&name=%3D%3FUTF-8%3FB%3FxYhlLnBuZw==%3F%3D", "ne.png"},
-		{aliases.Image, "/%E9.png?c=p", "e.png"},
-		{aliases.Image, "/x.jfif?c=p", "content is PNG, the name says .jpg"},
+		{item.Image, "/Test%20Picture.PNG?c=p", "test-picture.png"},
+		{item.Image, "/photo?c=p", "photo.png"},
+		{item.Image, "/image.aspx?c=p", "image-aspx.png"},
+		{item.Image, "/?c=p", "image.png"},
+		{item.Image, "/x.jpg?c=p&name=real.png", "real.png"},
+		{item.Image, "/x.jpg?c=p", "content is PNG, the name says .jpg"},
+		{item.Image, "/x?c=d", ".pdf is not accepted; images may be"},
+		{item.Image, "/x?c=", "the name has no extension"},
+		{item.Image, "/image.php?c=p", ".php are never accepted"},
+		{item.File, "/report.pdf?c=d", "report.pdf"},
+		{item.File, "/report?c=d", "report.pdf"},
+		{item.File, "/notes.?c=t", "notes.txt"},
+		{item.File, "/?c=d", "file.pdf"},
+		{item.File, "/photo?c=p", "photo.png"},
+		{item.File, "/setup.exe?c=d", ".exe is not accepted; files may be"},
+		{item.File, "/report.pdf?c=p", "content is PNG, the name says .pdf"},
+		{item.Image, "/x?c=p&name=%3D%3FUTF-8%3FB%3FxYhlLnBuZw==%3F%3D", "ne.png"},
+		{item.Image, "/%E9.png?c=p", "e.png"},
+		{item.Image, "/x.jfif?c=p", "content is PNG, the name says .jpg"},
 	} {
 		download := s.DownloadFile
-		if c.kind == aliases.Image {
+		if c.kind == item.Image {
 			download = s.DownloadImage
 		}
 		folder := fmt.Sprintf("f%d", i)
@@ -92,7 +93,7 @@ func TestDownload(t *testing.T) {
 	}
 	wantStored(t, s, "img/content/f1/photo.png", picture)
 	wantStored(t, s, "file/content/f12/file.pdf", "%PDF-1.7")
-	if want := (aliases.Actor{Origin: aliases.OriginGo}); !slices.Contains(observed.actors, want) || len(slices.Compact(observed.actors)) != 1 {
+	if want := (item.Actor{Origin: item.OriginGo}); !slices.Contains(observed.actors, want) || len(slices.Compact(observed.actors)) != 1 {
 		t.Errorf("on behalf of %v, want %v", observed.actors, want)
 	}
 }
@@ -215,16 +216,18 @@ func wantResult(t *testing.T, got Result, want string) {
 // wantNothing asserts that the service has stored nothing.
 func wantNothing(t *testing.T, s *Service) {
 	t.Helper()
-	for info, err := range s.storages["default"].All(t.Context(), "") {
+	storage, _ := s.Storage("default")
+	for info, err := range storage.All(t.Context(), "") {
 		t.Errorf("stored %s: %v", info.Key, err)
 	}
 }
 
-// observed records failures and the actors of changes.
+// observed records failures and the actors of changes, as the observer of the Caddy plug-in does.
 type observed struct {
-	NopObserver
-	actors   []aliases.Actor
-	failures aliases.Failures
+	service.NopObserver
+	actors   []item.Actor
+	failures item.Failures
+	events   []Event
 }
 
 // observe starts a service with an observer.
@@ -235,10 +238,23 @@ func observe(t *testing.T, config Config) (*Service, *observed) {
 	return start(t, config), o
 }
 
+func (o *observed) Observe(_ context.Context, e Event) { o.events = append(o.events, e) }
+
 func (o *observed) Changed(_ context.Context, c upload.Change) { o.actors = append(o.actors, c.Actor) }
 
-func (o *observed) Refused(_ context.Context, _ upload.Operation, f aliases.Failures) {
+func (o *observed) Refused(_ context.Context, _ upload.Operation, f item.Failures) {
 	o.failures = append(o.failures, f...)
+}
+
+// TestServiceObserver: an observer with the methods of service.Observer has their calls, not the events.
+func TestServiceObserver(t *testing.T) {
+	t.Parallel()
+	s, observed := observe(t, configOf(t))
+	s.FormFile(formRequest(t, sentFile("cv", "cv.txt", "text")), "cv", "", "")
+	s.FormFile(formRequest(t, sentFile("cv", "cv.php", "text")), "cv", "", "")
+	if len(observed.actors) != 1 || len(observed.failures) != 1 || len(observed.events) > 0 {
+		t.Errorf("observed %+v", observed)
+	}
 }
 
 type clientKey struct{}
@@ -272,7 +288,7 @@ func TestForm(t *testing.T) {
 			}
 			wantStored(t, s, "img/webp/muj-portret.png", picture)
 			wantStored(t, s, "file/content/people/me/cv.pdf", "%PDF-1.7")
-			want := aliases.Actor{Origin: aliases.OriginGo, Client: "192.0.2.1"}
+			want := item.Actor{Origin: item.OriginGo, Client: "192.0.2.1"}
 			if got := observed.actors; len(got) != 2 || got[0] != want || got[1] != want {
 				t.Errorf("on behalf of %v, want %v", got, want)
 			}

@@ -2,13 +2,11 @@ package media
 
 import (
 	"cmp"
-	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
-	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -95,10 +93,19 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// requests returns the limits of one request.
-func (l *Limits) requests() upload.Limits {
-	return upload.Limits{
-		MaxFiles: l.MaxFiles, MaxFields: l.MaxFields, MaxFieldSize: l.MaxFieldSize, MaxPartHeader: l.MaxPartHeader,
+// parts returns the limits of a service.
+func (l *Limits) parts(needsEncoder bool) service.Limits {
+	return service.Limits{
+		Requests: upload.Limits{
+			MaxFiles: l.MaxFiles, MaxFields: l.MaxFields, MaxFieldSize: l.MaxFieldSize, MaxPartHeader: l.MaxPartHeader,
+		},
+		Images: render.Limits{
+			Workers: l.ImageWorkers, Memory: l.ImageMemory, Queue: l.ImageQueue,
+			Wait: time.Duration(l.ImageWait), Time: time.Duration(l.ImageTime),
+		},
+		NeedsEncoder: needsEncoder, MaxBody: l.MaxBody, MaxUploads: l.MaxUploads, MaxUploadTime: time.Duration(l.MaxUploadTime),
+		MaxOpenItems: l.MaxOpenItems,
+		Logins:       service.LoginLimits{Failures: l.LoginFailures, PasswordChecks: l.PasswordChecks, TicketsPerMinute: l.TicketsPerMinute},
 	}
 }
 
@@ -108,21 +115,4 @@ func (l *Limits) imaging() imaging.Options {
 		MaxPixels: l.MaxPixels, MaxFrames: l.MaxFrames, MaxFramePixels: l.MaxFramePixels,
 		MaxSide: l.MaxSide, MaxChunk: l.MaxChunkSize,
 	}
-}
-
-// NewImages returns a Maker within the limits. It can encode WebP only if wanted.
-func NewImages(limits Limits, wanted bool, log *slog.Logger) (*render.Maker, error) {
-	within := render.Limits{
-		Workers: limits.ImageWorkers, Memory: limits.ImageMemory, Queue: limits.ImageQueue,
-		Wait: time.Duration(limits.ImageWait), Time: time.Duration(limits.ImageTime),
-	}
-	if !wanted {
-		return render.NewMaker(nil, within), nil
-	}
-	encoder, err := webp.New()
-	if err != nil {
-		return nil, fmt.Errorf("WebP encoder: %w", err)
-	}
-	log.Info("WebP encoder", "name", encoder.Name(), "can_be_stopped", encoder.Stops())
-	return render.NewMaker(encoder, within), nil
 }

@@ -4,139 +4,114 @@ import (
 	"context"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
-	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 )
 
-// LoginResult is the outcome of a request for a token.
-type LoginResult string
-
-// Outcomes of a request for a token.
-const (
-	LoginOK          LoginResult = "ok"
-	LoginRefused     LoginResult = "refused"     // a wrong API key or password
-	LoginThrottled   LoginResult = "throttled"   // after too many attempts
-	LoginUnavailable LoginResult = "unavailable" // the token store is unreachable
-	LoginFailed      LoginResult = "failed"      // by a fault of the service itself
-)
-
-// LoginResults returns all outcomes of a request for a token.
-func LoginResults() []LoginResult {
-	return []LoginResult{LoginOK, LoginRefused, LoginThrottled, LoginUnavailable, LoginFailed}
-}
-
-// TicketResult is the outcome of a request for a ticket.
-type TicketResult string
-
-// Outcomes of a request for a ticket.
-const (
-	TicketOK          TicketResult = "ok"
-	TicketRefused     TicketResult = "refused"     // a wrong token, or a ticket that it cannot have
-	TicketUnavailable TicketResult = "unavailable" // the token store is unreachable
-	TicketFailed      TicketResult = "failed"      // by a fault of the service itself
-)
-
-// TicketResults returns all outcomes of a request for a ticket.
-func TicketResults() []TicketResult {
-	return []TicketResult{TicketOK, TicketRefused, TicketUnavailable, TicketFailed}
-}
-
-// Observer receives the events of a service. Its methods may be called concurrently. Those with a
-// context are called in the goroutine of a request and must return soon.
+// Observer is told what happens to items, logins and storages. Observe may be called concurrently, in
+// the goroutine of a request, and must return soon.
 type Observer interface {
-	upload.Observer
-	// LoggedIn is called with the outcome of a request for a token. The API key is empty unless it is
-	// LoginOK.
-	LoggedIn(ctx context.Context, apiKey string, result LoginResult)
-	// TicketIssued is called with the outcome of a request for a ticket. The API key is empty unless it
-	// is TicketOK.
-	TicketIssued(ctx context.Context, apiKey string, result TicketResult)
-	// Signed is called with the number of addresses that were signed for an account.
-	Signed(ctx context.Context, apiKey string, addresses int)
-	// DeletionEnded is called after a request to delete a set of items, and for a refused one to delete
-	// items. Its items are also reported one by one.
-	DeletionEnded(ctx context.Context, deletion Deletion)
-	// Failed is called for a request that was refused or failed. The endpoint is "token", "ticket",
-	// "sign", "image", "file", "items" or "static". The status is that of the response, or "broken"
-	// or "aborted".
-	Failed(ctx context.Context, endpoint, status string)
-	// ResumableEvent is called when a resumable upload is created or ends.
-	ResumableEvent(kind aliases.Kind, event resumable.Event)
-	// ResumableReceived is called after a request that added bytes to a resumable upload. resumed means
-	// that the upload had some before.
-	ResumableReceived(kind aliases.Kind, bytes int64, resumed bool)
-	// ResumableOpen is called with the unfinished resumable uploads of a storage, about twice a minute
-	// if there are any.
-	ResumableOpen(storage string, open resumable.Open)
-	// Terminated is called after a resumable upload was ended on request of an actor, or could not be.
-	Terminated(ctx context.Context, upload *resumable.Record, actor aliases.Actor, err error)
-	// Requested is called when a client requests an item, which may not exist.
-	Requested(ctx context.Context, alias *aliases.Alias, filename string)
-	// Served is called with the number of bytes of an item that were sent.
-	Served(ctx context.Context, alias *aliases.Alias, bytes int64)
-	// StorageOperation is called after every operation of a storage, with its name as in
-	// storagedrivers.OpError, its duration and its error.
-	StorageOperation(storage, op string, took time.Duration, err error)
-	// StorageChecked is called after every check of a storage. changed reports whether the storage
-	// became reachable or unreachable.
-	StorageChecked(storage string, health Health, changed bool)
+	Observe(ctx context.Context, event Event)
 }
 
-// Deletion is a request to delete items.
-type Deletion struct {
-	Kind aliases.Kind
-	// Alias and Filename as in the request. The filename is empty for a set.
-	Alias, Filename string
-	// IsSet means that the request names a set of items.
-	IsSet bool
-	// Folder of a set; empty if the request names its items.
-	Folder string
-	// Number of items of a set that were deleted.
-	Number int
-	Actor  aliases.Actor
-	// Failure is why the request was refused, or why some items of a set are left; nil otherwise.
-	Failure *aliases.Failure
+// EventName says what has happened.
+type EventName string
+
+// The events. An item that is moved or copied is stored; one that is moved is deleted too.
+const (
+	Stored   EventName = "stored"
+	Replaced EventName = "replaced"
+	Deleted  EventName = "deleted" // or could not be: see Event.Err
+	Refused  EventName = "refused" // a file, or a request
+	LoggedIn EventName = "login"   // or could not: see Event.Result
+	Checked  EventName = "storage" // a storage became reachable or unreachable: see Event.Err
+)
+
+// Event is something that has happened. Fields that do not belong to its Name are empty.
+type Event struct {
+	Name EventName
+	// Kind of the alias, "image" or "file".
+	Kind, Alias string
+	// Filename as stored, relative to the alias, and the Size of the item in bytes. For a refused file
+	// it is the name as submitted, which is not safe to show.
+	Filename string
+	Size     int64
+	// Account is the API key of the caller, User one of its users, and Client its address.
+	Account, User, Client string
+	// Origin is how the request came: "http", "panel", "admin", "go" or "command".
+	Origin string
+	// Result of a login: "ok", "refused", "throttled", "unavailable" or "failed".
+	Result string
+	// Message is why a file was refused, as its caller has read it.
+	Message string
+	// Storage that became reachable or unreachable, since At.
+	Storage string
+	At      time.Time
+	// Err has details that no caller sees; nil if there are none.
+	Err error
 }
 
-// NopObserver is an [Observer] that does nothing.
-type NopObserver struct{ upload.NopObserver }
+// observer returns the observer of the service; nil for none. That of the Caddy plug-in is told more.
+func (c *Config) observer() service.Observer {
+	switch o := c.Observer.(type) {
+	case nil:
+		return nil
+	case service.Observer:
+		return o
+	default:
+		return events{observer: o}
+	}
+}
 
-// LoggedIn implements [Observer].
-func (NopObserver) LoggedIn(context.Context, string, LoginResult) {}
+// events makes events for an Observer.
+type events struct {
+	service.NopObserver
+	observer Observer
+}
 
-// TicketIssued implements [Observer].
-func (NopObserver) TicketIssued(context.Context, string, TicketResult) {}
+func kindName(kind item.Kind) string {
+	if kind == "" {
+		return ""
+	}
+	return kind.Name()
+}
 
-// Signed implements [Observer].
-func (NopObserver) Signed(context.Context, string, int) {}
+// eventOf returns an event that an actor has caused.
+func eventOf(name EventName, kind item.Kind, alias string, actor item.Actor) Event {
+	return Event{
+		Name: name, Kind: kindName(kind), Alias: alias,
+		Account: actor.Account, User: actor.User, Client: actor.Client, Origin: string(actor.Origin),
+	}
+}
 
-// DeletionEnded implements [Observer].
-func (NopObserver) DeletionEnded(context.Context, Deletion) {}
+// Changed implements [service.Observer].
+func (e events) Changed(ctx context.Context, change upload.Change) {
+	if change.Action == upload.Unchanged {
+		return
+	}
+	event := eventOf(EventName(change.Action), change.Alias.Kind, change.Alias.Name, change.Actor)
+	event.Filename, event.Size, event.Err = change.Item.Filename, change.Item.Size, change.Err
+	e.observer.Observe(ctx, event)
+}
 
-// Failed implements [Observer].
-func (NopObserver) Failed(context.Context, string, string) {}
+// Refused implements [service.Observer].
+func (e events) Refused(ctx context.Context, op upload.Operation, failures item.Failures) {
+	for _, failure := range failures {
+		event := eventOf(Refused, op.Kind, op.Alias, op.Actor)
+		event.Filename, event.Message, event.Err = failure.Filename, failure.Message, failure.Err
+		e.observer.Observe(ctx, event)
+	}
+}
 
-// ResumableEvent implements [Observer].
-func (NopObserver) ResumableEvent(aliases.Kind, resumable.Event) {}
+// LoggedIn implements [service.Observer].
+func (e events) LoggedIn(ctx context.Context, apiKey string, result service.LoginResult) {
+	e.observer.Observe(ctx, Event{Name: LoggedIn, Account: apiKey, Result: string(result)})
+}
 
-// ResumableReceived implements [Observer].
-func (NopObserver) ResumableReceived(aliases.Kind, int64, bool) {}
-
-// ResumableOpen implements [Observer].
-func (NopObserver) ResumableOpen(string, resumable.Open) {}
-
-// Terminated implements [Observer].
-func (NopObserver) Terminated(context.Context, *resumable.Record, aliases.Actor, error) {}
-
-// Requested implements [Observer].
-func (NopObserver) Requested(context.Context, *aliases.Alias, string) {}
-
-// Served implements [Observer].
-func (NopObserver) Served(context.Context, *aliases.Alias, int64) {}
-
-// StorageOperation implements [Observer].
-func (NopObserver) StorageOperation(string, string, time.Duration, error) {}
-
-// StorageChecked implements [Observer].
-func (NopObserver) StorageChecked(string, Health, bool) {}
+// StorageChecked implements [service.Observer].
+func (e events) StorageChecked(storage string, health service.Health, changed bool) {
+	if changed {
+		e.observer.Observe(context.Background(), Event{Name: Checked, Storage: storage, At: health.Since, Err: health.Err})
+	}
+}

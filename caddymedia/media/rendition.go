@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // Rendition is a named size of the images of an alias. No image is ever enlarged.
@@ -77,11 +77,11 @@ func (a *ImageAlias) checkRenditions() error {
 }
 
 // renditions returns the renditions sorted by name.
-func (a *ImageAlias) renditions() []aliases.Rendition {
-	all := make([]aliases.Rendition, 0, len(a.Renditions))
+func (a *ImageAlias) renditions() []item.Rendition {
+	all := make([]item.Rendition, 0, len(a.Renditions))
 	for _, name := range slices.Sorted(maps.Keys(a.Renditions)) {
 		r := a.Renditions[name]
-		all = append(all, aliases.Rendition{
+		all = append(all, item.Rendition{
 			Name: name, Box: scale.Box{Width: r.Width, Height: r.Height, Cover: r.Fit == fitCover},
 			Format: renditionFormats[r.Format], Quality: r.Quality, Eager: r.Eager,
 		})

@@ -2,11 +2,9 @@ package media
 
 import (
 	"cmp"
-	"fmt"
-	"math"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/bytesize"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -28,23 +26,10 @@ type Resumable struct {
 	MaxBytes int64 `json:"max_bytes,omitempty" option:"size"`
 }
 
-// The largest sum of the lengths of unfinished uploads, as multiples of the largest MaxSize of an alias.
-const (
-	defaultLargestUploads = 32
-	minLargestUploads     = 2
-)
-
-// withDefaults returns the options with their defaults, or an error if MaxBytes is too small. largest
-// is the largest MaxSize of an alias.
-func (r Resumable) withDefaults(largest int64) (Resumable, error) {
-	if r.MaxBytes > 0 && r.MaxBytes/minLargestUploads < largest {
-		return r, fmt.Errorf("max_bytes is less than twice the largest max_size of an alias, %s", bytesize.Format(largest))
+// parts returns the options with their defaults.
+func (r *Resumable) parts() service.Resumable {
+	return service.Resumable{
+		Off: r.Off, Storage: r.Storage, MaxBytes: r.MaxBytes, MaxOpen: cmp.Or(r.MaxOpen, 100),
+		Expires: cmp.Or(time.Duration(r.Expires), 24*time.Hour),
 	}
-	r.Expires = cmp.Or(r.Expires, options.Duration(24*time.Hour))
-	r.MaxOpen = cmp.Or(r.MaxOpen, 100)
-	r.MaxBytes = cmp.Or(r.MaxBytes, defaultLargestUploads*min(largest, math.MaxInt64/defaultLargestUploads))
-	return r, nil
 }
-
-// ResumableOptions returns the options of resumable uploads, including the defaults.
-func (s *Service) ResumableOptions() Resumable { return s.resumable }

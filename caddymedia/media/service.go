@@ -1,11 +1,9 @@
-// Package media is the running service: storages, aliases, accounts and limits, with the uploader
-// and the issuer of tokens. It knows neither Caddy nor HTTP endpoints; package mediahttp serves it.
+// Package media makes a media service of its configuration, for programs in Go. It stores, names,
+// checks and finds items, and knows neither Caddy nor HTTP endpoints: package mediahttp serves it.
+// Begin with [New] and its [Config], then [Service.Start].
 //
-// Several services may run side by side. A service that replaces another one shares its bounds and
-// takes the states of its storages ([Config.Previous]).
-//
-// A program calls [New] with its [Config], [Service.Start], and serves the service. The package is
-// stable, except what has types of internal packages.
+// Several services may run side by side. One that replaces another takes the states of its storages
+// ([Config.Previous]) and shares its counts ([Config.Process]).
 package media
 
 import (
@@ -13,52 +11,32 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
-	"github.com/caddymedia/media/caddymedia/internal/derived"
-	"github.com/caddymedia/media/caddymedia/internal/fetch"
-	"github.com/caddymedia/media/caddymedia/internal/resumable"
-	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
 // ErrClosed means that a service is closed.
-var ErrClosed = errors.New("the media service is closed")
+var ErrClosed = service.ErrClosed
 
-// Service is the running service. It is safe for concurrent use.
-type Service struct {
-	storages   map[string]*storagedrivers.Storage
-	uploader   *upload.Uploader
-	store      tokens.Store
-	issuer     *tokens.Issuer
-	comparer   tokens.Comparer
-	fakeHash   []byte
-	logins     *Logins
-	limits     Limits
-	bounds     *Bounds
-	remote     *fetch.Client
-	resumable  Resumable
-	uploads    *resumable.Store
-	opened     map[string]chan struct{} // by storage, after an upload was created
-	isFirst    bool                     // it replaces no other service
-	origins    *Origins                 // nil for none
-	trust      *Trust                   // nil for none
-	signing    *signingKeys
-	client     func(context.Context) string
-	health     *health
-	observer   Observer
-	log        *slog.Logger
-	now        func() time.Time
-	closing    func() error // of Config.Release
-	references *locks.References
-}
+// Service is a running service. It is safe for concurrent use.
+type Service struct{ *core }
+
+// core is the service itself. The packages of this module use its methods.
+type core = service.Service
+
+// Process has what the services of a process share: bounds of resources, and counts of logins, which
+// go on when one service replaces another.
+type Process struct{ process *service.Process }
+
+// NewProcess returns an unused Process.
+func NewProcess() *Process { return &Process{service.NewProcess()} }
 
 // New returns a service, which the caller must close. It uses neither the network nor a storage. On
 // an error the drivers and the token store stay open.
@@ -66,168 +44,75 @@ func New(config Config) (*Service, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	s := &Service{
-		storages: map[string]*storagedrivers.Storage{}, opened: map[string]chan struct{}{}, store: config.Tokens, comparer: config.Comparer, fakeHash: config.FakeHash,
-		logins: config.Logins, limits: config.Limits, bounds: config.Bounds, client: config.Client,
-		observer: config.Observer, log: config.Log, now: config.Now, closing: config.Release,
+	parts := service.Parts{
+		Storages: config.storageParts(), Limits: config.Limits.parts(config.needsEncoder()), Resumable: config.Resumable.parts(),
+		Trust: config.trust(), TokenLifetime: time.Duration(config.TokenLifetime), Tokens: config.Tokens, Comparer: config.Comparer,
+		FakeHash: config.FakeHash, HealthInterval: time.Duration(config.HealthInterval), Client: config.Client,
+		Observer: config.observer(), Log: config.Log, Now: config.Now,
+		Aliases: func(storages map[string]*storagedrivers.Storage) (service.Aliases, error) {
+			return newAliases(&config, storages)
+		},
 	}
-	s.setDefaults()
-	s.health = newHealth(time.Duration(config.HealthInterval), s.now)
-	for i := range config.Storages {
-		if err := s.open(&config.Storages[i]); err != nil {
-			return nil, err
-		}
+	for _, key := range slices.Sorted(maps.Keys(config.Accounts)) {
+		parts.Accounts = append(parts.Accounts, config.Accounts[key].credentials(key))
 	}
-	var err error
-	if s.uploader, err = s.newUploader(&config); err != nil {
-		return nil, err
-	}
-	if s.issuer, err = s.newIssuer(&config); err != nil {
-		return nil, err
-	}
-	largest := int64(0)
-	for _, alias := range s.Aliases() {
-		largest = max(largest, alias.MaxSize)
-	}
-	if s.resumable, err = config.Resumable.withDefaults(largest); err != nil {
-		return nil, fmt.Errorf("resumable: %w", err)
+	for _, key := range config.SigningKey {
+		parts.SigningKeys = append(parts.SigningKeys, []byte(key))
 	}
 	if len(config.CORS) > 0 {
-		s.origins, _ = parseOrigins(config.CORS) // they are checked
+		parts.Origins, _ = service.ParseOrigins(config.CORS) // they are checked
 	}
-	s.trust = newTrust(&config)
-	s.signing = newSigningKeys(config.SigningKey, s.store, s.now)
-	s.uploads, s.isFirst = s.newUploads(), config.Previous == nil
+	parts.Downloads, _ = config.Downloads.parse() // they are checked
+	if config.Process != nil {
+		parts.Process = config.Process.process
+	}
 	if config.Previous != nil {
-		s.health.inherit(config.Previous.health)
+		parts.Previous = config.Previous.core
 	}
-	downloads, _ := config.Downloads.parse() // they are checked
-	s.remote = fetch.New(downloads)
-	s.references = locks.NewReferences(s.closeAll)
-	return s, nil
-}
-
-func (s *Service) setDefaults() {
-	if s.observer == nil {
-		s.observer = NopObserver{}
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
-	if s.now == nil {
-		s.now = time.Now //nolint:forbidigo // the clock's one default
-	}
-	if s.bounds == nil {
-		s.bounds = NewBounds()
-	}
-	if s.logins == nil {
-		s.logins = NewLogins(s.limits)
-	}
-	if s.client == nil {
-		s.client = func(context.Context) string { return "" }
-	}
-}
-
-func (s *Service) newUploader(config *Config) (*upload.Uploader, error) {
-	u := &upload.Uploader{
-		Limits: s.limits.requests(), Staging: s.bounds.staging, Now: s.now, Observer: s.observer, Log: s.log,
-		Derived: &derived.Maker{Images: config.Images, Now: s.now, Observer: s.observer},
-	}
-	var err error
-	if u.Aliases, err = newAliases(config, s.storages); err != nil {
+	running, err := service.New(parts)
+	if err != nil {
 		return nil, err
 	}
-	if u.Derived.Images == nil {
-		u.Derived.Images, err = NewImages(s.limits, config.NeedsEncoder(), s.log)
-	}
-	return u, err
+	return &Service{running}, nil
 }
 
-// Acquire keeps the service open until release is called. The error is ErrClosed.
+// credentials returns the account of an API key.
+func (a *Account) credentials(apiKey string) tokens.Account {
+	return tokens.Account{
+		APIKey: apiKey, PasswordHash: a.PasswordHash, Aliases: a.Aliases, Rights: a.rights(), Trusted: a.Trusts(),
+	}
+}
+
+// Start starts to check the storages in the background, and checks the token store once. Failures
+// are logged. The first check of a storage also sweeps the leftovers of an earlier process. Resumable
+// uploads are swept, too. Close ends the checks, also if it is called before Start.
+func (s *Service) Start() { s.core.Start() }
+
+// Acquire keeps the service open until release is called. The error is [ErrClosed].
 func (s *Service) Acquire() (service *Service, release func(), err error) {
-	if !s.references.Acquire() {
-		return nil, nil, ErrClosed
+	_, release, err = s.core.Acquire()
+	if err != nil {
+		return nil, nil, err
 	}
-	return s, s.release, nil
-}
-
-func (s *Service) release() {
-	if err := s.references.Release(); err != nil {
-		s.log.Error("closing the service after its last request", "error", err)
-	}
+	return s, release, nil
 }
 
 // Running returns the service itself, for a caller that holds a reference.
 func (s *Service) Running() (service *Service, release func()) { return s, func() {} }
 
-// Close ends the checks, and Acquire fails from then on. Storages and the token store are closed
-// when the last reference is released. Further calls do nothing.
-func (s *Service) Close() error {
-	s.health.cancel()
-	return s.references.Close()
-}
-
-func (s *Service) closeAll() error {
-	s.remote.Close()
-	var errs []error
-	for _, storage := range s.storages {
-		errs = append(errs, storage.Close())
-	}
-	errs = append(errs, s.store.Close())
-	if s.closing != nil {
-		errs = append(errs, s.closing())
-	}
-	return errors.Join(errs...)
-}
-
-// Uploader returns the uploader, which stores, deletes and maintains items.
-func (s *Service) Uploader() *upload.Uploader { return s.uploader }
-
-// Issuer returns the issuer of tokens, which also verifies them.
-func (s *Service) Issuer() *tokens.Issuer { return s.issuer }
-
-// Limits returns the limits, including the defaults.
-func (s *Service) Limits() Limits { return s.limits }
-
-// Observer returns the observer; it is never nil.
-func (s *Service) Observer() Observer { return s.observer }
-
-// Origins returns the origins of the pages that may use the service in a browser; nil for none.
-func (s *Service) Origins() *Origins { return s.origins }
-
-// Storage returns the storage of a name, and false if there is none.
-func (s *Service) Storage(name string) (*storagedrivers.Storage, bool) {
-	storage, ok := s.storages[name]
-	return storage, ok
-}
-
-// Alias returns the alias of a kind and name, and false if there is none.
-func (s *Service) Alias(kind aliases.Kind, name string) (*aliases.Alias, bool) {
-	alias, ok := s.uploader.Aliases[kind][name]
-	return alias, ok
-}
-
-// Aliases returns the aliases, images first, sorted by name.
-func (s *Service) Aliases() []*aliases.Alias {
-	var all []*aliases.Alias
-	for _, kind := range []aliases.Kind{aliases.Image, aliases.File} {
-		of := s.uploader.Aliases[kind]
-		for _, name := range slices.Sorted(maps.Keys(of)) {
-			all = append(all, of[name])
-		}
-	}
-	return all
-}
+// Close ends the checks, and refuses further requests. Storages and the token store are closed after
+// the last request. Further calls do nothing.
+func (s *Service) Close() error { return s.core.Close() }
 
 // ImagePath returns the public address of an image alias, to which "/" and a stored name are added:
 // "https://cdn.example.com/static/img/content". Without a base URL it starts with "/static/". With
 // "content@thumb" it is the address of a rendition of the alias.
-func (s *Service) ImagePath(alias string) (string, error) { return s.pathOf(aliases.Image, alias) }
+func (s *Service) ImagePath(alias string) (string, error) { return s.pathOf(item.Image, alias) }
 
 // FilePath is [Service.ImagePath] for a file alias.
-func (s *Service) FilePath(alias string) (string, error) { return s.pathOf(aliases.File, alias) }
+func (s *Service) FilePath(alias string) (string, error) { return s.pathOf(item.File, alias) }
 
-func (s *Service) pathOf(kind aliases.Kind, name string) (string, error) {
+func (s *Service) pathOf(kind item.Kind, name string) (string, error) {
 	plain, rendition, isRendition := strings.Cut(name, "@")
 	alias, ok := s.Alias(kind, plain)
 	if !ok {
@@ -248,22 +133,42 @@ func (s *Service) pathOf(kind aliases.Kind, name string) (string, error) {
 // alone. It is empty if there is no such image, or if the storage cannot be read.
 //
 // The error is that of an unknown alias.
-func (s *Service) ImageSrcset(ctx context.Context, name, filename string) (string, error) {
-	alias, ok := s.Alias(aliases.Image, name)
+func (s *Service) ImageSrcset(ctx context.Context, alias, filename string) (string, error) {
+	found, ok := s.Alias(item.Image, alias)
 	if !ok {
-		return "", fmt.Errorf("unknown alias %q", name)
+		return "", fmt.Errorf("unknown alias %q", alias)
 	}
 	_, release, err := s.Acquire()
 	if err != nil {
 		return "", nil // a page of an earlier configuration lacks the attribute
 	}
 	defer release()
-	sizes, err := s.uploader.Derived.Sizes(ctx, alias, filename)
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			s.log.Warn("finding the sizes of an image", "alias", name, "filename", filename, "error", err)
-		}
-		return "", nil
+	_, srcset, err := s.ImageSizes(ctx, found, filename)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.Log().Warn("finding the sizes of an image", "alias", alias, "filename", filename, "error", err)
 	}
-	return derived.Srcset(sizes), nil
+	return srcset, nil
+}
+
+// ImageURL returns the signed address of an item of a private image alias, which is valid for the
+// lifetime, 7 days at most; 0 means an hour. With "content@thumb" it is that of a rendition, for which
+// alone it is valid. The item need not exist.
+func (s *Service) ImageURL(ctx context.Context, alias, filename string, lifetime time.Duration) (string, error) {
+	return s.signedURL(ctx, item.Image, alias, filename, lifetime)
+}
+
+// FileURL is [Service.ImageURL] for a file alias.
+func (s *Service) FileURL(ctx context.Context, alias, filename string, lifetime time.Duration) (string, error) {
+	return s.signedURL(ctx, item.File, alias, filename, lifetime)
+}
+
+func (s *Service) signedURL(ctx context.Context, kind item.Kind, name, filename string, lifetime time.Duration) (string, error) {
+	alias, rendition, _ := strings.Cut(name, "@")
+	signed, err := s.Sign(ctx, service.SignRequest{
+		Kind: kind, Alias: alias, Rendition: rendition, Filenames: []string{filename}, ExpiresIn: lifetime,
+	})
+	if err != nil {
+		return "", err
+	}
+	return signed[0].URL, nil
 }

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/cache"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -178,32 +180,24 @@ func noStorage(name string, storages []string) error {
 		name, strings.Join(slices.Sorted(slices.Values(storages)), ", "))
 }
 
-// open adds a storage to the service.
-func (s *Service) open(config *Storage) error {
-	if s.storages[config.Name] != nil {
-		return fmt.Errorf("storage %q is there twice", config.Name)
-	}
-	name, failed := config.Name, s.health.add(config.Name, config.Settings)
-	options := config.Options
-	options.Observe = func(op string, took time.Duration, err error) {
-		s.observer.StorageOperation(name, op, took, err)
-		if op != "check" && op != "space" && storagedrivers.Fault(op, err) { // these two are made by a check
-			failed()
-		}
-	}
-	driver := config.Driver
-	if config.Cache != nil {
-		driver = s.cached(config, &options)
-	}
-	s.storages[name] = storagedrivers.New(name, driver, options)
-	return nil
-}
-
 // cacheRevalidate is how long items that never change are served without asking their storage.
 const cacheRevalidate = time.Minute
 
+// storageParts returns the storages, those with a cache behind it.
+func (c *Config) storageParts() []service.Storage {
+	all := make([]service.Storage, len(c.Storages))
+	for i := range c.Storages {
+		s := &c.Storages[i]
+		all[i] = service.Storage{Name: s.Name, Driver: s.Driver, Options: s.Options, Settings: s.Settings}
+		if s.Cache != nil {
+			all[i].Driver = cached(s, &all[i].Options, c.Log)
+		}
+	}
+	return all
+}
+
 // cached returns the driver of a storage behind its cache, and sets what closes both.
-func (s *Service) cached(config *Storage, options *storagedrivers.Options) storagedrivers.Driver {
+func cached(config *Storage, options *storagedrivers.Options, log *slog.Logger) storagedrivers.Driver {
 	c, blocks := config.Cache, config.Blocks
 	closing := options.Close
 	if closing == nil {
@@ -211,7 +205,7 @@ func (s *Service) cached(config *Storage, options *storagedrivers.Options) stora
 	}
 	if blocks == nil {
 		closeDriver := closing
-		blocks = cache.NewStore(cache.Options{Folder: c.Folder, MaxSize: c.MaxSize, Log: s.log})
+		blocks = cache.NewStore(cache.Options{Folder: c.Folder, MaxSize: c.MaxSize, Log: log})
 		closing = func() error { return errors.Join(closeDriver(), blocks.Close()) }
 	}
 	policy := cache.Policy{

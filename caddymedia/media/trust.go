@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"github.com/caddymedia/media/caddymedia/internal/naming"
-	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 )
 
 // userID is the placeholder for the user in the option sub_folder, wherever the ID comes from.
-const userID = "{http.auth.user.id}"
+const userID = service.UserID
 
 var (
 	// userPlaceholder matches the placeholders that handlers of Caddy set after a login.
@@ -88,44 +88,14 @@ func (c *Config) CheckAccounts() error {
 	return nil
 }
 
-// Trust is the account as which users of another login act.
-type Trust struct {
-	// Placeholder or Header has the ID of the user of a request. The other one is empty.
-	Placeholder, Header string
-
-	account tokens.Account
-	folder  string // with userID; empty for none
-}
-
-// newTrust returns the account with users; nil if there is none.
-func newTrust(config *Config) *Trust {
-	for key, account := range config.Accounts {
+// trust returns the account with users; nil if there is none.
+func (c *Config) trust() *service.Trust {
+	for key, account := range c.Accounts {
 		if account.Trusts() {
-			return &Trust{account.Trust, account.TrustHeader, account.credentials(key), account.SubFolder}
+			return &service.Trust{
+				Placeholder: account.Trust, Header: account.TrustHeader, Users: account.credentials(key), Folder: account.SubFolder,
+			}
 		}
 	}
 	return nil
-}
-
-// Trust returns the account as which users of another login act; nil if there is none.
-func (s *Service) Trust() *Trust { return s.trust }
-
-// Account returns the account of a user, whose ID is not empty.
-func (t *Trust) Account(user string) tokens.Account {
-	account := t.account
-	account.User, account.Folder = user, strings.ReplaceAll(t.folder, userID, naming.UserFolder(user))
-	return account
-}
-
-// accountOf returns the account of an upload: that of a user, if one has created it. It returns false
-// if there is no such account any more.
-func (s *Service) accountOf(apiKey, user string) (tokens.Account, bool) {
-	account, ok := s.issuer.Account(apiKey)
-	switch {
-	case !ok, account.Trusted != (user != ""):
-		return account, false
-	case user != "":
-		return s.trust.Account(user), true
-	}
-	return account, true
 }

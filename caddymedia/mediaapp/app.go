@@ -19,7 +19,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/observe"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/modules"
@@ -72,8 +72,11 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return err
 	}
 	a.hidden.set(a.Secrets())
-	a.service, err = media.New(config)
-	return err
+	if a.service, err = media.New(config); err != nil {
+		return err
+	}
+	a.observer.Images(a.service.Uploader().Derived.Images)
+	return nil
 }
 
 // Start starts the background checks of the storages and checks the token store once. Failures are
@@ -209,7 +212,7 @@ func (a *App) warnOfTrustedHeader() {
 // warnOfHEIC logs the aliases that accept HEIC, which is stored but not decoded here.
 func (a *App) warnOfHEIC() {
 	for _, name := range slices.Sorted(maps.Keys(a.ImageAliases)) {
-		if alias, ok := a.service.Alias(aliases.Image, name); ok && alias.Extensions["heic"] {
+		if alias, ok := a.service.Alias(item.Image, name); ok && alias.Extensions["heic"] {
 			a.log.Warn("HEIC images get no variant and no renditions, and only Safari shows them", "image_alias", name)
 		}
 	}

@@ -3,7 +3,7 @@ package mediaapp
 import (
 	"encoding/json"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -56,8 +56,8 @@ func (c *Config) SetDefaults() Implied {
 		c.Storages = map[string]*Storage{media.DefaultStorage: {DriverRaw: DefaultDriver()}}
 	}
 	if implied.Aliases {
-		c.ImageAliases = map[string]*media.ImageAlias{aliases.DefaultAlias: new(media.ImageAlias)}
-		c.FileAliases = map[string]*media.FileAlias{aliases.DefaultAlias: new(media.FileAlias)}
+		c.ImageAliases = map[string]*media.ImageAlias{item.DefaultAlias: new(media.ImageAlias)}
+		c.FileAliases = map[string]*media.FileAlias{item.DefaultAlias: new(media.FileAlias)}
 	}
 	return implied
 }

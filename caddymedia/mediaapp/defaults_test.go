@@ -16,11 +16,11 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
@@ -47,7 +47,7 @@ func provisioned(t *testing.T, app string) *mediaapp.App {
 	return media
 }
 
-func alias(t *testing.T, app *mediaapp.App, kind aliases.Kind, name string) *aliases.Alias {
+func alias(t *testing.T, app *mediaapp.App, kind item.Kind, name string) *item.Alias {
 	t.Helper()
 	a, ok := app.Service().Alias(kind, name)
 	if !ok {
@@ -66,8 +66,8 @@ func TestDefaults(t *testing.T) { // not parallel: Caddy has globals
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := provisioned(t, config)
-			image, file := alias(t, app, aliases.Image, "content"), alias(t, app, aliases.File, "content")
-			for _, a := range []*aliases.Alias{image, file} {
+			image, file := alias(t, app, item.Image, "content"), alias(t, app, item.File, "content")
+			for _, a := range []*item.Alias{image, file} {
 				if a.Storage.Name() != "default" || a.Prefix != string(a.Kind)+"/content" || a.BaseURL != "" {
 					t.Errorf("%s: storage %q, prefix %q, address %q", a.Kind, a.Storage.Name(), a.Prefix, a.BaseURL)
 				}
@@ -112,7 +112,7 @@ func TestDefaults(t *testing.T) { // not parallel: Caddy has globals
 // use.
 func TestDefaultStorage(t *testing.T) { // not parallel: Caddy has globals
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
-	storage := alias(t, provisioned(t, `{}`), aliases.Image, "content").Storage
+	storage := alias(t, provisioned(t, `{}`), item.Image, "content").Storage
 	root := filepath.Join(caddy.AppDataDir(), "media", "storage")
 	if _, err := os.Stat(root); !os.IsNotExist(err) {
 		t.Errorf("%s is there before it is used: %v", root, err)
@@ -138,7 +138,7 @@ func TestSettings(t *testing.T) { // not parallel: Caddy has globals
 		"file_aliases": {"content": {"cdn_base": "https://files.example.com/base/", "cache_control": "no-store", "extensions": [".PDF", "csv"]}},
 		"limits": {"max_body": 7, "max_files": 8, "max_fields": 9, "max_field_size": 10, "max_part_header": 11, "max_file_size": 12}
 	}`)
-	photos, content := alias(t, app, aliases.Image, "photos"), alias(t, app, aliases.File, "content")
+	photos, content := alias(t, app, item.Image, "photos"), alias(t, app, item.File, "content")
 	if photos.Storage.Name() != "archive" || photos.Prefix != "pictures" || !photos.Overwrite || photos.Sanitize ||
 		photos.SubFolder.Folder(time.Now()) != "" || photos.CacheControl != "public, no-cache" {
 		t.Errorf("photos %+v", photos)
@@ -152,7 +152,7 @@ func TestSettings(t *testing.T) { // not parallel: Caddy has globals
 	if !photos.RenameMismatched || !photos.Extensions["webp"] || !photos.Extensions["jpg"] {
 		t.Errorf("photos %+v", photos)
 	}
-	if want := []aliases.Rendition{
+	if want := []item.Rendition{
 		{Name: "a", Box: scale.Box{Height: 6}, Format: imaging.WebP},
 		{Name: "b", Box: scale.Box{Width: 5}},
 		{Name: "c", Box: scale.Box{Width: 7}, Format: imaging.PNG},
@@ -175,7 +175,7 @@ func TestSettings(t *testing.T) { // not parallel: Caddy has globals
 			t.Errorf("address %s, want %s", path, want)
 		}
 	}
-	if _, ok := app.Service().Alias(aliases.File, "photos"); ok {
+	if _, ok := app.Service().Alias(item.File, "photos"); ok {
 		t.Error("an alias for pictures is one for files too")
 	}
 }

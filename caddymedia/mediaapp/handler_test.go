@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens/memory"
@@ -94,7 +95,7 @@ func TestHandlerErrors(t *testing.T) {
 		t.Errorf("another address: error %v, %d went on", err, next)
 	}
 	failed, ok := errors.AsType[caddyhttp.HandlerError](serve("/static/img/content/a.png"))
-	if !ok || failed.StatusCode != http.StatusServiceUnavailable || !errors.Is(failed, media.ErrClosed) || next != 1 {
+	if !ok || failed.StatusCode != http.StatusServiceUnavailable || !errors.Is(failed, service.ErrClosed) || next != 1 {
 		t.Errorf("a closed service: %+v, %d went on", failed, next)
 	}
 }

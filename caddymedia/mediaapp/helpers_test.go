@@ -14,7 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
@@ -58,7 +58,7 @@ func wantStored(t *testing.T, root, name, want string) {
 // actors records the actors of changes.
 type actors struct {
 	upload.NopObserver
-	all []aliases.Actor
+	all []item.Actor
 }
 
 func (a *actors) Changed(_ context.Context, c upload.Change) { a.all = append(a.all, c.Actor) }
@@ -74,7 +74,7 @@ func TestActorOfGoCode(t *testing.T) { // not parallel: Caddy has globals
 		t.Errorf("got %+v", got)
 	}
 	wantStored(t, root, "file/content/sub/a.txt", "text")
-	if want := (aliases.Actor{Origin: aliases.OriginGo, Client: "192.0.2.1"}); len(observer.all) != 1 || observer.all[0] != want {
+	if want := (item.Actor{Origin: item.OriginGo, Client: "192.0.2.1"}); len(observer.all) != 1 || observer.all[0] != want {
 		t.Errorf("on behalf of %v, want %v", observer.all, want)
 	}
 }

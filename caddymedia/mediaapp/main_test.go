@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/testcaddy"
+	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
 )
 
 // TestMain keeps Caddy's files out of the user's home folder.

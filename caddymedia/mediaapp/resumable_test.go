@@ -5,27 +5,26 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func TestResumable(t *testing.T) { // not parallel: Caddy has globals
 	t.Setenv("MEDIA_TEST_STORAGE", "main")
 	const maxBytes = 64 << 30
-	defaults := media.Resumable{Expires: options.Duration(24 * time.Hour), MaxOpen: 100, MaxBytes: maxBytes}
-	for config, want := range map[string]media.Resumable{
+	defaults := service.Resumable{Expires: 24 * time.Hour, MaxOpen: 100, MaxBytes: maxBytes}
+	for config, want := range map[string]service.Resumable{
 		`null`:                          defaults,
 		`{}`:                            defaults,
 		`{"max_open": 0, "expires": 0}`: defaults,
-		`{"off": true}`:                 {Off: true, Expires: options.Duration(24 * time.Hour), MaxOpen: 100, MaxBytes: maxBytes},
-		`{"storage": "main"}`:           {Storage: "main", Expires: options.Duration(24 * time.Hour), MaxOpen: 100, MaxBytes: maxBytes},
-		`{"storage": "{env.MEDIA_TEST_STORAGE}", "expires": "1m", "max_open": 3}`: {Storage: "main", Expires: options.Duration(time.Minute), MaxOpen: 3, MaxBytes: maxBytes},
-		`{"max_bytes": 4294967296}`: {Expires: options.Duration(24 * time.Hour), MaxOpen: 100, MaxBytes: 4 << 30},
+		`{"off": true}`:                 {Off: true, Expires: 24 * time.Hour, MaxOpen: 100, MaxBytes: maxBytes},
+		`{"storage": "main"}`:           {Storage: "main", Expires: 24 * time.Hour, MaxOpen: 100, MaxBytes: maxBytes},
+		`{"storage": "{env.MEDIA_TEST_STORAGE}", "expires": "1m", "max_open": 3}`: {Storage: "main", Expires: time.Minute, MaxOpen: 3, MaxBytes: maxBytes},
+		`{"max_bytes": 4294967296}`: {Expires: 24 * time.Hour, MaxOpen: 100, MaxBytes: 4 << 30},
 	} {
 		t.Run(config, func(t *testing.T) {
 			app := provisioned(t, `{`+storages("")+`, "resumable": `+config+`}`)
-			if got := app.Service().ResumableOptions(); got != want {
+			if got := app.Service().Resumable(); got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})

@@ -2,7 +2,6 @@ package mediaapp
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -10,21 +9,19 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/storagedrivers/cache"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// bounds are the bounds of the process. They include uploads that began under an earlier
-// configuration.
-var bounds = media.NewBounds()
+// process is what the services of all configurations share.
+var process = media.NewProcess()
 
 // serviceConfig loads the modules of the configuration, expands its options and returns the
 // configuration of the service. Parts that outlive a reload come from the pool.
 func (a *App) serviceConfig(ctx caddy.Context) (media.Config, error) {
-	config := media.Config{Bounds: bounds, Client: ClientOf, Observer: a.observer, Log: a.log}
+	config := media.Config{Process: process, Client: ClientOf, Observer: a.observer, Log: a.log}
 	if before, err := Active(); err == nil {
 		config.Previous = before.service
 	}
@@ -35,10 +32,6 @@ func (a *App) serviceConfig(ctx caddy.Context) (media.Config, error) {
 	if config.Storages, err = a.openStorages(ctx); err != nil {
 		return config, err
 	}
-	var closeImages, closeLogins func() error
-	if config.Images, closeImages, err = a.openImages(&config); err != nil {
-		return config, err
-	}
 	if config.Tokens, err = a.openTokens(ctx); err != nil {
 		return config, fmt.Errorf("tokens: %w", err)
 	}
@@ -47,13 +40,7 @@ func (a *App) serviceConfig(ctx caddy.Context) (media.Config, error) {
 		return config, err
 	}
 	config.Comparer, config.FakeHash = compare, compare.fake
-	limits := config.Limits
-	key := fmt.Sprint(limits.LoginFailures, limits.PasswordChecks, limits.TicketsPerMinute)
-	config.Logins, closeLogins, err = pooled(a, "login", key, func() (*media.Logins, error) {
-		return media.NewLogins(limits), nil
-	})
-	config.Release = func() error { return errors.Join(closeImages(), closeLogins()) }
-	return config, err
+	return config, nil
 }
 
 // expandInto sets the options of the service, with their placeholders replaced.
@@ -122,23 +109,8 @@ func (a *App) openStorages(ctx caddy.Context) ([]media.Storage, error) {
 	return storages, nil
 }
 
-// openImages returns the maker of variants. A reload that does not change its limits keeps the
-// maker, so that running work still counts.
-func (a *App) openImages(config *media.Config) (*render.Maker, func() error, error) {
-	limits, wanted := config.Limits, config.NeedsEncoder()
-	key := fmt.Sprint(limits.ImageWorkers, limits.ImageMemory, limits.ImageQueue, limits.ImageWait, limits.ImageTime, wanted)
-	maker, done, err := pooled(a, "pictures", key, func() (*render.Maker, error) {
-		return media.NewImages(limits, wanted, a.log)
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	a.observer.Images(maker)
-	return maker, done, nil
-}
-
-// pool keeps drivers, token stores and login counters with unchanged settings across a reload. So
-// connections stay open, and a reload does not reset the limit of failed logins.
+// pool keeps drivers and token stores with unchanged settings across a reload. So
+// connections stay open.
 var pool = caddy.NewUsagePool()
 
 // pooled returns the value for a key, and opens it if there is none yet. done returns the value to

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/caddymedia/testcaddy"
 )
 
 // TestCaddyfileOfGolden: the JSON of each golden file is written as a Caddyfile with the same JSON.

@@ -14,8 +14,8 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/storagecopy"
 	"github.com/caddymedia/media/storagedrivers"
@@ -247,11 +247,11 @@ func (s *session) checkStorages(ctx context.Context, opts storagecopy.Options) e
 
 // aliasesOf returns the aliases of names such as "img/content". Each must use one of the two
 // storages: from, or to if it has been switched already.
-func (s *session) aliasesOf(from, to string, names []string) ([]*aliases.Alias, error) {
-	chosen := make([]*aliases.Alias, 0, len(names))
+func (s *session) aliasesOf(from, to string, names []string) ([]*item.Alias, error) {
+	chosen := make([]*item.Alias, 0, len(names))
 	for _, full := range names {
 		kind, name, _ := strings.Cut(full, "/")
-		alias, ok := s.App.Service().Alias(aliases.Kind(kind), name)
+		alias, ok := s.App.Service().Alias(item.Kind(kind), name)
 		if !ok {
 			return nil, fmt.Errorf("there is no alias %q in the configuration; write img/<name> or file/<name>", full)
 		}
@@ -264,7 +264,7 @@ func (s *session) aliasesOf(from, to string, names []string) ([]*aliases.Alias, 
 }
 
 // prefixesOf returns the prefixes of the keys to copy, in their order.
-func prefixesOf(chosen []*aliases.Alias, everything bool) []string {
+func prefixesOf(chosen []*item.Alias, everything bool) []string {
 	prefixes := make([]string, 0, len(chosen))
 	for _, alias := range chosen {
 		if alias.Prefix == "" {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // TestPrefixes: the prefixes are sorted, and none lies within another.
@@ -25,9 +25,9 @@ func TestPrefixes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			all := make([]*aliases.Alias, len(test.prefixes))
+			all := make([]*item.Alias, len(test.prefixes))
 			for i, prefix := range test.prefixes {
-				all[i] = &aliases.Alias{Prefix: prefix}
+				all[i] = &item.Alias{Prefix: prefix}
 			}
 			if got := prefixesOf(all, test.everything); !slices.Equal(got, test.want) {
 				t.Errorf("%q, want %q", got, test.want)

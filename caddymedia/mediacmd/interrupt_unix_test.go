@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
 )
@@ -60,7 +60,7 @@ func TestSweepInterrupted(t *testing.T) {
 	if err := w.leftovers(ctx, s); err != nil {
 		t.Error(err)
 	}
-	if err := w.variants(ctx, &aliases.Alias{Kind: aliases.Image, Storage: s}); err != nil {
+	if err := w.variants(ctx, &item.Alias{Kind: item.Image, Storage: s}); err != nil {
 		t.Error(err)
 	}
 	if w.totals.Failed != 0 || out.Len() != 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/redact"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers"
@@ -133,8 +133,8 @@ func (s *session) storages(names []string) ([]*storagedrivers.Storage, error) {
 
 // aliasOf returns a function that finds the alias of a key, or nil. Aliases that use the storage to
 // come first.
-func (s *session) aliasOf(from, to string) func(key string) *aliases.Alias {
-	var chosen []*aliases.Alias
+func (s *session) aliasOf(from, to string) func(key string) *item.Alias {
+	var chosen []*item.Alias
 	for _, kept := range []string{to, from} {
 		for _, alias := range s.App.Service().Aliases() {
 			if alias.Storage.Name() == kept {
@@ -142,7 +142,7 @@ func (s *session) aliasOf(from, to string) func(key string) *aliases.Alias {
 			}
 		}
 	}
-	return func(key string) *aliases.Alias {
+	return func(key string) *item.Alias {
 		for _, alias := range chosen {
 			if strings.HasPrefix(key, alias.Key("")) {
 				return alias

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -99,7 +99,7 @@ func (w *sweeping) storage(ctx context.Context, s *storagedrivers.Storage) error
 		return err
 	}
 	for _, alias := range w.App.Service().Aliases() {
-		if alias.Kind != aliases.Image || alias.Storage != s {
+		if alias.Kind != item.Image || alias.Storage != s {
 			continue
 		}
 		if err := errors.Join(w.variants(ctx, alias), w.renditions(ctx, alias)); err != nil {
@@ -110,22 +110,22 @@ func (w *sweeping) storage(ctx context.Context, s *storagedrivers.Storage) error
 }
 
 // variants sweeps the variants of an alias without images.
-func (w *sweeping) variants(ctx context.Context, alias *aliases.Alias) error {
+func (w *sweeping) variants(ctx context.Context, alias *item.Alias) error {
 	return w.objects(ctx, alias, "variant", derived.Orphans(ctx, alias, w.before), func(orphan storagedrivers.Info) (bool, error) {
 		return w.App.Service().Uploader().Derived.RemoveOrphan(ctx, alias, orphan)
 	})
 }
 
 // renditions sweeps the renditions of an alias that no address uses.
-func (w *sweeping) renditions(ctx context.Context, alias *aliases.Alias) error {
+func (w *sweeping) renditions(ctx context.Context, alias *item.Alias) error {
 	return w.objects(ctx, alias, "rendition", derived.OutdatedRenditions(ctx, alias, w.before), func(outdated storagedrivers.Info) (bool, error) {
-		return true, aliases.Remove(ctx, alias.Storage, outdated.Key)
+		return true, item.Remove(ctx, alias.Storage, outdated.Key)
 	})
 }
 
 // objects sweeps objects of an alias. remove reports whether it removed the object, which may be needed again.
 func (w *sweeping) objects(
-	ctx context.Context, alias *aliases.Alias, kind string,
+	ctx context.Context, alias *item.Alias, kind string,
 	unneeded iter.Seq2[storagedrivers.Info, error], remove func(storagedrivers.Info) (bool, error),
 ) error {
 	for object, err := range unneeded {

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -45,7 +45,7 @@ last one with the totals.`,
 // makingVariants is a run of the command.
 type makingVariants struct {
 	*session
-	alias *aliases.Alias
+	alias *item.Alias
 	all   bool
 	// workers bounds the images in work to those that the encoders accept without a queue.
 	workers *semaphore.Weighted
@@ -66,7 +66,7 @@ func (m *makingVariants) run(ctx context.Context, s *session, args []string) err
 	}
 	m.session, m.alias = s, alias
 	m.totals.Alias = string(alias.Kind) + "/" + alias.Name
-	m.workers = semaphore.NewWeighted(int64(cmp.Or(max(s.App.Service().Limits().ImageWorkers, 0), runtime.GOMAXPROCS(0))))
+	m.workers = semaphore.NewWeighted(int64(cmp.Or(max(s.App.Service().Limits().Images.Workers, 0), runtime.GOMAXPROCS(0))))
 	bars := s.progress()
 	defer bars.close()
 	m.done = bars.items("images")
@@ -79,18 +79,18 @@ func (m *makingVariants) run(ctx context.Context, s *session, args []string) err
 }
 
 // imageAlias returns an image alias that has variants or renditions.
-func (s *session) imageAlias(name string) (*aliases.Alias, error) {
+func (s *session) imageAlias(name string) (*item.Alias, error) {
 	kind, plain, found := strings.Cut(name, "/")
 	if !found {
-		kind, plain = string(aliases.Image), name
+		kind, plain = string(item.Image), name
 	}
-	alias, ok := s.App.Service().Alias(aliases.Kind(kind), plain)
+	alias, ok := s.App.Service().Alias(item.Kind(kind), plain)
 	switch {
 	case !ok && !found:
 		return nil, fmt.Errorf("there is no image alias %q in the configuration", plain)
 	case !ok:
 		return nil, fmt.Errorf("there is no alias %q in the configuration", name)
-	case alias.Kind != aliases.Image:
+	case alias.Kind != item.Image:
 		return nil, fmt.Errorf("%s is an alias for files: only images have variants", name)
 	case alias.WebP == nil && len(alias.Renditions) == 0:
 		return nil, fmt.Errorf("the image alias %q has no variants and no renditions: add webp or rendition to its configuration first", plain)
@@ -166,7 +166,7 @@ func (m *makingVariants) one(ctx context.Context, filename string) error {
 func (m *makingVariants) makeMissing(ctx context.Context, filename string) (done outcome, err error) {
 	if m.alias.WebP != nil && m.alias.MayHaveVariant(filename) {
 		done.Before, err = m.alias.VariantState(ctx, filename)
-		if err == nil && (m.all || done.Before != aliases.VariantCurrent) && !m.totals.DryRun {
+		if err == nil && (m.all || done.Before != item.VariantCurrent) && !m.totals.DryRun {
 			done.Renewed, err = retried(ctx, m, func() (derived.Renewed, error) {
 				return m.App.Service().Uploader().Derived.Renew(ctx, m.alias, filename, m.all)
 			})
@@ -177,7 +177,7 @@ func (m *makingVariants) makeMissing(ctx context.Context, filename string) (done
 	}
 	none := err
 	if m.totals.DryRun {
-		var missing []aliases.RenditionFile
+		var missing []item.RenditionFile
 		missing, err = derived.MissingRenditions(ctx, m.alias, filename, m.all)
 		done.renditions = len(missing)
 	} else {
@@ -227,8 +227,8 @@ type variantTotals struct {
 
 // variantResult is a line of the JSON.
 type variantResult struct {
-	Filename string               `json:"filename"`
-	Before   aliases.VariantState `json:"before,omitempty"`
+	Filename string            `json:"filename"`
+	Before   item.VariantState `json:"before,omitempty"`
 	// Result is "made", "larger", "none" or "failed"; empty in a dry run, or if only renditions were
 	// made.
 	Result string `json:"result,omitempty"`
@@ -240,7 +240,7 @@ type variantResult struct {
 
 // add counts and prints the outcome of an image. It returns an error only if printing fails.
 func (m *makingVariants) add(filename string, done outcome, err error) error {
-	wouldMake := err == nil && m.totals.DryRun && m.alias.WebP != nil && (m.all || done.Before != aliases.VariantCurrent)
+	wouldMake := err == nil && m.totals.DryRun && m.alias.WebP != nil && (m.all || done.Before != item.VariantCurrent)
 	result := variantResult{
 		Filename: filename, Before: done.Before, Result: string(done.Result), Size: done.Size, Renditions: done.renditions,
 	}
@@ -257,14 +257,14 @@ func (m *makingVariants) add(filename string, done outcome, err error) error {
 	case done.renditions == 0:
 		m.totals.Current++
 	}
-	if err == nil && done.Result == aliases.VariantLarger {
+	if err == nil && done.Result == item.VariantLarger {
 		m.totals.Larger++
 	}
 	m.mu.Unlock()
 	switch {
 	case errors.Is(err, render.ErrNone):
 		m.sayf("%s: %s", filename, m.text(err))
-		result.Result, result.Message = string(aliases.VariantNone), m.text(err)
+		result.Result, result.Message = string(item.VariantNone), m.text(err)
 	case err != nil:
 		result.Result, result.failure = "failed", m.fail(filename, err)
 	case wouldMake:

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // TestAdmission: redirects and HEAD requests are answered even if no further item may be opened.
@@ -28,7 +28,7 @@ func TestAdmission(t *testing.T) {
 	if err := get("a.jpg"); !errors.Is(err, errAllBusy) {
 		t.Errorf("an item: error %v, want busy", err)
 	}
-	alias.Redirect = &aliases.Redirect{Base: "https://example.com"}
+	alias.Redirect = &item.Redirect{Base: "https://example.com"}
 	if err := get("a.jpg"); err != nil {
 		t.Errorf("a redirect: %v", err)
 	}

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -22,28 +22,28 @@ type Caller struct {
 	// recorded as the actor.
 	Account tokens.Account
 	// Origin of the requests.
-	Origin aliases.Origin
+	Origin item.Origin
 	// Confirm, if set, reports whether the caller may still change items. It is called before the
 	// body is read and before the commit, with the service that then answers new requests.
-	Confirm func(running *media.Service) bool
+	Confirm func(running *service.Service) bool
 }
 
 // authenticate is the authenticator of a caller without a token.
-func (c Caller) authenticate(_ context.Context, running *media.Service) (tokens.Caller, *refusal) {
+func (c Caller) authenticate(_ context.Context, running *service.Service) (tokens.Caller, *refusal) {
 	caller := tokens.Caller{Account: c.Account}
 	if c.Confirm != nil && !c.Confirm(running) {
-		return caller, &refusal{http.StatusUnauthorized, aliases.Unauthorized, "the caller is logged out or may not change items any more"}
+		return caller, &refusal{http.StatusUnauthorized, item.Unauthorized, "the caller is logged out or may not change items any more"}
 	}
 	return caller, nil
 }
 
 // authenticator returns the caller of a request, according to a service.
-type authenticator func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal)
+type authenticator func(ctx context.Context, running *service.Service) (tokens.Caller, *refusal)
 
 // refusal is the response to a request whose body is not read.
 type refusal struct {
 	status  int
-	reason  aliases.Reason
+	reason  item.Reason
 	message string
 }
 
@@ -133,14 +133,14 @@ func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []by
 
 // authenticate returns the caller of a request with a token or, as Bearer only, a ticket, or of a user
 // of another login. It is for uploads. Other requests of accounts use authenticateAccount.
-func (h *Handler) authenticate(ctx context.Context, service *media.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, *refusal) {
+func (h *Handler) authenticate(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, *refusal) {
 	var caller tokens.Caller
 	apiKey, token, bearer, err := credentials(r.Header)
 	if errors.Is(err, errNone) {
-		if account, refused := h.trusted(service, r); account.User != "" {
+		if account, refused := h.trusted(running, r); account.User != "" {
 			return tokens.Caller{Account: account}, refused
 		}
-		if service.Trust() != nil {
+		if running.Trust() != nil {
 			err = errNobody
 		}
 	}
@@ -151,7 +151,7 @@ func (h *Handler) authenticate(ctx context.Context, service *media.Service, w ht
 	if err != nil {
 		message = err.Error()
 	} else {
-		caller.Account, caller.Ticket, err = service.Issuer().Verify(ctx, token, apiKey)
+		caller.Account, caller.Ticket, err = running.Issuer().Verify(ctx, token, apiKey)
 	}
 	switch {
 	case err == nil && caller.Ticket != nil && !bearer:
@@ -164,14 +164,14 @@ func (h *Handler) authenticate(ctx context.Context, service *media.Service, w ht
 		message = "the token is not of the form of tokens here: send it exactly as it was received, without quotes or brackets"
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer") // RFC 6750 section 3
-	return caller, &refusal{http.StatusUnauthorized, aliases.Unauthorized, message}
+	return caller, &refusal{http.StatusUnauthorized, item.Unauthorized, message}
 }
 
 // authenticateAccount returns the account of a request with a token, or of a user. A ticket is refused.
-func (h *Handler) authenticateAccount(ctx context.Context, service *media.Service, w http.ResponseWriter, r *http.Request) (tokens.Account, *refusal) {
-	caller, refused := h.authenticate(ctx, service, w, r)
+func (h *Handler) authenticateAccount(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request) (tokens.Account, *refusal) {
+	caller, refused := h.authenticate(ctx, running, w, r)
 	if refused == nil && caller.Ticket != nil {
-		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "a ticket is for uploads only: send a token"}
+		refused = &refusal{http.StatusForbidden, item.Forbidden, "a ticket is for uploads only: send a token"}
 	}
 	return caller.Account, refused
 }
@@ -181,31 +181,31 @@ func rightRefusal(account tokens.Account, right tokens.Right) *refusal {
 	if account.May(right) {
 		return nil
 	}
-	return &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not " + string(right) + " items: it needs the right " + string(right)}
+	return &refusal{http.StatusForbidden, item.Forbidden, "the account may not " + string(right) + " items: it needs the right " + string(right)}
 }
 
 // storeUnreachable logs err, an error of the token store, and returns the refusal of its request. If
 // the client has disconnected, the store has not failed.
 func (h *Handler) storeUnreachable(ctx context.Context, message string, err error) *refusal {
 	if ctx.Err() != nil {
-		return &refusal{http.StatusBadRequest, aliases.BadRequest, "the request was aborted"}
+		return &refusal{http.StatusBadRequest, item.BadRequest, "the request was aborted"}
 	}
 	h.options.Log.Error("token store unreachable", "error", err)
-	return &refusal{http.StatusServiceUnavailable, aliases.Unavailable, message}
+	return &refusal{http.StatusServiceUnavailable, item.Unavailable, message}
 }
 
 // ticketRefusal returns the refusal of an upload that the caller's ticket is not for, or nil.
-func ticketRefusal(caller tokens.Caller, kind aliases.Kind) *refusal {
+func ticketRefusal(caller tokens.Caller, kind item.Kind) *refusal {
 	switch {
 	case !caller.AllowsKind(kind.Name()):
-		return &refusal{http.StatusForbidden, aliases.Forbidden, "the ticket is for another kind: use /api/upload/" + caller.Ticket.Kind}
+		return &refusal{http.StatusForbidden, item.Forbidden, "the ticket is for another kind: use /api/upload/" + caller.Ticket.Kind}
 	case caller.UsedUp():
 		return usedUp
 	}
 	return nil
 }
 
-var usedUp = &refusal{http.StatusForbidden, aliases.Forbidden, resumable.Uncounted(tokens.ErrUsedUp).Message}
+var usedUp = &refusal{http.StatusForbidden, item.Forbidden, resumable.Uncounted(tokens.ErrUsedUp).Message}
 
 // baseURL returns the scheme and host that the client used. It is empty if the request has no valid
 // host.

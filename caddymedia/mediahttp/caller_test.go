@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -27,9 +28,9 @@ type known struct {
 
 func serveKnown(t *testing.T, account tokens.Account) *known {
 	t.Helper()
-	k := &known{site: newSite(t, media.Limits{MaxBody: 2048}), caller: mediahttp.Caller{Account: account, Origin: aliases.OriginPanel}}
+	k := &known{site: newSite(t, media.Limits{MaxBody: 2048}), caller: mediahttp.Caller{Account: account, Origin: item.OriginPanel}}
 	k.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := k.site.handler.Upload(w, r, aliases.File, k.caller); err != nil {
+		if err := k.site.handler.Upload(w, r, item.File, k.caller); err != nil {
 			t.Error(err)
 		}
 	}))
@@ -130,8 +131,8 @@ func TestUploadConfirms(t *testing.T) {
 	k := serveKnown(t, tokens.Account{APIKey: "all"})
 	for confirmed, want := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK} {
 		calls := 0
-		k.caller.Confirm = func(running *media.Service) bool {
-			if running != k.site.first {
+		k.caller.Confirm = func(running *service.Service) bool {
+			if running != k.site.first.Self() {
 				t.Error("asked for another service than the running one")
 			}
 			calls++

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -33,7 +34,7 @@ func (c callerCase) check(t *testing.T, s *site, caller mediahttp.Caller) {
 	t.Helper()
 	r := s.request(t, cmp.Or(c.method, http.MethodPost), "/panel/items", c.header, c.body)
 	w := httptest.NewRecorder()
-	if err := s.handler.Items(w, r, aliases.File, c.path, caller); err != nil {
+	if err := s.handler.Items(w, r, item.File, c.path, caller); err != nil {
 		t.Fatal(err)
 	}
 	if w.Code != c.status || !strings.Contains(w.Body.String(), c.has) || w.Header().Get("WWW-Authenticate") != "" ||
@@ -48,7 +49,7 @@ func (c callerCase) check(t *testing.T, s *site, caller mediahttp.Caller) {
 
 // asPanel returns a caller of the panel.
 func asPanel(account tokens.Account) mediahttp.Caller {
-	return mediahttp.Caller{Account: account, Origin: aliases.OriginPanel}
+	return mediahttp.Caller{Account: account, Origin: item.OriginPanel}
 }
 
 // TestItemsOfCaller: a caller without a token changes the items of all aliases like an account.
@@ -133,8 +134,8 @@ func TestItemsConfirm(t *testing.T) {
 				before := s.objects(t)
 				calls := 0
 				caller := asPanel(everything)
-				caller.Confirm = func(running *media.Service) bool {
-					if running != s.first {
+				caller.Confirm = func(running *service.Service) bool {
+					if running != s.first.Self() {
 						t.Error("asked for another service than the running one")
 					}
 					calls++
@@ -166,11 +167,11 @@ func TestItemsReload(t *testing.T) {
 			s := withItems(t)
 			next := s.service(t, media.Limits{})
 			caller := asPanel(everything)
-			caller.Confirm = func(running *media.Service) bool { return running == s.first || status == http.StatusOK }
+			caller.Confirm = func(running *service.Service) bool { return running == s.first.Self() || status == http.StatusOK }
 			r := s.request(t, cmp.Or(c.method, http.MethodPost), "/", c.header, c.body)
 			r.Body = revoking{r.Body, func() { s.running.Store(next) }}
 			w := httptest.NewRecorder()
-			if err := s.handler.Items(w, r, aliases.File, c.path, caller); err != nil || w.Code != status {
+			if err := s.handler.Items(w, r, item.File, c.path, caller); err != nil || w.Code != status {
 				t.Errorf("%s %s: %d %s, %v, want %d", c.method, c.body, w.Code, w.Body, err, status)
 			}
 		}
@@ -194,7 +195,7 @@ func TestItemsOfCallerRepeated(t *testing.T) {
 		for n := range 2 {
 			r := s.request(t, cmp.Or(c.method, http.MethodPost), "/panel/items/file/"+c.path, c.header, c.body)
 			w := httptest.NewRecorder()
-			if err := s.handler.Items(w, r, aliases.File, c.path, asPanel(everything)); err != nil {
+			if err := s.handler.Items(w, r, item.File, c.path, asPanel(everything)); err != nil {
 				t.Fatal(err)
 			}
 			if w.Code != c.status || !strings.Contains(w.Body.String(), c.has) ||
@@ -204,7 +205,7 @@ func TestItemsOfCallerRepeated(t *testing.T) {
 		}
 	}
 	caller := asPanel(everything)
-	caller.Origin = aliases.OriginGo
+	caller.Origin = item.OriginGo
 	callerCase{method: http.MethodDelete, path: "one/a.txt", header: key, status: 404}.check(t, s, caller)
 }
 
@@ -228,8 +229,8 @@ func TestItemsOfCallerReported(t *testing.T) {
 		{path: "one", header: urlencoded, body: "action=x", status: 400},
 	} {
 		c.check(t, s, asPanel(everything))
-		if got := o.take(); len(got) == 0 || slices.ContainsFunc(got, func(actor aliases.Actor) bool {
-			return actor.Origin != aliases.OriginPanel || actor.Account != "alice" || actor.Client == ""
+		if got := o.take(); len(got) == 0 || slices.ContainsFunc(got, func(actor item.Actor) bool {
+			return actor.Origin != item.OriginPanel || actor.Account != "alice" || actor.Client == ""
 		}) {
 			t.Errorf("%s %s %s: reported by %+v", c.method, c.path, c.body, got)
 		}
@@ -240,16 +241,16 @@ func TestItemsOfCallerReported(t *testing.T) {
 type actors struct {
 	deletions
 
-	seen []aliases.Actor
+	seen []item.Actor
 }
 
-func (o *actors) note(actor aliases.Actor) {
+func (o *actors) note(actor item.Actor) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.seen = append(o.seen, actor)
 }
 
-func (o *actors) take() []aliases.Actor {
+func (o *actors) take() []item.Actor {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	seen := o.seen
@@ -259,6 +260,6 @@ func (o *actors) take() []aliases.Actor {
 
 func (o *actors) Changed(_ context.Context, c upload.Change) { o.note(c.Actor) }
 
-func (o *actors) DeletionEnded(_ context.Context, d media.Deletion) { o.note(d.Actor) }
+func (o *actors) DeletionEnded(_ context.Context, d service.Deletion) { o.note(d.Actor) }
 
-func (o *actors) Refused(_ context.Context, r upload.Operation, _ aliases.Failures) { o.note(r.Actor) }
+func (o *actors) Refused(_ context.Context, r upload.Operation, _ item.Failures) { o.note(r.Actor) }

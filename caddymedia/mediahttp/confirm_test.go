@@ -44,9 +44,9 @@ func TestRightsEndDuringUpload(t *testing.T) {
 	t.Parallel()
 	end := func(t *testing.T, s *site) {
 		t.Helper()
-		service, release := s.Running()
+		running, release := s.Running()
 		defer release()
-		if _, err := service.Issuer().Revoke(t.Context(), someKey); err != nil {
+		if _, err := running.Issuer().Revoke(t.Context(), someKey); err != nil {
 			t.Error(err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 )
 
 // Values of the headers of CORS, which are the same for all endpoints.
@@ -58,17 +58,17 @@ func (h *Handler) isPreflight(r *http.Request) bool {
 	if h.route(announced) == nil {
 		return false
 	}
-	service, release, err := h.source.Acquire()
+	running, release, err := h.acquire()
 	if err != nil {
 		return false
 	}
 	defer release()
-	return service.Origins() != nil
+	return running.Origins() != nil
 }
 
 // preflight is the endpoint of preflight requests, which need no credentials.
-func preflight(service *media.Service, w http.ResponseWriter, r *http.Request) error {
-	origins, header := service.Origins(), w.Header()
+func preflight(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+	origins, header := running.Origins(), w.Header()
 	if origins != nil && allowOrigin(origins, header, r) { // a reload may have removed them
 		header.Set("Access-Control-Allow-Methods", corsMethods)
 		header.Set("Access-Control-Allow-Headers", strings.Join(append([]string{corsRequest}, r.Header["Access-Control-Request-Headers"]...), ", "))
@@ -79,7 +79,7 @@ func preflight(service *media.Service, w http.ResponseWriter, r *http.Request) e
 }
 
 // exposeResponse lets the page that sends a request read the response, if its origin is allowed.
-func exposeResponse(origins *media.Origins, header http.Header, r *http.Request) {
+func exposeResponse(origins *service.Origins, header http.Header, r *http.Request) {
 	if allowOrigin(origins, header, r) {
 		header.Set("Access-Control-Expose-Headers", corsResponse)
 	}
@@ -87,7 +87,7 @@ func exposeResponse(origins *media.Origins, header http.Header, r *http.Request)
 
 // allowOrigin reports whether the page that sends a request may use the service, and sets the headers
 // that say so. The browser's own credentials are never allowed, so every page needs a token.
-func allowOrigin(origins *media.Origins, header http.Header, r *http.Request) bool {
+func allowOrigin(origins *service.Origins, header http.Header, r *http.Request) bool {
 	header.Add("Vary", "Origin") // also for "*", which a reload may replace
 	allowed := origins.Allow(r.Header["Origin"])
 	if allowed == "" {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
@@ -220,7 +220,7 @@ func TestCORSServe(t *testing.T) {
 	}
 	w = httptest.NewRecorder()
 	r := s.request(t, http.MethodPost, "/", "Origin: "+page+"\n"+multipart, form(file("a.txt", "text")))
-	err = s.handler.Upload(w, r, aliases.File, mediahttp.Caller{Account: account(), Origin: aliases.OriginHTTP})
+	err = s.handler.Upload(w, r, item.File, mediahttp.Caller{Account: account(), Origin: item.OriginHTTP})
 	if err != nil || w.Code != http.StatusOK || w.Header()["Access-Control-Allow-Origin"] != nil || w.Header()["Vary"] != nil {
 		t.Errorf("status %d, error %v, header %v", w.Code, err, w.Header())
 	}

@@ -15,7 +15,7 @@ import (
 
 // A program without Caddy serves items and tokens that are kept in memory.
 func Example() {
-	service, err := media.New(media.Config{
+	running, err := media.New(media.Config{
 		Storages:    []media.Storage{{Name: "default", Driver: memory.New()}},
 		FileAliases: map[string]*media.FileAlias{"content": {}},
 		Accounts:    map[string]*media.Account{"site-one": {PasswordHash: "a hash"}},
@@ -28,9 +28,9 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer service.Close()
-	service.Start()
-	handler := mediahttp.New(service, mediahttp.Options{})
+	defer running.Close()
+	running.Start()
+	handler := mediahttp.New(running, mediahttp.Options{})
 
 	answer := httptest.NewRecorder()
 	handler.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/api/upload/file", nil))

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -302,12 +304,12 @@ func TestCallsWait(t *testing.T) {
 	s, calls := busyCalls(t)
 	synctest.Test(t, func(t *testing.T) {
 		for name, call := range calls {
-			actor, kind, most := media.Actor{Origin: "http", Account: someKey}, media.OtherCall, 8
+			actor, kind, most := item.Actor{Origin: "http", Account: someKey}, service.OtherCall, 8
 			switch {
 			case strings.HasPrefix(name, "set"):
-				kind, most = media.DeletedSet, 2
+				kind, most = service.DeletedSet, 2
 			case name == "ordered list":
-				kind, most = media.OrderedList, 2
+				kind, most = service.OrderedList, 2
 			}
 			leave := make([]func(), most)
 			for i := range leave {

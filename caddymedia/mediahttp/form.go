@@ -12,10 +12,10 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 )
 
 // formLimits bound the body of a form. A slow body would otherwise hold its connection and memory
@@ -141,21 +141,21 @@ func repeated(values url.Values, names ...string) string {
 // The time of a set begins when it is deleted.
 const maxHeld = 3 * time.Minute
 
-var tooManyCalls = &refusal{http.StatusTooManyRequests, aliases.Busy, "the account has too many requests under way, try again later"}
+var tooManyCalls = &refusal{http.StatusTooManyRequests, item.Busy, "the account has too many requests under way, try again later"}
 
 // enterQueue waits until a request may hold n bytes for its form or its answer, as
-// [media.Service.Enter]. leave must be called when the answer is written. Writes fail after
+// [service.Service.Enter]. leave must be called when the answer is written. Writes fail after
 // [maxHeld]; those of a set only after [Handler.boundAnswer], as HTTP/2 aborts a request whose
 // deadline passes.
 func (h *Handler) enterQueue(
-	service *media.Service, w http.ResponseWriter, r *http.Request, actor aliases.Actor, call media.Call, n int64,
+	running *service.Service, w http.ResponseWriter, r *http.Request, actor item.Actor, call service.Call, n int64,
 ) (leave func(), refused *refusal) {
-	left, ok := service.Enter(r.Context(), actor, call, n)
+	left, ok := running.Enter(r.Context(), actor, call, n)
 	if !ok {
 		httpx.RetryAfter(w, httpx.BusyRetry)
 		return nil, tooManyCalls
 	}
-	if call != media.DeletedSet {
+	if call != service.DeletedSet {
 		h.boundAnswer(w)
 	}
 	return repetitionOf(r.Context()).untilSent(func() {

@@ -1,7 +1,7 @@
 // Package mediahttp serves the service's HTTP contract as a net/http handler: tokens, uploads and
 // the stored items.
 //
-// A program calls [New] with a media.Service and passes the handler to its server. New, [Options],
+// A program calls [New] with a service.Service and passes the handler to its server. New, [Options],
 // [Handler] and [Error] are stable.
 package mediahttp
 
@@ -16,8 +16,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -28,6 +29,21 @@ type Source interface {
 	// Running returns the service for new requests, to a caller that holds a reference to an
 	// earlier one. It stays open until release is called.
 	Running() (service *media.Service, release func())
+}
+
+// acquire is Acquire of the source.
+func (h *Handler) acquire() (running *service.Service, release func(), err error) {
+	s, release, err := h.source.Acquire()
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.Self(), release, nil
+}
+
+// next is Running of the source.
+func (h *Handler) next() (running *service.Service, release func()) {
+	s, release := h.source.Running()
+	return s.Self(), release
 }
 
 // Options of a Handler. The zero value is usable without a proxy in front.
@@ -132,24 +148,24 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) (handled bool, e
 	if serve == nil {
 		return false, nil
 	}
-	return true, h.serveWith(w, r, func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
-		if origins := service.Origins(); origins != nil {
+	return true, h.serveWith(w, r, func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+		if origins := running.Origins(); origins != nil {
 			exposeResponse(origins, w.Header(), r) // errors included
 		}
-		return serve(service, w, r)
+		return serve(running, w, r)
 	})
 }
 
 // serveWith answers a request with one service, which stays open until the end of the request, even
 // if the configuration changes.
 func (h *Handler) serveWith(w http.ResponseWriter, r *http.Request, serve endpoint) error {
-	service, release, err := h.source.Acquire()
+	running, release, err := h.acquire()
 	if err != nil {
 		return &Error{Status: stoppedStatus(r), Err: err}
 	}
 	err = func() error {
 		defer release()
-		return serve(service, w, r)
+		return serve(running, w, r)
 	}()
 	httpx.Linger(w, r, h.options.Now)
 	return err
@@ -163,7 +179,7 @@ func stoppedStatus(r *http.Request) int {
 	return http.StatusServiceUnavailable
 }
 
-type endpoint func(service *media.Service, w http.ResponseWriter, r *http.Request) error
+type endpoint func(running *service.Service, w http.ResponseWriter, r *http.Request) error
 
 // Paths of the endpoints, and the starts of those that a kind follows.
 const (
@@ -196,7 +212,7 @@ func newRoutes() []route {
 	below := func(_, _ string) bool { return true }
 	post := []string{http.MethodPost}
 	var all []route
-	for _, kind := range []aliases.Kind{aliases.Image, aliases.File} {
+	for _, kind := range []item.Kind{item.Image, item.File} {
 		upload, resumable, items := uploadPath+kind.Name(), uploadPath+kind.Name()+resumableSuffix, itemsPath+kind.Name()
 		all = append(all, route{
 			path: "/static/" + string(kind), methods: []string{http.MethodGet, http.MethodHead}, owns: isStatic,
@@ -305,12 +321,12 @@ func folded(path string) string {
 
 // misaddressed returns an endpoint that refuses a request for an address that is not right.
 func (h *Handler) misaddressed(e *route, status int, message string) endpoint {
-	return func(_ *media.Service, w http.ResponseWriter, r *http.Request) error {
+	return func(_ *service.Service, w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Cache-Control", "no-store")
 		if e.flat {
 			return httpx.AnswerUnread(w, r, status, tokenFailure{Message: message})
 		}
-		return httpx.Refuse(w, r, h.options.Log, status, aliases.Failures{{Message: message}})
+		return httpx.Refuse(w, r, h.options.Log, status, item.Failures{{Message: message}})
 	}
 }
 

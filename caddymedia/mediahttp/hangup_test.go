@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
@@ -90,7 +92,7 @@ func (s leavingStore) Update(ctx context.Context, key, index string, change func
 
 // outcomes observes how requests end.
 type outcomes struct {
-	media.NopObserver
+	testservice.Observer
 
 	mu   sync.Mutex
 	seen []string
@@ -109,11 +111,11 @@ func (o *outcomes) take() string {
 	return strings.Join(o.seen, ", ")
 }
 
-func (o *outcomes) LoggedIn(_ context.Context, _ string, result media.LoginResult) {
+func (o *outcomes) LoggedIn(_ context.Context, _ string, result service.LoginResult) {
 	o.note(string(result))
 }
 
-func (o *outcomes) TicketIssued(_ context.Context, _ string, result media.TicketResult) {
+func (o *outcomes) TicketIssued(_ context.Context, _ string, result service.TicketResult) {
 	o.note(string(result))
 }
 

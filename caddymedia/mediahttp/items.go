@@ -14,10 +14,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -32,7 +33,7 @@ const (
 	maxExamined   = 100_000
 	maxSearchTime = 5 * time.Second
 	// maxSearch is the longest text of a search in bytes.
-	maxSearch = aliases.MaxName
+	maxSearch = item.MaxName
 	// maxListTime bounds a request for items, whose storage may be slow.
 	maxListTime = time.Minute
 	// atOnce is how many items of a request are examined or deleted side by side.
@@ -43,26 +44,26 @@ const (
 const itemsEndpoint = "items"
 
 // items returns the endpoint of the items of a kind, for accounts.
-func (h *Handler) items(kind aliases.Kind) endpoint {
-	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+func (h *Handler) items(kind item.Kind) endpoint {
+	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		q := &itemsRequest{
-			Handler: h, kind: kind, origin: aliases.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
-			authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
-				account, refused := h.authenticateAccount(ctx, service, w, r)
+			Handler: h, kind: kind, origin: item.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
+			authenticate: func(ctx context.Context, running *service.Service) (tokens.Caller, *refusal) {
+				account, refused := h.authenticateAccount(ctx, running, w, r)
 				return tokens.Caller{Account: account}, refused
 			},
 		}
 		q.address, q.problem = addressOf(r.URL, kind)
-		return q.serve(service, w, r)
+		return q.serve(running, w, r)
 	}
 }
 
 // Items serves a request for items of a caller like the endpoints of items, but without a token. path
 // is the escaped path after the kind: "<alias>" or "<alias>/<filename>". The error is an *[Error]; then
 // nothing was written.
-func (h *Handler) Items(w http.ResponseWriter, r *http.Request, kind aliases.Kind, path string, caller Caller) error {
+func (h *Handler) Items(w http.ResponseWriter, r *http.Request, kind item.Kind, path string, caller Caller) error {
 	q := &itemsRequest{Handler: h, kind: kind, origin: caller.Origin, authenticate: caller.authenticate}
-	if q.origin != aliases.OriginAdmin { // whose host has no items
+	if q.origin != item.OriginAdmin { // whose host has no items
 		q.baseURL = h.baseURL(r)
 	}
 	q.address, q.problem = addressBelow(path)
@@ -72,17 +73,17 @@ func (h *Handler) Items(w http.ResponseWriter, r *http.Request, kind aliases.Kin
 // itemsRequest is one request for the items of an alias.
 type itemsRequest struct {
 	*Handler
-	service      *media.Service
+	running      *service.Service
 	w            http.ResponseWriter
 	r            *http.Request
-	kind         aliases.Kind
-	origin       aliases.Origin
+	kind         item.Kind
+	origin       item.Origin
 	baseURL      string // of public addresses
 	address      itemAddress
 	problem      string // of the address, for the caller; empty if there is none
 	authenticate authenticator
 	account      tokens.Account
-	alias        *aliases.Alias
+	alias        *item.Alias
 
 	rep      *repetition
 	move     upload.Transfer // of a POST on an item: To and Copy, once they are read
@@ -113,15 +114,15 @@ var (
 )
 
 // serve authenticates the request and responds.
-func (q *itemsRequest) serve(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+func (q *itemsRequest) serve(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
-	return q.repeatable(service, w, r, q.origin, q.authenticate, q.attempt)
+	return q.repeatable(running, w, r, q.origin, q.authenticate, q.attempt)
 }
 
 // attempt is serve for one attempt at the request.
-func (q *itemsRequest) attempt(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+func (q *itemsRequest) attempt(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	q.service, q.w, q.r, q.rep = service, w, r, repetitionOf(ctx)
+	q.running, q.w, q.r, q.rep = running, w, r, repetitionOf(ctx)
 	actions := aliasActions
 	if q.address.filename != "" {
 		actions = oneActions
@@ -135,9 +136,9 @@ func (q *itemsRequest) attempt(service *media.Service, w http.ResponseWriter, r 
 		slices.Sort(methods)
 		allow := strings.Join(methods, ", ")
 		q.w.Header().Set("Allow", allow)
-		return q.refuse(ctx, &refusal{http.StatusMethodNotAllowed, aliases.BadRequest, "use " + allow})
+		return q.refuse(ctx, &refusal{http.StatusMethodNotAllowed, item.BadRequest, "use " + allow})
 	}
-	caller, refused := q.rep.authenticate(ctx, service, q.authenticate)
+	caller, refused := q.rep.authenticate(ctx, running, q.authenticate)
 	if refused := q.admit(caller, refused, action.rights...); refused != nil {
 		return q.refuse(ctx, refused)
 	}
@@ -160,7 +161,7 @@ func (q *itemsRequest) replay(ctx context.Context) error {
 			return q.refuse(ctx, refused)
 		}
 	}
-	if refused := q.rep.replay(q.Handler, q.service, q.w, q.r, q.actor()); refused != nil {
+	if refused := q.rep.replay(q.Handler, q.running, q.w, q.r, q.actor()); refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	return nil
@@ -174,13 +175,13 @@ func (q *itemsRequest) admit(caller tokens.Caller, refused *refusal, rights ...t
 		return refused
 	}
 	if q.problem != "" {
-		return &refusal{http.StatusBadRequest, aliases.BadRequest, q.problem}
+		return &refusal{http.StatusBadRequest, item.BadRequest, q.problem}
 	}
 	if !slices.ContainsFunc(rights, q.account.May) {
 		return rightRefusal(q.account, rights[0])
 	}
 	q.alias, refused = q.findAlias(q.address.alias)
-	if refused == nil && q.address.filename != "" && !media.Covers(q.account, q.address.filename) {
+	if refused == nil && q.address.filename != "" && !service.Covers(q.account, q.address.filename) {
 		refused = noItem
 	}
 	return refused
@@ -189,7 +190,7 @@ func (q *itemsRequest) admit(caller tokens.Caller, refused *refusal, rights ...t
 // admitAgain authenticates the request after its body was read, by the service that then answers new
 // requests. The refusal is that of the account of the request.
 func (q *itemsRequest) admitAgain(ctx context.Context, right tokens.Right) *refusal {
-	running, release := q.source.Running()
+	running, release := q.next()
 	defer release()
 	account := q.account
 	caller, refused := q.authenticate(ctx, running)
@@ -200,13 +201,13 @@ func (q *itemsRequest) admitAgain(ctx context.Context, right tokens.Right) *refu
 }
 
 // findAlias returns an alias that the account may use.
-func (q *itemsRequest) findAlias(name string) (*aliases.Alias, *refusal) {
+func (q *itemsRequest) findAlias(name string) (*item.Alias, *refusal) {
 	if !q.account.Allows(name) { // it must not learn which aliases exist
-		return nil, &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias " + quoted(name)}
+		return nil, &refusal{http.StatusForbidden, item.Forbidden, "the account may not use the alias " + quoted(name)}
 	}
-	alias, known := q.service.Alias(q.kind, name)
+	alias, known := q.running.Alias(q.kind, name)
 	if !known {
-		return nil, &refusal{http.StatusNotFound, aliases.BadRequest, "unknown alias " + quoted(name)}
+		return nil, &refusal{http.StatusNotFound, item.BadRequest, "unknown alias " + quoted(name)}
 	}
 	return alias, nil
 }
@@ -222,7 +223,7 @@ type itemAddress struct {
 
 // addressOf returns the address in a path, whose segments are decoded once. The problem is for the
 // caller; empty if there is none.
-func addressOf(u *url.URL, kind aliases.Kind) (address itemAddress, problem string) {
+func addressOf(u *url.URL, kind item.Kind) (address itemAddress, problem string) {
 	segments, problem := segmentsOf(strings.TrimPrefix(u.EscapedPath(), "/"))
 	if problem != "" {
 		return address, problem
@@ -267,24 +268,24 @@ func segmentsOf(path string) (segments []string, problem string) {
 }
 
 // actor returns the actor of the request.
-func (q *itemsRequest) actor() aliases.Actor {
-	return aliases.Actor{
+func (q *itemsRequest) actor() item.Actor {
+	return item.Actor{
 		Origin: q.origin, Account: q.account.APIKey, User: q.account.User, Client: q.options.Client(q.r),
 	}
 }
 
 // refuse responds to a refused request.
 func (q *itemsRequest) refuse(ctx context.Context, refused *refusal) error {
-	return q.fail(ctx, refused.status, &aliases.Failure{Reason: refused.reason, Message: refused.message, Filename: q.address.filename})
+	return q.fail(ctx, refused.status, &item.Failure{Reason: refused.reason, Message: refused.message, Filename: q.address.filename})
 }
 
 // fail responds with a failure.
-func (q *itemsRequest) fail(ctx context.Context, status int, failure *aliases.Failure) error {
-	q.service.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
+func (q *itemsRequest) fail(ctx context.Context, status int, failure *item.Failure) error {
+	q.running.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
 	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead && !q.reported {
 		q.reportRefused(ctx, failure)
 	}
-	return httpx.Refuse(q.w, q.r, q.options.Log, status, aliases.Failures{failure})
+	return httpx.Refuse(q.w, q.r, q.options.Log, status, item.Failures{failure})
 }
 
 // storageFailed responds with the error of a storage, or of a request for its items. doing is what
@@ -296,30 +297,30 @@ func (q *itemsRequest) storageFailed(ctx context.Context, doing string, err erro
 }
 
 // itemFailure returns the failure of an operation on items, and its status.
-func itemFailure(doing string, err error) (int, *aliases.Failure) {
-	bad := func(status int, message string) (int, *aliases.Failure) {
-		return status, &aliases.Failure{Reason: aliases.BadRequest, Message: message}
+func itemFailure(doing string, err error) (int, *item.Failure) {
+	bad := func(status int, message string) (int, *item.Failure) {
+		return status, &item.Failure{Reason: item.BadRequest, Message: message}
 	}
-	if known, ok := errors.AsType[*aliases.Failure](err); ok {
-		return httpx.StatusOf(aliases.Failures{known}), known
+	if known, ok := errors.AsType[*item.Failure](err); ok {
+		return httpx.StatusOf(item.Failures{known}), known
 	}
-	switch failure := aliases.StorageFailure(err); {
-	case errors.Is(err, media.ErrCursor):
-		return bad(http.StatusBadRequest, media.ErrCursor.Error())
-	case errors.Is(err, media.ErrUnordered):
+	switch failure := item.StorageFailure(err); {
+	case errors.Is(err, service.ErrCursor):
+		return bad(http.StatusBadRequest, service.ErrCursor.Error())
+	case errors.Is(err, service.ErrUnordered):
 		return bad(http.StatusBadRequest, "the list has more than 10,000 items or takes too long to read: only the order name is possible")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
 		return bad(http.StatusNotFound, "there is no such item")
 	case errors.Is(err, upload.ErrOtherItem):
 		return bad(http.StatusPreconditionFailed, upload.ErrOtherItem.Error())
 	case errors.Is(err, storagedrivers.ErrChanged):
-		return http.StatusConflict, &aliases.Failure{Reason: aliases.Conflict, Message: "the item is being replaced, try again later"}
+		return http.StatusConflict, &item.Failure{Reason: item.Conflict, Message: "the item is being replaced, try again later"}
 	case errors.Is(err, context.Canceled): // by the caller
 		return bad(http.StatusBadRequest, "the request was aborted")
-	case failure.Reason == aliases.Unavailable, failure.Reason == aliases.NoSpace:
-		return httpx.StatusOf(aliases.Failures{failure}), failure
+	case failure.Reason == item.Unavailable, failure.Reason == item.NoSpace:
+		return httpx.StatusOf(item.Failures{failure}), failure
 	default:
-		failure.Reason, failure.Message = aliases.StorageFailed, "the storage could not "+doing
+		failure.Reason, failure.Message = item.StorageFailed, "the storage could not "+doing
 		return http.StatusBadGateway, failure
 	}
 }
@@ -351,23 +352,23 @@ type listAnswer struct {
 func (q *itemsRequest) list(ctx context.Context) error {
 	query, problem := q.query()
 	if problem != "" {
-		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, problem})
+		return q.refuse(ctx, &refusal{http.StatusBadRequest, item.BadRequest, problem})
 	}
-	if !media.Covers(q.account, query.Folder) {
+	if !service.Covers(q.account, query.Folder) {
 		return q.refuse(ctx, noFolder)
 	}
-	call := media.OtherCall
-	if query.Order != media.ByName {
-		call = media.OrderedList
+	call := service.OtherCall
+	if query.Order != service.ByName {
+		call = service.OrderedList
 	}
-	leave, refused := q.enterQueue(q.service, q.w, q.r, q.actor(), call, maxListed)
+	leave, refused := q.enterQueue(q.running, q.w, q.r, q.actor(), call, maxListed)
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
-	page, err := media.ListItems(ctx, query)
+	page, err := service.ListItems(ctx, query)
 	if err != nil {
 		return q.storageFailed(ctx, "list the items", err)
 	}
@@ -401,7 +402,7 @@ func (q *itemsRequest) one(ctx context.Context) error {
 }
 
 // query returns the query of a list. The problem is for the caller; empty if there is none.
-func (q *itemsRequest) query() (query media.ItemQuery, problem string) {
+func (q *itemsRequest) query() (query service.ItemQuery, problem string) {
 	values, err := url.ParseQuery(q.r.URL.RawQuery)
 	if err != nil {
 		return query, "the query is malformed"
@@ -409,8 +410,8 @@ func (q *itemsRequest) query() (query media.ItemQuery, problem string) {
 	if name := repeated(values, "folder", "search", "recursive", "order", "limit", "cursor"); name != "" {
 		return query, "the parameter " + name + " is sent twice"
 	}
-	query = media.ItemQuery{
-		Alias: q.alias, Folder: cmp.Or(values.Get("folder"), q.account.Folder), Search: values.Get("search"), Order: media.ByName, Limit: defaultPage,
+	query = service.ItemQuery{
+		Alias: q.alias, Folder: cmp.Or(values.Get("folder"), q.account.Folder), Search: values.Get("search"), Order: service.ByName, Limit: defaultPage,
 		Cursor: values.Get("cursor"), MaxExamined: maxExamined, MaxTime: maxSearchTime, MaxSize: maxListed, Size: q.sizeOf,
 	}
 	if problem := folderProblem(q.alias, query.Folder); problem != "" {
@@ -427,7 +428,7 @@ func (q *itemsRequest) query() (query media.ItemQuery, problem string) {
 		return query, "the parameter recursive is 1 or 0"
 	}
 	if order := values.Get("order"); order != "" {
-		if query.Order = media.Order(order); !slices.Contains(media.Orders(), query.Order) {
+		if query.Order = service.Order(order); !slices.Contains(service.Orders(), query.Order) {
 			return query, "the parameter order is name, -name, modified or -modified"
 		}
 	}
@@ -442,7 +443,7 @@ func (q *itemsRequest) query() (query media.ItemQuery, problem string) {
 }
 
 // folderProblem returns the problem of a folder of an alias, for the caller; empty if there is none.
-func folderProblem(alias *aliases.Alias, folder string) string {
+func folderProblem(alias *item.Alias, folder string) string {
 	if folder != "" && (storagedrivers.ValidKey(folder) != nil || storagedrivers.ValidKey(alias.Key(folder)+"/x") != nil) {
 		return "the folder is invalid: separate its segments by single slashes, without one at the beginning or the end"
 	}
@@ -458,7 +459,7 @@ func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info
 	listsTags := q.alias.Storage.Features().ListTimes // of which the tags are made
 	for i, info := range infos {
 		filename := q.alias.Filename(info.Key)
-		hasVariant := variants[info.Key+media.VariantSuffix]
+		hasVariant := variants[info.Key+render.Suffix]
 		asksVariant := !hasVariant && q.alias.WebP != nil && q.alias.MayHaveVariant(filename)
 		asksItem := info.ETag == "" && variants != nil && !listsTags
 		if !asksItem && !asksVariant {
@@ -467,12 +468,12 @@ func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info
 		}
 		group.Go(func() (err error) {
 			if asksItem {
-				if info, err = aliases.Stat(ctx, q.alias.Storage, info.Key); err != nil || info.Key == "" {
+				if info, err = item.Stat(ctx, q.alias.Storage, info.Key); err != nil || info.Key == "" {
 					return err
 				}
 			}
 			if asksVariant {
-				variant, err := aliases.Stat(ctx, q.alias.Storage, q.alias.VariantKey(filename))
+				variant, err := item.Stat(ctx, q.alias.Storage, q.alias.VariantKey(filename))
 				if err != nil && !errors.Is(err, storagedrivers.ErrInvalidKey) {
 					return err
 				}
@@ -508,7 +509,7 @@ func (q *itemsRequest) answerOf(info storagedrivers.Info, hasVariant bool) itemA
 		answer.Modified = info.ModTime.UTC().Format(time.RFC3339)
 	}
 	if hasVariant {
-		answer.WebP = answer.FullPath + media.VariantSuffix
+		answer.WebP = answer.FullPath + render.Suffix
 	}
 	return answer
 }

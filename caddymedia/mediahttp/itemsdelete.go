@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -55,10 +55,10 @@ type setResult struct {
 }
 
 // report reports a deletion to the observer.
-func (q *itemsRequest) report(ctx context.Context, d media.Deletion) {
+func (q *itemsRequest) report(ctx context.Context, d service.Deletion) {
 	q.reported = true
 	d.Kind, d.Alias, d.Actor = q.kind, q.address.alias, q.actor()
-	q.service.Observer().DeletionEnded(ctx, d)
+	q.running.Observer().DeletionEnded(ctx, d)
 }
 
 // deleteOne deletes an item, if it is the one of the condition.
@@ -85,7 +85,7 @@ func (q *itemsRequest) deleteOne(ctx context.Context) error {
 // not exist.
 func (q *itemsRequest) delete(ctx context.Context, filename string, matches func(storagedrivers.Info) bool, inSet bool) error {
 	isNewer := false
-	err := q.service.Uploader().DeleteItem(ctx, upload.Deletion{
+	err := q.running.Uploader().DeleteItem(ctx, upload.Deletion{
 		Alias: q.alias, Filename: filename, Actor: q.actor(), InSet: inSet,
 		Matches: func(info storagedrivers.Info) bool {
 			isNewer = !q.rep.isOlder(info)
@@ -106,7 +106,7 @@ type entityTags struct {
 
 // match reports whether the tags have that of an item of an alias. A strong tag and a weak one
 // never match.
-func (e entityTags) match(alias *aliases.Alias, tag string) bool {
+func (e entityTags) match(alias *item.Alias, tag string) bool {
 	return e.any || e.tags[tag] && Identifies(alias, tag)
 }
 
@@ -140,18 +140,18 @@ func matchedTags(header []string) (entityTags, bool) {
 
 // deleteSet deletes the items that a form names, or those below a folder.
 func (q *itemsRequest) deleteSet(ctx context.Context) error {
-	leave, refused := q.enterQueue(q.service, q.w, q.r, q.actor(), media.DeletedSet, setForm.memory(q.r))
+	leave, refused := q.enterQueue(q.running, q.w, q.r, q.actor(), service.DeletedSet, setForm.memory(q.r))
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	defer leave()
 	form, status, message := setForm.read(q.w, q.r, q.options.Now, "action")
 	if message != "" {
-		return q.refuse(ctx, &refusal{status, aliases.BadRequest, message})
+		return q.refuse(ctx, &refusal{status, item.BadRequest, message})
 	}
 	began, watch := q.options.Now(), q.alias.Watch()
 	if problem := setProblem(q.alias, form); problem != "" {
-		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, problem})
+		return q.refuse(ctx, &refusal{http.StatusBadRequest, item.BadRequest, problem})
 	}
 	if refused := q.admitAgain(ctx, tokens.Delete); refused != nil { // the token may have been revoked meanwhile
 		return q.refuse(ctx, refused)
@@ -160,7 +160,7 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 		return q.deleteNames(ctx, names)
 	}
 	folder := cmp.Or(form.Get("folder"), q.account.Folder)
-	if !media.Covers(q.account, folder) {
+	if !service.Covers(q.account, folder) {
 		return q.refuse(ctx, noFolder)
 	}
 	latest := began.Add(time.Second) // of the times of items that this process has stored before
@@ -177,7 +177,7 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 }
 
 // setProblem returns the problem of a form with a set of items, for the caller; empty if there is none.
-func setProblem(alias *aliases.Alias, form url.Values) string {
+func setProblem(alias *item.Alias, form url.Values) string {
 	if name := repeated(form, "folder", "everything"); name != "" {
 		return "the field " + name + " is sent twice"
 	}
@@ -210,7 +210,7 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 	}
 	answer := setAnswer{Success: true, Result: make([]setResult, len(names))}
 	var number atomic.Int64
-	var left atomic.Pointer[aliases.Failure]
+	var left atomic.Pointer[item.Failure]
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	named := map[string]bool{}
@@ -236,14 +236,14 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 	}
 	_ = group.Wait() // the results have the errors
 	q.boundAnswer(q.w)
-	q.report(ctx, media.Deletion{IsSet: true, Number: int(number.Load()), Failure: left.Load()})
+	q.report(ctx, service.Deletion{IsSet: true, Number: int(number.Load()), Failure: left.Load()})
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, answer)
 }
 
 // deleteNamed deletes an item of a set.
-func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *aliases.Failure {
+func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *item.Failure {
 	err := fs.ErrNotExist
-	if q.alias.MayBeItem(filename) && media.Covers(q.account, filename) {
+	if q.alias.MayBeItem(filename) && service.Covers(q.account, filename) {
 		err = ctx.Err()
 		if err == nil {
 			err = q.delete(ctx, filename, func(storagedrivers.Info) bool { return true }, true)
@@ -261,7 +261,7 @@ func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *aliase
 }
 
 // logFailed logs the failure of an item of a set if it is not the caller's fault.
-func (q *itemsRequest) logFailed(status int, failure *aliases.Failure) {
+func (q *itemsRequest) logFailed(status int, failure *item.Failure) {
 	if status >= http.StatusInternalServerError {
 		q.options.Log.Error(failure.Message, "status", status, "error", failure.Err)
 	}
@@ -279,7 +279,7 @@ func (q *itemsRequest) deleteFolder(ctx context.Context, folder string, older fu
 		number, left, err = q.deleteOlder(ctx, bounded, filenames, older)
 	}
 	q.boundAnswer(q.w)
-	report := media.Deletion{IsSet: true, Folder: folder, Number: number}
+	report := service.Deletion{IsSet: true, Folder: folder, Number: number}
 	more = more || left || err != nil
 	if err == nil {
 		q.report(ctx, report)
@@ -340,7 +340,7 @@ func (q *itemsRequest) filenames(ctx, bounded context.Context, folder string, wa
 	if folder != "" {
 		prefix = q.alias.Key(folder) + "/"
 	}
-	isShown := media.ItemFilter(q.alias, "")
+	isShown := service.ItemFilter(q.alias, "")
 	for info, err := range q.alias.Storage.All(bounded, prefix) {
 		switch {
 		case err != nil && bounded.Err() != nil && ctx.Err() == nil:

@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
@@ -605,7 +607,7 @@ func TestDeletionsReported(t *testing.T) {
 
 // deletions records what is reported of deletions.
 type deletions struct {
-	media.NopObserver
+	testservice.Observer
 
 	mu    sync.Mutex
 	lines []string
@@ -633,7 +635,7 @@ func (o *deletions) Changed(_ context.Context, c upload.Change) {
 	o.add("%s %t %s", c.Item.Filename, c.InSet, result)
 }
 
-func (o *deletions) DeletionEnded(_ context.Context, d media.Deletion) {
+func (o *deletions) DeletionEnded(_ context.Context, d service.Deletion) {
 	message := ""
 	if d.Failure != nil {
 		message = d.Failure.Message
@@ -642,4 +644,4 @@ func (o *deletions) DeletionEnded(_ context.Context, d media.Deletion) {
 }
 
 // Interface guard
-var _ media.Observer = (*deletions)(nil)
+var _ service.Observer = (*deletions)(nil)

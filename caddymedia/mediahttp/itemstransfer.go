@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -21,12 +21,12 @@ import (
 func (q *itemsRequest) transfer(ctx context.Context) error {
 	form, status, message := smallForm.read(q.w, q.r, q.options.Now)
 	if message != "" {
-		return q.refuse(ctx, &refusal{status, aliases.BadRequest, message})
+		return q.refuse(ctx, &refusal{status, item.BadRequest, message})
 	}
 	q.move.Copy, q.move.To = form.Get("copy_to") != "", cmp.Or(form.Get("copy_to"), form.Get("to"))
 	q.toAlias = cmp.Or(form.Get("to_alias"), q.address.alias)
 	if problem := transferProblem(form); problem != "" {
-		return q.refuse(ctx, &refusal{http.StatusBadRequest, aliases.BadRequest, problem})
+		return q.refuse(ctx, &refusal{http.StatusBadRequest, item.BadRequest, problem})
 	}
 	right := tokens.Move
 	if q.move.Copy {
@@ -51,7 +51,7 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 		return q.refuse(ctx, refused)
 	}
 	defer ended()
-	items, failures := q.service.Uploader().Transfer(ctx, upload.Transfer{
+	items, failures := q.running.Uploader().Transfer(ctx, upload.Transfer{
 		Request: q.writeRequest(right, to.Name), From: q.alias, Filename: q.address.filename, To: q.move.To, Copy: q.move.Copy, Matches: matches,
 	})
 	if failures != nil {
@@ -72,7 +72,7 @@ func transferProblem(form url.Values) string {
 		return "the field to, or the field copy_to, is missing: send the whole new filename"
 	case to != "" && copyTo != "":
 		return "send either the field to or the field copy_to"
-	case max(len(to), len(copyTo)) > aliases.MaxName:
+	case max(len(to), len(copyTo)) > item.MaxName:
 		return "the new filename is too long"
 	}
 	return ""
@@ -98,9 +98,9 @@ func (q *itemsRequest) answerStored(ctx context.Context, item upload.Item) itemA
 }
 
 // reportRefused reports a refused request that would change items to the observer.
-func (q *itemsRequest) reportRefused(ctx context.Context, failure *aliases.Failure) {
+func (q *itemsRequest) reportRefused(ctx context.Context, failure *item.Failure) {
 	if q.r.Method == http.MethodDelete || q.address.filename == "" {
-		q.report(ctx, media.Deletion{IsSet: q.address.filename == "", Filename: q.address.filename, Failure: failure})
+		q.report(ctx, service.Deletion{IsSet: q.address.filename == "", Filename: q.address.filename, Failure: failure})
 		return
 	}
 	op := upload.Operation{Kind: q.kind, Alias: q.address.alias, Filename: q.address.filename, Actor: q.actor()}
@@ -110,5 +110,5 @@ func (q *itemsRequest) reportRefused(ctx context.Context, failure *aliases.Failu
 			op.Transfer.From, op.Alias = q.alias, q.toAlias
 		}
 	}
-	q.service.Observer().Refused(ctx, op, aliases.Failures{failure})
+	q.running.Observer().Refused(ctx, op, item.Failures{failure})
 }

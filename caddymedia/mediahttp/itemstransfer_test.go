@@ -10,7 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 )
@@ -166,12 +167,12 @@ func TestTransferOfImage(t *testing.T) {
 
 // refusals records refused requests.
 type refusals struct {
-	media.NopObserver
+	testservice.Observer
 	mu       sync.Mutex
 	requests []upload.Operation
 }
 
-func (r *refusals) Refused(_ context.Context, req upload.Operation, _ aliases.Failures) {
+func (r *refusals) Refused(_ context.Context, req upload.Operation, _ item.Failures) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.requests = append(r.requests, req)

@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -21,7 +21,7 @@ import (
 func (q *itemsRequest) replace(ctx context.Context) error {
 	if len(q.r.Header.Values("If-Match")) == 0 {
 		return q.refuse(ctx, &refusal{
-			http.StatusPreconditionRequired, aliases.BadRequest,
+			http.StatusPreconditionRequired, item.BadRequest,
 			"the header If-Match is missing: send the entity tag of the item, or * for any",
 		})
 	}
@@ -35,10 +35,10 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 	if !q.alias.MayBeItem(q.address.filename) {
 		return q.storageFailed(ctx, "", fs.ErrNotExist)
 	}
-	limits := q.service.Limits()
+	limits := q.running.Limits()
 	if q.r.ContentLength > limits.MaxBody {
 		return q.refuse(ctx, &refusal{
-			http.StatusRequestEntityTooLarge, aliases.TooLarge, "the request is larger than " + bytesize.Format(limits.MaxBody),
+			http.StatusRequestEntityTooLarge, item.TooLarge, "the request is larger than " + bytesize.Format(limits.MaxBody),
 		})
 	}
 	stored, err := q.stored(ctx)
@@ -48,7 +48,7 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 	req := upload.Replacement{
 		Request: q.writeRequest(tokens.Replace, q.address.alias), Filename: q.address.filename, Matches: matches, Stored: stored,
 	}
-	uploader := q.service.Uploader()
+	uploader := q.running.Uploader()
 	if failures := uploader.PrecheckReplacement(ctx, req, max(q.r.ContentLength, 0)); failures != nil { // the body need not be read
 		return q.uploadFailed(ctx, failures)
 	}
@@ -73,7 +73,7 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 // another one. The caller must call stop.
 func (q *itemsRequest) body() (body io.Reader, stop func(), refused *refusal) {
 	httpx.Watch(q.r)
-	limits := q.service.Limits()
+	limits := q.running.Limits()
 	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, time.Duration(limits.MaxUploadTime))
 	body, refused = q.rep.match(http.MaxBytesReader(q.w, timed, limits.MaxBody), "")
 	return body, stop, refused
@@ -83,7 +83,7 @@ func (q *itemsRequest) body() (body io.Reader, stop func(), refused *refusal) {
 func (q *itemsRequest) stored(ctx context.Context) (storagedrivers.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
-	return aliases.Stat(ctx, q.alias.Storage, q.alias.Key(q.address.filename))
+	return item.Stat(ctx, q.alias.Storage, q.alias.Key(q.address.filename))
 }
 
 // condition returns the condition of the request. Without one it matches any item.
@@ -93,7 +93,7 @@ func (q *itemsRequest) condition() (matches func(storagedrivers.Info) bool, refu
 
 // begin counts the request as an upload of the account until ended is called.
 func (q *itemsRequest) begin() (ended func(), refused *refusal) {
-	ended, ok := q.service.BeginUpload(q.actor(), nil, 0)
+	ended, ok := q.running.BeginUpload(q.actor(), nil, 0)
 	if !ok {
 		httpx.RetryAfter(q.w, time.Second)
 		return nil, tooManyUploads
@@ -106,11 +106,11 @@ func (q *itemsRequest) begin() (ended func(), refused *refusal) {
 func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Request {
 	return upload.Request{
 		Kind: q.kind, Alias: alias, Allows: q.account.Allows, Actor: q.actor(),
-		Forced:     media.ForcedBy(tokens.Caller{Account: q.account}),
+		Forced:     service.ForcedBy(tokens.Caller{Account: q.account}),
 		BaseURL:    q.baseURL,
 		Repetition: q.rep.repeats(),
-		Confirm: func(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *aliases.Failure) {
-			running, release := q.source.Running()
+		Confirm: func(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *item.Failure) {
+			running, release := q.next()
 			defer release()
 			caller, refused := q.authenticate(ctx, running)
 			account := caller.Account
@@ -127,7 +127,7 @@ func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Req
 				refused = q.rep.keep(ctx, q.Handler, c.Alias)
 			}
 			if refused != nil {
-				return nil, &aliases.Failure{Reason: refused.reason, Message: refused.message}
+				return nil, &item.Failure{Reason: refused.reason, Message: refused.message}
 			}
 			return q.rep.settle, nil
 		},
@@ -135,8 +135,8 @@ func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Req
 }
 
 // uploadFailed responds with failures that the uploader has reported.
-func (q *itemsRequest) uploadFailed(ctx context.Context, failures aliases.Failures) error {
+func (q *itemsRequest) uploadFailed(ctx context.Context, failures item.Failures) error {
 	status := httpx.StatusOf(failures)
-	q.service.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
+	q.running.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
 	return httpx.Refuse(q.w, q.r, q.options.Log, status, failures)
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/queue"
@@ -47,7 +47,7 @@ type readers struct {
 
 // allReaders are the readers of the process, shared by all configurations. They may use a quarter of
 // the open files.
-var allReaders = sync.OnceValue(func() *readers { return newReaders(media.MaxOpenFiles() / 4) })
+var allReaders = sync.OnceValue(func() *readers { return newReaders(service.MaxOpenFiles() / 4) })
 
 func newReaders(limit int) *readers {
 	return &readers{
@@ -126,7 +126,7 @@ func clientOwner(client string) string {
 
 // tooMany responds to a request that cannot open an item: with 429 if its client has too many, and
 // with 503 if all together have.
-func (h *Handler) tooMany(service *media.Service, w http.ResponseWriter, r *http.Request, err error) error {
+func (h *Handler) tooMany(running *service.Service, w http.ResponseWriter, r *http.Request, err error) error {
 	if r.Context().Err() != nil {
 		return nil //nolint:nilerr // the client is gone
 	}
@@ -134,9 +134,9 @@ func (h *Handler) tooMany(service *media.Service, w http.ResponseWriter, r *http
 	if errors.Is(err, errAllBusy) {
 		status = http.StatusServiceUnavailable
 	} else {
-		h.warnOfBusyClient(r, service.Limits().MaxOpenItems)
+		h.warnOfBusyClient(r, running.Limits().MaxOpenItems)
 	}
-	service.Observer().Failed(r.Context(), "static", strconv.Itoa(status))
+	running.Observer().Failed(r.Context(), "static", strconv.Itoa(status))
 	w.Header().Set("Retry-After", strconv.Itoa(int(readerRetry.Seconds())))
 	return staticError(w, status, err)
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -19,28 +19,28 @@ const pdfType = "application/pdf"
 // plain text then. With thumbnail it serves the thumbnail of an image, and makes it if necessary. No
 // browser runs the answer or keeps it for others. The request is authenticated, so it needs no
 // signature. path is as for [Handler.Items]. The error is an *[Error]; then nothing was written.
-func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, kind aliases.Kind, path string, thumbnail bool) error {
-	return h.serveWith(w, r, func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, kind item.Kind, path string, thumbnail bool) error {
+	return h.serveWith(w, r, func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		address, problem := addressBelow(path)
-		alias, ok := service.Alias(kind, address.alias)
+		alias, ok := running.Alias(kind, address.alias)
 		if problem != "" || !ok {
 			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
 		wanted := previewOf(alias, address.filename)
 		if thumbnail {
-			wanted.rendition = thumbnailOf(service)
+			wanted.rendition = thumbnailOf(running)
 		}
 		if !wanted.mayExist() || !isPreviewed(mediaType(alias.Typed(storagedrivers.Info{
 			Key: address.filename, ContentType: storagedrivers.ContentType(address.filename),
 		}))) {
 			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
-		return h.serveStatic(service, w, r, wanted)
+		return h.serveStatic(running, w, r, wanted)
 	})
 }
 
 // previewOf returns a target that is served here, whatever the alias does with its public addresses.
-func previewOf(alias *aliases.Alias, filename string) target {
+func previewOf(alias *item.Alias, filename string) target {
 	shown := *alias
 	shown.Redirect = nil
 	shown.CacheControl = "private, max-age=300"
@@ -52,9 +52,9 @@ func previewOf(alias *aliases.Alias, filename string) target {
 }
 
 // thumbnailOf returns the rendition for lists: a WebP if there is an encoder.
-func thumbnailOf(service *media.Service) *aliases.Rendition {
-	thumbnail := aliases.Thumbnail
-	if service.Uploader().Derived.Images.EncodesWebP() {
+func thumbnailOf(running *service.Service) *item.Rendition {
+	thumbnail := item.Thumbnail
+	if running.Uploader().Derived.Images.EncodesWebP() {
 		thumbnail.Format = imaging.WebP
 	}
 	return &thumbnail

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
@@ -38,7 +38,7 @@ func (s *site) preview(t *testing.T, path, header string, status int) *httptest.
 	kind, path, _ := strings.Cut(path, "/")
 	path, thumbnail := strings.CutSuffix(path, "?thumbnail")
 	w := httptest.NewRecorder()
-	err := s.handler.Preview(w, s.request(t, http.MethodGet, "/panel", header, ""), aliases.Kind(kind), path, thumbnail)
+	err := s.handler.Preview(w, s.request(t, http.MethodGet, "/panel", header, ""), item.Kind(kind), path, thumbnail)
 	if failed, ok := errors.AsType[*mediahttp.Error](err); ok {
 		w.Code = failed.Status
 	}
@@ -144,7 +144,7 @@ func (s *site) changeImage(t *testing.T, method, body string) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	r := s.request(t, method, "/panel", ifAny, body)
-	if err := s.handler.Items(w, r, aliases.Image, "replacing/a.png", asPanel(everything)); err != nil || w.Code != 200 || strings.Contains(w.Body.String(), "humbnail") {
+	if err := s.handler.Items(w, r, item.Image, "replacing/a.png", asPanel(everything)); err != nil || w.Code != 200 || strings.Contains(w.Body.String(), "humbnail") {
 		t.Errorf("%d %s, %v", w.Code, w.Body, err)
 	}
 }

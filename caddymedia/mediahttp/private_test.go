@@ -618,7 +618,7 @@ func (d discard) WriteHeader(int)             {}
 // counts.
 func BenchmarkStatic(b *testing.B) {
 	driver := memory.New()
-	service, err := media.New(media.Config{
+	running, err := media.New(media.Config{
 		Settings: media.Settings{SigningKey: []string{signingKey}},
 		Storages: []media.Storage{{Name: "main", Driver: driver}},
 		FileAliases: map[string]*media.FileAlias{
@@ -629,13 +629,13 @@ func BenchmarkStatic(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer service.Close()
+	defer running.Close()
 	for _, alias := range []string{"public", "private"} {
 		if _, err := driver.Put(b.Context(), "file/"+alias+"/a.txt", strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
 			b.Fatal(err)
 		}
 	}
-	handler := mediahttp.New(service, mediahttp.Options{Now: func() time.Time { return noon }})
+	handler := mediahttp.New(running, mediahttp.Options{Now: func() time.Time { return noon }})
 	for name, target := range map[string]string{
 		"public": "/static/file/public/a.txt", "private": privateFiles + "/a.txt?" + paper("a.txt"), "refused": privateFiles + "/a.txt?" + paper("b.txt"),
 	} {

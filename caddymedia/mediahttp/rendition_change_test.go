@@ -136,11 +136,11 @@ func TestRenditionWithoutWebP(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSiteWith(t, media.Limits{}, func(config *media.Config) {
-		config.Images = render.NewMaker(greedy{encoder}, render.Limits{})
 		config.ImageAliases["sized"] = &media.ImageAlias{
 			AliasOptions: on("main"), WebP: &media.WebP{}, Negotiate: true, Renditions: map[string]*media.Rendition{"thumb": {Width: 20}},
 		}
 	})
+	s.first.Uploader().Derived.Images = render.NewMaker(greedy{encoder}, render.Limits{})
 	s.put(t, "img/sized/a.png", pngOf(40, 30))
 	httpCase{
 		target: "/static/img/sized@thumb/a.png", header: "Accept: image/webp", status: 200, want: "Content-Type: image/png\nVary: Accept",

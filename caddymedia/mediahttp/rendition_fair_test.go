@@ -73,11 +73,11 @@ func TestLongRenditions(t *testing.T) {
 			}
 			end := new(atomic.Bool)
 			s := newSiteWith(t, media.Limits{}, func(config *media.Config) {
-				config.Images = render.NewMaker(endless{encoder, end}, render.Limits{Workers: workers, Time: time.Hour})
 				config.ImageAliases["moving"] = &media.ImageAlias{
 					AliasOptions: on("main"), Renditions: map[string]*media.Rendition{"thumb": {Width: 20, Format: "webp"}},
 				}
 			})
+			s.first.Uploader().Derived.Images = render.NewMaker(endless{encoder, end}, render.Limits{Workers: workers, Time: time.Hour})
 			const clients, each = 2, 10
 			long := longGIF(t)
 			target := func(i int) string { return fmt.Sprintf("/static/img/moving@thumb/%d.gif", i) }

@@ -16,10 +16,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -87,9 +87,9 @@ func repetitionOf(ctx context.Context) *repetition {
 
 // authenticate returns the caller of the request that authenticate returns. That of a request with a key
 // was authenticated when its attempt began.
-func (rep *repetition) authenticate(ctx context.Context, service *media.Service, authenticate authenticator) (tokens.Caller, *refusal) {
+func (rep *repetition) authenticate(ctx context.Context, running *service.Service, authenticate authenticator) (tokens.Caller, *refusal) {
 	if rep == nil {
-		return authenticate(ctx, service)
+		return authenticate(ctx, running)
 	}
 	return rep.caller, rep.refused
 }
@@ -110,10 +110,10 @@ func (rep *repetition) isAnswered() bool { return rep != nil && rep.answer != ni
 // repeatable serves a request, once for each Idempotency-Key. The endpoint must authenticate it by its
 // repetition, and then replay its answer if it has one.
 func (h *Handler) repeatable(
-	service *media.Service, w http.ResponseWriter, r *http.Request, origin aliases.Origin, authenticate authenticator, serve endpoint,
+	running *service.Service, w http.ResponseWriter, r *http.Request, origin item.Origin, authenticate authenticator, serve endpoint,
 ) error {
 	if len(r.Header.Values(headerRetryKey)) == 0 || slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
-		return serve(service, w, r)
+		return serve(running, w, r)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -126,21 +126,21 @@ func (h *Handler) repeatable(
 	ctx = storagedrivers.WithLease(context.WithValue(ctx, repetitionKey{}, rep), rep.isLost)
 	repeatable := r.WithContext(ctx)
 	defer func() { r.Body = repeatable.Body }() // it may be watched now
-	if rep.caller, rep.refused = authenticate(ctx, service); rep.refused == nil {
-		rep.begin(h, service, w, repeatable, origin, cancel)
+	if rep.caller, rep.refused = authenticate(ctx, running); rep.refused == nil {
+		rep.begin(h, running, w, repeatable, origin, cancel)
 	}
 	if rep.refused != nil || rep.isAnswered() {
-		return serve(service, w, repeatable)
+		return serve(running, w, repeatable)
 	}
-	return rep.run(h, w, repeatable, func(w http.ResponseWriter) error { return serve(service, w, repeatable) })
+	return rep.run(h, w, repeatable, func(w http.ResponseWriter) error { return serve(running, w, repeatable) })
 }
 
 // begin begins an attempt, or sets the refusal. lost is called if another attempt takes over.
-func (rep *repetition) begin(h *Handler, service *media.Service, w http.ResponseWriter, r *http.Request, origin aliases.Origin, lost func()) {
+func (rep *repetition) begin(h *Handler, running *service.Service, w http.ResponseWriter, r *http.Request, origin item.Origin, lost func()) {
 	keys := r.Header.Values(headerRetryKey)
 	if len(keys) > 1 || !isRetryKey(keys[0]) {
 		rep.refused = &refusal{
-			http.StatusBadRequest, aliases.BadRequest, "the header Idempotency-Key is sent once, with 1 to 255 visible ASCII characters",
+			http.StatusBadRequest, item.BadRequest, "the header Idempotency-Key is sent once, with 1 to 255 visible ASCII characters",
 		}
 		return
 	}
@@ -151,7 +151,7 @@ func (rep *repetition) begin(h *Handler, service *media.Service, w http.Response
 	id := tokens.RequestID(string(origin), account, owner, keys[0], r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
 	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	var err error
-	rep.attempt, err = service.Issuer().Attempt(r.Context(), tokens.Request{
+	rep.attempt, err = running.Issuer().Attempt(r.Context(), tokens.Request{
 		ID: id, Account: account, Owner: owner, Fingerprint: fmt.Sprint(max(r.ContentLength, -1), " ", mediaType),
 	}, lost)
 	if err == nil {
@@ -176,9 +176,9 @@ func (rep *repetition) begin(h *Handler, service *media.Service, w http.Response
 }
 
 var (
-	underWay     = &refusal{http.StatusConflict, aliases.Conflict, "a request with this Idempotency-Key is under way, try again later"}
+	underWay     = &refusal{http.StatusConflict, item.Conflict, "a request with this Idempotency-Key is under way, try again later"}
 	otherRequest = &refusal{
-		http.StatusUnprocessableEntity, aliases.OtherRequest,
+		http.StatusUnprocessableEntity, item.OtherRequest,
 		"an earlier request with this Idempotency-Key had another length, content type, name or beginning of its first file: send another key",
 	}
 )
@@ -282,8 +282,8 @@ func (rep *repetition) isOlder(info storagedrivers.Info) bool {
 }
 
 // replay sends the answer of an earlier attempt again, when its turn comes.
-func (rep *repetition) replay(h *Handler, service *media.Service, w http.ResponseWriter, r *http.Request, actor aliases.Actor) *refusal {
-	leave, refused := h.enterQueue(service, w, r, actor, media.OtherCall, int64(len(rep.answer.Body)))
+func (rep *repetition) replay(h *Handler, running *service.Service, w http.ResponseWriter, r *http.Request, actor item.Actor) *refusal {
+	leave, refused := h.enterQueue(running, w, r, actor, service.OtherCall, int64(len(rep.answer.Body)))
 	if refused != nil {
 		return refused
 	}
@@ -326,7 +326,7 @@ func (rep *repetition) run(h *Handler, w http.ResponseWriter, r *http.Request, s
 	switch {
 	case err == nil && answer.status >= 300 && rep.isLost(): // the lost lease may be the cause
 		httpx.RetryAfter(w, time.Second)
-		return httpx.Refuse(w, r, h.options.Log, underWay.status, aliases.Failures{{Reason: underWay.reason, Message: underWay.message}})
+		return httpx.Refuse(w, r, h.options.Log, underWay.status, item.Failures{{Reason: underWay.reason, Message: underWay.message}})
 	case err == nil:
 		w.WriteHeader(answer.status)
 		_, _ = answer.body.WriteTo(w) // the client may be gone

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -571,7 +572,7 @@ func requestKeys(t *testing.T, key string) {
 		}
 		c.check(t, s)
 	}
-	ended, ok := s.first.BeginUpload(media.Actor{Origin: "http", Account: someKey}, nil, 0)
+	ended, ok := s.first.BeginUpload(item.Actor{Origin: "http", Account: someKey}, nil, 0)
 	if !ok {
 		t.Fatal("no upload can begin")
 	}

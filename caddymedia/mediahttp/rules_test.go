@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -117,7 +117,7 @@ func TestEntityTag(t *testing.T) {
 		{storagedrivers.Info{Size: 10}, false, ""},
 		{storagedrivers.Info{Size: 10}, true, ""},
 	} {
-		alias := &aliases.Alias{Overwrite: tt.overwrite}
+		alias := &item.Alias{Overwrite: tt.overwrite}
 		if got := EntityTag(alias, tt.info); got != tt.want {
 			t.Errorf("%+v: tag %q, want %q", tt.info, got, tt.want)
 		}

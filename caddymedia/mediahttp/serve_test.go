@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -22,7 +23,7 @@ var overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
 
 // memoryAlias returns an alias of pictures with variants, on a storage in memory that counts its
 // calls.
-func memoryAlias(t *testing.T) (*aliases.Alias, *memory.Driver, map[string]int) {
+func memoryAlias(t *testing.T) (*item.Alias, *memory.Driver, map[string]int) {
 	t.Helper()
 	calls := map[string]int{}
 	d := memory.New()
@@ -32,13 +33,13 @@ func memoryAlias(t *testing.T) (*aliases.Alias, *memory.Driver, map[string]int) 
 	}
 	s := storagedrivers.New("test", d, storagedrivers.Options{})
 	t.Cleanup(func() { s.Close() })
-	return &aliases.Alias{
-		Kind: aliases.Image, Name: "content", Prefix: "img/content", Storage: s,
+	return &item.Alias{
+		Kind: item.Image, Name: "content", Prefix: "img/content", Storage: s,
 		Extensions: map[string]bool{"jpg": true}, WebP: &render.Options{}, CacheControl: "no-cache",
 	}, d, calls
 }
 
-func store(t *testing.T, alias *aliases.Alias, filename, text string) {
+func store(t *testing.T, alias *item.Alias, filename, text string) {
 	t.Helper()
 	if _, err := alias.Storage.Put(t.Context(), alias.Key(filename), strings.NewReader(text), overwrite); err != nil {
 		t.Fatal(err)
@@ -70,7 +71,7 @@ func TestRequestsToTheStorage(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), tt.method, "/", nil)
 		r.Header.Set(tt.header, tt.value)
 		w := httptest.NewRecorder()
-		object, err := target{alias: alias, filename: "a.jpg"}.open(w.Header(), r)
+		object, err := target{alias: alias, maker: derivedtest.NewMaker(nil, render.Limits{}), filename: "a.jpg"}.open(w.Header(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +100,7 @@ func TestReplacedBeforeTheFirstByte(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	r.Header.Set("Range", "bytes=3-5")
 	w := httptest.NewRecorder()
-	object, err := target{alias: alias, filename: "a.jpg"}.open(w.Header(), r)
+	object, err := target{alias: alias, maker: derivedtest.NewMaker(nil, render.Limits{}), filename: "a.jpg"}.open(w.Header(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +251,7 @@ func TestStaleVariant(t *testing.T) {
 	times := map[string]time.Time{}
 	alias.Storage = storagedrivers.New("dated", dated{d, times}, storagedrivers.Options{Close: func() error { return nil }})
 	now := time.Unix(1_000, 0)
-	store := func(t *testing.T, alias *aliases.Alias, filename, text string) {
+	store := func(t *testing.T, alias *item.Alias, filename, text string) {
 		t.Helper()
 		store(t, alias, filename, text)
 		times[alias.Key(filename)] = now
@@ -273,7 +274,7 @@ func TestStaleVariant(t *testing.T) {
 		t.Helper()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		r.Header.Set("Accept", "image/webp")
-		object, err := target{alias: alias, filename: "a.jpg"}.open(http.Header{}, r)
+		object, err := target{alias: alias, maker: derivedtest.NewMaker(nil, render.Limits{}), filename: "a.jpg"}.open(http.Header{}, r)
 		if err != nil {
 			t.Fatal(err)
 		}

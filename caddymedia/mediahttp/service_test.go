@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -44,7 +45,7 @@ const (
 //   - images: few (10 pixels), tiny (200 bytes), keep and nosvg (SVG), pictures (WebP, negotiates)
 //   - files: one, two, small (10 bytes), large (1 KiB), web (active types), own (cache_control)
 type site struct {
-	media.NopObserver
+	testservice.Observer
 
 	store   *failingStore
 	backend storagedrivers.Driver
@@ -196,17 +197,17 @@ func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Acc
 			}
 		}
 	}
-	service, err := media.New(config)
+	running, err := media.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := service.Close(); err != nil {
+		if err := running.Close(); err != nil {
 			t.Error(err)
 		}
 		open.Wait()
 	})
-	return service
+	return running
 }
 
 // reload replaces the service as a reload does: the first one is closed, and requests that hold it
@@ -227,14 +228,14 @@ func (s *site) Acquire() (*media.Service, func(), error) {
 // Running implements mediahttp.Source.
 func (s *site) Running() (*media.Service, func()) {
 	if running := s.running.Load(); running != nil {
-		if service, release, err := running.Acquire(); err == nil {
-			return service, release
+		if running, release, err := running.Acquire(); err == nil {
+			return running, release
 		}
 	}
 	return s.first, func() {}
 }
 
-// Failed implements media.Observer.
+// Failed implements service.Observer.
 func (s *site) Failed(context.Context, string, string) { s.failed.Add(1) }
 
 // token returns a new token of the account that may use all aliases.

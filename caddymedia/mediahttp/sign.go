@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/signing"
-	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -28,38 +28,38 @@ var signForm = formLimits{setForm.bytes, maxSigned + 100, setForm.time}
 
 // signAnswer is the response to a request for signed addresses.
 type signAnswer struct {
-	Success bool                  `json:"success"`
-	Result  []media.SignedAddress `json:"result"`
+	Success bool                    `json:"success"`
+	Result  []service.SignedAddress `json:"result"`
 }
 
 // sign responds with signed addresses of private items.
-func (h *Handler) sign(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+func (h *Handler) sign(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return refuseForm(service, w, r, signEndpoint, http.StatusMethodNotAllowed, "use POST")
+		return refuseForm(running, w, r, signEndpoint, http.StatusMethodNotAllowed, "use POST")
 	}
-	account, refused := h.authenticateAccount(r.Context(), service, w, r)
+	account, refused := h.authenticateAccount(r.Context(), running, w, r)
 	if refused == nil && !account.May(tokens.Sign) {
-		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not sign addresses: it needs the right sign"}
+		refused = &refusal{http.StatusForbidden, item.Forbidden, "the account may not sign addresses: it needs the right sign"}
 	}
 	if refused != nil {
-		return h.signRefused(service, w, r, refused)
+		return h.signRefused(running, w, r, refused)
 	}
-	actor := aliases.Actor{Origin: aliases.OriginHTTP, Account: account.APIKey, User: account.User, Client: h.options.Client(r)}
-	leave, refused := h.enterQueue(service, w, r, actor, media.OtherCall, signForm.memory(r))
+	actor := item.Actor{Origin: item.OriginHTTP, Account: account.APIKey, User: account.User, Client: h.options.Client(r)}
+	leave, refused := h.enterQueue(running, w, r, actor, service.OtherCall, signForm.memory(r))
 	if refused != nil {
-		return h.signRefused(service, w, r, refused)
+		return h.signRefused(running, w, r, refused)
 	}
 	defer leave()
 	form, status, message := signForm.read(w, r, h.options.Now, "kind")
 	if message != "" {
-		return refuseForm(service, w, r, signEndpoint, status, message)
+		return refuseForm(running, w, r, signEndpoint, status, message)
 	}
 	fields := formFields{form: form}
-	kind, known := aliases.KindOf(fields.text("kind", ""))
-	req := media.SignRequest{
-		Kind: kind, Alias: fields.text("alias", aliases.DefaultAlias), Filenames: form["filename"],
+	kind, known := item.KindOf(fields.text("kind", ""))
+	req := service.SignRequest{
+		Kind: kind, Alias: fields.text("alias", item.DefaultAlias), Filenames: form["filename"],
 		Folder: fields.text("folder", ""), Rendition: fields.text("rendition", ""), Download: fields.text("download", ""),
 		ExpiresIn: time.Duration(fields.number("expires_in", int64(defaultSigned/time.Second), int64(signing.MaxLifetime/time.Second))) * time.Second,
 		BaseURL:   h.baseURL(r) + h.options.MountPrefix(r),
@@ -71,33 +71,33 @@ func (h *Handler) sign(service *media.Service, w http.ResponseWriter, r *http.Re
 		fields.fail("there are more than 1000 fields filename")
 	}
 	if fields.problem != "" {
-		return refuseForm(service, w, r, signEndpoint, http.StatusBadRequest, fields.problem)
+		return refuseForm(running, w, r, signEndpoint, http.StatusBadRequest, fields.problem)
 	}
 	if !account.Allows(req.Alias) { // it must not learn which aliases exist
-		return h.signRefused(service, w, r, &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias " + quoted(req.Alias)})
+		return h.signRefused(running, w, r, &refusal{http.StatusForbidden, item.Forbidden, "the account may not use the alias " + quoted(req.Alias)})
 	}
 	if len(req.Filenames) == 0 {
 		req.Folder = cmp.Or(req.Folder, account.Folder)
 	}
-	covers := func(path string) bool { return media.Covers(account, path) }
+	covers := func(path string) bool { return service.Covers(account, path) }
 	if req.Folder != "" && !covers(req.Folder) || slices.ContainsFunc(req.Filenames, func(name string) bool { return !covers(name) }) {
-		return h.signRefused(service, w, r, noFolder)
+		return h.signRefused(running, w, r, noFolder)
 	}
-	signed, err := service.Sign(r.Context(), req)
+	signed, err := running.Sign(r.Context(), req)
 	switch {
 	case errors.Is(err, tokens.ErrUnavailable):
-		return h.signRefused(service, w, r, h.storeUnreachable(r.Context(), "addresses cannot be signed now, try again later", err))
+		return h.signRefused(running, w, r, h.storeUnreachable(r.Context(), "addresses cannot be signed now, try again later", err))
 	case err != nil:
-		return refuseForm(service, w, r, signEndpoint, http.StatusBadRequest, err.Error())
+		return refuseForm(running, w, r, signEndpoint, http.StatusBadRequest, err.Error())
 	}
-	service.Observer().Signed(r.Context(), account.APIKey, len(signed))
+	running.Observer().Signed(r.Context(), account.APIKey, len(signed))
 	return httpx.Answer(w, http.StatusOK, signAnswer{Success: true, Result: signed})
 }
 
 // signRefused responds to a refused request for signed addresses.
-func (h *Handler) signRefused(service *media.Service, w http.ResponseWriter, r *http.Request, refused *refusal) error {
-	if refused.reason == aliases.Unavailable {
+func (h *Handler) signRefused(running *service.Service, w http.ResponseWriter, r *http.Request, refused *refusal) error {
+	if refused.reason == item.Unavailable {
 		httpx.RetryAfter(w, time.Second)
 	}
-	return refuseForm(service, w, r, signEndpoint, refused.status, refused.message)
+	return refuseForm(running, w, r, signEndpoint, refused.status, refused.message)
 }

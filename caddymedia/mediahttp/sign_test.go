@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -215,7 +216,7 @@ func TestSignedAreCounted(t *testing.T) {
 }
 
 type signatures struct {
-	media.NopObserver
+	testservice.Observer
 	all []string
 }
 

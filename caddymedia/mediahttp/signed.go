@@ -10,8 +10,8 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/signing"
-	"github.com/caddymedia/media/caddymedia/media"
 )
 
 // errUnsigned is the error of each request for a private item without a valid signature, whether the
@@ -54,7 +54,7 @@ func signedQueryOf(raw string) (q signedQuery, ok bool) {
 
 // verify sets what the signed address of a private target allows, and reports whether its signature
 // is valid. It depends on nothing but the address and the keys. The error is tokens.ErrUnavailable.
-func (h *Handler) verify(service *media.Service, r *http.Request, t *target) (bool, error) {
+func (h *Handler) verify(running *service.Service, r *http.Request, t *target) (bool, error) {
 	q, ok := signedQueryOf(r.URL.RawQuery)
 	if !ok {
 		return false, nil
@@ -67,7 +67,7 @@ func (h *Handler) verify(service *media.Service, r *http.Request, t *target) (bo
 	if signing.Expired(now, expires) || signing.TooFar(now, expires) {
 		return false, nil
 	}
-	valid, err := service.VerifyAddress(r.Context(), t.alias, q.signature, t.candidates(q, expires)...)
+	valid, err := running.VerifyAddress(r.Context(), t.alias, q.signature, t.candidates(q, expires)...)
 	if !valid || err != nil {
 		return false, err
 	}
@@ -99,7 +99,7 @@ func (t target) candidates(q signedQuery, expires int64) []signing.Fields {
 
 // refuseUnsigned responds to a request for a private item without a valid signature, or, with an
 // error of the token store, to one whose signature cannot be checked.
-func (h *Handler) refuseUnsigned(service *media.Service, w http.ResponseWriter, r *http.Request, err error) error {
+func (h *Handler) refuseUnsigned(running *service.Service, w http.ResponseWriter, r *http.Request, err error) error {
 	if r.Context().Err() != nil {
 		return nil //nolint:nilerr // the client is gone
 	}
@@ -111,7 +111,7 @@ func (h *Handler) refuseUnsigned(service *media.Service, w http.ResponseWriter, 
 		httpx.RetryAfter(w, time.Second)
 		status = http.StatusServiceUnavailable
 	}
-	service.Observer().Failed(r.Context(), "static", strconv.Itoa(status))
+	running.Observer().Failed(r.Context(), "static", strconv.Itoa(status))
 	w.Header().Set("Cache-Control", "no-store")
 	return staticError(w, status, err)
 }

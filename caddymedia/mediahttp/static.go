@@ -15,11 +15,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -31,17 +31,17 @@ const sandbox = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; s
 const maxOpens = 5
 
 // static returns an endpoint that serves an item; rest is the path after "/static/<kind>/".
-func (h *Handler) static(kind aliases.Kind, rest string) endpoint {
-	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
-		wanted, ok := find(service, kind, rest)
+func (h *Handler) static(kind item.Kind, rest string) endpoint {
+	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+		wanted, ok := find(running, kind, rest)
 		if ok && wanted.alias.NeedsSignature(wanted.filename, wanted.rendition) {
-			if valid, err := h.verify(service, r, &wanted); !valid {
-				return h.refuseUnsigned(service, w, r, err)
+			if valid, err := h.verify(running, r, &wanted); !valid {
+				return h.refuseUnsigned(running, w, r, err)
 			}
 		}
 		var err error
 		if ok && wanted.mayExist() && !encodedSlash(r.URL) {
-			err = h.serveStatic(service, w, r, wanted)
+			err = h.serveStatic(running, w, r, wanted)
 		} else {
 			err = staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
@@ -53,26 +53,26 @@ func (h *Handler) static(kind aliases.Kind, rest string) endpoint {
 }
 
 // serveStatic serves a target, whose rendition it makes if necessary.
-func (h *Handler) serveStatic(service *media.Service, w http.ResponseWriter, r *http.Request, wanted target) error {
+func (h *Handler) serveStatic(running *service.Service, w http.ResponseWriter, r *http.Request, wanted target) error {
 	ctx := r.Context()
 	if !wanted.preview { // whose owner is a user
 		ctx = storagedrivers.WithOwner(ctx, clientOwner(h.options.Client(r)))
 	}
 	r = r.WithContext(ctx)
-	service.Observer().Requested(ctx, wanted.alias, wanted.filename)
-	admitted := &admission{limit: service.Limits().MaxOpenItems}
+	running.Observer().Requested(ctx, wanted.alias, wanted.filename)
+	admitted := &admission{limit: running.Limits().MaxOpenItems}
 	defer admitted.end()
 	var err error
 	before := maps.Clone(w.Header())
 	for range maxOpens {
-		if err = h.serve(service, w, r, wanted, admitted); err == nil {
+		if err = h.serve(running, w, r, wanted, admitted); err == nil {
 			return nil
 		}
 		clear(w.Header())
 		maps.Copy(w.Header(), before)
 		if errors.Is(err, derived.ErrNotMade) {
 			admitted.end() // making it has its own bounds
-			failed := h.makeRendition(service, r, &wanted)
+			failed := h.makeRendition(running, r, &wanted)
 			if failed == nil {
 				continue // with err as the error of the last attempt
 			}
@@ -87,15 +87,15 @@ func (h *Handler) serveStatic(service *media.Service, w http.ResponseWriter, r *
 		}
 	}
 	if errors.Is(err, errClientBusy) || errors.Is(err, errAllBusy) {
-		return h.tooMany(service, w, r, err)
+		return h.tooMany(running, w, r, err)
 	}
-	return storageFailed(service, w, r, err)
+	return storageFailed(running, w, r, err)
 }
 
 // serve sends an item after its admission, or a redirect, which needs no admission because it reads
 // no source. The admission ends early if the source is closed early. On an error nothing was sent.
 func (h *Handler) serve(
-	service *media.Service, w http.ResponseWriter, r *http.Request, wanted target, admitted *admission,
+	running *service.Service, w http.ResponseWriter, r *http.Request, wanted target, admitted *admission,
 ) error {
 	alias := wanted.alias
 	if alias.Redirect == nil {
@@ -125,15 +125,15 @@ func (h *Handler) serve(
 	if err := out.finish(); err != nil {
 		return wanted.changed(err)
 	}
-	service.Observer().Served(r.Context(), alias, out.sent)
+	running.Observer().Served(r.Context(), alias, out.sent)
 	if out.short(r.Method) {
-		h.abort(r.Context(), service, out)
+		h.abort(r.Context(), running, out)
 	}
 	return nil
 }
 
 // storageFailed responds with the status of a storage's error.
-func storageFailed(service *media.Service, w http.ResponseWriter, r *http.Request, err error) error {
+func storageFailed(running *service.Service, w http.ResponseWriter, r *http.Request, err error) error {
 	if r.Context().Err() != nil {
 		return nil //nolint:nilerr // the client is gone
 	}
@@ -144,7 +144,7 @@ func storageFailed(service *media.Service, w http.ResponseWriter, r *http.Reques
 		httpx.RetryAfter(w, httpx.BusyRetry)
 	}
 	if status >= http.StatusInternalServerError {
-		service.Observer().Failed(r.Context(), "static", strconv.Itoa(status))
+		running.Observer().Failed(r.Context(), "static", strconv.Itoa(status))
 	}
 	return staticError(w, status, err)
 }
@@ -152,12 +152,12 @@ func storageFailed(service *media.Service, w http.ResponseWriter, r *http.Reques
 // abort closes the connection, or the stream, of a response that cannot be completed; a compressed
 // response would otherwise look complete to the client. The service has not failed if the client
 // has disconnected or does not read.
-func (h *Handler) abort(ctx context.Context, service *media.Service, out *itemWriter) {
+func (h *Handler) abort(ctx context.Context, running *service.Service, out *itemWriter) {
 	status, level := "broken", slog.LevelError
 	if out.aborted(ctx) {
 		status, level = "aborted", slog.LevelDebug
 	}
-	service.Observer().Failed(ctx, "static", status)
+	running.Observer().Failed(ctx, "static", status)
 	h.options.Log.Log(ctx, level, "sending an item", "key", out.object.Info.Key,
 		"sent", out.sent, "promised", out.promised, "error", out.err)
 	panic(http.ErrAbortHandler)

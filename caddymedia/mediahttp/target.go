@@ -10,18 +10,19 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // target is the item, or the rendition of an item, that a path names. The item may not exist.
 type target struct {
-	alias     *aliases.Alias
-	rendition *aliases.Rendition // nil for the item itself
+	alias     *item.Alias
+	maker     *derived.Maker
+	rendition *item.Rendition // nil for the item itself
 	filename  string
 	plain     bool    // the rendition cannot be made as WebP
 	signed    *signed // nil for a target that needs no signature
@@ -30,11 +31,11 @@ type target struct {
 
 // find returns the target of the path after "/static/<kind>/", and false if its alias or rendition
 // is unknown.
-func find(service *media.Service, kind aliases.Kind, rest string) (target, bool) {
+func find(running *service.Service, kind item.Kind, rest string) (target, bool) {
 	name, filename, _ := strings.Cut(rest, "/")
 	name, rendition, isRendition := strings.Cut(name, "@")
-	alias, ok := service.Alias(kind, name)
-	t := target{alias: alias, filename: filename}
+	alias, ok := running.Alias(kind, name)
+	t := target{alias: alias, maker: running.Uploader().Derived, filename: filename}
 	if ok && isRendition {
 		t.rendition, ok = alias.Rendition(rendition)
 	}
@@ -92,7 +93,7 @@ func (t target) changed(err error) error {
 // EntityTag returns the entity tag of the storage. Without one it returns a tag of size and time,
 // which is empty without a time. Storages often store times in seconds, so two versions of a name
 // may have the same size and time. Therefore the tag is strong only if items are never replaced.
-func EntityTag(alias *aliases.Alias, info storagedrivers.Info) string {
+func EntityTag(alias *item.Alias, info storagedrivers.Info) string {
 	if info.ETag != "" || info.ModTime.IsZero() {
 		return info.ETag
 	}
@@ -105,7 +106,7 @@ func EntityTag(alias *aliases.Alias, info storagedrivers.Info) string {
 
 // Identifies reports whether an entity tag of an item is a condition of If-Match: a strong one, and
 // a weak one if all items that this process stores under one name have different times.
-func Identifies(alias *aliases.Alias, tag string) bool {
+func Identifies(alias *item.Alias, tag string) bool {
 	return tag != "" && (!strings.HasPrefix(tag, "W/") || alias.Storage.Features().Dated)
 }
 
@@ -132,14 +133,14 @@ func (t target) negotiated(r *http.Request) bool {
 
 // makeRendition makes the rendition that suits the client. If it cannot be made as WebP, t becomes
 // the one in the other format.
-func (h *Handler) makeRendition(service *media.Service, r *http.Request, t *target) error {
+func (h *Handler) makeRendition(running *service.Service, r *http.Request, t *target) error {
 	request := t.request(r)
 	request.Owner = storagedrivers.Owner(r.Context())
 	request.Hold = func() (func(), error) {
-		_, release, err := service.Acquire()
+		_, release, err := running.Acquire()
 		return release, err
 	}
-	err := service.Uploader().Derived.MakeRendition(r.Context(), request)
+	err := running.Uploader().Derived.MakeRendition(r.Context(), request)
 	if request.WebP && derived.IsUnrenderable(err) {
 		t.plain = true
 		return nil
@@ -180,7 +181,7 @@ func (t target) open(header http.Header, r *http.Request) (*storagedrivers.Objec
 	if !liked {
 		return item, nil
 	}
-	hdr, err := derived.IsHDR(r.Context(), alias, filename, item.Info)
+	hdr, err := t.maker.IsHDR(r.Context(), alias, filename, item.Info)
 	if err != nil {
 		return nil, errors.Join(err, item.Close())
 	}

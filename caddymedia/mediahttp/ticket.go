@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -29,49 +29,49 @@ type ticketAnswer struct {
 }
 
 // issueTicket responds with a ticket for a token.
-func (h *Handler) issueTicket(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+func (h *Handler) issueTicket(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return refuseForm(service, w, r, ticketEndpoint, http.StatusMethodNotAllowed, "use POST")
+		return refuseForm(running, w, r, ticketEndpoint, http.StatusMethodNotAllowed, "use POST")
 	}
-	account, refused := h.authenticateAccount(r.Context(), service, w, r)
+	account, refused := h.authenticateAccount(r.Context(), running, w, r)
 	if refused == nil && account.User != "" {
-		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "users get no tickets: upload with the login of the site"}
+		refused = &refusal{http.StatusForbidden, item.Forbidden, "users get no tickets: upload with the login of the site"}
 	}
 	if refused == nil {
 		refused = rightRefusal(account, tokens.Upload)
 	}
 	if refused != nil {
-		return h.ticketRefused(service, w, r, refused)
+		return h.ticketRefused(running, w, r, refused)
 	}
 	form, status, message := ReadForm(w, r, h.options.Now, "kind")
 	if message != "" {
-		return refuseForm(service, w, r, ticketEndpoint, status, message)
+		return refuseForm(running, w, r, ticketEndpoint, status, message)
 	}
-	ticket, lifetime, refused := h.ticketOf(service, account, form)
+	ticket, lifetime, refused := h.ticketOf(running, account, form)
 	if refused != nil {
-		return h.ticketRefused(service, w, r, refused)
+		return h.ticketRefused(running, w, r, refused)
 	}
-	text, expires, err := service.Issuer().IssueTicket(r.Context(), account, ticket, lifetime)
+	text, expires, err := running.Issuer().IssueTicket(r.Context(), account, ticket, lifetime)
 	throttled, tooMany := errors.AsType[*tokens.ThrottledError](err)
 	switch {
 	case tooMany:
 		httpx.RetryAfter(w, throttled.RetryAfter)
-		return h.ticketRefused(service, w, r, &refusal{http.StatusTooManyRequests, aliases.Busy, "the account requests too many tickets, try again later"})
+		return h.ticketRefused(running, w, r, &refusal{http.StatusTooManyRequests, item.Busy, "the account requests too many tickets, try again later"})
 	case errors.Is(err, tokens.ErrUnavailable):
 		refused := h.storeUnreachable(r.Context(), "tickets cannot be given now, try again later", err)
-		return h.ticketRefused(service, w, r, refused)
+		return h.ticketRefused(running, w, r, refused)
 	case err != nil:
 		h.options.Log.Error("issuing a ticket", "error", err)
-		return h.ticketRefused(service, w, r, &refusal{http.StatusInternalServerError, aliases.Internal, "internal error"})
+		return h.ticketRefused(running, w, r, &refusal{http.StatusInternalServerError, item.Internal, "internal error"})
 	}
 	// The token may have been revoked meanwhile.
-	if _, refused := h.authenticateAccount(r.Context(), service, w, r); refused != nil {
-		h.drop(r.Context(), service, text)
-		return h.ticketRefused(service, w, r, refused)
+	if _, refused := h.authenticateAccount(r.Context(), running, w, r); refused != nil {
+		h.drop(r.Context(), running, text)
+		return h.ticketRefused(running, w, r, refused)
 	}
-	service.Observer().TicketIssued(r.Context(), account.APIKey, media.TicketOK)
+	running.Observer().TicketIssued(r.Context(), account.APIKey, service.TicketOK)
 	return httpx.Answer(w, http.StatusOK, ticketAnswer{Success: true, Ticket: text, ExpiresAt: expires.Unix()})
 }
 
@@ -79,10 +79,10 @@ func (h *Handler) issueTicket(service *media.Service, w http.ResponseWriter, r *
 const dropTime = 10 * time.Second
 
 // drop removes a ticket that was issued for a token that has ended.
-func (h *Handler) drop(ctx context.Context, service *media.Service, text string) {
+func (h *Handler) drop(ctx context.Context, running *service.Service, text string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTime)
 	defer cancel()
-	if err := service.Issuer().Drop(ctx, text); err != nil {
+	if err := running.Issuer().Drop(ctx, text); err != nil {
 		h.options.Log.Error("removing a ticket", "error", err)
 	}
 }
@@ -91,26 +91,26 @@ func (h *Handler) drop(ctx context.Context, service *media.Service, text string)
 const ticketEndpoint = "ticket"
 
 // ticketRefused responds to a request for a ticket that was not issued.
-func (h *Handler) ticketRefused(service *media.Service, w http.ResponseWriter, r *http.Request, refused *refusal) error {
-	result := media.TicketRefused
+func (h *Handler) ticketRefused(running *service.Service, w http.ResponseWriter, r *http.Request, refused *refusal) error {
+	result := service.TicketRefused
 	switch refused.reason {
-	case aliases.Unavailable:
-		result = media.TicketUnavailable
+	case item.Unavailable:
+		result = service.TicketUnavailable
 		httpx.RetryAfter(w, time.Second)
-	case aliases.Internal:
-		result = media.TicketFailed
+	case item.Internal:
+		result = service.TicketFailed
 	default:
 	}
-	service.Observer().TicketIssued(r.Context(), "", result)
-	return refuseForm(service, w, r, ticketEndpoint, refused.status, refused.message)
+	running.Observer().TicketIssued(r.Context(), "", result)
+	return refuseForm(running, w, r, ticketEndpoint, refused.status, refused.message)
 }
 
 // ticketOf returns the ticket that a form describes, and its lifetime.
-func (h *Handler) ticketOf(service *media.Service, account tokens.Account, form url.Values) (ticket tokens.Ticket, lifetime time.Duration, refused *refusal) {
+func (h *Handler) ticketOf(running *service.Service, account tokens.Account, form url.Values) (ticket tokens.Ticket, lifetime time.Duration, refused *refusal) {
 	fields := formFields{form: form}
 	ticket = tokens.Ticket{
 		Kind:      fields.text("kind", ""),
-		Alias:     fields.text("alias", aliases.DefaultAlias),
+		Alias:     fields.text("alias", item.DefaultAlias),
 		SubFolder: fields.text("sub_folder", ""),
 		Filename:  fields.text("filename", ""),
 		MaxFiles:  int(fields.number("max_files", 1, tokens.MaxTicketFiles)),
@@ -120,18 +120,18 @@ func (h *Handler) ticketOf(service *media.Service, account tokens.Account, form 
 	if fields.problem != "" {
 		return ticket, 0, badTicket(fields.problem)
 	}
-	kind, known := aliases.KindOf(ticket.Kind)
+	kind, known := item.KindOf(ticket.Kind)
 	if !known {
 		return ticket, 0, badTicket("the field kind must be image or file")
 	}
-	alias, known := service.Alias(kind, ticket.Alias)
+	alias, known := running.Alias(kind, ticket.Alias)
 	switch {
 	case !known:
 		return ticket, 0, badTicket(fmt.Sprintf("unknown alias %.64q", ticket.Alias))
 	case !account.Allows(ticket.Alias):
-		return ticket, 0, &refusal{http.StatusForbidden, aliases.Forbidden, fmt.Sprintf("the account may not use the alias %.64q", ticket.Alias)}
+		return ticket, 0, &refusal{http.StatusForbidden, item.Forbidden, fmt.Sprintf("the account may not use the alias %.64q", ticket.Alias)}
 	}
-	if failure := media.ForcedBy(tokens.Caller{Ticket: &ticket}).Check(alias, h.options.Now()); failure != nil {
+	if failure := service.ForcedBy(tokens.Caller{Ticket: &ticket}).Check(alias, h.options.Now()); failure != nil {
 		return ticket, 0, badTicket(failure.Message)
 	}
 	return ticket, time.Duration(seconds) * time.Second, nil
@@ -141,7 +141,7 @@ func (h *Handler) ticketOf(service *media.Service, account tokens.Account, form 
 const maxTicketSize = 1<<53 - 1
 
 func badTicket(message string) *refusal {
-	return &refusal{http.StatusBadRequest, aliases.BadRequest, message}
+	return &refusal{http.StatusBadRequest, item.BadRequest, message}
 }
 
 // formFields reads optional fields of a form. An empty field counts as missing.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -26,58 +26,58 @@ type tokenFailure struct {
 }
 
 // generateToken responds with a token for an API key and its password.
-func (h *Handler) generateToken(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+func (h *Handler) generateToken(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return refuseToken(service, w, r, http.StatusMethodNotAllowed, "use POST")
+		return refuseToken(running, w, r, http.StatusMethodNotAllowed, "use POST")
 	}
 	form, status, message := ReadForm(w, r, h.options.Now, "api_key", "password")
 	if message != "" {
-		return refuseToken(service, w, r, status, message)
+		return refuseToken(running, w, r, status, message)
 	}
-	token, expires, err := service.Issuer().Issue(r.Context(), form.Get("api_key"), form.Get("password"), h.clientAddr(r))
+	token, expires, err := running.Issuer().Issue(r.Context(), form.Get("api_key"), form.Get("password"), h.clientAddr(r))
 	if err != nil {
-		return h.loginFailed(service, w, r, err)
+		return h.loginFailed(running, w, r, err)
 	}
-	service.Observer().LoggedIn(r.Context(), form.Get("api_key"), media.LoginOK)
+	running.Observer().LoggedIn(r.Context(), form.Get("api_key"), service.LoginOK)
 	return httpx.Answer(w, http.StatusOK, tokenAnswer{Success: true, Token: token, ExpiresAt: expires.Unix()})
 }
 
 // loginFailed responds to a request for a token that was not issued.
-func (h *Handler) loginFailed(service *media.Service, w http.ResponseWriter, r *http.Request, err error) error {
+func (h *Handler) loginFailed(running *service.Service, w http.ResponseWriter, r *http.Request, err error) error {
 	var throttled *tokens.ThrottledError
-	result, status, message := media.LoginFailed, http.StatusInternalServerError, "internal error"
+	result, status, message := service.LoginFailed, http.StatusInternalServerError, "internal error"
 	switch {
 	case errors.Is(err, tokens.ErrCredentials):
-		result, status, message = media.LoginRefused, http.StatusUnauthorized, "wrong API key or password"
+		result, status, message = service.LoginRefused, http.StatusUnauthorized, "wrong API key or password"
 		if err != tokens.ErrCredentials { //nolint:errorlint // more than that: the hash in the configuration is broken
 			h.options.Log.Error("checking a password", "error", err)
 		}
 	case errors.As(err, &throttled):
-		result, status, message = media.LoginThrottled, http.StatusTooManyRequests, "too many attempts, try again later"
+		result, status, message = service.LoginThrottled, http.StatusTooManyRequests, "too many attempts, try again later"
 		httpx.RetryAfter(w, throttled.RetryAfter)
 	case r.Context().Err() != nil:
 		return nil //nolint:nilerr // the client is gone
 	case errors.Is(err, tokens.ErrUnavailable):
-		result, status, message = media.LoginUnavailable, http.StatusServiceUnavailable, "tokens cannot be given now, try again later"
+		result, status, message = service.LoginUnavailable, http.StatusServiceUnavailable, "tokens cannot be given now, try again later"
 		h.options.Log.Error("token store unreachable", "error", err)
 		httpx.RetryAfter(w, time.Second)
 	default:
 		h.options.Log.Error("issuing a token", "error", err)
 	}
-	service.Observer().LoggedIn(r.Context(), "", result)
-	return refuseToken(service, w, r, status, message)
+	running.Observer().LoggedIn(r.Context(), "", result)
+	return refuseToken(running, w, r, status, message)
 }
 
 // refuseToken responds to a request for a token with an error.
-func refuseToken(service *media.Service, w http.ResponseWriter, r *http.Request, status int, message string) error {
-	return refuseForm(service, w, r, "token", status, message)
+func refuseToken(running *service.Service, w http.ResponseWriter, r *http.Request, status int, message string) error {
+	return refuseForm(running, w, r, "token", status, message)
 }
 
 // refuseForm responds to a request with a small form with an error.
-func refuseForm(service *media.Service, w http.ResponseWriter, r *http.Request, endpoint string, status int, message string) error {
-	service.Observer().Failed(r.Context(), endpoint, strconv.Itoa(status))
+func refuseForm(running *service.Service, w http.ResponseWriter, r *http.Request, endpoint string, status int, message string) error {
+	running.Observer().Failed(r.Context(), endpoint, strconv.Itoa(status))
 	return httpx.AnswerUnread(w, r, status, tokenFailure{Message: message})
 }
 

@@ -12,13 +12,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/tus"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -33,25 +33,25 @@ const spareUploads = 2
 const formWanted = "send the file in a part called files[], or by PUT to %s/<alias>/<name>"
 
 var tooManyUploads = &refusal{
-	http.StatusTooManyRequests, aliases.Busy, "the account, or the ticket or its client, has too many uploads under way, try again later",
+	http.StatusTooManyRequests, item.Busy, "the account, or the ticket or its client, has too many uploads under way, try again later",
 }
 
 // upload returns an endpoint that stores the files of an authenticated request.
-func (h *Handler) upload(kind aliases.Kind) endpoint {
-	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+func (h *Handler) upload(kind item.Kind) endpoint {
+	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		u := h.uploadFrom(w, r, kind, tokens.Upload, tokens.Import)
 		u.imports = true
-		return u.serve(service, w, r)
+		return u.serve(running, w, r)
 	}
 }
 
 // uploadFrom returns a request of a caller with a token, whose account needs one of the rights, or
 // with a ticket, whose account needs the first one.
-func (h *Handler) uploadFrom(w http.ResponseWriter, r *http.Request, kind aliases.Kind, rights ...tokens.Right) *uploadRequest {
+func (h *Handler) uploadFrom(w http.ResponseWriter, r *http.Request, kind item.Kind, rights ...tokens.Right) *uploadRequest {
 	return &uploadRequest{
-		Handler: h, kind: kind, origin: aliases.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
-		authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
-			caller, refused := h.authenticate(ctx, service, w, r)
+		Handler: h, kind: kind, origin: item.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
+		authenticate: func(ctx context.Context, running *service.Service) (tokens.Caller, *refusal) {
+			caller, refused := h.authenticate(ctx, running, w, r)
 			if refused != nil || caller.Ticket == nil && slices.ContainsFunc(rights, caller.Account.May) {
 				return caller, refused
 			}
@@ -62,12 +62,12 @@ func (h *Handler) uploadFrom(w http.ResponseWriter, r *http.Request, kind aliase
 
 // Upload stores the files of a caller like the upload endpoints, but without a token. The body must
 // be unread. The error is an *[Error]; then nothing was written.
-func (h *Handler) Upload(w http.ResponseWriter, r *http.Request, kind aliases.Kind, caller Caller) error {
+func (h *Handler) Upload(w http.ResponseWriter, r *http.Request, kind item.Kind, caller Caller) error {
 	return h.serveWith(w, r, h.uploadOf(r, kind, caller).serve)
 }
 
 // uploadOf returns a request of a caller without a token.
-func (h *Handler) uploadOf(r *http.Request, kind aliases.Kind, caller Caller) *uploadRequest {
+func (h *Handler) uploadOf(r *http.Request, kind item.Kind, caller Caller) *uploadRequest {
 	return &uploadRequest{Handler: h, kind: kind, origin: caller.Origin, baseURL: h.baseURL(r), authenticate: caller.authenticate}
 }
 
@@ -75,8 +75,8 @@ func (h *Handler) uploadOf(r *http.Request, kind aliases.Kind, caller Caller) *u
 type uploadRequest struct {
 	*Handler
 	put          *putAddress // of the one file that is the body; nil for a form
-	kind         aliases.Kind
-	origin       aliases.Origin
+	kind         item.Kind
+	origin       item.Origin
 	baseURL      string // of public addresses
 	imports      bool   // it may have addresses to import
 	folder       string // of the user
@@ -85,25 +85,25 @@ type uploadRequest struct {
 
 // serve authenticates the request, receives its body and responds. If possible it refuses a request
 // before it reads the body.
-func (u *uploadRequest) serve(service *media.Service, w http.ResponseWriter, r *http.Request) error {
-	return u.repeatable(service, w, r, u.origin, u.authenticate, u.store)
+func (u *uploadRequest) serve(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+	return u.repeatable(running, w, r, u.origin, u.authenticate, u.store)
 }
 
 // store is serve for one attempt at the request.
-func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+func (u *uploadRequest) store(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
-	caller, boundary, refused := u.admit(service, w, r)
+	caller, boundary, refused := u.admit(running, w, r)
 	u.folder = caller.Account.Folder
-	req, rep := u.request(service, r, caller), repetitionOf(r.Context())
+	req, rep := u.request(running, r, caller), repetitionOf(r.Context())
 	if refused == nil {
 		refused = rep.replayRefusal(req.Allows)
 	}
 	if refused == nil && u.put != nil && hasCondition(r.Header) {
-		named, _ := service.Alias(u.kind, req.Alias) // an unknown one is refused below
+		named, _ := running.Alias(u.kind, req.Alias) // an unknown one is refused below
 		req.Matches, refused = conditionOf(r.Header, named)
 	}
 	if refused == nil {
-		ended, ok := service.BeginUpload(req.Actor, caller.Ticket, spareUploads)
+		ended, ok := running.BeginUpload(req.Actor, caller.Ticket, spareUploads)
 		if ok {
 			defer rep.untilSent(ended)()
 		} else {
@@ -112,21 +112,21 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 		}
 	}
 	if refused != nil {
-		return u.refuseUnread(service, w, r, req, refused)
+		return u.refuseUnread(running, w, r, req, refused)
 	}
-	if failures := u.precheck(service, r, req); failures != nil {
-		return u.refuse(service, w, r, httpx.StatusOf(failures), failures)
+	if failures := u.precheck(running, r, req); failures != nil {
+		return u.refuse(running, w, r, httpx.StatusOf(failures), failures)
 	}
 	httpx.Watch(r)
-	timed, stop := httpx.NewTimedBody(w, r.Body, service.UploadTime(caller.Ticket))
+	timed, stop := httpx.NewTimedBody(w, r.Body, running.UploadTime(caller.Ticket))
 	defer stop()
-	body, refused := rep.match(http.MaxBytesReader(w, timed, service.Limits().MaxBody), boundary)
+	body, refused := rep.match(http.MaxBytesReader(w, timed, running.Limits().MaxBody), boundary)
 	if refused != nil {
-		return u.refuseUnread(service, w, r, req, refused)
+		return u.refuseUnread(running, w, r, req, refused)
 	}
 	if rep.isAnswered() {
-		if refused := rep.replay(u.Handler, service, w, r, req.Actor); refused != nil {
-			return u.refuseUnread(service, w, r, req, refused)
+		if refused := rep.replay(u.Handler, running, w, r, req.Actor); refused != nil {
+			return u.refuseUnread(running, w, r, req, refused)
 		}
 		return nil
 	}
@@ -134,10 +134,10 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 	if u.put != nil {
 		source = upload.Body(u.put.name, body)
 	}
-	items, failures := service.Uploader().Upload(r.Context(), req, source)
+	items, failures := running.Uploader().Upload(r.Context(), req, source)
 	if failures != nil {
-		service.CountRefused(r.Context(), caller.Ticket, failures)
-		return u.refuse(service, w, r, httpx.StatusOf(failures), failures)
+		running.CountRefused(r.Context(), caller.Ticket, failures)
+		return u.refuse(running, w, r, httpx.StatusOf(failures), failures)
 	}
 	if u.put != nil {
 		w.Header().Set("Location", items[0].FullPath)
@@ -147,37 +147,37 @@ func (u *uploadRequest) store(service *media.Service, w http.ResponseWriter, r *
 }
 
 // request returns the request for the uploader.
-func (u *uploadRequest) request(service *media.Service, r *http.Request, caller tokens.Caller) upload.Upload {
+func (u *uploadRequest) request(running *service.Service, r *http.Request, caller tokens.Caller) upload.Upload {
 	alias, subFolder := u.destination(r)
 	rep := repetitionOf(r.Context())
 	req := upload.Upload{SubFolder: subFolder, Request: upload.Request{
 		Kind: u.kind, Alias: alias,
 		Allows: func(alias string) bool { return caller.Allows(u.kind.Name(), alias) },
-		Forced: media.ForcedBy(caller), Confirm: u.confirm, BaseURL: u.baseURL, Repetition: rep.repeats(),
-		Actor: aliases.Actor{Origin: u.origin, Account: caller.Account.APIKey, User: caller.Account.User, Client: u.options.Client(r), Ticket: caller.Ticket.HexID()},
+		Forced: service.ForcedBy(caller), Confirm: u.confirm, BaseURL: u.baseURL, Repetition: rep.repeats(),
+		Actor: item.Actor{Origin: u.origin, Account: caller.Account.APIKey, User: caller.Account.User, Client: u.options.Client(r), Ticket: caller.Ticket.HexID()},
 	}}
 	if caller.Ticket != nil && rep.isRepeated() {
 		req.Forced.MaxFiles = caller.Ticket.MaxFiles // the items may be counted already
 	}
 	if u.imports {
-		u.limitSources(service, caller, &req)
+		u.limitSources(running, caller, &req)
 	}
 	return req
 }
 
 // refuseUnread responds to a request whose body is not read to its end, and reports it.
-func (u *uploadRequest) refuseUnread(service *media.Service, w http.ResponseWriter, r *http.Request, req upload.Upload, refused *refusal) error {
-	failures := aliases.Failures{{Reason: refused.reason, Message: refused.message}}
-	service.Observer().Refused(r.Context(), req.Operation(), failures)
-	return u.refuse(service, w, r, refused.status, failures)
+func (u *uploadRequest) refuseUnread(running *service.Service, w http.ResponseWriter, r *http.Request, req upload.Upload, refused *refusal) error {
+	failures := item.Failures{{Reason: refused.reason, Message: refused.message}}
+	running.Observer().Refused(r.Context(), req.Operation(), failures)
+	return u.refuse(running, w, r, refused.status, failures)
 }
 
 // precheck returns the failures of a PUT that are known before its body is read.
-func (u *uploadRequest) precheck(service *media.Service, r *http.Request, req upload.Upload) aliases.Failures {
+func (u *uploadRequest) precheck(running *service.Service, r *http.Request, req upload.Upload) item.Failures {
 	if u.put == nil || repetitionOf(r.Context()).isAnswered() {
 		return nil
 	}
-	return service.Uploader().Precheck(r.Context(), req, u.put.name, max(r.ContentLength, 0))
+	return running.Uploader().Precheck(r.Context(), req, u.put.name, max(r.ContentLength, 0))
 }
 
 // destination returns the alias and the sub folder in the address of the request. A form may name
@@ -191,30 +191,30 @@ func (u *uploadRequest) destination(r *http.Request) (alias, subFolder string) {
 }
 
 // limitSources sets where the caller's files may come from: the body, addresses, or both.
-func (u *uploadRequest) limitSources(service *media.Service, caller tokens.Caller, req *upload.Upload) {
-	limits := service.Limits()
-	req.Import, req.ImportTime, req.MaxImported = service.Importer(req.Actor), time.Duration(limits.MaxUploadTime), limits.MaxBody
+func (u *uploadRequest) limitSources(running *service.Service, caller tokens.Caller, req *upload.Upload) {
+	limits := running.Limits()
+	req.Import, req.ImportTime, req.MaxImported = running.Importer(req.Actor), time.Duration(limits.MaxUploadTime), limits.MaxBody
 	refused := rightRefusal(caller.Account, tokens.Import)
 	if caller.Ticket != nil {
-		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "a ticket is for files only: send a token to import addresses"}
+		refused = &refusal{http.StatusForbidden, item.Forbidden, "a ticket is for files only: send a token to import addresses"}
 	}
 	if refused != nil {
-		req.NoImports = &aliases.Failure{Reason: refused.reason, Message: refused.message}
+		req.NoImports = &item.Failure{Reason: refused.reason, Message: refused.message}
 	}
 	if refused := rightRefusal(caller.Account, tokens.Upload); refused != nil {
-		req.NoFiles = &aliases.Failure{Reason: refused.reason, Message: refused.message}
+		req.NoFiles = &item.Failure{Reason: refused.reason, Message: refused.message}
 	}
 }
 
 // refuse responds with the failures of an upload.
-func (u *uploadRequest) refuse(service *media.Service, w http.ResponseWriter, r *http.Request, status int, failures aliases.Failures) error {
-	service.Observer().Failed(r.Context(), u.kind.Name(), strconv.Itoa(status))
+func (u *uploadRequest) refuse(running *service.Service, w http.ResponseWriter, r *http.Request, status int, failures item.Failures) error {
+	running.Observer().Failed(r.Context(), u.kind.Name(), strconv.Itoa(status))
 	return httpx.Refuse(w, r, u.options.Log, status, failures)
 }
 
 // admit authenticates the request and checks its header. It returns the boundary of the form.
-func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, string, *refusal) {
-	bad := func(status int, message string) *refusal { return &refusal{status, aliases.BadRequest, message} }
+func (u *uploadRequest) admit(running *service.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, string, *refusal) {
+	bad := func(status int, message string) *refusal { return &refusal{status, item.BadRequest, message} }
 	wanted := fmt.Sprintf(formWanted, uploadPath+u.kind.Name())
 	method, otherwise := http.MethodPost, "use POST: "+wanted
 	if u.put != nil {
@@ -225,7 +225,7 @@ func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *
 		return tokens.Caller{}, "", bad(http.StatusMethodNotAllowed, otherwise)
 	}
 	rep := repetitionOf(r.Context())
-	caller, refused := rep.authenticate(r.Context(), service, u.authenticate)
+	caller, refused := rep.authenticate(r.Context(), running, u.authenticate)
 	if refused == nil {
 		refused = ticketRefusal(caller, u.kind)
 		if refused == usedUp && rep.isRepeated() {
@@ -235,8 +235,8 @@ func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *
 	if refused != nil {
 		return caller, "", refused
 	}
-	if limit := service.Limits().MaxBody; r.ContentLength > limit {
-		return caller, "", &refusal{http.StatusRequestEntityTooLarge, aliases.TooLarge, "the request is larger than " + bytesize.Format(limit)}
+	if limit := running.Limits().MaxBody; r.ContentLength > limit {
+		return caller, "", &refusal{http.StatusRequestEntityTooLarge, item.TooLarge, "the request is larger than " + bytesize.Format(limit)}
 	}
 	var query url.Values
 	if r.URL.RawQuery != "" {
@@ -281,12 +281,12 @@ func hasCondition(header http.Header) bool {
 
 // bodyRefusal returns the refusal of a request whose body is encoded, or has a piece of a file.
 // Otherwise it returns nil.
-func bodyRefusal(kind aliases.Kind, header http.Header, query url.Values) *refusal {
+func bodyRefusal(kind item.Kind, header http.Header, query url.Values) *refusal {
 	if failure := upload.PieceOf(kind, header, query); failure != nil {
 		return &refusal{http.StatusBadRequest, failure.Reason, failure.Message}
 	}
 	if httpx.IsEncoded(header) {
-		return &refusal{http.StatusUnsupportedMediaType, aliases.BadRequest, httpx.EncodedBody}
+		return &refusal{http.StatusUnsupportedMediaType, item.BadRequest, httpx.EncodedBody}
 	}
 	return nil
 }
@@ -294,8 +294,8 @@ func bodyRefusal(kind aliases.Kind, header http.Header, query url.Values) *refus
 // confirm authenticates the request again before the commit, with the service that then answers new
 // requests. An upload may outlast its token, its account and its configuration. The items of a
 // ticket are counted until settle is called.
-func (u *uploadRequest) confirm(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *aliases.Failure) {
-	running, release := u.source.Running()
+func (u *uploadRequest) confirm(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *item.Failure) {
+	running, release := u.next()
 	caller, refused := u.authenticate(ctx, running)
 	if refused == nil && !caller.Allows(u.kind.Name(), c.Alias) {
 		refused = otherAlias
@@ -313,7 +313,7 @@ func (u *uploadRequest) confirm(ctx context.Context, c upload.Commitment) (settl
 	}
 	if refused != nil {
 		release()
-		return nil, &aliases.Failure{Reason: refused.reason, Message: refused.message}
+		return nil, &item.Failure{Reason: refused.reason, Message: refused.message}
 	}
 	return func(outcome upload.Outcome) {
 		defer release()
@@ -327,7 +327,7 @@ func (u *uploadRequest) confirm(ctx context.Context, c upload.Commitment) (settl
 // charge counts the items of a form that are about to be committed on a ticket, if it has one. The
 // caller must call settle unless it is nil, and the service must stay open until then. The items of a
 // request with a key count once, however often it is repeated with the same bytes.
-func (u *uploadRequest) charge(ctx context.Context, service *media.Service, ticket *tokens.Ticket, c upload.Commitment) (settle func(stored bool), refused *refusal) {
+func (u *uploadRequest) charge(ctx context.Context, running *service.Service, ticket *tokens.Ticket, c upload.Commitment) (settle func(stored bool), refused *refusal) {
 	if ticket == nil {
 		return nil, nil
 	}
@@ -335,11 +335,11 @@ func (u *uploadRequest) charge(ctx context.Context, service *media.Service, tick
 	if rep != nil {
 		digest, err := c.Digest()
 		if err != nil {
-			return nil, &refusal{http.StatusInternalServerError, aliases.Internal, "internal error"}
+			return nil, &refusal{http.StatusInternalServerError, item.Internal, "internal error"}
 		}
 		use = rep.id + " " + digest
 	}
-	charged, err := service.Charge(ctx, ticket, use, c.Items, rep.isRepeated())
+	charged, err := running.Charge(ctx, ticket, use, c.Items, rep.isRepeated())
 	switch {
 	case err == nil && rep.isRepeated():
 		return nil, nil // the items of an earlier attempt may be stored
@@ -349,7 +349,7 @@ func (u *uploadRequest) charge(ctx context.Context, service *media.Service, tick
 		return charged, nil
 	}
 	failure := resumable.Uncounted(err)
-	if failure.Reason == aliases.Unavailable {
+	if failure.Reason == item.Unavailable {
 		return nil, u.storeUnreachable(ctx, failure.Message, err)
 	}
 	return nil, &refusal{http.StatusForbidden, failure.Reason, failure.Message}
@@ -362,7 +362,7 @@ type putAddress struct {
 }
 
 // putAddressOf returns the address in a path. A name is not needed for other methods.
-func putAddressOf(u *url.URL, kind aliases.Kind) *putAddress {
+func putAddressOf(u *url.URL, kind item.Kind) *putAddress {
 	segments, problem := segmentsOf(strings.TrimPrefix(u.EscapedPath(), "/"))
 	const start = 3 // api, upload and the kind
 	if problem == "" && (len(segments) < start+2 || strings.Join(segments[:start], "/") != uploadPath[1:]+kind.Name()) {
@@ -379,11 +379,11 @@ func putAddressOf(u *url.URL, kind aliases.Kind) *putAddress {
 }
 
 // putFile returns the endpoint of an upload of one file, which is the body of the request.
-func (h *Handler) putFile(kind aliases.Kind) endpoint {
-	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+func (h *Handler) putFile(kind item.Kind) endpoint {
+	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		u := h.uploadFrom(w, r, kind, tokens.Upload)
 		u.put = putAddressOf(r.URL, kind)
-		return u.serve(service, w, r)
+		return u.serve(running, w, r)
 	}
 }
 
@@ -392,10 +392,10 @@ const resumableSuffix = "/resumable"
 
 // resumable returns the endpoint of resumable uploads. id is that of an upload; empty for the
 // endpoint itself.
-func (h *Handler) resumable(kind aliases.Kind, id string) endpoint {
-	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+func (h *Handler) resumable(kind item.Kind, id string) endpoint {
+	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		path := h.options.MountPrefix(r) + uploadPath + kind.Name() + resumableSuffix
-		return h.uploadFrom(w, r, kind, tokens.Upload).resumable(r, path, id)(service, w, r)
+		return h.uploadFrom(w, r, kind, tokens.Upload).resumable(r, path, id)(running, w, r)
 	}
 }
 
@@ -404,7 +404,7 @@ func (h *Handler) resumable(kind aliases.Kind, id string) endpoint {
 // endpoint itself. The caller's origin and account own the uploads. HEAD and GET may store an item,
 // and a header may name another method, so the permission must not depend on the method. The error
 // is an *[Error]; then nothing was written. Its status is 404 if resumable uploads are off.
-func (h *Handler) UploadResumable(w http.ResponseWriter, r *http.Request, kind aliases.Kind, path, id string, caller Caller) error {
+func (h *Handler) UploadResumable(w http.ResponseWriter, r *http.Request, kind item.Kind, path, id string, caller Caller) error {
 	return h.serveWith(w, r, h.uploadOf(r, kind, caller).resumable(r, path, id))
 }
 
@@ -412,19 +412,19 @@ func (h *Handler) UploadResumable(w http.ResponseWriter, r *http.Request, kind a
 func (u *uploadRequest) resumable(r *http.Request, path, id string) endpoint {
 	e := &tus.Endpoint{
 		Kind: u.kind, Path: path, BaseURL: u.baseURL, Origin: u.origin, Client: u.options.Client(r),
-		Running: u.source.Running, Log: u.options.Log,
-		Authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *aliases.Failure) {
-			caller, refused := u.authenticate(ctx, service)
+		Running: u.next, Log: u.options.Log,
+		Authenticate: func(ctx context.Context, running *service.Service) (tokens.Caller, *item.Failure) {
+			caller, refused := u.authenticate(ctx, running)
 			if refused == nil && !caller.AllowsKind(u.kind.Name()) {
 				refused = ticketRefusal(caller, u.kind)
 			}
 			if refused != nil {
-				return caller, &aliases.Failure{Reason: refused.reason, Message: refused.message}
+				return caller, &item.Failure{Reason: refused.reason, Message: refused.message}
 			}
 			return caller, nil
 		},
 	}
-	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
-		return e.Serve(service, w, r, id)
+	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+		return e.Serve(running, w, r, id)
 	}
 }

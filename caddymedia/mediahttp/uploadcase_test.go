@@ -75,15 +75,15 @@ func (c uploadCase) image() uploadCase {
 	return c
 }
 
-// item is an element of the result of an upload.
-type item struct {
+// stored is an element of the result of an upload.
+type stored struct {
 	FullPath string `json:"full_path"`
 	Filename string `json:"filename"`
 	WebP     string `json:"webp"`
 }
 
 // at checks that the item is stored under a key, and that its address returns the content.
-func (i item) at(t *testing.T, s *site, key, content string) {
+func (i stored) at(t *testing.T, s *site, key, content string) {
 	t.Helper()
 	segments := strings.Split(key, "/")
 	for j, segment := range segments {
@@ -124,11 +124,11 @@ func (r *reply) decode(t *testing.T, into any) {
 }
 
 // items returns the items of a successful upload.
-func (r *reply) items(t *testing.T) []item {
+func (r *reply) items(t *testing.T) []stored {
 	t.Helper()
 	var answer struct {
-		Success bool   `json:"success"`
-		Result  []item `json:"result"`
+		Success bool     `json:"success"`
+		Result  []stored `json:"result"`
 	}
 	if r.status != http.StatusOK {
 		t.Fatalf("upload failed: %d %s", r.status, r.body)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/integration/site"
-	"github.com/caddymedia/media/caddymedia/testcaddy"
+	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
 )
 
 // TestPanelCaddyfile: changes of the panel are in its Caddyfile, which has the configuration that

@@ -21,9 +21,9 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
-	"github.com/caddymedia/media/admin/api"
 	_ "github.com/caddymedia/media/caddymedia"
-	"github.com/caddymedia/media/caddymedia/testcaddy"
+	"github.com/caddymedia/media/caddymedia/internal/adminapi"
+	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
@@ -101,7 +101,7 @@ func TestOverlap(t *testing.T) { // not parallel: Caddy has globals
 func ask(t *testing.T, method, address, body string, into any) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	api.New().ServeHTTP(w, httptest.NewRequest(method, address, strings.NewReader(body)).WithContext(t.Context()))
+	adminapi.New().ServeHTTP(w, httptest.NewRequest(method, address, strings.NewReader(body)).WithContext(t.Context()))
 	if w.Code != http.StatusOK || strings.Contains(w.Body.String(), word) {
 		t.Fatalf("%s %s: status %d: %s", method, address, w.Code, w.Body)
 	}

@@ -40,9 +40,7 @@ func main() {
 	mux := http.NewServeMux()
 	mux.Handle("/", mediahttp.New(service, mediahttp.Options{Log: slog.Default()}))
 	mux.HandleFunc("DELETE /images/{filename...}", func(w http.ResponseWriter, r *http.Request) {
-		alias, _ := service.Alias(media.Image, "content")
-		actor := media.Actor{Origin: media.OriginGo}
-		if err := service.Uploader().Delete(r.Context(), alias, r.PathValue("filename"), actor); err != nil {
+		if err := service.DeleteImage(r.Context(), "content", r.PathValue("filename")); err != nil {
 			http.Error(w, "not deleted", http.StatusInternalServerError)
 		}
 	})

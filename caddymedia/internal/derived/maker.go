@@ -7,6 +7,7 @@
 package derived
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -15,9 +16,11 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -30,15 +33,43 @@ type Maker struct {
 	Now func() time.Time
 	// Observer records renditions.
 	Observer RenditionObserver
+	// Memory is what is known of stored images. Makers may share one.
+	Memory *Memory
 
 	making singleflight.Group // of renditions
+}
+
+// Memory is what was learned of the images that were used last.
+type Memory struct {
+	// attempts are the failures of making renditions, by location, settings and generation. Without
+	// them, every request for one would fetch and decode its image again.
+	attempts *lru.Cache[string, attempt]
+	// headers are the properties in the headers of images, by location and generation.
+	headers *lru.Cache[string, imaging.Info]
+}
+
+// The number of renditions whose attempts are remembered, some 500 bytes each, and of images whose
+// headers are, some 400 bytes each.
+const (
+	maxAttempts = 1000
+	maxHeaders  = 10_000
+)
+
+// NewMemory returns an empty Memory.
+func NewMemory() *Memory {
+	attempts, err := lru.New[string, attempt](maxAttempts)
+	headers, failed := lru.New[string, imaging.Info](maxHeaders)
+	if err := cmp.Or(err, failed); err != nil {
+		panic(err) // they fail only without a size
+	}
+	return &Memory{attempts, headers}
 }
 
 // RenditionObserver receives the outcomes of renditions.
 type RenditionObserver interface {
 	// Rendered is called for every rendition that is made, or cannot be made. took is the time to
 	// make all renditions of the image at once, the wait in the queue included.
-	Rendered(alias *aliases.Alias, rendition *aliases.Rendition, result RenditionResult, took time.Duration)
+	Rendered(alias *item.Alias, rendition *item.Rendition, result RenditionResult, took time.Duration)
 }
 
 // rounds limits how often an object is read or made again because its image was replaced meanwhile.
@@ -78,7 +109,7 @@ func fetchOnce(ctx context.Context, s *storagedrivers.Storage, key string) (stor
 // makeOf makes outputs of the image or variant under key. It returns the generation of the object
 // that they belong to.
 func (m *Maker) makeOf(
-	ctx context.Context, alias *aliases.Alias, key string, images *render.Maker, outputs ...render.Output,
+	ctx context.Context, alias *item.Alias, key string, images *render.Maker, outputs ...render.Output,
 ) (image storagedrivers.Info, made []render.Made, err error) {
 	staged, image, err := fetch(ctx, alias.Storage, key)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // later returns a time after all uploads of a test.
 func later() time.Time { return time.Now().Add(time.Hour) }
 
-func orphans(t *testing.T, alias *aliases.Alias, before time.Time) []storagedrivers.Info {
+func orphans(t *testing.T, alias *item.Alias, before time.Time) []storagedrivers.Info {
 	t.Helper()
 	var found []storagedrivers.Info
 	for info, err := range derived.Orphans(t.Context(), alias, before) {

@@ -9,22 +9,19 @@ import (
 	"iter"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // RenditionRequest asks for a rendition of a stored image.
 type RenditionRequest struct {
-	Alias     *aliases.Alias
-	Rendition *aliases.Rendition
+	Alias     *item.Alias
+	Rendition *item.Rendition
 	// Filename of the image, relative to the alias.
 	Filename string
 	// WebP prefers WebP where the alias negotiates.
@@ -82,7 +79,7 @@ func (e *UnstoredError) Error() string { return e.Err.Error() }
 // Unwrap returns the error of the storage.
 func (e *UnstoredError) Unwrap() error { return e.Err }
 
-func (r *RenditionRequest) file() aliases.RenditionFile {
+func (r *RenditionRequest) file() item.RenditionFile {
 	return r.Rendition.FileOf(r.Filename, r.WebP)
 }
 
@@ -159,7 +156,7 @@ func (m *Maker) makeRendition(ctx context.Context, r *RenditionRequest) error {
 func (m *Maker) attempt(
 	ctx context.Context, name, owner string, f func(context.Context, *render.Maker) error,
 ) error {
-	known, _ := attempts().Get(name)
+	known, _ := m.Memory.attempts.Get(name)
 	err := known.failed(m.Now())
 	if err != nil {
 		return err
@@ -169,11 +166,11 @@ func (m *Maker) attempt(
 		known.long = errors.Is(err, render.ErrLong)
 	}
 	if known.long {
-		attempts().Add(name, known)
+		m.Memory.attempts.Add(name, known)
 		err = m.admit(ctx, owner, true, f)
 	}
 	if err = known.end(err, m.Now()); known.failed(m.Now()) != nil {
-		attempts().Add(name, known)
+		m.Memory.attempts.Add(name, known)
 	}
 	return err
 }
@@ -218,12 +215,12 @@ func (m *Maker) render(
 ) error {
 	if r.Alias.StoresRenditions(r.Filename) {
 		key := r.Alias.RenditionKey(r.Filename, r.file(), image)
-		if stored, err := aliases.Stat(ctx, r.Alias.Storage, key); stored.Key != "" || err != nil {
+		if stored, err := item.Stat(ctx, r.Alias.Storage, key); stored.Key != "" || err != nil {
 			return err
 		}
 	}
 	start := m.Now()
-	err := aliases.Traced(ctx, "media.rendition", r.Alias.Attributes, func(ctx context.Context) error {
+	err := item.Traced(ctx, "media.rendition", r.Alias.Attributes, func(ctx context.Context) error {
 		image, made, err := m.makeOf(ctx, r.Alias, image.Key, maker, r.file().Output())
 		if err != nil {
 			return err
@@ -253,7 +250,7 @@ func (m *Maker) render(
 
 // isPresent reports whether an image is still of this generation. The caller holds its name. The
 // error is fs.ErrNotExist if the image is gone.
-func isPresent(ctx context.Context, a *aliases.Alias, image storagedrivers.Info) (bool, error) {
+func isPresent(ctx context.Context, a *item.Alias, image storagedrivers.Info) (bool, error) {
 	now, err := a.Storage.Stat(ctx, image.Key)
 	return err == nil && now.Same(image), err
 }
@@ -261,7 +258,7 @@ func isPresent(ctx context.Context, a *aliases.Alias, image storagedrivers.Info)
 // store stores a file of a rendition for a generation of the image. Of two makers the first one
 // wins.
 func store(
-	ctx context.Context, a *aliases.Alias, filename string, f aliases.RenditionFile, image storagedrivers.Info, file []byte,
+	ctx context.Context, a *item.Alias, filename string, f item.RenditionFile, image storagedrivers.Info, file []byte,
 ) error {
 	if !a.StoresRenditions(filename) {
 		return errNoFolder
@@ -276,7 +273,7 @@ func store(
 
 // MadeRendition is a file of a rendition that is made but not stored.
 type MadeRendition struct {
-	aliases.RenditionFile
+	item.RenditionFile
 	// Made is the result of making the file.
 	Made render.Made
 }
@@ -286,7 +283,7 @@ type MadeRendition struct {
 // the image has been replaced, nothing is stored. took is the time to make the files. The caller
 // holds the name.
 func (m *Maker) StoreRenditions(
-	ctx context.Context, a *aliases.Alias, filename string, image storagedrivers.Info, files []MadeRendition,
+	ctx context.Context, a *item.Alias, filename string, image storagedrivers.Info, files []MadeRendition,
 	took time.Duration,
 ) (good int, err error) {
 	present, err := isPresent(ctx, a, image)
@@ -345,19 +342,12 @@ func IsUnrenderable(err error) bool {
 		errors.As(err, &content) || errors.As(err, &large)
 }
 
-const (
-	// maxAttempts is the number of renditions whose attempts are remembered, some 500 bytes each.
-	maxAttempts = 1000
-	// unrenderableTime is the pause before an image that cannot be rendered is tried again.
-	unrenderableTime = 5 * time.Minute
-)
+// unrenderableTime is the pause before an image that cannot be rendered is tried again.
+const unrenderableTime = 5 * time.Minute
 
 // slowPauses are the pauses before a rendition that took too long is tried again. They grow with
 // each attempt.
 var slowPauses = []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute}
-
-// attempts remembers the failures of making renditions, by location, settings and generation. Without it, every request for one would fetch and decode its image again.
-var attempts = remembered[attempt](maxAttempts)
 
 // attempt is what is known of making a rendition.
 type attempt struct {
@@ -407,18 +397,6 @@ func (a *attempt) end(err error, now time.Time) error {
 	return err
 }
 
-// remembered returns a function that returns a cache of the values used last, made by its first
-// call.
-func remembered[V any](size int) func() *lru.Cache[string, V] {
-	return sync.OnceValue(func() *lru.Cache[string, V] {
-		cache, err := lru.New[string, V](size)
-		if err != nil {
-			panic(err) // it fails only without a size
-		}
-		return cache
-	})
-}
-
 // RenewRenditions makes the missing renditions of a stored image: the eager ones, or all of them.
 // It returns the number of files made, and also those made before an error. It waits for deletions
 // and replacements of the name in this process.
@@ -426,7 +404,7 @@ func remembered[V any](size int) func() *lru.Cache[string, V] {
 // The error wraps [render.ErrNone] if a rendition cannot be made. It is fs.ErrNotExist if the image
 // does not exist any more, and wraps [render.ErrBusy] if the encoding queue is full or slow.
 // Otherwise it is that of an image that fails the checks, of the storage, or of ctx.
-func (m *Maker) RenewRenditions(ctx context.Context, alias *aliases.Alias, filename string, all bool) (made int, err error) {
+func (m *Maker) RenewRenditions(ctx context.Context, alias *item.Alias, filename string, all bool) (made int, err error) {
 	unlock, err := alias.Share(ctx, filename)
 	if err != nil {
 		return 0, err
@@ -455,7 +433,7 @@ func (m *Maker) RenewRenditions(ctx context.Context, alias *aliases.Alias, filen
 }
 
 // MissingRenditions returns the files that [Maker.RenewRenditions] would make.
-func MissingRenditions(ctx context.Context, a *aliases.Alias, filename string, all bool) ([]aliases.RenditionFile, error) {
+func MissingRenditions(ctx context.Context, a *item.Alias, filename string, all bool) ([]item.RenditionFile, error) {
 	files := a.RenditionFiles(filename, !all)
 	if len(files) == 0 {
 		return nil, nil
@@ -468,7 +446,7 @@ func MissingRenditions(ctx context.Context, a *aliases.Alias, filename string, a
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(files, func(f aliases.RenditionFile) bool {
+	return slices.DeleteFunc(files, func(f item.RenditionFile) bool {
 		return slices.Contains(stored, a.RenditionKey(filename, f, image))
 	}), nil
 }
@@ -476,7 +454,7 @@ func MissingRenditions(ctx context.Context, a *aliases.Alias, filename string, a
 // OutdatedRenditions yields the renditions of an alias that are older than before and that no
 // address leads to any more, up to the first error of the storage: those of earlier settings, of
 // replaced images and of images that do not exist.
-func OutdatedRenditions(ctx context.Context, a *aliases.Alias, before time.Time) iter.Seq2[storagedrivers.Info, error] {
+func OutdatedRenditions(ctx context.Context, a *item.Alias, before time.Time) iter.Seq2[storagedrivers.Info, error] {
 	return func(yield func(storagedrivers.Info, error) bool) {
 		if !a.HasRenditionFolder() {
 			return
@@ -507,8 +485,8 @@ func OutdatedRenditions(ctx context.Context, a *aliases.Alias, before time.Time)
 }
 
 // currentRenditions returns the keys of the renditions that an image may have now.
-func currentRenditions(ctx context.Context, a *aliases.Alias, filename string) ([]string, error) {
-	image, err := aliases.Stat(ctx, a.Storage, a.Key(filename))
+func currentRenditions(ctx context.Context, a *item.Alias, filename string) ([]string, error) {
+	image, err := item.Stat(ctx, a.Storage, a.Key(filename))
 	if err != nil || image.Key == "" {
 		return nil, err
 	}

@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -150,7 +150,7 @@ func TestRenditionNegotiated(t *testing.T) {
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	alias := withRenditions(t, onMemory(t, nil))
-	alias.Renditions = []aliases.Rendition{
+	alias.Renditions = []item.Rendition{
 		{Name: "large", Box: scale.Box{Width: 100}, Format: imaging.WebP},
 		{Name: "small", Box: scale.Box{Width: 1}, Format: imaging.WebP},
 	}
@@ -415,7 +415,7 @@ func TestOutdatedRenditions(t *testing.T) {
 		t.Errorf("%s is outdated and old, %v", info.Key, err)
 	}
 	for info := range derived.OutdatedRenditions(t.Context(), alias, later()) {
-		if err := aliases.Remove(t.Context(), alias.Storage, info.Key); err != nil {
+		if err := item.Remove(t.Context(), alias.Storage, info.Key); err != nil {
 			t.Error(err)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -17,7 +17,7 @@ import (
 // Size is the size of an image or of one of its renditions.
 type Size struct {
 	// Rendition is nil for the image itself.
-	Rendition *aliases.Rendition
+	Rendition *item.Rendition
 	URL       string
 	// Width and Height in pixels, as shown; 0 for an SVG.
 	Width, Height int
@@ -45,7 +45,7 @@ func Srcset(sizes []Size) string {
 //
 // The error is fs.ErrNotExist if there is no such image, that of an image that cannot be read, of
 // the storage, or of ctx.
-func (m *Maker) Sizes(ctx context.Context, a *aliases.Alias, filename string) ([]Size, error) {
+func (m *Maker) Sizes(ctx context.Context, a *item.Alias, filename string) ([]Size, error) {
 	if a.IsVariant(filename) || storagedrivers.ValidKey(filename) != nil {
 		return nil, fs.ErrNotExist
 	}
@@ -57,7 +57,7 @@ func (m *Maker) Sizes(ctx context.Context, a *aliases.Alias, filename string) ([
 	if naming.Extension(filename) == "svg" {
 		return []Size{itself}, nil
 	}
-	info, err := header(ctx, a, filename, image)
+	info, err := m.header(ctx, a, filename, image)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func (m *Maker) Sizes(ctx context.Context, a *aliases.Alias, filename string) ([
 }
 
 // header returns the properties in the header of an image.
-func header(ctx context.Context, a *aliases.Alias, filename string, image storagedrivers.Info) (imaging.Info, error) {
-	if info, ok := knownHeaders().Get(headerKey(a, filename, image)); ok {
+func (m *Maker) header(ctx context.Context, a *item.Alias, filename string, image storagedrivers.Info) (imaging.Info, error) {
+	if info, ok := m.Memory.headers.Get(headerKey(a, filename, image)); ok {
 		return info, nil
 	}
 	object, err := a.Storage.OpenSeeker(ctx, image.Key)
@@ -92,29 +92,22 @@ func header(ctx context.Context, a *aliases.Alias, filename string, image storag
 		return imaging.Info{}, err
 	}
 	if object.Info.Same(image) {
-		knownHeaders().Add(headerKey(a, filename, image), info)
+		m.Memory.headers.Add(headerKey(a, filename, image), info)
 	}
 	return info, nil
 }
 
-func headerKey(a *aliases.Alias, filename string, image storagedrivers.Info) string {
-	return a.Location().Join(filename).String() + " " + aliases.Generation(image)
+func headerKey(a *item.Alias, filename string, image storagedrivers.Info) string {
+	return a.Location().Join(filename).String() + " " + item.Generation(image)
 }
-
-// maxKnownHeaders is the number of images whose headers are remembered, some 400 bytes each.
-const maxKnownHeaders = 10_000
-
-// knownHeaders remembers the headers of the images that were used last, by location and
-// generation.
-var knownHeaders = remembered[imaging.Info](maxKnownHeaders)
 
 // IsHDR reports whether a stored image has a gain map, so that its variant does not show the same.
 // The error is that of the storage.
-func IsHDR(ctx context.Context, a *aliases.Alias, filename string, image storagedrivers.Info) (bool, error) {
+func (m *Maker) IsHDR(ctx context.Context, a *item.Alias, filename string, image storagedrivers.Info) (bool, error) {
 	if imaging.FormatOf(naming.Extension(filename)) != imaging.JPEG {
 		return false, nil
 	}
-	info, err := header(ctx, a, filename, image)
+	info, err := m.header(ctx, a, filename, image)
 	if IsUnrenderable(err) {
 		return false, nil
 	}

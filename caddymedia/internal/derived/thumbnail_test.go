@@ -15,16 +15,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // thumbnail returns a request for the thumbnail of an image.
-func thumbnail(alias *aliases.Alias, filename string, webp bool) *derived.RenditionRequest {
-	r := aliases.Thumbnail
+func thumbnail(alias *item.Alias, filename string, webp bool) *derived.RenditionRequest {
+	r := item.Thumbnail
 	if webp {
 		r.Format = imaging.WebP
 	}
@@ -45,7 +45,7 @@ func TestThumbnail(t *testing.T) {
 		t.Errorf("it was painted %d times", n)
 	}
 	wantRenditions(t, alias, "pics@renditions/1/a.png/@thumbnail.webp")
-	if _, ok := alias.Rendition(aliases.Thumbnail.Name); ok || alias.RenditionURLs("", "a.png")[aliases.Thumbnail.Name] != "" {
+	if _, ok := alias.Rendition(item.Thumbnail.Name); ok || alias.RenditionURLs("", "a.png")[item.Thumbnail.Name] != "" {
 		t.Error("it has a public address")
 	}
 	wantOutdated(t, alias)
@@ -55,7 +55,7 @@ func TestThumbnail(t *testing.T) {
 }
 
 // wantOutdated asserts the names of the outdated renditions of an alias.
-func wantOutdated(t *testing.T, alias *aliases.Alias, want ...string) {
+func wantOutdated(t *testing.T, alias *item.Alias, want ...string) {
 	t.Helper()
 	var got []string
 	for info, err := range derived.OutdatedRenditions(t.Context(), alias, noon.AddDate(100, 0, 0)) {
@@ -82,8 +82,8 @@ func TestThumbnailUnstored(t *testing.T) {
 	root := withRenditions(t, onMemory(t, nil))
 	root.Prefix = ""
 	files := withRenditions(t, onMemory(t, nil))
-	files.Kind = aliases.File
-	for name, alias := range map[string]*aliases.Alias{"read only": readOnly, "no folder": root, "files": files} {
+	files.Kind = item.File
+	for name, alias := range map[string]*item.Alias{"read only": readOnly, "no folder": root, "files": files} {
 		put(t, alias.Storage, alias.Key("a.png"), pngOf(red))
 		m := newMaker()
 		for range 2 {

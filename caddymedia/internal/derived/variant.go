@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -20,14 +20,14 @@ import (
 // the image may come from one process and the variant from another. Then reconcile makes the
 // variant again, or removes it. It reports whether the image has a variant in the end.
 func (m *Maker) Reconcile(
-	ctx context.Context, alias *aliases.Alias, filename string, image, own storagedrivers.Info,
+	ctx context.Context, alias *item.Alias, filename string, image, own storagedrivers.Info,
 ) (hasVariant bool, err error) {
 	for range rounds {
-		now, err := aliases.Stat(ctx, alias.Storage, image.Key)
+		now, err := item.Stat(ctx, alias.Storage, image.Key)
 		if err != nil || now.Same(image) {
 			return err == nil, err
 		}
-		beside, err := aliases.Stat(ctx, alias.Storage, own.Key)
+		beside, err := item.Stat(ctx, alias.Storage, own.Key)
 		if err != nil || !beside.Same(own) {
 			// Another process has stored or removed it, and reconciles it. A removed one is stored
 			// again if its image is about to be replaced.
@@ -52,12 +52,12 @@ func (m *Maker) Reconcile(
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	return left.State() == aliases.VariantCurrent, err
+	return left.State() == item.VariantCurrent, err
 }
 
 // removeOwn removes a variant unless it has been replaced.
 func removeOwn(ctx context.Context, s *storagedrivers.Storage, own storagedrivers.Info) error {
-	now, err := aliases.Stat(ctx, s, own.Key)
+	now, err := item.Stat(ctx, s, own.Key)
 	if err != nil || !now.Same(own) {
 		return err
 	}
@@ -69,8 +69,8 @@ func removeOwn(ctx context.Context, s *storagedrivers.Storage, own storagedriver
 }
 
 // remake makes the variant of a stored image again.
-func (m *Maker) remake(ctx context.Context, alias *aliases.Alias, filename string) (made storagedrivers.Info, err error) {
-	err = aliases.Traced(ctx, "media.variant", alias.Attributes, func(ctx context.Context) error {
+func (m *Maker) remake(ctx context.Context, alias *item.Alias, filename string) (made storagedrivers.Info, err error) {
+	err = item.Traced(ctx, "media.variant", alias.Attributes, func(ctx context.Context) error {
 		image, variant, err := m.makeOf(ctx, alias, alias.Key(filename), m.Images, render.Variant(*alias.WebP))
 		if err != nil {
 			return err
@@ -88,9 +88,9 @@ func (m *Maker) remake(ctx context.Context, alias *aliases.Alias, filename strin
 // Renewed is the result of [Maker.Renew].
 type Renewed struct {
 	// Before is the state of the variant before Renew.
-	Before aliases.VariantState
+	Before item.VariantState
 	// Result of making the variant; empty if Renew made none.
-	Result aliases.VariantResult
+	Result item.VariantResult
 	// Size of the new variant, in bytes.
 	Size int64
 }
@@ -105,7 +105,7 @@ type Renewed struct {
 // result is VariantNone. The error is fs.ErrNotExist if the image does not exist any more. It
 // wraps [render.ErrBusy] if the encoding queue is full or slow. Otherwise it is that of a
 // image that fails the checks, of the storage, or of ctx.
-func (m *Maker) Renew(ctx context.Context, alias *aliases.Alias, filename string, all bool) (Renewed, error) {
+func (m *Maker) Renew(ctx context.Context, alias *item.Alias, filename string, all bool) (Renewed, error) {
 	if alias.WebP == nil || !alias.MayHaveVariant(filename) {
 		return Renewed{}, fmt.Errorf("the alias %s has no variant of %q", alias.Name, filename)
 	}
@@ -118,19 +118,19 @@ func (m *Maker) Renew(ctx context.Context, alias *aliases.Alias, filename string
 }
 
 // RenewLocked is [Maker.Renew] without the lock; the caller holds it.
-func (m *Maker) RenewLocked(ctx context.Context, alias *aliases.Alias, filename string, all bool) (Renewed, error) {
+func (m *Maker) RenewLocked(ctx context.Context, alias *item.Alias, filename string, all bool) (Renewed, error) {
 	found, err := alias.Pair(ctx, filename)
 	if err != nil {
 		return Renewed{}, err
 	}
 	done := Renewed{Before: found.State()}
-	if done.Before == aliases.VariantCurrent && !all {
+	if done.Before == item.VariantCurrent && !all {
 		return done, nil
 	}
 	made, err := m.remake(ctx, alias, filename)
 	if errors.Is(err, render.ErrNone) {
-		done.Result = aliases.VariantNone
-		if done.Before == aliases.VariantStale {
+		done.Result = item.VariantNone
+		if done.Before == item.VariantStale {
 			err = errors.Join(err, removeOwn(ctx, alias.Storage, found.Variant))
 		}
 		return done, err
@@ -145,9 +145,9 @@ func (m *Maker) RenewLocked(ctx context.Context, alias *aliases.Alias, filename 
 	if !hasVariant {
 		return done, fmt.Errorf("the image was replaced or deleted meanwhile: %w", fs.ErrNotExist)
 	}
-	done.Result, done.Size = aliases.VariantMade, made.Size
+	done.Result, done.Size = item.VariantMade, made.Size
 	if done.Size > found.Image.Size {
-		done.Result = aliases.VariantLarger
+		done.Result = item.VariantLarger
 	}
 	return done, nil
 }
@@ -155,7 +155,7 @@ func (m *Maker) RenewLocked(ctx context.Context, alias *aliases.Alias, filename 
 // Orphans yields the variants of an alias that are older than before and have no image, up to the
 // first error of the storage. An orphan exists if another process made the variant during the
 // deletion of the image, or if the image was deleted in the backend itself.
-func Orphans(ctx context.Context, a *aliases.Alias, before time.Time) iter.Seq2[storagedrivers.Info, error] {
+func Orphans(ctx context.Context, a *item.Alias, before time.Time) iter.Seq2[storagedrivers.Info, error] {
 	return func(yield func(storagedrivers.Info, error) bool) {
 		opts := storagedrivers.ListOptions{Prefix: a.Key("")}
 		for {
@@ -180,7 +180,7 @@ func Orphans(ctx context.Context, a *aliases.Alias, before time.Time) iter.Seq2[
 
 // unpaired returns the variants on a page of a listing whose images are not on it. Only these
 // need further requests to the storage.
-func unpaired(a *aliases.Alias, page storagedrivers.Page) []string {
+func unpaired(a *item.Alias, page storagedrivers.Page) []string {
 	listed := make(map[string]bool, len(page.Objects))
 	for _, info := range page.Objects {
 		listed[info.Key] = true
@@ -198,18 +198,18 @@ func imageKey(variantKey string) string { return strings.TrimSuffix(variantKey, 
 
 // orphanUnder returns the variant under key. It returns the zero Info if the image of the variant
 // exists, or if the variant does not.
-func orphanUnder(ctx context.Context, a *aliases.Alias, key string) (storagedrivers.Info, error) {
-	image, err := aliases.Stat(ctx, a.Storage, imageKey(key))
+func orphanUnder(ctx context.Context, a *item.Alias, key string) (storagedrivers.Info, error) {
+	image, err := item.Stat(ctx, a.Storage, imageKey(key))
 	if err != nil || image.Key != "" {
 		return storagedrivers.Info{}, err
 	}
-	return aliases.Stat(ctx, a.Storage, key)
+	return item.Stat(ctx, a.Storage, key)
 }
 
 // RemoveOrphan removes a variant of [Orphans], unless it has changed or now has an image. It
 // waits for uploads and deletions of the name in this process. If another process stores the
 // image at the same time, its variant is made again.
-func (m *Maker) RemoveOrphan(ctx context.Context, alias *aliases.Alias, orphan storagedrivers.Info) (removed bool, err error) {
+func (m *Maker) RemoveOrphan(ctx context.Context, alias *item.Alias, orphan storagedrivers.Info) (removed bool, err error) {
 	filename := alias.Filename(imageKey(orphan.Key))
 	unlock, err := alias.Lock(ctx, filename)
 	if err != nil {
@@ -220,10 +220,10 @@ func (m *Maker) RemoveOrphan(ctx context.Context, alias *aliases.Alias, orphan s
 	if err != nil || !now.Same(orphan) {
 		return false, err
 	}
-	if err := aliases.Remove(ctx, alias.Storage, orphan.Key); err != nil {
+	if err := item.Remove(ctx, alias.Storage, orphan.Key); err != nil {
 		return false, err
 	}
-	image, err := aliases.Stat(ctx, alias.Storage, imageKey(orphan.Key))
+	image, err := item.Stat(ctx, alias.Storage, imageKey(orphan.Key))
 	if err == nil && image.Key != "" && alias.WebP != nil {
 		if _, err = m.RenewLocked(ctx, alias, filename, false); errors.Is(err, render.ErrNone) {
 			err = nil

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -28,13 +28,13 @@ func TestRenew(t *testing.T) {
 		left  string // the variant
 		fails error
 	}{
-		{"missing", []string{"a.png"}, red, false, derived.Renewed{Before: aliases.VariantMissing, Result: aliases.VariantMade, Size: 14}, webpOf(red), nil},
-		{"stale", []string{"a.png.webp", "a.png"}, red, false, derived.Renewed{Before: aliases.VariantStale, Result: aliases.VariantMade, Size: 14}, webpOf(red), nil},
-		{"current", []string{"a.png", "a.png.webp"}, red, false, derived.Renewed{Before: aliases.VariantCurrent}, "variant", nil},
-		{"current, all", []string{"a.png", "a.png.webp"}, red, true, derived.Renewed{Before: aliases.VariantCurrent, Result: aliases.VariantMade, Size: 14}, webpOf(red), nil},
-		{"none", []string{"a.png"}, unloved, false, derived.Renewed{Before: aliases.VariantMissing, Result: aliases.VariantNone, Size: 0}, "", render.ErrNone},
-		{"stale and none", []string{"a.png.webp", "a.png"}, unloved, false, derived.Renewed{Before: aliases.VariantStale, Result: aliases.VariantNone, Size: 0}, "", render.ErrNone},
-		{"current and none", []string{"a.png", "a.png.webp"}, unloved, true, derived.Renewed{Before: aliases.VariantCurrent, Result: aliases.VariantNone, Size: 0}, "variant", render.ErrNone},
+		{"missing", []string{"a.png"}, red, false, derived.Renewed{Before: item.VariantMissing, Result: item.VariantMade, Size: 14}, webpOf(red), nil},
+		{"stale", []string{"a.png.webp", "a.png"}, red, false, derived.Renewed{Before: item.VariantStale, Result: item.VariantMade, Size: 14}, webpOf(red), nil},
+		{"current", []string{"a.png", "a.png.webp"}, red, false, derived.Renewed{Before: item.VariantCurrent}, "variant", nil},
+		{"current, all", []string{"a.png", "a.png.webp"}, red, true, derived.Renewed{Before: item.VariantCurrent, Result: item.VariantMade, Size: 14}, webpOf(red), nil},
+		{"none", []string{"a.png"}, unloved, false, derived.Renewed{Before: item.VariantMissing, Result: item.VariantNone, Size: 0}, "", render.ErrNone},
+		{"stale and none", []string{"a.png.webp", "a.png"}, unloved, false, derived.Renewed{Before: item.VariantStale, Result: item.VariantNone, Size: 0}, "", render.ErrNone},
+		{"current and none", []string{"a.png", "a.png.webp"}, unloved, true, derived.Renewed{Before: item.VariantCurrent, Result: item.VariantNone, Size: 0}, "variant", render.ErrNone},
 		{"no image", []string{"a.png.webp"}, red, true, derived.Renewed{}, "variant", fs.ErrNotExist},
 	} {
 		for name, open := range storages {
@@ -75,7 +75,7 @@ func TestRenewRefused(t *testing.T) {
 		put(t, s, filename, "x")
 	}
 	want := contents(t, s)
-	for filename, alias := range map[string]*aliases.Alias{
+	for filename, alias := range map[string]*item.Alias{
 		"damaged.png": with, "a.svg": with, "a.png.webp": with, "a.txt": with, "good.png": without,
 	} {
 		if _, err := newMaker().Renew(t.Context(), alias, filename, true); err == nil || errors.Is(err, render.ErrNone) {
@@ -115,7 +115,7 @@ func TestRenewOvertaken(t *testing.T) {
 						for _, key := range []string{"a.png", "a.png.webp"} {
 							if value, ok := c.want[key]; ok {
 								replace(t, there, key, value)
-							} else if err := aliases.Remove(t.Context(), there, key); err != nil {
+							} else if err := item.Remove(t.Context(), there, key); err != nil {
 								t.Error(err)
 							}
 						}
@@ -161,12 +161,12 @@ func TestReconcileLeavesOthers(t *testing.T) {
 // TestWaits: upkeep waits for uploads and deletions of the name.
 func TestWaits(t *testing.T) {
 	t.Parallel()
-	for stored, upkeep := range map[string]func(context.Context, *aliases.Alias, storagedrivers.Info) error{
-		"a.png": func(ctx context.Context, alias *aliases.Alias, _ storagedrivers.Info) error {
+	for stored, upkeep := range map[string]func(context.Context, *item.Alias, storagedrivers.Info) error{
+		"a.png": func(ctx context.Context, alias *item.Alias, _ storagedrivers.Info) error {
 			_, err := newMaker().Renew(ctx, alias, "a.png", false)
 			return err
 		},
-		"a.png.webp": func(ctx context.Context, alias *aliases.Alias, orphan storagedrivers.Info) error {
+		"a.png.webp": func(ctx context.Context, alias *item.Alias, orphan storagedrivers.Info) error {
 			_, err := newMaker().RemoveOrphan(ctx, alias, orphan)
 			return err
 		},

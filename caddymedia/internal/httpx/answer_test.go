@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 func TestRetryAfter(t *testing.T) {
@@ -24,33 +24,33 @@ func TestRetryAfter(t *testing.T) {
 func TestStatusOf(t *testing.T) {
 	t.Parallel()
 	ascending := []struct {
-		reason aliases.Reason
+		reason item.Reason
 		status int
 	}{
-		{aliases.BadRequest, 400},
-		{aliases.Unauthorized, 401},
-		{aliases.Forbidden, 403},
-		{aliases.Missing, 404},
-		{aliases.Conflict, 409},
-		{aliases.Changed, 412},
-		{aliases.TooLarge, 413},
-		{aliases.BadContent, 415},
-		{aliases.OtherRequest, 422},
-		{aliases.Internal, 500},
-		{aliases.StorageFailed, 502},
-		{aliases.RemoteFailed, 502},
-		{aliases.Unavailable, 503},
-		{aliases.Busy, 503},
-		{aliases.RemoteSlow, 504},
-		{aliases.NoSpace, 507},
+		{item.BadRequest, 400},
+		{item.Unauthorized, 401},
+		{item.Forbidden, 403},
+		{item.Missing, 404},
+		{item.Conflict, 409},
+		{item.Changed, 412},
+		{item.TooLarge, 413},
+		{item.BadContent, 415},
+		{item.OtherRequest, 422},
+		{item.Internal, 500},
+		{item.StorageFailed, 502},
+		{item.RemoteFailed, 502},
+		{item.Unavailable, 503},
+		{item.Busy, 503},
+		{item.RemoteSlow, 504},
+		{item.NoSpace, 507},
 	}
 	if len(ascending) != len(statuses) {
 		t.Errorf("%d reasons have a status, want %d", len(statuses), len(ascending))
 	}
 	for i, high := range ascending {
 		for _, low := range ascending[:i+1] {
-			one, other := &aliases.Failure{Reason: high.reason}, &aliases.Failure{Reason: low.reason}
-			for _, failures := range []aliases.Failures{{one}, {one, other}, {other, one}, {other, one, other}} {
+			one, other := &item.Failure{Reason: high.reason}, &item.Failure{Reason: low.reason}
+			for _, failures := range []item.Failures{{one}, {one, other}, {other, one}, {other, one, other}} {
 				if got := StatusOf(failures); got != high.status {
 					t.Errorf("%d and %d give %d", high.status, low.status, got)
 				}

@@ -18,7 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 )
 
@@ -125,7 +125,7 @@ func answerOf(items []upload.Item) itemsAnswer {
 }
 
 // Refuse responds with the failures of an upload, and logs those that are not the caller's fault.
-func Refuse(w http.ResponseWriter, r *http.Request, log *slog.Logger, status int, failures aliases.Failures) error {
+func Refuse(w http.ResponseWriter, r *http.Request, log *slog.Logger, status int, failures item.Failures) error {
 	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
 		RetryAfter(w, RetryDelay(failures))
 	}
@@ -144,9 +144,9 @@ func Refuse(w http.ResponseWriter, r *http.Request, log *slog.Logger, status int
 }
 
 // isFault reports whether a failure is a fault of the service or of its storage.
-func isFault(reason aliases.Reason) bool {
+func isFault(reason item.Reason) bool {
 	switch reason {
-	case aliases.Busy, aliases.RemoteFailed, aliases.RemoteSlow:
+	case item.Busy, item.RemoteFailed, item.RemoteSlow:
 		return false
 	default:
 		return statuses[reason] >= http.StatusInternalServerError
@@ -155,9 +155,9 @@ func isFault(reason aliases.Reason) bool {
 
 // RetryDelay is the Retry-After value of failures. The encoding queue drains in seconds, and early
 // retries only lengthen it.
-func RetryDelay(failures aliases.Failures) time.Duration {
+func RetryDelay(failures item.Failures) time.Duration {
 	for _, f := range failures {
-		if f.Reason == aliases.Busy {
+		if f.Reason == item.Busy {
 			return BusyRetry
 		}
 	}
@@ -168,27 +168,27 @@ func RetryDelay(failures aliases.Failures) time.Duration {
 const BusyRetry = 5 * time.Second
 
 // statuses of the reasons. Of several failures the highest counts.
-var statuses = map[aliases.Reason]int{
-	aliases.Internal:      http.StatusInternalServerError,
-	aliases.BadRequest:    http.StatusBadRequest,
-	aliases.Unauthorized:  http.StatusUnauthorized,
-	aliases.Forbidden:     http.StatusForbidden,
-	aliases.Conflict:      http.StatusConflict,
-	aliases.TooLarge:      http.StatusRequestEntityTooLarge,
-	aliases.BadContent:    http.StatusUnsupportedMediaType,
-	aliases.StorageFailed: http.StatusBadGateway,
-	aliases.Unavailable:   http.StatusServiceUnavailable,
-	aliases.NoSpace:       http.StatusInsufficientStorage,
-	aliases.Busy:          http.StatusServiceUnavailable,
-	aliases.Missing:       http.StatusNotFound,
-	aliases.Changed:       http.StatusPreconditionFailed,
-	aliases.RemoteFailed:  http.StatusBadGateway,
-	aliases.RemoteSlow:    http.StatusGatewayTimeout,
-	aliases.OtherRequest:  http.StatusUnprocessableEntity,
+var statuses = map[item.Reason]int{
+	item.Internal:      http.StatusInternalServerError,
+	item.BadRequest:    http.StatusBadRequest,
+	item.Unauthorized:  http.StatusUnauthorized,
+	item.Forbidden:     http.StatusForbidden,
+	item.Conflict:      http.StatusConflict,
+	item.TooLarge:      http.StatusRequestEntityTooLarge,
+	item.BadContent:    http.StatusUnsupportedMediaType,
+	item.StorageFailed: http.StatusBadGateway,
+	item.Unavailable:   http.StatusServiceUnavailable,
+	item.NoSpace:       http.StatusInsufficientStorage,
+	item.Busy:          http.StatusServiceUnavailable,
+	item.Missing:       http.StatusNotFound,
+	item.Changed:       http.StatusPreconditionFailed,
+	item.RemoteFailed:  http.StatusBadGateway,
+	item.RemoteSlow:    http.StatusGatewayTimeout,
+	item.OtherRequest:  http.StatusUnprocessableEntity,
 }
 
 // StatusOf returns the highest status of several failures.
-func StatusOf(failures aliases.Failures) int {
+func StatusOf(failures item.Failures) int {
 	highest := 0
 	for _, f := range failures {
 		highest = max(highest, statuses[f.Reason])
@@ -337,5 +337,5 @@ func (b *TimedBody) Read(p []byte) (int, error) {
 }
 
 func (b *TimedBody) failure() error {
-	return &aliases.Failure{Reason: aliases.BadRequest, Message: "the upload took longer than " + b.limit.String()}
+	return &item.Failure{Reason: item.BadRequest, Message: "the upload took longer than " + b.limit.String()}
 }

@@ -6,10 +6,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 )
 
 // auditActions are the requested changes of items.
@@ -55,7 +55,7 @@ func deletion(err error) string {
 }
 
 // auditRefusal writes the submitted name. The size is unknown.
-func (o *Observer) auditRefusal(op upload.Operation, failure *aliases.Failure) {
+func (o *Observer) auditRefusal(op upload.Operation, failure *item.Failure) {
 	c := Change{
 		Action: auditActions[upload.Stored], Kind: op.Kind, Alias: op.Alias, Filename: failure.Filename, Size: -1,
 		Actor: op.Actor, Result: failure.Message,
@@ -66,7 +66,7 @@ func (o *Observer) auditRefusal(op upload.Operation, failure *aliases.Failure) {
 		c.Action = transferAction(t)
 		if t.From != nil {
 			c.Alias = t.From.Name
-			fields = append(fields, zap.String("to_alias", op.Alias), zap.String("to", t.To[:min(len(t.To), aliases.MaxName)]))
+			fields = append(fields, zap.String("to_alias", op.Alias), zap.String("to", t.To[:min(len(t.To), item.MaxName)]))
 		}
 	case op.Filename != "":
 		c.Action = auditActions[upload.Replaced]
@@ -75,7 +75,7 @@ func (o *Observer) auditRefusal(op upload.Operation, failure *aliases.Failure) {
 }
 
 // auditDeletion writes a set of items, or a refused request to delete items.
-func (o *Observer) auditDeletion(d media.Deletion) {
+func (o *Observer) auditDeletion(d service.Deletion) {
 	c := Change{
 		Action: auditActions[upload.Deleted], Kind: d.Kind, Alias: d.Alias, Filename: d.Filename, Size: -1,
 		IsSet: d.IsSet, Folder: d.Folder, Number: d.Number, Actor: d.Actor, Result: resultOK,
@@ -87,7 +87,7 @@ func (o *Observer) auditDeletion(d media.Deletion) {
 }
 
 // auditTermination writes the submitted name of an upload that was ended, and whose it was.
-func (o *Observer) auditTermination(upload *resumable.Record, actor aliases.Actor, err error) {
+func (o *Observer) auditTermination(upload *resumable.Record, actor item.Actor, err error) {
 	c := Change{
 		Action: "terminate", Kind: upload.ItemKind(), Alias: upload.Alias, Filename: upload.Filename, Size: upload.Length,
 		Actor: actor, Result: resultOK,

@@ -12,10 +12,10 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 )
 
 // TestAuditOfDeletions: the audit log has no words of the storage.
@@ -23,7 +23,7 @@ func TestAuditOfDeletions(t *testing.T) {
 	t.Parallel()
 	core, lines := observer.New(zap.InfoLevel)
 	o := &Observer{audit: zap.New(core)}
-	alias := &aliases.Alias{Kind: aliases.File, Name: "content"}
+	alias := &item.Alias{Kind: item.File, Name: "content"}
 	for _, tt := range []struct {
 		err  error
 		want string
@@ -53,7 +53,7 @@ func TestAuditOfAnyAlias(t *testing.T) {
 	core, lines := observer.New(zap.InfoLevel)
 	o := &Observer{audit: zap.New(core), metrics: newMetrics(prometheus.NewPedanticRegistry())}
 	for _, alias := range []string{strings.Repeat("a", 64), strings.Repeat("\x01", 1<<20)} {
-		o.Refused(t.Context(), upload.Operation{Kind: aliases.File, Alias: alias}, aliases.Failures{{Reason: aliases.Unauthorized}})
+		o.Refused(t.Context(), upload.Operation{Kind: item.File, Alias: alias}, item.Failures{{Reason: item.Unauthorized}})
 		if got := lines.TakeAll()[0].ContextMap()["alias"]; got != alias[:64] {
 			t.Errorf("an alias of %d bytes is written as %.100q", len(alias), got)
 		}
@@ -75,7 +75,7 @@ func TestAuditOfTerminations(t *testing.T) {
 		{resumable.ErrUnknown, "there is no such upload"},
 		{errors.New("dial tcp 10.1.2.3: secret"), "the storage did not remove the upload"},
 	} {
-		o.Terminated(t.Context(), upload, aliases.Actor{Origin: aliases.OriginPanel, Account: "alice"}, tt.err)
+		o.Terminated(t.Context(), upload, item.Actor{Origin: item.OriginPanel, Account: "alice"}, tt.err)
 		fields := lines.TakeAll()[0].ContextMap()
 		if fields["result"] != tt.want || fields["action"] != "terminate" || fields["kind"] != "img" || fields["owner"] != "http site" ||
 			fields["account"] != "alice" || fields["filename"] != "a.png" || fields["size"] != int64(7) {
@@ -89,8 +89,8 @@ func TestAuditFields(t *testing.T) {
 	t.Parallel()
 	core, lines := observer.New(zap.InfoLevel)
 	o := &Observer{audit: zap.New(core)}
-	alias := &aliases.Alias{Kind: aliases.File, Name: "old"}
-	actor := aliases.Actor{Origin: aliases.OriginHTTP, Account: "shop", User: "alice"}
+	alias := &item.Alias{Kind: item.File, Name: "old"}
+	actor := item.Actor{Origin: item.OriginHTTP, Account: "shop", User: "alice"}
 	move := &upload.Transfer{From: alias, Filename: "a.txt", To: "b.txt"}
 	for want, report := range map[string]func(){
 		"action kind alias filename size via account user client result": func() {
@@ -100,16 +100,16 @@ func TestAuditFields(t *testing.T) {
 			o.auditChange(upload.Change{Action: upload.Stored, Alias: alias, Actor: actor, Transfer: move})
 		},
 		"action kind alias filename reason via account user client result": func() {
-			o.auditRefusal(upload.Operation{Actor: actor}, &aliases.Failure{})
+			o.auditRefusal(upload.Operation{Actor: actor}, &item.Failure{})
 		},
 		"action kind alias filename reason to_alias to via account user client result": func() {
-			o.auditRefusal(upload.Operation{Actor: actor, Transfer: move}, &aliases.Failure{})
+			o.auditRefusal(upload.Operation{Actor: actor, Transfer: move}, &item.Failure{})
 		},
 		"action kind alias filename via account user client result": func() {
-			o.auditDeletion(media.Deletion{Actor: actor, Failure: &aliases.Failure{}})
+			o.auditDeletion(service.Deletion{Actor: actor, Failure: &item.Failure{}})
 		},
 		"action kind alias folder number via account user client result": func() {
-			o.auditDeletion(media.Deletion{Actor: actor, IsSet: true})
+			o.auditDeletion(service.Deletion{Actor: actor, IsSet: true})
 		},
 		"action kind alias filename size owner via account user client result": func() {
 			o.auditTermination(&resumable.Record{Length: resumable.Unknown}, actor, nil)
@@ -132,10 +132,10 @@ func TestAuditOfUsers(t *testing.T) {
 	core, lines := observer.New(zap.InfoLevel)
 	o := &Observer{audit: zap.New(core)}
 	for _, user := range []string{"alice", ""} {
-		actor := aliases.Actor{Origin: aliases.OriginHTTP, Account: "members", User: user}
-		o.auditChange(upload.Change{Action: upload.Stored, Alias: &aliases.Alias{}, Actor: actor})
-		o.auditRefusal(upload.Operation{Actor: actor}, &aliases.Failure{})
-		o.auditDeletion(media.Deletion{Actor: actor})
+		actor := item.Actor{Origin: item.OriginHTTP, Account: "members", User: user}
+		o.auditChange(upload.Change{Action: upload.Stored, Alias: &item.Alias{}, Actor: actor})
+		o.auditRefusal(upload.Operation{Actor: actor}, &item.Failure{})
+		o.auditDeletion(service.Deletion{Actor: actor})
 		o.auditTermination(&resumable.Record{Owner: actor.Owner()}, actor, nil)
 		for _, line := range lines.TakeAll() {
 			got, has := line.ContextMap()["user"]
@@ -152,12 +152,12 @@ func TestAuditOfSets(t *testing.T) {
 	t.Parallel()
 	core, lines := observer.New(zap.InfoLevel)
 	o := &Observer{audit: zap.New(core), metrics: newMetrics(prometheus.NewPedanticRegistry())}
-	actor := aliases.Actor{Origin: aliases.OriginHTTP, Account: "shop"}
-	alias := &aliases.Alias{Kind: aliases.File, Name: "content"}
+	actor := item.Actor{Origin: item.OriginHTTP, Account: "shop"}
+	alias := &item.Alias{Kind: item.File, Name: "content"}
 	for _, name := range []string{"a.txt", "b.txt"} {
 		o.Changed(t.Context(), upload.Change{Action: upload.Deleted, Alias: alias, Item: upload.Item{Filename: name}, Actor: actor, InSet: true})
 	}
-	set := media.Deletion{Kind: aliases.File, Alias: "content", IsSet: true, Folder: "old", Number: 2, Actor: actor}
+	set := service.Deletion{Kind: item.File, Alias: "content", IsSet: true, Folder: "old", Number: 2, Actor: actor}
 	o.DeletionEnded(t.Context(), set)
 	all := lines.TakeAll()
 	if len(all) != 1 {
@@ -167,9 +167,9 @@ func TestAuditOfSets(t *testing.T) {
 		fields["account"] != "shop" || fields["alias"] != "content" || fields["result"] != "ok" {
 		t.Errorf("%v", fields)
 	}
-	refused := media.Deletion{
-		Kind: aliases.File, Alias: strings.Repeat("x", 65), Filename: "a.txt", Actor: actor,
-		Failure: &aliases.Failure{Message: "not allowed"},
+	refused := service.Deletion{
+		Kind: item.File, Alias: strings.Repeat("x", 65), Filename: "a.txt", Actor: actor,
+		Failure: &item.Failure{Message: "not allowed"},
 	}
 	o.DeletionEnded(t.Context(), refused)
 	if fields := lines.TakeAll()[0].ContextMap(); fields["result"] != "not allowed" || fields["filename"] != "a.txt" ||
@@ -188,7 +188,7 @@ func TestAuditOfReplacements(t *testing.T) {
 	core, lines := observer.New(zap.InfoLevel)
 	o := &Observer{audit: zap.New(core), metrics: newMetrics(prometheus.NewPedanticRegistry())}
 	for filename, want := range map[string]string{"": "store", "a.txt": "replace"} {
-		o.Refused(t.Context(), upload.Operation{Kind: aliases.File, Filename: filename}, aliases.Failures{{Message: "why", Filename: "a.txt"}})
+		o.Refused(t.Context(), upload.Operation{Kind: item.File, Filename: filename}, item.Failures{{Message: "why", Filename: "a.txt"}})
 		if fields := lines.TakeAll()[0].ContextMap(); fields["action"] != want || fields["filename"] != "a.txt" || fields["result"] != "why" {
 			t.Errorf("%q: %v", filename, fields)
 		}
@@ -200,7 +200,7 @@ func TestAuditOfTransfers(t *testing.T) {
 	t.Parallel()
 	core, lines := observer.New(zap.InfoLevel)
 	o := &Observer{audit: zap.New(core), metrics: newMetrics(prometheus.NewPedanticRegistry())}
-	from, to := &aliases.Alias{Kind: aliases.File, Name: "old"}, &aliases.Alias{Kind: aliases.File, Name: "new"}
+	from, to := &item.Alias{Kind: item.File, Name: "old"}, &item.Alias{Kind: item.File, Name: "new"}
 	for action, copies := range map[string]bool{"move": false, "copy": true} {
 		transfer := &upload.Transfer{From: from, Filename: "a.txt", To: "b.txt", Copy: copies}
 		check := func(result string, both bool) {
@@ -220,11 +220,11 @@ func TestAuditOfTransfers(t *testing.T) {
 			o.Changed(t.Context(), upload.Change{Action: upload.Deleted, Alias: from, Item: upload.Item{Filename: "a.txt"}, Transfer: transfer})
 		}
 		check("ok", true)
-		o.Refused(t.Context(), upload.Operation{Kind: aliases.File, Alias: "new", Transfer: transfer}, aliases.Failures{{Message: "why", Filename: "a.txt"}})
+		o.Refused(t.Context(), upload.Operation{Kind: item.File, Alias: "new", Transfer: transfer}, item.Failures{{Message: "why", Filename: "a.txt"}})
 		check("why", true)
 		o.Refused(t.Context(), upload.Operation{
-			Kind: aliases.File, Alias: "old", Transfer: &upload.Transfer{Filename: "a.txt", Copy: copies},
-		}, aliases.Failures{{Message: "why", Filename: "a.txt"}})
+			Kind: item.File, Alias: "old", Transfer: &upload.Transfer{Filename: "a.txt", Copy: copies},
+		}, item.Failures{{Message: "why", Filename: "a.txt"}})
 		check("why", false)
 		transfer = &upload.Transfer{From: from, Filename: "a.txt", To: "a.txt", Copy: copies}
 		o.Changed(t.Context(), upload.Change{Action: upload.Unchanged, Alias: from, Item: upload.Item{Filename: "a.txt"}, Transfer: transfer})

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // Change is a requested change of items, as in the audit log.
@@ -15,7 +15,7 @@ type Change struct {
 	Time time.Time
 	// Action is "store", "replace", "delete", "move", "copy" or "terminate".
 	Action string
-	Kind   aliases.Kind
+	Kind   item.Kind
 	Alias  string
 	// Filename of the item, or of the one that was moved or copied. It is empty for a set.
 	Filename string
@@ -28,7 +28,7 @@ type Change struct {
 	IsSet  bool
 	Folder string
 	Number int
-	Actor  aliases.Actor
+	Actor  item.Actor
 	// Result is "ok", or why the change, or a part of it, was not made.
 	Result string
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 )
 
 // TestChangesOrder: the last 200 changes are kept, the newest first, without the addresses of clients.
@@ -30,14 +30,14 @@ func TestChangesOrder(t *testing.T) {
 		t.Errorf("at first: %v since %v", last, since)
 	}
 	for n := 1; n <= 3*maxChanges/2; n++ {
-		c.add(Change{Filename: strconv.Itoa(n), Actor: aliases.Actor{Account: "shop", Client: "192.0.2.1"}})
+		c.add(Change{Filename: strconv.Itoa(n), Actor: item.Actor{Account: "shop", Client: "192.0.2.1"}})
 		last, _ := c.Last()
 		if len(last) != min(n, maxChanges) {
 			t.Fatalf("%d changes after %d", len(last), n)
 		}
 		for i, change := range last {
 			if change.Filename != strconv.Itoa(n-i) || !change.Time.Equal(time.Unix(int64(1001+n-i), 0)) ||
-				change.Actor != (aliases.Actor{Account: "shop"}) {
+				change.Actor != (item.Actor{Account: "shop"}) {
 				t.Fatalf("change %d of %d: %+v", i, n, change)
 			}
 		}
@@ -49,7 +49,7 @@ func TestChangesSize(t *testing.T) {
 	t.Parallel()
 	c, long := newChanges(time.Now), strings.Repeat("x", 1<<20)
 	c.add(Change{
-		Alias: long, Filename: long, ToAlias: long, To: long, Folder: long, Result: long, Actor: aliases.Actor{Account: long, User: long},
+		Alias: long, Filename: long, ToAlias: long, To: long, Folder: long, Result: long, Actor: item.Actor{Account: long, User: long},
 	})
 	last, _ := c.Last()
 	if size := len(fmt.Sprintf("%+v", last[0])); size > 10*maxText {
@@ -79,11 +79,11 @@ func TestChangesAtOnce(t *testing.T) {
 // TestChangesMade: what was changed is kept, and what was refused or failed is not.
 func TestChangesMade(t *testing.T) {
 	t.Parallel()
-	alias, other := &aliases.Alias{Kind: aliases.File, Name: "content"}, &aliases.Alias{Kind: aliases.File, Name: "other"}
-	actor := aliases.Actor{Origin: aliases.OriginPanel, Account: "alice"}
-	item := upload.Item{Filename: "a.txt", Size: 7}
+	alias, other := &item.Alias{Kind: item.File, Name: "content"}, &item.Alias{Kind: item.File, Name: "other"}
+	actor := item.Actor{Origin: item.OriginPanel, Account: "alice"}
+	it := upload.Item{Filename: "a.txt", Size: 7}
 	move := &upload.Transfer{From: other, Filename: "old.txt", To: "a.txt"}
-	kept := Change{Kind: aliases.File, Alias: "content", Filename: "a.txt", Size: 7, Actor: actor, Result: "ok"}
+	kept := Change{Kind: item.File, Alias: "content", Filename: "a.txt", Size: 7, Actor: actor, Result: "ok"}
 	as := func(change func(*Change)) *Change {
 		c := kept
 		change(&c)
@@ -94,37 +94,37 @@ func TestChangesMade(t *testing.T) {
 		want   *Change // nil for none
 	}{
 		"store": {func(o *Observer) {
-			o.Changed(t.Context(), upload.Change{Action: upload.Stored, Alias: alias, Item: item, Actor: actor})
+			o.Changed(t.Context(), upload.Change{Action: upload.Stored, Alias: alias, Item: it, Actor: actor})
 		}, as(func(c *Change) { c.Action = "store" })},
 		"replace": {func(o *Observer) {
-			o.Changed(t.Context(), upload.Change{Action: upload.Replaced, Alias: alias, Item: item, Actor: actor})
+			o.Changed(t.Context(), upload.Change{Action: upload.Replaced, Alias: alias, Item: it, Actor: actor})
 		}, as(func(c *Change) { c.Action = "replace" })},
 		"failed delete": {func(o *Observer) {
-			o.Changed(t.Context(), upload.Change{Action: upload.Deleted, Alias: alias, Item: item, Actor: actor, Err: errors.New("down")})
+			o.Changed(t.Context(), upload.Change{Action: upload.Deleted, Alias: alias, Item: it, Actor: actor, Err: errors.New("down")})
 		}, nil},
 		"move": {func(o *Observer) {
-			o.Changed(t.Context(), upload.Change{Action: upload.Stored, Alias: alias, Item: item, Actor: actor, Transfer: move})
+			o.Changed(t.Context(), upload.Change{Action: upload.Stored, Alias: alias, Item: it, Actor: actor, Transfer: move})
 			o.Changed(t.Context(), upload.Change{Action: upload.Deleted, Alias: other, Item: upload.Item{Filename: "old.txt"}, Actor: actor, Transfer: move})
 		}, as(func(c *Change) {
 			c.Action, c.Alias, c.Filename, c.ToAlias, c.To = "move", "other", "old.txt", "content", "a.txt"
 		})},
 		"unchanged": {func(o *Observer) {
-			o.Changed(t.Context(), upload.Change{Action: upload.Unchanged, Alias: alias, Item: item, Actor: actor, Transfer: move})
+			o.Changed(t.Context(), upload.Change{Action: upload.Unchanged, Alias: alias, Item: it, Actor: actor, Transfer: move})
 		}, nil},
 		"set": {func(o *Observer) {
-			o.Changed(t.Context(), upload.Change{Action: upload.Deleted, Alias: alias, Item: item, Actor: actor, InSet: true})
-			o.DeletionEnded(t.Context(), media.Deletion{
-				Kind: aliases.File, Alias: "content", IsSet: true, Folder: "old", Number: 1, Actor: actor,
-				Failure: &aliases.Failure{Message: "some items are left"},
+			o.Changed(t.Context(), upload.Change{Action: upload.Deleted, Alias: alias, Item: it, Actor: actor, InSet: true})
+			o.DeletionEnded(t.Context(), service.Deletion{
+				Kind: item.File, Alias: "content", IsSet: true, Folder: "old", Number: 1, Actor: actor,
+				Failure: &item.Failure{Message: "some items are left"},
 			})
 		}, as(func(c *Change) {
 			c.Action, c.Filename, c.Size, c.IsSet, c.Folder, c.Number, c.Result = "delete", "", -1, true, "old", 1, "some items are left"
 		})},
 		"refused set": {func(o *Observer) {
-			o.DeletionEnded(t.Context(), media.Deletion{Kind: aliases.File, Alias: "content", IsSet: true, Actor: actor, Failure: &aliases.Failure{}})
+			o.DeletionEnded(t.Context(), service.Deletion{Kind: item.File, Alias: "content", IsSet: true, Actor: actor, Failure: &item.Failure{}})
 		}, nil},
 		"refusal": {func(o *Observer) {
-			o.Refused(t.Context(), upload.Operation{Kind: aliases.File, Actor: actor}, aliases.Failures{{Message: "no"}})
+			o.Refused(t.Context(), upload.Operation{Kind: item.File, Actor: actor}, item.Failures{{Message: "no"}})
 		}, nil},
 		"terminate": {func(o *Observer) {
 			o.Terminated(t.Context(), &resumable.Record{Kind: "file", Alias: "content", Filename: "a.txt", Length: 7, Owner: "http shop"}, actor, nil)

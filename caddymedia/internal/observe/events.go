@@ -9,7 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 )
 
@@ -35,7 +35,7 @@ const (
 	EventDeleted = "media_deleted"
 	// EventRefused is emitted for each failure of a request that was not stored, unless it had no valid
 	// token. It carries kind, alias, filename (as submitted; empty for the whole request), reason (a
-	// word of [aliases.Reason]), message, via, account and client.
+	// word of [item.Reason]), message, via, account and client.
 	EventRefused = "media_refused"
 	// EventStorageHealth is emitted when a storage becomes reachable or unreachable. It carries storage,
 	// usable (true, false) and since (the time of the change).
@@ -114,7 +114,7 @@ func (e *events) changed(change upload.Change) {
 	})
 }
 
-func (e *events) refused(op upload.Operation, failure *aliases.Failure) {
+func (e *events) refused(op upload.Operation, failure *item.Failure) {
 	e.emit(EventRefused, func() map[string]any {
 		return withActor(op.Actor, map[string]any{
 			"kind": string(op.Kind), "alias": op.Alias, "filename": failure.Filename,
@@ -129,7 +129,7 @@ func (e *events) health(storage string, usable bool, since time.Time) {
 	})
 }
 
-func withActor(actor aliases.Actor, data map[string]any) map[string]any {
+func withActor(actor item.Actor, data map[string]any) map[string]any {
 	data["via"], data["account"], data["client"] = string(actor.Origin), actor.Account, actor.Client
 	if actor.User != "" {
 		data["user"] = actor.User

@@ -6,18 +6,18 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/cache"
 )
 
 // uploads counts the uploads in progress of all configurations.
-var uploads = map[aliases.Kind]*atomic.Int64{aliases.Image: new(atomic.Int64), aliases.File: new(atomic.Int64)}
+var uploads = map[item.Kind]*atomic.Int64{item.Image: new(atomic.Int64), item.File: new(atomic.Int64)}
 
 // metrics start at zero with every configuration, as all of Caddy's do. No label holds a name or an
 // address that a caller chose.
@@ -101,14 +101,14 @@ func seconds(name, help string, buckets []float64, labels ...string) *prometheus
 // addZeros adds the series with known labels. The rate of a series that appears with its first count
 // misses that count.
 func (m *metrics) addZeros() {
-	for _, result := range media.LoginResults() {
+	for _, result := range service.LoginResults() {
 		m.logins.WithLabelValues(string(result))
 	}
-	for _, result := range media.TicketResults() {
+	for _, result := range service.TicketResults() {
 		m.tickets.WithLabelValues(string(result))
 	}
-	for _, kind := range []aliases.Kind{aliases.Image, aliases.File} {
-		for _, reason := range aliases.Reasons() {
+	for _, kind := range []item.Kind{item.Image, item.File} {
+		for _, reason := range item.Reasons() {
 			m.refusals.WithLabelValues(string(kind), reason.String())
 		}
 		for _, event := range resumable.Events() {
@@ -154,7 +154,7 @@ func (m *metrics) gauge(name, help string, labels prometheus.Labels, count func(
 	}, func() float64 { return float64(count()) }))
 }
 
-func (m *metrics) uploaded(kind aliases.Kind, stored bool, took time.Duration) {
+func (m *metrics) uploaded(kind item.Kind, stored bool, took time.Duration) {
 	result := "refused"
 	if stored {
 		result = "ok"
@@ -162,12 +162,12 @@ func (m *metrics) uploaded(kind aliases.Kind, stored bool, took time.Duration) {
 	m.uploadTimes.WithLabelValues(string(kind), result).Observe(took.Seconds())
 }
 
-func (m *metrics) variant(alias *aliases.Alias, result aliases.VariantResult, took time.Duration) {
+func (m *metrics) variant(alias *item.Alias, result item.VariantResult, took time.Duration) {
 	m.variants.WithLabelValues(alias.Name, string(result)).Inc()
 	m.variantTimes.WithLabelValues(alias.Name).Observe(took.Seconds())
 }
 
-func (m *metrics) rendered(alias *aliases.Alias, r *aliases.Rendition, result derived.RenditionResult, took time.Duration) {
+func (m *metrics) rendered(alias *item.Alias, r *item.Rendition, result derived.RenditionResult, took time.Duration) {
 	m.renditions.WithLabelValues(alias.Name, r.Name, string(result)).Inc()
 	m.renditionTimes.WithLabelValues(alias.Name).Observe(took.Seconds())
 }

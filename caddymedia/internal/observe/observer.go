@@ -12,14 +12,15 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
-// Observer is the [media.Observer] of one configuration of Caddy.
+// Observer is the [service.Observer] of one configuration of Caddy.
 type Observer struct {
 	*metrics
 	audit   *zap.Logger
@@ -49,33 +50,36 @@ func (o *Observer) current() *Observer {
 	return o
 }
 
-// LoggedIn implements [media.Observer].
-func (o *Observer) LoggedIn(ctx context.Context, apiKey string, result media.LoginResult) {
+// Observe implements [media.Observer]. The methods of [service.Observer] are told more.
+func (o *Observer) Observe(context.Context, media.Event) {}
+
+// LoggedIn implements [service.Observer].
+func (o *Observer) LoggedIn(ctx context.Context, apiKey string, result service.LoginResult) {
 	o.current().logins.WithLabelValues(string(result)).Inc()
 	noteAccount(ctx, apiKey)
 }
 
-// TicketIssued implements [media.Observer].
-func (o *Observer) TicketIssued(ctx context.Context, apiKey string, result media.TicketResult) {
+// TicketIssued implements [service.Observer].
+func (o *Observer) TicketIssued(ctx context.Context, apiKey string, result service.TicketResult) {
 	o.current().tickets.WithLabelValues(string(result)).Inc()
 	noteAccount(ctx, apiKey)
 }
 
-// Signed implements [media.Observer].
+// Signed implements [service.Observer].
 func (*Observer) Signed(ctx context.Context, apiKey string, _ int) { noteAccount(ctx, apiKey) }
 
-// Failed implements [media.Observer].
+// Failed implements [service.Observer].
 func (o *Observer) Failed(_ context.Context, endpoint, status string) {
 	o.current().failures.WithLabelValues(endpoint, status).Inc()
 }
 
-// ResumableEvent implements [media.Observer].
-func (o *Observer) ResumableEvent(kind aliases.Kind, event resumable.Event) {
+// ResumableEvent implements [service.Observer].
+func (o *Observer) ResumableEvent(kind item.Kind, event resumable.Event) {
 	o.current().resumable.WithLabelValues(string(kind), string(event)).Inc()
 }
 
-// ResumableReceived implements [media.Observer].
-func (o *Observer) ResumableReceived(kind aliases.Kind, bytes int64, resumed bool) {
+// ResumableReceived implements [service.Observer].
+func (o *Observer) ResumableReceived(kind item.Kind, bytes int64, resumed bool) {
 	current := o.current()
 	current.resumableBytes.WithLabelValues(string(kind)).Add(float64(bytes))
 	if resumed {
@@ -83,35 +87,35 @@ func (o *Observer) ResumableReceived(kind aliases.Kind, bytes int64, resumed boo
 	}
 }
 
-// ResumableOpen implements [media.Observer].
+// ResumableOpen implements [service.Observer].
 func (o *Observer) ResumableOpen(storage string, open resumable.Open) {
 	o.unfinished.WithLabelValues(storage).Set(float64(open.Uploads))
 	o.unfinishedBytes.WithLabelValues(storage).Set(float64(open.Bytes))
 }
 
-// Terminated implements [media.Observer].
-func (o *Observer) Terminated(ctx context.Context, upload *resumable.Record, actor aliases.Actor, err error) {
+// Terminated implements [service.Observer].
+func (o *Observer) Terminated(ctx context.Context, upload *resumable.Record, actor item.Actor, err error) {
 	noteAccount(ctx, actor.Account)
 	o.current().auditTermination(upload, actor, err)
 }
 
-// Requested implements [media.Observer].
-func (o *Observer) Requested(ctx context.Context, alias *aliases.Alias, filename string) {
+// Requested implements [service.Observer].
+func (o *Observer) Requested(ctx context.Context, alias *item.Alias, filename string) {
 	noteItem(ctx, alias.Kind, alias.Name, filename)
 }
 
-// Served implements [media.Observer].
-func (o *Observer) Served(_ context.Context, alias *aliases.Alias, bytes int64) {
+// Served implements [service.Observer].
+func (o *Observer) Served(_ context.Context, alias *item.Alias, bytes int64) {
 	o.current().served.WithLabelValues(string(alias.Kind), alias.Name).Add(float64(bytes))
 }
 
-// StorageOperation implements [media.Observer].
+// StorageOperation implements [service.Observer].
 func (o *Observer) StorageOperation(storage, op string, took time.Duration, err error) {
 	o.current().operation(storage, op, took, err)
 }
 
-// StorageChecked implements [media.Observer].
-func (o *Observer) StorageChecked(storage string, health media.Health, changed bool) {
+// StorageChecked implements [service.Observer].
+func (o *Observer) StorageChecked(storage string, health service.Health, changed bool) {
 	o.up(storage, health.Err == nil)
 	if changed {
 		o.events.health(storage, health.Err == nil, health.Since)
@@ -129,12 +133,12 @@ func (o *Observer) Began(op upload.Operation) (ended func(stored bool)) {
 }
 
 // Variant implements [upload.Observer].
-func (o *Observer) Variant(alias *aliases.Alias, result aliases.VariantResult, took time.Duration) {
+func (o *Observer) Variant(alias *item.Alias, result item.VariantResult, took time.Duration) {
 	o.current().variant(alias, result, took)
 }
 
 // Rendered implements [upload.Observer].
-func (o *Observer) Rendered(alias *aliases.Alias, r *aliases.Rendition, result derived.RenditionResult, took time.Duration) {
+func (o *Observer) Rendered(alias *item.Alias, r *item.Rendition, result derived.RenditionResult, took time.Duration) {
 	o.current().rendered(alias, r, result, took)
 }
 
@@ -156,23 +160,23 @@ func (o *Observer) Changed(ctx context.Context, change upload.Change) {
 	o.events.changed(change)
 }
 
-// DeletionEnded implements [media.Observer].
-func (o *Observer) DeletionEnded(ctx context.Context, deletion media.Deletion) {
+// DeletionEnded implements [service.Observer].
+func (o *Observer) DeletionEnded(ctx context.Context, deletion service.Deletion) {
 	deletion.Alias = fmt.Sprintf("%.64s", deletion.Alias) // as in Refused
 	noteAccount(ctx, deletion.Actor.Account)
 	noteItem(ctx, deletion.Kind, deletion.Alias, deletion.Filename)
-	if deletion.Actor.Account != "" || deletion.Actor.Origin != aliases.OriginHTTP { // strangers must not fill the audit log
+	if deletion.Actor.Account != "" || deletion.Actor.Origin != item.OriginHTTP { // strangers must not fill the audit log
 		o.current().auditDeletion(deletion)
 	}
 }
 
 // Refused implements [upload.Observer].
-func (o *Observer) Refused(ctx context.Context, op upload.Operation, failures aliases.Failures) {
+func (o *Observer) Refused(ctx context.Context, op upload.Operation, failures item.Failures) {
 	op.Alias = fmt.Sprintf("%.64s", op.Alias) // a caller may send any text; no alias is longer
 	noteAccount(ctx, op.Actor.Account)
 	noteItem(ctx, op.Kind, op.Alias, "")
 	current := o.current()
-	unknown := op.Actor.Origin == aliases.OriginHTTP && op.Actor.Account == ""
+	unknown := op.Actor.Origin == item.OriginHTTP && op.Actor.Account == ""
 	for _, failure := range failures {
 		current.refusals.WithLabelValues(string(op.Kind), failure.Reason.String()).Inc()
 		if unknown { // strangers must not fill the audit log, nor trigger subscribers

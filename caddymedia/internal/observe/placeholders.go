@@ -6,7 +6,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // The placeholders of a request for items, for access logs. Callers chose the names in them, so they are
@@ -30,7 +30,7 @@ var noting sync.Mutex
 
 // noteItem sets the placeholder for the alias of a request, given its context, and adds to the list of
 // filenames. Both may be empty.
-func noteItem(ctx context.Context, kind aliases.Kind, alias, filename string) {
+func noteItem(ctx context.Context, kind item.Kind, alias, filename string) {
 	replacer, ok := replacerOf(ctx)
 	if !ok || alias == "" {
 		return

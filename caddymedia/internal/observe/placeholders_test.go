@@ -9,7 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // TestNoteItemsAtOnce: the list has all items that are stored at once for one request.
@@ -24,7 +24,7 @@ func TestNoteItemsAtOnce(t *testing.T) {
 		for i := range count {
 			name := strconv.Itoa(i)
 			want = append(want, name)
-			all.Go(func() { noteItem(ctx, aliases.Image, "content", name) })
+			all.Go(func() { noteItem(ctx, item.Image, "content", name) })
 		}
 		all.Wait()
 		noted, _ := replacer.Get(placeholderFilenames)

@@ -9,11 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
 // Finishing says how the item of an upload is stored.
@@ -25,7 +24,7 @@ type Finishing struct {
 	// Authorize is called with the alias right before the item is stored, because the caller may have
 	// lost its rights since it began the upload. A failure leaves the upload to a caller with rights.
 	// isRepeated reports that the item is counted already, and may be stored.
-	Authorize func(ctx context.Context, alias string, isRepeated bool) (Rights, *aliases.Failure)
+	Authorize func(ctx context.Context, alias string, isRepeated bool) (Rights, *item.Failure)
 	// Refusals are those that end the upload.
 	Refusals Refusals
 }
@@ -69,7 +68,7 @@ const (
 //     process begins again.
 //
 // The end of ctx stops only the wait for another request that finishes the upload.
-func (u *Upload) Finish(ctx context.Context, f Finishing) aliases.Failures {
+func (u *Upload) Finish(ctx context.Context, f Finishing) item.Failures {
 	if !u.isDue() {
 		return nil
 	}
@@ -86,9 +85,9 @@ func (u *Upload) Finish(ctx context.Context, f Finishing) aliases.Failures {
 		return failuresOf(err)
 	}
 	a := &attempt{Upload: u, how: f, lease: lease, isRepeated: lease.IsRepeated}
-	a.repetition = upload.Repetition{ID: u.ID, Began: lease.Began, Again: lease.IsRepeated || u.wasDue}
-	if u.wasDue && !lease.IsRepeated {
-		a.repetition.Began = u.changed
+	a.repetition = upload.Repetition{ID: u.ID, Began: lease.Began, Again: lease.IsRepeated}
+	if u.wasDue && !lease.IsRepeated { // there was no attempt, or the token store has forgotten it
+		a.repetition = u.unknownAttempt()
 	}
 	defer a.end(ctx)
 	// Another process may have finished the upload before, and may even have removed a part of it only.
@@ -111,7 +110,7 @@ func (u *Upload) Finish(ctx context.Context, f Finishing) aliases.Failures {
 }
 
 // lease begins an attempt to finish the upload: no other one runs, in any process that shares the token
-// store. lost is called if another one may run by now. The error is an *[aliases.Failure].
+// store. lost is called if another one may run by now. The error is an *[item.Failure].
 func (u *Upload) lease(ctx context.Context, lost func()) (*tokens.Attempt, error) {
 	lease, err := u.store.Issuer.Attempt(ctx, u.Request(), lost)
 	switch {
@@ -129,9 +128,21 @@ func (u *Upload) Request() tokens.Request {
 }
 
 // unleased returns the failure for an error of the token store, and logs the error.
-func (s *Store) unleased(err error) *aliases.Failure {
+func (s *Store) unleased(err error) *item.Failure {
 	s.Log.Error("token store unreachable", "error", err)
-	return &aliases.Failure{Reason: aliases.Unavailable, Message: "the upload cannot be finished now, try again later", Err: err}
+	return &item.Failure{Reason: item.Unavailable, Message: "the upload cannot be finished now, try again later", Err: err}
+}
+
+// unknownAttempt is the repetition of an attempt that may have begun when the last byte was stored. An item
+// that the storage has had for longer than the bytes is another one.
+func (u *Upload) unknownAttempt() upload.Repetition {
+	r := upload.Repetition{ID: u.ID, Began: u.changed, Again: true}
+	if alias := u.store.Uploader.Aliases[u.ItemKind()][u.Alias]; alias != nil && alias.Storage == u.storage {
+		for _, object := range u.objects() {
+			r.Since = later(r.Since, object.ModTime())
+		}
+	}
+	return r
 }
 
 // isDue reports whether the item of the upload is to be stored.
@@ -152,11 +163,11 @@ type attempt struct {
 }
 
 // storeItem stores the item. [upload.Uploader.Upload] calls authorize after the checks.
-func (a *attempt) storeItem(ctx context.Context) (upload.Item, aliases.Failures) {
+func (a *attempt) storeItem(ctx context.Context) (upload.Item, item.Failures) {
 	items, failures := a.store.Uploader.Upload(ctx, upload.Upload{SubFolder: a.SubFolder, Request: upload.Request{
 		Kind: a.ItemKind(), Alias: a.Alias, BaseURL: a.how.BaseURL, Confirm: a.authorize,
 		Repetition: &a.repetition,
-		Actor:      aliases.Actor{Origin: aliases.Origin(a.Origin), Account: a.Account, User: a.User, Client: a.Client, Ticket: a.Ticket},
+		Actor:      item.Actor{Origin: item.Origin(a.Origin), Account: a.Account, User: a.User, Client: a.Client, Ticket: a.Ticket},
 	}}, a.source())
 	if failures != nil {
 		return upload.Item{}, failures
@@ -165,7 +176,7 @@ func (a *attempt) storeItem(ctx context.Context) (upload.Item, aliases.Failures)
 }
 
 // authorize checks the rights of the caller, counts the item and keeps the attempt.
-func (a *attempt) authorize(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *aliases.Failure) {
+func (a *attempt) authorize(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *item.Failure) {
 	if a.rights, failure = a.how.Authorize(ctx, c.Alias, a.isRepeated); failure == nil {
 		failure = a.count(ctx)
 	}
@@ -183,7 +194,7 @@ func (a *attempt) authorize(ctx context.Context, c upload.Commitment) (settle fu
 
 // count counts the item on the ticket that created the upload or, if that has ended or is used up, on
 // the caller's. A caller with a token has none, and may finish an upload that is not counted.
-func (a *attempt) count(ctx context.Context) *aliases.Failure {
+func (a *attempt) count(ctx context.Context) *item.Failure {
 	if a.isRepeated {
 		return nil // it was counted before the earlier attempt was kept
 	}
@@ -213,7 +224,7 @@ func (a *attempt) count(ctx context.Context) *aliases.Failure {
 
 // records reports whether failures become the outcome. An item that an earlier attempt may have stored has
 // passed the checks. A caller without the rights, or the end of a lease, says nothing about the item.
-func (a *attempt) records(failures aliases.Failures) bool {
+func (a *attempt) records(failures item.Failures) bool {
 	if a.isRepeated || a.unauthorized || a.how.Refusals == RecordNone || a.how.Refusals == RecordKept && !a.kept {
 		return false
 	}
@@ -240,7 +251,7 @@ func (a *attempt) end(ctx context.Context) {
 
 // CountRefused counts the items that were refused for good on the ticket of the caller, if it has
 // one. It does not end with ctx, and logs an error.
-func (s *Store) CountRefused(ctx context.Context, ticket *tokens.Ticket, failures aliases.Failures) {
+func (s *Store) CountRefused(ctx context.Context, ticket *tokens.Ticket, failures item.Failures) {
 	refused := 0
 	for _, failure := range failures {
 		if failure.Filename != "" && isFinal(failure) {
@@ -272,27 +283,27 @@ func (s *Store) GiveBack(ctx context.Context, issuer *tokens.Issuer, ticket toke
 
 // uncounted returns the failure of an item that cannot be counted, and logs an error of the token
 // store.
-func (s *Store) uncounted(err error) *aliases.Failure {
+func (s *Store) uncounted(err error) *item.Failure {
 	failure := Uncounted(err)
-	if failure.Reason == aliases.Unavailable {
+	if failure.Reason == item.Unavailable {
 		s.Log.Error("token store unreachable", "error", err)
 	}
 	return failure
 }
 
 // Uncounted returns the failure for an error of [tokens.Issuer.Take].
-func Uncounted(err error) *aliases.Failure {
+func Uncounted(err error) *item.Failure {
 	switch {
 	case errors.Is(err, tokens.ErrUsedUp):
-		return &aliases.Failure{Reason: aliases.Forbidden, Message: "the ticket is used up: request a new one"}
+		return &item.Failure{Reason: item.Forbidden, Message: "the ticket is used up: request a new one"}
 	case errors.Is(err, tokens.ErrCredentials):
-		return &aliases.Failure{Reason: aliases.Forbidden, Message: "the ticket has ended"}
+		return &item.Failure{Reason: item.Forbidden, Message: "the ticket has ended"}
 	}
-	return &aliases.Failure{Reason: aliases.Unavailable, Message: "tickets cannot be checked now, try again later"}
+	return &item.Failure{Reason: item.Unavailable, Message: "tickets cannot be checked now, try again later"}
 }
 
 // outcomeOf returns the outcome of an item, or of its refusal.
-func outcomeOf(item upload.Item, failures aliases.Failures) Outcome {
+func outcomeOf(item upload.Item, failures item.Failures) Outcome {
 	if failures != nil {
 		return Outcome{Refused: failures[0].Message}
 	}
@@ -300,9 +311,9 @@ func outcomeOf(item upload.Item, failures aliases.Failures) Outcome {
 }
 
 // isFinal reports whether the item would be refused again.
-func isFinal(failure *aliases.Failure) bool {
+func isFinal(failure *item.Failure) bool {
 	switch failure.Reason {
-	case aliases.BadRequest, aliases.Forbidden, aliases.Conflict, aliases.TooLarge, aliases.BadContent:
+	case item.BadRequest, item.Forbidden, item.Conflict, item.TooLarge, item.BadContent:
 		return true
 	default:
 		return false
@@ -310,27 +321,24 @@ func isFinal(failure *aliases.Failure) bool {
 }
 
 // failuresOf returns the failures for an error of the state of an upload; nil for none.
-func failuresOf(err error) aliases.Failures {
+func failuresOf(err error) item.Failures {
 	if err == nil {
 		return nil
 	}
-	if failure, ok := errors.AsType[*aliases.Failure](err); ok {
-		return aliases.Failures{failure}
+	if failure, ok := errors.AsType[*item.Failure](err); ok {
+		return item.Failures{failure}
 	}
 	if errors.Is(err, ErrUnknown) {
-		return aliases.Failures{{Reason: aliases.Unavailable, Message: "the upload has ended", Err: err}}
+		return item.Failures{{Reason: item.Unavailable, Message: "the upload has ended", Err: err}}
 	}
-	return aliases.Failures{aliases.StorageFailure(err)}
+	return item.Failures{item.StorageFailure(err)}
 }
-
-// finishing are locks of the uploads that are being finished in this process, by their location.
-var finishing locks.Names
 
 // maxFinishWait is how long a request waits for another one that finishes its upload.
 const maxFinishWait = 20 * time.Second
 
 // LockFinish waits until no other request of this process finishes the upload, at most 20 seconds,
-// and reloads the upload: it may be finished. The error may be an *[aliases.Failure].
+// and reloads the upload: it may be finished. The error may be an *[item.Failure].
 func (u *Upload) LockFinish(ctx context.Context) (unlock func(), err error) {
 	unlock, err = u.waitFinish(ctx)
 	if err != nil {
@@ -347,7 +355,7 @@ func (u *Upload) LockFinish(ctx context.Context) (unlock func(), err error) {
 func (u *Upload) waitFinish(ctx context.Context) (unlock func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, maxFinishWait)
 	defer cancel()
-	unlock, err = finishing.Lock(waiting, u.location())
+	unlock, err = u.store.Active.finishing.Lock(waiting, u.location())
 	if err != nil {
 		return nil, finishingElsewhere(err)
 	}
@@ -355,8 +363,8 @@ func (u *Upload) waitFinish(ctx context.Context) (unlock func(), err error) {
 }
 
 // finishingElsewhere returns the failure of a request while another one finishes the upload.
-func finishingElsewhere(err error) *aliases.Failure {
-	return &aliases.Failure{Reason: aliases.Busy, Message: "the upload is being finished, ask again later", Err: err}
+func finishingElsewhere(err error) *item.Failure {
+	return &item.Failure{Reason: item.Busy, Message: "the upload is being finished, ask again later", Err: err}
 }
 
 // record stores the outcome of the upload and removes its data. If another process has finished it,
@@ -458,7 +466,7 @@ func (u *Upload) discard(ctx context.Context, event Event, mayBeStored bool) err
 		return fmt.Errorf("removing a resumable upload: %w", err)
 	}
 	u.store.observe(&u.Record, event)
-	writing.interrupt(u.location())
+	u.store.Active.writing.interrupt(u.location())
 	u.removeData(ctx)
 	if !mayBeStored && u.Ticket != "" && u.Complete() {
 		u.store.GiveBack(ctx, u.store.Issuer, u.TicketID(), u.ID)
@@ -469,7 +477,7 @@ func (u *Upload) discard(ctx context.Context, event Event, mayBeStored bool) err
 // Drop removes an upload whose creation fails, because its client will create another one. failures
 // are those of its item, nil if it was not received. It returns false if a later request can find the
 // upload, or if its item may be stored.
-func (u *Upload) Drop(ctx context.Context, failures aliases.Failures) bool {
+func (u *Upload) Drop(ctx context.Context, failures item.Failures) bool {
 	if len(u.Parts) > 0 || u.Outcome != nil {
 		return false
 	}

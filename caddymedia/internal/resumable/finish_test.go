@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -203,10 +203,10 @@ func TestFinishCut(t *testing.T) {
 // not recorded.
 func TestRecords(t *testing.T) {
 	t.Parallel()
-	final, temporary := aliases.Failures{{Reason: aliases.BadContent}}, aliases.Failures{{Reason: aliases.Busy}}
+	final, temporary := item.Failures{{Reason: item.BadContent}}, item.Failures{{Reason: item.Busy}}
 	for name, c := range map[string]struct {
 		attempt  attempt
-		failures aliases.Failures
+		failures item.Failures
 		want     bool
 	}{
 		"refused":          {attempt{}, final, true},
@@ -280,7 +280,7 @@ func TestCount(t *testing.T) {
 // actors records the actors of requests.
 type actors struct {
 	upload.NopObserver
-	all []aliases.Actor
+	all []item.Actor
 }
 
 func (o *actors) Began(op upload.Operation) func(bool) {
@@ -330,9 +330,9 @@ func TestAuthorizeKeeps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &attempt{Upload: u, lease: lease, how: Finishing{Authorize: func(context.Context, string, bool) (Rights, *aliases.Failure) {
+		a := &attempt{Upload: u, lease: lease, how: Finishing{Authorize: func(context.Context, string, bool) (Rights, *item.Failure) {
 			if c.refuses {
-				return Rights{}, &aliases.Failure{Reason: aliases.Forbidden}
+				return Rights{}, &item.Failure{Reason: item.Forbidden}
 			}
 			return Rights{Issuer: s.Issuer, Ticket: ticket}, nil
 		}}}
@@ -405,7 +405,7 @@ func TestFinishElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if failures := u.Finish(t.Context(), Finishing{}); len(failures) != 1 || failures[0].Reason != aliases.Busy {
+		if failures := u.Finish(t.Context(), Finishing{}); len(failures) != 1 || failures[0].Reason != item.Busy {
 			t.Errorf("meanwhile: %v", failures)
 		}
 		if err := errors.Join(other.record(t.Context(), Outcome{Stored: "a.txt"}), lease.Forget(t.Context())); err != nil {
@@ -418,13 +418,13 @@ func TestFinishElsewhere(t *testing.T) {
 }
 
 // TestFinishForgotten: an attempt finds the item of an earlier one that was killed, also if the token store
-// has forgotten that one.
+// has forgotten that one. An equal item of another upload is not its own.
 func TestFinishForgotten(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
 		alias := derivedtest.NewAlias(t, "default", s.Storages[0])
-		s.Uploader.Aliases = map[aliases.Kind]map[string]*aliases.Alias{aliases.File: {alias.Name: alias}}
-		how := Finishing{Authorize: func(context.Context, string, bool) (Rights, *aliases.Failure) {
+		s.Uploader.Aliases = map[item.Kind]map[string]*item.Alias{item.File: {alias.Name: alias}}
+		how := Finishing{Authorize: func(context.Context, string, bool) (Rights, *item.Failure) {
 			return Rights{Issuer: s.Issuer}, nil
 		}}
 		u := s.create(t, Record{Owner: owner, Kind: "file", Alias: "default", Filename: "a.txt", Length: 3})
@@ -449,6 +449,14 @@ func TestFinishForgotten(t *testing.T) {
 		}
 		if keys := s.keys(t); len(keys) != 2 { // the outcome and the item
 			t.Errorf("stored: %v", keys)
+		}
+		other := s.create(t, Record{Owner: owner, Kind: "file", Alias: "default", Filename: "a.txt", Length: 3})
+		if err := other.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
+			t.Fatal(err)
+		}
+		other = s.find(t, other)
+		if failures := other.Finish(t.Context(), how); failures != nil || other.Outcome == nil || other.Outcome.Stored == "a.txt" {
+			t.Errorf("another upload: outcome %+v, failures %v", other.Outcome, failures)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
@@ -64,7 +64,7 @@ func clientTagOf(rec *Record) string {
 }
 
 // party returns the party by which the upload is counted.
-func (r *Record) party() queue.Party { return aliases.PartyOf(r.Owner, r.Ticket, r.Client) }
+func (r *Record) party() queue.Party { return item.PartyOf(r.Owner, r.Ticket, r.Client) }
 
 // tag returns a short hash of the name of a storage, of the ID of a ticket, or of a client, for IDs.
 func tag(text string) string { return digest(text)[:tagLength] }

@@ -11,7 +11,7 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -57,8 +57,8 @@ type Record struct {
 }
 
 // ItemKind returns the kind of the item.
-func (r *Record) ItemKind() aliases.Kind {
-	kind, _ := aliases.KindOf(r.Kind) // only known ones are recorded
+func (r *Record) ItemKind() item.Kind {
+	kind, _ := item.KindOf(r.Kind) // only known ones are recorded
 	return kind
 }
 

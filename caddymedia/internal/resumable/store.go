@@ -23,7 +23,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -75,12 +75,14 @@ type Store struct {
 	// Now is the clock.
 	Now func() time.Time
 	// Observe, if set, is called for each event of an upload of a kind.
-	Observe func(kind aliases.Kind, event Event)
+	Observe func(kind item.Kind, event Event)
 	// Opened, if set, is called after an upload was created on a storage.
 	Opened func(storage *storagedrivers.Storage)
 	// Received, if set, is called after a request that added bytes to an upload of a kind. resumed
 	// means that the upload had some before.
-	Received func(kind aliases.Kind, bytes int64, resumed bool)
+	Received func(kind item.Kind, bytes int64, resumed bool)
+	// Active are the requests at work on uploads.
+	Active *Active
 	// Log receives the errors of removals, which are repeated by [Store.Sweep].
 	Log *slog.Logger
 

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -135,7 +135,7 @@ func (s *Store) load(ctx context.Context, storage *storagedrivers.Storage, key s
 		}
 		u.changedAt(rec, length.ModTime)
 	}
-	if s.Now().After(u.Expires()) && !writing.has(u.location()) {
+	if s.Now().After(u.Expires()) && !s.Active.writing.has(u.location()) {
 		return nil, errExpired
 	}
 	u.wasDue = u.isDue()
@@ -260,7 +260,7 @@ func (u *Upload) source() upload.Source {
 	return upload.Staged(u.Filename, u.Length, func(ctx context.Context, storage *storagedrivers.Storage, stage upload.Stage) (storagedrivers.Staged, error) {
 		staged, err := storage.StageGrown(ctx, stage, u.objects()...)
 		if errors.Is(err, storagedrivers.ErrChanged) { // another process has finished the upload, or it was removed
-			err = &aliases.Failure{Reason: aliases.Unavailable, Message: "the upload has changed, ask for its offset", Err: err}
+			err = &item.Failure{Reason: item.Unavailable, Message: "the upload has changed, ask for its offset", Err: err}
 		}
 		return staged, err
 	})

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 )
 
@@ -38,7 +38,7 @@ func (q *request) describe(u *resumable.Upload) {
 func (q *request) describeEnd(u *resumable.Upload) {
 	header := q.w.Header()
 	header.Set(headerExpires, u.Expires().UTC().Format(http.TimeFormat))
-	item, ok := q.service.ItemOf(u, q.BaseURL)
+	item, ok := q.running.ItemOf(u, q.BaseURL)
 	if !ok {
 		return
 	}
@@ -116,12 +116,12 @@ func (q *request) refuse(ctx context.Context, err error) error {
 			httpx.RetryAfter(q.w, httpx.RetryDelay(failures))
 		}
 	}
-	q.service.Observer().Failed(ctx, q.Kind.Name(), strconv.Itoa(status))
+	q.running.Observer().Failed(ctx, q.Kind.Name(), strconv.Itoa(status))
 	return httpx.Refuse(q.w, q.r, q.Log, status, failures)
 }
 
 // failuresOf returns the status and the failures of an error.
-func (q *request) failuresOf(err error) (status int, failures aliases.Failures) {
+func (q *request) failuresOf(err error) (status int, failures item.Failures) {
 	refused, ok := errors.AsType[*requestError](err)
 	for i := range refusals {
 		if !ok && errors.Is(err, refusals[i].err) {
@@ -129,13 +129,13 @@ func (q *request) failuresOf(err error) (status int, failures aliases.Failures) 
 		}
 	}
 	if ok {
-		return refused.status, aliases.Failures{{Reason: aliases.BadRequest, Message: refused.message}}
+		return refused.status, item.Failures{{Reason: item.BadRequest, Message: refused.message}}
 	}
-	failures, ok = errors.AsType[aliases.Failures](err)
-	if failure, one := errors.AsType[*aliases.Failure](err); !ok && one {
-		failures = aliases.Failures{failure}
+	failures, ok = errors.AsType[item.Failures](err)
+	if failure, one := errors.AsType[*item.Failure](err); !ok && one {
+		failures = item.Failures{failure}
 	} else if !ok {
-		failures = aliases.Failures{aliases.StorageFailure(err)}
+		failures = item.Failures{item.StorageFailure(err)}
 	}
 	return httpx.StatusOf(failures), failures
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
@@ -221,7 +221,7 @@ func TestEndGivesBack(t *testing.T) {
 			s.send(t, http.MethodDelete, address, "", "").want(t, 204, "")
 		}},
 		{"by an administrator", func(t *testing.T, s *site, address string) {
-			if err := s.first.TerminateUpload(t.Context(), s.found(t, address), aliases.Actor{Origin: aliases.OriginPanel}); err != nil {
+			if err := s.first.TerminateUpload(t.Context(), s.found(t, address), item.Actor{Origin: item.OriginPanel}); err != nil {
 				t.Error(err)
 			}
 		}},

@@ -23,8 +23,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -80,7 +81,7 @@ func (c crash) site(t *testing.T, killed func()) *site {
 		}
 		config.FileAliases, config.Tokens = nil, &fileTokens{Store: config.Tokens, folder: c.Tokens}
 		if killed != nil {
-			config.Observer = killer{media.NopObserver{}, killed}
+			config.Observer = killer{testservice.Observer{}, killed}
 		}
 	})
 	s.passed.Store(int64(time.Since(noon))) // the files have the real time
@@ -140,7 +141,7 @@ func (s *fileTokens) Update(ctx context.Context, key, index string, change func(
 
 // killer calls a function after each operation of a storage.
 type killer struct {
-	media.Observer
+	testservice.Observer
 	killed func()
 }
 
@@ -224,7 +225,7 @@ func (c crash) once(t *testing.T, finish func(t *testing.T, c crash, survivor *s
 	t.Helper()
 	c.Root, c.Tokens = t.TempDir(), t.TempDir()
 	s := c.site(t, nil)
-	earlier := upload.Upload{Request: upload.Request{Kind: aliases.Image, Alias: c.Alias, Actor: aliases.Actor{Origin: aliases.OriginHTTP}}}
+	earlier := upload.Upload{Request: upload.Request{Kind: item.Image, Alias: c.Alias, Actor: item.Actor{Origin: item.OriginHTTP}}}
 	if _, failures := s.first.Uploader().Upload(t.Context(), earlier, upload.Single("a.png", strings.NewReader(crashOther))); failures != nil {
 		t.Fatal(failures)
 	}
@@ -269,13 +270,13 @@ func (c crash) request(t *testing.T, s *site) {
 	t.Helper()
 	var state struct {
 		Offset, Length int
-		Result         []item
+		Result         []stored
 	}
 	if c.Steps%2 == 0 {
 		header := s.send(t, http.MethodHead, c.Address, "", "").want(t, http.StatusOK, "").header
 		state.Offset, _ = strconv.Atoi(header.Get("Upload-Offset"))
 		state.Length, _ = strconv.Atoi(header.Get("Upload-Length"))
-		state.Result = make([]item, len(header["Media-Filename"]))
+		state.Result = make([]stored, len(header["Media-Filename"]))
 	} else {
 		got := s.send(t, http.MethodGet, c.Address, "", "").want(t, http.StatusOK, "")
 		if err := json.Unmarshal([]byte(got.body), &state); err != nil {
@@ -295,7 +296,7 @@ func (c crash) request(t *testing.T, s *site) {
 // start finishes the upload by the start of a service, unless bytes are missing.
 func (c crash) start(t *testing.T, s *site) {
 	t.Helper()
-	owner := aliases.Actor{Origin: aliases.OriginHTTP, Account: someKey}.Owner()
+	owner := item.Actor{Origin: item.OriginHTTP, Account: someKey}.Owner()
 	u, err := s.first.Uploads().Find(t.Context(), owner, path.Base(c.Address))
 	if err != nil {
 		t.Fatal(err)

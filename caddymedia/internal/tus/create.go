@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -36,11 +36,11 @@ func (q *request) create(ctx context.Context) error {
 		creation.Filename = cmp.Or(ticket.Filename, rec.Filename)
 		creation.Files = ticket.Left()
 	}
-	storage := q.service.UploadStorage(q.Kind, rec.Alias)
+	storage := q.running.UploadStorage(q.Kind, rec.Alias)
 	if storage == nil {
 		return badRequest("there is no alias to upload to")
 	}
-	u, err := q.service.Uploads().Create(ctx, storage, creation)
+	u, err := q.running.Uploads().Create(ctx, storage, creation)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (q *request) create(ctx context.Context) error {
 		refusals = resumable.RecordRefusals // a repeated request finds it
 	}
 	if err := q.finish(ctx, u, refusals); err != nil {
-		failures, _ := errors.AsType[aliases.Failures](err)
+		failures, _ := errors.AsType[item.Failures](err)
 		if u.Drop(ctx, failures) {
 			header.Del("Location")
 		}
@@ -96,7 +96,7 @@ func (q *request) record() (*resumable.Record, error) {
 	if !rec.Partial {
 		rec.Alias = metadata["alias"]
 	}
-	rec.Alias = cmp.Or(rec.Alias, media.ForcedBy(q.caller).Alias, aliases.DefaultAlias)
+	rec.Alias = cmp.Or(rec.Alias, service.ForcedBy(q.caller).Alias, item.DefaultAlias)
 	if rec.Filename == "" && !rec.Partial {
 		return nil, badRequest("Upload-Metadata has no filename")
 	}
@@ -106,7 +106,7 @@ func (q *request) record() (*resumable.Record, error) {
 // admit returns the failures with which an upload of a length is sure to be refused.
 func (q *request) admit(ctx context.Context, rec *resumable.Record, length int64) error {
 	if length > q.maxSize() || rec.Partial && length > q.limit(rec) {
-		return aliases.Failures{{Reason: aliases.TooLarge, Message: "larger than any item may be", Filename: rec.Filename}}
+		return item.Failures{{Reason: item.TooLarge, Message: "larger than any item may be", Filename: rec.Filename}}
 	}
 	if q.caller.UsedUp() {
 		return resumable.Uncounted(tokens.ErrUsedUp)
@@ -117,9 +117,9 @@ func (q *request) admit(ctx context.Context, rec *resumable.Record, length int64
 	req := upload.Upload{SubFolder: rec.SubFolder, Request: upload.Request{
 		Kind: q.Kind, Alias: rec.Alias, Actor: q.actor, BaseURL: q.BaseURL,
 		Allows: func(alias string) bool { return q.caller.Allows(q.Kind.Name(), alias) },
-		Forced: media.ForcedBy(q.caller),
+		Forced: service.ForcedBy(q.caller),
 	}}
-	if failures := q.service.Uploader().Precheck(ctx, req, rec.Filename, length); failures != nil {
+	if failures := q.running.Uploader().Precheck(ctx, req, rec.Filename, length); failures != nil {
 		return failures
 	}
 	return nil
@@ -128,7 +128,7 @@ func (q *request) admit(ctx context.Context, rec *resumable.Record, length int64
 // maxSize returns the largest item of the kind in bytes.
 func (q *request) maxSize() int64 {
 	var largest int64
-	for _, alias := range q.service.Aliases() {
+	for _, alias := range q.running.Aliases() {
 		if alias.Kind == q.Kind {
 			largest = max(largest, alias.MaxSize)
 		}
@@ -138,8 +138,8 @@ func (q *request) maxSize() int64 {
 
 // limit returns the largest length of an upload of the caller.
 func (q *request) limit(rec *resumable.Record) int64 {
-	forced := media.ForcedBy(q.caller)
-	alias, ok := q.service.Alias(q.Kind, rec.Alias)
+	forced := service.ForcedBy(q.caller)
+	alias, ok := q.running.Alias(q.Kind, rec.Alias)
 	if !ok || rec.Partial && forced.Alias == "" { // the alias of the final upload is not known
 		return forced.Limit(q.maxSize())
 	}

@@ -1,5 +1,5 @@
 // Package tus serves resumable uploads by the protocol tus 1.0.0,
-// https://tus.io/protocols/resumable-upload, over a media.Service. It knows no credentials: the
+// https://tus.io/protocols/resumable-upload, over a service.Service. It knows no credentials: the
 // caller of [Endpoint.Serve] authenticates requests.
 package tus
 
@@ -13,11 +13,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -54,47 +54,47 @@ const (
 // Endpoint is the endpoint of the resumable uploads of a kind, as one request finds it.
 type Endpoint struct {
 	// Kind of the items.
-	Kind aliases.Kind
+	Kind item.Kind
 	// Path of the endpoint, as the client sees it.
 	Path string
 	// BaseURL is the start of public addresses if an alias has none.
 	BaseURL string
 	// Origin of the items, and the address of the client.
-	Origin aliases.Origin
+	Origin item.Origin
 	Client string
 	// Authenticate returns the caller according to a service. It is called before anything else, and
 	// again before an item is stored.
-	Authenticate func(ctx context.Context, service *media.Service) (tokens.Caller, *aliases.Failure)
+	Authenticate func(ctx context.Context, running *service.Service) (tokens.Caller, *item.Failure)
 	// Running returns the service for new requests. It stays open until release is called.
-	Running func() (service *media.Service, release func())
+	Running func() (running *service.Service, release func())
 	// Log receives errors that are not the caller's fault.
 	Log *slog.Logger
 }
 
 // Serve responds to a request for the upload of an ID; for an empty ID, to one for the endpoint
 // itself. The error is an *[httpx.Error]; then nothing was written.
-func (e *Endpoint) Serve(service *media.Service, w http.ResponseWriter, r *http.Request, id string) error {
+func (e *Endpoint) Serve(running *service.Service, w http.ResponseWriter, r *http.Request, id string) error {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
-	if service.Uploads() == nil {
+	if running.Uploads() == nil {
 		return &httpx.Error{Status: http.StatusNotFound, Err: errors.New("resumable uploads are off")}
 	}
 	header.Set(headerResumable, version)
-	q := &request{Endpoint: e, service: service, id: id, w: w, r: r, method: cmp.Or(joined(r.Header, headerOverride), r.Method)}
+	q := &request{Endpoint: e, running: running, id: id, w: w, r: r, method: cmp.Or(joined(r.Header, headerOverride), r.Method)}
 	return q.respond(r.Context())
 }
 
 // request is one request of the protocol.
 type request struct {
 	*Endpoint
-	service *media.Service
+	running *service.Service
 	id      string // of the upload; empty for the endpoint itself
 	w       http.ResponseWriter
 	r       *http.Request
 	method  string // which may be another one than that of r
 	caller  tokens.Caller
-	actor   aliases.Actor
+	actor   item.Actor
 }
 
 // respond is [Endpoint.Serve].
@@ -112,12 +112,12 @@ func (q *request) respond(ctx context.Context) error {
 		header.Set("Allow", allow)
 		return q.refuse(ctx, &requestError{http.StatusMethodNotAllowed, "use " + allow})
 	}
-	var failure *aliases.Failure
-	if q.caller, failure = q.Authenticate(ctx, q.service); failure != nil {
+	var failure *item.Failure
+	if q.caller, failure = q.Authenticate(ctx, q.running); failure != nil {
 		return q.refuse(ctx, failure)
 	}
 	account := q.caller.Account
-	q.actor = aliases.Actor{Origin: q.Origin, Account: account.APIKey, User: account.User, Client: q.Client, Ticket: q.caller.Ticket.HexID()}
+	q.actor = item.Actor{Origin: q.Origin, Account: account.APIKey, User: account.User, Client: q.Client, Ticket: q.caller.Ticket.HexID()}
 	ctx = storagedrivers.WithOwner(ctx, q.actor.Owner())
 	q.r = q.r.WithContext(ctx)
 	if err := q.serve(ctx); err != nil {
@@ -168,7 +168,7 @@ func (q *request) abilities() error {
 
 // find returns the upload of the request.
 func (q *request) find(ctx context.Context) (*resumable.Upload, error) {
-	u, err := q.service.Uploads().Find(ctx, q.actor.Owner(), q.id)
+	u, err := q.running.Uploads().Find(ctx, q.actor.Owner(), q.id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -205,7 +205,7 @@ func (q *request) get(ctx context.Context, u *resumable.Upload) error {
 	if err := q.finish(ctx, u, resumable.RecordRefusals); err != nil {
 		return err
 	}
-	if item, ok := q.service.ItemOf(u, q.BaseURL); ok {
+	if item, ok := q.running.ItemOf(u, q.BaseURL); ok {
 		return httpx.AnswerItems(q.w, http.StatusOK, []upload.Item{item})
 	}
 	a := stateAnswer{Success: true, Offset: u.Offset(), ExpiresAt: u.Expires().Unix()}
@@ -233,7 +233,7 @@ func (q *request) terminate(ctx context.Context, u *resumable.Upload) error {
 		}
 		defer unlock()
 	}
-	if err := q.service.TerminateUpload(ctx, u, q.actor); err != nil {
+	if err := q.running.TerminateUpload(ctx, u, q.actor); err != nil {
 		return err
 	}
 	q.w.WriteHeader(http.StatusNoContent)
@@ -245,7 +245,7 @@ func (q *request) terminate(ctx context.Context, u *resumable.Upload) error {
 func (q *request) finish(ctx context.Context, u *resumable.Upload, refusals resumable.Refusals) error {
 	failures := u.Finish(ctx, resumable.Finishing{
 		BaseURL: q.BaseURL, Ticket: q.caller.Ticket, Refusals: refusals,
-		Authorize: func(ctx context.Context, alias string, _ bool) (resumable.Rights, *aliases.Failure) {
+		Authorize: func(ctx context.Context, alias string, _ bool) (resumable.Rights, *item.Failure) {
 			return q.authorize(ctx, alias, u.SubFolder)
 		},
 	})
@@ -260,15 +260,15 @@ func (q *request) finish(ctx context.Context, u *resumable.Upload, refusals resu
 
 // authorize authenticates the request again before the item is stored, with the service that then
 // answers new requests. An upload may outlast its token, its account and its configuration.
-func (q *request) authorize(ctx context.Context, alias, subFolder string) (resumable.Rights, *aliases.Failure) {
+func (q *request) authorize(ctx context.Context, alias, subFolder string) (resumable.Rights, *item.Failure) {
 	running, release := q.Running()
 	caller, failure := q.Authenticate(ctx, running)
 	switch {
 	case failure != nil:
 	case !caller.Allows(q.Kind.Name(), alias):
-		failure = &aliases.Failure{Reason: aliases.Forbidden, Message: "the account may not use the alias any more"}
-	case !media.Covers(caller.Account, subFolder):
-		failure = &aliases.Failure{Reason: aliases.Forbidden, Message: "the user has another folder by now"}
+		failure = &item.Failure{Reason: item.Forbidden, Message: "the account may not use the alias any more"}
+	case !service.Covers(caller.Account, subFolder):
+		failure = &item.Failure{Reason: item.Forbidden, Message: "the user has another folder by now"}
 	}
 	if failure != nil {
 		release()

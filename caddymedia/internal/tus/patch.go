@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
@@ -96,10 +96,10 @@ func (q *request) receive(ctx context.Context, u *resumable.Upload, offset, leng
 	if httpx.IsEncoded(q.r.Header) {
 		return &requestError{http.StatusUnsupportedMediaType, httpx.EncodedBody}
 	}
-	ended, ok := q.service.BeginUpload(q.actor, q.caller.Ticket, resumable.TicketParts)
+	ended, ok := q.running.BeginUpload(q.actor, q.caller.Ticket, resumable.TicketParts)
 	if !ok {
 		httpx.RetryAfter(q.w, time.Second)
-		return &aliases.Failure{Reason: aliases.Busy, Message: "the account, or the ticket or its client, has too many uploads under way, try again later"}
+		return &item.Failure{Reason: item.Busy, Message: "the account, or the ticket or its client, has too many uploads under way, try again later"}
 	}
 	defer ended()
 	sum, newHash, err := readChecksum(q.r.Header)
@@ -114,14 +114,14 @@ func (q *request) receive(ctx context.Context, u *resumable.Upload, offset, leng
 		return resumable.ErrTooLarge
 	}
 	httpx.Watch(q.r)
-	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, q.service.UploadTime(q.caller.Ticket))
+	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, q.running.UploadTime(q.caller.Ticket))
 	defer stop()
 	body := resumable.Body{
 		Reader: timed, Offset: offset, Limit: limit, Sum: sum, Interrupt: timed.End,
 		Reserve: func() (func(), error) {
-			release, ok := q.service.ReserveFile(q.actor)
+			release, ok := q.running.ReserveFile(q.actor)
 			if !ok {
-				return nil, &aliases.Failure{Reason: aliases.Busy, Message: "too many uploads are under way, try again later"}
+				return nil, &item.Failure{Reason: item.Busy, Message: "too many uploads are under way, try again later"}
 			}
 			return release, nil
 		},
@@ -135,9 +135,9 @@ func (q *request) receive(ctx context.Context, u *resumable.Upload, offset, leng
 	}
 	// Clients continue after 503. After 400, tus-js-client ends the upload.
 	if timed.IsOver() || errors.Is(err, os.ErrDeadlineExceeded) {
-		return &aliases.Failure{Reason: aliases.Unavailable, Message: "the request took too long: continue the upload"}
+		return &item.Failure{Reason: item.Unavailable, Message: "the request took too long: continue the upload"}
 	}
-	return &aliases.Failure{Reason: aliases.BadRequest, Message: "the body ends too early: continue the upload", Err: err}
+	return &item.Failure{Reason: item.BadRequest, Message: "the body ends too early: continue the upload", Err: err}
 }
 
 // isEmpty reports whether the request has no body. The length of one over HTTP/3 may be unknown.

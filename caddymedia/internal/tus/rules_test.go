@@ -107,7 +107,7 @@ func TestImage(t *testing.T) {
 	s.patch(t, address, 10, picture[10:], "").want(t, 204, headers)
 	s.offset(t, address, len(picture)).want(t, 200, headers)
 	got := s.roundTrip(t, s.request(t, http.MethodGet, address, bearer, "")).want(t, 200, "") // without Tus-Resumable
-	if items := got.items(t); len(items) != 1 || items[0] != (item{path, "a.png", path + ".webp"}) {
+	if items := got.items(t); len(items) != 1 || items[0] != (stored{path, "a.png", path + ".webp"}) {
 		t.Errorf("items %+v", items)
 	}
 }

@@ -27,9 +27,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/tus"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -157,17 +158,17 @@ func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Acc
 			config.Storages[i].Options.Close = closed
 		}
 	}
-	service, err := media.New(config)
+	running, err := media.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := service.Close(); err != nil {
+		if err := running.Close(); err != nil {
 			t.Error(err)
 		}
 		open.Wait()
 	})
-	return service
+	return running
 }
 
 // reload replaces the service as a reload does: the first one is closed, and requests that hold it
@@ -179,29 +180,29 @@ func (s *site) reload(running *media.Service) {
 
 // serve routes a request to an endpoint, as package mediahttp does.
 func (s *site) serve(w http.ResponseWriter, r *http.Request) {
-	service, release, err := s.running.Load().Acquire()
+	running, release, err := s.running.Load().Acquire()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	name, id, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/upload/"), "/resumable")
-	kind, _ := aliases.KindOf(name)
+	kind, _ := item.KindOf(name)
 	client, _, _ := strings.Cut(r.RemoteAddr, ":")
 	e := tus.Endpoint{
-		Kind: kind, Path: "/api/upload/" + name + "/resumable", BaseURL: origin, Origin: aliases.OriginHTTP, Client: client,
+		Kind: kind, Path: "/api/upload/" + name + "/resumable", BaseURL: origin, Origin: item.OriginHTTP, Client: client,
 		Log: slog.New(slog.DiscardHandler),
-		Authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *aliases.Failure) {
-			return authenticate(ctx, service, w, r, name)
+		Authenticate: func(ctx context.Context, running *service.Service) (tokens.Caller, *item.Failure) {
+			return authenticate(ctx, running, w, r, name)
 		},
-		Running: func() (*media.Service, func()) {
-			running, release, err := s.running.Load().Acquire()
+		Running: func() (*service.Service, func()) {
+			next, release, err := s.running.Load().Acquire()
 			if err != nil {
-				return service, func() {}
+				return running.Self(), func() {}
 			}
-			return running, release
+			return next.Self(), release
 		},
 	}
-	if err := e.Serve(service, w, r, strings.TrimPrefix(id, "/")); err != nil {
+	if err := e.Serve(running.Self(), w, r, strings.TrimPrefix(id, "/")); err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 	}
 	release()
@@ -209,18 +210,18 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // authenticate returns the caller of a request with a token or a ticket.
-func authenticate(ctx context.Context, service *media.Service, w http.ResponseWriter, r *http.Request, kind string) (tokens.Caller, *aliases.Failure) {
+func authenticate(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request, kind string) (tokens.Caller, *item.Failure) {
 	value := strings.TrimPrefix(strings.Join(r.Header.Values("Authorization"), ","), "Bearer ")
-	account, ticket, err := service.Issuer().Verify(ctx, value, "")
+	account, ticket, err := running.Issuer().Verify(ctx, value, "")
 	caller := tokens.Caller{Account: account, Ticket: ticket}
 	switch {
 	case errors.Is(err, tokens.ErrUnavailable):
-		return caller, &aliases.Failure{Reason: aliases.Unavailable, Message: "tokens cannot be checked now"}
+		return caller, &item.Failure{Reason: item.Unavailable, Message: "tokens cannot be checked now"}
 	case err != nil:
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		return caller, &aliases.Failure{Reason: aliases.Unauthorized, Message: "wrong token"}
+		return caller, &item.Failure{Reason: item.Unauthorized, Message: "wrong token"}
 	case !caller.AllowsKind(kind):
-		return caller, &aliases.Failure{Reason: aliases.Forbidden, Message: "the ticket is for another kind"}
+		return caller, &item.Failure{Reason: item.Forbidden, Message: "the ticket is for another kind"}
 	}
 	return caller, nil
 }
@@ -244,7 +245,7 @@ func (s *site) ticket(t *testing.T, fields string) string {
 		return n
 	}
 	of := tokens.Ticket{
-		Kind: form.Get("kind"), Alias: cmp.Or(form.Get("alias"), aliases.DefaultAlias), SubFolder: form.Get("sub_folder"),
+		Kind: form.Get("kind"), Alias: cmp.Or(form.Get("alias"), item.DefaultAlias), SubFolder: form.Get("sub_folder"),
 		Filename: form.Get("filename"), MaxFiles: number("max_files", 1), MaxSize: int64(number("max_size", 0)),
 	}
 	account, _ := s.first.Issuer().Account(someKey)
@@ -379,19 +380,19 @@ func (s *site) patch(t *testing.T, address string, offset int, bytes, header str
 	return s.send(t, http.MethodPatch, address, fmt.Sprintf("%sUpload-Offset: %d\n%s", tusBody, offset, header), bytes)
 }
 
-// item is an element of the response to GET of a finished upload.
-type item struct {
+// stored is an element of the response to GET of a finished upload.
+type stored struct {
 	FullPath string `json:"full_path"`
 	Filename string `json:"filename"`
 	WebP     string `json:"webp"`
 }
 
 // items returns the items of the response.
-func (r *reply) items(t *testing.T) []item {
+func (r *reply) items(t *testing.T) []stored {
 	t.Helper()
 	var answer struct {
-		Success bool   `json:"success"`
-		Result  []item `json:"result"`
+		Success bool     `json:"success"`
+		Result  []stored `json:"result"`
 	}
 	if err := json.Unmarshal([]byte(r.body), &answer); err != nil || !answer.Success || len(answer.Result) == 0 {
 		t.Fatalf("no result: %d %s: %v", r.status, r.body, err)

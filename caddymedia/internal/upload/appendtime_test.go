@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -35,7 +35,7 @@ func TestAppendTimeTries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, commits := counted(t, open)
-			u := newUploader(newAlias(t, aliases.DefaultAlias, s))
+			u := newUploader(newAlias(t, item.DefaultAlias, s))
 			parts := make([]send, files)
 			for i := range parts {
 				parts[i] = file("note.txt", "text")
@@ -66,7 +66,7 @@ func TestAppendTimeBehindOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, commits := counted(t, open)
-			u := newUploader(newAlias(t, aliases.DefaultAlias, s))
+			u := newUploader(newAlias(t, item.DefaultAlias, s))
 			for _, taken := range steps(2 * secondTries) {
 				put(t, s, "file/content/"+taken, "others'")
 			}
@@ -99,8 +99,8 @@ func TestAppendTimeGivesUp(t *testing.T) {
 				}
 				return nil
 			})
-			_, failures := uploadForm(t, newUploader(newAlias(t, aliases.DefaultAlias, s)), file("note.txt", "text"))
-			wantFailure(t, failures, aliases.Conflict, "note.txt", "no free name")
+			_, failures := uploadForm(t, newUploader(newAlias(t, item.DefaultAlias, s)), file("note.txt", "text"))
+			wantFailure(t, failures, item.Conflict, "note.txt", "no free name")
 			if !errors.Is(failures[0], fs.ErrExist) || tries != secondTries+suffixTries+1 {
 				t.Errorf("%v after %d tries", failures, tries)
 			}
@@ -112,12 +112,12 @@ func TestAppendTimeGivesUp(t *testing.T) {
 func TestAppendTimeSuffixFits(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	alias := newAlias(t, aliases.DefaultAlias, s)
+	alias := newAlias(t, item.DefaultAlias, s)
 	u := newUploader(alias)
 	for n := 800; n < 1024; n++ {
 		alias.Prefix = strings.Repeat(strings.Repeat("p", 99)+"/", n/100) + strings.Repeat("p", n%100+1)
 		if _, failures := uploadForm(t, u, file("a.txt", "text")); failures != nil {
-			wantFailure(t, failures, aliases.BadRequest, "a.txt", "too long")
+			wantFailure(t, failures, item.BadRequest, "a.txt", "too long")
 			return
 		}
 		for range 2 {

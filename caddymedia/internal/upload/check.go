@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 )
 
@@ -21,7 +21,7 @@ func (b *batch) check(ctx context.Context) (err error) {
 	if b.alias, err = b.target(); err != nil {
 		return err
 	}
-	return aliases.Traced(ctx, "media.check", b.attributes, func(ctx context.Context) error {
+	return item.Traced(ctx, "media.check", b.attributes, func(ctx context.Context) error {
 		b.each(func(up *received) error { return b.checkUpload(ctx, up) })
 		if b.alias.Overwrite {
 			b.checkDuplicates()
@@ -103,13 +103,13 @@ func (b *batch) checkUpload(ctx context.Context, up *received) (err error) {
 	}
 	up.plain = up.filename
 	ext := naming.Extension(up.filename)
-	if b.alias.Kind == aliases.Image {
+	if b.alias.Kind == item.Image {
 		up.image, err = imaging.CheckImage(up.content(), up.size, ext, b.alias.Imaging)
 	} else {
 		err = imaging.CheckFile(up.content(), ext, b.alias.ContentType(ext))
 	}
 	if err != nil {
-		return aliases.ContentFailure(err)
+		return item.ContentFailure(err)
 	}
 	return nil
 }
@@ -123,11 +123,11 @@ func (b *batch) renameMismatched(up *received) error {
 	}
 	content := up.content()
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
-		return aliases.ContentFailure(err)
+		return item.ContentFailure(err)
 	}
 	found, _, err := imaging.Guess(content)
 	if err != nil {
-		return aliases.ContentFailure(err)
+		return item.ContentFailure(err)
 	}
 	if !b.alias.Extensions[found] {
 		return b.alias.CheckFilename(up.filename, b.req.Actor.Origin)
@@ -147,7 +147,7 @@ func (b *batch) move(ctx context.Context, up *received) error {
 		return nil
 	}
 	if _, err := up.staged.Seek(0, io.SeekStart); err != nil {
-		return aliases.StorageFailure(err)
+		return item.StorageFailure(err)
 	}
 	return b.restage(ctx, up, b.alias.Storage, up.staged)
 }
@@ -160,7 +160,7 @@ func (b *batch) checkDuplicates() {
 	}
 	for _, up := range b.uploads {
 		if up.failure == nil && uses[up.filename] > 1 {
-			up.failure = aliases.Failf(aliases.Conflict, "another file of this request would have the same name")
+			up.failure = item.Failf(item.Conflict, "another file of this request would have the same name")
 		}
 	}
 }
@@ -170,7 +170,7 @@ func (b *batch) checkDuplicates() {
 func (b *batch) checkPixels(ctx context.Context, up *received) error {
 	if up.image.Format.Decodable() {
 		if err := b.renderImage(ctx, up); err != nil {
-			return aliases.ContentFailure(err)
+			return item.ContentFailure(err)
 		}
 	}
 	if up.image.HasMetadata() {
@@ -182,16 +182,16 @@ func (b *batch) checkPixels(ctx context.Context, up *received) error {
 // Precheck returns the failures with which an item of a name and size, in bytes, is sure to be
 // refused, also for the condition of the request; nil if it may be accepted. It reports them to the
 // observer like those of an upload. A size of 0 is not checked.
-func (u *Uploader) Precheck(ctx context.Context, req Upload, name string, size int64) aliases.Failures {
+func (u *Uploader) Precheck(ctx context.Context, req Upload, name string, size int64) item.Failures {
 	return u.newUpload(req).precheck(ctx, name, size)
 }
 
 // PrecheckReplacement is [Uploader.Precheck] for a replacement, according to req.Stored.
-func (u *Uploader) PrecheckReplacement(ctx context.Context, req Replacement, size int64) aliases.Failures {
+func (u *Uploader) PrecheckReplacement(ctx context.Context, req Replacement, size int64) item.Failures {
 	return u.newBatch(req.Request, req.kind()).precheck(ctx, req.Filename, size)
 }
 
-func (b *batch) precheck(ctx context.Context, name string, size int64) aliases.Failures {
+func (b *batch) precheck(ctx context.Context, name string, size int64) item.Failures {
 	up := &received{submitted: name}
 	b.uploads = append(b.uploads, up)
 	alias, err := b.target()

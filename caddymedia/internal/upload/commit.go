@@ -13,7 +13,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -34,7 +34,7 @@ func (b *batch) commit(ctx context.Context) error {
 			defer func() { settle(outcome) }() // also after a panic
 		}
 	}
-	err := aliases.Traced(ctx, "media.commit", b.committedAttributes, b.commitItems)
+	err := item.Traced(ctx, "media.commit", b.committedAttributes, b.commitItems)
 	switch {
 	case err == nil:
 		outcome = AllStored
@@ -75,7 +75,7 @@ func (b *batch) commitItems(ctx context.Context) error {
 func (b *batch) commitNames(ctx context.Context) error {
 	unlock, err := b.lockNames(ctx)
 	if err != nil {
-		return aliases.StorageFailure(err)
+		return item.StorageFailure(err)
 	}
 	defer unlock()
 	if b.confirm != nil {
@@ -85,7 +85,7 @@ func (b *batch) commitNames(ctx context.Context) error {
 	}
 	pending, err := b.look(ctx)
 	if err == nil && storagedrivers.LeaseLost(ctx) {
-		err = aliases.Failf(aliases.Busy, "another attempt at the request is under way, try again later")
+		err = item.Failf(item.Busy, "another attempt at the request is under way, try again later")
 	}
 	if err != nil {
 		b.coverAgain(ctx, pending)
@@ -143,7 +143,7 @@ func (b *batch) look(ctx context.Context) (pending []*object, failed error) {
 		if !b.alias.Overwrite {
 			return b.meets(ctx, o.received)
 		}
-		old, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(o.filename))
+		old, err := item.Stat(ctx, b.alias.Storage, b.alias.Key(o.filename))
 		if b.condition != nil {
 			if err != nil {
 				return err
@@ -170,7 +170,7 @@ func (b *batch) look(ctx context.Context) (pending []*object, failed error) {
 }
 
 // putOptions returns the options of an item under a filename.
-func (b *batch) putOptions(alias *aliases.Alias, up *received, filename string) storagedrivers.PutOptions {
+func (b *batch) putOptions(alias *item.Alias, up *received, filename string) storagedrivers.PutOptions {
 	opts := alias.PutOptions(filename)
 	opts.ID = b.itemID(up)
 	return opts
@@ -187,7 +187,7 @@ func (b *batch) meets(ctx context.Context, up *received) error {
 	if b.condition == nil || up.tries > 0 {
 		return nil
 	}
-	stored, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(up.filename))
+	stored, err := item.Stat(ctx, b.alias.Storage, b.alias.Key(up.filename))
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (b *batch) follow(ctx context.Context) error {
 		return nil
 	})
 	for _, err := range errs {
-		if failure, ok := errors.AsType[*aliases.Failure](err); ok {
+		if failure, ok := errors.AsType[*item.Failure](err); ok {
 			return failure // the next attempt stores the variant
 		}
 	}
@@ -240,8 +240,8 @@ func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) e
 		b.coverAgain(ctx, objects)
 		return err
 	}
-	first := aliases.StorageFailure(err)
-	failures := aliases.Failures{first}
+	first := item.StorageFailure(err)
+	failures := item.Failures{first}
 	if storagedrivers.LeaseLost(ctx) {
 		return failures
 	}
@@ -249,7 +249,7 @@ func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) e
 		if o.changedBy(failed.Index) || len(objects) == 1 {
 			first.Filename = o.submitted
 		}
-		failure := &aliases.Failure{Reason: aliases.StorageFailed, Filename: o.submitted}
+		failure := &item.Failure{Reason: item.StorageFailed, Filename: o.submitted}
 		switch {
 		case slices.Contains(failed.Replaced, o.change):
 			failure.Message = "it stays replaced: the storage cannot restore the old item"
@@ -276,17 +276,17 @@ func (b *batch) removeOldVariant(ctx context.Context, o *object, failed *storage
 	if !o.mayHaveVariant() || o.variant != nil && slices.Contains(failed.Replaced, o.change+1) {
 		return
 	}
-	if err := aliases.Remove(ctx, b.alias.Storage, b.alias.VariantKey(o.filename)); err != nil {
+	if err := item.Remove(ctx, b.alias.Storage, b.alias.VariantKey(o.filename)); err != nil {
 		b.uploader.Log.Error("removing the variant of an earlier image",
 			"alias", b.alias.Name, "filename", o.filename, "error", err)
 	}
 }
 
 // storageFailure returns the failure of an upload that is not committed.
-func (up *received) storageFailure(err error) *aliases.Failure {
-	failure, ok := errors.AsType[*aliases.Failure](err)
+func (up *received) storageFailure(err error) *item.Failure {
+	failure, ok := errors.AsType[*item.Failure](err)
 	if !ok {
-		failure = aliases.StorageFailure(err)
+		failure = item.StorageFailure(err)
 	}
 	failure.Filename = up.submitted
 	return failure
@@ -375,7 +375,7 @@ func (b *batch) nextNames(ctx context.Context, exists *storagedrivers.ExistsErro
 		}
 		for named[b.alias.LockName(o.filename)] {
 			if !b.rename(o.received) {
-				failure := aliases.Failf(aliases.Conflict, "no free name was found: send the file again or rename it")
+				failure := item.Failf(item.Conflict, "no free name was found: send the file again or rename it")
 				failure.Filename, failure.Err = o.submitted, exists
 				return failure
 			}
@@ -409,5 +409,5 @@ func (b *batch) nameOf(up *received, n int) string {
 		return naming.WithTime(up.plain, b.now.Unix()+int64(n-1))
 	}
 	sum := sha256.Sum256(fmt.Append(nil, b.itemID(up), "n", n-last))
-	return naming.WithSuffix(naming.WithTime(up.plain, b.now.Unix()), strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:aliases.SuffixLength]))
+	return naming.WithSuffix(naming.WithTime(up.plain, b.now.Unix()), strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:item.SuffixLength]))
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -22,12 +22,12 @@ func TestAllOrNothing(t *testing.T) {
 				t.Parallel()
 				s := open(t, storing("file/content/"+submitted, errors.New(secret)))
 				there(t, name, s, "file/content/old.txt", "old")
-				_, failures := uploadForm(t, newUploader(newAlias(t, aliases.DefaultAlias, s)),
+				_, failures := uploadForm(t, newUploader(newAlias(t, item.DefaultAlias, s)),
 					file("a.txt", "a"), file("b.txt", "b"), file("c.txt", "c"))
 				if len(failures) != 1 {
 					t.Errorf("%d failures, want 1: %v", len(failures), failures)
 				}
-				wantFailure(t, failures, aliases.StorageFailed, submitted, "the storage could not store the item")
+				wantFailure(t, failures, item.StorageFailed, submitted, "the storage could not store the item")
 				wantContents(t, s, map[string]string{"file/content/old.txt": "old"})
 			})
 		}
@@ -56,7 +56,7 @@ func there(t *testing.T, sort string, s *storagedrivers.Storage, key, value stri
 
 func overwriting(t *testing.T, s *storagedrivers.Storage) *Uploader {
 	t.Helper()
-	alias := newAlias(t, aliases.DefaultAlias, s)
+	alias := newAlias(t, item.DefaultAlias, s)
 	alias.Overwrite = true
 	return newUploader(alias)
 }
@@ -90,14 +90,14 @@ func TestIncompleteRollback(t *testing.T) {
 			for key, value := range c.old {
 				put(t, s, key, value)
 			}
-			alias := newAlias(t, aliases.DefaultAlias, s)
+			alias := newAlias(t, item.DefaultAlias, s)
 			alias.Overwrite = c.old != nil
 			_, failures := uploadForm(t, newUploader(alias), file("a.txt", "new a"), file("b.txt", "new b"), file("c.txt", "new c"))
-			wantFailure(t, failures, aliases.StorageFailed, "c.txt", "could not store")
+			wantFailure(t, failures, item.StorageFailed, "c.txt", "could not store")
 			if len(failures) != 2 {
 				t.Fatalf("%d failures, want 2: %v", len(failures), failures)
 			}
-			wantFailure(t, failures[1:], aliases.StorageFailed, c.stays, c.message)
+			wantFailure(t, failures[1:], item.StorageFailed, c.stays, c.message)
 			wantContents(t, s, c.want)
 		})
 	}
@@ -119,7 +119,7 @@ func TestAppendTimeSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
-			u := newUploader(newAlias(t, aliases.DefaultAlias, s))
+			u := newUploader(newAlias(t, item.DefaultAlias, s))
 			want := map[string]string{}
 			for i, stored := range steps(30) {
 				value := fmt.Sprint("upload ", i)
@@ -143,7 +143,7 @@ func TestAppendTimeOfManyAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
-			u := newUploader(newAlias(t, aliases.DefaultAlias, s))
+			u := newUploader(newAlias(t, item.DefaultAlias, s))
 			want := map[string]string{}
 			var mu sync.Mutex
 			var group sync.WaitGroup
@@ -183,8 +183,8 @@ func TestOverwriteConflict(t *testing.T) {
 	if len(failures) != 2 {
 		t.Fatalf("failures %v, want both of one name", failures)
 	}
-	wantFailure(t, failures, aliases.Conflict, "note.txt", "the same name")
-	wantFailure(t, failures[1:], aliases.Conflict, "Note.TXT", "the same name")
+	wantFailure(t, failures, item.Conflict, "note.txt", "the same name")
+	wantFailure(t, failures[1:], item.Conflict, "Note.TXT", "the same name")
 	wantContents(t, s, map[string]string{"file/content/note.txt": "old"})
 }
 
@@ -209,11 +209,11 @@ func TestCallerThatIsGoneLeavesNothing(t *testing.T) {
 					}
 					return nil
 				})
-				u := newUploader(newAlias(t, aliases.DefaultAlias, s))
+				u := newUploader(newAlias(t, item.DefaultAlias, s))
 				body := bytes.NewReader(formBody(file("a.txt", "a"), file("b.txt", "b")))
-				items, failures := u.Upload(ctx, Upload{Request: Request{Kind: aliases.File}}, Form(body, boundary))
+				items, failures := u.Upload(ctx, Upload{Request: Request{Kind: item.File}}, Form(body, boundary))
 				checked(t, items, failures)
-				if failures != nil && failures[0].Reason != aliases.BadRequest {
+				if failures != nil && failures[0].Reason != item.BadRequest {
 					t.Errorf("failures %v", failures)
 				} else if failures == nil {
 					t.Error("no failure")

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -46,15 +46,15 @@ func TestCondition(t *testing.T) {
 					put(t, s, "file/content/a.txt", c.old)
 					want["file/content/a.txt"] = c.old
 				}
-				alias := newAlias(t, aliases.DefaultAlias, s)
+				alias := newAlias(t, item.DefaultAlias, s)
 				alias.Overwrite = c.overwrite
 				u := newUploader(alias)
-				req := Upload{Request: Request{Kind: aliases.File}, Matches: c.matches, SubFolder: "/"}
+				req := Upload{Request: Request{Kind: item.File}, Matches: c.matches, SubFolder: "/"}
 				early := u.Precheck(t.Context(), req, "a.txt", 3)
 				name, failures := uploadSingle(t, u, "a.txt", strings.NewReader("new"), req)
 				if c.want == "" {
-					wantFailure(t, early, aliases.Changed, "a.txt", "condition")
-					wantFailure(t, failures, aliases.Changed, "a.txt", "condition")
+					wantFailure(t, early, item.Changed, "a.txt", "condition")
+					wantFailure(t, failures, item.Changed, "a.txt", "condition")
 				} else {
 					want["file/content/"+c.want] = "new"
 				}
@@ -79,7 +79,7 @@ func TestConditionOvertaken(t *testing.T) {
 			t.Run(fmt.Sprint(name, overwrite), func(t *testing.T) {
 				t.Parallel()
 				var armed atomic.Bool
-				var other *aliases.Alias
+				var other *item.Alias
 				want := map[string]string{}
 				uploaders, nodes := twoNodes(t, func(doing, key string) error {
 					if doing != "put" || key != "file/over/a.txt" || !armed.CompareAndSwap(true, false) {
@@ -99,8 +99,8 @@ func TestConditionOvertaken(t *testing.T) {
 					want["file/over/a.txt"] = "theirs"
 				}
 				armed.Store(true)
-				_, failures := uploadSingle(t, uploaders[0], "a.txt", strings.NewReader("ours"), Upload{Request: Request{Kind: aliases.File, Alias: "over"}, SubFolder: "/", Matches: matches})
-				wantFailure(t, failures, aliases.Changed, "a.txt", "condition")
+				_, failures := uploadSingle(t, uploaders[0], "a.txt", strings.NewReader("ours"), Upload{Request: Request{Kind: item.File, Alias: "over"}, SubFolder: "/", Matches: matches})
+				wantFailure(t, failures, item.Changed, "a.txt", "condition")
 				if armed.Load() {
 					t.Error("it was not overtaken")
 				}
@@ -126,11 +126,11 @@ func TestConditionAtOnce(t *testing.T) {
 				var wins atomic.Int32
 				for i := range 8 {
 					all.Go(func() {
-						_, failures := uploaders[i%2].Upload(t.Context(), Upload{Request: Request{Kind: aliases.File, Alias: "over"}, SubFolder: "/", Matches: matches}, Body(filename, strings.NewReader(fmt.Sprint("ours ", i))))
+						_, failures := uploaders[i%2].Upload(t.Context(), Upload{Request: Request{Kind: item.File, Alias: "over"}, SubFolder: "/", Matches: matches}, Body(filename, strings.NewReader(fmt.Sprint("ours ", i))))
 						switch {
 						case failures == nil:
 							wins.Add(1)
-						case failures[0].Reason != aliases.Changed && failures[0].Reason != aliases.Conflict:
+						case failures[0].Reason != item.Changed && failures[0].Reason != item.Conflict:
 							t.Error(failures)
 						}
 					})

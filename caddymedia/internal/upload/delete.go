@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -17,9 +17,9 @@ var ErrOtherItem = errors.New("the item is another one by now")
 
 // Deletion is a request to delete an item.
 type Deletion struct {
-	Alias    *aliases.Alias
+	Alias    *item.Alias
 	Filename string
-	Actor    aliases.Actor
+	Actor    item.Actor
 	// Matches, if set, reports whether a stored item is the one to delete. No upload of this process
 	// replaces the item meanwhile.
 	Matches func(storagedrivers.Info) bool
@@ -28,7 +28,7 @@ type Deletion struct {
 }
 
 // Delete removes an item of the alias on request of an actor; see [Uploader.DeleteItem].
-func (u *Uploader) Delete(ctx context.Context, alias *aliases.Alias, filename string, actor aliases.Actor) error {
+func (u *Uploader) Delete(ctx context.Context, alias *item.Alias, filename string, actor item.Actor) error {
 	return u.DeleteItem(ctx, Deletion{Alias: alias, Filename: filename, Actor: actor})
 }
 
@@ -75,14 +75,14 @@ func removeLocked(ctx context.Context, d Deletion, item *Item) error {
 
 // removeFound is one attempt to remove an item, and only the one that it finds: the error is
 // ErrChanged if the storage has another one then.
-func removeFound(ctx context.Context, d Deletion, item *Item) (err error) {
+func removeFound(ctx context.Context, d Deletion, removed *Item) (err error) {
 	a := d.Alias
 	if err := d.match(ctx); err != nil {
 		return err
 	}
 	var removals []storagedrivers.Change
-	if a.StoresRenditions(item.Filename) {
-		stored, err := a.StoredRenditions(ctx, item.Filename)
+	if a.StoresRenditions(removed.Filename) {
+		stored, err := a.StoredRenditions(ctx, removed.Filename)
 		if err != nil {
 			return err
 		}
@@ -91,23 +91,23 @@ func removeFound(ctx context.Context, d Deletion, item *Item) (err error) {
 		}
 	}
 	exists := false
-	keys := []string{a.Key(item.Filename)}
-	if a.MayHaveVariant(item.Filename) {
-		keys = []string{a.VariantKey(item.Filename), a.Key(item.Filename)} // in the order of their removal
+	keys := []string{a.Key(removed.Filename)}
+	if a.MayHaveVariant(removed.Filename) {
+		keys = []string{a.VariantKey(removed.Filename), a.Key(removed.Filename)} // in the order of their removal
 	}
 	for _, key := range keys {
-		info, err := aliases.Stat(ctx, a.Storage, key)
+		info, err := item.Stat(ctx, a.Storage, key)
 		switch {
 		case errors.Is(err, storagedrivers.ErrInvalidKey), err == nil && info.Key == "":
 			continue // it does not exist, or cannot
 		case err != nil:
 			return err
-		case key == a.Key(item.Filename) && d.Matches != nil && !d.Matches(info):
+		case key == a.Key(removed.Filename) && d.Matches != nil && !d.Matches(info):
 			return ErrOtherItem
-		case key == a.Key(item.Filename):
-			item.Size = info.Size
+		case key == a.Key(removed.Filename):
+			removed.Size = info.Size
 		default:
-			item.WebP = item.FullPath + render.Suffix
+			removed.WebP = removed.FullPath + render.Suffix
 		}
 		removals = append(removals, storagedrivers.Change{Key: key, Options: storagedrivers.PutOptions{IfMatch: info.ETag}})
 		exists = true
@@ -125,7 +125,7 @@ func (d Deletion) match(ctx context.Context) error {
 	if d.Matches == nil {
 		return nil
 	}
-	info, err := aliases.Stat(ctx, d.Alias.Storage, d.Alias.Key(d.Filename))
+	info, err := item.Stat(ctx, d.Alias.Storage, d.Alias.Key(d.Filename))
 	switch {
 	case errors.Is(err, storagedrivers.ErrInvalidKey), err == nil && info.Key == "":
 		return fs.ErrNotExist

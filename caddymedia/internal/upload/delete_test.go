@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // withItems returns an alias for images and one for files, with items of both on one storage.
-func withItems(t *testing.T, s *storagedrivers.Storage, overwrite bool) (u *Uploader, images, files *aliases.Alias) {
+func withItems(t *testing.T, s *storagedrivers.Storage, overwrite bool) (u *Uploader, images, files *item.Alias) {
 	t.Helper()
-	images, files = imageAlias(t, s), newAlias(t, aliases.DefaultAlias, s)
+	images, files = imageAlias(t, s), newAlias(t, item.DefaultAlias, s)
 	images.Overwrite, files.Overwrite = overwrite, overwrite
 	images.Prefix = "img/content"
 	for key, value := range itemsThere() {
@@ -41,27 +41,27 @@ func TestDelete(t *testing.T) {
 	for name, open := range storages {
 		for _, overwrite := range []bool{false, true} {
 			for _, c := range []struct {
-				kind     aliases.Kind
+				kind     item.Kind
 				filename string
 				gone     []string // below the folder of the alias
 			}{
-				{aliases.Image, "a.png", []string{"a.png", "a.png.webp"}},
-				{aliases.Image, "sub/a.png", []string{"sub/a.png"}},
-				{aliases.Image, "b.jpg", []string{"b.jpg"}},
-				{aliases.Image, "c.svg", []string{"c.svg"}},
-				{aliases.Image, "old.webp", []string{"old.webp"}},
-				{aliases.Image, "alone.png", []string{"alone.png.webp"}},
-				{aliases.File, "a.txt", []string{"a.txt"}},
-				{aliases.File, "a.png", []string{"a.png"}}, // the other one is a file of its own
-				{aliases.File, "a.png.webp", []string{"a.png.webp"}},
-				{aliases.File, "sub/a.txt", []string{"sub/a.txt"}},
+				{item.Image, "a.png", []string{"a.png", "a.png.webp"}},
+				{item.Image, "sub/a.png", []string{"sub/a.png"}},
+				{item.Image, "b.jpg", []string{"b.jpg"}},
+				{item.Image, "c.svg", []string{"c.svg"}},
+				{item.Image, "old.webp", []string{"old.webp"}},
+				{item.Image, "alone.png", []string{"alone.png.webp"}},
+				{item.File, "a.txt", []string{"a.txt"}},
+				{item.File, "a.png", []string{"a.png"}}, // the other one is a file of its own
+				{item.File, "a.png.webp", []string{"a.png.webp"}},
+				{item.File, "sub/a.txt", []string{"sub/a.txt"}},
 			} {
 				t.Run(fmt.Sprintf("%s %t %s %s", name, overwrite, c.kind, c.filename), func(t *testing.T) {
 					t.Parallel()
 					s := open(t, nil)
 					u, images, files := withItems(t, s, overwrite)
-					alias := map[aliases.Kind]*aliases.Alias{aliases.Image: images, aliases.File: files}[c.kind]
-					if err := u.Delete(t.Context(), alias, c.filename, aliases.Actor{}); err != nil {
+					alias := map[item.Kind]*item.Alias{item.Image: images, item.File: files}[c.kind]
+					if err := u.Delete(t.Context(), alias, c.filename, item.Actor{}); err != nil {
 						t.Fatal(err)
 					}
 					want := itemsThere()
@@ -69,7 +69,7 @@ func TestDelete(t *testing.T) {
 						delete(want, alias.Key(gone))
 					}
 					wantContents(t, s, want)
-					if err := u.Delete(t.Context(), alias, c.filename, aliases.Actor{}); !errors.Is(err, fs.ErrNotExist) {
+					if err := u.Delete(t.Context(), alias, c.filename, item.Actor{}); !errors.Is(err, fs.ErrNotExist) {
 						t.Errorf("the second time: %v", err)
 					}
 				})
@@ -90,14 +90,14 @@ func TestDeleteOfNone(t *testing.T) {
 				"", "/", ".", "..", "none.png", "sub", "sub/", "a.png/", "/a.png", "a.png/x", "../content/a.png", "sub/../a.png",
 				"sub//a.png", `sub\a.png`, "a.png\x00", "a.png ", "a\xff.png", "A.PNG", strings.Repeat("x", 2000), "sub/none.txt",
 			} {
-				for _, alias := range []*aliases.Alias{images, files} {
-					if err := u.Delete(t.Context(), alias, filename, aliases.Actor{}); !errors.Is(err, fs.ErrNotExist) {
+				for _, alias := range []*item.Alias{images, files} {
+					if err := u.Delete(t.Context(), alias, filename, item.Actor{}); !errors.Is(err, fs.ErrNotExist) {
 						t.Errorf("%s %q: %v", alias.Kind, filename, err)
 					}
 				}
 			}
 			for _, filename := range []string{"a.png.webp", "alone.png.webp", "b.jpg.webp", "none.PNG.webp", "c.svg.webp"} {
-				if err := u.Delete(t.Context(), images, filename, aliases.Actor{}); !errors.Is(err, fs.ErrNotExist) {
+				if err := u.Delete(t.Context(), images, filename, item.Actor{}); !errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("variant %s: %v", filename, err)
 				}
 			}
@@ -110,11 +110,11 @@ func TestDeleteOfNone(t *testing.T) {
 func TestDeleteInUploadsFolder(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	alias := newAlias(t, aliases.DefaultAlias, s)
+	alias := newAlias(t, item.DefaultAlias, s)
 	alias.Prefix = ""
 	key := naming.UploadsFolder + "/open/a.txt"
 	put(t, s, key, "record")
-	if err := newUploader(alias).Delete(t.Context(), alias, key, aliases.Actor{}); !errors.Is(err, fs.ErrNotExist) {
+	if err := newUploader(alias).Delete(t.Context(), alias, key, item.Actor{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v, want %v", err, fs.ErrNotExist)
 	}
 	wantContents(t, s, map[string]string{key: "record"})
@@ -127,7 +127,7 @@ func TestDeleteOfLongName(t *testing.T) {
 	long := strings.Repeat("x", 255-4) + ".png"
 	put(t, s, "img/content/"+long, "long")
 	u, images, _ := withItems(t, s, true)
-	if err := u.Delete(t.Context(), images, long, aliases.Actor{}); err != nil {
+	if err := u.Delete(t.Context(), images, long, item.Actor{}); err != nil {
 		t.Fatal(err)
 	}
 	wantContents(t, s, itemsThere())
@@ -151,7 +151,7 @@ func TestDeleteFails(t *testing.T) {
 						return nil
 					})
 					u, images, _ := withItems(t, s, true)
-					err := u.Delete(t.Context(), images, "a.png", aliases.Actor{})
+					err := u.Delete(t.Context(), images, "a.png", item.Actor{})
 					if !errors.Is(err, kind) || errors.Is(err, fs.ErrNotExist) {
 						t.Errorf("error %v, want %v", err, kind)
 					}
@@ -161,7 +161,7 @@ func TestDeleteFails(t *testing.T) {
 						delete(want, "img/content/a.png.webp")
 					}
 					wantContents(t, s, want)
-					if err := u.Delete(t.Context(), images, "a.png", aliases.Actor{}); err != nil {
+					if err := u.Delete(t.Context(), images, "a.png", item.Actor{}); err != nil {
 						t.Errorf("later: %v", err)
 					}
 					delete(want, "img/content/a.png")
@@ -181,7 +181,7 @@ func TestDeleteInClosedStorage(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := u.Delete(t.Context(), files, "a.txt", aliases.Actor{}); !errors.Is(err, storagedrivers.ErrClosed) {
+	if err := u.Delete(t.Context(), files, "a.txt", item.Actor{}); !errors.Is(err, storagedrivers.ErrClosed) {
 		t.Errorf("error %v, want %v", err, storagedrivers.ErrClosed)
 	}
 }
@@ -202,11 +202,11 @@ func TestDeleteOfCallerThatIsGone(t *testing.T) {
 			u, images, _ := withItems(t, s, true)
 			gone, leave := context.WithCancel(t.Context())
 			leave()
-			if err := u.Delete(gone, images, "a.png", aliases.Actor{}); !errors.Is(err, context.Canceled) {
+			if err := u.Delete(gone, images, "a.png", item.Actor{}); !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v, want %v", err, context.Canceled)
 			}
 			wantContents(t, s, itemsThere())
-			if err := u.Delete(ctx, images, "a.png", aliases.Actor{}); err != nil {
+			if err := u.Delete(ctx, images, "a.png", item.Actor{}); err != nil {
 				t.Error(err)
 			}
 			want := itemsThere()

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // TestDeleteWaitsForUpload: a deletion waits for the commit of the image's variant, up to its
@@ -51,14 +51,14 @@ func deleteWaits(t *testing.T, overwrite bool) {
 	<-halfWay
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := u.Delete(ctx, images, "new.png", aliases.Actor{}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := u.Delete(ctx, images, "new.png", item.Actor{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
 	}
-	if err := u.Delete(t.Context(), images, "b.jpg", aliases.Actor{}); err != nil {
+	if err := u.Delete(t.Context(), images, "b.jpg", item.Actor{}); err != nil {
 		t.Errorf("another name: %v", err)
 	}
 	group.Go(func() {
-		if err := u.Delete(t.Context(), images, "new.png", aliases.Actor{}); err != nil {
+		if err := u.Delete(t.Context(), images, "new.png", item.Actor{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -76,7 +76,7 @@ func TestUploadOfSharedName(t *testing.T) {
 	for _, overwrite := range []bool{false, true} {
 		t.Run(fmt.Sprint("overwrite ", overwrite), func(t *testing.T) {
 			t.Parallel()
-			alias := newAlias(t, aliases.DefaultAlias, onMemory(t, nil))
+			alias := newAlias(t, item.DefaultAlias, onMemory(t, nil))
 			alias.Overwrite = overwrite
 			u := newUploader(alias)
 			unlock, err := alias.Share(t.Context(), "a.txt")
@@ -89,7 +89,7 @@ func TestUploadOfSharedName(t *testing.T) {
 				ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
 				defer cancel()
 			}
-			items, failures := u.Upload(ctx, Upload{Request: Request{Kind: aliases.File}}, Single("a.txt", strings.NewReader("text")))
+			items, failures := u.Upload(ctx, Upload{Request: Request{Kind: item.File}}, Single("a.txt", strings.NewReader("text")))
 			if checked(t, items, failures); overwrite != (failures != nil) {
 				t.Errorf("while the name is shared: %v, %v", items, failures)
 			}
@@ -121,7 +121,7 @@ func TestDeleteAmongOverwriters(t *testing.T) {
 					}
 				})
 				group.Go(func() {
-					if err := u.Delete(t.Context(), alias, "a.png", aliases.Actor{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					if err := u.Delete(t.Context(), alias, "a.png", item.Actor{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
 						t.Errorf("deletion %d: %v", i, err)
 					}
 				})
@@ -130,7 +130,7 @@ func TestDeleteAmongOverwriters(t *testing.T) {
 			if n := len(contents(t, s)); n != 0 && n != 2 {
 				t.Errorf("%d objects are left, want an image with its variant or nothing", n)
 			}
-			err := u.Delete(t.Context(), alias, "a.png", aliases.Actor{})
+			err := u.Delete(t.Context(), alias, "a.png", item.Actor{})
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Error(err)
 			}
@@ -154,7 +154,7 @@ func TestDeleteAmongAppenders(t *testing.T) {
 			for range 2 {
 				deletions.Go(func() {
 					for !uploaded.Load() {
-						if err := u.Delete(t.Context(), alias, "a.png", aliases.Actor{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+						if err := u.Delete(t.Context(), alias, "a.png", item.Actor{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
 							t.Errorf("deletion: %v", err)
 						}
 					}

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // TestLargeFilesAreSentEarly: a large file is sent to its storage before the request is complete, under
@@ -105,7 +105,7 @@ func TestLargeFilesAreSentEarly(t *testing.T) {
 				<-begun
 				puts = nil
 			}
-			content, papers := newAlias(t, aliases.DefaultAlias, s), newAlias(t, "papers", s)
+			content, papers := newAlias(t, item.DefaultAlias, s), newAlias(t, "papers", s)
 			content.MaxSize, papers.MaxSize = 1<<30, 1<<30
 			u := newUploader(content, papers)
 			var early []string
@@ -121,7 +121,7 @@ func TestLargeFilesAreSentEarly(t *testing.T) {
 				}
 			}}
 			src := io.MultiReader(bytes.NewReader(body[:len(body)-10]), last)
-			_, failures := uploadBody(t, u, src, Upload{Request: Request{Kind: aliases.File}})
+			_, failures := uploadBody(t, u, src, Upload{Request: Request{Kind: item.File}})
 			if (failures == nil) != (c.want != nil) {
 				t.Error(failures)
 			}
@@ -173,7 +173,7 @@ func TestReplacementIsSentOnce(t *testing.T) {
 				<-begun
 			}
 			body := io.MultiReader(strings.NewReader(big[10:]), observed{bytes.NewReader([]byte(big[:10])), sync.OnceFunc(func() { <-begun })})
-			items, failures := newUploader(over).Replace(t.Context(), Replacement{Request: Request{Kind: aliases.File, Alias: "over"}, Filename: "a.txt", Stored: stored}, Body("a.txt", body))
+			items, failures := newUploader(over).Replace(t.Context(), Replacement{Request: Request{Kind: item.File, Alias: "over"}, Filename: "a.txt", Stored: stored}, Body("a.txt", body))
 			checked(t, items, failures)
 			if got := contents(t, s)["file/over/a.txt"]; failures != nil || len(got) != len(big) || overtaken != (puts.Load()-before == 2) {
 				t.Errorf("%v, %d bytes are stored, sent %d times", failures, len(got), puts.Load()-before)

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // replaceSingle replaces an item, and returns its filename.
-func replaceSingle(t *testing.T, u *Uploader, body io.Reader, req Replacement) (string, aliases.Failures) {
+func replaceSingle(t *testing.T, u *Uploader, body io.Reader, req Replacement) (string, item.Failures) {
 	t.Helper()
 	items, failures := u.Replace(t.Context(), req, Single(req.Filename, body))
 	checked(t, items, failures)
@@ -29,20 +29,20 @@ func TestReplaceExactly(t *testing.T) {
 		overwrite      bool
 		fail           string // the failing operation
 		matches        func(storagedrivers.Info) bool
-		reason         aliases.Reason
+		reason         item.Reason
 		message        string // empty if the item is replaced
 	}{
 		{name: "item", filename: "A Strange  Name.TXT", overwrite: true},
 		{name: "item in folders", filename: "Deep/er/a.txt", overwrite: true, matches: every},
-		{name: "append time", filename: "a.txt", reason: aliases.Conflict, message: "never replaced"},
-		{name: "missing", filename: "none.txt", overwrite: true, reason: aliases.Missing, message: "no such item"},
-		{name: "another", filename: "a.txt", overwrite: true, matches: func(storagedrivers.Info) bool { return false }, reason: aliases.Changed, message: "another one"},
-		{name: "extension", filename: "a.exe", overwrite: true, reason: aliases.BadContent, message: ".exe"},
-		{name: "script", filename: "a.php.txt", overwrite: true, reason: aliases.BadContent, message: ".php"},
-		{name: "script in a folder", filename: "a.php/a.txt", overwrite: true, reason: aliases.BadContent, message: ".php"},
-		{name: "dots", filename: "../content/a.txt", overwrite: true, reason: aliases.BadRequest, message: "invalid"},
-		{name: "unfinished upload", filename: "@uploads/a.txt", overwrite: true, reason: aliases.BadRequest, message: "invalid"},
-		{name: "stat fails", filename: "a.txt", overwrite: true, fail: "stat", reason: aliases.StorageFailed, message: "storage"},
+		{name: "append time", filename: "a.txt", reason: item.Conflict, message: "never replaced"},
+		{name: "missing", filename: "none.txt", overwrite: true, reason: item.Missing, message: "no such item"},
+		{name: "another", filename: "a.txt", overwrite: true, matches: func(storagedrivers.Info) bool { return false }, reason: item.Changed, message: "another one"},
+		{name: "extension", filename: "a.exe", overwrite: true, reason: item.BadContent, message: ".exe"},
+		{name: "script", filename: "a.php.txt", overwrite: true, reason: item.BadContent, message: ".php"},
+		{name: "script in a folder", filename: "a.php/a.txt", overwrite: true, reason: item.BadContent, message: ".php"},
+		{name: "dots", filename: "../content/a.txt", overwrite: true, reason: item.BadRequest, message: "invalid"},
+		{name: "unfinished upload", filename: "@uploads/a.txt", overwrite: true, reason: item.BadRequest, message: "invalid"},
+		{name: "stat fails", filename: "a.txt", overwrite: true, fail: "stat", reason: item.StorageFailed, message: "storage"},
 	} {
 		for kind, open := range storages {
 			t.Run(c.name+" "+kind, func(t *testing.T) {
@@ -58,11 +58,11 @@ func TestReplaceExactly(t *testing.T) {
 					before["file/content/"+filename] = "old"
 					put(t, s, "file/content/"+filename, "old")
 				}
-				alias := newAlias(t, aliases.DefaultAlias, s)
+				alias := newAlias(t, item.DefaultAlias, s)
 				alias.Overwrite = c.overwrite
 				u := newUploader(alias)
 				w := watch(u)
-				req := Replacement{Request: Request{Kind: aliases.File}, Filename: c.filename, Matches: c.matches}
+				req := Replacement{Request: Request{Kind: item.File}, Filename: c.filename, Matches: c.matches}
 				name, failures := replaceSingle(t, u, strings.NewReader("new"), req)
 				if c.message != "" {
 					wantFailure(t, failures, c.reason, c.filename, c.message)
@@ -87,8 +87,8 @@ func TestReplaceKeepsExtension(t *testing.T) {
 	alias := imageAlias(t, s)
 	alias.Prefix, alias.Overwrite, alias.RenameMismatched = "img/content", true, true
 	put(t, s, "img/content/a.jpg", "old")
-	_, failures := replaceSingle(t, newUploader(alias), strings.NewReader(pngOf(red)), Replacement{Request: Request{Kind: aliases.Image}, Filename: "a.jpg"})
-	wantFailure(t, failures, aliases.BadContent, "a.jpg", "PNG")
+	_, failures := replaceSingle(t, newUploader(alias), strings.NewReader(pngOf(red)), Replacement{Request: Request{Kind: item.Image}, Filename: "a.jpg"})
+	wantFailure(t, failures, item.BadContent, "a.jpg", "PNG")
 	wantContents(t, s, map[string]string{"img/content/a.jpg": "old"})
 }
 
@@ -98,21 +98,21 @@ func TestReplaceUnderLock(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		change func(s *storagedrivers.Storage, t *testing.T)
-		reason aliases.Reason
+		reason item.Reason
 		want   map[string]string
 	}{
 		{func(s *storagedrivers.Storage, t *testing.T) { put(t, s, "file/content/b.txt", "b") }, -1, map[string]string{"file/content/a.txt": "new", "file/content/b.txt": "b"}},
-		{func(s *storagedrivers.Storage, t *testing.T) { replace(t, s, "file/content/a.txt", "theirs") }, aliases.Changed, map[string]string{"file/content/a.txt": "theirs"}},
+		{func(s *storagedrivers.Storage, t *testing.T) { replace(t, s, "file/content/a.txt", "theirs") }, item.Changed, map[string]string{"file/content/a.txt": "theirs"}},
 		{func(s *storagedrivers.Storage, t *testing.T) {
 			if err := s.Delete(t.Context(), "file/content/a.txt"); err != nil {
 				t.Fatal(err)
 			}
-		}, aliases.Missing, nil},
+		}, item.Missing, nil},
 	} {
 		t.Run(fmt.Sprint(c.reason), func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			alias := newAlias(t, aliases.DefaultAlias, s)
+			alias := newAlias(t, item.DefaultAlias, s)
 			alias.Overwrite = true
 			put(t, s, "file/content/a.txt", "old")
 			old, err := s.Stat(t.Context(), "file/content/a.txt")
@@ -123,9 +123,9 @@ func TestReplaceUnderLock(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			result := make(chan aliases.Failures)
+			result := make(chan item.Failures)
 			go func() {
-				_, failures := newUploader(alias).Replace(t.Context(), Replacement{Request: Request{Kind: aliases.File}, Filename: "a.txt", Matches: func(info storagedrivers.Info) bool { return info.Same(old) }}, Single("a.txt", strings.NewReader("new")))
+				_, failures := newUploader(alias).Replace(t.Context(), Replacement{Request: Request{Kind: item.File}, Filename: "a.txt", Matches: func(info storagedrivers.Info) bool { return info.Same(old) }}, Single("a.txt", strings.NewReader("new")))
 				result <- failures
 			}()
 			c.change(s, t)
@@ -147,9 +147,9 @@ func TestBody(t *testing.T) {
 	} {
 		s := onMemory(t, nil)
 		body := io.MultiReader(strings.NewReader("half"), iotest.ErrReader(err))
-		_, failures := newUploader(newAlias(t, aliases.DefaultAlias, s)).Upload(t.Context(), Upload{Request: Request{Kind: aliases.File}}, Body("a.txt", body))
+		_, failures := newUploader(newAlias(t, item.DefaultAlias, s)).Upload(t.Context(), Upload{Request: Request{Kind: item.File}}, Body("a.txt", body))
 		checked(t, nil, failures)
-		wantFailure(t, failures, aliases.BadRequest, "", message)
+		wantFailure(t, failures, item.BadRequest, "", message)
 		wantContents(t, s, nil)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -26,7 +26,7 @@ func TestStorageErrors(t *testing.T) {
 					}
 					return nil
 				})
-				u := newUploader(newAlias(t, aliases.DefaultAlias, s))
+				u := newUploader(newAlias(t, item.DefaultAlias, s))
 				filename, cause := "", storagedrivers.ErrUnavailable
 				switch op {
 				case "commit":
@@ -38,7 +38,7 @@ func TestStorageErrors(t *testing.T) {
 					}
 				}
 				_, failures := uploadForm(t, u, file("a.txt", "text"))
-				wantFailure(t, failures, aliases.Unavailable, filename, "try again later")
+				wantFailure(t, failures, item.Unavailable, filename, "try again later")
 				if !errors.Is(failures[0], cause) {
 					t.Errorf("%v lacks the detail for the log", failures)
 				}
@@ -59,8 +59,8 @@ func TestUnforeseenError(t *testing.T) {
 		}
 		return nil
 	})
-	_, failures := uploadForm(t, newUploader(newAlias(t, aliases.DefaultAlias, s)), file("a.txt", strings.Repeat("x", 2<<20)))
-	wantFailure(t, failures, aliases.Internal, "", "internal error")
+	_, failures := uploadForm(t, newUploader(newAlias(t, item.DefaultAlias, s)), file("a.txt", strings.Repeat("x", 2<<20)))
+	wantFailure(t, failures, item.Internal, "", "internal error")
 }
 
 // TestStorageAwayAtTheMove: the upload fails if the form names, after its files, an alias whose
@@ -70,12 +70,12 @@ func TestStorageAwayAtTheMove(t *testing.T) {
 	first, second := onMemory(t, nil), onLocal(t, func(string, string) error {
 		return fmt.Errorf("%s: %w", secret, storagedrivers.ErrUnavailable)
 	})
-	u := newUploader(newAlias(t, aliases.DefaultAlias, first), newAlias(t, "docs", second))
+	u := newUploader(newAlias(t, item.DefaultAlias, first), newAlias(t, "docs", second))
 	_, failures := uploadForm(t, u, file("a.txt", "text"), file("b.txt", "text"), field("alias", "docs"))
 	if len(failures) != 2 {
 		t.Errorf("failures %v, want 2", failures)
 	}
-	wantFailure(t, failures, aliases.Unavailable, "a.txt", "try again later")
+	wantFailure(t, failures, item.Unavailable, "a.txt", "try again later")
 	wantContents(t, first, nil)
 	wantContents(t, second, nil)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // TestForced: what a credential forces holds for forms and for single items.
@@ -18,26 +18,26 @@ func TestForced(t *testing.T) {
 		forced Forced
 		req    Upload
 		want   string // the filename
-		reason aliases.Reason
+		reason item.Reason
 	}{
 		{"nothing", Forced{}, Upload{Request: Request{Alias: "docs"}, SubFolder: "a"}, "a/x.txt", 0},
 		{"alias", Forced{Alias: "docs"}, Upload{}, "x.txt", 0},
-		{"another alias", Forced{Alias: "docs"}, Upload{Request: Request{Alias: "other"}}, "", aliases.Forbidden},
-		{"an unknown alias", Forced{Alias: "docs"}, Upload{Request: Request{Alias: "none"}}, "", aliases.Forbidden},
+		{"another alias", Forced{Alias: "docs"}, Upload{Request: Request{Alias: "other"}}, "", item.Forbidden},
+		{"an unknown alias", Forced{Alias: "docs"}, Upload{Request: Request{Alias: "none"}}, "", item.Forbidden},
 		{"sub folder", Forced{Alias: "docs", SubFolder: "a/b"}, Upload{}, "a/b/x.txt", 0},
 		{"the same sub folder", Forced{Alias: "docs", SubFolder: "a/b"}, Upload{SubFolder: "a/b"}, "a/b/x.txt", 0},
-		{"another sub folder", Forced{Alias: "docs", SubFolder: "a/b"}, Upload{SubFolder: "a"}, "", aliases.Forbidden},
+		{"another sub folder", Forced{Alias: "docs", SubFolder: "a/b"}, Upload{SubFolder: "a"}, "", item.Forbidden},
 		{"below", Forced{Below: "a/b"}, Upload{Request: Request{Alias: "docs"}}, "a/b/x.txt", 0},
 		{"the folder itself", Forced{Below: "a/b"}, Upload{Request: Request{Alias: "docs"}, SubFolder: "a/b/"}, "a/b/x.txt", 0},
 		{"a folder below it", Forced{Below: "a/b"}, Upload{Request: Request{Alias: "docs"}, SubFolder: "a/b/C"}, "a/b/c/x.txt", 0},
-		{"a folder above it", Forced{Below: "a/b"}, Upload{Request: Request{Alias: "docs"}, SubFolder: "a"}, "", aliases.Missing},
-		{"a folder beside it", Forced{Below: "a/b"}, Upload{Request: Request{Alias: "docs"}, SubFolder: "a/bc"}, "", aliases.Missing},
-		{"the root", Forced{Below: "a/b"}, Upload{Request: Request{Alias: "docs"}, SubFolder: "/"}, "", aliases.Missing},
-		{"a folder that sanitizing changes", Forced{Below: "A/b"}, Upload{Request: Request{Alias: "docs"}}, "", aliases.Missing},
+		{"a folder above it", Forced{Below: "a/b"}, Upload{Request: Request{Alias: "docs"}, SubFolder: "a"}, "", item.Missing},
+		{"a folder beside it", Forced{Below: "a/b"}, Upload{Request: Request{Alias: "docs"}, SubFolder: "a/bc"}, "", item.Missing},
+		{"the root", Forced{Below: "a/b"}, Upload{Request: Request{Alias: "docs"}, SubFolder: "/"}, "", item.Missing},
+		{"a folder that sanitizing changes", Forced{Below: "A/b"}, Upload{Request: Request{Alias: "docs"}}, "", item.Missing},
 		{"filename", Forced{Alias: "docs", Filename: "Y Z.txt"}, Upload{}, "y-z.txt", 0},
-		{"a bad filename", Forced{Alias: "docs", Filename: "y.php"}, Upload{}, "", aliases.BadContent},
+		{"a bad filename", Forced{Alias: "docs", Filename: "y.php"}, Upload{}, "", item.BadContent},
 		{"size", Forced{Alias: "docs", MaxSize: 4}, Upload{}, "x.txt", 0},
-		{"too large", Forced{Alias: "docs", MaxSize: 3}, Upload{}, "", aliases.TooLarge},
+		{"too large", Forced{Alias: "docs", MaxSize: 3}, Upload{}, "", item.TooLarge},
 		{"files", Forced{Alias: "docs", MaxFiles: 1}, Upload{}, "x.txt", 0},
 	} {
 		for source, src := range map[string]func() Source{
@@ -48,7 +48,7 @@ func TestForced(t *testing.T) {
 				t.Parallel()
 				s := onMemory(t, nil)
 				u := newUploader(newAlias(t, "docs", s), newAlias(t, "other", s))
-				c.req.Kind, c.req.Forced = aliases.File, c.forced
+				c.req.Kind, c.req.Forced = item.File, c.forced
 				items, failures := u.Upload(t.Context(), c.req, src())
 				switch {
 				case c.want == "" && (len(failures) == 0 || failures[0].Reason != c.reason):
@@ -68,13 +68,13 @@ func TestForcedFiles(t *testing.T) {
 	t.Parallel()
 	for most, want := range map[int]bool{0: true, 1: false, 2: true} {
 		u := newUploader(newAlias(t, "docs", onMemory(t, nil)))
-		req := Upload{Request: Request{Kind: aliases.File, Forced: Forced{Alias: "docs", MaxFiles: most}}}
+		req := Upload{Request: Request{Kind: item.File, Forced: Forced{Alias: "docs", MaxFiles: most}}}
 		items, failures := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", "a"), file("b.txt", "b"))), req)
 		if want != (len(items) == 2) {
 			t.Errorf("at most %d: %v, %v", most, items, failures)
 		}
 		if !want {
-			wantFailure(t, failures, aliases.Forbidden, "", "more files than the ticket has left: 1")
+			wantFailure(t, failures, item.Forbidden, "", "more files than the ticket has left: 1")
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestForcedCheck(t *testing.T) {
 		{Forced{SubFolder: "/"}, true},
 		{Forced{SubFolder: "A b/c"}, true},
 		{Forced{SubFolder: "../a"}, false},
-		{Forced{SubFolder: strings.Repeat("a", aliases.MaxName+1)}, false},
+		{Forced{SubFolder: strings.Repeat("a", item.MaxName+1)}, false},
 		{Forced{Filename: "A b.txt"}, true},
 		{Forced{Filename: "a.php"}, false},
 		{Forced{Filename: "a"}, false},
@@ -135,13 +135,13 @@ func TestSettle(t *testing.T) {
 			t.Parallel()
 			u := newUploader(newAlias(t, "docs", onMemory(t, c.fail)))
 			var settled []Outcome
-			req := Upload{Request: Request{Kind: aliases.File, Alias: "docs"}}
-			req.Confirm = func(_ context.Context, about Commitment) (func(Outcome), *aliases.Failure) {
+			req := Upload{Request: Request{Kind: item.File, Alias: "docs"}}
+			req.Confirm = func(_ context.Context, about Commitment) (func(Outcome), *item.Failure) {
 				if about.Alias != "docs" || about.Items != 1 {
 					t.Errorf("confirming %d items of %s", about.Items, about.Alias)
 				}
 				if c.refuses {
-					return nil, aliases.Failf(aliases.Forbidden, "no")
+					return nil, item.Failf(item.Forbidden, "no")
 				}
 				return func(outcome Outcome) { settled = append(settled, outcome) }, nil
 			}

@@ -18,8 +18,8 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 )
 
@@ -105,7 +105,7 @@ func (f *form) next() (*part, error) {
 	g.armed = false
 	switch {
 	case g.tripped || err == nil && headerSize(f.current.Header) > f.limits.MaxPartHeader:
-		return nil, aliases.Failf(aliases.TooLarge, "the header of a part is larger than %s", bytesize.Format(f.limits.MaxPartHeader))
+		return nil, item.Failf(item.TooLarge, "the header of a part is larger than %s", bytesize.Format(f.limits.MaxPartHeader))
 	case err == io.EOF: // the end is io.EOF itself; a wrapped one is a truncated body
 		// net/http notices that a client disconnects only after the body is read to its end.
 		_, _ = io.Copy(io.Discard, f.buffer)
@@ -129,7 +129,7 @@ func (f *form) describe() (*part, error) {
 	default:
 		// RFC 7578 section 4.7 deprecates encodings, and decoding yields other bytes than filters
 		// in front of this server have seen.
-		return nil, aliases.Failf(aliases.BadContent, "a part has a Content-Transfer-Encoding: send the part without one")
+		return nil, item.Failf(item.BadContent, "a part has a Content-Transfer-Encoding: send the part without one")
 	}
 	p.body = f.current
 	if p.file || p.name == urlField {
@@ -139,9 +139,9 @@ func (f *form) describe() (*part, error) {
 	}
 	switch {
 	case f.files > f.limits.MaxFiles:
-		return nil, aliases.Failf(aliases.TooLarge, "more than %d files", f.limits.MaxFiles)
+		return nil, item.Failf(item.TooLarge, "more than %d files", f.limits.MaxFiles)
 	case f.fields > f.limits.MaxFields:
-		return nil, aliases.Failf(aliases.TooLarge, "more than %d fields", f.limits.MaxFields)
+		return nil, item.Failf(item.TooLarge, "more than %d fields", f.limits.MaxFields)
 	}
 	return p, nil
 }
@@ -156,7 +156,7 @@ func (f *form) value(p *part) (string, error) {
 		return "", bodyFailure(err)
 	}
 	if int64(len(b)) > f.limits.MaxFieldSize {
-		return "", aliases.Failf(aliases.TooLarge, "a field is larger than %s", bytesize.Format(f.limits.MaxFieldSize))
+		return "", item.Failf(item.TooLarge, "a field is larger than %s", bytesize.Format(f.limits.MaxFieldSize))
 	}
 	return string(b), nil
 }
@@ -205,47 +205,47 @@ func (g *headerGuard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func tooLarge(limit int64) *aliases.Failure {
-	return aliases.Failf(aliases.TooLarge, "larger than %s", bytesize.Format(limit))
+func tooLarge(limit int64) *item.Failure {
+	return item.Failf(item.TooLarge, "larger than %s", bytesize.Format(limit))
 }
 
 // bodyFailure returns the failure for an error of reading a form.
-func bodyFailure(err error) *aliases.Failure {
+func bodyFailure(err error) *item.Failure {
 	return requestFailure(err, "the body is no valid multipart form")
 }
 
 // rawBodyFailure returns the failure for an error of reading a body that is a file.
-func rawBodyFailure(err error) *aliases.Failure {
+func rawBodyFailure(err error) *item.Failure {
 	return requestFailure(err, "the body could not be read to its end")
 }
 
 // requestFailure returns the failure for an error of reading a request. otherwise is the message of
 // an unknown error.
-func requestFailure(err error, otherwise string) *aliases.Failure {
+func requestFailure(err error, otherwise string) *item.Failure {
 	var (
 		tooLarge *http.MaxBytesError
-		known    *aliases.Failure
+		known    *item.Failure
 	)
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &tooLarge):
-		return aliases.Failf(aliases.TooLarge, "the request is larger than %s", bytesize.Format(tooLarge.Limit))
+		return item.Failf(item.TooLarge, "the request is larger than %s", bytesize.Format(tooLarge.Limit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &aliases.Failure{Reason: aliases.BadRequest, Message: "the upload stood still for too long", Err: err}
+		return &item.Failure{Reason: item.BadRequest, Message: "the upload stood still for too long", Err: err}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return &aliases.Failure{Reason: aliases.BadRequest, Message: "the body ends too early", Err: err}
+		return &item.Failure{Reason: item.BadRequest, Message: "the body ends too early", Err: err}
 	default:
-		return &aliases.Failure{Reason: aliases.BadRequest, Message: otherwise, Err: err}
+		return &item.Failure{Reason: item.BadRequest, Message: otherwise, Err: err}
 	}
 }
 
 // sourceFailure returns the failure for an error of reading a single file.
-func sourceFailure(err error) *aliases.Failure {
-	if why, ok := errors.AsType[*aliases.Failure](err); ok {
+func sourceFailure(err error) *item.Failure {
+	if why, ok := errors.AsType[*item.Failure](err); ok {
 		return why
 	}
-	return &aliases.Failure{Reason: aliases.BadRequest, Message: "the item could not be read to its end", Err: err}
+	return &item.Failure{Reason: item.BadRequest, Message: "the item could not be read to its end", Err: err}
 }
 
 // baseName returns the file name without the client's encodings and folders.
@@ -253,7 +253,7 @@ func (p *part) baseName() string { return naming.Base(naming.Decode(p.filename))
 
 // FormFilename returns the file name in the Content-Disposition header of a part of a form, without
 // the client's encodings and folders. It is empty if the part is not a file.
-func FormFilename(disposition string) (string, *aliases.Failure) {
+func FormFilename(disposition string) (string, *item.Failure) {
 	p, failure := parseDisposition(disposition)
 	if failure != nil {
 		return "", failure
@@ -262,10 +262,10 @@ func FormFilename(disposition string) (string, *aliases.Failure) {
 }
 
 // parseDisposition returns the part that a Content-Disposition header describes, without its body.
-func parseDisposition(header string) (*part, *aliases.Failure) {
+func parseDisposition(header string) (*part, *item.Failure) {
 	disposition, params, err := mime.ParseMediaType(header)
 	if err != nil || disposition != "form-data" {
-		return nil, aliases.Failf(aliases.BadRequest, "a part has no valid Content-Disposition of form-data: quote its name and filename")
+		return nil, item.Failf(item.BadRequest, "a part has no valid Content-Disposition of form-data: quote its name and filename")
 	}
 	p := &part{name: params["name"]}
 	p.filename, p.file = params["filename"]
@@ -297,7 +297,7 @@ var parameter = regexp.MustCompile(`(?s)(?:[^;"]|"(?:[^"\\]|\\.)*")+`)
 // extendedFilename returns the file name of the extended form in a valid header. Clients that send
 // both forms replace letters in the plain one. A filter in front of the service may read only that
 // one, so both must have the same extension.
-func extendedFilename(header string) (name string, found bool, failure *aliases.Failure) {
+func extendedFilename(header string) (name string, found bool, failure *item.Failure) {
 	plain, hasPlain := "", false
 	for _, text := range parameter.FindAllString(header, -1)[1:] { // after "form-data"
 		key, value, _ := strings.Cut(text, "=")
@@ -310,11 +310,11 @@ func extendedFilename(header string) (name string, found bool, failure *aliases.
 				return "", true, failure
 			}
 		case strings.HasPrefix(key, extendedName):
-			return "", true, aliases.Failf(aliases.BadRequest, "a part may have one filename*, and not in pieces")
+			return "", true, item.Failf(item.BadRequest, "a part may have one filename*, and not in pieces")
 		}
 	}
 	if found && hasPlain && naming.Extension(naming.Decode(unescape.Replace(plain))) != naming.Extension(name) {
-		return "", true, aliases.Failf(aliases.BadRequest, "a part has different extensions in filename and filename*: send one name")
+		return "", true, item.Failf(item.BadRequest, "a part has different extensions in filename and filename*: send one name")
 	}
 	return name, found, nil
 }
@@ -327,7 +327,7 @@ func unquoted(value string) string {
 
 // decodeExtended decodes the value of an extended parameter: a character set, a language and the
 // percent-encoded text.
-func decodeExtended(value string) (string, *aliases.Failure) {
+func decodeExtended(value string) (string, *item.Failure) {
 	charset, rest, _ := strings.Cut(value, "'")
 	_, encoded, ok := strings.Cut(rest, "'")
 	text, err := url.PathUnescape(encoded)
@@ -341,13 +341,13 @@ func decodeExtended(value string) (string, *aliases.Failure) {
 			return naming.FromLatin1(text), nil
 		}
 	}
-	return "", aliases.Failf(aliases.BadRequest, "the filename* of a part must be UTF-8'' and the percent-encoded name")
+	return "", item.Failf(item.BadRequest, "the filename* of a part must be UTF-8'' and the percent-encoded name")
 }
 
 // PieceOf returns the failure of a request whose header, or fields, say that it has a piece of a
 // file. Clients that send files in pieces take each success for one of theirs. It returns nil for
 // other requests.
-func PieceOf(kind aliases.Kind, header http.Header, fields url.Values) *aliases.Failure {
+func PieceOf(kind item.Kind, header http.Header, fields url.Values) *item.Failure {
 	hasPiece := len(header.Values("Content-Range"))+len(header.Values("Upload-Offset")) > 0
 	for name, values := range fields {
 		for _, value := range values {
@@ -360,8 +360,8 @@ func PieceOf(kind aliases.Kind, header http.Header, fields url.Values) *aliases.
 	return nil
 }
 
-func pieceFailure(kind aliases.Kind) *aliases.Failure {
-	return aliases.Failf(aliases.BadRequest, "the request has a piece of a file: send the whole file, without Content-Range or chunks, "+
+func pieceFailure(kind item.Kind) *item.Failure {
+	return item.Failf(item.BadRequest, "the request has a piece of a file: send the whole file, without Content-Range or chunks, "+
 		"or use /api/upload/%s/resumable", kind.Name())
 }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 func TestLimits(t *testing.T) {
@@ -49,7 +49,7 @@ func TestLimits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			u := newUploader(newAlias(t, aliases.DefaultAlias, s))
+			u := newUploader(newAlias(t, item.DefaultAlias, s))
 			u.Limits = Limits{
 				cmp.Or(c.limits.MaxFiles, u.Limits.MaxFiles), cmp.Or(c.limits.MaxFields, u.Limits.MaxFields),
 				cmp.Or(c.limits.MaxFieldSize, u.Limits.MaxFieldSize), cmp.Or(c.limits.MaxPartHeader, u.Limits.MaxPartHeader),
@@ -61,7 +61,7 @@ func TestLimits(t *testing.T) {
 				}
 				return
 			}
-			wantFailure(t, failures, aliases.TooLarge, "", c.message)
+			wantFailure(t, failures, item.TooLarge, "", c.message)
 			wantContents(t, s, nil)
 		})
 	}
@@ -82,7 +82,7 @@ func TestMaxSize(t *testing.T) {
 				parts := append(alias, file("a.txt", strings.Repeat("x", size)))
 				switch name {
 				case "default":
-					small.Name = aliases.DefaultAlias
+					small.Name = item.DefaultAlias
 					u = newUploader(small, large)
 				case "behind":
 					parts = append(parts, field("alias", "small"))
@@ -96,7 +96,7 @@ func TestMaxSize(t *testing.T) {
 					if name != "before" && size > 100 {
 						limit = "larger than 100 bytes" // nothing more was read
 					}
-					wantFailure(t, failures, aliases.TooLarge, "a.txt", limit)
+					wantFailure(t, failures, item.TooLarge, "a.txt", limit)
 					wantContents(t, s, nil)
 				}
 			})
@@ -109,12 +109,12 @@ func TestMaxSize(t *testing.T) {
 func TestRefusedPartsAreNotReadToTheirEnd(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	a := newAlias(t, aliases.DefaultAlias, s)
+	a := newAlias(t, item.DefaultAlias, s)
 	a.MaxSize = 1000
 	u := newUploader(a)
 	for _, name := range []string{"large.txt", "script.php"} {
-		body := bytes.NewReader(formBody(field("alias", aliases.DefaultAlias), file(name, strings.Repeat("x", 10<<20))))
-		_, failures := u.Upload(t.Context(), Upload{Request: Request{Kind: aliases.File}}, Form(body, boundary))
+		body := bytes.NewReader(formBody(field("alias", item.DefaultAlias), file(name, strings.Repeat("x", 10<<20))))
+		_, failures := u.Upload(t.Context(), Upload{Request: Request{Kind: item.File}}, Form(body, boundary))
 		if len(failures) != 1 || failures[0].Filename != name {
 			t.Errorf("%s: %v", name, failures)
 		}
@@ -129,11 +129,11 @@ func TestMaxBody(t *testing.T) {
 	t.Parallel()
 	body := formBody(file("a.txt", "text"), file("b.txt", "text"))
 	s := onMemory(t, nil)
-	u := newUploader(newAlias(t, aliases.DefaultAlias, s))
+	u := newUploader(newAlias(t, item.DefaultAlias, s))
 	for limit := range len(body) - len("\r\n") {
 		limited := http.MaxBytesReader(nil, io.NopCloser(bytes.NewReader(body)), int64(limit))
-		_, failures := uploadBody(t, u, limited, Upload{Request: Request{Kind: aliases.File}})
-		wantFailure(t, failures, aliases.TooLarge, "", fmt.Sprintf("larger than %d bytes", limit))
+		_, failures := uploadBody(t, u, limited, Upload{Request: Request{Kind: item.File}})
+		wantFailure(t, failures, item.TooLarge, "", fmt.Sprintf("larger than %d bytes", limit))
 	}
 	wantContents(t, s, nil)
 }
@@ -178,8 +178,8 @@ func TestHugePartHeader(t *testing.T) {
 					continue
 				}
 				body := &pieces{r: io.MultiReader(bytes.NewReader(before), strings.NewReader(rest)), piece: 4 << 10}
-				_, failures := uploadBody(t, newUploader(newAlias(t, aliases.DefaultAlias, s)), body, Upload{Request: Request{Kind: aliases.File}})
-				wantFailure(t, failures, aliases.TooLarge, "", "header of a part")
+				_, failures := uploadBody(t, newUploader(newAlias(t, item.DefaultAlias, s)), body, Upload{Request: Request{Kind: item.File}})
+				wantFailure(t, failures, item.TooLarge, "", "header of a part")
 				if body.read > 64<<10 {
 					t.Errorf("%s: %d bytes were read", place, body.read)
 				}
@@ -197,11 +197,11 @@ func TestCVE202241725(t *testing.T) { // not parallel: it measures memory
 		"a million of fields":  io.LimitReader(endless(head+"\r\n"), 1<<26),
 		"a million of no file": io.LimitReader(endless("--boundary\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"\"\r\n\r\n\r\n"), 1<<26),
 	} {
-		u := newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, nil)))
+		u := newUploader(newAlias(t, item.DefaultAlias, onMemory(t, nil)))
 		counted := &pieces{r: body, piece: 32 << 10}
 		took := allocated(func() {
-			_, failures := uploadBody(t, u, counted, Upload{Request: Request{Kind: aliases.File}})
-			wantFailure(t, failures, aliases.TooLarge, "", "")
+			_, failures := uploadBody(t, u, counted, Upload{Request: Request{Kind: item.File}})
+			wantFailure(t, failures, item.TooLarge, "", "")
 		})
 		if took > 4<<20 || counted.read > 1<<20 {
 			t.Errorf("%s: %d bytes were read and %d allocated", name, counted.read, took)
@@ -213,11 +213,11 @@ func TestCVE202241725(t *testing.T) { // not parallel: it measures memory
 func TestCVE202324536(t *testing.T) { // not parallel: it measures memory
 	lines := strings.Repeat("a:\r\n", 3000)
 	part := "--boundary\r\n" + lines + "Content-Disposition: form-data; name=\"x\"\r\n\r\n\r\n"
-	u := newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, nil)))
+	u := newUploader(newAlias(t, item.DefaultAlias, onMemory(t, nil)))
 	counted := &pieces{r: io.LimitReader(endless(part), 1<<28), piece: 32 << 10}
 	took := allocated(func() {
-		_, failures := uploadBody(t, u, counted, Upload{Request: Request{Kind: aliases.File}})
-		wantFailure(t, failures, aliases.TooLarge, "", "")
+		_, failures := uploadBody(t, u, counted, Upload{Request: Request{Kind: item.File}})
+		wantFailure(t, failures, item.TooLarge, "", "")
 	})
 	if took > 64<<20 || counted.read > 4<<20 {
 		t.Errorf("%d bytes were read and %d allocated", counted.read, took)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // TestPartHeaders: parts are refused if two parsers could read their bytes or names differently.
@@ -13,49 +13,49 @@ func TestPartHeaders(t *testing.T) {
 	const disposition = "Content-Disposition: form-data; name=files; "
 	for _, c := range []struct {
 		header  string
-		reason  aliases.Reason
+		reason  item.Reason
 		message string // empty: it is stored
 	}{
 		{disposition + "filename=a.txt", 0, ""},
 		{disposition + "filename=a.txt\r\nContent-Transfer-Encoding: Binary", 0, ""},
-		{disposition + "filename=a.txt\r\nContent-Transfer-Encoding: quoted-printable", aliases.BadContent, "without one"},
-		{disposition + "filename=a.txt\r\nContent-Transfer-Encoding: base64", aliases.BadContent, "without one"},
+		{disposition + "filename=a.txt\r\nContent-Transfer-Encoding: quoted-printable", item.BadContent, "without one"},
+		{disposition + "filename=a.txt\r\nContent-Transfer-Encoding: base64", item.BadContent, "without one"},
 		{disposition + "filename=a.txt; filename*=UTF-8''a.txt", 0, ""},
 		{disposition + "filename*=UTF-8''a.txt", 0, ""},
 		{disposition + `filename="a filename*.txt"`, 0, ""},
 		{disposition + "filename=a.txt; filename*=UTF-8''b.txt", 0, ""},
 		{disposition + "filename=a.txt; filename*=UTF-8''a.TXT", 0, ""},
-		{disposition + "filename=a.txt; filename*=UTF-8''a.pdf", aliases.BadRequest, "different extensions"},
-		{disposition + "filename=a; filename*=UTF-8''a.txt", aliases.BadRequest, "different extensions"},
-		{disposition + "FileName*=UTF-8''b.pdf; FILENAME=a.txt", aliases.BadRequest, "different extensions"},
+		{disposition + "filename=a.txt; filename*=UTF-8''a.pdf", item.BadRequest, "different extensions"},
+		{disposition + "filename=a; filename*=UTF-8''a.txt", item.BadRequest, "different extensions"},
+		{disposition + "FileName*=UTF-8''b.pdf; FILENAME=a.txt", item.BadRequest, "different extensions"},
 		{disposition + `filename="=?utf-8?B?w6EudHh0?="; filename*=utf-8''%C3%A1.txt`, 0, ""},
 		{disposition + `filename="=?UTF-8?Q?=C3=A1.txt?="; filename*=UTF-8''%C3%A1.txt`, 0, ""},
 		{disposition + `filename="=?iso-8859-1?q?=E1.txt?="; filename*=UTF-8''%C3%A1.txt`, 0, ""},
-		{disposition + `filename="=?utf-8?B?w6EudHh0?="; filename*=utf-8''b.pdf`, aliases.BadRequest, "different extensions"},
-		{disposition + `filename="=?unknown?B?w6EudHh0?="; filename*=utf-8''%C3%A1.txt`, aliases.BadRequest, "different extensions"},
-		{disposition + "filename*=UTF-8''a.txt; filename*=UTF-8''a.txt", aliases.BadRequest, "one filename*"},
-		{disposition + "filename*=UTF-8''a.txt; filename*=UTF-8''b.txt", aliases.BadRequest, "no valid"},
-		{disposition + "filename=a.txt; filename*0=b; filename*1=.txt", aliases.BadRequest, "one filename*"},
-		{disposition + "filename*0=b; filename*1=.txt", aliases.BadRequest, "one filename*"},
-		{disposition + "filename=a.txt; filename*=a.txt", aliases.BadRequest, "UTF-8''"},
-		{disposition + "filename=a.txt; filename*=UTF-8'a.txt", aliases.BadRequest, "UTF-8''"},
-		{disposition + "filename=a.txt; filename*=UTF-8''%zz.txt", aliases.BadRequest, "UTF-8''"},
-		{disposition + "filename*=UTF-8''%E1.txt", aliases.BadRequest, "UTF-8''"},
-		{disposition + "filename*=koi8-r''%C1.txt", aliases.BadRequest, "UTF-8''"},
-		{"", aliases.BadRequest, "no valid"},
-		{"Content-Type: text/plain", aliases.BadRequest, "no valid"},
-		{"Content-Disposition: ", aliases.BadRequest, "no valid"},
-		{"Content-Disposition: attachment; name=files; filename=a.txt", aliases.BadRequest, "no valid"},
-		{disposition + "filename=a.txt; filename=b.txt", aliases.BadRequest, "no valid"},
-		{disposition + `filename="a.txt`, aliases.BadRequest, "no valid"},
-		{"no header", aliases.BadRequest, "no valid"},
-		{"Content-Disposition form-data", aliases.BadRequest, "no valid"},
+		{disposition + `filename="=?utf-8?B?w6EudHh0?="; filename*=utf-8''b.pdf`, item.BadRequest, "different extensions"},
+		{disposition + `filename="=?unknown?B?w6EudHh0?="; filename*=utf-8''%C3%A1.txt`, item.BadRequest, "different extensions"},
+		{disposition + "filename*=UTF-8''a.txt; filename*=UTF-8''a.txt", item.BadRequest, "one filename*"},
+		{disposition + "filename*=UTF-8''a.txt; filename*=UTF-8''b.txt", item.BadRequest, "no valid"},
+		{disposition + "filename=a.txt; filename*0=b; filename*1=.txt", item.BadRequest, "one filename*"},
+		{disposition + "filename*0=b; filename*1=.txt", item.BadRequest, "one filename*"},
+		{disposition + "filename=a.txt; filename*=a.txt", item.BadRequest, "UTF-8''"},
+		{disposition + "filename=a.txt; filename*=UTF-8'a.txt", item.BadRequest, "UTF-8''"},
+		{disposition + "filename=a.txt; filename*=UTF-8''%zz.txt", item.BadRequest, "UTF-8''"},
+		{disposition + "filename*=UTF-8''%E1.txt", item.BadRequest, "UTF-8''"},
+		{disposition + "filename*=koi8-r''%C1.txt", item.BadRequest, "UTF-8''"},
+		{"", item.BadRequest, "no valid"},
+		{"Content-Type: text/plain", item.BadRequest, "no valid"},
+		{"Content-Disposition: ", item.BadRequest, "no valid"},
+		{"Content-Disposition: attachment; name=files; filename=a.txt", item.BadRequest, "no valid"},
+		{disposition + "filename=a.txt; filename=b.txt", item.BadRequest, "no valid"},
+		{disposition + `filename="a.txt`, item.BadRequest, "no valid"},
+		{"no header", item.BadRequest, "no valid"},
+		{"Content-Disposition form-data", item.BadRequest, "no valid"},
 	} {
 		t.Run(c.header, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
 			body := strings.NewReader(strings.Replace("--x\r\n"+c.header+"\r\n\r\na=3Db\r\n--x--\r\n", "--x\r\n\r\n\r\n", "--x\r\n\r\n", 1))
-			items, failures := newUploader(newAlias(t, aliases.DefaultAlias, s)).Upload(t.Context(), Upload{Request: Request{Kind: aliases.File}}, Form(body, "x"))
+			items, failures := newUploader(newAlias(t, item.DefaultAlias, s)).Upload(t.Context(), Upload{Request: Request{Kind: item.File}}, Form(body, "x"))
 			if c.message != "" {
 				wantFailure(t, failures, c.reason, "", c.message)
 				wantContents(t, s, nil)
@@ -106,22 +106,22 @@ func TestEscapedNames(t *testing.T) {
 func TestLikelyAlias(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	u := newUploader(newAlias(t, aliases.DefaultAlias, s), newAlias(t, "b", s), newAlias(t, "c", s), newAlias(t, "d", s))
+	u := newUploader(newAlias(t, item.DefaultAlias, s), newAlias(t, "b", s), newAlias(t, "c", s), newAlias(t, "d", s))
 	only := func(names string) func(string) bool {
 		return func(alias string) bool { return strings.Contains(names, alias) }
 	}
 	for _, c := range []struct {
 		named, allowed, want string
 	}{
-		{"", "content b", aliases.DefaultAlias},
+		{"", "content b", item.DefaultAlias},
 		{"d", "content b d", "d"},
 		{"", "d c", "c"},
 		{"nope", "d c", "c"},
-		{"nope", "content d", aliases.DefaultAlias},
+		{"nope", "content d", item.DefaultAlias},
 		{"b", "c", "c"},
 		{"", "none", ""},
 	} {
-		b := u.newUpload(Upload{Request: Request{Kind: aliases.File, Alias: c.named, Allows: only(c.allowed)}})
+		b := u.newUpload(Upload{Request: Request{Kind: item.File, Alias: c.named, Allows: only(c.allowed)}})
 		got := b.likelyAlias()
 		if c.want == "" && got != nil || c.want != "" && (got == nil || got.Name != c.want) {
 			t.Errorf("%q of %q: %v", c.named, c.allowed, got)

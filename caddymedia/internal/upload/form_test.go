@@ -11,7 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -33,7 +33,7 @@ func TestPartsInAnyOrder(t *testing.T) {
 			t.Run(fmt.Sprint(sort, " ", i), func(t *testing.T) {
 				t.Parallel()
 				first, second := onMemory(t, nil), open(t, nil)
-				u := newUploader(newAlias(t, aliases.DefaultAlias, first), newAlias(t, "docs", second))
+				u := newUploader(newAlias(t, item.DefaultAlias, first), newAlias(t, "docs", second))
 				items, failures := uploadForm(t, u, parts...)
 				if failures != nil || !slices.Equal(filenames(items), []string{"a-folder/note.txt"}) {
 					t.Errorf("stored %v (%v)", items, failures)
@@ -67,8 +67,8 @@ func TestFormWinsOverAddress(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			u := newUploader(newAlias(t, aliases.DefaultAlias, s), newAlias(t, "docs", s))
-			c.req.Kind = aliases.File
+			u := newUploader(newAlias(t, item.DefaultAlias, s), newAlias(t, "docs", s))
+			c.req.Kind = item.File
 			if _, failures := uploadBody(t, u, bytes.NewReader(formBody(c.parts...)), c.req); failures != nil {
 				t.Error(failures)
 			}
@@ -83,31 +83,31 @@ func TestRefusedForms(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		parts    []send
-		reason   aliases.Reason
+		reason   item.Reason
 		filename string
 		message  string
 	}{
-		{"no part", nil, aliases.BadRequest, "", "no file"},
-		{"no file", []send{field("alias", "content")}, aliases.BadRequest, "", "no file"},
-		{"files[] without a file name", []send{field("files[]", "text")}, aliases.BadRequest, "", "no file"},
-		{"alias twice", []send{field("alias", "content"), field("alias", "content"), note}, aliases.BadRequest, "", "alias is sent twice"},
-		{"sub_folder twice", []send{note, field("sub_folder", "a"), field("sub_folder", "")}, aliases.BadRequest, "", "sub_folder is sent twice"},
-		{"unknown alias", []send{field("alias", "nobody"), note}, aliases.BadRequest, "", `unknown alias "nobody"`},
-		{"unknown alias behind", []send{note, field("alias", "nobody")}, aliases.BadRequest, "", `unknown alias "nobody"`},
-		{"alias of the account of others", []send{note, field("alias", "private")}, aliases.Forbidden, "", `may not use the alias "private"`},
-		{"another name of the part", []send{{"picture", "note.txt", "text"}}, aliases.BadRequest, "note.txt", "files[]"},
-		{"another index", []send{{"files[0][1]", "note.txt", "text"}}, aliases.BadRequest, "note.txt", "files[]"},
-		{"bad sub folder", []send{note, field("sub_folder", "a/../b")}, aliases.BadRequest, "note.txt", "sub folder"},
-		{"no extension", []send{file("note", "text")}, aliases.BadContent, "note", "no extension"},
-		{"another extension", []send{file("note.exe", "text")}, aliases.BadContent, "note.exe", ".exe"},
-		{"restricted extension", []send{file("note.php.txt", "text")}, aliases.BadContent, "note.php.txt", ".php"},
-		{"other content", []send{file("note.pdf", "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")}, aliases.BadContent, "note.pdf", ""},
+		{"no part", nil, item.BadRequest, "", "no file"},
+		{"no file", []send{field("alias", "content")}, item.BadRequest, "", "no file"},
+		{"files[] without a file name", []send{field("files[]", "text")}, item.BadRequest, "", "no file"},
+		{"alias twice", []send{field("alias", "content"), field("alias", "content"), note}, item.BadRequest, "", "alias is sent twice"},
+		{"sub_folder twice", []send{note, field("sub_folder", "a"), field("sub_folder", "")}, item.BadRequest, "", "sub_folder is sent twice"},
+		{"unknown alias", []send{field("alias", "nobody"), note}, item.BadRequest, "", `unknown alias "nobody"`},
+		{"unknown alias behind", []send{note, field("alias", "nobody")}, item.BadRequest, "", `unknown alias "nobody"`},
+		{"alias of the account of others", []send{note, field("alias", "private")}, item.Forbidden, "", `may not use the alias "private"`},
+		{"another name of the part", []send{{"picture", "note.txt", "text"}}, item.BadRequest, "note.txt", "files[]"},
+		{"another index", []send{{"files[0][1]", "note.txt", "text"}}, item.BadRequest, "note.txt", "files[]"},
+		{"bad sub folder", []send{note, field("sub_folder", "a/../b")}, item.BadRequest, "note.txt", "sub folder"},
+		{"no extension", []send{file("note", "text")}, item.BadContent, "note", "no extension"},
+		{"another extension", []send{file("note.exe", "text")}, item.BadContent, "note.exe", ".exe"},
+		{"restricted extension", []send{file("note.php.txt", "text")}, item.BadContent, "note.php.txt", ".php"},
+		{"other content", []send{file("note.pdf", "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")}, item.BadContent, "note.pdf", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			u := newUploader(newAlias(t, aliases.DefaultAlias, s), newAlias(t, "private", s))
-			req := Upload{Request: Request{Kind: aliases.File, Allows: func(alias string) bool { return alias != "private" }}}
+			u := newUploader(newAlias(t, item.DefaultAlias, s), newAlias(t, "private", s))
+			req := Upload{Request: Request{Kind: item.File, Allows: func(alias string) bool { return alias != "private" }}}
 			_, failures := uploadBody(t, u, bytes.NewReader(formBody(c.parts...)), req)
 			wantFailure(t, failures, c.reason, c.filename, c.message)
 			wantContents(t, s, nil)
@@ -118,14 +118,14 @@ func TestRefusedForms(t *testing.T) {
 func TestEveryFailingFileIsNamed(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	_, failures := uploadForm(t, newUploader(newAlias(t, aliases.DefaultAlias, s)),
+	_, failures := uploadForm(t, newUploader(newAlias(t, item.DefaultAlias, s)),
 		file("a.exe", "1"), file("good.txt", "2"), file("b.sh", "3"), file("c.txt", strings.Repeat("4", 1<<20+1)))
 	if len(failures) != 3 {
 		t.Fatalf("failures %v, want 3", failures)
 	}
-	wantFailure(t, failures, aliases.BadContent, "a.exe", "")
-	wantFailure(t, failures[1:], aliases.BadContent, "b.sh", "")
-	wantFailure(t, failures[2:], aliases.TooLarge, "c.txt", "1 MiB")
+	wantFailure(t, failures, item.BadContent, "a.exe", "")
+	wantFailure(t, failures[1:], item.BadContent, "b.sh", "")
+	wantFailure(t, failures[2:], item.TooLarge, "c.txt", "1 MiB")
 	wantContents(t, s, nil)
 }
 
@@ -135,7 +135,7 @@ func TestNamesOfParts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			_, failures := uploadForm(t, newUploader(newAlias(t, aliases.DefaultAlias, s)),
+			_, failures := uploadForm(t, newUploader(newAlias(t, item.DefaultAlias, s)),
 				send{name, "a.txt", "text"}, field("unknown", "field"))
 			if failures != nil {
 				t.Error(failures)
@@ -152,14 +152,14 @@ func TestFileInputLeftEmpty(t *testing.T) {
 		"Content-Type: application/octet-stream\r\n\r\n"
 	note := string(formBody(file("a.txt", "text")))
 	s := onMemory(t, nil)
-	u := newUploader(newAlias(t, aliases.DefaultAlias, s))
-	if _, failures := uploadBody(t, u, strings.NewReader(head+"\r\n"+note), Upload{Request: Request{Kind: aliases.File}}); failures != nil {
+	u := newUploader(newAlias(t, item.DefaultAlias, s))
+	if _, failures := uploadBody(t, u, strings.NewReader(head+"\r\n"+note), Upload{Request: Request{Kind: item.File}}); failures != nil {
 		t.Error(failures)
 	}
-	_, failures := uploadBody(t, u, strings.NewReader(head+"data\r\n"+note), Upload{Request: Request{Kind: aliases.File}})
-	wantFailure(t, failures, aliases.BadRequest, "", "without a name")
-	_, failures = uploadBody(t, u, strings.NewReader(head+"\r\n--boundary--\r\n"), Upload{Request: Request{Kind: aliases.File}})
-	wantFailure(t, failures, aliases.BadRequest, "", "no file")
+	_, failures := uploadBody(t, u, strings.NewReader(head+"data\r\n"+note), Upload{Request: Request{Kind: item.File}})
+	wantFailure(t, failures, item.BadRequest, "", "without a name")
+	_, failures = uploadBody(t, u, strings.NewReader(head+"\r\n--boundary--\r\n"), Upload{Request: Request{Kind: item.File}})
+	wantFailure(t, failures, item.BadRequest, "", "no file")
 	wantContents(t, s, map[string]string{"file/content/a.txt": "text"})
 }
 
@@ -169,8 +169,8 @@ func TestSpooledItemsMove(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long ", 1<<20)
 	first, second := onMemory(t, nil), onLocal(t, nil)
-	u := newUploader(newAlias(t, aliases.DefaultAlias, first), newAlias(t, "docs", second))
-	u.Aliases[aliases.File]["docs"].MaxSize = math.MaxInt64
+	u := newUploader(newAlias(t, item.DefaultAlias, first), newAlias(t, "docs", second))
+	u.Aliases[item.File]["docs"].MaxSize = math.MaxInt64
 	items, failures := uploadForm(t, u, file("long.txt", long), field("alias", "docs"))
 	if failures != nil || items[0].Size != int64(len(long)) {
 		t.Errorf("stored %v (%v)", items, failures)
@@ -190,9 +190,9 @@ func TestStagedItemThatCannotBeRead(t *testing.T) {
 	for name, second := range map[string]*storagedrivers.Storage{"moving": onMemory(t, nil), "checking": first} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			u := newUploader(newAlias(t, aliases.DefaultAlias, first), newAlias(t, "docs", second))
+			u := newUploader(newAlias(t, item.DefaultAlias, first), newAlias(t, "docs", second))
 			_, failures := uploadForm(t, u, file("a.txt", "text"), field("alias", "docs"))
-			wantFailure(t, failures, aliases.StorageFailed, "a.txt", "storage")
+			wantFailure(t, failures, item.StorageFailed, "a.txt", "storage")
 			wantContents(t, second, nil)
 		})
 	}
@@ -208,8 +208,8 @@ func TestBodyErrorsOfTheConnection(t *testing.T) {
 		io.ErrClosedPipe:       "no valid multipart form",
 	} {
 		broken := io.MultiReader(bytes.NewReader(body[:len(body)-20]), iotest.ErrReader(err))
-		_, failures := uploadBody(t, newUploader(newAlias(t, aliases.DefaultAlias, s)), broken, Upload{Request: Request{Kind: aliases.File}})
-		wantFailure(t, failures, aliases.BadRequest, "", message)
+		_, failures := uploadBody(t, newUploader(newAlias(t, item.DefaultAlias, s)), broken, Upload{Request: Request{Kind: item.File}})
+		wantFailure(t, failures, item.BadRequest, "", message)
 	}
 	wantContents(t, s, nil)
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // TestTruncatedBody: nothing is stored of a form that is truncated, at whatever byte.
@@ -29,16 +29,16 @@ func TestTruncatedBody(t *testing.T) {
 					complete -= len(lines)
 				}
 				s := open(t, nil)
-				u := newUploader(newAlias(t, aliases.DefaultAlias, s))
+				u := newUploader(newAlias(t, item.DefaultAlias, s))
 				for n := range complete {
-					_, failures := uploadBody(t, u, bytes.NewReader(body[:n]), Upload{Request: Request{Kind: aliases.File}})
+					_, failures := uploadBody(t, u, bytes.NewReader(body[:n]), Upload{Request: Request{Kind: item.File}})
 					if failures == nil {
 						t.Fatalf("%d of %d bytes are accepted as a form: %q", n, len(body), body[:n])
 					}
-					wantFailure(t, failures, aliases.BadRequest, "", "")
+					wantFailure(t, failures, item.BadRequest, "", "")
 				}
 				wantContents(t, s, nil)
-				if _, failures := uploadBody(t, u, bytes.NewReader(body[:complete]), Upload{Request: Request{Kind: aliases.File}}); failures != nil {
+				if _, failures := uploadBody(t, u, bytes.NewReader(body[:complete]), Upload{Request: Request{Kind: item.File}}); failures != nil {
 					t.Errorf("the complete form: %v", failures)
 				}
 			})
@@ -51,10 +51,10 @@ func TestAbortedBody(t *testing.T) {
 	t.Parallel()
 	body := formBody(file("a.txt", "first"), file("b.txt", "second"))
 	s := onMemory(t, nil)
-	u := newUploader(newAlias(t, aliases.DefaultAlias, s))
+	u := newUploader(newAlias(t, item.DefaultAlias, s))
 	for n := range len(body) - len("--\r\n") {
 		broken := io.MultiReader(bytes.NewReader(body[:n]), iotest.ErrReader(errors.New(secret)))
-		if _, failures := uploadBody(t, u, broken, Upload{Request: Request{Kind: aliases.File}}); failures == nil {
+		if _, failures := uploadBody(t, u, broken, Upload{Request: Request{Kind: item.File}}); failures == nil {
 			t.Errorf("%d of %d bytes are accepted as a form", n, len(body))
 		}
 	}
@@ -74,7 +74,7 @@ func TestWholeBody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			if _, failures := uploadBody(t, newUploader(newAlias(t, aliases.DefaultAlias, s)), r, Upload{Request: Request{Kind: aliases.File}}); failures != nil {
+			if _, failures := uploadBody(t, newUploader(newAlias(t, item.DefaultAlias, s)), r, Upload{Request: Request{Kind: item.File}}); failures != nil {
 				t.Error(failures)
 			}
 			wantContents(t, s, map[string]string{

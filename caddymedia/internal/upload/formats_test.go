@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 const vector = `<svg xmlns="http://www.w3.org/2000/svg"/>`
@@ -68,7 +68,7 @@ func TestWebPItems(t *testing.T) {
 			if _, err := u.Derived.Renew(t.Context(), alias, "a.webp", true); err == nil {
 				t.Error("a variant of a WebP was made")
 			}
-			if err := u.Delete(t.Context(), alias, "a.webp", aliases.Actor{}); err != nil {
+			if err := u.Delete(t.Context(), alias, "a.webp", item.Actor{}); err != nil {
 				t.Fatal(err)
 			}
 			wantContents(t, s, map[string]string{"a.webp.webp": webp, "b.svg.webp": webp})
@@ -84,14 +84,14 @@ func TestRefusedWebPItems(t *testing.T) {
 	webp := encoded(t, "webp")
 	for _, c := range []struct {
 		name, content string
-		reason        aliases.Reason
+		reason        item.Reason
 		message       string
 	}{
-		{"a.webp", pngOf(red), aliases.BadContent, "content is PNG, the name says .webp"},
-		{"a.png", webp, aliases.BadContent, "content is WebP, the name says .png"},
-		{"a.webp", webp[:len(webp)-4], aliases.BadContent, "its end is missing"},
-		{"a.webp", strings.Replace(webp, "VP8L", "VP8 ", 1), aliases.BadContent, "damaged"},
-		{"a.webp", webp[:25] + "nonsense" + webp[33:], aliases.BadContent, "damaged: not all of it can be decoded"},
+		{"a.webp", pngOf(red), item.BadContent, "content is PNG, the name says .webp"},
+		{"a.png", webp, item.BadContent, "content is WebP, the name says .png"},
+		{"a.webp", webp[:len(webp)-4], item.BadContent, "its end is missing"},
+		{"a.webp", strings.Replace(webp, "VP8L", "VP8 ", 1), item.BadContent, "damaged"},
+		{"a.webp", webp[:25] + "nonsense" + webp[33:], item.BadContent, "damaged: not all of it can be decoded"},
 	} {
 		s := onMemory(t, nil)
 		alias := imageAlias(t, s)
@@ -113,7 +113,7 @@ func TestRenameMismatched(t *testing.T) {
 		submitted, content string
 		sanitize           bool
 		want               string // the filename, or the message if there is a reason
-		reason             aliases.Reason
+		reason             item.Reason
 	}{
 		{"a.png", png, true, "a.png", 0},
 		{"a.jpeg", jpg, true, "a.jpeg", 0},
@@ -128,7 +128,7 @@ func TestRenameMismatched(t *testing.T) {
 		{"a.webp", png, true, "a.png", 0},
 		{"a.png", vector, true, "a.svg", 0},
 		{"a.svg", png, true, "a.png", 0},
-		{"a.png", gif, false, "content is GIF, the name says .png", aliases.BadContent},
+		{"a.png", gif, false, "content is GIF, the name says .png", item.BadContent},
 		{"a.bmp", png, false, "a.png", 0},
 		{"blob", png, true, "blob.png", 0},
 		{"Image", jpg, false, "Image.jpg", 0},
@@ -141,25 +141,25 @@ func TestRenameMismatched(t *testing.T) {
 		{"photo.jpg.webp2", png, false, "photo.jpg.png", 0},
 		{"photo.JFIF", jpg, false, "photo.jpg", 0},
 		{"photo.jfif", png, true, "photo.png", 0},
-		{"blob", "hello", true, "the name has no extension; images may be", aliases.BadContent},
-		{"blob.pdf", "%PDF-1.7", true, ".pdf is not accepted", aliases.BadContent},
-		{"a.bmp", gif, false, ".bmp is not accepted", aliases.BadContent},
-		{"image.php", png, true, ".php are never accepted", aliases.BadContent},
-		{"blob", "", true, "the name has no extension", aliases.BadContent},
-		{"blob", script, true, "script", aliases.BadContent},
-		{strings.Repeat("a", 200), png, false, "longer than 200 bytes", aliases.BadRequest},
-		{"a.png", "hello", false, "content is plain text, the name says .png", aliases.BadContent},
-		{"a.png", jpg[:99], false, "JPEG image or is damaged", aliases.BadContent},
-		{"a.png", script, false, "script", aliases.BadContent},
-		{"a.jpg.png", webp, false, `"a.jpg.webp" is the name of a variant`, aliases.BadRequest},
-		{long, webp, false, "longer than 200 bytes", aliases.BadRequest},
+		{"blob", "hello", true, "the name has no extension; images may be", item.BadContent},
+		{"blob.pdf", "%PDF-1.7", true, ".pdf is not accepted", item.BadContent},
+		{"a.bmp", gif, false, ".bmp is not accepted", item.BadContent},
+		{"image.php", png, true, ".php are never accepted", item.BadContent},
+		{"blob", "", true, "the name has no extension", item.BadContent},
+		{"blob", script, true, "script", item.BadContent},
+		{strings.Repeat("a", 200), png, false, "longer than 200 bytes", item.BadRequest},
+		{"a.png", "hello", false, "content is plain text, the name says .png", item.BadContent},
+		{"a.png", jpg[:99], false, "JPEG image or is damaged", item.BadContent},
+		{"a.png", script, false, "script", item.BadContent},
+		{"a.jpg.png", webp, false, `"a.jpg.webp" is the name of a variant`, item.BadRequest},
+		{long, webp, false, "longer than 200 bytes", item.BadRequest},
 	} {
 		s := onMemory(t, nil)
 		alias := imageAlias(t, s)
 		alias.Extensions["webp"], alias.Extensions["jpeg"], alias.Extensions["gif"] = true, true, c.content != gif
 		alias.RenameMismatched, alias.Sanitize, alias.WebP = true, c.sanitize, nil
 		u := newUploader(alias)
-		if failures := u.Precheck(t.Context(), Upload{Request: Request{Kind: aliases.Image}}, c.submitted, 0); failures != nil && c.reason == 0 {
+		if failures := u.Precheck(t.Context(), Upload{Request: Request{Kind: item.Image}}, c.submitted, 0); failures != nil && c.reason == 0 {
 			t.Errorf("%s: refused without its bytes: %v", c.submitted, failures)
 		}
 		items, failures := uploadImages(t, u, file(c.submitted, c.content))
@@ -193,10 +193,10 @@ func TestNamesOfJPEG(t *testing.T) {
 	}
 	alias := imageAlias(t, onMemory(t, nil))
 	_, failures := uploadImages(t, newUploader(alias), file("photo.jfif", pngOf(red)))
-	wantFailure(t, failures, aliases.BadContent, "photo.jfif", "content is PNG, the name says .jpg")
-	files := newAlias(t, aliases.DefaultAlias, onMemory(t, nil))
+	wantFailure(t, failures, item.BadContent, "photo.jfif", "content is PNG, the name says .jpg")
+	files := newAlias(t, item.DefaultAlias, onMemory(t, nil))
 	_, failures = uploadForm(t, newUploader(files), file("photo.jfif", jpg))
-	wantFailure(t, failures, aliases.BadContent, "photo.jfif", ".jfif is not accepted")
+	wantFailure(t, failures, item.BadContent, "photo.jfif", ".jfif is not accepted")
 }
 
 // TestRenamedDuplicates: under Overwrite, two names of a request may become one.
@@ -206,20 +206,20 @@ func TestRenamedDuplicates(t *testing.T) {
 	alias := imageAlias(t, s)
 	alias.RenameMismatched, alias.Overwrite = true, true
 	_, failures := uploadImages(t, newUploader(alias), file("a.png", pngOf(red)), file("a.jpg", pngOf(blue)))
-	wantFailure(t, failures, aliases.Conflict, "a.png", "the same name")
+	wantFailure(t, failures, item.Conflict, "a.png", "the same name")
 }
 
 // TestVariantOfFile: in an alias of files, no name is that of a variant.
 func TestVariantOfFile(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	alias := newAlias(t, aliases.DefaultAlias, s)
+	alias := newAlias(t, item.DefaultAlias, s)
 	alias.Extensions["webp"], alias.Extensions["png"], alias.Sanitize = true, true, false
 	u := newUploader(alias)
 	if _, failures := uploadForm(t, u, file("a.png.webp", encoded(t, "webp"))); failures != nil {
 		t.Fatal(failures)
 	}
-	if err := u.Delete(t.Context(), alias, "a.png", aliases.Actor{}); err == nil || !strings.Contains(err.Error(), fs.ErrNotExist.Error()) {
+	if err := u.Delete(t.Context(), alias, "a.png", item.Actor{}); err == nil || !strings.Contains(err.Error(), fs.ErrNotExist.Error()) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // FuzzForm: for any body, all files or none are stored, with bytes of the body only, without a
@@ -25,10 +25,10 @@ func FuzzForm(f *testing.F) {
 	f.Add([]byte("--"+strings.Repeat("b", 5000)+"\r\n\r\n"), strings.Repeat("b", 5000))
 	f.Fuzz(func(t *testing.T, body []byte, boundary string) {
 		first, second := onMemory(t, nil), onMemory(t, nil)
-		u := newUploader(newAlias(t, aliases.DefaultAlias, first), newAlias(t, "docs", second))
+		u := newUploader(newAlias(t, item.DefaultAlias, first), newAlias(t, "docs", second))
 		u.Limits = Limits{MaxFiles: 5, MaxFields: 5, MaxFieldSize: 100, MaxPartHeader: 1 << 10}
 		read := func(body io.Reader) []Item {
-			items, failures := u.Upload(t.Context(), Upload{Request: Request{Kind: aliases.File}}, Form(body, boundary))
+			items, failures := u.Upload(t.Context(), Upload{Request: Request{Kind: item.File}}, Form(body, boundary))
 			checked(t, items, failures)
 			return items
 		}

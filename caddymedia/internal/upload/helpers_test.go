@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // boundary is the boundary of all forms of formBody.
@@ -70,9 +70,9 @@ func formBody(parts ...send) []byte {
 }
 
 // newUploader returns an Uploader with a constant clock. It buffers nothing in memory.
-func newUploader(all ...*aliases.Alias) *Uploader {
+func newUploader(all ...*item.Alias) *Uploader {
 	u := &Uploader{
-		Aliases: map[aliases.Kind]map[string]*aliases.Alias{aliases.Image: {}, aliases.File: {}},
+		Aliases: map[item.Kind]map[string]*item.Alias{item.Image: {}, item.File: {}},
 		Limits:  Limits{MaxFiles: 200, MaxFields: 100, MaxFieldSize: 8 << 10, MaxPartHeader: 16 << 10},
 		Now:     func() time.Time { return noon },
 		Log:     slog.New(slog.DiscardHandler),
@@ -98,13 +98,13 @@ func storing(key string, err error) func(op, key string) error {
 }
 
 // uploadForm uploads a form of the parts to the default alias for files.
-func uploadForm(t testing.TB, u *Uploader, parts ...send) ([]Item, aliases.Failures) {
+func uploadForm(t testing.TB, u *Uploader, parts ...send) ([]Item, item.Failures) {
 	t.Helper()
-	return uploadBody(t, u, bytes.NewReader(formBody(parts...)), Upload{Request: Request{Kind: aliases.File}})
+	return uploadBody(t, u, bytes.NewReader(formBody(parts...)), Upload{Request: Request{Kind: item.File}})
 }
 
 // uploadBody uploads a form, and checks the result.
-func uploadBody(t testing.TB, u *Uploader, body io.Reader, req Upload) ([]Item, aliases.Failures) {
+func uploadBody(t testing.TB, u *Uploader, body io.Reader, req Upload) ([]Item, item.Failures) {
 	t.Helper()
 	items, failures := u.Upload(t.Context(), req, Form(body, boundary))
 	checked(t, items, failures)
@@ -112,7 +112,7 @@ func uploadBody(t testing.TB, u *Uploader, body io.Reader, req Upload) ([]Item, 
 }
 
 // checked asserts that a result is either items or failures, without a secret in messages.
-func checked(t testing.TB, items []Item, failures aliases.Failures) {
+func checked(t testing.TB, items []Item, failures item.Failures) {
 	t.Helper()
 	if (items == nil) == (failures == nil) || len(items)+len(failures) == 0 {
 		t.Errorf("items %v beside the failures %v", items, failures)
@@ -129,7 +129,7 @@ func checked(t testing.TB, items []Item, failures aliases.Failures) {
 	}
 }
 
-func wantFailure(t testing.TB, failures aliases.Failures, reason aliases.Reason, filename, message string) {
+func wantFailure(t testing.TB, failures item.Failures, reason item.Reason, filename, message string) {
 	t.Helper()
 	if len(failures) == 0 {
 		t.Errorf("no failure, want %q", message)
@@ -149,7 +149,7 @@ func filenames(items []Item) []string {
 }
 
 // uploadImages uploads a form of the parts to the default alias for images.
-func uploadImages(t testing.TB, u *Uploader, parts ...send) ([]Item, aliases.Failures) {
+func uploadImages(t testing.TB, u *Uploader, parts ...send) ([]Item, item.Failures) {
 	t.Helper()
-	return uploadBody(t, u, bytes.NewReader(formBody(parts...)), Upload{Request: Request{Kind: aliases.Image}})
+	return uploadBody(t, u, bytes.NewReader(formBody(parts...)), Upload{Request: Request{Kind: item.Image}})
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -34,7 +34,7 @@ func (b *batch) renderImage(ctx context.Context, up *received) error {
 				"alias", b.alias.Name, "filename", up.filename, "rendition", r.Name, "error", err)
 		}
 	}
-	err := aliases.Traced(ctx, "media.variant", b.alias.Attributes, func(ctx context.Context) error {
+	err := item.Traced(ctx, "media.variant", b.alias.Attributes, func(ctx context.Context) error {
 		start := b.uploader.Now()
 		made, err := b.images().Make(ctx, up.content(), up.image, outputs...)
 		up.variantTook = b.uploader.Now().Sub(start)
@@ -64,7 +64,7 @@ func (b *batch) renderImage(ctx context.Context, up *received) error {
 // keepRenditions keeps the files of eager renditions in memory until their image is committed,
 // because their keys depend on its generation. Those that were not made in time, or for which the
 // account has no memory left, are made when they are requested.
-func (b *batch) keepRenditions(up *received, files []aliases.RenditionFile, made []render.Made) {
+func (b *batch) keepRenditions(up *received, files []item.RenditionFile, made []render.Made) {
 	for i, f := range files {
 		if made[i].Err != nil || b.reserveMemory(int64(len(made[i].File))) {
 			up.renditions = append(up.renditions, derived.MadeRendition{RenditionFile: f, Made: made[i]})
@@ -101,13 +101,13 @@ func (b *batch) variantChange(o *object) storagedrivers.Change {
 }
 
 // uncover removes the variant of old, an image that is about to be replaced, if
-// [aliases.Alias.Uncovers].
+// [item.Alias.Uncovers].
 func (b *batch) uncover(ctx context.Context, o *object, old storagedrivers.Info) error {
 	if !o.replaced || !o.mayHaveVariant() || !b.alias.Uncovers(old) {
 		return nil
 	}
 	o.uncovered = true
-	return aliases.Remove(ctx, b.alias.Storage, b.alias.VariantKey(o.filename))
+	return item.Remove(ctx, b.alias.Storage, b.alias.VariantKey(o.filename))
 }
 
 // coverAgain makes the variants of images again that were uncovered for a commit that failed.
@@ -154,9 +154,9 @@ func (b *batch) removeStale(ctx context.Context, o *object) {
 // removeVariant removes the variant beside an image that was stored without one. It does nothing if
 // another process has replaced the image, because that process reconciles the variant itself.
 func (b *batch) removeVariant(ctx context.Context, o *object) error {
-	now, err := aliases.Stat(ctx, b.alias.Storage, o.info.Key)
+	now, err := item.Stat(ctx, b.alias.Storage, o.info.Key)
 	if err != nil || !now.Same(o.info) {
 		return err
 	}
-	return aliases.Remove(ctx, b.alias.Storage, b.alias.VariantKey(o.filename))
+	return item.Remove(ctx, b.alias.Storage, b.alias.VariantKey(o.filename))
 }

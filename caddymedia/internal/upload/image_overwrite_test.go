@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -61,7 +61,7 @@ func TestVariantFails(t *testing.T) {
 				t.Parallel()
 				s := open(t, storing(key, storagedrivers.ErrNoSpace))
 				_, failures := uploadImages(t, newUploader(imageAlias(t, s)), file("a.png", pngOf(red)), file("b.png", pngOf(blue)))
-				wantFailure(t, failures, aliases.NoSpace, strings.TrimSuffix(key, ".webp"), "full")
+				wantFailure(t, failures, item.NoSpace, strings.TrimSuffix(key, ".webp"), "full")
 				wantContents(t, s, nil)
 			})
 		}
@@ -87,7 +87,7 @@ func TestVariantRolledBack(t *testing.T) {
 		}
 		failing = true
 		_, failures := uploadImages(t, u, file("a.png", pngOf(paint)), file("b.png", pngOf(blue)))
-		wantFailure(t, failures, aliases.NoSpace, "b.png", "full")
+		wantFailure(t, failures, item.NoSpace, "b.png", "full")
 		wantContents(t, s, map[string]string{
 			"a.png": pngOf(red), "a.png.webp": webpOf(red), "b.png": pngOf(red), "b.png.webp": webpOf(red),
 		})

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -29,7 +29,7 @@ func TestStaysReplaced(t *testing.T) {
 	}
 	_, failures := uploadImages(t, u,
 		file("a.png", pngOf(unloved)), file("b.png", pngOf(blue)), file("c.png", pngOf(blue)), file("z.png", pngOf(red)))
-	wantFailure(t, failures, aliases.NoSpace, "z.png", "full")
+	wantFailure(t, failures, item.NoSpace, "z.png", "full")
 	if len(failures) != 3 || !strings.Contains(failures[1].Message, "stays replaced") {
 		t.Errorf("%v", failures)
 	}
@@ -82,7 +82,7 @@ func TestVariantStays(t *testing.T) {
 		return nil
 	})
 	_, failures := uploadImages(t, newUploader(imageAlias(t, s)), file("a.png", pngOf(green)), file("z.png", pngOf(red)))
-	wantFailure(t, failures, aliases.NoSpace, "z.png", "full")
+	wantFailure(t, failures, item.NoSpace, "z.png", "full")
 	if len(failures) != 2 || failures[1].Filename != "a.png" || !strings.Contains(failures[1].Message, "may stay stored") {
 		t.Errorf("%v", failures)
 	}

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // withText adds a text to a PNG, after its header.
@@ -57,7 +57,7 @@ func TestVariants(t *testing.T) {
 				"a.png": pngOf(red), "a.png.webp": webpOf(red), "b.png": pngOf(unloved), "c.svg": svg,
 				later: pngOf(blue), later + ".webp": webpOf(blue),
 			})
-			if want := (map[aliases.VariantResult]int{aliases.VariantMade: 2, aliases.VariantNone: 1}); !maps.Equal(w.variants, want) {
+			if want := (map[item.VariantResult]int{item.VariantMade: 2, item.VariantNone: 1}); !maps.Equal(w.variants, want) {
 				t.Errorf("variants: %v, want %v", w.variants, want)
 			}
 		})
@@ -104,7 +104,7 @@ func TestDamagedImage(t *testing.T) {
 		alias := imageAlias(t, s)
 		alias.WebP = webp
 		_, failures := uploadImages(t, newUploader(alias), file("a.png", pngOf(blue)), file("b.png", string(damaged)))
-		wantFailure(t, failures, aliases.BadContent, "b.png", "damaged")
+		wantFailure(t, failures, item.BadContent, "b.png", "damaged")
 		wantContents(t, s, nil)
 	}
 }
@@ -134,7 +134,7 @@ func TestPanic(t *testing.T) {
 		return nil
 	})
 	_, failures := uploadImages(t, newUploader(imageAlias(t, s)), file("a.png", pngOf(red)), file("b.png", pngOf(red)))
-	if len(failures) != 2 || failures[0].Reason != aliases.Internal || !strings.Contains(failures[0].Err.Error(), secret) {
+	if len(failures) != 2 || failures[0].Reason != item.Internal || !strings.Contains(failures[0].Err.Error(), secret) {
 		t.Errorf("%v", failures)
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // web has the contents at addresses. An error is the failure of an address; "broken" breaks off.
 type web struct {
 	contents map[string]string
-	failures map[string]*aliases.Failure
+	failures map[string]*item.Failure
 	broken   string
 	asked    atomic.Int64
 	running  atomic.Int64
@@ -38,7 +38,7 @@ func (c closing) Close() error {
 }
 
 // get is an [Importer]. The name is the last segment of the address.
-func (w *web) get(_ context.Context, address string, _ *aliases.Alias) (string, io.ReadCloser, *aliases.Failure) {
+func (w *web) get(_ context.Context, address string, _ *item.Alias) (string, io.ReadCloser, *item.Failure) {
 	w.asked.Add(1)
 	n := w.running.Add(1)
 	defer w.running.Add(-1)
@@ -52,7 +52,7 @@ func (w *web) get(_ context.Context, address string, _ *aliases.Alias) (string, 
 	w.open.Add(1)
 	body := io.Reader(strings.NewReader(w.contents[plain]))
 	if plain == w.broken {
-		body = io.MultiReader(body, iotest.ErrReader(&aliases.Failure{Reason: aliases.RemoteFailed, Message: "it broke off"}))
+		body = io.MultiReader(body, iotest.ErrReader(&item.Failure{Reason: item.RemoteFailed, Message: "it broke off"}))
 	}
 	return plain[strings.LastIndexByte(plain, '/')+1:], closing{body, w}, nil
 }
@@ -65,7 +65,7 @@ func TestImport(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s, other := open(t, nil), open(t, nil)
-			alias, papers := newAlias(t, aliases.DefaultAlias, s), newAlias(t, "papers", other)
+			alias, papers := newAlias(t, item.DefaultAlias, s), newAlias(t, "papers", other)
 			u := newUploader(alias, papers)
 			u.Staging = NewStaging(1<<20, 100) // small ones stay in memory
 			w := &web{contents: map[string]string{"http://x/Read%20Me.txt": "one", "http://x/b.txt": long, "http://x/c.txt": "three"}}
@@ -73,7 +73,7 @@ func TestImport(t *testing.T) {
 				field("url", "http://x/Read%20Me.txt?token=1"), file("a.txt", "file"), field("url", ""), field("url", " http://x/b.txt  "),
 				file("b.txt", "file too"), field("alias", "papers"), field("url", "http://x/c.txt"), field("sub_folder", "in"),
 			)
-			items, failures := uploadBody(t, u, bytes.NewReader(body), Upload{Request: Request{Kind: aliases.File}, Import: w.get})
+			items, failures := uploadBody(t, u, bytes.NewReader(body), Upload{Request: Request{Kind: item.File}, Import: w.get})
 			want := []string{"in/read-20me.txt", "in/a.txt", "in/b.txt", "in/b-1795176000.txt", "in/c.txt"}
 			names := filenames(items)
 			slices.Sort(names[2:4]) // either may get the time
@@ -98,7 +98,7 @@ func TestImport(t *testing.T) {
 func TestImportRefused(t *testing.T) {
 	t.Parallel()
 	one := []send{field("url", "http://x/a.txt")}
-	forbidden := &aliases.Failure{Reason: aliases.Forbidden, Message: "no right"}
+	forbidden := &item.Failure{Reason: item.Forbidden, Message: "no right"}
 	limited := func(string) bool { return false }
 	for _, c := range []struct {
 		name  string
@@ -133,7 +133,7 @@ func TestImportRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := onLocal(t, nil)
-			alias, over := newAlias(t, aliases.DefaultAlias, s), newAlias(t, "over", s)
+			alias, over := newAlias(t, item.DefaultAlias, s), newAlias(t, "over", s)
 			alias.MaxSize, over.Overwrite = 100_000, true
 			u := newUploader(alias, over)
 			u.Limits.MaxFiles, u.Limits.MaxFields = 4, 1
@@ -143,12 +143,12 @@ func TestImportRefused(t *testing.T) {
 			observed := watch(u)
 			w := &web{
 				contents: map[string]string{"http://x/a.txt": "text", "http://x/a.pdf": "GIF8", "http://x/huge.txt": strings.Repeat("x", 100_001), "http://x/broken.txt": strings.Repeat("x", 90_000)},
-				failures: map[string]*aliases.Failure{
-					"http://x/bad.txt": {Reason: aliases.BadRequest, Message: "the address may not be fetched"}, "http://x/slow.txt": {Reason: aliases.RemoteSlow, Message: "slow"},
+				failures: map[string]*item.Failure{
+					"http://x/bad.txt": {Reason: item.BadRequest, Message: "the address may not be fetched"}, "http://x/slow.txt": {Reason: item.RemoteSlow, Message: "slow"},
 				},
 				broken: "http://x/broken.txt",
 			}
-			c.req.Kind, c.req.Import = aliases.File, w.get
+			c.req.Kind, c.req.Import = item.File, w.get
 			_, failures := uploadBody(t, u, bytes.NewReader(formBody(c.parts...)), c.req)
 			got := make([]string, len(failures))
 			for i, f := range failures {
@@ -169,7 +169,7 @@ func TestImportRefused(t *testing.T) {
 func TestImportIsIgnored(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	items, failures := uploadForm(t, newUploader(newAlias(t, aliases.DefaultAlias, s)), field("url", "http://x/a.txt"), file("a.txt", "file"))
+	items, failures := uploadForm(t, newUploader(newAlias(t, item.DefaultAlias, s)), field("url", "http://x/a.txt"), file("a.txt", "file"))
 	if failures != nil || len(items) != 1 {
 		t.Errorf("%v, %v", items, failures)
 	}
@@ -186,7 +186,7 @@ func TestImportsAtOnce(t *testing.T) {
 		w.contents[address] = address
 		parts = append(parts, field("url", address))
 	}
-	items, failures := uploadBody(t, newUploader(newAlias(t, aliases.DefaultAlias, s)), bytes.NewReader(formBody(parts...)), Upload{Request: Request{Kind: aliases.File}, Import: w.get})
+	items, failures := uploadBody(t, newUploader(newAlias(t, item.DefaultAlias, s)), bytes.NewReader(formBody(parts...)), Upload{Request: Request{Kind: item.File}, Import: w.get})
 	if failures != nil || len(items) != 40 || w.most.Load() > 4 || w.most.Load() < 2 {
 		t.Errorf("%d items, %v, %d at once", len(items), failures, w.most.Load())
 	}
@@ -202,7 +202,7 @@ func TestImportsAtOnce(t *testing.T) {
 func TestImportSum(t *testing.T) {
 	t.Parallel()
 	for most, want := range map[int64]int{0: 6, 600: 6, 599: 0} {
-		u := newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, nil)))
+		u := newUploader(newAlias(t, item.DefaultAlias, onMemory(t, nil)))
 		w := &web{contents: map[string]string{}}
 		var parts []send
 		for n := range 6 {
@@ -213,20 +213,20 @@ func TestImportSum(t *testing.T) {
 		if want == 0 {
 			parts = append(parts, field("url", "https://example.com/slow"))
 		}
-		get := func(ctx context.Context, address string, alias *aliases.Alias) (string, io.ReadCloser, *aliases.Failure) {
+		get := func(ctx context.Context, address string, alias *item.Alias) (string, io.ReadCloser, *item.Failure) {
 			if strings.HasSuffix(address, "slow") {
 				<-ctx.Done()
-				return "", nil, &aliases.Failure{Reason: aliases.RemoteSlow, Message: "it is too slow"}
+				return "", nil, &item.Failure{Reason: item.RemoteSlow, Message: "it is too slow"}
 			}
 			return w.get(ctx, address, alias)
 		}
-		req := Upload{Request: Request{Kind: aliases.File}, Import: get, MaxImported: most}
+		req := Upload{Request: Request{Kind: item.File}, Import: get, MaxImported: most}
 		items, failures := uploadBody(t, u, bytes.NewReader(formBody(parts...)), req)
 		if len(items) != want || w.open.Load() != 0 {
 			t.Errorf("%d bytes: %d items, %v; %d are open", most, len(items), failures, w.open.Load())
 		}
 		for _, failure := range failures {
-			if failure.Reason != aliases.TooLarge || failure.Filename == "" {
+			if failure.Reason != item.TooLarge || failure.Filename == "" {
 				t.Errorf("%d bytes: %+v", most, failure)
 			}
 		}
@@ -236,16 +236,16 @@ func TestImportSum(t *testing.T) {
 // TestImportTime: the imports of a request end together.
 func TestImportTime(t *testing.T) {
 	t.Parallel()
-	slow := func(ctx context.Context, _ string, _ *aliases.Alias) (string, io.ReadCloser, *aliases.Failure) {
+	slow := func(ctx context.Context, _ string, _ *item.Alias) (string, io.ReadCloser, *item.Failure) {
 		<-ctx.Done()
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			t.Errorf("%v", ctx.Err())
 		}
-		return "", nil, &aliases.Failure{Reason: aliases.RemoteSlow, Message: "slow"}
+		return "", nil, &item.Failure{Reason: item.RemoteSlow, Message: "slow"}
 	}
-	_, failures := uploadBody(t, newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, nil))), bytes.NewReader(formBody(field("url", "http://x/a.txt"))),
-		Upload{Request: Request{Kind: aliases.File}, Import: slow, ImportTime: time.Millisecond})
-	wantFailure(t, failures, aliases.RemoteSlow, "http://x/a.txt", "slow")
+	_, failures := uploadBody(t, newUploader(newAlias(t, item.DefaultAlias, onMemory(t, nil))), bytes.NewReader(formBody(field("url", "http://x/a.txt"))),
+		Upload{Request: Request{Kind: item.File}, Import: slow, ImportTime: time.Millisecond})
+	wantFailure(t, failures, item.RemoteSlow, "http://x/a.txt", "slow")
 }
 
 // TestImportIsObservedWithoutQuery: the query of an address may be a credential. The caller, who
@@ -255,13 +255,13 @@ func TestImportIsObservedWithoutQuery(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://x/a%2Fb.txt?key=1#y": "http://x/a%2Fb.txt", "https://me:secret@x/a": "https://x/a", "http://x/%zz?key=1": "", "a.txt?key=1": "a.txt",
 	} {
-		u := newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, nil)))
+		u := newUploader(newAlias(t, item.DefaultAlias, onMemory(t, nil)))
 		observed := watch(u)
-		failing := func(context.Context, string, *aliases.Alias) (string, io.ReadCloser, *aliases.Failure) {
-			return "", nil, &aliases.Failure{Reason: aliases.BadRequest, Message: "why"}
+		failing := func(context.Context, string, *item.Alias) (string, io.ReadCloser, *item.Failure) {
+			return "", nil, &item.Failure{Reason: item.BadRequest, Message: "why"}
 		}
-		_, failures := uploadBody(t, u, bytes.NewReader(formBody(field("url", address))), Upload{Request: Request{Kind: aliases.File}, Import: failing})
-		wantFailure(t, failures, aliases.BadRequest, address, "why")
-		wantFailure(t, observed.failures, aliases.BadRequest, want, "why")
+		_, failures := uploadBody(t, u, bytes.NewReader(formBody(field("url", address))), Upload{Request: Request{Kind: item.File}, Import: failing})
+		wantFailure(t, failures, item.BadRequest, address, "why")
+		wantFailure(t, observed.failures, item.BadRequest, want, "why")
 	}
 }

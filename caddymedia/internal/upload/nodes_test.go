@@ -9,13 +9,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // twoNodes returns the uploaders of two nodes on one backend, whose locks are separate, and their
 // aliases. fail is called before each operation of the backend.
-func twoNodes(t *testing.T, fail func(op, key string) error) (uploaders [2]*Uploader, over [2]*aliases.Alias) {
+func twoNodes(t *testing.T, fail func(op, key string) error) (uploaders [2]*Uploader, over [2]*item.Alias) {
 	t.Helper()
 	here, there := shared(t, "memory", fail)
 	for i, s := range []*storagedrivers.Storage{here, there} {
@@ -27,7 +27,7 @@ func twoNodes(t *testing.T, fail func(op, key string) error) (uploaders [2]*Uplo
 }
 
 // same returns a condition for the present item.
-func same(t *testing.T, alias *aliases.Alias, filename string) func(storagedrivers.Info) bool {
+func same(t *testing.T, alias *item.Alias, filename string) func(storagedrivers.Info) bool {
 	t.Helper()
 	old, err := alias.Storage.Stat(t.Context(), alias.Key(filename))
 	if err != nil {
@@ -37,15 +37,15 @@ func same(t *testing.T, alias *aliases.Alias, filename string) func(storagedrive
 }
 
 // nodeChanges are changes of a.txt, and the reason of one that comes too late.
-func nodeChanges(t *testing.T, u *Uploader, alias *aliases.Alias) map[string]func(matches func(storagedrivers.Info) bool) error {
+func nodeChanges(t *testing.T, u *Uploader, alias *item.Alias) map[string]func(matches func(storagedrivers.Info) bool) error {
 	t.Helper()
 	return map[string]func(func(storagedrivers.Info) bool) error{
 		"replacement": func(matches func(storagedrivers.Info) bool) error {
-			_, failures := u.Replace(t.Context(), Replacement{Request: Request{Kind: aliases.File, Alias: "over"}, Filename: "a.txt", Matches: matches}, Body("a.txt", strings.NewReader("ours")))
+			_, failures := u.Replace(t.Context(), Replacement{Request: Request{Kind: item.File, Alias: "over"}, Filename: "a.txt", Matches: matches}, Body("a.txt", strings.NewReader("ours")))
 			return failureOf(failures)
 		},
 		"move": func(matches func(storagedrivers.Info) bool) error {
-			_, failures := u.Transfer(t.Context(), Transfer{Request: Request{Kind: aliases.File, Alias: "over"}, From: alias, Filename: "a.txt", To: "b.txt", Matches: matches})
+			_, failures := u.Transfer(t.Context(), Transfer{Request: Request{Kind: item.File, Alias: "over"}, From: alias, Filename: "a.txt", To: "b.txt", Matches: matches})
 			return failureOf(failures)
 		},
 		"deletion": func(matches func(storagedrivers.Info) bool) error {
@@ -54,7 +54,7 @@ func nodeChanges(t *testing.T, u *Uploader, alias *aliases.Alias) map[string]fun
 	}
 }
 
-func failureOf(failures aliases.Failures) error {
+func failureOf(failures item.Failures) error {
 	if failures == nil {
 		return nil
 	}
@@ -70,7 +70,7 @@ func TestOvertakenByNode(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %q", name, theirs), func(t *testing.T) {
 				t.Parallel()
 				var armed atomic.Bool
-				var other *aliases.Alias
+				var other *item.Alias
 				uploaders, over := twoNodes(t, func(doing, key string) error {
 					if doing != op || key != "file/over/a.txt" || !armed.CompareAndSwap(true, false) {
 						return nil
@@ -112,7 +112,7 @@ func TestAnyOvertakenByNode(t *testing.T) {
 			t.Run(fmt.Sprint(name, times), func(t *testing.T) {
 				t.Parallel()
 				var left, busy atomic.Int32
-				var other *aliases.Alias
+				var other *item.Alias
 				uploaders, over := twoNodes(t, func(doing, key string) error {
 					if doing == op && key == "file/over/a.txt" && busy.CompareAndSwap(0, 1) {
 						defer busy.Store(0)
@@ -155,12 +155,12 @@ func TestNodesAtOnce(t *testing.T) {
 			for name, change := range nodeChanges(t, u, over[i]) {
 				all.Go(func() {
 					err := change(matches)
-					failure, ok := errors.AsType[*aliases.Failure](err)
+					failure, ok := errors.AsType[*item.Failure](err)
 					switch {
 					case err == nil:
 						wins.Add(1)
 					case !ok && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrOtherItem),
-						ok && failure.Reason != aliases.Missing && failure.Reason != aliases.Changed && failure.Reason != aliases.Conflict:
+						ok && failure.Reason != item.Missing && failure.Reason != item.Changed && failure.Reason != item.Conflict:
 						t.Errorf("%s: %v", name, err)
 					}
 				})

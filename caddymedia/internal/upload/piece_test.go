@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // TestPieces: a form with one of several pieces of a file is refused, in front of the file or
@@ -36,13 +36,13 @@ func TestPieces(t *testing.T) {
 		t.Run(c.name+" "+c.several, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			u := newUploader(newAlias(t, aliases.DefaultAlias, s))
+			u := newUploader(newAlias(t, item.DefaultAlias, s))
 			note := file("a.txt", "text")
 			for _, parts := range [][]send{{field(c.name, c.several), note}, {note, field(c.name, c.several)}, {note, field("chunk", "0"), field(c.name, c.several), note}} {
 				_, failures := uploadForm(t, u, parts...)
-				wantFailure(t, failures, aliases.BadRequest, "", message)
+				wantFailure(t, failures, item.BadRequest, "", message)
 			}
-			if failure := PieceOf(aliases.File, nil, url.Values{c.name: {"x", c.several}}); failure == nil {
+			if failure := PieceOf(item.File, nil, url.Values{c.name: {"x", c.several}}); failure == nil {
 				t.Error("accepted in an address")
 			}
 			wantContents(t, s, nil)
@@ -53,12 +53,12 @@ func TestPieces(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"Content-Range", "Upload-Offset"} {
-		if failure := PieceOf(aliases.Image, http.Header{name: {""}}, nil); failure == nil {
+		if failure := PieceOf(item.Image, http.Header{name: {""}}, nil); failure == nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}
 	others := url.Values{"chunk": {"3"}, "total": {"3"}, "chunk_size": {"9"}, "my_chunks": {"4"}, "parts": {"2"}, "metadata": {`{"chunks":3}`}}
-	if failure := PieceOf(aliases.File, http.Header{"Upload-Length": {"9"}}, others); failure != nil {
+	if failure := PieceOf(item.File, http.Header{"Upload-Length": {"9"}}, others); failure != nil {
 		t.Error(failure)
 	}
 }

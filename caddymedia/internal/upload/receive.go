@@ -12,8 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -44,7 +44,7 @@ func Body(name string, body io.Reader) Source { return singleSource{name, body, 
 type singleSource struct {
 	name        string
 	body        io.Reader
-	readFailure func(error) *aliases.Failure
+	readFailure func(error) *item.Failure
 }
 
 // Stage returns new staged data of the storage of an item.
@@ -66,7 +66,7 @@ type stagedSource struct {
 
 // receive stages the files of src.
 func (b *batch) receive(ctx context.Context, src Source) error {
-	return aliases.Traced(ctx, "media.receive", b.attributes, func(ctx context.Context) error { return src.receive(ctx, b) })
+	return item.Traced(ctx, "media.receive", b.attributes, func(ctx context.Context) error { return src.receive(ctx, b) })
 }
 
 func (s formSource) receive(ctx context.Context, b *batch) error {
@@ -93,7 +93,7 @@ func (s formSource) receive(ctx context.Context, b *batch) error {
 		}
 	}
 	if len(b.uploads) == 0 {
-		return aliases.Failf(aliases.BadRequest, "no file: send it in a part called files[]")
+		return item.Failf(item.BadRequest, "no file: send it in a part called files[]")
 	}
 	return b.importAll(ctx)
 }
@@ -147,7 +147,7 @@ func (b *batch) addField(f *form, p *part) error {
 		return nil
 	}
 	if _, twice := b.fields[p.name]; twice {
-		return aliases.Failf(aliases.BadRequest, "the field %s is sent twice", p.name)
+		return item.Failf(item.BadRequest, "the field %s is sent twice", p.name)
 	}
 	b.fields[p.name] = value
 	switch {
@@ -170,14 +170,14 @@ func (b *batch) addFile(ctx context.Context, p *part) error {
 		} else if err != nil {
 			return bodyFailure(err)
 		}
-		return aliases.Failf(aliases.BadRequest, "a file is sent without a name")
+		return item.Failf(item.BadRequest, "a file is sent without a name")
 	}
 	if b.form.NoFiles != nil {
 		return b.form.NoFiles
 	}
 	if !fileField.MatchString(p.name) {
-		return &aliases.Failure{
-			Reason: aliases.BadRequest, Filename: p.filename,
+		return &item.Failure{
+			Reason: item.BadRequest, Filename: p.filename,
 			Message: "a file is sent in a part of another name than files[]",
 		}
 	}
@@ -186,22 +186,22 @@ func (b *batch) addFile(ctx context.Context, p *part) error {
 
 // stage adds an upload, of body. Until the alias is known, the data is staged on the storage of a
 // likely one. readFailure maps errors of body.
-func (b *batch) stage(ctx context.Context, up *received, body io.Reader, readFailure func(error) *aliases.Failure) error {
+func (b *batch) stage(ctx context.Context, up *received, body io.Reader, readFailure func(error) *item.Failure) error {
 	b.uploads = append(b.uploads, up)
 	if most := b.req.Forced.MaxFiles; most > 0 && len(b.uploads) > most {
-		return aliases.Failf(aliases.Forbidden, "more files than the ticket has left: %d", most)
+		return item.Failf(item.Forbidden, "more files than the ticket has left: %d", most)
 	}
 	alias := b.likelyAlias()
 	if alias == nil {
 		_, err := b.findAlias(b.aliasName())
-		return cmp.Or(err, error(aliases.Failf(aliases.Forbidden, "the account may use no alias")))
+		return cmp.Or(err, error(item.Failf(item.Forbidden, "the account may use no alias")))
 	}
 	return b.stageFor(ctx, up, alias, body, readFailure)
 }
 
 // stageFor stages body for an added upload, on the storage of alias, which is the likely one.
 func (b *batch) stageFor(
-	ctx context.Context, up *received, alias *aliases.Alias, body io.Reader, readFailure func(error) *aliases.Failure,
+	ctx context.Context, up *received, alias *item.Alias, body io.Reader, readFailure func(error) *item.Failure,
 ) error {
 	limit := b.maxSize()
 	if b.fields["alias"] != "" {
@@ -228,9 +228,9 @@ func (b *batch) stageFor(
 
 // likelyAlias returns the alias named so far, else the default alias, else the first one by name,
 // if the account may use it. It returns nil if the account may use none of them.
-func (b *batch) likelyAlias() *aliases.Alias {
+func (b *batch) likelyAlias() *item.Alias {
 	known := b.uploader.Aliases[b.req.Kind]
-	names := append([]string{b.aliasName(), aliases.DefaultAlias}, slices.Sorted(maps.Keys(known))...)
+	names := append([]string{b.aliasName(), item.DefaultAlias}, slices.Sorted(maps.Keys(known))...)
 	for _, name := range names {
 		if a := known[name]; a != nil && b.req.allows(name) {
 			return a
@@ -254,8 +254,8 @@ func (b *batch) maxSize() int64 {
 const importsAtOnce = 4
 
 // Importer opens the content at an address for an alias, and proposes its name. It bounds the
-// concurrent imports of an account. Errors of reading the content are *[aliases.Failure]s.
-type Importer func(ctx context.Context, address string, alias *aliases.Alias) (name string, content io.ReadCloser, failure *aliases.Failure)
+// concurrent imports of an account. Errors of reading the content are *[item.Failure]s.
+type Importer func(ctx context.Context, address string, alias *item.Alias) (name string, content io.ReadCloser, failure *item.Failure)
 
 // addAddress adds the content at an address as an upload. It is fetched after the form is read,
 // because then its alias is known.
@@ -290,7 +290,7 @@ func (b *batch) importAll(ctx context.Context) error {
 	defer end(nil)
 	sum := &importSum{most: b.form.MaxImported, end: end}
 	errs := abreast(len(imports), importsAtOnce, func(i int) error { return b.importOne(ctx, imports[i], alias, sum) })
-	tooMuch, _ := errors.AsType[*aliases.Failure](context.Cause(ctx))
+	tooMuch, _ := errors.AsType[*item.Failure](context.Cause(ctx))
 	for i, err := range errs {
 		if err != nil && tooMuch != nil { // which has ended the others
 			failure := *tooMuch
@@ -307,7 +307,7 @@ func (b *batch) importAll(ctx context.Context) error {
 }
 
 // importOne stages the content at the address of an upload.
-func (b *batch) importOne(ctx context.Context, up *received, alias *aliases.Alias, sum *importSum) error {
+func (b *batch) importOne(ctx context.Context, up *received, alias *item.Alias, sum *importSum) error {
 	name, content, failure := b.form.Import(ctx, up.submitted, alias)
 	if failure != nil {
 		return failure
@@ -333,7 +333,7 @@ type countedImport struct {
 func (c *countedImport) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	if bytes := c.sum.bytes.Add(int64(n)); c.sum.most > 0 && bytes > c.sum.most {
-		err = aliases.Failf(aliases.TooLarge, "the addresses of the request have more than %s together: send fewer of them at once", bytesize.Format(c.sum.most))
+		err = item.Failf(item.TooLarge, "the addresses of the request have more than %s together: send fewer of them at once", bytesize.Format(c.sum.most))
 		c.sum.end(err)
 	}
 	return n, err
@@ -341,7 +341,7 @@ func (c *countedImport) Read(p []byte) (int, error) {
 
 // observed returns failures for the observer. Addresses of imports have no query there, which may
 // be a credential.
-func (b *batch) observed(failures aliases.Failures) aliases.Failures {
+func (b *batch) observed(failures item.Failures) item.Failures {
 	failures = slices.Clone(failures)
 	for i, failure := range failures {
 		if slices.ContainsFunc(b.uploads, func(up *received) bool { return up.imported && up.submitted == failure.Filename }) {

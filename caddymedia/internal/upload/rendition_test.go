@@ -10,17 +10,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // withRenditions returns an uploader with [derivedtest.WithRenditions].
-func withRenditions(t testing.TB, s *storagedrivers.Storage) (*Uploader, *aliases.Alias) {
+func withRenditions(t testing.TB, s *storagedrivers.Storage) (*Uploader, *item.Alias) {
 	t.Helper()
 	alias := derivedtest.WithRenditions(t, s)
 	u := newUploader(alias)
@@ -30,7 +30,7 @@ func withRenditions(t testing.TB, s *storagedrivers.Storage) (*Uploader, *aliase
 
 func wantRendition(t testing.TB, u *Uploader, rendition, filename, want string) {
 	t.Helper()
-	alias := u.Aliases[aliases.Image][aliases.DefaultAlias]
+	alias := u.Aliases[item.Image][item.DefaultAlias]
 	derivedtest.WantRendition(t, u.Derived, derivedtest.Request(t, alias, rendition, filename), want)
 }
 
@@ -60,7 +60,7 @@ func TestRenditions(t *testing.T) {
 				t.Errorf("the observer was told of %q, want %q", w.renditions, want)
 			}
 			alias.Renditions = alias.Renditions[:1] // after a change of the settings
-			if err := u.Delete(t.Context(), alias, "in/here/a.png", aliases.Actor{}); err != nil {
+			if err := u.Delete(t.Context(), alias, "in/here/a.png", item.Actor{}); err != nil {
 				t.Error(err)
 			}
 			wantContents(t, alias.Storage, nil)
@@ -127,7 +127,7 @@ func (hungry) Memory(task webp.Task) int64 { return int64(task.Width) << 25 }
 func TestImpossibleRendition(t *testing.T) {
 	t.Parallel()
 	u, alias := withRenditions(t, onMemory(t, nil))
-	alias.Renditions = []aliases.Rendition{
+	alias.Renditions = []item.Rendition{
 		{Name: "large", Box: scale.Box{Width: 100}, Format: imaging.WebP},
 		{Name: "small", Box: scale.Box{Width: 1}, Format: imaging.WebP},
 	}
@@ -142,11 +142,11 @@ func TestImpossibleRendition(t *testing.T) {
 func TestRenditionOfDeleted(t *testing.T) {
 	t.Parallel()
 	var u *Uploader
-	var alias *aliases.Alias
+	var alias *item.Alias
 	deleted := make(chan error, 1)
 	s := onMemory(t, func(op, key string) error {
 		if op == "put" && strings.Contains(key, "@renditions") {
-			go func() { deleted <- u.Delete(context.Background(), alias, "a.png", aliases.Actor{}) }()
+			go func() { deleted <- u.Delete(context.Background(), alias, "a.png", item.Actor{}) }()
 			time.Sleep(20 * time.Millisecond) // the deletion waits for the name
 		}
 		return nil
@@ -178,7 +178,7 @@ func TestRenditionOfCallerThatIsGone(t *testing.T) {
 				return nil
 			}))
 			body := strings.NewReader(string(formBody(file("a.png", pngOf(red)))))
-			items, failures := u.Upload(ctx, Upload{Request: Request{Kind: aliases.Image}}, Form(body, boundary))
+			items, failures := u.Upload(ctx, Upload{Request: Request{Kind: item.Image}}, Form(body, boundary))
 			if checked(t, items, failures); failures != nil || ctx.Err() == nil {
 				t.Fatal(failures, ctx.Err())
 			}

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -51,7 +51,7 @@ func (b *batch) findOwnOf(ctx context.Context, up *received, taken *sync.Map) er
 		if _, isTaken := taken.Load(name); isTaken {
 			continue
 		}
-		info, err := aliases.Stat(ctx, b.alias.Storage, b.alias.Key(filename))
+		info, err := item.Stat(ctx, b.alias.Storage, b.alias.Key(filename))
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,8 @@ func (b *batch) isOwn(ctx context.Context, up *received, filename string, info s
 		return err == nil, err
 	}
 	// The backend may store whole seconds only, by another clock.
-	if !info.ModTime.Before(b.now.Truncate(time.Second).Add(-clockError)) {
+	since := cmp.Or(b.req.Repetition.Since, b.now.Truncate(time.Second).Add(-clockError))
+	if !info.ModTime.Before(since) {
 		if same, err := b.sameBytes(ctx, up, info); same || err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return same, err
 		}
@@ -119,7 +120,7 @@ func (b *batch) storeVariant(ctx context.Context, o *object) error {
 	if o.variant == nil {
 		return nil
 	}
-	now, err := aliases.Stat(ctx, b.alias.Storage, o.own.Key)
+	now, err := item.Stat(ctx, b.alias.Storage, o.own.Key)
 	if err != nil || !now.Same(o.own) {
 		return err // others have removed or replaced the image meanwhile
 	}

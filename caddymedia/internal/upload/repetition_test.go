@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
@@ -22,7 +22,7 @@ import (
 // repetitions are the attempts at one request, whose first attempt began at a time.
 type repetitions struct {
 	u     *Uploader
-	kind  aliases.Kind
+	kind  item.Kind
 	id    string // OWN by default
 	began time.Time
 	again bool // an earlier attempt may have stored items
@@ -32,7 +32,7 @@ type repetitions struct {
 func now() time.Time { return time.Now() }
 
 // repeating returns the attempts at a request for the only alias of a kind, which began just now.
-func repeating(alias *aliases.Alias) *repetitions {
+func repeating(alias *item.Alias) *repetitions {
 	return &repetitions{u: newUploader(alias), kind: alias.Kind, began: now()}
 }
 
@@ -41,7 +41,7 @@ func (r *repetitions) request() Request {
 }
 
 // store is the next attempt to store the files of a form. It returns their names.
-func (r *repetitions) store(t *testing.T, parts ...send) (string, aliases.Failures) {
+func (r *repetitions) store(t *testing.T, parts ...send) (string, item.Failures) {
 	t.Helper()
 	items, failures := uploadBody(t, r.u, bytes.NewReader(formBody(parts...)), Upload{Request: r.request(), SubFolder: "/"})
 	r.again = true
@@ -73,12 +73,12 @@ func repeatingStorages() map[string]func(t *testing.T) *storagedrivers.Storage {
 }
 
 // eachStorage runs a test with an alias of each of them.
-func eachStorage(t *testing.T, overwrite bool, test func(t *testing.T, alias *aliases.Alias)) {
+func eachStorage(t *testing.T, overwrite bool, test func(t *testing.T, alias *item.Alias)) {
 	t.Helper()
 	for kind, open := range repeatingStorages() {
 		t.Run(fmt.Sprint(kind, " overwrite ", overwrite), func(t *testing.T) {
 			t.Parallel()
-			alias := newAlias(t, aliases.DefaultAlias, open(t))
+			alias := newAlias(t, item.DefaultAlias, open(t))
 			alias.Overwrite = overwrite
 			test(t, alias)
 		})
@@ -91,7 +91,7 @@ var text = file("a.txt", "text")
 func TestRepeated(t *testing.T) {
 	t.Parallel()
 	for _, overwrite := range []bool{false, true} {
-		eachStorage(t, overwrite, func(t *testing.T, alias *aliases.Alias) {
+		eachStorage(t, overwrite, func(t *testing.T, alias *item.Alias) {
 			r := repeating(alias)
 			for range 3 {
 				r.stored(t, "a.txt", text)
@@ -104,7 +104,7 @@ func TestRepeated(t *testing.T) {
 // TestFirstAttempt: the first attempt of a request takes no object for its own.
 func TestFirstAttempt(t *testing.T) {
 	t.Parallel()
-	eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
+	eachStorage(t, false, func(t *testing.T, alias *item.Alias) {
 		r := repeating(alias)
 		put(t, alias.Storage, "file/content/a.txt", "text")
 		r.stored(t, r.timed(0), text)
@@ -115,7 +115,7 @@ func TestFirstAttempt(t *testing.T) {
 // another item has taken the first one meanwhile.
 func TestRepeatedAfterCrash(t *testing.T) {
 	t.Parallel()
-	eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
+	eachStorage(t, false, func(t *testing.T, alias *item.Alias) {
 		r := repeating(alias)
 		put(t, alias.Storage, "file/content/a.txt", "other")
 		r.again = true
@@ -131,7 +131,7 @@ func TestRepeatedAfterCrash(t *testing.T) {
 func TestRepeatedBytesOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, older := range []bool{true, false} {
-		eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
+		eachStorage(t, false, func(t *testing.T, alias *item.Alias) {
 			if !older && !alias.Storage.Features().Repeat {
 				t.Skip("it cannot know")
 			}
@@ -149,7 +149,7 @@ func TestRepeatedBytesOfOthers(t *testing.T) {
 // clocks differ, and because some have whole seconds.
 func TestRepeatedClocks(t *testing.T) {
 	t.Parallel()
-	eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
+	eachStorage(t, false, func(t *testing.T, alias *item.Alias) {
 		r := repeating(alias)
 		r.began = r.began.Add(clockError)
 		for range 2 {
@@ -162,7 +162,7 @@ func TestRepeatedClocks(t *testing.T) {
 // then is free now.
 func TestRepeatedBeyondFreeName(t *testing.T) {
 	t.Parallel()
-	eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
+	eachStorage(t, false, func(t *testing.T, alias *item.Alias) {
 		r := repeating(alias)
 		put(t, alias.Storage, "file/content/a.txt", "other")
 		r.stored(t, r.timed(0), text)
@@ -178,7 +178,7 @@ func TestRepeatedBeyondFreeName(t *testing.T) {
 // that are missing are stored.
 func TestRepeatedFiles(t *testing.T) {
 	t.Parallel()
-	eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
+	eachStorage(t, false, func(t *testing.T, alias *item.Alias) {
 		r := repeating(alias)
 		all := []send{text, file("b.txt", "b"), text, file("a.txt", "other"), text}
 		want := fmt.Sprint("a.txt b.txt ", r.timed(0), " ", r.timed(1), " ", r.timed(2))
@@ -207,7 +207,7 @@ func TestRepeatedFiles(t *testing.T) {
 // TestRepeatedManyFiles: the number of files of one name is not bounded by the tries of one name.
 func TestRepeatedManyFiles(t *testing.T) {
 	t.Parallel()
-	alias := newAlias(t, aliases.DefaultAlias, onMemory(t, nil))
+	alias := newAlias(t, item.DefaultAlias, onMemory(t, nil))
 	r := repeating(alias)
 	all := slices.Repeat([]send{text}, 200)
 	first, failures := r.store(t, all...)
@@ -227,7 +227,7 @@ func TestRepeatedManyFiles(t *testing.T) {
 func TestRepeatedOverwritten(t *testing.T) {
 	t.Parallel()
 	for _, older := range []bool{false, true} {
-		eachStorage(t, true, func(t *testing.T, alias *aliases.Alias) {
+		eachStorage(t, true, func(t *testing.T, alias *item.Alias) {
 			r := repeating(alias)
 			want := "newer"
 			if r.began = r.began.Add(-time.Minute); older {
@@ -298,10 +298,10 @@ func TestRepeatedVariant(t *testing.T) {
 func TestRepeatedCondition(t *testing.T) {
 	t.Parallel()
 	for _, overwrite := range []bool{false, true} {
-		eachStorage(t, overwrite, func(t *testing.T, alias *aliases.Alias) {
+		eachStorage(t, overwrite, func(t *testing.T, alias *item.Alias) {
 			r := repeating(alias)
 			r.began = r.began.Add(-time.Minute)
-			attempt := func() aliases.Failures {
+			attempt := func() item.Failures {
 				req := Upload{Request: r.request(), SubFolder: "/", Matches: isMissing}
 				if failures := r.u.Precheck(t.Context(), req, "a.txt", 4); failures != nil {
 					return failures
@@ -316,7 +316,7 @@ func TestRepeatedCondition(t *testing.T) {
 				}
 			}
 			replace(t, alias.Storage, "file/content/a.txt", "other")
-			wantFailure(t, attempt(), aliases.Changed, "a.txt", "condition")
+			wantFailure(t, attempt(), item.Changed, "a.txt", "condition")
 			wantContents(t, alias.Storage, map[string]string{"file/content/a.txt": "other"})
 		})
 	}
@@ -325,13 +325,13 @@ func TestRepeatedCondition(t *testing.T) {
 // TestRepeatedReplacement: so it is for a replacement.
 func TestRepeatedReplacement(t *testing.T) {
 	t.Parallel()
-	eachStorage(t, true, func(t *testing.T, alias *aliases.Alias) {
+	eachStorage(t, true, func(t *testing.T, alias *item.Alias) {
 		put(t, alias.Storage, "file/content/a.txt", "old")
 		r := repeating(alias)
 		r.began = r.began.Add(-time.Minute)
 		matches := same(t, alias, "a.txt")
-		attempt := func() aliases.Failures {
-			stored, err := aliases.Stat(t.Context(), alias.Storage, alias.Key("a.txt"))
+		attempt := func() item.Failures {
+			stored, err := item.Stat(t.Context(), alias.Storage, alias.Key("a.txt"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -349,9 +349,9 @@ func TestRepeatedReplacement(t *testing.T) {
 			}
 		}
 		replace(t, alias.Storage, "file/content/a.txt", "other")
-		wantFailure(t, attempt(), aliases.Changed, "a.txt", "another one")
+		wantFailure(t, attempt(), item.Changed, "a.txt", "another one")
 		r.again = false
-		wantFailure(t, attempt(), aliases.Changed, "a.txt", "another one") // before its body is read
+		wantFailure(t, attempt(), item.Changed, "a.txt", "another one") // before its body is read
 		wantContents(t, alias.Storage, map[string]string{"file/content/a.txt": "other"})
 	})
 }
@@ -359,7 +359,7 @@ func TestRepeatedReplacement(t *testing.T) {
 // TestRepeatedDates: all attempts use the clock of the first one.
 func TestRepeatedDates(t *testing.T) {
 	t.Parallel()
-	eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
+	eachStorage(t, false, func(t *testing.T, alias *item.Alias) {
 		format, err := naming.ParseFormat("%Y/%m")
 		if err != nil {
 			t.Fatal(err)
@@ -380,9 +380,9 @@ func TestRepeatedDates(t *testing.T) {
 // other suffixes.
 func TestRepeatedNames(t *testing.T) {
 	t.Parallel()
-	alias := newAlias(t, aliases.DefaultAlias, onMemory(t, nil))
+	alias := newAlias(t, item.DefaultAlias, onMemory(t, nil))
 	names := func(id string) string {
-		r := Request{Kind: aliases.File, Repetition: &Repetition{ID: id, Began: noon}}
+		r := Request{Kind: item.File, Repetition: &Repetition{ID: id, Began: noon}}
 		b := newUploader(alias).newUpload(Upload{Request: r})
 		b.alias, b.uploads = alias, []*received{{plain: "a.txt"}}
 		all := make([]string, b.secondTries(b.uploads[0])+suffixTries+1)
@@ -405,7 +405,7 @@ func TestRepeatedNames(t *testing.T) {
 // same second, and some have given up their names since. Each of them needs few tries.
 func TestRepeatedRush(t *testing.T) {
 	t.Parallel()
-	eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
+	eachStorage(t, false, func(t *testing.T, alias *item.Alias) {
 		r := repeating(alias)
 		for n := range 20 {
 			other := &repetitions{u: r.u, kind: r.kind, id: fmt.Sprint("OTHER", n), began: r.began}
@@ -429,7 +429,7 @@ func TestRepeatedRush(t *testing.T) {
 // TestRepeatedLate: what an earlier attempt stores late is in the way of its repetition.
 func TestRepeatedLate(t *testing.T) {
 	t.Parallel()
-	eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
+	eachStorage(t, false, func(t *testing.T, alias *item.Alias) {
 		r := repeating(alias)
 		put(t, alias.Storage, "file/content/a.txt", "other")
 		r.u.seconds.next(alias.LockName("a.txt"), r.began.Unix()) // another request has tried a name
@@ -453,7 +453,7 @@ func (d *sweeping) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) 
 func TestRepeatedRecovers(t *testing.T) {
 	t.Parallel()
 	d := &sweeping{Driver: local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler))}
-	r := repeating(newAlias(t, aliases.DefaultAlias, closed(t, "local", d, storagedrivers.Options{})))
+	r := repeating(newAlias(t, item.DefaultAlias, closed(t, "local", d, storagedrivers.Options{})))
 	for n := range 3 {
 		if r.stored(t, "a.txt", text); d.sweeps != n {
 			t.Errorf("%d sweeps after %d earlier attempts", d.sweeps, n)
@@ -464,17 +464,17 @@ func TestRepeatedRecovers(t *testing.T) {
 // TestLeaseLost: an attempt that has lost its lease stores nothing.
 func TestLeaseLost(t *testing.T) {
 	t.Parallel()
-	eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
+	eachStorage(t, false, func(t *testing.T, alias *item.Alias) {
 		r := repeating(alias)
 		lost := false
 		req := Upload{Request: r.request()}
-		req.Confirm = func(context.Context, Commitment) (func(Outcome), *aliases.Failure) {
+		req.Confirm = func(context.Context, Commitment) (func(Outcome), *item.Failure) {
 			lost = true
 			return nil, nil
 		}
 		ctx := storagedrivers.WithLease(t.Context(), func() bool { return lost })
 		_, failures := r.u.Upload(ctx, req, Single("a.txt", strings.NewReader("text")))
-		wantFailure(t, failures, aliases.Busy, "", "another attempt")
+		wantFailure(t, failures, item.Busy, "", "another attempt")
 		wantContents(t, alias.Storage, nil)
 	})
 }
@@ -484,7 +484,7 @@ func TestLeaseLost(t *testing.T) {
 func TestRepeatedTransfer(t *testing.T) {
 	t.Parallel()
 	for _, isCopy := range []bool{true, false} {
-		eachStorage(t, false, func(t *testing.T, alias *aliases.Alias) {
+		eachStorage(t, false, func(t *testing.T, alias *item.Alias) {
 			r := repeating(alias)
 			r.began = r.began.Add(-time.Minute)
 			want := map[string]string{"file/content/a.txt": "text"}
@@ -498,7 +498,7 @@ func TestRepeatedTransfer(t *testing.T) {
 					want["file/content/b.txt"] = "text"
 				}
 				wantContents(t, alias.Storage, want)
-				if err := aliases.Remove(t.Context(), alias.Storage, "file/content/b.txt"); err != nil {
+				if err := item.Remove(t.Context(), alias.Storage, "file/content/b.txt"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -509,12 +509,12 @@ func TestRepeatedTransfer(t *testing.T) {
 // TestDigest: equal names and bytes have the same digest.
 func TestDigest(t *testing.T) {
 	t.Parallel()
-	alias := newAlias(t, aliases.DefaultAlias, onLocal(t, nil))
+	alias := newAlias(t, item.DefaultAlias, onLocal(t, nil))
 	digests := map[string]bool{}
 	for _, parts := range [][]send{{text}, {text}, {file("b.txt", "text")}, {file("a.txt", "tex")}, {text, text}, {text, file("b.txt", "text")}} {
 		r := repeating(alias)
 		req := Upload{Request: r.request()}
-		req.Confirm = func(_ context.Context, c Commitment) (func(Outcome), *aliases.Failure) {
+		req.Confirm = func(_ context.Context, c Commitment) (func(Outcome), *item.Failure) {
 			digest, err := c.Digest()
 			if err != nil {
 				t.Error(err)

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // Observer receives the events of requests and items. Its methods may be called concurrently.
@@ -19,10 +19,10 @@ type Observer interface {
 	// and for every item that is moved or copied onto itself.
 	Changed(ctx context.Context, change Change)
 	// Refused is called for every request that fails.
-	Refused(ctx context.Context, op Operation, failures aliases.Failures)
+	Refused(ctx context.Context, op Operation, failures item.Failures)
 	// Variant is called for every image that is stored in an alias with variants. took is the
 	// time to make the variant, or to find that none can be made.
-	Variant(alias *aliases.Alias, result aliases.VariantResult, took time.Duration)
+	Variant(alias *item.Alias, result item.VariantResult, took time.Duration)
 	derived.RenditionObserver
 }
 
@@ -36,13 +36,13 @@ func (NopObserver) Began(Operation) (ended func(stored bool)) { return func(bool
 func (NopObserver) Changed(context.Context, Change) {}
 
 // Refused implements [Observer].
-func (NopObserver) Refused(context.Context, Operation, aliases.Failures) {}
+func (NopObserver) Refused(context.Context, Operation, item.Failures) {}
 
 // Variant implements [Observer].
-func (NopObserver) Variant(*aliases.Alias, aliases.VariantResult, time.Duration) {}
+func (NopObserver) Variant(*item.Alias, item.VariantResult, time.Duration) {}
 
 // Rendered implements [Observer].
-func (NopObserver) Rendered(*aliases.Alias, *aliases.Rendition, derived.RenditionResult, time.Duration) {
+func (NopObserver) Rendered(*item.Alias, *item.Rendition, derived.RenditionResult, time.Duration) {
 }
 
 // Action is the kind of a change.
@@ -60,10 +60,10 @@ const (
 // Change is an item that was stored, replaced or deleted, or is [Unchanged].
 type Change struct {
 	Action Action
-	Alias  *aliases.Alias
+	Alias  *item.Alias
 	// Item as stored. A deleted item has its name and, if known, its size.
 	Item  Item
-	Actor aliases.Actor
+	Actor item.Actor
 	// InSet means that the item is one of a set that is deleted.
 	InSet bool
 	// Transfer is the move or copy that caused the change; nil if there is none. A move is two
@@ -74,19 +74,19 @@ type Change struct {
 }
 
 // variantResult returns the outcome of making the variant of a stored image.
-func (o *object) variantResult() aliases.VariantResult {
+func (o *object) variantResult() item.VariantResult {
 	switch {
 	case !o.hasVariant:
-		return aliases.VariantNone
+		return item.VariantNone
 	case o.committedVariant.Size > o.size:
-		return aliases.VariantLarger
+		return item.VariantLarger
 	default:
-		return aliases.VariantMade
+		return item.VariantMade
 	}
 }
 
 // reportRefused reports a refused request to the observer, and returns its failures.
-func (b *batch) reportRefused(ctx context.Context, err error) aliases.Failures {
+func (b *batch) reportRefused(ctx context.Context, err error) item.Failures {
 	failures := asFailures(err)
 	op := b.operation
 	op.Alias = b.aliasName()
@@ -119,7 +119,7 @@ func (b *batch) reportStored(ctx context.Context, transfer *Transfer) []Item {
 
 // failed returns the failures of the uploads as an error; nil if none has failed.
 func (b *batch) failed() error {
-	var failures aliases.Failures
+	var failures item.Failures
 	for _, up := range b.uploads {
 		if up.failure != nil {
 			up.failure.Filename = up.submitted
@@ -133,19 +133,19 @@ func (b *batch) failed() error {
 }
 
 // asFailures returns the failures in err. An error without any becomes an Internal failure.
-func asFailures(err error) aliases.Failures {
+func asFailures(err error) item.Failures {
 	var (
-		many aliases.Failures
-		one  *aliases.Failure
+		many item.Failures
+		one  *item.Failure
 	)
 	switch {
 	case errors.As(err, &many):
 		return many
 	case errors.As(err, &one):
-		return aliases.Failures{one}
+		return item.Failures{one}
 	default:
-		return aliases.Failures{{Reason: aliases.Internal, Message: "internal error", Err: err}}
+		return item.Failures{{Reason: item.Internal, Message: "internal error", Err: err}}
 	}
 }
 
-func asFailure(err error) *aliases.Failure { return asFailures(err)[0] }
+func asFailure(err error) *item.Failure { return asFailures(err)[0] }

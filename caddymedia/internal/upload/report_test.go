@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -22,8 +22,8 @@ type watched struct {
 	changes    []Change
 	refusals   []string
 	requests   []Operation // refused
-	failures   aliases.Failures
-	variants   map[aliases.VariantResult]int
+	failures   item.Failures
+	variants   map[item.VariantResult]int
 	mu         sync.Mutex
 	renditions []string // name and result
 	underWay   int
@@ -32,7 +32,7 @@ type watched struct {
 
 // watch makes w the observer of u.
 func watch(u *Uploader) *watched {
-	w := &watched{variants: map[aliases.VariantResult]int{}}
+	w := &watched{variants: map[item.VariantResult]int{}}
 	u.Observer, u.Derived.Observer = w, w
 	return w
 }
@@ -47,18 +47,18 @@ func (w *watched) Began(Operation) (ended func(bool)) {
 
 func (w *watched) Changed(_ context.Context, c Change) { w.changes = append(w.changes, c) }
 
-func (w *watched) Refused(_ context.Context, req Operation, failures aliases.Failures) {
+func (w *watched) Refused(_ context.Context, req Operation, failures item.Failures) {
 	w.requests, w.failures = append(w.requests, req), append(w.failures, failures...)
 	for _, f := range failures {
 		w.refusals = append(w.refusals, fmt.Sprintf("%s/%s %s %q of %s", req.Kind, req.Alias, f.Reason, f.Filename, req.Actor.Account))
 	}
 }
 
-func (w *watched) Variant(_ *aliases.Alias, result aliases.VariantResult, _ time.Duration) {
+func (w *watched) Variant(_ *item.Alias, result item.VariantResult, _ time.Duration) {
 	w.variants[result]++
 }
 
-func (w *watched) Rendered(_ *aliases.Alias, r *aliases.Rendition, result derived.RenditionResult, _ time.Duration) {
+func (w *watched) Rendered(_ *item.Alias, r *item.Rendition, result derived.RenditionResult, _ time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.renditions = append(w.renditions, r.Name+" "+string(result))
@@ -81,12 +81,12 @@ func TestReplaced(t *testing.T) {
 		for _, overwrite := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, " overwrite ", overwrite), func(t *testing.T) {
 				t.Parallel()
-				alias := newAlias(t, aliases.DefaultAlias, open(t, nil))
+				alias := newAlias(t, item.DefaultAlias, open(t, nil))
 				alias.Overwrite = overwrite
 				u := newUploader(alias)
 				w := watch(u)
 				for _, content := range []string{"old", "new"} {
-					req := Upload{Request: Request{Kind: aliases.File, Actor: aliases.Actor{Origin: aliases.OriginGo, Account: "carol"}}}
+					req := Upload{Request: Request{Kind: item.File, Actor: item.Actor{Origin: item.OriginGo, Account: "carol"}}}
 					if _, failures := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", content))), req); failures != nil {
 						t.Fatal(failures)
 					}
@@ -110,7 +110,7 @@ func TestReplaced(t *testing.T) {
 // TestReplacedUnseen: items can be stored in a storage that allows writes but not reads.
 func TestReplacedUnseen(t *testing.T) {
 	t.Parallel()
-	alias := newAlias(t, aliases.DefaultAlias, onLocal(t, func(op, _ string) error {
+	alias := newAlias(t, item.DefaultAlias, onLocal(t, func(op, _ string) error {
 		if op == "stat" {
 			return fs.ErrPermission
 		}
@@ -134,17 +134,17 @@ func TestReplacedUnseen(t *testing.T) {
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	other := newAlias(t, "other", onMemory(t, nil))
-	u := newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, nil)), other)
+	u := newUploader(newAlias(t, item.DefaultAlias, onMemory(t, nil)), other)
 	w := watch(u)
-	by := aliases.Actor{Origin: aliases.OriginHTTP, Account: "carol", Client: "192.0.2.1"}
+	by := item.Actor{Origin: item.OriginHTTP, Account: "carol", Client: "192.0.2.1"}
 	body := bytes.NewReader(formBody(field("alias", "other"), file("a.exe", "a"), file("good.txt", "b"), file("b.php", "c")))
-	if _, failures := uploadBody(t, u, body, Upload{Request: Request{Kind: aliases.File, Actor: by}}); failures == nil {
+	if _, failures := uploadBody(t, u, body, Upload{Request: Request{Kind: item.File, Actor: by}}); failures == nil {
 		t.Fatal("no failure")
 	}
-	if _, failures := uploadBody(t, u, bytes.NewReader(formBody()), Upload{Request: Request{Kind: aliases.File, Alias: "none", Actor: by}}); failures == nil {
+	if _, failures := uploadBody(t, u, bytes.NewReader(formBody()), Upload{Request: Request{Kind: item.File, Alias: "none", Actor: by}}); failures == nil {
 		t.Fatal("no failure")
 	}
-	if _, failures := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", "a"))), Upload{Request: Request{Kind: aliases.File, Actor: by}}); failures != nil {
+	if _, failures := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", "a"))), Upload{Request: Request{Kind: item.File, Actor: by}}); failures != nil {
 		t.Fatal(failures)
 	}
 	want := []string{
@@ -174,7 +174,7 @@ func TestDeletionReported(t *testing.T) {
 	})
 	u, images, _ := withItems(t, s, false)
 	w := watch(u)
-	by := aliases.Actor{Origin: aliases.OriginPanel, Account: "alice", Client: "192.0.2.1"}
+	by := item.Actor{Origin: item.OriginPanel, Account: "alice", Client: "192.0.2.1"}
 	broken = errors.New("broken")
 	if err := u.Delete(t.Context(), images, "a.png", by); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
@@ -209,10 +209,10 @@ func TestReplacedWhileAway(t *testing.T) {
 		asked++
 		return storagedrivers.ErrUnavailable
 	})
-	alias := newAlias(t, aliases.DefaultAlias, storage)
+	alias := newAlias(t, item.DefaultAlias, storage)
 	alias.Overwrite = true
 	_, failures := uploadForm(t, newUploader(alias), file("a.txt", "a"))
-	if len(failures) != 1 || failures[0].Reason != aliases.Unavailable || failures[0].Filename != "a.txt" {
+	if len(failures) != 1 || failures[0].Reason != item.Unavailable || failures[0].Filename != "a.txt" {
 		t.Errorf("failures %v, want that the storage cannot be reached", failures)
 	}
 	if asked != 3 {
@@ -228,11 +228,11 @@ func (panicking) receive(context.Context, *batch) error { panic("broken") }
 // TestEndedByPanic: a request that panics ends without items.
 func TestEndedByPanic(t *testing.T) {
 	t.Parallel()
-	u := newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, nil)))
+	u := newUploader(newAlias(t, item.DefaultAlias, onMemory(t, nil)))
 	w := watch(u)
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = u.Upload(t.Context(), Upload{Request: Request{Kind: aliases.File}}, panicking{})
+		_, _ = u.Upload(t.Context(), Upload{Request: Request{Kind: item.File}}, panicking{})
 	}()
 	if w.underWay != 0 || !slices.Equal(w.ended, []bool{false}) {
 		t.Errorf("%d are under way, ended well: %v", w.underWay, w.ended)

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // Request is what all requests to store items share: an [Upload], a [Replacement] or a [Transfer].
 type Request struct {
-	Kind aliases.Kind
+	Kind item.Kind
 	// Alias of the request's address. A field of the form takes precedence.
 	Alias string
 	// Allows reports whether the account may use an alias; nil allows all.
@@ -22,13 +22,13 @@ type Request struct {
 	// Confirm, if set, is called right before the commit. An upload may last for hours, and the account
 	// may lose its rights meanwhile. A failure refuses the request. Otherwise settle, if set, is called
 	// with the outcome of the commit.
-	Confirm func(ctx context.Context, c Commitment) (settle func(Outcome), failure *aliases.Failure)
+	Confirm func(ctx context.Context, c Commitment) (settle func(Outcome), failure *item.Failure)
 	// Repetition makes the request repeatable; nil if it is not.
 	Repetition *Repetition
 	// BaseURL is the start of public addresses if the alias has none.
 	BaseURL string
 	// Actor is the caller.
-	Actor aliases.Actor
+	Actor item.Actor
 }
 
 // Repetition makes a request repeatable: however often it is carried out, by one attempt at a time,
@@ -44,6 +44,9 @@ type Repetition struct {
 	Began time.Time
 	// Again reports that an earlier attempt may have stored items.
 	Again bool
+	// Since, if set, is the time from which on such an object is one of the request, by the clock of the
+	// storage. Default: Began, less the difference that clocks may have.
+	Since time.Time
 }
 
 // Outcome is the outcome of a commit.
@@ -81,7 +84,7 @@ type Upload struct {
 	ImportTime  time.Duration
 	MaxImported int64
 	// NoFiles and NoImports, if set, refuse requests with files and with addresses.
-	NoFiles, NoImports *aliases.Failure
+	NoFiles, NoImports *item.Failure
 }
 
 // Replacement is a request to replace an item by one file, whatever the name of the file is.
@@ -98,14 +101,14 @@ type Replacement struct {
 
 // Operation describes a request to an observer.
 type Operation struct {
-	Kind aliases.Kind
+	Kind item.Kind
 	// Alias of the request. That of a form takes precedence once it is known.
 	Alias string
 	// Filename is that of the item to replace; empty for other requests.
 	Filename string
 	// Transfer is the move or copy that the request is; nil for other requests.
 	Transfer *Transfer
-	Actor    aliases.Actor
+	Actor    item.Actor
 }
 
 // Operation describes the request.
@@ -131,7 +134,7 @@ type kind struct {
 	assumed storagedrivers.Info
 	// condition, if set, returns the failure if the request may not be carried out because of the
 	// item that has the name of the only file. The zero Info means that there is none.
-	condition func(storagedrivers.Info) *aliases.Failure
+	condition func(storagedrivers.Info) *item.Failure
 	// lock, if set, locks the filenames during their commit; see [batch.lockNames] otherwise.
 	lock func(ctx context.Context, filenames []string) (unlock func(), err error)
 	// confirm, if set, is called before the commit of the locked names, and committed after it.
@@ -142,11 +145,11 @@ type kind struct {
 func (u Upload) kind() kind {
 	k := kind{operation: u.Operation()}
 	if u.Matches != nil {
-		k.condition = func(stored storagedrivers.Info) *aliases.Failure {
+		k.condition = func(stored storagedrivers.Info) *item.Failure {
 			if u.Matches(stored) {
 				return nil
 			}
-			return aliases.Failf(aliases.Changed, "a condition in the header of the request does not hold for the item of this name")
+			return item.Failf(item.Changed, "a condition in the header of the request does not hold for the item of this name")
 		}
 	}
 	return k
@@ -154,18 +157,18 @@ func (u Upload) kind() kind {
 
 func (r Replacement) kind() kind {
 	k := kind{operation: r.Operation(), filename: r.Filename, assumed: r.Stored}
-	k.condition = func(stored storagedrivers.Info) *aliases.Failure { return mismatch(r.Filename, stored, r.Matches) }
+	k.condition = func(stored storagedrivers.Info) *item.Failure { return mismatch(r.Filename, stored, r.Matches) }
 	return k
 }
 
 // mismatch returns the failure if a stored item is not the one to change; nil if it is. The zero Info
 // means that there is none.
-func mismatch(filename string, stored storagedrivers.Info, matches func(storagedrivers.Info) bool) *aliases.Failure {
+func mismatch(filename string, stored storagedrivers.Info, matches func(storagedrivers.Info) bool) *item.Failure {
 	switch {
 	case stored.Key == "":
-		return &aliases.Failure{Reason: aliases.Missing, Message: "there is no such item", Filename: filename}
+		return &item.Failure{Reason: item.Missing, Message: "there is no such item", Filename: filename}
 	case matches != nil && !matches(stored):
-		return &aliases.Failure{Reason: aliases.Changed, Message: ErrOtherItem.Error(), Filename: filename}
+		return &item.Failure{Reason: item.Changed, Message: ErrOtherItem.Error(), Filename: filename}
 	}
 	return nil
 }
@@ -188,13 +191,13 @@ type Forced struct {
 }
 
 // Check returns a failure if no item can be stored in an alias under the forced names.
-func (f Forced) Check(a *aliases.Alias, now time.Time) *aliases.Failure {
+func (f Forced) Check(a *item.Alias, now time.Time) *item.Failure {
 	var err error
 	switch {
 	case f.Filename != "":
-		_, err = a.StoredName(f.Filename, f.SubFolder, now, aliases.OriginHTTP)
-	case len(f.SubFolder) > aliases.MaxName:
-		err = aliases.Failf(aliases.BadRequest, "the sub folder is longer than %d bytes", aliases.MaxName)
+		_, err = a.StoredName(f.Filename, f.SubFolder, now, item.OriginHTTP)
+	case len(f.SubFolder) > item.MaxName:
+		err = item.Failf(item.BadRequest, "the sub folder is longer than %d bytes", item.MaxName)
 	default:
 		_, err = a.Folder(f.SubFolder, now)
 	}
@@ -217,13 +220,13 @@ func (f Forced) checkPath(path string) error {
 	if f.Covers(path) {
 		return nil
 	}
-	return aliases.Failf(aliases.Missing, NoFolder)
+	return item.Failf(item.Missing, NoFolder)
 }
 
 // checkSubFolder returns an error if a request may not name a sub folder.
 func (f Forced) checkSubFolder(name string) error {
 	if f.SubFolder != "" && name != f.SubFolder {
-		return aliases.Failf(aliases.Forbidden, "the ticket is for another sub folder: leave out sub_folder")
+		return item.Failf(item.Forbidden, "the ticket is for another sub folder: leave out sub_folder")
 	}
 	return f.checkPath(name)
 }

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // uploadSingle uploads one file outside of a form, checks the result and returns the stored name.
-func uploadSingle(t *testing.T, u *Uploader, name string, body io.Reader, req Upload) (string, aliases.Failures) {
+func uploadSingle(t *testing.T, u *Uploader, name string, body io.Reader, req Upload) (string, item.Failures) {
 	t.Helper()
 	items, failures := u.Upload(t.Context(), req, Single(name, body))
 	checked(t, items, failures)
@@ -28,15 +28,15 @@ func TestSingle(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s, other := storage(t, nil), storage(t, nil)
-			u := newUploader(newAlias(t, aliases.DefaultAlias, s), newAlias(t, "papers", other))
+			u := newUploader(newAlias(t, item.DefaultAlias, s), newAlias(t, "papers", other))
 			w := watch(u)
-			by := aliases.Actor{Origin: aliases.OriginGo, Client: "192.0.2.1"}
+			by := item.Actor{Origin: item.OriginGo, Client: "192.0.2.1"}
 
-			items, failures := u.Upload(t.Context(), Upload{Request: Request{Kind: aliases.File, Actor: by}}, Single("Näme.TXT", strings.NewReader("one")))
+			items, failures := u.Upload(t.Context(), Upload{Request: Request{Kind: item.File, Actor: by}}, Single("Näme.TXT", strings.NewReader("one")))
 			if want := (Item{FullPath: "https://cdn.example/static/file/content/name.txt", Filename: "name.txt", Size: 3}); failures != nil || !reflect.DeepEqual(items[0], want) {
 				t.Errorf("got %+v, %v, want %+v", items, failures, want)
 			}
-			name, failures := uploadSingle(t, u, "a.txt", strings.NewReader("two"), Upload{Request: Request{Kind: aliases.File, Alias: "papers", Actor: by}, SubFolder: "in/Here"})
+			name, failures := uploadSingle(t, u, "a.txt", strings.NewReader("two"), Upload{Request: Request{Kind: item.File, Alias: "papers", Actor: by}, SubFolder: "in/Here"})
 			if failures != nil || name != "in/here/a.txt" {
 				t.Errorf("got %q, %v", name, failures)
 			}
@@ -55,36 +55,36 @@ func TestSingleRefused(t *testing.T) {
 	t.Parallel()
 	unread := iotest.ErrReader(errors.New("it was read"))
 	broken := func(err error) io.Reader { return io.MultiReader(strings.NewReader("half"), iotest.ErrReader(err)) }
-	late := &aliases.Failure{Reason: aliases.Unavailable, Message: "the source took too long", Err: errors.New(secret)}
+	late := &item.Failure{Reason: item.Unavailable, Message: "the source took too long", Err: errors.New(secret)}
 	for _, c := range []struct {
 		name    string
 		item    string
 		body    io.Reader
 		req     Upload
-		reason  aliases.Reason
+		reason  item.Reason
 		message string
 	}{
-		{"unknown alias", "a.txt", unread, Upload{Request: Request{Kind: aliases.File, Alias: "nobody"}}, aliases.BadRequest, `unknown alias "nobody"`},
-		{"alias of the other kind", "a.jpg", unread, Upload{Request: Request{Kind: aliases.Image, Alias: "content"}}, aliases.BadRequest, "unknown alias"},
+		{"unknown alias", "a.txt", unread, Upload{Request: Request{Kind: item.File, Alias: "nobody"}}, item.BadRequest, `unknown alias "nobody"`},
+		{"alias of the other kind", "a.jpg", unread, Upload{Request: Request{Kind: item.Image, Alias: "content"}}, item.BadRequest, "unknown alias"},
 		{
 			"alias of another account", "a.txt", unread,
-			Upload{Request: Request{Kind: aliases.File, Allows: func(string) bool { return false }}},
-			aliases.Forbidden, "may not use",
+			Upload{Request: Request{Kind: item.File, Allows: func(string) bool { return false }}},
+			item.Forbidden, "may not use",
 		},
-		{"sub folder", "a.txt", unread, Upload{Request: Request{Kind: aliases.File}, SubFolder: "../x"}, aliases.BadRequest, "sub folder"},
-		{"extension", "a.exe", unread, Upload{Request: Request{Kind: aliases.File}}, aliases.BadContent, ".exe"},
-		{"script", "a.php.txt", unread, Upload{Request: Request{Kind: aliases.File}}, aliases.BadContent, ".php"},
-		{"no name", "", unread, Upload{Request: Request{Kind: aliases.File}}, aliases.BadRequest, "name is empty"},
-		{"too large", "a.txt", io.MultiReader(strings.NewReader("123456"), unread), Upload{Request: Request{Kind: aliases.File}}, aliases.TooLarge, "larger than 5 bytes"},
-		{"content", "a.pdf", strings.NewReader("GIF8"), Upload{Request: Request{Kind: aliases.File}}, aliases.BadContent, ".pdf"},
-		{"aborted", "a.txt", broken(errors.New(secret)), Upload{Request: Request{Kind: aliases.File}}, aliases.BadRequest, "to its end"},
-		{"cut short", "a.txt", broken(io.ErrUnexpectedEOF), Upload{Request: Request{Kind: aliases.File}}, aliases.BadRequest, "to its end"},
-		{"a reason of its own", "a.txt", broken(fmt.Errorf("reading: %w", late)), Upload{Request: Request{Kind: aliases.File}}, aliases.Unavailable, late.Message},
+		{"sub folder", "a.txt", unread, Upload{Request: Request{Kind: item.File}, SubFolder: "../x"}, item.BadRequest, "sub folder"},
+		{"extension", "a.exe", unread, Upload{Request: Request{Kind: item.File}}, item.BadContent, ".exe"},
+		{"script", "a.php.txt", unread, Upload{Request: Request{Kind: item.File}}, item.BadContent, ".php"},
+		{"no name", "", unread, Upload{Request: Request{Kind: item.File}}, item.BadRequest, "name is empty"},
+		{"too large", "a.txt", io.MultiReader(strings.NewReader("123456"), unread), Upload{Request: Request{Kind: item.File}}, item.TooLarge, "larger than 5 bytes"},
+		{"content", "a.pdf", strings.NewReader("GIF8"), Upload{Request: Request{Kind: item.File}}, item.BadContent, ".pdf"},
+		{"aborted", "a.txt", broken(errors.New(secret)), Upload{Request: Request{Kind: item.File}}, item.BadRequest, "to its end"},
+		{"cut short", "a.txt", broken(io.ErrUnexpectedEOF), Upload{Request: Request{Kind: item.File}}, item.BadRequest, "to its end"},
+		{"a reason of its own", "a.txt", broken(fmt.Errorf("reading: %w", late)), Upload{Request: Request{Kind: item.File}}, item.Unavailable, late.Message},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := onLocal(t, nil)
-			alias := newAlias(t, aliases.DefaultAlias, s)
+			alias := newAlias(t, item.DefaultAlias, s)
 			alias.MaxSize = 5
 			u := newUploader(alias)
 			w := watch(u)
@@ -104,12 +104,12 @@ func TestSingleRefused(t *testing.T) {
 // TestRefuse: Refuse reports the request as refused.
 func TestRefuse(t *testing.T) {
 	t.Parallel()
-	u := newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, nil)))
+	u := newUploader(newAlias(t, item.DefaultAlias, onMemory(t, nil)))
 	w := watch(u)
-	failures := u.Refuse(t.Context(), Upload{Request: Request{Kind: aliases.File, Actor: aliases.Actor{Origin: aliases.OriginGo}}}, &aliases.Failure{Reason: aliases.TooLarge, Message: "why"})
+	failures := u.Refuse(t.Context(), Upload{Request: Request{Kind: item.File, Actor: item.Actor{Origin: item.OriginGo}}}, &item.Failure{Reason: item.TooLarge, Message: "why"})
 	checked(t, nil, failures)
-	wantFailure(t, failures, aliases.TooLarge, "", "why")
-	if len(w.requests) != 1 || w.requests[0].Kind != aliases.File || w.requests[0].Alias != aliases.DefaultAlias || w.requests[0].Actor.Origin != aliases.OriginGo {
+	wantFailure(t, failures, item.TooLarge, "", "why")
+	if len(w.requests) != 1 || w.requests[0].Kind != item.File || w.requests[0].Alias != item.DefaultAlias || w.requests[0].Actor.Origin != item.OriginGo {
 		t.Errorf("observed %+v", w.requests)
 	}
 	if w.underWay != 0 || !slices.Equal(w.ended, []bool{false}) {
@@ -120,21 +120,21 @@ func TestRefuse(t *testing.T) {
 // TestPrecheck: what is sure to be refused is refused without its bytes.
 func TestPrecheck(t *testing.T) {
 	t.Parallel()
-	u := newUploader(newAlias(t, aliases.DefaultAlias, onMemory(t, nil)))
+	u := newUploader(newAlias(t, item.DefaultAlias, onMemory(t, nil)))
 	for _, c := range []struct {
 		name   string
 		req    Upload
 		size   int64
-		reason aliases.Reason
+		reason item.Reason
 	}{
-		{"a.exe", Upload{}, 1, aliases.BadContent},
-		{"a.php.txt", Upload{}, 1, aliases.BadContent},
-		{"a.txt", Upload{Request: Request{Alias: "none"}}, 1, aliases.BadRequest},
-		{"a.txt", Upload{SubFolder: "../x"}, 1, aliases.BadRequest},
-		{"a.txt", Upload{Request: Request{Allows: func(string) bool { return false }}}, 1, aliases.Forbidden},
-		{"a.txt", Upload{}, 1<<20 + 1, aliases.TooLarge},
+		{"a.exe", Upload{}, 1, item.BadContent},
+		{"a.php.txt", Upload{}, 1, item.BadContent},
+		{"a.txt", Upload{Request: Request{Alias: "none"}}, 1, item.BadRequest},
+		{"a.txt", Upload{SubFolder: "../x"}, 1, item.BadRequest},
+		{"a.txt", Upload{Request: Request{Allows: func(string) bool { return false }}}, 1, item.Forbidden},
+		{"a.txt", Upload{}, 1<<20 + 1, item.TooLarge},
 	} {
-		c.req.Kind = aliases.File
+		c.req.Kind = item.File
 		w := watch(u)
 		failures := u.Precheck(t.Context(), c.req, c.name, c.size)
 		if len(failures) != 1 || failures[0].Reason != c.reason {
@@ -144,7 +144,7 @@ func TestPrecheck(t *testing.T) {
 			t.Errorf("%s: %d refusals observed", c.name, len(w.refusals))
 		}
 	}
-	if failures := u.Precheck(t.Context(), Upload{Request: Request{Kind: aliases.File}}, "a.txt", 1<<20); failures != nil {
+	if failures := u.Precheck(t.Context(), Upload{Request: Request{Kind: item.File}}, "a.txt", 1<<20); failures != nil {
 		t.Errorf("refused: %v", failures)
 	}
 }

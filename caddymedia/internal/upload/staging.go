@@ -10,7 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
@@ -76,7 +76,7 @@ func (b *batch) releaseMemory(n int64) {
 // reserveFile reserves one file until the end of the request.
 func (b *batch) reserveFile() error {
 	if !b.uploader.Staging.files.Acquire(b.party, 1) {
-		return aliases.Failf(aliases.Busy, "too many uploads are under way, try again later")
+		return item.Failf(item.Busy, "too many uploads are under way, try again later")
 	}
 	b.reserved.files.Add(1)
 	return nil
@@ -99,14 +99,14 @@ func (b *batch) reserveStaged(stage func() (storagedrivers.Staged, error)) (stor
 	}
 	staged, err := stage()
 	if err != nil {
-		return nil, aliases.StorageFailure(err)
+		return nil, item.StorageFailure(err)
 	}
 	return staged, nil
 }
 
 // stageLarge returns a new staged object of up for an object of unknown size. If its key is likely,
 // the storage may begin to send it.
-func (b *batch) stageLarge(ctx context.Context, up *received, alias *aliases.Alias) (storagedrivers.Staged, error) {
+func (b *batch) stageLarge(ctx context.Context, up *received, alias *item.Alias) (storagedrivers.Staged, error) {
 	filename, err := b.storedName(alias, up, b.subFolder())
 	if err != nil || !b.sendsEarly(up) {
 		return b.newStaged(ctx, up.storage)
@@ -123,14 +123,14 @@ func (b *batch) stageLarge(ctx context.Context, up *received, alias *aliases.Ali
 // may have other options. Imports run side by side. After the first large file of a request, others
 // may follow for so long that the storage ends its head start.
 func (b *batch) sendsEarly(up *received) bool {
-	return b.req.Kind == aliases.File && !b.isRepeated() && !up.imported && (b.condition == nil || b.assumed.Key != "") &&
+	return b.req.Kind == item.File && !b.isRepeated() && !up.imported && (b.condition == nil || b.assumed.Key != "") &&
 		!slices.ContainsFunc(b.uploads, func(other *received) bool { return other != up && other.size > largeSize })
 }
 
 // spool stores body in the buffer of up if it is small, otherwise on the storage of alias, which is
 // the likely one.
 func (b *batch) spool(
-	ctx context.Context, up *received, alias *aliases.Alias, body io.Reader, readFailure func(error) *aliases.Failure,
+	ctx context.Context, up *received, alias *item.Alias, body io.Reader, readFailure func(error) *item.Failure,
 ) error {
 	if b.reserveMemory(headSize) {
 		up.head = heads.Get().(*[headSize]byte) // the pool holds nothing else
@@ -178,7 +178,7 @@ func (b *batch) stageBuffered(ctx context.Context) error {
 			return err
 		}
 		if _, err := up.staged.Write(up.buffer); err != nil {
-			return aliases.StorageFailure(err)
+			return item.StorageFailure(err)
 		}
 		b.unbuffer(up)
 	}
@@ -210,7 +210,7 @@ func (b *batch) restage(ctx context.Context, up *received, storage *storagedrive
 	if err != nil {
 		return err
 	}
-	size, err := copyBuffered(staged, content, aliases.StorageFailure)
+	size, err := copyBuffered(staged, content, item.StorageFailure)
 	if err != nil {
 		return errors.Join(err, staged.Close())
 	}
@@ -222,7 +222,7 @@ func (b *batch) restage(ctx context.Context, up *received, storage *storagedrive
 	}
 	up.storage, up.staged, up.size = storage, staged, size
 	if err != nil {
-		return aliases.StorageFailure(err)
+		return item.StorageFailure(err)
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, writer
 
 // copyBuffered copies to a storage in large pieces. The error is a *Failure; readFailure maps
 // errors of src.
-func copyBuffered(dst io.Writer, src io.Reader, readFailure func(error) *aliases.Failure) (int64, error) {
+func copyBuffered(dst io.Writer, src io.Reader, readFailure func(error) *item.Failure) (int64, error) {
 	w := writers.Get().(*bufio.Writer) // the pool holds nothing else
 	w.Reset(struct{ io.Writer }{dst})
 	defer func() {
@@ -261,7 +261,7 @@ func copyBuffered(dst io.Writer, src io.Reader, readFailure func(error) *aliases
 	case from.err != nil:
 		return n, readFailure(from.err)
 	case err != nil:
-		return n, aliases.StorageFailure(err)
+		return n, item.StorageFailure(err)
 	}
 	return n, nil
 }

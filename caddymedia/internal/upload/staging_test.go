@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // observed calls look before each Read.
@@ -46,7 +46,7 @@ func TestSmallItemsHoldNoFiles(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			u := newUploader(newAlias(t, aliases.DefaultAlias, s))
+			u := newUploader(newAlias(t, item.DefaultAlias, s))
 			u.Staging = NewStaging(c.memory, c.files)
 			parts := make([]send, 0, len(c.contents))
 			want := map[string]string{}
@@ -56,9 +56,9 @@ func TestSmallItemsHoldNoFiles(t *testing.T) {
 			}
 			var most int64
 			body := observed{bytes.NewReader(formBody(parts...)), func() { most = max(most, u.Staging.files.Used()) }}
-			_, failures := u.Upload(t.Context(), Upload{Request: Request{Kind: aliases.File, Actor: aliases.Actor{Account: "a"}}}, Form(body, boundary))
+			_, failures := u.Upload(t.Context(), Upload{Request: Request{Kind: item.File, Actor: item.Actor{Account: "a"}}}, Form(body, boundary))
 			if c.busy {
-				wantFailure(t, failures, aliases.Busy, "", "too many uploads")
+				wantFailure(t, failures, item.Busy, "", "too many uploads")
 				want = map[string]string{}
 			} else if failures != nil {
 				t.Error(failures)
@@ -106,13 +106,13 @@ func TestVariantsHoldFiles(t *testing.T) {
 			if c.other {
 				other := imageAlias(t, onMemory(t, nil))
 				other.Name = "other"
-				u.Aliases[aliases.Image]["other"] = other
+				u.Aliases[item.Image]["other"] = other
 				parts = append(parts, field("alias", "other"))
 			}
 			u.Staging = NewStaging(0, c.files)
-			_, failures := u.Upload(t.Context(), Upload{Request: Request{Kind: aliases.Image, Actor: aliases.Actor{Account: "a"}}}, Form(bytes.NewReader(formBody(parts...)), boundary))
+			_, failures := u.Upload(t.Context(), Upload{Request: Request{Kind: item.Image, Actor: item.Actor{Account: "a"}}}, Form(bytes.NewReader(formBody(parts...)), boundary))
 			if c.busy {
-				wantFailure(t, failures, aliases.Busy, "a.png", "too many uploads")
+				wantFailure(t, failures, item.Busy, "a.png", "too many uploads")
 			} else if failures != nil {
 				t.Error(failures)
 			}

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -72,7 +72,7 @@ func spanLine(span sdktrace.ReadOnlySpan) string {
 func tracedUpload(t *testing.T, u *Uploader, source Source) string {
 	t.Helper()
 	return tracedTree(t, func(ctx context.Context) {
-		items, failures := u.Upload(ctx, Upload{Request: Request{Kind: aliases.Image}}, source)
+		items, failures := u.Upload(ctx, Upload{Request: Request{Kind: item.Image}}, source)
 		checked(t, items, failures)
 	})
 }
@@ -208,7 +208,7 @@ func TestSpanOfPanic(t *testing.T) {
 	t.Parallel()
 	got := tracedTree(t, func(ctx context.Context) {
 		defer func() { _ = recover() }()
-		_ = aliases.Traced(ctx, "step", func() []attribute.KeyValue { return nil }, func(context.Context) error { panic("here") })
+		_ = item.Traced(ctx, "step", func() []attribute.KeyValue { return nil }, func(context.Context) error { panic("here") })
 	})
 	wantTree(t, got, "step\n")
 }

@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -24,7 +24,7 @@ const (
 type Transfer struct {
 	Request
 	// From and Filename of the item.
-	From     *aliases.Alias
+	From     *item.Alias
 	Filename string
 	// To is the wanted filename in the alias of the request, sub folder included.
 	To string
@@ -51,7 +51,7 @@ var (
 // Transfer moves or copies an item, with all checks of an upload. Onto itself the item stays unchanged,
 // unless a copy gets another name under Append Time. A moved item is removed after the new one is complete.
 // No upload, move or deletion of this process changes it between the last comparison and its removal.
-func (u *Uploader) Transfer(ctx context.Context, req Transfer) (items []Item, failures aliases.Failures) {
+func (u *Uploader) Transfer(ctx context.Context, req Transfer) (items []Item, failures item.Failures) {
 	ctx = storagedrivers.WithOwner(ctx, req.Actor.Owner())
 	ended := u.Observer.Began(req.Operation())
 	defer func() { ended(items != nil) }()
@@ -90,7 +90,7 @@ func (u *Uploader) newTransferring(req Transfer, copies bool) *transferring {
 
 // run returns errReplaced if the transfer should begin again, and errUncopied if it should do so
 // without a copy by the storage. It closes the batch.
-func (t *transferring) run(ctx context.Context, try int) ([]Item, aliases.Failures, error) {
+func (t *transferring) run(ctx context.Context, try int) ([]Item, item.Failures, error) {
 	defer t.batch.close()
 	err := t.changed(t.batch.store(ctx, t))
 	switch {
@@ -126,8 +126,8 @@ func (t *transferring) receive(ctx context.Context, b *batch) error {
 		folder = t.To[:slash]
 	}
 	if up.name == "" || folder == "" || strings.HasPrefix(t.To, "/") || strings.Contains(t.To, "//") {
-		return &aliases.Failure{
-			Reason: aliases.BadRequest, Filename: t.Filename, Message: "the new filename is relative to the alias, and begins and ends without a slash",
+		return &item.Failure{
+			Reason: item.BadRequest, Filename: t.Filename, Message: "the new filename is relative to the alias, and begins and ends without a slash",
 		}
 	}
 	b.fields["alias"], b.fields["sub_folder"] = b.aliasName(), folder
@@ -150,7 +150,7 @@ func (t *transferring) receive(ctx context.Context, b *batch) error {
 
 // stage stages the item for an alias. In one backend the storage copies it, and only the bytes that the
 // checks need are read.
-func (t *transferring) stage(ctx context.Context, alias *aliases.Alias, up *received) (err error) {
+func (t *transferring) stage(ctx context.Context, alias *item.Alias, up *received) (err error) {
 	b := t.batch
 	if t.copies {
 		if limit := b.req.Forced.Limit(alias.MaxSize); t.source.Size > limit {
@@ -172,8 +172,8 @@ func (t *transferring) stage(ctx context.Context, alias *aliases.Alias, up *rece
 		}
 	}
 	if alias.Storage != t.From.Storage && t.source.Size > maxAcross {
-		return &aliases.Failure{
-			Reason: aliases.TooLarge, Filename: t.Filename,
+		return &item.Failure{
+			Reason: item.TooLarge, Filename: t.Filename,
 			Message: "larger than " + bytesize.Format(maxAcross) + ", the most for another storage: an administrator can copy it by caddy media copy",
 		}
 	}
@@ -197,7 +197,7 @@ func (b *batch) closeSource(source io.Closer) {
 
 // stat returns the item; the zero Info if there is none.
 func (t *Transfer) stat(ctx context.Context) (storagedrivers.Info, error) {
-	info, err := aliases.Stat(ctx, t.From.Storage, t.From.Key(t.Filename))
+	info, err := item.Stat(ctx, t.From.Storage, t.From.Key(t.Filename))
 	if errors.Is(err, storagedrivers.ErrInvalidKey) {
 		return storagedrivers.Info{}, nil
 	}
@@ -205,17 +205,17 @@ func (t *Transfer) stat(ctx context.Context) (storagedrivers.Info, error) {
 }
 
 // isItself reports whether the item would be stored onto itself, and stays unchanged then.
-func (t *Transfer) isItself(alias *aliases.Alias, filename string) bool {
+func (t *Transfer) isItself(alias *item.Alias, filename string) bool {
 	return alias.LockName(filename) == t.From.LockName(t.Filename) && (!t.Copy || alias.Overwrite)
 }
 
 // failure returns the failure for an error of reading the item.
-func (t *Transfer) failure(err error) *aliases.Failure {
-	failure := aliases.StorageFailure(err)
+func (t *Transfer) failure(err error) *item.Failure {
+	failure := item.StorageFailure(err)
 	switch {
 	case errors.Is(err, storagedrivers.ErrChanged), errors.Is(err, fs.ErrNotExist):
 		failure = replacedFailure(err)
-	case failure.Reason == aliases.StorageFailed:
+	case failure.Reason == item.StorageFailed:
 		failure.Message = "the storage could not read the item"
 	}
 	failure.Filename = t.Filename
@@ -223,9 +223,9 @@ func (t *Transfer) failure(err error) *aliases.Failure {
 }
 
 // replacedFailure returns the failure for an item that others replace again and again.
-func replacedFailure(err error) *aliases.Failure {
-	return &aliases.Failure{
-		Reason: aliases.Conflict, Message: "the item is being replaced, try again later", Err: errors.Join(errReplaced, err),
+func replacedFailure(err error) *item.Failure {
+	return &item.Failure{
+		Reason: item.Conflict, Message: "the item is being replaced, try again later", Err: errors.Join(errReplaced, err),
 	}
 }
 
@@ -269,12 +269,12 @@ func (t *transferring) confirmTarget(ctx context.Context) error {
 	if !to.Overwrite || !strings.EqualFold(to.LockName(filename), t.From.LockName(t.Filename)) {
 		return nil
 	}
-	there, err := aliases.Stat(ctx, to.Storage, to.Key(filename))
+	there, err := item.Stat(ctx, to.Storage, to.Key(filename))
 	if err != nil || !there.Same(t.source) {
 		return err
 	}
-	return &aliases.Failure{
-		Reason: aliases.Conflict, Filename: t.Filename,
+	return &item.Failure{
+		Reason: item.Conflict, Filename: t.Filename,
 		Message: "the storage does not distinguish the case of the two filenames: move the item to another filename first",
 	}
 }
@@ -297,7 +297,7 @@ func (t *transferring) removeSource(ctx context.Context) {
 
 // reportSource reports a moved item that was removed to the observer. It returns the failure of one
 // that was not.
-func (t *transferring) reportSource(ctx context.Context) aliases.Failures {
+func (t *transferring) reportSource(ctx context.Context) item.Failures {
 	observer := t.batch.uploader.Observer
 	switch {
 	case t.Copy:
@@ -306,18 +306,18 @@ func (t *transferring) reportSource(ctx context.Context) aliases.Failures {
 		observer.Changed(ctx, Change{Action: Deleted, Alias: t.From, Item: t.removed, Actor: t.Actor, Transfer: t.Transfer})
 		return nil
 	}
-	failure := aliases.StorageFailure(t.unremoved)
-	if failure.Reason != aliases.Unavailable {
-		failure.Reason = aliases.StorageFailed
+	failure := item.StorageFailure(t.unremoved)
+	if failure.Reason != item.Unavailable {
+		failure.Reason = item.StorageFailed
 	}
 	failure.Filename, failure.Message = t.Filename, "the item is stored under its new name, but the storage could not remove the old one"
 	switch {
 	case errors.Is(t.unremoved, ErrOtherItem):
-		failure.Reason, failure.Message = aliases.Conflict, "the item is stored under its new name; the old one was replaced meanwhile and stays"
+		failure.Reason, failure.Message = item.Conflict, "the item is stored under its new name; the old one was replaced meanwhile and stays"
 	case errors.Is(t.unremoved, fs.ErrNotExist): // by another process, which does not know the lock
-		failure.Reason, failure.Message = aliases.Conflict, "the item is stored under its new name; another request has moved or deleted the old one meanwhile"
+		failure.Reason, failure.Message = item.Conflict, "the item is stored under its new name; another request has moved or deleted the old one meanwhile"
 	}
-	failures := aliases.Failures{failure}
+	failures := item.Failures{failure}
 	observer.Refused(ctx, t.Operation(), failures)
 	return failures
 }

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -65,16 +65,16 @@ func TestTransferCopiesInBackend(t *testing.T) {
 	)
 	for _, c := range []struct {
 		name                  string
-		kind                  aliases.Kind
+		kind                  item.Kind
 		from, to, content     string
 		copy                  func() error
 		read, written, copied int
 	}{
-		{"file", aliases.File, "a.txt", "b.txt", text, nil, 64 << 10, 0, 1 << 20},
-		{"empty file", aliases.File, "a.txt", "b.txt", "", nil, 0, 0, 0},
-		{"image", aliases.Image, "a.png", "b.png", png, nil, len(png), len(webpOf(red)), len(png)},
-		{"file of a backend that cannot", aliases.File, "a.txt", "b.txt", text, unsupports, 64<<10 + 1<<20, 1 << 20, 0},
-		{"image of a backend that cannot", aliases.Image, "a.png", "b.png", png, unsupports, len(png), len(png) + len(webpOf(red)), 0},
+		{"file", item.File, "a.txt", "b.txt", text, nil, 64 << 10, 0, 1 << 20},
+		{"empty file", item.File, "a.txt", "b.txt", "", nil, 0, 0, 0},
+		{"image", item.Image, "a.png", "b.png", png, nil, len(png), len(webpOf(red)), len(png)},
+		{"file of a backend that cannot", item.File, "a.txt", "b.txt", text, unsupports, 64<<10 + 1<<20, 1 << 20, 0},
+		{"image of a backend that cannot", item.Image, "a.png", "b.png", png, unsupports, len(png), len(png) + len(webpOf(red)), 0},
 	} {
 		for _, copies := range []bool{false, true} {
 			for _, storages := range []int{1, 2} {
@@ -88,7 +88,7 @@ func TestTransferCopiesInBackend(t *testing.T) {
 						there = closed(t, "there", d, storagedrivers.Options{Location: location, Close: func() error { return nil }})
 					}
 					from, to := newAlias(t, "from", here), newAlias(t, "to", there)
-					if c.kind == aliases.Image {
+					if c.kind == item.Image {
 						from, to = imageAlias(t, here), imageAlias(t, there)
 						from.Name, from.Prefix, to.Name, to.Prefix = "from", "img/from", "to", "img/to"
 					}
@@ -107,7 +107,7 @@ func TestTransferCopiesInBackend(t *testing.T) {
 					if copies {
 						want[from.Key(c.from)] = c.content
 					}
-					if c.kind == aliases.Image {
+					if c.kind == item.Image {
 						want[to.VariantKey(c.to)] = webpOf(red)
 					}
 					wantContents(t, here, want)
@@ -133,7 +133,7 @@ func TestTransferOfReplacedCopy(t *testing.T) {
 		s = closed(t, "here", d, storagedrivers.Options{})
 		put(t, s, "file/content/a.txt", "old")
 		content := newAlias(t, "content", s)
-		_, failures := newUploader(content).Transfer(t.Context(), Transfer{Request: Request{Kind: aliases.File, Alias: "content"}, From: content, Filename: "a.txt", To: "b.txt", Copy: copies})
+		_, failures := newUploader(content).Transfer(t.Context(), Transfer{Request: Request{Kind: item.File, Alias: "content"}, From: content, Filename: "a.txt", To: "b.txt", Copy: copies})
 		want := map[string]string{"file/content/b.txt": "replacement 0"}
 		if copies {
 			want["file/content/a.txt"] = "replacement 0"
@@ -172,8 +172,8 @@ func TestTransferLargeUncopied(t *testing.T) {
 	from, to := newAlias(t, "from", here), newAlias(t, "to", closed(t, "there", d, options))
 	to.MaxSize = 2 << 30
 	put(t, closed(t, "plain", d.Driver, options), from.Key("a.txt"), strings.Repeat("0123456789abcdef", 1<<13)) // 128 KiB
-	_, failures := newUploader(from, to).Transfer(t.Context(), Transfer{Request: Request{Kind: aliases.File, Alias: "to"}, From: from, Filename: "a.txt", To: "b.txt"})
-	wantFailure(t, failures, aliases.TooLarge, "a.txt", "caddy media copy")
+	_, failures := newUploader(from, to).Transfer(t.Context(), Transfer{Request: Request{Kind: item.File, Alias: "to"}, From: from, Filename: "a.txt", To: "b.txt"})
+	wantFailure(t, failures, item.TooLarge, "a.txt", "caddy media copy")
 }
 
 // TestTransferReservesFirst: nothing is copied while too many uploads are under way.
@@ -188,8 +188,8 @@ func TestTransferReservesFirst(t *testing.T) {
 	put(t, s, content.Key("a.txt"), "text")
 	u := newUploader(content)
 	u.Staging = NewStaging(0, 0)
-	_, failures := u.Transfer(t.Context(), Transfer{Request: Request{Kind: aliases.File, Alias: "content"}, From: content, Filename: "a.txt", To: "b.txt"})
-	if wantFailure(t, failures, aliases.Busy, "", "too many uploads"); copied {
+	_, failures := u.Transfer(t.Context(), Transfer{Request: Request{Kind: item.File, Alias: "content"}, From: content, Filename: "a.txt", To: "b.txt"})
+	if wantFailure(t, failures, item.Busy, "", "too many uploads"); copied {
 		t.Error("it was copied")
 	}
 }

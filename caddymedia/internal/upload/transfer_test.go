@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -24,7 +24,7 @@ import (
 type transferSite struct {
 	u                  *Uploader
 	watched            *watched
-	content, over, far *aliases.Alias
+	content, over, far *item.Alias
 	here, there        *storagedrivers.Storage
 }
 
@@ -44,9 +44,9 @@ func newTransferSite(t *testing.T, open func(testing.TB, func(op, key string) er
 }
 
 // transfer transfers an item of an alias to another one.
-func (s *transferSite) transfer(t *testing.T, from, to *aliases.Alias, transfer Transfer) (string, aliases.Failures) {
+func (s *transferSite) transfer(t *testing.T, from, to *item.Alias, transfer Transfer) (string, item.Failures) {
 	t.Helper()
-	transfer.Request = Request{Kind: aliases.File, Alias: to.Name, Actor: aliases.Actor{Account: "shop"}}
+	transfer.Request = Request{Kind: item.File, Alias: to.Name, Actor: item.Actor{Account: "shop"}}
 	transfer.From = from
 	items, failures := s.u.Transfer(t.Context(), transfer)
 	checked(t, items, failures)
@@ -82,7 +82,7 @@ func TestTransfer(t *testing.T) {
 				t.Run(fmt.Sprint(c.name, " ", kind, copies), func(t *testing.T) {
 					t.Parallel()
 					s := newTransferSite(t, open, nil)
-					by := map[string]*aliases.Alias{"content": s.content, "over": s.over}
+					by := map[string]*item.Alias{"content": s.content, "over": s.over}
 					wanted := c.want
 					if copies && c.copyWant != "" {
 						wanted = c.copyWant
@@ -131,22 +131,22 @@ func TestTransferRefused(t *testing.T) {
 		name     string
 		far      bool
 		transfer Transfer
-		reason   aliases.Reason
+		reason   item.Reason
 		message  string
 	}{
-		{"missing", false, Transfer{Filename: "none.txt", To: "new.txt"}, aliases.Missing, "no such item"},
-		{"invalid name", false, Transfer{Filename: "../content/a.txt", To: "new.txt"}, aliases.Missing, "no such item"},
-		{"missing itself", false, Transfer{Filename: "none.txt", To: "none.txt"}, aliases.Missing, "no such item"},
-		{"another", false, Transfer{Filename: "a.txt", To: "new.txt", Matches: other}, aliases.Changed, "another one"},
-		{"another itself", false, Transfer{Filename: "a.txt", To: "a.txt", Matches: other}, aliases.Changed, "another one"},
-		{"extension", false, Transfer{Filename: "a.txt", To: "new.exe"}, aliases.BadContent, ".exe"},
-		{"script", false, Transfer{Filename: "a.txt", To: "new.php.txt"}, aliases.BadContent, ".php"},
-		{"content", false, Transfer{Filename: "a.txt", To: "new.pdf"}, aliases.BadContent, ".pdf"},
-		{"dots", false, Transfer{Filename: "a.txt", To: "../new.txt"}, aliases.BadRequest, "sub folder"},
-		{"slash", false, Transfer{Filename: "a.txt", To: "/new.txt"}, aliases.BadRequest, "slash"},
-		{"folder alone", false, Transfer{Filename: "a.txt", To: "new/"}, aliases.BadRequest, "ends without a slash"},
-		{"reserved folder", false, Transfer{Filename: "a.txt", To: "@uploads/new.txt"}, aliases.BadRequest, "@uploads"},
-		{"too large for the alias", true, Transfer{Filename: "Odd Name.txt", To: "new.txt"}, aliases.TooLarge, "larger than 10 bytes"},
+		{"missing", false, Transfer{Filename: "none.txt", To: "new.txt"}, item.Missing, "no such item"},
+		{"invalid name", false, Transfer{Filename: "../content/a.txt", To: "new.txt"}, item.Missing, "no such item"},
+		{"missing itself", false, Transfer{Filename: "none.txt", To: "none.txt"}, item.Missing, "no such item"},
+		{"another", false, Transfer{Filename: "a.txt", To: "new.txt", Matches: other}, item.Changed, "another one"},
+		{"another itself", false, Transfer{Filename: "a.txt", To: "a.txt", Matches: other}, item.Changed, "another one"},
+		{"extension", false, Transfer{Filename: "a.txt", To: "new.exe"}, item.BadContent, ".exe"},
+		{"script", false, Transfer{Filename: "a.txt", To: "new.php.txt"}, item.BadContent, ".php"},
+		{"content", false, Transfer{Filename: "a.txt", To: "new.pdf"}, item.BadContent, ".pdf"},
+		{"dots", false, Transfer{Filename: "a.txt", To: "../new.txt"}, item.BadRequest, "sub folder"},
+		{"slash", false, Transfer{Filename: "a.txt", To: "/new.txt"}, item.BadRequest, "slash"},
+		{"folder alone", false, Transfer{Filename: "a.txt", To: "new/"}, item.BadRequest, "ends without a slash"},
+		{"reserved folder", false, Transfer{Filename: "a.txt", To: "@uploads/new.txt"}, item.BadRequest, "@uploads"},
+		{"too large for the alias", true, Transfer{Filename: "Odd Name.txt", To: "new.txt"}, item.TooLarge, "larger than 10 bytes"},
 	} {
 		for _, copies := range []bool{false, true} {
 			t.Run(fmt.Sprint(c.name, copies), func(t *testing.T) {
@@ -217,10 +217,10 @@ func TestTransferLargeAcross(t *testing.T) {
 		if c.far {
 			to = far
 		}
-		_, failures := newUploader(content, far).Transfer(t.Context(), Transfer{Request: Request{Kind: aliases.File, Alias: to.Name}, From: content, Filename: "a.txt", To: "b.txt", Copy: true})
+		_, failures := newUploader(content, far).Transfer(t.Context(), Transfer{Request: Request{Kind: item.File, Alias: to.Name}, From: content, Filename: "a.txt", To: "b.txt", Copy: true})
 		if c.message != "" {
-			wantFailure(t, failures, aliases.TooLarge, "a.txt", c.message)
-		} else if len(failures) == 0 || failures[0].Reason != aliases.Conflict { // its bytes are those of another object
+			wantFailure(t, failures, item.TooLarge, "a.txt", c.message)
+		} else if len(failures) == 0 || failures[0].Reason != item.Conflict { // its bytes are those of another object
 			t.Errorf("%+v: %v", c, failures)
 		}
 	}
@@ -240,9 +240,9 @@ func TestTransferImage(t *testing.T) {
 			u := newUploader(with, without)
 			put(t, s, "img/content/a.png", pngOf(red))
 			put(t, s, "img/content/a.png.webp", "its variant")
-			transfer := func(from, to *aliases.Alias, transfer Transfer, want string) {
+			transfer := func(from, to *item.Alias, transfer Transfer, want string) {
 				t.Helper()
-				transfer.Request, transfer.From = Request{Kind: aliases.Image, Alias: to.Name}, from
+				transfer.Request, transfer.From = Request{Kind: item.Image, Alias: to.Name}, from
 				items, failures := u.Transfer(t.Context(), transfer)
 				if failures != nil || items[0].Filename != want {
 					t.Fatalf("%v, %v, want %s", items, failures, want)
@@ -297,11 +297,11 @@ func TestTransferOrder(t *testing.T) {
 				if ready = false; !failed {
 					t.Error("it did not fail")
 				}
-				wantFailure(t, failures, aliases.StorageFailed, failures[0].Filename, "storage")
+				wantFailure(t, failures, item.StorageFailed, failures[0].Filename, "storage")
 				actions := ""
 				if strings.HasPrefix(failing, "delete") {
 					want["file/content/new.txt"] = want["file/content/a.txt"]
-					wantFailure(t, failures, aliases.StorageFailed, "a.txt", "could not remove the old one")
+					wantFailure(t, failures, item.StorageFailed, "a.txt", "could not remove the old one")
 					actions = "stored new.txt by shop"
 				}
 				wantContents(t, s.here, want)
@@ -324,8 +324,8 @@ func TestTransferOfChanging(t *testing.T) {
 		for _, c := range []struct {
 			replacements int
 			remove, tag  bool
-			reason       aliases.Reason
-		}{{replacements: 1}, {replacements: 3}, {replacements: 4, reason: aliases.Conflict}, {replacements: 1, tag: true, reason: aliases.Changed}, {remove: true, reason: aliases.Missing}} {
+			reason       item.Reason
+		}{{replacements: 1}, {replacements: 3}, {replacements: 4, reason: item.Conflict}, {replacements: 1, tag: true, reason: item.Changed}, {remove: true, reason: item.Missing}} {
 			t.Run(fmt.Sprint(copies, c), func(t *testing.T) {
 				t.Parallel()
 				var s *transferSite
@@ -340,8 +340,8 @@ func TestTransferOfChanging(t *testing.T) {
 					transfer.Matches = func(info storagedrivers.Info) bool { return info.Same(old) }
 				}
 				transfer.Request = Request{
-					Kind: aliases.File, Alias: "content",
-					Confirm: func(ctx context.Context, _ Commitment) (func(Outcome), *aliases.Failure) { // between staging and commit
+					Kind: item.File, Alias: "content",
+					Confirm: func(ctx context.Context, _ Commitment) (func(Outcome), *item.Failure) { // between staging and commit
 						if c.remove {
 							return nil, removeForTest(ctx, s)
 						}
@@ -369,9 +369,9 @@ func TestTransferOfChanging(t *testing.T) {
 	}
 }
 
-func removeForTest(ctx context.Context, s *transferSite) *aliases.Failure {
+func removeForTest(ctx context.Context, s *transferSite) *item.Failure {
 	if err := s.here.Delete(ctx, "file/over/a.txt"); err != nil {
-		return aliases.StorageFailure(err)
+		return item.StorageFailure(err)
 	}
 	return nil
 }
@@ -391,9 +391,9 @@ func TestTransferAndDelete(t *testing.T) {
 					all.Go(func() {
 						err := error(nil)
 						if to == "" {
-							err = s.u.Delete(t.Context(), s.content, "a.txt", aliases.Actor{})
+							err = s.u.Delete(t.Context(), s.content, "a.txt", item.Actor{})
 						} else if _, failures := s.transfer(t, s.content, s.content, Transfer{Filename: "a.txt", To: to}); failures != nil {
-							if err = fs.ErrNotExist; failures[0].Reason != aliases.Missing {
+							if err = fs.ErrNotExist; failures[0].Reason != item.Missing {
 								t.Errorf("%v", failures)
 							}
 						}
@@ -417,8 +417,8 @@ func TestTransferAndDelete(t *testing.T) {
 func TestTransferNeedsBothAliases(t *testing.T) {
 	t.Parallel()
 	s := newTransferSite(t, onMemory, nil)
-	_, failures := s.u.Transfer(t.Context(), Transfer{Request: Request{Kind: aliases.File, Alias: "over", Allows: func(alias string) bool { return alias == "content" }}, From: s.content, Filename: "a.txt", To: "new.txt"})
-	wantFailure(t, failures, aliases.Forbidden, "", "may not use")
+	_, failures := s.u.Transfer(t.Context(), Transfer{Request: Request{Kind: item.File, Alias: "over", Allows: func(alias string) bool { return alias == "content" }}, From: s.content, Filename: "a.txt", To: "new.txt"})
+	wantFailure(t, failures, item.Forbidden, "", "may not use")
 }
 
 // TestTransferCrosswise: moves in opposite directions do not wait for each other forever, and one
@@ -433,8 +433,8 @@ func TestTransferCrosswise(t *testing.T) {
 		var all sync.WaitGroup
 		for from, to := range map[string]string{"a.txt": "b.txt", "b.txt": "a.txt"} {
 			all.Go(func() {
-				_, failures := s.u.Transfer(ctx, Transfer{Request: Request{Kind: aliases.File, Alias: "over"}, From: s.over, Filename: from, To: to})
-				if failures != nil && failures[0].Reason != aliases.Missing {
+				_, failures := s.u.Transfer(ctx, Transfer{Request: Request{Kind: item.File, Alias: "over"}, From: s.over, Filename: from, To: to})
+				if failures != nil && failures[0].Reason != item.Missing {
 					t.Errorf("%v", failures)
 				}
 			})
@@ -503,10 +503,10 @@ func TestTransferFoldsCase(t *testing.T) {
 					put(t, storage, "file/content/sub/a.txt", "text")
 					put(t, storage, "file/content/sub/b.txt", "text")
 					for _, to := range []string{"sub/A.txt", "SUB/a.txt"} {
-						items, failures := u.Transfer(t.Context(), Transfer{Request: Request{Kind: aliases.File, Alias: "content"}, From: alias, Filename: "sub/a.txt", To: to, Copy: copies})
+						items, failures := u.Transfer(t.Context(), Transfer{Request: Request{Kind: item.File, Alias: "content"}, From: alias, Filename: "sub/a.txt", To: to, Copy: copies})
 						checked(t, items, failures)
 						if overwrites {
-							wantFailure(t, failures, aliases.Conflict, "sub/a.txt", "case")
+							wantFailure(t, failures, item.Conflict, "sub/a.txt", "case")
 						} else if failures != nil || !strings.HasPrefix(items[0].Filename, strings.TrimSuffix(to, ".txt")+"-179517600") {
 							t.Errorf("%v %v", items, failures)
 						}
@@ -517,7 +517,7 @@ func TestTransferFoldsCase(t *testing.T) {
 							t.Errorf("stored are %q", got)
 						}
 					}
-					if _, failures := u.Transfer(t.Context(), Transfer{Request: Request{Kind: aliases.File, Alias: "content"}, From: alias, Filename: "sub/a.txt", To: "sub/B.txt", Copy: copies}); failures != nil {
+					if _, failures := u.Transfer(t.Context(), Transfer{Request: Request{Kind: item.File, Alias: "content"}, From: alias, Filename: "sub/a.txt", To: "sub/B.txt", Copy: copies}); failures != nil {
 						t.Error(failures)
 					}
 				})

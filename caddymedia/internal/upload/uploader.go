@@ -22,9 +22,9 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/queue"
@@ -33,7 +33,7 @@ import (
 // Uploader stores, deletes and maintains items.
 type Uploader struct {
 	// Aliases by kind and name.
-	Aliases map[aliases.Kind]map[string]*aliases.Alias
+	Aliases map[item.Kind]map[string]*item.Alias
 	// Limits of one request.
 	Limits Limits
 	// Staging bounds the memory and files of requests that are being received.
@@ -52,17 +52,17 @@ type Uploader struct {
 
 // Upload stores the files of src: all of them, in their order, or none. Failures are nil if they
 // are stored; otherwise they name each file that failed, or the request as a whole.
-func (u *Uploader) Upload(ctx context.Context, req Upload, src Source) ([]Item, aliases.Failures) {
+func (u *Uploader) Upload(ctx context.Context, req Upload, src Source) ([]Item, item.Failures) {
 	return u.newUpload(req).run(ctx, src)
 }
 
 // Replace replaces an item by the only file of src, with all checks of an upload.
-func (u *Uploader) Replace(ctx context.Context, req Replacement, src Source) ([]Item, aliases.Failures) {
+func (u *Uploader) Replace(ctx context.Context, req Replacement, src Source) ([]Item, item.Failures) {
 	return u.newBatch(req.Request, req.kind()).run(ctx, src)
 }
 
 // run carries out the request with the files of src, and reports it.
-func (b *batch) run(ctx context.Context, src Source) (items []Item, failures aliases.Failures) {
+func (b *batch) run(ctx context.Context, src Source) (items []Item, failures item.Failures) {
 	ctx = storagedrivers.WithOwner(ctx, b.req.Actor.Owner())
 	ended := b.uploader.Observer.Began(b.operation)
 	defer func() { ended(items != nil) }()
@@ -87,11 +87,11 @@ func (b *batch) store(ctx context.Context, src Source) error {
 
 // Refuse reports an upload whose file is not available to the observer, as Upload reports a refused
 // one.
-func (u *Uploader) Refuse(ctx context.Context, req Upload, failure *aliases.Failure) aliases.Failures {
+func (u *Uploader) Refuse(ctx context.Context, req Upload, failure *item.Failure) item.Failures {
 	ended := u.Observer.Began(req.Operation())
 	defer ended(false)
 	b := u.newUpload(req)
-	return b.reportRefused(ctx, aliases.Traced(ctx, "media.receive", b.attributes, func(context.Context) error { return failure }))
+	return b.reportRefused(ctx, item.Traced(ctx, "media.receive", b.attributes, func(context.Context) error { return failure }))
 }
 
 // Item is a stored item.
@@ -121,10 +121,10 @@ type batch struct {
 	fields   map[string]string // alias and sub_folder of the form
 	uploads  []*received
 	reserved reservation
-	doomed   atomic.Bool    // an upload has failed, so none will be committed
-	alias    *aliases.Alias // set by check
-	objects  []*object      // the committed uploads, set by commit
-	mayStay  bool           // an item of a failed commit may stay stored
+	doomed   atomic.Bool // an upload has failed, so none will be committed
+	alias    *item.Alias // set by check
+	objects  []*object   // the committed uploads, set by commit
+	mayStay  bool        // an item of a failed commit may stay stored
 }
 
 // received is a received file.
@@ -137,7 +137,7 @@ type received struct {
 	head      *[headSize]byte       // whose bytes the buffer has; nil if it has its own
 	staged    storagedrivers.Staged // nil if the file is in the buffer, or has failed
 	size      int64
-	failure   *aliases.Failure // the reason not to store it
+	failure   *item.Failure // the reason not to store it
 
 	// Set by check.
 	plain       string                  // filename without the time, relative to the alias
@@ -203,7 +203,7 @@ func (up *received) mayHaveVariant() bool { return up.image.Format.HasVariant() 
 
 // aliasName returns the alias of the request, from the fields received so far.
 func (b *batch) aliasName() string {
-	return cmp.Or(b.fields["alias"], b.req.Alias, b.req.Forced.Alias, aliases.DefaultAlias)
+	return cmp.Or(b.fields["alias"], b.req.Alias, b.req.Forced.Alias, item.DefaultAlias)
 }
 
 // subFolder returns the sub folder of the request, from the fields received so far.
@@ -212,18 +212,18 @@ func (b *batch) subFolder() string {
 }
 
 // storedName returns the filename of an upload in an alias.
-func (b *batch) storedName(alias *aliases.Alias, up *received, subFolder string) (string, error) {
+func (b *batch) storedName(alias *item.Alias, up *received, subFolder string) (string, error) {
 	if b.filename == "" {
 		return alias.StoredName(b.req.Forced.filename(cmp.Or(up.name, naming.Decode(up.submitted))), subFolder, b.now, b.req.Actor.Origin)
 	}
 	if !alias.Overwrite {
-		return "", aliases.Failf(aliases.Conflict, "the items of this alias are never replaced: upload another one")
+		return "", item.Failf(item.Conflict, "the items of this alias are never replaced: upload another one")
 	}
 	return b.filename, alias.CheckFilename(b.filename, b.req.Actor.Origin)
 }
 
 // target returns the alias of the request, if the request may use it with its sub folder.
-func (b *batch) target() (*aliases.Alias, error) {
+func (b *batch) target() (*item.Alias, error) {
 	alias, err := b.findAlias(b.aliasName())
 	if err != nil {
 		return nil, err
@@ -232,16 +232,16 @@ func (b *batch) target() (*aliases.Alias, error) {
 }
 
 // findAlias returns the alias of a name if the request may use it.
-func (b *batch) findAlias(name string) (*aliases.Alias, error) {
+func (b *batch) findAlias(name string) (*item.Alias, error) {
 	if only := b.req.Forced.Alias; only != "" && name != only {
-		return nil, aliases.Failf(aliases.Forbidden, "the ticket is for the alias %q only", only)
+		return nil, item.Failf(item.Forbidden, "the ticket is for the alias %q only", only)
 	}
 	a := b.uploader.Aliases[b.req.Kind][name]
 	if a == nil {
-		return nil, aliases.Failf(aliases.BadRequest, "unknown alias %.64q", name)
+		return nil, item.Failf(item.BadRequest, "unknown alias %.64q", name)
 	}
 	if !b.req.allows(name) {
-		return nil, aliases.Failf(aliases.Forbidden, "the account may not use the alias %.64q", name)
+		return nil, item.Failf(item.Forbidden, "the account may not use the alias %.64q", name)
 	}
 	return a, nil
 }

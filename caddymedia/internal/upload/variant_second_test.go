@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -67,7 +67,7 @@ func (d *wholeSeconds) dated(info storagedrivers.Info) storagedrivers.Info {
 
 // onWholeSeconds returns an Overwrite alias for images on a storage with times in whole seconds,
 // and its uploader, which has stored a red image. fail is called before each later operation.
-func onWholeSeconds(t *testing.T, dates bool, fail func(op, key string) error) (*aliases.Alias, *Uploader) {
+func onWholeSeconds(t *testing.T, dates bool, fail func(op, key string) error) (*item.Alias, *Uploader) {
 	t.Helper()
 	d := memory.New()
 	started := false
@@ -95,7 +95,7 @@ func TestVariantWithinASecond(t *testing.T) {
 	for name, dates := range map[string]bool{"a host that dates": true, "a host with its own clock": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var alias *aliases.Alias
+			var alias *item.Alias
 			looking := false
 			alias, u := onWholeSeconds(t, dates, func(string, string) error {
 				if looking {
@@ -108,7 +108,7 @@ func TestVariantWithinASecond(t *testing.T) {
 				isOwn := slices.ContainsFunc([]color.NRGBA{red, blue, green}, func(c color.NRGBA) bool {
 					return now["a.png"] == pngOf(c) && now["a.png.webp"] == webpOf(c)
 				})
-				if state == aliases.VariantCurrent && !isOwn || err != nil {
+				if state == item.VariantCurrent && !isOwn || err != nil {
 					t.Errorf("the variant of an earlier image is %s, error %v", state, err)
 				}
 				return nil
@@ -117,9 +117,9 @@ func TestVariantWithinASecond(t *testing.T) {
 				if _, failures := uploadImages(t, u, file("a.png", pngOf(paint))); failures != nil {
 					t.Fatal(failures)
 				}
-				want := aliases.VariantCurrent
+				want := item.VariantCurrent
 				if paint == unloved {
-					want = aliases.VariantMissing
+					want = item.VariantMissing
 				}
 				if state, err := alias.VariantState(t.Context(), "a.png"); state != want || err != nil {
 					t.Errorf("the variant is %s, want %s, error %v", state, want, err)
@@ -155,7 +155,7 @@ func TestVariantWithinASecondFails(t *testing.T) {
 				return storagedrivers.ErrNoSpace
 			})
 			_, failures := uploadImages(t, u, file("a.png", pngOf(blue)), file("b.png", pngOf(blue)))
-			wantFailure(t, failures, aliases.NoSpace, strings.TrimSuffix(strings.Fields(tt.at)[1], ".webp"), "full")
+			wantFailure(t, failures, item.NoSpace, strings.TrimSuffix(strings.Fields(tt.at)[1], ".webp"), "full")
 			now := contents(t, alias.Storage)
 			other := red
 			if now["b.png"] == pngOf(blue) && name == "at the image" { // it may have been replaced beside a.png
@@ -174,14 +174,14 @@ func TestVariantWithinASecondFails(t *testing.T) {
 func TestVariantUncoveredElsewhere(t *testing.T) {
 	t.Parallel()
 	stored, met := false, false
-	var alias *aliases.Alias
+	var alias *item.Alias
 	alias, u := onWholeSeconds(t, false, func(op, key string) error {
 		if stored = stored || op == "put" && key == "a.png.webp"; !stored || met || op != "stat" || key != "a.png" {
 			return nil
 		}
 		met = true
 		replace(t, alias.Storage, key, pngOf(green))
-		return aliases.Remove(t.Context(), alias.Storage, "a.png.webp")
+		return item.Remove(t.Context(), alias.Storage, "a.png.webp")
 	})
 	items, failures := uploadImages(t, u, file("a.png", pngOf(blue)))
 	if failures != nil {

@@ -19,51 +19,56 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
+	"github.com/caddymedia/media/storagedrivers/locks"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
 // Noon is the time of the clock.
 var Noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
+// itemLocks are the locks of all items of tests.
+var itemLocks locks.Names
+
 // NewAlias returns an alias for files without a sub folder.
-func NewAlias(t testing.TB, name string, s *storagedrivers.Storage) *aliases.Alias {
+func NewAlias(t testing.TB, name string, s *storagedrivers.Storage) *item.Alias {
 	t.Helper()
 	root, err := naming.ParseFormat("/")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &aliases.Alias{
-		Kind: aliases.File, Name: name, Storage: s, Prefix: "file/" + name, SubFolder: root, Sanitize: true,
+	return &item.Alias{
+		Locks: &itemLocks,
+		Kind:  item.File, Name: name, Storage: s, Prefix: "file/" + name, SubFolder: root, Sanitize: true,
 		Extensions: map[string]bool{"txt": true, "pdf": true}, MaxSize: 1 << 20,
 		CacheControl: "no-cache", BaseURL: "https://cdn.example",
 	}
 }
 
 // Images returns an alias for images with variants, at the root of the storage.
-func Images(t testing.TB, s *storagedrivers.Storage) *aliases.Alias {
+func Images(t testing.TB, s *storagedrivers.Storage) *item.Alias {
 	t.Helper()
-	alias := NewAlias(t, aliases.DefaultAlias, s)
-	alias.Kind, alias.Prefix, alias.WebP = aliases.Image, "", new(render.Options)
+	alias := NewAlias(t, item.DefaultAlias, s)
+	alias.Kind, alias.Prefix, alias.WebP = item.Image, "", new(render.Options)
 	alias.Extensions = map[string]bool{"png": true, "jpg": true, "svg": true}
 	return alias
 }
 
 // WithRenditions returns an alias for images below "pics" without variants, with two renditions as
 // WebP: "soon" is made with the upload, "later" on request.
-func WithRenditions(t testing.TB, s *storagedrivers.Storage) *aliases.Alias {
+func WithRenditions(t testing.TB, s *storagedrivers.Storage) *item.Alias {
 	t.Helper()
 	alias := Images(t, s)
 	alias.Prefix, alias.WebP = "pics", nil
-	alias.Renditions = []aliases.Rendition{
+	alias.Renditions = []item.Rendition{
 		{Name: "later", Box: scale.Box{Width: 4}, Format: imaging.WebP},
 		{Name: "soon", Box: scale.Box{Width: 6}, Format: imaging.WebP, Eager: true},
 	}
@@ -73,13 +78,14 @@ func WithRenditions(t testing.TB, s *storagedrivers.Storage) *aliases.Alias {
 // NewMaker returns a maker with a constant clock that encodes with an encoder.
 func NewMaker(encoder webp.Encoder, limits render.Limits) *derived.Maker {
 	return &derived.Maker{
+		Memory: derived.NewMemory(),
 		Images: render.NewMaker(encoder, limits), Now: func() time.Time { return Noon }, Observer: observer{},
 	}
 }
 
 type observer struct{}
 
-func (observer) Rendered(*aliases.Alias, *aliases.Rendition, derived.RenditionResult, time.Duration) {
+func (observer) Rendered(*item.Alias, *item.Rendition, derived.RenditionResult, time.Duration) {
 }
 
 // Painter is an encoder whose variants name the colour of their images.
@@ -315,7 +321,7 @@ func WantContents(t testing.TB, s *storagedrivers.Storage, want map[string]strin
 }
 
 // Request returns a request for a rendition of an image.
-func Request(t testing.TB, alias *aliases.Alias, rendition, filename string) *derived.RenditionRequest {
+func Request(t testing.TB, alias *item.Alias, rendition, filename string) *derived.RenditionRequest {
 	t.Helper()
 	r, ok := alias.Rendition(rendition)
 	if !ok {
@@ -356,7 +362,7 @@ func WantRendition(t testing.TB, m *derived.Maker, r *derived.RenditionRequest, 
 var Hashes = regexp.MustCompile(`\.[0-9a-f]{8}\.[0-9a-f]{16}\.`)
 
 // WantRenditions asserts the keys of the stored renditions of an alias, without [Hashes].
-func WantRenditions(t testing.TB, alias *aliases.Alias, want ...string) {
+func WantRenditions(t testing.TB, alias *item.Alias, want ...string) {
 	t.Helper()
 	var got []string
 	for info, err := range alias.Storage.All(context.Background(), alias.RenditionRoot()+"/") {

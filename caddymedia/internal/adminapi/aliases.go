@@ -1,0 +1,134 @@
+package adminapi
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/modules"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers/options"
+)
+
+type aliasAnswer struct {
+	Kind      item.Kind `json:"kind"`
+	Name      string     `json:"name"`
+	Implicit  bool       `json:"implicit"`
+	Storage   string     `json:"storage"`
+	Prefix    string     `json:"prefix"`
+	Address   string     `json:"address"`
+	Overwrite bool       `json:"overwrite"`
+	// Dated means that weak entity tags of its items are conditions of If-Match.
+	Dated      bool           `json:"dated"`
+	Private    bool           `json:"private"`
+	Sanitize   bool           `json:"sanitize"`
+	MaxSize    int64          `json:"max_size"`
+	Extensions []string       `json:"extensions"`
+	WebP       bool           `json:"webp"`
+	Settings   map[string]any `json:"settings"`
+	Accounts   []string       `json:"accounts"`
+}
+
+// aliases returns all aliases, image aliases first.
+func (c *call) aliases() error {
+	aliases, implicit := c.service.Aliases(), c.app.Implied().Aliases
+	all := make([]aliasAnswer, 0, len(aliases))
+	for _, alias := range aliases {
+		var settings map[string]any
+		if alias.Kind == item.Image {
+			settings = media.Schemas.ImageAlias.Values(c.app.ImageAliases[alias.Name])
+		} else {
+			settings = media.Schemas.FileAlias.Values(c.app.FileAliases[alias.Name])
+		}
+		all = append(all, aliasAnswer{
+			Kind: alias.Kind, Name: alias.Name, Implicit: implicit,
+			Storage: alias.Storage.Name(), Prefix: alias.Prefix, Address: alias.BaseURL + alias.Path(),
+			Overwrite: alias.Overwrite, Dated: alias.Storage.Features().Dated, Private: alias.Private != nil,
+			Sanitize: alias.Sanitize, MaxSize: alias.MaxSize,
+			Extensions: slices.Sorted(maps.Keys(alias.Extensions)), WebP: alias.WebP != nil,
+			Settings: settings, Accounts: append([]string{}, c.app.NamedBy(alias.Name)...),
+		})
+	}
+	return c.answer(map[string]any{"aliases": all})
+}
+
+type accountAnswer struct {
+	APIKey  string   `json:"api_key"`
+	Aliases []string `json:"aliases"`
+	// May are the rights.
+	May []tokens.Right `json:"may"`
+	// Trusted means that the account has users of another login, and no password.
+	Trusted bool `json:"trusted,omitempty"`
+}
+
+// accounts returns all accounts.
+func (c *call) accounts() error {
+	all := make([]accountAnswer, 0, len(c.app.Accounts))
+	for _, key := range slices.Sorted(maps.Keys(c.app.Accounts)) {
+		account, _ := c.service.Issuer().Account(key)
+		all = append(all, accountAnswer{
+			APIKey: key, Aliases: append([]string{}, account.Aliases...), May: account.AllRights(), Trusted: account.Trusted,
+		})
+	}
+	return c.answer(map[string]any{"accounts": all})
+}
+
+// endTokens revokes all tokens of an account and returns their number.
+func (c *call) endTokens() error {
+	key := c.args[0]
+	if _, ok := c.app.Accounts[key]; !ok {
+		return failf(http.StatusNotFound, "There is no account %.128q.", key)
+	}
+	ctx, cancel := c.bounded()
+	defer cancel()
+	ended, err := c.service.Issuer().Revoke(ctx, key)
+	if err != nil {
+		return failf(http.StatusServiceUnavailable, "%s %s", noTokenStore, c.redacted(err.Error()))
+	}
+	return c.answer(map[string]int{"ended": ended})
+}
+
+type kindsAnswer struct {
+	Drivers    map[string]driverSchema `json:"drivers"`
+	Storage    *options.Schema         `json:"storage"`
+	ImageAlias *options.Schema         `json:"image_alias"`
+	FileAlias  *options.Schema         `json:"file_alias"`
+	Account    *options.Schema         `json:"account"`
+}
+
+// driverSchema describes a driver and its options.
+type driverSchema struct {
+	Title string `json:"title"`
+	Icon  string `json:"icon"`
+	Rank  int    `json:"rank"`
+	// HostKeys reports whether a host of the driver can be asked for its key.
+	HostKeys bool `json:"host_keys"`
+	*options.Schema
+}
+
+// kinds returns the options of everything that can be configured.
+func (c *call) kinds() error {
+	drivers := map[string]driverSchema{}
+	for _, info := range caddy.GetModules("media.storages") {
+		if driver, ok := info.New().(*modules.Driver); ok {
+			d := driver.Describe()
+			_, hostKeys := driver.HostKeyer()
+			drivers[info.ID.Name()] = driverSchema{d.Title, d.Icon, d.Rank, hostKeys, driver.Schema()}
+		}
+	}
+	all := media.Schemas
+	account := all.Account.Documented()
+	return c.answer(kindsAnswer{
+		Drivers: drivers, Storage: all.Storage.Documented(),
+		ImageAlias: all.ImageAlias.Documented(), FileAlias: all.FileAlias.Documented(),
+		Account: &options.Schema{
+			Help: account.Help,
+			// The server generates the hash of a password.
+			Options: slices.DeleteFunc(slices.Clone(account.Options), func(o options.Option) bool { return o.Secret }),
+		},
+	})
+}

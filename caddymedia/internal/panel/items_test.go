@@ -1,0 +1,346 @@
+package panel
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
+	tokenmemory "github.com/caddymedia/media/caddymedia/tokens/memory"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// itemsSite is a panel of a service with the file aliases "one" and "two", and "over", which
+// overwrites. The users alice and bob have the password "secret", and only alice is an editor.
+type itemsSite struct {
+	*loginSite
+
+	service *media.Service
+	driver  *memory.Driver
+}
+
+var itemUsers = map[string]string{"alice": "secret", "bob": "secret"}
+
+// newItemsSite returns a site with some items below the keys of the aliases.
+func newItemsSite(t *testing.T, keys ...string) *itemsSite {
+	t.Helper()
+	s := &itemsSite{loginSite: newLoginSite(t, itemUsers, "alice"), driver: memory.New()}
+	shared := storagedrivers.Options{Location: storagedrivers.Location{Backend: "memory"}, Close: func() error { return nil }}
+	keep := false
+	on := func(storage string) *media.FileAlias {
+		return &media.FileAlias{AliasOptions: media.AliasOptions{Storage: storage}}
+	}
+	var err error
+	s.service, err = media.New(media.Config{
+		Storages: []media.Storage{
+			{Name: "main", Driver: s.driver, Options: shared, SubFolderFormat: "/", Sanitize: &keep},
+			{Name: "over", Driver: s.driver, Options: shared, SubFolderFormat: "/", Sanitize: &keep, OverwriteStrategy: "overwrite"},
+		},
+		FileAliases: map[string]*media.FileAlias{"one": on("main"), "two": on("main"), "over": on("over")},
+		Tokens:      tokenmemory.New(time.Now),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.service.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.panel.handler = mediahttp.New(s.service, mediahttp.Options{})
+	s.provision(t, s.panel)
+	for _, key := range keys {
+		if _, err := s.driver.Put(t.Context(), "file/"+key, strings.NewReader("old"), storagedrivers.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// provision makes a panel the one of the running configuration, until the end of the test.
+func (s *itemsSite) provision(t *testing.T, p *Panel) {
+	t.Helper()
+	provisioned.Store(p, s.service.Self())
+	t.Cleanup(func() { provisioned.Delete(p) })
+}
+
+// items returns the content of all items by their keys.
+func (s *itemsSite) items(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for cursor := ""; ; {
+		page, err := s.driver.List(t.Context(), storagedrivers.ListOptions{Cursor: cursor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, info := range page.Objects {
+			body, _, err := s.driver.Open(t.Context(), info.Key, storagedrivers.Range{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			content, err := io.ReadAll(body)
+			_ = body.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[strings.TrimPrefix(info.Key, "file/")] = string(content)
+		}
+		if cursor = page.Next; cursor == "" {
+			return all
+		}
+	}
+}
+
+// browser returns the browser of a logged-in user.
+func (s *itemsSite) browser(t *testing.T, user string) *http.Client {
+	t.Helper()
+	b := browser(t)
+	if answer := s.logIn(t, b, user, "secret"); answer.StatusCode != http.StatusSeeOther {
+		t.Fatalf("logging in: %d %s", answer.StatusCode, answer.text)
+	}
+	return b
+}
+
+// change is a request that changes items.
+type change struct{ method, route, body string }
+
+// itemChanges are requests that succeed with the items of changed.
+var (
+	itemChanges = []change{
+		{http.MethodDelete, "file/one/a.txt", ""},
+		{http.MethodPost, "file/one/a.txt", "to=b.txt"},
+		{http.MethodPost, "file/one/a.txt", "copy_to=b.txt&to_alias=two"},
+		{http.MethodPost, "file/one", "action=delete&filename=a.txt"},
+		{http.MethodPost, "file/one", "action=delete&folder=sub"},
+		{http.MethodPut, "file/over/a.txt", "new"},
+	}
+	changed = []string{"one/a.txt", "one/sub/a.txt", "two/a.txt", "over/a.txt"}
+)
+
+// send sends a change of any item.
+func (s *itemsSite) send(t *testing.T, b *http.Client, c change, header ...string) seen {
+	t.Helper()
+	return s.do(t, b, c.method, "/api/items/"+c.route, c.body, append(header, "If-Match", "*")...)
+}
+
+// TestItems: an editor changes items of all aliases by the requests of clients, below any address.
+func TestItems(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ mount, base string }{{"", "/media-admin"}, {"/in/side", "/media-admin"}, {"", ""}, {"/in", ""}} {
+		for _, change := range itemChanges {
+			t.Run(fmt.Sprint(c, change), func(t *testing.T) {
+				t.Parallel()
+				s := newItemsSite(t, changed...)
+				time.Sleep(time.Millisecond) // items that are stored in the same moment are not deleted with their folder
+				s.mount, s.panel.base, s.panel.login.base = c.mount, c.base, c.base
+				b := s.browser(t, "alice")
+				before := s.items(t)
+				answer := s.send(t, b, change, "Origin", s.URL, "Sec-Fetch-Site", "same-origin")
+				if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.text, `{"success":true`) {
+					t.Errorf("%d %s", answer.StatusCode, answer.text)
+				}
+				if strings.Contains(answer.text, "full_path") && !strings.Contains(answer.text, `"full_path":"`+s.URL+"/static/file/") {
+					t.Errorf("address: %s", answer.text)
+				}
+				if maps.Equal(s.items(t), before) {
+					t.Error("nothing is changed")
+				}
+				if answer.Header.Get("Content-Security-Policy") != policy || answer.Header.Get("Cache-Control") != "no-store" {
+					t.Errorf("header %v", answer.Header)
+				}
+				s.Close() // it logs after the answer
+				logged := s.logs.FilterMessage("change in the panel").All()
+				if len(logged) != 1 || logged[0].ContextMap()["name"] != change.route || logged[0].ContextMap()["user"] != "alice" {
+					t.Errorf("logged %v", logged)
+				}
+			})
+		}
+	}
+}
+
+// TestItemsSet: one request deletes 1,000 items, and a repetition of it nothing more.
+func TestItemsSet(t *testing.T) {
+	t.Parallel()
+	keys, form := make([]string, 1000, 1001), url.Values{"action": {"delete"}}
+	for i := range keys {
+		name := fmt.Sprintf("sub/č %03d.txt", i)
+		keys[i] = "one/" + name
+		form.Add("filename", name)
+	}
+	s := newItemsSite(t, append(keys, "one/stays.txt")...)
+	b := s.browser(t, "alice")
+	set := change{http.MethodPost, "file/one", form.Encode()}
+	for n := range 2 {
+		answer := s.send(t, b, set, "Idempotency-Key", "once")
+		if answer.StatusCode != http.StatusOK || strings.Count(answer.text, `"deleted":true`) != 1000 ||
+			(answer.Header.Get("Idempotency-Replayed") != "") != (n == 1) {
+			t.Errorf("time %d: %d %v %.200s", n, answer.StatusCode, answer.Header, answer.text)
+		}
+		if left := slices.Collect(maps.Keys(s.items(t))); !slices.Equal(left, []string{"one/stays.txt"}) {
+			t.Errorf("left are %q", left)
+		}
+	}
+	set.body += "&filename=stays.txt"
+	if answer := s.send(t, b, set); answer.StatusCode != http.StatusBadRequest || !strings.Contains(answer.text, "more than 1000") {
+		t.Errorf("1,001 items: %d %.200s", answer.StatusCode, answer.text)
+	}
+}
+
+// TestItemsOfOthers: strangers, users who are no editors, and pages of other sites in the browser of an
+// editor change nothing.
+func TestItemsOfOthers(t *testing.T) {
+	t.Parallel()
+	s := newItemsSite(t, changed...)
+	before := s.items(t)
+	editor, viewer := s.browser(t, "alice"), s.browser(t, "bob")
+	check := func(what string, status int, text string, b *http.Client, header ...string) {
+		t.Helper()
+		for _, c := range itemChanges {
+			if answer := s.send(t, b, c, header...); answer.StatusCode != status || !strings.Contains(answer.text, text) {
+				t.Errorf("%s: %s %s: %d %s, want %d", what, c.method, c.route, answer.StatusCode, answer.text, status)
+			}
+		}
+	}
+	check("stranger", http.StatusUnauthorized, "logged out", browser(t))
+	check("viewer", http.StatusForbidden, "not an editor", viewer)
+	for _, route := range []string{"file/one", "file/one/a.txt"} { // which changes nothing
+		if answer := s.do(t, viewer, http.MethodGet, "/api/items/"+route, ""); answer.StatusCode != http.StatusOK || !strings.Contains(answer.text, `"filename":"a.txt"`) {
+			t.Errorf("%s: %d %s", route, answer.StatusCode, answer.text)
+		}
+	}
+	for what, header := range map[string][]string{
+		"another origin":           {"Origin", "https://evil.example"},
+		"no origin":                {"Origin", "null"},
+		"another site":             {"Sec-Fetch-Site", "cross-site"},
+		"the same site":            {"Sec-Fetch-Site", "same-site"},
+		"another origin that lies": {"Origin", s.URL, "Sec-Fetch-Site", "cross-site"},
+	} {
+		check(what, http.StatusForbidden, otherSite, editor, header...)
+		check(what+", multipart", http.StatusForbidden, otherSite, editor, append(header, "Content-Type", "multipart/form-data; boundary=x")...)
+	}
+	s.panel.login.sessions.end(cookieOf(t, s, editor))
+	check("session that has ended", http.StatusUnauthorized, "logged out", editor)
+	if after := s.items(t); !maps.Equal(after, before) {
+		t.Errorf("changed to %v", after)
+	}
+}
+
+// cookieOf returns the secret of a session.
+func cookieOf(t *testing.T, s *itemsSite, b *http.Client) string {
+	t.Helper()
+	for _, cookie := range b.Jar.Cookies(mustURL(t, s.URL+s.mount+s.panel.base+"/")) {
+		if cookie.Name == cookieName {
+			return cookie.Value
+		}
+	}
+	t.Fatal("no session")
+	return ""
+}
+
+// hookedBody is a body before whose end hook is called.
+type hookedBody struct {
+	io.Reader
+	hook func()
+}
+
+func (b hookedBody) Read(p []byte) (int, error) {
+	b.hook()
+	return b.Reader.Read(p)
+}
+
+// TestItemsUnderWay: a change whose session ends, or whose user is no longer an editor, while its body is
+// read is refused. One that outlasts its configuration is not.
+func TestItemsUnderWay(t *testing.T) {
+	t.Parallel()
+	reload := func(t *testing.T, s *itemsSite, users map[string]string, editors ...string) {
+		t.Helper()
+		next := newLoginSite(t, users, editors...)
+		s.provision(t, next.panel)
+		provisioned.Delete(s.panel)
+	}
+	for _, c := range []struct {
+		name   string
+		change func(t *testing.T, s *itemsSite, secret string)
+		status int
+	}{
+		{"nothing", func(*testing.T, *itemsSite, string) {}, http.StatusOK},
+		{"a reload", func(t *testing.T, s *itemsSite, _ string) { reload(t, s, itemUsers, "alice") }, http.StatusOK},
+		{"logged out", func(_ *testing.T, s *itemsSite, secret string) { s.panel.login.sessions.end(secret) }, http.StatusUnauthorized},
+		{"no editor", func(t *testing.T, s *itemsSite, _ string) { reload(t, s, itemUsers, "bob") }, http.StatusUnauthorized},
+		{"another password", func(t *testing.T, s *itemsSite, _ string) {
+			reload(t, s, map[string]string{"alice": "new", "bob": "secret"}, "alice")
+		}, http.StatusUnauthorized},
+		{"removed", func(t *testing.T, s *itemsSite, _ string) { reload(t, s, map[string]string{"bob": "secret"}) }, http.StatusUnauthorized},
+	} {
+		for _, request := range itemChanges[1:] { // with a body
+			t.Run(fmt.Sprint(c.name, request), func(t *testing.T) {
+				t.Parallel()
+				s := newItemsSite(t, changed...)
+				time.Sleep(time.Millisecond) // as above
+				before := s.items(t)
+				secret := cookieOf(t, s, s.browser(t, "alice"))
+				r := httptest.NewRequestWithContext(t.Context(), request.method, "/media-admin/api/items/"+request.route, hookedBody{
+					strings.NewReader(request.body), func() { c.change(t, s, secret) },
+				})
+				r.AddCookie(&http.Cookie{Name: cookieName, Value: secret})
+				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+				r.Header.Set("If-Match", "*")
+				w := httptest.NewRecorder()
+				s.Config.Handler.ServeHTTP(w, r)
+				if w.Code != c.status {
+					t.Errorf("%d %s, want %d", w.Code, w.Body, c.status)
+				}
+				if isChanged := !maps.Equal(s.items(t), before); isChanged != (c.status == http.StatusOK) {
+					t.Errorf("changed: %t", isChanged)
+				}
+			})
+		}
+	}
+}
+
+// TestItemsAddresses: a name is decoded once, and an address that no page makes is refused.
+func TestItemsAddresses(t *testing.T) {
+	t.Parallel()
+	for _, mount := range []string{"", "/in"} {
+		names := []string{"a b.txt", "čaj ☕.txt", "100%.txt", "%2F.txt", "a+b.txt", "a#b?c.txt", "a&b=c;d.txt", "@x.txt", `"q".txt`, "sub/č/a b.txt"}
+		keys := make([]string, len(names), len(names)+1)
+		for i, name := range names {
+			keys[i] = "one/" + name
+		}
+		s := newItemsSite(t, append(keys, "one/stays.txt")...)
+		s.mount = mount
+		b := s.browser(t, "alice")
+		for _, name := range names {
+			segments := strings.Split(name, "/")
+			for i := range segments {
+				segments[i] = url.PathEscape(segments[i])
+			}
+			if answer := s.send(t, b, change{method: http.MethodDelete, route: "file/one/" + strings.Join(segments, "/")}); answer.StatusCode != http.StatusOK {
+				t.Errorf("%s: %d %s", name, answer.StatusCode, answer.text)
+			}
+		}
+		for route, status := range map[string]int{
+			"file/one/sub%2Fstays.txt": 400, "file%2Fone/stays.txt": 404, "file/one%2Fstays.txt": 400, "file/one/": 400, "file/one//stays.txt": 400,
+			"file//stays.txt": 400, "file/two/../one/stays.txt": 400, "file/two/%2e%2e/one/stays.txt": 400, "file/one/./stays.txt": 400,
+			"": 404, "file": 404, "file/": 400, "image/one/stays.txt": 404, "img/one/stays.txt": 404, "other/one/stays.txt": 404,
+			"../items/file/one/stays.txt": 404, "file/none/stays.txt": 404, "file/one/none.txt": 404, "file/one": 405, "file/one/@uploads/x": 404,
+			"%66ile/one/stays.txt": 404,
+		} {
+			if answer := s.send(t, b, change{method: http.MethodDelete, route: route}); answer.StatusCode != status {
+				t.Errorf("%q: %d %s, want %d", route, answer.StatusCode, answer.text, status)
+			}
+		}
+		if left := slices.Collect(maps.Keys(s.items(t))); !slices.Equal(left, []string{"one/stays.txt"}) {
+			t.Errorf("left are %q", left)
+		}
+	}
+}

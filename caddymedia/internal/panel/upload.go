@@ -1,0 +1,135 @@
+package panel
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+const notRunning = "the media service is not running"
+
+// upload stores files as the public endpoints do. Editors may upload to all aliases.
+func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, rest string) {
+	word, below, isBelow := strings.Cut(rest, "/")
+	kind := item.Kind(word)
+	endpoint, id, _ := strings.Cut(below, "/")
+	if kind != item.Image && kind != item.File || isBelow && endpoint != "resumable" {
+		p.fail(w, r, http.StatusNotFound, "there is no such route")
+		return
+	}
+	caller, ended := p.caller(r, v)
+	defer ended()
+	if isBelow {
+		p.uploadResumable(w, r, v, kind, id, caller)
+		return
+	}
+	if failed, ok := errors.AsType[*mediahttp.Error](p.handler.Upload(w, r, kind, caller)); ok {
+		p.fail(w, r, failed.Status, notRunning)
+	}
+}
+
+// items lists, deletes, moves, copies and replaces items as the public endpoints do. Users list those of
+// all aliases, and editors may change them.
+func (p *Panel) items(w http.ResponseWriter, r *http.Request, v visitor) {
+	base := url.URL{Path: p.base + "/api/items/"}
+	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), base.EscapedPath())
+	word, path, isBelow := strings.Cut(rest, "/")
+	kind := item.Kind(word)
+	if kind != item.Image && kind != item.File || !ok || !isBelow {
+		p.fail(w, r, http.StatusNotFound, "there is no such route")
+		return
+	}
+	caller := mediahttp.Caller{Account: tokens.Account{APIKey: v.name}, Origin: item.OriginPanel}
+	caller.Account.Rights = []tokens.Right{tokens.List}
+	if !reads(r) {
+		var ended func()
+		caller, ended = p.caller(r, v)
+		defer ended()
+		caller.Account.Rights = tokens.Rights()
+	}
+	if failed, ok := errors.AsType[*mediahttp.Error](p.handler.Items(w, r, kind, path, caller)); ok {
+		p.fail(w, r, failed.Status, notRunning)
+	}
+}
+
+// caller returns the editor of a request that changes items. The session does not become idle until
+// ended is called.
+func (p *Panel) caller(r *http.Request, v visitor) (caller mediahttp.Caller, ended func()) {
+	confirm, ended := p.uploadSession(r, v)
+	return mediahttp.Caller{Account: tokens.Account{APIKey: v.name}, Origin: item.OriginPanel, Confirm: confirm}, ended
+}
+
+// uploadResumable serves the resumable uploads of an editor. Reading the state of an upload may
+// finish it, so it is for editors too. The pages use the methods themselves: one in a header would
+// pass the checks of another.
+func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visitor, kind item.Kind, id string, caller mediahttp.Caller) {
+	if !v.editor {
+		p.fail(w, r, http.StatusForbidden, onlyLooking)
+		return
+	}
+	if r.Header.Get("X-Http-Method-Override") != "" {
+		p.fail(w, r, http.StatusBadRequest, "use the method itself instead of X-HTTP-Method-Override")
+		return
+	}
+	path := mounted(r, p.base) + "/api/upload/" + string(kind) + "/resumable"
+	err := p.handler.UploadResumable(w, r, kind, path, id, caller)
+	if failed, ok := errors.AsType[*mediahttp.Error](err); ok {
+		message := notRunning
+		if failed.Status == http.StatusNotFound {
+			message = "resumable uploads are off"
+		}
+		p.fail(w, r, failed.Status, message)
+	}
+}
+
+// provisioned maps the panels of all configurations to the media services of these. A request may
+// outlast the configuration under which it began; the panels of the configuration that runs at its
+// end confirm it.
+var provisioned sync.Map // *Panel to *service.Service
+
+// anyPanel reports whether fits is true for a panel in the configuration of a service.
+func anyPanel(service *service.Service, fits func(*Panel) bool) bool {
+	found := false
+	provisioned.Range(func(p, of any) bool {
+		found = of == service && fits(p.(*Panel)) // nothing else is in it
+		return !found
+	})
+	return found
+}
+
+// uploadSession keeps the session of a request from becoming idle until the caller calls ended.
+// confirm reports whether v may still change items. A panel of the running configuration must have v
+// as an editor. With a login, the session must be valid and the password hash unchanged; without one,
+// the `user` of that panel must be the same.
+func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running *service.Service) bool, ended func()) {
+	if p.login == nil {
+		return func(running *service.Service) bool {
+			return anyPanel(running, func(other *Panel) bool {
+				return other.login == nil && other.User == p.User && other.edits(v.name)
+			})
+		}, func() {}
+	}
+	var secret string
+	if cookie, err := r.Cookie(p.login.cookieName(r)); err == nil {
+		secret = cookie.Value
+	}
+	fingerprint := p.login.fingerprints[v.name]
+	return func(running *service.Service) bool {
+		return p.login.sessions.lasts(secret, fingerprint, p.login.now()) && anyPanel(running, func(other *Panel) bool {
+			return other.login != nil && other.login.fingerprints[v.name] == fingerprint && other.edits(v.name)
+		})
+	}, p.login.sessions.beginUpload(secret, p.login.now)
+}
+
+// edits reports whether a user is an editor.
+func (p *Panel) edits(user string) bool {
+	return len(p.Editors) == 0 || slices.Contains(p.Editors, user)
+}

@@ -1,0 +1,332 @@
+// Package service is the running service: storages, aliases, accounts, limits and health, with the
+// uploader and the issuer of tokens. It knows neither options nor HTTP: package media makes it of a
+// configuration, and package mediahttp serves it. Begin with [New] and [Service.Start].
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
+	"github.com/caddymedia/media/caddymedia/internal/derived"
+	"github.com/caddymedia/media/caddymedia/internal/fetch"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/locks"
+)
+
+// ErrClosed means that a service is closed.
+var ErrClosed = errors.New("the media service is closed")
+
+// Parts are what a service consists of. They are complete and checked.
+type Parts struct {
+	Storages []Storage
+	// Aliases returns the aliases, on the given storages.
+	Aliases   func(storages map[string]*storagedrivers.Storage) (Aliases, error)
+	Limits    Limits
+	Resumable Resumable
+	Downloads fetch.Options
+
+	// Accounts that may log in, and those of users of another login; nil for none.
+	Accounts      []tokens.Account
+	Trust         *Trust
+	TokenLifetime time.Duration // 0 for the default
+	Tokens        tokens.Store
+	Comparer      tokens.Comparer
+	FakeHash      []byte
+	// SigningKeys sign addresses; nil for a key in the token store.
+	SigningKeys [][]byte
+	// Origins of pages on other sites; nil for none.
+	Origins *Origins
+
+	HealthInterval time.Duration // 0 for the default
+	Process        *Process
+	Client         func(context.Context) string
+	Previous       *Service
+	Observer       Observer
+	Log            *slog.Logger
+	Now            func() time.Time
+}
+
+// Aliases are aliases by kind and name.
+type Aliases = map[item.Kind]map[string]*item.Alias
+
+// Storage is a storage that is to be opened.
+type Storage struct {
+	Name    string
+	Driver  storagedrivers.Driver
+	Options storagedrivers.Options
+	// Settings identify the driver's settings. A service takes over the state of a storage that has the
+	// same name and settings in the previous one.
+	Settings string
+}
+
+// Limits bound the work that strangers can cause.
+type Limits struct {
+	Requests      upload.Limits
+	Images        render.Limits
+	NeedsEncoder  bool  // for variants or renditions
+	MaxBody       int64 // in bytes
+	MaxUploads    int   // of an account at once
+	MaxUploadTime time.Duration
+	MaxOpenItems  int // of a client address at once
+	Logins        LoginLimits
+}
+
+// Resumable are the options of resumable uploads; see [resumable.Store]. If Off is set, those of an
+// earlier configuration end.
+type Resumable struct {
+	Off      bool
+	Storage  string // of unfinished uploads; empty for that of the alias
+	Expires  time.Duration
+	MaxOpen  int
+	MaxBytes int64 // 0 for a multiple of the largest item
+}
+
+// The largest sum of the lengths of unfinished uploads, as multiples of the largest MaxSize of an alias.
+const (
+	defaultLargestUploads = 32
+	minLargestUploads     = 2
+)
+
+// within sets the default of MaxBytes, or returns an error if it is too small. largest is the largest
+// MaxSize of an alias.
+func (r *Resumable) within(largest int64) error {
+	if r.MaxBytes > 0 && r.MaxBytes/minLargestUploads < largest {
+		return fmt.Errorf("resumable: max_bytes is less than twice the largest max_size of an alias, %s", bytesize.Format(largest))
+	}
+	r.MaxBytes = cmp.Or(r.MaxBytes, defaultLargestUploads*min(largest, math.MaxInt64/defaultLargestUploads))
+	return nil
+}
+
+// Service is the running service. It is safe for concurrent use.
+type Service struct {
+	storages   map[string]*storagedrivers.Storage
+	uploader   *upload.Uploader
+	store      tokens.Store
+	issuer     *tokens.Issuer
+	comparer   tokens.Comparer
+	fakeHash   []byte
+	logins     *logins
+	limits     Limits
+	process    *Process
+	free       []func() // return what is of the process
+	remote     *fetch.Client
+	resumable  Resumable
+	uploads    *resumable.Store
+	opened     map[string]chan struct{} // by storage, after an upload was created
+	isFirst    bool                     // it replaces no other service
+	origins    *Origins
+	trust      *Trust
+	signing    *signingKeys
+	client     func(context.Context) string
+	health     *health
+	observer   Observer
+	log        *slog.Logger
+	now        func() time.Time
+	references *locks.References
+}
+
+// New returns a service, which the caller must close. It uses neither the network nor a storage. On
+// an error the drivers and the token store stay open.
+func New(parts Parts) (*Service, error) {
+	s := &Service{
+		storages: map[string]*storagedrivers.Storage{}, opened: map[string]chan struct{}{}, store: parts.Tokens, comparer: parts.Comparer,
+		fakeHash: parts.FakeHash, limits: parts.Limits, process: parts.Process, resumable: parts.Resumable, origins: parts.Origins,
+		trust: parts.Trust, client: parts.Client, observer: parts.Observer, log: parts.Log, now: parts.Now, isFirst: parts.Previous == nil,
+	}
+	s.setDefaults()
+	s.health = newHealth(parts.HealthInterval, s.now)
+	for _, storage := range parts.Storages {
+		if err := s.open(storage); err != nil {
+			return nil, err
+		}
+	}
+	err := s.assemble(&parts)
+	if err != nil {
+		s.freeAll()
+		return nil, err
+	}
+	s.signing = newSigningKeys(parts.SigningKeys, s.store, s.now)
+	s.uploads = s.newUploads()
+	if parts.Previous != nil {
+		s.health.inherit(parts.Previous.health)
+	}
+	s.remote = fetch.New(parts.Downloads)
+	s.references = locks.NewReferences(s.closeAll)
+	return s, nil
+}
+
+func (s *Service) setDefaults() {
+	if s.observer == nil {
+		s.observer = NopObserver{}
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.now == nil {
+		s.now = time.Now //nolint:forbidigo // the clock's one default
+	}
+	if s.process == nil {
+		s.process = NewProcess()
+	}
+	if s.client == nil {
+		s.client = func(context.Context) string { return "" }
+	}
+}
+
+// open adds a storage.
+func (s *Service) open(storage Storage) error {
+	name := storage.Name
+	if s.storages[name] != nil {
+		return fmt.Errorf("storage %q is there twice", name)
+	}
+	failed := s.health.add(name, storage.Settings)
+	storage.Options.Observe = func(op string, took time.Duration, err error) {
+		s.observer.StorageOperation(name, op, took, err)
+		if op != "check" && op != "space" && storagedrivers.Fault(op, err) { // these two are made by a check
+			failed()
+		}
+	}
+	s.storages[name] = storagedrivers.New(name, storage.Driver, storage.Options)
+	return nil
+}
+
+// assemble makes the uploader and the issuer.
+func (s *Service) assemble(parts *Parts) error {
+	images, err := s.sharedImages()
+	if err != nil {
+		return err
+	}
+	s.uploader = &upload.Uploader{
+		Limits: s.limits.Requests, Staging: s.process.staging, Now: s.now, Observer: s.observer, Log: s.log,
+		Derived: &derived.Maker{Images: images, Memory: program.derived, Now: s.now, Observer: s.observer},
+	}
+	if s.uploader.Aliases, err = parts.Aliases(s.storages); err != nil {
+		return err
+	}
+	if s.issuer, err = s.newIssuer(parts); err != nil {
+		return err
+	}
+	largest := int64(0)
+	for _, alias := range s.Aliases() {
+		alias.Locks = &program.items
+		largest = max(largest, alias.MaxSize)
+	}
+	return s.resumable.within(largest)
+}
+
+// Acquire keeps the service open until release is called. The error is ErrClosed.
+func (s *Service) Acquire() (service *Service, release func(), err error) {
+	if !s.references.Acquire() {
+		return nil, nil, ErrClosed
+	}
+	return s, s.release, nil
+}
+
+func (s *Service) release() {
+	if err := s.references.Release(); err != nil {
+		s.log.Error("closing the service after its last request", "error", err)
+	}
+}
+
+// Close ends the checks, and Acquire fails from then on. Storages and the token store are closed
+// when the last reference is released. Further calls do nothing.
+func (s *Service) Close() error {
+	s.health.cancel()
+	return s.references.Close()
+}
+
+func (s *Service) closeAll() error {
+	s.remote.Close()
+	errs := make([]error, 0, len(s.storages)+1)
+	for _, storage := range s.storages {
+		errs = append(errs, storage.Close())
+	}
+	errs = append(errs, s.store.Close())
+	s.freeAll()
+	return errors.Join(errs...)
+}
+
+func (s *Service) freeAll() {
+	for _, free := range s.free {
+		free()
+	}
+}
+
+// Self returns the service, of a type that embeds it.
+func (s *Service) Self() *Service { return s }
+
+// Uploader returns the uploader, which stores, deletes and maintains items.
+func (s *Service) Uploader() *upload.Uploader { return s.uploader }
+
+// Issuer returns the issuer of tokens, which also verifies them.
+func (s *Service) Issuer() *tokens.Issuer { return s.issuer }
+
+// Limits returns the limits.
+func (s *Service) Limits() Limits { return s.limits }
+
+// Resumable returns the options of resumable uploads.
+func (s *Service) Resumable() Resumable { return s.resumable }
+
+// Observer returns the observer; it is never nil.
+func (s *Service) Observer() Observer { return s.observer }
+
+// Origins returns the origins of the pages that may use the service in a browser; nil for none.
+func (s *Service) Origins() *Origins { return s.origins }
+
+// Log returns the log, for what callers do not see.
+func (s *Service) Log() *slog.Logger { return s.log }
+
+// ClientOf returns the address of the client for whom Go code stores items, from the context of its call.
+func (s *Service) ClientOf(ctx context.Context) string { return s.client(ctx) }
+
+// Storage returns the storage of a name, and false if there is none.
+func (s *Service) Storage(name string) (*storagedrivers.Storage, bool) {
+	storage, ok := s.storages[name]
+	return storage, ok
+}
+
+// Alias returns the alias of a kind and name, and false if there is none.
+func (s *Service) Alias(kind item.Kind, name string) (*item.Alias, bool) {
+	alias, ok := s.uploader.Aliases[kind][name]
+	return alias, ok
+}
+
+// Aliases returns the aliases, images first, sorted by name.
+func (s *Service) Aliases() []*item.Alias {
+	var all []*item.Alias
+	for _, kind := range []item.Kind{item.Image, item.File} {
+		of := s.uploader.Aliases[kind]
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			all = append(all, of[name])
+		}
+	}
+	return all
+}
+
+// ImageSizes returns the sizes of a stored image and of its renditions, and the value of a srcset
+// attribute with them. The error satisfies errors.Is with fs.ErrNotExist for a file, and for an image
+// that does not exist.
+func (s *Service) ImageSizes(ctx context.Context, alias *item.Alias, filename string) (sizes []derived.Size, srcset string, err error) {
+	if alias.Kind != item.Image {
+		return nil, "", fs.ErrNotExist
+	}
+	sizes, err = s.uploader.Derived.Sizes(ctx, alias, filename)
+	if err != nil {
+		return nil, "", err
+	}
+	return sizes, derived.Srcset(sizes), nil
+}

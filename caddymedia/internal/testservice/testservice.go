@@ -1,0 +1,16 @@
+// Package testservice is for tests that need a running service.
+package testservice
+
+import (
+	"context"
+
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/media"
+)
+
+// Observer does nothing. A test embeds it in an observer of its own, which a [media.Config] takes, and
+// which is told all that a [service.Observer] is told.
+type Observer struct{ service.NopObserver }
+
+// Observe implements [media.Observer].
+func (Observer) Observe(context.Context, media.Event) {}

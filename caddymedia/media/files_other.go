@@ -1,7 +1,0 @@
-//go:build !unix
-
-package media
-
-// MaxOpenFiles returns how many files and connections the process may have open. On Windows only
-// memory limits them.
-func MaxOpenFiles() int { return unlimitedFiles }
