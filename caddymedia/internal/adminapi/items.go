@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
@@ -44,7 +44,7 @@ func (c *call) items() error {
 // preview serves a form of an item for a page, with the query "thumbnail" one for a list of items.
 func (c *call) preview() error {
 	kind, path := c.below("preview")
-	handler := mediahttp.New(c.app, mediaapp.HandlerOptions(c.app.Log()))
+	handler := mediahttp.New(c.app, plugin.HandlerOptions(c.app.Log()))
 	err := handler.Preview(c.w, c.r, kind, path, c.r.URL.Query().Has("thumbnail"))
 	failed, ok := errors.AsType[*mediahttp.Error](err)
 	switch {

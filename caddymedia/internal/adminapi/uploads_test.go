@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
@@ -24,7 +24,7 @@ const twoUploads = `{"storages": {
 // name.
 func startUpload(t *testing.T, account string) string {
 	t.Helper()
-	app, release, err := mediaapp.AcquireActive()
+	app, release, err := plugin.AcquireActive()
 	if err != nil {
 		t.Fatal(err)
 	}

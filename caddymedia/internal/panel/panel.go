@@ -21,7 +21,7 @@ import (
 
 	"github.com/caddymedia/media/admin/web"
 	"github.com/caddymedia/media/caddymedia/internal/adminapi"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
@@ -107,7 +107,7 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	app := module.(*mediaapp.App) // this is what "media" is
+	app := module.(*plugin.App) // this is what "media" is
 	if p.pages, err = newPages(web.Files); err != nil {
 		return fmt.Errorf("reading the pages: %w", err)
 	}
@@ -116,7 +116,7 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 			return fmt.Errorf("login: %w", err)
 		}
 	}
-	p.handler = mediahttp.New(app, mediaapp.HandlerOptions(app.Redacted(ctx.Slogger())))
+	p.handler = mediahttp.New(app, plugin.HandlerOptions(app.Redacted(ctx.Slogger())))
 	provisioned.Store(p, app.Service().Self())
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		p.log.Info("serving the panel", zap.Strings("addresses", addresses(server, p.base+"/")))

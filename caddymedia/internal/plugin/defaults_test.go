@@ -1,4 +1,4 @@
-package mediaapp_test
+package plugin_test
 
 import (
 	"encoding/json"
@@ -22,13 +22,13 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // provisioned returns the provisioned app of a configuration. The app is not started.
-func provisioned(t *testing.T, app string) *mediaapp.App {
+func provisioned(t *testing.T, app string) *plugin.App {
 	t.Helper()
 	ctx, err := caddy.ProvisionContext(configOf(app))
 	if err != nil {
@@ -38,7 +38,7 @@ func provisioned(t *testing.T, app string) *mediaapp.App {
 	if err != nil {
 		t.Fatal(err)
 	}
-	media := loaded.(*mediaapp.App)
+	media := loaded.(*plugin.App)
 	t.Cleanup(func() {
 		if err := media.Cleanup(); err != nil {
 			t.Error(err)
@@ -47,7 +47,7 @@ func provisioned(t *testing.T, app string) *mediaapp.App {
 	return media
 }
 
-func alias(t *testing.T, app *mediaapp.App, kind item.Kind, name string) *item.Alias {
+func alias(t *testing.T, app *plugin.App, kind item.Kind, name string) *item.Alias {
 	t.Helper()
 	a, ok := app.Service().Alias(kind, name)
 	if !ok {
@@ -240,7 +240,7 @@ func TestProvisionTouchesNothing(t *testing.T) { // not parallel: Caddy has glob
 				t.Fatal(err)
 			}
 			if name != "error" {
-				if mediaapp.Pooled() == 0 {
+				if plugin.Pooled() == 0 {
 					t.Error("nothing is in use")
 				}
 				if err := goleak.Find(before); err != nil {
@@ -251,12 +251,12 @@ func TestProvisionTouchesNothing(t *testing.T) { // not parallel: Caddy has glob
 					t.Fatal(err)
 				}
 				for range 2 {
-					if err := app.(*mediaapp.App).Cleanup(); err != nil {
+					if err := app.(*plugin.App).Cleanup(); err != nil {
 						t.Error(err)
 					}
 				}
 			}
-			if n := mediaapp.Pooled(); n != 0 {
+			if n := plugin.Pooled(); n != 0 {
 				t.Errorf("%d entries stay in the pool", n)
 			}
 			if err := goleak.Find(before); err != nil {

@@ -1,4 +1,4 @@
-package mediaapp_test
+package plugin_test
 
 import (
 	"os"

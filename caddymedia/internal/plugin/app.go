@@ -1,11 +1,8 @@
-// Package mediaapp is the Caddy app "media": it turns the configuration into a running service. The
+// Package plugin is the Caddy app "media": it turns the configuration into a running service. The
 // handler "media" serves it on a site, and its functions give templates the addresses of aliases.
 //
-// Go code in the same Caddy process stores items with the methods of the app that [Active] returns:
-// [App.DownloadImage], [App.DownloadFile], [App.FormImage] and [App.FormFile].
-//
-// [Active], these methods and [Result] are stable.
-package mediaapp
+// It is not for other modules: package mediaapp gives them the running service. Begin with [App].
+package plugin
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package mediaapp_test
+package plugin_test
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	_ "github.com/caddymedia/media/storagedrivers/local" // the default driver
 )
 
@@ -31,7 +31,7 @@ func functions(t *testing.T, app string) template.FuncMap {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := media.(*mediaapp.App).Cleanup(); err != nil {
+		if err := media.(*plugin.App).Cleanup(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -39,7 +39,7 @@ func functions(t *testing.T, app string) template.FuncMap {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return module.(*mediaapp.Functions).CustomTemplateFunctions()
+	return module.(*plugin.Functions).CustomTemplateFunctions()
 }
 
 func TestFunctions(t *testing.T) { // not parallel: Caddy has globals
@@ -103,7 +103,7 @@ func TestFunctionsCaddyfile(t *testing.T) {
 	for input, fails := range map[string]bool{
 		"media": false, "media {\n}": false, "media content": true, "media {\n alias content\n}": true,
 	} {
-		if err := new(mediaapp.Functions).UnmarshalCaddyfile(caddyfile.NewTestDispenser(input)); (err != nil) != fails {
+		if err := new(plugin.Functions).UnmarshalCaddyfile(caddyfile.NewTestDispenser(input)); (err != nil) != fails {
 			t.Errorf("%q: error %v", input, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package mediaapp
+package plugin
 
 import (
 	"context"

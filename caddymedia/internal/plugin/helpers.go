@@ -1,4 +1,4 @@
-package mediaapp
+package plugin
 
 import (
 	"context"
@@ -8,43 +8,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/redact"
-	"github.com/caddymedia/media/caddymedia/media"
 )
-
-// Result is the outcome of storing an item for Go code.
-type Result = media.Result
-
-// DownloadImage calls [media.Service.DownloadImage] of the running configuration. The item is
-// ascribed to the client of the request that ctx belongs to.
-func (a *App) DownloadImage(ctx context.Context, address, alias, subFolder string) Result {
-	return a.store(func(s *media.Service) Result { return s.DownloadImage(ctx, address, alias, subFolder) })
-}
-
-// DownloadFile calls [media.Service.DownloadFile] of the running configuration.
-func (a *App) DownloadFile(ctx context.Context, address, alias, subFolder string) Result {
-	return a.store(func(s *media.Service) Result { return s.DownloadFile(ctx, address, alias, subFolder) })
-}
-
-// FormImage calls [media.Service.FormImage] of the running configuration.
-func (a *App) FormImage(r *http.Request, input, alias, subFolder string) Result {
-	return a.store(func(s *media.Service) Result { return s.FormImage(r, input, alias, subFolder) })
-}
-
-// FormFile calls [media.Service.FormFile] of the running configuration.
-func (a *App) FormFile(r *http.Request, input, alias, subFolder string) Result {
-	return a.store(func(s *media.Service) Result { return s.FormFile(r, input, alias, subFolder) })
-}
-
-// store calls f with a service that stays open during the call. If there is none, f gets the closed
-// service and returns its error.
-func (a *App) store(f func(*media.Service) Result) Result {
-	service, release, err := a.Acquire()
-	if err != nil {
-		return f(a.service)
-	}
-	defer release()
-	return f(service)
-}
 
 // ImagePath calls [media.Service.ImagePath].
 func (a *App) ImagePath(alias string) (string, error) { return a.service.ImagePath(alias) }

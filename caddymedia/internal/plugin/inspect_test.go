@@ -1,4 +1,4 @@
-package mediaapp_test
+package plugin_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 )
 
 // TestSecrets: the secrets of storages and accounts are returned as configured and expanded.
@@ -65,18 +65,18 @@ func TestTryStorage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer caddy.Stop()
-	app, err := mediaapp.Active()
+	app, err := plugin.Active()
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := mediaapp.Pooled()
+	before := plugin.Pooled()
 	raw := []byte(driver)
 	trial, err := app.TryStorage(t.Context(), raw)
 	if err != nil || !trial.Report.OK() || !trial.Driver.Local || trial.Features.Together.String() != "atomic" {
 		t.Errorf("%+v, error %v", trial, err)
 	}
-	if string(raw) != driver || mediaapp.Pooled() != before {
-		t.Errorf("%s, %d drivers and the like are open, want %d", raw, mediaapp.Pooled(), before)
+	if string(raw) != driver || plugin.Pooled() != before {
+		t.Errorf("%s, %d drivers and the like are open, want %d", raw, plugin.Pooled(), before)
 	}
 	if storage, _ := app.Service().Storage("main"); !storage.Probe(t.Context()).OK() {
 		t.Error("the storage of the same place does not work any more")
@@ -87,7 +87,7 @@ func TestTryStorage(t *testing.T) {
 	}
 	for _, wrong := range []string{`{}`, `{"name": "floppy"}`, `{"name": "local"}`, `{"name": "ftp", "password": "a secret", "tls": "x", "address": "h", "user": "u"}`} {
 		_, err := app.TryStorage(t.Context(), []byte(wrong))
-		refused, ok := errors.AsType[*mediaapp.ConfigError](err)
+		refused, ok := errors.AsType[*plugin.ConfigError](err)
 		if !ok || strings.Contains(wrong, "a secret") != slices.Contains(refused.Secrets, "a secret") {
 			t.Errorf("%s: %v", wrong, err)
 		}

@@ -1,4 +1,4 @@
-package mediaapp_test
+package plugin_test
 
 import (
 	"bytes"
@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
 // TestCaddyfileOfGolden: the JSON of each golden file is written as a Caddyfile with the same JSON.
@@ -15,7 +15,7 @@ func TestCaddyfileOfGolden(t *testing.T) {
 	t.Parallel()
 	testcaddy.GoldenApps(t, func(t *testing.T, app []byte) {
 		t.Helper()
-		block, omitted, err := mediaapp.Caddyfile(app)
+		block, omitted, err := plugin.Caddyfile(app)
 		if err != nil || len(omitted) > 0 {
 			t.Fatalf("omitted %q, error %v, in\n%s", omitted, err, block)
 		}
@@ -66,7 +66,7 @@ func TestCaddyfile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			block, omitted, err := mediaapp.Caddyfile([]byte(test.app))
+			block, omitted, err := plugin.Caddyfile([]byte(test.app))
 			block = strings.ReplaceAll("\n"+block, "\n\t", "\n")[1:] // it stands in the block of the global options
 			if err != nil || block != test.want || !slices.Equal(omitted, test.omitted) {
 				t.Errorf("got:\n%s, omitted %q, error %v; want:\n%s, omitted %q", block, omitted, err, test.want, test.omitted)
@@ -74,7 +74,7 @@ func TestCaddyfile(t *testing.T) {
 		})
 	}
 	for _, wrong := range []string{`{"unknown": 1}`, `[]`, `{"limits": {"max_files": "x"}}`} {
-		if block, _, err := mediaapp.Caddyfile([]byte(wrong)); err == nil {
+		if block, _, err := plugin.Caddyfile([]byte(wrong)); err == nil {
 			t.Errorf("%s: no error, but %s", wrong, block)
 		}
 	}

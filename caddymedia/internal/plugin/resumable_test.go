@@ -1,12 +1,12 @@
-package mediaapp_test
+package plugin_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
 func TestResumable(t *testing.T) { // not parallel: Caddy has globals
@@ -51,7 +51,7 @@ func TestResumableErrors(t *testing.T) { // not parallel: Caddy has globals
 // TestResumableOffCaddyfile: options beside "off" cannot be written.
 func TestResumableOffCaddyfile(t *testing.T) {
 	t.Parallel()
-	block, omitted, err := mediaapp.Caddyfile([]byte(`{"resumable": {"off": true, "max_open": 5}}`))
+	block, omitted, err := plugin.Caddyfile([]byte(`{"resumable": {"off": true, "max_open": 5}}`))
 	if err != nil || !strings.Contains(block, "\t\tresumable off\n") || len(omitted) != 1 || omitted[0] != "resumable/max_open" {
 		t.Errorf("got:\n%s, omitted %q, error %v", block, omitted, err)
 	}

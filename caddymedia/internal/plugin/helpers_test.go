@@ -1,4 +1,4 @@
-package mediaapp_test
+package plugin_test
 
 import (
 	"bytes"
@@ -8,15 +8,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"reflect"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
 // helped returns the configuration of an app with a storage in root. Its items are in no sub
@@ -70,7 +69,7 @@ func TestActorOfGoCode(t *testing.T) { // not parallel: Caddy has globals
 	app.Service().Uploader().Observer = observer
 	r := formRequest(t)
 	r = r.WithContext(context.WithValue(r.Context(), caddyhttp.VarsCtxKey, map[string]any{caddyhttp.ClientIPVarKey: "192.0.2.1"}))
-	if got := app.FormFile(r, "a", "", "sub"); !got.Success || got.FullPath != "/static/file/content/sub/a.txt" {
+	if got := app.Service().FormFile(r, "a", "", "sub"); !got.Success || got.FullPath != "/static/file/content/sub/a.txt" {
 		t.Errorf("got %+v", got)
 	}
 	wantStored(t, root, "file/content/sub/a.txt", "text")
@@ -83,12 +82,12 @@ func TestActorOfGoCode(t *testing.T) { // not parallel: Caddy has globals
 // after Caddy has stopped.
 func TestKeptApp(t *testing.T) { // not parallel: Caddy has globals
 	root := t.TempDir()
-	run := func(root string) *mediaapp.App {
+	run := func(root string) *plugin.App {
 		t.Helper()
 		if err := caddy.Run(configOf(helped(root, ""))); err != nil {
 			t.Fatal(err)
 		}
-		app, err := mediaapp.Active()
+		app, err := plugin.Active()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,15 +95,22 @@ func TestKeptApp(t *testing.T) { // not parallel: Caddy has globals
 	}
 	kept := run(t.TempDir())
 	run(root)
-	if got := kept.FormFile(formRequest(t), "a", "", ""); !got.Success {
+	service, release, err := kept.Acquire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := service.FormFile(formRequest(t), "a", "", ""); !got.Success {
 		t.Errorf("got %+v", got)
 	}
+	release()
 	wantStored(t, root, "file/content/a.txt", "text")
 	if err := caddy.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	got := kept.FormFile(formRequest(t), "a", "", "")
-	if want := (mediaapp.Result{Message: "the media service does not run"}); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
+	if _, _, err := kept.Acquire(); err == nil {
+		t.Error("there is a service")
+	}
+	if got := service.FormFile(formRequest(t), "a", "", ""); got.Success || got.Message != "the media service does not run" {
+		t.Errorf("got %+v", got)
 	}
 }
