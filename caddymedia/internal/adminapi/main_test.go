@@ -28,7 +28,7 @@ import (
 	_ "github.com/caddymedia/media/caddymedia/drivers/sftp"
 	_ "github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
-	"github.com/caddymedia/media/caddymedia/modules"
+	"github.com/caddymedia/media/caddymedia/internal/modules"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 	"github.com/caddymedia/media/storagedrivers/options"

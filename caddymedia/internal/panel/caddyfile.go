@@ -9,7 +9,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/adminapi"
 	"github.com/caddymedia/media/caddymedia/internal/plugin"
-	"github.com/caddymedia/media/caddymedia/modules"
+	"github.com/caddymedia/media/caddymedia/internal/modules"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 

@@ -19,7 +19,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/observe"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/modules"
+	"github.com/caddymedia/media/caddymedia/internal/modules"
 	"github.com/caddymedia/media/caddymedia/tokens/bolt"
 	"github.com/caddymedia/media/storagedrivers/cache"
 )

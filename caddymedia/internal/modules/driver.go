@@ -1,9 +1,6 @@
-// Package modules makes Caddy modules of storage drivers and token stores, which know no Caddy
-// themselves. [RegisterDriver] and [RegisterStore] are the one call that each of them needs. The
-// package also reads the options of a schema from a Caddyfile, so that all modules refuse unknown
-// options with the same words.
-//
-// The two functions and the types of modules are stable.
+// Package modules is the Caddy side of package modules of other modules: the Caddy modules of drivers and
+// token stores, and the reading of the options of a schema from a Caddyfile, so that all refuse unknown
+// options with the same words. It knows no driver. Begin with [Driver], and [Parse] for options.
 package modules
 
 import (
