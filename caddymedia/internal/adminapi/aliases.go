@@ -16,12 +16,12 @@ import (
 
 type aliasAnswer struct {
 	Kind      item.Kind `json:"kind"`
-	Name      string     `json:"name"`
-	Implicit  bool       `json:"implicit"`
-	Storage   string     `json:"storage"`
-	Prefix    string     `json:"prefix"`
-	Address   string     `json:"address"`
-	Overwrite bool       `json:"overwrite"`
+	Name      string    `json:"name"`
+	Implicit  bool      `json:"implicit"`
+	Storage   string    `json:"storage"`
+	Prefix    string    `json:"prefix"`
+	Address   string    `json:"address"`
+	Overwrite bool      `json:"overwrite"`
 	// Dated means that weak entity tags of its items are conditions of If-Match.
 	Dated      bool           `json:"dated"`
 	Private    bool           `json:"private"`

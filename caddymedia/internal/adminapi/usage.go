@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
@@ -17,7 +17,7 @@ type countAnswer struct {
 
 // aliasUsage is what an alias holds by its last count.
 type aliasUsage struct {
-	Kind       item.Kind  `json:"kind"`
+	Kind       item.Kind   `json:"kind"`
 	Name       string      `json:"name"`
 	Items      countAnswer `json:"items"`
 	Variants   countAnswer `json:"variants"`
@@ -117,10 +117,10 @@ func (c *call) describeUsage(alias *item.Alias, u *service.Usage) aliasUsage {
 
 // changeAnswer is a change of items that was made.
 type changeAnswer struct {
-	Time   string     `json:"time"`
-	Action string     `json:"action"`
+	Time   string    `json:"time"`
+	Action string    `json:"action"`
 	Kind   item.Kind `json:"kind"`
-	Alias  string     `json:"alias"`
+	Alias  string    `json:"alias"`
 	// Filename is empty for a set.
 	Filename string `json:"filename"`
 	// ToAlias and To are those of a move or copy.

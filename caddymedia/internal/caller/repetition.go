@@ -24,6 +24,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
+// Headers of requests that may be repeated, and of answers that are sent again.
 const (
 	HeaderRetryKey = "Idempotency-Key"
 	HeaderReplayed = "Idempotency-Replayed"

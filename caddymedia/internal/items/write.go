@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
@@ -78,7 +77,7 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 func (q *itemsRequest) body() (body io.Reader, stop func(), refused *caller.Refusal) {
 	httpx.Watch(q.r)
 	limits := q.running.Limits()
-	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, time.Duration(limits.MaxUploadTime))
+	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, limits.MaxUploadTime)
 	body, refused = q.rep.Match(http.MaxBytesReader(q.w, timed, limits.MaxBody), "")
 	return body, stop, refused
 }

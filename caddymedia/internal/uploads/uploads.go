@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
@@ -187,7 +186,7 @@ func (u *uploadRequest) destination(r *http.Request) (alias, subFolder string) {
 // limitSources sets where the caller's files may come from: the body, addresses, or both.
 func (u *uploadRequest) limitSources(running *service.Service, who tokens.Caller, req *upload.Upload) {
 	limits := running.Limits()
-	req.Import, req.ImportTime, req.MaxImported = running.Importer(req.Actor), time.Duration(limits.MaxUploadTime), limits.MaxBody
+	req.Import, req.ImportTime, req.MaxImported = running.Importer(req.Actor), limits.MaxUploadTime, limits.MaxBody
 	refused := caller.RightRefusal(who.Account, tokens.Import)
 	if who.Ticket != nil {
 		refused = caller.Refuse(http.StatusForbidden, item.Forbidden, "a ticket is for files only: send a token to import addresses")
