@@ -23,10 +23,10 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -319,7 +319,8 @@ func (c *call) answer(v any) error { return c.write(http.StatusOK, v) }
 // write writes v as the answer, whether or not the body of the request was read.
 func (c *call) write(status int, v any) error {
 	c.w.Header().Set("Cache-Control", "no-store")
-	return mediahttp.AnswerUnread(c.w, c.r, c.handler.now, status, v)
+	defer httpx.Linger(c.w, c.r, c.handler.now)
+	return httpx.AnswerUnread(c.w, c.r, status, v)
 }
 
 // noContent writes a successful answer without a body.

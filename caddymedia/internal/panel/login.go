@@ -15,9 +15,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddymedia/media/caddymedia/internal/adminapi"
-	"github.com/caddymedia/media/caddymedia/internal/plugin"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/modules"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -178,7 +178,7 @@ func (p *Panel) logIn(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, http.StatusForbidden, otherSite)
 		return
 	}
-	form, status, message := mediahttp.ReadForm(w, r, p.now, "user", "password")
+	form, status, message := caller.SmallForm.Read(w, r, p.now, "user", "password")
 	if message != "" {
 		p.fail(w, r, status, message)
 		return

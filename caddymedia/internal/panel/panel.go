@@ -21,8 +21,8 @@ import (
 
 	"github.com/caddymedia/media/admin/web"
 	"github.com/caddymedia/media/caddymedia/internal/adminapi"
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/plugin"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
 func init() { caddy.RegisterModule(Panel{}) }
@@ -64,16 +64,16 @@ type Panel struct {
 	// global option `admin`, in JSON Caddy's default, `localhost:2019`.
 	Admin string `json:"admin,omitempty"`
 
-	base    string // Path without a slash at its end
-	login   *login // nil if another handler authenticates
-	log     *zap.Logger
-	pages   *pages
-	api     *adminapi.Handler
-	routes  http.Handler // of api, below base
-	handler *mediahttp.Handler
-	guard   *http.CrossOriginProtection
-	args    []string // of the command that started Caddy
-	now     func() time.Time
+	base   string // Path without a slash at its end
+	login  *login // nil if another handler authenticates
+	log    *zap.Logger
+	pages  *pages
+	api    *adminapi.Handler
+	routes http.Handler // of api, below base
+	gate   *caller.Gate
+	guard  *http.CrossOriginProtection
+	args   []string // of the command that started Caddy
+	now    func() time.Time
 }
 
 const (
@@ -116,7 +116,7 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 			return fmt.Errorf("login: %w", err)
 		}
 	}
-	p.handler = mediahttp.New(app, plugin.HandlerOptions(app.Redacted(ctx.Slogger())))
+	p.gate = caller.New(app, caller.Options(plugin.HandlerOptions(app.Redacted(ctx.Slogger()))))
 	provisioned.Store(p, app.Service().Self())
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		p.log.Info("serving the panel", zap.Strings("addresses", addresses(server, p.base+"/")))

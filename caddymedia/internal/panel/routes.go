@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddymedia/media/caddymedia/internal/adminapi"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -63,7 +64,8 @@ func secure(h http.Header) {
 // answer writes v as JSON, whether or not the body of the request was read. It holds texts and
 // numbers only, so encoding cannot fail.
 func (p *Panel) answer(w http.ResponseWriter, r *http.Request, status int, v any) {
-	_ = mediahttp.AnswerUnread(w, r, p.now, status, v)
+	_ = httpx.AnswerUnread(w, r, status, v)
+	httpx.Linger(w, r, p.now)
 }
 
 // fail answers with an error message.

@@ -14,6 +14,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
@@ -93,7 +95,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !handled {
 		return next.ServeHTTP(w, r)
 	}
-	if failed, ok := errors.AsType[*mediahttp.Error](err); ok {
+	if failed, ok := errors.AsType[*httpx.Error](err); ok {
 		return caddyhttp.Error(failed.Status, failed.Err)
 	}
 	return err
@@ -135,7 +137,7 @@ func MountPrefix(r *http.Request) string {
 	if !ok || original.URL == nil {
 		return ""
 	}
-	return mediahttp.MountPrefix(original.URL, r)
+	return caller.MountPrefix(original.URL, r)
 }
 
 // parseDirective sets up the handler from Caddyfile tokens. Syntax:

@@ -1,4 +1,4 @@
-package mediahttp
+package caller
 
 import (
 	"crypto/tls"
@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/caddymedia/internal/service"
 )
 
 func TestValidHost(t *testing.T) {
@@ -72,8 +74,8 @@ func TestBaseURL(t *testing.T) {
 					r.Header.Set(name, value)
 				}
 			}
-			h := New(nil, Options{TrustedProxy: func(*http.Request) bool { return c.trusted }})
-			if got := h.baseURL(r); got != c.want {
+			g := New[*service.Service](nil, Options{TrustedProxy: func(*http.Request) bool { return c.trusted }})
+			if got := g.BaseURL(r); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -93,7 +95,7 @@ func TestStrippedPrefix(t *testing.T) {
 	} {
 		r := httptest.NewRequest(http.MethodPost, c.path, nil)
 		r.RequestURI = c.original
-		if got := New(nil, Options{}).options.MountPrefix(r); got != c.want {
+		if got := New[*service.Service](nil, Options{}).MountPrefix(r); got != c.want {
 			t.Errorf("%s for %s: prefix %q, want %q", c.path, c.original, got, c.want)
 		}
 	}
@@ -108,7 +110,7 @@ func TestClient(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/", nil)
 		r.Header.Set("X-Forwarded-For", "198.51.100.1")
 		r.RemoteAddr = remote
-		if got := New(nil, Options{}).clientAddr(r); got.String() != want {
+		if got := New[*service.Service](nil, Options{}).ClientAddr(r); got.String() != want {
 			t.Errorf("client %q is %s, want %s", remote, got, want)
 		}
 	}

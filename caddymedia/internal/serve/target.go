@@ -1,4 +1,4 @@
-package mediahttp
+package serve
 
 import (
 	"context"
@@ -10,7 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
@@ -60,9 +62,9 @@ func (t target) cacheControl() string {
 }
 
 // entityTag returns the entity tag of an object of the target. That of a rendition depends on its
-// settings, its format and the generation of its picture, which are all in the key.
+// settings, its format and the generation of its image, which are all in the key.
 func (t target) entityTag(info storagedrivers.Info) string {
-	tag := EntityTag(t.alias, info)
+	tag := caller.EntityTag(t.alias, info)
 	if t.rendition == nil || tag == "" {
 		return tag
 	}
@@ -81,33 +83,13 @@ func (t target) conditions(r *http.Request) *http.Request {
 	return r
 }
 
-// changed returns the error of reading an open object. A rendition is removed when its picture is
+// changed returns the error of reading an open object. A rendition is removed when its image is
 // replaced, and another one is at its address then.
 func (t target) changed(err error) error {
 	if t.rendition != nil && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
 	}
 	return err
-}
-
-// EntityTag returns the entity tag of the storage. Without one it returns a tag of size and time,
-// which is empty without a time. Storages often store times in seconds, so two versions of a name
-// may have the same size and time. Therefore the tag is strong only if items are never replaced.
-func EntityTag(alias *item.Alias, info storagedrivers.Info) string {
-	if info.ETag != "" || info.ModTime.IsZero() {
-		return info.ETag
-	}
-	tag := fmt.Sprintf(`"%x-%x"`, info.Size, info.ModTime.UnixNano())
-	if alias.Overwrite {
-		return "W/" + tag
-	}
-	return tag
-}
-
-// Identifies reports whether an entity tag of an item is a condition of If-Match: a strong one, and
-// a weak one if all items that this process stores under one name have different times.
-func Identifies(alias *item.Alias, tag string) bool {
-	return tag != "" && (!strings.HasPrefix(tag, "W/") || alias.Storage.Features().Dated)
 }
 
 // openRendition opens the rendition by from.
@@ -133,7 +115,7 @@ func (t target) negotiated(r *http.Request) bool {
 
 // makeRendition makes the rendition that suits the client. If it cannot be made as WebP, t becomes
 // the one in the other format.
-func (h *Handler) makeRendition(running *service.Service, r *http.Request, t *target) error {
+func (s *Server) makeRendition(running *service.Service, r *http.Request, t *target) error {
 	request := t.request(r)
 	request.Owner = storagedrivers.Owner(r.Context())
 	request.Hold = func() (func(), error) {
@@ -243,4 +225,25 @@ func weight(params string) float64 {
 		}
 	}
 	return 1
+}
+
+// previewOf returns a target that is served here, whatever the alias does with its public addresses.
+func previewOf(alias *item.Alias, filename string) target {
+	shown := *alias
+	shown.Redirect = nil
+	shown.CacheControl = "private, max-age=300"
+	if alias.Overwrite {
+		shown.CacheControl = "private, no-cache"
+	}
+	shown.RenditionCacheControl = shown.CacheControl
+	return target{alias: &shown, filename: filename, preview: true}
+}
+
+// thumbnailOf returns the rendition for lists: a WebP if there is an encoder.
+func thumbnailOf(running *service.Service) *item.Rendition {
+	thumbnail := item.Thumbnail
+	if running.Uploader().Derived.Images.EncodesWebP() {
+		thumbnail.Format = imaging.WebP
+	}
+	return &thumbnail
 }

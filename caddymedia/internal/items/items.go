@@ -1,4 +1,8 @@
-package mediahttp
+// Package items is the API of stored items: lists, deletions, moves, copies, replacements and signed addresses,
+// for clients with a token and for callers that the panel or Caddy's admin endpoint knows. It stores no uploads
+// and sends no content: these are packages uploads and serve. Begin at [Endpoint], [Serve] and [Sign], and the
+// actions of an address.
+package items
 
 import (
 	"cmp"
@@ -14,6 +18,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/item"
@@ -40,16 +45,19 @@ const (
 	atOnce = 8
 )
 
+// Path is the start of the paths of items, which a kind follows.
+const Path = "/api/items/"
+
 // itemsEndpoint is the name of the endpoint in metrics.
 const itemsEndpoint = "items"
 
-// items returns the endpoint of the items of a kind, for accounts.
-func (h *Handler) items(kind item.Kind) endpoint {
+// Endpoint returns the endpoint of the items of a kind, for accounts.
+func Endpoint(g *caller.Gate, kind item.Kind) caller.Endpoint {
 	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		q := &itemsRequest{
-			Handler: h, kind: kind, origin: item.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
-			authenticate: func(ctx context.Context, running *service.Service) (tokens.Caller, *refusal) {
-				account, refused := h.authenticateAccount(ctx, running, w, r)
+			Gate: g, kind: kind, origin: item.OriginHTTP, baseURL: g.BaseURL(r) + g.MountPrefix(r),
+			authenticate: func(ctx context.Context, running *service.Service) (tokens.Caller, *caller.Refusal) {
+				account, refused := g.AuthenticateAccount(ctx, running, w, r)
 				return tokens.Caller{Account: account}, refused
 			},
 		}
@@ -58,34 +66,34 @@ func (h *Handler) items(kind item.Kind) endpoint {
 	}
 }
 
-// Items serves a request for items of a caller like the endpoints of items, but without a token. path
-// is the escaped path after the kind: "<alias>" or "<alias>/<filename>". The error is an *[Error]; then
+// Serve serves a request for items of a known caller like the endpoint, but without a token. path is the
+// escaped path after the kind: "<alias>" or "<alias>/<filename>". The error is an *[httpx.Error]; then
 // nothing was written.
-func (h *Handler) Items(w http.ResponseWriter, r *http.Request, kind item.Kind, path string, caller Caller) error {
-	q := &itemsRequest{Handler: h, kind: kind, origin: caller.Origin, authenticate: caller.authenticate}
+func Serve(g *caller.Gate, w http.ResponseWriter, r *http.Request, kind item.Kind, path string, known caller.Known) error {
+	q := &itemsRequest{Gate: g, kind: kind, origin: known.Origin, authenticate: known.Authenticate}
 	if q.origin != item.OriginAdmin { // whose host has no items
-		q.baseURL = h.baseURL(r)
+		q.baseURL = g.BaseURL(r)
 	}
-	q.address, q.problem = addressBelow(path)
-	return h.serveWith(w, r, q.serve)
+	q.address, q.problem = caller.AddressBelow(path)
+	return g.Answer(w, r, q.serve)
 }
 
 // itemsRequest is one request for the items of an alias.
 type itemsRequest struct {
-	*Handler
+	*caller.Gate
 	running      *service.Service
 	w            http.ResponseWriter
 	r            *http.Request
 	kind         item.Kind
 	origin       item.Origin
 	baseURL      string // of public addresses
-	address      itemAddress
+	address      caller.Address
 	problem      string // of the address, for the caller; empty if there is none
-	authenticate authenticator
+	authenticate caller.Authenticator
 	account      tokens.Account
 	alias        *item.Alias
 
-	rep      *repetition
+	rep      *caller.Repetition
 	move     upload.Transfer // of a POST on an item: To and Copy, once they are read
 	toAlias  string          // of that
 	reported bool            // to the observer
@@ -116,15 +124,15 @@ var (
 // serve authenticates the request and responds.
 func (q *itemsRequest) serve(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
-	return q.repeatable(running, w, r, q.origin, q.authenticate, q.attempt)
+	return q.Repeatable(running, w, r, q.origin, q.authenticate, q.attempt)
 }
 
 // attempt is serve for one attempt at the request.
 func (q *itemsRequest) attempt(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	q.running, q.w, q.r, q.rep = running, w, r, repetitionOf(ctx)
+	q.running, q.w, q.r, q.rep = running, w, r, caller.RepetitionOf(ctx)
 	actions := aliasActions
-	if q.address.filename != "" {
+	if q.address.Filename != "" {
 		actions = oneActions
 	}
 	action, ok := actions[q.r.Method]
@@ -136,16 +144,16 @@ func (q *itemsRequest) attempt(running *service.Service, w http.ResponseWriter, 
 		slices.Sort(methods)
 		allow := strings.Join(methods, ", ")
 		q.w.Header().Set("Allow", allow)
-		return q.refuse(ctx, &refusal{http.StatusMethodNotAllowed, item.BadRequest, "use " + allow})
+		return q.refuse(ctx, caller.Refuse(http.StatusMethodNotAllowed, item.BadRequest, "use "+allow))
 	}
-	caller, refused := q.rep.authenticate(ctx, running, q.authenticate)
-	if refused := q.admit(caller, refused, action.rights...); refused != nil {
+	who, refused := q.rep.Authenticate(ctx, running, q.authenticate)
+	if refused := q.admit(who, refused, action.rights...); refused != nil {
 		return q.refuse(ctx, refused)
 	}
-	if refused := q.rep.replayRefusal(q.account.Allows); refused != nil {
+	if refused := q.rep.ReplayRefusal(q.account.Allows); refused != nil {
 		return q.refuse(ctx, refused)
 	}
-	if q.rep.isAnswered() {
+	if q.rep.IsAnswered() {
 		return q.replay(ctx)
 	}
 	ctx = storagedrivers.WithOwner(ctx, q.actor().Owner())
@@ -161,7 +169,7 @@ func (q *itemsRequest) replay(ctx context.Context) error {
 			return q.refuse(ctx, refused)
 		}
 	}
-	if refused := q.rep.replay(q.Handler, q.running, q.w, q.r, q.actor()); refused != nil {
+	if refused := q.rep.Replay(q.running, q.w, q.r, q.actor()); refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	return nil
@@ -169,114 +177,79 @@ func (q *itemsRequest) replay(ctx context.Context) error {
 
 // admit sets the account and the alias of the request, whose caller or refusal is given. The account
 // needs one of the rights.
-func (q *itemsRequest) admit(caller tokens.Caller, refused *refusal, rights ...tokens.Right) *refusal {
-	q.account = caller.Account
+func (q *itemsRequest) admit(who tokens.Caller, refused *caller.Refusal, rights ...tokens.Right) *caller.Refusal {
+	q.account = who.Account
 	if refused != nil {
 		return refused
 	}
 	if q.problem != "" {
-		return &refusal{http.StatusBadRequest, item.BadRequest, q.problem}
+		return caller.Refuse(http.StatusBadRequest, item.BadRequest, q.problem)
 	}
 	if !slices.ContainsFunc(rights, q.account.May) {
-		return rightRefusal(q.account, rights[0])
+		return caller.RightRefusal(q.account, rights[0])
 	}
-	q.alias, refused = q.findAlias(q.address.alias)
-	if refused == nil && q.address.filename != "" && !service.Covers(q.account, q.address.filename) {
-		refused = noItem
+	q.alias, refused = q.findAlias(q.address.Alias)
+	if refused == nil && q.address.Filename != "" && !service.Covers(q.account, q.address.Filename) {
+		refused = caller.Refuse(http.StatusNotFound, item.BadRequest, "there is no such item")
 	}
 	return refused
 }
 
 // admitAgain authenticates the request after its body was read, by the service that then answers new
 // requests. The refusal is that of the account of the request.
-func (q *itemsRequest) admitAgain(ctx context.Context, right tokens.Right) *refusal {
-	running, release := q.next()
+func (q *itemsRequest) admitAgain(ctx context.Context, right tokens.Right) *caller.Refusal {
+	running, release := q.Next()
 	defer release()
 	account := q.account
-	caller, refused := q.authenticate(ctx, running)
-	if refused = q.admit(caller, refused, right); refused != nil {
+	who, refused := q.authenticate(ctx, running)
+	if refused = q.admit(who, refused, right); refused != nil {
 		q.account = account
 	}
 	return refused
 }
 
 // findAlias returns an alias that the account may use.
-func (q *itemsRequest) findAlias(name string) (*item.Alias, *refusal) {
+func (q *itemsRequest) findAlias(name string) (*item.Alias, *caller.Refusal) {
 	if !q.account.Allows(name) { // it must not learn which aliases exist
-		return nil, &refusal{http.StatusForbidden, item.Forbidden, "the account may not use the alias " + quoted(name)}
+		return nil, caller.Refuse(http.StatusForbidden, item.Forbidden, "the account may not use the alias "+quoted(name))
 	}
 	alias, known := q.running.Alias(q.kind, name)
 	if !known {
-		return nil, &refusal{http.StatusNotFound, item.BadRequest, "unknown alias " + quoted(name)}
+		return nil, caller.Refuse(http.StatusNotFound, item.BadRequest, "unknown alias "+quoted(name))
 	}
 	return alias, nil
 }
 
+// noFolder refuses a user whose folder is another one.
+var noFolder = caller.Refuse(http.StatusNotFound, item.Missing, upload.NoFolder)
+
 // quoted returns the beginning of a text in quotes.
 func quoted(text string) string { return strconv.Quote(text[:min(len(text), 64)]) }
 
-// itemAddress is the address of an alias, or of an item of it.
-type itemAddress struct {
-	alias    string
-	filename string // empty for the alias itself
-}
-
 // addressOf returns the address in a path, whose segments are decoded once. The problem is for the
 // caller; empty if there is none.
-func addressOf(u *url.URL, kind item.Kind) (address itemAddress, problem string) {
-	segments, problem := segmentsOf(strings.TrimPrefix(u.EscapedPath(), "/"))
+func addressOf(u *url.URL, kind item.Kind) (address caller.Address, problem string) {
+	segments, problem := caller.Segments(strings.TrimPrefix(u.EscapedPath(), "/"))
 	if problem != "" {
 		return address, problem
 	}
 	const start = 3 // api, items and the kind
-	if len(segments) <= start || strings.Join(segments[:start], "/") != itemsPath[1:]+kind.Name() {
-		return address, "the address is " + itemsPath + kind.Name() + "/<alias> or " + itemsPath + kind.Name() + "/<alias>/<filename>"
+	if len(segments) <= start || strings.Join(segments[:start], "/") != Path[1:]+kind.Name() {
+		return address, "the address is " + Path + kind.Name() + "/<alias> or " + Path + kind.Name() + "/<alias>/<filename>"
 	}
-	return itemAddress{segments[start], strings.Join(segments[start+1:], "/")}, ""
-}
-
-// addressBelow returns the address in an escaped path after the kind. The problem is for the caller;
-// empty if there is none.
-func addressBelow(path string) (address itemAddress, problem string) {
-	segments, problem := segmentsOf(path)
-	if problem != "" {
-		return address, problem
-	}
-	return itemAddress{segments[0], strings.Join(segments[1:], "/")}, ""
-}
-
-// badSegment refuses an address that others may read as another one.
-const badSegment = "the address has an empty segment, or one that is . or .."
-
-// segmentsOf returns the segments of an escaped path without a leading slash, decoded once. The problem is
-// for the caller; empty if there is none.
-func segmentsOf(path string) (segments []string, problem string) {
-	segments = strings.Split(path, "/")
-	for i, segment := range segments {
-		plain, err := url.PathUnescape(segment)
-		switch {
-		case err != nil:
-			return nil, "the address is malformed"
-		case strings.Contains(plain, "/"):
-			return nil, "the address contains %2F: separate the segments of a filename by slashes"
-		case plain == "" || plain == "." || plain == "..":
-			return nil, badSegment
-		}
-		segments[i] = plain
-	}
-	return segments, ""
+	return caller.Address{Alias: segments[start], Filename: strings.Join(segments[start+1:], "/")}, ""
 }
 
 // actor returns the actor of the request.
 func (q *itemsRequest) actor() item.Actor {
 	return item.Actor{
-		Origin: q.origin, Account: q.account.APIKey, User: q.account.User, Client: q.options.Client(q.r),
+		Origin: q.origin, Account: q.account.APIKey, User: q.account.User, Client: q.Client(q.r),
 	}
 }
 
 // refuse responds to a refused request.
-func (q *itemsRequest) refuse(ctx context.Context, refused *refusal) error {
-	return q.fail(ctx, refused.status, &item.Failure{Reason: refused.reason, Message: refused.message, Filename: q.address.filename})
+func (q *itemsRequest) refuse(ctx context.Context, refused *caller.Refusal) error {
+	return q.fail(ctx, refused.Status, &item.Failure{Reason: refused.Reason, Message: refused.Message, Filename: q.address.Filename})
 }
 
 // fail responds with a failure.
@@ -285,14 +258,14 @@ func (q *itemsRequest) fail(ctx context.Context, status int, failure *item.Failu
 	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead && !q.reported {
 		q.reportRefused(ctx, failure)
 	}
-	return httpx.Refuse(q.w, q.r, q.options.Log, status, item.Failures{failure})
+	return httpx.Refuse(q.w, q.r, q.Log, status, item.Failures{failure})
 }
 
 // storageFailed responds with the error of a storage, or of a request for its items. doing is what
 // failed, as in "the storage could not list the items".
 func (q *itemsRequest) storageFailed(ctx context.Context, doing string, err error) error {
 	status, failure := itemFailure(doing, err)
-	failure.Filename = q.address.filename
+	failure.Filename = q.address.Filename
 	return q.fail(ctx, status, failure)
 }
 
@@ -352,7 +325,7 @@ type listAnswer struct {
 func (q *itemsRequest) list(ctx context.Context) error {
 	query, problem := q.query()
 	if problem != "" {
-		return q.refuse(ctx, &refusal{http.StatusBadRequest, item.BadRequest, problem})
+		return q.refuse(ctx, caller.Refuse(http.StatusBadRequest, item.BadRequest, problem))
 	}
 	if !service.Covers(q.account, query.Folder) {
 		return q.refuse(ctx, noFolder)
@@ -361,7 +334,7 @@ func (q *itemsRequest) list(ctx context.Context) error {
 	if query.Order != service.ByName {
 		call = service.OrderedList
 	}
-	leave, refused := q.enterQueue(q.running, q.w, q.r, q.actor(), call, maxListed)
+	leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), call, maxListed)
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
@@ -385,12 +358,12 @@ func (q *itemsRequest) list(ctx context.Context) error {
 
 // one responds with one item.
 func (q *itemsRequest) one(ctx context.Context) error {
-	if !q.alias.MayBeItem(q.address.filename) {
+	if !q.alias.MayBeItem(q.address.Filename) {
 		return q.storageFailed(ctx, "", fs.ErrNotExist)
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
-	info, err := q.alias.Storage.Stat(ctx, q.alias.Key(q.address.filename))
+	info, err := q.alias.Storage.Stat(ctx, q.alias.Key(q.address.Filename))
 	if err != nil {
 		return q.storageFailed(ctx, "read the item", err)
 	}
@@ -407,7 +380,7 @@ func (q *itemsRequest) query() (query service.ItemQuery, problem string) {
 	if err != nil {
 		return query, "the query is malformed"
 	}
-	if name := repeated(values, "folder", "search", "recursive", "order", "limit", "cursor"); name != "" {
+	if name := caller.SentTwice(values, "folder", "search", "recursive", "order", "limit", "cursor"); name != "" {
 		return query, "the parameter " + name + " is sent twice"
 	}
 	query = service.ItemQuery{
@@ -503,7 +476,7 @@ func (q *itemsRequest) answerOf(info storagedrivers.Info, hasVariant bool) itemA
 	filename := q.alias.Filename(info.Key)
 	answer := itemAnswer{
 		FullPath: q.alias.URL(q.baseURL, filename), Filename: filename, Size: info.Size, ContentType: q.alias.Typed(info).ContentType,
-		ETag: EntityTag(q.alias, info), Renditions: q.alias.RenditionURLs(q.baseURL, filename),
+		ETag: caller.EntityTag(q.alias, info), Renditions: q.alias.RenditionURLs(q.baseURL, filename),
 	}
 	if !info.ModTime.IsZero() {
 		answer.Modified = info.ModTime.UTC().Format(time.RFC3339)

@@ -1,4 +1,4 @@
-package mediahttp
+package serve
 
 import (
 	"errors"
@@ -118,7 +118,7 @@ func TestEntityTag(t *testing.T) {
 		{storagedrivers.Info{Size: 10}, true, ""},
 	} {
 		alias := &item.Alias{Overwrite: tt.overwrite}
-		if got := EntityTag(alias, tt.info); got != tt.want {
+		if got := (target{alias: alias}).entityTag(tt.info); got != tt.want {
 			t.Errorf("%+v: tag %q, want %q", tt.info, got, tt.want)
 		}
 		header := http.Header{}

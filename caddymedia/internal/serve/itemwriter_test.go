@@ -1,4 +1,4 @@
-package mediahttp
+package serve
 
 import (
 	"bytes"
@@ -16,22 +16,22 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// recorder is a connection that accepts readers and records them.
+// recorder is a connection that accepts admissions and records them.
 type recorder struct {
 	*httptest.ResponseRecorder
-	readers []io.Reader
+	admissions []io.Reader
 }
 
 func (r *recorder) ReadFrom(from io.Reader) (int64, error) {
-	r.readers = append(r.readers, from)
+	r.admissions = append(r.admissions, from)
 	return io.Copy(r.ResponseRecorder, from)
 }
 
 func (r *recorder) gotFile() bool {
-	if len(r.readers) != 1 {
+	if len(r.admissions) != 1 {
 		return false
 	}
-	_, ok := r.readers[0].(*os.File)
+	_, ok := r.admissions[0].(*os.File)
 	return ok
 }
 
@@ -103,14 +103,14 @@ func TestItemWriter(t *testing.T) {
 					t.Errorf("body %q, want %q", got, c.want)
 				}
 				if want := c.file && sort == "local"; w.gotFile() != want {
-					t.Errorf("the connection got %T: the file itself is %t, want %t", w.readers, !want, want)
+					t.Errorf("the connection got %T: the file itself is %t, want %t", w.admissions, !want, want)
 				}
 			})
 		}
 	}
 }
 
-// TestItemWriterWithOtherReaders: readers of other content are copied unchanged.
+// TestItemWriterWithOtherReaders: admissions of other content are copied unchanged.
 func TestItemWriterWithOtherReaders(t *testing.T) {
 	t.Parallel()
 	object := objectOn(t, local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler)))

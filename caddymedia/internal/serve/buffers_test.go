@@ -1,4 +1,4 @@
-package mediahttp
+package serve
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package mediahttp
+package caller
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package mediahttp
+package serve
 
 import (
 	"io/fs"
@@ -11,14 +11,14 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestNegotiationFails: a picture whose header cannot be read is closed, so that its storage can be.
+// TestNegotiationFails: an image whose header cannot be read is closed, so that its storage can be.
 func TestNegotiationFails(t *testing.T) {
 	t.Parallel()
 	alias, d, _ := memoryAlias(t)
 	closed := false
 	alias.Storage = storagedrivers.New("closed", d, storagedrivers.Options{Close: func() error { closed = true; return nil }})
 	alias.Negotiate = true
-	store(t, alias, "a.jpg", "picture")
+	store(t, alias, "a.jpg", "image")
 	d.Fail = func(op, _ string) error {
 		if op == "open" {
 			return fs.ErrPermission

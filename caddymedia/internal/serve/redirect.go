@@ -1,4 +1,4 @@
-package mediahttp
+package serve
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 
 // elsewhere redirects a GET request of an alias that redirects to the storage, and reports whether it
 // did. HEAD is not redirected, because a signature is for one method.
-func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, wanted target, info storagedrivers.Info) (bool, error) {
+func (s *Server) elsewhere(w http.ResponseWriter, r *http.Request, wanted target, info storagedrivers.Info) (bool, error) {
 	alias := wanted.alias
 	if r.Method != http.MethodGet || active(mediaType(info)) {
 		return false, nil
@@ -23,8 +23,8 @@ func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, wanted targe
 	}
 	address, err := location(r, wanted, info, lifetime)
 	if errors.Is(err, errors.ErrUnsupported) {
-		if _, known := h.unsigned.LoadOrStore(alias.Path(), true); !known {
-			h.options.Log.Warn("serving an item instead of redirecting", "kind", alias.Kind.Name(), "alias", alias.Name, "error", err)
+		if _, known := s.unsigned.LoadOrStore(alias.Path(), true); !known {
+			s.Log.Warn("serving an item instead of redirecting", "kind", alias.Kind.Name(), "alias", alias.Name, "error", err)
 		}
 		return false, nil
 	}

@@ -1,4 +1,4 @@
-package mediahttp
+package serve
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 
 var overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
 
-// memoryAlias returns an alias of pictures with variants, on a storage in memory that counts its
+// memoryAlias returns an alias of images with variants, on a storage in memory that counts its
 // calls.
 func memoryAlias(t *testing.T) (*item.Alias, *memory.Driver, map[string]int) {
 	t.Helper()
@@ -205,7 +205,7 @@ func TestWhoBrokeOff(t *testing.T) {
 	}
 }
 
-// cutting is a driver whose readers fail early, and whose objects have no tag to resume by.
+// cutting is a driver whose admissions fail early, and whose objects have no tag to resume by.
 type cutting struct {
 	*memory.Driver
 	after int64
@@ -242,7 +242,7 @@ func (d dated) Open(
 	return body, info, err
 }
 
-// TestStaleVariant: a variant that is older than its picture, or has no picture, is not served, under
+// TestStaleVariant: a variant that is older than its image, or has no image, is not served, under
 // neither address.
 func TestStaleVariant(t *testing.T) {
 	t.Parallel()
@@ -284,7 +284,7 @@ func TestStaleVariant(t *testing.T) {
 		}
 	}
 	alias.Negotiate = true
-	store(t, alias, "a.jpg", "picture")
+	store(t, alias, "a.jpg", "image")
 	is("no variant yet", fs.ErrNotExist)
 	negotiated("no variant yet", "a.jpg")
 	store(t, alias, "a.jpg.webp", "variant")
@@ -292,13 +292,13 @@ func TestStaleVariant(t *testing.T) {
 	negotiated("of the same second", "a.jpg.webp")
 	now = now.Add(time.Second)
 	store(t, alias, "a.jpg", "replaced")
-	is("of the picture before", fs.ErrNotExist)
-	negotiated("of the picture before", "a.jpg")
+	is("of the image before", fs.ErrNotExist)
+	negotiated("of the image before", "a.jpg")
 	alias.Overwrite = false
 	clear(calls)
 	is("never replaced", nil)
 	if calls["stat"] > 0 {
-		t.Error("the picture was looked at that is never replaced")
+		t.Error("the image was looked at that is never replaced")
 	}
 	alias.Overwrite = true
 	store(t, alias, "a.jpg.webp", "variant")
@@ -306,5 +306,5 @@ func TestStaleVariant(t *testing.T) {
 	if err := alias.Storage.Delete(t.Context(), alias.Key("a.jpg")); err != nil {
 		t.Fatal(err)
 	}
-	is("without a picture", fs.ErrNotExist)
+	is("without an image", fs.ErrNotExist)
 }

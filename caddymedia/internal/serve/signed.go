@@ -1,4 +1,4 @@
-package mediahttp
+package serve
 
 import (
 	"errors"
@@ -54,7 +54,7 @@ func signedQueryOf(raw string) (q signedQuery, ok bool) {
 
 // verify sets what the signed address of a private target allows, and reports whether its signature
 // is valid. It depends on nothing but the address and the keys. The error is tokens.ErrUnavailable.
-func (h *Handler) verify(running *service.Service, r *http.Request, t *target) (bool, error) {
+func (s *Server) verify(running *service.Service, r *http.Request, t *target) (bool, error) {
 	q, ok := signedQueryOf(r.URL.RawQuery)
 	if !ok {
 		return false, nil
@@ -63,7 +63,7 @@ func (h *Handler) verify(running *service.Service, r *http.Request, t *target) (
 	if err != nil || strconv.FormatInt(expires, 10) != q.expires {
 		return false, nil //nolint:nilerr // it is the caller's
 	}
-	now := h.options.Now()
+	now := s.Now()
 	if signing.Expired(now, expires) || signing.TooFar(now, expires) {
 		return false, nil
 	}
@@ -71,7 +71,7 @@ func (h *Handler) verify(running *service.Service, r *http.Request, t *target) (
 	if !valid || err != nil {
 		return false, err
 	}
-	t.signed = &signed{time.Unix(expires, 0), h.options.Now, q.download}
+	t.signed = &signed{time.Unix(expires, 0), s.Now, q.download}
 	return true, nil
 }
 
@@ -99,7 +99,7 @@ func (t target) candidates(q signedQuery, expires int64) []signing.Fields {
 
 // refuseUnsigned responds to a request for a private item without a valid signature, or, with an
 // error of the token store, to one whose signature cannot be checked.
-func (h *Handler) refuseUnsigned(running *service.Service, w http.ResponseWriter, r *http.Request, err error) error {
+func (s *Server) refuseUnsigned(running *service.Service, w http.ResponseWriter, r *http.Request, err error) error {
 	if r.Context().Err() != nil {
 		return nil //nolint:nilerr // the client is gone
 	}
@@ -107,7 +107,7 @@ func (h *Handler) refuseUnsigned(running *service.Service, w http.ResponseWriter
 	if err == nil {
 		err = errUnsigned
 	} else {
-		h.options.Log.Error("token store unreachable", "error", err)
+		s.Log.Error("token store unreachable", "error", err)
 		httpx.RetryAfter(w, time.Second)
 		status = http.StatusServiceUnavailable
 	}

@@ -1,23 +1,35 @@
-package mediahttp
+package serve
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/caller"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 )
 
-func TestReaders(t *testing.T) {
+// gate returns the gate of no service.
+func gate(options caller.Options) *caller.Gate {
+	return caller.New[*service.Service](nil, options)
+}
+
+func TestAdmissions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 3
-		r := newReaders(100)
+		r := newAdmissions(100)
 		leave := make([]func(), 0, limit)
 		for range limit {
 			done, err := r.enter(t.Context(), clientOwner("192.0.2.1"), limit)
@@ -27,7 +39,7 @@ func TestReaders(t *testing.T) {
 			leave = append(leave, done)
 		}
 		start := time.Now()
-		if _, err := r.enter(t.Context(), clientOwner("192.0.2.1"), limit); !errors.Is(err, errClientBusy) || time.Since(start) != readerPatience {
+		if _, err := r.enter(t.Context(), clientOwner("192.0.2.1"), limit); !errors.Is(err, errClientBusy) || time.Since(start) != admissionPatience {
 			t.Errorf("one more: error %v after %v", err, time.Since(start))
 		}
 		other, err := r.enter(t.Context(), clientOwner("192.0.2.2"), limit)
@@ -64,13 +76,13 @@ func TestReaders(t *testing.T) {
 	})
 }
 
-// TestReadersWaiting: requests of a client wait in the order of arrival. In a full queue further ones
+// TestAdmissionsWaiting: requests of a client wait in the order of arrival. In a full queue further ones
 // are refused at once, and a client with fewer waiting ones is not.
-func TestReadersWaiting(t *testing.T) {
+func TestAdmissionsWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const limit, waiters = 2, 4
-		r := newReaders(waiters)
+		r := newAdmissions(waiters)
 		leave := make([]func(), 0, limit)
 		for range limit {
 			done, err := r.enter(t.Context(), clientOwner("192.0.2.1"), limit)
@@ -122,14 +134,14 @@ func TestReadersWaiting(t *testing.T) {
 	})
 }
 
-// TestReadersAtOnce: of the requests of one client at the same time, none waits for what is left to
+// TestAdmissionsAtOnce: of the requests of one client at the same time, none waits for what is left to
 // others, and none gets it.
-func TestReadersAtOnce(t *testing.T) {
+func TestAdmissionsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for range 100 {
 			const limit, requests = 4, 10
-			r, began := newReaders(2*limit), time.Now()
+			r, began := newAdmissions(2*limit), time.Now()
 			var all sync.WaitGroup
 			var open, busy atomic.Int32
 			hold := make(chan struct{})
@@ -156,11 +168,11 @@ func TestReadersAtOnce(t *testing.T) {
 	})
 }
 
-// TestReadersOfAll: a client may have as many items open as it leaves free, so that another one can
+// TestAdmissionsOfAll: a client may have as many items open as it leaves free, so that another one can
 // still open some.
-func TestReadersOfAll(t *testing.T) {
+func TestAdmissionsOfAll(t *testing.T) {
 	t.Parallel()
-	r := newReaders(8)
+	r := newAdmissions(8)
 	var leave []func()
 	for _, c := range []struct {
 		client string
@@ -208,18 +220,66 @@ func TestClientOwner(t *testing.T) {
 // TestAdmissionEndsOnce: an admission that ended early is not released again with its request.
 func TestAdmissionEndsOnce(t *testing.T) {
 	t.Parallel()
-	h := &Handler{readers: newReaders(4)}
+	s := &Server{admissions: newAdmissions(4)}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	a, other := &admission{limit: 4}, &admission{limit: 4}
 	for _, a := range []*admission{a, a, other} {
-		if err := h.enter(a, r); err != nil {
+		if err := s.enter(a, r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	a.end()
 	a.end()
-	if n := h.readers.clients.Busy(); n != 1 {
+	if n := s.admissions.clients.Busy(); n != 1 {
 		t.Errorf("%d are open, want one", n)
 	}
 	other.end()
+}
+
+// TestAdmission: redirects and HEAD requests are answered even if no further item may be opened.
+func TestAdmission(t *testing.T) {
+	t.Parallel()
+	alias, _, _ := memoryAlias(t)
+	store(t, alias, "a.jpg", "image")
+	store(t, alias, "a.svg", "<svg/>")
+	s := New(gate(caller.Options{}))
+	s.admissions = newAdmissions(0)
+	get := func(filename string) error {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		return s.serve(nil, httptest.NewRecorder(), r, target{alias: alias, filename: filename}, &admission{limit: 1})
+	}
+	if err := get("a.jpg"); !errors.Is(err, errAllBusy) {
+		t.Errorf("an item: error %v, want busy", err)
+	}
+	alias.Redirect = &item.Redirect{Base: "https://example.com"}
+	if err := get("a.jpg"); err != nil {
+		t.Errorf("a redirect: %v", err)
+	}
+	if err := get("a.svg"); !errors.Is(err, errAllBusy) {
+		t.Errorf("an item that is not redirected: error %v, want busy", err)
+	}
+	head := httptest.NewRequestWithContext(t.Context(), http.MethodHead, "/", nil)
+	admitted := &admission{limit: 1}
+	if err := s.enter(admitted, head); err != nil {
+		t.Errorf("HEAD: %v", err)
+	}
+	admitted.end()
+}
+
+// TestBusyClientWarning: the log names the options once an hour.
+func TestBusyClientWarning(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	now := time.Unix(10_000, 0)
+	s := New(gate(caller.Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Now: func() time.Time { return now }}))
+	s.admissions = newAdmissions(1)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	r.RemoteAddr = "192.0.2.1:1234"
+	for _, later := range []time.Duration{0, time.Minute, time.Hour} {
+		now = now.Add(later)
+		s.warnOfBusyClient(r, 3)
+	}
+	if got := log.String(); strings.Count(got, "client=192.0.2.1 max_open_items=3\n") != 2 || strings.Count(got, "\n") != 2 {
+		t.Errorf("logged %s", got)
+	}
 }

@@ -1,4 +1,4 @@
-package mediahttp
+package serve
 
 import (
 	"context"
@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// readerPatience is how long a request waits for another one of its client to end. Browsers
+	// admissionPatience is how long a request waits for another one of its client to end. Browsers
 	// request more images at once than a client may have open, and do not retry.
-	readerPatience = 30 * time.Second
-	// readerRetry is the Retry-After value of a request whose wait was in vain.
-	readerRetry = 5 * time.Second
+	admissionPatience = 30 * time.Second
+	// admissionRetry is the Retry-After value of a request whose wait was in vain.
+	admissionRetry = 5 * time.Second
 	// maxWaiting is how many requests of all clients may wait.
 	maxWaiting = 1024
 	// busyWarning is the shortest time between two warnings about refused clients.
@@ -35,9 +35,9 @@ var (
 	errAllBusy = errors.New("too many items are being sent")
 )
 
-// readers bounds the number of open items, for each client and for all together, so that file
+// admissions bounds the number of open items, for each client and for all together, so that file
 // descriptors remain for uploads and connections.
-type readers struct {
+type admissions struct {
 	open    *queue.Pool  // of all clients
 	clients *queue.Queue // for the limit of a client
 
@@ -45,22 +45,22 @@ type readers struct {
 	warned time.Time // of a client that was refused
 }
 
-// allReaders are the readers of the process, shared by all configurations. They may use a quarter of
+// allAdmissions are the admissions of the process, shared by all configurations. They may use a quarter of
 // the open files.
-var allReaders = sync.OnceValue(func() *readers { return newReaders(service.MaxOpenFiles() / 4) })
+var allAdmissions = sync.OnceValue(func() *admissions { return newAdmissions(service.MaxOpenFiles() / 4) })
 
-func newReaders(limit int) *readers {
-	return &readers{
+func newAdmissions(limit int) *admissions {
+	return &admissions{
 		open: queue.NewPool(int64(limit)),
 		clients: queue.New(queue.Options{
-			Slots: math.MaxInt32, Wait: readerPatience, Waiting: max(1, min(limit, maxWaiting)), // open bounds the slots
+			Slots: math.MaxInt32, Wait: admissionPatience, Waiting: max(1, min(limit, maxWaiting)), // open bounds the slots
 		}),
 	}
 }
 
 // enter waits until the client may open another item; limit is the most per client. leave must be
 // called once, when the item is closed. The error is errClientBusy, errAllBusy or that of ctx.
-func (r *readers) enter(ctx context.Context, client string, limit int) (leave func(), err error) {
+func (r *admissions) enter(ctx context.Context, client string, limit int) (leave func(), err error) {
 	slot, err := r.clients.Acquire(ctx, queue.Request{Owner: client, Most: limit})
 	switch {
 	case errors.Is(err, queue.ErrTimeout), errors.Is(err, queue.ErrFull):
@@ -80,7 +80,7 @@ func (r *readers) enter(ctx context.Context, client string, limit int) (leave fu
 }
 
 // mayWarn reports whether the log may warn about a refused client now.
-func (r *readers) mayWarn(now time.Time) bool {
+func (r *admissions) mayWarn(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now.Sub(r.warned) < busyWarning {
@@ -98,11 +98,11 @@ type admission struct {
 
 // enter acquires the admission of a request, unless the request has it. A HEAD request needs none, because it
 // sends no item.
-func (h *Handler) enter(a *admission, r *http.Request) error {
+func (s *Server) enter(a *admission, r *http.Request) error {
 	if a.leave != nil || r.Method == http.MethodHead {
 		return nil
 	}
-	leave, err := h.readers.enter(r.Context(), storagedrivers.Owner(r.Context()), a.limit)
+	leave, err := s.admissions.enter(r.Context(), storagedrivers.Owner(r.Context()), a.limit)
 	if err == nil {
 		a.leave = leave
 	}
@@ -126,7 +126,7 @@ func clientOwner(client string) string {
 
 // tooMany responds to a request that cannot open an item: with 429 if its client has too many, and
 // with 503 if all together have.
-func (h *Handler) tooMany(running *service.Service, w http.ResponseWriter, r *http.Request, err error) error {
+func (s *Server) tooMany(running *service.Service, w http.ResponseWriter, r *http.Request, err error) error {
 	if r.Context().Err() != nil {
 		return nil //nolint:nilerr // the client is gone
 	}
@@ -134,19 +134,19 @@ func (h *Handler) tooMany(running *service.Service, w http.ResponseWriter, r *ht
 	if errors.Is(err, errAllBusy) {
 		status = http.StatusServiceUnavailable
 	} else {
-		h.warnOfBusyClient(r, running.Limits().MaxOpenItems)
+		s.warnOfBusyClient(r, running.Limits().MaxOpenItems)
 	}
 	running.Observer().Failed(r.Context(), "static", strconv.Itoa(status))
-	w.Header().Set("Retry-After", strconv.Itoa(int(readerRetry.Seconds())))
+	w.Header().Set("Retry-After", strconv.Itoa(int(admissionRetry.Seconds())))
 	return staticError(w, status, err)
 }
 
 // warnOfBusyClient logs the options that may be the cause. Behind a proxy all clients may seem to
 // be one.
-func (h *Handler) warnOfBusyClient(r *http.Request, limit int) {
-	if !h.readers.mayWarn(h.options.Now()) {
+func (s *Server) warnOfBusyClient(r *http.Request, limit int) {
+	if !s.admissions.mayWarn(s.Now()) {
 		return
 	}
-	h.options.Log.Warn("a client has too many items open; behind a proxy set trusted_proxies, otherwise max_open_items may be too low",
-		"client", h.options.Client(r), "max_open_items", limit)
+	s.Log.Warn("a client has too many items open; behind a proxy set trusted_proxies, otherwise max_open_items may be too low",
+		"client", s.Client(r), "max_open_items", limit)
 }

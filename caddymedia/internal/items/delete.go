@@ -1,4 +1,4 @@
-package mediahttp
+package items
 
 import (
 	"cmp"
@@ -8,12 +8,12 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/service"
@@ -29,8 +29,8 @@ const (
 	maxSetTime = 30 * time.Second
 )
 
-// setForm are the limits of the form with a set of items. All its names may be percent-encoded.
-var setForm = formLimits{4 << 20, maxSet + 100, time.Minute}
+// SetForm are the limits of the form with the names of up to 1,000 items. All its names may be percent-encoded.
+var SetForm = caller.FormLimits{Bytes: 4 << 20, Fields: maxSet + 100, Time: time.Minute}
 
 // deletedAnswer is the response to a request that has deleted an item.
 type deletedAnswer struct {
@@ -57,7 +57,7 @@ type setResult struct {
 // report reports a deletion to the observer.
 func (q *itemsRequest) report(ctx context.Context, d service.Deletion) {
 	q.reported = true
-	d.Kind, d.Alias, d.Actor = q.kind, q.address.alias, q.actor()
+	d.Kind, d.Alias, d.Actor = q.kind, q.address.Alias, q.actor()
 	q.running.Observer().DeletionEnded(ctx, d)
 }
 
@@ -67,14 +67,14 @@ func (q *itemsRequest) deleteOne(ctx context.Context) error {
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
-	if !q.alias.MayBeItem(q.address.filename) {
+	if !q.alias.MayBeItem(q.address.Filename) {
 		return q.storageFailed(ctx, "", fs.ErrNotExist)
 	}
-	if refused := q.rep.keep(ctx, q.Handler, q.alias.Name); refused != nil {
+	if refused := q.rep.Keep(ctx, q.alias.Name); refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	q.reported = true // by the uploader
-	err := q.delete(ctx, q.address.filename, matches, false)
+	err := q.delete(ctx, q.address.Filename, matches, false)
 	if err != nil {
 		return q.storageFailed(ctx, "delete the item", err)
 	}
@@ -88,7 +88,7 @@ func (q *itemsRequest) delete(ctx context.Context, filename string, matches func
 	err := q.running.Uploader().DeleteItem(ctx, upload.Deletion{
 		Alias: q.alias, Filename: filename, Actor: q.actor(), InSet: inSet,
 		Matches: func(info storagedrivers.Info) bool {
-			isNewer = !q.rep.isOlder(info)
+			isNewer = !q.rep.IsOlder(info)
 			return matches(info) && !isNewer
 		},
 	})
@@ -98,60 +98,20 @@ func (q *itemsRequest) delete(ctx context.Context, filename string, matches func
 	return err
 }
 
-// entityTags are those of an If-Match header. Without the header they match any item.
-type entityTags struct {
-	any  bool
-	tags map[string]bool
-}
-
-// match reports whether the tags have that of an item of an alias. A strong tag and a weak one
-// never match.
-func (e entityTags) match(alias *item.Alias, tag string) bool {
-	return e.any || e.tags[tag] && Identifies(alias, tag)
-}
-
-// matchedTags returns the entity tags of an If-Match header, and false if it is malformed.
-func matchedTags(header []string) (entityTags, bool) {
-	list := strings.Trim(strings.Join(header, ","), " \t")
-	if len(header) == 0 || list == "*" {
-		return entityTags{any: true}, true
-	}
-	e := entityTags{tags: map[string]bool{}}
-	for {
-		rest := strings.TrimPrefix(list, "W/")
-		if rest == "" || rest[0] != '"' {
-			return e, false
-		}
-		end := strings.IndexByte(rest[1:], '"') + 2
-		if end < 2 || strings.ContainsFunc(rest[:end], func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-			return e, false
-		}
-		e.tags[list[:len(list)-len(rest)+end]] = true
-		list = strings.TrimLeft(rest[end:], " \t")
-		if list == "" {
-			return e, true
-		}
-		if list[0] != ',' {
-			return e, false
-		}
-		list = strings.TrimLeft(list, ", \t")
-	}
-}
-
 // deleteSet deletes the items that a form names, or those below a folder.
 func (q *itemsRequest) deleteSet(ctx context.Context) error {
-	leave, refused := q.enterQueue(q.running, q.w, q.r, q.actor(), service.DeletedSet, setForm.memory(q.r))
+	leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), service.DeletedSet, SetForm.Memory(q.r))
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	defer leave()
-	form, status, message := setForm.read(q.w, q.r, q.options.Now, "action")
+	form, status, message := SetForm.Read(q.w, q.r, q.Now, "action")
 	if message != "" {
-		return q.refuse(ctx, &refusal{status, item.BadRequest, message})
+		return q.refuse(ctx, caller.Refuse(status, item.BadRequest, message))
 	}
-	began, watch := q.options.Now(), q.alias.Watch()
+	began, watch := q.Now(), q.alias.Watch()
 	if problem := setProblem(q.alias, form); problem != "" {
-		return q.refuse(ctx, &refusal{http.StatusBadRequest, item.BadRequest, problem})
+		return q.refuse(ctx, caller.Refuse(http.StatusBadRequest, item.BadRequest, problem))
 	}
 	if refused := q.admitAgain(ctx, tokens.Delete); refused != nil { // the token may have been revoked meanwhile
 		return q.refuse(ctx, refused)
@@ -164,11 +124,11 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 		return q.refuse(ctx, noFolder)
 	}
 	latest := began.Add(time.Second) // of the times of items that this process has stored before
-	if refused := q.rep.keep(ctx, q.Handler, q.alias.Name); refused != nil {
+	if refused := q.rep.Keep(ctx, q.alias.Name); refused != nil {
 		return q.refuse(ctx, refused)
 	}
-	if q.rep.isRepeated() {
-		began, latest = q.rep.attempt.Began, q.rep.attempt.Began
+	if q.rep.IsRepeated() {
+		began, latest = q.rep.Began(), q.rep.Began()
 	}
 	return q.deleteFolder(ctx, folder, func(info storagedrivers.Info) bool {
 		before, since := watch.Stored(q.alias.Filename(info.Key), info)
@@ -178,7 +138,7 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 
 // setProblem returns the problem of a form with a set of items, for the caller; empty if there is none.
 func setProblem(alias *item.Alias, form url.Values) string {
-	if name := repeated(form, "folder", "everything"); name != "" {
+	if name := caller.SentTwice(form, "folder", "everything"); name != "" {
 		return "the field " + name + " is sent twice"
 	}
 	everything := form.Get("everything")
@@ -205,7 +165,7 @@ func setProblem(alias *item.Alias, form url.Values) string {
 
 // deleteNames deletes items and responds with the outcome of each.
 func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
-	if refused := q.rep.keep(ctx, q.Handler, q.alias.Name); refused != nil {
+	if refused := q.rep.Keep(ctx, q.alias.Name); refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	answer := setAnswer{Success: true, Result: make([]setResult, len(names))}
@@ -235,7 +195,7 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 		})
 	}
 	_ = group.Wait() // the results have the errors
-	q.boundAnswer(q.w)
+	q.BoundAnswer(q.w)
 	q.report(ctx, service.Deletion{IsSet: true, Number: int(number.Load()), Failure: left.Load()})
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, answer)
 }
@@ -254,8 +214,8 @@ func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *item.F
 	}
 	status, failure := itemFailure("delete the item", err)
 	q.logFailed(status, failure)
-	if q.rep != nil && (status >= http.StatusInternalServerError || ctx.Err() != nil) {
-		q.rep.undone.Store(true)
+	if status >= http.StatusInternalServerError || ctx.Err() != nil {
+		q.rep.Undone()
 	}
 	return failure
 }
@@ -263,7 +223,7 @@ func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *item.F
 // logFailed logs the failure of an item of a set if it is not the caller's fault.
 func (q *itemsRequest) logFailed(status int, failure *item.Failure) {
 	if status >= http.StatusInternalServerError {
-		q.options.Log.Error(failure.Message, "status", status, "error", failure.Err)
+		q.Log.Error(failure.Message, "status", status, "error", failure.Err)
 	}
 }
 
@@ -278,7 +238,7 @@ func (q *itemsRequest) deleteFolder(ctx context.Context, folder string, older fu
 	if err == nil {
 		number, left, err = q.deleteOlder(ctx, bounded, filenames, older)
 	}
-	q.boundAnswer(q.w)
+	q.BoundAnswer(q.w)
 	report := service.Deletion{IsSet: true, Folder: folder, Number: number}
 	more = more || left || err != nil
 	if err == nil {

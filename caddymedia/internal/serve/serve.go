@@ -1,20 +1,24 @@
-package mediahttp
+// Package serve answers GET requests of stored items, their variants and their renditions: whole or in parts,
+// by signed addresses, as previews of the panel, or by a redirect to the storage. It changes nothing but
+// renditions that are made on request; lists and changes of items are in package items. Begin at
+// [Server.Static] and its target.
+package serve
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
 	"maps"
-	"mime"
 	"net/http"
 	"net/url"
-	"path"
-	"regexp"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
@@ -23,25 +27,34 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// sandbox is the Content-Security-Policy of content that a browser could run. It allows only to
-// show the content.
-const sandbox = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
-
 // maxOpens is how often an item that is being replaced is opened for one request.
 const maxOpens = 5
 
-// static returns an endpoint that serves an item; rest is the path after "/static/<kind>/".
-func (h *Handler) static(kind item.Kind, rest string) endpoint {
+// Server serves the items of the services of a gate.
+type Server struct {
+	*caller.Gate
+
+	admissions *admissions
+	unsigned   sync.Map // paths of aliases that should redirect and were found not to
+}
+
+// New returns a server. All servers of the process share the bound of open items.
+func New(gate *caller.Gate) *Server {
+	return &Server{Gate: gate, admissions: allAdmissions()}
+}
+
+// Static returns an endpoint that serves an item; rest is the path after "/static/<kind>/".
+func (s *Server) Static(kind item.Kind, rest string) caller.Endpoint {
 	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		wanted, ok := find(running, kind, rest)
 		if ok && wanted.alias.NeedsSignature(wanted.filename, wanted.rendition) {
-			if valid, err := h.verify(running, r, &wanted); !valid {
-				return h.refuseUnsigned(running, w, r, err)
+			if valid, err := s.verify(running, r, &wanted); !valid {
+				return s.refuseUnsigned(running, w, r, err)
 			}
 		}
 		var err error
 		if ok && wanted.mayExist() && !encodedSlash(r.URL) {
-			err = h.serveStatic(running, w, r, wanted)
+			err = s.serveStatic(running, w, r, wanted)
 		} else {
 			err = staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
@@ -52,11 +65,35 @@ func (h *Handler) static(kind item.Kind, rest string) endpoint {
 	}
 }
 
+// Preview serves an item to a page of the panel: an image, a film, a sound, a PDF or a text, which is
+// plain text then. With thumbnail it serves the thumbnail of an image, and makes it if necessary. No
+// browser runs the answer or keeps it for others. The request is authenticated, so it needs no
+// signature. path is the escaped path after the kind: "<alias>/<filename>". The error is an *[httpx.Error]; then nothing was written.
+func (s *Server) Preview(w http.ResponseWriter, r *http.Request, kind item.Kind, path string, thumbnail bool) error {
+	return s.Answer(w, r, func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+		address, problem := caller.AddressBelow(path)
+		alias, ok := running.Alias(kind, address.Alias)
+		if problem != "" || !ok {
+			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
+		}
+		wanted := previewOf(alias, address.Filename)
+		if thumbnail {
+			wanted.rendition = thumbnailOf(running)
+		}
+		if !wanted.mayExist() || !isPreviewed(mediaType(alias.Typed(storagedrivers.Info{
+			Key: address.Filename, ContentType: storagedrivers.ContentType(address.Filename),
+		}))) {
+			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
+		}
+		return s.serveStatic(running, w, r, wanted)
+	})
+}
+
 // serveStatic serves a target, whose rendition it makes if necessary.
-func (h *Handler) serveStatic(running *service.Service, w http.ResponseWriter, r *http.Request, wanted target) error {
+func (s *Server) serveStatic(running *service.Service, w http.ResponseWriter, r *http.Request, wanted target) error {
 	ctx := r.Context()
 	if !wanted.preview { // whose owner is a user
-		ctx = storagedrivers.WithOwner(ctx, clientOwner(h.options.Client(r)))
+		ctx = storagedrivers.WithOwner(ctx, clientOwner(s.Client(r)))
 	}
 	r = r.WithContext(ctx)
 	running.Observer().Requested(ctx, wanted.alias, wanted.filename)
@@ -65,14 +102,14 @@ func (h *Handler) serveStatic(running *service.Service, w http.ResponseWriter, r
 	var err error
 	before := maps.Clone(w.Header())
 	for range maxOpens {
-		if err = h.serve(running, w, r, wanted, admitted); err == nil {
+		if err = s.serve(running, w, r, wanted, admitted); err == nil {
 			return nil
 		}
 		clear(w.Header())
 		maps.Copy(w.Header(), before)
 		if errors.Is(err, derived.ErrNotMade) {
 			admitted.end() // making it has its own bounds
-			failed := h.makeRendition(running, r, &wanted)
+			failed := s.makeRendition(running, r, &wanted)
 			if failed == nil {
 				continue // with err as the error of the last attempt
 			}
@@ -87,19 +124,19 @@ func (h *Handler) serveStatic(running *service.Service, w http.ResponseWriter, r
 		}
 	}
 	if errors.Is(err, errClientBusy) || errors.Is(err, errAllBusy) {
-		return h.tooMany(running, w, r, err)
+		return s.tooMany(running, w, r, err)
 	}
 	return storageFailed(running, w, r, err)
 }
 
 // serve sends an item after its admission, or a redirect, which needs no admission because it reads
 // no source. The admission ends early if the source is closed early. On an error nothing was sent.
-func (h *Handler) serve(
+func (s *Server) serve(
 	running *service.Service, w http.ResponseWriter, r *http.Request, wanted target, admitted *admission,
 ) error {
 	alias := wanted.alias
 	if alias.Redirect == nil {
-		if err := h.enter(admitted, r); err != nil {
+		if err := s.enter(admitted, r); err != nil {
 			return err
 		}
 	}
@@ -111,12 +148,12 @@ func (h *Handler) serve(
 	redirects := alias.Redirect != nil && !active(mediaType(object.Info)) // as the storage would serve it
 	object.Info = alias.Typed(object.Info)
 	if redirects {
-		sent, err := h.elsewhere(w, r, wanted, object.Info)
+		sent, err := s.elsewhere(w, r, wanted, object.Info)
 		if sent || err != nil {
 			return err
 		}
 	}
-	if err := h.enter(admitted, r); err != nil {
+	if err := s.enter(admitted, r); err != nil {
 		return err
 	}
 	setHeaders(w.Header(), wanted, object.Info)
@@ -127,7 +164,7 @@ func (h *Handler) serve(
 	}
 	running.Observer().Served(r.Context(), alias, out.sent)
 	if out.short(r.Method) {
-		h.abort(r.Context(), running, out)
+		s.abort(r.Context(), running, out)
 	}
 	return nil
 }
@@ -152,21 +189,21 @@ func storageFailed(running *service.Service, w http.ResponseWriter, r *http.Requ
 // abort closes the connection, or the stream, of a response that cannot be completed; a compressed
 // response would otherwise look complete to the client. The service has not failed if the client
 // has disconnected or does not read.
-func (h *Handler) abort(ctx context.Context, running *service.Service, out *itemWriter) {
+func (s *Server) abort(ctx context.Context, running *service.Service, out *itemWriter) {
 	status, level := "broken", slog.LevelError
 	if out.aborted(ctx) {
 		status, level = "aborted", slog.LevelDebug
 	}
 	running.Observer().Failed(ctx, "static", status)
-	h.options.Log.Log(ctx, level, "sending an item", "key", out.object.Info.Key,
+	s.Log.Log(ctx, level, "sending an item", "key", out.object.Info.Key,
 		"sent", out.sent, "promised", out.promised, "error", out.err)
 	panic(http.ErrAbortHandler)
 }
 
-// staticError leaves the response to the caller of [Handler.Serve], such as a site's handle_errors.
+// staticError leaves the response to the caller of mediahttp.Handler.Serve, such as a site's handle_errors.
 func staticError(w http.ResponseWriter, status int, err error) error {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	return &Error{Status: status, Err: err}
+	return &httpx.Error{Status: status, Err: err}
 }
 
 // encodedSlash reports whether a path contains %2F, which some servers decode as a separator and
@@ -193,85 +230,10 @@ func staticStatus(err error) int {
 	}
 }
 
-func setHeaders(header http.Header, wanted target, info storagedrivers.Info) {
-	header.Set("Content-Type", info.ContentType)
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Cache-Control", wanted.cacheControl())
-	if tag := wanted.entityTag(info); tag != "" {
-		header.Set("ETag", tag)
-	}
-	if active(mediaType(info)) {
-		header.Set("Content-Security-Policy", sandbox)
-	}
-	if !inline(mediaType(info)) {
-		header.Set("Content-Disposition", attachment(path.Base(info.Key)))
-	}
-	if wanted.signed != nil {
-		wanted.signed.setHeaders(header)
-	}
-	if wanted.preview {
-		setPreviewHeaders(header, info)
-	}
-}
-
-// mediaType returns the content type of an object without parameters.
-func mediaType(info storagedrivers.Info) string {
-	name, _, _ := strings.Cut(info.ContentType, ";")
-	return name
-}
-
-// active reports whether a browser may run a type, or render it with links to other sites: HTML,
-// SVG and all other XML.
-func active(mediaType string) bool {
-	return mediaType == "text/html" || strings.HasSuffix(mediaType, "xml")
-}
-
-// inlineTypes are the types that are safe for a browser to show on the site, SVG with its policy.
-var inlineTypes = map[string]bool{
-	"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true,
-	"image/avif": true, "image/heic": true, "image/heif": true, "image/bmp": true,
-	"image/tiff": true, "image/svg+xml": true, "image/vnd.microsoft.icon": true,
-	"application/pdf": true, "text/plain": true,
-}
-
-func inline(mediaType string) bool {
-	return inlineTypes[mediaType] || strings.HasPrefix(mediaType, "audio/") || strings.HasPrefix(mediaType, "video/")
-}
-
-// attachment returns a Content-Disposition that makes a browser save the item under its name, RFC
-// 6266. Programs such as wget know the plain form alone, so it stands before an extended one.
-func attachment(name string) string {
-	value := mime.FormatMediaType("attachment", map[string]string{"filename": name})
-	extended, ok := strings.CutPrefix(value, "attachment; filename*=")
-	if !ok {
-		return cmp.Or(value, "attachment")
-	}
-	plain := strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' || r == '%' {
-			return '_'
-		}
-		return r
-	}, name)
-	return mime.FormatMediaType("attachment", map[string]string{"filename": plain}) + "; filename*=" + extended
-}
-
-// singleRange matches a Range header with one range that is not empty. The unit has no case.
-var singleRange = regexp.MustCompile(`(?i)^bytes=[ \t]*(\d{1,18}-\d{0,18}|-0*[1-9]\d{0,17})[ \t]*$`)
-
-// oneRange returns a request for at most one range of an item of a size. It ignores a Range header
-// with another unit or without a valid range, and all ranges of an empty item. It also ignores
-// several ranges, RFC 9110 section 14.2: the whole item is cheaper than many small ones.
-func oneRange(r *http.Request, size int64) *http.Request {
-	const unit = "bytes="
-	ranges := r.Header["Range"]
-	isOne := len(ranges) == 1 && size > 0 && singleRange.MatchString(ranges[0])
-	if ranges == nil || isOne && strings.HasPrefix(ranges[0], unit) {
-		return r
-	}
-	r = r.Clone(r.Context())
-	r.Header.Del("Range")
-	if isOne {
-		r.Header.Set("Range", unit+ranges[0][len(unit):])
-	}
-	return r
+// sendUnstored sends a thumbnail that was made but cannot be stored. It has no tag, and is made again
+// for the next request.
+func (t target) sendUnstored(w http.ResponseWriter, r *http.Request, file []byte) {
+	extension := t.rendition.FileOf(t.filename, false).Format.Extension()
+	setHeaders(w.Header(), t, storagedrivers.Info{ContentType: storagedrivers.ContentType("." + extension)})
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file))
 }

@@ -1,4 +1,4 @@
-package mediahttp
+package caller
 
 import (
 	"bufio"
@@ -13,16 +13,16 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 )
 
-// TestReadFormDrips: a body is refused in time if its last bytes never arrive.
-func TestReadFormDrips(t *testing.T) {
+// TestSmallFormDrips: a body is refused in time if its last bytes never arrive.
+func TestSmallFormDrips(t *testing.T) {
 	t.Parallel()
-	almost := func() time.Time { return time.Now().Add(50*time.Millisecond - smallForm.time) }
+	almost := func() time.Time { return time.Now().Add(50*time.Millisecond - SmallForm.Time) }
 	for mediaType, body := range map[string]string{
 		"application/x-www-form-urlencoded": "user=x&password=",
 		"multipart/form-data; boundary=x":   "--x\r\nContent-Disposition: form-data; name=\"user\"\r\n\r\n",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, status, message := ReadForm(w, r, almost, "user", "password")
+			_, status, message := SmallForm.Read(w, r, almost, "user", "password")
 			_ = httpx.AnswerUnread(w, r, status, message)
 			httpx.Linger(w, r, almost)
 		}))
@@ -56,14 +56,14 @@ func (d *deadlines) SetReadDeadline(deadline time.Time) error {
 	return nil
 }
 
-// TestReadFormDeadline: the handler has no deadline after the body is read.
-func TestReadFormDeadline(t *testing.T) {
+// TestSmallFormDeadline: the handler has no deadline after the body is read.
+func TestSmallFormDeadline(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_900_000_000, 0)
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("a=b"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	form, _, message := ReadForm(w, r, func() time.Time { return now }, "a")
+	form, _, message := SmallForm.Read(w, r, func() time.Time { return now }, "a")
 	if message != "" || form.Get("a") != "b" {
 		t.Errorf("%q %v", message, form)
 	}

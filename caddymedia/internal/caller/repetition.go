@@ -1,4 +1,4 @@
-package mediahttp
+package caller
 
 import (
 	"bytes"
@@ -24,9 +24,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
+// Headers of requests that may be repeated, and of answers that are sent again.
 const (
-	headerRetryKey = "Idempotency-Key"
-	headerReplayed = "Idempotency-Replayed"
+	HeaderRetryKey = "Idempotency-Key"
+	HeaderReplayed = "Idempotency-Replayed"
 
 	// maxRetryKey is the length of the longest key.
 	maxRetryKey = 255
@@ -46,7 +47,7 @@ type keptAnswer struct {
 	Body   string            `json:"body"`
 }
 
-// repetition is a request that may be repeated under its Idempotency-Key. These steps, in this order,
+// Repetition is a request that may be repeated under its Idempotency-Key. These steps, in this order,
 // make it exact however often and wherever an attempt ends:
 //   - The key is leased to one attempt at a time. An attempt that has lost the lease changes nothing
 //     more, and undoes nothing.
@@ -55,9 +56,10 @@ type keptAnswer struct {
 //   - The answer is kept before it is sent.
 //
 // A nil repetition is that of a request without a key.
-type repetition struct {
+type Repetition struct {
+	gate    *Gate
 	caller  tokens.Caller   // as it was authenticated when the attempt began
-	refused *refusal        // why the caller, or else its key, is refused
+	refused *Refusal        // why the caller, or else its key, is refused
 	attempt *tokens.Attempt // nil if the request is refused
 	answer  *keptAnswer     // of an earlier attempt; nil if there is none
 	id      string          // of the request and its first attempt, in letters and digits
@@ -71,7 +73,7 @@ type repetitionKey struct{}
 
 // untilSent returns release, for a request without a key. Otherwise release is called when the
 // answer is sent: the answer is held back until then.
-func (rep *repetition) untilSent(release func()) func() {
+func (rep *Repetition) untilSent(release func()) func() {
 	if rep == nil {
 		return release
 	}
@@ -79,69 +81,82 @@ func (rep *repetition) untilSent(release func()) func() {
 	return func() {}
 }
 
-// repetitionOf returns the repetition of a request.
-func repetitionOf(ctx context.Context) *repetition {
-	rep, _ := ctx.Value(repetitionKey{}).(*repetition)
+// RepetitionOf returns the repetition of a request.
+func RepetitionOf(ctx context.Context) *Repetition {
+	rep, _ := ctx.Value(repetitionKey{}).(*Repetition)
 	return rep
 }
 
-// authenticate returns the caller of the request that authenticate returns. That of a request with a key
+// Authenticate returns the caller of the request that authenticate returns. That of a request with a key
 // was authenticated when its attempt began.
-func (rep *repetition) authenticate(ctx context.Context, running *service.Service, authenticate authenticator) (tokens.Caller, *refusal) {
+func (rep *Repetition) Authenticate(ctx context.Context, running *service.Service, authenticate Authenticator) (tokens.Caller, *Refusal) {
 	if rep == nil {
 		return authenticate(ctx, running)
 	}
 	return rep.caller, rep.refused
 }
 
-// isRepeated reports whether an earlier attempt may have changed something.
-func (rep *repetition) isRepeated() bool {
-	return rep.isAnswered() || rep != nil && rep.attempt != nil && rep.attempt.IsRepeated
+// IsRepeated reports whether an earlier attempt may have changed something.
+func (rep *Repetition) IsRepeated() bool {
+	return rep.IsAnswered() || rep != nil && rep.attempt != nil && rep.attempt.IsRepeated
 }
 
-// isLost reports whether another attempt may have taken over.
-func (rep *repetition) isLost() bool {
+// IsLost reports whether another attempt may have taken over.
+func (rep *Repetition) IsLost() bool {
 	return rep != nil && rep.attempt != nil && rep.attempt.IsLost()
 }
 
-// isAnswered reports whether an earlier attempt has succeeded.
-func (rep *repetition) isAnswered() bool { return rep != nil && rep.answer != nil }
+// ID returns the ID of the request and its first attempt, in letters and digits.
+func (rep *Repetition) ID() string { return rep.id }
 
-// repeatable serves a request, once for each Idempotency-Key. The endpoint must authenticate it by its
-// repetition, and then replay its answer if it has one.
-func (h *Handler) repeatable(
-	running *service.Service, w http.ResponseWriter, r *http.Request, origin item.Origin, authenticate authenticator, serve endpoint,
+// Began returns when the first attempt began.
+func (rep *Repetition) Began() time.Time { return rep.attempt.Began }
+
+// Undone says that a part of the request has failed, although the answer is a success.
+func (rep *Repetition) Undone() {
+	if rep != nil {
+		rep.undone.Store(true)
+	}
+}
+
+// IsAnswered reports whether an earlier attempt has succeeded.
+func (rep *Repetition) IsAnswered() bool { return rep != nil && rep.answer != nil }
+
+// Repeatable serves a request, once for each Idempotency-Key. The endpoint must authenticate it by its
+// [RepetitionOf], and then replay its answer if it has one.
+func (g *Gate) Repeatable(
+	running *service.Service, w http.ResponseWriter, r *http.Request, origin item.Origin, authenticate Authenticator, serve Endpoint,
 ) error {
-	if len(r.Header.Values(headerRetryKey)) == 0 || slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
+	if len(r.Header.Values(HeaderRetryKey)) == 0 || slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
 		return serve(running, w, r)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	rep := &repetition{}
+	rep := &Repetition{gate: g}
 	defer func() {
 		for _, release := range rep.sent {
 			release()
 		}
 	}()
-	ctx = storagedrivers.WithLease(context.WithValue(ctx, repetitionKey{}, rep), rep.isLost)
+	ctx = storagedrivers.WithLease(context.WithValue(ctx, repetitionKey{}, rep), rep.IsLost)
 	repeatable := r.WithContext(ctx)
 	defer func() { r.Body = repeatable.Body }() // it may be watched now
 	if rep.caller, rep.refused = authenticate(ctx, running); rep.refused == nil {
-		rep.begin(h, running, w, repeatable, origin, cancel)
+		rep.begin(running, w, repeatable, origin, cancel)
 	}
-	if rep.refused != nil || rep.isAnswered() {
+	if rep.refused != nil || rep.IsAnswered() {
 		return serve(running, w, repeatable)
 	}
-	return rep.run(h, w, repeatable, func(w http.ResponseWriter) error { return serve(running, w, repeatable) })
+	return rep.run(w, repeatable, func(w http.ResponseWriter) error { return serve(running, w, repeatable) })
 }
 
 // begin begins an attempt, or sets the refusal. lost is called if another attempt takes over.
-func (rep *repetition) begin(h *Handler, running *service.Service, w http.ResponseWriter, r *http.Request, origin item.Origin, lost func()) {
-	keys := r.Header.Values(headerRetryKey)
+func (rep *Repetition) begin(running *service.Service, w http.ResponseWriter, r *http.Request, origin item.Origin, lost func()) {
+	keys := r.Header.Values(HeaderRetryKey)
 	if len(keys) > 1 || !isRetryKey(keys[0]) {
-		rep.refused = &refusal{
+		rep.refused = Refuse(
 			http.StatusBadRequest, item.BadRequest, "the header Idempotency-Key is sent once, with 1 to 255 visible ASCII characters",
-		}
+		)
 		return
 	}
 	account, owner := rep.caller.Account.APIKey, rep.caller.Account.User
@@ -171,16 +186,16 @@ func (rep *repetition) begin(h *Handler, running *service.Service, w http.Respon
 	case errors.Is(err, tokens.ErrOtherRequest):
 		rep.refused = otherRequest
 	default:
-		rep.refused = h.storeUnreachable(r.Context(), "the Idempotency-Key cannot be looked up now, try again later", err)
+		rep.refused = rep.gate.StoreUnreachable(r.Context(), "the Idempotency-Key cannot be looked up now, try again later", err)
 	}
 }
 
 var (
-	underWay     = &refusal{http.StatusConflict, item.Conflict, "a request with this Idempotency-Key is under way, try again later"}
-	otherRequest = &refusal{
+	underWay     = Refuse(http.StatusConflict, item.Conflict, "a request with this Idempotency-Key is under way, try again later")
+	otherRequest = Refuse(
 		http.StatusUnprocessableEntity, item.OtherRequest,
 		"an earlier request with this Idempotency-Key had another length, content type, name or beginning of its first file: send another key",
-	}
+	)
 )
 
 const (
@@ -190,9 +205,9 @@ const (
 	maxBefore = 64 << 10
 )
 
-// match returns the whole body again after its first file has begun, and the refusal if an earlier
+// Match returns the whole body again after its first file has begun, and the refusal if an earlier
 // attempt had another one. Without a boundary the body is the file.
-func (rep *repetition) match(body io.Reader, boundary string) (again io.Reader, refused *refusal) {
+func (rep *Repetition) Match(body io.Reader, boundary string) (again io.Reader, refused *Refusal) {
 	if rep == nil {
 		return body, nil
 	}
@@ -235,17 +250,17 @@ func isRetryKey(key string) bool {
 	return len(key) > 0 && len(key) <= maxRetryKey
 }
 
-// replayRefusal returns the refusal of a caller who may not use the alias of the answer any more, or nil.
-func (rep *repetition) replayRefusal(allows func(alias string) bool) *refusal {
-	if !rep.isAnswered() || rep.answer.Alias == "" || allows(rep.answer.Alias) {
+// ReplayRefusal returns the refusal of a caller who may not use the alias of the answer any more, or nil.
+func (rep *Repetition) ReplayRefusal(allows func(alias string) bool) *Refusal {
+	if !rep.IsAnswered() || rep.answer.Alias == "" || allows(rep.answer.Alias) {
 		return nil
 	}
-	return otherAlias
+	return OtherAlias
 }
 
-// keep keeps the request, because something is about to change in an alias. A request whose key cannot
+// Keep keeps the request, because something is about to change in an alias. A request whose key cannot
 // be used is refused.
-func (rep *repetition) keep(ctx context.Context, h *Handler, alias string) *refusal {
+func (rep *Repetition) Keep(ctx context.Context, alias string) *Refusal {
 	if rep == nil {
 		return nil
 	}
@@ -256,34 +271,34 @@ func (rep *repetition) keep(ctx context.Context, h *Handler, alias string) *refu
 	case errors.Is(err, tokens.ErrLost):
 		return underWay
 	default:
-		return h.storeUnreachable(ctx, "the Idempotency-Key cannot be used now, try again later", err)
+		return rep.gate.StoreUnreachable(ctx, "the Idempotency-Key cannot be used now, try again later", err)
 	}
 }
 
-// settle notes the outcome of the commit.
-func (rep *repetition) settle(outcome upload.Outcome) {
+// Settle notes the outcome of the commit.
+func (rep *Repetition) Settle(outcome upload.Outcome) {
 	if rep != nil {
 		rep.unused = outcome == upload.NothingStored
 	}
 }
 
-// repeats returns how the items of the request are stored once; nil without a key.
-func (rep *repetition) repeats() *upload.Repetition {
+// Repeats returns how the items of the request are stored once; nil without a key.
+func (rep *Repetition) Repeats() *upload.Repetition {
 	if rep == nil || rep.attempt == nil {
 		return nil
 	}
 	return &upload.Repetition{ID: rep.id, Began: rep.attempt.Began, Again: rep.attempt.IsRepeated}
 }
 
-// isOlder reports whether a repetition may delete an object, because it was stored before the first
+// IsOlder reports whether a repetition may delete an object, because it was stored before the first
 // attempt. Without a repetition it is true.
-func (rep *repetition) isOlder(info storagedrivers.Info) bool {
-	return !rep.isRepeated() || !info.ModTime.After(rep.attempt.Began)
+func (rep *Repetition) IsOlder(info storagedrivers.Info) bool {
+	return !rep.IsRepeated() || !info.ModTime.After(rep.attempt.Began)
 }
 
-// replay sends the answer of an earlier attempt again, when its turn comes.
-func (rep *repetition) replay(h *Handler, running *service.Service, w http.ResponseWriter, r *http.Request, actor item.Actor) *refusal {
-	leave, refused := h.enterQueue(running, w, r, actor, service.OtherCall, int64(len(rep.answer.Body)))
+// Replay sends the answer of an earlier attempt again, when its turn comes.
+func (rep *Repetition) Replay(running *service.Service, w http.ResponseWriter, r *http.Request, actor item.Actor) *Refusal {
+	leave, refused := rep.gate.EnterQueue(running, w, r, actor, service.OtherCall, int64(len(rep.answer.Body)))
 	if refused != nil {
 		return refused
 	}
@@ -291,13 +306,13 @@ func (rep *repetition) replay(h *Handler, running *service.Service, w http.Respo
 	for name, value := range rep.answer.Header {
 		w.Header().Set(name, value)
 	}
-	w.Header().Set(headerReplayed, "true")
+	w.Header().Set(HeaderReplayed, "true")
 	httpx.AnswerBytes(w, r, rep.answer.Status, []byte(rep.answer.Body))
 	return nil
 }
 
 // run serves the request and ends the attempt. The answer is kept before it is sent.
-func (rep *repetition) run(h *Handler, w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter) error) error {
+func (rep *Repetition) run(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter) error) error {
 	answer := &answerBuffer{ResponseWriter: w}
 	ended := false
 	defer func(ctx context.Context) {
@@ -320,13 +335,13 @@ func (rep *repetition) run(h *Handler, w http.ResponseWriter, r *http.Request, s
 	default:
 		failed = rep.attempt.End(r.Context(), nil)
 	}
-	if failed != nil { // a repetition finds what is stored
-		h.options.Log.Error("keeping the answer to a request with an Idempotency-Key", "error", failed)
+	if failed != nil { // a Repetition finds what is stored
+		rep.gate.Log.Error("keeping the answer to a request with an Idempotency-Key", "error", failed)
 	}
 	switch {
-	case err == nil && answer.status >= 300 && rep.isLost(): // the lost lease may be the cause
+	case err == nil && answer.status >= 300 && rep.IsLost(): // the lost lease may be the cause
 		httpx.RetryAfter(w, time.Second)
-		return httpx.Refuse(w, r, h.options.Log, underWay.status, item.Failures{{Reason: underWay.reason, Message: underWay.message}})
+		return httpx.Refuse(w, r, rep.gate.Log, underWay.Status, item.Failures{underWay.Failure()})
 	case err == nil:
 		w.WriteHeader(answer.status)
 		_, _ = answer.body.WriteTo(w) // the client may be gone
