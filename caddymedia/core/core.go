@@ -7,6 +7,6 @@ import (
 	// The parts that register themselves with Caddy.
 	_ "github.com/caddymedia/media/caddymedia/internal/adminapi"
 	_ "github.com/caddymedia/media/caddymedia/internal/panel"
-	_ "github.com/caddymedia/media/caddymedia/mediaapp"
+	_ "github.com/caddymedia/media/caddymedia/internal/plugin"
 	_ "github.com/caddymedia/media/caddymedia/mediacmd"
 )

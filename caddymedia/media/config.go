@@ -199,8 +199,8 @@ func (s *Settings) Check() error {
 	return nil
 }
 
-// NeedsEncoder reports whether an alias needs the WebP encoder, for variants or renditions.
-func (c *Config) NeedsEncoder() bool {
+// needsEncoder reports whether an alias needs the WebP encoder, for variants or renditions.
+func (c *Config) needsEncoder() bool {
 	for _, a := range c.ImageAliases {
 		if a != nil && (a.WebP != nil || len(a.Renditions) > 0) {
 			return true

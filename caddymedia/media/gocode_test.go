@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 )
 
@@ -215,16 +216,18 @@ func wantResult(t *testing.T, got Result, want string) {
 // wantNothing asserts that the service has stored nothing.
 func wantNothing(t *testing.T, s *Service) {
 	t.Helper()
-	for info, err := range s.storages["default"].All(t.Context(), "") {
+	storage, _ := s.Storage("default")
+	for info, err := range storage.All(t.Context(), "") {
 		t.Errorf("stored %s: %v", info.Key, err)
 	}
 }
 
-// observed records failures and the actors of changes.
+// observed records failures and the actors of changes, as the observer of the Caddy plug-in does.
 type observed struct {
-	NopObserver
+	service.NopObserver
 	actors   []item.Actor
 	failures item.Failures
+	events   []Event
 }
 
 // observe starts a service with an observer.
@@ -235,10 +238,23 @@ func observe(t *testing.T, config Config) (*Service, *observed) {
 	return start(t, config), o
 }
 
+func (o *observed) Observe(_ context.Context, e Event) { o.events = append(o.events, e) }
+
 func (o *observed) Changed(_ context.Context, c upload.Change) { o.actors = append(o.actors, c.Actor) }
 
 func (o *observed) Refused(_ context.Context, _ upload.Operation, f item.Failures) {
 	o.failures = append(o.failures, f...)
+}
+
+// TestServiceObserver: an observer with the methods of service.Observer has their calls, not the events.
+func TestServiceObserver(t *testing.T) {
+	t.Parallel()
+	s, observed := observe(t, configOf(t))
+	s.FormFile(formRequest(t, sentFile("cv", "cv.txt", "text")), "cv", "", "")
+	s.FormFile(formRequest(t, sentFile("cv", "cv.php", "text")), "cv", "", "")
+	if len(observed.actors) != 1 || len(observed.failures) != 1 || len(observed.events) > 0 {
+		t.Errorf("observed %+v", observed)
+	}
 }
 
 type clientKey struct{}

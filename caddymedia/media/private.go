@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
-
 	"github.com/caddymedia/media/caddymedia/internal/signing"
 	"github.com/caddymedia/media/storagedrivers/options"
 )

@@ -5,23 +5,37 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
+// TestResumableOptions: the options and their defaults reach the service.
 func TestResumableOptions(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ given, want Resumable }{
-		{Resumable{}, Resumable{Expires: options.Duration(24 * time.Hour), MaxOpen: 100, MaxBytes: 1 << 30}},
-		{Resumable{Off: true}, Resumable{Off: true, Expires: options.Duration(24 * time.Hour), MaxOpen: 100, MaxBytes: 1 << 30}},
+	for _, c := range []struct {
+		given    Resumable
+		want     service.Resumable
+		maxBytes int64
+	}{
+		{Resumable{}, service.Resumable{Expires: 24 * time.Hour, MaxOpen: 100}, 1 << 30},
+		{Resumable{Off: true}, service.Resumable{Off: true, Expires: 24 * time.Hour, MaxOpen: 100}, 0},
 		{
 			Resumable{Storage: "default", Expires: options.Duration(time.Second), MaxOpen: 1, MaxBytes: 64 << 20},
-			Resumable{Storage: "default", Expires: options.Duration(time.Second), MaxOpen: 1, MaxBytes: 64 << 20},
+			service.Resumable{Storage: "default", Expires: time.Second, MaxOpen: 1, MaxBytes: 64 << 20},
+			64 << 20,
 		},
 	} {
+		if got := c.given.parts(); got != c.want {
+			t.Errorf("%+v: got %+v, want %+v", c.given, got, c.want)
+		}
 		config := configOf(t)
 		config.Resumable = c.given
-		if got := start(t, config).ResumableOptions(); got != c.want {
-			t.Errorf("%+v: got %+v, want %+v", c.given, got, c.want)
+		uploads := start(t, config).Uploads()
+		switch {
+		case (uploads == nil) != c.given.Off:
+			t.Errorf("%+v: resumable uploads are off: %t", c.given, uploads == nil)
+		case uploads != nil && (uploads.Expires != c.want.Expires || uploads.MaxOpen != c.want.MaxOpen || uploads.MaxBytes != c.maxBytes):
+			t.Errorf("%+v: got %+v, want %+v", c.given, uploads, c.want)
 		}
 	}
 }

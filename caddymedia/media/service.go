@@ -26,10 +26,7 @@ import (
 var ErrClosed = service.ErrClosed
 
 // Service is a running service. It is safe for concurrent use.
-type Service struct {
-	*core
-	config *Config
-}
+type Service struct{ *core }
 
 // core is the service itself. The packages of this module use its methods.
 type core = service.Service
@@ -48,7 +45,7 @@ func New(config Config) (*Service, error) {
 		return nil, err
 	}
 	parts := service.Parts{
-		Storages: config.storageParts(), Limits: config.Limits.parts(config.NeedsEncoder()), Resumable: config.Resumable.parts(),
+		Storages: config.storageParts(), Limits: config.Limits.parts(config.needsEncoder()), Resumable: config.Resumable.parts(),
 		Trust: config.trust(), TokenLifetime: time.Duration(config.TokenLifetime), Tokens: config.Tokens, Comparer: config.Comparer,
 		FakeHash: config.FakeHash, HealthInterval: time.Duration(config.HealthInterval), Client: config.Client,
 		Observer: config.observer(), Log: config.Log, Now: config.Now,
@@ -76,7 +73,7 @@ func New(config Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{core: running, config: &config}, nil
+	return &Service{running}, nil
 }
 
 // credentials returns the account of an API key.

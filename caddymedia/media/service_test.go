@@ -72,7 +72,8 @@ func (s *store) Update(context.Context, string, string, func(tokens.Entry) (toke
 
 func wantStored(t *testing.T, s *Service, key, want string) {
 	t.Helper()
-	body, _, err := s.storages["default"].Open(t.Context(), key, struct{ Offset, Length int64 }{})
+	storage, _ := s.Storage("default")
+	body, _, err := storage.Open(t.Context(), key, struct{ Offset, Length int64 }{})
 	if err != nil {
 		t.Error(err)
 		return
@@ -119,6 +120,28 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
+// TestSharedProcess: an upload of an account counts in all services with one Process.
+func TestSharedProcess(t *testing.T) {
+	t.Parallel()
+	services, process := make([]*Service, 2), NewProcess()
+	for i := range services {
+		config := configOf(t)
+		config.Process, config.Limits.MaxUploads = process, 1
+		services[i] = start(t, config)
+	}
+	ended, ok := services[0].BeginUpload(item.Actor{Account: "site"}, nil, 0)
+	if !ok {
+		t.Fatal("the first upload of an account is refused")
+	}
+	if _, ok := services[1].BeginUpload(item.Actor{Account: "site"}, nil, 0); ok {
+		t.Error("an upload does not count in another service")
+	}
+	ended()
+	if _, ok := services[1].BeginUpload(item.Actor{Account: "site"}, nil, 0); !ok {
+		t.Error("an upload that has ended counts in another service")
+	}
+}
+
 // TestManyServices: services start, work and close at the same time, each with its own items. None
 // leaves a goroutine, which TestMain checks.
 func TestManyServices(t *testing.T) {
@@ -140,10 +163,10 @@ func TestManyServices(t *testing.T) {
 func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		config, released := configOf(t), 0
-		config.Release = func() error { released++; return nil }
+		config := configOf(t)
 		kept := config.Tokens.(*store)
 		s := start(t, config)
+		storage, _ := s.Storage("default")
 		s.Start()
 		synctest.Wait()
 		_, release, err := s.Acquire()
@@ -159,12 +182,12 @@ func TestClose(t *testing.T) {
 		if got := s.DownloadFile(t.Context(), "", "", ""); got.Success || !strings.Contains(got.Message, "does not run") {
 			t.Errorf("stored in a closed service: %+v", got)
 		}
-		if _, err := s.storages["default"].Stat(t.Context(), "a"); !errors.Is(err, fs.ErrNotExist) || kept.closed+released > 0 {
-			t.Errorf("closed before the last reference is released: %v, %d, %d", err, kept.closed, released)
+		if _, err := storage.Stat(t.Context(), "a"); !errors.Is(err, fs.ErrNotExist) || kept.closed > 0 {
+			t.Errorf("closed before the last reference is released: %v, %d", err, kept.closed)
 		}
 		release()
-		if _, err := s.storages["default"].Stat(t.Context(), "a"); errors.Is(err, fs.ErrNotExist) || kept.closed != 1 || released != 1 {
-			t.Errorf("not closed: %v, %d, %d", err, kept.closed, released)
+		if _, err := storage.Stat(t.Context(), "a"); errors.Is(err, fs.ErrNotExist) || kept.closed != 1 {
+			t.Errorf("not closed: %v, %d", err, kept.closed)
 		}
 		s.Start() // does nothing
 	})
@@ -224,6 +247,14 @@ func TestNewErrors(t *testing.T) {
 		if config.Tokens.(*store).closed > 0 {
 			t.Errorf("%s: the token store is closed", want)
 		}
+	}
+}
+
+// TestOriginErrors: the error of an origin names the option.
+func TestOriginErrors(t *testing.T) {
+	t.Parallel()
+	if err := (&Settings{CORS: []string{"https://a/"}}).Check(); err == nil || !strings.HasPrefix(err.Error(), "cors: an origin is") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -3,9 +3,6 @@ package media
 import (
 	"strings"
 	"testing"
-
-	"github.com/caddymedia/media/caddymedia/internal/resumable"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // TestTrustErrors: the error names the option at fault.
@@ -59,52 +56,5 @@ func TestTrustErrors(t *testing.T) {
 	config.Accounts = map[string]*Account{"a": {Trust: id}, "b": {PasswordHash: "x"}, "c": {TrustHeader: header}}
 	if _, err := New(config); err == nil || !strings.Contains(err.Error(), `account "c": trust: only one account`) {
 		t.Errorf("two accounts with users: error %v", err)
-	}
-}
-
-// TestFinishAloneForUsers: a service finishes the upload of a user without him as long as the account
-// has its users, its rights and the folder.
-func TestFinishAloneForUsers(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name         string
-		account      Account
-		user, folder string
-		want         bool
-	}{
-		{"unchanged", Account{Trust: userID, SubFolder: "users/" + userID}, "Al/ice", "", true},
-		{"below", Account{Trust: userID, SubFolder: "users/" + userID}, "alice", "users/alice/x", true},
-		{"no folders any more", Account{Trust: userID}, "alice", "users/alice", true},
-		{"other folder", Account{Trust: userID, SubFolder: "people/" + userID}, "alice", "users/alice", false},
-		{"folder of another user", Account{Trust: userID, SubFolder: "users/" + userID}, "bob", "users/alice", false},
-		{"no users any more", Account{PasswordHash: "x"}, "alice", "users/alice", false},
-		{"of the account before it had users", Account{Trust: userID, SubFolder: "users/" + userID}, "", "users/alice", false},
-		{"fewer rights", Account{Trust: userID, May: []string{"list"}}, "alice", "users/alice", false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			config := configOf(t)
-			config.Accounts = map[string]*Account{"members": &c.account}
-			s := start(t, config)
-			if c.folder == "" {
-				c.folder = s.Trust().Account(c.user).Folder
-			}
-			u := &resumable.Upload{Record: resumable.Record{Origin: "http", Account: "members", User: c.user, Alias: "content", SubFolder: c.folder}}
-			if _, err := s.rightsAlone(t.Context(), u, false); (err == nil) != c.want {
-				t.Errorf("error %v, want none: %t", err, c.want)
-			}
-		})
-	}
-}
-
-// TestCovers: a path is compared by its segments.
-func TestCovers(t *testing.T) {
-	t.Parallel()
-	for path, want := range map[string]bool{
-		"users/a": true, "users/a/": true, "users/a/b.txt": true, "users/ab": false, "users": false, "": false, "/users/a": false, "users/A/b": false,
-	} {
-		if Covers(tokens.Account{Folder: "users/a"}, path) != want || !Covers(tokens.Account{}, path) {
-			t.Errorf("%q: want %t", path, want)
-		}
 	}
 }

@@ -17,25 +17,25 @@ import (
 //
 //	CVE-2026-22707 one endpoint skipped the checks       TestRestrictedExtensions
 //	CVE-2025-64526 throttle keyed by a field             TestThrottle
-//	transfer.sh#670 forged X-Forwarded-For               TestThrottle, integration/http TestForgedAddress
+//	transfer.sh#670 forged X-Forwarded-For               TestThrottle, integration/features TestForgedAddress
 //	CVE-2024-31217 one upload stopped the process        TestBadUploads
 //	CVE-2026-35412 an item replaced by another's upload  TestEqualNames
 //	CVE-2026-29188 an item deleted without the right     TestStaticMethods
-//	GHSA-56p6-qw3c-fq2g token outlived its account       TestRightsEndDuringUpload, integration/http TestAccountRemoved
-//	CVE-2026-54094 symbolic link out of the storage      integration/http TestSymbolicLinks
+//	GHSA-56p6-qw3c-fq2g token outlived its account       TestRightsEndDuringUpload, integration/features TestAccountRemoved
+//	CVE-2026-54094 symbolic link out of the storage      integration/features TestSymbolicLinks
 //	CVE-2026-54097 names with a common beginning         TestAccountOfSomeAliases
 //	CVE-2026-33173 metadata of the client believed       TestStaticTypes, TestOtherExtensions
 //	CVE-2026-33202 glob characters in a name             TestGlob
 //	CVE-2026-33658 thousands of ranges                   TestRanges
 //	CVE-2024-26144 cookie in a public answer             all of them, by send
 //	CVE-2026-28683 script in an SVG                      TestSVG, TestStaticTypes
-//	CVE-2026-42882 decided on the encoded path           TestPaths, integration/http TestRawPaths
-//	CVE-2026-27585 backslash                             TestPaths, integration/http TestRawPaths
+//	CVE-2026-42882 decided on the encoded path           TestPaths, integration/features TestRawPaths
+//	CVE-2026-27585 backslash                             TestPaths, integration/features TestRawPaths
 //	Shrine 3.8.0, CVE-2021-32708 path traversal          TestTraversal
-//	GHSA-f59h-q822-g45g underscores in headers           TestAuthentication, integration/http TestDocumentedHeaders
-//	GHSA-49wc-4hcv-v58q dots in headers                  TestAuthentication, integration/http TestDottedHeaders
+//	GHSA-f59h-q822-g45g underscores in headers           TestAuthentication, integration/features TestDocumentedHeaders
+//	GHSA-49wc-4hcv-v58q dots in headers                  TestAuthentication, integration/features TestDottedHeaders
 //	GHSA-8mhj-xm4h-m5m6 line breaks in a name            TestTraversal, TestPaths
-//	GHSA-j8px-rmrx-76h9 placeholders in a name           TestNames, integration/http TestTemplatesOfStrangers
+//	GHSA-j8px-rmrx-76h9 placeholders in a name           TestNames, integration/features TestTemplatesOfStrangers
 //	CVE-2022-41725 many parts                            TestLimits, TestTokenForms
 //	CVE-2023-24536 many headers of a part                TestLimits
 //	CVE-2026-42504 encoded words                         TestNames, TestRestrictedExtensions

@@ -114,7 +114,7 @@ func TestSequential(t *testing.T) {
 // TestSharedMisses: readers of a cold object make the backend send each byte once.
 func TestSharedMisses(t *testing.T) {
 	t.Parallel()
-	content := random(1, 2*mib+5)
+	content := random(1, mib/2+5)
 	for name, policy := range map[string]Policy{
 		"replaceable": small,
 		"immutable":   {Block: 64 * kib, Immutable: true, Revalidate: time.Minute},

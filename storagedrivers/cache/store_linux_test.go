@@ -61,15 +61,15 @@ func TestBoundOfDisk(t *testing.T) {
 	t.Cleanup(func() { is(t, syscall.Unmount(folder, 0), nil) })
 	s := open(t, folder, 24*mib)
 	var reading []*block // by readers that are slow
-	for i := range 2000 {
+	for i := range 600 { // 16 times the size
 		length := 1 + i*7919%(2*mib)
 		if i%3 == 0 {
 			length = 1 + i%5000
 		}
-		if !s.put(id(i%1500), random(uint64(i), length)) {
+		if !s.put(id(i%450), random(uint64(i), length)) {
 			t.Fatalf("file %d is not stored", i)
 		}
-		if b := s.block(id(i%1500), length); i%20 == 0 && b != nil {
+		if b := s.block(id(i%450), length); i%20 == 0 && b != nil {
 			reading = append(reading, b)
 		} else {
 			b.close()

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
 func id(n int) identity { return newIdentity("test", fmt.Sprint(n)) }
@@ -108,7 +109,7 @@ func TestBound(t *testing.T) {
 	is(t, os.WriteFile(foreign, nil, 0o600), nil)
 	var largest int64
 	var written int64
-	for i := 0; written < 10*limit; i++ {
+	for i := 0; written < 5*limit; i++ {
 		b := random(uint64(i), 1+i*7919%(2*mib))
 		written += int64(len(b))
 		s.put(id(i), b)
@@ -147,24 +148,25 @@ func TestBound(t *testing.T) {
 // TestHotRecords: records that are read survive the eviction of their segment.
 func TestHotRecords(t *testing.T) {
 	t.Parallel()
-	s := open(t, t.TempDir(), 16*mib)
+	const size = 64 * kib
+	s := open(t, t.TempDir(), 64*size)
 	for i := range 400 {
-		s.put(id(i), random(uint64(i), 256*kib))
+		s.put(id(i), random(uint64(i), size))
 		for hot := range min(i, 5) {
-			if got, ok := s.payload(id(hot), 256*kib); !ok || !bytes.Equal(got, random(uint64(hot), 256*kib)) {
+			if got, ok := s.payload(id(hot), size); !ok || !bytes.Equal(got, random(uint64(hot), size)) {
 				t.Fatalf("record %d is lost after %d others", hot, i)
 			}
 		}
 	}
-	if s.has(id(10), 256*kib) {
+	if s.has(id(10), size) {
 		t.Error("a record that is not read is still there")
 	}
 	for i := range 400 { // all of them are hot
-		s.payload(id(i), 256*kib)
-		if !s.put(id(1000+i), random(1, 256*kib)) {
+		s.payload(id(i), size)
+		if !s.put(id(1000+i), random(1, size)) {
 			t.Fatal("there is no room beside hot records")
 		}
-		s.payload(id(1000+i), 256*kib)
+		s.payload(id(1000+i), size)
 	}
 }
 
@@ -450,12 +452,16 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-// TestMillion: a million files need little memory and are there soon after a start.
+// TestMillion: a million files need little memory and are there soon after a start. Under the race detector there
+// are fewer.
 func TestMillion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	const n = 1_000_000
+	n, limit := 1_000_000, uint64(64*mib)
+	if drivertest.RaceDetector {
+		n, limit = n/20, limit/20
+	}
 	folder := t.TempDir()
 	s := open(t, folder, 8<<30)
 	of := func(i int) identity {
@@ -491,7 +497,7 @@ func TestMillion(t *testing.T) {
 	s.ready()
 	start := time.Since(before)
 	used := heap() - base
-	if stats := s.Stats(); stats.Entries != n || stats.Bytes != n*sizeOnDisk(len(payload)) || used > 64*mib {
+	if stats := s.Stats(); stats.Entries != n || stats.Bytes != int64(n)*sizeOnDisk(len(payload)) || used > limit {
 		t.Errorf("%+v, %d bytes of heap, %v", stats, used, start)
 	}
 	for _, i := range written {

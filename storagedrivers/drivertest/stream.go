@@ -41,7 +41,8 @@ func (s *streamed) Seek(offset int64, whence int) (int64, error) {
 	return s.source.Seek(offset, whence)
 }
 
-// testStream: an object whose size is not known is stored whole or not at all.
+// testStream: an object whose size is not known is stored whole or not at all. The race detector watches each
+// size in one mode: it makes bytes dear.
 func testStream(t *testing.T, e *env) {
 	if !e.driver.Features().Streams {
 		t.Skip("the driver needs the size first")
@@ -49,6 +50,9 @@ func testStream(t *testing.T, e *env) {
 	// 20 MiB and 24 MiB are the end of parts.
 	for i, size := range []int64{8*mib + 1, 20 * mib, 24 * mib, 30*mib + 7} {
 		for name, opts := range map[string]storagedrivers.PutOptions{"created": create, "overwritten": overwrite} {
+			if RaceDetector && (i%2 == 0) != (name == "created") {
+				continue
+			}
 			c, key := content{uint64(i), size}, fmt.Sprintf("f/%s%d", name, i)
 			src := newStreamed(c, 10*mib, nil)
 			info, err := e.driver.Put(t.Context(), key, src, opts)

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -113,17 +114,32 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// everyMethod calls every method that sends requests, and returns the errors by name.
+// everyMethod calls every method that sends requests, all at once, and returns the errors by name.
 func everyMethod(ctx context.Context, d *driver) map[string]error {
-	_, _, open := d.Open(ctx, "key", storagedrivers.Range{})
-	_, stat := d.Stat(ctx, "key")
-	_, list := d.List(ctx, storagedrivers.ListOptions{})
-	_, create := d.Put(ctx, "key", strings.NewReader("text"), storagedrivers.PutOptions{})
-	_, large := d.Put(ctx, "key", zeros(chunkSize+1), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
-	return map[string]error{
-		"open": open, "stat": stat, "list": list, "create": create, "large overwrite": large,
-		"delete": d.Delete(ctx, "key", storagedrivers.DeleteOptions{}), "check": d.Check(ctx),
+	errs := map[string]error{}
+	var mu sync.Mutex
+	var calls sync.WaitGroup
+	for name, call := range map[string]func() error{
+		"open":   func() error { _, _, err := d.Open(ctx, "key", storagedrivers.Range{}); return err },
+		"stat":   func() error { _, err := d.Stat(ctx, "key"); return err },
+		"list":   func() error { _, err := d.List(ctx, storagedrivers.ListOptions{}); return err },
+		"create": func() error { _, err := d.Put(ctx, "key", strings.NewReader("text"), create); return err },
+		"large overwrite": func() error {
+			_, err := d.Put(ctx, "key", zeros(chunkSize+1), overwrite)
+			return err
+		},
+		"delete": func() error { return d.Delete(ctx, "key", storagedrivers.DeleteOptions{}) },
+		"check":  func() error { return d.Check(ctx) },
+	} {
+		calls.Go(func() {
+			err := call()
+			mu.Lock()
+			defer mu.Unlock()
+			errs[name] = err
+		})
 	}
+	calls.Wait()
+	return errs
 }
 
 func TestMissingBucket(t *testing.T) {

@@ -252,7 +252,7 @@ func TestCutWhileReading(t *testing.T) {
 // of the host.
 func TestNameIsBusy(t *testing.T) {
 	t.Parallel()
-	d, s, _ := behindProxy(t, newHost(t), time.Second)
+	d, s, _ := behindProxy(t, newHost(t), 3*time.Second) // also a login on a slow machine
 	unlock, err := naming.Lock(t.Context(), d.lockName("hot"))
 	is(t, err, nil)
 	_, err = d.Put(t.Context(), "hot", strings.NewReader("content"), overwrite)

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	pkgsftp "github.com/pkg/sftp"
 
@@ -47,6 +48,17 @@ func TestExperiment(t *testing.T) {
 			put(t, d, "a/b", []byte("old"), create)
 			_, err := d.Put(t.Context(), "a/b", strings.NewReader("again"), create)
 			is(t, err, fs.ErrExist)
+			has(t, d, "a/b", []byte("old"))
+			put(t, d, "a/c", []byte("first"), overwrite)
+			has(t, d, "a/c", []byte("first"))
+			is(t, d.Delete(t.Context(), "a/c", storagedrivers.DeleteOptions{}), nil)
+			broken := struct {
+				io.Reader
+				io.Seeker
+			}{iotest.ErrReader(io.ErrNoProgress), strings.NewReader("new")}
+			_, err = d.Put(t.Context(), "a/b", broken, overwrite)
+			is(t, err, io.ErrNoProgress)
+			has(t, d, "a/b", []byte("old"))
 			_, err = d.Put(t.Context(), "a/b", strings.NewReader("new"), overwrite)
 			is(t, err, nil)
 			has(t, d, "a/b", []byte("new"))

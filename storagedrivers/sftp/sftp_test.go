@@ -122,8 +122,8 @@ func (h *host) harness() drivertest.Harness {
 	}
 }
 
-// TestConformance: a host with everything, one without links and rename over files, and one whose
-// handles are resolved by their paths, as with pkg/sftp's RequestServer.
+// TestConformance: a host with everything, one whose handles are resolved by their paths, as with pkg/sftp's
+// RequestServer, and without the race detector one without links and rename over files. TestExperiment has the others.
 func TestConformance(t *testing.T) {
 	for name, tt := range map[string]struct {
 		host  func() *host
@@ -144,7 +144,7 @@ func TestConformance(t *testing.T) {
 			}
 			harness := h.harness()
 			harness.NoMemoryTest = true // the server is in this process
-			harness.OtherSetting = name != "links"
+			harness.OtherSetting, harness.OtherServer = name != "links", name == "no links"
 			drivertest.Run(t, harness)
 		})
 	}

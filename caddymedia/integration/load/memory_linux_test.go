@@ -18,12 +18,11 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
-// TestMemoryStaysFlat: uploading and downloading a gibibyte needs no more memory than a small file.
+// TestMemoryStaysFlat: uploading and downloading much needs no more memory than a small file.
+// MEDIA_TEST_MIB sets the size in MiB.
 func TestMemoryStaysFlat(t *testing.T) {
-	const (
-		limit = 32 << 20
-		space = 4 << 30
-	)
+	const limit = 32 << 20
+	space := 4 * sizeOfMuch(t)
 	c := site.NewChild(t)
 	var disk unix.Statfs_t
 	if err := unix.Statfs(c.Home, &disk); err != nil || int64(disk.Bavail)*disk.Bsize < space {
@@ -44,14 +43,20 @@ file_alias content {
 	warm := sample.Described(1, 20<<20) // so that all code and all buffers are in memory
 	client.MustFetch(t, "content", client.MustPut(t, token, "content", "warm.bin", warm), warm)
 
-	moveGibibyte(t, c, client, token, limit)
+	moveMuch(t, c, client, token, limit)
 }
 
-// moveGibibyte uploads 1 GiB twice, first as a resumable upload, whose item it downloads. The child may
-// use less than limit bytes of memoryOf for it.
-func moveGibibyte(t *testing.T, c *site.Child, client *site.Client, token string, limit int64) {
+// sizeOfMuch is a multiple of all limits of memory.
+func sizeOfMuch(t *testing.T) int64 {
 	t.Helper()
-	const size = 1 << 30
+	return int64(site.Number(t, "MEDIA_TEST_MIB", 256)) << 20
+}
+
+// moveMuch uploads sizeOfMuch bytes twice, first as a resumable upload, whose item it downloads. The child may
+// use less than limit bytes of memoryOf for it.
+func moveMuch(t *testing.T, c *site.Child, client *site.Client, token string, limit int64) {
+	t.Helper()
+	size := sizeOfMuch(t)
 	before, peak, ok := watchMemory([]*os.Process{c.Cmd.Process})
 	if !ok {
 		site.Skip(t, "the system does not report the memory of a process")
@@ -99,7 +104,7 @@ func generated(size int64, hash hash.Hash) io.Reader {
 	return io.TeeReader(io.LimitReader(rand.NewChaCha8(key), size), hash)
 }
 
-// TestRemoteMemoryStaysFlat sends a gibibyte to a storage on another host and back. The other
+// TestRemoteMemoryStaysFlat sends as much to a storage on another host and back. The other
 // drivers are left out because their test servers keep it in memory, or because they work alike.
 func TestRemoteMemoryStaysFlat(t *testing.T) {
 	const limit = 64 << 20
@@ -111,7 +116,7 @@ func TestRemoteMemoryStaysFlat(t *testing.T) {
 			c, client, token := site.StartOn(t, kind.Start(t))
 			warm := sample.Described(1, 20<<20) // so that all code and all buffers are in memory
 			client.MustFetch(t, "content", client.MustPut(t, token, "content", "warm.bin", warm), warm)
-			moveGibibyte(t, c, client, token, limit)
+			moveMuch(t, c, client, token, limit)
 		})
 	}
 }

@@ -25,8 +25,8 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -104,7 +104,7 @@ func NewEditor(address string, log *zap.Logger) (*Handler, error) {
 // call is one request.
 type call struct {
 	handler *Handler
-	app     *mediaapp.App // nil for the routes of the editor
+	app     *plugin.App // nil for the routes of the editor
 	service *media.Service
 	w       http.ResponseWriter
 	r       *http.Request
@@ -210,7 +210,7 @@ const notRunning = "The media app is not running: the configuration has none."
 
 // withApp calls serve with the running app.
 func (c *call) withApp(serve func(*call) error) error {
-	app, release, err := mediaapp.AcquireActive()
+	app, release, err := plugin.AcquireActive()
 	if err != nil {
 		return failf(http.StatusServiceUnavailable, "%s", notRunning)
 	}
@@ -308,7 +308,7 @@ func explain(driver storagedrivers.Description, err error) string {
 func (c *call) redacted(text string) string {
 	app := c.app
 	if app == nil {
-		app, _ = mediaapp.Active() // without an app there are no other secrets
+		app, _ = plugin.Active() // without an app there are no other secrets
 	}
 	return app.Redact(text, c.secrets...)
 }
@@ -333,7 +333,7 @@ func (c *call) noContent() error {
 
 // readJSON decodes the body of the request. example is such a body, for a message.
 func (c *call) readJSON(into any, example string) error {
-	err := mediaapp.ReadJSON(c.w, c.r, maxBody, into)
+	err := plugin.ReadJSON(c.w, c.r, maxBody, into)
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return failf(http.StatusRequestEntityTooLarge, "The request is larger than 1 MiB.")
 	}

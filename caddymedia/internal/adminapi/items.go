@@ -11,9 +11,9 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/items"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/internal/serve"
 	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -47,7 +47,7 @@ func (c *call) items() error {
 // preview serves a form of an item for a page, with the query "thumbnail" one for a list of items.
 func (c *call) preview() error {
 	kind, path := c.below("preview")
-	server := serve.New(caller.New(c.app, caller.Options(mediaapp.HandlerOptions(c.app.Log()))))
+	server := serve.New(caller.New(c.app, caller.Options(plugin.HandlerOptions(c.app.Log()))))
 	err := server.Preview(c.w, c.r, kind, path, c.r.URL.Query().Has("thumbnail"))
 	failed, ok := errors.AsType[*httpx.Error](err)
 	switch {

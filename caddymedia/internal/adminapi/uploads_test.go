@@ -10,8 +10,8 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/internal/uploads"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -25,7 +25,7 @@ const twoUploads = `{"storages": {
 // name.
 func startUpload(t *testing.T, account string) string {
 	t.Helper()
-	app, release, err := mediaapp.AcquireActive()
+	app, release, err := plugin.AcquireActive()
 	if err != nil {
 		t.Fatal(err)
 	}

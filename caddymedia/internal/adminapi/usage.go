@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
 // countAnswer is a number of objects and their bytes.
@@ -153,7 +153,7 @@ func (c *call) changes() error {
 	return c.answer(answer)
 }
 
-func describeChange(change *mediaapp.Change) changeAnswer {
+func describeChange(change *plugin.Change) changeAnswer {
 	described := changeAnswer{
 		Time: stamp(change.Time), Action: change.Action, Kind: change.Kind, Alias: change.Alias, Filename: change.Filename,
 		ToAlias: change.ToAlias, To: change.To, Number: change.Number, Folder: change.Folder,

@@ -1,12 +1,13 @@
-// Package derived makes the images that are derived from stored ones: variants and renditions, on
-// request and in upkeep. Package upload stores those that are made with an upload.
-//
-// Begin with [Maker]. A request for a rendition calls [RenditionRequest.OpenRendition], and
-// [Maker.MakeRendition] if it is not stored. Upkeep calls [Maker.Renew] and
-// [Maker.RenewRenditions], and removes the objects of [Orphans] and [OutdatedRenditions].
+// Package derived makes the images that are derived from stored ones, variants and renditions, on
+// request and in upkeep. It does not store those that are made with an upload, which is the work of
+// package upload, and decodes no pixels, which is that of package render. Begin with [Maker]: a
+// request for a rendition calls [RenditionRequest.OpenRendition], and [Maker.MakeRendition] if it
+// is not stored; upkeep calls [Maker.Renew] and [Maker.RenewRenditions], and removes the objects of
+// [Orphans] and [OutdatedRenditions].
 package derived
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
@@ -30,8 +33,36 @@ type Maker struct {
 	Now func() time.Time
 	// Observer records renditions.
 	Observer RenditionObserver
+	// Memory is what is known of stored images. Makers may share one.
+	Memory *Memory
 
 	making singleflight.Group // of renditions
+}
+
+// Memory is what was learned of the images that were used last.
+type Memory struct {
+	// attempts are the failures of making renditions, by location, settings and generation. Without
+	// them, every request for one would fetch and decode its image again.
+	attempts *lru.Cache[string, attempt]
+	// headers are the properties in the headers of images, by location and generation.
+	headers *lru.Cache[string, imaging.Info]
+}
+
+// The number of renditions whose attempts are remembered, some 500 bytes each, and of images whose
+// headers are, some 400 bytes each.
+const (
+	maxAttempts = 1000
+	maxHeaders  = 10_000
+)
+
+// NewMemory returns an empty Memory.
+func NewMemory() *Memory {
+	attempts, err := lru.New[string, attempt](maxAttempts)
+	headers, failed := lru.New[string, imaging.Info](maxHeaders)
+	if err := cmp.Or(err, failed); err != nil {
+		panic(err) // they fail only without a size
+	}
+	return &Memory{attempts, headers}
 }
 
 // RenditionObserver receives the outcomes of renditions.

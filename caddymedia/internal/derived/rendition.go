@@ -9,10 +9,7 @@ import (
 	"iter"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
@@ -159,7 +156,7 @@ func (m *Maker) makeRendition(ctx context.Context, r *RenditionRequest) error {
 func (m *Maker) attempt(
 	ctx context.Context, name, owner string, f func(context.Context, *render.Maker) error,
 ) error {
-	known, _ := attempts().Get(name)
+	known, _ := m.Memory.attempts.Get(name)
 	err := known.failed(m.Now())
 	if err != nil {
 		return err
@@ -169,11 +166,11 @@ func (m *Maker) attempt(
 		known.long = errors.Is(err, render.ErrLong)
 	}
 	if known.long {
-		attempts().Add(name, known)
+		m.Memory.attempts.Add(name, known)
 		err = m.admit(ctx, owner, true, f)
 	}
 	if err = known.end(err, m.Now()); known.failed(m.Now()) != nil {
-		attempts().Add(name, known)
+		m.Memory.attempts.Add(name, known)
 	}
 	return err
 }
@@ -345,19 +342,12 @@ func IsUnrenderable(err error) bool {
 		errors.As(err, &content) || errors.As(err, &large)
 }
 
-const (
-	// maxAttempts is the number of renditions whose attempts are remembered, some 500 bytes each.
-	maxAttempts = 1000
-	// unrenderableTime is the pause before an image that cannot be rendered is tried again.
-	unrenderableTime = 5 * time.Minute
-)
+// unrenderableTime is the pause before an image that cannot be rendered is tried again.
+const unrenderableTime = 5 * time.Minute
 
 // slowPauses are the pauses before a rendition that took too long is tried again. They grow with
 // each attempt.
 var slowPauses = []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute}
-
-// attempts remembers the failures of making renditions, by location, settings and generation. Without it, every request for one would fetch and decode its image again.
-var attempts = remembered[attempt](maxAttempts)
 
 // attempt is what is known of making a rendition.
 type attempt struct {
@@ -405,18 +395,6 @@ func (a *attempt) end(err error, now time.Time) error {
 		a.err, a.until = err, now.Add(unrenderableTime)
 	}
 	return err
-}
-
-// remembered returns a function that returns a cache of the values used last, made by its first
-// call.
-func remembered[V any](size int) func() *lru.Cache[string, V] {
-	return sync.OnceValue(func() *lru.Cache[string, V] {
-		cache, err := lru.New[string, V](size)
-		if err != nil {
-			panic(err) // it fails only without a size
-		}
-		return cache
-	})
 }
 
 // RenewRenditions makes the missing renditions of a stored image: the eager ones, or all of them.

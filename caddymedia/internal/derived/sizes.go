@@ -57,7 +57,7 @@ func (m *Maker) Sizes(ctx context.Context, a *item.Alias, filename string) ([]Si
 	if naming.Extension(filename) == "svg" {
 		return []Size{itself}, nil
 	}
-	info, err := header(ctx, a, filename, image)
+	info, err := m.header(ctx, a, filename, image)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func (m *Maker) Sizes(ctx context.Context, a *item.Alias, filename string) ([]Si
 }
 
 // header returns the properties in the header of an image.
-func header(ctx context.Context, a *item.Alias, filename string, image storagedrivers.Info) (imaging.Info, error) {
-	if info, ok := knownHeaders().Get(headerKey(a, filename, image)); ok {
+func (m *Maker) header(ctx context.Context, a *item.Alias, filename string, image storagedrivers.Info) (imaging.Info, error) {
+	if info, ok := m.Memory.headers.Get(headerKey(a, filename, image)); ok {
 		return info, nil
 	}
 	object, err := a.Storage.OpenSeeker(ctx, image.Key)
@@ -92,7 +92,7 @@ func header(ctx context.Context, a *item.Alias, filename string, image storagedr
 		return imaging.Info{}, err
 	}
 	if object.Info.Same(image) {
-		knownHeaders().Add(headerKey(a, filename, image), info)
+		m.Memory.headers.Add(headerKey(a, filename, image), info)
 	}
 	return info, nil
 }
@@ -101,20 +101,13 @@ func headerKey(a *item.Alias, filename string, image storagedrivers.Info) string
 	return a.Location().Join(filename).String() + " " + item.Generation(image)
 }
 
-// maxKnownHeaders is the number of images whose headers are remembered, some 400 bytes each.
-const maxKnownHeaders = 10_000
-
-// knownHeaders remembers the headers of the images that were used last, by location and
-// generation.
-var knownHeaders = remembered[imaging.Info](maxKnownHeaders)
-
 // IsHDR reports whether a stored image has a gain map, so that its variant does not show the same.
 // The error is that of the storage.
-func IsHDR(ctx context.Context, a *item.Alias, filename string, image storagedrivers.Info) (bool, error) {
+func (m *Maker) IsHDR(ctx context.Context, a *item.Alias, filename string, image storagedrivers.Info) (bool, error) {
 	if imaging.FormatOf(naming.Extension(filename)) != imaging.JPEG {
 		return false, nil
 	}
-	info, err := header(ctx, a, filename, image)
+	info, err := m.header(ctx, a, filename, image)
 	if IsUnrenderable(err) {
 		return false, nil
 	}

@@ -65,6 +65,9 @@ type Alias struct {
 	// Storage holds the items, under Prefix ("img/content").
 	Storage *storagedrivers.Storage
 	Prefix  string
+	// Locks of the items that are being committed or deleted in this process, by location. All aliases
+	// share them, for storages may have one backend.
+	Locks *locks.Names
 	// BaseURL is the start of public addresses ("https://cdn.example"), without a slash at the end.
 	// Empty: the scheme and host of the request.
 	BaseURL string
@@ -234,19 +237,15 @@ func (a *Alias) VariantKey(filename string) string { return a.Key(filename) + re
 // LockName returns the name of the lock of an item.
 func (a *Alias) LockName(filename string) string { return a.Location().Join(filename).String() }
 
-// names are the locks of the items that are being committed or deleted in this process, by
-// location. They outlast a reload, and storages on the same backend share them.
-var names locks.Names
-
 // Lock locks items against commits and deletions, until unlock is called.
 func (a *Alias) Lock(ctx context.Context, filenames ...string) (unlock func(), err error) {
-	return lockAll(ctx, a.lockNames(filenames), nil)
+	return a.lockAll(ctx, a.lockNames(filenames), nil)
 }
 
 // Share locks items against deletion and [Alias.Lock], until unlock is called. Several may share
 // one.
 func (a *Alias) Share(ctx context.Context, filenames ...string) (unlock func(), err error) {
-	return lockAll(ctx, nil, a.lockNames(filenames))
+	return a.lockAll(ctx, nil, a.lockNames(filenames))
 }
 
 // LockMove locks an item as [Alias.Lock] does, and with it items of another alias, as Lock does if
@@ -256,7 +255,7 @@ func (a *Alias) LockMove(ctx context.Context, filename string, to *Alias, filena
 	if to.Overwrite {
 		exclusive, shared = append(exclusive, shared...), nil
 	}
-	return lockAll(ctx, exclusive, shared)
+	return a.lockAll(ctx, exclusive, shared)
 }
 
 func (a *Alias) lockNames(filenames []string) []string {
@@ -268,7 +267,7 @@ func (a *Alias) lockNames(filenames []string) []string {
 }
 
 // lockAll takes exclusive and shared locks of names, each name once.
-func lockAll(ctx context.Context, exclusive, shared []string) (unlock func(), err error) {
+func (a *Alias) lockAll(ctx context.Context, exclusive, shared []string) (unlock func(), err error) {
 	wanted := slices.Concat(exclusive, shared)
 	slices.Sort(wanted) // one order for all, against deadlocks
 	var unlocks []func()
@@ -278,9 +277,9 @@ func lockAll(ctx context.Context, exclusive, shared []string) (unlock func(), er
 		}
 	}
 	for _, name := range slices.Compact(wanted) {
-		take := names.Share
+		take := a.Locks.Share
 		if slices.Contains(exclusive, name) {
-			take = names.Lock
+			take = a.Locks.Lock
 		}
 		one, err := take(ctx, name)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/locks"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
@@ -38,10 +39,11 @@ func TestTypes(t *testing.T) {
 // after a reload that renames a storage.
 func TestLocksOfOneBackend(t *testing.T) {
 	t.Parallel()
+	var names locks.Names
 	on := func(name, backend, root, prefix string) *item.Alias {
 		location := storagedrivers.Location{Backend: backend, Root: root}
 		s := derivedtest.Closed(t, name, memory.New(), storagedrivers.Options{Location: location})
-		return &item.Alias{Storage: s, Prefix: prefix}
+		return &item.Alias{Locks: &names, Storage: s, Prefix: prefix}
 	}
 	unlock, err := on("one", "x", "", "media/img").Lock(t.Context(), "a.txt")
 	if err != nil {

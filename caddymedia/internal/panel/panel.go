@@ -22,7 +22,7 @@ import (
 	"github.com/caddymedia/media/admin/web"
 	"github.com/caddymedia/media/caddymedia/internal/adminapi"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 )
 
 func init() { caddy.RegisterModule(Panel{}) }
@@ -107,7 +107,7 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	app := module.(*mediaapp.App) // this is what "media" is
+	app := module.(*plugin.App) // this is what "media" is
 	if p.pages, err = newPages(web.Files); err != nil {
 		return fmt.Errorf("reading the pages: %w", err)
 	}
@@ -116,7 +116,7 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 			return fmt.Errorf("login: %w", err)
 		}
 	}
-	p.gate = caller.New(app, caller.Options(mediaapp.HandlerOptions(app.Redacted(ctx.Slogger()))))
+	p.gate = caller.New(app, caller.Options(plugin.HandlerOptions(app.Redacted(ctx.Slogger()))))
 	provisioned.Store(p, app.Service().Self())
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		p.log.Info("serving the panel", zap.Strings("addresses", addresses(server, p.base+"/")))

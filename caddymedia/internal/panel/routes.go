@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/adminapi"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
@@ -43,7 +43,7 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 		}
 		fallthrough
 	default:
-		actor := item.Actor{Origin: item.OriginPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
+		actor := item.Actor{Origin: item.OriginPanel, Account: v.name, Client: plugin.ClientOf(r.Context())}
 		p.routes.ServeHTTP(w, r.WithContext(adminapi.WithActor(r.Context(), actor)))
 	}
 }
@@ -151,6 +151,6 @@ func (p *Panel) audited(w http.ResponseWriter, r *http.Request, v visitor, rest 
 	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
 	serve(recorder)
 	p.log.Info("change in the panel", zap.String("user", v.name), zap.String("what", r.Method),
-		zap.String("section", section), zap.String("name", name), zap.String("client", mediaapp.ClientOf(r.Context())),
+		zap.String("section", section), zap.String("name", name), zap.String("client", plugin.ClientOf(r.Context())),
 		zap.Int("result", recorder.Status()))
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
 const (
@@ -17,9 +19,12 @@ const (
 	takeOverTime = 400 * time.Millisecond
 )
 
-// writing are the requests in this process that add bytes, by the location of their uploads. They
-// outlast a reload.
-var writing = writers{by: map[string]*writer{}}
+// Active are the requests at work on uploads, by the locations of these. All stores of a process share
+// one, for uploads outlast a reload. The zero value is usable.
+type Active struct {
+	writing   writers     // requests that add bytes
+	finishing locks.Names // locks of the uploads that are being finished
+}
 
 type writers struct {
 	mu sync.Mutex
@@ -48,6 +53,9 @@ func (ws *writers) begin(ctx context.Context, upload string, w *writer) (earlier
 	}
 	ws.mu.Lock()
 	last := ws.by[upload]
+	if ws.by == nil {
+		ws.by = map[string]*writer{}
+	}
 	ws.by[upload] = w
 	if last != nil {
 		last.lost = true

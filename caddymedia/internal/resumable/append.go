@@ -76,11 +76,11 @@ func (u *Upload) Append(ctx context.Context, body Body) error {
 	}
 	w := &writer{interrupt: body.Interrupt, ended: make(chan struct{})}
 	name := u.location()
-	earlier, err := writing.begin(ctx, name, w)
+	earlier, err := u.store.Active.writing.begin(ctx, name, w)
 	if err != nil {
 		return err
 	}
-	defer writing.end(name, w)
+	defer u.store.Active.writing.end(name, w)
 	if earlier || u.Length == Unknown { // the storage notices other bytes, not a length
 		if err := u.Reload(ctx); err != nil {
 			return err
@@ -107,7 +107,7 @@ func (u *Upload) Append(ctx context.Context, body Body) error {
 	if gone := u.confirm(ctx); gone != nil {
 		return gone
 	}
-	if _, cut := errors.AsType[*BodyError](err); cut && writing.hasLost(w) {
+	if _, cut := errors.AsType[*BodyError](err); cut && u.store.Active.writing.hasLost(w) {
 		return ErrOffset // the reader's error is that of Interrupt
 	}
 	return err
@@ -235,7 +235,7 @@ func (a *appending) atEnd() (readErr, err error) {
 
 // accepts returns an error unless the bytes that were received before readErr may be stored.
 func (a *appending) accepts(readErr error) error {
-	if writing.hasLost(a.writer) {
+	if a.store.Active.writing.hasLost(a.writer) {
 		return ErrOffset
 	}
 	if a.body.Sum == nil {

@@ -314,7 +314,7 @@ func TestTakeOverAfterBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		earlier := &writer{interrupt: func() {}, ended: make(chan struct{})}
-		if _, err := writing.begin(t.Context(), name, earlier); err != nil {
+		if _, err := s.Active.writing.begin(t.Context(), name, earlier); err != nil {
 			t.Fatal(err)
 		}
 		close(earlier.ended) // but it is still registered

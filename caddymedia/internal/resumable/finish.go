@@ -13,7 +13,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
 // Finishing says how the item of an upload is stored.
@@ -86,9 +85,9 @@ func (u *Upload) Finish(ctx context.Context, f Finishing) item.Failures {
 		return failuresOf(err)
 	}
 	a := &attempt{Upload: u, how: f, lease: lease, isRepeated: lease.IsRepeated}
-	a.repetition = upload.Repetition{ID: u.ID, Began: lease.Began, Again: lease.IsRepeated || u.wasDue}
-	if u.wasDue && !lease.IsRepeated {
-		a.repetition.Began = u.changed
+	a.repetition = upload.Repetition{ID: u.ID, Began: lease.Began, Again: lease.IsRepeated}
+	if u.wasDue && !lease.IsRepeated { // there was no attempt, or the token store has forgotten it
+		a.repetition = u.unknownAttempt()
 	}
 	defer a.end(ctx)
 	// Another process may have finished the upload before, and may even have removed a part of it only.
@@ -132,6 +131,18 @@ func (u *Upload) Request() tokens.Request {
 func (s *Store) unleased(err error) *item.Failure {
 	s.Log.Error("token store unreachable", "error", err)
 	return &item.Failure{Reason: item.Unavailable, Message: "the upload cannot be finished now, try again later", Err: err}
+}
+
+// unknownAttempt is the repetition of an attempt that may have begun when the last byte was stored. An item
+// that the storage has had for longer than the bytes is another one.
+func (u *Upload) unknownAttempt() upload.Repetition {
+	r := upload.Repetition{ID: u.ID, Began: u.changed, Again: true}
+	if alias := u.store.Uploader.Aliases[u.ItemKind()][u.Alias]; alias != nil && alias.Storage == u.storage {
+		for _, object := range u.objects() {
+			r.Since = later(r.Since, object.ModTime())
+		}
+	}
+	return r
 }
 
 // isDue reports whether the item of the upload is to be stored.
@@ -323,9 +334,6 @@ func failuresOf(err error) item.Failures {
 	return item.Failures{item.StorageFailure(err)}
 }
 
-// finishing are locks of the uploads that are being finished in this process, by their location.
-var finishing locks.Names
-
 // maxFinishWait is how long a request waits for another one that finishes its upload.
 const maxFinishWait = 20 * time.Second
 
@@ -347,7 +355,7 @@ func (u *Upload) LockFinish(ctx context.Context) (unlock func(), err error) {
 func (u *Upload) waitFinish(ctx context.Context) (unlock func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, maxFinishWait)
 	defer cancel()
-	unlock, err = finishing.Lock(waiting, u.location())
+	unlock, err = u.store.Active.finishing.Lock(waiting, u.location())
 	if err != nil {
 		return nil, finishingElsewhere(err)
 	}
@@ -458,7 +466,7 @@ func (u *Upload) discard(ctx context.Context, event Event, mayBeStored bool) err
 		return fmt.Errorf("removing a resumable upload: %w", err)
 	}
 	u.store.observe(&u.Record, event)
-	writing.interrupt(u.location())
+	u.store.Active.writing.interrupt(u.location())
 	u.removeData(ctx)
 	if !mayBeStored && u.Ticket != "" && u.Complete() {
 		u.store.GiveBack(ctx, u.store.Issuer, u.TicketID(), u.ID)

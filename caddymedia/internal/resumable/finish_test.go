@@ -418,7 +418,7 @@ func TestFinishElsewhere(t *testing.T) {
 }
 
 // TestFinishForgotten: an attempt finds the item of an earlier one that was killed, also if the token store
-// has forgotten that one.
+// has forgotten that one. An equal item of another upload is not its own.
 func TestFinishForgotten(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
@@ -449,6 +449,14 @@ func TestFinishForgotten(t *testing.T) {
 		}
 		if keys := s.keys(t); len(keys) != 2 { // the outcome and the item
 			t.Errorf("stored: %v", keys)
+		}
+		other := s.create(t, Record{Owner: owner, Kind: "file", Alias: "default", Filename: "a.txt", Length: 3})
+		if err := other.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
+			t.Fatal(err)
+		}
+		other = s.find(t, other)
+		if failures := other.Finish(t.Context(), how); failures != nil || other.Outcome == nil || other.Outcome.Stored == "a.txt" {
+			t.Errorf("another upload: outcome %+v, failures %v", other.Outcome, failures)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func storeOn(t *testing.T, d storagedrivers.Driver) *Store {
 		}
 	})
 	return &Store{
-		Issuer:   newIssuer(t),
+		Issuer: newIssuer(t), Active: new(Active),
 		Storages: []*storagedrivers.Storage{storage}, Expires: time.Hour, MaxOpen: 100, MaxBytes: 1 << 40,
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Uploader: &upload.Uploader{ // without any alias

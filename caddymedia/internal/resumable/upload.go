@@ -135,7 +135,7 @@ func (s *Store) load(ctx context.Context, storage *storagedrivers.Storage, key s
 		}
 		u.changedAt(rec, length.ModTime)
 	}
-	if s.Now().After(u.Expires()) && !writing.has(u.location()) {
+	if s.Now().After(u.Expires()) && !s.Active.writing.has(u.location()) {
 		return nil, errExpired
 	}
 	u.wasDue = u.isDue()

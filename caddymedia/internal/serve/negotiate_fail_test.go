@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -25,7 +27,7 @@ func TestNegotiationFails(t *testing.T) {
 	}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	r.Header.Set("Accept", webpType)
-	if _, err := (target{alias: alias, filename: "a.jpg"}).open(http.Header{}, r); err == nil {
+	if _, err := (target{alias: alias, maker: derivedtest.NewMaker(nil, render.Limits{}), filename: "a.jpg"}).open(http.Header{}, r); err == nil {
 		t.Error("opened")
 	}
 	if err := alias.Storage.Close(); err != nil || !closed {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
@@ -70,7 +71,7 @@ func TestRequestsToTheStorage(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), tt.method, "/", nil)
 		r.Header.Set(tt.header, tt.value)
 		w := httptest.NewRecorder()
-		object, err := target{alias: alias, filename: "a.jpg"}.open(w.Header(), r)
+		object, err := target{alias: alias, maker: derivedtest.NewMaker(nil, render.Limits{}), filename: "a.jpg"}.open(w.Header(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +100,7 @@ func TestReplacedBeforeTheFirstByte(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	r.Header.Set("Range", "bytes=3-5")
 	w := httptest.NewRecorder()
-	object, err := target{alias: alias, filename: "a.jpg"}.open(w.Header(), r)
+	object, err := target{alias: alias, maker: derivedtest.NewMaker(nil, render.Limits{}), filename: "a.jpg"}.open(w.Header(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +274,7 @@ func TestStaleVariant(t *testing.T) {
 		t.Helper()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		r.Header.Set("Accept", "image/webp")
-		object, err := target{alias: alias, filename: "a.jpg"}.open(http.Header{}, r)
+		object, err := target{alias: alias, maker: derivedtest.NewMaker(nil, render.Limits{}), filename: "a.jpg"}.open(http.Header{}, r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,6 +23,7 @@ import (
 // target is the item, or the rendition of an item, that a path names. The item may not exist.
 type target struct {
 	alias     *item.Alias
+	maker     *derived.Maker
 	rendition *item.Rendition // nil for the item itself
 	filename  string
 	plain     bool    // the rendition cannot be made as WebP
@@ -36,7 +37,7 @@ func find(running *service.Service, kind item.Kind, rest string) (target, bool) 
 	name, filename, _ := strings.Cut(rest, "/")
 	name, rendition, isRendition := strings.Cut(name, "@")
 	alias, ok := running.Alias(kind, name)
-	t := target{alias: alias, filename: filename}
+	t := target{alias: alias, maker: running.Uploader().Derived, filename: filename}
 	if ok && isRendition {
 		t.rendition, ok = alias.Rendition(rendition)
 	}
@@ -162,7 +163,7 @@ func (t target) open(header http.Header, r *http.Request) (*storagedrivers.Objec
 	if !liked {
 		return item, nil
 	}
-	hdr, err := derived.IsHDR(r.Context(), alias, filename, item.Info)
+	hdr, err := t.maker.IsHDR(r.Context(), alias, filename, item.Info)
 	if err != nil {
 		return nil, errors.Join(err, item.Close())
 	}

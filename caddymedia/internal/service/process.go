@@ -6,11 +6,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers/locks"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
@@ -29,6 +32,14 @@ type Process struct {
 	images shared[imagesKey, *render.Maker]
 	logins shared[LoginLimits, *logins]
 }
+
+// program is what all services of this program share, because it belongs to what is stored: one service
+// may replace another, or use the same storage beside it.
+var program = struct {
+	items   locks.Names      // locks of the items that are being committed or deleted, by location
+	uploads resumable.Active // requests at work on resumable uploads
+	derived *derived.Memory
+}{derived: derived.NewMemory()}
 
 // NewProcess returns an unused Process. Of the file descriptors of this process, downloads have a
 // quarter, connections of uploads another quarter, and staged data three eighths. An eighth is left for

@@ -212,7 +212,7 @@ func (s *Service) assemble(parts *Parts) error {
 	}
 	s.uploader = &upload.Uploader{
 		Limits: s.limits.Requests, Staging: s.process.staging, Now: s.now, Observer: s.observer, Log: s.log,
-		Derived: &derived.Maker{Images: images, Now: s.now, Observer: s.observer},
+		Derived: &derived.Maker{Images: images, Memory: program.derived, Now: s.now, Observer: s.observer},
 	}
 	if s.uploader.Aliases, err = parts.Aliases(s.storages); err != nil {
 		return err
@@ -222,6 +222,7 @@ func (s *Service) assemble(parts *Parts) error {
 	}
 	largest := int64(0)
 	for _, alias := range s.Aliases() {
+		alias.Locks = &program.items
 		largest = max(largest, alias.MaxSize)
 	}
 	return s.resumable.within(largest)
@@ -250,7 +251,7 @@ func (s *Service) Close() error {
 
 func (s *Service) closeAll() error {
 	s.remote.Close()
-	var errs []error
+	errs := make([]error, 0, len(s.storages)+1)
 	for _, storage := range s.storages {
 		errs = append(errs, storage.Close())
 	}

@@ -30,13 +30,13 @@ const (
 // when those of an earlier configuration have.
 func (s *Service) sweepUploads(ctx context.Context, storage *storagedrivers.Storage) {
 	var outcomes time.Time
-	a := alone{service: s, tried: map[string]attempt{}, quiet: quietTime}
+	f := finisher{service: s, tried: map[string]retry{}, quiet: quietTime}
 	if s.isFirst {
-		a.quiet = 0 // no other service of this process finishes uploads
+		f.quiet = 0 // no other service of this process finishes uploads
 	}
 	for s.health.awaitReachable(ctx, storage.Name()) {
 		hourly := s.now().Sub(outcomes) >= outcomeInterval
-		err := a.sweepIfOpen(ctx, storage, hourly)
+		err := f.sweepIfOpen(ctx, storage, hourly)
 		if err == nil && hourly {
 			outcomes = s.now()
 			err = s.uploads.SweepOutcomes(ctx, storage, resumable.SweepOptions{})
@@ -47,10 +47,10 @@ func (s *Service) sweepUploads(ctx context.Context, storage *storagedrivers.Stor
 		if err != nil && ctx.Err() == nil && !errors.Is(err, storagedrivers.ErrUnavailable) {
 			s.log.Warn("sweeping resumable uploads", "storage", storage.Name(), "error", err)
 		}
-		if a.empty && s.resumable.Off {
+		if f.empty && s.resumable.Off {
 			return
 		}
-		a.pause(ctx, s.opened[storage.Name()])
+		f.pause(ctx, s.opened[storage.Name()])
 	}
 }
 
@@ -63,37 +63,37 @@ func (s *Service) SweepUploads(ctx context.Context, storage *storagedrivers.Stor
 	return s.uploads.SweepOutcomes(ctx, storage, opts)
 }
 
-// alone finishes uploads of a storage without their clients.
-type alone struct {
+// finisher finishes uploads of a storage without their clients.
+type finisher struct {
 	service *Service
 	quiet   time.Duration
-	tried   map[string]attempt // by the IDs of the idle uploads
-	empty   bool               // the storage has no unfinished uploads, as far as is known
+	tried   map[string]retry // by the IDs of the idle uploads
+	empty   bool             // the storage has no unfinished uploads, as far as is known
 }
 
 // sweepIfOpen is sweep. Unless always is true, it does not sweep a storage that is still empty.
-func (a *alone) sweepIfOpen(ctx context.Context, storage *storagedrivers.Storage, always bool) error {
-	if a.empty && !always {
-		open, err := a.service.uploads.HasOpen(ctx, storage)
+func (f *finisher) sweepIfOpen(ctx context.Context, storage *storagedrivers.Storage, always bool) error {
+	if f.empty && !always {
+		open, err := f.service.uploads.HasOpen(ctx, storage)
 		if err != nil || !open {
 			return err
 		}
 	}
-	err := a.sweep(ctx, storage)
-	a.quiet = quietTime
+	err := f.sweep(ctx, storage)
+	f.quiet = quietTime
 	return err
 }
 
 // pause waits until the next sweep is due. opened receives when this process has created an upload.
-func (a *alone) pause(ctx context.Context, opened <-chan struct{}) {
-	if a.empty {
+func (f *finisher) pause(ctx context.Context, opened <-chan struct{}) {
+	if f.empty {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(max(sweepInterval, min(idleInterval, a.service.resumable.Expires))):
+		case <-time.After(max(sweepInterval, min(idleInterval, f.service.resumable.Expires))):
 			return
 		case <-opened:
-			a.empty = false
+			f.empty = false
 		}
 	}
 	select {
@@ -102,24 +102,24 @@ func (a *alone) pause(ctx context.Context, opened <-chan struct{}) {
 	}
 }
 
-// attempt is the last look at an idle upload, and the time of the next one.
-type attempt struct{ changed, next time.Time }
+// retry is when an idle upload is tried again, unless it changes before.
+type retry struct{ changed, next time.Time }
 
 // retryTime is the time between two attempts to finish an upload without its client.
 const retryTime = 10 * time.Minute
 
-func (a *alone) sweep(ctx context.Context, storage *storagedrivers.Storage) error {
-	now, idle := a.service.now(), map[string]attempt{}
+func (f *finisher) sweep(ctx context.Context, storage *storagedrivers.Storage) error {
+	now, idle := f.service.now(), map[string]retry{}
 	var due []*resumable.Upload
-	open, err := a.service.uploads.Sweep(ctx, storage, resumable.SweepOptions{
-		Quiet: a.quiet,
+	open, err := f.service.uploads.Sweep(ctx, storage, resumable.SweepOptions{
+		Quiet: f.quiet,
 		Wanted: func(id string, changed time.Time) bool {
-			last, known := a.tried[id]
+			last, known := f.tried[id]
 			if known && last.changed.Equal(changed) && now.Before(last.next) {
 				idle[id] = last
 				return false
 			}
-			idle[id] = attempt{changed, now.Add(retryTime)}
+			idle[id] = retry{changed, now.Add(retryTime)}
 			return true
 		},
 		Idle: func(u *resumable.Upload) {
@@ -131,18 +131,18 @@ func (a *alone) sweep(ctx context.Context, storage *storagedrivers.Storage) erro
 		},
 	})
 	if err == nil {
-		a.service.observer.ResumableOpen(storage.Name(), open)
-		a.service.process.usages.setUnfinished(storage, open)
+		f.service.observer.ResumableOpen(storage.Name(), open)
+		f.service.process.usages.setUnfinished(storage, open)
 	}
-	a.empty = err == nil && open.Uploads == 0
-	a.tried = idle
+	f.empty = err == nil && open.Uploads == 0
+	f.tried = idle
 	for _, u := range due {
 		if ctx.Err() != nil || errors.Is(err, storagedrivers.ErrClosed) {
 			break
 		}
-		switch failed := a.service.finishAlone(ctx, u); {
+		switch failed := f.service.finishAlone(ctx, u); {
 		case errors.Is(failed, tokens.ErrRunning):
-			delete(a.tried, u.ID) // the lease may be that of a dead process, and end soon
+			delete(f.tried, u.ID) // the lease may be that of a dead process, and end soon
 		default:
 			err = errors.Join(err, failed)
 		}

@@ -22,7 +22,7 @@ func (s *Service) newUploads() *resumable.Store {
 	store := &resumable.Store{
 		Uploader: s.uploader, Issuer: s.issuer,
 		Expires: s.resumable.Expires, MaxOpen: s.resumable.MaxOpen, MaxBytes: s.resumable.MaxBytes,
-		Observe: s.observer.ResumableEvent, Received: s.observer.ResumableReceived, Now: s.now, Log: s.log,
+		Active: &program.uploads, Observe: s.observer.ResumableEvent, Received: s.observer.ResumableReceived, Now: s.now, Log: s.log,
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.storages)) {
 		store.Storages = append(store.Storages, s.storages[name])

@@ -88,7 +88,8 @@ func (b *batch) isOwn(ctx context.Context, up *received, filename string, info s
 		return err == nil, err
 	}
 	// The backend may store whole seconds only, by another clock.
-	if !info.ModTime.Before(b.now.Truncate(time.Second).Add(-clockError)) {
+	since := cmp.Or(b.req.Repetition.Since, b.now.Truncate(time.Second).Add(-clockError))
+	if !info.ModTime.Before(since) {
 		if same, err := b.sameBytes(ctx, up, info); same || err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return same, err
 		}

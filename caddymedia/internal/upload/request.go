@@ -44,6 +44,9 @@ type Repetition struct {
 	Began time.Time
 	// Again reports that an earlier attempt may have stored items.
 	Again bool
+	// Since, if set, is the time from which on such an object is one of the request, by the clock of the
+	// storage. Default: Began, less the difference that clocks may have.
+	Since time.Time
 }
 
 // Outcome is the outcome of a commit.

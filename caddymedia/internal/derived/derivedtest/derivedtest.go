@@ -1,5 +1,5 @@
 // Package derivedtest has storages with faults, aliases, images and makers for the tests of
-// packages derived and upload.
+// packages derived and upload. It has no tests of its own. Begin with [Storages] and [NewMaker].
 package derivedtest
 
 import (
@@ -28,11 +28,15 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
+	"github.com/caddymedia/media/storagedrivers/locks"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
 // Noon is the time of the clock.
 var Noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+// itemLocks are the locks of all items of tests.
+var itemLocks locks.Names
 
 // NewAlias returns an alias for files without a sub folder.
 func NewAlias(t testing.TB, name string, s *storagedrivers.Storage) *item.Alias {
@@ -42,7 +46,8 @@ func NewAlias(t testing.TB, name string, s *storagedrivers.Storage) *item.Alias 
 		t.Fatal(err)
 	}
 	return &item.Alias{
-		Kind: item.File, Name: name, Storage: s, Prefix: "file/" + name, SubFolder: root, Sanitize: true,
+		Locks: &itemLocks,
+		Kind:  item.File, Name: name, Storage: s, Prefix: "file/" + name, SubFolder: root, Sanitize: true,
 		Extensions: map[string]bool{"txt": true, "pdf": true}, MaxSize: 1 << 20,
 		CacheControl: "no-cache", BaseURL: "https://cdn.example",
 	}
@@ -73,6 +78,7 @@ func WithRenditions(t testing.TB, s *storagedrivers.Storage) *item.Alias {
 // NewMaker returns a maker with a constant clock that encodes with an encoder.
 func NewMaker(encoder webp.Encoder, limits render.Limits) *derived.Maker {
 	return &derived.Maker{
+		Memory: derived.NewMemory(),
 		Images: render.NewMaker(encoder, limits), Now: func() time.Time { return Noon }, Observer: observer{},
 	}
 }

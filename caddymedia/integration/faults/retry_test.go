@@ -1,0 +1,405 @@
+package faults_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+)
+
+// forms uploads forms of 1 to 5 files, each until it is answered, under one key.
+type forms struct {
+	nodes   []*site.Child
+	storage string // the driver's part of the storage
+	redis   string // the address of the tokens; empty for a file of the node
+	uploads int
+	kills   int         // of processes
+	kill    func(n int) // in place of that of a node, if set
+	tears   bool        // the proxies cut connections
+
+	token   string
+	proxies []string
+	cuts    atomic.Int64 // of answers and requests
+	replays atomic.Int64
+	mu      sync.Mutex
+	items   map[string]string // contents of the acknowledged items by filename
+}
+
+// media returns the lines of the global option media.
+func (r *forms) media() string {
+	tokens := ""
+	if r.redis != "" {
+		tokens = "tokens redis redis://" + r.redis + "\n"
+	}
+	return tokens + site.Account + `
+storage keep {
+	` + r.storage + `
+}
+file_alias content {
+	storage keep
+	prefix /
+	extensions bin
+}
+`
+}
+
+// run uploads everything, and expects each acknowledged item once, with its bytes, and no other.
+func (r *forms) run(t *testing.T) {
+	t.Helper()
+	r.items = map[string]string{}
+	for _, node := range r.nodes {
+		node.Start(r.media())
+		r.proxies = append(r.proxies, r.proxy(t, node.Plain))
+	}
+	r.token = r.nodes[0].HTTP1().MustLogin(t)
+	began := time.Now()
+	uploads := make(chan int)
+	var clients sync.WaitGroup
+	for range 6 {
+		clients.Go(func() {
+			for n := range uploads {
+				r.upload(t, n)
+			}
+		})
+	}
+	var done atomic.Bool
+	killed := make(chan int)
+	go func() {
+		n := 0
+		for ; n < r.kills && !done.Load(); n++ {
+			time.Sleep(time.Duration(100+rand.IntN(300)) * time.Millisecond) // a random moment
+			if r.kill != nil {
+				r.kill(n)
+				continue
+			}
+			node := r.nodes[n%len(r.nodes)]
+			node.Kill()
+			node.Start(r.media())
+		}
+		killed <- n
+	}()
+	for n := 0; n < r.uploads; n++ {
+		uploads <- n
+	}
+	if r.kills > 0 { // go on until the last one
+		for n, left := r.uploads, true; left; n++ {
+			select {
+			case uploads <- n:
+				r.uploads++
+			case k := <-killed:
+				t.Logf("%d kills", k)
+				left = false
+			}
+		}
+	} else {
+		<-killed
+	}
+	close(uploads)
+	clients.Wait()
+	t.Logf("%d uploads of %d items in %v, %d cuts, %d replayed answers",
+		r.uploads, len(r.items), time.Since(began).Round(time.Millisecond), r.cuts.Load(), r.replays.Load())
+	if !t.Failed() {
+		r.check(t)
+	}
+}
+
+// proxy returns the address of a proxy of a server. It cuts every second answer before its first byte,
+// and every fourth request within 20 ms.
+func (r *forms) proxy(t *testing.T, server string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go r.carry(client, server)
+		}
+	}()
+	return "http://" + listener.Addr().String()
+}
+
+// carry carries one request and its answer.
+func (r *forms) carry(client net.Conn, server string) {
+	defer client.Close()
+	conn, err := net.Dial("tcp", server)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	fate := rand.IntN(4)
+	if !r.tears {
+		fate = 3
+	}
+	cut := func() {
+		r.cuts.Add(1)
+		_ = client.(*net.TCPConn).SetLinger(0)
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		client.Close()
+		conn.Close()
+	}
+	if fate == 0 {
+		defer time.AfterFunc(time.Duration(rand.IntN(20_000))*time.Microsecond, cut).Stop()
+	}
+	go io.Copy(conn, client)
+	first := make([]byte, 4096)
+	n, err := conn.Read(first)
+	if err != nil {
+		return
+	}
+	if fate == 1 || fate == 2 {
+		cut() // after the commit
+		return
+	}
+	if _, err := client.Write(first[:n]); err == nil {
+		_, _ = io.Copy(client, conn)
+	}
+}
+
+// upload sends one form until it is answered.
+func (r *forms) upload(t *testing.T, n int) {
+	names := []string{"a.bin", "b.bin", "c.bin"}
+	contents := make([]string, 1+rand.IntN(5))
+	parts := make([]site.StreamPart, len(contents))
+	for i := range contents {
+		contents[i] = fmt.Sprintf("%d %d ", n, i) + strings.Repeat("x", rand.IntN(200_000))
+		if n%3 == 0 && r.kills == 0 {
+			contents[i] = "the same everywhere" // they differ by their number alone
+		}
+		parts[i].Name = names[rand.IntN(len(names))]
+	}
+	key := fmt.Sprintf("upload-%d", n)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
+	for deadline := time.Now().Add(3 * time.Minute); ; {
+		for i := range parts {
+			parts[i].Body = strings.NewReader(contents[i])
+		}
+		answer, err := r.send(t.Context(), client, key, site.StreamForm("content", parts...))
+		switch {
+		case err == nil && answer.Status == http.StatusOK:
+			r.acknowledge(t, answer, contents)
+			return
+		case time.Now().After(deadline), err == nil && answer.Status != http.StatusConflict && answer.Status < 500:
+			t.Errorf("upload %d: %v, %v", n, answer, err)
+			return
+		}
+		time.Sleep(20 * time.Millisecond) // it is under way, or the node is being started
+	}
+}
+
+func (r *forms) send(ctx context.Context, client *http.Client, key string, form io.Reader) (site.Answer, error) {
+	body, err := io.ReadAll(form)
+	if err != nil {
+		return site.Answer{}, err
+	}
+	base := r.proxies[rand.IntN(len(r.proxies))]
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/api/upload/file?sub_folder=%2F", bytes.NewReader(body))
+	if err != nil {
+		return site.Answer{}, err
+	}
+	req.Header = http.Header{
+		"Content-Type": {"multipart/form-data; boundary=" + site.StreamBoundary}, "Authorization": {"Bearer " + r.token}, "Idempotency-Key": {key},
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return site.Answer{}, err
+	}
+	defer resp.Body.Close()
+	answer := site.Answer{Status: resp.StatusCode}
+	text, err := io.ReadAll(resp.Body)
+	if resp.Header.Get("Idempotency-Replayed") != "" {
+		r.replays.Add(1)
+	}
+	if err == nil && resp.StatusCode != http.StatusBadGateway { // of a proxy
+		err = json.Unmarshal(text, &answer)
+	}
+	return answer, err
+}
+
+func (r *forms) acknowledge(t *testing.T, answer site.Answer, contents []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(answer.Result) != len(contents) {
+		t.Errorf("%d of %d files are acknowledged", len(answer.Result), len(contents))
+		return
+	}
+	for i, item := range answer.Result {
+		if _, twice := r.items[item.Filename]; twice {
+			t.Errorf("%s is acknowledged twice", item.Filename)
+		}
+		r.items[item.Filename] = contents[i]
+	}
+}
+
+// check compares the storage with the acknowledged items.
+func (r *forms) check(t *testing.T) {
+	t.Helper()
+	node := r.nodes[0]
+	stored := site.Objects(t, node.Caddyfile(r.media()), "keep")
+	for name := range stored {
+		if r.items[name] == "" {
+			t.Errorf("%s is stored, but not acknowledged", name)
+		}
+	}
+	if len(stored) != len(r.items) {
+		t.Errorf("%d items are stored, %d acknowledged", len(stored), len(r.items))
+	}
+	client := node.HTTP1()
+	for name, content := range r.items {
+		if status, got := client.Fetch(t, "content", name); status != http.StatusOK || string(got) != content {
+			t.Errorf("%s: %d with %d bytes, want %d", name, status, len(got), len(content))
+		}
+	}
+}
+
+// TestLostAnswers cuts half of the answers after the commit. Exactly as many items are stored as are
+// acknowledged.
+func TestLostAnswers(t *testing.T) {
+	for name, storage := range storages {
+		for _, shared := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " redis ", shared), func(t *testing.T) {
+				r := &forms{
+					nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: site.Number(t, "MEDIA_TEST_UPLOADS", 60), tears: true,
+				}
+				if shared {
+					r.redis = site.NewRedis(t).Address
+				}
+				r.run(t)
+			})
+		}
+	}
+}
+
+// TestKilled kills the process at random moments, and cuts as TestLostAnswers does.
+func TestKilled(t *testing.T) {
+	for name, storage := range storages {
+		t.Run(name, func(t *testing.T) {
+			r := &forms{
+				nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 20), tears: true,
+			}
+			r.run(t)
+		})
+	}
+}
+
+// TestTwoNodes repeats each request at any of two Caddys that share the storage and one Redis, and kills
+// them in turn. What the dead one held is soon free.
+func TestTwoNodes(t *testing.T) {
+	for name, storage := range storages {
+		t.Run(name, func(t *testing.T) {
+			r := &forms{
+				nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: storage(t), redis: site.NewRedis(t).Address,
+				uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 6), tears: true,
+			}
+			r.run(t)
+		})
+	}
+}
+
+// TestFailover repeats requests at two Caddys while their Redis changes places with its replica.
+func TestFailover(t *testing.T) {
+	address, failover := newReplicated(t)
+	r := &forms{
+		nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: storages["local"](t), redis: address,
+		uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 6), kill: failover, tears: true,
+	}
+	r.run(t)
+}
+
+// newReplicated starts a Redis with a replica, which have one address, and returns a function that
+// makes the other one the master. It loses no write, unlike the crash of a master.
+func newReplicated(t *testing.T) (address string, failover func(n int)) {
+	t.Helper()
+	var clients [2]*goredis.Client
+	var hosts, ports [2]string
+	for i := range clients {
+		server := site.NewRedis(t)
+		clients[i] = goredis.NewClient(&goredis.Options{Addr: server.Address})
+		t.Cleanup(func() { clients[i].Close() })
+		hosts[i], ports[i], _ = net.SplitHostPort(server.Address)
+	}
+	is := func(i int, role, state string) bool {
+		info, err := clients[i].Info(t.Context(), "replication").Result()
+		return err == nil && strings.Contains(info, "role:"+role) && strings.Contains(info, state)
+	}
+	if err := clients[1].ReplicaOf(t.Context(), hosts[0], ports[0]).Err(); err != nil {
+		t.Fatal(err)
+	}
+	site.Eventually(t, "the replica follows", func() bool { return is(1, "slave", "master_link_status:up") })
+	proxies := [2]*faults.Proxy{}
+	for i := range proxies {
+		proxies[i] = faults.New(t, net.JoinHostPort(hosts[i], ports[i]))
+	}
+	proxies[1].SetRefusing(true)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	var master atomic.Int32
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer client.Close()
+				conn, err := net.Dial("tcp", proxies[master.Load()].Address)
+				if err != nil {
+					return
+				}
+				defer conn.Close()
+				go func() {
+					_, _ = io.Copy(conn, client)
+					conn.Close()
+				}()
+				_, _ = io.Copy(client, conn)
+			}()
+		}
+	}()
+	return listener.Addr().String(), func(n int) {
+		from, to := n%2, 1-n%2
+		if err := clients[from].Do(t.Context(), "FAILOVER", "TO", hosts[to], ports[to]).Err(); err != nil {
+			t.Errorf("failover: %v", err)
+			return
+		}
+		site.Eventually(t, "the replica is the master", func() bool {
+			return is(to, "master", "connected_slaves:1") && is(from, "slave", "master_link_status:up")
+		})
+		proxies[to].SetRefusing(false)
+		master.Store(int32(to))
+		proxies[from].SetRefusing(true) // and ends the connections
+	}
+}
+
+var storages = map[string]func(t *testing.T) string{
+	"local": func(t *testing.T) string {
+		t.Helper()
+		return "driver local " + t.TempDir()
+	},
+	"s3": func(t *testing.T) string {
+		t.Helper()
+		p := site.StartS3(t)
+		return p.Driver(p.Address, "keep", "")
+	},
+}

@@ -1,0 +1,184 @@
+package features_test
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/caddymedia/integration/sample"
+	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+var fullName = regexp.MustCompile(`fqName: "(caddy_media_[a-z_]+)"`)
+
+// registered returns the names of all metrics of the running app, including those that have not
+// counted anything.
+func registered(t *testing.T) []string {
+	t.Helper()
+	descriptions := make(chan *prometheus.Desc)
+	running := caddy.ActiveContext()
+	go func() {
+		defer close(descriptions)
+		running.GetMetricsRegistry().Describe(descriptions)
+	}()
+	var names []string
+	for d := range descriptions {
+		if found := fullName.FindStringSubmatch(d.String()); found != nil {
+			names = append(names, found[1])
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names) // those with constant labels occur for each of them
+	if len(names) == 0 {
+		t.Fatal("no metrics are registered")
+	}
+	return names
+}
+
+// familyOf removes the suffix of a histogram from its name.
+func familyOf(name string, names []string) string {
+	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+		if base, ok := strings.CutSuffix(name, suffix); ok && slices.Contains(names, base) {
+			return base
+		}
+	}
+	return name
+}
+
+// TestMetricsMove: under load each metric changes at the admin endpoint, and Prometheus' own linter
+// finds no fault.
+func TestMetricsMove(t *testing.T) {
+	frail := site.TempFolder(t) + "/frail" // cannot be a storage as long as it is a file
+	if err := os.WriteFile(frail, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := site.StartPanelConfig(t, site.Config{
+		Media: site.Account + "health_interval 20ms\nlimits {\nimage_workers 1\nlogin_failures 1000000\n}\n" + site.AtRoot + "}\n" +
+			replacing + "storage frail {\ndriver local " + frail + "\n}\n" +
+			strings.Replace(onDefault, "webp\n", "webp\nrendition small {\nwidth 4\neager on\n}\n", 1),
+		Site: site.PanelBlock, Global: "admin " + servers.FreeAddress(t),
+	})
+	names, before := registered(t), scrape(t, p)
+	// A sweep sets those of unfinished uploads, only twice a minute.
+	still := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return strings.HasPrefix(name, "caddy_media_unfinished_") })
+	defer func() {
+		if len(still) > 0 {
+			t.Errorf("these do not move: %q", still)
+		}
+	}()
+	stop := underLoad(t, p)
+	defer stop()
+	repaired := false
+	site.Eventually(t, "every metric has moved", func() bool {
+		for series, value := range scrape(t, p) {
+			name, _, _ := strings.Cut(series, "{")
+			if was, known := before[series]; known && was != value {
+				still = slices.DeleteFunc(still, func(one string) bool { return one == familyOf(name, names) })
+			}
+			before[series] = value
+		}
+		if !repaired && before[`caddy_media_storage_up{storage="frail"}`] == "0" {
+			repaired = os.Remove(frail) == nil // once: the folder created then must stay
+		}
+		if t.Failed() {
+			t.FailNow()
+		}
+		return len(still) == 0
+	})
+	running := caddy.ActiveContext()
+	problems, err := testutil.GatherAndLint(running.GetMetricsRegistry())
+	if err != nil || len(problems) > 0 {
+		t.Errorf("the linter says %v %v", problems, err)
+	}
+}
+
+// scrape returns the values of all series of the app at the admin endpoint.
+func scrape(t *testing.T, p *site.Panel) map[string]string {
+	t.Helper()
+	r, err := site.AdminClient.Get("http://" + strings.Fields(p.Admin)[1] + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); strings.HasPrefix(line, "caddy_media_") {
+			values[fields[0]] = fields[1] // no label here has a space
+		}
+	}
+	return values
+}
+
+// underLoad runs all operations on items repeatedly until stop is called.
+func underLoad(t *testing.T, p *site.Panel) (stop func()) {
+	t.Helper()
+	var stopped atomic.Bool
+	signed, photo := site.Merged(p.Credentials(t), site.FormType), sample.EncodeJPEG(t, sample.Photo(1200, 900), 90)
+	ask := func(method, path string, header http.Header, body string) (location string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, p.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return ""
+		}
+		maps.Copy(r.Header, header)
+		if strings.HasPrefix(path, "/media-admin") {
+			r.SetBasicAuth(p.User, site.Password)
+		}
+		answer, err := p.Client.Do(r)
+		if err == nil {
+			_, err = io.Copy(io.Discard, answer.Body)
+			answer.Body.Close()
+		}
+		if err != nil {
+			t.Errorf("%s %s: %v", method, path, err)
+			return ""
+		}
+		return answer.Header.Get("Location")
+	}
+	tus := site.Merged(p.Credentials(t), site.Headers("Tus-Resumable", "1.0.0", "Content-Type", "application/offset+octet-stream"))
+	sendPhoto := func() { ask(http.MethodPost, "/api/upload/image", signed, site.Form(site.File("a.jpg", photo))) }
+	works := []func(){
+		sendPhoto, sendPhoto, sendPhoto,
+		func() {
+			ask(http.MethodPost, "/api/upload/file?alias=over", signed, site.Form(site.File("a.txt", "replaced")))
+			ask(http.MethodPost, "/api/upload/file", signed, site.Form(site.File("b.txt", "deleted")))
+			ask(http.MethodGet, "/static/file/content/b.txt", nil, "")
+			ask(http.MethodDelete, "/media-admin/api/items/file/content/b.txt", nil, "")
+			ask(http.MethodPost, "/api/upload/file", signed, site.Form(site.File("b.exe", "refused")))
+			ask(http.MethodPost, "/api/auth/generateToken", site.Headers("Content-Type", "application/x-www-form-urlencoded"), "api_key=none&password=wrong")
+			created := ask(http.MethodPost, "/api/upload/file/resumable",
+				site.Merged(tus, site.Headers("Upload-Length", "2", "Upload-Metadata", "filename Yy50eHQ=")), "x")
+			ask(http.MethodPatch, created, site.Merged(tus, site.Headers("Upload-Offset", "1")), "x")
+			ask(http.MethodPost, "/api/auth/ticket", site.Headers("Content-Type", "application/x-www-form-urlencoded"), "kind=file")
+		},
+	}
+	var working sync.WaitGroup
+	for _, work := range works {
+		working.Go(func() {
+			for !stopped.Load() {
+				work()
+			}
+		})
+	}
+	return func() {
+		stopped.Store(true)
+		working.Wait()
+	}
+}

@@ -1,0 +1,63 @@
+package service
+
+import (
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// TestFinishAloneForUsers: a service finishes the upload of a user without him as long as the account
+// has its users, its rights and the folder.
+func TestFinishAloneForUsers(t *testing.T) {
+	t.Parallel()
+	const users = "users/" + UserID
+	for _, c := range []struct {
+		name         string
+		trusts       bool // the account has users
+		below        string
+		rights       []tokens.Right
+		user, folder string
+		want         bool
+	}{
+		{"unchanged", true, users, nil, "Al/ice", "", true},
+		{"below", true, users, nil, "alice", "users/alice/x", true},
+		{"no folders any more", true, "", nil, "alice", "users/alice", true},
+		{"other folder", true, "people/" + UserID, nil, "alice", "users/alice", false},
+		{"folder of another user", true, users, nil, "bob", "users/alice", false},
+		{"no users any more", false, "", nil, "alice", "users/alice", false},
+		{"of the account before it had users", true, users, nil, "", "users/alice", false},
+		{"fewer rights", true, "", []tokens.Right{tokens.List}, "alice", "users/alice", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			account := tokens.Account{APIKey: "members", PasswordHash: "x", Rights: c.rights}
+			parts := partsOf(t)
+			if c.trusts {
+				account.PasswordHash, account.Trusted = "", true
+				parts.Trust = &Trust{Placeholder: UserID, Users: account, Folder: c.below}
+			}
+			parts.Accounts = []tokens.Account{account}
+			s := start(t, parts)
+			if c.folder == "" {
+				c.folder = s.Trust().Account(c.user).Folder
+			}
+			u := &resumable.Upload{Record: resumable.Record{Origin: "http", Account: "members", User: c.user, Alias: "content", SubFolder: c.folder}}
+			if _, err := s.rightsAlone(t.Context(), u, false); (err == nil) != c.want {
+				t.Errorf("error %v, want none: %t", err, c.want)
+			}
+		})
+	}
+}
+
+// TestCovers: a path is compared by its segments.
+func TestCovers(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]bool{
+		"users/a": true, "users/a/": true, "users/a/b.txt": true, "users/ab": false, "users": false, "": false, "/users/a": false, "users/A/b": false,
+	} {
+		if Covers(tokens.Account{Folder: "users/a"}, path) != want || !Covers(tokens.Account{}, path) {
+			t.Errorf("%q: want %t", path, want)
+		}
+	}
+}

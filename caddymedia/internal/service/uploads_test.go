@@ -1,0 +1,229 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers/local"
+)
+
+const uploader = "site"
+
+// nodes are services that share two folders, as in several processes. The uploads are in one
+// folder, and the items of the aliases "content" and "far" in each.
+func nodes(t *testing.T, n int) []*Service {
+	t.Helper()
+	folders := []string{t.TempDir(), t.TempDir()}
+	services, store := make([]*Service, n), newTokens()
+	for i := range services {
+		parts := partsOf(t)
+		parts.Tokens = store
+		parts.Accounts = []tokens.Account{{APIKey: uploader, PasswordHash: "x"}}
+		parts.Storages = nil
+		for j, name := range []string{"default", "far"} {
+			driver := local.New(local.Config{Root: folders[j], Sync: new(false)}, slog.New(slog.DiscardHandler))
+			parts.Storages = append(parts.Storages, Storage{Name: name, Driver: driver})
+		}
+		parts.Resumable.Storage = "default"
+		parts.Aliases = aliasesOf(newAlias(t, item.File, "content"), newAlias(t, item.File, "far"))
+		services[i] = start(t, parts)
+	}
+	return services
+}
+
+// complete returns a complete upload that is not finished. ticket is the ID of its ticket, empty for
+// a token.
+func (s *Service) complete(t *testing.T, alias, ticket string) *resumable.Upload {
+	t.Helper()
+	const content = "text"
+	actor := item.Actor{Origin: item.OriginHTTP, Account: uploader}
+	rec := resumable.Record{
+		Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account,
+		Kind: "file", Alias: alias, Filename: "a.txt", Length: int64(len(content)), Ticket: ticket,
+	}
+	u, err := s.Uploads().Create(t.Context(), s.UploadStorage(item.File, alias), resumable.Creation{
+		Record: rec, Admit: func(int64) error { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = u.Append(t.Context(), resumable.Body{
+		Reader: strings.NewReader(content), Interrupt: func() {}, Reserve: func() (func(), error) { return func() {}, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// stored returns the keys of the items of an alias.
+func (s *Service) stored(t *testing.T, alias string) []string {
+	t.Helper()
+	a, _ := s.Alias(item.File, alias)
+	var keys []string
+	for info, err := range a.Storage.All(t.Context(), a.Key("")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, info.Key)
+	}
+	return keys
+}
+
+// TestFinishUpload: an upload that several processes finish at the same time, each for another
+// ticket, becomes one item, which counts once. All have its outcome.
+func TestFinishUpload(t *testing.T) {
+	t.Parallel()
+	final := []item.Reason{item.BadRequest, item.Forbidden, item.Conflict, item.TooLarge, item.BadContent}
+	for _, alias := range []string{"content", "far"} {
+		t.Run(alias, func(t *testing.T) {
+			t.Parallel()
+			services := nodes(t, 3)
+			tickets := make([]*tokens.Ticket, len(services))
+			for i, s := range services {
+				_, tickets[i] = s.ticket(t)
+			}
+			u := services[0].complete(t, alias, hex.EncodeToString(tickets[0].ID[:]))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var wg sync.WaitGroup
+			for i, s := range services {
+				mine, err := s.Uploads().Find(t.Context(), u.Owner, u.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				how := resumable.Finishing{BaseURL: "https://example.com", Authorize: func(context.Context, string, bool) (resumable.Rights, *item.Failure) {
+					return resumable.Rights{Issuer: s.issuer, Ticket: tickets[i]}, nil
+				}}
+				wg.Go(func() {
+					for { // as a client that asks again
+						failures := mine.Finish(ctx, how)
+						if failures == nil {
+							break
+						}
+						if slices.Contains(final, failures[0].Reason) || ctx.Err() != nil {
+							t.Errorf("the upload is not finished: %v, %v", failures, ctx.Err())
+							return
+						}
+					}
+					item, ok := s.ItemOf(mine, "https://example.com")
+					if want := "https://example.com/static/file/" + alias + "/a.txt"; !ok || item.FullPath != want || item.Size != 4 {
+						t.Errorf("item %+v, want %s", item, want)
+					}
+				})
+			}
+			wg.Wait()
+			if keys := services[0].stored(t, alias); len(keys) != 1 {
+				t.Errorf("items %v", keys)
+			}
+			used := 0
+			for _, ticket := range tickets {
+				used += services[0].used(t, ticket.ID)
+			}
+			if used != 1 {
+				t.Errorf("%d are counted", used)
+			}
+			for info, err := range services[0].Uploads().Storages[0].All(t.Context(), resumable.Folder+"/") {
+				if err != nil || !strings.Contains(info.Key, "/done/") {
+					t.Errorf("remaining: %s, error %v", info.Key, err)
+				}
+			}
+		})
+	}
+}
+
+// TestStartFinishesUpload: a service finishes an upload whose client does not come back, unless its
+// account was removed.
+func TestStartFinishesUpload(t *testing.T) {
+	t.Parallel()
+	s := nodes(t, 1)[0]
+	u := s.complete(t, "content", "")
+	s.Start()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for ; u.Outcome == nil; time.Sleep(10 * time.Millisecond) {
+		if err := cmp.Or(ctx.Err(), u.Reload(ctx)); err != nil {
+			t.Fatalf("the start does not finish the upload: %v", err)
+		}
+	}
+	if keys := s.stored(t, "content"); len(keys) != 1 {
+		t.Errorf("items %v", keys)
+	}
+	gone := s.complete(t, "content", "")
+	gone.Account = "removed"
+	_ = s.finishAlone(t.Context(), gone)
+	if gone.Outcome != nil {
+		t.Errorf("for a removed account: %+v", gone.Outcome)
+	}
+}
+
+// TestStartCountsUploads: a service reports the unfinished uploads of its storages.
+func TestStartCountsUploads(t *testing.T) {
+	t.Parallel()
+	s := nodes(t, 1)[0]
+	reported := make(chan resumable.Open, 2)
+	s.observer = openObserver{s.observer, reported}
+	rec := resumable.Record{Owner: "http x", Kind: "file", Filename: "a.txt", Length: 10}
+	u, err := s.Uploads().Create(t.Context(), s.storages["default"], resumable.Creation{
+		Record: rec, Admit: func(int64) error { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = u.Append(t.Context(), resumable.Body{
+		Reader: strings.NewReader("text"), Interrupt: func() {}, Reserve: func() (func(), error) { return func() {}, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	if open := <-reported; open != (resumable.Open{Uploads: 1, Bytes: 4}) {
+		t.Errorf("reported %+v", open)
+	}
+}
+
+// openObserver passes on the unfinished uploads of the default storage.
+type openObserver struct {
+	Observer
+	reported chan resumable.Open
+}
+
+func (o openObserver) ResumableOpen(storage string, open resumable.Open) {
+	if storage == "default" {
+		o.reported <- open
+	}
+}
+
+// TestMaxBytes: unfinished uploads have room for 32 of the largest item, unless the configuration
+// says otherwise, also if only those of an earlier configuration are left.
+func TestMaxBytes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		given Resumable
+		want  int64
+	}{
+		{Resumable{}, 64 << 20}, {Resumable{Off: true}, 64 << 20}, {Resumable{MaxBytes: 4 << 20}, 4 << 20},
+	} {
+		parts := partsOf(t)
+		parts.Resumable = c.given
+		s := start(t, parts)
+		if got := s.resumable.MaxBytes; got != c.want || s.uploads.MaxBytes != c.want {
+			t.Errorf("%+v: %d bytes, want %d", c.given, got, c.want)
+		}
+	}
+	parts := partsOf(t)
+	parts.Resumable.MaxBytes = 4<<20 - 1
+	if _, err := New(parts); err == nil || !strings.Contains(err.Error(), "max_bytes is less than twice") {
+		t.Errorf("too small: %v", err)
+	}
+}
