@@ -1,12 +1,12 @@
 // Package tokens issues tokens to accounts for their passwords and tickets for tokens, and verifies
-// those of requests.
+// those of requests. It knows no Caddy, no HTTP and no items: a caller asks it who somebody is and
+// which rights they have. Begin with [Issuer].
 //
 // An [Issuer] checks passwords and tokens. Its persistent state is in a [Store] (package memory,
 // bolt or redis), a [Throttle] and a [HashLimiter]. All Issuers of a process should share the last
 // two, so that a new configuration forgets no failed login.
 //
-// The package does not know Caddy. A stolen store has no usable token: each is stored as its
-// SHA-256.
+// A stolen store has no usable token: each is stored as its SHA-256.
 //
 // The contract of a Store, with package tokentest, and [Comparer] are stable.
 package tokens

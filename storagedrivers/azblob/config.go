@@ -1,4 +1,6 @@
-// Package azblob is the storage driver for Azure Blob Storage and compatible services.
+// Package azblob is the storage driver for Azure Blob Storage and compatible services. It neither
+// repeats operations nor compares sizes, which is done by [storagedrivers.Storage] for all drivers.
+// Begin with [Config], and then put.go, where an object gets its name.
 package azblob
 
 import (

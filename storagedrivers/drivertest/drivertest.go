@@ -1,9 +1,8 @@
-// Package drivertest is the conformance suite of storage drivers. It tests exactly the rules in the
-// comments of package storagedrivers; the Features of a driver select the guarantees that are
-// asserted.
-//
-// A driver's own tests call [Run] once for every server and setting that it must support. Otherwise
-// they test only the specifics of the driver: its errors, its configuration.
+// Package drivertest is the conformance suite of storage drivers: it tests exactly the rules in the
+// comments of package storagedrivers, and the Features of a driver select the guarantees that are
+// asserted. It does not test the specifics of a driver, such as its errors and its configuration.
+// Begin with [Run], which a driver's own tests call once for every server and setting that it must
+// support.
 //
 // The package is stable: a new version may add tests of the contract.
 package drivertest

@@ -1,11 +1,13 @@
-// Package ftp stores objects as files on an FTP server, plain or over TLS.
+// Package ftp stores objects as files on an FTP server, plain or over TLS. It is not for several
+// processes that write to one storage: the protocol cannot create a name only if it is free. Begin
+// with [Config], and then put.go and the connections in pool.go.
 //
 // A key is the path of its file below the root. An object is sent to a temporary file ".up-*.part"
 // in its folder, and renamed when it is complete: a server keeps the received part of an aborted
 // transfer and reports it as complete.
 //
-// The protocol cannot create a name only if it is free. Instead the driver checks the name before
-// the rename, under a lock of the name in this process.
+// Therefore the driver checks whether a name is free before the rename, under a lock of the name in
+// this process.
 //
 // A server does not identify the generation of an object that it sends. See open.go.
 //

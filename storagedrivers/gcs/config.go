@@ -1,4 +1,6 @@
-// Package gcs is the storage driver for Google Cloud Storage.
+// Package gcs is the storage driver for Google Cloud Storage. It neither repeats operations nor
+// compares sizes, which is done by [storagedrivers.Storage] for all drivers. Begin with [Config],
+// and then put.go; it is the shortest driver of a real service.
 package gcs
 
 import (

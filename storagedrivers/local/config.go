@@ -1,4 +1,6 @@
-// Package local stores objects as files below one folder, the root.
+// Package local stores objects as files below one folder, the root. It is not for folders over
+// several file systems, or on one without hard links. Begin with [Config] and [New], and then
+// local.go, where an object gets its name.
 //
 // A key is the path of its file. Nothing outside the root can be reached: every access uses
 // [os.Root], so that neither ".." nor a symbolic link leads out.

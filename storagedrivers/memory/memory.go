@@ -1,5 +1,6 @@
-// Package memory is a storage driver that stores its objects in memory. It is for tests: nothing
-// survives the driver, and faults can be injected.
+// Package memory is a storage driver that stores its objects in memory. It is for tests and no
+// service should use it: nothing survives the driver, and faults can be injected. Begin with [New];
+// as the shortest driver it is also the one to read first.
 package memory
 
 import (

@@ -1,4 +1,7 @@
-// Package s3 is the storage driver for Amazon S3 and services that speak its protocol.
+// Package s3 is the storage driver for Amazon S3 and services that speak its protocol. It neither
+// repeats operations nor compares sizes, which is done by [storagedrivers.Storage] for all drivers,
+// and it tests what a service cannot be trusted to do (conditions.go). Begin with [Config], and
+// then put.go, where an object gets its name.
 package s3
 
 import (

@@ -1,5 +1,6 @@
 // Package sftp stores objects as files on a host with SFTP (version 3, and the extensions of
-// OpenSSH if the host has them).
+// OpenSSH if the host has them). It runs no commands on the host, and does not believe what a host
+// announces. Begin with [Config], and then put.go, and probe.go for what a host can do.
 //
 // A key is the path of its file below the root. An object is written to a hidden file ".up-*.part"
 // in the folder of its key, synced if the host can, and then named in one step. An experiment

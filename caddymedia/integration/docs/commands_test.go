@@ -16,6 +16,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
+// firstUpload are the pages whose commands use the variables of one session, in the order of a reader.
+var firstUpload = []string{
+	pages.Top, "http-login.md", "http-uploads.md", "http-retries.md", "http-items.md", "http-serving.md", "commands.md",
+}
+
 // TestDocsFirstUpload runs the commands of the README and of the pages about HTTP and commands that
 // talk to Caddyfile.example, one after the other. The answers are like those in the README.
 func TestDocsFirstUpload(t *testing.T) {
@@ -30,10 +35,18 @@ func TestDocsFirstUpload(t *testing.T) {
 		site.PutFile(t, filepath.Join(folder, name), content)
 	}
 	script := "set -e\n"
-	for _, page := range []string{pages.Top, "http.md", "commands.md"} {
+	for _, page := range firstUpload {
 		for _, block := range pages.Blocks(t, page) {
 			if block.Language == "sh" && strings.Contains(block.Text, "curl") {
 				script += block.Text
+			}
+		}
+	}
+	for _, page := range pages.All(t) {
+		listed := slices.Contains(firstUpload, page) || slices.Contains(firstUpload, filepath.Base(page)) && page != pages.Top
+		for _, block := range pages.Blocks(t, page) {
+			if !listed && block.Language == "sh" && strings.Contains(block.Text, "$SERVER/") {
+				t.Errorf("the commands of %s are not run", page)
 			}
 		}
 	}

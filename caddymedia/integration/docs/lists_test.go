@@ -3,6 +3,7 @@ package docs_test
 import (
 	"go/ast"
 	"go/token"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,13 +15,13 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/pages"
 )
 
-// TestDocsPackages: the tree in CONTRIBUTING.md has the folder of each package.
+// TestDocsPackages: the tree in CONTRIBUTING.md has the folder of each package, and no other.
 func TestDocsPackages(t *testing.T) {
 	t.Parallel()
 	_, tree, _ := strings.Cut(pages.Text(t, ".github/CONTRIBUTING.md"), "```\n")
 	tree, _, _ = strings.Cut(tree, "```\n")
 	words := map[string]bool{}
-	for word := range strings.FieldsFuncSeq(tree, func(r rune) bool { return strings.ContainsRune(" ,;\n", r) }) {
+	for word := range strings.FieldsFuncSeq(tree, func(r rune) bool { return strings.ContainsRune(" ,;()\n", r) }) {
 		words[word] = true
 	}
 	// Their packages are alike, or helpers.
@@ -42,6 +43,70 @@ func TestDocsPackages(t *testing.T) {
 			}
 		}
 	}
+	folders := folderNames(t)
+	for word := range words {
+		if name, isFolder := strings.CutSuffix(word, "/"); isFolder && !folders[name] {
+			t.Errorf("the tree has %s, which is no folder", word)
+		}
+	}
+}
+
+// shortComments are the packages whose comments are shorter. There may only be fewer of them.
+var shortComments = []string{
+	"adminapi", "cache", "caddymedia", "core", "locks", "mediaapp", "mediacmd", "mediahttp", "modules",
+	"observe", "options", "panel", "queue", "testcaddy", "testservice", "web",
+}
+
+// TestPackageComments: the comment of a package says in three sentences what the package is for, what it is
+// not for, and where to begin. Programs, registrations of drivers and tests of whole programs need none.
+func TestPackageComments(t *testing.T) {
+	t.Parallel()
+	sentence, begin := regexp.MustCompile(`[.?!](\s|$)`), regexp.MustCompile(`\b[Bb]egin\s+with\b`)
+	for folderAndName, files := range goPackages(t, token.NewFileSet()) {
+		folder, name := filepath.Split(folderAndName)
+		folder = filepath.ToSlash(folder)
+		if name == "main" || strings.HasSuffix(name, "_test") || strings.Contains(folder, "caddymedia/integration/") ||
+			strings.Contains(folder, "caddymedia/drivers/") {
+			continue
+		}
+		comment := packageComment(files)
+		isShort := len(sentence.FindAllString(comment, -1)) < 3 || !begin.MatchString(comment)
+		switch isListed := slices.Contains(shortComments, name); {
+		case isShort && !isListed:
+			t.Errorf("%s: the comment of the package does not say in three sentences what it is for, what not, and what to begin with", folder)
+		case !isShort && isListed:
+			t.Errorf("%s: the comment of the package is long enough: remove it from shortComments", folder)
+		}
+	}
+}
+
+// packageComment returns the comment of a package.
+func packageComment(files []*ast.File) string {
+	for _, file := range files {
+		if file.Doc != nil && strings.HasPrefix(file.Doc.Text(), "Package ") {
+			return file.Doc.Text()
+		}
+	}
+	return ""
+}
+
+// folderNames returns the names of all folders of the repository, without those above them.
+func folderNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	err := filepath.WalkDir(pages.Root(t), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			names[entry.Name()] = true
+			if entry.Name() == ".git" || entry.Name() == "node_modules" {
+				return fs.SkipDir
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 // TestDocsPages: docs/README.md and README.md list each page. README.md leaves the pages of drivers
@@ -64,29 +129,47 @@ func TestDocsPages(t *testing.T) {
 	}
 }
 
-// TestDocsCommands: the list of commands in docs/README.md has each one.
+// TestDocsFirstCommand: README.md has a command on its first screen.
+func TestDocsFirstCommand(t *testing.T) {
+	t.Parallel()
+	if block := pages.Blocks(t, pages.Top)[0]; block.Language != "sh" || block.Line > 25 {
+		t.Errorf("the first block is in line %d: %s", block.Line, block.Text)
+	}
+}
+
+// TestDocsCommands: docs/README.md and the table of commands.md list the commands that there are.
 func TestDocsCommands(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(pages.Root(t), "caddymedia", "mediacmd", "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, list, _ := strings.Cut(pages.Text(t, "caddymedia/docs/README.md"), "(commands.md) |")
-	list, _, _ = strings.Cut(list, "\n")
-	found := 0
+	var want []string
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, use := range regexp.MustCompile(`\bUse: +"(\w+) [<[]`).FindAllStringSubmatch(string(b), -1) {
-			found++
-			if !strings.Contains(list, "`"+use[1]+"`") && !strings.Contains(list, "`caddy media "+use[1]+"`") {
-				t.Errorf("docs/README.md lacks the command %s", use[1])
-			}
+			want = append(want, use[1])
 		}
 	}
-	if found < 6 {
-		t.Errorf("only %d commands are found", found)
+	slices.Sort(want)
+	if len(want) < 5 {
+		t.Errorf("only %q are found", want)
+	}
+	_, top, _ := strings.Cut(pages.Text(t, "caddymedia/docs/README.md"), "(commands.md) |")
+	top, _, _ = strings.Cut(top, "\n")
+	for page, list := range map[string][][]string{
+		"docs/README.md": regexp.MustCompile("`(?:caddy media )?(\\w+)`").FindAllStringSubmatch(top, -1),
+		"commands.md":    regexp.MustCompile("(?m)^\\| \\[`caddy media (\\w+)`\\]").FindAllStringSubmatch(pages.Text(t, "commands.md"), -1),
+	} {
+		var names []string
+		for _, match := range list {
+			names = append(names, match[1])
+		}
+		if slices.Sort(names); !slices.Equal(names, want) {
+			t.Errorf("%s lists the commands %q, want %q", page, names, want)
+		}
 	}
 }

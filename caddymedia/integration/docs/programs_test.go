@@ -99,7 +99,7 @@ func goPackages(t *testing.T, set *token.FileSet) map[string][]*ast.File {
 		if err != nil || filepath.Ext(path) != ".go" {
 			return err
 		}
-		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(set, path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err == nil {
 			name := filepath.Join(filepath.Dir(path), file.Name.Name)
 			packages[name] = append(packages[name], file)

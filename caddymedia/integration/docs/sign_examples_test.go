@@ -110,7 +110,7 @@ func TestDocsSign(t *testing.T) {
 		}
 		return string(out)
 	}
-	const signing, http = "signing.md", "http.md"
+	const signing, http = "signing.md", "http-serving.md"
 	query := strings.TrimSpace(run(pages.Example(t, signing, "sh", "MEDIA_SIGNING_KEY")))
 	if !strings.Contains(pages.Text(t, signing), "photo.jpg?"+query+"\n") {
 		t.Errorf("the page does not have %s", query)

@@ -1,4 +1,5 @@
-// Package bytesize formats numbers of bytes for messages.
+// Package bytesize formats numbers of bytes for messages. It is not for options, which package
+// options parses. Begin with [Format].
 package bytesize
 
 import "github.com/dustin/go-humanize"

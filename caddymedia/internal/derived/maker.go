@@ -1,9 +1,9 @@
-// Package derived makes the images that are derived from stored ones: variants and renditions, on
-// request and in upkeep. Package upload stores those that are made with an upload.
-//
-// Begin with [Maker]. A request for a rendition calls [RenditionRequest.OpenRendition], and
-// [Maker.MakeRendition] if it is not stored. Upkeep calls [Maker.Renew] and
-// [Maker.RenewRenditions], and removes the objects of [Orphans] and [OutdatedRenditions].
+// Package derived makes the images that are derived from stored ones, variants and renditions, on
+// request and in upkeep. It does not store those that are made with an upload, which is the work of
+// package upload, and decodes no pixels, which is that of package render. Begin with [Maker]: a
+// request for a rendition calls [RenditionRequest.OpenRendition], and [Maker.MakeRendition] if it
+// is not stored; upkeep calls [Maker.Renew] and [Maker.RenewRenditions], and removes the objects of
+// [Orphans] and [OutdatedRenditions].
 package derived
 
 import (

@@ -1,4 +1,5 @@
-// Package fetch downloads from untrusted addresses.
+// Package fetch downloads from untrusted addresses. It is not for the hosts of storages, which
+// administrators configure. Begin with [New] and [Client.Get].
 //
 // Such an address must not reach services that only this machine can reach: its own, its network's,
 // the metadata of its cloud. The check applies to the dialled IP address, after name resolution and
@@ -7,8 +8,6 @@
 //
 // Requests carry no cookie, credential or referrer, and use no proxy of the environment. One
 // connection serves one response, over HTTP/1.1.
-//
-// Begin with [New] and [Client.Get].
 package fetch
 
 import (

@@ -1,5 +1,6 @@
-// Package httpx has what the HTTP endpoints of several packages share: JSON bodies, the responses to failed
-// uploads, and request bodies that are bounded in time or not read to their end.
+// Package httpx has what the HTTP endpoints of several packages share: JSON bodies, the responses
+// to failed uploads, and request bodies that are bounded in time or not read to their end. It
+// routes nothing and knows no credentials. Begin with [Answer] and [Refuse].
 package httpx
 
 import (

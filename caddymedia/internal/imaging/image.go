@@ -1,5 +1,6 @@
 // Package imaging checks uploaded content against its file name, checks the size of images, and
-// removes their metadata.
+// removes their metadata. It does not decode pixels, which package render does. Begin with
+// [CheckImage] and [CheckFile].
 //
 // [CheckImage] validates the structure of an image without decoding pixels. The extension selects
 // the format. The decoder of the format, or for newer formats the walk itself, reads the header. A

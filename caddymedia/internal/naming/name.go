@@ -1,12 +1,13 @@
-// Package naming determines the name and the folder of an uploaded item.
+// Package naming determines the name and the folder of an uploaded item. It looks at no storage, so
+// it does not know whether a name is taken. Begin with [FileName] and [SubFolder].
 //
 // All input from callers (file name, sub folder) is untrusted. If sanitizing is on, it becomes
 // plain lower-case ASCII that needs no encoding in an address. If sanitizing is off, it is used
 // unchanged or refused. Normalization is the first step and the check the last, so an accepted name
 // does not change any more.
 //
-// Begin with [FileName] and [SubFolder]. [Restricted] finds extensions that are never accepted, and
-// a [Format] names the folder of an item without one.
+// [Restricted] finds extensions that are never accepted, and a [Format] names the folder of an item
+// without one.
 //
 // The functions are pure: equal arguments have equal results on every machine.
 package naming

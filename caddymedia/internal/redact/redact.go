@@ -1,4 +1,5 @@
-// Package redact hides secrets in texts that people read: errors, answers, log messages.
+// Package redact hides secrets in texts that people read: errors, answers, log messages. It does
+// not find secrets by their form: they are given to it. Begin with [New].
 package redact
 
 import (

@@ -1,6 +1,8 @@
 // Package resumable keeps the state of resumable uploads as objects of a storage, so that any
-// process that shares the storage can continue any upload. The storage decides all races: every
-// object is created once and never replaced, and bytes are only ever added at their end.
+// process that shares the storage can continue any upload. It knows no protocol, which is that of
+// package tus, and no credentials. Begin with [Store] and the file finish.go. The storage decides
+// all races: every object is created once and never replaced, and bytes are only ever added at
+// their end.
 //
 // All keys are below [Folder]:
 //

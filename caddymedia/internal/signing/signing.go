@@ -1,5 +1,6 @@
-// Package signing signs the addresses of private items. The signed text is a contract with the sites
-// that sign by themselves: docs/signing.md has it byte by byte, docs/signing.json test vectors.
+// Package signing signs the addresses of private items. It does not decide which items are private.
+// Begin with [Fields]: the signed text is a contract with the sites that sign by themselves, which
+// docs/signing.md has byte by byte, and docs/signing.json as test vectors.
 package signing
 
 import (

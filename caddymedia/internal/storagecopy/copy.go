@@ -1,6 +1,7 @@
-// Package storagecopy copies items from one storage to another and verifies the copies. It keeps no
-// record: an item that is in the destination with its size and a later time is done. So a copy that
-// was interrupted continues when it is run again.
+// Package storagecopy copies items from one storage to another and verifies the copies. It is not
+// for requests, whose copies are those of package upload, and keeps no record: an item that is in
+// the destination with its size and a later time is done, so a copy that was interrupted continues
+// when it is run again. Begin with [Run].
 //
 // It lists both storages page by page in the order of the keys. Its memory does not grow with the
 // number of items.

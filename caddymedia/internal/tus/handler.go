@@ -1,6 +1,6 @@
 // Package tus serves resumable uploads by the protocol tus 1.0.0,
-// https://tus.io/protocols/resumable-upload, over a service.Service. It knows no credentials: the
-// caller of [Endpoint.Serve] authenticates requests.
+// https://tus.io/protocols/resumable-upload, over a service.Service. It knows no credentials: its
+// caller authenticates requests. Begin with [Endpoint.Serve].
 package tus
 
 import (

@@ -1,4 +1,7 @@
-// Package upload stores the files of requests: all files of a request, or none.
+// Package upload stores the files of requests: all files of a request, or none. It reads no
+// credentials and answers no request, which its callers do: HTTP endpoints, the panel, Go code and
+// commands all use this package, so that none bypasses a check. Begin with [Uploader.Upload] and
+// its argument [Source].
 //
 // An upload takes four steps, each in the file of its name:
 //
@@ -7,9 +10,6 @@
 //     eager renditions (image.go).
 //   - commit names all staged data by one call. If a name is taken, the item gets another one.
 //   - report reports the outcome to the observer, and returns items or failures.
-//
-// Uploads over HTTP, from the panel, by Go code and by the commands all use this package, so that
-// none bypasses a check. Begin with [Uploader.Upload] and its argument [Source].
 package upload
 
 import (

@@ -1,5 +1,5 @@
-// Package bolt keeps tokens in a file: they survive a restart. The file belongs to one process at a
-// time.
+// Package bolt keeps tokens in a file: they survive a restart. It is not for several processes: the
+// file belongs to one at a time. Begin with [New].
 package bolt
 
 import (

@@ -1,4 +1,5 @@
-// Package memory keeps tokens in the process: they survive a reload, but not a restart.
+// Package memory keeps tokens in the process: they survive a reload. It is not for services that
+// restart without new logins. Begin with [New].
 package memory
 
 import (

@@ -1,5 +1,5 @@
 // Package redis keeps tokens in Redis (a server, Sentinel or a cluster), where several Caddys share
-// them.
+// them. It is no cache: a Redis that evicts keys ends tokens. Begin with [Config].
 package redis
 
 import (

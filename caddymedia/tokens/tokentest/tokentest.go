@@ -1,5 +1,6 @@
 // Package tokentest is the conformance suite of token stores: it tests the contract in the comments
-// of tokens.Store.
+// of tokens.Store. It does not test what a store adds to the contract, such as its configuration.
+// Begin with [Run].
 package tokentest
 
 import (

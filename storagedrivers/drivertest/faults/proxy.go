@@ -1,5 +1,5 @@
 // Package faults is a TCP proxy that simulates network faults: it delays and drops data, and resets
-// and refuses connections.
+// and refuses connections. It understands no protocol, and is for tests only. Begin with [New].
 package faults
 
 import (

@@ -1,6 +1,7 @@
 // Package servers starts real storage servers for tests, each on a free port of the loopback
-// interface with an empty backend. A test whose server is not installed is skipped, or fails if
-// MEDIA_TEST_MUST_RUN is set. With -short no server is started.
+// interface with an empty backend. It installs none: a test whose server is missing is skipped, or
+// fails if MEDIA_TEST_MUST_RUN is set, and with -short no server is started. Begin with [Program],
+// which finds a program, and [Start].
 package servers
 
 import (

@@ -1,4 +1,5 @@
-// Package guard turns panics into errors.
+// Package guard turns panics of drivers and their libraries into errors. It repairs nothing: the
+// caller treats the operation as failed. Begin with [Call].
 package guard
 
 import (

@@ -1,6 +1,7 @@
 // Package lostreply determines whether an object was stored when the reply to its request is lost.
-// Each upload marks its object with an ID. After a doubtful error the upload checks whether the
-// object under its key has that ID.
+// It is not for backends that keep no metadata of an object: each upload marks its object with an
+// ID, and after a doubtful error checks whether the object under its key has that ID. Begin with
+// [New].
 package lostreply
 
 import (

@@ -1,5 +1,6 @@
 // Package modtime ensures that replaced objects have different entity tags on hosts that count
-// whole seconds. There only size and time distinguish two generations of an object.
+// whole seconds, where only size and time distinguish two generations of an object. It is not for
+// services whose entity tags are of the content or a generation. Begin with [After].
 package modtime
 
 import (

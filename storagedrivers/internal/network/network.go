@@ -1,5 +1,6 @@
 // Package network opens connections to storage hosts that never block for ever, and identifies the
-// errors of hosts that cannot be reached.
+// errors of hosts that cannot be reached. It guards no addresses: those of untrusted callers are
+// for package fetch. Begin with [Dialer] and, for HTTP, [Transport].
 package network
 
 import (

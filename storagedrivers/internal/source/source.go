@@ -1,5 +1,6 @@
 // Package source protects a driver's source from libraries that close readers, mistake their errors
-// for the network's, or continue after the end of the caller's context.
+// for the network's, or continue after the end of the caller's context. It neither buffers nor
+// repeats what was read. Begin with [New].
 package source
 
 import (

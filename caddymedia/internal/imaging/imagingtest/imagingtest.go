@@ -1,4 +1,5 @@
-// Package imagingtest holds helpers for tests of images.
+// Package imagingtest holds helpers for tests of images. It has no images in files: it writes their
+// parts. Begin with [Photo].
 package imagingtest
 
 import (

@@ -1,7 +1,8 @@
 // Package render decodes images completely, as a check, and makes other images of them: the WebP
 // variants stored beside them, and renditions in other sizes. They are upright, have the colour
-// profile and alpha, and no metadata. As WebP they are animated if the image is. A [Maker] bounds
-// the number of images being processed and their memory.
+// profile and alpha, and no metadata. As WebP they are animated if the image is. The package stores
+// nothing, which packages upload and derived do. Begin with [Maker], which bounds the number of
+// images being processed and their memory.
 package render
 
 import (

@@ -1,7 +1,7 @@
-// Package scale makes smaller copies of decoded images.
-//
-// A [Box] is the configured size of a copy. [Box.View] computes from it which part of an image is
-// shown at which size. A [Source] holds a decoded image and makes a copy for each view.
+// Package scale makes smaller copies of decoded images. It neither decodes nor encodes, and never
+// enlarges. Begin with [Box], the configured size of a copy: [Box.View] computes from it which part
+// of an image is shown at which size, and a [Source] holds a decoded image and makes a copy for
+// each view.
 //
 // The filter is Lanczos3, widened by the factor of the reduction, so that fine patterns vanish
 // instead of turning into coarse ones. Reductions by four and more first halve the image, until

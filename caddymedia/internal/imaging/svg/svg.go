@@ -1,6 +1,6 @@
 // Package svg checks SVG images: it parses them as XML, and refuses all that may run or fetch
-// something. Images are refused rather than cleaned, because sanitizers that rewrite are
-// error-prone.
+// something. It never changes an image, because sanitizers that rewrite are error-prone, and is no
+// check for HTML that an SVG is pasted into. Begin with [Check].
 package svg
 
 import (

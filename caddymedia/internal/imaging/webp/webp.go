@@ -1,4 +1,4 @@
-// Package webp encodes images as WebP. It never decodes foreign files.
+// Package webp encodes images as WebP. It never decodes foreign files. Begin with [New].
 //
 // A build has one [Encoder]. With cgo on Linux it is libwebp, whose sources are in
 // github.com/chai2010/webp. Elsewhere it is github.com/deepteams/webp in pure Go. Its files have
