@@ -34,7 +34,7 @@ func TestKillDuringChanges(t *testing.T) {
 				seen: map[string]int{},
 			}
 			k.red, k.blue = k.image(t, "red.png", color.NRGBA{200, 0, 0, 255}), k.image(t, "blue.png", color.NRGBA{0, 0, 200, 255})
-			for i := range site.Number(t, "MEDIA_TEST_ROUNDS", 5) {
+			for i := range site.Number(t, "MEDIA_TEST_ROUNDS", 3) {
 				k.run(t, fmt.Sprintf("k%d-", i), i > 0) // the first round only measures
 				if t.Failed() {
 					t.Fatalf("after round %d", i)

@@ -39,7 +39,7 @@ func TestRaces(t *testing.T) {
 				nodes[0].put(t, "file", "stays.bin", "stays")
 				nodes[0].put(t, "image", "stays.png", sample.EncodePNG(t, sample.Plain(9, 9, color.NRGBA{})))
 				counted := map[string]int{}
-				for i := range site.Number(t, "MEDIA_TEST_ROUNDS", 20) {
+				for i := range site.Number(t, "MEDIA_TEST_ROUNDS", 8) {
 					r := &race{
 						nodes: nodes, prefix: fmt.Sprintf("r%d-", i), random: rand.New(rand.NewPCG(seed, uint64(i))), tagged: i%2 == 0,
 						exact: number == 1 || driver.Name == "azblob", counted: counted, kind: "file", path: "file", ext: ".bin",

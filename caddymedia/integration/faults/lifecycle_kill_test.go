@@ -19,14 +19,11 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
-const (
-	killRounds  = 16
-	killClients = 6
-)
+const killClients = 6
 
 // TestKillDuringUploads kills a Caddy at random moments while clients upload, and restarts it on the same
 // folder. Every upload that was answered as stored exists, every visible file is complete, and
-// nothing else remains.
+// nothing else remains. MEDIA_TEST_KILLS sets the number of kills.
 func TestKillDuringUploads(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -37,7 +34,7 @@ func TestKillDuringUploads(t *testing.T) {
 	token := c.HTTP1().MustLogin(t)
 	ledger := &killLedger{kept: map[string]int{}, last: map[string]uint64{}}
 	leftovers := 0
-	for round := range killRounds {
+	for round := range site.Number(t, "MEDIA_TEST_KILLS", 6) {
 		var clients sync.WaitGroup
 		ctx, cancel := context.WithCancel(t.Context())
 		for i := range killClients {

@@ -20,7 +20,7 @@ import (
 // there, with their bytes, and no others. MEDIA_TEST_ITEMS sets the number of items.
 func TestDeleteFolderDuringUploads(t *testing.T) {
 	t.Parallel()
-	items := site.Number(t, "MEDIA_TEST_ITEMS", 1500)
+	items := site.Number(t, "MEDIA_TEST_ITEMS", 600)
 	for name, start := range map[string]func(testing.TB) site.Backend{"s3": site.StartS3, "sftp": site.StartSFTP} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,6 +14,7 @@ import (
 
 // TestRemoteItems uploads images and files to a storage of every driver and fetches them.
 func TestRemoteItems(t *testing.T) {
+	t.Parallel()
 	site.EachRemote(t, func(t *testing.T, p site.Backend) {
 		_, client, token := site.StartOn(t, p)
 		t.Run("image", func(t *testing.T) { remoteImage(t, client, token) })
@@ -102,6 +103,7 @@ func remoteOverwrite(t *testing.T, client *site.Client, token string) {
 
 // TestRemoteTransfers copies and moves items within a storage of every driver.
 func TestRemoteTransfers(t *testing.T) {
+	t.Parallel()
 	site.EachRemote(t, func(t *testing.T, p site.Backend) {
 		c := site.NewChild(t)
 		account := strings.TrimSuffix(site.Account, "\n")
@@ -156,6 +158,7 @@ func transfer(t *testing.T, client *site.Client, token, item, form string) {
 // TestRemoteWriters: 32 files of one name, uploaded at the same time through two Caddys, get
 // distinct names; through one Caddy on FTP, which belongs to one.
 func TestRemoteWriters(t *testing.T) {
+	t.Parallel()
 	site.EachRemote(t, func(t *testing.T, p site.Backend) {
 		nodes := 2
 		if p.Apart {
@@ -171,6 +174,7 @@ func TestRemoteWriters(t *testing.T) {
 
 // TestRemoteRedirect: clients are redirected to the storage if it can sign addresses.
 func TestRemoteRedirect(t *testing.T) {
+	t.Parallel()
 	site.EachRemote(t, func(t *testing.T, p site.Backend) {
 		c := site.NewChild(t)
 		c.Start(p.Media(p.Address, ""))

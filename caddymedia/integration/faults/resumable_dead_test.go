@@ -20,6 +20,7 @@ const takeOverLimit = 15 * time.Second
 // TestDeadConnection: a client loses its connection without any notice to the server. Its next
 // request over another one is served at once.
 func TestDeadConnection(t *testing.T) {
+	t.Parallel()
 	c := site.NewTLSChild(t)
 	shared := site.StartS3(t)
 	other := site.NewChild(t)

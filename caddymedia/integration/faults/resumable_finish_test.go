@@ -40,6 +40,7 @@ image_alias over {
 // has a test that ends a process after each operation of the storage. After the restart alone, every
 // image that was received completely is stored once, with its variant.
 func TestCrashInFinish(t *testing.T) {
+	t.Parallel()
 	const rounds = 6
 	random := rand.New(rand.NewPCG(seed(t), 0))
 	c := site.NewChild(t)

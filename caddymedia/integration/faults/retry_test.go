@@ -274,11 +274,13 @@ func (r *forms) check(t *testing.T) {
 // TestLostAnswers cuts half of the answers after the commit. Exactly as many items are stored as are
 // acknowledged.
 func TestLostAnswers(t *testing.T) {
+	t.Parallel()
 	for name, storage := range storages {
 		for _, shared := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " redis ", shared), func(t *testing.T) {
+				t.Parallel()
 				r := &forms{
-					nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: site.Number(t, "MEDIA_TEST_UPLOADS", 60), tears: true,
+					nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: site.Number(t, "MEDIA_TEST_UPLOADS", 24), tears: true,
 				}
 				if shared {
 					r.redis = site.NewRedis(t).Address
@@ -291,10 +293,12 @@ func TestLostAnswers(t *testing.T) {
 
 // TestKilled kills the process at random moments, and cuts as TestLostAnswers does.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	for name, storage := range storages {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := &forms{
-				nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 20), tears: true,
+				nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 8), tears: true,
 			}
 			r.run(t)
 		})
@@ -304,23 +308,26 @@ func TestKilled(t *testing.T) {
 // TestTwoNodes repeats each request at any of two Caddys that share the storage and one Redis, and kills
 // them in turn. What the dead one held is soon free.
 func TestTwoNodes(t *testing.T) {
+	t.Parallel()
 	for name, storage := range storages {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := &forms{
 				nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: storage(t), redis: site.NewRedis(t).Address,
-				uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 6), tears: true,
+				uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 4), tears: true,
 			}
 			r.run(t)
 		})
 	}
 }
 
-// TestFailover repeats requests at two Caddys while their Redis changes places with its replica.
+// TestFailover repeats requests at two Caddys while their Redis changes places with its replica. It runs alone,
+// because a busy machine may need longer for a change of the master than the token store waits.
 func TestFailover(t *testing.T) {
 	address, failover := newReplicated(t)
 	r := &forms{
 		nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: storages["local"](t), redis: address,
-		uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 6), kill: failover, tears: true,
+		uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 4), kill: failover, tears: true,
 	}
 	r.run(t)
 }

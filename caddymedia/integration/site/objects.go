@@ -1,6 +1,7 @@
 package site
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -8,6 +9,9 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/plugin"
 )
+
+// provisioning is held while a test provisions an app: Caddy has one log and one storage for a process.
+var provisioning sync.Mutex
 
 // Objects returns the sizes of all objects of a storage, also those that are no items, by their keys. The
 // storage is one of a Caddyfile.
@@ -21,6 +25,8 @@ func Objects(t *testing.T, caddyfile, storage string) map[string]int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
+	provisioning.Lock()
+	defer provisioning.Unlock()
 	ctx, err := caddy.ProvisionContext(&caddy.Config{
 		Admin: &caddy.AdminConfig{Disabled: true}, AppsRaw: caddy.ModuleMap{"media": config.AppsRaw["media"]},
 	})

@@ -1,10 +1,11 @@
-// Package adminapi is the JSON API for administrators. It describes the configuration and the state of
-// the media app, probes storages, counts the stored items, serves and changes them as clients do, shows
-// the last changes of them, and revokes tokens. Its editor changes the configuration, one storage, alias or account at a
-// time, through Caddy's admin endpoint.
+// Package adminapi is the JSON API for administrators: the configuration and the state of the media app, probes
+// of storages, counts of items, the items as clients have them, the last changes of them, and the end of
+// tokens. It is not for clients of a site, and no answer contains a secret of the configuration. Begin with
+// [Handler] and its routes; its editor changes one storage, alias or account at a time, through Caddy's admin
+// endpoint.
 //
 // Caddy's admin endpoint serves the API below /media/, without the editor. The panel serves it
-// below its own address, with the editor. No answer contains a secret of the configuration.
+// below its own address, with the editor.
 package adminapi
 
 import (

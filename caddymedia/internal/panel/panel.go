@@ -1,5 +1,5 @@
-// Package panel serves the administrators' panel on a site with authentication: the pages, and the
-// JSON API that they use.
+// Package panel serves the administrators' panel on a site with authentication: the pages of package web, and
+// the JSON API that they use. What the API answers is in package adminapi. Begin with [Panel] and its routes.
 package panel
 
 import (

@@ -1,6 +1,6 @@
 // Package serve answers GET requests of stored items, their variants and their renditions: whole or in parts,
 // by signed addresses, as previews of the panel, or by a redirect to the storage. It changes nothing but
-// renditions that are made on request; lists and changes of items are in package items. Begin at
+// renditions that are made on request; lists and changes of items are in package items. Begin with
 // [Server.Static] and its target.
 package serve
 
