@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/signing"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -159,9 +160,9 @@ var Schemas = struct {
 
 // Check implements options.Checker.
 func (a *Account) Check() error {
-	known := tokens.Rights()
+	known := access.Rights()
 	for _, right := range a.May {
-		if !slices.Contains(known, tokens.Right(right)) {
+		if !slices.Contains(known, access.Right(right)) {
 			return fmt.Errorf("may: %q is none of %s", right, joined(known))
 		}
 	}
@@ -169,7 +170,7 @@ func (a *Account) Check() error {
 }
 
 // joined returns rights as text for a message.
-func joined(rights []tokens.Right) string {
+func joined(rights []access.Right) string {
 	words := make([]string, len(rights))
 	for i, right := range rights {
 		words[i] = string(right)
@@ -178,10 +179,10 @@ func joined(rights []tokens.Right) string {
 }
 
 // rights returns the rights of the account.
-func (a *Account) rights() []tokens.Right {
-	rights := make([]tokens.Right, len(a.May))
+func (a *Account) rights() []access.Right {
+	rights := make([]access.Right, len(a.May))
 	for i, right := range a.May {
-		rights[i] = tokens.Right(right)
+		rights[i] = access.Right(right)
 	}
 	return rights
 }

@@ -16,9 +16,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -77,8 +77,8 @@ func New(config Config) (*Service, error) {
 }
 
 // credentials returns the account of an API key.
-func (a *Account) credentials(apiKey string) tokens.Account {
-	return tokens.Account{
+func (a *Account) credentials(apiKey string) access.Account {
+	return access.Account{
 		APIKey: apiKey, PasswordHash: a.PasswordHash, Aliases: a.Aliases, Rights: a.rights(), Trusted: a.Trusts(),
 	}
 }

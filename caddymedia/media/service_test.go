@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -115,7 +116,7 @@ func TestSideBySide(t *testing.T) {
 	if _, _, err := b.Issuer().Issue(t.Context(), "site", "password", netip.Addr{}); err != nil || second.Tokens.(*store).saved != 1 {
 		t.Errorf("issuing a token: %v", err)
 	}
-	if _, _, err := a.Issuer().Issue(t.Context(), "site", "password", netip.Addr{}); !errors.Is(err, tokens.ErrCredentials) {
+	if _, _, err := a.Issuer().Issue(t.Context(), "site", "password", netip.Addr{}); !errors.Is(err, access.ErrCredentials) {
 		t.Errorf("an account of another service: %v", err)
 	}
 }

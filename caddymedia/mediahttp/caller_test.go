@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/uploads"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -27,7 +27,7 @@ type known struct {
 	known caller.Known
 }
 
-func serveKnown(t *testing.T, account tokens.Account) *known {
+func serveKnown(t *testing.T, account access.Account) *known {
 	t.Helper()
 	k := &known{site: newSite(t, media.Limits{MaxBody: 2048}), known: caller.Known{Account: account, Origin: item.OriginPanel}}
 	k.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -93,7 +93,7 @@ func (k *known) send(t *testing.T, method, query, contentType, body string) answ
 // refused, whether the address or the form names it.
 func TestUploadOfKnownCaller(t *testing.T) {
 	t.Parallel()
-	for _, account := range []tokens.Account{{APIKey: "few", Aliases: []string{"one"}}, {APIKey: "all"}} {
+	for _, account := range []access.Account{{APIKey: "few", Aliases: []string{"one"}}, {APIKey: "all"}} {
 		k := serveKnown(t, account)
 		for _, alias := range []string{"one", "two"} {
 			for how, c := range map[string]struct{ query, body string }{
@@ -129,7 +129,7 @@ func TestUploadOfKnownCaller(t *testing.T) {
 // while its body is read.
 func TestUploadConfirms(t *testing.T) {
 	t.Parallel()
-	k := serveKnown(t, tokens.Account{APIKey: "all"})
+	k := serveKnown(t, access.Account{APIKey: "all"})
 	for confirmed, want := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK} {
 		calls := 0
 		k.known.Confirm = func(running *service.Service) bool {
@@ -150,7 +150,7 @@ func TestUploadConfirms(t *testing.T) {
 // not the caller's fault are logged.
 func TestUploadRefuses(t *testing.T) {
 	t.Parallel()
-	k := serveKnown(t, tokens.Account{APIKey: "all"})
+	k := serveKnown(t, access.Account{APIKey: "all"})
 	for _, c := range []struct {
 		name, method, query, contentType, body string
 		status                                 int

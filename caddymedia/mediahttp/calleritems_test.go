@@ -11,17 +11,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/items"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // everything is the account of a caller who may change all items.
-var everything = tokens.Account{APIKey: "alice", Rights: tokens.Rights()}
+var everything = access.Account{APIKey: "alice", Rights: access.Rights()}
 
 // callerCase is a request for items of a caller without a token.
 type callerCase struct {
@@ -49,7 +49,7 @@ func (c callerCase) check(t *testing.T, s *site, known caller.Known) {
 }
 
 // asPanel returns a caller of the panel.
-func asPanel(account tokens.Account) caller.Known {
+func asPanel(account access.Account) caller.Known {
 	return caller.Known{Account: account, Origin: item.OriginPanel}
 }
 
@@ -99,7 +99,7 @@ func TestItemsOfCaller(t *testing.T) {
 func TestItemsOfLimitedCaller(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
-	known := asPanel(tokens.Account{APIKey: "few", Aliases: []string{"one"}, Rights: []tokens.Right{tokens.Delete, tokens.Move}})
+	known := asPanel(access.Account{APIKey: "few", Aliases: []string{"one"}, Rights: []access.Right{access.Delete, access.Move}})
 	for _, c := range []callerCase{
 		{method: http.MethodGet, path: "one", status: 403, has: "the right list"},
 		{method: http.MethodDelete, path: "two/a.txt", status: 403, has: "may not use the alias"},
@@ -110,7 +110,7 @@ func TestItemsOfLimitedCaller(t *testing.T) {
 	} {
 		c.check(t, s, known)
 	}
-	callerCase{method: http.MethodDelete, path: "one/b.txt", status: 403, has: "the right delete"}.check(t, s, asPanel(tokens.Account{APIKey: "none"}))
+	callerCase{method: http.MethodDelete, path: "one/b.txt", status: 403, has: "the right delete"}.check(t, s, asPanel(access.Account{APIKey: "none"}))
 }
 
 // TestItemsConfirm: nothing is changed if the right to change items is withdrawn before a request, while

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -160,7 +160,7 @@ func TestReplaceMeanwhile(t *testing.T) {
 		{"right", func(t *testing.T, s *site) {
 			t.Helper()
 			changed := account()
-			changed.Rights = []tokens.Right{tokens.List}
+			changed.Rights = []access.Right{access.List}
 			s.change = func(c *media.Config) { c.Accounts[someKey].May = []string{"list"} }
 			s.reload(s.service(t, media.Limits{}, changed))
 		}, 401},

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
@@ -515,8 +515,8 @@ func endAfter(n int) func() error {
 func (s *site) hold(t *testing.T, method, target string) {
 	t.Helper()
 	address, query, _ := strings.Cut(target, "?")
-	attempt, err := s.first.Issuer().Attempt(t.Context(), tokens.Request{
-		ID: tokens.RequestID("http", someKey, "", "k1", method, address, query), Account: someKey, Fingerprint: "4 ",
+	attempt, err := s.first.Issuer().Attempt(t.Context(), access.Request{
+		ID: access.RequestID("http", someKey, "", "k1", method, address, query), Account: someKey, Fingerprint: "4 ",
 	}, func() {})
 	if err != nil {
 		t.Fatal(err)

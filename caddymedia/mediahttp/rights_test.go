@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // TestRightToUpload: an account without the right stores nothing in any way, and gets no ticket.
@@ -36,7 +36,7 @@ func TestRightIsLost(t *testing.T) {
 		first: strings.NewReader(body[:10]), second: strings.NewReader(body[10:]),
 		between: func() {
 			changed := account()
-			changed.Rights = []tokens.Right{tokens.List}
+			changed.Rights = []access.Right{access.List}
 			s.reload(s.service(t, media.Limits{}, changed))
 		},
 	})

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
@@ -81,7 +82,7 @@ func newSiteOn(t *testing.T, backend storagedrivers.Driver, limits media.Limits,
 	s := &site{backend: backend, log: new(logged), change: change}
 	s.driver, _ = backend.(*memory.Driver)
 	s.store = &failingStore{Store: tokenmemory.New(s.now)}
-	other := tokens.Account{APIKey: otherKey, PasswordHash: password, Aliases: []string{"two"}}
+	other := access.Account{APIKey: otherKey, PasswordHash: password, Aliases: []string{"two"}}
 	s.first = s.service(t, limits, account(), other)
 	s.running.Store(s.first)
 	s.handler = mediahttp.New(s, mediahttp.Options{Log: slog.New(s.log)})
@@ -97,12 +98,12 @@ func aSite(t *testing.T) *site {
 
 func (s *site) now() time.Time { return noon.Add(time.Duration(s.passed.Load())) }
 
-func account(aliases ...string) tokens.Account {
-	return tokens.Account{APIKey: someKey, PasswordHash: password, Aliases: aliases}
+func account(aliases ...string) access.Account {
+	return access.Account{APIKey: someKey, PasswordHash: password, Aliases: aliases}
 }
 
 // words returns rights as in a configuration.
-func words(rights []tokens.Right) []string {
+func words(rights []access.Right) []string {
 	texts := make([]string, len(rights))
 	for i, right := range rights {
 		texts[i] = string(right)
@@ -167,7 +168,7 @@ func setAliases(c *media.Config) {
 }
 
 // service returns a service with the driver and the token store of the site.
-func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Account) *media.Service {
+func (s *site) service(t *testing.T, limits media.Limits, accounts ...access.Account) *media.Service {
 	t.Helper()
 	const root = "/"
 	keepNames := false

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
@@ -40,7 +41,7 @@ func (h *Handler) issueTicket(running *service.Service, w http.ResponseWriter, r
 		refused = caller.Refuse(http.StatusForbidden, item.Forbidden, "users get no tickets: upload with the login of the site")
 	}
 	if refused == nil {
-		refused = caller.RightRefusal(account, tokens.Upload)
+		refused = caller.RightRefusal(account, access.Upload)
 	}
 	if refused != nil {
 		return h.ticketRefused(running, w, r, refused)
@@ -54,7 +55,7 @@ func (h *Handler) issueTicket(running *service.Service, w http.ResponseWriter, r
 		return h.ticketRefused(running, w, r, refused)
 	}
 	text, expires, err := running.Issuer().IssueTicket(r.Context(), account, ticket, lifetime)
-	throttled, tooMany := errors.AsType[*tokens.ThrottledError](err)
+	throttled, tooMany := errors.AsType[*access.ThrottledError](err)
 	switch {
 	case tooMany:
 		httpx.RetryAfter(w, throttled.RetryAfter)
@@ -106,14 +107,14 @@ func (h *Handler) ticketRefused(running *service.Service, w http.ResponseWriter,
 }
 
 // ticketOf returns the ticket that a form describes, and its lifetime.
-func (h *Handler) ticketOf(running *service.Service, account tokens.Account, form url.Values) (ticket tokens.Ticket, lifetime time.Duration, refused *caller.Refusal) {
+func (h *Handler) ticketOf(running *service.Service, account access.Account, form url.Values) (ticket access.Ticket, lifetime time.Duration, refused *caller.Refusal) {
 	fields := caller.FormFields{Form: form}
-	ticket = tokens.Ticket{
+	ticket = access.Ticket{
 		Kind:      fields.Text("kind", ""),
 		Alias:     fields.Text("alias", item.DefaultAlias),
 		SubFolder: fields.Text("sub_folder", ""),
 		Filename:  fields.Text("filename", ""),
-		MaxFiles:  int(fields.Number("max_files", 1, tokens.MaxTicketFiles)),
+		MaxFiles:  int(fields.Number("max_files", 1, access.MaxTicketFiles)),
 		MaxSize:   fields.Number("max_size", 0, maxTicketSize),
 	}
 	seconds := fields.Number("expires_in", int64(defaultTicketLifetime/time.Second), int64(maxTicketLifetime/time.Second))
@@ -131,7 +132,7 @@ func (h *Handler) ticketOf(running *service.Service, account tokens.Account, for
 	case !account.Allows(ticket.Alias):
 		return ticket, 0, caller.Refuse(http.StatusForbidden, item.Forbidden, fmt.Sprintf("the account may not use the alias %.64q", ticket.Alias))
 	}
-	if failure := service.ForcedBy(tokens.Caller{Ticket: &ticket}).Check(alias, h.gate.Now()); failure != nil {
+	if failure := service.ForcedBy(access.Caller{Ticket: &ticket}).Check(alias, h.gate.Now()); failure != nil {
 		return ticket, 0, badTicket(failure.Message)
 	}
 	return ticket, time.Duration(seconds) * time.Second, nil

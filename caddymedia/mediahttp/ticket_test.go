@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 const ticketPath = "/api/auth/ticket"
@@ -216,8 +216,8 @@ func TestTicketScope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := tokens.Scope{Kind: "image", Alias: "exact", SubFolder: "A b", Filename: "C.jpg"}
-	if got := (tokens.Caller{Account: account, Ticket: ticket}).Scope(); got != want {
+	want := access.Scope{Kind: "image", Alias: "exact", SubFolder: "A b", Filename: "C.jpg"}
+	if got := (access.Caller{Account: account, Ticket: ticket}).Scope(); got != want {
 		t.Errorf("scope %+v, want %+v", got, want)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // TestTicketCounts: a ticket counts stored items only, and is used up without its body being read.
@@ -82,7 +82,7 @@ func TestTicketEnds(t *testing.T) {
 		{"account removed", func(t *testing.T, s *site) { s.first = s.service(t, media.Limits{}) }, 401},
 		{"alias withdrawn", func(t *testing.T, s *site) { s.first = s.service(t, media.Limits{}, account("two")) }, 401},
 		{"password changed", func(t *testing.T, s *site) {
-			s.first = s.service(t, media.Limits{}, tokens.Account{APIKey: someKey, PasswordHash: "other"})
+			s.first = s.service(t, media.Limits{}, access.Account{APIKey: someKey, PasswordHash: "other"})
 		}, 401},
 		{"reloaded", func(t *testing.T, s *site) { s.first = s.service(t, media.Limits{}, account()) }, 200},
 		{"store unavailable", func(_ *testing.T, s *site) { s.store.fails.Store(true) }, 503},

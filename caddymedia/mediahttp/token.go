@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/service"
@@ -40,12 +41,12 @@ func (h *Handler) generateToken(running *service.Service, w http.ResponseWriter,
 
 // loginFailed responds to a request for a token that was not issued.
 func (h *Handler) loginFailed(running *service.Service, w http.ResponseWriter, r *http.Request, err error) error {
-	var throttled *tokens.ThrottledError
+	var throttled *access.ThrottledError
 	result, status, message := service.LoginFailed, http.StatusInternalServerError, "internal error"
 	switch {
-	case errors.Is(err, tokens.ErrCredentials):
+	case errors.Is(err, access.ErrCredentials):
 		result, status, message = service.LoginRefused, http.StatusUnauthorized, "wrong API key or password"
-		if err != tokens.ErrCredentials { //nolint:errorlint // more than that: the hash in the configuration is broken
+		if err != access.ErrCredentials { //nolint:errorlint // more than that: the hash in the configuration is broken
 			h.gate.Log.Error("checking a password", "error", err)
 		}
 	case errors.As(err, &throttled):

@@ -1,14 +1,8 @@
-// Package tokens issues tokens to accounts for their passwords and tickets for tokens, and verifies
-// those of requests. It knows no Caddy, no HTTP and no items: a caller asks it who somebody is and
-// which rights they have. Begin with [Issuer].
+// Package tokens is the contract of what keeps tokens: a [Store] and its configuration, and the comparison of
+// passwords. It issues no tokens and knows no accounts; the media service does, with a store of package memory,
+// bolt or redis, or with one of your own. Begin with [Store], and let package tokentest test yours.
 //
-// An [Issuer] checks passwords and tokens. Its persistent state is in a [Store] (package memory,
-// bolt or redis), a [Throttle] and a [HashLimiter]. All Issuers of a process should share the last
-// two, so that a new configuration forgets no failed login.
-//
-// A stolen store has no usable token: each is stored as its SHA-256.
-//
-// The contract of a Store, with package tokentest, and [Comparer] are stable.
+// A stolen store has no usable token: each is stored as its SHA-256. The package and tokentest are stable.
 package tokens
 
 import (
@@ -79,3 +73,15 @@ type StoreConfig interface {
 	// complete.
 	NewStore(log *slog.Logger) (Store, error)
 }
+
+// A Comparer reports whether hashed is a hash of plaintext. An error means that it cannot, for
+// example because hashed is malformed. Caddy's http.authentication.hashes modules are Comparers.
+type Comparer interface {
+	Compare(hashed, plaintext []byte) (bool, error)
+}
+
+// CompareFunc is a function that implements Comparer.
+type CompareFunc func(hashed, plaintext []byte) (bool, error)
+
+// Compare calls f.
+func (f CompareFunc) Compare(hashed, plaintext []byte) (bool, error) { return f(hashed, plaintext) }

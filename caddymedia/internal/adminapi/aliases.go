@@ -7,10 +7,10 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/modules"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -60,7 +60,7 @@ type accountAnswer struct {
 	APIKey  string   `json:"api_key"`
 	Aliases []string `json:"aliases"`
 	// May are the rights.
-	May []tokens.Right `json:"may"`
+	May []access.Right `json:"may"`
 	// Trusted means that the account has users of another login, and no password.
 	Trusted bool `json:"trusted,omitempty"`
 }

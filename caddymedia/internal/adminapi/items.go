@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
@@ -14,7 +15,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/internal/serve"
 	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // alias returns the alias named in the address.
@@ -36,7 +36,7 @@ func (c *call) below(route string) (kind item.Kind, path string) {
 // /api/items/.
 func (c *call) items() error {
 	kind, path := c.below("items")
-	known := caller.Known{Account: tokens.Account{Rights: tokens.Rights()}, Origin: item.OriginAdmin}
+	known := caller.Known{Account: access.Account{Rights: access.Rights()}, Origin: item.OriginAdmin}
 	err := items.Serve(caller.New(c.app, caller.Options{Log: c.app.Log()}), c.w, c.r, kind, path, known)
 	if failed, ok := errors.AsType[*httpx.Error](err); ok {
 		return failf(failed.Status, "%s", notRunning)

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/internal/uploads"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // twoUploads is a configuration with a storage that works and one that fails.
@@ -41,7 +41,7 @@ func startUpload(t *testing.T, account string) string {
 		r.Header.Set(key, value)
 	}
 	w := httptest.NewRecorder()
-	known := caller.Known{Account: tokens.Account{APIKey: account}, Origin: item.OriginPanel}
+	known := caller.Known{Account: access.Account{APIKey: account}, Origin: item.OriginPanel}
 	if err := uploads.ServeResumable(caller.New(app, caller.Options{}), w, r, item.File, "/", "", known); err != nil || w.Code != http.StatusCreated {
 		t.Fatalf("%v, %d %s", err, w.Code, w.Body)
 	}

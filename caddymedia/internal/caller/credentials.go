@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/service"
@@ -99,12 +100,12 @@ func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []by
 
 // Authenticate returns the caller of a request with a token or, as Bearer only, a ticket, or of a user
 // of another login. It is for uploads. Other requests of accounts use AuthenticateAccount.
-func (g *Gate) Authenticate(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, *Refusal) {
-	var caller tokens.Caller
+func (g *Gate) Authenticate(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request) (access.Caller, *Refusal) {
+	var caller access.Caller
 	apiKey, token, bearer, err := credentials(r.Header)
 	if errors.Is(err, errNone) {
 		if account, refused := g.trusted(running, r); account.User != "" {
-			return tokens.Caller{Account: account}, refused
+			return access.Caller{Account: account}, refused
 		}
 		if running.Trust() != nil {
 			err = errNobody
@@ -121,12 +122,12 @@ func (g *Gate) Authenticate(ctx context.Context, running *service.Service, w htt
 	}
 	switch {
 	case err == nil && caller.Ticket != nil && !bearer:
-		caller, message = tokens.Caller{}, "a ticket is sent as Authorization: Bearer <ticket> only"
+		caller, message = access.Caller{}, "a ticket is sent as Authorization: Bearer <ticket> only"
 	case err == nil:
 		return caller, nil
 	case errors.Is(err, tokens.ErrUnavailable):
 		return caller, g.StoreUnreachable(ctx, "tokens cannot be checked now, try again later", err)
-	case errors.Is(err, tokens.ErrMalformed):
+	case errors.Is(err, access.ErrMalformed):
 		message = "the token is not of the form of tokens here: send it exactly as it was received, without quotes or brackets"
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer") // RFC 6750 section 3
@@ -134,7 +135,7 @@ func (g *Gate) Authenticate(ctx context.Context, running *service.Service, w htt
 }
 
 // AuthenticateAccount returns the account of a request with a token, or of a user. A ticket is refused.
-func (g *Gate) AuthenticateAccount(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request) (tokens.Account, *Refusal) {
+func (g *Gate) AuthenticateAccount(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request) (access.Account, *Refusal) {
 	caller, refused := g.Authenticate(ctx, running, w, r)
 	if refused == nil && caller.Ticket != nil {
 		refused = Refuse(http.StatusForbidden, item.Forbidden, "a ticket is for uploads only: send a token")
@@ -143,7 +144,7 @@ func (g *Gate) AuthenticateAccount(ctx context.Context, running *service.Service
 }
 
 // RightRefusal returns the refusal of a request for which the account lacks a right, or nil.
-func RightRefusal(account tokens.Account, right tokens.Right) *Refusal {
+func RightRefusal(account access.Account, right access.Right) *Refusal {
 	if account.May(right) {
 		return nil
 	}
@@ -161,7 +162,7 @@ func (g *Gate) StoreUnreachable(ctx context.Context, message string, err error) 
 }
 
 // TicketRefusal returns the refusal of an upload that the caller's ticket is not for, or nil.
-func TicketRefusal(caller tokens.Caller, kind item.Kind) *Refusal {
+func TicketRefusal(caller access.Caller, kind item.Kind) *Refusal {
 	switch {
 	case !caller.AllowsKind(kind.Name()):
 		return Refuse(http.StatusForbidden, item.Forbidden, "the ticket is for another kind: use /api/upload/"+caller.Ticket.Kind)
@@ -172,7 +173,7 @@ func TicketRefusal(caller tokens.Caller, kind item.Kind) *Refusal {
 }
 
 // UsedUp refuses an upload with a ticket that has no files left.
-var UsedUp = Refuse(http.StatusForbidden, item.Forbidden, resumable.Uncounted(tokens.ErrUsedUp).Message)
+var UsedUp = Refuse(http.StatusForbidden, item.Forbidden, resumable.Uncounted(access.ErrUsedUp).Message)
 
 // The refusals of requests of users of another login.
 var (
@@ -187,10 +188,10 @@ var (
 
 // trusted returns the account of a request without a credential of this service, whose user another
 // login has authenticated. The User of the account is empty if there is none.
-func (g *Gate) trusted(running *service.Service, r *http.Request) (tokens.Account, *Refusal) {
+func (g *Gate) trusted(running *service.Service, r *http.Request) (access.Account, *Refusal) {
 	trust := running.Trust()
 	if trust == nil {
-		return tokens.Account{}, nil
+		return access.Account{}, nil
 	}
 	user := ""
 	if trust.Placeholder != "" {
@@ -199,7 +200,7 @@ func (g *Gate) trusted(running *service.Service, r *http.Request) (tokens.Accoun
 		user = sent[0]
 	}
 	if user == "" {
-		return tokens.Account{}, nil
+		return access.Account{}, nil
 	}
 	if !g.ownSite(running, r) {
 		return trust.Account(user), otherSite

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // UploadPath is the start of the paths of uploads, which a kind follows.
@@ -128,7 +128,7 @@ func stoppedStatus(r *http.Request) int {
 type Known struct {
 	// Account limits the aliases, and its rights limit the changes of items. Its API key is recorded as
 	// the actor.
-	Account tokens.Account
+	Account access.Account
 	// Origin of the requests.
 	Origin item.Origin
 	// Confirm, if set, reports whether the caller may still change items. It is called before the
@@ -137,8 +137,8 @@ type Known struct {
 }
 
 // Authenticate is the authenticator of a known caller.
-func (k Known) Authenticate(_ context.Context, running *service.Service) (tokens.Caller, *Refusal) {
-	caller := tokens.Caller{Account: k.Account}
+func (k Known) Authenticate(_ context.Context, running *service.Service) (access.Caller, *Refusal) {
+	caller := access.Caller{Account: k.Account}
 	if k.Confirm != nil && !k.Confirm(running) {
 		return caller, Refuse(http.StatusUnauthorized, item.Unauthorized, "the caller is logged out or may not change items any more")
 	}
@@ -146,7 +146,7 @@ func (k Known) Authenticate(_ context.Context, running *service.Service) (tokens
 }
 
 // Authenticator returns the caller of a request, according to a service.
-type Authenticator func(ctx context.Context, running *service.Service) (tokens.Caller, *Refusal)
+type Authenticator func(ctx context.Context, running *service.Service) (access.Caller, *Refusal)
 
 // Refusal is the response to a request whose body is not read.
 type Refusal struct {
@@ -182,7 +182,7 @@ var (
 // BeginUpload counts a request as an upload of its actor, or of a ticket unless that is nil, until ended
 // is called.
 func (g *Gate) BeginUpload(
-	running *service.Service, w http.ResponseWriter, r *http.Request, actor item.Actor, ticket *tokens.Ticket,
+	running *service.Service, w http.ResponseWriter, r *http.Request, actor item.Actor, ticket *access.Ticket,
 ) (ended func(), refused *Refusal) {
 	ended, ok := running.BeginUpload(actor, ticket, spareUploads)
 	if !ok {

@@ -16,11 +16,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -58,9 +58,9 @@ type keptAnswer struct {
 // A nil repetition is that of a request without a key.
 type Repetition struct {
 	gate    *Gate
-	caller  tokens.Caller   // as it was authenticated when the attempt began
+	caller  access.Caller   // as it was authenticated when the attempt began
 	refused *Refusal        // why the caller, or else its key, is refused
-	attempt *tokens.Attempt // nil if the request is refused
+	attempt *access.Attempt // nil if the request is refused
 	answer  *keptAnswer     // of an earlier attempt; nil if there is none
 	id      string          // of the request and its first attempt, in letters and digits
 	alias   string          // of the items that are about to be stored
@@ -89,7 +89,7 @@ func RepetitionOf(ctx context.Context) *Repetition {
 
 // Authenticate returns the caller of the request that authenticate returns. That of a request with a key
 // was authenticated when its attempt began.
-func (rep *Repetition) Authenticate(ctx context.Context, running *service.Service, authenticate Authenticator) (tokens.Caller, *Refusal) {
+func (rep *Repetition) Authenticate(ctx context.Context, running *service.Service, authenticate Authenticator) (access.Caller, *Refusal) {
 	if rep == nil {
 		return authenticate(ctx, running)
 	}
@@ -163,15 +163,15 @@ func (rep *Repetition) begin(running *service.Service, w http.ResponseWriter, r 
 	if ticket := rep.caller.Ticket; ticket != nil {
 		owner = "\n" + ticket.HexID()
 	}
-	id := tokens.RequestID(string(origin), account, owner, keys[0], r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
+	id := access.RequestID(string(origin), account, owner, keys[0], r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
 	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	var err error
-	rep.attempt, err = running.Issuer().Attempt(r.Context(), tokens.Request{
+	rep.attempt, err = running.Issuer().Attempt(r.Context(), access.Request{
 		ID: id, Account: account, Owner: owner, Fingerprint: fmt.Sprint(max(r.ContentLength, -1), " ", mediaType),
 	}, lost)
 	if err == nil {
 		// The items outlive the key, which may then be that of another request.
-		first := tokens.RequestID(string(id[:]), rep.attempt.Began.String())
+		first := access.RequestID(string(id[:]), rep.attempt.Began.String())
 		rep.id = hex.EncodeToString(first[:16])
 	}
 	if err == nil && rep.attempt.Answer != nil {
@@ -180,10 +180,10 @@ func (rep *Repetition) begin(running *service.Service, w http.ResponseWriter, r 
 	}
 	switch {
 	case err == nil:
-	case errors.Is(err, tokens.ErrRunning):
+	case errors.Is(err, access.ErrRunning):
 		httpx.RetryAfter(w, time.Second)
 		rep.refused = underWay
-	case errors.Is(err, tokens.ErrOtherRequest):
+	case errors.Is(err, access.ErrOtherRequest):
 		rep.refused = otherRequest
 	default:
 		rep.refused = rep.gate.StoreUnreachable(r.Context(), "the Idempotency-Key cannot be looked up now, try again later", err)
@@ -220,7 +220,7 @@ func (rep *Repetition) Match(body io.Reader, boundary string) (again io.Reader, 
 	head, err := io.ReadAll(io.LimitReader(read, headSize))
 	again = io.MultiReader(&begun, body)
 	// The request fails by itself if its body ends early.
-	if content := tokens.RequestID(name, string(head)); err == nil && !rep.attempt.Match(hex.EncodeToString(content[:])) {
+	if content := access.RequestID(name, string(head)); err == nil && !rep.attempt.Match(hex.EncodeToString(content[:])) {
 		return again, otherRequest
 	}
 	return again, nil
@@ -268,7 +268,7 @@ func (rep *Repetition) Keep(ctx context.Context, alias string) *Refusal {
 	switch err := rep.attempt.Keep(ctx); {
 	case err == nil:
 		return nil
-	case errors.Is(err, tokens.ErrLost):
+	case errors.Is(err, access.ErrLost):
 		return underWay
 	default:
 		return rep.gate.StoreUnreachable(ctx, "the Idempotency-Key cannot be used now, try again later", err)

@@ -19,10 +19,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/locks"
 	"github.com/caddymedia/media/storagedrivers/queue"
@@ -322,7 +322,7 @@ func PartyOf(owner, ticket, client string) queue.Party {
 	party := queue.Party{Owner: owner}
 	if ticket != "" {
 		address, _ := netip.ParseAddr(client) // invalid ones are one client
-		party.Ticket, party.Client, party.Network = ticket, tokens.Client(address).String(), tokens.Network(address).String()
+		party.Ticket, party.Client, party.Network = ticket, access.Client(address).String(), access.Network(address).String()
 	}
 	return party
 }

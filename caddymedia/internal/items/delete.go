@@ -13,12 +13,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -113,7 +113,7 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 	if problem := setProblem(q.alias, form); problem != "" {
 		return q.refuse(ctx, caller.Refuse(http.StatusBadRequest, item.BadRequest, problem))
 	}
-	if refused := q.admitAgain(ctx, tokens.Delete); refused != nil { // the token may have been revoked meanwhile
+	if refused := q.admitAgain(ctx, access.Delete); refused != nil { // the token may have been revoked meanwhile
 		return q.refuse(ctx, refused)
 	}
 	if names := form["filename"]; len(names) > 0 {

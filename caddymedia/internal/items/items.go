@@ -18,13 +18,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -56,9 +56,9 @@ func Endpoint(g *caller.Gate, kind item.Kind) caller.Endpoint {
 	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		q := &itemsRequest{
 			Gate: g, kind: kind, origin: item.OriginHTTP, baseURL: g.BaseURL(r) + g.MountPrefix(r),
-			authenticate: func(ctx context.Context, running *service.Service) (tokens.Caller, *caller.Refusal) {
+			authenticate: func(ctx context.Context, running *service.Service) (access.Caller, *caller.Refusal) {
 				account, refused := g.AuthenticateAccount(ctx, running, w, r)
-				return tokens.Caller{Account: account}, refused
+				return access.Caller{Account: account}, refused
 			},
 		}
 		q.address, q.problem = addressOf(r.URL, kind)
@@ -90,7 +90,7 @@ type itemsRequest struct {
 	address      caller.Address
 	problem      string // of the address, for the caller; empty if there is none
 	authenticate caller.Authenticator
-	account      tokens.Account
+	account      access.Account
 	alias        *item.Alias
 
 	rep      *caller.Repetition
@@ -102,22 +102,22 @@ type itemsRequest struct {
 // itemAction is a method of an address. It needs one of the rights.
 type itemAction struct {
 	serve  func(*itemsRequest, context.Context) error
-	rights []tokens.Right
+	rights []access.Right
 }
 
 // The methods of an alias and of an item. HEAD is GET without its body.
 var (
-	mayList = []tokens.Right{tokens.List}
+	mayList = []access.Right{access.List}
 
 	aliasActions = map[string]itemAction{
 		http.MethodGet: {(*itemsRequest).list, mayList}, http.MethodHead: {(*itemsRequest).list, mayList},
-		http.MethodPost: {(*itemsRequest).deleteSet, []tokens.Right{tokens.Delete}},
+		http.MethodPost: {(*itemsRequest).deleteSet, []access.Right{access.Delete}},
 	}
 	oneActions = map[string]itemAction{
 		http.MethodGet: {(*itemsRequest).one, mayList}, http.MethodHead: {(*itemsRequest).one, mayList},
-		http.MethodDelete: {(*itemsRequest).deleteOne, []tokens.Right{tokens.Delete}},
-		http.MethodPut:    {(*itemsRequest).replace, []tokens.Right{tokens.Replace}},
-		http.MethodPost:   {(*itemsRequest).transfer, []tokens.Right{tokens.Move, tokens.Copy}},
+		http.MethodDelete: {(*itemsRequest).deleteOne, []access.Right{access.Delete}},
+		http.MethodPut:    {(*itemsRequest).replace, []access.Right{access.Replace}},
+		http.MethodPost:   {(*itemsRequest).transfer, []access.Right{access.Move, access.Copy}},
 	}
 )
 
@@ -177,7 +177,7 @@ func (q *itemsRequest) replay(ctx context.Context) error {
 
 // admit sets the account and the alias of the request, whose caller or refusal is given. The account
 // needs one of the rights.
-func (q *itemsRequest) admit(who tokens.Caller, refused *caller.Refusal, rights ...tokens.Right) *caller.Refusal {
+func (q *itemsRequest) admit(who access.Caller, refused *caller.Refusal, rights ...access.Right) *caller.Refusal {
 	q.account = who.Account
 	if refused != nil {
 		return refused
@@ -197,7 +197,7 @@ func (q *itemsRequest) admit(who tokens.Caller, refused *caller.Refusal, rights 
 
 // admitAgain authenticates the request after its body was read, by the service that then answers new
 // requests. The refusal is that of the account of the request.
-func (q *itemsRequest) admitAgain(ctx context.Context, right tokens.Right) *caller.Refusal {
+func (q *itemsRequest) admitAgain(ctx context.Context, right access.Right) *caller.Refusal {
 	running, release := q.Next()
 	defer release()
 	account := q.account

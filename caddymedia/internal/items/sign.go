@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
@@ -47,7 +48,7 @@ func sign(g *caller.Gate, running *service.Service, w http.ResponseWriter, r *ht
 		return caller.RefuseForm(running, w, r, signEndpoint, http.StatusMethodNotAllowed, "use POST")
 	}
 	account, refused := g.AuthenticateAccount(r.Context(), running, w, r)
-	if refused == nil && !account.May(tokens.Sign) {
+	if refused == nil && !account.May(access.Sign) {
 		refused = caller.Refuse(http.StatusForbidden, item.Forbidden, "the account may not sign addresses: it needs the right sign")
 	}
 	if refused != nil {

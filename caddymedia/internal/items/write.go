@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
@@ -16,7 +17,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -49,7 +49,7 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 		return q.storageFailed(ctx, "read the item", err)
 	}
 	req := upload.Replacement{
-		Request: q.writeRequest(tokens.Replace, q.address.Alias), Filename: q.address.Filename, Matches: matches, Stored: stored,
+		Request: q.writeRequest(access.Replace, q.address.Alias), Filename: q.address.Filename, Matches: matches, Stored: stored,
 	}
 	uploader := q.running.Uploader()
 	if failures := uploader.PrecheckReplacement(ctx, req, max(q.r.ContentLength, 0)); failures != nil { // the body need not be read
@@ -101,10 +101,10 @@ func (q *itemsRequest) begin() (ended func(), refused *caller.Refusal) {
 
 // writeRequest returns a request to store an item in an alias. The account must have the right for
 // that alias and for the one of the address, also right before the commit.
-func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Request {
+func (q *itemsRequest) writeRequest(right access.Right, alias string) upload.Request {
 	return upload.Request{
 		Kind: q.kind, Alias: alias, Allows: q.account.Allows, Actor: q.actor(),
-		Forced:     service.ForcedBy(tokens.Caller{Account: q.account}),
+		Forced:     service.ForcedBy(access.Caller{Account: q.account}),
 		BaseURL:    q.baseURL,
 		Repetition: q.rep.Repeats(),
 		Confirm: func(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *item.Failure) {
@@ -151,9 +151,9 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 	if problem := transferProblem(form); problem != "" {
 		return q.refuse(ctx, caller.Refuse(http.StatusBadRequest, item.BadRequest, problem))
 	}
-	right := tokens.Move
+	right := access.Move
 	if q.move.Copy {
-		right = tokens.Copy
+		right = access.Copy
 	}
 	if refused := q.admitAgain(ctx, right); refused != nil {
 		return q.refuse(ctx, refused)

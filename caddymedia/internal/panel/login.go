@@ -14,11 +14,11 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/adminapi"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/modules"
 	"github.com/caddymedia/media/caddymedia/internal/plugin"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 const (
@@ -34,7 +34,7 @@ const (
 type login struct {
 	base         string            // of the panel
 	fingerprints map[string]string // of users and their hashes
-	passwords    *tokens.Passwords
+	passwords    *access.Passwords
 	sessions     *sessions
 	limits       sessionLimits
 	now          func() time.Time
@@ -52,7 +52,7 @@ func (p *Panel) newLogin(app *plugin.App) (*login, error) {
 	hashes := make(map[string]string, len(p.Login))
 	for user, hash := range p.Login {
 		hashes[user] = expand.Secret(fmt.Sprintf("user %q", user), hash)
-		l.fingerprints[user] = tokens.Account{APIKey: user, PasswordHash: hashes[user]}.Fingerprint()
+		l.fingerprints[user] = access.Account{APIKey: user, PasswordHash: hashes[user]}.Fingerprint()
 	}
 	if err := expand.Err(); err != nil {
 		return nil, err
@@ -193,18 +193,18 @@ func (p *Panel) logIn(w http.ResponseWriter, r *http.Request) {
 		p.redirect(w, r, "/")
 		return
 	}
-	if throttled, ok := errors.AsType[*tokens.ThrottledError](err); ok {
+	if throttled, ok := errors.AsType[*access.ThrottledError](err); ok {
 		p.logLogin(r, user, "throttled")
 		seconds := strconv.Itoa(max(1, int(math.Ceil(throttled.RetryAfter.Seconds()))))
 		w.Header().Set("Retry-After", seconds)
 		p.pages.serveLogin(w, r, http.StatusTooManyRequests, loginPage{user, "Too many attempts. Try again in " + seconds + " s."})
 		return
 	}
-	if !errors.Is(err, tokens.ErrCredentials) {
+	if !errors.Is(err, access.ErrCredentials) {
 		return // the browser is gone
 	}
 	p.logLogin(r, user, "refused")
-	if err != tokens.ErrCredentials { //nolint:errorlint // more than that: the hash cannot be compared with
+	if err != access.ErrCredentials { //nolint:errorlint // more than that: the hash cannot be compared with
 		p.log.Error("checking a password", zap.Error(err))
 	}
 	p.pages.serveLogin(w, r, http.StatusUnauthorized, loginPage{user, "Wrong user or password."})

@@ -20,6 +20,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddymedia/media/admin/web"
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/adminapi"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
@@ -46,7 +47,7 @@ func newLoginSite(t *testing.T, users map[string]string, editors ...string) *log
 	s.panel = &Panel{
 		Editors: editors, base: "/media-admin", log: zap.New(core), pages: files, guard: http.NewCrossOriginProtection(), now: time.Now, api: newAPI(t, adminapi.Off),
 		login: &login{
-			base: "/media-admin", now: func() time.Time { return s.time }, sessions: &sessions{byID: map[tokens.ID]*loggedIn{}}, limits: sessionLimits{time.Hour, 12 * time.Hour},
+			base: "/media-admin", now: func() time.Time { return s.time }, sessions: &sessions{byID: map[access.ID]*loggedIn{}}, limits: sessionLimits{time.Hour, 12 * time.Hour},
 		},
 	}
 	s.configure(users)
@@ -67,9 +68,9 @@ func (s *loginSite) configure(users map[string]string) {
 	l := s.panel.login
 	l.fingerprints = map[string]string{}
 	for user, hash := range users {
-		l.fingerprints[user] = tokens.Account{APIKey: user, PasswordHash: hash}.Fingerprint()
+		l.fingerprints[user] = access.Account{APIKey: user, PasswordHash: hash}.Fingerprint()
 	}
-	l.passwords = tokens.NewPasswords(tokens.PasswordsOptions{
+	l.passwords = access.NewPasswords(access.PasswordsOptions{
 		Realm: loginRealm, Hashes: users, Comparer: tokens.CompareFunc(func(hashed, plaintext []byte) (bool, error) {
 			return slices.Equal(hashed, plaintext), nil
 		}),

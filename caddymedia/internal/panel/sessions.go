@@ -7,7 +7,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/internal/access"
 )
 
 // maxSessions is the maximum number of sessions of a user. A new session ends the oldest one then.
@@ -22,7 +22,7 @@ const sessionKey = "sessions"
 // sessions holds the sessions of logged-in users. It keeps only the hashes of cookies.
 type sessions struct {
 	mu   sync.Mutex
-	byID map[tokens.ID]*loggedIn
+	byID map[access.ID]*loggedIn
 }
 
 type loggedIn struct {
@@ -44,7 +44,7 @@ func (s *loggedIn) over(now time.Time) bool {
 }
 
 func openSessions() *sessions {
-	shared, _ := sessionPool.LoadOrStore(sessionKey, &sessions{byID: map[tokens.ID]*loggedIn{}})
+	shared, _ := sessionPool.LoadOrStore(sessionKey, &sessions{byID: map[access.ID]*loggedIn{}})
 	return shared.(*sessions) // nothing else is in the pool
 }
 
@@ -59,7 +59,7 @@ func (s *sessions) begin(user, fingerprint string, limits sessionLimits, now tim
 	secret = rand.Text() + rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var oldest tokens.ID
+	var oldest access.ID
 	count := 0
 	for id, session := range s.byID {
 		switch {
@@ -74,7 +74,7 @@ func (s *sessions) begin(user, fingerprint string, limits sessionLimits, now tim
 	if count >= maxSessions {
 		delete(s.byID, oldest)
 	}
-	s.byID[tokens.IDOf(secret)] = &loggedIn{user: user, fingerprint: fingerprint, began: now, seen: now, limits: limits}
+	s.byID[access.IDOf(secret)] = &loggedIn{user: user, fingerprint: fingerprint, began: now, seen: now, limits: limits}
 	return secret
 }
 
@@ -83,7 +83,7 @@ func (s *sessions) begin(user, fingerprint string, limits sessionLimits, now tim
 func (s *sessions) find(secret string, limits sessionLimits, active bool, now time.Time) (loggedIn, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := tokens.IDOf(secret)
+	id := access.IDOf(secret)
 	session, ok := s.byID[id]
 	if !ok {
 		return loggedIn{}, false
@@ -103,7 +103,7 @@ func (s *sessions) find(secret string, limits sessionLimits, active bool, now ti
 func (s *sessions) beginUpload(secret string, now func() time.Time) (ended func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	session, ok := s.byID[tokens.IDOf(secret)]
+	session, ok := s.byID[access.IDOf(secret)]
 	if !ok {
 		return func() {}
 	}
@@ -120,7 +120,7 @@ func (s *sessions) beginUpload(secret string, now func() time.Time) (ended func(
 func (s *sessions) lasts(secret, fingerprint string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	session, ok := s.byID[tokens.IDOf(secret)]
+	session, ok := s.byID[access.IDOf(secret)]
 	return ok && !session.over(now) && session.fingerprint == fingerprint
 }
 
@@ -128,5 +128,5 @@ func (s *sessions) lasts(secret, fingerprint string, now time.Time) bool {
 func (s *sessions) end(secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.byID, tokens.IDOf(secret))
+	delete(s.byID, access.IDOf(secret))
 }

@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/internal/access"
 )
 
 func TestSessionsBounded(t *testing.T) {
 	t.Parallel()
-	s := &sessions{byID: map[tokens.ID]*loggedIn{}}
+	s := &sessions{byID: map[access.ID]*loggedIn{}}
 	limits, now := sessionLimits{time.Hour, 12 * time.Hour}, time.Unix(1_900_000_000, 0)
 	other := s.begin("bob", "b", limits, now)
 	secrets := make([]string, 0, 2*maxSessions)
@@ -34,7 +34,7 @@ func TestSessionsBounded(t *testing.T) {
 // another.
 func TestSessionsOfTwoPanels(t *testing.T) {
 	t.Parallel()
-	s := &sessions{byID: map[tokens.ID]*loggedIn{}}
+	s := &sessions{byID: map[access.ID]*loggedIn{}}
 	long, short := sessionLimits{8 * time.Hour, 24 * time.Hour}, sessionLimits{time.Minute, time.Hour}
 	now := time.Unix(1_900_000_000, 0)
 	secret := s.begin("alice", "one", long, now)

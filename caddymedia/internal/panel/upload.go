@@ -8,13 +8,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/items"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/uploads"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 const notRunning = "the media service is not running"
@@ -50,13 +50,13 @@ func (p *Panel) items(w http.ResponseWriter, r *http.Request, v visitor) {
 		p.fail(w, r, http.StatusNotFound, "there is no such route")
 		return
 	}
-	known := caller.Known{Account: tokens.Account{APIKey: v.name}, Origin: item.OriginPanel}
-	known.Account.Rights = []tokens.Right{tokens.List}
+	known := caller.Known{Account: access.Account{APIKey: v.name}, Origin: item.OriginPanel}
+	known.Account.Rights = []access.Right{access.List}
 	if !reads(r) {
 		var ended func()
 		known, ended = p.caller(r, v)
 		defer ended()
-		known.Account.Rights = tokens.Rights()
+		known.Account.Rights = access.Rights()
 	}
 	if failed, ok := errors.AsType[*httpx.Error](items.Serve(p.gate, w, r, kind, path, known)); ok {
 		p.fail(w, r, failed.Status, notRunning)
@@ -67,7 +67,7 @@ func (p *Panel) items(w http.ResponseWriter, r *http.Request, v visitor) {
 // ended is called.
 func (p *Panel) caller(r *http.Request, v visitor) (known caller.Known, ended func()) {
 	confirm, ended := p.uploadSession(r, v)
-	return caller.Known{Account: tokens.Account{APIKey: v.name}, Origin: item.OriginPanel, Confirm: confirm}, ended
+	return caller.Known{Account: access.Account{APIKey: v.name}, Origin: item.OriginPanel, Confirm: confirm}, ended
 }
 
 // uploadResumable serves the resumable uploads of an editor. Reading the state of an upload may

@@ -12,8 +12,9 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/modules"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -55,7 +56,7 @@ func (s sharedStore) Close() error { return s.done() }
 // Passwords returns a check of the passwords of users other than accounts. realm separates the
 // users from others of the same name. All checks of a process share one limit of failures and one
 // of concurrent checks. The error names a user with an invalid hash.
-func (a *App) Passwords(realm string, hashes map[string]string) (*tokens.Passwords, error) {
+func (a *App) Passwords(realm string, hashes map[string]string) (*access.Passwords, error) {
 	for user, hash := range hashes {
 		if err := CheckHash(hash); err != nil {
 			return nil, fmt.Errorf("user %q: %w", user, err)

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -20,7 +20,7 @@ type Finishing struct {
 	// BaseURL is the start of public addresses if the alias has none.
 	BaseURL string
 	// Ticket of the caller, on which a refused item counts; nil for none.
-	Ticket *tokens.Ticket
+	Ticket *access.Ticket
 	// Authorize is called with the alias right before the item is stored, because the caller may have
 	// lost its rights since it began the upload. A failure leaves the upload to a caller with rights.
 	// isRepeated reports that the item is counted already, and may be stored.
@@ -32,9 +32,9 @@ type Finishing struct {
 // Rights are those with which an item is stored.
 type Rights struct {
 	// Issuer counts the items of tickets.
-	Issuer *tokens.Issuer
+	Issuer *access.Issuer
 	// Ticket of the caller; nil for none.
-	Ticket *tokens.Ticket
+	Ticket *access.Ticket
 	// Release, if set, is called when Issuer is not needed any more.
 	Release func()
 }
@@ -111,10 +111,10 @@ func (u *Upload) Finish(ctx context.Context, f Finishing) item.Failures {
 
 // lease begins an attempt to finish the upload: no other one runs, in any process that shares the token
 // store. lost is called if another one may run by now. The error is an *[item.Failure].
-func (u *Upload) lease(ctx context.Context, lost func()) (*tokens.Attempt, error) {
+func (u *Upload) lease(ctx context.Context, lost func()) (*access.Attempt, error) {
 	lease, err := u.store.Issuer.Attempt(ctx, u.Request(), lost)
 	switch {
-	case errors.Is(err, tokens.ErrRunning):
+	case errors.Is(err, access.ErrRunning):
 		return nil, finishingElsewhere(err)
 	case err != nil:
 		return nil, u.store.unleased(err)
@@ -123,8 +123,8 @@ func (u *Upload) lease(ctx context.Context, lost func()) (*tokens.Attempt, error
 }
 
 // Request identifies the attempts to finish the upload.
-func (u *Upload) Request() tokens.Request {
-	return tokens.Request{ID: tokens.RequestID("resumable", u.ID), Account: u.Account, Owner: u.Owner, Fingerprint: "resumable"}
+func (u *Upload) Request() access.Request {
+	return access.Request{ID: access.RequestID("resumable", u.ID), Account: u.Account, Owner: u.Owner, Fingerprint: "resumable"}
 }
 
 // unleased returns the failure for an error of the token store, and logs the error.
@@ -152,14 +152,14 @@ func (u *Upload) isDue() bool { return u.Outcome == nil && !u.Partial && u.Compl
 type attempt struct {
 	*Upload
 	how   Finishing
-	lease *tokens.Attempt
+	lease *access.Attempt
 
 	repetition   upload.Repetition
 	isRepeated   bool // an earlier attempt was kept: it has counted the item, and may have stored it
 	unauthorized bool
 	kept         bool           // this attempt may have stored it
 	rights       Rights         // after the authorization
-	counted      *tokens.Ticket // on which this attempt has counted the item; nil for none
+	counted      *access.Ticket // on which this attempt has counted the item; nil for none
 }
 
 // storeItem stores the item. [upload.Uploader.Upload] calls authorize after the checks.
@@ -182,7 +182,7 @@ func (a *attempt) authorize(ctx context.Context, c upload.Commitment) (settle fu
 	}
 	if failure == nil {
 		switch err := a.lease.Keep(ctx); {
-		case errors.Is(err, tokens.ErrLost):
+		case errors.Is(err, access.ErrLost):
 			failure = finishingElsewhere(err)
 		case err != nil:
 			failure = a.store.unleased(err)
@@ -208,7 +208,7 @@ func (a *attempt) count(ctx context.Context) *item.Failure {
 		case err == nil:
 			a.counted = creator
 			return nil
-		case !errors.Is(err, tokens.ErrCredentials) && !errors.Is(err, tokens.ErrUsedUp):
+		case !errors.Is(err, access.ErrCredentials) && !errors.Is(err, access.ErrUsedUp):
 			return a.store.uncounted(err)
 		}
 	}
@@ -251,7 +251,7 @@ func (a *attempt) end(ctx context.Context) {
 
 // CountRefused counts the items that were refused for good on the ticket of the caller, if it has
 // one. It does not end with ctx, and logs an error.
-func (s *Store) CountRefused(ctx context.Context, ticket *tokens.Ticket, failures item.Failures) {
+func (s *Store) CountRefused(ctx context.Context, ticket *access.Ticket, failures item.Failures) {
 	refused := 0
 	for _, failure := range failures {
 		if failure.Filename != "" && isFinal(failure) {
@@ -273,7 +273,7 @@ const ticketTimeout = 10 * time.Second
 
 // GiveBack uncounts the items of a ticket that were counted under use. It does not end with ctx, and
 // logs an error.
-func (s *Store) GiveBack(ctx context.Context, issuer *tokens.Issuer, ticket tokens.ID, use string) {
+func (s *Store) GiveBack(ctx context.Context, issuer *access.Issuer, ticket access.ID, use string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
 	defer cancel()
 	if err := issuer.GiveBack(ctx, ticket, use); err != nil {
@@ -291,12 +291,12 @@ func (s *Store) uncounted(err error) *item.Failure {
 	return failure
 }
 
-// Uncounted returns the failure for an error of [tokens.Issuer.Take].
+// Uncounted returns the failure for an error of [access.Issuer.Take].
 func Uncounted(err error) *item.Failure {
 	switch {
-	case errors.Is(err, tokens.ErrUsedUp):
+	case errors.Is(err, access.ErrUsedUp):
 		return &item.Failure{Reason: item.Forbidden, Message: "the ticket is used up: request a new one"}
-	case errors.Is(err, tokens.ErrCredentials):
+	case errors.Is(err, access.ErrCredentials):
 		return &item.Failure{Reason: item.Forbidden, Message: "the ticket has ended"}
 	}
 	return &item.Failure{Reason: item.Unavailable, Message: "tickets cannot be checked now, try again later"}

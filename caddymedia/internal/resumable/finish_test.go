@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
@@ -217,7 +217,7 @@ func TestRecords(t *testing.T) {
 		"creation":         {attempt{how: Finishing{Refusals: RecordKept}}, final, false},
 		"creation, kept":   {attempt{how: Finishing{Refusals: RecordKept}, kept: true}, final, true},
 	} {
-		c.attempt.lease = new(tokens.Attempt)
+		c.attempt.lease = new(access.Attempt)
 		if got := c.attempt.records(c.failures); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
@@ -226,16 +226,16 @@ func TestRecords(t *testing.T) {
 
 // withTickets returns a function that issues a new ticket for one file, and one that returns the number of
 // its items.
-func (s *Store) withTickets(t *testing.T) (issue func() *tokens.Ticket, used func(*tokens.Ticket) int) {
+func (s *Store) withTickets(t *testing.T) (issue func() *access.Ticket, used func(*access.Ticket) int) {
 	t.Helper()
-	issue = func() *tokens.Ticket {
-		text, _, err := s.Issuer.IssueTicket(t.Context(), site, tokens.Ticket{Kind: "file", MaxFiles: 1}, time.Hour)
+	issue = func() *access.Ticket {
+		text, _, err := s.Issuer.IssueTicket(t.Context(), site, access.Ticket{Kind: "file", MaxFiles: 1}, time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &tokens.Ticket{ID: tokens.IDOf(text), MaxFiles: 1}
+		return &access.Ticket{ID: access.IDOf(text), MaxFiles: 1}
 	}
-	return issue, func(ticket *tokens.Ticket) int {
+	return issue, func(ticket *access.Ticket) int {
 		_, ticket, err := s.Issuer.VerifyTicket(t.Context(), ticket.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -245,7 +245,7 @@ func (s *Store) withTickets(t *testing.T) (issue func() *tokens.Ticket, used fun
 }
 
 // createOf creates an empty upload of a ticket.
-func (s *Store) createOf(t *testing.T, ticket *tokens.Ticket) *Upload {
+func (s *Store) createOf(t *testing.T, ticket *access.Ticket) *Upload {
 	t.Helper()
 	return s.create(t, Record{Owner: owner, Kind: "file", Ticket: hex.EncodeToString(ticket.ID[:]), TicketExpires: s.Now().Add(time.Hour)})
 }
@@ -467,7 +467,7 @@ func TestOutcomeFits(t *testing.T) {
 	long := strings.Repeat("\x01", 1024)
 	rec := Record{
 		Owner: "http " + strings.Repeat("k", 1024), Account: strings.Repeat("k", 1024), Ticket: long, Origin: "http",
-		Scope:    tokens.Scope{Kind: "file", Alias: strings.Repeat("a", 64), SubFolder: strings.Repeat("ж", 250), Filename: strings.Repeat("ж", 100)},
+		Scope:    access.Scope{Kind: "file", Alias: strings.Repeat("a", 64), SubFolder: strings.Repeat("ж", 250), Filename: strings.Repeat("ж", 100)},
 		Filename: long, SubFolder: long, Metadata: long, Concat: long,
 	}
 	for _, o := range []Outcome{

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	tokenmemory "github.com/caddymedia/media/caddymedia/tokens/memory"
@@ -23,7 +24,7 @@ import (
 const owner = "http site"
 
 // site is the account of the uploads.
-var site = tokens.Account{APIKey: "site", PasswordHash: "x"}
+var site = access.Account{APIKey: "site", PasswordHash: "x"}
 
 // each runs a test on every storage of the package's tests.
 func each(t *testing.T, test func(t *testing.T, s *Store)) {
@@ -62,10 +63,10 @@ func storeOn(t *testing.T, d storagedrivers.Driver) *Store {
 }
 
 // newIssuer returns an issuer that knows nothing.
-func newIssuer(t *testing.T) *tokens.Issuer {
+func newIssuer(t *testing.T) *access.Issuer {
 	t.Helper()
-	issuer, err := tokens.NewIssuer(tokens.IssuerOptions{
-		Store: tokenmemory.New(nil), Accounts: []tokens.Account{site}, Now: time.Now,
+	issuer, err := access.NewIssuer(access.IssuerOptions{
+		Store: tokenmemory.New(nil), Accounts: []access.Account{site}, Now: time.Now,
 		Comparer: tokens.CompareFunc(func(_, _ []byte) (bool, error) { return false, nil }),
 	})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -29,7 +29,7 @@ type Record struct {
 	User    string `json:"user,omitempty"`
 	Client  string `json:"client,omitempty"`
 	// Scope has the rights of the caller who created it.
-	Scope tokens.Scope `json:"scope,omitzero"`
+	Scope access.Scope `json:"scope,omitzero"`
 	// Ticket is the hexadecimal ID of the ticket that created it; empty for a token.
 	Ticket string `json:"ticket,omitempty"`
 	// TicketExpires is when that ticket expires.
@@ -63,7 +63,7 @@ func (r *Record) ItemKind() item.Kind {
 }
 
 // TicketID returns the ID of the ticket that created the upload; zero for a token.
-func (r *Record) TicketID() (id tokens.ID) {
+func (r *Record) TicketID() (id access.ID) {
 	raw, _ := hex.DecodeString(r.Ticket)
 	copy(id[:], raw)
 	return id

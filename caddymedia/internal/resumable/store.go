@@ -25,10 +25,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
@@ -65,7 +65,7 @@ var (
 type Store struct {
 	// Uploader checks and stores the items of finished uploads, and Issuer counts them on tickets.
 	Uploader *upload.Uploader
-	Issuer   *tokens.Issuer
+	Issuer   *access.Issuer
 	// Storages that may hold uploads.
 	Storages []*storagedrivers.Storage
 	// Expires is how long an upload is kept after its last byte.

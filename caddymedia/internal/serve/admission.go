@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
@@ -121,7 +121,7 @@ func (a *admission) end() {
 // invalid addresses count as one.
 func clientOwner(client string) string {
 	address, _ := netip.ParseAddr(client)
-	return "static " + tokens.Client(address).String()
+	return "static " + access.Client(address).String()
 }
 
 // tooMany responds to a request that cannot open an item: with 429 if its client has too many, and

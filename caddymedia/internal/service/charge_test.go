@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/tokens/memory"
@@ -26,7 +27,7 @@ func TestFinishAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	take := func(t *testing.T, s *Service, ticket *tokens.Ticket, use string) {
+	take := func(t *testing.T, s *Service, ticket *access.Ticket, use string) {
 		t.Helper()
 		if err := s.issuer.Take(t.Context(), ticket, use, 1); err != nil {
 			t.Fatal(err)
@@ -40,25 +41,25 @@ func TestFinishAlone(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		before func(t *testing.T, s *Service, u *resumable.Upload, text string, ticket *tokens.Ticket)
+		before func(t *testing.T, s *Service, u *resumable.Upload, text string, ticket *access.Ticket)
 		stored bool
 		used   int // -1 for an ended ticket
 	}{
-		{"valid", func(*testing.T, *Service, *resumable.Upload, string, *tokens.Ticket) {}, true, 1},
-		{"counted before", func(t *testing.T, s *Service, u *resumable.Upload, _ string, ticket *tokens.Ticket) {
+		{"valid", func(*testing.T, *Service, *resumable.Upload, string, *access.Ticket) {}, true, 1},
+		{"counted before", func(t *testing.T, s *Service, u *resumable.Upload, _ string, ticket *access.Ticket) {
 			take(t, s, ticket, u.ID)
 		}, true, 1},
-		{"used up", func(t *testing.T, s *Service, _ *resumable.Upload, _ string, ticket *tokens.Ticket) {
+		{"used up", func(t *testing.T, s *Service, _ *resumable.Upload, _ string, ticket *access.Ticket) {
 			take(t, s, ticket, "other")
 		}, false, 1},
-		{"ended", func(t *testing.T, s *Service, _ *resumable.Upload, text string, _ *tokens.Ticket) {
+		{"ended", func(t *testing.T, s *Service, _ *resumable.Upload, text string, _ *access.Ticket) {
 			drop(t, s, text)
 		}, false, -1},
-		{"repeated and ended", func(t *testing.T, s *Service, u *resumable.Upload, text string, _ *tokens.Ticket) {
+		{"repeated and ended", func(t *testing.T, s *Service, u *resumable.Upload, text string, _ *access.Ticket) {
 			keep(t, s, u)
 			drop(t, s, text)
 		}, true, -1},
-		{"counted on another ticket", func(t *testing.T, s *Service, u *resumable.Upload, _ string, _ *tokens.Ticket) {
+		{"counted on another ticket", func(t *testing.T, s *Service, u *resumable.Upload, _ string, _ *access.Ticket) {
 			keep(t, s, u)
 		}, true, 0},
 	} {
@@ -132,12 +133,12 @@ func TestSweepRunning(t *testing.T) {
 }
 
 // ticket returns a new ticket for one file.
-func (s *Service) ticket(t *testing.T) (text string, ticket *tokens.Ticket) {
+func (s *Service) ticket(t *testing.T) (text string, ticket *access.Ticket) {
 	t.Helper()
 	account, _ := s.issuer.Account(uploader)
-	text, _, err := s.issuer.IssueTicket(t.Context(), account, tokens.Ticket{Kind: "file", Alias: "content", MaxFiles: 1}, time.Hour)
+	text, _, err := s.issuer.IssueTicket(t.Context(), account, access.Ticket{Kind: "file", Alias: "content", MaxFiles: 1}, time.Hour)
 	if err == nil {
-		_, ticket, err = s.issuer.VerifyTicket(t.Context(), tokens.IDOf(text))
+		_, ticket, err = s.issuer.VerifyTicket(t.Context(), access.IDOf(text))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +147,7 @@ func (s *Service) ticket(t *testing.T) (text string, ticket *tokens.Ticket) {
 }
 
 // used returns how many items are counted on a ticket.
-func (s *Service) used(t *testing.T, id tokens.ID) int {
+func (s *Service) used(t *testing.T, id access.ID) int {
 	t.Helper()
 	_, ticket, err := s.issuer.VerifyTicket(t.Context(), id)
 	if err != nil {

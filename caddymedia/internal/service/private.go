@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/signing"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -84,7 +85,7 @@ func (k *signingKeys) load(ctx context.Context, known []byte) (any, error) {
 		fresh = make([]byte, signing.MinKey)
 		_, _ = rand.Read(fresh) // it never fails
 	}
-	key, err := tokens.Secret(ctx, k.store, signingSecret, fresh)
+	key, err := access.Secret(ctx, k.store, signingSecret, fresh)
 	if err != nil && !errors.Is(err, tokens.ErrUnavailable) {
 		err = fmt.Errorf("%w: %w", tokens.ErrUnavailable, err)
 	}

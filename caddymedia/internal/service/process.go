@@ -6,13 +6,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/locks"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
@@ -169,8 +169,8 @@ type LoginLimits struct{ Failures, PasswordChecks, TicketsPerMinute int }
 
 // logins limit guesses of passwords, and tickets.
 type logins struct {
-	throttle *tokens.Throttle
-	hashing  *tokens.HashLimiter
+	throttle *access.Throttle
+	hashing  *access.HashLimiter
 }
 
 // sharedLogins returns the counts of logins. A service with the limits of the one that it replaces has
@@ -178,8 +178,8 @@ type logins struct {
 func (s *Service) sharedLogins() *logins {
 	l, free, _ := s.process.logins.acquire(s.limits.Logins, func() (*logins, error) { // it never fails
 		return &logins{
-			throttle: tokens.NewThrottle(tokens.ThrottleOptions{Failures: s.limits.Logins.Failures, Tickets: s.limits.Logins.TicketsPerMinute}),
-			hashing:  tokens.NewHashLimiter(tokens.HashLimiterOptions{Concurrent: s.limits.Logins.PasswordChecks}),
+			throttle: access.NewThrottle(access.ThrottleOptions{Failures: s.limits.Logins.Failures, Tickets: s.limits.Logins.TicketsPerMinute}),
+			hashing:  access.NewHashLimiter(access.HashLimiterOptions{Concurrent: s.limits.Logins.PasswordChecks}),
 		}, nil
 	})
 	s.free = append(s.free, free)

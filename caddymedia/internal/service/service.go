@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/fetch"
@@ -40,7 +41,7 @@ type Parts struct {
 	Downloads fetch.Options
 
 	// Accounts that may log in, and those of users of another login; nil for none.
-	Accounts      []tokens.Account
+	Accounts      []access.Account
 	Trust         *Trust
 	TokenLifetime time.Duration // 0 for the default
 	Tokens        tokens.Store
@@ -116,7 +117,7 @@ type Service struct {
 	storages   map[string]*storagedrivers.Storage
 	uploader   *upload.Uploader
 	store      tokens.Store
-	issuer     *tokens.Issuer
+	issuer     *access.Issuer
 	comparer   tokens.Comparer
 	fakeHash   []byte
 	logins     *logins
@@ -273,7 +274,7 @@ func (s *Service) Self() *Service { return s }
 func (s *Service) Uploader() *upload.Uploader { return s.uploader }
 
 // Issuer returns the issuer of tokens, which also verifies them.
-func (s *Service) Issuer() *tokens.Issuer { return s.issuer }
+func (s *Service) Issuer() *access.Issuer { return s.issuer }
 
 // Limits returns the limits.
 func (s *Service) Limits() Limits { return s.limits }

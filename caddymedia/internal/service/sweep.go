@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -141,7 +141,7 @@ func (f *finisher) sweep(ctx context.Context, storage *storagedrivers.Storage) e
 			break
 		}
 		switch failed := f.service.finishAlone(ctx, u); {
-		case errors.Is(failed, tokens.ErrRunning):
+		case errors.Is(failed, access.ErrRunning):
 			delete(f.tried, u.ID) // the lease may be that of a dead process, and end soon
 		default:
 			err = errors.Join(err, failed)
@@ -176,7 +176,7 @@ func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) error {
 		},
 	})
 	for _, failure := range failures {
-		if errors.Is(failure.Err, storagedrivers.ErrClosed) || errors.Is(failure.Err, tokens.ErrRunning) {
+		if errors.Is(failure.Err, storagedrivers.ErrClosed) || errors.Is(failure.Err, access.ErrRunning) {
 			return failure.Err
 		}
 	}
@@ -189,13 +189,13 @@ func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) error {
 // rightsAlone returns the ticket of an upload without its client; nil if it needs none. The error
 // means that the account or the ticket does not have the rights to store the item any more. That
 // of a repeated attempt was counted on the ticket before.
-func (s *Service) rightsAlone(ctx context.Context, u *resumable.Upload, isRepeated bool) (*tokens.Ticket, error) {
+func (s *Service) rightsAlone(ctx context.Context, u *resumable.Upload, isRepeated bool) (*access.Ticket, error) {
 	if item.Origin(u.Origin) != item.OriginHTTP {
 		return nil, nil //nolint:nilnil // it needs none
 	}
 	account, ok := s.accountOf(u.Account, u.User)
-	if !ok || !account.Allows(u.Alias) || !account.May(tokens.Upload) || !Covers(account, u.SubFolder) {
-		return nil, tokens.ErrCredentials
+	if !ok || !account.Allows(u.Alias) || !account.May(access.Upload) || !Covers(account, u.SubFolder) {
+		return nil, access.ErrCredentials
 	}
 	if u.Ticket == "" || isRepeated {
 		return nil, nil //nolint:nilnil // it needs none

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -52,7 +52,7 @@ func onRequests(t *testing.T, off bool, expires time.Duration) (one, other *Serv
 	services := make([]*Service, 2)
 	for i := range services {
 		parts := partsOf(t)
-		parts.Accounts = []tokens.Account{{APIKey: uploader, PasswordHash: "x"}}
+		parts.Accounts = []access.Account{{APIKey: uploader, PasswordHash: "x"}}
 		parts.Resumable.Off, parts.Resumable.Expires = off, expires
 		parts.Storages[0].Driver = driver
 		parts.Storages[0].Options.Close = func() error { return nil }

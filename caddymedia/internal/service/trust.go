@@ -3,8 +3,8 @@ package service
 import (
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // UserID is the placeholder for the ID of a user in [Trust.Folder].
@@ -16,7 +16,7 @@ type Trust struct {
 	Placeholder, Header string
 
 	// Users is the account of all users.
-	Users tokens.Account
+	Users access.Account
 	// Folder of a user in each alias, with UserID; empty for none.
 	Folder string
 }
@@ -25,7 +25,7 @@ type Trust struct {
 func (s *Service) Trust() *Trust { return s.trust }
 
 // Account returns the account of a user, whose ID is not empty.
-func (t *Trust) Account(user string) tokens.Account {
+func (t *Trust) Account(user string) access.Account {
 	account := t.Users
 	account.User, account.Folder = user, strings.ReplaceAll(t.Folder, UserID, naming.UserFolder(user))
 	return account
@@ -33,7 +33,7 @@ func (t *Trust) Account(user string) tokens.Account {
 
 // accountOf returns the account of an upload: that of a user, if one has created it. It returns false
 // if there is no such account any more.
-func (s *Service) accountOf(apiKey, user string) (tokens.Account, bool) {
+func (s *Service) accountOf(apiKey, user string) (access.Account, bool) {
 	account, ok := s.issuer.Account(apiKey)
 	switch {
 	case !ok, account.Trusted != (user != ""):

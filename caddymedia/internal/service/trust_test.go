@@ -3,8 +3,8 @@ package service
 import (
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // TestFinishAloneForUsers: a service finishes the upload of a user without him as long as the account
@@ -16,7 +16,7 @@ func TestFinishAloneForUsers(t *testing.T) {
 		name         string
 		trusts       bool // the account has users
 		below        string
-		rights       []tokens.Right
+		rights       []access.Right
 		user, folder string
 		want         bool
 	}{
@@ -27,17 +27,17 @@ func TestFinishAloneForUsers(t *testing.T) {
 		{"folder of another user", true, users, nil, "bob", "users/alice", false},
 		{"no users any more", false, "", nil, "alice", "users/alice", false},
 		{"of the account before it had users", true, users, nil, "", "users/alice", false},
-		{"fewer rights", true, "", []tokens.Right{tokens.List}, "alice", "users/alice", false},
+		{"fewer rights", true, "", []access.Right{access.List}, "alice", "users/alice", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			account := tokens.Account{APIKey: "members", PasswordHash: "x", Rights: c.rights}
+			account := access.Account{APIKey: "members", PasswordHash: "x", Rights: c.rights}
 			parts := partsOf(t)
 			if c.trusts {
 				account.PasswordHash, account.Trusted = "", true
 				parts.Trust = &Trust{Placeholder: UserID, Users: account, Folder: c.below}
 			}
-			parts.Accounts = []tokens.Account{account}
+			parts.Accounts = []access.Account{account}
 			s := start(t, parts)
 			if c.folder == "" {
 				c.folder = s.Trust().Account(c.user).Folder
@@ -56,7 +56,7 @@ func TestCovers(t *testing.T) {
 	for path, want := range map[string]bool{
 		"users/a": true, "users/a/": true, "users/a/b.txt": true, "users/ab": false, "users": false, "": false, "/users/a": false, "users/A/b": false,
 	} {
-		if Covers(tokens.Account{Folder: "users/a"}, path) != want || !Covers(tokens.Account{}, path) {
+		if Covers(access.Account{Folder: "users/a"}, path) != want || !Covers(access.Account{}, path) {
 			t.Errorf("%q: want %t", path, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
@@ -65,7 +66,7 @@ func (s *Service) UploadStorage(kind item.Kind, alias string) *storagedrivers.St
 // BeginUpload counts an upload of the caller as running until ended is called. It returns false if
 // the account, its clients with tickets, or the ticket already have as many as are allowed. A
 // ticket may have one for each file that it has left, and spare more.
-func (s *Service) BeginUpload(actor item.Actor, ticket *tokens.Ticket, spare int) (ended func(), ok bool) {
+func (s *Service) BeginUpload(actor item.Actor, ticket *access.Ticket, spare int) (ended func(), ok bool) {
 	party := actor.Party()
 	if ticket != nil {
 		party.Most = int64(ticket.Left() + spare)
@@ -78,7 +79,7 @@ func (s *Service) BeginUpload(actor item.Actor, ticket *tokens.Ticket, spare int
 
 // UploadTime returns how long the body of an upload may take to arrive. With a ticket it ends with
 // the ticket.
-func (s *Service) UploadTime(ticket *tokens.Ticket) time.Duration {
+func (s *Service) UploadTime(ticket *access.Ticket) time.Duration {
 	most := s.limits.MaxUploadTime
 	if ticket != nil {
 		most = min(most, ticket.Expires.Sub(s.now()))
@@ -87,7 +88,7 @@ func (s *Service) UploadTime(ticket *tokens.Ticket) time.Duration {
 }
 
 // CountRefused counts the items of an upload that were refused for good on a ticket, if it has one.
-func (s *Service) CountRefused(ctx context.Context, ticket *tokens.Ticket, failures item.Failures) {
+func (s *Service) CountRefused(ctx context.Context, ticket *access.Ticket, failures item.Failures) {
 	s.uploads.CountRefused(ctx, ticket, failures)
 }
 
@@ -136,9 +137,9 @@ func (s *Service) ItemOf(u *resumable.Upload, baseURL string) (upload.Item, bool
 // Charge counts items of a request that are about to be stored on a ticket, under the name use. If
 // isRepeated is set, an earlier attempt may have stored them under that name, so they stay counted
 // after an error. The caller must call settle, and the service must stay open until then. The errors
-// are those of [tokens.Issuer.Take].
+// are those of [access.Issuer.Take].
 func (s *Service) Charge(
-	ctx context.Context, ticket *tokens.Ticket, use string, items int, isRepeated bool,
+	ctx context.Context, ticket *access.Ticket, use string, items int, isRepeated bool,
 ) (settle func(stored bool), err error) {
 	settle = func(stored bool) {
 		if !stored {
@@ -155,7 +156,7 @@ func (s *Service) Charge(
 }
 
 // ForcedBy returns what the caller's ticket, or the folder of a user, forces on an upload.
-func ForcedBy(caller tokens.Caller) upload.Forced {
+func ForcedBy(caller access.Caller) upload.Forced {
 	t := caller.Ticket
 	if t == nil {
 		return upload.Forced{Below: caller.Account.Folder}
@@ -165,7 +166,7 @@ func ForcedBy(caller tokens.Caller) upload.Forced {
 
 // Covers reports whether an account may use a path in its aliases: a folder, or the filename of an
 // item.
-func Covers(account tokens.Account, path string) bool {
+func Covers(account access.Account, path string) bool {
 	return upload.Forced{Below: account.Folder}.Covers(path)
 }
 

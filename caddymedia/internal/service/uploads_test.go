@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/local"
 )
 
@@ -28,7 +28,7 @@ func nodes(t *testing.T, n int) []*Service {
 	for i := range services {
 		parts := partsOf(t)
 		parts.Tokens = store
-		parts.Accounts = []tokens.Account{{APIKey: uploader, PasswordHash: "x"}}
+		parts.Accounts = []access.Account{{APIKey: uploader, PasswordHash: "x"}}
 		parts.Storages = nil
 		for j, name := range []string{"default", "far"} {
 			driver := local.New(local.Config{Root: folders[j], Sync: new(false)}, slog.New(slog.DiscardHandler))
@@ -89,7 +89,7 @@ func TestFinishUpload(t *testing.T) {
 		t.Run(alias, func(t *testing.T) {
 			t.Parallel()
 			services := nodes(t, 3)
-			tickets := make([]*tokens.Ticket, len(services))
+			tickets := make([]*access.Ticket, len(services))
 			for i, s := range services {
 				_, tickets[i] = s.ticket(t)
 			}

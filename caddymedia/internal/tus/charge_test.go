@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -21,9 +21,9 @@ func (s *site) used(t *testing.T, ticket string) int {
 }
 
 // loaded returns a ticket as it is stored.
-func (s *site) loaded(t *testing.T, ticket string) *tokens.Ticket {
+func (s *site) loaded(t *testing.T, ticket string) *access.Ticket {
 	t.Helper()
-	_, loaded, err := s.first.Issuer().VerifyTicket(t.Context(), tokens.IDOf(ticket))
+	_, loaded, err := s.first.Issuer().VerifyTicket(t.Context(), access.IDOf(ticket))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,12 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // create creates an upload, with its first bytes if the request has a body.
@@ -109,7 +109,7 @@ func (q *request) admit(ctx context.Context, rec *resumable.Record, length int64
 		return item.Failures{{Reason: item.TooLarge, Message: "larger than any item may be", Filename: rec.Filename}}
 	}
 	if q.caller.UsedUp() {
-		return resumable.Uncounted(tokens.ErrUsedUp)
+		return resumable.Uncounted(access.ErrUsedUp)
 	}
 	if rec.Partial {
 		return nil

@@ -13,12 +13,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -64,7 +64,7 @@ type Endpoint struct {
 	Client string
 	// Authenticate returns the caller according to a service. It is called before anything else, and
 	// again before an item is stored.
-	Authenticate func(ctx context.Context, running *service.Service) (tokens.Caller, *item.Failure)
+	Authenticate func(ctx context.Context, running *service.Service) (access.Caller, *item.Failure)
 	// Running returns the service for new requests. It stays open until release is called.
 	Running func() (running *service.Service, release func())
 	// Log receives errors that are not the caller's fault.
@@ -93,7 +93,7 @@ type request struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	method  string // which may be another one than that of r
-	caller  tokens.Caller
+	caller  access.Caller
 	actor   item.Actor
 }
 

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // patch adds the bytes of the request to the upload, and finishes it with its last ones.
@@ -24,7 +24,7 @@ func (q *request) patch(ctx context.Context, u *resumable.Upload) error {
 		return &requestError{http.StatusForbidden, "a final upload has no bytes of its own"}
 	}
 	if q.caller.UsedUp() && !u.Complete() { // its item may be the one that is counted
-		return resumable.Uncounted(tokens.ErrUsedUp)
+		return resumable.Uncounted(access.ErrUsedUp)
 	}
 	offset, err := readOffset(q.r.Header)
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
@@ -94,7 +95,7 @@ func newSiteOn(t *testing.T, backend storagedrivers.Driver, limits media.Limits,
 	t.Helper()
 	s := &site{backend: backend, change: change}
 	s.store = &failingStore{Store: tokenmemory.New(s.now)}
-	s.first = s.service(t, limits, account(), tokens.Account{APIKey: otherKey, Aliases: []string{"two"}})
+	s.first = s.service(t, limits, account(), access.Account{APIKey: otherKey, Aliases: []string{"two"}})
 	s.running.Store(s.first)
 	s.handler = http.HandlerFunc(s.serve)
 	return s
@@ -108,15 +109,15 @@ func aSite(t *testing.T) *site {
 
 func (s *site) now() time.Time { return noon.Add(time.Duration(s.passed.Load())) }
 
-func account(aliases ...string) tokens.Account {
-	return tokens.Account{APIKey: someKey, Aliases: aliases}
+func account(aliases ...string) access.Account {
+	return access.Account{APIKey: someKey, Aliases: aliases}
 }
 
 // on returns the options of an alias on a storage.
 func on(storage string) media.AliasOptions { return media.AliasOptions{Storage: storage} }
 
 // service returns a service with the driver and the token store of the site.
-func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Account) *media.Service {
+func (s *site) service(t *testing.T, limits media.Limits, accounts ...access.Account) *media.Service {
 	t.Helper()
 	const root = "/"
 	var open sync.WaitGroup // storages, whose driver is shared; the work of a started service ends after Close
@@ -191,7 +192,7 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 	e := tus.Endpoint{
 		Kind: kind, Path: "/api/upload/" + name + "/resumable", BaseURL: origin, Origin: item.OriginHTTP, Client: client,
 		Log: slog.New(slog.DiscardHandler),
-		Authenticate: func(ctx context.Context, running *service.Service) (tokens.Caller, *item.Failure) {
+		Authenticate: func(ctx context.Context, running *service.Service) (access.Caller, *item.Failure) {
 			return authenticate(ctx, running, w, r, name)
 		},
 		Running: func() (*service.Service, func()) {
@@ -210,10 +211,10 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // authenticate returns the caller of a request with a token or a ticket.
-func authenticate(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request, kind string) (tokens.Caller, *item.Failure) {
+func authenticate(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request, kind string) (access.Caller, *item.Failure) {
 	value := strings.TrimPrefix(strings.Join(r.Header.Values("Authorization"), ","), "Bearer ")
 	account, ticket, err := running.Issuer().Verify(ctx, value, "")
-	caller := tokens.Caller{Account: account, Ticket: ticket}
+	caller := access.Caller{Account: account, Ticket: ticket}
 	switch {
 	case errors.Is(err, tokens.ErrUnavailable):
 		return caller, &item.Failure{Reason: item.Unavailable, Message: "tokens cannot be checked now"}
@@ -244,7 +245,7 @@ func (s *site) ticket(t *testing.T, fields string) string {
 		n, _ := strconv.Atoi(cmp.Or(form.Get(name), strconv.Itoa(fallback)))
 		return n
 	}
-	of := tokens.Ticket{
+	of := access.Ticket{
 		Kind: form.Get("kind"), Alias: cmp.Or(form.Get("alias"), item.DefaultAlias), SubFolder: form.Get("sub_folder"),
 		Filename: form.Get("filename"), MaxFiles: number("max_files", 1), MaxSize: int64(number("max_size", 0)),
 	}

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
@@ -23,7 +24,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/tus"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // maxBoundary is the length of the longest boundary, RFC 2046 section 5.1.1.
@@ -35,7 +35,7 @@ const formWanted = "send the file in a part called files[], or by PUT to %s/<ali
 // Form returns the endpoint that stores the files of a form, and those of addresses.
 func Form(g *caller.Gate, kind item.Kind) caller.Endpoint {
 	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
-		u := requestFrom(g, w, r, kind, tokens.Upload, tokens.Import)
+		u := requestFrom(g, w, r, kind, access.Upload, access.Import)
 		u.imports = true
 		return u.serve(running, w, r)
 	}
@@ -43,10 +43,10 @@ func Form(g *caller.Gate, kind item.Kind) caller.Endpoint {
 
 // requestFrom returns a request of a caller with a token, whose account needs one of the rights, or
 // with a ticket, whose account needs the first one.
-func requestFrom(g *caller.Gate, w http.ResponseWriter, r *http.Request, kind item.Kind, rights ...tokens.Right) *uploadRequest {
+func requestFrom(g *caller.Gate, w http.ResponseWriter, r *http.Request, kind item.Kind, rights ...access.Right) *uploadRequest {
 	return &uploadRequest{
 		Gate: g, kind: kind, origin: item.OriginHTTP, baseURL: g.BaseURL(r) + g.MountPrefix(r),
-		authenticate: func(ctx context.Context, running *service.Service) (tokens.Caller, *caller.Refusal) {
+		authenticate: func(ctx context.Context, running *service.Service) (access.Caller, *caller.Refusal) {
 			who, refused := g.Authenticate(ctx, running, w, r)
 			if refused != nil || who.Ticket == nil && slices.ContainsFunc(rights, who.Account.May) {
 				return who, refused
@@ -140,7 +140,7 @@ func (u *uploadRequest) store(running *service.Service, w http.ResponseWriter, r
 }
 
 // request returns the request for the uploader.
-func (u *uploadRequest) request(running *service.Service, r *http.Request, who tokens.Caller) upload.Upload {
+func (u *uploadRequest) request(running *service.Service, r *http.Request, who access.Caller) upload.Upload {
 	alias, subFolder := u.destination(r)
 	rep := caller.RepetitionOf(r.Context())
 	req := upload.Upload{SubFolder: subFolder, Request: upload.Request{
@@ -184,17 +184,17 @@ func (u *uploadRequest) destination(r *http.Request) (alias, subFolder string) {
 }
 
 // limitSources sets where the caller's files may come from: the body, addresses, or both.
-func (u *uploadRequest) limitSources(running *service.Service, who tokens.Caller, req *upload.Upload) {
+func (u *uploadRequest) limitSources(running *service.Service, who access.Caller, req *upload.Upload) {
 	limits := running.Limits()
 	req.Import, req.ImportTime, req.MaxImported = running.Importer(req.Actor), limits.MaxUploadTime, limits.MaxBody
-	refused := caller.RightRefusal(who.Account, tokens.Import)
+	refused := caller.RightRefusal(who.Account, access.Import)
 	if who.Ticket != nil {
 		refused = caller.Refuse(http.StatusForbidden, item.Forbidden, "a ticket is for files only: send a token to import addresses")
 	}
 	if refused != nil {
 		req.NoImports = refused.Failure()
 	}
-	if refused := caller.RightRefusal(who.Account, tokens.Upload); refused != nil {
+	if refused := caller.RightRefusal(who.Account, access.Upload); refused != nil {
 		req.NoFiles = refused.Failure()
 	}
 }
@@ -206,7 +206,7 @@ func (u *uploadRequest) refuse(running *service.Service, w http.ResponseWriter, 
 }
 
 // admit authenticates the request and checks its header. It returns the boundary of the form.
-func (u *uploadRequest) admit(running *service.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, string, *caller.Refusal) {
+func (u *uploadRequest) admit(running *service.Service, w http.ResponseWriter, r *http.Request) (access.Caller, string, *caller.Refusal) {
 	bad := func(status int, message string) *caller.Refusal {
 		return caller.Refuse(status, item.BadRequest, message)
 	}
@@ -217,7 +217,7 @@ func (u *uploadRequest) admit(running *service.Service, w http.ResponseWriter, r
 	}
 	if r.Method != method {
 		w.Header().Set("Allow", method)
-		return tokens.Caller{}, "", bad(http.StatusMethodNotAllowed, otherwise)
+		return access.Caller{}, "", bad(http.StatusMethodNotAllowed, otherwise)
 	}
 	rep := caller.RepetitionOf(r.Context())
 	who, refused := rep.Authenticate(r.Context(), running, u.authenticate)
@@ -302,7 +302,7 @@ func (u *uploadRequest) confirm(ctx context.Context, c upload.Commitment) (settl
 // charge counts the items of a form that are about to be committed on a ticket, if it has one. The
 // caller must call settle unless it is nil, and the service must stay open until then. The items of a
 // request with a key count once, however often it is repeated with the same bytes.
-func (u *uploadRequest) charge(ctx context.Context, running *service.Service, ticket *tokens.Ticket, c upload.Commitment) (settle func(stored bool), refused *caller.Refusal) {
+func (u *uploadRequest) charge(ctx context.Context, running *service.Service, ticket *access.Ticket, c upload.Commitment) (settle func(stored bool), refused *caller.Refusal) {
 	if ticket == nil {
 		return nil, nil
 	}
@@ -356,7 +356,7 @@ func putAddressOf(u *url.URL, kind item.Kind) *putAddress {
 // Put returns the endpoint of an upload of one file, which is the body of the request.
 func Put(g *caller.Gate, kind item.Kind) caller.Endpoint {
 	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
-		u := requestFrom(g, w, r, kind, tokens.Upload)
+		u := requestFrom(g, w, r, kind, access.Upload)
 		u.put = putAddressOf(r.URL, kind)
 		return u.serve(running, w, r)
 	}
@@ -370,7 +370,7 @@ const ResumableSuffix = "/resumable"
 func Resumable(g *caller.Gate, kind item.Kind, id string) caller.Endpoint {
 	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		path := g.MountPrefix(r) + caller.UploadPath + kind.Name() + ResumableSuffix
-		return requestFrom(g, w, r, kind, tokens.Upload).resumable(r, path, id)(running, w, r)
+		return requestFrom(g, w, r, kind, access.Upload).resumable(r, path, id)(running, w, r)
 	}
 }
 
@@ -390,7 +390,7 @@ func (u *uploadRequest) resumable(r *http.Request, path, id string) caller.Endpo
 	e := &tus.Endpoint{
 		Kind: u.kind, Path: path, BaseURL: u.baseURL, Origin: u.origin, Client: u.Client(r),
 		Running: u.Next, Log: u.Log,
-		Authenticate: func(ctx context.Context, running *service.Service) (tokens.Caller, *item.Failure) {
+		Authenticate: func(ctx context.Context, running *service.Service) (access.Caller, *item.Failure) {
 			who, refused := u.authenticate(ctx, running)
 			if refused == nil && !who.AllowsKind(u.kind.Name()) {
 				refused = caller.TicketRefusal(who, u.kind)

@@ -1,4 +1,4 @@
-package tokens_test
+package access_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/tokens/memory"
 	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
@@ -25,21 +26,21 @@ type fixture struct {
 	clock    tokentest.Clock
 	store    *countingStore
 	comparer *countingComparer
-	throttle *tokens.Throttle
-	hashing  *tokens.HashLimiter
+	throttle *access.Throttle
+	hashing  *access.HashLimiter
 }
 
 func newFixture(t *testing.T) *fixture {
-	f := &fixture{T: t, comparer: new(countingComparer), hashing: tokens.NewHashLimiter(tokens.HashLimiterOptions{})}
+	f := &fixture{T: t, comparer: new(countingComparer), hashing: access.NewHashLimiter(access.HashLimiterOptions{})}
 	f.store = &countingStore{Store: memory.New(f.clock.Now)}
-	f.throttle = tokens.NewThrottle(tokens.ThrottleOptions{Now: f.clock.Now})
+	f.throttle = access.NewThrottle(access.ThrottleOptions{Now: f.clock.Now})
 	return f
 }
 
 // issuer returns an Issuer of a configuration with the accounts.
-func (f *fixture) issuer(accounts ...tokens.Account) *tokens.Issuer {
+func (f *fixture) issuer(accounts ...access.Account) *access.Issuer {
 	f.Helper()
-	i, err := tokens.NewIssuer(tokens.IssuerOptions{
+	i, err := access.NewIssuer(access.IssuerOptions{
 		Store: f.store, Accounts: accounts, Comparer: f.comparer, FakeHash: []byte("fake"),
 		Throttle: f.throttle, Hashing: f.hashing, Now: f.clock.Now,
 	})
@@ -50,7 +51,7 @@ func (f *fixture) issuer(accounts ...tokens.Account) *tokens.Issuer {
 }
 
 // login issues a token to the account "shop", and fails if it cannot.
-func (f *fixture) login(i *tokens.Issuer) string {
+func (f *fixture) login(i *access.Issuer) string {
 	f.Helper()
 	token, _, err := i.Issue(f.Context(), "shop", "secret", home)
 	if err != nil {
@@ -60,8 +61,8 @@ func (f *fixture) login(i *tokens.Issuer) string {
 }
 
 // account returns an account whose password hash is the password.
-func account(apiKey, password string, aliases ...string) tokens.Account {
-	return tokens.Account{APIKey: apiKey, PasswordHash: password, Aliases: aliases}
+func account(apiKey, password string, aliases ...string) access.Account {
+	return access.Account{APIKey: apiKey, PasswordHash: password, Aliases: aliases}
 }
 
 // countingComparer records its arguments.
@@ -120,15 +121,15 @@ func (s *countingStore) Get(ctx context.Context, key string) (tokens.Entry, erro
 // wantCredentials fails unless err is ErrCredentials.
 func wantCredentials(t *testing.T, what string, err error) {
 	t.Helper()
-	_, throttled := errors.AsType[*tokens.ThrottledError](err)
-	if !errors.Is(err, tokens.ErrCredentials) || errors.Is(err, tokens.ErrUnavailable) || throttled {
+	_, throttled := errors.AsType[*access.ThrottledError](err)
+	if !errors.Is(err, access.ErrCredentials) || errors.Is(err, tokens.ErrUnavailable) || throttled {
 		t.Errorf("%s: got %v, want ErrCredentials", what, err)
 	}
 }
 
 func isThrottled(err error) bool {
-	throttled, ok := errors.AsType[*tokens.ThrottledError](err)
-	return ok && throttled.RetryAfter > 0 && !errors.Is(err, tokens.ErrCredentials)
+	throttled, ok := errors.AsType[*access.ThrottledError](err)
+	return ok && throttled.RetryAfter > 0 && !errors.Is(err, access.ErrCredentials)
 }
 
 // lateStore calls after when an index is removed.

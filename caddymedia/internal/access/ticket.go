@@ -1,4 +1,4 @@
-package tokens
+package access
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // MaxTicketFiles is the largest MaxFiles of a ticket.
@@ -86,7 +88,7 @@ func (i *Issuer) IssueTicket(ctx context.Context, account Account, ticket Ticket
 
 // Drop removes a token or ticket. A missing one is no error.
 func (i *Issuer) Drop(ctx context.Context, text string) error {
-	err := i.store.Update(ctx, tokenKey(IDOf(text)), "", func(Entry) (Entry, error) { return Entry{}, nil })
+	err := i.store.Update(ctx, tokenKey(IDOf(text)), "", func(tokens.Entry) (tokens.Entry, error) { return tokens.Entry{}, nil })
 	if err != nil {
 		return unavailable("removing a token", err)
 	}
@@ -95,7 +97,7 @@ func (i *Issuer) Drop(ctx context.Context, text string) error {
 
 // changeTicket changes a ticket. The error is ErrCredentials if it has ended, or that of change.
 func (i *Issuer) changeTicket(ctx context.Context, id ID, change func(*Ticket) error) error {
-	return i.store.Update(ctx, tokenKey(id), "", func(old Entry) (Entry, error) {
+	return i.store.Update(ctx, tokenKey(id), "", func(old tokens.Entry) (tokens.Entry, error) {
 		if old.Value == nil {
 			return old, ErrCredentials
 		}

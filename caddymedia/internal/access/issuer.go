@@ -1,4 +1,4 @@
-package tokens
+package access
 
 import (
 	"cmp"
@@ -14,6 +14,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 const (
@@ -40,11 +42,11 @@ var tokenCoding = base64.RawURLEncoding.Strict()
 // IssuerOptions are the parts of an Issuer. Store and Comparer are required.
 type IssuerOptions struct {
 	// Store keeps the tokens. The Issuer does not close it.
-	Store Store
+	Store tokens.Store
 	// Accounts are the accounts that may log in.
 	Accounts []Account
 	// Comparer checks a password against an account's hash of any algorithm.
-	Comparer Comparer
+	Comparer tokens.Comparer
 	// FakeHash is compared with passwords if there are no accounts. Without it such logins fail at
 	// once.
 	FakeHash []byte
@@ -63,7 +65,7 @@ type IssuerOptions struct {
 // An Issuer issues tokens to the accounts of one configuration and verifies them. It is safe for
 // concurrent use.
 type Issuer struct {
-	store    Store
+	store    tokens.Store
 	accounts map[string]issuerAccount
 	logins   *Passwords
 	throttle *Throttle
@@ -172,7 +174,7 @@ func (i *Issuer) save(ctx context.Context, rec record, lifetime time.Duration) (
 	rec.Expires = i.now().Add(lifetime + time.Second - 1).UTC().Truncate(time.Second)
 	entry, err := entryOf(rec, rec.Expires)
 	if err == nil {
-		err = i.store.Update(ctx, tokenKey(IDOf(text)), tokensOf(rec.Account), func(Entry) (Entry, error) { return entry, nil })
+		err = i.store.Update(ctx, tokenKey(IDOf(text)), tokensOf(rec.Account), func(tokens.Entry) (tokens.Entry, error) { return entry, nil })
 	}
 	if err != nil {
 		return "", time.Time{}, unavailable("storing a token", err)
@@ -181,9 +183,9 @@ func (i *Issuer) save(ctx context.Context, rec record, lifetime time.Duration) (
 }
 
 // entryOf returns the entry with v as JSON.
-func entryOf(v any, expires time.Time) (Entry, error) {
+func entryOf(v any, expires time.Time) (tokens.Entry, error) {
 	value, err := json.Marshal(v)
-	return Entry{value, expires}, err
+	return tokens.Entry{Value: value, Expires: expires}, err
 }
 
 // load sets *v to the JSON of the entry of a key. It returns false for a missing one.
@@ -252,10 +254,10 @@ func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []by
 
 // unavailable wraps an error of the store so that it is ErrUnavailable, never a wrong token.
 func unavailable(doing string, err error) error {
-	if errors.Is(err, ErrUnavailable) {
+	if errors.Is(err, tokens.ErrUnavailable) {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, err)
+	return fmt.Errorf("%s: %w: %w", doing, tokens.ErrUnavailable, err)
 }
 
 func clockOr(now func() time.Time) func() time.Time {
@@ -290,18 +292,18 @@ func (i *Issuer) Revoke(ctx context.Context, apiKey string) (int, error) {
 
 // Secret returns the secret of a name, the same one for all processes that share the store. If there is
 // none, it stores fresh. It never expires. A store that cannot be written may still have it.
-func Secret(ctx context.Context, store Store, name string, fresh []byte) ([]byte, error) {
+func Secret(ctx context.Context, store tokens.Store, name string, fresh []byte) ([]byte, error) {
 	key := "secret/" + name
 	entry, err := store.Get(ctx, key)
 	if err != nil || entry.Value != nil {
 		return entry.Value, err
 	}
 	secret := fresh
-	err = store.Update(ctx, key, "", func(old Entry) (Entry, error) {
+	err = store.Update(ctx, key, "", func(old tokens.Entry) (tokens.Entry, error) {
 		if secret = old.Value; secret == nil {
 			secret = fresh
 		}
-		return Entry{Value: secret}, nil
+		return tokens.Entry{Value: secret}, nil
 	})
 	if err != nil {
 		return nil, err // the update may still run, so secret must not be read

@@ -1,4 +1,4 @@
-package tokens
+package access
 
 import (
 	"cmp"
@@ -18,18 +18,6 @@ const (
 	defaultWaiting = 100
 	defaultMaxWait = 10 * time.Second
 )
-
-// A Comparer reports whether hashed is a hash of plaintext. An error means that it cannot, for
-// example because hashed is malformed. Caddy's http.authentication.hashes modules are Comparers.
-type Comparer interface {
-	Compare(hashed, plaintext []byte) (bool, error)
-}
-
-// CompareFunc is a function that implements Comparer.
-type CompareFunc func(hashed, plaintext []byte) (bool, error)
-
-// Compare calls f.
-func (f CompareFunc) Compare(hashed, plaintext []byte) (bool, error) { return f(hashed, plaintext) }
 
 // HashLimiterOptions are the limits of a HashLimiter. Zero means the default.
 type HashLimiterOptions struct {

@@ -1,4 +1,4 @@
-package tokens_test
+package access_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/internal/access"
 )
 
 // TestUnknownKeyCost: an unknown key costs one comparison, like a known one, and is always refused.
@@ -23,7 +23,7 @@ func TestUnknownKeyCost(t *testing.T) {
 	for n := range 40 {
 		apiKey := fmt.Sprint("nobody", n)
 		hashes := make([]string, 0, 6)
-		for _, i := range []*tokens.Issuer{f.issuer(cheap, dear), f.issuer(dear, cheap)} {
+		for _, i := range []*access.Issuer{f.issuer(cheap, dear), f.issuer(dear, cheap)} {
 			for _, password := range []string{"wrong", "pw1", "pw2"} {
 				_, _, err := i.Issue(t.Context(), apiKey, password, home)
 				wantCredentials(t, apiKey+" with "+password, err)
@@ -57,7 +57,7 @@ func TestUnknownKeyCost(t *testing.T) {
 func TestNoAccounts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	i, err := tokens.NewIssuer(tokens.IssuerOptions{Store: f.store, Comparer: f.comparer})
+	i, err := access.NewIssuer(access.IssuerOptions{Store: f.store, Comparer: f.comparer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestRealms(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	i := f.issuer(account("admin", "secret"))
-	panel := tokens.NewPasswords(tokens.PasswordsOptions{
+	panel := access.NewPasswords(access.PasswordsOptions{
 		Realm: "panel", Hashes: map[string]string{"admin": "other"}, Comparer: f.comparer, Throttle: f.throttle, Hashing: f.hashing,
 	})
 	for n := range 40 {

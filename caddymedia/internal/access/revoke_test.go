@@ -1,4 +1,4 @@
-package tokens_test
+package access_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -54,7 +55,7 @@ func TestRevokeUnknown(t *testing.T) {
 func TestRevokeDuringLogins(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	issuers := []*tokens.Issuer{f.issuer(account("shop", "secret")), f.issuer(account("shop", "secret"))}
+	issuers := []*access.Issuer{f.issuer(account("shop", "secret")), f.issuer(account("shop", "secret"))}
 	const each = 20
 	before := make([]string, each)
 	for n := range before {

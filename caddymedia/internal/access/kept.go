@@ -1,4 +1,4 @@
-package tokens
+package access
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 const (
@@ -99,7 +101,7 @@ func shareOf(owner string) int {
 func (i *Issuer) reserve(ctx context.Context, account string, share int, unused block, size int) (block, error) {
 	var b block
 	var forgotten []int
-	err := i.store.Update(ctx, account, "", func(old Entry) (Entry, error) {
+	err := i.store.Update(ctx, account, "", func(old tokens.Entry) (tokens.Entry, error) {
 		var kept keptSegments
 		if old.Value != nil {
 			if err := json.Unmarshal(old.Value, &kept); err != nil {

@@ -1,9 +1,9 @@
-package tokens_test
+package access_test
 
 import (
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/internal/access"
 )
 
 func TestAllows(t *testing.T) {
@@ -18,7 +18,7 @@ func TestAllows(t *testing.T) {
 		{[]string{"content"}, "other", false},
 		{[]string{"content"}, "", false},
 	} {
-		if got := (tokens.Account{Aliases: test.aliases}).Allows(test.alias); got != test.want {
+		if got := (access.Account{Aliases: test.aliases}).Allows(test.alias); got != test.want {
 			t.Errorf("%q allows %q: %v", test.aliases, test.alias, got)
 		}
 	}
@@ -27,18 +27,18 @@ func TestAllows(t *testing.T) {
 func TestMay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		rights []tokens.Right
-		right  tokens.Right
+		rights []access.Right
+		right  access.Right
 		want   bool
 	}{
-		{nil, tokens.Upload, true},
-		{nil, tokens.List, false},
-		{[]tokens.Right{tokens.List}, tokens.List, true},
-		{[]tokens.Right{tokens.List}, tokens.Upload, false},
-		{[]tokens.Right{tokens.Upload, tokens.Delete}, tokens.Delete, true},
-		{[]tokens.Right{tokens.Upload}, "", false},
+		{nil, access.Upload, true},
+		{nil, access.List, false},
+		{[]access.Right{access.List}, access.List, true},
+		{[]access.Right{access.List}, access.Upload, false},
+		{[]access.Right{access.Upload, access.Delete}, access.Delete, true},
+		{[]access.Right{access.Upload}, "", false},
 	} {
-		if got := (tokens.Account{Rights: test.rights}).May(test.right); got != test.want {
+		if got := (access.Account{Rights: test.rights}).May(test.right); got != test.want {
 			t.Errorf("%q may %q: %v", test.rights, test.right, got)
 		}
 	}
@@ -47,18 +47,18 @@ func TestMay(t *testing.T) {
 // TestFingerprintOfRights: a change of rights ends the tokens of an account.
 func TestFingerprintOfRights(t *testing.T) {
 	t.Parallel()
-	with := func(rights ...tokens.Right) string {
-		return tokens.Account{APIKey: "key", PasswordHash: "hash", Aliases: []string{"a"}, Rights: rights}.Fingerprint()
+	with := func(rights ...access.Right) string {
+		return access.Account{APIKey: "key", PasswordHash: "hash", Aliases: []string{"a"}, Rights: rights}.Fingerprint()
 	}
 	before := with()
-	if with(tokens.Upload) != before || with(tokens.Upload, tokens.Upload) != before {
-		t.Errorf("the fingerprint of an account that may upload is %s, %s", with(), with(tokens.Upload))
+	if with(access.Upload) != before || with(access.Upload, access.Upload) != before {
+		t.Errorf("the fingerprint of an account that may upload is %s, %s", with(), with(access.Upload))
 	}
-	if with(tokens.List, tokens.Upload) != with(tokens.Upload, tokens.List, tokens.List) {
+	if with(access.List, access.Upload) != with(access.Upload, access.List, access.List) {
 		t.Error("the order of rights counts")
 	}
-	seen := map[string]bool{before: true, tokens.Account{APIKey: "key", PasswordHash: "hash", Aliases: []string{"a", "list"}}.Fingerprint(): true}
-	for _, rights := range [][]tokens.Right{{tokens.List}, {tokens.Delete}, {tokens.Upload, tokens.List}, tokens.Rights()} {
+	seen := map[string]bool{before: true, access.Account{APIKey: "key", PasswordHash: "hash", Aliases: []string{"a", "list"}}.Fingerprint(): true}
+	for _, rights := range [][]access.Right{{access.List}, {access.Delete}, {access.Upload, access.List}, access.Rights()} {
 		if seen[with(rights...)] {
 			t.Errorf("%q have the fingerprint of others", rights)
 		}
@@ -68,13 +68,13 @@ func TestFingerprintOfRights(t *testing.T) {
 
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
-	base := tokens.Account{APIKey: "key", PasswordHash: "hash", Aliases: []string{"a", "b"}}
-	same := tokens.Account{APIKey: "key", PasswordHash: "hash", Aliases: []string{"b", "a", "b"}}
+	base := access.Account{APIKey: "key", PasswordHash: "hash", Aliases: []string{"a", "b"}}
+	same := access.Account{APIKey: "key", PasswordHash: "hash", Aliases: []string{"b", "a", "b"}}
 	if base.Fingerprint() != same.Fingerprint() {
 		t.Error("the order of aliases counts")
 	}
 	seen := map[string]bool{base.Fingerprint(): true}
-	for _, other := range []tokens.Account{
+	for _, other := range []access.Account{
 		{APIKey: "kez", PasswordHash: "hash", Aliases: []string{"a", "b"}},
 		{APIKey: "key", PasswordHash: "hasi", Aliases: []string{"a", "b"}},
 		{APIKey: "key", PasswordHash: "hash", Aliases: []string{"a"}},

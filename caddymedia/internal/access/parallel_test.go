@@ -1,4 +1,4 @@
-package tokens_test
+package access_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/tokens/memory"
 )
@@ -16,10 +17,10 @@ import (
 func TestRightLogins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		i, err := tokens.NewIssuer(tokens.IssuerOptions{
+		i, err := access.NewIssuer(access.IssuerOptions{
 			Store:    memory.New(nil),
-			Accounts: []tokens.Account{account("shop", "secret")},
-			Hashing:  tokens.NewHashLimiter(tokens.HashLimiterOptions{Concurrent: 2}),
+			Accounts: []access.Account{account("shop", "secret")},
+			Hashing:  access.NewHashLimiter(access.HashLimiterOptions{Concurrent: 2}),
 			Comparer: tokens.CompareFunc(func(hashed, plaintext []byte) (bool, error) {
 				time.Sleep(100 * time.Millisecond)
 				return slices.Equal(hashed, plaintext), nil

@@ -1,4 +1,4 @@
-package tokens
+package access
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // The errors of [Issuer.Attempt].
@@ -121,7 +123,7 @@ func (i *Issuer) Attempt(ctx context.Context, r Request, lost func()) (*Attempt,
 }
 
 func (a *Attempt) leaseKey() string {
-	return Volatile + "lease/" + tokenCoding.EncodeToString(a.request.ID[:])
+	return tokens.Volatile + "lease/" + tokenCoding.EncodeToString(a.request.ID[:])
 }
 
 func (a *Attempt) requestKey() string {
@@ -131,7 +133,7 @@ func (a *Attempt) requestKey() string {
 // lease begins or extends the lease.
 func (a *Attempt) lease(ctx context.Context) error {
 	own := lease{a.holder, a.request.Fingerprint}
-	return a.issuer.store.Update(ctx, a.leaseKey(), "", func(old Entry) (Entry, error) {
+	return a.issuer.store.Update(ctx, a.leaseKey(), "", func(old tokens.Entry) (tokens.Entry, error) {
 		var other lease
 		switch err := json.Unmarshal(old.Value, &other); {
 		case old.Value == nil || err == nil && other == own:
@@ -153,14 +155,14 @@ func (a *Attempt) release(ctx context.Context) { _ = a.drop(ctx, a.leaseKey()) }
 func (a *Attempt) drop(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
-	return a.issuer.store.Update(ctx, key, "", func(old Entry) (Entry, error) {
+	return a.issuer.store.Update(ctx, key, "", func(old tokens.Entry) (tokens.Entry, error) {
 		var held struct {
 			Holder string `json:"holder"`
 		}
 		if json.Unmarshal(old.Value, &held) != nil || held.Holder != a.holder {
 			return old, ErrLost
 		}
-		return Entry{}, nil
+		return tokens.Entry{}, nil
 	})
 }
 
@@ -251,7 +253,7 @@ func (a *Attempt) keep(ctx context.Context, index string, answer json.RawMessage
 		return ErrLost
 	}
 	kept, isKept := keptRequest{a.request.Fingerprint, a.content, a.Began, a.holder, answer}, a.isKept // the update may outlast this call
-	err := a.issuer.store.Update(ctx, a.requestKey(), index, func(old Entry) (Entry, error) {
+	err := a.issuer.store.Update(ctx, a.requestKey(), index, func(old tokens.Entry) (tokens.Entry, error) {
 		var other keptRequest
 		if old.Value != nil && isKept {
 			if err := json.Unmarshal(old.Value, &other); err != nil {

@@ -1,4 +1,4 @@
-package tokens_test
+package access_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/tokens/memory"
 )
@@ -21,10 +22,10 @@ func TestHashLimiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var running, most atomic.Int64
-		limiter := tokens.NewHashLimiter(tokens.HashLimiterOptions{Concurrent: 2, Waiting: 3, MaxWait: 10 * time.Second})
-		i, err := tokens.NewIssuer(tokens.IssuerOptions{
+		limiter := access.NewHashLimiter(access.HashLimiterOptions{Concurrent: 2, Waiting: 3, MaxWait: 10 * time.Second})
+		i, err := access.NewIssuer(access.IssuerOptions{
 			Store:    memory.New(nil),
-			Accounts: []tokens.Account{account("shop", "secret")},
+			Accounts: []access.Account{account("shop", "secret")},
 			Hashing:  limiter,
 			Comparer: tokens.CompareFunc(func(hashed, plaintext []byte) (bool, error) {
 				most.Store(max(most.Load(), running.Add(1)))
@@ -68,10 +69,10 @@ func TestHashLimiterContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
 		var compared atomic.Int64
-		i, err := tokens.NewIssuer(tokens.IssuerOptions{
+		i, err := access.NewIssuer(access.IssuerOptions{
 			Store:    memory.New(nil),
-			Accounts: []tokens.Account{account("shop", "secret")},
-			Hashing:  tokens.NewHashLimiter(tokens.HashLimiterOptions{Concurrent: 1}),
+			Accounts: []access.Account{account("shop", "secret")},
+			Hashing:  access.NewHashLimiter(access.HashLimiterOptions{Concurrent: 1}),
 			Comparer: tokens.CompareFunc(func(_, _ []byte) (bool, error) {
 				compared.Add(1)
 				<-hold
@@ -87,7 +88,7 @@ func TestHashLimiterContext(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			_, _, err := i.Issue(ctx, "shop", "wrong", home)
 			cancel()
-			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, tokens.ErrCredentials) {
+			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, access.ErrCredentials) {
 				t.Fatalf("got %v, want the context's error", err)
 			}
 		}
@@ -104,11 +105,11 @@ func TestHashLimiterContext(t *testing.T) {
 func TestHashLimiterIsFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		i, err := tokens.NewIssuer(tokens.IssuerOptions{
+		i, err := access.NewIssuer(access.IssuerOptions{
 			Store:    memory.New(nil),
-			Accounts: []tokens.Account{account("shop", "secret"), account("blog", "other")},
-			Hashing:  tokens.NewHashLimiter(tokens.HashLimiterOptions{Concurrent: 1, MaxWait: time.Hour}),
-			Throttle: tokens.NewThrottle(tokens.ThrottleOptions{Failures: 1000}),
+			Accounts: []access.Account{account("shop", "secret"), account("blog", "other")},
+			Hashing:  access.NewHashLimiter(access.HashLimiterOptions{Concurrent: 1, MaxWait: time.Hour}),
+			Throttle: access.NewThrottle(access.ThrottleOptions{Failures: 1000}),
 			Comparer: tokens.CompareFunc(func(hashed, plaintext []byte) (bool, error) {
 				time.Sleep(time.Second)
 				return slices.Equal(hashed, plaintext), nil

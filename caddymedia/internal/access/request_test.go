@@ -1,4 +1,4 @@
-package tokens_test
+package access_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/tokens/memory"
 )
@@ -20,13 +21,13 @@ import (
 type requests struct {
 	*testing.T
 	store  tokens.Store
-	issuer *tokens.Issuer
+	issuer *access.Issuer
 	lost   atomic.Int64
 }
 
 func newRequests(t *testing.T, store tokens.Store) *requests {
 	t.Helper()
-	issuer, err := tokens.NewIssuer(tokens.IssuerOptions{
+	issuer, err := access.NewIssuer(access.IssuerOptions{
 		Store: store, Comparer: tokens.CompareFunc(func(_, _ []byte) (bool, error) { return false, nil }),
 	})
 	if err != nil {
@@ -36,12 +37,12 @@ func newRequests(t *testing.T, store tokens.Store) *requests {
 }
 
 // attempt begins an attempt at the request of a name.
-func (r *requests) attempt(name string) (*tokens.Attempt, error) {
-	return r.issuer.Attempt(r.Context(), tokens.Request{ID: tokens.RequestID(name), Account: "a", Fingerprint: "f"}, func() { r.lost.Add(1) })
+func (r *requests) attempt(name string) (*access.Attempt, error) {
+	return r.issuer.Attempt(r.Context(), access.Request{ID: access.RequestID(name), Account: "a", Fingerprint: "f"}, func() { r.lost.Add(1) })
 }
 
 // want begins an attempt, which finds an answer, or that an earlier one has kept the request.
-func (r *requests) want(name, answer string, isRepeated bool) *tokens.Attempt {
+func (r *requests) want(name, answer string, isRepeated bool) *access.Attempt {
 	r.Helper()
 	a, err := r.attempt(name)
 	if err != nil {
@@ -71,9 +72,9 @@ func TestAttempt(t *testing.T) {
 		began := first.Began
 		time.Sleep(time.Hour)
 		_, err := r.attempt("a")
-		r.is(err, tokens.ErrRunning)
-		_, err = r.issuer.Attempt(t.Context(), tokens.Request{ID: tokens.RequestID("a"), Account: "a", Fingerprint: "g"}, nil)
-		r.is(err, tokens.ErrOtherRequest)
+		r.is(err, access.ErrRunning)
+		_, err = r.issuer.Attempt(t.Context(), access.Request{ID: access.RequestID("a"), Account: "a", Fingerprint: "g"}, nil)
+		r.is(err, access.ErrOtherRequest)
 		r.is(first.End(t.Context(), nil), nil)
 		second := r.want("a", "", false) // nothing was kept
 		if second.Began.Equal(began) {
@@ -87,8 +88,8 @@ func TestAttempt(t *testing.T) {
 			t.Errorf("began %v, want %v", third.Began, began)
 		}
 		r.is(errors.Join(third.Keep(t.Context()), third.Forget(t.Context())), nil) // the second one may have changed something
-		_, err = r.issuer.Attempt(t.Context(), tokens.Request{ID: tokens.RequestID("a"), Account: "a", Fingerprint: "g"}, nil)
-		r.is(err, tokens.ErrOtherRequest)
+		_, err = r.issuer.Attempt(t.Context(), access.Request{ID: access.RequestID("a"), Account: "a", Fingerprint: "g"}, nil)
+		r.is(err, access.ErrOtherRequest)
 		fourth := r.want("a", "", true)
 		r.is(errors.Join(fourth.Keep(t.Context()), fourth.End(t.Context(), json.RawMessage(`"answer"`))), nil)
 		for range 2 {
@@ -97,7 +98,7 @@ func TestAttempt(t *testing.T) {
 		forgotten := r.want("b", "", false)
 		r.is(errors.Join(forgotten.Keep(t.Context()), forgotten.Forget(t.Context())), nil)
 		r.is(r.want("b", "", false).End(t.Context(), nil), nil)
-		time.Sleep(tokens.RequestLifetime - time.Hour)
+		time.Sleep(access.RequestLifetime - time.Hour)
 		r.is(r.want("a", "", false).End(t.Context(), nil), nil)
 		if r.lost.Load() > 0 {
 			t.Error("an attempt is lost")
@@ -144,7 +145,7 @@ func TestAttemptAnswered(t *testing.T) {
 func TestAttemptContent(t *testing.T) {
 	t.Parallel()
 	r := newRequests(t, memory.New(nil))
-	match := func(a *tokens.Attempt, content string, want bool) {
+	match := func(a *access.Attempt, content string, want bool) {
 		t.Helper()
 		if a.Match(content) != want {
 			t.Errorf("%q matches: %t", content, !want)
@@ -171,7 +172,7 @@ func TestAttemptConcurrent(t *testing.T) {
 		wg.Go(func() {
 			for range 50 {
 				a, err := r.attempt("a")
-				if errors.Is(err, tokens.ErrRunning) {
+				if errors.Is(err, access.ErrRunning) {
 					continue
 				}
 				r.is(err, nil)
@@ -234,11 +235,11 @@ func TestAttemptUnextended(t *testing.T) {
 		}
 		store.err.Store(nil)
 		_, err := r.attempt("a")
-		r.is(err, tokens.ErrRunning)
+		r.is(err, access.ErrRunning)
 		time.Sleep(time.Minute)
 		second := r.want("a", "", true)
 		r.is(first.Keep(t.Context()), nil) // it was kept before
-		r.is(first.End(t.Context(), json.RawMessage(`"late"`)), tokens.ErrLost)
+		r.is(first.End(t.Context(), json.RawMessage(`"late"`)), access.ErrLost)
 		r.is(second.Keep(t.Context()), nil)
 		r.is(second.End(t.Context(), json.RawMessage(`"answer"`)), nil)
 		r.want("a", `"answer"`, true)
@@ -259,7 +260,7 @@ func TestAttemptTaken(t *testing.T) {
 	clock.ahead.Store(int64(time.Minute)) // its lease has ended
 	second := r.want("a", "", true)
 	r.is(second.Keep(t.Context()), nil)
-	r.is(first.End(t.Context(), json.RawMessage(`"late"`)), tokens.ErrLost)
+	r.is(first.End(t.Context(), json.RawMessage(`"late"`)), access.ErrLost)
 	r.is(second.End(t.Context(), json.RawMessage(`"answer"`)), nil)
 	r.want("a", `"answer"`, true)
 }
@@ -282,7 +283,7 @@ func TestAttemptLeft(t *testing.T) {
 	store.err.Store(nil)
 	for n := range 50 {
 		ctx, leave := context.WithTimeout(t.Context(), time.Duration(n)*10*time.Microsecond)
-		left, err := r.issuer.Attempt(ctx, tokens.Request{ID: tokens.RequestID("a"), Fingerprint: "f"}, func() {})
+		left, err := r.issuer.Attempt(ctx, access.Request{ID: access.RequestID("a"), Fingerprint: "f"}, func() {})
 		if leave(); err == nil {
 			r.is(left.Forget(ctx), nil)
 		}
@@ -308,7 +309,7 @@ func TestKeepLeft(t *testing.T) {
 func (r *requests) answer(owner string, from, to, size int) {
 	r.Helper()
 	for n := from; n < to; n++ {
-		a, err := r.issuer.Attempt(r.Context(), tokens.Request{ID: tokens.RequestID(owner, fmt.Sprint(n)), Account: "a", Owner: owner}, func() {})
+		a, err := r.issuer.Attempt(r.Context(), access.Request{ID: access.RequestID(owner, fmt.Sprint(n)), Account: "a", Owner: owner}, func() {})
 		if err == nil {
 			err = a.End(r.Context(), json.RawMessage(`"`+strings.Repeat("x", size)+`"`))
 		}
@@ -323,7 +324,7 @@ func (r *requests) known(owner string, n int) (first, known int) {
 	r.Helper()
 	first = -1
 	for i := range n {
-		a, err := r.issuer.Attempt(r.Context(), tokens.Request{ID: tokens.RequestID(owner, fmt.Sprint(i)), Account: "a", Owner: owner}, func() {})
+		a, err := r.issuer.Attempt(r.Context(), access.Request{ID: access.RequestID(owner, fmt.Sprint(i)), Account: "a", Owner: owner}, func() {})
 		if err != nil {
 			r.Fatal(err)
 		}

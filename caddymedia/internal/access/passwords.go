@@ -1,4 +1,4 @@
-package tokens
+package access
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // maxSecret is the largest name or password in bytes, because hashing long ones takes longer.
@@ -19,7 +21,7 @@ type PasswordsOptions struct {
 	// Hashes are the password hashes by name.
 	Hashes map[string]string
 	// Comparer compares a password with a hash of any algorithm.
-	Comparer Comparer
+	Comparer tokens.Comparer
 	// FakeHash is compared with passwords if there are no names. Without it such logins fail at
 	// once.
 	FakeHash []byte
@@ -34,7 +36,7 @@ type Passwords struct {
 	realm    string
 	hashes   map[string]string
 	decoys   [][]byte
-	comparer Comparer
+	comparer tokens.Comparer
 	throttle *Throttle
 	hashing  *HashLimiter
 }

@@ -1,4 +1,4 @@
-package tokens_test
+package access_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/tokens/memory"
 	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
@@ -58,7 +59,7 @@ func TestVerifyRefuses(t *testing.T) {
 	f := newFixture(t)
 	i := f.issuer(account("shop", "secret"), account("blog", "other"))
 	token := f.login(i)
-	id := tokens.IDOf(token)
+	id := access.IDOf(token)
 	flipped := "A" + token[1:]
 	if token[0] == 'A' {
 		flipped = "B" + token[1:]
@@ -88,7 +89,7 @@ func TestVerifyRefuses(t *testing.T) {
 		before := f.store.gets
 		_, _, err := i.Verify(t.Context(), test.token, test.apiKey)
 		wantCredentials(t, test.name, err)
-		if errors.Is(err, tokens.ErrMalformed) != test.malformed {
+		if errors.Is(err, access.ErrMalformed) != test.malformed {
 			t.Errorf("%s: got %v, malformed is %v", test.name, err, test.malformed)
 		}
 		if asked := f.store.gets > before; asked == test.malformed {
@@ -131,7 +132,7 @@ func TestStoreFails(t *testing.T) {
 		_, _, errVerify := i.Verify(t.Context(), token, "shop")
 		_, _, errIssue := i.Issue(t.Context(), "shop", "secret", home)
 		for _, err := range []error{errVerify, errIssue} {
-			if !errors.Is(err, tokens.ErrUnavailable) || !errors.Is(err, failure) || errors.Is(err, tokens.ErrCredentials) {
+			if !errors.Is(err, tokens.ErrUnavailable) || !errors.Is(err, failure) || errors.Is(err, access.ErrCredentials) {
 				t.Errorf("%v: got %v", failure, err)
 			}
 		}
@@ -145,18 +146,18 @@ func TestGHSA56p6(t *testing.T) {
 	blog := account("blog", "other")
 	for _, test := range []struct {
 		name     string
-		accounts []tokens.Account
+		accounts []access.Account
 		ends     bool
 	}{
-		{"removed", []tokens.Account{blog}, true},
+		{"removed", []access.Account{blog}, true},
 		{"all removed", nil, true},
-		{"password changed", []tokens.Account{account("shop", "secret2", "content"), blog}, true},
-		{"aliases changed", []tokens.Account{account("shop", "secret", "other"), blog}, true},
-		{"alias added", []tokens.Account{account("shop", "secret", "content", "other"), blog}, true},
-		{"aliases lifted", []tokens.Account{account("shop", "secret"), blog}, true},
-		{"renamed", []tokens.Account{account("shop2", "secret", "content"), blog}, true},
-		{"unchanged", []tokens.Account{blog, account("shop", "secret", "content")}, false},
-		{"another one removed", []tokens.Account{account("shop", "secret", "content")}, false},
+		{"password changed", []access.Account{account("shop", "secret2", "content"), blog}, true},
+		{"aliases changed", []access.Account{account("shop", "secret", "other"), blog}, true},
+		{"alias added", []access.Account{account("shop", "secret", "content", "other"), blog}, true},
+		{"aliases lifted", []access.Account{account("shop", "secret"), blog}, true},
+		{"renamed", []access.Account{account("shop2", "secret", "content"), blog}, true},
+		{"unchanged", []access.Account{blog, account("shop", "secret", "content")}, false},
+		{"another one removed", []access.Account{account("shop", "secret", "content")}, false},
 	} {
 		f := newFixture(t)
 		token := f.login(f.issuer(account("shop", "secret", "content"), blog))
@@ -174,18 +175,18 @@ func TestNewIssuer(t *testing.T) {
 	f := newFixture(t)
 	good := account("shop", "secret")
 	for _, test := range []struct {
-		opts tokens.IssuerOptions
+		opts access.IssuerOptions
 		want string
 	}{
-		{tokens.IssuerOptions{Store: f.store, Comparer: f.comparer, Accounts: []tokens.Account{good}}, ""},
-		{tokens.IssuerOptions{Comparer: f.comparer}, "store"},
-		{tokens.IssuerOptions{Store: f.store}, "comparer"},
-		{tokens.IssuerOptions{Store: f.store, Comparer: f.comparer, Accounts: []tokens.Account{good, good}}, `"shop" is there twice`},
-		{tokens.IssuerOptions{Store: f.store, Comparer: f.comparer, Accounts: []tokens.Account{account("", "x")}}, "without an API key"},
-		{tokens.IssuerOptions{Store: f.store, Comparer: f.comparer, Accounts: []tokens.Account{account("x", "")}}, "no password hash"},
-		{tokens.IssuerOptions{Store: f.store, Comparer: f.comparer, Accounts: []tokens.Account{account(strings.Repeat("x", 1025), "x")}}, "1024 bytes"},
+		{access.IssuerOptions{Store: f.store, Comparer: f.comparer, Accounts: []access.Account{good}}, ""},
+		{access.IssuerOptions{Comparer: f.comparer}, "store"},
+		{access.IssuerOptions{Store: f.store}, "comparer"},
+		{access.IssuerOptions{Store: f.store, Comparer: f.comparer, Accounts: []access.Account{good, good}}, `"shop" is there twice`},
+		{access.IssuerOptions{Store: f.store, Comparer: f.comparer, Accounts: []access.Account{account("", "x")}}, "without an API key"},
+		{access.IssuerOptions{Store: f.store, Comparer: f.comparer, Accounts: []access.Account{account("x", "")}}, "no password hash"},
+		{access.IssuerOptions{Store: f.store, Comparer: f.comparer, Accounts: []access.Account{account(strings.Repeat("x", 1025), "x")}}, "1024 bytes"},
 	} {
-		i, err := tokens.NewIssuer(test.opts)
+		i, err := access.NewIssuer(test.opts)
 		switch {
 		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
 			t.Errorf("got %v, want an error with %q", err, test.want)
@@ -209,7 +210,7 @@ func TestSecret(t *testing.T) {
 	for n := range secrets {
 		wg.Go(func() {
 			var err error
-			if secrets[n], err = tokens.Secret(t.Context(), f.store, "a", []byte{byte(n)}); err != nil {
+			if secrets[n], err = access.Secret(t.Context(), f.store, "a", []byte{byte(n)}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -220,7 +221,7 @@ func TestSecret(t *testing.T) {
 	}
 	f.clock.Advance(365 * 24 * time.Hour)
 	f.store.Store = readOnly{f.store.Store}
-	last, err := tokens.Secret(t.Context(), f.store, "a", []byte("other"))
+	last, err := access.Secret(t.Context(), f.store, "a", []byte("other"))
 	if err != nil {
 		t.Error(err)
 	}
@@ -229,7 +230,7 @@ func TestSecret(t *testing.T) {
 			t.Errorf("secrets %q, then %q", secret, last)
 		}
 	}
-	if _, err := tokens.Secret(t.Context(), f.store, "b", []byte("b")); !errors.Is(err, tokens.ErrUnavailable) {
+	if _, err := access.Secret(t.Context(), f.store, "b", []byte("b")); !errors.Is(err, tokens.ErrUnavailable) {
 		t.Errorf("a secret that cannot be stored: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package tokens_test
+package access_test
 
 import (
 	"errors"
@@ -9,16 +9,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/tokens/memory"
 )
 
-func someTicket() tokens.Ticket {
-	return tokens.Ticket{Kind: "image", Alias: "content", SubFolder: "a", Filename: "b.jpg", MaxFiles: 3, MaxSize: 5}
+func someTicket() access.Ticket {
+	return access.Ticket{Kind: "image", Alias: "content", SubFolder: "a", Filename: "b.jpg", MaxFiles: 3, MaxSize: 5}
 }
 
 // ticket issues a ticket to the account "shop", and fails if it cannot.
-func (f *fixture) ticket(i *tokens.Issuer, shop tokens.Account) string {
+func (f *fixture) ticket(i *access.Issuer, shop access.Account) string {
 	f.Helper()
 	text, _, err := i.IssueTicket(f.Context(), shop, someTicket(), time.Minute)
 	if err != nil {
@@ -40,7 +41,7 @@ func TestIssueTicket(t *testing.T) {
 		t.Errorf("expires %v, want %v", expires, want)
 	}
 	want := someTicket()
-	want.ID, want.Expires = tokens.IDOf(text), expires
+	want.ID, want.Expires = access.IDOf(text), expires
 	for range 2 {
 		got, ticket, err := i.Verify(t.Context(), text, "shop")
 		if err != nil || got.APIKey != "shop" || ticket == nil || !reflect.DeepEqual(*ticket, want) {
@@ -55,7 +56,7 @@ func TestIssueTicket(t *testing.T) {
 	if got, ticket, err := i.VerifyTicket(t.Context(), want.ID); err != nil || got.APIKey != "shop" || !reflect.DeepEqual(*ticket, want) {
 		t.Errorf("by its ID: %+v, %v", ticket, err)
 	}
-	_, _, err = i.VerifyTicket(t.Context(), tokens.IDOf(token))
+	_, _, err = i.VerifyTicket(t.Context(), access.IDOf(token))
 	wantCredentials(t, "the ID of a token", err)
 	_, _, err = i.Verify(t.Context(), text, "blog")
 	wantCredentials(t, "another account", err)
@@ -69,12 +70,12 @@ func TestTicketEnds(t *testing.T) {
 	shop, blog := account("shop", "secret", "content"), account("blog", "other")
 	for _, test := range []struct {
 		name     string
-		accounts []tokens.Account
+		accounts []access.Account
 	}{
-		{"removed", []tokens.Account{blog}},
-		{"password changed", []tokens.Account{account("shop", "secret2", "content")}},
-		{"right lost", []tokens.Account{account("shop", "secret", "other")}},
-		{"rights changed", []tokens.Account{account("shop", "secret", "content", "other")}},
+		{"removed", []access.Account{blog}},
+		{"password changed", []access.Account{account("shop", "secret2", "content")}},
+		{"right lost", []access.Account{account("shop", "secret", "other")}},
+		{"rights changed", []access.Account{account("shop", "secret", "content", "other")}},
 	} {
 		f := newFixture(t)
 		text := f.ticket(f.issuer(shop), shop)
@@ -127,7 +128,7 @@ func TestTakeErrors(t *testing.T) {
 	if err := i.Take(t.Context(), ticket, "a", 3); err != nil {
 		t.Errorf("all: %v", err)
 	}
-	if err := i.Take(t.Context(), ticket, "b", 1); !errors.Is(err, tokens.ErrUsedUp) {
+	if err := i.Take(t.Context(), ticket, "b", 1); !errors.Is(err, access.ErrUsedUp) {
 		t.Errorf("one more: %v", err)
 	}
 	if _, ticket, err := i.Verify(t.Context(), text, ""); err != nil || ticket.Left() != 0 {
@@ -163,31 +164,31 @@ func TestTakeUses(t *testing.T) {
 	first, second := f.ticket(i, shop), f.ticket(i, shop)
 	take := func(text, use string, n, used int, want error) {
 		t.Helper()
-		err := i.Take(t.Context(), &tokens.Ticket{ID: tokens.IDOf(text)}, use, n)
+		err := i.Take(t.Context(), &access.Ticket{ID: access.IDOf(text)}, use, n)
 		_, ticket, failed := i.Verify(t.Context(), text, "")
 		if !errors.Is(err, want) || failed != nil || ticket.Used() != used {
 			t.Fatalf("%q of %d: %v, want %v; %+v, %v", use, n, err, want, ticket, failed)
 		}
 	}
-	take(first, "a", 4, 0, tokens.ErrUsedUp)
+	take(first, "a", 4, 0, access.ErrUsedUp)
 	take(first, "", 1, 1, nil)
 	take(first, "\x00ě\n", 1, 2, nil)
 	take(first, "", 1, 2, nil)
-	take(first, "b", 2, 2, tokens.ErrUsedUp)
+	take(first, "b", 2, 2, access.ErrUsedUp)
 	take(first, "b", 1, 3, nil)
 	take(first, "\x00ě\n", 1, 3, nil) // also when used up
 	take(second, "b", 1, 1, nil)
 	for range 2 { // the second time it is missing
-		if err := i.GiveBack(t.Context(), tokens.IDOf(first), "b"); err != nil {
+		if err := i.GiveBack(t.Context(), access.IDOf(first), "b"); err != nil {
 			t.Error(err)
 		}
 	}
 	take(first, "c", 1, 3, nil)
 	token := f.login(i)
-	wantCredentials(t, "a token", i.Take(t.Context(), &tokens.Ticket{ID: tokens.IDOf(token)}, "a", 1))
+	wantCredentials(t, "a token", i.Take(t.Context(), &access.Ticket{ID: access.IDOf(token)}, "a", 1))
 	f.clock.Advance(2 * time.Minute)
-	wantCredentials(t, "expired", i.Take(t.Context(), &tokens.Ticket{ID: tokens.IDOf(first)}, "d", 1))
-	if err := errors.Join(i.GiveBack(t.Context(), tokens.IDOf(first), "c"), i.Refuse(t.Context(), tokens.IDOf(token), 1)); err != nil {
+	wantCredentials(t, "expired", i.Take(t.Context(), &access.Ticket{ID: access.IDOf(first)}, "d", 1))
+	if err := errors.Join(i.GiveBack(t.Context(), access.IDOf(first), "c"), i.Refuse(t.Context(), access.IDOf(token), 1)); err != nil {
 		t.Error(err)
 	}
 }
@@ -197,7 +198,7 @@ func TestTakeConcurrent(t *testing.T) {
 	t.Parallel()
 	f, shop := newFixture(t), account("shop", "secret")
 	i := f.issuer(shop)
-	ticket := &tokens.Ticket{ID: tokens.IDOf(f.ticket(i, shop))}
+	ticket := &access.Ticket{ID: access.IDOf(f.ticket(i, shop))}
 	for round := range 3 {
 		var wg sync.WaitGroup
 		var taken atomic.Int64
@@ -209,7 +210,7 @@ func TestTakeConcurrent(t *testing.T) {
 				case err == nil:
 					taken.Add(1)
 					uses[n] = use
-				case !errors.Is(err, tokens.ErrUsedUp):
+				case !errors.Is(err, access.ErrUsedUp):
 					t.Error(err)
 				}
 			})
@@ -246,7 +247,7 @@ func TestTicketsPerMinute(t *testing.T) {
 	} {
 		f, shop, blog := newFixture(t), account("shop", "secret"), account("blog", "secret")
 		i := f.issuer(shop, blog)
-		issue := func(a tokens.Account) error {
+		issue := func(a access.Account) error {
 			_, _, err := i.IssueTicket(t.Context(), a, someTicket(), c.lifetime)
 			return err
 		}
@@ -257,7 +258,7 @@ func TestTicketsPerMinute(t *testing.T) {
 					issued++
 				}
 			}
-			throttled, ok := errors.AsType[*tokens.ThrottledError](err)
+			throttled, ok := errors.AsType[*access.ThrottledError](err)
 			if !ok || issued != want {
 				t.Errorf("%s: %d tickets, want %d, then %v", c.lifetime, issued, want, err)
 				break
@@ -279,7 +280,7 @@ func TestRefuse(t *testing.T) {
 	text := f.ticket(i, shop) // for three files
 	for _, c := range []struct{ more, left int }{{0, 3}, {29, 3}, {1, 0}, {1, 0}} {
 		for range c.more {
-			if err := i.Refuse(t.Context(), tokens.IDOf(text), 1); err != nil {
+			if err := i.Refuse(t.Context(), access.IDOf(text), 1); err != nil {
 				t.Fatal(err)
 			}
 		}
