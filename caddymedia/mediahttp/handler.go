@@ -1,6 +1,6 @@
 // Package mediahttp serves the service's HTTP contract, [OpenAPI], as a net/http handler for a Go program. It
 // routes requests, gives tokens and tickets, and answers for CORS; uploads, lists and stored items are answered
-// by packages that it keeps to itself. Begin at [New], with a [media.Service] as the source.
+// by packages that it keeps to itself. Begin with [New], with a [media.Service] as the source.
 package mediahttp
 
 import (
@@ -96,7 +96,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) (handled bool, e
 	})
 }
 
-// Paths of the endpoints, and the starts of those that a kind follows.
+// Paths of the endpoints that are for no kind.
 const (
 	tokenPath  = "/api/auth/generateToken" //nolint:gosec // no password
 	ticketPath = "/api/auth/ticket"

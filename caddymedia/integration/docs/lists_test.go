@@ -53,7 +53,7 @@ func TestDocsPackages(t *testing.T) {
 
 // shortComments are the packages whose comments are shorter. There may only be fewer of them.
 var shortComments = []string{
-	"adminapi", "cache", "caddymedia", "core", "locks", "mediacmd", "mediahttp", "modules",
+	"adminapi", "cache", "caddymedia", "core", "locks", "mediacmd",
 	"observe", "options", "panel", "queue", "testcaddy", "testservice", "web",
 }
 

@@ -1,6 +1,6 @@
 // Package items is the API of stored items: lists, deletions, moves, copies, replacements and signed addresses,
 // for clients with a token and for callers that the panel or Caddy's admin endpoint knows. It stores no uploads
-// and sends no content: these are packages uploads and serve. Begin at [Endpoint], [Serve] and [Sign], and the
+// and sends no content: these are packages uploads and serve. Begin with [Endpoint], [Serve] and [Sign], and the
 // actions of an address.
 package items
 
