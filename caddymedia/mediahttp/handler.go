@@ -96,7 +96,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) (handled bool, e
 	})
 }
 
-// Paths of the endpoints, and the starts of those that a kind follows.
+// Paths of the endpoints that are for no kind.
 const (
 	tokenPath  = "/api/auth/generateToken" //nolint:gosec // no password
 	ticketPath = "/api/auth/ticket"

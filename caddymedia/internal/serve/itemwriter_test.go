@@ -2,6 +2,8 @@ package serve
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -196,4 +198,80 @@ func TestItemWriterOverTheNetwork(t *testing.T) {
 			t.Errorf("%q: %d bytes (%v), want %d", ranges, len(got), err, len(want))
 		}
 	}
+}
+
+// TestLeavesDuringRead: if the client disconnects during a read, the storage has not failed.
+func TestLeavesDuringRead(t *testing.T) {
+	t.Parallel()
+	alias, d, _ := memoryAlias(t)
+	store(t, alias, "a.jpg", strings.Repeat("x", 3*smallItem))
+	ctx, cancel := context.WithCancel(t.Context())
+	s := storagedrivers.New("left", leaving{d, cancel}, storagedrivers.Options{Close: func() error { return nil }})
+	object, err := s.OpenSeeker(ctx, alias.Key("a.jpg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := newItemWriter(httptest.NewRecorder(), object, func() {})
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
+	http.ServeContent(out, r, "", object.Info.ModTime, object)
+	if err := out.finish(); err != nil {
+		t.Error(err)
+	}
+	if !out.short(r.Method) || !errors.Is(out.failed, context.Canceled) || !out.aborted(ctx) {
+		t.Errorf("short %t, aborted %t (%v)", out.short(r.Method), out.aborted(ctx), out.failed)
+	}
+	if err := errors.Join(object.Close(), s.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// leaving is a remote driver. Its client disconnects after 100,000 bytes are read.
+type leaving struct {
+	*memory.Driver
+	leave func()
+}
+
+func (d leaving) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	body, info, err := d.Driver.Open(ctx, key, rng)
+	if err != nil {
+		return nil, info, err
+	}
+	rest := readFunc(func() error {
+		d.leave()
+		return ctx.Err()
+	})
+	return io.NopCloser(io.MultiReader(io.LimitReader(body, 100_000), rest)), info, nil
+}
+
+// readFunc is a reader without any bytes.
+type readFunc func() error
+
+func (f readFunc) Read([]byte) (int, error) { return 0, f() }
+
+func TestBuffers(t *testing.T) {
+	t.Parallel()
+	b := newBuffers(smallItem + 4<<10)
+	large, release, ok := b.take(smallItem)
+	if !ok || len(large) != smallItem {
+		t.Fatalf("%d bytes, %t", len(large), ok)
+	}
+	if _, _, ok := b.take(smallItem); ok {
+		t.Error("there is more than the room")
+	}
+	little, releaseLittle, ok := b.take(10)
+	if !ok || len(little) != 10 {
+		t.Errorf("%d bytes, %t", len(little), ok)
+	}
+	if _, _, ok := b.take(smallItem + 1); ok {
+		t.Error("a buffer beyond the largest")
+	}
+	release()
+	releaseLittle()
+	again, release, ok := b.take(smallItem)
+	if !ok || !bytes.Equal(again[:0], large[:0]) {
+		t.Error("no room after all was released")
+	}
+	release()
 }

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,7 +69,8 @@ func (s *Server) Static(kind item.Kind, rest string) caller.Endpoint {
 // Preview serves an item to a page of the panel: an image, a film, a sound, a PDF or a text, which is
 // plain text then. With thumbnail it serves the thumbnail of an image, and makes it if necessary. No
 // browser runs the answer or keeps it for others. The request is authenticated, so it needs no
-// signature. path is the escaped path after the kind: "<alias>/<filename>". The error is an *[httpx.Error]; then nothing was written.
+// signature. path is the escaped path after the kind: "<alias>/<filename>". The error is an *[httpx.Error];
+// then nothing was written.
 func (s *Server) Preview(w http.ResponseWriter, r *http.Request, kind item.Kind, path string, thumbnail bool) error {
 	return s.Answer(w, r, func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		address, problem := caller.AddressBelow(path)
@@ -167,6 +169,53 @@ func (s *Server) serve(
 		s.abort(r.Context(), running, out)
 	}
 	return nil
+}
+
+// elsewhere redirects a GET request of an alias that redirects to the storage, and reports whether it
+// did. HEAD is not redirected, because a signature is for one method.
+func (s *Server) elsewhere(w http.ResponseWriter, r *http.Request, wanted target, info storagedrivers.Info) (bool, error) {
+	alias := wanted.alias
+	if r.Method != http.MethodGet || active(mediaType(info)) {
+		return false, nil
+	}
+	lifetime := wanted.redirectLifetime()
+	if wanted.signed != nil && lifetime == 0 {
+		return false, nil // the address has just expired
+	}
+	address, err := location(r, wanted, info, lifetime)
+	if errors.Is(err, errors.ErrUnsupported) {
+		if _, known := s.unsigned.LoadOrStore(alias.Path(), true); !known {
+			s.Log.Warn("serving an item instead of redirecting", "kind", alias.Kind.Name(), "alias", alias.Name, "error", err)
+		}
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	// Location contains a signature, so shared caches must not store it.
+	w.Header().Set("Cache-Control", wanted.redirectCacheControl(lifetime))
+	w.Header().Set("Location", address)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(http.StatusFound)
+	return true, nil
+}
+
+// location returns the address of an item in the storage, which serves it with the same headers.
+func location(r *http.Request, wanted target, info storagedrivers.Info, lifetime time.Duration) (string, error) {
+	alias := wanted.alias
+	if alias.Redirect.Base != "" {
+		return alias.Redirect.URL(info.Key), nil
+	}
+	opts := storagedrivers.PresignOptions{
+		Lifetime: lifetime, ContentType: info.ContentType, CacheControl: wanted.cacheControl(),
+	}
+	if !inline(mediaType(info)) {
+		opts.Disposition = attachment(path.Base(info.Key))
+	}
+	if wanted.signed != nil && wanted.signed.download != "" {
+		opts.Disposition = attachment(wanted.signed.download)
+	}
+	return alias.Storage.Presign(r.Context(), info.Key, opts)
 }
 
 // storageFailed responds with the status of a storage's error.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
@@ -59,6 +60,25 @@ func (t target) cacheControl() string {
 		return t.alias.RenditionCacheControl
 	}
 	return t.alias.CacheControl
+}
+
+// redirectCacheControl returns the Cache-Control header of a redirect to an address of that lifetime.
+// A rendition has another address in the storage when its image or its settings change, and the old
+// one is removed.
+func (t target) redirectCacheControl(lifetime time.Duration) string {
+	if t.rendition != nil {
+		return "private, no-cache"
+	}
+	return fmt.Sprintf("private, max-age=%d", int(lifetime.Seconds()/2))
+}
+
+// redirectLifetime returns the lifetime of the address in the storage, which does not outlive that
+// of the request.
+func (t target) redirectLifetime() time.Duration {
+	if t.signed != nil {
+		return min(t.alias.Redirect.Lifetime, t.signed.rest())
+	}
+	return t.alias.Redirect.Lifetime
 }
 
 // entityTag returns the entity tag of an object of the target. That of a rendition depends on its
