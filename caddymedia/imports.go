@@ -1,4 +1,6 @@
-// Package caddymedia is the plug-in for xcaddy. It imports all modules of the media service.
+// Package caddymedia is the plug-in for xcaddy, with all parts of the media service and all storage drivers. A
+// build that needs few drivers imports package core and theirs. It is only imported: begin with package media for
+// a program in Go, and with internal/plugin for what the plug-in does in Caddy.
 package caddymedia
 
 import (

@@ -1,4 +1,5 @@
-// Package web holds the pages of the administrators' panel.
+// Package web holds the pages of the administrators' panel, which are scripts and styles without a build step.
+// It serves nothing: package panel does, with the API that they call. Begin with index.html and app.js.
 package web
 
 import "embed"

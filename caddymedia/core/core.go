@@ -1,12 +1,12 @@
 // Package core is the plug-in for xcaddy without storage drivers: the app, its handlers and
 // commands, the panel and the token stores. A build adds the drivers that it needs from the folder
-// drivers.
+// drivers; package caddymedia has all. It is only imported, so begin with the packages that it imports.
 package core
 
 import (
 	// The parts that register themselves with Caddy.
 	_ "github.com/caddymedia/media/caddymedia/internal/adminapi"
 	_ "github.com/caddymedia/media/caddymedia/internal/panel"
-	_ "github.com/caddymedia/media/caddymedia/mediaapp"
+	_ "github.com/caddymedia/media/caddymedia/internal/plugin"
 	_ "github.com/caddymedia/media/caddymedia/mediacmd"
 )

@@ -15,25 +15,26 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	_ "github.com/caddymedia/media/caddymedia"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
-// Go code in the same Caddy process must call Active for each use, because a reload creates a new
-// app.
-func ExampleApp_DownloadImage() {
+// Go code in the same Caddy calls Acquire for each use, because a reload makes a new service.
+func ExampleAcquire() {
 	address, end := exampleCaddy()
 	defer end()
 
-	app, err := mediaapp.Active()
+	service, release, err := mediaapp.Acquire()
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+	defer release()
 	ctx := context.Background() // in a handler that of the request
-	result := app.DownloadImage(ctx, address+"/Our%20Team.PNG", "people", "")
+	result := service.DownloadImage(ctx, address+"/Our%20Team.PNG", "people", "")
 	fmt.Println(result.Success, result.Filename, result.FullPath)
 
-	result = app.DownloadImage(ctx, "http://169.254.169.254/latest/meta-data/", "people", "")
+	result = service.DownloadImage(ctx, "http://169.254.169.254/latest/meta-data/", "people", "")
 	fmt.Println(result.Success, result.Message)
 	// Output:
 	// true our-team.png /static/img/people/our-team.png
@@ -41,16 +42,17 @@ func ExampleApp_DownloadImage() {
 }
 
 // A handler can answer with the result as JSON.
-func ExampleApp_FormImage() {
+func ExampleAcquire_form() {
 	_, end := exampleCaddy()
 	defer end()
 
 	portrait := func(w http.ResponseWriter, r *http.Request) error {
-		app, err := mediaapp.Active()
+		service, release, err := mediaapp.Acquire()
 		if err != nil {
 			return err
 		}
-		return json.NewEncoder(w).Encode(app.FormImage(r, "portrait", "people", "portraits"))
+		defer release()
+		return json.NewEncoder(w).Encode(service.FormImage(r, "portrait", "people", "portraits"))
 	}
 	for _, name := range []string{"me.png", "me.gif"} {
 		w := httptest.NewRecorder()
@@ -98,12 +100,19 @@ func exampleCaddy() (address string, end func()) {
 		panic(err)
 	}
 	port := netip.MustParseAddrPort(server.Listener.Addr().String()).Port()
-	config := configOf(fmt.Sprintf(`{
+	app := fmt.Appendf(nil, `{
 		"tokens": {"store": "memory"},
 		"storages": {"default": {"driver": {"name": "local", "root": %q}, "sub_folder_format": "/"}},
 		"image_aliases": {"people": {}},
 		"downloads": {"allow": ["127.0.0.1"], "ports": ["80", "%d"]}
-	}`, root, port))
+	}`, root, port)
+	config := &caddy.Config{
+		Admin: &caddy.AdminConfig{Disabled: true},
+		Logging: &caddy.Logging{Logs: map[string]*caddy.CustomLog{
+			"default": {BaseLog: caddy.BaseLog{WriterRaw: json.RawMessage(`{"output":"discard"}`)}},
+		}},
+		AppsRaw: caddy.ModuleMap{"media": app},
+	}
 	if err := caddy.Run(config); err != nil {
 		panic(err)
 	}

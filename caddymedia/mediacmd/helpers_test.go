@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	_ "github.com/caddymedia/media/caddymedia/drivers/local"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 )
 
 // configured writes a configuration file with two storages in folders, main and broken, whose root
@@ -37,7 +37,7 @@ func configFile(t *testing.T, folder string, storages []string, app map[string]a
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[name] = &mediaapp.Storage{DriverRaw: driver}
+		all[name] = &plugin.Storage{DriverRaw: driver}
 	}
 	app["storages"], app["tokens"] = all, map[string]string{"store": "memory"}
 	config, err := json.Marshal(map[string]any{"apps": map[string]any{"media": app}})

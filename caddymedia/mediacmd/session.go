@@ -19,8 +19,8 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/internal/redact"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -31,7 +31,7 @@ const appName = "media"
 type session struct {
 	// App is provisioned but not started. It runs no checks in the background and has not opened
 	// its token store.
-	App *mediaapp.App
+	App *plugin.App
 	// output redacts the secrets of the configuration.
 	*output
 }
@@ -84,7 +84,7 @@ func (c *configSource) open(o *output) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the media app: %w", err)
 	}
-	s := &session{App: app.(*mediaapp.App), output: o} // the app of this name
+	s := &session{App: app.(*plugin.App), output: o} // the app of this name
 	s.redactor = redact.New(s.App.Secrets()...)
 	return s, nil
 }

@@ -9,10 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/uploads"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -22,15 +23,15 @@ const multipartType = "multipart/form-data; boundary=x"
 // known is a server for which every caller is the same account, without credentials.
 type known struct {
 	*httptest.Server
-	site   *site
-	caller mediahttp.Caller
+	site  *site
+	known caller.Known
 }
 
 func serveKnown(t *testing.T, account tokens.Account) *known {
 	t.Helper()
-	k := &known{site: newSite(t, media.Limits{MaxBody: 2048}), caller: mediahttp.Caller{Account: account, Origin: item.OriginPanel}}
+	k := &known{site: newSite(t, media.Limits{MaxBody: 2048}), known: caller.Known{Account: account, Origin: item.OriginPanel}}
 	k.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := k.site.handler.Upload(w, r, item.File, k.caller); err != nil {
+		if err := uploads.Serve(k.site.gate, w, r, item.File, k.known); err != nil {
 			t.Error(err)
 		}
 	}))
@@ -131,7 +132,7 @@ func TestUploadConfirms(t *testing.T) {
 	k := serveKnown(t, tokens.Account{APIKey: "all"})
 	for confirmed, want := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK} {
 		calls := 0
-		k.caller.Confirm = func(running *service.Service) bool {
+		k.known.Confirm = func(running *service.Service) bool {
 			if running != k.site.first.Self() {
 				t.Error("asked for another service than the running one")
 			}

@@ -11,11 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/items"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -30,11 +31,11 @@ type callerCase struct {
 }
 
 // check sends the request and checks the response.
-func (c callerCase) check(t *testing.T, s *site, caller mediahttp.Caller) {
+func (c callerCase) check(t *testing.T, s *site, known caller.Known) {
 	t.Helper()
 	r := s.request(t, cmp.Or(c.method, http.MethodPost), "/panel/items", c.header, c.body)
 	w := httptest.NewRecorder()
-	if err := s.handler.Items(w, r, item.File, c.path, caller); err != nil {
+	if err := items.Serve(s.gate, w, r, item.File, c.path, known); err != nil {
 		t.Fatal(err)
 	}
 	if w.Code != c.status || !strings.Contains(w.Body.String(), c.has) || w.Header().Get("WWW-Authenticate") != "" ||
@@ -48,8 +49,8 @@ func (c callerCase) check(t *testing.T, s *site, caller mediahttp.Caller) {
 }
 
 // asPanel returns a caller of the panel.
-func asPanel(account tokens.Account) mediahttp.Caller {
-	return mediahttp.Caller{Account: account, Origin: item.OriginPanel}
+func asPanel(account tokens.Account) caller.Known {
+	return caller.Known{Account: account, Origin: item.OriginPanel}
 }
 
 // TestItemsOfCaller: a caller without a token changes the items of all aliases like an account.
@@ -98,7 +99,7 @@ func TestItemsOfCaller(t *testing.T) {
 func TestItemsOfLimitedCaller(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
-	caller := asPanel(tokens.Account{APIKey: "few", Aliases: []string{"one"}, Rights: []tokens.Right{tokens.Delete, tokens.Move}})
+	known := asPanel(tokens.Account{APIKey: "few", Aliases: []string{"one"}, Rights: []tokens.Right{tokens.Delete, tokens.Move}})
 	for _, c := range []callerCase{
 		{method: http.MethodGet, path: "one", status: 403, has: "the right list"},
 		{method: http.MethodDelete, path: "two/a.txt", status: 403, has: "may not use the alias"},
@@ -107,7 +108,7 @@ func TestItemsOfLimitedCaller(t *testing.T) {
 		{method: http.MethodPut, path: "one/a.txt", header: ifAny, body: "x", status: 403, has: "the right replace"},
 		{method: http.MethodDelete, path: "one/a.txt", status: 200},
 	} {
-		c.check(t, s, caller)
+		c.check(t, s, known)
 	}
 	callerCase{method: http.MethodDelete, path: "one/b.txt", status: 403, has: "the right delete"}.check(t, s, asPanel(tokens.Account{APIKey: "none"}))
 }
@@ -133,8 +134,8 @@ func TestItemsConfirm(t *testing.T) {
 				s := withItems(t)
 				before := s.objects(t)
 				calls := 0
-				caller := asPanel(everything)
-				caller.Confirm = func(running *service.Service) bool {
+				known := asPanel(everything)
+				known.Confirm = func(running *service.Service) bool {
 					if running != s.first.Self() {
 						t.Error("asked for another service than the running one")
 					}
@@ -146,7 +147,7 @@ func TestItemsConfirm(t *testing.T) {
 				if confirmed == c.asked {
 					request.status, request.has = http.StatusOK, ""
 				}
-				request.check(t, s, caller)
+				request.check(t, s, known)
 				if changed := asText(t, s.objects(t)) != asText(t, before); changed != (confirmed == c.asked) {
 					t.Errorf("changed: %t", changed)
 				}
@@ -166,12 +167,12 @@ func TestItemsReload(t *testing.T) {
 		for _, status := range []int{http.StatusOK, http.StatusUnauthorized} {
 			s := withItems(t)
 			next := s.service(t, media.Limits{})
-			caller := asPanel(everything)
-			caller.Confirm = func(running *service.Service) bool { return running == s.first.Self() || status == http.StatusOK }
+			known := asPanel(everything)
+			known.Confirm = func(running *service.Service) bool { return running == s.first.Self() || status == http.StatusOK }
 			r := s.request(t, cmp.Or(c.method, http.MethodPost), "/", c.header, c.body)
 			r.Body = revoking{r.Body, func() { s.running.Store(next) }}
 			w := httptest.NewRecorder()
-			if err := s.handler.Items(w, r, item.File, c.path, caller); err != nil || w.Code != status {
+			if err := items.Serve(s.gate, w, r, item.File, c.path, known); err != nil || w.Code != status {
 				t.Errorf("%s %s: %d %s, %v, want %d", c.method, c.body, w.Code, w.Body, err, status)
 			}
 		}
@@ -195,7 +196,7 @@ func TestItemsOfCallerRepeated(t *testing.T) {
 		for n := range 2 {
 			r := s.request(t, cmp.Or(c.method, http.MethodPost), "/panel/items/file/"+c.path, c.header, c.body)
 			w := httptest.NewRecorder()
-			if err := s.handler.Items(w, r, item.File, c.path, asPanel(everything)); err != nil {
+			if err := items.Serve(s.gate, w, r, item.File, c.path, asPanel(everything)); err != nil {
 				t.Fatal(err)
 			}
 			if w.Code != c.status || !strings.Contains(w.Body.String(), c.has) ||
@@ -204,9 +205,9 @@ func TestItemsOfCallerRepeated(t *testing.T) {
 			}
 		}
 	}
-	caller := asPanel(everything)
-	caller.Origin = item.OriginGo
-	callerCase{method: http.MethodDelete, path: "one/a.txt", header: key, status: 404}.check(t, s, caller)
+	known := asPanel(everything)
+	known.Origin = item.OriginGo
+	callerCase{method: http.MethodDelete, path: "one/a.txt", header: key, status: 404}.check(t, s, known)
 }
 
 // TestItemsOfCallerReported: each change is reported as one of the panel, with the caller as account.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 )
@@ -16,12 +17,12 @@ var (
 	// of its clients, those of requests for items, and the key of a request that may be repeated.
 	// So one preflight request covers them. Others are allowed when they are asked for.
 	corsRequest = strings.Join([]string{
-		"Authorization", "HTTP_SERVICE_API_KEY", "HTTP_SERVICE_ACCESS_TOKEN", headerKey, headerToken,
+		"Authorization", "HTTP_SERVICE_API_KEY", "HTTP_SERVICE_ACCESS_TOKEN", caller.HeaderKey, caller.HeaderToken,
 		"Content-Type", "X-Requested-With", "X-Request-ID", "X-HTTP-Method-Override",
 		"Tus-Resumable", "Upload-Length", "Upload-Defer-Length", "Upload-Offset", "Upload-Metadata",
 		"Upload-Concat", "Upload-Checksum",
 		"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "Cache-Control",
-		headerRetryKey,
+		caller.HeaderRetryKey,
 	}, ", ")
 	// corsResponse are the headers that a page may read: of tus, of finished uploads, of items.
 	corsResponse = strings.Join([]string{
@@ -29,7 +30,7 @@ var (
 		"Upload-Expires", "Tus-Version", "Tus-Resumable", "Tus-Max-Size", "Tus-Extension", "Tus-Checksum-Algorithm",
 		"Media-Full-Path", "Media-Filename", "Media-WebP", "Retry-After",
 		"Accept-Ranges", "Content-Disposition", "Content-Length", "Content-Range", "ETag",
-		headerReplayed,
+		caller.HeaderReplayed,
 	}, ", ")
 )
 
@@ -58,7 +59,7 @@ func (h *Handler) isPreflight(r *http.Request) bool {
 	if h.route(announced) == nil {
 		return false
 	}
-	running, release, err := h.acquire()
+	running, release, err := h.gate.Acquire()
 	if err != nil {
 		return false
 	}

@@ -1,16 +1,18 @@
 package mediahttp_test
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/uploads"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
 const page = "https://www.example.com"
@@ -218,9 +220,15 @@ func TestCORSServe(t *testing.T) {
 	if !handled || err == nil || w.Header().Get("Access-Control-Allow-Origin") != "*" || w.Header().Get("Vary") != "Origin" {
 		t.Errorf("handled %t, error %v, header %v", handled, err, w.Header())
 	}
+	if failed, ok := errors.AsType[interface {
+		error
+		HTTPStatus() int
+	}](err); !ok || failed.HTTPStatus() != http.StatusNotFound {
+		t.Errorf("the error %v has another status", err)
+	}
 	w = httptest.NewRecorder()
 	r := s.request(t, http.MethodPost, "/", "Origin: "+page+"\n"+multipart, form(file("a.txt", "text")))
-	err = s.handler.Upload(w, r, item.File, mediahttp.Caller{Account: account(), Origin: item.OriginHTTP})
+	err = uploads.Serve(s.gate, w, r, item.File, caller.Known{Account: account(), Origin: item.OriginHTTP})
 	if err != nil || w.Code != http.StatusOK || w.Header()["Access-Control-Allow-Origin"] != nil || w.Header()["Vary"] != nil {
 		t.Errorf("status %d, error %v, header %v", w.Code, err, w.Header())
 	}

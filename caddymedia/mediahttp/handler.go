@@ -1,24 +1,24 @@
-// Package mediahttp serves the service's HTTP contract as a net/http handler: tokens, uploads and
-// the stored items.
-//
-// A program calls [New] with a service.Service and passes the handler to its server. New, [Options],
-// [Handler] and [Error] are stable.
+// Package mediahttp serves the service's HTTP contract, [OpenAPI], as a net/http handler for a Go program. It
+// routes requests, gives tokens and tickets, and answers for CORS; uploads, lists and stored items are answered
+// by packages that it keeps to itself. Begin with [New], with a [media.Service] as the source.
 package mediahttp
 
 import (
 	"cmp"
 	"errors"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/items"
+	"github.com/caddymedia/media/caddymedia/internal/serve"
 	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/uploads"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -29,21 +29,6 @@ type Source interface {
 	// Running returns the service for new requests, to a caller that holds a reference to an
 	// earlier one. It stays open until release is called.
 	Running() (service *media.Service, release func())
-}
-
-// acquire is Acquire of the source.
-func (h *Handler) acquire() (running *service.Service, release func(), err error) {
-	s, release, err := h.source.Acquire()
-	if err != nil {
-		return nil, nil, err
-	}
-	return s.Self(), release, nil
-}
-
-// next is Running of the source.
-func (h *Handler) next() (running *service.Service, release func()) {
-	s, release := h.source.Running()
-	return s.Self(), release
 }
 
 // Options of a Handler. The zero value is usable without a proxy in front.
@@ -65,71 +50,25 @@ type Options struct {
 	Now func() time.Time
 }
 
-// withDefaults returns the options with all functions set.
-func (o Options) withDefaults() Options {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Client == nil {
-		o.Client = remoteHost
-	}
-	if o.TrustedProxy == nil {
-		o.TrustedProxy = func(*http.Request) bool { return false }
-	}
-	if o.MountPrefix == nil {
-		o.MountPrefix = strippedPrefix
-	}
-	if o.User == nil {
-		o.User = func(*http.Request, string) string { return "" }
-	}
-	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the clock's one default
-	}
-	return o
-}
-
-// remoteHost returns the address of the client of a connection.
-func remoteHost(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return ""
-	}
-	return host
-}
-
 // Handler serves the endpoints of [OpenAPI]: logins and tickets, uploads, items for accounts,
 // signed addresses, and the stored items below `/static/`. A path that is almost that of an
 // endpoint is answered with 404 and the right one.
 type Handler struct {
-	source  Source
-	options Options
-
-	readers  *readers
-	unsigned sync.Map // paths of aliases that should redirect and were found not to
+	gate  *caller.Gate
+	items *serve.Server
 }
 
 // New returns a handler for the service of a source.
 func New(source Source, options Options) *Handler {
-	return &Handler{source: source, options: options.withDefaults(), readers: allReaders()}
-}
-
-// Error is the error of a request without a response. The caller of [Handler.Serve] writes the
-// response; headers such as Retry-After are already set.
-type Error = httpx.Error
-
-// AnswerUnread writes v as JSON in answer to a request whose body may not be read to its end. Then it
-// closes the connection, after it has read a bounded part of the body.
-func AnswerUnread(w http.ResponseWriter, r *http.Request, now func() time.Time, status int, v any) error {
-	err := httpx.AnswerUnread(w, r, status, v)
-	httpx.Linger(w, r, now)
-	return err
+	gate := caller.New(source, caller.Options(options))
+	return &Handler{gate: gate, items: serve.New(gate)}
 }
 
 // ServeHTTP answers all requests, unknown paths with 404.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusNotFound
 	if handled, err := h.Serve(w, r); handled {
-		failed, ok := errors.AsType[*Error](err)
+		failed, ok := errors.AsType[*httpx.Error](err)
 		if !ok {
 			return
 		}
@@ -139,16 +78,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Serve answers a request. It returns false, and does nothing, if the path is not one of the
-// service. The error is an *[Error]; then nothing was written.
+// service. The error has a method HTTPStatus() int, the status of the response, which the caller
+// writes; headers such as Retry-After are already set.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) (handled bool, err error) {
 	if r.Method == http.MethodOptions && h.isPreflight(r) {
-		return true, h.serveWith(w, r, preflight)
+		return true, h.gate.Answer(w, r, preflight)
 	}
 	serve := h.route(r)
 	if serve == nil {
 		return false, nil
 	}
-	return true, h.serveWith(w, r, func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+	return true, h.gate.Answer(w, r, func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		if origins := running.Origins(); origins != nil {
 			exposeResponse(origins, w.Header(), r) // errors included
 		}
@@ -156,38 +96,11 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) (handled bool, e
 	})
 }
 
-// serveWith answers a request with one service, which stays open until the end of the request, even
-// if the configuration changes.
-func (h *Handler) serveWith(w http.ResponseWriter, r *http.Request, serve endpoint) error {
-	running, release, err := h.acquire()
-	if err != nil {
-		return &Error{Status: stoppedStatus(r), Err: err}
-	}
-	err = func() error {
-		defer release()
-		return serve(running, w, r)
-	}()
-	httpx.Linger(w, r, h.options.Now)
-	return err
-}
-
-// stoppedStatus returns the status of a request to a stopped service. Package tus says why HEAD has another one.
-func stoppedStatus(r *http.Request) int {
-	if r.Method == http.MethodHead && strings.HasPrefix(r.URL.Path, uploadPath) {
-		return http.StatusLocked
-	}
-	return http.StatusServiceUnavailable
-}
-
-type endpoint func(running *service.Service, w http.ResponseWriter, r *http.Request) error
-
 // Paths of the endpoints, and the starts of those that a kind follows.
 const (
 	tokenPath  = "/api/auth/generateToken" //nolint:gosec // no password
 	ticketPath = "/api/auth/ticket"
 	signPath   = "/api/sign"
-	uploadPath = "/api/upload/"
-	itemsPath  = "/api/items/"
 )
 
 // route is an endpoint: a path, for some with the paths below it.
@@ -200,7 +113,7 @@ type route struct {
 	// owns reports whether a request is for the endpoint. rest is the path behind that of the
 	// endpoint: empty, or from a slash on.
 	owns  func(method, rest string) bool
-	serve func(h *Handler, rest string) endpoint
+	serve func(h *Handler, rest string) caller.Endpoint
 }
 
 // routes are all endpoints. A request is for the first one that owns it. Near misses, the methods
@@ -213,35 +126,37 @@ func newRoutes() []route {
 	post := []string{http.MethodPost}
 	var all []route
 	for _, kind := range []item.Kind{item.Image, item.File} {
-		upload, resumable, items := uploadPath+kind.Name(), uploadPath+kind.Name()+resumableSuffix, itemsPath+kind.Name()
+		upload, resumable, listed := caller.UploadPath+kind.Name(), caller.UploadPath+kind.Name()+uploads.ResumableSuffix, items.Path+kind.Name()
 		all = append(all, route{
 			path: "/static/" + string(kind), methods: []string{http.MethodGet, http.MethodHead}, owns: isStatic,
-			serve: func(h *Handler, rest string) endpoint { return h.static(kind, rest[1:]) },
+			serve: func(h *Handler, rest string) caller.Endpoint { return h.items.Static(kind, rest[1:]) },
 		}, route{
 			path: upload, methods: post, owns: alone,
-			serve: func(h *Handler, _ string) endpoint { return h.upload(kind) },
+			serve: func(h *Handler, _ string) caller.Endpoint { return uploads.Form(h.gate, kind) },
 		}, route{
 			path: resumable, owns: below,
 			methods: []string{http.MethodOptions, http.MethodPost, http.MethodHead, http.MethodGet, http.MethodPatch, http.MethodDelete},
-			serve:   func(h *Handler, rest string) endpoint { return h.resumable(kind, strings.TrimPrefix(rest, "/")) },
+			serve: func(h *Handler, rest string) caller.Endpoint {
+				return uploads.Resumable(h.gate, kind, strings.TrimPrefix(rest, "/"))
+			},
 		}, route{
 			path: upload, usage: upload + "/<alias>/<name>", methods: []string{http.MethodPut}, owns: isPut,
-			serve: func(h *Handler, _ string) endpoint { return h.putFile(kind) },
+			serve: func(h *Handler, _ string) caller.Endpoint { return uploads.Put(h.gate, kind) },
 		}, route{
-			path: items, usage: items + "/<alias>", owns: below,
+			path: listed, usage: listed + "/<alias>", owns: below,
 			methods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete},
-			serve:   func(h *Handler, _ string) endpoint { return h.items(kind) },
+			serve:   func(h *Handler, _ string) caller.Endpoint { return items.Endpoint(h.gate, kind) },
 		})
 	}
 	all = append(all, route{
 		path: tokenPath, flat: true, methods: post, owns: alone,
-		serve: func(h *Handler, _ string) endpoint { return h.generateToken },
+		serve: func(h *Handler, _ string) caller.Endpoint { return h.generateToken },
 	}, route{
 		path: ticketPath, flat: true, methods: post, owns: alone,
-		serve: func(h *Handler, _ string) endpoint { return h.issueTicket },
+		serve: func(h *Handler, _ string) caller.Endpoint { return h.issueTicket },
 	}, route{
 		path: signPath, flat: true, methods: post, owns: alone,
-		serve: func(h *Handler, _ string) endpoint { return h.sign },
+		serve: func(h *Handler, _ string) caller.Endpoint { return items.Sign(h.gate) },
 	})
 	for i := range all {
 		all[i].folded, all[i].usage = folded(all[i].path), cmp.Or(all[i].usage, all[i].path)
@@ -258,7 +173,7 @@ func isStatic(method, rest string) bool {
 // than PUT, only a complete address is, and a near miss of a resumable upload is not.
 func isPut(method, rest string) bool {
 	alias, name, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
-	return method == http.MethodPut || alias != "" && name != "" && folded(alias) != folded(resumableSuffix)
+	return method == http.MethodPut || alias != "" && name != "" && folded(alias) != folded(uploads.ResumableSuffix)
 }
 
 // match returns the part of a path behind prefix, and whether the request is for the endpoint.
@@ -269,14 +184,14 @@ func (e *route) match(method, path, prefix string) (rest string, ok bool) {
 
 // route returns the endpoint of the decoded path, which keys are also made of. It is nil for the
 // other paths of the site.
-func (h *Handler) route(r *http.Request) endpoint {
+func (h *Handler) route(r *http.Request) caller.Endpoint {
 	path := r.URL.Path
 	for i := range routes {
 		rest, ok := routes[i].match(r.Method, path, routes[i].path)
 		switch {
 		case !ok:
 		case hasDots(rest) && isAPI(path): // a matcher in front of the service may read it as another path
-			return h.misaddressed(&routes[i], http.StatusBadRequest, badSegment)
+			return h.misaddressed(&routes[i], http.StatusBadRequest, caller.BadSegment)
 		default:
 			return routes[i].serve(h, rest)
 		}
@@ -287,7 +202,7 @@ func (h *Handler) route(r *http.Request) endpoint {
 	path = folded(path)
 	for i := range routes {
 		if _, ok := routes[i].match(r.Method, path, routes[i].folded); ok {
-			right := h.options.MountPrefix(r) + routes[i].usage
+			right := h.gate.MountPrefix(r) + routes[i].usage
 			return h.misaddressed(&routes[i], http.StatusNotFound, "there is no such address: use "+right)
 		}
 	}
@@ -320,13 +235,13 @@ func folded(path string) string {
 }
 
 // misaddressed returns an endpoint that refuses a request for an address that is not right.
-func (h *Handler) misaddressed(e *route, status int, message string) endpoint {
+func (h *Handler) misaddressed(e *route, status int, message string) caller.Endpoint {
 	return func(_ *service.Service, w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Cache-Control", "no-store")
 		if e.flat {
-			return httpx.AnswerUnread(w, r, status, tokenFailure{Message: message})
+			return httpx.AnswerUnread(w, r, status, caller.FormFailure{Message: message})
 		}
-		return httpx.Refuse(w, r, h.options.Log, status, item.Failures{{Message: message}})
+		return httpx.Refuse(w, r, h.gate.Log, status, item.Failures{{Message: message}})
 	}
 }
 

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/items"
+	"github.com/caddymedia/media/caddymedia/internal/serve"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
 // withPreviews is a site with a picture of 800 x 400 pixels in some aliases; hidden is a private one.
@@ -38,8 +40,8 @@ func (s *site) preview(t *testing.T, path, header string, status int) *httptest.
 	kind, path, _ := strings.Cut(path, "/")
 	path, thumbnail := strings.CutSuffix(path, "?thumbnail")
 	w := httptest.NewRecorder()
-	err := s.handler.Preview(w, s.request(t, http.MethodGet, "/panel", header, ""), item.Kind(kind), path, thumbnail)
-	if failed, ok := errors.AsType[*mediahttp.Error](err); ok {
+	err := serve.New(s.gate).Preview(w, s.request(t, http.MethodGet, "/panel", header, ""), item.Kind(kind), path, thumbnail)
+	if failed, ok := errors.AsType[*httpx.Error](err); ok {
 		w.Code = failed.Status
 	}
 	if w.Code != status {
@@ -144,7 +146,7 @@ func (s *site) changeImage(t *testing.T, method, body string) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	r := s.request(t, method, "/panel", ifAny, body)
-	if err := s.handler.Items(w, r, item.Image, "replacing/a.png", asPanel(everything)); err != nil || w.Code != 200 || strings.Contains(w.Body.String(), "humbnail") {
+	if err := items.Serve(s.gate, w, r, item.Image, "replacing/a.png", asPanel(everything)); err != nil || w.Code != 200 || strings.Contains(w.Body.String(), "humbnail") {
 		t.Errorf("%d %s, %v", w.Code, w.Body, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -53,6 +54,7 @@ type site struct {
 	first   *media.Service
 	running atomic.Pointer[media.Service] // after a reload; nil while the source is closed
 	handler *mediahttp.Handler
+	gate    *caller.Gate // of requests of the panel
 	log     *logged
 	failed  atomic.Int64 // requests
 	passed  atomic.Int64 // since noon
@@ -83,6 +85,7 @@ func newSiteOn(t *testing.T, backend storagedrivers.Driver, limits media.Limits,
 	s.first = s.service(t, limits, account(), other)
 	s.running.Store(s.first)
 	s.handler = mediahttp.New(s, mediahttp.Options{Log: slog.New(s.log)})
+	s.gate = caller.New(s, caller.Options{Log: slog.New(s.log)})
 	return s
 }
 

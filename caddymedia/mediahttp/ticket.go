@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/service"
@@ -33,21 +33,21 @@ func (h *Handler) issueTicket(running *service.Service, w http.ResponseWriter, r
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return refuseForm(running, w, r, ticketEndpoint, http.StatusMethodNotAllowed, "use POST")
+		return caller.RefuseForm(running, w, r, ticketEndpoint, http.StatusMethodNotAllowed, "use POST")
 	}
-	account, refused := h.authenticateAccount(r.Context(), running, w, r)
+	account, refused := h.gate.AuthenticateAccount(r.Context(), running, w, r)
 	if refused == nil && account.User != "" {
-		refused = &refusal{http.StatusForbidden, item.Forbidden, "users get no tickets: upload with the login of the site"}
+		refused = caller.Refuse(http.StatusForbidden, item.Forbidden, "users get no tickets: upload with the login of the site")
 	}
 	if refused == nil {
-		refused = rightRefusal(account, tokens.Upload)
+		refused = caller.RightRefusal(account, tokens.Upload)
 	}
 	if refused != nil {
 		return h.ticketRefused(running, w, r, refused)
 	}
-	form, status, message := ReadForm(w, r, h.options.Now, "kind")
+	form, status, message := caller.SmallForm.Read(w, r, h.gate.Now, "kind")
 	if message != "" {
-		return refuseForm(running, w, r, ticketEndpoint, status, message)
+		return caller.RefuseForm(running, w, r, ticketEndpoint, status, message)
 	}
 	ticket, lifetime, refused := h.ticketOf(running, account, form)
 	if refused != nil {
@@ -58,16 +58,16 @@ func (h *Handler) issueTicket(running *service.Service, w http.ResponseWriter, r
 	switch {
 	case tooMany:
 		httpx.RetryAfter(w, throttled.RetryAfter)
-		return h.ticketRefused(running, w, r, &refusal{http.StatusTooManyRequests, item.Busy, "the account requests too many tickets, try again later"})
+		return h.ticketRefused(running, w, r, caller.Refuse(http.StatusTooManyRequests, item.Busy, "the account requests too many tickets, try again later"))
 	case errors.Is(err, tokens.ErrUnavailable):
-		refused := h.storeUnreachable(r.Context(), "tickets cannot be given now, try again later", err)
+		refused := h.gate.StoreUnreachable(r.Context(), "tickets cannot be given now, try again later", err)
 		return h.ticketRefused(running, w, r, refused)
 	case err != nil:
-		h.options.Log.Error("issuing a ticket", "error", err)
-		return h.ticketRefused(running, w, r, &refusal{http.StatusInternalServerError, item.Internal, "internal error"})
+		h.gate.Log.Error("issuing a ticket", "error", err)
+		return h.ticketRefused(running, w, r, caller.Refuse(http.StatusInternalServerError, item.Internal, "internal error"))
 	}
 	// The token may have been revoked meanwhile.
-	if _, refused := h.authenticateAccount(r.Context(), running, w, r); refused != nil {
+	if _, refused := h.gate.AuthenticateAccount(r.Context(), running, w, r); refused != nil {
 		h.drop(r.Context(), running, text)
 		return h.ticketRefused(running, w, r, refused)
 	}
@@ -83,7 +83,7 @@ func (h *Handler) drop(ctx context.Context, running *service.Service, text strin
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTime)
 	defer cancel()
 	if err := running.Issuer().Drop(ctx, text); err != nil {
-		h.options.Log.Error("removing a ticket", "error", err)
+		h.gate.Log.Error("removing a ticket", "error", err)
 	}
 }
 
@@ -91,9 +91,9 @@ func (h *Handler) drop(ctx context.Context, running *service.Service, text strin
 const ticketEndpoint = "ticket"
 
 // ticketRefused responds to a request for a ticket that was not issued.
-func (h *Handler) ticketRefused(running *service.Service, w http.ResponseWriter, r *http.Request, refused *refusal) error {
+func (h *Handler) ticketRefused(running *service.Service, w http.ResponseWriter, r *http.Request, refused *caller.Refusal) error {
 	result := service.TicketRefused
-	switch refused.reason {
+	switch refused.Reason {
 	case item.Unavailable:
 		result = service.TicketUnavailable
 		httpx.RetryAfter(w, time.Second)
@@ -102,23 +102,23 @@ func (h *Handler) ticketRefused(running *service.Service, w http.ResponseWriter,
 	default:
 	}
 	running.Observer().TicketIssued(r.Context(), "", result)
-	return refuseForm(running, w, r, ticketEndpoint, refused.status, refused.message)
+	return caller.RefuseForm(running, w, r, ticketEndpoint, refused.Status, refused.Message)
 }
 
 // ticketOf returns the ticket that a form describes, and its lifetime.
-func (h *Handler) ticketOf(running *service.Service, account tokens.Account, form url.Values) (ticket tokens.Ticket, lifetime time.Duration, refused *refusal) {
-	fields := formFields{form: form}
+func (h *Handler) ticketOf(running *service.Service, account tokens.Account, form url.Values) (ticket tokens.Ticket, lifetime time.Duration, refused *caller.Refusal) {
+	fields := caller.FormFields{Form: form}
 	ticket = tokens.Ticket{
-		Kind:      fields.text("kind", ""),
-		Alias:     fields.text("alias", item.DefaultAlias),
-		SubFolder: fields.text("sub_folder", ""),
-		Filename:  fields.text("filename", ""),
-		MaxFiles:  int(fields.number("max_files", 1, tokens.MaxTicketFiles)),
-		MaxSize:   fields.number("max_size", 0, maxTicketSize),
+		Kind:      fields.Text("kind", ""),
+		Alias:     fields.Text("alias", item.DefaultAlias),
+		SubFolder: fields.Text("sub_folder", ""),
+		Filename:  fields.Text("filename", ""),
+		MaxFiles:  int(fields.Number("max_files", 1, tokens.MaxTicketFiles)),
+		MaxSize:   fields.Number("max_size", 0, maxTicketSize),
 	}
-	seconds := fields.number("expires_in", int64(defaultTicketLifetime/time.Second), int64(maxTicketLifetime/time.Second))
-	if fields.problem != "" {
-		return ticket, 0, badTicket(fields.problem)
+	seconds := fields.Number("expires_in", int64(defaultTicketLifetime/time.Second), int64(maxTicketLifetime/time.Second))
+	if fields.Problem != "" {
+		return ticket, 0, badTicket(fields.Problem)
 	}
 	kind, known := item.KindOf(ticket.Kind)
 	if !known {
@@ -129,9 +129,9 @@ func (h *Handler) ticketOf(running *service.Service, account tokens.Account, for
 	case !known:
 		return ticket, 0, badTicket(fmt.Sprintf("unknown alias %.64q", ticket.Alias))
 	case !account.Allows(ticket.Alias):
-		return ticket, 0, &refusal{http.StatusForbidden, item.Forbidden, fmt.Sprintf("the account may not use the alias %.64q", ticket.Alias)}
+		return ticket, 0, caller.Refuse(http.StatusForbidden, item.Forbidden, fmt.Sprintf("the account may not use the alias %.64q", ticket.Alias))
 	}
-	if failure := service.ForcedBy(tokens.Caller{Ticket: &ticket}).Check(alias, h.options.Now()); failure != nil {
+	if failure := service.ForcedBy(tokens.Caller{Ticket: &ticket}).Check(alias, h.gate.Now()); failure != nil {
 		return ticket, 0, badTicket(failure.Message)
 	}
 	return ticket, time.Duration(seconds) * time.Second, nil
@@ -140,43 +140,6 @@ func (h *Handler) ticketOf(running *service.Service, account tokens.Account, for
 // maxTicketSize is the largest max_size of a ticket: all integers of JSON and JavaScript.
 const maxTicketSize = 1<<53 - 1
 
-func badTicket(message string) *refusal {
-	return &refusal{http.StatusBadRequest, item.BadRequest, message}
-}
-
-// formFields reads optional fields of a form. An empty field counts as missing.
-type formFields struct {
-	form    url.Values
-	problem string // the first one, for the caller
-}
-
-// text returns the value of a field, fallback if it is missing.
-func (f *formFields) text(name, fallback string) string {
-	if len(f.form[name]) > 1 {
-		f.fail("the field " + name + " is sent twice")
-	}
-	if value := f.form.Get(name); value != "" {
-		return value
-	}
-	return fallback
-}
-
-// number returns the value of a field from 1 to most, fallback if it is missing.
-func (f *formFields) number(name string, fallback, most int64) int64 {
-	text := f.text(name, "")
-	if text == "" {
-		return fallback
-	}
-	value, err := strconv.ParseUint(text, 10, 63)
-	if err != nil || value == 0 || int64(value) > most {
-		f.fail(fmt.Sprintf("the field %s must be a whole number from 1 to %d", name, most))
-		return fallback
-	}
-	return int64(value)
-}
-
-func (f *formFields) fail(problem string) {
-	if f.problem == "" {
-		f.problem = problem
-	}
+func badTicket(message string) *caller.Refusal {
+	return caller.Refuse(http.StatusBadRequest, item.BadRequest, message)
 }

@@ -3,10 +3,9 @@ package mediahttp
 import (
 	"errors"
 	"net/http"
-	"net/netip"
-	"strconv"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -20,11 +19,6 @@ type tokenAnswer struct {
 	ExpiresAt int64 `json:"expires_at"`
 }
 
-type tokenFailure struct {
-	Success bool   `json:"success"`
-	Message string `json:"message"`
-}
-
 // generateToken responds with a token for an API key and its password.
 func (h *Handler) generateToken(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
@@ -32,11 +26,11 @@ func (h *Handler) generateToken(running *service.Service, w http.ResponseWriter,
 		w.Header().Set("Allow", http.MethodPost)
 		return refuseToken(running, w, r, http.StatusMethodNotAllowed, "use POST")
 	}
-	form, status, message := ReadForm(w, r, h.options.Now, "api_key", "password")
+	form, status, message := caller.SmallForm.Read(w, r, h.gate.Now, "api_key", "password")
 	if message != "" {
 		return refuseToken(running, w, r, status, message)
 	}
-	token, expires, err := running.Issuer().Issue(r.Context(), form.Get("api_key"), form.Get("password"), h.clientAddr(r))
+	token, expires, err := running.Issuer().Issue(r.Context(), form.Get("api_key"), form.Get("password"), h.gate.ClientAddr(r))
 	if err != nil {
 		return h.loginFailed(running, w, r, err)
 	}
@@ -52,7 +46,7 @@ func (h *Handler) loginFailed(running *service.Service, w http.ResponseWriter, r
 	case errors.Is(err, tokens.ErrCredentials):
 		result, status, message = service.LoginRefused, http.StatusUnauthorized, "wrong API key or password"
 		if err != tokens.ErrCredentials { //nolint:errorlint // more than that: the hash in the configuration is broken
-			h.options.Log.Error("checking a password", "error", err)
+			h.gate.Log.Error("checking a password", "error", err)
 		}
 	case errors.As(err, &throttled):
 		result, status, message = service.LoginThrottled, http.StatusTooManyRequests, "too many attempts, try again later"
@@ -61,10 +55,10 @@ func (h *Handler) loginFailed(running *service.Service, w http.ResponseWriter, r
 		return nil //nolint:nilerr // the client is gone
 	case errors.Is(err, tokens.ErrUnavailable):
 		result, status, message = service.LoginUnavailable, http.StatusServiceUnavailable, "tokens cannot be given now, try again later"
-		h.options.Log.Error("token store unreachable", "error", err)
+		h.gate.Log.Error("token store unreachable", "error", err)
 		httpx.RetryAfter(w, time.Second)
 	default:
-		h.options.Log.Error("issuing a token", "error", err)
+		h.gate.Log.Error("issuing a token", "error", err)
 	}
 	running.Observer().LoggedIn(r.Context(), "", result)
 	return refuseToken(running, w, r, status, message)
@@ -72,20 +66,5 @@ func (h *Handler) loginFailed(running *service.Service, w http.ResponseWriter, r
 
 // refuseToken responds to a request for a token with an error.
 func refuseToken(running *service.Service, w http.ResponseWriter, r *http.Request, status int, message string) error {
-	return refuseForm(running, w, r, "token", status, message)
-}
-
-// refuseForm responds to a request with a small form with an error.
-func refuseForm(running *service.Service, w http.ResponseWriter, r *http.Request, endpoint string, status int, message string) error {
-	running.Observer().Failed(r.Context(), endpoint, strconv.Itoa(status))
-	return httpx.AnswerUnread(w, r, status, tokenFailure{Message: message})
-}
-
-// clientAddr returns the address of the client of a request; it is invalid if unknown.
-func (h *Handler) clientAddr(r *http.Request) netip.Addr {
-	addr, err := netip.ParseAddr(h.options.Client(r))
-	if err != nil {
-		return netip.Addr{}
-	}
-	return addr
+	return caller.RefuseForm(running, w, r, "token", status, message)
 }

@@ -1,8 +1,8 @@
 // Package cache keeps blocks of objects in a local folder, in front of a driver whose backend is
-// far away.
+// far away. It is no driver of its own, and keeps nothing that the backend has not stored.
 //
-// A [Store] is the folder. It has a file for each block, and one for the description of each object.
-// [New] returns a driver behind a store. The package is stable.
+// Begin with [Store], which is the folder: it has a file for each block, and one for the description of each
+// object. [New] returns a driver behind a store. The package is stable.
 package cache
 
 import (

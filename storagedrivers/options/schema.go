@@ -1,6 +1,6 @@
 // Package options describes the options of a configuration by the struct that holds them. From this
 // one description the Caddyfile is read, options are checked, documentation is written and forms
-// are made.
+// are made. It knows neither Caddy nor which options there are. Begin with [Of].
 //
 // The `json` tag of a field is the name of its option, and its Go type determines the values:
 // string, []string, bool or *bool, int or int64, [Duration], a pointer to the struct of a

@@ -89,7 +89,7 @@ func TestDocsGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := pages.Example(t, "go.md", "go", "mediaapp.Active()")
+	block := pages.Example(t, "go.md", "go", "mediaapp.Acquire()")
 	unindented := strings.ReplaceAll(string(program), "\n\t", "\n")
 	if !strings.Contains(unindented, block) {
 		t.Errorf("the program lacks\n%s", block)

@@ -51,12 +51,6 @@ func TestDocsPackages(t *testing.T) {
 	}
 }
 
-// shortComments are the packages whose comments are shorter. There may only be fewer of them.
-var shortComments = []string{
-	"adminapi", "cache", "caddymedia", "core", "locks", "mediaapp", "mediacmd", "mediahttp", "modules",
-	"observe", "options", "panel", "queue", "testcaddy", "testservice", "web",
-}
-
 // TestPackageComments: the comment of a package says in three sentences what the package is for, what it is
 // not for, and where to begin. Programs, registrations of drivers and tests of whole programs need none.
 func TestPackageComments(t *testing.T) {
@@ -70,12 +64,8 @@ func TestPackageComments(t *testing.T) {
 			continue
 		}
 		comment := packageComment(files)
-		isShort := len(sentence.FindAllString(comment, -1)) < 3 || !begin.MatchString(comment)
-		switch isListed := slices.Contains(shortComments, name); {
-		case isShort && !isListed:
+		if len(sentence.FindAllString(comment, -1)) < 3 || !begin.MatchString(comment) {
 			t.Errorf("%s: the comment of the package does not say in three sentences what it is for, what not, and what to begin with", folder)
-		case !isShort && isListed:
-			t.Errorf("%s: the comment of the package is long enough: remove it from shortComments", folder)
 		}
 	}
 }

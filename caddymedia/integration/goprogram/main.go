@@ -16,6 +16,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	_ "github.com/caddymedia/media/caddymedia"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
@@ -39,19 +40,20 @@ func (People) CaddyModule() caddy.ModuleInfo {
 
 // ServeHTTP stores the data of a person, and answers with its addresses.
 func (People) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	app, err := mediaapp.Active()
+	service, release, err := mediaapp.Acquire()
 	if err != nil {
 		return err
 	}
-	var result mediaapp.Result
+	defer release()
+	var result media.Result
 	switch r.URL.Path {
 	case "/portrait":
 		if err := r.ParseForm(); err != nil {
 			return caddyhttp.Error(http.StatusBadRequest, err)
 		}
-		result = app.DownloadImage(r.Context(), r.PostForm.Get("from"), "people", "portraits")
+		result = service.DownloadImage(r.Context(), r.PostForm.Get("from"), "people", "portraits")
 	case "/cv":
-		result = app.FormFile(r, "cv", "documents", "")
+		result = service.FormFile(r, "cv", "documents", "")
 	default:
 		return next.ServeHTTP(w, r)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 )
 
 // provisioning is held while a test provisions an app: Caddy has one log and one storage for a process.
@@ -37,7 +37,7 @@ func Objects(t *testing.T, caddyfile, storage string) map[string]int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := loaded.(*mediaapp.App) // the app of this name
+	app := loaded.(*plugin.App) // the app of this name
 	defer func() {
 		if err := app.Cleanup(); err != nil {
 			t.Error(err)

@@ -8,20 +8,20 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/modules"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 type aliasAnswer struct {
 	Kind      item.Kind `json:"kind"`
-	Name      string     `json:"name"`
-	Implicit  bool       `json:"implicit"`
-	Storage   string     `json:"storage"`
-	Prefix    string     `json:"prefix"`
-	Address   string     `json:"address"`
-	Overwrite bool       `json:"overwrite"`
+	Name      string    `json:"name"`
+	Implicit  bool      `json:"implicit"`
+	Storage   string    `json:"storage"`
+	Prefix    string    `json:"prefix"`
+	Address   string    `json:"address"`
+	Overwrite bool      `json:"overwrite"`
 	// Dated means that weak entity tags of its items are conditions of If-Match.
 	Dated      bool           `json:"dated"`
 	Private    bool           `json:"private"`

@@ -9,7 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -20,8 +20,8 @@ func TestCaches(t *testing.T) {
 		"near": {"driver": {"name": "local", "root": "$ROOT/near"}}
 	}, "image_aliases": {"content": {"storage": "far"}}}`
 	root := load(t, fmt.Sprintf(app, 1<<30))
-	running := func() *mediaapp.App {
-		a, err := mediaapp.Active()
+	running := func() *plugin.App {
+		a, err := plugin.Active()
 		if err != nil {
 			t.Fatal(err)
 		}

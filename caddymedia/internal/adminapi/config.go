@@ -10,22 +10,22 @@ import (
 	"strings"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
 // config is the configuration of the app as the app writes it, so that each option has one
 // spelling.
 type config struct {
-	*mediaapp.Config
+	*plugin.Config
 	app     object // the JSON of Config, in which entries are changed
-	implied mediaapp.Implied
+	implied plugin.Implied
 }
 
 // loadConfig returns a configuration from JSON in any spelling. With defaults it has the parts that
 // the app adds, because a new entry must not remove a default one.
 func loadConfig(app object, defaults bool) (config, error) {
-	parsed, err := mediaapp.ParseConfig(canonical(app))
+	parsed, err := plugin.ParseConfig(canonical(app))
 	if err != nil {
 		return config{}, err
 	}

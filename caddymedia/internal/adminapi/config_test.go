@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 // of no alias. $DEFAULT is the default storage.
 func TestWhatTheAppAddsStays(t *testing.T) {
 	t.Parallel()
-	driver := parsed(t, string(mediaapp.DefaultDriver()))
+	driver := parsed(t, string(plugin.DefaultDriver()))
 	for name, c := range map[string]struct {
 		app, want string
 		do        func(config)

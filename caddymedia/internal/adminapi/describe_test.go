@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -124,7 +124,7 @@ func TestAccounts(t *testing.T) {
 func TestEndTokens(t *testing.T) {
 	const known = "$argon2id$v=19$m=64,t=1,p=1$4Zz0Ov8UYBl8SIBaXP3PIQ$A6oNBFDUyPJsjGVdXdDqkc7pFDG6P+xnupYfNmFID4o" // of "secret"
 	load(t, `{"accounts": {"one": {"password_hash": "`+known+`"}, "two": {"password_hash": "`+known+`"}}}`)
-	app, err := mediaapp.Active()
+	app, err := plugin.Active()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -35,7 +35,7 @@ type variable struct {
 // caddyfile returns a configuration as a global option of a Caddyfile, without secrets.
 func (c config) caddyfile(command string) (*caddyfileAnswer, error) {
 	variables := c.veil()
-	block, omitted, err := mediaapp.Caddyfile(canonical(c.app))
+	block, omitted, err := plugin.Caddyfile(canonical(c.app))
 	if err != nil {
 		return nil, fmt.Errorf("writing the configuration as a Caddyfile: %w", err)
 	}

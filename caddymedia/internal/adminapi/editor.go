@@ -17,7 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -111,7 +111,7 @@ func (c *call) putEntry() error {
 		return failf(http.StatusBadRequest, "the value is missing")
 	}
 	for _, secret := range body.Secrets {
-		c.secrets = append(c.secrets, mediaapp.WithExpanded(secret)...)
+		c.secrets = append(c.secrets, plugin.WithExpanded(secret)...)
 	}
 	body.section, body.name = c.section()
 	body.condition = c.expected()
@@ -394,7 +394,7 @@ func hashOf(password string) (string, error) {
 // are already invalid, unless the account is restored unchanged.
 func (e *editor) endTokens(ctx context.Context, apiKey string) {
 	ctx = context.WithoutCancel(ctx)
-	app, release, err := mediaapp.AcquireActive()
+	app, release, err := plugin.AcquireActive()
 	if err == nil {
 		defer release()
 		_, err = app.Service().Issuer().Revoke(ctx, apiKey)

@@ -1,10 +1,11 @@
-// Package adminapi is the JSON API for administrators. It describes the configuration and the state of
-// the media app, probes storages, counts the stored items, serves and changes them as clients do, shows
-// the last changes of them, and revokes tokens. Its editor changes the configuration, one storage, alias or account at a
-// time, through Caddy's admin endpoint.
+// Package adminapi is the JSON API for administrators: the configuration and the state of the media app, probes
+// of storages, counts of items, the items as clients have them, the last changes of them, and the end of
+// tokens. It is not for clients of a site, and no answer contains a secret of the configuration. Begin with
+// [Handler] and its routes; its editor changes one storage, alias or account at a time, through Caddy's admin
+// endpoint.
 //
 // Caddy's admin endpoint serves the API below /media/, without the editor. The panel serves it
-// below its own address, with the editor. No answer contains a secret of the configuration.
+// below its own address, with the editor.
 package adminapi
 
 import (
@@ -23,10 +24,10 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -104,7 +105,7 @@ func NewEditor(address string, log *zap.Logger) (*Handler, error) {
 // call is one request.
 type call struct {
 	handler *Handler
-	app     *mediaapp.App // nil for the routes of the editor
+	app     *plugin.App // nil for the routes of the editor
 	service *media.Service
 	w       http.ResponseWriter
 	r       *http.Request
@@ -210,7 +211,7 @@ const notRunning = "The media app is not running: the configuration has none."
 
 // withApp calls serve with the running app.
 func (c *call) withApp(serve func(*call) error) error {
-	app, release, err := mediaapp.AcquireActive()
+	app, release, err := plugin.AcquireActive()
 	if err != nil {
 		return failf(http.StatusServiceUnavailable, "%s", notRunning)
 	}
@@ -308,7 +309,7 @@ func explain(driver storagedrivers.Description, err error) string {
 func (c *call) redacted(text string) string {
 	app := c.app
 	if app == nil {
-		app, _ = mediaapp.Active() // without an app there are no other secrets
+		app, _ = plugin.Active() // without an app there are no other secrets
 	}
 	return app.Redact(text, c.secrets...)
 }
@@ -319,7 +320,8 @@ func (c *call) answer(v any) error { return c.write(http.StatusOK, v) }
 // write writes v as the answer, whether or not the body of the request was read.
 func (c *call) write(status int, v any) error {
 	c.w.Header().Set("Cache-Control", "no-store")
-	return mediahttp.AnswerUnread(c.w, c.r, c.handler.now, status, v)
+	defer httpx.Linger(c.w, c.r, c.handler.now)
+	return httpx.AnswerUnread(c.w, c.r, status, v)
 }
 
 // noContent writes a successful answer without a body.
@@ -332,7 +334,7 @@ func (c *call) noContent() error {
 
 // readJSON decodes the body of the request. example is such a body, for a message.
 func (c *call) readJSON(into any, example string) error {
-	err := mediaapp.ReadJSON(c.w, c.r, maxBody, into)
+	err := plugin.ReadJSON(c.w, c.r, maxBody, into)
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return failf(http.StatusRequestEntityTooLarge, "The request is larger than 1 MiB.")
 	}

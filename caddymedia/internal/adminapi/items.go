@@ -7,10 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/caller"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/caddymedia/internal/items"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
+	"github.com/caddymedia/media/caddymedia/internal/serve"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -33,9 +36,9 @@ func (c *call) below(route string) (kind item.Kind, path string) {
 // /api/items/.
 func (c *call) items() error {
 	kind, path := c.below("items")
-	caller := mediahttp.Caller{Account: tokens.Account{Rights: tokens.Rights()}, Origin: item.OriginAdmin}
-	err := mediahttp.New(c.app, mediahttp.Options{Log: c.app.Log()}).Items(c.w, c.r, kind, path, caller)
-	if failed, ok := errors.AsType[*mediahttp.Error](err); ok {
+	known := caller.Known{Account: tokens.Account{Rights: tokens.Rights()}, Origin: item.OriginAdmin}
+	err := items.Serve(caller.New(c.app, caller.Options{Log: c.app.Log()}), c.w, c.r, kind, path, known)
+	if failed, ok := errors.AsType[*httpx.Error](err); ok {
 		return failf(failed.Status, "%s", notRunning)
 	}
 	return nil
@@ -44,9 +47,9 @@ func (c *call) items() error {
 // preview serves a form of an item for a page, with the query "thumbnail" one for a list of items.
 func (c *call) preview() error {
 	kind, path := c.below("preview")
-	handler := mediahttp.New(c.app, mediaapp.HandlerOptions(c.app.Log()))
-	err := handler.Preview(c.w, c.r, kind, path, c.r.URL.Query().Has("thumbnail"))
-	failed, ok := errors.AsType[*mediahttp.Error](err)
+	server := serve.New(caller.New(c.app, caller.Options(plugin.HandlerOptions(c.app.Log()))))
+	err := server.Preview(c.w, c.r, kind, path, c.r.URL.Query().Has("thumbnail"))
+	failed, ok := errors.AsType[*httpx.Error](err)
 	switch {
 	case !ok:
 		return nil

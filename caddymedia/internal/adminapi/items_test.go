@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
@@ -101,7 +101,7 @@ func TestFactsOfPrivate(t *testing.T) {
 		t.Errorf("public: %+v", facts)
 	}
 	facts := get[factsAnswer](t, "/facts/file/papers/a.txt")
-	app, err := mediaapp.Active()
+	app, err := plugin.Active()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestPreviewRefused(t *testing.T) {
 	refused("photos/none.png", http.StatusNotFound, "no such item")
 	refused("photos/damaged.png?thumbnail=1", http.StatusUnsupportedMediaType, "decoded")
 	refused("away/a.png", http.StatusServiceUnavailable, ". ")
-	app, err := mediaapp.Active()
+	app, err := plugin.Active()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -97,7 +97,7 @@ func (c *call) probeUnsaved() error {
 		ctx, cancel := c.bounded()
 		defer cancel()
 		trial, err := c.app.TryStorage(ctx, driver)
-		if wrong, ok := errors.AsType[*mediaapp.ConfigError](err); ok {
+		if wrong, ok := errors.AsType[*plugin.ConfigError](err); ok {
 			c.secrets = wrong.Secrets
 			reason := reasonOf(wrong.Error())
 			refusal := failf(http.StatusBadRequest, "%s", c.redacted(reason))
@@ -126,8 +126,8 @@ func (c *call) hostKey() error {
 	return c.probing(func() error {
 		ctx, cancel := c.bounded()
 		defer cancel()
-		key, description, err := mediaapp.HostKey(ctx, driver)
-		if errors.Is(err, mediaapp.ErrNoHostKey) {
+		key, description, err := plugin.HostKey(ctx, driver)
+		if errors.Is(err, plugin.ErrNoHostKey) {
 			return failf(http.StatusBadRequest, "Hosts of this driver have no key.")
 		}
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/modules"
 	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/storagedrivers"
 )
 

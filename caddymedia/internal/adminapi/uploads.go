@@ -24,15 +24,15 @@ const maxListTime = 15 * time.Second
 type uploadAnswer struct {
 	Storage string `json:"storage"`
 	// Name identifies the upload on its storage. It is no address that a client could use.
-	Name      string     `json:"name"`
-	Account   string     `json:"account"`
-	User      string     `json:"user,omitempty"` // of an account with users
-	Origin    string     `json:"origin"`
-	Client    string     `json:"client"`
+	Name      string    `json:"name"`
+	Account   string    `json:"account"`
+	User      string    `json:"user,omitempty"` // of an account with users
+	Origin    string    `json:"origin"`
+	Client    string    `json:"client"`
 	Kind      item.Kind `json:"kind"`
-	Alias     string     `json:"alias"`
-	SubFolder string     `json:"sub_folder"`
-	Filename  string     `json:"filename"`
+	Alias     string    `json:"alias"`
+	SubFolder string    `json:"sub_folder"`
+	Filename  string    `json:"filename"`
 	// Partial means that the upload is a part of others.
 	Partial bool  `json:"partial"`
 	Offset  int64 `json:"offset"`

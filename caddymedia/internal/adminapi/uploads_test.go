@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
+	"github.com/caddymedia/media/caddymedia/internal/uploads"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -24,7 +25,7 @@ const twoUploads = `{"storages": {
 // name.
 func startUpload(t *testing.T, account string) string {
 	t.Helper()
-	app, release, err := mediaapp.AcquireActive()
+	app, release, err := plugin.AcquireActive()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +41,8 @@ func startUpload(t *testing.T, account string) string {
 		r.Header.Set(key, value)
 	}
 	w := httptest.NewRecorder()
-	handler := mediahttp.New(app, mediahttp.Options{})
-	caller := mediahttp.Caller{Account: tokens.Account{APIKey: account}, Origin: item.OriginPanel}
-	if err := handler.UploadResumable(w, r, item.File, "/", "", caller); err != nil || w.Code != http.StatusCreated {
+	known := caller.Known{Account: tokens.Account{APIKey: account}, Origin: item.OriginPanel}
+	if err := uploads.ServeResumable(caller.New(app, caller.Options{}), w, r, item.File, "/", "", known); err != nil || w.Code != http.StatusCreated {
 		t.Fatalf("%v, %d %s", err, w.Code, w.Body)
 	}
 	for _, u := range get[uploadsAnswer](t, "/uploads").Uploads {

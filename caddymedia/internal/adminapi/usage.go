@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 )
 
 // countAnswer is a number of objects and their bytes.
@@ -17,7 +17,7 @@ type countAnswer struct {
 
 // aliasUsage is what an alias holds by its last count.
 type aliasUsage struct {
-	Kind       item.Kind  `json:"kind"`
+	Kind       item.Kind   `json:"kind"`
 	Name       string      `json:"name"`
 	Items      countAnswer `json:"items"`
 	Variants   countAnswer `json:"variants"`
@@ -117,10 +117,10 @@ func (c *call) describeUsage(alias *item.Alias, u *service.Usage) aliasUsage {
 
 // changeAnswer is a change of items that was made.
 type changeAnswer struct {
-	Time   string     `json:"time"`
-	Action string     `json:"action"`
+	Time   string    `json:"time"`
+	Action string    `json:"action"`
 	Kind   item.Kind `json:"kind"`
-	Alias  string     `json:"alias"`
+	Alias  string    `json:"alias"`
 	// Filename is empty for a set.
 	Filename string `json:"filename"`
 	// ToAlias and To are those of a move or copy.
@@ -153,7 +153,7 @@ func (c *call) changes() error {
 	return c.answer(answer)
 }
 
-func describeChange(change *mediaapp.Change) changeAnswer {
+func describeChange(change *plugin.Change) changeAnswer {
 	described := changeAnswer{
 		Time: stamp(change.Time), Action: change.Action, Kind: change.Kind, Alias: change.Alias, Filename: change.Filename,
 		ToAlias: change.ToAlias, To: change.To, Number: change.Number, Folder: change.Folder,

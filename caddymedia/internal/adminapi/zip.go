@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/caddymedia/internal/items"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -84,7 +84,7 @@ func (c *call) zip() error {
 		return failf(http.StatusTooManyRequests, "Other zips are being downloaded already. Try again when one of them has ended.")
 	}
 	defer ended()
-	form, status, message := mediahttp.ReadSet(c.w, c.r, c.handler.now)
+	form, status, message := items.SetForm.Read(c.w, c.r, c.handler.now)
 	if message != "" {
 		return failf(status, "The form cannot be read: %s.", message)
 	}

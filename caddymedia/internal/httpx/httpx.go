@@ -34,6 +34,9 @@ type Error struct {
 // Error returns the status and the cause.
 func (e *Error) Error() string { return fmt.Sprintf("%d: %v", e.Status, e.Err) }
 
+// HTTPStatus returns the status, to programs that cannot name this type.
+func (e *Error) HTTPStatus() int { return e.Status }
+
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 

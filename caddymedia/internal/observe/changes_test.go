@@ -14,8 +14,8 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
-	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
 )
 
 // TestChangesOrder: the last 200 changes are kept, the newest first, without the addresses of clients.

@@ -8,8 +8,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
 	"github.com/caddymedia/media/caddymedia/internal/adminapi"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/caddymedia/modules"
+	"github.com/caddymedia/media/caddymedia/internal/modules"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -101,7 +101,7 @@ func (p *Panel) parseLogin(d *caddyfile.Dispenser) error {
 		if _, twice := p.Login[user]; twice {
 			return d.Errf("the user %q of login is given twice", user)
 		}
-		if err := mediaapp.CheckHash(hash); err != nil && !options.HasPlaceholder(hash) {
+		if err := plugin.CheckHash(hash); err != nil && !options.HasPlaceholder(hash) {
 			return d.Errf("login: user %q: %w", user, err)
 		}
 		p.Login[user] = hash

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
 	tokenmemory "github.com/caddymedia/media/caddymedia/tokens/memory"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -56,7 +56,7 @@ func newItemsSite(t *testing.T, keys ...string) *itemsSite {
 			t.Error(err)
 		}
 	})
-	s.panel.handler = mediahttp.New(s.service, mediahttp.Options{})
+	s.panel.gate = caller.New(s.service, caller.Options{})
 	s.provision(t, s.panel)
 	for _, key := range keys {
 		if _, err := s.driver.Put(t.Context(), "file/"+key, strings.NewReader("old"), storagedrivers.PutOptions{}); err != nil {

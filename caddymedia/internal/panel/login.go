@@ -15,9 +15,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddymedia/media/caddymedia/internal/adminapi"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
-	"github.com/caddymedia/media/caddymedia/modules"
+	"github.com/caddymedia/media/caddymedia/internal/caller"
+	"github.com/caddymedia/media/caddymedia/internal/modules"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -41,7 +41,7 @@ type login struct {
 }
 
 // newLogin returns a login with the expanded hashes of the users.
-func (p *Panel) newLogin(app *mediaapp.App) (*login, error) {
+func (p *Panel) newLogin(app *plugin.App) (*login, error) {
 	l := &login{
 		base: p.base, now: p.now, fingerprints: make(map[string]string, len(p.Login)),
 		limits: sessionLimits{
@@ -105,7 +105,7 @@ func (l *login) user(r *http.Request) string {
 
 // mounted returns base as the browser sees it. The two differ where `handle_path`, for instance,
 // removes a prefix.
-func mounted(r *http.Request, base string) string { return mediaapp.MountPrefix(r) + base }
+func mounted(r *http.Request, base string) string { return plugin.MountPrefix(r) + base }
 
 // redirect redirects a browser to another address of the panel.
 func (p *Panel) redirect(w http.ResponseWriter, r *http.Request, route string) {
@@ -143,7 +143,7 @@ func (l *login) endSent(r *http.Request) {
 
 // overTLS reports whether the browser uses TLS, to Caddy or to a proxy that Caddy trusts.
 func overTLS(r *http.Request) bool {
-	return r.TLS != nil || mediaapp.TrustedProxy(r) && r.Header.Get("X-Forwarded-Proto") == "https"
+	return r.TLS != nil || plugin.TrustedProxy(r) && r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
 // serveLogin serves the login page, its form and the logout. It refuses all other requests without
@@ -178,13 +178,13 @@ func (p *Panel) logIn(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, http.StatusForbidden, otherSite)
 		return
 	}
-	form, status, message := mediahttp.ReadForm(w, r, p.now, "user", "password")
+	form, status, message := caller.SmallForm.Read(w, r, p.now, "user", "password")
 	if message != "" {
 		p.fail(w, r, status, message)
 		return
 	}
 	user := form.Get("user")
-	client, _ := netip.ParseAddr(mediaapp.ClientOf(r.Context())) // all unknown addresses count as one client
+	client, _ := netip.ParseAddr(plugin.ClientOf(r.Context())) // all unknown addresses count as one client
 	err := p.login.passwords.Check(r.Context(), user, form.Get("password"), client)
 	if err == nil {
 		p.logLogin(r, user, "ok")
@@ -233,5 +233,5 @@ func (p *Panel) logLogin(r *http.Request, user, result string) {
 		level = zap.DebugLevel
 	}
 	p.log.Log(level, "login to the panel", zap.String("user", user),
-		zap.String("client", mediaapp.ClientOf(r.Context())), zap.String("result", result))
+		zap.String("client", plugin.ClientOf(r.Context())), zap.String("result", result))
 }

@@ -1,5 +1,5 @@
-// Package panel serves the administrators' panel on a site with authentication: the pages, and the
-// JSON API that they use.
+// Package panel serves the administrators' panel on a site with authentication: the pages of package web, and
+// the JSON API that they use. What the API answers is in package adminapi. Begin with [Panel] and its routes.
 package panel
 
 import (
@@ -21,8 +21,8 @@ import (
 
 	"github.com/caddymedia/media/admin/web"
 	"github.com/caddymedia/media/caddymedia/internal/adminapi"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/caddymedia/internal/caller"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 )
 
 func init() { caddy.RegisterModule(Panel{}) }
@@ -64,16 +64,16 @@ type Panel struct {
 	// global option `admin`, in JSON Caddy's default, `localhost:2019`.
 	Admin string `json:"admin,omitempty"`
 
-	base    string // Path without a slash at its end
-	login   *login // nil if another handler authenticates
-	log     *zap.Logger
-	pages   *pages
-	api     *adminapi.Handler
-	routes  http.Handler // of api, below base
-	handler *mediahttp.Handler
-	guard   *http.CrossOriginProtection
-	args    []string // of the command that started Caddy
-	now     func() time.Time
+	base   string // Path without a slash at its end
+	login  *login // nil if another handler authenticates
+	log    *zap.Logger
+	pages  *pages
+	api    *adminapi.Handler
+	routes http.Handler // of api, below base
+	gate   *caller.Gate
+	guard  *http.CrossOriginProtection
+	args   []string // of the command that started Caddy
+	now    func() time.Time
 }
 
 const (
@@ -107,7 +107,7 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	app := module.(*mediaapp.App) // this is what "media" is
+	app := module.(*plugin.App) // this is what "media" is
 	if p.pages, err = newPages(web.Files); err != nil {
 		return fmt.Errorf("reading the pages: %w", err)
 	}
@@ -116,7 +116,7 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 			return fmt.Errorf("login: %w", err)
 		}
 	}
-	p.handler = mediahttp.New(app, mediaapp.HandlerOptions(app.Redacted(ctx.Slogger())))
+	p.gate = caller.New(app, caller.Options(plugin.HandlerOptions(app.Redacted(ctx.Slogger()))))
 	provisioned.Store(p, app.Service().Self())
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		p.log.Info("serving the panel", zap.Strings("addresses", addresses(server, p.base+"/")))

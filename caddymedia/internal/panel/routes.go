@@ -13,8 +13,9 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddymedia/media/caddymedia/internal/adminapi"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
@@ -42,7 +43,7 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 		}
 		fallthrough
 	default:
-		actor := item.Actor{Origin: item.OriginPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
+		actor := item.Actor{Origin: item.OriginPanel, Account: v.name, Client: plugin.ClientOf(r.Context())}
 		p.routes.ServeHTTP(w, r.WithContext(adminapi.WithActor(r.Context(), actor)))
 	}
 }
@@ -63,7 +64,8 @@ func secure(h http.Header) {
 // answer writes v as JSON, whether or not the body of the request was read. It holds texts and
 // numbers only, so encoding cannot fail.
 func (p *Panel) answer(w http.ResponseWriter, r *http.Request, status int, v any) {
-	_ = mediahttp.AnswerUnread(w, r, p.now, status, v)
+	_ = httpx.AnswerUnread(w, r, status, v)
+	httpx.Linger(w, r, p.now)
 }
 
 // fail answers with an error message.
@@ -149,6 +151,6 @@ func (p *Panel) audited(w http.ResponseWriter, r *http.Request, v visitor, rest 
 	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
 	serve(recorder)
 	p.log.Info("change in the panel", zap.String("user", v.name), zap.String("what", r.Method),
-		zap.String("section", section), zap.String("name", name), zap.String("client", mediaapp.ClientOf(r.Context())),
+		zap.String("section", section), zap.String("name", name), zap.String("client", plugin.ClientOf(r.Context())),
 		zap.Int("result", recorder.Status()))
 }

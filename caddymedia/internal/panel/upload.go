@@ -8,9 +8,12 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/items"
 	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/caddymedia/internal/uploads"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -25,13 +28,13 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, rest s
 		p.fail(w, r, http.StatusNotFound, "there is no such route")
 		return
 	}
-	caller, ended := p.caller(r, v)
+	known, ended := p.caller(r, v)
 	defer ended()
 	if isBelow {
-		p.uploadResumable(w, r, v, kind, id, caller)
+		p.uploadResumable(w, r, v, kind, id, known)
 		return
 	}
-	if failed, ok := errors.AsType[*mediahttp.Error](p.handler.Upload(w, r, kind, caller)); ok {
+	if failed, ok := errors.AsType[*httpx.Error](uploads.Serve(p.gate, w, r, kind, known)); ok {
 		p.fail(w, r, failed.Status, notRunning)
 	}
 }
@@ -47,30 +50,30 @@ func (p *Panel) items(w http.ResponseWriter, r *http.Request, v visitor) {
 		p.fail(w, r, http.StatusNotFound, "there is no such route")
 		return
 	}
-	caller := mediahttp.Caller{Account: tokens.Account{APIKey: v.name}, Origin: item.OriginPanel}
-	caller.Account.Rights = []tokens.Right{tokens.List}
+	known := caller.Known{Account: tokens.Account{APIKey: v.name}, Origin: item.OriginPanel}
+	known.Account.Rights = []tokens.Right{tokens.List}
 	if !reads(r) {
 		var ended func()
-		caller, ended = p.caller(r, v)
+		known, ended = p.caller(r, v)
 		defer ended()
-		caller.Account.Rights = tokens.Rights()
+		known.Account.Rights = tokens.Rights()
 	}
-	if failed, ok := errors.AsType[*mediahttp.Error](p.handler.Items(w, r, kind, path, caller)); ok {
+	if failed, ok := errors.AsType[*httpx.Error](items.Serve(p.gate, w, r, kind, path, known)); ok {
 		p.fail(w, r, failed.Status, notRunning)
 	}
 }
 
 // caller returns the editor of a request that changes items. The session does not become idle until
 // ended is called.
-func (p *Panel) caller(r *http.Request, v visitor) (caller mediahttp.Caller, ended func()) {
+func (p *Panel) caller(r *http.Request, v visitor) (known caller.Known, ended func()) {
 	confirm, ended := p.uploadSession(r, v)
-	return mediahttp.Caller{Account: tokens.Account{APIKey: v.name}, Origin: item.OriginPanel, Confirm: confirm}, ended
+	return caller.Known{Account: tokens.Account{APIKey: v.name}, Origin: item.OriginPanel, Confirm: confirm}, ended
 }
 
 // uploadResumable serves the resumable uploads of an editor. Reading the state of an upload may
 // finish it, so it is for editors too. The pages use the methods themselves: one in a header would
 // pass the checks of another.
-func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visitor, kind item.Kind, id string, caller mediahttp.Caller) {
+func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visitor, kind item.Kind, id string, known caller.Known) {
 	if !v.editor {
 		p.fail(w, r, http.StatusForbidden, onlyLooking)
 		return
@@ -80,8 +83,8 @@ func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visito
 		return
 	}
 	path := mounted(r, p.base) + "/api/upload/" + string(kind) + "/resumable"
-	err := p.handler.UploadResumable(w, r, kind, path, id, caller)
-	if failed, ok := errors.AsType[*mediahttp.Error](err); ok {
+	err := uploads.ServeResumable(p.gate, w, r, kind, path, id, known)
+	if failed, ok := errors.AsType[*httpx.Error](err); ok {
 		message := notRunning
 		if failed.Status == http.StatusNotFound {
 			message = "resumable uploads are off"

@@ -1,4 +1,5 @@
-// Package testservice is for tests that need a running service.
+// Package testservice is for tests that need a running service, outside of package service. It starts no Caddy.
+// Begin with [Observer].
 package testservice
 
 import (

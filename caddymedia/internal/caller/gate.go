@@ -1,0 +1,219 @@
+// Package caller is the gate of all HTTP requests: it finds out who asks, with which rights and under which
+// conditions, bounds what an account has under way, and answers a repeated request once. It serves nothing
+// itself: packages serve, items, uploads and mediahttp have the endpoints, and package tokens the accounts.
+// Begin with [Gate] and [Gate.Authenticate]; [Gate.Repeatable] is about the Idempotency-Key.
+package caller
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// UploadPath is the start of the paths of uploads, which a kind follows.
+const UploadPath = "/api/upload/"
+
+// Options of a Gate, as mediahttp.Options. The zero value is usable without a proxy in front.
+type Options struct {
+	Log          *slog.Logger
+	Client       func(*http.Request) string
+	TrustedProxy func(*http.Request) bool
+	MountPrefix  func(*http.Request) string
+	User         func(r *http.Request, trust string) string
+	Now          func() time.Time
+}
+
+// withDefaults returns the options with all functions set.
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Client == nil {
+		o.Client = remoteHost
+	}
+	if o.TrustedProxy == nil {
+		o.TrustedProxy = func(*http.Request) bool { return false }
+	}
+	if o.MountPrefix == nil {
+		o.MountPrefix = strippedPrefix
+	}
+	if o.User == nil {
+		o.User = func(*http.Request, string) string { return "" }
+	}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock's one default
+	}
+	return o
+}
+
+// remoteHost returns the address of the client of a connection.
+func remoteHost(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return ""
+	}
+	return host
+}
+
+// Gate is what all endpoints need to admit a request. Its options have no nil function.
+type Gate struct {
+	Options
+
+	// Acquire returns the service for a request. It stays open until release is called.
+	Acquire func() (running *service.Service, release func(), err error)
+	// Next returns the service for new requests, to a caller that holds a reference to an earlier
+	// one. It stays open until release is called.
+	Next func() (running *service.Service, release func())
+}
+
+// source is a mediahttp.Source, whose services are of another package that has them with their configuration.
+type source[S interface{ Self() *service.Service }] interface {
+	Acquire() (service S, release func(), err error)
+	Running() (service S, release func())
+}
+
+// New returns the gate of the services of a source.
+func New[S interface{ Self() *service.Service }](from source[S], options Options) *Gate {
+	return &Gate{
+		Options: options.withDefaults(),
+		Acquire: func() (*service.Service, func(), error) {
+			s, release, err := from.Acquire()
+			if err != nil {
+				return nil, nil, err
+			}
+			return s.Self(), release, nil
+		},
+		Next: func() (*service.Service, func()) {
+			s, release := from.Running()
+			return s.Self(), release
+		},
+	}
+}
+
+// Endpoint answers a request. The error is an *[httpx.Error]; then nothing was written.
+type Endpoint func(running *service.Service, w http.ResponseWriter, r *http.Request) error
+
+// Answer answers a request with one service, which stays open until the end of the request, even
+// if the configuration changes. The error is an *[httpx.Error]; then nothing was written.
+func (g *Gate) Answer(w http.ResponseWriter, r *http.Request, serve Endpoint) error {
+	running, release, err := g.Acquire()
+	if err != nil {
+		return &httpx.Error{Status: stoppedStatus(r), Err: err}
+	}
+	err = func() error {
+		defer release()
+		return serve(running, w, r)
+	}()
+	httpx.Linger(w, r, g.Now)
+	return err
+}
+
+// stoppedStatus returns the status of a request to a stopped service. Package tus says why HEAD has another one.
+func stoppedStatus(r *http.Request) int {
+	if r.Method == http.MethodHead && strings.HasPrefix(r.URL.Path, UploadPath) {
+		return http.StatusLocked
+	}
+	return http.StatusServiceUnavailable
+}
+
+// Known is a caller that the panel or Caddy's admin endpoint has authenticated.
+type Known struct {
+	// Account limits the aliases, and its rights limit the changes of items. Its API key is recorded as
+	// the actor.
+	Account tokens.Account
+	// Origin of the requests.
+	Origin item.Origin
+	// Confirm, if set, reports whether the caller may still change items. It is called before the
+	// body is read and before the commit, with the service that then answers new requests.
+	Confirm func(running *service.Service) bool
+}
+
+// Authenticate is the authenticator of a known caller.
+func (k Known) Authenticate(_ context.Context, running *service.Service) (tokens.Caller, *Refusal) {
+	caller := tokens.Caller{Account: k.Account}
+	if k.Confirm != nil && !k.Confirm(running) {
+		return caller, Refuse(http.StatusUnauthorized, item.Unauthorized, "the caller is logged out or may not change items any more")
+	}
+	return caller, nil
+}
+
+// Authenticator returns the caller of a request, according to a service.
+type Authenticator func(ctx context.Context, running *service.Service) (tokens.Caller, *Refusal)
+
+// Refusal is the response to a request whose body is not read.
+type Refusal struct {
+	Status  int
+	Reason  item.Reason
+	Message string
+}
+
+// Refuse returns a refusal with a status. The message is for the caller.
+func Refuse(status int, reason item.Reason, message string) *Refusal {
+	return &Refusal{status, reason, message}
+}
+
+// Failure returns the refusal as a failure.
+func (r *Refusal) Failure() *item.Failure { return &item.Failure{Reason: r.Reason, Message: r.Message} }
+
+// Bounds of what an account has under way.
+const (
+	// spareUploads is how many uploads a ticket may have under way beside one for each file that it has
+	// left.
+	spareUploads = 2
+	// maxHeld is how long a request may hold memory while its client sends a form and reads the answer.
+	// The time of a set begins when it is deleted.
+	maxHeld = 3 * time.Minute
+)
+
+var (
+	tooManyUploads = Refuse(http.StatusTooManyRequests, item.Busy,
+		"the account, or the ticket or its client, has too many uploads under way, try again later")
+	tooManyCalls = Refuse(http.StatusTooManyRequests, item.Busy, "the account has too many requests under way, try again later")
+)
+
+// BeginUpload counts a request as an upload of its actor, or of a ticket unless that is nil, until ended
+// is called.
+func (g *Gate) BeginUpload(
+	running *service.Service, w http.ResponseWriter, r *http.Request, actor item.Actor, ticket *tokens.Ticket,
+) (ended func(), refused *Refusal) {
+	ended, ok := running.BeginUpload(actor, ticket, spareUploads)
+	if !ok {
+		httpx.RetryAfter(w, time.Second)
+		return nil, tooManyUploads
+	}
+	return RepetitionOf(r.Context()).untilSent(ended), nil
+}
+
+// EnterQueue waits until a request may hold n bytes for its form or its answer, as
+// [service.Service.Enter]. leave must be called when the answer is written. Writes fail after
+// [maxHeld]; those of a set only after [Gate.BoundAnswer], as HTTP/2 aborts a request whose
+// deadline passes.
+func (g *Gate) EnterQueue(
+	running *service.Service, w http.ResponseWriter, r *http.Request, actor item.Actor, call service.Call, n int64,
+) (leave func(), refused *Refusal) {
+	left, ok := running.Enter(r.Context(), actor, call, n)
+	if !ok {
+		httpx.RetryAfter(w, httpx.BusyRetry)
+		return nil, tooManyCalls
+	}
+	if call != service.DeletedSet {
+		g.BoundAnswer(w)
+	}
+	return RepetitionOf(r.Context()).untilSent(func() {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+		left()
+	}), nil
+}
+
+// BoundAnswer makes writes of the answer fail after [maxHeld].
+func (g *Gate) BoundAnswer(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(g.Now().Add(maxHeld)) // without deadlines those of the server hold
+}

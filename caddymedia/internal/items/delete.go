@@ -1,0 +1,320 @@
+package items
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/caddymedia/media/caddymedia/internal/caller"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+const (
+	// maxSet is the largest number of items that a request deletes.
+	maxSet = 1000
+	// maxSetTime is how long a request goes on deleting the items of a folder.
+	maxSetTime = 30 * time.Second
+)
+
+// SetForm are the limits of the form with the names of up to 1,000 items. All its names may be percent-encoded.
+var SetForm = caller.FormLimits{Bytes: 4 << 20, Fields: maxSet + 100, Time: time.Minute}
+
+// deletedAnswer is the response to a request that has deleted an item.
+type deletedAnswer struct {
+	Success bool `json:"success"`
+}
+
+// setAnswer is the response to a request that has deleted a set of items.
+type setAnswer struct {
+	Success bool        `json:"success"`
+	Result  []setResult `json:"result"`
+	// Deleted is the number of items of a folder, and More whether some are left. They are nil if the
+	// request names its items.
+	Deleted *int  `json:"deleted,omitempty"`
+	More    *bool `json:"more,omitempty"`
+}
+
+// setResult is the outcome of an item of a set.
+type setResult struct {
+	Filename string `json:"filename"`
+	Deleted  bool   `json:"deleted"`
+	Message  string `json:"message,omitempty"`
+}
+
+// report reports a deletion to the observer.
+func (q *itemsRequest) report(ctx context.Context, d service.Deletion) {
+	q.reported = true
+	d.Kind, d.Alias, d.Actor = q.kind, q.address.Alias, q.actor()
+	q.running.Observer().DeletionEnded(ctx, d)
+}
+
+// deleteOne deletes an item, if it is the one of the condition.
+func (q *itemsRequest) deleteOne(ctx context.Context) error {
+	matches, refused := q.condition()
+	if refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	if !q.alias.MayBeItem(q.address.Filename) {
+		return q.storageFailed(ctx, "", fs.ErrNotExist)
+	}
+	if refused := q.rep.Keep(ctx, q.alias.Name); refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	q.reported = true // by the uploader
+	err := q.delete(ctx, q.address.Filename, matches, false)
+	if err != nil {
+		return q.storageFailed(ctx, "delete the item", err)
+	}
+	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, deletedAnswer{Success: true})
+}
+
+// delete deletes an item if it matches. To a repetition, one that was stored after the first attempt does
+// not exist.
+func (q *itemsRequest) delete(ctx context.Context, filename string, matches func(storagedrivers.Info) bool, inSet bool) error {
+	isNewer := false
+	err := q.running.Uploader().DeleteItem(ctx, upload.Deletion{
+		Alias: q.alias, Filename: filename, Actor: q.actor(), InSet: inSet,
+		Matches: func(info storagedrivers.Info) bool {
+			isNewer = !q.rep.IsOlder(info)
+			return matches(info) && !isNewer
+		},
+	})
+	if isNewer && errors.Is(err, upload.ErrOtherItem) {
+		return fs.ErrNotExist
+	}
+	return err
+}
+
+// deleteSet deletes the items that a form names, or those below a folder.
+func (q *itemsRequest) deleteSet(ctx context.Context) error {
+	leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), service.DeletedSet, SetForm.Memory(q.r))
+	if refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	defer leave()
+	form, status, message := SetForm.Read(q.w, q.r, q.Now, "action")
+	if message != "" {
+		return q.refuse(ctx, caller.Refuse(status, item.BadRequest, message))
+	}
+	began, watch := q.Now(), q.alias.Watch()
+	if problem := setProblem(q.alias, form); problem != "" {
+		return q.refuse(ctx, caller.Refuse(http.StatusBadRequest, item.BadRequest, problem))
+	}
+	if refused := q.admitAgain(ctx, tokens.Delete); refused != nil { // the token may have been revoked meanwhile
+		return q.refuse(ctx, refused)
+	}
+	if names := form["filename"]; len(names) > 0 {
+		return q.deleteNames(ctx, names)
+	}
+	folder := cmp.Or(form.Get("folder"), q.account.Folder)
+	if !service.Covers(q.account, folder) {
+		return q.refuse(ctx, noFolder)
+	}
+	latest := began.Add(time.Second) // of the times of items that this process has stored before
+	if refused := q.rep.Keep(ctx, q.alias.Name); refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	if q.rep.IsRepeated() {
+		began, latest = q.rep.Began(), q.rep.Began()
+	}
+	return q.deleteFolder(ctx, folder, func(info storagedrivers.Info) bool {
+		before, since := watch.Stored(q.alias.Filename(info.Key), info)
+		return !since && (storedBefore(info.ModTime, began) || before && storedBefore(info.ModTime, latest))
+	})
+}
+
+// setProblem returns the problem of a form with a set of items, for the caller; empty if there is none.
+func setProblem(alias *item.Alias, form url.Values) string {
+	if name := caller.SentTwice(form, "folder", "everything"); name != "" {
+		return "the field " + name + " is sent twice"
+	}
+	everything := form.Get("everything")
+	switch {
+	case form.Get("action") != "delete":
+		return "the field action must be delete"
+	case everything != "" && everything != "yes":
+		return "the field everything must be yes"
+	case len(form["filename"]) > maxSet:
+		return fmt.Sprintf("there are more than %d fields filename", maxSet)
+	case len(form["filename"]) > 0 && (form.Has("folder") || everything != ""):
+		return "send either fields filename or one field folder"
+	case len(form["filename"]) > 0:
+		return ""
+	case !form.Has("folder"):
+		return "the fields filename, or the field folder, are missing"
+	case form.Get("folder") == "" && everything == "":
+		return "the field folder is empty: to delete everything in the alias, send everything=yes too"
+	case form.Get("folder") != "" && everything != "":
+		return "the field everything is for an empty folder only"
+	}
+	return folderProblem(alias, form.Get("folder"))
+}
+
+// deleteNames deletes items and responds with the outcome of each.
+func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
+	if refused := q.rep.Keep(ctx, q.alias.Name); refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	answer := setAnswer{Success: true, Result: make([]setResult, len(names))}
+	var number atomic.Int64
+	var left atomic.Pointer[item.Failure]
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	named := map[string]bool{}
+	for i, filename := range names {
+		result := &answer.Result[i]
+		result.Filename = filename
+		if named[filename] {
+			result.Message = "the item is named twice"
+			continue
+		}
+		named[filename] = true
+		group.Go(func() error {
+			failure := q.deleteNamed(ctx, filename)
+			if failure == nil {
+				result.Deleted = true
+				number.Add(1)
+				return nil
+			}
+			result.Message = failure.Message
+			left.Store(failure)
+			return nil
+		})
+	}
+	_ = group.Wait() // the results have the errors
+	q.BoundAnswer(q.w)
+	q.report(ctx, service.Deletion{IsSet: true, Number: int(number.Load()), Failure: left.Load()})
+	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, answer)
+}
+
+// deleteNamed deletes an item of a set.
+func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *item.Failure {
+	err := fs.ErrNotExist
+	if q.alias.MayBeItem(filename) && service.Covers(q.account, filename) {
+		err = ctx.Err()
+		if err == nil {
+			err = q.delete(ctx, filename, func(storagedrivers.Info) bool { return true }, true)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	status, failure := itemFailure("delete the item", err)
+	q.logFailed(status, failure)
+	if status >= http.StatusInternalServerError || ctx.Err() != nil {
+		q.rep.Undone()
+	}
+	return failure
+}
+
+// logFailed logs the failure of an item of a set if it is not the caller's fault.
+func (q *itemsRequest) logFailed(status int, failure *item.Failure) {
+	if status >= http.StatusInternalServerError {
+		q.Log.Error(failure.Message, "status", status, "error", failure.Err)
+	}
+}
+
+// deleteFolder deletes items below a folder that are older than the request.
+func (q *itemsRequest) deleteFolder(ctx context.Context, folder string, older func(storagedrivers.Info) bool) error {
+	bounded, cancel := context.WithTimeout(ctx, maxSetTime)
+	defer cancel()
+	listing, done := context.WithTimeout(bounded, maxSetTime/2) // so that time to delete is left
+	defer done()
+	filenames, more, err := q.filenames(ctx, listing, folder, older)
+	number, left := 0, false
+	if err == nil {
+		number, left, err = q.deleteOlder(ctx, bounded, filenames, older)
+	}
+	q.BoundAnswer(q.w)
+	report := service.Deletion{IsSet: true, Folder: folder, Number: number}
+	more = more || left || err != nil
+	if err == nil {
+		q.report(ctx, report)
+	} else {
+		status, failure := itemFailure("delete the items", err)
+		report.Failure = failure
+		q.report(ctx, report)
+		if number == 0 {
+			return q.fail(ctx, status, failure)
+		}
+		q.logFailed(status, failure)
+	}
+	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, setAnswer{Success: true, Result: []setResult{}, Deleted: &number, More: &more})
+}
+
+// deleteOlder deletes items that match, and begins none after bounded ends or the storage fails. It
+// returns their number, and whether some are left.
+func (q *itemsRequest) deleteOlder(ctx, bounded context.Context, filenames []string, older func(storagedrivers.Info) bool) (number int, left bool, err error) {
+	var done, kept atomic.Int64
+	group, bounded := errgroup.WithContext(bounded)
+	group.SetLimit(atOnce)
+	for _, filename := range filenames {
+		group.Go(func() error {
+			select {
+			case <-bounded.Done():
+				kept.Add(1)
+				return nil
+			default:
+			}
+			switch err := q.delete(ctx, filename, older, true); {
+			case err == nil:
+				done.Add(1)
+			case errors.Is(err, upload.ErrOtherItem):
+				kept.Add(1)
+			case !errors.Is(err, fs.ErrNotExist):
+				return err
+			}
+			return nil
+		})
+	}
+	err = group.Wait()
+	return int(done.Load()), kept.Load() > 0, err
+}
+
+// storedBefore reports whether an object was stored before a time. A backend may have its times in whole
+// seconds, without the rest.
+func storedBefore(stored, began time.Time) bool {
+	if stored.Nanosecond() == 0 {
+		return !stored.Add(time.Second).After(began)
+	}
+	return stored.Before(began)
+}
+
+// filenames returns up to [maxSet] items below a folder that wanted accepts, as far as they are listed
+// before bounded ends. more means that there may be others.
+func (q *itemsRequest) filenames(ctx, bounded context.Context, folder string, wanted func(storagedrivers.Info) bool) (filenames []string, more bool, err error) {
+	prefix := q.alias.Key("")
+	if folder != "" {
+		prefix = q.alias.Key(folder) + "/"
+	}
+	isShown := service.ItemFilter(q.alias, "")
+	for info, err := range q.alias.Storage.All(bounded, prefix) {
+		switch {
+		case err != nil && bounded.Err() != nil && ctx.Err() == nil:
+			return filenames, true, nil
+		case err != nil:
+			return nil, false, err
+		case !isShown(info.Key):
+		case !wanted(info):
+			more = true
+		case len(filenames) == maxSet:
+			return filenames, true, nil
+		default:
+			filenames = append(filenames, q.alias.Filename(info.Key))
+		}
+	}
+	return filenames, more, nil
+}

@@ -1,0 +1,488 @@
+// Package items is the API of stored items: lists, deletions, moves, copies, replacements and signed addresses,
+// for clients with a token and for callers that the panel or Caddy's admin endpoint knows. It stores no uploads
+// and sends no content: these are packages uploads and serve. Begin with [Endpoint], [Serve] and [Sign], and the
+// actions of an address.
+package items
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/caddymedia/media/caddymedia/internal/caller"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+const (
+	// Entries per page.
+	defaultPage = 100
+	maxPage     = 200
+	// maxListed is about the largest list of items in bytes.
+	maxListed = 1 << 20
+	// Bounds of a search for one page.
+	maxExamined   = 100_000
+	maxSearchTime = 5 * time.Second
+	// maxSearch is the longest text of a search in bytes.
+	maxSearch = item.MaxName
+	// maxListTime bounds a request for items, whose storage may be slow.
+	maxListTime = time.Minute
+	// atOnce is how many items of a request are examined or deleted side by side.
+	atOnce = 8
+)
+
+// Path is the start of the paths of items, which a kind follows.
+const Path = "/api/items/"
+
+// itemsEndpoint is the name of the endpoint in metrics.
+const itemsEndpoint = "items"
+
+// Endpoint returns the endpoint of the items of a kind, for accounts.
+func Endpoint(g *caller.Gate, kind item.Kind) caller.Endpoint {
+	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+		q := &itemsRequest{
+			Gate: g, kind: kind, origin: item.OriginHTTP, baseURL: g.BaseURL(r) + g.MountPrefix(r),
+			authenticate: func(ctx context.Context, running *service.Service) (tokens.Caller, *caller.Refusal) {
+				account, refused := g.AuthenticateAccount(ctx, running, w, r)
+				return tokens.Caller{Account: account}, refused
+			},
+		}
+		q.address, q.problem = addressOf(r.URL, kind)
+		return q.serve(running, w, r)
+	}
+}
+
+// Serve serves a request for items of a known caller like the endpoint, but without a token. path is the
+// escaped path after the kind: "<alias>" or "<alias>/<filename>". The error is an *[httpx.Error]; then
+// nothing was written.
+func Serve(g *caller.Gate, w http.ResponseWriter, r *http.Request, kind item.Kind, path string, known caller.Known) error {
+	q := &itemsRequest{Gate: g, kind: kind, origin: known.Origin, authenticate: known.Authenticate}
+	if q.origin != item.OriginAdmin { // whose host has no items
+		q.baseURL = g.BaseURL(r)
+	}
+	q.address, q.problem = caller.AddressBelow(path)
+	return g.Answer(w, r, q.serve)
+}
+
+// itemsRequest is one request for the items of an alias.
+type itemsRequest struct {
+	*caller.Gate
+	running      *service.Service
+	w            http.ResponseWriter
+	r            *http.Request
+	kind         item.Kind
+	origin       item.Origin
+	baseURL      string // of public addresses
+	address      caller.Address
+	problem      string // of the address, for the caller; empty if there is none
+	authenticate caller.Authenticator
+	account      tokens.Account
+	alias        *item.Alias
+
+	rep      *caller.Repetition
+	move     upload.Transfer // of a POST on an item: To and Copy, once they are read
+	toAlias  string          // of that
+	reported bool            // to the observer
+}
+
+// itemAction is a method of an address. It needs one of the rights.
+type itemAction struct {
+	serve  func(*itemsRequest, context.Context) error
+	rights []tokens.Right
+}
+
+// The methods of an alias and of an item. HEAD is GET without its body.
+var (
+	mayList = []tokens.Right{tokens.List}
+
+	aliasActions = map[string]itemAction{
+		http.MethodGet: {(*itemsRequest).list, mayList}, http.MethodHead: {(*itemsRequest).list, mayList},
+		http.MethodPost: {(*itemsRequest).deleteSet, []tokens.Right{tokens.Delete}},
+	}
+	oneActions = map[string]itemAction{
+		http.MethodGet: {(*itemsRequest).one, mayList}, http.MethodHead: {(*itemsRequest).one, mayList},
+		http.MethodDelete: {(*itemsRequest).deleteOne, []tokens.Right{tokens.Delete}},
+		http.MethodPut:    {(*itemsRequest).replace, []tokens.Right{tokens.Replace}},
+		http.MethodPost:   {(*itemsRequest).transfer, []tokens.Right{tokens.Move, tokens.Copy}},
+	}
+)
+
+// serve authenticates the request and responds.
+func (q *itemsRequest) serve(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Cache-Control", "no-store")
+	return q.Repeatable(running, w, r, q.origin, q.authenticate, q.attempt)
+}
+
+// attempt is serve for one attempt at the request.
+func (q *itemsRequest) attempt(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	q.running, q.w, q.r, q.rep = running, w, r, caller.RepetitionOf(ctx)
+	actions := aliasActions
+	if q.address.Filename != "" {
+		actions = oneActions
+	}
+	action, ok := actions[q.r.Method]
+	if !ok && q.problem == "" {
+		methods := make([]string, 0, len(actions))
+		for method := range actions {
+			methods = append(methods, method)
+		}
+		slices.Sort(methods)
+		allow := strings.Join(methods, ", ")
+		q.w.Header().Set("Allow", allow)
+		return q.refuse(ctx, caller.Refuse(http.StatusMethodNotAllowed, item.BadRequest, "use "+allow))
+	}
+	who, refused := q.rep.Authenticate(ctx, running, q.authenticate)
+	if refused := q.admit(who, refused, action.rights...); refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	if refused := q.rep.ReplayRefusal(q.account.Allows); refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	if q.rep.IsAnswered() {
+		return q.replay(ctx)
+	}
+	ctx = storagedrivers.WithOwner(ctx, q.actor().Owner())
+	return action.serve(q, ctx)
+}
+
+// replay sends the answer of an earlier attempt again.
+func (q *itemsRequest) replay(ctx context.Context) error {
+	if q.r.Method == http.MethodPut {
+		_, stop, refused := q.body()
+		defer stop()
+		if refused != nil {
+			return q.refuse(ctx, refused)
+		}
+	}
+	if refused := q.rep.Replay(q.running, q.w, q.r, q.actor()); refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	return nil
+}
+
+// admit sets the account and the alias of the request, whose caller or refusal is given. The account
+// needs one of the rights.
+func (q *itemsRequest) admit(who tokens.Caller, refused *caller.Refusal, rights ...tokens.Right) *caller.Refusal {
+	q.account = who.Account
+	if refused != nil {
+		return refused
+	}
+	if q.problem != "" {
+		return caller.Refuse(http.StatusBadRequest, item.BadRequest, q.problem)
+	}
+	if !slices.ContainsFunc(rights, q.account.May) {
+		return caller.RightRefusal(q.account, rights[0])
+	}
+	q.alias, refused = q.findAlias(q.address.Alias)
+	if refused == nil && q.address.Filename != "" && !service.Covers(q.account, q.address.Filename) {
+		refused = caller.Refuse(http.StatusNotFound, item.BadRequest, "there is no such item")
+	}
+	return refused
+}
+
+// admitAgain authenticates the request after its body was read, by the service that then answers new
+// requests. The refusal is that of the account of the request.
+func (q *itemsRequest) admitAgain(ctx context.Context, right tokens.Right) *caller.Refusal {
+	running, release := q.Next()
+	defer release()
+	account := q.account
+	who, refused := q.authenticate(ctx, running)
+	if refused = q.admit(who, refused, right); refused != nil {
+		q.account = account
+	}
+	return refused
+}
+
+// findAlias returns an alias that the account may use.
+func (q *itemsRequest) findAlias(name string) (*item.Alias, *caller.Refusal) {
+	if !q.account.Allows(name) { // it must not learn which aliases exist
+		return nil, caller.Refuse(http.StatusForbidden, item.Forbidden, "the account may not use the alias "+quoted(name))
+	}
+	alias, known := q.running.Alias(q.kind, name)
+	if !known {
+		return nil, caller.Refuse(http.StatusNotFound, item.BadRequest, "unknown alias "+quoted(name))
+	}
+	return alias, nil
+}
+
+// noFolder refuses a user whose folder is another one.
+var noFolder = caller.Refuse(http.StatusNotFound, item.Missing, upload.NoFolder)
+
+// quoted returns the beginning of a text in quotes.
+func quoted(text string) string { return strconv.Quote(text[:min(len(text), 64)]) }
+
+// addressOf returns the address in a path, whose segments are decoded once. The problem is for the
+// caller; empty if there is none.
+func addressOf(u *url.URL, kind item.Kind) (address caller.Address, problem string) {
+	segments, problem := caller.Segments(strings.TrimPrefix(u.EscapedPath(), "/"))
+	if problem != "" {
+		return address, problem
+	}
+	const start = 3 // api, items and the kind
+	if len(segments) <= start || strings.Join(segments[:start], "/") != Path[1:]+kind.Name() {
+		return address, "the address is " + Path + kind.Name() + "/<alias> or " + Path + kind.Name() + "/<alias>/<filename>"
+	}
+	return caller.Address{Alias: segments[start], Filename: strings.Join(segments[start+1:], "/")}, ""
+}
+
+// actor returns the actor of the request.
+func (q *itemsRequest) actor() item.Actor {
+	return item.Actor{
+		Origin: q.origin, Account: q.account.APIKey, User: q.account.User, Client: q.Client(q.r),
+	}
+}
+
+// refuse responds to a refused request.
+func (q *itemsRequest) refuse(ctx context.Context, refused *caller.Refusal) error {
+	return q.fail(ctx, refused.Status, &item.Failure{Reason: refused.Reason, Message: refused.Message, Filename: q.address.Filename})
+}
+
+// fail responds with a failure.
+func (q *itemsRequest) fail(ctx context.Context, status int, failure *item.Failure) error {
+	q.running.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
+	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead && !q.reported {
+		q.reportRefused(ctx, failure)
+	}
+	return httpx.Refuse(q.w, q.r, q.Log, status, item.Failures{failure})
+}
+
+// storageFailed responds with the error of a storage, or of a request for its items. doing is what
+// failed, as in "the storage could not list the items".
+func (q *itemsRequest) storageFailed(ctx context.Context, doing string, err error) error {
+	status, failure := itemFailure(doing, err)
+	failure.Filename = q.address.Filename
+	return q.fail(ctx, status, failure)
+}
+
+// itemFailure returns the failure of an operation on items, and its status.
+func itemFailure(doing string, err error) (int, *item.Failure) {
+	bad := func(status int, message string) (int, *item.Failure) {
+		return status, &item.Failure{Reason: item.BadRequest, Message: message}
+	}
+	if known, ok := errors.AsType[*item.Failure](err); ok {
+		return httpx.StatusOf(item.Failures{known}), known
+	}
+	switch failure := item.StorageFailure(err); {
+	case errors.Is(err, service.ErrCursor):
+		return bad(http.StatusBadRequest, service.ErrCursor.Error())
+	case errors.Is(err, service.ErrUnordered):
+		return bad(http.StatusBadRequest, "the list has more than 10,000 items or takes too long to read: only the order name is possible")
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
+		return bad(http.StatusNotFound, "there is no such item")
+	case errors.Is(err, upload.ErrOtherItem):
+		return bad(http.StatusPreconditionFailed, upload.ErrOtherItem.Error())
+	case errors.Is(err, storagedrivers.ErrChanged):
+		return http.StatusConflict, &item.Failure{Reason: item.Conflict, Message: "the item is being replaced, try again later"}
+	case errors.Is(err, context.Canceled): // by the caller
+		return bad(http.StatusBadRequest, "the request was aborted")
+	case failure.Reason == item.Unavailable, failure.Reason == item.NoSpace:
+		return httpx.StatusOf(item.Failures{failure}), failure
+	default:
+		failure.Reason, failure.Message = item.StorageFailed, "the storage could not "+doing
+		return http.StatusBadGateway, failure
+	}
+}
+
+// itemAnswer is an item in a list.
+type itemAnswer struct {
+	FullPath    string            `json:"full_path"`
+	Filename    string            `json:"filename"`
+	Size        int64             `json:"size"`
+	Modified    string            `json:"modified,omitempty"` // RFC 3339; empty if the storage has no times
+	ContentType string            `json:"content_type"`
+	ETag        string            `json:"etag,omitempty"`
+	WebP        string            `json:"webp,omitempty"`
+	Renditions  map[string]string `json:"renditions,omitempty"`
+}
+
+// listAnswer is a list of items, or one item.
+type listAnswer struct {
+	Success bool         `json:"success"`
+	Result  []itemAnswer `json:"result"`
+	// Folders relative to the alias; nil for one item.
+	Folders []string `json:"folders,omitzero"`
+	Next    string   `json:"next,omitempty"`
+	// Complete is false if the search ended before the list. Otherwise it is nil.
+	Complete *bool `json:"complete,omitempty"`
+}
+
+// list responds with a page of items.
+func (q *itemsRequest) list(ctx context.Context) error {
+	query, problem := q.query()
+	if problem != "" {
+		return q.refuse(ctx, caller.Refuse(http.StatusBadRequest, item.BadRequest, problem))
+	}
+	if !service.Covers(q.account, query.Folder) {
+		return q.refuse(ctx, noFolder)
+	}
+	call := service.OtherCall
+	if query.Order != service.ByName {
+		call = service.OrderedList
+	}
+	leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), call, maxListed)
+	if refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, maxListTime)
+	defer cancel()
+	page, err := service.ListItems(ctx, query)
+	if err != nil {
+		return q.storageFailed(ctx, "list the items", err)
+	}
+	result, err := q.describe(ctx, page.Items, page.Variants)
+	if err != nil {
+		return q.storageFailed(ctx, "list the items", err)
+	}
+	answer := listAnswer{Success: true, Result: result, Folders: append([]string{}, page.Folders...), Next: page.Next}
+	if page.Incomplete {
+		answer.Complete = new(bool)
+	}
+	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, answer)
+}
+
+// one responds with one item.
+func (q *itemsRequest) one(ctx context.Context) error {
+	if !q.alias.MayBeItem(q.address.Filename) {
+		return q.storageFailed(ctx, "", fs.ErrNotExist)
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxListTime)
+	defer cancel()
+	info, err := q.alias.Storage.Stat(ctx, q.alias.Key(q.address.Filename))
+	if err != nil {
+		return q.storageFailed(ctx, "read the item", err)
+	}
+	result, err := q.describe(ctx, []storagedrivers.Info{info}, nil)
+	if err != nil {
+		return q.storageFailed(ctx, "read the item", err)
+	}
+	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, listAnswer{Success: true, Result: result})
+}
+
+// query returns the query of a list. The problem is for the caller; empty if there is none.
+func (q *itemsRequest) query() (query service.ItemQuery, problem string) {
+	values, err := url.ParseQuery(q.r.URL.RawQuery)
+	if err != nil {
+		return query, "the query is malformed"
+	}
+	if name := caller.SentTwice(values, "folder", "search", "recursive", "order", "limit", "cursor"); name != "" {
+		return query, "the parameter " + name + " is sent twice"
+	}
+	query = service.ItemQuery{
+		Alias: q.alias, Folder: cmp.Or(values.Get("folder"), q.account.Folder), Search: values.Get("search"), Order: service.ByName, Limit: defaultPage,
+		Cursor: values.Get("cursor"), MaxExamined: maxExamined, MaxTime: maxSearchTime, MaxSize: maxListed, Size: q.sizeOf,
+	}
+	if problem := folderProblem(q.alias, query.Folder); problem != "" {
+		return query, problem
+	}
+	if len(query.Search) > maxSearch {
+		return query, "the parameter search is longer than " + strconv.Itoa(maxSearch) + " bytes"
+	}
+	switch values.Get("recursive") {
+	case "", "0":
+	case "1":
+		query.Recursive = true
+	default:
+		return query, "the parameter recursive is 1 or 0"
+	}
+	if order := values.Get("order"); order != "" {
+		if query.Order = service.Order(order); !slices.Contains(service.Orders(), query.Order) {
+			return query, "the parameter order is name, -name, modified or -modified"
+		}
+	}
+	if limit := values.Get("limit"); limit != "" {
+		n, err := strconv.ParseUint(limit, 10, 16)
+		if err != nil || n < 1 || n > maxPage {
+			return query, "the parameter limit is a number from 1 to " + strconv.Itoa(maxPage)
+		}
+		query.Limit = int(n)
+	}
+	return query, ""
+}
+
+// folderProblem returns the problem of a folder of an alias, for the caller; empty if there is none.
+func folderProblem(alias *item.Alias, folder string) string {
+	if folder != "" && (storagedrivers.ValidKey(folder) != nil || storagedrivers.ValidKey(alias.Key(folder)+"/x") != nil) {
+		return "the folder is invalid: separate its segments by single slashes, without one at the beginning or the end"
+	}
+	return ""
+}
+
+// describe returns items as in a list. The storage is asked about an item if the backend lists neither
+// tags nor exact times, and about a variant that the list has not seen.
+func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info, variants map[string]bool) ([]itemAnswer, error) {
+	described := make([]itemAnswer, len(infos))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	listsTags := q.alias.Storage.Features().ListTimes // of which the tags are made
+	for i, info := range infos {
+		filename := q.alias.Filename(info.Key)
+		hasVariant := variants[info.Key+render.Suffix]
+		asksVariant := !hasVariant && q.alias.WebP != nil && q.alias.MayHaveVariant(filename)
+		asksItem := info.ETag == "" && variants != nil && !listsTags
+		if !asksItem && !asksVariant {
+			described[i] = q.answerOf(info, hasVariant)
+			continue
+		}
+		group.Go(func() (err error) {
+			if asksItem {
+				if info, err = item.Stat(ctx, q.alias.Storage, info.Key); err != nil || info.Key == "" {
+					return err
+				}
+			}
+			if asksVariant {
+				variant, err := item.Stat(ctx, q.alias.Storage, q.alias.VariantKey(filename))
+				if err != nil && !errors.Is(err, storagedrivers.ErrInvalidKey) {
+					return err
+				}
+				hasVariant = variant.Key != ""
+			}
+			described[i] = q.answerOf(info, hasVariant)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	// An item that is deleted meanwhile is missing.
+	return slices.DeleteFunc(described, func(a itemAnswer) bool { return a.Filename == "" }), nil
+}
+
+// sizeOf returns about the size of an item in the JSON of a list, or more.
+func (q *itemsRequest) sizeOf(info storagedrivers.Info) int {
+	const name, rest = 64, 256 // of an address, and of all but addresses
+	filename := q.alias.Filename(info.Key)
+	addresses := 2 + len(q.alias.Renditions) // with that of the variant
+	return addresses*(len(q.alias.URL(q.baseURL, filename))+name) + len(filename) + rest
+}
+
+// answerOf returns an item as in a list.
+func (q *itemsRequest) answerOf(info storagedrivers.Info, hasVariant bool) itemAnswer {
+	filename := q.alias.Filename(info.Key)
+	answer := itemAnswer{
+		FullPath: q.alias.URL(q.baseURL, filename), Filename: filename, Size: info.Size, ContentType: q.alias.Typed(info).ContentType,
+		ETag: caller.EntityTag(q.alias, info), Renditions: q.alias.RenditionURLs(q.baseURL, filename),
+	}
+	if !info.ModTime.IsZero() {
+		answer.Modified = info.ModTime.UTC().Format(time.RFC3339)
+	}
+	if hasVariant {
+		answer.WebP = answer.FullPath + render.Suffix
+	}
+	return answer
+}

@@ -1,0 +1,237 @@
+package items
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
+	"github.com/caddymedia/media/caddymedia/internal/caller"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// replace replaces the item of the address by the body, if it is the one of the condition.
+func (q *itemsRequest) replace(ctx context.Context) error {
+	if len(q.r.Header.Values("If-Match")) == 0 {
+		return q.refuse(ctx, caller.Refuse(
+			http.StatusPreconditionRequired, item.BadRequest,
+			"the header If-Match is missing: send the entity tag of the item, or * for any",
+		))
+	}
+	if refused := caller.BodyRefusal(q.kind, q.r.Header, q.r.URL.Query()); refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	matches, refused := q.condition()
+	if refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	if !q.alias.MayBeItem(q.address.Filename) {
+		return q.storageFailed(ctx, "", fs.ErrNotExist)
+	}
+	limits := q.running.Limits()
+	if q.r.ContentLength > limits.MaxBody {
+		return q.refuse(ctx, caller.Refuse(
+			http.StatusRequestEntityTooLarge, item.TooLarge, "the request is larger than "+bytesize.Format(limits.MaxBody),
+		))
+	}
+	stored, err := q.stored(ctx)
+	if err != nil {
+		return q.storageFailed(ctx, "read the item", err)
+	}
+	req := upload.Replacement{
+		Request: q.writeRequest(tokens.Replace, q.address.Alias), Filename: q.address.Filename, Matches: matches, Stored: stored,
+	}
+	uploader := q.running.Uploader()
+	if failures := uploader.PrecheckReplacement(ctx, req, max(q.r.ContentLength, 0)); failures != nil { // the body need not be read
+		return q.uploadFailed(ctx, failures)
+	}
+	ended, refused := q.begin()
+	if refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	defer ended()
+	body, stop, refused := q.body()
+	defer stop()
+	if refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	items, failures := uploader.Replace(ctx, req, upload.Body(q.address.Filename, body))
+	if failures != nil {
+		return q.uploadFailed(ctx, failures)
+	}
+	return httpx.AnswerReplaced(q.w, items, q.alias.CachedFor())
+}
+
+// body returns the body of a replacement, within its limits, or the refusal of a repetition with
+// another one. The caller must call stop.
+func (q *itemsRequest) body() (body io.Reader, stop func(), refused *caller.Refusal) {
+	httpx.Watch(q.r)
+	limits := q.running.Limits()
+	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, limits.MaxUploadTime)
+	body, refused = q.rep.Match(http.MaxBytesReader(q.w, timed, limits.MaxBody), "")
+	return body, stop, refused
+}
+
+// stored returns the item of the address; the zero Info if there is none.
+func (q *itemsRequest) stored(ctx context.Context) (storagedrivers.Info, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxListTime)
+	defer cancel()
+	return item.Stat(ctx, q.alias.Storage, q.alias.Key(q.address.Filename))
+}
+
+// condition returns the condition of the request. Without one it matches any item.
+func (q *itemsRequest) condition() (matches func(storagedrivers.Info) bool, refused *caller.Refusal) {
+	return caller.Condition(q.r.Header, q.alias)
+}
+
+// begin counts the request as an upload of the account until ended is called.
+func (q *itemsRequest) begin() (ended func(), refused *caller.Refusal) {
+	return q.BeginUpload(q.running, q.w, q.r, q.actor(), nil)
+}
+
+// writeRequest returns a request to store an item in an alias. The account must have the right for
+// that alias and for the one of the address, also right before the commit.
+func (q *itemsRequest) writeRequest(right tokens.Right, alias string) upload.Request {
+	return upload.Request{
+		Kind: q.kind, Alias: alias, Allows: q.account.Allows, Actor: q.actor(),
+		Forced:     service.ForcedBy(tokens.Caller{Account: q.account}),
+		BaseURL:    q.baseURL,
+		Repetition: q.rep.Repeats(),
+		Confirm: func(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *item.Failure) {
+			running, release := q.Next()
+			defer release()
+			who, refused := q.authenticate(ctx, running)
+			account := who.Account
+			if refused == nil {
+				refused = caller.RightRefusal(account, right)
+			}
+			if refused == nil && (!account.Allows(c.Alias) || !account.Allows(q.address.Alias)) {
+				refused = caller.OtherAlias
+			}
+			if refused == nil && account.Folder != q.account.Folder {
+				refused = caller.OtherFolder
+			}
+			if refused == nil {
+				refused = q.rep.Keep(ctx, c.Alias)
+			}
+			if refused != nil {
+				return nil, refused.Failure()
+			}
+			return q.rep.Settle, nil
+		},
+	}
+}
+
+// uploadFailed responds with failures that the uploader has reported.
+func (q *itemsRequest) uploadFailed(ctx context.Context, failures item.Failures) error {
+	status := httpx.StatusOf(failures)
+	q.running.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
+	return httpx.Refuse(q.w, q.r, q.Log, status, failures)
+}
+
+// transfer moves or copies the item of the address to the filename in the form, if it is the one of
+// the condition.
+func (q *itemsRequest) transfer(ctx context.Context) error {
+	form, status, message := caller.SmallForm.Read(q.w, q.r, q.Now)
+	if message != "" {
+		return q.refuse(ctx, caller.Refuse(status, item.BadRequest, message))
+	}
+	q.move.Copy, q.move.To = form.Get("copy_to") != "", cmp.Or(form.Get("copy_to"), form.Get("to"))
+	q.toAlias = cmp.Or(form.Get("to_alias"), q.address.Alias)
+	if problem := transferProblem(form); problem != "" {
+		return q.refuse(ctx, caller.Refuse(http.StatusBadRequest, item.BadRequest, problem))
+	}
+	right := tokens.Move
+	if q.move.Copy {
+		right = tokens.Copy
+	}
+	if refused := q.admitAgain(ctx, right); refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	matches, refused := q.condition()
+	if refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	to, refused := q.findAlias(q.toAlias)
+	if refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	if !q.alias.MayBeItem(q.address.Filename) {
+		return q.storageFailed(ctx, "", fs.ErrNotExist)
+	}
+	ended, refused := q.begin()
+	if refused != nil {
+		return q.refuse(ctx, refused)
+	}
+	defer ended()
+	items, failures := q.running.Uploader().Transfer(ctx, upload.Transfer{
+		Request: q.writeRequest(right, to.Name), From: q.alias, Filename: q.address.Filename, To: q.move.To, Copy: q.move.Copy, Matches: matches,
+	})
+	if failures != nil {
+		return q.uploadFailed(ctx, failures)
+	}
+	q.alias = to
+	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, listAnswer{Success: true, Result: []itemAnswer{q.answerStored(ctx, items[0])}})
+}
+
+// transferProblem returns the problem of a form with a move or copy, for the caller; empty if there
+// is none.
+func transferProblem(form url.Values) string {
+	if name := caller.SentTwice(form, "to", "copy_to", "to_alias"); name != "" {
+		return "the field " + name + " is sent twice"
+	}
+	switch to, copyTo := form.Get("to"), form.Get("copy_to"); {
+	case to == "" && copyTo == "":
+		return "the field to, or the field copy_to, is missing: send the whole new filename"
+	case to != "" && copyTo != "":
+		return "send either the field to or the field copy_to"
+	case max(len(to), len(copyTo)) > item.MaxName:
+		return "the new filename is too long"
+	}
+	return ""
+}
+
+// answerStored returns an item that is stored now, as in a list. If it cannot be read, the answer
+// has what is known about it.
+func (q *itemsRequest) answerStored(ctx context.Context, item upload.Item) itemAnswer {
+	ctx, cancel := context.WithTimeout(ctx, maxListTime)
+	defer cancel()
+	info, err := q.alias.Storage.Stat(ctx, q.alias.Key(item.Filename))
+	if err == nil {
+		var described []itemAnswer
+		if described, err = q.describe(ctx, []storagedrivers.Info{info}, nil); err == nil && len(described) == 1 {
+			return described[0]
+		}
+	}
+	q.Log.Warn("reading an item after it was stored", "alias", q.alias.Name, "filename", item.Filename, "error", err)
+	return itemAnswer{
+		FullPath: item.FullPath, Filename: item.Filename, Size: item.Size, ContentType: q.alias.ContentType(naming.Extension(item.Filename)),
+		WebP: item.WebP, Renditions: item.Renditions,
+	}
+}
+
+// reportRefused reports a refused request that would change items to the observer.
+func (q *itemsRequest) reportRefused(ctx context.Context, failure *item.Failure) {
+	if q.r.Method == http.MethodDelete || q.address.Filename == "" {
+		q.report(ctx, service.Deletion{IsSet: q.address.Filename == "", Filename: q.address.Filename, Failure: failure})
+		return
+	}
+	op := upload.Operation{Kind: q.kind, Alias: q.address.Alias, Filename: q.address.Filename, Actor: q.actor()}
+	if q.r.Method == http.MethodPost {
+		op.Transfer = &upload.Transfer{Filename: q.address.Filename, To: q.move.To, Copy: q.move.Copy}
+		if q.alias != nil && q.move.To != "" {
+			op.Transfer.From, op.Alias = q.alias, q.toAlias
+		}
+	}
+	q.running.Observer().Refused(ctx, op, item.Failures{failure})
+}

@@ -1,0 +1,239 @@
+// Package serve answers GET requests of stored items, their variants and their renditions: whole or in parts,
+// by signed addresses, as previews of the panel, or by a redirect to the storage. It changes nothing but
+// renditions that are made on request; lists and changes of items are in package items. Begin with
+// [Server.Static] and its target.
+package serve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/caller"
+	"github.com/caddymedia/media/caddymedia/internal/derived"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// maxOpens is how often an item that is being replaced is opened for one request.
+const maxOpens = 5
+
+// Server serves the items of the services of a gate.
+type Server struct {
+	*caller.Gate
+
+	admissions *admissions
+	unsigned   sync.Map // paths of aliases that should redirect and were found not to
+}
+
+// New returns a server. All servers of the process share the bound of open items.
+func New(gate *caller.Gate) *Server {
+	return &Server{Gate: gate, admissions: allAdmissions()}
+}
+
+// Static returns an endpoint that serves an item; rest is the path after "/static/<kind>/".
+func (s *Server) Static(kind item.Kind, rest string) caller.Endpoint {
+	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+		wanted, ok := find(running, kind, rest)
+		if ok && wanted.alias.NeedsSignature(wanted.filename, wanted.rendition) {
+			if valid, err := s.verify(running, r, &wanted); !valid {
+				return s.refuseUnsigned(running, w, r, err)
+			}
+		}
+		var err error
+		if ok && wanted.mayExist() && !encodedSlash(r.URL) {
+			err = s.serveStatic(running, w, r, wanted)
+		} else {
+			err = staticError(w, http.StatusNotFound, fs.ErrNotExist)
+		}
+		if err != nil && wanted.signed != nil {
+			w.Header().Set("Cache-Control", "no-store")
+		}
+		return err
+	}
+}
+
+// Preview serves an item to a page of the panel: an image, a film, a sound, a PDF or a text, which is
+// plain text then. With thumbnail it serves the thumbnail of an image, and makes it if necessary. No
+// browser runs the answer or keeps it for others. The request is authenticated, so it needs no
+// signature. path is the escaped path after the kind: "<alias>/<filename>". The error is an *[httpx.Error]; then nothing was written.
+func (s *Server) Preview(w http.ResponseWriter, r *http.Request, kind item.Kind, path string, thumbnail bool) error {
+	return s.Answer(w, r, func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+		address, problem := caller.AddressBelow(path)
+		alias, ok := running.Alias(kind, address.Alias)
+		if problem != "" || !ok {
+			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
+		}
+		wanted := previewOf(alias, address.Filename)
+		if thumbnail {
+			wanted.rendition = thumbnailOf(running)
+		}
+		if !wanted.mayExist() || !isPreviewed(mediaType(alias.Typed(storagedrivers.Info{
+			Key: address.Filename, ContentType: storagedrivers.ContentType(address.Filename),
+		}))) {
+			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
+		}
+		return s.serveStatic(running, w, r, wanted)
+	})
+}
+
+// serveStatic serves a target, whose rendition it makes if necessary.
+func (s *Server) serveStatic(running *service.Service, w http.ResponseWriter, r *http.Request, wanted target) error {
+	ctx := r.Context()
+	if !wanted.preview { // whose owner is a user
+		ctx = storagedrivers.WithOwner(ctx, clientOwner(s.Client(r)))
+	}
+	r = r.WithContext(ctx)
+	running.Observer().Requested(ctx, wanted.alias, wanted.filename)
+	admitted := &admission{limit: running.Limits().MaxOpenItems}
+	defer admitted.end()
+	var err error
+	before := maps.Clone(w.Header())
+	for range maxOpens {
+		if err = s.serve(running, w, r, wanted, admitted); err == nil {
+			return nil
+		}
+		clear(w.Header())
+		maps.Copy(w.Header(), before)
+		if errors.Is(err, derived.ErrNotMade) {
+			admitted.end() // making it has its own bounds
+			failed := s.makeRendition(running, r, &wanted)
+			if failed == nil {
+				continue // with err as the error of the last attempt
+			}
+			if made, ok := errors.AsType[*derived.UnstoredError](failed); ok && wanted.preview {
+				wanted.sendUnstored(w, r, made.File)
+				return nil
+			}
+			err = failed
+		}
+		if !errors.Is(err, storagedrivers.ErrChanged) {
+			break
+		}
+	}
+	if errors.Is(err, errClientBusy) || errors.Is(err, errAllBusy) {
+		return s.tooMany(running, w, r, err)
+	}
+	return storageFailed(running, w, r, err)
+}
+
+// serve sends an item after its admission, or a redirect, which needs no admission because it reads
+// no source. The admission ends early if the source is closed early. On an error nothing was sent.
+func (s *Server) serve(
+	running *service.Service, w http.ResponseWriter, r *http.Request, wanted target, admitted *admission,
+) error {
+	alias := wanted.alias
+	if alias.Redirect == nil {
+		if err := s.enter(admitted, r); err != nil {
+			return err
+		}
+	}
+	object, err := wanted.open(w.Header(), r)
+	if err != nil {
+		return err
+	}
+	defer object.Close()
+	redirects := alias.Redirect != nil && !active(mediaType(object.Info)) // as the storage would serve it
+	object.Info = alias.Typed(object.Info)
+	if redirects {
+		sent, err := s.elsewhere(w, r, wanted, object.Info)
+		if sent || err != nil {
+			return err
+		}
+	}
+	if err := s.enter(admitted, r); err != nil {
+		return err
+	}
+	setHeaders(w.Header(), wanted, object.Info)
+	out := newItemWriter(w, object, admitted.end)
+	http.ServeContent(out, wanted.conditions(oneRange(r, object.Info.Size)), "", object.Info.ModTime, object)
+	if err := out.finish(); err != nil {
+		return wanted.changed(err)
+	}
+	running.Observer().Served(r.Context(), alias, out.sent)
+	if out.short(r.Method) {
+		s.abort(r.Context(), running, out)
+	}
+	return nil
+}
+
+// storageFailed responds with the status of a storage's error.
+func storageFailed(running *service.Service, w http.ResponseWriter, r *http.Request, err error) error {
+	if r.Context().Err() != nil {
+		return nil //nolint:nilerr // the client is gone
+	}
+	status := staticStatus(err)
+	if slow, ok := errors.AsType[*derived.SlowError](err); ok {
+		httpx.RetryAfter(w, slow.RetryAfter)
+	} else if errors.Is(err, render.ErrBusy) {
+		httpx.RetryAfter(w, httpx.BusyRetry)
+	}
+	if status >= http.StatusInternalServerError {
+		running.Observer().Failed(r.Context(), "static", strconv.Itoa(status))
+	}
+	return staticError(w, status, err)
+}
+
+// abort closes the connection, or the stream, of a response that cannot be completed; a compressed
+// response would otherwise look complete to the client. The service has not failed if the client
+// has disconnected or does not read.
+func (s *Server) abort(ctx context.Context, running *service.Service, out *itemWriter) {
+	status, level := "broken", slog.LevelError
+	if out.aborted(ctx) {
+		status, level = "aborted", slog.LevelDebug
+	}
+	running.Observer().Failed(ctx, "static", status)
+	s.Log.Log(ctx, level, "sending an item", "key", out.object.Info.Key,
+		"sent", out.sent, "promised", out.promised, "error", out.err)
+	panic(http.ErrAbortHandler)
+}
+
+// staticError leaves the response to the caller of mediahttp.Handler.Serve, such as a site's handle_errors.
+func staticError(w http.ResponseWriter, status int, err error) error {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	return &httpx.Error{Status: status, Err: err}
+}
+
+// encodedSlash reports whether a path contains %2F, which some servers decode as a separator and
+// others do not. No item has such an address.
+func encodedSlash(u *url.URL) bool {
+	return strings.Contains(strings.ToLower(u.EscapedPath()), "%2f")
+}
+
+// staticStatus returns the status for an error. It distinguishes a missing item from an unreachable
+// storage.
+func staticStatus(err error) int {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
+		return http.StatusNotFound
+	case errors.Is(err, storagedrivers.ErrUnavailable), errors.Is(err, storagedrivers.ErrClosed),
+		errors.Is(err, storagedrivers.ErrChanged), errors.Is(err, render.ErrBusy), errors.Is(err, derived.ErrNotMade):
+		return http.StatusServiceUnavailable
+	case errors.Is(err, storagedrivers.ErrNoSpace):
+		return http.StatusInsufficientStorage
+	case derived.IsUnrenderable(err):
+		return http.StatusUnsupportedMediaType
+	default:
+		return http.StatusBadGateway
+	}
+}
+
+// sendUnstored sends a thumbnail that was made but cannot be stored. It has no tag, and is made again
+// for the next request.
+func (t target) sendUnstored(w http.ResponseWriter, r *http.Request, file []byte) {
+	extension := t.rendition.FileOf(t.filename, false).Format.Extension()
+	setHeaders(w.Header(), t, storagedrivers.Info{ContentType: storagedrivers.ContentType("." + extension)})
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file))
+}

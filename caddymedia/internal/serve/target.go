@@ -1,0 +1,249 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/caddymedia/media/caddymedia/internal/caller"
+	"github.com/caddymedia/media/caddymedia/internal/derived"
+	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// target is the item, or the rendition of an item, that a path names. The item may not exist.
+type target struct {
+	alias     *item.Alias
+	maker     *derived.Maker
+	rendition *item.Rendition // nil for the item itself
+	filename  string
+	plain     bool    // the rendition cannot be made as WebP
+	signed    *signed // nil for a target that needs no signature
+	preview   bool    // for a user of the panel
+}
+
+// find returns the target of the path after "/static/<kind>/", and false if its alias or rendition
+// is unknown.
+func find(running *service.Service, kind item.Kind, rest string) (target, bool) {
+	name, filename, _ := strings.Cut(rest, "/")
+	name, rendition, isRendition := strings.Cut(name, "@")
+	alias, ok := running.Alias(kind, name)
+	t := target{alias: alias, maker: running.Uploader().Derived, filename: filename}
+	if ok && isRendition {
+		t.rendition, ok = alias.Rendition(rendition)
+	}
+	return t, ok
+}
+
+// mayExist reports whether the name of the target is one that an item or a rendition may have.
+func (t target) mayExist() bool {
+	return storagedrivers.ValidKey(t.filename) == nil && !naming.InUploadsFolder(t.filename) &&
+		(t.rendition == nil || !t.alias.IsVariant(t.filename))
+}
+
+// cacheControl returns the Cache-Control header.
+func (t target) cacheControl() string {
+	if t.signed != nil {
+		return t.alias.Private.CacheControl(t.signed.rest())
+	}
+	if t.rendition != nil {
+		return t.alias.RenditionCacheControl
+	}
+	return t.alias.CacheControl
+}
+
+// entityTag returns the entity tag of an object of the target. That of a rendition depends on its
+// settings, its format and the generation of its image, which are all in the key.
+func (t target) entityTag(info storagedrivers.Info) string {
+	tag := caller.EntityTag(t.alias, info)
+	if t.rendition == nil || tag == "" {
+		return tag
+	}
+	sum := sha256.Sum256([]byte(t.rendition.Fingerprint() + " " + info.Key))
+	return fmt.Sprintf(`%s-%x"`, strings.TrimSuffix(tag, `"`), sum[:6])
+}
+
+// conditions returns a request without conditions that the target cannot answer. The settings of a
+// rendition may change without a later time.
+func (t target) conditions(r *http.Request) *http.Request {
+	if t.rendition == nil || r.Header.Get("If-Modified-Since") == "" {
+		return r
+	}
+	r = r.Clone(r.Context())
+	r.Header.Del("If-Modified-Since")
+	return r
+}
+
+// changed returns the error of reading an open object. A rendition is removed when its image is
+// replaced, and another one is at its address then.
+func (t target) changed(err error) error {
+	if t.rendition != nil && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
+	}
+	return err
+}
+
+// openRendition opens the rendition by from.
+func (t target) openRendition(
+	header http.Header, r *http.Request, from func(context.Context, string) (*storagedrivers.Object, error),
+) (*storagedrivers.Object, error) {
+	if t.alias.Negotiates(t.rendition, t.filename) {
+		header.Add("Vary", "Accept") // whichever it will be
+	}
+	return t.request(r).OpenRendition(r.Context(), from)
+}
+
+// request returns the rendition that suits the client.
+func (t target) request(r *http.Request) *derived.RenditionRequest {
+	return &derived.RenditionRequest{Alias: t.alias, Rendition: t.rendition, Filename: t.filename, WebP: t.negotiated(r)}
+}
+
+// negotiated reports whether the client gets WebP instead of the other format of the rendition.
+func (t target) negotiated(r *http.Request) bool {
+	return !t.plain && t.alias.Negotiates(t.rendition, t.filename) &&
+		prefersWebP(r.Header["Accept"], t.rendition.FileOf(t.filename, false).ContentType())
+}
+
+// makeRendition makes the rendition that suits the client. If it cannot be made as WebP, t becomes
+// the one in the other format.
+func (s *Server) makeRendition(running *service.Service, r *http.Request, t *target) error {
+	request := t.request(r)
+	request.Owner = storagedrivers.Owner(r.Context())
+	request.Hold = func() (func(), error) {
+		_, release, err := running.Acquire()
+		return release, err
+	}
+	err := running.Uploader().Derived.MakeRendition(r.Context(), request)
+	if request.WebP && derived.IsUnrenderable(err) {
+		t.plain = true
+		return nil
+	}
+	return err
+}
+
+const webpType = "image/webp"
+
+// open returns the item, or its variant if the alias negotiates, the client prefers WebP and the item
+// is no HDR photo. It transfers nothing yet if the response may have no body or only a part of it.
+func (t target) open(header http.Header, r *http.Request) (*storagedrivers.Object, error) {
+	alias, filename := t.alias, t.filename
+	from := alias.Storage.OpenSeeker
+	if isPartial(r) || alias.Redirect != nil {
+		from = alias.Storage.OpenLazy
+	}
+	if t.rendition != nil {
+		return t.openRendition(header, r, from)
+	}
+	if image, ok := strings.CutSuffix(filename, render.Suffix); ok && alias.Overwrite && alias.IsVariant(filename) {
+		info, err := alias.Storage.Stat(r.Context(), alias.Key(image))
+		if err != nil {
+			return nil, err
+		}
+		return alias.OpenVariant(r.Context(), image, info, from)
+	}
+	liked := alias.Negotiate && prefersWebP(r.Header["Accept"], storagedrivers.ContentType(filename))
+	first := from
+	if liked {
+		first = alias.Storage.OpenLazy
+	}
+	item, err := first(r.Context(), alias.Key(filename))
+	if err != nil || !alias.Negotiate || !alias.MayHaveVariant(filename) {
+		return item, err
+	}
+	header.Add("Vary", "Accept") // the item and its variant
+	if !liked {
+		return item, nil
+	}
+	hdr, err := t.maker.IsHDR(r.Context(), alias, filename, item.Info)
+	if err != nil {
+		return nil, errors.Join(err, item.Close())
+	}
+	if hdr {
+		return item, nil
+	}
+	webp, err := alias.OpenVariant(r.Context(), filename, item.Info, from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return item, nil
+	}
+	_ = item.Close() // nothing of it was read
+	return webp, err
+}
+
+// isPartial reports whether the response may contain less than the whole item.
+func isPartial(r *http.Request) bool {
+	if r.Method != http.MethodGet {
+		return true
+	}
+	for _, name := range [...]string{"Range", "If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since"} {
+		if r.Header.Get(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// prefersWebP reports whether an Accept header names WebP with at least the weight of the item's
+// own type. A header that only accepts any image does not count: clients older than WebP send such
+// ones.
+func prefersWebP(accept []string, itemType string) bool {
+	weights := map[string]float64{}
+	for _, value := range accept {
+		for element := range strings.SplitSeq(value, ",") {
+			mediaRange, params, _ := strings.Cut(element, ";")
+			weights[strings.ToLower(strings.TrimSpace(mediaRange))] = weight(params)
+		}
+	}
+	webp := weights[webpType]
+	if webp == 0 {
+		return false
+	}
+	for _, mediaRange := range []string{itemType, "image/*", "*/*"} { // the most specific counts, RFC 9110 section 12.5.1
+		if item, named := weights[mediaRange]; named {
+			return webp >= item
+		}
+	}
+	return true
+}
+
+// weight returns the q of a media range; 1 if there is none or it is invalid.
+func weight(params string) float64 {
+	for param := range strings.SplitSeq(params, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")
+		if strings.EqualFold(name, "q") {
+			if q, err := strconv.ParseFloat(value, 64); err == nil {
+				return q
+			}
+		}
+	}
+	return 1
+}
+
+// previewOf returns a target that is served here, whatever the alias does with its public addresses.
+func previewOf(alias *item.Alias, filename string) target {
+	shown := *alias
+	shown.Redirect = nil
+	shown.CacheControl = "private, max-age=300"
+	if alias.Overwrite {
+		shown.CacheControl = "private, no-cache"
+	}
+	shown.RenditionCacheControl = shown.CacheControl
+	return target{alias: &shown, filename: filename, preview: true}
+}
+
+// thumbnailOf returns the rendition for lists: a WebP if there is an encoder.
+func thumbnailOf(running *service.Service) *item.Rendition {
+	thumbnail := item.Thumbnail
+	if running.Uploader().Derived.Images.EncodesWebP() {
+		thumbnail.Format = imaging.WebP
+	}
+	return &thumbnail
+}

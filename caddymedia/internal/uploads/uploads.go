@@ -1,0 +1,407 @@
+// Package uploads has the endpoints that store files: forms, PUT of one file, and resumable uploads, for clients
+// and for the panel. It admits a request and counts it; what is stored, and under which name, is decided by
+// package upload, and the protocol of resumable uploads is in package tus. Begin with [Form] and the store of its
+// request.
+package uploads
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
+	"github.com/caddymedia/media/caddymedia/internal/caller"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/tus"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// maxBoundary is the length of the longest boundary, RFC 2046 section 5.1.1.
+const maxBoundary = 70
+
+// formWanted is for clients that send the file itself as the body, such as curl -T.
+const formWanted = "send the file in a part called files[], or by PUT to %s/<alias>/<name>"
+
+// Form returns the endpoint that stores the files of a form, and those of addresses.
+func Form(g *caller.Gate, kind item.Kind) caller.Endpoint {
+	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+		u := requestFrom(g, w, r, kind, tokens.Upload, tokens.Import)
+		u.imports = true
+		return u.serve(running, w, r)
+	}
+}
+
+// requestFrom returns a request of a caller with a token, whose account needs one of the rights, or
+// with a ticket, whose account needs the first one.
+func requestFrom(g *caller.Gate, w http.ResponseWriter, r *http.Request, kind item.Kind, rights ...tokens.Right) *uploadRequest {
+	return &uploadRequest{
+		Gate: g, kind: kind, origin: item.OriginHTTP, baseURL: g.BaseURL(r) + g.MountPrefix(r),
+		authenticate: func(ctx context.Context, running *service.Service) (tokens.Caller, *caller.Refusal) {
+			who, refused := g.Authenticate(ctx, running, w, r)
+			if refused != nil || who.Ticket == nil && slices.ContainsFunc(rights, who.Account.May) {
+				return who, refused
+			}
+			return who, caller.RightRefusal(who.Account, rights[0])
+		},
+	}
+}
+
+// Serve stores the files of a form of a known caller, without a token. The body must be unread. The
+// error is an *[httpx.Error]; then nothing was written.
+func Serve(g *caller.Gate, w http.ResponseWriter, r *http.Request, kind item.Kind, known caller.Known) error {
+	return g.Answer(w, r, requestOf(g, r, kind, known).serve)
+}
+
+// requestOf returns a request of a known caller.
+func requestOf(g *caller.Gate, r *http.Request, kind item.Kind, known caller.Known) *uploadRequest {
+	return &uploadRequest{Gate: g, kind: kind, origin: known.Origin, baseURL: g.BaseURL(r), authenticate: known.Authenticate}
+}
+
+// uploadRequest is one request to store items.
+type uploadRequest struct {
+	*caller.Gate
+	put          *putAddress // of the one file that is the body; nil for a form
+	kind         item.Kind
+	origin       item.Origin
+	baseURL      string // of public addresses
+	imports      bool   // it may have addresses to import
+	folder       string // of the user
+	authenticate caller.Authenticator
+}
+
+// serve authenticates the request, receives its body and responds. If possible it refuses a request
+// before it reads the body.
+func (u *uploadRequest) serve(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+	return u.Repeatable(running, w, r, u.origin, u.authenticate, u.store)
+}
+
+// store is serve for one attempt at the request.
+func (u *uploadRequest) store(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Cache-Control", "no-store")
+	who, boundary, refused := u.admit(running, w, r)
+	u.folder = who.Account.Folder
+	req, rep := u.request(running, r, who), caller.RepetitionOf(r.Context())
+	if refused == nil {
+		refused = rep.ReplayRefusal(req.Allows)
+	}
+	if refused == nil && u.put != nil && caller.HasCondition(r.Header) {
+		named, _ := running.Alias(u.kind, req.Alias) // an unknown one is refused below
+		req.Matches, refused = caller.Condition(r.Header, named)
+	}
+	if refused == nil {
+		var ended func()
+		if ended, refused = u.BeginUpload(running, w, r, req.Actor, who.Ticket); refused == nil {
+			defer ended()
+		}
+	}
+	if refused != nil {
+		return u.refuseUnread(running, w, r, req, refused)
+	}
+	if failures := u.precheck(running, r, req); failures != nil {
+		return u.refuse(running, w, r, httpx.StatusOf(failures), failures)
+	}
+	httpx.Watch(r)
+	timed, stop := httpx.NewTimedBody(w, r.Body, running.UploadTime(who.Ticket))
+	defer stop()
+	body, refused := rep.Match(http.MaxBytesReader(w, timed, running.Limits().MaxBody), boundary)
+	if refused != nil {
+		return u.refuseUnread(running, w, r, req, refused)
+	}
+	if rep.IsAnswered() {
+		if refused := rep.Replay(running, w, r, req.Actor); refused != nil {
+			return u.refuseUnread(running, w, r, req, refused)
+		}
+		return nil
+	}
+	source := upload.Form(body, boundary)
+	if u.put != nil {
+		source = upload.Body(u.put.name, body)
+	}
+	items, failures := running.Uploader().Upload(r.Context(), req, source)
+	if failures != nil {
+		running.CountRefused(r.Context(), who.Ticket, failures)
+		return u.refuse(running, w, r, httpx.StatusOf(failures), failures)
+	}
+	if u.put != nil {
+		w.Header().Set("Location", items[0].FullPath)
+		return httpx.AnswerItems(w, http.StatusCreated, items)
+	}
+	return httpx.AnswerItems(w, http.StatusOK, items)
+}
+
+// request returns the request for the uploader.
+func (u *uploadRequest) request(running *service.Service, r *http.Request, who tokens.Caller) upload.Upload {
+	alias, subFolder := u.destination(r)
+	rep := caller.RepetitionOf(r.Context())
+	req := upload.Upload{SubFolder: subFolder, Request: upload.Request{
+		Kind: u.kind, Alias: alias,
+		Allows: func(alias string) bool { return who.Allows(u.kind.Name(), alias) },
+		Forced: service.ForcedBy(who), Confirm: u.confirm, BaseURL: u.baseURL, Repetition: rep.Repeats(),
+		Actor: item.Actor{Origin: u.origin, Account: who.Account.APIKey, User: who.Account.User, Client: u.Client(r), Ticket: who.Ticket.HexID()},
+	}}
+	if who.Ticket != nil && rep.IsRepeated() {
+		req.Forced.MaxFiles = who.Ticket.MaxFiles // the items may be counted already
+	}
+	if u.imports {
+		u.limitSources(running, who, &req)
+	}
+	return req
+}
+
+// refuseUnread responds to a request whose body is not read to its end, and reports it.
+func (u *uploadRequest) refuseUnread(running *service.Service, w http.ResponseWriter, r *http.Request, req upload.Upload, refused *caller.Refusal) error {
+	failures := item.Failures{refused.Failure()}
+	running.Observer().Refused(r.Context(), req.Operation(), failures)
+	return u.refuse(running, w, r, refused.Status, failures)
+}
+
+// precheck returns the failures of a PUT that are known before its body is read.
+func (u *uploadRequest) precheck(running *service.Service, r *http.Request, req upload.Upload) item.Failures {
+	if u.put == nil || caller.RepetitionOf(r.Context()).IsAnswered() {
+		return nil
+	}
+	return running.Uploader().Precheck(r.Context(), req, u.put.name, max(r.ContentLength, 0))
+}
+
+// destination returns the alias and the sub folder in the address of the request. A form may name
+// others.
+func (u *uploadRequest) destination(r *http.Request) (alias, subFolder string) {
+	if u.put != nil {
+		return u.put.alias, u.put.subFolder
+	}
+	query := r.URL.Query()
+	return query.Get("alias"), query.Get("sub_folder")
+}
+
+// limitSources sets where the caller's files may come from: the body, addresses, or both.
+func (u *uploadRequest) limitSources(running *service.Service, who tokens.Caller, req *upload.Upload) {
+	limits := running.Limits()
+	req.Import, req.ImportTime, req.MaxImported = running.Importer(req.Actor), limits.MaxUploadTime, limits.MaxBody
+	refused := caller.RightRefusal(who.Account, tokens.Import)
+	if who.Ticket != nil {
+		refused = caller.Refuse(http.StatusForbidden, item.Forbidden, "a ticket is for files only: send a token to import addresses")
+	}
+	if refused != nil {
+		req.NoImports = refused.Failure()
+	}
+	if refused := caller.RightRefusal(who.Account, tokens.Upload); refused != nil {
+		req.NoFiles = refused.Failure()
+	}
+}
+
+// refuse responds with the failures of an upload.
+func (u *uploadRequest) refuse(running *service.Service, w http.ResponseWriter, r *http.Request, status int, failures item.Failures) error {
+	running.Observer().Failed(r.Context(), u.kind.Name(), strconv.Itoa(status))
+	return httpx.Refuse(w, r, u.Log, status, failures)
+}
+
+// admit authenticates the request and checks its header. It returns the boundary of the form.
+func (u *uploadRequest) admit(running *service.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, string, *caller.Refusal) {
+	bad := func(status int, message string) *caller.Refusal {
+		return caller.Refuse(status, item.BadRequest, message)
+	}
+	wanted := fmt.Sprintf(formWanted, caller.UploadPath+u.kind.Name())
+	method, otherwise := http.MethodPost, "use POST: "+wanted
+	if u.put != nil {
+		method, otherwise = http.MethodPut, "use PUT, with the file as the body"
+	}
+	if r.Method != method {
+		w.Header().Set("Allow", method)
+		return tokens.Caller{}, "", bad(http.StatusMethodNotAllowed, otherwise)
+	}
+	rep := caller.RepetitionOf(r.Context())
+	who, refused := rep.Authenticate(r.Context(), running, u.authenticate)
+	if refused == nil {
+		refused = caller.TicketRefusal(who, u.kind)
+		if refused == caller.UsedUp && rep.IsRepeated() {
+			refused = nil // the items may be counted already
+		}
+	}
+	if refused != nil {
+		return who, "", refused
+	}
+	if limit := running.Limits().MaxBody; r.ContentLength > limit {
+		return who, "", caller.Refuse(http.StatusRequestEntityTooLarge, item.TooLarge, "the request is larger than "+bytesize.Format(limit))
+	}
+	var query url.Values
+	if r.URL.RawQuery != "" {
+		query = r.URL.Query()
+	}
+	if refused := caller.BodyRefusal(u.kind, r.Header, query); refused != nil {
+		return who, "", refused
+	}
+	if u.put != nil {
+		if u.put.problem != "" {
+			return who, "", bad(http.StatusBadRequest, u.put.problem)
+		}
+		return who, "", nil
+	}
+	if caller.HasCondition(r.Header) {
+		return who, "", bad(http.StatusBadRequest, "conditions such as If-Match are for PUT: send the form without them")
+	}
+	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil && mediaType != "" {
+		wanted = "quote the boundary in the Content-Type"
+	}
+	if err != nil || mediaType != "multipart/form-data" {
+		return who, "", bad(http.StatusUnsupportedMediaType, "the body must be multipart/form-data: "+wanted)
+	}
+	boundary := params["boundary"]
+	if boundary == "" || len(boundary) > maxBoundary {
+		return who, "", bad(http.StatusBadRequest, "the boundary of the form is missing or too long")
+	}
+	if name := caller.SentTwice(query, "alias", "sub_folder"); name != "" {
+		return who, "", bad(http.StatusBadRequest, "the parameter "+name+" is sent twice")
+	}
+	return who, boundary, nil
+}
+
+// confirm authenticates the request again before the commit, with the service that then answers new
+// requests. An upload may outlast its token, its account and its configuration. The items of a
+// ticket are counted until settle is called.
+func (u *uploadRequest) confirm(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *item.Failure) {
+	running, release := u.Next()
+	who, refused := u.authenticate(ctx, running)
+	if refused == nil && !who.Allows(u.kind.Name(), c.Alias) {
+		refused = caller.OtherAlias
+	}
+	if refused == nil && who.Account.Folder != u.folder {
+		refused = caller.OtherFolder
+	}
+	rep := caller.RepetitionOf(ctx)
+	if refused == nil {
+		refused = rep.Keep(ctx, c.Alias)
+	}
+	var charged func(stored bool)
+	if refused == nil {
+		charged, refused = u.charge(ctx, running, who.Ticket, c)
+	}
+	if refused != nil {
+		release()
+		return nil, refused.Failure()
+	}
+	return func(outcome upload.Outcome) {
+		defer release()
+		rep.Settle(outcome)
+		if charged != nil {
+			charged(outcome == upload.AllStored)
+		}
+	}, nil
+}
+
+// charge counts the items of a form that are about to be committed on a ticket, if it has one. The
+// caller must call settle unless it is nil, and the service must stay open until then. The items of a
+// request with a key count once, however often it is repeated with the same bytes.
+func (u *uploadRequest) charge(ctx context.Context, running *service.Service, ticket *tokens.Ticket, c upload.Commitment) (settle func(stored bool), refused *caller.Refusal) {
+	if ticket == nil {
+		return nil, nil
+	}
+	use, rep := rand.Text(), caller.RepetitionOf(ctx)
+	if rep != nil {
+		digest, err := c.Digest()
+		if err != nil {
+			return nil, caller.Refuse(http.StatusInternalServerError, item.Internal, "internal error")
+		}
+		use = rep.ID() + " " + digest
+	}
+	charged, err := running.Charge(ctx, ticket, use, c.Items, rep.IsRepeated())
+	switch {
+	case err == nil && rep.IsRepeated():
+		return nil, nil // the items of an earlier attempt may be stored
+	case err == nil && rep != nil:
+		return func(stored bool) { charged(stored || rep.IsLost()) }, nil // or those of a later one
+	case err == nil:
+		return charged, nil
+	}
+	failure := resumable.Uncounted(err)
+	if failure.Reason == item.Unavailable {
+		return nil, u.StoreUnreachable(ctx, failure.Message, err)
+	}
+	return nil, caller.Refuse(http.StatusForbidden, failure.Reason, failure.Message)
+}
+
+// putAddress is the address of an upload of one file: its alias, sub folder and name.
+type putAddress struct {
+	alias, subFolder, name string
+	problem                string // for the caller; empty if there is none
+}
+
+// putAddressOf returns the address in a path. A name is not needed for other methods.
+func putAddressOf(u *url.URL, kind item.Kind) *putAddress {
+	segments, problem := caller.Segments(strings.TrimPrefix(u.EscapedPath(), "/"))
+	const start = 3 // api, upload and the kind
+	if problem == "" && (len(segments) < start+2 || strings.Join(segments[:start], "/") != caller.UploadPath[1:]+kind.Name()) {
+		problem = "the address is " + caller.UploadPath + kind.Name() + "/<alias>/<name>, or has a sub folder between them"
+	}
+	last := len(segments) - 1
+	if problem == "" && strings.Contains(segments[last], `\`) {
+		problem = "the name in the address contains a backslash: separate folders by slashes"
+	}
+	if problem != "" {
+		return &putAddress{problem: problem}
+	}
+	return &putAddress{alias: segments[start], subFolder: strings.Join(segments[start+1:last], "/"), name: segments[last]}
+}
+
+// Put returns the endpoint of an upload of one file, which is the body of the request.
+func Put(g *caller.Gate, kind item.Kind) caller.Endpoint {
+	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+		u := requestFrom(g, w, r, kind, tokens.Upload)
+		u.put = putAddressOf(r.URL, kind)
+		return u.serve(running, w, r)
+	}
+}
+
+// ResumableSuffix is the end of the paths of the endpoints, before the ID of an upload.
+const ResumableSuffix = "/resumable"
+
+// Resumable returns the endpoint of resumable uploads. id is that of an upload; empty for the
+// endpoint itself.
+func Resumable(g *caller.Gate, kind item.Kind, id string) caller.Endpoint {
+	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+		path := g.MountPrefix(r) + caller.UploadPath + kind.Name() + ResumableSuffix
+		return requestFrom(g, w, r, kind, tokens.Upload).resumable(r, path, id)(running, w, r)
+	}
+}
+
+// ServeResumable serves resumable uploads of a known caller, without a token.
+// path is that of the endpoint as the client sees it, and id that of an upload; empty for the
+// endpoint itself. The caller's origin and account own the uploads. HEAD and GET may store an item,
+// and a header may name another method, so the permission must not depend on the method. The error
+// is an *[httpx.Error]; then nothing was written. Its status is 404 if resumable uploads are off.
+func ServeResumable(
+	g *caller.Gate, w http.ResponseWriter, r *http.Request, kind item.Kind, path, id string, known caller.Known,
+) error {
+	return g.Answer(w, r, requestOf(g, r, kind, known).resumable(r, path, id))
+}
+
+// resumable returns the endpoint of resumable uploads for the caller of u.
+func (u *uploadRequest) resumable(r *http.Request, path, id string) caller.Endpoint {
+	e := &tus.Endpoint{
+		Kind: u.kind, Path: path, BaseURL: u.baseURL, Origin: u.origin, Client: u.Client(r),
+		Running: u.Next, Log: u.Log,
+		Authenticate: func(ctx context.Context, running *service.Service) (tokens.Caller, *item.Failure) {
+			who, refused := u.authenticate(ctx, running)
+			if refused == nil && !who.AllowsKind(u.kind.Name()) {
+				refused = caller.TicketRefusal(who, u.kind)
+			}
+			if refused != nil {
+				return who, refused.Failure()
+			}
+			return who, nil
+		},
+	}
+	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+		return e.Serve(running, w, r, id)
+	}
+}
