@@ -220,8 +220,8 @@ async function moving(page) {
 	await page.goto(`${at('few')}?search=image-0001`);
 	await page.goto(`${facts.panel}${base}?search=${image(0)}`);
 	await page.getByText(/^Found \d+ items?\.$/).waitFor();
+	await tiles(page).nth(2).waitFor(); // the search before has found less
 	const found = await tiles(page).count();
-	assert.ok(found > 2);
 	await page.keyboard.press('Control+a');
 	await act(page, 'Move');
 	await dialog(page, /^Move/).getByLabel('Alias', { exact: true }).selectOption('photos');

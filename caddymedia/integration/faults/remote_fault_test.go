@@ -23,6 +23,7 @@ func TestRemoteDead(t *testing.T) {
 		"silent":   (*faults.Proxy).SetSilent,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			site.EachRemote(t, func(t *testing.T, p site.Backend) { remoteDead(t, p, set) })
 		})
 	}

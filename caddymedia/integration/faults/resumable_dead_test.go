@@ -51,9 +51,11 @@ file_alias bucket {
 	for _, client := range clients {
 		for _, alias := range []string{"disk", "bucket"} {
 			t.Run(client.Version+" "+alias, func(t *testing.T) {
+				t.Parallel()
 				deadConnection(t, c, client, client, token, alias)
 			})
 			t.Run(client.Version+" "+alias+", other node", func(t *testing.T) {
+				t.Parallel()
 				deadConnection(t, c, client, far, token, alias)
 			})
 		}
