@@ -44,7 +44,7 @@ type Result struct {
 func (s *Service) request(ctx context.Context, kind item.Kind, alias, subFolder string) upload.Upload {
 	return upload.Upload{
 		Request: upload.Request{
-			Kind: kind, Alias: cmp.Or(alias, item.DefaultAlias), Actor: item.Actor{Origin: item.OriginGo, Client: s.ClientOf(ctx)},
+			Kind: kind, Alias: cmp.Or(alias, item.DefaultAlias), Actor: item.Actor{Origin: item.OriginGo, Client: s.core.ClientOf(ctx)},
 		},
 		SubFolder: subFolder,
 	}
@@ -73,7 +73,7 @@ func (s *Service) failed(failures item.Failures) Result {
 	for i, f := range failures {
 		messages[i] = f.Message
 		if f.Err != nil {
-			s.Log().Warn("storing an item for Go code", "message", f.Message, "error", f.Err)
+			s.core.Log().Warn("storing an item for Go code", "message", f.Message, "error", f.Err)
 		}
 	}
 	return Result{Message: strings.Join(messages, "; ")}
@@ -148,7 +148,7 @@ func (s *Service) DownloadFile(ctx context.Context, address, alias, subFolder st
 }
 
 func (s *Service) download(ctx context.Context, address string, req upload.Upload) Result {
-	return s.upload(func() ([]upload.Item, item.Failures) { return s.Download(ctx, address, req) })
+	return s.upload(func() ([]upload.Item, item.Failures) { return s.core.Download(ctx, address, req) })
 }
 
 // DeleteImage deletes an image with its variant and its renditions. The error satisfies errors.Is with
@@ -163,7 +163,7 @@ func (s *Service) DeleteFile(ctx context.Context, alias, filename string) error 
 }
 
 func (s *Service) remove(ctx context.Context, kind item.Kind, name, filename string) error {
-	alias, ok := s.Alias(kind, cmp.Or(name, item.DefaultAlias))
+	alias, ok := s.core.Alias(kind, cmp.Or(name, item.DefaultAlias))
 	if !ok {
 		return fmt.Errorf("unknown alias %q", name)
 	}
@@ -172,7 +172,7 @@ func (s *Service) remove(ctx context.Context, kind item.Kind, name, filename str
 		return err
 	}
 	defer release()
-	return s.Uploader().Delete(ctx, alias, filename, item.Actor{Origin: item.OriginGo, Client: s.ClientOf(ctx)})
+	return s.core.Uploader().Delete(ctx, alias, filename, item.Actor{Origin: item.OriginGo, Client: s.core.ClientOf(ctx)})
 }
 
 // FormImage stores the image of the named file input of a multipart/form-data request, with the
@@ -196,18 +196,18 @@ func (s *Service) formItem(r *http.Request, input string, req upload.Upload) Res
 	return s.upload(func() ([]upload.Item, item.Failures) {
 		file, failure := s.formFile(r, req.Kind, input)
 		if failure != nil {
-			return nil, s.Uploader().Refuse(ctx, req, failure)
+			return nil, s.core.Uploader().Refuse(ctx, req, failure)
 		}
 		name, failure := submittedName(file)
 		if failure != nil {
-			return nil, s.Uploader().Refuse(ctx, req, failure)
+			return nil, s.core.Uploader().Refuse(ctx, req, failure)
 		}
 		body, err := file.Open()
 		if err != nil {
-			return nil, s.Uploader().Refuse(ctx, req, formFailure(err))
+			return nil, s.core.Uploader().Refuse(ctx, req, formFailure(err))
 		}
 		defer body.Close()
-		return s.Uploader().Upload(ctx, req, upload.Single(name, body))
+		return s.core.Uploader().Upload(ctx, req, upload.Single(name, body))
 	})
 }
 
@@ -241,7 +241,7 @@ func (s *Service) parseForm(r *http.Request) error {
 	if r.Body == nil {
 		return errors.New("there is no body")
 	}
-	r.Body = http.MaxBytesReader(nil, r.Body, s.Limits().MaxBody)
+	r.Body = http.MaxBytesReader(nil, r.Body, s.core.Limits().MaxBody)
 	err := r.ParseMultipartForm(formMemory)
 	form := r.MultipartForm
 	if form == nil {
@@ -249,7 +249,7 @@ func (s *Service) parseForm(r *http.Request) error {
 	}
 	context.AfterFunc(r.Context(), func() {
 		if err := form.RemoveAll(); err != nil {
-			s.Log().Warn("removing the temporary files of a form", "error", err)
+			s.core.Log().Warn("removing the temporary files of a form", "error", err)
 		}
 	})
 	return nil // the query may be malformed, which is none of our business

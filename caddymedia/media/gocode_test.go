@@ -216,7 +216,7 @@ func wantResult(t *testing.T, got Result, want string) {
 // wantNothing asserts that the service has stored nothing.
 func wantNothing(t *testing.T, s *Service) {
 	t.Helper()
-	storage, _ := s.Storage("default")
+	storage, _ := s.core.Storage("default")
 	for info, err := range storage.All(t.Context(), "") {
 		t.Errorf("stored %s: %v", info.Key, err)
 	}

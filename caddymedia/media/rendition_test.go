@@ -98,7 +98,7 @@ func TestImageSrcset(t *testing.T) {
 	}
 	turned := "\xFF\xD8\xFF\xE1\x00\x22Exif\x00\x00MM\x00\x2A\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00\x00\x00\x00\x00" +
 		photo.String()[2:]
-	storage, _ := s.Storage("default")
+	storage, _ := s.core.Storage("default")
 	for key, content := range map[string]string{
 		"img/content/a b,c.jpg": turned, "img/content/a.svg": "<svg/>", "img/content/bad.jpg": "no picture", "img/content/a.webp": "RIFF",
 	} {

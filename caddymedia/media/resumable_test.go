@@ -30,7 +30,7 @@ func TestResumableOptions(t *testing.T) {
 		}
 		config := configOf(t)
 		config.Resumable = c.given
-		uploads := start(t, config).Uploads()
+		uploads := start(t, config).core.Uploads()
 		switch {
 		case (uploads == nil) != c.given.Off:
 			t.Errorf("%+v: resumable uploads are off: %t", c.given, uploads == nil)

@@ -26,10 +26,13 @@ import (
 var ErrClosed = service.ErrClosed
 
 // Service is a running service. It is safe for concurrent use.
-type Service struct{ *core }
+type Service struct{ core *service.Service }
 
-// core is the service itself. The packages of this module use its methods.
-type core = service.Service
+func init() {
+	service.Of = func(public any) *service.Service {
+		return public.(*Service).core //nolint:forcetypeassert // nothing else is given
+	}
+}
 
 // Process has what the services of a process share: bounds of resources, and counts of logins, which
 // go on when one service replaces another.
@@ -114,7 +117,7 @@ func (s *Service) FilePath(alias string) (string, error) { return s.pathOf(item.
 
 func (s *Service) pathOf(kind item.Kind, name string) (string, error) {
 	plain, rendition, isRendition := strings.Cut(name, "@")
-	alias, ok := s.Alias(kind, plain)
+	alias, ok := s.core.Alias(kind, plain)
 	if !ok {
 		return "", fmt.Errorf("unknown alias %q", plain)
 	}
@@ -134,7 +137,7 @@ func (s *Service) pathOf(kind item.Kind, name string) (string, error) {
 //
 // The error is that of an unknown alias.
 func (s *Service) ImageSrcset(ctx context.Context, alias, filename string) (string, error) {
-	found, ok := s.Alias(item.Image, alias)
+	found, ok := s.core.Alias(item.Image, alias)
 	if !ok {
 		return "", fmt.Errorf("unknown alias %q", alias)
 	}
@@ -143,9 +146,9 @@ func (s *Service) ImageSrcset(ctx context.Context, alias, filename string) (stri
 		return "", nil // a page of an earlier configuration lacks the attribute
 	}
 	defer release()
-	_, srcset, err := s.ImageSizes(ctx, found, filename)
+	_, srcset, err := s.core.ImageSizes(ctx, found, filename)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.Log().Warn("finding the sizes of an image", "alias", alias, "filename", filename, "error", err)
+		s.core.Log().Warn("finding the sizes of an image", "alias", alias, "filename", filename, "error", err)
 	}
 	return srcset, nil
 }
@@ -164,7 +167,7 @@ func (s *Service) FileURL(ctx context.Context, alias, filename string, lifetime 
 
 func (s *Service) signedURL(ctx context.Context, kind item.Kind, name, filename string, lifetime time.Duration) (string, error) {
 	alias, rendition, _ := strings.Cut(name, "@")
-	signed, err := s.Sign(ctx, service.SignRequest{
+	signed, err := s.core.Sign(ctx, service.SignRequest{
 		Kind: kind, Alias: alias, Rendition: rendition, Filenames: []string{filename}, ExpiresIn: lifetime,
 	})
 	if err != nil {

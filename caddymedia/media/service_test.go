@@ -73,7 +73,7 @@ func (s *store) Update(context.Context, string, string, func(tokens.Entry) (toke
 
 func wantStored(t *testing.T, s *Service, key, want string) {
 	t.Helper()
-	storage, _ := s.Storage("default")
+	storage, _ := s.core.Storage("default")
 	body, _, err := storage.Open(t.Context(), key, struct{ Offset, Length int64 }{})
 	if err != nil {
 		t.Error(err)
@@ -103,20 +103,20 @@ func TestSideBySide(t *testing.T) {
 	a, b := start(t, first), start(t, second)
 	actor := item.Actor{Account: "site"}
 	for _, s := range []*Service{a, b} {
-		if _, ok := s.BeginUpload(actor, nil, 0); !ok {
+		if _, ok := s.core.BeginUpload(actor, nil, 0); !ok {
 			t.Error("the first upload of an account is refused")
 		}
 	}
-	if _, ok := a.BeginUpload(actor, nil, 0); !ok {
+	if _, ok := a.core.BeginUpload(actor, nil, 0); !ok {
 		t.Error("an upload counts in another service")
 	}
-	if _, ok := b.BeginUpload(actor, nil, 0); ok {
+	if _, ok := b.core.BeginUpload(actor, nil, 0); ok {
 		t.Error("an account has two uploads under way, and may have one")
 	}
-	if _, _, err := b.Issuer().Issue(t.Context(), "site", "password", netip.Addr{}); err != nil || second.Tokens.(*store).saved != 1 {
+	if _, _, err := b.core.Issuer().Issue(t.Context(), "site", "password", netip.Addr{}); err != nil || second.Tokens.(*store).saved != 1 {
 		t.Errorf("issuing a token: %v", err)
 	}
-	if _, _, err := a.Issuer().Issue(t.Context(), "site", "password", netip.Addr{}); !errors.Is(err, access.ErrCredentials) {
+	if _, _, err := a.core.Issuer().Issue(t.Context(), "site", "password", netip.Addr{}); !errors.Is(err, access.ErrCredentials) {
 		t.Errorf("an account of another service: %v", err)
 	}
 }
@@ -130,15 +130,15 @@ func TestSharedProcess(t *testing.T) {
 		config.Process, config.Limits.MaxUploads = process, 1
 		services[i] = start(t, config)
 	}
-	ended, ok := services[0].BeginUpload(item.Actor{Account: "site"}, nil, 0)
+	ended, ok := services[0].core.BeginUpload(item.Actor{Account: "site"}, nil, 0)
 	if !ok {
 		t.Fatal("the first upload of an account is refused")
 	}
-	if _, ok := services[1].BeginUpload(item.Actor{Account: "site"}, nil, 0); ok {
+	if _, ok := services[1].core.BeginUpload(item.Actor{Account: "site"}, nil, 0); ok {
 		t.Error("an upload does not count in another service")
 	}
 	ended()
-	if _, ok := services[1].BeginUpload(item.Actor{Account: "site"}, nil, 0); !ok {
+	if _, ok := services[1].core.BeginUpload(item.Actor{Account: "site"}, nil, 0); !ok {
 		t.Error("an upload that has ended counts in another service")
 	}
 }
@@ -167,7 +167,7 @@ func TestClose(t *testing.T) {
 		config := configOf(t)
 		kept := config.Tokens.(*store)
 		s := start(t, config)
-		storage, _ := s.Storage("default")
+		storage, _ := s.core.Storage("default")
 		s.Start()
 		synctest.Wait()
 		_, release, err := s.Acquire()
@@ -276,7 +276,7 @@ func TestCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	storage, _ := s.Storage("default")
+	storage, _ := s.core.Storage("default")
 	for key, want := range map[string]int{"img/content/a.jpg": 1, naming.UploadsFolder + "/a": 3} {
 		if _, err := storage.Put(t.Context(), key, strings.NewReader("text"), storagedrivers.PutOptions{}); err != nil {
 			t.Fatal(err)
@@ -341,7 +341,7 @@ func TestCloseEndsFetches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	storage, _ := s.Storage("default")
+	storage, _ := s.core.Storage("default")
 	if _, err := storage.Put(t.Context(), "img/content/a.jpg", strings.NewReader(strings.Repeat("x", 1<<20)), storagedrivers.PutOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -373,12 +373,12 @@ func TestSharedBlocks(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	storage, _ := s.Storage("default")
+	storage, _ := s.core.Storage("default")
 	if _, err := storage.Put(t.Context(), "a", strings.NewReader("text"), storagedrivers.PutOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	wantStored(t, s, "a", "text")
-	other, _ := s.Storage("other")
+	other, _ := s.core.Storage("other")
 	if _, _, err := other.Open(t.Context(), "a", storagedrivers.Range{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v, want that there is no object", err)
 	}

@@ -133,7 +133,7 @@ func TestUploadConfirms(t *testing.T) {
 	for confirmed, want := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK} {
 		calls := 0
 		k.known.Confirm = func(running *service.Service) bool {
-			if running != k.site.first.Self() {
+			if running != service.Of(k.site.first) {
 				t.Error("asked for another service than the running one")
 			}
 			calls++

@@ -136,7 +136,7 @@ func TestItemsConfirm(t *testing.T) {
 				calls := 0
 				known := asPanel(everything)
 				known.Confirm = func(running *service.Service) bool {
-					if running != s.first.Self() {
+					if running != service.Of(s.first) {
 						t.Error("asked for another service than the running one")
 					}
 					calls++
@@ -168,7 +168,7 @@ func TestItemsReload(t *testing.T) {
 			s := withItems(t)
 			next := s.service(t, media.Limits{})
 			known := asPanel(everything)
-			known.Confirm = func(running *service.Service) bool { return running == s.first.Self() || status == http.StatusOK }
+			known.Confirm = func(running *service.Service) bool { return running == service.Of(s.first) || status == http.StatusOK }
 			r := s.request(t, cmp.Or(c.method, http.MethodPost), "/", c.header, c.body)
 			r.Body = revoking{r.Body, func() { s.running.Store(next) }}
 			w := httptest.NewRecorder()

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/service"
+
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -46,7 +48,7 @@ func TestRightsEndDuringUpload(t *testing.T) {
 		t.Helper()
 		running, release := s.Running()
 		defer release()
-		if _, err := running.Issuer().Revoke(t.Context(), someKey); err != nil {
+		if _, err := service.Of(running).Issuer().Revoke(t.Context(), someKey); err != nil {
 			t.Error(err)
 		}
 	}

@@ -313,7 +313,7 @@ func TestCallsWait(t *testing.T) {
 			}
 			leave := make([]func(), most)
 			for i := range leave {
-				leave[i], _ = s.first.Enter(t.Context(), actor, kind, 1)
+				leave[i], _ = service.Of(s.first).Enter(t.Context(), actor, kind, 1)
 			}
 			send := func() (*httptest.ResponseRecorder, time.Duration) {
 				w, begin := httptest.NewRecorder(), time.Now()
@@ -331,7 +331,7 @@ func TestCallsWait(t *testing.T) {
 				t.Errorf("%s: %d %.100s after %v", name, w.Code, w.Body, took)
 			}
 			actor.Account = otherKey
-			other, ok := s.first.Enter(t.Context(), actor, kind, 1)
+			other, ok := service.Of(s.first).Enter(t.Context(), actor, kind, 1)
 			if !ok {
 				t.Fatalf("%s: another account waits", name)
 			}

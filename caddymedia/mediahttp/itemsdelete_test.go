@@ -538,7 +538,7 @@ func TestDeleteRevoked(t *testing.T) {
 	s := withItems(t)
 	r := s.request(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, "action=delete&filename=a.txt")
 	r.Body = revoking{r.Body, func() {
-		if _, err := s.first.Issuer().Revoke(t.Context(), someKey); err != nil {
+		if _, err := service.Of(s.first).Issuer().Revoke(t.Context(), someKey); err != nil {
 			t.Error(err)
 		}
 	}}

@@ -330,7 +330,7 @@ func requestReplacements(t *testing.T, key string) {
 	s = newSiteWith(t, media.Limits{MaxBody: 10, MaxUploads: 1}, change)
 	put(alias+"a"+ext, bearer+ifAny, strings.Repeat("x", 11), 413)
 	s.put(t, strings.Replace(key, "content", "replacing", 1), "old")
-	ended, ok := s.first.BeginUpload(item.Actor{Origin: "http", Account: someKey}, nil, 0)
+	ended, ok := service.Of(s.first).BeginUpload(item.Actor{Origin: "http", Account: someKey}, nil, 0)
 	if !ok {
 		t.Fatal("no upload can begin")
 	}
@@ -364,7 +364,7 @@ func requestTransfers(t *testing.T, key string) {
 	post(urlencoded+bearer+`If-Match: "x"`+"\n", "to=b"+ext, 412)
 	post(urlencoded+bearer, "to="+strings.Repeat("a", 64<<10), 413)
 	post(urlencoded+bearer, "to=b.exe", 415)
-	ended, ok := s.first.BeginUpload(item.Actor{Origin: "http", Account: someKey}, nil, 0)
+	ended, ok := service.Of(s.first).BeginUpload(item.Actor{Origin: "http", Account: someKey}, nil, 0)
 	if !ok {
 		t.Fatal("no upload can begin")
 	}
@@ -461,7 +461,7 @@ func requestSigned(t *testing.T) {
 // holdMemory holds all the memory that an account may have for forms and answers.
 func holdMemory(t *testing.T, s *site) (leave func()) {
 	t.Helper()
-	leave, ok := s.first.Enter(t.Context(), item.Actor{Origin: "http", Account: someKey}, service.OtherCall, 32<<20)
+	leave, ok := service.Of(s.first).Enter(t.Context(), item.Actor{Origin: "http", Account: someKey}, service.OtherCall, 32<<20)
 	if !ok {
 		t.Fatal("the memory is in use")
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/service"
+
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/media"
@@ -140,7 +142,7 @@ func TestRenditionWithoutWebP(t *testing.T) {
 			AliasOptions: on("main"), WebP: &media.WebP{}, Negotiate: true, Renditions: map[string]*media.Rendition{"thumb": {Width: 20}},
 		}
 	})
-	s.first.Uploader().Derived.Images = render.NewMaker(greedy{encoder}, render.Limits{})
+	service.Of(s.first).Uploader().Derived.Images = render.NewMaker(greedy{encoder}, render.Limits{})
 	s.put(t, "img/sized/a.png", pngOf(40, 30))
 	httpCase{
 		target: "/static/img/sized@thumb/a.png", header: "Accept: image/webp", status: 200, want: "Content-Type: image/png\nVary: Accept",

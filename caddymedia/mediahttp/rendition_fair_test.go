@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/service"
+
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/media"
@@ -77,7 +79,7 @@ func TestLongRenditions(t *testing.T) {
 					AliasOptions: on("main"), Renditions: map[string]*media.Rendition{"thumb": {Width: 20, Format: "webp"}},
 				}
 			})
-			s.first.Uploader().Derived.Images = render.NewMaker(endless{encoder, end}, render.Limits{Workers: workers, Time: time.Hour})
+			service.Of(s.first).Uploader().Derived.Images = render.NewMaker(endless{encoder, end}, render.Limits{Workers: workers, Time: time.Hour})
 			const clients, each = 2, 10
 			long := longGIF(t)
 			target := func(i int) string { return fmt.Sprintf("/static/img/moving@thumb/%d.gif", i) }

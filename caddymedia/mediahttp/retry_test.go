@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/service"
+
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/media"
@@ -515,7 +517,7 @@ func endAfter(n int) func() error {
 func (s *site) hold(t *testing.T, method, target string) {
 	t.Helper()
 	address, query, _ := strings.Cut(target, "?")
-	attempt, err := s.first.Issuer().Attempt(t.Context(), access.Request{
+	attempt, err := service.Of(s.first).Issuer().Attempt(t.Context(), access.Request{
 		ID: access.RequestID("http", someKey, "", "k1", method, address, query), Account: someKey, Fingerprint: "4 ",
 	}, func() {})
 	if err != nil {
@@ -572,7 +574,7 @@ func requestKeys(t *testing.T, key string) {
 		}
 		c.check(t, s)
 	}
-	ended, ok := s.first.BeginUpload(item.Actor{Origin: "http", Account: someKey}, nil, 0)
+	ended, ok := service.Of(s.first).BeginUpload(item.Actor{Origin: "http", Account: someKey}, nil, 0)
 	if !ok {
 		t.Fatal("no upload can begin")
 	}

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/service"
+
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/testservice"
@@ -250,7 +252,7 @@ func (s *site) token(t *testing.T) string {
 
 func (s *site) tokenOf(t *testing.T, key string) string {
 	t.Helper()
-	token, _, err := s.first.Issuer().Issue(t.Context(), key, password, netip.Addr{})
+	token, _, err := service.Of(s.first).Issuer().Issue(t.Context(), key, password, netip.Addr{})
 	if err != nil {
 		t.Fatal(err)
 	}

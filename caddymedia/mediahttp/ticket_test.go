@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/service"
+
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/media"
 )
@@ -212,7 +214,7 @@ func TestTicketScope(t *testing.T) {
 	t.Parallel()
 	s := aSite(t)
 	text := s.ticket(t, url.Values{"kind": {"image"}, "alias": {"exact"}, "sub_folder": {"A b"}, "filename": {"C.jpg"}}.Encode())
-	account, ticket, err := s.first.Issuer().Verify(t.Context(), text, "")
+	account, ticket, err := service.Of(s.first).Issuer().Verify(t.Context(), text, "")
 	if err != nil {
 		t.Fatal(err)
 	}

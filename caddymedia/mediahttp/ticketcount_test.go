@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/service"
+
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/media"
 )
@@ -24,7 +26,7 @@ func TestTicketCounts(t *testing.T) {
 	}
 	left := func(want int) {
 		t.Helper()
-		_, ticket, err := s.first.Issuer().Verify(t.Context(), s.vars[1], "")
+		_, ticket, err := service.Of(s.first).Issuer().Verify(t.Context(), s.vars[1], "")
 		if err != nil || ticket.Left() != want {
 			t.Errorf("%+v, %v, want %d left", ticket, err, want)
 		}
@@ -70,12 +72,12 @@ func TestTicketEnds(t *testing.T) {
 		{"almost expired", func(_ *testing.T, s *site) { s.passed.Store(int64(14 * time.Minute)) }, 200}, // with time for the body
 		{"expired", func(_ *testing.T, s *site) { s.passed.Store(int64(15 * time.Minute)) }, 401},
 		{"revoked", func(t *testing.T, s *site) {
-			if n, err := s.first.Issuer().Revoke(t.Context(), someKey); n != 2 || err != nil { // with its token
+			if n, err := service.Of(s.first).Issuer().Revoke(t.Context(), someKey); n != 2 || err != nil { // with its token
 				t.Errorf("revoked %d: %v", n, err)
 			}
 		}, 401},
 		{"another account revoked", func(t *testing.T, s *site) {
-			if _, err := s.first.Issuer().Revoke(t.Context(), otherKey); err != nil {
+			if _, err := service.Of(s.first).Issuer().Revoke(t.Context(), otherKey); err != nil {
 				t.Error(err)
 			}
 		}, 200},
@@ -170,7 +172,7 @@ func TestTicketOfEndedToken(t *testing.T) {
 		}
 		saved = append(saved, key)
 		for _, token := range s.known {
-			if err := s.first.Issuer().Drop(t.Context(), token); err != nil {
+			if err := service.Of(s.first).Issuer().Drop(t.Context(), token); err != nil {
 				t.Error(err)
 			}
 		}

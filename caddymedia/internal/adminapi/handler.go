@@ -27,7 +27,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/plugin"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -106,7 +106,7 @@ func NewEditor(address string, log *zap.Logger) (*Handler, error) {
 type call struct {
 	handler *Handler
 	app     *plugin.App // nil for the routes of the editor
-	service *media.Service
+	service *service.Service
 	w       http.ResponseWriter
 	r       *http.Request
 	args    []string // the path segments for the wildcards of the route

@@ -106,7 +106,7 @@ func TestFactsOfPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	handler := mediahttp.New(app.Service(), mediahttp.Options{})
+	handler := mediahttp.New(app, mediahttp.Options{})
 	handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/static/file/papers/a.txt?"+facts.Query, nil))
 	if w.Code != http.StatusOK {
 		t.Errorf("status %d", w.Code)

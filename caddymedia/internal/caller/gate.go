@@ -75,13 +75,13 @@ type Gate struct {
 }
 
 // source is a mediahttp.Source, whose services are of another package that has them with their configuration.
-type source[S interface{ Self() *service.Service }] interface {
+type source[S any] interface {
 	Acquire() (service S, release func(), err error)
 	Running() (service S, release func())
 }
 
 // New returns the gate of the services of a source.
-func New[S interface{ Self() *service.Service }](from source[S], options Options) *Gate {
+func New[S any](from source[S], options Options) *Gate {
 	return &Gate{
 		Options: options.withDefaults(),
 		Acquire: func() (*service.Service, func(), error) {
@@ -89,11 +89,11 @@ func New[S interface{ Self() *service.Service }](from source[S], options Options
 			if err != nil {
 				return nil, nil, err
 			}
-			return s.Self(), release, nil
+			return service.Of(s), release, nil
 		},
 		Next: func() (*service.Service, func()) {
 			s, release := from.Running()
-			return s.Self(), release
+			return service.Of(s), release
 		},
 	}
 }

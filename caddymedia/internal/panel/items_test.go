@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/service"
+
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/media"
 	tokenmemory "github.com/caddymedia/media/caddymedia/tokens/memory"
@@ -69,7 +71,7 @@ func newItemsSite(t *testing.T, keys ...string) *itemsSite {
 // provision makes a panel the one of the running configuration, until the end of the test.
 func (s *itemsSite) provision(t *testing.T, p *Panel) {
 	t.Helper()
-	provisioned.Store(p, s.service.Self())
+	provisioned.Store(p, service.Of(s.service))
 	t.Cleanup(func() { provisioned.Delete(p) })
 }
 

@@ -117,7 +117,7 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 		}
 	}
 	p.gate = caller.New(app, caller.Options(plugin.HandlerOptions(app.Redacted(ctx.Slogger()))))
-	provisioned.Store(p, app.Service().Self())
+	provisioned.Store(p, app.Service())
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		p.log.Info("serving the panel", zap.Strings("addresses", addresses(server, p.base+"/")))
 	}

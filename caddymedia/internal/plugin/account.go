@@ -62,7 +62,7 @@ func (a *App) Passwords(realm string, hashes map[string]string) (*access.Passwor
 			return nil, fmt.Errorf("user %q: %w", user, err)
 		}
 	}
-	return a.service.Passwords(realm, hashes), nil
+	return a.Service().Passwords(realm, hashes), nil
 }
 
 // accounts returns the expanded accounts, whose hashes can be compared.

@@ -72,7 +72,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if a.service, err = media.New(config); err != nil {
 		return err
 	}
-	a.observer.Images(a.service.Uploader().Derived.Images)
+	a.observer.Images(a.Service().Uploader().Derived.Images)
 	return nil
 }
 
@@ -200,7 +200,7 @@ func (a *App) warn() {
 
 // warnOfTrustedHeader logs a header that names users.
 func (a *App) warnOfTrustedHeader() {
-	if trust := a.service.Trust(); trust != nil && trust.Header != "" {
+	if trust := a.Service().Trust(); trust != nil && trust.Header != "" {
 		a.log.Warn("a header names the users: whoever can send it to this server is any of them; "+
 			"let no request past forward_auth, and let it remove the header of clients (copy_headers does)", "trust_header", trust.Header)
 	}
@@ -209,7 +209,7 @@ func (a *App) warnOfTrustedHeader() {
 // warnOfHEIC logs the aliases that accept HEIC, which is stored but not decoded here.
 func (a *App) warnOfHEIC() {
 	for _, name := range slices.Sorted(maps.Keys(a.ImageAliases)) {
-		if alias, ok := a.service.Alias(item.Image, name); ok && alias.Extensions["heic"] {
+		if alias, ok := a.Service().Alias(item.Image, name); ok && alias.Extensions["heic"] {
 			a.log.Warn("HEIC images get no variant and no renditions, and only Safari shows them", "image_alias", name)
 		}
 	}

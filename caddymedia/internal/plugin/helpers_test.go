@@ -69,7 +69,12 @@ func TestActorOfGoCode(t *testing.T) { // not parallel: Caddy has globals
 	app.Service().Uploader().Observer = observer
 	r := formRequest(t)
 	r = r.WithContext(context.WithValue(r.Context(), caddyhttp.VarsCtxKey, map[string]any{caddyhttp.ClientIPVarKey: "192.0.2.1"}))
-	if got := app.Service().FormFile(r, "a", "", "sub"); !got.Success || got.FullPath != "/static/file/content/sub/a.txt" {
+	service, release, err := app.Acquire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if got := service.FormFile(r, "a", "", "sub"); !got.Success || got.FullPath != "/static/file/content/sub/a.txt" {
 		t.Errorf("got %+v", got)
 	}
 	wantStored(t, root, "file/content/sub/a.txt", "text")

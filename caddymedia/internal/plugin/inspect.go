@@ -14,12 +14,12 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/modules"
 	"github.com/caddymedia/media/caddymedia/internal/redact"
-	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // Service returns the service of this configuration, which may be closed.
-func (a *App) Service() *media.Service { return a.service }
+func (a *App) Service() *service.Service { return service.Of(a.service) }
 
 // Driver returns the module of a storage's driver, or nil if there is no such storage.
 func (a *App) Driver(name string) *modules.Driver { return a.drivers[name] }

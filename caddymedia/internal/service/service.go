@@ -267,8 +267,8 @@ func (s *Service) freeAll() {
 	}
 }
 
-// Self returns the service, of a type that embeds it.
-func (s *Service) Self() *Service { return s }
+// Of returns the service of a *media.Service, which does not show it to other modules. Package media sets it.
+var Of func(public any) *Service
 
 // Uploader returns the uploader, which stores, deletes and maintains items.
 func (s *Service) Uploader() *upload.Uploader { return s.uploader }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/service"
+
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
@@ -23,7 +25,7 @@ func (s *site) used(t *testing.T, ticket string) int {
 // loaded returns a ticket as it is stored.
 func (s *site) loaded(t *testing.T, ticket string) *access.Ticket {
 	t.Helper()
-	_, loaded, err := s.first.Issuer().VerifyTicket(t.Context(), access.IDOf(ticket))
+	_, loaded, err := service.Of(s.first).Issuer().VerifyTicket(t.Context(), access.IDOf(ticket))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,11 +39,11 @@ func (s *site) take(t *testing.T, ticket string, n int) (giveBack func()) {
 	if loaded.MaxFiles != n {
 		t.Fatalf("the ticket is for %d items", loaded.MaxFiles)
 	}
-	if err := s.first.Issuer().Take(t.Context(), loaded, "other", n); err != nil {
+	if err := service.Of(s.first).Issuer().Take(t.Context(), loaded, "other", n); err != nil {
 		t.Fatal(err)
 	}
 	return func() {
-		if err := s.first.Issuer().GiveBack(t.Context(), loaded.ID, "other"); err != nil {
+		if err := service.Of(s.first).Issuer().GiveBack(t.Context(), loaded.ID, "other"); err != nil {
 			t.Error(err)
 		}
 	}
@@ -50,7 +52,7 @@ func (s *site) take(t *testing.T, ticket string, n int) (giveBack func()) {
 // found returns the upload of an address.
 func (s *site) found(t *testing.T, address string) *resumable.Upload {
 	t.Helper()
-	u, err := s.first.Uploads().Find(t.Context(), "http "+someKey, address[strings.LastIndex(address, "/")+1:])
+	u, err := service.Of(s.first).Uploads().Find(t.Context(), "http "+someKey, address[strings.LastIndex(address, "/")+1:])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,7 @@ func TestCharge(t *testing.T) {
 	}{
 		{"both are valid", func(*testing.T, *site, string) {}, 1, 0, ""},
 		{"the first one has ended", func(t *testing.T, s *site, first string) {
-			if err := s.first.Issuer().Drop(t.Context(), first); err != nil {
+			if err := service.Of(s.first).Issuer().Drop(t.Context(), first); err != nil {
 				t.Error(err)
 			}
 		}, -1, 1, ""},
@@ -152,7 +154,7 @@ func TestChargeFaults(t *testing.T) {
 // isKept reports whether an attempt to finish an upload may have stored its item.
 func (s *site) isKept(t *testing.T, u *resumable.Upload) bool {
 	t.Helper()
-	attempt, err := s.first.Issuer().Attempt(t.Context(), u.Request(), func() {})
+	attempt, err := service.Of(s.first).Issuer().Attempt(t.Context(), u.Request(), func() {})
 	if err == nil {
 		err = attempt.End(t.Context(), nil)
 	}
@@ -221,7 +223,7 @@ func TestEndGivesBack(t *testing.T) {
 			s.send(t, http.MethodDelete, address, "", "").want(t, 204, "")
 		}},
 		{"by an administrator", func(t *testing.T, s *site, address string) {
-			if err := s.first.TerminateUpload(t.Context(), s.found(t, address), item.Actor{Origin: item.OriginPanel}); err != nil {
+			if err := service.Of(s.first).TerminateUpload(t.Context(), s.found(t, address), item.Actor{Origin: item.OriginPanel}); err != nil {
 				t.Error(err)
 			}
 		}},
@@ -230,7 +232,7 @@ func TestEndGivesBack(t *testing.T) {
 			t.Parallel()
 			s := withTicket(t, "kind=file")
 			ticket, address := s.vars[1], s.complete(t)
-			if err := s.first.Issuer().Take(t.Context(), s.loaded(t, ticket), s.found(t, address).ID, 1); err != nil {
+			if err := service.Of(s.first).Issuer().Take(t.Context(), s.loaded(t, ticket), s.found(t, address).ID, 1); err != nil {
 				t.Fatal(err)
 			}
 			c.end(t, s, address)

@@ -23,6 +23,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/service"
+
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/testservice"
@@ -226,7 +228,7 @@ func (c crash) once(t *testing.T, finish func(t *testing.T, c crash, survivor *s
 	c.Root, c.Tokens = t.TempDir(), t.TempDir()
 	s := c.site(t, nil)
 	earlier := upload.Upload{Request: upload.Request{Kind: item.Image, Alias: c.Alias, Actor: item.Actor{Origin: item.OriginHTTP}}}
-	if _, failures := s.first.Uploader().Upload(t.Context(), earlier, upload.Single("a.png", strings.NewReader(crashOther))); failures != nil {
+	if _, failures := service.Of(s.first).Uploader().Upload(t.Context(), earlier, upload.Single("a.png", strings.NewReader(crashOther))); failures != nil {
 		t.Fatal(failures)
 	}
 	header := fmt.Sprintf("Upload-Length: %d\n%s", len(crashPicture), metadata("filename", "a.png", "alias", c.Alias))
@@ -236,7 +238,7 @@ func (c crash) once(t *testing.T, finish func(t *testing.T, c crash, survivor *s
 	finish(t, c, s)
 	last := c.site(t, nil) // it undoes groups of items that the dead process has not completed
 	c.request(t, last)
-	uploads := last.first.Uploads()
+	uploads := service.Of(last.first).Uploads()
 	if _, err := uploads.Sweep(t.Context(), uploads.Storages[0], resumable.SweepOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +299,7 @@ func (c crash) request(t *testing.T, s *site) {
 func (c crash) start(t *testing.T, s *site) {
 	t.Helper()
 	owner := item.Actor{Origin: item.OriginHTTP, Account: someKey}.Owner()
-	u, err := s.first.Uploads().Find(t.Context(), owner, path.Base(c.Address))
+	u, err := service.Of(s.first).Uploads().Find(t.Context(), owner, path.Base(c.Address))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/service"
+
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -45,7 +47,7 @@ func TestRightsEnd(t *testing.T) {
 		"account removed": {func(t *testing.T, s *site) { s.reload(s.service(t, media.Limits{})) }, 401},
 		"alias withdrawn": {func(t *testing.T, s *site) { s.reload(s.service(t, media.Limits{}, account("two"))) }, 401},
 		"tokens ended": {func(t *testing.T, s *site) {
-			if _, err := s.first.Issuer().Revoke(t.Context(), someKey); err != nil {
+			if _, err := service.Of(s.first).Issuer().Revoke(t.Context(), someKey); err != nil {
 				t.Error(err)
 			}
 		}, 401},

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/service"
+
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -144,7 +146,7 @@ func (c *tusClient) do(t *testing.T, step int, method, address, header, body str
 // reachable checks the storages, as the service does in intervals.
 func (s *site) reachable(t *testing.T) {
 	t.Helper()
-	for _, alias := range s.first.Aliases() {
+	for _, alias := range service.Of(s.first).Aliases() {
 		if err := alias.Storage.Check(t.Context()); err != nil {
 			t.Error(err)
 		}

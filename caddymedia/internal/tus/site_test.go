@@ -198,12 +198,12 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 		Running: func() (*service.Service, func()) {
 			next, release, err := s.running.Load().Acquire()
 			if err != nil {
-				return running.Self(), func() {}
+				return service.Of(running), func() {}
 			}
-			return next.Self(), release
+			return service.Of(next), release
 		},
 	}
-	if err := e.Serve(running.Self(), w, r, strings.TrimPrefix(id, "/")); err != nil {
+	if err := e.Serve(service.Of(running), w, r, strings.TrimPrefix(id, "/")); err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 	}
 	release()
@@ -230,7 +230,7 @@ func authenticate(ctx context.Context, running *service.Service, w http.Response
 // token returns a new token of an account.
 func (s *site) token(t *testing.T, key string) string {
 	t.Helper()
-	token, _, err := s.first.Issuer().Issue(t.Context(), key, password, netip.Addr{})
+	token, _, err := service.Of(s.first).Issuer().Issue(t.Context(), key, password, netip.Addr{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,8 +249,8 @@ func (s *site) ticket(t *testing.T, fields string) string {
 		Kind: form.Get("kind"), Alias: cmp.Or(form.Get("alias"), item.DefaultAlias), SubFolder: form.Get("sub_folder"),
 		Filename: form.Get("filename"), MaxFiles: number("max_files", 1), MaxSize: int64(number("max_size", 0)),
 	}
-	account, _ := s.first.Issuer().Account(someKey)
-	text, _, issueErr := s.first.Issuer().IssueTicket(t.Context(), account, of, time.Duration(number("expires_in", 900))*time.Second)
+	account, _ := service.Of(s.first).Issuer().Account(someKey)
+	text, _, issueErr := service.Of(s.first).Issuer().IssueTicket(t.Context(), account, of, time.Duration(number("expires_in", 900))*time.Second)
 	if err := errors.Join(err, issueErr); err != nil {
 		t.Fatal(err)
 	}
