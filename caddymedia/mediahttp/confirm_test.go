@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/service"
-
 	"github.com/caddymedia/media/caddymedia/media"
 )
 

@@ -14,9 +14,8 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/service"
-
 	"github.com/caddymedia/media/storagedrivers"
 )
 
