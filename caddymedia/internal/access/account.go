@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"slices"
+	"strings"
 )
 
 // Right is a kind of request that an account may make.
@@ -105,6 +106,14 @@ func (c Caller) AllowsKind(kind string) bool { return c.Ticket == nil || c.Ticke
 // UsedUp reports whether the caller has a ticket without any item left.
 func (c Caller) UsedUp() bool { return c.Ticket != nil && c.Ticket.Left() == 0 }
 
+// TicketID returns the ID of the caller's ticket in hexadecimal digits; empty for none.
+func (c Caller) TicketID() string {
+	if c.Ticket == nil {
+		return ""
+	}
+	return c.Ticket.HexID()
+}
+
 // Scope is the part of an account's rights that a caller has. Scopes can be compared with ==. The
 // zero Scope is that of a token: all rights of the account.
 type Scope struct {
@@ -126,3 +135,8 @@ func (c Caller) Scope() Scope {
 // Covers reports whether a caller of the scope may continue what a caller of the same account began
 // with other: with any token, or with a ticket of the same scope.
 func (s Scope) Covers(other Scope) bool { return s == Scope{} || s == other }
+
+// Covers reports whether the account may use a path in its aliases: a folder, or the filename of an item.
+func (a Account) Covers(path string) bool {
+	return a.Folder == "" || path == a.Folder || strings.HasPrefix(path, a.Folder+"/")
+}

@@ -39,13 +39,8 @@ type Ticket struct {
 	Refused int `json:"refused,omitempty"`
 }
 
-// HexID returns the ID of the ticket in hexadecimal digits; empty for nil.
-func (t *Ticket) HexID() string {
-	if t == nil {
-		return ""
-	}
-	return hex.EncodeToString(t.ID[:])
-}
+// HexID returns the ID of the ticket in hexadecimal digits.
+func (t *Ticket) HexID() string { return hex.EncodeToString(t.ID[:]) }
 
 // maxRefused is how many items of a ticket may be refused, for each that may be stored.
 const maxRefused = 10

@@ -120,7 +120,7 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 		return q.deleteNames(ctx, names)
 	}
 	folder := cmp.Or(form.Get("folder"), q.account.Folder)
-	if !service.Covers(q.account, folder) {
+	if !q.account.Covers(folder) {
 		return q.refuse(ctx, noFolder)
 	}
 	latest := began.Add(time.Second) // of the times of items that this process has stored before
@@ -203,7 +203,7 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 // deleteNamed deletes an item of a set.
 func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *item.Failure {
 	err := fs.ErrNotExist
-	if q.alias.MayBeItem(filename) && service.Covers(q.account, filename) {
+	if q.alias.MayBeItem(filename) && q.account.Covers(filename) {
 		err = ctx.Err()
 		if err == nil {
 			err = q.delete(ctx, filename, func(storagedrivers.Info) bool { return true }, true)

@@ -189,7 +189,7 @@ func (q *itemsRequest) admit(who access.Caller, refused *caller.Refusal, rights 
 		return caller.RightRefusal(q.account, rights[0])
 	}
 	q.alias, refused = q.findAlias(q.address.Alias)
-	if refused == nil && q.address.Filename != "" && !service.Covers(q.account, q.address.Filename) {
+	if refused == nil && q.address.Filename != "" && !q.account.Covers(q.address.Filename) {
 		refused = caller.Refuse(http.StatusNotFound, item.BadRequest, "there is no such item")
 	}
 	return refused
@@ -327,7 +327,7 @@ func (q *itemsRequest) list(ctx context.Context) error {
 	if problem != "" {
 		return q.refuse(ctx, caller.Refuse(http.StatusBadRequest, item.BadRequest, problem))
 	}
-	if !service.Covers(q.account, query.Folder) {
+	if !q.account.Covers(query.Folder) {
 		return q.refuse(ctx, noFolder)
 	}
 	call := service.OtherCall

@@ -87,7 +87,7 @@ func sign(g *caller.Gate, running *service.Service, w http.ResponseWriter, r *ht
 	if len(req.Filenames) == 0 {
 		req.Folder = cmp.Or(req.Folder, account.Folder)
 	}
-	covers := func(path string) bool { return service.Covers(account, path) }
+	covers := func(path string) bool { return account.Covers(path) }
 	if req.Folder != "" && !covers(req.Folder) || slices.ContainsFunc(req.Filenames, func(name string) bool { return !covers(name) }) {
 		return signRefused(running, w, r, noFolder)
 	}

@@ -194,7 +194,7 @@ func (s *Service) rightsAlone(ctx context.Context, u *resumable.Upload, isRepeat
 		return nil, nil //nolint:nilnil // it needs none
 	}
 	account, ok := s.accountOf(u.Account, u.User)
-	if !ok || !account.Allows(u.Alias) || !account.May(access.Upload) || !Covers(account, u.SubFolder) {
+	if !ok || !account.Allows(u.Alias) || !account.May(access.Upload) || !account.Covers(u.SubFolder) {
 		return nil, access.ErrCredentials
 	}
 	if u.Ticket == "" || isRepeated {

@@ -56,7 +56,7 @@ func TestCovers(t *testing.T) {
 	for path, want := range map[string]bool{
 		"users/a": true, "users/a/": true, "users/a/b.txt": true, "users/ab": false, "users": false, "": false, "/users/a": false, "users/A/b": false,
 	} {
-		if Covers(access.Account{Folder: "users/a"}, path) != want || !Covers(access.Account{}, path) {
+		if Covers(access.Account{Folder: "users/a"}, path) != want || !access.Account{}.Covers(path) {
 			t.Errorf("%q: want %t", path, want)
 		}
 	}

@@ -164,12 +164,6 @@ func ForcedBy(caller access.Caller) upload.Forced {
 	return upload.Forced{Alias: t.Alias, SubFolder: t.SubFolder, Filename: t.Filename, MaxSize: t.MaxSize, MaxFiles: t.Left()}
 }
 
-// Covers reports whether an account may use a path in its aliases: a folder, or the filename of an
-// item.
-func Covers(account access.Account, path string) bool {
-	return upload.Forced{Below: account.Folder}.Covers(path)
-}
-
 // EndUpload terminates the unfinished upload of a name in a list of the uploads of a storage. The
 // error is fs.ErrNotExist if there is no such upload.
 func (s *Service) EndUpload(ctx context.Context, storage *storagedrivers.Storage, name string, actor item.Actor) error {

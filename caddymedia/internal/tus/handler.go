@@ -117,7 +117,7 @@ func (q *request) respond(ctx context.Context) error {
 		return q.refuse(ctx, failure)
 	}
 	account := q.caller.Account
-	q.actor = item.Actor{Origin: q.Origin, Account: account.APIKey, User: account.User, Client: q.Client, Ticket: q.caller.Ticket.HexID()}
+	q.actor = item.Actor{Origin: q.Origin, Account: account.APIKey, User: account.User, Client: q.Client, Ticket: q.caller.TicketID()}
 	ctx = storagedrivers.WithOwner(ctx, q.actor.Owner())
 	q.r = q.r.WithContext(ctx)
 	if err := q.serve(ctx); err != nil {
@@ -267,7 +267,7 @@ func (q *request) authorize(ctx context.Context, alias, subFolder string) (resum
 	case failure != nil:
 	case !caller.Allows(q.Kind.Name(), alias):
 		failure = &item.Failure{Reason: item.Forbidden, Message: "the account may not use the alias any more"}
-	case !service.Covers(caller.Account, subFolder):
+	case !caller.Account.Covers(subFolder):
 		failure = &item.Failure{Reason: item.Forbidden, Message: "the user has another folder by now"}
 	}
 	if failure != nil {

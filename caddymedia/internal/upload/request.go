@@ -3,9 +3,9 @@ package upload
 import (
 	"cmp"
 	"context"
-	"strings"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -209,7 +209,7 @@ func (f Forced) Check(a *item.Alias, now time.Time) *item.Failure {
 
 // Covers reports whether a request may name a path in the alias: a folder, or the filename of an item.
 func (f Forced) Covers(path string) bool {
-	return f.Below == "" || path == f.Below || strings.HasPrefix(path, f.Below+"/")
+	return access.Account{Folder: f.Below}.Covers(path)
 }
 
 // NoFolder is the message for a folder that a user may not use.

@@ -147,7 +147,7 @@ func (u *uploadRequest) request(running *service.Service, r *http.Request, who a
 		Kind: u.kind, Alias: alias,
 		Allows: func(alias string) bool { return who.Allows(u.kind.Name(), alias) },
 		Forced: service.ForcedBy(who), Confirm: u.confirm, BaseURL: u.baseURL, Repetition: rep.Repeats(),
-		Actor: item.Actor{Origin: u.origin, Account: who.Account.APIKey, User: who.Account.User, Client: u.Client(r), Ticket: who.Ticket.HexID()},
+		Actor: item.Actor{Origin: u.origin, Account: who.Account.APIKey, User: who.Account.User, Client: u.Client(r), Ticket: who.TicketID()},
 	}}
 	if who.Ticket != nil && rep.IsRepeated() {
 		req.Forced.MaxFiles = who.Ticket.MaxFiles // the items may be counted already
@@ -186,12 +186,14 @@ func (u *uploadRequest) destination(r *http.Request) (alias, subFolder string) {
 // limitSources sets where the caller's files may come from: the body, addresses, or both.
 func (u *uploadRequest) limitSources(running *service.Service, who access.Caller, req *upload.Upload) {
 	limits := running.Limits()
-	req.Import, req.ImportTime, req.MaxImported = running.Importer(req.Actor), limits.MaxUploadTime, limits.MaxBody
+	req.ImportTime, req.MaxImported = limits.MaxUploadTime, limits.MaxBody
 	refused := caller.RightRefusal(who.Account, access.Import)
 	if who.Ticket != nil {
 		refused = caller.Refuse(http.StatusForbidden, item.Forbidden, "a ticket is for files only: send a token to import addresses")
 	}
-	if refused != nil {
+	if refused == nil {
+		req.Import = running.Importer(req.Actor)
+	} else {
 		req.NoImports = refused.Failure()
 	}
 	if refused := caller.RightRefusal(who.Account, access.Upload); refused != nil {
