@@ -90,3 +90,16 @@ func TestFingerprint(t *testing.T) {
 		seen[other.Fingerprint()] = true
 	}
 }
+
+// TestCovers: a path is compared by its segments.
+func TestCovers(t *testing.T) {
+	t.Parallel()
+	of := access.Account{Folder: "users/a"}
+	for path, want := range map[string]bool{
+		"users/a": true, "users/a/": true, "users/a/b.txt": true, "users/ab": false, "users": false, "": false, "/users/a": false, "users/A/b": false,
+	} {
+		if of.Covers(path) != want || !(access.Account{}).Covers(path) {
+			t.Errorf("%q: want %t", path, want)
+		}
+	}
+}

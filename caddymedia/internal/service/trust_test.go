@@ -49,15 +49,3 @@ func TestFinishAloneForUsers(t *testing.T) {
 		})
 	}
 }
-
-// TestCovers: a path is compared by its segments.
-func TestCovers(t *testing.T) {
-	t.Parallel()
-	for path, want := range map[string]bool{
-		"users/a": true, "users/a/": true, "users/a/b.txt": true, "users/ab": false, "users": false, "": false, "/users/a": false, "users/A/b": false,
-	} {
-		if Covers(access.Account{Folder: "users/a"}, path) != want || !access.Account{}.Covers(path) {
-			t.Errorf("%q: want %t", path, want)
-		}
-	}
-}
