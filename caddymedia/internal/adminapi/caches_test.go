@@ -51,12 +51,16 @@ func TestCaches(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
 	}
-	read()
-	caches := get[map[string]cacheAnswer](t, "/caches")
-	for n := 0; n < 1000 && caches["far"].Entries < 2; n++ { // the block is written beside the reader
-		time.Sleep(10 * time.Millisecond)
-		caches = get[map[string]cacheAnswer](t, "/caches")
+	written := func() map[string]cacheAnswer { // the block is written beside the reader
+		caches := get[map[string]cacheAnswer](t, "/caches")
+		for n := 0; n < 1000 && caches["far"].Entries < 2; n++ {
+			time.Sleep(10 * time.Millisecond)
+			caches = get[map[string]cacheAnswer](t, "/caches")
+		}
+		return caches
 	}
+	read()
+	caches := written()
 	want("after a miss", caches["far"], cacheAnswer{Entries: 2, Bytes: 1, MaxSize: 1 << 30, Misses: 1, InUse: true})
 	if len(caches) != 1 {
 		t.Errorf("caches %v, want only that of far", caches)
@@ -71,5 +75,6 @@ func TestCaches(t *testing.T) {
 	emptied := decoded[cacheAnswer](t, ask(t, New(), http.MethodDelete, "/caches/far", ""), http.StatusOK)
 	want("emptied", emptied, cacheAnswer{MaxSize: 1 << 29, Hits: 1, Misses: 1, InUse: true})
 	read()
+	written() // nothing is written while the test ends
 	wantError(t, ask(t, New(), http.MethodDelete, "/caches/near", ""), http.StatusNotFound, "no storage \"near\" with a cache")
 }
