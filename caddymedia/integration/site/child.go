@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ type Child struct {
 	Global string // further global options
 	Sites  string // further sites
 
+	mu     sync.Mutex
 	opened []*Client // all clients so far
 	Cmd    *exec.Cmd // nil while it does not run
 	Ended  chan error
@@ -174,6 +176,8 @@ func (c *Child) Change(method, path, value string, headers ...string) (status in
 // ForgetIdle closes the idle connections of all clients. Caddy closes them at a reload, and an
 // upload sent at that moment would fail.
 func (c *Child) ForgetIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, client := range c.opened {
 		client.CloseIdleConnections()
 	}

@@ -46,7 +46,9 @@ func (c *Child) HTTP3() *Client {
 // NewClient returns a client of the given version and base address. The end of the test closes it.
 func (c *Child) NewClient(version, base string, transport http.RoundTripper) *Client {
 	client := &Client{&http.Client{Transport: transport, Timeout: 2 * time.Minute}, version, base}
+	c.mu.Lock()
 	c.opened = append(c.opened, client)
+	c.mu.Unlock()
 	c.T.Cleanup(func() {
 		client.CloseIdleConnections()
 		if closer, ok := transport.(io.Closer); ok {
