@@ -31,9 +31,9 @@ type Child struct {
 	Global string // further global options
 	Sites  string // further sites
 
-	mu     sync.Mutex
-	opened []*Client // all clients so far
-	Cmd    *exec.Cmd // nil while it does not run
+	mu     *sync.Mutex // of opened
+	opened []*Client   // all clients so far
+	Cmd    *exec.Cmd   // nil while it does not run
 	Ended  chan error
 }
 
@@ -54,7 +54,8 @@ func NewChild(t *testing.T, env ...string) *Child {
 	}
 	home := t.TempDir()
 	c := &Child{
-		T: t, Home: home, Root: filepath.Join(home, "storage"),
+		mu: new(sync.Mutex),
+		T:  t, Home: home, Root: filepath.Join(home, "storage"),
 		Admin: servers.FreeAddress(t), Plain: servers.FreeAddress(t),
 		Env: append([]string{
 			RunCaddy + "=1",
