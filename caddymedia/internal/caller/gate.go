@@ -1,6 +1,6 @@
 // Package caller is the gate of all HTTP requests: it finds out who asks, with which rights and under which
 // conditions, bounds what an account has under way, and answers a repeated request once. It serves nothing
-// itself: packages serve, items, uploads and mediahttp have the endpoints, and package tokens the accounts.
+// itself: packages serve, items, uploads and mediahttp have the endpoints, and package access the accounts.
 // Begin with [Gate] and [Gate.Authenticate]; [Gate.Repeatable] is about the Idempotency-Key.
 package caller
 

@@ -2,7 +2,7 @@ package plugin
 
 import "log/slog"
 
-// Pooled returns the number of open drivers, token stores and login counters, for tests.
+// Pooled returns the number of open drivers and token stores, for tests.
 func Pooled() int {
 	n := 0
 	pool.Range(func(any, any) bool {

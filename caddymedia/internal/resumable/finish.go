@@ -133,14 +133,13 @@ func (s *Store) unleased(err error) *item.Failure {
 	return &item.Failure{Reason: item.Unavailable, Message: "the upload cannot be finished now, try again later", Err: err}
 }
 
-// unknownAttempt is the repetition of an attempt that may have begun when the last byte was stored. An item
-// that the storage has had for longer than the bytes is another one.
+// unknownAttempt is the repetition of an attempt that may have begun when the upload was complete. An item
+// that the storage has had for longer is another one. If the items have another storage, whose clock may be
+// another one too, an equal item of two seconds before counts as this one.
 func (u *Upload) unknownAttempt() upload.Repetition {
 	r := upload.Repetition{ID: u.ID, Began: u.changed, Again: true}
 	if alias := u.store.Uploader.Aliases[u.ItemKind()][u.Alias]; alias != nil && alias.Storage == u.storage {
-		for _, object := range u.objects() {
-			r.Since = later(r.Since, object.ModTime())
-		}
+		r.Since = u.due
 	}
 	return r
 }

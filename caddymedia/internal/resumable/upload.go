@@ -29,6 +29,7 @@ type Upload struct {
 	late    bool      // the length was not known at the creation
 	changed time.Time // of the last byte
 	wasDue  bool      // it was complete when it was found: an earlier request may have stored the item
+	due     time.Time // since when, by the clock of the storage
 }
 
 // Storage returns the storage that holds the upload.
@@ -120,6 +121,7 @@ func (s *Store) load(ctx context.Context, storage *storagedrivers.Storage, key s
 	}
 	u.changed = u.Created
 	u.changedAt(rec, bytes.ModTime())
+	u.due = later(rec.ModTime, bytes.ModTime()) // a final upload is complete when its record is stored
 	if err := u.resolveParts(ctx); errors.Is(err, ErrParts) {
 		return nil, ErrUnknown // it is being removed, after its parts
 	} else if err != nil {
@@ -134,6 +136,7 @@ func (s *Store) load(ctx context.Context, storage *storagedrivers.Storage, key s
 			return nil, err
 		}
 		u.changedAt(rec, length.ModTime)
+		u.due = later(u.due, length.ModTime)
 	}
 	if s.Now().After(u.Expires()) && !s.Active.writing.has(u.location()) {
 		return nil, errExpired

@@ -81,7 +81,7 @@ func (s *Server) Preview(w http.ResponseWriter, r *http.Request, kind item.Kind,
 		if problem != "" || !ok {
 			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
-		wanted := previewOf(alias, address.Filename)
+		wanted := previewOf(running, alias, address.Filename)
 		if thumbnail {
 			wanted.rendition = thumbnailOf(running)
 		}

@@ -248,7 +248,7 @@ func weight(params string) float64 {
 }
 
 // previewOf returns a target that is served here, whatever the alias does with its public addresses.
-func previewOf(alias *item.Alias, filename string) target {
+func previewOf(running *service.Service, alias *item.Alias, filename string) target {
 	shown := *alias
 	shown.Redirect = nil
 	shown.CacheControl = "private, max-age=300"
@@ -256,7 +256,7 @@ func previewOf(alias *item.Alias, filename string) target {
 		shown.CacheControl = "private, no-cache"
 	}
 	shown.RenditionCacheControl = shown.CacheControl
-	return target{alias: &shown, filename: filename, preview: true}
+	return target{alias: &shown, maker: running.Uploader().Derived, filename: filename, preview: true}
 }
 
 // thumbnailOf returns the rendition for lists: a WebP if there is an encoder.

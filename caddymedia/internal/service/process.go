@@ -164,7 +164,7 @@ func (s *Service) sharedImages() (*render.Maker, error) {
 	return maker, err
 }
 
-// LoginLimits are those of logins and tickets; 0 means the default of package tokens.
+// LoginLimits are those of logins and tickets; 0 means the default of package access.
 type LoginLimits struct{ Failures, PasswordChecks, TicketsPerMinute int }
 
 // logins limit guesses of passwords, and tickets.
