@@ -86,6 +86,10 @@ func TestPreview(t *testing.T) {
 	} {
 		s.preview(t, path, "", status)
 	}
+	s.put(t, "img/pictures/a.jpg", jpegPicture)
+	if w := s.preview(t, "img/pictures/a.jpg", "Accept: image/webp", 200); w.Body.String() != jpegPicture {
+		t.Errorf("an image without a variant: %.20q", w.Body)
+	}
 	tag := s.preview(t, "file/web/a.mp4", "", 200).Header().Get("ETag")
 	s.preview(t, "file/web/a.mp4", "If-None-Match: "+tag, 304)
 	if w := s.preview(t, "file/web/a.mp4", "Range: bytes=3-4", 206); w.Body.String() != "34" {
