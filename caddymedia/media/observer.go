@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 )
 
-// Observer is told what happens to items, logins and storages. Observe may be called concurrently, in
+// Observer receives the events of items, logins and storages. Observe may be called concurrently, in
 // the goroutine of a request, and must return soon.
 type Observer interface {
 	Observe(ctx context.Context, event Event)
@@ -52,7 +52,7 @@ type Event struct {
 	Err error
 }
 
-// observer returns the observer of the service; nil for none. That of the Caddy plug-in is told more.
+// observer returns the observer of the service; nil for none. That of the Caddy plug-in is one itself.
 func (c *Config) observer() service.Observer {
 	switch o := c.Observer.(type) {
 	case nil:

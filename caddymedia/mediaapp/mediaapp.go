@@ -1,4 +1,4 @@
-// Package mediaapp is for Go code in the same Caddy, such as a handler of your own: it gives the media
+// Package mediaapp is for Go code in the same Caddy, such as a handler of your own: it returns the media
 // service that runs there. It is not for programs without Caddy, which make a service by package media.
 // Begin with [Acquire].
 package mediaapp

@@ -1,5 +1,5 @@
 // Package mediahttp serves the service's HTTP contract, [OpenAPI], as a net/http handler for a Go program. It
-// routes requests, gives tokens and tickets, and answers for CORS; uploads, lists and stored items are answered
+// routes requests, issues tokens and tickets, and answers preflights (CORS); uploads, lists and stored items are answered
 // by packages that it keeps to itself. Begin with [New], with a [media.Service] as the source.
 package mediahttp
 

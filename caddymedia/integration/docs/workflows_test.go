@@ -10,8 +10,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/pages"
 )
 
-// TestWorkflowsPinActions: a workflow names each action by the hash of a commit, which nobody can move to
-// other code, with its version as a comment, and all workflows the same one.
+// TestWorkflowsPinActions: a workflow names each action by the hash of a commit, because a tag can be moved,
+// with its version as a comment, and all workflows name the same one.
 func TestWorkflowsPinActions(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(pages.Root(t), ".github", "workflows", "*.yml"))

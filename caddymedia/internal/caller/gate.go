@@ -1,5 +1,5 @@
-// Package caller is the gate of all HTTP requests: it finds out who asks, with which rights and under which
-// conditions, bounds what an account has under way, and answers a repeated request once. It serves nothing
+// Package caller is the gate of all HTTP requests: it authenticates the caller, checks rights and conditions,
+// bounds what an account has under way, and answers a repeated request once. It serves nothing
 // itself: packages serve, items, uploads and mediahttp have the endpoints, and package access the accounts.
 // Begin with [Gate] and [Gate.Authenticate]; [Gate.Repeatable] is about the Idempotency-Key.
 package caller

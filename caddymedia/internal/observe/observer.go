@@ -50,7 +50,7 @@ func (o *Observer) current() *Observer {
 	return o
 }
 
-// Observe implements [media.Observer]. The methods of [service.Observer] are told more.
+// Observe implements [media.Observer]. Its methods of [service.Observer] receive more.
 func (o *Observer) Observe(context.Context, media.Event) {}
 
 // LoggedIn implements [service.Observer].

@@ -1,7 +1,7 @@
 // Package plugin is the Caddy app "media": it turns the configuration into a running service. The
 // handler "media" serves it on a site, and its functions give templates the addresses of aliases.
 //
-// It is not for other modules: package mediaapp gives them the running service. Begin with [App].
+// It is not for other modules: they get the running service from package mediaapp. Begin with [App].
 package plugin
 
 import (

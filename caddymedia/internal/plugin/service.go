@@ -109,13 +109,13 @@ func (a *App) openStorages(ctx caddy.Context) ([]media.Storage, error) {
 	return storages, nil
 }
 
-// pool keeps drivers and token stores with unchanged settings across a reload. So
+// pool keeps drivers, token stores and caches with unchanged settings across a reload, so that their
 // connections stay open.
 var pool = caddy.NewUsagePool()
 
 // pooled returns the value for a key, and opens it if there is none yet. done returns the value to
 // the pool; the last call closes it. done is also added to a.opened.
-func pooled[T any](a *App, sort, key string, open func() (T, error)) (value T, done func() error, err error) {
+func pooled[T io.Closer](a *App, sort, key string, open func() (T, error)) (value T, done func() error, err error) {
 	// Settings contain secrets, so the key is a hash.
 	hashed := sha256.Sum256([]byte(sort + "\x00" + key))
 	entry, _, err := pool.LoadOrNew(hashed, func() (caddy.Destructor, error) {
@@ -133,12 +133,7 @@ func pooled[T any](a *App, sort, key string, open func() (T, error)) (value T, d
 	return entry.(poolEntry[T]).value, done, nil // the sort is part of the key
 }
 
-type poolEntry[T any] struct{ value T }
+type poolEntry[T io.Closer] struct{ value T }
 
-// Destruct closes the value if it can be closed.
-func (e poolEntry[T]) Destruct() error {
-	if closer, ok := any(e.value).(io.Closer); ok {
-		return closer.Close()
-	}
-	return nil
-}
+// Destruct closes the value.
+func (e poolEntry[T]) Destruct() error { return e.value.Close() }

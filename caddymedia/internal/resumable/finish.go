@@ -63,7 +63,7 @@ const (
 //   - The item is counted under the ID of the upload, and a ticket counts an ID once.
 //   - Then the attempt is kept, and only then is the item stored. A later attempt knows by that, and by
 //     the time of the first one, which item may be its own; see [upload.Repetition]. If the token store has
-//     forgotten it, the storage still tells that all bytes were there before, and since when.
+//     forgotten it, the storage still shows that the upload was complete before, and since when.
 //   - The outcome is created once, and only then is the upload removed, the record first, so that no
 //     process begins again.
 //

@@ -32,13 +32,18 @@ type target struct {
 	preview   bool    // for a user of the panel
 }
 
+// targetOf returns the target that is an item.
+func targetOf(running *service.Service, alias *item.Alias, filename string) target {
+	return target{alias: alias, maker: running.Uploader().Derived, filename: filename}
+}
+
 // find returns the target of the path after "/static/<kind>/", and false if its alias or rendition
 // is unknown.
 func find(running *service.Service, kind item.Kind, rest string) (target, bool) {
 	name, filename, _ := strings.Cut(rest, "/")
 	name, rendition, isRendition := strings.Cut(name, "@")
 	alias, ok := running.Alias(kind, name)
-	t := target{alias: alias, maker: running.Uploader().Derived, filename: filename}
+	t := targetOf(running, alias, filename)
 	if ok && isRendition {
 		t.rendition, ok = alias.Rendition(rendition)
 	}
@@ -256,7 +261,9 @@ func previewOf(running *service.Service, alias *item.Alias, filename string) tar
 		shown.CacheControl = "private, no-cache"
 	}
 	shown.RenditionCacheControl = shown.CacheControl
-	return target{alias: &shown, maker: running.Uploader().Derived, filename: filename, preview: true}
+	t := targetOf(running, &shown, filename)
+	t.preview = true
+	return t
 }
 
 // thumbnailOf returns the rendition for lists: a WebP if there is an encoder.

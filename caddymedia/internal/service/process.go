@@ -102,7 +102,8 @@ const stagingMemory = 64 << 20
 // unlimitedFiles is the number of files where open files are not limited.
 const unlimitedFiles = 1 << 20
 
-// shared has values that are used while somebody holds them. The zero value is usable.
+// shared has values for services with equal settings, each as long as a service holds it. The zero value
+// is usable.
 type shared[K comparable, V any] struct {
 	mu  sync.Mutex
 	all map[K]*held[V]
@@ -113,7 +114,7 @@ type held[V any] struct {
 	users int
 }
 
-// acquire returns the value of a key, made if nobody holds it, until release is called.
+// acquire returns the value of a key, and makes it if nobody holds it. The caller must call release.
 func (s *shared[K, V]) acquire(key K, make func() (V, error)) (value V, release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

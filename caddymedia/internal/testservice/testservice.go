@@ -10,7 +10,7 @@ import (
 )
 
 // Observer does nothing. A test embeds it in an observer of its own, which a [media.Config] takes, and
-// which is told all that a [service.Observer] is told.
+// which receives all calls of a [service.Observer].
 type Observer struct{ service.NopObserver }
 
 // Observe implements [media.Observer].

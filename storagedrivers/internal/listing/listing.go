@@ -1,6 +1,6 @@
 // Package listing pages listings: those of services that have tokens for the next page, and those
-// of folders, whose entries it keeps for the next pages. It lists nothing by itself: a driver gives
-// it the entries. Begin with [Resume] for services, and with [Kept] for folders.
+// of folders, whose entries it keeps for the next pages. It lists nothing by itself: its entries are
+// those of a driver. Begin with [Resume] for services, and with [Kept] for folders.
 package listing
 
 import (
