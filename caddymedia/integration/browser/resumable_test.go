@@ -152,9 +152,9 @@ func TestResumableUppy(t *testing.T) {
 	needsBrowser(t)
 	s := startShop(t, "uppy-resumable.html", ticketserver.Node)
 	folder := t.TempDir()
-	for _, name := range []string{"one", "two", "three", "outlasting", "reloaded"} {
+	for _, name := range []string{"one", "two", "three", "outlasting", "reloaded", "paused"} {
 		size := 3 << 20
-		if name == "reloaded" {
+		if name == "reloaded" || name == "paused" {
 			size = largeText
 		}
 		site.PutFile(t, filepath.Join(folder, name+".txt"), textOf(size, name))

@@ -37,13 +37,13 @@ await run(async () => {
 	await reload(page);
 	requests.length = 0;
 	await gate(page, 'hold', 4 << 20);
-	await choose(page, 'reloaded.txt');
+	await choose(page, 'paused.txt');
 	await upload(page);
 	await untilHeld(page);
 	await page.getByRole('button', { name: 'Pause' }).first().click();
 	await gate(page, 'release');
 	await page.getByRole('button', { name: 'Resume' }).first().click();
-	await page.locator('#results li', { hasText: 'reloaded-' }).waitFor();
+	await stored(page, 'paused.txt');
 	continued(requests);
 
 	await reload(page);
