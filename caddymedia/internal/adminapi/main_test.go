@@ -24,6 +24,7 @@ import (
 	_ "github.com/caddymedia/media/caddymedia/drivers/ftp"
 	_ "github.com/caddymedia/media/caddymedia/drivers/gcs"
 	_ "github.com/caddymedia/media/caddymedia/drivers/local"
+	_ "github.com/caddymedia/media/caddymedia/drivers/redis"
 	_ "github.com/caddymedia/media/caddymedia/drivers/s3"
 	_ "github.com/caddymedia/media/caddymedia/drivers/sftp"
 	"github.com/caddymedia/media/caddymedia/internal/modules"

@@ -16,7 +16,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens/bolt"
 	"github.com/caddymedia/media/caddymedia/tokens/memory"
-	"github.com/caddymedia/media/caddymedia/tokens/redis"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -52,18 +51,21 @@ func checkModule(noun, namespace, name string) error {
 	if _, err := caddy.GetModule(namespace + "." + name); err == nil {
 		return nil
 	}
-	if namespace == modules.DriverNamespace && slices.Contains(ownDrivers, name) {
+	if slices.Contains(separate[namespace], name) {
 		return fmt.Errorf("this build has no %s %q: build it with the package %s%s; there are %s",
-			noun, name, driverPackages, name, modulesOf(namespace))
+			noun, name, separatePackages, name, modulesOf(namespace))
 	}
 	return fmt.Errorf("unknown %s %q; there are %s", noun, name, modulesOf(namespace))
 }
 
-// driverPackages is the start of the import paths of the packages that register our own drivers, which
-// a build may leave out.
-const driverPackages = "github.com/caddymedia/media/caddymedia/drivers/"
+// separatePackages is the start of the import paths of the packages that register the separate modules,
+// which a build may leave out.
+const separatePackages = "github.com/caddymedia/media/caddymedia/drivers/"
 
-var ownDrivers = []string{"azblob", "ftp", "gcs", "local", "s3", "sftp"}
+var separate = map[string][]string{
+	modules.DriverNamespace: {"azblob", "ftp", "gcs", "local", "s3", "sftp"},
+	modules.StoreNamespace:  {"redis"},
+}
 
 // modulesOf returns the names of the modules of a namespace, for an error.
 func modulesOf(namespace string) string {
@@ -134,5 +136,4 @@ func (s *Storage) checkDriver() error {
 func init() {
 	modules.RegisterStore[bolt.Config]("bolt")
 	modules.RegisterStore[memory.Config]("memory")
-	modules.RegisterStore[redis.Config]("redis")
 }

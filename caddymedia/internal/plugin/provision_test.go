@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	_ "github.com/caddymedia/media/caddymedia/drivers/redis"
 	_ "github.com/caddymedia/media/caddymedia/drivers/s3"
 	_ "github.com/caddymedia/media/caddymedia/drivers/sftp"
 )
