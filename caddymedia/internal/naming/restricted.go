@@ -2,14 +2,20 @@ package naming
 
 import (
 	"encoding/hex"
-	"regexp"
 	"strings"
 	"unicode"
 )
 
-// restricted matches extensions that web servers run as PHP, that shells run, or that change how a
-// folder is served.
-var restricted = regexp.MustCompile(`^(php[0-9]*|phps|pht|phtm|phtml|phar|sh|bash|zsh|ksh|csh|htaccess|htpasswd)$`)
+// restricted are the extensions that web servers run as PHP, that shells run, or that change how a
+// folder is served. "php" may be followed by the digits of a version.
+var restricted = map[string]bool{
+	"php": true, "phps": true, "pht": true, "phtm": true, "phtml": true, "phar": true,
+	"sh": true, "bash": true, "zsh": true, "ksh": true, "csh": true, "htaccess": true, "htpasswd": true,
+}
+
+func isRestricted(ext string) bool {
+	return restricted[ext] || strings.HasPrefix(ext, "php") && strings.Trim(ext[len("php"):], "0123456789") == ""
+}
 
 // userINI is the file with the PHP settings of a folder; its extension alone is harmless.
 const userINI = ".user.ini"
@@ -23,11 +29,12 @@ const unescapings = 3
 // and characters at which file systems or servers cut a name. The name may be a submitted name, a
 // stored one, or a whole folder.
 func Restricted(name string) string {
-	// The sanitized form differs from the folded one: file.ш is stored as file.sh.
-	if ext := restrictedIn(sanitizeName(name)); ext != "" {
-		return ext
+	// The sanitized form may differ from the folded one: file.ш is stored as file.sh.
+	sanitized, folded := sanitizeName(name), fold(name)
+	ext := restrictedIn(sanitized)
+	if ext == "" && folded != sanitized {
+		ext = restrictedIn(folded)
 	}
-	ext := restrictedIn(fold(name))
 	for i := 0; ext == "" && i < unescapings && strings.Contains(name, "%"); i++ {
 		name = unescape(name)
 		ext = restrictedIn(fold(name))
@@ -49,7 +56,7 @@ func restrictedIn(path string) string {
 			return userINI[1:]
 		}
 		for part := range strings.SplitSeq(rest, ".") {
-			if part = core(part); restricted.MatchString(part) {
+			if part = core(part); isRestricted(part) {
 				return part
 			}
 		}

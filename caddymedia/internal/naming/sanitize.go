@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/gosimple/unidecode"
 	"golang.org/x/text/unicode/norm"
@@ -56,6 +57,9 @@ func sanitizedParts(submitted string) (base, ext string) {
 // fold returns the compatibility form of s in lower case without its invisible characters. It looks
 // like s to readers and to systems that normalize names.
 func fold(s string) string {
+	if isASCII(s) { // which has neither other forms nor such characters
+		return strings.ToLower(s)
+	}
 	s = strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
 			return -1
@@ -65,13 +69,25 @@ func fold(s string) string {
 	return strings.ToLower(s)
 }
 
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
 // plain returns folded text in the characters a-z, 0-9, "-", "_" and ".". Only dots of s become
 // dots.
 func plain(s string) string {
+	if strings.IndexFunc(s, notPlain) < 0 {
+		return s
+	}
 	var b strings.Builder
 	for _, r := range s {
 		switch {
-		case r == '.', r == '-', r == '_', r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+		case !notPlain(r):
 			b.WriteRune(r)
 		case r >= 0x80 && unicode.In(r, unicode.L, unicode.M, unicode.N):
 			b.WriteString(transliterate(r))
@@ -80,6 +96,10 @@ func plain(s string) string {
 		}
 	}
 	return b.String()
+}
+
+func notPlain(r rune) bool {
+	return !(r == '.' || r == '-' || r == '_' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9')
 }
 
 // transliterate returns plain letters and digits for a letter, a mark or a number of any script.
@@ -102,6 +122,9 @@ func transliterate(r rune) string {
 
 // hyphens replaces runs of dots and hyphens by one hyphen, and removes them at both ends.
 func hyphens(s string) string {
+	if !strings.ContainsAny(s, "-.") {
+		return s
+	}
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '-' || r == '.' }), "-")
 }
 
