@@ -161,49 +161,70 @@ func (d *Driver) Open(
 }
 
 func (f *folder) openObject(key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
-	file := openFileBeneath(f.dir, key)
-	if file == nil {
-		var err error
-		if file, err = f.root.OpenFile(key, os.O_RDONLY|openNonblock, 0); err != nil {
+	file, ok := openFileBeneath(f.dir, key)
+	if !ok {
+		opened, err := f.root.OpenFile(key, os.O_RDONLY|openNonblock, 0)
+		if err != nil {
 			return nil, storagedrivers.Info{}, mapReadError(err)
 		}
+		file = plainFile{opened}
 	}
 	var n int64
-	stat, err := file.Stat()
-	switch {
-	case err != nil:
-		err = mapError(err)
-	case !stat.Mode().IsRegular():
-		err = notAnObject(key)
-	default:
-		n, err = rng.Within(stat.Size())
+	info, err := file.info(key)
+	if err == nil {
+		n, err = rng.Within(info.Size)
 	}
 	if err != nil {
 		return nil, storagedrivers.Info{}, errors.Join(err, file.Close())
 	}
-	info := newInfo(key, stat)
 	if rng == (storagedrivers.Range{}) {
-		return &reader{io.NewSectionReader(file, 0, stat.Size()), file}, info, nil
+		return &reader{io.NewSectionReader(file, 0, info.Size), file}, info, nil
 	}
 	return &section{Reader: io.NewSectionReader(file, rng.Offset, n), Closer: file}, info, nil
 }
+
+// readFile is a file that is read at offsets.
+type readFile interface {
+	io.ReaderAt
+	io.Closer
+	// info returns the Info of the object of a key, unless it is no regular file.
+	info(key string) (storagedrivers.Info, error)
+	// osFile returns the same file; Close closes it too.
+	osFile() *os.File
+}
+
+type plainFile struct{ *os.File }
+
+func (f plainFile) info(key string) (storagedrivers.Info, error) {
+	stat, err := f.Stat()
+	if err != nil {
+		return storagedrivers.Info{}, mapError(err)
+	}
+	if !stat.Mode().IsRegular() {
+		return storagedrivers.Info{}, notAnObject(key)
+	}
+	return newInfo(key, stat), nil
+}
+
+func (f plainFile) osFile() *os.File { return f.File }
 
 // reader reads a whole file, up to its size at opening. It keeps the offset itself, so that seeking
 // needs no system call.
 type reader struct {
 	*io.SectionReader
-	file *os.File
+	file readFile
 }
 
 func (r *reader) Close() error { return r.file.Close() }
 
 // File returns the file at the reader's offset, so that the kernel can send it.
 func (r *reader) File() (*os.File, error) {
+	file := r.file.osFile()
 	at, err := r.Seek(0, io.SeekCurrent)
 	if err == nil {
-		_, err = r.file.Seek(at, io.SeekStart)
+		_, err = file.Seek(at, io.SeekStart)
 	}
-	return r.file, err
+	return file, err
 }
 
 // section is a part of a file.
@@ -244,18 +265,27 @@ func notAnObject(key string) error {
 }
 
 func newInfo(key string, stat fs.FileInfo) storagedrivers.Info {
+	return infoOf(key, inode(stat), stat.ModTime(), stat.Size())
+}
+
+func infoOf(key string, inode uint64, modTime time.Time, size int64) storagedrivers.Info {
 	return storagedrivers.Info{
-		Key: key, Size: stat.Size(), ModTime: stat.ModTime(), ETag: etag(stat),
+		Key: key, Size: size, ModTime: modTime, ETag: etagOf(inode, modTime, size),
 		ContentType: storagedrivers.ContentType(key),
 	}
 }
 
-// etag identifies a generation by inode, time in nanoseconds and size. It is strong because every
+func etag(stat fs.FileInfo) string { return etagOf(inode(stat), stat.ModTime(), stat.Size()) }
+
+// etagOf identifies a generation by inode, time in nanoseconds and size. It is strong because every
 // object is a new inode with the time of its own commit, and a growing one has the time of its last
 // write.
-func etag(stat fs.FileInfo) string {
-	hex := func(n int64) string { return strconv.FormatInt(n, 16) }
-	return `"` + strconv.FormatUint(inode(stat), 16) + "-" + hex(stat.ModTime().UnixNano()) + "-" + hex(stat.Size()) + `"`
+func etagOf(inode uint64, modTime time.Time, size int64) string {
+	tag := make([]byte, 0, 48) // hexadecimal digits of three numbers, with their marks
+	tag = strconv.AppendUint(append(tag, '"'), inode, 16)
+	tag = strconv.AppendInt(append(tag, '-'), modTime.UnixNano(), 16)
+	tag = strconv.AppendInt(append(tag, '-'), size, 16)
+	return string(append(tag, '"'))
 }
 
 // Interface guards

@@ -1,6 +1,8 @@
 package local
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -27,21 +29,44 @@ func TestOpenFileBeneath(t *testing.T) {
 	dir, err := os.Open(root)
 	must(t, err)
 	defer dir.Close()
-	if probe := openFileBeneath(dir, "a/file"); probe == nil {
+	probe, ok := openFileBeneath(dir, "a/file")
+	if !ok {
 		t.Skip("no openat2 here")
-	} else {
-		must(t, probe.Close())
 	}
+	must(t, probe.Close())
 	for name, want := range map[string]bool{
 		"a/file": true, "inside": true, "a/b/up": true, "folder/file": true, "pipe": true,
 		"out": false, "absolute": false, "above/x": false, "magic/etc/passwd": false, "missing": false,
 	} {
-		file := openFileBeneath(dir, name)
-		if (file != nil) != want {
-			t.Errorf("%q: opened %t, want %t", name, file != nil, want)
+		file, ok := openFileBeneath(dir, name)
+		if ok != want {
+			t.Errorf("%q: opened %t, want %t", name, ok, want)
 		}
-		if file != nil {
+		if ok {
 			must(t, file.Close())
 		}
+	}
+}
+
+// TestReadFileClosed: a closed file reads nothing of what has its descriptor then, also if the kernel was
+// to send it.
+func TestReadFileClosed(t *testing.T) {
+	t.Parallel()
+	for name, use := range map[string]func(*reader){
+		"read": func(r *reader) { _, _ = r.ReadAt(make([]byte, 4), 0) },
+		"sent": func(r *reader) { _, _ = r.File() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := openReader(t, t.TempDir())
+			use(r)
+			must(t, r.Close())
+			if n, err := r.ReadAt(make([]byte, 4), 0); n != 0 || !errors.Is(err, fs.ErrClosed) {
+				t.Errorf("read %d bytes, error %v, want that it is closed", n, err)
+			}
+			if err := r.Close(); !errors.Is(err, fs.ErrClosed) {
+				t.Errorf("closing it again: %v, want that it is closed", err)
+			}
+		})
 	}
 }

@@ -21,7 +21,7 @@ func openReader(t *testing.T, root string) *reader {
 	t.Cleanup(func() { must(t, d.Close()) })
 	body, _, err := d.Open(t.Context(), "a/b", storagedrivers.Range{})
 	must(t, err)
-	t.Cleanup(func() { must(t, body.Close()) })
+	t.Cleanup(func() { _ = body.Close() }) // the test may have closed it
 	return body.(*reader)
 }
 

@@ -91,8 +91,8 @@ func (d *Driver) StageCopy(ctx context.Context, source storagedrivers.Info) (sto
 	if err != nil {
 		return nil, err
 	}
-	st := made.(*staged)                                                  //nolint:forcetypeassert // of Stage
-	if err := st.copyFrom(ctx, body.(*reader).file, source); err != nil { //nolint:forcetypeassert // of the zero range
+	st := made.(*staged)                                                           //nolint:forcetypeassert // of Stage
+	if err := st.copyFrom(ctx, body.(*reader).file.osFile(), source); err != nil { //nolint:forcetypeassert // of the zero range
 		return nil, errors.Join(err, st.Close())
 	}
 	return st, nil

@@ -3,8 +3,11 @@ package local
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,20 +44,93 @@ func canLink() bool {
 // openBeneath opens a folder below another one in one step, openat2(2); [os.Root] needs one for
 // each segment of the name. It also refuses links that lead out. It returns nil on failure. os.Root
 // then returns the reason, or works on an old kernel.
-func openBeneath(dir *os.File, name string) *os.File { return openat2(dir, name, unix.O_DIRECTORY) }
-
-// openFileBeneath is openBeneath for a file. It does not wait for the writer of a named pipe.
-func openFileBeneath(dir *os.File, name string) *os.File { return openat2(dir, name, openNonblock) }
-
-func openat2(dir *os.File, name string, flags uint64) *os.File {
-	fd, err := unix.Openat2(int(dir.Fd()), name, &unix.OpenHow{
-		Flags:   unix.O_RDONLY | unix.O_CLOEXEC | flags,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
-	})
+func openBeneath(dir *os.File, name string) *os.File {
+	fd, err := openat2(dir, name, unix.O_DIRECTORY)
 	if err != nil {
 		return nil
 	}
 	return os.NewFile(uintptr(fd), name)
+}
+
+// openFileBeneath is openBeneath for a file. It does not wait for the writer of a named pipe.
+func openFileBeneath(dir *os.File, name string) (readFile, bool) {
+	fd, err := openat2(dir, name, openNonblock)
+	if err != nil {
+		return nil, false
+	}
+	return &rawFile{fd: fd, name: name}, true
+}
+
+func openat2(dir *os.File, name string, flags uint64) (fd int, err error) {
+	return unix.Openat2(int(dir.Fd()), name, &unix.OpenHow{
+		Flags:   unix.O_RDONLY | unix.O_CLOEXEC | flags,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
+	})
+}
+
+// rawFile is a file without what [os.File] does for files that may block, and without its cleanup:
+// two system calls fewer for each small object.
+type rawFile struct {
+	mu     sync.Mutex // a descriptor that is closed may be another file at once
+	fd     int
+	name   string
+	closed bool
+	file   *os.File // owns the descriptor; nil until it is asked for
+}
+
+func (f *rawFile) ReadAt(p []byte, offset int64) (n int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return 0, fs.ErrClosed
+	}
+	for n < len(p) {
+		read, err := unix.Pread(f.fd, p[n:], offset+int64(n))
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return n, &fs.PathError{Op: "read", Path: f.name, Err: err}
+		case read == 0:
+			return n, io.EOF
+		default:
+			n += read
+		}
+	}
+	return n, nil
+}
+
+func (f *rawFile) info(key string) (storagedrivers.Info, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(f.fd, &stat); err != nil {
+		return storagedrivers.Info{}, mapError(&fs.PathError{Op: "stat", Path: f.name, Err: err})
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return storagedrivers.Info{}, notAnObject(key)
+	}
+	return infoOf(key, stat.Ino, time.Unix(stat.Mtim.Unix()), stat.Size), nil
+}
+
+func (f *rawFile) osFile() *os.File {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file == nil {
+		f.file = os.NewFile(uintptr(f.fd), f.name)
+	}
+	return f.file
+}
+
+func (f *rawFile) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file != nil {
+		f.closed = true
+		return f.file.Close()
+	}
+	if f.closed {
+		return fs.ErrClosed
+	}
+	f.closed = true
+	return unix.Close(f.fd)
 }
 
 // changed returns the time of the last change of a folder. It is zero if names may change without

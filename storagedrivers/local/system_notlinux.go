@@ -18,7 +18,7 @@ func openBeneath(*os.File, string) *os.File { return nil }
 
 func changed(*os.File) time.Time { return time.Time{} }
 
-func openFileBeneath(*os.File, string) *os.File { return nil }
+func openFileBeneath(*os.File, string) (readFile, bool) { return nil, false }
 
 func linkUnnamed(*os.File, *os.File, string) error { return errors.ErrUnsupported }
 
