@@ -98,11 +98,11 @@ type admission struct {
 
 // enter acquires the admission of a request, unless the request has it. A HEAD request needs none, because it
 // sends no item.
-func (s *Server) enter(a *admission, r *http.Request) error {
-	if a.leave != nil || r.Method == http.MethodHead {
+func (s *Server) enter(ctx context.Context, a *admission, method string) error {
+	if a.leave != nil || method == http.MethodHead {
 		return nil
 	}
-	leave, err := s.admissions.enter(r.Context(), storagedrivers.Owner(r.Context()), a.limit)
+	leave, err := s.admissions.enter(ctx, storagedrivers.Owner(ctx), a.limit)
 	if err == nil {
 		a.leave = leave
 	}

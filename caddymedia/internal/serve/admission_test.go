@@ -221,10 +221,9 @@ func TestClientOwner(t *testing.T) {
 func TestAdmissionEndsOnce(t *testing.T) {
 	t.Parallel()
 	s := &Server{admissions: newAdmissions(4)}
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	a, other := &admission{limit: 4}, &admission{limit: 4}
 	for _, a := range []*admission{a, a, other} {
-		if err := s.enter(a, r); err != nil {
+		if err := s.enter(t.Context(), a, http.MethodGet); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -246,7 +245,7 @@ func TestAdmission(t *testing.T) {
 	s.admissions = newAdmissions(0)
 	get := func(filename string) error {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-		return s.serve(nil, httptest.NewRecorder(), r, target{alias: alias, filename: filename}, &admission{limit: 1})
+		return s.serve(r.Context(), nil, httptest.NewRecorder(), r, target{alias: alias, filename: filename}, &admission{limit: 1})
 	}
 	if err := get("a.jpg"); !errors.Is(err, errAllBusy) {
 		t.Errorf("an item: error %v, want busy", err)
@@ -258,9 +257,8 @@ func TestAdmission(t *testing.T) {
 	if err := get("a.svg"); !errors.Is(err, errAllBusy) {
 		t.Errorf("an item that is not redirected: error %v, want busy", err)
 	}
-	head := httptest.NewRequestWithContext(t.Context(), http.MethodHead, "/", nil)
 	admitted := &admission{limit: 1}
-	if err := s.enter(admitted, head); err != nil {
+	if err := s.enter(t.Context(), admitted, http.MethodHead); err != nil {
 		t.Errorf("HEAD: %v", err)
 	}
 	admitted.end()

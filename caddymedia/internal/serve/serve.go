@@ -100,21 +100,20 @@ func (s *Server) serveStatic(running *service.Service, w http.ResponseWriter, r 
 	if !wanted.preview { // whose owner is a user
 		ctx = storagedrivers.WithOwner(ctx, clientOwner(s.Client(r)))
 	}
-	r = r.WithContext(ctx)
 	running.Observer().Requested(ctx, wanted.alias, wanted.filename)
 	admitted := &admission{limit: running.Limits().MaxOpenItems}
 	defer admitted.end()
 	var err error
 	before := maps.Clone(w.Header())
 	for range maxOpens {
-		if err = s.serve(running, w, r, wanted, admitted); err == nil {
+		if err = s.serve(ctx, running, w, r, wanted, admitted); err == nil {
 			return nil
 		}
 		clear(w.Header())
 		maps.Copy(w.Header(), before)
 		if errors.Is(err, derived.ErrNotMade) {
 			admitted.end() // making it has its own bounds
-			failed := s.makeRendition(running, r, &wanted)
+			failed := s.makeRendition(ctx, running, r, &wanted)
 			if failed == nil {
 				continue // with err as the error of the last attempt
 			}
@@ -137,15 +136,15 @@ func (s *Server) serveStatic(running *service.Service, w http.ResponseWriter, r 
 // serve sends an item after its admission, or a redirect, which needs no admission because it reads
 // no source. The admission ends early if the source is closed early. On an error nothing was sent.
 func (s *Server) serve(
-	running *service.Service, w http.ResponseWriter, r *http.Request, wanted target, admitted *admission,
+	ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request, wanted target, admitted *admission,
 ) error {
 	alias := wanted.alias
 	if alias.Redirect == nil {
-		if err := s.enter(admitted, r); err != nil {
+		if err := s.enter(ctx, admitted, r.Method); err != nil {
 			return err
 		}
 	}
-	object, err := wanted.open(w.Header(), r)
+	object, err := wanted.open(ctx, w.Header(), r)
 	if err != nil {
 		return err
 	}
@@ -153,12 +152,12 @@ func (s *Server) serve(
 	redirects := alias.Redirect != nil && !active(mediaType(object.Info)) // as the storage would serve it
 	object.Info = alias.Typed(object.Info)
 	if redirects {
-		sent, err := s.elsewhere(w, r, wanted, object.Info)
+		sent, err := s.elsewhere(ctx, w, r, wanted, object.Info)
 		if sent || err != nil {
 			return err
 		}
 	}
-	if err := s.enter(admitted, r); err != nil {
+	if err := s.enter(ctx, admitted, r.Method); err != nil {
 		return err
 	}
 	setHeaders(w.Header(), wanted, object.Info)
@@ -167,16 +166,18 @@ func (s *Server) serve(
 	if err := out.finish(); err != nil {
 		return wanted.changed(err)
 	}
-	running.Observer().Served(r.Context(), alias, out.sent)
+	running.Observer().Served(ctx, alias, out.sent)
 	if out.short(r.Method) {
-		s.abort(r.Context(), running, out)
+		s.abort(ctx, running, out)
 	}
 	return nil
 }
 
 // elsewhere redirects a GET request of an alias that redirects to the storage, and reports whether it
 // did. HEAD is not redirected, because a signature is for one method.
-func (s *Server) elsewhere(w http.ResponseWriter, r *http.Request, wanted target, info storagedrivers.Info) (bool, error) {
+func (s *Server) elsewhere(
+	ctx context.Context, w http.ResponseWriter, r *http.Request, wanted target, info storagedrivers.Info,
+) (bool, error) {
 	alias := wanted.alias
 	if r.Method != http.MethodGet || active(mediaType(info)) {
 		return false, nil
@@ -185,7 +186,7 @@ func (s *Server) elsewhere(w http.ResponseWriter, r *http.Request, wanted target
 	if wanted.signed != nil && lifetime == 0 {
 		return false, nil // the address has just expired
 	}
-	address, err := location(r, wanted, info, lifetime)
+	address, err := location(ctx, wanted, info, lifetime)
 	if errors.Is(err, errors.ErrUnsupported) {
 		if _, known := s.unsigned.LoadOrStore(alias.Path(), true); !known {
 			s.Log.Warn("serving an item instead of redirecting", "kind", alias.Kind.Name(), "alias", alias.Name, "error", err)
@@ -204,7 +205,7 @@ func (s *Server) elsewhere(w http.ResponseWriter, r *http.Request, wanted target
 }
 
 // location returns the address of an item in the storage, which serves it with the same headers.
-func location(r *http.Request, wanted target, info storagedrivers.Info, lifetime time.Duration) (string, error) {
+func location(ctx context.Context, wanted target, info storagedrivers.Info, lifetime time.Duration) (string, error) {
 	alias := wanted.alias
 	if alias.Redirect.Base != "" {
 		return alias.Redirect.URL(info.Key), nil
@@ -218,7 +219,7 @@ func location(r *http.Request, wanted target, info storagedrivers.Info, lifetime
 	if wanted.signed != nil && wanted.signed.download != "" {
 		opts.Disposition = attachment(wanted.signed.download)
 	}
-	return alias.Storage.Presign(r.Context(), info.Key, opts)
+	return alias.Storage.Presign(ctx, info.Key, opts)
 }
 
 // storageFailed responds with the status of a storage's error.
@@ -342,6 +343,9 @@ func inline(mediaType string) bool {
 // attachment returns a Content-Disposition that makes a browser save the item under its name, RFC
 // 6266. Programs such as wget know the plain form alone, so it stands before an extended one.
 func attachment(name string) string {
+	if plainName(name) {
+		return "attachment; filename=" + name
+	}
 	value := mime.FormatMediaType("attachment", map[string]string{"filename": name})
 	extended, ok := strings.CutPrefix(value, "attachment; filename*=")
 	if !ok {
@@ -354,6 +358,13 @@ func attachment(name string) string {
 		return r
 	}, name)
 	return mime.FormatMediaType("attachment", map[string]string{"filename": plain}) + "; filename*=" + extended
+}
+
+// plainName reports whether a name needs no quotes in a header.
+func plainName(name string) bool {
+	return name != "" && strings.IndexFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_')
+	}) < 0
 }
 
 // singleRange matches a Range header with one range that is not empty. The unit has no case.

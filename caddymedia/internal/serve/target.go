@@ -119,12 +119,12 @@ func (t target) changed(err error) error {
 
 // openRendition opens the rendition by from.
 func (t target) openRendition(
-	header http.Header, r *http.Request, from func(context.Context, string) (*storagedrivers.Object, error),
+	ctx context.Context, header http.Header, r *http.Request, from func(context.Context, string) (*storagedrivers.Object, error),
 ) (*storagedrivers.Object, error) {
 	if t.alias.Negotiates(t.rendition, t.filename) {
 		header.Add("Vary", "Accept") // whichever it will be
 	}
-	return t.request(r).OpenRendition(r.Context(), from)
+	return t.request(r).OpenRendition(ctx, from)
 }
 
 // request returns the rendition that suits the client.
@@ -140,14 +140,14 @@ func (t target) negotiated(r *http.Request) bool {
 
 // makeRendition makes the rendition that suits the client. If it cannot be made as WebP, t becomes
 // the one in the other format.
-func (s *Server) makeRendition(running *service.Service, r *http.Request, t *target) error {
+func (s *Server) makeRendition(ctx context.Context, running *service.Service, r *http.Request, t *target) error {
 	request := t.request(r)
-	request.Owner = storagedrivers.Owner(r.Context())
+	request.Owner = storagedrivers.Owner(ctx)
 	request.Hold = func() (func(), error) {
 		_, release, err := running.Acquire()
 		return release, err
 	}
-	err := running.Uploader().Derived.MakeRendition(r.Context(), request)
+	err := running.Uploader().Derived.MakeRendition(ctx, request)
 	if request.WebP && derived.IsUnrenderable(err) {
 		t.plain = true
 		return nil
@@ -159,28 +159,28 @@ const webpType = "image/webp"
 
 // open returns the item, or its variant if the alias negotiates, the client prefers WebP and the item
 // is no HDR photo. It transfers nothing yet if the response may have no body or only a part of it.
-func (t target) open(header http.Header, r *http.Request) (*storagedrivers.Object, error) {
+func (t target) open(ctx context.Context, header http.Header, r *http.Request) (*storagedrivers.Object, error) {
 	alias, filename := t.alias, t.filename
 	from := alias.Storage.OpenSeeker
 	if isPartial(r) || alias.Redirect != nil {
 		from = alias.Storage.OpenLazy
 	}
 	if t.rendition != nil {
-		return t.openRendition(header, r, from)
+		return t.openRendition(ctx, header, r, from)
 	}
 	if image, ok := strings.CutSuffix(filename, render.Suffix); ok && alias.Overwrite && alias.IsVariant(filename) {
-		info, err := alias.Storage.Stat(r.Context(), alias.Key(image))
+		info, err := alias.Storage.Stat(ctx, alias.Key(image))
 		if err != nil {
 			return nil, err
 		}
-		return alias.OpenVariant(r.Context(), image, info, from)
+		return alias.OpenVariant(ctx, image, info, from)
 	}
 	liked := alias.Negotiate && prefersWebP(r.Header["Accept"], storagedrivers.ContentType(filename))
 	first := from
 	if liked {
 		first = alias.Storage.OpenLazy
 	}
-	item, err := first(r.Context(), alias.Key(filename))
+	item, err := first(ctx, alias.Key(filename))
 	if err != nil || !alias.Negotiate || !alias.MayHaveVariant(filename) {
 		return item, err
 	}
@@ -188,14 +188,14 @@ func (t target) open(header http.Header, r *http.Request) (*storagedrivers.Objec
 	if !liked {
 		return item, nil
 	}
-	hdr, err := t.maker.IsHDR(r.Context(), alias, filename, item.Info)
+	hdr, err := t.maker.IsHDR(ctx, alias, filename, item.Info)
 	if err != nil {
 		return nil, errors.Join(err, item.Close())
 	}
 	if hdr {
 		return item, nil
 	}
-	webp, err := alias.OpenVariant(r.Context(), filename, item.Info, from)
+	webp, err := alias.OpenVariant(ctx, filename, item.Info, from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return item, nil
 	}
