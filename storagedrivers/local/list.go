@@ -50,30 +50,30 @@ type lister struct {
 // walk adds the objects below prefix, which is empty or ends with a slash.
 func (l *lister) walk(prefix string) error {
 	begins := len(l.Cursor) <= len(prefix) || !strings.HasPrefix(l.Cursor, prefix)
-	read := func(from string) (*names, error) {
-		n, err := l.names(prefix, from, begins)
+	var dir *os.File
+	defer func() { _ = dir.Close() }() // nothing was written to it
+	read := func(from string) (n *names, err error) {
+		_ = dir.Close()
+		if dir, err = l.folder.openFolder(path.Clean("./" + prefix)); err == nil {
+			n, err = l.names(dir, prefix, from, begins)
+		}
 		begins = false
 		if errors.Is(err, fs.ErrNotExist) || isNotDir(err) { // removed while walking
 			return nil, nil //nolint:nilnil // there are no names
 		}
 		return n, err
 	}
-	return l.folder.names.Walk(l.ListOptions, prefix, read, func(name string, _ *string) error { return l.entry(prefix + name) })
+	return l.folder.names.Walk(l.ListOptions, prefix, read, func(name string, _ *string) error { return l.entry(dir, prefix, name) })
 }
 
 // names returns the names of a folder from one name on. A listing that goes on in it may use those of its
 // last page. One that begins needs only some.
-func (l *lister) names(prefix, from string, begins bool) (*names, error) {
+func (l *lister) names(dir *os.File, prefix, from string, begins bool) (*names, error) {
 	unlock, err := l.folder.names.Reading.Lock(l.ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	dir, err := l.folder.openFolder(path.Clean("./" + prefix))
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
 	n := &names{Prefix: prefix, From: from, State: state{changed: changed(dir)}}
 	if n.State.folder, err = dir.Stat(); err != nil {
 		return nil, err
@@ -96,8 +96,9 @@ func (l *lister) names(prefix, from string, begins bool) (*names, error) {
 	return n, nil
 }
 
-// entry adds one object, or a folder or its content, if the page wants them.
-func (l *lister) entry(key string) error {
+// entry adds one object of a folder, or a folder or its content, if the page wants them.
+func (l *lister) entry(dir *os.File, prefix, name string) error {
+	key := prefix + name
 	enters := strings.HasSuffix(key, "/") && l.Enters(key)
 	if !enters && !l.Wants(key) {
 		return nil
@@ -110,6 +111,9 @@ func (l *lister) entry(key string) error {
 	}
 	if strings.HasSuffix(key, "/") {
 		return l.TakeFolder(key)
+	}
+	if info, ok := infoIn(dir, name, key); ok {
+		return l.Take(info)
 	}
 	stat, err := l.folder.root.Stat(key) // follows links that stay inside
 	if err != nil || !stat.Mode().IsRegular() {

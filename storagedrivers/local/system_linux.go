@@ -133,6 +133,17 @@ func (f *rawFile) Close() error {
 	return unix.Close(f.fd)
 }
 
+// infoIn returns the Info of a regular file in a folder, in one step; [os.Root] needs one for each segment
+// of the key.
+func infoIn(dir *os.File, name, key string) (storagedrivers.Info, bool) {
+	var stat unix.Stat_t
+	err := unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil || stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return storagedrivers.Info{}, false
+	}
+	return infoOf(key, stat.Ino, time.Unix(stat.Mtim.Unix()), stat.Size), true
+}
+
 // changed returns the time of the last change of a folder. It is zero if names may change without
 // it, as on a file system in user space.
 func changed(dir *os.File) time.Time {
