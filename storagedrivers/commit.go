@@ -251,7 +251,7 @@ func steps(changes []Change) [][]int {
 
 // abreast is how many changes of a commit are made at the same time. An object counts once more for
 // each of its MiB, because drivers hold parts of it in memory.
-const abreast = 8
+const abreast = 16
 
 // sideBySide calls f for the indexes of changes, several at the same time, and returns the errors by
 // index. After an error, or the end of ctx, it begins no other call.
