@@ -119,3 +119,92 @@ func optionCell(o options.Option) string {
 	}
 	return cell
 }
+
+// TestDocsSettings: the grammar of all options names those of the app, its accounts, storages, aliases and
+// limits, and no others. A table describes each.
+func TestDocsSettings(t *testing.T) {
+	t.Parallel()
+	_, grammar, _ := strings.Cut(pages.Text(t, "configuration.md"), "## All options")
+	_, grammar, _ = strings.Cut(grammar, "\tmedia {\n")
+	grammar, _, _ = strings.Cut(grammar, "\n\t}\n")
+	lines, described := grammarLines(grammar), firstCells(t)
+	// Arguments have no lines, and lines that begin a part of the configuration are no options of a struct.
+	for _, word := range []string{
+		"account password_hash", "image_alias renditions", "resumable off", "storage cache folder", "file_alias private public",
+	} {
+		lines[word], described[word[strings.LastIndexByte(word, ' ')+1:]] = true, true
+	}
+	options := map[string]bool{
+		"tokens": true, "account": true, "storage": true, "storage driver": true, "image_alias": true, "image_alias rendition": true,
+		"file_alias": true, "limits": true, "downloads": true, "resumable": true,
+	}
+	s := media.Schemas
+	addOptions(options, lines, "", s.Settings.Options)
+	addOptions(options, lines, "account ", s.Account.Options)
+	addOptions(options, lines, "storage ", s.Storage.Options)
+	addOptions(options, lines, "image_alias ", s.ImageAlias.Options)
+	addOptions(options, lines, "image_alias rendition ", s.Rendition.Options)
+	addOptions(options, lines, "file_alias ", s.FileAlias.Options)
+	addOptions(options, lines, "limits ", s.Limits.Options)
+	addOptions(options, lines, "downloads ", s.Downloads.Options)
+	addOptions(options, lines, "resumable ", s.Resumable.Options)
+	for option := range options {
+		if !lines[option] {
+			t.Errorf("the grammar lacks %s", option)
+		}
+		if name := option[strings.LastIndexByte(option, ' ')+1:]; !described[name] {
+			t.Errorf("no table has %s", option)
+		}
+	}
+	for line := range lines {
+		if !options[line] {
+			t.Errorf("the grammar has %s, which is no option", line)
+		}
+	}
+}
+
+// addOptions adds options, with those of their blocks if the grammar has the blocks.
+func addOptions(all, lines map[string]bool, block string, some []options.Option) {
+	for _, o := range some {
+		all[block+o.Name] = true
+		inner := block + o.Name + " "
+		if slices.ContainsFunc(o.Options, func(in options.Option) bool { return lines[inner+in.Name] }) {
+			addOptions(all, lines, inner, o.Options)
+		}
+	}
+}
+
+// firstCells returns the names in code in the first cells of all tables.
+func firstCells(t *testing.T) map[string]bool {
+	t.Helper()
+	row, name, names := regexp.MustCompile(`(?m)^\|([^|]+)\|`), regexp.MustCompile("`([^` ]+)[^`]*`"), map[string]bool{}
+	for _, page := range pages.All(t) {
+		for _, cells := range row.FindAllStringSubmatch(pages.Text(t, page), -1) {
+			for _, found := range name.FindAllStringSubmatch(cells[1], -1) {
+				names[found[1]] = true
+			}
+		}
+	}
+	return names
+}
+
+// grammarLines returns the first words of the lines of a grammar, each behind the words of its blocks.
+func grammarLines(grammar string) map[string]bool {
+	lines, blocks := map[string]bool{}, []string{""}
+	for line := range strings.Lines(grammar) {
+		words := strings.Fields(line)
+		block := blocks[len(blocks)-1]
+		switch words[0] {
+		case "}":
+			blocks = blocks[:len(blocks)-1]
+			continue
+		case "...":
+			continue
+		}
+		lines[block+words[0]] = true
+		if words[len(words)-1] == "{" {
+			blocks = append(blocks, block+words[0]+" ")
+		}
+	}
+	return lines
+}

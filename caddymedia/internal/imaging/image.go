@@ -289,7 +289,8 @@ func walkBlocks(format Format, parts string, next func() (done bool, err error))
 	return tooLargef("the %s image has too many %s", format, parts)
 }
 
-// checkSize checks the size of the image against the limits.
+// checkSize checks the size of the image, as it is stored, against the limits. Its orientation may
+// exchange the sides, and each image inside an AVIF or HEIC is checked too.
 func (i *Info) checkSize(opts Options) error {
 	if i.Width <= 0 || i.Height <= 0 {
 		return contentErrorf("the %s image has no width or no height", i.Format)

@@ -89,7 +89,8 @@ type Alias struct {
 	RenameMismatched bool
 	// MaxSize of an item in bytes.
 	MaxSize int64
-	// Imaging are the limits of images, and the metadata without which they are stored.
+	// Imaging are the limits of images, and the metadata without which they are stored. The limits hold for
+	// stored images too, when variants and renditions are made.
 	Imaging imaging.Options
 	// WebP are the options of variants; nil for no variants.
 	WebP *render.Options
