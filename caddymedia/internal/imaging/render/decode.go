@@ -31,19 +31,39 @@ type decoded struct {
 }
 
 // decode decodes all of an image within a time.
-func (s *slot) decode(ctx context.Context, r io.ReadSeeker, info imaging.Info) (*decoded, error) {
-	// A short time for encoders does not count, because an image that is not decoded is refused.
-	bounded, cancel := context.WithTimeoutCause(ctx, max(s.queue.limits.Time, defaultTime), ErrTime)
-	defer cancel()
-	d, err := decodeAll(&stoppableReader{r, bounded}, info)
-	if errors.Is(err, ErrTime) {
-		return nil, fmt.Errorf("%w: %w", err, &imaging.TooLargeError{Message: "the image takes too long to be decoded"})
-	}
+func (s *slot) decode(ctx context.Context, r io.ReadSeeker, info imaging.Info) (d *decoded, err error) {
+	err = s.timed(ctx, r, func(timed io.ReadSeeker) (err error) {
+		d, err = decodeAll(timed, info)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	d.in = &stoppableReader{r, ctx}
 	return d, nil
+}
+
+// check is decode for a caller that needs no pixels.
+func (s *slot) check(ctx context.Context, r io.ReadSeeker, info imaging.Info) error {
+	return s.timed(ctx, r, func(timed io.ReadSeeker) error {
+		intact, err := guarded(func() (bool, error) { return imaging.IsIntact(timed, info), nil })
+		if !intact && err == nil {
+			_, err = decodeAll(timed, info)
+		}
+		return err
+	})
+}
+
+// timed calls f with a reader of an image that fails after the time for decoding.
+func (s *slot) timed(ctx context.Context, r io.ReadSeeker, f func(io.ReadSeeker) error) error {
+	// A short time for encoders does not count, because an image that is not decoded is refused.
+	bounded, cancel := context.WithTimeoutCause(ctx, max(s.queue.limits.Time, defaultTime), ErrTime)
+	defer cancel()
+	err := f(&stoppableReader{r, bounded})
+	if errors.Is(err, ErrTime) {
+		return fmt.Errorf("%w: %w", err, &imaging.TooLargeError{Message: "the image takes too long to be decoded"})
+	}
+	return err
 }
 
 func decodeAll(r io.ReadSeeker, info imaging.Info) (*decoded, error) {

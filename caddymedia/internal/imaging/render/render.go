@@ -94,7 +94,8 @@ func (m *Maker) Waiting() int {
 // Working returns the number of images being processed.
 func (m *Maker) Working() int { return m.queue.workers.Busy() + m.queue.long.Busy() }
 
-// Check decodes all of an image that passed [imaging.CheckImage] with info.
+// Check decodes all of an image that passed [imaging.CheckImage] with info, unless it is sure without
+// that to be whole.
 //
 // The error is an [*imaging.ContentError] for a damaged image, or an [*imaging.TooLargeError] for
 // one that needs more memory or time than the limits; with more time it wraps [ErrTime] too. It may
@@ -110,8 +111,7 @@ func (m *Maker) Check(ctx context.Context, r io.ReadSeeker, info imaging.Info) e
 		return err
 	}
 	defer s.release()
-	_, err = s.decode(ctx, r, info)
-	return err
+	return s.check(ctx, r, info)
 }
 
 // Make does the work of [Maker.Check] and makes the outputs, in their order. It decodes the image
