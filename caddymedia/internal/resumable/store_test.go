@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/local"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
@@ -267,4 +269,186 @@ func TestRandomID(t *testing.T) {
 	if 5*len(differs) < 128 {
 		t.Errorf("%d characters differ", len(differs))
 	}
+}
+
+// TestList: the pages have all unfinished uploads, and leave out one whose record is damaged.
+func TestList(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		names := []string{"one", "two", "one", "one"}
+		want := make([]string, len(names))
+		for i, name := range names {
+			want[i] = s.create(t, Record{Owner: "http " + name, Account: name, Length: 5}).Name()
+		}
+		if err := s.create(t, Record{Owner: owner, Length: 0}).record(t.Context(), Outcome{}); err != nil {
+			t.Fatal(err)
+		}
+		damaged := recordKey(owner, newID(s.Now(), &Record{}, 0, "default"))
+		if err := putBytes(t.Context(), s.Storages[0], damaged, []byte("{")); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(want)
+		for _, limit := range []int{1, 2, 100} {
+			var got []string
+			for cursor, first := "", true; first || cursor != ""; first = false {
+				uploads, next, err := s.List(t.Context(), s.Storages[0], cursor, limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, u := range uploads {
+					got = append(got, u.Name())
+				}
+				cursor = next
+			}
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("limit %d: %v, want %v", limit, got, want)
+			}
+		}
+	})
+}
+
+// TestNamed: an upload is found by its name as long as it is unfinished.
+func TestNamed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 3, Account: "site"})
+		if err := u.Append(t.Context(), body(0, strings.NewReader("12"))); err != nil {
+			t.Fatal(err)
+		}
+		named := func(name string) (*Upload, error) { return s.Named(t.Context(), s.Storages[0], name) }
+		got, err := named(u.Name())
+		if err != nil || got.ID != u.ID || got.Account != "site" || got.Offset() != 2 {
+			t.Fatalf("%+v, error %v", got, err)
+		}
+		if err := u.record(t.Context(), Outcome{Stored: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{u.Name(), u.ID, "", ".", "x." + u.ID, "../done/" + u.Name(), strings.ToUpper(u.Name())} {
+			if _, err := named(name); !errors.Is(err, ErrUnknown) {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+	})
+}
+
+// between is a driver that calls step before each of the operations by which a state is found.
+type between struct {
+	*local.Driver
+	step func()
+}
+
+func (b *between) Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
+	b.step()
+	return b.Driver.Open(ctx, key, rng)
+}
+
+func (b *between) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	b.step()
+	return b.Driver.Stat(ctx, key)
+}
+
+// TestFindWhileFinished: an upload that another process finishes while its state is found is either
+// whole or finished, wherever that happens.
+func TestFindWhileFinished(t *testing.T) {
+	t.Parallel()
+	for _, hide := range []func(storagedrivers.Driver) storagedrivers.Driver{
+		func(d storagedrivers.Driver) storagedrivers.Driver { return d },
+		func(d storagedrivers.Driver) storagedrivers.Driver { return struct{ storagedrivers.Driver }{d} }, // no Appender
+	} {
+		for step := range 12 {
+			cfg := local.Config{Root: t.TempDir(), Sync: new(false)}
+			s := storeOn(t, hide(local.New(cfg, slog.New(slog.DiscardHandler))))
+			u := s.create(t, Record{Owner: owner, Length: Unknown})
+			for _, text := range []string{"abc", "def"} {
+				if err := u.Append(t.Context(), body(u.offset, strings.NewReader(text))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := u.SetLength(t.Context(), 6); err != nil {
+				t.Fatal(err)
+			}
+			steps := 0
+			other := storeOn(t, hide(&between{local.New(cfg, slog.New(slog.DiscardHandler)), func() {
+				if steps++; steps-1 == step {
+					if err := s.find(t, u).record(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
+						t.Error(err)
+					}
+				}
+			}}))
+			found, err := other.Find(t.Context(), owner, u.ID)
+			if err != nil || !found.Complete() {
+				t.Errorf("step %d of %d: found %+v, error %v", step, steps, found, err)
+			}
+		}
+	}
+}
+
+// TestAppendAfterFinish: a request whose upload was finished by another one, since it found it, is
+// refused, and leaves nothing.
+func TestAppendAfterFinish(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 3})
+		late := s.find(t, u)
+		if err := u.Append(t.Context(), body(0, strings.NewReader("abc"))); err != nil {
+			t.Fatal(err)
+		}
+		if err := u.record(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := late.Append(t.Context(), body(0, strings.NewReader("def"))); !errors.Is(err, ErrOffset) {
+			t.Errorf("error %v", err)
+		}
+		if keys := s.keys(t); len(keys) != 1 || keys[0] != outcomeKey(u.ID) {
+			t.Errorf("remaining: %v", keys)
+		}
+	})
+}
+
+// TestAppendNothingAfterFinish: a request that knows the last offset of an upload, but not its
+// length, learns that the upload is finished.
+func TestAppendNothingAfterFinish(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: Unknown})
+		if err := u.Append(t.Context(), body(0, strings.NewReader("abc"))); err != nil {
+			t.Fatal(err)
+		}
+		late := s.find(t, u)
+		if err := errors.Join(u.SetLength(t.Context(), 3), u.record(t.Context(), Outcome{Stored: "a.txt"})); err != nil {
+			t.Fatal(err)
+		}
+		if err := late.Append(t.Context(), body(3, strings.NewReader(""))); !errors.Is(err, ErrOffset) || late.Outcome == nil {
+			t.Errorf("outcome %v, error %v", late.Outcome, err)
+		}
+	})
+}
+
+// FuzzID: the ID in an address is refused, or all keys of its upload are valid and below the folder of
+// the uploads.
+func FuzzID(f *testing.F) {
+	id := newID(time.Unix(1795176000, 0), &Record{}, 0, "default")
+	short := id[:clientAt] + id[len(id)-tagLength:]
+	for _, seed := range []string{"", id, short, id[1:], id + "a", strings.ToUpper(id), "../" + id[3:], "%2e%2e" + id[6:], id[:10] + "/" + id[11:], id[:10] + "\x00" + id[11:], id[:9] + "ä" + id[11:]} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		if !validID(id) {
+			return
+		}
+		if len(ticketTag(id)) != tagLength || len(clientTag(id)) != tagLength || len(storageTag(id)) != tagLength || sizeOf(id) < 0 {
+			t.Errorf("%q has no tags", id)
+		}
+		for _, key := range []string{recordKey(owner, id), pieceKey(id, 1<<40), outcomeKey(id)} {
+			if err := storagedrivers.ValidKey(key); err != nil || !strings.HasPrefix(key, Folder+"/") {
+				t.Errorf("key %q: %v", key, err)
+			}
+		}
+		if found, ok := idOfRecord(recordKey(owner, id)); !ok || found != id {
+			t.Errorf("the record of %q is of %q, %t", id, found, ok)
+		}
+		if found, ok := idOfData(pieceKey(id, 0)); !ok || found != id {
+			t.Errorf("the data of %q is of %q, %t", id, found, ok)
+		}
+	})
 }

@@ -1,0 +1,503 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"image/color"
+	"image/png"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// TestOverwriteVariant: an image that replaces another one has its own variant, or none.
+func TestOverwriteVariant(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, nil)
+			alias := imageAlias(t, s)
+			alias.Overwrite = true
+			u := newUploader(alias)
+			without := imageAlias(t, s)
+			without.Overwrite, without.WebP = true, nil
+			uploaderWithout := newUploader(without)
+			for i, step := range []struct {
+				uploader *Uploader
+				paint    color.NRGBA
+				want     string // the variant, empty for none
+			}{
+				{u, red, webpOf(red)},
+				{u, blue, webpOf(blue)},
+				{u, unloved, ""},
+				{u, red, webpOf(red)},
+				{uploaderWithout, green, ""},
+			} {
+				if _, failures := uploadImages(t, step.uploader, file("a.png", pngOf(step.paint))); failures != nil {
+					t.Fatal(failures)
+				}
+				want := map[string]string{"a.png": pngOf(step.paint)}
+				if step.want != "" {
+					want["a.png.webp"] = step.want
+				}
+				t.Logf("step %d", i)
+				wantContents(t, s, want)
+			}
+		})
+	}
+}
+
+// TestVariantFails: if the commit of a variant fails, its image and the earlier items are rolled
+// back.
+func TestVariantFails(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		for _, key := range []string{"a.png", "a.png.webp", "b.png", "b.png.webp"} {
+			t.Run(name+" at "+key, func(t *testing.T) {
+				t.Parallel()
+				s := open(t, storing(key, storagedrivers.ErrNoSpace))
+				_, failures := uploadImages(t, newUploader(imageAlias(t, s)), file("a.png", pngOf(red)), file("b.png", pngOf(blue)))
+				wantFailure(t, failures, item.NoSpace, strings.TrimSuffix(key, ".webp"), "full")
+				wantContents(t, s, nil)
+			})
+		}
+	}
+}
+
+// TestVariantRolledBack: a rollback restores the replaced variant with its image.
+func TestVariantRolledBack(t *testing.T) {
+	t.Parallel()
+	for _, paint := range []color.NRGBA{blue, unloved} {
+		failing, fails := false, storing("b.png.webp", storagedrivers.ErrNoSpace)
+		s := onLocal(t, func(op, key string) error {
+			if !failing {
+				return nil
+			}
+			return fails(op, key)
+		})
+		alias := imageAlias(t, s)
+		alias.Overwrite = true
+		u := newUploader(alias)
+		if _, failures := uploadImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red))); failures != nil {
+			t.Fatal(failures)
+		}
+		failing = true
+		_, failures := uploadImages(t, u, file("a.png", pngOf(paint)), file("b.png", pngOf(blue)))
+		wantFailure(t, failures, item.NoSpace, "b.png", "full")
+		wantContents(t, s, map[string]string{
+			"a.png": pngOf(red), "a.png.webp": webpOf(red), "b.png": pngOf(red), "b.png.webp": webpOf(red),
+		})
+	}
+}
+
+// TestVariantOvertaken: another process replaces the image before its variant is committed, on a
+// storage that commits one after the other. In the end the variant belongs to the image, which is
+// fetched once.
+func TestVariantOvertaken(t *testing.T) {
+	t.Parallel()
+	for _, winner := range []color.NRGBA{blue, unloved} {
+		t.Run("by "+webpOf(winner), func(t *testing.T) {
+			t.Parallel()
+			var elsewhere *Uploader
+			var overtaken atomic.Bool
+			var fetched atomic.Int32
+			here, there := shared(t, "memory", func(op, key string) error {
+				if op == "open" {
+					fetched.Add(1)
+				}
+				if op != "put" || !strings.HasSuffix(key, render.Suffix) || overtaken.Swap(true) {
+					return nil
+				}
+				if _, failures := uploadImages(t, elsewhere, file("a.png", pngOf(winner))); failures != nil {
+					t.Error(failures)
+				}
+				return nil
+			})
+			one, other := imageAlias(t, here), imageAlias(t, there)
+			one.Overwrite, other.Overwrite = true, true
+			elsewhere = newUploader(other)
+			if _, failures := uploadImages(t, newUploader(one), file("a.png", pngOf(red))); failures != nil {
+				t.Fatal(failures)
+			}
+			if n := fetched.Load(); n > 1 {
+				t.Errorf("the image was fetched %d times", n)
+			}
+			want := map[string]string{"a.png": pngOf(winner)}
+			if winner != unloved {
+				want["a.png.webp"] = webpOf(winner)
+			}
+			wantContents(t, here, want)
+		})
+	}
+}
+
+// TestNoVariantOvertaken: another process replaces an image without a variant right after its commit.
+// The newer image keeps its variant.
+func TestNoVariantOvertaken(t *testing.T) {
+	t.Parallel()
+	var elsewhere *Uploader
+	var committed, overtaken bool
+	here, there := shared(t, "memory", func(op, _ string) error {
+		if op == "stat" && committed && !overtaken {
+			overtaken = true
+			if _, failures := uploadImages(t, elsewhere, file("a.png", pngOf(blue))); failures != nil {
+				t.Error(failures)
+			}
+		}
+		committed = committed || op == "put"
+		return nil
+	})
+	one, other := imageAlias(t, here), imageAlias(t, there)
+	one.Overwrite, other.Overwrite = true, true
+	elsewhere = newUploader(other)
+	if _, failures := uploadImages(t, newUploader(one), file("a.png", pngOf(unloved))); failures != nil {
+		t.Fatal(failures)
+	}
+	wantContents(t, here, map[string]string{"a.png": pngOf(blue), "a.png.webp": webpOf(blue)})
+}
+
+// TestVariantNeverReconciled: another process replaces the image each time that its variant is
+// made again, and once more after the last time. The response matches the final state.
+func TestVariantNeverReconciled(t *testing.T) {
+	t.Parallel()
+	const rounds = 5 // how often package derived makes a variant again
+	for _, last := range []color.NRGBA{blue, unloved} {
+		t.Run("by "+webpOf(last), func(t *testing.T) {
+			t.Parallel()
+			var elsewhere *Uploader
+			var inside bool
+			var made, replaced int // variants here, images there
+			here, there := shared(t, "memory", func(op, key string) error {
+				paint := color.NRGBA{byte(made), 7, 7, 255}
+				switch {
+				case inside:
+					return nil
+				case op == "put" && strings.HasSuffix(key, render.Suffix):
+					made++
+				case op == "stat" && made == rounds+1 && replaced == made:
+					paint = last
+				default:
+					return nil
+				}
+				inside = true
+				defer func() { inside = false }()
+				replaced++
+				if _, failures := uploadImages(t, elsewhere, file("a.png", pngOf(paint))); failures != nil {
+					t.Error(failures)
+				}
+				return nil
+			})
+			one, other := imageAlias(t, here), imageAlias(t, there)
+			one.Overwrite, other.Overwrite = true, true
+			elsewhere = newUploader(other)
+			items, failures := uploadImages(t, newUploader(one), file("a.png", pngOf(red)))
+			if failures != nil {
+				t.Fatal(failures)
+			}
+			if replaced != rounds+2 {
+				t.Errorf("replaced %d times", replaced)
+			}
+			if (items[0].WebP != "") != (last != unloved) {
+				t.Errorf("the answer has the variant %q", items[0].WebP)
+			}
+			want := map[string]string{"a.png": pngOf(last)}
+			if last != unloved {
+				want["a.png.webp"] = webpOf(last)
+			}
+			wantContents(t, here, want)
+		})
+	}
+}
+
+// TestOverwritersAtOnce: of many concurrent uploads of one image, one wins with its variant.
+func TestOverwritersAtOnce(t *testing.T) {
+	t.Parallel()
+	s := onLocal(t, nil)
+	alias := imageAlias(t, s)
+	alias.Overwrite = true
+	u := newUploader(alias)
+	var group sync.WaitGroup
+	for i := range 24 {
+		group.Go(func() {
+			paint := color.NRGBA{byte(10 * i), byte(i), 200, 255}
+			if _, failures := uploadImages(t, u, file("a.png", pngOf(paint))); failures != nil {
+				t.Error(failures)
+			}
+		})
+	}
+	group.Wait()
+	got := contents(t, s)
+	img, err := png.Decode(strings.NewReader(got["a.png"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	paint := color.NRGBAModel.Convert(img.At(0, 0)).(color.NRGBA)
+	if got["a.png.webp"] != webpOf(paint) {
+		t.Errorf("beside %v lies %q", paint, got["a.png.webp"])
+	}
+}
+
+// TestStaysReplaced: if a storage cannot restore the replaced image, the new one is not left with
+// the variant of the old one.
+func TestStaysReplaced(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, func(op, key string) error {
+		if op == "put" && strings.HasPrefix(key, "z.png") {
+			return storagedrivers.ErrNoSpace
+		}
+		return nil
+	})
+	alias := imageAlias(t, s)
+	alias.Overwrite = true
+	u := newUploader(alias)
+	if _, failures := uploadImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red))); failures != nil {
+		t.Fatal(failures)
+	}
+	_, failures := uploadImages(t, u,
+		file("a.png", pngOf(unloved)), file("b.png", pngOf(blue)), file("c.png", pngOf(blue)), file("z.png", pngOf(red)))
+	wantFailure(t, failures, item.NoSpace, "z.png", "full")
+	if len(failures) != 3 || !strings.Contains(failures[1].Message, "stays replaced") {
+		t.Errorf("%v", failures)
+	}
+	wantContents(t, s, map[string]string{"a.png": pngOf(unloved), "b.png": pngOf(blue)})
+}
+
+// TestTwoFail: of two failing uploads that replace one image, neither restores data of the other.
+func TestTwoFail(t *testing.T) {
+	t.Parallel()
+	var u *Uploader
+	var second sync.WaitGroup
+	var variants atomic.Int32
+	s := onLocal(t, func(op, key string) error {
+		if op == "commit" && key == "z.png" {
+			second.Go(func() {
+				if _, failures := uploadImages(t, u, file("a.png", pngOf(blue))); failures == nil {
+					t.Error("the second upload does not fail")
+				}
+			})
+			return storagedrivers.ErrNoSpace
+		}
+		if op == "commit" && key == "a.png.webp" && variants.Add(1) == 3 {
+			return storagedrivers.ErrNoSpace
+		}
+		return nil
+	})
+	alias := imageAlias(t, s)
+	alias.Overwrite = true
+	u = newUploader(alias)
+	if _, failures := uploadImages(t, u, file("a.png", pngOf(red))); failures != nil {
+		t.Fatal(failures)
+	}
+	if _, failures := uploadImages(t, u, file("a.png", pngOf(green)), file("z.png", pngOf(red))); failures == nil {
+		t.Error("the first upload does not fail")
+	}
+	second.Wait()
+	wantContents(t, s, map[string]string{"a.png": pngOf(red), "a.png.webp": webpOf(red)})
+}
+
+// TestVariantStays: a variant that cannot be removed is named with its image.
+func TestVariantStays(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, func(op, key string) error {
+		switch {
+		case op == "put" && key == "z.png.webp":
+			return storagedrivers.ErrNoSpace
+		case op == "delete" && key == "a.png.webp":
+			return errors.New(secret)
+		}
+		return nil
+	})
+	_, failures := uploadImages(t, newUploader(imageAlias(t, s)), file("a.png", pngOf(green)), file("z.png", pngOf(red)))
+	wantFailure(t, failures, item.NoSpace, "z.png", "full")
+	if len(failures) != 2 || failures[1].Filename != "a.png" || !strings.Contains(failures[1].Message, "may stay stored") {
+		t.Errorf("%v", failures)
+	}
+	wantContents(t, s, map[string]string{"a.png.webp": webpOf(green)})
+}
+
+// wholeSeconds is a driver with times in whole seconds, whose clock stands still. If it dates, an
+// object that replaces another one gets a later time.
+type wholeSeconds struct {
+	*memory.Driver
+	dates bool
+
+	mu    sync.Mutex
+	times map[string]time.Time
+}
+
+func (d *wholeSeconds) Put(
+	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	_, missing := d.Driver.Stat(ctx, key)
+	info, err := d.Driver.Put(ctx, key, r, opts)
+	if err != nil {
+		return info, err
+	}
+	d.mu.Lock()
+	at := noon
+	if d.dates && missing == nil {
+		at = d.times[key].Add(time.Second)
+	}
+	if d.dates && at.Before(opts.NotBefore) {
+		at = opts.NotBefore
+	}
+	d.times[key] = at
+	d.mu.Unlock()
+	return d.dated(info), nil
+}
+
+func (d *wholeSeconds) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	r, info, err := d.Driver.Open(ctx, key, rng)
+	return r, d.dated(info), err
+}
+
+func (d *wholeSeconds) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	info, err := d.Driver.Stat(ctx, key)
+	return d.dated(info), err
+}
+
+func (d *wholeSeconds) dated(info storagedrivers.Info) storagedrivers.Info {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	info.ModTime = d.times[info.Key]
+	return info
+}
+
+// onWholeSeconds returns an Overwrite alias for images on a storage with times in whole seconds,
+// and its uploader, which has stored a red image. fail is called before each later operation.
+func onWholeSeconds(t *testing.T, dates bool, fail func(op, key string) error) (*item.Alias, *Uploader) {
+	t.Helper()
+	d := memory.New()
+	started := false
+	d.Fail = func(op, key string) error {
+		if !started {
+			return nil
+		}
+		return fail(op, key)
+	}
+	alias := imageAlias(t, closed(t, "seconds", &wholeSeconds{Driver: d, dates: dates, times: map[string]time.Time{}}, storagedrivers.Options{}))
+	alias.Overwrite = true
+	u := newUploader(alias)
+	if _, failures := uploadImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red))); failures != nil {
+		t.Fatal(failures)
+	}
+	started = true
+	return alias, u
+}
+
+// TestVariantWithinASecond: an image that is replaced again and again within a second, on a storage
+// with times in whole seconds, never has the variant of an earlier image. Nor would it after a
+// crash. In the end it has its own.
+func TestVariantWithinASecond(t *testing.T) {
+	t.Parallel()
+	for name, dates := range map[string]bool{"a host that dates": true, "a host with its own clock": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var alias *item.Alias
+			looking := false
+			alias, u := onWholeSeconds(t, dates, func(string, string) error {
+				if looking {
+					return nil
+				}
+				looking = true
+				defer func() { looking = false }()
+				now := contents(t, alias.Storage)
+				state, err := alias.VariantState(t.Context(), "a.png")
+				isOwn := slices.ContainsFunc([]color.NRGBA{red, blue, green}, func(c color.NRGBA) bool {
+					return now["a.png"] == pngOf(c) && now["a.png.webp"] == webpOf(c)
+				})
+				if state == item.VariantCurrent && !isOwn || err != nil {
+					t.Errorf("the variant of an earlier image is %s, error %v", state, err)
+				}
+				return nil
+			})
+			for _, paint := range []color.NRGBA{blue, unloved, green, blue, green} {
+				if _, failures := uploadImages(t, u, file("a.png", pngOf(paint))); failures != nil {
+					t.Fatal(failures)
+				}
+				want := item.VariantCurrent
+				if paint == unloved {
+					want = item.VariantMissing
+				}
+				if state, err := alias.VariantState(t.Context(), "a.png"); state != want || err != nil {
+					t.Errorf("the variant is %s, want %s, error %v", state, want, err)
+				}
+			}
+			looking = true
+			wantContents(t, alias.Storage, map[string]string{
+				"a.png": pngOf(green), "a.png.webp": webpOf(green), "b.png": pngOf(red), "b.png.webp": webpOf(red),
+			})
+		})
+	}
+}
+
+// TestVariantWithinASecondFails: after a failed replacement every image has its own variant.
+func TestVariantWithinASecondFails(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		at     string // the first operation that fails
+		stored color.NRGBA
+	}{
+		"at the removal": {"delete a.png.webp", red},
+		"at the image":   {"put a.png", red},
+		"at another one": {"put b.png", blue},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			failed := false
+			alias, u := onWholeSeconds(t, false, func(op, key string) error {
+				if failed || op+" "+key != tt.at {
+					return nil
+				}
+				failed = true
+				return storagedrivers.ErrNoSpace
+			})
+			_, failures := uploadImages(t, u, file("a.png", pngOf(blue)), file("b.png", pngOf(blue)))
+			wantFailure(t, failures, item.NoSpace, strings.TrimSuffix(strings.Fields(tt.at)[1], ".webp"), "full")
+			now := contents(t, alias.Storage)
+			other := red
+			if now["b.png"] == pngOf(blue) && name == "at the image" { // it may have been replaced beside a.png
+				other = blue
+			}
+			wantContents(t, alias.Storage, map[string]string{
+				"a.png": pngOf(tt.stored), "a.png.webp": webpOf(tt.stored),
+				"b.png": pngOf(other), "b.png.webp": webpOf(other),
+			})
+		})
+	}
+}
+
+// TestVariantUncoveredElsewhere: an image keeps its variant in the response if another process has
+// removed that only to replace the image.
+func TestVariantUncoveredElsewhere(t *testing.T) {
+	t.Parallel()
+	stored, met := false, false
+	var alias *item.Alias
+	alias, u := onWholeSeconds(t, false, func(op, key string) error {
+		if stored = stored || op == "put" && key == "a.png.webp"; !stored || met || op != "stat" || key != "a.png" {
+			return nil
+		}
+		met = true
+		replace(t, alias.Storage, key, pngOf(green))
+		return item.Remove(t.Context(), alias.Storage, "a.png.webp")
+	})
+	items, failures := uploadImages(t, u, file("a.png", pngOf(blue)))
+	if failures != nil {
+		t.Fatal(failures)
+	}
+	if !met || items[0].WebP == "" {
+		t.Errorf("the item is %+v, replaced: %t", items[0], met)
+	}
+}
