@@ -250,29 +250,52 @@ func (s *Store) createOf(t *testing.T, ticket *access.Ticket) *Upload {
 	return s.create(t, Record{Owner: owner, Kind: "file", Ticket: hex.EncodeToString(ticket.ID[:]), TicketExpires: s.Now().Add(time.Hour)})
 }
 
-// TestCount: an item is counted on the ticket that created its upload, until it is refused. A
-// repeated attempt does not count it again, even if that ticket has ended.
+// TestCount: an item is counted on the ticket that created its upload or, if that has ended or is used up, on
+// that of the caller, who may have a token. It does not count any more when it is refused. A repeated attempt
+// does not count it again.
 func TestCount(t *testing.T) {
 	t.Parallel()
 	s := storeOn(t, memory.New())
 	issue, used := s.withTickets(t)
-	for _, repeated := range []bool{false, true} {
+	for _, c := range []struct {
+		name            string
+		ended, usedUp   bool // the ticket that created the upload
+		token, repeated bool // the caller has a token; an earlier attempt was kept
+		creator, caller int  // items that are counted
+	}{
+		{name: "valid", creator: 1},
+		{name: "valid, finished by a token", token: true, creator: 1},
+		{name: "ended", ended: true, caller: 1},
+		{name: "ended, finished by a token", ended: true, token: true},
+		{name: "used up", usedUp: true, creator: 1, caller: 1},
+		{name: "used up, finished by a token", usedUp: true, token: true, creator: 1},
+		{name: "repeated", repeated: true},
+		{name: "repeated and ended", ended: true, repeated: true},
+	} {
 		creator, caller := issue(), issue()
-		a := &attempt{Upload: s.createOf(t, creator), isRepeated: repeated, rights: Rights{Issuer: s.Issuer, Ticket: caller}}
+		a := &attempt{Upload: s.createOf(t, creator), isRepeated: c.repeated, rights: Rights{Issuer: s.Issuer, Ticket: caller}}
 		var err error
 		if a.lease, err = a.Upload.lease(t.Context(), func() {}); err != nil {
 			t.Fatal(err)
 		}
-		if repeated {
-			a.Ticket = hex.EncodeToString(make([]byte, len(creator.ID))) // of one that has ended
+		if c.ended {
+			a.Ticket = hex.EncodeToString(make([]byte, len(creator.ID)))
 		}
-		want := map[bool]int{false: 1}[repeated]
-		if failure := a.count(t.Context()); failure != nil || used(creator) != want || used(caller) != 0 {
-			t.Errorf("repeated %t: %d are counted for the creator, %d for the caller, %v", repeated, used(creator), used(caller), failure)
+		if c.usedUp {
+			if err := s.Issuer.Take(t.Context(), creator, "another upload", 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.token {
+			a.rights.Ticket = nil
+		}
+		before := used(creator)
+		if failure := a.count(t.Context()); failure != nil || used(creator) != c.creator || used(caller) != c.caller {
+			t.Errorf("%s: %d are counted for the creator, %d for the caller, %v", c.name, used(creator), used(caller), failure)
 		}
 		a.Outcome = &Outcome{Refused: "no"}
-		if a.end(t.Context()); used(creator) != 0 {
-			t.Errorf("repeated %t: %d are counted after the refusal", repeated, used(creator))
+		if a.end(t.Context()); used(creator) != before || used(caller) != 0 {
+			t.Errorf("%s: %d and %d are counted after the refusal", c.name, used(creator), used(caller))
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,6 +107,49 @@ func TestMaxOpen(t *testing.T) {
 			t.Errorf("not admitted: %v", err)
 		}
 	})
+}
+
+// TestMaxOpenAtOnce: however many uploads several clients of an owner create at once, there are MaxOpen and
+// one for each client at most.
+func TestMaxOpenAtOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		const clients = 20
+		var created atomic.Int64
+		var all sync.WaitGroup
+		for range clients {
+			all.Go(func() {
+				for range 15 {
+					rec := Record{Owner: owner, Kind: "file", Length: 1}
+					switch _, err := s.Create(t.Context(), s.Storages[0], Creation{Record: rec, Admit: admit}); {
+					case err == nil:
+						created.Add(1)
+					case !errors.Is(err, ErrTooMany):
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if n := int(created.Load()); n < s.MaxOpen || n > s.MaxOpen+clients || len(s.keys(t)) != n {
+			t.Errorf("%d uploads, %d objects", n, len(s.keys(t)))
+		}
+	})
+}
+
+// TestMaxOpenFinal: final uploads that are not finished are bounded too.
+func TestMaxOpenFinal(t *testing.T) {
+	t.Parallel()
+	s := storeOn(t, memory.New())
+	s.MaxOpen = 3
+	part := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 0})
+	created := 0
+	for s.mayCreate(t, Creation{Record: Record{Parts: []string{part.ID}, Metadata: fmt.Sprint(created)}}) && created < 20 {
+		created++
+	}
+	if created != 3 {
+		t.Errorf("%d final uploads, want 3", created)
+	}
 }
 
 // TestSweepEnds: a sweep ends at its first removal when the storage is closed, or its context has
@@ -229,27 +274,6 @@ func TestSweep(t *testing.T) {
 		later = later.Add(48 * time.Hour)
 		if idle := sweep(Open{}, ExpiredUpload, ExpiredOutcome); len(idle) > 0 || len(s.keys(t)) > 0 {
 			t.Errorf("idle %v, remaining %v", idle, s.keys(t))
-		}
-	})
-}
-
-func TestOpen(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *Store) {
-		u := s.create(t, Record{Owner: owner, Length: 5, Account: "site"})
-		if err := s.create(t, Record{Owner: owner, Length: 0}).record(t.Context(), Outcome{}); err != nil {
-			t.Fatal(err)
-		}
-		open, next, err := s.List(t.Context(), s.Storages[0], "", 10)
-		if err != nil || next != "" {
-			t.Fatal(next, err)
-		}
-		found := make([]string, 0, len(open))
-		for _, u := range open {
-			found = append(found, u.ID+" "+u.Account)
-		}
-		if !slices.Equal(found, []string{u.ID + " site"}) {
-			t.Errorf("found %v", found)
 		}
 	})
 }

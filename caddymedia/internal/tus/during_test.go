@@ -74,51 +74,12 @@ func TestRightsEnd(t *testing.T) {
 	}
 }
 
-// TestHeadDuringPatch: HEAD does not disturb a request that adds bytes, and never shows bytes
-// whose checksum is not verified.
-func TestHeadDuringPatch(t *testing.T) {
-	t.Parallel()
-	for header, most := range map[string]int{"": 5, sha1Of(digits): 0, sha1Of("other"): 0} {
-		onEach(t, header, func(t *testing.T, b backend) {
-			s := b.site(t, nil)
-			address := s.create(t, len(digits), aText)
-			got := s.patchWith(t, address, header, func() {
-				head := s.send(t, http.MethodHead, address, "", "").want(t, 200, "")
-				if offset, err := strconv.Atoi(head.header.Get("Upload-Offset")); err != nil || offset > most {
-					t.Errorf("offset %d, want at most %d", offset, most)
-				}
-			})
-			if header == sha1Of("other") {
-				got.want(t, 460, "")
-				s.offset(t, address, 0)
-				return
-			}
-			got.want(t, 204, "Media-Filename: a.txt")
-			s.itemIs(t, digits)
-		})
-	}
-}
-
-// TestDeletedDuringPatch: the end of an upload ends a request that adds bytes to it, and
-// nothing remains.
+// TestDeletedDuringPatch: the end of an upload ends a silent request that adds bytes to it, and nothing
+// remains.
 func TestDeletedDuringPatch(t *testing.T) {
 	t.Parallel()
 	for _, header := range []string{"", sha1Of(digits)} {
-		onEach(t, "receiving "+header, func(t *testing.T, b backend) {
-			s := b.site(t, nil)
-			address := s.create(t, len(digits), aText)
-			got := s.patchWith(t, address, header, func() {
-				s.send(t, http.MethodDelete, address, "", "").want(t, 204, "")
-			})
-			if got.status != http.StatusNotFound && got.status != http.StatusConflict {
-				t.Errorf("%+v", got)
-			}
-			s.send(t, http.MethodHead, address, "", "").want(t, 404, "")
-			if left := s.objects(t); len(left) > 0 {
-				t.Errorf("left: %v", left)
-			}
-		})
-		onEach(t, "silent "+header, func(t *testing.T, b backend) {
+		onEach(t, header, func(t *testing.T, b backend) {
 			s := b.site(t, nil)
 			server, begun := s.serveBegun(t, header == "") // HTTP/2 or HTTP/1.1
 			address := s.create(t, len(digits), aText)

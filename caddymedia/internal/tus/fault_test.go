@@ -3,18 +3,27 @@ package tus_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -64,11 +73,11 @@ var errSilent = errors.Join(storagedrivers.ErrUnavailable, os.ErrDeadlineExceede
 
 // TestFaults fails each operation of the storage in each step. The answer is never the
 // client's fault, and a client that continues stores the item once, with all of its bytes. Of the
-// uploads nothing remains.
+// uploads nothing remains. A creation with all bytes, the last step, is repeated if it has no address.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	failures := map[int]error{502: fs.ErrPermission, 503: errSilent, 507: storagedrivers.ErrNoSpace}
-	for step := range 5 {
+	for step := range 6 {
 		for _, status := range []int{503, []int{502, 507}[step%2]} { // the code does the same for these two
 			err := failures[status]
 			onEach(t, fmt.Sprintf("step %d, %d", step, status), func(t *testing.T, b backend) {
@@ -77,7 +86,7 @@ func TestFaults(t *testing.T) {
 					c := &tusClient{site: s, fault: f, step: step, err: err, after: after, status: status}
 					s.passed.Store(int64(time.Since(noon))) // the times of the storage are real
 					c.upload(t)
-					if step >= 3 {
+					if step == 3 || step == 4 {
 						s.swept(t)
 					}
 					if c.hit == "" {
@@ -189,36 +198,166 @@ func (c *tusClient) upload(t *testing.T) {
 	whole := c.retry(t, -2, http.MethodPost, resumablePath, metadata("filename", "b.txt")+"Upload-Length: 3\n", "").header.Get(location)
 	c.append(t, 4, whole, "abc")
 	c.retry(t, -2, http.MethodGet, whole, "", "").items(t)
-	if items := c.items(t); !maps.Equal(items, map[string]string{"file/content/a.txt": "hello world", "file/content/b.txt": "abc"}) {
+	header := tusBody + metadata("filename", "c.txt") + "Upload-Length: 5\n"
+	if created, ok := c.do(t, 5, http.MethodPost, resumablePath, header, "hello"); !ok && created.header.Get(location) == "" {
+		c.retry(t, -2, http.MethodPost, resumablePath, header, "hello")
+	} else {
+		c.append(t, -2, created.header.Get(location), "hello")
+	}
+	want := map[string]string{"file/content/a.txt": "hello world", "file/content/b.txt": "abc", "file/content/c.txt": "hello"}
+	if items := c.items(t); !maps.Equal(items, want) {
 		t.Errorf("items %v", items)
 	}
 }
 
-// TestCreationFault: a creation with all bytes that fails is repeated by clients. The item is
-// stored once.
-func TestCreationFault(t *testing.T) {
+// TestCrash ends a process after each operation of the storage or the token store in the last request of an
+// upload: from then on it reaches neither. Then each way to finish the upload, by another process, stores the
+// item once, with its variant, counts it once on its tickets, and leaves nothing else.
+func TestCrash(t *testing.T) {
 	t.Parallel()
-	for err, status := range map[error]int{storagedrivers.ErrNoSpace: 507, errSilent: 503} {
-		onEach(t, strconv.Itoa(status), func(t *testing.T, b backend) {
-			for after := range 100 {
-				s, f := withFault(t, b)
-				c := &tusClient{site: s, fault: f, err: err, after: after, status: status}
-				got, ok := c.do(t, 0, http.MethodPost, resumablePath, tusBody+aText+"Upload-Length: 5\n", "hello")
-				if !ok && got.header.Get(location) == "" {
-					c.retry(t, 0, http.MethodPost, resumablePath, tusBody+aText+"Upload-Length: 5\n", "hello")
-				} else {
-					c.append(t, -2, got.header.Get(location), "hello")
-				}
-				if items := s.items(t); len(items) != 1 {
-					t.Errorf("operation %d (%s): items %v", after, c.hit, items)
-				}
-				if c.hit == "" {
-					return
-				}
+	for name, finish := range map[string]func(t *testing.T, s *site, address string){
+		"HEAD": func(t *testing.T, s *site, address string) {
+			got := s.withTicketOf(t, http.MethodHead, address, "", "").want(t, http.StatusOK, "")
+			s.rest(t, address, got.header.Get("Upload-Offset"))
+		},
+		"GET": func(t *testing.T, s *site, address string) {
+			var state struct{ Offset int }
+			got := s.withTicketOf(t, http.MethodGet, address, "", "").want(t, http.StatusOK, "")
+			if err := json.Unmarshal([]byte(got.body), &state); err != nil {
+				t.Fatal(err)
 			}
-			t.Error("endless operations")
-		})
+			if !strings.Contains(got.body, "result") {
+				s.rest(t, address, strconv.Itoa(state.Offset))
+			}
+		},
+		"start": func(t *testing.T, s *site, address string) {
+			u := s.found(t, address)
+			if !u.Complete() {
+				s.rest(t, address, strconv.FormatInt(u.Offset(), 10))
+				return
+			}
+			s.passed.Add(int64(time.Minute)) // it is idle
+			s.running.Load().Start()
+			awaitOutcome(t, u)
+		},
+	} {
+		for _, alias := range []string{"content", "replacing"} {
+			onEach(t, name+", "+alias, func(t *testing.T, b backend) {
+				_, want := crash(t, b, alias, math.MaxInt, finish)
+				seen := map[string]bool{}
+				for after := 0; !seen["stored done"]; after++ {
+					window, items := crash(t, b, alias, after, finish)
+					if seen[window] = true; !slices.Equal(items, want) {
+						t.Errorf("after %d operations (%s): %d items %.200q, want %d", after, window, len(items), items, len(want))
+					}
+				}
+				for _, window := range []string{"open", "open complete", "open complete kept stored", "open complete kept stored done", "kept stored done"} {
+					if !seen[window] {
+						t.Errorf("no crash has left %q of %v", window, seen)
+					}
+				}
+			})
+		}
 	}
+}
+
+// crashPicture is the item, and crashOther an earlier one of the same name.
+var crashPicture, crashOther = pngOf(16, 12), pngOf(8, 8)
+
+// crash ends a process after operations of the last request of an upload, which finish finishes in another
+// process. It returns what the crash has left, and the final items.
+func crash(t *testing.T, b backend, alias string, after int, finish func(*testing.T, *site, string)) (window string, items []string) {
+	t.Helper()
+	f := new(fault)
+	s := newSiteOn(t, b(t, f.fail), media.Limits{}, func(c *media.Config) {
+		c.ImageAliases["content"].WebP, c.ImageAliases["replacing"].WebP = &media.WebP{}, &media.WebP{}
+	})
+	s.passed.Store(int64(time.Since(noon))) // the objects have the real time
+	earlier := upload.Upload{Request: upload.Request{Kind: item.Image, Alias: alias, Actor: item.Actor{Origin: item.OriginHTTP}}}
+	if _, failures := service.Of(s.first).Uploader().Upload(t.Context(), earlier, upload.Single("a.png", strings.NewReader(crashOther))); failures != nil {
+		t.Fatal(failures)
+	}
+	first := s.ticket(t, "kind=image&max_files=9&alias="+alias)
+	header := fmt.Sprintf("Upload-Length: %d\n%s", len(crashPicture), metadata("filename", "a.png"))
+	address := s.withTicketOf(t, http.MethodPost, imagesPath, header, "").want(t, http.StatusCreated, "").header.Get(location)
+	s.store.fault = f.fail
+	f.arm(errSilent, after)
+	s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 0\n", crashPicture)
+	f.disarm()
+	window = s.window(t)
+	s.running.Store(s.service(t, media.Limits{}, account()))
+	s.passed.Add(int64(2 * time.Minute)) // the lease of the dead process has ended
+	second := s.ticket(t, "kind=image&max_files=9&alias="+alias)
+	finish(t, s, address)
+	s.withTicketOf(t, http.MethodHead, address, "", "").want(t, http.StatusOK, fmt.Sprintf("Upload-Offset: %d", len(crashPicture)))
+	if counted := s.used(t, first) + s.used(t, second); counted != 1 {
+		t.Errorf("after %d operations (%s): %d are counted", after, window, counted)
+	}
+	uploads := service.Of(s.running.Load()).Uploads()
+	if _, err := uploads.Sweep(t.Context(), uploads.Storages[0], resumable.SweepOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for key, content := range s.objects(t) {
+		if !strings.HasPrefix(key, resumable.Folder+"/done/") {
+			items = append(items, content)
+		}
+	}
+	slices.Sort(items)
+	return window, items
+}
+
+// rest sends the bytes of the upload that are missing.
+func (s *site) rest(t *testing.T, address, offset string) {
+	t.Helper()
+	if from, err := strconv.Atoi(offset); err != nil {
+		t.Fatal(err)
+	} else if from < len(crashPicture) {
+		s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: "+offset+"\n", crashPicture[from:]).want(t, http.StatusNoContent, "")
+	}
+}
+
+// window returns what a crash has left.
+func (s *site) window(t *testing.T) string {
+	t.Helper()
+	found := map[string]bool{"kept": s.store.kept.Load()}
+	for key, content := range s.objects(t) {
+		folder, _, _ := strings.Cut(strings.TrimPrefix(key, resumable.Folder+"/"), "/")
+		switch {
+		case folder == "open", folder == "done":
+			found[folder] = true
+		case content == crashPicture && folder == "data":
+			found["complete"] = true
+		case content == crashPicture:
+			found["stored"] = true
+		}
+	}
+	var state []string
+	for _, one := range []string{"open", "complete", "kept", "stored", "done"} {
+		if found[one] {
+			state = append(state, one)
+		}
+	}
+	return strings.Join(state, " ")
+}
+
+// used returns how many items are counted on a ticket.
+func (s *site) used(t *testing.T, ticket string) int {
+	t.Helper()
+	_, loaded, err := service.Of(s.first).Issuer().VerifyTicket(t.Context(), access.IDOf(ticket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded.Used()
+}
+
+// found returns the upload of an address.
+func (s *site) found(t *testing.T, address string) *resumable.Upload {
+	t.Helper()
+	u, err := service.Of(s.running.Load()).Uploads().Find(t.Context(), "http "+someKey, address[strings.LastIndex(address, "/")+1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
 }
 
 // unavailable returns the status of a request that may succeed later.

@@ -423,8 +423,9 @@ func (r *reply) refused(t *testing.T, status int, has string, names ...string) {
 // failingStore can be set to fail.
 type failingStore struct {
 	tokens.Store
-	fails, noTakes atomic.Bool
-	ended          atomic.Bool // every ticket ends before it is counted on
+	fails, noTakes atomic.Bool                // reading, and counting on tickets
+	fault          func(op, key string) error // if set, is called before each operation
+	kept           atomic.Bool                // an attempt to finish an upload
 }
 
 // Close does nothing, because several services share the store.
@@ -432,20 +433,24 @@ func (*failingStore) Close() error { return nil }
 
 // Update implements [tokens.Store].
 func (s *failingStore) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {
+	if s.fault != nil && s.fault("update", key) != nil {
+		return tokens.ErrUnavailable
+	}
 	return s.Store.Update(ctx, key, index, func(old tokens.Entry) (tokens.Entry, error) {
-		switch isTaken := old.Value != nil && strings.HasPrefix(key, "token/"); {
-		case isTaken && s.noTakes.Load():
+		if old.Value != nil && strings.HasPrefix(key, "token/") && s.noTakes.Load() {
 			return old, tokens.ErrUnavailable
-		case isTaken && s.ended.Load():
-			old = tokens.Entry{}
 		}
-		return change(old)
+		entry, err := change(old)
+		if strings.HasPrefix(key, "request/") && err == nil {
+			s.kept.Store(entry.Value != nil)
+		}
+		return entry, err
 	})
 }
 
 // Get implements [tokens.Store].
 func (s *failingStore) Get(ctx context.Context, key string) (tokens.Entry, error) {
-	if s.fails.Load() {
+	if s.fails.Load() || s.fault != nil && s.fault("get", key) != nil {
 		return tokens.Entry{}, tokens.ErrUnavailable
 	}
 	return s.Store.Get(ctx, key)
