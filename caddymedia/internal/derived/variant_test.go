@@ -219,26 +219,23 @@ func keysOf(infos []storagedrivers.Info) []string {
 
 func TestOrphans(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			alias := imageAlias(t, s)
-			alias.Prefix = "img/content"
-			for _, key := range []string{
-				"img/content/a.png", "img/content/a.png.webp", "img/content/sub/b.png.webp", "img/content/c.txt.webp",
-				"img/content/d.webp", "img/content/e.png.webp.webp", "img/contents/f.png.webp", "file/content/u.png.webp", "h.png.webp",
-			} {
-				put(t, s, key, "x")
-			}
-			if got, want := keysOf(orphans(t, alias, later())), []string{"img/content/sub/b.png.webp"}; !slices.Equal(got, want) {
-				t.Errorf("orphans %q, want %q", got, want)
-			}
-			if young := orphans(t, alias, time.Now().Add(-time.Hour)); young != nil {
-				t.Errorf("%q are too young", keysOf(young))
-			}
-		})
-	}
+	onEach(t, func(t *testing.T, open opener) {
+		s := open(t, nil)
+		alias := imageAlias(t, s)
+		alias.Prefix = "img/content"
+		for _, key := range []string{
+			"img/content/a.png", "img/content/a.png.webp", "img/content/sub/b.png.webp", "img/content/c.txt.webp",
+			"img/content/d.webp", "img/content/e.png.webp.webp", "img/contents/f.png.webp", "file/content/u.png.webp", "h.png.webp",
+		} {
+			put(t, s, key, "x")
+		}
+		if got, want := keysOf(orphans(t, alias, later())), []string{"img/content/sub/b.png.webp"}; !slices.Equal(got, want) {
+			t.Errorf("orphans %q, want %q", got, want)
+		}
+		if young := orphans(t, alias, time.Now().Add(-time.Hour)); young != nil {
+			t.Errorf("%q are too young", keysOf(young))
+		}
+	})
 }
 
 // TestOrphansAcrossPages: the image of a variant may be on an earlier page, and no page is listed

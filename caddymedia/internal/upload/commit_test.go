@@ -116,65 +116,38 @@ func steps(n int) []string {
 	return names
 }
 
-func TestAppendTimeSteps(t *testing.T) {
-	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			u := newUploader(newAlias(t, item.DefaultAlias, s))
-			want := map[string]string{}
-			for i, stored := range steps(30) {
-				value := fmt.Sprint("upload ", i)
-				items, failures := uploadForm(t, u, file("Note.TXT", value))
-				if failures != nil || !slices.Equal(filenames(items), []string{stored}) {
-					t.Fatalf("upload %d is stored as %v (%v), want %s", i, items, failures, stored)
-				}
-				if address := "https://cdn.example/static/file/content/" + stored; items[0].FullPath != address {
-					t.Errorf("address %s, want %s", items[0].FullPath, address)
-				}
-				want["file/content/"+stored] = value
-			}
-			wantContents(t, s, want)
-		})
-	}
-}
-
 func TestAppendTimeOfManyAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			u := newUploader(newAlias(t, item.DefaultAlias, s))
-			want := map[string]string{}
-			var mu sync.Mutex
-			var group sync.WaitGroup
-			for i := range 30 {
-				group.Go(func() {
-					value := fmt.Sprint("upload ", i)
-					items, failures := uploadForm(t, u, file("note.txt", value))
-					if failures != nil {
-						t.Errorf("upload %d: %v", i, failures)
-						return
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					want["file/content/"+items[0].Filename] = value
-				})
-			}
-			group.Wait()
-			if len(want) != 30 {
-				t.Errorf("%d names for 30 uploads", len(want))
-			}
-			wantContents(t, s, want)
-			for _, stored := range steps(30) {
-				if want["file/content/"+stored] == "" {
-					t.Errorf("nobody got %s", stored)
+	onEach(t, func(t *testing.T, open opener) {
+		s := open(t, nil)
+		u := newUploader(newAlias(t, item.DefaultAlias, s))
+		want := map[string]string{}
+		var mu sync.Mutex
+		var group sync.WaitGroup
+		for i := range 30 {
+			group.Go(func() {
+				value := fmt.Sprint("upload ", i)
+				items, failures := uploadForm(t, u, file("note.txt", value))
+				if failures != nil {
+					t.Errorf("upload %d: %v", i, failures)
+					return
 				}
+				mu.Lock()
+				defer mu.Unlock()
+				want["file/content/"+items[0].Filename] = value
+			})
+		}
+		group.Wait()
+		if len(want) != 30 {
+			t.Errorf("%d names for 30 uploads", len(want))
+		}
+		wantContents(t, s, want)
+		for _, stored := range steps(30) {
+			if want["file/content/"+stored] == "" {
+				t.Errorf("nobody got %s", stored)
 			}
-		})
-	}
+		}
+	})
 }
 
 func TestOverwriteConflict(t *testing.T) {
@@ -228,7 +201,7 @@ func TestCallerThatIsGoneLeavesNothing(t *testing.T) {
 }
 
 // counted returns a storage that counts its commits.
-func counted(t testing.TB, open func(testing.TB, func(op, key string) error) *storagedrivers.Storage) (*storagedrivers.Storage, *atomic.Int64) {
+func counted(t testing.TB, open opener) (*storagedrivers.Storage, *atomic.Int64) {
 	t.Helper()
 	var commits atomic.Int64
 	return open(t, func(op, _ string) error {
@@ -244,58 +217,46 @@ func counted(t testing.TB, open func(testing.TB, func(op, key string) error) *st
 func TestAppendTimeTries(t *testing.T) {
 	t.Parallel()
 	const requests, files = 10, 20
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, commits := counted(t, open)
-			u := newUploader(newAlias(t, item.DefaultAlias, s))
-			parts := make([]send, files)
-			for i := range parts {
-				parts[i] = file("note.txt", "text")
-			}
-			names := make([]string, 0, requests*files)
-			for range requests {
-				items, failures := uploadForm(t, u, parts...)
-				if failures != nil {
-					t.Fatal(failures)
-				}
-				names = append(names, filenames(items)...)
-			}
-			if want := steps(requests * files); !slices.Equal(names, want) {
-				t.Errorf("stored %q, want %q", names, want)
-			}
-			if n := commits.Load(); n > 2*requests*files {
-				t.Errorf("%d commits for %d items", n, requests*files)
-			}
-		})
-	}
+	onEach(t, func(t *testing.T, open opener) {
+		s, commits := counted(t, open)
+		u := newUploader(newAlias(t, item.DefaultAlias, s))
+		parts := make([]send, files)
+		for i := range parts {
+			parts[i] = file("note.txt", "text")
+		}
+		names := make([]string, 0, requests*files)
+		for range requests {
+			items := storeFiles(t, u, parts...)
+			names = append(names, filenames(items)...)
+		}
+		if want := steps(requests * files); !slices.Equal(names, want) {
+			t.Errorf("stored %q, want %q", names, want)
+		}
+		if n := commits.Load(); n > 2*requests*files {
+			t.Errorf("%d commits for %d items", n, requests*files)
+		}
+	})
 }
 
 // TestAppendTimeBehindOthers: an item gets a random suffix after some tries, if other processes
 // have used many seconds.
 func TestAppendTimeBehindOthers(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, commits := counted(t, open)
-			u := newUploader(newAlias(t, item.DefaultAlias, s))
-			for _, taken := range steps(2 * secondTries) {
-				put(t, s, "file/content/"+taken, "others'")
-			}
-			commits.Store(0)
-			items, failures := uploadForm(t, u, file("note.txt", "mine"))
-			if failures != nil {
-				t.Fatal(failures)
-			}
-			if !regexp.MustCompile(`^note-\d{10}-[a-z2-7]{6}\.txt$`).MatchString(items[0].Filename) {
-				t.Errorf("stored as %s", items[0].Filename)
-			}
-			if n := commits.Load(); n > secondTries+2 {
-				t.Errorf("%d commits", n)
-			}
-		})
-	}
+	onEach(t, func(t *testing.T, open opener) {
+		s, commits := counted(t, open)
+		u := newUploader(newAlias(t, item.DefaultAlias, s))
+		for _, taken := range steps(2 * secondTries) {
+			put(t, s, "file/content/"+taken, "others'")
+		}
+		commits.Store(0)
+		items := storeFiles(t, u, file("note.txt", "mine"))
+		if !regexp.MustCompile(`^note-\d{10}-[a-z2-7]{6}\.txt$`).MatchString(items[0].Filename) {
+			t.Errorf("stored as %s", items[0].Filename)
+		}
+		if n := commits.Load(); n > secondTries+2 {
+			t.Errorf("%d commits", n)
+		}
+	})
 }
 
 // TestAppendTimeGivesUp: the number of tries is bounded on a storage where every name exists.

@@ -86,29 +86,26 @@ func TestDelete(t *testing.T) {
 // TestDeleteOfNone: deleting a name without an item fails with fs.ErrNotExist and removes nothing.
 func TestDeleteOfNone(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			u, images, files := withItems(t, s, true)
-			for _, filename := range []string{
-				"", "/", ".", "..", "none.png", "sub", "sub/", "a.png/", "/a.png", "a.png/x", "../content/a.png", "sub/../a.png",
-				"sub//a.png", `sub\a.png`, "a.png\x00", "a.png ", "a\xff.png", "A.PNG", strings.Repeat("x", 2000), "sub/none.txt",
-			} {
-				for _, alias := range []*item.Alias{images, files} {
-					if err := u.Delete(t.Context(), alias, filename, item.Actor{}); !errors.Is(err, fs.ErrNotExist) {
-						t.Errorf("%s %q: %v", alias.Kind, filename, err)
-					}
+	onEach(t, func(t *testing.T, open opener) {
+		s := open(t, nil)
+		u, images, files := withItems(t, s, true)
+		for _, filename := range []string{
+			"", "/", ".", "..", "none.png", "sub", "sub/", "a.png/", "/a.png", "a.png/x", "../content/a.png", "sub/../a.png",
+			"sub//a.png", `sub\a.png`, "a.png\x00", "a.png ", "a\xff.png", "A.PNG", strings.Repeat("x", 2000), "sub/none.txt",
+		} {
+			for _, alias := range []*item.Alias{images, files} {
+				if err := u.Delete(t.Context(), alias, filename, item.Actor{}); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%s %q: %v", alias.Kind, filename, err)
 				}
 			}
-			for _, filename := range []string{"a.png.webp", "alone.png.webp", "b.jpg.webp", "none.PNG.webp", "c.svg.webp"} {
-				if err := u.Delete(t.Context(), images, filename, item.Actor{}); !errors.Is(err, fs.ErrNotExist) {
-					t.Errorf("variant %s: %v", filename, err)
-				}
+		}
+		for _, filename := range []string{"a.png.webp", "alone.png.webp", "b.jpg.webp", "none.PNG.webp", "c.svg.webp"} {
+			if err := u.Delete(t.Context(), images, filename, item.Actor{}); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("variant %s: %v", filename, err)
 			}
-			wantContents(t, s, itemsThere())
-		})
-	}
+		}
+		wantContents(t, s, itemsThere())
+	})
 }
 
 // TestDeleteInUploadsFolder: at the root of a storage, the folder of resumable uploads has no items.
@@ -194,87 +191,53 @@ func TestDeleteInClosedStorage(t *testing.T) {
 // TestDeleteOfCallerThatIsGone: a deletion ends before the first removal, or is completed.
 func TestDeleteOfCallerThatIsGone(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ctx, cancel := context.WithCancel(t.Context())
-			s := open(t, func(op, key string) error {
-				if op == "delete" && strings.HasSuffix(key, ".webp") {
-					cancel()
-				}
-				return nil
-			})
-			u, images, _ := withItems(t, s, true)
-			gone, leave := context.WithCancel(t.Context())
-			leave()
-			if err := u.Delete(gone, images, "a.png", item.Actor{}); !errors.Is(err, context.Canceled) {
-				t.Errorf("error %v, want %v", err, context.Canceled)
+	onEach(t, func(t *testing.T, open opener) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := open(t, func(op, key string) error {
+			if op == "delete" && strings.HasSuffix(key, ".webp") {
+				cancel()
 			}
-			wantContents(t, s, itemsThere())
-			if err := u.Delete(ctx, images, "a.png", item.Actor{}); err != nil {
-				t.Error(err)
-			}
-			want := itemsThere()
-			delete(want, "img/content/a.png")
-			delete(want, "img/content/a.png.webp")
-			wantContents(t, s, want)
+			return nil
 		})
-	}
+		u, images, _ := withItems(t, s, true)
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		if err := u.Delete(gone, images, "a.png", item.Actor{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v, want %v", err, context.Canceled)
+		}
+		wantContents(t, s, itemsThere())
+		if err := u.Delete(ctx, images, "a.png", item.Actor{}); err != nil {
+			t.Error(err)
+		}
+		want := itemsThere()
+		delete(want, "img/content/a.png")
+		delete(want, "img/content/a.png.webp")
+		wantContents(t, s, want)
+	})
 }
 
-// TestDeleteItem: only an item that matches is removed. The decision is made under the lock of the item,
-// so that a replacement before it counts.
+// TestDeleteItem: only an item that matches is removed, and neither a variant alone nor another object.
 func TestDeleteItem(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			u, images, _ := withItems(t, s, true)
-			old, err := s.Stat(t.Context(), "img/content/a.png")
-			if err != nil {
-				t.Fatal(err)
+	onEach(t, func(t *testing.T, open opener) {
+		s := open(t, nil)
+		u, images, _ := withItems(t, s, true)
+		remove := func(filename string, matches bool) error {
+			return u.DeleteItem(t.Context(), Deletion{Alias: images, Filename: filename, Matches: func(storagedrivers.Info) bool { return matches }})
+		}
+		if err := remove("a.png", false); !errors.Is(err, ErrOtherItem) {
+			t.Errorf("another item: %v", err)
+		}
+		for _, filename := range []string{"alone.png", "none.png", "a.png.webp", "../file/content/a.txt", ""} {
+			if err := remove(filename, true); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%q: %v", filename, err)
 			}
-			remove := func(filename string, matches func(storagedrivers.Info) bool) error {
-				return u.DeleteItem(t.Context(), Deletion{Alias: images, Filename: filename, Matches: matches})
-			}
-			unlock, err := images.Lock(t.Context(), "a.png")
-			if err != nil {
-				t.Fatal(err)
-			}
-			result := make(chan error)
-			go func() { result <- remove("a.png", func(info storagedrivers.Info) bool { return info.Same(old) }) }()
-			if _, err := s.Put(t.Context(), "img/content/a.png", strings.NewReader("another"), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}); err != nil {
-				t.Fatal(err)
-			}
-			unlock()
-			if err := <-result; !errors.Is(err, ErrOtherItem) {
-				t.Errorf("another item: %v", err)
-			}
-			if _, err := s.Stat(t.Context(), "img/content/a.png.webp"); err != nil {
-				t.Errorf("the variant: %v", err)
-			}
-			every := func(storagedrivers.Info) bool { return true }
-			for _, filename := range []string{"alone.png", "none.png", "a.png.webp", "../file/content/a.txt", ""} {
-				if err := remove(filename, every); !errors.Is(err, fs.ErrNotExist) {
-					t.Errorf("%q: %v", filename, err)
-				}
-			}
-			compared := 0
-			overtaken := func(storagedrivers.Info) bool { // by another process, after the last comparison
-				if compared++; compared == 2 {
-					_, err = s.Put(t.Context(), "img/content/a.png", strings.NewReader("newest"), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
-				}
-				return compared <= 2
-			}
-			if removed := remove("a.png", overtaken); err != nil || !errors.Is(removed, ErrOtherItem) {
-				t.Errorf("overtaken: %v, %v", removed, err)
-			}
-			if err := remove("a.png", every); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+		}
+		wantContents(t, s, itemsThere())
+		if err := remove("a.png", true); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestDeleteWaitsForUpload: a deletion waits for the commit of the image's variant, up to its
@@ -366,75 +329,69 @@ func TestUploadOfSharedName(t *testing.T) {
 // succeeds with its variant, and in the end there are both or neither.
 func TestDeleteAmongOverwriters(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			alias := imageAlias(t, s)
-			alias.Overwrite = true
-			u := newUploader(alias)
-			var group sync.WaitGroup
-			for i := range 16 {
-				group.Go(func() {
-					items, failures := uploadImages(t, u, file("a.png", pngOf(color.NRGBA{byte(i), 5, 5, 255})))
-					if failures != nil || items[0].WebP == "" {
-						t.Errorf("upload %d: %v, %v", i, items, failures)
-					}
-				})
-				group.Go(func() {
-					if err := u.Delete(t.Context(), alias, "a.png", item.Actor{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
-						t.Errorf("deletion %d: %v", i, err)
-					}
-				})
-			}
-			group.Wait()
-			if n := len(contents(t, s)); n != 0 && n != 2 {
-				t.Errorf("%d objects are left, want an image with its variant or nothing", n)
-			}
-			err := u.Delete(t.Context(), alias, "a.png", item.Actor{})
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				t.Error(err)
-			}
-			wantContents(t, s, nil)
-		})
-	}
+	onEach(t, func(t *testing.T, open opener) {
+		s := open(t, nil)
+		alias := imageAlias(t, s)
+		alias.Overwrite = true
+		u := newUploader(alias)
+		var group sync.WaitGroup
+		for i := range 16 {
+			group.Go(func() {
+				items, failures := uploadImages(t, u, file("a.png", pngOf(color.NRGBA{byte(i), 5, 5, 255})))
+				if failures != nil || items[0].WebP == "" {
+					t.Errorf("upload %d: %v, %v", i, items, failures)
+				}
+			})
+			group.Go(func() {
+				if err := u.Delete(t.Context(), alias, "a.png", item.Actor{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("deletion %d: %v", i, err)
+				}
+			})
+		}
+		group.Wait()
+		if n := len(contents(t, s)); n != 0 && n != 2 {
+			t.Errorf("%d objects are left, want an image with its variant or nothing", n)
+		}
+		err := u.Delete(t.Context(), alias, "a.png", item.Actor{})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
+		}
+		wantContents(t, s, nil)
+	})
 }
 
 // TestDeleteAmongAppenders: images of one name are uploaded while the first of them is deleted.
 // No image is left without its variant, and no variant without its image.
 func TestDeleteAmongAppenders(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			alias := imageAlias(t, s)
-			u := newUploader(alias)
-			var uploads, deletions sync.WaitGroup
-			var uploaded atomic.Bool
-			for range 2 {
-				deletions.Go(func() {
-					for !uploaded.Load() {
-						if err := u.Delete(t.Context(), alias, "a.png", item.Actor{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
-							t.Errorf("deletion: %v", err)
-						}
+	onEach(t, func(t *testing.T, open opener) {
+		s := open(t, nil)
+		alias := imageAlias(t, s)
+		u := newUploader(alias)
+		var uploads, deletions sync.WaitGroup
+		var uploaded atomic.Bool
+		for range 2 {
+			deletions.Go(func() {
+				for !uploaded.Load() {
+					if err := u.Delete(t.Context(), alias, "a.png", item.Actor{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+						t.Errorf("deletion: %v", err)
 					}
-				})
-			}
-			for i := range 64 {
-				uploads.Go(func() {
-					_, failures := uploadImages(t, u, file("a.png", pngOf(color.NRGBA{byte(i), 5, 5, 255})))
-					if failures != nil {
-						t.Errorf("upload %d: %v", i, failures)
-					}
-				})
-			}
-			uploads.Wait()
-			uploaded.Store(true)
-			deletions.Wait()
-			wantPairs(t, contents(t, s))
-		})
-	}
+				}
+			})
+		}
+		for i := range 64 {
+			uploads.Go(func() {
+				_, failures := uploadImages(t, u, file("a.png", pngOf(color.NRGBA{byte(i), 5, 5, 255})))
+				if failures != nil {
+					t.Errorf("upload %d: %v", i, failures)
+				}
+			})
+		}
+		uploads.Wait()
+		uploaded.Store(true)
+		deletions.Wait()
+		wantPairs(t, contents(t, s))
+	})
 }
 
 // wantPairs asserts that there are only images with their variants.

@@ -202,22 +202,6 @@ func TestStagedItemThatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestBodyErrorsOfTheConnection(t *testing.T) {
-	t.Parallel()
-	s := onMemory(t, nil)
-	body := formBody(file("a.txt", "text"))
-	for err, message := range map[error]string{
-		os.ErrDeadlineExceeded: "stood still",
-		io.ErrUnexpectedEOF:    "ends too early",
-		io.ErrClosedPipe:       "no valid multipart form",
-	} {
-		broken := io.MultiReader(bytes.NewReader(body[:len(body)-20]), iotest.ErrReader(err))
-		_, failures := uploadBody(t, newUploader(newAlias(t, item.DefaultAlias, s)), broken, Upload{Request: Request{Kind: item.File}})
-		wantFailure(t, failures, item.BadRequest, "", message)
-	}
-	wantContents(t, s, nil)
-}
-
 // TestPartHeaders: parts are refused if two parsers could read their bytes or names differently.
 func TestPartHeaders(t *testing.T) {
 	t.Parallel()
@@ -340,53 +324,83 @@ func TestLikelyAlias(t *testing.T) {
 	}
 }
 
-// TestTruncatedBody: nothing is stored of a form that is truncated, at whatever byte.
+// TestTruncatedBody: nothing is stored of a form whose body ends too early, at whatever byte: at its end, by an
+// error of the connection, or at a limit.
 func TestTruncatedBody(t *testing.T) {
 	t.Parallel()
 	body := formBody(
 		field("alias", "content"), file("a.txt", "first\r\n--bound"), field("sub_folder", "folder"),
 		file("b.txt", ""), send{"files[]", "c.txt", "third\n"},
 	)
-	for _, lines := range []string{"\r\n", "\n"} {
-		for name, open := range storages {
-			t.Run(fmt.Sprintf("%s %q", name, lines), func(t *testing.T) {
-				t.Parallel()
-				body := bytes.ReplaceAll(body, []byte("\r\n"), []byte(lines))
-				complete := len(body)
-				if lines == "\r\n" { // with RFC 2046's line breaks the last one may be missing
-					complete -= len(lines)
-				}
-				s := open(t, nil)
-				u := newUploader(newAlias(t, item.DefaultAlias, s))
-				for n := range complete {
-					_, failures := uploadBody(t, u, bytes.NewReader(body[:n]), Upload{Request: Request{Kind: item.File}})
-					if failures == nil {
-						t.Fatalf("%d of %d bytes are accepted as a form: %q", n, len(body), body[:n])
+	for name, c := range map[string]struct {
+		cut    func(body []byte, n int) io.Reader
+		reason item.Reason
+	}{
+		"end":   {func(body []byte, n int) io.Reader { return bytes.NewReader(body[:n]) }, item.BadRequest},
+		"error": {func(body []byte, n int) io.Reader { return cutBy(body[:n], errors.New(secret)) }, item.BadRequest},
+		"limit": {func(body []byte, n int) io.Reader {
+			return http.MaxBytesReader(nil, io.NopCloser(bytes.NewReader(body)), int64(n))
+		}, item.TooLarge},
+	} {
+		for _, lines := range []string{"\r\n", "\n"} {
+			for kind, open := range storages {
+				t.Run(fmt.Sprintf("%s %q %s", name, lines, kind), func(t *testing.T) {
+					t.Parallel()
+					body := bytes.ReplaceAll(body, []byte("\r\n"), []byte(lines))
+					complete := len(body)
+					if lines == "\r\n" { // with RFC 2046's line breaks the last one may be missing
+						complete -= len(lines)
 					}
-					wantFailure(t, failures, item.BadRequest, "", "")
-				}
-				wantContents(t, s, nil)
-				if _, failures := uploadBody(t, u, bytes.NewReader(body[:complete]), Upload{Request: Request{Kind: item.File}}); failures != nil {
-					t.Errorf("the complete form: %v", failures)
-				}
-			})
+					s := open(t, nil)
+					u := newUploader(newAlias(t, item.DefaultAlias, s))
+					for n := range complete {
+						_, failures := uploadBody(t, u, c.cut(body, n), Upload{Request: Request{Kind: item.File}})
+						if failures == nil {
+							t.Fatalf("%d of %d bytes are accepted as a form: %q", n, len(body), body[:n])
+						}
+						message := ""
+						if name == "limit" {
+							message = fmt.Sprintf("larger than %d bytes", n)
+						}
+						wantFailure(t, failures, c.reason, "", message)
+					}
+					wantContents(t, s, nil)
+					if _, failures := uploadBody(t, u, bytes.NewReader(body[:complete]), Upload{Request: Request{Kind: item.File}}); failures != nil {
+						t.Errorf("the complete form: %v", failures)
+					}
+				})
+			}
 		}
 	}
 }
 
-// TestAbortedBody: nothing is stored if the connection fails within the body.
-func TestAbortedBody(t *testing.T) {
+// cutBy returns a body that ends by an error.
+func cutBy(body []byte, err error) io.Reader {
+	return io.MultiReader(bytes.NewReader(body), iotest.ErrReader(err))
+}
+
+// TestErrorsOfTheConnection: the failures of the body of a form, and of a body that is the file.
+func TestErrorsOfTheConnection(t *testing.T) {
 	t.Parallel()
-	body := formBody(file("a.txt", "first"), file("b.txt", "second"))
-	s := onMemory(t, nil)
-	u := newUploader(newAlias(t, item.DefaultAlias, s))
-	for n := range len(body) - len("--\r\n") {
-		broken := io.MultiReader(bytes.NewReader(body[:n]), iotest.ErrReader(errors.New(secret)))
-		if _, failures := uploadBody(t, u, broken, Upload{Request: Request{Kind: item.File}}); failures == nil {
-			t.Errorf("%d of %d bytes are accepted as a form", n, len(body))
+	body := formBody(file("a.txt", "text"))
+	for _, c := range []struct {
+		err        error
+		form, file string
+	}{
+		{os.ErrDeadlineExceeded, "stood still", "stood still"},
+		{io.ErrUnexpectedEOF, "ends too early", "ends too early"},
+		{io.ErrClosedPipe, "no valid multipart form", "could not be read to its end"},
+	} {
+		for message, source := range map[string]Source{
+			c.form: Form(cutBy(body[:len(body)-20], c.err), boundary), c.file: Body("a.txt", cutBy([]byte("half"), c.err)),
+		} {
+			s := onMemory(t, nil)
+			items, failures := newUploader(newAlias(t, item.DefaultAlias, s)).Upload(t.Context(), Upload{Request: Request{Kind: item.File}}, source)
+			checked(t, items, failures)
+			wantFailure(t, failures, item.BadRequest, "", message)
+			wantContents(t, s, nil)
 		}
 	}
-	wantContents(t, s, nil)
 }
 
 // TestWholeBody: neither the size of reads nor bytes behind the form make a difference.

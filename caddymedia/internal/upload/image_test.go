@@ -34,68 +34,62 @@ func withText(file, text string) string {
 func TestVariants(t *testing.T) {
 	t.Parallel()
 	const svg = `<svg xmlns="http://www.w3.org/2000/svg"/>`
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			u := newUploader(imageAlias(t, s))
-			w := watch(u)
-			var items []Item
-			for _, p := range [][]send{
-				{file("a.png", pngOf(red)), file("b.png", pngOf(unloved)), file("c.svg", svg)},
-				{file("a.png", pngOf(blue))},
-			} {
-				stored, failures := uploadImages(t, u, p...)
-				if failures != nil {
-					t.Fatal(failures)
-				}
-				items = append(items, stored...)
+	onEach(t, func(t *testing.T, open opener) {
+		s := open(t, nil)
+		u := newUploader(imageAlias(t, s))
+		w := watch(u)
+		var items []Item
+		for _, p := range [][]send{
+			{file("a.png", pngOf(red)), file("b.png", pngOf(unloved)), file("c.svg", svg)},
+			{file("a.png", pngOf(blue))},
+		} {
+			stored, failures := uploadImages(t, u, p...)
+			if failures != nil {
+				t.Fatal(failures)
 			}
-			const later = "a-1795176000.png"
-			for i, want := range []string{"a.png.webp", "", "", later + ".webp"} {
-				if want != "" {
-					want = "https://cdn.example/static/img/content/" + want
-				}
-				if items[i].WebP != want {
-					t.Errorf("the variant of %s is at %q, want %q", items[i].Filename, items[i].WebP, want)
-				}
+			items = append(items, stored...)
+		}
+		const later = "a-1795176000.png"
+		for i, want := range []string{"a.png.webp", "", "", later + ".webp"} {
+			if want != "" {
+				want = "https://cdn.example/static/img/content/" + want
 			}
-			wantContents(t, s, map[string]string{
-				"a.png": pngOf(red), "a.png.webp": webpOf(red), "b.png": pngOf(unloved), "c.svg": svg,
-				later: pngOf(blue), later + ".webp": webpOf(blue),
-			})
-			if want := (map[item.VariantResult]int{item.VariantMade: 2, item.VariantNone: 1}); !maps.Equal(w.variants, want) {
-				t.Errorf("variants: %v, want %v", w.variants, want)
+			if items[i].WebP != want {
+				t.Errorf("the variant of %s is at %q, want %q", items[i].Filename, items[i].WebP, want)
 			}
+		}
+		wantContents(t, s, map[string]string{
+			"a.png": pngOf(red), "a.png.webp": webpOf(red), "b.png": pngOf(unloved), "c.svg": svg,
+			later: pngOf(blue), later + ".webp": webpOf(blue),
 		})
-	}
+		if want := (map[item.VariantResult]int{item.VariantMade: 2, item.VariantNone: 1}); !maps.Equal(w.variants, want) {
+			t.Errorf("variants: %v, want %v", w.variants, want)
+		}
+	})
 }
 
 // TestStripMetadata: metadata and bytes behind an image are not stored.
 func TestStripMetadata(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			alias := imageAlias(t, s)
-			alias.Extensions["webp"], alias.Imaging.Strip = true, imaging.StripOn
-			plain, webp := pngOf(red), encoded(t, "webp")
-			items, failures := uploadImages(t, newUploader(alias),
-				file("a.png", withText(plain, "taken at home")+"<?php"), file("b.png", plain), file("c.webp", webp+"<?php"))
-			if failures != nil {
-				t.Fatal(failures)
+	onEach(t, func(t *testing.T, open opener) {
+		s := open(t, nil)
+		alias := imageAlias(t, s)
+		alias.Extensions["webp"], alias.Imaging.Strip = true, imaging.StripOn
+		plain, webp := pngOf(red), encoded(t, "webp")
+		items, failures := uploadImages(t, newUploader(alias),
+			file("a.png", withText(plain, "taken at home")+"<?php"), file("b.png", plain), file("c.webp", webp+"<?php"))
+		if failures != nil {
+			t.Fatal(failures)
+		}
+		want := map[string]string{"a.png": plain, "b.png": plain, "c.webp": webp}
+		for _, it := range items {
+			if it.Size != int64(len(want[it.Filename])) {
+				t.Errorf("%s has %d bytes, want %d", it.Filename, it.Size, len(want[it.Filename]))
 			}
-			want := map[string]string{"a.png": plain, "b.png": plain, "c.webp": webp}
-			for _, it := range items {
-				if it.Size != int64(len(want[it.Filename])) {
-					t.Errorf("%s has %d bytes, want %d", it.Filename, it.Size, len(want[it.Filename]))
-				}
-			}
-			want["a.png.webp"], want["b.png.webp"] = webpOf(red), webpOf(red)
-			wantContents(t, s, want)
-		})
-	}
+		}
+		want["a.png.webp"], want["b.png.webp"] = webpOf(red), webpOf(red)
+		wantContents(t, s, want)
+	})
 }
 
 // TestDamagedImage: an image with a valid structure whose pixels cannot be decoded is refused.
@@ -175,37 +169,34 @@ func encoded(t testing.TB, ext string) string {
 
 func TestWebPItems(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			alias := imageAlias(t, s)
-			alias.Extensions["webp"], alias.Overwrite, alias.Sanitize = true, true, false
-			u := newUploader(alias)
-			w := watch(u)
-			webp := encoded(t, "webp")
-			for _, name := range []string{"a.webp", "a.webp.webp", "b.svg.webp", "a.webp"} {
-				items, failures := uploadImages(t, u, file(name, webp))
-				if failures != nil || items[0].Filename != name || items[0].WebP != "" {
-					t.Fatalf("%s: %+v, %v", name, items, failures)
-				}
+	onEach(t, func(t *testing.T, open opener) {
+		s := open(t, nil)
+		alias := imageAlias(t, s)
+		alias.Extensions["webp"], alias.Overwrite, alias.Sanitize = true, true, false
+		u := newUploader(alias)
+		w := watch(u)
+		webp := encoded(t, "webp")
+		for _, name := range []string{"a.webp", "a.webp.webp", "b.svg.webp", "a.webp"} {
+			items, failures := uploadImages(t, u, file(name, webp))
+			if failures != nil || items[0].Filename != name || items[0].WebP != "" {
+				t.Fatalf("%s: %+v, %v", name, items, failures)
 			}
-			if len(w.variants) != 0 {
-				t.Errorf("variants: %v", w.variants)
-			}
-			wantContents(t, s, map[string]string{"a.webp": webp, "a.webp.webp": webp, "b.svg.webp": webp})
-			if _, err := u.Derived.Renew(t.Context(), alias, "a.webp", true); err == nil {
-				t.Error("a variant of a WebP was made")
-			}
-			if err := u.Delete(t.Context(), alias, "a.webp", item.Actor{}); err != nil {
-				t.Fatal(err)
-			}
-			wantContents(t, s, map[string]string{"a.webp.webp": webp, "b.svg.webp": webp})
-			if alias.IsVariant("a.webp.webp") || alias.MayHaveVariant("a.webp") || !alias.IsVariant("a.png.webp") {
-				t.Error("a WebP is taken for an image with a variant, or for a variant")
-			}
-		})
-	}
+		}
+		if len(w.variants) != 0 {
+			t.Errorf("variants: %v", w.variants)
+		}
+		wantContents(t, s, map[string]string{"a.webp": webp, "a.webp.webp": webp, "b.svg.webp": webp})
+		if _, err := u.Derived.Renew(t.Context(), alias, "a.webp", true); err == nil {
+			t.Error("a variant of a WebP was made")
+		}
+		if err := u.Delete(t.Context(), alias, "a.webp", item.Actor{}); err != nil {
+			t.Fatal(err)
+		}
+		wantContents(t, s, map[string]string{"a.webp.webp": webp, "b.svg.webp": webp})
+		if alias.IsVariant("a.webp.webp") || alias.MayHaveVariant("a.webp") || !alias.IsVariant("a.png.webp") {
+			t.Error("a WebP is taken for an image with a variant, or for a variant")
+		}
+	})
 }
 
 func TestRefusedWebPItems(t *testing.T) {
@@ -345,9 +336,7 @@ func TestVariantOfFile(t *testing.T) {
 	alias := newAlias(t, item.DefaultAlias, s)
 	alias.Extensions["webp"], alias.Extensions["png"], alias.Sanitize = true, true, false
 	u := newUploader(alias)
-	if _, failures := uploadForm(t, u, file("a.png.webp", encoded(t, "webp"))); failures != nil {
-		t.Fatal(failures)
-	}
+	storeFiles(t, u, file("a.png.webp", encoded(t, "webp")))
 	if err := u.Delete(t.Context(), alias, "a.png", item.Actor{}); err == nil || !strings.Contains(err.Error(), fs.ErrNotExist.Error()) {
 		t.Errorf("got %v", err)
 	}

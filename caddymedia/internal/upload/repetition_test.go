@@ -247,25 +247,20 @@ func TestRepeatedOverwritten(t *testing.T) {
 // TestRepeatedOverwrittenImage: an image that others have replaced since leaves the newer one its variant.
 func TestRepeatedOverwrittenImage(t *testing.T) {
 	t.Parallel()
-	for kind, open := range storages {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			alias := imageAlias(t, open(t, nil))
-			alias.Overwrite = true
-			r := repeating(alias)
-			r.began = r.began.Add(-time.Minute)
-			r.stored(t, "a.png", file("a.png", pngOf(red)))
-			if _, failures := uploadImages(t, r.u, file("a.png", pngOf(blue))); failures != nil {
-				t.Fatal(failures)
-			}
-			r.stored(t, "a.png", file("a.png", pngOf(red)))
-			want := red
-			if alias.Storage.Features().Local {
-				want = blue
-			}
-			wantContents(t, alias.Storage, map[string]string{"a.png": pngOf(want), "a.png.webp": webpOf(want)})
-		})
-	}
+	onEach(t, func(t *testing.T, open opener) {
+		alias := imageAlias(t, open(t, nil))
+		alias.Overwrite = true
+		r := repeating(alias)
+		r.began = r.began.Add(-time.Minute)
+		r.stored(t, "a.png", file("a.png", pngOf(red)))
+		storeImages(t, r.u, file("a.png", pngOf(blue)))
+		r.stored(t, "a.png", file("a.png", pngOf(red)))
+		want := red
+		if alias.Storage.Features().Local {
+			want = blue
+		}
+		wantContents(t, alias.Storage, map[string]string{"a.png": pngOf(want), "a.png.webp": webpOf(want)})
+	})
 }
 
 // TestRepeatedVariant: a repetition stores the variant that an earlier attempt could not store any more.

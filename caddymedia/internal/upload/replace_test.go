@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/iotest"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
@@ -95,68 +95,6 @@ func TestReplaceKeepsExtension(t *testing.T) {
 	wantContents(t, s, map[string]string{"img/content/a.jpg": "old"})
 }
 
-// TestReplaceUnderLock: the condition is checked under the lock of the item, right before the
-// commit.
-func TestReplaceUnderLock(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		change func(s *storagedrivers.Storage, t *testing.T)
-		reason item.Reason
-		want   map[string]string
-	}{
-		{func(s *storagedrivers.Storage, t *testing.T) { put(t, s, "file/content/b.txt", "b") }, -1, map[string]string{"file/content/a.txt": "new", "file/content/b.txt": "b"}},
-		{func(s *storagedrivers.Storage, t *testing.T) { replace(t, s, "file/content/a.txt", "theirs") }, item.Changed, map[string]string{"file/content/a.txt": "theirs"}},
-		{func(s *storagedrivers.Storage, t *testing.T) {
-			if err := s.Delete(t.Context(), "file/content/a.txt"); err != nil {
-				t.Fatal(err)
-			}
-		}, item.Missing, nil},
-	} {
-		t.Run(fmt.Sprint(c.reason), func(t *testing.T) {
-			t.Parallel()
-			s := onMemory(t, nil)
-			alias := newAlias(t, item.DefaultAlias, s)
-			alias.Overwrite = true
-			put(t, s, "file/content/a.txt", "old")
-			old, err := s.Stat(t.Context(), "file/content/a.txt")
-			if err != nil {
-				t.Fatal(err)
-			}
-			unlock, err := alias.Lock(t.Context(), "a.txt")
-			if err != nil {
-				t.Fatal(err)
-			}
-			result := make(chan item.Failures)
-			go func() {
-				_, failures := newUploader(alias).Replace(t.Context(), Replacement{Request: Request{Kind: item.File}, Filename: "a.txt", Matches: func(info storagedrivers.Info) bool { return info.Same(old) }}, Single("a.txt", strings.NewReader("new")))
-				result <- failures
-			}()
-			c.change(s, t)
-			unlock()
-			failures := <-result
-			if c.reason < 0 != (failures == nil) || failures != nil && failures[0].Reason != c.reason {
-				t.Errorf("%v", failures)
-			}
-			wantContents(t, s, c.want)
-		})
-	}
-}
-
-// TestBody: the failures of a body are those of a form.
-func TestBody(t *testing.T) {
-	t.Parallel()
-	for message, err := range map[string]error{
-		"ends too early": io.ErrUnexpectedEOF, "could not be read to its end": errors.New(secret),
-	} {
-		s := onMemory(t, nil)
-		body := io.MultiReader(strings.NewReader("half"), iotest.ErrReader(err))
-		_, failures := newUploader(newAlias(t, item.DefaultAlias, s)).Upload(t.Context(), Upload{Request: Request{Kind: item.File}}, Body("a.txt", body))
-		checked(t, nil, failures)
-		wantFailure(t, failures, item.BadRequest, "", message)
-		wantContents(t, s, nil)
-	}
-}
-
 // twoNodes returns the uploaders of two nodes on one backend, whose locks are separate, and their
 // aliases. fail is called before each operation of the backend.
 func twoNodes(t *testing.T, fail func(op, key string) error) (uploaders [2]*Uploader, over [2]*item.Alias) {
@@ -203,6 +141,69 @@ func failureOf(failures item.Failures) error {
 		return nil
 	}
 	return failures[0]
+}
+
+// TestChangedUnderLock: the condition of a change is checked under the lock of the item, so that a change of
+// another one before it counts.
+func TestChangedUnderLock(t *testing.T) {
+	t.Parallel()
+	const key = "file/over/a.txt"
+	for name, done := range map[string]map[string]string{
+		"replacement": {key: "ours"}, "move": {"file/over/b.txt": "old"}, "deletion": nil,
+	} {
+		for theirs, c := range map[string]struct {
+			change func(s *storagedrivers.Storage) error
+			reason string
+			want   map[string]string
+		}{
+			"another item": {func(s *storagedrivers.Storage) error { put(t, s, "file/over/c.txt", "c"); return nil }, "", done},
+			"replaced":     {func(s *storagedrivers.Storage) error { replace(t, s, key, "theirs"); return nil }, "changed", map[string]string{key: "theirs"}},
+			"removed":      {func(s *storagedrivers.Storage) error { return s.Delete(t.Context(), key) }, "missing", nil},
+		} {
+			t.Run(name+" "+theirs, func(t *testing.T) {
+				t.Parallel()
+				uploaders, over := twoNodes(t, nil)
+				alias := over[0]
+				put(t, alias.Storage, key, "old")
+				change, matches := nodeChanges(t, uploaders[0], alias)[name], same(t, alias, "a.txt")
+				unlock, err := alias.Lock(t.Context(), "a.txt")
+				if err != nil {
+					t.Fatal(err)
+				}
+				result := make(chan error)
+				go func() { result <- change(matches) }()
+				if err := c.change(alias.Storage); err != nil {
+					t.Error(err)
+				}
+				unlock()
+				if got := reasonOf(<-result); got != c.reason {
+					t.Errorf("the reason is %q, want %q", got, c.reason)
+				}
+				want := maps.Clone(c.want)
+				if theirs == "another item" {
+					want = map[string]string{"file/over/c.txt": "c"}
+					maps.Copy(want, c.want)
+				}
+				wantContents(t, alias.Storage, want)
+			})
+		}
+	}
+}
+
+// reasonOf returns the reason of the error of a change.
+func reasonOf(err error) string {
+	failure, ok := errors.AsType[*item.Failure](err)
+	switch {
+	case err == nil:
+		return ""
+	case ok:
+		return failure.Reason.String()
+	case errors.Is(err, ErrOtherItem):
+		return item.Changed.String()
+	case errors.Is(err, fs.ErrNotExist):
+		return item.Missing.String()
+	}
+	return err.Error()
 }
 
 // TestOvertakenByNode: if another node replaces or removes an item between the comparison and the

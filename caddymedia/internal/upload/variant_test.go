@@ -22,39 +22,34 @@ import (
 // TestOverwriteVariant: an image that replaces another one has its own variant, or none.
 func TestOverwriteVariant(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			alias := imageAlias(t, s)
-			alias.Overwrite = true
-			u := newUploader(alias)
-			without := imageAlias(t, s)
-			without.Overwrite, without.WebP = true, nil
-			uploaderWithout := newUploader(without)
-			for i, step := range []struct {
-				uploader *Uploader
-				paint    color.NRGBA
-				want     string // the variant, empty for none
-			}{
-				{u, red, webpOf(red)},
-				{u, blue, webpOf(blue)},
-				{u, unloved, ""},
-				{u, red, webpOf(red)},
-				{uploaderWithout, green, ""},
-			} {
-				if _, failures := uploadImages(t, step.uploader, file("a.png", pngOf(step.paint))); failures != nil {
-					t.Fatal(failures)
-				}
-				want := map[string]string{"a.png": pngOf(step.paint)}
-				if step.want != "" {
-					want["a.png.webp"] = step.want
-				}
-				t.Logf("step %d", i)
-				wantContents(t, s, want)
+	onEach(t, func(t *testing.T, open opener) {
+		s := open(t, nil)
+		alias := imageAlias(t, s)
+		alias.Overwrite = true
+		u := newUploader(alias)
+		without := imageAlias(t, s)
+		without.Overwrite, without.WebP = true, nil
+		uploaderWithout := newUploader(without)
+		for i, step := range []struct {
+			uploader *Uploader
+			paint    color.NRGBA
+			want     string // the variant, empty for none
+		}{
+			{u, red, webpOf(red)},
+			{u, blue, webpOf(blue)},
+			{u, unloved, ""},
+			{u, red, webpOf(red)},
+			{uploaderWithout, green, ""},
+		} {
+			storeImages(t, step.uploader, file("a.png", pngOf(step.paint)))
+			want := map[string]string{"a.png": pngOf(step.paint)}
+			if step.want != "" {
+				want["a.png.webp"] = step.want
 			}
-		})
-	}
+			t.Logf("step %d", i)
+			wantContents(t, s, want)
+		}
+	})
 }
 
 // TestVariantFails: if the commit of a variant fails, its image and the earlier items are rolled
@@ -88,9 +83,7 @@ func TestVariantRolledBack(t *testing.T) {
 		alias := imageAlias(t, s)
 		alias.Overwrite = true
 		u := newUploader(alias)
-		if _, failures := uploadImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red))); failures != nil {
-			t.Fatal(failures)
-		}
+		storeImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red)))
 		failing = true
 		_, failures := uploadImages(t, u, file("a.png", pngOf(paint)), file("b.png", pngOf(blue)))
 		wantFailure(t, failures, item.NoSpace, "b.png", "full")
@@ -126,9 +119,7 @@ func TestVariantOvertaken(t *testing.T) {
 			one, other := imageAlias(t, here), imageAlias(t, there)
 			one.Overwrite, other.Overwrite = true, true
 			elsewhere = newUploader(other)
-			if _, failures := uploadImages(t, newUploader(one), file("a.png", pngOf(red))); failures != nil {
-				t.Fatal(failures)
-			}
+			storeImages(t, newUploader(one), file("a.png", pngOf(red)))
 			if n := fetched.Load(); n > 1 {
 				t.Errorf("the image was fetched %d times", n)
 			}
@@ -160,9 +151,7 @@ func TestNoVariantOvertaken(t *testing.T) {
 	one, other := imageAlias(t, here), imageAlias(t, there)
 	one.Overwrite, other.Overwrite = true, true
 	elsewhere = newUploader(other)
-	if _, failures := uploadImages(t, newUploader(one), file("a.png", pngOf(unloved))); failures != nil {
-		t.Fatal(failures)
-	}
+	storeImages(t, newUploader(one), file("a.png", pngOf(unloved)))
 	wantContents(t, here, map[string]string{"a.png": pngOf(blue), "a.png.webp": webpOf(blue)})
 }
 
@@ -200,10 +189,7 @@ func TestVariantNeverReconciled(t *testing.T) {
 			one, other := imageAlias(t, here), imageAlias(t, there)
 			one.Overwrite, other.Overwrite = true, true
 			elsewhere = newUploader(other)
-			items, failures := uploadImages(t, newUploader(one), file("a.png", pngOf(red)))
-			if failures != nil {
-				t.Fatal(failures)
-			}
+			items := storeImages(t, newUploader(one), file("a.png", pngOf(red)))
 			if replaced != rounds+2 {
 				t.Errorf("replaced %d times", replaced)
 			}
@@ -260,9 +246,7 @@ func TestStaysReplaced(t *testing.T) {
 	alias := imageAlias(t, s)
 	alias.Overwrite = true
 	u := newUploader(alias)
-	if _, failures := uploadImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red))); failures != nil {
-		t.Fatal(failures)
-	}
+	storeImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red)))
 	_, failures := uploadImages(t, u,
 		file("a.png", pngOf(unloved)), file("b.png", pngOf(blue)), file("c.png", pngOf(blue)), file("z.png", pngOf(red)))
 	wantFailure(t, failures, item.NoSpace, "z.png", "full")
@@ -295,9 +279,7 @@ func TestTwoFail(t *testing.T) {
 	alias := imageAlias(t, s)
 	alias.Overwrite = true
 	u = newUploader(alias)
-	if _, failures := uploadImages(t, u, file("a.png", pngOf(red))); failures != nil {
-		t.Fatal(failures)
-	}
+	storeImages(t, u, file("a.png", pngOf(red)))
 	if _, failures := uploadImages(t, u, file("a.png", pngOf(green)), file("z.png", pngOf(red))); failures == nil {
 		t.Error("the first upload does not fail")
 	}
@@ -390,9 +372,7 @@ func onWholeSeconds(t *testing.T, dates bool, fail func(op, key string) error) (
 	alias := imageAlias(t, closed(t, "seconds", &wholeSeconds{Driver: d, dates: dates, times: map[string]time.Time{}}, storagedrivers.Options{}))
 	alias.Overwrite = true
 	u := newUploader(alias)
-	if _, failures := uploadImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red))); failures != nil {
-		t.Fatal(failures)
-	}
+	storeImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red)))
 	started = true
 	return alias, u
 }
@@ -424,9 +404,7 @@ func TestVariantWithinASecond(t *testing.T) {
 				return nil
 			})
 			for _, paint := range []color.NRGBA{blue, unloved, green, blue, green} {
-				if _, failures := uploadImages(t, u, file("a.png", pngOf(paint))); failures != nil {
-					t.Fatal(failures)
-				}
+				storeImages(t, u, file("a.png", pngOf(paint)))
 				want := item.VariantCurrent
 				if paint == unloved {
 					want = item.VariantMissing
@@ -493,10 +471,7 @@ func TestVariantUncoveredElsewhere(t *testing.T) {
 		replace(t, alias.Storage, key, pngOf(green))
 		return item.Remove(t.Context(), alias.Storage, "a.png.webp")
 	})
-	items, failures := uploadImages(t, u, file("a.png", pngOf(blue)))
-	if failures != nil {
-		t.Fatal(failures)
-	}
+	items := storeImages(t, u, file("a.png", pngOf(blue)))
 	if !met || items[0].WebP == "" {
 		t.Errorf("the item is %+v, replaced: %t", items[0], met)
 	}

@@ -190,9 +190,21 @@ func Closed(t testing.TB, name string, d storagedrivers.Driver, opts storagedriv
 	return s
 }
 
+// Opener returns a storage. fail is called as by [OnLocal].
+type Opener = func(t testing.TB, fail func(op, key string) error) *storagedrivers.Storage
+
 // Storages are the two sorts of storages: staging in the backend, and in memory.
-var Storages = map[string]func(testing.TB, func(op, key string) error) *storagedrivers.Storage{
-	"memory": OnMemory, "local": OnLocal,
+var Storages = map[string]Opener{"memory": OnMemory, "local": OnLocal}
+
+// OnEach runs a test on each sort of storage, in parallel.
+func OnEach(t *testing.T, test func(t *testing.T, open Opener)) {
+	t.Helper()
+	for name, open := range Storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open)
+		})
+	}
 }
 
 // faulty is a local driver with faults.
