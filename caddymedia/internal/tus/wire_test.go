@@ -61,7 +61,7 @@ func TestHTTP1(t *testing.T) {
 		}
 		onEach(t, method, func(t *testing.T, b backend) {
 			s := b.site(t, nil)
-			server := serve(t, s.handler, false)
+			server := serve(t, s.Handler, false)
 			for i, c := range cases {
 				t.Run(c.name, func(t *testing.T) {
 					c.check(t, s, method, fmt.Sprintf("%d.txt", i), func(target, header string) *reply {
@@ -113,18 +113,18 @@ func TestUnusedBody(t *testing.T) {
 	}
 	onEach(t, "HTTP/1.1", func(t *testing.T, b backend) {
 		s := b.site(t, nil)
-		server := serve(t, s.handler, false)
+		server := serve(t, s.Handler, false)
 		for _, c := range bodies {
 			t.Run(c.name, func(t *testing.T) {
 				address := s.create(t, len(digits), aText)
-				s.patch(t, address, 0, digits[:3], "").want(t, 204, "")
+				s.patch(t, address, 0, digits[:3], "").Want(t, 204, "")
 				for method, status := range map[string]int{http.MethodOptions: 204, http.MethodHead: 200, http.MethodGet: 200} {
-					got := c.http1(t, server, method, address, s.replaced(t, tusHeader+tusBody+c.header))
-					got.want(t, status, "")
+					got := c.http1(t, server, method, address, s.Replaced(t, tusHeader+tusBody+c.header))
+					got.Want(t, status, "")
 					s.offset(t, address, 3)
 				}
-				c.http1(t, server, http.MethodDelete, address, s.replaced(t, tusHeader+tusBody+c.header)).want(t, 204, "")
-				if left := s.objects(t); len(left) > 0 {
+				c.http1(t, server, http.MethodDelete, address, s.Replaced(t, tusHeader+tusBody+c.header)).Want(t, 204, "")
+				if left := s.Objects(t); len(left) > 0 {
 					t.Errorf("left: %v", left)
 				}
 			})
@@ -150,7 +150,7 @@ func TestHTTP2(t *testing.T) {
 	}
 	onEach(t, "PATCH", func(t *testing.T, b backend) {
 		s := b.site(t, nil)
-		server := serve(t, s.handler, true)
+		server := serve(t, s.Handler, true)
 		for i, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
 				c.check(t, s, http.MethodPatch, fmt.Sprintf("%d.txt", i), func(target, header string) *reply {
@@ -190,12 +190,12 @@ func (c wireCase) check(t *testing.T, s *site, method, filename string, send fun
 	case status == http.StatusNoContent, c.offset > 0:
 		status = http.StatusCreated
 	}
-	got := send(address, s.replaced(t, tusHeader+tusBody+header+c.header))
-	if got.status != status && status != 0 {
-		t.Errorf("status %d, want %d: %s", got.status, status, got.body)
+	got := send(address, s.Replaced(t, tusHeader+tusBody+header+c.header))
+	if got.Status != status && status != 0 {
+		t.Errorf("status %d, want %d: %s", got.Status, status, got.Body)
 	}
 	if method == http.MethodPost {
-		if address = got.header.Get(location); status != http.StatusCreated {
+		if address = got.Header.Get(location); status != http.StatusCreated {
 			if address != "" {
 				t.Errorf("address %q", address)
 			}
@@ -205,16 +205,16 @@ func (c wireCase) check(t *testing.T, s *site, method, filename string, send fun
 	}
 	for status == 0 { // the request may not have ended
 		head := s.send(t, http.MethodHead, address, "", "")
-		if c.offset, _ = strconv.Atoi(head.header.Get("Upload-Offset")); c.offset > most {
+		if c.offset, _ = strconv.Atoi(head.Header.Get("Upload-Offset")); c.offset > most {
 			t.Fatalf("offset %d, want at most %d", c.offset, most)
 		}
-		if s.patch(t, address, c.offset, digits[c.offset:], "").status == http.StatusNoContent {
+		if s.patch(t, address, c.offset, digits[c.offset:], "").Status == http.StatusNoContent {
 			c.offset, status = len(digits), http.StatusNoContent
 		}
 	}
 	s.offset(t, address, c.offset)
-	s.patch(t, address, c.offset, digits[c.offset:], "").want(t, 204, "Media-Filename: "+filename)
-	if content, _ := s.stored(t, "file/content/"+filename); content != digits {
+	s.patch(t, address, c.offset, digits[c.offset:], "").Want(t, 204, "Media-Filename: "+filename)
+	if content, _ := s.Stored(t, "file/content/"+filename); content != digits {
 		t.Errorf("the item is %q", content)
 	}
 	s.nothingOpen(t)
@@ -232,7 +232,7 @@ func (s *site) nothingOpen(t *testing.T) {
 func (s *site) open(t *testing.T) []string {
 	t.Helper()
 	var keys []string
-	for key := range s.objects(t) {
+	for key := range s.Objects(t) {
 		if strings.HasPrefix(key, resumable.Folder+"/") && !strings.HasPrefix(key, resumable.Folder+"/done/") {
 			keys = append(keys, key)
 		}
@@ -259,7 +259,7 @@ func (s *site) serveBegun(t *testing.T, h2 bool) (server *httptest.Server, begun
 	read := make(chan bool, 100)
 	return serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = noticed{r.Body, read}
-		s.handler.ServeHTTP(w, r)
+		s.Handler.ServeHTTP(w, r)
 	}), h2), read
 }
 
@@ -287,7 +287,7 @@ func (s *site) silentPatch(t *testing.T, server *httptest.Server, address, heade
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header = s.request(t, http.MethodPatch, address, tusHeader+tusBody+"Upload-Offset: 0\n"+header, "").Header
+	r.Header = s.Request(t, http.MethodPatch, address, tusHeader+tusBody+"Upload-Offset: 0\n"+header, "").Header
 	status := make(chan int, 1)
 	go func() {
 		w, err := server.Client().Do(r)
@@ -329,7 +329,7 @@ func (c wireCase) http1(t *testing.T, server *httptest.Server, method, target, h
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &reply{r.StatusCode, r.Header, string(body)}
+	return &reply{Status: r.StatusCode, Header: r.Header, Body: string(body)}
 }
 
 // http2 sends the request over HTTP/2. Without a response the status is 0.
@@ -368,7 +368,7 @@ func (c wireCase) http2(t *testing.T, server *httptest.Server, method, target, h
 			err = write()
 		}
 	}
-	got := &reply{header: http.Header{}}
+	got := &reply{Header: http.Header{}}
 	for err == nil {
 		var frame http2.Frame
 		if frame, err = framer.ReadFrame(); err != nil {
@@ -376,9 +376,9 @@ func (c wireCase) http2(t *testing.T, server *httptest.Server, method, target, h
 		}
 		switch frame := frame.(type) {
 		case *http2.MetaHeadersFrame:
-			got.status, _ = strconv.Atoi(frame.PseudoValue("status"))
+			got.Status, _ = strconv.Atoi(frame.PseudoValue("status"))
 			for _, field := range frame.RegularFields() {
-				got.header.Add(field.Name, field.Value)
+				got.Header.Add(field.Name, field.Value)
 			}
 			return got
 		case *http2.RSTStreamFrame, *http2.GoAwayFrame:
