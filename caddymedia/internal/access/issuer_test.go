@@ -139,8 +139,8 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// TestGHSA56p6: tokens of a removed or changed account are refused at once; other tokens stay
-// valid.
+// TestGHSA56p6: tokens and tickets of a removed or changed account are refused at once, and it gets no new
+// tickets; others stay valid.
 func TestGHSA56p6(t *testing.T) {
 	t.Parallel()
 	blog := account("blog", "other")
@@ -160,12 +160,17 @@ func TestGHSA56p6(t *testing.T) {
 		{"another one removed", []access.Account{account("shop", "secret", "content")}, false},
 	} {
 		f := newFixture(t)
-		token := f.login(f.issuer(account("shop", "secret", "content"), blog))
-		_, _, err := f.issuer(test.accounts...).Verify(t.Context(), token, "")
-		if test.ends {
-			wantCredentials(t, test.name, err)
-		} else if err != nil {
-			t.Errorf("%s: %v", test.name, err)
+		shop := account("shop", "secret", "content")
+		before, after := f.issuer(shop, blog), f.issuer(test.accounts...)
+		_, _, errToken := after.Verify(t.Context(), f.login(before), "")
+		_, _, errTicket := after.Verify(t.Context(), f.ticket(before, shop), "")
+		_, _, errNew := after.IssueTicket(t.Context(), shop, someTicket(), time.Minute)
+		for what, err := range map[string]error{"token": errToken, "ticket": errTicket, "new ticket": errNew} {
+			if test.ends {
+				wantCredentials(t, test.name+", "+what, err)
+			} else if err != nil {
+				t.Errorf("%s, %s: %v", test.name, what, err)
+			}
 		}
 	}
 }
@@ -220,7 +225,7 @@ func TestSecret(t *testing.T) {
 		t.Error(err)
 	}
 	f.clock.Advance(365 * 24 * time.Hour)
-	f.store.Store = readOnly{f.store.Store}
+	f.store.fail(tokens.ErrUnavailable)
 	last, err := access.Secret(t.Context(), f.store, "a", []byte("other"))
 	if err != nil {
 		t.Error(err)
@@ -235,18 +240,11 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// readOnly is a store that refuses writes, as a full one does.
-type readOnly struct{ tokens.Store }
-
-func (readOnly) Update(context.Context, string, string, func(tokens.Entry) (tokens.Entry, error)) error {
-	return tokens.ErrUnavailable
-}
-
 func TestRevoke(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	i := f.issuer(account("shop", "secret"), account("shop2", "other"))
-	first, second := f.login(i), f.login(i)
+	first, second := f.login(i), f.ticket(i, account("shop", "secret"))
 	others, _, err := i.Issue(t.Context(), "shop2", "other", home)
 	if err != nil {
 		t.Fatal(err)
@@ -256,7 +254,7 @@ func TestRevoke(t *testing.T) {
 	}
 	for _, token := range []string{first, second} {
 		_, _, err := i.Verify(t.Context(), token, "shop")
-		wantCredentials(t, "an ended token", err)
+		wantCredentials(t, "an ended token or ticket", err)
 	}
 	if _, _, err := i.Verify(t.Context(), others, "shop2"); err != nil {
 		t.Errorf("another account's token: %v", err)

@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/access"
-	"github.com/caddymedia/media/caddymedia/tokens"
-	"github.com/caddymedia/media/caddymedia/tokens/memory"
 )
 
 // TestUnknownKeyCost: an unknown key costs one comparison, like a known one, and is always refused.
@@ -119,27 +117,6 @@ func TestThrottledAlike(t *testing.T) {
 	}
 }
 
-// TestLockOut: while its password is guessed from everywhere, an account can still log in from a
-// known site.
-func TestLockOut(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	i := f.issuer(account("shop", "secret"))
-	f.login(i)
-	for n := range 100 {
-		client := netip.AddrFrom4([4]byte{10, 0, byte(n), 1})
-		_, _, _ = i.Issue(t.Context(), "shop", "wrong", client)
-	}
-	if _, _, err := i.Issue(t.Context(), "shop", "secret", netip.MustParseAddr("203.0.113.1")); !isThrottled(err) {
-		t.Errorf("from elsewhere: got %v", err)
-	}
-	f.login(i)
-	f.login(f.issuer(account("shop", "secret"))) // a reload forgets nothing
-	if n := len(f.comparer.taken()); n != 33 {   // 3 logins and 30 guesses
-		t.Errorf("%d passwords were hashed", n)
-	}
-}
-
 // TestRealms: equal names in two realms have separate limits.
 func TestRealms(t *testing.T) {
 	t.Parallel()
@@ -219,18 +196,11 @@ func TestBrokenHash(t *testing.T) {
 func TestRightLogins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		i, err := access.NewIssuer(access.IssuerOptions{
-			Store:    memory.New(nil),
-			Accounts: []access.Account{account("shop", "secret")},
-			Hashing:  access.NewHashLimiter(access.HashLimiterOptions{Concurrent: 2}),
-			Comparer: tokens.CompareFunc(func(hashed, plaintext []byte) (bool, error) {
-				time.Sleep(100 * time.Millisecond)
-				return slices.Equal(hashed, plaintext), nil
-			}),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		limiter := access.NewHashLimiter(access.HashLimiterOptions{Concurrent: 2})
+		i := slowIssuer(t, access.IssuerOptions{Hashing: limiter}, func(hashed, plaintext []byte) bool {
+			time.Sleep(100 * time.Millisecond)
+			return slices.Equal(hashed, plaintext)
+		}, account("shop", "secret"))
 		login := func(password string) error {
 			_, _, err := i.Issue(t.Context(), "shop", password, home)
 			return err
@@ -268,20 +238,12 @@ func TestHashLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, most atomic.Int64
 		limiter := access.NewHashLimiter(access.HashLimiterOptions{Concurrent: 2, Waiting: 3, MaxWait: 10 * time.Second})
-		i, err := access.NewIssuer(access.IssuerOptions{
-			Store:    memory.New(nil),
-			Accounts: []access.Account{account("shop", "secret")},
-			Hashing:  limiter,
-			Comparer: tokens.CompareFunc(func(hashed, plaintext []byte) (bool, error) {
-				most.Store(max(most.Load(), running.Add(1)))
-				defer running.Add(-1)
-				time.Sleep(6 * time.Second)
-				return slices.Equal(hashed, plaintext), nil
-			}),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := slowIssuer(t, access.IssuerOptions{Hashing: limiter}, func(hashed, plaintext []byte) bool {
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			time.Sleep(6 * time.Second)
+			return slices.Equal(hashed, plaintext)
+		}, account("shop", "secret"))
 		start, next := time.Now(), home
 		var mu sync.Mutex
 		var wg sync.WaitGroup
@@ -314,19 +276,12 @@ func TestHashLimiterContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
 		var compared atomic.Int64
-		i, err := access.NewIssuer(access.IssuerOptions{
-			Store:    memory.New(nil),
-			Accounts: []access.Account{account("shop", "secret")},
-			Hashing:  access.NewHashLimiter(access.HashLimiterOptions{Concurrent: 1}),
-			Comparer: tokens.CompareFunc(func(_, _ []byte) (bool, error) {
-				compared.Add(1)
-				<-hold
-				return false, nil
-			}),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		limiter := access.NewHashLimiter(access.HashLimiterOptions{Concurrent: 1})
+		i := slowIssuer(t, access.IssuerOptions{Hashing: limiter}, func(_, _ []byte) bool {
+			compared.Add(1)
+			<-hold
+			return false
+		}, account("shop", "secret"))
 		go func() { _, _, _ = i.Issue(t.Context(), "shop", "wrong", home) }()
 		synctest.Wait()
 		for range 50 {
@@ -350,19 +305,13 @@ func TestHashLimiterContext(t *testing.T) {
 func TestHashLimiterIsFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		i, err := access.NewIssuer(access.IssuerOptions{
-			Store:    memory.New(nil),
-			Accounts: []access.Account{account("shop", "secret"), account("blog", "other")},
+		i := slowIssuer(t, access.IssuerOptions{
 			Hashing:  access.NewHashLimiter(access.HashLimiterOptions{Concurrent: 1, MaxWait: time.Hour}),
 			Throttle: access.NewThrottle(access.ThrottleOptions{Failures: 1000}),
-			Comparer: tokens.CompareFunc(func(hashed, plaintext []byte) (bool, error) {
-				time.Sleep(time.Second)
-				return slices.Equal(hashed, plaintext), nil
-			}),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}, func(hashed, plaintext []byte) bool {
+			time.Sleep(time.Second)
+			return slices.Equal(hashed, plaintext)
+		}, account("shop", "secret"), account("blog", "other"))
 		owner := netip.MustParseAddr("203.0.113.1")
 		if _, _, err := i.Issue(t.Context(), "shop", "secret", owner); err != nil {
 			t.Fatal(err)

@@ -337,17 +337,28 @@ func (u *Upload) keep(t *testing.T) {
 }
 
 // TestAuthorizeKeeps: an attempt is kept with its time once its item is counted, unless its caller lacks the
-// rights. It is forgotten if nothing is stored.
+// rights, or has used up its ticket: that says nothing about the item, which another caller may store. It is
+// forgotten if nothing is stored.
 func TestAuthorizeKeeps(t *testing.T) {
 	t.Parallel()
 	s := storeOn(t, memory.New())
 	issue, used := s.withTickets(t)
 	for _, c := range []struct {
-		refuses bool
-		outcome upload.Outcome
-		want    bool
-	}{{false, upload.MaybeStored, true}, {false, upload.NothingStored, false}, {true, upload.MaybeStored, false}} {
+		refuses, usedUp bool
+		outcome         upload.Outcome
+		want            bool
+	}{
+		{outcome: upload.MaybeStored, want: true},
+		{outcome: upload.NothingStored},
+		{refuses: true, outcome: upload.MaybeStored},
+		{usedUp: true, outcome: upload.MaybeStored},
+	} {
 		ticket := issue()
+		if c.usedUp {
+			if err := s.Issuer.Take(t.Context(), ticket, "another upload", 1); err != nil {
+				t.Fatal(err)
+			}
+		}
 		u := s.createOf(t, ticket)
 		lease, err := u.lease(t.Context(), func() {})
 		if err != nil {
@@ -360,8 +371,11 @@ func TestAuthorizeKeeps(t *testing.T) {
 			return Rights{Issuer: s.Issuer, Ticket: ticket}, nil
 		}}}
 		settle, failure := a.authorize(t.Context(), upload.Commitment{})
-		if (failure != nil) != c.refuses || (used(ticket) == 1) == c.refuses {
+		if (failure != nil) != (c.refuses || c.usedUp) || (used(ticket) == 1) == c.refuses {
 			t.Errorf("%+v: %v, %d are counted", c, failure, used(ticket))
+		}
+		if failure != nil && a.records(item.Failures{failure}) {
+			t.Errorf("%+v: it becomes the outcome: %v", c, failure)
 		}
 		if failure == nil {
 			settle(c.outcome)
