@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/internal/storagecopy"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -49,10 +50,7 @@ func newPair(t *testing.T) *pair {
 
 func (p *pair) put(s *storagedrivers.Storage, key, content string) {
 	p.t.Helper()
-	opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
-	if _, err := s.Put(context.Background(), key, strings.NewReader(content), opts); err != nil {
-		p.t.Error(err)
-	}
+	derivedtest.Replace(p.t, s, key, content)
 }
 
 // want holds the expected numbers of items in the report.
@@ -79,22 +77,7 @@ func (p *pair) expect(r storagecopy.Report, expected want) {
 // contents returns the contents of a storage by key.
 func (p *pair) contents(s *storagedrivers.Storage) map[string]string {
 	p.t.Helper()
-	found := map[string]string{}
-	for info, err := range s.All(p.t.Context(), "") {
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		body, _, err := s.Open(p.t.Context(), info.Key, storagedrivers.Range{})
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		b, err := io.ReadAll(body)
-		if err = errors.Join(err, body.Close()); err != nil {
-			p.t.Fatal(err)
-		}
-		found[info.Key] = string(b)
-	}
-	return found
+	return derivedtest.Contents(p.t, s)
 }
 
 func (p *pair) mustBeSame() {

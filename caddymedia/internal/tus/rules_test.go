@@ -220,7 +220,7 @@ func largeHeaders() map[string]http.Header {
 // TestHeaderMemory: a creation with large headers is refused before they are decoded, and leaves
 // nothing.
 func TestHeaderMemory(t *testing.T) { // not parallel: it measures the process
-	s := backends["memory"].site(t, nil)
+	s := aSite(t)
 	for name, header := range largeHeaders() {
 		r := s.Request(t, http.MethodPost, resumablePath, tusHeader+"Upload-Length: 1\n", "")
 		maps.Copy(r.Header, header)
@@ -242,7 +242,7 @@ func TestHeaderMemory(t *testing.T) { // not parallel: it measures the process
 // returned as they came.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	s := backends["memory"].site(t, nil)
+	s := aSite(t)
 	var all strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(&all, "%d,", i)

@@ -295,15 +295,15 @@ func TestUnforeseenError(t *testing.T) {
 // storage is unavailable.
 func TestStorageAwayAtTheMove(t *testing.T) {
 	t.Parallel()
-	first, second := onMemory(t, nil), onLocal(t, func(string, string) error {
-		return fmt.Errorf("%s: %w", secret, storagedrivers.ErrUnavailable)
-	})
+	away := fmt.Errorf("%s: %w", secret, storagedrivers.ErrUnavailable)
+	first, second := onMemory(t, nil), onLocal(t, func(string, string) error { return away })
 	u := newUploader(newAlias(t, item.DefaultAlias, first), newAlias(t, "docs", second))
 	_, failures := uploadForm(t, u, file("a.txt", "text"), file("b.txt", "text"), field("alias", "docs"))
 	if len(failures) != 2 {
 		t.Errorf("failures %v, want 2", failures)
 	}
 	wantFailure(t, failures, item.Unavailable, "a.txt", "try again later")
+	away = nil
 	wantContents(t, first, nil)
 	wantContents(t, second, nil)
 }
