@@ -6,19 +6,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/access"
+	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	tokenmemory "github.com/caddymedia/media/caddymedia/tokens/memory"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/local"
-	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
 const owner = "http site"
@@ -29,17 +26,10 @@ var site = access.Account{APIKey: "site", PasswordHash: "x"}
 // each runs a test on every storage of the package's tests.
 func each(t *testing.T, test func(t *testing.T, s *Store)) {
 	t.Helper()
-	drivers := map[string]func(t *testing.T) storagedrivers.Driver{
-		"memory": func(*testing.T) storagedrivers.Driver { return memory.New() },
-		"local": func(t *testing.T) storagedrivers.Driver {
-			t.Helper()
-			return local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler))
-		},
-	}
-	for _, name := range slices.Sorted(maps.Keys(drivers)) {
+	for name, open := range derivedtest.Drivers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, storeOn(t, drivers[name](t)))
+			test(t, storeOn(t, open(t, nil)))
 		})
 	}
 }

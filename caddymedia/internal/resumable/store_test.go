@@ -407,45 +407,35 @@ func TestFindWhileFinished(t *testing.T) {
 	}
 }
 
-// TestAppendAfterFinish: a request whose upload was finished by another one, since it found it, is
-// refused, and leaves nothing.
+// TestAppendAfterFinish: a request whose upload was finished by another one, since it found it, is refused, and
+// leaves nothing. So is one without bytes that knows the last offset, but not the length.
 func TestAppendAfterFinish(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s *Store) {
-		u := s.create(t, Record{Owner: owner, Length: 3})
-		late := s.find(t, u)
-		if err := u.Append(t.Context(), body(0, strings.NewReader("abc"))); err != nil {
-			t.Fatal(err)
-		}
-		if err := u.record(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := late.Append(t.Context(), body(0, strings.NewReader("def"))); !errors.Is(err, ErrOffset) {
-			t.Errorf("error %v", err)
-		}
-		if keys := s.keys(t); len(keys) != 1 || keys[0] != outcomeKey(u.ID) {
-			t.Errorf("remaining: %v", keys)
-		}
-	})
-}
-
-// TestAppendNothingAfterFinish: a request that knows the last offset of an upload, but not its
-// length, learns that the upload is finished.
-func TestAppendNothingAfterFinish(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *Store) {
-		u := s.create(t, Record{Owner: owner, Length: Unknown})
-		if err := u.Append(t.Context(), body(0, strings.NewReader("abc"))); err != nil {
-			t.Fatal(err)
-		}
-		late := s.find(t, u)
-		if err := errors.Join(u.SetLength(t.Context(), 3), u.record(t.Context(), Outcome{Stored: "a.txt"})); err != nil {
-			t.Fatal(err)
-		}
-		if err := late.Append(t.Context(), body(3, strings.NewReader(""))); !errors.Is(err, ErrOffset) || late.Outcome == nil {
-			t.Errorf("outcome %v, error %v", late.Outcome, err)
-		}
-	})
+	for _, c := range []struct {
+		received string // when the request finds the upload
+		offset   int64
+		body     string
+	}{{"", 0, "def"}, {"abc", 3, ""}} {
+		each(t, func(t *testing.T, s *Store) {
+			u := s.create(t, Record{Owner: owner, Length: Unknown})
+			if err := u.Append(t.Context(), body(0, strings.NewReader(c.received))); err != nil {
+				t.Fatal(err)
+			}
+			late := s.find(t, u)
+			if err := u.Append(t.Context(), body(c.offset, strings.NewReader("abc"[c.offset:]))); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(u.SetLength(t.Context(), 3), u.record(t.Context(), Outcome{Stored: "a.txt"})); err != nil {
+				t.Fatal(err)
+			}
+			if err := late.Append(t.Context(), body(c.offset, strings.NewReader(c.body))); !errors.Is(err, ErrOffset) || late.Outcome == nil {
+				t.Errorf("%+v: outcome %v, error %v", c, late.Outcome, err)
+			}
+			if keys := s.keys(t); len(keys) != 1 || keys[0] != outcomeKey(u.ID) {
+				t.Errorf("%+v: remaining: %v", c, keys)
+			}
+		})
+	}
 }
 
 // FuzzID: the ID in an address is refused, or all keys of its upload are valid and below the folder of

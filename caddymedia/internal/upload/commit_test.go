@@ -17,93 +17,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-func TestAllOrNothing(t *testing.T) {
-	t.Parallel()
-	for name, open := range storages {
-		for _, submitted := range []string{"a.txt", "b.txt", "c.txt"} {
-			t.Run(fmt.Sprintf("%s fails at %s", name, submitted), func(t *testing.T) {
-				t.Parallel()
-				s := open(t, storing("file/content/"+submitted, errors.New(secret)))
-				there(t, name, s, "file/content/old.txt", "old")
-				_, failures := uploadForm(t, newUploader(newAlias(t, item.DefaultAlias, s)),
-					file("a.txt", "a"), file("b.txt", "b"), file("c.txt", "c"))
-				if len(failures) != 1 {
-					t.Errorf("%d failures, want 1: %v", len(failures), failures)
-				}
-				wantFailure(t, failures, item.StorageFailed, submitted, "the storage could not store the item")
-				wantContents(t, s, map[string]string{"file/content/old.txt": "old"})
-			})
-		}
-	}
-}
-
-// there puts an object by one commit on both sorts of storages.
-func there(t *testing.T, sort string, s *storagedrivers.Storage, key, value string) {
-	t.Helper()
-	if sort == "memory" {
-		put(t, s, key, value)
-		return
-	}
-	staged, err := s.Stage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = staged.Write([]byte(value))
-	if err == nil {
-		_, err = s.Commit(t.Context(), storagedrivers.Change{Staged: staged, Key: key})
-	}
-	if err := errors.Join(err, staged.Close()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func overwriting(t *testing.T, s *storagedrivers.Storage) *Uploader {
 	t.Helper()
 	alias := newAlias(t, item.DefaultAlias, s)
 	alias.Overwrite = true
 	return newUploader(alias)
-}
-
-// TestIncompleteRollback: a failure names each item that stays, and the other items are rolled
-// back.
-func TestIncompleteRollback(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		old     map[string]string
-		stays   string // an item that cannot be removed
-		message string
-		want    map[string]string
-	}{
-		"replaced": {
-			map[string]string{"file/content/a.txt": "old a"},
-			"a.txt", "it stays replaced",
-			map[string]string{"file/content/a.txt": "new a"},
-		},
-		"stored": {nil, "b.txt", "it may stay stored", map[string]string{"file/content/b.txt": "new b"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			puts := storing("file/content/c.txt", errors.New(secret))
-			s := onMemory(t, func(op, key string) error {
-				if op == "delete" && c.old == nil && strings.HasSuffix(key, c.stays) {
-					return errors.New(secret)
-				}
-				return puts(op, key)
-			})
-			for key, value := range c.old {
-				put(t, s, key, value)
-			}
-			alias := newAlias(t, item.DefaultAlias, s)
-			alias.Overwrite = c.old != nil
-			_, failures := uploadForm(t, newUploader(alias), file("a.txt", "new a"), file("b.txt", "new b"), file("c.txt", "new c"))
-			wantFailure(t, failures, item.StorageFailed, "c.txt", "could not store")
-			if len(failures) != 2 {
-				t.Fatalf("%d failures, want 2: %v", len(failures), failures)
-			}
-			wantFailure(t, failures[1:], item.StorageFailed, c.stays, c.message)
-			wantContents(t, s, c.want)
-		})
-	}
 }
 
 // steps returns the names of n uploads of note.txt at noon.

@@ -51,8 +51,8 @@ func TestSingle(t *testing.T) {
 	}
 }
 
-// TestSingleRefused: a refused file is not stored, and is not read if the refusal is certain
-// before.
+// TestSingleRefused: a refused file is not stored, and is not read if the refusal is certain before. Then Precheck
+// refuses it too.
 func TestSingleRefused(t *testing.T) {
 	t.Parallel()
 	unread := iotest.ErrReader(errors.New("it was read"))
@@ -62,26 +62,27 @@ func TestSingleRefused(t *testing.T) {
 		name    string
 		item    string
 		body    io.Reader
+		size    int64 // known in advance
 		req     Upload
 		reason  item.Reason
 		message string
 	}{
-		{"unknown alias", "a.txt", unread, Upload{Request: Request{Kind: item.File, Alias: "nobody"}}, item.BadRequest, `unknown alias "nobody"`},
-		{"alias of the other kind", "a.jpg", unread, Upload{Request: Request{Kind: item.Image, Alias: "content"}}, item.BadRequest, "unknown alias"},
+		{"unknown alias", "a.txt", unread, 0, Upload{Request: Request{Kind: item.File, Alias: "nobody"}}, item.BadRequest, `unknown alias "nobody"`},
+		{"alias of the other kind", "a.jpg", unread, 0, Upload{Request: Request{Kind: item.Image, Alias: "content"}}, item.BadRequest, "unknown alias"},
 		{
-			"alias of another account", "a.txt", unread,
+			"alias of another account", "a.txt", unread, 0,
 			Upload{Request: Request{Kind: item.File, Allows: func(string) bool { return false }}},
 			item.Forbidden, "may not use",
 		},
-		{"sub folder", "a.txt", unread, Upload{Request: Request{Kind: item.File}, SubFolder: "../x"}, item.BadRequest, "sub folder"},
-		{"extension", "a.exe", unread, Upload{Request: Request{Kind: item.File}}, item.BadContent, ".exe"},
-		{"script", "a.php.txt", unread, Upload{Request: Request{Kind: item.File}}, item.BadContent, ".php"},
-		{"no name", "", unread, Upload{Request: Request{Kind: item.File}}, item.BadRequest, "name is empty"},
-		{"too large", "a.txt", io.MultiReader(strings.NewReader("123456"), unread), Upload{Request: Request{Kind: item.File}}, item.TooLarge, "larger than 5 bytes"},
-		{"content", "a.pdf", strings.NewReader("GIF8"), Upload{Request: Request{Kind: item.File}}, item.BadContent, ".pdf"},
-		{"aborted", "a.txt", broken(errors.New(secret)), Upload{Request: Request{Kind: item.File}}, item.BadRequest, "to its end"},
-		{"cut short", "a.txt", broken(io.ErrUnexpectedEOF), Upload{Request: Request{Kind: item.File}}, item.BadRequest, "to its end"},
-		{"a reason of its own", "a.txt", broken(fmt.Errorf("reading: %w", late)), Upload{Request: Request{Kind: item.File}}, item.Unavailable, late.Message},
+		{"sub folder", "a.txt", unread, 0, Upload{Request: Request{Kind: item.File}, SubFolder: "../x"}, item.BadRequest, "sub folder"},
+		{"extension", "a.exe", unread, 0, Upload{Request: Request{Kind: item.File}}, item.BadContent, ".exe"},
+		{"script", "a.php.txt", unread, 0, Upload{Request: Request{Kind: item.File}}, item.BadContent, ".php"},
+		{"no name", "", unread, 0, Upload{Request: Request{Kind: item.File}}, item.BadRequest, "name is empty"},
+		{"too large", "a.txt", io.MultiReader(strings.NewReader("123456"), unread), 6, Upload{Request: Request{Kind: item.File}}, item.TooLarge, "larger than 5 bytes"},
+		{"content", "a.pdf", strings.NewReader("GIF8"), 0, Upload{Request: Request{Kind: item.File}}, item.BadContent, ".pdf"},
+		{"aborted", "a.txt", broken(errors.New(secret)), 0, Upload{Request: Request{Kind: item.File}}, item.BadRequest, "to its end"},
+		{"cut short", "a.txt", broken(io.ErrUnexpectedEOF), 0, Upload{Request: Request{Kind: item.File}}, item.BadRequest, "to its end"},
+		{"a reason of its own", "a.txt", broken(fmt.Errorf("reading: %w", late)), 0, Upload{Request: Request{Kind: item.File}}, item.Unavailable, late.Message},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -98,6 +99,17 @@ func TestSingleRefused(t *testing.T) {
 			wantContents(t, s, nil)
 			if len(w.failures) != 1 || w.failures[0] != failures[0] {
 				t.Errorf("observed %v, want %v", w.failures, failures)
+			}
+			early := u.Precheck(t.Context(), c.req, c.item, c.size)
+			if c.body != unread && c.size == 0 {
+				if early != nil {
+					t.Errorf("it is sure to be refused: %v", early)
+				}
+				return
+			}
+			wantFailure(t, early, c.reason, failures[0].Filename, c.message)
+			if len(w.refusals) != 2 {
+				t.Errorf("observed %v", w.refusals)
 			}
 		})
 	}
@@ -116,38 +128,6 @@ func TestRefuse(t *testing.T) {
 	}
 	if w.underWay != 0 || !slices.Equal(w.ended, []bool{false}) {
 		t.Errorf("%d under way in the end, ended %t", w.underWay, w.ended)
-	}
-}
-
-// TestPrecheck: what is sure to be refused is refused without its bytes.
-func TestPrecheck(t *testing.T) {
-	t.Parallel()
-	u := newUploader(newAlias(t, item.DefaultAlias, onMemory(t, nil)))
-	for _, c := range []struct {
-		name   string
-		req    Upload
-		size   int64
-		reason item.Reason
-	}{
-		{"a.exe", Upload{}, 1, item.BadContent},
-		{"a.php.txt", Upload{}, 1, item.BadContent},
-		{"a.txt", Upload{Request: Request{Alias: "none"}}, 1, item.BadRequest},
-		{"a.txt", Upload{SubFolder: "../x"}, 1, item.BadRequest},
-		{"a.txt", Upload{Request: Request{Allows: func(string) bool { return false }}}, 1, item.Forbidden},
-		{"a.txt", Upload{}, 1<<20 + 1, item.TooLarge},
-	} {
-		c.req.Kind = item.File
-		w := watch(u)
-		failures := u.Precheck(t.Context(), c.req, c.name, c.size)
-		if len(failures) != 1 || failures[0].Reason != c.reason {
-			t.Errorf("%s %+v: got %v, want %v", c.name, c.req, failures, c.reason)
-		}
-		if len(w.refusals) != 1 {
-			t.Errorf("%s: %d refusals observed", c.name, len(w.refusals))
-		}
-	}
-	if failures := u.Precheck(t.Context(), Upload{Request: Request{Kind: item.File}}, "a.txt", 1<<20); failures != nil {
-		t.Errorf("refused: %v", failures)
 	}
 }
 

@@ -52,18 +52,22 @@ func TestOverwriteVariant(t *testing.T) {
 	})
 }
 
-// TestVariantFails: if the commit of a variant fails, its image and the earlier items are rolled
-// back.
-func TestVariantFails(t *testing.T) {
+// TestAllOrNothing: if the commit of an item or a variant fails, all items of the request are rolled back, and
+// others stay.
+func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
 		for _, key := range []string{"a.png", "a.png.webp", "b.png", "b.png.webp"} {
 			t.Run(name+" at "+key, func(t *testing.T) {
 				t.Parallel()
 				s := open(t, storing(key, storagedrivers.ErrNoSpace))
+				put(t, s, "old.png", "old")
 				_, failures := uploadImages(t, newUploader(imageAlias(t, s)), file("a.png", pngOf(red)), file("b.png", pngOf(blue)))
 				wantFailure(t, failures, item.NoSpace, strings.TrimSuffix(key, ".webp"), "full")
-				wantContents(t, s, nil)
+				wantContents(t, s, map[string]string{"old.png": "old"})
+				if len(failures) != 1 {
+					t.Errorf("%d failures, want 1: %v", len(failures), failures)
+				}
 			})
 		}
 	}
@@ -287,26 +291,6 @@ func TestTwoFail(t *testing.T) {
 	wantContents(t, s, map[string]string{"a.png": pngOf(red), "a.png.webp": webpOf(red)})
 }
 
-// TestVariantStays: a variant that cannot be removed is named with its image.
-func TestVariantStays(t *testing.T) {
-	t.Parallel()
-	s := onMemory(t, func(op, key string) error {
-		switch {
-		case op == "put" && key == "z.png.webp":
-			return storagedrivers.ErrNoSpace
-		case op == "delete" && key == "a.png.webp":
-			return errors.New(secret)
-		}
-		return nil
-	})
-	_, failures := uploadImages(t, newUploader(imageAlias(t, s)), file("a.png", pngOf(green)), file("z.png", pngOf(red)))
-	wantFailure(t, failures, item.NoSpace, "z.png", "full")
-	if len(failures) != 2 || failures[1].Filename != "a.png" || !strings.Contains(failures[1].Message, "may stay stored") {
-		t.Errorf("%v", failures)
-	}
-	wantContents(t, s, map[string]string{"a.png.webp": webpOf(green)})
-}
-
 // wholeSeconds is a driver with times in whole seconds, whose clock stands still. If it dates, an
 // object that replaces another one gets a later time.
 type wholeSeconds struct {
@@ -375,6 +359,32 @@ func onWholeSeconds(t *testing.T, dates bool, fail func(op, key string) error) (
 	storeImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red)))
 	started = true
 	return alias, u
+}
+
+// TestStays: an item or a variant that cannot be removed is named, and the others are rolled back.
+func TestStays(t *testing.T) {
+	t.Parallel()
+	for stays, content := range map[string]string{"a.png": pngOf(green), "a.png.webp": webpOf(green)} {
+		t.Run(stays, func(t *testing.T) {
+			t.Parallel()
+			s := onMemory(t, func(op, key string) error {
+				switch {
+				case op == "put" && key == "z.png.webp":
+					return storagedrivers.ErrNoSpace
+				case op == "delete" && key == stays:
+					return errors.New(secret)
+				}
+				return nil
+			})
+			u := newUploader(imageAlias(t, s))
+			_, failures := uploadImages(t, u, file("a.png", pngOf(green)), file("b.png", pngOf(red)), file("z.png", pngOf(red)))
+			wantFailure(t, failures, item.NoSpace, "z.png", "full")
+			if len(failures) != 2 || failures[1].Filename != "a.png" || !strings.Contains(failures[1].Message, "may stay stored") {
+				t.Errorf("%v", failures)
+			}
+			wantContents(t, s, map[string]string{stays: content})
+		})
+	}
 }
 
 // TestVariantWithinASecond: an image that is replaced again and again within a second, on a storage
