@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -339,50 +340,16 @@ func TestFailures(t *testing.T) {
 	const items = 100
 	refused := errors.New("refused")
 	for name, test := range map[string]struct {
-		fail    func(n int64, op, key string) error // n counts what is put
-		want    want
-		stopped error
+		op, key  string // which fail; empty for all but listing, and for all keys
+		from, to int64  // counted by what is put
+		err      error
+		want     want
+		stopped  bool
 	}{
-		"one item": {
-			func(_ int64, op, key string) error {
-				if op == "put" && key == "img/3/item-3.txt" {
-					return refused
-				}
-				return nil
-			},
-			want{copied: items - 1, failed: 1},
-			nil,
-		},
-		"away for a moment": {
-			func(n int64, op, _ string) error {
-				if op == "put" && n > 50 && n < 55 {
-					return storagedrivers.ErrUnavailable
-				}
-				return nil
-			},
-			want{copied: items},
-			nil,
-		},
-		"away": {
-			func(n int64, op, _ string) error {
-				if n > 50 && op != "list" {
-					return storagedrivers.ErrUnavailable
-				}
-				return nil
-			},
-			want{},
-			storagedrivers.ErrUnavailable,
-		},
-		"full": {
-			func(n int64, op, _ string) error {
-				if n > 50 && op == "put" {
-					return storagedrivers.ErrNoSpace
-				}
-				return nil
-			},
-			want{},
-			storagedrivers.ErrNoSpace,
-		},
+		"one item":          {"put", "img/3/item-3.txt", 0, items, refused, want{copied: items - 1, failed: 1}, false},
+		"away for a moment": {"put", "", 51, 54, storagedrivers.ErrUnavailable, want{copied: items}, false},
+		"away":              {"", "", 51, math.MaxInt64, storagedrivers.ErrUnavailable, want{}, true},
+		"full":              {"put", "", 51, math.MaxInt64, storagedrivers.ErrNoSpace, want{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -393,13 +360,17 @@ func TestFailures(t *testing.T) {
 				if op == "put" {
 					puts.Add(1)
 				}
-				return test.fail(puts.Load(), op, key)
+				isOp := op == test.op || test.op == "" && op != "list"
+				if n := puts.Load(); isOp && (test.key == "" || key == test.key) && n >= test.from && n <= test.to {
+					return test.err
+				}
+				return nil
 			}
 			report, err := storagecopy.Run(t.Context(), p.opts)
-			if !errors.Is(err, test.stopped) {
+			if test.stopped != errors.Is(err, test.err) || !test.stopped && err != nil {
 				t.Errorf("it ended with %v", err)
 			}
-			if test.stopped == nil {
+			if !test.stopped {
 				p.expect(report, test.want)
 				return
 			}
