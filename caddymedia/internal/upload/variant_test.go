@@ -97,66 +97,51 @@ func TestVariantRolledBack(t *testing.T) {
 	}
 }
 
-// TestVariantOvertaken: another process replaces the image before its variant is committed, on a
-// storage that commits one after the other. In the end the variant belongs to the image, which is
-// fetched once.
+// twoImageNodes is twoNodes with aliases for images with variants.
+func twoImageNodes(t *testing.T, fail func(op, key string) error) (here, elsewhere *Uploader, s *storagedrivers.Storage) {
+	t.Helper()
+	s, there := shared(t, "memory", fail)
+	one, other := imageAlias(t, s), imageAlias(t, there)
+	one.Overwrite, other.Overwrite = true, true
+	return newUploader(one), newUploader(other), s
+}
+
+// TestVariantOvertaken: another process replaces an image before its variant is committed, on a storage that
+// commits one after the other, or right after the commit of an image without a variant. In the end the
+// variant belongs to the image, which is fetched once at most.
 func TestVariantOvertaken(t *testing.T) {
 	t.Parallel()
-	for _, winner := range []color.NRGBA{blue, unloved} {
-		t.Run("by "+webpOf(winner), func(t *testing.T) {
+	for _, c := range []struct{ paint, winner color.NRGBA }{{red, blue}, {red, unloved}, {unloved, blue}} {
+		t.Run(webpOf(c.paint)+" by "+webpOf(c.winner), func(t *testing.T) {
 			t.Parallel()
 			var elsewhere *Uploader
-			var overtaken atomic.Bool
-			var fetched atomic.Int32
-			here, there := shared(t, "memory", func(op, key string) error {
+			var committed, overtaken, fetched atomic.Int32
+			here, elsewhere, s := twoImageNodes(t, func(op, key string) error {
 				if op == "open" {
 					fetched.Add(1)
 				}
-				if op != "put" || !strings.HasSuffix(key, render.Suffix) || overtaken.Swap(true) {
-					return nil
+				now := op == "put" && strings.HasSuffix(key, render.Suffix) || c.paint == unloved && op == "stat" && committed.Load() > 0
+				if now && overtaken.Add(1) == 1 {
+					if _, failures := uploadImages(t, elsewhere, file("a.png", pngOf(c.winner))); failures != nil {
+						t.Error(failures)
+					}
 				}
-				if _, failures := uploadImages(t, elsewhere, file("a.png", pngOf(winner))); failures != nil {
-					t.Error(failures)
+				if op == "put" {
+					committed.Add(1)
 				}
 				return nil
 			})
-			one, other := imageAlias(t, here), imageAlias(t, there)
-			one.Overwrite, other.Overwrite = true, true
-			elsewhere = newUploader(other)
-			storeImages(t, newUploader(one), file("a.png", pngOf(red)))
-			if n := fetched.Load(); n > 1 {
-				t.Errorf("the image was fetched %d times", n)
+			storeImages(t, here, file("a.png", pngOf(c.paint)))
+			if n := fetched.Load(); n > 1 || overtaken.Load() == 0 {
+				t.Errorf("the image was fetched %d times, overtaken: %d", n, overtaken.Load())
 			}
-			want := map[string]string{"a.png": pngOf(winner)}
-			if winner != unloved {
-				want["a.png.webp"] = webpOf(winner)
+			want := map[string]string{"a.png": pngOf(c.winner)}
+			if c.winner != unloved {
+				want["a.png.webp"] = webpOf(c.winner)
 			}
-			wantContents(t, here, want)
+			wantContents(t, s, want)
 		})
 	}
-}
-
-// TestNoVariantOvertaken: another process replaces an image without a variant right after its commit.
-// The newer image keeps its variant.
-func TestNoVariantOvertaken(t *testing.T) {
-	t.Parallel()
-	var elsewhere *Uploader
-	var committed, overtaken bool
-	here, there := shared(t, "memory", func(op, _ string) error {
-		if op == "stat" && committed && !overtaken {
-			overtaken = true
-			if _, failures := uploadImages(t, elsewhere, file("a.png", pngOf(blue))); failures != nil {
-				t.Error(failures)
-			}
-		}
-		committed = committed || op == "put"
-		return nil
-	})
-	one, other := imageAlias(t, here), imageAlias(t, there)
-	one.Overwrite, other.Overwrite = true, true
-	elsewhere = newUploader(other)
-	storeImages(t, newUploader(one), file("a.png", pngOf(unloved)))
-	wantContents(t, here, map[string]string{"a.png": pngOf(blue), "a.png.webp": webpOf(blue)})
 }
 
 // TestVariantNeverReconciled: another process replaces the image each time that its variant is
@@ -170,7 +155,7 @@ func TestVariantNeverReconciled(t *testing.T) {
 			var elsewhere *Uploader
 			var inside bool
 			var made, replaced int // variants here, images there
-			here, there := shared(t, "memory", func(op, key string) error {
+			uploader, elsewhere, s := twoImageNodes(t, func(op, key string) error {
 				paint := color.NRGBA{byte(made), 7, 7, 255}
 				switch {
 				case inside:
@@ -190,10 +175,7 @@ func TestVariantNeverReconciled(t *testing.T) {
 				}
 				return nil
 			})
-			one, other := imageAlias(t, here), imageAlias(t, there)
-			one.Overwrite, other.Overwrite = true, true
-			elsewhere = newUploader(other)
-			items := storeImages(t, newUploader(one), file("a.png", pngOf(red)))
+			items := storeImages(t, uploader, file("a.png", pngOf(red)))
 			if replaced != rounds+2 {
 				t.Errorf("replaced %d times", replaced)
 			}
@@ -204,7 +186,7 @@ func TestVariantNeverReconciled(t *testing.T) {
 			if last != unloved {
 				want["a.png.webp"] = webpOf(last)
 			}
-			wantContents(t, here, want)
+			wantContents(t, s, want)
 		})
 	}
 }

@@ -155,27 +155,28 @@ func TestRealFrozen(t *testing.T) {
 // TestRealTLS: TLS with certificates on both sides, and a user with only the documented rights.
 func TestRealTLS(t *testing.T) {
 	t.Parallel()
-	certs, port := newCertificates(t), servers.FreePort(t)
+	cert, key := certificate(t)
+	port := servers.FreePort(t)
 	acl := filepath.Join(t.TempDir(), "users.acl")
 	users := "user default off\nuser media on >hunter2 ~caddymedia:token:* " + rights + "\n"
 	if err := os.WriteFile(acl, []byte(users), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	start(t, port, "--port", "0", "--tls-port", strconv.Itoa(port), "--save", "", "--aclfile", acl,
-		"--tls-cert-file", certs.ca, "--tls-key-file", certs.key, "--tls-ca-cert-file", certs.ca)
+		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert)
 	config := func(username, serverName, prefix string) Config {
 		return Config{
 			Addresses: []string{fmt.Sprintf("127.0.0.1:%d", port)}, Username: username, Password: "hunter2", KeyPrefix: prefix,
-			TLS: true, TLSCAFile: certs.ca, TLSCertFile: certs.ca, TLSKeyFile: certs.key, TLSServerName: serverName,
+			TLS: true, TLSCAFile: cert, TLSCertFile: cert, TLSKeyFile: key, TLSServerName: serverName,
 		}
 	}
-	conformance(t, config("media", "redis.test", ""))
+	conformance(t, config("media", "localhost", ""))
 	for _, wrong := range []Config{
-		config("mallory", "redis.test", ""),
+		config("mallory", "localhost", ""),
 		config("media", "other.test", ""),
 		{URL: fmt.Sprintf("rediss://media:hunter2@127.0.0.1:%d", port)}, // not trusted
 		{URL: fmt.Sprintf("redis://media:hunter2@127.0.0.1:%d", port)},  // no TLS
-		config("media", "redis.test", "other:"),
+		config("media", "localhost", "other:"),
 	} {
 		err := open(t, wrong).Check(t.Context())
 		if !errors.Is(err, tokens.ErrUnavailable) || strings.Contains(err.Error(), "hunter2") {
