@@ -315,9 +315,7 @@ func TestTakeOverAfterBytes(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		u := s.create(t, Record{Owner: owner, Length: 3})
 		late, name := s.find(t, u), u.location()
-		if err := u.Append(t.Context(), body(0, strings.NewReader("12"))); err != nil {
-			t.Fatal(err)
-		}
+		u.add(t, 0, "12")
 		earlier := &writer{interrupt: func() {}, ended: make(chan struct{})}
 		if _, err := s.Active.writing.begin(t.Context(), name, earlier); err != nil {
 			t.Fatal(err)

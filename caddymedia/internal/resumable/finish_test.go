@@ -21,20 +21,15 @@ import (
 func TestFinal(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
-		part := func(text string) string {
-			u := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 3})
-			if err := u.Append(t.Context(), body(0, strings.NewReader(text))); err != nil {
-				t.Fatal(err)
-			}
-			return u.ID
-		}
-		a, b, open := part("abc"), part("def"), part("x")
+		a, b := s.part(t, "abc").ID, s.part(t, "def").ID
+		open := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 3})
+		open.add(t, 0, "x")
 		final := func(parts ...string) (*Upload, error) {
 			rec := Record{Owner: owner, Kind: "file", Parts: parts, Metadata: "filename YQ=="}
 			return s.Create(t.Context(), s.Storages[0], Creation{Record: rec, Admit: admit})
 		}
 		whole := s.create(t, Record{Owner: owner, Kind: "file", Length: 0}).ID // no partial upload
-		for _, parts := range [][]string{{open}, {a, open}, {a, whole}, {"x"}, {newID(s.Now(), &Record{}, 0, "default")}} {
+		for _, parts := range [][]string{{open.ID}, {a, open.ID}, {a, whole}, {"x"}, {newID(s.Now(), &Record{}, 0, "default")}} {
 			if _, err := final(parts...); !errors.Is(err, ErrParts) {
 				t.Errorf("parts %v: %v", parts, err)
 			}
@@ -50,9 +45,7 @@ func TestFinal(t *testing.T) {
 		if err != nil || again.ID != u.ID || string(again.content(t)) != "defabcdef" {
 			t.Errorf("created again: %v, error %v", again, err)
 		}
-		if err := u.record(t.Context(), Outcome{Stored: "x.txt"}); err != nil {
-			t.Fatal(err)
-		}
+		u.finished(t, Outcome{Stored: "x.txt"})
 		again, err = final(b, a, b)
 		if err != nil || again.ID != u.ID || again.Outcome == nil || again.Outcome.Stored != "x.txt" || again.Offset() != 9 {
 			t.Errorf("after the end: %+v, error %v", again, err)
@@ -78,10 +71,7 @@ func TestInterruptedFinal(t *testing.T) {
 			parts := make([]*Upload, 0, 3)
 			rec := Record{Owner: owner, Kind: "file", Metadata: "filename YQ=="}
 			for range 3 {
-				part := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 3})
-				if err := part.Append(t.Context(), body(0, strings.NewReader("abc"))); err != nil {
-					t.Fatal(err)
-				}
+				part := s.part(t, "abc")
 				parts, rec.Parts = append(parts, part), append(rec.Parts, part.ID)
 			}
 			u := s.create(t, rec)
@@ -125,14 +115,7 @@ func TestInterruptedFinal(t *testing.T) {
 func TestRepeatedParts(t *testing.T) {
 	t.Parallel()
 	s := storeOn(t, memory.New())
-	part := func(length int) string {
-		u := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: int64(length)})
-		if err := u.Append(t.Context(), body(0, strings.NewReader(strings.Repeat("x", length)))); err != nil {
-			t.Fatal(err)
-		}
-		return u.ID
-	}
-	long, short, empty := part(10), part(1), part(0)
+	long, short, empty := s.part(t, strings.Repeat("x", 10)).ID, s.part(t, "x").ID, s.part(t, "").ID
 	for _, c := range []struct {
 		parts []string
 		want  error
@@ -468,9 +451,7 @@ func TestFinishForgotten(t *testing.T) {
 			rec.Owner, rec.Kind, rec.Alias, rec.Filename = owner, "file", "default", "a.txt"
 			u := s.create(t, rec)
 			if len(rec.Parts) == 0 {
-				if err := u.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
-					t.Fatal(err)
-				}
+				u.add(t, 0, "123")
 			}
 			return u
 		}
@@ -550,13 +531,9 @@ func TestFinish(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
 		u := s.create(t, Record{Owner: owner, Length: 3, Metadata: strings.Repeat("x", 8<<10)})
-		if err := u.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
-			t.Fatal(err)
-		}
+		u.add(t, 0, "123")
 		other := s.find(t, u)
-		if err := u.record(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
-			t.Fatal(err)
-		}
+		u.finished(t, Outcome{Stored: "a.txt"})
 		if err := other.record(t.Context(), Outcome{Stored: "b.txt"}); err != nil || other.Outcome.Stored != "a.txt" {
 			t.Errorf("the second attempt: %+v, error %v", other.Outcome, err)
 		}

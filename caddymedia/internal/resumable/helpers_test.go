@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,6 +95,30 @@ func body(offset int64, r io.Reader) Body {
 	return Body{
 		Reader: r, Offset: offset, Interrupt: func() {}, Limit: 1 << 40,
 		Reserve: func() (func(), error) { return func() {}, nil },
+	}
+}
+
+// add adds the bytes of a text behind an offset.
+func (u *Upload) add(t *testing.T, offset int64, text string) {
+	t.Helper()
+	if err := u.Append(t.Context(), body(offset, strings.NewReader(text))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// part returns a complete partial upload.
+func (s *Store) part(t *testing.T, text string) *Upload {
+	t.Helper()
+	u := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: int64(len(text))})
+	u.add(t, 0, text)
+	return u
+}
+
+// finished records the outcome of an upload.
+func (u *Upload) finished(t *testing.T, outcome Outcome) {
+	t.Helper()
+	if err := u.record(t.Context(), outcome); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -64,9 +64,7 @@ func TestOwner(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		u := s.create(t, Record{Owner: owner, Length: 0})
 		done := s.create(t, Record{Owner: owner, Length: 0})
-		if err := done.record(t.Context(), Outcome{Stored: "a"}); err != nil {
-			t.Fatal(err)
-		}
+		done.finished(t, Outcome{Stored: "a"})
 		for _, id := range []string{u.ID, done.ID, "", "x", strings.ToUpper(u.ID), u.ID + "x", "../" + u.ID[3:], newID(s.Now(), &Record{}, 0, "default")} {
 			if _, err := s.Find(t.Context(), "http other", id); !errors.Is(err, ErrUnknown) {
 				t.Errorf("%q of another owner: %v", id, err)
@@ -93,9 +91,7 @@ func TestMaxOpen(t *testing.T) {
 		if err := more("http other"); err != nil {
 			t.Errorf("of another owner: %v", err)
 		}
-		if err := first.record(t.Context(), Outcome{Stored: "a"}); err != nil {
-			t.Fatal(err)
-		}
+		first.finished(t, Outcome{Stored: "a"})
 		if err := more(owner); err != nil {
 			t.Errorf("after one is finished: %v", err)
 		}
@@ -170,15 +166,11 @@ func TestSweepEnds(t *testing.T) {
 				for range 3 {
 					u := s.create(t, Record{Owner: owner, Kind: "file", Length: 9})
 					for offset := int64(0); offset < 4; offset += 2 {
-						if err := u.Append(t.Context(), body(offset, strings.NewReader("12"))); err != nil {
-							t.Fatal(err)
-						}
+						u.add(t, offset, "12")
 					}
 					switch name {
 					case "outcomes":
-						if err := u.record(t.Context(), Outcome{Stored: "a"}); err != nil {
-							t.Fatal(err)
-						}
+						u.finished(t, Outcome{Stored: "a"})
 					case "data":
 						if err := s.Storages[0].Delete(t.Context(), recordKey(owner, u.ID)); err != nil {
 							t.Fatal(err)
@@ -246,12 +238,8 @@ func TestSweep(t *testing.T) {
 			return idle
 		}
 		u, done := s.create(t, Record{Owner: owner, Length: 5}), s.create(t, Record{Owner: owner, Length: 0})
-		if err := u.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
-			t.Fatal(err)
-		}
-		if err := done.record(t.Context(), Outcome{Stored: "a"}); err != nil {
-			t.Fatal(err)
-		}
+		u.add(t, 0, "123")
+		done.finished(t, Outcome{Stored: "a"})
 		orphan := dataKey(newID(s.Now(), &Record{}, 0, "default"), bytesName)
 		if err := putBytes(t.Context(), s.Storages[0], orphan, []byte("x")); err != nil {
 			t.Fatal(err)
@@ -304,9 +292,7 @@ func TestList(t *testing.T) {
 		for i, name := range names {
 			want[i] = s.create(t, Record{Owner: "http " + name, Account: name, Length: 5}).Name()
 		}
-		if err := s.create(t, Record{Owner: owner, Length: 0}).record(t.Context(), Outcome{}); err != nil {
-			t.Fatal(err)
-		}
+		s.create(t, Record{Owner: owner, Length: 0}).finished(t, Outcome{})
 		damaged := recordKey(owner, newID(s.Now(), &Record{}, 0, "default"))
 		if err := putBytes(t.Context(), s.Storages[0], damaged, []byte("{")); err != nil {
 			t.Fatal(err)
@@ -336,17 +322,13 @@ func TestNamed(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
 		u := s.create(t, Record{Owner: owner, Length: 3, Account: "site"})
-		if err := u.Append(t.Context(), body(0, strings.NewReader("12"))); err != nil {
-			t.Fatal(err)
-		}
+		u.add(t, 0, "12")
 		named := func(name string) (*Upload, error) { return s.Named(t.Context(), s.Storages[0], name) }
 		got, err := named(u.Name())
 		if err != nil || got.ID != u.ID || got.Account != "site" || got.Offset() != 2 {
 			t.Fatalf("%+v, error %v", got, err)
 		}
-		if err := u.record(t.Context(), Outcome{Stored: "a"}); err != nil {
-			t.Fatal(err)
-		}
+		u.finished(t, Outcome{Stored: "a"})
 		for _, name := range []string{u.Name(), u.ID, "", ".", "x." + u.ID, "../done/" + u.Name(), strings.ToUpper(u.Name())} {
 			if _, err := named(name); !errors.Is(err, ErrUnknown) {
 				t.Errorf("%q: %v", name, err)
@@ -384,9 +366,7 @@ func TestFindWhileFinished(t *testing.T) {
 			s := storeOn(t, hide(local.New(cfg, slog.New(slog.DiscardHandler))))
 			u := s.create(t, Record{Owner: owner, Length: Unknown})
 			for _, text := range []string{"abc", "def"} {
-				if err := u.Append(t.Context(), body(u.offset, strings.NewReader(text))); err != nil {
-					t.Fatal(err)
-				}
+				u.add(t, u.offset, text)
 			}
 			if err := u.SetLength(t.Context(), 6); err != nil {
 				t.Fatal(err)
@@ -418,13 +398,9 @@ func TestAppendAfterFinish(t *testing.T) {
 	}{{"", 0, "def"}, {"abc", 3, ""}} {
 		each(t, func(t *testing.T, s *Store) {
 			u := s.create(t, Record{Owner: owner, Length: Unknown})
-			if err := u.Append(t.Context(), body(0, strings.NewReader(c.received))); err != nil {
-				t.Fatal(err)
-			}
+			u.add(t, 0, c.received)
 			late := s.find(t, u)
-			if err := u.Append(t.Context(), body(c.offset, strings.NewReader("abc"[c.offset:]))); err != nil {
-				t.Fatal(err)
-			}
+			u.add(t, c.offset, "abc"[c.offset:])
 			if err := errors.Join(u.SetLength(t.Context(), 3), u.record(t.Context(), Outcome{Stored: "a.txt"})); err != nil {
 				t.Fatal(err)
 			}
