@@ -207,7 +207,7 @@ func TestLargeFilesAreSentEarly(t *testing.T) {
 			body := formBody(c.parts...)
 			last := observed{bytes.NewReader(body[len(body)-10:]), func() {
 				if early == nil {
-					for range strings.Fields(c.early) {
+					for range strings.FieldsSeq(c.early) {
 						<-begun
 					}
 					mu.Lock()
