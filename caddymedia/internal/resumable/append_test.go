@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -338,44 +339,22 @@ func TestLostBytes(t *testing.T) {
 	}
 }
 
-// flushed counts the bytes that are appended to objects, and those of them that are durable.
-type flushed struct {
-	*local.Driver
-	written, durable int
-}
-
-func (f *flushed) Append(ctx context.Context, key string, size int64) (storagedrivers.Appended, error) {
-	object, err := f.Driver.Append(ctx, key, size)
-	return appendedTo{object, f}, err
-}
-
-type appendedTo struct {
-	storagedrivers.Appended
-	counts *flushed
-}
-
-func (a appendedTo) Write(p []byte) (int, error) {
-	n, err := a.Appended.Write(p)
-	a.counts.written += n
-	return n, err
-}
-
-func (a appendedTo) Flush(ctx context.Context) error {
-	a.counts.durable = a.counts.written
-	return a.Appended.Flush(ctx)
-}
-
 // TestOffsetIsDurable: the bytes before an acknowledged offset survive a power failure, also those
 // before the end of a connection.
 func TestOffsetIsDurable(t *testing.T) {
 	t.Parallel()
 	for _, r := range []io.Reader{strings.NewReader("123"), cut([]byte("12345"), 3)} {
-		d := &flushed{Driver: local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler))}
-		s := storeOn(t, d)
+		var last string // operation on the bytes
+		s := storeOn(t, derivedtest.NewLocal(t, func(op, _ string) error {
+			if op == "write" || op == "flush" {
+				last = op
+			}
+			return nil
+		}))
 		u := s.create(t, Record{Length: 5})
 		err := u.Append(t.Context(), body(0, r))
-		if err != nil && !errors.Is(err, errCut) || u.Offset() != 3 || d.durable != 3 {
-			t.Errorf("offset %d, %d bytes are durable, error %v", u.Offset(), d.durable, err)
+		if err != nil && !errors.Is(err, errCut) || u.Offset() != 3 || last != "flush" {
+			t.Errorf("offset %d after a %s, error %v", u.Offset(), last, err)
 		}
 	}
 }

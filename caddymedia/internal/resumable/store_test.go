@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -13,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/local"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
@@ -337,22 +336,6 @@ func TestNamed(t *testing.T) {
 	})
 }
 
-// between is a driver that calls step before each of the operations by which a state is found.
-type between struct {
-	*local.Driver
-	step func()
-}
-
-func (b *between) Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
-	b.step()
-	return b.Driver.Open(ctx, key, rng)
-}
-
-func (b *between) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
-	b.step()
-	return b.Driver.Stat(ctx, key)
-}
-
 // TestFindWhileFinished: an upload that another process finishes while its state is found is either
 // whole or finished, wherever that happens.
 func TestFindWhileFinished(t *testing.T) {
@@ -362,23 +345,26 @@ func TestFindWhileFinished(t *testing.T) {
 		func(d storagedrivers.Driver) storagedrivers.Driver { return struct{ storagedrivers.Driver }{d} }, // no Appender
 	} {
 		for step := range 12 {
-			cfg := local.Config{Root: t.TempDir(), Sync: new(false)}
-			s := storeOn(t, hide(local.New(cfg, slog.New(slog.DiscardHandler))))
-			u := s.create(t, Record{Owner: owner, Length: Unknown})
-			for _, text := range []string{"abc", "def"} {
-				u.add(t, u.offset, text)
-			}
+			var u *Upload
+			steps, finding := 0, false
+			d := hide(derivedtest.NewLocal(t, func(op, _ string) error {
+				if !finding || op != "open" && op != "stat" {
+					return nil
+				}
+				if steps++; steps-1 == step {
+					finding = false
+					u.finished(t, Outcome{Stored: "a.txt"})
+				}
+				return nil
+			}))
+			s, other := storeOn(t, d), storeOn(t, d)
+			u = s.create(t, Record{Owner: owner, Length: Unknown})
+			u.add(t, 0, "abc")
+			u.add(t, 3, "def")
 			if err := u.SetLength(t.Context(), 6); err != nil {
 				t.Fatal(err)
 			}
-			steps := 0
-			other := storeOn(t, hide(&between{local.New(cfg, slog.New(slog.DiscardHandler)), func() {
-				if steps++; steps-1 == step {
-					if err := s.find(t, u).record(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
-						t.Error(err)
-					}
-				}
-			}}))
+			finding = true
 			found, err := other.Find(t.Context(), owner, u.ID)
 			if err != nil || !found.Complete() {
 				t.Errorf("step %d of %d: found %+v, error %v", step, steps, found, err)

@@ -95,18 +95,20 @@ func TestStripMetadata(t *testing.T) {
 // TestDamagedImage: an image with a valid structure whose pixels cannot be decoded is refused.
 func TestDamagedImage(t *testing.T) {
 	t.Parallel()
-	damaged := []byte(pngOf(red))
-	at := bytes.Index(damaged, []byte("IDAT"))
-	size := int(binary.BigEndian.Uint32(damaged[at-4:]))
-	copy(damaged[at+8:at+4+size], "nonsense")
-	binary.BigEndian.PutUint32(damaged[at+4+size:], crc32.ChecksumIEEE(damaged[at:at+4+size]))
-	for _, webp := range []*render.Options{nil, {}} {
-		s := onMemory(t, nil)
-		alias := imageAlias(t, s)
-		alias.WebP = webp
-		_, failures := uploadImages(t, newUploader(alias), file("a.png", pngOf(blue)), file("b.png", string(damaged)))
-		wantFailure(t, failures, item.BadContent, "b.png", "damaged")
-		wantContents(t, s, nil)
+	png, webp := []byte(pngOf(red)), encoded(t, "webp")
+	at := bytes.Index(png, []byte("IDAT"))
+	size := int(binary.BigEndian.Uint32(png[at-4:]))
+	copy(png[at+8:at+4+size], "nonsense")
+	binary.BigEndian.PutUint32(png[at+4+size:], crc32.ChecksumIEEE(png[at:at+4+size]))
+	for filename, content := range map[string]string{"b.png": string(png), "b.webp": webp[:25] + "nonsense" + webp[33:]} {
+		for _, variants := range []*render.Options{nil, {}} {
+			s := onMemory(t, nil)
+			alias := imageAlias(t, s)
+			alias.Extensions["webp"], alias.WebP = true, variants
+			_, failures := uploadImages(t, newUploader(alias), file("a.png", pngOf(blue)), file(filename, content))
+			wantFailure(t, failures, item.BadContent, filename, "damaged: not all of it can be decoded")
+			wantContents(t, s, nil)
+		}
 	}
 }
 
@@ -197,29 +199,6 @@ func TestWebPItems(t *testing.T) {
 			t.Error("a WebP is taken for an image with a variant, or for a variant")
 		}
 	})
-}
-
-func TestRefusedWebPItems(t *testing.T) {
-	t.Parallel()
-	webp := encoded(t, "webp")
-	for _, c := range []struct {
-		name, content string
-		reason        item.Reason
-		message       string
-	}{
-		{"a.webp", pngOf(red), item.BadContent, "content is PNG, the name says .webp"},
-		{"a.png", webp, item.BadContent, "content is WebP, the name says .png"},
-		{"a.webp", webp[:len(webp)-4], item.BadContent, "its end is missing"},
-		{"a.webp", strings.Replace(webp, "VP8L", "VP8 ", 1), item.BadContent, "damaged"},
-		{"a.webp", webp[:25] + "nonsense" + webp[33:], item.BadContent, "damaged: not all of it can be decoded"},
-	} {
-		s := onMemory(t, nil)
-		alias := imageAlias(t, s)
-		alias.Extensions["webp"], alias.Sanitize = true, false
-		_, failures := uploadImages(t, newUploader(alias), file(c.name, c.content))
-		wantFailure(t, failures, c.reason, c.name, c.message)
-		wantContents(t, s, nil)
-	}
 }
 
 // TestRenameMismatched: an image of another format than its name says gets the extension of its

@@ -85,20 +85,25 @@ func eachStorage(t *testing.T, overwrite bool, test func(t *testing.T, alias *it
 	}
 }
 
+// eachStrategy is eachStorage under Append Time, and under Overwrite.
+func eachStrategy(t *testing.T, test func(t *testing.T, alias *item.Alias)) {
+	t.Helper()
+	eachStorage(t, false, test)
+	eachStorage(t, true, test)
+}
+
 var text = file("a.txt", "text")
 
 // TestRepeated: a request that is repeated after a success stores nothing again.
 func TestRepeated(t *testing.T) {
 	t.Parallel()
-	for _, overwrite := range []bool{false, true} {
-		eachStorage(t, overwrite, func(t *testing.T, alias *item.Alias) {
-			r := repeating(alias)
-			for range 3 {
-				r.stored(t, "a.txt", text)
-			}
-			wantContents(t, alias.Storage, map[string]string{"file/content/a.txt": "text"})
-		})
-	}
+	eachStrategy(t, func(t *testing.T, alias *item.Alias) {
+		r := repeating(alias)
+		for range 3 {
+			r.stored(t, "a.txt", text)
+		}
+		wantContents(t, alias.Storage, map[string]string{"file/content/a.txt": "text"})
+	})
 }
 
 // TestFirstAttempt: the first attempt of a request takes no object for its own.
@@ -292,29 +297,27 @@ func TestRepeatedVariant(t *testing.T) {
 // compared. Another item is compared as always.
 func TestRepeatedCondition(t *testing.T) {
 	t.Parallel()
-	for _, overwrite := range []bool{false, true} {
-		eachStorage(t, overwrite, func(t *testing.T, alias *item.Alias) {
-			r := repeating(alias)
-			r.began = r.began.Add(-time.Minute)
-			attempt := func() item.Failures {
-				req := Upload{Request: r.request(), SubFolder: "/", Matches: isMissing}
-				if failures := r.u.Precheck(t.Context(), req, "a.txt", 4); failures != nil {
-					return failures
-				}
-				_, failures := uploadSingle(t, r.u, "a.txt", strings.NewReader("text"), req)
-				r.again = true
+	eachStrategy(t, func(t *testing.T, alias *item.Alias) {
+		r := repeating(alias)
+		r.began = r.began.Add(-time.Minute)
+		attempt := func() item.Failures {
+			req := Upload{Request: r.request(), SubFolder: "/", Matches: isMissing}
+			if failures := r.u.Precheck(t.Context(), req, "a.txt", 4); failures != nil {
 				return failures
 			}
-			for range 2 {
-				if failures := attempt(); failures != nil {
-					t.Error(failures)
-				}
+			_, failures := uploadSingle(t, r.u, "a.txt", strings.NewReader("text"), req)
+			r.again = true
+			return failures
+		}
+		for range 2 {
+			if failures := attempt(); failures != nil {
+				t.Error(failures)
 			}
-			replace(t, alias.Storage, "file/content/a.txt", "other")
-			wantFailure(t, attempt(), item.Changed, "a.txt", "condition")
-			wantContents(t, alias.Storage, map[string]string{"file/content/a.txt": "other"})
-		})
-	}
+		}
+		replace(t, alias.Storage, "file/content/a.txt", "other")
+		wantFailure(t, attempt(), item.Changed, "a.txt", "condition")
+		wantContents(t, alias.Storage, map[string]string{"file/content/a.txt": "other"})
+	})
 }
 
 // TestRepeatedReplacement: so it is for a replacement.
