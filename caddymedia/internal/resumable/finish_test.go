@@ -320,21 +320,22 @@ func (u *Upload) keep(t *testing.T) {
 }
 
 // TestAuthorizeKeeps: an attempt is kept with its time once its item is counted, unless its caller lacks the
-// rights, or has used up its ticket: that says nothing about the item, which another caller may store. It is
+// rights, or its ticket has ended or is used up: that says nothing about the item, which another caller may store. It is
 // forgotten if nothing is stored.
 func TestAuthorizeKeeps(t *testing.T) {
 	t.Parallel()
 	s := storeOn(t, memory.New())
 	issue, used := s.withTickets(t)
 	for _, c := range []struct {
-		refuses, usedUp bool
-		outcome         upload.Outcome
-		want            bool
+		refuses, usedUp, ended bool
+		outcome                upload.Outcome
+		want                   bool
 	}{
 		{outcome: upload.MaybeStored, want: true},
 		{outcome: upload.NothingStored},
 		{refuses: true, outcome: upload.MaybeStored},
 		{usedUp: true, outcome: upload.MaybeStored},
+		{ended: true, outcome: upload.MaybeStored},
 	} {
 		ticket := issue()
 		if c.usedUp {
@@ -343,6 +344,11 @@ func TestAuthorizeKeeps(t *testing.T) {
 			}
 		}
 		u := s.createOf(t, ticket)
+		mine := ticket
+		if c.ended {
+			mine = &access.Ticket{ID: access.ID{1}, MaxFiles: 1}
+			u.Ticket = hex.EncodeToString(mine.ID[:])
+		}
 		lease, err := u.lease(t.Context(), func() {})
 		if err != nil {
 			t.Fatal(err)
@@ -351,10 +357,10 @@ func TestAuthorizeKeeps(t *testing.T) {
 			if c.refuses {
 				return Rights{}, &item.Failure{Reason: item.Forbidden}
 			}
-			return Rights{Issuer: s.Issuer, Ticket: ticket}, nil
+			return Rights{Issuer: s.Issuer, Ticket: mine}, nil
 		}}}
 		settle, failure := a.authorize(t.Context(), upload.Commitment{})
-		if (failure != nil) != (c.refuses || c.usedUp) || (used(ticket) == 1) == c.refuses {
+		if (failure != nil) != (c.refuses || c.usedUp || c.ended) || (used(ticket) == 1) == (c.refuses || c.ended) {
 			t.Errorf("%+v: %v, %d are counted", c, failure, used(ticket))
 		}
 		if failure != nil && a.records(item.Failures{failure}) {

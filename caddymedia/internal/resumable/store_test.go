@@ -58,6 +58,23 @@ func TestTerminate(t *testing.T) {
 	})
 }
 
+// TestTerminateWithin: an upload can be terminated although a request that adds bytes does not end.
+func TestTerminateWithin(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 3})
+		terminate := func() {
+			if err := s.find(t, u).Terminate(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		err := u.Append(t.Context(), body(0, &acting{strings.NewReader("123"), terminate}))
+		if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrOffset) || len(s.keys(t)) > 0 {
+			t.Errorf("error %v, remaining: %v", err, s.keys(t))
+		}
+	})
+}
+
 func TestOwner(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
@@ -378,19 +395,20 @@ func TestFindWhileFinished(t *testing.T) {
 func TestAppendAfterFinish(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
+		length   int64
 		received string // when the request finds the upload
 		offset   int64
 		body     string
-	}{{"", 0, "def"}, {"abc", 3, ""}} {
+	}{{3, "", 0, "def"}, {Unknown, "abc", 3, ""}} {
 		each(t, func(t *testing.T, s *Store) {
-			u := s.create(t, Record{Owner: owner, Length: Unknown})
+			u := s.create(t, Record{Owner: owner, Length: c.length})
 			u.add(t, 0, c.received)
 			late := s.find(t, u)
 			u.add(t, c.offset, "abc"[c.offset:])
 			if err := errors.Join(u.SetLength(t.Context(), 3), u.record(t.Context(), Outcome{Stored: "a.txt"})); err != nil {
 				t.Fatal(err)
 			}
-			if err := late.Append(t.Context(), body(c.offset, strings.NewReader(c.body))); !errors.Is(err, ErrOffset) || late.Outcome == nil {
+			if err := late.Append(t.Context(), body(c.offset, strings.NewReader(c.body))); !errors.Is(err, ErrOffset) || c.body == "" && late.Outcome == nil {
 				t.Errorf("%+v: outcome %v, error %v", c, late.Outcome, err)
 			}
 			if keys := s.keys(t); len(keys) != 1 || keys[0] != outcomeKey(u.ID) {

@@ -232,14 +232,14 @@ func TestStaysReplaced(t *testing.T) {
 	alias := imageAlias(t, s)
 	alias.Overwrite = true
 	u := newUploader(alias)
-	storeImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red)))
+	storeImages(t, u, file("a.png", pngOf(red)), file("b.png", pngOf(red)), file("d.svg", vector))
 	_, failures := uploadImages(t, u,
-		file("a.png", pngOf(unloved)), file("b.png", pngOf(blue)), file("c.png", pngOf(blue)), file("z.png", pngOf(red)))
+		file("a.png", pngOf(unloved)), file("b.png", pngOf(blue)), file("c.png", pngOf(blue)), file("d.svg", vector+"\n"), file("z.png", pngOf(red)))
 	wantFailure(t, failures, item.NoSpace, "z.png", "full")
-	if len(failures) != 3 || !strings.Contains(failures[1].Message, "stays replaced") {
+	if len(failures) != 4 || !strings.Contains(failures[1].Message, "stays replaced") {
 		t.Errorf("%v", failures)
 	}
-	wantContents(t, s, map[string]string{"a.png": pngOf(unloved), "b.png": pngOf(blue)})
+	wantContents(t, s, map[string]string{"a.png": pngOf(unloved), "b.png": pngOf(blue), "d.svg": vector + "\n"})
 }
 
 // TestTwoFail: of two failing uploads that replace one image, neither restores data of the other.
