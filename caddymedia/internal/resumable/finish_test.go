@@ -257,10 +257,7 @@ func TestCount(t *testing.T) {
 	} {
 		creator, caller := issue(), issue()
 		a := &attempt{Upload: s.createOf(t, creator), isRepeated: c.repeated, rights: Rights{Issuer: s.Issuer, Ticket: caller}}
-		var err error
-		if a.lease, err = a.Upload.lease(t.Context(), func() {}); err != nil {
-			t.Fatal(err)
-		}
+		a.lease = a.Upload.leased(t)
 		if c.ended {
 			a.Ticket = hex.EncodeToString(make([]byte, len(creator.ID)))
 		}
@@ -310,13 +307,20 @@ func TestFinishParty(t *testing.T) {
 // keep keeps an attempt to finish an upload, as of a process that was killed then.
 func (u *Upload) keep(t *testing.T) {
 	t.Helper()
-	lease, err := u.lease(t.Context(), func() {})
-	if err == nil {
-		err = errors.Join(lease.Keep(t.Context()), lease.End(t.Context(), nil))
+	lease := u.leased(t)
+	if err := errors.Join(lease.Keep(t.Context()), lease.End(t.Context(), nil)); err != nil {
+		t.Fatal(err)
 	}
+}
+
+// leased begins an attempt to finish an upload.
+func (u *Upload) leased(t *testing.T) *access.Attempt {
+	t.Helper()
+	lease, err := u.lease(t.Context(), func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return lease
 }
 
 // TestAuthorizeKeeps: an attempt is kept with its time once its item is counted, unless its caller lacks the
@@ -349,10 +353,7 @@ func TestAuthorizeKeeps(t *testing.T) {
 			mine = &access.Ticket{ID: access.ID{1}, MaxFiles: 1}
 			u.Ticket = hex.EncodeToString(mine.ID[:])
 		}
-		lease, err := u.lease(t.Context(), func() {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := u.leased(t)
 		a := &attempt{Upload: u, lease: lease, how: Finishing{Authorize: func(context.Context, string, bool) (Rights, *item.Failure) {
 			if c.refuses {
 				return Rights{}, &item.Failure{Reason: item.Forbidden}
@@ -370,10 +371,7 @@ func TestAuthorizeKeeps(t *testing.T) {
 			settle(c.outcome)
 		}
 		a.end(t.Context())
-		next, err := u.lease(t.Context(), func() {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		next := u.leased(t)
 		if next.IsRepeated != c.want || c.want && !next.Began.Equal(lease.Began) {
 			t.Errorf("%+v: repeated %t, began %s, want %s", c, next.IsRepeated, next.Began, lease.Began)
 		}
@@ -400,10 +398,7 @@ func TestTerminateCounted(t *testing.T) {
 			case "kept":
 				u.keep(t)
 			case "running":
-				lease, err := u.lease(t.Context(), func() {})
-				if err != nil {
-					t.Fatal(err)
-				}
+				lease := u.leased(t)
 				defer lease.End(t.Context(), nil)
 			}
 			if drop {
@@ -427,10 +422,7 @@ func TestFinishElsewhere(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		u := s.create(t, Record{Owner: owner, Length: 0})
 		other := s.find(t, u)
-		lease, err := other.lease(t.Context(), func() {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := other.leased(t)
 		if failures := u.Finish(t.Context(), Finishing{}); len(failures) != 1 || failures[0].Reason != item.Busy {
 			t.Errorf("meanwhile: %v", failures)
 		}
@@ -471,10 +463,7 @@ func TestFinishForgotten(t *testing.T) {
 		part := complete(Record{Partial: true, Length: 3})
 		late := complete(Record{Length: Unknown})
 		u := complete(Record{Length: 3})
-		lease, err := u.lease(t.Context(), func() {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := u.leased(t)
 		killed := &attempt{Upload: u, how: how, lease: lease, repetition: upload.Repetition{ID: u.ID, Began: lease.Began}}
 		if _, failures := killed.storeItem(t.Context()); failures != nil {
 			t.Fatal(failures)

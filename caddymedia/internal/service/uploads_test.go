@@ -44,29 +44,33 @@ func nodes(t *testing.T, n int) []*Service {
 	return services
 }
 
-// complete returns a complete upload that is not finished. ticket is the ID of its ticket, empty for
-// a token.
-func (s *Service) complete(t *testing.T, alias, ticket string) *resumable.Upload {
+// begun returns an upload of a record with four bytes.
+func (s *Service) begun(t *testing.T, rec resumable.Record) *resumable.Upload {
 	t.Helper()
-	const content = "text"
-	actor := item.Actor{Origin: item.OriginHTTP, Account: uploader}
-	rec := resumable.Record{
-		Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account,
-		Kind: "file", Alias: alias, Filename: "a.txt", Length: int64(len(content)), Ticket: ticket,
-	}
-	u, err := s.Uploads().Create(t.Context(), s.UploadStorage(item.File, alias), resumable.Creation{
+	rec.Kind, rec.Filename = "file", "a.txt"
+	u, err := s.Uploads().Create(t.Context(), s.UploadStorage(item.File, rec.Alias), resumable.Creation{
 		Record: rec, Admit: func(int64) error { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = u.Append(t.Context(), resumable.Body{
-		Reader: strings.NewReader(content), Interrupt: func() {}, Reserve: func() (func(), error) { return func() {}, nil },
+		Reader: strings.NewReader("text"), Interrupt: func() {}, Reserve: func() (func(), error) { return func() {}, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return u
+}
+
+// complete returns a complete upload that is not finished. ticket is the ID of its ticket, empty for
+// a token.
+func (s *Service) complete(t *testing.T, alias, ticket string) *resumable.Upload {
+	t.Helper()
+	actor := item.Actor{Origin: item.OriginHTTP, Account: uploader}
+	return s.begun(t, resumable.Record{
+		Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account, Alias: alias, Length: 4, Ticket: ticket,
+	})
 }
 
 // stored returns the keys of the items of an alias.
@@ -176,19 +180,7 @@ func TestStartCountsUploads(t *testing.T) {
 	s := nodes(t, 1)[0]
 	reported := make(chan resumable.Open, 2)
 	s.observer = openObserver{s.observer, reported}
-	rec := resumable.Record{Owner: "http x", Kind: "file", Filename: "a.txt", Length: 10}
-	u, err := s.Uploads().Create(t.Context(), s.storages["default"], resumable.Creation{
-		Record: rec, Admit: func(int64) error { return nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = u.Append(t.Context(), resumable.Body{
-		Reader: strings.NewReader("text"), Interrupt: func() {}, Reserve: func() (func(), error) { return func() {}, nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.begun(t, resumable.Record{Owner: "http x", Alias: "content", Length: 10})
 	s.Start()
 	if open := <-reported; open != (resumable.Open{Uploads: 1, Bytes: 4}) {
 		t.Errorf("reported %+v", open)
