@@ -293,6 +293,30 @@ func TestFinishAlone(t *testing.T) {
 	}
 }
 
+// TestSweepTicket: the upload of a ticket is removed when it expires, although it was looked at a
+// moment before.
+func TestSweepTicket(t *testing.T) {
+	t.Parallel()
+	s, now := nodes(t, 1)[0], time.Now()
+	s.now = func() time.Time { return now }
+	s.uploads.Now = s.now
+	u := s.complete(t, "content", strings.Repeat("0", 64)) // a ticket that has ended
+	f := finisher{service: s, tried: map[string]retry{}, quiet: quietTime}
+	for _, c := range []struct {
+		after time.Duration
+		want  bool
+	}{{55 * time.Minute, true}, {59 * time.Minute, true}, {61 * time.Minute, false}} {
+		now = u.Changed().Add(c.after)
+		if err := f.sweep(t.Context(), u.Storage()); err != nil {
+			t.Fatal(err)
+		}
+		now = u.Changed()
+		if _, err := s.uploads.Find(t.Context(), u.Owner, u.ID); (err == nil) != c.want {
+			t.Errorf("after %s: %v", c.after, err)
+		}
+	}
+}
+
 // TestSweepRunning: an upload that another process was finishing is looked at again by the next sweep, in
 // case that process is dead.
 func TestSweepRunning(t *testing.T) {
