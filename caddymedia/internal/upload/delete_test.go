@@ -216,7 +216,8 @@ func TestDeleteOfCallerThatIsGone(t *testing.T) {
 	})
 }
 
-// TestDeleteItem: only an item that matches is removed, and neither a variant alone nor another object.
+// TestDeleteItem: only an item that matches is removed, and neither a variant alone nor another object. One that
+// another process stores between the comparison and the removal stays.
 func TestDeleteItem(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, open opener) {
@@ -234,6 +235,17 @@ func TestDeleteItem(t *testing.T) {
 			}
 		}
 		wantContents(t, s, itemsThere())
+		matches := same(t, images, "a.png")
+		overtaken := Deletion{Alias: images, Filename: "a.png", Matches: func(info storagedrivers.Info) bool {
+			defer replace(t, s, "img/content/a.png", "newer")
+			return matches(info)
+		}}
+		if err := u.DeleteItem(t.Context(), overtaken); !errors.Is(err, ErrOtherItem) {
+			t.Errorf("overtaken: %v", err)
+		}
+		want := itemsThere()
+		want["img/content/a.png"] = "newer"
+		wantContents(t, s, want)
 		if err := remove("a.png", true); err != nil {
 			t.Error(err)
 		}
