@@ -6,24 +6,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/access"
 )
 
-func TestAllows(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		aliases []string
-		alias   string
-		want    bool
-	}{
-		{nil, "content", true},
-		{[]string{"content"}, "content", true},
-		{[]string{"content"}, "other", false},
-		{[]string{"content"}, "", false},
-	} {
-		if got := (access.Account{Aliases: test.aliases}).Allows(test.alias); got != test.want {
-			t.Errorf("%q allows %q: %v", test.aliases, test.alias, got)
-		}
-	}
-}
-
 func TestMay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -100,6 +82,86 @@ func TestCovers(t *testing.T) {
 	} {
 		if of.Covers(path) != want || !(access.Account{}).Covers(path) {
 			t.Errorf("%q: want %t", path, want)
+		}
+	}
+}
+
+func TestAllows(t *testing.T) {
+	t.Parallel()
+	ticket := &access.Ticket{Kind: "image", Alias: "one"}
+	for _, c := range []struct {
+		name        string
+		aliases     []string
+		ticket      *access.Ticket
+		kind, alias string
+		want, kinds bool
+	}{
+		{"token", nil, nil, "file", "two", true, true},
+		{"limited token", []string{"one"}, nil, "file", "one", true, true},
+		{"limited token, another alias", []string{"one"}, nil, "file", "two", false, true},
+		{"limited token, no alias", []string{"one"}, nil, "file", "", false, true},
+		{"ticket", nil, ticket, "image", "one", true, true},
+		{"ticket, another alias", nil, ticket, "image", "two", false, true},
+		{"ticket, another kind", nil, ticket, "file", "one", false, false},
+		{"ticket, no kind", nil, ticket, "", "one", false, false},
+		{"ticket of a limited account", []string{"one"}, ticket, "image", "one", true, true},
+		{"ticket for an alias of others", []string{"two"}, ticket, "image", "one", false, true},
+	} {
+		caller := access.Caller{Account: access.Account{APIKey: "a", Aliases: c.aliases}, Ticket: c.ticket}
+		if got := caller.Allows(c.kind, c.alias); got != c.want {
+			t.Errorf("%s: allowed: %t", c.name, got)
+		}
+		if got := caller.AllowsKind(c.kind); got != c.kinds {
+			t.Errorf("%s: kind allowed: %t", c.name, got)
+		}
+	}
+}
+
+func TestUsedUp(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		ticket *access.Ticket
+		want   bool
+	}{
+		{nil, false},
+		{&access.Ticket{MaxFiles: 1}, false},
+		{&access.Ticket{MaxFiles: 3, Uses: map[string]int{"a": 2}}, false},
+		{&access.Ticket{MaxFiles: 3, Uses: map[string]int{"a": 3}}, true},
+		{&access.Ticket{MaxFiles: 3, Uses: map[string]int{"a": 4}}, true},
+	} {
+		if got := (access.Caller{Ticket: c.ticket}).UsedUp(); got != c.want {
+			t.Errorf("%+v: used up: %t", c.ticket, got)
+		}
+	}
+}
+
+// TestScope: a caller may continue what the same scope began.
+func TestScope(t *testing.T) {
+	t.Parallel()
+	var whole access.Scope
+	ticket := access.Ticket{ID: access.ID{1}, Kind: "image", Alias: "one", SubFolder: "a", Filename: "b.jpg", MaxFiles: 1}
+	first := access.Caller{Ticket: &ticket}.Scope()
+	same := access.Caller{Ticket: &access.Ticket{ID: access.ID{2}, Kind: "image", Alias: "one", SubFolder: "a", Filename: "b.jpg", MaxFiles: 9, MaxSize: 5}}.Scope()
+	if !whole.Covers(first) || !whole.Covers(whole) {
+		t.Error("a token does not cover its account")
+	}
+	if !first.Covers(same) || !same.Covers(first) {
+		t.Error("tickets of one scope do not cover each other")
+	}
+	if first.Covers(whole) {
+		t.Error("a ticket covers what a token began")
+	}
+	for _, change := range []func(*access.Ticket){
+		func(t *access.Ticket) { t.Kind = "file" },
+		func(t *access.Ticket) { t.Alias = "two" },
+		func(t *access.Ticket) { t.SubFolder = "" },
+		func(t *access.Ticket) { t.Filename = "" },
+	} {
+		changed := ticket
+		change(&changed)
+		other := access.Caller{Ticket: &changed}.Scope()
+		if other.Covers(first) || first.Covers(other) {
+			t.Errorf("%+v covers another scope", other)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -24,7 +25,7 @@ var home = netip.MustParseAddr("192.0.2.1")
 type fixture struct {
 	*testing.T
 	clock    tokentest.Clock
-	store    *countingStore
+	store    *fakeStore
 	comparer *countingComparer
 	throttle *access.Throttle
 	hashing  *access.HashLimiter
@@ -32,7 +33,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	f := &fixture{T: t, comparer: new(countingComparer), hashing: access.NewHashLimiter(access.HashLimiterOptions{})}
-	f.store = &countingStore{Store: memory.New(f.clock.Now)}
+	f.store = &fakeStore{Store: memory.New(f.clock.Now)}
 	f.throttle = access.NewThrottle(access.ThrottleOptions{Now: f.clock.Now})
 	return f
 }
@@ -58,6 +59,18 @@ func (f *fixture) login(i *access.Issuer) string {
 		f.Fatal(err)
 	}
 	return token
+}
+
+// slowIssuer returns an issuer of the accounts that compares each password by a function.
+func slowIssuer(t *testing.T, opts access.IssuerOptions, compare func(hashed, plaintext []byte) bool, accounts ...access.Account) *access.Issuer {
+	t.Helper()
+	opts.Store, opts.Accounts = memory.New(nil), accounts
+	opts.Comparer = tokens.CompareFunc(func(hashed, plaintext []byte) (bool, error) { return compare(hashed, plaintext), nil })
+	i, err := access.NewIssuer(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
 }
 
 // account returns an account whose password hash is the password.
@@ -88,34 +101,61 @@ func (c *countingComparer) taken() []string {
 	return hashes
 }
 
-// countingStore counts calls, and fails on request.
-type countingStore struct {
+// fakeStore counts calls, and fails when it is told to.
+type fakeStore struct {
 	tokens.Store
-	mu    sync.Mutex
-	gets  int
-	saved []tokens.Entry
-	err   error
+	before  func(key string) // called before an update, if set
+	deleted func()           // called after an index was removed, if set
+
+	mu           sync.Mutex
+	gets         int
+	saved        []tokens.Entry
+	err, updates error // of all calls, and of updates only
+	late         bool  // failing updates do their work nevertheless
 }
 
-func (s *countingStore) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {
+// fail sets the error of updates; nil for none.
+func (s *fakeStore) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return errors.Join(s.err, s.Store.Update(ctx, key, index, func(old tokens.Entry) (tokens.Entry, error) {
+	s.updates = err
+}
+
+func (s *fakeStore) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {
+	s.mu.Lock()
+	err := cmp.Or(s.err, s.updates)
+	s.mu.Unlock()
+	if s.before != nil {
+		s.before(key)
+	}
+	if err != nil && !s.late {
+		return err
+	}
+	return errors.Join(err, s.Store.Update(ctx, key, index, func(old tokens.Entry) (tokens.Entry, error) {
 		entry, err := change(old)
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.saved = append(s.saved, entry)
 		return entry, err
 	}))
 }
 
-func (s *countingStore) Get(ctx context.Context, key string) (tokens.Entry, error) {
+func (s *fakeStore) Get(ctx context.Context, key string) (tokens.Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gets++
-	entry, err := s.Store.Get(ctx, key)
 	if s.err != nil {
 		return tokens.Entry{}, s.err
 	}
-	return entry, err
+	return s.Store.Get(ctx, key)
+}
+
+func (s *fakeStore) DeleteIndex(ctx context.Context, index string) (int, error) {
+	n, err := s.Store.DeleteIndex(ctx, index)
+	if s.deleted != nil {
+		s.deleted()
+	}
+	return n, err
 }
 
 // wantCredentials fails unless err is ErrCredentials.
@@ -130,16 +170,4 @@ func wantCredentials(t *testing.T, what string, err error) {
 func isThrottled(err error) bool {
 	throttled, ok := errors.AsType[*access.ThrottledError](err)
 	return ok && throttled.RetryAfter > 0 && !errors.Is(err, access.ErrCredentials)
-}
-
-// lateStore calls after when an index is removed.
-type lateStore struct {
-	tokens.Store
-	after func()
-}
-
-func (s *lateStore) DeleteIndex(ctx context.Context, index string) (int, error) {
-	n, err := s.Store.DeleteIndex(ctx, index)
-	s.after()
-	return n, err
 }

@@ -139,8 +139,8 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// TestGHSA56p6: tokens of a removed or changed account are refused at once; other tokens stay
-// valid.
+// TestGHSA56p6: tokens and tickets of a removed or changed account are refused at once, and it gets no new
+// tickets; others stay valid.
 func TestGHSA56p6(t *testing.T) {
 	t.Parallel()
 	blog := account("blog", "other")
@@ -160,12 +160,17 @@ func TestGHSA56p6(t *testing.T) {
 		{"another one removed", []access.Account{account("shop", "secret", "content")}, false},
 	} {
 		f := newFixture(t)
-		token := f.login(f.issuer(account("shop", "secret", "content"), blog))
-		_, _, err := f.issuer(test.accounts...).Verify(t.Context(), token, "")
-		if test.ends {
-			wantCredentials(t, test.name, err)
-		} else if err != nil {
-			t.Errorf("%s: %v", test.name, err)
+		shop := account("shop", "secret", "content")
+		before, after := f.issuer(shop, blog), f.issuer(test.accounts...)
+		_, _, errToken := after.Verify(t.Context(), f.login(before), "")
+		_, _, errTicket := after.Verify(t.Context(), f.ticket(before, shop), "")
+		_, _, errNew := after.IssueTicket(t.Context(), shop, someTicket(), time.Minute)
+		for what, err := range map[string]error{"token": errToken, "ticket": errTicket, "new ticket": errNew} {
+			if test.ends {
+				wantCredentials(t, test.name+", "+what, err)
+			} else if err != nil {
+				t.Errorf("%s, %s: %v", test.name, what, err)
+			}
 		}
 	}
 }
@@ -220,7 +225,7 @@ func TestSecret(t *testing.T) {
 		t.Error(err)
 	}
 	f.clock.Advance(365 * 24 * time.Hour)
-	f.store.Store = readOnly{f.store.Store}
+	f.store.fail(tokens.ErrUnavailable)
 	last, err := access.Secret(t.Context(), f.store, "a", []byte("other"))
 	if err != nil {
 		t.Error(err)
@@ -235,9 +240,100 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// readOnly is a store that refuses writes, as a full one does.
-type readOnly struct{ tokens.Store }
+func TestRevoke(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	i := f.issuer(account("shop", "secret"), account("shop2", "other"))
+	first, second := f.login(i), f.ticket(i, account("shop", "secret"))
+	others, _, err := i.Issue(t.Context(), "shop2", "other", home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := i.Revoke(t.Context(), "shop"); n != 2 || err != nil {
+		t.Errorf("ended %d tokens, want 2: %v", n, err)
+	}
+	for _, token := range []string{first, second} {
+		_, _, err := i.Verify(t.Context(), token, "shop")
+		wantCredentials(t, "an ended token or ticket", err)
+	}
+	if _, _, err := i.Verify(t.Context(), others, "shop2"); err != nil {
+		t.Errorf("another account's token: %v", err)
+	}
+	if _, _, err := i.Verify(t.Context(), f.login(i), "shop"); err != nil {
+		t.Errorf("a token issued afterwards: %v", err)
+	}
+}
 
-func (readOnly) Update(context.Context, string, string, func(tokens.Entry) (tokens.Entry, error)) error {
-	return tokens.ErrUnavailable
+// TestRevokeUnknown: the tokens of an account that is no longer configured can be revoked.
+func TestRevokeUnknown(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	before := f.issuer(account("shop", "secret"))
+	token := f.login(before)
+	after := f.issuer()
+	for apiKey, want := range map[string]int{"nobody": 0, "": 0, "shop": 1} {
+		if n, err := after.Revoke(t.Context(), apiKey); n != want || err != nil {
+			t.Errorf("%q: ended %d tokens, want %d: %v", apiKey, n, want, err)
+		}
+	}
+	_, _, err := before.Verify(t.Context(), token, "shop") // the account has come back
+	wantCredentials(t, "an ended token", err)
+}
+
+// TestRevokeDuringLogins: tokens are revoked during logins, with two Issuers on one store as during
+// a reload. Tokens issued before are invalid for both, and every token is counted once.
+func TestRevokeDuringLogins(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	issuers := []*access.Issuer{f.issuer(account("shop", "secret")), f.issuer(account("shop", "secret"))}
+	const each = 20
+	before := make([]string, each)
+	for n := range before {
+		before[n] = f.login(issuers[n%2])
+	}
+	ended := make([]int, len(issuers))
+	var group sync.WaitGroup
+	for n, i := range issuers {
+		group.Go(func() {
+			for range each {
+				if _, _, err := i.Issue(t.Context(), "shop", "secret", home); err != nil {
+					t.Errorf("logging in: %v", err)
+				}
+			}
+		})
+		group.Go(func() {
+			count, err := i.Revoke(t.Context(), "shop")
+			if ended[n] = count; err != nil {
+				t.Errorf("ending: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	for _, token := range before {
+		for _, i := range issuers {
+			_, _, err := i.Verify(t.Context(), token, "shop")
+			wantCredentials(t, "an ended token", err)
+		}
+	}
+	rest, err := issuers[0].Revoke(t.Context(), "shop")
+	if total := ended[0] + ended[1] + rest; err != nil || total != 3*each {
+		t.Errorf("ended %d and then %d, want %d in all: %v", ended, rest, 3*each, err)
+	}
+}
+
+func TestRevokeWithoutStore(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	i := f.issuer(account("shop", "secret"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := i.Revoke(ctx, "shop"); !errors.Is(err, tokens.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("without a context: %v", err)
+	}
+	if err := f.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := i.Revoke(t.Context(), "shop"); !errors.Is(err, tokens.ErrUnavailable) {
+		t.Errorf("without a store: %v", err)
+	}
 }

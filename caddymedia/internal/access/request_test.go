@@ -109,23 +109,10 @@ func TestAttempt(t *testing.T) {
 	})
 }
 
-// hooked is a store that calls a function before each update.
-type hooked struct {
-	tokens.Store
-	before func(key string)
-}
-
-func (s *hooked) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {
-	if s.before != nil {
-		s.before(key)
-	}
-	return s.Store.Update(ctx, key, index, change)
-}
-
 // TestAttemptAnswered: a repetition gets the answer although another attempt has the lease.
 func TestAttemptAnswered(t *testing.T) {
 	t.Parallel()
-	store := &hooked{Store: memory.New(nil)}
+	store := &fakeStore{Store: memory.New(nil)}
 	r := newRequests(t, store)
 	first := r.want("a", "", false)
 	asked := false
@@ -190,50 +177,29 @@ func TestAttemptConcurrent(t *testing.T) {
 	r.is(r.want("a", "", false).End(t.Context(), nil), nil)
 }
 
-// unsteady is a store that fails while it has an error. Its updates do their work nevertheless, if late
-// is set.
-type unsteady struct {
-	tokens.Store
-	err  atomic.Pointer[error]
-	late bool
-}
-
-func (s *unsteady) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {
-	failed := s.err.Load()
-	if failed != nil && !s.late {
-		return *failed
-	}
-	err := s.Store.Update(ctx, key, index, change)
-	if failed != nil {
-		err = *failed
-	}
-	return err
-}
-
 // TestAttemptUnextended: an attempt whose lease cannot be extended is lost before another one
 // begins, not after a short failure of the store. Then it keeps nothing.
 func TestAttemptUnextended(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &unsteady{Store: memory.New(nil)}
+		store := &fakeStore{Store: memory.New(nil)}
 		r := newRequests(t, store)
 		first := r.want("a", "", false)
 		r.is(first.Keep(t.Context()), nil)
-		down := tokens.ErrUnavailable
 		for range 10 {
-			store.err.Store(&down)
+			store.fail(tokens.ErrUnavailable)
 			time.Sleep(14 * time.Second)
-			store.err.Store(nil)
+			store.fail(nil)
 			time.Sleep(10 * time.Second)
 		}
 		if r.lost.Load() > 0 || first.IsLost() {
 			t.Fatal("lost by a short failure")
 		}
-		store.err.Store(&down)
+		store.fail(tokens.ErrUnavailable)
 		for r.lost.Load() == 0 {
 			time.Sleep(time.Second)
 		}
-		store.err.Store(nil)
+		store.fail(nil)
 		_, err := r.attempt("a")
 		r.is(err, access.ErrRunning)
 		time.Sleep(time.Minute)
@@ -274,13 +240,12 @@ func (o *offset) now() time.Time { return time.Now().Add(time.Duration(o.ahead.L
 // granted it or not.
 func TestAttemptLeft(t *testing.T) {
 	t.Parallel()
-	store := &unsteady{Store: memory.New(nil), late: true}
+	store := &fakeStore{Store: memory.New(nil), late: true}
 	r := newRequests(t, store)
-	gone := context.Canceled
-	store.err.Store(&gone)
+	store.fail(context.Canceled)
 	_, err := r.attempt("a")
 	r.is(err, tokens.ErrUnavailable)
-	store.err.Store(nil)
+	store.fail(nil)
 	for n := range 50 {
 		ctx, leave := context.WithTimeout(t.Context(), time.Duration(n)*10*time.Microsecond)
 		left, err := r.issuer.Attempt(ctx, access.Request{ID: access.RequestID("a"), Fingerprint: "f"}, func() {})
@@ -294,13 +259,12 @@ func TestAttemptLeft(t *testing.T) {
 // TestKeepLeft: a request that is kept although its caller is gone is forgotten.
 func TestKeepLeft(t *testing.T) {
 	t.Parallel()
-	store := &unsteady{Store: memory.New(nil), late: true}
+	store := &fakeStore{Store: memory.New(nil), late: true}
 	r := newRequests(t, store)
 	a := r.want("a", "", false)
-	gone := context.Canceled
-	store.err.Store(&gone)
+	store.fail(context.Canceled)
 	r.is(a.Keep(t.Context()), tokens.ErrUnavailable)
-	store.err.Store(nil)
+	store.fail(nil)
 	r.is(a.Forget(t.Context()), nil)
 	r.is(r.want("a", "", false).Forget(t.Context()), nil)
 }

@@ -16,6 +16,7 @@ var (
 	red, green, blue, unloved = derivedtest.Red, derivedtest.Green, derivedtest.Blue, derivedtest.Unloved
 
 	onMemory, shared, storages     = derivedtest.OnMemory, derivedtest.Shared, derivedtest.Storages
+	onEach                         = derivedtest.OnEach
 	imageAlias, withRenditions     = derivedtest.Images, derivedtest.WithRenditions
 	pngOf, webpOf                  = derivedtest.PNGOf, derivedtest.WebPOf
 	put, replace                   = derivedtest.Put, derivedtest.Replace
@@ -23,6 +24,8 @@ var (
 	request, opened, wantRendition = derivedtest.Request, derivedtest.Opened, derivedtest.WantRendition
 	wantRenditions, hashes         = derivedtest.WantRenditions, derivedtest.Hashes
 )
+
+type opener = derivedtest.Opener
 
 func newMaker() *derived.Maker { return derivedtest.NewMaker(derivedtest.Painter{}, render.Limits{}) }
 

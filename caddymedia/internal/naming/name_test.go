@@ -4,64 +4,48 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestFileNameSanitizes(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct{ submitted, want string }{
-		"plain name unchanged":             {"photo.jpg", "photo.jpg"},
-		"accents, spaces and case":         {"Test Filename ěščř.JPG", "test-filename-escr.jpg"},
-		"decomposed accents":               {"e\u030cs\u030c.jpg", "es.jpg"},
-		"sharp s and ligature":             {"Straße ﬁn.png", "strasse-fin.png"},
-		"Cyrillic, silent sign dropped":    {"Фильм.mp4", "film.mp4"},
-		"Chinese":                          {"北京.png", "bei-jing.png"},
-		"vowel signs are letters too":      {"हिन्दी.pdf", "hindii.pdf"},
-		"digits of another script":         {"١٢٣.pdf", "123.pdf"},
-		"fullwidth letters":                {"ｐｈｏｔｏ．ｊｐｇ", "photo.jpg"},
-		"and sign, at sign":                {"a&b@c.jpg", "a-b-c.jpg"},
-		"underscore kept":                  {"_a__b_.jpg", "_a__b_.jpg"},
-		"runs of hyphens folded":           {"--a - -- b--.jpg", "a-b.jpg"},
-		"last extension only":              {"archive.tar.gz", "archive-tar.gz"},
-		"hidden file":                      {".hidden.jpg", "hidden.jpg"},
-		"hidden file without extension":    {".jpg", "jpg"},
-		"no extension":                     {"README", "readme"},
-		"fake path of a browser":           {`C:\fakepath\a.jpg`, "c-fakepath-a.jpg"},
-		"folder in the name":               {"dir.d/photo.jpg", "dir-d-photo.jpg"},
-		"dot before the last separator":    {"dir.d/photo", "dir-d-photo"},
-		"slash made by normalizing":        {"a℀b.jpg", "aa-cb.jpg"},
-		"trailing dots and spaces":         {"photo.jpg. . ", "photo.jpg"},
-		"trailing ideographic space":       {"photo.jpg\u3000", "photo.jpg"},
-		"trailing new line":                {"photo.jpg\r\n", "photo.jpg"},
-		"trailing empty extension":         {"photo.jpg.???", "photo.jpg"},
-		"invalid UTF-8":                    {"a\xff\xfeb.jpg", "a-b.jpg"},
-		"control characters":               {"a\x01\x7fb.jpg", "a-b.jpg"},
-		"zero-width and bidi dropped":      {"a\u200bb\u202ecod.jpg", "abcod.jpg"},
-		"variation selector dropped":       {"a\ufe0fb.jpg", "ab.jpg"},
-		"nothing left of the base":         {"???.jpg", "661c8336.jpg"},
-		"nothing left at all":              {"???", "a03b221c"},
-		"unknown script":                   {"𐌰.jpg", "d35531a1.jpg"},
-		"extension of 32 bytes":            {"a." + strings.Repeat("e", 32), "a." + strings.Repeat("e", 32)},
-		"over-long extension joins base":   {"a." + strings.Repeat("e", 33), "a-" + strings.Repeat("e", 33)},
-		"base cut, extension kept":         {strings.Repeat("a", 300) + ".jpeg", strings.Repeat("a", 195) + ".jpeg"},
-		"cut leaves no hyphen":             {strings.Repeat("a", 195) + " b.jpg", strings.Repeat("a", 195) + ".jpg"},
-		"cut after transliteration grows":  {strings.Repeat("щ", 100) + ".jpg", strings.Repeat("shch", 49) + ".jpg"},
-		"percent and other signs":          {"50% off: *now*?.jpg", "50-off-now.jpg"},
-		"three dots are no parent":         {"a/.../b.jpg", "a-b.jpg"},
-		"ellipsis at the start":            {"….jpg", "HASH"},
-		"hidden behind a zero-width space": {"\u200b.jpg", "HASH"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			want := strings.Replace(tt.want, "HASH", shortHash(tt.submitted)+".jpg", 1)
-			got, err := FileName(tt.submitted, true)
-			if err != nil || got != want {
-				t.Fatalf("FileName(%q) = %q, %v, want %q", tt.submitted, got, err, want)
-			}
-			if again, err := FileName(got, true); err != nil || again != got {
-				t.Errorf("FileName(%q) = %q, %v, want no change", got, again, err)
-			}
-		})
+	for submitted, want := range map[string]string{
+		// Letters of all scripts.
+		"photo.jpg": "photo.jpg", "Test Filename ěščř.JPG": "test-filename-escr.jpg",
+		"e\u030cs\u030c.jpg": "es.jpg", "Straße ﬁn.png": "strasse-fin.png", "Фильм.mp4": "film.mp4",
+		"北京.png": "bei-jing.png", "हिन्दी.pdf": "hindii.pdf", "١٢٣.pdf": "123.pdf", "ｐｈｏｔｏ．ｊｐｇ": "photo.jpg",
+		// Signs and spaces.
+		"a&b@c.jpg": "a-b-c.jpg", "_a__b_.jpg": "_a__b_.jpg", "--a - -- b--.jpg": "a-b.jpg",
+		// Extensions, hidden files and folders.
+		"archive.tar.gz": "archive-tar.gz", ".hidden.jpg": "hidden.jpg", ".jpg": "jpg", "README": "readme",
+		`C:\fakepath\a.jpg`: "c-fakepath-a.jpg", "dir.d/photo.jpg": "dir-d-photo.jpg",
+		"dir.d/photo": "dir-d-photo", "a℀b.jpg": "aa-cb.jpg",
+		// Ends.
+		"photo.jpg. . ": "photo.jpg", "photo.jpg\u3000": "photo.jpg", "photo.jpg\r\n": "photo.jpg",
+		"photo.jpg.???": "photo.jpg",
+		// Invalid and unseen characters.
+		"a\xff\xfeb.jpg": "a-b.jpg", "a\x01\x7fb.jpg": "a-b.jpg", "a\u200bb\u202ecod.jpg": "abcod.jpg",
+		"a\ufe0fb.jpg": "ab.jpg",
+		// Nothing is left.
+		"???.jpg": "661c8336.jpg", "???": "a03b221c", "𐌰.jpg": "d35531a1.jpg",
+		// Lengths.
+		"a." + strings.Repeat("e", 32):      "a." + strings.Repeat("e", 32),
+		"a." + strings.Repeat("e", 33):      "a-" + strings.Repeat("e", 33),
+		strings.Repeat("a", 300) + ".jpeg":  strings.Repeat("a", 195) + ".jpeg",
+		strings.Repeat("a", 195) + " b.jpg": strings.Repeat("a", 195) + ".jpg",
+		strings.Repeat("щ", 100) + ".jpg":   strings.Repeat("shch", 49) + ".jpg",
+		// Several at once.
+		"50% off: *now*?.jpg": "50-off-now.jpg", "a/.../b.jpg": "a-b.jpg", "….jpg": "HASH", "\u200b.jpg": "HASH",
+	} {
+		want = strings.Replace(want, "HASH", shortHash(submitted)+".jpg", 1)
+		got, err := FileName(submitted, true)
+		if err != nil || got != want {
+			t.Errorf("FileName(%+q) = %q, %v, want %q", submitted, got, err, want)
+			continue
+		}
+		if again, err := FileName(got, true); err != nil || again != got {
+			t.Errorf("FileName(%q) = %q, %v, want no change", got, again, err)
+		}
 	}
 }
 
@@ -177,4 +161,56 @@ func TestExtensionIsTheLastOneInLowerCase(t *testing.T) {
 			t.Errorf("Extension(%q) = %q, want %q", name, got, want)
 		}
 	}
+}
+
+// TestDecode: names as senders encode them.
+func TestDecode(t *testing.T) {
+	t.Parallel()
+	for submitted, want := range map[string]string{
+		"a b.png":                                    "a b.png",
+		"ňe.png":                                     "ňe.png",
+		"=?utf-8?B?xYhlLnBuZw==?=":                   "ňe.png",
+		"=?UTF-8?Q?=C5=88e.png?=":                    "ňe.png",
+		"=?utf-8?q?a_b?=.png":                        "a b.png",
+		"=?iso-8859-1?q?=E9t=E9.png?=":               "été.png",
+		"=?us-ascii?q?a=62.png?=":                    "ab.png",
+		"=?UTF-8?Q?=C5=88e?= =?UTF-8?Q?b.png?=":      "ňeb.png",
+		"=?UTF-8?B?xYg=?=\t=?ISO-8859-1?Q?=E9.png?=": "ňé.png",
+		"=?utf-8?B?YS9i?=.png":                       "a/b.png",
+		"\xe9t\xe9.png":                              "été.png",
+		"\xe9 =?utf-8?q?=C5=88?=.png":                "é ň.png",
+		"=?koi8-r?B?wS5wbmc=?=":                      "=?koi8-r?B?wS5wbmc=?=",
+		"=?utf-8?B?***?=":                            "=?utf-8?B?***?=",
+		"=?.png":                                     "=?.png",
+		"%41.png":                                    "%41.png",
+		"":                                           "",
+	} {
+		if got := Decode(submitted); got != want {
+			t.Errorf("%q: got %q, want %q", submitted, got, want)
+		}
+	}
+}
+
+func TestBase(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"a.png": "a.png", `C:\Users\Eva\a.png`: "a.png", "/home/eva/a.png": "a.png", `x/y\z`: "z", "../a": "a", "a/": "", `a\`: "", "": "",
+	} {
+		if got := Base(path); got != want {
+			t.Errorf("%q: got %q, want %q", path, got, want)
+		}
+	}
+}
+
+// FuzzDecode: the result is UTF-8, also of a name that is not, and plain names stay.
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{"a.png", "=?utf-8?B?xYhlLnBuZw==?=", "=?UTF-8?Q?=C5=88?= =?UTF-8?Q?=FF?=", "\xe9t\xe9.png", "=?iso-8859-1?q?=E9?= x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, submitted string) {
+		got := Decode(submitted)
+		if !utf8.ValidString(got) {
+			t.Errorf("%q became %q", submitted, got)
+		}
+	})
 }

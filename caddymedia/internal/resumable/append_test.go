@@ -7,11 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/local"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
@@ -144,6 +150,37 @@ func TestTakeOver(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
+}
+
+// TestInterrupted: a request that another one has interrupted reports that the upload has another
+// offset, not the error of its reader. Its client may then continue.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 3})
+		earlier, later := s.find(t, u), s.find(t, u)
+		reader, writer := io.Pipe()
+		reading := make(chan struct{})
+		silent := body(0, io.MultiReader(begun{reading}, reader))
+		silent.Interrupt = func() { writer.CloseWithError(errCut) }
+		ended := make(chan error)
+		go func() { ended <- earlier.Append(t.Context(), silent) }()
+		<-reading
+		if err := later.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !errors.Is(err, ErrOffset) {
+			t.Errorf("the interrupted request: %v", err)
+		}
+	})
+}
+
+// begun is an empty reader that closes a channel.
+type begun struct{ reading chan struct{} }
+
+func (b begun) Read([]byte) (int, error) {
+	close(b.reading)
+	return 0, io.EOF
 }
 
 // TestWaitingRequest: a request that waits for the storage with bytes of its client is not taken for
@@ -310,9 +347,7 @@ func TestTakeOverAfterBytes(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		u := s.create(t, Record{Owner: owner, Length: 3})
 		late, name := s.find(t, u), u.location()
-		if err := u.Append(t.Context(), body(0, strings.NewReader("12"))); err != nil {
-			t.Fatal(err)
-		}
+		u.add(t, 0, "12")
 		earlier := &writer{interrupt: func() {}, ended: make(chan struct{})}
 		if _, err := s.Active.writing.begin(t.Context(), name, earlier); err != nil {
 			t.Fatal(err)
@@ -332,5 +367,142 @@ func TestLostBytes(t *testing.T) {
 	a := &appending{Upload: u, writer: &writer{lost: true}, body: body(0, strings.NewReader("123")), limit: 3}
 	if err := a.run(t.Context()); !errors.Is(err, ErrOffset) || s.find(t, u).Offset() != 0 {
 		t.Errorf("offset %d, error %v", s.find(t, u).Offset(), err)
+	}
+}
+
+// TestOffsetIsDurable: the bytes before an acknowledged offset survive a power failure, also those
+// before the end of a connection.
+func TestOffsetIsDurable(t *testing.T) {
+	t.Parallel()
+	for _, r := range []io.Reader{strings.NewReader("123"), cut([]byte("12345"), 3)} {
+		var last string // operation on the bytes
+		s := storeOn(t, derivedtest.NewLocal(t, func(op, _ string) error {
+			if op == "write" || op == "flush" {
+				last = op
+			}
+			return nil
+		}))
+		u := s.create(t, Record{Length: 5})
+		err := u.Append(t.Context(), body(0, r))
+		if err != nil && !errors.Is(err, errCut) || u.Offset() != 3 || last != "flush" {
+			t.Errorf("offset %d after a %s, error %v", u.Offset(), last, err)
+		}
+	}
+}
+
+// stalled adds n bytes of a request whose connection is silent then, until the test ends.
+func (s *Store) stalled(t *testing.T, u *Upload, n int) {
+	t.Helper()
+	r, client := io.Pipe()
+	ended := make(chan error)
+	go func() {
+		b := body(0, r)
+		b.Interrupt = func() { r.CloseWithError(errCut) }
+		ended <- s.find(t, u).Append(t.Context(), b)
+	}()
+	if _, err := client.Write(make([]byte, n)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		client.CloseWithError(errCut)
+		if err := <-ended; err == nil {
+			t.Error("the silent request has succeeded")
+		}
+	})
+	synctest.Wait()
+}
+
+// TestLossOfCrash: a process that dies loses at most 16 MiB of a request.
+func TestLossOfCrash(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const received, most = 17 << 20, 16 << 20
+		s := storeOn(t, memory.New())
+		u := s.create(t, Record{Length: received + 1})
+		s.stalled(t, u, received)
+		if lost := received - s.find(t, u).Offset(); lost > most {
+			t.Errorf("it would lose %d bytes", lost)
+		}
+	})
+}
+
+// TestTakeOverInTime: a request takes over from a silent one within a second.
+func TestTakeOverInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := storeOn(t, memory.New())
+		u := s.create(t, Record{Length: 5})
+		s.stalled(t, u, 1)
+		start := time.Now()
+		err := s.find(t, u).Append(t.Context(), body(0, strings.NewReader("12345")))
+		if took := time.Since(start); err != nil && !errors.Is(err, ErrOffset) || took > time.Second {
+			t.Errorf("it took %v, error %v", took, err)
+		}
+	})
+}
+
+// heap is an endless reader, and a writer, that measures the heap with each MiB.
+type heap struct {
+	bytes int // since the last time
+	most  uint64
+}
+
+func (h *heap) Read(p []byte) (int, error) {
+	clear(p)
+	return h.Write(p)
+}
+
+// Write measures too.
+func (h *heap) Write(p []byte) (int, error) {
+	if h.bytes += len(p); h.bytes >= 1<<20 {
+		h.bytes = 0
+		h.measure()
+	}
+	return len(p), nil
+}
+
+func (h *heap) measure() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	h.most = max(h.most, m.HeapAlloc)
+	return m.HeapAlloc
+}
+
+// TestMemory: an upload of 256 MiB needs less than 32 MiB of the heap. It is not parallel, because
+// other tests need memory too.
+func TestMemory(t *testing.T) { //nolint:paralleltest // see above
+	if testing.Short() {
+		t.Skip("writing 256 MiB takes seconds")
+	}
+	const size, limit = 256 << 20, 32 << 20
+	for name, driver := range map[string]func(d *local.Driver) storagedrivers.Driver{
+		"growing": func(d *local.Driver) storagedrivers.Driver { return d },
+		"pieces":  func(d *local.Driver) storagedrivers.Driver { return struct{ storagedrivers.Driver }{d} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler))
+			s := storeOn(t, driver(d))
+			u := s.create(t, Record{Owner: owner, Kind: "file", Filename: "a.bin", Length: size})
+			runtime.GC()
+			var h heap
+			before := h.measure()
+			err := u.Append(t.Context(), body(0, io.LimitReader(&h, size)))
+			if err != nil || !u.Complete() {
+				t.Fatalf("offset %d, error %v", u.Offset(), err)
+			}
+			staged, err := u.storage.StageGrown(t.Context(), nil, u.objects()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer staged.Close()
+			if n, err := io.Copy(&h, staged); n != size || err != nil {
+				t.Errorf("read %d bytes, error %v", n, err)
+			}
+			used := h.most - before
+			t.Logf("%d KiB at most", used>>10)
+			if used >= limit {
+				t.Errorf("%d MiB were needed", used>>20)
+			}
+		})
 	}
 }

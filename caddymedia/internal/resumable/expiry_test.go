@@ -61,9 +61,7 @@ func TestSweepTickets(t *testing.T) {
 			return Record{Owner: owner, Kind: "file", Ticket: ticket, TicketExpires: now.Add(time.Hour), Length: 5}
 		}
 		empty, begun, token := s.create(t, of("a")), s.create(t, of("a")), s.create(t, of(""))
-		if err := begun.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
-			t.Fatal(err)
-		}
+		begun.add(t, 0, "123")
 		for _, c := range []struct {
 			after time.Duration
 			want  []*Upload
@@ -153,9 +151,7 @@ func TestDamaged(t *testing.T) {
 		} {
 			for _, left := range []string{"", "{", "[]", "\"x\""} {
 				u := s.create(t, Record{Owner: owner, Kind: "file", Length: Unknown})
-				if err := u.Append(t.Context(), body(0, strings.NewReader("12"))); err != nil {
-					t.Fatal(err)
-				}
+				u.add(t, 0, "12")
 				_, err := s.Storages[0].Put(t.Context(), damage(u), strings.NewReader(left), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
 				if err != nil {
 					t.Fatal(err)

@@ -21,20 +21,15 @@ import (
 func TestFinal(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
-		part := func(text string) string {
-			u := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 3})
-			if err := u.Append(t.Context(), body(0, strings.NewReader(text))); err != nil {
-				t.Fatal(err)
-			}
-			return u.ID
-		}
-		a, b, open := part("abc"), part("def"), part("x")
+		a, b := s.part(t, "abc").ID, s.part(t, "def").ID
+		open := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 3})
+		open.add(t, 0, "x")
 		final := func(parts ...string) (*Upload, error) {
 			rec := Record{Owner: owner, Kind: "file", Parts: parts, Metadata: "filename YQ=="}
 			return s.Create(t.Context(), s.Storages[0], Creation{Record: rec, Admit: admit})
 		}
 		whole := s.create(t, Record{Owner: owner, Kind: "file", Length: 0}).ID // no partial upload
-		for _, parts := range [][]string{{open}, {a, open}, {a, whole}, {"x"}, {newID(s.Now(), &Record{}, 0, "default")}} {
+		for _, parts := range [][]string{{open.ID}, {a, open.ID}, {a, whole}, {"x"}, {newID(s.Now(), &Record{}, 0, "default")}} {
 			if _, err := final(parts...); !errors.Is(err, ErrParts) {
 				t.Errorf("parts %v: %v", parts, err)
 			}
@@ -50,9 +45,7 @@ func TestFinal(t *testing.T) {
 		if err != nil || again.ID != u.ID || string(again.content(t)) != "defabcdef" {
 			t.Errorf("created again: %v, error %v", again, err)
 		}
-		if err := u.record(t.Context(), Outcome{Stored: "x.txt"}); err != nil {
-			t.Fatal(err)
-		}
+		u.finished(t, Outcome{Stored: "x.txt"})
 		again, err = final(b, a, b)
 		if err != nil || again.ID != u.ID || again.Outcome == nil || again.Outcome.Stored != "x.txt" || again.Offset() != 9 {
 			t.Errorf("after the end: %+v, error %v", again, err)
@@ -78,10 +71,7 @@ func TestInterruptedFinal(t *testing.T) {
 			parts := make([]*Upload, 0, 3)
 			rec := Record{Owner: owner, Kind: "file", Metadata: "filename YQ=="}
 			for range 3 {
-				part := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 3})
-				if err := part.Append(t.Context(), body(0, strings.NewReader("abc"))); err != nil {
-					t.Fatal(err)
-				}
+				part := s.part(t, "abc")
 				parts, rec.Parts = append(parts, part), append(rec.Parts, part.ID)
 			}
 			u := s.create(t, rec)
@@ -125,14 +115,7 @@ func TestInterruptedFinal(t *testing.T) {
 func TestRepeatedParts(t *testing.T) {
 	t.Parallel()
 	s := storeOn(t, memory.New())
-	part := func(length int) string {
-		u := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: int64(length)})
-		if err := u.Append(t.Context(), body(0, strings.NewReader(strings.Repeat("x", length)))); err != nil {
-			t.Fatal(err)
-		}
-		return u.ID
-	}
-	long, short, empty := part(10), part(1), part(0)
+	long, short, empty := s.part(t, strings.Repeat("x", 10)).ID, s.part(t, "x").ID, s.part(t, "").ID
 	for _, c := range []struct {
 		parts []string
 		want  error
@@ -250,29 +233,49 @@ func (s *Store) createOf(t *testing.T, ticket *access.Ticket) *Upload {
 	return s.create(t, Record{Owner: owner, Kind: "file", Ticket: hex.EncodeToString(ticket.ID[:]), TicketExpires: s.Now().Add(time.Hour)})
 }
 
-// TestCount: an item is counted on the ticket that created its upload, until it is refused. A
-// repeated attempt does not count it again, even if that ticket has ended.
+// TestCount: an item is counted on the ticket that created its upload or, if that has ended or is used up, on
+// that of the caller, who may have a token. It does not count any more when it is refused. A repeated attempt
+// does not count it again.
 func TestCount(t *testing.T) {
 	t.Parallel()
 	s := storeOn(t, memory.New())
 	issue, used := s.withTickets(t)
-	for _, repeated := range []bool{false, true} {
+	for _, c := range []struct {
+		name            string
+		ended, usedUp   bool // the ticket that created the upload
+		token, repeated bool // the caller has a token; an earlier attempt was kept
+		creator, caller int  // items that are counted
+	}{
+		{name: "valid", creator: 1},
+		{name: "valid, finished by a token", token: true, creator: 1},
+		{name: "ended", ended: true, caller: 1},
+		{name: "ended, finished by a token", ended: true, token: true},
+		{name: "used up", usedUp: true, creator: 1, caller: 1},
+		{name: "used up, finished by a token", usedUp: true, token: true, creator: 1},
+		{name: "repeated", repeated: true},
+		{name: "repeated and ended", ended: true, repeated: true},
+	} {
 		creator, caller := issue(), issue()
-		a := &attempt{Upload: s.createOf(t, creator), isRepeated: repeated, rights: Rights{Issuer: s.Issuer, Ticket: caller}}
-		var err error
-		if a.lease, err = a.Upload.lease(t.Context(), func() {}); err != nil {
-			t.Fatal(err)
+		a := &attempt{Upload: s.createOf(t, creator), isRepeated: c.repeated, rights: Rights{Issuer: s.Issuer, Ticket: caller}}
+		a.lease = a.Upload.leased(t)
+		if c.ended {
+			a.Ticket = hex.EncodeToString(make([]byte, len(creator.ID)))
 		}
-		if repeated {
-			a.Ticket = hex.EncodeToString(make([]byte, len(creator.ID))) // of one that has ended
+		if c.usedUp {
+			if err := s.Issuer.Take(t.Context(), creator, "another upload", 1); err != nil {
+				t.Fatal(err)
+			}
 		}
-		want := map[bool]int{false: 1}[repeated]
-		if failure := a.count(t.Context()); failure != nil || used(creator) != want || used(caller) != 0 {
-			t.Errorf("repeated %t: %d are counted for the creator, %d for the caller, %v", repeated, used(creator), used(caller), failure)
+		if c.token {
+			a.rights.Ticket = nil
+		}
+		before := used(creator)
+		if failure := a.count(t.Context()); failure != nil || used(creator) != c.creator || used(caller) != c.caller {
+			t.Errorf("%s: %d are counted for the creator, %d for the caller, %v", c.name, used(creator), used(caller), failure)
 		}
 		a.Outcome = &Outcome{Refused: "no"}
-		if a.end(t.Context()); used(creator) != 0 {
-			t.Errorf("repeated %t: %d are counted after the refusal", repeated, used(creator))
+		if a.end(t.Context()); used(creator) != before || used(caller) != 0 {
+			t.Errorf("%s: %d and %d are counted after the refusal", c.name, used(creator), used(caller))
 		}
 	}
 }
@@ -304,50 +307,71 @@ func TestFinishParty(t *testing.T) {
 // keep keeps an attempt to finish an upload, as of a process that was killed then.
 func (u *Upload) keep(t *testing.T) {
 	t.Helper()
-	lease, err := u.lease(t.Context(), func() {})
-	if err == nil {
-		err = errors.Join(lease.Keep(t.Context()), lease.End(t.Context(), nil))
-	}
-	if err != nil {
+	lease := u.leased(t)
+	if err := errors.Join(lease.Keep(t.Context()), lease.End(t.Context(), nil)); err != nil {
 		t.Fatal(err)
 	}
 }
 
+// leased begins an attempt to finish an upload.
+func (u *Upload) leased(t *testing.T) *access.Attempt {
+	t.Helper()
+	lease, err := u.lease(t.Context(), func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
 // TestAuthorizeKeeps: an attempt is kept with its time once its item is counted, unless its caller lacks the
-// rights. It is forgotten if nothing is stored.
+// rights, or its ticket has ended or is used up: that says nothing about the item, which another caller may store. It is
+// forgotten if nothing is stored.
 func TestAuthorizeKeeps(t *testing.T) {
 	t.Parallel()
 	s := storeOn(t, memory.New())
 	issue, used := s.withTickets(t)
 	for _, c := range []struct {
-		refuses bool
-		outcome upload.Outcome
-		want    bool
-	}{{false, upload.MaybeStored, true}, {false, upload.NothingStored, false}, {true, upload.MaybeStored, false}} {
+		refuses, usedUp, ended bool
+		outcome                upload.Outcome
+		want                   bool
+	}{
+		{outcome: upload.MaybeStored, want: true},
+		{outcome: upload.NothingStored},
+		{refuses: true, outcome: upload.MaybeStored},
+		{usedUp: true, outcome: upload.MaybeStored},
+		{ended: true, outcome: upload.MaybeStored},
+	} {
 		ticket := issue()
-		u := s.createOf(t, ticket)
-		lease, err := u.lease(t.Context(), func() {})
-		if err != nil {
-			t.Fatal(err)
+		if c.usedUp {
+			if err := s.Issuer.Take(t.Context(), ticket, "another upload", 1); err != nil {
+				t.Fatal(err)
+			}
 		}
+		u := s.createOf(t, ticket)
+		mine := ticket
+		if c.ended {
+			mine = &access.Ticket{ID: access.ID{1}, MaxFiles: 1}
+			u.Ticket = hex.EncodeToString(mine.ID[:])
+		}
+		lease := u.leased(t)
 		a := &attempt{Upload: u, lease: lease, how: Finishing{Authorize: func(context.Context, string, bool) (Rights, *item.Failure) {
 			if c.refuses {
 				return Rights{}, &item.Failure{Reason: item.Forbidden}
 			}
-			return Rights{Issuer: s.Issuer, Ticket: ticket}, nil
+			return Rights{Issuer: s.Issuer, Ticket: mine}, nil
 		}}}
 		settle, failure := a.authorize(t.Context(), upload.Commitment{})
-		if (failure != nil) != c.refuses || (used(ticket) == 1) == c.refuses {
+		if (failure != nil) != (c.refuses || c.usedUp || c.ended) || (used(ticket) == 1) == (c.refuses || c.ended) {
 			t.Errorf("%+v: %v, %d are counted", c, failure, used(ticket))
+		}
+		if failure != nil && a.records(item.Failures{failure}) {
+			t.Errorf("%+v: it becomes the outcome: %v", c, failure)
 		}
 		if failure == nil {
 			settle(c.outcome)
 		}
 		a.end(t.Context())
-		next, err := u.lease(t.Context(), func() {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		next := u.leased(t)
 		if next.IsRepeated != c.want || c.want && !next.Began.Equal(lease.Began) {
 			t.Errorf("%+v: repeated %t, began %s, want %s", c, next.IsRepeated, next.Began, lease.Began)
 		}
@@ -374,10 +398,7 @@ func TestTerminateCounted(t *testing.T) {
 			case "kept":
 				u.keep(t)
 			case "running":
-				lease, err := u.lease(t.Context(), func() {})
-				if err != nil {
-					t.Fatal(err)
-				}
+				lease := u.leased(t)
 				defer lease.End(t.Context(), nil)
 			}
 			if drop {
@@ -401,10 +422,7 @@ func TestFinishElsewhere(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		u := s.create(t, Record{Owner: owner, Length: 0})
 		other := s.find(t, u)
-		lease, err := other.lease(t.Context(), func() {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := other.leased(t)
 		if failures := u.Finish(t.Context(), Finishing{}); len(failures) != 1 || failures[0].Reason != item.Busy {
 			t.Errorf("meanwhile: %v", failures)
 		}
@@ -431,9 +449,7 @@ func TestFinishForgotten(t *testing.T) {
 			rec.Owner, rec.Kind, rec.Alias, rec.Filename = owner, "file", "default", "a.txt"
 			u := s.create(t, rec)
 			if len(rec.Parts) == 0 {
-				if err := u.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
-					t.Fatal(err)
-				}
+				u.add(t, 0, "123")
 			}
 			return u
 		}
@@ -447,10 +463,7 @@ func TestFinishForgotten(t *testing.T) {
 		part := complete(Record{Partial: true, Length: 3})
 		late := complete(Record{Length: Unknown})
 		u := complete(Record{Length: 3})
-		lease, err := u.lease(t.Context(), func() {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := u.leased(t)
 		killed := &attempt{Upload: u, how: how, lease: lease, repetition: upload.Repetition{ID: u.ID, Began: lease.Began}}
 		if _, failures := killed.storeItem(t.Context()); failures != nil {
 			t.Fatal(failures)
@@ -513,13 +526,9 @@ func TestFinish(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
 		u := s.create(t, Record{Owner: owner, Length: 3, Metadata: strings.Repeat("x", 8<<10)})
-		if err := u.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
-			t.Fatal(err)
-		}
+		u.add(t, 0, "123")
 		other := s.find(t, u)
-		if err := u.record(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
-			t.Fatal(err)
-		}
+		u.finished(t, Outcome{Stored: "a.txt"})
 		if err := other.record(t.Context(), Outcome{Stored: "b.txt"}); err != nil || other.Outcome.Stored != "a.txt" {
 			t.Errorf("the second attempt: %+v, error %v", other.Outcome, err)
 		}

@@ -6,19 +6,17 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
-	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/access"
+	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	tokenmemory "github.com/caddymedia/media/caddymedia/tokens/memory"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/local"
-	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
 const owner = "http site"
@@ -29,17 +27,10 @@ var site = access.Account{APIKey: "site", PasswordHash: "x"}
 // each runs a test on every storage of the package's tests.
 func each(t *testing.T, test func(t *testing.T, s *Store)) {
 	t.Helper()
-	drivers := map[string]func(t *testing.T) storagedrivers.Driver{
-		"memory": func(*testing.T) storagedrivers.Driver { return memory.New() },
-		"local": func(t *testing.T) storagedrivers.Driver {
-			t.Helper()
-			return local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler))
-		},
-	}
-	for _, name := range slices.Sorted(maps.Keys(drivers)) {
+	for name, open := range derivedtest.Drivers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, storeOn(t, drivers[name](t)))
+			test(t, storeOn(t, open(t, nil)))
 		})
 	}
 }
@@ -104,6 +95,30 @@ func body(offset int64, r io.Reader) Body {
 	return Body{
 		Reader: r, Offset: offset, Interrupt: func() {}, Limit: 1 << 40,
 		Reserve: func() (func(), error) { return func() {}, nil },
+	}
+}
+
+// add adds the bytes of a text behind an offset.
+func (u *Upload) add(t *testing.T, offset int64, text string) {
+	t.Helper()
+	if err := u.Append(t.Context(), body(offset, strings.NewReader(text))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// part returns a complete partial upload.
+func (s *Store) part(t *testing.T, text string) *Upload {
+	t.Helper()
+	u := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: int64(len(text))})
+	u.add(t, 0, text)
+	return u
+}
+
+// finished records the outcome of an upload.
+func (u *Upload) finished(t *testing.T, outcome Outcome) {
+	t.Helper()
+	if err := u.record(t.Context(), outcome); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -3,7 +3,6 @@ package resumable
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -183,9 +182,7 @@ func TestRoomOfFinal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := u.Append(t.Context(), body(0, strings.NewReader("abc"))); err != nil {
-			t.Fatal(err)
-		}
+		u.add(t, 0, "abc")
 		parts = append(parts, u.ID)
 	}
 	for other := range 100 {
@@ -200,8 +197,6 @@ func TestRoomOfFinal(t *testing.T) {
 		if err != nil {
 			t.Fatalf("file %d: %v", i, err)
 		}
-		if err := u.record(t.Context(), Outcome{Stored: "x.txt"}); err != nil {
-			t.Fatal(err)
-		}
+		u.finished(t, Outcome{Stored: "x.txt"})
 	}
 }

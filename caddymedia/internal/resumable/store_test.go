@@ -7,9 +7,12 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -55,14 +58,29 @@ func TestTerminate(t *testing.T) {
 	})
 }
 
+// TestTerminateWithin: an upload can be terminated although a request that adds bytes does not end.
+func TestTerminateWithin(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 3})
+		terminate := func() {
+			if err := s.find(t, u).Terminate(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		err := u.Append(t.Context(), body(0, &acting{strings.NewReader("123"), terminate}))
+		if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrOffset) || len(s.keys(t)) > 0 {
+			t.Errorf("error %v, remaining: %v", err, s.keys(t))
+		}
+	})
+}
+
 func TestOwner(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
 		u := s.create(t, Record{Owner: owner, Length: 0})
 		done := s.create(t, Record{Owner: owner, Length: 0})
-		if err := done.record(t.Context(), Outcome{Stored: "a"}); err != nil {
-			t.Fatal(err)
-		}
+		done.finished(t, Outcome{Stored: "a"})
 		for _, id := range []string{u.ID, done.ID, "", "x", strings.ToUpper(u.ID), u.ID + "x", "../" + u.ID[3:], newID(s.Now(), &Record{}, 0, "default")} {
 			if _, err := s.Find(t.Context(), "http other", id); !errors.Is(err, ErrUnknown) {
 				t.Errorf("%q of another owner: %v", id, err)
@@ -89,9 +107,7 @@ func TestMaxOpen(t *testing.T) {
 		if err := more("http other"); err != nil {
 			t.Errorf("of another owner: %v", err)
 		}
-		if err := first.record(t.Context(), Outcome{Stored: "a"}); err != nil {
-			t.Fatal(err)
-		}
+		first.finished(t, Outcome{Stored: "a"})
 		if err := more(owner); err != nil {
 			t.Errorf("after one is finished: %v", err)
 		}
@@ -103,6 +119,49 @@ func TestMaxOpen(t *testing.T) {
 			t.Errorf("not admitted: %v", err)
 		}
 	})
+}
+
+// TestMaxOpenAtOnce: however many uploads several clients of an owner create at once, there are MaxOpen and
+// one for each client at most.
+func TestMaxOpenAtOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		const clients = 20
+		var created atomic.Int64
+		var all sync.WaitGroup
+		for range clients {
+			all.Go(func() {
+				for range 15 {
+					rec := Record{Owner: owner, Kind: "file", Length: 1}
+					switch _, err := s.Create(t.Context(), s.Storages[0], Creation{Record: rec, Admit: admit}); {
+					case err == nil:
+						created.Add(1)
+					case !errors.Is(err, ErrTooMany):
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if n := int(created.Load()); n < s.MaxOpen || n > s.MaxOpen+clients || len(s.keys(t)) != n {
+			t.Errorf("%d uploads, %d objects", n, len(s.keys(t)))
+		}
+	})
+}
+
+// TestMaxOpenFinal: final uploads that are not finished are bounded too.
+func TestMaxOpenFinal(t *testing.T) {
+	t.Parallel()
+	s := storeOn(t, memory.New())
+	s.MaxOpen = 3
+	part := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 0})
+	created := 0
+	for s.mayCreate(t, Creation{Record: Record{Parts: []string{part.ID}, Metadata: fmt.Sprint(created)}}) && created < 20 {
+		created++
+	}
+	if created != 3 {
+		t.Errorf("%d final uploads, want 3", created)
+	}
 }
 
 // TestSweepEnds: a sweep ends at its first removal when the storage is closed, or its context has
@@ -123,15 +182,11 @@ func TestSweepEnds(t *testing.T) {
 				for range 3 {
 					u := s.create(t, Record{Owner: owner, Kind: "file", Length: 9})
 					for offset := int64(0); offset < 4; offset += 2 {
-						if err := u.Append(t.Context(), body(offset, strings.NewReader("12"))); err != nil {
-							t.Fatal(err)
-						}
+						u.add(t, offset, "12")
 					}
 					switch name {
 					case "outcomes":
-						if err := u.record(t.Context(), Outcome{Stored: "a"}); err != nil {
-							t.Fatal(err)
-						}
+						u.finished(t, Outcome{Stored: "a"})
 					case "data":
 						if err := s.Storages[0].Delete(t.Context(), recordKey(owner, u.ID)); err != nil {
 							t.Fatal(err)
@@ -199,12 +254,8 @@ func TestSweep(t *testing.T) {
 			return idle
 		}
 		u, done := s.create(t, Record{Owner: owner, Length: 5}), s.create(t, Record{Owner: owner, Length: 0})
-		if err := u.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
-			t.Fatal(err)
-		}
-		if err := done.record(t.Context(), Outcome{Stored: "a"}); err != nil {
-			t.Fatal(err)
-		}
+		u.add(t, 0, "123")
+		done.finished(t, Outcome{Stored: "a"})
 		orphan := dataKey(newID(s.Now(), &Record{}, 0, "default"), bytesName)
 		if err := putBytes(t.Context(), s.Storages[0], orphan, []byte("x")); err != nil {
 			t.Fatal(err)
@@ -231,27 +282,6 @@ func TestSweep(t *testing.T) {
 	})
 }
 
-func TestOpen(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *Store) {
-		u := s.create(t, Record{Owner: owner, Length: 5, Account: "site"})
-		if err := s.create(t, Record{Owner: owner, Length: 0}).record(t.Context(), Outcome{}); err != nil {
-			t.Fatal(err)
-		}
-		open, next, err := s.List(t.Context(), s.Storages[0], "", 10)
-		if err != nil || next != "" {
-			t.Fatal(next, err)
-		}
-		found := make([]string, 0, len(open))
-		for _, u := range open {
-			found = append(found, u.ID+" "+u.Account)
-		}
-		if !slices.Equal(found, []string{u.ID + " site"}) {
-			t.Errorf("found %v", found)
-		}
-	})
-}
-
 // TestRandomID: an ID has at least 128 random bits, in characters of 5 bits each.
 func TestRandomID(t *testing.T) {
 	t.Parallel()
@@ -267,4 +297,152 @@ func TestRandomID(t *testing.T) {
 	if 5*len(differs) < 128 {
 		t.Errorf("%d characters differ", len(differs))
 	}
+}
+
+// TestList: the pages have all unfinished uploads, and leave out one whose record is damaged.
+func TestList(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		names := []string{"one", "two", "one", "one"}
+		want := make([]string, len(names))
+		for i, name := range names {
+			want[i] = s.create(t, Record{Owner: "http " + name, Account: name, Length: 5}).Name()
+		}
+		s.create(t, Record{Owner: owner, Length: 0}).finished(t, Outcome{})
+		damaged := recordKey(owner, newID(s.Now(), &Record{}, 0, "default"))
+		if err := putBytes(t.Context(), s.Storages[0], damaged, []byte("{")); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(want)
+		for _, limit := range []int{1, 2, 100} {
+			var got []string
+			for cursor, first := "", true; first || cursor != ""; first = false {
+				uploads, next, err := s.List(t.Context(), s.Storages[0], cursor, limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, u := range uploads {
+					got = append(got, u.Name())
+				}
+				cursor = next
+			}
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("limit %d: %v, want %v", limit, got, want)
+			}
+		}
+	})
+}
+
+// TestNamed: an upload is found by its name as long as it is unfinished.
+func TestNamed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 3, Account: "site"})
+		u.add(t, 0, "12")
+		named := func(name string) (*Upload, error) { return s.Named(t.Context(), s.Storages[0], name) }
+		got, err := named(u.Name())
+		if err != nil || got.ID != u.ID || got.Account != "site" || got.Offset() != 2 {
+			t.Fatalf("%+v, error %v", got, err)
+		}
+		u.finished(t, Outcome{Stored: "a"})
+		for _, name := range []string{u.Name(), u.ID, "", ".", "x." + u.ID, "../done/" + u.Name(), strings.ToUpper(u.Name())} {
+			if _, err := named(name); !errors.Is(err, ErrUnknown) {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+	})
+}
+
+// TestFindWhileFinished: an upload that another process finishes while its state is found is either
+// whole or finished, wherever that happens.
+func TestFindWhileFinished(t *testing.T) {
+	t.Parallel()
+	for _, hide := range []func(storagedrivers.Driver) storagedrivers.Driver{
+		func(d storagedrivers.Driver) storagedrivers.Driver { return d },
+		func(d storagedrivers.Driver) storagedrivers.Driver { return struct{ storagedrivers.Driver }{d} }, // no Appender
+	} {
+		for step := range 12 {
+			var u *Upload
+			steps, finding := 0, false
+			d := hide(derivedtest.NewLocal(t, func(op, _ string) error {
+				if !finding || op != "open" && op != "stat" {
+					return nil
+				}
+				if steps++; steps-1 == step {
+					finding = false
+					u.finished(t, Outcome{Stored: "a.txt"})
+				}
+				return nil
+			}))
+			s, other := storeOn(t, d), storeOn(t, d)
+			u = s.create(t, Record{Owner: owner, Length: Unknown})
+			u.add(t, 0, "abc")
+			u.add(t, 3, "def")
+			if err := u.SetLength(t.Context(), 6); err != nil {
+				t.Fatal(err)
+			}
+			finding = true
+			found, err := other.Find(t.Context(), owner, u.ID)
+			if err != nil || !found.Complete() {
+				t.Errorf("step %d of %d: found %+v, error %v", step, steps, found, err)
+			}
+		}
+	}
+}
+
+// TestAppendAfterFinish: a request whose upload was finished by another one, since it found it, is refused, and
+// leaves nothing. So is one without bytes that knows the last offset, but not the length.
+func TestAppendAfterFinish(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		length   int64
+		received string // when the request finds the upload
+		offset   int64
+		body     string
+	}{{3, "", 0, "def"}, {Unknown, "abc", 3, ""}} {
+		each(t, func(t *testing.T, s *Store) {
+			u := s.create(t, Record{Owner: owner, Length: c.length})
+			u.add(t, 0, c.received)
+			late := s.find(t, u)
+			u.add(t, c.offset, "abc"[c.offset:])
+			if err := errors.Join(u.SetLength(t.Context(), 3), u.record(t.Context(), Outcome{Stored: "a.txt"})); err != nil {
+				t.Fatal(err)
+			}
+			if err := late.Append(t.Context(), body(c.offset, strings.NewReader(c.body))); !errors.Is(err, ErrOffset) || c.body == "" && late.Outcome == nil {
+				t.Errorf("%+v: outcome %v, error %v", c, late.Outcome, err)
+			}
+			if keys := s.keys(t); len(keys) != 1 || keys[0] != outcomeKey(u.ID) {
+				t.Errorf("%+v: remaining: %v", c, keys)
+			}
+		})
+	}
+}
+
+// FuzzID: the ID in an address is refused, or all keys of its upload are valid and below the folder of
+// the uploads.
+func FuzzID(f *testing.F) {
+	id := newID(time.Unix(1795176000, 0), &Record{}, 0, "default")
+	short := id[:clientAt] + id[len(id)-tagLength:]
+	for _, seed := range []string{"", id, short, id[1:], id + "a", strings.ToUpper(id), "../" + id[3:], "%2e%2e" + id[6:], id[:10] + "/" + id[11:], id[:10] + "\x00" + id[11:], id[:9] + "ä" + id[11:]} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		if !validID(id) {
+			return
+		}
+		if len(ticketTag(id)) != tagLength || len(clientTag(id)) != tagLength || len(storageTag(id)) != tagLength || sizeOf(id) < 0 {
+			t.Errorf("%q has no tags", id)
+		}
+		for _, key := range []string{recordKey(owner, id), pieceKey(id, 1<<40), outcomeKey(id)} {
+			if err := storagedrivers.ValidKey(key); err != nil || !strings.HasPrefix(key, Folder+"/") {
+				t.Errorf("key %q: %v", key, err)
+			}
+		}
+		if found, ok := idOfRecord(recordKey(owner, id)); !ok || found != id {
+			t.Errorf("the record of %q is of %q, %t", id, found, ok)
+		}
+		if found, ok := idOfData(pieceKey(id, 0)); !ok || found != id {
+			t.Errorf("the data of %q is of %q, %t", id, found, ok)
+		}
+	})
 }

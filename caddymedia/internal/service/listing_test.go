@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -371,16 +372,9 @@ func TestOrderOfTheEpoch(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Order{ByModified, ByModifiedDown} {
 		dated := ancient{memory.New()}
-		storage := storagedrivers.New("ancient", dated, storagedrivers.Options{})
-		t.Cleanup(func() {
-			if err := storage.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		storage := derivedtest.Closed(t, "ancient", dated, storagedrivers.Options{})
 		for i := range 5 {
-			if _, err := storage.Put(t.Context(), fmt.Sprintf("p/%d.txt", i), strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			derivedtest.Put(t, storage, fmt.Sprintf("p/%d.txt", i), "x")
 		}
 		alias := &item.Alias{Kind: item.File, Name: "a", Storage: storage, Prefix: "p"}
 		names, n := pages(t, ItemQuery{Alias: alias, Order: order, Limit: 2})
@@ -396,11 +390,9 @@ func TestOrderIsRead(t *testing.T) { //nolint:paralleltest // the last list is t
 	synctest.Test(t, func(t *testing.T) {
 		d := memory.New()
 		lists := 0
-		storage := storagedrivers.New("counted", d, storagedrivers.Options{})
+		storage := derivedtest.Closed(t, "counted", d, storagedrivers.Options{})
 		for i := range 9 {
-			if _, err := storage.Put(t.Context(), fmt.Sprintf("p/%d.txt", i), strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			derivedtest.Put(t, storage, fmt.Sprintf("p/%d.txt", i), "x")
 		}
 		d.Fail = func(op, _ string) error {
 			if op == "list" {
@@ -429,9 +421,6 @@ func TestOrderIsRead(t *testing.T) { //nolint:paralleltest // the last list is t
 		if page, err := ListItems(t.Context(), next); err != nil || lists != 5 || len(page.Items) != 2 {
 			t.Errorf("after another list: read %d times, %v", lists, err)
 		}
-		if err := storage.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -451,16 +440,13 @@ func (a ancient) List(ctx context.Context, o storagedrivers.ListOptions) (storag
 func TestOrderTakesTooLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		storage := storagedrivers.New("endless", endless{memory.New()}, storagedrivers.Options{})
+		storage := derivedtest.Closed(t, "endless", endless{memory.New()}, storagedrivers.Options{})
 		alias := &item.Alias{Kind: item.File, Name: "a", Storage: storage, Prefix: "p"}
 		_, err := ListItems(t.Context(), ItemQuery{
 			Alias: alias, Order: ByModified, Limit: 2, Recursive: true, MaxExamined: 100, MaxTime: time.Second,
 		})
 		if !errors.Is(err, ErrUnordered) {
 			t.Errorf("error %v, want %v", err, ErrUnordered)
-		}
-		if err := storage.Close(); err != nil {
-			t.Error(err)
 		}
 	})
 }

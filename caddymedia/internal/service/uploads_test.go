@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/tokens/memory"
 	"github.com/caddymedia/media/storagedrivers/local"
 )
 
@@ -41,29 +44,33 @@ func nodes(t *testing.T, n int) []*Service {
 	return services
 }
 
-// complete returns a complete upload that is not finished. ticket is the ID of its ticket, empty for
-// a token.
-func (s *Service) complete(t *testing.T, alias, ticket string) *resumable.Upload {
+// begun returns an upload of a record with four bytes.
+func (s *Service) begun(t *testing.T, rec resumable.Record) *resumable.Upload {
 	t.Helper()
-	const content = "text"
-	actor := item.Actor{Origin: item.OriginHTTP, Account: uploader}
-	rec := resumable.Record{
-		Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account,
-		Kind: "file", Alias: alias, Filename: "a.txt", Length: int64(len(content)), Ticket: ticket,
-	}
-	u, err := s.Uploads().Create(t.Context(), s.UploadStorage(item.File, alias), resumable.Creation{
+	rec.Kind, rec.Filename = "file", "a.txt"
+	u, err := s.Uploads().Create(t.Context(), s.UploadStorage(item.File, rec.Alias), resumable.Creation{
 		Record: rec, Admit: func(int64) error { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = u.Append(t.Context(), resumable.Body{
-		Reader: strings.NewReader(content), Interrupt: func() {}, Reserve: func() (func(), error) { return func() {}, nil },
+		Reader: strings.NewReader("text"), Interrupt: func() {}, Reserve: func() (func(), error) { return func() {}, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return u
+}
+
+// complete returns a complete upload that is not finished. ticket is the ID of its ticket, empty for
+// a token.
+func (s *Service) complete(t *testing.T, alias, ticket string) *resumable.Upload {
+	t.Helper()
+	actor := item.Actor{Origin: item.OriginHTTP, Account: uploader}
+	return s.begun(t, resumable.Record{
+		Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account, Alias: alias, Length: 4, Ticket: ticket,
+	})
 }
 
 // stored returns the keys of the items of an alias.
@@ -173,19 +180,7 @@ func TestStartCountsUploads(t *testing.T) {
 	s := nodes(t, 1)[0]
 	reported := make(chan resumable.Open, 2)
 	s.observer = openObserver{s.observer, reported}
-	rec := resumable.Record{Owner: "http x", Kind: "file", Filename: "a.txt", Length: 10}
-	u, err := s.Uploads().Create(t.Context(), s.storages["default"], resumable.Creation{
-		Record: rec, Admit: func(int64) error { return nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = u.Append(t.Context(), resumable.Body{
-		Reader: strings.NewReader("text"), Interrupt: func() {}, Reserve: func() (func(), error) { return func() {}, nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.begun(t, resumable.Record{Owner: "http x", Alias: "content", Length: 10})
 	s.Start()
 	if open := <-reported; open != (resumable.Open{Uploads: 1, Bytes: 4}) {
 		t.Errorf("reported %+v", open)
@@ -225,5 +220,199 @@ func TestMaxBytes(t *testing.T) {
 	parts.Resumable.MaxBytes = 4<<20 - 1
 	if _, err := New(parts); err == nil || !strings.Contains(err.Error(), "max_bytes is less than twice") {
 		t.Errorf("too small: %v", err)
+	}
+}
+
+// TestFinishAlone: the upload of a ticket is stored without its client while the ticket has an item
+// left. One that an earlier attempt may have stored needs no ticket any more: it counts already.
+func TestFinishAlone(t *testing.T) {
+	t.Parallel()
+	keep := func(t *testing.T, s *Service, u *resumable.Upload) {
+		t.Helper()
+		attempt, err := s.issuer.Attempt(t.Context(), u.Request(), func() {})
+		if err == nil {
+			err = errors.Join(attempt.Keep(t.Context()), attempt.End(t.Context(), nil))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	take := func(t *testing.T, s *Service, ticket *access.Ticket, use string) {
+		t.Helper()
+		if err := s.issuer.Take(t.Context(), ticket, use, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drop := func(t *testing.T, s *Service, text string) {
+		t.Helper()
+		if err := s.issuer.Drop(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		before func(t *testing.T, s *Service, u *resumable.Upload, text string, ticket *access.Ticket)
+		stored bool
+		used   int // -1 for an ended ticket
+	}{
+		{"valid", func(*testing.T, *Service, *resumable.Upload, string, *access.Ticket) {}, true, 1},
+		{"counted before", func(t *testing.T, s *Service, u *resumable.Upload, _ string, ticket *access.Ticket) {
+			take(t, s, ticket, u.ID)
+		}, true, 1},
+		{"used up", func(t *testing.T, s *Service, _ *resumable.Upload, _ string, ticket *access.Ticket) {
+			take(t, s, ticket, "other")
+		}, false, 1},
+		{"ended", func(t *testing.T, s *Service, _ *resumable.Upload, text string, _ *access.Ticket) {
+			drop(t, s, text)
+		}, false, -1},
+		{"repeated and ended", func(t *testing.T, s *Service, u *resumable.Upload, text string, _ *access.Ticket) {
+			keep(t, s, u)
+			drop(t, s, text)
+		}, true, -1},
+		{"counted on another ticket", func(t *testing.T, s *Service, u *resumable.Upload, _ string, _ *access.Ticket) {
+			keep(t, s, u)
+		}, true, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := nodes(t, 1)[0]
+			text, ticket := s.ticket(t)
+			u := s.complete(t, "content", hex.EncodeToString(ticket.ID[:]))
+			c.before(t, s, u, text, ticket)
+			_ = s.finishAlone(t.Context(), u)
+			if err := u.Reload(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if stored := u.Outcome != nil; stored != c.stored || stored != (len(s.stored(t, "content")) == 1) {
+				t.Errorf("outcome %+v, items %v", u.Outcome, s.stored(t, "content"))
+			}
+			if c.used >= 0 && s.used(t, ticket.ID) != c.used {
+				t.Errorf("%d are counted, want %d", s.used(t, ticket.ID), c.used)
+			}
+		})
+	}
+}
+
+// TestSweepTicket: the upload of a ticket is removed when it expires, although it was looked at a
+// moment before.
+func TestSweepTicket(t *testing.T) {
+	t.Parallel()
+	s, now := nodes(t, 1)[0], time.Now()
+	s.now = func() time.Time { return now }
+	s.uploads.Now = s.now
+	u := s.complete(t, "content", strings.Repeat("0", 64)) // a ticket that has ended
+	f := finisher{service: s, tried: map[string]retry{}, quiet: quietTime}
+	for _, c := range []struct {
+		after time.Duration
+		want  bool
+	}{{55 * time.Minute, true}, {59 * time.Minute, true}, {61 * time.Minute, false}} {
+		now = u.Changed().Add(c.after)
+		if err := f.sweep(t.Context(), u.Storage()); err != nil {
+			t.Fatal(err)
+		}
+		now = u.Changed()
+		if _, err := s.uploads.Find(t.Context(), u.Owner, u.ID); (err == nil) != c.want {
+			t.Errorf("after %s: %v", c.after, err)
+		}
+	}
+}
+
+// TestSweepRunning: an upload that another process was finishing is looked at again by the next sweep, in
+// case that process is dead.
+func TestSweepRunning(t *testing.T) {
+	t.Parallel()
+	s := nodes(t, 1)[0]
+	_, ticket := s.ticket(t)
+	u := s.complete(t, "content", hex.EncodeToString(ticket.ID[:]))
+	running, err := s.issuer.Attempt(t.Context(), u.Request(), func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := finisher{service: s, tried: map[string]retry{}}
+	for _, want := range []bool{false, true} {
+		if err := errors.Join(f.sweep(t.Context(), u.Storage()), u.Reload(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if stored := u.Outcome != nil; stored != want {
+			t.Errorf("finished: %t, want %t", stored, want)
+		}
+		if err := running.End(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ticket returns a new ticket for one file.
+func (s *Service) ticket(t *testing.T) (text string, ticket *access.Ticket) {
+	t.Helper()
+	account, _ := s.issuer.Account(uploader)
+	text, _, err := s.issuer.IssueTicket(t.Context(), account, access.Ticket{Kind: "file", Alias: "content", MaxFiles: 1}, time.Hour)
+	if err == nil {
+		_, ticket, err = s.issuer.VerifyTicket(t.Context(), access.IDOf(text))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text, ticket
+}
+
+// used returns how many items are counted on a ticket.
+func (s *Service) used(t *testing.T, id access.ID) int {
+	t.Helper()
+	_, ticket, err := s.issuer.VerifyTicket(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ticket.Used()
+}
+
+// sharedTokens is a token store of several services.
+type sharedTokens struct{ tokens.Store }
+
+func newTokens() tokens.Store { return sharedTokens{memory.New(nil)} }
+
+// Close does nothing.
+func (sharedTokens) Close() error { return nil }
+
+// TestFinishAloneForUsers: a service finishes the upload of a user without him as long as the account
+// has its users, its rights and the folder.
+func TestFinishAloneForUsers(t *testing.T) {
+	t.Parallel()
+	const users = "users/" + UserID
+	for _, c := range []struct {
+		name         string
+		trusts       bool // the account has users
+		below        string
+		rights       []access.Right
+		user, folder string
+		want         bool
+	}{
+		{"unchanged", true, users, nil, "Al/ice", "", true},
+		{"below", true, users, nil, "alice", "users/alice/x", true},
+		{"no folders any more", true, "", nil, "alice", "users/alice", true},
+		{"other folder", true, "people/" + UserID, nil, "alice", "users/alice", false},
+		{"folder of another user", true, users, nil, "bob", "users/alice", false},
+		{"no users any more", false, "", nil, "alice", "users/alice", false},
+		{"of the account before it had users", true, users, nil, "", "users/alice", false},
+		{"fewer rights", true, "", []access.Right{access.List}, "alice", "users/alice", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			account := access.Account{APIKey: "members", PasswordHash: "x", Rights: c.rights}
+			parts := partsOf(t)
+			if c.trusts {
+				account.PasswordHash, account.Trusted = "", true
+				parts.Trust = &Trust{Placeholder: UserID, Users: account, Folder: c.below}
+			}
+			parts.Accounts = []access.Account{account}
+			s := start(t, parts)
+			if c.folder == "" {
+				c.folder = s.Trust().Account(c.user).Folder
+			}
+			u := &resumable.Upload{Record: resumable.Record{Origin: "http", Account: "members", User: c.user, Alias: "content", SubFolder: c.folder}}
+			if _, err := s.rightsAlone(t.Context(), u, false); (err == nil) != c.want {
+				t.Errorf("error %v, want none: %t", err, c.want)
+			}
+		})
 	}
 }

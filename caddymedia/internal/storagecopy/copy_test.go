@@ -1,11 +1,13 @@
 package storagecopy_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/internal/storagecopy"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -48,10 +51,7 @@ func newPair(t *testing.T) *pair {
 
 func (p *pair) put(s *storagedrivers.Storage, key, content string) {
 	p.t.Helper()
-	opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
-	if _, err := s.Put(context.Background(), key, strings.NewReader(content), opts); err != nil {
-		p.t.Error(err)
-	}
+	derivedtest.Replace(p.t, s, key, content)
 }
 
 // want holds the expected numbers of items in the report.
@@ -78,22 +78,7 @@ func (p *pair) expect(r storagecopy.Report, expected want) {
 // contents returns the contents of a storage by key.
 func (p *pair) contents(s *storagedrivers.Storage) map[string]string {
 	p.t.Helper()
-	found := map[string]string{}
-	for info, err := range s.All(p.t.Context(), "") {
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		body, _, err := s.Open(p.t.Context(), info.Key, storagedrivers.Range{})
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		b, err := io.ReadAll(body)
-		if err = errors.Join(err, body.Close()); err != nil {
-			p.t.Fatal(err)
-		}
-		found[info.Key] = string(b)
-	}
-	return found
+	return derivedtest.Contents(p.t, s)
 }
 
 func (p *pair) mustBeSame() {
@@ -215,20 +200,25 @@ func (r *recording) Put(
 	return r.Driver.Put(ctx, key, body, opts)
 }
 
-// TestItemThatChanges: an item that is replaced during the copy is copied again.
+// TestItemThatChanges: an item that is replaced during the copy is copied again, and fails if it changes with each
+// attempt.
 func TestItemThatChanges(t *testing.T) {
 	t.Parallel()
-	p := newPair(t)
-	p.put(p.opts.From, "a", "first")
-	var once sync.Once
-	p.to.Fail = func(op, _ string) error {
-		if op == "open" { // the copy is being verified
-			once.Do(func() { p.put(p.opts.From, "a", "second, longer") })
+	for times, want := range map[int]want{1: {copied: 1}, math.MaxInt: {failed: 1}} {
+		p := newPair(t)
+		p.put(p.opts.From, "a", "first")
+		n := 0
+		p.to.Fail = func(op, _ string) error {
+			if op == "open" && n < times { // the copy is being verified
+				n++
+				p.put(p.opts.From, "a", fmt.Sprint("generation ", n))
+			}
+			return nil
 		}
-		return nil
+		if p.run(want); want.copied > 0 {
+			p.mustBeSame()
+		}
 	}
-	p.run(want{copied: 1})
-	p.mustBeSame()
 }
 
 // TestItemThatChangesBeforeItsBytes: an item that is replaced between Stat and Open does not fail,
@@ -257,22 +247,6 @@ func TestItemThatChangesBeforeItsBytes(t *testing.T) {
 			p.mustBeSame()
 		})
 	}
-}
-
-// TestItemThatKeepsChanging: an item that changes with each attempt fails.
-func TestItemThatKeepsChanging(t *testing.T) {
-	t.Parallel()
-	p := newPair(t)
-	p.put(p.opts.From, "a", "first")
-	n := 0
-	p.to.Fail = func(op, _ string) error {
-		if op == "open" {
-			n++
-			p.put(p.opts.From, "a", fmt.Sprint("generation ", n))
-		}
-		return nil
-	}
-	p.run(want{failed: 1})
 }
 
 // TestItemThatGoes: an item that is deleted before it is read does not count as failed.
@@ -316,4 +290,85 @@ func TestRunAgainAfterEnd(t *testing.T) {
 		}
 	}
 	p.mustBeSame()
+}
+
+// TestCorruptCopy: a corrupt copy is removed.
+func TestCorruptCopy(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.put(p.opts.From, "a", "content")
+	p.opts.To = storagedrivers.New("to", &corrupting{p.to}, storagedrivers.Options{})
+	p.run(want{failed: 1})
+	if err := p.failed["a"]; err == nil || !strings.Contains(err.Error(), "other bytes than were sent") {
+		t.Errorf("it failed with %v", err)
+	}
+	if got := p.contents(p.opts.To); len(got) != 0 {
+		t.Errorf("the destination has %q", got)
+	}
+	p.opts.ReadBack = false // so that only the size is compared
+	p.run(want{copied: 1})
+}
+
+// corrupting stores other bytes than it receives.
+type corrupting struct{ *memory.Driver }
+
+func (c *corrupting) Put(
+	ctx context.Context, key string, body io.ReadSeeker, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	b, err := io.ReadAll(body)
+	if err != nil {
+		return storagedrivers.Info{}, err
+	}
+	b[0]++
+	return c.Driver.Put(ctx, key, bytes.NewReader(b), opts)
+}
+
+// TestFailures: some failures concern one item, and others end the run.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	const items = 100
+	refused := errors.New("refused")
+	for name, test := range map[string]struct {
+		op, key  string // which fail; empty for all but listing, and for all keys
+		from, to int64  // counted by what is put
+		err      error
+		want     want
+		stopped  bool
+	}{
+		"one item":          {"put", "img/3/item-3.txt", 0, items, refused, want{copied: items - 1, failed: 1}, false},
+		"away for a moment": {"put", "", 51, 54, storagedrivers.ErrUnavailable, want{copied: items}, false},
+		"away":              {"", "", 51, math.MaxInt64, storagedrivers.ErrUnavailable, want{}, true},
+		"full":              {"put", "", 51, math.MaxInt64, storagedrivers.ErrNoSpace, want{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPair(t)
+			p.fill(items)
+			var puts atomic.Int64
+			p.to.Fail = func(op, key string) error {
+				if op == "put" {
+					puts.Add(1)
+				}
+				isOp := op == test.op || test.op == "" && op != "list"
+				if n := puts.Load(); isOp && (test.key == "" || key == test.key) && n >= test.from && n <= test.to {
+					return test.err
+				}
+				return nil
+			}
+			report, err := storagecopy.Run(t.Context(), p.opts)
+			if test.stopped != errors.Is(err, test.err) || !test.stopped && err != nil {
+				t.Errorf("it ended with %v", err)
+			}
+			if !test.stopped {
+				p.expect(report, test.want)
+				return
+			}
+			if report.Failed.Items != 0 || report.Copied.Items == 0 || report.Copied.Items > 50 {
+				t.Errorf("%+v", report)
+			}
+			if !strings.Contains(err.Error(), `"to"`) {
+				t.Errorf("it does not say which storage: %v", err)
+			}
+		})
+	}
 }

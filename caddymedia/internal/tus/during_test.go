@@ -1,7 +1,6 @@
 package tus_test
 
 import (
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -21,12 +21,12 @@ import (
 // patchWith sends all digits to an upload, and calls between when half of them are read.
 func (s *site) patchWith(t *testing.T, address, header string, between func()) *reply {
 	t.Helper()
-	r := s.request(t, http.MethodPatch, address, tusHeader+tusBody+"Upload-Offset: 0\n"+header, "")
+	r := s.Request(t, http.MethodPatch, address, tusHeader+tusBody+"Upload-Offset: 0\n"+header, "")
 	r.ContentLength = int64(len(digits))
-	r.Body = io.NopCloser(&meanwhile{strings.NewReader(digits[:5]), strings.NewReader(digits[5:]), between})
+	r.Body = testservice.Meanwhile(digits, between)
 	w := httptest.NewRecorder()
-	s.handler.ServeHTTP(w, r)
-	return &reply{w.Code, w.Header(), w.Body.String()}
+	s.Handler.ServeHTTP(w, r)
+	return &reply{Status: w.Code, Header: w.Header(), Body: w.Body.String()}
 }
 
 // TestRightsEnd: the last request stores the item only if the account has its rights then. A
@@ -38,101 +38,66 @@ func TestRightsEnd(t *testing.T) {
 		status int
 	}{
 		"nothing changes": {func(*testing.T, *site) {}, 204},
-		"other limits":    {func(t *testing.T, s *site) { s.reload(s.service(t, media.Limits{MaxUploads: 3}, account())) }, 204},
+		"other limits":    {func(t *testing.T, s *site) { s.Reload(s.Service(t, media.Limits{MaxUploads: 3}, account())) }, 204},
 		"other storage": {func(t *testing.T, s *site) {
-			s.change = func(c *media.Config) { c.Resumable.Storage = "dated" }
-			s.reload(s.service(t, media.Limits{}, account()))
+			before := s.Change
+			s.Change = func(c *media.Config) {
+				before(c)
+				c.Resumable.Storage = "dated"
+			}
+			s.Reload(s.Service(t, media.Limits{}, account()))
 		}, 204},
-		"account removed": {func(t *testing.T, s *site) { s.reload(s.service(t, media.Limits{})) }, 401},
-		"alias withdrawn": {func(t *testing.T, s *site) { s.reload(s.service(t, media.Limits{}, account("two"))) }, 401},
+		"account removed": {func(t *testing.T, s *site) { s.Reload(s.Service(t, media.Limits{})) }, 401},
+		"alias withdrawn": {func(t *testing.T, s *site) { s.Reload(s.Service(t, media.Limits{}, account("two"))) }, 401},
 		"tokens ended": {func(t *testing.T, s *site) {
-			if _, err := service.Of(s.first).Issuer().Revoke(t.Context(), someKey); err != nil {
+			if _, err := service.Of(s.First).Issuer().Revoke(t.Context(), someKey); err != nil {
 				t.Error(err)
 			}
 		}, 401},
-		"token store unavailable": {func(_ *testing.T, s *site) { s.store.fails.Store(true) }, 503},
+		"token store unavailable": {func(_ *testing.T, s *site) { s.Store.Fails.Store(true) }, 503},
 	} {
 		onEach(t, name, func(t *testing.T, b backend) {
 			s := b.site(t, nil)
 			address := s.create(t, len(digits), aText)
 			got := s.patchWith(t, address, "", func() { c.change(t, s) })
-			if got.status != c.status || (got.header.Get("Media-Filename") != "") != (c.status == 204) {
+			if got.Status != c.status || (got.Header.Get("Media-Filename") != "") != (c.status == 204) {
 				t.Errorf("%+v, want %d", got, c.status)
 			}
-			if got.status == 401 && got.header.Get("WWW-Authenticate") == "" || got.status == 503 && got.header.Get("Retry-After") == "" {
-				t.Errorf("%d with the header %v", got.status, got.header)
+			if got.Status == 401 && got.Header.Get("WWW-Authenticate") == "" || got.Status == 503 && got.Header.Get("Retry-After") == "" {
+				t.Errorf("%d with the header %v", got.Status, got.Header)
 			}
 			if items := s.items(t); len(items) != map[bool]int{true: 1}[c.status == 204] {
 				t.Errorf("items %v", items)
 			}
-			s.store.fails.Store(false)
-			s.reload(s.service(t, media.Limits{MaxUploads: 4}, account()))
-			s.offset(t, address, len(digits)).want(t, 200, "Media-Filename: a.txt")
+			s.Store.Fails.Store(false)
+			s.Reload(s.Service(t, media.Limits{MaxUploads: 4}, account()))
+			s.offset(t, address, len(digits)).Want(t, 200, "Media-Filename: a.txt")
 			s.itemIs(t, digits)
 			s.nothingOpen(t)
 		})
 	}
 }
 
-// TestHeadDuringPatch: HEAD does not disturb a request that adds bytes, and never shows bytes
-// whose checksum is not verified.
-func TestHeadDuringPatch(t *testing.T) {
-	t.Parallel()
-	for header, most := range map[string]int{"": 5, sha1Of(digits): 0, sha1Of("other"): 0} {
-		onEach(t, header, func(t *testing.T, b backend) {
-			s := b.site(t, nil)
-			address := s.create(t, len(digits), aText)
-			got := s.patchWith(t, address, header, func() {
-				head := s.send(t, http.MethodHead, address, "", "").want(t, 200, "")
-				if offset, err := strconv.Atoi(head.header.Get("Upload-Offset")); err != nil || offset > most {
-					t.Errorf("offset %d, want at most %d", offset, most)
-				}
-			})
-			if header == sha1Of("other") {
-				got.want(t, 460, "")
-				s.offset(t, address, 0)
-				return
-			}
-			got.want(t, 204, "Media-Filename: a.txt")
-			s.itemIs(t, digits)
-		})
-	}
-}
-
-// TestDeletedDuringPatch: the end of an upload ends a request that adds bytes to it, and
-// nothing remains.
+// TestDeletedDuringPatch: the end of an upload ends a silent request that adds bytes to it, and nothing
+// remains.
 func TestDeletedDuringPatch(t *testing.T) {
 	t.Parallel()
 	for _, header := range []string{"", sha1Of(digits)} {
-		onEach(t, "receiving "+header, func(t *testing.T, b backend) {
-			s := b.site(t, nil)
-			address := s.create(t, len(digits), aText)
-			got := s.patchWith(t, address, header, func() {
-				s.send(t, http.MethodDelete, address, "", "").want(t, 204, "")
-			})
-			if got.status != http.StatusNotFound && got.status != http.StatusConflict {
-				t.Errorf("%+v", got)
-			}
-			s.send(t, http.MethodHead, address, "", "").want(t, 404, "")
-			if left := s.objects(t); len(left) > 0 {
-				t.Errorf("left: %v", left)
-			}
-		})
-		onEach(t, "silent "+header, func(t *testing.T, b backend) {
+		onEach(t, header, func(t *testing.T, b backend) {
 			s := b.site(t, nil)
 			server, begun := s.serveBegun(t, header == "") // HTTP/2 or HTTP/1.1
 			address := s.create(t, len(digits), aText)
 			ended := s.silentPatch(t, server, address, header)
 			<-begun
 			start := time.Now()
-			s.send(t, http.MethodDelete, address, "", "").want(t, 204, "")
+			s.send(t, http.MethodDelete, address, "", "").Want(t, 204, "")
 			if status := <-ended; status != http.StatusNotFound && status != http.StatusConflict {
 				t.Errorf("status %d", status)
 			}
 			if took := time.Since(start); took > patience {
 				t.Errorf("it took %s", took)
 			}
-			if left := s.objects(t); len(left) > 0 {
+			if left := s.Objects(t); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
 		})
@@ -157,16 +122,16 @@ func TestMaxUploadTime(t *testing.T) {
 				if c.server {
 					_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit))
 				}
-				s.handler.ServeHTTP(w, r)
+				s.Handler.ServeHTTP(w, r)
 			}), c.h2)
 			address := s.create(t, len(digits), aText)
 			if status := <-s.silentPatch(t, server, address, ""); status != http.StatusServiceUnavailable {
 				t.Errorf("status %d", status)
 			}
-			s.reload(s.service(t, media.Limits{}, account()))
-			head := s.send(t, http.MethodHead, address, "", "").want(t, 200, "")
-			offset, _ := strconv.Atoi(head.header.Get("Upload-Offset")) // 5, unless the machine is busy
-			s.patch(t, address, offset, digits[offset:], "").want(t, 204, "Media-Filename: a.txt")
+			s.Reload(s.Service(t, media.Limits{}, account()))
+			head := s.send(t, http.MethodHead, address, "", "").Want(t, 200, "")
+			offset, _ := strconv.Atoi(head.Header.Get("Upload-Offset")) // 5, unless the machine is busy
+			s.patch(t, address, offset, digits[offset:], "").Want(t, 204, "Media-Filename: a.txt")
 			s.itemIs(t, digits)
 		})
 	}
@@ -180,13 +145,13 @@ func TestDuringFinal(t *testing.T) {
 		later  int // status of HEAD afterwards
 	}{
 		"PATCH": {func(t *testing.T, s *site, final, part string) {
-			s.patch(t, final, len(digits), "", "").want(t, 403, "")
-			s.patch(t, final, len(digits), "x", "").want(t, 403, "")
-			s.patch(t, part, 5, "x", "").want(t, 413, "")
-			s.patch(t, part, 0, "x", "").want(t, 409, "")
+			s.patch(t, final, len(digits), "", "").Want(t, 403, "")
+			s.patch(t, final, len(digits), "x", "").Want(t, 403, "")
+			s.patch(t, part, 5, "x", "").Want(t, 413, "")
+			s.patch(t, part, 0, "x", "").Want(t, 409, "")
 		}, 200},
 		"DELETE of a part": {func(t *testing.T, s *site, _, part string) {
-			s.send(t, http.MethodDelete, part, "", "").want(t, 204, "")
+			s.send(t, http.MethodDelete, part, "", "").Want(t, 204, "")
 		}, 200},
 		"HEAD":   {headLocked, 200},
 		"DELETE": {nil, 404},
@@ -195,7 +160,7 @@ func TestDuringFinal(t *testing.T) {
 			stop := &stopAt{prefix: "file/", reached: make(chan bool), resume: make(chan bool)}
 			s := b.site(t, stop.fail)
 			first, second := s.part(t, digits[:5]), s.part(t, digits[5:])
-			before := s.objects(t)
+			before := s.Objects(t)
 			stop.armed(true)
 			var both sync.WaitGroup
 			var posted, deleted *reply
@@ -218,11 +183,11 @@ func TestDuringFinal(t *testing.T) {
 			}
 			close(stop.resume)
 			both.Wait()
-			posted.want(t, 201, "Media-Filename: a.txt\nLocation: "+final)
+			posted.Want(t, 201, "Media-Filename: a.txt\nLocation: "+final)
 			if deleted != nil {
-				deleted.want(t, 204, "")
+				deleted.Want(t, 204, "")
 			}
-			s.send(t, http.MethodHead, final, "", "").want(t, c.later, "")
+			s.send(t, http.MethodHead, final, "", "").Want(t, c.later, "")
 			s.itemIs(t, digits)
 			s.nothingOpen(t)
 		})
@@ -236,21 +201,21 @@ func TestPartDeleted(t *testing.T) {
 		stop := &stopAt{reached: make(chan bool), resume: make(chan bool)}
 		s := b.site(t, stop.fail)
 		first, second := s.part(t, digits[:5]), s.part(t, digits[5:])
-		before := s.objects(t)
+		before := s.Objects(t)
 		stop.prefix = resumable.Folder + "/data/"
 		stop.ops = []string{"open"}
 		stop.armed(true)
 		var posted sync.WaitGroup
 		posted.Go(func() {
-			s.final(t, aText, first, second).want(t, 503, "Retry-After: 1\nMedia-Filename")
+			s.final(t, aText, first, second).Want(t, 503, "Retry-After: 1\nMedia-Filename")
 		})
 		<-stop.reached
 		final := s.created(t, before)
-		s.send(t, http.MethodDelete, second, "", "").want(t, 204, "")
+		s.send(t, http.MethodDelete, second, "", "").Want(t, 204, "")
 		close(stop.resume)
 		posted.Wait()
-		s.final(t, aText, first, second).want(t, 400, location)
-		s.send(t, http.MethodHead, final, "", "").want(t, 404, "")
+		s.final(t, aText, first, second).Want(t, 400, location)
+		s.send(t, http.MethodHead, final, "", "").Want(t, 404, "")
 		if items := s.items(t); len(items) > 0 {
 			t.Errorf("items %v", items)
 		}
@@ -261,7 +226,7 @@ func TestPartDeleted(t *testing.T) {
 func (s *site) created(t *testing.T, before map[string]string) string {
 	t.Helper()
 	prefix := resumable.Folder + "/open/"
-	for _, key := range slices.Sorted(maps.Keys(s.objects(t))) {
+	for _, key := range slices.Sorted(maps.Keys(s.Objects(t))) {
 		if _, old := before[key]; !old && strings.HasPrefix(key, prefix) {
 			_, id, _ := strings.Cut(key[len(prefix):], ".")
 			return resumablePath + "/" + id

@@ -5,102 +5,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-func TestAllOrNothing(t *testing.T) {
-	t.Parallel()
-	for name, open := range storages {
-		for _, submitted := range []string{"a.txt", "b.txt", "c.txt"} {
-			t.Run(fmt.Sprintf("%s fails at %s", name, submitted), func(t *testing.T) {
-				t.Parallel()
-				s := open(t, storing("file/content/"+submitted, errors.New(secret)))
-				there(t, name, s, "file/content/old.txt", "old")
-				_, failures := uploadForm(t, newUploader(newAlias(t, item.DefaultAlias, s)),
-					file("a.txt", "a"), file("b.txt", "b"), file("c.txt", "c"))
-				if len(failures) != 1 {
-					t.Errorf("%d failures, want 1: %v", len(failures), failures)
-				}
-				wantFailure(t, failures, item.StorageFailed, submitted, "the storage could not store the item")
-				wantContents(t, s, map[string]string{"file/content/old.txt": "old"})
-			})
-		}
-	}
-}
-
-// there puts an object by one commit on both sorts of storages.
-func there(t *testing.T, sort string, s *storagedrivers.Storage, key, value string) {
-	t.Helper()
-	if sort == "memory" {
-		put(t, s, key, value)
-		return
-	}
-	staged, err := s.Stage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = staged.Write([]byte(value))
-	if err == nil {
-		_, err = s.Commit(t.Context(), storagedrivers.Change{Staged: staged, Key: key})
-	}
-	if err := errors.Join(err, staged.Close()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func overwriting(t *testing.T, s *storagedrivers.Storage) *Uploader {
 	t.Helper()
 	alias := newAlias(t, item.DefaultAlias, s)
 	alias.Overwrite = true
 	return newUploader(alias)
-}
-
-// TestIncompleteRollback: a failure names each item that stays, and the other items are rolled
-// back.
-func TestIncompleteRollback(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		old     map[string]string
-		stays   string // an item that cannot be removed
-		message string
-		want    map[string]string
-	}{
-		"replaced": {
-			map[string]string{"file/content/a.txt": "old a"},
-			"a.txt", "it stays replaced",
-			map[string]string{"file/content/a.txt": "new a"},
-		},
-		"stored": {nil, "b.txt", "it may stay stored", map[string]string{"file/content/b.txt": "new b"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			puts := storing("file/content/c.txt", errors.New(secret))
-			s := onMemory(t, func(op, key string) error {
-				if op == "delete" && c.old == nil && strings.HasSuffix(key, c.stays) {
-					return errors.New(secret)
-				}
-				return puts(op, key)
-			})
-			for key, value := range c.old {
-				put(t, s, key, value)
-			}
-			alias := newAlias(t, item.DefaultAlias, s)
-			alias.Overwrite = c.old != nil
-			_, failures := uploadForm(t, newUploader(alias), file("a.txt", "new a"), file("b.txt", "new b"), file("c.txt", "new c"))
-			wantFailure(t, failures, item.StorageFailed, "c.txt", "could not store")
-			if len(failures) != 2 {
-				t.Fatalf("%d failures, want 2: %v", len(failures), failures)
-			}
-			wantFailure(t, failures[1:], item.StorageFailed, c.stays, c.message)
-			wantContents(t, s, c.want)
-		})
-	}
 }
 
 // steps returns the names of n uploads of note.txt at noon.
@@ -113,65 +34,38 @@ func steps(n int) []string {
 	return names
 }
 
-func TestAppendTimeSteps(t *testing.T) {
-	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			u := newUploader(newAlias(t, item.DefaultAlias, s))
-			want := map[string]string{}
-			for i, stored := range steps(30) {
-				value := fmt.Sprint("upload ", i)
-				items, failures := uploadForm(t, u, file("Note.TXT", value))
-				if failures != nil || !slices.Equal(filenames(items), []string{stored}) {
-					t.Fatalf("upload %d is stored as %v (%v), want %s", i, items, failures, stored)
-				}
-				if address := "https://cdn.example/static/file/content/" + stored; items[0].FullPath != address {
-					t.Errorf("address %s, want %s", items[0].FullPath, address)
-				}
-				want["file/content/"+stored] = value
-			}
-			wantContents(t, s, want)
-		})
-	}
-}
-
 func TestAppendTimeOfManyAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			u := newUploader(newAlias(t, item.DefaultAlias, s))
-			want := map[string]string{}
-			var mu sync.Mutex
-			var group sync.WaitGroup
-			for i := range 30 {
-				group.Go(func() {
-					value := fmt.Sprint("upload ", i)
-					items, failures := uploadForm(t, u, file("note.txt", value))
-					if failures != nil {
-						t.Errorf("upload %d: %v", i, failures)
-						return
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					want["file/content/"+items[0].Filename] = value
-				})
-			}
-			group.Wait()
-			if len(want) != 30 {
-				t.Errorf("%d names for 30 uploads", len(want))
-			}
-			wantContents(t, s, want)
-			for _, stored := range steps(30) {
-				if want["file/content/"+stored] == "" {
-					t.Errorf("nobody got %s", stored)
+	onEach(t, func(t *testing.T, open opener) {
+		s := open(t, nil)
+		u := newUploader(newAlias(t, item.DefaultAlias, s))
+		want := map[string]string{}
+		var mu sync.Mutex
+		var group sync.WaitGroup
+		for i := range 30 {
+			group.Go(func() {
+				value := fmt.Sprint("upload ", i)
+				items, failures := uploadForm(t, u, file("note.txt", value))
+				if failures != nil {
+					t.Errorf("upload %d: %v", i, failures)
+					return
 				}
+				mu.Lock()
+				defer mu.Unlock()
+				want["file/content/"+items[0].Filename] = value
+			})
+		}
+		group.Wait()
+		if len(want) != 30 {
+			t.Errorf("%d names for 30 uploads", len(want))
+		}
+		wantContents(t, s, want)
+		for _, stored := range steps(30) {
+			if want["file/content/"+stored] == "" {
+				t.Errorf("nobody got %s", stored)
 			}
-		})
-	}
+		}
+	})
 }
 
 func TestOverwriteConflict(t *testing.T) {
@@ -221,5 +115,271 @@ func TestCallerThatIsGoneLeavesNothing(t *testing.T) {
 				wantContents(t, s, nil)
 			})
 		}
+	}
+}
+
+// counted returns a storage that counts its commits.
+func counted(t testing.TB, open opener) (*storagedrivers.Storage, *atomic.Int64) {
+	t.Helper()
+	var commits atomic.Int64
+	return open(t, func(op, _ string) error {
+		if op == "put" || op == "commit" {
+			commits.Add(1)
+		}
+		return nil
+	}), &commits
+}
+
+// TestAppendTimeTries: items of one name get the next seconds, in their order. The number of tries
+// does not grow with the number of items of the name.
+func TestAppendTimeTries(t *testing.T) {
+	t.Parallel()
+	const requests, files = 10, 20
+	onEach(t, func(t *testing.T, open opener) {
+		s, commits := counted(t, open)
+		u := newUploader(newAlias(t, item.DefaultAlias, s))
+		parts := make([]send, files)
+		for i := range parts {
+			parts[i] = file("note.txt", "text")
+		}
+		names := make([]string, 0, requests*files)
+		for range requests {
+			items := storeFiles(t, u, parts...)
+			names = append(names, filenames(items)...)
+		}
+		if want := steps(requests * files); !slices.Equal(names, want) {
+			t.Errorf("stored %q, want %q", names, want)
+		}
+		if n := commits.Load(); n > 2*requests*files {
+			t.Errorf("%d commits for %d items", n, requests*files)
+		}
+	})
+}
+
+// TestAppendTimeBehindOthers: an item gets a random suffix after some tries, if other processes
+// have used many seconds.
+func TestAppendTimeBehindOthers(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, open opener) {
+		s, commits := counted(t, open)
+		u := newUploader(newAlias(t, item.DefaultAlias, s))
+		for _, taken := range steps(2 * secondTries) {
+			put(t, s, "file/content/"+taken, "others'")
+		}
+		commits.Store(0)
+		items := storeFiles(t, u, file("note.txt", "mine"))
+		if !regexp.MustCompile(`^note-\d{10}-[a-z2-7]{6}\.txt$`).MatchString(items[0].Filename) {
+			t.Errorf("stored as %s", items[0].Filename)
+		}
+		if n := commits.Load(); n > secondTries+2 {
+			t.Errorf("%d commits", n)
+		}
+	})
+}
+
+// TestAppendTimeGivesUp: the number of tries is bounded on a storage where every name exists.
+func TestAppendTimeGivesUp(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tries := 0
+			s := open(t, func(op, _ string) error {
+				if op == "put" || op == "commit" {
+					tries++
+					return fmt.Errorf("%s: %w", secret, fs.ErrExist)
+				}
+				return nil
+			})
+			_, failures := uploadForm(t, newUploader(newAlias(t, item.DefaultAlias, s)), file("note.txt", "text"))
+			wantFailure(t, failures, item.Conflict, "note.txt", "no free name")
+			if !errors.Is(failures[0], fs.ErrExist) || tries != secondTries+suffixTries+1 {
+				t.Errorf("%v after %d tries", failures, tries)
+			}
+		})
+	}
+}
+
+// TestAppendTimeSuffixFits: the key of an accepted name has room for time and suffix.
+func TestAppendTimeSuffixFits(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	alias := newAlias(t, item.DefaultAlias, s)
+	u := newUploader(alias)
+	for n := 800; n < 1024; n++ {
+		alias.Prefix = strings.Repeat(strings.Repeat("p", 99)+"/", n/100) + strings.Repeat("p", n%100+1)
+		if _, failures := uploadForm(t, u, file("a.txt", "text")); failures != nil {
+			wantFailure(t, failures, item.BadRequest, "a.txt", "too long")
+			return
+		}
+		for range 2 {
+			for _, taken := range steps(secondTries + 1) {
+				_, _ = s.Put(t.Context(), alias.Key(strings.Replace(taken, "note", "a", 1)), strings.NewReader(""), storagedrivers.PutOptions{})
+			}
+		}
+		u.seconds.last = nil
+		if _, failures := uploadForm(t, u, file("a.txt", "text")); failures != nil {
+			t.Fatalf("a prefix of %d bytes: %v", n, failures)
+		}
+	}
+	t.Error("no prefix is too long")
+}
+
+func TestSeconds(t *testing.T) {
+	t.Parallel()
+	var s seconds
+	for i, step := range []struct {
+		name      string
+		now, want int64
+	}{{"a", 10, 10}, {"a", 10, 11}, {"b", 10, 10}, {"a", 9, 12}, {"a", 20, 20}} {
+		if got := s.next(step.name, step.now); got != step.want {
+			t.Errorf("step %d: %d, want %d", i, got, step.want)
+		}
+	}
+	for i := range maxSeconds {
+		s.next(fmt.Sprint(i), 1)
+	}
+	if s.last.Len() != maxSeconds || s.next("a", 1) != 1 {
+		t.Errorf("%d names are remembered", s.last.Len())
+	}
+}
+
+// Conditions of an upload under a name.
+var (
+	isMissing = func(info storagedrivers.Info) bool { return info.Key == "" }
+	isThere   = func(info storagedrivers.Info) bool { return info.Key != "" }
+)
+
+// TestCondition: an upload is stored only if the item of its name meets its condition. Under Append
+// Time that is the item of the plain name.
+func TestCondition(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		overwrite bool
+		old       string // the present item; empty for none
+		matches   func(storagedrivers.Info) bool
+		want      string // the filename; empty if it is refused
+	}{
+		{"overwrite, free", true, "", isMissing, "a.txt"},
+		{"overwrite, taken", true, "old", isMissing, ""},
+		{"overwrite, there", true, "old", isThere, "a.txt"},
+		{"overwrite, not there", true, "", isThere, ""},
+		{"append, free", false, "", isMissing, "a.txt"},
+		{"append, taken", false, "old", isMissing, ""},
+		{"append, there", false, "old", isThere, fmt.Sprintf("a-%d.txt", noon.Unix())},
+		{"append, not there", false, "", isThere, ""},
+	} {
+		for kind, open := range storages {
+			t.Run(c.name+" "+kind, func(t *testing.T) {
+				t.Parallel()
+				s := open(t, nil)
+				want := map[string]string{}
+				if c.old != "" {
+					put(t, s, "file/content/a.txt", c.old)
+					want["file/content/a.txt"] = c.old
+				}
+				alias := newAlias(t, item.DefaultAlias, s)
+				alias.Overwrite = c.overwrite
+				u := newUploader(alias)
+				req := Upload{Request: Request{Kind: item.File}, Matches: c.matches, SubFolder: "/"}
+				early := u.Precheck(t.Context(), req, "a.txt", 3)
+				name, failures := uploadSingle(t, u, "a.txt", strings.NewReader("new"), req)
+				if c.want == "" {
+					wantFailure(t, early, item.Changed, "a.txt", "condition")
+					wantFailure(t, failures, item.Changed, "a.txt", "condition")
+				} else {
+					want["file/content/"+c.want] = "new"
+				}
+				if name != c.want || c.want != "" && early != nil {
+					t.Errorf("got %q, %v, and %v in advance, want %q", name, failures, early, c.want)
+				}
+				wantContents(t, s, want)
+			})
+		}
+	}
+}
+
+// TestConditionOvertaken: if another node changes the item between the comparison and the change,
+// its item stays, and the upload is refused.
+func TestConditionOvertaken(t *testing.T) {
+	t.Parallel()
+	for _, overwrite := range []bool{true, false} {
+		for name, matches := range map[string]func(storagedrivers.Info) bool{"missing": isMissing, "there": isThere} {
+			if !overwrite && name == "there" {
+				continue // the item is not replaced anyway
+			}
+			t.Run(fmt.Sprint(name, overwrite), func(t *testing.T) {
+				t.Parallel()
+				var armed atomic.Bool
+				var other *item.Alias
+				want := map[string]string{}
+				uploaders, nodes := twoNodes(t, func(doing, key string) error {
+					if doing != "put" || key != "file/over/a.txt" || !armed.CompareAndSwap(true, false) {
+						return nil
+					}
+					if name == "there" {
+						return other.Storage.Delete(t.Context(), key)
+					}
+					put(t, other.Storage, key, "theirs")
+					return nil
+				})
+				other = nodes[1]
+				nodes[0].Overwrite = overwrite
+				if name == "there" {
+					put(t, other.Storage, "file/over/a.txt", "old")
+				} else {
+					want["file/over/a.txt"] = "theirs"
+				}
+				armed.Store(true)
+				_, failures := uploadSingle(t, uploaders[0], "a.txt", strings.NewReader("ours"), Upload{Request: Request{Kind: item.File, Alias: "over"}, SubFolder: "/", Matches: matches})
+				wantFailure(t, failures, item.Changed, "a.txt", "condition")
+				if armed.Load() {
+					t.Error("it was not overtaken")
+				}
+				wantContents(t, other.Storage, want)
+			})
+		}
+	}
+}
+
+// TestConditionAtOnce: of many uploads for a free name, or for one version of an item, by two nodes
+// at the same time, exactly one succeeds.
+func TestConditionAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, overwrite := range []bool{true, false} {
+		t.Run(fmt.Sprint(overwrite), func(t *testing.T) {
+			t.Parallel()
+			uploaders, nodes := twoNodes(t, nil)
+			for _, alias := range nodes {
+				alias.Overwrite = overwrite
+			}
+			race := func(filename string, matches func(storagedrivers.Info) bool) {
+				var all sync.WaitGroup
+				var wins atomic.Int32
+				for i := range 8 {
+					all.Go(func() {
+						_, failures := uploaders[i%2].Upload(t.Context(), Upload{Request: Request{Kind: item.File, Alias: "over"}, SubFolder: "/", Matches: matches}, Body(filename, strings.NewReader(fmt.Sprint("ours ", i))))
+						switch {
+						case failures == nil:
+							wins.Add(1)
+						case failures[0].Reason != item.Changed && failures[0].Reason != item.Conflict:
+							t.Error(failures)
+						}
+					})
+				}
+				all.Wait()
+				if wins.Load() != 1 {
+					t.Fatalf("%s: %d uploads have succeeded, left are %q", filename, wins.Load(), contents(t, nodes[0].Storage))
+				}
+			}
+			for round := range 200 {
+				filename := fmt.Sprintf("%d.txt", round)
+				race(filename, isMissing)
+				if overwrite {
+					race(filename, same(t, nodes[0], filename))
+				}
+			}
+		})
 	}
 }

@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image/color"
 	"io/fs"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
@@ -81,29 +86,26 @@ func TestDelete(t *testing.T) {
 // TestDeleteOfNone: deleting a name without an item fails with fs.ErrNotExist and removes nothing.
 func TestDeleteOfNone(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			u, images, files := withItems(t, s, true)
-			for _, filename := range []string{
-				"", "/", ".", "..", "none.png", "sub", "sub/", "a.png/", "/a.png", "a.png/x", "../content/a.png", "sub/../a.png",
-				"sub//a.png", `sub\a.png`, "a.png\x00", "a.png ", "a\xff.png", "A.PNG", strings.Repeat("x", 2000), "sub/none.txt",
-			} {
-				for _, alias := range []*item.Alias{images, files} {
-					if err := u.Delete(t.Context(), alias, filename, item.Actor{}); !errors.Is(err, fs.ErrNotExist) {
-						t.Errorf("%s %q: %v", alias.Kind, filename, err)
-					}
+	onEach(t, func(t *testing.T, open opener) {
+		s := open(t, nil)
+		u, images, files := withItems(t, s, true)
+		for _, filename := range []string{
+			"", "/", ".", "..", "none.png", "sub", "sub/", "a.png/", "/a.png", "a.png/x", "../content/a.png", "sub/../a.png",
+			"sub//a.png", `sub\a.png`, "a.png\x00", "a.png ", "a\xff.png", "A.PNG", strings.Repeat("x", 2000), "sub/none.txt",
+		} {
+			for _, alias := range []*item.Alias{images, files} {
+				if err := u.Delete(t.Context(), alias, filename, item.Actor{}); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%s %q: %v", alias.Kind, filename, err)
 				}
 			}
-			for _, filename := range []string{"a.png.webp", "alone.png.webp", "b.jpg.webp", "none.PNG.webp", "c.svg.webp"} {
-				if err := u.Delete(t.Context(), images, filename, item.Actor{}); !errors.Is(err, fs.ErrNotExist) {
-					t.Errorf("variant %s: %v", filename, err)
-				}
+		}
+		for _, filename := range []string{"a.png.webp", "alone.png.webp", "b.jpg.webp", "none.PNG.webp", "c.svg.webp"} {
+			if err := u.Delete(t.Context(), images, filename, item.Actor{}); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("variant %s: %v", filename, err)
 			}
-			wantContents(t, s, itemsThere())
-		})
-	}
+		}
+		wantContents(t, s, itemsThere())
+	})
 }
 
 // TestDeleteInUploadsFolder: at the root of a storage, the folder of resumable uploads has no items.
@@ -189,85 +191,231 @@ func TestDeleteInClosedStorage(t *testing.T) {
 // TestDeleteOfCallerThatIsGone: a deletion ends before the first removal, or is completed.
 func TestDeleteOfCallerThatIsGone(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
+	onEach(t, func(t *testing.T, open opener) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := open(t, func(op, key string) error {
+			if op == "delete" && strings.HasSuffix(key, ".webp") {
+				cancel()
+			}
+			return nil
+		})
+		u, images, _ := withItems(t, s, true)
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		if err := u.Delete(gone, images, "a.png", item.Actor{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v, want %v", err, context.Canceled)
+		}
+		wantContents(t, s, itemsThere())
+		if err := u.Delete(ctx, images, "a.png", item.Actor{}); err != nil {
+			t.Error(err)
+		}
+		want := itemsThere()
+		delete(want, "img/content/a.png")
+		delete(want, "img/content/a.png.webp")
+		wantContents(t, s, want)
+	})
+}
+
+// TestDeleteItem: only an item that matches is removed, and neither a variant alone nor another object. One that
+// another process stores between the comparison and the removal stays.
+func TestDeleteItem(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, open opener) {
+		s := open(t, nil)
+		u, images, _ := withItems(t, s, true)
+		remove := func(filename string, matches bool) error {
+			return u.DeleteItem(t.Context(), Deletion{Alias: images, Filename: filename, Matches: func(storagedrivers.Info) bool { return matches }})
+		}
+		if err := remove("a.png", false); !errors.Is(err, ErrOtherItem) {
+			t.Errorf("another item: %v", err)
+		}
+		for _, filename := range []string{"alone.png", "none.png", "a.png.webp", "../file/content/a.txt", ""} {
+			if err := remove(filename, true); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%q: %v", filename, err)
+			}
+		}
+		wantContents(t, s, itemsThere())
+		matches := same(t, images, "a.png")
+		overtaken := Deletion{Alias: images, Filename: "a.png", Matches: func(info storagedrivers.Info) bool {
+			defer replace(t, s, "img/content/a.png", "newer")
+			return matches(info)
+		}}
+		if err := u.DeleteItem(t.Context(), overtaken); !errors.Is(err, ErrOtherItem) {
+			t.Errorf("overtaken: %v", err)
+		}
+		want := itemsThere()
+		want["img/content/a.png"] = "newer"
+		wantContents(t, s, want)
+		if err := remove("a.png", true); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDeleteWaitsForUpload: a deletion waits for the commit of the image's variant, up to its
+// deadline.
+func TestDeleteWaitsForUpload(t *testing.T) {
+	t.Parallel()
+	for name, overwrite := range map[string]bool{"append": false, "overwrite": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithCancel(t.Context())
-			s := open(t, func(op, key string) error {
-				if op == "delete" && strings.HasSuffix(key, ".webp") {
-					cancel()
-				}
-				return nil
-			})
-			u, images, _ := withItems(t, s, true)
-			gone, leave := context.WithCancel(t.Context())
-			leave()
-			if err := u.Delete(gone, images, "a.png", item.Actor{}); !errors.Is(err, context.Canceled) {
-				t.Errorf("error %v, want %v", err, context.Canceled)
-			}
-			wantContents(t, s, itemsThere())
-			if err := u.Delete(ctx, images, "a.png", item.Actor{}); err != nil {
-				t.Error(err)
-			}
-			want := itemsThere()
-			delete(want, "img/content/a.png")
-			delete(want, "img/content/a.png.webp")
-			wantContents(t, s, want)
+			deleteWaits(t, overwrite)
 		})
 	}
 }
 
-// TestDeleteItem: only an item that matches is removed. The decision is made under the lock of the item,
-// so that a replacement before it counts.
-func TestDeleteItem(t *testing.T) {
+func deleteWaits(t *testing.T, overwrite bool) {
+	halfWay, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	s := onLocal(t, func(op, key string) error {
+		if op == "commit" && strings.HasSuffix(key, ".webp") {
+			once.Do(func() {
+				close(halfWay)
+				<-goOn
+			})
+		}
+		return nil
+	})
+	u, images, _ := withItems(t, s, overwrite)
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() {
+		if _, failures := uploadImages(t, u, file("new.png", pngOf(red))); failures != nil {
+			t.Error(failures)
+		}
+	})
+	<-halfWay
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := u.Delete(ctx, images, "new.png", item.Actor{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
+	}
+	if err := u.Delete(t.Context(), images, "b.jpg", item.Actor{}); err != nil {
+		t.Errorf("another name: %v", err)
+	}
+	group.Go(func() {
+		if err := u.Delete(t.Context(), images, "new.png", item.Actor{}); err != nil {
+			t.Error(err)
+		}
+	})
+	close(goOn)
+	group.Wait()
+	want := itemsThere()
+	delete(want, "img/content/b.jpg")
+	wantContents(t, s, want)
+}
+
+// TestUploadOfSharedName: an upload that may replace an item waits for those that share its name. One
+// that replaces nothing shares it too.
+func TestUploadOfSharedName(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
+	for _, overwrite := range []bool{false, true} {
+		t.Run(fmt.Sprint("overwrite ", overwrite), func(t *testing.T) {
 			t.Parallel()
-			s := open(t, nil)
-			u, images, _ := withItems(t, s, true)
-			old, err := s.Stat(t.Context(), "img/content/a.png")
+			alias := newAlias(t, item.DefaultAlias, onMemory(t, nil))
+			alias.Overwrite = overwrite
+			u := newUploader(alias)
+			unlock, err := alias.Share(t.Context(), "a.txt")
 			if err != nil {
 				t.Fatal(err)
 			}
-			remove := func(filename string, matches func(storagedrivers.Info) bool) error {
-				return u.DeleteItem(t.Context(), Deletion{Alias: images, Filename: filename, Matches: matches})
+			ctx := t.Context()
+			if overwrite {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
+				defer cancel()
 			}
-			unlock, err := images.Lock(t.Context(), "a.png")
-			if err != nil {
-				t.Fatal(err)
-			}
-			result := make(chan error)
-			go func() { result <- remove("a.png", func(info storagedrivers.Info) bool { return info.Same(old) }) }()
-			if _, err := s.Put(t.Context(), "img/content/a.png", strings.NewReader("another"), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}); err != nil {
-				t.Fatal(err)
+			items, failures := u.Upload(ctx, Upload{Request: Request{Kind: item.File}}, Single("a.txt", strings.NewReader("text")))
+			if checked(t, items, failures); overwrite != (failures != nil) {
+				t.Errorf("while the name is shared: %v, %v", items, failures)
 			}
 			unlock()
-			if err := <-result; !errors.Is(err, ErrOtherItem) {
-				t.Errorf("another item: %v", err)
-			}
-			if _, err := s.Stat(t.Context(), "img/content/a.png.webp"); err != nil {
-				t.Errorf("the variant: %v", err)
-			}
-			every := func(storagedrivers.Info) bool { return true }
-			for _, filename := range []string{"alone.png", "none.png", "a.png.webp", "../file/content/a.txt", ""} {
-				if err := remove(filename, every); !errors.Is(err, fs.ErrNotExist) {
-					t.Errorf("%q: %v", filename, err)
-				}
-			}
-			compared := 0
-			overtaken := func(storagedrivers.Info) bool { // by another process, after the last comparison
-				if compared++; compared == 2 {
-					_, err = s.Put(t.Context(), "img/content/a.png", strings.NewReader("newest"), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
-				}
-				return compared <= 2
-			}
-			if removed := remove("a.png", overtaken); err != nil || !errors.Is(removed, ErrOtherItem) {
-				t.Errorf("overtaken: %v, %v", removed, err)
-			}
-			if err := remove("a.png", every); err != nil {
-				t.Error(err)
+			if _, failures := uploadForm(t, u, file("a.txt", "text")); failures != nil {
+				t.Error(failures)
 			}
 		})
+	}
+}
+
+// TestDeleteAmongOverwriters: one image is uploaded and deleted again and again. Every upload
+// succeeds with its variant, and in the end there are both or neither.
+func TestDeleteAmongOverwriters(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, open opener) {
+		s := open(t, nil)
+		alias := imageAlias(t, s)
+		alias.Overwrite = true
+		u := newUploader(alias)
+		var group sync.WaitGroup
+		for i := range 16 {
+			group.Go(func() {
+				items, failures := uploadImages(t, u, file("a.png", pngOf(color.NRGBA{byte(i), 5, 5, 255})))
+				if failures != nil || items[0].WebP == "" {
+					t.Errorf("upload %d: %v, %v", i, items, failures)
+				}
+			})
+			group.Go(func() {
+				if err := u.Delete(t.Context(), alias, "a.png", item.Actor{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("deletion %d: %v", i, err)
+				}
+			})
+		}
+		group.Wait()
+		if n := len(contents(t, s)); n != 0 && n != 2 {
+			t.Errorf("%d objects are left, want an image with its variant or nothing", n)
+		}
+		err := u.Delete(t.Context(), alias, "a.png", item.Actor{})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
+		}
+		wantContents(t, s, nil)
+	})
+}
+
+// TestDeleteAmongAppenders: images of one name are uploaded while the first of them is deleted.
+// No image is left without its variant, and no variant without its image.
+func TestDeleteAmongAppenders(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, open opener) {
+		s := open(t, nil)
+		alias := imageAlias(t, s)
+		u := newUploader(alias)
+		var uploads, deletions sync.WaitGroup
+		var uploaded atomic.Bool
+		for range 2 {
+			deletions.Go(func() {
+				for !uploaded.Load() {
+					if err := u.Delete(t.Context(), alias, "a.png", item.Actor{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+						t.Errorf("deletion: %v", err)
+					}
+				}
+			})
+		}
+		for i := range 64 {
+			uploads.Go(func() {
+				_, failures := uploadImages(t, u, file("a.png", pngOf(color.NRGBA{byte(i), 5, 5, 255})))
+				if failures != nil {
+					t.Errorf("upload %d: %v", i, failures)
+				}
+			})
+		}
+		uploads.Wait()
+		uploaded.Store(true)
+		deletions.Wait()
+		wantPairs(t, contents(t, s))
+	})
+}
+
+// wantPairs asserts that there are only images with their variants.
+func wantPairs(t *testing.T, left map[string]string) {
+	t.Helper()
+	for key := range left {
+		other, isVariant := strings.CutSuffix(key, render.Suffix)
+		if !isVariant {
+			other += render.Suffix
+		}
+		if _, ok := left[other]; !ok {
+			t.Errorf("%s is left without %s", key, other)
+		}
 	}
 }

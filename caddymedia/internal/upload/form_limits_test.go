@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net/http"
 	"runtime"
 	"strings"
 	"testing"
@@ -125,19 +124,6 @@ func TestRefusedPartsAreNotReadToTheirEnd(t *testing.T) {
 	wantContents(t, s, nil)
 }
 
-func TestMaxBody(t *testing.T) {
-	t.Parallel()
-	body := formBody(file("a.txt", "text"), file("b.txt", "text"))
-	s := onMemory(t, nil)
-	u := newUploader(newAlias(t, item.DefaultAlias, s))
-	for limit := range len(body) - len("\r\n") {
-		limited := http.MaxBytesReader(nil, io.NopCloser(bytes.NewReader(body)), int64(limit))
-		_, failures := uploadBody(t, u, limited, Upload{Request: Request{Kind: item.File}})
-		wantFailure(t, failures, item.TooLarge, "", fmt.Sprintf("larger than %d bytes", limit))
-	}
-	wantContents(t, s, nil)
-}
-
 // pieces returns a body in pieces, like a connection, and counts its bytes.
 type pieces struct {
 	r     io.Reader
@@ -189,38 +175,30 @@ func TestHugePartHeader(t *testing.T) {
 	}
 }
 
-// TestCVE202241725: parts that are not stored use no memory and no files.
-func TestCVE202241725(t *testing.T) { // not parallel: it measures memory
-	head := "--boundary\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\n"
-	for name, body := range map[string]io.Reader{
-		"one field of 1 GiB":   io.MultiReader(strings.NewReader(head), io.LimitReader(endless("x"), 1<<30)),
-		"a million of fields":  io.LimitReader(endless(head+"\r\n"), 1<<26),
-		"a million of no file": io.LimitReader(endless("--boundary\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"\"\r\n\r\n\r\n"), 1<<26),
+// TestMemoryOfForms: parts that are not stored, and header lines, use no memory and no files: CVE-2022-41725 and
+// CVE-2023-24536.
+func TestMemoryOfForms(t *testing.T) { // not parallel: it measures memory
+	const part = "--boundary\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\n"
+	lines := "--boundary\r\n" + strings.Repeat("a:\r\n", 3000) + strings.TrimPrefix(part, "--boundary\r\n")
+	for name, c := range map[string]struct {
+		body      io.Reader
+		allocated uint64
+		read      int
+	}{
+		"one field of 1 GiB":   {io.MultiReader(strings.NewReader(part), io.LimitReader(endless("x"), 1<<30)), 4 << 20, 1 << 20},
+		"a million of fields":  {io.LimitReader(endless(part+"\r\n"), 1<<26), 4 << 20, 1 << 20},
+		"a million of no file": {io.LimitReader(endless(strings.Replace(part, "x", `files[]"; filename="`, 1)+"\r\n"), 1<<26), 4 << 20, 1 << 20},
+		"many header lines":    {io.LimitReader(endless(lines+"\r\n"), 1<<28), 64 << 20, 4 << 20},
 	} {
 		u := newUploader(newAlias(t, item.DefaultAlias, onMemory(t, nil)))
-		counted := &pieces{r: body, piece: 32 << 10}
+		counted := &pieces{r: c.body, piece: 32 << 10}
 		took := allocated(func() {
 			_, failures := uploadBody(t, u, counted, Upload{Request: Request{Kind: item.File}})
 			wantFailure(t, failures, item.TooLarge, "", "")
 		})
-		if took > 4<<20 || counted.read > 1<<20 {
+		if took > c.allocated || counted.read > c.read {
 			t.Errorf("%s: %d bytes were read and %d allocated", name, counted.read, took)
 		}
-	}
-}
-
-// TestCVE202324536: header lines use no memory.
-func TestCVE202324536(t *testing.T) { // not parallel: it measures memory
-	lines := strings.Repeat("a:\r\n", 3000)
-	part := "--boundary\r\n" + lines + "Content-Disposition: form-data; name=\"x\"\r\n\r\n\r\n"
-	u := newUploader(newAlias(t, item.DefaultAlias, onMemory(t, nil)))
-	counted := &pieces{r: io.LimitReader(endless(part), 1<<28), piece: 32 << 10}
-	took := allocated(func() {
-		_, failures := uploadBody(t, u, counted, Upload{Request: Request{Kind: item.File}})
-		wantFailure(t, failures, item.TooLarge, "", "")
-	})
-	if took > 64<<20 || counted.read > 4<<20 {
-		t.Errorf("%d bytes were read and %d allocated", counted.read, took)
 	}
 }
 

@@ -29,7 +29,10 @@ var (
 	pngOf, webpOf               = derivedtest.PNGOf, derivedtest.WebPOf
 	put, contents, wantContents = derivedtest.Put, derivedtest.Contents, derivedtest.WantContents
 	replace, wantRenditions     = derivedtest.Replace, derivedtest.WantRenditions
+	onEach                      = derivedtest.OnEach
 )
+
+type opener = derivedtest.Opener
 
 // secret is the detail of errors. Messages must not contain any word of it.
 const secret = "dial tcp 10.1.2.3:21: /srv/secret/place refused secret-key"
@@ -152,4 +155,24 @@ func filenames(items []Item) []string {
 func uploadImages(t testing.TB, u *Uploader, parts ...send) ([]Item, item.Failures) {
 	t.Helper()
 	return uploadBody(t, u, bytes.NewReader(formBody(parts...)), Upload{Request: Request{Kind: item.Image}})
+}
+
+// storeImages is uploadImages of images that must be stored.
+func storeImages(t testing.TB, u *Uploader, parts ...send) []Item {
+	t.Helper()
+	items, failures := uploadImages(t, u, parts...)
+	if failures != nil {
+		t.Fatal(failures)
+	}
+	return items
+}
+
+// storeFiles is uploadForm of files that must be stored.
+func storeFiles(t testing.TB, u *Uploader, parts ...send) []Item {
+	t.Helper()
+	items, failures := uploadForm(t, u, parts...)
+	if failures != nil {
+		t.Fatal(failures)
+	}
+	return items
 }

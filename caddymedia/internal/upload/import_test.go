@@ -61,37 +61,34 @@ func (w *web) get(_ context.Context, address string, _ *item.Alias) (string, io.
 func TestImport(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long", 100_000)
-	for kind, open := range storages {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			s, other := open(t, nil), open(t, nil)
-			alias, papers := newAlias(t, item.DefaultAlias, s), newAlias(t, "papers", other)
-			u := newUploader(alias, papers)
-			u.Staging = NewStaging(1<<20, 100) // small ones stay in memory
-			w := &web{contents: map[string]string{"http://x/Read%20Me.txt": "one", "http://x/b.txt": long, "http://x/c.txt": "three"}}
-			body := formBody(
-				field("url", "http://x/Read%20Me.txt?token=1"), file("a.txt", "file"), field("url", ""), field("url", " http://x/b.txt  "),
-				file("b.txt", "file too"), field("alias", "papers"), field("url", "http://x/c.txt"), field("sub_folder", "in"),
-			)
-			items, failures := uploadBody(t, u, bytes.NewReader(body), Upload{Request: Request{Kind: item.File}, Import: w.get})
-			want := []string{"in/read-20me.txt", "in/a.txt", "in/b.txt", "in/b-1795176000.txt", "in/c.txt"}
-			names := filenames(items)
-			slices.Sort(names[2:4]) // either may get the time
-			slices.Sort(want[2:4])
-			if failures != nil || !slices.Equal(names, want) {
-				t.Errorf("%q, %v, want %q", names, failures, want)
-			}
-			wantContents(t, s, nil)
-			got := contents(t, other)
-			if got["file/papers/in/read-20me.txt"] != "one" || got["file/papers/in/c.txt"] != "three" || got["file/papers/in/a.txt"] != "file" ||
-				len(got["file/papers/in/b.txt"])+len(got["file/papers/in/b-1795176000.txt"]) != len(long)+len("file too") {
-				t.Errorf("stored are %d objects", len(got))
-			}
-			if w.open.Load() != 0 {
-				t.Errorf("%d contents are open", w.open.Load())
-			}
-		})
-	}
+	onEach(t, func(t *testing.T, open opener) {
+		s, other := open(t, nil), open(t, nil)
+		alias, papers := newAlias(t, item.DefaultAlias, s), newAlias(t, "papers", other)
+		u := newUploader(alias, papers)
+		u.Staging = NewStaging(1<<20, 100) // small ones stay in memory
+		w := &web{contents: map[string]string{"http://x/Read%20Me.txt": "one", "http://x/b.txt": long, "http://x/c.txt": "three"}}
+		body := formBody(
+			field("url", "http://x/Read%20Me.txt?token=1"), file("a.txt", "file"), field("url", ""), field("url", " http://x/b.txt  "),
+			file("b.txt", "file too"), field("alias", "papers"), field("url", "http://x/c.txt"), field("sub_folder", "in"),
+		)
+		items, failures := uploadBody(t, u, bytes.NewReader(body), Upload{Request: Request{Kind: item.File}, Import: w.get})
+		want := []string{"in/read-20me.txt", "in/a.txt", "in/b.txt", "in/b-1795176000.txt", "in/c.txt"}
+		names := filenames(items)
+		slices.Sort(names[2:4]) // either may get the time
+		slices.Sort(want[2:4])
+		if failures != nil || !slices.Equal(names, want) {
+			t.Errorf("%q, %v, want %q", names, failures, want)
+		}
+		wantContents(t, s, nil)
+		got := contents(t, other)
+		if got["file/papers/in/read-20me.txt"] != "one" || got["file/papers/in/c.txt"] != "three" || got["file/papers/in/a.txt"] != "file" ||
+			len(got["file/papers/in/b.txt"])+len(got["file/papers/in/b-1795176000.txt"]) != len(long)+len("file too") {
+			t.Errorf("stored are %d objects", len(got))
+		}
+		if w.open.Load() != 0 {
+			t.Errorf("%d contents are open", w.open.Load())
+		}
+	})
 }
 
 // TestImportRefused: all or nothing, with one failure for each address, which is its filename.

@@ -36,56 +36,45 @@ func wantRendition(t testing.TB, u *Uploader, rendition, filename, want string) 
 
 func TestRenditions(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			u, alias := withRenditions(t, open(t, nil))
-			w := watch(u)
-			items, failures := uploadImages(t, u, field("sub_folder", "in/here"), file("a.png", pngOf(red)))
-			if failures != nil {
-				t.Fatal(failures)
-			}
-			want := map[string]string{
-				"later": "https://cdn.example/static/img/content@later/in/here/a.png",
-				"soon":  "https://cdn.example/static/img/content@soon/in/here/a.png",
-			}
-			if !maps.Equal(items[0].Renditions, want) {
-				t.Errorf("renditions %v, want %v", items[0].Renditions, want)
-			}
-			wantRenditions(t, alias, "pics@renditions/3/in/here/a.png/soon.webp")
-			wantRendition(t, u, "soon", "in/here/a.png", webpOf(red))
-			wantRendition(t, u, "later", "in/here/a.png", webpOf(red))
-			wantRenditions(t, alias, "pics@renditions/3/in/here/a.png/later.webp", "pics@renditions/3/in/here/a.png/soon.webp")
-			if want := []string{"soon made", "later made"}; !slices.Equal(w.renditions, want) {
-				t.Errorf("the observer was told of %q, want %q", w.renditions, want)
-			}
-			alias.Renditions = alias.Renditions[:1] // after a change of the settings
-			if err := u.Delete(t.Context(), alias, "in/here/a.png", item.Actor{}); err != nil {
-				t.Error(err)
-			}
-			wantContents(t, alias.Storage, nil)
-		})
-	}
+	onEach(t, func(t *testing.T, open opener) {
+		u, alias := withRenditions(t, open(t, nil))
+		w := watch(u)
+		items := storeImages(t, u, field("sub_folder", "in/here"), file("a.png", pngOf(red)))
+		want := map[string]string{
+			"later": "https://cdn.example/static/img/content@later/in/here/a.png",
+			"soon":  "https://cdn.example/static/img/content@soon/in/here/a.png",
+		}
+		if !maps.Equal(items[0].Renditions, want) {
+			t.Errorf("renditions %v, want %v", items[0].Renditions, want)
+		}
+		wantRenditions(t, alias, "pics@renditions/3/in/here/a.png/soon.webp")
+		wantRendition(t, u, "soon", "in/here/a.png", webpOf(red))
+		wantRendition(t, u, "later", "in/here/a.png", webpOf(red))
+		wantRenditions(t, alias, "pics@renditions/3/in/here/a.png/later.webp", "pics@renditions/3/in/here/a.png/soon.webp")
+		if want := []string{"soon made", "later made"}; !slices.Equal(w.renditions, want) {
+			t.Errorf("the observer was told of %q, want %q", w.renditions, want)
+		}
+		alias.Renditions = alias.Renditions[:1] // after a change of the settings
+		if err := u.Delete(t.Context(), alias, "in/here/a.png", item.Actor{}); err != nil {
+			t.Error(err)
+		}
+		wantContents(t, alias.Storage, nil)
+	})
 }
 
 // TestRenditionOfReplaced: a rendition never outlives its image.
 func TestRenditionOfReplaced(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			u, alias := withRenditions(t, open(t, nil))
-			alias.Overwrite = true
-			for _, c := range []color.NRGBA{red, green, blue} {
-				if _, failures := uploadImages(t, u, file("a.png", pngOf(c))); failures != nil {
-					t.Fatal(failures)
-				}
-				wantRenditions(t, alias, "pics@renditions/1/a.png/soon.webp")
-				wantRendition(t, u, "soon", "a.png", webpOf(c))
-				wantRendition(t, u, "later", "a.png", webpOf(c))
-			}
-		})
-	}
+	onEach(t, func(t *testing.T, open opener) {
+		u, alias := withRenditions(t, open(t, nil))
+		alias.Overwrite = true
+		for _, c := range []color.NRGBA{red, green, blue} {
+			storeImages(t, u, file("a.png", pngOf(c)))
+			wantRenditions(t, alias, "pics@renditions/1/a.png/soon.webp")
+			wantRendition(t, u, "soon", "a.png", webpOf(c))
+			wantRendition(t, u, "later", "a.png", webpOf(c))
+		}
+	})
 }
 
 // TestRenditionNotStored: an upload succeeds without its eager renditions, if there is no memory
@@ -103,9 +92,7 @@ func TestRenditionNotStored(t *testing.T) {
 				return nil
 			}))
 			u.Staging = NewStaging(memory, 1<<20)
-			if _, failures := uploadImages(t, u, file("a.png", pngOf(red))); failures != nil {
-				t.Fatal(failures)
-			}
+			storeImages(t, u, file("a.png", pngOf(red)))
 			r := derivedtest.Request(t, alias, "soon", "a.png")
 			if _, err := derivedtest.Opened(t, u.Derived, r); full && !errors.Is(err, storagedrivers.ErrNoSpace) {
 				t.Errorf("error %v", err)
@@ -152,9 +139,7 @@ func TestRenditionOfDeleted(t *testing.T) {
 		return nil
 	})
 	u, alias = withRenditions(t, s)
-	if _, failures := uploadImages(t, u, file("a.png", pngOf(red))); failures != nil {
-		t.Fatal(failures)
-	}
+	storeImages(t, u, file("a.png", pngOf(red)))
 	if err := <-deleted; err != nil {
 		t.Error(err)
 	}
@@ -165,24 +150,21 @@ func TestRenditionOfDeleted(t *testing.T) {
 // leaves then.
 func TestRenditionOfCallerThatIsGone(t *testing.T) {
 	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ctx, cancel := context.WithCancel(t.Context())
-			committed := false
-			u, alias := withRenditions(t, open(t, func(op, _ string) error {
-				if committed {
-					cancel()
-				}
-				committed = committed || op == "put" || op == "commit"
-				return nil
-			}))
-			body := strings.NewReader(string(formBody(file("a.png", pngOf(red)))))
-			items, failures := u.Upload(ctx, Upload{Request: Request{Kind: item.Image}}, Form(body, boundary))
-			if checked(t, items, failures); failures != nil || ctx.Err() == nil {
-				t.Fatal(failures, ctx.Err())
+	onEach(t, func(t *testing.T, open opener) {
+		ctx, cancel := context.WithCancel(t.Context())
+		committed := false
+		u, alias := withRenditions(t, open(t, func(op, _ string) error {
+			if committed {
+				cancel()
 			}
-			wantRenditions(t, alias, "pics@renditions/1/a.png/soon.webp")
-		})
-	}
+			committed = committed || op == "put" || op == "commit"
+			return nil
+		}))
+		body := strings.NewReader(string(formBody(file("a.png", pngOf(red)))))
+		items, failures := u.Upload(ctx, Upload{Request: Request{Kind: item.Image}}, Form(body, boundary))
+		if checked(t, items, failures); failures != nil || ctx.Err() == nil {
+			t.Fatal(failures, ctx.Err())
+		}
+		wantRenditions(t, alias, "pics@renditions/1/a.png/soon.webp")
+	})
 }

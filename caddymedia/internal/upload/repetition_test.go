@@ -85,20 +85,25 @@ func eachStorage(t *testing.T, overwrite bool, test func(t *testing.T, alias *it
 	}
 }
 
+// eachStrategy is eachStorage under Append Time, and under Overwrite.
+func eachStrategy(t *testing.T, test func(t *testing.T, alias *item.Alias)) {
+	t.Helper()
+	eachStorage(t, false, test)
+	eachStorage(t, true, test)
+}
+
 var text = file("a.txt", "text")
 
 // TestRepeated: a request that is repeated after a success stores nothing again.
 func TestRepeated(t *testing.T) {
 	t.Parallel()
-	for _, overwrite := range []bool{false, true} {
-		eachStorage(t, overwrite, func(t *testing.T, alias *item.Alias) {
-			r := repeating(alias)
-			for range 3 {
-				r.stored(t, "a.txt", text)
-			}
-			wantContents(t, alias.Storage, map[string]string{"file/content/a.txt": "text"})
-		})
-	}
+	eachStrategy(t, func(t *testing.T, alias *item.Alias) {
+		r := repeating(alias)
+		for range 3 {
+			r.stored(t, "a.txt", text)
+		}
+		wantContents(t, alias.Storage, map[string]string{"file/content/a.txt": "text"})
+	})
 }
 
 // TestFirstAttempt: the first attempt of a request takes no object for its own.
@@ -247,25 +252,20 @@ func TestRepeatedOverwritten(t *testing.T) {
 // TestRepeatedOverwrittenImage: an image that others have replaced since leaves the newer one its variant.
 func TestRepeatedOverwrittenImage(t *testing.T) {
 	t.Parallel()
-	for kind, open := range storages {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			alias := imageAlias(t, open(t, nil))
-			alias.Overwrite = true
-			r := repeating(alias)
-			r.began = r.began.Add(-time.Minute)
-			r.stored(t, "a.png", file("a.png", pngOf(red)))
-			if _, failures := uploadImages(t, r.u, file("a.png", pngOf(blue))); failures != nil {
-				t.Fatal(failures)
-			}
-			r.stored(t, "a.png", file("a.png", pngOf(red)))
-			want := red
-			if alias.Storage.Features().Local {
-				want = blue
-			}
-			wantContents(t, alias.Storage, map[string]string{"a.png": pngOf(want), "a.png.webp": webpOf(want)})
-		})
-	}
+	onEach(t, func(t *testing.T, open opener) {
+		alias := imageAlias(t, open(t, nil))
+		alias.Overwrite = true
+		r := repeating(alias)
+		r.began = r.began.Add(-time.Minute)
+		r.stored(t, "a.png", file("a.png", pngOf(red)))
+		storeImages(t, r.u, file("a.png", pngOf(blue)))
+		r.stored(t, "a.png", file("a.png", pngOf(red)))
+		want := red
+		if alias.Storage.Features().Local {
+			want = blue
+		}
+		wantContents(t, alias.Storage, map[string]string{"a.png": pngOf(want), "a.png.webp": webpOf(want)})
+	})
 }
 
 // TestRepeatedVariant: a repetition stores the variant that an earlier attempt could not store any more.
@@ -297,29 +297,27 @@ func TestRepeatedVariant(t *testing.T) {
 // compared. Another item is compared as always.
 func TestRepeatedCondition(t *testing.T) {
 	t.Parallel()
-	for _, overwrite := range []bool{false, true} {
-		eachStorage(t, overwrite, func(t *testing.T, alias *item.Alias) {
-			r := repeating(alias)
-			r.began = r.began.Add(-time.Minute)
-			attempt := func() item.Failures {
-				req := Upload{Request: r.request(), SubFolder: "/", Matches: isMissing}
-				if failures := r.u.Precheck(t.Context(), req, "a.txt", 4); failures != nil {
-					return failures
-				}
-				_, failures := uploadSingle(t, r.u, "a.txt", strings.NewReader("text"), req)
-				r.again = true
+	eachStrategy(t, func(t *testing.T, alias *item.Alias) {
+		r := repeating(alias)
+		r.began = r.began.Add(-time.Minute)
+		attempt := func() item.Failures {
+			req := Upload{Request: r.request(), SubFolder: "/", Matches: isMissing}
+			if failures := r.u.Precheck(t.Context(), req, "a.txt", 4); failures != nil {
 				return failures
 			}
-			for range 2 {
-				if failures := attempt(); failures != nil {
-					t.Error(failures)
-				}
+			_, failures := uploadSingle(t, r.u, "a.txt", strings.NewReader("text"), req)
+			r.again = true
+			return failures
+		}
+		for range 2 {
+			if failures := attempt(); failures != nil {
+				t.Error(failures)
 			}
-			replace(t, alias.Storage, "file/content/a.txt", "other")
-			wantFailure(t, attempt(), item.Changed, "a.txt", "condition")
-			wantContents(t, alias.Storage, map[string]string{"file/content/a.txt": "other"})
-		})
-	}
+		}
+		replace(t, alias.Storage, "file/content/a.txt", "other")
+		wantFailure(t, attempt(), item.Changed, "a.txt", "condition")
+		wantContents(t, alias.Storage, map[string]string{"file/content/a.txt": "other"})
+	})
 }
 
 // TestRepeatedReplacement: so it is for a replacement.

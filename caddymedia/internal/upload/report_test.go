@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -120,9 +121,7 @@ func TestReplacedUnseen(t *testing.T) {
 	u := newUploader(alias)
 	w := watch(u)
 	for range 2 {
-		if _, failures := uploadForm(t, u, file("a.txt", "a")); failures != nil {
-			t.Fatal(failures)
-		}
+		storeFiles(t, u, file("a.txt", "a"))
 	}
 	if got := w.actions(); !slices.Equal(got, []string{"stored a.txt by ", "stored a.txt by "}) {
 		t.Errorf("changes %q", got)
@@ -237,4 +236,74 @@ func TestEndedByPanic(t *testing.T) {
 	if w.underWay != 0 || !slices.Equal(w.ended, []bool{false}) {
 		t.Errorf("%d are under way, ended well: %v", w.underWay, w.ended)
 	}
+}
+
+// TestStorageErrors: an error at any step leaves nothing. One of staging is of the whole request.
+func TestStorageErrors(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		for _, op := range []string{"stage", "commit", "closed"} {
+			if name == "memory" && op == "stage" {
+				continue // stages in memory only
+			}
+			t.Run(name+" "+op, func(t *testing.T) {
+				t.Parallel()
+				s := open(t, func(asked, _ string) error {
+					if asked == op || op == "commit" && asked == "put" {
+						return fmt.Errorf("%s: %w", secret, storagedrivers.ErrUnavailable)
+					}
+					return nil
+				})
+				u := newUploader(newAlias(t, item.DefaultAlias, s))
+				filename, cause := "", storagedrivers.ErrUnavailable
+				switch op {
+				case "commit":
+					filename = "a.txt"
+				case "closed":
+					cause = storagedrivers.ErrClosed
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_, failures := uploadForm(t, u, file("a.txt", "text"))
+				wantFailure(t, failures, item.Unavailable, filename, "try again later")
+				if !errors.Is(failures[0], cause) {
+					t.Errorf("%v lacks the detail for the log", failures)
+				}
+				if op != "closed" {
+					wantContents(t, s, nil)
+				}
+			})
+		}
+	}
+}
+
+// TestUnforeseenError: an error of no known kind is a failure, never a success without items.
+func TestUnforeseenError(t *testing.T) {
+	t.Parallel()
+	s := onLocal(t, func(op, _ string) error {
+		if op == "close" {
+			return errors.New(secret)
+		}
+		return nil
+	})
+	_, failures := uploadForm(t, newUploader(newAlias(t, item.DefaultAlias, s)), file("a.txt", strings.Repeat("x", 2<<20)))
+	wantFailure(t, failures, item.Internal, "", "internal error")
+}
+
+// TestStorageAwayAtTheMove: the upload fails if the form names, after its files, an alias whose
+// storage is unavailable.
+func TestStorageAwayAtTheMove(t *testing.T) {
+	t.Parallel()
+	away := fmt.Errorf("%s: %w", secret, storagedrivers.ErrUnavailable)
+	first, second := onMemory(t, nil), onLocal(t, func(string, string) error { return away })
+	u := newUploader(newAlias(t, item.DefaultAlias, first), newAlias(t, "docs", second))
+	_, failures := uploadForm(t, u, file("a.txt", "text"), file("b.txt", "text"), field("alias", "docs"))
+	if len(failures) != 2 {
+		t.Errorf("failures %v, want 2", failures)
+	}
+	wantFailure(t, failures, item.Unavailable, "a.txt", "try again later")
+	away = nil
+	wantContents(t, first, nil)
+	wantContents(t, second, nil)
 }

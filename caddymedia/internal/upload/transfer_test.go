@@ -28,7 +28,7 @@ type transferSite struct {
 	here, there        *storagedrivers.Storage
 }
 
-func newTransferSite(t *testing.T, open func(testing.TB, func(op, key string) error) *storagedrivers.Storage, fail func(op, key string) error) *transferSite {
+func newTransferSite(t *testing.T, open opener, fail func(op, key string) error) *transferSite {
 	t.Helper()
 	s := &transferSite{here: open(t, fail), there: closed(t, "far", memory.New(), storagedrivers.Options{})}
 	s.content, s.over, s.far = newAlias(t, "content", s.here), newAlias(t, "over", s.here), newAlias(t, "far", s.there)
@@ -230,39 +230,36 @@ func TestTransferLargeAcross(t *testing.T) {
 // with its image.
 func TestTransferImage(t *testing.T) {
 	t.Parallel()
-	for kind, open := range storages {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			with, without := imageAlias(t, s), imageAlias(t, s)
-			with.Prefix = "img/content"
-			without.Name, without.Prefix, without.WebP, without.RenameMismatched = "plain", "img/plain", nil, true
-			u := newUploader(with, without)
-			put(t, s, "img/content/a.png", pngOf(red))
-			put(t, s, "img/content/a.png.webp", "its variant")
-			transfer := func(from, to *item.Alias, transfer Transfer, want string) {
-				t.Helper()
-				transfer.Request, transfer.From = Request{Kind: item.Image, Alias: to.Name}, from
-				items, failures := u.Transfer(t.Context(), transfer)
-				if failures != nil || items[0].Filename != want {
-					t.Fatalf("%v, %v, want %s", items, failures, want)
-				}
+	onEach(t, func(t *testing.T, open opener) {
+		s := open(t, nil)
+		with, without := imageAlias(t, s), imageAlias(t, s)
+		with.Prefix = "img/content"
+		without.Name, without.Prefix, without.WebP, without.RenameMismatched = "plain", "img/plain", nil, true
+		u := newUploader(with, without)
+		put(t, s, "img/content/a.png", pngOf(red))
+		put(t, s, "img/content/a.png.webp", "its variant")
+		transfer := func(from, to *item.Alias, transfer Transfer, want string) {
+			t.Helper()
+			transfer.Request, transfer.From = Request{Kind: item.Image, Alias: to.Name}, from
+			items, failures := u.Transfer(t.Context(), transfer)
+			if failures != nil || items[0].Filename != want {
+				t.Fatalf("%v, %v, want %s", items, failures, want)
 			}
-			transfer(with, without, Transfer{Filename: "a.png", To: "b.png"}, "b.png")
-			wantContents(t, s, map[string]string{"img/plain/b.png": pngOf(red)})
-			transfer(without, with, Transfer{Filename: "b.png", To: "sub/c.png"}, "sub/c.png")
-			wantContents(t, s, map[string]string{"img/content/sub/c.png": pngOf(red), "img/content/sub/c.png.webp": webpOf(red)})
-			transfer(with, without, Transfer{Filename: "sub/c.png", To: "d.jpg"}, "d.png") // its content is PNG
-			for _, overwrite := range []bool{false, true} {
-				without.Overwrite = overwrite
-				transfer(without, without, Transfer{Filename: "d.png", To: "d.jpg"}, "d.png") // itself
-				wantContents(t, s, map[string]string{"img/plain/d.png": pngOf(red)})
-			}
-			transfer(without, without, Transfer{Filename: "d.png", To: "d"}, "d.png") // itself again
-			transfer(without, without, Transfer{Filename: "d.png", To: "d.jpg", Copy: true}, "d.png")
+		}
+		transfer(with, without, Transfer{Filename: "a.png", To: "b.png"}, "b.png")
+		wantContents(t, s, map[string]string{"img/plain/b.png": pngOf(red)})
+		transfer(without, with, Transfer{Filename: "b.png", To: "sub/c.png"}, "sub/c.png")
+		wantContents(t, s, map[string]string{"img/content/sub/c.png": pngOf(red), "img/content/sub/c.png.webp": webpOf(red)})
+		transfer(with, without, Transfer{Filename: "sub/c.png", To: "d.jpg"}, "d.png") // its content is PNG
+		for _, overwrite := range []bool{false, true} {
+			without.Overwrite = overwrite
+			transfer(without, without, Transfer{Filename: "d.png", To: "d.jpg"}, "d.png") // itself
 			wantContents(t, s, map[string]string{"img/plain/d.png": pngOf(red)})
-		})
-	}
+		}
+		transfer(without, without, Transfer{Filename: "d.png", To: "d"}, "d.png") // itself again
+		transfer(without, without, Transfer{Filename: "d.png", To: "d.jpg", Copy: true}, "d.png")
+		wantContents(t, s, map[string]string{"img/plain/d.png": pngOf(red)})
+	})
 }
 
 // TestTransferOrder: the new item is complete before the old one is removed. If the new one cannot
@@ -379,38 +376,35 @@ func removeForTest(ctx context.Context, s *transferSite) *item.Failure {
 // TestTransferAndDelete: of a concurrent move and deletion exactly one succeeds.
 func TestTransferAndDelete(t *testing.T) {
 	t.Parallel()
-	for kind, open := range storages {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			for range 50 {
-				s := newTransferSite(t, open, nil)
-				s.u.Observer = NopObserver{}
-				var all sync.WaitGroup
-				var wins atomic.Int64
-				for _, to := range []string{"new.txt", "", "newer.txt"} {
-					all.Go(func() {
-						err := error(nil)
-						if to == "" {
-							err = s.u.Delete(t.Context(), s.content, "a.txt", item.Actor{})
-						} else if _, failures := s.transfer(t, s.content, s.content, Transfer{Filename: "a.txt", To: to}); failures != nil {
-							if err = fs.ErrNotExist; failures[0].Reason != item.Missing {
-								t.Errorf("%v", failures)
-							}
+	onEach(t, func(t *testing.T, open opener) {
+		for range 50 {
+			s := newTransferSite(t, open, nil)
+			s.u.Observer = NopObserver{}
+			var all sync.WaitGroup
+			var wins atomic.Int64
+			for _, to := range []string{"new.txt", "", "newer.txt"} {
+				all.Go(func() {
+					err := error(nil)
+					if to == "" {
+						err = s.u.Delete(t.Context(), s.content, "a.txt", item.Actor{})
+					} else if _, failures := s.transfer(t, s.content, s.content, Transfer{Filename: "a.txt", To: to}); failures != nil {
+						if err = fs.ErrNotExist; failures[0].Reason != item.Missing {
+							t.Errorf("%v", failures)
 						}
-						if err == nil {
-							wins.Add(1)
-						} else if !errors.Is(err, fs.ErrNotExist) {
-							t.Error(err)
-						}
-					})
-				}
-				all.Wait()
-				if left := contents(t, s.here); wins.Load() != 1 || left["file/content/a.txt"] != "" || len(left) > 6 {
-					t.Fatalf("%d succeed, %q are left", wins.Load(), slices.Sorted(maps.Keys(left)))
-				}
+					}
+					if err == nil {
+						wins.Add(1)
+					} else if !errors.Is(err, fs.ErrNotExist) {
+						t.Error(err)
+					}
+				})
 			}
-		})
-	}
+			all.Wait()
+			if left := contents(t, s.here); wins.Load() != 1 || left["file/content/a.txt"] != "" || len(left) > 6 {
+				t.Fatalf("%d succeed, %q are left", wins.Load(), slices.Sorted(maps.Keys(left)))
+			}
+		}
+	})
 }
 
 // TestTransferNeedsBothAliases: the account must be allowed to use the target alias.

@@ -97,9 +97,7 @@ func TestClosedUnused(t *testing.T) {
 // TestSweep: of many expiring entries, only valid ones take space.
 func TestSweep(t *testing.T) {
 	t.Parallel()
-	clock := new(tokentest.Clock)
-	s := New(filepath.Join(t.TempDir(), "tokens.db"), nil, clock.Now)
-	defer s.Close()
+	s, clock := newStore(t)
 	var wg sync.WaitGroup
 	for range 500 {
 		wg.Go(func() { putNew(t, s, clock.Now().Add(time.Minute)) })
@@ -141,9 +139,7 @@ func TestRemoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			clock := new(tokentest.Clock)
-			s := New(filepath.Join(t.TempDir(), "tokens.db"), nil, clock.Now)
-			defer s.Close()
+			s, clock := newStore(t)
 			for _, lifetime := range []time.Duration{time.Minute, time.Hour} {
 				e := tokens.Entry{Value: []byte{}, Expires: clock.Now().Add(lifetime)}
 				if err := s.Update(t.Context(), "key", "index", to(e)); err != nil {
@@ -162,9 +158,7 @@ func TestRemoved(t *testing.T) {
 // TestNoWrites: reads, and all calls for volatile entries but those of an index, write nothing.
 func TestNoWrites(t *testing.T) {
 	t.Parallel()
-	clock := new(tokentest.Clock)
-	s := New(filepath.Join(t.TempDir(), "tokens.db"), nil, clock.Now)
-	defer s.Close()
+	s, clock := newStore(t)
 	key, volatile := putNew(t, s, clock.Now().Add(time.Hour)), tokens.Volatile+"a"
 	f, err := s.opened()
 	if err != nil {
@@ -195,8 +189,7 @@ func TestNoWrites(t *testing.T) {
 // removed with its index.
 func TestMalformed(t *testing.T) {
 	t.Parallel()
-	s := New(filepath.Join(t.TempDir(), "tokens.db"), nil, nil)
-	defer s.Close()
+	s, _ := newStore(t)
 	key := putNew(t, s, time.Time{})
 	f, err := s.opened()
 	if err != nil {
@@ -226,6 +219,19 @@ func TestMalformed(t *testing.T) {
 		t.Error(err)
 	}
 	wantKeys(t, s, 0)
+}
+
+// newStore returns a store with a clock. It is closed at the end of the test.
+func newStore(t *testing.T) (*Store, *tokentest.Clock) {
+	t.Helper()
+	clock := new(tokentest.Clock)
+	s := New(filepath.Join(t.TempDir(), "tokens.db"), nil, clock.Now)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, clock
 }
 
 // to returns the change of any entry to e.

@@ -37,9 +37,10 @@ func client(t *testing.T, input string) *goredis.UniversalOptions {
 
 func TestClientOptions(t *testing.T) {
 	t.Parallel()
+	cert, _ := certificate(t)
 	o := client(t, `{"addresses":["127.0.0.1:1","127.0.0.1:2"],"master_name":"main","username":"media",
 		"password":"hunter2","sentinel_username":"watcher","sentinel_password":"s","db":3,
-		"tls":true,"tls_ca_file":"`+newCertificates(t).ca+`","tls_server_name":"redis.test",
+		"tls":true,"tls_ca_file":"`+cert+`","tls_server_name":"redis.test",
 		"timeout":2000000000,"pool_size":7}`)
 	if o.Password != "hunter2" || o.ReadTimeout != 2*time.Second || o.TLSConfig.ServerName != "redis.test" ||
 		o.TLSConfig.RootCAs == nil || o.PoolSize != 7 || o.DB != 3 || o.MasterName != "main" {

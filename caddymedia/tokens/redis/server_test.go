@@ -1,14 +1,6 @@
 package redis
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -72,45 +64,10 @@ func startPlain(t *testing.T, args ...string) *server {
 	return start(t, port, append([]string{"--port", strconv.Itoa(port), "--save", ""}, args...)...)
 }
 
-// certificates are the files of a self-signed certificate for redis.test, for both sides.
-type certificates struct{ ca, key string }
-
-func newCertificates(t *testing.T) certificates {
+// certificate returns the files of a self-signed certificate for localhost, for both sides, and of its key.
+func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber:          big.NewInt(1),
-		Subject:               pkix.Name{CommonName: "redis.test"},
-		DNSNames:              []string{"redis.test"},
-		NotBefore:             time.Now().Add(-time.Hour),
-		NotAfter:              time.Now().Add(time.Hour),
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	return certificates{
-		ca:  writePEM(t, filepath.Join(dir, "cert.pem"), "CERTIFICATE", cert),
-		key: writePEM(t, filepath.Join(dir, "key.pem"), "PRIVATE KEY", der),
-	}
-}
-
-func writePEM(t *testing.T, path, kind string, der []byte) string {
-	t.Helper()
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(fmt.Errorf("writing a %s: %w", kind, err))
-	}
-	return path
+	key = servers.Certificate(t, dir)
+	return filepath.Join(dir, "cert"), key
 }

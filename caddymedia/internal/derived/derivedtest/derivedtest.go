@@ -1,5 +1,5 @@
 // Package derivedtest has storages with faults, aliases, images and makers for the tests of
-// packages derived and upload. It has no tests of its own. Begin with [Storages] and [NewMaker].
+// packages derived, upload, resumable and tus. It has no tests of its own. Begin with [Storages] and [NewMaker].
 package derivedtest
 
 import (
@@ -11,8 +11,6 @@ import (
 	"image/color"
 	"image/png"
 	"io"
-	"io/fs"
-	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,9 +25,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/local"
 	"github.com/caddymedia/media/storagedrivers/locks"
-	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
 // Noon is the time of the clock.
@@ -138,33 +134,22 @@ func PNGOf(c color.NRGBA) string {
 	return b.String()
 }
 
-// OnMemory returns a storage in memory. fail is called as by [OnLocal].
+// OnMemory returns a storage on [NewMemory].
 func OnMemory(t testing.TB, fail func(op, key string) error) *storagedrivers.Storage {
 	t.Helper()
-	d := memory.New()
-	d.Fail = fail
-	return Closed(t, "memory", d, storagedrivers.Options{})
+	return Closed(t, "memory", NewMemory(t, fail), storagedrivers.Options{})
 }
 
-// OnLocal returns a storage in its own folder. fail is called before each operation, with its name
-// and key.
+// OnLocal returns a storage on [NewLocal].
 func OnLocal(t testing.TB, fail func(op, key string) error) *storagedrivers.Storage {
 	t.Helper()
-	d := local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler))
-	return Closed(t, "local", &faulty{Driver: d, fail: fail}, storagedrivers.Options{})
+	return Closed(t, "local", NewLocal(t, fail), storagedrivers.Options{})
 }
 
 // Shared returns two storages on one backend, like those of two processes.
 func Shared(t testing.TB, kind string, fail func(op, key string) error) (here, there *storagedrivers.Storage) {
 	t.Helper()
-	var d storagedrivers.Driver
-	if kind == "memory" {
-		m := memory.New()
-		m.Fail = fail
-		d = m
-	} else {
-		d = &faulty{Driver: local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler)), fail: fail}
-	}
+	d := Drivers[kind](t, fail)
 	notYet := func() error { return nil }
 	return Closed(t, "here", d, storagedrivers.Options{}), Closed(t, "there", d, storagedrivers.Options{Close: notYet})
 }
@@ -190,89 +175,21 @@ func Closed(t testing.TB, name string, d storagedrivers.Driver, opts storagedriv
 	return s
 }
 
+// Opener returns a storage. fail is called as by [NewLocal].
+type Opener = func(t testing.TB, fail func(op, key string) error) *storagedrivers.Storage
+
 // Storages are the two sorts of storages: staging in the backend, and in memory.
-var Storages = map[string]func(testing.TB, func(op, key string) error) *storagedrivers.Storage{
-	"memory": OnMemory, "local": OnLocal,
-}
+var Storages = map[string]Opener{"memory": OnMemory, "local": OnLocal}
 
-// faulty is a local driver with faults.
-type faulty struct {
-	*local.Driver
-	fail func(op, key string) error
-}
-
-func (d *faulty) Stage(ctx context.Context) (storagedrivers.Staged, error) {
-	if err := d.ask("stage", ""); err != nil {
-		return nil, err
+// OnEach runs a test on each sort of storage, in parallel.
+func OnEach(t *testing.T, test func(t *testing.T, open Opener)) {
+	t.Helper()
+	for name, open := range Storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open)
+		})
 	}
-	st, err := d.Driver.Stage(ctx)
-	return &faultyStaged{st, d}, err
-}
-
-// StageCopy asks for the source.
-func (d *faulty) StageCopy(ctx context.Context, source storagedrivers.Info) (storagedrivers.Staged, error) {
-	if err := d.ask("copy", source.Key); err != nil {
-		return nil, err
-	}
-	st, err := d.Driver.StageCopy(ctx, source)
-	if err != nil {
-		return nil, err
-	}
-	return &faultyStaged{st, d}, nil
-}
-
-func (d *faulty) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
-	if err := d.ask("stat", key); err != nil {
-		return storagedrivers.Info{}, err
-	}
-	return d.Driver.Stat(ctx, key)
-}
-
-func (d *faulty) Delete(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
-	if err := d.ask("delete", key); err != nil {
-		return err
-	}
-	return d.Driver.Delete(ctx, key, opts)
-}
-
-func (d *faulty) ask(op, key string) error {
-	if d.fail == nil {
-		return nil
-	}
-	return d.fail(op, key)
-}
-
-// Commit asks for each change.
-func (d *faulty) Commit(ctx context.Context, changes []storagedrivers.Change) ([]storagedrivers.Info, error) {
-	changes = slices.Clone(changes)
-	for i, c := range changes {
-		op := "delete"
-		if st, ok := c.Staged.(*faultyStaged); ok {
-			op, changes[i].Staged = "commit", st.Staged
-		}
-		if err := d.ask(op, c.Key); errors.Is(err, fs.ErrExist) {
-			return nil, &storagedrivers.ExistsError{Taken: []int{i}}
-		} else if err != nil {
-			return nil, &storagedrivers.CommitError{Index: i, Err: err}
-		}
-	}
-	return d.Driver.Commit(ctx, changes)
-}
-
-type faultyStaged struct {
-	storagedrivers.Staged
-	driver *faulty
-}
-
-func (st *faultyStaged) Read(p []byte) (int, error) {
-	if err := st.driver.ask("read", ""); err != nil {
-		return 0, err
-	}
-	return st.Staged.Read(p)
-}
-
-func (st *faultyStaged) Close() error {
-	return errors.Join(st.Staged.Close(), st.driver.ask("close", ""))
 }
 
 // Put stores a new object.
