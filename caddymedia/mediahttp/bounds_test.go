@@ -20,24 +20,16 @@ import (
 func TestMaxUploads(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, media.Limits{MaxUploads: 1})
-	token := s.token(t)
+	token := s.Token(t)
 	body := form(file("a.txt", "text"))
-	status, _, text := s.upload(t, token, &meanwhile{
-		first: strings.NewReader(body[:10]), second: strings.NewReader(body[10:]),
-		between: func() {
-			second := strings.NewReader(body)
-			status, header, text := s.upload(t, token, second)
-			if status != http.StatusTooManyRequests || header.Get("Retry-After") == "" || second.Len() != len(body) {
-				t.Errorf("the second: %d %s with the header %v, %d bytes unread", status, text, header, second.Len())
-			}
-		},
-	})
-	if status != http.StatusOK {
-		t.Errorf("the first: %d %s", status, text)
-	}
-	if status, _, text := s.upload(t, token, strings.NewReader(body)); status != http.StatusOK {
-		t.Errorf("after them: %d %s", status, text)
-	}
+	s.Upload(t, token, meanwhile(body, func() {
+		second := strings.NewReader(body)
+		got := s.Upload(t, token, second)
+		if got.Status != http.StatusTooManyRequests || got.Header.Get("Retry-After") == "" || second.Len() != len(body) {
+			t.Errorf("the second: %+v, %d bytes unread", got, second.Len())
+		}
+	})).Want(t, 200, "")
+	s.Upload(t, token, strings.NewReader(body)).Want(t, 200, "")
 }
 
 // drip is a body that never ends.
@@ -53,9 +45,9 @@ func TestMaxUploadTime(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, media.Limits{MaxUploadTime: options.Duration(30 * time.Millisecond)})
 	body := form(file("a.txt", "text"))
-	status, _, text := s.upload(t, s.token(t), io.MultiReader(strings.NewReader(body[:strings.Index(body, "text")]), new(drip)))
-	if status != http.StatusBadRequest || !strings.Contains(text, "longer than 30ms") {
-		t.Errorf("%d %s", status, text)
+	got := s.Upload(t, s.Token(t), io.MultiReader(strings.NewReader(body[:strings.Index(body, "text")]), new(drip)))
+	if got.Status != http.StatusBadRequest || !strings.Contains(got.Body, "longer than 30ms") {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -63,8 +55,8 @@ func TestMaxUploadTime(t *testing.T) {
 func TestMaxUploadTimeOfSilence(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, media.Limits{MaxUploadTime: options.Duration(30 * time.Millisecond)})
-	token := s.token(t)
-	server := httptest.NewServer(s.handler)
+	token := s.Token(t)
+	server := httptest.NewServer(s.Handler)
 	defer server.Close()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {
@@ -105,7 +97,7 @@ func TestOptionsWithBody(t *testing.T) {
 	} {
 		for body, want := range map[string]string{"x": "close", "": ""} {
 			w := httptest.NewRecorder()
-			s.handler.ServeHTTP(w, s.request(t, http.MethodOptions, c.target, c.header, body))
+			s.Handler.ServeHTTP(w, s.Request(t, http.MethodOptions, c.target, c.header, body))
 			if got := w.Header().Get("Connection"); w.Code != 204 || got != want {
 				t.Errorf("%s with %q: status %d, Connection: %q", c.target, body, w.Code, got)
 			}
@@ -121,7 +113,7 @@ func TestLingerEnds(t *testing.T) {
 	answered := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = counted{r.Body, &read}
-		s.handler.ServeHTTP(w, r)
+		s.Handler.ServeHTTP(w, r)
 		close(answered)
 	}))
 	defer server.Close()

@@ -18,8 +18,6 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-const multipartType = "multipart/form-data; boundary=x"
-
 // known is a server for which every caller is the same account, without credentials.
 type known struct {
 	*httptest.Server
@@ -31,7 +29,7 @@ func serveKnown(t *testing.T, account access.Account) *known {
 	t.Helper()
 	k := &known{site: newSite(t, media.Limits{MaxBody: 2048}), known: caller.Known{Account: account, Origin: item.OriginPanel}}
 	k.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := uploads.Serve(k.site.gate, w, r, item.File, k.known); err != nil {
+		if err := uploads.Serve(k.site.Gate, w, r, item.File, k.known); err != nil {
 			t.Error(err)
 		}
 	}))
@@ -103,7 +101,7 @@ func TestUploadOfKnownCaller(t *testing.T) {
 				t.Run(account.APIKey+" "+alias+" by "+how, func(t *testing.T) {
 					t.Parallel()
 					a := k.send(t, http.MethodPost, c.query, multipartType, c.body)
-					content, stored := k.site.stored(t, "file/"+alias+"/"+how+".txt")
+					content, stored := k.site.Stored(t, "file/"+alias+"/"+how+".txt")
 					if !account.Allows(alias) {
 						if a.status != http.StatusForbidden || len(a.Errors) != 1 || !strings.Contains(a.Errors[0].Message, alias) {
 							t.Errorf("%d %+v", a.status, a)
@@ -133,14 +131,14 @@ func TestUploadConfirms(t *testing.T) {
 	for confirmed, want := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK} {
 		calls := 0
 		k.known.Confirm = func(running *service.Service) bool {
-			if running != service.Of(k.site.first) {
+			if running != service.Of(k.site.First) {
 				t.Error("asked for another service than the running one")
 			}
 			calls++
 			return calls <= confirmed
 		}
 		a := k.send(t, http.MethodPost, "?alias=one", multipartType, form(file("a.txt", "text")))
-		if _, stored := k.site.stored(t, "file/one/a.txt"); a.status != want || stored != (want == http.StatusOK) {
+		if _, stored := k.site.Stored(t, "file/one/a.txt"); a.status != want || stored != (want == http.StatusOK) {
 			t.Errorf("confirmed %d times: %d %+v, stored: %t", confirmed, a.status, a.Errors, stored)
 		}
 	}
@@ -168,7 +166,7 @@ func TestUploadRefuses(t *testing.T) {
 		{"malformed", http.MethodPost, "?alias=one", multipartType, "--x\r\n", 400, ""},
 		{"extension", http.MethodPost, "?alias=one", multipartType, form(file("a.php", "text")), 415, "php"},
 	} {
-		counted := k.site.failed.Load()
+		counted := k.site.Refusals.Load()
 		a := k.send(t, c.method, c.query, c.contentType, c.body)
 		if a.status != c.status || len(a.Errors) != 1 || !strings.Contains(a.Errors[0].Message, c.message) {
 			t.Errorf("%s: %d %+v, want %d %q", c.name, a.status, a.Errors, c.status, c.message)
@@ -176,22 +174,22 @@ func TestUploadRefuses(t *testing.T) {
 		if allow := a.header.Get("Allow"); (allow == http.MethodPost) != (c.status == 405) {
 			t.Errorf("%s: Allow: %q", c.name, allow)
 		}
-		if n := k.site.failed.Load() - counted; n != 1 {
+		if n := k.site.Refusals.Load() - counted; n != 1 {
 			t.Errorf("%s: counted %d times", c.name, n)
 		}
 	}
-	if lines := k.site.log.take(); len(lines) > 0 {
+	if lines := k.site.Log.Take(); len(lines) > 0 {
 		t.Errorf("logged: %q", lines)
 	}
 	a := k.send(t, http.MethodPost, "?alias=broken", multipartType, form(file("a.txt", "text")))
 	if a.status < 500 || len(a.Errors) != 1 {
 		t.Errorf("a storage that is unreachable: %d %+v", a.status, a)
 	}
-	lines := k.site.log.take()
+	lines := k.site.Log.Take()
 	if len(lines) != 1 || !strings.HasPrefix(lines[0], "ERROR ") || !strings.HasSuffix(lines[0], " "+strconv.Itoa(a.status)) {
 		t.Errorf("logged: %q", lines)
 	}
-	if page, err := k.site.driver.List(t.Context(), storagedrivers.ListOptions{}); err != nil || len(page.Objects) > 0 {
+	if page, err := k.site.Driver.List(t.Context(), storagedrivers.ListOptions{}); err != nil || len(page.Objects) > 0 {
 		t.Errorf("stored %v: %v", page.Objects, err)
 	}
 }

@@ -33,9 +33,9 @@ type callerCase struct {
 // check sends the request and checks the response.
 func (c callerCase) check(t *testing.T, s *site, known caller.Known) {
 	t.Helper()
-	r := s.request(t, cmp.Or(c.method, http.MethodPost), "/panel/items", c.header, c.body)
+	r := s.Request(t, cmp.Or(c.method, http.MethodPost), "/panel/items", c.header, c.body)
 	w := httptest.NewRecorder()
-	if err := items.Serve(s.gate, w, r, item.File, c.path, known); err != nil {
+	if err := items.Serve(s.Gate, w, r, item.File, c.path, known); err != nil {
 		t.Fatal(err)
 	}
 	if w.Code != c.status || !strings.Contains(w.Body.String(), c.has) || w.Header().Get("WWW-Authenticate") != "" ||
@@ -90,7 +90,7 @@ func TestItemsOfCaller(t *testing.T) {
 		c.check(t, s, asPanel(everything))
 	}
 	want := []string{"file/one/@uploads/x.txt", "file/one/back.txt", "file/replacing/a.txt", "file/two/a.txt"}
-	if got := s.keys(t, "file/"); !slices.Equal(got, want) {
+	if got := s.Keys(t, "file/"); !slices.Equal(got, want) {
 		t.Errorf("stored are %q, want %q", got, want)
 	}
 }
@@ -132,11 +132,11 @@ func TestItemsConfirm(t *testing.T) {
 			t.Run(fmt.Sprint(c.method, c.body, confirmed), func(t *testing.T) {
 				t.Parallel()
 				s := withItems(t)
-				before := s.objects(t)
+				before := s.Objects(t)
 				calls := 0
 				known := asPanel(everything)
 				known.Confirm = func(running *service.Service) bool {
-					if running != service.Of(s.first) {
+					if running != service.Of(s.First) {
 						t.Error("asked for another service than the running one")
 					}
 					calls++
@@ -148,7 +148,7 @@ func TestItemsConfirm(t *testing.T) {
 					request.status, request.has = http.StatusOK, ""
 				}
 				request.check(t, s, known)
-				if changed := asText(t, s.objects(t)) != asText(t, before); changed != (confirmed == c.asked) {
+				if changed := asText(t, s.Objects(t)) != asText(t, before); changed != (confirmed == c.asked) {
 					t.Errorf("changed: %t", changed)
 				}
 			})
@@ -166,13 +166,13 @@ func TestItemsReload(t *testing.T) {
 	} {
 		for _, status := range []int{http.StatusOK, http.StatusUnauthorized} {
 			s := withItems(t)
-			next := s.service(t, media.Limits{})
+			next := s.Service(t, media.Limits{})
 			known := asPanel(everything)
-			known.Confirm = func(running *service.Service) bool { return running == service.Of(s.first) || status == http.StatusOK }
-			r := s.request(t, cmp.Or(c.method, http.MethodPost), "/", c.header, c.body)
-			r.Body = revoking{r.Body, func() { s.running.Store(next) }}
+			known.Confirm = func(running *service.Service) bool { return running == service.Of(s.First) || status == http.StatusOK }
+			r := s.Request(t, cmp.Or(c.method, http.MethodPost), "/", c.header, c.body)
+			r.Body = meanwhile(c.body, func() { s.Current.Store(next) })
 			w := httptest.NewRecorder()
-			if err := items.Serve(s.gate, w, r, item.File, c.path, known); err != nil || w.Code != status {
+			if err := items.Serve(s.Gate, w, r, item.File, c.path, known); err != nil || w.Code != status {
 				t.Errorf("%s %s: %d %s, %v, want %d", c.method, c.body, w.Code, w.Body, err, status)
 			}
 		}
@@ -194,9 +194,9 @@ func TestItemsOfCallerRepeated(t *testing.T) {
 		{method: http.MethodDelete, path: "one/a.txt", header: key, status: 200},
 	} {
 		for n := range 2 {
-			r := s.request(t, cmp.Or(c.method, http.MethodPost), "/panel/items/file/"+c.path, c.header, c.body)
+			r := s.Request(t, cmp.Or(c.method, http.MethodPost), "/panel/items/file/"+c.path, c.header, c.body)
 			w := httptest.NewRecorder()
-			if err := items.Serve(s.gate, w, r, item.File, c.path, asPanel(everything)); err != nil {
+			if err := items.Serve(s.Gate, w, r, item.File, c.path, asPanel(everything)); err != nil {
 				t.Fatal(err)
 			}
 			if w.Code != c.status || !strings.Contains(w.Body.String(), c.has) ||
@@ -216,7 +216,7 @@ func TestItemsOfCallerReported(t *testing.T) {
 	o := new(actors)
 	s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Observer = o })
 	for _, key := range []string{"file/one/a.txt", "file/one/b.txt", "file/replacing/a.txt"} {
-		s.put(t, key, "content")
+		s.Put(t, key, "content")
 	}
 	for _, c := range []callerCase{
 		{path: "one/a.txt", header: urlencoded, body: "copy_to=c.txt", status: 200},

@@ -19,9 +19,9 @@ func withVersions(t *testing.T) *site {
 		c.Accounts[someKey].May = []string{"upload", "delete", "move", "replace"}
 		c.ImageAliases["over"] = &media.ImageAlias{AliasOptions: media.AliasOptions{Storage: "replacing"}, WebP: &media.WebP{}}
 	})
-	info := s.put(t, "file/replacing/a.txt", "old")
-	s.put(t, "file/one/a.txt", "old")
-	s.vars = []string{
+	info := s.Put(t, "file/replacing/a.txt", "old")
+	s.Put(t, "file/one/a.txt", "old")
+	s.Vars = []string{
 		"$TAG", info.ETag, "$TIME", info.ModTime.UTC().Format(http.TimeFormat),
 		"$BEFORE", info.ModTime.Add(-time.Hour).UTC().Format(http.TimeFormat),
 	}
@@ -64,16 +64,16 @@ func TestPutCondition(t *testing.T) {
 		{putPath + "none/b.txt", "If-None-Match: *", 400},
 	} {
 		httpCase{
-			name: c.target + " " + c.condition, method: http.MethodPut, target: c.target, header: bearer + c.condition, body: "new", status: c.status,
-		}.run(t, withVersions)
+			Name: c.target + " " + c.condition, Method: http.MethodPut, Target: c.target, Header: bearer + c.condition, Body: "new", Status: c.status,
+		}.Run(t, withVersions)
 	}
 	s := withVersions(t)
-	image := httpCase{method: http.MethodPut, target: "/api/upload/image/over/a.png", header: bearer + "If-None-Match: *", body: samples["png"], status: 201, has: ".webp"}
-	image.check(t, s)
-	image.status, image.has = 412, "condition"
-	image.check(t, s)
-	image.header, image.status, image.has = bearer+"If-Match: *", 201, ".webp"
-	image.check(t, s)
+	image := httpCase{Method: http.MethodPut, Target: "/api/upload/image/over/a.png", Header: bearer + "If-None-Match: *", Body: samples["png"], Status: 201, Has: ".webp"}
+	image.Check(t, s)
+	image.Status, image.Has = 412, "condition"
+	image.Check(t, s)
+	image.Header, image.Status, image.Has = bearer+"If-Match: *", 201, ".webp"
+	image.Check(t, s)
 }
 
 // TestPutConditionUnread: the body of a request whose condition does not hold is not read.
@@ -81,9 +81,9 @@ func TestPutConditionUnread(t *testing.T) {
 	t.Parallel()
 	s := withVersions(t)
 	body, w := strings.NewReader("new"), httptest.NewRecorder()
-	r := s.request(t, http.MethodPut, putPath+"replacing/a.txt", bearer+"If-None-Match: *", "new")
+	r := s.Request(t, http.MethodPut, putPath+"replacing/a.txt", bearer+"If-None-Match: *", "new")
 	r.Body = io.NopCloser(body)
-	s.handler.ServeHTTP(w, r)
+	s.Handler.ServeHTTP(w, r)
 	if w.Code != http.StatusPreconditionFailed || body.Len() != 3 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -94,8 +94,8 @@ func TestFormCondition(t *testing.T) {
 	t.Parallel()
 	for _, condition := range []string{"If-None-Match: *", `If-Match: "x"`, "If-Unmodified-Since: yesterday"} {
 		httpCase{
-			name: condition, target: filePath, header: multipart + bearer + condition, body: form(file("a.txt", "x")), status: 400, has: "conditions",
-		}.run(t, aSite)
+			Name: condition, Target: filePath, Header: multipart + bearer + condition, Body: form(file("a.txt", "x")), Status: 400, Has: "conditions",
+		}.Run(t, aSite)
 	}
 }
 
@@ -105,12 +105,12 @@ func TestItemConditions(t *testing.T) {
 	const target = itemsPath + "file/replacing/a.txt"
 	for _, condition := range []string{"If-None-Match: *", "If-None-Match: $TAG", "If-Unmodified-Since: $BEFORE"} {
 		run(t, withVersions, []httpCase{
-			{name: "DELETE " + condition, method: http.MethodDelete, target: target, header: bearer + condition, status: 412},
-			{name: "POST " + condition, method: http.MethodPost, target: target, header: bearer + urlencoded + condition, body: "to=b.txt", status: 412},
+			{Name: "DELETE " + condition, Method: http.MethodDelete, Target: target, Header: bearer + condition, Status: 412},
+			{Name: "POST " + condition, Method: http.MethodPost, Target: target, Header: bearer + urlencoded + condition, Body: "to=b.txt", Status: 412},
 		})
 	}
 	run(t, withVersions, puts(
-		httpCase{name: "PUT", target: target, header: bearer + "If-Match: *\nIf-None-Match: $TAG", body: "x", status: 412},
-		httpCase{name: "PUT of another", target: target, header: bearer + "If-Match: *\n" + `If-None-Match: "x"`, body: "x", status: 200},
+		httpCase{Name: "PUT", Target: target, Header: bearer + "If-Match: *\nIf-None-Match: $TAG", Body: "x", Status: 412},
+		httpCase{Name: "PUT of another", Target: target, Header: bearer + "If-Match: *\n" + `If-None-Match: "x"`, Body: "x", Status: 200},
 	))
 }

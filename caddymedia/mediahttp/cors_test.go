@@ -23,11 +23,11 @@ func crossSite(origins ...string) func(*testing.T) *site {
 	return func(t *testing.T) *site {
 		t.Helper()
 		s := newSiteWith(t, media.Limits{LoginFailures: 1}, func(c *media.Config) { c.CORS = origins })
-		info := s.put(t, itemKey, "0123456789")
-		s.vars = []string{"$TAG", info.ETag}
-		s.put(t, "img/pictures/a.jpg", "image")
-		s.put(t, "img/pictures/a.jpg"+render.Suffix, "variant")
-		s.put(t, "file/elsewhere/a.txt", "text")
+		info := s.Put(t, itemKey, "0123456789")
+		s.Vars = []string{"$TAG", info.ETag}
+		s.Put(t, "img/pictures/a.jpg", "image")
+		s.Put(t, "img/pictures/a.jpg"+render.Suffix, "variant")
+		s.Put(t, "file/elsewhere/a.txt", "text")
 		return s
 	}
 }
@@ -35,10 +35,10 @@ func crossSite(origins ...string) func(*testing.T) *site {
 // preflight sends a preflight request. The response has no body.
 func preflight(t *testing.T, s *site, path, method, from string) *reply {
 	t.Helper()
-	r := s.request(t, http.MethodOptions, path, "Origin: "+from+"\nAccess-Control-Request-Method: "+method+
+	r := s.Request(t, http.MethodOptions, path, "Origin: "+from+"\nAccess-Control-Request-Method: "+method+
 		"\nAccess-Control-Request-Headers: authorization,http_service_api_key\nAccess-Control-Request-Headers: traceparent, x-csrf-token", "")
 	w := httptest.NewRecorder()
-	s.handler.ServeHTTP(w, r)
+	s.Handler.ServeHTTP(w, r)
 	if w.Code == http.StatusNoContent && w.Body.Len() > 0 {
 		t.Errorf("body %q", w.Body)
 	}
@@ -89,13 +89,13 @@ func TestPreflight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := preflight(t, crossSite(c.origins...)(t), c.path, c.method, c.from)
-			if got.status != c.status || got.header.Get("Access-Control-Allow-Origin") != c.allowed {
-				t.Errorf("status %d, header %v, want %d and %q", got.status, got.header, c.status, c.allowed)
+			if got.Status != c.status || got.Header.Get("Access-Control-Allow-Origin") != c.allowed {
+				t.Errorf("status %d, header %v, want %d and %q", got.Status, got.Header, c.status, c.allowed)
 			}
-			if vary := got.header.Get("Vary") == "Origin"; vary != c.vary {
-				t.Errorf("Vary: %q, want Origin: %t", got.header.Values("Vary"), c.vary)
+			if vary := got.Header.Get("Vary") == "Origin"; vary != c.vary {
+				t.Errorf("Vary: %q, want Origin: %t", got.Header.Values("Vary"), c.vary)
 			}
-			if age := got.header.Get("Access-Control-Max-Age") == "86400"; age != (c.allowed != "") {
+			if age := got.Header.Get("Access-Control-Max-Age") == "86400"; age != (c.allowed != "") {
 				t.Errorf("Access-Control-Max-Age is 86400: %t", age)
 			}
 			wantNone := []string{"Access-Control-Allow-Credentials", "Access-Control-Allow-Private-Network", "Access-Control-Expose-Headers"}
@@ -103,8 +103,8 @@ func TestPreflight(t *testing.T) {
 				wantNone = append(wantNone, "Access-Control-Allow-Methods", "Access-Control-Allow-Headers")
 			}
 			for _, header := range wantNone {
-				if got.header[header] != nil {
-					t.Errorf("%s: %q", header, got.header[header])
+				if got.Header[header] != nil {
+					t.Errorf("%s: %q", header, got.Header[header])
 				}
 			}
 		})
@@ -116,7 +116,7 @@ func TestPreflight(t *testing.T) {
 func TestPreflightLists(t *testing.T) {
 	t.Parallel()
 	s := crossSite(page)(t)
-	first, second := preflight(t, s, imagePath, http.MethodPost, page), s.do(t, http.MethodGet, itemPath, "Origin: "+page, "")
+	first, second := preflight(t, s, imagePath, http.MethodPost, page), s.Do(t, http.MethodGet, itemPath, "Origin: "+page, "")
 	for header, names := range map[string]string{
 		"Access-Control-Allow-Methods": "GET HEAD POST PUT PATCH DELETE",
 		"Access-Control-Allow-Headers": "HTTP_SERVICE_API_KEY HTTP_SERVICE_ACCESS_TOKEN Service-Api-Key Service-Access-Token Authorization " +
@@ -126,7 +126,7 @@ func TestPreflightLists(t *testing.T) {
 			"Upload-Concat Tus-Version Tus-Resumable Tus-Max-Size Tus-Extension Tus-Checksum-Algorithm " +
 			"Media-Full-Path Media-Filename Media-WebP Idempotency-Replayed Retry-After Content-Length Content-Range Accept-Ranges ETag",
 	} {
-		got := strings.Split(strings.Join(append(first.header[header], second.header[header]...), ", "), ", ")
+		got := strings.Split(strings.Join(append(first.Header[header], second.Header[header]...), ", "), ", ")
 		for name := range strings.FieldsSeq(names) {
 			if !slices.Contains(got, name) {
 				t.Errorf("%s: %q lacks %s", header, got, name)
@@ -146,48 +146,48 @@ func TestCORS(t *testing.T) {
 	)
 	upload := form(file("a.txt", "text"))
 	run(t, crossSite(page), []httpCase{
-		{name: "token", target: tokenPath, header: from + urlencoded, body: "api_key=" + someKey + "&password=" + password, status: 200, want: allowed},
-		{name: "wrong password", target: tokenPath, header: from + urlencoded, body: wrong, status: 401, want: allowed},
-		{name: "method", target: tokenPath, header: from, status: 405, want: allowed + "Allow: POST"},
-		{name: "options", method: http.MethodOptions, target: tokenPath, header: from, status: 405, want: allowed + "Allow: POST"},
-		{name: "upload", target: filePath, header: from + multipart + bearer, body: upload, status: 200, want: allowed},
-		{name: "no token", target: filePath, header: from + multipart, body: upload, status: 401, want: allowed},
-		{name: "unknown alias", target: filePath + "?alias=none", header: from + multipart + bearer, body: upload, status: 400, want: allowed},
-		{name: "forbidden alias", target: filePath + "?alias=one", header: from + multipart + "Authorization: Bearer $OTHER\n", body: upload, status: 403, want: allowed},
-		{name: "too large", target: filePath + "?alias=small", header: from + multipart + bearer, body: form(file("a.txt", "more than ten")), status: 413, want: allowed},
-		{name: "no form", target: filePath, header: from + urlencoded + bearer, body: "a=b", status: 415, want: allowed},
-		{name: "storage down", target: filePath + "?alias=broken", header: from + multipart + bearer, body: upload, status: 503, want: allowed},
-		{name: "item", target: itemPath, header: from, status: 200, want: allowed, text: "0123456789"},
-		{name: "item, no preflight", target: itemPath, header: from + "Access-Control-Request-Method: GET", status: 200, want: allowed, text: "0123456789"},
-		{name: "HEAD", method: http.MethodHead, target: itemPath, header: from, status: 200, want: allowed},
-		{name: "range", target: itemPath, header: from + "Range: bytes=2-3", status: 206, want: allowed, text: "23"},
-		{name: "wrong range", target: itemPath, header: from + "Range: bytes=20-", status: 416, want: allowed},
-		{name: "unchanged", target: itemPath, header: from + "If-None-Match: $TAG", status: 304, want: allowed},
-		{name: "missing item", target: itemPath + "x", header: from, status: 404, want: allowed},
-		{name: "item of no alias", target: "/static/file/none/a.txt", header: from, status: 404, want: allowed},
-		{name: "item of a broken storage", target: "/static/file/broken/a.txt", header: from, status: 503, want: allowed},
-		{name: "redirect", target: "/static/file/elsewhere/a.txt", header: from, status: 302, want: allowed},
+		{Name: "token", Target: tokenPath, Header: from + urlencoded, Body: "api_key=" + someKey + "&password=" + password, Status: 200, Want: allowed},
+		{Name: "wrong password", Target: tokenPath, Header: from + urlencoded, Body: wrong, Status: 401, Want: allowed},
+		{Name: "method", Target: tokenPath, Header: from, Status: 405, Want: allowed + "Allow: POST"},
+		{Name: "options", Method: http.MethodOptions, Target: tokenPath, Header: from, Status: 405, Want: allowed + "Allow: POST"},
+		{Name: "upload", Target: filePath, Header: from + multipart + bearer, Body: upload, Status: 200, Want: allowed},
+		{Name: "no token", Target: filePath, Header: from + multipart, Body: upload, Status: 401, Want: allowed},
+		{Name: "unknown alias", Target: filePath + "?alias=none", Header: from + multipart + bearer, Body: upload, Status: 400, Want: allowed},
+		{Name: "forbidden alias", Target: filePath + "?alias=one", Header: from + multipart + "Authorization: Bearer $OTHER\n", Body: upload, Status: 403, Want: allowed},
+		{Name: "too large", Target: filePath + "?alias=small", Header: from + multipart + bearer, Body: form(file("a.txt", "more than ten")), Status: 413, Want: allowed},
+		{Name: "no form", Target: filePath, Header: from + urlencoded + bearer, Body: "a=b", Status: 415, Want: allowed},
+		{Name: "storage down", Target: filePath + "?alias=broken", Header: from + multipart + bearer, Body: upload, Status: 503, Want: allowed},
+		{Name: "item", Target: itemPath, Header: from, Status: 200, Want: allowed, Text: "0123456789"},
+		{Name: "item, no preflight", Target: itemPath, Header: from + "Access-Control-Request-Method: GET", Status: 200, Want: allowed, Text: "0123456789"},
+		{Name: "HEAD", Method: http.MethodHead, Target: itemPath, Header: from, Status: 200, Want: allowed},
+		{Name: "range", Target: itemPath, Header: from + "Range: bytes=2-3", Status: 206, Want: allowed, Text: "23"},
+		{Name: "wrong range", Target: itemPath, Header: from + "Range: bytes=20-", Status: 416, Want: allowed},
+		{Name: "unchanged", Target: itemPath, Header: from + "If-None-Match: $TAG", Status: 304, Want: allowed},
+		{Name: "missing item", Target: itemPath + "x", Header: from, Status: 404, Want: allowed},
+		{Name: "item of no alias", Target: "/static/file/none/a.txt", Header: from, Status: 404, Want: allowed},
+		{Name: "item of a broken storage", Target: "/static/file/broken/a.txt", Header: from, Status: 503, Want: allowed},
+		{Name: "redirect", Target: "/static/file/elsewhere/a.txt", Header: from, Status: 302, Want: allowed},
 		{
-			name: "negotiated", target: "/static/img/pictures/a.jpg", header: from + "Accept: image/webp", status: 200, text: "variant",
-			want: "Access-Control-Allow-Origin: " + page + "\nVary: Origin, Accept",
+			Name: "negotiated", Target: "/static/img/pictures/a.jpg", Header: from + "Accept: image/webp", Status: 200, Text: "variant",
+			Want: "Access-Control-Allow-Origin: " + page + "\nVary: Origin, Accept",
 		},
-		{name: "unlisted", target: itemPath, header: "Origin: https://other.example", status: 200, want: none + "Vary: Origin"},
-		{name: "unlisted upload", target: filePath, header: "Origin: https://other.example\n" + multipart + bearer, body: upload, status: 200, want: none + "Vary: Origin"},
-		{name: "null", target: itemPath, header: "Origin: null", status: 200, want: none + "Vary: Origin"},
-		{name: "no origin", target: itemPath, status: 200, want: none + "Vary: Origin"},
-		{name: "another path", target: "/api/other", header: from, status: 404, want: none + "Vary"},
+		{Name: "unlisted", Target: itemPath, Header: "Origin: https://other.example", Status: 200, Want: none + "Vary: Origin"},
+		{Name: "unlisted upload", Target: filePath, Header: "Origin: https://other.example\n" + multipart + bearer, Body: upload, Status: 200, Want: none + "Vary: Origin"},
+		{Name: "null", Target: itemPath, Header: "Origin: null", Status: 200, Want: none + "Vary: Origin"},
+		{Name: "no origin", Target: itemPath, Status: 200, Want: none + "Vary: Origin"},
+		{Name: "another path", Target: "/api/other", Header: from, Status: 404, Want: none + "Vary"},
 	})
 	run(t, crossSite("*"), []httpCase{
-		{name: "any", target: itemPath, header: from, status: 200, want: "Access-Control-Allow-Origin: *\nVary: Origin\nAccess-Control-Allow-Credentials"},
-		{name: "any null", target: itemPath, header: "Origin: null", status: 200, want: "Access-Control-Allow-Origin: *\nVary: Origin"},
-		{name: "any without an origin", target: itemPath, status: 200, want: "Access-Control-Allow-Origin: *\nVary: Origin"},
-		{name: "any missing", target: itemPath + "x", header: from, status: 404, want: "Access-Control-Allow-Origin: *\nVary: Origin"},
+		{Name: "any", Target: itemPath, Header: from, Status: 200, Want: "Access-Control-Allow-Origin: *\nVary: Origin\nAccess-Control-Allow-Credentials"},
+		{Name: "any null", Target: itemPath, Header: "Origin: null", Status: 200, Want: "Access-Control-Allow-Origin: *\nVary: Origin"},
+		{Name: "any without an origin", Target: itemPath, Status: 200, Want: "Access-Control-Allow-Origin: *\nVary: Origin"},
+		{Name: "any missing", Target: itemPath + "x", Header: from, Status: 404, Want: "Access-Control-Allow-Origin: *\nVary: Origin"},
 	})
 	run(t, crossSite(), []httpCase{
-		{name: "without cors", target: itemPath, header: from, status: 200, want: none + "Vary"},
-		{name: "without cors, missing", target: itemPath + "x", header: from, status: 404, want: none + "Vary"},
-		{name: "without cors, upload", target: filePath, header: from + multipart + bearer, body: upload, status: 200, want: none + "Vary"},
-		{name: "without cors, options", method: http.MethodOptions, target: filePath, header: from, status: 405, want: none + "Vary"},
+		{Name: "without cors", Target: itemPath, Header: from, Status: 200, Want: none + "Vary"},
+		{Name: "without cors, missing", Target: itemPath + "x", Header: from, Status: 404, Want: none + "Vary"},
+		{Name: "without cors, upload", Target: filePath, Header: from + multipart + bearer, Body: upload, Status: 200, Want: none + "Vary"},
+		{Name: "without cors, options", Method: http.MethodOptions, Target: filePath, Header: from, Status: 405, Want: none + "Vary"},
 	})
 }
 
@@ -196,13 +196,13 @@ func TestCORSTooMany(t *testing.T) {
 	t.Parallel()
 	s := crossSite(page)(t)
 	for range 100 {
-		got := s.do(t, http.MethodPost, tokenPath, "Origin: "+page+"\n"+urlencoded, "api_key="+someKey+"&password=x")
-		if got.header.Get("Access-Control-Allow-Origin") != page {
-			t.Fatalf("%d with the header %v", got.status, got.header)
+		got := s.Do(t, http.MethodPost, tokenPath, "Origin: "+page+"\n"+urlencoded, "api_key="+someKey+"&password=x")
+		if got.Header.Get("Access-Control-Allow-Origin") != page {
+			t.Fatalf("%d with the header %v", got.Status, got.Header)
 		}
-		if got.status == http.StatusTooManyRequests {
-			if !strings.Contains(got.header.Get("Access-Control-Expose-Headers"), "Retry-After") {
-				t.Errorf("header %v", got.header)
+		if got.Status == http.StatusTooManyRequests {
+			if !strings.Contains(got.Header.Get("Access-Control-Expose-Headers"), "Retry-After") {
+				t.Errorf("header %v", got.Header)
 			}
 			return
 		}
@@ -216,7 +216,7 @@ func TestCORSServe(t *testing.T) {
 	t.Parallel()
 	s := crossSite("*")(t)
 	w := httptest.NewRecorder()
-	handled, err := s.handler.Serve(w, s.request(t, http.MethodGet, itemPath+"x", "Origin: "+page, ""))
+	handled, err := s.Handler.Serve(w, s.Request(t, http.MethodGet, itemPath+"x", "Origin: "+page, ""))
 	if !handled || err == nil || w.Header().Get("Access-Control-Allow-Origin") != "*" || w.Header().Get("Vary") != "Origin" {
 		t.Errorf("handled %t, error %v, header %v", handled, err, w.Header())
 	}
@@ -227,8 +227,8 @@ func TestCORSServe(t *testing.T) {
 		t.Errorf("the error %v has another status", err)
 	}
 	w = httptest.NewRecorder()
-	r := s.request(t, http.MethodPost, "/", "Origin: "+page+"\n"+multipart, form(file("a.txt", "text")))
-	err = uploads.Serve(s.gate, w, r, item.File, caller.Known{Account: account(), Origin: item.OriginHTTP})
+	r := s.Request(t, http.MethodPost, "/", "Origin: "+page+"\n"+multipart, form(file("a.txt", "text")))
+	err = uploads.Serve(s.Gate, w, r, item.File, caller.Known{Account: account(), Origin: item.OriginHTTP})
 	if err != nil || w.Code != http.StatusOK || w.Header()["Access-Control-Allow-Origin"] != nil || w.Header()["Vary"] != nil {
 		t.Errorf("status %d, error %v, header %v", w.Code, err, w.Header())
 	}
@@ -238,10 +238,10 @@ func TestCORSServe(t *testing.T) {
 func TestPreflightOfAClosedService(t *testing.T) {
 	t.Parallel()
 	s := crossSite(page)(t)
-	_ = s.first.Close()
+	_ = s.First.Close()
 	for path, want := range map[string]int{imagePath: http.StatusServiceUnavailable, itemPath: http.StatusNotFound} {
-		if got := preflight(t, s, path, http.MethodPost, page); got.status != want {
-			t.Errorf("%s: status %d, want %d", path, got.status, want)
+		if got := preflight(t, s, path, http.MethodPost, page); got.Status != want {
+			t.Errorf("%s: status %d, want %d", path, got.Status, want)
 		}
 	}
 }

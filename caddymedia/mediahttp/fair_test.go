@@ -67,15 +67,15 @@ func TestTicketUnderWay(t *testing.T) {
 				method, target, header = http.MethodPut, filePath+"/content/a.txt", ""
 			}
 			for range c.tickets {
-				s.ticket(t, c.fields)
+				s.Ticket(t, c.fields)
 				for range 10 {
-					r := from("192.0.2.1", s.request(t, method, target, header+ticketBearer, "x"))
+					r := from("192.0.2.1", s.Request(t, method, target, header+ticketBearer, "x"))
 					w := httptest.NewRecorder()
 					begun.Add(1)
 					once := sync.OnceFunc(begun.Done)
 					r.Body = dripping{begun: once, end: end}
 					ended.Go(func() {
-						s.handler.ServeHTTP(w, r)
+						s.Handler.ServeHTTP(w, r)
 						once() // refused
 					})
 					begun.Wait()
@@ -90,17 +90,17 @@ func TestTicketUnderWay(t *testing.T) {
 			if held != c.want {
 				t.Errorf("%d uploads are under way, want %d", held, c.want)
 			}
-			s.ticket(t, "kind=file")
+			s.Ticket(t, "kind=file")
 			for header, client := range map[string]string{ticketBearer: "192.0.3.1", bearer: "192.0.2.1"} {
-				if r := s.send(t, from(client, s.request(t, http.MethodPost, filePath, multipart+header, form(file("b.txt", "x"))))); r.status != 200 {
-					t.Errorf("another caller: %d %s", r.status, r.body)
+				if r := s.Send(t, from(client, s.Request(t, http.MethodPost, filePath, multipart+header, form(file("b.txt", "x"))))); r.Status != 200 {
+					t.Errorf("another caller: %d %s", r.Status, r.Body)
 				}
 			}
 			close(end)
 			ended.Wait()
-			s.ticket(t, c.fields)
-			if r := s.send(t, from("192.0.2.1", s.request(t, http.MethodPost, filePath, multipart+ticketBearer, form(file("c.txt", "x"))))); r.status != 200 {
-				t.Errorf("afterwards: %d %s", r.status, r.body)
+			s.Ticket(t, c.fields)
+			if r := s.Send(t, from("192.0.2.1", s.Request(t, http.MethodPost, filePath, multipart+ticketBearer, form(file("c.txt", "x"))))); r.Status != 200 {
+				t.Errorf("afterwards: %d %s", r.Status, r.Body)
 			}
 		})
 	}
@@ -119,24 +119,24 @@ func TestTicketRefusals(t *testing.T) {
 	}{
 		{"form", "kind=image", func(t *testing.T, s *site) *reply {
 			t.Helper()
-			return s.do(t, http.MethodPost, imagePath, multipart+ticketBearer, form(bad))
+			return s.Do(t, http.MethodPost, imagePath, multipart+ticketBearer, form(bad))
 		}, 10},
 		{"form of two files", "kind=image&max_files=2", func(t *testing.T, s *site) *reply {
 			t.Helper()
-			return s.do(t, http.MethodPost, imagePath, multipart+ticketBearer, form(bad, bad))
+			return s.Do(t, http.MethodPost, imagePath, multipart+ticketBearer, form(bad, bad))
 		}, 10},
 		{"PUT", "kind=image", func(t *testing.T, s *site) *reply {
 			t.Helper()
-			return s.do(t, http.MethodPut, imagePath+"/content/a.png", ticketBearer, "text")
+			return s.Do(t, http.MethodPut, imagePath+"/content/a.png", ticketBearer, "text")
 		}, 10},
 		{"aborted", "kind=image", func(t *testing.T, s *site) *reply {
 			t.Helper()
 			whole := form(bad)
-			return s.do(t, http.MethodPost, imagePath, multipart+ticketBearer, whole[:len(whole)-20])
+			return s.Do(t, http.MethodPost, imagePath, multipart+ticketBearer, whole[:len(whole)-20])
 		}, 0},
 		{"more files than are left", "kind=image", func(t *testing.T, s *site) *reply {
 			t.Helper()
-			return s.do(t, http.MethodPost, imagePath, multipart+ticketBearer, form(file("a.png", pngOf(1, 1)), file("b.png", pngOf(1, 1))))
+			return s.Do(t, http.MethodPost, imagePath, multipart+ticketBearer, form(file("a.png", pngOf(1, 1)), file("b.png", pngOf(1, 1))))
 		}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -145,11 +145,11 @@ func TestTicketRefusals(t *testing.T) {
 			refused := 0
 			for range 12 {
 				r := c.send(t, s)
-				if r.status == 403 && strings.Contains(r.body, "used up") {
+				if r.Status == 403 && strings.Contains(r.Body, "used up") {
 					break
 				}
-				if r.status < 400 || r.status >= 500 {
-					t.Fatalf("%d %s", r.status, r.body)
+				if r.Status < 400 || r.Status >= 500 {
+					t.Fatalf("%d %s", r.Status, r.Body)
 				}
 				refused++
 			}
@@ -164,7 +164,7 @@ func TestTicketRefusals(t *testing.T) {
 func TestTicketBodyEnds(t *testing.T) {
 	t.Parallel()
 	s := withTicket("kind=file&expires_in=60")(t)
-	r := s.request(t, http.MethodPost, filePath, multipart+ticketBearer, "x")
+	r := s.Request(t, http.MethodPost, filePath, multipart+ticketBearer, "x")
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		body, w := io.Pipe()
@@ -179,7 +179,7 @@ func TestTicketBodyEnds(t *testing.T) {
 			}
 		})
 		answer := httptest.NewRecorder()
-		s.handler.ServeHTTP(answer, r)
+		s.Handler.ServeHTTP(answer, r)
 		body.Close()
 		sending.Wait()
 		if took := time.Since(begin); answer.Code != 400 || took > 62*time.Second {
@@ -202,41 +202,41 @@ func busyCalls(t *testing.T) (*site, map[string]func(*testing.T) *http.Request) 
 		c.SigningKey = []string{strings.Repeat("k", 32)}
 	})
 	for n := range 200 {
-		s.put(t, fmt.Sprintf("img/sized/%s%03d.png", strings.Repeat("č", 90), n), "x")
+		s.Put(t, fmt.Sprintf("img/sized/%s%03d.png", strings.Repeat("č", 90), n), "x")
 	}
 	names := url.Values{"action": {"delete"}, "kind": {"file"}, "alias": {"private"}}
 	for n := range 1000 {
 		names.Add("filename", fmt.Sprintf("%s%03d.txt", strings.Repeat("č", 90), n))
 	}
 	var key atomic.Int64
-	header, form := strings.ReplaceAll(bearer, "$TOKEN", s.token(t)), names.Encode()
+	header, form := strings.ReplaceAll(bearer, "$TOKEN", s.Token(t)), names.Encode()
 	keyed := func(t *testing.T) *http.Request {
 		t.Helper()
-		return s.request(t, http.MethodPut, filePath+"/one/keyed.txt", header+"Idempotency-Key: k\n", "text")
+		return s.Request(t, http.MethodPut, filePath+"/one/keyed.txt", header+"Idempotency-Key: k\n", "text")
 	}
-	if r := s.send(t, keyed(t)); r.status != 201 {
-		t.Fatalf("%d %s", r.status, r.body)
+	if r := s.Send(t, keyed(t)); r.Status != 201 {
+		t.Fatalf("%d %s", r.Status, r.Body)
 	}
 	return s, map[string]func(*testing.T) *http.Request{
 		"list": func(t *testing.T) *http.Request {
 			t.Helper()
-			return s.request(t, http.MethodGet, itemsPath+"image/sized?limit=200", header, "")
+			return s.Request(t, http.MethodGet, itemsPath+"image/sized?limit=200", header, "")
 		},
 		"ordered list": func(t *testing.T) *http.Request {
 			t.Helper()
-			return s.request(t, http.MethodGet, itemsPath+"image/sized?limit=200&order=-modified", header, "")
+			return s.Request(t, http.MethodGet, itemsPath+"image/sized?limit=200&order=-modified", header, "")
 		},
 		"set": func(t *testing.T) *http.Request {
 			t.Helper()
-			return s.request(t, http.MethodPost, itemsPath+"file/one", urlencoded+header, form)
+			return s.Request(t, http.MethodPost, itemsPath+"file/one", urlencoded+header, form)
 		},
 		"set with a key": func(t *testing.T) *http.Request {
 			t.Helper()
-			return s.request(t, http.MethodPost, itemsPath+"file/one", urlencoded+header+fmt.Sprintf("Idempotency-Key: %d\n", key.Add(1)), form)
+			return s.Request(t, http.MethodPost, itemsPath+"file/one", urlencoded+header+fmt.Sprintf("Idempotency-Key: %d\n", key.Add(1)), form)
 		},
 		"signatures": func(t *testing.T) *http.Request {
 			t.Helper()
-			return s.request(t, http.MethodPost, signPath, urlencoded+header, form)
+			return s.Request(t, http.MethodPost, signPath, urlencoded+header, form)
 		},
 		"repetition": keyed,
 	}
@@ -266,7 +266,7 @@ func TestUnreadAnswers(t *testing.T) { //nolint:paralleltest // see above
 				r := call(t)
 				all.Go(func() {
 					w := unreadAnswer{httptest.NewRecorder(), read}
-					s.handler.ServeHTTP(w, r)
+					s.Handler.ServeHTTP(w, r)
 					answers <- w.Code
 				})
 			}
@@ -313,11 +313,11 @@ func TestCallsWait(t *testing.T) {
 			}
 			leave := make([]func(), most)
 			for i := range leave {
-				leave[i], _ = service.Of(s.first).Enter(t.Context(), actor, kind, 1)
+				leave[i], _ = service.Of(s.First).Enter(t.Context(), actor, kind, 1)
 			}
 			send := func() (*httptest.ResponseRecorder, time.Duration) {
 				w, begin := httptest.NewRecorder(), time.Now()
-				s.handler.ServeHTTP(w, call(t))
+				s.Handler.ServeHTTP(w, call(t))
 				return w, time.Since(begin)
 			}
 			if w, took := send(); w.Code != 429 || w.Header().Get("Retry-After") == "" || took != 30*time.Second {
@@ -331,7 +331,7 @@ func TestCallsWait(t *testing.T) {
 				t.Errorf("%s: %d %.100s after %v", name, w.Code, w.Body, took)
 			}
 			actor.Account = otherKey
-			other, ok := service.Of(s.first).Enter(t.Context(), actor, kind, 1)
+			other, ok := service.Of(s.First).Enter(t.Context(), actor, kind, 1)
 			if !ok {
 				t.Fatalf("%s: another account waits", name)
 			}
@@ -349,16 +349,16 @@ func TestListEnds(t *testing.T) {
 	for _, order := range []string{"name", "-name", "modified"} {
 		seen, pages, cursor := map[string]bool{}, 0, ""
 		for ok := true; ok; ok = cursor != "" {
-			r := s.do(t, http.MethodGet, itemsPath+"image/sized?limit=200&order="+order+"&cursor="+cursor, bearer, "")
+			r := s.Do(t, http.MethodGet, itemsPath+"image/sized?limit=200&order="+order+"&cursor="+cursor, bearer, "")
 			var page struct {
 				Result []struct{ Filename string }
 				Next   string
 			}
-			if err := json.Unmarshal([]byte(r.body), &page); err != nil {
+			if err := json.Unmarshal([]byte(r.Body), &page); err != nil {
 				t.Fatal(err)
 			}
-			if len(r.body) > 1<<20 || len(page.Result) == 0 {
-				t.Errorf("order %s: %d items, %d bytes", order, len(page.Result), len(r.body))
+			if len(r.Body) > 1<<20 || len(page.Result) == 0 {
+				t.Errorf("order %s: %d items, %d bytes", order, len(page.Result), len(r.Body))
 			}
 			for _, item := range page.Result {
 				seen[item.Filename] = true
@@ -395,11 +395,11 @@ func TestAnswerDeadline(t *testing.T) {
 	s, calls := busyCalls(t)
 	calls["folder"] = func(t *testing.T) *http.Request {
 		t.Helper()
-		return s.request(t, http.MethodPost, itemsPath+"image/sized", urlencoded+bearer, "action=delete&folder=&everything=yes")
+		return s.Request(t, http.MethodPost, itemsPath+"image/sized", urlencoded+bearer, "action=delete&folder=&everything=yes")
 	}
 	var answer atomic.Pointer[timedAnswer]
 	var early atomic.Bool
-	s.driver.Fail = func(operation, _ string) error {
+	s.Driver.Fail = func(operation, _ string) error {
 		if w := answer.Load(); w != nil && operation == "delete" && w.deadline.Load() != nil {
 			early.Store(true)
 		}
@@ -408,7 +408,7 @@ func TestAnswerDeadline(t *testing.T) {
 	for name, call := range calls {
 		r, w := call(t), &timedAnswer{ResponseRecorder: httptest.NewRecorder()}
 		answer.Store(w)
-		s.handler.ServeHTTP(w, r)
+		s.Handler.ServeHTTP(w, r)
 		if at := w.written.Load(); w.Code >= 400 || at == nil || at.IsZero() || !w.deadline.Load().IsZero() {
 			t.Errorf("%s: %d, written by %v", name, w.Code, at)
 		}

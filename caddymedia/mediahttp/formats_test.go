@@ -41,13 +41,13 @@ func TestFormats(t *testing.T) {
 	picture := drawWebP(t)
 	to := func(alias, name, content string) []part { return []part{field("alias", alias), file(name, content)} }
 	for _, c := range []uploadCase{
-		{name: "WebP", parts: to("formats", "a.webp", picture), want: []string{"img/formats/a.webp"}},
-		{name: "not configured", parts: to("content", "a.webp", picture), status: 415, has: ".webp is not accepted", want: []string{"a.webp"}},
-		{name: "mismatch", parts: to("formats", "a.png", picture), status: 415, has: "content is WebP, the name says .png", want: []string{"a.png"}},
-		{name: "renamed", parts: to("renaming", "A b.png", picture), want: []string{"img/renaming/A b.webp"}},
-		{name: "name of a variant", parts: to("renaming", "a.jpg.png", picture), status: 400, has: "the name of a variant", want: []string{"a.jpg.png"}},
+		{Name: "WebP", Parts: to("formats", "a.webp", picture), Want: []string{"img/formats/a.webp"}},
+		{Name: "not configured", Parts: to("content", "a.webp", picture), Status: 415, Has: ".webp is not accepted", Want: []string{"a.webp"}},
+		{Name: "mismatch", Parts: to("formats", "a.png", picture), Status: 415, Has: "content is WebP, the name says .png", Want: []string{"a.png"}},
+		{Name: "renamed", Parts: to("renaming", "A b.png", picture), Want: []string{"img/renaming/A b.webp"}},
+		{Name: "name of a variant", Parts: to("renaming", "a.jpg.png", picture), Status: 400, Has: "the name of a variant", Want: []string{"a.jpg.png"}},
 	} {
-		c.image().run(t, aSiteOfFormats)
+		c.Image().Run(t, aSiteOfFormats)
 	}
 }
 
@@ -57,26 +57,26 @@ func TestRenamed(t *testing.T) {
 	s := aSiteOfFormats(t)
 	const address = "/api/upload/image/renaming/"
 	httpCase{
-		name: "PUT", method: http.MethodPut, target: address + "blob", header: bearer, body: samples["png"], status: 201,
-		want: "Location: http://example.com/static/img/renaming/blob.png", has: `"filename":"blob.png"`,
-	}.check(t, s)
+		Name: "PUT", Method: http.MethodPut, Target: address + "blob", Header: bearer, Body: samples["png"], Status: 201,
+		Want: "Location: http://example.com/static/img/renaming/blob.png", Has: `"filename":"blob.png"`,
+	}.Check(t, s)
 	httpCase{
-		name: "PUT of JFIF", method: http.MethodPut, target: "/api/upload/image/content/photo.jfif", header: bearer, body: jpegPicture, status: 201,
-		want: "Location: http://example.com/static/img/content/photo.jpg",
-	}.check(t, s)
-	s.ticket(t, "kind=image&alias=renaming&filename=avatar")
+		Name: "PUT of JFIF", Method: http.MethodPut, Target: "/api/upload/image/content/photo.jfif", Header: bearer, Body: jpegPicture, Status: 201,
+		Want: "Location: http://example.com/static/img/content/photo.jpg",
+	}.Check(t, s)
+	s.Ticket(t, "kind=image&alias=renaming&filename=avatar")
 	httpCase{
-		name: "ticket", method: http.MethodPost, target: imagePath, header: multipart + ticketBearer,
-		body: form(file("x", samples["png"])), status: 200, has: `"filename":"avatar.png"`,
-	}.check(t, s)
+		Name: "ticket", Method: http.MethodPost, Target: imagePath, Header: multipart + ticketBearer,
+		Body: form(file("x", samples["png"])), Status: 200, Has: `"filename":"avatar.png"`,
+	}.Check(t, s)
 }
 
 func TestStaticWebP(t *testing.T) {
 	t.Parallel()
 	s := aSiteOfFormats(t)
-	s.put(t, "img/formats/a.webp", drawWebP(t))
+	s.Put(t, "img/formats/a.webp", drawWebP(t))
 	httpCase{
-		target: "/static/img/formats/a.webp", header: "Accept: image/png", status: http.StatusOK,
-		want: "Content-Type: image/webp\nContent-Disposition\nVary",
-	}.check(t, s)
+		Target: "/static/img/formats/a.webp", Header: "Accept: image/png", Status: http.StatusOK,
+		Want: "Content-Type: image/webp\nContent-Disposition\nVary",
+	}.Check(t, s)
 }

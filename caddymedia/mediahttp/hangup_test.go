@@ -28,14 +28,14 @@ func TestHangUp(t *testing.T) {
 		"resumable upload": {"load", resumablePath, tusHeader + aText + "Upload-Length: 4\n", ""},
 		"ticket":           {"load", ticketPath, urlencoded + bearer, "kind=file"},
 		"stored ticket":    {"save", ticketPath, urlencoded + bearer, "kind=file"},
-		"token":            {"save", tokenPath, urlencoded, login(someKey, password).body},
+		"token":            {"save", tokenPath, urlencoded, login(someKey, password).Body},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			seen := new(outcomes)
 			s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Observer = seen })
-			s.ticket(t, "kind=file")
-			r := s.request(t, http.MethodPost, c.path, c.header, c.body)
+			s.Ticket(t, "kind=file")
+			r := s.Request(t, http.MethodPost, c.path, c.header, c.body)
 			ctx, hangUp := context.WithCancel(r.Context())
 			defer hangUp()
 			left := false
@@ -46,19 +46,19 @@ func TestHangUp(t *testing.T) {
 				}
 				return op == c.during
 			}
-			s.store.Store = leavingStore{s.store.Store, leave}
-			s.driver.Fail = func(op, key string) error {
+			s.Store.Store = leavingStore{s.Store.Store, leave}
+			s.Driver.Fail = func(op, key string) error {
 				if leave(op + " " + key) {
 					return storagedrivers.ErrUnavailable // the connection is cut
 				}
 				return nil
 			}
-			s.handler.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
-			s.driver.Fail = nil
+			s.Handler.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+			s.Driver.Fail = nil
 			if !left {
 				t.Fatal("the client has not left")
 			}
-			for _, line := range s.log.take() {
+			for _, line := range s.Log.Take() {
 				if strings.HasPrefix(line, "ERROR") {
 					t.Errorf("logged: %s", line)
 				}

@@ -41,7 +41,7 @@ func importing(may ...string) func(*testing.T) *site {
 				Allow: []string{"127.0.0.1"}, Ports: []string{strconv.Itoa(int(port)), "80"}, Timeout: options.Duration(300 * time.Millisecond),
 			}
 		})
-		s.vars = []string{"$REMOTE", server.URL}
+		s.Vars = []string{"$REMOTE", server.URL}
 		return s
 	}
 }
@@ -65,25 +65,25 @@ func (c importCase) run(t *testing.T, newSite func(*testing.T) *site) {
 		if target == "" {
 			target = filePath
 		}
-		body := s.replaced(t, form(c.parts...))
-		r := s.do(t, http.MethodPost, target, multipart+bearer, body)
-		if r.status != c.status {
-			t.Fatalf("%d %s, want %d", r.status, r.body, c.status)
+		body := s.Replaced(t, form(c.parts...))
+		r := s.Do(t, http.MethodPost, target, multipart+bearer, body)
+		if r.Status != c.status {
+			t.Fatalf("%d %s, want %d", r.Status, r.Body, c.status)
 		}
 		if c.status != 200 {
-			r.refused(t, c.status, s.replaced(t, c.has))
+			r.Refused(t, c.status, s.Replaced(t, c.has))
 			return
 		}
-		items := r.items(t)
+		items := r.Items(t)
 		if len(items) != len(c.keys) {
-			t.Fatalf("%s", r.body)
+			t.Fatalf("%s", r.Body)
 		}
 		for i, item := range items {
-			content, stored := s.stored(t, c.keys[i])
+			content, stored := s.Stored(t, c.keys[i])
 			if !stored {
-				t.Errorf("%s is not stored: %s", c.keys[i], r.body)
+				t.Errorf("%s is not stored: %s", c.keys[i], r.Body)
 			}
-			item.at(t, s, c.keys[i], content)
+			item.At(t, s, c.keys[i], content)
 		}
 	})
 }
@@ -119,8 +119,8 @@ func TestImportByUpload(t *testing.T) {
 func TestImportFilename(t *testing.T) {
 	t.Parallel()
 	s := importing("import")(t)
-	address := s.replaced(t, "$REMOTE/none.txt?key=1")
-	s.do(t, http.MethodPost, filePath, multipart+bearer, form(field("url", address))).refused(t, 502, "404", address)
+	address := s.Replaced(t, "$REMOTE/none.txt?key=1")
+	s.Do(t, http.MethodPost, filePath, multipart+bearer, form(field("url", address))).Refused(t, 502, "404", address)
 }
 
 // TestImportByTicket: a ticket and resumable uploads are for files only.
@@ -129,15 +129,15 @@ func TestImportByTicket(t *testing.T) {
 	run(t, func(t *testing.T) *site {
 		t.Helper()
 		s := importing("import", "upload")(t)
-		s.ticket(t, "kind=file")
+		s.Ticket(t, "kind=file")
 		return s
 	}, []httpCase{
-		{name: "address", target: filePath, header: multipart + ticketBearer, body: form(field("url", "http://10.1.2.3/")), status: 403, has: "send a token"},
-		{name: "file", target: filePath, header: multipart + ticketBearer, body: form(file("a.txt", "text")), status: 200},
+		{Name: "address", Target: filePath, Header: multipart + ticketBearer, Body: form(field("url", "http://10.1.2.3/")), Status: 403, Has: "send a token"},
+		{Name: "file", Target: filePath, Header: multipart + ticketBearer, Body: form(file("a.txt", "text")), Status: 200},
 	})
 	create := tusHeader + "Upload-Length: 4\n" + metadata("filename", "a.txt")
 	run(t, importing("import"), []httpCase{
-		{name: "resumable", method: http.MethodPost, target: filePath + "/resumable", header: create, status: 403, has: "the right upload"},
-		{name: "ticket", target: ticketPath, header: urlencoded + bearer, body: "kind=file", status: 403, has: "the right upload"},
+		{Name: "resumable", Method: http.MethodPost, Target: filePath + "/resumable", Header: create, Status: 403, Has: "the right upload"},
+		{Name: "ticket", Target: ticketPath, Header: urlencoded + bearer, Body: "kind=file", Status: 403, Has: "the right upload"},
 	})
 }

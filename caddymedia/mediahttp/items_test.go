@@ -17,8 +17,6 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-const itemsPath = "/api/items/"
-
 // listedItem is an element of a list of items.
 type listedItem struct {
 	FullPath    string            `json:"full_path"`
@@ -41,12 +39,12 @@ type itemList struct {
 }
 
 // listed returns the names in the response to a request for items.
-func (r *reply) listed(t *testing.T) (list itemList, names []string) {
+func listed(t *testing.T, r *reply) (list itemList, names []string) {
 	t.Helper()
-	if r.status != http.StatusOK {
-		t.Fatalf("%d %s", r.status, r.body)
+	if r.Status != http.StatusOK {
+		t.Fatalf("%d %s", r.Status, r.Body)
 	}
-	r.decode(t, &list)
+	r.Decode(t, &list)
 	for _, item := range list.Result {
 		names = append(names, item.Filename)
 	}
@@ -104,7 +102,7 @@ func TestItems(t *testing.T) {
 		t.Run(query, func(t *testing.T) {
 			t.Parallel()
 			s := withItems(t)
-			list, names := s.do(t, http.MethodGet, itemsPath+"file/one"+query, bearer, "").listed(t)
+			list, names := listed(t, s.Do(t, http.MethodGet, itemsPath+"file/one"+query, bearer, ""))
 			if !slices.Equal(names, want.names) || !slices.Equal(list.Folders, want.folders) || list.Folders == nil || list.Result == nil ||
 				!list.Success || list.Next != "" || list.Complete != nil {
 				t.Errorf("%+v, want %+v", list, want)
@@ -120,15 +118,15 @@ func TestItemsPages(t *testing.T) {
 	const list = itemsPath + "file/one?recursive=1&limit=1"
 	var got []string
 	for cursor := ""; ; {
-		page, names := s.do(t, http.MethodGet, list+"&cursor="+cursor, bearer, "").listed(t)
+		page, names := listed(t, s.Do(t, http.MethodGet, list+"&cursor="+cursor, bearer, ""))
 		if got = append(got, names...); page.Next == "" {
 			break
 		}
 		if cursor = page.Next; url.QueryEscape(cursor) != cursor {
 			t.Fatalf("the cursor %s must be escaped", cursor)
 		}
-		httpCase{target: itemsPath + "file/one?cursor=" + cursor, header: bearer, status: 400, has: "cursor"}.check(t, s)
-		httpCase{target: itemsPath + "file/two?recursive=1&cursor=" + cursor, header: bearer, status: 400, has: "cursor"}.check(t, s)
+		httpCase{Target: itemsPath + "file/one?cursor=" + cursor, Header: bearer, Status: 400, Has: "cursor"}.Check(t, s)
+		httpCase{Target: itemsPath + "file/two?recursive=1&cursor=" + cursor, Header: bearer, Status: 400, Has: "cursor"}.Check(t, s)
 	}
 	if want := []string{"a.txt", "b.txt", "sub/c.txt", "sub/deep/d.txt"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -143,7 +141,7 @@ func TestItemFields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := withItemsOn(t, backend)
-			list, names := s.do(t, http.MethodGet, itemsPath+"image/sized", bearer, "").listed(t)
+			list, names := listed(t, s.Do(t, http.MethodGet, itemsPath+"image/sized", bearer, ""))
 			if !slices.Equal(names, []string{"a.png", "b.png"}) {
 				t.Fatalf("%q", names)
 			}
@@ -151,13 +149,13 @@ func TestItemFields(t *testing.T) {
 				address := origin + "/static/img/sized/" + filename
 				want := listedItem{
 					FullPath: address, Filename: filename, Size: int64(len("content of img/sized/a.png")), ContentType: "image/png",
-					ETag: s.do(t, http.MethodHead, address, "", "").header.Get("ETag"), Modified: list.Result[i].Modified,
+					ETag: s.Do(t, http.MethodHead, address, "", "").Header.Get("ETag"), Modified: list.Result[i].Modified,
 					Renditions: list.Result[i].Renditions,
 				}
 				if filename == "a.png" {
 					want.WebP = address + ".webp"
 				}
-				one, _ := s.do(t, http.MethodGet, itemsPath+"image/sized/"+filename, bearer, "").listed(t)
+				one, _ := listed(t, s.Do(t, http.MethodGet, itemsPath+"image/sized/"+filename, bearer, ""))
 				for _, got := range []listedItem{list.Result[i], one.Result[0]} {
 					if a, b := asText(t, got), asText(t, want); a != b || want.ETag == "" || want.Modified.IsZero() {
 						t.Errorf("got %s, want %s", a, b)
@@ -191,10 +189,10 @@ func TestItemsListedOnly(t *testing.T) {
 		}
 		return nil
 	}
-	list, names := s.do(t, http.MethodGet, itemsPath+"file/one", bearer, "").listed(t)
+	list, names := listed(t, s.Do(t, http.MethodGet, itemsPath+"file/one", bearer, ""))
 	d.Fail = nil
 	for i, name := range names {
-		if want := s.do(t, http.MethodHead, origin+"/static/file/one/"+name, "", "").header.Get("ETag"); want == "" || list.Result[i].ETag != want {
+		if want := s.Do(t, http.MethodHead, origin+"/static/file/one/"+name, "", "").Header.Get("ETag"); want == "" || list.Result[i].ETag != want {
 			t.Errorf("%s: listed tag %s, want %s", name, list.Result[i].ETag, want)
 		}
 	}
@@ -224,7 +222,7 @@ func (d *timed) List(ctx context.Context, opts storagedrivers.ListOptions) (stor
 func TestOneItem(t *testing.T) {
 	t.Parallel()
 	one := func(name string, status int, has string) httpCase {
-		return httpCase{name: name, target: itemsPath + name, header: bearer, status: status, has: has}
+		return httpCase{Name: name, Target: itemsPath + name, Header: bearer, Status: status, Has: has}
 	}
 	missing := `{"success":false,"errors":[{"message":"there is no such item"`
 	cases := []httpCase{
@@ -260,10 +258,10 @@ func TestOneItem(t *testing.T) {
 		one("file/one/"+strings.Repeat("a/", 5000)+"b", 404, missing),
 		one("file/"+strings.Repeat("a", 5000), 404, "unknown alias"),
 		one("file/%22%00", 404, "unknown alias"),
-		{name: "HEAD", method: http.MethodHead, target: itemsPath + "file/one/a.txt", header: bearer, status: 200, want: "Content-Type: application/json"},
-		{name: "HEAD of none", method: http.MethodHead, target: itemsPath + "file/one/none", header: bearer, status: 404},
-		{name: "encoded start", target: "/api/%69tems/file/one/a.txt", header: bearer, status: 200, has: `"a.txt"`},
-		{name: "encoded separator", target: "/api%2Fitems/file/one/a.txt", header: bearer, status: 400},
+		{Name: "HEAD", Method: http.MethodHead, Target: itemsPath + "file/one/a.txt", Header: bearer, Status: 200, Want: "Content-Type: application/json"},
+		{Name: "HEAD of none", Method: http.MethodHead, Target: itemsPath + "file/one/none", Header: bearer, Status: 404},
+		{Name: "encoded start", Target: "/api/%69tems/file/one/a.txt", Header: bearer, Status: 200, Has: `"a.txt"`},
+		{Name: "encoded separator", Target: "/api%2Fitems/file/one/a.txt", Header: bearer, Status: 400},
 	}
 	run(t, withItems, cases)
 }
@@ -272,7 +270,7 @@ func TestOneItem(t *testing.T) {
 func TestItemsRefused(t *testing.T) {
 	t.Parallel()
 	bad := func(query, has string) httpCase {
-		return httpCase{name: query[:min(len(query), 60)], target: itemsPath + "file/one" + query, header: bearer, status: 400, has: has}
+		return httpCase{Name: query[:min(len(query), 60)], Target: itemsPath + "file/one" + query, Header: bearer, Status: 400, Has: has}
 	}
 	cases := make([]httpCase, 0, 64)
 	cases = append(
@@ -294,32 +292,32 @@ func TestItemsRefused(t *testing.T) {
 	one, two, other := itemsPath+"file/one", itemsPath+"file/two", "Authorization: Bearer $OTHER"
 	cases = append(
 		cases,
-		httpCase{name: "no token", target: one, status: 401, want: "WWW-Authenticate: Bearer"},
-		httpCase{name: "wrong token", target: one, header: "Authorization: Bearer x", status: 401},
-		httpCase{name: "malformed without a token", target: one + "//", status: 401},
-		httpCase{name: "other account", target: two, header: other, status: 200, has: "a.txt"},
-		httpCase{name: "alias of others", target: one, header: other, status: 403, has: "may not use the alias"},
-		httpCase{name: "item of others", target: one + "/a.txt", header: other, status: 403},
-		httpCase{name: "unknown alias of others", target: itemsPath + "file/none", header: other, status: 403, has: "may not use the alias"},
-		httpCase{name: "unknown alias", target: itemsPath + "file/none", header: bearer, status: 404, has: "unknown alias"},
-		httpCase{name: "put", method: http.MethodPut, target: one, header: bearer, status: 405},
-		httpCase{name: "patch an item", method: http.MethodPatch, target: one + "/a.txt", header: bearer, status: 405},
-		httpCase{name: "storage down", target: itemsPath + "file/broken", header: bearer, status: 503, want: "Retry-After: 1"},
-		httpCase{name: "storage down for an item", target: itemsPath + "file/broken/a.txt", header: bearer, status: 503, has: "cannot be reached"},
+		httpCase{Name: "no token", Target: one, Status: 401, Want: "WWW-Authenticate: Bearer"},
+		httpCase{Name: "wrong token", Target: one, Header: "Authorization: Bearer x", Status: 401},
+		httpCase{Name: "malformed without a token", Target: one + "//", Status: 401},
+		httpCase{Name: "other account", Target: two, Header: other, Status: 200, Has: "a.txt"},
+		httpCase{Name: "alias of others", Target: one, Header: other, Status: 403, Has: "may not use the alias"},
+		httpCase{Name: "item of others", Target: one + "/a.txt", Header: other, Status: 403},
+		httpCase{Name: "unknown alias of others", Target: itemsPath + "file/none", Header: other, Status: 403, Has: "may not use the alias"},
+		httpCase{Name: "unknown alias", Target: itemsPath + "file/none", Header: bearer, Status: 404, Has: "unknown alias"},
+		httpCase{Name: "put", Method: http.MethodPut, Target: one, Header: bearer, Status: 405},
+		httpCase{Name: "patch an item", Method: http.MethodPatch, Target: one + "/a.txt", Header: bearer, Status: 405},
+		httpCase{Name: "storage down", Target: itemsPath + "file/broken", Header: bearer, Status: 503, Want: "Retry-After: 1"},
+		httpCase{Name: "storage down for an item", Target: itemsPath + "file/broken/a.txt", Header: bearer, Status: 503, Has: "cannot be reached"},
 	)
 	run(t, withItems, cases)
 	run(t, may("upload", "delete"), []httpCase{
-		{name: "no right", target: one, header: bearer, status: 403, has: "the right list"},
-		{name: "no right to an item", target: one + "/a.txt", header: bearer, status: 403, has: "may not list items"},
+		{Name: "no right", Target: one, Header: bearer, Status: 403, Has: "the right list"},
+		{Name: "no right to an item", Target: one + "/a.txt", Header: bearer, Status: 403, Has: "may not list items"},
 	})
 	run(t, func(t *testing.T) *site {
 		t.Helper()
 		s := withItems(t)
-		s.ticket(t, "kind=file&alias=one")
+		s.Ticket(t, "kind=file&alias=one")
 		return s
 	}, []httpCase{
-		{name: "ticket", target: one, header: ticketBearer, status: 403, has: "send a token"},
-		{name: "ticket for an item", target: one + "/a.txt", header: ticketBearer, status: 403},
+		{Name: "ticket", Target: one, Header: ticketBearer, Status: 403, Has: "send a token"},
+		{Name: "ticket for an item", Target: one + "/a.txt", Header: ticketBearer, Status: 403},
 	})
 }
 
@@ -328,17 +326,17 @@ func TestItemsRefused(t *testing.T) {
 func TestItemsOfFailingStorage(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
-	header := strings.ReplaceAll(bearer, "$TOKEN", s.token(t))
-	s.known = append(s.known, "secret")
+	header := strings.ReplaceAll(bearer, "$TOKEN", s.Token(t))
+	s.Known = append(s.Known, "secret")
 	for _, op := range []string{"list", "stat"} {
-		s.failing(errors.New("10.1.2.3: secret"), op, "file/one")
+		s.Failing(errors.New("10.1.2.3: secret"), op, "file/one")
 		target := map[string]string{"list": "file/one", "stat": "file/one/a.txt"}[op]
-		r := s.request(t, http.MethodGet, itemsPath+target, header, "")
-		s.unread(t, r, 502)
+		r := s.Request(t, http.MethodGet, itemsPath+target, header, "")
+		s.Unread(t, r, 502)
 	}
-	s.driver.Fail = nil
-	s.store.fails.Store(true)
-	httpCase{target: itemsPath + "file/one", header: header, status: 503}.check(t, s)
+	s.Driver.Fail = nil
+	s.Store.Fails.Store(true)
+	httpCase{Target: itemsPath + "file/one", Header: header, Status: 503}.Check(t, s)
 }
 
 // TestManyItems: a list of more than 10,000 items has only the order name.
@@ -346,14 +344,14 @@ func TestManyItems(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Accounts[someKey].May = []string{"list"} })
 	for i := range 10_001 {
-		s.put(t, "file/one/"+strings.Repeat("x", i%7)+string(rune('a'+i%26))+asText(t, i)+".txt", "")
+		s.Put(t, "file/one/"+strings.Repeat("x", i%7)+string(rune('a'+i%26))+asText(t, i)+".txt", "")
 	}
-	header := strings.ReplaceAll(bearer, "$TOKEN", s.token(t))
+	header := strings.ReplaceAll(bearer, "$TOKEN", s.Token(t))
 	for order, status := range map[string]int{"name": 200, "-name": 400, "modified": 400, "-modified": 400} {
-		w := s.request(t, http.MethodGet, itemsPath+"file/one?order="+order, header, "")
-		s.unread(t, w, status)
+		w := s.Request(t, http.MethodGet, itemsPath+"file/one?order="+order, header, "")
+		s.Unread(t, w, status)
 	}
-	list, _ := s.do(t, http.MethodGet, itemsPath+"file/one", header, "").listed(t)
+	list, _ := listed(t, s.Do(t, http.MethodGet, itemsPath+"file/one", header, ""))
 	if len(list.Result) != 100 || list.Next == "" {
 		t.Errorf("%d items, next %q", len(list.Result), list.Next)
 	}

@@ -25,13 +25,6 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// keys returns the keys of a prefix in the backend.
-func (s *site) keys(t *testing.T, prefix string) []string {
-	t.Helper()
-	keys := slices.Sorted(maps.Keys(s.objects(t)))
-	return slices.DeleteFunc(keys, func(key string) bool { return !strings.HasPrefix(key, prefix) })
-}
-
 // TestDeleteItem: an item is removed with its variant and renditions, if it is the one of If-Match.
 func TestDeleteItem(t *testing.T) {
 	t.Parallel()
@@ -73,22 +66,22 @@ func TestDeleteItem(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := withItems(t)
-			s.vars = []string{"$TAG", s.do(t, http.MethodHead, "/static/file/one/a.txt", "", "").header.Get("ETag")}
+			s.Vars = []string{"$TAG", s.Do(t, http.MethodHead, "/static/file/one/a.txt", "", "").Header.Get("ETag")}
 			header := bearer
 			if c.match != "" {
 				header += "If-Match: " + c.match
 			}
-			before := s.objects(t)
-			httpCase{method: http.MethodDelete, target: c.target, header: header, status: c.status, has: c.has}.check(t, s)
+			before := s.Objects(t)
+			httpCase{Method: http.MethodDelete, Target: c.target, Header: header, Status: c.status, Has: c.has}.Check(t, s)
 			if c.status != 200 {
 				return
 			}
-			httpCase{method: http.MethodDelete, target: c.target, header: bearer, status: 404}.check(t, s)
+			httpCase{Method: http.MethodDelete, Target: c.target, Header: bearer, Status: 404}.Check(t, s)
 			gone := 1
 			if c.target == image {
 				gone = 3
 			}
-			if after := s.objects(t); len(after) != len(before)-gone {
+			if after := s.Objects(t); len(after) != len(before)-gone {
 				t.Errorf("left are %q of %q", slices.Sorted(maps.Keys(after)), slices.Sorted(maps.Keys(before)))
 			}
 		})
@@ -99,8 +92,8 @@ func TestDeleteItem(t *testing.T) {
 func TestDeleteLeftover(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
-	s.put(t, "img/sized/gone.png.webp", "variant")
-	httpCase{method: http.MethodDelete, target: itemsPath + "image/sized/gone.png", header: bearer, status: 404}.check(t, s)
+	s.Put(t, "img/sized/gone.png.webp", "variant")
+	httpCase{Method: http.MethodDelete, Target: itemsPath + "image/sized/gone.png", Header: bearer, Status: 404}.Check(t, s)
 }
 
 // TestDeleteReplaced: of an overwrite and a deletion with the tag of the old item, the new item stays.
@@ -108,11 +101,11 @@ func TestDeleteReplaced(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
 	target := "file/replacing/a.txt"
-	tag := s.do(t, http.MethodHead, "/static/"+target, "", "").header.Get("ETag")
-	replace := uploadCase{target: "?alias=replacing", parts: []part{file("a.txt", "new")}, want: []string{target}}
-	replace.check(t, s)
-	httpCase{method: http.MethodDelete, target: itemsPath + target, header: bearer + "If-Match: " + tag, status: 412}.check(t, s)
-	if got, _ := s.stored(t, target); got != "new" {
+	tag := s.Do(t, http.MethodHead, "/static/"+target, "", "").Header.Get("ETag")
+	replace := uploadCase{Target: "?alias=replacing", Parts: []part{file("a.txt", "new")}, Want: []string{target}}
+	replace.Check(t, s)
+	httpCase{Method: http.MethodDelete, Target: itemsPath + target, Header: bearer + "If-Match: " + tag, Status: 412}.Check(t, s)
+	if got, _ := s.Stored(t, target); got != "new" {
 		t.Errorf("stored is %q", got)
 	}
 }
@@ -124,8 +117,8 @@ func TestDeleteRefused(t *testing.T) {
 	const body = "action=delete&filename=a.txt"
 	requests := func(header string, status int, has string) []httpCase {
 		return []httpCase{
-			{name: fmt.Sprint("item ", status), method: http.MethodDelete, target: one, header: header, status: status, has: has},
-			{name: fmt.Sprint("set ", status), target: set, header: urlencoded + header, body: body, status: status, has: has},
+			{Name: fmt.Sprint("item ", status), Method: http.MethodDelete, Target: one, Header: header, Status: status, Has: has},
+			{Name: fmt.Sprint("set ", status), Target: set, Header: urlencoded + header, Body: body, Status: status, Has: has},
 		}
 	}
 	run(t, withItems, append(requests("", 401, "no token"), requests("Authorization: Bearer $OTHER", 403, "may not use the alias")...))
@@ -133,14 +126,14 @@ func TestDeleteRefused(t *testing.T) {
 	run(t, func(t *testing.T) *site {
 		t.Helper()
 		s := withItems(t)
-		s.ticket(t, "kind=file&alias=one")
+		s.Ticket(t, "kind=file&alias=one")
 		return s
 	}, requests(ticketBearer, 403, "send a token"))
 }
 
 // setCase is a request to delete a set of items of the file alias "one".
 func setCase(name, body string, status int, has string) httpCase {
-	return httpCase{name: name, target: itemsPath + "file/one", header: urlencoded + bearer, body: body, status: status, has: has}
+	return httpCase{Name: name, Target: itemsPath + "file/one", Header: urlencoded + bearer, Body: body, Status: status, Has: has}
 }
 
 // filenames returns a form with n names.
@@ -177,20 +170,20 @@ func TestDeleteSetRefused(t *testing.T) {
 		setCase("very many fields", "action=delete"+strings.Repeat("&a=", 50_000), 400, "fields"),
 		setCase("malformed", "action=delete&filename=%zz", 400, "malformed"),
 		setCase("too large", "action=delete&filename="+strings.Repeat("a", 4<<20), 413, "4 MiB"),
-		{name: "query", method: http.MethodPost, target: itemsPath + "file/one?action=delete&filename=a.txt", header: urlencoded + bearer, status: 400},
-		{name: "json", target: itemsPath + "file/one", header: "Content-Type: application/json\n" + bearer, body: `{"action":"delete"}`, status: 415},
-		{name: "no type", target: itemsPath + "file/one", header: bearer, body: "action=delete", status: 415},
-		{name: "multipart cut", target: itemsPath + "file/one", header: multipart + bearer, body: "--x\r\nContent-", status: 400, has: "malformed"},
-		{name: "multipart with 1,001 names", target: itemsPath + "file/one", header: multipart + bearer, body: form(append(many, field("filename", "y"))...), status: 400, has: "1000"},
-		{name: "unknown alias", target: itemsPath + "file/none", header: urlencoded + bearer, body: "action=delete&folder=a", status: 404},
-		{name: "folder of a storage that is down", target: itemsPath + "file/broken", header: urlencoded + bearer, body: "action=delete&folder=a", status: 503, has: "cannot be reached"},
-		{name: "POST to an item", target: itemsPath + "file/one/a.txt", header: urlencoded + bearer, body: "action=delete", status: 400, has: "copy_to"},
-		{name: "another method", method: http.MethodPatch, target: itemsPath + "file/one/a.txt", header: bearer, status: 405, want: "Allow: DELETE, GET, HEAD, POST, PUT"},
+		{Name: "query", Method: http.MethodPost, Target: itemsPath + "file/one?action=delete&filename=a.txt", Header: urlencoded + bearer, Status: 400},
+		{Name: "json", Target: itemsPath + "file/one", Header: "Content-Type: application/json\n" + bearer, Body: `{"action":"delete"}`, Status: 415},
+		{Name: "no type", Target: itemsPath + "file/one", Header: bearer, Body: "action=delete", Status: 415},
+		{Name: "multipart cut", Target: itemsPath + "file/one", Header: multipart + bearer, Body: "--x\r\nContent-", Status: 400, Has: "malformed"},
+		{Name: "multipart with 1,001 names", Target: itemsPath + "file/one", Header: multipart + bearer, Body: form(append(many, field("filename", "y"))...), Status: 400, Has: "1000"},
+		{Name: "unknown alias", Target: itemsPath + "file/none", Header: urlencoded + bearer, Body: "action=delete&folder=a", Status: 404},
+		{Name: "folder of a storage that is down", Target: itemsPath + "file/broken", Header: urlencoded + bearer, Body: "action=delete&folder=a", Status: 503, Has: "cannot be reached"},
+		{Name: "POST to an item", Target: itemsPath + "file/one/a.txt", Header: urlencoded + bearer, Body: "action=delete", Status: 400, Has: "copy_to"},
+		{Name: "another method", Method: http.MethodPatch, Target: itemsPath + "file/one/a.txt", Header: bearer, Status: 405, Want: "Allow: DELETE, GET, HEAD, POST, PUT"},
 	}
 	run(t, withItems, cases)
 	httpCase{
-		name: "multipart with 1,000 names", target: itemsPath + "file/one", header: multipart + bearer, body: form(many...), status: 200,
-	}.run(t, withItems)
+		Name: "multipart with 1,000 names", Target: itemsPath + "file/one", Header: multipart + bearer, Body: form(many...), Status: 200,
+	}.Run(t, withItems)
 }
 
 // setReply is the response to a request that has deleted a set.
@@ -218,15 +211,15 @@ func TestDeleteNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := withItems(t)
-			s.put(t, "file/one/down.txt", "x")
-			s.driver.Fail = func(op, key string) error {
+			s.Put(t, "file/one/down.txt", "x")
+			s.Driver.Fail = func(op, key string) error {
 				if op == "delete" {
 					return failByName(op, key)
 				}
 				return nil
 			}
 			var got setReply
-			s.do(t, http.MethodPost, itemsPath+"file/one", body.header+bearer, body.body).decode(t, &got)
+			s.Do(t, http.MethodPost, itemsPath+"file/one", body.header+bearer, body.body).Decode(t, &got)
 			lines := make([]string, len(got.Result))
 			for i, r := range got.Result {
 				lines[i] = fmt.Sprintf("%s %t %s", r.Filename, r.Deleted, r.Message)
@@ -239,10 +232,10 @@ func TestDeleteNames(t *testing.T) {
 			if !slices.Equal(lines, want) || !got.Success || got.Deleted != nil || got.More != nil {
 				t.Errorf("got %q, want %q", lines, want)
 			}
-			if left := s.keys(t, "file/one"); !slices.Equal(left, []string{"file/one/@uploads/x.txt", "file/one/down.txt", "file/one/sub/deep/d.txt"}) {
+			if left := s.Keys(t, "file/one"); !slices.Equal(left, []string{"file/one/@uploads/x.txt", "file/one/down.txt", "file/one/sub/deep/d.txt"}) {
 				t.Errorf("left are %q", left)
 			}
-			if left := s.keys(t, "file/two"); len(left) != 1 {
+			if left := s.Keys(t, "file/two"); len(left) != 1 {
 				t.Errorf("of another alias: %q", left)
 			}
 		})
@@ -254,10 +247,10 @@ func TestDeleteManyNames(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
 	for i := range 1000 {
-		s.put(t, fmt.Sprintf("file/one/%04d.txt", i), "")
+		s.Put(t, fmt.Sprintf("file/one/%04d.txt", i), "")
 	}
 	var running, most atomic.Int64
-	s.driver.Fail = func(op, _ string) error {
+	s.Driver.Fail = func(op, _ string) error {
 		if op == "delete" {
 			n := running.Add(1)
 			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
@@ -268,24 +261,24 @@ func TestDeleteManyNames(t *testing.T) {
 		return nil
 	}
 	var got setReply
-	s.do(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, filenames(1000)).decode(t, &got)
+	s.Do(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, filenames(1000)).Decode(t, &got)
 	for _, r := range got.Result {
 		if !r.Deleted {
 			t.Fatalf("%+v", r)
 		}
 	}
-	if left := s.keys(t, "file/one/0"); len(got.Result) != 1000 || len(left) > 0 || most.Load() > 8 || most.Load() < 2 {
+	if left := s.Keys(t, "file/one/0"); len(got.Result) != 1000 || len(left) > 0 || most.Load() > 8 || most.Load() < 2 {
 		t.Errorf("%d results, %d left, %d side by side", len(got.Result), len(left), most.Load())
 	}
 }
 
 // deleteFolder sends a request to delete a folder, and checks the number and whether more is left.
-func (s *site) deleteFolder(t *testing.T, alias, body string, number int, more bool) {
+func deleteFolder(t *testing.T, s *site, alias, body string, number int, more bool) {
 	t.Helper()
 	var got setReply
-	r := s.do(t, http.MethodPost, itemsPath+alias, urlencoded+bearer, "action=delete&"+body)
-	if r.decode(t, &got); r.status != 200 || !got.Success || got.Result == nil || len(got.Result) > 0 || *got.Deleted != number || *got.More != more {
-		t.Errorf("%s: %d %s, want %d and %t", body, r.status, r.body, number, more)
+	r := s.Do(t, http.MethodPost, itemsPath+alias, urlencoded+bearer, "action=delete&"+body)
+	if r.Decode(t, &got); r.Status != 200 || !got.Success || got.Result == nil || len(got.Result) > 0 || *got.Deleted != number || *got.More != more {
+		t.Errorf("%s: %d %s, want %d and %t", body, r.Status, r.Body, number, more)
 	}
 }
 
@@ -313,15 +306,15 @@ func TestDeleteFolder(t *testing.T) {
 			t.Parallel()
 			s := withItems(t)
 			time.Sleep(time.Millisecond) // what is stored by now is older than the next request
-			before := s.keys(t, "")
+			before := s.Keys(t, "")
 			if c.body == "folder=" {
-				httpCase{target: itemsPath + c.alias, header: urlencoded + bearer, body: "action=delete&" + c.body, status: 400}.check(t, s)
+				httpCase{Target: itemsPath + c.alias, Header: urlencoded + bearer, Body: "action=delete&" + c.body, Status: 400}.Check(t, s)
 			} else {
-				s.deleteFolder(t, c.alias, c.body, c.number, false)
-				s.deleteFolder(t, c.alias, c.body, 0, false)
+				deleteFolder(t, s, c.alias, c.body, c.number, false)
+				deleteFolder(t, s, c.alias, c.body, 0, false)
 			}
 			want := slices.DeleteFunc(before, func(key string) bool { return slices.Contains(c.gone, key) })
-			if left := s.keys(t, ""); !slices.Equal(left, want) {
+			if left := s.Keys(t, ""); !slices.Equal(left, want) {
 				t.Errorf("left are %q, want %q", left, want)
 			}
 		})
@@ -334,40 +327,40 @@ func TestDeleteFolderInParts(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
 	for i := range 1498 {
-		s.put(t, fmt.Sprintf("file/one/sub/%04d.txt", i), "")
+		s.Put(t, fmt.Sprintf("file/one/sub/%04d.txt", i), "")
 	}
 	time.Sleep(time.Millisecond) // what is stored by now is older than the next request
-	s.deleteFolder(t, "file/one", "folder=sub", 1000, true)
+	deleteFolder(t, s, "file/one", "folder=sub", 1000, true)
 	store := sync.OnceFunc(func() {
-		s.put(t, "file/one/sub/new.txt", "new")
-		s.put(t, "file/one/sub/c.txt", "replaced")
+		s.Put(t, "file/one/sub/new.txt", "new")
+		s.Put(t, "file/one/sub/c.txt", "replaced")
 	})
-	s.driver.Fail = func(op, key string) error {
+	s.Driver.Fail = func(op, key string) error {
 		if op == "delete" && key == "file/one/sub/1000.txt" || op == "stat" && key == "file/one/sub/c.txt" {
 			store()
 		}
 		return nil
 	}
 	time.Sleep(time.Millisecond) // what is stored by now is older than the next request
-	s.deleteFolder(t, "file/one", "folder=sub", 499, true)
-	if left := s.keys(t, "file/one/sub"); !slices.Equal(left, []string{"file/one/sub/c.txt", "file/one/sub/new.txt"}) {
+	deleteFolder(t, s, "file/one", "folder=sub", 499, true)
+	if left := s.Keys(t, "file/one/sub"); !slices.Equal(left, []string{"file/one/sub/c.txt", "file/one/sub/new.txt"}) {
 		t.Errorf("left are %q", left)
 	}
-	s.driver.Fail = nil
+	s.Driver.Fail = nil
 	time.Sleep(time.Millisecond) // what is stored by now is older than the next request
-	s.deleteFolder(t, "file/one", "folder=sub", 2, false)
+	deleteFolder(t, s, "file/one", "folder=sub", 2, false)
 }
 
 // TestDeleteFolderTime: a request begins no deletion after 30 seconds.
 func TestDeleteFolderTime(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
-	header := strings.ReplaceAll(bearer, "$TOKEN", s.token(t))
+	header := strings.ReplaceAll(bearer, "$TOKEN", s.Token(t))
 	synctest.Test(t, func(t *testing.T) {
 		for i := range 100 {
-			s.put(t, fmt.Sprintf("file/two/sub/%04d.txt", i), "")
+			s.Put(t, fmt.Sprintf("file/two/sub/%04d.txt", i), "")
 		}
-		s.driver.Fail = func(op, _ string) error {
+		s.Driver.Fail = func(op, _ string) error {
 			if op == "delete" {
 				time.Sleep(4 * time.Second)
 			}
@@ -376,10 +369,10 @@ func TestDeleteFolderTime(t *testing.T) {
 		time.Sleep(time.Second)
 		begin := time.Now()
 		var got setReply
-		r := s.request(t, http.MethodPost, itemsPath+"file/two", urlencoded+header, "action=delete&folder=sub")
+		r := s.Request(t, http.MethodPost, itemsPath+"file/two", urlencoded+header, "action=delete&folder=sub")
 		w := httptest.NewRecorder()
-		s.handler.ServeHTTP(w, r)
-		(&reply{w.Code, w.Header(), w.Body.String()}).decode(t, &got)
+		s.Handler.ServeHTTP(w, r)
+		(&reply{w.Code, w.Header(), w.Body.String()}).Decode(t, &got)
 		if took := time.Since(begin); took != 32*time.Second || *got.Deleted != 64 || !*got.More {
 			t.Errorf("%d deleted in %v, more: %t", *got.Deleted, took, *got.More)
 		}
@@ -391,13 +384,13 @@ func TestDeleteFolderTime(t *testing.T) {
 func TestDeleteFolderOfSeconds(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
-	header := strings.ReplaceAll(bearer, "$TOKEN", s.token(t))
+	header := strings.ReplaceAll(bearer, "$TOKEN", s.Token(t))
 	synctest.Test(t, func(t *testing.T) { // the clock starts at a whole second
-		s.put(t, "file/two/sub/a.txt", "")
+		s.Put(t, "file/two/sub/a.txt", "")
 		for _, want := range []string{`"deleted":0,"more":true`, `"deleted":1,"more":false`} {
 			time.Sleep(500 * time.Millisecond)
 			w := httptest.NewRecorder()
-			s.handler.ServeHTTP(w, s.request(t, http.MethodPost, itemsPath+"file/two", urlencoded+header, "action=delete&folder=sub"))
+			s.Handler.ServeHTTP(w, s.Request(t, http.MethodPost, itemsPath+"file/two", urlencoded+header, "action=delete&folder=sub"))
 			if !strings.Contains(w.Body.String(), want) {
 				t.Errorf("%s, want %s", w.Body, want)
 			}
@@ -419,12 +412,12 @@ func TestDeleteFolderDatedLater(t *testing.T) {
 				c.Accounts[someKey].May = []string{"upload", "delete"}
 			})
 			httpCase{
-				target: filePath, header: multipart + bearer, status: 200,
-				body: form(field("alias", "one"), field("sub_folder", "sub"), file("old.txt", "text")),
-			}.check(t, s)
-			r := s.do(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, "action=delete&folder=sub")
-			if !strings.Contains(r.body, `"deleted":1,"more":false`) {
-				t.Errorf("%d %s", r.status, r.body)
+				Target: filePath, Header: multipart + bearer, Status: 200,
+				Body: form(field("alias", "one"), field("sub_folder", "sub"), file("old.txt", "text")),
+			}.Check(t, s)
+			r := s.Do(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, "action=delete&folder=sub")
+			if !strings.Contains(r.Body, `"deleted":1,"more":false`) {
+				t.Errorf("%d %s", r.Status, r.Body)
 			}
 		})
 	}
@@ -447,20 +440,20 @@ func TestDeleteFolderSpares(t *testing.T) {
 			upload := func(name string) {
 				t.Helper()
 				httpCase{
-					target: filePath, header: multipart + bearer, status: 200,
-					body: form(field("alias", "one"), field("sub_folder", "sub"), file(name, "text")),
-				}.check(t, s)
+					Target: filePath, Header: multipart + bearer, Status: 200,
+					Body: form(field("alias", "one"), field("sub_folder", "sub"), file(name, "text")),
+				}.Check(t, s)
 			}
 			upload("old.txt")
 			d.Fail = onFirst("list", "file/one/sub/", func() {
 				upload("new.txt")
-				httpCase{target: itemsPath + "file/one/sub/old.txt", header: urlencoded + bearer, body: "copy_to=sub/copy.txt", status: 200}.check(t, s)
+				httpCase{Target: itemsPath + "file/one/sub/old.txt", Header: urlencoded + bearer, Body: "copy_to=sub/copy.txt", Status: 200}.Check(t, s)
 			})
-			r := s.do(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, "action=delete&folder=sub")
-			if !strings.Contains(r.body, `"deleted":1,"more":true`) {
-				t.Errorf("%d %s", r.status, r.body)
+			r := s.Do(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, "action=delete&folder=sub")
+			if !strings.Contains(r.Body, `"deleted":1,"more":true`) {
+				t.Errorf("%d %s", r.Status, r.Body)
 			}
-			if left := s.keys(t, "file/one"); !slices.Equal(left, []string{"file/one/sub/copy.txt", "file/one/sub/new.txt"}) {
+			if left := s.Keys(t, "file/one"); !slices.Equal(left, []string{"file/one/sub/copy.txt", "file/one/sub/new.txt"}) {
 				t.Errorf("left are %q", left)
 			}
 		})
@@ -517,17 +510,17 @@ func TestDeleteFolderFails(t *testing.T) {
 	for number, status := range map[int]int{0: 502, 2: 200} {
 		s := withItems(t)
 		time.Sleep(time.Millisecond) // what is stored by now is older than the next request
-		s.known = append(s.known, "secret")
+		s.Known = append(s.Known, "secret")
 		var deleted atomic.Int64
-		s.driver.Fail = func(op, _ string) error {
+		s.Driver.Fail = func(op, _ string) error {
 			if op == "delete" && deleted.Add(1) > int64(number) {
 				return errors.New("10.1.2.3: secret")
 			}
 			return nil
 		}
-		r := s.do(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, "action=delete&folder=&everything=yes")
-		if r.status != status || status == 200 && !strings.Contains(r.body, fmt.Sprintf(`"deleted":%d,"more":true`, number)) {
-			t.Errorf("%d %s", r.status, r.body)
+		r := s.Do(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, "action=delete&folder=&everything=yes")
+		if r.Status != status || status == 200 && !strings.Contains(r.Body, fmt.Sprintf(`"deleted":%d,"more":true`, number)) {
+			t.Errorf("%d %s", r.Status, r.Body)
 		}
 	}
 }
@@ -536,27 +529,17 @@ func TestDeleteFolderFails(t *testing.T) {
 func TestDeleteRevoked(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
-	r := s.request(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, "action=delete&filename=a.txt")
-	r.Body = revoking{r.Body, func() {
-		if _, err := service.Of(s.first).Issuer().Revoke(t.Context(), someKey); err != nil {
+	const form = "action=delete&filename=a.txt"
+	r := s.Request(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, form)
+	r.Body = meanwhile(form, func() {
+		if _, err := service.Of(s.First).Issuer().Revoke(t.Context(), someKey); err != nil {
 			t.Error(err)
 		}
-	}}
-	s.unread(t, r, 401)
-	if _, ok := s.stored(t, "file/one/a.txt"); !ok {
+	})
+	s.Unread(t, r, 401)
+	if _, ok := s.Stored(t, "file/one/a.txt"); !ok {
 		t.Error("it is deleted")
 	}
-}
-
-// revoking is a body before whose end revoke is called.
-type revoking struct {
-	io.ReadCloser
-	revoke func()
-}
-
-func (b revoking) Read(p []byte) (int, error) {
-	b.revoke()
-	return b.ReadCloser.Read(p)
 }
 
 // TestDeletionsReported: each deletion of one item is reported as a change, and a set once more as a
@@ -570,7 +553,7 @@ func TestDeletionsReported(t *testing.T) {
 		c.Accounts[otherKey].May = []string{"upload"}
 	})
 	for _, key := range []string{"a.txt", "b.txt", "c.txt", "sub/d.txt"} {
-		s.put(t, "file/one/"+key, "x")
+		s.Put(t, "file/one/"+key, "x")
 	}
 	time.Sleep(time.Millisecond) // what is stored by now is older than the next request
 	const one, other = itemsPath + "file/one", "Authorization: Bearer $OTHER"
@@ -578,29 +561,29 @@ func TestDeletionsReported(t *testing.T) {
 		httpCase
 		want []string
 	}{
-		{httpCase{method: http.MethodDelete, target: one + "/a.txt", status: 200}, []string{"a.txt false ok"}},
-		{httpCase{method: http.MethodDelete, target: one + "/a.txt", status: 404}, []string{"a.txt false failed"}},
-		{httpCase{method: http.MethodDelete, target: one + "/b.txt", header: "If-Match: \"x\"\n", status: 412}, []string{"b.txt false failed"}},
-		{httpCase{method: http.MethodDelete, target: one + "/@uploads", status: 404}, []string{"one @uploads set false 0 site-one there is no such item"}},
-		{httpCase{target: one, body: "action=delete&filename=b.txt&filename=x", status: 200}, []string{"b.txt true ok", "one  set true 1 site-one there is no such item", "x true failed"}},
-		{httpCase{target: one, body: "action=delete&folder=sub", status: 200}, []string{"one sub set true 1 site-one ", "sub/d.txt true ok"}},
-		{httpCase{target: one, body: "action=x", status: 400}, []string{"one  set true 0 site-one the field action must be delete"}},
-		{httpCase{target: itemsPath + "file/two", header: other + "\n", body: "action=delete&filename=x", status: 403}, []string{
+		{httpCase{Method: http.MethodDelete, Target: one + "/a.txt", Status: 200}, []string{"a.txt false ok"}},
+		{httpCase{Method: http.MethodDelete, Target: one + "/a.txt", Status: 404}, []string{"a.txt false failed"}},
+		{httpCase{Method: http.MethodDelete, Target: one + "/b.txt", Header: "If-Match: \"x\"\n", Status: 412}, []string{"b.txt false failed"}},
+		{httpCase{Method: http.MethodDelete, Target: one + "/@uploads", Status: 404}, []string{"one @uploads set false 0 site-one there is no such item"}},
+		{httpCase{Target: one, Body: "action=delete&filename=b.txt&filename=x", Status: 200}, []string{"b.txt true ok", "one  set true 1 site-one there is no such item", "x true failed"}},
+		{httpCase{Target: one, Body: "action=delete&folder=sub", Status: 200}, []string{"one sub set true 1 site-one ", "sub/d.txt true ok"}},
+		{httpCase{Target: one, Body: "action=x", Status: 400}, []string{"one  set true 0 site-one the field action must be delete"}},
+		{httpCase{Target: itemsPath + "file/two", Header: other + "\n", Body: "action=delete&filename=x", Status: 403}, []string{
 			"two  set true 0 site-two the account may not delete items: it needs the right delete",
 		}},
-		{httpCase{method: http.MethodDelete, target: itemsPath + "file/two/a.txt", header: other + "\n", status: 403}, []string{
+		{httpCase{Method: http.MethodDelete, Target: itemsPath + "file/two/a.txt", Header: other + "\n", Status: 403}, []string{
 			"two a.txt set false 0 site-two the account may not delete items: it needs the right delete",
 		}},
 	} {
-		if !strings.Contains(c.header, "Authorization") {
-			c.header += bearer
+		if !strings.Contains(c.Header, "Authorization") {
+			c.Header += bearer
 		}
-		if c.body != "" {
-			c.header += urlencoded
+		if c.Body != "" {
+			c.Header += urlencoded
 		}
-		c.check(t, s)
+		c.Check(t, s)
 		if got := o.take(); !slices.Equal(got, c.want) {
-			t.Errorf("%s %s %s: reported %q, want %q", c.method, c.target, c.body, got, c.want)
+			t.Errorf("%s %s %s: reported %q, want %q", c.Method, c.Target, c.Body, got, c.want)
 		}
 	}
 }

@@ -24,25 +24,25 @@ func TestEachRight(t *testing.T) {
 	t.Parallel()
 	const one, replacing = itemsPath + "file/one", itemsPath + "file/replacing/a.txt"
 	requests := map[string][]httpCase{
-		"upload": {{method: http.MethodPost, target: filePath, header: multipart, body: form(file("new.txt", "text"))}},
-		"import": {{method: http.MethodPost, target: filePath, header: multipart, body: form(field("url", "http://10.1.2.3/a.txt"))}},
+		"upload": {{Method: http.MethodPost, Target: filePath, Header: multipart, Body: form(file("new.txt", "text"))}},
+		"import": {{Method: http.MethodPost, Target: filePath, Header: multipart, Body: form(field("url", "http://10.1.2.3/a.txt"))}},
 		"list": {
-			{method: http.MethodGet, target: one},
-			{method: http.MethodHead, target: one},
-			{method: http.MethodGet, target: one + "/a.txt"},
-			{method: http.MethodHead, target: one + "/a.txt"},
+			{Method: http.MethodGet, Target: one},
+			{Method: http.MethodHead, Target: one},
+			{Method: http.MethodGet, Target: one + "/a.txt"},
+			{Method: http.MethodHead, Target: one + "/a.txt"},
 		},
 		"delete": {
-			{method: http.MethodDelete, target: one + "/a.txt"},
-			{method: http.MethodPost, target: one, header: urlencoded, body: "action=delete&filename=a.txt"},
-			{method: http.MethodPost, target: one, header: urlencoded, body: "action=delete&folder=&everything=yes"},
+			{Method: http.MethodDelete, Target: one + "/a.txt"},
+			{Method: http.MethodPost, Target: one, Header: urlencoded, Body: "action=delete&filename=a.txt"},
+			{Method: http.MethodPost, Target: one, Header: urlencoded, Body: "action=delete&folder=&everything=yes"},
 		},
 		"move": {
-			{method: http.MethodPost, target: one + "/a.txt", header: urlencoded, body: "to=new.txt"},
-			{method: http.MethodPost, target: one + "/a.txt", header: urlencoded, body: "to=a.txt"},
+			{Method: http.MethodPost, Target: one + "/a.txt", Header: urlencoded, Body: "to=new.txt"},
+			{Method: http.MethodPost, Target: one + "/a.txt", Header: urlencoded, Body: "to=a.txt"},
 		},
-		"copy":    {{method: http.MethodPost, target: one + "/a.txt", header: urlencoded, body: "copy_to=new.txt"}},
-		"replace": {{method: http.MethodPut, target: replacing, header: ifAny, body: "new"}},
+		"copy":    {{Method: http.MethodPost, Target: one + "/a.txt", Header: urlencoded, Body: "copy_to=new.txt"}},
+		"replace": {{Method: http.MethodPut, Target: replacing, Header: ifAny, Body: "new"}},
 	}
 	all := slices.Sorted(maps.Keys(requests))
 	allowed := map[string]int{"import": 400} // the address may not be fetched
@@ -55,18 +55,18 @@ func TestEachRight(t *testing.T) {
 						t.Parallel()
 						s := may(rights...)(t)
 						for _, key := range []string{"file/one/a.txt", "file/replacing/a.txt"} {
-							s.put(t, key, "old")
+							s.Put(t, key, "old")
 						}
-						before := s.objects(t)
-						if c.header += bearer; !slices.Contains(rights, right) {
-							if c.status = 403; c.method != http.MethodHead {
-								c.has = "the account may not"
+						before := s.Objects(t)
+						if c.Header += bearer; !slices.Contains(rights, right) {
+							if c.Status = 403; c.Method != http.MethodHead {
+								c.Has = "the account may not"
 							}
-						} else if c.status = allowed[right]; c.status == 0 {
-							c.status = 200
+						} else if c.Status = allowed[right]; c.Status == 0 {
+							c.Status = 200
 						}
-						c.check(t, s)
-						if after := s.objects(t); c.status == 403 && !maps.Equal(after, before) {
+						c.Check(t, s)
+						if after := s.Objects(t); c.Status == 403 && !maps.Equal(after, before) {
 							t.Errorf("stored are %q", after)
 						}
 					})
@@ -98,37 +98,37 @@ var hostileNames = []string{
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
-	s.put(t, "file/exact/a.txt", "exact")
-	token := s.token(t)
-	before := s.objects(t)
+	s.Put(t, "file/exact/a.txt", "exact")
+	token := s.Token(t)
+	before := s.Objects(t)
 	send := func(method, target, header, body string) *reply {
 		t.Helper()
-		return s.do(t, method, target, header+"Authorization: Bearer "+token+"\n", body)
+		return s.Do(t, method, target, header+"Authorization: Bearer "+token+"\n", body)
 	}
 	check := func(t *testing.T, name, alias string, r *reply) {
 		t.Helper()
-		if r.status >= 500 || r.status < 200 {
-			t.Errorf("%q: %d %s", name, r.status, r.body)
+		if r.Status >= 500 || r.Status < 200 {
+			t.Errorf("%q: %d %s", name, r.Status, r.Body)
 		}
-		for key, content := range s.objects(t) {
+		for key, content := range s.Objects(t) {
 			if old, known := before[key]; known && old != content {
 				t.Errorf("%q has replaced %s", name, key)
 			} else if known {
 				continue
 			}
 			filename, ok := strings.CutPrefix(key, "file/"+alias+"/")
-			if !ok || r.status != http.StatusOK {
-				t.Errorf("%q is answered with %d and stored under %q", name, r.status, key)
+			if !ok || r.Status != http.StatusOK {
+				t.Errorf("%q is answered with %d and stored under %q", name, r.Status, key)
 			}
 			segments := strings.Split(filename, "/")
 			for i, segment := range segments {
 				segments[i] = url.PathEscape(segment)
 			}
-			if r := send(http.MethodDelete, itemsPath+"file/"+alias+"/"+strings.Join(segments, "/"), "", ""); r.status != http.StatusOK {
-				t.Errorf("%q is stored as %q, and its deletion is answered with %d %s", name, key, r.status, r.body)
+			if r := send(http.MethodDelete, itemsPath+"file/"+alias+"/"+strings.Join(segments, "/"), "", ""); r.Status != http.StatusOK {
+				t.Errorf("%q is stored as %q, and its deletion is answered with %d %s", name, key, r.Status, r.Body)
 			}
 		}
-		if now := s.objects(t); !maps.Equal(now, before) {
+		if now := s.Objects(t); !maps.Equal(now, before) {
 			t.Fatalf("%q: left are %q", name, slices.Sorted(maps.Keys(now)))
 		}
 	}
@@ -161,15 +161,15 @@ func TestHostileNames(t *testing.T) {
 func TestHostileVariants(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
-	s.put(t, "img/sized/real.png", samples["png"])
-	before := s.objects(t)
+	s.Put(t, "img/sized/real.png", samples["png"])
+	before := s.Objects(t)
 	for body, status := range map[string]int{
 		"to=new.png.webp": 415, "copy_to=a.png.webp": 415, "to=new.png&to_alias=sized@renditions": 404, "to=new.png&to_alias=sized@thumb": 404,
 		"to=../sized@renditions/1/a.png/thumb.x.png": 400, "to=new.webp": 415,
 	} {
-		httpCase{target: itemsPath + "image/sized/real.png", header: urlencoded + bearer, body: body, status: status}.check(t, s)
-		if !maps.Equal(s.objects(t), before) {
-			t.Errorf("%s: stored are %q", body, slices.Sorted(maps.Keys(s.objects(t))))
+		httpCase{Target: itemsPath + "image/sized/real.png", Header: urlencoded + bearer, Body: body, Status: status}.Check(t, s)
+		if !maps.Equal(s.Objects(t), before) {
+			t.Errorf("%s: stored are %q", body, slices.Sorted(maps.Keys(s.Objects(t))))
 		}
 	}
 }
@@ -255,12 +255,12 @@ func TestHostileImports(t *testing.T) {
 		"\thttp://127.0.0.2:" + port + "/a.txt":                 400,
 		"http://127.0.0.2:" + port + "/a.txt\r\nHost: internal": 400,
 	} {
-		r := s.do(t, http.MethodPost, filePath, multipart+bearer, form(file("beside.txt", "text"), field("url", address)))
-		if r.status != status {
-			t.Errorf("%.80q: %d %.200s, want %d", address, r.status, r.body, status)
+		r := s.Do(t, http.MethodPost, filePath, multipart+bearer, form(file("beside.txt", "text"), field("url", address)))
+		if r.Status != status {
+			t.Errorf("%.80q: %d %.200s, want %d", address, r.Status, r.Body, status)
 		}
 	}
-	if stored := s.objects(t); len(stored) > 0 || touched.Load() > 0 {
+	if stored := s.Objects(t); len(stored) > 0 || touched.Load() > 0 {
 		t.Errorf("stored are %q, after %d connections", stored, touched.Load())
 	}
 }

@@ -46,17 +46,17 @@ func TestTransferItem(t *testing.T) {
 					}
 				}
 				source := strings.NewReplacer("%20", " ", "%25", "%", "%3F", "?", "%23", "#").Replace(c.target)
-				content, _ := s.stored(t, source)
-				list, names := s.do(t, http.MethodPost, itemsPath+c.target, urlencoded+bearer, body).listed(t)
+				content, _ := s.Stored(t, source)
+				list, names := listed(t, s.Do(t, http.MethodPost, itemsPath+c.target, urlencoded+bearer, body))
 				want := strings.SplitN(key, "/", 3)[2]
 				if len(names) != 1 || names[0] != want || list.Result[0].Size != int64(len(content)) || list.Result[0].ETag == "" ||
 					list.Result[0].ContentType == "" || !list.Success || list.Folders != nil {
 					t.Errorf("%+v, want %s", list, want)
 				}
-				if got, _ := s.stored(t, key); got != content {
+				if got, _ := s.Stored(t, key); got != content {
 					t.Errorf("%s holds %q, want %q", key, got, content)
 				}
-				if _, left := s.stored(t, source); left != (copies || key == source) {
+				if _, left := s.Stored(t, source); left != (copies || key == source) {
 					t.Errorf("the old item is left: %t", left)
 				}
 			})
@@ -66,7 +66,7 @@ func TestTransferItem(t *testing.T) {
 
 // transferCase is a request to move an item, which is refused.
 func transferCase(name, body string, status int, has string) httpCase {
-	return httpCase{name: name, target: itemsPath + "file/one/a.txt", header: urlencoded + bearer, body: body, status: status, has: has}
+	return httpCase{Name: name, Target: itemsPath + "file/one/a.txt", Header: urlencoded + bearer, Body: body, Status: status, Has: has}
 }
 
 func TestTransferItemRefused(t *testing.T) {
@@ -89,19 +89,19 @@ func TestTransferItemRefused(t *testing.T) {
 		transferCase("unknown alias", "to=b.txt&to_alias=none", 404, "unknown alias"),
 		transferCase("too large", "to=b.txt&to_alias=small", 413, "larger than 10 bytes"),
 		transferCase("storage down", "to=b.txt&to_alias=broken", 503, "cannot be reached"),
-		{name: "missing", target: one + "none.txt", header: urlencoded + bearer, body: "to=b.txt", status: 404, has: "no such item"},
-		{name: "unfinished upload", target: one + "@uploads/x.txt", header: urlencoded + bearer, body: "to=b.txt", status: 404},
-		{name: "variant", target: itemsPath + "image/sized/a.png.webp", header: urlencoded + bearer, body: "to=b.webp", status: 404},
-		{name: "source down", target: itemsPath + "file/broken/a.txt", header: urlencoded + bearer, body: "to=b.txt", status: 503},
-		{name: "malformed condition", target: one + "a.txt", header: urlencoded + bearer + "If-Match: x", body: "to=b.txt", status: 400},
-		{name: "another", target: one + "a.txt", header: urlencoded + bearer + `If-Match: "x"`, body: "to=b.txt", status: 412},
-		{name: "another onto itself", target: one + "a.txt", header: urlencoded + bearer + `If-Match: "x"`, body: "to=a.txt", status: 412},
-		{name: "any", target: one + "a.txt", header: urlencoded + bearer + "If-Match: *", body: "to=b2.txt", status: 200},
-		{name: "query", method: http.MethodPost, target: one + "a.txt?to=b.txt", header: urlencoded + bearer, status: 400},
-		{name: "type", target: one + "a.txt", header: "Content-Type: text/plain\n" + bearer, body: "to=b.txt", status: 415},
-		{name: "encoded slash", target: one + "sub%2Fc.txt", header: urlencoded + bearer, body: "to=b.txt", status: 400},
-		{name: "no token", target: one + "a.txt", header: urlencoded, body: "to=b.txt", status: 401},
-		{name: "multipart", target: one + "a.txt", header: multipart + bearer, body: form(field("to", "b2.txt")), status: 200},
+		{Name: "missing", Target: one + "none.txt", Header: urlencoded + bearer, Body: "to=b.txt", Status: 404, Has: "no such item"},
+		{Name: "unfinished upload", Target: one + "@uploads/x.txt", Header: urlencoded + bearer, Body: "to=b.txt", Status: 404},
+		{Name: "variant", Target: itemsPath + "image/sized/a.png.webp", Header: urlencoded + bearer, Body: "to=b.webp", Status: 404},
+		{Name: "source down", Target: itemsPath + "file/broken/a.txt", Header: urlencoded + bearer, Body: "to=b.txt", Status: 503},
+		{Name: "malformed condition", Target: one + "a.txt", Header: urlencoded + bearer + "If-Match: x", Body: "to=b.txt", Status: 400},
+		{Name: "another", Target: one + "a.txt", Header: urlencoded + bearer + `If-Match: "x"`, Body: "to=b.txt", Status: 412},
+		{Name: "another onto itself", Target: one + "a.txt", Header: urlencoded + bearer + `If-Match: "x"`, Body: "to=a.txt", Status: 412},
+		{Name: "any", Target: one + "a.txt", Header: urlencoded + bearer + "If-Match: *", Body: "to=b2.txt", Status: 200},
+		{Name: "query", Method: http.MethodPost, Target: one + "a.txt?to=b.txt", Header: urlencoded + bearer, Status: 400},
+		{Name: "type", Target: one + "a.txt", Header: "Content-Type: text/plain\n" + bearer, Body: "to=b.txt", Status: 415},
+		{Name: "encoded slash", Target: one + "sub%2Fc.txt", Header: urlencoded + bearer, Body: "to=b.txt", Status: 400},
+		{Name: "no token", Target: one + "a.txt", Header: urlencoded, Body: "to=b.txt", Status: 401},
+		{Name: "multipart", Target: one + "a.txt", Header: multipart + bearer, Body: form(field("to", "b2.txt")), Status: 200},
 	})
 }
 
@@ -109,8 +109,8 @@ func TestTransferItemRefused(t *testing.T) {
 func TestTransferTagged(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
-	tag := "If-Match: " + s.do(t, http.MethodHead, "/static/file/one/a.txt", "", "").header.Get("ETag")
-	httpCase{target: itemsPath + "file/one/a.txt", header: urlencoded + bearer + tag, body: "to=new.txt", status: 200}.check(t, s)
+	tag := "If-Match: " + s.Do(t, http.MethodHead, "/static/file/one/a.txt", "", "").Header.Get("ETag")
+	httpCase{Target: itemsPath + "file/one/a.txt", Header: urlencoded + bearer + tag, Body: "to=new.txt", Status: 200}.Check(t, s)
 }
 
 // TestTransferRights: a move and a copy need their rights, for both aliases.
@@ -126,27 +126,27 @@ func TestTransferRights(t *testing.T) {
 			if status == 200 {
 				has = "new.txt"
 			}
-			transferCase(c.may+" "+body, body, status, has).run(t, func(t *testing.T) *site {
+			transferCase(c.may+" "+body, body, status, has).Run(t, func(t *testing.T) *site {
 				t.Helper()
 				s := may(c.may)(t)
-				s.put(t, "file/one/a.txt", "text")
+				s.Put(t, "file/one/a.txt", "text")
 				return s
 			})
 		}
 	}
 	const other = "Authorization: Bearer $OTHER"
 	run(t, withItems, []httpCase{ // the other account may use "two" only
-		{name: "from", target: itemsPath + "file/one/a.txt", header: urlencoded + other, body: "to=b.txt&to_alias=two", status: 403, has: "may not use the alias"},
-		{name: "to", target: itemsPath + "file/two/a.txt", header: urlencoded + other, body: "to=b.txt&to_alias=one", status: 403, has: "may not use the alias"},
-		{name: "to an unknown one", target: itemsPath + "file/two/a.txt", header: urlencoded + other, body: "to=b.txt&to_alias=none", status: 403},
-		{name: "its own", target: itemsPath + "file/two/a.txt", header: urlencoded + other, body: "to=b.txt", status: 200},
+		{Name: "from", Target: itemsPath + "file/one/a.txt", Header: urlencoded + other, Body: "to=b.txt&to_alias=two", Status: 403, Has: "may not use the alias"},
+		{Name: "to", Target: itemsPath + "file/two/a.txt", Header: urlencoded + other, Body: "to=b.txt&to_alias=one", Status: 403, Has: "may not use the alias"},
+		{Name: "to an unknown one", Target: itemsPath + "file/two/a.txt", Header: urlencoded + other, Body: "to=b.txt&to_alias=none", Status: 403},
+		{Name: "its own", Target: itemsPath + "file/two/a.txt", Header: urlencoded + other, Body: "to=b.txt", Status: 200},
 	})
 	run(t, func(t *testing.T) *site {
 		t.Helper()
 		s := withItems(t)
-		s.ticket(t, "kind=file&alias=one")
+		s.Ticket(t, "kind=file&alias=one")
 		return s
-	}, []httpCase{{name: "ticket", target: itemsPath + "file/one/a.txt", header: urlencoded + ticketBearer, body: "to=b.txt", status: 403, has: "send a token"}})
+	}, []httpCase{{Name: "ticket", Target: itemsPath + "file/one/a.txt", Header: urlencoded + ticketBearer, Body: "to=b.txt", Status: 403, Has: "send a token"}})
 }
 
 // TestTransferOfImage: the new item has a variant, and the old one is gone with its variant and
@@ -154,15 +154,15 @@ func TestTransferRights(t *testing.T) {
 func TestTransferOfImage(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
-	s.put(t, "img/sized/real.png", samples["png"])
-	list, _ := s.do(t, http.MethodPost, itemsPath+"image/sized/real.png", urlencoded+bearer, "to=new.png").listed(t)
+	s.Put(t, "img/sized/real.png", samples["png"])
+	list, _ := listed(t, s.Do(t, http.MethodPost, itemsPath+"image/sized/real.png", urlencoded+bearer, "to=new.png"))
 	if item := list.Result[0]; item.WebP != origin+"/static/img/sized/new.png.webp" || len(item.Renditions) == 0 {
 		t.Errorf("%+v", item)
 	}
-	if keys := s.keys(t, "img/sized/new"); len(keys) != 2 {
+	if keys := s.Keys(t, "img/sized/new"); len(keys) != 2 {
 		t.Errorf("stored are %q", keys)
 	}
-	httpCase{target: itemsPath + "image/sized/a.png", header: urlencoded + bearer, body: "to=b.png", status: 415}.check(t, s) // it is no image
+	httpCase{Target: itemsPath + "image/sized/a.png", Header: urlencoded + bearer, Body: "to=b.png", Status: 415}.Check(t, s) // it is no image
 }
 
 // refusals records refused requests.
@@ -183,7 +183,7 @@ func TestRefusedWritesAreReported(t *testing.T) {
 	t.Parallel()
 	observer := new(refusals)
 	s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Observer = observer })
-	s.put(t, "file/one/a.txt", "text")
+	s.Put(t, "file/one/a.txt", "text")
 	check := func(method, header, body string, status int, isTransfer, copies bool) {
 		t.Helper()
 		alias, to := "one", ""
@@ -191,7 +191,7 @@ func TestRefusedWritesAreReported(t *testing.T) {
 			alias, to = cmp.Or(form.Get("to_alias"), alias), cmp.Or(form.Get("copy_to"), form.Get("to"))
 		}
 		observer.requests = nil
-		httpCase{method: method, target: itemsPath + "file/one/a.txt", header: header, body: body, status: status}.check(t, s)
+		httpCase{Method: method, Target: itemsPath + "file/one/a.txt", Header: header, Body: body, Status: status}.Check(t, s)
 		if len(observer.requests) != 1 {
 			t.Fatalf("%s %s: %+v", method, body, observer.requests)
 		}
@@ -202,11 +202,11 @@ func TestRefusedWritesAreReported(t *testing.T) {
 	}
 	check(http.MethodPost, urlencoded+bearer, "copy_to=b.txt", 403, true, false) // it is not read
 	check(http.MethodPut, bearer+ifAny, "new", 403, false, false)
-	s.change = func(c *media.Config) {
+	s.Change = func(c *media.Config) {
 		c.Observer, c.Accounts[someKey].May = observer, []string{"move", "copy", "replace"}
 	}
-	s.reload(s.service(t, media.Limits{}, account()))
-	s.first = s.running.Load()
+	s.Reload(s.Service(t, media.Limits{}, account()))
+	s.First = s.Current.Load()
 	check(http.MethodPost, urlencoded+bearer, "copy_to=b.txt&copy_to=", 400, true, true)
 	check(http.MethodPost, urlencoded+bearer, "copy_to=b.exe", 415, true, true)
 	check(http.MethodPost, urlencoded+bearer, "to=b.exe", 415, true, false)

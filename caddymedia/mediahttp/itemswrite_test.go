@@ -25,7 +25,7 @@ const (
 // puts returns the cases by PUT.
 func puts(cases ...httpCase) []httpCase {
 	for i := range cases {
-		cases[i].method = http.MethodPut
+		cases[i].Method = http.MethodPut
 	}
 	return cases
 }
@@ -37,52 +37,52 @@ func TestReplaceItem(t *testing.T) {
 	one := itemsPath + "file/one/a.txt"
 	run(t, withItems, puts(
 		httpCase{
-			name: "any", target: target, header: bearer + ifAny, body: "new", status: 200,
-			text: `{"success":true,"result":[{"full_path":"http://example.com/static/file/replacing/a.txt","filename":"a.txt"}],"cached_for":0}` + "\n",
+			Name: "any", Target: target, Header: bearer + ifAny, Body: "new", Status: 200,
+			Text: `{"success":true,"result":[{"full_path":"http://example.com/static/file/replacing/a.txt","filename":"a.txt"}],"cached_for":0}` + "\n",
 		},
-		httpCase{name: "media type", target: target, header: bearer + ifAny + "Content-Type: text/plain\n", body: "new", status: 200},
-		httpCase{name: "no condition", target: target, header: bearer, body: "new", status: 428, has: "If-Match"},
-		httpCase{name: "malformed condition", target: target, header: bearer + "If-Match: x", body: "new", status: 400, has: "If-Match"},
-		httpCase{name: "another", target: target, header: bearer + `If-Match: "x"`, body: "new", status: 412, has: "another one"},
-		httpCase{name: "missing", target: itemsPath + "file/replacing/none.txt", header: bearer + ifAny, body: "new", status: 404, has: "no such item"},
-		httpCase{name: "folder", target: itemsPath + "file/replacing/none", header: bearer + ifAny, body: "new", status: 415},
-		httpCase{name: "variant", target: itemsPath + "image/sized/a.png.webp", header: bearer + ifAny, body: "new", status: 404},
-		httpCase{name: "unfinished upload", target: itemsPath + "file/one/@uploads/x.txt", header: bearer + ifAny, body: "new", status: 404},
-		httpCase{name: "append time", target: one, header: bearer + ifAny, body: "new", status: 409, has: "never replaced"},
-		httpCase{name: "append time and another", target: one, header: bearer + `If-Match: "x"`, body: "new", status: 409},
-		httpCase{name: "append time without condition", target: one, header: bearer, body: "new", status: 428},
-		httpCase{name: "gzip", target: target, header: bearer + ifAny + "Content-Encoding: gzip", body: "new", status: 415, has: "Content-Encoding"},
-		httpCase{name: "part", target: target, header: bearer + ifAny + "Content-Range: bytes 0-2/3", body: "new", status: 400, has: "Content-Range"},
-		httpCase{name: "content", target: itemsPath + "image/replacing/a.png", header: bearer + ifAny, body: "new", status: 404},
-		httpCase{name: "unknown alias", target: itemsPath + "file/none/a.txt", header: bearer + ifAny, body: "new", status: 404, has: "unknown alias"},
-		httpCase{name: "dots", target: itemsPath + "file/replacing/%2e%2e/a.txt", header: bearer + ifAny, body: "new", status: 400},
-		httpCase{name: "no token", target: target, header: ifAny, body: "new", status: 401},
-		httpCase{name: "another account", target: target, header: ifAny + "Authorization: Bearer $OTHER", body: "new", status: 403, has: "may not use the alias"},
-		httpCase{name: "alias", target: itemsPath + "file/replacing", header: bearer + ifAny, body: "new", status: 405},
+		httpCase{Name: "media type", Target: target, Header: bearer + ifAny + "Content-Type: text/plain\n", Body: "new", Status: 200},
+		httpCase{Name: "no condition", Target: target, Header: bearer, Body: "new", Status: 428, Has: "If-Match"},
+		httpCase{Name: "malformed condition", Target: target, Header: bearer + "If-Match: x", Body: "new", Status: 400, Has: "If-Match"},
+		httpCase{Name: "another", Target: target, Header: bearer + `If-Match: "x"`, Body: "new", Status: 412, Has: "another one"},
+		httpCase{Name: "missing", Target: itemsPath + "file/replacing/none.txt", Header: bearer + ifAny, Body: "new", Status: 404, Has: "no such item"},
+		httpCase{Name: "folder", Target: itemsPath + "file/replacing/none", Header: bearer + ifAny, Body: "new", Status: 415},
+		httpCase{Name: "variant", Target: itemsPath + "image/sized/a.png.webp", Header: bearer + ifAny, Body: "new", Status: 404},
+		httpCase{Name: "unfinished upload", Target: itemsPath + "file/one/@uploads/x.txt", Header: bearer + ifAny, Body: "new", Status: 404},
+		httpCase{Name: "append time", Target: one, Header: bearer + ifAny, Body: "new", Status: 409, Has: "never replaced"},
+		httpCase{Name: "append time and another", Target: one, Header: bearer + `If-Match: "x"`, Body: "new", Status: 409},
+		httpCase{Name: "append time without condition", Target: one, Header: bearer, Body: "new", Status: 428},
+		httpCase{Name: "gzip", Target: target, Header: bearer + ifAny + "Content-Encoding: gzip", Body: "new", Status: 415, Has: "Content-Encoding"},
+		httpCase{Name: "part", Target: target, Header: bearer + ifAny + "Content-Range: bytes 0-2/3", Body: "new", Status: 400, Has: "Content-Range"},
+		httpCase{Name: "content", Target: itemsPath + "image/replacing/a.png", Header: bearer + ifAny, Body: "new", Status: 404},
+		httpCase{Name: "unknown alias", Target: itemsPath + "file/none/a.txt", Header: bearer + ifAny, Body: "new", Status: 404, Has: "unknown alias"},
+		httpCase{Name: "dots", Target: itemsPath + "file/replacing/%2e%2e/a.txt", Header: bearer + ifAny, Body: "new", Status: 400},
+		httpCase{Name: "no token", Target: target, Header: ifAny, Body: "new", Status: 401},
+		httpCase{Name: "another account", Target: target, Header: ifAny + "Authorization: Bearer $OTHER", Body: "new", Status: 403, Has: "may not use the alias"},
+		httpCase{Name: "alias", Target: itemsPath + "file/replacing", Header: bearer + ifAny, Body: "new", Status: 405},
 	))
 	run(t, may("upload", "list", "delete"), puts(
-		httpCase{name: "right", target: target, header: bearer + ifAny, body: "new", status: 403, has: "the right replace"},
+		httpCase{Name: "right", Target: target, Header: bearer + ifAny, Body: "new", Status: 403, Has: "the right replace"},
 	))
 	run(t, func(t *testing.T) *site {
 		t.Helper()
 		s := withItems(t)
-		s.ticket(t, "kind=file&alias=replacing")
+		s.Ticket(t, "kind=file&alias=replacing")
 		return s
-	}, puts(httpCase{name: "ticket", target: target, header: ticketBearer + ifAny, body: "new", status: 403, has: "send a token"}))
+	}, puts(httpCase{Name: "ticket", Target: target, Header: ticketBearer + ifAny, Body: "new", Status: 403, Has: "send a token"}))
 }
 
 // TestReplaceTagged: only the item with the tag is replaced, and a lost update is noticed.
 func TestReplaceTagged(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
-	tag := "If-Match: " + s.do(t, http.MethodHead, "/static/file/replacing/a.txt", "", "").header.Get("ETag")
+	tag := "If-Match: " + s.Do(t, http.MethodHead, "/static/file/replacing/a.txt", "", "").Header.Get("ETag")
 	put := func(body string, status int) {
 		t.Helper()
-		httpCase{method: http.MethodPut, target: target, header: bearer + tag, body: body, status: status}.check(t, s)
+		httpCase{Method: http.MethodPut, Target: target, Header: bearer + tag, Body: body, Status: status}.Check(t, s)
 	}
 	put("first", 200)
 	put("second", 412)
-	if got, _ := s.stored(t, "file/replacing/a.txt"); got != "first" {
+	if got, _ := s.Stored(t, "file/replacing/a.txt"); got != "first" {
 		t.Errorf("stored is %q", got)
 	}
 }
@@ -97,18 +97,18 @@ func TestReplaceImage(t *testing.T) {
 		}
 	})
 	for _, key := range []string{"img/over/Odd Name.png", "img/over/Odd Name.png.webp", "img/over@renditions/1/Odd Name.png/thumb.x.png"} {
-		s.put(t, key, "old")
+		s.Put(t, key, "old")
 	}
 	const target = itemsPath + "image/over/Odd%20Name.png"
-	httpCase{method: http.MethodPut, target: target, header: bearer + ifAny, body: "no image", status: 415}.check(t, s)
+	httpCase{Method: http.MethodPut, Target: target, Header: bearer + ifAny, Body: "no image", Status: 415}.Check(t, s)
 	httpCase{
-		method: http.MethodPut, target: target, header: bearer + ifAny, body: samples["png"], status: 200,
-		has: `"webp":"http://example.com/static/img/over/Odd%20Name.png.webp","renditions":{"`,
-	}.check(t, s)
+		Method: http.MethodPut, Target: target, Header: bearer + ifAny, Body: samples["png"], Status: 200,
+		Has: `"webp":"http://example.com/static/img/over/Odd%20Name.png.webp","renditions":{"`,
+	}.Check(t, s)
 	httpCase{
-		method: http.MethodPut, target: target, header: bearer + ifAny, body: samples["png"], status: 200, has: `}}],"cached_for":90}`,
-	}.check(t, s)
-	objects := s.objects(t)
+		Method: http.MethodPut, Target: target, Header: bearer + ifAny, Body: samples["png"], Status: 200, Has: `}}],"cached_for":90}`,
+	}.Check(t, s)
+	objects := s.Objects(t)
 	if len(objects) != 2 || objects["img/over/Odd Name.png"] != samples["png"] || objects["img/over/Odd Name.png.webp"] == "old" {
 		t.Errorf("stored are %d objects", len(objects))
 	}
@@ -123,7 +123,7 @@ func TestReplaceLimits(t *testing.T) {
 			c.Accounts[someKey].May = []string{"replace"}
 			c.FileAliases["short"] = &media.FileAlias{AliasOptions: media.AliasOptions{Storage: "replacing", MaxSize: 10}}
 		})
-		s.put(t, "file/short/a.txt", "old")
+		s.Put(t, "file/short/a.txt", "old")
 		return s
 	}
 	for _, unknown := range []bool{false, true} {
@@ -131,20 +131,20 @@ func TestReplaceLimits(t *testing.T) {
 			t.Run(fmt.Sprint(length, unknown), func(t *testing.T) {
 				t.Parallel()
 				s := newSite(t)
-				r := s.request(t, http.MethodPut, itemsPath+"file/short/a.txt", bearer+ifAny, strings.Repeat("x", length))
+				r := s.Request(t, http.MethodPut, itemsPath+"file/short/a.txt", bearer+ifAny, strings.Repeat("x", length))
 				if unknown {
 					r.ContentLength = -1
 				}
-				if got := s.send(t, r); got.status != status {
-					t.Errorf("%d %s, want %d", got.status, got.body, status)
+				if got := s.Send(t, r); got.Status != status {
+					t.Errorf("%d %s, want %d", got.Status, got.Body, status)
 				}
 			})
 		}
 	}
 	s := newSite(t)
-	r := s.request(t, http.MethodPut, itemsPath+"file/short/a.txt", bearer+ifAny, "")
+	r := s.Request(t, http.MethodPut, itemsPath+"file/short/a.txt", bearer+ifAny, "")
 	r.Body, r.ContentLength = http.NoBody, 1<<40
-	s.unread(t, r, http.StatusRequestEntityTooLarge)
+	s.Unread(t, r, http.StatusRequestEntityTooLarge)
 }
 
 // TestReplaceMeanwhile: nothing is replaced if the account loses its right, or another request
@@ -161,26 +161,24 @@ func TestReplaceMeanwhile(t *testing.T) {
 			t.Helper()
 			changed := account()
 			changed.Rights = []access.Right{access.List}
-			s.change = func(c *media.Config) { c.Accounts[someKey].May = []string{"list"} }
-			s.reload(s.service(t, media.Limits{}, changed))
+			s.Change = func(c *media.Config) { c.Accounts[someKey].May = []string{"list"} }
+			s.Reload(s.Service(t, media.Limits{}, changed))
 		}, 401},
 		{"item", func(t *testing.T, s *site) {
 			t.Helper()
-			httpCase{method: http.MethodPut, target: target, header: bearer + ifAny, body: "theirs", status: 200}.check(t, s)
+			httpCase{Method: http.MethodPut, Target: target, Header: bearer + ifAny, Body: "theirs", Status: 200}.Check(t, s)
 		}, 412},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := withItems(t)
-			tag := s.do(t, http.MethodHead, "/static/file/replacing/a.txt", "", "").header.Get("ETag")
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, target, &meanwhile{
-				first: strings.NewReader("new "), second: strings.NewReader("content"), between: func() { c.change(t, s) },
-			})
-			r.Header.Set("Authorization", "Bearer "+s.token(t))
+			tag := s.Do(t, http.MethodHead, "/static/file/replacing/a.txt", "", "").Header.Get("ETag")
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, target, meanwhile("new content", func() { c.change(t, s) }))
+			r.Header.Set("Authorization", "Bearer "+s.Token(t))
 			r.Header.Set("If-Match", tag)
 			w := httptest.NewRecorder()
-			s.handler.ServeHTTP(w, r)
-			if got, _ := s.stored(t, "file/replacing/a.txt"); w.Code != c.status || (got == "new content") != (c.status == 200) {
+			s.Handler.ServeHTTP(w, r)
+			if got, _ := s.Stored(t, "file/replacing/a.txt"); w.Code != c.status || (got == "new content") != (c.status == 200) {
 				t.Errorf("%d %s, stored is %q", w.Code, w.Body, got)
 			}
 		})
@@ -193,13 +191,13 @@ func TestReplaceTime(t *testing.T) {
 	s := newSiteWith(t, media.Limits{MaxUploadTime: options.Duration(30 * time.Millisecond)}, func(c *media.Config) {
 		c.Accounts[someKey].May = []string{"replace"}
 	})
-	s.put(t, "file/replacing/a.txt", "old")
+	s.Put(t, "file/replacing/a.txt", "old")
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, target, new(drip))
-	r.Header.Set("Authorization", "Bearer "+s.token(t))
+	r.Header.Set("Authorization", "Bearer "+s.Token(t))
 	r.Header.Set("If-Match", "*")
 	w := httptest.NewRecorder()
-	s.handler.ServeHTTP(w, r)
-	if got, _ := s.stored(t, "file/replacing/a.txt"); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "longer than 30ms") || got != "old" {
+	s.Handler.ServeHTTP(w, r)
+	if got, _ := s.Stored(t, "file/replacing/a.txt"); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "longer than 30ms") || got != "old" {
 		t.Errorf("%d %s, stored is %q", w.Code, w.Body, got)
 	}
 }
@@ -209,7 +207,7 @@ func TestReplaceTime(t *testing.T) {
 func TestReplaceCut(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
-	server := httptest.NewServer(s.handler)
+	server := httptest.NewServer(s.Handler)
 	defer server.Close()
 	for condition, want := range map[string]string{"*": "HTTP/1.1 400", `"x"`: "HTTP/1.1 412"} {
 		conn, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -217,7 +215,7 @@ func TestReplaceCut(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = io.WriteString(conn, "PUT "+target+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\nIf-Match: "+condition+
-			"\r\nAuthorization: Bearer "+s.token(t)+"\r\n\r\nhalf")
+			"\r\nAuthorization: Bearer "+s.Token(t)+"\r\n\r\nhalf")
 		if err == nil {
 			err = conn.(*net.TCPConn).CloseWrite()
 		}
@@ -232,7 +230,7 @@ func TestReplaceCut(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got, _ := s.stored(t, "file/replacing/a.txt"); got != "content of file/replacing/a.txt" {
+	if got, _ := s.Stored(t, "file/replacing/a.txt"); got != "content of file/replacing/a.txt" {
 		t.Errorf("stored is %q", got)
 	}
 }
@@ -260,22 +258,22 @@ func TestWeakCondition(t *testing.T) {
 			target := itemsPath + "file/replacing/a.txt"
 			status := map[bool]int{true: 200, false: 412}
 			tag := func() string {
-				return s.do(t, http.MethodHead, "/static/file/replacing/a.txt", "", "").header.Get("ETag")
+				return s.Do(t, http.MethodHead, "/static/file/replacing/a.txt", "", "").Header.Get("ETag")
 			}
 			old := tag()
 			if !strings.HasPrefix(old, `W/"`) {
 				t.Fatalf("tag %s, want a weak one", old)
 			}
-			replace := httpCase{method: http.MethodPut, target: target, body: "other"}
+			replace := httpCase{Method: http.MethodPut, Target: target, Body: "other"}
 			for _, c := range []struct {
 				tag    string
 				status int
 			}{{old[2:], 412}, {old, status[isDated]}, {old, 412}, {`"x", ` + tag(), 412}, {"*", 200}} {
-				replace.header, replace.status = bearer+"If-Match: "+c.tag, c.status
-				replace.check(t, s)
+				replace.Header, replace.Status = bearer+"If-Match: "+c.tag, c.status
+				replace.Check(t, s)
 			}
-			remove := httpCase{method: http.MethodDelete, target: target, header: bearer + "If-Match: " + tag(), status: status[isDated]}
-			remove.check(t, s)
+			remove := httpCase{Method: http.MethodDelete, Target: target, Header: bearer + "If-Match: " + tag(), Status: status[isDated]}
+			remove.Check(t, s)
 		})
 	}
 }

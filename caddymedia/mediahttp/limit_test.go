@@ -34,7 +34,7 @@ func TestLimits(t *testing.T) {
 	text := func(size int) part { return file("a.txt", strings.Repeat("x", size)) }
 	withHeader := func(lines string) part {
 		p := text(1)
-		p.header = lines
+		p.Header = lines
 		return p
 	}
 	for _, c := range []struct {
@@ -62,21 +62,21 @@ func TestLimits(t *testing.T) {
 		{"many fields", times(1500, field("x", "")), 413},
 		{"many files", times(1500, file("a.txt", "")), 413},
 		{"many empty inputs", times(1500, file("", "")), 413},
-		{"many unknown files", times(1500, part{name: "x", file: true}), 413},
+		{"many unknown files", times(1500, part{Name: "x", IsFile: true}), 413},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := limited(t)
 			for _, length := range []int64{int64(len(form(c.parts...))), -1} {
-				r := s.request(t, http.MethodPost, filePath, multipart+bearer, form(c.parts...))
+				r := s.Request(t, http.MethodPost, filePath, multipart+bearer, form(c.parts...))
 				r.ContentLength = length
 				if length < 0 {
 					r.Body = io.NopCloser(strings.NewReader(form(c.parts...)))
 				}
-				if got := s.send(t, r); got.status != c.status {
-					t.Errorf("length %d: %d %s, want %d", length, got.status, got.body, c.status)
+				if got := s.Send(t, r); got.Status != c.status {
+					t.Errorf("length %d: %d %s, want %d", length, got.Status, got.Body, c.status)
 				} else if c.status != http.StatusOK {
-					got.refused(t, c.status, "")
+					got.Refused(t, c.status, "")
 				}
 			}
 		})
@@ -84,9 +84,9 @@ func TestLimits(t *testing.T) {
 	t.Run("bytes outside of parts", func(t *testing.T) {
 		t.Parallel()
 		s := limited(t)
-		r := s.request(t, http.MethodPost, filePath, multipart+bearer, strings.Repeat("\r\n", 40<<10)+form(text(1)))
+		r := s.Request(t, http.MethodPost, filePath, multipart+bearer, strings.Repeat("\r\n", 40<<10)+form(text(1)))
 		r.ContentLength = -1
-		s.send(t, r).refused(t, http.StatusRequestEntityTooLarge, "", "")
+		s.Send(t, r).Refused(t, http.StatusRequestEntityTooLarge, "", "")
 	})
 }
 
@@ -102,16 +102,16 @@ func TestLimitOfAlias(t *testing.T) {
 		for _, size := range []int{limit, limit + 1} {
 			for _, first := range []bool{true, false} {
 				c := uploadCase{
-					name:  fmt.Sprint(alias, size, first),
-					parts: []part{field("alias", alias), file("a.txt", strings.Repeat("x", size))}, want: []string{"file/" + alias + "/a.txt"},
+					Name:  fmt.Sprint(alias, size, first),
+					Parts: []part{field("alias", alias), file("a.txt", strings.Repeat("x", size))}, Want: []string{"file/" + alias + "/a.txt"},
 				}
 				if size > limit {
-					c.status, c.want, c.has = http.StatusRequestEntityTooLarge, []string{"a.txt"}, bytesize.Format(int64(limit))
+					c.Status, c.Want, c.Has = http.StatusRequestEntityTooLarge, []string{"a.txt"}, bytesize.Format(int64(limit))
 				}
 				if !first {
-					c.parts[0], c.parts[1] = c.parts[1], c.parts[0]
+					c.Parts[0], c.Parts[1] = c.Parts[1], c.Parts[0]
 				}
-				c.run(t, roomy)
+				c.Run(t, roomy)
 			}
 		}
 	}
@@ -121,10 +121,10 @@ func TestLimitOfAlias(t *testing.T) {
 func TestTooManyPixels(t *testing.T) {
 	t.Parallel()
 	refused := func(p part, more ...part) uploadCase {
-		return uploadCase{name: p.filename, parts: append(more, p), status: 413, want: []string{p.filename}, has: "pixels"}.image()
+		return uploadCase{Name: p.Filename, Parts: append(more, p), Status: 413, Want: []string{p.Filename}, Has: "pixels"}.Image()
 	}
 	runUploads(t, limited, []uploadCase{
-		uploadCase{name: "limit", parts: []part{file("a.png", pngOf(40, 25))}, want: []string{"img/content/a.png"}}.image(),
+		uploadCase{Name: "limit", Parts: []part{file("a.png", pngOf(40, 25))}, Want: []string{"img/content/a.png"}}.Image(),
 		refused(file("a.png", pngOf(41, 25))),
 		refused(file("bomb.png", pngBomb(50_000, 50_000))),
 		refused(file("bomb-2.png", pngBomb(1<<31-1, 1<<31-1))),

@@ -30,7 +30,7 @@ func TestNames(t *testing.T) {
 		"/home/eva/photo.txt":      "photo.txt",
 		"x.php/photo.txt":          "photo.txt",
 	} {
-		uploadCase{name: submitted, parts: []part{file(submitted, "x")}, want: []string{"file/content/" + want}}.run(t, aSite)
+		uploadCase{Name: submitted, Parts: []part{file(submitted, "x")}, Want: []string{"file/content/" + want}}.Run(t, aSite)
 	}
 	for _, name := range []string{
 		"My File (1).TXT", "ěščř ž.txt", "100% & more?.txt", "a#b;c=d+e.txt", "日本語.txt", "a'b\"c.txt", "%41.txt", "{env.HOME}.txt",
@@ -38,14 +38,14 @@ func TestNames(t *testing.T) {
 		"=?utf-9?q?a?=.txt", `{{env "HOME"}}.txt`,
 	} {
 		uploadCase{
-			name: "exact " + name, want: []string{"file/exact/My Folder/ž/" + name},
-			parts: []part{field("alias", "exact"), field("sub_folder", "My Folder/ž"), file(name, "x")},
-		}.run(t, aSite)
+			Name: "exact " + name, Want: []string{"file/exact/My Folder/ž/" + name},
+			Parts: []part{field("alias", "exact"), field("sub_folder", "My Folder/ž"), file(name, "x")},
+		}.Run(t, aSite)
 	}
 	for _, name := range []string{
 		"a\tb.txt", "a\u0000b.txt", ".hidden.txt", "x.txt.", "x.txt ", "\u202ex.txt", "\x80.txt", long[:197] + ".txt", "=?utf-8?q?=09?=.txt",
 	} {
-		uploadCase{name: "refused " + name, parts: []part{field("alias", "exact"), file(name, "x")}, status: 400}.run(t, aSite)
+		uploadCase{Name: "refused " + name, Parts: []part{field("alias", "exact"), file(name, "x")}, Status: 400}.Run(t, aSite)
 	}
 }
 
@@ -63,9 +63,9 @@ func TestFolders(t *testing.T) {
 	}
 	text := file("a.txt", "x")
 	runUploads(t, pattern, []uploadCase{
-		{name: "default", parts: []part{field("alias", "dated"), text}, want: []string{"file/dated/26-11/20/a.txt"}},
-		{name: "root", parts: []part{field("alias", "content"), text}, want: []string{"file/content/a.txt"}},
-		{name: "pattern", parts: []part{field("alias", "pattern"), text}, want: []string{"file/pattern/year-2026/11/20/a.txt"}},
+		{Name: "default", Parts: []part{field("alias", "dated"), text}, Want: []string{"file/dated/26-11/20/a.txt"}},
+		{Name: "root", Parts: []part{field("alias", "content"), text}, Want: []string{"file/content/a.txt"}},
+		{Name: "pattern", Parts: []part{field("alias", "pattern"), text}, Want: []string{"file/pattern/year-2026/11/20/a.txt"}},
 	})
 }
 
@@ -76,13 +76,13 @@ func TestPrefix(t *testing.T) {
 		c.FileAliases["prefixed"] = &media.FileAlias{AliasOptions: media.AliasOptions{Storage: "main", Prefix: "a/b"}}
 	})
 	httpCase{
-		target: filePath, header: multipart + bearer, body: form(field("alias", "prefixed"), file("a.txt", "x")),
-		status: 200, has: `"` + origin + `/static/file/prefixed/a.txt"`,
-	}.check(t, s)
-	if content, _ := s.stored(t, "a/b/a.txt"); content != "x" {
-		t.Errorf("stored %v", s.objects(t))
+		Target: filePath, Header: multipart + bearer, Body: form(field("alias", "prefixed"), file("a.txt", "x")),
+		Status: 200, Has: `"` + origin + `/static/file/prefixed/a.txt"`,
+	}.Check(t, s)
+	if content, _ := s.Stored(t, "a/b/a.txt"); content != "x" {
+		t.Errorf("stored %v", s.Objects(t))
 	}
-	httpCase{target: "/static/file/prefixed/a.txt", status: 200, text: "x"}.check(t, s)
+	httpCase{Target: "/static/file/prefixed/a.txt", Status: 200, Text: "x"}.Check(t, s)
 }
 
 // TestEqualNames: without overwriting, a second item of a name gets the time in its name, and the
@@ -92,31 +92,31 @@ func TestEqualNames(t *testing.T) {
 	s := aSite(t)
 	upload := func(want []string, parts ...part) {
 		t.Helper()
-		uploadCase{parts: parts, want: want}.check(t, s)
+		uploadCase{Parts: parts, Want: want}.Check(t, s)
 	}
 	upload([]string{"file/content/a.txt"}, file("a.txt", "mine"))
 	upload([]string{"file/content/a-" + noonSecond + ".txt", "file/content/a-1795176001.txt"}, file("A.TXT", "second"), file("a.txt", "third"))
 	uploadCase{
-		target: "?filename=a.txt&overwrite=1", want: []string{"file/content/a-1795176002.txt"},
-		parts: []part{file("a.txt", "theirs"), field("filename", "a.txt"), field("overwrite", "1"), field("id", "a.txt")},
-	}.check(t, s)
-	if content, _ := s.stored(t, "file/content/a.txt"); content != "mine" {
+		Target: "?filename=a.txt&overwrite=1", Want: []string{"file/content/a-1795176002.txt"},
+		Parts: []part{file("a.txt", "theirs"), field("filename", "a.txt"), field("overwrite", "1"), field("id", "a.txt")},
+	}.Check(t, s)
+	if content, _ := s.Stored(t, "file/content/a.txt"); content != "mine" {
 		t.Errorf("the first is now %q", content)
 	}
 
 	tags := map[string]bool{}
 	for _, content := range []string{"one", "second, longer", ""} {
 		upload([]string{"file/replacing/same.txt"}, field("alias", "replacing"), file("Same.txt", content))
-		tag := s.do(t, http.MethodGet, "/static/file/replacing/same.txt", "", "").header.Get("ETag")
+		tag := s.Do(t, http.MethodGet, "/static/file/replacing/same.txt", "", "").Header.Get("ETag")
 		if tags[tag] {
 			t.Errorf("tag %s is that of an older item", tag)
 		}
 		tags[tag] = true
 	}
 	uploadCase{
-		parts:  []part{field("alias", "replacing"), file("new.txt", "x"), file("a b.txt", "x"), file("A-B.txt", "y"), file("a  b.TXT", "z")},
-		status: http.StatusConflict, want: []string{"a b.txt", "A-B.txt", "a  b.TXT"},
-	}.check(t, s)
+		Parts:  []part{field("alias", "replacing"), file("new.txt", "x"), file("a b.txt", "x"), file("A-B.txt", "y"), file("a  b.TXT", "z")},
+		Status: http.StatusConflict, Want: []string{"a b.txt", "A-B.txt", "a  b.TXT"},
+	}.Check(t, s)
 }
 
 // TestTraversal: neither a name nor a sub folder leaves the folder of the alias.
@@ -127,8 +127,8 @@ func TestTraversal(t *testing.T) {
 			"../a.txt", "../../a.txt", "/a.txt", "/etc/a.txt", `..\a.txt`, `\a.txt`, "x/../../a.txt", "=?utf-8?B?Li4vLi4vYS50eHQ=?=",
 		} {
 			uploadCase{
-				name: alias + name, parts: []part{field("alias", alias), file(name, "x")}, want: []string{"file/" + alias + "/a.txt"},
-			}.run(t, aSite)
+				Name: alias + name, Parts: []part{field("alias", alias), file(name, "x")}, Want: []string{"file/" + alias + "/a.txt"},
+			}.Run(t, aSite)
 		}
 		for _, folder := range []string{
 			"..", "../x", "x/..", "x/../y", "/x", "//", "x//y", "./x", "x/.", ".", `x\y`, `..\x`, "x\x00y", "x\ny", " ", "..／x", "\u200b../x",
@@ -138,19 +138,19 @@ func TestTraversal(t *testing.T) {
 				continue // an ordinary name, since nothing changes it
 			}
 			uploadCase{
-				name: alias + " folder " + folder, parts: []part{field("alias", alias), field("sub_folder", folder), file("a.txt", "x")},
-				status: 400, want: []string{"a.txt"},
-			}.run(t, aSite)
+				Name: alias + " folder " + folder, Parts: []part{field("alias", alias), field("sub_folder", folder), file("a.txt", "x")},
+				Status: 400, Want: []string{"a.txt"},
+			}.Run(t, aSite)
 		}
 	}
 	for _, p := range []part{file("a\x00.txt", "x"), file("a\r\nX-Injected: 1.txt", "x")} {
-		uploadCase{name: p.filename, parts: []part{p}, status: 400, want: []string{""}}.run(t, aSite)
+		uploadCase{Name: p.Filename, Parts: []part{p}, Status: 400, Want: []string{""}}.Run(t, aSite)
 	}
 	for _, query := range []string{"..%2Fx", "%2e%2e/x", "%5Cx", "x%00", "a%0d%0aDELE%20x"} {
-		uploadCase{name: query, target: "?sub_folder=" + query, parts: []part{file("a.txt", "x")}, status: 400}.run(t, aSite)
+		uploadCase{Name: query, Target: "?sub_folder=" + query, Parts: []part{file("a.txt", "x")}, Status: 400}.Run(t, aSite)
 	}
 	deep := strings.Repeat("a/", 16)
 	uploadCase{
-		name: "16 levels", parts: []part{field("sub_folder", deep), file("a.txt", "x")}, want: []string{"file/content/" + deep + "a.txt"},
-	}.run(t, aSite)
+		Name: "16 levels", Parts: []part{field("sub_folder", deep), file("a.txt", "x")}, Want: []string{"file/content/" + deep + "a.txt"},
+	}.Run(t, aSite)
 }

@@ -36,9 +36,9 @@ const (
 func withPhoto(t *testing.T) *site {
 	t.Helper()
 	s := aSite(t)
-	s.vars = []string{"$ORIGINAL", s.put(t, photoKey, original).ETag, "$VARIANT", s.put(t, photoKey+".webp", aVariant).ETag}
+	s.Vars = []string{"$ORIGINAL", s.Put(t, photoKey, original).ETag, "$VARIANT", s.Put(t, photoKey+".webp", aVariant).ETag}
 	for _, key := range []string{"img/pictures/alone.jpg", "img/pictures/a.svg", "file/content/a.jpg", "img/content/a.jpg", "img/content/a.jpg.webp"} {
-		s.put(t, key, original)
+		s.Put(t, key, original)
 	}
 	return s
 }
@@ -60,8 +60,8 @@ func TestNegotiation(t *testing.T) {
 			kind, tag, text = "image/webp", "$VARIANT", aVariant
 		}
 		want := fmt.Sprintf("Content-Type: %s\nETag: %s\nContent-Length: %d\nVary: Accept\nCache-Control: %s", kind, tag, len(text), forever)
-		httpCase{name: "GET " + accept, target: photo, header: accept, status: 200, want: want, text: text}.run(t, withPhoto)
-		httpCase{name: "HEAD " + accept, method: http.MethodHead, target: photo, header: accept, status: 200, want: want}.run(t, withPhoto)
+		httpCase{Name: "GET " + accept, Target: photo, Header: accept, Status: 200, Want: want, Text: text}.Run(t, withPhoto)
+		httpCase{Name: "HEAD " + accept, Method: http.MethodHead, Target: photo, Header: accept, Status: 200, Want: want}.Run(t, withPhoto)
 	}
 }
 
@@ -71,14 +71,14 @@ func TestNegotiatedConditions(t *testing.T) {
 	t.Parallel()
 	const vary = "Vary: Accept\nX-Content-Type-Options: nosniff"
 	run(t, withPhoto, []httpCase{
-		{name: "variant again", target: photo, header: acceptChrome + "If-None-Match: $VARIANT", status: 304, want: vary},
-		{name: "variant again by HEAD", method: http.MethodHead, target: photo, header: acceptChrome + "If-None-Match: $VARIANT", status: 304, want: vary},
-		{name: "variant after the original", target: photo, header: acceptChrome + "If-None-Match: $ORIGINAL", status: 200, want: vary, text: aVariant},
-		{name: "variant after both", target: photo, header: acceptChrome + "If-None-Match: $ORIGINAL, $VARIANT", status: 304},
-		{name: "original again", target: photo, header: "If-None-Match: $ORIGINAL", status: 304, want: vary},
-		{name: "original after the variant", target: photo, header: "If-None-Match: $VARIANT", status: 200, want: vary, text: original},
-		{name: "If-Match", target: photo, header: acceptChrome + "If-Match: $VARIANT", status: 200, text: aVariant},
-		{name: "If-Match of the other", target: photo, header: acceptChrome + "If-Match: $ORIGINAL", status: 412},
+		{Name: "variant again", Target: photo, Header: acceptChrome + "If-None-Match: $VARIANT", Status: 304, Want: vary},
+		{Name: "variant again by HEAD", Method: http.MethodHead, Target: photo, Header: acceptChrome + "If-None-Match: $VARIANT", Status: 304, Want: vary},
+		{Name: "variant after the original", Target: photo, Header: acceptChrome + "If-None-Match: $ORIGINAL", Status: 200, Want: vary, Text: aVariant},
+		{Name: "variant after both", Target: photo, Header: acceptChrome + "If-None-Match: $ORIGINAL, $VARIANT", Status: 304},
+		{Name: "original again", Target: photo, Header: "If-None-Match: $ORIGINAL", Status: 304, Want: vary},
+		{Name: "original after the variant", Target: photo, Header: "If-None-Match: $VARIANT", Status: 200, Want: vary, Text: original},
+		{Name: "If-Match", Target: photo, Header: acceptChrome + "If-Match: $VARIANT", Status: 200, Text: aVariant},
+		{Name: "If-Match of the other", Target: photo, Header: acceptChrome + "If-Match: $ORIGINAL", Status: 412},
 	})
 }
 
@@ -93,16 +93,16 @@ func TestNegotiatedRanges(t *testing.T) {
 	}
 	accept := acceptFirefox + withRange
 	run(t, withPhoto, []httpCase{
-		{name: "variant", target: photo, header: accept, status: 206, want: part(aVariant), text: aVariant[10:14]},
-		{name: "original", target: photo, header: withRange, status: 206, want: part(original), text: original[10:14]},
-		{name: "HEAD", method: http.MethodHead, target: photo, header: accept, status: 206, want: part(aVariant)},
-		{name: "rest of the variant", target: photo, header: accept + "If-Range: $VARIANT", status: 206, want: part(aVariant), text: aVariant[10:14]},
-		{name: "rest of the original", target: photo, header: withRange + "If-Range: $ORIGINAL", status: 206, want: part(original), text: original[10:14]},
-		{name: "variant after the original", target: photo, header: accept + "If-Range: $ORIGINAL", status: 200, want: whole(aVariant), text: aVariant},
-		{name: "original after the variant", target: photo, header: withRange + "If-Range: $VARIANT", status: 200, want: whole(original), text: original},
+		{Name: "variant", Target: photo, Header: accept, Status: 206, Want: part(aVariant), Text: aVariant[10:14]},
+		{Name: "original", Target: photo, Header: withRange, Status: 206, Want: part(original), Text: original[10:14]},
+		{Name: "HEAD", Method: http.MethodHead, Target: photo, Header: accept, Status: 206, Want: part(aVariant)},
+		{Name: "rest of the variant", Target: photo, Header: accept + "If-Range: $VARIANT", Status: 206, Want: part(aVariant), Text: aVariant[10:14]},
+		{Name: "rest of the original", Target: photo, Header: withRange + "If-Range: $ORIGINAL", Status: 206, Want: part(original), Text: original[10:14]},
+		{Name: "variant after the original", Target: photo, Header: accept + "If-Range: $ORIGINAL", Status: 200, Want: whole(aVariant), Text: aVariant},
+		{Name: "original after the variant", Target: photo, Header: withRange + "If-Range: $VARIANT", Status: 200, Want: whole(original), Text: original},
 		{
-			name: "beyond the end", target: photo, header: acceptChrome + "Range: bytes=999-", status: 416,
-			want: fmt.Sprintf("Content-Range: bytes */%d\nVary: Accept", len(aVariant)),
+			Name: "beyond the end", Target: photo, Header: acceptChrome + "Range: bytes=999-", Status: 416,
+			Want: fmt.Sprintf("Content-Range: bytes */%d\nVary: Accept", len(aVariant)),
 		},
 	})
 }
@@ -112,7 +112,7 @@ func TestNegotiatedRanges(t *testing.T) {
 func TestNotNegotiated(t *testing.T) {
 	t.Parallel()
 	get := func(key, want, text string) httpCase {
-		return httpCase{name: key, target: "/static/" + key, header: acceptChrome, status: 200, want: want, text: text}
+		return httpCase{Name: key, Target: "/static/" + key, Header: acceptChrome, Status: 200, Want: want, Text: text}
 	}
 	run(t, withPhoto, []httpCase{
 		get("img/pictures/a.svg", "Vary", original),
@@ -120,14 +120,14 @@ func TestNotNegotiated(t *testing.T) {
 		get("img/content/a.jpg", "Vary\nContent-Type: image/jpeg", original),
 		get(photoKey+".webp", "Vary\nContent-Type: image/webp", aVariant),
 		get("img/pictures/alone.jpg", "Vary: Accept\nContent-Type: image/jpeg", original),
-		{name: "missing", target: "/static/img/pictures/none.jpg", header: acceptChrome, status: 404},
+		{Name: "missing", Target: "/static/img/pictures/none.jpg", Header: acceptChrome, Status: 404},
 	})
 	s := withPhoto(t)
-	if err := s.driver.Delete(t.Context(), photoKey, storagedrivers.DeleteOptions{}); err != nil {
+	if err := s.Driver.Delete(t.Context(), photoKey, storagedrivers.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, header := range []string{"", acceptChrome} {
-		httpCase{target: photo, header: header, status: 404}.check(t, s)
+		httpCase{Target: photo, Header: header, Status: 404}.Check(t, s)
 	}
 }
 
@@ -140,13 +140,13 @@ func TestNegotiatedHDR(t *testing.T) {
 		t.Fatal(err)
 	}
 	hdr := string(imagingtest.Photo{Image: plain.Bytes(), GainMap: plain.Bytes(), Order: binary.BigEndian, ISO: true, Plain: true}.JPEG())
-	s.put(t, "img/pictures/before.jpg", hdr)
-	s.put(t, "img/pictures/before.jpg.webp", aVariant)
-	s.put(t, "img/pictures/plain.jpg", plain.String())
-	s.put(t, "img/pictures/plain.jpg.webp", aVariant)
-	r := s.do(t, http.MethodPost, imagePath, multipart+bearer, form(field("alias", "pictures"), file("new.jpg", hdr)))
-	if webp := r.items(t)[0].WebP; webp == "" {
-		t.Errorf("no variant: %s", r.body)
+	s.Put(t, "img/pictures/before.jpg", hdr)
+	s.Put(t, "img/pictures/before.jpg.webp", aVariant)
+	s.Put(t, "img/pictures/plain.jpg", plain.String())
+	s.Put(t, "img/pictures/plain.jpg.webp", aVariant)
+	r := s.Do(t, http.MethodPost, imagePath, multipart+bearer, form(field("alias", "pictures"), file("new.jpg", hdr)))
+	if webp := r.Items(t)[0].WebP; webp == "" {
+		t.Errorf("no variant: %s", r.Body)
 	}
 	for range 2 { // the second time it is known
 		for name, want := range map[string][2]string{"before.jpg": {"image/jpeg", hdr}, "new.jpg": {"image/jpeg", hdr}, "plain.jpg": {"image/webp", aVariant}, "before.jpg.webp": {"image/webp", aVariant}} {
@@ -154,14 +154,14 @@ func TestNegotiatedHDR(t *testing.T) {
 			if strings.HasSuffix(name, ".webp") {
 				vary = "\nVary"
 			}
-			httpCase{target: "/static/img/pictures/" + name, header: acceptChrome, status: 200, want: "Content-Type: " + want[0] + vary, text: want[1]}.check(t, s)
+			httpCase{Target: "/static/img/pictures/" + name, Header: acceptChrome, Status: 200, Want: "Content-Type: " + want[0] + vary, Text: want[1]}.Check(t, s)
 		}
-		httpCase{target: "/static/img/pictures/before.jpg", header: acceptChrome + withRange, status: 206, want: "Content-Type: image/jpeg", text: hdr[10:14]}.check(t, s)
+		httpCase{Target: "/static/img/pictures/before.jpg", Header: acceptChrome + withRange, Status: 206, Want: "Content-Type: image/jpeg", Text: hdr[10:14]}.Check(t, s)
 	}
 	damaged := strings.Replace(hdr, imagingtest.ISO, strings.ToUpper(imagingtest.ISO), 1)
-	s.put(t, "img/pictures/before.jpg", damaged)
-	s.put(t, "img/pictures/before.jpg.webp", aVariant)
-	httpCase{target: "/static/img/pictures/before.jpg", header: acceptChrome, status: 200, want: "Content-Type: image/webp", text: aVariant}.check(t, s)
+	s.Put(t, "img/pictures/before.jpg", damaged)
+	s.Put(t, "img/pictures/before.jpg.webp", aVariant)
+	httpCase{Target: "/static/img/pictures/before.jpg", Header: acceptChrome, Status: 200, Want: "Content-Type: image/webp", Text: aVariant}.Check(t, s)
 }
 
 // TestUploadNegotiated: the variant of an upload is served under both addresses, and is replaced by
@@ -169,12 +169,12 @@ func TestNegotiatedHDR(t *testing.T) {
 func TestUploadNegotiated(t *testing.T) {
 	t.Parallel()
 	s := aSite(t)
-	r := s.do(t, http.MethodPost, imagePath, multipart+bearer, form(field("alias", "pictures"), file("a.png", pngPicture), file("a.svg", svgPicture)))
-	items := r.items(t)
-	variant := s.do(t, http.MethodGet, strings.TrimPrefix(items[0].WebP, origin), "", "")
-	if variant.status != http.StatusOK || !strings.HasPrefix(variant.body, "RIFF") || items[0].WebP != items[0].FullPath+".webp" || items[1].WebP != "" {
-		t.Fatalf("%d %.20q: %s", variant.status, variant.body, r.body)
+	r := s.Do(t, http.MethodPost, imagePath, multipart+bearer, form(field("alias", "pictures"), file("a.png", pngPicture), file("a.svg", svgPicture)))
+	items := r.Items(t)
+	variant := s.Do(t, http.MethodGet, strings.TrimPrefix(items[0].WebP, origin), "", "")
+	if variant.Status != http.StatusOK || !strings.HasPrefix(variant.Body, "RIFF") || items[0].WebP != items[0].FullPath+".webp" || items[1].WebP != "" {
+		t.Fatalf("%d %.20q: %s", variant.Status, variant.Body, r.Body)
 	}
-	httpCase{target: "/static/img/pictures/a.png", header: acceptSafari, status: 200, want: "Content-Type: image/webp", text: variant.body}.check(t, s)
-	httpCase{target: "/static/img/pictures/a.png", status: 200, want: "Content-Type: image/png", text: pngPicture}.check(t, s)
+	httpCase{Target: "/static/img/pictures/a.png", Header: acceptSafari, Status: 200, Want: "Content-Type: image/webp", Text: variant.Body}.Check(t, s)
+	httpCase{Target: "/static/img/pictures/a.png", Status: 200, Want: "Content-Type: image/png", Text: pngPicture}.Check(t, s)
 }

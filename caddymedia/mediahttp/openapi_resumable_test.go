@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
@@ -31,7 +30,7 @@ var tusKinds = []tusKind{
 func (k tusKind) create(t *testing.T, s *site, filename string) string {
 	t.Helper()
 	header := fmt.Sprintf("Upload-Length: %d\n%s", len(k.content), metadata("filename", filename))
-	return s.tusSend(t, http.MethodPost, k.endpoint, header, "").want(t, 201, "").header.Get(location)
+	return s.TusSend(t, http.MethodPost, k.endpoint, header, "").Want(t, 201, "").Header.Get(location)
 }
 
 // complete returns the address of an upload with all bytes, which is not finished because they could
@@ -39,20 +38,10 @@ func (k tusKind) create(t *testing.T, s *site, filename string) string {
 func (k tusKind) complete(t *testing.T, s *site, filename string) string {
 	t.Helper()
 	address := k.create(t, s, filename)
-	s.failing(fs.ErrPermission, "open", resumable.Folder+"/data/")
-	s.tusPatch(t, address, 0, k.content).want(t, 502, "")
-	s.driver.Fail = nil
+	s.Failing(fs.ErrPermission, "open", resumable.Folder+"/data/")
+	s.TusPatch(t, address, 0, k.content).Want(t, 502, "")
+	s.Driver.Fail = nil
 	return address
-}
-
-// failing makes an operation of the storage fail for the keys with a prefix.
-func (s *site) failing(err error, operation, prefix string) {
-	s.driver.Fail = func(op, key string) error {
-		if op == operation && strings.HasPrefix(key, prefix) {
-			return err
-		}
-		return nil
-	}
 }
 
 // requestResumable requests every response of resumable uploads, in parallel.
@@ -76,10 +65,10 @@ func requestCapabilities(t *testing.T, k tusKind) {
 	t.Helper()
 	for _, path := range []string{k.endpoint, k.endpoint + "/x"} {
 		s := aSite(t)
-		httpCase{method: http.MethodOptions, target: path, status: 204}.check(t, s)
-		_ = s.first.Close()
-		httpCase{method: http.MethodOptions, target: path, status: 503}.check(t, s)
-		httpCase{method: http.MethodOptions, target: path, status: 404}.check(t, withoutResumable(t))
+		httpCase{Method: http.MethodOptions, Target: path, Status: 204}.Check(t, s)
+		_ = s.First.Close()
+		httpCase{Method: http.MethodOptions, Target: path, Status: 503}.Check(t, s)
+		httpCase{Method: http.MethodOptions, Target: path, Status: 404}.Check(t, withoutResumable(t))
 	}
 }
 
@@ -91,51 +80,51 @@ func withoutResumable(t *testing.T) *site {
 func requestCreations(t *testing.T, k tusKind) {
 	t.Helper()
 	s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Resumable.MaxOpen = 1 })
-	s.ticket(t, "kind="+k.other)
+	s.Ticket(t, "kind="+k.other)
 	length := fmt.Sprintf("Upload-Length: %d\n", len(k.content))
 	whole := length + tusBody
 	named := func(base string) string { return metadata("filename", base+k.ext) }
 	post := func(status int, header, body string) *reply {
 		t.Helper()
-		return s.tusRequest(t, s.request(t, http.MethodPost, k.endpoint, header, body)).want(t, status, "")
+		return s.Exchange(t, s.Request(t, http.MethodPost, k.endpoint, header, body)).Want(t, status, "")
 	}
 	post(400, tusHeader+named("a"), "")
 	post(401, "Tus-Resumable: 1.0.0\n", "")
 	post(403, ticketBearer+"Tus-Resumable: 1.0.0\n", "")
-	s.tusSend(t, http.MethodPut, k.endpoint, "", "").want(t, 405, "Allow: OPTIONS, POST")
-	part := post(201, tusHeader+"Upload-Concat: partial\nUpload-Length: 0\n", "").header.Get(location)
+	s.TusSend(t, http.MethodPut, k.endpoint, "", "").Want(t, 405, "Allow: OPTIONS, POST")
+	part := post(201, tusHeader+"Upload-Concat: partial\nUpload-Length: 0\n", "").Header.Get(location)
 	final := tusHeader + "Upload-Concat: final;" + part + "\n" + metadata("filename", "a"+k.badExt)
 	post(415, final, "")
 	post(410, final, "")
 	post(412, bearer, "")
 	post(413, tusHeader+named("a")+"Upload-Length: 99999999999\n", "")
 	post(460, tusHeader+whole+named("a")+sha1Of("other"), k.content)
-	s.driver.Fail = failByName
+	s.Driver.Fail = failByName
 	post(502, tusHeader+whole+named("forbidden"), k.content)
 	post(503, tusHeader+whole+named("down"), k.content)
 	post(507, tusHeader+whole+named("full"), k.content)
-	s.failing(fs.ErrExist, "put", k.items)
+	s.Failing(fs.ErrExist, "put", k.items)
 	post(409, tusHeader+whole+named("a"), k.content)
 	k.create(t, s, "a"+k.ext)
 	post(429, tusHeader+length+named("a"), "")
-	httpCase{method: http.MethodPost, target: k.endpoint, status: 404}.check(t, withoutResumable(t))
+	httpCase{Method: http.MethodPost, Target: k.endpoint, Status: 404}.Check(t, withoutResumable(t))
 }
 
 func requestAppends(t *testing.T, k tusKind) {
 	t.Helper()
 	s := aSite(t)
-	s.ticket(t, "kind="+k.other)
-	s.driver.Fail = failByName
+	s.Ticket(t, "kind="+k.other)
+	s.Driver.Fail = failByName
 	address, atZero := k.create(t, s, "a"+k.ext), tusBody+"Upload-Offset: 0\n"
 	patch := func(address string, status int, header, body string) {
 		t.Helper()
-		s.tusRequest(t, s.request(t, http.MethodPatch, address, header, body)).want(t, status, "")
+		s.Exchange(t, s.Request(t, http.MethodPatch, address, header, body)).Want(t, status, "")
 	}
 	patch(address, 400, tusHeader+tusBody, "")
 	patch(address, 401, atZero+"Tus-Resumable: 1.0.0\n", "")
 	patch(address, 403, atZero+ticketBearer+"Tus-Resumable: 1.0.0\n", "")
 	patch(address+"x", 404, tusHeader+atZero, "")
-	s.tusSend(t, http.MethodPost, address, "", "").want(t, 405, "Allow: OPTIONS, HEAD, GET, PATCH, DELETE")
+	s.TusSend(t, http.MethodPost, address, "", "").Want(t, 405, "Allow: OPTIONS, HEAD, GET, PATCH, DELETE")
 	patch(address, 409, tusHeader+tusBody+"Upload-Offset: 1\n", k.content[1:])
 	patch(address, 412, bearer+atZero, k.content)
 	patch(address, 413, tusHeader+atZero, k.content+"more")
@@ -154,10 +143,10 @@ func requestAppends(t *testing.T, k tusKind) {
 func requestStates(t *testing.T, k tusKind, method string) {
 	t.Helper()
 	s := aSite(t)
-	s.ticket(t, "kind="+k.other)
+	s.Ticket(t, "kind="+k.other)
 	send := func(address string, status int, header string) {
 		t.Helper()
-		s.tusRequest(t, s.request(t, method, address, header, "")).want(t, status, "")
+		s.Exchange(t, s.Request(t, method, address, header, "")).Want(t, status, "")
 	}
 	good, bad := "a"+k.ext, "a"+k.badExt
 	address := k.create(t, s, good)
@@ -183,15 +172,15 @@ func requestStates(t *testing.T, k tusKind, method string) {
 		{storagedrivers.ErrNoSpace, 507},
 	} {
 		address := k.complete(t, s, good)
-		s.failing(c.err, "put", k.items)
+		s.Failing(c.err, "put", k.items)
 		if method == http.MethodHead && c.status >= 500 {
 			c.status = http.StatusLocked
 		}
 		send(address, c.status, tusHeader)
 	}
-	s.driver.Fail = nil
+	s.Driver.Fail = nil
 	address = k.complete(t, s, good)
-	s.change = func(c *media.Config) {
+	s.Change = func(c *media.Config) {
 		for _, a := range c.ImageAliases {
 			a.MaxSize = 1
 		}
@@ -199,28 +188,28 @@ func requestStates(t *testing.T, k tusKind, method string) {
 			a.MaxSize = 1
 		}
 	}
-	s.first = s.service(t, media.Limits{}, account())
-	s.running.Store(s.first)
+	s.First = s.Service(t, media.Limits{}, account())
+	s.Current.Store(s.First)
 	send(address, 413, tusHeader)
 }
 
 func requestTerminations(t *testing.T, k tusKind) {
 	t.Helper()
 	s := aSite(t)
-	s.ticket(t, "kind="+k.other)
+	s.Ticket(t, "kind="+k.other)
 	address := k.create(t, s, "a"+k.ext)
 	remove := func(address string, status int, header string) {
 		t.Helper()
-		s.tusRequest(t, s.request(t, http.MethodDelete, address, header, "")).want(t, status, "")
+		s.Exchange(t, s.Request(t, http.MethodDelete, address, header, "")).Want(t, status, "")
 	}
 	remove(address, 401, "Tus-Resumable: 1.0.0\n")
 	remove(address, 403, ticketBearer+"Tus-Resumable: 1.0.0\n")
 	remove(address+"x", 404, tusHeader)
 	remove(address, 412, bearer)
 	for err, status := range map[error]int{fs.ErrPermission: 502, storagedrivers.ErrUnavailable: 503} {
-		s.failing(err, "delete", "")
+		s.Failing(err, "delete", "")
 		remove(address, status, tusHeader)
 	}
-	s.driver.Fail = nil
+	s.Driver.Fail = nil
 	remove(address, 204, tusHeader)
 }

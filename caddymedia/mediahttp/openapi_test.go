@@ -1,7 +1,6 @@
 package mediahttp_test
 
 import (
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -19,7 +19,7 @@ import (
 // like those of all other tests.
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
-	t.Cleanup(func() { checkAllSeen(t) }) // after its subtests
+	t.Cleanup(func() { testservice.CheckAllSeen(t) }) // after its subtests
 	requestTokens(t)
 	requestTickets(t)
 	for target, name := range map[string]string{imagePath: "img/content/a.gif", filePath: "file/content/a.txt"} {
@@ -38,65 +38,44 @@ func TestOpenAPI(t *testing.T) {
 	requestOfUsers(t)
 }
 
-// checkAllSeen reports responses of the document that were not requested.
-func checkAllSeen(t *testing.T) {
-	t.Helper()
-	c, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for path, item := range c.doc.Paths.Map() {
-		for _, operation := range item.Operations() {
-			for status := range operation.Responses.Map() {
-				// 500 is a fault of the service itself, of which none is known.
-				if seen := c.seen[operation.OperationID+" "+status]; seen == (status == "500") {
-					t.Errorf("%s: %s %s: seen is %t", path, operation.OperationID, status, seen)
-				}
-			}
-		}
-	}
-}
-
 // requestRenditions requests renditions that cannot be made or stored.
 func requestRenditions(t *testing.T) {
 	t.Helper()
 	s := withSizes(t)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		httpCase{method: method, target: "/static/img/sized@thumb/bad.png", status: 415}.check(t, s)
+		httpCase{Method: method, Target: "/static/img/sized@thumb/bad.png", Status: 415}.Check(t, s)
 	}
-	s.driver.Fail = func(op, _ string) error {
+	s.Driver.Fail = func(op, _ string) error {
 		if op == "put" {
 			return storagedrivers.ErrNoSpace
 		}
 		return nil
 	}
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		httpCase{method: method, target: "/static/img/own@thumb/a.png", status: 507, want: "ETag\nCache-Control"}.check(t, s)
+		httpCase{Method: method, Target: "/static/img/own@thumb/a.png", Status: 507, Want: "ETag\nCache-Control"}.Check(t, s)
 	}
 }
 
 func requestTokens(t *testing.T) {
 	t.Helper()
 	s := newSite(t, media.Limits{LoginFailures: 1})
-	login(someKey, password).check(t, s)
+	login(someKey, password).Check(t, s)
 	post := func(header, body string, status int) {
 		t.Helper()
-		httpCase{method: http.MethodPost, target: tokenPath, header: header, body: body, status: status}.check(t, s)
+		httpCase{Method: http.MethodPost, Target: tokenPath, Header: header, Body: body, Status: status}.Check(t, s)
 	}
 	post(multipart, form(field("api_key", someKey), field("password", password)), 200)
 	post(urlencoded, "api_key=a", 400)
 	post(urlencoded, "api_key="+strings.Repeat("a", 64<<10), 413)
 	post("Content-Type: application/json", "{}", 415)
-	httpCase{method: http.MethodPut, target: tokenPath, status: 405}.check(t, s)
+	httpCase{Method: http.MethodPut, Target: tokenPath, Status: 405}.Check(t, s)
 	post(urlencoded, "api_key=a&password=b", 401)
 	post(urlencoded, "api_key=a&password=b", 429)
 	s = aSite(t)
-	s.store.fails.Store(true)
+	s.Store.Fails.Store(true)
 	c := login(someKey, password)
-	c.status = 503
-	c.check(t, s)
+	c.Status = 503
+	c.Check(t, s)
 }
 
 func requestTickets(t *testing.T) {
@@ -104,56 +83,48 @@ func requestTickets(t *testing.T) {
 	s := aSite(t)
 	post := func(header, body string, status int) {
 		t.Helper()
-		httpCase{method: http.MethodPost, target: ticketPath, header: header, body: body, status: status}.check(t, s)
+		httpCase{Method: http.MethodPost, Target: ticketPath, Header: header, Body: body, Status: status}.Check(t, s)
 	}
 	post(urlencoded+bearer, "kind=file", 200)
 	post(urlencoded+bearer, "kind=x", 400)
 	post(urlencoded, "kind=file", 401)
 	post(urlencoded+"Authorization: Bearer $OTHER", "kind=file", 403)
-	httpCase{method: http.MethodPut, target: ticketPath, status: 405}.check(t, s)
+	httpCase{Method: http.MethodPut, Target: ticketPath, Status: 405}.Check(t, s)
 	post(urlencoded+bearer, "x="+strings.Repeat("a", 64<<10), 413)
 	post("Content-Type: application/json\n"+bearer, "{}", 415)
-	token := s.token(t)
-	s.store.fails.Store(true)
+	token := s.Token(t)
+	s.Store.Fails.Store(true)
 	post(urlencoded+"Authorization: Bearer "+token, "kind=file", 503)
 	s = newSite(t, media.Limits{TicketsPerMinute: 1})
 	post(urlencoded+bearer, "kind=file", 200)
 	post(urlencoded+bearer, "kind=file", 429)
 }
 
-// failByName fails by the name of an object.
-func failByName(_, key string) error {
-	name, _, _ := strings.Cut(path.Base(key), ".")
-	return map[string]error{
-		"full": storagedrivers.ErrNoSpace, "forbidden": fs.ErrPermission, "down": storagedrivers.ErrUnavailable,
-	}[name]
-}
-
 func requestUploads(t *testing.T, target, name string) {
 	t.Helper()
 	s := aSite(t)
-	s.driver.Fail = failByName
+	s.Driver.Fail = failByName
 	ext := path.Ext(name)
 	good := func(base string) part { return file(base+ext, samples[ext[1:]]) }
 	replacing := field("alias", "replacing")
 	post := func(header string, status int, parts ...part) {
 		t.Helper()
-		httpCase{target: target, header: multipart + header, body: form(parts...), status: status}.check(t, s)
+		httpCase{Target: target, Header: multipart + header, Body: form(parts...), Status: status}.Check(t, s)
 	}
 	post(bearer, 200, good("a"), named("files[0]", good("b")), field("sub_folder", "a/b"), field("more", "ignored"))
 	post(bearer, 400, field("sub_folder", ".."), good("a"))
 	post("", 401, good("a"))
 	post("Authorization: Bearer $OTHER", 403, good("a"))
-	httpCase{target: target, header: bearer, status: 405}.check(t, s)
+	httpCase{Target: target, Header: bearer, Status: 405}.Check(t, s)
 	post(bearer, 409, replacing, good("a"), good("a"))
-	httpCase{method: http.MethodPut, target: target + "/content/a" + ext, header: bearer + "If-Match: *", status: 412}.check(t, s)
+	httpCase{Method: http.MethodPut, Target: target + "/content/a" + ext, Header: bearer + "If-Match: *", Status: 412}.Check(t, s)
 	post(bearer, 413, append(times(101, field("x", "")), good("a"))...)
 	post(bearer, 415, file("a.php", "x"))
 	post(bearer, 502, good("forbidden"))
 	post(bearer, 503, good("down"))
 	post(bearer, 507, good("full"))
 	s = importing("import")(t)
-	post(bearer, 504, field("url", s.replaced(t, "$REMOTE/slow.txt")))
+	post(bearer, 504, field("url", s.Replaced(t, "$REMOTE/slow.txt")))
 }
 
 // requestBusyUploads sends uploads while as many are running as the account may have.
@@ -165,46 +136,40 @@ func requestBusyUploads(t *testing.T) {
 		addresses = append(addresses, k.create(t, s, "a"+k.ext))
 	}
 	body := form(file("a.txt", "text"))
-	status, _, text := s.upload(t, s.token(t), &meanwhile{
-		first: strings.NewReader(body[:10]), second: strings.NewReader(body[10:]),
-		between: func() {
-			for _, target := range []string{imagePath, filePath} {
-				httpCase{target: target, header: multipart + bearer, body: body, status: 429}.check(t, s)
-			}
-			for _, address := range addresses {
-				s.tusPatch(t, address, 0, "x").want(t, 503, "Retry-After: 1")
-			}
-		},
-	})
-	if status != http.StatusOK {
-		t.Errorf("%d %s", status, text)
-	}
+	s.Upload(t, s.Token(t), meanwhile(body, func() {
+		for _, target := range []string{imagePath, filePath} {
+			httpCase{Target: target, Header: multipart + bearer, Body: body, Status: 429}.Check(t, s)
+		}
+		for _, address := range addresses {
+			s.TusPatch(t, address, 0, "x").Want(t, 503, "Retry-After: 1")
+		}
+	})).Want(t, 200, "")
 }
 
 func requestItems(t *testing.T, key string) {
 	t.Helper()
 	s := aSite(t)
 	ext := path.Ext(key)
-	s.vars = []string{"$TAG", s.put(t, key, "content").ETag}
-	s.put(t, strings.Replace(key, "content", "elsewhere", 1), "content")
-	s.driver.Fail = failByName
+	s.Vars = []string{"$TAG", s.Put(t, key, "content").ETag}
+	s.Put(t, strings.Replace(key, "content", "elsewhere", 1), "content")
+	s.Driver.Fail = failByName
 	for _, c := range []httpCase{
-		{target: key, status: 200},
-		{target: strings.Replace(key, "content", "elsewhere", 1), status: 302},
-		{target: key, header: "Range: bytes=2-4", status: 206},
-		{target: key, header: "If-None-Match: $TAG", status: 304},
-		{target: key + "x", status: 404},
-		{target: key, header: "If-Match: \"x\"", status: 412},
-		{target: key, header: "Range: bytes=100-", status: 416},
-		{target: path.Dir(key) + "/forbidden" + ext, status: 502},
-		{target: path.Dir(key) + "/down" + ext, status: 503},
+		{Target: key, Status: 200},
+		{Target: strings.Replace(key, "content", "elsewhere", 1), Status: 302},
+		{Target: key, Header: "Range: bytes=2-4", Status: 206},
+		{Target: key, Header: "If-None-Match: $TAG", Status: 304},
+		{Target: key + "x", Status: 404},
+		{Target: key, Header: "If-Match: \"x\"", Status: 412},
+		{Target: key, Header: "Range: bytes=100-", Status: 416},
+		{Target: path.Dir(key) + "/forbidden" + ext, Status: 502},
+		{Target: path.Dir(key) + "/down" + ext, Status: 503},
 	} {
-		c.target = "/static/" + c.target
-		c.check(t, s)
-		if c.method = http.MethodHead; c.status == 302 {
-			c.status = 200
+		c.Target = "/static/" + c.Target
+		c.Check(t, s)
+		if c.Method = http.MethodHead; c.Status == 302 {
+			c.Status = 200
 		}
-		c.check(t, s)
+		c.Check(t, s)
 	}
 }
 
@@ -216,13 +181,13 @@ func requestLists(t *testing.T, key string) {
 			account.May = []string{"list", "delete", "replace", "move", "copy"}
 		}
 	})
-	s.put(t, key, "content")
-	s.put(t, path.Dir(key)+"/sub/x"+path.Ext(key), "content")
+	s.Put(t, key, "content")
+	s.Put(t, path.Dir(key)+"/sub/x"+path.Ext(key), "content")
 	alias := itemsPath + map[string]string{"img": "image", "file": "file"}[strings.Split(key, "/")[0]] + "/content"
 	one := alias + "/" + path.Base(key)
 	send := func(method, target, header, body string, status int) {
 		t.Helper()
-		httpCase{method: method, target: target, header: header, body: body, status: status}.check(t, s)
+		httpCase{Method: method, Target: target, Header: header, Body: body, Status: status}.Check(t, s)
 	}
 	post := func(header, body string, status int) {
 		t.Helper()
@@ -261,7 +226,7 @@ func requestLists(t *testing.T, key string) {
 	leave()
 	for name, status := range map[string]int{"forbidden": 502, "down": 503, "full": 507} {
 		failing := strings.Replace(one, "/a.", "/"+name+".", 1)
-		s.driver.Fail = func(op, key string) error {
+		s.Driver.Fail = func(op, key string) error {
 			if op == "list" && strings.HasSuffix(key, "/sub/") {
 				key = name
 			}
@@ -274,14 +239,14 @@ func requestLists(t *testing.T, key string) {
 		send(remove, failing, bearer, "", status)
 		post(urlencoded+bearer, "action=delete&folder=sub", status)
 	}
-	s.driver.Fail = func(op, changed string) error {
+	s.Driver.Fail = func(op, changed string) error {
 		if op == "delete" && changed == key {
-			s.put(t, key, "content") // as another node would
+			s.Put(t, key, "content") // as another node would
 		}
 		return nil
 	}
 	send(remove, one, bearer, "", 409)
-	s.driver.Fail = nil
+	s.Driver.Fail = nil
 	send(remove, one, bearer, "", 200)
 	send(remove, one, bearer, "", 404)
 	post(urlencoded+bearer, "action=delete&filename=x&filename=y", 200)
@@ -301,12 +266,12 @@ func requestReplacements(t *testing.T, key string) {
 	alias := itemsPath + kind + "/replacing/"
 	good := samples[ext[1:]]
 	for _, name := range []string{"a", "forbidden", "down", "full"} {
-		s.put(t, strings.Replace(path.Dir(key), "content", "replacing", 1)+"/"+name+ext, "old")
+		s.Put(t, strings.Replace(path.Dir(key), "content", "replacing", 1)+"/"+name+ext, "old")
 	}
-	s.put(t, key, "old")
+	s.Put(t, key, "old")
 	put := func(target, header, body string, status int) {
 		t.Helper()
-		httpCase{method: http.MethodPut, target: target, header: header, body: body, status: status}.check(t, s)
+		httpCase{Method: http.MethodPut, Target: target, Header: header, Body: body, Status: status}.Check(t, s)
 	}
 	put(alias+"a"+ext, bearer+ifAny, good, 200)
 	put(alias+"a"+ext, bearer+"If-Match: x", good, 400)
@@ -316,7 +281,7 @@ func requestReplacements(t *testing.T, key string) {
 	put(itemsPath+kind+"/content/a"+ext, bearer+ifAny, good, 409)
 	put(alias+"a"+ext, bearer+`If-Match: "x"`, good, 412)
 	put(alias+"a"+ext, bearer, good, 428)
-	s.driver.Fail = func(op, key string) error {
+	s.Driver.Fail = func(op, key string) error {
 		if op == "stat" {
 			return nil
 		}
@@ -325,12 +290,12 @@ func requestReplacements(t *testing.T, key string) {
 	for name, status := range map[string]int{"forbidden": 502, "down": 503, "full": 507} {
 		put(alias+name+ext, bearer+ifAny, good, status)
 	}
-	s.driver.Fail = nil
+	s.Driver.Fail = nil
 	put(alias+"a.exe", bearer+ifAny, good, 415)
 	s = newSiteWith(t, media.Limits{MaxBody: 10, MaxUploads: 1}, change)
 	put(alias+"a"+ext, bearer+ifAny, strings.Repeat("x", 11), 413)
-	s.put(t, strings.Replace(key, "content", "replacing", 1), "old")
-	ended, ok := service.Of(s.first).BeginUpload(item.Actor{Origin: "http", Account: someKey}, nil, 0)
+	s.Put(t, strings.Replace(key, "content", "replacing", 1), "old")
+	ended, ok := service.Of(s.First).BeginUpload(item.Actor{Origin: "http", Account: someKey}, nil, 0)
 	if !ok {
 		t.Fatal("no upload can begin")
 	}
@@ -349,10 +314,10 @@ func requestTransfers(t *testing.T, key string) {
 	s := newSiteWith(t, media.Limits{MaxUploads: 1}, change)
 	kind, ext := map[string]string{"img": "image", "file": "file"}[strings.Split(key, "/")[0]], path.Ext(key)
 	one := itemsPath + kind + "/content/" + path.Base(key)
-	s.put(t, key, samples[ext[1:]])
+	s.Put(t, key, samples[ext[1:]])
 	post := func(header, body string, status int) {
 		t.Helper()
-		httpCase{target: one, header: header, body: body, status: status}.check(t, s)
+		httpCase{Target: one, Header: header, Body: body, Status: status}.Check(t, s)
 	}
 	post(urlencoded+bearer, "copy_to=b"+ext, 200)
 	post(multipart+bearer, form(field("copy_to", "c"+ext), field("to_alias", "replacing")), 200)
@@ -360,34 +325,28 @@ func requestTransfers(t *testing.T, key string) {
 	post(urlencoded, "to=b"+ext, 401)
 	post(urlencoded+"Authorization: Bearer $OTHER", "to=b"+ext, 403)
 	post(urlencoded+bearer, "to=b"+ext+"&to_alias=none", 404)
-	httpCase{method: http.MethodPatch, target: one, header: bearer, status: 405}.check(t, s)
+	httpCase{Method: http.MethodPatch, Target: one, Header: bearer, Status: 405}.Check(t, s)
 	post(urlencoded+bearer+`If-Match: "x"`+"\n", "to=b"+ext, 412)
 	post(urlencoded+bearer, "to="+strings.Repeat("a", 64<<10), 413)
 	post(urlencoded+bearer, "to=b.exe", 415)
-	ended, ok := service.Of(s.first).BeginUpload(item.Actor{Origin: "http", Account: someKey}, nil, 0)
+	ended, ok := service.Of(s.First).BeginUpload(item.Actor{Origin: "http", Account: someKey}, nil, 0)
 	if !ok {
 		t.Fatal("no upload can begin")
 	}
 	post(urlencoded+bearer, "to=b"+ext, 429)
 	ended()
-	s.driver.Fail = failByName
+	s.Driver.Fail = failByName
 	for name, status := range map[string]int{"forbidden": 502, "down": 503, "full": 507} {
 		post(urlencoded+bearer, "to="+name+ext, status)
 	}
-	s.driver.Fail = func(op, _ string) error {
+	s.Driver.Fail = func(op, _ string) error {
 		if op == "open" {
 			return storagedrivers.ErrChanged
 		}
 		return nil
 	}
-	r := s.request(t, http.MethodPost, one, urlencoded+bearer, "to=x"+ext)
-	sent := replay(t, r)
-	w := httptest.NewRecorder()
-	s.handler.ServeHTTP(w, r)
-	if s.observe(t, r, sent, &reply{w.Code, w.Result().Header, w.Body.String()}); w.Code != 409 {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
-	s.driver.Fail = nil
+	s.Exchange(t, s.Request(t, http.MethodPost, one, urlencoded+bearer, "to=x"+ext)).Want(t, 409, "")
+	s.Driver.Fail = nil
 	post(urlencoded+bearer, "to=new"+ext, 200)
 }
 
@@ -396,18 +355,18 @@ func requestTransfers(t *testing.T, key string) {
 func requestBusyItems(t *testing.T, key string) {
 	t.Helper()
 	s := newSite(t, media.Limits{MaxOpenItems: 1})
-	s.put(t, key, strings.Repeat("x", 1<<20))
+	s.Put(t, key, strings.Repeat("x", 1<<20))
 	get := func() *http.Request {
-		r := s.request(t, http.MethodGet, "/static/"+key, "", "")
+		r := s.Request(t, http.MethodGet, "/static/"+key, "", "")
 		r.RemoteAddr = "[2001:db8::1]:1" // of no other test
 		return r
 	}
 	var all sync.WaitGroup
 	refused := make(chan struct{}, 3)
-	s.handler.ServeHTTP(&busyClient{httptest.NewRecorder(), sync.OnceFunc(func() {
+	s.Handler.ServeHTTP(&busyClient{httptest.NewRecorder(), sync.OnceFunc(func() {
 		for range cap(refused) {
 			all.Go(func() {
-				if s.send(t, get()).status == http.StatusTooManyRequests {
+				if s.Send(t, get()).Status == http.StatusTooManyRequests {
 					refused <- struct{}{}
 				}
 			})
@@ -434,7 +393,7 @@ func requestSigned(t *testing.T) {
 	s := withPrivate(t)
 	post := func(header, body string, status int) {
 		t.Helper()
-		httpCase{method: http.MethodPost, target: signPath, header: header, body: body, status: status}.check(t, s)
+		httpCase{Method: http.MethodPost, Target: signPath, Header: header, Body: body, Status: status}.Check(t, s)
 	}
 	const good = "kind=file&alias=private&filename=a.txt"
 	post(urlencoded+bearer, good, 200)
@@ -443,25 +402,25 @@ func requestSigned(t *testing.T) {
 	post(urlencoded+bearer, "kind=x", 400)
 	post(urlencoded, good, 401)
 	post(urlencoded+"Authorization: Bearer $OTHER", good, 403)
-	httpCase{method: http.MethodPut, target: signPath, status: 405}.check(t, s)
+	httpCase{Method: http.MethodPut, Target: signPath, Status: 405}.Check(t, s)
 	post(urlencoded+bearer, "x="+strings.Repeat("a", 4<<20), 413)
 	post("Content-Type: application/json\n"+bearer, "{}", 415)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		httpCase{method: method, target: privateFiles + "/26-11/a.txt", status: 403}.check(t, s)
-		httpCase{method: method, target: privateImages + "/b.png", status: 403}.check(t, s)
+		httpCase{Method: method, Target: privateFiles + "/26-11/a.txt", Status: 403}.Check(t, s)
+		httpCase{Method: method, Target: privateImages + "/b.png", Status: 403}.Check(t, s)
 	}
 	leave := holdMemory(t, s)
 	post(urlencoded+bearer, good, 429)
 	leave()
-	token := s.token(t)
-	s.store.fails.Store(true)
+	token := s.Token(t)
+	s.Store.Fails.Store(true)
 	post(urlencoded+"Authorization: Bearer "+token, good, 503)
 }
 
 // holdMemory holds all the memory that an account may have for forms and answers.
 func holdMemory(t *testing.T, s *site) (leave func()) {
 	t.Helper()
-	leave, ok := service.Of(s.first).Enter(t.Context(), item.Actor{Origin: "http", Account: someKey}, service.OtherCall, 32<<20)
+	leave, ok := service.Of(s.First).Enter(t.Context(), item.Actor{Origin: "http", Account: someKey}, service.OtherCall, 32<<20)
 	if !ok {
 		t.Fatal("the memory is in use")
 	}

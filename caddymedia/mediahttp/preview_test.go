@@ -28,19 +28,19 @@ func withPreviews(t *testing.T) *site {
 	for _, key := range []string{
 		"img/content/a.png", "img/content/b.png", "img/replacing/a.png", "img/hidden/a.png", "img/elsewhere/a.png", "img/pictures/a.png", "file/one/a.png",
 	} {
-		s.put(t, key, pngOf(800, 400))
+		s.Put(t, key, pngOf(800, 400))
 	}
 	return s
 }
 
 // preview requests a preview, with "?thumbnail" at the end of the path that of a list, and checks its
 // status.
-func (s *site) preview(t *testing.T, path, header string, status int) *httptest.ResponseRecorder {
+func preview(t *testing.T, s *site, path, header string, status int) *httptest.ResponseRecorder {
 	t.Helper()
 	kind, path, _ := strings.Cut(path, "/")
 	path, thumbnail := strings.CutSuffix(path, "?thumbnail")
 	w := httptest.NewRecorder()
-	err := serve.New(s.gate).Preview(w, s.request(t, http.MethodGet, "/panel", header, ""), item.Kind(kind), path, thumbnail)
+	err := serve.New(s.Gate).Preview(w, s.Request(t, http.MethodGet, "/panel", header, ""), item.Kind(kind), path, thumbnail)
 	if failed, ok := errors.AsType[*httpx.Error](err); ok {
 		w.Code = failed.Status
 	}
@@ -57,9 +57,9 @@ func TestPreview(t *testing.T) {
 	for name, content := range map[string]string{
 		"a.html": "<script>", "a.pdf": "x", "a.mp4": "0123456789", "a.zip": "x", "@uploads/a.txt": "x",
 	} {
-		s.put(t, "file/web/"+name, content)
+		s.Put(t, "file/web/"+name, content)
 	}
-	s.put(t, "img/pictures/a.png.webp", "variant")
+	s.Put(t, "img/pictures/a.png.webp", "variant")
 	const day, asked = "private, max-age=300", "private, no-cache"
 	for path, want := range map[string][3]string{
 		"img/content/a.png": {"image/png", day, "'none'"}, "img/content/a.png?thumbnail": {"image/webp", day, "'none'"},
@@ -71,7 +71,7 @@ func TestPreview(t *testing.T) {
 		"file/web/a.html":          {"text/plain; charset=utf-8", day, "'none'"},
 		"file/web/a.pdf":           {"application/pdf", day, "'self'"},
 	} {
-		h := s.preview(t, path, "", 200).Header()
+		h := preview(t, s, path, "", 200).Header()
 		if got := [2]string{h.Get("Content-Type"), h.Get("Cache-Control")}; got != [2]string(want[:2]) {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
@@ -84,26 +84,26 @@ func TestPreview(t *testing.T) {
 		"img/content": 404, "img/content/": 404, "img/content/../content/a.png": 404, "img/content/a%2Fb.png": 404,
 		"img/pictures/a.png.webp?thumbnail": 404, "img/broken/a.png": 503, "img/broken/a.png?thumbnail": 503,
 	} {
-		s.preview(t, path, "", status)
+		preview(t, s, path, "", status)
 	}
-	s.put(t, "img/pictures/a.jpg", jpegPicture)
-	if w := s.preview(t, "img/pictures/a.jpg", "Accept: image/webp", 200); w.Body.String() != jpegPicture {
+	s.Put(t, "img/pictures/a.jpg", jpegPicture)
+	if w := preview(t, s, "img/pictures/a.jpg", "Accept: image/webp", 200); w.Body.String() != jpegPicture {
 		t.Errorf("an image without a variant: %.20q", w.Body)
 	}
-	tag := s.preview(t, "file/web/a.mp4", "", 200).Header().Get("ETag")
-	s.preview(t, "file/web/a.mp4", "If-None-Match: "+tag, 304)
-	if w := s.preview(t, "file/web/a.mp4", "Range: bytes=3-4", 206); w.Body.String() != "34" {
+	tag := preview(t, s, "file/web/a.mp4", "", 200).Header().Get("ETag")
+	preview(t, s, "file/web/a.mp4", "If-None-Match: "+tag, 304)
+	if w := preview(t, s, "file/web/a.mp4", "Range: bytes=3-4", 206); w.Body.String() != "34" {
 		t.Errorf("a range: %q", w.Body)
 	}
-	if w := s.preview(t, "file/web/a.mp4", "Range: bytes=1-2,4-5", 200); w.Body.String() != "0123456789" {
+	if w := preview(t, s, "file/web/a.mp4", "Range: bytes=1-2,4-5", 200); w.Body.String() != "0123456789" {
 		t.Errorf("ranges: %q", w.Body)
 	}
 }
 
 // thumbnails returns the keys of the stored thumbnails.
-func (s *site) thumbnails(t *testing.T) (keys []string) {
+func thumbnails(t *testing.T, s *site) (keys []string) {
 	t.Helper()
-	for key := range s.objects(t) {
+	for key := range s.Objects(t) {
 		if strings.Contains(key, "@renditions/") {
 			keys = append(keys, key)
 		}
@@ -116,41 +116,41 @@ func (s *site) thumbnails(t *testing.T) (keys []string) {
 func TestThumbnail(t *testing.T) {
 	t.Parallel()
 	s := withPreviews(t)
-	first := s.preview(t, "img/replacing/a.png?thumbnail", "", 200)
+	first := preview(t, s, "img/replacing/a.png?thumbnail", "", 200)
 	info, err := imaging.CheckImage(strings.NewReader(first.Body.String()), int64(first.Body.Len()), "webp", imaging.Options{})
 	if err != nil || info.Width != 320 || info.Height != 160 {
 		t.Errorf("%+v, %v", info, err)
 	}
-	stored := s.thumbnails(t)
+	stored := thumbnails(t, s)
 	if len(stored) != 1 || !strings.HasPrefix(stored[0], "img/replacing@renditions/1/a.png/@thumbnail.") {
 		t.Fatalf("stored are %q", stored)
 	}
 	tag := first.Header().Get("ETag")
-	s.preview(t, "img/replacing/a.png?thumbnail", "If-None-Match: "+tag, 304)
+	preview(t, s, "img/replacing/a.png?thumbnail", "If-None-Match: "+tag, 304)
 	for _, target := range []string{
 		"img/replacing@@thumbnail/a.png", "img/replacing@thumbnail/a.png", stored[0], strings.Replace(stored[0], "@renditions/", "@renditions%2F", 1),
 	} {
-		httpCase{target: "/static/" + target, status: 404}.check(t, s)
+		httpCase{Target: "/static/" + target, Status: 404}.Check(t, s)
 	}
-	s.changeImage(t, http.MethodPut, pngOf(400, 400))
-	if left := s.thumbnails(t); len(left) > 0 {
+	changeImage(t, s, http.MethodPut, pngOf(400, 400))
+	if left := thumbnails(t, s); len(left) > 0 {
 		t.Errorf("after the replacement %q are left", left)
 	}
-	if w := s.preview(t, "img/replacing/a.png?thumbnail", "If-None-Match: "+tag, 200); w.Header().Get("ETag") == tag {
+	if w := preview(t, s, "img/replacing/a.png?thumbnail", "If-None-Match: "+tag, 200); w.Header().Get("ETag") == tag {
 		t.Error("that of the replaced image is served")
 	}
-	s.changeImage(t, http.MethodDelete, "")
-	if left := s.thumbnails(t); len(left) > 0 {
+	changeImage(t, s, http.MethodDelete, "")
+	if left := thumbnails(t, s); len(left) > 0 {
 		t.Errorf("after the deletion %q are left", left)
 	}
 }
 
 // changeImage replaces or deletes the image of the alias replacing.
-func (s *site) changeImage(t *testing.T, method, body string) {
+func changeImage(t *testing.T, s *site, method, body string) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	r := s.request(t, method, "/panel", ifAny, body)
-	if err := items.Serve(s.gate, w, r, item.Image, "replacing/a.png", asPanel(everything)); err != nil || w.Code != 200 || strings.Contains(w.Body.String(), "humbnail") {
+	r := s.Request(t, method, "/panel", ifAny, body)
+	if err := items.Serve(s.Gate, w, r, item.Image, "replacing/a.png", asPanel(everything)); err != nil || w.Code != 200 || strings.Contains(w.Body.String(), "humbnail") {
 		t.Errorf("%d %s, %v", w.Code, w.Body, err)
 	}
 }
@@ -160,23 +160,23 @@ func (s *site) changeImage(t *testing.T, method, body string) {
 func TestThumbnailFails(t *testing.T) {
 	t.Parallel()
 	s := withPreviews(t)
-	s.put(t, "img/content/bad.png", "no picture")
-	s.preview(t, "img/content/bad.png?thumbnail", "", 415)
-	s.preview(t, "img/content/none.png?thumbnail", "", 404)
-	s.driver.Fail = func(op, key string) error {
+	s.Put(t, "img/content/bad.png", "no picture")
+	preview(t, s, "img/content/bad.png?thumbnail", "", 415)
+	preview(t, s, "img/content/none.png?thumbnail", "", 404)
+	s.Driver.Fail = func(op, key string) error {
 		if strings.Contains(key, "@renditions") && op != "stat" && op != "open" {
 			return fmt.Errorf("read only: %w", fs.ErrPermission)
 		}
 		return nil
 	}
 	for range 2 {
-		w := s.preview(t, "img/content/a.png?thumbnail", "", 200)
+		w := preview(t, s, "img/content/a.png?thumbnail", "", 200)
 		if w.Header().Get("Content-Type") != "image/webp" || w.Body.Len() == 0 || w.Header().Get("ETag") != "" ||
 			!strings.HasPrefix(w.Header().Get("Content-Security-Policy"), sandbox) {
 			t.Errorf("read only: %d bytes, %v", w.Body.Len(), w.Header())
 		}
 	}
-	if stored := s.thumbnails(t); len(stored) > 0 {
+	if stored := thumbnails(t, s); len(stored) > 0 {
 		t.Errorf("stored are %q", stored)
 	}
 }

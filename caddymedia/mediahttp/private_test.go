@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -36,16 +35,16 @@ const (
 func withPrivate(t *testing.T) *site {
 	t.Helper()
 	s := newSiteWith(t, media.Limits{}, setPrivateAliases)
-	s.handler = mediahttp.New(s, mediahttp.Options{Log: slog.New(s.log), Now: s.now})
+	s.Handler = mediahttp.New(s, mediahttp.Options{Log: slog.New(s.Log), Now: s.Now})
 	for key, content := range map[string]string{
 		"img/private/26-11/a.png": pngOf(40, 30), "img/private/b.png": pngOf(40, 30),
 		"img/private/a.svg": svgPicture, "img/shared/a.png": pngOf(40, 30),
 		"file/private/26-11/a.txt": "0123456789", "file/private/a.html": "<p>", "file/private/A.txt": "another",
 		"file/private/ěš č.txt": "letters", "file/private/26-11x/a.txt": "beside", "file/stepped/a.txt": "0123456789",
 	} {
-		s.put(t, key, content)
+		s.Put(t, key, content)
 	}
-	s.put(t, "img/private/26-11/a.png.webp", "variant") // after its image
+	s.Put(t, "img/private/26-11/a.png.webp", "variant") // after its image
 	return s
 }
 
@@ -110,48 +109,48 @@ func TestPrivate(t *testing.T) {
 	t.Parallel()
 	const image = "26-11/a.png"
 	run(t, withPrivate, []httpCase{
-		{name: "file", target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), status: 200, text: "0123456789", want: hourPrivate + "Vary\nReferrer-Policy: no-referrer\nContent-Disposition\nX-Content-Type-Options: nosniff"},
-		{name: "HEAD", method: http.MethodHead, target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), status: 200, want: hourPrivate + "Content-Length: 10"},
-		{name: "range", target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), header: "Range: bytes=2-4", status: 206, text: "234", want: hourPrivate},
-		{name: "range past the end", target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), header: "Range: bytes=20-", status: 416, want: "Cache-Control: no-store"},
-		{name: "image", target: privateImages + "/26-11/a.png?" + imageOf(image, ""), status: 200, want: hourPrivate + "Vary: Accept\nContent-Type: image/png"},
-		{name: "negotiated", target: privateImages + "/26-11/a.png?" + imageOf(image, ""), header: "Accept: image/webp", status: 200, text: "variant", want: hourPrivate + "Vary: Accept"},
-		{name: "variant of the image", target: privateImages + "/26-11/a.png.webp?" + imageOf(image, ""), status: 200, text: "variant", want: hourPrivate},
-		{name: "variant itself", target: privateImages + "/26-11/a.png.webp?" + imageOf(image+".webp", ""), status: 200, text: "variant"},
-		{name: "image of a variant", target: privateImages + "/26-11/a.png?" + imageOf(image+".webp", ""), status: 403},
-		{name: "rendition of the image", target: privateImages + "@wide/26-11/a.png?" + imageOf(image, ""), status: 200, want: hourPrivate + "Content-Type: image/png\nVary: Accept"},
-		{name: "rendition itself", target: privateImages + "@wide/26-11/a.png?" + imageOf(image, "wide"), status: 200, want: hourPrivate},
-		{name: "another rendition", target: privateImages + "@wide/26-11/a.png?" + imageOf(image, "thumb"), status: 403},
-		{name: "image of a rendition", target: privateImages + "/26-11/a.png?" + imageOf(image, "wide"), status: 403},
-		{name: "variant of a rendition", target: privateImages + "/26-11/a.png.webp?" + imageOf(image, "wide"), status: 403},
-		{name: "rendition of a variant", target: privateImages + "@wide/26-11/a.png.webp?" + imageOf(image+".webp", ""), status: 404},
-		{name: "public rendition", target: privateImages + "@thumb/26-11/a.png", status: 200, want: "Cache-Control: public, max-age=86400\nVary: Accept\nReferrer-Policy"},
-		{name: "public rendition with a query", target: privateImages + "@thumb/26-11/a.png?expires=1&download=y", status: 200, want: "Content-Disposition\nCache-Control: public, max-age=86400"},
-		{name: "public rendition of nothing", target: privateImages + "@thumb/none.png", status: 404, want: "Cache-Control"},
-		{name: "public rendition of an SVG", target: privateImages + "@thumb/a.svg", status: 403},
-		{name: "public rendition of a WebP", target: privateImages + "@thumb/26-11/a.png.webp", status: 403},
-		{name: "SVG as its rendition", target: privateImages + "@thumb/a.svg?" + imageOf("a.svg", "thumb"), status: 200, text: svgPicture, want: hourPrivate + "Referrer-Policy: no-referrer\nContent-Security-Policy: " + sandbox},
-		{name: "SVG", target: privateImages + "/a.svg?" + imageOf("a.svg", ""), status: 200, want: "Referrer-Policy: no-referrer"},
-		{name: "HTML", target: privateFiles + "/a.html?" + paper("a.html"), status: 200, want: "Referrer-Policy: no-referrer\nContent-Disposition: attachment; filename=a.html"},
-		{name: "HTML of a public alias", target: "/static/file/web/none.html", status: 404, want: "Referrer-Policy"},
-		{name: "letters", target: privateFiles + "/%C4%9B%C5%A1%20%C4%8D.txt?" + paper("ěš č.txt"), status: 200, text: "letters"},
-		{name: "missing", target: privateFiles + "/none.txt?" + paper("none.txt"), status: 404, want: "Cache-Control: no-store"},
-		{name: "invalid name", target: privateFiles + "/a//b.txt?" + paper("a//b.txt"), status: 404, want: "Cache-Control: no-store"},
-		{name: "encoded slash", target: privateFiles + "/26-11%2Fa.txt?" + paper("26-11/a.txt"), status: 404, want: "Cache-Control: no-store"},
-		{name: "key of the last year", target: privateFiles + "/26-11/a.txt?" + query(oldSigningKey, signing.Fields{Kind: "file", Alias: "private", Scope: "filename", Name: "26-11/a.txt", Expires: inAnHour}), status: 200},
-		{name: "other parameters", target: privateFiles + "/26-11/a.txt?v=1&" + paper("26-11/a.txt") + "&v=2&%zz&Expires=1&x;y", status: 200},
-		{name: "other order", target: privateFiles + "/26-11/a.txt?" + reversed(paper("26-11/a.txt")), status: 200},
-		{name: "encoded parameters", target: privateFiles + "/26-11/a.txt?" + strings.Replace(paper("26-11/a.txt"), "expires", "%65xpires", 1), status: 200},
-		{name: "shared", target: "/static/img/shared/a.png?" + query(signingKey, signing.Fields{Kind: "image", Alias: "shared", Scope: "filename", Name: "a.png", Expires: inAnHour, Generation: 7}), status: 200, want: "Cache-Control: public, max-age=3600"},
-		{name: "shared for days", target: "/static/img/shared/a.png?" + query(signingKey, signing.Fields{Kind: "image", Alias: "shared", Scope: "filename", Name: "a.png", Expires: noon.Unix() + 604800, Generation: 7}), status: 200, want: "Cache-Control: public, max-age=604800"},
-		{name: "private for days", target: privateFiles + "/a.html?" + paperWith("a.html", func(f *signing.Fields) { f.Expires = noon.Unix() + 604800 }), status: 200, want: hourPrivate},
-		{name: "private for seconds", target: privateFiles + "/a.html?" + paperWith("a.html", func(f *signing.Fields) { f.Expires = noon.Unix() + 7 }), status: 200, want: "Cache-Control: private, max-age=7"},
-		{name: "unknown alias", target: "/static/file/none/a.txt?" + paper("a.txt"), status: 404, want: "Cache-Control"},
-		{name: "unknown rendition", target: privateImages + "@none/26-11/a.png?" + imageOf(image, ""), status: 404, want: "Cache-Control"},
-		{name: "rendition of a file alias", target: privateFiles + "@wide/26-11/a.txt?" + paper("26-11/a.txt"), status: 404},
-		{name: "listed by an account", target: itemsPath + "file/private/26-11/a.txt", header: bearer, status: 200, has: `"full_path":"http://example.com/static/file/private/26-11/a.txt"`},
-		{name: "uploaded", method: http.MethodPost, target: filePath, header: bearer + multipart, body: form(field("alias", "private"), file("new.txt", "x")), status: 200, has: `"full_path":"http://example.com/static/file/private/new.txt"`},
-		{name: "copied by its account", target: itemsPath + "file/private/26-11/a.txt", header: bearer + urlencoded, body: "copy_to=a.txt&to_alias=one", status: 200},
+		{Name: "file", Target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), Status: 200, Text: "0123456789", Want: hourPrivate + "Vary\nReferrer-Policy: no-referrer\nContent-Disposition\nX-Content-Type-Options: nosniff"},
+		{Name: "HEAD", Method: http.MethodHead, Target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), Status: 200, Want: hourPrivate + "Content-Length: 10"},
+		{Name: "range", Target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), Header: "Range: bytes=2-4", Status: 206, Text: "234", Want: hourPrivate},
+		{Name: "range past the end", Target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), Header: "Range: bytes=20-", Status: 416, Want: "Cache-Control: no-store"},
+		{Name: "image", Target: privateImages + "/26-11/a.png?" + imageOf(image, ""), Status: 200, Want: hourPrivate + "Vary: Accept\nContent-Type: image/png"},
+		{Name: "negotiated", Target: privateImages + "/26-11/a.png?" + imageOf(image, ""), Header: "Accept: image/webp", Status: 200, Text: "variant", Want: hourPrivate + "Vary: Accept"},
+		{Name: "variant of the image", Target: privateImages + "/26-11/a.png.webp?" + imageOf(image, ""), Status: 200, Text: "variant", Want: hourPrivate},
+		{Name: "variant itself", Target: privateImages + "/26-11/a.png.webp?" + imageOf(image+".webp", ""), Status: 200, Text: "variant"},
+		{Name: "image of a variant", Target: privateImages + "/26-11/a.png?" + imageOf(image+".webp", ""), Status: 403},
+		{Name: "rendition of the image", Target: privateImages + "@wide/26-11/a.png?" + imageOf(image, ""), Status: 200, Want: hourPrivate + "Content-Type: image/png\nVary: Accept"},
+		{Name: "rendition itself", Target: privateImages + "@wide/26-11/a.png?" + imageOf(image, "wide"), Status: 200, Want: hourPrivate},
+		{Name: "another rendition", Target: privateImages + "@wide/26-11/a.png?" + imageOf(image, "thumb"), Status: 403},
+		{Name: "image of a rendition", Target: privateImages + "/26-11/a.png?" + imageOf(image, "wide"), Status: 403},
+		{Name: "variant of a rendition", Target: privateImages + "/26-11/a.png.webp?" + imageOf(image, "wide"), Status: 403},
+		{Name: "rendition of a variant", Target: privateImages + "@wide/26-11/a.png.webp?" + imageOf(image+".webp", ""), Status: 404},
+		{Name: "public rendition", Target: privateImages + "@thumb/26-11/a.png", Status: 200, Want: "Cache-Control: public, max-age=86400\nVary: Accept\nReferrer-Policy"},
+		{Name: "public rendition with a query", Target: privateImages + "@thumb/26-11/a.png?expires=1&download=y", Status: 200, Want: "Content-Disposition\nCache-Control: public, max-age=86400"},
+		{Name: "public rendition of nothing", Target: privateImages + "@thumb/none.png", Status: 404, Want: "Cache-Control"},
+		{Name: "public rendition of an SVG", Target: privateImages + "@thumb/a.svg", Status: 403},
+		{Name: "public rendition of a WebP", Target: privateImages + "@thumb/26-11/a.png.webp", Status: 403},
+		{Name: "SVG as its rendition", Target: privateImages + "@thumb/a.svg?" + imageOf("a.svg", "thumb"), Status: 200, Text: svgPicture, Want: hourPrivate + "Referrer-Policy: no-referrer\nContent-Security-Policy: " + sandbox},
+		{Name: "SVG", Target: privateImages + "/a.svg?" + imageOf("a.svg", ""), Status: 200, Want: "Referrer-Policy: no-referrer"},
+		{Name: "HTML", Target: privateFiles + "/a.html?" + paper("a.html"), Status: 200, Want: "Referrer-Policy: no-referrer\nContent-Disposition: attachment; filename=a.html"},
+		{Name: "HTML of a public alias", Target: "/static/file/web/none.html", Status: 404, Want: "Referrer-Policy"},
+		{Name: "letters", Target: privateFiles + "/%C4%9B%C5%A1%20%C4%8D.txt?" + paper("ěš č.txt"), Status: 200, Text: "letters"},
+		{Name: "missing", Target: privateFiles + "/none.txt?" + paper("none.txt"), Status: 404, Want: "Cache-Control: no-store"},
+		{Name: "invalid name", Target: privateFiles + "/a//b.txt?" + paper("a//b.txt"), Status: 404, Want: "Cache-Control: no-store"},
+		{Name: "encoded slash", Target: privateFiles + "/26-11%2Fa.txt?" + paper("26-11/a.txt"), Status: 404, Want: "Cache-Control: no-store"},
+		{Name: "key of the last year", Target: privateFiles + "/26-11/a.txt?" + query(oldSigningKey, signing.Fields{Kind: "file", Alias: "private", Scope: "filename", Name: "26-11/a.txt", Expires: inAnHour}), Status: 200},
+		{Name: "other parameters", Target: privateFiles + "/26-11/a.txt?v=1&" + paper("26-11/a.txt") + "&v=2&%zz&Expires=1&x;y", Status: 200},
+		{Name: "other order", Target: privateFiles + "/26-11/a.txt?" + reversed(paper("26-11/a.txt")), Status: 200},
+		{Name: "encoded parameters", Target: privateFiles + "/26-11/a.txt?" + strings.Replace(paper("26-11/a.txt"), "expires", "%65xpires", 1), Status: 200},
+		{Name: "shared", Target: "/static/img/shared/a.png?" + query(signingKey, signing.Fields{Kind: "image", Alias: "shared", Scope: "filename", Name: "a.png", Expires: inAnHour, Generation: 7}), Status: 200, Want: "Cache-Control: public, max-age=3600"},
+		{Name: "shared for days", Target: "/static/img/shared/a.png?" + query(signingKey, signing.Fields{Kind: "image", Alias: "shared", Scope: "filename", Name: "a.png", Expires: noon.Unix() + 604800, Generation: 7}), Status: 200, Want: "Cache-Control: public, max-age=604800"},
+		{Name: "private for days", Target: privateFiles + "/a.html?" + paperWith("a.html", func(f *signing.Fields) { f.Expires = noon.Unix() + 604800 }), Status: 200, Want: hourPrivate},
+		{Name: "private for seconds", Target: privateFiles + "/a.html?" + paperWith("a.html", func(f *signing.Fields) { f.Expires = noon.Unix() + 7 }), Status: 200, Want: "Cache-Control: private, max-age=7"},
+		{Name: "unknown alias", Target: "/static/file/none/a.txt?" + paper("a.txt"), Status: 404, Want: "Cache-Control"},
+		{Name: "unknown rendition", Target: privateImages + "@none/26-11/a.png?" + imageOf(image, ""), Status: 404, Want: "Cache-Control"},
+		{Name: "rendition of a file alias", Target: privateFiles + "@wide/26-11/a.txt?" + paper("26-11/a.txt"), Status: 404},
+		{Name: "listed by an account", Target: itemsPath + "file/private/26-11/a.txt", Header: bearer, Status: 200, Has: `"full_path":"http://example.com/static/file/private/26-11/a.txt"`},
+		{Name: "uploaded", Method: http.MethodPost, Target: filePath, Header: bearer + multipart, Body: form(field("alias", "private"), file("new.txt", "x")), Status: 200, Has: `"full_path":"http://example.com/static/file/private/new.txt"`},
+		{Name: "copied by its account", Target: itemsPath + "file/private/26-11/a.txt", Header: bearer + urlencoded, Body: "copy_to=a.txt&to_alias=one", Status: 200},
 	})
 }
 
@@ -253,7 +252,7 @@ func TestAltered(t *testing.T) {
 	s := withPrivate(t)
 	var mu sync.Mutex
 	accessed := 0
-	s.driver.Fail = func(op, _ string) error {
+	s.Driver.Fail = func(op, _ string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if op != "list" { // by the test
@@ -268,16 +267,16 @@ func TestAltered(t *testing.T) {
 			for _, header := range []string{"", "If-None-Match: *", "If-Modified-Since: " + noon.Add(time.Hour).Format(http.TimeFormat), "If-Match: \"x\"", "Range: bytes=0-1", "If-Unmodified-Since: Mon, 02 Jan 2006 15:04:05 GMT"} {
 				before := accessed
 				w := httptest.NewRecorder()
-				s.handler.ServeHTTP(w, s.request(t, http.MethodGet, target, header, ""))
+				s.Handler.ServeHTTP(w, s.Request(t, http.MethodGet, target, header, ""))
 				got := &reply{w.Code, w.Result().Header, w.Body.String()}
 				if refused == nil {
 					refused = got
 				}
-				if got.status != 403 || got.header.Get("Cache-Control") != "no-store" {
-					t.Errorf("%s: %s with %q: %d %v", name, target, header, got.status, got.header)
+				if got.Status != 403 || got.Header.Get("Cache-Control") != "no-store" {
+					t.Errorf("%s: %s with %q: %d %v", name, target, header, got.Status, got.Header)
 				}
-				if got.body != refused.body || !maps.EqualFunc(got.header, refused.header, func(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
-					t.Errorf("%s: %s with %q has another answer: %v %q", name, target, header, got.header, got.body)
+				if got.Body != refused.Body || !maps.EqualFunc(got.Header, refused.Header, func(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
+					t.Errorf("%s: %s with %q has another answer: %v %q", name, target, header, got.Header, got.Body)
 				}
 				if accessed != before {
 					t.Errorf("%s: %s with %q: the storage was accessed", name, target, header)
@@ -285,9 +284,9 @@ func TestAltered(t *testing.T) {
 			}
 		}
 	}
-	head := httpCase{method: http.MethodHead, target: privateFiles + "/26-11/a.txt", status: 403, want: "Cache-Control: no-store"}.check(t, s)
-	if !maps.EqualFunc(head.header, refused.header, func(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
-		t.Errorf("HEAD has other headers: %v", head.header)
+	head := httpCase{Method: http.MethodHead, Target: privateFiles + "/26-11/a.txt", Status: 403, Want: "Cache-Control: no-store"}.Check(t, s)
+	if !maps.EqualFunc(head.Header, refused.Header, func(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
+		t.Errorf("HEAD has other headers: %v", head.Header)
 	}
 }
 
@@ -295,11 +294,11 @@ func TestAltered(t *testing.T) {
 func TestOtherSpellings(t *testing.T) {
 	t.Parallel()
 	run(t, withPrivate, []httpCase{
-		{name: "encoded dot", target: privateFiles + "/26-11/a%2etxt?" + paper("26-11/a.txt"), status: 200},
-		{name: "encoded letter", target: privateFiles + "/26-11/%61.txt?" + paper("26-11/a.txt"), status: 200},
-		{name: "encoded slash", target: privateFiles + "/26-11%2Fa.txt?" + paper("26-11/a.txt"), status: 404},
-		{name: "up, signed as requested", target: privateFiles + "/x/%2e%2e/26-11/a.txt?" + paper("x/../26-11/a.txt"), status: 404},
-		{name: "doubled slash, signed as requested", target: privateFiles + "/26-11//a.txt?" + paper("26-11//a.txt"), status: 404},
+		{Name: "encoded dot", Target: privateFiles + "/26-11/a%2etxt?" + paper("26-11/a.txt"), Status: 200},
+		{Name: "encoded letter", Target: privateFiles + "/26-11/%61.txt?" + paper("26-11/a.txt"), Status: 200},
+		{Name: "encoded slash", Target: privateFiles + "/26-11%2Fa.txt?" + paper("26-11/a.txt"), Status: 404},
+		{Name: "up, signed as requested", Target: privateFiles + "/x/%2e%2e/26-11/a.txt?" + paper("x/../26-11/a.txt"), Status: 404},
+		{Name: "doubled slash, signed as requested", Target: privateFiles + "/26-11//a.txt?" + paper("26-11//a.txt"), Status: 404},
 	})
 }
 
@@ -321,8 +320,8 @@ func TestClocksApart(t *testing.T) {
 		{-604800*time.Second + time.Hour, 200, hourPrivate},
 		{-604800*time.Second + time.Hour - 1, 403, "Cache-Control: no-store"},
 	} {
-		s.passed.Store(int64(c.passed))
-		httpCase{target: address, status: c.status, want: c.want}.check(t, s)
+		s.Passed.Store(int64(c.passed))
+		httpCase{Target: address, Status: c.status, Want: c.want}.Check(t, s)
 	}
 }
 
@@ -332,11 +331,11 @@ func TestPrivateConditions(t *testing.T) {
 	t.Parallel()
 	s := withPrivate(t)
 	address := privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt")
-	got := httpCase{target: address, status: 200}.check(t, s)
-	httpCase{target: address, header: "If-None-Match: " + got.header.Get("ETag"), status: 304, want: hourPrivate + "ETag: " + got.header.Get("ETag")}.check(t, s)
-	httpCase{target: address, header: "If-Modified-Since: " + got.header.Get("Last-Modified"), status: 304, want: hourPrivate}.check(t, s)
-	httpCase{target: address, header: `If-Match: "x"`, status: 412}.check(t, s)
-	httpCase{target: address, header: "Range: bytes=1-2\nIf-Range: " + got.header.Get("ETag"), status: 206, text: "12", want: hourPrivate}.check(t, s)
+	got := httpCase{Target: address, Status: 200}.Check(t, s)
+	httpCase{Target: address, Header: "If-None-Match: " + got.Header.Get("ETag"), Status: 304, Want: hourPrivate + "ETag: " + got.Header.Get("ETag")}.Check(t, s)
+	httpCase{Target: address, Header: "If-Modified-Since: " + got.Header.Get("Last-Modified"), Status: 304, Want: hourPrivate}.Check(t, s)
+	httpCase{Target: address, Header: `If-Match: "x"`, Status: 412}.Check(t, s)
+	httpCase{Target: address, Header: "Range: bytes=1-2\nIf-Range: " + got.Header.Get("ETag"), Status: 206, Text: "12", Want: hourPrivate}.Check(t, s)
 }
 
 // TestFolderSignature: one signature is for everything below a folder.
@@ -346,17 +345,17 @@ func TestFolderSignature(t *testing.T) {
 		return query(signingKey, signing.Fields{Kind: "image", Alias: "private", Scope: signing.Folder, Name: folder, Rendition: rendition, Expires: inAnHour})
 	}
 	run(t, withPrivate, []httpCase{
-		{name: "folder", target: privateFiles + "/26-11/a.txt?" + below("26-11"), status: 200, want: hourPrivate},
-		{name: "root", target: privateFiles + "/26-11/a.txt?" + below("/"), status: 200},
-		{name: "beside", target: privateFiles + "/a.html?" + below("26-11"), status: 403},
-		{name: "missing", target: privateFiles + "/26-11/none.txt?" + below("26-11"), status: 404},
-		{name: "variant", target: privateImages + "/26-11/a.png.webp?" + images("26-11", ""), status: 200, text: "variant"},
-		{name: "rendition", target: privateImages + "@wide/26-11/a.png?" + images("26-11", ""), status: 200},
-		{name: "one rendition", target: privateImages + "@wide/26-11/a.png?" + images("26-11", "wide"), status: 200},
-		{name: "another rendition", target: privateImages + "@wide/26-11/a.png?" + images("26-11", "thumb"), status: 403},
-		{name: "images of a rendition", target: privateImages + "/26-11/a.png?" + images("26-11", "wide"), status: 403},
-		{name: "up", target: privateFiles + "/26-11/../a.html?" + below("26-11"), status: 404},
-		{name: "with a download", target: privateFiles + "/26-11/a.txt?" + paperWith("26-11", func(f *signing.Fields) { f.Scope, f.Download = signing.Folder, "x.txt" }), status: 200, want: "Content-Disposition: attachment; filename=x.txt"},
+		{Name: "folder", Target: privateFiles + "/26-11/a.txt?" + below("26-11"), Status: 200, Want: hourPrivate},
+		{Name: "root", Target: privateFiles + "/26-11/a.txt?" + below("/"), Status: 200},
+		{Name: "beside", Target: privateFiles + "/a.html?" + below("26-11"), Status: 403},
+		{Name: "missing", Target: privateFiles + "/26-11/none.txt?" + below("26-11"), Status: 404},
+		{Name: "variant", Target: privateImages + "/26-11/a.png.webp?" + images("26-11", ""), Status: 200, Text: "variant"},
+		{Name: "rendition", Target: privateImages + "@wide/26-11/a.png?" + images("26-11", ""), Status: 200},
+		{Name: "one rendition", Target: privateImages + "@wide/26-11/a.png?" + images("26-11", "wide"), Status: 200},
+		{Name: "another rendition", Target: privateImages + "@wide/26-11/a.png?" + images("26-11", "thumb"), Status: 403},
+		{Name: "images of a rendition", Target: privateImages + "/26-11/a.png?" + images("26-11", "wide"), Status: 403},
+		{Name: "up", Target: privateFiles + "/26-11/../a.html?" + below("26-11"), Status: 404},
+		{Name: "with a download", Target: privateFiles + "/26-11/a.txt?" + paperWith("26-11", func(f *signing.Fields) { f.Scope, f.Download = signing.Folder, "x.txt" }), Status: 200, Want: "Content-Disposition: attachment; filename=x.txt"},
 	})
 }
 
@@ -374,7 +373,7 @@ func TestDownloadName(t *testing.T) {
 		"写真 🎉.png":                 `attachment; filename="__ _.png"; filename*=utf-8''%E5%86%99%E7%9C%9F%20%F0%9F%8E%89.png`,
 	} {
 		address := privateFiles + "/26-11/a.txt?" + paperWith("26-11/a.txt", func(f *signing.Fields) { f.Download = name })
-		got := httpCase{target: address, status: 200}.check(t, s).header
+		got := httpCase{Target: address, Status: 200}.Check(t, s).Header
 		if value := got.Get("Content-Disposition"); value != want || got.Get("Set-Cookie") != "" {
 			t.Errorf("%q: got %s, want %s", name, value, want)
 		}
@@ -400,13 +399,13 @@ func TestGeneration(t *testing.T) {
 		"step":           {func(c *media.Config) { c.FileAliases["private"].Private.Step = options.Duration(time.Hour) }, 200},
 		"another prefix": {func(c *media.Config) { c.FileAliases["private"].Prefix = "papers" }, 404},
 	} {
-		s.change = func(config *media.Config) {
+		s.Change = func(config *media.Config) {
 			setPrivateAliases(config)
 			c.change(config)
 		}
-		s.running.Store(s.service(t, media.Limits{}, account()))
+		s.Current.Store(s.Service(t, media.Limits{}, account()))
 		t.Log(name)
-		httpCase{target: address, status: c.status}.check(t, s)
+		httpCase{Target: address, Status: c.status}.Check(t, s)
 	}
 }
 
@@ -418,15 +417,15 @@ func TestPrivateAcrossSites(t *testing.T) {
 		setPrivateAliases(c)
 		c.CORS = []string{page}
 	})
-	s.handler = mediahttp.New(s, mediahttp.Options{Now: s.now})
-	s.put(t, "file/private/a.txt", "0123456789")
+	s.Handler = mediahttp.New(s, mediahttp.Options{Now: s.Now})
+	s.Put(t, "file/private/a.txt", "0123456789")
 	for target, status := range map[string]int{privateFiles + "/a.txt?" + paper("a.txt"): 200, privateFiles + "/a.txt": 403} {
-		httpCase{target: target, header: "Origin: " + page, status: status, want: "Access-Control-Allow-Origin: " + page + "\nVary: Origin"}.check(t, s)
-		httpCase{target: target, header: "Origin: https://other.example", status: status, want: "Access-Control-Allow-Origin\nVary: Origin"}.check(t, s)
+		httpCase{Target: target, Header: "Origin: " + page, Status: status, Want: "Access-Control-Allow-Origin: " + page + "\nVary: Origin"}.Check(t, s)
+		httpCase{Target: target, Header: "Origin: https://other.example", Status: status, Want: "Access-Control-Allow-Origin\nVary: Origin"}.Check(t, s)
 	}
 	got := preflight(t, s, signPath, http.MethodPost, page)
-	if got.status != http.StatusNoContent || got.header.Get("Access-Control-Allow-Origin") != page {
-		t.Errorf("preflight of %s: %d %v", signPath, got.status, got.header)
+	if got.Status != http.StatusNoContent || got.Header.Get("Access-Control-Allow-Origin") != page {
+		t.Errorf("preflight of %s: %d %v", signPath, got.Status, got.Header)
 	}
 }
 
@@ -447,9 +446,9 @@ func TestPrivateRedirect(t *testing.T) {
 		setPrivateAliases(c)
 		c.FileAliases["private"].Redirect = &media.Redirect{To: "presigned", Lifetime: options.Duration(10 * time.Minute)}
 	})
-	s.driver, s.handler = driver, mediahttp.New(s, mediahttp.Options{Now: s.now})
-	s.put(t, "file/private/a.txt", "0123456789")
-	s.put(t, "file/private/a.html", "<p>")
+	s.Driver, s.Handler = driver, mediahttp.New(s, mediahttp.Options{Now: s.Now})
+	s.Put(t, "file/private/a.txt", "0123456789")
+	s.Put(t, "file/private/a.html", "<p>")
 	until := func(seconds int64, change func(*signing.Fields)) string {
 		return paperWith("a.txt", func(f *signing.Fields) {
 			f.Expires = noon.Unix() + seconds
@@ -458,16 +457,16 @@ func TestPrivateRedirect(t *testing.T) {
 	}
 	same := func(*signing.Fields) {}
 	for _, c := range []httpCase{
-		{target: privateFiles + "/a.txt", status: 403, want: "Location\nCache-Control: no-store"},
-		{target: privateFiles + "/a.txt?" + until(3600, same), status: 302, want: "Location: https://bucket.example/file/private/a.txt?cache=private%2C+max-age%3D3600&disposition=&lifetime=10m0s\nCache-Control: private, max-age=300"},
-		{target: privateFiles + "/a.txt?" + until(60, same), status: 302, want: "Location: https://bucket.example/file/private/a.txt?cache=private%2C+max-age%3D60&disposition=&lifetime=1m0s\nCache-Control: private, max-age=30"},
-		{target: privateFiles + "/a.txt?" + until(60, func(f *signing.Fields) { f.Download = "b.txt" }), status: 302, want: "Location: https://bucket.example/file/private/a.txt?cache=private%2C+max-age%3D60&disposition=attachment%3B+filename%3Db.txt&lifetime=1m0s"},
-		{target: privateFiles + "/a.txt?" + until(-3, same), status: 200, text: "0123456789", want: "Location\nReferrer-Policy: no-referrer\nCache-Control: private, max-age=0"},
-		{target: privateFiles + "/a.txt?" + until(-6, same), status: 403},
-		{method: http.MethodHead, target: privateFiles + "/a.txt?" + until(60, same), status: 200, want: "Location"},
-		{target: privateFiles + "/a.html?" + paper("a.html"), status: 200, want: "Location\nReferrer-Policy: no-referrer"},
+		{Target: privateFiles + "/a.txt", Status: 403, Want: "Location\nCache-Control: no-store"},
+		{Target: privateFiles + "/a.txt?" + until(3600, same), Status: 302, Want: "Location: https://bucket.example/file/private/a.txt?cache=private%2C+max-age%3D3600&disposition=&lifetime=10m0s\nCache-Control: private, max-age=300"},
+		{Target: privateFiles + "/a.txt?" + until(60, same), Status: 302, Want: "Location: https://bucket.example/file/private/a.txt?cache=private%2C+max-age%3D60&disposition=&lifetime=1m0s\nCache-Control: private, max-age=30"},
+		{Target: privateFiles + "/a.txt?" + until(60, func(f *signing.Fields) { f.Download = "b.txt" }), Status: 302, Want: "Location: https://bucket.example/file/private/a.txt?cache=private%2C+max-age%3D60&disposition=attachment%3B+filename%3Db.txt&lifetime=1m0s"},
+		{Target: privateFiles + "/a.txt?" + until(-3, same), Status: 200, Text: "0123456789", Want: "Location\nReferrer-Policy: no-referrer\nCache-Control: private, max-age=0"},
+		{Target: privateFiles + "/a.txt?" + until(-6, same), Status: 403},
+		{Method: http.MethodHead, Target: privateFiles + "/a.txt?" + until(60, same), Status: 200, Want: "Location"},
+		{Target: privateFiles + "/a.html?" + paper("a.html"), Status: 200, Want: "Location\nReferrer-Policy: no-referrer"},
 	} {
-		c.check(t, s)
+		c.Check(t, s)
 	}
 }
 
@@ -480,30 +479,30 @@ func TestPrivateRedirectInTime(t *testing.T) {
 		c.FileAliases["private"].Redirect = &media.Redirect{To: "presigned"}
 	})
 	reads := 0
-	s.handler = mediahttp.New(s, mediahttp.Options{Now: func() time.Time {
+	s.Handler = mediahttp.New(s, mediahttp.Options{Now: func() time.Time {
 		reads++
 		return noon.Add(time.Duration(reads) * 400 * time.Millisecond)
 	}})
-	upload := httpCase{target: filePath + "?alias=private", header: bearer + multipart, body: form(file("a.txt", "text")), status: 200}
-	upload.check(t, s)
+	upload := httpCase{Target: filePath + "?alias=private", Header: bearer + multipart, Body: form(file("a.txt", "text")), Status: 200}
+	upload.Check(t, s)
 	reads = 0
 	const address = "https://bucket.example/file/private/a.txt?cache=private%2C+max-age%3D0&disposition=&lifetime=1s"
 	short := paperWith("a.txt", func(f *signing.Fields) { f.Expires = noon.Unix() + 2 })
-	httpCase{target: privateFiles + "/a.txt?" + short, status: 302, want: "Location: " + address + "\nCache-Control: private, max-age=0"}.check(t, s)
+	httpCase{Target: privateFiles + "/a.txt?" + short, Status: 302, Want: "Location: " + address + "\nCache-Control: private, max-age=0"}.Check(t, s)
 }
 
 // TestPrivateFails: a failure behind a valid signature is not cached.
 func TestPrivateFails(t *testing.T) {
 	t.Parallel()
 	s := withPrivate(t)
-	s.driver.Fail = func(op, _ string) error {
+	s.Driver.Fail = func(op, _ string) error {
 		if op == "open" {
 			return errors.New("the disk is broken")
 		}
 		return nil
 	}
-	httpCase{target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), status: 502, want: "Cache-Control: no-store"}.check(t, s)
-	httpCase{target: privateImages + "@thumb/26-11/a.png", status: 502, want: "Cache-Control"}.check(t, s)
+	httpCase{Target: privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"), Status: 502, Want: "Cache-Control: no-store"}.Check(t, s)
+	httpCase{Target: privateImages + "@thumb/26-11/a.png", Status: 502, Want: "Cache-Control"}.Check(t, s)
 }
 
 // TestPrivateConfig: options that contradict each other are an error.
@@ -538,32 +537,32 @@ func TestPrivateConfig(t *testing.T) {
 func TestRandomKey(t *testing.T) {
 	t.Parallel()
 	s := withPrivate(t)
-	s.change = func(c *media.Config) {
+	s.Change = func(c *media.Config) {
 		setPrivateAliases(c)
 		c.SigningKey = nil
 	}
-	one, two := s.service(t, media.Limits{}, account()), s.service(t, media.Limits{}, account())
+	one, two := s.Service(t, media.Limits{}, account()), s.Service(t, media.Limits{}, account())
 	signed, err := one.FileURL(t.Context(), "private", "26-11/a.txt", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.running.Store(two)
-	httpCase{target: signed, status: 200}.check(t, s)
-	s.store.fails.Store(true)
-	httpCase{target: signed, status: 200}.check(t, s) // it knows the key
-	s.passed.Store(int64(2 * time.Minute))
+	s.Current.Store(two)
+	httpCase{Target: signed, Status: 200}.Check(t, s)
+	s.Store.Fails.Store(true)
+	httpCase{Target: signed, Status: 200}.Check(t, s) // it knows the key
+	s.Passed.Store(int64(2 * time.Minute))
 	later, err := two.FileURL(t.Context(), "private", "26-11/a.txt", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	httpCase{target: later, status: 200}.check(t, s)
-	s.running.Store(s.service(t, media.Limits{}, account()))
+	httpCase{Target: later, Status: 200}.Check(t, s)
+	s.Current.Store(s.Service(t, media.Limits{}, account()))
 	for _, target := range []string{later, privateFiles + "/none.txt?" + paper("none.txt")} {
-		httpCase{target: target, status: 503, want: "Cache-Control: no-store\nRetry-After: 1"}.check(t, s)
+		httpCase{Target: target, Status: 503, Want: "Cache-Control: no-store\nRetry-After: 1"}.Check(t, s)
 	}
-	httpCase{target: privateFiles + "/26-11/a.txt", status: 403}.check(t, s)
-	s.store.fails.Store(false)
-	httpCase{target: later, status: 200}.check(t, s)
+	httpCase{Target: privateFiles + "/26-11/a.txt", Status: 403}.Check(t, s)
+	s.Store.Fails.Store(false)
+	httpCase{Target: later, Status: 200}.Check(t, s)
 }
 
 // leakyStore is a token store whose error names its place and is not wrapped.
@@ -580,14 +579,14 @@ func (s leakyStore) Get(ctx context.Context, key string) (tokens.Entry, error) {
 func TestLeakyStore(t *testing.T) {
 	t.Parallel()
 	s := withPrivate(t)
-	s.change = func(c *media.Config) {
+	s.Change = func(c *media.Config) {
 		setPrivateAliases(c)
 		c.SigningKey, c.Tokens = nil, leakyStore{c.Tokens}
 	}
-	s.running.Store(s.service(t, media.Limits{}, account()))
-	got := httpCase{method: http.MethodPost, target: signPath, header: bearer + urlencoded, body: "kind=file&alias=private&filename=a.txt", status: 503, want: "Retry-After: 1"}.check(t, s)
-	if strings.Contains(got.body, "10.1.2.3") {
-		t.Errorf("the answer is %s", got.body)
+	s.Current.Store(s.Service(t, media.Limits{}, account()))
+	got := httpCase{Method: http.MethodPost, Target: signPath, Header: bearer + urlencoded, Body: "kind=file&alias=private&filename=a.txt", Status: 503, Want: "Retry-After: 1"}.Check(t, s)
+	if strings.Contains(got.Body, "10.1.2.3") {
+		t.Errorf("the answer is %s", got.Body)
 	}
 }
 
@@ -595,11 +594,11 @@ func TestLeakyStore(t *testing.T) {
 // of a request are equal with and without a query that would be a signature elsewhere.
 func TestPublicAllocations(t *testing.T) {
 	s := withPrivate(t)
-	s.put(t, itemKey, "0123456789")
+	s.Put(t, itemKey, "0123456789")
 	count := func(target string) float64 {
-		r := s.request(t, http.MethodGet, target, "", "")
+		r := s.Request(t, http.MethodGet, target, "", "")
 		return testing.AllocsPerRun(100, func() {
-			s.handler.ServeHTTP(discard{http.Header{}}, r)
+			s.Handler.ServeHTTP(discard{http.Header{}}, r)
 		})
 	}
 	if plain, with := count(itemPath), count(itemPath+"?"+paper("item.txt")); plain != with {
@@ -613,40 +612,3 @@ type discard struct{ header http.Header }
 func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d discard) WriteHeader(int)             {}
-
-// BenchmarkStatic compares a public alias with a private one. The item is small, so that the handler
-// counts.
-func BenchmarkStatic(b *testing.B) {
-	driver := memory.New()
-	running, err := media.New(media.Config{
-		Settings: media.Settings{SigningKey: []string{signingKey}},
-		Storages: []media.Storage{{Name: "main", Driver: driver}},
-		FileAliases: map[string]*media.FileAlias{
-			"public": {}, "private": {AliasOptions: media.AliasOptions{Private: &media.Private{}}},
-		},
-		Tokens: &failingStore{}, Now: func() time.Time { return noon },
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer running.Close()
-	for _, alias := range []string{"public", "private"} {
-		if _, err := driver.Put(b.Context(), "file/"+alias+"/a.txt", strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	handler := mediahttp.New(running, mediahttp.Options{Now: func() time.Time { return noon }})
-	for name, target := range map[string]string{
-		"public": "/static/file/public/a.txt", "private": privateFiles + "/a.txt?" + paper("a.txt"), "refused": privateFiles + "/a.txt?" + paper("b.txt"),
-	} {
-		b.Run(name, func(b *testing.B) {
-			r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, target, nil)
-			b.ReportAllocs()
-			for b.Loop() {
-				handler.ServeHTTP(discard{http.Header{}}, r)
-			}
-		})
-	}
-}
-
-var _ io.Writer = discard{}

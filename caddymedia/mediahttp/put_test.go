@@ -18,39 +18,39 @@ func TestPut(t *testing.T) {
 	t.Parallel()
 	run(t, aSite, puts(
 		httpCase{
-			name: "plain", target: putPath + "one/a.txt", header: bearer, body: "text", status: 201,
-			want: "Location: http://example.com/static/file/one/a.txt\nCache-Control: no-store",
-			text: `{"success":true,"result":[{"full_path":"http://example.com/static/file/one/a.txt","filename":"a.txt"}]}` + "\n",
+			Name: "plain", Target: putPath + "one/a.txt", Header: bearer, Body: "text", Status: 201,
+			Want: "Location: http://example.com/static/file/one/a.txt\nCache-Control: no-store",
+			Text: `{"success":true,"result":[{"full_path":"http://example.com/static/file/one/a.txt","filename":"a.txt"}]}` + "\n",
 		},
-		httpCase{name: "sub folder", target: putPath + "one/x/y%20z/a.txt", header: bearer, body: "text", status: 201, has: `"filename":"x/y-z/a.txt"`},
-		httpCase{name: "storage's folder", target: putPath + "dated/a.txt", header: bearer, body: "text", status: 201, has: `"filename":"` + uploadDay + `/a.txt"`},
-		httpCase{name: "exact name", target: putPath + "exact/a%20%C4%9B%2525.txt", header: bearer, body: "text", status: 201, has: `"filename":"a ě%25.txt"`},
-		httpCase{name: "image", target: "/api/upload/image/content/a.png", header: bearer + "Content-Type: text/plain\n", body: samples["png"], status: 201},
-		httpCase{name: "empty", target: putPath + "one/a.txt", header: bearer, status: 201},
-		httpCase{name: "query", target: putPath + "one/a.txt?alias=two&sub_folder=x", header: bearer, body: "text", status: 201, has: `/file/one/a.txt"`},
-		httpCase{name: "identity", target: putPath + "one/a.txt", header: bearer + "Content-Encoding: identity", body: "text", status: 201},
-		httpCase{name: "gzip", target: putPath + "one/a.txt", header: bearer + "Content-Encoding: gzip", body: "text", status: 415, has: "Content-Encoding"},
-		httpCase{name: "part", target: putPath + "one/a.txt", header: bearer + "Content-Range: bytes 0-3/8", body: "text", status: 400, has: "Content-Range"},
-		httpCase{name: "piece of tus", target: putPath + "one/a.txt", header: bearer + "Upload-Offset: 4", body: "text", status: 400, has: filePath + "/resumable"},
-		httpCase{name: "piece in the query", target: putPath + "one/a.txt?resumableTotalChunks=3", header: bearer, body: "text", status: 400, has: "a piece"},
-		httpCase{name: "empty image", target: "/api/upload/image/content/a.png", header: bearer, status: 415},
-		httpCase{name: "content", target: "/api/upload/image/content/a.png", header: bearer, body: "text", status: 415},
-		httpCase{name: "extension", target: putPath + "one/a.php", header: bearer, body: "text", status: 415, has: `"filename":"a.php"`},
-		httpCase{name: "size", target: putPath + "small/a.txt", header: bearer, body: "more than ten bytes", status: 413},
-		httpCase{name: "unknown alias", target: putPath + "none/a.txt", header: bearer, body: "text", status: 400, has: "unknown alias"},
-		httpCase{name: "other account's alias", target: putPath + "one/a.txt", header: "Authorization: Bearer $OTHER", body: "text", status: 403},
-		httpCase{name: "no token", target: putPath + "one/a.txt", body: "text", status: 401},
-		httpCase{name: "unreachable", target: putPath + "broken/a.txt", header: bearer, body: "text", status: 503},
-		httpCase{name: "slash in a name", target: putPath + "one/a%2Fb.txt", header: bearer, body: "text", status: 400, has: "%2F"},
-		httpCase{name: "backslash", target: putPath + "one/a%5Cb.txt", header: bearer, body: "text", status: 400, has: "backslash"},
-		httpCase{name: "ISO-8859-1", target: putPath + "one/%E9.txt", header: bearer, body: "text", status: 201, has: `"filename":"e.txt"`},
-		httpCase{name: "RFC 2047", target: putPath + "one/=%3Futf-8%3FB%3FxJtzLnR4dA==%3F=", header: bearer, body: "text", status: 201, has: `"filename":"es.txt"`},
-		httpCase{name: "dots", target: putPath + "one/%2e%2e/a.txt", header: bearer, body: "text", status: 400},
-		httpCase{name: "empty segment", target: putPath + "one//a.txt", header: bearer, body: "text", status: 400},
-		httpCase{name: "no name", target: putPath + "one/", header: bearer, body: "text", status: 400},
-		httpCase{name: "no name or slash", target: putPath + "one", header: bearer, body: "text", status: 400},
-		httpCase{name: "no alias", target: putPath, header: bearer, body: "text", status: 400},
-		httpCase{name: "endpoint", target: filePath, header: bearer, body: "text", status: 405, has: "/api/upload/file/<alias>/<name>"},
+		httpCase{Name: "sub folder", Target: putPath + "one/x/y%20z/a.txt", Header: bearer, Body: "text", Status: 201, Has: `"filename":"x/y-z/a.txt"`},
+		httpCase{Name: "storage's folder", Target: putPath + "dated/a.txt", Header: bearer, Body: "text", Status: 201, Has: `"filename":"` + uploadDay + `/a.txt"`},
+		httpCase{Name: "exact name", Target: putPath + "exact/a%20%C4%9B%2525.txt", Header: bearer, Body: "text", Status: 201, Has: `"filename":"a ě%25.txt"`},
+		httpCase{Name: "image", Target: "/api/upload/image/content/a.png", Header: bearer + "Content-Type: text/plain\n", Body: samples["png"], Status: 201},
+		httpCase{Name: "empty", Target: putPath + "one/a.txt", Header: bearer, Status: 201},
+		httpCase{Name: "query", Target: putPath + "one/a.txt?alias=two&sub_folder=x", Header: bearer, Body: "text", Status: 201, Has: `/file/one/a.txt"`},
+		httpCase{Name: "identity", Target: putPath + "one/a.txt", Header: bearer + "Content-Encoding: identity", Body: "text", Status: 201},
+		httpCase{Name: "gzip", Target: putPath + "one/a.txt", Header: bearer + "Content-Encoding: gzip", Body: "text", Status: 415, Has: "Content-Encoding"},
+		httpCase{Name: "part", Target: putPath + "one/a.txt", Header: bearer + "Content-Range: bytes 0-3/8", Body: "text", Status: 400, Has: "Content-Range"},
+		httpCase{Name: "piece of tus", Target: putPath + "one/a.txt", Header: bearer + "Upload-Offset: 4", Body: "text", Status: 400, Has: filePath + "/resumable"},
+		httpCase{Name: "piece in the query", Target: putPath + "one/a.txt?resumableTotalChunks=3", Header: bearer, Body: "text", Status: 400, Has: "a piece"},
+		httpCase{Name: "empty image", Target: "/api/upload/image/content/a.png", Header: bearer, Status: 415},
+		httpCase{Name: "content", Target: "/api/upload/image/content/a.png", Header: bearer, Body: "text", Status: 415},
+		httpCase{Name: "extension", Target: putPath + "one/a.php", Header: bearer, Body: "text", Status: 415, Has: `"filename":"a.php"`},
+		httpCase{Name: "size", Target: putPath + "small/a.txt", Header: bearer, Body: "more than ten bytes", Status: 413},
+		httpCase{Name: "unknown alias", Target: putPath + "none/a.txt", Header: bearer, Body: "text", Status: 400, Has: "unknown alias"},
+		httpCase{Name: "other account's alias", Target: putPath + "one/a.txt", Header: "Authorization: Bearer $OTHER", Body: "text", Status: 403},
+		httpCase{Name: "no token", Target: putPath + "one/a.txt", Body: "text", Status: 401},
+		httpCase{Name: "unreachable", Target: putPath + "broken/a.txt", Header: bearer, Body: "text", Status: 503},
+		httpCase{Name: "slash in a name", Target: putPath + "one/a%2Fb.txt", Header: bearer, Body: "text", Status: 400, Has: "%2F"},
+		httpCase{Name: "backslash", Target: putPath + "one/a%5Cb.txt", Header: bearer, Body: "text", Status: 400, Has: "backslash"},
+		httpCase{Name: "ISO-8859-1", Target: putPath + "one/%E9.txt", Header: bearer, Body: "text", Status: 201, Has: `"filename":"e.txt"`},
+		httpCase{Name: "RFC 2047", Target: putPath + "one/=%3Futf-8%3FB%3FxJtzLnR4dA==%3F=", Header: bearer, Body: "text", Status: 201, Has: `"filename":"es.txt"`},
+		httpCase{Name: "dots", Target: putPath + "one/%2e%2e/a.txt", Header: bearer, Body: "text", Status: 400},
+		httpCase{Name: "empty segment", Target: putPath + "one//a.txt", Header: bearer, Body: "text", Status: 400},
+		httpCase{Name: "no name", Target: putPath + "one/", Header: bearer, Body: "text", Status: 400},
+		httpCase{Name: "no name or slash", Target: putPath + "one", Header: bearer, Body: "text", Status: 400},
+		httpCase{Name: "no alias", Target: putPath, Header: bearer, Body: "text", Status: 400},
+		httpCase{Name: "endpoint", Target: filePath, Header: bearer, Body: "text", Status: 405, Has: "/api/upload/file/<alias>/<name>"},
 	))
 }
 
@@ -60,16 +60,16 @@ func TestPutMethods(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodOptions, http.MethodPatch} {
 		httpCase{
-			name: method, method: method, target: putPath + "one/a.txt", header: bearer, status: 405, want: "Allow: PUT", has: "use PUT",
-		}.run(t, aSite)
+			Name: method, Method: method, Target: putPath + "one/a.txt", Header: bearer, Status: 405, Want: "Allow: PUT", Has: "use PUT",
+		}.Run(t, aSite)
 	}
 	s := aSite(t)
-	if r := s.do(t, http.MethodHead, putPath+"one/a.txt", bearer, ""); r.status != 405 {
-		t.Errorf("HEAD: %d", r.status)
+	if r := s.Do(t, http.MethodHead, putPath+"one/a.txt", bearer, ""); r.Status != 405 {
+		t.Errorf("HEAD: %d", r.Status)
 	}
 	for _, path := range []string{putPath + "one", "/api/upload/files2/one/a.txt"} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
-		if handled, _ := s.handler.Serve(httptest.NewRecorder(), r); handled {
+		if handled, _ := s.Handler.Serve(httptest.NewRecorder(), r); handled {
 			t.Errorf("GET %s is not for the next handler", path)
 		}
 	}
@@ -82,10 +82,10 @@ func TestPutUnread(t *testing.T) {
 	send := func(target string, length int64, body string) (status, left int) {
 		t.Helper()
 		reader := strings.NewReader(body)
-		r := s.request(t, http.MethodPut, target, bearer, body)
+		r := s.Request(t, http.MethodPut, target, bearer, body)
 		r.Body, r.ContentLength = io.NopCloser(reader), length
 		w := httptest.NewRecorder()
-		s.handler.ServeHTTP(w, r)
+		s.Handler.ServeHTTP(w, r)
 		return w.Code, reader.Len()
 	}
 	for name, c := range map[string]struct {
@@ -112,10 +112,10 @@ func TestPutUnread(t *testing.T) {
 func TestPutTicket(t *testing.T) {
 	t.Parallel()
 	s := aSite(t)
-	s.ticket(t, "kind=file&alias=one&sub_folder=x&filename=b.txt&max_files=1")
+	s.Ticket(t, "kind=file&alias=one&sub_folder=x&filename=b.txt&max_files=1")
 	put := func(target string, status int, has string) {
 		t.Helper()
-		httpCase{method: http.MethodPut, target: target, header: ticketBearer, body: "text", status: status, has: has}.check(t, s)
+		httpCase{Method: http.MethodPut, Target: target, Header: ticketBearer, Body: "text", Status: status, Has: has}.Check(t, s)
 	}
 	put("/api/upload/image/one/a.png", 403, "another kind")
 	put(putPath+"two/x/a.txt", 403, "for the alias")
@@ -127,5 +127,5 @@ func TestPutTicket(t *testing.T) {
 // TestPutRight: the account needs the right to upload.
 func TestPutRight(t *testing.T) {
 	t.Parallel()
-	run(t, may("list", "import"), puts(httpCase{name: "import", target: putPath + "one/a.txt", header: bearer, body: "text", status: 403, has: "the right upload"}))
+	run(t, may("list", "import"), puts(httpCase{Name: "import", Target: putPath + "one/a.txt", Header: bearer, Body: "text", Status: 403, Has: "the right upload"}))
 }

@@ -28,17 +28,17 @@ func TestRedirectWarnings(t *testing.T) {
 		c.ImageAliases["elsewhere"].Redirect, c.FileAliases["elsewhere"].Redirect = signed, signed
 	})
 	for path, item := range map[string]part{imagePath: file("a.gif", gifPicture), filePath: file("a.txt", "text")} {
-		c := httpCase{target: path + "?alias=elsewhere", header: bearer + multipart, body: form(item), status: 200}
-		c.check(t, s)
+		c := httpCase{Target: path + "?alias=elsewhere", Header: bearer + multipart, Body: form(item), Status: 200}
+		c.Check(t, s)
 	}
-	s.log.take()
+	s.Log.Take()
 	for range 2 {
 		for _, path := range []string{"/static/img/elsewhere/a.gif", "/static/file/elsewhere/a.txt"} {
-			httpCase{target: path, status: 200}.check(t, s)
+			httpCase{Target: path, Status: 200}.Check(t, s)
 		}
 	}
 	const warning = "WARN serving an item instead of redirecting"
-	if got := s.log.take(); !slices.Equal(got, []string{warning, warning}) {
+	if got := s.Log.Take(); !slices.Equal(got, []string{warning, warning}) {
 		t.Errorf("logged %q", got)
 	}
 }
@@ -53,9 +53,9 @@ func TestRedirectOfActiveType(t *testing.T) {
 	})
 	for name, status := range map[string]int{"a.html": 200, "a.page": 200, "a.txt": 302} {
 		opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
-		if _, err := s.backend.Put(t.Context(), "file/elsewhere/"+name, strings.NewReader("<b>text</b>"), opts); err != nil {
+		if _, err := s.Backend.Put(t.Context(), "file/elsewhere/"+name, strings.NewReader("<b>text</b>"), opts); err != nil {
 			t.Fatal(err)
 		}
-		httpCase{target: "/static/file/elsewhere/" + name, status: status}.check(t, s)
+		httpCase{Target: "/static/file/elsewhere/" + name, Status: status}.Check(t, s)
 	}
 }

@@ -18,7 +18,7 @@ func TestUploadMalformed(t *testing.T) {
 		if header == "" {
 			header = multipart
 		}
-		return httpCase{name: name, method: http.MethodPost, target: imagePath + query, header: bearer + header, body: body, status: status}
+		return httpCase{Name: name, Method: http.MethodPost, Target: imagePath + query, Header: bearer + header, Body: body, Status: status}
 	}
 	for _, c := range []httpCase{
 		post("no parts", "", "", form(), 400),
@@ -48,13 +48,13 @@ func TestUploadMalformed(t *testing.T) {
 		post("part is no form-data", "", "", strings.Replace(body, "form-data;", "attachment;", 1), 400),
 		post("part without disposition", "", "", strings.Replace(body, "Content-Disposition", "X", 1), 400),
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			c.check(t, aSite(t)).refused(t, c.status, "", "")
+			c.Check(t, aSite(t)).Refused(t, c.Status, "", "")
 		})
 	}
 	runUploads(t, aSite, []uploadCase{
-		{name: "part of another name", parts: []part{named("photo", file("a.txt", "x"))}, status: 400, want: []string{"a.txt"}, has: "files[]"},
+		{Name: "part of another name", Parts: []part{named("photo", file("a.txt", "x"))}, Status: 400, Want: []string{"a.txt"}, Has: "files[]"},
 	})
 }
 
@@ -79,7 +79,7 @@ func TestSeveralFailures(t *testing.T) {
 		{"size and content", []part{file("big.jpg", large), file(`y "1".png`, good), tiny}, 415, []string{"big.jpg", `y "1".png`}},
 		{"all, one name", []part{file("a.jpg", good), file("a.jpg", good)}, 415, []string{"a.jpg", "a.jpg"}},
 	} {
-		uploadCase{name: c.name, parts: c.parts, status: c.status, want: c.want}.image().run(t, aSite)
+		uploadCase{Name: c.name, Parts: c.parts, Status: c.status, Want: c.want}.Image().Run(t, aSite)
 	}
 }
 
@@ -90,16 +90,16 @@ func TestRollBack(t *testing.T) {
 		t.Run(alias, func(t *testing.T) {
 			t.Parallel()
 			s := aSite(t)
-			uploadCase{parts: []part{field("alias", alias), file("old.txt", "old")}, want: []string{"file/" + alias + "/old.txt"}}.check(t, s)
-			s.driver.Fail = func(op, key string) error {
+			uploadCase{Parts: []part{field("alias", alias), file("old.txt", "old")}, Want: []string{"file/" + alias + "/old.txt"}}.Check(t, s)
+			s.Driver.Fail = func(op, key string) error {
 				if op == "put" && strings.HasSuffix(key, "/c.txt") {
 					return storagedrivers.ErrUnavailable
 				}
 				return nil
 			}
-			r := s.do(t, http.MethodPost, filePath, multipart+bearer,
+			r := s.Do(t, http.MethodPost, filePath, multipart+bearer,
 				form(field("alias", alias), file("b.txt", "new"), file("c.txt", "new")))
-			r.refused(t, http.StatusServiceUnavailable, "", "c.txt")
+			r.Refused(t, http.StatusServiceUnavailable, "", "c.txt")
 		})
 	}
 }
@@ -109,13 +109,13 @@ func TestBrokenStorage(t *testing.T) {
 	t.Parallel()
 	text := file("a.txt", "x")
 	runUploads(t, aSite, []uploadCase{
-		{name: "alias before", parts: []part{field("alias", "broken"), text}, status: 503},
-		{name: "alias behind", parts: []part{text, field("alias", "broken")}, status: 503},
-		{name: "another works", parts: []part{text}, want: []string{"file/content/a.txt"}},
+		{Name: "alias before", Parts: []part{field("alias", "broken"), text}, Status: 503},
+		{Name: "alias behind", Parts: []part{text, field("alias", "broken")}, Status: 503},
+		{Name: "another works", Parts: []part{text}, Want: []string{"file/content/a.txt"}},
 	})
 	run(t, aSite, []httpCase{
-		{name: "fetch", target: "/static/file/broken/a.txt", status: 503, text: "Service Unavailable\n"},
-		{name: "HEAD", method: http.MethodHead, target: "/static/file/broken/a.txt", status: 503},
+		{Name: "fetch", Target: "/static/file/broken/a.txt", Status: 503, Text: "Service Unavailable\n"},
+		{Name: "HEAD", Method: http.MethodHead, Target: "/static/file/broken/a.txt", Status: 503},
 	})
 }
 
@@ -135,26 +135,26 @@ var restrictedNames = []string{
 func TestRestrictedExtensions(t *testing.T) {
 	t.Parallel()
 	s := aSite(t)
-	s.vars = []string{"$ALL", s.token(t)}
+	s.Vars = []string{"$ALL", s.Token(t)}
 	for _, name := range restrictedNames {
 		for _, alias := range []string{"content", "exact", "replacing"} {
 			p := file(name, "text\n")
 			for target, parts := range map[string][]part{
 				filePath: {field("alias", alias), p}, imagePath: {p, field("alias", alias)}, filePath + "?alias=" + alias: {named("files[0]", p)},
 			} {
-				r := s.do(t, http.MethodPost, target, multipart+"Authorization: Bearer $ALL", form(parts...))
-				if r.status != http.StatusBadRequest && r.status != http.StatusUnsupportedMediaType {
-					t.Errorf("%s to %s of %s: %d %s", name, target, alias, r.status, r.body)
+				r := s.Do(t, http.MethodPost, target, multipart+"Authorization: Bearer $ALL", form(parts...))
+				if r.Status != http.StatusBadRequest && r.Status != http.StatusUnsupportedMediaType {
+					t.Errorf("%s to %s of %s: %d %s", name, target, alias, r.Status, r.Body)
 					continue
 				}
-				r.refused(t, r.status, "", name)
+				r.Refused(t, r.Status, "", name)
 			}
 		}
 	}
 	for _, folder := range []string{"a.php", "x/a.php", "a.PHP/x", "a.php5", "a.phtml"} {
 		uploadCase{
-			parts: []part{field("alias", "exact"), field("sub_folder", folder), file("a.txt", "x")}, status: http.StatusBadRequest,
-		}.check(t, s)
+			Parts: []part{field("alias", "exact"), field("sub_folder", folder), file("a.txt", "x")}, Status: http.StatusBadRequest,
+		}.Check(t, s)
 	}
 }
 
@@ -163,16 +163,16 @@ func TestOtherExtensions(t *testing.T) {
 	t.Parallel()
 	few := field("alias", "web")
 	refused := func(name string, parts ...part) uploadCase {
-		return uploadCase{name: name, parts: parts, status: 415, want: []string{parts[len(parts)-1].filename}}
+		return uploadCase{Name: name, Parts: parts, Status: 415, Want: []string{parts[len(parts)-1].Filename}}
 	}
 	runUploads(t, aSite, []uploadCase{
-		refused("image pdf", file("a.pdf", pdfDocument)).image(),
-		refused("image webp", file("a.webp", jpegPicture)).image(),
-		refused("image without extension", file("jpg", jpegPicture)).image(),
-		refused("image dot last", file("jpg.", jpegPicture)).image(),
-		refused("image jpg.txt", file("a.jpg.txt", jpegPicture)).image(),
-		refused("image exe", file("a.exe", jpegPicture)).image(),
-		refused("image that is a page", part{name: "files", file: true, filename: "a.jpg", content: "<html>", header: "Content-Type: image/jpeg\r\n"}).image(),
+		refused("image pdf", file("a.pdf", pdfDocument)).Image(),
+		refused("image webp", file("a.webp", jpegPicture)).Image(),
+		refused("image without extension", file("jpg", jpegPicture)).Image(),
+		refused("image dot last", file("jpg.", jpegPicture)).Image(),
+		refused("image jpg.txt", file("a.jpg.txt", jpegPicture)).Image(),
+		refused("image exe", file("a.exe", jpegPicture)).Image(),
+		refused("image that is a page", part{Name: "files", IsFile: true, Filename: "a.jpg", Content: "<html>", Header: "Content-Type: image/jpeg\r\n"}).Image(),
 		refused("not on the list", few, file("a.jpg", jpegPicture)),
 		refused("last not on the list", few, file("a.pdf.gz", gzipFile)),
 		refused("file html", file("a.html", "<html>")),
@@ -181,8 +181,8 @@ func TestOtherExtensions(t *testing.T) {
 		refused("program as text", file("a.txt", "\x7fELF\x02\x01\x01\x00")),
 		refused("shell script as pdf", file("a.pdf", "#!/bin/sh\n")),
 		refused("page as pdf", file("a.pdf", "<!doctype html><script>1</script>")),
-		{name: "script as text", parts: []part{file("a.txt", "<?php phpinfo();")}, want: []string{"file/content/a.txt"}}, // shown, never run
-		{name: "on the list", parts: []part{few, file("a.PDF", pdfDocument)}, want: []string{"file/web/a.PDF"}},
+		{Name: "script as text", Parts: []part{file("a.txt", "<?php phpinfo();")}, Want: []string{"file/content/a.txt"}}, // shown, never run
+		{Name: "on the list", Parts: []part{few, file("a.PDF", pdfDocument)}, Want: []string{"file/web/a.PDF"}},
 	})
 }
 
@@ -190,11 +190,11 @@ func TestOtherExtensions(t *testing.T) {
 func TestContentIsNotTheExtension(t *testing.T) {
 	t.Parallel()
 	s := aSite(t)
-	s.vars = []string{"$ALL", s.token(t)}
+	s.Vars = []string{"$ALL", s.Token(t)}
 	refused := func(path, name, content, has string) {
 		t.Helper()
-		r := s.do(t, http.MethodPost, path, multipart+"Authorization: Bearer $ALL", form(file(name, content)))
-		r.refused(t, http.StatusUnsupportedMediaType, has, name)
+		r := s.Do(t, http.MethodPost, path, multipart+"Authorization: Bearer $ALL", form(file(name, content)))
+		r.Refused(t, http.StatusUnsupportedMediaType, has, name)
 	}
 	pictures := map[string]bool{"jpg": true, "png": true, "gif": true, "svg": true}
 	others := map[string]string{
@@ -225,7 +225,7 @@ func TestContentIsNotTheExtension(t *testing.T) {
 // also refuse all SVG.
 func TestSVG(t *testing.T) {
 	t.Parallel()
-	uploadCase{name: "none", parts: []part{field("alias", "nosvg"), file("a.svg", svgPicture)}, status: 415, want: []string{"a.svg"}}.image().run(t, aSite)
+	uploadCase{Name: "none", Parts: []part{field("alias", "nosvg"), file("a.svg", svgPicture)}, Status: 415, Want: []string{"a.svg"}}.Image().Run(t, aSite)
 	for name, inner := range map[string]string{
 		"script":  `<script>alert(1)</script>`,
 		"handler": `<rect onload="alert(1)"/>`,
@@ -235,9 +235,9 @@ func TestSVG(t *testing.T) {
 		"use":     `<use href="https://evil.example/x.svg#a"/>`,
 	} {
 		p := file("a.svg", `<svg xmlns="http://www.w3.org/2000/svg">`+inner+`</svg>`)
-		uploadCase{name: name, parts: []part{p}, status: 415, want: []string{"a.svg"}}.image().run(t, aSite)
-		uploadCase{name: name + " kept", parts: []part{p, field("alias", "keep")}, want: []string{"img/keep/a.svg"}}.image().run(t, aSite)
+		uploadCase{Name: name, Parts: []part{p}, Status: 415, Want: []string{"a.svg"}}.Image().Run(t, aSite)
+		uploadCase{Name: name + " kept", Parts: []part{p, field("alias", "keep")}, Want: []string{"img/keep/a.svg"}}.Image().Run(t, aSite)
 	}
 	entity := `<!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]><svg xmlns="http://www.w3.org/2000/svg"><text>&x;</text></svg>`
-	uploadCase{name: "entity", parts: []part{file("a.svg", entity)}, status: 415, want: []string{"a.svg"}}.image().run(t, aSite)
+	uploadCase{Name: "entity", Parts: []part{file("a.svg", entity)}, Status: 415, Want: []string{"a.svg"}}.Image().Run(t, aSite)
 }

@@ -29,18 +29,18 @@ func TestRenditionRedirect(t *testing.T) {
 			AliasOptions: media.AliasOptions{Storage: "replacing", Redirect: to}, Renditions: sizes,
 		}
 	})
-	s.put(t, "img/fresh/a.png", pngOf(40, 30))
+	s.Put(t, "img/fresh/a.png", pngOf(40, 30))
 	const target = "/static/img/fresh@thumb/a.png"
-	r := httpCase{target: target, status: 302, want: "Cache-Control: private, no-cache"}.check(t, s)
-	key, _ := strings.CutPrefix(r.header.Get("Location"), "https://bucket.example/")
-	if content, there := s.stored(t, key); !there || !strings.HasPrefix(content, "\x89PNG") {
+	r := httpCase{Target: target, Status: 302, Want: "Cache-Control: private, no-cache"}.Check(t, s)
+	key, _ := strings.CutPrefix(r.Header.Get("Location"), "https://bucket.example/")
+	if content, there := s.Stored(t, key); !there || !strings.HasPrefix(content, "\x89PNG") {
 		t.Errorf("%s holds %.10q", key, content)
 	}
-	s.put(t, "img/fresh/a.png", pngOf(50, 30))
-	if again := (httpCase{target: target, status: 302}).check(t, s); again.header.Get("Location") == r.header.Get("Location") {
+	s.Put(t, "img/fresh/a.png", pngOf(50, 30))
+	if again := (httpCase{Target: target, Status: 302}).Check(t, s); again.Header.Get("Location") == r.Header.Get("Location") {
 		t.Error("the address has not changed with the picture")
 	}
-	httpCase{method: http.MethodHead, target: target, status: 200}.check(t, s)
+	httpCase{Method: http.MethodHead, Target: target, Status: 200}.Check(t, s)
 }
 
 // TestRenditionModified: after a change of settings, the time of an earlier rendition does not count.
@@ -48,9 +48,9 @@ func TestRenditionModified(t *testing.T) {
 	t.Parallel()
 	s := withSizes(t)
 	httpCase{
-		target: "/static/img/own@thumb/a.png", status: 200,
-		header: "If-Modified-Since: " + time.Now().Add(time.Hour).UTC().Format(http.TimeFormat),
-	}.check(t, s)
+		Target: "/static/img/own@thumb/a.png", Status: 200,
+		Header: "If-Modified-Since: " + time.Now().Add(time.Hour).UTC().Format(http.TimeFormat),
+	}.Check(t, s)
 }
 
 // overtaken removes a rendition when it is open, like a replacement of its picture.
@@ -83,10 +83,10 @@ func TestRenditionReplacedWhileOpen(t *testing.T) {
 		}
 		config.ImageAliases["fresh"] = &media.ImageAlias{AliasOptions: on("replacing"), Renditions: sizes}
 	})
-	s.put(t, "img/fresh/a.png", pngOf(40, 30))
-	httpCase{target: "/static/img/fresh@thumb/a.png", status: 200}.check(t, s)
+	s.Put(t, "img/fresh/a.png", pngOf(40, 30))
+	httpCase{Target: "/static/img/fresh@thumb/a.png", Status: 200}.Check(t, s)
 	d.picture = "img/fresh/a.png"
-	httpCase{target: "/static/img/fresh@thumb/a.png", header: "Range: bytes=0-9", status: 206}.check(t, s)
+	httpCase{Target: "/static/img/fresh@thumb/a.png", Header: "Range: bytes=0-9", Status: 206}.Check(t, s)
 }
 
 // vanishing does not find renditions, as if each were removed as soon as it is made.
@@ -117,7 +117,7 @@ func TestRenditionNeverFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	s.handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/static/img/sized@thumb/a.png", nil))
+	s.Handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/static/img/sized@thumb/a.png", nil))
 	if w.Code != http.StatusServiceUnavailable {
 		t.Errorf("status %d, want 503", w.Code)
 	}
@@ -141,9 +141,9 @@ func TestRenditionWithoutWebP(t *testing.T) {
 			AliasOptions: on("main"), WebP: &media.WebP{}, Negotiate: true, Renditions: map[string]*media.Rendition{"thumb": {Width: 20}},
 		}
 	})
-	service.Of(s.first).Uploader().Derived.Images = render.NewMaker(greedy{encoder}, render.Limits{})
-	s.put(t, "img/sized/a.png", pngOf(40, 30))
+	service.Of(s.First).Uploader().Derived.Images = render.NewMaker(greedy{encoder}, render.Limits{})
+	s.Put(t, "img/sized/a.png", pngOf(40, 30))
 	httpCase{
-		target: "/static/img/sized@thumb/a.png", header: "Accept: image/webp", status: 200, want: "Content-Type: image/png\nVary: Accept",
-	}.check(t, s)
+		Target: "/static/img/sized@thumb/a.png", Header: "Accept: image/webp", Status: 200, Want: "Content-Type: image/png\nVary: Accept",
+	}.Check(t, s)
 }

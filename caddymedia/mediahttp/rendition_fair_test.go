@@ -53,11 +53,11 @@ func longGIF(t *testing.T) string {
 }
 
 // ask requests a rendition for a client.
-func (s *site) ask(client int, target string) *httptest.ResponseRecorder {
+func ask(s *site, client int, target string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, target, http.NoBody)
 	r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1", client)
-	s.handler.ServeHTTP(w, r)
+	s.Handler.ServeHTTP(w, r)
 	return w
 }
 
@@ -78,22 +78,22 @@ func TestLongRenditions(t *testing.T) {
 					AliasOptions: on("main"), Renditions: map[string]*media.Rendition{"thumb": {Width: 20, Format: "webp"}},
 				}
 			})
-			service.Of(s.first).Uploader().Derived.Images = render.NewMaker(endless{encoder, end}, render.Limits{Workers: workers, Time: time.Hour})
+			service.Of(s.First).Uploader().Derived.Images = render.NewMaker(endless{encoder, end}, render.Limits{Workers: workers, Time: time.Hour})
 			const clients, each = 2, 10
 			long := longGIF(t)
 			target := func(i int) string { return fmt.Sprintf("/static/img/moving@thumb/%d.gif", i) }
 			for i := range clients * each {
-				s.put(t, fmt.Sprintf("img/moving/%d.gif", i), long)
+				s.Put(t, fmt.Sprintf("img/moving/%d.gif", i), long)
 			}
 			for i := range 5 {
-				s.put(t, fmt.Sprintf("img/moving/%d.png", i), pngOf(40, 30))
+				s.Put(t, fmt.Sprintf("img/moving/%d.png", i), pngOf(40, 30))
 			}
 			var all sync.WaitGroup
 			var refused atomic.Int64
 			for i := range clients * each {
 				all.Go(func() {
-					r := s.ask(i/each, target(i))
-					for ; r.Code == http.StatusServiceUnavailable; r = s.ask(i/each, target(i)) {
+					r := ask(s, i/each, target(i))
+					for ; r.Code == http.StatusServiceUnavailable; r = ask(s, i/each, target(i)) {
 						if r.Header().Get("Retry-After") == "" {
 							t.Error("503 without Retry-After")
 						}
@@ -109,13 +109,13 @@ func TestLongRenditions(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 			for i := range 5 {
-				if r := s.ask(200, fmt.Sprintf("/static/img/moving@thumb/%d.png", i)); r.Code != http.StatusOK {
+				if r := ask(s, 200, fmt.Sprintf("/static/img/moving@thumb/%d.png", i)); r.Code != http.StatusOK {
 					t.Errorf("the rendition of another client: %d", r.Code)
 				}
 			}
-			bearer := "Authorization: Bearer " + s.token(t) + "\n"
-			if r := s.do(t, http.MethodPost, imagePath, multipart+bearer, form(file("new.png", pngOf(40, 30)))); r.status != http.StatusOK {
-				t.Errorf("the upload: %d %s", r.status, r.body)
+			bearer := "Authorization: Bearer " + s.Token(t) + "\n"
+			if r := s.Do(t, http.MethodPost, imagePath, multipart+bearer, form(file("new.png", pngOf(40, 30)))); r.Status != http.StatusOK {
+				t.Errorf("the upload: %d %s", r.Status, r.Body)
 			}
 			end.Store(true)
 			all.Wait()

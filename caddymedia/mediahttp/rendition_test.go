@@ -34,10 +34,10 @@ func withSizes(t *testing.T) *site {
 		config.ImageAliases["gone"] = &media.ImageAlias{AliasOptions: on("broken"), Renditions: sizes}
 	})
 	for _, alias := range []string{"sized", "fresh", "own"} {
-		s.put(t, "img/"+alias+"/a.png", pngOf(40, 30))
-		s.put(t, "img/"+alias+"/a.gif", gifOf(40, 30))
-		s.put(t, "img/"+alias+"/bad.png", "no picture")
-		s.put(t, "img/"+alias+"/a.svg", svgPicture)
+		s.Put(t, "img/"+alias+"/a.png", pngOf(40, 30))
+		s.Put(t, "img/"+alias+"/a.gif", gifOf(40, 30))
+		s.Put(t, "img/"+alias+"/bad.png", "no picture")
+		s.Put(t, "img/"+alias+"/a.svg", svgPicture)
 	}
 	return s
 }
@@ -47,29 +47,29 @@ func TestRenditions(t *testing.T) {
 	const thumb = "/static/img/sized@thumb/a.png"
 	day := "Cache-Control: public, max-age=86400\n"
 	run(t, withSizes, []httpCase{
-		{name: "same", target: thumb, status: 200, want: day + "Content-Type: image/png\nVary: Accept\nX-Content-Type-Options: nosniff\nContent-Disposition"},
-		{name: "negotiated", target: thumb, header: "Accept: image/webp,*/*", status: 200, want: day + "Content-Type: image/webp\nVary: Accept"},
-		{name: "HEAD", method: http.MethodHead, target: thumb, status: 200, want: "Content-Type: image/png"},
-		{name: "range", target: thumb, header: "Range: bytes=0-3", status: 206, text: "\x89PNG"},
-		{name: "JPEG", target: "/static/img/sized@wide/a.png", header: "Accept: image/webp", status: 200, want: "Content-Type: image/jpeg\nVary"},
-		{name: "WebP", target: "/static/img/sized@modern/a.png", status: 200, want: "Content-Type: image/webp\nVary"},
-		{name: "GIF", target: "/static/img/sized@thumb/a.gif", header: "Range: bytes=0-3", status: 206, text: "\x89PNG", want: day + "Content-Type: image/png\nVary: Accept\nContent-Disposition"},
-		{name: "negotiated GIF", target: "/static/img/sized@thumb/a.gif", header: "Accept: image/gif,image/webp;q=0.9", status: 200, want: "Content-Type: image/webp"},
-		{name: "without negotiation", target: "/static/img/own@thumb/a.png", header: "Accept: image/webp", status: 200, want: "Content-Type: image/png\nVary\nCache-Control: private, max-age=86400"},
-		{name: "overwriting", target: "/static/img/fresh@thumb/a.png", status: 200, want: "Cache-Control: public, no-cache"},
-		{name: "SVG", target: "/static/img/sized@thumb/a.svg", status: 200, text: svgPicture, want: day + "Content-Security-Policy: " + sandbox},
-		{name: "no picture", target: "/static/img/sized@thumb/bad.png", status: 415, want: "Cache-Control\nETag"},
-		{name: "missing", target: "/static/img/sized@thumb/none.png", status: 404},
-		{name: "variant", target: "/static/img/sized@thumb/a.png.webp", status: 404},
-		{name: "another type", target: "/static/img/sized@thumb/a.txt", status: 404},
-		{name: "no filename", target: "/static/img/sized@thumb/", status: 404},
-		{name: "unknown rendition", target: "/static/img/sized@other/a.png", status: 404},
-		{name: "no rendition", target: "/static/img/sized@/a.png", status: 404},
-		{name: "two renditions", target: "/static/img/sized@thumb@wide/a.png", status: 404},
-		{name: "alias without", target: "/static/img/content@thumb/a.png", status: 404},
-		{name: "file", target: "/static/file/content@thumb/a.png", status: 404},
-		{name: "unknown alias", target: "/static/img/none@thumb/a.png", status: 404},
-		{name: "storage down", target: "/static/img/gone@thumb/a.png", status: 503},
+		{Name: "same", Target: thumb, Status: 200, Want: day + "Content-Type: image/png\nVary: Accept\nX-Content-Type-Options: nosniff\nContent-Disposition"},
+		{Name: "negotiated", Target: thumb, Header: "Accept: image/webp,*/*", Status: 200, Want: day + "Content-Type: image/webp\nVary: Accept"},
+		{Name: "HEAD", Method: http.MethodHead, Target: thumb, Status: 200, Want: "Content-Type: image/png"},
+		{Name: "range", Target: thumb, Header: "Range: bytes=0-3", Status: 206, Text: "\x89PNG"},
+		{Name: "JPEG", Target: "/static/img/sized@wide/a.png", Header: "Accept: image/webp", Status: 200, Want: "Content-Type: image/jpeg\nVary"},
+		{Name: "WebP", Target: "/static/img/sized@modern/a.png", Status: 200, Want: "Content-Type: image/webp\nVary"},
+		{Name: "GIF", Target: "/static/img/sized@thumb/a.gif", Header: "Range: bytes=0-3", Status: 206, Text: "\x89PNG", Want: day + "Content-Type: image/png\nVary: Accept\nContent-Disposition"},
+		{Name: "negotiated GIF", Target: "/static/img/sized@thumb/a.gif", Header: "Accept: image/gif,image/webp;q=0.9", Status: 200, Want: "Content-Type: image/webp"},
+		{Name: "without negotiation", Target: "/static/img/own@thumb/a.png", Header: "Accept: image/webp", Status: 200, Want: "Content-Type: image/png\nVary\nCache-Control: private, max-age=86400"},
+		{Name: "overwriting", Target: "/static/img/fresh@thumb/a.png", Status: 200, Want: "Cache-Control: public, no-cache"},
+		{Name: "SVG", Target: "/static/img/sized@thumb/a.svg", Status: 200, Text: svgPicture, Want: day + "Content-Security-Policy: " + sandbox},
+		{Name: "no picture", Target: "/static/img/sized@thumb/bad.png", Status: 415, Want: "Cache-Control\nETag"},
+		{Name: "missing", Target: "/static/img/sized@thumb/none.png", Status: 404},
+		{Name: "variant", Target: "/static/img/sized@thumb/a.png.webp", Status: 404},
+		{Name: "another type", Target: "/static/img/sized@thumb/a.txt", Status: 404},
+		{Name: "no filename", Target: "/static/img/sized@thumb/", Status: 404},
+		{Name: "unknown rendition", Target: "/static/img/sized@other/a.png", Status: 404},
+		{Name: "no rendition", Target: "/static/img/sized@/a.png", Status: 404},
+		{Name: "two renditions", Target: "/static/img/sized@thumb@wide/a.png", Status: 404},
+		{Name: "alias without", Target: "/static/img/content@thumb/a.png", Status: 404},
+		{Name: "file", Target: "/static/file/content@thumb/a.png", Status: 404},
+		{Name: "unknown alias", Target: "/static/img/none@thumb/a.png", Status: 404},
+		{Name: "storage down", Target: "/static/img/gone@thumb/a.png", Status: 503},
 	})
 }
 
@@ -77,10 +77,10 @@ func TestRenditions(t *testing.T) {
 func TestRenditionKeys(t *testing.T) {
 	t.Parallel()
 	s := withSizes(t)
-	httpCase{target: "/static/img/sized@modern/a.png", status: 200}.check(t, s)
-	for key := range s.objects(t) {
+	httpCase{Target: "/static/img/sized@modern/a.png", Status: 200}.Check(t, s)
+	for key := range s.Objects(t) {
 		if strings.Contains(key, "@renditions") {
-			httpCase{target: "/static/" + key, status: 404}.check(t, s)
+			httpCase{Target: "/static/" + key, Status: 404}.Check(t, s)
 		}
 	}
 }
@@ -89,12 +89,12 @@ func TestRenditionSizes(t *testing.T) {
 	t.Parallel()
 	s := withSizes(t)
 	for target, want := range map[string]image.Point{"thumb": {X: 20, Y: 20}, "wide": {X: 30, Y: 23}} {
-		got := httpCase{target: "/static/img/sized@" + target + "/a.png", status: 200}.check(t, s)
+		got := httpCase{Target: "/static/img/sized@" + target + "/a.png", Status: 200}.Check(t, s)
 		decode := png.DecodeConfig
 		if target == "wide" {
 			decode = jpeg.DecodeConfig
 		}
-		config, err := decode(strings.NewReader(got.body))
+		config, err := decode(strings.NewReader(got.Body))
 		if size := image.Pt(config.Width, config.Height); size != want || err != nil {
 			t.Errorf("%s is %v, %v, want %v", target, size, err, want)
 		}
@@ -105,12 +105,12 @@ func TestRenditionConditions(t *testing.T) {
 	t.Parallel()
 	s := withSizes(t)
 	const target = "/static/img/fresh@thumb/a.png"
-	first := httpCase{target: target, status: 200}.check(t, s)
-	tag := first.header.Get("ETag")
-	httpCase{target: target, header: "If-None-Match: " + tag, status: 304}.check(t, s)
-	s.put(t, "img/fresh/a.png", pngOf(50, 20))
-	second := httpCase{target: target, header: "If-None-Match: " + tag, status: 200}.check(t, s)
-	if second.body == first.body || second.header.Get("ETag") == tag {
+	first := httpCase{Target: target, Status: 200}.Check(t, s)
+	tag := first.Header.Get("ETag")
+	httpCase{Target: target, Header: "If-None-Match: " + tag, Status: 304}.Check(t, s)
+	s.Put(t, "img/fresh/a.png", pngOf(50, 20))
+	second := httpCase{Target: target, Header: "If-None-Match: " + tag, Status: 200}.Check(t, s)
+	if second.Body == first.Body || second.Header.Get("ETag") == tag {
 		t.Error("the rendition of the replaced picture is served")
 	}
 }
@@ -124,14 +124,14 @@ func TestRenditionFlood(t *testing.T) {
 	})
 	const clients = 100
 	for i := range clients {
-		s.put(t, fmt.Sprintf("img/sized/%d.png", i), pngOf(200+i, 200))
+		s.Put(t, fmt.Sprintf("img/sized/%d.png", i), pngOf(200+i, 200))
 	}
 	var all sync.WaitGroup
 	made := make([]bool, clients)
 	for i := range clients {
 		all.Go(func() {
 			r := httptest.NewRecorder() // the storage changes meanwhile
-			s.handler.ServeHTTP(r, httptest.NewRequest(http.MethodGet, fmt.Sprintf("/static/img/sized@wide/%d.png", i), http.NoBody))
+			s.Handler.ServeHTTP(r, httptest.NewRequest(http.MethodGet, fmt.Sprintf("/static/img/sized@wide/%d.png", i), http.NoBody))
 			switch r.Code {
 			case http.StatusOK:
 				config, err := jpeg.DecodeConfig(r.Body)
@@ -152,7 +152,7 @@ func TestRenditionFlood(t *testing.T) {
 	all.Wait()
 	for i := range clients {
 		if !made[i] {
-			httpCase{target: fmt.Sprintf("/static/img/sized@wide/%d.png", i), status: 200}.check(t, s)
+			httpCase{Target: fmt.Sprintf("/static/img/sized@wide/%d.png", i), Status: 200}.Check(t, s)
 		}
 	}
 }
@@ -160,18 +160,18 @@ func TestRenditionFlood(t *testing.T) {
 func TestUploadWithRenditions(t *testing.T) {
 	t.Parallel()
 	s := withSizes(t)
-	bearer := "Authorization: Bearer " + s.token(t) + "\n"
-	r := s.do(t, http.MethodPost, imagePath, multipart+bearer, form(field("alias", "own"), file("New.png", pngOf(40, 30)), file("b.svg", svgPicture)))
+	bearer := "Authorization: Bearer " + s.Token(t) + "\n"
+	r := s.Do(t, http.MethodPost, imagePath, multipart+bearer, form(field("alias", "own"), file("New.png", pngOf(40, 30)), file("b.svg", svgPicture)))
 	for _, want := range []string{
 		`"renditions":{"modern":"http://example.com/static/img/own@modern/new.png","thumb":"http://example.com/static/img/own@thumb/new.png",`,
 		`"thumb":"http://example.com/static/img/own@thumb/b.svg"`,
 	} {
-		if r.status != http.StatusOK || !strings.Contains(r.body, want) {
-			t.Errorf("status %d, %s, want %s", r.status, r.body, want)
+		if r.Status != http.StatusOK || !strings.Contains(r.Body, want) {
+			t.Errorf("status %d, %s, want %s", r.Status, r.Body, want)
 		}
 	}
-	r = httpCase{target: "/static/img/own@thumb/new.png", status: 200}.check(t, s)
-	if !strings.HasPrefix(r.body, "\x89PNG") {
-		t.Errorf("it is %.10q", r.body)
+	r = httpCase{Target: "/static/img/own@thumb/new.png", Status: 200}.Check(t, s)
+	if !strings.HasPrefix(r.Body, "\x89PNG") {
+		t.Errorf("it is %.10q", r.Body)
 	}
 }

@@ -50,13 +50,13 @@ func newMortalOn(t *testing.T, repeats bool) *mortal {
 		if m.site == nil {
 			return noon
 		}
-		return m.now()
+		return m.Now()
 	}
 	m.site = withItemsOn(t, backend)
-	m.passed.Add(int64(time.Minute)) // since the items were stored
-	m.token(t)                       // later ones would be of another time
+	m.Passed.Add(int64(time.Minute)) // since the items were stored
+	m.Token(t)                       // later ones would be of another time
 	backend.Fail = func(string, string) error { return m.step() }
-	m.store.step = m.step
+	m.Store.Step = m.step
 	return m
 }
 
@@ -73,14 +73,14 @@ func (m *mortal) step() error {
 func (m *mortal) attempt(t *testing.T, c httpCase) *reply {
 	t.Helper()
 	w := httptest.NewRecorder()
-	m.handler.ServeHTTP(w, m.request(t, c.method, c.target, c.header, c.body))
+	m.Handler.ServeHTTP(w, m.Request(t, c.Method, c.Target, c.Header, c.Body))
 	return &reply{w.Code, w.Result().Header, w.Body.String()}
 }
 
 // contents returns the contents of all objects, in order.
 func (m *mortal) contents(t *testing.T) []string {
 	t.Helper()
-	objects := m.objects(t)
+	objects := m.Objects(t)
 	contents := make([]string, 0, len(objects))
 	for key, content := range objects {
 		contents = append(contents, path.Dir(key)+" "+content)
@@ -92,26 +92,26 @@ func (m *mortal) contents(t *testing.T) []string {
 // interruptible are requests that change items. Their effect is that of the request alone, after each
 // crash and repetition.
 var interruptible = []httpCase{
-	{name: "one file", method: "POST", target: filePath + "?alias=one", header: multipart, body: form(file("a.txt", "text"))},
-	{name: "files", method: "POST", target: filePath + "?alias=one", header: multipart, body: form(file("a.txt", "1"), file("new.txt", "2"), file("b.txt", "3"))},
-	{name: "equal files", method: "POST", target: filePath + "?alias=one", header: multipart, body: form(file("a.txt", "1"), file("a.txt", "1"), file("n.txt", "1"))},
-	{name: "files that overwrite", method: "POST", target: filePath + "?alias=replacing", header: multipart, body: form(file("a.txt", "1"), file("b.txt", "2"))},
-	{name: "images", method: "POST", target: imagePath + "?alias=sized", header: multipart, body: form(file("a.png", samples["png"]), file("c.gif", samples["gif"]))},
-	{name: "put", method: "PUT", target: putPath + "one/a.txt", body: "text"},
-	{name: "put over", method: "PUT", target: putPath + "replacing/a.txt", body: "text"},
-	{name: "put to a free name", method: "PUT", target: putPath + "one/free.txt", header: "If-None-Match: *\n", body: "text"},
-	{name: "put over a free name", method: "PUT", target: putPath + "replacing/free.txt", header: "If-None-Match: *\n", body: "text"},
-	{name: "put over on condition", method: "PUT", target: putPath + "replacing/a.txt", header: "If-Match: $TAG\n", body: "text"},
-	{name: "replace", method: "PUT", target: itemsPath + "file/replacing/a.txt", header: "If-Match: $TAG\n", body: "text"},
-	{name: "move", method: "POST", target: itemsPath + "file/one/a.txt", header: urlencoded, body: "to=new.txt"},
-	{name: "move to a taken name", method: "POST", target: itemsPath + "file/one/a.txt", header: urlencoded, body: "to=b.txt"},
-	{name: "move over", method: "POST", target: itemsPath + "file/one/a.txt", header: urlencoded, body: "to=a.txt&to_alias=replacing"},
-	{name: "copy", method: "POST", target: itemsPath + "file/one/a.txt", header: urlencoded, body: "copy_to=new.txt"},
-	{name: "copy onto itself", method: "POST", target: itemsPath + "file/one/a.txt", header: urlencoded, body: "copy_to=a.txt"},
-	{name: "delete", method: "DELETE", target: itemsPath + "file/one/a.txt"},
-	{name: "delete on condition", method: "DELETE", target: itemsPath + "file/replacing/a.txt", header: "If-Match: $TAG\n"},
-	{name: "delete a set", method: "POST", target: itemsPath + "file/one", header: urlencoded, body: "action=delete&filename=a.txt&filename=none.txt&filename=b.txt"},
-	{name: "delete a folder", method: "POST", target: itemsPath + "file/one", header: urlencoded, body: "action=delete&folder=sub"},
+	{Name: "one file", Method: "POST", Target: filePath + "?alias=one", Header: multipart, Body: form(file("a.txt", "text"))},
+	{Name: "files", Method: "POST", Target: filePath + "?alias=one", Header: multipart, Body: form(file("a.txt", "1"), file("new.txt", "2"), file("b.txt", "3"))},
+	{Name: "equal files", Method: "POST", Target: filePath + "?alias=one", Header: multipart, Body: form(file("a.txt", "1"), file("a.txt", "1"), file("n.txt", "1"))},
+	{Name: "files that overwrite", Method: "POST", Target: filePath + "?alias=replacing", Header: multipart, Body: form(file("a.txt", "1"), file("b.txt", "2"))},
+	{Name: "images", Method: "POST", Target: imagePath + "?alias=sized", Header: multipart, Body: form(file("a.png", samples["png"]), file("c.gif", samples["gif"]))},
+	{Name: "put", Method: "PUT", Target: putPath + "one/a.txt", Body: "text"},
+	{Name: "put over", Method: "PUT", Target: putPath + "replacing/a.txt", Body: "text"},
+	{Name: "put to a free name", Method: "PUT", Target: putPath + "one/free.txt", Header: "If-None-Match: *\n", Body: "text"},
+	{Name: "put over a free name", Method: "PUT", Target: putPath + "replacing/free.txt", Header: "If-None-Match: *\n", Body: "text"},
+	{Name: "put over on condition", Method: "PUT", Target: putPath + "replacing/a.txt", Header: "If-Match: $TAG\n", Body: "text"},
+	{Name: "replace", Method: "PUT", Target: itemsPath + "file/replacing/a.txt", Header: "If-Match: $TAG\n", Body: "text"},
+	{Name: "move", Method: "POST", Target: itemsPath + "file/one/a.txt", Header: urlencoded, Body: "to=new.txt"},
+	{Name: "move to a taken name", Method: "POST", Target: itemsPath + "file/one/a.txt", Header: urlencoded, Body: "to=b.txt"},
+	{Name: "move over", Method: "POST", Target: itemsPath + "file/one/a.txt", Header: urlencoded, Body: "to=a.txt&to_alias=replacing"},
+	{Name: "copy", Method: "POST", Target: itemsPath + "file/one/a.txt", Header: urlencoded, Body: "copy_to=new.txt"},
+	{Name: "copy onto itself", Method: "POST", Target: itemsPath + "file/one/a.txt", Header: urlencoded, Body: "copy_to=a.txt"},
+	{Name: "delete", Method: "DELETE", Target: itemsPath + "file/one/a.txt"},
+	{Name: "delete on condition", Method: "DELETE", Target: itemsPath + "file/replacing/a.txt", Header: "If-Match: $TAG\n"},
+	{Name: "delete a set", Method: "POST", Target: itemsPath + "file/one", Header: urlencoded, Body: "action=delete&filename=a.txt&filename=none.txt&filename=b.txt"},
+	{Name: "delete a folder", Method: "POST", Target: itemsPath + "file/one", Header: urlencoded, Body: "action=delete&folder=sub"},
 }
 
 // TestInterrupted ends the process after each step of an upload. Its repetition succeeds, with the
@@ -119,19 +119,19 @@ var interruptible = []httpCase{
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, c := range interruptible {
-		if !c.isUpload() {
+		if !isUpload(c) {
 			continue
 		}
-		c.header += bearer + retryKey
+		c.Header += bearer + retryKey
 		for way := range 4 {
 			other, repeats := way%2 == 1, way/2 == 1
-			t.Run(fmt.Sprint(c.name, " other ", other, " repeats ", repeats), func(t *testing.T) {
+			t.Run(fmt.Sprint(c.Name, " other ", other, " repeats ", repeats), func(t *testing.T) {
 				t.Parallel()
 				alone := newMortalOn(t, repeats)
 				alone.setTag(t)
 				want := alone.attempt(t, c)
-				if want.status >= 300 {
-					t.Fatalf("%d %s", want.status, want.body)
+				if want.Status >= 300 {
+					t.Fatalf("%d %s", want.Status, want.Body)
 				}
 				effect := alone.contents(t)
 				if other {
@@ -142,21 +142,21 @@ func TestInterrupted(t *testing.T) {
 					m, first, dead := interrupted(t, c, n, repeats)
 					if other { // whose names may be those that the first attempt was about to use
 						for _, name := range []string{"a.txt", "new.txt"} {
-							m.attempt(t, httpCase{method: "PUT", target: putPath + "one/" + name, header: bearer, body: "other"})
+							m.attempt(t, httpCase{Method: "PUT", Target: putPath + "one/" + name, Header: bearer, Body: "other"})
 						}
 					}
 					again := m.attempt(t, c)
 					third := m.attempt(t, c)
-					if again.status != want.status || third.status != want.status || third.body != again.body || third.header.Get("Idempotency-Replayed") != "true" {
-						t.Fatalf("after %d steps (%d): %d %s, then %d %s", n, first.status, again.status, again.body, third.status, third.body)
+					if again.Status != want.Status || third.Status != want.Status || third.Body != again.Body || third.Header.Get("Idempotency-Replayed") != "true" {
+						t.Fatalf("after %d steps (%d): %d %s, then %d %s", n, first.Status, again.Status, again.Body, third.Status, third.Body)
 					}
-					if got := m.contents(t); !slices.Equal(got, effect) && (!other || !c.mayMeet()) {
+					if got := m.contents(t); !slices.Equal(got, effect) && (!other || !mayMeet(c)) {
 						t.Errorf("after %d steps: %q\nwant %q", n, got, effect)
 					}
-					m.wantResult(t, again.body)
+					m.wantResult(t, again.Body)
 					if !dead {
-						if n < 5 || again.body != first.body {
-							t.Errorf("after %d steps %s, at first %s", n, again.body, first.body)
+						if n < 5 || again.Body != first.Body {
+							t.Errorf("after %d steps %s, at first %s", n, again.Body, first.Body)
 						}
 						return
 					}
@@ -176,7 +176,7 @@ func interrupted(t *testing.T, c httpCase, n int, repeats bool) (m *mortal, firs
 	first = m.attempt(t, c)
 	dead = m.left.Load() < 0
 	m.live()
-	m.passed.Add(int64(leaseTime))
+	m.Passed.Add(int64(leaseTime))
 	return m, first, dead
 }
 
@@ -186,31 +186,31 @@ func interrupted(t *testing.T, c httpCase, n int, repeats bool) (m *mortal, firs
 func TestInterruptedChange(t *testing.T) {
 	t.Parallel()
 	for _, c := range interruptible {
-		if c.isUpload() {
+		if isUpload(c) {
 			continue
 		}
-		c.header += bearer + retryKey
-		t.Run(c.name, func(t *testing.T) {
+		c.Header += bearer + retryKey
+		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			for n := 0; ; n++ {
 				m, first, dead := interrupted(t, c, n, n%2 == 1)
-				m.attempt(t, httpCase{method: "PUT", target: putPath + "one/late.txt", header: bearer, body: "late"})
-				m.attempt(t, httpCase{method: "PUT", target: putPath + "one/sub/late.txt", header: bearer, body: "late"})
-				late, deletes := 2, strings.HasPrefix(c.name, "delete")
-				if name := strings.TrimPrefix(c.touches(), "file/"); deletes && strings.HasSuffix(name, ".txt") {
-					m.attempt(t, httpCase{method: "PUT", target: putPath + name, header: bearer, body: "late"})
+				m.attempt(t, httpCase{Method: "PUT", Target: putPath + "one/late.txt", Header: bearer, Body: "late"})
+				m.attempt(t, httpCase{Method: "PUT", Target: putPath + "one/sub/late.txt", Header: bearer, Body: "late"})
+				late, deletes := 2, strings.HasPrefix(c.Name, "delete")
+				if name := strings.TrimPrefix(touches(c), "file/"); deletes && strings.HasSuffix(name, ".txt") {
+					m.attempt(t, httpCase{Method: "PUT", Target: putPath + name, Header: bearer, Body: "late"})
 					late++
 				}
 				again, third := m.attempt(t, c), m.attempt(t, c)
-				ok := again.status == 200 && third.body == again.body && third.header.Get("Idempotency-Replayed") == "true"
-				if !ok && (again.status != 404 && again.status != 409 && again.status != 412 || third.status != again.status || !dead) {
-					t.Fatalf("after %d steps (%d): %d %s, then %d %s", n, first.status, again.status, again.body, third.status, third.body)
+				ok := again.Status == 200 && third.Body == again.Body && third.Header.Get("Idempotency-Replayed") == "true"
+				if !ok && (again.Status != 404 && again.Status != 409 && again.Status != 412 || third.Status != again.Status || !dead) {
+					t.Fatalf("after %d steps (%d): %d %s, then %d %s", n, first.Status, again.Status, again.Body, third.Status, third.Body)
 				}
 				got := strings.Join(m.contents(t), "\n")
 				if n >= 2 && strings.Count(got, "late") != late { // before, the request is not kept
 					t.Errorf("after %d steps an item of another request is gone: %s", n, got)
 				}
-				if deletes == strings.Contains(got, "content of "+c.touches()) {
+				if deletes == strings.Contains(got, "content of "+touches(c)) {
 					t.Errorf("after %d steps: %s", n, got)
 				}
 				if !dead {
@@ -222,24 +222,24 @@ func TestInterruptedChange(t *testing.T) {
 }
 
 // isUpload reports whether the request stores what it brings.
-func (c httpCase) isUpload() bool { return c.method == "PUT" || !strings.Contains(c.target, itemsPath) }
+func isUpload(c httpCase) bool { return c.Method == "PUT" || !strings.Contains(c.Target, itemsPath) }
 
 // touches returns the key of an item that the request moves, copies or deletes.
-func (c httpCase) touches() string {
-	key := strings.TrimPrefix(c.target, itemsPath)
+func touches(c httpCase) string {
+	key := strings.TrimPrefix(c.Target, itemsPath)
 	if strings.HasSuffix(key, ".txt") {
 		return key
 	}
-	return key + map[bool]string{true: "/sub/", false: "/a.txt"}[strings.Contains(c.body, "folder")]
+	return key + map[bool]string{true: "/sub/", false: "/a.txt"}[strings.Contains(c.Body, "folder")]
 }
 
 // mayMeet reports whether an item that others store meanwhile may become one of the request.
-func (c httpCase) mayMeet() bool { return strings.Contains(c.target, itemsPath) }
+func mayMeet(c httpCase) bool { return strings.Contains(c.Target, itemsPath) }
 
 // setTag sets the variable of the item in the alias that overwrites.
 func (m *mortal) setTag(t *testing.T) {
 	t.Helper()
-	m.vars = append(m.vars, "$TAG", m.do(t, http.MethodHead, "/static/file/replacing/a.txt", "", "").header.Get("ETag"))
+	m.Vars = append(m.Vars, "$TAG", m.Do(t, http.MethodHead, "/static/file/replacing/a.txt", "", "").Header.Get("ETag"))
 }
 
 // wantResult checks that the items of an answer are there, each once.
@@ -264,8 +264,8 @@ func (m *mortal) wantResult(t *testing.T, body string) {
 			}
 			continue
 		}
-		if r := m.do(t, http.MethodHead, strings.TrimPrefix(one.FullPath, origin), "", ""); r.status != 200 || seen[one.FullPath] {
-			t.Errorf("%s: %d, seen %t", one.FullPath, r.status, seen[one.FullPath])
+		if r := m.Do(t, http.MethodHead, strings.TrimPrefix(one.FullPath, origin), "", ""); r.Status != 200 || seen[one.FullPath] {
+			t.Errorf("%s: %d, seen %t", one.FullPath, r.Status, seen[one.FullPath])
 		}
 		seen[one.FullPath] = true
 	}
@@ -278,31 +278,31 @@ func TestRetry(t *testing.T) {
 	body := form(file("new.txt", "text"))
 	post := func(header, body string, status int, want string) *reply {
 		t.Helper()
-		return httpCase{target: filePath + "?alias=one", header: multipart + bearer + header, body: body, status: status, want: want}.check(t, s)
+		return httpCase{Target: filePath + "?alias=one", Header: multipart + bearer + header, Body: body, Status: status, Want: want}.Check(t, s)
 	}
 	first := post(retryKey, body, 200, "Idempotency-Replayed:")
-	objects, failed := len(s.objects(t)), s.failed.Load()
+	objects, failed := len(s.Objects(t)), s.Refusals.Load()
 	for range 2 {
-		if again := post(retryKey, body, 200, replayed); again.body != first.body {
-			t.Errorf("again %s, at first %s", again.body, first.body)
+		if again := post(retryKey, body, 200, replayed); again.Body != first.Body {
+			t.Errorf("again %s, at first %s", again.Body, first.Body)
 		}
 	}
 	httpCase{
-		target: filePath + "?alias=one", header: "Content-Type: " + multipartType + "; charset=x\n" + bearer + retryKey, body: body, status: 200, want: replayed,
-	}.check(t, s)
-	if len(s.objects(t)) != objects || s.failed.Load() != failed {
+		Target: filePath + "?alias=one", Header: "Content-Type: " + multipartType + "; charset=x\n" + bearer + retryKey, Body: body, Status: 200, Want: replayed,
+	}.Check(t, s)
+	if len(s.Objects(t)) != objects || s.Refusals.Load() != failed {
 		t.Error("a repetition has stored something, or has failed")
 	}
 	post(retryKey, body+" ", 422, "Idempotency-Replayed:")
 	post(retryKey, strings.Replace(body, "text", "TEXT", 1), 422, "Idempotency-Replayed:")
 	post(retryKey, strings.Replace(body, "new.txt", "old.txt", 1), 422, "Idempotency-Replayed:")
-	httpCase{target: filePath + "?alias=one", header: urlencoded + bearer + retryKey, body: body, status: 422, has: "another length"}.check(t, s)
-	s.passed.Add(int64(24*time.Hour - time.Second))
-	s.known = nil
+	httpCase{Target: filePath + "?alias=one", Header: urlencoded + bearer + retryKey, Body: body, Status: 422, Has: "another length"}.Check(t, s)
+	s.Passed.Add(int64(24*time.Hour - time.Second))
+	s.Known = nil
 	post(retryKey, body, 200, replayed)
-	s.passed.Add(int64(time.Second))
+	s.Passed.Add(int64(time.Second))
 	post(retryKey, body, 200, "Idempotency-Replayed:")
-	if len(s.objects(t)) != objects+1 {
+	if len(s.Objects(t)) != objects+1 {
 		t.Error("the key is remembered for more than a day")
 	}
 }
@@ -311,22 +311,22 @@ func TestRetry(t *testing.T) {
 func TestRetryAddress(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
-	s.ticket(t, "kind=file&alias=two&max_files=2")
+	s.Ticket(t, "kind=file&alias=two&max_files=2")
 	for _, c := range []httpCase{
-		{method: "PUT", target: putPath + "two/n.txt", header: bearer, status: 201},
-		{method: "PUT", target: putPath + "two/n.txt", header: "Authorization: Bearer $OTHER\n", status: 201},
-		{method: "PUT", target: putPath + "two/n.txt", header: ticketBearer, status: 201},
-		{method: "PUT", target: putPath + "two/m.txt", header: bearer, status: 201},
-		{method: "PUT", target: putPath + "two/n.txt?x", header: bearer, status: 201},
-		{method: "DELETE", target: itemsPath + "file/two/n.txt", header: bearer, status: 200},
+		{Method: "PUT", Target: putPath + "two/n.txt", Header: bearer, Status: 201},
+		{Method: "PUT", Target: putPath + "two/n.txt", Header: "Authorization: Bearer $OTHER\n", Status: 201},
+		{Method: "PUT", Target: putPath + "two/n.txt", Header: ticketBearer, Status: 201},
+		{Method: "PUT", Target: putPath + "two/m.txt", Header: bearer, Status: 201},
+		{Method: "PUT", Target: putPath + "two/n.txt?x", Header: bearer, Status: 201},
+		{Method: "DELETE", Target: itemsPath + "file/two/n.txt", Header: bearer, Status: 200},
 	} {
-		c.header += retryKey
-		if c.method == "PUT" {
-			c.body = "text"
+		c.Header += retryKey
+		if c.Method == "PUT" {
+			c.Body = "text"
 		}
 		for _, want := range []string{"Idempotency-Replayed:", replayed} {
-			c.want = want
-			c.check(t, s)
+			c.Want = want
+			c.Check(t, s)
 		}
 	}
 }
@@ -339,17 +339,17 @@ func TestRetryKeys(t *testing.T) {
 		"x": 201, strings.Repeat("~", 255): 201, "!a,b=\"c\"": 201,
 		"": 400, strings.Repeat("x", 256): 400, "a b": 400, "ě": 400, "a\x7f": 400, "a\tb": 400, "a\nIdempotency-Key: a": 400,
 	} {
-		c := httpCase{method: "PUT", target: putPath + "one/n.txt", header: bearer + "Idempotency-Key: " + key, body: "text", status: status}
+		c := httpCase{Method: "PUT", Target: putPath + "one/n.txt", Header: bearer + "Idempotency-Key: " + key, Body: "text", Status: status}
 		if key == "" {
-			c.header = bearer + "Idempotency-Key:"
+			c.Header = bearer + "Idempotency-Key:"
 		}
-		c.check(t, withItems(t))
+		c.Check(t, withItems(t))
 	}
 	s := withItems(t)
-	httpCase{target: itemsPath + "file/one", header: bearer + "Idempotency-Key: a b", status: 200}.check(t, s)
-	httpCase{method: "PUT", target: putPath + "one/n.txt", header: retryKey, body: "text", status: 401}.check(t, s)
-	s.store.step = func() error { return fs.ErrPermission }
-	httpCase{method: "PUT", target: putPath + "one/n.txt", header: bearer + retryKey, body: "text", status: 503}.check(t, s)
+	httpCase{Target: itemsPath + "file/one", Header: bearer + "Idempotency-Key: a b", Status: 200}.Check(t, s)
+	httpCase{Method: "PUT", Target: putPath + "one/n.txt", Header: retryKey, Body: "text", Status: 401}.Check(t, s)
+	s.Store.Step = func() error { return fs.ErrPermission }
+	httpCase{Method: "PUT", Target: putPath + "one/n.txt", Header: bearer + retryKey, Body: "text", Status: 503}.Check(t, s)
 }
 
 // TestRetryRefused: a refused request is not kept, and its key can be used for another one.
@@ -359,8 +359,8 @@ func TestRetryRefused(t *testing.T) {
 	put := func(body string, status int, has string) {
 		t.Helper()
 		httpCase{
-			method: "PUT", target: "/api/upload/image/content/a.png", header: bearer + retryKey, body: body, status: status, has: has, want: "Idempotency-Replayed:",
-		}.check(t, s)
+			Method: "PUT", Target: "/api/upload/image/content/a.png", Header: bearer + retryKey, Body: body, Status: status, Has: has, Want: "Idempotency-Replayed:",
+		}.Check(t, s)
 	}
 	put("text", 415, "")
 	put("more text", 415, "")
@@ -373,34 +373,34 @@ func TestRetryOther(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("q", 600)
 	for name, c := range map[string]httpCase{
-		"form":    {method: "POST", target: filePath + "?alias=one", header: multipart, body: form(field("note", strings.Repeat("f", 5000)), file("n.txt", text), file("m.txt", "more"))},
-		"put":     {method: "PUT", target: putPath + "one/n.txt", body: text},
-		"replace": {method: "PUT", target: itemsPath + "file/replacing/a.txt", header: ifAny, body: text},
+		"form":    {Method: "POST", Target: filePath + "?alias=one", Header: multipart, Body: form(field("note", strings.Repeat("f", 5000)), file("n.txt", text), file("m.txt", "more"))},
+		"put":     {Method: "PUT", Target: putPath + "one/n.txt", Body: text},
+		"replace": {Method: "PUT", Target: itemsPath + "file/replacing/a.txt", Header: ifAny, Body: text},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.header += bearer + retryKey
+			c.Header += bearer + retryKey
 			m := newMortal(t)
-			m.driver.Fail = failPut("")
-			m.store.step = endAfter(2)
-			if r := m.attempt(t, c); r.status != 502 {
-				t.Fatalf("%d %s", r.status, r.body)
+			m.Driver.Fail = failPut("")
+			m.Store.Step = endAfter(2)
+			if r := m.attempt(t, c); r.Status != 502 {
+				t.Fatalf("%d %s", r.Status, r.Body)
 			}
-			m.driver.Fail, m.store.step = nil, nil
-			m.passed.Add(int64(leaseTime))
+			m.Driver.Fail, m.Store.Step = nil, nil
+			m.Passed.Add(int64(leaseTime))
 			for n := range 2 { // before and after there is an answer
 				other := c
-				other.body = strings.Replace(c.body, "q", "w", 1)
-				m.attempt(t, other).failed(t, 422, "beginning of its first file")
+				other.Body = strings.Replace(c.Body, "q", "w", 1)
+				failed(t, m.attempt(t, other), 422, "beginning of its first file")
 				if name == "form" {
-					other.body = strings.Replace(c.body, "n.txt", "k.txt", 1)
-					m.attempt(t, other).failed(t, 422, "beginning of its first file")
-					other.body = strings.Replace(c.body, "more", "less", 1)
+					other.Body = strings.Replace(c.Body, "n.txt", "k.txt", 1)
+					failed(t, m.attempt(t, other), 422, "beginning of its first file")
+					other.Body = strings.Replace(c.Body, "more", "less", 1)
 				} else {
-					other.body = c.body[:512] + strings.Repeat("z", 88)
+					other.Body = c.Body[:512] + strings.Repeat("z", 88)
 				}
-				if r := m.attempt(t, other); r.status >= 300 || (r.header.Get("Idempotency-Replayed") == "true") != (n > 0) {
-					t.Errorf("another end: %d %s", r.status, r.body)
+				if r := m.attempt(t, other); r.Status >= 300 || (r.Header.Get("Idempotency-Replayed") == "true") != (n > 0) {
+					t.Errorf("another end: %d %s", r.Status, r.Body)
 				}
 			}
 		})
@@ -413,21 +413,21 @@ func TestRetryTicket(t *testing.T) {
 	t.Parallel()
 	for n := int64(0); ; n++ {
 		m := newMortal(t)
-		m.ticket(t, "kind=file&alias=one&max_files=2")
-		c := httpCase{method: "POST", target: filePath, header: multipart + ticketBearer + retryKey, body: form(file("x.txt", "1"), file("y.txt", "2"))}
+		m.Ticket(t, "kind=file&alias=one&max_files=2")
+		c := httpCase{Method: "POST", Target: filePath, Header: multipart + ticketBearer + retryKey, Body: form(file("x.txt", "1"), file("y.txt", "2"))}
 		m.left.Store(n)
 		m.attempt(t, c)
 		dead := m.left.Load() < 0
 		m.live()
-		m.passed.Add(int64(leaseTime))
+		m.Passed.Add(int64(leaseTime))
 		for range 2 {
-			if r := m.attempt(t, c); r.status != 200 {
-				t.Fatalf("after %d steps: %d %s", n, r.status, r.body)
+			if r := m.attempt(t, c); r.Status != 200 {
+				t.Fatalf("after %d steps: %d %s", n, r.Status, r.Body)
 			}
 		}
-		c.header = strings.Replace(c.header, "k1", "k2", 1)
-		if r := m.attempt(t, c); r.status != 403 {
-			t.Fatalf("after %d steps a used-up ticket gets %d %s", n, r.status, r.body)
+		c.Header = strings.Replace(c.Header, "k1", "k2", 1)
+		if r := m.attempt(t, c); r.Status != 403 {
+			t.Fatalf("after %d steps a used-up ticket gets %d %s", n, r.Status, r.Body)
 		}
 		if !dead {
 			return
@@ -442,16 +442,16 @@ func TestRetryUnused(t *testing.T) {
 	s := withItems(t)
 	put := func(header string, status int, want string) {
 		t.Helper()
-		httpCase{method: "PUT", target: putPath + "one/new.txt", header: bearer + header, body: "text", status: status, want: want}.check(t, s)
+		httpCase{Method: "PUT", Target: putPath + "one/new.txt", Header: bearer + header, Body: "text", Status: status, Want: want}.Check(t, s)
 	}
-	s.driver.Fail = func(op, _ string) error {
+	s.Driver.Fail = func(op, _ string) error {
 		if op == "put" {
 			return fs.ErrPermission
 		}
 		return nil
 	}
 	put(retryKey, 502, "")
-	s.driver.Fail = nil
+	s.Driver.Fail = nil
 	put("", 201, "Location: "+origin+"/static/file/one/new.txt")
 	put(retryKey, 201, "Location: "+origin+"/static/file/one/new-"+noonSecond+".txt")
 }
@@ -462,18 +462,18 @@ func TestRetryFreed(t *testing.T) {
 	t.Parallel()
 	for n := int64(0); ; n++ {
 		m := newMortalOn(t, n%2 == 1)
-		c := httpCase{method: "PUT", target: putPath + "one/a.txt", header: bearer + retryKey, body: "text"}
+		c := httpCase{Method: "PUT", Target: putPath + "one/a.txt", Header: bearer + retryKey, Body: "text"}
 		m.left.Store(n / 2)
 		m.attempt(t, c)
 		dead := m.left.Load() < 0
 		m.live()
-		m.passed.Add(int64(leaseTime))
-		m.attempt(t, httpCase{method: "DELETE", target: itemsPath + "file/one/a.txt", header: bearer})
-		if r := m.attempt(t, c); r.status != 201 {
-			t.Fatalf("after %d steps: %d %s", n/2, r.status, r.body)
+		m.Passed.Add(int64(leaseTime))
+		m.attempt(t, httpCase{Method: "DELETE", Target: itemsPath + "file/one/a.txt", Header: bearer})
+		if r := m.attempt(t, c); r.Status != 201 {
+			t.Fatalf("after %d steps: %d %s", n/2, r.Status, r.Body)
 		}
 		stored := 0
-		for _, content := range m.objects(t) {
+		for _, content := range m.Objects(t) {
 			if content == "text" {
 				stored++
 			}
@@ -495,10 +495,10 @@ func TestRetryLarge(t *testing.T) {
 	for n := range 900 {
 		body += fmt.Sprintf("&filename=none-%0100d.txt", n)
 	}
-	c := httpCase{target: itemsPath + "file/one", header: urlencoded + bearer + retryKey, body: body, status: 200, want: "Idempotency-Replayed:", has: `{"filename":"a.txt","deleted":true}`}
-	c.check(t, s)
-	c.has = `{"filename":"a.txt","deleted":false`
-	c.check(t, s)
+	c := httpCase{Target: itemsPath + "file/one", Header: urlencoded + bearer + retryKey, Body: body, Status: 200, Want: "Idempotency-Replayed:", Has: `{"filename":"a.txt","deleted":true}`}
+	c.Check(t, s)
+	c.Has = `{"filename":"a.txt","deleted":false`
+	c.Check(t, s)
 }
 
 // endAfter returns the step of a process that ends after n changes of requests: it holds the lease, and
@@ -513,10 +513,10 @@ func endAfter(n int) func() error {
 }
 
 // hold holds the lease of a request until the end of the test.
-func (s *site) hold(t *testing.T, method, target string) {
+func hold(t *testing.T, s *site, method, target string) {
 	t.Helper()
 	address, query, _ := strings.Cut(target, "?")
-	attempt, err := service.Of(s.first).Issuer().Attempt(t.Context(), access.Request{
+	attempt, err := service.Of(s.First).Issuer().Attempt(t.Context(), access.Request{
 		ID: access.RequestID("http", someKey, "", "k1", method, address, query), Account: someKey, Fingerprint: "4 ",
 	}, func() {})
 	if err != nil {
@@ -537,48 +537,48 @@ func requestKeys(t *testing.T, key string) {
 	put := "/api/upload/" + kind + "/content/"
 	one := itemsPath + kind + "/content/a" + ext
 	for _, c := range []httpCase{
-		{method: "POST", target: "/api/upload/" + kind, header: multipart},
-		{method: "PUT", target: put + "a" + ext},
-		{method: "PUT", target: one, header: ifAny},
-		{method: "POST", target: one, header: urlencoded},
-		{method: "DELETE", target: one},
-		{method: "POST", target: itemsPath + kind + "/content", header: urlencoded},
+		{Method: "POST", Target: "/api/upload/" + kind, Header: multipart},
+		{Method: "PUT", Target: put + "a" + ext},
+		{Method: "PUT", Target: one, Header: ifAny},
+		{Method: "POST", Target: one, Header: urlencoded},
+		{Method: "DELETE", Target: one},
+		{Method: "POST", Target: itemsPath + kind + "/content", Header: urlencoded},
 	} {
-		s.hold(t, c.method, c.target)
-		c.header, c.body, c.status, c.has = c.header+bearer+retryKey, "12345", 422, "another length"
-		c.check(t, s)
+		hold(t, s, c.Method, c.Target)
+		c.Header, c.Body, c.Status, c.Has = c.Header+bearer+retryKey, "12345", 422, "another length"
+		c.Check(t, s)
 	}
 	for _, target := range []string{one, put + "a" + ext} {
 		method := map[bool]string{true: "DELETE", false: "PUT"}[target == one]
-		httpCase{method: method, target: target, header: bearer + retryKey, body: "1234", status: 409, want: "Retry-After: 1", has: "under way"}.check(t, s)
+		httpCase{Method: method, Target: target, Header: bearer + retryKey, Body: "1234", Status: 409, Want: "Retry-After: 1", Has: "under way"}.Check(t, s)
 	}
-	s.hold(t, "POST", itemsPath+kind+"/content?x")
-	httpCase{method: "POST", target: itemsPath + kind + "/content?x", header: bearer + retryKey, body: "1234", status: 409, want: "Retry-After: 1"}.check(t, s)
+	hold(t, s, "POST", itemsPath+kind+"/content?x")
+	httpCase{Method: "POST", Target: itemsPath + kind + "/content?x", Header: bearer + retryKey, Body: "1234", Status: 409, Want: "Retry-After: 1"}.Check(t, s)
 
-	s.driver.Fail = failByName
+	s.Driver.Fail = failByName
 	good := samples[ext[1:]]
 	for _, c := range []httpCase{
-		{target: put + "x/a" + ext, header: bearer, status: 201},
-		{target: put + "a%2F", header: bearer, status: 400},
-		{target: put + "a" + ext, status: 401},
-		{target: put + "a" + ext, header: "Authorization: Bearer $OTHER", status: 403},
-		{target: put + "a" + ext, header: bearer, method: "POST", status: 405},
-		{target: put + "a.php", header: bearer, status: 415},
-		{target: put + "forbidden" + ext, header: bearer, status: 502},
-		{target: put + "down" + ext, header: bearer, status: 503},
-		{target: put + "full" + ext, header: bearer, status: 507},
+		{Target: put + "x/a" + ext, Header: bearer, Status: 201},
+		{Target: put + "a%2F", Header: bearer, Status: 400},
+		{Target: put + "a" + ext, Status: 401},
+		{Target: put + "a" + ext, Header: "Authorization: Bearer $OTHER", Status: 403},
+		{Target: put + "a" + ext, Header: bearer, Method: "POST", Status: 405},
+		{Target: put + "a.php", Header: bearer, Status: 415},
+		{Target: put + "forbidden" + ext, Header: bearer, Status: 502},
+		{Target: put + "down" + ext, Header: bearer, Status: 503},
+		{Target: put + "full" + ext, Header: bearer, Status: 507},
 	} {
-		if c.body = good; c.method == "" {
-			c.method = "PUT"
+		if c.Body = good; c.Method == "" {
+			c.Method = "PUT"
 		}
-		c.check(t, s)
+		c.Check(t, s)
 	}
-	ended, ok := service.Of(s.first).BeginUpload(item.Actor{Origin: "http", Account: someKey}, nil, 0)
+	ended, ok := service.Of(s.First).BeginUpload(item.Actor{Origin: "http", Account: someKey}, nil, 0)
 	if !ok {
 		t.Fatal("no upload can begin")
 	}
-	httpCase{method: "PUT", target: put + "b" + ext, header: bearer, body: good, status: 429}.check(t, s)
+	httpCase{Method: "PUT", Target: put + "b" + ext, Header: bearer, Body: good, Status: 429}.Check(t, s)
 	ended()
 	s = newSite(t, media.Limits{MaxBody: 10})
-	httpCase{method: "PUT", target: put + "a" + ext, header: bearer, body: strings.Repeat("x", 11), status: 413}.check(t, s)
+	httpCase{Method: "PUT", Target: put + "a" + ext, Header: bearer, Body: strings.Repeat("x", 11), Status: 413}.Check(t, s)
 }

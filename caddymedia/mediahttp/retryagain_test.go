@@ -15,18 +15,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
-// storedAs returns the contents of the objects whose keys contain a text.
-func (s *site) storedAs(t *testing.T, text string) []string {
-	t.Helper()
-	var contents []string
-	for key, content := range s.objects(t) {
-		if strings.Contains(key, text) {
-			contents = append(contents, content)
-		}
-	}
-	return contents
-}
-
 // failPut fails each Put of an object whose key contains a text.
 func failPut(text string) func(op, key string) error {
 	return func(op, key string) error {
@@ -44,11 +32,11 @@ func TestRetryKeyAgain(t *testing.T) {
 	for _, second := range []string{"equal", "of another size"} {
 		m := newMortalOn(t, true)
 		for _, body := range []string{"equal", second} {
-			m.known = nil
-			httpCase{method: "PUT", target: putPath + "one/nightly.txt", header: bearer + retryKey, body: body, status: 201, want: "Idempotency-Replayed:"}.check(t, m.site)
-			m.passed.Add(int64(25 * time.Hour))
+			m.Known = nil
+			httpCase{Method: "PUT", Target: putPath + "one/nightly.txt", Header: bearer + retryKey, Body: body, Status: 201, Want: "Idempotency-Replayed:"}.Check(t, m.site)
+			m.Passed.Add(int64(25 * time.Hour))
 		}
-		if found := m.storedAs(t, "nightly"); len(found) != 2 {
+		if found := m.StoredAs(t, "nightly"); len(found) != 2 {
 			t.Errorf("stored %q", found)
 		}
 	}
@@ -58,7 +46,7 @@ func TestRetryKeyAgain(t *testing.T) {
 func TestRetryTicketItems(t *testing.T) {
 	t.Parallel()
 	m := newMortalOn(t, true)
-	m.ticket(t, "kind=file&alias=one&max_files=3")
+	m.Ticket(t, "kind=file&alias=one&max_files=3")
 	for k := range 3 {
 		header := multipart + ticketBearer + fmt.Sprintf("Idempotency-Key: q%d\n", k)
 		name := func(n int) string { return fmt.Sprintf("x%d-%d.txt", k, n) }
@@ -66,14 +54,14 @@ func TestRetryTicketItems(t *testing.T) {
 		three := func(pad int) string {
 			return form(file(name(0), ""), file(name(1), ""), file(name(2), strings.Repeat("x", pad)))
 		}
-		m.driver.Fail = failPut("one/x")
+		m.Driver.Fail = failPut("one/x")
 		for range 2 {
-			m.attempt(t, httpCase{method: "POST", target: filePath, header: header, body: one})
+			m.attempt(t, httpCase{Method: "POST", Target: filePath, Header: header, Body: one})
 		}
-		m.driver.Fail = nil
-		m.attempt(t, httpCase{method: "POST", target: filePath, header: header, body: three(len(one) - len(three(0)))})
+		m.Driver.Fail = nil
+		m.attempt(t, httpCase{Method: "POST", Target: filePath, Header: header, Body: three(len(one) - len(three(0)))})
 	}
-	if found := m.storedAs(t, "one/x"); len(found) > 3 {
+	if found := m.StoredAs(t, "one/x"); len(found) > 3 {
 		t.Errorf("%d files are stored with a ticket for 3", len(found))
 	}
 }
@@ -83,22 +71,22 @@ func TestRetryTicketUncounted(t *testing.T) {
 	t.Parallel()
 	for n := int64(0); ; n++ {
 		m := newMortal(t)
-		m.ticket(t, "kind=file&alias=one")
+		m.Ticket(t, "kind=file&alias=one")
 		send := func(key, name string) {
 			t.Helper()
 			header := multipart + ticketBearer + "Idempotency-Key: " + key + "\n"
-			m.attempt(t, httpCase{method: "POST", target: filePath, header: header, body: form(file(name, "text"))})
+			m.attempt(t, httpCase{Method: "POST", Target: filePath, Header: header, Body: form(file(name, "text"))})
 		}
 		m.left.Store(n)
 		send("k1", "x1.txt")
 		dead := m.left.Load() < 0
 		m.live()
-		m.passed.Add(int64(leaseTime))
-		m.store.noTakes.Store(true)
+		m.Passed.Add(int64(leaseTime))
+		m.Store.NoTakes.Store(true)
 		send("k1", "x1.txt")
-		m.store.noTakes.Store(false)
+		m.Store.NoTakes.Store(false)
 		send("k2", "x2.txt")
-		if found := m.storedAs(t, "one/x"); len(found) != 1 {
+		if found := m.StoredAs(t, "one/x"); len(found) != 1 {
 			t.Fatalf("after %d steps: %q are stored with a ticket for one", n, found)
 		}
 		if !dead {
@@ -120,17 +108,17 @@ func (e endingBody) Read([]byte) (int, error) {
 func TestRetryForgotten(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
-	m.ticket(t, "kind=file&alias=one&max_files=1")
+	m.Ticket(t, "kind=file&alias=one&max_files=1")
 	for _, credential := range []string{bearer, ticketBearer} {
 		ctx, cancel := context.WithCancel(t.Context())
-		r := m.request(t, "PUT", putPath+"one/y.txt", credential+retryKey, "text").WithContext(ctx)
+		r := m.Request(t, "PUT", putPath+"one/y.txt", credential+retryKey, "text").WithContext(ctx)
 		r.Body = io.NopCloser(endingBody{cancel})
-		m.handler.ServeHTTP(httptest.NewRecorder(), r)
-		if r := m.attempt(t, httpCase{method: "PUT", target: putPath + "one/y.txt", header: credential + retryKey, body: "of another length"}); r.status != 201 {
-			t.Errorf("the key is kept: %d %s", r.status, r.body)
+		m.Handler.ServeHTTP(httptest.NewRecorder(), r)
+		if r := m.attempt(t, httpCase{Method: "PUT", Target: putPath + "one/y.txt", Header: credential + retryKey, Body: "of another length"}); r.Status != 201 {
+			t.Errorf("the key is kept: %d %s", r.Status, r.Body)
 		}
 	}
-	if kept := m.store.indexes; len(kept) != 2 || kept[0] == kept[1] {
+	if kept := m.Store.Indexes; len(kept) != 2 || kept[0] == kept[1] {
 		t.Errorf("kept in %q", kept)
 	}
 }
@@ -152,21 +140,21 @@ func TestRetrySet(t *testing.T) {
 			for i := range 30 {
 				name := fmt.Sprintf("set%d.txt", i)
 				body += "&filename=" + name
-				m.attempt(t, httpCase{method: "PUT", target: putPath + "one/" + name, header: bearer, body: "x"})
+				m.attempt(t, httpCase{Method: "PUT", Target: putPath + "one/" + name, Header: bearer, Body: "x"})
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			m.driver.Fail = func(op, _ string) error {
+			m.Driver.Fail = func(op, _ string) error {
 				if op == "delete" {
 					return fail(cancel)
 				}
 				return nil
 			}
-			m.handler.ServeHTTP(httptest.NewRecorder(), m.request(t, "POST", itemsPath+"file/one", bearer+urlencoded+retryKey, body).WithContext(ctx))
-			m.driver.Fail = nil
-			again := m.attempt(t, httpCase{method: "POST", target: itemsPath + "file/one", header: bearer + urlencoded + retryKey, body: body})
-			if left := m.storedAs(t, "one/set"); again.status != 200 || len(left) > 0 || !strings.Contains(again.body, `"deleted":true`) {
-				t.Errorf("%d items are left: %d %s", len(left), again.status, again.body)
+			m.Handler.ServeHTTP(httptest.NewRecorder(), m.Request(t, "POST", itemsPath+"file/one", bearer+urlencoded+retryKey, body).WithContext(ctx))
+			m.Driver.Fail = nil
+			again := m.attempt(t, httpCase{Method: "POST", Target: itemsPath + "file/one", Header: bearer + urlencoded + retryKey, Body: body})
+			if left := m.StoredAs(t, "one/set"); again.Status != 200 || len(left) > 0 || !strings.Contains(again.Body, `"deleted":true`) {
+				t.Errorf("%d items are left: %d %s", len(left), again.Status, again.Body)
 			}
 		})
 	}
@@ -178,22 +166,22 @@ func TestRetryFolder(t *testing.T) {
 	s := withUsersAnd(t, media.Limits{}, func(c *media.Config) { c.Accounts["members"].SubFolder = "" })
 	put := func() int {
 		w := httptest.NewRecorder()
-		s.handler.ServeHTTP(w, s.request(t, "POST", filePath+"?alias=one", asAlice+multipart+retryKey, form(file("new.txt", "x"))))
+		s.Handler.ServeHTTP(w, s.Request(t, "POST", filePath+"?alias=one", asAlice+multipart+retryKey, form(file("new.txt", "x"))))
 		return w.Code
 	}
-	s.store.step = endAfter(2)
-	s.driver.Fail = failPut("new.txt")
+	s.Store.Step = endAfter(2)
+	s.Driver.Fail = failPut("new.txt")
 	put()
-	s.store.step, s.driver.Fail = nil, nil
-	s.passed.Add(int64(leaseTime))
-	earlier := s.change
-	s.change = func(c *media.Config) {
+	s.Store.Step, s.Driver.Fail = nil, nil
+	s.Passed.Add(int64(leaseTime))
+	earlier := s.Change
+	s.Change = func(c *media.Config) {
 		earlier(c)
 		c.Accounts["members"].SubFolder = "users/{http.auth.user.id}"
 	}
-	s.running.Store(s.service(t, media.Limits{}, account()))
-	if status := put(); status != 200 || len(s.storedAs(t, "new.txt")) != 1 || len(s.storedAs(t, "users/alice/new.txt")) != 1 {
-		t.Errorf("status %d, stored %q", status, s.storedAs(t, "new.txt"))
+	s.Current.Store(s.Service(t, media.Limits{}, account()))
+	if status := put(); status != 200 || len(s.StoredAs(t, "new.txt")) != 1 || len(s.StoredAs(t, "users/alice/new.txt")) != 1 {
+		t.Errorf("status %d, stored %q", status, s.StoredAs(t, "new.txt"))
 	}
 }
 
@@ -203,12 +191,12 @@ func TestRetryFolder(t *testing.T) {
 func TestRetryReplaced(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]httpCase{
-		"replace": {method: "PUT", target: itemsPath + "file/replacing/a.txt", header: "If-Match: $TAG\n", body: "text"},
-		"move":    {method: "POST", target: itemsPath + "file/one/a.txt", header: urlencoded, body: "to=a.txt&to_alias=replacing"},
+		"replace": {Method: "PUT", Target: itemsPath + "file/replacing/a.txt", Header: "If-Match: $TAG\n", Body: "text"},
+		"move":    {Method: "POST", Target: itemsPath + "file/one/a.txt", Header: urlencoded, Body: "to=a.txt&to_alias=replacing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.header += bearer + retryKey
+			c.Header += bearer + retryKey
 			refused := map[int]bool{}
 			for n := int64(0); ; n++ {
 				m := newMortal(t)
@@ -217,15 +205,15 @@ func TestRetryReplaced(t *testing.T) {
 				m.attempt(t, c)
 				dead := m.left.Load() < 0
 				m.live()
-				m.passed.Add(int64(leaseTime))
-				other := m.attempt(t, httpCase{method: "PUT", target: itemsPath + "file/replacing/a.txt", header: bearer + "If-Match: $TAG\n", body: "other"})
+				m.Passed.Add(int64(leaseTime))
+				other := m.attempt(t, httpCase{Method: "PUT", Target: itemsPath + "file/replacing/a.txt", Header: bearer + "If-Match: $TAG\n", Body: "other"})
 				again := m.attempt(t, c)
-				refused[again.status] = true
-				if name == "replace" && (other.status == 200) == (again.status == 200) {
-					t.Errorf("after %d steps: %d %s, the other one %d", n, again.status, again.body, other.status)
+				refused[again.Status] = true
+				if name == "replace" && (other.Status == 200) == (again.Status == 200) {
+					t.Errorf("after %d steps: %d %s, the other one %d", n, again.Status, again.Body, other.Status)
 				}
 				if all := strings.Join(m.contents(t), "|"); name == "move" && !strings.Contains(all, "content of file/one/a.txt") {
-					t.Errorf("after %d steps, %d: the moved item is gone: %s", n, again.status, all)
+					t.Errorf("after %d steps, %d: the moved item is gone: %s", n, again.Status, all)
 				}
 				if !dead {
 					break
@@ -243,19 +231,19 @@ func TestRetryMany(t *testing.T) {
 	t.Parallel()
 	for _, repeats := range []bool{false, true} {
 		m := newMortalOn(t, repeats)
-		m.ticket(t, "kind=file&alias=one&max_files=200")
+		m.Ticket(t, "kind=file&alias=one&max_files=200")
 		parts := make([]part, 200)
 		for n := range parts {
 			parts[n] = file(fmt.Sprintf("many-%x-%x.txt", sha512.Sum512([]byte{byte(n)}), sha256.Sum256([]byte{byte(n)})), fmt.Sprint("text ", n%7))
 		}
-		c := httpCase{method: "POST", target: filePath, header: multipart + ticketBearer + retryKey, body: form(parts...)}
+		c := httpCase{Method: "POST", Target: filePath, Header: multipart + ticketBearer + retryKey, Body: form(parts...)}
 		first := m.attempt(t, c)
 		for range 2 {
-			if again := m.attempt(t, c); again.status != 200 || again.body != first.body || again.header.Get("Idempotency-Replayed") != "" {
-				t.Errorf("%d %.200s, at first %.200s", again.status, again.body, first.body)
+			if again := m.attempt(t, c); again.Status != 200 || again.Body != first.Body || again.Header.Get("Idempotency-Replayed") != "" {
+				t.Errorf("%d %.200s, at first %.200s", again.Status, again.Body, first.Body)
 			}
 		}
-		if found := m.storedAs(t, "many-"); len(found) != 200 {
+		if found := m.StoredAs(t, "many-"); len(found) != 200 {
 			t.Errorf("%d files are stored", len(found))
 		}
 	}
@@ -266,8 +254,8 @@ func TestRetryMany(t *testing.T) {
 func TestRetryRights(t *testing.T) {
 	t.Parallel()
 	const item = itemsPath + "file/one/users/alice/a.txt"
-	post := httpCase{method: "POST", target: filePath, header: multipart, body: form(field("alias", "one"), file("n.txt", "x"))}
-	move := httpCase{method: "POST", target: item, header: urlencoded, body: "to=users/alice/n.txt&to_alias=exact"}
+	post := httpCase{Method: "POST", Target: filePath, Header: multipart, Body: form(field("alias", "one"), file("n.txt", "x"))}
+	move := httpCase{Method: "POST", Target: item, Header: urlencoded, Body: "to=users/alice/n.txt&to_alias=exact"}
 	for name, c := range map[string]struct {
 		httpCase
 
@@ -276,8 +264,8 @@ func TestRetryRights(t *testing.T) {
 		has     string // empty if the answer is sent again
 	}{
 		"right to upload": {post, []string{"delete"}, []string{"one"}, "may not upload"},
-		"right to delete": {httpCase{method: "DELETE", target: item}, []string{"upload"}, []string{"one"}, "may not delete"},
-		"alias":           {httpCase{method: "DELETE", target: item}, []string{"delete"}, []string{"exact"}, "may not use the alias"},
+		"right to delete": {httpCase{Method: "DELETE", Target: item}, []string{"upload"}, []string{"one"}, "may not delete"},
+		"alias":           {httpCase{Method: "DELETE", Target: item}, []string{"delete"}, []string{"exact"}, "may not use the alias"},
 		"alias of a form": {post, []string{"upload"}, []string{"exact"}, "may not use the alias any more"},
 		"alias of a move": {move, []string{"move"}, []string{"one"}, "may not use the alias any more"},
 		"others":          {post, []string{"upload"}, []string{"one"}, ""},
@@ -288,19 +276,19 @@ func TestRetryRights(t *testing.T) {
 			s := withUsersAnd(t, media.Limits{}, func(*media.Config) {})
 			do := func() *httptest.ResponseRecorder {
 				w := httptest.NewRecorder()
-				s.handler.ServeHTTP(w, s.request(t, c.method, c.target, c.header+asAlice+retryKey, c.body))
+				s.Handler.ServeHTTP(w, s.Request(t, c.Method, c.Target, c.Header+asAlice+retryKey, c.Body))
 				return w
 			}
 			first := do()
 			if first.Code != 200 {
 				t.Fatal(first.Code, first.Body)
 			}
-			earlier := s.change
-			s.change = func(config *media.Config) {
+			earlier := s.Change
+			s.Change = func(config *media.Config) {
 				earlier(config)
 				config.Accounts["members"].May, config.Accounts["members"].Aliases = c.may, c.aliases
 			}
-			s.running.Store(s.service(t, media.Limits{}, account()))
+			s.Current.Store(s.Service(t, media.Limits{}, account()))
 			again := do()
 			switch {
 			case c.has != "" && (again.Code != 403 || !strings.Contains(again.Body.String(), c.has)),

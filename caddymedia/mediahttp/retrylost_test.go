@@ -12,10 +12,10 @@ import (
 )
 
 // failed checks the status and the message of a refusal.
-func (r *reply) failed(t *testing.T, status int, has string) {
+func failed(t *testing.T, r *reply, status int, has string) {
 	t.Helper()
-	if r.status != status || !strings.Contains(r.body, has) {
-		t.Fatalf("%d %s, want %d and %q", r.status, r.body, status, has)
+	if r.Status != status || !strings.Contains(r.Body, has) {
+		t.Fatalf("%d %s, want %d and %q", r.Status, r.Body, status, has)
 	}
 }
 
@@ -24,23 +24,23 @@ func (r *reply) failed(t *testing.T, status int, has string) {
 func TestRetryRecovers(t *testing.T) {
 	t.Parallel()
 	for _, c := range interruptible {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			m := newMortal(t)
 			m.setTag(t)
-			c.header += bearer + retryKey
-			for failed := range int32(2) {
-				before := m.contents(t)
-				m.store.noLoads.Store(failed + 1)
-				m.attempt(t, c).failed(t, 503, "tokens cannot be checked now")
-				if after := m.contents(t); strings.Join(after, "\n") != strings.Join(before, "\n") {
+			c.Header += bearer + retryKey
+			for before := range int32(2) {
+				stored := m.contents(t)
+				m.Store.NoLoads.Store(before + 1)
+				failed(t, m.attempt(t, c), 503, "tokens cannot be checked now")
+				if after := m.contents(t); strings.Join(after, "\n") != strings.Join(stored, "\n") {
 					t.Fatalf("it was carried out: %q", after)
 				}
-				m.store.noLoads.Store(0)
+				m.Store.NoLoads.Store(0)
 			}
 			for _, want := range []string{"", "true"} {
-				if r := m.attempt(t, c); r.status >= 300 || r.header.Get("Idempotency-Replayed") != want {
-					t.Errorf("%d %s, replayed %q", r.status, r.body, r.header.Get("Idempotency-Replayed"))
+				if r := m.attempt(t, c); r.Status >= 300 || r.Header.Get("Idempotency-Replayed") != want {
+					t.Errorf("%d %s, replayed %q", r.Status, r.Body, r.Header.Get("Idempotency-Replayed"))
 				}
 			}
 		})
@@ -51,21 +51,21 @@ func TestRetryRecovers(t *testing.T) {
 func TestRetryUnkept(t *testing.T) {
 	t.Parallel()
 	for _, c := range interruptible {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			m := newMortal(t)
 			m.setTag(t)
 			before := m.contents(t)
-			c.header += bearer + retryKey
+			c.Header += bearer + retryKey
 			begun := false
-			m.store.step = func() error {
+			m.Store.Step = func() error {
 				if !begun { // the attempt begins
 					begun = true
 					return nil
 				}
 				return fs.ErrPermission
 			}
-			m.attempt(t, c).failed(t, 503, "the Idempotency-Key cannot be used now")
+			failed(t, m.attempt(t, c), 503, "the Idempotency-Key cannot be used now")
 			if after := m.contents(t); strings.Join(after, "\n") != strings.Join(before, "\n") {
 				t.Errorf("it was carried out: %q", after)
 			}
@@ -100,35 +100,35 @@ func testRetryLost(t *testing.T, alias string, left bool) {
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	first, header := httptest.NewRecorder(), multipart+bearer+retryKey
-	m.driver.Fail = func(op, key string) error {
+	m.Driver.Fail = func(op, key string) error {
 		if op != "put" || !strings.Contains(key, name+"-2") {
 			return nil
 		}
-		m.store.unextended.Store(true)
+		m.Store.Unextended.Store(true)
 		time.Sleep(time.Second) // the other item is stored
 		if left {
 			leave()
 		}
 		time.Sleep(leaseTime)
-		m.passed.Add(int64(leaseTime))
+		m.Passed.Add(int64(leaseTime))
 		return fs.ErrPermission
 	}
-	m.handler.ServeHTTP(first, m.request(t, "POST", target, header, body).WithContext(ctx))
+	m.Handler.ServeHTTP(first, m.Request(t, "POST", target, header, body).WithContext(ctx))
 	if first.Code != 409 || first.Header().Get("Retry-After") != "1" {
 		t.Errorf("the attempt that is lost: %d %s", first.Code, first.Body)
 	}
-	if stored := m.storedAs(t, name+"-1"); len(stored) == 0 {
+	if stored := m.StoredAs(t, name+"-1"); len(stored) == 0 {
 		t.Error("it has removed its item")
 	}
-	m.driver.Fail = nil
-	m.store.unextended.Store(false)
+	m.Driver.Fail = nil
+	m.Store.Unextended.Store(false)
 	for _, want := range []string{"", "true"} {
-		r := m.attempt(t, httpCase{method: "POST", target: target, header: header, body: body})
-		if r.status != 200 || r.header.Get("Idempotency-Replayed") != want {
-			t.Errorf("repeated: %d %s", r.status, r.body)
+		r := m.attempt(t, httpCase{Method: "POST", Target: target, Header: header, Body: body})
+		if r.Status != 200 || r.Header.Get("Idempotency-Replayed") != want {
+			t.Errorf("repeated: %d %s", r.Status, r.Body)
 		}
 	}
-	if stored := m.storedAs(t, name); alias == "replacing" && len(stored) != 2 {
+	if stored := m.StoredAs(t, name); alias == "replacing" && len(stored) != 2 {
 		t.Errorf("stored %q", stored)
 	}
 }
@@ -142,22 +142,22 @@ func TestRetryTicketBytes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newMortalOn(t, repeats)
-			m.ticket(t, fmt.Sprint("kind=file&alias=one&max_files=", files))
+			m.Ticket(t, fmt.Sprint("kind=file&alias=one&max_files=", files))
 			attempt := func(text string) *reply {
 				parts := make([]part, files)
 				for n := range parts {
 					parts[n] = file(fmt.Sprintf("many-%0180d.txt", n), "x"+text)
 				}
 				parts[0] = file("many-first.txt", "1") // as in each attempt
-				return m.attempt(t, httpCase{method: "POST", target: filePath, header: multipart + ticketBearer + retryKey, body: form(parts...)})
+				return m.attempt(t, httpCase{Method: "POST", Target: filePath, Header: multipart + ticketBearer + retryKey, Body: form(parts...)})
 			}
 			for range 2 {
-				if r := attempt("1"); r.status != 200 || r.header.Get("Idempotency-Replayed") != "" {
-					t.Fatalf("%d %.200s", r.status, r.body)
+				if r := attempt("1"); r.Status != 200 || r.Header.Get("Idempotency-Replayed") != "" {
+					t.Fatalf("%d %.200s", r.Status, r.Body)
 				}
 			}
-			attempt("2").failed(t, 403, "used up")
-			if stored := m.storedAs(t, "one/many"); len(stored) != files {
+			failed(t, attempt("2"), 403, "used up")
+			if stored := m.StoredAs(t, "one/many"); len(stored) != files {
 				t.Errorf("%d files are stored with a ticket for %d", len(stored), files)
 			}
 		})
@@ -168,19 +168,19 @@ func TestRetryTicketBytes(t *testing.T) {
 func TestRetryTicketForgotten(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
-	m.ticket(t, "kind=file&alias=one&max_files=1")
-	c := httpCase{method: "PUT", target: putPath + "one/forgotten.txt", header: ticketBearer + retryKey, body: "1"}
-	if r := m.attempt(t, c); r.status != 201 {
-		t.Fatalf("%d %s", r.status, r.body)
+	m.Ticket(t, "kind=file&alias=one&max_files=1")
+	c := httpCase{Method: "PUT", Target: putPath + "one/forgotten.txt", Header: ticketBearer + retryKey, Body: "1"}
+	if r := m.attempt(t, c); r.Status != 201 {
+		t.Fatalf("%d %s", r.Status, r.Body)
 	}
-	if n, err := m.store.DeleteIndex(t.Context(), m.store.indexes[0]); n != 1 || err != nil { // as if the account had too many
+	if n, err := m.Store.DeleteIndex(t.Context(), m.Store.Indexes[0]); n != 1 || err != nil { // as if the account had too many
 		t.Fatalf("forgot %d answers, error %v", n, err)
 	}
-	c.body = "2"
-	if r := m.attempt(t, c); r.status != 403 {
-		t.Errorf("%d %s", r.status, r.body)
+	c.Body = "2"
+	if r := m.attempt(t, c); r.Status != 403 {
+		t.Errorf("%d %s", r.Status, r.Body)
 	}
-	if stored := m.storedAs(t, "one/forgotten"); len(stored) != 1 {
+	if stored := m.StoredAs(t, "one/forgotten"); len(stored) != 1 {
 		t.Errorf("stored %q", stored)
 	}
 }

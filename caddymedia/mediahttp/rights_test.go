@@ -2,7 +2,6 @@ package mediahttp_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/access"
@@ -15,15 +14,15 @@ func TestRightToUpload(t *testing.T) {
 	body := form(file("a.txt", "text"))
 	create := tusHeader + "Upload-Length: 4\n" + metadata("filename", "a.txt")
 	run(t, may("list", "delete"), []httpCase{
-		{name: "upload", target: filePath, header: multipart + bearer, body: body, status: 403, has: "the account may not upload items"},
-		{name: "image", target: imagePath, header: multipart + bearer, body: body, status: 403, has: "the right upload"},
-		{name: "resumable", method: http.MethodPost, target: filePath + "/resumable", header: create, status: 403, has: "upload"},
-		{name: "resumable by HEAD", method: http.MethodHead, target: filePath + "/resumable/x", header: tusHeader, status: 403},
-		{name: "ticket", target: ticketPath, header: urlencoded + bearer, body: "kind=file", status: 403, has: "the right upload"},
-		{name: "without a token", target: filePath, header: multipart, body: body, status: 401},
+		{Name: "upload", Target: filePath, Header: multipart + bearer, Body: body, Status: 403, Has: "the account may not upload items"},
+		{Name: "image", Target: imagePath, Header: multipart + bearer, Body: body, Status: 403, Has: "the right upload"},
+		{Name: "resumable", Method: http.MethodPost, Target: filePath + "/resumable", Header: create, Status: 403, Has: "upload"},
+		{Name: "resumable by HEAD", Method: http.MethodHead, Target: filePath + "/resumable/x", Header: tusHeader, Status: 403},
+		{Name: "ticket", Target: ticketPath, Header: urlencoded + bearer, Body: "kind=file", Status: 403, Has: "the right upload"},
+		{Name: "without a token", Target: filePath, Header: multipart, Body: body, Status: 401},
 	})
 	for _, rights := range [][]string{nil, {"upload"}, {"sign", "upload"}} {
-		uploadCase{name: "may", parts: []part{file("a.txt", "text")}, want: []string{"file/content/a.txt"}}.run(t, may(rights...))
+		uploadCase{Name: "may", Parts: []part{file("a.txt", "text")}, Want: []string{"file/content/a.txt"}}.Run(t, may(rights...))
 	}
 }
 
@@ -32,15 +31,12 @@ func TestRightIsLost(t *testing.T) {
 	t.Parallel()
 	s := aSite(t)
 	body := form(file("a.txt", "text"))
-	status, _, text := s.upload(t, s.token(t), &meanwhile{
-		first: strings.NewReader(body[:10]), second: strings.NewReader(body[10:]),
-		between: func() {
-			changed := account()
-			changed.Rights = []access.Right{access.List}
-			s.reload(s.service(t, media.Limits{}, changed))
-		},
-	})
-	if _, stored := s.stored(t, "file/content/a.txt"); status != http.StatusUnauthorized || stored {
-		t.Errorf("%d %s, stored: %t", status, text, stored)
+	got := s.Upload(t, s.Token(t), meanwhile(body, func() {
+		changed := account()
+		changed.Rights = []access.Right{access.List}
+		s.Reload(s.Service(t, media.Limits{}, changed))
+	}))
+	if _, stored := s.Stored(t, "file/content/a.txt"); got.Status != http.StatusUnauthorized || stored {
+		t.Errorf("%+v, stored: %t", got, stored)
 	}
 }

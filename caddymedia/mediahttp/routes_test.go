@@ -55,8 +55,8 @@ func TestNearMiss(t *testing.T) {
 			has = ofLogin
 		}
 		run(t, crossSite(page), []httpCase{
-			{name: "POST " + path, method: http.MethodPost, target: origin + path, header: from, status: 404, want: allowed, has: has + endpoint + `"`},
-			{name: "GET " + path, target: origin + path, header: from, status: 404, want: allowed, has: has + endpoint + `"`},
+			{Name: "POST " + path, Method: http.MethodPost, Target: origin + path, Header: from, Status: 404, Want: allowed, Has: has + endpoint + `"`},
+			{Name: "GET " + path, Target: origin + path, Header: from, Status: 404, Want: allowed, Has: has + endpoint + `"`},
 		})
 	}
 	for _, path := range []string{
@@ -65,7 +65,7 @@ func TestNearMiss(t *testing.T) {
 		"/api/x/../upload/image", "/api/items", "/api/items/", "/api/items/video/x", "/api/items/imagesx/content", "/api/x/items/image/content", "/items/image/content", "/static/Img/content/a.jpg",
 	} {
 		run(t, crossSite(page), []httpCase{
-			{name: "POST " + path, method: http.MethodPost, target: path, header: from, status: 404, want: "Content-Type: text/plain; charset=utf-8\nVary"},
+			{Name: "POST " + path, Method: http.MethodPost, Target: path, Header: from, Status: 404, Want: "Content-Type: text/plain; charset=utf-8\nVary"},
 		})
 	}
 	for _, c := range []struct{ method, path, endpoint string }{
@@ -76,12 +76,12 @@ func TestNearMiss(t *testing.T) {
 		{http.MethodDelete, "/api/Items/file/one/a.txt", itemsPath + "file/<alias>"},
 	} {
 		httpCase{
-			name: c.method + " " + c.path, method: c.method, target: c.path, body: "x", status: 404, has: ofUpload + c.endpoint + `"`,
-		}.run(t, aSite)
+			Name: c.method + " " + c.path, Method: c.method, Target: c.path, Body: "x", Status: 404, Has: ofUpload + c.endpoint + `"`,
+		}.Run(t, aSite)
 	}
 	got := preflight(t, crossSite(page)(t), "/api/upload/images", http.MethodPost, page)
-	if got.status != http.StatusNoContent || got.header.Get("Access-Control-Allow-Origin") != page {
-		t.Errorf("preflight request: %d %v", got.status, got.header)
+	if got.Status != http.StatusNoContent || got.Header.Get("Access-Control-Allow-Origin") != page {
+		t.Errorf("preflight request: %d %v", got.Status, got.Header)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestNearMissBelowPrefix(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodPost, "/media/api/upload/images", strings.NewReader("body"))
 	w := httptest.NewRecorder()
-	http.StripPrefix("/media", aSite(t).handler).ServeHTTP(w, r)
+	http.StripPrefix("/media", aSite(t).Handler).ServeHTTP(w, r)
 	if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "use /media/api/upload/image\"") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -109,7 +109,7 @@ func TestDotSegments(t *testing.T) {
 	} {
 		for _, method := range []string{http.MethodPut, http.MethodHead, http.MethodGet, http.MethodDelete, http.MethodOptions} {
 			r, w := httptest.NewRequestWithContext(t.Context(), method, path, nil), httptest.NewRecorder()
-			if handled, err := aSite(t).handler.Serve(w, r); err != nil || handled && w.Code != http.StatusBadRequest || !handled && method == http.MethodPut {
+			if handled, err := aSite(t).Handler.Serve(w, r); err != nil || handled && w.Code != http.StatusBadRequest || !handled && method == http.MethodPut {
 				t.Errorf("%s %s: handled %t, %d %s, %v", method, path, handled, w.Code, w.Body, err)
 			}
 		}

@@ -47,9 +47,9 @@ import (
 func withTree(t *testing.T) *site {
 	t.Helper()
 	s := aSite(t)
-	s.put(t, "file/content/a/b/item.txt", "content")
+	s.Put(t, "file/content/a/b/item.txt", "content")
 	for _, key := range []string{"top.txt", "file/other/x.txt", "file/x.txt", "x.txt"} {
-		s.put(t, key, "hidden")
+		s.Put(t, key, "hidden")
 	}
 	return s
 }
@@ -59,7 +59,7 @@ func TestPaths(t *testing.T) {
 	t.Parallel()
 	const here, address = "/static/file/content/", "/static/file/content/a/b/item.txt"
 	s := withTree(t)
-	httpCase{target: address, status: 200, text: "content"}.check(t, s)
+	httpCase{Target: address, Status: 200, Text: "content"}.Check(t, s)
 	for _, path := range []string{
 		"/static/img/", "/static/file/", "/static/file/content", here, here + "a", here + "a/", here + "a/b/",
 		address + "/", address + ".", address + "%20", address + "%00", address + "x", here + "/a/b/item.txt", here + "a//b/item.txt",
@@ -75,7 +75,7 @@ func TestPaths(t *testing.T) {
 		"/static/file//etc/passwd", here + "/etc/passwd", here + "%2fetc%2fpasswd", here + "a/b/item.txt%ff", here + strings.Repeat("x", 300),
 		here + strings.Repeat("x/", 800) + "x", here + "a/b/*", here + "a/b/item.???", here + "{env.HOME}", here + "a%0d%0aDELE%20x.txt",
 	} {
-		httpCase{target: path, status: 404}.check(t, s)
+		httpCase{Target: path, Status: 404}.Check(t, s)
 	}
 }
 
@@ -83,14 +83,14 @@ func TestPaths(t *testing.T) {
 func TestHiddenNames(t *testing.T) {
 	t.Parallel()
 	s := withTree(t)
-	s.driver.Fail = func(op, key string) error {
+	s.Driver.Fail = func(op, key string) error {
 		if op != "list" && strings.Contains(key, "/.") {
 			t.Errorf("%s of %s", op, key)
 		}
 		return nil
 	}
 	for _, name := range []string{".env", "%2eenv", ".d/x", "a/.txt", ".media-tmp/x"} {
-		httpCase{target: "/static/file/content/" + name, status: 404}.check(t, s)
+		httpCase{Target: "/static/file/content/" + name, Status: 404}.Check(t, s)
 	}
 }
 
@@ -99,15 +99,15 @@ func TestEncodings(t *testing.T) {
 	t.Parallel()
 	const name = "Ä b+c.txt"
 	s := aSite(t)
-	s.put(t, "file/exact/"+name, "content")
+	s.Put(t, "file/exact/"+name, "content")
 	all := ""
 	for _, c := range []byte(name) {
 		all += fmt.Sprintf("%%%02x", c)
 	}
 	for _, path := range []string{url.PathEscape(name), strings.ReplaceAll(url.PathEscape(name), "+", "%2B"), all, "%c3%84%20b+c.txt"} {
-		httpCase{target: "/static/file/exact/" + path, status: 200, text: "content"}.check(t, s)
+		httpCase{Target: "/static/file/exact/" + path, Status: 200, Text: "content"}.Check(t, s)
 	}
-	httpCase{target: "/static/file/exact/%C3%84+b+c.txt", status: 404}.check(t, s)
+	httpCase{Target: "/static/file/exact/%C3%84+b+c.txt", Status: 404}.Check(t, s)
 }
 
 // TestGlob: characters of patterns in a name match nothing else.
@@ -122,12 +122,12 @@ func TestGlob(t *testing.T) {
 	for round := range 2 {
 		for _, name := range names {
 			uploadCase{
-				parts: []part{field("alias", "replacing"), file(name, fmt.Sprint(round, name))}, want: []string{"file/replacing/" + name},
-			}.check(t, s)
+				Parts: []part{field("alias", "replacing"), file(name, fmt.Sprint(round, name))}, Want: []string{"file/replacing/" + name},
+			}.Check(t, s)
 		}
 	}
 	for _, name := range names {
-		if content, _ := s.stored(t, "file/replacing/"+name); content != "1"+name {
+		if content, _ := s.Stored(t, "file/replacing/"+name); content != "1"+name {
 			t.Errorf("%s holds %q", name, content)
 		}
 	}
@@ -137,8 +137,8 @@ func TestGlob(t *testing.T) {
 func TestBadUploads(t *testing.T) {
 	t.Parallel()
 	s := aSite(t)
-	token := s.token(t)
-	server := httptest.NewServer(s.handler)
+	token := s.Token(t)
+	server := httptest.NewServer(s.Handler)
 	defer server.Close()
 	var all sync.WaitGroup
 	for i := range 60 {
@@ -167,7 +167,7 @@ func TestBadUploads(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if stored := s.objects(t); len(stored) > 0 {
+	if stored := s.Objects(t); len(stored) > 0 {
 		t.Errorf("stored %v", stored)
 	}
 }

@@ -15,8 +15,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
-const signPath = "/api/sign"
-
 // signAnswer is the response to a request for signed addresses.
 type signAnswer struct {
 	Success bool
@@ -27,14 +25,14 @@ type signAnswer struct {
 }
 
 // signed requests signed addresses.
-func (s *site) signed(t *testing.T, body string) signAnswer {
+func signed(t *testing.T, s *site, body string) signAnswer {
 	t.Helper()
 	got := httpCase{
-		method: http.MethodPost, target: signPath, header: bearer + urlencoded, body: body, status: 200, want: "Cache-Control: no-store",
-	}.check(t, s)
+		Method: http.MethodPost, Target: signPath, Header: bearer + urlencoded, Body: body, Status: 200, Want: "Cache-Control: no-store",
+	}.Check(t, s)
 	var answer signAnswer
-	if err := json.Unmarshal([]byte(got.body), &answer); err != nil || !answer.Success || len(answer.Result) == 0 {
-		t.Fatalf("%s: %v in %s", body, err, got.body)
+	if err := json.Unmarshal([]byte(got.Body), &answer); err != nil || !answer.Success || len(answer.Result) == 0 {
+		t.Fatalf("%s: %v in %s", body, err, got.Body)
 	}
 	return answer
 }
@@ -44,7 +42,7 @@ func TestSign(t *testing.T) {
 	t.Parallel()
 	s := withPrivate(t)
 	const file = "kind=file&alias=private"
-	answer := s.signed(t, file+"&filename=26-11/a.txt&filename=none.txt&filename="+url.QueryEscape("ěš č.txt"))
+	answer := signed(t, s, file+"&filename=26-11/a.txt&filename=none.txt&filename="+url.QueryEscape("ěš č.txt"))
 	for i, want := range []struct {
 		filename, start string
 		status          int
@@ -57,7 +55,7 @@ func TestSign(t *testing.T) {
 		if got.Filename != want.filename || !strings.HasPrefix(got.URL, want.start) || got.ExpiresAt != inAnHour {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
-		httpCase{target: got.URL, status: want.status}.check(t, s)
+		httpCase{Target: got.URL, Status: want.status}.Check(t, s)
 	}
 	if want := origin + privateFiles + "/26-11/a.txt?" + paper("26-11/a.txt"); answer.Result[0].URL != want {
 		t.Errorf("got %s, want %s", answer.Result[0].URL, want)
@@ -70,15 +68,15 @@ func TestSign(t *testing.T) {
 		"kind=image&alias=private&filename=26-11/a.png&rendition=wide": "Content-Type: image/png",
 		"kind=image&alias=shared&filename=a.png&expires_in=7200":       "Cache-Control: public, max-age=7200",
 	} {
-		httpCase{target: s.signed(t, body).Result[0].URL, status: 200, want: want}.check(t, s)
+		httpCase{Target: signed(t, s, body).Result[0].URL, Status: 200, Want: want}.Check(t, s)
 	}
-	folder := s.signed(t, file+"&folder=26-11&download=x.txt").Result[0]
+	folder := signed(t, s, file+"&folder=26-11&download=x.txt").Result[0]
 	if folder.Folder != "26-11" || folder.URL != "" || folder.Filename != "" || folder.ExpiresAt != inAnHour || strings.HasPrefix(folder.Query, "?") {
 		t.Errorf("got %+v", folder)
 	}
-	httpCase{target: privateFiles + "/26-11/a.txt?" + folder.Query, status: 200}.check(t, s)
-	root := s.signed(t, file+"&folder=/").Result[0]
-	httpCase{target: privateFiles + "/ěš%20č.txt?" + root.Query, status: 200}.check(t, s)
+	httpCase{Target: privateFiles + "/26-11/a.txt?" + folder.Query, Status: 200}.Check(t, s)
+	root := signed(t, s, file+"&folder=/").Result[0]
+	httpCase{Target: privateFiles + "/ěš%20č.txt?" + root.Query, Status: 200}.Check(t, s)
 }
 
 func noonPlus(seconds int64) string { return strconv.FormatInt(noon.Unix()+seconds, 10) }
@@ -89,7 +87,7 @@ func TestSignRefused(t *testing.T) {
 	const good = "kind=file&alias=private&filename=a.txt"
 	many := strings.Repeat("&filename=a.txt", 1000)
 	bad := func(name, body, message string) httpCase {
-		return httpCase{name: name, target: signPath, header: bearer + urlencoded, body: body, status: 400, text: `{"success":false,"message":` + strconv.Quote(message) + "}\n", want: "Cache-Control: no-store"}
+		return httpCase{Name: name, Target: signPath, Header: bearer + urlencoded, Body: body, Status: 400, Text: `{"success":false,"message":` + strconv.Quote(message) + "}\n", Want: "Cache-Control: no-store"}
 	}
 	run(t, withPrivate, []httpCase{
 		bad("no kind", "alias=private&filename=a", "the field kind is missing"),
@@ -109,22 +107,22 @@ func TestSignRefused(t *testing.T) {
 		bad("download with a line", good+"&download=a%0Db", "the name of the download is invalid"),
 		bad("twice", good+"&expires_in=1&expires_in=2", "the field expires_in is sent twice"),
 		bad("too many", good+many, "there are more than 1000 fields filename"),
-		{name: "as many as allowed", target: signPath, header: bearer + urlencoded, body: "kind=file&alias=private" + many, status: 200},
-		{name: "GET", target: signPath, status: 405, want: "Allow: POST\nCache-Control: no-store"},
-		{name: "no token", target: signPath, header: urlencoded, body: good, status: 401},
-		{name: "no right", target: signPath, header: "Authorization: Bearer $OTHER\n" + urlencoded, body: good, status: 403, has: "needs the right sign"},
-		{name: "near miss", target: "/api/Signs/", header: bearer + urlencoded, body: good, status: 404, text: `{"success":false,"message":"there is no such address: use /api/sign"}` + "\n"},
-		{name: "malformed", target: signPath, header: bearer + urlencoded, body: "kind=%zz", status: 400},
+		{Name: "as many as allowed", Target: signPath, Header: bearer + urlencoded, Body: "kind=file&alias=private" + many, Status: 200},
+		{Name: "GET", Target: signPath, Status: 405, Want: "Allow: POST\nCache-Control: no-store"},
+		{Name: "no token", Target: signPath, Header: urlencoded, Body: good, Status: 401},
+		{Name: "no right", Target: signPath, Header: "Authorization: Bearer $OTHER\n" + urlencoded, Body: good, Status: 403, Has: "needs the right sign"},
+		{Name: "near miss", Target: "/api/Signs/", Header: bearer + urlencoded, Body: good, Status: 404, Text: `{"success":false,"message":"there is no such address: use /api/sign"}` + "\n"},
+		{Name: "malformed", Target: signPath, Header: bearer + urlencoded, Body: "kind=%zz", Status: 400},
 	})
 	s := withPrivate(t)
-	s.change = func(c *media.Config) {
+	s.Change = func(c *media.Config) {
 		setPrivateAliases(c)
 		c.Accounts[someKey].Aliases = []string{"one"}
 	}
-	s.running.Store(s.service(t, media.Limits{}, account("one")))
-	s.first = s.running.Load()
+	s.Current.Store(s.Service(t, media.Limits{}, account("one")))
+	s.First = s.Current.Load()
 	for _, alias := range []string{"private", "none"} {
-		httpCase{target: signPath, header: bearer + urlencoded, body: "kind=file&alias=" + alias + "&filename=a", status: 403, has: "the account may not use the alias"}.check(t, s)
+		httpCase{Target: signPath, Header: bearer + urlencoded, Body: "kind=file&alias=" + alias + "&filename=a", Status: 403, Has: "the account may not use the alias"}.Check(t, s)
 	}
 }
 
@@ -132,12 +130,12 @@ func TestSignRefused(t *testing.T) {
 func TestSignWithTicket(t *testing.T) {
 	t.Parallel()
 	s := withPrivate(t)
-	ticket := httpCase{target: ticketPath, header: bearer + urlencoded, body: "kind=file&alias=private", status: 200}.check(t, s)
+	ticket := httpCase{Target: ticketPath, Header: bearer + urlencoded, Body: "kind=file&alias=private", Status: 200}.Check(t, s)
 	var answer struct{ Ticket string }
-	if err := json.Unmarshal([]byte(ticket.body), &answer); err != nil {
+	if err := json.Unmarshal([]byte(ticket.Body), &answer); err != nil {
 		t.Fatal(err)
 	}
-	httpCase{target: signPath, header: "Authorization: Bearer " + answer.Ticket + "\n" + urlencoded, body: "kind=file&alias=private&filename=a", status: 403}.check(t, s)
+	httpCase{Target: signPath, Header: "Authorization: Bearer " + answer.Ticket + "\n" + urlencoded, Body: "kind=file&alias=private&filename=a", Status: 403}.Check(t, s)
 }
 
 // TestStep: within a step all addresses are the same, at all nodes, and valid for at least the
@@ -146,25 +144,25 @@ func TestStep(t *testing.T) {
 	t.Parallel()
 	s := withPrivate(t)
 	const body = "kind=file&alias=stepped&filename=a.txt&expires_in=1800"
-	first := s.signed(t, body).Result[0]
+	first := signed(t, s, body).Result[0]
 	if first.ExpiresAt != inAnHour {
 		t.Errorf("expires at %d, want %d", first.ExpiresAt, inAnHour)
 	}
 	for passed, same := range map[time.Duration]bool{
 		time.Second: true, 29 * time.Minute: true, 30 * time.Minute: true, 30*time.Minute + time.Second: false,
 	} {
-		s.passed.Store(int64(passed))
-		if again := s.signed(t, body).Result[0]; (again.URL == first.URL) != same {
+		s.Passed.Store(int64(passed))
+		if again := signed(t, s, body).Result[0]; (again.URL == first.URL) != same {
 			t.Errorf("after %v: %s, first %s", passed, again.URL, first.URL)
 		}
-		httpCase{target: first.URL, status: 200, want: fmt.Sprintf("Cache-Control: private, max-age=%d", 3600-int(passed.Seconds()))}.check(t, s)
+		httpCase{Target: first.URL, Status: 200, Want: fmt.Sprintf("Cache-Control: private, max-age=%d", 3600-int(passed.Seconds()))}.Check(t, s)
 	}
-	s.passed.Store(int64(time.Second))
-	week := s.signed(t, "kind=file&alias=stepped&filename=a.txt&expires_in=604800").Result[0]
+	s.Passed.Store(int64(time.Second))
+	week := signed(t, s, "kind=file&alias=stepped&filename=a.txt&expires_in=604800").Result[0]
 	if week.ExpiresAt != noon.Unix()+604800 {
 		t.Errorf("a week expires at %d", week.ExpiresAt)
 	}
-	httpCase{target: week.URL, status: 200}.check(t, s)
+	httpCase{Target: week.URL, Status: 200}.Check(t, s)
 }
 
 // TestSignInGo: Go code has the bounds of the endpoint.
@@ -186,9 +184,9 @@ func TestSignInGo(t *testing.T) {
 		"too short":     {"file", "private", "a", time.Millisecond, "an address is valid for 1 to 604800 seconds"},
 		"negative":      {"file", "private", "a", -time.Hour, "an address is valid for 1 to 604800 seconds"},
 	} {
-		sign := s.first.FileURL
+		sign := s.First.FileURL
 		if c.kind == "image" {
-			sign = s.first.ImageURL
+			sign = s.First.ImageURL
 		}
 		got, err := sign(t.Context(), c.alias, c.filename, c.lifetime)
 		if err != nil {
@@ -208,8 +206,8 @@ func TestSignedAreCounted(t *testing.T) {
 		setPrivateAliases(c)
 		c.Observer = counted
 	})
-	s.signed(t, "kind=file&alias=private&filename=a&filename=b")
-	s.signed(t, "kind=file&alias=private&folder=a")
+	signed(t, s, "kind=file&alias=private&filename=a&filename=b")
+	signed(t, s, "kind=file&alias=private&folder=a")
 	if got := strings.Join(counted.all, ", "); got != someKey+" 2, "+someKey+" 1" {
 		t.Errorf("got %s", got)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/storagedrivers"
 )
 
 const (
@@ -18,23 +17,13 @@ const (
 	forever  = "public, max-age=31536000, immutable"
 )
 
-// put stores an object in the backend.
-func (s *site) put(t *testing.T, key, content string) storagedrivers.Info {
-	t.Helper()
-	info, err := s.driver.Put(t.Context(), key, strings.NewReader(content), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info
-}
-
 // withItem is a site with an item of ten bytes, the variables $TAG and $TIME of it, and $BEFORE.
 func withItem(t *testing.T) *site {
 	t.Helper()
 	s := aSite(t)
-	info := s.put(t, itemKey, "0123456789")
+	info := s.Put(t, itemKey, "0123456789")
 	modified := info.ModTime.UTC()
-	s.vars = []string{
+	s.Vars = []string{
 		"$TAG", info.ETag, "$TIME", modified.Format(http.TimeFormat), "$BEFORE", modified.Add(-time.Hour).Format(http.TimeFormat),
 	}
 	return s
@@ -45,27 +34,27 @@ func TestStatic(t *testing.T) {
 	const all = "Content-Type: text/plain; charset=utf-8\nContent-Length: 10\nETag: $TAG\nLast-Modified: $TIME\nAccept-Ranges: bytes\n" +
 		"Cache-Control: " + forever + "\nX-Content-Type-Options: nosniff\nContent-Disposition\nContent-Security-Policy\nVary\nContent-Encoding"
 	run(t, withItem, []httpCase{
-		{name: "GET", target: itemPath, status: 200, want: all, text: "0123456789"},
-		{name: "HEAD", method: http.MethodHead, target: itemPath, status: 200, want: all},
-		{name: "query", target: itemPath + "?v=1&download=../x", status: 200, text: "0123456789"},
-		{name: "cookie", target: itemPath, header: "Cookie: a=b", status: 200, text: "0123456789"},
-		{name: "missing", target: itemPath + "x", status: 404, want: "Cache-Control\nETag", text: "Not Found\n"},
-		{name: "missing by HEAD", method: http.MethodHead, target: itemPath + "x", status: 404, want: "Cache-Control"},
-		{name: "unknown alias", target: "/static/file/none/item.txt", status: 404},
-		{name: "another kind", target: "/static/img/content/item.txt", status: 404},
-		{name: "elsewhere", target: "/static/other/content/item.txt", status: 404},
-		{name: "no path", target: "/", status: 404},
-		{name: "endpoint with a slash", method: http.MethodPost, target: tokenPath + "/", status: 404},
+		{Name: "GET", Target: itemPath, Status: 200, Want: all, Text: "0123456789"},
+		{Name: "HEAD", Method: http.MethodHead, Target: itemPath, Status: 200, Want: all},
+		{Name: "query", Target: itemPath + "?v=1&download=../x", Status: 200, Text: "0123456789"},
+		{Name: "cookie", Target: itemPath, Header: "Cookie: a=b", Status: 200, Text: "0123456789"},
+		{Name: "missing", Target: itemPath + "x", Status: 404, Want: "Cache-Control\nETag", Text: "Not Found\n"},
+		{Name: "missing by HEAD", Method: http.MethodHead, Target: itemPath + "x", Status: 404, Want: "Cache-Control"},
+		{Name: "unknown alias", Target: "/static/file/none/item.txt", Status: 404},
+		{Name: "another kind", Target: "/static/img/content/item.txt", Status: 404},
+		{Name: "elsewhere", Target: "/static/other/content/item.txt", Status: 404},
+		{Name: "no path", Target: "/", Status: 404},
+		{Name: "endpoint with a slash", Method: http.MethodPost, Target: tokenPath + "/", Status: 404},
 	})
 }
 
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	partial := func(name, ask, contentRange, text string) httpCase {
-		return httpCase{name: name, target: itemPath, header: "Range: " + ask, status: 206, text: text, want: "Content-Range: " + contentRange}
+		return httpCase{Name: name, Target: itemPath, Header: "Range: " + ask, Status: 206, Text: text, Want: "Content-Range: " + contentRange}
 	}
 	whole := func(name, header string) httpCase {
-		return httpCase{name: name, target: itemPath, header: header, status: 200, text: "0123456789", want: "Content-Range\nContent-Length: 10"}
+		return httpCase{Name: name, Target: itemPath, Header: header, Status: 200, Text: "0123456789", Want: "Content-Range\nContent-Length: 10"}
 	}
 	run(t, withItem, []httpCase{
 		partial("first", "bytes=0-0", "bytes 0-0/10", "0"),
@@ -79,14 +68,14 @@ func TestRanges(t *testing.T) {
 		whole("two headers", "Range: bytes=0-0\nRange: bytes=2-2"),
 		whole("overlapping", "Range: bytes=0-,0-,0-"),
 		whole("many", "Range: bytes="+strings.Repeat("0-0,", 1000)+"0-0"),
-		{name: "reversed", target: itemPath, header: "Range: bytes=5-2", status: 416, want: "Cache-Control: no-store"},
-		{name: "beyond the end", target: itemPath, header: "Range: bytes=10-", status: 416, want: "Content-Range: bytes */10\nCache-Control: no-store\nX-Content-Type-Options: nosniff"},
+		{Name: "reversed", Target: itemPath, Header: "Range: bytes=5-2", Status: 416, Want: "Cache-Control: no-store"},
+		{Name: "beyond the end", Target: itemPath, Header: "Range: bytes=10-", Status: 416, Want: "Content-Range: bytes */10\nCache-Control: no-store\nX-Content-Type-Options: nosniff"},
 		whole("malformed", "Range: bytes=x-"),
 		whole("another unit", "Range: items=0-1"),
 		whole("empty suffix", "Range: bytes=-0"),
 		partial("upper case", "BYTES=0-1", "bytes 0-1/10", "01"),
 		partial("upper case suffix", "Bytes=-1", "bytes 9-9/10", "9"),
-		{name: "HEAD", method: http.MethodHead, target: itemPath, header: "Range: bytes=2-4", status: 206, want: "Content-Length: 3\nContent-Range: bytes 2-4/10"},
+		{Name: "HEAD", Method: http.MethodHead, Target: itemPath, Header: "Range: bytes=2-4", Status: 206, Want: "Content-Length: 3\nContent-Range: bytes 2-4/10"},
 	})
 }
 
@@ -94,9 +83,9 @@ func TestRanges(t *testing.T) {
 func TestEmptyRanges(t *testing.T) {
 	t.Parallel()
 	s := aSite(t)
-	s.put(t, itemKey, "")
+	s.Put(t, itemKey, "")
 	for _, ask := range []string{"bytes=-5", "bytes=0-0", "bytes=0-", "bytes=5-", "BYTES=-1"} {
-		httpCase{name: ask, target: itemPath, header: "Range: " + ask, status: 200, want: "Content-Range\nContent-Length: 0"}.check(t, s)
+		httpCase{Name: ask, Target: itemPath, Header: "Range: " + ask, Status: 200, Want: "Content-Range\nContent-Length: 0"}.Check(t, s)
 	}
 }
 
@@ -104,23 +93,23 @@ func TestConditions(t *testing.T) {
 	t.Parallel()
 	const unchanged = "ETag: $TAG\nCache-Control: " + forever + "\nX-Content-Type-Options: nosniff\nContent-Length\nContent-Type"
 	run(t, withItem, []httpCase{
-		{name: "same tag", target: itemPath, header: "If-None-Match: $TAG", status: 304, want: unchanged},
-		{name: "one of several", target: itemPath, header: `If-None-Match: "x", $TAG`, status: 304, want: unchanged},
-		{name: "weak", target: itemPath, header: "If-None-Match: W/$TAG", status: 304},
-		{name: "any", target: itemPath, header: "If-None-Match: *", status: 304},
-		{name: "HEAD", method: http.MethodHead, target: itemPath, header: "If-None-Match: $TAG", status: 304},
-		{name: "other tag", target: itemPath, header: `If-None-Match: "x"`, status: 200},
-		{name: "other tag, same time", target: itemPath, header: "If-None-Match: \"x\"\nIf-Modified-Since: $TIME", status: 200},
-		{name: "same time", target: itemPath, header: "If-Modified-Since: $TIME", status: 304},
-		{name: "earlier", target: itemPath, header: "If-Modified-Since: $BEFORE", status: 200},
-		{name: "no time", target: itemPath, header: "If-Modified-Since: yesterday", status: 200},
-		{name: "If-Match", target: itemPath, header: "If-Match: $TAG", status: 200},
-		{name: "If-Match other", target: itemPath, header: `If-Match: "x"`, status: 412, want: "Cache-Control: no-store"},
-		{name: "If-Unmodified-Since", target: itemPath, header: "If-Unmodified-Since: $BEFORE", status: 412},
-		{name: "If-Range", target: itemPath, header: "Range: bytes=1-2\nIf-Range: $TAG", status: 206, text: "12"},
-		{name: "If-Range other", target: itemPath, header: "Range: bytes=1-2\nIf-Range: \"x\"", status: 200, text: "0123456789"},
-		{name: "If-Range weak", target: itemPath, header: "Range: bytes=1-2\nIf-Range: W/$TAG", status: 200},
-		{name: "If-Range time", target: itemPath, header: "Range: bytes=1-2\nIf-Range: $TIME", status: 206},
+		{Name: "same tag", Target: itemPath, Header: "If-None-Match: $TAG", Status: 304, Want: unchanged},
+		{Name: "one of several", Target: itemPath, Header: `If-None-Match: "x", $TAG`, Status: 304, Want: unchanged},
+		{Name: "weak", Target: itemPath, Header: "If-None-Match: W/$TAG", Status: 304},
+		{Name: "any", Target: itemPath, Header: "If-None-Match: *", Status: 304},
+		{Name: "HEAD", Method: http.MethodHead, Target: itemPath, Header: "If-None-Match: $TAG", Status: 304},
+		{Name: "other tag", Target: itemPath, Header: `If-None-Match: "x"`, Status: 200},
+		{Name: "other tag, same time", Target: itemPath, Header: "If-None-Match: \"x\"\nIf-Modified-Since: $TIME", Status: 200},
+		{Name: "same time", Target: itemPath, Header: "If-Modified-Since: $TIME", Status: 304},
+		{Name: "earlier", Target: itemPath, Header: "If-Modified-Since: $BEFORE", Status: 200},
+		{Name: "no time", Target: itemPath, Header: "If-Modified-Since: yesterday", Status: 200},
+		{Name: "If-Match", Target: itemPath, Header: "If-Match: $TAG", Status: 200},
+		{Name: "If-Match other", Target: itemPath, Header: `If-Match: "x"`, Status: 412, Want: "Cache-Control: no-store"},
+		{Name: "If-Unmodified-Since", Target: itemPath, Header: "If-Unmodified-Since: $BEFORE", Status: 412},
+		{Name: "If-Range", Target: itemPath, Header: "Range: bytes=1-2\nIf-Range: $TAG", Status: 206, Text: "12"},
+		{Name: "If-Range other", Target: itemPath, Header: "Range: bytes=1-2\nIf-Range: \"x\"", Status: 200, Text: "0123456789"},
+		{Name: "If-Range weak", Target: itemPath, Header: "Range: bytes=1-2\nIf-Range: W/$TAG", Status: 200},
+		{Name: "If-Range time", Target: itemPath, Header: "Range: bytes=1-2\nIf-Range: $TIME", Status: 206},
 	})
 }
 
@@ -130,15 +119,15 @@ func TestStaticMethods(t *testing.T) {
 	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "MOVE", "OPTIONS", "PROPFIND"} {
 		for _, header := range []string{bearer, bearer + "X-HTTP-Method-Override: DELETE\n"} {
 			s := withItem(t)
-			if handled, err := s.handler.Serve(nil, s.request(t, method, itemPath, header, "x")); handled || err != nil {
+			if handled, err := s.Handler.Serve(nil, s.Request(t, method, itemPath, header, "x")); handled || err != nil {
 				t.Errorf("%s is handled: %v", method, err)
 			}
-			httpCase{method: method, target: itemPath, header: header, body: "x", status: 404}.check(t, s)
+			httpCase{Method: method, Target: itemPath, Header: header, Body: "x", Status: 404}.Check(t, s)
 		}
 	}
 	s := withItem(t)
 	for _, path := range []string{"/", "/static/", "/static/file", "/static/other/content/item.txt", "/api/auth"} {
-		if handled, err := s.handler.Serve(nil, s.request(t, http.MethodGet, path, "", "")); handled || err != nil {
+		if handled, err := s.Handler.Serve(nil, s.Request(t, http.MethodGet, path, "", "")); handled || err != nil {
 			t.Errorf("%s is handled: %v", path, err)
 		}
 	}
@@ -182,13 +171,13 @@ func TestStaticTypes(t *testing.T) {
 			t.Parallel()
 			s := aSite(t)
 			p := file(c.name, c.content)
-			p.header = "Content-Type: text/html\r\nContent-Encoding: gzip\r\nCache-Control: no-store\r\n"
-			up := s.do(t, http.MethodPost, c.target, multipart+bearer, form(field("alias", c.alias), field("content_type", "text/html"), p))
+			p.Header = "Content-Type: text/html\r\nContent-Encoding: gzip\r\nCache-Control: no-store\r\n"
+			up := s.Do(t, http.MethodPost, c.target, multipart+bearer, form(field("alias", c.alias), field("content_type", "text/html"), p))
 			r := httpCase{
-				target: strings.TrimPrefix(up.items(t)[0].FullPath, origin), status: 200, text: c.content,
-				want: "Content-Type: " + c.contentType + "\nContent-Security-Policy: " + c.policy + "\nContent-Encoding\nCache-Control: " + forever,
-			}.check(t, s)
-			disposition := r.header.Get("Content-Disposition")
+				Target: strings.TrimPrefix(up.Items(t)[0].FullPath, origin), Status: 200, Text: c.content,
+				Want: "Content-Type: " + c.contentType + "\nContent-Security-Policy: " + c.policy + "\nContent-Encoding\nCache-Control: " + forever,
+			}.Check(t, s)
+			disposition := r.Header.Get("Content-Disposition")
 			if c.save == "" && disposition == "" {
 				return
 			}
@@ -207,16 +196,16 @@ func TestCacheControl(t *testing.T) {
 		t.Helper()
 		s := aSite(t)
 		for _, alias := range []string{"content", "replacing", "own"} {
-			s.vars = append(s.vars, "$"+alias, s.put(t, "file/"+alias+"/a.txt", "x").ETag)
+			s.Vars = append(s.Vars, "$"+alias, s.Put(t, "file/"+alias+"/a.txt", "x").ETag)
 		}
 		return s
 	}
 	for alias, want := range map[string]string{"content": forever, "replacing": "public, no-cache", "own": "private, max-age=60"} {
 		path := "/static/file/" + alias + "/a.txt"
 		run(t, site, []httpCase{
-			{name: alias, target: path, status: 200, want: "Cache-Control: " + want},
-			{name: alias + " again", target: path, header: "If-None-Match: $" + alias, status: 304, want: "Cache-Control: " + want},
-			{name: alias + " missing", target: path + "x", status: 404, want: "Cache-Control"},
+			{Name: alias, Target: path, Status: 200, Want: "Cache-Control: " + want},
+			{Name: alias + " again", Target: path, Header: "If-None-Match: $" + alias, Status: 304, Want: "Cache-Control: " + want},
+			{Name: alias + " missing", Target: path + "x", Status: 404, Want: "Cache-Control"},
 		})
 	}
 }
@@ -231,7 +220,7 @@ func TestRedirects(t *testing.T) {
 			c.ImageAliases["pictures"].Redirect = c.ImageAliases["elsewhere"].Redirect
 		})
 		for _, key := range []string{"file/elsewhere/Žluť 1.txt", "file/elsewhere/page.html", "img/pictures/a.jpg", "img/pictures/a.jpg.webp"} {
-			s.put(t, key, "content")
+			s.Put(t, key, "content")
 		}
 		return s
 	}
@@ -241,16 +230,16 @@ func TestRedirects(t *testing.T) {
 		cache = "\nCache-Control: private, max-age=30\nX-Content-Type-Options: nosniff"
 	)
 	run(t, site, []httpCase{
-		{name: "file", target: text, status: 302, want: there + "/file/elsewhere/%C5%BDlu%C5%A5%201.txt" + cache},
-		{name: "HEAD", method: http.MethodHead, target: text, status: 200, want: "Location\nContent-Length: 7"},
-		{name: "again", target: text, header: "If-None-Match: *", status: 302, want: there + "/file/elsewhere/%C5%BDlu%C5%A5%201.txt" + cache},
-		{name: "page", target: "/static/file/elsewhere/page.html", status: 200, want: "Location\nCache-Control: " + forever, text: "content"},
-		{name: "missing", target: text + "x", status: 404, want: "Location\nCache-Control"},
-		{name: "picture", target: "/static/img/pictures/a.jpg", status: 302, want: there + "/img/pictures/a.jpg" + cache + "\nVary: Accept"},
+		{Name: "file", Target: text, Status: 302, Want: there + "/file/elsewhere/%C5%BDlu%C5%A5%201.txt" + cache},
+		{Name: "HEAD", Method: http.MethodHead, Target: text, Status: 200, Want: "Location\nContent-Length: 7"},
+		{Name: "again", Target: text, Header: "If-None-Match: *", Status: 302, Want: there + "/file/elsewhere/%C5%BDlu%C5%A5%201.txt" + cache},
+		{Name: "page", Target: "/static/file/elsewhere/page.html", Status: 200, Want: "Location\nCache-Control: " + forever, Text: "content"},
+		{Name: "missing", Target: text + "x", Status: 404, Want: "Location\nCache-Control"},
+		{Name: "picture", Target: "/static/img/pictures/a.jpg", Status: 302, Want: there + "/img/pictures/a.jpg" + cache + "\nVary: Accept"},
 		{
-			name: "picture as WebP", target: "/static/img/pictures/a.jpg", header: "Accept: image/webp", status: 302,
-			want: there + "/img/pictures/a.jpg.webp" + cache + "\nVary: Accept",
+			Name: "picture as WebP", Target: "/static/img/pictures/a.jpg", Header: "Accept: image/webp", Status: 302,
+			Want: there + "/img/pictures/a.jpg.webp" + cache + "\nVary: Accept",
 		},
-		{name: "variant", target: "/static/img/pictures/a.jpg.webp", status: 302, want: there + "/img/pictures/a.jpg.webp" + cache},
+		{Name: "variant", Target: "/static/img/pictures/a.jpg.webp", Status: 302, Want: there + "/img/pictures/a.jpg.webp" + cache},
 	})
 }

@@ -13,35 +13,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
-const ticketPath = "/api/auth/ticket"
-
-// ticket requests a ticket with a token, and sets $TICKET.
-func (s *site) ticket(t *testing.T, fields string) string {
-	t.Helper()
-	r := httpCase{target: ticketPath, header: urlencoded + bearer, body: fields, status: 200}.check(t, s)
-	var answer struct {
-		Success   bool   `json:"success"`
-		Ticket    string `json:"ticket"`
-		ExpiresAt int64  `json:"expires_at"`
-	}
-	r.decode(t, &answer)
-	s.known = append(s.known, answer.Ticket)
-	s.vars = append([]string{"$TICKET", answer.Ticket}, s.vars...)
-	return answer.Ticket
-}
-
-const ticketBearer = "Authorization: Bearer $TICKET\n"
-
-// withTicket returns a site whose $TICKET has the fields.
-func withTicket(fields string) func(*testing.T) *site {
-	return func(t *testing.T) *site {
-		t.Helper()
-		s := aSite(t)
-		s.ticket(t, fields)
-		return s
-	}
-}
-
 func TestTicket(t *testing.T) {
 	t.Parallel()
 	exact := func(seconds int64) *regexp.Regexp {
@@ -63,9 +34,9 @@ func TestTicket(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := aSite(t)
-			r := httpCase{target: ticketPath, header: c.header + bearer, body: c.body, status: 200}.check(t, s)
-			if !exact(c.seconds).MatchString(r.body) {
-				t.Errorf("response %s, want %s", r.body, exact(c.seconds))
+			r := httpCase{Target: ticketPath, Header: c.header + bearer, Body: c.body, Status: 200}.Check(t, s)
+			if !exact(c.seconds).MatchString(r.Body) {
+				t.Errorf("response %s, want %s", r.Body, exact(c.seconds))
 			}
 		})
 	}
@@ -74,7 +45,7 @@ func TestTicket(t *testing.T) {
 func TestTicketRefused(t *testing.T) {
 	t.Parallel()
 	post := func(name, body string, status int, has string) httpCase {
-		return httpCase{name: name, target: ticketPath, header: urlencoded + bearer, body: body, status: status, has: has}
+		return httpCase{Name: name, Target: ticketPath, Header: urlencoded + bearer, Body: body, Status: status, Has: has}
 	}
 	cases := []httpCase{
 		post("no kind", "alias=one", 400, "kind"),
@@ -99,12 +70,12 @@ func TestTicketRefused(t *testing.T) {
 		post("long filename", "kind=file&filename="+strings.Repeat("a", 1025)+".txt", 400, ""),
 		post("json", `{"kind":"file"}`, 400, "kind"),
 		post("too large", "kind=file&x="+strings.Repeat("x", 64<<10), 413, "64 KiB"),
-		{name: "other type", target: ticketPath, header: "Content-Type: application/json\n" + bearer, body: "{}", status: 415},
-		{name: "no token", target: ticketPath, header: urlencoded, body: "kind=file", status: 401, want: "WWW-Authenticate: Bearer"},
-		{name: "wrong token", target: ticketPath, header: urlencoded + "Authorization: Bearer " + strings.Repeat("A", 43), body: "kind=file", status: 401},
-		{name: "alias of others", target: ticketPath, header: urlencoded + "Authorization: Bearer $OTHER", body: "kind=file&alias=one", status: 403, has: "may not use"},
-		{name: "default alias of others", target: ticketPath, header: urlencoded + "Authorization: Bearer $OTHER", body: "kind=file", status: 403},
-		{name: "query", method: http.MethodPost, target: ticketPath + "?kind=file", header: urlencoded + bearer, status: 400},
+		{Name: "other type", Target: ticketPath, Header: "Content-Type: application/json\n" + bearer, Body: "{}", Status: 415},
+		{Name: "no token", Target: ticketPath, Header: urlencoded, Body: "kind=file", Status: 401, Want: "WWW-Authenticate: Bearer"},
+		{Name: "wrong token", Target: ticketPath, Header: urlencoded + "Authorization: Bearer " + strings.Repeat("A", 43), Body: "kind=file", Status: 401},
+		{Name: "alias of others", Target: ticketPath, Header: urlencoded + "Authorization: Bearer $OTHER", Body: "kind=file&alias=one", Status: 403, Has: "may not use"},
+		{Name: "default alias of others", Target: ticketPath, Header: urlencoded + "Authorization: Bearer $OTHER", Body: "kind=file", Status: 403},
+		{Name: "query", Method: http.MethodPost, Target: ticketPath + "?kind=file", Header: urlencoded + bearer, Status: 400},
 	}
 	for _, name := range []string{"max_files", "max_size", "expires_in"} {
 		for _, value := range []string{"0", "-1", "1.5", "x", "+1", "0x10", "1e3", " 1", "9223372036854775808", "1&" + name + "=1"} {
@@ -123,15 +94,15 @@ func TestTicketRefused(t *testing.T) {
 func TestTicketsPerMinute(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, media.Limits{TicketsPerMinute: 2})
-	request := httpCase{target: ticketPath, header: urlencoded + bearer, body: "kind=file", status: 200}
+	request := httpCase{Target: ticketPath, Header: urlencoded + bearer, Body: "kind=file", Status: 200}
 	for range 2 {
-		request.check(t, s)
+		request.Check(t, s)
 	}
-	request.status, request.has, request.want = 429, "too many tickets", "Retry-After: 30"
-	request.check(t, s)
-	request.status, request.has, request.want = 200, "", ""
-	request.header, request.body = urlencoded+"Authorization: Bearer $OTHER", "kind=file&alias=two"
-	request.check(t, s)
+	request.Status, request.Has, request.Want = 429, "too many tickets", "Retry-After: 30"
+	request.Check(t, s)
+	request.Status, request.Has, request.Want = 200, "", ""
+	request.Header, request.Body = urlencoded+"Authorization: Bearer $OTHER", "kind=file&alias=two"
+	request.Check(t, s)
 }
 
 // TestTicketOfTicket: a ticket gets no ticket, and is accepted as Bearer only.
@@ -140,17 +111,17 @@ func TestTicketOfTicket(t *testing.T) {
 	good := withTicket("kind=file&alias=one")
 	body := form(file("a.txt", "text"))
 	run(t, good, []httpCase{
-		{name: "ticket", target: ticketPath, header: urlencoded + ticketBearer, body: "kind=file&alias=one", status: 403, has: "send a token"},
-		{name: "bearer", target: filePath, header: multipart + ticketBearer, body: body, status: 200},
-		{name: "bearer and key", target: filePath, header: multipart + ticketBearer + "Service-Api-Key: " + someKey, body: body, status: 200},
-		{name: "bearer and another key", target: filePath, header: multipart + ticketBearer + "Service-Api-Key: " + otherKey, body: body, status: 401},
+		{Name: "ticket", Target: ticketPath, Header: urlencoded + ticketBearer, Body: "kind=file&alias=one", Status: 403, Has: "send a token"},
+		{Name: "bearer", Target: filePath, Header: multipart + ticketBearer, Body: body, Status: 200},
+		{Name: "bearer and key", Target: filePath, Header: multipart + ticketBearer + "Service-Api-Key: " + someKey, Body: body, Status: 200},
+		{Name: "bearer and another key", Target: filePath, Header: multipart + ticketBearer + "Service-Api-Key: " + otherKey, Body: body, Status: 401},
 		{
-			name: "in the header of tokens", target: filePath, header: multipart + "Service-Access-Token: $TICKET\nService-Api-Key: " + someKey,
-			body: body, status: 401, want: "WWW-Authenticate: Bearer", has: "Bearer",
+			Name: "in the header of tokens", Target: filePath, Header: multipart + "Service-Access-Token: $TICKET\nService-Api-Key: " + someKey,
+			Body: body, Status: 401, Want: "WWW-Authenticate: Bearer", Has: "Bearer",
 		},
 		{
-			name: "in both headers", target: filePath, body: body, status: 401,
-			header: multipart + ticketBearer + "Service-Access-Token: $TICKET\nService-Api-Key: " + someKey,
+			Name: "in both headers", Target: filePath, Body: body, Status: 401,
+			Header: multipart + ticketBearer + "Service-Access-Token: $TICKET\nService-Api-Key: " + someKey,
 		},
 	})
 }
@@ -163,48 +134,48 @@ func TestTicketUpload(t *testing.T) {
 		fields string
 		uploadCase
 	}{
-		{"kind=file&alias=one", uploadCase{name: "alias", parts: []part{text}, want: []string{"file/one/x.txt"}}},
-		{"kind=file", uploadCase{name: "default alias", parts: []part{text}, want: []string{"file/content/x.txt"}}},
-		{"kind=file&alias=one", uploadCase{name: "alias named", parts: []part{alias, folder, text}, want: []string{"file/one/a/b/x.txt"}}},
-		{"kind=file&alias=one", uploadCase{name: "alias named late", target: "?alias=one", parts: []part{text, alias}, want: []string{"file/one/x.txt"}}},
-		{"kind=file&alias=one", uploadCase{name: "another alias", parts: []part{field("alias", "two"), text}, status: 403, has: "the alias \"one\""}},
-		{"kind=file&alias=one", uploadCase{name: "another alias late", parts: []part{text, field("alias", "two")}, status: 403}},
-		{"kind=file&alias=one", uploadCase{name: "another alias in the query", target: "?alias=two", parts: []part{text}, status: 403}},
-		{"kind=file&alias=one", uploadCase{name: "unknown alias", parts: []part{field("alias", "none"), text}, status: 403}},
-		{"kind=file&alias=one", uploadCase{name: "query corrected", target: "?alias=two", parts: []part{alias, text}, want: []string{"file/one/x.txt"}}},
-		{"kind=image", uploadCase{name: "another kind", parts: []part{text}, status: 403, has: "image"}},
-		{"kind=file", uploadCase{name: "another kind of images", target: imagePath, parts: []part{file("x.gif", samples["gif"])}, status: 403, has: "file"}},
+		{"kind=file&alias=one", uploadCase{Name: "alias", Parts: []part{text}, Want: []string{"file/one/x.txt"}}},
+		{"kind=file", uploadCase{Name: "default alias", Parts: []part{text}, Want: []string{"file/content/x.txt"}}},
+		{"kind=file&alias=one", uploadCase{Name: "alias named", Parts: []part{alias, folder, text}, Want: []string{"file/one/a/b/x.txt"}}},
+		{"kind=file&alias=one", uploadCase{Name: "alias named late", Target: "?alias=one", Parts: []part{text, alias}, Want: []string{"file/one/x.txt"}}},
+		{"kind=file&alias=one", uploadCase{Name: "another alias", Parts: []part{field("alias", "two"), text}, Status: 403, Has: "the alias \"one\""}},
+		{"kind=file&alias=one", uploadCase{Name: "another alias late", Parts: []part{text, field("alias", "two")}, Status: 403}},
+		{"kind=file&alias=one", uploadCase{Name: "another alias in the query", Target: "?alias=two", Parts: []part{text}, Status: 403}},
+		{"kind=file&alias=one", uploadCase{Name: "unknown alias", Parts: []part{field("alias", "none"), text}, Status: 403}},
+		{"kind=file&alias=one", uploadCase{Name: "query corrected", Target: "?alias=two", Parts: []part{alias, text}, Want: []string{"file/one/x.txt"}}},
+		{"kind=image", uploadCase{Name: "another kind", Parts: []part{text}, Status: 403, Has: "image"}},
+		{"kind=file", uploadCase{Name: "another kind of images", Target: imagePath, Parts: []part{file("x.gif", samples["gif"])}, Status: 403, Has: "file"}},
 
-		{"kind=file&sub_folder=a/b", uploadCase{name: "sub folder", parts: []part{text}, want: []string{"file/content/a/b/x.txt"}}},
-		{"kind=file&sub_folder=a/b", uploadCase{name: "sub folder named", target: "?sub_folder=a/b", parts: []part{text, folder}, want: []string{"file/content/a/b/x.txt"}}},
-		{"kind=file&sub_folder=A B", uploadCase{name: "sub folder sanitised", parts: []part{field("sub_folder", "A B"), text}, want: []string{"file/content/a-b/x.txt"}}},
-		{"kind=file&sub_folder=a/b", uploadCase{name: "another sub folder", parts: []part{field("sub_folder", "a"), text}, status: 403, has: "sub_folder"}},
-		{"kind=file&sub_folder=a/b", uploadCase{name: "another sub folder late", parts: []part{text, field("sub_folder", "a/b/c")}, status: 403}},
-		{"kind=file&sub_folder=a/b", uploadCase{name: "another sub folder in the query", target: "?sub_folder=/", parts: []part{text}, status: 403}},
-		{"kind=file&sub_folder=a/b", uploadCase{name: "hostile sub folder", parts: []part{field("sub_folder", "a/b/.."), text}, status: 403}},
-		{"kind=file&sub_folder=/&alias=dated", uploadCase{name: "root", parts: []part{text}, want: []string{"file/dated/x.txt"}}},
-		{"kind=file&alias=dated", uploadCase{name: "folder of the day", parts: []part{text}, want: []string{"file/dated/" + uploadDay + "/x.txt"}}},
+		{"kind=file&sub_folder=a/b", uploadCase{Name: "sub folder", Parts: []part{text}, Want: []string{"file/content/a/b/x.txt"}}},
+		{"kind=file&sub_folder=a/b", uploadCase{Name: "sub folder named", Target: "?sub_folder=a/b", Parts: []part{text, folder}, Want: []string{"file/content/a/b/x.txt"}}},
+		{"kind=file&sub_folder=A B", uploadCase{Name: "sub folder sanitised", Parts: []part{field("sub_folder", "A B"), text}, Want: []string{"file/content/a-b/x.txt"}}},
+		{"kind=file&sub_folder=a/b", uploadCase{Name: "another sub folder", Parts: []part{field("sub_folder", "a"), text}, Status: 403, Has: "sub_folder"}},
+		{"kind=file&sub_folder=a/b", uploadCase{Name: "another sub folder late", Parts: []part{text, field("sub_folder", "a/b/c")}, Status: 403}},
+		{"kind=file&sub_folder=a/b", uploadCase{Name: "another sub folder in the query", Target: "?sub_folder=/", Parts: []part{text}, Status: 403}},
+		{"kind=file&sub_folder=a/b", uploadCase{Name: "hostile sub folder", Parts: []part{field("sub_folder", "a/b/.."), text}, Status: 403}},
+		{"kind=file&sub_folder=/&alias=dated", uploadCase{Name: "root", Parts: []part{text}, Want: []string{"file/dated/x.txt"}}},
+		{"kind=file&alias=dated", uploadCase{Name: "folder of the day", Parts: []part{text}, Want: []string{"file/dated/" + uploadDay + "/x.txt"}}},
 
-		{"kind=file&filename=Avatar.TXT", uploadCase{name: "filename", parts: []part{text}, want: []string{"file/content/avatar.txt"}}},
-		{"kind=file&filename=a.txt&alias=exact", uploadCase{name: "filename of a hostile name", parts: []part{file("../../b.php", "text")}, want: []string{"file/exact/a.txt"}}},
+		{"kind=file&filename=Avatar.TXT", uploadCase{Name: "filename", Parts: []part{text}, Want: []string{"file/content/avatar.txt"}}},
+		{"kind=file&filename=a.txt&alias=exact", uploadCase{Name: "filename of a hostile name", Parts: []part{file("../../b.php", "text")}, Want: []string{"file/exact/a.txt"}}},
 		{"kind=file&filename=a.txt&max_files=2", uploadCase{
-			name: "filename of two", parts: []part{text, text},
-			want: []string{"file/content/a.txt", "file/content/a-" + noonSecond + ".txt"},
+			Name: "filename of two", Parts: []part{text, text},
+			Want: []string{"file/content/a.txt", "file/content/a-" + noonSecond + ".txt"},
 		}},
-		{"kind=file&filename=a.txt&max_files=2&alias=replacing", uploadCase{name: "filename of two, replacing", parts: []part{text, text}, status: 409, want: []string{"x.txt", "x.txt"}}},
-		{"kind=image&filename=a.png", uploadCase{name: "filename of other content", target: imagePath, parts: []part{file("x.gif", samples["gif"])}, status: 415, want: []string{"x.gif"}}},
+		{"kind=file&filename=a.txt&max_files=2&alias=replacing", uploadCase{Name: "filename of two, replacing", Parts: []part{text, text}, Status: 409, Want: []string{"x.txt", "x.txt"}}},
+		{"kind=image&filename=a.png", uploadCase{Name: "filename of other content", Target: imagePath, Parts: []part{file("x.gif", samples["gif"])}, Status: 415, Want: []string{"x.gif"}}},
 
-		{"kind=file&max_size=4", uploadCase{name: "size", parts: []part{text}, want: []string{"file/content/x.txt"}}},
-		{"kind=file&max_size=3", uploadCase{name: "too large", parts: []part{text}, status: 413, has: "3 bytes", want: []string{"x.txt"}}},
-		{"kind=file&max_size=3&alias=one", uploadCase{name: "too large for the alias named", parts: []part{alias, text}, status: 413}},
-		{"kind=file&max_size=3&alias=one", uploadCase{name: "too large for the alias named late", parts: []part{text, alias}, status: 413}},
-		{"kind=file&max_size=100&alias=small", uploadCase{name: "too large for the alias", parts: []part{file("x.txt", "eleven byte")}, status: 413}},
+		{"kind=file&max_size=4", uploadCase{Name: "size", Parts: []part{text}, Want: []string{"file/content/x.txt"}}},
+		{"kind=file&max_size=3", uploadCase{Name: "too large", Parts: []part{text}, Status: 413, Has: "3 bytes", Want: []string{"x.txt"}}},
+		{"kind=file&max_size=3&alias=one", uploadCase{Name: "too large for the alias named", Parts: []part{alias, text}, Status: 413}},
+		{"kind=file&max_size=3&alias=one", uploadCase{Name: "too large for the alias named late", Parts: []part{text, alias}, Status: 413}},
+		{"kind=file&max_size=100&alias=small", uploadCase{Name: "too large for the alias", Parts: []part{file("x.txt", "eleven byte")}, Status: 413}},
 
-		{"kind=file&max_files=2", uploadCase{name: "two", parts: []part{text, file("y.txt", "y")}, want: []string{"file/content/x.txt", "file/content/y.txt"}}},
-		{"kind=file", uploadCase{name: "two of one", parts: []part{text, text}, status: 403}},
+		{"kind=file&max_files=2", uploadCase{Name: "two", Parts: []part{text, file("y.txt", "y")}, Want: []string{"file/content/x.txt", "file/content/y.txt"}}},
+		{"kind=file", uploadCase{Name: "two of one", Parts: []part{text, text}, Status: 403}},
 	} {
-		c.header = ticketBearer
-		c.uploadCase.run(t, withTicket(c.fields))
+		c.Header = ticketBearer
+		c.uploadCase.Run(t, withTicket(c.fields))
 	}
 }
 
@@ -212,8 +183,8 @@ func TestTicketUpload(t *testing.T) {
 func TestTicketScope(t *testing.T) {
 	t.Parallel()
 	s := aSite(t)
-	text := s.ticket(t, url.Values{"kind": {"image"}, "alias": {"exact"}, "sub_folder": {"A b"}, "filename": {"C.jpg"}}.Encode())
-	account, ticket, err := service.Of(s.first).Issuer().Verify(t.Context(), text, "")
+	text := s.Ticket(t, url.Values{"kind": {"image"}, "alias": {"exact"}, "sub_folder": {"A b"}, "filename": {"C.jpg"}}.Encode())
+	account, ticket, err := service.Of(s.First).Issuer().Verify(t.Context(), text, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,14 +18,14 @@ func TestTicketCounts(t *testing.T) {
 	text := file("x.txt", "text")
 	send := func(status int, parts ...part) {
 		t.Helper()
-		r := s.do(t, http.MethodPost, filePath, multipart+ticketBearer, form(parts...))
-		if r.status != status {
-			t.Errorf("%d %s, want %d", r.status, r.body, status)
+		r := s.Do(t, http.MethodPost, filePath, multipart+ticketBearer, form(parts...))
+		if r.Status != status {
+			t.Errorf("%d %s, want %d", r.Status, r.Body, status)
 		}
 	}
 	left := func(want int) {
 		t.Helper()
-		_, ticket, err := service.Of(s.first).Issuer().Verify(t.Context(), s.vars[1], "")
+		_, ticket, err := service.Of(s.First).Issuer().Verify(t.Context(), s.Vars[1], "")
 		if err != nil || ticket.Left() != want {
 			t.Errorf("%+v, %v, want %d left", ticket, err, want)
 		}
@@ -37,15 +37,15 @@ func TestTicketCounts(t *testing.T) {
 	left(1)
 	send(403, text, text)
 	left(1)
-	s.driver.Fail = failByName
+	s.Driver.Fail = failByName
 	send(502, file("forbidden.txt", "text")) // refused after it was counted
 	left(1)
 	send(200, text)
 	left(0)
-	r := s.request(t, http.MethodPost, filePath, multipart+ticketBearer, "x")
+	r := s.Request(t, http.MethodPost, filePath, multipart+ticketBearer, "x")
 	r.Body = unreadable{t}
-	s.unread(t, r, 403)
-	s.ticket(t, "kind=file") // another one counts by itself
+	s.Unread(t, r, 403)
+	s.Ticket(t, "kind=file") // another one counts by itself
 	send(200, text)
 }
 
@@ -68,35 +68,35 @@ func TestTicketEnds(t *testing.T) {
 		want   int
 	}{
 		{"nothing", func(*testing.T, *site) {}, 200},
-		{"almost expired", func(_ *testing.T, s *site) { s.passed.Store(int64(14 * time.Minute)) }, 200}, // with time for the body
-		{"expired", func(_ *testing.T, s *site) { s.passed.Store(int64(15 * time.Minute)) }, 401},
+		{"almost expired", func(_ *testing.T, s *site) { s.Passed.Store(int64(14 * time.Minute)) }, 200}, // with time for the body
+		{"expired", func(_ *testing.T, s *site) { s.Passed.Store(int64(15 * time.Minute)) }, 401},
 		{"revoked", func(t *testing.T, s *site) {
-			if n, err := service.Of(s.first).Issuer().Revoke(t.Context(), someKey); n != 2 || err != nil { // with its token
+			if n, err := service.Of(s.First).Issuer().Revoke(t.Context(), someKey); n != 2 || err != nil { // with its token
 				t.Errorf("revoked %d: %v", n, err)
 			}
 		}, 401},
 		{"another account revoked", func(t *testing.T, s *site) {
-			if _, err := service.Of(s.first).Issuer().Revoke(t.Context(), otherKey); err != nil {
+			if _, err := service.Of(s.First).Issuer().Revoke(t.Context(), otherKey); err != nil {
 				t.Error(err)
 			}
 		}, 200},
-		{"account removed", func(t *testing.T, s *site) { s.first = s.service(t, media.Limits{}) }, 401},
-		{"alias withdrawn", func(t *testing.T, s *site) { s.first = s.service(t, media.Limits{}, account("two")) }, 401},
+		{"account removed", func(t *testing.T, s *site) { s.First = s.Service(t, media.Limits{}) }, 401},
+		{"alias withdrawn", func(t *testing.T, s *site) { s.First = s.Service(t, media.Limits{}, account("two")) }, 401},
 		{"password changed", func(t *testing.T, s *site) {
-			s.first = s.service(t, media.Limits{}, access.Account{APIKey: someKey, PasswordHash: "other"})
+			s.First = s.Service(t, media.Limits{}, access.Account{APIKey: someKey, PasswordHash: "other"})
 		}, 401},
-		{"reloaded", func(t *testing.T, s *site) { s.first = s.service(t, media.Limits{}, account()) }, 200},
-		{"store unavailable", func(_ *testing.T, s *site) { s.store.fails.Store(true) }, 503},
-		{"counting unavailable", func(_ *testing.T, s *site) { s.store.noTakes.Store(true) }, 503},
+		{"reloaded", func(t *testing.T, s *site) { s.First = s.Service(t, media.Limits{}, account()) }, 200},
+		{"store unavailable", func(_ *testing.T, s *site) { s.Store.Fails.Store(true) }, 503},
+		{"counting unavailable", func(_ *testing.T, s *site) { s.Store.NoTakes.Store(true) }, 503},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := withTicket("kind=file&alias=one")(t)
 			c.change(t, s)
-			s.running.Store(s.first)
+			s.Current.Store(s.First)
 			httpCase{
-				target: filePath, header: multipart + "Authorization: Bearer " + s.vars[1], body: form(file("a.txt", "text")), status: c.want,
-			}.check(t, s)
+				Target: filePath, Header: multipart + "Authorization: Bearer " + s.Vars[1], Body: form(file("a.txt", "text")), Status: c.want,
+			}.Check(t, s)
 		})
 	}
 }
@@ -111,24 +111,18 @@ func TestTicketEndsDuringUpload(t *testing.T) {
 		want   int
 	}{
 		{"nothing", func(*testing.T, *site) {}, 200},
-		{"expired", func(_ *testing.T, s *site) { s.passed.Store(int64(time.Hour)) }, 401},
+		{"expired", func(_ *testing.T, s *site) { s.Passed.Store(int64(time.Hour)) }, 401},
 		{"used up", func(t *testing.T, s *site) {
-			s.do(t, http.MethodPost, filePath, multipart+ticketBearer, form(file("b.txt", "text")))
+			s.Do(t, http.MethodPost, filePath, multipart+ticketBearer, form(file("b.txt", "text")))
 		}, 403},
-		{"counting unavailable", func(_ *testing.T, s *site) { s.store.noTakes.Store(true) }, 503},
+		{"counting unavailable", func(_ *testing.T, s *site) { s.Store.NoTakes.Store(true) }, 503},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := withTicket("kind=file&alias=one")(t)
 			body := form(file("late.txt", "text"))
-			status, _, text := s.upload(t, s.vars[1], &meanwhile{
-				first: strings.NewReader(body[:len(body)/2]), second: strings.NewReader(body[len(body)/2:]),
-				between: func() { c.change(t, s) },
-			})
-			if status != c.want {
-				t.Errorf("%d %s, want %d", status, text, c.want)
-			}
-			if _, stored := s.stored(t, "file/one/late.txt"); stored != (c.want == 200) {
+			s.Upload(t, s.Vars[1], meanwhile(body, func() { c.change(t, s) })).Want(t, c.want, "")
+			if _, stored := s.Stored(t, "file/one/late.txt"); stored != (c.want == 200) {
 				t.Errorf("stored: %t", stored)
 			}
 		})
@@ -144,8 +138,7 @@ func TestTicketConcurrent(t *testing.T) {
 	statuses := make(chan int, 10)
 	for range cap(statuses) {
 		go func() {
-			status, _, _ := s.upload(t, s.vars[1], strings.NewReader(body))
-			statuses <- status
+			statuses <- s.Upload(t, s.Vars[1], strings.NewReader(body)).Status
 		}()
 	}
 	counts := map[int]int{}
@@ -155,7 +148,7 @@ func TestTicketConcurrent(t *testing.T) {
 	if counts[200] != 3 || counts[403]+counts[429] != 7 || counts[429] > 5 {
 		t.Errorf("statuses %v", counts)
 	}
-	if stored := len(s.objects(t)); stored != 3 {
+	if stored := len(s.Objects(t)); stored != 3 {
 		t.Errorf("%d objects are stored", stored)
 	}
 }
@@ -165,22 +158,22 @@ func TestTicketOfEndedToken(t *testing.T) {
 	t.Parallel()
 	s := aSite(t)
 	var saved []string
-	s.store.saved = func(key string) {
-		if entry, err := s.store.Get(t.Context(), key); err != nil || !strings.Contains(string(entry.Value), `"ticket"`) {
+	s.Store.Saved = func(key string) {
+		if entry, err := s.Store.Get(t.Context(), key); err != nil || !strings.Contains(string(entry.Value), `"ticket"`) {
 			return
 		}
 		saved = append(saved, key)
-		for _, token := range s.known {
-			if err := service.Of(s.first).Issuer().Drop(t.Context(), token); err != nil {
+		for _, token := range s.Known {
+			if err := service.Of(s.First).Issuer().Drop(t.Context(), token); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	httpCase{target: ticketPath, header: urlencoded + bearer, body: "kind=file", status: 401}.check(t, s)
+	httpCase{Target: ticketPath, Header: urlencoded + bearer, Body: "kind=file", Status: 401}.Check(t, s)
 	if len(saved) != 1 {
 		t.Fatalf("%d tickets were saved", len(saved))
 	}
-	if entry, err := s.store.Get(t.Context(), saved[0]); err != nil || entry.Value != nil {
+	if entry, err := s.Store.Get(t.Context(), saved[0]); err != nil || entry.Value != nil {
 		t.Error("the ticket is still valid")
 	}
 }

@@ -17,8 +17,8 @@ import (
 // login returns the case of a login.
 func login(key, word string) httpCase {
 	return httpCase{
-		target: tokenPath, header: urlencoded, status: http.StatusOK,
-		body: url.Values{"api_key": {key}, "password": {word}}.Encode(),
+		Target: tokenPath, Header: urlencoded, Status: http.StatusOK,
+		Body: url.Values{"api_key": {key}, "password": {word}}.Encode(),
 	}
 }
 
@@ -29,32 +29,32 @@ func TestToken(t *testing.T) {
 		strconv.FormatInt(noon.Add(90*time.Minute).Unix(), 10) + `}\n?$`)
 	var issued [2]string
 	for i := range issued {
-		r := login(someKey, password).check(t, s)
-		found := exact.FindStringSubmatch(r.body)
+		r := login(someKey, password).Check(t, s)
+		found := exact.FindStringSubmatch(r.Body)
 		if found == nil {
-			t.Fatalf("response %s, want %s", r.body, exact)
+			t.Fatalf("response %s, want %s", r.Body, exact)
 		}
 		issued[i] = found[1]
 	}
 	if issued[0] == issued[1] {
 		t.Error("two logins return one token")
 	}
-	s.vars = []string{"$ISSUED", issued[0]}
-	upload := httpCase{target: filePath, header: multipart + "Authorization: Bearer $ISSUED", body: form(file("a.txt", "x")), status: 200}
-	upload.check(t, s)
-	s.passed.Store(int64(90 * time.Minute))
-	upload.status, upload.want = http.StatusUnauthorized, "WWW-Authenticate: Bearer"
-	upload.check(t, s)
+	s.Vars = []string{"$ISSUED", issued[0]}
+	upload := httpCase{Target: filePath, Header: multipart + "Authorization: Bearer $ISSUED", Body: form(file("a.txt", "x")), Status: 200}
+	upload.Check(t, s)
+	s.Passed.Store(int64(90 * time.Minute))
+	upload.Status, upload.Want = http.StatusUnauthorized, "WWW-Authenticate: Bearer"
+	upload.Check(t, s)
 }
 
 // TestTokenForms: the body is a form of either type.
 func TestTokenForms(t *testing.T) {
 	t.Parallel()
-	good := login(someKey, password).body
+	good := login(someKey, password).Body
 	key, word := field("api_key", someKey), field("password", password)
 	fields := form(key, word)
 	post := func(name, header, body string, status int, has string) httpCase {
-		return httpCase{name: name, method: http.MethodPost, target: tokenPath, header: header, body: body, status: status, has: has}
+		return httpCase{Name: name, Method: http.MethodPost, Target: tokenPath, Header: header, Body: body, Status: status, Has: has}
 	}
 	run(t, aSite, []httpCase{
 		post("urlencoded", urlencoded, good, 200, `{"success":true,"token":"`),
@@ -76,7 +76,7 @@ func TestTokenForms(t *testing.T) {
 		post("too large", urlencoded, good+"&x="+strings.Repeat("x", 64<<10), 413, "64 KiB"),
 		post("multipart too large", multipart, form(field("x", strings.Repeat("x", 64<<10))), 413, "64 KiB"),
 		post("many parts", multipart, strings.Repeat(strings.TrimSuffix(form(field("", "")), "--x--\r\n"), 1300), 400, "fields"),
-		{name: "query", method: http.MethodPost, target: tokenPath + "?" + good, header: urlencoded, status: 400},
+		{Name: "query", Method: http.MethodPost, Target: tokenPath + "?" + good, Header: urlencoded, Status: 400},
 	})
 }
 
@@ -94,27 +94,27 @@ func TestTokenRefused(t *testing.T) {
 	} {
 		s := aSite(t)
 		wrong := login(someKey, "guess")
-		wrong.status, wrong.has = http.StatusUnauthorized, `{"success":false,"message":"`
+		wrong.Status, wrong.Has = http.StatusUnauthorized, `{"success":false,"message":"`
 		c := login(pair[0], pair[1])
-		c.status, c.text = http.StatusUnauthorized, wrong.check(t, s).body
-		c.check(t, s)
-		c.check(t, none)
+		c.Status, c.Text = http.StatusUnauthorized, wrong.Check(t, s).Body
+		c.Check(t, s)
+		c.Check(t, none)
 	}
 	s := aSite(t)
-	s.store.fails.Store(true)
+	s.Store.Fails.Store(true)
 	c := login(someKey, password)
-	c.status, c.want, c.has = http.StatusServiceUnavailable, "Retry-After: 1", `{"success":false,"message":"`
-	c.check(t, s)
+	c.Status, c.Want, c.Has = http.StatusServiceUnavailable, "Retry-After: 1", `{"success":false,"message":"`
+	c.Check(t, s)
 }
 
 // TestMethodsOfEndpoints: an endpoint accepts only POST.
 func TestMethodsOfEndpoints(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"} {
-		for path := range answersJSON {
+		for _, path := range []string{tokenPath, ticketPath, signPath, imagePath, filePath} {
 			httpCase{
-				name: method + path, method: method, target: path, header: bearer, status: http.StatusMethodNotAllowed, want: "Allow: POST",
-			}.run(t, aSite)
+				Name: method + path, Method: method, Target: path, Header: bearer, Status: http.StatusMethodNotAllowed, Want: "Allow: POST",
+			}.Run(t, aSite)
 		}
 	}
 }
@@ -125,24 +125,24 @@ func TestThrottle(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, media.Limits{LoginFailures: 3})
 	for range 10 {
-		login(someKey, password).check(t, s)
+		login(someKey, password).Check(t, s)
 	}
 	s = newSite(t, media.Limits{LoginFailures: 3})
 	for i := range 6 {
 		c := login(fmt.Sprint("guess-", i), "x")
-		c.target += fmt.Sprintf("?api_key=other-%d", i)
-		c.body += fmt.Sprintf("&email=%d&client=10.0.0.%d", i, i)
-		c.header += fmt.Sprintf("X-Forwarded-For: 10.0.0.%d\nForwarded: for=10.0.1.%d\nX-Real-Ip: 10.0.2.%d", i, i, i)
-		if c.status = http.StatusUnauthorized; i >= 3 {
-			c.status = http.StatusTooManyRequests
+		c.Target += fmt.Sprintf("?api_key=other-%d", i)
+		c.Body += fmt.Sprintf("&email=%d&client=10.0.0.%d", i, i)
+		c.Header += fmt.Sprintf("X-Forwarded-For: 10.0.0.%d\nForwarded: for=10.0.1.%d\nX-Real-Ip: 10.0.2.%d", i, i, i)
+		if c.Status = http.StatusUnauthorized; i >= 3 {
+			c.Status = http.StatusTooManyRequests
 		}
-		c.check(t, s)
+		c.Check(t, s)
 	}
 	c := login(someKey, password)
-	c.status, c.has = http.StatusTooManyRequests, `{"success":false,"message":"`
-	r := c.check(t, s)
-	if seconds, err := strconv.Atoi(r.header.Get("Retry-After")); err != nil || seconds < 1 || seconds > 60 {
-		t.Errorf("Retry-After %q, want 1 to 60 seconds", r.header.Get("Retry-After"))
+	c.Status, c.Has = http.StatusTooManyRequests, `{"success":false,"message":"`
+	r := c.Check(t, s)
+	if seconds, err := strconv.Atoi(r.Header.Get("Retry-After")); err != nil || seconds < 1 || seconds > 60 {
+		t.Errorf("Retry-After %q, want 1 to 60 seconds", r.Header.Get("Retry-After"))
 	}
 }
 
@@ -165,7 +165,7 @@ func TestAuthentication(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			uploadCase{header: header, parts: []part{file("a.txt", "x")}, want: []string{"file/content/a.txt"}}.check(t, aSite(t))
+			uploadCase{Header: header, Parts: []part{file("a.txt", "x")}, Want: []string{"file/content/a.txt"}}.Check(t, aSite(t))
 		})
 	}
 	for name, header := range map[string]string{
@@ -184,18 +184,18 @@ func TestAuthentication(t *testing.T) {
 			t.Parallel()
 			s := aSite(t)
 			r := httpCase{
-				target: filePath, header: multipart + header, body: form(file("a.txt", "x")), status: 401, want: "WWW-Authenticate: Bearer",
-			}.check(t, s)
-			r.refused(t, 401, "", "")
+				Target: filePath, Header: multipart + header, Body: form(file("a.txt", "x")), Status: 401, Want: "WWW-Authenticate: Bearer",
+			}.Check(t, s)
+			r.Refused(t, 401, "", "")
 		})
 	}
 	t.Run("query and form", func(t *testing.T) {
 		t.Parallel()
 		s := aSite(t)
-		token := s.token(t)
-		r := s.do(t, http.MethodPost, filePath+"?access_token="+token+"&HTTP_SERVICE_ACCESS_TOKEN="+token+"&api_key="+someKey, multipart,
+		token := s.Token(t)
+		r := s.Do(t, http.MethodPost, filePath+"?access_token="+token+"&HTTP_SERVICE_ACCESS_TOKEN="+token+"&api_key="+someKey, multipart,
 			form(field("access_token", token), field("HTTP_SERVICE_ACCESS_TOKEN", token), file("a.txt", "x")))
-		r.refused(t, 401, "", "")
+		r.Refused(t, 401, "", "")
 	})
 }
 
@@ -214,16 +214,16 @@ func TestAccountOfSomeAliases(t *testing.T) {
 	alias := func(name string) part { return field("alias", name) }
 	stored, nothing := []string{"file/one/a.txt"}, []string{""}
 	runUploads(t, few, []uploadCase{
-		{name: "allowed", parts: []part{text, alias("one")}, want: stored},
-		{name: "allowed in the query", target: "?alias=one", parts: []part{text}, want: stored},
-		{name: "after the file", parts: []part{text, alias("two")}, status: 403, want: nothing},
-		{name: "before the file", parts: []part{alias("two"), text}, status: 403, want: nothing},
-		{name: "none", parts: []part{text}, status: 403, want: nothing},
-		{name: "query", target: "?alias=two", parts: []part{text}, status: 403, want: nothing},
-		{name: "form over query", target: "?alias=one", parts: []part{text, alias("two")}, status: 403, want: nothing},
-		{name: "longer", parts: []part{alias("one2"), text}, status: 403, want: nothing},
-		{name: "shorter", parts: []part{alias("on"), text}, status: 403, want: nothing},
-		{name: "slash", parts: []part{alias("one/"), text}, status: 400, want: nothing},
-		uploadCase{name: "other kind", parts: []part{file("a.gif", gifPicture)}, status: 403, want: nothing}.image(),
+		{Name: "allowed", Parts: []part{text, alias("one")}, Want: stored},
+		{Name: "allowed in the query", Target: "?alias=one", Parts: []part{text}, Want: stored},
+		{Name: "after the file", Parts: []part{text, alias("two")}, Status: 403, Want: nothing},
+		{Name: "before the file", Parts: []part{alias("two"), text}, Status: 403, Want: nothing},
+		{Name: "none", Parts: []part{text}, Status: 403, Want: nothing},
+		{Name: "query", Target: "?alias=two", Parts: []part{text}, Status: 403, Want: nothing},
+		{Name: "form over query", Target: "?alias=one", Parts: []part{text, alias("two")}, Status: 403, Want: nothing},
+		{Name: "longer", Parts: []part{alias("one2"), text}, Status: 403, Want: nothing},
+		{Name: "shorter", Parts: []part{alias("on"), text}, Status: 403, Want: nothing},
+		{Name: "slash", Parts: []part{alias("one/"), text}, Status: 400, Want: nothing},
+		uploadCase{Name: "other kind", Parts: []part{file("a.gif", gifPicture)}, Status: 403, Want: nothing}.Image(),
 	})
 }

@@ -39,8 +39,8 @@ func withUsersAnd(t *testing.T, limits media.Limits, change func(*media.Config))
 		}
 		change(c)
 	})
-	s.handler = mediahttp.New(s, mediahttp.Options{
-		Log: slog.New(s.log), TrustedProxy: func(r *http.Request) bool { return r.Header.Get("Test-Proxy") != "" },
+	s.Handler = mediahttp.New(s, mediahttp.Options{
+		Log: slog.New(s.Log), TrustedProxy: func(r *http.Request) bool { return r.Header.Get("Test-Proxy") != "" },
 		User: func(r *http.Request, trust string) string {
 			if trust != "{http.auth.user.id}" {
 				t.Errorf("the placeholder is %s", trust)
@@ -50,7 +50,7 @@ func withUsersAnd(t *testing.T, limits media.Limits, change func(*media.Config))
 	})
 	for _, alias := range []string{"one", "exact", "replacing"} {
 		for _, name := range []string{"users/alice/a.txt", "users/alice/sub/b.txt", "users/bob/a.txt", "users/alice2/a.txt", "a.txt"} {
-			if _, err := s.backend.Put(t.Context(), "file/"+alias+"/"+name, strings.NewReader(name), storagedrivers.PutOptions{}); err != nil {
+			if _, err := s.Backend.Put(t.Context(), "file/"+alias+"/"+name, strings.NewReader(name), storagedrivers.PutOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -65,7 +65,7 @@ func TestUserAuthentication(t *testing.T) {
 	jwt := "Authorization: Bearer eyJhbGciOiJub25lIn0.e30.\n"
 	mine := `"filename":"users/alice/a.txt"`
 	get := func(name, header string, status int, has string) httpCase {
-		return httpCase{name: name, target: list, header: header, status: status, has: has}
+		return httpCase{Name: name, Target: list, Header: header, Status: status, Has: has}
 	}
 	run(t, withUsers, []httpCase{
 		get("user", asAlice, 200, mine),
@@ -79,12 +79,12 @@ func TestUserAuthentication(t *testing.T) {
 		get("API key alone", asAlice+"Service-Api-Key: x\n", 401, "without a token"),
 		get("authorization twice", asAlice+jwt+jwt, 401, "twice"),
 		{
-			name: "no password", target: tokenPath, header: urlencoded, body: "api_key=members&password=", status: 400,
+			Name: "no password", Target: tokenPath, Header: urlencoded, Body: "api_key=members&password=", Status: 400,
 		},
-		{name: "no login", target: tokenPath, header: urlencoded, body: "api_key=members&password=x", status: 401},
-		{name: "no ticket", target: ticketPath, header: asAlice + urlencoded, body: "kind=file&alias=one", status: 403, has: "users get no tickets"},
-		{name: "upload of nobody", target: filePath, header: multipart, body: form(field("alias", "one"), file("a.txt", "x")), status: 401},
-		{name: "other alias", target: itemsPath + "file/two", header: asAlice, status: 403},
+		{Name: "no login", Target: tokenPath, Header: urlencoded, Body: "api_key=members&password=x", Status: 401},
+		{Name: "no ticket", Target: ticketPath, Header: asAlice + urlencoded, Body: "kind=file&alias=one", Status: 403, Has: "users get no tickets"},
+		{Name: "upload of nobody", Target: filePath, Header: multipart, Body: form(field("alias", "one"), file("a.txt", "x")), Status: 401},
+		{Name: "other alias", Target: itemsPath + "file/two", Header: asAlice, Status: 403},
 	})
 	run(t, aSite, []httpCase{get("no account of users", asAlice, 401, "no token")})
 	header := func(t *testing.T) *site {
@@ -114,7 +114,7 @@ func TestUserFolder(t *testing.T) {
 			header = asAlice + "If-Match: *\n"
 		}
 		cases = append(cases, httpCase{
-			name: method + " " + target + " " + body, method: method, target: target, header: header, body: body, status: status, has: has,
+			Name: method + " " + target + " " + body, Method: method, Target: target, Header: header, Body: body, Status: status, Has: has,
 		})
 	}
 	for _, outside := range []string{"a.txt", "users/bob/a.txt", "users/alice2/a.txt", "users/bob", "users", "USERS/alice/a.txt", `users%5Cbob%5Ca.txt`} {
@@ -150,23 +150,23 @@ func TestUserFolder(t *testing.T) {
 			filePath + "?alias=one&sub_folder=" + url.QueryEscape(folder): body,
 			filePath: form(field("alias", "one"), file("x.txt", "x"), field("sub_folder", folder)),
 		} {
-			cases = append(cases, httpCase{name: "upload to " + folder + " " + target, target: target, header: asAlice + multipart, body: body, status: 404, has: noFolder})
+			cases = append(cases, httpCase{Name: "upload to " + folder + " " + target, Target: target, Header: asAlice + multipart, Body: body, Status: 404, Has: noFolder})
 		}
 	}
 	for _, folder := range []string{"users/alice/../bob", "users/alice/．．/bob", "users/alice//b", `users/alice/a\b`} {
 		cases = append(cases, httpCase{
-			name: "upload to " + folder, target: filePath, header: asAlice + multipart, status: 400,
-			body: form(field("alias", "one"), field("sub_folder", folder), file("x.txt", "x")),
+			Name: "upload to " + folder, Target: filePath, Header: asAlice + multipart, Status: 400,
+			Body: form(field("alias", "one"), field("sub_folder", folder), file("x.txt", "x")),
 		})
 	}
 	const sign = "kind=file&alias=private"
 	for _, outside := range []string{"&filename=a.txt", "&filename=users/alice/a.txt&filename=users/bob/a.txt", "&folder=/", "&folder=users", "&folder=users/bob"} {
-		cases = append(cases, httpCase{name: outside, target: signPath, header: asAlice + urlencoded, body: sign + outside, status: 404, has: noFolder})
+		cases = append(cases, httpCase{Name: outside, Target: signPath, Header: asAlice + urlencoded, Body: sign + outside, Status: 404, Has: noFolder})
 	}
 	cases = append(cases,
-		httpCase{name: "odd name to sign", target: signPath, header: asAlice + urlencoded, body: sign + "&filename=users/alice/../bob/a.txt", status: 400},
-		httpCase{name: "sign", target: signPath, header: asAlice + urlencoded, body: sign + "&filename=users/alice/a.txt", status: 200},
-		httpCase{name: "sign the folder", target: signPath, header: asAlice + urlencoded, body: sign, status: 200, has: `"folder":"users/alice"`},
+		httpCase{Name: "odd name to sign", Target: signPath, Header: asAlice + urlencoded, Body: sign + "&filename=users/alice/../bob/a.txt", Status: 400},
+		httpCase{Name: "sign", Target: signPath, Header: asAlice + urlencoded, Body: sign + "&filename=users/alice/a.txt", Status: 200},
+		httpCase{Name: "sign the folder", Target: signPath, Header: asAlice + urlencoded, Body: sign, Status: 200, Has: `"folder":"users/alice"`},
 	)
 	run(t, withUsers, cases)
 }
@@ -176,10 +176,10 @@ func requestOfUsers(t *testing.T) {
 	t.Helper()
 	s := withUsers(t)
 	for _, target := range []string{imagePath, filePath} {
-		httpCase{target: target + "?alias=exact&sub_folder=a", header: asAlice + multipart, body: form(file("a.txt", "x")), status: 404}.check(t, s)
-		httpCase{method: http.MethodPut, target: target + "/exact/a/a.txt", header: asAlice, body: "x", status: 404}.check(t, s)
+		httpCase{Target: target + "?alias=exact&sub_folder=a", Header: asAlice + multipart, Body: form(file("a.txt", "x")), Status: 404}.Check(t, s)
+		httpCase{Method: http.MethodPut, Target: target + "/exact/a/a.txt", Header: asAlice, Body: "x", Status: 404}.Check(t, s)
 	}
-	httpCase{target: signPath, header: asAlice + urlencoded, body: "kind=file&alias=private&folder=a", status: 404}.check(t, s)
+	httpCase{Target: signPath, Header: asAlice + urlencoded, Body: "kind=file&alias=private&folder=a", Status: 404}.Check(t, s)
 }
 
 // TestUserItems: within his folder a user can do everything, and it is the default of every request.
@@ -188,14 +188,14 @@ func TestUserItems(t *testing.T) {
 	s := withUsers(t)
 	stored := func(key, want string) {
 		t.Helper()
-		if got, ok := s.stored(t, "file/"+key); got != want || ok != (want != "") {
+		if got, ok := s.Stored(t, "file/"+key); got != want || ok != (want != "") {
 			t.Errorf("%s: %q, want %q", key, got, want)
 		}
 	}
 	upload := func(parts ...part) string {
 		t.Helper()
-		got := httpCase{target: filePath, header: asAlice + multipart, body: form(append([]part{field("alias", "one")}, parts...)...), status: 200}.check(t, s)
-		_, rest, _ := strings.Cut(got.body, `"filename":"`)
+		got := httpCase{Target: filePath, Header: asAlice + multipart, Body: form(append([]part{field("alias", "one")}, parts...)...), Status: 200}.Check(t, s)
+		_, rest, _ := strings.Cut(got.Body, `"filename":"`)
 		name, _, _ := strings.Cut(rest, `"`)
 		return name
 	}
@@ -211,25 +211,25 @@ func TestUserItems(t *testing.T) {
 		"?recursive=1&order=-name": {"users/alice/sub/b.txt", "users/alice/new.txt", "users/alice/dir/a.txt", "users/alice/a.txt"},
 		"?search=a.txt":            {"users/alice/a.txt", "users/alice/dir/a.txt"},
 	} {
-		list, names := s.do(t, http.MethodGet, itemsPath+"file/one"+query, asAlice, "").listed(t)
+		list, names := listed(t, s.Do(t, http.MethodGet, itemsPath+"file/one"+query, asAlice, ""))
 		if !slices.Equal(names, want) || query == "" && !slices.Equal(list.Folders, []string{"users/alice/dir", "users/alice/sub"}) {
 			t.Errorf("%s: %q, folders %q, want %q", query, names, list.Folders, want)
 		}
 	}
 	post := func(target, body string, has string) {
 		t.Helper()
-		httpCase{target: target, header: asAlice + urlencoded, body: body, status: 200, has: has}.check(t, s)
+		httpCase{Target: target, Header: asAlice + urlencoded, Body: body, Status: 200, Has: has}.Check(t, s)
 	}
 	post(itemsPath+"file/one/users/alice/a.txt", "to=users/alice/Moved.txt", `"filename":"users/alice/moved.txt"`)
 	post(itemsPath+"file/one/users/alice/moved.txt", "copy_to=users/alice/c/d.txt&to_alias=exact", `"filename":"users/alice/c/d.txt"`)
 	httpCase{
-		method: http.MethodPut, target: itemsPath + "file/replacing/users/alice/a.txt", header: asAlice + "If-Match: *\n", body: "replaced", status: 200,
-	}.check(t, s)
+		Method: http.MethodPut, Target: itemsPath + "file/replacing/users/alice/a.txt", Header: asAlice + "If-Match: *\n", Body: "replaced", Status: 200,
+	}.Check(t, s)
 	stored("replacing/users/alice/a.txt", "replaced")
 	stored("exact/users/alice/c/d.txt", "users/alice/a.txt")
-	httpCase{method: http.MethodDelete, target: itemsPath + "file/one/users/alice/new.txt", header: asAlice, status: 200}.check(t, s)
+	httpCase{Method: http.MethodDelete, Target: itemsPath + "file/one/users/alice/new.txt", Header: asAlice, Status: 200}.Check(t, s)
 	post(itemsPath+"file/one", "action=delete&filename=users/alice/moved.txt&filename=users/bob/a.txt", `{"filename":"users/bob/a.txt","deleted":false`)
-	s.passed.Store(int64(2e9)) // the items are older than the request
+	s.Passed.Store(int64(2e9)) // the items are older than the request
 	post(itemsPath+"file/replacing", "action=delete&folder=users/alice/sub", `"deleted":1`)
 	post(itemsPath+"file/replacing", "action=delete&folder=&everything=yes", `"deleted":1`)
 	for _, alias := range []string{"one", "replacing"} {
@@ -252,9 +252,9 @@ func TestUserIDs(t *testing.T) {
 	for i := 0; i < len(ids); i++ {
 		id := ids[i]
 		got := httpCase{
-			target: filePath, header: "Test-User: " + id + "\n" + multipart, body: form(field("alias", "one"), file("id.txt", id)), status: 200,
-		}.check(t, s)
-		_, rest, _ := strings.Cut(got.body, `"filename":"users/`)
+			Target: filePath, Header: "Test-User: " + id + "\n" + multipart, Body: form(field("alias", "one"), file("id.txt", id)), Status: 200,
+		}.Check(t, s)
+		_, rest, _ := strings.Cut(got.Body, `"filename":"users/`)
 		folder, _, _ := strings.Cut(rest, `/id.txt"`)
 		if other, taken := folders[folder]; taken || folder == "" || strings.Contains(folder, "/") {
 			t.Errorf("%q and %q have the folder %q", id, other, folder)
@@ -263,7 +263,7 @@ func TestUserIDs(t *testing.T) {
 		if len(folder) == 64 && len(id) != 64 {
 			ids = append(ids, folder) // an ID that looks like a hash
 		}
-		_, names := s.do(t, http.MethodGet, itemsPath+"file/one", "Test-User: "+id+"\n", "").listed(t)
+		_, names := listed(t, s.Do(t, http.MethodGet, itemsPath+"file/one", "Test-User: "+id+"\n", ""))
 		if !slices.Contains(names, "users/"+folder+"/id.txt") || len(names) > 2 {
 			t.Errorf("%q has %q", id, names)
 		}
@@ -277,28 +277,28 @@ func TestUserResumable(t *testing.T) {
 	const protocol = "Tus-Resumable: 1.0.0\n"
 	send := func(as, method, address, header, body string) *reply {
 		t.Helper()
-		return s.tusRequest(t, s.request(t, method, address, as+protocol+header, body))
+		return s.Exchange(t, s.Request(t, method, address, as+protocol+header, body))
 	}
 	named := metadata("filename", "a.txt", "alias", "one")
-	address := send(asAlice, http.MethodPost, resumablePath, "Upload-Length: 4\n"+named, "").want(t, 201, "").header.Get(location)
+	address := send(asAlice, http.MethodPost, resumablePath, "Upload-Length: 4\n"+named, "").Want(t, 201, "").Header.Get(location)
 	const data = tusBody + "Upload-Offset: 0\n"
 	for _, as := range []string{asBob, "Test-User: Alice\n"} {
-		send(as, http.MethodHead, address, "", "").want(t, 404, "")
-		send(as, http.MethodGet, address, "", "").want(t, 404, "")
-		send(as, http.MethodPatch, address, data, "text").want(t, 404, "")
-		send(as, http.MethodDelete, address, "", "").want(t, 404, "")
+		send(as, http.MethodHead, address, "", "").Want(t, 404, "")
+		send(as, http.MethodGet, address, "", "").Want(t, 404, "")
+		send(as, http.MethodPatch, address, data, "text").Want(t, 404, "")
+		send(as, http.MethodDelete, address, "", "").Want(t, 404, "")
 	}
-	send("", http.MethodHead, address, "", "").want(t, 401, "")
-	send(asAlice, http.MethodPatch, address, data, "text").want(t, 204, "Media-Filename: users/alice/a-"+noonSecond+".txt")
-	send(asBob, http.MethodDelete, address, "", "").want(t, 404, "")
+	send("", http.MethodHead, address, "", "").Want(t, 401, "")
+	send(asAlice, http.MethodPatch, address, data, "text").Want(t, 204, "Media-Filename: users/alice/a-"+noonSecond+".txt")
+	send(asBob, http.MethodDelete, address, "", "").Want(t, 404, "")
 	for folder, status := range map[string]int{"users/bob": 404, "/": 404, "users": 404, "users/alice/../bob": 400, "users/alice/x": 201} {
-		send(asAlice, http.MethodPost, resumablePath, "Upload-Length: 4\n"+metadata("filename", "b.txt", "alias", "one", "sub_folder", folder), "").want(t, status, "")
+		send(asAlice, http.MethodPost, resumablePath, "Upload-Length: 4\n"+metadata("filename", "b.txt", "alias", "one", "sub_folder", folder), "").Want(t, status, "")
 	}
-	part := send(asAlice, http.MethodPost, resumablePath, "Upload-Length: 4\nUpload-Concat: partial\n"+tusBody, "part").want(t, 201, "").header.Get(location)
+	part := send(asAlice, http.MethodPost, resumablePath, "Upload-Length: 4\nUpload-Concat: partial\n"+tusBody, "part").Want(t, 201, "").Header.Get(location)
 	final := "Upload-Concat: final;" + part + "\n" + named
-	send(asBob, http.MethodPost, resumablePath, final, "").want(t, 400, "")
-	send(asAlice, http.MethodPost, resumablePath, final, "").want(t, 201, "Media-Filename: users/alice/a-1795176001.txt")
-	for key := range s.objects(t) {
+	send(asBob, http.MethodPost, resumablePath, final, "").Want(t, 400, "")
+	send(asAlice, http.MethodPost, resumablePath, final, "").Want(t, 201, "Media-Filename: users/alice/a-1795176001.txt")
+	for key := range s.Objects(t) {
 		if strings.HasPrefix(key, "file/one/users/bob/") && key != "file/one/users/bob/a.txt" {
 			t.Errorf("%s is stored", key)
 		}
@@ -311,16 +311,16 @@ func TestUserResumableConfirmed(t *testing.T) {
 	s := withUsers(t)
 	const header = asAlice + "Tus-Resumable: 1.0.0\n"
 	create := header + "Upload-Length: 4\n" + metadata("filename", "late.txt", "alias", "one")
-	address := s.tusRequest(t, s.request(t, http.MethodPost, resumablePath, create, "")).want(t, 201, "").header.Get(location)
-	earlier := s.change
-	s.change = func(c *media.Config) {
+	address := s.Exchange(t, s.Request(t, http.MethodPost, resumablePath, create, "")).Want(t, 201, "").Header.Get(location)
+	earlier := s.Change
+	s.Change = func(c *media.Config) {
 		earlier(c)
 		c.Accounts["members"].SubFolder = "people/{http.auth.user.id}"
 	}
-	s.running.Store(s.service(t, media.Limits{}, account()))
-	patch := s.request(t, http.MethodPatch, address, header+tusBody+"Upload-Offset: 0\n", "text")
-	s.tusRequest(t, patch).want(t, 403, "")
-	for key := range s.objects(t) {
+	s.Current.Store(s.Service(t, media.Limits{}, account()))
+	patch := s.Request(t, http.MethodPatch, address, header+tusBody+"Upload-Offset: 0\n", "text")
+	s.Exchange(t, patch).Want(t, 403, "")
+	for key := range s.Objects(t) {
 		if strings.HasSuffix(key, "/late.txt") {
 			t.Errorf("%s is stored", key)
 		}
@@ -334,7 +334,7 @@ func TestUserBounds(t *testing.T) {
 	create := func(as string, status int) {
 		t.Helper()
 		header := as + "Tus-Resumable: 1.0.0\nUpload-Length: 4\n" + metadata("filename", "a.txt", "alias", "one")
-		s.tusRequest(t, s.request(t, http.MethodPost, resumablePath, header, "")).want(t, status, "")
+		s.Exchange(t, s.Request(t, http.MethodPost, resumablePath, header, "")).Want(t, status, "")
 	}
 	create(asAlice, 201)
 	create(asAlice, 429)
@@ -346,13 +346,13 @@ func TestUserBounds(t *testing.T) {
 	w, done := httptest.NewRecorder(), make(chan struct{})
 	go func() {
 		defer close(done)
-		s.handler.ServeHTTP(w, r)
+		s.Handler.ServeHTTP(w, r)
 	}()
 	<-body.begun
 	for as, status := range map[string]int{asAlice: 429, asBob: 200} {
-		got := s.request(t, http.MethodPost, filePath, as+multipart, form(field("alias", "one"), file("b.txt", "x")))
-		if reply := s.tusRequest(t, got); reply.status != status {
-			t.Errorf("%s: %d %s", as, reply.status, reply.body)
+		got := s.Request(t, http.MethodPost, filePath, as+multipart, form(field("alias", "one"), file("b.txt", "x")))
+		if reply := s.Exchange(t, got); reply.Status != status {
+			t.Errorf("%s: %d %s", as, reply.Status, reply.Body)
 		}
 	}
 	close(body.hold)
@@ -410,7 +410,7 @@ func TestUserConfirmed(t *testing.T) {
 				w, done := httptest.NewRecorder(), make(chan struct{})
 				go func() {
 					defer close(done)
-					s.handler.ServeHTTP(w, r)
+					s.Handler.ServeHTTP(w, r)
 				}()
 				select {
 				case <-body.begun:
@@ -420,9 +420,9 @@ func TestUserConfirmed(t *testing.T) {
 			}
 			first, firstDone := send(http.MethodPost, filePath, body)
 			second, secondDone := send(http.MethodPut, itemsPath+"file/replacing/users/alice/a.txt", replace)
-			earlier := s.change
-			s.change = func(c *media.Config) { earlier(c); change(c) }
-			s.running.Store(s.service(t, media.Limits{}, account()))
+			earlier := s.Change
+			s.Change = func(c *media.Config) { earlier(c); change(c) }
+			s.Current.Store(s.Service(t, media.Limits{}, account()))
 			close(body.hold)
 			close(replace.hold)
 			<-firstDone
@@ -432,10 +432,10 @@ func TestUserConfirmed(t *testing.T) {
 					t.Errorf("%d %s", w.Code, w.Body)
 				}
 			}
-			if _, stored := s.stored(t, "file/one/users/alice/held.txt"); stored {
+			if _, stored := s.Stored(t, "file/one/users/alice/held.txt"); stored {
 				t.Error("it is stored")
 			}
-			if got, _ := s.stored(t, "file/replacing/users/alice/a.txt"); got != "users/alice/a.txt" {
+			if got, _ := s.Stored(t, "file/replacing/users/alice/a.txt"); got != "users/alice/a.txt" {
 				t.Errorf("it is replaced by %s", got)
 			}
 		})
@@ -493,7 +493,7 @@ func TestUserOtherSites(t *testing.T) {
 			header := asAlice + c.header
 			check := func(method, target, more, body string, status int) {
 				t.Helper()
-				httpCase{method: method, target: target, header: header + more, body: body, status: status}.check(t, s)
+				httpCase{Method: method, Target: target, Header: header + more, Body: body, Status: status}.Check(t, s)
 			}
 			check(http.MethodPost, filePath+"?alias=one", multipart, form(file("new.txt", "x")), status)
 			check(http.MethodPut, itemsPath+"file/replacing/users/alice/a.txt", "If-Match: *\n", "x", status)
@@ -505,13 +505,13 @@ func TestUserOtherSites(t *testing.T) {
 			check(http.MethodHead, itemsPath+"file/one", "", "", 200)
 			created := map[bool]int{true: 201, false: 403}[c.allowed]
 			tus := header + "Tus-Resumable: 1.0.0\nUpload-Length: 4\n" + metadata("filename", "t.txt", "alias", "one")
-			s.tusRequest(t, s.request(t, http.MethodPost, resumablePath, tus, "")).want(t, created, "")
+			s.Exchange(t, s.Request(t, http.MethodPost, resumablePath, tus, "")).Want(t, created, "")
 			if !c.allowed { // a header may name another method
-				s.tusRequest(t, s.request(t, http.MethodGet, resumablePath, tus+"X-HTTP-Method-Override: POST\n", "")).want(t, 403, "")
+				s.Exchange(t, s.Request(t, http.MethodGet, resumablePath, tus+"X-HTTP-Method-Override: POST\n", "")).Want(t, 403, "")
 			}
 			httpCase{ // tokens are sent by pages themselves
-				target: filePath + "?alias=one", header: bearer + c.header + multipart, body: form(file("token.txt", "x")), status: 200,
-			}.check(t, s)
+				Target: filePath + "?alias=one", Header: bearer + c.header + multipart, Body: form(file("token.txt", "x")), Status: 200,
+			}.Check(t, s)
 		})
 	}
 }
@@ -523,18 +523,18 @@ func TestUserCursor(t *testing.T) {
 	for i := range 3 {
 		for _, user := range []string{"alice", "bob"} {
 			key := fmt.Sprintf("file/one/users/%s/n%d.txt", user, i)
-			if _, err := s.backend.Put(t.Context(), key, strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
+			if _, err := s.Backend.Put(t.Context(), key, strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for _, query := range []string{"?limit=1", "?limit=1&recursive=1", "?limit=1&order=-name", "?limit=1&search=n"} {
-		list, _ := s.do(t, http.MethodGet, itemsPath+"file/one"+query, asBob, "").listed(t)
+		list, _ := listed(t, s.Do(t, http.MethodGet, itemsPath+"file/one"+query, asBob, ""))
 		if list.Next == "" {
 			t.Fatalf("%s: no cursor", query)
 		}
-		httpCase{target: itemsPath + "file/one" + query + "&cursor=" + list.Next, header: asBob, status: 200}.check(t, s)
-		httpCase{target: itemsPath + "file/one" + query + "&cursor=" + list.Next, header: asAlice, status: 400, has: "cursor"}.check(t, s)
+		httpCase{Target: itemsPath + "file/one" + query + "&cursor=" + list.Next, Header: asBob, Status: 200}.Check(t, s)
+		httpCase{Target: itemsPath + "file/one" + query + "&cursor=" + list.Next, Header: asAlice, Status: 400, Has: "cursor"}.Check(t, s)
 	}
 }
 
@@ -545,8 +545,8 @@ func TestUserPut(t *testing.T) {
 	put := func(user, path, body string, status int, has, want string) {
 		t.Helper()
 		httpCase{
-			method: http.MethodPut, target: putPath + "one/" + path, header: user + retryKey, body: body, status: status, has: has, want: want,
-		}.check(t, s)
+			Method: http.MethodPut, Target: putPath + "one/" + path, Header: user + retryKey, Body: body, Status: status, Has: has, Want: want,
+		}.Check(t, s)
 	}
 	put(asAlice, "n.txt", "text", 201, `"filename":"users/alice/n.txt"`, "Idempotency-Replayed:")
 	put(asAlice, "n.txt", "text", 201, `"filename":"users/alice/n.txt"`, replayed)

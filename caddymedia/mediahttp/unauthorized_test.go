@@ -15,7 +15,7 @@ import (
 func TestUnauthorized(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, media.Limits{})
-	token := s.token(t)
+	token := s.Token(t)
 	other := strings.Repeat("A", len(token))
 	for _, c := range []struct{ name, header, value, want string }{
 		{"none", "", "", "no token: send Authorization: Bearer <token>"},
@@ -32,9 +32,9 @@ func TestUnauthorized(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := s.request(t, http.MethodPost, filePath, c.header+": "+c.value, "x")
+			r := s.Request(t, http.MethodPost, filePath, c.header+": "+c.value, "x")
 			w := httptest.NewRecorder()
-			s.handler.ServeHTTP(w, r)
+			s.Handler.ServeHTTP(w, r)
 			var got struct{ Errors []struct{ Message string } }
 			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 				t.Fatal(err)

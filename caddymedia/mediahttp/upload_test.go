@@ -14,41 +14,41 @@ func TestUploadAnswer(t *testing.T) {
 	t.Parallel()
 	run(t, aSite, []httpCase{
 		{
-			name: "image", target: imagePath, header: multipart + bearer, status: 200,
-			body: form(file("Photo.JPG", jpegPicture), field("alias", "dated")),
-			text: `{"success":true,"result":[{"full_path":"` + origin + `/static/img/dated/` + uploadDay + `/photo.jpg","filename":"` + uploadDay + `/photo.jpg"}]}` + "\n",
+			Name: "image", Target: imagePath, Header: multipart + bearer, Status: 200,
+			Body: form(file("Photo.JPG", jpegPicture), field("alias", "dated")),
+			Text: `{"success":true,"result":[{"full_path":"` + origin + `/static/img/dated/` + uploadDay + `/photo.jpg","filename":"` + uploadDay + `/photo.jpg"}]}` + "\n",
 		},
 		{
-			name: "variant", target: imagePath, header: multipart + bearer, status: 200,
-			body: form(file("a.jpg", jpegPicture), field("alias", "pictures")),
-			text: `{"success":true,"result":[{"full_path":"` + origin + `/static/img/pictures/a.jpg","filename":"a.jpg","webp":"` +
+			Name: "variant", Target: imagePath, Header: multipart + bearer, Status: 200,
+			Body: form(file("a.jpg", jpegPicture), field("alias", "pictures")),
+			Text: `{"success":true,"result":[{"full_path":"` + origin + `/static/img/pictures/a.jpg","filename":"a.jpg","webp":"` +
 				origin + `/static/img/pictures/a.jpg.webp"}]}` + "\n",
 		},
 		{
-			name: "files", target: filePath, header: multipart + bearer, status: 200, body: form(file("a.pdf", pdfDocument), file("b.txt", "")),
-			text: `{"success":true,"result":[{"full_path":"` + origin + `/static/file/content/a.pdf","filename":"a.pdf"},{"full_path":"` +
+			Name: "files", Target: filePath, Header: multipart + bearer, Status: 200, Body: form(file("a.pdf", pdfDocument), file("b.txt", "")),
+			Text: `{"success":true,"result":[{"full_path":"` + origin + `/static/file/content/a.pdf","filename":"a.pdf"},{"full_path":"` +
 				origin + `/static/file/content/b.txt","filename":"b.txt"}]}` + "\n",
 		},
 		{
-			name: "own address", target: filePath, header: multipart + bearer, status: 200, body: form(file("a.txt", "x"), field("alias", "cdn")),
-			text: `{"success":true,"result":[{"full_path":"https://cdn.example/x/static/file/cdn/a.txt","filename":"a.txt"}]}` + "\n",
+			Name: "own address", Target: filePath, Header: multipart + bearer, Status: 200, Body: form(file("a.txt", "x"), field("alias", "cdn")),
+			Text: `{"success":true,"result":[{"full_path":"https://cdn.example/x/static/file/cdn/a.txt","filename":"a.txt"}]}` + "\n",
 		},
 		{
-			name: "forged host", target: filePath, header: multipart + bearer + "X-Forwarded-Host: evil.example\nX-Forwarded-Proto: https",
-			body: form(file("a.txt", "x")), status: 200, has: `"` + origin + `/static/file/content/a.txt"`,
+			Name: "forged host", Target: filePath, Header: multipart + bearer + "X-Forwarded-Host: evil.example\nX-Forwarded-Proto: https",
+			Body: form(file("a.txt", "x")), Status: 200, Has: `"` + origin + `/static/file/content/a.txt"`,
 		},
 		{
-			name: "refused", target: filePath, header: multipart + bearer, status: 415, body: form(file("x.php", "x"), file("a.txt", "x")),
-			has: `{"success":false,"errors":[{"message":"`,
+			Name: "refused", Target: filePath, Header: multipart + bearer, Status: 415, Body: form(file("x.php", "x"), file("a.txt", "x")),
+			Has: `{"success":false,"errors":[{"message":"`,
 		},
 	})
 	base := func(c *media.Config) { c.CDNBase = "https://all.example" }
 	s := newSiteWith(t, media.Limits{}, base)
 	for alias, want := range map[string]string{"content": "https://all.example/static", "cdn": "https://cdn.example/x/static"} {
 		httpCase{
-			target: filePath, header: multipart + bearer, body: form(file("a.txt", "x"), field("alias", alias)),
-			status: 200, has: `"` + want + `/file/` + alias + `/a.txt"`,
-		}.check(t, s)
+			Target: filePath, Header: multipart + bearer, Body: form(file("a.txt", "x"), field("alias", alias)),
+			Status: 200, Has: `"` + want + `/file/` + alias + `/a.txt"`,
+		}.Check(t, s)
 	}
 }
 
@@ -57,16 +57,16 @@ func TestUploadKinds(t *testing.T) {
 	t.Parallel()
 	for ext, content := range samples {
 		for _, name := range []string{"one." + ext, "One." + strings.ToUpper(ext)} {
-			c := uploadCase{name: "file " + name, parts: []part{file(name, content)}, want: []string{"file/content/one." + ext}}
+			c := uploadCase{Name: "file " + name, Parts: []part{file(name, content)}, Want: []string{"file/content/one." + ext}}
 			if ext == "svg" { // pictures that may be active are for image aliases
-				c.status, c.want = http.StatusUnsupportedMediaType, []string{name}
+				c.Status, c.Want = http.StatusUnsupportedMediaType, []string{name}
 			}
-			c.run(t, aSite)
+			c.Run(t, aSite)
 		}
 	}
 	for _, ext := range []string{"jpg", "jpeg", "gif", "png", "svg"} {
 		content := samples[strings.Replace(ext, "jpeg", "jpg", 1)]
-		uploadCase{name: "image " + ext, parts: []part{file("one."+ext, content)}, want: []string{"img/content/one." + ext}}.image().run(t, aSite)
+		uploadCase{Name: "image " + ext, Parts: []part{file("one."+ext, content)}, Want: []string{"img/content/one." + ext}}.Image().Run(t, aSite)
 	}
 }
 
@@ -76,15 +76,15 @@ func TestUploadWhole(t *testing.T) {
 	t.Parallel()
 	body := form(file("a.txt", "text"))
 	run(t, aSite, []httpCase{
-		{name: "gzip", target: filePath, header: multipart + bearer + "Content-Encoding: gzip", body: body, status: 415, has: "Content-Encoding"},
-		{name: "identity", target: filePath, header: multipart + bearer + "Content-Encoding: identity", body: body, status: 200},
-		{name: "boundary", target: filePath, header: "Content-Type: multipart/form-data; boundary=a/b\n" + bearer, body: body, status: 415, has: "quote the boundary"},
-		{name: "no type", target: filePath, header: bearer, body: body, status: 415, has: "files[]"},
-		{name: "range", target: filePath, header: multipart + bearer + "Content-Range: bytes 0-99/300", body: body, status: 400, has: "use " + filePath + "/resumable"},
-		{name: "offset", target: imagePath, header: multipart + bearer + "Upload-Offset: 0", body: body, status: 400, has: "use " + imagePath + "/resumable"},
-		{name: "query", target: filePath + "?chunk=0&chunks=2", header: multipart + bearer, body: body, status: 400, has: "a piece"},
-		{name: "no token", target: filePath, header: multipart + "Content-Range: bytes 0-99/300", body: body, status: 401},
-		{name: "small form", method: http.MethodPost, target: tokenPath, header: urlencoded + "Content-Encoding: gzip", body: "x", status: 415, has: "Content-Encoding"},
+		{Name: "gzip", Target: filePath, Header: multipart + bearer + "Content-Encoding: gzip", Body: body, Status: 415, Has: "Content-Encoding"},
+		{Name: "identity", Target: filePath, Header: multipart + bearer + "Content-Encoding: identity", Body: body, Status: 200},
+		{Name: "boundary", Target: filePath, Header: "Content-Type: multipart/form-data; boundary=a/b\n" + bearer, Body: body, Status: 415, Has: "quote the boundary"},
+		{Name: "no type", Target: filePath, Header: bearer, Body: body, Status: 415, Has: "files[]"},
+		{Name: "range", Target: filePath, Header: multipart + bearer + "Content-Range: bytes 0-99/300", Body: body, Status: 400, Has: "use " + filePath + "/resumable"},
+		{Name: "offset", Target: imagePath, Header: multipart + bearer + "Upload-Offset: 0", Body: body, Status: 400, Has: "use " + imagePath + "/resumable"},
+		{Name: "query", Target: filePath + "?chunk=0&chunks=2", Header: multipart + bearer, Body: body, Status: 400, Has: "a piece"},
+		{Name: "no token", Target: filePath, Header: multipart + "Content-Range: bytes 0-99/300", Body: body, Status: 401},
+		{Name: "small form", Method: http.MethodPost, Target: tokenPath, Header: urlencoded + "Content-Encoding: gzip", Body: "x", Status: 415, Has: "Content-Encoding"},
 	})
 }
 
@@ -102,7 +102,7 @@ func TestUploadOrder(t *testing.T) {
 		"empty inputs":   {empty, c, named("photo", empty), a, b, named("files", empty)},
 	} {
 		want := []string{"img/content/c.gif", "img/content/a.gif", "img/content/b.gif"}
-		uploadCase{name: name, parts: parts, want: want}.image().run(t, aSite)
+		uploadCase{Name: name, Parts: parts, Want: want}.Image().Run(t, aSite)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestUploadFields(t *testing.T) {
 		{"slash at the end", "", []part{text, folder("x/")}, "content/x"},
 		{"sanitized", "", []part{text, folder("Můj Výlet/Den 1")}, "content/muj-vylet/den-1"},
 	} {
-		uploadCase{name: c.name, target: c.query, parts: c.parts, want: []string{"file/" + c.want + "/a.txt"}}.run(t, aSite)
+		uploadCase{Name: c.name, Target: c.query, Parts: c.parts, Want: []string{"file/" + c.want + "/a.txt"}}.Run(t, aSite)
 	}
 }
 
@@ -153,11 +153,11 @@ func TestUploadAround(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				s := aSite(t)
-				r := s.request(t, http.MethodPost, filePath, multipart+bearer, b)
+				r := s.Request(t, http.MethodPost, filePath, multipart+bearer, b)
 				if !known {
 					r.Body, r.ContentLength = io.NopCloser(strings.NewReader(b)), -1
 				}
-				s.send(t, r).items(t)[0].at(t, s, "file/content/a.txt", "x")
+				s.Send(t, r).Items(t)[0].At(t, s, "file/content/a.txt", "x")
 			})
 		}
 	}

@@ -1,5 +1,6 @@
-// Package testservice is for tests that need a running service, outside of package service. It starts no Caddy.
-// Begin with [Observer].
+// Package testservice is the one harness of tests that need a running service: a [Site] is a service on one
+// storage in memory, behind its HTTP handler, with requests and expected answers as data. It starts no
+// Caddy. Begin with [New] and [Case].
 package testservice
 
 import (

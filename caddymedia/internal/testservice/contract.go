@@ -1,4 +1,4 @@
-package mediahttp_test
+package testservice
 
 import (
 	"cmp"
@@ -28,7 +28,7 @@ type contract struct {
 	seen map[string]bool // operations and statuses, as "generateToken 200"
 }
 
-// document is the contract of all sites of this package.
+// document is the contract of all sites.
 var document = sync.OnceValues(func() (*contract, error) {
 	doc, err := openapi3.NewLoader().LoadFromData(mediahttp.OpenAPI)
 	if err == nil {
@@ -37,29 +37,50 @@ var document = sync.OnceValues(func() (*contract, error) {
 	return &contract{doc: doc, seen: map[string]bool{}}, err
 })
 
-// observe compares a request and its response with the document.
-func (s *site) observe(t *testing.T, r *http.Request, sent string, got *reply) {
+// compare compares a request and its response with the document.
+func compare(t *testing.T, r *http.Request, sent string, got *Reply) {
 	t.Helper()
 	c, err := document()
 	if err == nil {
 		err = c.compare(r, sent, got)
 	}
 	if err != nil {
-		t.Errorf("%s %s: %d: %v", r.Method, r.URL.Path, got.status, err)
+		t.Errorf("%s %s: %d: %v", r.Method, r.URL.Path, got.Status, err)
+	}
+}
+
+// CheckAllSeen reports responses of the OpenAPI document that no test of the process has received.
+func CheckAllSeen(t *testing.T) {
+	t.Helper()
+	c, err := document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for path, item := range c.doc.Paths.Map() {
+		for _, operation := range item.Operations() {
+			for status := range operation.Responses.Map() {
+				// 500 is a fault of the service itself, of which none is known.
+				if seen := c.seen[operation.OperationID+" "+status]; seen == (status == "500") {
+					t.Errorf("%s: %s %s: seen is %t", path, operation.OperationID, status, seen)
+				}
+			}
+		}
 	}
 }
 
 // compare compares a request and its response with the document. A path that it does not have is
 // not of the service.
-func (c *contract) compare(r *http.Request, sent string, answer *reply) error {
+func (c *contract) compare(r *http.Request, sent string, answer *Reply) error {
 	route, params := c.route(r)
 	if route == nil {
 		return nil
 	}
 	c.mu.Lock()
-	c.seen[route.Operation.OperationID+" "+strconv.Itoa(answer.status)] = true
+	c.seen[route.Operation.OperationID+" "+strconv.Itoa(answer.Status)] = true
 	c.mu.Unlock()
-	documented := route.Operation.Responses.Status(answer.status)
+	documented := route.Operation.Responses.Status(answer.Status)
 	if documented == nil {
 		return fmt.Errorf("the document has no such status")
 	}
@@ -72,12 +93,12 @@ func (c *contract) compare(r *http.Request, sent string, answer *reply) error {
 			ExcludeRequestBody: route.Method == http.MethodPut, // of any type, or of none
 		},
 	}
-	if !slices.Contains(malformed, answer.status) {
+	if !slices.Contains(malformed, answer.Status) {
 		if err := openapi3filter.ValidateRequest(request.Context(), input); err != nil {
 			return fmt.Errorf("the request was accepted, but is not documented: %w", err)
 		}
 	}
-	header := withoutCORS(answer.header)
+	header := withoutCORS(answer.Header)
 	if err := compareHeaders(documented.Value, header); err != nil {
 		return err
 	}
@@ -85,12 +106,12 @@ func (c *contract) compare(r *http.Request, sent string, answer *reply) error {
 		return nil
 	}
 	output := &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: input, Status: answer.status, Header: header, Options: input.Options,
+		RequestValidationInput: input, Status: answer.Status, Header: header, Options: input.Options,
 	}
-	return openapi3filter.ValidateResponse(request.Context(), output.SetBodyBytes([]byte(answer.body)))
+	return openapi3filter.ValidateResponse(request.Context(), output.SetBodyBytes([]byte(answer.Body)))
 }
 
-// malformed are the statuses of requests that may violate the document.
+// malformed are the statuses of requests that May violate the document.
 var malformed = []int{
 	http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed,
 	http.StatusConflict, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
@@ -130,7 +151,7 @@ func (c *contract) route(r *http.Request) (*routers.Route, map[string]string) {
 	if strings.Contains(path, "/resumable") {
 		method = cmp.Or(strings.Join(r.Header.Values("X-HTTP-Method-Override"), ","), method)
 	}
-	if method == http.MethodHead && strings.HasPrefix(path, itemsPath) {
+	if method == http.MethodHead && strings.HasPrefix(path, ItemsPath) {
 		method = http.MethodGet
 	}
 	operation := cmp.Or(item.GetOperation(method), item.Post, item.Patch, item.Delete, item.Put)
@@ -149,7 +170,7 @@ func documentedPath(path string) (documented string, params map[string]string) {
 			return prefix + "{alias}/{filename}", map[string]string{"alias": alias, "filename": filename}
 		}
 	}
-	for _, prefix := range []string{itemsPath + "image/", itemsPath + "file/"} {
+	for _, prefix := range []string{ItemsPath + "image/", ItemsPath + "file/"} {
 		if rest, ok := strings.CutPrefix(path, prefix); ok {
 			alias, filename, below := strings.Cut(rest, "/")
 			if !below {
@@ -166,7 +187,7 @@ func documentedPath(path string) (documented string, params map[string]string) {
 			return prefix + "/{id}", map[string]string{"id": id}
 		}
 	}
-	for _, prefix := range []string{imagePath + "/", filePath + "/"} {
+	for _, prefix := range []string{ImagePath + "/", FilePath + "/"} {
 		if rest, ok := strings.CutPrefix(path, prefix); ok {
 			if alias, filename, _ := strings.Cut(rest, "/"); filename != "" {
 				return prefix + "{alias}/{filename}", map[string]string{"alias": alias, "filename": filename}

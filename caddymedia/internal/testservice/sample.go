@@ -1,4 +1,4 @@
-package mediahttp_test
+package testservice
 
 import (
 	"archive/zip"
@@ -17,26 +17,27 @@ import (
 
 // Small complete files.
 var (
-	jpegPicture = encoded(func(w io.Writer) error { return jpeg.Encode(w, picture(4, 3), nil) })
-	gifPicture  = encoded(func(w io.Writer) error { return gif.Encode(w, picture(4, 3), nil) })
-	pngPicture  = pngOf(4, 3)
-	zipArchive  = encoded(func(w io.Writer) error {
+	JPEG = encoded(func(w io.Writer) error { return jpeg.Encode(w, picture(4, 3), nil) })
+	GIF  = encoded(func(w io.Writer) error { return gif.Encode(w, picture(4, 3), nil) })
+	PNG  = PNGOf(4, 3)
+	Zip  = encoded(func(w io.Writer) error {
 		z := zip.NewWriter(w)
 		_, err := z.Create("empty.txt")
 		return errors.Join(err, z.Close())
 	})
-	gzipFile = encoded(func(w io.Writer) error { return gzip.NewWriter(w).Close() })
+	Gzip = encoded(func(w io.Writer) error { return gzip.NewWriter(w).Close() })
 )
 
+// Small complete files of text.
 const (
-	svgPicture  = `<svg xmlns="http://www.w3.org/2000/svg" width="4" height="3"><rect width="4" height="3"/></svg>`
-	pdfDocument = "%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\ntrailer\n<< /Root 1 0 R >>\n%%EOF\n"
+	SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="4" height="3"><rect width="4" height="3"/></svg>`
+	PDF = "%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\ntrailer\n<< /Root 1 0 R >>\n%%EOF\n"
 )
 
-// samples are files by extension.
-var samples = map[string]string{
-	"jpg": jpegPicture, "png": pngPicture, "gif": gifPicture, "svg": svgPicture,
-	"pdf": pdfDocument, "txt": "just some words\n", "zip": zipArchive, "gz": gzipFile,
+// Samples are files by extension.
+var Samples = map[string]string{
+	"jpg": JPEG, "png": PNG, "gif": GIF, "svg": SVG,
+	"pdf": PDF, "txt": "just some words\n", "zip": Zip, "gz": Gzip,
 }
 
 func encoded(encode func(io.Writer) error) string {
@@ -55,16 +56,18 @@ func picture(width, height int) image.Image {
 	return m
 }
 
-func pngOf(width, height int) string {
+// PNGOf returns a PNG of a size.
+func PNGOf(width, height int) string {
 	return encoded(func(w io.Writer) error { return png.Encode(w, picture(width, height)) })
 }
 
-func gifOf(width, height int) string {
+// GIFOf returns a GIF of a size.
+func GIFOf(width, height int) string {
 	return encoded(func(w io.Writer) error { return gif.Encode(w, picture(width, height), nil) })
 }
 
-// pngBomb returns a small file that claims to be a large picture.
-func pngBomb(width, height uint32) string {
+// PNGBomb returns a small file that claims to be a large picture.
+func PNGBomb(width, height uint32) string {
 	chunk := func(kind string, data []byte) []byte {
 		b := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
 		b = append(append(b, kind...), data...)

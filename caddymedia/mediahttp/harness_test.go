@@ -1,0 +1,67 @@
+package mediahttp_test
+
+import "github.com/caddymedia/media/caddymedia/internal/testservice"
+
+// The names of package testservice that the tests use most.
+const (
+	someKey       = testservice.SomeKey
+	otherKey      = testservice.OtherKey
+	password      = testservice.Password
+	uploadDay     = testservice.UploadDay
+	noonSecond    = testservice.NoonSecond
+	origin        = testservice.Origin
+	tokenPath     = testservice.TokenPath
+	imagePath     = testservice.ImagePath
+	filePath      = testservice.FilePath
+	resumablePath = testservice.ResumablePath
+	ticketPath    = testservice.TicketPath
+	signPath      = testservice.SignPath
+	itemsPath     = testservice.ItemsPath
+	multipart     = testservice.Multipart
+	urlencoded    = testservice.Urlencoded
+	bearer        = testservice.Bearer
+	ticketBearer  = testservice.TicketBearer
+	multipartType = testservice.MultipartType
+	tusHeader     = testservice.TusHeader
+	tusBody       = testservice.TusBody
+	svgPicture    = testservice.SVG
+	pdfDocument   = testservice.PDF
+)
+
+type (
+	site       = testservice.Site
+	httpCase   = testservice.Case
+	uploadCase = testservice.Upload
+	reply      = testservice.Reply
+	part       = testservice.Part
+)
+
+var (
+	noon        = testservice.Noon
+	newSite     = testservice.New
+	newSiteWith = testservice.NewWith
+	newSiteOn   = testservice.NewOn
+	aSite       = testservice.Default
+	may         = testservice.May
+	withTicket  = testservice.WithTicket
+	account     = testservice.Account
+	on          = testservice.On
+	run         = testservice.Run
+	runUploads  = testservice.RunUploads
+	file        = testservice.File
+	field       = testservice.Field
+	named       = testservice.Named
+	form        = testservice.Form
+	meanwhile   = testservice.Meanwhile
+	metadata    = testservice.Metadata
+	failByName  = testservice.FailByName
+	jpegPicture = testservice.JPEG
+	gifPicture  = testservice.GIF
+	pngPicture  = testservice.PNG
+	pngOf       = testservice.PNGOf
+	gifOf       = testservice.GIFOf
+	pngBomb     = testservice.PNGBomb
+	zipArchive  = testservice.Zip
+	gzipFile    = testservice.Gzip
+	samples     = testservice.Samples
+)
