@@ -23,6 +23,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/cache"
 	"github.com/caddymedia/media/storagedrivers/memory"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // configOf returns a configuration with a storage in memory, without sub folders, and the aliases
@@ -64,7 +65,8 @@ type store struct {
 }
 
 func (s *store) Check(context.Context) error { return nil }
-func (s *store) Close() error                { s.closed++; return nil }
+
+func (s *store) Close() error { s.closed++; return nil }
 
 func (s *store) Update(context.Context, string, string, func(tokens.Entry) (tokens.Entry, error)) error {
 	s.saved++
@@ -238,24 +240,24 @@ func TestNewErrors(t *testing.T) {
 			c.Storages[0].Options.Location = storagedrivers.Location{Backend: "x", Root: "/srv/a/@Uploads/b"}
 			c.ImageAliases = nil
 		},
+		"redirect public does not go with private": func(c *Config) {
+			c.ImageAliases["content"].Private, c.ImageAliases["content"].Redirect = new(Private), &Redirect{To: "public", Base: "https://example.com"}
+		},
+		`private.public: there is no rendition "x"`:   func(c *Config) { c.ImageAliases["content"].Private = &Private{Public: []string{"x"}} },
+		"step is whole seconds":                       func(c *Config) { c.ImageAliases["content"].Private = &Private{Step: options.Duration(169 * time.Hour)} },
+		"signing_key: a key has 31 bytes":             func(c *Config) { c.SigningKey = []string{strings.Repeat("x", 31)} },
 		`image alias "content": svg is one of reject`: func(c *Config) { c.ImageAliases["content"].SVG = "clean" },
 	} {
 		config := configOf(t)
 		change(&config)
 		if _, err := New(config); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
+		} else if strings.Contains(err.Error(), "xxx") {
+			t.Errorf("the key is in %v", err)
 		}
 		if config.Tokens.(*store).closed > 0 {
 			t.Errorf("%s: the token store is closed", want)
 		}
-	}
-}
-
-// TestOriginErrors: the error of an origin names the option.
-func TestOriginErrors(t *testing.T) {
-	t.Parallel()
-	if err := (&Settings{CORS: []string{"https://a/"}}).Check(); err == nil || !strings.HasPrefix(err.Error(), "cors: an origin is") {
-		t.Errorf("error %v", err)
 	}
 }
 

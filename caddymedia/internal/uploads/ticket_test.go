@@ -1,0 +1,325 @@
+package uploads_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/media"
+)
+
+// TestTicketUpload: a ticket forces what it says, and what it does not say is free. Package upload tests what
+// is forced.
+func TestTicketUpload(t *testing.T) {
+	t.Parallel()
+	alias, folder, text := field("alias", "one"), field("sub_folder", "a/b"), file("x.txt", "text")
+	image := file("x.gif", gifPicture)
+	for _, c := range []struct {
+		fields string
+		uploadCase
+	}{
+		{"kind=file&alias=one", uploadCase{Name: "alias", Parts: []part{text}, Want: []string{"file/one/x.txt"}}},
+		{"kind=file", uploadCase{Name: "default alias", Parts: []part{text}, Want: []string{"file/content/x.txt"}}},
+		{"kind=file&alias=one", uploadCase{Name: "alias named", Parts: []part{alias, folder, text}, Want: []string{"file/one/a/b/x.txt"}}},
+		{"kind=file&alias=one", uploadCase{Name: "another alias late", Parts: []part{text, field("alias", "two")}, Status: 403, Has: "the alias \"one\""}},
+		{"kind=file&alias=one", uploadCase{Name: "another alias in the query", Target: "?alias=two", Parts: []part{text}, Status: 403}},
+		{"kind=file&alias=one", uploadCase{Name: "query corrected", Target: "?alias=two", Parts: []part{alias, text}, Want: []string{"file/one/x.txt"}}},
+		{"kind=image", uploadCase{Name: "another kind", Parts: []part{text}, Status: 403, Has: "image"}},
+		{"kind=file&sub_folder=A B", uploadCase{Name: "sub folder sanitised", Parts: []part{field("sub_folder", "A B"), text}, Want: []string{"file/content/a-b/x.txt"}}},
+		{"kind=file&sub_folder=a/b", uploadCase{Name: "another sub folder late", Parts: []part{text, field("sub_folder", "a/b/c")}, Status: 403, Has: "sub_folder"}},
+		{"kind=file&sub_folder=a/b", uploadCase{Name: "another sub folder in the query", Target: "?sub_folder=/", Parts: []part{text}, Status: 403}},
+		{"kind=file&alias=dated", uploadCase{Name: "folder of the day", Parts: []part{text}, Want: []string{"file/dated/" + uploadDay + "/x.txt"}}},
+		{"kind=file&filename=a.txt&alias=exact", uploadCase{Name: "filename", Parts: []part{file("../../b.php", "text")}, Want: []string{"file/exact/a.txt"}}},
+		{"kind=file&filename=a.txt&max_files=2&alias=replacing", uploadCase{Name: "filename of two", Parts: []part{text, text}, Status: 409, Want: []string{"x.txt", "x.txt"}}},
+		{"kind=image&filename=a.png", uploadCase{Name: "filename of other content", Parts: []part{image}, Status: 415, Want: []string{"x.gif"}}.Image()},
+		{"kind=file&max_size=3&alias=one", uploadCase{Name: "too large", Parts: []part{text, alias}, Status: 413, Has: "3 bytes", Want: []string{"x.txt"}}},
+		{"kind=file", uploadCase{Name: "two of one", Parts: []part{text, text}, Status: 403}},
+	} {
+		c.Header = ticketBearer
+		c.Run(t, withTicket(c.fields))
+	}
+}
+
+// TestTicketCounts: a ticket counts stored items only, and is used up without its body being read.
+func TestTicketCounts(t *testing.T) {
+	t.Parallel()
+	s := withTicket("kind=file&max_files=3")(t)
+	text := file("x.txt", "text")
+	send := func(status int, parts ...part) {
+		t.Helper()
+		r := s.Do(t, http.MethodPost, filePath, multipart+ticketBearer, form(parts...))
+		if r.Status != status {
+			t.Errorf("%d %s, want %d", r.Status, r.Body, status)
+		}
+	}
+	left := func(want int) {
+		t.Helper()
+		_, ticket, err := service.Of(s.First).Issuer().Verify(t.Context(), s.Vars[1], "")
+		if err != nil || ticket.Left() != want {
+			t.Errorf("%+v, %v, want %d left", ticket, err, want)
+		}
+	}
+	send(415, text, file("x.php", "text"))
+	send(400)
+	left(3)
+	send(200, text, text)
+	left(1)
+	send(403, text, text)
+	left(1)
+	s.Driver.Fail = failByName
+	send(502, file("forbidden.txt", "text")) // refused after it was counted
+	left(1)
+	send(200, text)
+	left(0)
+	r := s.Request(t, http.MethodPost, filePath, multipart+ticketBearer, "x")
+	r.Body = unreadable{t}
+	s.Unread(t, r, 403)
+	s.Ticket(t, "kind=file") // another one counts by itself
+	send(200, text)
+}
+
+// unreadable is a body that must not be read.
+type unreadable struct{ t *testing.T }
+
+func (u unreadable) Read([]byte) (int, error) {
+	u.t.Error("the body is read")
+	return 0, http.ErrBodyReadAfterClose
+}
+
+func (unreadable) Close() error { return nil }
+
+// TestTicketEnds: a ticket ends with its time, its account, its right, and the account's tokens.
+func TestTicketEnds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(*testing.T, *site)
+		want   int
+	}{
+		{"nothing", func(*testing.T, *site) {}, 200},
+		{"almost expired", func(_ *testing.T, s *site) { s.Passed.Store(int64(14 * time.Minute)) }, 200}, // with time for the body
+		{"expired", func(_ *testing.T, s *site) { s.Passed.Store(int64(15 * time.Minute)) }, 401},
+		{"revoked", func(t *testing.T, s *site) {
+			if n, err := service.Of(s.First).Issuer().Revoke(t.Context(), someKey); n != 2 || err != nil { // with its token
+				t.Errorf("revoked %d: %v", n, err)
+			}
+		}, 401},
+		{"account removed", func(t *testing.T, s *site) { s.First = s.Service(t, media.Limits{}) }, 401},
+		{"alias withdrawn", func(t *testing.T, s *site) { s.First = s.Service(t, media.Limits{}, account("two")) }, 401},
+		{"reloaded", func(t *testing.T, s *site) { s.First = s.Service(t, media.Limits{}, account()) }, 200},
+		{"store unavailable", func(_ *testing.T, s *site) { s.Store.Fails.Store(true) }, 503},
+		{"counting unavailable", func(_ *testing.T, s *site) { s.Store.NoTakes.Store(true) }, 503},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := withTicket("kind=file&alias=one")(t)
+			c.change(t, s)
+			s.Current.Store(s.First)
+			httpCase{
+				Target: filePath, Header: multipart + "Authorization: Bearer " + s.Vars[1], Body: form(file("a.txt", "text")), Status: c.want,
+			}.Check(t, s)
+		})
+	}
+}
+
+// TestTicketEndsDuringUpload: nothing is stored if the ticket ends during the upload, or if another
+// upload uses it up.
+func TestTicketEndsDuringUpload(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(*testing.T, *site)
+		want   int
+	}{
+		{"nothing", func(*testing.T, *site) {}, 200},
+		{"expired", func(_ *testing.T, s *site) { s.Passed.Store(int64(time.Hour)) }, 401},
+		{"used up", func(t *testing.T, s *site) {
+			s.Do(t, http.MethodPost, filePath, multipart+ticketBearer, form(file("b.txt", "text")))
+		}, 403},
+		{"counting unavailable", func(_ *testing.T, s *site) { s.Store.NoTakes.Store(true) }, 503},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := withTicket("kind=file&alias=one")(t)
+			body := form(file("late.txt", "text"))
+			s.Upload(t, s.Vars[1], meanwhile(body, func() { c.change(t, s) })).Want(t, c.want, "")
+			if _, stored := s.Stored(t, "file/one/late.txt"); stored != (c.want == 200) {
+				t.Errorf("stored: %t", stored)
+			}
+		})
+	}
+}
+
+// from sets the address of the client of a request.
+func from(client string, r *http.Request) *http.Request {
+	r.RemoteAddr = client + ":1234"
+	return r
+}
+
+// dripping is a body that ends when it is closed.
+type dripping struct {
+	io.Reader
+	begun func()
+	end   chan struct{}
+}
+
+func (b dripping) Read([]byte) (int, error) {
+	b.begun()
+	<-b.end
+	return 0, io.ErrUnexpectedEOF
+}
+
+func (dripping) Close() error { return nil }
+
+// TestTicketUnderWay: a ticket has as many uploads under way as it has files left, and two more. A
+// client with many tickets leaves room to others, and to the tokens of the account.
+func TestTicketUnderWay(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		tickets int
+		fields  string
+		put     bool
+		want    int
+	}{
+		{"one file", 1, "kind=file", false, 3},
+		{"one file, PUT", 1, "kind=file", true, 3},
+		{"three files", 1, "kind=file&max_files=3", false, 5},
+		{"many tickets", 20, "kind=file", false, 6}, // a third of 20 without their tenth
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, media.Limits{MaxUploads: 20})
+			var sent, begun, ended sync.WaitGroup
+			end, held := make(chan struct{}), 0
+			method, target, header := http.MethodPost, filePath, multipart
+			if c.put {
+				method, target, header = http.MethodPut, filePath+"/content/a.txt", ""
+			}
+			for range c.tickets {
+				s.Ticket(t, c.fields)
+				for range 10 {
+					r := from("192.0.2.1", s.Request(t, method, target, header+ticketBearer, "x"))
+					w := httptest.NewRecorder()
+					begun.Add(1)
+					once := sync.OnceFunc(begun.Done)
+					r.Body = dripping{begun: once, end: end}
+					ended.Go(func() {
+						s.Handler.ServeHTTP(w, r)
+						once() // refused
+					})
+					begun.Wait()
+					if w.Code == http.StatusOK && w.Body.Len() == 0 {
+						held++
+					} else if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
+						t.Errorf("%d %s", w.Code, w.Body)
+					}
+				}
+			}
+			sent.Wait()
+			if held != c.want {
+				t.Errorf("%d uploads are under way, want %d", held, c.want)
+			}
+			s.Ticket(t, "kind=file")
+			for header, client := range map[string]string{ticketBearer: "192.0.3.1", bearer: "192.0.2.1"} {
+				if r := s.Send(t, from(client, s.Request(t, http.MethodPost, filePath, multipart+header, form(file("b.txt", "x"))))); r.Status != 200 {
+					t.Errorf("another caller: %d %s", r.Status, r.Body)
+				}
+			}
+			close(end)
+			ended.Wait()
+			s.Ticket(t, c.fields)
+			if r := s.Send(t, from("192.0.2.1", s.Request(t, http.MethodPost, filePath, multipart+ticketBearer, form(file("c.txt", "x"))))); r.Status != 200 {
+				t.Errorf("afterwards: %d %s", r.Status, r.Body)
+			}
+		})
+	}
+}
+
+// TestTicketRefusals: a ticket is used up by ten refused items for each of its files, whatever the
+// way in. Aborted uploads and those that are too many do not count.
+func TestTicketRefusals(t *testing.T) {
+	t.Parallel()
+	bad := file("a.png", "text")
+	for _, c := range []struct {
+		name   string
+		fields string
+		send   func(*testing.T, *site) *reply
+		want   int // refusals
+	}{
+		{"form", "kind=image", func(t *testing.T, s *site) *reply {
+			t.Helper()
+			return s.Do(t, http.MethodPost, imagePath, multipart+ticketBearer, form(bad))
+		}, 10},
+		{"form of two files", "kind=image&max_files=2", func(t *testing.T, s *site) *reply {
+			t.Helper()
+			return s.Do(t, http.MethodPost, imagePath, multipart+ticketBearer, form(bad, bad))
+		}, 10},
+		{"PUT", "kind=image", func(t *testing.T, s *site) *reply {
+			t.Helper()
+			return s.Do(t, http.MethodPut, imagePath+"/content/a.png", ticketBearer, "text")
+		}, 10},
+		{"aborted", "kind=image", func(t *testing.T, s *site) *reply {
+			t.Helper()
+			whole := form(bad)
+			return s.Do(t, http.MethodPost, imagePath, multipart+ticketBearer, whole[:len(whole)-20])
+		}, 0},
+		{"more files than are left", "kind=image", func(t *testing.T, s *site) *reply {
+			t.Helper()
+			return s.Do(t, http.MethodPost, imagePath, multipart+ticketBearer, form(file("a.png", pngOf(1, 1)), file("b.png", pngOf(1, 1))))
+		}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := withTicket(c.fields)(t)
+			refused := 0
+			for range 12 {
+				r := c.send(t, s)
+				if r.Status == 403 && strings.Contains(r.Body, "used up") {
+					break
+				}
+				if r.Status < 400 || r.Status >= 500 {
+					t.Fatalf("%d %s", r.Status, r.Body)
+				}
+				refused++
+			}
+			if want := c.want; want > 0 && refused != want || want == 0 && refused != 12 {
+				t.Errorf("used up after %d", refused)
+			}
+		})
+	}
+}
+
+// TestTicketBodyEnds: the body of an upload ends with the ticket.
+func TestTicketBodyEnds(t *testing.T) {
+	t.Parallel()
+	s := withTicket("kind=file&expires_in=60")(t)
+	r := s.Request(t, http.MethodPost, filePath, multipart+ticketBearer, "x")
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		body, w := io.Pipe()
+		r.Body = body
+		var sending sync.WaitGroup
+		sending.Go(func() {
+			for range 1000 {
+				time.Sleep(time.Second)
+				if _, err := w.Write([]byte("x")); err != nil {
+					return
+				}
+			}
+		})
+		answer := httptest.NewRecorder()
+		s.Handler.ServeHTTP(answer, r)
+		body.Close()
+		sending.Wait()
+		if took := time.Since(begin); answer.Code != 400 || took > 62*time.Second {
+			t.Errorf("%d %s after %v", answer.Code, answer.Body, took)
+		}
+	})
+}
