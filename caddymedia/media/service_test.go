@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"image"
 	"image/png"
 	"io"
@@ -404,6 +405,22 @@ func TestStorageOf(t *testing.T) {
 	} {
 		if got, err := StorageOf(c.name, c.names); got != c.want || (err != nil) != (c.want == "") {
 			t.Errorf("%q of %q: %q, error %v", c.name, c.names, got, err)
+		}
+	}
+}
+
+// TestBadAddresses: an address begins with a scheme and a host, and has nothing that may be a secret.
+func TestBadAddresses(t *testing.T) {
+	t.Parallel()
+	for _, base := range []string{
+		"cdn.example.com", "/cdn", "//cdn.example.com", "ftp://cdn.example.com", "https://", "https:///x", "https:x",
+		"https://cdn.example.com?x", "https://cdn.example.com#x", "https://user@cdn.example.com", "https://cdn example.com", " ",
+	} {
+		shown, _, _ := strings.Cut(base, "?") // what follows may be a secret
+		config := configOf(t)
+		config.CDNBase = base
+		if _, err := New(config); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("cdn_base is an address such as https://cdn.example.com, not \"%s", shown)) {
+			t.Errorf("%q: %v", base, err)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func preflight(t *testing.T, s *site, path, method, from string) *reply {
 	if w.Code == http.StatusNoContent && w.Body.Len() > 0 {
 		t.Errorf("body %q", w.Body)
 	}
-	return &reply{w.Code, w.Result().Header, w.Body.String()}
+	return &reply{Status: w.Code, Header: w.Result().Header, Body: w.Body.String()}
 }
 
 func TestPreflight(t *testing.T) {

@@ -1,11 +1,8 @@
 package adminapi
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
-	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -13,6 +10,7 @@ import (
 
 // oneFolder stores all items in the folder $ROOT, without changing their names.
 const oneFolder = `{"storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}, "sanitize": false}},
+
 	"image_aliases": {"photos": {"webp": {}}}, "file_aliases": {"docs": {}},
 	"accounts": {"site-one": {"password_hash": "` + hash + `", "aliases": ["photos"]}}}`
 
@@ -67,50 +65,6 @@ func TestWithoutApp(t *testing.T) {
 	}
 	defer caddy.Stop()
 	wantError(t, ask(t, New(), http.MethodGet, "/storages", ""), http.StatusServiceUnavailable, "not running")
-}
-
-// TestNames: an item of any name is found under its address, below any prefix.
-func TestNames(t *testing.T) {
-	root := load(t, oneFolder)
-	handler := New()
-	mux := http.NewServeMux()
-	for _, prefix := range []string{"/media", "/media-admin/api"} {
-		mux.Handle(prefix+"/", http.StripPrefix(prefix, handler))
-	}
-	files(t, root+"/file/docs", "folder/x.pdf")
-	wantError(t, ask(t, handler, http.MethodGet, "/items/file/docs/folder%2Fx.pdf", ""), http.StatusNotFound, "nothing at this address")
-	for _, name := range []string{
-		"plain.pdf", "with space.pdf", "100%.pdf", "100%25.pdf", "a+b.pdf", "what?.pdf", "a#b.pdf", "a&b=c.pdf",
-		"příliš žluťoučký.pdf", "日本/語.pdf", "<img src=x onerror=alert(1)>.pdf", `"quoted".pdf`, "a;b.pdf",
-		"26-11/20/deep down/x.pdf", "a:b.pdf", "~user.pdf", "a%2fb.pdf", "{env.HOME}.pdf",
-	} {
-		files(t, root+"/file/docs", name)
-		segments := strings.Split(name, "/")
-		for i := range segments {
-			segments[i] = url.PathEscape(segments[i])
-		}
-		escaped := strings.Join(segments, "/")
-		for _, prefix := range []string{"/media", "/media-admin/api"} {
-			w := ask(t, mux, http.MethodGet, prefix+"/items/file/docs/"+escaped, "")
-			if w.Code != http.StatusOK {
-				t.Errorf("%s%q: %d %s", prefix, name, w.Code, w.Body)
-				continue
-			}
-			var answer struct {
-				Result []struct {
-					FullPath string `json:"full_path"`
-					Filename string
-				}
-			}
-			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || answer.Result[0].Filename != name ||
-				answer.Result[0].FullPath != "/static/file/docs/"+escaped {
-				t.Errorf("%q: %v %s", name, err, w.Body)
-			}
-			if h := w.Header(); h.Get("Content-Type") != "application/json" || h.Get("X-Content-Type-Options") != "nosniff" {
-				t.Errorf("%q: a browser may take the answer for HTML: %v", name, h)
-			}
-		}
-	}
 }
 
 func TestHead(t *testing.T) {

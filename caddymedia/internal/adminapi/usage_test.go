@@ -68,15 +68,6 @@ func TestUsage(t *testing.T) {
 	if again := get[usageAnswer](t, "/usage"); again.Storages[1].Aliases[1].Items.Objects != 2 {
 		t.Errorf("a recent count was made again: %+v", again)
 	}
-	// A reload keeps the counts, and counts again on request.
-	config := strings.ReplaceAll(strings.Replace(app, "{", `{"tokens": {"store": "memory"}, `, 1), "$ROOT", root)
-	config = strings.Replace(config, `"photos": {`, `"photos": {"max_size": 1048576, `, 1)
-	if err := caddy.Load([]byte(`{"admin": {"disabled": true, "config": {"persist": false}}, "apps": {"media": `+config+`}}`), true); err != nil {
-		t.Fatal(err)
-	}
-	if kept := get[usageAnswer](t, "/usage").Storages[1].Aliases[1]; kept.Items.Objects != 2 || kept.State != "idle" {
-		t.Errorf("after a reload: %+v", kept)
-	}
 	decoded[usageAnswer](t, ask(t, New(), http.MethodPost, "/usage", ""), http.StatusOK)
 	awaitUsage(t, func(s map[string]storageUsage) bool { return s["main"].Aliases[1].Items.Objects == 3 })
 	wantError(t, ask(t, New(), http.MethodDelete, "/usage", ""), http.StatusMethodNotAllowed, "GET, HEAD, POST")

@@ -48,7 +48,6 @@ var (
 	withUsers    = testservice.WithUsers
 	withUsersAnd = testservice.WithUsersAnd
 	run          = testservice.Run
-	runUploads   = testservice.RunUploads
 	file         = testservice.File
 	field        = testservice.Field
 	form         = testservice.Form

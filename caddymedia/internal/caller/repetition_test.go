@@ -69,7 +69,7 @@ func (m *mortal) attempt(t *testing.T, c httpCase) *reply {
 	t.Helper()
 	w := httptest.NewRecorder()
 	m.Handler.ServeHTTP(w, m.Request(t, c.Method, c.Target, c.Header, c.Body))
-	return &reply{w.Code, w.Result().Header, w.Body.String()}
+	return &reply{Status: w.Code, Header: w.Result().Header, Body: w.Body.String()}
 }
 
 // contents returns the contents of all objects, in order.

@@ -315,7 +315,7 @@ func TestDeleteFolderTime(t *testing.T) {
 		r := s.Request(t, http.MethodPost, itemsPath+"file/two", urlencoded+header, "action=delete&folder=sub")
 		w := httptest.NewRecorder()
 		s.Handler.ServeHTTP(w, r)
-		(&reply{w.Code, w.Header(), w.Body.String()}).Decode(t, &got)
+		(&reply{Status: w.Code, Header: w.Header(), Body: w.Body.String()}).Decode(t, &got)
 		if took := time.Since(begin); took != 32*time.Second || *got.Deleted != 64 || !*got.More {
 			t.Errorf("%d deleted in %v, more: %t", *got.Deleted, took, *got.More)
 		}

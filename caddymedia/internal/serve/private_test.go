@@ -237,7 +237,7 @@ func TestAltered(t *testing.T) {
 				before := accessed
 				w := httptest.NewRecorder()
 				s.Handler.ServeHTTP(w, s.Request(t, http.MethodGet, target, header, ""))
-				got := &reply{w.Code, w.Result().Header, w.Body.String()}
+				got := &reply{Status: w.Code, Header: w.Result().Header, Body: w.Body.String()}
 				if refused == nil {
 					refused = got
 				}

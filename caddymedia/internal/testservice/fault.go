@@ -158,3 +158,12 @@ func (m *meanwhile) Read(p []byte) (int, error) {
 	}
 	return m.second.Read(p)
 }
+
+// Endless is a body that never ends.
+type Endless struct{}
+
+// Read implements [io.Reader].
+func (Endless) Read(p []byte) (int, error) {
+	p[0] = 'x'
+	return 1, nil
+}

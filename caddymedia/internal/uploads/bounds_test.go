@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -37,7 +38,7 @@ func TestMaxUploadTime(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, media.Limits{MaxUploadTime: options.Duration(30 * time.Millisecond)})
 	body := form(file("a.txt", "text"))
-	got := s.Upload(t, s.Token(t), io.MultiReader(strings.NewReader(body[:strings.Index(body, "text")]), endless{}))
+	got := s.Upload(t, s.Token(t), io.MultiReader(strings.NewReader(body[:strings.Index(body, "text")]), testservice.Endless{}))
 	if got.Status != http.StatusBadRequest || !strings.Contains(got.Body, "longer than 30ms") {
 		t.Errorf("%+v", got)
 	}
@@ -112,12 +113,4 @@ func TestRightsEndDuringUpload(t *testing.T) {
 			}
 		})
 	}
-}
-
-// endless is a body that never ends.
-type endless struct{}
-
-func (endless) Read(p []byte) (int, error) {
-	p[0] = 'x'
-	return 1, nil
 }
