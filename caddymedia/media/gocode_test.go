@@ -86,7 +86,7 @@ func TestDownload(t *testing.T) {
 		}
 	}
 	wantStored(t, s, "img/content/f1/photo.png", picture)
-	wantStored(t, s, "file/content/f9/file.pdf", "%PDF-1.7")
+	wantStored(t, s, "file/content/f10/file.pdf", "%PDF-1.7")
 	if want := (item.Actor{Origin: item.OriginGo}); !slices.Contains(observed.actors, want) || len(slices.Compact(observed.actors)) != 1 {
 		t.Errorf("on behalf of %v, want %v", observed.actors, want)
 	}

@@ -424,3 +424,41 @@ func TestBadAddresses(t *testing.T) {
 		}
 	}
 }
+
+// TestOverlappingPrefixes: the second of two aliases with overlapping prefixes on one storage is
+// refused.
+func TestOverlappingPrefixes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		image, file string
+		overlap     bool
+	}{
+		{"a", "a", true},
+		{"a", "/a/", true},
+		{"a", "a/b", true},
+		{"a/b", "a", true},
+		{"/", "a", true},
+		{"a", "/", true},
+		{"/", "/", true},
+		{"a", "ab", false},
+		{"a/b", "a/c", false},
+		{"file/two", "", true}, // the default of the other
+		{"img", "", false},
+		{"file", "", true},
+	} {
+		for _, storage := range []string{"default", "other"} {
+			config := configOf(t)
+			config.Storages = append(config.Storages, Storage{Name: "other", Driver: memory.New()})
+			config.ImageAliases = map[string]*ImageAlias{"one": {AliasOptions: AliasOptions{Storage: "default", Prefix: c.image}}}
+			config.FileAliases = map[string]*FileAlias{"two": {AliasOptions: AliasOptions{Storage: storage, Prefix: c.file}}}
+			s, err := New(config)
+			if err == nil {
+				err = errors.Join(s.Close())
+			}
+			overlaps := c.overlap && storage == "default"
+			if (err != nil) != overlaps || overlaps && !strings.Contains(err.Error(), `file alias "two": prefix`) {
+				t.Errorf("%q and %q on %s: %v", c.image, c.file, storage, err)
+			}
+		}
+	}
+}

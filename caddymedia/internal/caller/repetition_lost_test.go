@@ -22,8 +22,8 @@ func failed(t *testing.T, r *reply, status int, has string) {
 	}
 }
 
-// TestRetryRecovers: a request whose key cannot be looked up is refused, also if the token store is
-// back a moment later. It is never carried out without its key.
+// TestRetryRecovers: a request whose key cannot be looked up, or that cannot be kept before its change, is
+// refused, also if the token store is back a moment later. It is never carried out without its key.
 func TestRetryRecovers(t *testing.T) {
 	t.Parallel()
 	for _, c := range interruptible {
@@ -32,45 +32,27 @@ func TestRetryRecovers(t *testing.T) {
 			m := newMortal(t)
 			m.setTag(t)
 			c.Header += bearer + retryKey
-			for before := range int32(2) {
-				stored := m.contents(t)
-				m.Store.NoLoads.Store(before + 1)
-				failed(t, m.attempt(t, c), 503, "tokens cannot be checked now")
-				if after := m.contents(t); strings.Join(after, "\n") != strings.Join(stored, "\n") {
+			stored := strings.Join(m.contents(t), "\n")
+			refused := func(has string) {
+				t.Helper()
+				failed(t, m.attempt(t, c), 503, has)
+				if after := strings.Join(m.contents(t), "\n"); after != stored {
 					t.Fatalf("it was carried out: %q", after)
 				}
+			}
+			for before := range int32(2) {
+				m.Store.NoLoads.Store(before + 1)
+				refused("tokens cannot be checked now")
 				m.Store.NoLoads.Store(0)
 			}
+			m.Store.Step = endAfter(1) // the attempt begins
+			refused("the Idempotency-Key cannot be used now")
+			m.Store.Step = nil
+			m.Passed.Add(int64(leaseTime))
 			for _, want := range []string{"", "true"} {
 				if r := m.attempt(t, c); r.Status >= 300 || r.Header.Get("Idempotency-Replayed") != want {
 					t.Errorf("%d %s, replayed %q", r.Status, r.Body, r.Header.Get("Idempotency-Replayed"))
 				}
-			}
-		})
-	}
-}
-
-// TestRetryUnkept: a request that cannot be kept before its change, because the token store fails, is 503.
-func TestRetryUnkept(t *testing.T) {
-	t.Parallel()
-	for _, c := range interruptible {
-		t.Run(c.Name, func(t *testing.T) {
-			t.Parallel()
-			m := newMortal(t)
-			m.setTag(t)
-			before := m.contents(t)
-			c.Header += bearer + retryKey
-			begun := false
-			m.Store.Step = func() error {
-				if !begun { // the attempt begins
-					begun = true
-					return nil
-				}
-				return fs.ErrPermission
-			}
-			failed(t, m.attempt(t, c), 503, "the Idempotency-Key cannot be used now")
-			if after := m.contents(t); strings.Join(after, "\n") != strings.Join(before, "\n") {
-				t.Errorf("it was carried out: %q", after)
 			}
 		})
 	}
@@ -359,30 +341,6 @@ func TestRetryTicket(t *testing.T) {
 		if !dead {
 			return
 		}
-	}
-}
-
-// TestRetryTicketItems: a repetition with more items than an earlier attempt counts them all.
-func TestRetryTicketItems(t *testing.T) {
-	t.Parallel()
-	m := newMortalOn(t, true)
-	m.Ticket(t, "kind=file&alias=one&max_files=3")
-	for k := range 3 {
-		header := multipart + ticketBearer + fmt.Sprintf("Idempotency-Key: q%d\n", k)
-		name := func(n int) string { return fmt.Sprintf("x%d-%d.txt", k, n) }
-		one := form(file(name(0), strings.Repeat("x", 2000)))
-		three := func(pad int) string {
-			return form(file(name(0), ""), file(name(1), ""), file(name(2), strings.Repeat("x", pad)))
-		}
-		m.Driver.Fail = failPut("one/x")
-		for range 2 {
-			m.attempt(t, httpCase{Method: "POST", Target: filePath, Header: header, Body: one})
-		}
-		m.Driver.Fail = nil
-		m.attempt(t, httpCase{Method: "POST", Target: filePath, Header: header, Body: three(len(one) - len(three(0)))})
-	}
-	if found := m.StoredAs(t, "one/x"); len(found) > 3 {
-		t.Errorf("%d files are stored with a ticket for 3", len(found))
 	}
 }
 

@@ -74,20 +74,6 @@ func TestDeleteItem(t *testing.T) {
 	}
 }
 
-// TestDeleteReplaced: of an overwrite and a deletion with the tag of the old item, the new item stays.
-func TestDeleteReplaced(t *testing.T) {
-	t.Parallel()
-	s := withItems(t)
-	target := "file/replacing/a.txt"
-	tag := s.Do(t, http.MethodHead, "/static/"+target, "", "").Header.Get("ETag")
-	replace := uploadCase{Target: "?alias=replacing", Parts: []part{file("a.txt", "new")}, Want: []string{target}}
-	replace.Check(t, s)
-	httpCase{Method: http.MethodDelete, Target: itemsPath + target, Header: bearer + "If-Match: " + tag, Status: 412}.Check(t, s)
-	if got, _ := s.Stored(t, target); got != "new" {
-		t.Errorf("stored is %q", got)
-	}
-}
-
 // setCase is a request to delete a set of items of the file alias "one".
 func setCase(name, body string, status int, has string) httpCase {
 	return httpCase{Name: name, Target: itemsPath + "file/one", Header: urlencoded + bearer, Body: body, Status: status, Has: has}

@@ -19,11 +19,10 @@ const (
 )
 
 type (
-	site       = testservice.Site
-	httpCase   = testservice.Case
-	uploadCase = testservice.Upload
-	reply      = testservice.Reply
-	part       = testservice.Part
+	site     = testservice.Site
+	httpCase = testservice.Case
+	reply    = testservice.Reply
+	part     = testservice.Part
 )
 
 var (

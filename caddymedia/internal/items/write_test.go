@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
@@ -50,24 +49,9 @@ func TestReplaceItem(t *testing.T) {
 		httpCase{Name: "missing", Target: itemsPath + "file/replacing/none.txt", Header: bearer + ifAny, Body: "new", Status: 404, Has: "no such item"},
 		httpCase{Name: "variant", Target: itemsPath + "image/sized/a.png.webp", Header: bearer + ifAny, Body: "new", Status: 404},
 		httpCase{Name: "append time", Target: one, Header: bearer + ifAny, Body: "new", Status: 409, Has: "never replaced"},
+		httpCase{Name: "part", Target: target, Header: bearer + ifAny + "Content-Range: bytes 0-2/3", Body: "new", Status: 400, Has: "Content-Range"},
 		httpCase{Name: "unknown alias", Target: itemsPath + "file/none/a.txt", Header: bearer + ifAny, Body: "new", Status: 404, Has: "unknown alias"},
 	))
-}
-
-// TestReplaceTagged: only the item with the tag is replaced, and a lost update is noticed.
-func TestReplaceTagged(t *testing.T) {
-	t.Parallel()
-	s := withItems(t)
-	tag := "If-Match: " + s.Do(t, http.MethodHead, "/static/file/replacing/a.txt", "", "").Header.Get("ETag")
-	put := func(body string, status int) {
-		t.Helper()
-		httpCase{Method: http.MethodPut, Target: target, Header: bearer + tag, Body: body, Status: status}.Check(t, s)
-	}
-	put("first", 200)
-	put("second", 412)
-	if got, _ := s.Stored(t, "file/replacing/a.txt"); got != "first" {
-		t.Errorf("stored is %q", got)
-	}
 }
 
 // TestReplaceImage: an image is checked, and replaced with its variant and renditions.
@@ -128,44 +112,6 @@ func TestReplaceLimits(t *testing.T) {
 	r := s.Request(t, http.MethodPut, itemsPath+"file/short/a.txt", bearer+ifAny, "")
 	r.Body, r.ContentLength = http.NoBody, 1<<40
 	s.Unread(t, r, http.StatusRequestEntityTooLarge)
-}
-
-// TestReplaceMeanwhile: nothing is replaced if the account loses its right, or another request
-// replaces the item, while the body is received.
-func TestReplaceMeanwhile(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name   string
-		change func(*testing.T, *site)
-		status int
-	}{
-		{"nothing", func(*testing.T, *site) {}, 200},
-		{"right", func(t *testing.T, s *site) {
-			t.Helper()
-			changed := account()
-			changed.Rights = []access.Right{access.List}
-			s.Change = func(c *media.Config) { c.Accounts[someKey].May = []string{"list"} }
-			s.Reload(s.Service(t, media.Limits{}, changed))
-		}, 401},
-		{"item", func(t *testing.T, s *site) {
-			t.Helper()
-			httpCase{Method: http.MethodPut, Target: target, Header: bearer + ifAny, Body: "theirs", Status: 200}.Check(t, s)
-		}, 412},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := withItems(t)
-			tag := s.Do(t, http.MethodHead, "/static/file/replacing/a.txt", "", "").Header.Get("ETag")
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, target, meanwhile("new content", func() { c.change(t, s) }))
-			r.Header.Set("Authorization", "Bearer "+s.Token(t))
-			r.Header.Set("If-Match", tag)
-			w := httptest.NewRecorder()
-			s.Handler.ServeHTTP(w, r)
-			if got, _ := s.Stored(t, "file/replacing/a.txt"); w.Code != c.status || (got == "new content") != (c.status == 200) {
-				t.Errorf("%d %s, stored is %q", w.Code, w.Body, got)
-			}
-		})
-	}
 }
 
 // TestReplaceTime: a body that takes too long is refused.
@@ -343,22 +289,6 @@ func TestTransferRights(t *testing.T) {
 		c.Header = header
 		c.Check(t, s)
 	}
-}
-
-// TestTransferOfImage: the new item has a variant, and the old one is gone with its variant and
-// renditions.
-func TestTransferOfImage(t *testing.T) {
-	t.Parallel()
-	s := withItems(t)
-	s.Put(t, "img/sized/real.png", samples["png"])
-	list, _ := s.Do(t, http.MethodPost, itemsPath+"image/sized/real.png", urlencoded+bearer, "to=new.png").Listed(t)
-	if item := list.Result[0]; item.WebP != origin+"/static/img/sized/new.png.webp" || len(item.Renditions) == 0 {
-		t.Errorf("%+v", item)
-	}
-	if keys := s.Keys(t, "img/sized/new"); len(keys) != 2 {
-		t.Errorf("stored are %q", keys)
-	}
-	httpCase{Target: itemsPath + "image/sized/a.png", Header: urlencoded + bearer, Body: "to=b.png", Status: 415}.Check(t, s) // it is no image
 }
 
 // refusals records refused requests.

@@ -1,7 +1,6 @@
 package plugin_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"text/template"
@@ -16,13 +15,7 @@ import (
 // functions returns the template functions of a configuration with only the media app.
 func functions(t *testing.T, app string) template.FuncMap {
 	t.Helper()
-	ctx, err := caddy.ProvisionContext(&caddy.Config{
-		Admin: &caddy.AdminConfig{Disabled: true},
-		Logging: &caddy.Logging{Logs: map[string]*caddy.CustomLog{
-			"default": {BaseLog: caddy.BaseLog{WriterRaw: json.RawMessage(`{"output":"discard"}`)}},
-		}},
-		AppsRaw: caddy.ModuleMap{"media": json.RawMessage(app)},
-	})
+	ctx, err := caddy.ProvisionContext(configOf(app))
 	if err != nil {
 		t.Fatal(err)
 	}

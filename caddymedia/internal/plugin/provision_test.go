@@ -161,39 +161,3 @@ func TestOverlappingBackends(t *testing.T) { // not parallel: Caddy has globals
 		})
 	}
 }
-
-// TestOverlappingPrefixes: the second of two aliases with overlapping prefixes on one storage is
-// refused.
-func TestOverlappingPrefixes(t *testing.T) { // not parallel: Caddy has globals
-	for _, c := range []struct {
-		image, file string
-		overlap     bool
-	}{
-		{"a", "a", true},
-		{"a", "/a/", true},
-		{"a", "a/b", true},
-		{"a/b", "a", true},
-		{"/", "a", true},
-		{"a", "/", true},
-		{"/", "/", true},
-		{"a", "ab", false},
-		{"a/b", "a/c", false},
-		{"file/two", "", true}, // the default of the other
-		{"img", "", false},
-		{"file", "", true},
-	} {
-		t.Run(c.image+" "+c.file, func(t *testing.T) {
-			app := fmt.Sprintf(`{"image_aliases": {"one": {"prefix": %q}}, "file_aliases": {"two": {"prefix": %q}}}`, c.image, c.file)
-			if c.overlap {
-				wantError(t, app, `file alias "two"`, "overlaps", `alias "one"`, `storage "default"`)
-			} else if err := caddy.Validate(configOf(app)); err != nil {
-				t.Error(err)
-			}
-			apart := fmt.Sprintf(`{"image_aliases": {"one": {"storage": "a", "prefix": %q}}, "file_aliases": {"two": {"storage": "b", "prefix": %q}},
-				"storages": {"a": {"driver": {"name": "local", "root": "/a"}}, "b": {"driver": {"name": "local", "root": "/b"}}}}`, c.image, c.file)
-			if err := caddy.Validate(configOf(apart)); err != nil {
-				t.Errorf("on two storages: %v", err)
-			}
-		})
-	}
-}

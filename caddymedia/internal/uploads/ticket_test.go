@@ -12,6 +12,8 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/media"
+
+	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // TestTicketUpload: a ticket forces what it says, and what it does not say is free. Package upload tests what
@@ -156,89 +158,38 @@ func TestTicketEndsDuringUpload(t *testing.T) {
 	}
 }
 
-// from sets the address of the client of a request.
-func from(client string, r *http.Request) *http.Request {
-	r.RemoteAddr = client + ":1234"
-	return r
-}
-
-// dripping is a body that ends when it is closed.
-type dripping struct {
-	io.Reader
-	begun func()
-	end   chan struct{}
-}
-
-func (b dripping) Read([]byte) (int, error) {
-	b.begun()
-	<-b.end
-	return 0, io.ErrUnexpectedEOF
-}
-
-func (dripping) Close() error { return nil }
-
-// TestTicketUnderWay: a ticket has as many uploads under way as it has files left, and two more. A
-// client with many tickets leaves room to others, and to the tokens of the account.
+// TestTicketUnderWay: a ticket has as many uploads under way as it has files left, and two more. Other
+// tickets and the tokens of the account have room.
 func TestTicketUnderWay(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name    string
-		tickets int
-		fields  string
-		put     bool
-		want    int
-	}{
-		{"one file", 1, "kind=file", false, 3},
-		{"one file, PUT", 1, "kind=file", true, 3},
-		{"three files", 1, "kind=file&max_files=3", false, 5},
-		{"many tickets", 20, "kind=file", false, 6}, // a third of 20 without their tenth
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t, media.Limits{MaxUploads: 20})
-			var sent, begun, ended sync.WaitGroup
-			end, held := make(chan struct{}), 0
-			method, target, header := http.MethodPost, filePath, multipart
-			if c.put {
-				method, target, header = http.MethodPut, filePath+"/content/a.txt", ""
+	for fields, most := range map[string]int{"kind=file": 3, "kind=file&max_files=3": 5} {
+		s := newSite(t, media.Limits{MaxUploads: 20})
+		running := service.Of(s.First)
+		_, ticket, err := running.Issuer().Verify(t.Context(), s.Ticket(t, fields), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		actor := item.Actor{Origin: item.OriginHTTP, Account: someKey, Client: "192.0.2.1", Ticket: ticket.HexID()}
+		send := func(method, target, header string, status int) {
+			t.Helper()
+			c := httpCase{Method: method, Target: target, Header: header, Body: form(), Status: status}
+			if r := c.Check(t, s); (r.Header.Get("Retry-After") != "") != (status == http.StatusTooManyRequests) {
+				t.Errorf("%s: %v", fields, r.Header)
 			}
-			for range c.tickets {
-				s.Ticket(t, c.fields)
-				for range 10 {
-					r := from("192.0.2.1", s.Request(t, method, target, header+ticketBearer, "x"))
-					w := httptest.NewRecorder()
-					begun.Add(1)
-					once := sync.OnceFunc(begun.Done)
-					r.Body = dripping{begun: once, end: end}
-					ended.Go(func() {
-						s.Handler.ServeHTTP(w, r)
-						once() // refused
-					})
-					begun.Wait()
-					if w.Code == http.StatusOK && w.Body.Len() == 0 {
-						held++
-					} else if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
-						t.Errorf("%d %s", w.Code, w.Body)
-					}
-				}
+		}
+		for range most {
+			send(http.MethodPost, filePath, multipart+ticketBearer, http.StatusBadRequest) // it is admitted, and has no file
+			ended, ok := running.BeginUpload(actor, ticket, most)
+			if !ok {
+				t.Fatal("no upload can begin")
 			}
-			sent.Wait()
-			if held != c.want {
-				t.Errorf("%d uploads are under way, want %d", held, c.want)
-			}
-			s.Ticket(t, "kind=file")
-			for header, client := range map[string]string{ticketBearer: "192.0.3.1", bearer: "192.0.2.1"} {
-				if r := s.Send(t, from(client, s.Request(t, http.MethodPost, filePath, multipart+header, form(file("b.txt", "x"))))); r.Status != 200 {
-					t.Errorf("another caller: %d %s", r.Status, r.Body)
-				}
-			}
-			close(end)
-			ended.Wait()
-			s.Ticket(t, c.fields)
-			if r := s.Send(t, from("192.0.2.1", s.Request(t, http.MethodPost, filePath, multipart+ticketBearer, form(file("c.txt", "x"))))); r.Status != 200 {
-				t.Errorf("afterwards: %d %s", r.Status, r.Body)
-			}
-		})
+			defer ended()
+		}
+		send(http.MethodPost, filePath, multipart+ticketBearer, http.StatusTooManyRequests)
+		send(http.MethodPut, putPath+"content/a.txt", ticketBearer, http.StatusTooManyRequests)
+		send(http.MethodPost, filePath, multipart+bearer, http.StatusBadRequest)
+		s.Ticket(t, fields)
+		send(http.MethodPost, filePath, multipart+ticketBearer, http.StatusBadRequest)
 	}
 }
 
@@ -247,52 +198,32 @@ func TestTicketUnderWay(t *testing.T) {
 func TestTicketRefusals(t *testing.T) {
 	t.Parallel()
 	bad := file("a.png", "text")
-	for _, c := range []struct {
-		name   string
-		fields string
-		send   func(*testing.T, *site) *reply
-		want   int // refusals
+	aborted := form(bad)[:len(form(bad))-20]
+	for name, c := range map[string]struct {
+		fields, method, target, header, body string
+		want                                 int // refusals, of at most 12
 	}{
-		{"form", "kind=image", func(t *testing.T, s *site) *reply {
-			t.Helper()
-			return s.Do(t, http.MethodPost, imagePath, multipart+ticketBearer, form(bad))
-		}, 10},
-		{"form of two files", "kind=image&max_files=2", func(t *testing.T, s *site) *reply {
-			t.Helper()
-			return s.Do(t, http.MethodPost, imagePath, multipart+ticketBearer, form(bad, bad))
-		}, 10},
-		{"PUT", "kind=image", func(t *testing.T, s *site) *reply {
-			t.Helper()
-			return s.Do(t, http.MethodPut, imagePath+"/content/a.png", ticketBearer, "text")
-		}, 10},
-		{"aborted", "kind=image", func(t *testing.T, s *site) *reply {
-			t.Helper()
-			whole := form(bad)
-			return s.Do(t, http.MethodPost, imagePath, multipart+ticketBearer, whole[:len(whole)-20])
-		}, 0},
-		{"more files than are left", "kind=image", func(t *testing.T, s *site) *reply {
-			t.Helper()
-			return s.Do(t, http.MethodPost, imagePath, multipart+ticketBearer, form(file("a.png", pngOf(1, 1)), file("b.png", pngOf(1, 1))))
-		}, 0},
+		"form":               {"kind=image", http.MethodPost, imagePath, multipart, form(bad), 10},
+		"form of two files":  {"kind=image&max_files=2", http.MethodPost, imagePath, multipart, form(bad, bad), 10},
+		"PUT":                {"kind=image", http.MethodPut, imagePath + "/content/a.png", "", "text", 10},
+		"aborted":            {"kind=image", http.MethodPost, imagePath, multipart, aborted, 12},
+		"more than are left": {"kind=image", http.MethodPost, imagePath, multipart, form(file("a.png", pngPicture), file("b.png", pngPicture)), 12},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := withTicket(c.fields)(t)
-			refused := 0
-			for range 12 {
-				r := c.send(t, s)
-				if r.Status == 403 && strings.Contains(r.Body, "used up") {
-					break
-				}
-				if r.Status < 400 || r.Status >= 500 {
-					t.Fatalf("%d %s", r.Status, r.Body)
-				}
-				refused++
+		s := withTicket(c.fields)(t)
+		refused := 0
+		for range 12 {
+			r := s.Do(t, c.method, c.target, c.header+ticketBearer, c.body)
+			if r.Status == 403 && strings.Contains(r.Body, "used up") {
+				break
 			}
-			if want := c.want; want > 0 && refused != want || want == 0 && refused != 12 {
-				t.Errorf("used up after %d", refused)
+			if r.Status < 400 || r.Status >= 500 {
+				t.Fatalf("%s: %d %s", name, r.Status, r.Body)
 			}
-		})
+			refused++
+		}
+		if refused != c.want {
+			t.Errorf("%s: used up after %d", name, refused)
+		}
 	}
 }
 
