@@ -38,7 +38,6 @@ type (
 
 var (
 	noon         = testservice.Noon
-	newSite      = testservice.New
 	newSiteWith  = testservice.NewWith
 	aSite        = testservice.Default
 	account      = testservice.Account

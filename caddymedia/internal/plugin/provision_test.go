@@ -90,6 +90,11 @@ func TestProvisionErrors(t *testing.T) { // not parallel: Caddy has globals
 		{"token store without a variable", `"tokens": {"store": "bolt", "path": "{env.MEDIA_TEST_MISSING}"}`, []string{"tokens", "path", "env.MEDIA_TEST_MISSING"}},
 		{"redis", `"tokens": {"store": "redis", "url": "http://user:{env.MEDIA_TEST_SECRET}@host"}`, []string{"tokens", "url"}},
 
+		{"origin without a variable", `"cors": ["{env.MEDIA_TEST_MISSING}"]`, []string{"cors: ", "env.MEDIA_TEST_MISSING"}},
+		{"storage of uploads without a variable", `"resumable": {"storage": "{env.MEDIA_TEST_MISSING}"}`, []string{"resumable: storage", "env.MEDIA_TEST_MISSING"}},
+		{"no group", `"resumable": "off"`, []string{"resumable"}},
+		{"unknown field of uploads", `"resumable": {"max": 1}`, []string{`unknown field "max"`}},
+
 		{"unknown field", `"cdn": "x"`, []string{`unknown field "cdn"`}},
 		{"unknown field of a storage", storages(`, "strategy": "x"`), []string{`unknown field "strategy"`}},
 		{"unknown field of a driver", `"storages": {"main": {"driver": {"name": "local", "root": "/x", "fsync": true}}}`, []string{`storage "main"`, `unknown field "fsync"`}},
@@ -160,4 +165,28 @@ func TestOverlappingBackends(t *testing.T) { // not parallel: Caddy has globals
 			}`, c.keeps, c.replaces, c.prefix, c.otherPrefix), `file alias "two"`, "overlaps", `alias "one"`, `storage "keeps"`)
 		})
 	}
+}
+
+// TestDownloadsErrors: an error names the invalid option.
+func TestDownloadsErrors(t *testing.T) { // not parallel: Caddy has globals
+	for config, want := range map[string]string{
+		`{"allow": ["example.com"]}`:         `downloads: allow: "example.com" is neither`,
+		`{"allow": ["10.0.0.0/33"]}`:         `downloads: allow: "10.0.0.0/33" is neither`,
+		`{"allow": [""]}`:                    `downloads: allow: "" is neither`,
+		`{"allow": ["::ffff:10.0.0.1"]}`:     `downloads: allow: "::ffff:10.0.0.1" is neither`,
+		`{"allow": ["::ffff:10.0.0.0/104"]}`: `downloads: allow: "::ffff:10.0.0.0/104" is neither`,
+		`{"allow": ["fe80::1%eth0"]}`:        `downloads: allow: "fe80::1%eth0" is neither`,
+		`{"allow": ["{env.MEDIA_NOT_IT}"]}`:  "downloads: allow: ",
+		`{"ports": ["http"]}`:                `downloads: ports: "http" is no port`,
+		`{"ports": ["0"]}`:                   `downloads: ports: "0" is no port`,
+		`{"ports": ["65536"]}`:               `downloads: ports: "65536" is no port`,
+		`{"max_redirects": -1}`:              "downloads: max_redirects is a number above zero",
+		`{"timeout": -1}`:                    "downloads: timeout is a duration above zero",
+		`{"deny": []}`:                       `unknown field "deny"`,
+	} {
+		t.Run(config, func(t *testing.T) { wantError(t, `{"downloads": `+config+`}`, want) })
+	}
+	t.Setenv("MEDIA_TEST_NETWORK", "fd00::/8")
+	provisioned(t, `{"downloads": {"allow": ["{env.MEDIA_TEST_NETWORK}", "192.168.1.7", "::1"], "ports": ["80"], "max_redirects": 1, "timeout": "5m"}}`)
+	provisioned(t, `{"downloads": null}`)
 }
