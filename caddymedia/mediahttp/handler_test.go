@@ -142,7 +142,7 @@ func TestHangUp(t *testing.T) {
 				}
 				return op == c.during
 			}
-			s.Store.Store = leavingStore{s.Store.Store, leave}
+			s.Store.Before = func(op string) { leave(op) }
 			s.Driver.Fail = func(op, key string) error {
 				if leave(op + " " + key) {
 					return storagedrivers.ErrUnavailable // the connection is cut
@@ -164,26 +164,6 @@ func TestHangUp(t *testing.T) {
 			}
 		})
 	}
-}
-
-// leavingStore calls leave before an operation, with its name.
-type leavingStore struct {
-	tokens.Store
-	leave func(op string) bool
-}
-
-func (s leavingStore) Get(ctx context.Context, key string) (tokens.Entry, error) {
-	s.leave("load")
-	return s.Store.Get(ctx, key)
-}
-
-func (s leavingStore) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {
-	if old, err := s.Store.Get(ctx, key); err == nil && old.Value == nil {
-		s.leave("save")
-	} else {
-		s.leave("take")
-	}
-	return s.Store.Update(ctx, key, index, change)
 }
 
 // outcomes observes how requests end.

@@ -118,23 +118,6 @@ func testRetryLost(t *testing.T, alias string, left bool) {
 	}
 }
 
-// TestRetryKeyAgain: after the end of a key, a request under it stores another item, also if that has the
-// name of the first one.
-func TestRetryKeyAgain(t *testing.T) {
-	t.Parallel()
-	for _, second := range []string{"equal", "of another size"} {
-		m := newMortalOn(t, true)
-		for _, body := range []string{"equal", second} {
-			m.Known = nil
-			httpCase{Method: "PUT", Target: putPath + "one/nightly.txt", Header: bearer + retryKey, Body: body, Status: 201, Want: "Idempotency-Replayed:"}.Check(t, m.site)
-			m.Passed.Add(int64(25 * time.Hour))
-		}
-		if found := m.StoredAs(t, "nightly"); len(found) != 2 {
-			t.Errorf("stored %q", found)
-		}
-	}
-}
-
 // endingBody ends its request, as a client does that resets a stream.
 type endingBody struct{ end func() }
 
@@ -401,26 +384,5 @@ func TestRetryTicketBytes(t *testing.T) {
 				t.Errorf("%d files are stored with a ticket for %d", len(stored), files)
 			}
 		})
-	}
-}
-
-// TestRetryTicketForgotten: a key that is forgotten counts the items of its request again.
-func TestRetryTicketForgotten(t *testing.T) {
-	t.Parallel()
-	m := newMortal(t)
-	m.Ticket(t, "kind=file&alias=one&max_files=1")
-	c := httpCase{Method: "PUT", Target: putPath + "one/forgotten.txt", Header: ticketBearer + retryKey, Body: "1"}
-	if r := m.attempt(t, c); r.Status != 201 {
-		t.Fatalf("%d %s", r.Status, r.Body)
-	}
-	if n, err := m.Store.DeleteIndex(t.Context(), m.Store.Indexes[0]); n != 1 || err != nil { // as if the account had too many
-		t.Fatalf("forgot %d answers, error %v", n, err)
-	}
-	c.Body = "2"
-	if r := m.attempt(t, c); r.Status != 403 {
-		t.Errorf("%d %s", r.Status, r.Body)
-	}
-	if stored := m.StoredAs(t, "one/forgotten"); len(stored) != 1 {
-		t.Errorf("stored %q", stored)
 	}
 }

@@ -96,40 +96,6 @@ func (u unreadable) Read([]byte) (int, error) {
 
 func (unreadable) Close() error { return nil }
 
-// TestTicketEnds: a ticket ends with its time, its account, its right, and the account's tokens.
-func TestTicketEnds(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name   string
-		change func(*testing.T, *site)
-		want   int
-	}{
-		{"nothing", func(*testing.T, *site) {}, 200},
-		{"almost expired", func(_ *testing.T, s *site) { s.Passed.Store(int64(14 * time.Minute)) }, 200}, // with time for the body
-		{"expired", func(_ *testing.T, s *site) { s.Passed.Store(int64(15 * time.Minute)) }, 401},
-		{"revoked", func(t *testing.T, s *site) {
-			if n, err := service.Of(s.First).Issuer().Revoke(t.Context(), someKey); n != 2 || err != nil { // with its token
-				t.Errorf("revoked %d: %v", n, err)
-			}
-		}, 401},
-		{"account removed", func(t *testing.T, s *site) { s.First = s.Service(t, media.Limits{}) }, 401},
-		{"alias withdrawn", func(t *testing.T, s *site) { s.First = s.Service(t, media.Limits{}, account("two")) }, 401},
-		{"reloaded", func(t *testing.T, s *site) { s.First = s.Service(t, media.Limits{}, account()) }, 200},
-		{"store unavailable", func(_ *testing.T, s *site) { s.Store.Fails.Store(true) }, 503},
-		{"counting unavailable", func(_ *testing.T, s *site) { s.Store.NoTakes.Store(true) }, 503},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := withTicket("kind=file&alias=one")(t)
-			c.change(t, s)
-			s.Current.Store(s.First)
-			httpCase{
-				Target: filePath, Header: multipart + "Authorization: Bearer " + s.Vars[1], Body: form(file("a.txt", "text")), Status: c.want,
-			}.Check(t, s)
-		})
-	}
-}
-
 // TestTicketEndsDuringUpload: nothing is stored if the ticket ends during the upload, or if another
 // upload uses it up.
 func TestTicketEndsDuringUpload(t *testing.T) {
