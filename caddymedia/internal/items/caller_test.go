@@ -2,7 +2,6 @@ package items_test
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -16,7 +15,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/items"
 	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -189,7 +187,7 @@ func TestItemsOfCallerRepeated(t *testing.T) {
 // TestItemsOfCallerReported: each change is reported as one of the panel, with the caller as account.
 func TestItemsOfCallerReported(t *testing.T) {
 	t.Parallel()
-	o := new(actors)
+	o := new(recorder)
 	s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Observer = o })
 	for _, key := range []string{"file/one/a.txt", "file/one/b.txt", "file/replacing/a.txt"} {
 		s.Put(t, key, "content")
@@ -206,37 +204,10 @@ func TestItemsOfCallerReported(t *testing.T) {
 		{path: "one", header: urlencoded, body: "action=x", status: 400},
 	} {
 		c.check(t, s, asPanel(everything))
-		if got := o.take(); len(got) == 0 || slices.ContainsFunc(got, func(actor item.Actor) bool {
+		if _, got := o.take(); len(got) == 0 || slices.ContainsFunc(got, func(actor item.Actor) bool {
 			return actor.Origin != item.OriginPanel || actor.Account != "alice" || actor.Client == ""
 		}) {
 			t.Errorf("%s %s %s: reported by %+v", c.method, c.path, c.body, got)
 		}
 	}
 }
-
-// actors records the actors of changes and of refused requests.
-type actors struct {
-	deletions
-
-	seen []item.Actor
-}
-
-func (o *actors) note(actor item.Actor) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.seen = append(o.seen, actor)
-}
-
-func (o *actors) take() []item.Actor {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	seen := o.seen
-	o.seen = nil
-	return seen
-}
-
-func (o *actors) Changed(_ context.Context, c upload.Change) { o.note(c.Actor) }
-
-func (o *actors) DeletionEnded(_ context.Context, d service.Deletion) { o.note(d.Actor) }
-
-func (o *actors) Refused(_ context.Context, r upload.Operation, _ item.Failures) { o.note(r.Actor) }

@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
@@ -475,7 +476,7 @@ func TestDeleteRevoked(t *testing.T) {
 // whole. Refusals name their account.
 func TestDeletionsReported(t *testing.T) {
 	t.Parallel()
-	o := new(deletions)
+	o := new(recorder)
 	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
 		c.Observer = o
 		c.Accounts[someKey].May = []string{"delete"}
@@ -511,49 +512,57 @@ func TestDeletionsReported(t *testing.T) {
 			c.Header += urlencoded
 		}
 		c.Check(t, s)
-		if got := o.take(); !slices.Equal(got, c.want) {
+		if got, _ := o.take(); !slices.Equal(got, c.want) {
 			t.Errorf("%s %s %s: reported %q, want %q", c.Method, c.Target, c.Body, got, c.want)
 		}
 	}
 }
 
-// deletions records what is reported of deletions.
-type deletions struct {
+// recorder records what is reported of changes, of sets and of refused requests.
+type recorder struct {
 	testservice.Observer
 
-	mu    sync.Mutex
-	lines []string
+	mu      sync.Mutex
+	lines   []string
+	actors  []item.Actor
+	refused []upload.Operation
 }
 
-func (o *deletions) add(format string, args ...any) {
+func (o *recorder) add(actor item.Actor, format string, args ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.actors = append(o.actors, actor)
 	o.lines = append(o.lines, fmt.Sprintf(format, args...))
 }
 
-func (o *deletions) take() []string {
+// take returns the lines since the last call, sorted, and all actors.
+func (o *recorder) take() (lines []string, actors []item.Actor) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	lines := slices.Sorted(slices.Values(o.lines))
-	o.lines = nil
-	return lines
+	lines, actors = slices.Sorted(slices.Values(o.lines)), o.actors
+	o.lines, o.actors = nil, nil
+	return lines, actors
 }
 
-func (o *deletions) Changed(_ context.Context, c upload.Change) {
+func (o *recorder) Changed(_ context.Context, c upload.Change) {
 	result := "ok"
 	if c.Err != nil {
 		result = "failed"
 	}
-	o.add("%s %t %s", c.Item.Filename, c.InSet, result)
+	o.add(c.Actor, "%s %t %s", c.Item.Filename, c.InSet, result)
 }
 
-func (o *deletions) DeletionEnded(_ context.Context, d service.Deletion) {
+func (o *recorder) DeletionEnded(_ context.Context, d service.Deletion) {
 	message := ""
 	if d.Failure != nil {
 		message = d.Failure.Message
 	}
-	o.add("%s %s set %t %d %s %s", d.Alias, d.Filename+d.Folder, d.IsSet, d.Number, d.Actor.Account, message)
+	o.add(d.Actor, "%s %s set %t %d %s %s", d.Alias, d.Filename+d.Folder, d.IsSet, d.Number, d.Actor.Account, message)
 }
 
-// Interface guard
-var _ service.Observer = (*deletions)(nil)
+func (o *recorder) Refused(_ context.Context, r upload.Operation, _ item.Failures) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.actors = append(o.actors, r.Actor)
+	o.refused = append(o.refused, r)
+}

@@ -2,7 +2,6 @@ package items_test
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -10,13 +9,10 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/testservice"
-	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -291,23 +287,10 @@ func TestTransferRights(t *testing.T) {
 	}
 }
 
-// refusals records refused requests.
-type refusals struct {
-	testservice.Observer
-	mu       sync.Mutex
-	requests []upload.Operation
-}
-
-func (r *refusals) Refused(_ context.Context, req upload.Operation, _ item.Failures) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.requests = append(r.requests, req)
-}
-
 // TestRefusedWritesAreReported: a refused move, copy or replacement is reported as such, once.
 func TestRefusedWritesAreReported(t *testing.T) {
 	t.Parallel()
-	observer := new(refusals)
+	observer := new(recorder)
 	s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Observer = observer })
 	s.Put(t, "file/one/a.txt", "text")
 	check := func(method, header, body string, status int, isTransfer, copies bool) {
@@ -316,12 +299,12 @@ func TestRefusedWritesAreReported(t *testing.T) {
 		if form, err := url.ParseQuery(body); err == nil && status != 403 {
 			alias, to = cmp.Or(form.Get("to_alias"), alias), cmp.Or(form.Get("copy_to"), form.Get("to"))
 		}
-		observer.requests = nil
+		observer.refused = nil
 		httpCase{Method: method, Target: itemsPath + "file/one/a.txt", Header: header, Body: body, Status: status}.Check(t, s)
-		if len(observer.requests) != 1 {
-			t.Fatalf("%s %s: %+v", method, body, observer.requests)
+		if len(observer.refused) != 1 {
+			t.Fatalf("%s %s: %+v", method, body, observer.refused)
 		}
-		if req := observer.requests[0]; req.Alias != alias || (req.Transfer != nil) != isTransfer || isTransfer && (req.Transfer.Copy != copies || req.Transfer.Filename != "a.txt" || req.Transfer.To != to) ||
+		if req := observer.refused[0]; req.Alias != alias || (req.Transfer != nil) != isTransfer || isTransfer && (req.Transfer.Copy != copies || req.Transfer.Filename != "a.txt" || req.Transfer.To != to) ||
 			!isTransfer && req.Filename != "a.txt" {
 			t.Errorf("%s %s: %+v", method, body, req)
 		}

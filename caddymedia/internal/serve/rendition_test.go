@@ -7,8 +7,6 @@ import (
 	"image"
 	"image/color"
 	"image/gif"
-	"image/jpeg"
-	"image/png"
 	"io"
 	"io/fs"
 	"net/http"
@@ -72,22 +70,6 @@ func TestRenditions(t *testing.T) {
 		{Name: "file", Target: "/static/file/content@thumb/a.png", Status: 404},
 		{Name: "storage down", Target: "/static/img/gone@thumb/a.png", Status: 503},
 	})
-}
-
-func TestRenditionSizes(t *testing.T) {
-	t.Parallel()
-	s := withSizes(t)
-	for target, want := range map[string]image.Point{"thumb": {X: 20, Y: 20}, "wide": {X: 30, Y: 23}} {
-		got := httpCase{Target: "/static/img/sized@" + target + "/a.png", Status: 200}.Check(t, s)
-		decode := png.DecodeConfig
-		if target == "wide" {
-			decode = jpeg.DecodeConfig
-		}
-		config, err := decode(strings.NewReader(got.Body))
-		if size := image.Pt(config.Width, config.Height); size != want || err != nil {
-			t.Errorf("%s is %v, %v, want %v", target, size, err, want)
-		}
-	}
 }
 
 func TestRenditionConditions(t *testing.T) {

@@ -67,7 +67,8 @@ func TestMaxUploadTimeOfSilence(t *testing.T) {
 	}
 }
 
-// TestRightsEndDuringUpload: nothing is stored if the account loses its rights during the upload.
+// TestRightsEndDuringUpload: nothing is stored if the account loses its rights during the upload, or if the
+// ticket ends or is used up by another one.
 func TestRightsEndDuringUpload(t *testing.T) {
 	t.Parallel()
 	end := func(t *testing.T, s *site) {
@@ -98,13 +99,22 @@ func TestRightsEndDuringUpload(t *testing.T) {
 			end(t, s)
 		}, 401},
 		{"token store unavailable", func(_ *testing.T, s *site) { s.Store.Fails.Store(true) }, 503},
+		{"ticket", func(*testing.T, *site) {}, 200},
+		{"ticket expired", func(_ *testing.T, s *site) { s.Passed.Store(int64(time.Hour)) }, 401},
+		{"ticket used up", func(t *testing.T, s *site) {
+			s.Do(t, http.MethodPost, filePath, multipart+ticketBearer, form(file("b.txt", "text")))
+		}, 403},
+		{"ticket that cannot be counted", func(_ *testing.T, s *site) { s.Store.NoTakes.Store(true) }, 503},
 		{"no service any more", func(_ *testing.T, s *site) { s.Reload(nil) }, 200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, media.Limits{})
-			body := form(file("late.txt", "text"))
-			got := s.Upload(t, s.Token(t), meanwhile(body, func() { c.change(t, s) })).Want(t, c.want, "")
+			s, body := newSite(t, media.Limits{}), form(file("late.txt", "text"))
+			credential := s.Token(t)
+			if strings.HasPrefix(c.name, "ticket") {
+				credential = s.Ticket(t, "kind=file&alias=one")
+			}
+			got := s.Upload(t, credential, meanwhile(body, func() { c.change(t, s) })).Want(t, c.want, "")
 			if c.want == 401 && got.Header.Get("WWW-Authenticate") == "" || c.want == 503 && got.Header.Get("Retry-After") == "" {
 				t.Errorf("%d with the header %v", got.Status, got.Header)
 			}

@@ -96,34 +96,6 @@ func (u unreadable) Read([]byte) (int, error) {
 
 func (unreadable) Close() error { return nil }
 
-// TestTicketEndsDuringUpload: nothing is stored if the ticket ends during the upload, or if another
-// upload uses it up.
-func TestTicketEndsDuringUpload(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name   string
-		change func(*testing.T, *site)
-		want   int
-	}{
-		{"nothing", func(*testing.T, *site) {}, 200},
-		{"expired", func(_ *testing.T, s *site) { s.Passed.Store(int64(time.Hour)) }, 401},
-		{"used up", func(t *testing.T, s *site) {
-			s.Do(t, http.MethodPost, filePath, multipart+ticketBearer, form(file("b.txt", "text")))
-		}, 403},
-		{"counting unavailable", func(_ *testing.T, s *site) { s.Store.NoTakes.Store(true) }, 503},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := withTicket("kind=file&alias=one")(t)
-			body := form(file("late.txt", "text"))
-			s.Upload(t, s.Vars[1], meanwhile(body, func() { c.change(t, s) })).Want(t, c.want, "")
-			if _, stored := s.Stored(t, "file/one/late.txt"); stored != (c.want == 200) {
-				t.Errorf("stored: %t", stored)
-			}
-		})
-	}
-}
-
 // TestTicketUnderWay: a ticket has as many uploads under way as it has files left, and two more. Other
 // tickets and the tokens of the account have room.
 func TestTicketUnderWay(t *testing.T) {
