@@ -208,47 +208,6 @@ func TestRetryFolder(t *testing.T) {
 	}
 }
 
-// TestRetryReplaced: an item that others store, while the process of a replacement or a move is dead, is not
-// taken for that of the request: of two replacements of one entity tag, one succeeds, and a moved item is
-// removed only if it was stored.
-func TestRetryReplaced(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]httpCase{
-		"replace": {Method: "PUT", Target: itemsPath + "file/replacing/a.txt", Header: "If-Match: $TAG\n", Body: "text"},
-		"move":    {Method: "POST", Target: itemsPath + "file/one/a.txt", Header: urlencoded, Body: "to=a.txt&to_alias=replacing"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c.Header += bearer + retryKey
-			refused := map[int]bool{}
-			for n := int64(0); ; n++ {
-				m := newMortal(t)
-				m.setTag(t)
-				m.left.Store(n)
-				m.attempt(t, c)
-				dead := m.left.Load() < 0
-				m.live()
-				m.Passed.Add(int64(leaseTime))
-				other := m.attempt(t, httpCase{Method: "PUT", Target: itemsPath + "file/replacing/a.txt", Header: bearer + "If-Match: $TAG\n", Body: "other"})
-				again := m.attempt(t, c)
-				refused[again.Status] = true
-				if name == "replace" && (other.Status == 200) == (again.Status == 200) {
-					t.Errorf("after %d steps: %d %s, the other one %d", n, again.Status, again.Body, other.Status)
-				}
-				if all := strings.Join(m.contents(t), "|"); name == "move" && !strings.Contains(all, "content of file/one/a.txt") {
-					t.Errorf("after %d steps, %d: the moved item is gone: %s", n, again.Status, all)
-				}
-				if !dead {
-					break
-				}
-			}
-			if want := map[string]int{"replace": 412, "move": 404}[name]; !refused[want] {
-				t.Errorf("statuses %v", refused)
-			}
-		})
-	}
-}
-
 // TestRetryRights: an answer is not replayed for a user without the right or the alias. The tokens of
 // an account end with these.
 func TestRetryRights(t *testing.T) {
