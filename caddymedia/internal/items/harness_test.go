@@ -16,6 +16,7 @@ const (
 	bearer       = testservice.Bearer
 	ticketBearer = testservice.TicketBearer
 	ifAny        = testservice.IfAny
+	asAlice      = testservice.AsAlice
 )
 
 type (
@@ -34,6 +35,7 @@ var (
 	on           = testservice.On
 	withItems    = testservice.WithItems
 	withItemsOn  = testservice.WithItemsOn
+	withUsers    = testservice.WithUsers
 	withVersions = testservice.WithVersions
 	sizes        = testservice.Sizes
 	run          = testservice.Run

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -272,7 +273,7 @@ func TestTransferItemRefused(t *testing.T) {
 	})
 }
 
-// TestTransferRights: the account needs both aliases.
+// TestTransferRights: the account needs both aliases, also when the form has arrived.
 func TestTransferRights(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
@@ -284,6 +285,20 @@ func TestTransferRights(t *testing.T) {
 	} {
 		c.Header = header
 		c.Check(t, s)
+	}
+	for _, lost := range []string{"one", "exact"} {
+		s, body := withUsers(t), "to=users/alice/b.txt&to_alias=exact"
+		earlier := s.Change
+		s.Change = func(c *media.Config) {
+			earlier(c)
+			c.Accounts["members"].Aliases = slices.DeleteFunc(c.Accounts["members"].Aliases, func(alias string) bool { return alias == lost })
+		}
+		r := s.Request(t, http.MethodPost, itemsPath+"file/one/users/alice/a.txt", asAlice+urlencoded, body)
+		r.Body = meanwhile(body, func() { s.Current.Store(s.Service(t, media.Limits{}, testservice.Account())) })
+		s.Unread(t, r, http.StatusForbidden)
+		if _, ok := s.Stored(t, "file/one/users/alice/a.txt"); !ok {
+			t.Errorf("without %s the item is moved", lost)
+		}
 	}
 }
 
