@@ -307,6 +307,7 @@ func TestFormRefused(t *testing.T) {
 	}{
 		{"no such input", formRequest(t, sentFile("b", "a.png", picture)), "", `no file in the input "a"`},
 		{"left empty", formRequest(t, sentFile("a", "", "")), "", `no file in the input "a"`},
+		{"two extensions", formRequest(t, sent{`name="a"; filename="a.png"; filename*=UTF-8''a.gif`, picture}), "", "different extensions"},
 		{"several", formRequest(t, sentFile("a", "a.png", picture), sentFile("a", "b.png", picture)), "", "2 files"},
 		{"unknown alias", formRequest(t, sentFile("a", "a.png", picture)), "nobody", `unknown alias "nobody"`},
 		{"too large", formRequest(t, sentFile("a", "a.png", picture), sent{`name="b"`, strings.Repeat("x", 10_000)}), "", "larger than 9 kB"},

@@ -215,6 +215,7 @@ func TestNewErrors(t *testing.T) {
 		`image alias "content": negotiate needs webp`:               func(c *Config) { c.ImageAliases["content"].Negotiate = true },
 		`image alias "content": cache_control is no valid header`:   func(c *Config) { c.ImageAliases["content"].CacheControl = "a\nb" },
 		`redirect: the driver of storage "default" cannot sign`:     func(c *Config) { c.ImageAliases["content"].Redirect = &Redirect{To: "presigned"} },
+		`redirect: public needs the address`:                        func(c *Config) { c.ImageAliases["content"].Redirect = &Redirect{To: "public"} },
 		`redirect: the lifetime is between 1s and 7d, not 1ns`: func(c *Config) {
 			c.ImageAliases["content"].Redirect = &Redirect{To: "public", Base: "https://example.com", Lifetime: 1}
 		},

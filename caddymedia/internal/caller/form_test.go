@@ -78,6 +78,16 @@ func TestFormFields(t *testing.T) {
 	}
 }
 
+// TestFormMemory: a form of unknown length may be as large as the limit.
+func TestFormMemory(t *testing.T) {
+	t.Parallel()
+	for length, want := range map[int64]int64{-1: 64 << 10, 0: 0, 100: 100, 1 << 20: 64 << 10} {
+		if got := SmallForm.Memory(&http.Request{ContentLength: length}); got != want {
+			t.Errorf("%d: %d, want %d", length, got, want)
+		}
+	}
+}
+
 // TestSmallFormDrips: a body is refused in time if its last bytes never arrive.
 func TestSmallFormDrips(t *testing.T) {
 	t.Parallel()

@@ -217,7 +217,7 @@ func TestInterruptedChange(t *testing.T) {
 }
 
 // isUpload reports whether the request stores what it brings.
-func isUpload(c httpCase) bool { return c.Method == "PUT" || !strings.Contains(c.Target, itemsPath) }
+func isUpload(c httpCase) bool { return c.Method == http.MethodPut || !strings.Contains(c.Target, itemsPath) }
 
 // touches returns the key of an item that the request moves, copies or deletes.
 func touches(c httpCase) string {
@@ -316,7 +316,7 @@ func TestRetryAddress(t *testing.T) {
 		{Method: "DELETE", Target: itemsPath + "file/two/n.txt", Header: bearer, Status: 200},
 	} {
 		c.Header += retryKey
-		if c.Method == "PUT" {
+		if c.Method == http.MethodPut {
 			c.Body = "text"
 		}
 		for _, want := range []string{"Idempotency-Replayed:", replayed} {

@@ -27,7 +27,6 @@ type (
 )
 
 var (
-	newSite      = testservice.New
 	newSiteWith  = testservice.NewWith
 	newSiteOn    = testservice.NewOn
 	may          = testservice.May

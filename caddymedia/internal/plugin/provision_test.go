@@ -86,6 +86,7 @@ func TestProvisionErrors(t *testing.T) { // not parallel: Caddy has globals
 		{"empty key", `"accounts": {"": {"password_hash": "` + hash + `"}}`, []string{`account ""`}},
 		{"long key", `"accounts": {"` + strings.Repeat("k", 129) + `": {"password_hash": "` + hash + `"}}`, []string{`account "kkk`, "128"}},
 
+		{"unknown token store", `"tokens": {"store": "sqlite"}`, []string{`tokens: unknown token store "sqlite"; there are bolt, memory, redis`}},
 		{"token store without a name", `"tokens": {}`, []string{"tokens", "store"}},
 		{"token store without a variable", `"tokens": {"store": "bolt", "path": "{env.MEDIA_TEST_MISSING}"}`, []string{"tokens", "path", "env.MEDIA_TEST_MISSING"}},
 		{"redis", `"tokens": {"store": "redis", "url": "http://user:{env.MEDIA_TEST_SECRET}@host"}`, []string{"tokens", "url"}},

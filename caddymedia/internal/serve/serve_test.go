@@ -223,7 +223,6 @@ type cutting struct {
 func (d cutting) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
-
 	body, info, err := d.Driver.Open(ctx, key, rng)
 	if err != nil {
 		return nil, info, err
@@ -247,7 +246,6 @@ func (d dated) Stat(ctx context.Context, key string) (storagedrivers.Info, error
 func (d dated) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
-
 	body, info, err := d.Driver.Open(ctx, key, rng)
 	info.ModTime = d.times[key]
 	return body, info, err

@@ -10,10 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/media"
-
-	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
 // TestTicketUpload: a ticket forces what it says, and what it does not say is free. Package upload tests what
