@@ -217,7 +217,9 @@ func TestInterruptedChange(t *testing.T) {
 }
 
 // isUpload reports whether the request stores what it brings.
-func isUpload(c httpCase) bool { return c.Method == http.MethodPut || !strings.Contains(c.Target, itemsPath) }
+func isUpload(c httpCase) bool {
+	return c.Method == http.MethodPut || !strings.Contains(c.Target, itemsPath)
+}
 
 // touches returns the key of an item that the request moves, copies or deletes.
 func touches(c httpCase) string {

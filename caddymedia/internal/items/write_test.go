@@ -273,7 +273,7 @@ func TestTransferItemRefused(t *testing.T) {
 	})
 }
 
-// TestTransferRights: the account needs both aliases, also when the form has arrived.
+// TestTransferRights: the account needs both aliases, also right before the commit.
 func TestTransferRights(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
@@ -293,8 +293,14 @@ func TestTransferRights(t *testing.T) {
 			earlier(c)
 			c.Accounts["members"].Aliases = slices.DeleteFunc(c.Accounts["members"].Aliases, func(alias string) bool { return alias == lost })
 		}
+		next := s.Service(t, media.Limits{}, testservice.Account())
+		s.Driver.Fail = func(_, key string) error {
+			if key == "file/one/users/alice/a.txt" {
+				s.Current.Store(next)
+			}
+			return nil
+		}
 		r := s.Request(t, http.MethodPost, itemsPath+"file/one/users/alice/a.txt", asAlice+urlencoded, body)
-		r.Body = meanwhile(body, func() { s.Current.Store(s.Service(t, media.Limits{}, testservice.Account())) })
 		s.Unread(t, r, http.StatusForbidden)
 		if _, ok := s.Stored(t, "file/one/users/alice/a.txt"); !ok {
 			t.Errorf("without %s the item is moved", lost)
