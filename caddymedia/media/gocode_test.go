@@ -62,18 +62,12 @@ func TestDownload(t *testing.T) {
 		{item.Image, "/x.jpg?c=p&name=real.png", "real.png"},
 		{item.Image, "/x.jpg?c=p", "content is PNG, the name says .jpg"},
 		{item.Image, "/x?c=d", ".pdf is not accepted; images may be"},
-		{item.Image, "/x?c=", "the name has no extension"},
-		{item.Image, "/image.php?c=p", ".php are never accepted"},
 		{item.File, "/report.pdf?c=d", "report.pdf"},
 		{item.File, "/report?c=d", "report.pdf"},
 		{item.File, "/notes.?c=t", "notes.txt"},
 		{item.File, "/?c=d", "file.pdf"},
 		{item.File, "/photo?c=p", "photo.png"},
-		{item.File, "/setup.exe?c=d", ".exe is not accepted; files may be"},
-		{item.File, "/report.pdf?c=p", "content is PNG, the name says .pdf"},
 		{item.Image, "/x?c=p&name=%3D%3FUTF-8%3FB%3FxYhlLnBuZw==%3F%3D", "ne.png"},
-		{item.Image, "/%E9.png?c=p", "e.png"},
-		{item.Image, "/x.jfif?c=p", "content is PNG, the name says .jpg"},
 	} {
 		download := s.DownloadFile
 		if c.kind == item.Image {
@@ -92,7 +86,7 @@ func TestDownload(t *testing.T) {
 		}
 	}
 	wantStored(t, s, "img/content/f1/photo.png", picture)
-	wantStored(t, s, "file/content/f12/file.pdf", "%PDF-1.7")
+	wantStored(t, s, "file/content/f10/file.pdf", "%PDF-1.7")
 	if want := (item.Actor{Origin: item.OriginGo}); !slices.Contains(observed.actors, want) || len(slices.Compact(observed.actors)) != 1 {
 		t.Errorf("on behalf of %v, want %v", observed.actors, want)
 	}
@@ -312,19 +306,13 @@ func TestFormRefused(t *testing.T) {
 		message string
 	}{
 		{"no such input", formRequest(t, sentFile("b", "a.png", picture)), "", `no file in the input "a"`},
-		{"a field", formRequest(t, sent{`name="a"`, "a.png"}), "", `no file in the input "a"`},
 		{"left empty", formRequest(t, sentFile("a", "", "")), "", `no file in the input "a"`},
+		{"two extensions", formRequest(t, sent{`name="a"; filename="a.png"; filename*=UTF-8''a.gif`, picture}), "", "different extensions"},
 		{"several", formRequest(t, sentFile("a", "a.png", picture), sentFile("a", "b.png", picture)), "", "2 files"},
 		{"unknown alias", formRequest(t, sentFile("a", "a.png", picture)), "nobody", `unknown alias "nobody"`},
-		{"another content", formRequest(t, sentFile("a", "a.gif", picture)), "", "content is PNG, the name says .gif"},
-		{"two extensions", formRequest(t, sent{`name="a"; filename="a.png"; filename*=UTF-8''a.gif`, picture}), "", "different extensions"},
-		{"script", formRequest(t, sentFile("a", "a.php.png", picture)), "", ".php"},
-		{"empty picture", formRequest(t, sentFile("a", "a.png", "")), "", "empty"},
 		{"too large", formRequest(t, sentFile("a", "a.png", picture), sent{`name="b"`, strings.Repeat("x", 10_000)}), "", "larger than 9 kB"},
 		{"no form", otherwise(func(r *http.Request) { r.Header.Set("Content-Type", "image/png") }), "", "multipart/form-data"},
-		{"no boundary", otherwise(func(r *http.Request) { r.Header.Set("Content-Type", "multipart/form-data") }), "", "multipart/form-data"},
 		{"a piece", formRequest(t, sentFile("a", "a.png", picture), sent{`name="chunks"`, "2"}), "", "a piece of a file"},
-		{"a range", otherwise(func(r *http.Request) { r.Header.Set("Content-Range", "bytes 0-9/20") }), "", "a piece of a file"},
 		{"no body", otherwise(func(r *http.Request) { r.Body = nil }), "", "malformed"},
 		{"cut short", otherwise(func(r *http.Request) { r.Body = io.NopCloser(io.LimitReader(r.Body, 150)) }), "", "ends too early"},
 		{

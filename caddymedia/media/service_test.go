@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"image"
 	"image/png"
 	"io"
@@ -16,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
@@ -23,6 +26,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/cache"
 	"github.com/caddymedia/media/storagedrivers/memory"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // configOf returns a configuration with a storage in memory, without sub folders, and the aliases
@@ -64,7 +68,8 @@ type store struct {
 }
 
 func (s *store) Check(context.Context) error { return nil }
-func (s *store) Close() error                { s.closed++; return nil }
+
+func (s *store) Close() error { s.closed++; return nil }
 
 func (s *store) Update(context.Context, string, string, func(tokens.Entry) (tokens.Entry, error)) error {
 	s.saved++
@@ -210,6 +215,7 @@ func TestNewErrors(t *testing.T) {
 		`image alias "content": negotiate needs webp`:               func(c *Config) { c.ImageAliases["content"].Negotiate = true },
 		`image alias "content": cache_control is no valid header`:   func(c *Config) { c.ImageAliases["content"].CacheControl = "a\nb" },
 		`redirect: the driver of storage "default" cannot sign`:     func(c *Config) { c.ImageAliases["content"].Redirect = &Redirect{To: "presigned"} },
+		`redirect: public needs the address`:                        func(c *Config) { c.ImageAliases["content"].Redirect = &Redirect{To: "public"} },
 		`redirect: the lifetime is between 1s and 7d, not 1ns`: func(c *Config) {
 			c.ImageAliases["content"].Redirect = &Redirect{To: "public", Base: "https://example.com", Lifetime: 1}
 		},
@@ -238,24 +244,24 @@ func TestNewErrors(t *testing.T) {
 			c.Storages[0].Options.Location = storagedrivers.Location{Backend: "x", Root: "/srv/a/@Uploads/b"}
 			c.ImageAliases = nil
 		},
+		"redirect public does not go with private": func(c *Config) {
+			c.ImageAliases["content"].Private, c.ImageAliases["content"].Redirect = new(Private), &Redirect{To: "public", Base: "https://example.com"}
+		},
+		`private.public: there is no rendition "x"`:   func(c *Config) { c.ImageAliases["content"].Private = &Private{Public: []string{"x"}} },
+		"step is whole seconds":                       func(c *Config) { c.ImageAliases["content"].Private = &Private{Step: options.Duration(169 * time.Hour)} },
+		"signing_key: a key has 31 bytes":             func(c *Config) { c.SigningKey = []string{strings.Repeat("x", 31)} },
 		`image alias "content": svg is one of reject`: func(c *Config) { c.ImageAliases["content"].SVG = "clean" },
 	} {
 		config := configOf(t)
 		change(&config)
 		if _, err := New(config); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
+		} else if strings.Contains(err.Error(), "xxx") {
+			t.Errorf("the key is in %v", err)
 		}
 		if config.Tokens.(*store).closed > 0 {
 			t.Errorf("%s: the token store is closed", want)
 		}
-	}
-}
-
-// TestOriginErrors: the error of an origin names the option.
-func TestOriginErrors(t *testing.T) {
-	t.Parallel()
-	if err := (&Settings{CORS: []string{"https://a/"}}).Check(); err == nil || !strings.HasPrefix(err.Error(), "cors: an origin is") {
-		t.Errorf("error %v", err)
 	}
 }
 
@@ -405,3 +411,59 @@ func TestStorageOf(t *testing.T) {
 		}
 	}
 }
+
+// TestBadAddresses: an address begins with a scheme and a host, and has nothing that may be a secret.
+func TestBadAddresses(t *testing.T) {
+	t.Parallel()
+	for _, base := range []string{
+		"cdn.example.com", "/cdn", "//cdn.example.com", "ftp://cdn.example.com", "https://", "https:///x", "https:x",
+		"https://cdn.example.com?x", "https://cdn.example.com#x", "https://user@cdn.example.com", "https://cdn example.com", " ",
+	} {
+		shown, _, _ := strings.Cut(base, "?") // what follows may be a secret
+		config := configOf(t)
+		config.CDNBase = base
+		if _, err := New(config); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("cdn_base is an address such as https://cdn.example.com, not \"%s", shown)) {
+			t.Errorf("%q: %v", base, err)
+		}
+	}
+}
+
+// TestOverlappingPrefixes: the second of two aliases with overlapping prefixes on one storage is
+// refused.
+func TestOverlappingPrefixes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		image, file string
+		overlap     bool
+	}{
+		{"a", "a", true},
+		{"a", "/a/", true},
+		{"a", "a/b", true},
+		{"a/b", "a", true},
+		{"/", "a", true},
+		{"a", "/", true},
+		{"/", "/", true},
+		{"a", "ab", false},
+		{"a/b", "a/c", false},
+		{"file/two", "", true}, // the default of the other
+		{"img", "", false},
+		{"file", "", true},
+	} {
+		for _, storage := range []string{"default", "other"} {
+			config := configOf(t)
+			config.Storages = append(config.Storages, Storage{Name: "other", Driver: memory.New()})
+			config.ImageAliases = map[string]*ImageAlias{"one": {AliasOptions: AliasOptions{Storage: "default", Prefix: c.image}}}
+			config.FileAliases = map[string]*FileAlias{"two": {AliasOptions: AliasOptions{Storage: storage, Prefix: c.file}}}
+			s, err := New(config)
+			if err == nil {
+				err = errors.Join(s.Close())
+			}
+			overlaps := c.overlap && storage == "default"
+			if (err != nil) != overlaps || overlaps && !strings.Contains(err.Error(), `file alias "two": prefix`) {
+				t.Errorf("%q and %q on %s: %v", c.image, c.file, storage, err)
+			}
+		}
+	}
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }

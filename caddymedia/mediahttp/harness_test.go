@@ -7,8 +7,6 @@ const (
 	someKey       = testservice.SomeKey
 	otherKey      = testservice.OtherKey
 	password      = testservice.Password
-	uploadDay     = testservice.UploadDay
-	noonSecond    = testservice.NoonSecond
 	origin        = testservice.Origin
 	tokenPath     = testservice.TokenPath
 	imagePath     = testservice.ImagePath
@@ -22,10 +20,10 @@ const (
 	bearer        = testservice.Bearer
 	ticketBearer  = testservice.TicketBearer
 	multipartType = testservice.MultipartType
+	ifAny         = testservice.IfAny
 	tusHeader     = testservice.TusHeader
 	tusBody       = testservice.TusBody
-	svgPicture    = testservice.SVG
-	pdfDocument   = testservice.PDF
+	asAlice       = testservice.AsAlice
 )
 
 type (
@@ -40,14 +38,14 @@ var (
 	noon        = testservice.Noon
 	newSite     = testservice.New
 	newSiteWith = testservice.NewWith
-	newSiteOn   = testservice.NewOn
 	aSite       = testservice.Default
 	may         = testservice.May
 	withTicket  = testservice.WithTicket
 	account     = testservice.Account
 	on          = testservice.On
+	withUsers   = testservice.WithUsers
+	importing   = testservice.Importing
 	run         = testservice.Run
-	runUploads  = testservice.RunUploads
 	file        = testservice.File
 	field       = testservice.Field
 	named       = testservice.Named
@@ -55,13 +53,7 @@ var (
 	meanwhile   = testservice.Meanwhile
 	metadata    = testservice.Metadata
 	failByName  = testservice.FailByName
-	jpegPicture = testservice.JPEG
 	gifPicture  = testservice.GIF
-	pngPicture  = testservice.PNG
 	pngOf       = testservice.PNGOf
-	gifOf       = testservice.GIFOf
-	pngBomb     = testservice.PNGBomb
-	zipArchive  = testservice.Zip
-	gzipFile    = testservice.Gzip
 	samples     = testservice.Samples
 )

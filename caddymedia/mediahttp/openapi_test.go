@@ -1,13 +1,16 @@
 package mediahttp_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/testservice"
@@ -41,7 +44,11 @@ func TestOpenAPI(t *testing.T) {
 // requestRenditions requests renditions that cannot be made or stored.
 func requestRenditions(t *testing.T) {
 	t.Helper()
-	s := withSizes(t)
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		c.ImageAliases["sized"] = &media.ImageAlias{AliasOptions: on("main"), Renditions: testservice.Sizes}
+	})
+	s.Put(t, "img/sized/bad.png", "no picture")
+	s.Put(t, "img/sized/a.png", pngOf(40, 30))
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		httpCase{Method: method, Target: "/static/img/sized@thumb/bad.png", Status: 415}.Check(t, s)
 	}
@@ -52,7 +59,7 @@ func requestRenditions(t *testing.T) {
 		return nil
 	}
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		httpCase{Method: method, Target: "/static/img/own@thumb/a.png", Status: 507, Want: "ETag\nCache-Control"}.Check(t, s)
+		httpCase{Method: method, Target: "/static/img/sized@thumb/a.png", Status: 507, Want: "ETag\nCache-Control"}.Check(t, s)
 	}
 }
 
@@ -118,7 +125,7 @@ func requestUploads(t *testing.T, target, name string) {
 	httpCase{Target: target, Header: bearer, Status: 405}.Check(t, s)
 	post(bearer, 409, replacing, good("a"), good("a"))
 	httpCase{Method: http.MethodPut, Target: target + "/content/a" + ext, Header: bearer + "If-Match: *", Status: 412}.Check(t, s)
-	post(bearer, 413, append(times(101, field("x", "")), good("a"))...)
+	post(bearer, 413, append(slices.Repeat([]part{field("x", "")}, 101), good("a"))...)
 	post(bearer, 415, file("a.php", "x"))
 	post(bearer, 502, good("forbidden"))
 	post(bearer, 503, good("down"))
@@ -390,7 +397,11 @@ func (c *busyClient) Write(p []byte) (int, error) {
 // requestSigned requests signed addresses, and private items with and without one.
 func requestSigned(t *testing.T) {
 	t.Helper()
-	s := withPrivate(t)
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		private := media.AliasOptions{Storage: "main", Private: new(media.Private)}
+		c.Accounts[someKey].May = []string{"sign"}
+		c.ImageAliases["private"], c.FileAliases["private"] = &media.ImageAlias{AliasOptions: private}, &media.FileAlias{AliasOptions: private}
+	})
 	post := func(header, body string, status int) {
 		t.Helper()
 		httpCase{Method: http.MethodPost, Target: signPath, Header: header, Body: body, Status: status}.Check(t, s)
@@ -406,8 +417,8 @@ func requestSigned(t *testing.T) {
 	post(urlencoded+bearer, "x="+strings.Repeat("a", 4<<20), 413)
 	post("Content-Type: application/json\n"+bearer, "{}", 415)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		httpCase{Method: method, Target: privateFiles + "/26-11/a.txt", Status: 403}.Check(t, s)
-		httpCase{Method: method, Target: privateImages + "/b.png", Status: 403}.Check(t, s)
+		httpCase{Method: method, Target: "/static/file/private/a.txt", Status: 403}.Check(t, s)
+		httpCase{Method: method, Target: "/static/img/private/b.png", Status: 403}.Check(t, s)
 	}
 	leave := holdMemory(t, s)
 	post(urlencoded+bearer, good, 429)
@@ -426,3 +437,87 @@ func holdMemory(t *testing.T, s *site) (leave func()) {
 	}
 	return leave
 }
+
+// hold holds the lease of a request until the end of the test.
+func hold(t *testing.T, s *site, method, target string) {
+	t.Helper()
+	address, query, _ := strings.Cut(target, "?")
+	attempt, err := service.Of(s.First).Issuer().Attempt(t.Context(), access.Request{
+		ID: access.RequestID("http", someKey, "", "k1", method, address, query), Account: someKey, Fingerprint: "4 ",
+	}, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = attempt.End(context.Background(), nil) })
+}
+
+// requestKeys requests the answers of the document that keys and uploads of one file have.
+func requestKeys(t *testing.T, key string) {
+	t.Helper()
+	kind, ext := map[string]string{"img": "image", "file": "file"}[strings.Split(key, "/")[0]], path.Ext(key)
+	s := newSiteWith(t, media.Limits{MaxUploads: 1}, func(c *media.Config) {
+		for _, account := range c.Accounts {
+			account.May = []string{"upload", "delete", "replace", "move"}
+		}
+	})
+	put := "/api/upload/" + kind + "/content/"
+	one := itemsPath + kind + "/content/a" + ext
+	for _, c := range []httpCase{
+		{Method: "POST", Target: "/api/upload/" + kind, Header: multipart},
+		{Method: "PUT", Target: put + "a" + ext},
+		{Method: "PUT", Target: one, Header: ifAny},
+		{Method: "POST", Target: one, Header: urlencoded},
+		{Method: "DELETE", Target: one},
+		{Method: "POST", Target: itemsPath + kind + "/content", Header: urlencoded},
+	} {
+		hold(t, s, c.Method, c.Target)
+		c.Header, c.Body, c.Status, c.Has = c.Header+bearer+retryKey, "12345", 422, "another length"
+		c.Check(t, s)
+	}
+	for _, target := range []string{one, put + "a" + ext} {
+		method := map[bool]string{true: "DELETE", false: "PUT"}[target == one]
+		httpCase{Method: method, Target: target, Header: bearer + retryKey, Body: "1234", Status: 409, Want: "Retry-After: 1", Has: "under way"}.Check(t, s)
+	}
+	hold(t, s, "POST", itemsPath+kind+"/content?x")
+	httpCase{Method: "POST", Target: itemsPath + kind + "/content?x", Header: bearer + retryKey, Body: "1234", Status: 409, Want: "Retry-After: 1"}.Check(t, s)
+
+	s.Driver.Fail = failByName
+	good := samples[ext[1:]]
+	for _, c := range []httpCase{
+		{Target: put + "x/a" + ext, Header: bearer, Status: 201},
+		{Target: put + "a%2F", Header: bearer, Status: 400},
+		{Target: put + "a" + ext, Status: 401},
+		{Target: put + "a" + ext, Header: "Authorization: Bearer $OTHER", Status: 403},
+		{Target: put + "a" + ext, Header: bearer, Method: "POST", Status: 405},
+		{Target: put + "a.php", Header: bearer, Status: 415},
+		{Target: put + "forbidden" + ext, Header: bearer, Status: 502},
+		{Target: put + "down" + ext, Header: bearer, Status: 503},
+		{Target: put + "full" + ext, Header: bearer, Status: 507},
+	} {
+		if c.Body = good; c.Method == "" {
+			c.Method = "PUT"
+		}
+		c.Check(t, s)
+	}
+	ended, ok := service.Of(s.First).BeginUpload(item.Actor{Origin: "http", Account: someKey}, nil, 0)
+	if !ok {
+		t.Fatal("no upload can begin")
+	}
+	httpCase{Method: "PUT", Target: put + "b" + ext, Header: bearer, Body: good, Status: 429}.Check(t, s)
+	ended()
+	s = newSite(t, media.Limits{MaxBody: 10})
+	httpCase{Method: "PUT", Target: put + "a" + ext, Header: bearer, Body: strings.Repeat("x", 11), Status: 413}.Check(t, s)
+}
+
+// requestOfUsers requests the responses of the OpenAPI document that only users get.
+func requestOfUsers(t *testing.T) {
+	t.Helper()
+	s := withUsers(t)
+	for _, target := range []string{imagePath, filePath} {
+		httpCase{Target: target + "?alias=exact&sub_folder=a", Header: asAlice + multipart, Body: form(file("a.txt", "x")), Status: 404}.Check(t, s)
+		httpCase{Method: http.MethodPut, Target: target + "/exact/a/a.txt", Header: asAlice, Body: "x", Status: 404}.Check(t, s)
+	}
+	httpCase{Target: signPath, Header: asAlice + urlencoded, Body: "kind=file&alias=private&folder=a", Status: 404}.Check(t, s)
+}
+
+const retryKey = "Idempotency-Key: k1\n"

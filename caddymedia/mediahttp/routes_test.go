@@ -18,7 +18,7 @@ func TestNearMiss(t *testing.T) {
 		headers  = "Content-Type: application/json\nCache-Control: no-store\nX-Content-Type-Options: nosniff\n"
 		allowed  = headers + "Access-Control-Allow-Origin: " + page
 	)
-	resumablePath, putUsage := imagePath+"/resumable", filePath+"/<alias>/<name>"
+	const putUsage = filePath + "/<alias>/<name>"
 	for path, endpoint := range map[string]string{
 		"/api/upload/images":            imagePath,
 		"/api/upload/image/":            imagePath,
@@ -26,28 +26,18 @@ func TestNearMiss(t *testing.T) {
 		"/API/Upload/Image":             imagePath,
 		"//api/upload//image":           imagePath,
 		"/api/upload/Files/":            filePath,
-		"/api/upload/images/resumable":  resumablePath,
-		"/api/upload/image/Resumables/": resumablePath,
 		"/api/items/images/content":     itemsPath + "image/<alias>",
 		"/api/item/image/content/a.jpg": itemsPath + "image/<alias>",
-		"/API/Items/Files/content":      itemsPath + "file/<alias>",
 		"//api/items//file/one/a.txt":   itemsPath + "file/<alias>",
 		"/api/items/files":              itemsPath + "file/<alias>",
 		"/api/auth/generatetoken":       tokenPath,
-		"/api/auth/generateToken/":      tokenPath,
 		"/api/auth/tickets":             ticketPath,
 		"/api/Signs":                    signPath,
-		"/api/uploads/file/docs/n.txt":  putUsage,
 		"/api/upload/files/docs/n.txt":  putUsage,
 		"/API/upload/file/docs/n.txt":   putUsage,
-		"//api/upload/file/docs/n.txt":  putUsage,
-		"/api//upload/file/docs/n.txt":  putUsage,
 		"/api/upload/File/docs/a/n.txt": putUsage,
-		"/api/upload//file/docs/n.txt":  putUsage,
 		"/API/upload/file/resumable/x":  filePath + "/resumable",
 		"/api/upload/file/Resumable/x":  filePath + "/resumable",
-		"/api/uploads/image/resumable/": resumablePath,
-		"/api/upload//image/resumable":  resumablePath,
 		"/API/upload/file/../docs/n":    putUsage,
 	} {
 		has := ofUpload

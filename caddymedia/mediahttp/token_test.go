@@ -47,60 +47,37 @@ func TestToken(t *testing.T) {
 	upload.Check(t, s)
 }
 
-// TestTokenForms: the body is a form of either type.
+// TestTokenForms: the body is a form of either type, and the query does not count. Package caller tests the
+// rules of small forms.
 func TestTokenForms(t *testing.T) {
 	t.Parallel()
+	s := aSite(t)
 	good := login(someKey, password).Body
-	key, word := field("api_key", someKey), field("password", password)
-	fields := form(key, word)
-	post := func(name, header, body string, status int, has string) httpCase {
-		return httpCase{Name: name, Method: http.MethodPost, Target: tokenPath, Header: header, Body: body, Status: status, Has: has}
+	post := func(target, header, body string, status int, has string) {
+		t.Helper()
+		httpCase{Method: http.MethodPost, Target: target, Header: header, Body: body, Status: status, Has: has}.Check(t, s)
 	}
-	run(t, aSite, []httpCase{
-		post("urlencoded", urlencoded, good, 200, `{"success":true,"token":"`),
-		post("charset", "Content-Type: application/x-www-form-urlencoded; charset=UTF-8", good, 200, ""),
-		post("multipart", multipart, fields, 200, `{"success":true,"token":"`),
-		post("further fields", urlencoded, good+"&remember=1", 200, ""),
-		post("encoded", urlencoded, "api_key=site%2Done&password=%63orrect+horse", 200, ""),
-		post("no fields", urlencoded, "", 400, `{"success":false,"message":"`),
-		post("no key", urlencoded, "password=x", 400, "api_key"),
-		post("no password", urlencoded, "api_key=x", 400, "password"),
-		post("empty password", urlencoded, "api_key=x&password=", 400, "password"),
-		post("key twice", urlencoded, good+"&api_key=x", 400, "twice"),
-		post("password twice", multipart, form(key, word, word), 400, "twice"),
-		post("malformed", urlencoded, "api_key=%zz&password=x", 400, "malformed"),
-		post("cut short", multipart, fields[:len(fields)-8], 400, "malformed"),
-		post("no boundary", "Content-Type: multipart/form-data", fields, 400, "malformed"),
-		post("json", "Content-Type: application/json", `{"api_key":"x","password":"x"}`, 415, ""),
-		post("no type", "", good, 415, ""),
-		post("too large", urlencoded, good+"&x="+strings.Repeat("x", 64<<10), 413, "64 KiB"),
-		post("multipart too large", multipart, form(field("x", strings.Repeat("x", 64<<10))), 413, "64 KiB"),
-		post("many parts", multipart, strings.Repeat(strings.TrimSuffix(form(field("", "")), "--x--\r\n"), 1300), 400, "fields"),
-		{Name: "query", Method: http.MethodPost, Target: tokenPath + "?" + good, Header: urlencoded, Status: 400},
-	})
+	post(tokenPath, urlencoded, good+"&remember=1", 200, `{"success":true,"token":"`)
+	post(tokenPath, multipart, form(field("api_key", someKey), field("password", password)), 200, `{"success":true,"token":"`)
+	post(tokenPath, urlencoded, "password=x", 400, `{"success":false,"message":"the field api_key is missing"}`)
+	post(tokenPath, urlencoded, "api_key=x", 400, `{"success":false,"message":"the field password is missing"}`)
+	post(tokenPath+"?"+good, urlencoded, "", 400, "api_key")
 }
 
 // TestTokenRefused: unknown keys and wrong passwords have the same response.
 func TestTokenRefused(t *testing.T) {
 	t.Parallel()
+	s := aSite(t)
+	wrong := login(someKey, "guess")
+	wrong.Status, wrong.Has = http.StatusUnauthorized, `{"success":false,"message":"`
+	text := wrong.Check(t, s).Body
 	none := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Accounts = nil })
-	for _, pair := range [][2]string{
-		{"nobody", password},
-		{"nobody", "guess"},
-		{otherKey, "guess"},
-		{"\x00", "x"},
-		{strings.Repeat("k", 9999), "x"},
-		{strings.ToUpper(someKey), password},
-	} {
-		s := aSite(t)
-		wrong := login(someKey, "guess")
-		wrong.Status, wrong.Has = http.StatusUnauthorized, `{"success":false,"message":"`
+	for _, pair := range [][2]string{{"nobody", password}, {otherKey, "guess"}, {"\x00", "x"}, {strings.ToUpper(someKey), password}} {
 		c := login(pair[0], pair[1])
-		c.Status, c.Text = http.StatusUnauthorized, wrong.Check(t, s).Body
+		c.Status, c.Text = http.StatusUnauthorized, text
 		c.Check(t, s)
 		c.Check(t, none)
 	}
-	s := aSite(t)
 	s.Store.Fails.Store(true)
 	c := login(someKey, password)
 	c.Status, c.Want, c.Has = http.StatusServiceUnavailable, "Retry-After: 1", `{"success":false,"message":"`
@@ -110,11 +87,10 @@ func TestTokenRefused(t *testing.T) {
 // TestMethodsOfEndpoints: an endpoint accepts only POST.
 func TestMethodsOfEndpoints(t *testing.T) {
 	t.Parallel()
+	s := aSite(t)
 	for _, method := range []string{"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"} {
 		for _, path := range []string{tokenPath, ticketPath, signPath, imagePath, filePath} {
-			httpCase{
-				Name: method + path, Method: method, Target: path, Header: bearer, Status: http.StatusMethodNotAllowed, Want: "Allow: POST",
-			}.Run(t, aSite)
+			httpCase{Method: method, Target: path, Header: bearer, Status: http.StatusMethodNotAllowed, Want: "Allow: POST"}.Check(t, s)
 		}
 	}
 }
@@ -144,86 +120,4 @@ func TestThrottle(t *testing.T) {
 	if seconds, err := strconv.Atoi(r.Header.Get("Retry-After")); err != nil || seconds < 1 || seconds > 60 {
 		t.Errorf("Retry-After %q, want 1 to 60 seconds", r.Header.Get("Retry-After"))
 	}
-}
-
-// TestAuthentication: an upload needs one account's token, in headers that do not contradict each
-// other; TestCredentials has more contradictions.
-func TestAuthentication(t *testing.T) {
-	t.Parallel()
-	const (
-		key, token = "HTTP_SERVICE_API_KEY: " + someKey + "\n", "HTTP_SERVICE_ACCESS_TOKEN: $TOKEN\n"
-		plainKey   = "Service-Api-Key: " + someKey + "\n"
-		plainToken = "Service-Access-Token: $TOKEN\n"
-		unknown    = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-		noHeader   = "X: y\n"
-	)
-	for name, header := range map[string]string{
-		"documented": key + token, "plain names": plainKey + plainToken, "one of each": key + plainToken,
-		"in any case": "http_service_API_key: " + someKey + "\nservice-access-TOKEN: $TOKEN\n",
-		"bearer":      bearer, "bearer in any case": "authorization: bEARER $TOKEN\n", "bearer and key": bearer + key,
-		"all agree": key + token + plainKey + plainToken + bearer, "basic of the site": plainKey + plainToken + "Authorization: Basic dTpw\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			uploadCase{Header: header, Parts: []part{file("a.txt", "x")}, Want: []string{"file/content/a.txt"}}.Check(t, aSite(t))
-		})
-	}
-	for name, header := range map[string]string{
-		"nothing": noHeader, "token alone": token, "key twice": key + key + token, "bearer disagrees": key + token + "Authorization: Bearer $OTHER\n",
-		"unknown token": key + "HTTP_SERVICE_ACCESS_TOKEN: " + unknown, "token with more": key + "HTTP_SERVICE_ACCESS_TOKEN: $TOKEN=",
-		"password": key + "HTTP_SERVICE_ACCESS_TOKEN: " + password, "another's token": key + "HTTP_SERVICE_ACCESS_TOKEN: $OTHER",
-		"another's key": "HTTP_SERVICE_API_KEY: " + otherKey + "\n" + token, "unknown key": "HTTP_SERVICE_API_KEY: nobody\n" + token,
-		"longer key": "HTTP_SERVICE_API_KEY: " + someKey + "-2\n" + token, "key in capitals": "HTTP_SERVICE_API_KEY: " + strings.ToUpper(someKey) + "\n" + token,
-		"bearer of another": "Authorization: Bearer $OTHER\n" + key, "bearer unknown": "Authorization: Bearer x\n",
-		"hyphens":           "HTTP-SERVICE-API-KEY: " + someKey + "\nHTTP-SERVICE-ACCESS-TOKEN: $TOKEN\n",
-		"dots":              "HTTP.SERVICE.API.KEY: " + someKey + "\nHTTP.SERVICE.ACCESS.TOKEN: $TOKEN\n",
-		"other underscores": "Service_Api_Key: " + someKey + "\nService_Access_Token: $TOKEN\n",
-		"cookie":            "Cookie: access_token=$TOKEN; HTTP_SERVICE_ACCESS_TOKEN=$TOKEN\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := aSite(t)
-			r := httpCase{
-				Target: filePath, Header: multipart + header, Body: form(file("a.txt", "x")), Status: 401, Want: "WWW-Authenticate: Bearer",
-			}.Check(t, s)
-			r.Refused(t, 401, "", "")
-		})
-	}
-	t.Run("query and form", func(t *testing.T) {
-		t.Parallel()
-		s := aSite(t)
-		token := s.Token(t)
-		r := s.Do(t, http.MethodPost, filePath+"?access_token="+token+"&HTTP_SERVICE_ACCESS_TOKEN="+token+"&api_key="+someKey, multipart,
-			form(field("access_token", token), field("HTTP_SERVICE_ACCESS_TOKEN", token), file("a.txt", "x")))
-		r.Refused(t, 401, "", "")
-	})
-}
-
-// TestAccountOfSomeAliases: other aliases are forbidden, wherever they are named. An alias that
-// begins with the name of an allowed one is another.
-func TestAccountOfSomeAliases(t *testing.T) {
-	t.Parallel()
-	few := func(t *testing.T) *site {
-		t.Helper()
-		return newSiteWith(t, media.Limits{}, func(c *media.Config) {
-			c.Accounts = map[string]*media.Account{someKey: {PasswordHash: password, Aliases: []string{"one"}}}
-			c.FileAliases["one2"], c.FileAliases["on"] = &media.FileAlias{AliasOptions: on("main")}, &media.FileAlias{AliasOptions: on("main")}
-		})
-	}
-	text := file("a.txt", "x")
-	alias := func(name string) part { return field("alias", name) }
-	stored, nothing := []string{"file/one/a.txt"}, []string{""}
-	runUploads(t, few, []uploadCase{
-		{Name: "allowed", Parts: []part{text, alias("one")}, Want: stored},
-		{Name: "allowed in the query", Target: "?alias=one", Parts: []part{text}, Want: stored},
-		{Name: "after the file", Parts: []part{text, alias("two")}, Status: 403, Want: nothing},
-		{Name: "before the file", Parts: []part{alias("two"), text}, Status: 403, Want: nothing},
-		{Name: "none", Parts: []part{text}, Status: 403, Want: nothing},
-		{Name: "query", Target: "?alias=two", Parts: []part{text}, Status: 403, Want: nothing},
-		{Name: "form over query", Target: "?alias=one", Parts: []part{text, alias("two")}, Status: 403, Want: nothing},
-		{Name: "longer", Parts: []part{alias("one2"), text}, Status: 403, Want: nothing},
-		{Name: "shorter", Parts: []part{alias("on"), text}, Status: 403, Want: nothing},
-		{Name: "slash", Parts: []part{alias("one/"), text}, Status: 400, Want: nothing},
-		uploadCase{Name: "other kind", Parts: []part{file("a.gif", gifPicture)}, Status: 403, Want: nothing}.Image(),
-	})
 }

@@ -1,18 +1,26 @@
 package adminapi
 
 import (
-	"encoding/json"
+	"context"
+	"crypto/rand"
+	"io"
+	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
+
+	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
 )
 
 // oneFolder stores all items in the folder $ROOT, without changing their names.
 const oneFolder = `{"storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}, "sanitize": false}},
+
 	"image_aliases": {"photos": {"webp": {}}}, "file_aliases": {"docs": {}},
 	"accounts": {"site-one": {"password_hash": "` + hash + `", "aliases": ["photos"]}}}`
 
@@ -69,50 +77,6 @@ func TestWithoutApp(t *testing.T) {
 	wantError(t, ask(t, New(), http.MethodGet, "/storages", ""), http.StatusServiceUnavailable, "not running")
 }
 
-// TestNames: an item of any name is found under its address, below any prefix.
-func TestNames(t *testing.T) {
-	root := load(t, oneFolder)
-	handler := New()
-	mux := http.NewServeMux()
-	for _, prefix := range []string{"/media", "/media-admin/api"} {
-		mux.Handle(prefix+"/", http.StripPrefix(prefix, handler))
-	}
-	files(t, root+"/file/docs", "folder/x.pdf")
-	wantError(t, ask(t, handler, http.MethodGet, "/items/file/docs/folder%2Fx.pdf", ""), http.StatusNotFound, "nothing at this address")
-	for _, name := range []string{
-		"plain.pdf", "with space.pdf", "100%.pdf", "100%25.pdf", "a+b.pdf", "what?.pdf", "a#b.pdf", "a&b=c.pdf",
-		"příliš žluťoučký.pdf", "日本/語.pdf", "<img src=x onerror=alert(1)>.pdf", `"quoted".pdf`, "a;b.pdf",
-		"26-11/20/deep down/x.pdf", "a:b.pdf", "~user.pdf", "a%2fb.pdf", "{env.HOME}.pdf",
-	} {
-		files(t, root+"/file/docs", name)
-		segments := strings.Split(name, "/")
-		for i := range segments {
-			segments[i] = url.PathEscape(segments[i])
-		}
-		escaped := strings.Join(segments, "/")
-		for _, prefix := range []string{"/media", "/media-admin/api"} {
-			w := ask(t, mux, http.MethodGet, prefix+"/items/file/docs/"+escaped, "")
-			if w.Code != http.StatusOK {
-				t.Errorf("%s%q: %d %s", prefix, name, w.Code, w.Body)
-				continue
-			}
-			var answer struct {
-				Result []struct {
-					FullPath string `json:"full_path"`
-					Filename string
-				}
-			}
-			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || answer.Result[0].Filename != name ||
-				answer.Result[0].FullPath != "/static/file/docs/"+escaped {
-				t.Errorf("%q: %v %s", name, err, w.Body)
-			}
-			if h := w.Header(); h.Get("Content-Type") != "application/json" || h.Get("X-Content-Type-Options") != "nosniff" {
-				t.Errorf("%q: a browser may take the answer for HTML: %v", name, h)
-			}
-		}
-	}
-}
-
 func TestHead(t *testing.T) {
 	load(t, oneFolder)
 	server := httptest.NewServer(New())
@@ -128,5 +92,100 @@ func TestHead(t *testing.T) {
 	response.Body.Close()
 	if response.StatusCode != http.StatusOK || response.ContentLength <= 0 {
 		t.Errorf("%d, length %d", response.StatusCode, response.ContentLength)
+	}
+}
+
+// onEndpoint returns a client of Caddy's admin endpoint.
+func onEndpoint(t *testing.T, app string) (client *http.Client, root string) {
+	t.Helper()
+	root = testcaddy.SocketFolder(t)
+	socket := filepath.Join(root, "admin.sock")
+	loadAdmin(t, strings.ReplaceAll(app, "$ROOT", root), `{"listen": "unix/`+socket+`", "config": {"persist": false}}`)
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}, root
+}
+
+// send sends a request and returns the answer as a recorder.
+func send(t *testing.T, client *http.Client, method, address string) *httptest.ResponseRecorder {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://localhost"+address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, address, err)
+	}
+	defer response.Body.Close()
+	w := httptest.NewRecorder()
+	maps.Copy(w.Header(), response.Header)
+	w.WriteHeader(response.StatusCode)
+	if _, err := io.Copy(w, response.Body); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestEndpoint: the admin endpoint has the handler's routes below /media, even after a rejected
+// configuration.
+func TestEndpoint(t *testing.T) {
+	client, root := onEndpoint(t, oneFolder)
+	files(t, root+"/file/docs", "a b%.pdf")
+	check := func() {
+		t.Helper()
+		storage := decoded[storageAnswer](t, send(t, client, http.MethodGet, "/media/storages/main"), http.StatusOK)
+		if storage.Settings["root"] != root {
+			t.Errorf("%+v", storage)
+		}
+		item := send(t, client, http.MethodGet, "/media/items/file/docs/a%20b%25.pdf")
+		if item.Code != http.StatusOK || !strings.Contains(item.Body.String(), `"full_path":"/static/file/docs/a%20b%25.pdf","filename":"a b%.pdf"`) {
+			t.Errorf("%d %s", item.Code, item.Body)
+		}
+		for _, address := range []string{"/media", "/media/", "/media/nothing"} {
+			wantError(t, send(t, client, http.MethodGet, address), http.StatusNotFound, "nothing at this address")
+		}
+		wantError(t, send(t, client, http.MethodPut, "/media/storages"), http.StatusMethodNotAllowed, "GET")
+	}
+	check()
+	refused := `{"apps": {"media": {"storages": {"main": {}}}}, "admin": {"listen": "unix/` + filepath.Join(root, "other.sock") + `", "config": {"persist": false}}}`
+	if err := caddy.Load([]byte(refused), true); err == nil {
+		t.Fatal("it was not refused")
+	}
+	// Caddy has replaced the endpoint already, by one whose modules have never run.
+	client.Transport.(*http.Transport).DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(root, "other.sock"))
+	}
+	client.CloseIdleConnections()
+	check()
+}
+
+func TestHash(t *testing.T) {
+	t.Parallel()
+	password, other := rand.Text(), rand.Text()
+	hash, err := hashOf(password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	otherHash, err := hashOf(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var module caddyauth.Argon2idHash
+	if ok, err := module.Compare([]byte(hash), []byte(password)); !ok || err != nil {
+		t.Errorf("the hash %s is not that of the password: %v", hash, err)
+	}
+	if ok, _ := module.Compare([]byte(hash), []byte(other)); ok {
+		t.Error("the hash fits another password")
+	}
+	fields, others := strings.Split(hash, "$"), strings.Split(otherHash, "$")
+	fake := strings.Split(string(module.FakeHash()), "$")
+	if fields[3] != fake[3] {
+		t.Errorf("the cost is %s, want Caddy's %s", fields[3], fake[3])
+	}
+	if fields[4] == others[4] || fields[4] == fake[4] || len(fields[4]) != len(fake[4]) {
+		t.Errorf("the salts are %s and %s", fields[4], others[4])
 	}
 }

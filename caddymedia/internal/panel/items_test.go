@@ -2,31 +2,24 @@ package panel
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/media"
-	tokenmemory "github.com/caddymedia/media/caddymedia/tokens/memory"
-	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/memory"
+	"github.com/caddymedia/media/caddymedia/internal/testservice"
 )
 
-// itemsSite is a panel of a service with the file aliases "one" and "two", and "over", which
-// overwrites. The users alice and bob have the password "secret", and only alice is an editor.
+// itemsSite is a panel of a service, with the users alice and bob, who have the password "secret". Only
+// alice is an editor.
 type itemsSite struct {
 	*loginSite
 
-	service *media.Service
-	driver  *memory.Driver
+	site *testservice.Site
 }
 
 var itemUsers = map[string]string{"alice": "secret", "bob": "secret"}
@@ -34,35 +27,11 @@ var itemUsers = map[string]string{"alice": "secret", "bob": "secret"}
 // newItemsSite returns a site with some items below the keys of the aliases.
 func newItemsSite(t *testing.T, keys ...string) *itemsSite {
 	t.Helper()
-	s := &itemsSite{loginSite: newLoginSite(t, itemUsers, "alice"), driver: memory.New()}
-	shared := storagedrivers.Options{Location: storagedrivers.Location{Backend: "memory"}, Close: func() error { return nil }}
-	keep := false
-	on := func(storage string) *media.FileAlias {
-		return &media.FileAlias{AliasOptions: media.AliasOptions{Storage: storage}}
-	}
-	var err error
-	s.service, err = media.New(media.Config{
-		Storages: []media.Storage{
-			{Name: "main", Driver: s.driver, Options: shared, SubFolderFormat: "/", Sanitize: &keep},
-			{Name: "over", Driver: s.driver, Options: shared, SubFolderFormat: "/", Sanitize: &keep, OverwriteStrategy: "overwrite"},
-		},
-		FileAliases: map[string]*media.FileAlias{"one": on("main"), "two": on("main"), "over": on("over")},
-		Tokens:      tokenmemory.New(time.Now),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.service.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	s.panel.gate = caller.New(s.service, caller.Options{})
+	s := &itemsSite{loginSite: newLoginSite(t, itemUsers, "alice"), site: testservice.Default(t)}
+	s.panel.gate = s.site.Gate
 	s.provision(t, s.panel)
 	for _, key := range keys {
-		if _, err := s.driver.Put(t.Context(), "file/"+key, strings.NewReader("old"), storagedrivers.PutOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		s.site.Put(t, "file/"+key, "old")
 	}
 	return s
 }
@@ -70,35 +39,8 @@ func newItemsSite(t *testing.T, keys ...string) *itemsSite {
 // provision makes a panel the one of the running configuration, until the end of the test.
 func (s *itemsSite) provision(t *testing.T, p *Panel) {
 	t.Helper()
-	provisioned.Store(p, service.Of(s.service))
+	provisioned.Store(p, service.Of(s.site.First))
 	t.Cleanup(func() { provisioned.Delete(p) })
-}
-
-// items returns the content of all items by their keys.
-func (s *itemsSite) items(t *testing.T) map[string]string {
-	t.Helper()
-	all := map[string]string{}
-	for cursor := ""; ; {
-		page, err := s.driver.List(t.Context(), storagedrivers.ListOptions{Cursor: cursor})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, info := range page.Objects {
-			body, _, err := s.driver.Open(t.Context(), info.Key, storagedrivers.Range{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			content, err := io.ReadAll(body)
-			_ = body.Close()
-			if err != nil {
-				t.Fatal(err)
-			}
-			all[strings.TrimPrefix(info.Key, "file/")] = string(content)
-		}
-		if cursor = page.Next; cursor == "" {
-			return all
-		}
-	}
 }
 
 // browser returns the browser of a logged-in user.
@@ -122,9 +64,9 @@ var (
 		{http.MethodPost, "file/one/a.txt", "copy_to=b.txt&to_alias=two"},
 		{http.MethodPost, "file/one", "action=delete&filename=a.txt"},
 		{http.MethodPost, "file/one", "action=delete&folder=sub"},
-		{http.MethodPut, "file/over/a.txt", "new"},
+		{http.MethodPut, "file/replacing/a.txt", "new"},
 	}
-	changed = []string{"one/a.txt", "one/sub/a.txt", "two/a.txt", "over/a.txt"}
+	changed = []string{"one/a.txt", "one/sub/a.txt", "two/a.txt", "replacing/a.txt"}
 )
 
 // send sends a change of any item.
@@ -144,7 +86,7 @@ func TestItems(t *testing.T) {
 				time.Sleep(time.Millisecond) // items that are stored in the same moment are not deleted with their folder
 				s.mount, s.panel.base, s.panel.login.base = c.mount, c.base, c.base
 				b := s.browser(t, "alice")
-				before := s.items(t)
+				before := s.site.Objects(t)
 				answer := s.send(t, b, change, "Origin", s.URL, "Sec-Fetch-Site", "same-origin")
 				if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.text, `{"success":true`) {
 					t.Errorf("%d %s", answer.StatusCode, answer.text)
@@ -152,7 +94,7 @@ func TestItems(t *testing.T) {
 				if strings.Contains(answer.text, "full_path") && !strings.Contains(answer.text, `"full_path":"`+s.URL+"/static/file/") {
 					t.Errorf("address: %s", answer.text)
 				}
-				if maps.Equal(s.items(t), before) {
+				if maps.Equal(s.site.Objects(t), before) {
 					t.Error("nothing is changed")
 				}
 				if answer.Header.Get("Content-Security-Policy") != policy || answer.Header.Get("Cache-Control") != "no-store" {
@@ -168,40 +110,12 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// TestItemsSet: one request deletes 1,000 items, and a repetition of it nothing more.
-func TestItemsSet(t *testing.T) {
-	t.Parallel()
-	keys, form := make([]string, 1000, 1001), url.Values{"action": {"delete"}}
-	for i := range keys {
-		name := fmt.Sprintf("sub/č %03d.txt", i)
-		keys[i] = "one/" + name
-		form.Add("filename", name)
-	}
-	s := newItemsSite(t, append(keys, "one/stays.txt")...)
-	b := s.browser(t, "alice")
-	set := change{http.MethodPost, "file/one", form.Encode()}
-	for n := range 2 {
-		answer := s.send(t, b, set, "Idempotency-Key", "once")
-		if answer.StatusCode != http.StatusOK || strings.Count(answer.text, `"deleted":true`) != 1000 ||
-			(answer.Header.Get("Idempotency-Replayed") != "") != (n == 1) {
-			t.Errorf("time %d: %d %v %.200s", n, answer.StatusCode, answer.Header, answer.text)
-		}
-		if left := slices.Collect(maps.Keys(s.items(t))); !slices.Equal(left, []string{"one/stays.txt"}) {
-			t.Errorf("left are %q", left)
-		}
-	}
-	set.body += "&filename=stays.txt"
-	if answer := s.send(t, b, set); answer.StatusCode != http.StatusBadRequest || !strings.Contains(answer.text, "more than 1000") {
-		t.Errorf("1,001 items: %d %.200s", answer.StatusCode, answer.text)
-	}
-}
-
 // TestItemsOfOthers: strangers, users who are no editors, and pages of other sites in the browser of an
 // editor change nothing.
 func TestItemsOfOthers(t *testing.T) {
 	t.Parallel()
 	s := newItemsSite(t, changed...)
-	before := s.items(t)
+	before := s.site.Objects(t)
 	editor, viewer := s.browser(t, "alice"), s.browser(t, "bob")
 	check := func(what string, status int, text string, b *http.Client, header ...string) {
 		t.Helper()
@@ -230,7 +144,7 @@ func TestItemsOfOthers(t *testing.T) {
 	}
 	s.panel.login.sessions.end(cookieOf(t, s, editor))
 	check("session that has ended", http.StatusUnauthorized, "logged out", editor)
-	if after := s.items(t); !maps.Equal(after, before) {
+	if after := s.site.Objects(t); !maps.Equal(after, before) {
 		t.Errorf("changed to %v", after)
 	}
 }
@@ -245,17 +159,6 @@ func cookieOf(t *testing.T, s *itemsSite, b *http.Client) string {
 	}
 	t.Fatal("no session")
 	return ""
-}
-
-// hookedBody is a body before whose end hook is called.
-type hookedBody struct {
-	io.Reader
-	hook func()
-}
-
-func (b hookedBody) Read(p []byte) (int, error) {
-	b.hook()
-	return b.Reader.Read(p)
 }
 
 // TestItemsUnderWay: a change whose session ends, or whose user is no longer an editor, while its body is
@@ -280,18 +183,15 @@ func TestItemsUnderWay(t *testing.T) {
 		{"another password", func(t *testing.T, s *itemsSite, _ string) {
 			reload(t, s, map[string]string{"alice": "new", "bob": "secret"}, "alice")
 		}, http.StatusUnauthorized},
-		{"removed", func(t *testing.T, s *itemsSite, _ string) { reload(t, s, map[string]string{"bob": "secret"}) }, http.StatusUnauthorized},
 	} {
-		for _, request := range itemChanges[1:] { // with a body
+		for _, request := range []change{itemChanges[1], itemChanges[5]} {
 			t.Run(fmt.Sprint(c.name, request), func(t *testing.T) {
 				t.Parallel()
 				s := newItemsSite(t, changed...)
 				time.Sleep(time.Millisecond) // as above
-				before := s.items(t)
+				before := s.site.Objects(t)
 				secret := cookieOf(t, s, s.browser(t, "alice"))
-				r := httptest.NewRequestWithContext(t.Context(), request.method, "/media-admin/api/items/"+request.route, hookedBody{
-					strings.NewReader(request.body), func() { c.change(t, s, secret) },
-				})
+				r := httptest.NewRequestWithContext(t.Context(), request.method, "/media-admin/api/items/"+request.route, testservice.Meanwhile(request.body, func() { c.change(t, s, secret) }))
 				r.AddCookie(&http.Cookie{Name: cookieName, Value: secret})
 				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 				r.Header.Set("If-Match", "*")
@@ -300,7 +200,7 @@ func TestItemsUnderWay(t *testing.T) {
 				if w.Code != c.status {
 					t.Errorf("%d %s, want %d", w.Code, w.Body, c.status)
 				}
-				if isChanged := !maps.Equal(s.items(t), before); isChanged != (c.status == http.StatusOK) {
+				if isChanged := !maps.Equal(s.site.Objects(t), before); isChanged != (c.status == http.StatusOK) {
 					t.Errorf("changed: %t", isChanged)
 				}
 			})
@@ -312,36 +212,144 @@ func TestItemsUnderWay(t *testing.T) {
 func TestItemsAddresses(t *testing.T) {
 	t.Parallel()
 	for _, mount := range []string{"", "/in"} {
-		names := []string{"a b.txt", "čaj ☕.txt", "100%.txt", "%2F.txt", "a+b.txt", "a#b?c.txt", "a&b=c;d.txt", "@x.txt", `"q".txt`, "sub/č/a b.txt"}
-		keys := make([]string, len(names), len(names)+1)
-		for i, name := range names {
-			keys[i] = "one/" + name
-		}
-		s := newItemsSite(t, append(keys, "one/stays.txt")...)
+		s := newItemsSite(t, "exact/sub/č/a b%2F.txt", "one/stays.txt")
 		s.mount = mount
 		b := s.browser(t, "alice")
-		for _, name := range names {
-			segments := strings.Split(name, "/")
-			for i := range segments {
-				segments[i] = url.PathEscape(segments[i])
-			}
-			if answer := s.send(t, b, change{method: http.MethodDelete, route: "file/one/" + strings.Join(segments, "/")}); answer.StatusCode != http.StatusOK {
-				t.Errorf("%s: %d %s", name, answer.StatusCode, answer.text)
-			}
-		}
 		for route, status := range map[string]int{
-			"file/one/sub%2Fstays.txt": 400, "file%2Fone/stays.txt": 404, "file/one%2Fstays.txt": 400, "file/one/": 400, "file/one//stays.txt": 400,
-			"file//stays.txt": 400, "file/two/../one/stays.txt": 400, "file/two/%2e%2e/one/stays.txt": 400, "file/one/./stays.txt": 400,
-			"": 404, "file": 404, "file/": 400, "image/one/stays.txt": 404, "img/one/stays.txt": 404, "other/one/stays.txt": 404,
-			"../items/file/one/stays.txt": 404, "file/none/stays.txt": 404, "file/one/none.txt": 404, "file/one": 405, "file/one/@uploads/x": 404,
-			"%66ile/one/stays.txt": 404,
+			"file/exact/sub/%C4%8D/a%20b%252F.txt": 200, "file/one/sub%2Fstays.txt": 400, "file%2Fone/stays.txt": 404, "file/one/": 400,
+			"file/two/../one/stays.txt": 400, "file/two/%2e%2e/one/stays.txt": 400, "": 404, "file": 404, "other/one/stays.txt": 404,
+			"../items/file/one/stays.txt": 404, "file/one/none.txt": 404, "file/one": 405, "%66ile/one/stays.txt": 404,
 		} {
 			if answer := s.send(t, b, change{method: http.MethodDelete, route: route}); answer.StatusCode != status {
 				t.Errorf("%q: %d %s, want %d", route, answer.StatusCode, answer.text, status)
 			}
 		}
-		if left := slices.Collect(maps.Keys(s.items(t))); !slices.Equal(left, []string{"one/stays.txt"}) {
+		if left := s.site.Keys(t, ""); !slices.Equal(left, []string{"file/one/stays.txt"}) {
 			t.Errorf("left are %q", left)
 		}
+	}
+}
+
+// TestUploadConfirmed: an upload is confirmed only if its session and its user are still valid.
+func TestUploadConfirmed(t *testing.T) {
+	t.Parallel()
+	users := map[string]string{"alice": "secret", "bob": "other"}
+	for _, test := range []struct {
+		name   string
+		change func(s *loginSite, secret string) (next *loginSite)
+		want   bool
+	}{
+		{"nothing", func(s *loginSite, _ string) *loginSite { return s }, true},
+		{"a reload", func(*loginSite, string) *loginSite { return newLoginSite(t, users, "alice") }, true},
+		{"all edit", func(*loginSite, string) *loginSite { return newLoginSite(t, users) }, true},
+		{"no editor", func(*loginSite, string) *loginSite { return newLoginSite(t, users, "bob") }, false},
+		{"removed", func(*loginSite, string) *loginSite {
+			return newLoginSite(t, map[string]string{"bob": "other"})
+		}, false},
+		{"another hash", func(*loginSite, string) *loginSite {
+			return newLoginSite(t, map[string]string{"alice": "new"})
+		}, false},
+		{"no login", func(*loginSite, string) *loginSite {
+			s := newLoginSite(t, nil)
+			s.panel.login = nil
+			return s
+		}, false},
+		{"no panel", func(*loginSite, string) *loginSite { return nil }, false},
+		{"logged out", func(s *loginSite, secret string) *loginSite { s.panel.login.sessions.end(secret); return s }, false},
+		{"after 2 hours", func(s *loginSite, _ string) *loginSite {
+			s.time = s.time.Add(2 * time.Hour)
+			s.panel.login.sessions.begin("bob", "", s.panel.login.limits, s.time)
+			return s
+		}, true},
+		{"after the longest time", func(s *loginSite, _ string) *loginSite { s.time = s.time.Add(12 * time.Hour); return s }, false},
+	} {
+		s := newLoginSite(t, users, "alice")
+		before, running := new(service.Service), new(service.Service)
+		provisioned.Store(s.panel, before)
+		r := httptest.NewRequest(http.MethodPost, "/media-admin/api/upload/file", nil)
+		l := s.panel.login
+		secret := l.sessions.begin("alice", l.fingerprints["alice"], l.limits, s.time)
+		r.AddCookie(&http.Cookie{Name: l.cookieName(r), Value: secret})
+		confirm, ended := s.panel.uploadSession(r, visitor{name: "alice", editor: true})
+		if !confirm(before) {
+			t.Errorf("%s: refused before", test.name)
+		}
+		next := test.change(s, secret)
+		if next != nil {
+			provisioned.Store(next.panel, running)
+		}
+		if got := confirm(running); got != test.want {
+			t.Errorf("%s: confirmed %t, want %t", test.name, got, test.want)
+		}
+		ended()
+		s.time = s.time.Add(time.Hour)
+		if l.sessions.lasts(secret, l.fingerprints["alice"], s.time) {
+			t.Errorf("%s: the session is not idle after the upload", test.name)
+		}
+		provisioned.Delete(s.panel)
+		if next != nil {
+			provisioned.Delete(next.panel)
+		}
+		if confirm(before) || confirm(running) {
+			t.Errorf("%s: confirmed by a panel that is gone", test.name)
+		}
+	}
+}
+
+// TestUploadConfirmedWithoutLogin: an upload is refused once its user is no longer an editor. The
+// user was authenticated in front of the panel.
+func TestUploadConfirmedWithoutLogin(t *testing.T) {
+	t.Parallel()
+	app := new(service.Service)
+	p := &Panel{User: defaultUser, Editors: []string{"alice"}}
+	provisioned.Store(p, app)
+	defer provisioned.Delete(p)
+	confirm, ended := p.uploadSession(httptest.NewRequest(http.MethodPost, "/", nil), visitor{name: "alice", editor: true})
+	defer ended()
+	if !confirm(app) {
+		t.Error("an editor is refused")
+	}
+	after, next := new(service.Service), &Panel{User: defaultUser, Editors: []string{"bob"}}
+	provisioned.Store(next, after)
+	defer provisioned.Delete(next)
+	if confirm(after) {
+		t.Error("confirmed for one who is no editor any more")
+	}
+}
+
+// TestZipOfViewer: a viewer may download items, because that changes nothing. All other checks of a POST
+// stay, and only changes are logged.
+func TestZipOfViewer(t *testing.T) {
+	t.Parallel()
+	s := newLoginSite(t, map[string]string{"alice": "secret", "bob": "other"}, "alice")
+	s.panel.routes = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	asJSON := []string{"Content-Type", "application/json"}
+	for name, test := range map[string]struct {
+		user, method, path string
+		header             []string
+		status             int
+	}{
+		"viewer":           {"bob", http.MethodPost, "/api/zip/img/photos", nil, http.StatusTeapot},
+		"editor":           {"alice", http.MethodPost, "/api/zip/img/photos", nil, http.StatusTeapot},
+		"another origin":   {"bob", http.MethodPost, "/api/zip/img/photos", []string{"Origin", "https://evil.example"}, http.StatusForbidden},
+		"no origin":        {"bob", http.MethodPost, "/api/zip/img/photos", []string{"Origin", "null"}, http.StatusForbidden},
+		"another site":     {"bob", http.MethodPost, "/api/zip/img/photos", []string{"Sec-Fetch-Site", "cross-site"}, http.StatusForbidden},
+		"a change":         {"alice", http.MethodPut, "/api/zip/img/photos", asJSON, http.StatusTeapot},
+		"another method":   {"bob", http.MethodPut, "/api/zip/img/photos", asJSON, http.StatusForbidden},
+		"no kind":          {"bob", http.MethodPost, "/api/zip", nil, http.StatusForbidden},
+		"a form of others": {"alice", http.MethodPost, "/api/probe", nil, http.StatusUnsupportedMediaType},
+		"a page":           {"bob", http.MethodPost, "/zip/img/photos", nil, http.StatusForbidden},
+		"logged out":       {"", http.MethodPost, "/api/zip/img/photos", nil, http.StatusUnauthorized},
+	} {
+		c := browser(t)
+		if test.user != "" {
+			s.logIn(t, c, test.user, map[string]string{"alice": "secret", "bob": "other"}[test.user])
+		}
+		if got := s.do(t, c, test.method, test.path, "filename=a.jpg", test.header...); got.StatusCode != test.status {
+			t.Errorf("%s: %d %s, want %d", name, got.StatusCode, got.text, test.status)
+		}
+	}
+	if n := s.logs.FilterMessage("change in the panel").Len(); n != 2 { // with the refused probe
+		t.Errorf("%d changes are logged: %+v", n, s.logs.FilterMessage("change in the panel").All())
 	}
 }

@@ -15,6 +15,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/logging"
 
 	_ "github.com/caddymedia/media/caddymedia/drivers/s3"
+	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
 )
 
 // loadLogged runs a configuration of the app until the end of the test, and returns the path of its
@@ -80,3 +81,6 @@ func TestLogHidesSecrets(t *testing.T) { // not parallel: Caddy has globals
 		t.Error(log)
 	}
 }
+
+// TestMain keeps Caddy's files out of the user's home folder.
+func TestMain(m *testing.M) { os.Exit(testcaddy.Run(m)) }

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/encode/gzip"
+
+	_ "github.com/caddymedia/media/caddymedia" // plug in all modules
 	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
 )
@@ -58,6 +61,9 @@ func TestCaddyfile(t *testing.T) {
 			"media {\n\tfile_alias b\n}\n",
 			[]string{"file_aliases/a", "spool_folder", "storages"},
 		},
+		"option beside off": {
+			`{"resumable": {"off": true, "max_open": 5}}`, "media {\n\tresumable off\n}\n", []string{"resumable/max_open"},
+		},
 		"driver with an option of another type": {
 			`{"storages": {"a": {"driver": {"name": "sftp", "connections": "{env.N}"}}, "b": {"driver": {"name": "local", "root": "/b"}}}}`,
 			"media {\n\tstorage b {\n\t\tdriver local /b\n\t}\n}\n",
@@ -78,4 +84,9 @@ func TestCaddyfile(t *testing.T) {
 			t.Errorf("%s: no error, but %s", wrong, block)
 		}
 	}
+}
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	testcaddy.Golden(t)
 }

@@ -69,18 +69,23 @@ func TestInline(t *testing.T) {
 	}
 }
 
+// TestAttachment: a name is encoded by RFC 6266 and RFC 8187, whatever is in it.
 func TestAttachment(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{
-		"a.zip", "a b.zip", `a"b.zip`, "a;b.zip", "ěšč.zip", "a%20b.zip", "a'b.zip", "a\\b.zip", strings.Repeat("x", 200),
+	for name, want := range map[string]string{
+		"plain.txt":                `attachment; filename=plain.txt`,
+		"two words.txt":            `attachment; filename="two words.txt"`,
+		`a"b\c;d=e'.txt`:           `attachment; filename="a\"b\\c;d=e'.txt"`,
+		"Účet č. 5.pdf":            `attachment; filename="__et _. 5.pdf"; filename*=utf-8''%C3%9A%C4%8Det%20%C4%8D.%205.pdf`,
+		"a\r\nSet-Cookie: x=y.txt": `attachment; filename="a__Set-Cookie: x=y.txt"; filename*=utf-8''a%0D%0ASet-Cookie%3A%20x%3Dy.txt`,
+		"100%.txt":                 `attachment; filename=100%.txt`,
+		"a%20b.zip":                `attachment; filename=a%20b.zip`,
+		"写真 🎉.png":                 `attachment; filename="__ _.png"; filename*=utf-8''%E5%86%99%E7%9C%9F%20%F0%9F%8E%89.png`,
 	} {
 		value := attachment(name)
 		disposition, params, err := mime.ParseMediaType(value)
-		if err != nil || disposition != "attachment" || params["filename"] != name {
-			t.Errorf("%q returns %q: %q, %v", name, value, params["filename"], err)
-		}
-		if strings.ContainsAny(value, "\r\n") {
-			t.Errorf("%q returns %q", name, value)
+		if err != nil || value != want || disposition != "attachment" || params["filename"] != name {
+			t.Errorf("%q returns %s, want %s: %q, %v", name, value, want, params["filename"], err)
 		}
 	}
 }

@@ -116,12 +116,20 @@ func TestReplacedBeforeTheFirstByte(t *testing.T) {
 	}
 }
 
-// TestSmallItemIsClosedFirst: a small item is closed before it is written.
+// TestSmallItemIsClosedFirst: a small item, or a small range, is closed before the first byte is written, so
+// that a client that does not read holds no file.
 func TestSmallItemIsClosedFirst(t *testing.T) {
 	t.Parallel()
-	for name, size := range map[string]int{"empty": 0, "small": 100, "largest": smallItem, "large": smallItem + 1} {
+	for name, c := range map[string]struct {
+		size   int
+		ranges string
+		closed bool
+	}{
+		"empty": {0, "", true}, "small": {100, "", true}, "largest": {smallItem, "", true}, "large": {smallItem + 1, "", false},
+		"small range": {4 * smallItem, "bytes=100003-100012", true}, "rest": {100, "bytes=5-", true},
+	} {
 		alias, _, _ := memoryAlias(t)
-		content := strings.Repeat("x", size)
+		content := strings.Repeat("x", c.size)
 		store(t, alias, "a.jpg", content)
 		object, err := alias.Storage.OpenSeeker(t.Context(), alias.Key("a.jpg"))
 		if err != nil {
@@ -130,14 +138,15 @@ func TestSmallItemIsClosedFirst(t *testing.T) {
 		closed := false
 		w := &onWrite{ResponseRecorder: httptest.NewRecorder()}
 		w.do = func() {
-			if want := size <= smallItem; closed != want {
-				t.Errorf("%s: closed before it is written: %t, want %t", name, closed, want)
+			if closed != c.closed {
+				t.Errorf("%s: closed before it is written: %t, want %t", name, closed, c.closed)
 			}
 		}
 		out := newItemWriter(w, object, func() { closed = true })
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.Header.Set("Range", c.ranges)
 		http.ServeContent(out, r, "", object.Info.ModTime, object)
-		if err := out.finish(); err != nil || w.Body.String() != content {
+		if err := out.finish(); err != nil || c.ranges == "" && w.Body.String() != content {
 			t.Errorf("%s: %d bytes were sent, error %v", name, w.Body.Len(), err)
 		}
 		if err := object.Close(); err != nil {

@@ -80,6 +80,9 @@ func TestAllow(t *testing.T) {
 		if got := all.Allow(c.sent); got != "*" {
 			t.Errorf("%q of all: %q", c.sent, got)
 		}
+		if got := (*Origins)(nil).Allow(c.sent); got != "" {
+			t.Errorf("%q of none: %q", c.sent, got)
+		}
 	}
 }
 

@@ -42,6 +42,7 @@ type Store struct {
 	Saved          func(key string) // called after a token or ticket is stored; nil for nothing
 	Unextended     atomic.Bool      // leases cannot be extended
 	Step           func() error     // called before each change of a request; nil for nothing
+	Before         func(op string)  // called before each operation: load, save (a new entry) or take; nil for nothing
 
 	mu      sync.Mutex
 	Indexes []string // of the answers that were kept
@@ -59,6 +60,13 @@ func isRequest(key string) bool {
 // Update implements [tokens.Store]. A change of a request is a step, at which a process may end.
 func (s *Store) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {
 	isToken := strings.HasPrefix(key, tokenKeys)
+	if s.Before != nil {
+		if old, err := s.Store.Get(ctx, key); err == nil && old.Value == nil {
+			s.Before("save")
+		} else {
+			s.Before("take")
+		}
+	}
 	switch {
 	case s.Fails.Load(), isRequest(key) && s.Step != nil && s.Step() != nil:
 		return tokens.ErrUnavailable
@@ -89,6 +97,9 @@ func (s *Store) Update(ctx context.Context, key, index string, change func(token
 
 // Get implements [tokens.Store].
 func (s *Store) Get(ctx context.Context, key string) (tokens.Entry, error) {
+	if s.Before != nil {
+		s.Before("load")
+	}
 	if s.Fails.Load() || strings.HasPrefix(key, tokenKeys) && s.NoLoads.Add(-1) >= 0 {
 		return tokens.Entry{}, tokens.ErrUnavailable
 	}
@@ -157,4 +168,13 @@ func (m *meanwhile) Read(p []byte) (int, error) {
 		m.between = nil
 	}
 	return m.second.Read(p)
+}
+
+// Endless is a body that never ends.
+type Endless struct{}
+
+// Read implements [io.Reader].
+func (Endless) Read(p []byte) (int, error) {
+	p[0] = 'x'
+	return 1, nil
 }

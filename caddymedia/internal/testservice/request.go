@@ -23,6 +23,7 @@ const (
 	SignPath      = "/api/sign"
 	ImagePath     = "/api/upload/image"
 	FilePath      = "/api/upload/file"
+	PutPath       = "/api/upload/file/"
 	ResumablePath = "/api/upload/file/resumable"
 	ItemsPath     = "/api/items/"
 )
@@ -37,6 +38,7 @@ const (
 	Urlencoded   = "Content-Type: application/x-www-form-urlencoded\n"
 	Bearer       = "Authorization: Bearer $TOKEN\n"
 	TicketBearer = "Authorization: Bearer $TICKET\n"
+	IfAny        = "If-Match: *\n"
 	TusHeader    = Bearer + "Tus-Resumable: 1.0.0\n" // of every request of the protocol
 	TusBody      = "Content-Type: application/offset+octet-stream\n"
 )

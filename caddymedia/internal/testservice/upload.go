@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Part is a part of a form. With a file name it is a file.
@@ -208,4 +209,38 @@ func (s *Site) Upload(t *testing.T, token string, body io.Reader) *Reply {
 	w := httptest.NewRecorder()
 	s.Handler.ServeHTTP(w, r)
 	return &Reply{w.Code, w.Result().Header, w.Body.String()}
+}
+
+// ListedItem is an element of a list of items.
+type ListedItem struct {
+	FullPath    string            `json:"full_path"`
+	Filename    string            `json:"filename"`
+	Size        int64             `json:"size"`
+	Modified    time.Time         `json:"modified"`
+	ContentType string            `json:"content_type"`
+	ETag        string            `json:"etag"`
+	WebP        string            `json:"webp"`
+	Renditions  map[string]string `json:"renditions"`
+}
+
+// ItemList is the response to a request for a list, or for one item.
+type ItemList struct {
+	Success  bool         `json:"success"`
+	Result   []ListedItem `json:"result"`
+	Folders  []string     `json:"folders"`
+	Next     string       `json:"next"`
+	Complete *bool        `json:"complete"`
+}
+
+// Listed returns the list and its names in the response to a request for items.
+func (r *Reply) Listed(t *testing.T) (list ItemList, names []string) {
+	t.Helper()
+	if r.Status != http.StatusOK {
+		t.Fatalf("%d %s", r.Status, r.Body)
+	}
+	r.Decode(t, &list)
+	for _, item := range list.Result {
+		names = append(names, item.Filename)
+	}
+	return list, names
 }
