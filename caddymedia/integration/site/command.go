@@ -45,17 +45,7 @@ func (c *Child) Begin(args ...string) *Command {
 // Prepare returns a command that has not been started.
 func (c *Child) Prepare(args ...string) *Command {
 	c.T.Helper()
-	binary := os.Getenv("MEDIA_TEST_CADDY")
-	if binary == "" {
-		var err error
-		if binary, err = os.Executable(); err != nil {
-			c.T.Fatal(err)
-		}
-	}
-	run := &Command{t: c.T, ended: make(chan error, 1)}
-	run.Cmd = exec.Command(binary, append([]string{"media"}, args...)...)
-	run.Cmd.Env = append(os.Environ(), c.Env...)
-	run.Cmd.Dir = c.Home
+	run := &Command{t: c.T, Cmd: c.Program(append([]string{"media"}, args...)...), ended: make(chan error, 1)}
 	run.Cmd.Stdout, run.Cmd.Stderr = &run.Out, &run.Err
 	return run
 }
