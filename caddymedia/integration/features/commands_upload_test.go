@@ -1,7 +1,6 @@
 package features_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,43 +24,10 @@ type uploadLine struct {
 	Message  string
 }
 
-// shell runs a command to its end, with additional environment variables.
-func shell(c *site.Child, env []string, args ...string) (code int, out, messages string) {
-	c.T.Helper()
-	with := *c
-	with.Env = slices.Concat(c.Env, env)
-	r := with.Media(args...)
-	return r.Code, r.Out, r.Err
-}
-
 // uploading returns the environment variables for an upload to the child by the account of the
 // tests.
 func uploading(c *site.Child, password string) []string {
 	return []string{"MEDIA_SERVER=http://" + c.Plain, "MEDIA_API_KEY=" + site.APIKey, "MEDIA_PASSWORD=" + password}
-}
-
-// linesOf decodes JSON lines.
-func linesOf[T any](t *testing.T, out string) []T {
-	t.Helper()
-	var all []T
-	for line := range strings.Lines(out) {
-		var one T
-		if err := json.Unmarshal([]byte(line), &one); err != nil {
-			t.Fatalf("%v in %q", err, line)
-		}
-		all = append(all, one)
-	}
-	return all
-}
-
-// localFile creates a file in the home of the child and returns its path.
-func localFile(c *site.Child, name, content string) string {
-	c.T.Helper()
-	path := filepath.Join(c.Home, name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		c.T.Fatal(err)
-	}
-	return path
 }
 
 // TestUploadCommand: several files are sent, and one of them is refused.
@@ -106,80 +72,6 @@ func TestUploadCommand(t *testing.T) {
 	}
 	if code, out, messages = shell(c, uploading(c, site.Password), "upload", "-q", photo); code != 0 || out+messages != "" {
 		t.Errorf("quiet: exit code %d with %q and %q", code, out, messages)
-	}
-}
-
-// TestUploadCommandKinds: the endpoint follows the extension, unless it is named.
-func TestUploadCommandKinds(t *testing.T) {
-	t.Parallel()
-	c := site.NewChild(t)
-	c.Start("tokens memory\n" + site.Basic + "file_alias papers {\nextensions jpg txt\n}\n")
-	photo, text := localFile(c, "photo.jpg", sample.PhotoJPEG(8, 8)), localFile(c, "a text.txt", "x")
-	for _, one := range []struct {
-		args []string
-		want string // in the output
-		code int
-	}{
-		{[]string{photo}, "/static/img/content/", 0},
-		{[]string{text}, "/a-text.txt", 0},
-		{[]string{"--as", "file", "--alias", "papers", "--sub-folder", "/", photo}, "/static/file/papers/photo.jpg", 0},
-		{[]string{"--as", "image", text}, "", 1},
-		{[]string{"--alias", "none", photo}, "", 1},
-	} {
-		code, out, messages := shell(c, uploading(c, site.Password), append([]string{"upload"}, one.args...)...)
-		if code != one.code || !strings.Contains(out, one.want) || (messages == "") != (code == 0) {
-			t.Errorf("%q: exit code %d with %q and %q, want %d and %q", one.args, code, out, messages, one.code, one.want)
-		}
-	}
-}
-
-// TestUploadCommandKeepsNothing: each run needs the password, and leaves nothing on the machine.
-func TestUploadCommandKeepsNothing(t *testing.T) {
-	t.Parallel()
-	c := site.NewChild(t)
-	c.Start("tokens memory\n" + site.Basic)
-	file := localFile(c, "small.txt", "x")
-	home := "XDG_DATA_HOME=" + filepath.Join(c.Home, "client")
-	for _, one := range []struct{ password, want string }{
-		{"wrong", "wrong API key or password"}, {site.Password, ""}, {"", "no password"},
-	} {
-		code, out, messages := shell(c, append(uploading(c, one.password), home), "upload", file)
-		if (code == 0) != (one.want == "") || !strings.Contains(messages, one.want) {
-			t.Errorf("exit code %d with %q and %q, want %q", code, out, messages, one.want)
-		}
-	}
-	if kept, err := filepath.Glob(filepath.Join(c.Home, "client", "caddy", "media", "*")); err != nil || len(kept) != 0 {
-		t.Errorf("left are %q, error %v", kept, err)
-	}
-}
-
-// TestUploadCommandLogsIn: the password comes from a file or a variable, and is never sent to other
-// hosts over plain HTTP.
-func TestUploadCommandLogsIn(t *testing.T) {
-	t.Parallel()
-	c := site.NewChild(t)
-	c.Start("tokens memory\n" + site.Basic)
-	file := localFile(c, "a.txt", "x")
-	secret := localFile(c, "secret", site.Password+"\n")
-	server := "http://" + c.Plain
-	for _, one := range []struct {
-		env, args []string
-		want      string // in the messages; empty for success
-	}{
-		{nil, []string{"--server", server, "--api-key", site.APIKey, "--password-file", secret}, ""},
-		{uploading(c, "wrong"), nil, "wrong API key or password"},
-		{uploading(c, "wrong"), []string{"--password-file", secret}, ""},
-		{nil, []string{"--server", "http://192.0.2.1", "--api-key", site.APIKey}, "over plain HTTP"},
-		{nil, []string{"--api-key", site.APIKey}, "--server or $MEDIA_SERVER is missing"},
-		{nil, []string{"--server", server}, "--api-key or $MEDIA_API_KEY is missing"},
-		{uploading(c, site.Password), []string{"--parallel", "0"}, "--parallel must be 1 or more"},
-		{uploading(c, site.Password), []string{"--as", "film"}, "--as must be image or file"},
-		{uploading(c, site.Password), []string{"--password", site.Password}, "unknown flag"},
-	} {
-		code, out, messages := shell(c, one.env, append(append([]string{"upload"}, one.args...), file)...)
-		if (code == 0) != (one.want == "") || !strings.Contains(messages, one.want) || strings.Contains(messages, "Usage:") {
-			t.Errorf("%q: exit code %d with %q and %q, want %q", one.args, code, out, messages, one.want)
-		}
 	}
 }
 

@@ -124,7 +124,7 @@ func TestPanelPages(t *testing.T) {
 			continue
 		}
 		parts++
-		if part := get("/media-admin/"+piece); part.Status != http.StatusOK || !strings.Contains(part.Header.Get("Cache-Control"), "immutable") {
+		if part := get("/media-admin/" + piece); part.Status != http.StatusOK || !strings.Contains(part.Header.Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: %d %q", piece, part.Status, part.Header.Get("Cache-Control"))
 		}
 	}
