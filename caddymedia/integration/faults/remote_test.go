@@ -1,16 +1,145 @@
 package faults_test
 
 import (
+	"bytes"
 	"image"
 	"image/color"
 	"io"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 )
+
+// TestRemoteDead: a storage is on a dead host. Everything else works, requests for the storage fail
+// within the time-out, and the storage recovers with its host.
+func TestRemoteDead(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(*faults.Proxy, bool){
+		"refusing": (*faults.Proxy).SetRefusing,
+		"silent":   (*faults.Proxy).SetSilent,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			site.EachRemote(t, func(t *testing.T, p site.Backend) { remoteDead(t, p, set) })
+		})
+	}
+}
+
+func remoteDead(t *testing.T, p site.Backend, kill func(*faults.Proxy, bool)) {
+	const timeout = 2 * time.Second
+	proxy := faults.New(t, p.Address)
+	kill(proxy, true)
+	c := site.NewChild(t)
+	begin := time.Now()
+	c.Start("health_interval 1s\n" + p.Media(proxy.Address, "timeout 2s"))
+	t.Logf("started after %v", time.Since(begin))
+	client := c.HTTP1()
+	token := client.MustLogin(t)
+	content := sample.Described(1, 1_000_000)
+	for range 2 { // before and while the circuit is open
+		client.MustFetch(t, "near", client.MustPut(t, token, "near", "file.bin", content), content)
+		remoteDown(t, client, token, timeout)
+	}
+	site.Eventually(t, "the log has it", func() bool { return strings.Contains(c.Output(), "storage unreachable") })
+
+	kill(proxy, false)
+	site.Eventually(t, "the storage takes files again", func() bool {
+		r, _ := client.Put(t, token, "content", "file.bin", content)
+		return r.Status == http.StatusOK
+	})
+	client.MustFetch(t, "content", "file.bin", content)
+	site.Eventually(t, "the log has the recovery", func() bool { return strings.Contains(c.Output(), "storage reachable again") })
+
+	kill(proxy, true)
+	remoteDown(t, client, token, timeout)
+	kill(proxy, false)
+	site.Eventually(t, "the storage takes files again", func() bool {
+		r, _ := client.Put(t, token, "over", "file.bin", content)
+		return r.Status == http.StatusOK
+	})
+}
+
+// remoteDown expects that uploads and downloads are answered with 503 in time, without the name of
+// the host.
+func remoteDown(t *testing.T, client *site.Client, token string, timeout time.Duration) {
+	t.Helper()
+	// The attempts of one operation, and its roll-back, on a slow machine.
+	limit := 4*timeout + 30*time.Second
+	begin := time.Now()
+	r, name := client.Put(t, token, "over", "lost.bin", sample.Described(2, 3_000_000))
+	if r.Status != http.StatusServiceUnavailable || strings.Contains(r.String(), "127.0.0.1") {
+		t.Errorf("an upload to a dead host is answered with %v %q", r, name)
+	}
+	if took := time.Since(begin); took > limit {
+		t.Errorf("an upload to a dead host is answered after %v", took)
+	}
+	begin = time.Now()
+	if status, _ := client.Fetch(t, "over", "any.bin"); status != http.StatusServiceUnavailable {
+		t.Errorf("a download from a dead host: status %d", status)
+	}
+	if took := time.Since(begin); took > limit {
+		t.Errorf("a download from a dead host is answered after %v", took)
+	}
+}
+
+// startThrough starts a Caddy whose storages are behind a proxy, and logs in.
+func startThrough(t *testing.T, p site.Backend) (proxy *faults.Proxy, client *site.Client, token string) {
+	t.Helper()
+	proxy = faults.New(t, p.Address)
+	p.Address = proxy.Address
+	_, client, token = site.StartOn(t, p)
+	return proxy, client, token
+}
+
+// TestRemoteCut resets the connection in the middle of uploads. Each upload is stored completely,
+// or refused and rolled back, including replaced items.
+func TestRemoteCut(t *testing.T) {
+	t.Parallel()
+	site.EachRemote(t, func(t *testing.T, p site.Backend) {
+		proxy, client, token := startThrough(t, p)
+		old := sample.Described(1, 500_000)
+		client.MustPut(t, token, "over", "old.bin", old)
+		cuts := []int64{0, 1000, 300_000, 9_000_000, 11_999_000}
+		if p.Apart { // then these are commands
+			cuts = []int64{0, 20, 60, 100}
+		}
+		for _, at := range cuts {
+			content := sample.Described(uint64(at)+2, 12_000_000)
+			for alias, name := range map[string]string{"content": "new.bin", "over": "old.bin"} {
+				before := proxy.Cuts()
+				proxy.CutAfter(at)
+				r, stored := client.Put(t, token, alias, name, content)
+				if proxy.Cuts() == before {
+					t.Errorf("%s at %d: nothing was cut", alias, at)
+				}
+				proxy.CutAfter(-1)
+				switch {
+				case r.Status == http.StatusOK:
+					client.MustFetch(t, alias, stored, content)
+					if alias == "over" {
+						old = content
+					}
+				case r.Status != http.StatusServiceUnavailable && r.Status != http.StatusBadGateway:
+					t.Errorf("%s at %d: %v", alias, at, r)
+				case alias == "over":
+					client.MustFetch(t, alias, name, old)
+				default:
+					if status, b := client.Fetch(t, alias, name); status != http.StatusNotFound && sample.Verify(b) != nil {
+						t.Errorf("%s at %d: status %d with %d bytes of a failed upload", alias, at, status, len(b))
+					}
+				}
+			}
+		}
+	})
+}
 
 // TestRemoteItems uploads images and files to a storage of every driver and fetches them.
 func TestRemoteItems(t *testing.T) {
@@ -101,13 +230,13 @@ func remoteOverwrite(t *testing.T, client *site.Client, token string) {
 	}
 }
 
-// TestRemoteTransfers copies and moves items within a storage of every driver.
+// TestRemoteTransfers copies, moves and deletes items within a storage of every driver.
 func TestRemoteTransfers(t *testing.T) {
 	t.Parallel()
 	site.EachRemote(t, func(t *testing.T, p site.Backend) {
 		c := site.NewChild(t)
 		account := strings.TrimSuffix(site.Account, "\n")
-		c.Start(strings.Replace(p.Media(p.Address, ""), account, account+" {\nmay upload move copy\n}", 1))
+		c.Start(strings.Replace(p.Media(p.Address, ""), account, account+" {\nmay upload move copy delete\n}", 1))
 		client := c.HTTP1()
 		token := client.MustLogin(t)
 		content := sample.Described(1, 9<<20)
@@ -133,6 +262,11 @@ func TestRemoteTransfers(t *testing.T) {
 		if variant := client.FetchURL(t, "/static/img/over/moved.jpg.webp"); !strings.HasPrefix(variant.Body, "RIFF") {
 			t.Errorf("the variant: status %d", variant.Status)
 		}
+		transfer(t, client, token, "file/content", "action=delete&folder=sub")
+		if got := client.FetchURL(t, "/static/file/content/sub/copy.bin"); got.Status != http.StatusNotFound {
+			t.Errorf("an item of a deleted folder: status %d", got.Status)
+		}
+		client.MustFetch(t, "content", "moved.bin", content)
 	})
 }
 
@@ -156,19 +290,51 @@ func transfer(t *testing.T, client *site.Client, token, item, form string) {
 }
 
 // TestRemoteWriters: 32 files of one name, uploaded at the same time through two Caddys, get
-// distinct names; through one Caddy on FTP, which belongs to one.
+// distinct names, of which one is the plain name; through one Caddy on FTP, which belongs to one.
 func TestRemoteWriters(t *testing.T) {
 	t.Parallel()
-	site.EachRemote(t, func(t *testing.T, p site.Backend) {
-		nodes := 2
+	dated := regexp.MustCompile(`^photo-\d{10}\.bin$`)
+	writers := func(t *testing.T, p site.Backend) {
+		number := 2
 		if p.Apart {
-			nodes = 1
+			number = 1
 		}
-		clients, tokens := make([]*site.Client, nodes), make([]string, nodes)
-		for i := range clients {
-			_, clients[i], tokens[i] = site.StartOn(t, p)
+		nodes := newNodes(t, p, number)
+		names, contents := make([]string, 32), make([][]byte, 32)
+		var wg sync.WaitGroup
+		for i := range names {
+			contents[i] = sample.Described(uint64(i), 1000+i)
+			n := nodes[i%number]
+			wg.Go(func() {
+				r, err := n.client.Upload(t.Context(), n.token, "content", site.StreamPart{Name: "photo.bin", Body: bytes.NewReader(contents[i])})
+				if err != nil || r.Status != http.StatusOK {
+					t.Errorf("writer %d: %v %v", i, r, err)
+					return
+				}
+				names[i] = r.Result[0].Filename
+			})
 		}
-		site.WritersOfOneName(t, 32, clients, tokens)
+		wg.Wait()
+		if t.Failed() {
+			t.FailNow()
+		}
+		plain := 0
+		for i, name := range names {
+			if name == "photo.bin" {
+				plain++
+			} else if !dated.MatchString(name) || slices.Contains(names[:i], name) {
+				t.Errorf("writer %d got the name %s", i, name)
+			}
+			nodes[(i+1)%number].client.MustFetch(t, "content", name, contents[i]) // through the other one
+		}
+		if plain != 1 {
+			t.Errorf("%d writers got the plain name", plain)
+		}
+	}
+	site.EachRemote(t, writers)
+	t.Run("local", func(t *testing.T) {
+		t.Parallel()
+		writers(t, local.Start(t))
 	})
 }
 
