@@ -311,39 +311,45 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestUploadInterrupted: the messages distinguish files that were not sent from files that may have
-// been stored.
+// TestUploadInterrupted: the messages distinguish files that were not sent, those that were not stored, and those
+// that may have been stored.
 func TestUploadInterrupted(t *testing.T) {
-	f := newFakeService(t)
-	ctx, interrupt := context.WithCancelCause(t.Context())
-	f.refuse["/api/upload/file"] = []http.HandlerFunc{func(_ http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		interrupt(errors.New("a signal"))
-		<-r.Context().Done()
-	}}
-	first, second := aFile(t, "a.txt", "x"), aFile(t, "b.txt", "x")
-	var out bytes.Buffer
-	cmd := uploadCommand()
-	cmd.SetOut(&out)
-	if err := cmd.ParseFlags([]string{
-		"--json", "--parallel", "1", "--server", f.URL, "--api-key", "site", "--password-file", aFile(t, "password", "secret"),
-	}); err != nil {
-		t.Fatal(err)
-	}
-	cmd.SetContext(ctx)
-	if err := cmd.RunE(cmd, []string{first, second}); !errors.Is(err, errReported) {
-		t.Errorf("error %v, want %v", err, errReported)
-	}
-	messages := map[string]string{}
-	for line := range strings.Lines(out.String()) {
-		var result uploadResult
-		if err := json.Unmarshal([]byte(line), &result); err != nil || result.Success {
-			t.Fatalf("%v in %q", err, line)
+	for want, part := range map[string]int64{"interrupted: it was not stored": 1 << 20, "interrupted: it may have been stored": 64 << 20} {
+		f := newFakeService(t)
+		ctx, interrupt := context.WithCancelCause(t.Context())
+		f.refuse["/api/upload/file"] = []http.HandlerFunc{func(_ http.ResponseWriter, r *http.Request) {
+			io.CopyN(io.Discard, r.Body, part)
+			interrupt(errors.New("a signal"))
+			io.Copy(io.Discard, r.Body) // up to the end of the connection
+			<-r.Context().Done()
+		}}
+		first, second := aFile(t, "a.txt", ""), aFile(t, "b.txt", "x")
+		if err := os.Truncate(first, 32<<20); err != nil {
+			t.Fatal(err)
 		}
-		messages[result.File] = result.Message
-	}
-	if messages[first] != "interrupted: it may have been stored" || messages[second] != "interrupted: it was not sent" {
-		t.Errorf("%q", messages)
+		var out bytes.Buffer
+		cmd := uploadCommand()
+		cmd.SetOut(&out)
+		if err := cmd.ParseFlags([]string{
+			"--json", "--parallel", "1", "--server", f.URL, "--api-key", "site", "--password-file", aFile(t, "password", "secret"),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		cmd.SetContext(ctx)
+		if err := cmd.RunE(cmd, []string{first, second}); !errors.Is(err, errReported) {
+			t.Errorf("error %v, want %v", err, errReported)
+		}
+		messages := map[string]string{}
+		for line := range strings.Lines(out.String()) {
+			var result uploadResult
+			if err := json.Unmarshal([]byte(line), &result); err != nil || result.Success {
+				t.Fatalf("%v in %q", err, line)
+			}
+			messages[result.File] = result.Message
+		}
+		if messages[first] != want || messages[second] != "interrupted: it was not sent" {
+			t.Errorf("%q, want %q", messages, want)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 )
 
 // docs is a second file alias, for small texts.
@@ -36,8 +37,8 @@ func TestBrowserResume(t *testing.T) {
 	needsBrowser(t)
 	const size = 24 << 20
 	p := site.StartPanel(t, site.Basic)
-	proxy := site.NewCuttingProxy(t, strings.TrimPrefix(p.URL, "http://"), size/2)
-	proxy.Cut() // as soon as the limit is reached
+	proxy := faults.New(t, strings.TrimPrefix(p.URL, "http://"))
+	proxy.CutAfter(size / 2)
 	facts := panelFacts(p, map[string]any{"size": size})
 	facts.Panel = "http://" + proxy.Address + "/media-admin/"
 	browse(t, "resume", facts)

@@ -42,7 +42,7 @@ func TestReloadUnderLoad(t *testing.T) {
 				err := readWhole(client, "over", "fixed.bin")
 				if err == nil {
 					var r site.Answer
-					r, err = client.Send(t.Context(), token, bytes.NewReader(form))
+					r, err = client.Send(t.Context(), token, "file", bytes.NewReader(form))
 					if err == nil && r.Status != http.StatusOK {
 						err = statusError(r.Status)
 					}

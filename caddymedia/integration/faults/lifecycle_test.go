@@ -66,7 +66,7 @@ func cancelled(t *testing.T, client *site.Client, token string, form []byte, par
 	body, w := io.Pipe()
 	done := make(chan error)
 	go func() {
-		r, err := client.Send(ctx, token, body)
+		r, err := client.Send(ctx, token, "file", body)
 		switch {
 		case err == nil && (r.Status == http.StatusOK || ctx.Err() == nil):
 			err = fmt.Errorf("half a request is answered with %v", r)

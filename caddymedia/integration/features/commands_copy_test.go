@@ -400,7 +400,7 @@ func TestRenditionCommands(t *testing.T) {
 	client := c.HTTP1()
 	token := client.MustLogin(t)
 	for _, name := range []string{"a.jpg", "b.jpg"} {
-		answer, err := client.SendImage(t.Context(), token, strings.NewReader(site.ImageForm(name, sample.PhotoJPEG(64, 48))))
+		answer, err := client.Send(t.Context(), token, "image", strings.NewReader(site.ImageForm(name, sample.PhotoJPEG(64, 48))))
 		if err != nil || answer.Status != http.StatusOK {
 			t.Fatal(answer, err)
 		}

@@ -213,7 +213,7 @@ func TestSweepCommand(t *testing.T) {
 	config := site.ImageConfig("") + "storage other {\ndriver local $ROOT/../other\n}\n"
 	c.Start(config)
 	client := c.HTTP1()
-	answer, err := client.SendImage(t.Context(), client.MustLogin(t), strings.NewReader(site.ImageForm("kept.jpg", sample.PhotoJPEG(64, 48))))
+	answer, err := client.Send(t.Context(), client.MustLogin(t), "image", strings.NewReader(site.ImageForm("kept.jpg", sample.PhotoJPEG(64, 48))))
 	if err != nil || answer.Status != http.StatusOK {
 		t.Fatal(answer, err)
 	}
@@ -388,7 +388,7 @@ func TestVariantsCommand(t *testing.T) {
 	client := c.HTTP1()
 	token := client.MustLogin(t)
 	for name, file := range files {
-		if answer, err := client.SendImage(t.Context(), token, strings.NewReader(site.ImageForm(name, file))); err != nil || answer.Status != http.StatusOK {
+		if answer, err := client.Send(t.Context(), token, "image", strings.NewReader(site.ImageForm(name, file))); err != nil || answer.Status != http.StatusOK {
 			t.Fatal(answer, err)
 		}
 	}

@@ -12,8 +12,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/integration/site"
 	"golang.org/x/sys/unix"
+
+	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
 // terminal is a pseudo-terminal in whose shell commands run.

@@ -2,11 +2,7 @@ package features_test
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/integration/sample"
@@ -73,31 +69,4 @@ func TestUploadCommand(t *testing.T) {
 	if code, out, messages = shell(c, uploading(c, site.Password), "upload", "-q", photo); code != 0 || out+messages != "" {
 		t.Errorf("quiet: exit code %d with %q and %q", code, out, messages)
 	}
-}
-
-// TestUploadCommandIsInterrupted: an interrupted upload says that the file was not stored, and leaves
-// no data on the service.
-func TestUploadCommandIsInterrupted(t *testing.T) {
-	t.Parallel()
-	c := site.NewChild(t)
-	c.Start("tokens memory\n" + site.Basic)
-	p := site.NewCuttingProxy(t, c.Plain, 24<<20)
-	c.Env = slices.Concat(c.Env, uploading(c, site.Password), []string{"MEDIA_SERVER=http://" + p.Address})
-	run := c.Begin("upload", "--json", localFile(c, "large.txt", strings.Repeat("0123456789abcdef", 40<<16)))
-	<-p.Reached
-	if err := run.Cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	reply := run.Wait()
-	lines := linesOf[uploadLine](t, reply.Out)
-	if reply.Code != 1 || len(lines) != 1 || lines[0].Message != "interrupted: it was not stored" {
-		t.Errorf("%+v", reply)
-	}
-	p.Cut()
-	site.Eventually(t, "its data is removed", func() bool {
-		return !slices.ContainsFunc(site.FilesBelow(t, c.Root), func(name string) bool {
-			stat, err := os.Stat(filepath.Join(c.Root, name))
-			return err == nil && stat.Size() > 4<<10
-		})
-	})
 }

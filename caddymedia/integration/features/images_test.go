@@ -157,7 +157,7 @@ func TestBuiltCaddy(t *testing.T) {
 	for name, file := range map[string]string{
 		"photo.jpg": sample.PhotoJPEG(641, 480), "drawing.png": sample.EncodePNG(t, sample.Quartered(65, 48)), "moving.gif": sample.MovingGIF(t, 4),
 	} {
-		answer, err := client.SendImage(t.Context(), token, strings.NewReader(site.ImageForm(name, file)))
+		answer, err := client.Send(t.Context(), token, "image", strings.NewReader(site.ImageForm(name, file)))
 		if err != nil || answer.Status != http.StatusOK || !strings.HasSuffix(answer.Result[0].WebP, name+".webp") {
 			t.Errorf("%s: %v %v", name, answer, err)
 			continue
@@ -209,7 +209,7 @@ func TestReloadWhileEncoding(t *testing.T) {
 	}
 	c.MustHaveImages(t, "slow-1.jpg", "slow-2.jpg", "slow-3.jpg")
 	client := c.HTTP1()
-	r, err := client.SendImage(t.Context(), token, strings.NewReader(site.ImageForm("after.jpg", sample.PhotoJPEG(64, 64))))
+	r, err := client.Send(t.Context(), token, "image", strings.NewReader(site.ImageForm("after.jpg", sample.PhotoJPEG(64, 64))))
 	if err != nil || r.Status != http.StatusOK || r.Result[0].WebP == "" {
 		t.Errorf("after the reloads: %v %v", r, err)
 	}
@@ -295,7 +295,7 @@ func TestLeaving(t *testing.T) {
 	token := client.MustLogin(t)
 	big := site.ImageForm("big.jpg", sample.SlowImage())
 	next := site.ImageForm("next.jpg", sample.PhotoJPEG(1100, 1000)) // a small one would not wait
-	whole, err := client.SendImage(t.Context(), token, strings.NewReader(big))
+	whole, err := client.Send(t.Context(), token, "image", strings.NewReader(big))
 	if err != nil || whole.Status != http.StatusOK || whole.Result[0].WebP == "" {
 		t.Fatal(whole, err)
 	}
@@ -308,7 +308,7 @@ func TestLeaving(t *testing.T) {
 	for name, left := range leavers {
 		t.Run(name, func(t *testing.T) {
 			left(t, c, token, big)
-			r, err := client.SendImage(t.Context(), token, strings.NewReader(next))
+			r, err := client.Send(t.Context(), token, "image", strings.NewReader(next))
 			if err != nil || r.Status != http.StatusOK || r.Result[0].WebP == "" {
 				t.Fatal(r, err)
 			}

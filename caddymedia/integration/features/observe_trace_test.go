@@ -201,7 +201,7 @@ file_alias far {
 	c.HTTP1().MustPut(t, token, "small", "a.bin", []byte("content"))
 	image := func(name, content string) func(*site.Client) (int, error) {
 		return func(client *site.Client) (int, error) {
-			answer, err := client.SendImage(t.Context(), token, strings.NewReader(site.ImageForm(name, content)))
+			answer, err := client.Send(t.Context(), token, "image", strings.NewReader(site.ImageForm(name, content)))
 			return answer.Status, err
 		}
 	}

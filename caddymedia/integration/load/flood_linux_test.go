@@ -55,12 +55,12 @@ func (f flood) run(t *testing.T) {
 	form := site.ImageForm("photo.jpg", photo)
 	f.watchMemory(t, c)
 
-	answers, failures := make([]site.ImageAnswer, f.uploads), make([]error, f.uploads)
+	answers, failures := make([]site.Answer, f.uploads), make([]error, f.uploads)
 	var clients sync.WaitGroup
 	begin := time.Now()
 	for i := range answers {
 		clients.Go(func() {
-			answers[i], failures[i] = http1Alone(c).SendImage(t.Context(), token, strings.NewReader(form))
+			answers[i], failures[i] = http1Alone(c).Send(t.Context(), token, "image", strings.NewReader(form))
 		})
 	}
 	var done atomic.Bool
@@ -135,7 +135,7 @@ func floodOf(t *testing.T, memory int64, kinds map[string]string) {
 		form := site.ImageForm(name, content)
 		for range max(12/len(kinds), 5) {
 			clients.Go(func() {
-				r, err := http1Alone(c).SendImage(t.Context(), token, strings.NewReader(form))
+				r, err := http1Alone(c).Send(t.Context(), token, "image", strings.NewReader(form))
 				if err != nil || !r.Busy() && (r.Status != http.StatusOK || r.Result[0].WebP == "") {
 					t.Errorf("%s is answered with %v, %+v, %v", name, r, r.Result, err)
 				}
@@ -167,7 +167,7 @@ func TestMemoryComesBack(t *testing.T) {
 	form := site.ImageForm("few-colors.png", sample.EncodePNG(t, seeThrough(side)))
 	flood{memory: memory}.watchMemory(t, c)
 	for i := range 12 {
-		r, err := http1Alone(c).SendImage(t.Context(), token, strings.NewReader(form))
+		r, err := http1Alone(c).Send(t.Context(), token, "image", strings.NewReader(form))
 		if err != nil || r.Status != http.StatusOK {
 			t.Fatal(r, err)
 		}
@@ -192,7 +192,7 @@ func (f flood) smallFiles(t *testing.T, client *site.Client, token string, stop 
 			t.Fatal(err)
 		}
 		begin := time.Now()
-		r, err := client.Send(t.Context(), token, bytes.NewReader(body))
+		r, err := client.Send(t.Context(), token, "file", bytes.NewReader(body))
 		if err != nil || r.Status != http.StatusOK {
 			t.Fatalf("a small file: %v %v", r, err)
 		}
