@@ -1,7 +1,6 @@
 package browser_test
 
 import (
-	"encoding/base64"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -27,7 +26,7 @@ func TestBrowserStory(t *testing.T) {
 				"address": host.Address, "user": host.User, "password": host.Password, "hostKey": host.HostKey,
 			},
 			"image": map[string]string{
-				"name": "Sunset over Brno.JPG", "content": base64.StdEncoding.EncodeToString([]byte(sample.JPEG(t, 1600, 1067))),
+				"name": "Sunset over Brno.JPG", "content": encoded(sample.JPEG(t, 1600, 1067)),
 			},
 		},
 	})
@@ -128,4 +127,35 @@ func panelFacts(p *site.Panel, more map[string]any) facts {
 		Panel: p.URL + "/media-admin/", User: p.User, Password: site.Password,
 		Secrets: []string{site.CheapHash}, More: more,
 	}
+}
+
+// docs is a second file alias, for small texts.
+const docs = "file_alias docs {\nextensions txt\nmax_size 2MiB\n}\n"
+
+// TestBrowserAccounts: an account is created, logs in, gets a new password, loses its tokens, is
+// limited and removed.
+func TestBrowserAccounts(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic+docs)
+	browse(t, "accounts", panelFacts(p, nil))
+}
+
+// TestBrowserRenditions: renditions are added, renamed and removed in the form of their alias, and
+// shown with the images.
+func TestBrowserRenditions(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic)
+	site.PutFile(t, filepath.Join(p.Root, "img", "content", "tree.jpg"), sample.JPEG(t, 640, 480))
+	browse(t, "renditions", panelFacts(p, nil))
+}
+
+// TestBrowserHealth: the configuration is downloaded, a failed server recovers, items are counted, and
+// changes are shown.
+func TestBrowserHealth(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic+archive)
+	for i := range 3 {
+		site.PutFile(t, filepath.Join(p.Root, "img", "content", fmt.Sprintf("image-%d.jpg", i)), strings.Repeat("x", 2048))
+	}
+	browse(t, "health", panelFacts(p, nil))
 }

@@ -155,8 +155,9 @@ func TestStaticCompressed(t *testing.T) {
 }
 
 // nginxConf is an nginx in front of a service, which caches what it may.
-const nginxConf = `%[3]s
-daemon off;
+// It has one process, which leaves no workers when it is killed.
+const nginxConf = `daemon off;
+master_process off;
 pid nginx.pid;
 events { worker_connections 64; }
 http {
@@ -181,12 +182,9 @@ http {
 // startNginx starts nginx in front of a service, and returns its address.
 func startNginx(t *testing.T, service string) string {
 	t.Helper()
-	nginx, dir, address, user := servers.Program(t, "nginx"), site.TempFolder(t), servers.FreeAddress(t), ""
-	if os.Geteuid() == 0 { // its workers need access to the folder
-		user = "user root root;"
-	}
+	nginx, dir, address := servers.Program(t, "nginx"), site.TempFolder(t), servers.FreeAddress(t)
 	conf := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(conf, fmt.Appendf(nil, nginxConf, address, service, user), 0o600); err != nil {
+	if err := os.WriteFile(conf, fmt.Appendf(nil, nginxConf, address, service), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	servers.Start(t, address, func() *exec.Cmd {

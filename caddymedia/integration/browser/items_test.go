@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 )
 
 // replacing are an image and a file alias whose items can be replaced.
@@ -145,4 +148,136 @@ func wav(seconds int) string {
 	header = append(header, "data"...)
 	header = binary.LittleEndian.AppendUint32(header, uint32(len(sound)))
 	return string(header) + string(sound)
+}
+
+// TestBrowserSelect: items are selected by mouse and keyboard, and on a phone by touch.
+func TestBrowserSelect(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic)
+	putImages(t, p, "all", 300)
+	for _, folder := range []string{"all/album", "all/holidays", "all/team"} {
+		putImages(t, p, folder, 3)
+	}
+	browse(t, "select", panelFacts(p, nil))
+}
+
+// TestBrowserActions: many items are deleted, moved, copied as addresses and downloaded, and folders
+// are made and deleted.
+func TestBrowserActions(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic+"image_alias photos\nimage_alias secret {\nprivate\n}\n")
+	for i := range 51 {
+		site.PutFile(t, filepath.Join(p.Root, "img", "secret", fmt.Sprintf("image-%04d.jpg", i)), sample.JPEG(t, 8, 8))
+	}
+	putImages(t, p, "all", 1100)
+	putImages(t, p, "few", 30)
+	putImages(t, p, "few/below", 2)
+	putImages(t, p, "old", 3)
+	putImages(t, p, "old/older", 3)
+	browse(t, "actions", panelFacts(p, nil))
+}
+
+// putImages stores images of some sizes and colours in a folder of the image alias content.
+func putImages(t *testing.T, p *site.Panel, folder string, count int) {
+	t.Helper()
+	img := sample.JPEG(t, 320, 240)
+	for i := range count {
+		site.PutFile(t, filepath.Join(p.Root, "img", "content", folder, fmt.Sprintf("image-%04d.jpg", i)), img)
+	}
+}
+
+// TestBrowserTree: folders are dropped, chosen and stored with their trees, ten thousand files too.
+func TestBrowserTree(t *testing.T) {
+	needsBrowser(t)
+	const many = 10_000
+	p := site.StartPanel(t, site.Basic+docs)
+	folder := t.TempDir()
+	for _, name := range []string{
+		"holiday/plan.txt", "holiday/Day One/notes.txt", "holiday/Day One/Thumbs.db", "holiday/.DS_Store",
+		"holiday/.git/config", "holiday/program.exe", "holiday" + strings.Repeat("/deep", 16) + "/lost.txt", "single.txt",
+	} {
+		site.PutFile(t, filepath.Join(folder, name), "text")
+	}
+	for i := range many {
+		site.PutFile(t, filepath.Join(folder, "many", fmt.Sprint(i/100), fmt.Sprintf("%05d.txt", i)), "text")
+	}
+	browse(t, "tree", panelFacts(p, map[string]any{"folder": folder, "many": many}))
+}
+
+// TestBrowserQueue: failed uploads are sent again, all are cancelled, and progress is shown on other
+// pages, with the keyboard and on a phone.
+func TestBrowserQueue(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic+docs)
+	browse(t, "queue", panelFacts(p, nil))
+}
+
+// TestBrowserPaste: images and files are pasted.
+func TestBrowserPaste(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic+docs)
+	png := encoded(sample.PNG(t, 64, 48))
+	browse(t, "paste", panelFacts(p, map[string]any{"png": png}))
+}
+
+// TestBrowserUpload: several files are uploaded, refused, cancelled and dropped.
+func TestBrowserUpload(t *testing.T) {
+	needsBrowser(t)
+	site.AwaitOneDay()
+	p := site.StartPanel(t, site.Basic+docs)
+	browse(t, "upload", panelFacts(p, nil))
+}
+
+// TestBrowserResume: a large upload is cut in the middle, continued, and cancelled.
+func TestBrowserResume(t *testing.T) {
+	needsBrowser(t)
+	const size = 24 << 20
+	p := site.StartPanel(t, site.Basic)
+	proxy := faults.New(t, strings.TrimPrefix(p.URL, "http://"))
+	proxy.CutAfter(size / 2)
+	facts := panelFacts(p, map[string]any{"size": size})
+	facts.Panel = "http://" + proxy.Address + "/media-admin/"
+	browse(t, "resume", facts)
+}
+
+// TestBrowserUploads: unfinished uploads are listed and ended.
+func TestBrowserUploads(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic+docs)
+	browse(t, "uploads", panelFacts(p, map[string]any{"key": site.APIKey, "password": site.Password}))
+}
+
+// TestBrowserItems: items are found by browsing, searching, addresses and the browser's history.
+func TestBrowserItems(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic+"image_alias photos\n")
+	img := sample.JPEG(t, 8, 8)
+	site.PutFile(t, filepath.Join(p.Root, "img", "content", "tree.jpg"), img)
+	for i := range 78 {
+		site.PutFile(t, filepath.Join(p.Root, "img", "content", "all", fmt.Sprintf("image-%02d.jpg", i)), img)
+	}
+	for i := range 70 {
+		site.PutFile(t, filepath.Join(p.Root, "img", "content", "deep", fmt.Sprintf("folder-%02d", i), "tree.jpg"), img)
+	}
+	for i := range 9 {
+		site.PutFile(t, filepath.Join(p.Root, "img", "content", "deep", fmt.Sprintf("tree-%d.jpg", i)), img)
+	}
+	for name, year := range map[string]int{"newest": 2040, "oldest": 2001} {
+		file := filepath.Join(p.Root, "img", "content", "all", name+".jpg")
+		site.PutFile(t, file, img)
+		when := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+		if err := os.Chtimes(file, when, when); err != nil {
+			t.Fatal(err)
+		}
+	}
+	browse(t, "items", panelFacts(p, nil))
+}
+
+// TestBrowserPrivateItem: an alias is made private in its form, and its item is opened and copied
+// by a signed address.
+func TestBrowserPrivateItem(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Account+site.LocalDefault+"image_alias content {\nrendition small 320x320\n}\n")
+	site.PutFile(t, filepath.Join(p.Root, "img", "content", "tree.jpg"), sample.JPEG(t, 640, 480))
+	browse(t, "privateitem", panelFacts(p, nil))
 }
