@@ -59,10 +59,13 @@ func TestBrowserSlow(t *testing.T) {
 	browse(t, "slow", panelFacts(p, map[string]any{"jpeg": []byte(sample.JPEG(t, 500, 100))}))
 }
 
-// TestBrowserNames: items with long, hostile and foreign names work like others.
+// TestBrowserNames: items with long, hostile and foreign names work like others. A name with HTML in it is shown as
+// text.
 func TestBrowserNames(t *testing.T) {
 	needsBrowser(t)
-	p := site.StartPanel(t, site.Basic+"storage exact {\ndriver local $ROOT\nsanitize off\n}\nfile_alias exact {\nstorage exact\n}\n")
+	const folder, odd = "<b>&amp;<i>", " <script>alert(1)<"
+	p := site.StartPanel(t, site.Basic+"storage exact {\ndriver local $ROOT\nsanitize off\n}\nfile_alias exact {\nstorage exact\n}\n"+
+		"storage odd {\ndriver local \"$ROOT"+odd+"\"\n}\n")
 	names := []string{
 		`"><img src=x onerror=alert(1)>.txt`, "a%2Fb.txt", "a#b?c=d&e.txt", "100%.txt", " leading.txt", "two  spaces.txt",
 		"שלום עולם.txt", "😀 smile.txt", "[x](y) `z` {{.}}.txt", "it's, a <b>.txt", strings.Repeat("long", 49) + ".txt",
@@ -70,7 +73,8 @@ func TestBrowserNames(t *testing.T) {
 	for _, name := range names {
 		site.PutFile(t, filepath.Join(p.Root, "file", "exact", name), "text")
 	}
-	browse(t, "names", panelFacts(p, map[string]any{"names": names}))
+	site.PutFile(t, filepath.Join(p.Root, "file", "exact", folder, names[0]), "text")
+	browse(t, "names", panelFacts(p, map[string]any{"names": names, "folder": folder, "root": p.Root + odd}))
 }
 
 // TestBrowserPreview: items of all types are previewed, and hostile ones do nothing.

@@ -63,24 +63,6 @@ func TestBrowserTwo(t *testing.T) {
 	browse(t, "two", panelFacts(p, nil))
 }
 
-// TestBrowserHostile: a name with HTML in it is shown as text.
-func TestBrowserHostile(t *testing.T) {
-	needsBrowser(t)
-	const name, folder = `"><img src=x onerror=alert(1)>.txt`, "<b>&amp;<i>"
-	p := site.StartPanel(t, site.Account+`storage default {
-		driver local "$ROOT"
-		sanitize off
-	}
-	storage odd {
-		driver local "$ROOT <script>alert(1)<"
-	}
-	image_alias content
-	file_alias content
-	`)
-	site.PutFile(t, filepath.Join(p.Root, "file", "content", folder, name), "text")
-	browse(t, "hostile", panelFacts(p, map[string]any{"name": name, "folder": folder, "root": p.Root + " <script>alert(1)<"}))
-}
-
 // TestBrowserMany: more than ten thousand images in one folder are not shown at once.
 func TestBrowserMany(t *testing.T) {
 	needsBrowser(t)

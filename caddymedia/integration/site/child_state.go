@@ -112,7 +112,7 @@ func Exists(path string) bool {
 }
 
 // PutFile writes a file, and its folder.
-func PutFile(t *testing.T, path, content string) {
+func PutFile(t testing.TB, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
