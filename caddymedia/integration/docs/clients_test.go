@@ -67,7 +67,6 @@ func clientFolder(t *testing.T) string {
 
 // TestClients: each example stores images on a site, and prints why others are refused.
 func TestClients(t *testing.T) {
-	site.AwaitOneDay()
 	s := site.Start(t, site.Basic, "media")
 	img := sample.JPEG(t, 40, 30)
 	for _, example := range clientExamples {

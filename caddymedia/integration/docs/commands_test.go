@@ -25,7 +25,6 @@ var firstUpload = []string{
 // talk to Caddyfile.example, one after the other. The answers are like those in the README.
 func TestDocsFirstUpload(t *testing.T) {
 	servers.Program(t, "curl")
-	site.AwaitOneDay()
 	s, _ := site.RunExample(t, "off")
 	folder := t.TempDir()
 	img := sample.JPEG(t, 40, 30)

@@ -201,6 +201,7 @@ func TestCopyOfMuchInLittleMemory(t *testing.T) {
 	if testing.Short() || drivertest.RaceDetector {
 		t.Skip("it moves some gibibytes")
 	}
+	t.Parallel()
 	items, size := site.Number(t, "MEDIA_TEST_ITEMS", 1000), int64(site.Number(t, "MEDIA_TEST_MIB", 512))<<20
 	s3, sftp := site.StartS3(t), site.StartSFTP(t)
 	c := site.NewChild(t)
@@ -339,7 +340,8 @@ func TestCopyLeavesOthersAlone(t *testing.T) {
 }
 
 // TestCopyIsRefused: mistakes are refused before anything is written.
-func TestCopyIsRefused(t *testing.T) {
+func TestCopyIsRefused(t *testing.T) { //nolint:tparallel // its subtests are runs of a command
+	t.Parallel()
 	c := newAwayChild(t)
 	link := filepath.Join(c.Home, "link")
 	if err := os.Symlink(c.Root, link); err != nil {

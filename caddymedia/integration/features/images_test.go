@@ -185,7 +185,7 @@ func TestReloadWhileEncoding(t *testing.T) {
 	token := c.HTTP1().MustLogin(t)
 	clients := c.Clients()
 	uploads := make([]*site.PendingImage, len(clients))
-	photo := sample.PhotoJPEG(6000, 4000) // it takes seconds, the reloads take tenths of them
+	photo := sample.PhotoJPEG(4200, 2800) // it takes seconds, the reloads take tenths of them
 	for i, client := range clients {
 		uploads[i] = c.BeginImage(t, client, token, "slow-"+client.Version[5:6]+".jpg", photo)
 	}
