@@ -133,6 +133,7 @@ func TestWrongArguments(t *testing.T) {
 		"--api-key or $MEDIA_API_KEY is missing":     {uploadCommand(), "a.txt --server http://localhost"},
 		"--parallel must be 1 or more":               {uploadCommand(), "a.txt --server http://localhost --api-key x --parallel 0"},
 		"--as must be image or file":                 {uploadCommand(), "a.txt --server http://localhost --api-key x --as film"},
+		"the password would be sent over plain HTTP": {uploadCommand(), "a.txt --server http://192.0.2.1 --api-key x"},
 		"unknown flag":                               {uploadCommand(), "a.txt --password secret"},
 	} {
 		if _, _, err := run(t, test.cmd, strings.Fields(test.args)...); err == nil || !strings.HasPrefix(err.Error(), want) {

@@ -285,8 +285,12 @@ func TestUploadWrongPassword(t *testing.T) {
 	for range 5 {
 		wantRefused(t, c.sendFile(t), http.StatusUnauthorized, "wrong API key or password")
 	}
-	if f.logins != 1 || len(f.uploads) != 0 {
-		t.Errorf("%d logins and %d uploads, want 1 and none", f.logins, len(f.uploads))
+	_, _, err := run(t, uploadCommand(), aFile(t, "a.txt", "x"), "--server", f.URL, "--api-key", "site", "--password-file", aFile(t, "password", "wrong"))
+	if err == nil || !strings.Contains(err.Error(), "wrong API key or password") {
+		t.Errorf("the command: error %v", err)
+	}
+	if f.logins != 2 || len(f.uploads) != 0 {
+		t.Errorf("%d logins and %d uploads, want 2 and none", f.logins, len(f.uploads))
 	}
 }
 

@@ -116,3 +116,9 @@ func TestPanelResumable(t *testing.T) {
 	p.Must(t, http.StatusNotFound, http.MethodPost, "upload/file/other", nil, tus()...)
 	p.Must(t, http.StatusNotFound, http.MethodPost, "upload/none/resumable", nil, tus()...)
 }
+
+// TestPanelResumableOff: the pages learn that there are no resumable uploads.
+func TestPanelResumableOff(t *testing.T) {
+	p := site.StartPanel(t, site.Basic+"resumable off\n")
+	p.Must(t, http.StatusNotFound, http.MethodPost, "upload/file/resumable", nil, tus("Upload-Length", "6")...)
+}
