@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/caddymedia/media/caddymedia/integration/pages"
 	"github.com/caddymedia/media/caddymedia/integration/sample"
@@ -184,7 +183,6 @@ func TestTusOptions(t *testing.T) {
 // TestClientUppy: the documented page uploads in a browser, with a token from the site's own server.
 func TestClientUppy(t *testing.T) {
 	needsBrowser(t)
-	site.AwaitOneDay()
 	servers.Program(t, "node")
 	uppy := browserPackage(t, "uppy")
 	page := filepath.Join(pages.Root(t), "caddymedia", "docs", "clients")
@@ -215,7 +213,6 @@ func TestClientUppy(t *testing.T) {
 	browse(t, "uppy", facts{
 		Panel: s.URL + "/uppy.html",
 		More: map[string]any{
-			"folder":  time.Now().Format("06-01/02/"),
 			"lockOut": s.URL + "/lock-out",
 			"good":    map[string]string{"name": "Test Photo.jpg", "content": encoded(sample.JPEG(t, 40, 30))},
 			"bad": map[string]string{

@@ -227,7 +227,6 @@ func TestBrowserPaste(t *testing.T) {
 // TestBrowserUpload: several files are uploaded, refused, cancelled and dropped.
 func TestBrowserUpload(t *testing.T) {
 	needsBrowser(t)
-	site.AwaitOneDay()
 	p := site.StartPanel(t, site.Basic+docs)
 	browse(t, "upload", panelFacts(p, nil))
 }

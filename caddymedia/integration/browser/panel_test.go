@@ -14,7 +14,6 @@ import (
 // TestBrowserStory: the first steps of a new administrator, starting with Caddyfile.example.
 func TestBrowserStory(t *testing.T) {
 	needsBrowser(t)
-	site.AwaitOneDay()
 	const wrong = "not this one"
 	host := servers.ProFTPDOverSSH(t)
 	s, output := site.RunExample(t, servers.FreeAddress(t))

@@ -9,11 +9,12 @@ await run(async () => {
 	const slow = await slower(page);
 
 	// Several at once, one of which is refused; the stored ones are shown.
+	await page.getByLabel('Sub folder').fill('first');
 	await choose(text('one.txt'), text('program.exe'), text('two.txt'));
 	await announced(page, '2 files stored. 1 file not stored.');
 	await line('program.exe').getByText(/\.exe/).last().waitFor();
 	for (const name of ['one.txt', 'two.txt']) {
-		await line(name).getByRole('link', { name: new RegExp(`^\\d\\d-\\d\\d/\\d\\d/${name}$`) }).waitFor();
+		await line(name).getByRole('link', { name: `first/${name}`, exact: true }).waitFor();
 		await items.getByRole('link', { name }).waitFor();
 	}
 	await accessible(page, 'uploads that have ended');
