@@ -14,9 +14,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/integration/pages"
 	"github.com/caddymedia/media/caddymedia/integration/sample"

@@ -12,10 +12,11 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"golang.org/x/sys/unix"
 
 	"github.com/caddymedia/media/caddymedia/integration/site"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
