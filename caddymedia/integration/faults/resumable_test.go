@@ -232,13 +232,13 @@ func TestCrashInFinish(t *testing.T) {
 	c.Start(finishing)
 	client := c.HTTP1()
 	token := client.MustLogin(t)
-	var want []string
-	answered := 0
-	for round := range 3 {
+	const rounds = 3
+	want, answered := make([]string, 0, 4*rounds), 0
+	for round := range rounds {
 		img := []byte(sample.EncodePNG(t, sample.Photo(900+round, 700)))
 		name := fmt.Sprintf("image-%d.png", round)
 		ended := make(chan error, 2)
-		var all []*site.Tus
+		all := make([]*site.Tus, 0, 2)
 		for alias, folder := range map[string]string{"content": "keep", "over": "replace"} {
 			u := &site.Tus{HTTP: client.Client, Base: client.Base, Token: token, Kind: "image"}
 			if err := u.Create(t.Context(), int64(len(img)), "filename", name, "alias", alias, "sub_folder", "/"); err != nil {
