@@ -1,8 +1,11 @@
 package mediacmd
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -80,5 +83,61 @@ func TestBars(t *testing.T) {
 	all := screen.String()
 	if last := all[strings.LastIndex(all, erase)+len(erase):]; strings.TrimSpace(last) != "end of test" {
 		t.Errorf("the terminal still shows %q", last)
+	}
+}
+
+// TestCopyOnTerminal: a copy draws bars on a terminal. An interrupted one says so, leaves no partial item, and is
+// continued by the same command.
+func TestCopyOnTerminal(t *testing.T) { // not parallel: Caddy has globals
+	const items = 200
+	folder := t.TempDir()
+	config := configFile(t, folder, []string{"from", "to"}, map[string]any{
+		"file_aliases": map[string]any{"content": map[string]any{"storage": "from"}},
+	})
+	for i := range items {
+		stored(t, filepath.Join(folder, "from"), fmt.Sprintf("file/content/%d.txt", i))
+	}
+	to := filepath.Join(folder, "to")
+	for _, flags := range [][]string{nil, {"--json"}} {
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
+		master, terminal := openTerminal(t)
+		shown := make(chan string)
+		go func() {
+			b, _ := io.ReadAll(master) // it ends with an error after the last writer
+			shown <- string(b)
+		}()
+		ctx, interrupt := context.WithCancel(t.Context())
+		go func() {
+			for ctx.Err() == nil {
+				if names, _ := os.ReadDir(filepath.Join(to, "file", "content")); len(names) > items/10 {
+					interrupt()
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}()
+		var out strings.Builder
+		cmd := copyCommand()
+		cmd.SilenceUsage, cmd.SilenceErrors = true, true
+		cmd.SetOut(&out)
+		cmd.SetErr(terminal)
+		cmd.SetArgs(append([]string{"from", "to", "--config", config, "--parallel", "1"}, flags...))
+		err := cmd.ExecuteContext(ctx)
+		interrupt()
+		terminal.Close()
+		screen := <-shown
+		if err == nil {
+			t.Fatal("it was done before it was interrupted")
+		}
+		hasBars, says := strings.Contains(screen, "items"), strings.Contains(screen, "Interrupted. Run the same command again to continue.")
+		if plain := flags == nil; hasBars != plain || says != plain || strings.Contains(out.String(), `"stopped":"interrupted"`) == plain {
+			t.Errorf("%q: the terminal shows %q, the result is %q", flags, screen, out.String())
+		}
+	}
+	before := len(filesIn(t, to))
+	again, messages, err := run(t, copyCommand(), "from", "to", "--config", config, "--json")
+	if err != nil || len(filesIn(t, to)) != items || before >= items {
+		t.Errorf("continued after %d items: %s, %q, error %v", before, again, messages, err)
 	}
 }

@@ -1,11 +1,9 @@
 // An account from its first password to its end.
-import { accessible, announced, assert, facts, focused, logIn, open, run, shot } from './lib.mjs';
+import { accessible, announced, assert, controls, facts, focused, logIn, open, run, shot } from './lib.mjs';
 
 await run(async () => {
 	const page = await open({ route: '#/accounts' });
-	const button = (name) => page.getByRole('button', { name, exact: true });
-	const link = (name) => page.getByRole('link', { name, exact: true });
-	const field = (name) => page.getByLabel(name, { exact: true });
+	const { button, link, field } = controls(page);
 	const once = page.getByRole('dialog', { name: 'The new password' });
 	const keep = async () => {
 		const password = await once.getByLabel('Password', { exact: true }).inputValue();

@@ -1,8 +1,7 @@
 // One item: its neighbours by keyboard, copied as text, replaced, renamed and deleted.
-import { accessible, announced, assert, facts, focused, open, run, shot } from './lib.mjs';
+import { accessible, announced, assert, closed, facts, focused, item, open, run, shot } from './lib.mjs';
 
 const jpeg = (name) => Buffer.from(facts.more.jpegs[name], 'base64');
-const item = (page, name) => page.getByRole('dialog', { name, exact: true });
 const address = (page, end) => page.waitForFunction((end) => decodeURIComponent(location.hash).endsWith(end), end);
 
 async function statusOf(address) {
@@ -35,7 +34,7 @@ await run(async () => {
 /** Opens an item by its address, after the one that is open. */
 async function show(page, alias, filename) {
 	if (await page.getByRole('dialog').count() > 0) await page.keyboard.press('Escape');
-	await page.waitForFunction(() => !document.querySelector('dialog') && !location.hash.includes('item='));
+	await closed(page);
 	await page.goto(`${facts.panel}#/items/${alias}?item=${encodeURIComponent(filename)}`);
 	const dialog = item(page, filename.split('/').at(-1));
 	await dialog.getByRole('link', { name: 'Open', exact: true }).waitFor();

@@ -123,6 +123,35 @@ export const focused = (page) => page.evaluate(() => {
 	return document.activeElement === document.body ? '' : ariaLabel || innerText;
 });
 
+/** The dialog of an item, or of another thing with exactly this name. */
+export const item = (page, name) => page.getByRole('dialog', { name: name.trim(), exact: true });
+
+/** Waits until the dialog of an item is closed. */
+export const closed = (page) => page.waitForFunction(() => !document.querySelector('dialog') && !location.hash.includes('item='));
+
+/** Buttons, links and fields of a page, by their exact names. */
+export const controls = (page) => ({
+	button: (name) => page.getByRole('button', { name, exact: true }),
+	link: (name) => page.getByRole('link', { name, exact: true }),
+	field: (name) => page.getByLabel(name, { exact: true }),
+});
+
+/** Chooses files to upload, and finds the line of one in the list. */
+export const uploading = (page) => ({
+	choose: (...files) => page.getByLabel('Files to upload').setInputFiles(files),
+	line: (name) => page.getByRole('list', { name: 'Uploads' }).getByRole('listitem').filter({ hasText: name }),
+});
+
+/** A text file of a size, for uploading. */
+export const text = (name, size = 10) => ({ name, mimeType: 'text/plain', buffer: Buffer.alloc(size, 'x') });
+
+/** A promise, and the function that fulfills it. */
+export function closedGate() {
+	let go;
+	const open = new Promise((resolve) => { go = resolve; });
+	return { open, go };
+}
+
 /** Waits until a result is announced, also to screen readers. */
 export const announced = (page, text) => page.getByRole('status').filter({ hasText: text }).waitFor();
 

@@ -1,8 +1,8 @@
-// Items with unusual names: each is found, opened, copied and renamed, and none is wider than its page.
-import { accessible, assert, facts, open, run, shot } from './lib.mjs';
+// Items with unusual names: each is found, opened, copied and renamed, and none is wider than its page. HTML in
+// a name is shown as text everywhere.
+import { accessible, assert, closed, controls, facts, item, open, run, shot, text } from './lib.mjs';
 
-const { names } = facts.more;
-const item = (page, name) => page.getByRole('dialog', { name: name.trim(), exact: true });
+const { names, folder, root } = facts.more;
 
 await run(async () => {
 	const page = await open({ route: '#/items/file/exact' });
@@ -28,9 +28,10 @@ await run(async () => {
 		await page.reload();
 		await item(page, name).locator('pre').filter({ hasText: 'text' }).waitFor();
 		await page.keyboard.press('Escape');
-		await page.waitForFunction(() => !document.querySelector('dialog') && !location.hash.includes('item='));
+		await closed(page);
 	}
 	await rename(page);
+	await hostile(page);
 	for (const [width, dark] of [[320, false], [390, true], [1280, true]]) await narrow(width, dark);
 });
 
@@ -76,10 +77,32 @@ async function narrow(width, dark) {
 			await page.keyboard.press('Escape');
 		}
 		await page.keyboard.press('Escape');
-		await page.waitForFunction(() => !document.querySelector('dialog') && !location.hash.includes('item='));
+		await closed(page);
 	}
 	await page.goto(`${facts.panel}#/health`);
 	await page.getByRole('heading', { name: 'Last changes' }).waitFor();
 	await accessible(page, `the health page at ${width}`);
 	await shot(page, `${width}-health`);
+}
+
+/** Names with HTML in them: of a folder, of a search, of the folder of a storage, and of a refused upload. */
+async function hostile(page) {
+	const { link } = controls(page);
+	const name = names.find((each) => each.includes('<img'));
+	await page.goto(`${facts.panel}#/items/file/exact`);
+	await link(folder).click();
+	await page.getByRole('button', { name: 'List', exact: true }).click();
+	await link(name).click();
+	await item(page, name).getByRole('button', { name: 'Delete' }).click();
+	await page.getByRole('dialog', { name: `Delete “${name}”?` }).getByRole('button', { name: 'Delete' }).click();
+	await page.getByRole('heading', { name: 'Nothing here yet' }).waitFor();
+	await page.getByLabel(/^Search by name/).fill(name);
+	await page.keyboard.press('Enter');
+	await page.getByText(`No name here contains “${name}”.`).waitFor();
+	await link('Storages').click();
+	await page.getByText(root).waitFor();
+	await page.goto(`${facts.panel}#/items/file/exact`);
+	await page.getByLabel('Files to upload').setInputFiles(text(`${name}.php`));
+	await page.getByText(/\.php is not accepted/).waitFor();
+	assert.equal(await page.locator('main script, main img:not([src^="api/"]), main iframe').count(), 0);
 }

@@ -1,7 +1,6 @@
 // The queue: failures beside their files, sending again, cancelling all, other pages, keyboard, phone.
-import { accessible, announced, assert, facts, focused, open, run, shot } from './lib.mjs';
+import { accessible, announced, assert, closedGate, controls, facts, focused, open, run, shot, text, uploading } from './lib.mjs';
 
-const text = (name, size = 10) => ({ name, mimeType: 'text/plain', buffer: Buffer.alloc(size, 'x') });
 const isUpload = (url) => url.pathname.endsWith('/api/upload/file');
 
 await run(async () => {
@@ -11,25 +10,11 @@ await run(async () => {
 	await onPhone();
 });
 
-function parts(page) {
-	return {
-		button: (name) => page.getByRole('button', { name, exact: true }),
-		choose: (...files) => page.getByLabel('Files to upload').setInputFiles(files),
-		line: (name) => page.getByRole('list', { name: 'Uploads' }).getByRole('listitem').filter({ hasText: name }),
-	};
-}
-
-/** A promise, and the function that fulfills it. */
-function closedGate() {
-	let go;
-	const open = new Promise((resolve) => { go = resolve; });
-	return { open, go };
-}
-
 /** What failed is sent again: one, all, and after the server was away. */
 async function again() {
 	const page = await open({ route: '#/items/file/docs/again' });
-	const { button, choose, line } = parts(page);
+	const { button } = controls(page);
+	const { choose, line } = uploading(page);
 	const keys = [];
 	let answer;
 	await page.route(isUpload, async (route) => {
@@ -103,7 +88,8 @@ async function again() {
 /** Running and waiting files are cancelled at once, and sent again. */
 async function cancelled() {
 	const page = await open({ route: '#/items/file/docs/cancelled', dark: true });
-	const { button, choose, line } = parts(page);
+	const { button } = controls(page);
+	const { choose, line } = uploading(page);
 	const gate = closedGate();
 	await page.route(isUpload, async (route) => {
 		await gate.open;
@@ -130,7 +116,7 @@ async function cancelled() {
 /** Uploads continue on other pages, which show them. */
 async function elsewhere() {
 	const page = await open({ route: '#/items/file/docs/elsewhere' });
-	const { choose, line } = parts(page);
+	const { choose, line } = uploading(page);
 	const gate = closedGate();
 	await page.route(isUpload, async (route) => {
 		await gate.open;
@@ -161,7 +147,8 @@ async function elsewhere() {
 /** On a phone the options stay closed, and the progress is shown. */
 async function onPhone() {
 	const page = await open({ route: '#/items/file/docs/phone', width: 390, height: 844, touch: true });
-	const { button, line } = parts(page);
+	const { button } = controls(page);
+	const { line } = uploading(page);
 	const gate = closedGate();
 	await page.route(isUpload, async (route) => {
 		await gate.open;

@@ -1,11 +1,11 @@
 // A large file whose connection is cut in the middle is stored whole.
-import { announced, assert, facts, open, run, shot } from './lib.mjs';
+import { announced, assert, closedGate, facts, open, run, shot, text, uploading } from './lib.mjs';
 
 const { size } = facts.more;
 
 await run(async () => {
 	const page = await open({ route: '#/items/file/content' });
-	const line = (name) => page.getByRole('list', { name: 'Uploads' }).getByRole('listitem').filter({ hasText: name });
+	const { choose, line } = uploading(page);
 	const offsets = [];
 	const paths = [];
 	page.on('request', (request) => {
@@ -14,7 +14,7 @@ await run(async () => {
 	});
 
 	await page.getByLabel('Sub folder').fill('large');
-	await page.getByLabel('Files to upload').setInputFiles({ name: 'large.txt', mimeType: 'text/plain', buffer: Buffer.alloc(size, 'x') });
+	await choose(text('large.txt', size));
 	await announced(page, '1 file stored.');
 	await line('large.txt').getByRole('link', { name: 'large/large.txt' }).waitFor();
 	assert.ok(offsets.length > 1 && offsets[0] === 0 && offsets.at(-1) > 0, `offsets ${offsets}`);
@@ -23,23 +23,22 @@ await run(async () => {
 	await shot(page, 'stored');
 
 	// A cancelled one leaves nothing.
-	let go;
-	const gate = new Promise((resolve) => { go = resolve; });
+	const gate = closedGate();
 	await page.route('**/resumable/*', async (route) => {
-		if (route.request().method() === 'PATCH') await gate;
+		if (route.request().method() === 'PATCH') await gate.open;
 		await route.continue().catch(() => {}); // it is cancelled
 	});
 	const begun = page.waitForRequest((request) => request.method() === 'PATCH');
-	await page.getByLabel('Files to upload').setInputFiles({ name: 'cancelled.txt', mimeType: 'text/plain', buffer: Buffer.alloc(size, 'x') });
+	await choose(text('cancelled.txt', size));
 	await begun;
 	const removed = page.waitForResponse((response) => response.request().method() === 'DELETE');
 	await page.getByRole('button', { name: 'Cancel cancelled.txt' }).click();
-	go();
+	gate.go();
 	assert.equal((await removed).status(), 204);
 
 	// Small files stay in a form.
 	paths.length = 0;
-	await page.getByLabel('Files to upload').setInputFiles({ name: 'small.txt', mimeType: 'text/plain', buffer: Buffer.from('x') });
+	await choose(text('small.txt'));
 	await announced(page, '1 file stored.');
 	assert.ok(paths.some((path) => path.endsWith('/api/upload/file')) && !paths.some((path) => path.includes('resumable')));
 });

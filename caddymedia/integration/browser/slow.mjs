@@ -1,10 +1,8 @@
 // Slow answers about an item: they arrive when the dialog is closed or shows another item.
-import { accessible, announced, assert, drop, facts, focused, open, run, shot } from './lib.mjs';
+import { accessible, announced, assert, closed, drop, facts, focused, item, open, run, shot } from './lib.mjs';
 
 const jpeg = Buffer.from(facts.more.jpeg, 'base64');
-const item = (page, name) => page.getByRole('dialog', { name, exact: true });
 const listed = (page, name) => page.getByRole('main').getByRole('link', { name: new RegExp(`\\b${name}`), includeHidden: true });
-const closed = (page) => page.waitForFunction(() => !document.querySelector('dialog') && !location.hash.includes('item='));
 
 await run(async () => {
 	const page = await open({ route: '#/items/img/photos' });

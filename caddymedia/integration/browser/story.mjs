@@ -1,13 +1,11 @@
 // The first hour of a new administrator: from the example to an image on a new storage.
-import { accessible, assert, drop, facts, logIn, open, run, shot } from './lib.mjs';
+import { accessible, assert, controls, drop, facts, logIn, open, run, shot } from './lib.mjs';
 
 const { sftp, image } = facts.more;
 
 await run(async () => {
 	const page = await open();
-	const button = (name) => page.getByRole('button', { name, exact: true });
-	const link = (name) => page.getByRole('link', { name, exact: true });
-	const field = (name) => page.getByLabel(name, { exact: true });
+	const { button, link, field } = controls(page);
 
 	// The notice says that changes are lost on restart, and how to keep them.
 	const notice = page.getByRole('complementary', { name: 'Changes are lost on restart' });

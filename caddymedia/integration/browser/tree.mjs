@@ -1,13 +1,13 @@
 // Folders: dropped from the desktop, and chosen; stored with their trees, ten thousand files too.
 import path from 'node:path';
-import { accessible, announced, assert, facts, focused, open, run, shot } from './lib.mjs';
+import { accessible, announced, assert, facts, focused, open, run, shot, uploading } from './lib.mjs';
 
 const { folder, many } = facts.more;
 
 await run(async () => {
 	const page = await open({ route: '#/items/file/docs' });
 	const button = (name) => page.getByRole('button', { name });
-	const line = (name) => page.getByRole('list', { name: 'Uploads' }).getByRole('listitem').filter({ hasText: name });
+	const { line } = uploading(page);
 	const stored = async (name) => (await page.request.get(`${facts.panel}api/items/file/docs/${name}`)).status();
 
 	// A folder and a file are dropped on a sub folder.

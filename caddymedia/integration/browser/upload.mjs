@@ -1,22 +1,20 @@
 // Uploading: several files, refused ones, progress, cancelling, sub folders, drops.
-import { accessible, assert, drop, facts, focused, open, run, shot, announced } from './lib.mjs';
-
-const text = (name, size = 10) => ({ name, mimeType: 'text/plain', buffer: Buffer.alloc(size, 'x') });
+import { accessible, announced, assert, closedGate, controls, drop, facts, focused, open, run, shot, text, uploading } from './lib.mjs';
 
 await run(async () => {
 	const page = await open({ route: '#/items/file/docs' });
-	const button = (name) => page.getByRole('button', { name, exact: true });
-	const choose = (...files) => page.getByLabel('Files to upload').setInputFiles(files);
-	const line = (name) => page.getByRole('list', { name: 'Uploads' }).getByRole('listitem').filter({ hasText: name });
+	const { button } = controls(page);
+	const { choose, line } = uploading(page);
 	const items = page.getByRole('list', { name: 'Items' });
 	const slow = await slower(page);
 
 	// Several at once, one of which is refused; the stored ones are shown.
+	await page.getByLabel('Sub folder').fill('first');
 	await choose(text('one.txt'), text('program.exe'), text('two.txt'));
 	await announced(page, '2 files stored. 1 file not stored.');
 	await line('program.exe').getByText(/\.exe/).last().waitFor();
 	for (const name of ['one.txt', 'two.txt']) {
-		await line(name).getByRole('link', { name: new RegExp(`^\\d\\d-\\d\\d/\\d\\d/${name}$`) }).waitFor();
+		await line(name).getByRole('link', { name: `first/${name}`, exact: true }).waitFor();
 		await items.getByRole('link', { name }).waitFor();
 	}
 	await accessible(page, 'uploads that have ended');
@@ -65,17 +63,16 @@ await run(async () => {
 	await items.getByRole('link', { name: 'lasting.txt' }).waitFor();
 
 	// A user who has moved on stays there.
-	let go;
-	const gate = new Promise((resolve) => { go = resolve; });
+	const gate = closedGate();
 	await page.route('**/api/upload/**', async (route) => {
-		await gate;
+		await gate.open;
 		await route.continue();
 	});
 	await choose(text('later.txt'));
 	await line('later.txt').getByText('Cancel').waitFor();
 	await page.getByRole('navigation', { name: 'Folder' }).getByRole('link', { name: 'docs' }).click();
 	await page.getByRole('link', { name: 'reports', exact: true }).waitFor();
-	go();
+	gate.go();
 	await announced(page, '1 file stored.');
 	await line('later.txt').getByRole('link', { name: 'reports/new/later.txt' }).waitFor();
 	assert.match(page.url(), /#\/items\/file\/docs$/);

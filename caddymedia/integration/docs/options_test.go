@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,14 +11,150 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
 
 	"github.com/caddymedia/media/caddymedia/integration/pages"
+	"github.com/caddymedia/media/caddymedia/integration/site"
 	"github.com/caddymedia/media/caddymedia/internal/modules"
 	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
+
+var (
+	variable = regexp.MustCompile(`\{env\.([A-Z0-9_]+)\}`)
+	// grammar is a placeholder such as <name> or [<name>].
+	grammar = regexp.MustCompile(`<[a-z_]+(\.\.\.)?>`)
+	// siteLine is the first line of a site block.
+	siteLine = regexp.MustCompile(`^(https?://)?[a-z0-9.]*[.:][a-z0-9]+ \{`)
+)
+
+// The first words of blocks that belong inside the global option media, and of global options.
+const (
+	mediaWords  = " storage image_alias file_alias tokens account limits downloads resumable cors signing_key "
+	globalWords = " log servers "
+)
+
+// TestDocsCaddyfiles adapts every Caddyfile in the documentation. Whole ones are validated as by
+// `caddy validate`: their modules are provisioned, without a connection to any server. The examples
+// of storages run on real servers in another test.
+func TestDocsCaddyfiles(t *testing.T) {
+	for _, page := range append(pages.All(t), githubPages(t)...) {
+		for _, block := range pages.Blocks(t, page) {
+			if block.Language != "caddyfile" || grammar.MatchString(block.Text) {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s:%d", filepath.Base(page), block.Line), func(t *testing.T) {
+				adaptAndValidate(t, block.Text)
+			})
+		}
+	}
+}
+
+func adaptAndValidate(t *testing.T, text string) {
+	t.Helper()
+	if strings.Contains(text, "\n\tmedia\n") && !strings.Contains(text, "\trespond ") {
+		t.Error("a misspelt address is answered with 200: respond 404 is missing")
+	}
+	config, whole := text, strings.HasPrefix(text, "{") || siteLine.MatchString(text)
+	if first, _, _ := strings.Cut(text, " "); !whole {
+		config = wrap(first, text)
+	}
+	if strings.Contains(text, "\n\tpeople\n") {
+		t.Skip("its directive is that of the program that another test builds")
+	}
+	folder := t.TempDir()
+	config = strings.ReplaceAll(config, "/var/log/caddy", folder)
+	for _, match := range variable.FindAllStringSubmatch(text, -1) {
+		value := "c2VjcmV0"
+		if strings.HasSuffix(match[1], "_HASH") || strings.HasPrefix(match[1], "PANEL_") {
+			value = site.CheapHash
+		}
+		t.Setenv(match[1], value)
+	}
+	result, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(config), map[string]any{"filename": "Caddyfile"})
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, config)
+	}
+	for _, warning := range warnings {
+		if whole {
+			t.Errorf("%v in\n%s", warning, config)
+		}
+	}
+	if !whole || strings.Contains(text, "/etc/caddy/") { // it names a file that is not there
+		return
+	}
+	var parsed caddy.Config
+	if err := json.Unmarshal(result, &parsed); err != nil {
+		t.Fatal(err)
+	}
+	if err := caddy.Validate(&parsed); err != nil {
+		t.Errorf("%v in\n%s", err, config)
+	}
+}
+
+// wrap returns a Caddyfile with a block where it belongs, by its first word.
+func wrap(first, text string) string {
+	switch first = " " + first + " "; {
+	case strings.Contains(mediaWords, first):
+		return "{\nmedia {\n" + text + "}\n}\n:80 {\nmedia\n}\n"
+	case strings.Contains(globalWords, first), strings.HasPrefix(text, "log audit"):
+		return "{\n" + text + "}\n:80 {\nmedia\n}\n"
+	default:
+		return ":80 {\n" + text + "}\n"
+	}
+}
+
+// TestDocsComparison: each word in backticks that the comparison says of this program is an option, a
+// driver, a token store, a directive or an endpoint. The row of storages has all drivers.
+func TestDocsComparison(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{
+		// What a Config has beside the options of its schemas.
+		"account": true, "rendition": true, "resumable": true, "media_admin": true,
+	}
+	for _, schema := range []*options.Schema{
+		media.Schemas.Settings, media.Schemas.Account, media.Schemas.Storage, media.Schemas.ImageAlias, media.Schemas.FileAlias,
+	} {
+		for _, option := range schema.Documented().Options {
+			known[option.Name] = true
+		}
+	}
+	for _, info := range slices.Concat(caddy.GetModules("media.storages"), caddy.GetModules("media.tokens")) {
+		known[info.ID.Name()] = true
+	}
+	var api struct{ Paths map[string]map[string]any }
+	if err := json.Unmarshal(mediahttp.OpenAPI, &api); err != nil {
+		t.Fatal(err)
+	}
+	for path, methods := range api.Paths {
+		for method := range methods {
+			known[strings.ToUpper(method)+" "+path] = true
+		}
+	}
+	storages := ""
+	for row := range strings.Lines(pages.Text(t, "comparison.md")) {
+		cells := strings.Split(row, " | ")
+		if len(cells) != 3 || !strings.HasPrefix(row, "| ") {
+			continue
+		}
+		for _, word := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[1], -1) {
+			if !known[word[1]] {
+				t.Errorf("%s: there is no %s", strings.Trim(cells[0], "| "), word[1])
+			}
+		}
+		if cells[0] == "| storages" {
+			storages = cells[1]
+		}
+	}
+	for _, info := range caddy.GetModules("media.storages") {
+		if !strings.Contains(storages, "`"+info.ID.Name()+"`") {
+			t.Errorf("the row of storages lacks %s", info.ID.Name())
+		}
+	}
+}
 
 // optionTable is a table of a page, between the comments that name its module and end it.
 var optionTable = regexp.MustCompile(`(?s)(<!-- options ([a-z0-9]+) -->\n)(.*?)(<!-- end of options -->)`)

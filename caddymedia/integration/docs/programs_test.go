@@ -1,303 +1,287 @@
 package docs_test
 
 import (
-	"errors"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"go/types"
-	"io/fs"
+	"bytes"
+	"encoding/json"
+	"io"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/integration/pages"
+	"github.com/caddymedia/media/caddymedia/integration/sample"
+	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestProgramsAreOptional: tests start only programs that servers.Program has found, which skips a
-// test without its program, or servers.Installed. They also start themselves, their builds, and go.
-func TestProgramsAreOptional(t *testing.T) {
-	t.Parallel()
-	set, started := token.NewFileSet(), 0
-	page := pages.Text(t, ".github/CONTRIBUTING.md")
-	for _, files := range goPackages(t, set) {
-		p := programsOf(set, files)
-		for _, position := range p.unknown {
-			t.Errorf("%s: the program is not found by servers.Program", position)
-		}
-		for name := range p.names {
-			if !strings.Contains(page, "`"+name+"`") {
-				t.Errorf("CONTRIBUTING.md does not name %s", name)
-			}
-		}
-		started += p.started
+// TestGoProgram builds the program in goprogram as another module. The program stores a remote
+// image and a file of a form.
+func TestGoProgram(t *testing.T) { // not parallel: the variable that names the Caddy is the process's
+	temp := t.TempDir()
+	c, address := site.NewChild(t, "TMPDIR="+temp), servers.FreeAddress(t)
+	program := buildProgram(t, "people", strings.ReplaceAll(pages.Example(t, "go.md", "sh", "cp -r "), "/srv/people", "FOLDER"))
+	t.Setenv("MEDIA_TEST_CADDY", program)
+	wantDocsConfig(t, program)
+	img := sample.PhotoJPEG(64, 48)
+	var asked atomic.Int64
+	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		io.WriteString(w, img)
+	}))
+	defer remote.Close()
+	_, port, err := net.SplitHostPort(remote.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if started < 50 {
-		t.Errorf("only %d programs are started: the test does not see them", started)
+
+	c.Sites = "http://" + address + " {\n\tpeople\n}\n"
+	media := "tokens memory\n" + site.AtRoot + "}\nimage_alias people {\nwebp\n}\nfile_alias documents {\ncdn_base https://cdn.example.com\n}\n"
+	const network = "allow 10.0.0.0/8"
+	downloads, ports := pages.Example(t, "go.md", "caddyfile", "downloads {"), "\n\tports 80 443 "+port
+	c.Start(media + strings.Replace(downloads, network, network+ports, 1))
+	from := url.Values{"from": {remote.URL + "/photos/My%20Portrait?size=large"}}.Encode()
+	portrait := func() string { return post(t, address, "/portrait", "application/x-www-form-urlencoded", from) }
+	wantAnswer(t, portrait(), `{"success":false,"message":"the address may not be fetched"}`)
+	if asked.Load() != 0 {
+		t.Error("a non-public server got a request, without permission")
+	}
+
+	c.MustLoad(media + strings.Replace(downloads, network, "allow 127.0.0.0/8"+ports, 1))
+	wantAnswer(t, portrait(), `{"success":true,"full_path":"/static/img/people/portraits/my-portrait.jpg",`+
+		`"filename":"portraits/my-portrait.jpg","webp":"/static/img/people/portraits/my-portrait.jpg.webp"}`)
+	wantFile(t, filepath.Join(c.Root, "img/people/portraits/my-portrait.jpg"), img)
+	if _, err := os.Stat(filepath.Join(c.Root, "img/people/portraits/my-portrait.jpg.webp")); err != nil {
+		t.Error(err)
+	}
+
+	body, contentType := cvForm(t, sample.PDF)
+	const name = "cv.pdf"
+	wantAnswer(t, post(t, address, "/cv", contentType, body),
+		`{"success":true,"full_path":"https://cdn.example.com/static/file/documents/`+name+`","filename":"`+name+`"}`)
+	wantFile(t, filepath.Join(c.Root, "file/documents", name), sample.PDF)
+	wantAnswer(t, post(t, address, "/cv", "text/plain", body),
+		`{"success":false,"message":"the request is no form of the type multipart/form-data"}`)
+
+	large := sample.PDF + strings.Repeat("\n", 3<<20)
+	body, contentType = cvForm(t, large)
+	if answer := post(t, address, "/cv", contentType, body); !strings.Contains(answer, `{"success":true`) {
+		t.Error(answer)
+	}
+	site.Eventually(t, "the temporary files of the form are gone", func() bool {
+		names, err := os.ReadDir(temp)
+		return err == nil && len(names) == 0
+	})
+}
+
+// TestDocsGo: the documentation contains the core of the program.
+func TestDocsGo(t *testing.T) {
+	t.Parallel()
+	program, err := os.ReadFile("../goprogram/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := pages.Example(t, "go.md", "go", "mediaapp.Acquire()")
+	unindented := strings.ReplaceAll(string(program), "\n\t", "\n")
+	if !strings.Contains(unindented, block) {
+		t.Errorf("the program lacks\n%s", block)
 	}
 }
 
-// TestUnknownPrograms: TestProgramsAreOptional would find programs that are started in other ways.
-func TestUnknownPrograms(t *testing.T) {
-	t.Parallel()
-	unknown := []string{
-		`exec.Command("php")`,
-		`exec.CommandContext(t.Context(), "php")`,
-		`p, _ := exec.LookPath("php"); exec.Command(p)`,
-		`p := servers.Program(t, "php"); p = "php"; exec.Command(p)`,
-		`f := func(name string) { exec.Command(name) }; f("php")`,
-		`f := exec.Command; f("php")`,
-		`for _, p := range []string{"php"} { exec.Command(p) }`,
-		`r := runner{name: "php"}; exec.Command(r.name)`,
-		`var r runner; r.name = "php"; exec.Command(r.name)`,
-		`start(t, "php")`,
-		`exec.Command(named())`,
-		`_ = &exec.Cmd{Path: "php"}`,
-		`os.StartProcess("php", nil, nil)`,
-	}
-	known := []string{
-		`exec.CommandContext(t.Context(), "go", "list")`,
-		`exec.Command(os.Args[0])`,
-		`p, _ := os.Executable(); exec.Command(p)`,
-		`exec.Command(servers.Program(t, "php"))`,
-		`p := servers.Installed("php"); func() { exec.Command(p) }()`,
-		`for _, p := range []string{servers.Program(t, "php"), "go"} { exec.Command(p) }`,
-		`r := runner{name: servers.Program(t, "php")}; exec.Command(r.name)`,
-		`start(t, servers.Program(t, "php"))`,
-		`exec.Command(built())`,
-		`var err error; _, ended := errors.AsType[*exec.ExitError](err); exec.Command("go")`,
-	}
-	for i, code := range slices.Concat(unknown, known) {
-		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, "a_test.go", `package p
-import ("os"; "os/exec"; "path/filepath"; "testing"; "github.com/caddymedia/media/storagedrivers/drivertest/servers")
-type runner struct{ name string }
-func start(t *testing.T, name string) { exec.Command(name) }
-func built() string { return filepath.Join("folder", "program") }
-func named() string { return "php" }
-func TestBuilt(t *testing.T) { start(t, built()) }
-func TestCode(t *testing.T) {`+code+"}", parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatalf("%s: %v", code, err)
-		}
-		if p := programsOf(set, []*ast.File{file}); (len(p.unknown) == 0) != (i >= len(unknown)) {
-			t.Errorf("%s: unknown programs at %v", code, p.unknown)
-		}
-	}
-}
-
-// goPackages returns the files of all packages of the module.
-func goPackages(t *testing.T, set *token.FileSet) map[string][]*ast.File {
+// buildProgram builds a program of this folder as another module, with commands in which FOLDER is a new folder. Its
+// go.mod requires the same versions as this module, so nothing is downloaded.
+func buildProgram(t *testing.T, name, commands string) string {
 	t.Helper()
-	packages := map[string][]*ast.File{}
-	root := pages.Root(t)
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && path != root && (entry.Name()[0] == '.' || entry.Name() == "node_modules") {
-			return fs.SkipDir // others may have Go files there
+	folder := filepath.Join(t.TempDir(), name)
+	cmd := exec.Command(servers.Program(t, "sh"), "-ec", strings.ReplaceAll(commands, "FOLDER", folder))
+	cmd.Dir = "../../.."
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building the program: %v\n%s", err, out)
+	}
+	return filepath.Join(folder, name)
+}
+
+// wantDocsConfig validates the documented Caddyfile with the program.
+func wantDocsConfig(t *testing.T, program string) {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(config, []byte(pages.Example(t, "go.md", "caddyfile", "file_alias documents")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "validate", "--config", config)
+	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("the documented configuration: %v\n%s", err, out)
+	}
+}
+
+func cvForm(t *testing.T, cv string) (body, contentType string) {
+	t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	part, err := w.CreateFormFile("cv", "CV.pdf")
+	if err == nil {
+		_, err = io.WriteString(part, cv)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String(), w.FormDataContentType()
+}
+
+func post(t *testing.T, address, path, contentType, body string) string {
+	t.Helper()
+	r, err := site.Retry(func() (*http.Response, error) {
+		r, err := site.AdminClient.Post("http://"+address+path, contentType, strings.NewReader(body))
+		if err != nil {
+			err = site.UnansweredError{Err: err}
 		}
-		if err != nil || filepath.Ext(path) != ".go" {
-			return err
-		}
-		file, err := parser.ParseFile(set, path, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err == nil {
-			name := filepath.Join(filepath.Dir(path), file.Name.Name)
-			packages[name] = append(packages[name], file)
-		}
-		return err
+		return r, err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return packages
+	defer r.Body.Close()
+	answer, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(answer))
 }
 
-// programs are the programs that a package starts.
-type programs struct {
-	set     *token.FileSet
-	info    types.Info
-	started int
-	unknown []token.Position
-	// names are those of the programs that tests look for.
-	names map[string]bool
-	// sources are the values of variables, parameters and fields, and the results of functions.
-	sources map[types.Object][]ast.Expr
+func wantAnswer(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("the answer is\n%s, want\n%s", got, want)
+	}
 }
 
-func programsOf(set *token.FileSet, files []*ast.File) *programs {
-	p := &programs{set: set, names: map[string]bool{}, sources: map[types.Object][]ast.Expr{}}
-	p.info = types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
-	// Types of other packages are not needed, so they are not imported.
-	config := types.Config{Importer: noImports{}, Error: func(error) {}}
-	_, _ = config.Check("p", set, files, &p.info)
-	parameters := map[types.Object][]types.Object{}
-	for _, file := range files {
-		for _, declaration := range file.Decls {
-			if f, ok := declaration.(*ast.FuncDecl); ok && f.Body != nil {
-				parameters[p.info.Defs[f.Name]] = p.function(f)
-			}
-		}
+func wantFile(t *testing.T, name, want string) {
+	t.Helper()
+	if got, err := os.ReadFile(name); err != nil || string(got) != want {
+		t.Errorf("%s holds %.40q, %v, want %.40q", name, got, err, want)
 	}
-	for _, file := range files {
-		ast.Inspect(file, func(n ast.Node) bool {
-			p.collect(n, parameters)
-			return true
-		})
-	}
-	called := map[ast.Expr]bool{}
-	for _, file := range files {
-		ast.Inspect(file, func(n ast.Node) bool {
-			p.check(n, called, file.Name.Name)
-			return true
-		})
-	}
-	return p
 }
 
-type noImports struct{}
-
-func (noImports) Import(string) (*types.Package, error) { return nil, errors.ErrUnsupported }
-
-// function collects the first results of a function, and returns its parameters.
-func (p *programs) function(f *ast.FuncDecl) (parameters []types.Object) {
-	ast.Inspect(f.Body, func(n ast.Node) bool {
-		if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) > 0 {
-			p.add(f.Name, r.Results[0])
-		}
-		_, inner := n.(*ast.FuncLit)
-		return !inner
+// TestNetProgram builds the program in netprogram as another module, and checks that it serves the
+// HTTP contract with net/http alone.
+func TestNetProgram(t *testing.T) {
+	t.Parallel()
+	program := buildProgram(t, "netprogram", `
+cp -r caddymedia/integration/netprogram FOLDER
+cp go.mod go.sum FOLDER
+checkout=$PWD
+cd FOLDER
+go mod edit -module example.com/netprogram \
+	-require github.com/caddymedia/media@v0.0.0 -replace github.com/caddymedia/media="$checkout"
+go build
+! go list -deps | grep github.com/caddyserver/`)
+	s := &site.Site{Address: servers.FreeAddress(t), Client: new(http.Client)}
+	s.URL = "http://" + s.Address
+	cmd := exec.Command(program, s.Address, netConfig(t))
+	cmd.Stderr = t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.Client.CloseIdleConnections()
+		cmd.Process.Kill()
+		cmd.Wait()
 	})
-	for _, field := range f.Type.Params.List {
-		for _, name := range field.Names {
-			parameters = append(parameters, p.info.Defs[name])
+	site.Eventually(t, "the program answers", func() bool {
+		r, err := s.Client.Get(s.URL + "/static/img/content/none.png")
+		if err != nil {
+			return false
+		}
+		r.Body.Close()
+		return r.StatusCode == http.StatusNotFound
+	})
+
+	if r := s.Login(t, site.APIKey, "wrong"); r.Status != http.StatusUnauthorized {
+		t.Errorf("a wrong password: status %d", r.Status)
+	}
+	img := sample.PhotoJPEG(64, 48)
+	image := s.UploadImage(t, site.File("photo.jpg", img)).One(t)
+	if r := s.Fetch(t, image.FullPath); r.Status != http.StatusOK || r.Body != img {
+		t.Errorf("the picture: status %d, %d bytes, want %d", r.Status, len(r.Body), len(img))
+	}
+	if r := s.Fetch(t, image.WebP); r.Status != http.StatusOK || r.Header.Get("Content-Type") != "image/webp" {
+		t.Errorf("the variant: status %d, %s", r.Status, r.Header.Get("Content-Type"))
+	}
+	document := s.UploadFile(t, site.File("cv.pdf", sample.PDF)).One(t)
+	if r := s.Fetch(t, document.FullPath); r.Status != http.StatusOK || r.Body != sample.PDF {
+		t.Errorf("the file: status %d, body %.40q", r.Status, r.Body)
+	}
+	refused := s.UploadImage(t, site.File("photo.png", img)).Failures(t, http.StatusUnsupportedMediaType)
+	if len(refused) != 1 || refused[0].Filename != "photo.png" {
+		t.Errorf("a JPEG called PNG: %+v", refused)
+	}
+	if r := s.Do(t, http.MethodDelete, "/images/"+image.Filename, nil, ""); r.Status != http.StatusOK {
+		t.Errorf("deleting the picture: status %d, %s", r.Status, r.Body)
+	}
+	for _, address := range []string{image.FullPath, image.WebP} {
+		if r := s.Fetch(t, address); r.Status != http.StatusNotFound {
+			t.Errorf("%s after it was deleted: status %d", address, r.Status)
 		}
 	}
-	return parameters
 }
 
-// object returns the variable, field or function that an expression names.
-func (p *programs) object(e ast.Expr) types.Object {
-	if s, ok := e.(*ast.SelectorExpr); ok {
-		e = s.Sel
+// netConfig writes the configuration of the program: a bucket, a host and a file for tokens. It returns
+// the path.
+func netConfig(t *testing.T) string {
+	t.Helper()
+	bucket := site.StartS3(t)
+	host := servers.OpenSSH(t)
+	folder := t.TempDir()
+	path := filepath.Join(folder, "config.json")
+	text, err := json.Marshal(map[string]map[string]any{
+		"s3": {
+			"bucket": bucket.Folder, "endpoint": "http://" + bucket.Address,
+			"access_key_id":     strings.TrimPrefix(bucket.Env[0], "S3_ACCESS_KEY_ID="),
+			"secret_access_key": strings.TrimPrefix(bucket.Env[1], "S3_SECRET_ACCESS_KEY="),
+		},
+		"sftp": {
+			"address": host.Address, "user": host.User, "private_key": host.KeyFile, "host_key": []string{host.HostKey}, "root": host.Root,
+		},
+		"tokens": {"path": filepath.Join(folder, "tokens.db")},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	name, _ := e.(*ast.Ident)
-	return p.info.ObjectOf(name)
-}
-
-func (p *programs) add(to ast.Expr, values ...ast.Expr) {
-	if o := p.object(to); o != nil {
-		p.sources[o] = append(p.sources[o], values...)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
 	}
+	return path
 }
 
-// collect adds the values that a node assigns.
-func (p *programs) collect(n ast.Node, parameters map[types.Object][]types.Object) {
-	switch n := n.(type) {
-	case *ast.AssignStmt:
-		for i, value := range n.Rhs {
-			p.add(n.Lhs[i], value)
-		}
-	case *ast.ValueSpec:
-		for i, value := range n.Values {
-			p.add(n.Names[i], value)
-		}
-	case *ast.KeyValueExpr:
-		p.add(n.Key, n.Value)
-	case *ast.RangeStmt:
-		if list, ok := n.X.(*ast.CompositeLit); ok && n.Value != nil {
-			p.add(n.Value, list.Elts...)
-		}
-	case *ast.CallExpr:
-		for i, parameter := range parameters[p.object(n.Fun)] {
-			if i < len(n.Args) && parameter != nil {
-				p.sources[parameter] = append(p.sources[parameter], n.Args[i])
+// TestWithoutCaddy lists the packages that a program can use without linking Caddy.
+func TestWithoutCaddy(t *testing.T) {
+	t.Parallel()
+	const caddymedia = "github.com/caddymedia/media/caddymedia/"
+	for _, name := range []string{
+		caddymedia + "media", caddymedia + "mediahttp", caddymedia + "tokens/...",
+		"github.com/caddymedia/media/storagedrivers/...",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := exec.Command("go", "list", "-deps", name).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
 			}
-		}
-	}
-}
-
-// check adds a node to unknown that starts an unknown program. called are the functions of calls.
-func (p *programs) check(n ast.Node, called map[ast.Expr]bool, name string) {
-	switch n := n.(type) {
-	case *ast.CallExpr:
-		switch p.qualified(n.Fun) {
-		case "servers.Program", "servers.Installed", "Program", "Installed":
-			if literal, ok := n.Args[len(n.Args)-1].(*ast.BasicLit); ok {
-				p.names[strings.Trim(literal.Value, "\"*")] = true
+			if n := strings.Count(string(out), "github.com/caddyserver/"); n > 0 {
+				t.Errorf("it needs %d packages of Caddy", n)
 			}
-		}
-		argument := map[string]int{"exec.Command": 0, "exec.CommandContext": 1}
-		if i, ok := argument[p.qualified(n.Fun)]; ok {
-			called[n.Fun] = true
-			p.started++
-			if !p.known(n.Args[i], nil) {
-				p.refuse(n)
-			}
-		}
-	case *ast.CompositeLit:
-		if p.qualified(n.Type) == "exec.Cmd" {
-			p.refuse(n)
-		}
-	case *ast.SelectorExpr:
-		switch p.qualified(n) {
-		case "exec.Command", "exec.CommandContext", "os.StartProcess":
-			if !called[n] {
-				p.refuse(n)
-			}
-		case "exec.LookPath":
-			if name != "servers" {
-				p.refuse(n)
-			}
-		}
+		})
 	}
-}
-
-func (p *programs) refuse(n ast.Node) { p.unknown = append(p.unknown, p.set.Position(n.Pos())) }
-
-// qualified returns the name of a function or type. That of another package has the package's name
-// before it.
-func (p *programs) qualified(e ast.Expr) string {
-	if s, ok := e.(*ast.SelectorExpr); ok {
-		if x, ok := s.X.(*ast.Ident); ok {
-			if other, ok := p.info.Uses[x].(*types.PkgName); ok {
-				return filepath.Base(other.Imported().Path()) + "." + s.Sel.Name
-			}
-		}
-	}
-	if name, ok := e.(*ast.Ident); ok {
-		return name.Name
-	}
-	return ""
-}
-
-// known reports whether all values of an expression are paths of programs that the test has found
-// or built. seen are the objects that it depends on.
-func (p *programs) known(e ast.Expr, seen []types.Object) bool {
-	switch e := e.(type) {
-	case *ast.BasicLit:
-		return e.Value == `"go"` || e.Value == `""` || e.Value == `"/usr/bin/python3"` // a second choice
-	case *ast.IndexExpr:
-		return p.qualified(e.X) == "os.Args"
-	case *ast.CallExpr:
-		switch p.qualified(e.Fun) {
-		case "servers.Program", "servers.Installed", "Program", "os.Executable", "os.Getenv", "filepath.Join":
-			return true
-		}
-		return p.knownObject(p.object(e.Fun), seen)
-	case *ast.SelectorExpr:
-		running, _ := e.X.(*ast.SelectorExpr)
-		return running != nil && running.Sel.Name == "Cmd" && e.Sel.Name == "Path" || p.knownObject(p.object(e), seen)
-	case *ast.Ident:
-		return p.knownObject(p.object(e), seen)
-	}
-	return false
-}
-
-func (p *programs) knownObject(o types.Object, seen []types.Object) bool {
-	if slices.Contains(seen, o) {
-		return true
-	}
-	sources := p.sources[o]
-	return o != nil && len(sources) > 0 &&
-		!slices.ContainsFunc(sources, func(e ast.Expr) bool { return !p.known(e, append(seen, o)) })
 }

@@ -1,12 +1,16 @@
 package faults_test
 
 import (
+	"context"
 	"fmt"
 	"image/color"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -18,9 +22,163 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
-// TestKillDuringChanges kills a Caddy at random moments while it moves, copies, replaces and deletes items. Each item
-// is whole, under the old name, the new one or both. A repetition of the requests completes them, and
-// no variant or rendition is left of a missing item. MEDIA_TEST_ROUNDS sets the number of rounds.
+// local is a folder of this host, which several Caddys may share.
+var local = site.RemoteDriver{Name: "local", Start: func(testing.TB) site.Backend {
+	return site.Backend{Driver: func(_, folder, _ string) string { return "driver local $ROOT/" + folder }}
+}}
+
+// mayAll is the account of the tests, with all rights for items.
+var mayAll = strings.TrimSuffix(site.Account, "\n") + " {\n\tmay upload list delete replace move copy\n}\n"
+
+// node is a Caddy, and a client of it.
+type node struct {
+	*site.Child
+	media  string
+	client *site.Client
+	token  string
+}
+
+// newNodes starts Caddys on one backend.
+func newNodes(t *testing.T, p site.Backend, number int) []*node {
+	t.Helper()
+	nodes := make([]*node, number)
+	for i := range nodes {
+		n := &node{Child: site.NewChild(t), media: strings.Replace(p.Media(p.Address, ""), site.Account, mayAll, 1)}
+		n.client = n.HTTP1()
+		if nodes[i] = n; i > 0 {
+			n.Root = nodes[0].Root
+		}
+		n.start(t)
+	}
+	return nodes
+}
+
+func (n *node) start(t *testing.T) {
+	t.Helper()
+	n.Start(n.media)
+	n.token = n.client.MustLogin(t)
+}
+
+// change is a request that changes items.
+type change struct {
+	method, kind, name string
+	to, copyTo         string // of a POST
+	content            string // of a PUT
+	match              string // If-Match
+	upload             bool   // a PUT to the endpoint for uploads
+	names              []string
+
+	// The answer. The status is 0 if there is none.
+	status int
+	answer site.Answer
+}
+
+// send sends the request through a node.
+func (c *change) send(ctx context.Context, n *node) error {
+	body, form := c.content, url.Values{}
+	for name, value := range map[string]string{"to": c.to, "copy_to": c.copyTo} {
+		if value != "" {
+			form.Set(name, value)
+		}
+	}
+	if c.names != nil {
+		form = url.Values{"action": {"delete"}, "filename": c.names}
+	}
+	if c.method == http.MethodPost {
+		body = form.Encode()
+	}
+	address := n.client.Base + "/api/items/" + c.kind + "/over"
+	if c.upload {
+		address = n.client.Base + "/api/upload/" + c.kind + "/over"
+	}
+	if c.name != "" {
+		address += "/" + c.name
+	}
+	r, err := http.NewRequestWithContext(ctx, c.method, address, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+n.token)
+	if c.method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if c.match != "" {
+		r.Header.Set("If-Match", c.match)
+	}
+	answer, err := n.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	c.answer, err = site.ParseAnswer(answer)
+	if c.status = c.answer.Status; err != nil {
+		c.status = 0
+	} else if c.upload && c.status == http.StatusCreated {
+		c.status = http.StatusOK
+	}
+	return err
+}
+
+// String returns the request and its answer.
+func (c *change) String() string {
+	text := c.method + " " + c.name
+	for before, value := range map[string]string{" to ": c.to, " copied to ": c.copyTo, " if ": c.match} {
+		if value != "" {
+			text += before + value
+		}
+	}
+	return text + ": " + c.answer.String()
+}
+
+func (c *change) kindOf() string {
+	switch {
+	case c.to != "":
+		return "move"
+	case c.copyTo != "":
+		return "copy"
+	}
+	return c.method
+}
+
+// fetch returns an item, or a variant, and its entity tag. A missing one has neither.
+func (n *node) fetch(t *testing.T, path string) (content, tag string) {
+	t.Helper()
+	r, err := site.Retry(func() (*http.Response, error) {
+		r, err := n.client.Get(n.client.Base + "/static/" + path)
+		if err != nil {
+			err = site.UnansweredError{Err: err}
+		}
+		return r, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case r.StatusCode == http.StatusNotFound:
+		return "", ""
+	case r.StatusCode != http.StatusOK:
+		t.Fatalf("%s: status %d %s", path, r.StatusCode, body)
+	}
+	return string(body), r.Header.Get("ETag")
+}
+
+// put stores an item.
+func (n *node) put(t *testing.T, kind, name, content string) {
+	t.Helper()
+	if kind == "file" {
+		n.client.MustPut(t, n.token, "over", name, []byte(content))
+	} else if r := n.client.UploadImage(t, n.token, "over", name, content); r.Status != http.StatusOK {
+		t.Fatal(r)
+	}
+}
+
+// TestKillDuringChanges kills a Caddy at random moments while it moves, copies, replaces and deletes items, and starts it
+// again with other sizes of renditions. Each item is whole, under the old name, the new one or both, with its own variant and
+// renditions. A repetition of the requests completes them, and no variant or rendition is left of a missing item. MEDIA_TEST_ROUNDS sets the number of rounds.
 func TestKillDuringChanges(t *testing.T) {
 	t.Parallel()
 	for _, driver := range []site.RemoteDriver{local, {Name: "s3", Start: site.StartS3}} {
@@ -30,10 +188,9 @@ func TestKillDuringChanges(t *testing.T) {
 			t.Logf("seed %d", seed)
 			p := driver.Start(t)
 			k := &killing{
-				node: newNodes(t, p, 1)[0], random: rand.New(rand.NewPCG(seed, 0)), variants: map[string]string{}, small: map[string]string{},
-				seen: map[string]int{},
+				node: newNodes(t, p, 1)[0], random: rand.New(rand.NewPCG(seed, 0)), made: map[string][3]string{}, seen: map[string]int{},
 			}
-			k.red, k.blue = k.image(t, "red.png", color.NRGBA{200, 0, 0, 255}), k.image(t, "blue.png", color.NRGBA{0, 0, 200, 255})
+			k.images(t)
 			for i := range site.Number(t, "MEDIA_TEST_ROUNDS", 3) {
 				k.run(t, fmt.Sprintf("k%d-", i), i > 0) // the first round only measures
 				if t.Failed() {
@@ -50,26 +207,46 @@ func TestKillDuringChanges(t *testing.T) {
 type killing struct {
 	*node
 	random    *rand.Rand
-	red, blue string // images
-	// variants and small are the variants and the renditions called soon, by image.
-	variants, small map[string]string
-	took            time.Duration  // by the requests of a round, about
-	seen            map[string]int // the outcomes
+	red, blue string               // images
+	made      map[string][3]string // the variant and the renditions soon and later, by image
+	took      time.Duration        // by the requests of a round, about
+	seen      map[string]int       // the outcomes
 }
 
-// image uploads an image and records what is made of it.
-func (k *killing) image(t *testing.T, name string, c color.NRGBA) string {
+// images uploads the images, and records what is made of them.
+func (k *killing) images(t *testing.T) {
 	t.Helper()
-	content := sample.EncodePNG(t, sample.Plain(60, 40, c))
-	if r := k.client.UploadImage(t, k.token, "over", name, content); r.Status != http.StatusOK {
-		t.Fatal(r)
+	image := func(name string, c color.NRGBA) string {
+		content := sample.EncodePNG(t, sample.Plain(60, 40, c))
+		k.put(t, "image", name, content)
+		k.made[content] = k.derived(t, name)
+		for _, one := range k.made[content] {
+			if one == "" {
+				t.Fatal("the image has no variant, or not all renditions")
+			}
+		}
+		return content
 	}
-	k.variants[content], _ = k.fetch(t, "img/over/"+name+".webp")
-	k.small[content], _ = k.fetch(t, "img/over@soon/"+name)
-	if k.variants[content] == "" || k.small[content] == "" {
-		t.Fatal("the image has no variant or no rendition")
+	k.red, k.blue = image("red.png", color.NRGBA{200, 0, 0, 255}), image("blue.png", color.NRGBA{0, 0, 200, 255})
+}
+
+// derived returns the variant and the renditions of an image. Missing ones are empty.
+func (k *killing) derived(t *testing.T, name string) (made [3]string) {
+	t.Helper()
+	for i, path := range []string{"img/over/" + name + ".webp", "img/over@soon/" + name, "img/over@later/" + name} {
+		made[i], _ = k.fetch(t, path)
 	}
-	return content
+	return made
+}
+
+// restart starts the Caddy again with other sizes of renditions.
+func (k *killing) restart(t *testing.T) {
+	t.Helper()
+	width := 21 + k.random.IntN(10)
+	k.media = regexp.MustCompile(`soon \d+x`).ReplaceAllString(k.media, fmt.Sprintf("soon %dx", width))
+	k.media = regexp.MustCompile(`width \d+`).ReplaceAllString(k.media, fmt.Sprintf("width %d", width))
+	k.start(t)
+	k.images(t)
 }
 
 // victim is an item of a round, with the request that may be cut short.
@@ -105,7 +282,7 @@ func (k *killing) run(t *testing.T, prefix string, kills bool) {
 	}
 	clients.Wait()
 	if kills {
-		k.start(t)
+		k.restart(t)
 	}
 	if slices.ContainsFunc(changes, func(c *change) bool { return c.status == 0 }) {
 		k.took += k.took / 10
@@ -144,7 +321,15 @@ func (k *killing) prepare(t *testing.T, prefix string) (victims []victim, sets [
 		add := func(base string, c change) {
 			c.kind, c.name = kind, name(base)
 			v := victim{change: &c, old: content()}
-			k.put(t, kind, c.name, v.old)
+			if c.upload { // below a folder, because one without is for the folder of the day
+				c.name = "in/" + c.name
+				first := change{method: c.method, kind: kind, name: c.name, content: v.old, upload: true}
+				if err := first.send(t.Context(), k.node); err != nil || first.status != http.StatusOK {
+					t.Fatal(first, err)
+				}
+			} else {
+				k.put(t, kind, c.name, v.old)
+			}
 			if base == "onto" {
 				v.beside = k.blue
 				if kind == "file" {
@@ -162,6 +347,7 @@ func (k *killing) prepare(t *testing.T, prefix string) (victims []victim, sets [
 		add("onto", change{method: http.MethodPost, to: name("other")})
 		add("copied", change{method: http.MethodPost, copyTo: name("copy")})
 		add("replaced", change{method: http.MethodPut, content: replacement, match: "*"})
+		add("uploaded", change{method: http.MethodPut, upload: true, content: replacement})
 		set := &change{method: http.MethodPost, kind: kind}
 		for i := range 3 {
 			set.names = append(set.names, name(fmt.Sprint("set", i)))
@@ -172,8 +358,8 @@ func (k *killing) prepare(t *testing.T, prefix string) (victims []victim, sets [
 	return victims, sets
 }
 
-// item returns an item, which is whole. Its variant is that of the item, and missing with it. Unless
-// it may be incomplete, it has a variant and a rendition.
+// item returns an item, which is whole. Its variant is that of the item, and missing with it. So are its renditions. Unless it may be
+// incomplete, it has a variant.
 func (k *killing) item(t *testing.T, kind, name string, mayBeIncomplete bool) string {
 	t.Helper()
 	if kind == "file" {
@@ -184,11 +370,13 @@ func (k *killing) item(t *testing.T, kind, name string, mayBeIncomplete bool) st
 		return content
 	}
 	content, _ := k.fetch(t, "img/over/"+name)
-	if variant, _ := k.fetch(t, "img/over/"+name+".webp"); variant != k.variants[content] && (variant != "" || !mayBeIncomplete) {
-		t.Errorf("%s (red: %v, blue: %v) has a variant of %d bytes", name, content == k.red, content == k.blue, len(variant))
+	got, want := k.derived(t, name), k.made[content]
+	if got[0] == "" && mayBeIncomplete {
+		want[0] = ""
 	}
-	if small, _ := k.fetch(t, "img/over@soon/"+name); small != k.small[content] {
-		t.Errorf("%s (red: %v, blue: %v) has a rendition of %d bytes", name, content == k.red, content == k.blue, len(small))
+	if got != want {
+		t.Errorf("%s (red: %v, blue: %v) has a variant and renditions of %d, %d and %d bytes, which are not its own",
+			name, content == k.red, content == k.blue, len(got[0]), len(got[1]), len(got[2]))
 	}
 	return content
 }
@@ -280,7 +468,8 @@ func (k *killing) wantNoOrphans(t *testing.T, p site.Backend) {
 	}
 	for key := range maps.Keys(keys) {
 		folder, name, _ := strings.Cut(key, "/img/over@renditions/")
-		image := folder + "/img/over/" + path.Base(path.Dir(name))
+		_, filename, _ := strings.Cut(path.Dir(name), "/")
+		image := folder + "/img/over/" + filename
 		if name == "" {
 			image = strings.TrimSuffix(key, ".webp")
 		}

@@ -143,16 +143,6 @@ func brief(items map[string]string) string {
 	return strings.Join(sizes, ", ")
 }
 
-func (c *change) kindOf() string {
-	switch {
-	case c.to != "":
-		return "move"
-	case c.copyTo != "":
-		return "copy"
-	}
-	return c.method
-}
-
 // checkWhole checks that an item is whole, and that an image has its own variant. A missing item is
 // empty, and has none.
 func (r *race) checkWhole(t *testing.T, name, content string) {

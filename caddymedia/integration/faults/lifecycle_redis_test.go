@@ -4,7 +4,6 @@ package faults_test
 
 import (
 	"net/http"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -14,28 +13,6 @@ import (
 
 // onRedis returns a configuration with tokens in a Redis.
 func onRedis(r *site.Redis) string { return "tokens redis redis://" + r.Address + "\n" + site.OnBolt }
-
-// TestTokensShared: two Caddys share tokens, also over a restart.
-func TestTokensShared(t *testing.T) {
-	t.Parallel()
-	redis := site.NewRedis(t)
-	one, two := site.NewChild(t), site.NewChild(t)
-	one.Start(onRedis(redis))
-	two.Start(onRedis(redis))
-	token := one.HTTP1().MustLogin(t)
-	wantUpload(t, two.HTTP1(), token, http.StatusOK)
-	one.Stop()
-	one.Start(onRedis(redis))
-	wantUpload(t, one.HTTP1(), token, http.StatusOK)
-	one.MustLoad(strings.ReplaceAll(onRedis(redis), site.CheapHash, site.ChangedHash))
-	wantUpload(t, one.HTTP1(), token, http.StatusUnauthorized)
-	wantUpload(t, two.HTTP1(), token, http.StatusOK) // there the account is unchanged
-	if r := one.HTTP1().Login(t, "changed"); r.Status != http.StatusOK {
-		t.Errorf("a login with the other password: %v", r)
-	} else {
-		wantUpload(t, two.HTTP1(), r.Token, http.StatusUnauthorized)
-	}
-}
 
 // away is the longest wait for an answer while Redis is unavailable.
 const away = 20 * time.Second

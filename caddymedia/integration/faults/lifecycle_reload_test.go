@@ -2,6 +2,8 @@ package faults_test
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -9,11 +11,74 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
+
+// TestReloadUnderLoad: during repeated reloads no upload or download is interrupted, and every
+// answer is good.
+func TestReloadUnderLoad(t *testing.T) {
+	t.Parallel()
+	c := site.NewTLSChild(t)
+	c.Start(site.InMemory)
+	plain := c.HTTP1()
+	token := plain.MustLogin(t)
+	content := sample.Described(5, 100_000)
+	plain.MustPut(t, token, "over", "fixed.bin", content)
+	form, err := io.ReadAll(site.StreamForm("content", site.StreamPart{Name: "new.bin", Body: bytes.NewReader(content)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stop atomic.Bool
+	var clients sync.WaitGroup
+	var good, closed atomic.Int64
+	for _, client := range append(c.Clients(), c.Clients()...) {
+		clients.Go(func() {
+			for !stop.Load() {
+				err := readWhole(client, "over", "fixed.bin")
+				if err == nil {
+					var r site.Answer
+					r, err = client.Send(t.Context(), token, "file", bytes.NewReader(form))
+					if err == nil && r.Status != http.StatusOK {
+						err = statusError(r.Status)
+					}
+				}
+				switch _, unanswered := errors.AsType[site.UnansweredError](err); {
+				case err == nil:
+					good.Add(1)
+				case unanswered:
+					closed.Add(1) // servers close connections between two requests
+				default:
+					t.Errorf("over %s: %v", client.Version, err)
+				}
+			}
+		})
+	}
+	for i := range 20 {
+		before := good.Load()
+		c.LoadOnly(strings.ReplaceAll(site.InMemory, "prefix /", fmt.Sprintf("cache_control max-age=%d\nprefix /", i)))
+		site.Eventually(t, "uploads succeed after the reload", func() bool { return good.Load() > before+10 })
+	}
+	stop.Store(true)
+	clients.Wait()
+	t.Logf("%d uploads, %d connections closed while idle", good.Load(), closed.Load())
+	stored := site.FilesBelow(t, c.Root)
+	if want := int(good.Load()) + 1; len(stored) != want {
+		t.Errorf("%d files are stored, want %d: a request was cut after it had begun", len(stored), want)
+	}
+	for _, name := range stored {
+		if b, err := os.ReadFile(filepath.Join(c.Root, name)); err != nil || sample.Verify(b) != nil {
+			t.Errorf("%s: %v %v", name, err, sample.Verify(b))
+		}
+	}
+	if log := c.Output(); strings.Contains(log, `"logger":"http.handlers.media"`) {
+		t.Error("the log has failed requests")
+	}
+}
 
 // slowUpload is an upload that continues on request.
 type slowUpload struct {
@@ -276,4 +341,104 @@ func TestConfigurationThatCannotStart(t *testing.T) {
 		open, _ := c.OpenFiles(filepath.Join(c.Root, "new"))
 		return len(open) == 0
 	})
+}
+
+// readWhole fetches a file that must be complete.
+func readWhole(c *site.Client, alias, name string) error {
+	r, err := c.Get(c.Base + "/static/file/" + alias + "/" + name)
+	if err != nil {
+		return site.UnansweredError{Err: err}
+	}
+	defer r.Body.Close()
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(r.Body); err != nil {
+		return err
+	}
+	if r.StatusCode != http.StatusOK {
+		return statusError(r.StatusCode)
+	}
+	return sample.Verify(b.Bytes())
+}
+
+// statusError is an unexpected status of an answer.
+type statusError int
+
+func (e statusError) Error() string { return fmt.Sprintf("status %d", int(e)) }
+
+// TestTerminate terminates a Caddy during an upload and a download over every version of HTTP. It
+// refuses new connections, and exits when the transfers are done.
+func TestTerminate(t *testing.T) {
+	t.Parallel()
+	c := site.NewTLSChild(t)
+	c.Start(site.InMemory)
+	plain := c.HTTP1()
+	token := plain.MustLogin(t)
+	large := sample.Described(1, 20_000_000)
+	plain.MustPut(t, token, "content", "large.bin", large)
+	plain.MustPut(t, token, "over", "replaced.bin", sample.Described(2, 1000)) // needs the scratch folder
+	uploads, downloads := beginBoth(t, c, token, "large.bin", large)
+	c.Terminate()
+	site.Eventually(t, "new connections are refused", func() bool {
+		conn, err := net.Dial("tcp", c.Plain)
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	})
+	for i := range uploads {
+		uploads[i].resume(t)
+		downloads[i].resume(t)
+		uploads[i].finish(t)
+		downloads[i].finish(t)
+	}
+	c.WaitForExit()
+	site.MustHaveOnly(t, c.Root, "keep/large.bin", "replace/replaced.bin",
+		"keep/slow-1.bin", "keep/slow-2.bin", "keep/slow-3.bin",
+		"keep/second-slow-1.bin", "keep/second-slow-2.bin", "keep/second-slow-3.bin")
+	if left := site.Hidden(t, c.Root); left != nil {
+		t.Errorf("leftovers: %q", left)
+	}
+	for _, u := range uploads {
+		if b, err := os.ReadFile(filepath.Join(c.Root, "keep", u.name)); err != nil || !bytes.Equal(b, u.content) {
+			t.Errorf("%s has %d bytes, want %d; error %v", u.name, len(b), len(u.content), err)
+		}
+	}
+	if strings.Contains(c.Output(), `"level":"error"`) {
+		t.Error("there are errors in the log")
+	}
+}
+
+// TestGracePeriodEnds terminates a Caddy whose grace period is shorter than an upload. The upload
+// is cut and leaves nothing behind, and the item that it would replace is unchanged.
+func TestGracePeriodEnds(t *testing.T) {
+	t.Parallel()
+	c := site.NewChild(t)
+	c.Global = "grace_period 300ms"
+	c.Start(site.OnBolt)
+	client := c.HTTP1()
+	token := client.MustLogin(t)
+	old := sample.Described(1, 1000)
+	client.MustPut(t, token, "over", "old.bin", old)
+	before := c.Staged()
+	r, w := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		answer, err := client.Upload(t.Context(), token, "over", site.StreamPart{Name: "old.bin", Body: r})
+		if err == nil && answer.Status == http.StatusOK {
+			t.Error("a cut upload is answered as stored")
+		}
+	}()
+	if _, err := w.Write(sample.Described(2, 300_000)); err != nil {
+		t.Error(err)
+	}
+	site.Eventually(t, "the upload is being stored", func() bool { return c.Staged() > before })
+	c.Terminate()
+	c.WaitForExit()
+	w.Close()
+	<-done
+	site.MustHaveOnly(t, filepath.Join(c.Root, "replace"), "old.bin")
+	c.Start(site.OnBolt)
+	site.Eventually(t, "nothing hidden is left", func() bool { return len(site.Hidden(t, c.Root)) == 0 })
+	client.MustFetch(t, "over", "old.bin", old)
 }

@@ -29,10 +29,9 @@ type forms struct {
 	uploads int
 	kills   int         // of processes
 	kill    func(n int) // in place of that of a node, if set
-	tears   bool        // the proxies cut connections
 
 	token   string
-	proxies []string
+	bases   []string
 	cuts    atomic.Int64 // of answers and requests
 	replays atomic.Int64
 	mu      sync.Mutex
@@ -63,7 +62,7 @@ func (r *forms) run(t *testing.T) {
 	r.items = map[string]string{}
 	for _, node := range r.nodes {
 		node.Start(r.media())
-		r.proxies = append(r.proxies, r.proxy(t, node.Plain))
+		r.bases = append(r.bases, "http://"+node.Plain)
 	}
 	r.token = r.nodes[0].HTTP1().MustLogin(t)
 	began := time.Now()
@@ -117,62 +116,40 @@ func (r *forms) run(t *testing.T) {
 	}
 }
 
-// proxy returns the address of a proxy of a server. It cuts every second answer before its first byte,
-// and every fourth request within 20 ms.
-func (r *forms) proxy(t *testing.T, server string) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go r.carry(client, server)
-		}
-	}()
-	return "http://" + listener.Addr().String()
+// tornConn is a connection of a client. It is cut before the first byte of every second answer, and within 20 ms of
+// every fourth request.
+type tornConn struct {
+	net.Conn
+	fate int // of the next answer
+	cuts *atomic.Int64
 }
 
-// carry carries one request and its answer.
-func (r *forms) carry(client net.Conn, server string) {
-	defer client.Close()
-	conn, err := net.Dial("tcp", server)
+func (c *tornConn) cut() {
+	c.cuts.Add(1)
+	_ = c.Conn.(*net.TCPConn).SetLinger(0)
+	c.Close()
+}
+
+func (c *tornConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err == nil && c.fate < 2 { // after the commit
+		c.cut()
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// dial connects a client to a node.
+func (r *forms) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
-		return
+		return nil, err
 	}
-	defer conn.Close()
-	fate := rand.IntN(4)
-	if !r.tears {
-		fate = 3
+	torn := &tornConn{conn, rand.IntN(4), &r.cuts}
+	if torn.fate == 2 {
+		time.AfterFunc(time.Duration(rand.IntN(20_000))*time.Microsecond, torn.cut)
 	}
-	cut := func() {
-		r.cuts.Add(1)
-		_ = client.(*net.TCPConn).SetLinger(0)
-		_ = conn.(*net.TCPConn).SetLinger(0)
-		client.Close()
-		conn.Close()
-	}
-	if fate == 0 {
-		defer time.AfterFunc(time.Duration(rand.IntN(20_000))*time.Microsecond, cut).Stop()
-	}
-	go io.Copy(conn, client)
-	first := make([]byte, 4096)
-	n, err := conn.Read(first)
-	if err != nil {
-		return
-	}
-	if fate == 1 || fate == 2 {
-		cut() // after the commit
-		return
-	}
-	if _, err := client.Write(first[:n]); err == nil {
-		_, _ = io.Copy(client, conn)
-	}
+	return torn, nil
 }
 
 // upload sends one form until it is answered.
@@ -188,7 +165,7 @@ func (r *forms) upload(t *testing.T, n int) {
 		parts[i].Name = names[rand.IntN(len(names))]
 	}
 	key := fmt.Sprintf("upload-%d", n)
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: r.dial}, Timeout: time.Minute}
 	for deadline := time.Now().Add(3 * time.Minute); ; {
 		for i := range parts {
 			parts[i].Body = strings.NewReader(contents[i])
@@ -211,7 +188,7 @@ func (r *forms) send(ctx context.Context, client *http.Client, key string, form 
 	if err != nil {
 		return site.Answer{}, err
 	}
-	base := r.proxies[rand.IntN(len(r.proxies))]
+	base := r.bases[rand.IntN(len(r.bases))]
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/api/upload/file?sub_folder=%2F", bytes.NewReader(body))
 	if err != nil {
 		return site.Answer{}, err
@@ -229,7 +206,7 @@ func (r *forms) send(ctx context.Context, client *http.Client, key string, form 
 	if resp.Header.Get("Idempotency-Replayed") != "" {
 		r.replays.Add(1)
 	}
-	if err == nil && resp.StatusCode != http.StatusBadGateway { // of a proxy
+	if err == nil {
 		err = json.Unmarshal(text, &answer)
 	}
 	return answer, err
@@ -269,6 +246,11 @@ func (r *forms) check(t *testing.T) {
 			t.Errorf("%s: %d with %d bytes, want %d", name, status, len(got), len(content))
 		}
 	}
+	if folder, ok := strings.CutPrefix(r.storage, "driver local "); ok {
+		node.Stop()
+		node.Start(r.media())
+		site.Eventually(t, "nothing hidden is left", func() bool { return len(site.FilesBelow(t, folder)) == len(r.items) })
+	}
 }
 
 // TestLostAnswers cuts half of the answers after the commit. Exactly as many items are stored as are
@@ -280,7 +262,7 @@ func TestLostAnswers(t *testing.T) {
 			t.Run(fmt.Sprint(name, " redis ", shared), func(t *testing.T) {
 				t.Parallel()
 				r := &forms{
-					nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: site.Number(t, "MEDIA_TEST_UPLOADS", 24), tears: true,
+					nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: site.Number(t, "MEDIA_TEST_UPLOADS", 24),
 				}
 				if shared {
 					r.redis = site.NewRedis(t).Address
@@ -298,7 +280,7 @@ func TestKilled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := &forms{
-				nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 8), tears: true,
+				nodes: []*site.Child{site.NewChild(t)}, storage: storage(t), uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 8),
 			}
 			r.run(t)
 		})
@@ -314,7 +296,7 @@ func TestTwoNodes(t *testing.T) {
 			t.Parallel()
 			r := &forms{
 				nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: storage(t), redis: site.NewRedis(t).Address,
-				uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 4), tears: true,
+				uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 4),
 			}
 			r.run(t)
 		})
@@ -327,7 +309,7 @@ func TestFailover(t *testing.T) {
 	address, failover := newReplicated(t)
 	r := &forms{
 		nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: storages["local"](t), redis: address,
-		uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 4), kill: failover, tears: true,
+		uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 4), kill: failover,
 	}
 	r.run(t)
 }

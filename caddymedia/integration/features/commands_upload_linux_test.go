@@ -73,13 +73,8 @@ func (term *terminal) text() string {
 // begin starts an upload of files in the terminal.
 func (term *terminal) begin(c *site.Child, files ...string) *exec.Cmd {
 	c.T.Helper()
-	binary := os.Getenv("MEDIA_TEST_CADDY")
-	if binary == "" {
-		binary = os.Args[0]
-	}
-	cmd := exec.Command(binary, append([]string{"media", "upload"}, files...)...)
-	cmd.Env = slices.Concat(os.Environ(), c.Env, uploading(c, ""), []string{"TERM=xterm"})
-	cmd.Dir = c.Home
+	cmd := c.Program(append([]string{"media", "upload"}, files...)...)
+	cmd.Env = slices.Concat(cmd.Env, uploading(c, ""), []string{"TERM=xterm"})
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = term.line, term.line, term.line
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
@@ -106,54 +101,37 @@ func (term *terminal) asked(t *testing.T) {
 	})
 }
 
-// TestUploadCommandTerminal: the password prompt does not echo, and progress bars are drawn.
+// TestUploadCommandTerminal: the password prompt does not echo, and progress bars are drawn. An interrupted prompt
+// restores the terminal.
 func TestUploadCommandTerminal(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)
 	c.Start("tokens memory\n" + site.Basic)
-	term := newTerminal(t)
-	cmd := term.begin(c, localFile(c, "a.txt", strings.Repeat("x", 1<<20)), localFile(c, "b.txt", "x"))
-	term.asked(t)
-	if _, err := term.keys.WriteString(site.Password + "\n"); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
-	if !term.echoes(t) {
-		t.Error("the terminal no longer echoes")
-	}
-	term.line.Close()
-	<-term.done
-	seen := term.text()
-	for _, want := range []string{"/a.txt", "2 of 2 files stored", "1.0 MiB of 1.0 MiB"} {
-		if !strings.Contains(seen, want) {
-			t.Errorf("no %q in %q", want, seen)
+	files := []string{localFile(c, "a.txt", strings.Repeat("x", 1<<20)), localFile(c, "b.txt", "x")}
+	for keys, code := range map[string]int{site.Password + "\n": 0, "\x03": 1} { // Ctrl-C
+		term := newTerminal(t)
+		cmd := term.begin(c, files...)
+		term.asked(t)
+		if _, err := term.keys.WriteString(keys); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != code {
+			t.Errorf("%q: %v, want exit code %d", keys, err, code)
+		}
+		if !term.echoes(t) {
+			t.Errorf("%q: the terminal no longer echoes", keys)
+		}
+		term.line.Close()
+		<-term.done
+		seen := term.text()
+		for _, want := range []string{"/a.txt", "2 of 2 files stored", "1.0 MiB of 1.0 MiB"} {
+			if strings.Contains(seen, want) != (code == 0) {
+				t.Errorf("%q: the terminal shows %q", keys, seen)
+			}
+		}
+		if strings.Contains(seen, site.Password) {
+			t.Errorf("the password shows in %q", seen)
 		}
 	}
-	if strings.Contains(seen, site.Password) {
-		t.Errorf("the password shows in %q", seen)
-	}
-}
-
-// TestUploadCommandInterrupt: an interrupted password prompt restores the terminal.
-func TestUploadCommandInterrupt(t *testing.T) {
-	t.Parallel()
-	c := site.NewChild(t)
-	c.Start("tokens memory\n" + site.Basic)
-	term := newTerminal(t)
-	cmd := term.begin(c, localFile(c, "a.txt", "x"))
-	term.asked(t)
-	if _, err := term.keys.WriteString("\x03"); err != nil { // Ctrl-C
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 {
-		t.Errorf("%v, want exit code 1", err)
-	}
-	if !term.echoes(t) {
-		t.Error("the terminal no longer echoes")
-	}
-	if _, err := os.Stat(filepath.Join(c.Root, "file")); err == nil {
-		t.Error("something is stored")
-	}
+	site.Eventually(t, "two files are stored", func() bool { return len(site.FilesBelow(t, filepath.Join(c.Root, "file"))) == 2 })
 }

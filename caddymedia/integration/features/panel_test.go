@@ -14,7 +14,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// panelRoutes are requests to every route, to test refusals on all of them.
+// panelRoutes are requests to every route, and other spellings of their addresses.
 var panelRoutes = []string{
 	"", "/", "/assets/x/app.js", "/assets/", "/nothing", "/api", "/api/", "/api/session", "/api/kinds", "/api/storages", "/api/storages/default",
 	"/api/storages/default/probe", "/api/probe", "/api/aliases", "/api/accounts", "/api/accounts/site-one/tokens",
@@ -23,43 +23,37 @@ var panelRoutes = []string{
 	"/api/preview/img/content/a.png", "/api/%63onfig/storages/default", "/api//config", "/api/../api/session",
 }
 
-var allMethods = []string{
-	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "PROPFIND",
+// panelSpellings are spellings of addresses that may be those of the panel or of no handler.
+var panelSpellings = []string{
+	"", "/", "//", "/api/session", "//api/session", "/./api/session", "/api/../api/session", "/%61pi/session", "/api%2fsession", "%2fapi/session",
+	"/api/session/", "/API/session", "/api/session.", "/api\\session", "/api/config/storages%2fdefault", "/api/storages?x", "/;x", ".", "%20", "%00",
 }
 
-// TestPanelNeedsAuthentication: without a login no route answers, whatever the site passes to the
-// panel.
+// TestPanelNeedsAuthentication: without a login no route answers under any spelling, below every base, and
+// whatever the site passes to the panel.
 func TestPanelNeedsAuthentication(t *testing.T) {
-	for name, options := range map[string]string{
-		"no authentication": "",
-		"an empty user":     "user {http.request.header.X-User}",
-		"an unknown user":   "user {http.auth.nothing.like.this}",
+	for name, c := range map[string]struct{ block, base string }{
+		"no authentication":           {"media_admin", "/media-admin"},
+		"an empty user":               {"media_admin {\nuser {http.request.header.X-User}\n}", "/media-admin"},
+		"an unknown user":             {"media_admin {\nuser {http.auth.nothing.like.this}\n}", "/media-admin"},
+		"with a matcher":              {"media_admin /media-admin/*", "/media-admin"},
+		"on a site of its own":        {"media_admin /", ""},
+		"with handle_path":            {"handle_path /media-admin/* {\nmedia_admin /\n}", "/media-admin"},
+		"with handle_path, no slash":  {"handle_path /media-admin* {\nmedia_admin /\n}", "/media-admin"},
+		"with handle_path and a base": {"handle_path /x/* {\nmedia_admin\n}", "/x/media-admin"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := site.StartPanelConfig(t, site.Config{
-				Media: site.Basic, Site: "media\nmedia_admin {\n" + options + "\n}", Global: "admin " + servers.FreeAddress(t),
-			})
-			before := p.Running(t)
+			p := site.StartPanelConfig(t, site.Config{Media: site.Basic, Site: c.block, Global: "admin " + servers.FreeAddress(t)})
+			before, answered := p.Running(t), 0
 			for _, route := range panelRoutes {
-				for _, method := range allMethods {
-					r := p.Do(t, method, "/media-admin"+route, site.Headers("Content-Type", site.JSON, "If-None-Match", "*"), `{"value":{}}`)
-					if r.Status != http.StatusForbidden {
-						t.Errorf("%s %s: status %d, want 403", method, route, r.Status)
-					}
-					for _, name := range []string{`"default"`, "site-one", p.Root} {
-						if strings.Contains(r.Body, name) {
-							t.Errorf("%s %s shows %q: %s", method, route, name, r.Body)
-						}
-					}
-					inJSON := strings.HasPrefix(route, "/api") || method != http.MethodGet && method != http.MethodHead
-					if method != http.MethodHead && (r.Header.Get("Content-Type") == site.JSON) != inJSON {
-						t.Errorf("%s %s: Content-Type %q", method, route, r.Header.Get("Content-Type"))
-					}
-					// basic_auth would limit neither guesses nor memory.
-					if method == http.MethodGet && (!strings.Contains(r.Body, "No user is logged in") || !strings.Contains(r.Body, "login {") ||
-						!strings.Contains(r.Body, "caddy hash-password") || strings.Contains(r.Body, "basic_auth")) {
-						t.Errorf("%s does not explain how to log in: %s", route, r.Body)
-					}
+				answered += wantNoAnswer(t, p, c.base, route)
+			}
+			if all := len(panelRoutes) * len(allMethods); answered < all-len(allMethods) { // the base may be of no handler
+				t.Errorf("the panel has answered %d of %d requests", answered, all)
+			}
+			for _, base := range []string{c.base, "/" + c.base, "/." + c.base, "/x/.." + c.base, strings.ToUpper(c.base)} {
+				for _, spelling := range panelSpellings {
+					wantNoAnswer(t, p, base, spelling)
 				}
 			}
 			if after := p.Running(t); after != before {
@@ -67,6 +61,43 @@ func TestPanelNeedsAuthentication(t *testing.T) {
 			}
 		})
 	}
+}
+
+// wantNoAnswer sends a request of each method, and returns how many the panel has refused. It expects the others
+// to be of no handler.
+func wantNoAnswer(t *testing.T, p *site.Panel, base, route string) (refused int) {
+	t.Helper()
+	if !strings.HasPrefix(base+route, "/") {
+		return 0
+	}
+	for _, method := range allMethods {
+		r := p.Do(t, method, base+route, site.Headers("Content-Type", site.JSON, "If-None-Match", "*"), `{"value":{}}`)
+		if r.Header.Get("Content-Security-Policy") == "" {
+			if r.Body != "" {
+				t.Errorf("%s %s: %d %s", method, base+route, r.Status, r.Body)
+			}
+			continue
+		}
+		refused++
+		if r.Status != http.StatusForbidden {
+			t.Errorf("%s %s: status %d, want 403", method, base+route, r.Status)
+		}
+		for _, name := range []string{`"default"`, "site-one", p.Root} {
+			if strings.Contains(r.Body, name) {
+				t.Errorf("%s %s shows %q: %s", method, base+route, name, r.Body)
+			}
+		}
+		// basic_auth would limit neither guesses nor memory.
+		if method == http.MethodGet && (!strings.Contains(r.Body, "No user is logged in") || !strings.Contains(r.Body, "login {") ||
+			!strings.Contains(r.Body, "caddy hash-password") || strings.Contains(r.Body, "basic_auth")) {
+			t.Errorf("%s does not explain how to log in: %s", base+route, r.Body)
+		}
+	}
+	return refused
+}
+
+var allMethods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "PROPFIND",
 }
 
 // TestPanelPages: the page and its parts are served, with a policy that allows nothing else.
@@ -77,9 +108,6 @@ func TestPanelPages(t *testing.T) {
 		r := p.Request(t, http.MethodGet, path, nil, nil)
 		r.SetBasicAuth("viewer", site.Password)
 		return p.Send(t, p.Client, r)
-	}
-	if r := get("/media-admin"); r.Status != http.StatusPermanentRedirect || r.Header.Get("Location") != "/media-admin/" {
-		t.Errorf("the base: %d to %q", r.Status, r.Header.Get("Location"))
 	}
 	page := get("/media-admin/")
 	if page.Status != http.StatusOK || strings.Contains(page.Body, "{{") || page.Header.Get("Cache-Control") != "no-store" {
@@ -96,87 +124,99 @@ func TestPanelPages(t *testing.T) {
 			continue
 		}
 		parts++
-		part := get("/media-admin/" + piece)
-		if part.Status != http.StatusOK || !strings.Contains(part.Header.Get("Cache-Control"), "immutable") {
+		if part := get("/media-admin/" + piece); part.Status != http.StatusOK || !strings.Contains(part.Header.Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: %d %q", piece, part.Status, part.Header.Get("Cache-Control"))
 		}
 	}
 	if parts == 0 {
 		t.Error("the page has no parts")
 	}
+	if r := get("/media-admin"); r.Status != http.StatusPermanentRedirect || r.Header.Get("Location") != "/media-admin/" {
+		t.Errorf("the base: %d to %q", r.Status, r.Header.Get("Location"))
+	}
 	write := p.Request(t, http.MethodPost, "/media-admin/", nil, nil)
 	write.SetBasicAuth("admin", site.Password)
 	if r := p.Send(t, p.Client, write); r.Status != http.StatusMethodNotAllowed || r.Header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("a write to the page: %d %v", r.Status, r.Header)
 	}
-	for _, path := range []string{"/media-admin/nothing", "/media-admin/assets/old/app.js", "/media-admin/web.go", "/media-admin/index.html"} {
-		if r := get(path); r.Status != http.StatusNotFound {
-			t.Errorf("%s: status %d, want 404", path, r.Status)
-		}
+	if r := get("/media-admin/nothing"); r.Status != http.StatusNotFound {
+		t.Errorf("no page: status %d, want 404", r.Status)
 	}
 	if r := get("/media-adminother"); r.Status == http.StatusOK && r.Body != "" {
 		t.Errorf("beside the panel: %d %s", r.Status, r.Body)
 	}
 }
 
-// TestPanelRefusesOtherSites: a page of another site, in the browser of a logged-in user, cannot
-// change anything.
-func TestPanelRefusesOtherSites(t *testing.T) {
+// panelChanges are requests of each route that changes something.
+var panelChanges = []struct{ method, route, body string }{
+	{http.MethodPut, "config/file_aliases/new", `{"value":{"prefix":"x"}}`},
+	{http.MethodPut, "config/accounts/new", `{"value":{},"new_password":true}`},
+	{http.MethodDelete, "config/file_aliases/content", ""},
+	{http.MethodDelete, "accounts/site-one/tokens", ""},
+	{http.MethodPost, "storages/default/probe", "{}"},
+	{http.MethodPost, "probe", `{"driver":{"name":"local","root":"x"}}`},
+	{http.MethodPost, "usage", ""},
+	{http.MethodPost, "upload/file", site.Form(site.File("evil.txt", "x"))},
+	{http.MethodPost, "upload/file/resumable", ""},
+	{http.MethodPatch, "upload/file/resumable/x", ""},
+	{http.MethodDelete, "uploads/default/x", ""},
+	{http.MethodDelete, "items/file/content/small.txt", ""},
+	{http.MethodPost, "items/file/content/small.txt", "to=evil.txt"},
+	{http.MethodPut, "items/file/content/small.txt", "x"},
+	{http.MethodPost, "items/file/content", "action=delete&folder=&everything=yes"},
+	{http.MethodPatch, "session", ""},
+}
+
+// TestPanelRefusesChanges: neither a viewer nor a page of another site, in the browser of an editor, can change
+// anything.
+func TestPanelRefusesChanges(t *testing.T) {
 	p := site.StartPanel(t, site.Basic)
-	p.User = "admin"
-	if r := p.UploadFile(t, site.File("small.txt", "x")); r.Status != http.StatusOK {
-		t.Fatalf("%d %s", r.Status, r.Body)
-	}
-	before := p.Running(t)
-	stored := fmt.Sprint(site.Files(t, p.Root))
-	tag := p.Entry(t, "file_aliases/content").Tag
-	requests := []struct{ method, route, body string }{
-		{http.MethodPut, "config/file_aliases/new", `{"value":{"prefix":"x"}}`},
-		{http.MethodPut, "config/accounts/new", `{"value":{},"new_password":true}`},
-		{http.MethodDelete, "config/file_aliases/content", ""},
-		{http.MethodDelete, "accounts/site-one/tokens", ""},
-		{http.MethodPost, "storages/default/probe", "{}"},
-		{http.MethodPost, "probe", `{"driver":{"name":"local","root":"` + filepath.Join(p.Root, "x") + `"}}`},
-		{http.MethodPost, "upload/file", site.Form(site.File("evil.txt", "x"))},
-		{http.MethodPost, "upload/file/resumable", ""},
-		{http.MethodPatch, "upload/file/resumable/x", ""},
-		{http.MethodDelete, "uploads/default/x", ""},
-		{http.MethodDelete, "items/file/content/small.txt", ""},
-		{http.MethodPost, "items/file/content/small.txt", "to=evil.txt"},
-		{http.MethodPost, "items/file/content", "action=delete&folder=&everything=yes"},
-		{http.MethodPatch, "session", ""},
-	}
-	foreign := map[string][]string{
-		"another origin":           {"Origin", "https://evil.example"},
-		"no origin":                {"Origin", "null"},
-		"another site":             {"Sec-Fetch-Site", "cross-site"},
-		"the same site":            {"Sec-Fetch-Site", "same-site"},
-		"another origin that lies": {"Origin", p.URL, "Sec-Fetch-Site", "cross-site"},
-	}
-	for name, header := range foreign {
-		for _, c := range requests {
+	p.UploadFile(t, site.File("small.txt", "x")).One(t)
+	before, stored, tag := p.Running(t), fmt.Sprint(site.Files(t, p.Root)), p.Entry(t, "file_aliases/content").Tag
+	viewer := p.As("viewer")
+	for name, c := range map[string]struct {
+		as     *site.Panel
+		header []string
+	}{
+		"a viewer":                 {viewer, nil},
+		"another origin":           {p, []string{"Origin", "https://evil.example"}},
+		"no origin":                {p, []string{"Origin", "null"}},
+		"another site":             {p, []string{"Sec-Fetch-Site", "cross-site"}},
+		"the same site":            {p, []string{"Sec-Fetch-Site", "same-site"}},
+		"another origin that lies": {p, []string{"Origin", p.URL, "Sec-Fetch-Site", "cross-site"}},
+	} {
+		for _, change := range panelChanges {
 			kind := site.JSON
 			switch {
-			case strings.HasPrefix(c.route, "upload"):
+			case strings.HasPrefix(change.route, "upload"):
 				kind = site.FormType.Get("Content-Type")
-			case strings.HasPrefix(c.route, "items"): // a form of any site can be sent so
+			case strings.HasPrefix(change.route, "items"): // a form of any site can be sent so
 				kind = "application/x-www-form-urlencoded"
 			}
-			r := p.Call(t, c.method, c.route, c.body, append(header, "Content-Type", kind, "If-Match", tag)...)
+			r := c.as.Call(t, change.method, change.route, change.body, append(c.header, "Content-Type", kind, "If-Match", tag)...)
 			if r.Status != http.StatusForbidden {
-				t.Errorf("%s: %s %s: %d %s, want 403", name, c.method, c.route, r.Status, r.Body)
+				t.Errorf("%s: %s %s: %d %s, want 403", name, change.method, change.route, r.Status, r.Body)
 			}
 		}
 	}
 	for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", site.FormType.Get("Content-Type"), "x"} {
-		r := p.Call(t, http.MethodPut, "config/file_aliases/new", `{"value":{"prefix":"x"}}`, "Content-Type", kind, "If-None-Match", "*")
-		if r.Status != http.StatusUnsupportedMediaType {
-			t.Errorf("%s: %d %s, want 415", kind, r.Status, r.Body)
-		}
-		r = p.Call(t, http.MethodPost, "probe", `{"driver":{}}`, "Content-Type", kind)
-		if r.Status != http.StatusUnsupportedMediaType {
-			t.Errorf("probe as %s: %d %s, want 415", kind, r.Status, r.Body)
-		}
+		p.Must(t, http.StatusUnsupportedMediaType, http.MethodPut, "config/file_aliases/new", `{"value":{"prefix":"x"}}`, "Content-Type", kind, "If-None-Match", "*")
+		p.Must(t, http.StatusUnsupportedMediaType, http.MethodPost, "probe", `{"driver":{}}`, "Content-Type", kind)
+	}
+	for _, route := range []string{"session", "kinds", "storages", "aliases", "accounts", "health", "usage", "changes", "items/file/content", "config", "config/storages/default"} {
+		viewer.Must(t, http.StatusOK, http.MethodGet, route, nil)
+	}
+	viewer.Must(t, http.StatusForbidden, http.MethodHead, "upload/file/resumable/x", nil)
+	viewer.Must(t, http.StatusForbidden, http.MethodOptions, "session", nil)
+	var session struct {
+		User, WhyNot string
+		Editor       bool
+	}
+	if err := json.Unmarshal([]byte(strings.Replace(viewer.Call(t, http.MethodGet, "session", nil).Body, "why_not", "WhyNot", 1)), &session); err != nil {
+		t.Fatal(err)
+	}
+	if session.User != "viewer" || session.Editor || session.WhyNot == "" {
+		t.Errorf("session %+v", session)
 	}
 	if after := p.Running(t); after != before || fmt.Sprint(site.Files(t, p.Root)) != stored {
 		t.Errorf("something was changed: %s", after)
@@ -184,50 +224,6 @@ func TestPanelRefusesOtherSites(t *testing.T) {
 	// The same request from the site itself is accepted.
 	p.Must(t, http.StatusCreated, http.MethodPut, "config/file_aliases/new", `{"value":{"prefix":"x"}}`,
 		"Origin", p.URL, "Sec-Fetch-Site", "same-origin", "If-None-Match", "*")
-}
-
-// TestPanelViewer: a viewer sees everything and changes nothing.
-func TestPanelViewer(t *testing.T) {
-	p := site.StartPanel(t, site.Basic).As("viewer")
-	before := p.Running(t)
-	for _, route := range []string{"session", "kinds", "storages", "aliases", "accounts", "health", "usage", "changes", "items/file/content", "config", "config/storages/default"} {
-		p.Must(t, http.StatusOK, http.MethodGet, route, nil)
-	}
-	for _, c := range []struct{ method, route, body string }{
-		{http.MethodPut, "config/file_aliases/new", `{"value":{"prefix":"x"}}`},
-		{http.MethodDelete, "config/file_aliases/content", ""},
-		{http.MethodDelete, "accounts/site-one/tokens", ""},
-		{http.MethodDelete, "items/file/content/a.txt", ""},
-		{http.MethodPost, "items/file/content/a.txt", "to=b.txt"},
-		{http.MethodPut, "items/file/content/a.txt", "x"},
-		{http.MethodPost, "items/file/content", "action=delete&folder=a"},
-		{http.MethodPost, "storages/default/probe", "{}"},
-		{http.MethodPost, "probe", `{"driver":{"name":"local","root":"x"}}`},
-		{http.MethodPost, "usage", ""},
-		{http.MethodPost, "upload/file", "x"},
-		{http.MethodPost, "upload/file/resumable", ""},
-		{http.MethodHead, "upload/file/resumable/x", ""},
-		{http.MethodGet, "upload/file/resumable/x", ""},
-		{http.MethodDelete, "uploads/default/x", ""},
-		{http.MethodOptions, "session", ""},
-	} {
-		if r := p.Call(t, c.method, c.route, c.body, "If-Match", "*"); r.Status != http.StatusForbidden {
-			t.Errorf("%s %s: %d %s, want 403", c.method, c.route, r.Status, r.Body)
-		}
-	}
-	var session struct {
-		User, WhyNot string
-		Editor       bool
-	}
-	if err := json.Unmarshal([]byte(strings.Replace(p.Call(t, http.MethodGet, "session", nil).Body, "why_not", "WhyNot", 1)), &session); err != nil {
-		t.Fatal(err)
-	}
-	if session.User != "viewer" || session.Editor || session.WhyNot == "" {
-		t.Errorf("session %+v", session)
-	}
-	if after := p.Running(t); after != before {
-		t.Errorf("the configuration was changed to %s", after)
-	}
 }
 
 // TestPanelUserIsData: a name is never expanded, and must equal the whole name of an editor.
@@ -246,6 +242,33 @@ func TestPanelUserIsData(t *testing.T) {
 			t.Errorf("%s: %d %s", name, r.Status, r.Body)
 		}
 	}
+}
+
+// TestPanelLogin: a change of the configuration in the panel is a reload, and sessions survive it.
+// They end with their user. The log says at the start where the panel is.
+func TestPanelLogin(t *testing.T) {
+	p := site.StartPanelConfig(t, site.Config{Media: site.Basic, Site: site.LoginBlock, Global: "admin " + servers.FreeAddress(t)})
+	p.WaitForLog(t, `"serving the panel","addresses":["`+p.URL+`/media-admin/"]`)
+	p.User = ""
+	admin := site.PanelSession(t, p.Client, p.URL+"/media-admin/login", "admin")
+	viewer := site.PanelSession(t, p.Client, p.URL+"/media-admin/login", "viewer")
+	session := func(c *http.Cookie) []string { return []string{"Cookie", c.Name + "=" + c.Value} }
+	for _, prefix := range []string{"one", "two", "three"} {
+		now := p.Call(t, http.MethodGet, "config/file_aliases/content", nil, session(admin)...)
+		p.Must(t, http.StatusOK, http.MethodPut, "config/file_aliases/content", `{"value":{"prefix":"`+prefix+`"}}`,
+			append(session(admin), "If-Match", now.Header.Get("Etag"))...)
+	}
+	p.Must(t, http.StatusForbidden, http.MethodPut, "config/file_aliases/x", `{"value":{}}`, append(session(viewer), "If-None-Match", "*")...)
+	p.Must(t, http.StatusOK, http.MethodGet, "session", nil, session(viewer)...)
+	if !strings.Contains(p.Running(t), `"prefix":"three"`) {
+		t.Errorf("the configuration is %s", p.Running(t))
+	}
+	other := strings.Replace(site.LoginBlock, "viewer "+site.CheapHash+"\n", "", 1)
+	p.Load(t, site.Config{Media: site.Basic, Site: other, Global: p.Admin})
+	p.Must(t, http.StatusUnauthorized, http.MethodGet, "session", nil, session(viewer)...)
+	p.Must(t, http.StatusOK, http.MethodGet, "session", nil, session(admin)...)
+	p.Must(t, http.StatusNoContent, http.MethodDelete, "session", nil, session(admin)...)
+	p.Must(t, http.StatusUnauthorized, http.MethodGet, "session", nil, session(admin)...)
 }
 
 // TestPanelThroughAdmin: an alias is changed through each type of admin endpoint.
@@ -303,17 +326,24 @@ func TestPanelWithoutAdmin(t *testing.T) {
 	}
 }
 
-// TestPanelRefusesConfigurations: errors in the options of a panel are named.
+// TestPanelRefusesConfigurations: errors in the options of a panel are named. A constant user name, for example
+// because a brace is missing, would open the panel to everyone.
 func TestPanelRefusesConfigurations(t *testing.T) {
 	s := site.Start(t, site.Basic, "media")
-	for want, block := range map[string]string{
-		"another host":      "media_admin {\nadmin example.com:2019\n}",
-		"MEDIA_NOT_SET":     "media_admin {\nadmin {env.MEDIA_NOT_SET}\n}",
-		"a name is empty":   "media_admin {\neditors admin \"\"\n}",
-		`path "media"`:      "media_admin * media",
-		`path "/a//b"`:      "media_admin * /a//b",
-		"no single TCP add": "media_admin {\nadmin localhost:1-9\n}",
-	} {
+	wants := map[string]string{
+		"admin example.com:2019":    "another host",
+		"admin {env.MEDIA_NOT_SET}": "MEDIA_NOT_SET",
+		"editors admin \"\"":        "a name is empty",
+		"admin localhost:1-9":       "no single TCP add",
+	}
+	for _, user := range []string{"admin", "{http.auth.user.id", `"\{http.auth.user.id\}"`, "http.auth.user.id}", `"{"`, "{system.os}", "{env.PATH}"} {
+		wants["user "+user] = "no placeholder"
+	}
+	blocks := map[string]string{"media_admin * media": `path "media"`, "media_admin * /a//b": `path "/a//b"`}
+	for option, want := range wants {
+		blocks["media_admin {\n"+option+"\n}"] = want
+	}
+	for block, want := range blocks {
 		if err := s.TryLoad(t, site.Config{Media: site.Basic, Site: block}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", block, err, want)
 		}

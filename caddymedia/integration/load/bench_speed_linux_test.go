@@ -1,7 +1,9 @@
 package load_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,7 +14,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
 	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // speedWorkloads are the requests that BenchmarkSpeed measures.
@@ -97,8 +104,7 @@ func speedDir(b *testing.B) string {
 func (s *server) makeItem(b *testing.B, w workload) {
 	b.Helper()
 	name := fmt.Sprintf("%d.pdf", w.item)
-	makeDirs(b, s.items, "")
-	writeFile(b, filepath.Join(s.items, name), string(slices.Concat(payloadOf(w.item)...)))
+	site.PutFile(b, filepath.Join(s.items, name), string(slices.Concat(payloadOf(w.item)...)))
 	answer, err := http.Get("http://" + s.addr + s.address + name)
 	if err != nil {
 		b.Fatal(err)
@@ -116,12 +122,12 @@ func (s *server) makeItem(b *testing.B, w workload) {
 func startSpeedPeer(b *testing.B, dir, items string) server {
 	b.Helper()
 	s := server{
-		name: "peer", addr: freeAddr(b), form: true, dir: filepath.Join(dir, "files"),
+		name: "peer", addr: servers.FreeAddress(b), form: true, dir: filepath.Join(dir, "files"),
 		head: "POST / HTTP/1.1\r\n", address: "/file/synced/", items: filepath.Join(items, "file", "synced"),
 	}
 	makeDirs(b, dir, "files")
 	conf := filepath.Join(dir, "Caddyfile")
-	writeFile(b, conf, fmt.Sprintf(`{
+	site.PutFile(b, conf, fmt.Sprintf(`{
 	admin off
 	persist_config off
 }
@@ -136,8 +142,56 @@ http://%s {
 `, s.addr, sinkDirective, s.dir, items))
 	cmd := exec.CommandContext(b.Context(), os.Args[0], "run", "--config", conf, "--adapter", "caddyfile")
 	cmd.Env = append(os.Environ(), site.RunCaddy+"=1", "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
-	start(b, cmd)
-	s.processes = []*os.Process{cmd.Process}
-	await(b, "tcp", s.addr)
+	s.processes = []*os.Process{start(b, cmd, "tcp", s.addr)}
 	return s
+}
+
+const sinkDirective = "bench_sink"
+
+func init() {
+	caddy.RegisterModule(sink{})
+	httpcaddyfile.RegisterHandlerDirective(sinkDirective, func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+		h.Next()
+		h.NextArg()
+		return sink{Folder: h.Val()}, nil
+	})
+}
+
+// sink stores the files of forms, in the fewest lines. It is what uploads are compared with, so it
+// stays as it is.
+type sink struct {
+	Folder string `json:"folder"`
+}
+
+func (sink) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers." + sinkDirective, New: func() caddy.Module { return new(sink) }}
+}
+
+func (s sink) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if r.Method != http.MethodPost {
+		return next.ServeHTTP(w, r)
+	}
+	form, err := r.MultipartReader()
+	if err != nil {
+		return err
+	}
+	for {
+		part, err := form.NextPart()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		file, err := os.Create(filepath.Join(s.Folder, filepath.Base(part.FileName())))
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(file, part); err != nil {
+			return err
+		}
+		if err := file.Close(); err != nil {
+			return err
+		}
+	}
 }

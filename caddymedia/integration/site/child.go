@@ -110,24 +110,23 @@ http://$PLAIN {
 // Start runs the Caddy and waits until its sites answer.
 func (c *Child) Start(media string) {
 	c.T.Helper()
-	config := filepath.Join(c.Home, "Caddyfile")
-	if err := os.WriteFile(config, []byte(c.Caddyfile(media)), 0o600); err != nil {
-		c.T.Fatal(err)
-	}
+	c.run("--config", c.WriteConfig(media), "--adapter", "caddyfile")
+}
+
+// Resume is Start with the configuration that an earlier run has saved.
+func (c *Child) Resume() {
+	c.T.Helper()
+	c.run("--resume")
+}
+
+func (c *Child) run(args ...string) {
+	c.T.Helper()
 	out, err := os.OpenFile(c.OutFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		c.T.Fatal(err)
 	}
 	defer out.Close()
-	binary := os.Getenv("MEDIA_TEST_CADDY")
-	if binary == "" {
-		if binary, err = os.Executable(); err != nil {
-			c.T.Fatal(err)
-		}
-	}
-	c.Cmd = exec.Command(binary, "run", "--config", config, "--adapter", "caddyfile")
-	c.Cmd.Env = append(os.Environ(), c.Env...)
-	c.Cmd.Dir = c.Home
+	c.Cmd = c.Program(append([]string{"run"}, args...)...)
 	c.Cmd.Stdout, c.Cmd.Stderr = out, out
 	if err := c.Cmd.Start(); err != nil {
 		c.Cmd = nil
@@ -136,6 +135,22 @@ func (c *Child) Start(media string) {
 	c.Ended = make(chan error, 1)
 	go func(cmd *exec.Cmd, ended chan<- error) { ended <- cmd.Wait() }(c.Cmd, c.Ended)
 	c.WaitUntilUp()
+}
+
+// Program returns a command of the program that runs Caddy, in the home of the child: this one, or
+// MEDIA_TEST_CADDY.
+func (c *Child) Program(args ...string) *exec.Cmd {
+	c.T.Helper()
+	binary := os.Getenv("MEDIA_TEST_CADDY")
+	if binary == "" {
+		var err error
+		if binary, err = os.Executable(); err != nil {
+			c.T.Fatal(err)
+		}
+	}
+	cmd := exec.Command(binary, args...)
+	cmd.Env, cmd.Dir = append(os.Environ(), c.Env...), c.Home
+	return cmd
 }
 
 // WaitUntilUp waits until every site answers.

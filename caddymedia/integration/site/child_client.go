@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +69,10 @@ func (c *Child) Clients() []*Client {
 
 // Answer is an answer of any endpoint.
 type Answer struct {
-	Status    int `json:"-"`
+	Status     int           `json:"-"`
+	RetryAfter string        `json:"-"`
+	Took       time.Duration `json:"-"` // of an upload
+
 	Success   bool
 	Token     string
 	ExpiresAt int64 `json:"expires_at"`
@@ -81,6 +85,12 @@ type Answer struct {
 		Renditions map[string]string
 	}
 	Errors []struct{ Message, Filename string }
+}
+
+// Busy reports whether the answer is a 503 of the documented form with Retry-After.
+func (r Answer) Busy() bool {
+	seconds, err := strconv.Atoi(r.RetryAfter)
+	return r.Status == http.StatusServiceUnavailable && err == nil && seconds > 0 && !r.Success && r.Message != ""
 }
 
 func (r Answer) String() string {
@@ -138,12 +148,23 @@ func StreamForm(alias string, parts ...StreamPart) io.Reader {
 
 // Upload sends files to a file alias, into its root.
 func (c *Client) Upload(ctx context.Context, token, alias string, parts ...StreamPart) (Answer, error) {
-	return c.Send(ctx, token, StreamForm(alias, parts...))
+	return c.Send(ctx, token, "file", StreamForm(alias, parts...))
 }
 
-// Send sends a form to the upload endpoint for files.
-func (c *Client) Send(ctx context.Context, token string, body io.Reader) (Answer, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Base+"/api/upload/file?sub_folder=%2F", body)
+// UploadImage sends an image to an image alias, into its root.
+func (c *Client) UploadImage(t *testing.T, token, alias, name, content string) Answer {
+	t.Helper()
+	r, err := c.Send(t.Context(), token, "image", StreamForm(alias, StreamPart{name, strings.NewReader(content)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Send sends a form to the upload endpoint for a kind of items.
+func (c *Client) Send(ctx context.Context, token, kind string, body io.Reader) (Answer, error) {
+	begin := time.Now()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Base+"/api/upload/"+kind+"?sub_folder=%2F", body)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -158,7 +179,9 @@ func (c *Client) Send(ctx context.Context, token string, body io.Reader) (Answer
 	if r.Proto != c.Version {
 		return Answer{}, fmt.Errorf("the answer came over %s, not %s", r.Proto, c.Version)
 	}
-	return ParseAnswer(r)
+	answer, err := ParseAnswer(r)
+	answer.Took = time.Since(begin)
+	return answer, err
 }
 
 // UnansweredError is the failure of a request before any answer.
@@ -238,7 +261,7 @@ func (c *Client) MustFetch(t *testing.T, alias, name string, want []byte) {
 
 // ParseAnswer returns the answer of an endpoint.
 func ParseAnswer(r *http.Response) (Answer, error) {
-	answer := Answer{Status: r.StatusCode}
+	answer := Answer{Status: r.StatusCode, RetryAfter: r.Header.Get("Retry-After")}
 	b, err := io.ReadAll(r.Body)
 	if err != nil {
 		return answer, err

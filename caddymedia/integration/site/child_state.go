@@ -1,7 +1,6 @@
 package site
 
 import (
-	"bytes"
 	"image"
 	"image/color"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/integration/sample"
@@ -114,7 +112,7 @@ func Exists(path string) bool {
 }
 
 // PutFile writes a file, and its folder.
-func PutFile(t *testing.T, path, content string) {
+func PutFile(t testing.TB, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -146,44 +144,6 @@ func IsNoFolder(c *Child) func(string) bool {
 		scratch := strings.HasPrefix(below, ".media-tmp-") && !strings.Contains(below, "/")
 		return below != "" && !scratch
 	}
-}
-
-// WritersOfOneName runs writers that upload files of one name at the same time, through the clients
-// in turn. It returns the stored names, which must be distinct and readable through the other
-// client.
-func WritersOfOneName(t *testing.T, writers int, clients []*Client, tokens []string) []string {
-	t.Helper()
-	names := make([]string, writers)
-	contents := make([][]byte, writers)
-	start := make(chan struct{})
-	var wg sync.WaitGroup
-	for i := range writers {
-		contents[i] = sample.Described(uint64(i), 1000+i)
-		wg.Go(func() {
-			<-start
-			r, err := clients[i%len(clients)].Upload(t.Context(), tokens[i%len(clients)], "content",
-				StreamPart{"photo.bin", bytes.NewReader(contents[i])})
-			if err != nil || r.Status != http.StatusOK {
-				t.Errorf("writer %d: %v %v", i, r, err)
-				return
-			}
-			names[i] = r.Result[0].Filename
-		})
-	}
-	close(start)
-	wg.Wait()
-	if t.Failed() {
-		t.FailNow()
-	}
-	owners := map[string]int{}
-	for i, name := range names {
-		if other, taken := owners[name]; taken {
-			t.Errorf("writers %d and %d both got the name %s", other, i, name)
-		}
-		owners[name] = i
-		clients[(i+1)%len(clients)].MustFetch(t, "content", name, contents[i])
-	}
-	return names
 }
 
 // WantRendition fetches a rendition twice, as its own format and as WebP, and expects an image of a

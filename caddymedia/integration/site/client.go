@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Case is a request and its expected answer.
@@ -257,15 +256,6 @@ func (s *Site) Fetch(t *testing.T, address string) *Reply {
 		t.Fatalf("address %q is not below %s", address, s.URL)
 	}
 	return s.Get(t, path)
-}
-
-// AwaitOneDay waits for the next day if that begins soon, so that a test sees only one date.
-func AwaitOneDay() {
-	const enough = 20 * time.Second
-	now := time.Now()
-	if next := now.Add(enough); next.Day() != now.Day() {
-		time.Sleep(enough)
-	}
 }
 
 // Files returns all files below a folder, including hidden ones.

@@ -37,36 +37,13 @@ func (c *Child) Media(args ...string) CommandReply {
 // Begin starts a command.
 func (c *Child) Begin(args ...string) *Command {
 	c.T.Helper()
-	run := c.Prepare(args...)
-	run.Start()
-	return run
-}
-
-// Prepare returns a command that has not been started.
-func (c *Child) Prepare(args ...string) *Command {
-	c.T.Helper()
-	binary := os.Getenv("MEDIA_TEST_CADDY")
-	if binary == "" {
-		var err error
-		if binary, err = os.Executable(); err != nil {
-			c.T.Fatal(err)
-		}
-	}
-	run := &Command{t: c.T, ended: make(chan error, 1)}
-	run.Cmd = exec.Command(binary, append([]string{"media"}, args...)...)
-	run.Cmd.Env = append(os.Environ(), c.Env...)
-	run.Cmd.Dir = c.Home
+	run := &Command{t: c.T, Cmd: c.Program(append([]string{"media"}, args...)...), ended: make(chan error, 1)}
 	run.Cmd.Stdout, run.Cmd.Stderr = &run.Out, &run.Err
-	return run
-}
-
-// Start starts the command.
-func (r *Command) Start() {
-	r.t.Helper()
-	if err := r.Cmd.Start(); err != nil {
-		r.t.Fatal(err)
+	if err := run.Cmd.Start(); err != nil {
+		c.T.Fatal(err)
 	}
-	go func() { r.ended <- r.Cmd.Wait() }()
+	go func() { run.ended <- run.Cmd.Wait() }()
+	return run
 }
 
 // Wait waits for the command to end.
@@ -85,28 +62,22 @@ func (r *Command) Wait() CommandReply {
 	}
 }
 
-// Await waits until the condition holds, or the command has ended.
-func (r *Command) Await(condition func() bool) {
-	r.t.Helper()
-	for {
-		select {
-		case err := <-r.ended:
-			r.ended <- err // for wait
-			return
-		case <-time.After(5 * time.Millisecond):
-		}
-		r.measure()
-		if condition() {
-			return
-		}
-	}
-}
-
 // KillWhen kills the command as soon as the condition holds. It returns false if the command ended
 // before.
 func (r *Command) KillWhen(condition func() bool) bool {
 	r.t.Helper()
-	r.Await(condition)
+	for {
+		select {
+		case err := <-r.ended:
+			r.ended <- err // for Wait
+			return false
+		case <-time.After(5 * time.Millisecond):
+		}
+		r.measure()
+		if condition() {
+			break
+		}
+	}
 	if err := r.Cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		r.t.Fatal(err)
 	}

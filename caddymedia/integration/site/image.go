@@ -7,11 +7,9 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // ImageConfig returns a configuration with images at the root of the alias content, and binaries
@@ -44,19 +42,6 @@ const BigImage = "image_memory 1GiB\n"
 // PatientLimits are limits with which every variant is made, even on slow machines.
 const PatientLimits = "image_wait 30m\nimage_time 10m\n"
 
-// ImageAnswer is an answer to an upload of images.
-type ImageAnswer struct {
-	Answer
-	RetryAfter string
-	Took       time.Duration
-}
-
-// Busy reports whether the answer is a 503 of the documented form with Retry-After.
-func (r ImageAnswer) Busy() bool {
-	seconds, err := strconv.Atoi(r.RetryAfter)
-	return r.Status == http.StatusServiceUnavailable && err == nil && seconds > 0 && !r.Success && r.Message != ""
-}
-
 // ImageForm returns a form with one image for the alias content.
 func ImageForm(name, content string) string {
 	b, err := io.ReadAll(StreamForm("content", StreamPart{name, strings.NewReader(content)}))
@@ -66,32 +51,11 @@ func ImageForm(name, content string) string {
 	return string(b)
 }
 
-// SendImage uploads a form with images.
-func (c *Client) SendImage(ctx context.Context, token string, body io.Reader) (r ImageAnswer, err error) {
-	begin := time.Now()
-	defer func() { r.Took = time.Since(begin) }()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Base+"/api/upload/image", body)
-	if err != nil {
-		return r, err
-	}
-	req.Header.Set("Content-Type", "multipart/form-data; boundary="+StreamBoundary)
-	req.Header["HTTP_SERVICE_API_KEY"] = []string{APIKey}
-	req.Header["HTTP_SERVICE_ACCESS_TOKEN"] = []string{token}
-	answer, err := c.Do(req)
-	if err != nil {
-		return r, err
-	}
-	defer answer.Body.Close()
-	r.RetryAfter = answer.Header.Get("Retry-After")
-	r.Answer, err = ParseAnswer(answer)
-	return r, err
-}
-
 // PendingImage is an upload of an image in progress.
 type PendingImage struct {
 	Cancel context.CancelFunc
 	Done   chan struct{}
-	Answer ImageAnswer
+	Answer Answer
 	Err    error
 }
 
@@ -106,7 +70,7 @@ func (c *Child) BeginImage(t *testing.T, client *Client, token, name, content st
 	body := &endNotifier{Reader: strings.NewReader(form), end: sync.OnceFunc(func() { close(sent) })}
 	go func() {
 		defer close(p.Done)
-		p.Answer, p.Err = client.SendImage(ctx, token, body)
+		p.Answer, p.Err = client.Send(ctx, token, "image", body)
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -124,28 +124,6 @@ func StartOn(t *testing.T, p Backend) (c *Child, client *Client, token string) {
 	return c, client, client.MustLogin(t)
 }
 
-// UploadImage stores an image under an image alias, at its root.
-func (c *Client) UploadImage(t *testing.T, token, alias, name, content string) Answer {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.Base+"/api/upload/image?sub_folder=%2F",
-		StreamForm(alias, StreamPart{name, strings.NewReader(content)}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "multipart/form-data; boundary="+StreamBoundary)
-	req.Header.Set("Authorization", "Bearer "+token)
-	answer, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	r, err := ParseAnswer(answer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
 // FetchURL fetches an address of this service, or another one, without following redirects.
 func (c *Client) FetchURL(t *testing.T, address string, headers ...string) *Reply {
 	t.Helper()

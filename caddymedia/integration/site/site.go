@@ -295,9 +295,6 @@ const TokenPath = "/api/auth/generateToken"
 // OnBolt is a configuration whose tokens survive a restart.
 const OnBolt = Account + Binaries
 
-// ChangedHash is the hash of the password "changed", made like CheapHash.
-const ChangedHash = "$argon2id$v=19$m=64,t=1,p=1$RRW6iPHAV0pUhBupioU0wg$nSlkjWe/vXNGMKoe8hJrYFksvUnRsayfcYpWq352gic"
-
 // Binaries are aliases for files ending in bin: content keeps existing items, over replaces
 // them.
 const Binaries = `

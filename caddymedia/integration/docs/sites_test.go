@@ -1,0 +1,224 @@
+package docs_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/integration/pages"
+	"github.com/caddymedia/media/caddymedia/integration/sample"
+	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// TestDocsMoving serves an existing folder as documented. Only the names of the folder, the host and
+// the account differ.
+func TestDocsMoving(t *testing.T) {
+	const folder, host = "/var/www/uploads", "media.example.com {"
+	config := pages.Example(t, "moving.md", "caddyfile", "prefix /\n")
+	address := servers.FreeAddress(t)
+	_, sites, found := strings.Cut(config, "\n"+host)
+	if !found || !strings.Contains(config, folder) {
+		t.Fatalf("the example lacks %s or %s:\n%s", folder, host, config)
+	}
+	c := site.NewChild(t, "SHOP_PASSWORD_HASH="+site.CheapHash)
+	c.Sites = "http://" + address + " {" + sites
+	image := sample.JPEG(t, 40, 30)
+	for _, name := range []string{"2024/05/photo.jpg", ".hidden.jpg"} {
+		site.PutFile(t, filepath.Join(c.Root, filepath.FromSlash(name)), image)
+	}
+	c.Start("tokens memory\n" + strings.ReplaceAll(pages.Media(t, config), folder, c.Root))
+	client := c.HTTP1()
+	get := func(path string) *site.Reply { return client.FetchURL(t, "http://"+address+path) }
+	for _, path := range []string{"/uploads/2024/05/photo.jpg", "/static/img/uploads/2024/05/photo.jpg"} {
+		if r := get(path); r.Status != http.StatusOK || r.Body != image || r.Header.Get("Cache-Control") != "public, max-age=3600" {
+			t.Errorf("%s: %d, %v", path, r.Status, r.Header)
+		}
+	}
+	if r := get("/uploads/.hidden.jpg"); r.Status != http.StatusNotFound {
+		t.Errorf("a hidden file: %d", r.Status)
+	}
+	if r := c.Media("variants", "uploads", "--config", filepath.Join(c.Home, "Caddyfile"), "--adapter", "caddyfile"); r.Code != 0 {
+		t.Fatalf("making variants: %+v", r)
+	}
+	if r := get("/uploads/2024/05/photo.jpg.webp"); r.Status != http.StatusOK {
+		t.Errorf("the variant: %d", r.Status)
+	}
+}
+
+// TestDocsPanel sets up the panel as documented. Only the host name and the allowed network
+// differ.
+func TestDocsPanel(t *testing.T) {
+	const host, network = "panel.example.com", "203.0.113.0/24"
+	_, block, _ := strings.Cut(pages.Example(t, "panel.md", "caddyfile", host+" {"), "\n"+host)
+	block = host + block
+	if !strings.Contains(block, network) {
+		t.Fatalf("the example lacks %s:\n%s", network, block)
+	}
+	address := servers.FreeAddress(t)
+	c := site.NewTLSChild(t)
+	c.Env = append(c.Env, "PANEL_ALICE="+site.CheapHash, "PANEL_BOB="+site.CheapHash)
+	start := func(letIn string) *http.Client {
+		c.Sites = strings.NewReplacer(host, "https://"+address, network, letIn).Replace(block)
+		c.Start("tokens memory\n" + site.Account + site.LocalDefault)
+		client := &http.Client{Timeout: site.Patience, Transport: c.HTTP2().Transport}
+		t.Cleanup(client.CloseIdleConnections)
+		return client
+	}
+	sessions := map[string]*http.Cookie{"carol": {Name: "__Host-media-admin", Value: "made-up"}}
+	ask := func(client *http.Client, method, path, user, body string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequest(method, "https://"+address+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", site.JSON)
+		if method == http.MethodPut {
+			r.Header.Set("If-None-Match", "*")
+		}
+		if user != "" {
+			r.AddCookie(sessions[user])
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			return 0, err.Error()
+		}
+		defer answer.Body.Close()
+		b, _ := io.ReadAll(answer.Body)
+		return answer.StatusCode, string(b)
+	}
+
+	inside := start("127.0.0.0/8")
+	for _, user := range []string{"alice", "bob"} {
+		sessions[user] = site.PanelSession(t, inside, "https://"+address+"/login", user)
+		if c := sessions[user]; c.Name != "__Host-media-admin" || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
+			t.Errorf("the cookie of %s: %v", user, c)
+		}
+	}
+	archive, err := json.Marshal(site.LocalStorage(c.Root + "-archive"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		method, path, user, body string
+		status                   int
+	}{
+		{http.MethodGet, "/", "", "", http.StatusOK}, // the login page
+		{http.MethodGet, "/api/storages", "", "", http.StatusUnauthorized},
+		{http.MethodGet, "/api/storages", "carol", "", http.StatusUnauthorized},
+		{http.MethodGet, "/", "bob", "", http.StatusOK},
+		{http.MethodGet, "/api/storages", "bob", "", http.StatusOK},
+		{http.MethodPut, "/api/config/storages/archive", "bob", string(archive), http.StatusForbidden},
+		{http.MethodPut, "/api/config/storages/archive", "alice", string(archive), http.StatusCreated},
+	} {
+		if status, answer := ask(inside, tt.method, tt.path, tt.user, tt.body); status != tt.status {
+			t.Errorf("%s %s of %q: %d %.300s, want %d", tt.method, tt.path, tt.user, status, answer, tt.status)
+		}
+	}
+	c.Stop()
+
+	if status, answer := ask(start(network), http.MethodGet, "/login", "", ""); status != 0 {
+		t.Errorf("from elsewhere: %d %.300s, want nothing", status, answer)
+	}
+}
+
+// recipe finds the container image, and the configuration after it.
+var recipe = regexp.MustCompile("(?s)```dockerfile\n(.*?)```.*?```caddyfile\n(.*?)```")
+
+// TestContainer builds the image of the recipes, and stores objects in a container with the rights of
+// its user. It is skipped without a running docker.
+func TestContainer(t *testing.T) {
+	docker := servers.Installed("docker")
+	if testing.Short() || docker == "" || exec.Command(docker, "info").Run() != nil {
+		t.Skip("docker is not running")
+	}
+	page, err := os.ReadFile("../../docs/recipes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := recipe.FindStringSubmatch(string(page))
+	if blocks == nil {
+		t.Fatal("the recipes have no container")
+	}
+	run := func(stdin string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(docker, args...)
+		cmd.Stdin = strings.NewReader(stdin)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("docker %q: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+
+	config := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(config, []byte(blocks[2]), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const image = "caddymedia-recipe-test"
+	run(blocks[1], "build", "-q", "-t", image, "-f", "-", "../../..")
+	// The hash is that of Caddyfile.example.
+	container := run("", "run", "-d", "--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
+		"-v", config+":/etc/caddy/Caddyfile:ro",
+		"-e", "SHOP_PASSWORD_HASH=$argon2id$v=19$m=47104,t=1,p=1$A4jf1aqXBp1xxJ37lPh12A$WaFuBSrB5SmdEcA4byiDJ83t54g74DSO4UiWcMTjXHQ", image)
+	t.Cleanup(func() { run("", "rm", "-f", "-v", container) })
+	if out := run("", "exec", container, "caddy", "media", "probe", "--config", "/etc/caddy/Caddyfile"); !strings.Contains(out, "default (local) can be used") {
+		t.Errorf("probe: %s", out)
+	}
+}
+
+// TestPanelOpenAPI: only logged-in users get the OpenAPI document.
+func TestPanelOpenAPI(t *testing.T) {
+	p := site.StartPanel(t, site.Basic)
+	var document, want map[string]any
+	if err := json.Unmarshal(mediahttp.OpenAPI, &want); err != nil {
+		t.Fatal(err)
+	}
+	p.As("viewer").Call(t, http.MethodGet, "openapi.json", nil).Decode(t, &document)
+	if document["openapi"] != "3.1.0" || len(document) != len(want) {
+		t.Errorf("the document is %v", document)
+	}
+	for _, tt := range []struct {
+		user, method, route string
+		status              int
+	}{
+		{"viewer", http.MethodHead, "openapi.json", http.StatusOK},
+		{"admin", http.MethodDelete, "openapi.json", http.StatusMethodNotAllowed},
+		{"admin", http.MethodGet, "openapi.json/more", http.StatusNotFound},
+		{"", http.MethodGet, "openapi.json", http.StatusUnauthorized},
+	} {
+		if r := p.As(tt.user).Call(t, tt.method, tt.route, nil); r.Status != tt.status {
+			t.Errorf("%s %s of %q: %d %.300s, want %d", tt.method, tt.route, tt.user, r.Status, r.Body, tt.status)
+		}
+	}
+}
+
+// TestDocsStorages runs the configuration on the page of each driver with a real server. Only the
+// names of the server and of the account differ.
+func TestDocsStorages(t *testing.T) {
+	for _, kind := range site.RemoteDrivers {
+		t.Run(kind.Name, func(t *testing.T) {
+			block := pages.Media(t, pages.Example(t, "storage-"+kind.Name+".md", "caddyfile", "{\n"))
+			p := kind.Start(t)
+			for i := 0; i < len(p.Example); i += 2 {
+				if !strings.Contains(block, p.Example[i]) {
+					t.Fatalf("the example lacks %q:\n%s", p.Example[i], block)
+				}
+				block = strings.ReplaceAll(block, p.Example[i], p.Example[i+1])
+			}
+			block = strings.NewReplacer("account shop", "account "+site.APIKey, "file_alias content\n", "file_alias content {\nextensions bin\n}\n").Replace(block)
+			c := site.NewChild(t, append(p.Env, "SHOP_PASSWORD_HASH="+site.CheapHash)...)
+			c.Start("tokens memory\n" + block)
+			client := c.HTTP1()
+			content := sample.Described(1, 3_000_000)
+			client.MustFetch(t, "content", client.MustPut(t, client.MustLogin(t), "content", "file.bin", content), content)
+		})
+	}
+}
