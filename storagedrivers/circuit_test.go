@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -44,10 +45,10 @@ func TestCircuitIgnoresBusyDrivers(t *testing.T) {
 		s := open(t, f, storagedrivers.Options{})
 		f.err = storagedrivers.ErrBusy
 		for range 20 {
-			is(t, stat(t, s), storagedrivers.ErrUnavailable)
+			test.Is(t, stat(t, s), storagedrivers.ErrUnavailable)
 		}
 		f.err = nil
-		is(t, stat(t, s), fs.ErrNotExist)
+		test.Is(t, stat(t, s), fs.ErrNotExist)
 	})
 }
 
@@ -60,15 +61,15 @@ func TestCircuitOpens(t *testing.T) {
 		s := open(t, f, storagedrivers.Options{})
 		f.err = storagedrivers.ErrUnavailable
 		for range 5 {
-			is(t, stat(t, s), storagedrivers.ErrUnavailable)
+			test.Is(t, stat(t, s), storagedrivers.ErrUnavailable)
 		}
 		tried := f.calls
 		start := time.Now()
 		for range 100 {
-			is(t, stat(t, s), storagedrivers.ErrUnavailable)
+			test.Is(t, stat(t, s), storagedrivers.ErrUnavailable)
 		}
 		_, err := s.Stage(t.Context())
-		is(t, err, storagedrivers.ErrUnavailable)
+		test.Is(t, err, storagedrivers.ErrUnavailable)
 		if storagedrivers.CauseOf(err) == "" {
 			t.Errorf("error %v has no cause", err)
 		}
@@ -78,15 +79,13 @@ func TestCircuitOpens(t *testing.T) {
 		for range 3 {
 			time.Sleep(5 * time.Second)
 			staged, err := s.Stage(t.Context()) // what is received now may be the trial
-			is(t, err, nil)
-			is(t, staged.Close(), nil)
+			test.Is(t, err, nil)
+			test.Is(t, staged.Close(), nil)
 			tried = f.calls
 			for range 10 {
-				is(t, stat(t, s), storagedrivers.ErrUnavailable)
+				test.Is(t, stat(t, s), storagedrivers.ErrUnavailable)
 			}
-			if got := f.calls - tried; got != 3 {
-				t.Errorf("after a rest the place was tried %d times, want the 3 of one operation", got)
-			}
+			test.Equal(t, f.calls-tried, 3, "after a rest the place was tried", "times")
 		}
 	})
 }
@@ -98,9 +97,9 @@ func TestCircuitCloses(t *testing.T) {
 	for name, back := range map[string]func(t *testing.T, s *storagedrivers.Storage){
 		"by a trial": func(t *testing.T, s *storagedrivers.Storage) {
 			time.Sleep(5 * time.Second)
-			is(t, stat(t, s), fs.ErrNotExist)
+			test.Is(t, stat(t, s), fs.ErrNotExist)
 		},
-		"by a check": func(t *testing.T, s *storagedrivers.Storage) { is(t, s.Check(t.Context()), nil) },
+		"by a check": func(t *testing.T, s *storagedrivers.Storage) { test.Is(t, s.Check(t.Context()), nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,13 +108,13 @@ func TestCircuitCloses(t *testing.T) {
 				s := open(t, f, storagedrivers.Options{})
 				f.err = storagedrivers.ErrUnavailable
 				for range 7 {
-					is(t, stat(t, s), storagedrivers.ErrUnavailable)
+					test.Is(t, stat(t, s), storagedrivers.ErrUnavailable)
 				}
 				f.err = nil
-				is(t, stat(t, s), storagedrivers.ErrUnavailable)
+				test.Is(t, stat(t, s), storagedrivers.ErrUnavailable)
 				back(t, s)
 				for range 10 {
-					is(t, stat(t, s), fs.ErrNotExist)
+					test.Is(t, stat(t, s), fs.ErrNotExist)
 				}
 			})
 		})
@@ -129,20 +128,20 @@ func TestCircuitStaysClosed(t *testing.T) {
 	for name, fail := range map[string]func(t *testing.T, f *flaky, s *storagedrivers.Storage){
 		"other answers": func(t *testing.T, f *flaky, s *storagedrivers.Storage) {
 			f.err = fs.ErrPermission
-			is(t, stat(t, s), fs.ErrPermission)
+			test.Is(t, stat(t, s), fs.ErrPermission)
 		},
 		"now and then": func(t *testing.T, f *flaky, s *storagedrivers.Storage) {
 			f.err = storagedrivers.ErrUnavailable
-			is(t, stat(t, s), storagedrivers.ErrUnavailable)
+			test.Is(t, stat(t, s), storagedrivers.ErrUnavailable)
 			f.err = nil
-			is(t, stat(t, s), fs.ErrNotExist)
+			test.Is(t, stat(t, s), fs.ErrNotExist)
 		},
 		"callers who give up": func(t *testing.T, f *flaky, s *storagedrivers.Storage) {
 			f.err = context.Canceled
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			_, err := s.Stat(ctx, "key")
-			is(t, err, context.Canceled)
+			test.Is(t, err, context.Canceled)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +153,7 @@ func TestCircuitStaysClosed(t *testing.T) {
 					fail(t, f, s)
 				}
 				f.err = nil
-				is(t, stat(t, s), fs.ErrNotExist)
+				test.Is(t, stat(t, s), fs.ErrNotExist)
 			})
 		})
 	}
@@ -169,9 +168,7 @@ func TestSilenceIsNotRepeated(t *testing.T) {
 		f := newFlaky()
 		s := open(t, f, storagedrivers.Options{})
 		f.err = errors.Join(storagedrivers.ErrUnavailable, silence)
-		is(t, stat(t, s), silence)
-		if f.calls != 1 {
-			t.Errorf("%v: tried %d times, want once", silence, f.calls)
-		}
+		test.Is(t, stat(t, s), silence)
+		test.Equal(t, f.calls, 1, silence, "tried", "times")
 	}
 }

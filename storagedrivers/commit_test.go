@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -28,8 +29,8 @@ func commitTwo(t *testing.T, s *storagedrivers.Storage, opts storagedrivers.PutO
 	first, last := stage(t, s, "text"), stage(t, s, "last")
 	_, err := s.Commit(t.Context(), storagedrivers.Change{Staged: first, Key: "key", Options: opts},
 		storagedrivers.Change{Staged: last, Key: "z", Options: overwrite, Follows: true}, storagedrivers.Change{Key: "removed"})
-	is(t, first.Close(), nil)
-	is(t, last.Close(), nil)
+	test.Is(t, first.Close(), nil)
+	test.Is(t, last.Close(), nil)
 	failed, ok := errors.AsType[*storagedrivers.CommitError](err)
 	if !ok {
 		t.Fatalf("error %v, want a CommitError", err)
@@ -45,8 +46,8 @@ func TestCommitForeign(t *testing.T) {
 	if err := commit(t.Context(), one, staged, "key", create); err == nil {
 		t.Error("committed")
 	}
-	is(t, commit(t.Context(), other, staged, "key", create), nil)
-	is(t, staged.Close(), nil)
+	test.Is(t, commit(t.Context(), other, staged, "key", create), nil)
+	test.Is(t, staged.Close(), nil)
 	has(t, other, "key", "text")
 }
 
@@ -76,7 +77,7 @@ func TestCommitShortened(t *testing.T) {
 	s := open(t, shortened{Driver: memory.New()}, storagedrivers.Options{})
 	staged := stage(t, s, "text")
 	err := commit(t.Context(), s, staged, "key", create)
-	is(t, staged.Close(), nil)
+	test.Is(t, staged.Close(), nil)
 	failed, ok := errors.AsType[*storagedrivers.CommitError](err)
 	if !ok || !errors.Is(err, storagedrivers.ErrSizeMismatch) || !slices.Equal(failed.Stored, []int{0}) {
 		t.Errorf("error %v", err)
@@ -117,7 +118,7 @@ func TestCommitUndone(t *testing.T) {
 				return fs.ErrPermission
 			}
 			failed := commitTwo(t, s, tt.opts)
-			is(t, failed, fs.ErrPermission)
+			test.Is(t, failed, fs.ErrPermission)
 			if failed.Index != 1 || !slices.Equal(failed.Replaced, tt.replaced) || failed.Stored != nil {
 				t.Errorf("got %+v", failed)
 			}
@@ -127,7 +128,7 @@ func TestCommitUndone(t *testing.T) {
 				return
 			}
 			_, err := s.Stat(t.Context(), "key")
-			is(t, err, fs.ErrNotExist)
+			test.Is(t, err, fs.ErrNotExist)
 		})
 	}
 }
@@ -145,7 +146,7 @@ func TestCommitUndoneUntagged(t *testing.T) {
 		put(t, s, "key", "late")
 		return fs.ErrPermission
 	}
-	is(t, commitTwo(t, s, create), fs.ErrPermission)
+	test.Is(t, commitTwo(t, s, create), fs.ErrPermission)
 	has(t, s, "key", "late")
 }
 
@@ -213,8 +214,8 @@ func TestCommitCannotBeUndone(t *testing.T) {
 				return nil
 			}
 			failed := commitTwo(t, open(t, d, storagedrivers.Options{}), create)
-			is(t, failed.Err, storagedrivers.ErrNoSpace)
-			is(t, failed.Undo, fs.ErrPermission)
+			test.Is(t, failed.Err, storagedrivers.ErrNoSpace)
+			test.Is(t, failed.Undo, fs.ErrPermission)
 			if !slices.Equal(failed.Stored, []int{0}) || failed.Replaced != nil {
 				t.Errorf("got %+v", failed)
 			}
@@ -239,15 +240,15 @@ func TestRemovalFails(t *testing.T) {
 	staged := stage(t, s, "text")
 	_, err := s.Commit(t.Context(), storagedrivers.Change{Key: "a"}, storagedrivers.Change{Key: "b"},
 		storagedrivers.Change{Staged: staged, Key: "key"})
-	is(t, staged.Close(), nil)
-	is(t, err, fs.ErrPermission)
+	test.Is(t, staged.Close(), nil)
+	test.Is(t, err, fs.ErrPermission)
 	if failed, ok := errors.AsType[*storagedrivers.CommitError](err); !ok || failed.Index != 1 || !slices.Equal(failed.Replaced, []int{0}) {
 		t.Errorf("got %+v", failed)
 	}
 	has(t, s, "b", "b")
 	for _, key := range []string{"a", "key"} {
 		_, err := s.Stat(t.Context(), key)
-		is(t, err, fs.ErrNotExist)
+		test.Is(t, err, fs.ErrNotExist)
 	}
 }
 
@@ -282,9 +283,9 @@ func TestCommitUndoneAfterLostAnswers(t *testing.T) {
 				return lose("delete", d.Driver.Delete(ctx, key, opts))
 			}
 			s := open(t, d, storagedrivers.Options{})
-			is(t, commitTwo(t, s, opts), fs.ErrPermission)
+			test.Is(t, commitTwo(t, s, opts), fs.ErrPermission)
 			_, err := s.Stat(t.Context(), "key")
-			is(t, err, fs.ErrNotExist)
+			test.Is(t, err, fs.ErrNotExist)
 		})
 	}
 }
@@ -304,15 +305,15 @@ func TestRemovalReplyLost(t *testing.T) {
 				s := open(t, d, storagedrivers.Options{})
 				put(t, s, "key", "text")
 				info, err := s.Stat(t.Context(), "key")
-				is(t, err, nil)
+				test.Is(t, err, nil)
 				d.remove = func(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
 					err := d.Driver.Delete(ctx, key, opts)
 					switch {
 					case !lost:
-						is(t, err, nil)
+						test.Is(t, err, nil)
 						if lost = true; tt.theirs != "" {
 							_, err = d.Put(ctx, key, strings.NewReader(tt.theirs), overwrite)
-							is(t, err, nil)
+							test.Is(t, err, nil)
 						}
 						return storagedrivers.ErrUnavailable
 					case errors.Is(err, fs.ErrNotExist):
@@ -321,7 +322,7 @@ func TestRemovalReplyLost(t *testing.T) {
 					return err
 				}
 				_, err = s.Commit(t.Context(), storagedrivers.Change{Key: "key", Options: storagedrivers.PutOptions{IfMatch: info.ETag}})
-				is(t, err, tt.err)
+				test.Is(t, err, tt.err)
 				if !lost {
 					t.Error("no reply was lost")
 				}
@@ -347,19 +348,17 @@ func TestRemovalUncompared(t *testing.T) {
 	s := open(t, d, storagedrivers.Options{})
 	put(t, s, "key", "text")
 	info, err := s.Stat(t.Context(), "key")
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	for _, tt := range []struct {
 		etag string
 		err  error
 	}{{`"other"`, storagedrivers.ErrChanged}, {info.ETag, nil}} {
 		_, err := s.Commit(t.Context(), storagedrivers.Change{Key: "key", Options: storagedrivers.PutOptions{IfMatch: tt.etag}})
-		is(t, err, tt.err)
+		test.Is(t, err, tt.err)
 	}
 	_, err = s.Stat(t.Context(), "key")
-	is(t, err, fs.ErrNotExist)
-	if tried != 2 {
-		t.Errorf("the driver was asked %d times", tried)
-	}
+	test.Is(t, err, fs.ErrNotExist)
+	test.Equal(t, tried, 2, "the driver was asked", "times")
 }
 
 // TestReplacementUncompared: the object is compared right before its replacement if the backend
@@ -369,7 +368,7 @@ func TestReplacementUncompared(t *testing.T) {
 	s := open(t, &uncompared{memory.New()}, storagedrivers.Options{})
 	put(t, s, "key", "text")
 	info, err := s.Stat(t.Context(), "key")
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	for _, tt := range []struct {
 		etag, text string
 		err        error
@@ -378,7 +377,7 @@ func TestReplacementUncompared(t *testing.T) {
 		_, err := s.Commit(t.Context(), storagedrivers.Change{Staged: st, Key: "key", Options: storagedrivers.PutOptions{
 			Mode: storagedrivers.Overwrite, IfMatch: tt.etag,
 		}})
-		is(t, err, tt.err)
+		test.Is(t, err, tt.err)
 		has(t, s, "key", tt.text)
 	}
 }

@@ -3,11 +3,11 @@ package storagedrivers_test
 import (
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -58,19 +58,17 @@ func TestStageCopy(t *testing.T) {
 				})
 				put(t, s, "source", content)
 				source, err := s.Stat(t.Context(), "source")
-				is(t, err, nil)
+				test.Is(t, err, nil)
 				observed = nil
 				staged, err := s.StageCopy(t.Context(), source)
-				is(t, err, nil)
+				test.Is(t, err, nil)
 				got := make([]byte, tt.read)
 				if _, err := io.ReadFull(staged, got); err != nil || string(got) != content[:tt.read] {
 					t.Errorf("read %d bytes, error %v", len(got), err)
 				}
-				is(t, commit(t.Context(), s, staged, "key", opts), tt.err)
-				if !slices.Equal(observed, tt.observed) {
-					t.Errorf("observed %q, want %q", observed, tt.observed)
-				}
-				is(t, staged.Close(), nil)
+				test.Is(t, commit(t.Context(), s, staged, "key", opts), tt.err)
+				test.Same(t, observed, tt.observed, "observed")
+				test.Is(t, staged.Close(), nil)
 				if tt.err == nil {
 					has(t, s, "key", content)
 				}
@@ -84,22 +82,22 @@ func TestStageCopyRefused(t *testing.T) {
 	t.Parallel()
 	without := open(t, &stub{Driver: memory.New(), features: &storagedrivers.Features{}}, storagedrivers.Options{})
 	_, err := without.StageCopy(t.Context(), storagedrivers.Info{Key: "key"})
-	is(t, err, errors.ErrUnsupported)
+	test.Is(t, err, errors.ErrUnsupported)
 	s := storagedrivers.New("test", memory.New(), storagedrivers.Options{})
 	_, err = s.StageCopy(t.Context(), storagedrivers.Info{Key: "../key"})
-	is(t, err, storagedrivers.ErrInvalidKey)
+	test.Is(t, err, storagedrivers.ErrInvalidKey)
 	put(t, s, "source", "text")
 	source, err := s.Stat(t.Context(), "source")
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	staged, err := s.StageCopy(t.Context(), source)
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	_, err = io.WriteString(staged, "more")
-	is(t, err, errors.ErrUnsupported)
-	is(t, s.Close(), nil)
-	is(t, commit(t.Context(), s, staged, "key", create), nil) // the staged object has a reference
+	test.Is(t, err, errors.ErrUnsupported)
+	test.Is(t, s.Close(), nil)
+	test.Is(t, commit(t.Context(), s, staged, "key", create), nil) // the staged object has a reference
 	_, err = s.StageCopy(t.Context(), source)
-	is(t, err, storagedrivers.ErrClosed)
-	is(t, staged.Close(), nil)
+	test.Is(t, err, storagedrivers.ErrClosed)
+	test.Is(t, staged.Close(), nil)
 }
 
 // TestStageCopyTogether: a copy and another object are stored together, or neither is.
@@ -110,7 +108,7 @@ func TestStageCopyTogether(t *testing.T) {
 		s := open(t, d, storagedrivers.Options{})
 		put(t, s, "source", "text")
 		source, err := s.Stat(t.Context(), "source")
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		d.Fail = func(op, key string) error {
 			if fails && op == "put" && key == "variant" {
 				return io.ErrClosedPipe
@@ -118,18 +116,18 @@ func TestStageCopyTogether(t *testing.T) {
 			return nil
 		}
 		staged, err := s.StageCopy(t.Context(), source)
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		variant := stage(t, s, "variant")
 		_, err = s.Commit(t.Context(), storagedrivers.Change{Staged: staged, Key: "key", Options: create},
 			storagedrivers.Change{Staged: variant, Key: "variant", Options: overwrite, Follows: true})
-		is(t, staged.Close(), nil)
-		is(t, variant.Close(), nil)
+		test.Is(t, staged.Close(), nil)
+		test.Is(t, variant.Close(), nil)
 		if !fails {
-			is(t, err, nil)
+			test.Is(t, err, nil)
 			has(t, s, "key", "text")
 			continue
 		}
-		is(t, err, io.ErrClosedPipe)
+		test.Is(t, err, io.ErrClosedPipe)
 		page, err := s.List(t.Context(), storagedrivers.ListOptions{})
 		if err != nil || len(page.Objects) != 1 {
 			t.Errorf("stored %v, error %v", page.Objects, err)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -45,18 +46,14 @@ func TestRangeWithin(t *testing.T) {
 func TestPageLimit(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[int]int{-1: 1000, 0: 1000, 1: 1, 999: 999, 1000: 1000, 1001: 1000} {
-		if got := (storagedrivers.ListOptions{Limit: limit}).PageLimit(); got != want {
-			t.Errorf("limit %d: %d, want %d", limit, got, want)
-		}
+		test.Equal(t, (storagedrivers.ListOptions{Limit: limit}).PageLimit(), want, "limit", limit)
 	}
 }
 
 func TestGuaranteeString(t *testing.T) {
 	t.Parallel()
 	got := fmt.Sprint(storagedrivers.Atomic, ", ", storagedrivers.BestEffort)
-	if want := "atomic, best effort"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	test.Equal(t, got, "atomic, best effort")
 }
 
 func TestContentType(t *testing.T) {
@@ -74,9 +71,7 @@ func TestContentType(t *testing.T) {
 		"a": unknown, "a.": unknown, "a.b/c": unknown, "png": unknown, "a.unknown": unknown, "": unknown, "a.png/": unknown,
 		"a.é": unknown,
 	} {
-		if got := storagedrivers.ContentType(key); got != want {
-			t.Errorf("%q: %s, want %s", key, got, want)
-		}
+		test.Equal(t, storagedrivers.ContentType(key), want, key)
 	}
 }
 
@@ -95,10 +90,8 @@ func TestOpError(t *testing.T) {
 			`check on storage "main": storage unavailable`,
 		},
 	} {
-		if got := tt.err.Error(); got != tt.want {
-			t.Errorf("%s, want %s", got, tt.want)
-		}
-		is(t, &tt.err, tt.err.Err)
+		test.Equal(t, tt.err.Error(), tt.want)
+		test.Is(t, &tt.err, tt.err.Err)
 	}
-	is(t, storagedrivers.ErrClosed, fs.ErrClosed)
+	test.Is(t, storagedrivers.ErrClosed, fs.ErrClosed)
 }

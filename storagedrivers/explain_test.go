@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -65,7 +66,5 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s, %s: %v is explained as %q, want %q", c.driver, c.op, c.err, got, c.want)
 		}
 	}
-	if got := drivers["s3"].Explain(errors.New("what nobody foresaw")); got != "" {
-		t.Errorf("an unknown error is explained as %q", got)
-	}
+	test.Equal(t, drivers["s3"].Explain(errors.New("what nobody foresaw")), "", "an unknown error is explained as")
 }

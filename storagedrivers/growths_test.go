@@ -3,6 +3,8 @@ package storagedrivers
 import (
 	"fmt"
 	"testing"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // TestGrowthsBounded: a process remembers a bounded number of pieces of growing objects.
@@ -23,7 +25,5 @@ func TestGrowthsBounded(t *testing.T) {
 	for key := range k.byKey {
 		k.forget(key)
 	}
-	if k.pieces != 0 {
-		t.Errorf("%d pieces are counted after all were forgotten", k.pieces)
-	}
+	test.Equal(t, k.pieces, 0, "pieces are counted after all were forgotten")
 }

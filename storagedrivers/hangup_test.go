@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -54,7 +55,7 @@ func TestCallerHangsUp(t *testing.T) {
 						return err
 					}
 					err = commit(ctx, s, staged, "key", create)
-					is(t, staged.Close(), nil)
+					test.Is(t, staged.Close(), nil)
 					return err
 				},
 			} {
@@ -62,14 +63,12 @@ func TestCallerHangsUp(t *testing.T) {
 				hangUp, calls = cancel, 0
 				err := call(ctx)
 				cancel()
-				is(t, err, context.Canceled)
-				isNot(t, err, storagedrivers.ErrUnavailable)
-				if calls != 1 {
-					t.Errorf("%s was tried %d times, want once", op, calls)
-				}
+				test.Is(t, err, context.Canceled)
+				test.IsNot(t, err, storagedrivers.ErrUnavailable)
+				test.Equal(t, calls, 1, op, "was tried", "times")
 			}
 			d.Fail = nil
-			is(t, stat(t, s), fs.ErrNotExist)
+			test.Is(t, stat(t, s), fs.ErrNotExist)
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package storagedrivers_test
 
 import (
-	"errors"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -9,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -21,9 +21,7 @@ func TestValidKey(t *testing.T) {
 		strings.Repeat("x", 255),
 		strings.Repeat("x/", 511) + "xx", // 1,024 bytes
 	} {
-		if err := storagedrivers.ValidKey(key); err != nil {
-			t.Errorf("%q: %v", key, err)
-		}
+		test.Is(t, storagedrivers.ValidKey(key), nil, key)
 	}
 	for _, key := range []string{
 		"", "/", "/a", "a/", "a//b", ".", "..", "./a", "../a", "a/..", "a/./b", ".a", "a/.b", "a.", "a ", "a./b", "a /b",
@@ -32,9 +30,7 @@ func TestValidKey(t *testing.T) {
 		strings.Repeat("é", 128),
 		strings.Repeat("x/", 511) + "xxx", // 1,025 bytes
 	} {
-		if err := storagedrivers.ValidKey(key); !errors.Is(err, storagedrivers.ErrInvalidKey) {
-			t.Errorf("%q: error %v, want %v", key, err, storagedrivers.ErrInvalidKey)
-		}
+		test.Is(t, storagedrivers.ValidKey(key), storagedrivers.ErrInvalidKey, key)
 	}
 }
 
@@ -44,9 +40,7 @@ func FuzzValidKey(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key string) {
 		if err := storagedrivers.ValidKey(key); err != nil {
-			if !errors.Is(err, storagedrivers.ErrInvalidKey) {
-				t.Errorf("%q: error %v, want %v", key, err, storagedrivers.ErrInvalidKey)
-			}
+			test.Is(t, err, storagedrivers.ErrInvalidKey, key)
 			return
 		}
 		if !fs.ValidPath(key) || !filepath.IsLocal(key) || path.Clean(key) != key || !utf8.ValidString(key) {
@@ -80,8 +74,6 @@ func TestListPrefix(t *testing.T) {
 		if err != nil || len(page.Objects) > 0 || page.Next != "" {
 			t.Errorf("%q: %d objects, cursor %q, error %v", prefix, len(page.Objects), page.Next, err)
 		}
-		if got := len(asked) > 0; got != want {
-			t.Errorf("%q: driver asked %t, want %t", prefix, got, want)
-		}
+		test.Equal(t, len(asked) > 0, want, prefix, "driver asked")
 	}
 }

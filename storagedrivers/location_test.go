@@ -3,6 +3,7 @@ package storagedrivers_test
 import (
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -45,8 +46,6 @@ func TestLocationJoin(t *testing.T) {
 		if whole, parts := l.Join("img/a/b.jpg"), l.Join("img").Join("a/b.jpg"); whole != parts || whole.String() != parts.String() {
 			t.Errorf("%v and %v", whole, parts)
 		}
-		if l.Join("") != l {
-			t.Errorf("%v is not %v", l.Join(""), l)
-		}
+		test.Equal(t, l.Join(""), l, "is not")
 	}
 }

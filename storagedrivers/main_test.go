@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -79,9 +80,7 @@ func open(t *testing.T, d storagedrivers.Driver, opts storagedrivers.Options) *s
 	t.Helper()
 	s := storagedrivers.New("test", d, opts)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("closing the storage: %v", err)
-		}
+		test.Is(t, s.Close(), nil, "closing the storage")
 	})
 	return s
 }
@@ -89,7 +88,7 @@ func open(t *testing.T, d storagedrivers.Driver, opts storagedrivers.Options) *s
 // onEach returns a function that returns a new storage on d. Storages do not share a circuit.
 func onEach(t *testing.T, d storagedrivers.Driver) func() *storagedrivers.Storage {
 	t.Helper()
-	t.Cleanup(func() { is(t, d.Close(), nil) })
+	t.Cleanup(func() { test.Is(t, d.Close(), nil) })
 	return func() *storagedrivers.Storage {
 		return open(t, d, storagedrivers.Options{Close: func() error { return nil }})
 	}
@@ -98,37 +97,18 @@ func onEach(t *testing.T, d storagedrivers.Driver) func() *storagedrivers.Storag
 // put stores text under key.
 func put(t *testing.T, s *storagedrivers.Storage, key, text string) {
 	t.Helper()
-	if _, err := s.Put(t.Context(), key, strings.NewReader(text), overwrite); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Put(t.Context(), key, strings.NewReader(text), overwrite)
+	test.Must(t, err)
 }
 
 // has asserts that key holds text.
 func has(t *testing.T, s *storagedrivers.Storage, key, text string) {
 	t.Helper()
 	body, _, err := s.Open(t.Context(), key, all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	got, err := io.ReadAll(body)
 	if err = errors.Join(err, body.Close()); err != nil || string(got) != text {
 		t.Errorf("%q holds %d bytes, want %d, equal %t, error %v", key, len(got), len(text), string(got) == text, err)
-	}
-}
-
-// is asserts that err matches want; nil matches nil.
-func is(t *testing.T, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("error %v, want %v", err, want)
-	}
-}
-
-// isNot asserts that err does not match other.
-func isNot(t *testing.T, err, other error) {
-	t.Helper()
-	if errors.Is(err, other) {
-		t.Errorf("error %v, which must not match %v", err, other)
 	}
 }
 
@@ -149,11 +129,9 @@ func everyOp(t *testing.T, storage func() *storagedrivers.Storage, key string) m
 	_, listErr := storage().List(ctx, storagedrivers.ListOptions{})
 	s := storage()
 	staged, err := s.Stage(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	commitErr := commit(ctx, s, staged, key, create)
-	is(t, staged.Close(), nil)
+	test.Is(t, staged.Close(), nil)
 	return map[string]error{
 		"put": putErr, "open": closing(body, openErr), "stat": statErr, "list": listErr,
 		"delete": storage().Delete(ctx, key), "check": storage().Check(ctx), "commit": commitErr,

@@ -8,6 +8,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -48,10 +49,8 @@ func TestObjectCutShort(t *testing.T) {
 			s := open(t, d, storagedrivers.Options{})
 			put(t, s, "key", "0123456789")
 			b, err := io.ReadAll(openSeeker(t, s))
-			is(t, err, tt.err)
-			if string(b) != tt.want {
-				t.Errorf("read %q, want %q", b, tt.want)
-			}
+			test.Is(t, err, tt.err)
+			test.Equal(t, string(b), tt.want, "read", b)
 		})
 	}
 }
@@ -104,10 +103,8 @@ func TestObjectCutBeforeItsFirstByte(t *testing.T) {
 			seeks(t, o, 0, io.SeekEnd, 10)
 			seeks(t, o, 0, io.SeekStart, 0)
 			b, err := io.ReadAll(o)
-			is(t, err, tt.err)
-			if want := map[bool]string{true: "0123456789"}[tt.err == nil]; string(b) != want {
-				t.Errorf("read %q, want %q", b, want)
-			}
+			test.Is(t, err, tt.err)
+			test.Equal(t, string(b), map[bool]string{true: "0123456789"}[tt.err == nil], "read", b)
 			if tt.err == nil {
 				seeks(t, o, -3, io.SeekEnd, 7)
 				reads(t, o, 3, "789")

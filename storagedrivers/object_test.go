@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -41,10 +42,8 @@ func opened(
 ) *storagedrivers.Object {
 	t.Helper()
 	o, err := open(t.Context(), "key")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { is(t, o.Close(), nil) })
+	test.Must(t, err)
+	t.Cleanup(func() { test.Is(t, o.Close(), nil) })
 	return o
 }
 
@@ -91,7 +90,7 @@ func TestObjectIsLazy(t *testing.T) {
 	lazy := openLazy(t, s)
 	put(t, s, "key", "9876543210")
 	_, err := lazy.Read(make([]byte, 1))
-	is(t, err, storagedrivers.ErrChanged)
+	test.Is(t, err, storagedrivers.ErrChanged)
 	if _, err := s.OpenLazy(t.Context(), "missing"); err == nil {
 		t.Error("a missing object was opened")
 	}
@@ -165,7 +164,7 @@ func TestObjectWithoutIdentity(t *testing.T) {
 	put(t, s, "key", "new text")
 	seeks(t, o, 0, io.SeekStart, 0)
 	_, err := o.Read(make([]byte, 1))
-	is(t, err, storagedrivers.ErrChanged)
+	test.Is(t, err, storagedrivers.ErrChanged)
 }
 
 // TestObjectChanged: after it is replaced, an object that must be opened again returns no more
@@ -219,14 +218,12 @@ func TestObjectClosed(t *testing.T) {
 	s := open(t, d, storagedrivers.Options{})
 	put(t, s, "key", "text")
 	o := openSeeker(t, s)
-	is(t, o.Close(), nil)
+	test.Is(t, o.Close(), nil)
 	_, err := o.Read(make([]byte, 1))
-	is(t, err, fs.ErrClosed)
-	if calls["open"] != 1 {
-		t.Errorf("opened %d times, want once", calls["open"])
-	}
+	test.Is(t, err, fs.ErrClosed)
+	test.Equal(t, calls["open"], 1, "opened", "times")
 	_, err = s.OpenSeeker(t.Context(), "missing")
-	is(t, err, fs.ErrNotExist)
+	test.Is(t, err, fs.ErrNotExist)
 }
 
 // seekingBody is a reader like that of a driver that seeks.
@@ -255,10 +252,8 @@ func TestObjectOfSeekingDriver(t *testing.T) {
 	}
 	s := open(t, d, storagedrivers.Options{})
 	o, err := s.OpenSeeker(t.Context(), "key")
-	is(t, err, nil)
-	if o.Underlying() != io.Reader(body) {
-		t.Errorf("underlying %T, want the driver's reader", o.Underlying())
-	}
+	test.Is(t, err, nil)
+	test.Equal(t, o.Underlying(), io.Reader(body), "underlying")
 	reads(t, o, 2, "01")
 	seeks(t, o, -2, io.SeekEnd, 8)
 	reads(t, o, 2, "89")
@@ -269,7 +264,7 @@ func TestObjectOfSeekingDriver(t *testing.T) {
 	ends(t, o)
 	seeks(t, o, 5, io.SeekStart, 5)
 	reads(t, o, 5, "56789")
-	is(t, o.Close(), nil)
+	test.Is(t, o.Close(), nil)
 	if opens != 1 || body.closes != 1 {
 		t.Errorf("opened %d times and closed %d times, want once", opens, body.closes)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -44,7 +45,7 @@ func TestRetries(t *testing.T) {
 				start := time.Now()
 				errs := everyOp(t, onEach(t, d), "key")
 				for op, err := range errs {
-					is(t, err, tt.err)
+					test.Is(t, err, tt.err)
 					var opErr *storagedrivers.OpError
 					if !errors.As(err, &opErr) || opErr.Op != op || opErr.Storage != "test" {
 						t.Errorf("%s: error %#v, want an OpError", op, err)
@@ -55,14 +56,10 @@ func TestRetries(t *testing.T) {
 					if op == "put" { // by commit too
 						want *= 2
 					}
-					if n != want {
-						t.Errorf("%s was tried %d times, want %d", op, n, want)
-					}
+					test.Equal(t, n, want, op, "was tried", "times")
 				}
 				want := time.Duration(len(errs)*(tt.calls/2)) * 300 * time.Millisecond
-				if took := time.Since(start); took != want {
-					t.Errorf("paused for %v, want %v", took, want)
-				}
+				test.Equal(t, time.Since(start), want, "paused for")
 			})
 		})
 	}
@@ -81,7 +78,7 @@ func TestRetrySucceeds(t *testing.T) {
 		}
 		for op, err := range everyOp(t, onEach(t, d), "key") {
 			if op != "commit" { // create only, and it is there
-				is(t, err, nil)
+				test.Is(t, err, nil)
 			}
 		}
 	})
@@ -100,10 +97,8 @@ func TestRetryEndsWithTheCaller(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		_, err := s.Stat(ctx, "key")
-		is(t, err, storagedrivers.ErrUnavailable)
-		if calls != 1 {
-			t.Errorf("tried %d times, want once", calls)
-		}
+		test.Is(t, err, storagedrivers.ErrUnavailable)
+		test.Equal(t, calls, 1, "tried", "times")
 	})
 }
 
@@ -130,12 +125,12 @@ func TestPutRewinds(t *testing.T) {
 		has(t, s, "put", "text")
 		calls = 0
 		staged, err := s.Stage(t.Context())
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		_, err = io.WriteString(staged, "staged")
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		err = commit(t.Context(), s, staged, "staged", create)
-		is(t, err, nil)
-		is(t, staged.Close(), nil)
+		test.Is(t, err, nil)
+		test.Is(t, staged.Close(), nil)
 		has(t, s, "staged", "staged")
 	})
 }
@@ -185,25 +180,23 @@ func testTimeout(t *testing.T, answer func(context.Context) error) {
 	} {
 		calls = 0
 		err := call(t.Context())
-		is(t, err, storagedrivers.ErrUnavailable)
-		if calls != 1 {
-			t.Errorf("%s was tried %d times within one time-out, want once", op, calls)
-		}
+		test.Is(t, err, storagedrivers.ErrUnavailable)
+		test.Equal(t, calls, 1, op, "was tried", "times within one time-out")
 
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		err = call(ctx)
-		isNot(t, err, storagedrivers.ErrUnavailable)
+		test.IsNot(t, err, storagedrivers.ErrUnavailable)
 		if !errors.Is(err, errCut) {
-			is(t, err, context.DeadlineExceeded)
+			test.Is(t, err, context.DeadlineExceeded)
 		}
 		cancel()
 
 		ctx, cancel = context.WithCancel(t.Context())
 		time.AfterFunc(500*time.Millisecond, cancel)
 		err = call(ctx)
-		isNot(t, err, storagedrivers.ErrUnavailable)
+		test.IsNot(t, err, storagedrivers.ErrUnavailable)
 		if !errors.Is(err, errCut) {
-			is(t, err, context.Canceled)
+			test.Is(t, err, context.Canceled)
 		}
 	}
 }
@@ -215,13 +208,13 @@ func TestTimeoutOfOpen(t *testing.T) {
 		s := open(t, memory.New(), storagedrivers.Options{Timeout: time.Second})
 		put(t, s, "key", "text")
 		body, _, err := s.Open(t.Context(), "key", all)
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		time.Sleep(time.Minute)
 		got, err := io.ReadAll(body)
 		if err != nil || string(got) != "text" {
 			t.Errorf("read %q, error %v", got, err)
 		}
-		is(t, body.Close(), nil)
+		test.Is(t, body.Close(), nil)
 	})
 }
 
@@ -248,10 +241,8 @@ func TestOpenTooLate(t *testing.T) {
 		}}
 		s := open(t, d, storagedrivers.Options{Timeout: time.Second})
 		_, _, err := s.Open(t.Context(), "key", all)
-		is(t, err, storagedrivers.ErrUnavailable)
-		if body.n != 1 {
-			t.Errorf("the reader that came too late was closed %d times, want once", body.n)
-		}
+		test.Is(t, err, storagedrivers.ErrUnavailable)
+		test.Equal(t, body.n, 1, "the reader that came too late was closed", "times")
 	})
 }
 
@@ -290,19 +281,15 @@ func TestSilence(t *testing.T) {
 				}
 				s := open(t, d, storagedrivers.Options{Timeout: timeout})
 				_, err := s.Put(t.Context(), "key", strings.NewReader("text"), create)
-				is(t, err, storagedrivers.ErrUnavailable)
-				if calls != tt.calls {
-					t.Errorf("put was tried %d times, want %d", calls, tt.calls)
-				}
+				test.Is(t, err, storagedrivers.ErrUnavailable)
+				test.Equal(t, calls, tt.calls, "put was tried", "times")
 				calls = 0
 				staged, err := s.Stage(t.Context())
-				is(t, err, nil)
+				test.Is(t, err, nil)
 				err = commit(t.Context(), s, staged, "key", create)
-				is(t, err, storagedrivers.ErrUnavailable)
-				is(t, staged.Close(), nil)
-				if calls != tt.calls {
-					t.Errorf("commit was tried %d times, want %d", calls, tt.calls)
-				}
+				test.Is(t, err, storagedrivers.ErrUnavailable)
+				test.Is(t, staged.Close(), nil)
+				test.Equal(t, calls, tt.calls, "commit was tried", "times")
 			})
 		})
 	}

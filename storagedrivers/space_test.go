@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -33,7 +34,7 @@ func TestSpace(t *testing.T) {
 		{roomy{memory.New(), nil}, nil},
 	} {
 		space, err := open(t, tt.driver, storagedrivers.Options{}).Space(t.Context())
-		is(t, err, tt.want)
+		test.Is(t, err, tt.want)
 		if opErr, ok := errors.AsType[*storagedrivers.OpError](err); tt.want != nil && (!ok || opErr.Op != "space") {
 			t.Errorf("error %#v, want an OpError", err)
 		}

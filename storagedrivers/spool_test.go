@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -19,13 +20,10 @@ const mib = 1 << 20
 func stage(t *testing.T, s *storagedrivers.Storage, parts ...string) storagedrivers.Staged {
 	t.Helper()
 	staged, err := s.Stage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for _, part := range parts {
-		if _, err := io.WriteString(staged, part); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.WriteString(staged, part)
+		test.Must(t, err)
 	}
 	return staged
 }
@@ -37,13 +35,13 @@ func TestSpoolBoundary(t *testing.T) {
 	text := strings.Repeat("x", mib-1) + "y"
 	staged := stage(t, s, text[:mib/2], text[mib/2:])
 	_, err := io.WriteString(staged, "z")
-	is(t, err, fs.ErrNotExist)
-	is(t, staged.Close(), nil)
+	test.Is(t, err, fs.ErrNotExist)
+	test.Is(t, staged.Close(), nil)
 
 	staged = stage(t, s, text)
 	err = commit(t.Context(), s, staged, "key", create)
-	is(t, err, nil)
-	is(t, staged.Close(), nil)
+	test.Is(t, err, nil)
+	test.Is(t, staged.Close(), nil)
 	has(t, s, "key", text)
 }
 
@@ -65,8 +63,8 @@ func TestSpoolFile(t *testing.T) {
 		put(t, s, "key", "taken")
 		err = commit(t.Context(), s, staged, key, create)
 	}
-	is(t, err, nil)
-	is(t, staged.Close(), nil)
+	test.Is(t, err, nil)
+	test.Is(t, staged.Close(), nil)
 	has(t, s, "key", "taken")
 	has(t, s, "other", text)
 }
@@ -93,11 +91,9 @@ func TestStageFails(t *testing.T) {
 		return nil
 	}})
 	_, err := s.Stage(t.Context())
-	is(t, err, storagedrivers.ErrNoSpace)
-	is(t, s.Close(), nil)
-	if closes != 1 {
-		t.Errorf("closed %d times after a failed stage, want once", closes)
-	}
+	test.Is(t, err, storagedrivers.ErrNoSpace)
+	test.Is(t, s.Close(), nil)
+	test.Equal(t, closes, 1, "closed", "times after a failed stage")
 }
 
 // TestSpoolsTogether: many small objects at once move to files before they exceed the memory, which
@@ -115,13 +111,13 @@ func TestSpoolsTogether(t *testing.T) { // not parallel: all spools share this m
 		}
 		one := stage(t, full)
 		_, err := io.WriteString(one, "x")
-		is(t, err, fs.ErrNotExist)
+		test.Is(t, err, fs.ErrNotExist)
 		small := stage(t, s, "small")
 		err = commit(t.Context(), s, small, "small", overwrite)
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		has(t, s, "small", "small")
 		for _, staged := range append(spools, large, one, small) {
-			is(t, staged.Close(), nil)
+			test.Is(t, staged.Close(), nil)
 		}
 	}
 }

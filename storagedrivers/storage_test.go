@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -33,14 +33,12 @@ func TestObserve(t *testing.T) {
 		}})
 		everyOp(t, func() *storagedrivers.Storage { return s }, "key")
 		_, err := s.Stat(t.Context(), "../key")
-		is(t, err, storagedrivers.ErrInvalidKey)
+		test.Is(t, err, storagedrivers.ErrInvalidKey)
 		want := []string{
 			"put 1s <nil>", "open 1s <nil>", "stat 1s permission denied", "list 1s <nil>",
 			"commit 1s file already exists", "delete 1s <nil>", "check 1s <nil>",
 		}
-		if !slices.Equal(seen, want) {
-			t.Errorf("observed %q, want %q", seen, want)
-		}
+		test.Same(t, seen, want, "observed")
 	})
 }
 
@@ -70,21 +68,21 @@ func TestSizeMismatch(t *testing.T) {
 			}
 			s := open(t, d, storagedrivers.Options{})
 			_, err := s.Put(t.Context(), "put", strings.NewReader("text"), tt.opts)
-			is(t, err, storagedrivers.ErrSizeMismatch)
+			test.Is(t, err, storagedrivers.ErrSizeMismatch)
 			_, err = s.Stat(t.Context(), "put")
 			if stays := err == nil; stays != tt.stays {
 				t.Errorf("stayed %t, want %t", stays, tt.stays)
 			}
 
 			staged, err := s.Stage(t.Context())
-			is(t, err, nil)
+			test.Is(t, err, nil)
 			_, err = io.WriteString(staged, "text")
-			is(t, err, nil)
+			test.Is(t, err, nil)
 			err = commit(t.Context(), s, staged, "staged", tt.opts)
-			is(t, err, storagedrivers.ErrSizeMismatch)
-			is(t, staged.Close(), nil)
+			test.Is(t, err, storagedrivers.ErrSizeMismatch)
+			test.Is(t, staged.Close(), nil)
 			_, err = s.Stat(t.Context(), "staged") // nothing stood there: rolled back in both modes
-			is(t, err, fs.ErrNotExist)
+			test.Is(t, err, fs.ErrNotExist)
 		})
 	}
 }
@@ -102,16 +100,14 @@ func TestContentTypeIsFilledIn(t *testing.T) {
 	s := open(t, d, storagedrivers.Options{})
 	for _, opts := range []storagedrivers.PutOptions{overwrite, {Mode: storagedrivers.Overwrite, ContentType: "x/y"}} {
 		_, err := s.Put(t.Context(), "a.png", strings.NewReader("text"), opts)
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		staged, err := s.Stage(t.Context())
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		err = commit(t.Context(), s, staged, "a.png", opts)
-		is(t, err, nil)
-		is(t, staged.Close(), nil)
+		test.Is(t, err, nil)
+		test.Is(t, staged.Close(), nil)
 	}
-	if want := []string{"image/png", "image/png", "x/y", "x/y"}; !slices.Equal(got, want) {
-		t.Errorf("drivers got %q, want %q", got, want)
-	}
+	test.Same(t, got, []string{"image/png", "image/png", "x/y", "x/y"}, "drivers got")
 }
 
 // TestAllPages: All returns the objects of several pages, even while they are deleted.
@@ -135,7 +131,7 @@ func TestAllPages(t *testing.T) {
 		if want := fmt.Sprintf("all/%04d", i); err != nil || info.Key != want {
 			t.Fatalf("%q, want %q, error %v", info.Key, want, err)
 		}
-		is(t, s.Delete(t.Context(), info.Key), nil)
+		test.Is(t, s.Delete(t.Context(), info.Key), nil)
 		i++
 	}
 	if i != n || pages != 3 {
@@ -150,12 +146,10 @@ func TestAllFails(t *testing.T) {
 	s := open(t, d, storagedrivers.Options{})
 	n := 0
 	for _, err := range s.All(t.Context(), "") {
-		is(t, err, fs.ErrPermission)
+		test.Is(t, err, fs.ErrPermission)
 		n++
 	}
-	if n != 1 {
-		t.Errorf("%d errors, want one", n)
-	}
+	test.Equal(t, n, 1, "errors")
 }
 
 // TestClose: Options.Close is called instead of the driver's Close, its error is returned by the
@@ -170,32 +164,28 @@ func TestClose(t *testing.T) {
 	}})
 	put(t, s, "key", "text")
 	first, _, err := s.Open(t.Context(), "key", all)
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	second, _, err := s.Open(t.Context(), "key", all)
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	o, err := s.OpenSeeker(t.Context(), "key")
-	is(t, err, nil)
-	is(t, s.Close(), nil)
+	test.Is(t, err, nil)
+	test.Is(t, s.Close(), nil)
 	for range 3 {
-		is(t, first.Close(), nil)
-		is(t, o.Close(), nil)
+		test.Is(t, first.Close(), nil)
+		test.Is(t, o.Close(), nil)
 	}
 	if closes != 0 {
 		t.Fatalf("closed under a reader")
 	}
-	is(t, second.Close(), failed)
-	is(t, second.Close(), nil)
-	is(t, s.Close(), nil)
-	if closes != 1 {
-		t.Errorf("closed %d times, want once", closes)
-	}
+	test.Is(t, second.Close(), failed)
+	test.Is(t, second.Close(), nil)
+	test.Is(t, s.Close(), nil)
+	test.Equal(t, closes, 1, "closed", "times")
 }
 
 func TestName(t *testing.T) {
 	t.Parallel()
-	if got := open(t, memory.New(), storagedrivers.Options{}).Name(); got != "test" {
-		t.Errorf("name %q", got)
-	}
+	test.Equal(t, open(t, memory.New(), storagedrivers.Options{}).Name(), "test", "name")
 }
 
 // brokenSeeker is a reader whose Seek fails.
@@ -207,5 +197,5 @@ func TestPutOfBrokenSeeker(t *testing.T) {
 	t.Parallel()
 	s := open(t, memory.New(), storagedrivers.Options{})
 	_, err := s.Put(t.Context(), "key", brokenSeeker{strings.NewReader("text")}, create)
-	is(t, err, errCut)
+	test.Is(t, err, errCut)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -28,13 +29,9 @@ func TestEnters(t *testing.T) {
 		{"a/b", "a0", "a/", false, false},
 	} {
 		opts := storagedrivers.ListOptions{Prefix: tt.prefix, Cursor: tt.cursor}
-		if got := opts.Enters(tt.folder); got != tt.deep {
-			t.Errorf("%+v enters %q: %t, want %t", opts, tt.folder, got, tt.deep)
-		}
+		test.Equal(t, opts.Enters(tt.folder), tt.deep, opts, "enters", tt.folder)
 		opts.Shallow = true
-		if got := opts.Enters(tt.folder); got != tt.shallow {
-			t.Errorf("%+v enters %q: %t, want %t", opts, tt.folder, got, tt.shallow)
-		}
+		test.Equal(t, opts.Enters(tt.folder), tt.shallow, opts, "enters", tt.folder)
 	}
 }
 
@@ -59,7 +56,7 @@ func TestWalk(t *testing.T) {
 			err = w.Take(storagedrivers.Info{Key: "c"})
 		}
 		page, err := w.Page(err)
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		if !slices.Equal(keysOf(page), want.objects) || !slices.Equal(page.Folders, want.folders) || page.Next != want.next {
 			t.Errorf("a page of %d has %+v, want %+v", limit, page, want)
 		}
@@ -82,9 +79,9 @@ func TestWalkLeavesFoldersOut(t *testing.T) {
 func TestWalkThatFails(t *testing.T) {
 	t.Parallel()
 	var w storagedrivers.Walk
-	is(t, w.Take(storagedrivers.Info{Key: "a"}), nil)
+	test.Is(t, w.Take(storagedrivers.Info{Key: "a"}), nil)
 	page, err := w.Page(fs.ErrPermission)
-	is(t, err, fs.ErrPermission)
+	test.Is(t, err, fs.ErrPermission)
 	if len(page.Objects) > 0 {
 		t.Errorf("a walk that failed returns %+v", page)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -16,21 +17,16 @@ func TestComplete(t *testing.T) {
 	t.Parallel()
 	complete := func(c Config) *Config {
 		t.Helper()
-		if err := c.Complete(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.NewDriver(slog.New(slog.DiscardHandler)); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, c.Complete())
+		_, err := c.NewDriver(slog.New(slog.DiscardHandler))
+		test.Must(t, err)
 		return &c
 	}
 	key := complete(Config{Account: "media", Key: "a2V5", Container: "pictures", Prefix: "/a/b/", Timeout: options.Duration(time.Minute)})
 	if key.Limits().Timeout != time.Minute || key.folder() != "a/b/" {
 		t.Errorf("limits %+v, folder %q", key.Limits(), key.folder())
 	}
-	if got := key.serviceURL(); got != "https://media.blob.core.windows.net" {
-		t.Errorf("the service is at %q", got)
-	}
+	test.Equal(t, key.serviceURL(), "https://media.blob.core.windows.net", "the service is at")
 	complete(Config{Account: "media", Container: "pictures"}) // default credentials
 	complete(Config{ConnectionString: "AccountName=media;AccountKey=a2V5;", Container: "$web"})
 	complete(Config{ConnectionString: "BlobEndpoint=https://media.example;SharedAccessSignature=sv=1&sig=x", Container: "pictures"})
@@ -66,9 +62,7 @@ func TestWrongOptions(t *testing.T) {
 		if err == nil {
 			_, err = tt.options.NewDriver(slog.New(slog.DiscardHandler))
 		}
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%+v: error %v, want %q", tt.options, err, tt.want)
-		}
+		test.Says(t, err, tt.want, tt.options)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
@@ -92,9 +93,7 @@ func TestMapError(t *testing.T) {
 	} {
 		got := mapError(t.Context(), tt.err)
 		for _, sentinel := range foreseen {
-			if errors.Is(got, sentinel) != errors.Is(tt.want, sentinel) {
-				t.Errorf("%v matches %v: %t", got, sentinel, errors.Is(got, sentinel))
-			}
+			test.Equal(t, errors.Is(got, sentinel), errors.Is(tt.want, sentinel), got, "matches", sentinel)
 		}
 		if text := got.Error(); strings.Contains(text, "secret") || strings.Contains(text, "ERROR CODE") {
 			t.Errorf("unfit for a log: %q", text)
@@ -130,9 +129,7 @@ func TestDoubtful(t *testing.T) {
 		io.EOF:                            true,
 		context.Canceled:                  true,
 	} {
-		if got := doubtful(err); got != want {
-			t.Errorf("%v is doubtful: %t", err, got)
-		}
+		test.Equal(t, doubtful(err), want, err, "is doubtful")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
@@ -19,16 +20,13 @@ func TestLevelOfForeignNames(t *testing.T) {
 			outside := a.first(t).(*driver)
 			defer outside.Close()
 			for _, name := range []string{"in/.hidden/x", "in//x", "in/end./x", "in/a/b", "in/a/c", "in/z", "ink/x"} {
-				if _, err := outside.blob(name).UploadBuffer(t.Context(), []byte("x"), nil); err != nil {
-					t.Fatal(err)
-				}
+				_, err := outside.blob(name).UploadBuffer(t.Context(), []byte("x"), nil)
+				test.Must(t, err)
 			}
 			c := a.config(outside.name)
 			c.Prefix = "in"
 			d, err := newDriver(c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			defer d.Close()
 			page, err := d.List(t.Context(), storagedrivers.ListOptions{Shallow: true})
 			if err != nil || !slices.Equal(page.Folders, []string{"a/"}) || len(page.Objects) != 1 || page.Next != "" {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"log"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -18,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -25,13 +25,6 @@ var (
 	create    = storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly}
 	overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
 )
-
-// random returns size bytes.
-func random(size int) []byte {
-	data := make([]byte, size)
-	_, _ = rand.NewChaCha8([32]byte{byte(size)}).Read(data)
-	return data
-}
 
 // holds asserts that key contains data and that info describes it.
 func holds(t *testing.T, d storagedrivers.Driver, key string, data []byte, info storagedrivers.Info) {
@@ -46,16 +39,13 @@ func holds(t *testing.T, d storagedrivers.Driver, key string, data []byte, info 
 	if err != nil || !bytes.Equal(got, data) {
 		t.Errorf("%q holds %d bytes, want %d, error %v", key, len(got), len(data), err)
 	}
-	if opened != info {
-		t.Errorf("%q opened as %+v, want %+v", key, opened, info)
-	}
+	test.Equal(t, opened, info, key, "opened as")
 }
 
 func missing(t *testing.T, d storagedrivers.Driver, key string) {
 	t.Helper()
-	if _, err := d.Stat(t.Context(), key); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("stat of %q: error %v, want missing", key, err)
-	}
+	_, err := d.Stat(t.Context(), key)
+	test.Is(t, err, fs.ErrNotExist, "stat of", key)
 }
 
 // through returns two drivers on a container of a. The requests of the first pass through handle.
@@ -65,9 +55,7 @@ func through(
 	t.Helper()
 	direct := a.first(t).(*driver)
 	target, err := url.Parse(a.endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	service := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: target.Scheme, Host: target.Host})
 	service.ErrorLog = log.New(io.Discard, "", 0)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handle(w, r, service) }))
@@ -108,16 +96,14 @@ func TestLostReply(t *testing.T) {
 				service.ServeHTTP(httptest.NewRecorder(), r)
 				panic(http.ErrAbortHandler)
 			})
-			data := random(tt.size)
+			data := test.Random(tt.size)
 			info, err := d.Put(t.Context(), "a/b.png", bytes.NewReader(data), tt.opts)
 			if err != nil || writes.Load() != 1 {
 				t.Fatalf("stored with %d writes, error %v", writes.Load(), err)
 			}
 			holds(t, direct, "a/b.png", data, info)
-			_, err = d.Put(t.Context(), "a/b.png", bytes.NewReader(random(tt.size+1)), create)
-			if !errors.Is(err, fs.ErrExist) {
-				t.Errorf("a fresh put: error %v, want that it exists", err)
-			}
+			_, err = d.Put(t.Context(), "a/b.png", bytes.NewReader(test.Random(tt.size+1)), create)
+			test.Is(t, err, fs.ErrExist, "a fresh put")
 		})
 	}
 }
@@ -127,12 +113,10 @@ func TestLongID(t *testing.T) {
 	t.Parallel()
 	d := (&account{endpoint: startFake(t)}).first(t).(*driver)
 	defer d.Close()
-	data := random(9 << 20)
+	data := test.Random(9 << 20)
 	opts := storagedrivers.PutOptions{ID: strings.Repeat("A", 100)}
 	info, err := d.Put(t.Context(), "a/b.png", bytes.NewReader(data), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	holds(t, d, "a/b.png", data, info)
 }
 
@@ -154,11 +138,9 @@ func TestRepeatedRequest(t *testing.T) {
 				}
 				service.ServeHTTP(w, r)
 			})
-			data := random(size)
+			data := test.Random(size)
 			info, err := d.Put(t.Context(), "a/b.png", bytes.NewReader(data), create)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			holds(t, direct, "a/b.png", data, info)
 		})
 	}
@@ -184,19 +166,15 @@ func TestLostRequest(t *testing.T) {
 					}
 					service.ServeHTTP(w, r)
 				})
-				data := random(size)
+				data := test.Random(size)
 				if size == 100 {
 					_, err := d.Put(t.Context(), "a/b.png", bytes.NewReader(data), create)
-					if !errors.Is(err, storagedrivers.ErrUnavailable) {
-						t.Errorf("the driver: error %v, want unavailable", err)
-					}
+					test.Is(t, err, storagedrivers.ErrUnavailable, "the driver")
 					missing(t, direct, "a/b.png")
 				}
 				s := storagedrivers.New("test", d, storagedrivers.Options{Close: func() error { return nil }})
 				info, err := s.Put(t.Context(), "a/b.png", bytes.NewReader(data), create)
-				if err != nil {
-					t.Fatal(err)
-				}
+				test.Must(t, err)
 				holds(t, direct, "a/b.png", data, info)
 			})
 		}
@@ -218,11 +196,9 @@ func TestCancelWhileCommitting(t *testing.T) {
 			}
 			service.ServeHTTP(w, r)
 		})
-		info, err := d.Put(ctx, "key", bytes.NewReader(random(100)), create)
-		if err != nil {
-			t.Fatalf("stored, but the error is %v", err)
-		}
-		holds(t, direct, "key", random(100), info)
+		info, err := d.Put(ctx, "key", bytes.NewReader(test.Random(100)), create)
+		test.Must(t, err, "stored, but the error is")
+		holds(t, direct, "key", test.Random(100), info)
 	})
 	t.Run("silent", func(t *testing.T) {
 		t.Parallel()
@@ -238,7 +214,7 @@ func TestCancelWhileCommitting(t *testing.T) {
 		})
 		d.timeout = 200 * time.Millisecond
 		start := time.Now()
-		_, err := d.Put(ctx, "key", bytes.NewReader(random(100)), create)
+		_, err := d.Put(ctx, "key", bytes.NewReader(test.Random(100)), create)
 		if took := time.Since(start); !errors.Is(err, context.Canceled) || took > 20*time.Second {
 			t.Errorf("error %v after %v, want that it was cancelled", err, took)
 		}
@@ -251,7 +227,7 @@ func TestCancelWhileCommitting(t *testing.T) {
 func TestDroppedBlocks(t *testing.T) {
 	t.Parallel()
 	a := &account{endpoint: startFake(t)}
-	data := random(5 << 20)
+	data := test.Random(5 << 20)
 	for _, times := range []int32{1, attempts} {
 		var writes atomic.Int32
 		d, direct := through(t, a, func(w http.ResponseWriter, r *http.Request, service http.Handler) {
@@ -263,9 +239,7 @@ func TestDroppedBlocks(t *testing.T) {
 		})
 		info, err := d.Put(t.Context(), "key", bytes.NewReader(data), create)
 		if times < attempts {
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			holds(t, direct, "key", data, info)
 			continue
 		}

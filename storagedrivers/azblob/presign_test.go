@@ -17,6 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
@@ -27,18 +28,12 @@ const signedKey = "folder/odd #?%&+é name.png"
 func fetch(t *testing.T, method, address string) (int, http.Header, []byte) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	answer, err := (&http.Client{}).Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return answer.StatusCode, answer.Header, body
 }
 
@@ -51,19 +46,16 @@ func testPresignByConnectionString(t *testing.T, a *account) {
 		Container: a.first(t).(*driver).name,
 		Prefix:    "a folder",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	presigns(t, d)
 }
 
 func presigns(t *testing.T, d *driver) {
 	defer d.Close()
-	data := random(1000)
+	data := test.Random(1000)
 	stored := storagedrivers.PutOptions{ContentType: "image/png", CacheControl: "no-cache"}
-	if _, err := d.Put(t.Context(), signedKey, bytes.NewReader(data), stored); err != nil {
-		t.Fatal(err)
-	}
+	_, err := d.Put(t.Context(), signedKey, bytes.NewReader(data), stored)
+	test.Must(t, err)
 	for name, tt := range map[string]struct{ opts, want storagedrivers.PresignOptions }{
 		"as stored": {
 			storagedrivers.PresignOptions{Lifetime: time.Minute},
@@ -81,9 +73,7 @@ func presigns(t *testing.T, d *driver) {
 		},
 	} {
 		address, err := d.Presign(t.Context(), signedKey, tt.opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			status, header, body := fetch(t, method, address)
 			got := storagedrivers.PresignOptions{
@@ -110,9 +100,7 @@ func presigns(t *testing.T, d *driver) {
 		}
 	}
 	late, err := d.Presign(t.Context(), signedKey, storagedrivers.PresignOptions{Lifetime: -time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if status, _, _ := fetch(t, http.MethodGet, late); status != http.StatusForbidden {
 		t.Errorf("when its life is over: %d", status)
 	}
@@ -136,9 +124,7 @@ func TestDelegation(t *testing.T) {
 		}
 		lent++
 		var info struct{ Start, Expiry time.Time }
-		if err := xml.NewDecoder(r.Body).Decode(&info); err != nil {
-			t.Error(err)
-		}
+		test.Is(t, xml.NewDecoder(r.Body).Decode(&info), nil)
 		// The service refuses keys that end later, by its own clock.
 		if info.Expiry.After(now.Add(-clockSkew+keyLifetime)) || info.Expiry.Sub(info.Start) > keyLifetime {
 			t.Errorf("asked for a key from %s to %s", info.Start, info.Expiry)
@@ -152,22 +138,16 @@ func TestDelegation(t *testing.T) {
 	defer server.Close()
 	options := service.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: server.Client()}}
 	account, err := service.NewClient(server.URL, token{}, &options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	clock := func() time.Time { return now }
 	keys := &delegation{account: account, now: clock}
 	d := &driver{name: "pictures", container: account.NewContainerClient("pictures"), sign: keys.sign, now: clock}
 	sign := func(lifetime time.Duration) {
 		t.Helper()
 		address, err := d.Presign(t.Context(), "a/b.png", storagedrivers.PresignOptions{Lifetime: lifetime})
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		u, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		query := u.Query()
 		if query.Get("skoid") != "oid" || query.Get("spr") != "https" || query.Get("sp") != "r" ||
 			query.Get("se") != now.Add(lifetime).Format(time.RFC3339) || query.Get("sig") == "" {
@@ -176,13 +156,9 @@ func TestDelegation(t *testing.T) {
 	}
 	sign(time.Hour)
 	sign(keyLifetime - clockSkew)
-	if lent != 1 {
-		t.Errorf("%d keys were lent, want one", lent)
-	}
+	test.Equal(t, lent, 1, "keys were lent")
 	now = now.Add(time.Hour)
 	sign(time.Hour)
 	sign(keyLifetime - clockSkew)
-	if lent != 2 {
-		t.Errorf("%d keys were lent, want two", lent)
-	}
+	test.Equal(t, lent, 2, "keys were lent")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
@@ -59,18 +60,14 @@ func testLargeOverwriters(t *testing.T, a *account) {
 	for i := range 3 {
 		wg.Go(func() {
 			s := storagedrivers.New("test", d, storagedrivers.Options{Close: func() error { return nil }})
-			_, err := s.Put(t.Context(), "hot", bytes.NewReader(random(9<<20+i)), overwrite)
-			if err != nil {
-				t.Errorf("overwriting at once with others: %v", err)
-			}
+			_, err := s.Put(t.Context(), "hot", bytes.NewReader(test.Random(9<<20+i)), overwrite)
+			test.Is(t, err, nil, "overwriting at once with others")
 		})
 	}
 	wg.Wait()
 	info, err := d.Stat(t.Context(), "hot")
-	if err != nil {
-		t.Fatal(err)
-	}
-	holds(t, d, "hot", random(int(info.Size)), info)
+	test.Must(t, err)
+	holds(t, d, "hot", test.Random(int(info.Size)), info)
 }
 
 // testLeftBlocks: the blocks of an aborted upload are not an object.
@@ -80,18 +77,14 @@ func testLeftBlocks(t *testing.T, a *account) {
 	for i, size := range []int{0, 100, 9 << 20} {
 		key := fmt.Sprint(i)
 		u := d.newUpload(key, 100, storagedrivers.PutOptions{ID: "left"})
-		if _, err := u.stageAll(t.Context(), bytes.NewReader(random(100))); err != nil {
-			t.Fatal(err)
-		}
+		_, err := u.stageAll(t.Context(), bytes.NewReader(test.Random(100)))
+		test.Must(t, err)
 		missing(t, d, key)
-		info, err := d.Put(t.Context(), key, bytes.NewReader(random(size)), create)
-		if err != nil {
-			t.Fatalf("creating %d bytes: %v", size, err)
-		}
-		holds(t, d, key, random(size), info)
-		if _, err := d.Put(t.Context(), key, bytes.NewReader(random(size)), create); !errors.Is(err, fs.ErrExist) {
-			t.Errorf("creating %d bytes again: %v", size, err)
-		}
+		info, err := d.Put(t.Context(), key, bytes.NewReader(test.Random(size)), create)
+		test.Must(t, err, "creating", size, "bytes")
+		holds(t, d, key, test.Random(size), info)
+		_, err = d.Put(t.Context(), key, bytes.NewReader(test.Random(size)), create)
+		test.Is(t, err, fs.ErrExist, "creating", size, "bytes again")
 	}
 }
 
@@ -102,9 +95,8 @@ func testHeaders(t *testing.T, a *account) {
 		opts := storagedrivers.PutOptions{
 			Mode: storagedrivers.Overwrite, ContentType: "image/png", CacheControl: "public, max-age=60",
 		}
-		if _, err := d.Put(t.Context(), "a.png", bytes.NewReader(random(size)), opts); err != nil {
-			t.Fatal(err)
-		}
+		_, err := d.Put(t.Context(), "a.png", bytes.NewReader(test.Random(size)), opts)
+		test.Must(t, err)
 		got, err := d.blob("a.png").GetProperties(t.Context(), nil)
 		if err != nil || value(got.ContentType) != opts.ContentType || value(got.CacheControl) != opts.CacheControl {
 			t.Errorf("%q, %q, error %v", value(got.ContentType), value(got.CacheControl), err)
@@ -116,19 +108,15 @@ func testHeaders(t *testing.T, a *account) {
 func testCopyHeaders(t *testing.T, a *account) {
 	d := a.first(t).(*driver)
 	defer d.Close()
-	source, err := d.Put(t.Context(), "a.txt", bytes.NewReader(random(100)), storagedrivers.PutOptions{ContentType: "text/plain", CacheControl: "no-store"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	source, err := d.Put(t.Context(), "a.txt", bytes.NewReader(test.Random(100)), storagedrivers.PutOptions{ContentType: "text/plain", CacheControl: "no-store"})
+	test.Must(t, err)
 	for _, cacheControl := range []string{"", "max-age=60"} {
 		opts := storagedrivers.PutOptions{
 			Mode: storagedrivers.Overwrite, ID: "OWN", ContentType: "image/png", CacheControl: cacheControl, Source: &source,
 		}
 		info, err := d.Put(t.Context(), "b.png", nil, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		holds(t, d, "b.png", random(100), info)
+		test.Must(t, err)
+		holds(t, d, "b.png", test.Random(100), info)
 		got, err := d.blob("b.png").GetProperties(t.Context(), nil)
 		if err != nil || value(got.ContentType) != opts.ContentType || value(got.CacheControl) != cacheControl {
 			t.Errorf("%q, %q, error %v", value(got.ContentType), value(got.CacheControl), err)
@@ -145,17 +133,12 @@ func testPrefix(t *testing.T, a *account) {
 	c := a.config(outside.name)
 	c.Prefix = "/some/folder/"
 	d, err := newDriver(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer d.Close()
-	if _, err := outside.Put(t.Context(), "some/folder-not", strings.NewReader("x"), create); err != nil {
-		t.Fatal(err)
-	}
+	_, err = outside.Put(t.Context(), "some/folder-not", strings.NewReader("x"), create)
+	test.Must(t, err)
 	info, err := d.Put(t.Context(), "a/b", strings.NewReader("x"), create)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	holds(t, d, "a/b", []byte("x"), info)
 	info.Key = "some/folder/a/b"
 	holds(t, outside, info.Key, []byte("x"), info)
@@ -163,9 +146,7 @@ func testPrefix(t *testing.T, a *account) {
 	if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "a/b" {
 		t.Errorf("listed %+v, error %v", page.Objects, err)
 	}
-	if err := d.Delete(t.Context(), "a/b", storagedrivers.DeleteOptions{}); err != nil {
-		t.Error(err)
-	}
+	test.Is(t, d.Delete(t.Context(), "a/b", storagedrivers.DeleteOptions{}), nil)
 	missing(t, outside, info.Key)
 }
 
@@ -173,9 +154,8 @@ func testForeignNames(t *testing.T, a *account) {
 	d := a.first(t).(*driver)
 	defer d.Close()
 	for _, name := range []string{".hidden", "a/.b", "a//b", "ok"} {
-		if _, err := d.blob(name).UploadBuffer(t.Context(), []byte("x"), nil); err != nil {
-			t.Fatal(err)
-		}
+		_, err := d.blob(name).UploadBuffer(t.Context(), []byte("x"), nil)
+		test.Must(t, err)
 	}
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
 	if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "ok" {
@@ -187,12 +167,10 @@ func testMissingContainer(t *testing.T, a *account) {
 	d := a.open(t, "no-such-container")
 	defer d.Close()
 	err := d.Check(t.Context())
-	if err == nil || !strings.Contains(err.Error(), `the container "no-such-container" does not exist`) {
-		t.Errorf("check: %v", err)
-	}
+	test.Says(t, err, `the container "no-such-container" does not exist`, "check")
 	_, err = d.Stat(t.Context(), "key")
 	_, putErr := d.Put(t.Context(), "key", strings.NewReader("x"), create)
-	_, largeErr := d.Put(t.Context(), "key", bytes.NewReader(random(9<<20)), create)
+	_, largeErr := d.Put(t.Context(), "key", bytes.NewReader(test.Random(9<<20)), create)
 	for _, err := range []error{err, putErr, largeErr, d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{})} {
 		if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
 			t.Errorf("error %v, want one that says nothing of the key", err)
@@ -204,17 +182,13 @@ func testPermission(t *testing.T, a *account) {
 	c := a.config(a.first(t).(*driver).name)
 	c.Key = "d3Jvbmc="
 	d, err := newDriver(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer d.Close()
 	_, err = d.Stat(t.Context(), "key")
 	_, putErr := d.Put(t.Context(), "key", strings.NewReader("x"), create)
-	_, largeErr := d.Put(t.Context(), "key", bytes.NewReader(random(9<<20)), overwrite)
+	_, largeErr := d.Put(t.Context(), "key", bytes.NewReader(test.Random(9<<20)), overwrite)
 	for _, err := range []error{err, putErr, largeErr, d.Check(t.Context())} {
-		if !errors.Is(err, fs.ErrPermission) {
-			t.Errorf("error %v, want a missing permission", err)
-		}
+		test.Is(t, err, fs.ErrPermission)
 	}
 }
 
@@ -223,34 +197,22 @@ func testSharedAccessSignature(t *testing.T, a *account) {
 	defer owner.Close()
 	signature, err := owner.container.GetSASURL(
 		sas.ContainerPermissions{Read: true, Write: true, Create: true, Delete: true, List: true}, time.Now().Add(time.Hour), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	_, query, _ := strings.Cut(signature, "?")
 	d, err := newDriver(Config{
 		ConnectionString: "BlobEndpoint=" + a.endpoint + ";SharedAccessSignature=" + query, Container: owner.name,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer d.Close()
 	for key, size := range map[string]int{"small": 100, "large": 9 << 20} {
-		info, err := d.Put(t.Context(), key, bytes.NewReader(random(size)), create)
-		if err != nil {
-			t.Fatal(err)
-		}
-		holds(t, d, key, random(size), info)
-		if _, err := d.Put(t.Context(), key, bytes.NewReader(random(size)), create); !errors.Is(err, fs.ErrExist) {
-			t.Errorf("creating again: %v", err)
-		}
-		if err := d.Delete(t.Context(), key, storagedrivers.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
+		info, err := d.Put(t.Context(), key, bytes.NewReader(test.Random(size)), create)
+		test.Must(t, err)
+		holds(t, d, key, test.Random(size), info)
+		_, err = d.Put(t.Context(), key, bytes.NewReader(test.Random(size)), create)
+		test.Is(t, err, fs.ErrExist, "creating again")
+		test.Is(t, d.Delete(t.Context(), key, storagedrivers.DeleteOptions{}), nil)
 	}
-	if err := d.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if _, err := d.Presign(t.Context(), "small", storagedrivers.PresignOptions{}); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("signing: error %v, want unsupported", err)
-	}
+	test.Is(t, d.Check(t.Context()), nil)
+	_, err = d.Presign(t.Context(), "small", storagedrivers.PresignOptions{})
+	test.Is(t, err, errors.ErrUnsupported, "signing")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -32,11 +33,11 @@ func BenchmarkWarm(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				body, _, err := d.Open(b.Context(), fmt.Sprint(i%tt.objects), tt.rng)
-				is(b, err, nil)
+				test.Is(b, err, nil)
 				n, err := io.Copy(io.Discard, body)
-				is(b, err, nil)
+				test.Is(b, err, nil)
 				b.SetBytes(n)
-				is(b, body.Close(), nil)
+				test.Is(b, body.Close(), nil)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -25,13 +26,13 @@ func TestCopy(t *testing.T) {
 			put(t, d, "object", random(2, mib))
 			has(t, d, "object", all, random(2, mib))
 			source, err := d.Stat(t.Context(), "source")
-			is(t, err, nil)
+			test.Is(t, err, nil)
 			_, err = d.Put(t.Context(), "object", nil, storagedrivers.PutOptions{Source: &source})
-			is(t, err, fs.ErrExist)
+			test.Is(t, err, fs.ErrExist)
 			_, err = d.Put(t.Context(), "object", nil, storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, Source: &source})
-			is(t, err, nil)
+			test.Is(t, err, nil)
 			has(t, d, "object", all, content)
-			is(t, d.Close(), nil)
+			test.Is(t, d.Close(), nil)
 		})
 	}
 }
@@ -56,9 +57,7 @@ func TestSpace(t *testing.T) {
 	} {
 		d := New(tt.backend, within(t.TempDir()), "backend", small)
 		space, err := d.(storagedrivers.SpaceReporter).Space(t.Context())
-		is(t, err, tt.err)
-		if space != tt.space {
-			t.Errorf("space %+v, want %+v", space, tt.space)
-		}
+		test.Is(t, err, tt.err)
+		test.Equal(t, space, tt.space, "space")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // childFolder is the environment variable of a child process, with the folder that it writes to.
@@ -36,19 +38,19 @@ func TestKilled(t *testing.T) {
 		rounds = 3
 	}
 	program, err := os.Executable()
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	folder := t.TempDir()
 	for round := range rounds {
 		child := exec.CommandContext(t.Context(), program)
 		child.Env = append(os.Environ(), childFolder+"="+folder)
 		out, err := child.StdoutPipe()
-		is(t, err, nil)
-		is(t, child.Start(), nil)
+		test.Is(t, err, nil)
+		test.Is(t, child.Start(), nil)
 		time.AfterFunc(time.Duration(rand.IntN(200))*time.Millisecond, func() { _ = child.Process.Kill() })
 		last := -1
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			last, err = strconv.Atoi(lines.Text())
-			is(t, err, nil)
+			test.Is(t, err, nil)
 		}
 		_ = child.Wait() // it was killed
 
@@ -68,6 +70,6 @@ func TestKilled(t *testing.T) {
 		if stats := s.Stats(); last >= 0 && found == 0 || size(t, folder) > childMaxSize || stats.Damaged > 1 {
 			t.Errorf("round %d: %d of %d records, %+v", round, found, last+1, stats)
 		}
-		is(t, s.Close(), nil)
+		test.Is(t, s.Close(), nil)
 	}
 }

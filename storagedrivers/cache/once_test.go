@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -54,7 +55,7 @@ func TestFetchedOnce(t *testing.T) {
 				group.Go(func() { has(t, d, "object", all, content) })
 				synctest.Wait()
 				_, err := d.Stat(t.Context(), "object")
-				is(t, err, nil)
+				test.Is(t, err, nil)
 				group.Go(func() {
 					n, _ := rng.Within(int64(len(content)))
 					has(t, d, "object", rng, content[rng.Offset:rng.Offset+n])
@@ -62,9 +63,7 @@ func TestFetchedOnce(t *testing.T) {
 				synctest.Wait()
 				close(goOn)
 				group.Wait()
-				if n := b.bytes.Load(); n != int64(len(content)) {
-					t.Errorf("%d bytes were requested of %d", n, len(content))
-				}
+				test.Equal(t, b.bytes.Load(), int64(len(content)), "bytes were requested of", len(content))
 			})
 		})
 	}
@@ -113,14 +112,10 @@ func TestMemory(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if n := d.(*cached).inMemory(); n != fit {
-			t.Errorf("%d blocks are in memory, want %d", n, fit)
-		}
+		test.Equal(t, d.(*cached).inMemory(), fit, "blocks are in memory")
 		close(b.held)
 		group.Wait()
-		if n := s.fetching.Busy(); n != 0 {
-			t.Errorf("%d blocks are still counted", n)
-		}
+		test.Equal(t, s.fetching.Busy(), 0, "blocks are still counted")
 	})
 }
 
@@ -134,7 +129,7 @@ func TestMemoryLeft(t *testing.T) {
 		d := behind(t, b, s, small)
 		put(t, d, "object", random(1, 64*kib))
 		slot, err := s.acquire(t.Context(), 64*kib)
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error)
 		go func() {
@@ -143,7 +138,7 @@ func TestMemoryLeft(t *testing.T) {
 		}()
 		synctest.Wait()
 		leave()
-		is(t, <-left, context.Canceled)
+		test.Is(t, <-left, context.Canceled)
 		d.(*cached).running.Wait()
 		slot.Release()
 		has(t, d, "object", all, random(1, 64*kib))

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/azblob"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
@@ -37,7 +38,7 @@ var remotes = map[string]func(t *testing.T) func(folder string) config{
 			Credentials: credentials.NewStaticCredentialsProvider(s.AccessKeyID, s.SecretAccessKey, ""),
 		})
 		_, err := client.CreateBucket(t.Context(), &awss3.CreateBucketInput{Bucket: aws.String("bucket")})
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		return func(folder string) config {
 			return &s3.Config{
 				Bucket: "bucket", Endpoint: "http://" + s.Address, AccessKeyID: s.AccessKeyID, SecretAccessKey: s.SecretAccessKey, Prefix: folder,
@@ -48,11 +49,11 @@ var remotes = map[string]func(t *testing.T) func(folder string) config{
 		t.Helper()
 		s := servers.Azurite(t)
 		key, err := container.NewSharedKeyCredential(servers.AzuriteAccount, servers.AzuriteKey)
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		client, err := container.NewClientWithSharedKeyCredential(s.Endpoint+"/container", key, nil)
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		_, err = client.Create(t.Context(), nil)
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		return func(folder string) config {
 			return &azblob.Config{
 				Container: "container", Account: servers.AzuriteAccount, Key: servers.AzuriteKey, Endpoint: s.Endpoint, Prefix: folder,
@@ -87,9 +88,9 @@ var remotes = map[string]func(t *testing.T) func(folder string) config{
 // remote returns the driver of a configuration.
 func remote(t *testing.T, c config) storagedrivers.Driver {
 	t.Helper()
-	is(t, c.Complete(), nil)
+	test.Is(t, c.Complete(), nil)
 	d, err := c.NewDriver(slog.New(slog.DiscardHandler))
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	return d
 }
 
@@ -133,5 +134,5 @@ func TestImmutableSFTP(t *testing.T) {
 	if stats := store.Stats(); stats.Misses != misses || stats.Hits == 0 {
 		t.Errorf("%+v after %d misses", stats, misses)
 	}
-	is(t, d.Close(), nil)
+	test.Is(t, d.Close(), nil)
 }

@@ -10,6 +10,7 @@ package drivertest
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -26,11 +27,16 @@ type Harness struct {
 	// including hidden and temporary ones. They are listed by their keys, or by any name without
 	// one. Nil if not supported.
 	Leftovers func(t *testing.T) []string
+	// Address is the host and port of the server of the drivers. Empty if there is none.
+	Address string
+	// Through is Another, but its driver reaches the server at another address, a host and port, and does
+	// not wait longer than timeout for it to answer. It is set together with Address.
+	Through func(t *testing.T, address string, timeout time.Duration) storagedrivers.Driver
 	// AbortUpload starts an upload of key, large enough to come in parts, on the backend that New
 	// created for t. It aborts it as if its process had died, so that leftovers remain. Nil if not
-	// supported.
+	// supported; with Through the suite does it.
 	AbortUpload func(t *testing.T, key string)
-	// Later is Another with a clock that is two days ahead. It is set together with AbortUpload.
+	// Later is Another with a clock that is two days ahead. Nil if nothing is swept.
 	Later func(t *testing.T) storagedrivers.Driver
 	// Kill ends a driver from New or Another like the end of its process. It is set together with
 	// Another, for a [storagedrivers.Stager].
@@ -165,6 +171,11 @@ var subtests = []subtest{
 	{"sweep", testSweep},
 	{"sweep beside uploads", testSweepBesideUploads},
 	{"space", testSpace},
+	{"host that is gone", testGoneHost},
+	{"silent on the way", testSilentOnTheWay},
+	{"cancelled while silent", testCancelledWhileSilent},
+	{"cut while storing", testCutWhileStoring},
+	{"cut while reading", testCutWhileReading},
 	{"check", testCheck},
 	{"close", testClose},
 }

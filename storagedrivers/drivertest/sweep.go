@@ -33,12 +33,12 @@ func (e *env) sweeps(t *testing.T, d storagedrivers.Driver) func(opts storagedri
 // nothing else is.
 func testSweep(t *testing.T, e *env) {
 	now := e.sweeps(t, e.bare)
-	if e.harness.AbortUpload == nil {
+	if e.harness.Later == nil {
 		t.Skip("the harness cannot abort an upload")
 	}
 	c := content{1, 100}
 	e.put(t, "folder/object", c, create)
-	e.harness.AbortUpload(e.t, e.prefix+"folder/cut")
+	e.abort(t, e.prefix+"folder/cut")
 	left := e.hidden(t, "folder/object")
 	if len(left) == 0 {
 		t.Fatal("an aborted upload has no leftovers")

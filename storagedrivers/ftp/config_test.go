@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -23,13 +24,11 @@ func TestComplete(t *testing.T) {
 		"host": "host:21", "host:2121": "host:2121", "::1": "[::1]:21", "[::1]": "[::1]:21", "[::1]:22": "[::1]:22",
 	} {
 		f := &Config{Address: address, User: "u"}
-		must(t, f.Complete())
-		if f.Address != want {
-			t.Errorf("%q became %+v, want %q", address, f, want)
-		}
+		test.Must(t, f.Complete())
+		test.Equal(t, f.Address, want, address, "became", f)
 	}
 	f := &Config{Address: "host", User: "u", TLS: tlsImplicit, Timeout: options.Duration(time.Second)}
-	must(t, f.Complete())
+	test.Must(t, f.Complete())
 	if f.Address != "host:990" || f.ServerName != "host" || f.timeout() != time.Second {
 		t.Errorf("implicit TLS became %+v", f)
 	}
@@ -38,7 +37,7 @@ func TestComplete(t *testing.T) {
 func TestWrongOptions(t *testing.T) {
 	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty.pem")
-	must(t, os.WriteFile(empty, nil, 0o600))
+	test.Must(t, os.WriteFile(empty, nil, 0o600))
 	for want, f := range map[string]*Config{
 		"address is missing":                     {User: "u"},
 		"user is missing":                        {Address: "a"},
@@ -53,9 +52,7 @@ func TestWrongOptions(t *testing.T) {
 		"ca: open":                               {Address: "a", User: "u", TLS: tlsExplicit, CA: empty + ".not"},
 		"ca: no certificate in " + empty + "":    {Address: "a", User: "u", TLS: tlsExplicit, CA: empty},
 	} {
-		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q", err, want)
-		}
+		test.Says(t, f.Complete(), want)
 	}
 	for _, address := range []string{"user:secret@host", "ftp://user:secret@host:21/", "user:secret@host:21", "secret@host"} {
 		err := (&Config{Address: address, User: "u"}).Complete()
@@ -70,13 +67,13 @@ func TestNewDriver(t *testing.T) {
 	server := (&fake{facts: true, tls: secured}).start(t)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	block := &pem.Block{Type: "CERTIFICATE", Bytes: secured.Certificates[0].Certificate[0]}
-	must(t, os.WriteFile(ca, pem.EncodeToMemory(block), 0o600))
+	test.Must(t, os.WriteFile(ca, pem.EncodeToMemory(block), 0o600))
 	f := &Config{Address: server.address, User: "u", Password: "secret", TLS: tlsExplicit, CA: ca, ServerName: "example.com"}
-	must(t, f.Complete())
+	test.Must(t, f.Complete())
 	d, err := f.NewDriver(slog.New(slog.DiscardHandler))
-	must(t, err)
+	test.Must(t, err)
 	defer d.Close()
-	is(t, d.Check(t.Context()), nil)
+	test.Is(t, d.Check(t.Context()), nil)
 }
 
 func TestWrongLogin(t *testing.T) {
@@ -85,7 +82,7 @@ func TestWrongLogin(t *testing.T) {
 	config := f.config()
 	config.Password = "wrong"
 	err := open(t, config).Check(t.Context())
-	is(t, err, fs.ErrPermission)
+	test.Is(t, err, fs.ErrPermission)
 	drivertest.Cause(t, err, wrongLogin)
 
 	config = f.config()
@@ -96,7 +93,7 @@ func TestWrongLogin(t *testing.T) {
 	}
 	config = f.config()
 	config.TLS, config.ServerName = tlsNone, ""
-	is(t, open(t, config).Check(t.Context()), fs.ErrPermission)
+	test.Is(t, open(t, config).Check(t.Context()), fs.ErrPermission)
 
 	without := (&fake{tls: secured, lacks: "AUTH"}).start(t)
 	drivertest.Cause(t, open(t, without.config()).Check(t.Context()), storagedrivers.NoTLS)
@@ -123,11 +120,9 @@ func TestCheck(t *testing.T) {
 			f.start(t)
 			d := open(t, f.config())
 			for range 2 {
-				is(t, d.Check(t.Context()), nil)
+				test.Is(t, d.Check(t.Context()), nil)
 			}
-			if got := d.Features(); got != tt.want {
-				t.Errorf("features %+v, want %+v", got, tt.want)
-			}
+			test.Equal(t, d.Features(), tt.want, "features")
 			f.has(t)
 		})
 	}
@@ -135,7 +130,7 @@ func TestCheck(t *testing.T) {
 	config := missing.config()
 	config.Root = "/a/b"
 	d := open(t, config)
-	is(t, errors.Join(d.Check(context.WithoutCancel(t.Context())), put(t, d, "c/key", "x", create)), nil)
+	test.Is(t, errors.Join(d.Check(context.WithoutCancel(t.Context())), put(t, d, "c/key", "x", create)), nil)
 	missing.has(t, "a/b/c/key")
 }
 
@@ -186,8 +181,6 @@ func TestParallel(t *testing.T) {
 		`{"address": "a", "user": "u", "connections": 5}`: 2,
 		`{"address": "a", "user": "u", "connections": 1}`: 1,
 	} {
-		if got := newConfig(t, options).(storagedrivers.Limited).Limits().Parallel; got != want {
-			t.Errorf("%s: %d, want %d", options, got, want)
-		}
+		test.Equal(t, newConfig(t, options).(storagedrivers.Limited).Limits().Parallel, want, options)
 	}
 }

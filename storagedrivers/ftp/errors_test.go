@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -88,12 +89,12 @@ func TestOperationError(t *testing.T) {
 	cancel(storagedrivers.ErrUnavailable)
 	err := operationError(ctx, io.EOF)
 	for _, want := range []error{context.Canceled, storagedrivers.ErrUnavailable, io.EOF} {
-		is(t, err, want)
+		test.Is(t, err, want)
 	}
 	plain, stop := context.WithCancel(t.Context())
 	stop()
 	err = operationError(plain, io.EOF)
-	is(t, err, context.Canceled)
+	test.Is(t, err, context.Canceled)
 	if errors.Is(err, storagedrivers.ErrUnavailable) {
 		t.Errorf("error %v blames the server", err)
 	}
@@ -117,8 +118,6 @@ func TestIsSingleReply(t *testing.T) {
 		{&textproto.Error{Code: 421, Msg: "bye"}, false},
 		{textproto.ProtocolError("what?"), false},
 	} {
-		if got := isSingleReply(tt.err); got != tt.want {
-			t.Errorf("isSingleReply(%v) is %t, want %t", tt.err, got, tt.want)
-		}
+		test.Equal(t, isSingleReply(tt.err), tt.want, "isSingleReply(", tt.err, ") is")
 	}
 }

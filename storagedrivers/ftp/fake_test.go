@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // fake is an FTP server on its own folder. It replies like vsftpd and proftpd, with hooks for
@@ -59,7 +61,7 @@ func (f *fake) start(t *testing.T) *fake {
 func (f *fake) listen(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", f.address)
-	must(t, err)
+	test.Must(t, err)
 	f.listener, f.address = listener, listener.Addr().String()
 	f.sessions.Go(func() {
 		for {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -22,7 +23,7 @@ func (f *fake) replace(t *testing.T, name, content string) {
 	if err == nil {
 		err = os.Rename(temp, filepath.Join(f.root, name))
 	}
-	is(t, err, nil)
+	test.Is(t, err, nil)
 }
 
 // replacing makes the server replace "key" at the next command of this name, after it is armed.
@@ -52,7 +53,7 @@ func TestReplacedWhileOpened(t *testing.T) {
 				f := &fake{facts: facts}
 				armed := replacing(t, f, "RETR", func() string { return now })
 				d := open(t, f.config())
-				must(t, put(t, d, "key", "content", create))
+				test.Must(t, put(t, d, "key", "content", create))
 				armed.Store(1)
 				if got, err := read(t, d, "key"); err != nil || got != now {
 					t.Errorf("read %q, error %v, want %q", got, err, now)
@@ -74,15 +75,15 @@ func TestReplacedAgainAndAgain(t *testing.T) {
 				f := &fake{facts: true}
 				armed := replacing(t, f, "RETR", func() string { return strings.Repeat("x", int(size+n.Add(1))) })
 				d := open(t, f.config())
-				must(t, put(t, d, "key", strings.Repeat("x", int(size)), create))
+				test.Must(t, put(t, d, "key", strings.Repeat("x", int(size)), create))
 				armed.Store(1000)
 				body, _, err := d.Open(t.Context(), "key", rng)
 				if err == nil {
 					_, err = io.Copy(io.Discard, body)
-					is(t, body.Close(), nil)
+					test.Is(t, body.Close(), nil)
 				}
-				is(t, err, storagedrivers.ErrChanged)
-				is(t, err, storagedrivers.ErrUnavailable)
+				test.Is(t, err, storagedrivers.ErrChanged)
+				test.Is(t, err, storagedrivers.ErrUnavailable)
 			})
 		}
 	}
@@ -99,9 +100,9 @@ func TestReplacedWhileRead(t *testing.T) {
 				f := (&fake{facts: true}).start(t)
 				d := open(t, f.config())
 				old := strings.Repeat("x", size)
-				must(t, put(t, d, "key", old, create))
+				test.Must(t, put(t, d, "key", old, create))
 				body, _, err := d.Open(t.Context(), "key", rng)
-				must(t, err)
+				test.Must(t, err)
 				f.replace(t, "key", strings.Repeat("y", size+i))
 				got, err := io.ReadAll(body)
 				want := old
@@ -109,17 +110,16 @@ func TestReplacedWhileRead(t *testing.T) {
 					want = old[rng.Offset : rng.Offset+rng.Length]
 				}
 				if size > maxWhole {
-					is(t, err, storagedrivers.ErrChanged)
+					test.Is(t, err, storagedrivers.ErrChanged)
 					if len(got) >= len(want) || string(got) != want[:len(got)] {
 						t.Errorf("%d bytes look like the whole object", len(got))
 					}
 				} else if err != nil || string(got) != want {
 					t.Errorf("read %d bytes, error %v, want %d of the old object", len(got), err, len(want))
 				}
-				is(t, body.Close(), nil)
-				if _, err := d.Stat(t.Context(), "key"); err != nil {
-					t.Errorf("stat: %v", err)
-				}
+				test.Is(t, body.Close(), nil)
+				_, err = d.Stat(t.Context(), "key")
+				test.Is(t, err, nil, "stat")
 			})
 		}
 	}
@@ -137,7 +137,7 @@ func TestPartBesideAnUpload(t *testing.T) {
 	f.before = func(_ *session, command, _ string) string {
 		if command == "RETR" && armed.Load() {
 			once.Do(func() {
-				upload.Go(func() { is(t, put(t, another, "key", strings.Repeat("y", 2*maxWhole), overwrite), nil) })
+				upload.Go(func() { test.Is(t, put(t, another, "key", strings.Repeat("y", 2*maxWhole), overwrite), nil) })
 				time.Sleep(200 * time.Millisecond) // more than an upload needs
 			})
 		}
@@ -146,15 +146,15 @@ func TestPartBesideAnUpload(t *testing.T) {
 	f.start(t)
 	d := open(t, f.config())
 	another = open(t, f.config())
-	must(t, put(t, d, "key", strings.Repeat("x", 2*maxWhole+1), create))
+	test.Must(t, put(t, d, "key", strings.Repeat("x", 2*maxWhole+1), create))
 	armed.Store(true)
 	body, info, err := d.Open(t.Context(), "key", storagedrivers.Range{Offset: 1})
-	must(t, err)
+	test.Must(t, err)
 	part := make([]byte, 1000)
 	if _, err := io.ReadFull(body, part); err != nil || part[0] != 'x' || info.Size != 2*maxWhole+1 {
 		t.Errorf("read %q with the info of %d bytes, error %v", part[0], info.Size, err)
 	}
-	is(t, body.Close(), nil)
+	test.Is(t, body.Close(), nil)
 	upload.Wait()
 }
 
@@ -168,16 +168,16 @@ func TestChangedInPlace(t *testing.T) {
 			t.Parallel()
 			f := (&fake{facts: true}).start(t)
 			d := open(t, f.config())
-			must(t, put(t, d, "key", strings.Repeat("x", size), create))
+			test.Must(t, put(t, d, "key", strings.Repeat("x", size), create))
 			body, _, err := d.Open(t.Context(), "key", storagedrivers.Range{Offset: 1})
-			must(t, err)
+			test.Must(t, err)
 			defer body.Close()
-			must(t, os.Truncate(filepath.Join(f.root, "key"), change))
+			test.Must(t, os.Truncate(filepath.Join(f.root, "key"), change))
 			got, err := io.ReadAll(body)
 			if len(got) >= size-1 {
 				t.Errorf("%d bytes look like the whole object", len(got))
 			}
-			is(t, err, storagedrivers.ErrChanged)
+			test.Is(t, err, storagedrivers.ErrChanged)
 		})
 	}
 }
@@ -195,11 +195,11 @@ func TestBrokenDownload(t *testing.T) {
 	}}
 	f.start(t)
 	d := open(t, f.config())
-	must(t, put(t, d, "key", content, create))
+	test.Must(t, put(t, d, "key", content, create))
 	for _, at := range []int64{0, 1000, int64(len(content)) - 1} {
 		cut.Store(at)
 		got, err := read(t, d, "key")
-		is(t, err, storagedrivers.ErrUnavailable)
+		test.Is(t, err, storagedrivers.ErrUnavailable)
 		if int64(len(got)) != at || !strings.HasPrefix(content, got) {
 			t.Errorf("read %d bytes, want the first %d", len(got), at)
 		}
@@ -207,7 +207,7 @@ func TestBrokenDownload(t *testing.T) {
 	// All bytes have arrived, but the server reports a failure.
 	cut.Store(int64(len(content)))
 	got, err := read(t, d, "key")
-	is(t, err, storagedrivers.ErrUnavailable)
+	test.Is(t, err, storagedrivers.ErrUnavailable)
 	if len(got) >= len(content) {
 		t.Errorf("%d bytes look like the whole object", len(got))
 	}
@@ -231,16 +231,15 @@ func TestClosingEarly(t *testing.T) {
 	config := f.config()
 	config.Connections = 1
 	d := open(t, config)
-	must(t, put(t, d, "key", content, create))
+	test.Must(t, put(t, d, "key", content, create))
 	for _, length := range []int64{0, 1, 1000, int64(len(content)) - 1, int64(len(content))} {
 		for _, rng := range []storagedrivers.Range{all, {Offset: 0, Length: length}} {
 			body, _, err := d.Open(t.Context(), "key", rng)
-			must(t, err)
-			if _, err := io.CopyN(io.Discard, body, length); err != nil {
-				t.Errorf("reading %d bytes: %v", length, err)
-			}
+			test.Must(t, err)
+			_, err = io.CopyN(io.Discard, body, length)
+			test.Is(t, err, nil, "reading", length, "bytes")
 			for range 2 {
-				is(t, body.Close(), nil)
+				test.Is(t, body.Close(), nil)
 			}
 			if _, err := body.Read(make([]byte, 1)); err == nil {
 				t.Error("reading succeeded after closing")
@@ -250,9 +249,7 @@ func TestClosingEarly(t *testing.T) {
 			}
 		}
 	}
-	if n := logins.Load(); n != 1 {
-		t.Errorf("%d connections were made, want 1", n)
-	}
+	test.Equal(t, logins.Load(), 1, "connections were made")
 }
 
 // TestRudeServer: a server may end TLS data connections without an alert.
@@ -261,7 +258,7 @@ func TestRudeServer(t *testing.T) {
 	content := strings.Repeat("0123456789", 100_000)
 	f := (&fake{tls: secured, rude: true}).start(t)
 	d := open(t, f.config())
-	must(t, put(t, d, "folder/key", content, create))
+	test.Must(t, put(t, d, "folder/key", content, create))
 	holds(t, d, "folder/key", content)
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
 	if err != nil || len(page.Objects) != 1 {

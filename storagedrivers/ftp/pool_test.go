@@ -14,6 +14,7 @@ import (
 
 	jftp "github.com/jlaffaye/ftp"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -65,9 +66,7 @@ func discard(p *pool, c *conn) {
 func getConn(t *testing.T, p *pool) *conn {
 	t.Helper()
 	c, err := p.get(t.Context())
-	if err != nil {
-		t.Fatalf("getting a connection: %v", err)
-	}
+	test.Must(t, err, "getting a connection")
 	return c
 }
 
@@ -89,9 +88,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 		second := getConn(t, p)
 		p.put(second)
 		p.put(first)
-		if getConn(t, p) != first {
-			t.Error("not the connection that was used last")
-		}
+		test.Equal(t, getConn(t, p), first, "not the connection that was used last")
 		p.put(first)
 		h.has(t, 2, 2, 0)
 
@@ -117,9 +114,8 @@ func TestDeadConnectionsAreLeft(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		h.down.Store(true)
 		for range 5 { // a failure takes no connection
-			if _, err := p.get(t.Context()); !errors.Is(err, errDown) {
-				t.Errorf("error %v, want %v", err, errDown)
-			}
+			_, err := p.get(t.Context())
+			test.Is(t, err, errDown)
 		}
 		h.has(t, 3, 0, 1)
 		h.down.Store(false)
@@ -161,14 +157,12 @@ func TestWaitingForAConnection(t *testing.T) {
 		busy := errors.New("busy")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, busy)
 		defer cancel()
-		if _, err := p.get(ctx); !errors.Is(err, busy) {
-			t.Errorf("error %v, want the cause %v", err, busy)
-		}
+		_, err := p.get(ctx)
+		test.Is(t, err, busy)
 		cancelled, stop := context.WithCancel(t.Context())
 		stop()
-		if _, err := p.get(cancelled); !errors.Is(err, context.Canceled) {
-			t.Errorf("error %v, want %v", err, context.Canceled)
-		}
+		_, err = p.get(cancelled)
+		test.Is(t, err, context.Canceled)
 
 		got := make(chan *conn)
 		go func() { got <- getConn(t, p) }()
@@ -182,9 +176,8 @@ func TestWaitingForAConnection(t *testing.T) {
 		p.put(c)
 		p.close()
 		h.has(t, 1, 0, 0)
-		if _, err := p.get(t.Context()); !errors.Is(err, storagedrivers.ErrClosed) {
-			t.Errorf("error %v, want %v", err, storagedrivers.ErrClosed)
-		}
+		_, err = p.get(t.Context())
+		test.Is(t, err, storagedrivers.ErrClosed)
 	})
 }
 
@@ -215,9 +208,7 @@ func TestNeverMoreThanItsSize(t *testing.T) {
 	}
 	wg.Wait()
 	p.close()
-	if n := h.open.Load(); n != 0 {
-		t.Errorf("%d are still open", n)
-	}
+	test.Equal(t, h.open.Load(), 0, "are still open")
 }
 
 // TestHostAllowsFewer: users wait for the existing connections. After a minute the pool tries more.
@@ -250,9 +241,7 @@ func TestHostAllowsFewer(t *testing.T) {
 		for _, c := range conns {
 			p.put(c)
 		}
-		if refused.Load() != 6 {
-			t.Errorf("%d are refused later", refused.Load()-6)
-		}
+		test.Equal(t, refused.Load(), 6, refused.Load()-6, "are refused later")
 	})
 }
 
@@ -300,9 +289,7 @@ func TestHostIsDead(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if took := time.Since(start); took != silence {
-			t.Errorf("took %s, want %s", took, silence)
-		}
+		test.Equal(t, time.Since(start), silence, "took")
 	})
 }
 
@@ -325,16 +312,14 @@ func TestDownloads(t *testing.T) {
 					t.Errorf("error %v, want %v", err, storagedrivers.ErrBusy)
 				}
 			}
-			if got.String() != want {
-				t.Errorf("of %d connections, downloads have %s, want %s", size, got.String(), want)
-			}
+			test.Equal(t, got.String(), want, "of", size, "connections, downloads have")
 			if size > 1 {
 				p.put(getConn(t, p))
 			}
 			waiting := make(chan *conn)
 			go func() {
 				c, err := p.getDownload(t.Context())
-				is(t, err, nil)
+				test.Is(t, err, nil)
 				waiting <- c
 			}()
 			synctest.Wait()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
@@ -64,15 +65,13 @@ func TestRaceOfDrivers(t *testing.T) {
 func TestProFTPDKeepingFiles(t *testing.T) {
 	config := configFor(t, servers.ProFTPD(t, servers.FTPSettings{KeepFiles: true}), tlsNone)
 	d := open(t, config)
-	must(t, d.Check(t.Context()))
-	if got := d.Features(); got != (storagedrivers.Features{ListTimes: true, Dated: true}) {
-		t.Errorf("features %+v, want no other guarantees", got)
-	}
+	test.Must(t, d.Check(t.Context()))
+	test.Equal(t, d.Features(), (storagedrivers.Features{ListTimes: true, Dated: true}), "features")
 	for _, content := range []string{"first", "second", "third"} {
-		is(t, put(t, d, "folder/key", content, overwrite), nil)
+		test.Is(t, put(t, d, "folder/key", content, overwrite), nil)
 		holds(t, d, "folder/key", content)
 	}
-	is(t, put(t, d, "folder/key", "content", create), fs.ErrExist)
+	test.Is(t, put(t, d, "folder/key", "content", create), fs.ErrExist)
 }
 
 // TestNothingMayBeRenamed: a server that refuses each rename keeps the old object, and one of the same
@@ -88,7 +87,7 @@ func TestNothingMayBeRenamed(t *testing.T) {
 				d := open(t, f.config())
 				f.replace(t, "object", "old")
 				_, err := d.Put(t.Context(), "object", strings.NewReader("new"), overwrite)
-				is(t, err, fs.ErrPermission)
+				test.Is(t, err, fs.ErrPermission)
 				holds(t, d, "object", "old")
 			})
 		})
@@ -123,9 +122,9 @@ func TestReplacedInSteps(t *testing.T) {
 			tt.fault(f)
 			f.start(t)
 			d := open(t, f.config())
-			must(t, d.Check(t.Context()))
+			test.Must(t, d.Check(t.Context()))
 			f.replace(t, "key", "old")
-			is(t, put(t, d, "key", "content", overwrite), tt.want)
+			test.Is(t, put(t, d, "key", "content", overwrite), tt.want)
 			f.has(t, "key")
 			holds(t, d, "key", map[bool]string{true: "content", false: "old"}[tt.want == nil])
 		})
@@ -152,7 +151,7 @@ func TestCrashWhileNaming(t *testing.T) {
 			config := f.config()
 			config.Address = proxy.Address
 			dead := open(t, config)
-			is(t, put(t, dead, "key", "dead", create), storagedrivers.ErrUnavailable)
+			test.Is(t, put(t, dead, "key", "dead", create), storagedrivers.ErrUnavailable)
 			err := put(t, open(t, f.config()), "key", "content", create)
 			if err != nil && !errors.Is(err, fs.ErrExist) {
 				t.Errorf("the name is locked: %v", err)
@@ -172,5 +171,5 @@ func (f *fake) aged(t *testing.T, name string, folder bool, age time.Duration) {
 		err = os.WriteFile(file, []byte("x"), 0o600)
 	}
 	then := time.Now().Add(-age)
-	must(t, errors.Join(err, os.Chtimes(file, then, then)))
+	test.Must(t, errors.Join(err, os.Chtimes(file, then, then)))
 }

@@ -11,20 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 )
-
-// cutOff starts an upload and then makes the server unreachable.
-func cutOff(t *testing.T, d *driver, key string) {
-	t.Helper()
-	proxy := faults.New(t, d.config.Address)
-	d.config.Address = proxy.Address
-	src := &cut{Reader: bytes.NewReader(make([]byte, 9<<20)), event: func() { proxy.SetRefusing(true) }}
-	_, err := d.Put(t.Context(), key, src, overwrite)
-	is(t, err, storagedrivers.ErrUnavailable)
-	is(t, d.Close(), nil)
-}
 
 // cut is a source that calls a function in the middle.
 type cut struct {
@@ -89,7 +78,7 @@ func TestSweep(t *testing.T) {
 		for name := range left {
 			f.aged(t, name, false, 72*time.Hour)
 		}
-		before := files(t, f.root)
+		before := test.Files(t, f.root)
 		d := open(t, f.config())
 		for _, dry := range []bool{true, true, false} {
 			if dry {
@@ -125,7 +114,7 @@ func TestSweepGoesOn(t *testing.T) {
 			f.aged(t, folder+"/.up-old.part", false, 72*time.Hour)
 		}
 		found, err := open(t, f.config()).Sweep(t.Context(), storagedrivers.SweepOptions{})
-		is(t, err, fs.ErrPermission)
+		test.Is(t, err, fs.ErrPermission)
 		if len(found) != 1 || found[0].Name != "z/.up-old.part" {
 			t.Errorf("swept %+v", found)
 		}
@@ -149,7 +138,7 @@ func TestSweepIsCutOff(t *testing.T) {
 		f.aged(t, ".up-a.part", false, 72*time.Hour)
 		f.aged(t, ".up-b.part", false, 72*time.Hour)
 		found, err := open(t, f.config()).Sweep(ctx, storagedrivers.SweepOptions{})
-		is(t, err, context.Canceled)
+		test.Is(t, err, context.Canceled)
 		if !slices.ContainsFunc(found, func(one storagedrivers.Leftover) bool { return one.Name == ".up-a.part" }) {
 			t.Errorf("swept %+v", found)
 		}
@@ -163,7 +152,7 @@ func TestSweepOfAServerThatHides(t *testing.T) {
 	f.aged(t, "folder", true, 0)
 	f.aged(t, "folder/.up-old.part", false, 72*time.Hour)
 	found, err := open(t, f.config()).Sweep(t.Context(), storagedrivers.SweepOptions{})
-	is(t, err, errors.ErrUnsupported)
+	test.Is(t, err, errors.ErrUnsupported)
 	if len(found) > 0 {
 		t.Errorf("swept %+v", found)
 	}
@@ -174,9 +163,7 @@ func TestUntimedIsNoLeftover(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for want, made := range map[bool]time.Time{false: {}, true: now.Add(-time.Hour)} {
-		if got := (entry{name: ".up-a.part", modTime: made}).isLeftover(now); got != want {
-			t.Errorf("a file of %v is a leftover: %t, want %t", made, got, want)
-		}
+		test.Equal(t, (entry{name: ".up-a.part", modTime: made}).isLeftover(now), want, "a file of", made, "is a leftover")
 	}
 }
 
@@ -203,9 +190,7 @@ func TestLevel(t *testing.T) {
 			if err != nil || !slices.Equal(page.Folders, want) {
 				t.Errorf("folders of %q: %q, want %q, error %v", prefix, page.Folders, want, err)
 			}
-			if n := lists.Load(); n != 1 {
-				t.Errorf("%d folders were listed for %q, want one", n, prefix)
-			}
+			test.Equal(t, lists.Load(), 1, "folders were listed for", prefix)
 		}
 	})
 }

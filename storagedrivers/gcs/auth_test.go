@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
@@ -37,21 +38,15 @@ const account = "media@test.iam.gserviceaccount.com"
 func serviceAccountKey(t testing.TB, tokenURI string) string {
 	t.Helper()
 	key, err := throwAway()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	text, err := json.Marshal(map[string]string{
 		"type": "service_account", "project_id": "test", "private_key_id": "1", "client_email": account,
 		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
 		"token_uri":   tokenURI,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return string(text)
 }
 
@@ -89,9 +84,7 @@ func TestToken(t *testing.T) {
 		{http.StatusBadRequest, nil}, // there is one already
 	} {
 		status.Store(int64(tt.status))
-		if err := d.Check(t.Context()); !errors.Is(err, tt.want) {
-			t.Errorf("tokens answered with %d: error %v, want %v", tt.status, err, tt.want)
-		}
+		test.Is(t, d.Check(t.Context()), tt.want, "tokens answered with", tt.status)
 	}
 	before := asked.Load()
 	if err := d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{}); err != nil || asked.Load() != before {
@@ -109,12 +102,9 @@ func TestDefaultCredentials(t *testing.T) {
 		t.Errorf("without credentials: error %v", err)
 	}
 	drivertest.Cause(t, err, noCredentials)
-	if err := os.WriteFile(file, []byte(serviceAccountKey(t, "http://127.0.0.1:1/token")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Presign(t.Context(), "key", storagedrivers.PresignOptions{Lifetime: time.Hour}); err != nil {
-		t.Errorf("with credentials: %v", err)
-	}
+	test.Must(t, os.WriteFile(file, []byte(serviceAccountKey(t, "http://127.0.0.1:1/token")), 0o600))
+	_, err = d.Presign(t.Context(), "key", storagedrivers.PresignOptions{Lifetime: time.Hour})
+	test.Is(t, err, nil, "with credentials")
 }
 
 func TestPresign(t *testing.T) {
@@ -154,25 +144,19 @@ func TestPresign(t *testing.T) {
 			t.Parallel()
 			d := opened(t, tt.config)
 			signed, err := d.Presign(t.Context(), "a b/é.png", tt.opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			if !strings.HasPrefix(signed, tt.start) {
 				t.Errorf("got %s, want %s...", signed, tt.start)
 			}
 			address, err := url.Parse(signed)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			query := address.Query()
 			seconds, err := strconv.Atoi(query.Get("X-Goog-Expires"))
 			if left := tt.opts.Lifetime - time.Duration(seconds)*time.Second; err != nil || left < 0 || left > time.Minute {
 				t.Errorf("expires after %d s, want %s, error %v", seconds, tt.opts.Lifetime, err)
 			}
 			for parameter, want := range tt.query {
-				if got := query.Get(parameter); got != want {
-					t.Errorf("%s is %q, want %q", parameter, got, want)
-				}
+				test.Equal(t, query.Get(parameter), want, parameter)
 			}
 			verify(t, address)
 		})
@@ -184,9 +168,7 @@ func verify(t *testing.T, address *url.URL) {
 	t.Helper()
 	query := address.Query()
 	signature, err := hex.DecodeString(query.Get("X-Goog-Signature"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	scope, ok := strings.CutPrefix(query.Get("X-Goog-Credential"), account+"/")
 	if !ok || query.Get("X-Goog-SignedHeaders") != "host" {
 		t.Errorf("credential %q, headers %q", query.Get("X-Goog-Credential"), query.Get("X-Goog-SignedHeaders"))
@@ -202,9 +184,7 @@ func verify(t *testing.T, address *url.URL) {
 	}, "\n")
 	digest := sha256.Sum256([]byte(toSign))
 	key, err := throwAway()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if err := rsa.VerifyPKCS1v15(&key.PublicKey, crypto.SHA256, digest[:], signature); err != nil {
 		t.Errorf("%v of\n%s", err, canonical)
 	}
@@ -218,22 +198,15 @@ func TestPresignServes(t *testing.T) {
 		Bucket: newBucket(t, server), Endpoint: server.Endpoint, Prefix: "in",
 		key: serviceAccountKey(t, tokenServer(t).URL),
 	})
-	if _, err := d.Put(t.Context(), "a b/é.png", strings.NewReader("text"), create); err != nil {
-		t.Fatal(err)
-	}
+	_, err := d.Put(t.Context(), "a b/é.png", strings.NewReader("text"), create)
+	test.Must(t, err)
 	signed, err := d.Presign(t.Context(), "a b/é.png", storagedrivers.PresignOptions{Lifetime: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for method, want := range map[string]string{http.MethodGet: "text", http.MethodHead: ""} {
 		request, err := http.NewRequestWithContext(t.Context(), method, signed, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		answer, err := d.http.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		got, err := io.ReadAll(answer.Body)
 		if err != nil || answer.StatusCode != http.StatusOK || string(got) != want {
 			t.Errorf("%s: %s, %q, error %v", method, answer.Status, got, err)
@@ -259,7 +232,5 @@ func TestPresignUnsupported(t *testing.T) {
 	t.Parallel()
 	d := opened(t, Config{Bucket: "b", Endpoint: "http://127.0.0.1:1"})
 	_, err := d.Presign(t.Context(), "key", storagedrivers.PresignOptions{Lifetime: time.Hour})
-	if !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("error %v", err)
-	}
+	test.Is(t, err, errors.ErrUnsupported)
 }

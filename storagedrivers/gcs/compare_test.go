@@ -1,7 +1,6 @@
 package gcs
 
 import (
-	"errors"
 	"io"
 	"io/fs"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -38,24 +38,17 @@ func TestConditionsAreSent(t *testing.T) {
 	_, large := d.Put(t.Context(), "key", zeros(chunkSize+1), opts)
 	deleted := d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{IfMatch: opts.IfMatch})
 	for op, err := range map[string]error{"small": small, "large": large, "delete": deleted} {
-		if !errors.Is(err, storagedrivers.ErrChanged) {
-			t.Errorf("%s: error %v", op, err)
-		}
+		test.Is(t, err, storagedrivers.ErrChanged, op)
 	}
-	if _, err := d.Put(t.Context(), "key", strings.NewReader("text"), storagedrivers.PutOptions{}); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("create: error %v", err)
-	}
-	if got, want := strings.Join(sent, ", "), "POST 1234567890123456, POST 1234567890123456, DELETE 1234567890123456, POST 0"; got != want {
-		t.Errorf("sent %s, want %s", got, want)
-	}
+	_, err := d.Put(t.Context(), "key", strings.NewReader("text"), storagedrivers.PutOptions{})
+	test.Is(t, err, fs.ErrExist, "create")
+	test.Equal(t, strings.Join(sent, ", "), "POST 1234567890123456, POST 1234567890123456, DELETE 1234567890123456, POST 0", "sent")
 }
 
 // TestOtherETags: no generation is that of an ETag of another service.
 func TestOtherETags(t *testing.T) {
 	t.Parallel()
 	for _, etag := range []string{`"x"`, `""`, `"0"`, `"-5"`, `W/"5"`} {
-		if got := generationOf(etag); got != 1 {
-			t.Errorf("%s: %d", etag, got)
-		}
+		test.Equal(t, generationOf(etag), 1, etag)
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -15,13 +15,9 @@ import (
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	key := filepath.Join(t.TempDir(), "key.json")
-	if err := os.WriteFile(key, []byte(serviceAccountKey(t, "http://127.0.0.1:1/token")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(key, []byte(serviceAccountKey(t, "http://127.0.0.1:1/token")), 0o600))
 	other := filepath.Join(t.TempDir(), "other.json")
-	if err := os.WriteFile(other, []byte(`{"type":"authorized_user"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(other, []byte(`{"type":"authorized_user"}`), 0o600))
 	for name, tt := range map[string]struct {
 		config Config
 		want   Config
@@ -48,14 +44,10 @@ func TestComplete(t *testing.T) {
 			g := tt.config
 			err := g.Complete()
 			if tt.err != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.err) {
-					t.Errorf("error %v, want one with %q", err, tt.err)
-				}
+				test.Says(t, err, tt.err)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			if (g.key != "") != (g.CredentialsFile != "") {
 				t.Errorf("key %q of file %q", g.key, g.CredentialsFile)
 			}

@@ -5,13 +5,16 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fsouza/fake-gcs-server/fakestorage"
 	"go.uber.org/goleak"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func TestMain(m *testing.M) {
@@ -23,9 +26,7 @@ func TestMain(m *testing.M) {
 func inProcess(t testing.TB) servers.GCS {
 	t.Helper()
 	server, err := fakestorage.NewServerWithOptions(fakestorage.Options{Scheme: "http", PublicHost: "127.0.0.1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(server.Stop)
 	return servers.GCS{Endpoint: server.URL()}
 }
@@ -44,9 +45,7 @@ func newBucket(t testing.TB, server servers.GCS) string {
 func open(t testing.TB, c Config) *driver {
 	t.Helper()
 	d, err := newDriver(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return d
 }
 
@@ -55,9 +54,7 @@ func opened(t testing.TB, c Config) *driver {
 	t.Helper()
 	d := open(t, c)
 	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Errorf("closing: %v", err)
-		}
+		test.Is(t, d.Close(), nil, "closing")
 	})
 	return d
 }
@@ -89,6 +86,12 @@ func harness(server servers.GCS, prefix string) drivertest.Harness {
 			return names
 		},
 		IgnoresConditions: true,
+		Address:           strings.TrimPrefix(server.Endpoint, "http://"),
+		Through: func(t *testing.T, address string, timeout time.Duration) storagedrivers.Driver {
+			return open(t, Config{
+				Bucket: bucketName(t), Endpoint: "http://" + address, Prefix: prefix, Timeout: options.Duration(timeout),
+			})
+		},
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	gcsdk "cloud.google.com/go/storage"
 	"google.golang.org/api/googleapi"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
@@ -82,9 +83,7 @@ func TestMapError(t *testing.T) {
 			}
 		})
 	}
-	if err := mapError(gone, nil); err != nil {
-		t.Errorf("success is %v", err)
-	}
+	test.Is(t, mapError(gone, nil), nil, "success is")
 }
 
 // TestAnswers: every method maps the errors of the service.
@@ -106,9 +105,7 @@ func TestAnswers(t *testing.T) {
 			defer server.Close()
 			d := opened(t, Config{Bucket: "b", Endpoint: server.URL})
 			for op, err := range everyMethod(t.Context(), d) {
-				if !errors.Is(err, want) {
-					t.Errorf("%s: error %v, want %v", op, err, want)
-				}
+				test.Is(t, err, want, op)
 			}
 		})
 	}
@@ -151,16 +148,12 @@ func TestMissingBucket(t *testing.T) {
 	}
 	drivertest.Cause(t, err, "The bucket does not exist. Create it, or correct its name.")
 	_, err = d.Put(t.Context(), "key", strings.NewReader("text"), storagedrivers.PutOptions{})
-	if !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("storing: error %v", err)
-	}
+	test.Is(t, err, fs.ErrNotExist, "storing")
 }
 
 func TestKeyTooLong(t *testing.T) {
 	t.Parallel()
 	d := opened(t, Config{Bucket: "b", Endpoint: "http://127.0.0.1:1", Prefix: "prefix"})
 	_, err := d.Stat(t.Context(), strings.Repeat("x/", 509)+"x")
-	if !errors.Is(err, storagedrivers.ErrInvalidKey) {
-		t.Errorf("error %v", err)
-	}
+	test.Is(t, err, storagedrivers.ErrInvalidKey)
 }

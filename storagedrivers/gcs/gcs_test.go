@@ -3,7 +3,6 @@ package gcs
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,6 +13,7 @@ import (
 
 	gcsdk "cloud.google.com/go/storage"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
@@ -24,9 +24,7 @@ import (
 func store(t *testing.T, d *driver, name string, content []byte, change func(*gcsdk.Writer)) {
 	t.Helper()
 	client, err := d.connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	w := client.bucket.Object(name).NewWriter(t.Context())
 	if change != nil {
 		change(w)
@@ -34,9 +32,7 @@ func store(t *testing.T, d *driver, name string, content []byte, change func(*gc
 	if _, err = w.Write(content); err == nil {
 		err = w.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 }
 
 func TestStoredHeaders(t *testing.T) {
@@ -48,13 +44,9 @@ func TestStoredHeaders(t *testing.T) {
 		_, err := d.Put(t.Context(), key, zeros(size), storagedrivers.PutOptions{
 			ContentType: "image/png", CacheControl: "max-age=60",
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		client, err := d.connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		attrs, err := client.bucket.Object("in/" + key).Attrs(t.Context())
 		if err != nil || attrs.ContentType != "image/png" || attrs.CacheControl != "max-age=60" {
 			t.Errorf("got %+v, error %v", attrs, err)
@@ -68,9 +60,7 @@ func TestCopiedHeaders(t *testing.T) {
 	server := inProcess(t)
 	d := opened(t, Config{Bucket: newBucket(t, server), Endpoint: server.Endpoint})
 	source, err := d.Put(t.Context(), "a.txt", zeros(100), storagedrivers.PutOptions{ContentType: "text/plain"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	info, err := d.Put(t.Context(), "b.png", nil, storagedrivers.PutOptions{
 		Mode: storagedrivers.Overwrite, ID: "OWN", ContentType: "image/png", CacheControl: "max-age=60", Source: &source,
 	})
@@ -78,9 +68,7 @@ func TestCopiedHeaders(t *testing.T) {
 		t.Fatalf("copied %+v, error %v", info, err)
 	}
 	object, err := d.object(t.Context(), "b.png")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	attrs, err := object.Attrs(t.Context())
 	if err != nil || attrs.ContentType != "image/png" || attrs.CacheControl != "max-age=60" || attrs.Metadata[lostreply.Key] != "OWN" {
 		t.Errorf("got %+v, error %v", attrs, err)
@@ -99,13 +87,9 @@ func TestContentEncoding(t *testing.T) {
 	store(t, d, "text.txt", packed.Bytes(), func(w *gcsdk.Writer) { w.ContentEncoding = "gzip" })
 	for _, rng := range []storagedrivers.Range{{}, {Offset: 5}, {Offset: 5, Length: 5}} {
 		body, info, err := d.Open(t.Context(), "text.txt", rng)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		n, err := rng.Within(int64(packed.Len()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		want := packed.Bytes()[rng.Offset : rng.Offset+n]
 		got, err := io.ReadAll(body)
 		if err != nil || !bytes.Equal(got, want) || info.Size != int64(packed.Len()) {
@@ -130,9 +114,7 @@ func TestForeignNames(t *testing.T) {
 	var opts storagedrivers.ListOptions
 	for opts.Limit = 2; ; {
 		page, err := d.List(t.Context(), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		for _, info := range page.Objects {
 			got = append(got, info.Key)
 		}
@@ -140,12 +122,8 @@ func TestForeignNames(t *testing.T) {
 			break
 		}
 	}
-	if fmt.Sprint(got) != "[a f z]" {
-		t.Errorf("listed %q", got)
-	}
-	if err := d.Check(t.Context()); err != nil {
-		t.Errorf("checking: %v", err)
-	}
+	test.Equal(t, fmt.Sprint(got), "[a f z]", "listed", got)
+	test.Is(t, d.Check(t.Context()), nil, "checking")
 }
 
 // TestRefusedEarly: a large object is not sent if its name exists.
@@ -154,16 +132,12 @@ func TestRefusedEarly(t *testing.T) {
 	server := inProcess(t)
 	m := &meddler{answer: func(*http.Request, *httptest.ResponseRecorder) {}}
 	d := opened(t, Config{Bucket: newBucket(t, server), Endpoint: m.before(t, server)})
-	if _, err := d.Put(t.Context(), "key", zeros(1), create); err != nil {
-		t.Fatal(err)
-	}
+	_, err := d.Put(t.Context(), "key", zeros(1), create)
+	test.Must(t, err)
 	before := m.calls.Load()
-	if _, err := d.Put(t.Context(), "key", zeros(chunkSize), create); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("error %v", err)
-	}
-	if n := m.calls.Load() - before; n != 1 {
-		t.Errorf("%d requests", n)
-	}
+	_, err = d.Put(t.Context(), "key", zeros(chunkSize), create)
+	test.Is(t, err, fs.ErrExist)
+	test.Equal(t, m.calls.Load()-before, 1, "requests")
 }
 
 // TestShrunkSource: a source that is shorter than announced stores nothing.
@@ -172,12 +146,9 @@ func TestShrunkSource(t *testing.T) {
 	server := inProcess(t)
 	d := opened(t, Config{Bucket: newBucket(t, server), Endpoint: server.Endpoint})
 	_, err := d.Put(t.Context(), "key", shrinking{zeros(100)}, create)
-	if !errors.Is(err, storagedrivers.ErrSizeMismatch) {
-		t.Errorf("error %v", err)
-	}
-	if _, err := d.Stat(t.Context(), "key"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("stat: error %v", err)
-	}
+	test.Is(t, err, storagedrivers.ErrSizeMismatch)
+	_, err = d.Stat(t.Context(), "key")
+	test.Is(t, err, fs.ErrNotExist, "stat")
 }
 
 type shrinking struct{ *bytes.Reader }
@@ -196,16 +167,13 @@ func TestRestart(t *testing.T) {
 	process, server := servers.FakeGCS(t)
 	server.Bucket(t, "bucket")
 	d := opened(t, Config{Bucket: "bucket", Endpoint: server.Endpoint, Timeout: options.Duration(5 * time.Second)})
-	if _, err := d.Put(t.Context(), "key", zeros(100), create); err != nil {
-		t.Fatal(err)
-	}
+	_, err := d.Put(t.Context(), "key", zeros(100), create)
+	test.Must(t, err)
 	process.Stop()
-	if _, err := d.Stat(t.Context(), "key"); !errors.Is(err, storagedrivers.ErrUnavailable) {
-		t.Errorf("from a server that is down: error %v", err)
-	}
+	_, err = d.Stat(t.Context(), "key")
+	test.Is(t, err, storagedrivers.ErrUnavailable, "from a server that is down")
 	process.Start()
 	server.Bucket(t, "bucket")
-	if _, err := d.Put(t.Context(), "key", zeros(100), create); err != nil {
-		t.Errorf("storing after the restart: %v", err)
-	}
+	_, err = d.Put(t.Context(), "key", zeros(100), create)
+	test.Is(t, err, nil, "storing after the restart")
 }

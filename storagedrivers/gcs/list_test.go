@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -30,9 +31,7 @@ func TestLevelOfForeignNames(t *testing.T) {
 		opts := storagedrivers.ListOptions{Limit: limit, Shallow: true}
 		for {
 			page, err := d.List(t.Context(), opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			for _, info := range page.Objects {
 				objects = append(objects, info.Key)
 			}
@@ -78,9 +77,7 @@ func TestPageIsOneRequest(t *testing.T) {
 	pages, listed := int32(0), 0
 	for opts := (storagedrivers.ListOptions{}); ; pages++ {
 		page, err := d.List(t.Context(), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		for _, info := range page.Objects {
 			if want := fmt.Sprintf("%04d", listed); info.Key != want {
 				t.Fatalf("listed %s, want %s", info.Key, want)

@@ -3,7 +3,6 @@ package gcs
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"io/fs"
 	"maps"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -35,9 +35,7 @@ type meddler struct {
 func (m *meddler) before(t *testing.T, server servers.GCS) string {
 	t.Helper()
 	target, err := url.Parse(server.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
 		r.Out.Host = r.In.Host // the address of an upload is the meddler's, too
@@ -103,9 +101,8 @@ func TestLostReply(t *testing.T) {
 			if err != nil || info != stat || info.Size != int64(tt.size) {
 				t.Errorf("stored %+v, found %+v, error %v", info, stat, err)
 			}
-			if _, err = d.Put(t.Context(), "key", zeros(tt.size), create); !errors.Is(err, fs.ErrExist) {
-				t.Errorf("creating it again: error %v", err)
-			}
+			_, err = d.Put(t.Context(), "key", zeros(tt.size), create)
+			test.Is(t, err, fs.ErrExist, "creating it again")
 		})
 	}
 }
@@ -121,13 +118,11 @@ func TestLostReplyOfNothing(t *testing.T) {
 		}
 	}}
 	other := opened(t, Config{Bucket: bucket, Endpoint: server.Endpoint})
-	if _, err := other.Put(t.Context(), "key", zeros(100), create); err != nil {
-		t.Fatal(err)
-	}
+	_, err := other.Put(t.Context(), "key", zeros(100), create)
+	test.Must(t, err)
 	d := opened(t, Config{Bucket: bucket, Endpoint: m.before(t, server)})
-	if _, err := d.Put(t.Context(), "key", zeros(100), create); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("error %v", err)
-	}
+	_, err = d.Put(t.Context(), "key", zeros(100), create)
+	test.Is(t, err, fs.ErrExist)
 }
 
 // TestCancelledTooLate: a caller that cancels after everything is stored gets success.
@@ -150,9 +145,7 @@ func TestCancelledTooLate(t *testing.T) {
 				Bucket: newBucket(t, server), Endpoint: m.before(t, server), Timeout: options.Duration(time.Minute),
 			})
 			info, err := d.Put(ctx, "key", zeros(size), create)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			if stat, err := d.Stat(t.Context(), "key"); err != nil || stat != info {
 				t.Errorf("stored %+v, found %+v, error %v", info, stat, err)
 			}
@@ -175,9 +168,7 @@ func TestCancelledWhileStoring(t *testing.T) {
 					return r
 				}
 				body, err := io.ReadAll(r.Body)
-				if err != nil {
-					t.Error(err)
-				}
+				test.Is(t, err, nil)
 				cancel()
 				time.Sleep(200 * time.Millisecond)
 				r = r.WithContext(context.WithoutCancel(r.Context()))
@@ -186,9 +177,7 @@ func TestCancelledWhileStoring(t *testing.T) {
 			}}
 			d := opened(t, Config{Bucket: newBucket(t, server), Endpoint: m.before(t, server)})
 			info, err := d.Put(ctx, "key", zeros(size), create)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			if stat, err := d.Stat(t.Context(), "key"); err != nil || stat != info {
 				t.Errorf("stored %+v, found %+v, error %v", info, stat, err)
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -21,9 +22,8 @@ func BenchmarkAppend(b *testing.B) {
 	b.Cleanup(func() { d.Close() })
 	fill := func(write func([]byte) (int, error)) {
 		for range size / piece {
-			if _, err := write(data); err != nil {
-				b.Fatal(err)
-			}
+			_, err := write(data)
+			test.Must(b, err)
 		}
 	}
 	staging := func(ctx context.Context) error {
@@ -47,13 +47,9 @@ func BenchmarkAppend(b *testing.B) {
 	}
 	timed := func(store func(context.Context) error) time.Duration {
 		begin := time.Now()
-		if err := store(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		test.Must(b, store(b.Context()))
 		took := time.Since(begin)
-		if err := d.Delete(b.Context(), "object", storagedrivers.DeleteOptions{}); err != nil {
-			b.Fatal(err)
-		}
+		test.Must(b, d.Delete(b.Context(), "object", storagedrivers.DeleteOptions{}))
 		return took
 	}
 	var staged, appended []time.Duration

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -19,21 +20,21 @@ func TestAppendNoSpace(t *testing.T) {
 	if err := syscall.Mount("tmpfs", root, "tmpfs", 0, "size=1m"); err != nil {
 		t.Skipf("mounting a small disk: %v", err)
 	}
-	t.Cleanup(func() { must(t, syscall.Unmount(root, syscall.MNT_DETACH)) })
+	t.Cleanup(func() { test.Must(t, syscall.Unmount(root, syscall.MNT_DETACH)) })
 	d := New(Config{Root: root}, slog.New(slog.DiscardHandler))
-	t.Cleanup(func() { must(t, d.Close()) })
+	t.Cleanup(func() { test.Must(t, d.Close()) })
 	full := filepath.Join(root, "full")
-	must(t, os.WriteFile(full, make([]byte, 512<<10), 0o600))
+	test.Must(t, os.WriteFile(full, make([]byte, 512<<10), 0o600))
 	w, err := d.Append(t.Context(), "f/object", 0)
-	must(t, err)
+	test.Must(t, err)
 	n, err := w.Write(grown(0, 768<<10))
 	if !errors.Is(err, storagedrivers.ErrNoSpace) || n == 0 {
 		t.Fatalf("wrote %d bytes, %v, want a part", n, err)
 	}
-	must(t, os.Remove(full))
+	test.Must(t, os.Remove(full))
 	_, err = w.Write(grown(int64(n), 768<<10-int64(n)))
-	must(t, err)
-	must(t, errors.Join(w.Flush(t.Context()), w.Close()))
+	test.Must(t, err)
+	test.Must(t, errors.Join(w.Flush(t.Context()), w.Close()))
 	got, err := os.ReadFile(filepath.Join(root, "f/object"))
 	if err != nil || string(got) != string(grown(0, 768<<10)) {
 		t.Errorf("%d bytes, %v", len(got), err)

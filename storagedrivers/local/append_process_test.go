@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -109,11 +110,11 @@ func startChild(t *testing.T, root, does string) *child {
 	c.cmd.Env = append(os.Environ(), childRoot+"="+root, childDoes+"="+does)
 	c.cmd.Stderr = os.Stderr
 	in, err := c.cmd.StdinPipe()
-	must(t, err)
+	test.Must(t, err)
 	out, err := c.cmd.StdoutPipe()
-	must(t, err)
+	test.Must(t, err)
 	c.in, c.out = in, bufio.NewScanner(out)
-	must(t, c.cmd.Start())
+	test.Must(t, c.cmd.Start())
 	return c
 }
 
@@ -135,7 +136,7 @@ func (c *child) says(want string) {
 
 // kill kills the child with SIGKILL.
 func (c *child) kill() {
-	must(c.t, c.cmd.Process.Kill())
+	test.Must(c.t, c.cmd.Process.Kill())
 	for c.out.Scan() { // lines that it has printed before
 	}
 	_ = c.cmd.Wait() // it was killed
@@ -145,16 +146,16 @@ func (c *child) kill() {
 func continues(t *testing.T, s *storagedrivers.Storage, root string, size int64) {
 	t.Helper()
 	g, err := s.Growing(t.Context(), "f/object")
-	must(t, err)
+	test.Must(t, err)
 	w, err := g.Append(t.Context(), storagedrivers.GrowthOptions{})
-	must(t, err)
+	test.Must(t, err)
 	_, err = w.Write(grown(size, piece))
-	must(t, errors.Join(err, w.Flush(t.Context()), w.Close()))
+	test.Must(t, errors.Join(err, w.Flush(t.Context()), w.Close()))
 	st, err := s.StageGrown(t.Context(), nil, g)
-	must(t, err)
+	test.Must(t, err)
 	_, err = s.Commit(t.Context(), storagedrivers.Change{Staged: st, Key: "item"})
-	must(t, err)
-	must(t, st.Close())
+	test.Must(t, err)
+	test.Must(t, st.Close())
 	got, err := os.ReadFile(filepath.Join(root, "item"))
 	if err != nil || string(got) != string(grown(0, size+piece)) {
 		t.Errorf("the item has %d bytes, %v, want those of both processes, %d", len(got), err, size+piece)
@@ -170,14 +171,12 @@ func TestAppendBesideProcess(t *testing.T) {
 	c.says("<nil>")
 	continues(t, open(t, root), root, piece)
 	_, err := io.WriteString(c.in, "\n")
-	must(t, err)
+	test.Must(t, err)
 	c.says("true")
-	must(t, c.cmd.Wait())
+	test.Must(t, c.cmd.Wait())
 	stat, err := os.Stat(filepath.Join(root, "item"))
-	must(t, err)
-	if stat.Size() != 2*piece {
-		t.Errorf("the item has %d bytes", stat.Size())
-	}
+	test.Must(t, err)
+	test.Equal(t, stat.Size(), 2*piece, "the item has", "bytes")
 }
 
 // TestAppendKilled: all bytes that a killed process has written are there, and another process goes
@@ -193,7 +192,7 @@ func TestAppendKilled(t *testing.T) {
 	c.kill()
 	s := open(t, root)
 	info, err := s.Stat(t.Context(), "f/object")
-	must(t, err)
+	test.Must(t, err)
 	var written int64
 	if _, err := fmt.Sscan(last, &written); err != nil || info.Size < written {
 		t.Fatalf("%d bytes are left of %q, %v", info.Size, last, err)
@@ -206,19 +205,19 @@ func TestAppendKilled(t *testing.T) {
 func TestAdoptKilled(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(root, "item"), []byte("old"), 0o600))
+	test.Must(t, os.WriteFile(filepath.Join(root, "item"), []byte("old"), 0o600))
 	c := startChild(t, root, "commit")
 	c.says("<nil>")
 	c.kill()
 	s := open(t, root)
-	must(t, s.Check(t.Context()))
+	test.Must(t, s.Check(t.Context()))
 	for name, want := range map[string]string{"item": "old", "f/object": string(grown(0, piece))} {
 		if got, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(got) != want {
 			t.Errorf("%s has %d bytes, %v", name, len(got), err)
 		}
 	}
 	wantFiles(t, root, "f", "item")
-	must(t, os.Remove(filepath.Join(root, "item")))
+	test.Must(t, os.Remove(filepath.Join(root, "item")))
 	continues(t, s, root, piece)
 	if left, err := filepath.Glob(filepath.Join(root, scratchPrefix+"*", "*")); err != nil || len(left) > 0 {
 		t.Errorf("left over: %s, %v", strings.Join(left, " "), err)

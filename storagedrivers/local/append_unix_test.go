@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -17,9 +18,9 @@ import (
 func newWriter(t *testing.T) *appended {
 	t.Helper()
 	d := New(Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler))
-	t.Cleanup(func() { must(t, d.Close()) })
+	t.Cleanup(func() { test.Must(t, d.Close()) })
 	w, err := d.Append(t.Context(), "f/object", 0)
-	must(t, err)
+	test.Must(t, err)
 	return w.(*appended)
 }
 
@@ -27,18 +28,16 @@ func newWriter(t *testing.T) *appended {
 func TestAppendBlocked(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
-	must(t, w.locked(func() error {
+	test.Must(t, w.locked(func() error {
 		_, err := w.folder.Append(t.Context(), "f/object", 0)
-		if !errors.Is(err, storagedrivers.ErrInUse) {
-			t.Errorf("appending beside a blocked writer: %v", err)
-		}
+		test.Is(t, err, storagedrivers.ErrInUse, "appending beside a blocked writer")
 		return nil
 	}))
 	_, err := w.Write([]byte("more"))
-	must(t, err)
+	test.Must(t, err)
 	next, err := w.folder.Append(t.Context(), "f/object", 4)
-	must(t, err)
-	must(t, errors.Join(next.Close(), w.Close()))
+	test.Must(t, err)
+	test.Must(t, errors.Join(next.Close(), w.Close()))
 }
 
 // TestAppendLost: bytes that the disk has not confirmed are cut after a failed sync, so that no
@@ -47,23 +46,18 @@ func TestAppendLost(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
 	_, err := w.Write([]byte("durable"))
-	must(t, err)
-	must(t, w.Flush(t.Context()))
+	test.Must(t, err)
+	test.Must(t, w.Flush(t.Context()))
 	_, err = w.Write([]byte("lost"))
-	must(t, err)
+	test.Must(t, err)
 	broken := errors.New("broken")
 	w.folder.synced = func(*os.File) error { return broken }
-	if err := w.Flush(t.Context()); !errors.Is(err, broken) {
-		t.Errorf("flushing to a broken disk: %v", err)
-	}
+	test.Is(t, w.Flush(t.Context()), broken, "flushing to a broken disk")
 	w.folder.synced = nil
-	if _, err := w.Write([]byte("late")); !errors.Is(err, storagedrivers.ErrChanged) {
-		t.Errorf("writing behind lost bytes: %v", err)
-	}
-	if err := w.Flush(t.Context()); !errors.Is(err, storagedrivers.ErrChanged) {
-		t.Errorf("flushing lost bytes: %v", err)
-	}
-	must(t, w.Close())
+	_, err = w.Write([]byte("late"))
+	test.Is(t, err, storagedrivers.ErrChanged, "writing behind lost bytes")
+	test.Is(t, w.Flush(t.Context()), storagedrivers.ErrChanged, "flushing lost bytes")
+	test.Must(t, w.Close())
 	got, err := os.ReadFile(filepath.Join(w.folder.path, "f/object"))
 	if err != nil || string(got) != "durable" {
 		t.Errorf("the object has %q, %v", got, err)
@@ -75,12 +69,11 @@ func TestAppendToLost(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
 	_, err := w.Write([]byte("lost"))
-	must(t, errors.Join(err, w.Close()))
+	test.Must(t, errors.Join(err, w.Close()))
 	broken := errors.New("broken")
 	w.folder.synced = func(*os.File) error { return broken }
-	if _, err := w.folder.Append(t.Context(), "f/object", 4); !errors.Is(err, broken) {
-		t.Errorf("appending on a broken disk: %v", err)
-	}
+	_, err = w.folder.Append(t.Context(), "f/object", 4)
+	test.Is(t, err, broken, "appending on a broken disk")
 	got, err := os.ReadFile(filepath.Join(w.folder.path, "f/object"))
 	if err != nil || len(got) > 0 {
 		t.Errorf("the object has %q, %v", got, err)
@@ -92,18 +85,15 @@ func TestAppendInReplacedRoot(t *testing.T) {
 	t.Parallel()
 	f := follow(t)
 	w, err := f.Append(t.Context(), "object", 0)
-	must(t, err)
+	test.Must(t, err)
 	_, err = w.Write([]byte("some"))
-	must(t, err)
-	must(t, os.Rename(f.root, f.root+".old"))
-	must(t, os.Mkdir(f.root, 0o755))
-	if err := w.Flush(t.Context()); !errors.Is(err, storagedrivers.ErrUnavailable) {
-		t.Errorf("flushing: %v, want unavailable", err)
-	}
-	if _, err := f.Append(t.Context(), "object", 4); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("in the new folder: %v, want none", err)
-	}
-	must(t, w.Close())
+	test.Must(t, err)
+	test.Must(t, os.Rename(f.root, f.root+".old"))
+	test.Must(t, os.Mkdir(f.root, 0o755))
+	test.Is(t, w.Flush(t.Context()), storagedrivers.ErrUnavailable, "flushing")
+	_, err = f.Append(t.Context(), "object", 4)
+	test.Is(t, err, fs.ErrNotExist, "in the new folder")
+	test.Must(t, w.Close())
 	wantFiles(t, f.root)
 }
 
@@ -111,9 +101,8 @@ func TestAppendInReplacedRoot(t *testing.T) {
 func TestAppendWithoutLocks(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
-	must(t, w.file.Close()) // a closed file cannot be locked
-	if _, err := w.Write([]byte("some")); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("writing: %v, want unsupported", err)
-	}
+	test.Must(t, w.file.Close()) // a closed file cannot be locked
+	_, err := w.Write([]byte("some"))
+	test.Is(t, err, errors.ErrUnsupported, "writing")
 	_ = w.Close() // the file is closed already
 }

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -73,9 +74,7 @@ func files(t *testing.T, root string) map[string]string {
 		found[filepath.ToSlash(name)] = string(data)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return found
 }
 
@@ -121,10 +120,10 @@ func commitSeveral(t *testing.T, d *Driver, another func(key, content string), a
 	}
 	for i := range changes[:4] {
 		st, err := d.Stage(ctx)
-		must(t, err)
+		test.Must(t, err)
 		t.Cleanup(func() { st.Close() }) // not before a crash has ended the process
 		_, err = st.Write([]byte{'1' + byte(i)})
-		must(t, err)
+		test.Must(t, err)
 		changes[i].Staged = st
 	}
 	_, err := d.Commit(ctx, changes)
@@ -134,10 +133,10 @@ func commitSeveral(t *testing.T, d *Driver, another func(key, content string), a
 	if again {
 		changes[1].Key = "g/created-1"
 		_, err = d.Commit(ctx, changes)
-		must(t, err)
+		test.Must(t, err)
 	}
 	for _, c := range changes[:4] {
-		must(t, c.Staged.Close())
+		test.Must(t, c.Staged.Close())
 	}
 }
 
@@ -160,7 +159,7 @@ func newCrashed(t *testing.T, set func(*Driver), at int, again bool) crashed {
 	root := t.TempDir()
 	elsewhere := unsynced(t, root)
 	for key, content := range before {
-		must(t, put(t, elsewhere, key, content, storagedrivers.CreateOnly))
+		test.Must(t, put(t, elsewhere, key, content, storagedrivers.CreateOnly))
 	}
 	d := New(Config{Root: root}, slog.New(slog.DiscardHandler))
 	set(d)
@@ -169,10 +168,10 @@ func newCrashed(t *testing.T, set func(*Driver), at int, again bool) crashed {
 	c.ended = !untilCrash(func() {
 		commitSeveral(t, d, func(key, content string) {
 			c.want[key] = content
-			must(t, put(t, elsewhere, key, content, storagedrivers.CreateOnly))
+			test.Must(t, put(t, elsewhere, key, content, storagedrivers.CreateOnly))
 		}, again)
 	})
-	must(t, d.die())
+	test.Must(t, d.die())
 	c.steps = *steps
 	if again && c.ended || slices.Contains(c.steps, "decided") {
 		c.want = after
@@ -185,12 +184,8 @@ func recoverAll(t *testing.T, root string, set func(*Driver)) {
 	t.Helper()
 	d := New(Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler))
 	set(d)
-	if err := d.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := d.Close(); err != nil {
-		t.Error(err)
-	}
+	test.Is(t, d.Check(t.Context()), nil)
+	test.Is(t, d.Close(), nil)
 }
 
 var kinds = map[string]func(*Driver){
@@ -233,7 +228,7 @@ func TestCrashOfRecovery(t *testing.T) {
 					set(d)
 					steps := crashAt(d, again)
 					recovered = !untilCrash(func() { _, _ = d.open(t.Context()) })
-					must(t, d.die())
+					test.Must(t, d.die())
 					recoverAll(t, c.root, set)
 					if got := files(t, c.root); !maps.Equal(got, c.want) {
 						t.Errorf("after crashes at %q and %q: %v, want %v", c.steps, *steps, got, c.want)
@@ -257,27 +252,21 @@ func TestCrashLeavesOthers(t *testing.T) {
 				// This process was running before and has not noticed the crash.
 				running := New(Config{Root: c.root, Sync: new(false)}, slog.New(slog.DiscardHandler))
 				f, err := running.beginSweep() // which recovers nothing
-				must(t, err)
+				test.Must(t, err)
 				f.recovered = true
 				f.release()
 				s := storagedrivers.New("running", running, storagedrivers.Options{})
 				want := map[string]string{"other": "other"}
 				for _, key := range []string{"f/created", "g/created", "g/created-1", "f/replaced", "f/new", "f/removed"} {
-					if err := put(t, s, key, "theirs", storagedrivers.Overwrite); err != nil {
-						t.Fatal(err)
-					}
+					test.Must(t, put(t, s, key, "theirs", storagedrivers.Overwrite))
 					want[key] = "theirs"
 				}
 				for _, key := range []string{"f/new", "f/created"} {
-					if err := s.Delete(t.Context(), key); err != nil {
-						t.Fatal(err)
-					}
+					test.Must(t, s.Delete(t.Context(), key))
 					delete(want, key)
 				}
 				recoverAll(t, c.root, set)
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
+				test.Is(t, s.Close(), nil)
 				if got := files(t, c.root); !maps.Equal(got, want) {
 					t.Errorf("after a crash at %q: %v, want %v", c.steps, got, want)
 				}
@@ -293,15 +282,15 @@ func newCommit(t *testing.T) (*Driver, []storagedrivers.Change) {
 	d := New(Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler))
 	elsewhere := unsynced(t, d.path)
 	for key, content := range before {
-		must(t, put(t, elsewhere, key, content, storagedrivers.CreateOnly))
+		test.Must(t, put(t, elsewhere, key, content, storagedrivers.CreateOnly))
 	}
 	changes := []storagedrivers.Change{{Key: "f/replaced", Options: overwrite}, {Key: "created"}, {Key: "f/removed"}}
 	for i := range changes[:2] {
 		st, err := d.Stage(t.Context())
-		must(t, err)
+		test.Must(t, err)
 		t.Cleanup(func() { st.Close() })
 		_, err = st.Write([]byte("mine"))
-		must(t, err)
+		test.Must(t, err)
 		changes[i].Staged = st
 	}
 	return d, changes
@@ -331,7 +320,7 @@ func TestCommitMeetsOthers(t *testing.T) {
 				}
 				if step == at && !met {
 					met = true
-					must(t, put(t, elsewhere, "created", "theirs", storagedrivers.Overwrite))
+					test.Must(t, put(t, elsewhere, "created", "theirs", storagedrivers.Overwrite))
 				}
 			}
 			_, err := d.Commit(t.Context(), changes)
@@ -340,9 +329,9 @@ func TestCommitMeetsOthers(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			for _, c := range changes[:2] {
-				must(t, c.Staged.Close())
+				test.Must(t, c.Staged.Close())
 			}
-			must(t, errors.Join(d.Close(), elsewhere.Close()))
+			test.Must(t, errors.Join(d.Close(), elsewhere.Close()))
 			want := maps.Clone(before)
 			want["created"] = "theirs"
 			if got := files(t, d.path); !met || !maps.Equal(got, want) {
@@ -380,9 +369,9 @@ func TestCommitWithoutLease(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			for _, c := range changes[:2] {
-				must(t, c.Staged.Close())
+				test.Must(t, c.Staged.Close())
 			}
-			must(t, d.die())
+			test.Must(t, d.die())
 			recoverAll(t, d.path, func(*Driver) {})
 			want := maps.Clone(before)
 			want["created"] = "mine"
@@ -405,7 +394,7 @@ func TestCommitCompletedLater(t *testing.T) {
 				folder, away := filepath.Join(d.path, "f"), filepath.Join(d.path, "away")
 				d.step = func(step string) {
 					if step == "decided" {
-						must(t, os.Rename(folder, away))
+						test.Must(t, os.Rename(folder, away))
 					}
 				}
 				_, err := d.Commit(t.Context(), changes)
@@ -414,18 +403,18 @@ func TestCommitCompletedLater(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 				for _, c := range changes[:2] {
-					must(t, c.Staged.Close())
+					test.Must(t, c.Staged.Close())
 				}
-				must(t, os.Rename(away, folder))
+				test.Must(t, os.Rename(away, folder))
 				want := committed
 				if others {
 					want = maps.Clone(committed)
 					for _, key := range []string{"f/replaced", "f/removed"} {
-						must(t, put(t, unsynced(t, d.path), key, "theirs", storagedrivers.Overwrite))
+						test.Must(t, put(t, unsynced(t, d.path), key, "theirs", storagedrivers.Overwrite))
 						want[key] = "theirs"
 					}
 				}
-				must(t, end(d))
+				test.Must(t, end(d))
 				recoverAll(t, d.path, func(*Driver) {})
 				if got := files(t, d.path); !maps.Equal(got, want) {
 					t.Errorf("the folder has %v, want %v", got, want)
@@ -452,9 +441,9 @@ func TestUndoingFails(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	for _, c := range changes[:2] {
-		must(t, c.Staged.Close())
+		test.Must(t, c.Staged.Close())
 	}
-	must(t, d.die())
+	test.Must(t, d.die())
 	recoverAll(t, d.path, func(*Driver) {})
 	if got := files(t, d.path); !maps.Equal(got, before) {
 		t.Errorf("the folder has %v", got)
@@ -480,7 +469,7 @@ func TestNameNotDurable(t *testing.T) {
 	if !ok || !errors.Is(err, fs.ErrPermission) || len(failed.Stored)+len(failed.Replaced) > 0 {
 		t.Errorf("got %v", err)
 	}
-	must(t, d.Close())
+	test.Must(t, d.Close())
 	if got := files(t, root); len(got) > 0 {
 		t.Errorf("the folder has %v", got)
 	}
@@ -498,9 +487,9 @@ func TestFailedReplacementLeavesNothing(t *testing.T) {
 	if _, err := d.Commit(t.Context(), changes[:1]); err == nil {
 		t.Error("committed")
 	}
-	must(t, changes[0].Staged.Close())
+	test.Must(t, changes[0].Staged.Close())
 	left, err := os.ReadDir(filepath.Join(d.path, d.current.scratch.name))
-	must(t, errors.Join(err, d.Close()))
+	test.Must(t, errors.Join(err, d.Close()))
 	if len(left) > 0 {
 		t.Errorf("left in the scratch folder: %v", left)
 	}

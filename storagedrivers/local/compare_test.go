@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -31,9 +32,7 @@ func TestCompareAfterSyncing(t *testing.T) {
 				tags := map[string]string{}
 				for _, key := range []string{"a", "b"} {
 					info, err := d.Put(t.Context(), key, strings.NewReader("old "+key), over)
-					if err != nil {
-						t.Fatal(err)
-					}
+					test.Must(t, err)
 					tags[key] = info.ETag
 				}
 				changes := make([]storagedrivers.Change, 0, len(c.keys)+len(c.removed))
@@ -43,13 +42,10 @@ func TestCompareAfterSyncing(t *testing.T) {
 				}
 				for i := range c.keys {
 					staged, err := d.Stage(t.Context())
-					if err != nil {
-						t.Fatal(err)
-					}
+					test.Must(t, err)
 					defer staged.Close()
-					if _, err := staged.Write([]byte("ours")); err != nil {
-						t.Fatal(err)
-					}
+					_, err = staged.Write([]byte("ours"))
+					test.Must(t, err)
 					changes[i].Staged = staged
 				}
 				overtaken := false
@@ -64,9 +60,7 @@ func TestCompareAfterSyncing(t *testing.T) {
 					} else {
 						_, err = other.Put(t.Context(), "a", strings.NewReader(theirs), over)
 					}
-					if err != nil {
-						t.Error(err)
-					}
+					test.Is(t, err, nil)
 				}
 				_, err := d.Commit(t.Context(), changes)
 				if failed, ok := errors.AsType[*storagedrivers.CommitError](err); !errors.Is(err, storagedrivers.ErrChanged) || !ok ||
@@ -83,9 +77,7 @@ func TestCompareAfterSyncing(t *testing.T) {
 				if !maps.Equal(got, want) {
 					t.Errorf("left are %q, want %q", got, want)
 				}
-				if err := errors.Join(d.Close(), other.Close()); err != nil {
-					t.Error(err)
-				}
+				test.Is(t, errors.Join(d.Close(), other.Close()), nil)
 			})
 		}
 	}
@@ -110,13 +102,10 @@ func TestCompareLink(t *testing.T) {
 					want, wantErr := map[string]string{"target": "old"}, error(nil)
 					if staged {
 						object, err := d.Stage(t.Context())
-						if err != nil {
-							t.Fatal(err)
-						}
+						test.Must(t, err)
 						defer object.Close()
-						if _, err := object.Write([]byte("new")); err != nil {
-							t.Fatal(err)
-						}
+						_, err = object.Write([]byte("new"))
+						test.Must(t, err)
 						change.Staged, want["link"] = object, "new"
 					}
 					if !same {
@@ -124,24 +113,20 @@ func TestCompareLink(t *testing.T) {
 					}
 					changes := []storagedrivers.Change{change}
 					if !alone {
-						if _, err := d.Put(t.Context(), "second", strings.NewReader("second"), storagedrivers.PutOptions{}); err != nil {
-							t.Fatal(err)
-						}
+						_, err := d.Put(t.Context(), "second", strings.NewReader("second"), storagedrivers.PutOptions{})
+						test.Must(t, err)
 						if changes = append(changes, storagedrivers.Change{Key: "second"}); !same {
 							want["second"] = "second"
 						}
 					}
-					if _, err := d.Commit(t.Context(), changes); !errors.Is(err, wantErr) {
-						t.Errorf("error %v, want %v", err, wantErr)
-					}
+					_, err = d.Commit(t.Context(), changes)
+					test.Is(t, err, wantErr)
 					for _, name := range []string{"target", "link", "second"} {
 						if got, err := os.ReadFile(filepath.Join(root, name)); string(got) != want[name] || (err == nil) != (want[name] != "") {
 							t.Errorf("%s holds %q, want %q, error %v", name, got, want[name], err)
 						}
 					}
-					if err := d.Close(); err != nil {
-						t.Error(err)
-					}
+					test.Is(t, d.Close(), nil)
 				})
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
@@ -26,15 +27,11 @@ var newConfig = drivertest.NewConfig[Config]
 func TestDescription(t *testing.T) {
 	t.Parallel()
 	base := filepath.ToSlash(t.TempDir())
-	if err := os.Mkdir(base+"/real", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.Mkdir(base+"/real", 0o700))
 	if err := os.Symlink(base+"/real", base+"/link"); err != nil {
 		t.Skip("no symbolic links here: ", err)
 	}
-	if err := os.WriteFile(base+"/file", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(base+"/file", nil, 0o600))
 	drivertest.Describe(t, drivertest.Description{
 		New:     newConfig,
 		Missing: `{"root": "` + base + `/file"}`,

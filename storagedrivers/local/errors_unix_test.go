@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -26,13 +27,9 @@ func TestMapError(t *testing.T) {
 		syscall.EIO: syscall.EIO,
 	} {
 		got := mapError(&fs.PathError{Op: "open", Path: "x", Err: errno})
-		if !errors.Is(got, want) {
-			t.Errorf("%v: got %v, want %v", errno, got, want)
-		}
+		test.Is(t, got, want, errno)
 	}
-	if err := mapReadError(&fs.PathError{Op: "open", Path: "x", Err: syscall.ENOTDIR}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("below a file: got %v, want not exist", err)
-	}
+	test.Is(t, mapReadError(&fs.PathError{Op: "open", Path: "x", Err: syscall.ENOTDIR}), fs.ErrNotExist, "below a file")
 }
 
 // TestMissingPermission: the cause names the folder and the system user, the error does not.
@@ -51,9 +48,7 @@ func TestMissingPermission(t *testing.T) {
 	}
 	if os.Getuid() != 0 { // root may write everywhere
 		folder := t.TempDir()
-		if err := os.Chmod(folder, 0o500); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.Chmod(folder, 0o500))
 		closed := New(Config{Root: folder}, slog.New(slog.DiscardHandler))
 		defer closed.Close()
 		if cause := string(storagedrivers.CauseOf(closed.Check(t.Context()))); !strings.Contains(cause, folder) {

@@ -4,6 +4,8 @@ import (
 	"os"
 	"syscall"
 	"testing"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // TestMountedOver: a disk that is mounted over the root is used at once, even if it is empty. After
@@ -17,7 +19,7 @@ func TestMountedOver(t *testing.T) {
 			t.Skipf("mounting: %v", err)
 		}
 	}
-	unmount := func() { must(t, syscall.Unmount(f.root, syscall.MNT_DETACH)) }
+	unmount := func() { test.Must(t, syscall.Unmount(f.root, syscall.MNT_DETACH)) }
 
 	mount()
 	defer syscall.Unmount(f.root, syscall.MNT_DETACH)
@@ -28,13 +30,13 @@ func TestMountedOver(t *testing.T) {
 	f.mustPut(t, "third")
 	wantFiles(t, f.root, "first", "third")
 
-	must(t, os.Remove(f.root+"/first"))
-	must(t, os.Remove(f.root+"/third"))
+	test.Must(t, os.Remove(f.root+"/first"))
+	test.Must(t, os.Remove(f.root+"/third"))
 	mount()
 	f.mustPut(t, "fourth")
 	unmount()
 	f.wantUnavailable(t)
 	wantFiles(t, f.root)
-	must(t, os.WriteFile(f.root+"/fifth", nil, 0o600)) // an administrator means this folder
+	test.Must(t, os.WriteFile(f.root+"/fifth", nil, 0o600)) // an administrator means this folder
 	f.mustPut(t, "sixth")
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -29,9 +30,7 @@ func follow(t *testing.T) *followedRoot {
 	f := &followedRoot{root: filepath.Join(t.TempDir(), "root")}
 	f.Driver = New(Config{Root: f.root}, slog.New(slog.NewTextHandler(&f.log, nil)))
 	t.Cleanup(func() {
-		if err := f.Close(); err != nil {
-			t.Errorf("closing: %v", err)
-		}
+		test.Is(t, f.Close(), nil, "closing")
 	})
 	f.mustPut(t, "first")
 	return f
@@ -45,9 +44,7 @@ func (f *followedRoot) put(t *testing.T, key string) error {
 
 func (f *followedRoot) mustPut(t *testing.T, key string) {
 	t.Helper()
-	if err := f.put(t, key); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, f.put(t, key))
 	wantFiles(t, f.root, append(keptIn(t, f.root), key)...)
 }
 
@@ -88,9 +85,7 @@ func (f *followedRoot) wantContent(t *testing.T, key string) {
 func keptIn(t *testing.T, folder string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var names []string
 	for _, entry := range entries {
 		if !strings.HasPrefix(entry.Name(), scratchPrefix) {
@@ -103,28 +98,18 @@ func keptIn(t *testing.T, folder string) []string {
 func wantFiles(t *testing.T, folder string, want ...string) {
 	t.Helper()
 	slices.Sort(want)
-	if got := keptIn(t, folder); !slices.Equal(got, slices.Compact(want)) {
-		t.Errorf("%s holds %q, want %q", filepath.Base(folder), got, want)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Same(t, keptIn(t, folder), slices.Compact(want), filepath.Base(folder), "holds", want)
 }
 
 func TestRootReplaced(t *testing.T) {
 	t.Parallel()
 	f := follow(t)
-	must(t, os.Rename(f.root, f.root+".old"))
-	must(t, os.Mkdir(f.root, 0o755))
+	test.Must(t, os.Rename(f.root, f.root+".old"))
+	test.Must(t, os.Mkdir(f.root, 0o755))
 	f.wantContent(t, "first") // until the new folder is noticed
 	f.mustPut(t, "second")
-	if _, err := f.Stat(t.Context(), "first"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the object of the old folder: %v, want none", err)
-	}
+	_, err := f.Stat(t.Context(), "first")
+	test.Is(t, err, fs.ErrNotExist, "the object of the old folder")
 	f.wantContent(t, "second")
 	wantFiles(t, f.root+".old", "first")
 	if n := strings.Count(f.log.String(), "was replaced"); n != 1 {
@@ -136,34 +121,32 @@ func TestRootReplaced(t *testing.T) {
 func TestReplacedRootIsRead(t *testing.T) {
 	t.Parallel()
 	f := follow(t)
-	must(t, os.Rename(f.root, f.root+".old"))
-	must(t, os.Mkdir(f.root, 0o755))
-	must(t, os.WriteFile(filepath.Join(f.root, "other"), []byte("other"), 0o600))
+	test.Must(t, os.Rename(f.root, f.root+".old"))
+	test.Must(t, os.Mkdir(f.root, 0o755))
+	test.Must(t, os.WriteFile(filepath.Join(f.root, "other"), []byte("other"), 0o600))
 	f.wantContent(t, "other")
-	if _, err := f.Stat(t.Context(), "first"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the object of the old folder: %v, want none", err)
-	}
+	_, err := f.Stat(t.Context(), "first")
+	test.Is(t, err, fs.ErrNotExist, "the object of the old folder")
 }
 
 func TestRootRemoved(t *testing.T) {
 	t.Parallel()
 	f := follow(t)
-	must(t, os.RemoveAll(f.root))
+	test.Must(t, os.RemoveAll(f.root))
 	f.wantUnavailable(t)
-	if _, err := os.Stat(f.root); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the folder was made again: %v", err)
-	}
-	must(t, os.Mkdir(f.root, 0o755))
+	_, err := os.Stat(f.root)
+	test.Is(t, err, fs.ErrNotExist, "the folder was made again")
+	test.Must(t, os.Mkdir(f.root, 0o755))
 	f.mustPut(t, "second")
-	must(t, f.Check(t.Context()))
+	test.Must(t, f.Check(t.Context()))
 }
 
 func TestRootMovedAwayAndBack(t *testing.T) {
 	t.Parallel()
 	f := follow(t)
-	must(t, os.Rename(f.root, f.root+".old"))
+	test.Must(t, os.Rename(f.root, f.root+".old"))
 	f.wantUnavailable(t)
-	must(t, os.Rename(f.root+".old", f.root))
+	test.Must(t, os.Rename(f.root+".old", f.root))
 	f.wantContent(t, "first")
 	f.mustPut(t, "second")
 	if f.log.Len() > 0 {
@@ -181,18 +164,16 @@ func TestRootReplacedDuringUpload(t *testing.T) {
 				f := follow(t)
 				f.named = f.named || named
 				st, err := f.Stage(t.Context())
-				must(t, err)
+				test.Must(t, err)
 				_, err = io.WriteString(st, "staged")
-				must(t, err)
-				must(t, os.Rename(f.root, f.root+".old"))
-				must(t, os.Mkdir(f.root, 0o755))
+				test.Must(t, err)
+				test.Must(t, os.Rename(f.root, f.root+".old"))
+				test.Must(t, os.Mkdir(f.root, 0o755))
 				f.mustPut(t, "second")
 				for range 2 {
-					if err := commitOne(t.Context(), f, st, "first", storagedrivers.PutOptions{Mode: mode}); !errors.Is(err, storagedrivers.ErrUnavailable) {
-						t.Errorf("commit: %v, want unavailable", err)
-					}
+					test.Is(t, commitOne(t.Context(), f, st, "first", storagedrivers.PutOptions{Mode: mode}), storagedrivers.ErrUnavailable, "commit")
 				}
-				must(t, st.Close())
+				test.Must(t, st.Close())
 				wantFiles(t, f.root, "second")
 				if entries, err := os.ReadDir(f.root + ".old"); err != nil || len(entries) != 1 {
 					t.Errorf("the old folder holds %v, %v, want only its object", entries, err)
@@ -206,33 +187,32 @@ func TestRootReplacedDuringUpload(t *testing.T) {
 func TestRootReplacedDuringCommit(t *testing.T) {
 	t.Parallel()
 	changes := []storagedrivers.Change{{Key: "second", Options: overwrite}, {Key: "third", Options: overwrite}}
-	for _, test := range []struct {
+	for _, tt := range []struct {
 		replacedAt string
 		objects    int
 	}{{"staged", 2}, {"recorded", 2}, {"prepared", 2}, {"named", 2}, {"durable", 2}, {"named", 1}} {
-		t.Run(fmt.Sprint(test), func(t *testing.T) {
+		t.Run(fmt.Sprint(tt), func(t *testing.T) {
 			t.Parallel()
 			f := follow(t)
 			replaced := false
 			f.step = func(name string) {
-				if name == test.replacedAt && !replaced {
+				if name == tt.replacedAt && !replaced {
 					replaced = true
-					must(t, os.Rename(f.root, f.root+".old"))
-					must(t, os.Mkdir(f.root, 0o755))
+					test.Must(t, os.Rename(f.root, f.root+".old"))
+					test.Must(t, os.Mkdir(f.root, 0o755))
 				}
 			}
-			changes := slices.Clone(changes[:test.objects])
+			changes := slices.Clone(changes[:tt.objects])
 			for i := range changes {
 				st, err := f.Stage(t.Context())
-				must(t, err)
+				test.Must(t, err)
 				changes[i].Staged = st
 			}
 			f.mark("staged")
-			if _, err := f.Commit(t.Context(), changes); !errors.Is(err, storagedrivers.ErrUnavailable) {
-				t.Errorf("%v, want unavailable", err)
-			}
+			_, err := f.Commit(t.Context(), changes)
+			test.Is(t, err, storagedrivers.ErrUnavailable)
 			for _, c := range changes {
-				must(t, c.Staged.Close())
+				test.Must(t, c.Staged.Close())
 			}
 			f.mustPut(t, "fourth")
 			wantFiles(t, f.root, "fourth")
@@ -248,14 +228,14 @@ func TestStagedMovedAwayAndBack(t *testing.T) {
 	t.Parallel()
 	f := follow(t)
 	st, err := f.Stage(t.Context())
-	must(t, err)
+	test.Must(t, err)
 	defer st.Close()
 	_, err = io.WriteString(st, "second")
-	must(t, err)
-	must(t, os.Rename(f.root, f.root+".old"))
-	must(t, os.Rename(f.root+".old", f.root))
+	test.Must(t, err)
+	test.Must(t, os.Rename(f.root, f.root+".old"))
+	test.Must(t, os.Rename(f.root+".old", f.root))
 	err = commitOne(t.Context(), f, st, "second", storagedrivers.PutOptions{})
-	must(t, err)
+	test.Must(t, err)
 	wantFiles(t, f.root, "first", "second")
 }
 
@@ -280,16 +260,15 @@ func TestRemovalsFollow(t *testing.T) {
 			t.Parallel()
 			f := follow(t)
 			f.mustPut(t, "second")
-			must(t, os.Rename(f.root, f.root+".old"))
-			must(t, os.Mkdir(f.root, 0o755))
+			test.Must(t, os.Rename(f.root, f.root+".old"))
+			test.Must(t, os.Mkdir(f.root, 0o755))
 			for _, key := range []string{"first", "second", "third"} {
-				must(t, os.WriteFile(filepath.Join(f.root, key), nil, 0o600))
+				test.Must(t, os.WriteFile(filepath.Join(f.root, key), nil, 0o600))
 			}
-			must(t, f.removeAll(t, keys...))
+			test.Must(t, f.removeAll(t, keys...))
 			for _, key := range keys {
-				if _, err := f.Stat(t.Context(), key); !errors.Is(err, fs.ErrNotExist) {
-					t.Errorf("%s: %v, want none", key, err)
-				}
+				_, err := f.Stat(t.Context(), key)
+				test.Is(t, err, fs.ErrNotExist, key)
 			}
 			wantFiles(t, f.root, []string{"first", "second", "third"}[len(keys):]...)
 			wantFiles(t, f.root+".old", "first", "second")
@@ -306,13 +285,11 @@ func TestRemovalsWithoutRoot(t *testing.T) {
 			t.Parallel()
 			f := follow(t)
 			f.mustPut(t, "second")
-			must(t, os.Rename(f.root, f.root+".old"))
-			if err := f.removeAll(t, keys...); !errors.Is(err, storagedrivers.ErrUnavailable) {
-				t.Errorf("removing: %v, want unavailable", err)
-			}
+			test.Must(t, os.Rename(f.root, f.root+".old"))
+			test.Is(t, f.removeAll(t, keys...), storagedrivers.ErrUnavailable, "removing")
 			wantFiles(t, f.root+".old", "first", "second")
-			must(t, os.Rename(f.root+".old", f.root))
-			must(t, f.removeAll(t, keys...))
+			test.Must(t, os.Rename(f.root+".old", f.root))
+			test.Must(t, f.removeAll(t, keys...))
 			wantFiles(t, f.root, []string{"first", "second"}[len(keys):]...)
 		})
 	}
@@ -324,11 +301,10 @@ func TestReplacedRootIsNotSwept(t *testing.T) {
 	t.Parallel()
 	f := follow(t)
 	_, err := f.Sweep(t.Context(), storagedrivers.SweepOptions{DryRun: true})
-	must(t, err)
-	must(t, os.Rename(f.root, f.root+".old"))
+	test.Must(t, err)
+	test.Must(t, os.Rename(f.root, f.root+".old"))
 	leave(t, f.root, scratchPrefix+"YOUNG/1", time.Hour)
 	f.mustPut(t, "second")
-	if _, err := os.Stat(filepath.Join(f.root, scratchPrefix+"YOUNG/1")); err != nil {
-		t.Errorf("the leftover: %v", err)
-	}
+	_, err = os.Stat(filepath.Join(f.root, scratchPrefix+"YOUNG/1"))
+	test.Is(t, err, nil, "the leftover")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -17,17 +18,11 @@ func TestLevel(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for _, folder := range []string{".hidden", "a/.hidden", "a/empty", "a/end.", "a/in/deep", "b"} {
-		if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.MkdirAll(filepath.Join(root, folder), 0o755))
 	}
-	if err := os.Symlink("b", filepath.Join(root, "a/link")); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.Symlink("b", filepath.Join(root, "a/link")))
 	s := open(t, root)
-	if err := put(t, s, "a/object", "x", storagedrivers.CreateOnly); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, put(t, s, "a/object", "x", storagedrivers.CreateOnly))
 	for prefix, want := range map[string][]string{"": {"a/", "b/"}, "a/": {"a/empty/", "a/in/"}, "a/e": {"a/empty/"}} {
 		page, err := s.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix, Shallow: true})
 		if err != nil || !slices.Equal(page.Folders, want) {
@@ -41,18 +36,14 @@ func BenchmarkList(b *testing.B) {
 	const files = 100_000
 	root := b.TempDir()
 	for i := range files {
-		if err := os.WriteFile(filepath.Join(root, fmt.Sprintf("object-%06d.jpg", i)), nil, 0o600); err != nil {
-			b.Fatal(err)
-		}
+		test.Must(b, os.WriteFile(filepath.Join(root, fmt.Sprintf("object-%06d.jpg", i)), nil, 0o600))
 	}
 	d := New(Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler))
 	b.Cleanup(func() { d.Close() })
 	time.Sleep(settleTime)
 	page := func(b *testing.B, opts storagedrivers.ListOptions) (int, string) {
 		page, err := d.List(b.Context(), opts)
-		if err != nil {
-			b.Fatal(err)
-		}
+		test.Must(b, err)
 		return len(page.Objects), page.Next
 	}
 	page(b, storagedrivers.ListOptions{Limit: 60, Shallow: true})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
@@ -41,14 +42,10 @@ func (p *roots) cutOff(t *testing.T, _ string) {
 	d := p.driver(p.root(t))
 	d.named = true
 	begun, err := d.Stage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	_, err = begun.Write(make([]byte, 10<<20))
 	file := begun.(*staged).file
-	if err := errors.Join(err, file.Close(), d.die()); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, errors.Join(err, file.Close(), d.die()))
 }
 
 func (p *roots) later(t *testing.T) storagedrivers.Driver {
@@ -67,9 +64,7 @@ func (p *roots) files(t *testing.T) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return names
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // TestOpenFileBeneath: links are followed inside the root only, and a named pipe blocks nothing.
@@ -13,24 +15,24 @@ import (
 func TestOpenFileBeneath(t *testing.T) {
 	t.Parallel()
 	root, outside := t.TempDir(), t.TempDir()
-	must(t, os.WriteFile(filepath.Join(outside, "secret"), nil, 0o600))
-	must(t, os.MkdirAll(filepath.Join(root, "a", "b"), 0o755))
-	must(t, os.WriteFile(filepath.Join(root, "a", "file"), nil, 0o600))
-	must(t, unix.Mkfifo(filepath.Join(root, "pipe"), 0o600))
+	test.Must(t, os.WriteFile(filepath.Join(outside, "secret"), nil, 0o600))
+	test.Must(t, os.MkdirAll(filepath.Join(root, "a", "b"), 0o755))
+	test.Must(t, os.WriteFile(filepath.Join(root, "a", "file"), nil, 0o600))
+	test.Must(t, unix.Mkfifo(filepath.Join(root, "pipe"), 0o600))
 	for name, target := range map[string]string{
 		"inside": "a/file", "a/b/up": "../file", "folder": "a",
 		"out": filepath.Join(outside, "secret"), "absolute": filepath.Join(root, "a", "file"), "above": "..",
 		"magic": "/proc/self/root",
 	} {
-		must(t, os.Symlink(target, filepath.Join(root, name)))
+		test.Must(t, os.Symlink(target, filepath.Join(root, name)))
 	}
 	dir, err := os.Open(root)
-	must(t, err)
+	test.Must(t, err)
 	defer dir.Close()
 	if probe := openFileBeneath(dir, "a/file"); probe == nil {
 		t.Skip("no openat2 here")
 	} else {
-		must(t, probe.Close())
+		test.Must(t, probe.Close())
 	}
 	for name, want := range map[string]bool{
 		"a/file": true, "inside": true, "a/b/up": true, "folder/file": true, "pipe": true,
@@ -41,7 +43,7 @@ func TestOpenFileBeneath(t *testing.T) {
 			t.Errorf("%q: opened %t, want %t", name, file != nil, want)
 		}
 		if file != nil {
-			must(t, file.Close())
+			test.Must(t, file.Close())
 		}
 	}
 }

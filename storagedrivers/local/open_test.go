@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -15,13 +16,13 @@ import (
 // test.
 func openReader(t *testing.T, root string) *reader {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Join(root, "a"), 0o755))
-	must(t, os.WriteFile(filepath.Join(root, "a", "b"), []byte("0123456789"), 0o600))
+	test.Must(t, os.MkdirAll(filepath.Join(root, "a"), 0o755))
+	test.Must(t, os.WriteFile(filepath.Join(root, "a", "b"), []byte("0123456789"), 0o600))
 	d := New(Config{Root: root}, slog.New(slog.DiscardHandler))
-	t.Cleanup(func() { must(t, d.Close()) })
+	t.Cleanup(func() { test.Must(t, d.Close()) })
 	body, _, err := d.Open(t.Context(), "a/b", storagedrivers.Range{})
-	must(t, err)
-	t.Cleanup(func() { must(t, body.Close()) })
+	test.Must(t, err)
+	t.Cleanup(func() { test.Must(t, body.Close()) })
 	return body.(*reader)
 }
 
@@ -55,7 +56,7 @@ func TestReaderKeepsItsOffset(t *testing.T) {
 		}
 	}
 	file, err := r.File()
-	must(t, err)
+	test.Must(t, err)
 	if b, err := io.ReadAll(file); err != nil || string(b) != "23456789" {
 		t.Errorf("the file has %q from the offset on, error %v", b, err)
 	}
@@ -66,14 +67,13 @@ func TestTruncatedWhileRead(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	s := open(t, root)
-	must(t, put(t, s, "a", "0123456789", storagedrivers.CreateOnly))
+	test.Must(t, put(t, s, "a", "0123456789", storagedrivers.CreateOnly))
 	o, err := s.OpenSeeker(t.Context(), "a")
-	must(t, err)
+	test.Must(t, err)
 	defer o.Close()
-	if _, err := io.ReadFull(o, make([]byte, 4)); err != nil {
-		t.Fatal(err)
-	}
-	must(t, os.Truncate(filepath.Join(root, "a"), 6))
+	_, err = io.ReadFull(o, make([]byte, 4))
+	test.Must(t, err)
+	test.Must(t, os.Truncate(filepath.Join(root, "a"), 6))
 	b, err := io.ReadAll(o)
 	if string(b) != "45" || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("read %q, error %v, want the rest and an unexpected end", b, err)

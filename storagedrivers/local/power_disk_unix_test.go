@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // testDisk is a folder with a recorded history: names, files and syncs after each step of a driver.
@@ -54,16 +56,16 @@ type version struct {
 func newDisk(t *testing.T) *testDisk {
 	t.Helper()
 	root, err := os.MkdirTemp(t.TempDir(), "")
-	must(t, err)
+	test.Must(t, err)
 	return &testDisk{t: t, root: root, held: map[uint64]*os.File{}}
 }
 
 // remove removes the disk.
 func (d *testDisk) remove() {
 	for _, file := range d.held {
-		must(d.t, file.Close())
+		test.Must(d.t, file.Close())
 	}
-	must(d.t, os.RemoveAll(d.root))
+	test.Must(d.t, os.RemoveAll(d.root))
 }
 
 // driver returns a driver of the folder whose steps are recorded.
@@ -92,7 +94,7 @@ func (d *testDisk) recordWith(synced uint64, content version) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := moment{map[string]map[string]uint64{}, map[uint64]version{synced: content}, synced, d.states}
-	must(d.t, filepath.WalkDir(d.root, func(name string, entry fs.DirEntry, err error) error {
+	test.Must(d.t, filepath.WalkDir(d.root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -176,12 +178,12 @@ func (c cut) write(t *testing.T, folder string, id uint64, to string, written ma
 		file := c.file(kept)
 		switch first := written[kept]; {
 		case file.folder != "":
-			must(t, os.Mkdir(target, 0o755))
+			test.Must(t, os.Mkdir(target, 0o755))
 			c.write(t, file.folder, kept, target, written)
 		case first != "":
-			must(t, os.Link(first, target))
+			test.Must(t, os.Link(first, target))
 		default:
-			must(t, errors.Join(os.WriteFile(target, []byte(file.data), filePerm), os.Chtimes(target, file.time, file.time)))
+			test.Must(t, errors.Join(os.WriteFile(target, []byte(file.data), filePerm), os.Chtimes(target, file.time, file.time)))
 			written[kept] = target
 		}
 	}
@@ -243,7 +245,7 @@ func (c cut) restored(t *testing.T) *testDisk {
 	numbers := map[string]string{}
 	for id, name := range written {
 		stat, err := os.Stat(name)
-		must(t, err)
+		test.Must(t, err)
 		numbers[fmt.Sprintf(`"%x-`, id)] = fmt.Sprintf(`"%x-`, inode(stat))
 	}
 	for _, name := range written {
@@ -251,7 +253,7 @@ func (c cut) restored(t *testing.T) *testDisk {
 			continue
 		}
 		data, err := os.ReadFile(name)
-		must(t, err)
+		test.Must(t, err)
 		state, intents := parseRecord(data)
 		for i := range intents {
 			for _, tag := range []*string{&intents[i].ETag, &intents[i].Old} {
@@ -261,7 +263,7 @@ func (c cut) restored(t *testing.T) *testDisk {
 			}
 		}
 		if intents != nil {
-			must(t, os.WriteFile(name, recordOf(state, intents...), filePerm))
+			test.Must(t, os.WriteFile(name, recordOf(state, intents...), filePerm))
 		}
 	}
 	return to

@@ -11,13 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // recovered opens the folder like the next start, and reports whether it has one of the states. A
 // growing object may have more than is known, and an empty one is as good as none.
 func (d *testDisk) recovered(driver *Driver) (got map[string]string, ok bool) {
-	must(d.t, errors.Join(driver.Check(d.t.Context()), driver.Close()))
+	test.Must(d.t, errors.Join(driver.Check(d.t.Context()), driver.Close()))
 	got = files(d.t, d.root)
 	if got["growing"] == "" {
 		delete(got, "growing")
@@ -40,10 +41,10 @@ func (d *testDisk) work(driver *Driver) {
 	d.states = []map[string]string{{}}
 	d.record(everything)
 	store := func(key, content string) {
-		d.request(map[string]string{key: content}, func() { must(t, put(t, s, key, content, storagedrivers.Overwrite)) })
+		d.request(map[string]string{key: content}, func() { test.Must(t, put(t, s, key, content, storagedrivers.Overwrite)) })
 	}
 	remove := func(key string) {
-		d.request(map[string]string{key: ""}, func() { must(t, s.Delete(ctx, key)) })
+		d.request(map[string]string{key: ""}, func() { test.Must(t, s.Delete(ctx, key)) })
 	}
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		store(key, before[key])
@@ -66,20 +67,20 @@ func (d *testDisk) work(driver *Driver) {
 	}
 	d.changeTwo(driver)
 	w, err := driver.Append(ctx, "growing", 0)
-	must(t, err)
+	test.Must(t, err)
 	_, err = w.Write([]byte("known"))
-	must(t, err)
-	d.request(map[string]string{"growing": "known"}, func() { must(t, w.Flush(ctx)) })
+	test.Must(t, err)
+	d.request(map[string]string{"growing": "known"}, func() { test.Must(t, w.Flush(ctx)) })
 	_, err = w.Write([]byte(" and not"))
-	must(t, errors.Join(err, w.Close()))
+	test.Must(t, errors.Join(err, w.Close()))
 	d.request(map[string]string{"f/grown": "known and not"}, func() {
 		w, err := driver.Append(ctx, "growing", 13)
-		must(t, err)
+		test.Must(t, err)
 		st, err := w.Adopt(ctx)
-		must(t, err)
-		must(t, errors.Join(commitOne(ctx, driver, st, "f/grown", storagedrivers.PutOptions{}), st.Close()))
+		test.Must(t, err)
+		test.Must(t, errors.Join(commitOne(ctx, driver, st, "f/grown", storagedrivers.PutOptions{}), st.Close()))
 	})
-	must(t, s.Close())
+	test.Must(t, s.Close())
 }
 
 // changeTwo replaces two objects by one commit, removes both by another, and creates them by a
@@ -93,15 +94,15 @@ func (d *testDisk) changeTwo(driver *Driver) {
 				continue
 			}
 			st, err := driver.Stage(ctx)
-			must(t, err)
+			test.Must(t, err)
 			defer st.Close()
 			_, err = st.Write([]byte(content))
-			must(t, err)
+			test.Must(t, err)
 			changes[i].Staged = st
 		}
 		d.request(map[string]string{"f/created": content, "f/new": content}, func() {
 			_, err := driver.Commit(ctx, changes)
-			must(t, err)
+			test.Must(t, err)
 		})
 	}
 }

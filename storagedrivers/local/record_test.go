@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 var intents = []intent{
@@ -24,14 +26,14 @@ func TestRecord(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
-	must(t, err)
+	test.Must(t, err)
 	defer root.Close()
 	r, err := newRecord(root, "1.group", intents)
-	must(t, err)
+	test.Must(t, err)
 	for _, state := range []string{recordOpen, recordDecided, recordVoid} {
-		must(t, r.set(state))
+		test.Must(t, r.set(state))
 		data, err := os.ReadFile(filepath.Join(dir, "1.group"))
-		must(t, err)
+		test.Must(t, err)
 		want := intents
 		if state == recordVoid {
 			want = nil
@@ -41,7 +43,7 @@ func TestRecord(t *testing.T) {
 			t.Errorf("%q is %q, %v", data, gotState, got)
 		}
 	}
-	must(t, r.close())
+	test.Must(t, r.close())
 	data := recordOf(recordOpen, intents...)
 	for n := range data { // of a record that is not whole nothing was done yet
 		if _, got := parseRecord(data[:n]); !slices.Equal(got, intents[:len(got)]) || len(got) == len(intents) {

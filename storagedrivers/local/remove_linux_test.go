@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -23,21 +24,20 @@ func TestRemoveNoSpace(t *testing.T) {
 			if err := syscall.Mount("tmpfs", root, "tmpfs", 0, options); err != nil {
 				t.Skipf("mounting a small disk: %v", err)
 			}
-			t.Cleanup(func() { must(t, syscall.Unmount(root, syscall.MNT_DETACH)) })
+			t.Cleanup(func() { test.Must(t, syscall.Unmount(root, syscall.MNT_DETACH)) })
 			s := open(t, root)
 			keys := []string{"a.webp", "a", "folder/b.webp", "folder/b"}
 			for _, key := range keys {
-				must(t, put(t, s, key, "content", storagedrivers.CreateOnly))
+				test.Must(t, put(t, s, key, "content", storagedrivers.CreateOnly))
 			}
 			fill(t, root)
 			for i := range 2 {
 				_, err := s.Commit(t.Context(), storagedrivers.Change{Key: keys[2*i]}, storagedrivers.Change{Key: keys[2*i+1]})
-				must(t, err)
+				test.Must(t, err)
 			}
 			for _, key := range keys {
-				if _, err := s.Stat(t.Context(), key); !errors.Is(err, fs.ErrNotExist) {
-					t.Errorf("%s: %v", key, err)
-				}
+				_, err := s.Stat(t.Context(), key)
+				test.Is(t, err, fs.ErrNotExist, key)
 			}
 		})
 	}
@@ -51,6 +51,6 @@ func fill(t *testing.T, root string) {
 		if errors.Is(err, syscall.ENOSPC) {
 			return
 		}
-		must(t, err)
+		test.Must(t, err)
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -20,9 +20,7 @@ func open(t *testing.T, root string) *storagedrivers.Storage {
 	t.Helper()
 	s := storagedrivers.New("test", New(Config{Root: root}, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("closing: %v", err)
-		}
+		test.Is(t, s.Close(), nil, "closing")
 	})
 	return s
 }
@@ -37,87 +35,60 @@ func put(t *testing.T, s *storagedrivers.Storage, key, content string, mode stor
 func TestLinksThatLeaveTheRootAreRefused(t *testing.T) {
 	t.Parallel()
 	ctx, outside, root := context.Background(), t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
 	for name, target := range map[string]string{
 		"file": filepath.Join(outside, "secret"), "folder": outside,
 		"up": "../" + filepath.Base(outside) + "/secret", "inside": "kept",
 	} {
-		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.Symlink(target, filepath.Join(root, name)))
 	}
 	s := open(t, root)
-	if err := put(t, s, "kept", "kept", storagedrivers.CreateOnly); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, put(t, s, "kept", "kept", storagedrivers.CreateOnly))
 	for _, key := range []string{"file", "folder/secret", "up"} {
-		if _, _, err := s.Open(ctx, key, storagedrivers.Range{}); !errors.Is(err, storagedrivers.ErrInvalidKey) {
-			t.Errorf("open %q: error %v, want invalid key", key, err)
-		}
-		if _, err := s.Stat(ctx, key); !errors.Is(err, storagedrivers.ErrInvalidKey) {
-			t.Errorf("stat %q: error %v, want invalid key", key, err)
-		}
+		_, _, err := s.Open(ctx, key, storagedrivers.Range{})
+		test.Is(t, err, storagedrivers.ErrInvalidKey, "open", key)
+		_, err = s.Stat(ctx, key)
+		test.Is(t, err, storagedrivers.ErrInvalidKey, "stat", key)
 	}
-	if err := put(t, s, "folder/new", "x", storagedrivers.Overwrite); !errors.Is(err, storagedrivers.ErrInvalidKey) {
-		t.Errorf("put below a link: error %v, want invalid key", err)
-	}
+	test.Is(t, put(t, s, "folder/new", "x", storagedrivers.Overwrite), storagedrivers.ErrInvalidKey, "put below a link")
 	if names, err := os.ReadDir(outside); err != nil || len(names) != 1 {
 		t.Errorf("the folder outside holds %v (%v), want only its secret", names, err)
 	}
 	body, _, err := s.Open(ctx, "inside", storagedrivers.Range{})
-	if err != nil {
-		t.Fatalf("open of a link that stays inside: %v", err)
-	}
+	test.Must(t, err, "open of a link that stays inside")
 	defer body.Close()
 	if b, err := io.ReadAll(body); err != nil || string(b) != "kept" {
 		t.Errorf("link that stays inside: %q, %v", b, err)
 	}
 	var listed []string
 	for info, err := range s.All(ctx, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		listed = append(listed, info.Key)
 	}
-	if want := []string{"inside", "kept"}; !slices.Equal(listed, want) {
-		t.Errorf("listed %v, want %v", listed, want)
-	}
+	test.Same(t, listed, []string{"inside", "kept"}, "listed")
 }
 
 func TestStartSweepsOnlyUnusedFolders(t *testing.T) {
 	t.Parallel()
 	ctx, root := context.Background(), t.TempDir()
-	if err := os.MkdirAll(filepath.Join(root, scratchPrefix+"DEAD", "deep"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(root, scratchPrefix+"DEAD", "1"), []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.MkdirAll(filepath.Join(root, scratchPrefix+"DEAD", "deep"), 0o700))
+	test.Must(t, os.WriteFile(filepath.Join(root, scratchPrefix+"DEAD", "1"), []byte("half"), 0o600))
 	running := open(t, root)
 	for _, content := range []string{"old", "new"} {
-		if err := put(t, running, "a", content, storagedrivers.Overwrite); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, put(t, running, "a", content, storagedrivers.Overwrite))
 	}
 	staged, err := running.Stage(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer staged.Close()
-	if _, err := staged.Write([]byte("newest")); err != nil {
-		t.Fatal(err)
-	}
+	_, err = staged.Write([]byte("newest"))
+	test.Must(t, err)
 	if err := open(t, root).Check(ctx); err != nil { // another process starts
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(root, scratchPrefix+"DEAD")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the leftover is still there: %v", err)
-	}
-	if _, err := running.Commit(ctx, storagedrivers.Change{Staged: staged, Key: "a", Options: overwrite}); err != nil {
-		t.Errorf("the staged object is gone with the sweep: %v", err)
-	}
+	_, err = os.Stat(filepath.Join(root, scratchPrefix+"DEAD"))
+	test.Is(t, err, fs.ErrNotExist, "the leftover is still there")
+	_, err = running.Commit(ctx, storagedrivers.Change{Staged: staged, Key: "a", Options: overwrite})
+	test.Is(t, err, nil, "the staged object is gone with the sweep")
 }
 
 func TestCloseLeavesNoFolderOfItsOwn(t *testing.T) {
@@ -125,13 +96,9 @@ func TestCloseLeavesNoFolderOfItsOwn(t *testing.T) {
 	root := t.TempDir()
 	s := storagedrivers.New("test", New(Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
 	for range 2 {
-		if err := put(t, s, "a", "x", storagedrivers.Overwrite); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, put(t, s, "a", "x", storagedrivers.Overwrite))
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, s.Close())
 	names, err := os.ReadDir(root)
 	if err != nil || len(names) != 1 {
 		t.Errorf("the root holds %v (%v), want only the object", names, err)
@@ -141,9 +108,7 @@ func TestCloseLeavesNoFolderOfItsOwn(t *testing.T) {
 func TestRootThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(file, nil, 0o600))
 	for name, root := range map[string]string{"a file": file, "below a file": filepath.Join(file, "x")} {
 		s := open(t, root)
 		if err := s.Check(context.Background()); err == nil {
@@ -155,9 +120,7 @@ func TestRootThatCannotBeUsed(t *testing.T) {
 	}
 	root := filepath.Join(t.TempDir(), "later")
 	s := open(t, root)
-	if err := put(t, s, "a/b/c", "x", storagedrivers.CreateOnly); err != nil {
-		t.Errorf("a root that is missing is not made: %v", err)
-	}
+	test.Is(t, put(t, s, "a/b/c", "x", storagedrivers.CreateOnly), nil, "a root that is missing is not made")
 }
 
 // TestRootThatIsGone: the backend is unavailable, and no object counts as missing.
@@ -165,18 +128,12 @@ func TestRootThatIsGone(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "root")
 	s := open(t, root)
-	if err := put(t, s, "a", "x", storagedrivers.CreateOnly); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(root); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Stat(context.Background(), "a"); !errors.Is(err, storagedrivers.ErrUnavailable) {
-		t.Errorf("stat: %v, want unavailable", err)
-	}
-	if _, _, err := s.Open(context.Background(), "a", storagedrivers.Range{}); !errors.Is(err, storagedrivers.ErrUnavailable) {
-		t.Errorf("open: %v, want unavailable", err)
-	}
+	test.Must(t, put(t, s, "a", "x", storagedrivers.CreateOnly))
+	test.Must(t, os.RemoveAll(root))
+	_, err := s.Stat(context.Background(), "a")
+	test.Is(t, err, storagedrivers.ErrUnavailable, "stat")
+	_, _, err = s.Open(context.Background(), "a", storagedrivers.Range{})
+	test.Is(t, err, storagedrivers.ErrUnavailable, "open")
 	if err := put(t, s, "b", "x", storagedrivers.CreateOnly); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("put: %v, want an error that is no missing object", err)
 	}
@@ -188,9 +145,7 @@ func TestETagsOfRapidGenerationsDiffer(t *testing.T) {
 	for range 200 {
 		info, err := s.Put(context.Background(), "a", bytes.NewReader([]byte("same")),
 			storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if seen[info.ETag] {
 			t.Fatalf("entity tag %s came twice", info.ETag)
 		}

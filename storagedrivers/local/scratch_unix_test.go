@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"testing"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // TestScratchFolderInUse: a held lock and missing support for locks are different errors.
@@ -13,12 +15,8 @@ func TestScratchFolderInUse(t *testing.T) {
 	t.Parallel()
 	name := t.TempDir()
 	first, second := openDir(t, name), openDir(t, name)
-	if err := tryLock(first); err != nil {
-		t.Fatal(err)
-	}
-	if err := tryLock(second); !errors.Is(err, errInUse) {
-		t.Errorf("locked twice: %v, want in use", err)
-	}
+	test.Must(t, tryLock(first))
+	test.Is(t, tryLock(second), errInUse, "locked twice")
 	closed := openDir(t, name)
 	closed.Close()
 	if err := tryLock(closed); err == nil || errors.Is(err, errInUse) {
@@ -29,9 +27,7 @@ func TestScratchFolderInUse(t *testing.T) {
 func openDir(t *testing.T, name string) *os.File {
 	t.Helper()
 	dir, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() { dir.Close() })
 	return dir
 }

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -14,19 +15,19 @@ func TestReserved(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	d := New(Config{Root: root, Sync: new(false)}, nil)
-	t.Cleanup(func() { must(t, d.Close()) })
+	t.Cleanup(func() { test.Must(t, d.Close()) })
 	begun, err := d.Stage(t.Context())
-	must(t, err)
+	test.Must(t, err)
 	object := begun.(*staged)
-	t.Cleanup(func() { must(t, object.Close()) })
+	t.Cleanup(func() { test.Must(t, object.Close()) })
 	piece := bytes.Repeat([]byte("x"), 1<<20+1)
 	for range 20 {
 		_, err := object.Write(piece)
-		must(t, err)
+		test.Must(t, err)
 	}
 	blocks := func(stat os.FileInfo, err error) int64 {
 		t.Helper()
-		must(t, err)
+		test.Must(t, err)
 		return stat.Sys().(*syscall.Stat_t).Blocks * 512
 	}
 	size := int64(20 * len(piece))
@@ -34,9 +35,9 @@ func TestReserved(t *testing.T) {
 		t.Skipf("the file system allocates nothing in advance: %d bytes for %d", room, size)
 	}
 	infos, err := d.Commit(t.Context(), []storagedrivers.Change{{Staged: object, Key: "large"}})
-	must(t, err)
+	test.Must(t, err)
 	stored, err := os.ReadFile(root + "/large")
-	must(t, err)
+	test.Must(t, err)
 	if infos[0].Size != size || !bytes.Equal(stored, bytes.Repeat(piece, 20)) {
 		t.Errorf("%d bytes are stored, want %d; the Info has %d", len(stored), size, infos[0].Size)
 	}

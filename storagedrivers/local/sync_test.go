@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // disk simulates the file system and counts both kinds of syncs.
@@ -58,9 +60,7 @@ func TestSharerAlone(t *testing.T) {
 		d := new(disk)
 		s := d.sharer()
 		for range 5 {
-			if err := s.do(d.syncOwn, 0); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, s.do(d.syncOwn, 0))
 		}
 		if d.own != 5 || d.rounds != 0 {
 			t.Errorf("%d syncs alone and %d rounds, want 5 and none", d.own, d.rounds)
@@ -75,9 +75,7 @@ func TestSharerMany(t *testing.T) {
 		d := &disk{takes: 20 * time.Millisecond}
 		s := d.sharer()
 		for _, err := range syncMany(s, d, 64, 0) {
-			if err != nil {
-				t.Error(err)
-			}
+			test.Is(t, err, nil)
 		}
 		if d.own+d.rounds > 4 || d.rounds == 0 {
 			t.Errorf("%d syncs alone and %d rounds", d.own, d.rounds)
@@ -112,9 +110,7 @@ func TestSharerFails(t *testing.T) {
 				failed++
 			}
 		}
-		if failed != 19 {
-			t.Errorf("%d failed, want all but the one that synced alone", failed)
-		}
+		test.Equal(t, failed, 19, "failed")
 		d.fail = nil
 		lost := 0
 		for _, err := range syncMany(s, d, 20, before) {
@@ -122,13 +118,9 @@ func TestSharerFails(t *testing.T) {
 				lost++
 			}
 		}
-		if lost != 19 {
-			t.Errorf("%d of those begun before were called lost, want all in the round", lost)
-		}
+		test.Equal(t, lost, 19, "of those begun before were called lost")
 		for _, err := range syncMany(s, d, 20, s.failures()) {
-			if err != nil {
-				t.Error(err)
-			}
+			test.Is(t, err, nil)
 		}
 	})
 }
@@ -158,8 +150,6 @@ func TestSharerUnable(t *testing.T) {
 		d := new(disk)
 		s := &sharer{now: time.Now}
 		syncMany(s, d, 10, 0)
-		if d.own != 10 {
-			t.Errorf("%d synced alone, want all 10", d.own)
-		}
+		test.Equal(t, d.own, 10, "synced alone")
 	})
 }

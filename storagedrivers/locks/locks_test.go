@@ -2,11 +2,11 @@ package locks_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
@@ -30,26 +30,24 @@ func TestNames(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if inside["a"] != 0 {
-		t.Errorf("%d are still inside", inside["a"])
-	}
+	test.Equal(t, inside["a"], 0, "are still inside")
 }
 
 func TestNamesGivenUp(t *testing.T) {
 	t.Parallel()
 	var names locks.Names
 	unlock, err := names.Lock(t.Context(), "a")
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	_, err = names.Lock(ctx, "a")
-	is(t, err, context.DeadlineExceeded)
+	test.Is(t, err, context.DeadlineExceeded)
 	other, err := names.Lock(t.Context(), "b")
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	other()
 	unlock()
 	unlock, err = names.Lock(t.Context(), "a")
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	unlock()
 }
 
@@ -58,33 +56,31 @@ func TestNamesShared(t *testing.T) {
 	t.Parallel()
 	var names locks.Names
 	one, err := names.Share(t.Context(), "a")
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	two, err := names.Share(t.Context(), "a")
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	waits := func(lock func(context.Context, string) (func(), error)) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		_, err := lock(ctx, "a")
-		is(t, err, context.DeadlineExceeded)
+		test.Is(t, err, context.DeadlineExceeded)
 	}
 	waits(names.Lock)
 	one()
 	waits(names.Lock)
 	two()
 	alone, err := names.Lock(t.Context(), "a")
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	waits(names.Share)
 	waits(names.Lock)
 	alone()
 	again, err := names.Share(t.Context(), "a")
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	again()
 }
 
 func is(t *testing.T, got, want error) {
 	t.Helper()
-	if !errors.Is(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	test.Is(t, got, want)
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/locks"
 )
 
@@ -36,9 +37,7 @@ func TestReferences(t *testing.T) {
 				var err error
 				switch step {
 				case "acquire", "refused":
-					if got, want := r.Acquire(), step == "acquire"; got != want {
-						t.Errorf("step %d: acquired %t, want %t", i, got, want)
-					}
+					test.Equal(t, r.Acquire(), step == "acquire", "step", i, "acquired")
 				case "release":
 					err = r.Release()
 				case "close":
@@ -48,9 +47,7 @@ func TestReferences(t *testing.T) {
 					t.Errorf("step %d, %s: error %v", i, step, err)
 				}
 			}
-			if want := min(tt.err+1, 1); releases != want {
-				t.Errorf("released %d times, want %d", releases, want)
-			}
+			test.Equal(t, releases, min(tt.err+1, 1), "released", "times")
 		})
 	}
 }
@@ -61,9 +58,7 @@ func TestReferencesRace(t *testing.T) {
 	var held, releases atomic.Int32
 	r := locks.NewReferences(func() error {
 		releases.Add(1)
-		if n := held.Load(); n != 0 {
-			t.Errorf("released under %d references", n)
-		}
+		test.Equal(t, held.Load(), 0, "released under", "references")
 		return nil
 	})
 	var wg sync.WaitGroup
@@ -75,15 +70,13 @@ func TestReferencesRace(t *testing.T) {
 				}
 				held.Add(1)
 				held.Add(-1)
-				is(t, r.Release(), nil)
+				test.Is(t, r.Release(), nil)
 				if i%16 == 0 && round == 50 {
-					is(t, r.Close(), nil)
+					test.Is(t, r.Close(), nil)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if n := releases.Load(); n != 1 {
-		t.Errorf("released %d times, want once", n)
-	}
+	test.Equal(t, releases.Load(), 1, "released", "times")
 }

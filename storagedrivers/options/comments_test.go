@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -65,12 +66,8 @@ func TestDocumented(t *testing.T) {
 		t.Errorf("documentation before anybody asked: %+v", described)
 	}
 	s := described.Documented()
-	if err := described.Err(); err != nil {
-		t.Error(err)
-	}
-	if s.Help != "What the test describes. It has more to say." {
-		t.Errorf("help %q", s.Help)
-	}
+	test.Is(t, described.Err(), nil)
+	test.Equal(t, s.Help, "What the test describes. It has more to say.", "help")
 	if s.Documented() != s || described.Documented() != s {
 		t.Error("the comments were read again")
 	}
@@ -107,8 +104,6 @@ func TestWrongComments(t *testing.T) {
 		"Second: the default does not end":        {ofEmbedded, strings.Replace(ofCommented, "there is.", "there is. And more.", 1)},
 		"Third: its help does not end in a full ": {ofEmbedded, strings.Replace(ofCommented, "none.", "none", 1)},
 	} {
-		if err := options.Of[commented](sources...).Err(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q", err, want)
-		}
+		test.Says(t, options.Of[commented](sources...).Err(), want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -201,9 +202,7 @@ func TestDurationsInValues(t *testing.T) {
 		"30s": 30 * time.Second, "1m": time.Minute, "10m": 10 * time.Minute, "20h": 20 * time.Hour,
 		"1h10m": 70 * time.Minute, "1h0m1s": time.Hour + time.Second, "168h": 7 * 24 * time.Hour, "100ms": 100 * time.Millisecond,
 	} {
-		if got := described.Values(config{Every: options.Duration(d)})["every"]; got != want {
-			t.Errorf("%v became %v, want %q", d, got, want)
-		}
+		test.Equal[any](t, described.Values(config{Every: options.Duration(d)})["every"], want, d, "became")
 	}
 }
 

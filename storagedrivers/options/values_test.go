@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -22,9 +23,7 @@ func TestCheckJSON(t *testing.T) {
 	} {
 		option := options.Option{Name: "inner", Type: kind}
 		for _, value := range decoded(t, values.right) {
-			if err := option.CheckJSON("group.inner", value); err != nil {
-				t.Errorf("%s %v: %v", kind, value, err)
-			}
+			test.Is(t, option.CheckJSON("group.inner", value), nil, kind, value)
 		}
 		for _, value := range decoded(t, values.wrong) {
 			if err := option.CheckJSON("group.inner", value); err == nil || !strings.HasPrefix(err.Error(), "group.inner is ") {
@@ -38,9 +37,7 @@ func decoded(t *testing.T, list string) (values []any) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(list))
 	d.UseNumber()
-	if err := d.Decode(&values); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, d.Decode(&values))
 	return values
 }
 
@@ -71,9 +68,7 @@ func TestBlamed(t *testing.T) {
 		"boxes.a.b is a number":         "",
 		"webp: prefix is not one of it": "webp",
 	} {
-		if got := options.Blamed(message, list); got != want {
-			t.Errorf("%q blames %q, want %q", message, got, want)
-		}
+		test.Equal(t, options.Blamed(message, list), want, message, "blames")
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
@@ -43,9 +44,7 @@ func BenchmarkPut(b *testing.B) {
 			used := way()
 			wall[name] = append(wall[name], time.Since(start).Seconds())
 			cpu[name] = append(cpu[name], used.Seconds())
-			if err := d.Delete(b.Context(), "object", storagedrivers.DeleteOptions{}); err != nil {
-				b.Fatal(err)
-			}
+			test.Must(b, d.Delete(b.Context(), "object", storagedrivers.DeleteOptions{}))
 			syscall.Sync()
 		}
 	}
@@ -63,14 +62,11 @@ func randomFile(b *testing.B, dir string, size int64) string {
 	b.Helper()
 	path := filepath.Join(dir, "media-bench-object")
 	file, err := os.Create(path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	test.Must(b, err)
 	b.Cleanup(func() { os.Remove(path) })
 	defer file.Close()
-	if _, err := io.CopyN(file, rand.Reader, size); err != nil {
-		b.Fatal(err)
-	}
+	_, err = io.CopyN(file, rand.Reader, size)
+	test.Must(b, err)
 	return path
 }
 
@@ -79,13 +75,10 @@ func putFile(b *testing.B, d *driver, path string) time.Duration {
 	defer d.Close()
 	before := processTime(b)
 	file, err := os.Open(path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	test.Must(b, err)
 	defer file.Close()
-	if _, err := d.Put(b.Context(), "object", file, storagedrivers.PutOptions{}); err != nil {
-		b.Fatal(err)
-	}
+	_, err = d.Put(b.Context(), "object", file, storagedrivers.PutOptions{})
+	test.Must(b, err)
 	return processTime(b) - before
 }
 
@@ -109,9 +102,7 @@ func rclone(b *testing.B, program string, c Config, path string) time.Duration {
 func processTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
+	test.Must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 

@@ -2,13 +2,13 @@ package s3
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -25,22 +25,18 @@ func TestUploadsShareMemory(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 4 {
 		group.Go(func() {
-			if _, err := d.Put(t.Context(), fmt.Sprint(i), content('a', 2*partSize), create); err != nil {
-				t.Error(err)
-			}
+			_, err := d.Put(t.Context(), fmt.Sprint(i), content('a', 2*partSize), create)
+			test.Is(t, err, nil)
 		})
 	}
 	group.Wait()
 	_, release, err := d.buffers.get(t.Context(), partSize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	for _, size := range sizes {
-		if _, err := d.Put(ctx, "none", content('a', size), overwrite); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("storing %d bytes without room: %v", size, err)
-		}
+		_, err := d.Put(ctx, "none", content('a', size), overwrite)
+		test.Is(t, err, context.DeadlineExceeded, "storing", size, "bytes without room")
 	}
 	release()
 	put(t, d, "object", content('a', 2*partSize), overwrite)
@@ -71,14 +67,10 @@ func TestStreamsHaveTheirOwnMemory(t *testing.T) {
 		_, err := d.Put(t.Context(), key, unknown{content('a', 3*partSize+1)}, create)
 		return err
 	}
-	if err := store("object"); err != nil {
-		t.Error(err)
-	}
+	test.Is(t, store("object"), nil)
 	if !d.streams.room.TryAcquire(partSize) {
 		t.Fatal("the object has kept its memory")
 	}
-	if err := store("other"); !errors.Is(err, storagedrivers.ErrBusy) {
-		t.Errorf("storing without room: %v", err)
-	}
+	test.Is(t, store("other"), storagedrivers.ErrBusy, "storing without room")
 	holds(t, d, []string{"object"})
 }

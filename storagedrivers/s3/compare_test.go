@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -67,21 +68,17 @@ func TestConditionsAreSent(t *testing.T) {
 			d.conditions.Store(&conditions{accepted: true, kept: true, compared: true})
 			opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, IfMatch: `"tag"`}
 			for _, size := range []int{100, partSize + 1} {
-				if _, err := d.Put(t.Context(), "key", content('a', size), opts); !errors.Is(err, storagedrivers.ErrChanged) {
-					t.Errorf("%d bytes: error %v", size, err)
-				}
+				_, err := d.Put(t.Context(), "key", content('a', size), opts)
+				test.Is(t, err, storagedrivers.ErrChanged, size, "bytes")
 			}
 			if err := d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{IfMatch: opts.IfMatch}); err == nil {
 				t.Error("it is deleted")
 			}
 			for _, size := range []int{100, partSize + 1} {
-				if _, err := d.Put(t.Context(), "key", content('a', size), create); !errors.Is(err, fs.ErrExist) {
-					t.Errorf("creating it with %d bytes: error %v", size, err)
-				}
+				_, err := d.Put(t.Context(), "key", content('a', size), create)
+				test.Is(t, err, fs.ErrExist, "creating it with", size, "bytes")
 			}
-			if got := sent(); !slices.Equal(got, []string{`PUT "tag"`, `POST "tag"`, `DELETE "tag"`, "PUT", "POST"}) {
-				t.Errorf("sent %q", got)
-			}
+			test.Same(t, sent(), []string{`PUT "tag"`, `POST "tag"`, `DELETE "tag"`, "PUT", "POST"}, "sent")
 		})
 	}
 }
@@ -103,9 +100,7 @@ func TestServiceThatComparesPartly(t *testing.T) {
 			if ignoring == "" {
 				want = storagedrivers.ErrChanged
 			}
-			if err := d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{IfMatch: `"other"`}); !errors.Is(err, want) {
-				t.Errorf("deleting: error %v, want %v", err, want)
-			}
+			test.Is(t, d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{IfMatch: `"other"`}), want, "deleting")
 			known, err := d.knownConditions(t.Context())
 			if err != nil || known.compared != (ignoring == "") {
 				t.Errorf("%+v, error %v", known, err)

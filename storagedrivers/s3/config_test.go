@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -45,9 +46,7 @@ func TestWrongOptions(t *testing.T) {
 		`not "http://[::1"`:             {Bucket: "b", Endpoint: "http://[::1"},
 		`not "https://"`:                {Bucket: "b", Endpoint: "https://"},
 	} {
-		if err := s.Complete(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: error %v, want %q", s, err, want)
-		}
+		test.Says(t, s.Complete(), want, s)
 	}
 }
 
@@ -63,21 +62,13 @@ func TestRegion(t *testing.T) {
 	}
 	region := func(c Config) string {
 		d, err := newDriver(c, log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		return d.client.Options().Region
 	}
-	if got := region(Config{Bucket: "b", Endpoint: "http://localhost"}); got != endpointRegion {
-		t.Errorf("with an endpoint: region %q", got)
-	}
+	test.Equal(t, region(Config{Bucket: "b", Endpoint: "http://localhost"}), endpointRegion, "with an endpoint: region")
 	t.Setenv("AWS_REGION", "eu-west-1")
-	if got := region(Config{Bucket: "b"}); got != "eu-west-1" {
-		t.Errorf("with AWS_REGION: region %q", got)
-	}
-	if got := region(Config{Bucket: "b", Region: "eu-west-2"}); got != "eu-west-2" {
-		t.Errorf("with the option: region %q", got)
-	}
+	test.Equal(t, region(Config{Bucket: "b"}), "eu-west-1", "with AWS_REGION: region")
+	test.Equal(t, region(Config{Bucket: "b", Region: "eu-west-2"}), "eu-west-2", "with the option: region")
 }
 
 // newConfig returns a complete configuration with options in JSON.

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 )
@@ -28,9 +29,7 @@ func TestCopy(t *testing.T) {
 			})
 			opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, ID: "OWN", ContentType: "image/png", Source: &source}
 			info, err := d.Put(t.Context(), "b.png", nil, opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			has(t, d, "b.png", 'a', size)
 			if stat, err := d.Stat(t.Context(), "b.png"); err != nil || !stat.Same(info) {
 				t.Errorf("copied %+v, found %+v, error %v", info, stat, err)
@@ -75,9 +74,8 @@ func TestCopyUnsupported(t *testing.T) {
 			source := put(t, d, "a.txt", content('a', 100), storagedrivers.PutOptions{})
 			put(t, d, "b.txt", content('b', 100), storagedrivers.PutOptions{})
 			for key, mode := range map[string]storagedrivers.Mode{"b.txt": storagedrivers.Overwrite, "c.txt": storagedrivers.CreateOnly} {
-				if _, err := d.Put(t.Context(), key, nil, storagedrivers.PutOptions{Mode: mode, Source: &source}); !errors.Is(err, errors.ErrUnsupported) {
-					t.Errorf("copying: %v", err)
-				}
+				_, err := d.Put(t.Context(), key, nil, storagedrivers.PutOptions{Mode: mode, Source: &source})
+				test.Is(t, err, errors.ErrUnsupported, "copying")
 			}
 			has(t, d, "b.txt", 'b', 100)
 			holds(t, d, []string{"a.txt", "b.txt"})
@@ -126,18 +124,15 @@ func TestCopyCondition(t *testing.T) {
 			left := []string{"a.txt"}
 			switch tt.left {
 			case "":
-				if err := d.Delete(t.Context(), "a.txt", storagedrivers.DeleteOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				test.Must(t, d.Delete(t.Context(), "a.txt", storagedrivers.DeleteOptions{}))
 				left = nil
 			case "short":
 				put(t, d, "a.txt", content('b', 50), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
 			case "b":
 				put(t, d, "a.txt", content('b', 100), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
 			}
-			if _, err := d.Put(t.Context(), "b.txt", nil, storagedrivers.PutOptions{Source: &source}); !errors.Is(err, tt.want) {
-				t.Errorf("copying: error %v, want %v", err, tt.want)
-			}
+			_, err := d.Put(t.Context(), "b.txt", nil, storagedrivers.PutOptions{Source: &source})
+			test.Is(t, err, tt.want, "copying")
 			holds(t, d, left)
 		})
 	}

@@ -3,8 +3,6 @@ package s3
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -12,14 +10,12 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
-	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 var (
@@ -37,9 +33,7 @@ func content(letter byte, size int) *bytes.Reader {
 func put(t *testing.T, d *driver, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) storagedrivers.Info {
 	t.Helper()
 	info, err := d.Put(t.Context(), key, r, opts)
-	if err != nil {
-		t.Fatalf("storing %s: %v", key, err)
-	}
+	test.Must(t, err, "storing", key)
 	return info
 }
 
@@ -100,9 +94,7 @@ func TestLostReply(t *testing.T) {
 				}
 			}
 			_, err := d.Put(t.Context(), name, content('c', size), create)
-			if !errors.Is(err, fs.ErrExist) {
-				t.Errorf("creating %s again: %v", name, err)
-			}
+			test.Is(t, err, fs.ErrExist, "creating", name, "again")
 			has(t, direct, name, 'b', size)
 			if lost.Load() < 2 {
 				t.Errorf("%d replies were lost, want 2 at least", lost.Load())
@@ -120,9 +112,7 @@ func TestRepeatedRequest(t *testing.T) {
 	t.Parallel()
 	s := real(t)
 	target, err := url.Parse(s.config.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		times := 1
@@ -184,140 +174,10 @@ func TestCancelledCommit(t *testing.T) {
 	})
 }
 
-func TestRefusingHost(t *testing.T) {
-	t.Parallel()
-	s := fake(t)
-	d, proxy := proxied(t, s, 5*time.Second)
-	put(t, d, "object", content('a', 10), create)
-	proxy.SetRefusing(true)
-	all(t, d, 30*time.Second)
-	proxy.SetRefusing(false)
-	has(t, d, "object", 'a', 10)
-	put(t, d, "new", content('a', partSize+1), create)
-}
-
-func TestSilentHost(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	s := fake(t)
-	const timeout = 5 * time.Second
-	d, proxy := proxied(t, s, timeout)
-	put(t, d, "object", content('a', 10), create)
-	proxy.SetSilent(true)
-	all(t, d, 3*timeout)
-	proxy.SetSilent(false)
-	has(t, d, "object", 'a', 10)
-	put(t, d, "new", content('a', partSize+1), create)
-}
-
-func proxied(t *testing.T, s *service, timeout time.Duration) (*driver, *faults.Proxy) {
-	t.Helper()
-	c := s.fresh(t)
-	address, err := url.Parse(c.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := faults.New(t, address.Host)
-	c.Endpoint, c.Timeout = "http://"+proxy.Address, options.Duration(timeout)
-	d := s.driver(t, c)
-	t.Cleanup(func() { d.Close() })
-	return d, proxy
-}
-
-// all asserts that every method, called beside the others, fails as unavailable in time. Writes use their own key, because a
-// silent network may deliver them later.
-func all(t *testing.T, d *driver, within time.Duration) {
-	t.Helper()
-	ctx := t.Context()
-	var calls sync.WaitGroup
-	for what, try := range map[string]func() error{
-		"put": func() error {
-			_, err := d.Put(ctx, "other", content('b', 10), overwrite)
-			return err
-		},
-		"put in parts": func() error {
-			_, err := d.Put(ctx, "other", content('b', partSize+1), overwrite)
-			return err
-		},
-		"open": func() error {
-			_, _, err := d.Open(ctx, "object", storagedrivers.Range{})
-			return err
-		},
-		"stat": func() error {
-			_, err := d.Stat(ctx, "object")
-			return err
-		},
-		"list": func() error {
-			_, err := d.List(ctx, storagedrivers.ListOptions{})
-			return err
-		},
-		"delete": func() error { return d.Delete(ctx, "other", storagedrivers.DeleteOptions{}) },
-		"check":  func() error { return d.Check(ctx) },
-	} {
-		calls.Go(func() {
-			start := time.Now()
-			err := try()
-			if !errors.Is(err, storagedrivers.ErrUnavailable) {
-				t.Errorf("%s: error %v, want unavailable", what, err)
-			}
-			if took := time.Since(start); took > within {
-				t.Errorf("%s took %v, want %v at most", what, took, within)
-			}
-		})
-	}
-	calls.Wait()
-}
-
-// TestCutConnection: if a connection is cut during an upload, the object is stored completely or
-// not at all. A further upload succeeds.
-func TestCutConnection(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *service) {
-		d, proxy := proxied(t, s, 5*time.Second)
-		if err := d.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		storage := storagedrivers.New("test", d, storagedrivers.Options{Close: func() error { return nil }})
-		const size = 2*partSize + 100
-		var want []string
-		for _, at := range []int64{0, 10_000, partSize, size - 50, size + 1000} {
-			key := fmt.Sprint("cut at ", at)
-			proxy.CutAfter(at)
-			_, err := d.Put(t.Context(), key, content('a', size), create)
-			switch {
-			case err == nil: // a part was repeated
-				has(t, d, key, 'a', size)
-				want = append(want, key)
-			case !errors.Is(err, storagedrivers.ErrUnavailable):
-				t.Errorf("%s: error %v, want unavailable", key, err)
-			}
-			proxy.CutAfter(-1)
-			holds(t, d, want)
-
-			key += " again"
-			proxy.CutAfter(at)
-			if _, err := storage.Put(t.Context(), key, content('b', size), create); err != nil {
-				t.Errorf("%s: %v", key, err)
-			}
-			proxy.CutAfter(-1)
-			has(t, d, key, 'b', size)
-			want = append(want, key)
-			holds(t, d, want)
-		}
-		if proxy.Cuts() == 0 {
-			t.Error("nothing was cut")
-		}
-	})
-}
-
 func holds(t *testing.T, d *driver, want []string) {
 	t.Helper()
 	got := leftovers(t, d)
 	slices.Sort(got)
 	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("the bucket has %q, want %q", got, want)
-	}
+	test.Same(t, got, want, "the bucket has")
 }

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strings"
 	"testing"
 
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -30,9 +30,7 @@ func TestForeignNames(t *testing.T) {
 			defer d.Close()
 			for _, name := range tt.foreign {
 				_, err := d.client.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: &d.bucket, Key: &name})
-				if err != nil {
-					t.Fatalf("storing %q: %v", name, err)
-				}
+				test.Must(t, err, "storing", name)
 			}
 			put(t, d, "a/b", content('a', 1), create)
 			put(t, d, "z+ %41", content('a', 1), create)
@@ -40,9 +38,7 @@ func TestForeignNames(t *testing.T) {
 			opts := storagedrivers.ListOptions{Limit: 2}
 			for {
 				page, err := d.List(t.Context(), opts)
-				if err != nil {
-					t.Fatal(err)
-				}
+				test.Must(t, err)
 				for _, info := range page.Objects {
 					got = append(got, info.Key)
 				}
@@ -50,9 +46,7 @@ func TestForeignNames(t *testing.T) {
 					break
 				}
 			}
-			if want := []string{"a/b", "z+ %41"}; !slices.Equal(got, want) {
-				t.Errorf("listed %q, want %q", got, want)
-			}
+			test.Same(t, got, []string{"a/b", "z+ %41"}, "listed")
 		})
 	}
 }
@@ -75,9 +69,7 @@ func TestLevelOfForeignNames(t *testing.T) {
 			defer d.Close()
 			for _, name := range tt.foreign {
 				_, err := d.client.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: &d.bucket, Key: &name})
-				if err != nil {
-					t.Fatalf("storing %q: %v", name, err)
-				}
+				test.Must(t, err, "storing", name)
 			}
 			put(t, d, "a/b", content('a', 1), create)
 			put(t, d, "a/c", content('a', 1), create)
@@ -95,9 +87,7 @@ func TestLevelOfForeignNames(t *testing.T) {
 						break
 					}
 				}
-				if want := []string{"a/", "z+ %41/"}; !slices.Equal(got, want) {
-					t.Errorf("by %d: listed %q, want %q", limit, got, want)
-				}
+				test.Same(t, got, []string{"a/", "z+ %41/"}, "by", limit, "listed")
 			}
 		})
 	}
@@ -151,8 +141,6 @@ func TestListUndecodable(t *testing.T) {
 		d := s.driver(t, s.config)
 		defer d.Close()
 		_, err := d.List(t.Context(), storagedrivers.ListOptions{Shallow: true})
-		if err == nil || !strings.Contains(err.Error(), `"100% wool"`) {
-			t.Errorf("error %v", err)
-		}
+		test.Says(t, err, `"100% wool"`)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -31,9 +32,7 @@ func TestPresignByRole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d, err := newDriver(Config{Bucket: "bucket", Endpoint: "http://127.0.0.1:1"}, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			d.now = func() time.Time { return now }
 			options := d.client.Options()
 			options.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
@@ -45,9 +44,8 @@ func TestPresignByRole(t *testing.T) {
 			d.client = awss3.New(options)
 			d.presigner = newPresigner(d.client)
 			address, err := d.Presign(t.Context(), "object", storagedrivers.PresignOptions{Lifetime: time.Hour})
-			if !errors.Is(err, tt.want) || (err == nil) != (address != "") {
-				t.Errorf("address %q, error %v, want %v", address, err, tt.want)
-			}
+			test.Is(t, err, tt.want)
+			test.Equal(t, address != "", tt.want == nil, "address", address)
 		})
 	}
 }
@@ -57,9 +55,7 @@ func TestPresignShort(t *testing.T) {
 	t.Parallel()
 	d, err := newDriver(Config{Bucket: "bucket", Endpoint: "http://127.0.0.1:1", AccessKeyID: "id", SecretAccessKey: "s"},
 		slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for lifetime, ok := range map[time.Duration]bool{-time.Second: false, 0: false, time.Second - 1: false, time.Second: true} {
 		address, err := d.Presign(t.Context(), "object", storagedrivers.PresignOptions{Lifetime: lifetime})
 		if (err == nil) != ok || (address != "") != ok {
@@ -74,15 +70,12 @@ func TestPresignBesideRequests(t *testing.T) {
 	t.Parallel()
 	d, err := newDriver(Config{Bucket: "bucket", Endpoint: "http://127.0.0.1:1", AccessKeyID: "id", SecretAccessKey: "s"},
 		slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			if _, err := d.Presign(t.Context(), "object", storagedrivers.PresignOptions{Lifetime: time.Hour}); err != nil {
-				t.Error(err)
-			}
+			_, err := d.Presign(t.Context(), "object", storagedrivers.PresignOptions{Lifetime: time.Hour})
+			test.Is(t, err, nil)
 		})
 		all.Go(func() {
 			if _, err := d.Stat(t.Context(), "object"); err == nil {

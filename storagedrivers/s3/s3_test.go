@@ -20,9 +20,11 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func TestMain(m *testing.M) {
@@ -67,9 +69,7 @@ func (s *service) behind(
 ) *service {
 	t.Helper()
 	target, err := url.Parse(s.config.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	server := start(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host },
 		ModifyResponse: func(answer *http.Response) error {
@@ -96,9 +96,7 @@ func (s *service) behind(
 func (s *service) driver(t testing.TB, c Config) *driver {
 	t.Helper()
 	d, err := newDriver(c, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if s.secure != nil {
 		s.secure(d)
 	}
@@ -112,9 +110,8 @@ func (s *service) fresh(t testing.TB) Config {
 	c.Bucket = fmt.Sprintf("bucket-%d", s.made.Add(1))
 	d := s.driver(t, c)
 	defer d.Close()
-	if _, err := d.client.CreateBucket(t.Context(), &awss3.CreateBucketInput{Bucket: &c.Bucket}); err != nil {
-		t.Fatalf("making a bucket: %v", err)
-	}
+	_, err := d.client.CreateBucket(t.Context(), &awss3.CreateBucketInput{Bucket: &c.Bucket})
+	test.Must(t, err, "making a bucket")
 	return c
 }
 
@@ -126,19 +123,21 @@ func (s *service) harness() drivertest.Harness {
 		}
 		return c.(Config)
 	}
+	scheme, address, _ := strings.Cut(s.config.Endpoint, "://")
 	return drivertest.Harness{
 		New: func(t *testing.T) storagedrivers.Driver {
 			c := s.fresh(t)
 			s.buckets.Store(t.Name(), c)
 			return s.driver(t, c)
 		},
-		Another:     func(t *testing.T) storagedrivers.Driver { return s.driver(t, config(t)) },
-		AbortUpload: func(t *testing.T, key string) { s.cutOff(t, config(t), key) },
-		Later: func(t *testing.T) storagedrivers.Driver {
-			d := s.driver(t, config(t))
-			d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
-			return d
+		Another: func(t *testing.T) storagedrivers.Driver { return s.driver(t, config(t)) },
+		Address: address,
+		Through: func(t *testing.T, address string, timeout time.Duration) storagedrivers.Driver {
+			c := config(t)
+			c.Endpoint, c.Timeout = scheme+"://"+address, options.Duration(timeout)
+			return s.driver(t, c)
 		},
+		Later: func(t *testing.T) storagedrivers.Driver { return later(s.driver(t, config(t))) },
 		Leftovers: func(t *testing.T) []string {
 			d := s.driver(t, config(t))
 			defer d.Close()
@@ -155,9 +154,7 @@ func leftovers(t *testing.T, d *driver) []string {
 	objects := awss3.NewListObjectsV2Paginator(d.client, &awss3.ListObjectsV2Input{Bucket: &d.bucket})
 	for objects.HasMorePages() {
 		page, err := objects.NextPage(t.Context())
-		if err != nil {
-			t.Fatalf("listing the bucket: %v", err)
-		}
+		test.Must(t, err, "listing the bucket")
 		for _, object := range page.Contents {
 			if name := aws.ToString(object.Key); !strings.HasSuffix(name, "/") { // a folder
 				names = append(names, strings.TrimPrefix(name, d.prefix))

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -73,21 +74,15 @@ func TestWhatTheServiceMakesOfConditions(t *testing.T) {
 			t.Parallel()
 			d := tt.service.driver(t, tt.service.fresh(t))
 			defer d.Close()
-			if got := d.Features().Create; got != storagedrivers.BestEffort {
-				t.Errorf("before the experiment: %v", got)
-			}
+			test.Equal(t, d.Features().Create, storagedrivers.BestEffort, "before the experiment")
 			if err := d.Check(t.Context()); !errors.Is(err, tt.err) {
 				t.Fatalf("checking: %v, want %v", err, tt.err)
 			}
 			if tt.err != nil {
 				return
 			}
-			if got := *d.conditions.Load(); got != tt.want {
-				t.Errorf("found %+v, want %+v", got, tt.want)
-			}
-			if got := d.Features().Create == storagedrivers.Atomic; got != tt.want.kept {
-				t.Errorf("atomic is %t, want %t", got, tt.want.kept)
-			}
+			test.Equal(t, *d.conditions.Load(), tt.want, "found")
+			test.Equal(t, d.Features().Create == storagedrivers.Atomic, tt.want.kept, "atomic is")
 			if got := leftovers(t, d); len(got) > 0 {
 				t.Errorf("the bucket has %q", got)
 			}
@@ -105,9 +100,8 @@ func TestWithoutConditions(t *testing.T) {
 	defer d.Close()
 	for name, size := range sizes {
 		put(t, d, name, content('a', size), create)
-		if _, err := d.Put(t.Context(), name, content('b', size), create); !errors.Is(err, fs.ErrExist) {
-			t.Errorf("creating %s again: %v", name, err)
-		}
+		_, err := d.Put(t.Context(), name, content('b', size), create)
+		test.Is(t, err, fs.ErrExist, "creating", name, "again")
 		has(t, d, name, 'a', size)
 	}
 	holds(t, d, []string{"whole", "parts"})
@@ -156,9 +150,7 @@ func TestReplacedAtOnce(t *testing.T) {
 	} {
 		hurried := s.behind(t, httptest.NewServer, func(r *http.Request) bool {
 			if commits(r) {
-				if err := do(strings.TrimPrefix(r.URL.Path, "/"+c.Bucket+"/")); err != nil {
-					t.Error(err)
-				}
+				test.Is(t, do(strings.TrimPrefix(r.URL.Path, "/"+c.Bucket+"/")), nil)
 			}
 			return false
 		})
@@ -193,13 +185,9 @@ func TestPresign(t *testing.T) {
 			},
 		} {
 			address, err := d.Presign(t.Context(), "a b/ü+.png", opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			answer, err := http.Get(address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			defer answer.Body.Close()
 			body, err := io.ReadAll(answer.Body)
 			if err != nil || answer.StatusCode != http.StatusOK || string(body) != strings.Repeat("a", 100) {
@@ -211,9 +199,7 @@ func TestPresign(t *testing.T) {
 			for name, want := range map[string]string{
 				"Content-Type": opts.ContentType, "Cache-Control": opts.CacheControl, "Content-Disposition": opts.Disposition,
 			} {
-				if got := answer.Header.Get(name); got != want {
-					t.Errorf("%s is %q, want %q", name, got, want)
-				}
+				test.Equal(t, answer.Header.Get(name), want, name)
 			}
 		}
 	}
@@ -243,9 +229,7 @@ func TestRangeIgnored(t *testing.T) {
 		{storagedrivers.Range{Offset: 10}, "", storagedrivers.ErrInvalidRange},
 	} {
 		body, info, err := d.Open(t.Context(), "object", tt.rng)
-		if !errors.Is(err, tt.err) {
-			t.Errorf("%+v: error %v, want %v", tt.rng, err, tt.err)
-		}
+		test.Is(t, err, tt.err, tt.rng)
 		if err != nil {
 			continue
 		}

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -91,14 +91,10 @@ func TestSilentService(t *testing.T) {
 				d.conditions.Store(&conditions{accepted: true, kept: true})
 			}
 			_, err := d.Put(t.Context(), "key", content('a', tt.size), tt.opts)
-			if !errors.Is(err, storagedrivers.ErrUnavailable) {
-				t.Errorf("error %v, want unavailable", err)
-			}
+			test.Is(t, err, storagedrivers.ErrUnavailable)
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			if !slices.Equal(m.asked, tt.want) {
-				t.Errorf("asked %q, want %q", m.asked, tt.want)
-			}
+			test.Same(t, m.asked, tt.want, "asked")
 		})
 	}
 }

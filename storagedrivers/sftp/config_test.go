@@ -4,9 +4,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
@@ -19,20 +19,20 @@ func minimal() *Config {
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	c := minimal()
-	must(t, c.Complete())
+	test.Must(t, c.Complete())
 	if c.Address != "host:22" || c.Root != "." || c.Connections != defaultConnections || c.timeout() != network.DefaultTimeout {
 		t.Errorf("completed %+v", c)
 	}
 	d, err := c.NewDriver(slog.New(slog.DiscardHandler))
-	must(t, err)
-	is(t, d.Close(), nil)
+	test.Must(t, err)
+	test.Is(t, d.Close(), nil)
 }
 
 func TestWrongOptions(t *testing.T) {
 	t.Setenv(agentSocket, "")
 	dir := t.TempDir()
 	broken := filepath.Join(dir, "broken")
-	must(t, os.WriteFile(broken, []byte("host ssh-ed25519 %%%\n"), 0o600))
+	test.Must(t, os.WriteFile(broken, []byte("host ssh-ed25519 %%%\n"), 0o600))
 	for want, change := range map[string]func(*Config){
 		"address is missing":                     func(s *Config) { s.Address = "" },
 		"user is missing":                        func(s *Config) { s.User = "" },
@@ -56,13 +56,11 @@ func TestWrongOptions(t *testing.T) {
 	} {
 		s := minimal()
 		change(s)
-		if err := s.Complete(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q", err, want)
-		}
+		test.Says(t, s.Complete(), want)
 	}
 	s := minimal()
 	s.PrivateKey, s.Passphrase, s.Password = phrasedKey(t), testPassword, ""
-	is(t, s.Complete(), nil)
+	test.Is(t, s.Complete(), nil)
 }
 
 // phrasedKey returns a private key whose passphrase is testPassword. It was made with one round of
@@ -70,7 +68,7 @@ func TestWrongOptions(t *testing.T) {
 func phrasedKey(t *testing.T) string {
 	t.Helper()
 	key, err := os.ReadFile("testdata/key")
-	must(t, err)
+	test.Must(t, err)
 	return string(key)
 }
 
@@ -81,7 +79,7 @@ func TestDescription(t *testing.T) {
 	t.Parallel()
 	const host = `"insecure_skip_host_key": true, "address": "files.example.com"`
 	folder := t.TempDir()
-	must(t, os.WriteFile(folder+"/file", nil, 0o600))
+	test.Must(t, os.WriteFile(folder+"/file", nil, 0o600))
 	failing := func(address, password string) string {
 		return `{"insecure_skip_host_key": true, "address": "` + address + `", "user": "` + testUser + `", "password": "` + password + `", "root": "file"}`
 	}

@@ -6,19 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/internal/test"
 )
-
-// TestConnectionsLostWhileIdle: connections that were lost while idle are replaced without an
-// error.
-func TestConnectionsLostWhileIdle(t *testing.T) {
-	t.Parallel()
-	_, s, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)
-	for range 3 {
-		proxy.CloseAll()
-		put(t, s, "object", []byte("text"), overwrite)
-	}
-}
 
 // TestIdleConnectionStays: an idle connection stays open, because its host replies to the checks.
 func TestIdleConnectionStays(t *testing.T) {
@@ -28,10 +17,8 @@ func TestIdleConnectionStays(t *testing.T) {
 	server := startServer(t, root)
 	d, _, _ := behindProxy(t, server.host(root, 1), timeout)
 	time.Sleep(4 * timeout)
-	is(t, d.Check(t.Context()), nil)
-	if got := server.accepted.Load(); got != 1 {
-		t.Errorf("%d connections were opened, want 1", got)
-	}
+	test.Is(t, d.Check(t.Context()), nil)
+	test.Equal(t, server.accepted.Load(), 1, "connections were opened")
 }
 
 func TestConnections(t *testing.T) {
@@ -41,7 +28,7 @@ func TestConnections(t *testing.T) {
 		server := startServer(t, root, func(s *server) { s.max = tt.allowed })
 		h := server.host(root, tt.wanted)
 		d := h.driver(t, "objects")
-		is(t, d.Check(t.Context()), nil)
+		test.Is(t, d.Check(t.Context()), nil)
 		errs := make(chan error)
 		for i := range 20 {
 			go func() {
@@ -50,13 +37,11 @@ func TestConnections(t *testing.T) {
 			}()
 		}
 		for range 20 {
-			is(t, <-errs, nil)
+			test.Is(t, <-errs, nil)
 		}
 		if got := server.connected(); got > tt.most {
 			t.Errorf("%d connections of %d: %d are open", tt.wanted, tt.allowed, got)
 		}
-		if got := len(filesBelow(t, filepath.Join(root, "objects"))); got != 20 {
-			t.Errorf("%d objects, want 20", got)
-		}
+		test.Equal(t, len(test.Files(t, filepath.Join(root, "objects"))), 20, "objects")
 	}
 }

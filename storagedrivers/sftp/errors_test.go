@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -26,7 +27,7 @@ func TestMapError(t *testing.T) {
 	}
 	status := func(code uint32) error { return &pkgsftp.StatusError{Code: code} }
 	key, err := parsePublicKey(anyKey)
-	must(t, err)
+	test.Must(t, err)
 	for _, tt := range []struct{ err, want error }{
 		{nil, nil},
 		{status(uint32(pkgsftp.ErrSSHFxFailure)), nil},
@@ -77,15 +78,11 @@ func TestCauseOf(t *testing.T) {
 		{errors.New("ssh: handshake failed: ssh: unable to authenticate, attempted methods [none password], no supported methods remain"), wrongLogin},
 		{errors.New("no"), ""},
 	} {
-		if got := causeOf(tt.err); got != tt.want {
-			t.Errorf("%v: cause %q, want %q", tt.err, got, tt.want)
-		}
+		test.Equal(t, causeOf(tt.err), tt.want, tt.err, "cause")
 	}
 	for text, want := range map[string]storagedrivers.Cause{
 		`sftp: "Not a directory" (SSH_FX_FAILURE)`: storagedrivers.NotAFolder, `sftp: "Failure" (SSH_FX_FAILURE)`: "",
 	} {
-		if got := causeOfRoot(errors.New(text)); got != want {
-			t.Errorf("%s: cause %q, want %q", text, got, want)
-		}
+		test.Equal(t, causeOfRoot(errors.New(text)), want, text, "cause")
 	}
 }

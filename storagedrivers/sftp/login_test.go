@@ -23,6 +23,7 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
@@ -35,32 +36,32 @@ func checking(t *testing.T, config Config) error {
 	t.Helper()
 	config.Root, config.Connections, config.Timeout = "objects", 1, options.Duration(network.DefaultTimeout)
 	d, err := newDriver(config, slog.New(slog.DiscardHandler))
-	must(t, err)
+	test.Must(t, err)
 	return errors.Join(d.Check(t.Context()), d.Close())
 }
 
 func knownHosts(t *testing.T, lines ...string) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "known_hosts")
-	must(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	test.Must(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	return []string{path}
 }
 
 func fingerprint(t *testing.T, key string) string {
 	t.Helper()
 	public, err := parsePublicKey(key)
-	must(t, err)
+	test.Must(t, err)
 	return ssh.FingerprintSHA256(public)
 }
 
 func TestHostKeys(t *testing.T) {
 	t.Parallel()
 	_, others, err := ed25519.GenerateKey(nil)
-	must(t, err)
+	test.Must(t, err)
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-	must(t, err)
+	test.Must(t, err)
 	ecKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	test.Must(t, err)
 	s := startServer(t, t.TempDir(), func(s *server) { // beside its ed25519 key
 		s.addHostKey(t, rsaKey)
 		s.addHostKey(t, ecKey)
@@ -83,9 +84,7 @@ func TestHostKeys(t *testing.T) {
 	}
 	for name, config := range good {
 		config.Address, config.User, config.Password = s.address, testUser, testPassword
-		if err := checking(t, config); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		test.Is(t, checking(t, config), nil, name)
 	}
 	for name, config := range map[string]Config{
 		"another pin":         {HostKeys: []string{other}},
@@ -101,8 +100,8 @@ func TestHostKeys(t *testing.T) {
 		if !errors.As(err, &hostKey) || !strings.Contains(err.Error(), "is not trusted") {
 			t.Errorf("%s: error %v", name, err)
 		}
-		isNot(t, err, storagedrivers.ErrUnavailable)
-		isNot(t, err, fs.ErrPermission)
+		test.IsNot(t, err, storagedrivers.ErrUnavailable)
+		test.IsNot(t, err, fs.ErrPermission)
 		drivertest.Cause(t, err, wrongHostKey)
 	}
 }
@@ -112,31 +111,31 @@ func TestHostKeys(t *testing.T) {
 func TestHostCertificate(t *testing.T) {
 	t.Parallel()
 	_, authority, err := ed25519.GenerateKey(nil)
-	must(t, err)
+	test.Must(t, err)
 	signer, err := ssh.NewSignerFromKey(authority)
-	must(t, err)
+	test.Must(t, err)
 	_, key, err := ed25519.GenerateKey(nil)
-	must(t, err)
+	test.Must(t, err)
 	plain, err := ssh.NewSignerFromKey(key)
-	must(t, err)
+	test.Must(t, err)
 	certificate := &ssh.Certificate{
 		Key: plain.PublicKey(), CertType: ssh.HostCert, ValidPrincipals: []string{"127.0.0.1"}, ValidBefore: ssh.CertTimeInfinity,
 	}
-	must(t, certificate.SignCert(rand.Reader, signer))
+	test.Must(t, certificate.SignCert(rand.Reader, signer))
 	shown, err := ssh.NewCertSigner(certificate, plain)
-	must(t, err)
+	test.Must(t, err)
 	s := startServer(t, t.TempDir(), func(s *server) { s.config.AddHostKey(shown) })
 	config := Config{
 		Address: s.address, User: testUser, Password: testPassword,
 		KnownHosts: knownHosts(t, "@cert-authority "+knownhosts.Normalize(s.address)+" "+publicKey(t, authority)),
 	}
-	is(t, checking(t, config), nil)
+	test.Is(t, checking(t, config), nil)
 }
 
 func publicKey(t *testing.T, key any) string {
 	t.Helper()
 	signer, err := ssh.NewSignerFromKey(key)
-	must(t, err)
+	test.Must(t, err)
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
 }
 
@@ -165,11 +164,11 @@ func startKeyServer(t *testing.T, authorized ssh.PublicKey) *server {
 
 func TestLogin(t *testing.T) {
 	_, key, err := ed25519.GenerateKey(nil)
-	must(t, err)
+	test.Must(t, err)
 	signer, err := ssh.NewSignerFromKey(key)
-	must(t, err)
+	test.Must(t, err)
 	block, err := ssh.MarshalPrivateKey(key, "")
-	must(t, err)
+	test.Must(t, err)
 	s := startKeyServer(t, signer.PublicKey())
 	t.Setenv(agentSocket, startAgent(t, key))
 	for name, config := range map[string]Config{
@@ -181,9 +180,7 @@ func TestLogin(t *testing.T) {
 		},
 	} {
 		config.Address, config.User, config.HostKeys = s.address, testUser, s.hostKeys
-		if err := checking(t, config); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		test.Is(t, checking(t, config), nil, name)
 	}
 	for name, config := range map[string]Config{
 		"wrong key":      {PrivateKey: phrasedKey(t), Passphrase: testPassword},
@@ -205,10 +202,10 @@ func TestLogin(t *testing.T) {
 func startAgent(t *testing.T, key any) string {
 	t.Helper()
 	ring := agent.NewKeyring()
-	must(t, ring.Add(agent.AddedKey{PrivateKey: key}))
+	test.Must(t, ring.Add(agent.AddedKey{PrivateKey: key}))
 	socket := filepath.Join(t.TempDir(), "agent")
 	listener, err := net.Listen("unix", socket)
-	must(t, err)
+	test.Must(t, err)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -235,7 +232,7 @@ func TestHostKey(t *testing.T) {
 	t.Parallel()
 	server := servers.OpenSSH(t)
 	got, err := (&Config{Address: server.Address}).HostKey(t.Context())
-	must(t, err)
+	test.Must(t, err)
 	if want := fingerprint(t, server.HostKey); fingerprint(t, got.Key) != want || got.Fingerprint != want {
 		t.Errorf("got %+v, want %q", got, server.HostKey)
 	}
@@ -243,7 +240,7 @@ func TestHostKey(t *testing.T) {
 		t.Errorf("%q has a line break", got.Key)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	test.Must(t, err)
 	defer listener.Close()
 	for name, address := range map[string]string{"nobody listens": "127.0.0.1:1", "silent host": listener.Addr().String()} {
 		config := Config{Address: address, Timeout: options.Duration(100 * time.Millisecond)}

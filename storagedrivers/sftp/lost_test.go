@@ -7,13 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
@@ -121,17 +121,13 @@ func TestLostReply(t *testing.T) {
 				if err != nil || info.Size != 7 {
 					t.Errorf("stored %d bytes, error %v", info.Size, err)
 				}
-				if got := loss.losses.Load(); got != 1 {
-					t.Errorf("%d answers were lost, want one", got)
-				}
+				test.Equal(t, loss.losses.Load(), 1, "answers were lost")
 				has(t, d, "folder/object", []byte("content"))
 				stat, err := d.Stat(t.Context(), "folder/object")
 				if err != nil || stat != info {
 					t.Errorf("stat returns %+v, put %+v, error %v", stat, info, err)
 				}
-				if got := filesBelow(t, h.folder); !slices.Equal(got, []string{"folder/object"}) {
-					t.Errorf("the folder has %q", got)
-				}
+				test.Same(t, test.Files(t, h.folder), []string{"folder/object"}, "the folder has")
 			})
 		}
 	}
@@ -160,16 +156,16 @@ func TestLostReplies(t *testing.T) {
 			_, err := d.Put(t.Context(), "object", strings.NewReader("content"), create)
 			loss.what.Store(nil)
 			if err != nil {
-				is(t, err, storagedrivers.ErrUnavailable)
-				isNot(t, err, fs.ErrExist)
+				test.Is(t, err, storagedrivers.ErrUnavailable)
+				test.IsNot(t, err, fs.ErrExist)
 			}
 			stat, err := os.Stat(filepath.Join(h.folder, "object"))
-			is(t, err, nil)
+			test.Is(t, err, nil)
 			if age := time.Since(stat.ModTime()).Abs(); age > time.Minute {
 				t.Errorf("the object is of %v", stat.ModTime())
 			}
 			has(t, d, "object", []byte("content"))
-			eventually(t, "the temporary files to go", func() bool { return len(filesBelow(t, h.folder)) == 1 })
+			test.Eventually(t, "the temporary files to go", func() bool { return len(test.Files(t, h.folder)) == 1 })
 		})
 	}
 }
@@ -180,8 +176,8 @@ func TestLostRequestAndTaken(t *testing.T) {
 	t.Parallel()
 	h, loss := newLossyHost(t)
 	d, other := h.driver(t, "."), h.driver(t, ".")
-	is(t, d.Check(t.Context()), nil)
-	is(t, other.Check(t.Context()), nil)
+	test.Is(t, d.Check(t.Context()), nil)
+	test.Is(t, other.Check(t.Context()), nil)
 	loss.request.Store(true)
 	between := func(p []byte) bool {
 		if !isLink(p) {
@@ -192,11 +188,9 @@ func TestLostRequestAndTaken(t *testing.T) {
 	}
 	loss.next(between)
 	_, err := d.Put(t.Context(), "folder/object", strings.NewReader("content"), create)
-	is(t, err, fs.ErrExist)
+	test.Is(t, err, fs.ErrExist)
 	has(t, d, "folder/object", []byte("theirs!"))
-	if got := filesBelow(t, h.folder); !slices.Equal(got, []string{"folder/object"}) {
-		t.Errorf("the folder has %q", got)
-	}
+	test.Same(t, test.Files(t, h.folder), []string{"folder/object"}, "the folder has")
 }
 
 // TestLostAnswerBefore: a reply that is lost before the object is named is a failure that leaves
@@ -212,12 +206,12 @@ func TestLostAnswerBefore(t *testing.T) {
 			t.Parallel()
 			h, loss := newLossyHost(t)
 			d := h.driver(t, ".")
-			is(t, d.Check(t.Context()), nil)
+			test.Is(t, d.Check(t.Context()), nil)
 			loss.next(packet)
 			_, err := d.Put(t.Context(), "object", strings.NewReader("content"), create)
-			is(t, err, storagedrivers.ErrUnavailable)
-			isNot(t, err, fs.ErrExist)
-			eventually(t, "the temporary file to go", func() bool { return len(filesBelow(t, h.folder)) == 0 })
+			test.Is(t, err, storagedrivers.ErrUnavailable)
+			test.IsNot(t, err, fs.ErrExist)
+			test.Eventually(t, "the temporary file to go", func() bool { return len(test.Files(t, h.folder)) == 0 })
 		})
 	}
 }
@@ -231,7 +225,7 @@ func TestNamedLate(t *testing.T) {
 			h := newHost(t)
 			h.force = &tt.can
 			d := h.driver(t, ".")
-			is(t, run(t.Context(), d.pool, func(c *conn) error {
+			test.Is(t, run(t.Context(), d.pool, func(c *conn) error {
 				u, err := d.send(t.Context(), c, "object", source.New(t.Context(), strings.NewReader("content")), tt.opts)
 				if err != nil {
 					return err
@@ -261,7 +255,7 @@ func TestOneFile(t *testing.T) {
 			t.Parallel()
 			h := start(t)
 			d := h.driver(t, ".")
-			is(t, run(t.Context(), d.pool, func(c *conn) error {
+			test.Is(t, run(t.Context(), d.pool, func(c *conn) error {
 				for _, ours := range []bool{true, false} {
 					src := source.New(t.Context(), strings.NewReader("content"))
 					u, err := d.send(t.Context(), c, "object", src, overwrite)
@@ -269,7 +263,7 @@ func TestOneFile(t *testing.T) {
 						return err
 					}
 					if ours {
-						is(t, d.create(c, u), nil)
+						test.Is(t, d.create(c, u), nil)
 					}
 					if got, err := d.isNamed(c, u); err != nil || got {
 						t.Errorf("an object that is to be replaced has its name: %t, error %v", got, err)
@@ -278,13 +272,11 @@ func TestOneFile(t *testing.T) {
 					if got, err := d.isNamed(c, u); err != nil || got != ours {
 						t.Errorf("one file: %t, error %v, want %t", got, err, ours)
 					}
-					is(t, c.Remove(u.temp), nil)
+					test.Is(t, c.Remove(u.temp), nil)
 				}
 				return nil
 			}), nil)
-			if got := filesBelow(t, h.folder); !slices.Equal(got, []string{"object"}) {
-				t.Errorf("the backend has %q", got)
-			}
+			test.Same(t, test.Files(t, h.folder), []string{"object"}, "the backend has")
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
@@ -42,13 +43,13 @@ func newReplacing(t *testing.T, late bool) *replacing {
 func (r *replacing) object(t *testing.T, content []byte) {
 	t.Helper()
 	name, before := filepath.Join(r.folder, "object"), time.Now().Add(-time.Hour)
-	must(t, os.WriteFile(name, content, 0o600))
-	must(t, os.Chtimes(name, before, before))
+	test.Must(t, os.WriteFile(name, content, 0o600))
+	test.Must(t, os.Chtimes(name, before, before))
 }
 
 // otherBytes returns bytes that differ from randomBytes at every offset.
 func otherBytes(size int) []byte {
-	b := randomBytes(size)
+	b := test.Random(size)
 	for i := range b {
 		b[i] ^= 0xff
 	}
@@ -65,14 +66,14 @@ func TestReplacedWhileOpened(t *testing.T) {
 				r := newReplacing(t, late)
 				r.skip.Store(int32(i / 2))
 				d := r.driver(t, ".")
-				old, now := randomBytes(sizes[0]), otherBytes(sizes[1])
+				old, now := test.Random(sizes[0]), otherBytes(sizes[1])
 				r.object(t, old)
 				r.now = now
 				r.at.Store(&at)
 				body, info, err := d.Open(t.Context(), "object", all)
-				is(t, err, nil)
+				test.Is(t, err, nil)
 				b, err := io.ReadAll(body)
-				is(t, err, nil)
+				test.Is(t, err, nil)
 				want := now
 				if time.Since(info.ModTime) > time.Minute {
 					want = old
@@ -80,7 +81,7 @@ func TestReplacedWhileOpened(t *testing.T) {
 				if int64(len(b)) != info.Size || !bytes.Equal(b, want) {
 					t.Errorf("late %t, replaced at %s: %d bytes with the info of %d, stored at %v", late, at, len(b), info.Size, info.ModTime)
 				}
-				is(t, body.Close(), nil)
+				test.Is(t, body.Close(), nil)
 			}
 		}
 	}
@@ -96,28 +97,28 @@ func TestReplacedAfterOpening(t *testing.T) {
 	} {
 		for _, size := range []int{1000, 3 << 20} {
 			d := h.driver(t, ".")
-			is(t, d.Check(t.Context()), nil)
+			test.Is(t, d.Check(t.Context()), nil)
 			for _, rng := range []storagedrivers.Range{all, {Offset: 100, Length: int64(size - 200)}} {
-				old := randomBytes(size)
+				old := test.Random(size)
 				put(t, d, "object", old, overwrite)
 				body, _, err := d.Open(t.Context(), "object", rng)
-				is(t, err, nil)
+				test.Is(t, err, nil)
 				_, err = d.Put(t.Context(), "object", bytes.NewReader(otherBytes(size)), overwrite)
-				is(t, err, nil)
+				test.Is(t, err, nil)
 				want := old
 				if rng != all {
 					want = old[rng.Offset : rng.Offset+rng.Length]
 				}
 				b, err := io.ReadAll(body)
 				if name == "exact" {
-					is(t, err, nil)
+					test.Is(t, err, nil)
 				} else {
-					is(t, err, storagedrivers.ErrChanged)
+					test.Is(t, err, storagedrivers.ErrChanged)
 				}
 				if err == nil && !bytes.Equal(b, want) || err != nil && (len(b) >= len(want) || !bytes.Equal(b, want[:len(b)])) {
 					t.Errorf("%s, %d bytes: read %d, error %v", name, size, len(b), err)
 				}
-				is(t, body.Close(), nil)
+				test.Is(t, body.Close(), nil)
 			}
 		}
 	}
@@ -134,7 +135,7 @@ func TestReplacementIsYounger(t *testing.T) {
 		var last storagedrivers.Info
 		for _, text := range []string{"one", "two", "longer", "six", "ten"} {
 			info, err := d.Put(t.Context(), "object", strings.NewReader(text), overwrite)
-			is(t, err, nil)
+			test.Is(t, err, nil)
 			if !info.ModTime.After(last.ModTime) {
 				t.Errorf("%q is of %v, the object before of %v", text, info.ModTime, last.ModTime)
 			}
@@ -147,7 +148,7 @@ func TestReplacementIsYounger(t *testing.T) {
 		opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, NotBefore: last.ModTime}
 		for range 2 {
 			info, err := d.Put(t.Context(), "beside", strings.NewReader("text"), opts)
-			is(t, err, nil)
+			test.Is(t, err, nil)
 			if info.ModTime.Before(last.ModTime) {
 				t.Errorf("the object beside it is of %v, want %v at least", info.ModTime, last.ModTime)
 			}
@@ -162,9 +163,9 @@ func TestReplacementOfFuture(t *testing.T) {
 	d := h.driver(t, ".")
 	put(t, d, "object", []byte("one"), overwrite)
 	future := time.Now().AddDate(3, 0, 0)
-	is(t, os.Chtimes(filepath.Join(h.folder, "object"), future, future), nil)
+	test.Is(t, os.Chtimes(filepath.Join(h.folder, "object"), future, future), nil)
 	info, err := d.Put(t.Context(), "object", strings.NewReader("two"), overwrite)
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	if time.Since(info.ModTime).Abs() > time.Minute {
 		t.Errorf("the replacement is of %v", info.ModTime)
 	}
@@ -226,7 +227,7 @@ func TestMissingWhileReplaced(t *testing.T) {
 	h.force = &abilities{dates: true}
 	d := h.driver(t, ".")
 	unlock, err := naming.Lock(t.Context(), d.lockName("object"))
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	opened := make(chan error)
 	go func() {
 		body, _, err := d.Open(t.Context(), "object", all)
@@ -236,9 +237,9 @@ func TestMissingWhileReplaced(t *testing.T) {
 		opened <- err
 	}()
 	<-looked
-	is(t, os.WriteFile(filepath.Join(h.folder, "object"), []byte("new"), 0o600), nil)
+	test.Is(t, os.WriteFile(filepath.Join(h.folder, "object"), []byte("new"), 0o600), nil)
 	unlock()
-	is(t, <-opened, nil)
+	test.Is(t, <-opened, nil)
 	_, _, err = d.Open(t.Context(), "missing", all)
-	is(t, err, fs.ErrNotExist)
+	test.Is(t, err, fs.ErrNotExist)
 }

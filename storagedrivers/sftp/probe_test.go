@@ -9,6 +9,7 @@ import (
 
 	pkgsftp "github.com/pkg/sftp"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -37,7 +38,7 @@ func TestExperiment(t *testing.T) {
 			})
 			h := s.host("", 1)
 			d := h.driver(t, "objects")
-			is(t, d.Check(t.Context()), nil)
+			test.Is(t, d.Check(t.Context()), nil)
 			if got := d.known.Load(); *got != tt.want {
 				t.Errorf("found out %+v, want %+v", *got, tt.want)
 			}
@@ -47,25 +48,23 @@ func TestExperiment(t *testing.T) {
 			}
 			put(t, d, "a/b", []byte("old"), create)
 			_, err := d.Put(t.Context(), "a/b", strings.NewReader("again"), create)
-			is(t, err, fs.ErrExist)
+			test.Is(t, err, fs.ErrExist)
 			has(t, d, "a/b", []byte("old"))
 			put(t, d, "a/c", []byte("first"), overwrite)
 			has(t, d, "a/c", []byte("first"))
-			is(t, d.Delete(t.Context(), "a/c", storagedrivers.DeleteOptions{}), nil)
+			test.Is(t, d.Delete(t.Context(), "a/c", storagedrivers.DeleteOptions{}), nil)
 			broken := struct {
 				io.Reader
 				io.Seeker
 			}{iotest.ErrReader(io.ErrNoProgress), strings.NewReader("new")}
 			_, err = d.Put(t.Context(), "a/b", broken, overwrite)
-			is(t, err, io.ErrNoProgress)
+			test.Is(t, err, io.ErrNoProgress)
 			has(t, d, "a/b", []byte("old"))
 			_, err = d.Put(t.Context(), "a/b", strings.NewReader("new"), overwrite)
-			is(t, err, nil)
+			test.Is(t, err, nil)
 			has(t, d, "a/b", []byte("new"))
 			for _, folder := range []string{"objects", "objects/a"} {
-				if got := entries(t, d, folder); got != 1 {
-					t.Errorf("%s has %d entries, want one", folder, got)
-				}
+				test.Equal(t, entries(t, d, folder), 1, folder, "entries")
 			}
 		})
 	}
@@ -78,7 +77,7 @@ func entries(t *testing.T, d *driver, folder string) int {
 		list, err := c.ReadDir(folder)
 		return len(list), err
 	})
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	return n
 }
 

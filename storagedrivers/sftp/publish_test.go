@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
@@ -48,8 +49,8 @@ func TestNamedOnce(t *testing.T) {
 		if errs[0] != nil {
 			stored = 1
 		}
-		is(t, errs[stored], nil)
-		is(t, errs[1-stored], fs.ErrExist)
+		test.Is(t, errs[stored], nil)
+		test.Is(t, errs[1-stored], fs.ErrExist)
 		has(t, drivers[0], key, []byte(fmt.Sprint(stored)))
 	}
 }
@@ -67,12 +68,12 @@ func TestReplacedInSteps(t *testing.T) {
 	}})
 	h.force = &abilities{}
 	d := h.driver(t, ".")
-	is(t, os.WriteFile(filepath.Join(h.folder, "object"), []byte("old"), 0o600), nil)
+	test.Is(t, os.WriteFile(filepath.Join(h.folder, "object"), []byte("old"), 0o600), nil)
 	_, err := d.Put(t.Context(), "object", strings.NewReader("new"), overwrite)
 	if err == nil {
 		t.Error("the object has no name, and no error says so")
 	}
-	names := filesBelow(t, h.folder)
+	names := test.Files(t, h.folder)
 	if len(names) != 1 || !strings.HasSuffix(names[0], tempSuffix) {
 		t.Fatalf("the host has %q, want the temporary file", names)
 	}

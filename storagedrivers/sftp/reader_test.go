@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -21,17 +22,15 @@ func TestReader(t *testing.T) {
 	h := newHost(t)
 	d := h.driver(t, ".")
 	for _, size := range []int{0, 1, 1000} {
-		content := randomBytes(size)
+		content := test.Random(size)
 		put(t, d, "object", content, overwrite)
 		body, _, err := d.Open(t.Context(), "object", all)
-		is(t, err, nil)
-		if err := iotest.TestReader(body, content); err != nil {
-			t.Errorf("%d bytes: %v", size, err)
-		}
-		is(t, body.Close(), nil)
-		is(t, body.Close(), fs.ErrClosed)
+		test.Is(t, err, nil)
+		test.Is(t, iotest.TestReader(body, content), nil, size, "bytes")
+		test.Is(t, body.Close(), nil)
+		test.Is(t, body.Close(), fs.ErrClosed)
 		_, err = body.Read(make([]byte, 1))
-		is(t, err, fs.ErrClosed)
+		test.Is(t, err, fs.ErrClosed)
 	}
 }
 
@@ -40,10 +39,10 @@ func TestReaderSeeksAnywhere(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	d := h.driver(t, ".")
-	content := randomBytes(6 << 20)
+	content := test.Random(6 << 20)
 	put(t, d, "object", content, create)
 	body, _, err := d.Open(t.Context(), "object", all)
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	defer body.Close()
 	seeker := body.(io.ReadSeeker)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -55,9 +54,8 @@ func TestReaderSeeksAnywhere(t *testing.T) {
 		case 1: // a little further, or back
 			at = min(max(0, at+random.IntN(maxBlock)-maxBlock/4), len(content))
 		}
-		if _, err := seeker.Seek(int64(at), io.SeekStart); err != nil {
-			t.Fatal(err)
-		}
+		_, err := seeker.Seek(int64(at), io.SeekStart)
+		test.Must(t, err)
 		got := make([]byte, min(random.IntN(maxBlock/2), len(content)-at))
 		if _, err := io.ReadFull(body, got); err != nil || !bytes.Equal(got, content[at:at+len(got)]) {
 			t.Fatalf("reading %d bytes at %d: error %v", len(got), at, err)
@@ -71,16 +69,16 @@ func TestReaderOfShortened(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	d := h.driver(t, ".")
-	put(t, d, "object", randomBytes(1<<20), create)
+	put(t, d, "object", test.Random(1<<20), create)
 	body, _, err := d.Open(t.Context(), "object", all)
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	defer body.Close()
-	must(t, os.Truncate(filepath.Join(h.folder, "object"), 100_000))
+	test.Must(t, os.Truncate(filepath.Join(h.folder, "object"), 100_000))
 	_, err = io.Copy(io.Discard, body)
-	is(t, err, io.ErrUnexpectedEOF)
-	isNot(t, err, storagedrivers.ErrUnavailable)
+	test.Is(t, err, io.ErrUnexpectedEOF)
+	test.IsNot(t, err, storagedrivers.ErrUnavailable)
 	_, err = body.(io.ReaderAt).ReadAt(make([]byte, 10), 99_995)
-	is(t, err, io.ErrUnexpectedEOF)
+	test.Is(t, err, io.ErrUnexpectedEOF)
 }
 
 // gate is a session's channel that withholds replies until it has received several requests of a
@@ -139,7 +137,7 @@ func TestRangeIsNotTheFile(t *testing.T) {
 	const size = 16 << 20
 	h := newHost(t)
 	d := h.driver(t, ".")
-	put(t, d, "object", randomBytes(size), create)
+	put(t, d, "object", test.Random(size), create)
 	for name, read := range map[string]struct {
 		rng  storagedrivers.Range
 		part int64
@@ -150,15 +148,15 @@ func TestRangeIsNotTheFile(t *testing.T) {
 		"half of range": {storagedrivers.Range{Offset: 1, Length: size / 2}, size / 4, 2 * maxBlock},
 	} {
 		body, _, err := d.Open(t.Context(), "object", read.rng)
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		d.pool.mu.Lock()
 		received := &d.pool.connections[0].received
 		d.pool.mu.Unlock()
 		before := received.Load()
 		_, err = io.CopyN(io.Discard, body, read.part)
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		r := body
-		is(t, r.Close(), nil)
+		test.Is(t, r.Close(), nil)
 		if got := received.Load() - before; got > read.part+read.most+read.part/10+10_000 {
 			t.Errorf("%s: %d bytes were transferred for %d", name, got, read.part)
 		}
@@ -169,15 +167,15 @@ func TestReaderEndsWithContext(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	d := h.driver(t, ".")
-	put(t, d, "object", randomBytes(1<<20), create)
+	put(t, d, "object", test.Random(1<<20), create)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	body, _, err := d.Open(ctx, "object", all)
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	defer body.Close()
 	cancel(storagedrivers.ErrUnavailable)
 	_, err = body.Read(make([]byte, 10))
-	is(t, err, context.Canceled)
-	is(t, err, storagedrivers.ErrUnavailable)
+	test.Is(t, err, context.Canceled)
+	test.Is(t, err, storagedrivers.ErrUnavailable)
 	_, err = body.(io.ReaderAt).ReadAt(make([]byte, 10), 0)
-	is(t, err, context.Canceled)
+	test.Is(t, err, context.Canceled)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
@@ -40,17 +41,15 @@ func TestLeftovers(t *testing.T) {
 		make(name, when)
 	}
 	d := h.driver(t, ".")
-	is(t, d.Check(t.Context()), nil)
-	eventually(t, "old leftovers to go", func() bool { return slices.Equal(filesBelow(t, h.folder), kept) })
+	test.Is(t, d.Check(t.Context()), nil)
+	test.Eventually(t, "old leftovers to go", func() bool { return slices.Equal(test.Files(t, h.folder), kept) })
 
 	make("f/.up-e.part", old) // the next listing finds it
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
 	if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "f/object" {
 		t.Errorf("listed %+v, error %v", page.Objects, err)
 	}
-	if got := filesBelow(t, h.folder); !slices.Equal(got, kept) {
-		t.Errorf("the folder has %q, want %q", got, kept)
-	}
+	test.Same(t, test.Files(t, h.folder), kept, "the folder has")
 }
 
 // TestLinks: links to files are objects; links to folders are not followed.
@@ -60,7 +59,7 @@ func TestLinks(t *testing.T) {
 	d := h.driver(t, ".")
 	put(t, d, "f/object", []byte("content"), create)
 	for name, target := range map[string]string{"link": "f/object", "folder": "f", "nowhere": "missing", "f/round": ".."} {
-		must(t, os.Symlink(target, filepath.Join(h.folder, name)))
+		test.Must(t, os.Symlink(target, filepath.Join(h.folder, name)))
 	}
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
 	keys := make([]string, 0, len(page.Objects))
@@ -71,22 +70,22 @@ func TestLinks(t *testing.T) {
 		t.Errorf("listed %q, want %q, error %v", keys, want, err)
 	}
 	has(t, d, "link", []byte("content"))
-	is(t, d.Delete(t.Context(), "link", storagedrivers.DeleteOptions{}), nil)
-	is(t, d.Delete(t.Context(), "folder", storagedrivers.DeleteOptions{}), fs.ErrNotExist)
+	test.Is(t, d.Delete(t.Context(), "link", storagedrivers.DeleteOptions{}), nil)
+	test.Is(t, d.Delete(t.Context(), "folder", storagedrivers.DeleteOptions{}), fs.ErrNotExist)
 	has(t, d, "f/object", []byte("content"))
 	_, err = d.Put(t.Context(), "nowhere", strings.NewReader("content"), create)
-	is(t, err, fs.ErrExist)
+	test.Is(t, err, fs.ErrExist)
 }
 
 func TestCheckOfRoot(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	d := h.driver(t, "new/deep")
-	is(t, d.Check(t.Context()), nil)
+	test.Is(t, d.Check(t.Context()), nil)
 	if stat, err := os.Stat(filepath.Join(h.folder, "new/deep")); err != nil || !stat.IsDir() {
 		t.Errorf("the root was not made: %v", err)
 	}
-	must(t, os.WriteFile(filepath.Join(h.folder, "file"), nil, 0o600))
+	test.Must(t, os.WriteFile(filepath.Join(h.folder, "file"), nil, 0o600))
 	d = h.driver(t, "file")
 	if err := d.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "is no folder") {
 		t.Errorf("a file as root: error %v", err)
@@ -108,17 +107,15 @@ func TestReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := hostOf(t, server).driver(t, ".")
-	is(t, d.Check(t.Context()), nil)
-	if got := d.Features(); got != (storagedrivers.Features{Seek: true, Streams: true, ListTimes: true}) {
-		t.Errorf("features %+v", got)
-	}
+	test.Is(t, d.Check(t.Context()), nil)
+	test.Equal(t, d.Features(), (storagedrivers.Features{Seek: true, Streams: true, ListTimes: true}), "features")
 	has(t, d, "object", []byte("content"))
 	for _, key := range []string{"new", "folder/new"} {
 		_, err := d.Put(t.Context(), key, strings.NewReader("content"), create)
-		is(t, err, fs.ErrPermission)
-		isNot(t, err, storagedrivers.ErrUnavailable)
+		test.Is(t, err, fs.ErrPermission)
+		test.IsNot(t, err, storagedrivers.ErrUnavailable)
 	}
-	is(t, d.Delete(t.Context(), "object", storagedrivers.DeleteOptions{}), fs.ErrPermission)
+	test.Is(t, d.Delete(t.Context(), "object", storagedrivers.DeleteOptions{}), fs.ErrPermission)
 }
 
 // TestOpenSSH tests behaviour of the driver that the suite does not test.
@@ -127,11 +124,9 @@ func TestOpenSSH(t *testing.T) {
 	server := servers.OpenSSH(t)
 	h := hostOf(t, server)
 	d := h.driver(t, "objects")
-	is(t, d.Check(t.Context()), nil)
-	if got, want := *d.known.Load(), (abilities{true, true, true, true}); got != want {
-		t.Errorf("found out %+v, want %+v", got, want)
-	}
-	content := randomBytes(5<<20 + 1)
+	test.Is(t, d.Check(t.Context()), nil)
+	test.Equal(t, *d.known.Load(), (abilities{true, true, true, true}), "found out")
+	content := test.Random(5<<20 + 1)
 	put(t, d, "object", content, create)
 	has(t, d, "object", content)
 
@@ -139,9 +134,9 @@ func TestOpenSSH(t *testing.T) {
 	for _, key := range []string{server.HostKey, server.RSAHostKey} {
 		config.HostKeys = []string{fingerprint(t, key)}
 		other, err := newDriver(config, slog.New(slog.DiscardHandler))
-		is(t, err, nil)
-		is(t, other.Check(t.Context()), nil)
-		is(t, other.Close(), nil)
+		test.Is(t, err, nil)
+		test.Is(t, other.Check(t.Context()), nil)
+		test.Is(t, other.Close(), nil)
 	}
 }
 
@@ -150,9 +145,9 @@ func TestLevel(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	for _, folder := range []string{".hidden", "a/.hidden", "a/empty", "a/end.", "a/in/deep", "b"} {
-		must(t, os.MkdirAll(filepath.Join(h.folder, folder), 0o755))
+		test.Must(t, os.MkdirAll(filepath.Join(h.folder, folder), 0o755))
 	}
-	must(t, os.Symlink("../b", filepath.Join(h.folder, "a/link")))
+	test.Must(t, os.Symlink("../b", filepath.Join(h.folder, "a/link")))
 	d := h.driver(t, ".")
 	for prefix, want := range map[string][]string{"": {"a/", "b/"}, "a/": {"a/empty/", "a/in/"}, "a/e": {"a/empty/"}} {
 		page, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix, Shallow: true})

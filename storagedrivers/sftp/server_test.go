@@ -13,6 +13,8 @@ import (
 
 	pkgsftp "github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 const (
@@ -63,13 +65,13 @@ func startServerOf(t testing.TB, serve func(io.ReadWriteCloser) error, change ..
 		},
 	}}
 	_, key, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	test.Must(t, err)
 	s.addHostKey(t, key)
 	for _, f := range change {
 		f(s)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	test.Must(t, err)
 	s.address = listener.Addr().String()
 	s.wait.Go(func() {
 		for {
@@ -95,7 +97,7 @@ func startServerOf(t testing.TB, serve func(io.ReadWriteCloser) error, change ..
 func (s *server) addHostKey(t testing.TB, key any) {
 	t.Helper()
 	signer, err := ssh.NewSignerFromKey(key)
-	must(t, err)
+	test.Must(t, err)
 	s.config.AddHostKey(signer)
 	s.hostKeys = append(s.hostKeys, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey()))))
 }

@@ -1,9 +1,7 @@
 package sftp
 
 import (
-	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -12,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
@@ -40,9 +39,8 @@ func hostOf(t testing.TB, s *servers.SSH) *host {
 		Address: s.Address, User: s.User, Password: s.Password, PrivateKey: s.KeyFile, HostKeys: []string{s.HostKey},
 		Root: s.Root,
 	}
-	if _, err := config.complete(); err != nil {
-		t.Fatal(err)
-	}
+	_, err := config.complete()
+	test.Must(t, err)
 	return &host{folder: s.Folder, config: config}
 }
 
@@ -74,10 +72,10 @@ func (h *host) driver(t testing.TB, root string) *driver {
 	config := h.config
 	config.Root = filepath.Join(config.Root, root)
 	d, err := newDriver(config, slog.New(slog.DiscardHandler))
-	must(t, err)
+	test.Must(t, err)
 	d.known.Store(h.force)
 	d.kept.Least = 0 // listings go on in all folders
-	t.Cleanup(func() { is(t, d.Close(), nil) })
+	t.Cleanup(func() { test.Is(t, d.Close(), nil) })
 	return d
 }
 
@@ -97,28 +95,20 @@ func (h *host) root(t *testing.T) string {
 
 func (h *host) another(t *testing.T) storagedrivers.Driver { return h.driver(t, h.root(t)) }
 
-func (h *host) files(t *testing.T) []string { return filesBelow(t, filepath.Join(h.folder, h.root(t))) }
+// through returns a further driver, which reaches the host at another address.
+func (h *host) through(t *testing.T, address string, timeout time.Duration) storagedrivers.Driver {
+	other := host{config: h.config, force: h.force}
+	other.config.Address, other.config.Timeout = address, options.Duration(timeout)
+	return other.driver(t, h.root(t))
+}
 
-// filesBelow returns the files below a folder, including hidden ones.
-func filesBelow(t testing.TB, root string) []string {
-	t.Helper()
-	var names []string
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			name, _ := filepath.Rel(root, path)
-			names = append(names, filepath.ToSlash(name))
-		}
-		return err
-	})
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	return names
+func (h *host) files(t *testing.T) []string {
+	return test.Files(t, filepath.Join(h.folder, h.root(t)))
 }
 
 func (h *host) harness() drivertest.Harness {
 	return drivertest.Harness{
-		New: h.first, Another: h.another, Leftovers: h.files, AbortUpload: h.cutOff, Later: h.later,
+		New: h.first, Another: h.another, Leftovers: h.files, Address: h.config.Address, Through: h.through, Later: h.later,
 	}
 }
 
@@ -138,10 +128,8 @@ func TestConformance(t *testing.T) {
 			h := tt.host()
 			h.force = tt.force
 			d := h.driver(t, "first look")
-			is(t, d.Check(t.Context()), nil)
-			if got := d.abilities(); got != tt.want {
-				t.Errorf("found out %+v, want %+v", got, tt.want)
-			}
+			test.Is(t, d.Check(t.Context()), nil)
+			test.Equal(t, d.abilities(), tt.want, "found out")
 			harness := h.harness()
 			harness.NoMemoryTest = true // the server is in this process
 			harness.OtherSetting, harness.OtherServer = name != "links", name == "no links"
@@ -167,6 +155,3 @@ var (
 	overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
 	all       = storagedrivers.Range{}
 )
-
-// soon bounds waits for background work.
-const soon = time.Minute

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -31,7 +32,7 @@ func driverAt(t *testing.T, listener net.Listener, connections int, timeout time
 func TestSilentFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	accepted := make(chan net.Conn, 100)
 	go func() {
 		defer close(accepted)
@@ -45,19 +46,17 @@ func TestSilentFromTheBeginning(t *testing.T) {
 	}()
 	d := driverAt(t, listener, 1, 300*time.Millisecond)
 	s := storagedrivers.New("test", d, storagedrivers.Options{Timeout: time.Minute})
-	_, err = s.Put(t.Context(), "object", bytes.NewReader(randomBytes(3<<20)), overwrite)
-	is(t, err, storagedrivers.ErrUnavailable)
-	is(t, err, os.ErrDeadlineExceeded)
-	is(t, s.Close(), nil)
+	_, err = s.Put(t.Context(), "object", bytes.NewReader(test.Random(3<<20)), overwrite)
+	test.Is(t, err, storagedrivers.ErrUnavailable)
+	test.Is(t, err, os.ErrDeadlineExceeded)
+	test.Is(t, s.Close(), nil)
 	listener.Close()
 	dials := 0
 	for conn := range accepted {
 		conn.Close()
 		dials++
 	}
-	if dials != 1 {
-		t.Errorf("dialled %d times, want once", dials)
-	}
+	test.Equal(t, dials, 1, "dialled", "times")
 }
 
 // TestSilentBesideOthers: after the time-out of its connection, an operation does not wait for
@@ -65,20 +64,20 @@ func TestSilentFromTheBeginning(t *testing.T) {
 func TestSilentBesideOthers(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	defer listener.Close()
 	d := driverAt(t, listener, 2, 300*time.Millisecond)
 	others := &conn{ready: make(chan struct{}), users: 1}
 	d.pool.connections, d.pool.limit = []*conn{others}, 2
 	_, err = d.pool.acquire(t.Context())
-	is(t, err, os.ErrDeadlineExceeded)
+	test.Is(t, err, os.ErrDeadlineExceeded)
 }
 
 // TestFallsSilent: if a host becomes silent, every operation ends with the time-out as its cause,
 // even if its connection is closed for that reason. Later operations succeed when the host is back.
 func TestFallsSilent(t *testing.T) {
 	t.Parallel()
-	content := randomBytes(3 << 20)
+	content := test.Random(3 << 20)
 	for name, f := range map[string]func(t *testing.T, d *driver, silence func()) error{
 		"put": func(t *testing.T, d *driver, silence func()) error {
 			src := &eventReader{Reader: bytes.NewReader(content), at: 1 << 20, event: silence}
@@ -97,10 +96,10 @@ func TestFallsSilent(t *testing.T) {
 		},
 		"read": func(t *testing.T, d *driver, silence func()) error {
 			body, _, err := d.Open(t.Context(), "object", all)
-			must(t, err)
+			test.Must(t, err)
 			silence()
 			_, err = body.Read(make([]byte, 100))
-			is(t, body.Close(), nil)
+			test.Is(t, body.Close(), nil)
 			return err
 		},
 		"delete": func(t *testing.T, d *driver, silence func()) error {
@@ -120,14 +119,14 @@ func TestFallsSilent(t *testing.T) {
 			d, _, proxy := behindProxy(t, h, 5*time.Second)
 			put(t, d, "object", content, create)
 			err := f(t, d, func() { proxy.SetSilent(true) })
-			is(t, err, storagedrivers.ErrUnavailable)
+			test.Is(t, err, storagedrivers.ErrUnavailable)
 			if name != "read" {
-				is(t, err, os.ErrDeadlineExceeded)
+				test.Is(t, err, os.ErrDeadlineExceeded)
 			}
 			proxy.SetSilent(false)
 			has(t, d, "object", content)
 			_, err = d.Stat(t.Context(), "new")
-			is(t, err, fs.ErrNotExist)
+			test.Is(t, err, fs.ErrNotExist)
 		})
 	}
 }
@@ -142,7 +141,7 @@ func TestNoSSHServer(t *testing.T) {
 		"HTTP/1.1 400 Bad Request\r\n":     "a web server",
 	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		go func() {
 			conn, err := listener.Accept()
 			if err != nil {
@@ -154,11 +153,9 @@ func TestNoSSHServer(t *testing.T) {
 			_, _ = conn.Read(make([]byte, 1000)) // until the client leaves
 		}()
 		d := driverAt(t, listener, 1, time.Minute)
-		within(t, soon, "the check", func() { err = d.Check(t.Context()) })
-		isNot(t, err, storagedrivers.ErrUnavailable)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: error %v, want %q in it", greeting, err, want)
-		}
+		test.Within(t, test.Soon, "the check", func() { err = d.Check(t.Context()) })
+		test.IsNot(t, err, storagedrivers.ErrUnavailable)
+		test.Says(t, err, want, greeting)
 		listener.Close()
 	}
 }
@@ -192,7 +189,7 @@ func TestStuckFileServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root, end := t.TempDir(), make(chan struct{})
-			must(t, os.WriteFile(filepath.Join(root, "object"), []byte("content"), 0o600))
+			test.Must(t, os.WriteFile(filepath.Join(root, "object"), []byte("content"), 0o600))
 			var armed atomic.Bool
 			s := startServerOf(t, func(channel io.ReadWriteCloser) error {
 				return serveFolder(root, &stuck{channel, func(p []byte) bool {
@@ -203,20 +200,20 @@ func TestStuckFileServer(t *testing.T) {
 			h := s.host(root, 1)
 			h.config.Timeout = options.Duration(timeout)
 			d := h.driver(t, ".")
-			is(t, d.Check(t.Context()), nil)
+			test.Is(t, d.Check(t.Context()), nil)
 			armed.Store(true)
-			within(t, 3*timeout, "the operation", func() {
+			test.Within(t, 3*timeout, "the operation", func() {
 				var err error
 				if name == "reading" {
 					var body io.ReadCloser
 					if body, _, err = d.Open(t.Context(), "object", all); err == nil {
 						_, err = io.ReadAll(body)
-						is(t, body.Close(), nil)
+						test.Is(t, body.Close(), nil)
 					}
 				} else {
 					_, err = d.Put(t.Context(), "new", strings.NewReader("new"), create)
 				}
-				is(t, err, storagedrivers.ErrUnavailable)
+				test.Is(t, err, storagedrivers.ErrUnavailable)
 			})
 			has(t, d, "object", []byte("content"))
 		})

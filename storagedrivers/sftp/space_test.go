@@ -5,6 +5,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -24,9 +25,7 @@ func TestSpaceUnknown(t *testing.T) {
 		return err
 	})
 	space, err := s.host("", 1).driver(t, ".").Space(t.Context())
-	is(t, err, errors.ErrUnsupported)
-	isNot(t, err, storagedrivers.ErrUnavailable)
-	if space != (storagedrivers.Space{}) {
-		t.Errorf("space %+v", space)
-	}
+	test.Is(t, err, errors.ErrUnsupported)
+	test.IsNot(t, err, storagedrivers.ErrUnavailable)
+	test.Equal(t, space, (storagedrivers.Space{}), "space")
 }
