@@ -15,14 +15,13 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
+	"github.com/caddymedia/media/internal/test"
 )
 
 func readCorpus(t testing.TB, path string) (data []byte, ext string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return data, strings.TrimPrefix(filepath.Ext(path), ".")
 }
 
@@ -34,15 +33,11 @@ func TestCorpusPasses(t *testing.T) {
 				t.Parallel()
 				data, ext := readCorpus(t, path)
 				info, err := check(data, ext, imaging.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				test.Must(t, err)
 				if ext != "svg" && (info.Width == 0 || info.Height == 0 || info.Frames == 0) {
 					t.Errorf("got %+v", info)
 				}
-				if err := imaging.CheckFile(bytes.NewReader(data), ext, mediaTypes[ext]); err != nil {
-					t.Errorf("as a file: %v", err)
-				}
+				test.Is(t, imaging.CheckFile(bytes.NewReader(data), ext, mediaTypes[ext]), nil, "as a file")
 			})
 		}
 	}
@@ -81,9 +76,7 @@ func TestCorpusBombs(t *testing.T) {
 			if strings.Contains(path, "iccp") || strings.Contains(path, "ztxt") {
 				want = passes
 			}
-			if verdictOf(err) != want {
-				t.Errorf("got %v, want %s", err, want)
-			}
+			test.Equal(t, verdictOf(err), want, err)
 			if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 32<<20 {
 				t.Errorf("allocated %d bytes", allocated)
 			}
@@ -108,9 +101,7 @@ func decode(data []byte, ext string) (any, error) {
 func pixels(t testing.TB, data []byte, ext string) any {
 	t.Helper()
 	p, err := decode(data, ext)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return p
 }
 
@@ -201,11 +192,7 @@ func TestCorpusProfiles(t *testing.T) {
 	for _, path := range imagingtest.Files(t, "color") {
 		data, ext := readCorpus(t, path)
 		info, _ := strip(t, data, ext)
-		if got, want := info.Profile != nil, !strings.Contains(path, "cmyk"); got != want {
-			t.Errorf("%s: a profile is %t", path, got)
-		}
-		if got, want := info.Components == 4, strings.Contains(path, "cmyk"); got != want {
-			t.Errorf("%s: %d components", path, info.Components)
-		}
+		test.Equal(t, info.Profile != nil, !strings.Contains(path, "cmyk"), path, "a profile is")
+		test.Equal(t, info.Components == 4, strings.Contains(path, "cmyk"), path, info.Components, "components")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/internal/test"
 )
 
 // The payloads of the polyglots. All contain one marker, for which a test can search.
@@ -266,9 +267,7 @@ func TestPaintedPayloadIsPixels(t *testing.T) {
 	data := paintedPNG(php)
 	info, _ := strip(t, data, "png")
 	img, err := imaging.Decode(bytes.NewReader(data), info)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if grey, ok := img.(*image.Gray); !ok || string(grey.Pix[:len(php)]) != php {
 		t.Errorf("got %T", img)
 	}
@@ -305,9 +304,7 @@ func TestHostileNames(t *testing.T) {
 			t.Run(name+", named "+ext, func(t *testing.T) {
 				t.Parallel()
 				_, err := check([]byte(content), ext, imaging.Options{})
-				if verdictOf(err) != refused {
-					t.Errorf("got %v (%s)", err, verdictOf(err))
-				}
+				test.Equal(t, verdictOf(err), refused, err)
 				t.Log(err)
 			})
 		}

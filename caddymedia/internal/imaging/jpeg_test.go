@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
+	"github.com/caddymedia/media/internal/test"
 )
 
 // gainMapOf returns the second and last image in the index of a JPEG. It fails the test if the
@@ -89,9 +90,7 @@ func TestGainMap(t *testing.T) {
 				t.Errorf("length %s of %d", length, len(gainMap))
 			}
 			whole := p.Plain && (mode == imaging.StripLocation || !p.XMP && !p.Credentials)
-			if whole != bytes.Equal(got, data) {
-				t.Error("it is not as it was sent")
-			}
+			test.Equal(t, whole, bytes.Equal(got, data), "it is not as it was sent")
 			for _, text := range []string{imagingtest.Place, "MotionPhoto"} {
 				if bytes.Contains(got, []byte(text)) && !whole {
 					t.Errorf("%q is left", text)

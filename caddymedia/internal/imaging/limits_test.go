@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/internal/test"
 )
 
 // extension returns a GIF extension whose sub-blocks have size bytes in the file, with length bytes
@@ -236,9 +237,7 @@ func TestBombs(t *testing.T) {
 			_, err := check(b.data, b.ext, imaging.Options{})
 			took := time.Since(start)
 			runtime.ReadMemStats(&after)
-			if verdictOf(err) != b.want {
-				t.Errorf("got %v (%s), want %s", err, verdictOf(err), b.want)
-			}
+			test.Equal(t, verdictOf(err), b.want, err)
 			if err != nil && len(err.Error()) > 200 {
 				t.Errorf("the message has %d bytes", len(err.Error()))
 			}

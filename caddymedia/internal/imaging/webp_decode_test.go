@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/internal/test"
 )
 
 // expectSimilar fails the test unless the samples of two images differ by at most most.
@@ -113,18 +114,14 @@ func TestWebPCanvases(t *testing.T) {
 	}
 	n := 0
 	for canvas, err := range imaging.WebPCanvases(bytes.NewReader(file), info) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		l, r := canvas.Image.NRGBAAt(1, 1), canvas.Image.NRGBAAt(7, 3)
 		if w := want[n]; l != w.left || r != w.right || canvas.Shown.Milliseconds() != w.shown {
 			t.Errorf("frame %d: got %v, %v, %v, want %v", n, l, r, canvas.Shown, w)
 		}
 		n++
 	}
-	if n != len(want) {
-		t.Errorf("got %d frames", n)
-	}
+	test.Equal(t, n, len(want), "frames")
 	if first := decodedWebP(t, file); first.At(1, 1) != red || first.At(7, 3) != clear {
 		t.Errorf("Decode returned %v, %v", first.At(1, 1), first.At(7, 3))
 	}
@@ -136,9 +133,7 @@ func TestWebPCanvasesEndEarly(t *testing.T) {
 	file := riffFile(extended(flagAnimation, 8, 4), animHead(0),
 		frameWebP(all, 10, 0, solid(t, 8, color.NRGBA{1, 2, 3, 255})), frameWebP(all, 10, 0, lossyHead(8, 4)))
 	info, err := check(file, "webp", imaging.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var errs []error
 	for _, err := range imaging.WebPCanvases(bytes.NewReader(file), info) {
 		errs = append(errs, err)
@@ -167,9 +162,7 @@ func TestDamagedWebPIsRefused(t *testing.T) {
 		"an animation, no pixels": flatAnimation(2, 30, 20),
 	} {
 		info, err := check(file, "webp", imaging.Options{})
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		test.Must(t, err, name)
 		if _, err := imaging.Decode(bytes.NewReader(file), info); verdictOf(err) != refused {
 			t.Errorf("%s: got %v (%s)", name, err, verdictOf(err))
 		}
@@ -191,14 +184,10 @@ func TestWebPBombs(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		info, err := check(c.file, "webp", imaging.Options{})
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		test.Must(t, err, name)
 		_, err = imaging.Decode(bytes.NewReader(c.file), info)
 		runtime.ReadMemStats(&after)
-		if verdictOf(err) != refused {
-			t.Errorf("%s: got %v (%s)", name, err, verdictOf(err))
-		}
+		test.Equal(t, verdictOf(err), refused, name, err)
 		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > c.most {
 			t.Errorf("%s: allocated %d bytes", name, allocated)
 		}

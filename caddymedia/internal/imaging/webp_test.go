@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/internal/test"
 )
 
 func TestCheckWebPDescribesWhatPasses(t *testing.T) {
@@ -169,9 +170,7 @@ func TestReaderFailuresOfWebP(t *testing.T) {
 	cause := errors.New("disk on fire")
 	data := drawWebP(t, shaded(40, 40), webp.Options{})
 	info, err := check(data, "webp", imaging.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for _, r := range []io.ReadSeeker{
 		brokenReader{Reader: iotest.ErrReader(cause)},
 		brokenReader{Reader: bytes.NewReader(data), seekErr: cause},
@@ -366,17 +365,13 @@ func TestWebPPrefixCodes(t *testing.T) {
 	for _, n := range []int{1, 2600, 2601} {
 		file := manyCodes(n)
 		info, err := check(file, "webp", imaging.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		_, err = imaging.Decode(bytes.NewReader(file), info)
 		runtime.ReadMemStats(&after)
-		if verdictOf(err) != refused {
-			t.Errorf("%d groups: got %v (%s)", n, err, verdictOf(err))
-		}
+		test.Equal(t, verdictOf(err), refused, n, "groups: got", err)
 		// The lengths of each code take the same memory again, but only for a moment.
 		allocated := after.TotalAlloc - before.TotalAlloc
 		if allocated > 300<<20 || n > 2600 && allocated > 1<<20 {

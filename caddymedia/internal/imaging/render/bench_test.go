@@ -15,6 +15,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/internal/test"
 )
 
 // photograph returns an image of a size, tiled from a real photograph if there is a corpus.
@@ -26,9 +27,7 @@ func photograph(t testing.TB, width, height int) *image.RGBA {
 		if err == nil {
 			stone, err = jpeg.Decode(bytes.NewReader(file))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 	}
 	out, size := image.NewRGBA(image.Rect(0, 0, width, height)), stone.Bounds().Size()
 	for y := 0; y < height; y += size.Y {
@@ -78,9 +77,7 @@ func subjects(b *testing.B) []subject {
 // together.
 func BenchmarkVariant(b *testing.B) {
 	encoder, err := webp.New()
-	if err != nil {
-		b.Fatal(err)
-	}
+	test.Must(b, err)
 	m := render.NewMaker(encoder, render.Limits{Memory: 4 << 30})
 	for _, s := range subjects(b) {
 		info := checked(b, s.file, s.ext)
@@ -90,9 +87,7 @@ func BenchmarkVariant(b *testing.B) {
 		}
 		b.Run(s.name+"/decode", func(b *testing.B) {
 			for b.Loop() {
-				if err := m.Check(b.Context(), bytes.NewReader(s.file), info); err != nil {
-					b.Fatal(err)
-				}
+				test.Must(b, m.Check(b.Context(), bytes.NewReader(s.file), info))
 			}
 			perPixel(b)
 		})
@@ -121,15 +116,11 @@ func prepared(b *testing.B, s subject, info imaging.Info) func() {
 	b.Helper()
 	if info.Format == imaging.GIF {
 		g, err := imaging.DecodeGIF(bytes.NewReader(s.file), info)
-		if err != nil {
-			b.Fatal(err)
-		}
+		test.Must(b, err)
 		return func() { render.Compose(g) }
 	}
 	img, err := imaging.Decode(bytes.NewReader(s.file), info)
-	if err != nil {
-		b.Fatal(err)
-	}
+	test.Must(b, err)
 	info.Orientation = 6
 	return func() { render.Upright(img, info) }
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/internal/test"
 )
 
 // TestMemoryEstimates compares the estimated memory of an image with all allocations of its
@@ -48,9 +49,7 @@ func TestMemoryEstimates(t *testing.T) {
 			}
 			for _, name := range names {
 				file, err := fs.ReadFile(os.DirFS(root), name)
-				if err != nil {
-					t.Fatal(err)
-				}
+				test.Must(t, err)
 				files[name] = file
 			}
 		}
@@ -61,18 +60,14 @@ func TestMemoryEstimates(t *testing.T) {
 		var decoded, converted int64
 		if info.Format == imaging.GIF {
 			g, err := imaging.DecodeGIF(bytes.NewReader(file), info)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			decoded = allocated(func() { _, _ = imaging.DecodeGIF(bytes.NewReader(file), info) })
 			if info.Frames == 1 {
 				converted = allocated(func() { render.Compose(g) })
 			}
 		} else {
 			img, err := imaging.Decode(bytes.NewReader(file), info)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			test.Must(t, err, name)
 			decoded = allocated(func() { _, _ = imaging.Decode(bytes.NewReader(file), info) })
 			converted = allocated(func() { render.Upright(img, info) })
 		}
@@ -92,15 +87,13 @@ func TestAlphaMemory(t *testing.T) {
 	alpha := scene(100, 100)
 	alpha.Pix[3] = 128
 	m := render.NewMaker(&recorder{memory: 100}, render.Limits{Memory: 100 * 100 * 150})
-	for name, test := range map[string]struct {
+	for name, tt := range map[string]struct {
 		img  image.Image
 		want error
 	}{"opaque": {scene(100, 100), nil}, "alpha": {alpha, render.ErrNone}} {
-		file := asPNG(t, test.img)
+		file := asPNG(t, tt.img)
 		_, err := variantOf(t.Context(), m, bytes.NewReader(file), checked(t, file, "png"), render.Options{})
-		if !errors.Is(err, test.want) {
-			t.Errorf("%s: got %v, want %v", name, err, test.want)
-		}
+		test.Is(t, err, tt.want, name)
 	}
 }
 
@@ -168,9 +161,8 @@ func TestAnimationMemory(t *testing.T) {
 		e := new(heap)
 		m := render.NewMaker(e, render.Limits{})
 		before := liveMemory()
-		if _, err := m.Make(t.Context(), bytes.NewReader(file), info, outputs...); err != nil {
-			t.Fatal(err)
-		}
+		_, err := m.Make(t.Context(), bytes.NewReader(file), info, outputs...)
+		test.Must(t, err)
 		const tables = 256 << 10
 		most := render.MakingMemory(m, info, outputs...) + tables
 		if live := int64(e.live - before); live > most {
@@ -194,9 +186,7 @@ func TestMemoryOfFiles(t *testing.T) {
 	outputs := slices.Repeat(one, 16)
 	free := render.NewMaker(new(recorder), render.Limits{})
 	made, err := free.Make(t.Context(), bytes.NewReader(file), info, outputs...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	files := int64(0)
 	for _, o := range made[1:] {
 		files += int64(cap(o.File))
@@ -207,9 +197,7 @@ func TestMemoryOfFiles(t *testing.T) {
 	}
 	tight := render.NewMaker(new(recorder), render.Limits{Memory: least + files/2})
 	made, err = tight.Make(t.Context(), bytes.NewReader(file), info, append(outputs, render.Variant(render.Options{}))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for i, want := range map[int]error{0: render.ErrNone, 15: nil, 16: nil} {
 		if !errors.Is(made[i].Err, want) {
 			t.Errorf("output %d: %v, want %v", i, made[i].Err, want)

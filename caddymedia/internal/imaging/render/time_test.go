@@ -18,6 +18,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
@@ -43,9 +44,7 @@ func TestDecodingTime(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		}
-		if err := m.Check(t.Context(), bytes.NewReader(file), info); err != nil {
-			t.Errorf("in time: %v", err)
-		}
+		test.Is(t, m.Check(t.Context(), bytes.NewReader(file), info), nil, "in time")
 	})
 }
 
@@ -63,9 +62,7 @@ func TestTimeOfOutputs(t *testing.T) {
 			outputs = append(outputs, render.Output{Format: imaging.WebP, Box: scale.Box{Width: width}, FirstFrame: true})
 		}
 		made, err := m.Make(t.Context(), bytes.NewReader(file), info, outputs...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		for i, o := range made { // the second rendition begins after 2 seconds
 			if late := i > 2; errors.Is(o.Err, render.ErrBusy) != late || (o.File == nil) != late {
 				t.Errorf("output %d: %d bytes, %v", i, len(o.File), o.Err)
@@ -96,9 +93,7 @@ func TestTimeOfAnimation(t *testing.T) {
 		m := render.NewMaker(e, render.Limits{Time: 3 * time.Second})
 		rendition := render.Output{Format: imaging.WebP, Box: scale.Box{Width: 4}, FirstFrame: true}
 		made, err := m.Make(t.Context(), bytes.NewReader(file), info, rendition, render.Variant(render.Options{}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if made[0].Err != nil || len(made[0].File) == 0 || len(e.still) == 0 || word(e.still[0].(*image.NRGBA)) != "RRRR" {
 			t.Errorf("the rendition: %v, of %d still images", made[0].Err, len(e.still))
 		}
@@ -115,12 +110,8 @@ func TestTimeIsNotContent(t *testing.T) {
 	info := checked(t, file, "jpg")
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, render.Limits{Time: time.Second})
-		if err := <-s.make("a", file, info); !errors.Is(err, render.ErrTime) {
-			t.Errorf("encoding: %v", err)
-		}
-		if err := s.m.Check(t.Context(), lazy{bytes.NewReader(file)}, info); !errors.Is(err, render.ErrTime) {
-			t.Errorf("decoding: %v", err)
-		}
+		test.Is(t, <-s.make("a", file, info), render.ErrTime, "encoding")
+		test.Is(t, s.m.Check(t.Context(), lazy{bytes.NewReader(file)}, info), render.ErrTime, "decoding")
 	})
 }
 
@@ -148,9 +139,7 @@ func admitted(t *testing.T, m *render.Maker, long bool) *render.Maker {
 func admittedFor(t *testing.T, m *render.Maker, owner string, long bool) *render.Maker {
 	t.Helper()
 	on, leave, err := m.Admit(t.Context(), owner, long)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(leave)
 	return on
 }
@@ -171,9 +160,8 @@ func TestRequestsTakeTurns(t *testing.T) {
 		for _, owner := range []string{"a", "a", "a", "b"} {
 			on := admittedFor(t, m, owner, false)
 			wg.Go(func() {
-				if _, err := variantOf(t.Context(), on, bytes.NewReader(file), info, render.Options{}); err != nil {
-					t.Error(err)
-				}
+				_, err := variantOf(t.Context(), on, bytes.NewReader(file), info, render.Options{})
+				test.Is(t, err, nil)
 				if owner == "b" {
 					took = time.Since(start)
 				}
@@ -218,9 +206,8 @@ func TestLongAnimationBeside(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond) // within the second frame
 		for _, maker := range []*render.Maker{m.For(queue.Party{Owner: "b"}), admitted(t, m, false)} {
 			start := time.Now()
-			if _, err := variantOf(t.Context(), maker, bytes.NewReader(still), info, render.Options{}); err != nil {
-				t.Error(err)
-			}
+			_, err := variantOf(t.Context(), maker, bytes.NewReader(still), info, render.Options{})
+			test.Is(t, err, nil)
 			if took := time.Since(start); took != 3*time.Second || len(made) > 0 {
 				t.Errorf("an image took %v, with its own 3 s", took)
 			}
@@ -250,9 +237,7 @@ func TestWorkerIsLeft(t *testing.T) {
 					go func() { _ = on.Check(t.Context(), stalled{bytes.NewReader(file), s.goOn}, info) }()
 				}
 				synctest.Wait()
-				if got := s.m.Working(); got != want {
-					t.Errorf("%d of %d workers, want %d", got, workers, want)
-				}
+				test.Equal(t, s.m.Working(), want, "of", workers, "workers")
 				s.end()
 			})
 		}
@@ -289,9 +274,7 @@ func TestLongRequests(t *testing.T) {
 		if len(ended) != 5 || m.Waiting() != 7 {
 			t.Errorf("%d ended, %d wait", len(ended), m.Waiting())
 		}
-		if err := admitted(t, m, false).Check(t.Context(), bytes.NewReader(long), info); !errors.Is(err, render.ErrLong) {
-			t.Errorf("not admitted as long: %v", err)
-		}
+		test.Is(t, admitted(t, m, false).Check(t.Context(), bytes.NewReader(long), info), render.ErrLong, "not admitted as long")
 		end()
 	})
 }

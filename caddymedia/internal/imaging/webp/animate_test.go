@@ -14,6 +14,7 @@ import (
 	"github.com/deepteams/webp/mux"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/internal/test"
 )
 
 type shown struct {
@@ -64,9 +65,7 @@ func animate(t testing.TB, frames []shown, loops int, opts webp.Options) []byte 
 	size := frames[0].img.Rect.Size()
 	a := webp.Animation{Width: size.X, Height: size.Y, Loops: loops, Frames: reused(frames)}
 	file, err := newEncoder(t).Animate(t.Context(), a, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return file
 }
 
@@ -98,21 +97,15 @@ func still(f animation.Frame) []byte {
 func play(t testing.TB, file []byte) (frames []shown, loops int) {
 	t.Helper()
 	a, err := animation.Decode(bytes.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for i, f := range a.Frames {
 		a.Frames[i].Image = decode(t, still(f))
 	}
 	d, err := animation.NewAnimDecoder(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for d.HasNext() {
 		img, time, err := d.NextFrame()
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		frames = append(frames, shown{img, time})
 	}
 	return frames, a.LoopCount
@@ -140,9 +133,7 @@ func TestAnimate(t *testing.T) {
 				t.Fatalf("%d frames %d times, want %d and %d", len(frames), loops, len(want), tt.loops)
 			}
 			for i, f := range frames {
-				if f.time != want[i].time {
-					t.Errorf("frame %d for %v, want %v", i, f.time, want[i].time)
-				}
+				test.Equal(t, f.time, want[i].time, "frame", i, "for")
 				for _, background := range []float64{0, 255} {
 					if db := psnr(f.img, want[i].img, background); db < tt.least {
 						t.Errorf("frame %d over %v: %.2f dB", i, background, db)
@@ -169,9 +160,7 @@ func TestAnimateTimes(t *testing.T) {
 	for _, f := range got {
 		sum += f.time
 	}
-	if want := (3 + long + 40) * time.Millisecond; sum != want {
-		t.Errorf("plays for %v, want %v", sum, want)
-	}
+	test.Equal(t, sum, (3+long+40)*time.Millisecond, "plays for")
 }
 
 // TestAnimateSame: equal frames may be merged, with the sum of their durations.
@@ -238,9 +227,8 @@ func TestAnimateRefuses(t *testing.T) {
 		}
 	}
 	wide := webp.Animation{Width: webp.MaxSide + 1, Height: 1, Frames: reused(good)}
-	if _, err := e.Animate(t.Context(), wide, webp.Options{}); !errors.Is(err, webp.ErrTooWide) {
-		t.Error(err)
-	}
+	_, err := e.Animate(t.Context(), wide, webp.Options{})
+	test.Is(t, err, webp.ErrTooWide)
 	if _, err := e.Animate(t.Context(), webp.Animation{Width: size.X, Height: size.Y, Frames: reused(good)}, webp.Options{Quality: 400}); err == nil {
 		t.Error("a quality of 400 passes")
 	}

@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/internal/test"
 )
 
 // TestCutModesAreNoticed: the library keeps only the lowest 19 bits of the length of the modes.
 func TestCutModesAreNoticed(t *testing.T) {
 	t.Parallel()
 	file := encode(t, draw(640, 480), webp.Options{})
-	if err := webp.CheckFile(file); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, webp.CheckFile(file))
 	const at = 20 // the tag of 3 bytes, with the length above 5 other bits
 	tag := uint24(file[at:])
 	for _, length := range []int{0, 1, tag >> 6, tag>>5 - 100} {

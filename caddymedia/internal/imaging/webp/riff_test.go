@@ -9,18 +9,15 @@ import (
 	"github.com/deepteams/webp/mux"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/internal/test"
 )
 
 func chunkOf(t testing.TB, file []byte, id uint32) []byte {
 	t.Helper()
 	d, err := mux.NewDemuxer(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	data, err := d.GetChunk(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return data
 }
 
@@ -85,9 +82,7 @@ func TestProfileIsReplaced(t *testing.T) {
 	t.Parallel()
 	file := encode(t, draw(9, 9), webp.Options{Profile: []byte("one")})
 	file, err := webp.WithProfile(file, []byte("another"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if n := bytes.Count(file, []byte("ICCP")); n != 1 || string(chunkOf(t, file, mux.FourCCICCP)) != "another" {
 		t.Errorf("%d profiles", n)
 	}
