@@ -82,6 +82,12 @@ func (a *account) objects(t *testing.T) []string {
 	t.Helper()
 	d := a.another(t).(*driver)
 	defer d.Close()
+	return blobs(t, d)
+}
+
+// blobs returns the names in the container of d.
+func blobs(t *testing.T, d *driver) []string {
+	t.Helper()
 	var names []string
 	for pager := d.container.NewListBlobsFlatPager(nil); pager.More(); {
 		page, err := pager.NextPage(t.Context())

@@ -15,6 +15,7 @@ import (
 	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/internal/cloudtest"
 )
 
 // TestService tests the behaviour of a service in addition to the suite.
@@ -41,9 +42,10 @@ func TestServiceAzurite(t *testing.T) {
 
 func testService(t *testing.T, a *account) {
 	for name, run := range map[string]func(*testing.T, *account){
-		"large overwriters": testLargeOverwriters, "left blocks": testLeftBlocks, "headers": testHeaders,
-		"copy":   testCopyHeaders,
-		"prefix": testPrefix, "foreign names": testForeignNames, "missing container": testMissingContainer,
+		"large overwriters": testLargeOverwriters, "left blocks": testLeftBlocks,
+		"missing container": testMissingContainer,
+		"headers":           func(t *testing.T, a *account) { cloudtest.Headers(t, a.cloud()) },
+		"names":             func(t *testing.T, a *account) { cloudtest.Names(t, a.cloud(), "in/g/") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,81 +87,6 @@ func testLeftBlocks(t *testing.T, a *account) {
 		holds(t, d, key, test.Random(size), info)
 		_, err = d.Put(t.Context(), key, bytes.NewReader(test.Random(size)), create)
 		test.Is(t, err, fs.ErrExist, "creating", size, "bytes again")
-	}
-}
-
-func testHeaders(t *testing.T, a *account) {
-	d := a.first(t).(*driver)
-	defer d.Close()
-	for _, size := range []int{100, 9 << 20} {
-		opts := storagedrivers.PutOptions{
-			Mode: storagedrivers.Overwrite, ContentType: "image/png", CacheControl: "public, max-age=60",
-		}
-		_, err := d.Put(t.Context(), "a.png", bytes.NewReader(test.Random(size)), opts)
-		test.Must(t, err)
-		got, err := d.blob("a.png").GetProperties(t.Context(), nil)
-		if err != nil || value(got.ContentType) != opts.ContentType || value(got.CacheControl) != opts.CacheControl {
-			t.Errorf("%q, %q, error %v", value(got.ContentType), value(got.CacheControl), err)
-		}
-	}
-}
-
-// testCopyHeaders: a copy within the service has the headers of its own options.
-func testCopyHeaders(t *testing.T, a *account) {
-	d := a.first(t).(*driver)
-	defer d.Close()
-	source, err := d.Put(t.Context(), "a.txt", bytes.NewReader(test.Random(100)), storagedrivers.PutOptions{ContentType: "text/plain", CacheControl: "no-store"})
-	test.Must(t, err)
-	for _, cacheControl := range []string{"", "max-age=60"} {
-		opts := storagedrivers.PutOptions{
-			Mode: storagedrivers.Overwrite, ID: "OWN", ContentType: "image/png", CacheControl: cacheControl, Source: &source,
-		}
-		info, err := d.Put(t.Context(), "b.png", nil, opts)
-		test.Must(t, err)
-		holds(t, d, "b.png", test.Random(100), info)
-		got, err := d.blob("b.png").GetProperties(t.Context(), nil)
-		if err != nil || value(got.ContentType) != opts.ContentType || value(got.CacheControl) != cacheControl {
-			t.Errorf("%q, %q, error %v", value(got.ContentType), value(got.CacheControl), err)
-		}
-		if _, id, err := d.look(t.Context(), "b.png"); err != nil || id != opts.ID {
-			t.Errorf("ID %q, error %v", id, err)
-		}
-	}
-}
-
-func testPrefix(t *testing.T, a *account) {
-	outside := a.first(t).(*driver)
-	defer outside.Close()
-	c := a.config(outside.name)
-	c.Prefix = "/some/folder/"
-	d, err := newDriver(c)
-	test.Must(t, err)
-	defer d.Close()
-	_, err = outside.Put(t.Context(), "some/folder-not", strings.NewReader("x"), create)
-	test.Must(t, err)
-	info, err := d.Put(t.Context(), "a/b", strings.NewReader("x"), create)
-	test.Must(t, err)
-	holds(t, d, "a/b", []byte("x"), info)
-	info.Key = "some/folder/a/b"
-	holds(t, outside, info.Key, []byte("x"), info)
-	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
-	if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "a/b" {
-		t.Errorf("listed %+v, error %v", page.Objects, err)
-	}
-	test.Is(t, d.Delete(t.Context(), "a/b", storagedrivers.DeleteOptions{}), nil)
-	missing(t, outside, info.Key)
-}
-
-func testForeignNames(t *testing.T, a *account) {
-	d := a.first(t).(*driver)
-	defer d.Close()
-	for _, name := range []string{".hidden", "a/.b", "a//b", "ok"} {
-		_, err := d.blob(name).UploadBuffer(t.Context(), []byte("x"), nil)
-		test.Must(t, err)
-	}
-	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
-	if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "ok" {
-		t.Errorf("listed %+v, error %v", page.Objects, err)
 	}
 }
 

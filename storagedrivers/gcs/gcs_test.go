@@ -3,7 +3,6 @@ package gcs
 import (
 	"bytes"
 	"compress/gzip"
-	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -16,7 +15,6 @@ import (
 	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
-	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -33,46 +31,6 @@ func store(t *testing.T, d *driver, name string, content []byte, change func(*gc
 		err = w.Close()
 	}
 	test.Must(t, err)
-}
-
-func TestStoredHeaders(t *testing.T) {
-	t.Parallel()
-	server := inProcess(t)
-	d := opened(t, Config{Bucket: newBucket(t, server), Endpoint: server.Endpoint, Prefix: "in"})
-	for _, size := range []int{100, 9 * mib} {
-		key := fmt.Sprint(size)
-		_, err := d.Put(t.Context(), key, zeros(size), storagedrivers.PutOptions{
-			ContentType: "image/png", CacheControl: "max-age=60",
-		})
-		test.Must(t, err)
-		client, err := d.connect(t.Context())
-		test.Must(t, err)
-		attrs, err := client.bucket.Object("in/" + key).Attrs(t.Context())
-		if err != nil || attrs.ContentType != "image/png" || attrs.CacheControl != "max-age=60" {
-			t.Errorf("got %+v, error %v", attrs, err)
-		}
-	}
-}
-
-// TestCopiedHeaders: a copy within the service has the headers of its own options.
-func TestCopiedHeaders(t *testing.T) {
-	t.Parallel()
-	server := inProcess(t)
-	d := opened(t, Config{Bucket: newBucket(t, server), Endpoint: server.Endpoint})
-	source, err := d.Put(t.Context(), "a.txt", zeros(100), storagedrivers.PutOptions{ContentType: "text/plain"})
-	test.Must(t, err)
-	info, err := d.Put(t.Context(), "b.png", nil, storagedrivers.PutOptions{
-		Mode: storagedrivers.Overwrite, ID: "OWN", ContentType: "image/png", CacheControl: "max-age=60", Source: &source,
-	})
-	if err != nil || info.Size != 100 {
-		t.Fatalf("copied %+v, error %v", info, err)
-	}
-	object, err := d.object(t.Context(), "b.png")
-	test.Must(t, err)
-	attrs, err := object.Attrs(t.Context())
-	if err != nil || attrs.ContentType != "image/png" || attrs.CacheControl != "max-age=60" || attrs.Metadata[lostreply.Key] != "OWN" {
-		t.Errorf("got %+v, error %v", attrs, err)
-	}
 }
 
 // TestContentEncoding: an object is returned as stored, even if browsers would get it decompressed.
@@ -98,32 +56,6 @@ func TestContentEncoding(t *testing.T) {
 		}
 		body.Close()
 	}
-}
-
-// TestForeignNames: invalid keys, and names outside of the folder, are not listed.
-func TestForeignNames(t *testing.T) {
-	t.Parallel()
-	server := inProcess(t)
-	d := opened(t, Config{Bucket: newBucket(t, server), Endpoint: server.Endpoint, Prefix: "in"})
-	for _, name := range []string{
-		"in/a", "in/b/", "in/.hidden", "in/c//d", "in/e.", "in/f", "ink", "out", "in", "in/z",
-	} {
-		store(t, d, name, []byte(name), nil)
-	}
-	var got []string
-	var opts storagedrivers.ListOptions
-	for opts.Limit = 2; ; {
-		page, err := d.List(t.Context(), opts)
-		test.Must(t, err)
-		for _, info := range page.Objects {
-			got = append(got, info.Key)
-		}
-		if opts.Cursor = page.Next; opts.Cursor == "" {
-			break
-		}
-	}
-	test.Equal(t, fmt.Sprint(got), "[a f z]", "listed", got)
-	test.Is(t, d.Check(t.Context()), nil, "checking")
 }
 
 // TestRefusedEarly: a large object is not sent if its name exists.

@@ -2,59 +2,36 @@ package s3
 
 import (
 	"errors"
+	"io"
 	"net/http"
-	"net/http/httptest"
 	"testing"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
+	"github.com/caddymedia/media/storagedrivers/internal/cloudtest"
 )
 
-// TestCopy: a copy within the service has the headers of its own options.
-func TestCopy(t *testing.T) {
+func TestHeaders(t *testing.T) {
 	t.Parallel()
 	s := real(t)
 	for _, checksums := range []string{whenSupported, whenRequired} {
-		c := s.fresh(t)
-		c.Prefix, c.Checksums = "some folder+", checksums
-		d := s.driver(t, c)
-		defer d.Close()
-		for _, size := range []int{100, 9 << 20} {
-			source := put(t, d, "a b/ü+?%2F.txt", content('a', size), storagedrivers.PutOptions{
-				Mode: storagedrivers.Overwrite, ContentType: "text/plain", CacheControl: "no-store",
-			})
-			opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, ID: "OWN", ContentType: "image/png", Source: &source}
-			info, err := d.Put(t.Context(), "b.png", nil, opts)
-			test.Must(t, err)
-			has(t, d, "b.png", 'a', size)
-			if stat, err := d.Stat(t.Context(), "b.png"); err != nil || !stat.Same(info) {
-				t.Errorf("copied %+v, found %+v, error %v", info, stat, err)
-			}
-			head, err := d.client.HeadObject(t.Context(), &awss3.HeadObjectInput{Bucket: &d.bucket, Key: d.name("b.png")})
-			if err != nil || aws.ToString(head.ContentType) != "image/png" || aws.ToString(head.CacheControl) != "" ||
-				head.Metadata[lostreply.Key] != "OWN" {
-				t.Errorf("%+v, error %v", head, err)
-			}
-		}
+		s.config.Checksums = checksums
+		cloudtest.Headers(t, s.cloud(conditions{accepted: true}))
 	}
 }
 
-// emptyParts returns a service that ignores the source of a part.
-func emptyParts(t *testing.T) *service {
+// answering answers some requests with nothing but an ETag, instead of the service.
+func (s *service) answering(t *testing.T, which func(*http.Request) bool, body string) *service {
 	t.Helper()
-	return fake(t).behind(t, func(inner http.Handler) *httptest.Server {
-		return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("X-Amz-Copy-Source") == "" {
-				inner.ServeHTTP(w, r)
-				return
-			}
-			w.Header().Set("ETag", `"d41d8cd98f00b204e9800998ecf8427e"`)
-		}))
-	}, nil)
+	return s.behind(t, func(w http.ResponseWriter, r *http.Request, service http.Handler) {
+		if !which(r) {
+			service.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("ETag", `"d41d8cd98f00b204e9800998ecf8427e"`)
+		w.Header().Set("Content-Type", "application/xml")
+		io.WriteString(w, body)
+	})
 }
 
 // TestCopyUnsupported: a service that does not copy parts is left as it is.
@@ -65,7 +42,7 @@ func TestCopyUnsupported(t *testing.T) {
 		"needs a body":    fake(t),
 		"not implemented": fake(t).refusing(t, http.StatusNotImplemented, "NotImplemented", copies),
 		"not allowed":     fake(t).refusing(t, http.StatusMethodNotAllowed, "MethodNotAllowed", copies),
-		"empty part":      emptyParts(t),
+		"empty part":      fake(t).answering(t, copies, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,16 +65,7 @@ func TestCopyUnsupported(t *testing.T) {
 func TestCopyCondition(t *testing.T) {
 	t.Parallel()
 	copies := func(r *http.Request) bool { return r.Header.Get("X-Amz-Copy-Source") != "" }
-	ignoring := real(t).behind(t, func(inner http.Handler) *httptest.Server {
-		return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if copies(r) {
-				w.Header().Set("Content-Type", "application/xml")
-				_, _ = w.Write([]byte(`<CopyPartResult><ETag>"part"</ETag></CopyPartResult>`))
-				return
-			}
-			inner.ServeHTTP(w, r)
-		}))
-	}, nil)
+	ignoring := real(t).answering(t, copies, `<CopyPartResult><ETag>"part"</ETag></CopyPartResult>`)
 	refusing := real(t).refusing(t, http.StatusPreconditionFailed, "PreconditionFailed", copies)
 	range400 := real(t).refusing(t, http.StatusBadRequest, "InvalidArgument", copies)
 	range416 := real(t).refusing(t, http.StatusRequestedRangeNotSatisfiable, "InvalidRange", copies)

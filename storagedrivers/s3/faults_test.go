@@ -2,20 +2,14 @@ package s3
 
 import (
 	"bytes"
-	"context"
 	"io"
-	"io/fs"
-	"maps"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"slices"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/cloudtest"
 )
 
 var (
@@ -71,113 +65,25 @@ func both(t *testing.T, test func(t *testing.T, s *service)) {
 	})
 }
 
-func TestLostReply(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *service) {
-		c := s.fresh(t)
-		direct := s.driver(t, c)
-		for name, size := range sizes {
-			var lost atomic.Int64
-			lossy := s.behind(t, httptest.NewServer, func(r *http.Request) bool {
-				return commits(r) && lost.Add(1) > 0
-			})
-			c.Endpoint = lossy.config.Endpoint
-			d := lossy.driver(t, c)
-			defer d.Close()
-			d.conditions.Store(&conditions{accepted: true}) // no experiment through the proxy
-			for i, opts := range []storagedrivers.PutOptions{create, overwrite} {
-				letter := byte('a' + i)
-				info := put(t, d, name, content(letter, size), opts)
-				has(t, direct, name, letter, size)
-				if stat, err := direct.Stat(t.Context(), name); err != nil || stat != info {
-					t.Errorf("put returns %+v, stat %+v, error %v", info, stat, err)
-				}
-			}
-			_, err := d.Put(t.Context(), name, content('c', size), create)
-			test.Is(t, err, fs.ErrExist, "creating", name, "again")
-			has(t, direct, name, 'b', size)
-			if lost.Load() < 2 {
-				t.Errorf("%d replies were lost, want 2 at least", lost.Load())
-			}
-		}
-		if got := leftovers(t, direct); len(got) != 2 {
-			t.Errorf("the bucket has %q, want two objects", got)
-		}
-	})
-}
-
-// TestRepeatedRequest: a proxy repeats the request that creates an object, and returns the second
-// response.
-func TestRepeatedRequest(t *testing.T) {
-	t.Parallel()
-	s := real(t)
-	target, err := url.Parse(s.config.Endpoint)
-	test.Must(t, err)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		times := 1
-		if commits(r) {
-			times = 2
-		}
-		for i := range times {
-			again := r.Clone(r.Context())
-			again.RequestURI, again.Body = "", io.NopCloser(bytes.NewReader(body))
-			again.URL.Scheme, again.URL.Host = target.Scheme, target.Host
-			answer, err := http.DefaultTransport.RoundTrip(again)
-			if err != nil {
-				panic(http.ErrAbortHandler)
-			}
-			defer answer.Body.Close()
-			if i == times-1 {
-				maps.Copy(w.Header(), answer.Header)
-				w.WriteHeader(answer.StatusCode)
-				io.Copy(w, answer.Body)
-			}
-		}
-	}))
-	t.Cleanup(server.Close)
-	c := s.fresh(t)
-	c.Endpoint = server.URL
-	d := s.driver(t, c)
-	defer d.Close()
-	d.conditions.Store(&conditions{accepted: true, kept: true})
-	for name, size := range sizes {
-		put(t, d, name, content('a', size), create)
-		has(t, d, name, 'a', size)
-	}
-}
-
-// TestCancelledCommit: a caller that cancels while an object appears gets the outcome.
-func TestCancelledCommit(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *service) {
-		c := s.fresh(t)
-		direct := s.driver(t, c)
-		for name, size := range sizes {
-			ctx, cancel := context.WithCancel(t.Context())
-			slow := s.behind(t, httptest.NewServer, func(r *http.Request) bool {
-				if commits(r) {
-					cancel()
-					time.Sleep(50 * time.Millisecond)
-				}
-				return false
-			})
-			c.Endpoint = slow.config.Endpoint
-			d := slow.driver(t, c)
-			defer d.Close()
-			info, err := d.Put(ctx, name, content('a', size), overwrite)
-			if err != nil || info.Size != int64(size) {
-				t.Errorf("storing %s: %d bytes, error %v", name, info.Size, err)
-			}
-			has(t, direct, name, 'a', size)
-		}
-	})
-}
-
 func holds(t *testing.T, d *driver, want []string) {
 	t.Helper()
 	got := leftovers(t, d)
 	slices.Sort(got)
 	slices.Sort(want)
 	test.Same(t, got, want, "the bucket has")
+}
+
+func TestLostReply(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *service) { cloudtest.LostReply(t, s.cloud(conditions{accepted: true})) })
+}
+
+func TestRepeatedRequest(t *testing.T) {
+	t.Parallel()
+	cloudtest.RepeatedRequest(t, real(t).cloud(conditions{accepted: true, kept: true}))
+}
+
+func TestCancelledCommit(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *service) { cloudtest.CancelledCommit(t, s.cloud(conditions{accepted: true})) })
 }

@@ -7,90 +7,20 @@ import (
 	"slices"
 	"testing"
 
-	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
-
 	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/cloudtest"
 )
 
 func TestForeignNames(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
-		service *service
-		foreign []string
-	}{
-		"gofakes3":  {fake(t), []string{"mine/", "mine/a//b", "mine/x/", "mine", "mine2", "other/x"}},
-		"versitygw": {real(t), []string{"mine/.hidden", "mine/a/.up-1", "mine/end.", "mine/x/", "mine2"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := tt.service.fresh(t)
-			c.Prefix = "mine"
-			d := tt.service.driver(t, c)
-			defer d.Close()
-			for _, name := range tt.foreign {
-				_, err := d.client.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: &d.bucket, Key: &name})
-				test.Must(t, err, "storing", name)
-			}
-			put(t, d, "a/b", content('a', 1), create)
-			put(t, d, "z+ %41", content('a', 1), create)
-			var got []string
-			opts := storagedrivers.ListOptions{Limit: 2}
-			for {
-				page, err := d.List(t.Context(), opts)
-				test.Must(t, err)
-				for _, info := range page.Objects {
-					got = append(got, info.Key)
-				}
-				if opts.Cursor = page.Next; opts.Cursor == "" {
-					break
-				}
-			}
-			test.Same(t, got, []string{"a/b", "z+ %41"}, "listed")
-		})
-	}
-}
-
-// TestLevelOfForeignNames: a folder that cannot begin a valid key is not listed.
-func TestLevelOfForeignNames(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		service *service
-		foreign []string
-	}{
-		"gofakes3":  {fake(t), []string{"mine/.hidden/x", "mine//x", "mine/end./x", "mine/", "mine2/x"}},
-		"versitygw": {real(t), []string{"mine/.hidden/x", "mine/end./x", "mine/", "mine2/x"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := tt.service.fresh(t)
-			c.Prefix = "mine"
-			d := tt.service.driver(t, c)
-			defer d.Close()
-			for _, name := range tt.foreign {
-				_, err := d.client.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: &d.bucket, Key: &name})
-				test.Must(t, err, "storing", name)
-			}
-			put(t, d, "a/b", content('a', 1), create)
-			put(t, d, "a/c", content('a', 1), create)
-			put(t, d, "z+ %41/c", content('a', 1), create)
-			for _, limit := range []int{1, 2, 10} {
-				var got []string
-				opts := storagedrivers.ListOptions{Limit: limit, Shallow: true}
-				for {
-					page, err := d.List(t.Context(), opts)
-					if err != nil || len(page.Objects) > 0 {
-						t.Fatalf("objects %+v, error %v", page.Objects, err)
-					}
-					got = append(got, page.Folders...)
-					if opts.Cursor = page.Next; opts.Cursor == "" {
-						break
-					}
-				}
-				test.Same(t, got, []string{"a/", "z+ %41/"}, "by", limit, "listed")
-			}
-		})
-	}
+	both(t, func(t *testing.T, s *service) {
+		never := []string{"in", "in//x", "in/b//x"} // folders are real ones
+		if s.inProcess {
+			never = []string{"in/g/"}
+		}
+		cloudtest.Names(t, s.cloud(conditions{accepted: true}), never...)
+	})
 }
 
 // TestListDecodesNames: names with the encoding url are decoded, because XML cannot contain every

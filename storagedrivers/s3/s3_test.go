@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +22,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/internal/cloudtest"
+	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -34,10 +34,11 @@ func TestMain(m *testing.M) {
 
 // service is an S3 service in which tests create buckets.
 type service struct {
-	config  Config
-	secure  func(d *driver) // lets a driver trust the service
-	buckets sync.Map        // test name to the bucket it was given
-	made    atomic.Int64
+	config    Config
+	inProcess bool
+	secure    func(d *driver) // lets a driver trust the service
+	buckets   sync.Map        // test name to the bucket it was given
+	made      atomic.Int64
 }
 
 // fake returns a service in the process of the test.
@@ -47,7 +48,7 @@ func fake(t *testing.T) *service {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it writes some answers' heads twice
 	server.Start()
 	t.Cleanup(server.Close)
-	return &service{config: Config{
+	return &service{inProcess: true, config: Config{
 		Endpoint: server.URL, AccessKeyID: "id", SecretAccessKey: "secret",
 	}}
 }
@@ -62,34 +63,41 @@ func real(t testing.TB) *service {
 	}}
 }
 
-// behind returns the service behind an HTTP proxy. The proxy loses the response to a request for
-// which lose returns true, after the service has carried it out.
-func (s *service) behind(
-	t *testing.T, start func(http.Handler) *httptest.Server, lose func(*http.Request) bool,
-) *service {
+// behind returns the service behind an HTTP proxy.
+func (s *service) behind(t *testing.T, handle cloudtest.Handle) *service {
 	t.Helper()
-	target, err := url.Parse(s.config.Endpoint)
-	test.Must(t, err)
-	server := start(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host },
-		ModifyResponse: func(answer *http.Response) error {
-			if lose != nil && lose(answer.Request) {
-				panic(http.ErrAbortHandler)
-			}
-			return nil
-		},
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-		ErrorLog:     log.New(io.Discard, "", 0),
-	})
-	t.Cleanup(server.Close)
 	config := s.config
-	config.Endpoint = server.URL
-	return &service{config: config, secure: func(d *driver) {
-		if server.TLS != nil {
-			trusted := server.Client().Transport.(*http.Transport).TLSClientConfig
-			d.http.Transport.(*http.Transport).TLSClientConfig = trusted
-		}
-	}}
+	config.Endpoint = cloudtest.Between(t, s.config.Endpoint, handle)
+	return &service{config: config}
+}
+
+// cloud returns the service as shared tests use it. known is what it makes of conditions.
+func (s *service) cloud(known conditions) cloudtest.Service {
+	return cloudtest.Service{
+		Endpoint: s.config.Endpoint, Commits: commits, Part: partSize,
+		Bucket: func(t *testing.T) string { return s.fresh(t).Bucket },
+		Open: func(t *testing.T, endpoint, bucket, prefix string) storagedrivers.Driver {
+			c := s.config
+			c.Endpoint, c.Bucket, c.Prefix = endpoint, bucket, prefix
+			d := s.driver(t, c)
+			t.Cleanup(func() { d.Close() })
+			d.conditions.Store(&known)
+			return d
+		},
+		Store: func(t *testing.T, d storagedrivers.Driver, name string) error {
+			_, err := d.(*driver).client.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: &d.(*driver).bucket, Key: &name})
+			return err
+		},
+		Head: func(t *testing.T, d storagedrivers.Driver, key string) storagedrivers.PutOptions {
+			in := &awss3.HeadObjectInput{Bucket: &d.(*driver).bucket, Key: d.(*driver).name(key)}
+			head, err := d.(*driver).client.HeadObject(t.Context(), in)
+			test.Must(t, err)
+			return storagedrivers.PutOptions{
+				ID: head.Metadata[lostreply.Key], ContentType: aws.ToString(head.ContentType), CacheControl: aws.ToString(head.CacheControl),
+			}
+		},
+		Names: func(t *testing.T, d storagedrivers.Driver) []string { return leftovers(t, d.(*driver)) },
+	}
 }
 
 // driver returns a driver as configured.
@@ -190,7 +198,13 @@ func TestConformanceVersityGW(t *testing.T) {
 
 // TestConformanceVersityGWWithTLS: over https contents are not signed, and checksums follow them.
 func TestConformanceVersityGWWithTLS(t *testing.T) {
-	s := real(t).behind(t, httptest.NewTLSServer, nil)
+	s := real(t)
+	server := httptest.NewTLSServer(cloudtest.Proxy(t, s.config.Endpoint, nil))
+	t.Cleanup(server.Close)
+	s.config.Endpoint = server.URL
+	s.secure = func(d *driver) {
+		d.http.Transport.(*http.Transport).TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+	}
 	s.config.Prefix, s.config.Checksums = "some/folder", whenSupported
 	h := s.harness()
 	h.NoMemoryTest = true // the proxy is in the process

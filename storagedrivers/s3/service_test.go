@@ -18,17 +18,15 @@ import (
 // refusing returns the service behind a proxy that refuses some requests.
 func (s *service) refusing(t *testing.T, status int, code string, refuse func(*http.Request) bool) *service {
 	t.Helper()
-	return s.behind(t, func(inner http.Handler) *httptest.Server {
-		return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !refuse(r) {
-				inner.ServeHTTP(w, r)
-				return
-			}
-			io.Copy(io.Discard, r.Body)
-			w.WriteHeader(status)
-			io.WriteString(w, "<Error><Code>"+code+"</Code></Error>")
-		}))
-	}, nil)
+	return s.behind(t, func(w http.ResponseWriter, r *http.Request, service http.Handler) {
+		if !refuse(r) {
+			service.ServeHTTP(w, r)
+			return
+		}
+		io.Copy(io.Discard, r.Body)
+		w.WriteHeader(status)
+		io.WriteString(w, "<Error><Code>"+code+"</Code></Error>")
+	})
 }
 
 // after selects requests behind the first n.
@@ -148,11 +146,11 @@ func TestReplacedAtOnce(t *testing.T) {
 		},
 		"deleted": func(key string) error { return direct.Delete(t.Context(), key, storagedrivers.DeleteOptions{}) },
 	} {
-		hurried := s.behind(t, httptest.NewServer, func(r *http.Request) bool {
+		hurried := s.behind(t, func(w http.ResponseWriter, r *http.Request, service http.Handler) {
+			service.ServeHTTP(w, r)
 			if commits(r) {
 				test.Is(t, do(strings.TrimPrefix(r.URL.Path, "/"+c.Bucket+"/")), nil)
 			}
-			return false
 		})
 		c.Endpoint = hurried.config.Endpoint
 		d := hurried.driver(t, c)

@@ -66,9 +66,11 @@ func (g GCS) rewrite(r *http.Request, from, to string) (status int, answer []byt
 	}
 	var body bytes.Buffer
 	parts := multipart.NewWriter(&body)
+	kind := "application/json"
 	for _, part := range [][]byte{head, data} {
-		w, _ := parts.CreatePart(textproto.MIMEHeader{"Content-Type": {"application/json"}}) // a buffer has room
+		w, _ := parts.CreatePart(textproto.MIMEHeader{"Content-Type": {kind}}) // a buffer has room
 		_, _ = w.Write(part)
+		kind = fmt.Sprint(metadata["contentType"])
 	}
 	_ = parts.Close()
 	upload := url.Values{"uploadType": {"multipart"}, "name": {name}}
