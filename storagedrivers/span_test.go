@@ -211,22 +211,3 @@ func TestUntraced(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkSpans measures operations with and without spans.
-func BenchmarkSpans(b *testing.B) {
-	s := storagedrivers.New("test", memory.New(), storagedrivers.Options{})
-	_, err := s.Put(b.Context(), "key", strings.NewReader("text"), create)
-	test.Must(b, err)
-	traced, _ := sdktrace.NewTracerProvider().Tracer("bench").Start(b.Context(), "request")
-	for name, ctx := range map[string]context.Context{"without": b.Context(), "with": traced} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				_, err := s.Stat(ctx, "key")
-				test.Must(b, err)
-				_, err = s.Put(ctx, "key", strings.NewReader("text"), overwrite)
-				test.Must(b, err)
-			}
-		})
-	}
-}

@@ -1,7 +1,6 @@
 package ftp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -14,20 +13,6 @@ import (
 	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
-
-// cut is a source that calls a function in the middle.
-type cut struct {
-	*bytes.Reader
-	event func()
-}
-
-func (c *cut) Read(p []byte) (int, error) {
-	if c.event != nil && int64(c.Len()) < c.Size()/2 {
-		c.event()
-		c.event = nil
-	}
-	return c.Reader.Read(p)
-}
 
 // onBoth runs a test with a server that has MLSD and with one that has only LIST.
 func onBoth(t *testing.T, test func(t *testing.T, f *fake)) {

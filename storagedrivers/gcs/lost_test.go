@@ -64,7 +64,9 @@ func cloud(server servers.GCS) cloudtest.Service {
 				ID: attrs.Metadata[lostreply.Key], ContentType: attrs.ContentType, CacheControl: attrs.CacheControl,
 			}
 		},
-		Names: func(t *testing.T, d storagedrivers.Driver) []string { return server.Objects(t, d.(*driver).config.Bucket) },
+		Names: func(t *testing.T, d storagedrivers.Driver) []string {
+			return server.Objects(t, d.(*driver).config.Bucket)
+		},
 	}
 }
 

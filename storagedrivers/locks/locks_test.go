@@ -79,8 +79,3 @@ func TestNamesShared(t *testing.T) {
 	test.Is(t, err, nil)
 	again()
 }
-
-func is(t *testing.T, got, want error) {
-	t.Helper()
-	test.Is(t, got, want)
-}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -261,21 +260,4 @@ func TestMost(t *testing.T) {
 		test.Equal(t, w.order(), "rra", "admitted")
 		w.finishAll()
 	})
-}
-
-func BenchmarkAcquire(b *testing.B) {
-	for _, owners := range []int{1, 100} {
-		b.Run(fmt.Sprint(owners), func(b *testing.B) {
-			q := New(Options{Slots: 2})
-			names := slices.Repeat([]string{"owner"}, owners)
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				for i := 0; pb.Next(); i++ {
-					s, err := q.Acquire(b.Context(), Request{Owner: names[i%owners]})
-					test.Must(b, err)
-					s.Release()
-				}
-			})
-		})
-	}
 }

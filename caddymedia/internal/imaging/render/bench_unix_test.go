@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"fmt"
 	"image"
+	"image/draw"
 	"image/jpeg"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -58,4 +60,24 @@ func processorTime(b *testing.B, who int) time.Duration {
 	var usage syscall.Rusage
 	test.Must(b, syscall.Getrusage(who, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// photograph returns an image of a size, tiled from a real photograph if there is a corpus.
+func photograph(t testing.TB, width, height int) *image.RGBA {
+	t.Helper()
+	var stone image.Image = scene(1024, 683)
+	if root := os.Getenv("MEDIA_TEST_CORPUS"); root != "" {
+		file, err := fs.ReadFile(os.DirFS(root), "valid/photo-1024-sunset.jpg")
+		if err == nil {
+			stone, err = jpeg.Decode(bytes.NewReader(file))
+		}
+		test.Must(t, err)
+	}
+	out, size := image.NewRGBA(image.Rect(0, 0, width, height)), stone.Bounds().Size()
+	for y := 0; y < height; y += size.Y {
+		for x := 0; x < width; x += size.X {
+			draw.Draw(out, image.Rect(x, y, x+size.X, y+size.Y), stone, image.Point{}, draw.Src)
+		}
+	}
+	return out
 }
