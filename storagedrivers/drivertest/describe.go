@@ -3,11 +3,14 @@ package drivertest
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"io/fs"
 	"log/slog"
 	"reflect"
 	"regexp"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -174,4 +177,26 @@ func (d Description) check(t *testing.T, options string) error {
 	}
 	defer driver.Close()
 	return driver.Check(t.Context())
+}
+
+// Cause checks the cause of an error; want is empty if it must have none.
+func Cause(t *testing.T, err error, want storagedrivers.Cause) {
+	t.Helper()
+	if got := storagedrivers.CauseOf(err); err == nil || got != want {
+		t.Errorf("error %v has the cause %q, want %q", err, got, want)
+	}
+}
+
+// Waiting allows four tests at once for each processor, unless -parallel is set: tests that speak to a
+// server wait most of the time. TestMain calls it before the tests run.
+func Waiting() {
+	flag.Parse()
+	set := false
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "test.parallel" })
+	if set {
+		return
+	}
+	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 }

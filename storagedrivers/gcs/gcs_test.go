@@ -2,21 +2,121 @@ package gcs
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	gcsdk "cloud.google.com/go/storage"
+	"github.com/fsouza/fake-gcs-server/fakestorage"
+	"go.uber.org/goleak"
 
 	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
+
+func TestMain(m *testing.M) {
+	drivertest.Waiting()
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
+
+// inProcess starts a server within the process of the test.
+func inProcess(t testing.TB) servers.GCS {
+	t.Helper()
+	server, err := fakestorage.NewServerWithOptions(fakestorage.Options{Scheme: "http", PublicHost: "127.0.0.1"})
+	test.Must(t, err)
+	t.Cleanup(server.Stop)
+	return servers.GCS{Endpoint: server.URL()}
+}
+
+var buckets atomic.Int64
+
+// newBucket creates an empty bucket and returns its name.
+func newBucket(t testing.TB, server servers.GCS) string {
+	t.Helper()
+	name := fmt.Sprintf("media-test-%d", buckets.Add(1))
+	server.Bucket(t, name)
+	return name
+}
+
+// open returns a driver.
+func open(t testing.TB, c Config) *driver {
+	t.Helper()
+	d, err := newDriver(c)
+	test.Must(t, err)
+	return d
+}
+
+// opened is open, but the driver is closed at the end of the test.
+func opened(t testing.TB, c Config) *driver {
+	t.Helper()
+	d := open(t, c)
+	t.Cleanup(func() {
+		test.Is(t, d.Close(), nil, "closing")
+	})
+	return d
+}
+
+// harness returns a harness with a new bucket for each test.
+func harness(server servers.GCS, prefix string) drivertest.Harness {
+	bucketName := func(t *testing.T) string {
+		return "b" + strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+				return r
+			}
+			return '-'
+		}, strings.ToLower(t.Name())) + "b"
+	}
+	driver := func(t *testing.T) storagedrivers.Driver {
+		return open(t, Config{Bucket: bucketName(t), Endpoint: server.Endpoint, Prefix: prefix})
+	}
+	return drivertest.Harness{
+		New: func(t *testing.T) storagedrivers.Driver {
+			server.Bucket(t, bucketName(t))
+			return driver(t)
+		},
+		Another: driver,
+		Leftovers: func(t *testing.T) []string {
+			names := server.Objects(t, bucketName(t))
+			for i, name := range names {
+				names[i] = strings.TrimPrefix(name, prefix+"/")
+			}
+			return names
+		},
+		IgnoresConditions: true,
+		Address:           strings.TrimPrefix(server.Endpoint, "http://"),
+		Through: func(t *testing.T, address string, timeout time.Duration) storagedrivers.Driver {
+			return open(t, Config{
+				Bucket: bucketName(t), Endpoint: "http://" + address, Prefix: prefix, Timeout: options.Duration(timeout),
+			})
+		},
+	}
+}
+
+func TestConformance(t *testing.T) {
+	h := harness(inProcess(t).WithRewrites(t), "")
+	h.NoMemoryTest = true
+	drivertest.Run(t, h)
+}
+
+// TestConformanceFakeGCSServer also runs with a prefix.
+func TestConformanceFakeGCSServer(t *testing.T) {
+	_, server := servers.FakeGCS(t)
+	h := harness(server.WithRewrites(t), "some/folder")
+	h.OtherServer = true
+	drivertest.Run(t, h)
+}
 
 // store stores an object like another program.
 func store(t *testing.T, d *driver, name string, content []byte, change func(*gcsdk.Writer)) {
@@ -108,4 +208,53 @@ func TestRestart(t *testing.T) {
 	server.Bucket(t, "bucket")
 	_, err = d.Put(t.Context(), "key", zeros(100), create)
 	test.Is(t, err, nil, "storing after the restart")
+}
+
+// TestPageIsOneRequest: a full page needs one request. The service returns at most 1,000 names at a
+// time, so one more would need a second request.
+func TestPageIsOneRequest(t *testing.T) {
+	t.Parallel()
+	const most, objects = 1000, 2500
+	var requests atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		query := r.URL.Query()
+		from, _ := strconv.Atoi(cmp.Or(query.Get("pageToken"), query.Get("startOffset"))) // none is the first
+		limit, err := strconv.Atoi(query.Get("maxResults"))
+		if err != nil {
+			limit = most
+		}
+		to := min(from+min(limit, most), objects)
+		items := make([]string, 0, to-from)
+		for i := from; i < to; i++ {
+			items = append(items, fmt.Sprintf(`{"name":"%04d","size":"1","generation":"1"}`, i))
+		}
+		next := ""
+		if to < objects {
+			next = fmt.Sprintf(`"nextPageToken":"%04d",`, to)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{%s"items":[%s]}`, next, strings.Join(items, ","))
+	}))
+	defer server.Close()
+	d := opened(t, Config{Bucket: "bucket", Endpoint: server.URL})
+	pages, listed := int32(0), 0
+	for opts := (storagedrivers.ListOptions{}); ; pages++ {
+		page, err := d.List(t.Context(), opts)
+		test.Must(t, err)
+		for _, info := range page.Objects {
+			if want := fmt.Sprintf("%04d", listed); info.Key != want {
+				t.Fatalf("listed %s, want %s", info.Key, want)
+			}
+			listed++
+		}
+		if opts.Cursor = page.Next; opts.Cursor == "" {
+			pages++
+			break
+		}
+	}
+	if listed != objects || requests.Load() != pages {
+		t.Errorf("%d objects on %d pages by %d requests, want %d, and as many requests as pages",
+			listed, pages, requests.Load(), objects)
+	}
 }

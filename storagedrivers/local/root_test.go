@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
@@ -151,4 +154,296 @@ func TestETagsOfRapidGenerationsDiffer(t *testing.T) {
 		}
 		seen[info.ETag] = true
 	}
+}
+
+// followedRoot is a driver and the folder that it follows.
+type followedRoot struct {
+	*Driver
+	root string
+	log  strings.Builder
+}
+
+// follow returns a driver that has stored the object "first".
+func follow(t *testing.T) *followedRoot {
+	t.Helper()
+	f := &followedRoot{root: filepath.Join(t.TempDir(), "root")}
+	f.Driver = New(Config{Root: f.root}, slog.New(slog.NewTextHandler(&f.log, nil)))
+	t.Cleanup(func() {
+		test.Is(t, f.Close(), nil, "closing")
+	})
+	f.mustPut(t, "first")
+	return f
+}
+
+func (f *followedRoot) put(t *testing.T, key string) error {
+	t.Helper()
+	_, err := f.Put(t.Context(), key, strings.NewReader(key), storagedrivers.PutOptions{})
+	return err
+}
+
+func (f *followedRoot) mustPut(t *testing.T, key string) {
+	t.Helper()
+	test.Must(t, f.put(t, key))
+	wantFiles(t, f.root, append(keptIn(t, f.root), key)...)
+}
+
+// wantUnavailable asserts that every operation is unavailable, and none reports a missing object.
+func (f *followedRoot) wantUnavailable(t *testing.T) {
+	t.Helper()
+	_, _, openErr := f.Open(t.Context(), "missing", storagedrivers.Range{})
+	_, statErr := f.Stat(t.Context(), "missing")
+	_, stageErr := f.Stage(t.Context())
+	_, listErr := f.List(t.Context(), storagedrivers.ListOptions{})
+	for op, err := range map[string]error{
+		"put": f.put(t, "refused"), "open": openErr, "stat": statErr, "stage": stageErr, "list": listErr,
+		"delete": f.Delete(t.Context(), "first", storagedrivers.DeleteOptions{}), "check": f.Check(t.Context()),
+	} {
+		if !errors.Is(err, storagedrivers.ErrUnavailable) || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v, want unavailable", op, err)
+		}
+		if storagedrivers.CauseOf(err) == "" {
+			t.Errorf("%s: %v has no cause", op, err)
+		}
+	}
+}
+
+func (f *followedRoot) wantContent(t *testing.T, key string) {
+	t.Helper()
+	body, _, err := f.Open(t.Context(), key, storagedrivers.Range{})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer body.Close()
+	if b, err := io.ReadAll(body); err != nil || string(b) != key {
+		t.Errorf("%s holds %q, %v", key, b, err)
+	}
+}
+
+// keptIn returns the names in a folder, without scratch folders.
+func keptIn(t *testing.T, folder string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	test.Must(t, err)
+	var names []string
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), scratchPrefix) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names
+}
+
+func wantFiles(t *testing.T, folder string, want ...string) {
+	t.Helper()
+	slices.Sort(want)
+	test.Same(t, keptIn(t, folder), slices.Compact(want), filepath.Base(folder), "holds", want)
+}
+
+func TestRootReplaced(t *testing.T) {
+	t.Parallel()
+	f := follow(t)
+	test.Must(t, os.Rename(f.root, f.root+".old"))
+	test.Must(t, os.Mkdir(f.root, 0o755))
+	f.wantContent(t, "first") // until the new folder is noticed
+	f.mustPut(t, "second")
+	_, err := f.Stat(t.Context(), "first")
+	test.Is(t, err, fs.ErrNotExist, "the object of the old folder")
+	f.wantContent(t, "second")
+	wantFiles(t, f.root+".old", "first")
+	if n := strings.Count(f.log.String(), "was replaced"); n != 1 {
+		t.Errorf("%d warnings, want 1:\n%s", n, f.log.String())
+	}
+}
+
+// TestReplacedRootIsRead: an object of the new folder is found before anything is stored there.
+func TestReplacedRootIsRead(t *testing.T) {
+	t.Parallel()
+	f := follow(t)
+	test.Must(t, os.Rename(f.root, f.root+".old"))
+	test.Must(t, os.Mkdir(f.root, 0o755))
+	test.Must(t, os.WriteFile(filepath.Join(f.root, "other"), []byte("other"), 0o600))
+	f.wantContent(t, "other")
+	_, err := f.Stat(t.Context(), "first")
+	test.Is(t, err, fs.ErrNotExist, "the object of the old folder")
+}
+
+func TestRootRemoved(t *testing.T) {
+	t.Parallel()
+	f := follow(t)
+	test.Must(t, os.RemoveAll(f.root))
+	f.wantUnavailable(t)
+	_, err := os.Stat(f.root)
+	test.Is(t, err, fs.ErrNotExist, "the folder was made again")
+	test.Must(t, os.Mkdir(f.root, 0o755))
+	f.mustPut(t, "second")
+	test.Must(t, f.Check(t.Context()))
+}
+
+func TestRootMovedAwayAndBack(t *testing.T) {
+	t.Parallel()
+	f := follow(t)
+	test.Must(t, os.Rename(f.root, f.root+".old"))
+	f.wantUnavailable(t)
+	test.Must(t, os.Rename(f.root+".old", f.root))
+	f.wantContent(t, "first")
+	f.mustPut(t, "second")
+	if f.log.Len() > 0 {
+		t.Errorf("logged %s", f.log.String())
+	}
+}
+
+// TestRootReplacedDuringUpload: the object is in neither folder, and leaves nothing.
+func TestRootReplacedDuringUpload(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []storagedrivers.Mode{storagedrivers.CreateOnly, storagedrivers.Overwrite} {
+		for _, named := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v named=%t", mode, named), func(t *testing.T) {
+				t.Parallel()
+				f := follow(t)
+				f.named = f.named || named
+				st, err := f.Stage(t.Context())
+				test.Must(t, err)
+				_, err = io.WriteString(st, "staged")
+				test.Must(t, err)
+				test.Must(t, os.Rename(f.root, f.root+".old"))
+				test.Must(t, os.Mkdir(f.root, 0o755))
+				f.mustPut(t, "second")
+				for range 2 {
+					test.Is(t, commitOne(t.Context(), f, st, "first", storagedrivers.PutOptions{Mode: mode}), storagedrivers.ErrUnavailable, "commit")
+				}
+				test.Must(t, st.Close())
+				wantFiles(t, f.root, "second")
+				if entries, err := os.ReadDir(f.root + ".old"); err != nil || len(entries) != 1 {
+					t.Errorf("the old folder holds %v, %v, want only its object", entries, err)
+				}
+			})
+		}
+	}
+}
+
+// TestRootReplacedDuringCommit: no object of a commit is in either folder.
+func TestRootReplacedDuringCommit(t *testing.T) {
+	t.Parallel()
+	changes := []storagedrivers.Change{{Key: "second", Options: overwrite}, {Key: "third", Options: overwrite}}
+	for _, tt := range []struct {
+		replacedAt string
+		objects    int
+	}{{"staged", 2}, {"recorded", 2}, {"prepared", 2}, {"named", 2}, {"durable", 2}, {"named", 1}} {
+		t.Run(fmt.Sprint(tt), func(t *testing.T) {
+			t.Parallel()
+			f := follow(t)
+			replaced := false
+			f.step = func(name string) {
+				if name == tt.replacedAt && !replaced {
+					replaced = true
+					test.Must(t, os.Rename(f.root, f.root+".old"))
+					test.Must(t, os.Mkdir(f.root, 0o755))
+				}
+			}
+			changes := slices.Clone(changes[:tt.objects])
+			for i := range changes {
+				st, err := f.Stage(t.Context())
+				test.Must(t, err)
+				changes[i].Staged = st
+			}
+			f.mark("staged")
+			_, err := f.Commit(t.Context(), changes)
+			test.Is(t, err, storagedrivers.ErrUnavailable)
+			for _, c := range changes {
+				test.Must(t, c.Staged.Close())
+			}
+			f.mustPut(t, "fourth")
+			wantFiles(t, f.root, "fourth")
+			if entries, err := os.ReadDir(f.root + ".old"); err != nil || len(entries) != 1 {
+				t.Errorf("the old folder holds %v, %v, want only its object", entries, err)
+			}
+		})
+	}
+}
+
+// TestStagedMovedAwayAndBack: the folder is the same as before, so the object is committed.
+func TestStagedMovedAwayAndBack(t *testing.T) {
+	t.Parallel()
+	f := follow(t)
+	st, err := f.Stage(t.Context())
+	test.Must(t, err)
+	defer st.Close()
+	_, err = io.WriteString(st, "second")
+	test.Must(t, err)
+	test.Must(t, os.Rename(f.root, f.root+".old"))
+	test.Must(t, os.Rename(f.root+".old", f.root))
+	err = commitOne(t.Context(), f, st, "second", storagedrivers.PutOptions{})
+	test.Must(t, err)
+	wantFiles(t, f.root, "first", "second")
+}
+
+// removeAll removes objects by one commit. That of a single object has no record.
+func (f *followedRoot) removeAll(t *testing.T, keys ...string) error {
+	t.Helper()
+	changes := make([]storagedrivers.Change, len(keys))
+	for i, key := range keys {
+		changes[i].Key = key
+	}
+	_, err := f.Commit(t.Context(), changes)
+	return err
+}
+
+var removals = [][]string{{"first"}, {"first", "second"}}
+
+// TestRemovalsFollow: a commit of removals uses the folder that is at the path when it begins.
+func TestRemovalsFollow(t *testing.T) {
+	t.Parallel()
+	for _, keys := range removals {
+		t.Run(fmt.Sprint(len(keys)), func(t *testing.T) {
+			t.Parallel()
+			f := follow(t)
+			f.mustPut(t, "second")
+			test.Must(t, os.Rename(f.root, f.root+".old"))
+			test.Must(t, os.Mkdir(f.root, 0o755))
+			for _, key := range []string{"first", "second", "third"} {
+				test.Must(t, os.WriteFile(filepath.Join(f.root, key), nil, 0o600))
+			}
+			test.Must(t, f.removeAll(t, keys...))
+			for _, key := range keys {
+				_, err := f.Stat(t.Context(), key)
+				test.Is(t, err, fs.ErrNotExist, key)
+			}
+			wantFiles(t, f.root, []string{"first", "second", "third"}[len(keys):]...)
+			wantFiles(t, f.root+".old", "first", "second")
+		})
+	}
+}
+
+// TestRemovalsWithoutRoot: nothing is removed from a folder that was moved away, and the commit
+// works when the folder is back.
+func TestRemovalsWithoutRoot(t *testing.T) {
+	t.Parallel()
+	for _, keys := range removals {
+		t.Run(fmt.Sprint(len(keys)), func(t *testing.T) {
+			t.Parallel()
+			f := follow(t)
+			f.mustPut(t, "second")
+			test.Must(t, os.Rename(f.root, f.root+".old"))
+			test.Is(t, f.removeAll(t, keys...), storagedrivers.ErrUnavailable, "removing")
+			wantFiles(t, f.root+".old", "first", "second")
+			test.Must(t, os.Rename(f.root+".old", f.root))
+			test.Must(t, f.removeAll(t, keys...))
+			wantFiles(t, f.root, []string{"first", "second"}[len(keys):]...)
+		})
+	}
+}
+
+// TestReplacedRootIsNotSwept: after a call of Sweep, the driver of a new folder does not sweep by
+// itself either.
+func TestReplacedRootIsNotSwept(t *testing.T) {
+	t.Parallel()
+	f := follow(t)
+	_, err := f.Sweep(t.Context(), storagedrivers.SweepOptions{DryRun: true})
+	test.Must(t, err)
+	test.Must(t, os.Rename(f.root, f.root+".old"))
+	leave(t, f.root, scratchPrefix+"YOUNG/1", time.Hour)
+	f.mustPut(t, "second")
+	_, err = os.Stat(filepath.Join(f.root, scratchPrefix+"YOUNG/1"))
+	test.Is(t, err, nil, "the leftover")
 }

@@ -2,17 +2,21 @@ package s3
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/cloudtest"
 )
 
 // refusing returns the service behind a proxy that refuses some requests.
@@ -238,5 +242,196 @@ func TestRangeIgnored(t *testing.T) {
 		if info.Size != 10 || info.ETag != `"tag without quotes"` {
 			t.Errorf("%+v: %+v", tt.rng, info)
 		}
+	}
+}
+
+// comparing is a service that answers conditions of If-Match with a status. The object is missing, but
+// not those of experiments.
+func comparing(t *testing.T, status func(*http.Request) int) (d *driver, sent func() []string) {
+	t.Helper()
+	var mu sync.Mutex
+	var all []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		switch match := r.Header.Get("If-Match"); {
+		case match != "":
+			mu.Lock()
+			all = append(all, r.Method+" "+match)
+			mu.Unlock()
+			w.WriteHeader(status(r))
+		case r.Header.Get("If-None-Match") != "":
+			mu.Lock()
+			defer mu.Unlock()
+			if all = append(all, r.Method); len(all) > 1 {
+				w.WriteHeader(http.StatusPreconditionFailed)
+			}
+		case r.Method == http.MethodPost && r.URL.Query().Has("uploads"):
+			_, _ = w.Write([]byte(`<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>`))
+		case r.Method == http.MethodHead && strings.Contains(r.URL.Path, probePrefix):
+			w.Header().Set("ETag", `"own"`)
+		case r.Method == http.MethodHead:
+			w.WriteHeader(http.StatusNotFound)
+		default:
+			w.Header().Set("ETag", `"part"`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	s := &service{config: Config{Endpoint: server.URL, AccessKeyID: "id", SecretAccessKey: "secret", Bucket: "bucket"}}
+	d = s.driver(t, s.config)
+	t.Cleanup(func() { d.Close() })
+	return d, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+}
+
+// TestConditionsAreSent: the service gets the ETag, and its refusal means that the object has changed.
+// It also gets the condition that there is no object yet.
+func TestConditionsAreSent(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusPreconditionFailed, http.StatusNotFound} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
+			d, sent := comparing(t, func(*http.Request) int { return status })
+			d.conditions.Store(&conditions{accepted: true, kept: true, compared: true})
+			opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, IfMatch: `"tag"`}
+			for _, size := range []int{100, partSize + 1} {
+				_, err := d.Put(t.Context(), "key", content('a', size), opts)
+				test.Is(t, err, storagedrivers.ErrChanged, size, "bytes")
+			}
+			if err := d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{IfMatch: opts.IfMatch}); err == nil {
+				t.Error("it is deleted")
+			}
+			for _, size := range []int{100, partSize + 1} {
+				_, err := d.Put(t.Context(), "key", content('a', size), create)
+				test.Is(t, err, fs.ErrExist, "creating it with", size, "bytes")
+			}
+			test.Same(t, sent(), []string{`PUT "tag"`, `POST "tag"`, `DELETE "tag"`, "PUT", "POST"}, "sent")
+		})
+	}
+}
+
+// TestServiceThatComparesPartly: a service compares if it refuses another ETag of an object, of one in
+// parts, and of a deletion, and accepts the own one. Before it is known, a deletion finds out.
+func TestServiceThatComparesPartly(t *testing.T) {
+	t.Parallel()
+	for _, ignoring := range []string{"", http.MethodPut, http.MethodPost, http.MethodDelete, "refuses all"} {
+		t.Run(ignoring, func(t *testing.T) {
+			t.Parallel()
+			d, _ := comparing(t, func(r *http.Request) int {
+				if r.Method == ignoring || r.Header.Get("If-Match") == `"own"` && ignoring != "refuses all" {
+					return http.StatusOK
+				}
+				return http.StatusPreconditionFailed
+			})
+			want := errors.ErrUnsupported
+			if ignoring == "" {
+				want = storagedrivers.ErrChanged
+			}
+			test.Is(t, d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{IfMatch: `"other"`}), want, "deleting")
+			known, err := d.knownConditions(t.Context())
+			if err != nil || known.compared != (ignoring == "") {
+				t.Errorf("%+v, error %v", known, err)
+			}
+			if exact := d.Features().Compare == storagedrivers.Atomic; exact != (ignoring == "") {
+				t.Errorf("exact: %v", exact)
+			}
+		})
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	s := real(t)
+	for _, checksums := range []string{whenSupported, whenRequired} {
+		s.config.Checksums = checksums
+		cloudtest.Headers(t, s.cloud(conditions{accepted: true}))
+	}
+}
+
+// answering answers some requests with nothing but an ETag, instead of the service.
+func (s *service) answering(t *testing.T, which func(*http.Request) bool, body string) *service {
+	t.Helper()
+	return s.behind(t, func(w http.ResponseWriter, r *http.Request, service http.Handler) {
+		if !which(r) {
+			service.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("ETag", `"d41d8cd98f00b204e9800998ecf8427e"`)
+		w.Header().Set("Content-Type", "application/xml")
+		io.WriteString(w, body)
+	})
+}
+
+// TestCopyUnsupported: a service that does not copy parts is left as it is.
+func TestCopyUnsupported(t *testing.T) {
+	t.Parallel()
+	copies := func(r *http.Request) bool { return r.Header.Get("X-Amz-Copy-Source") != "" }
+	for name, s := range map[string]*service{
+		"needs a body":    fake(t),
+		"not implemented": fake(t).refusing(t, http.StatusNotImplemented, "NotImplemented", copies),
+		"not allowed":     fake(t).refusing(t, http.StatusMethodNotAllowed, "MethodNotAllowed", copies),
+		"empty part":      fake(t).answering(t, copies, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := s.driver(t, s.fresh(t))
+			defer d.Close()
+			source := put(t, d, "a.txt", content('a', 100), storagedrivers.PutOptions{})
+			put(t, d, "b.txt", content('b', 100), storagedrivers.PutOptions{})
+			for key, mode := range map[string]storagedrivers.Mode{"b.txt": storagedrivers.Overwrite, "c.txt": storagedrivers.CreateOnly} {
+				_, err := d.Put(t.Context(), key, nil, storagedrivers.PutOptions{Mode: mode, Source: &source})
+				test.Is(t, err, errors.ErrUnsupported, "copying")
+			}
+			has(t, d, "b.txt", 'b', 100)
+			holds(t, d, []string{"a.txt", "b.txt"})
+		})
+	}
+}
+
+// TestCopyCondition: a copy of another generation fails, although the service ignores the condition of
+// parts. A service that refuses the right one does not copy.
+func TestCopyCondition(t *testing.T) {
+	t.Parallel()
+	copies := func(r *http.Request) bool { return r.Header.Get("X-Amz-Copy-Source") != "" }
+	ignoring := real(t).answering(t, copies, `<CopyPartResult><ETag>"part"</ETag></CopyPartResult>`)
+	refusing := real(t).refusing(t, http.StatusPreconditionFailed, "PreconditionFailed", copies)
+	range400 := real(t).refusing(t, http.StatusBadRequest, "InvalidArgument", copies)
+	range416 := real(t).refusing(t, http.StatusRequestedRangeNotSatisfiable, "InvalidRange", copies)
+	for name, tt := range map[string]struct {
+		s    *service
+		left string // the content of the source
+		want error
+	}{
+		"ignored, replaced": {ignoring, "b", storagedrivers.ErrChanged},
+		"ignored, removed":  {ignoring, "", storagedrivers.ErrChanged},
+		"refused":           {refusing, "a", errors.ErrUnsupported},
+		"refused, replaced": {refusing, "b", storagedrivers.ErrChanged},
+		"refused, removed":  {refusing, "", storagedrivers.ErrChanged},
+		"shorter":           {real(t), "short", storagedrivers.ErrChanged},
+		"range, refused":    {range400, "a", errors.ErrUnsupported},
+		"range, replaced":   {range400, "b", storagedrivers.ErrChanged},
+		"no range":          {range416, "b", storagedrivers.ErrChanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := tt.s.driver(t, tt.s.fresh(t))
+			defer d.Close()
+			source := put(t, d, "a.txt", content('a', 100), storagedrivers.PutOptions{})
+			left := []string{"a.txt"}
+			switch tt.left {
+			case "":
+				test.Must(t, d.Delete(t.Context(), "a.txt", storagedrivers.DeleteOptions{}))
+				left = nil
+			case "short":
+				put(t, d, "a.txt", content('b', 50), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
+			case "b":
+				put(t, d, "a.txt", content('b', 100), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
+			}
+			_, err := d.Put(t.Context(), "b.txt", nil, storagedrivers.PutOptions{Source: &source})
+			test.Is(t, err, tt.want, "copying")
+			holds(t, d, left)
+		})
 	}
 }
