@@ -24,6 +24,20 @@ func commit(
 	return err
 }
 
+// commitText stages text and commits it under key.
+func commitText(
+	ctx context.Context, t *testing.T, s *storagedrivers.Storage, key, text string, opts storagedrivers.PutOptions,
+) error {
+	t.Helper()
+	staged, err := s.Stage(ctx)
+	test.Must(t, err)
+	_, err = io.WriteString(staged, text)
+	test.Must(t, err)
+	err = commit(ctx, s, staged, key, opts)
+	test.Is(t, staged.Close(), nil)
+	return err
+}
+
 // commitTwo commits "text" under "key" and then "z". It returns the CommitError.
 func commitTwo(t *testing.T, s *storagedrivers.Storage, opts storagedrivers.PutOptions) *storagedrivers.CommitError {
 	t.Helper()
@@ -44,9 +58,7 @@ func TestCommitForeign(t *testing.T) {
 	t.Parallel()
 	one, other := open(t, memory.New(), storagedrivers.Options{}), open(t, memory.New(), storagedrivers.Options{})
 	staged := stage(t, other, "text")
-	if err := commit(t.Context(), one, staged, "key", create); err == nil {
-		t.Error("committed")
-	}
+	test.Fails(t, commit(t.Context(), one, staged, "key", create), "committed")
 	test.Is(t, commit(t.Context(), other, staged, "key", create), nil)
 	test.Is(t, staged.Close(), nil)
 	has(t, other, "key", "text")
@@ -128,8 +140,7 @@ func TestCommitUndone(t *testing.T) {
 				has(t, s, "key", tt.left)
 				return
 			}
-			_, err := s.Stat(t.Context(), "key")
-			test.Is(t, err, fs.ErrNotExist)
+			missing(t, s, "key")
 		})
 	}
 }
@@ -248,8 +259,7 @@ func TestRemovalFails(t *testing.T) {
 	}
 	has(t, s, "b", "b")
 	for _, key := range []string{"a", "key"} {
-		_, err := s.Stat(t.Context(), key)
-		test.Is(t, err, fs.ErrNotExist)
+		missing(t, s, key)
 	}
 }
 
@@ -285,8 +295,7 @@ func TestCommitUndoneAfterLostAnswers(t *testing.T) {
 			}
 			s := open(t, d, storagedrivers.Options{})
 			test.Is(t, commitTwo(t, s, opts), fs.ErrPermission)
-			_, err := s.Stat(t.Context(), "key")
-			test.Is(t, err, fs.ErrNotExist)
+			missing(t, s, "key")
 		})
 	}
 }
@@ -357,8 +366,7 @@ func TestRemovalUncompared(t *testing.T) {
 		_, err := s.Commit(t.Context(), storagedrivers.Change{Key: "key", Options: storagedrivers.PutOptions{IfMatch: tt.etag}})
 		test.Is(t, err, tt.err)
 	}
-	_, err = s.Stat(t.Context(), "key")
-	test.Is(t, err, fs.ErrNotExist)
+	missing(t, s, "key")
 	test.Equal(t, tried, 2, "the driver was asked", "times")
 }
 
@@ -508,8 +516,7 @@ func TestStageCopyTogether(t *testing.T) {
 		}
 		test.Is(t, err, io.ErrClosedPipe)
 		page, err := s.List(t.Context(), storagedrivers.ListOptions{})
-		if err != nil || len(page.Objects) != 1 {
-			t.Errorf("stored %v, error %v", page.Objects, err)
-		}
+		test.Is(t, err, nil)
+		test.Equal(t, len(page.Objects), 1, "stored", page.Objects)
 	}
 }

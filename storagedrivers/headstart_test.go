@@ -194,8 +194,7 @@ func TestHeadStartInVain(t *testing.T) {
 				test.Same(t, observed, []string{"commit<nil>"}, "observed")
 				has(t, s, tt.key, large)
 				if tt.key != "key" {
-					_, err := s.Stat(t.Context(), "key")
-					test.Is(t, err, fs.ErrNotExist)
+					missing(t, s, "key")
 				}
 			})
 		})
@@ -236,9 +235,8 @@ func TestHeadStartEnds(t *testing.T) {
 		test.Is(t, err, nil)
 		test.Is(t, stalled.Close(), nil)
 		page, err := s.List(t.Context(), storagedrivers.ListOptions{})
-		if err != nil || len(page.Objects) != 0 {
-			t.Errorf("stored %v, error %v", page.Objects, err)
-		}
+		test.Is(t, err, nil)
+		test.Equal(t, len(page.Objects), 0, "stored", page.Objects)
 	})
 }
 
@@ -337,8 +335,7 @@ func TestHeadStartTogether(t *testing.T) {
 				_, err := s.Commit(t.Context(), storagedrivers.Change{Staged: bad, Key: "bad", Options: other},
 					storagedrivers.Change{Staged: early, Key: "key", Options: opts})
 				test.Is(t, err, fs.ErrPermission)
-				_, err = s.Stat(t.Context(), "key")
-				test.Is(t, err, fs.ErrNotExist)
+				missing(t, s, "key")
 			}
 			test.Is(t, commit(t.Context(), s, early, "key", opts), nil)
 			test.Is(t, early.Close(), nil)

@@ -93,9 +93,8 @@ func TestObjectIsLazy(t *testing.T) {
 	put(t, s, "key", "9876543210")
 	_, err := lazy.Read(make([]byte, 1))
 	test.Is(t, err, storagedrivers.ErrChanged)
-	if _, err := s.OpenLazy(t.Context(), "missing"); err == nil {
-		t.Error("a missing object was opened")
-	}
+	_, err = s.OpenLazy(t.Context(), "missing")
+	test.Fails(t, err, "a missing object was opened")
 }
 
 // TestObjectIsOpenedOnce: Info and bytes come from one request. Only an offset before the reader's
@@ -135,9 +134,8 @@ func TestObjectIsOpenedOnce(t *testing.T) {
 	ends(t, o)
 	opened(4)
 	for _, whence := range []int{io.SeekStart, 3, -1} {
-		if _, err := o.Seek(-1, whence); err == nil {
-			t.Errorf("seeking to -1 from %d succeeded", whence)
-		}
+		_, err := o.Seek(-1, whence)
+		test.Fails(t, err, "seeking to -1 from", whence, "succeeded")
 	}
 }
 
@@ -260,9 +258,8 @@ func TestObjectOfSeekingDriver(t *testing.T) {
 	seeks(t, o, -2, io.SeekEnd, 8)
 	reads(t, o, 2, "89")
 	ends(t, o)
-	if _, err := o.Seek(-1, io.SeekStart); err == nil {
-		t.Error("seeking to -1 succeeded")
-	}
+	_, err = o.Seek(-1, io.SeekStart)
+	test.Fails(t, err, "seeking to -1 succeeded")
 	ends(t, o)
 	seeks(t, o, 5, io.SeekStart, 5)
 	reads(t, o, 5, "56789")

@@ -18,9 +18,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// TestRetries: an unavailable operation is tried three times, any other once.
+// TestRetries: an unavailable operation is tried three times, unless it has waited for the driver's whole
+// time-out, and any other once.
 func TestRetries(t *testing.T) {
 	t.Parallel()
+	_, undialled := (&net.Dialer{Timeout: time.Nanosecond}).Dial("tcp", "127.0.0.1:1")
 	for _, tt := range []struct {
 		err   error
 		calls int
@@ -28,6 +30,8 @@ func TestRetries(t *testing.T) {
 		{storagedrivers.ErrUnavailable, 3},
 		{fmt.Errorf("dialling: %w", storagedrivers.ErrUnavailable), 3},
 		{errors.Join(storagedrivers.ErrUnavailable, io.ErrUnexpectedEOF), 3},
+		{errors.Join(storagedrivers.ErrUnavailable, os.ErrDeadlineExceeded), 1},
+		{errors.Join(storagedrivers.ErrUnavailable, undialled), 1},
 		{fs.ErrPermission, 1},
 		{fs.ErrExist, 1},
 		{storagedrivers.ErrNoSpace, 1},
@@ -126,13 +130,7 @@ func TestPutRewinds(t *testing.T) {
 		put(t, s, "put", "text")
 		has(t, s, "put", "text")
 		calls = 0
-		staged, err := s.Stage(t.Context())
-		test.Is(t, err, nil)
-		_, err = io.WriteString(staged, "staged")
-		test.Is(t, err, nil)
-		err = commit(t.Context(), s, staged, "staged", create)
-		test.Is(t, err, nil)
-		test.Is(t, staged.Close(), nil)
+		test.Is(t, commitText(t.Context(), t, s, "staged", "staged", create), nil)
 		has(t, s, "staged", "staged")
 	})
 }
@@ -213,9 +211,8 @@ func TestTimeoutOfOpen(t *testing.T) {
 		test.Is(t, err, nil)
 		time.Sleep(time.Minute)
 		got, err := io.ReadAll(body)
-		if err != nil || string(got) != "text" {
-			t.Errorf("read %q, error %v", got, err)
-		}
+		test.Is(t, err, nil)
+		test.Equal(t, string(got), "text", "read")
 		test.Is(t, body.Close(), nil)
 	})
 }
@@ -286,11 +283,7 @@ func TestSilence(t *testing.T) {
 				test.Is(t, err, storagedrivers.ErrUnavailable)
 				test.Equal(t, calls, tt.calls, "put was tried", "times")
 				calls = 0
-				staged, err := s.Stage(t.Context())
-				test.Is(t, err, nil)
-				err = commit(t.Context(), s, staged, "key", create)
-				test.Is(t, err, storagedrivers.ErrUnavailable)
-				test.Is(t, staged.Close(), nil)
+				test.Is(t, commitText(t.Context(), t, s, "key", "", create), storagedrivers.ErrUnavailable)
 				test.Equal(t, calls, tt.calls, "commit was tried", "times")
 			})
 		})
@@ -441,20 +434,6 @@ func TestCircuitStaysClosed(t *testing.T) {
 	}
 }
 
-// TestSilenceIsNotRepeated: an operation that has waited for the driver's whole time-out is not
-// retried.
-func TestSilenceIsNotRepeated(t *testing.T) {
-	t.Parallel()
-	_, undialled := (&net.Dialer{Timeout: time.Nanosecond}).Dial("tcp", "127.0.0.1:1")
-	for _, silence := range []error{os.ErrDeadlineExceeded, undialled} {
-		f := newFlaky()
-		s := open(t, f, storagedrivers.Options{})
-		f.err = errors.Join(storagedrivers.ErrUnavailable, silence)
-		test.Is(t, stat(t, s), silence)
-		test.Equal(t, f.calls, 1, silence, "tried", "times")
-	}
-}
-
 // TestCallerHangsUp: an operation that its caller cancels is no failure of the backend, whatever error
 // its driver returns for the cut connection. It is not retried and does not open the circuit.
 func TestCallerHangsUp(t *testing.T) {
@@ -490,15 +469,7 @@ func TestCallerHangsUp(t *testing.T) {
 					_, err := s.Put(ctx, "key", strings.NewReader("text"), create)
 					return err
 				},
-				"commit": func(ctx context.Context) error {
-					staged, err := s.Stage(ctx)
-					if err != nil {
-						return err
-					}
-					err = commit(ctx, s, staged, "key", create)
-					test.Is(t, staged.Close(), nil)
-					return err
-				},
+				"commit": func(ctx context.Context) error { return commitText(ctx, t, s, "key", "", create) },
 			} {
 				ctx, cancel := context.WithCancel(t.Context())
 				hangUp, calls = cancel, 0

@@ -167,9 +167,8 @@ func TestProbe(t *testing.T) {
 				t.Errorf("notes %q, want %q", notes, tt.note)
 			}
 			page, err := s.List(t.Context(), storagedrivers.ListOptions{})
-			if err != nil || len(page.Objects) != tt.left {
-				t.Errorf("%d objects left, want %d, error %v", len(page.Objects), tt.left, err)
-			}
+			test.Is(t, err, nil)
+			test.Equal(t, len(page.Objects), tt.left, "objects left")
 		})
 	}
 }

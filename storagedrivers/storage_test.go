@@ -119,6 +119,13 @@ func has(t *testing.T, s *storagedrivers.Storage, key, text string) {
 	}
 }
 
+// missing asserts that there is no object under key.
+func missing(t *testing.T, s *storagedrivers.Storage, key string) {
+	t.Helper()
+	_, err := s.Stat(t.Context(), key)
+	test.Is(t, err, fs.ErrNotExist)
+}
+
 // everyOp calls every method, each on another storage, and returns the errors by the name of the
 // operation.
 func everyOp(t *testing.T, storage func() *storagedrivers.Storage, key string) map[string]error {
@@ -134,11 +141,7 @@ func everyOp(t *testing.T, storage func() *storagedrivers.Storage, key string) m
 	body, _, openErr := storage().Open(ctx, key, all)
 	_, statErr := storage().Stat(ctx, key)
 	_, listErr := storage().List(ctx, storagedrivers.ListOptions{})
-	s := storage()
-	staged, err := s.Stage(ctx)
-	test.Must(t, err)
-	commitErr := commit(ctx, s, staged, key, create)
-	test.Is(t, staged.Close(), nil)
+	commitErr := commitText(ctx, t, storage(), key, "", create)
 	return map[string]error{
 		"put": putErr, "open": closing(body, openErr), "stat": statErr, "list": listErr,
 		"delete": storage().Delete(ctx, key), "check": storage().Check(ctx), "commit": commitErr,
@@ -203,15 +206,8 @@ func TestSizeMismatch(t *testing.T) {
 				t.Errorf("stayed %t, want %t", stays, tt.stays)
 			}
 
-			staged, err := s.Stage(t.Context())
-			test.Is(t, err, nil)
-			_, err = io.WriteString(staged, "text")
-			test.Is(t, err, nil)
-			err = commit(t.Context(), s, staged, "staged", tt.opts)
-			test.Is(t, err, storagedrivers.ErrSizeMismatch)
-			test.Is(t, staged.Close(), nil)
-			_, err = s.Stat(t.Context(), "staged") // nothing stood there: rolled back in both modes
-			test.Is(t, err, fs.ErrNotExist)
+			test.Is(t, commitText(t.Context(), t, s, "staged", "text", tt.opts), storagedrivers.ErrSizeMismatch)
+			missing(t, s, "staged") // nothing stood there: rolled back in both modes
 		})
 	}
 }
@@ -230,11 +226,7 @@ func TestContentTypeIsFilledIn(t *testing.T) {
 	for _, opts := range []storagedrivers.PutOptions{overwrite, {Mode: storagedrivers.Overwrite, ContentType: "x/y"}} {
 		_, err := s.Put(t.Context(), "a.png", strings.NewReader("text"), opts)
 		test.Is(t, err, nil)
-		staged, err := s.Stage(t.Context())
-		test.Is(t, err, nil)
-		err = commit(t.Context(), s, staged, "a.png", opts)
-		test.Is(t, err, nil)
-		test.Is(t, staged.Close(), nil)
+		test.Is(t, commitText(t.Context(), t, s, "a.png", "", opts), nil)
 	}
 	test.Same(t, got, []string{"image/png", "image/png", "x/y", "x/y"}, "drivers got")
 }
@@ -353,10 +345,7 @@ func TestSpoolBoundary(t *testing.T) {
 	test.Is(t, err, fs.ErrNotExist)
 	test.Is(t, staged.Close(), nil)
 
-	staged = stage(t, s, text)
-	err = commit(t.Context(), s, staged, "key", create)
-	test.Is(t, err, nil)
-	test.Is(t, staged.Close(), nil)
+	test.Is(t, commitText(t.Context(), t, s, "key", text, create), nil)
 	has(t, s, "key", text)
 }
 

@@ -117,3 +117,11 @@ func Says(t testing.TB, err error, want string, what ...any) {
 		t.Errorf("%serror %v, want %q in it", words(what), err, want)
 	}
 }
+
+// Fails asserts that there is an error. What says what was done without one.
+func Fails(t testing.TB, err error, what ...any) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%sno error", words(what))
+	}
+}

@@ -91,9 +91,7 @@ func TestRefusedWhileSending(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), rand.N(50*time.Millisecond))
 		_, err := d.Put(ctx, "key", bytes.NewReader(data), overwrite)
 		cancel()
-		if err == nil {
-			t.Error("stored, but refused")
-		}
+		test.Fails(t, err, "stored, but refused")
 	}
 }
 

@@ -140,9 +140,8 @@ func TestListingLikeDOS(t *testing.T) {
 		test.Must(t, put(t, d, key, strings.Repeat("x", int(size)), create))
 	}
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
-	if err != nil || len(page.Objects) != len(sizes) {
-		t.Errorf("listed %+v, error %v", page.Objects, err)
-	}
+	test.Is(t, err, nil)
+	test.Equal(t, len(page.Objects), len(sizes), "listed", page.Objects)
 	for _, info := range page.Objects {
 		if size, ok := sizes[info.Key]; !ok || size != info.Size {
 			t.Errorf("listed %q with %d bytes, want %d", info.Key, info.Size, size)

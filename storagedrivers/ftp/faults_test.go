@@ -241,8 +241,7 @@ func TestLoginFolder(t *testing.T) {
 		for _, info := range page.Objects {
 			got = append(got, info.Key)
 		}
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("listed %q, error %v, want %q", got, err, want)
-		}
+		test.Is(t, err, nil)
+		test.Same(t, got, want, "listed")
 	})
 }

@@ -70,9 +70,8 @@ func TestSweep(t *testing.T) {
 				f.has(t, before...)
 			}
 			found, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{OlderThan: 1, DryRun: dry})
-			if err != nil || len(found) != len(left) {
-				t.Errorf("dry run %t: swept %+v, error %v, want %v", dry, found, err, left)
-			}
+			test.Is(t, err, nil)
+			test.Equal(t, len(found), len(left), "dry run", dry, "swept", left)
 			for _, one := range found {
 				if size, ok := left[one.Name]; !ok || one.Size != size || time.Since(one.ModTime).Round(24*time.Hour) != 72*time.Hour {
 					t.Errorf("dry run %t: swept %+v", dry, one)
@@ -172,9 +171,8 @@ func TestLevel(t *testing.T) {
 		for prefix, want := range map[string][]string{"": {"a/", "b/"}, "a/": {"a/empty/", "a/in/"}, "a/e": {"a/empty/"}} {
 			lists.Store(0)
 			page, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix, Shallow: true})
-			if err != nil || !slices.Equal(page.Folders, want) {
-				t.Errorf("folders of %q: %q, want %q, error %v", prefix, page.Folders, want, err)
-			}
+			test.Is(t, err, nil)
+			test.Same(t, page.Folders, want, "folders of", prefix)
 			test.Equal(t, lists.Load(), 1, "folders were listed for", prefix)
 		}
 	})

@@ -245,9 +245,8 @@ func TestClosingEarly(t *testing.T) {
 			for range 2 {
 				test.Is(t, body.Close(), nil)
 			}
-			if _, err := body.Read(make([]byte, 1)); err == nil {
-				t.Error("reading succeeded after closing")
-			}
+			_, err = body.Read(make([]byte, 1))
+			test.Fails(t, err, "reading succeeded after closing")
 			if info, err := d.Stat(t.Context(), "key"); err != nil || info.Size != int64(len(content)) {
 				t.Errorf("stat after reading %d bytes: %+v, error %v", length, info, err)
 			}
@@ -265,9 +264,8 @@ func TestRudeServer(t *testing.T) {
 	test.Must(t, put(t, d, "folder/key", content, create))
 	holds(t, d, "folder/key", content)
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
-	if err != nil || len(page.Objects) != 1 {
-		t.Errorf("listed %+v, error %v", page.Objects, err)
-	}
+	test.Is(t, err, nil)
+	test.Equal(t, len(page.Objects), 1, "listed", page.Objects)
 }
 
 // raceToCreate creates one name by uploads of several drivers, like several storages in one process.

@@ -79,6 +79,33 @@ func files(t *testing.T, root string) map[string]string {
 	return found
 }
 
+// holds asserts that a folder has exactly these files, after crashes at some steps.
+func holds(t *testing.T, root string, want map[string]string, steps ...any) {
+	t.Helper()
+	if got := files(t, root); !maps.Equal(got, want) {
+		t.Errorf("after %q: the folder has %v, want %v", steps, got, want)
+	}
+}
+
+// stageOn stages data. It is closed at the end of the test.
+func stageOn(t *testing.T, d storagedrivers.Stager, data string) storagedrivers.Staged {
+	t.Helper()
+	st, err := d.Stage(context.Background())
+	test.Must(t, err)
+	t.Cleanup(func() { st.Close() }) // not before a crash has ended the process
+	_, err = st.Write([]byte(data))
+	test.Must(t, err)
+	return st
+}
+
+// unstage closes the staged data of changes.
+func unstage(t *testing.T, changes []storagedrivers.Change) {
+	t.Helper()
+	for _, c := range changes {
+		test.Must(t, c.Staged.Close())
+	}
+}
+
 var overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
 
 // commitOne commits staged data under key.
@@ -120,12 +147,7 @@ func commitSeveral(t *testing.T, d *Driver, another func(key, content string), a
 		{Key: "f/removed"},
 	}
 	for i := range changes[:4] {
-		st, err := d.Stage(ctx)
-		test.Must(t, err)
-		t.Cleanup(func() { st.Close() }) // not before a crash has ended the process
-		_, err = st.Write([]byte{'1' + byte(i)})
-		test.Must(t, err)
-		changes[i].Staged = st
+		changes[i].Staged = stageOn(t, d, string(rune('1'+i)))
 	}
 	_, err := d.Commit(ctx, changes)
 	if exists, ok := errors.AsType[*storagedrivers.ExistsError](err); !ok || !slices.Equal(exists.Taken, []int{1}) {
@@ -136,9 +158,7 @@ func commitSeveral(t *testing.T, d *Driver, another func(key, content string), a
 		_, err = d.Commit(ctx, changes)
 		test.Must(t, err)
 	}
-	for _, c := range changes[:4] {
-		test.Must(t, c.Staged.Close())
-	}
+	unstage(t, changes[:4])
 }
 
 // crashed is a folder with the files of before, in which a request has crashed at a step.
@@ -206,9 +226,7 @@ func TestCrashOfCommit(t *testing.T) {
 					c := newCrashed(t, set, at, again)
 					ended = c.ended
 					recoverAll(t, c.root, set)
-					if got := files(t, c.root); !maps.Equal(got, c.want) {
-						t.Errorf("after a crash at %q: %v, want %v", c.steps, got, c.want)
-					}
+					holds(t, c.root, c.want, c.steps)
 				}
 			})
 		}
@@ -231,9 +249,7 @@ func TestCrashOfRecovery(t *testing.T) {
 					recovered = !untilCrash(func() { _, _ = d.open(t.Context()) })
 					test.Must(t, d.die())
 					recoverAll(t, c.root, set)
-					if got := files(t, c.root); !maps.Equal(got, c.want) {
-						t.Errorf("after crashes at %q and %q: %v, want %v", c.steps, *steps, got, c.want)
-					}
+					holds(t, c.root, c.want, c.steps, *steps)
 				}
 			}
 		})
@@ -268,9 +284,7 @@ func TestCrashLeavesOthers(t *testing.T) {
 				}
 				recoverAll(t, c.root, set)
 				test.Is(t, s.Close(), nil)
-				if got := files(t, c.root); !maps.Equal(got, want) {
-					t.Errorf("after a crash at %q: %v, want %v", c.steps, got, want)
-				}
+				holds(t, c.root, want, c.steps)
 			}
 		})
 	}
@@ -287,12 +301,7 @@ func newCommit(t *testing.T) (*Driver, []storagedrivers.Change) {
 	}
 	changes := []storagedrivers.Change{{Key: "f/replaced", Options: overwrite}, {Key: "created"}, {Key: "f/removed"}}
 	for i := range changes[:2] {
-		st, err := d.Stage(t.Context())
-		test.Must(t, err)
-		t.Cleanup(func() { st.Close() })
-		_, err = st.Write([]byte("mine"))
-		test.Must(t, err)
-		changes[i].Staged = st
+		changes[i].Staged = stageOn(t, d, "mine")
 	}
 	return d, changes
 }
@@ -329,9 +338,7 @@ func TestCommitMeetsOthers(t *testing.T) {
 			if !ok || !errors.Is(err, fs.ErrPermission) || failed.Stored != nil || failed.Replaced != nil {
 				t.Errorf("got %v", err)
 			}
-			for _, c := range changes[:2] {
-				test.Must(t, c.Staged.Close())
-			}
+			unstage(t, changes[:2])
 			test.Must(t, errors.Join(d.Close(), elsewhere.Close()))
 			want := maps.Clone(before)
 			want["created"] = "theirs"
@@ -369,16 +376,12 @@ func TestCommitWithoutLease(t *testing.T) {
 			if !ok || !errors.Is(err, fs.ErrPermission) || len(failed.Stored) != changed {
 				t.Errorf("got %v", err)
 			}
-			for _, c := range changes[:2] {
-				test.Must(t, c.Staged.Close())
-			}
+			unstage(t, changes[:2])
 			test.Must(t, d.die())
 			recoverAll(t, d.path, func(*Driver) {})
 			want := maps.Clone(before)
 			want["created"] = "mine"
-			if got := files(t, d.path); !maps.Equal(got, want) {
-				t.Errorf("the folder has %v, want %v", got, want)
-			}
+			holds(t, d.path, want)
 		})
 	}
 }
@@ -403,9 +406,7 @@ func TestCommitCompletedLater(t *testing.T) {
 				if !ok || !slices.Equal(failed.Stored, []int{0, 1, 2}) {
 					t.Errorf("got %v", err)
 				}
-				for _, c := range changes[:2] {
-					test.Must(t, c.Staged.Close())
-				}
+				unstage(t, changes[:2])
 				test.Must(t, os.Rename(away, folder))
 				want := committed
 				if others {
@@ -417,9 +418,7 @@ func TestCommitCompletedLater(t *testing.T) {
 				}
 				test.Must(t, end(d))
 				recoverAll(t, d.path, func(*Driver) {})
-				if got := files(t, d.path); !maps.Equal(got, want) {
-					t.Errorf("the folder has %v, want %v", got, want)
-				}
+				holds(t, d.path, want)
 			})
 		}
 	}
@@ -441,14 +440,10 @@ func TestUndoingFails(t *testing.T) {
 	if failed, ok := errors.AsType[*storagedrivers.CommitError](err); !ok || len(failed.Stored) == 0 || failed.Undo == nil {
 		t.Errorf("got %v", err)
 	}
-	for _, c := range changes[:2] {
-		test.Must(t, c.Staged.Close())
-	}
+	unstage(t, changes[:2])
 	test.Must(t, d.die())
 	recoverAll(t, d.path, func(*Driver) {})
-	if got := files(t, d.path); !maps.Equal(got, before) {
-		t.Errorf("the folder has %v", got)
-	}
+	holds(t, d.path, before)
 }
 
 // TestNameNotDurable: a new object whose name cannot be made durable is removed again.
@@ -485,9 +480,8 @@ func TestFailedReplacementLeavesNothing(t *testing.T) {
 	d.synced = func(*os.File) error { // after it was seen to be a file
 		return errors.Join(os.Remove(key), os.MkdirAll(filepath.Join(key, "full"), dirPerm))
 	}
-	if _, err := d.Commit(t.Context(), changes[:1]); err == nil {
-		t.Error("committed")
-	}
+	_, err := d.Commit(t.Context(), changes[:1])
+	test.Fails(t, err, "committed")
 	test.Must(t, changes[0].Staged.Close())
 	left, err := os.ReadDir(filepath.Join(d.path, d.current.scratch.name))
 	test.Must(t, errors.Join(err, d.Close()))

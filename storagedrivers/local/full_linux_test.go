@@ -17,15 +17,21 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
+// mountSmall mounts a small disk until the end of the test.
+func mountSmall(t *testing.T, root, options string) {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", root, "tmpfs", 0, options); err != nil {
+		t.Skipf("mounting a small disk: %v", err)
+	}
+	t.Cleanup(func() { test.Must(t, syscall.Unmount(root, syscall.MNT_DETACH)) })
+}
+
 // TestAppendNoSpace: the counted bytes of a writer on a full disk stay, and the writer goes on when
 // there is space.
 func TestAppendNoSpace(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	if err := syscall.Mount("tmpfs", root, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("mounting a small disk: %v", err)
-	}
-	t.Cleanup(func() { test.Must(t, syscall.Unmount(root, syscall.MNT_DETACH)) })
+	mountSmall(t, root, "size=1m")
 	d := New(Config{Root: root}, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { test.Must(t, d.Close()) })
 	full := filepath.Join(root, "full")
@@ -125,10 +131,7 @@ func TestRemoveNoSpace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
-			if err := syscall.Mount("tmpfs", root, "tmpfs", 0, options); err != nil {
-				t.Skipf("mounting a small disk: %v", err)
-			}
-			t.Cleanup(func() { test.Must(t, syscall.Unmount(root, syscall.MNT_DETACH)) })
+			mountSmall(t, root, options)
 			s := open(t, root)
 			keys := []string{"a.webp", "a", "folder/b.webp", "folder/b"}
 			for _, key := range keys {

@@ -245,8 +245,7 @@ func TestLevel(t *testing.T) {
 	test.Must(t, put(t, s, "a/object", "x", storagedrivers.CreateOnly))
 	for prefix, want := range map[string][]string{"": {"a/", "b/"}, "a/": {"a/empty/", "a/in/"}, "a/e": {"a/empty/"}} {
 		page, err := s.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix, Shallow: true})
-		if err != nil || !slices.Equal(page.Folders, want) {
-			t.Errorf("folders of %q: %q, want %q, error %v", prefix, page.Folders, want, err)
-		}
+		test.Is(t, err, nil)
+		test.Same(t, page.Folders, want, "folders of", prefix)
 	}
 }

@@ -46,17 +46,15 @@ func TestReaderKeepsItsOffset(t *testing.T) {
 		{0, io.SeekStart, 0, "01"},
 	} {
 		at, err := r.Seek(tt.offset, tt.whence)
-		if err != nil || at != tt.at {
-			t.Errorf("seeking %d from %d: at %d, want %d, error %v", tt.offset, tt.whence, at, tt.at, err)
-		}
+		test.Is(t, err, nil)
+		test.Equal(t, at, tt.at, "seeking", tt.offset, "from", tt.whence, "at")
 		if b, err := io.ReadAll(io.LimitReader(r, 2)); err != nil || string(b) != tt.want {
 			t.Errorf("at %d: read %q, want %q, error %v", at, b, tt.want, err)
 		}
 	}
 	for _, whence := range []int{io.SeekStart, -1, 3} {
-		if _, err := r.Seek(-1, whence); err == nil {
-			t.Errorf("seeking to -1 from %d succeeded", whence)
-		}
+		_, err := r.Seek(-1, whence)
+		test.Fails(t, err, "seeking to -1 from", whence, "succeeded")
 	}
 	file, err := r.File()
 	test.Must(t, err)
@@ -110,12 +108,7 @@ func TestCompareAfterSyncing(t *testing.T) {
 					changes[len(changes)-1].Options.IfMatch = tags[key]
 				}
 				for i := range c.keys {
-					staged, err := d.Stage(t.Context())
-					test.Must(t, err)
-					defer staged.Close()
-					_, err = staged.Write([]byte("ours"))
-					test.Must(t, err)
-					changes[i].Staged = staged
+					changes[i].Staged = stageOn(t, d, "ours")
 				}
 				overtaken := false
 				d.step = func(step string) {
@@ -170,12 +163,7 @@ func TestCompareLink(t *testing.T) {
 					change := storagedrivers.Change{Key: "link", Options: storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, IfMatch: info.ETag}}
 					want, wantErr := map[string]string{"target": "old"}, error(nil)
 					if staged {
-						object, err := d.Stage(t.Context())
-						test.Must(t, err)
-						defer object.Close()
-						_, err = object.Write([]byte("new"))
-						test.Must(t, err)
-						change.Staged, want["link"] = object, "new"
+						change.Staged, want["link"] = stageOn(t, d, "new"), "new"
 					}
 					if !same {
 						change.Options.IfMatch, want["link"], wantErr = `"other"`, "old", storagedrivers.ErrChanged

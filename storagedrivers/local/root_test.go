@@ -85,9 +85,7 @@ func TestStartSweepsOnlyUnusedFolders(t *testing.T) {
 	defer staged.Close()
 	_, err = staged.Write([]byte("newest"))
 	test.Must(t, err)
-	if err := open(t, root).Check(ctx); err != nil { // another process starts
-		t.Fatal(err)
-	}
+	test.Must(t, open(t, root).Check(ctx)) // another process starts
 	_, err = os.Stat(filepath.Join(root, scratchPrefix+"DEAD"))
 	test.Is(t, err, fs.ErrNotExist, "the leftover is still there")
 	_, err = running.Commit(ctx, storagedrivers.Change{Staged: staged, Key: "a", Options: overwrite})
@@ -103,9 +101,8 @@ func TestCloseLeavesNoFolderOfItsOwn(t *testing.T) {
 	}
 	test.Must(t, s.Close())
 	names, err := os.ReadDir(root)
-	if err != nil || len(names) != 1 {
-		t.Errorf("the root holds %v (%v), want only the object", names, err)
-	}
+	test.Is(t, err, nil)
+	test.Equal(t, len(names), 1, "the root holds", names)
 }
 
 func TestRootThatCannotBeUsed(t *testing.T) {
@@ -114,9 +111,7 @@ func TestRootThatCannotBeUsed(t *testing.T) {
 	test.Must(t, os.WriteFile(file, nil, 0o600))
 	for name, root := range map[string]string{"a file": file, "below a file": filepath.Join(file, "x")} {
 		s := open(t, root)
-		if err := s.Check(context.Background()); err == nil {
-			t.Errorf("%s: check passed", name)
-		}
+		test.Fails(t, s.Check(context.Background()), name, "check passed")
 		if err := put(t, s, "a", "x", storagedrivers.CreateOnly); err == nil || errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: put gave %v, want an error that is not a missing object", name, err)
 		}
@@ -124,22 +119,6 @@ func TestRootThatCannotBeUsed(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "later")
 	s := open(t, root)
 	test.Is(t, put(t, s, "a/b/c", "x", storagedrivers.CreateOnly), nil, "a root that is missing is not made")
-}
-
-// TestRootThatIsGone: the backend is unavailable, and no object counts as missing.
-func TestRootThatIsGone(t *testing.T) {
-	t.Parallel()
-	root := filepath.Join(t.TempDir(), "root")
-	s := open(t, root)
-	test.Must(t, put(t, s, "a", "x", storagedrivers.CreateOnly))
-	test.Must(t, os.RemoveAll(root))
-	_, err := s.Stat(context.Background(), "a")
-	test.Is(t, err, storagedrivers.ErrUnavailable, "stat")
-	_, _, err = s.Open(context.Background(), "a", storagedrivers.Range{})
-	test.Is(t, err, storagedrivers.ErrUnavailable, "open")
-	if err := put(t, s, "b", "x", storagedrivers.CreateOnly); err == nil || errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("put: %v, want an error that is no missing object", err)
-	}
 }
 
 func TestETagsOfRapidGenerationsDiffer(t *testing.T) {
@@ -173,6 +152,13 @@ func follow(t *testing.T) *followedRoot {
 	})
 	f.mustPut(t, "first")
 	return f
+}
+
+// replace moves the folder away and makes another one.
+func (f *followedRoot) replace(t *testing.T) {
+	t.Helper()
+	test.Must(t, os.Rename(f.root, f.root+".old"))
+	test.Must(t, os.Mkdir(f.root, 0o755))
 }
 
 func (f *followedRoot) put(t *testing.T, key string) error {
@@ -243,8 +229,7 @@ func wantFiles(t *testing.T, folder string, want ...string) {
 func TestRootReplaced(t *testing.T) {
 	t.Parallel()
 	f := follow(t)
-	test.Must(t, os.Rename(f.root, f.root+".old"))
-	test.Must(t, os.Mkdir(f.root, 0o755))
+	f.replace(t)
 	f.wantContent(t, "first") // until the new folder is noticed
 	f.mustPut(t, "second")
 	_, err := f.Stat(t.Context(), "first")
@@ -260,8 +245,7 @@ func TestRootReplaced(t *testing.T) {
 func TestReplacedRootIsRead(t *testing.T) {
 	t.Parallel()
 	f := follow(t)
-	test.Must(t, os.Rename(f.root, f.root+".old"))
-	test.Must(t, os.Mkdir(f.root, 0o755))
+	f.replace(t)
 	test.Must(t, os.WriteFile(filepath.Join(f.root, "other"), []byte("other"), 0o600))
 	f.wantContent(t, "other")
 	_, err := f.Stat(t.Context(), "first")
@@ -302,12 +286,8 @@ func TestRootReplacedDuringUpload(t *testing.T) {
 				t.Parallel()
 				f := follow(t)
 				f.named = f.named || named
-				st, err := f.Stage(t.Context())
-				test.Must(t, err)
-				_, err = io.WriteString(st, "staged")
-				test.Must(t, err)
-				test.Must(t, os.Rename(f.root, f.root+".old"))
-				test.Must(t, os.Mkdir(f.root, 0o755))
+				st := stageOn(t, f, "staged")
+				f.replace(t)
 				f.mustPut(t, "second")
 				for range 2 {
 					test.Is(t, commitOne(t.Context(), f, st, "first", storagedrivers.PutOptions{Mode: mode}), storagedrivers.ErrUnavailable, "commit")
@@ -337,22 +317,17 @@ func TestRootReplacedDuringCommit(t *testing.T) {
 			f.step = func(name string) {
 				if name == tt.replacedAt && !replaced {
 					replaced = true
-					test.Must(t, os.Rename(f.root, f.root+".old"))
-					test.Must(t, os.Mkdir(f.root, 0o755))
+					f.replace(t)
 				}
 			}
 			changes := slices.Clone(changes[:tt.objects])
 			for i := range changes {
-				st, err := f.Stage(t.Context())
-				test.Must(t, err)
-				changes[i].Staged = st
+				changes[i].Staged = stageOn(t, f, "")
 			}
 			f.mark("staged")
 			_, err := f.Commit(t.Context(), changes)
 			test.Is(t, err, storagedrivers.ErrUnavailable)
-			for _, c := range changes {
-				test.Must(t, c.Staged.Close())
-			}
+			unstage(t, changes)
 			f.mustPut(t, "fourth")
 			wantFiles(t, f.root, "fourth")
 			if entries, err := os.ReadDir(f.root + ".old"); err != nil || len(entries) != 1 {
@@ -366,15 +341,10 @@ func TestRootReplacedDuringCommit(t *testing.T) {
 func TestStagedMovedAwayAndBack(t *testing.T) {
 	t.Parallel()
 	f := follow(t)
-	st, err := f.Stage(t.Context())
-	test.Must(t, err)
-	defer st.Close()
-	_, err = io.WriteString(st, "second")
-	test.Must(t, err)
+	st := stageOn(t, f, "second")
 	test.Must(t, os.Rename(f.root, f.root+".old"))
 	test.Must(t, os.Rename(f.root+".old", f.root))
-	err = commitOne(t.Context(), f, st, "second", storagedrivers.PutOptions{})
-	test.Must(t, err)
+	test.Must(t, commitOne(t.Context(), f, st, "second", storagedrivers.PutOptions{}))
 	wantFiles(t, f.root, "first", "second")
 }
 
@@ -399,8 +369,7 @@ func TestRemovalsFollow(t *testing.T) {
 			t.Parallel()
 			f := follow(t)
 			f.mustPut(t, "second")
-			test.Must(t, os.Rename(f.root, f.root+".old"))
-			test.Must(t, os.Mkdir(f.root, 0o755))
+			f.replace(t)
 			for _, key := range []string{"first", "second", "third"} {
 				test.Must(t, os.WriteFile(filepath.Join(f.root, key), nil, 0o600))
 			}

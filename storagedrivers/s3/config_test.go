@@ -204,9 +204,8 @@ func TestPresignBesideRequests(t *testing.T) {
 			test.Is(t, err, nil)
 		})
 		all.Go(func() {
-			if _, err := d.Stat(t.Context(), "object"); err == nil {
-				t.Error("there is an object at a port without a service")
-			}
+			_, err := d.Stat(t.Context(), "object")
+			test.Fails(t, err, "there is an object at a port without a service")
 		})
 	}
 	all.Wait()

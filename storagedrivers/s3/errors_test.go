@@ -105,9 +105,7 @@ func TestErrors(t *testing.T) {
 // matches asserts that an error matches want and no other sentinel; nil is no sentinel at all.
 func matches(t *testing.T, what string, err, want error) {
 	t.Helper()
-	if err == nil {
-		t.Errorf("%s: no error", what)
-	}
+	test.Fails(t, err, what)
 	for _, sentinel := range sentinels {
 		if errors.Is(err, sentinel) != (sentinel == want) { //nolint:errorlint // the very value is meant
 			t.Errorf("%s: error %v, want %v", what, err, want)

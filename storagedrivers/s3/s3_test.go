@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -252,9 +251,8 @@ func TestListDecodesNames(t *testing.T) {
 		if encoding == encoded {
 			want = []string{"a+b c/", "a+b c"}
 		}
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("listed %q, error %v, want %q", got, err, want)
-		}
+		test.Is(t, err, nil)
+		test.Same(t, got, want, "listed")
 	}
 }
 

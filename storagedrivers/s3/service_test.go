@@ -300,9 +300,7 @@ func TestConditionsAreSent(t *testing.T) {
 				_, err := d.Put(t.Context(), "key", content('a', size), opts)
 				test.Is(t, err, storagedrivers.ErrChanged, size, "bytes")
 			}
-			if err := d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{IfMatch: opts.IfMatch}); err == nil {
-				t.Error("it is deleted")
-			}
+			test.Fails(t, d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{IfMatch: opts.IfMatch}), "it is deleted")
 			for _, size := range []int{100, partSize + 1} {
 				_, err := d.Put(t.Context(), "key", content('a', size), create)
 				test.Is(t, err, fs.ErrExist, "creating it with", size, "bytes")

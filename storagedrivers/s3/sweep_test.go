@@ -59,9 +59,8 @@ func TestSweepLeavesOthers(t *testing.T) {
 		want := map[string]int64{"a/ü +%41": 100, "b": 100, probePrefix + "1": 100, probePrefix + "2": 5}
 		for _, dry := range []bool{true, false} {
 			left, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{DryRun: dry})
-			if err != nil || len(left) != 5 {
-				t.Errorf("dry run %t: swept %+v, error %v, want five", dry, left, err)
-			}
+			test.Is(t, err, nil)
+			test.Equal(t, len(left), 5, "dry run", dry, "swept")
 			for _, one := range left {
 				if size, ok := want[one.Name]; !ok || one.Size != size || time.Since(one.ModTime) > time.Hour {
 					t.Errorf("dry run %t: swept %+v", dry, one)

@@ -144,9 +144,8 @@ func TestReplacementIsYounger(t *testing.T) {
 				t.Errorf("%q is of %v, the object before of %v", text, info.ModTime, last.ModTime)
 			}
 			stat, err := d.Stat(t.Context(), "object")
-			if err != nil || stat != info {
-				t.Errorf("stat returns %+v, put %+v, error %v", stat, info, err)
-			}
+			test.Is(t, err, nil)
+			test.Equal(t, stat, info, "stat returns", "put")
 			last = info
 		}
 		opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, NotBefore: last.ModTime}
@@ -189,9 +188,8 @@ func TestVanishedWhileListing(t *testing.T) {
 	put(t, d, "object", []byte("content"), create)
 	failures.Store(3)
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
-	if err != nil || len(page.Objects) != 1 {
-		t.Errorf("listed %d objects, error %v", len(page.Objects), err)
-	}
+	test.Is(t, err, nil)
+	test.Equal(t, len(page.Objects), 1, "listed", "objects")
 }
 
 // TestFullByItsWords: a full disk is recognised by the host's text.

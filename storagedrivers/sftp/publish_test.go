@@ -120,15 +120,13 @@ func TestLostReply(t *testing.T) {
 				loss.request.Store(request)
 				loss.next(tt.packet)
 				info, err := d.Put(t.Context(), "folder/object", strings.NewReader("content"), tt.opts)
-				if err != nil || info.Size != 7 {
-					t.Errorf("stored %d bytes, error %v", info.Size, err)
-				}
+				test.Is(t, err, nil)
+				test.Equal(t, info.Size, 7, "stored")
 				test.Equal(t, loss.losses.Load(), 1, "answers were lost")
 				has(t, d, "folder/object", []byte("content"))
 				stat, err := d.Stat(t.Context(), "folder/object")
-				if err != nil || stat != info {
-					t.Errorf("stat returns %+v, put %+v, error %v", stat, info, err)
-				}
+				test.Is(t, err, nil)
+				test.Equal(t, stat, info, "stat returns", "put")
 				test.Same(t, test.Files(t, h.folder), []string{"folder/object"}, "the folder has")
 			})
 		}
@@ -339,15 +337,12 @@ func TestReplacedInSteps(t *testing.T) {
 	d := h.driver(t, ".")
 	test.Is(t, os.WriteFile(filepath.Join(h.folder, "object"), []byte("old"), 0o600), nil)
 	_, err := d.Put(t.Context(), "object", strings.NewReader("new"), overwrite)
-	if err == nil {
-		t.Error("the object has no name, and no error says so")
-	}
+	test.Fails(t, err, "the object has no name, and no error says so")
 	names := test.Files(t, h.folder)
 	if len(names) != 1 || !strings.HasSuffix(names[0], tempSuffix) {
 		t.Fatalf("the host has %q, want the temporary file", names)
 	}
 	got, err := os.ReadFile(filepath.Join(h.folder, names[0]))
-	if err != nil || string(got) != "new" {
-		t.Errorf("it holds %q, error %v", got, err)
-	}
+	test.Is(t, err, nil)
+	test.Equal(t, string(got), "new", "it holds")
 }

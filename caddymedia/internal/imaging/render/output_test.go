@@ -204,9 +204,7 @@ func TestOutputBeyondLimits(t *testing.T) {
 	info := checked(t, file, "gif")
 	m := newMaker(t)
 	o := render.Output{Format: imaging.WebP, Box: scale.Box{Width: 100}}
-	if err := m.Feasible(info, o); err == nil {
-		t.Error("it can be made as an animation")
-	}
+	test.Fails(t, m.Feasible(info, o), "it can be made as an animation")
 	o.FirstFrame = true
 	img := decodedWebP(t, output(t, file, "gif", o))
 	test.Equal(t, img.Bounds().Size(), image.Pt(100, 100), "the first frame is of")

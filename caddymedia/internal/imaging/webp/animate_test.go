@@ -230,9 +230,8 @@ func TestAnimateRefuses(t *testing.T) {
 	wide := webp.Animation{Width: webp.MaxSide + 1, Height: 1, Frames: reused(good)}
 	_, err := e.Animate(t.Context(), wide, webp.Options{})
 	test.Is(t, err, webp.ErrTooWide)
-	if _, err := e.Animate(t.Context(), webp.Animation{Width: size.X, Height: size.Y, Frames: reused(good)}, webp.Options{Quality: 400}); err == nil {
-		t.Error("a quality of 400 passes")
-	}
+	_, err = e.Animate(t.Context(), webp.Animation{Width: size.X, Height: size.Y, Frames: reused(good)}, webp.Options{Quality: 400})
+	test.Fails(t, err, "a quality of 400 passes")
 }
 
 func TestAnimateStops(t *testing.T) {
@@ -346,9 +345,8 @@ func TestProfileNeedsAFile(t *testing.T) {
 	t.Parallel()
 	file := encode(t, drawAlpha(20, 20), webp.Options{})
 	for n := range len(file) {
-		if _, err := webp.WithProfile(file[:n], []byte("p")); err == nil {
-			t.Errorf("passes with %d of %d bytes", n, len(file))
-		}
+		_, err := webp.WithProfile(file[:n], []byte("p"))
+		test.Fails(t, err, "passes with", n, "of", len(file), "bytes")
 	}
 }
 
