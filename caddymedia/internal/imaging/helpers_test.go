@@ -14,6 +14,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
+	"runtime"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
@@ -43,6 +45,32 @@ func verdictOf(err error) verdict {
 		return tooLarge
 	}
 	return failed
+}
+
+// allocated returns the memory that f allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// stripsWhole strips an image, which keeps its Info and has no further metadata then.
+func stripsWhole(t *testing.T, data []byte, ext string) (info, again imaging.Info, once []byte) {
+	t.Helper()
+	info, once = strip(t, data, ext)
+	again, twice := strip(t, once, ext)
+	want, got := described(info), described(again)
+	want.End = int64(len(once))
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("was %+v, is %+v", want, got)
+	}
+	if again.HasMetadata() || !bytes.Equal(once, twice) || info.HasMetadata() == bytes.Equal(once, data) {
+		t.Errorf("HasMetadata is %t, then %t", info.HasMetadata(), again.HasMetadata())
+	}
+	return info, again, once
 }
 
 func check(data []byte, ext string, opts imaging.Options) (imaging.Info, error) {

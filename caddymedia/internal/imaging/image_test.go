@@ -199,25 +199,6 @@ func TestTruncatedImagesAreRefused(t *testing.T) {
 	}
 }
 
-func TestBytesAfterTheEndMarkerAreAllowed(t *testing.T) {
-	t.Parallel()
-	tails := map[string]string{
-		"GIFAR, a zip behind": "PK\x03\x04 a whole archive", "php behind": "<?php system('id');",
-		"html behind": "<script>alert(1)</script>", "a second image behind": string(drawJPEG(t, 8, 8)),
-	}
-	for ext, data := range map[string][]byte{
-		"jpg": drawJPEG(t, 40, 40), "png": drawPNG(t, 40, 40), "gif": drawGIF(t, 40, 40, 2),
-	} {
-		for name, tail := range tails {
-			t.Run(ext+" with "+name+" is harmless, it stays an image", func(t *testing.T) {
-				t.Parallel()
-				_, err := check(append(bytes.Clone(data), tail...), ext, imaging.Options{})
-				test.Is(t, err, nil)
-			})
-		}
-	}
-}
-
 // brokenReader fails after some bytes.
 type brokenReader struct {
 	io.Reader
