@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -34,9 +35,7 @@ func changesOf(t *testing.T, s *storagedrivers.Storage, members []member) []stor
 	var before member
 	for i, m := range members {
 		staged, err := s.Stage(t.Context())
-		if err != nil {
-			t.Fatalf("staging: %v", err)
-		}
+		test.Must(t, err, "staging")
 		_, err = io.Copy(staged, m.c.reader())
 		succeeds(t, err, "writing")
 		changes[i] = storagedrivers.Change{Staged: staged, Key: m.key, Options: m.opts}
@@ -248,9 +247,7 @@ func testCommitCrash(t *testing.T, e *env) {
 func (e *env) stage(t *testing.T, c content) storagedrivers.Staged {
 	t.Helper()
 	staged, err := e.storage.Stage(t.Context())
-	if err != nil {
-		t.Fatalf("staging: %v", err)
-	}
+	test.Must(t, err, "staging")
 	if n, err := io.Copy(staged, c.reader()); err != nil || n != c.size {
 		t.Fatalf("writing %d of %d bytes: %v", n, c.size, err)
 	}
@@ -261,16 +258,12 @@ func (e *env) stage(t *testing.T, c content) storagedrivers.Staged {
 func (e *env) commit(t *testing.T, staged storagedrivers.Staged, key string, c content, opts storagedrivers.PutOptions) {
 	t.Helper()
 	info, err := commitOne(t.Context(), e.storage, staged, key, opts)
-	if err != nil {
-		t.Fatalf("committing %q: %v", key, err)
-	}
+	test.Must(t, err, "committing", key)
 	if info.Key != key || info.Size != c.size || info.ContentType != storagedrivers.ContentType(key) {
 		t.Errorf("committed %+v, want %q of %d bytes", info, key, c.size)
 	}
 	stat, err := e.storage.Stat(t.Context(), key)
-	if err != nil {
-		t.Fatalf("stat: %v", err)
-	}
+	test.Must(t, err, "stat")
 	sameInfo(t, "commit", info, stat)
 }
 
@@ -374,22 +367,6 @@ func testStageWithoutCommit(t *testing.T, e *env) {
 	closed(t, staged)
 	e.has(t, "taken", content{1, 100})
 	e.holds(t, "taken")
-}
-
-func testStageCommitCancelled(t *testing.T, e *env) {
-	old := content{1, 100}
-	e.put(t, "old", old, create)
-	for key, opts := range map[string]storagedrivers.PutOptions{"f/new": create, "old": overwrite} {
-		staged := e.stage(t, content{2, 300 * kib})
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, err := commitOne(ctx, e.storage, staged, key, opts)
-		fails(t, err, context.Canceled, "committing "+key)
-		closed(t, staged)
-		e.hasNot(t, "f/new")
-		e.has(t, "old", old)
-		e.holds(t, "old")
-	}
 }
 
 func testStageMany(t *testing.T, e *env) {

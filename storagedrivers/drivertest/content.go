@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -157,9 +158,7 @@ func (e *env) put(t *testing.T, key string, c content, opts storagedrivers.PutOp
 	t.Helper()
 	src := newSource(c)
 	info, err := e.storage.Put(t.Context(), key, src, opts)
-	if err != nil {
-		t.Fatalf("storing %q: %v", key, err)
-	}
+	test.Must(t, err, "storing", key)
 	if src.closed {
 		t.Errorf("storing %q closed the source", key)
 	}
@@ -181,9 +180,7 @@ func (e *env) has(t *testing.T, key string, c content) {
 	if info.Key != key || info.Size != c.size {
 		t.Errorf("opened %q of %d bytes, want %q of %d", info.Key, info.Size, key, c.size)
 	}
-	if err := equal(body, c.reader()); err != nil {
-		t.Errorf("content of %q: %v", key, err)
-	}
+	test.Is(t, equal(body, c.reader()), nil, "content of", key)
 }
 
 // hasNot asserts that there is no object under key.
@@ -202,9 +199,7 @@ func (e *env) hasNot(t *testing.T, key string) {
 func (e *env) open(t *testing.T, key string) io.ReadCloser {
 	t.Helper()
 	body, _, err := e.storage.Open(t.Context(), key, all)
-	if err != nil {
-		t.Fatalf("opening %q: %v", key, err)
-	}
+	test.Must(t, err, "opening", key)
 	t.Cleanup(func() { _ = body.Close() }) // may be closed already
 	return body
 }
@@ -212,9 +207,7 @@ func (e *env) open(t *testing.T, key string) io.ReadCloser {
 // fails asserts that err matches want.
 func fails(t *testing.T, err, want error, what string) {
 	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%s: error %v, want %v", what, err, want)
-	}
+	test.Is(t, err, want, what)
 }
 
 // never asserts that err matches none of the wrong errors, which would mislead a caller.
@@ -230,15 +223,11 @@ func never(t *testing.T, err error, what string, wrong ...error) {
 // succeeds asserts that err is nil.
 func succeeds(t *testing.T, err error, what string) {
 	t.Helper()
-	if err != nil {
-		t.Errorf("%s: %v", what, err)
-	}
+	test.Is(t, err, nil, what)
 }
 
 // closed closes c, which must succeed.
 func closed(t *testing.T, c io.Closer) {
 	t.Helper()
-	if err := c.Close(); err != nil {
-		t.Errorf("closing: %v", err)
-	}
+	test.Is(t, c.Close(), nil, "closing")
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -17,9 +18,7 @@ import (
 func (e *env) growing(t *testing.T, s *storagedrivers.Storage, key string, size int64) *storagedrivers.Growing {
 	t.Helper()
 	g, err := s.Growing(t.Context(), key)
-	if err != nil {
-		t.Fatalf("finding %q: %v", key, err)
-	}
+	test.Must(t, err, "finding", key)
 	if g.Size() != size {
 		t.Fatalf("%q has %d bytes, want %d", key, g.Size(), size)
 	}
@@ -30,9 +29,7 @@ func (e *env) growing(t *testing.T, s *storagedrivers.Storage, key string, size 
 func appending(t *testing.T, g *storagedrivers.Growing, whole bool) *storagedrivers.GrowthWriter {
 	t.Helper()
 	w, err := g.Append(t.Context(), storagedrivers.GrowthOptions{Whole: whole})
-	if err != nil {
-		t.Fatalf("appending: %v", err)
-	}
+	test.Must(t, err, "appending")
 	return w
 }
 
@@ -68,9 +65,7 @@ func (e *env) grown(t *testing.T, key string, c content) *storagedrivers.Growing
 func (e *env) stageGrown(t *testing.T, objects ...*storagedrivers.Growing) storagedrivers.Staged {
 	t.Helper()
 	staged, err := e.storage.StageGrown(t.Context(), nil, objects...)
-	if err != nil {
-		t.Fatalf("staging: %v", err)
-	}
+	test.Must(t, err, "staging")
 	return staged
 }
 
@@ -240,9 +235,7 @@ func testGrowClose(t *testing.T, e *env) {
 	g := e.growing(t, s, "object", 0)
 	grow(t, g, c, c.size)
 	staged, err := s.StageGrown(t.Context(), nil, g)
-	if err != nil {
-		t.Fatalf("staging: %v", err)
-	}
+	test.Must(t, err, "staging")
 	closed(t, s)
 	_, err = s.Growing(t.Context(), "object")
 	fails(t, err, storagedrivers.ErrClosed, "finding after closing")
@@ -313,9 +306,7 @@ func testStageGrownAgain(t *testing.T, e *env) {
 func testStageGrownElsewhere(t *testing.T, e *env) {
 	c, other := content{1, 100 * kib}, e.storages(t)[1]
 	staged, err := other.StageGrown(t.Context(), nil, e.grown(t, "grown", c))
-	if err != nil {
-		t.Fatalf("staging: %v", err)
-	}
+	test.Must(t, err, "staging")
 	_, err = commitOne(t.Context(), other, staged, "f/item", create)
 	succeeds(t, err, "committing")
 	closed(t, staged)
@@ -393,9 +384,7 @@ func (e *env) appender(t *testing.T) storagedrivers.Appender {
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip("the system cannot append")
 	}
-	if err != nil {
-		t.Fatalf("appending: %v", err)
-	}
+	test.Must(t, err, "appending")
 	closed(t, w)
 	succeeds(t, e.storage.Delete(t.Context(), "probe"), "deleting")
 	e.holds(t)
@@ -423,9 +412,7 @@ func testAppend(t *testing.T, e *env) {
 	tags := map[string]bool{}
 	for _, parts := range [][]int64{{0, 1, 10}, {}, {9 * mib, 1}} {
 		w, err := appender.Append(t.Context(), "new/f/object", size)
-		if err != nil {
-			t.Fatalf("appending: %v", err)
-		}
+		test.Must(t, err, "appending")
 		for _, n := range parts {
 			writes(t, w, c, size, n)
 			size += n
@@ -448,9 +435,7 @@ func testAppend(t *testing.T, e *env) {
 func (e *env) hasPart(t *testing.T, key string, c content, size int64) storagedrivers.Info {
 	t.Helper()
 	body, info, err := e.storage.Open(t.Context(), key, all)
-	if err != nil {
-		t.Fatalf("opening %q: %v", key, err)
-	}
+	test.Must(t, err, "opening", key)
 	defer closed(t, body)
 	if info.Size != size {
 		t.Errorf("%q has %d bytes, want %d", key, info.Size, size)
@@ -467,9 +452,7 @@ func testAppendRefused(t *testing.T, e *env) {
 	appender := e.appender(t)
 	ctx, c := t.Context(), content{1, 200 * kib}
 	w, err := appender.Append(ctx, "f/object", 0)
-	if err != nil {
-		t.Fatalf("appending: %v", err)
-	}
+	test.Must(t, err, "appending")
 	writes(t, w, c, 0, 100*kib)
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
@@ -515,9 +498,7 @@ func testAdopt(t *testing.T, e *env) {
 	ctx, c := t.Context(), content{1, mib}
 	g := e.grown(t, "grown", c)
 	late, err := appender.Append(ctx, "grown", c.size)
-	if err != nil {
-		t.Fatalf("appending: %v", err)
-	}
+	test.Must(t, err, "appending")
 	staged := e.stageGrown(t, g)
 	_, err = staged.Write([]byte("late"))
 	fails(t, err, errors.ErrUnsupported, "writing to an adopted object")

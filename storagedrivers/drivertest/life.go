@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -77,20 +78,14 @@ func testClose(t *testing.T, e *env) {
 		return nil
 	}})
 	staged, err := s.Stage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	_, err = io.Copy(staged, c.part(0, mib))
 	succeeds(t, err, "writing")
 	body, _, err := s.Open(t.Context(), "object", all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	succeeds(t, equal(io.LimitReader(body, kib), c.part(0, kib)), "reading before")
 	o, err := s.OpenSeeker(t.Context(), "object")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	closed(t, s)
 	closed(t, s)
 	refusesAll(t, s)

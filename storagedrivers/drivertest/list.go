@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -188,9 +189,7 @@ func testAll(t *testing.T, e *env) {
 	for _, prefix := range []string{"", "a/", "nope"} {
 		var got []string
 		for info, err := range e.storage.All(t.Context(), prefix) {
-			if err != nil {
-				t.Fatalf("listing %q: %v", prefix, err)
-			}
+			test.Must(t, err, "listing", prefix)
 			got = append(got, info.Key)
 		}
 		if want := begin(prefix); !slices.Equal(got, want) {
@@ -268,9 +267,7 @@ var invalidKeys = []string{
 func testInvalidKeys(t *testing.T, e *env) {
 	ctx := t.Context()
 	staged, err := e.storage.Stage(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	c := content{1, 100}
 	for _, key := range invalidKeys {
 		refused := func(op string, err error) {

@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -71,31 +71,24 @@ func testRepeatCreate(t *testing.T, e *env) {
 	e.holds(t, "empty", "small", "large")
 }
 
+// testCreateRace: one of several uploads in this process wins, and one of those of two processes, if the
+// driver creates atomically.
 func testCreateRace(t *testing.T, e *env) {
-	race := func(key string, n int, size int64) {
-		e.raceToCreate(t, key, n, size, true, e.storage)
+	var want []string
+	race := func(folder string, one bool, over ...*storagedrivers.Storage) {
+		for key, tt := range map[string]struct {
+			n    int
+			size int64
+		}{"small": {16, 100}, "new/folders/small": {16, 100}, "middle": {4, 300 * kib}, "large": {2, 9 * mib}} {
+			e.raceToCreate(t, folder+key, tt.n, tt.size, one, over...)
+			want = append(want, folder+key)
+		}
 	}
-	race("small", 16, 100)
-	race("new/folders/small", 16, 100)
-	race("middle", 4, 300*kib)
-	race("large", 2, 9*mib)
-	e.holds(t, "small", "new/folders/small", "middle", "large")
-}
-
-func testCreateRaceOfTwo(t *testing.T, e *env) {
-	other := e.another(t)
-	if other == nil {
-		t.Skip("the harness cannot open a second driver")
+	race("", true, e.storage)
+	if other := e.another(t); other != nil {
+		race("two/", e.storage.Features().Create == storagedrivers.Atomic, e.storage, other)
 	}
-	one := e.storage.Features().Create == storagedrivers.Atomic
-	race := func(key string, n int, size int64) {
-		e.raceToCreate(t, key, n, size, one, e.storage, other)
-	}
-	race("small", 16, 100)
-	race("new/folders/small", 16, 100)
-	race("middle", 4, 300*kib)
-	race("large", 2, 9*mib)
-	e.holds(t, "small", "new/folders/small", "middle", "large")
+	e.holds(t, want...)
 }
 
 // raceToCreate creates key in n goroutines at the same time. All but the winners must get ErrExist,
@@ -127,9 +120,7 @@ func (e *env) oneWon(t *testing.T, key string, errs []error, one bool) {
 		t.Errorf("%q was created by %d of %d", key, len(winners), len(errs))
 	}
 	b, err := io.ReadAll(e.open(t, key))
-	if err != nil {
-		t.Fatalf("reading %q: %v", key, err)
-	}
+	test.Must(t, err, "reading", key)
 	c, err := identify(b)
 	if err != nil || !winners[c.seed] {
 		t.Errorf("%q holds the content of %d, winners %v: %v", key, c.seed, winners, err)
@@ -179,41 +170,31 @@ func testDated(t *testing.T, e *env) {
 	}
 }
 
-func testOverwriteWhileReading(t *testing.T, e *env) {
+// testChangeWhileReading: a reader stays on the object that it was opened on.
+func testChangeWhileReading(t *testing.T, e *env) {
 	old, now := content{1, 9 * mib}, content{2, 9*mib + 1}
-	e.put(t, "a/b", old, create)
-	body := e.open(t, "a/b")
-	head := make([]byte, 64*kib)
-	if _, err := io.ReadFull(body, head); err != nil {
-		t.Fatal(err)
+	for _, replaced := range []bool{true, false} {
+		e.put(t, "a/b", old, overwrite)
+		body := e.open(t, "a/b")
+		succeeds(t, equal(io.LimitReader(body, 64*kib), old.part(0, 64*kib)), "reading before")
+		if replaced {
+			e.put(t, "a/b", now, overwrite)
+			e.has(t, "a/b", now)
+		} else {
+			succeeds(t, e.storage.Delete(t.Context(), "a/b"), "deleting an open object")
+			e.hasNot(t, "a/b")
+		}
+		e.stays(t, "the change", body, old.part(64*kib, old.size-64*kib))
+		closed(t, body)
 	}
-	e.put(t, "a/b", now, overwrite)
-	e.has(t, "a/b", now)
-	e.stays(t, "the overwrite", io.MultiReader(bytes.NewReader(head), body), old)
-	closed(t, body)
-	e.holds(t, "a/b")
-}
-
-func testDeleteWhileReading(t *testing.T, e *env) {
-	old := content{1, 9 * mib}
-	e.put(t, "a/b", old, create)
-	body := e.open(t, "a/b")
-	head := make([]byte, 64*kib)
-	if _, err := io.ReadFull(body, head); err != nil {
-		t.Fatal(err)
-	}
-	succeeds(t, e.storage.Delete(t.Context(), "a/b"), "deleting an open object")
-	e.hasNot(t, "a/b")
-	e.stays(t, "the deletion", io.MultiReader(bytes.NewReader(head), body), old)
-	closed(t, body)
 	e.holds(t)
 }
 
 // stays asserts that a reader that was opened before a change stays on old, or fails with an error
 // if the driver does not guarantee it.
-func (e *env) stays(t *testing.T, what string, body io.Reader, old content) {
+func (e *env) stays(t *testing.T, what string, body, old io.Reader) {
 	t.Helper()
-	err := equal(body, old.reader())
+	err := equal(body, old)
 	if errors.Is(err, storagedrivers.ErrChanged) && e.driver.Features().Replace != storagedrivers.Atomic {
 		return
 	}
@@ -232,9 +213,7 @@ func testOverwritersAndReaders(t *testing.T, e *env) {
 	atOnce(writers+readers, func(i int) {
 		for round := range rounds {
 			if i >= writers {
-				if err := e.readHot(t, over[i%len(over)]); err != nil {
-					t.Errorf("reading between overwrites: %v", err)
-				}
+				test.Is(t, e.readHot(t, over[i%len(over)]), nil, "reading between overwrites")
 				continue
 			}
 			seed := uint64(i*rounds + round + 1)
@@ -302,28 +281,25 @@ var errSource = errors.New("source failure")
 // parts of an upload, and inside them.
 var breaking = []int64{0, 1, 10 * kib, 8 * mib, 30 * mib}
 
-func testSourceErrorOnCreate(t *testing.T, e *env) {
-	for _, at := range breaking {
-		for _, want := range []error{errSource, io.ErrUnexpectedEOF} {
-			what := fmt.Sprintf("creating from a source that fails at %d", at)
-			e.breaks(t, what, at, want, create)
-			e.hasNot(t, "folder/object")
-			e.holds(t)
-		}
-	}
-	e.put(t, "folder/object", content{1, 100}, create)
-	e.has(t, "folder/object", content{1, 100})
-}
-
-func testSourceErrorOnOverwrite(t *testing.T, e *env) {
+func testSourceError(t *testing.T, e *env) {
+	e.breaksAll(t, "creating", create, func() {
+		e.hasNot(t, "folder/object")
+		e.holds(t)
+	})
 	old := content{1, 64 * kib}
 	e.put(t, "folder/object", old, create)
+	e.breaksAll(t, "overwriting", overwrite, func() {
+		e.has(t, "folder/object", old)
+		e.holds(t, "folder/object")
+	})
+}
+
+func (e *env) breaksAll(t *testing.T, what string, opts storagedrivers.PutOptions, unchanged func()) {
+	t.Helper()
 	for _, at := range breaking {
 		for _, want := range []error{errSource, io.ErrUnexpectedEOF} {
-			what := fmt.Sprintf("overwriting from a source that fails at %d", at)
-			e.breaks(t, what, at, want, overwrite)
-			e.has(t, "folder/object", old)
-			e.holds(t, "folder/object")
+			e.breaks(t, fmt.Sprintf("%s from a source that fails at %d", what, at), at, want, opts)
+			unchanged()
 		}
 	}
 }
@@ -373,9 +349,7 @@ func testCancelWhileReading(t *testing.T, e *env) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	body, _, err := e.storage.Open(ctx, "object", all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer body.Close() // it may report the cancellation
 	succeeds(t, equal(io.LimitReader(body, kib), c.part(0, kib)), "reading before")
 	cancel()

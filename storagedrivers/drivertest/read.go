@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -82,9 +83,7 @@ func testStat(t *testing.T, e *env) {
 		before := time.Now() //nolint:forbidigo // compared with the backend's clock
 		want := e.put(t, key, content{1, 12345}, create)
 		got, err := e.storage.Stat(t.Context(), key)
-		if err != nil {
-			t.Fatalf("stat: %v", err)
-		}
+		test.Must(t, err, "stat")
 		if got.Key != key || got.Size != 12345 || got.ContentType != contentType {
 			t.Errorf("stat of %q: %+v, want 12345 bytes of %s", key, got, contentType)
 		}
@@ -93,9 +92,7 @@ func testStat(t *testing.T, e *env) {
 		}
 		sameInfo(t, "put", want, got)
 		body, opened, err := e.storage.Open(t.Context(), key, storagedrivers.Range{Offset: 5, Length: 5})
-		if err != nil {
-			t.Fatalf("opening: %v", err)
-		}
+		test.Must(t, err, "opening")
 		closed(t, body)
 		sameInfo(t, "open", opened, got)
 		page, err := e.storage.List(t.Context(), storagedrivers.ListOptions{Prefix: key})
@@ -155,9 +152,7 @@ func testSeekingReaders(t *testing.T, e *env) {
 	e.put(t, "object", c, create)
 	e.put(t, "empty", content{2, 0}, create)
 	body, _, err := e.driver.Open(t.Context(), "object", all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer closed(t, body)
 	seeker, ok := body.(io.ReadSeeker)
 	if !ok {
@@ -179,9 +174,7 @@ func testSeekingReaders(t *testing.T, e *env) {
 	succeeds(t, equal(seeker, c.part(5, c.size-5)), "reading again")
 
 	empty, _, err := e.driver.Open(t.Context(), "empty", all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer closed(t, empty)
 	if _, ok := empty.(io.Seeker); !ok {
 		t.Errorf("%T of an empty object has no io.Seeker", empty)
@@ -215,9 +208,7 @@ func testSlowReaders(t *testing.T, e *env) {
 	succeeds(t, <-opened, "opening as a slow reader")
 	other := storagedrivers.WithOwner(t.Context(), "other")
 	body, _, err := e.storage.Open(other, "large", all)
-	if err != nil {
-		t.Fatalf("opening beside slow readers of another owner: %v", err)
-	}
+	test.Must(t, err, "opening beside slow readers of another owner")
 	succeeds(t, equal(body, c.reader()), "reading beside slow readers of another owner")
 	closed(t, body)
 	_, err = e.storage.Put(other, "small", newSource(content{2, 100}), create)
@@ -229,9 +220,7 @@ func testOpenSeeker(t *testing.T, e *env) {
 	info := e.put(t, "object", c, create)
 	e.put(t, "empty", content{2, 0}, create)
 	o, err := e.storage.OpenSeeker(t.Context(), "object")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	sameInfo(t, "opening to seek", o.Info, info)
 	head := make([]byte, 100)
 	_, err = io.ReadFull(o, head)
@@ -272,9 +261,7 @@ func testOpenSeeker(t *testing.T, e *env) {
 	}
 
 	empty, err := e.storage.OpenSeeker(t.Context(), "empty")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if n, err := empty.Read(head); n != 0 || err != io.EOF { //nolint:errorlint // readers return it bare
 		t.Errorf("reading nothing: %d bytes, error %v", n, err)
 	}
@@ -289,9 +276,7 @@ func testOpenSeekerOfReplaced(t *testing.T, e *env) {
 	old := content{1, 300 * kib}
 	e.put(t, "object", old, create)
 	o, err := e.storage.OpenSeeker(t.Context(), "object")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer closed(t, o)
 	_, err = io.ReadFull(o, make([]byte, 100))
 	succeeds(t, err, "reading")
@@ -329,9 +314,7 @@ func testServeContent(t *testing.T, e *env) {
 			continue // no etag
 		}
 		o, err := e.storage.OpenSeeker(t.Context(), "picture.png")
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/picture.png", nil)
 		request.Header.Set(tt.header, tt.value)
 		answer := httptest.NewRecorder()
@@ -393,9 +376,7 @@ func testReaderBesideWriter(t *testing.T, e *env) {
 			if err == nil {
 				err = g.check(b, offset, info, read.length)
 			}
-			if err != nil {
-				t.Errorf("%s beside a writer: %v", read.name, err)
-			}
+			test.Is(t, err, nil, read.name, "beside a writer")
 		}
 	})
 	t.Logf("%d of %d reads failed", failures.Load(), reads.Load())

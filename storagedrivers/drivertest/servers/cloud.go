@@ -19,6 +19,8 @@ import (
 	"testing"
 
 	"github.com/pkg/xattr"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // S3 is an S3 service with one account.
@@ -56,9 +58,7 @@ func metadataOf(t testing.TB, folder string) []string {
 	t.Helper()
 	objects, beside := filepath.Join(folder, "objects"), filepath.Join(folder, "metadata")
 	for _, path := range []string{objects, beside} {
-		if err := os.Mkdir(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.Mkdir(path, 0o755))
 	}
 	if err := xattr.Set(objects, "user.media-test", []byte("x")); err == nil {
 		return nil
@@ -86,9 +86,7 @@ func Azurite(t testing.TB) *Azure {
 	program := Program(t, "azurite-blob")
 	address := FreeAddress(t)
 	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	folder := Folder(t)
 	process := Start(t, address, func() *exec.Cmd {
 		// The emulator is older than the libraries and would refuse their API version.
@@ -112,9 +110,7 @@ func FakeGCS(t testing.TB) (*Process, GCS) {
 	program := Program(t, "fake-gcs-server")
 	address := FreeAddress(t)
 	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	process := Start(t, address, func() *exec.Cmd {
 		// A public host without a port is also reached through a proxy.
 		return exec.Command(program, "-scheme", "http", "-host", host, "-port", port, "-backend", "memory",
@@ -128,9 +124,7 @@ func (g GCS) Bucket(t testing.TB, name string) {
 	t.Helper()
 	body := strings.NewReader(fmt.Sprintf(`{"name":%q}`, name))
 	answer, err := http.Post(g.Endpoint+"/storage/v1/b?project=test", "application/json", body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		t.Fatalf("creating bucket %q: %s", name, answer.Status)
@@ -144,9 +138,7 @@ func (g GCS) Objects(t testing.TB, bucket string) []string {
 	query := url.Values{}
 	for {
 		answer, err := http.Get(g.Endpoint + "/storage/v1/b/" + bucket + "/o?" + query.Encode())
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		var page struct {
 			NextPageToken string
 			Items         []struct{ Name string }
@@ -154,9 +146,7 @@ func (g GCS) Objects(t testing.TB, bucket string) []string {
 		err = json.NewDecoder(answer.Body).Decode(&page)
 		_, _ = io.Copy(io.Discard, answer.Body) // for the next request
 		answer.Body.Close()
-		if err != nil {
-			t.Fatalf("listing bucket %q: %s, %v", bucket, answer.Status, err)
-		}
+		test.Must(t, err, "listing bucket", bucket, answer.Status)
 		for _, item := range page.Items {
 			names = append(names, item.Name)
 		}
@@ -172,9 +162,7 @@ func (g GCS) Objects(t testing.TB, bucket string) []string {
 func (g GCS) WithRewrites(t testing.TB) GCS {
 	t.Helper()
 	target, err := url.Parse(g.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

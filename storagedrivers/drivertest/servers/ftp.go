@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // FTPSettings are the settings of an FTP server.
@@ -72,9 +74,7 @@ func ProFTPD(t testing.TB, settings FTPSettings) *FTP {
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("ftpasswd: %v: %s", err, output)
 	}
-	if err := os.Chmod(passwords, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.Chmod(passwords, 0o600))
 	port := FreePort(t)
 	config := fmt.Sprintf(`ServerType standalone
 UseIPv6 off
@@ -133,9 +133,7 @@ func VSFTPD(t testing.TB, settings FTPSettings) *FTP {
 	root := filepath.Join(folder, "root")
 	store := ftpFolder(t, root, games)
 	empty := filepath.Join(folder, "empty")
-	if err := os.Mkdir(empty, ftpStorePerm); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.Mkdir(empty, ftpStorePerm))
 	f := &FTP{User: "anonymous", Password: "p", Root: store, CA: filepath.Join(folder, "cert")}
 	port := FreePort(t)
 	config := fmt.Sprintf(`listen=YES
@@ -179,21 +177,15 @@ rsa_private_key_file=%s
 func ftpFolder(t testing.TB, folder string, uid int) string {
 	t.Helper()
 	store := filepath.Join(folder, "store")
-	if err := os.MkdirAll(store, ftpStorePerm); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(store, uid, -1); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.MkdirAll(store, ftpStorePerm))
+	test.Must(t, os.Chown(store, uid, -1))
 	return store
 }
 
 func ftpAccount(t testing.TB, name string) (uid, gid int) {
 	t.Helper()
 	found, err := user.Lookup(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	uid, uidErr := strconv.Atoi(found.Uid)
 	gid, gidErr := strconv.Atoi(found.Gid)
 	if uidErr != nil || gidErr != nil {
@@ -209,9 +201,7 @@ func ftpAddress(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }
 func Certificate(t testing.TB, folder string) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	now := time.Now()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "localhost"},
@@ -220,13 +210,9 @@ func Certificate(t testing.TB, folder string) string {
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	writeFile(t, filepath.Join(folder, "cert"), "%s",
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
 	return writeFile(t, filepath.Join(folder, "key"), "%s",
@@ -309,12 +295,8 @@ func PureFTPD(t testing.TB, settings FTPSettings) *FTP {
 func ftpCertificateWithKey(t testing.TB, folder string) string {
 	t.Helper()
 	key, err := os.ReadFile(Certificate(t, folder))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	certificate, err := os.ReadFile(filepath.Join(folder, "cert"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return writeFile(t, filepath.Join(folder, "both"), "%s%s", key, certificate)
 }

@@ -19,6 +19,8 @@ import (
 
 	pkgsftp "github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // SSH is an SFTP server with one user.
@@ -45,13 +47,9 @@ func OpenSSH(t testing.TB) *SSH {
 	dir := Folder(t)
 	s := &SSH{Folder: filepath.Join(dir, "objects"), KeyFile: filepath.Join(dir, "user")}
 	s.Root = s.Folder
-	if err := os.Mkdir(s.Folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.Mkdir(s.Folder, 0o755))
 	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	s.User = me.Username
 	pam := "yes" // without it an account without a password is locked
 	if os.Geteuid() == 0 {
@@ -61,9 +59,7 @@ func OpenSSH(t testing.TB) *SSH {
 		}
 	}
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	keys := writeFile(t, filepath.Join(dir, "keys"), "%s\n", keyFile(t, private, s.KeyFile))
 	s.makeHostKeys(t, dir)
 	address := FreeAddress(t)
@@ -94,15 +90,11 @@ func ProFTPDOverSSH(t testing.TB) *SSH {
 	program, passwd := Program(t, "proftpd"), Program(t, "ftpasswd")
 	dir := Folder(t)
 	s := &SSH{User: "somebody", Password: "a secret", Folder: filepath.Join(dir, "objects"), Root: "."}
-	if err := os.Mkdir(s.Folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.Mkdir(s.Folder, 0o755))
 	uid, gid, worker := os.Getuid(), os.Getgid(), ""
 	if uid == 0 { // proftpd drops its rights
 		uid, gid, worker = 65534, 65534, "User nobody\nGroup nogroup"
-		if err := os.Chown(s.Folder, uid, gid); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.Chown(s.Folder, uid, gid))
 	}
 	users := filepath.Join(dir, "passwd")
 	add := exec.Command(passwd, "--passwd", "--file", users, "--name", s.User, "--uid", strconv.Itoa(uid),
@@ -111,9 +103,7 @@ func ProFTPDOverSSH(t testing.TB) *SSH {
 	if output, err := add.CombinedOutput(); err != nil {
 		t.Fatalf("adding a user: %v: %s", err, output)
 	}
-	if err := os.Chmod(users, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.Chmod(users, 0o600))
 	s.makeHostKeys(t, dir)
 	address := FreeAddress(t)
 	config := writeFile(t, filepath.Join(dir, "proftpd.conf"), `
@@ -152,13 +142,9 @@ SFTPAuthMethods password
 func (s *SSH) makeHostKeys(t testing.TB, dir string) {
 	t.Helper()
 	_, first, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	second, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	s.HostKey = keyFile(t, first, filepath.Join(dir, "host_ed25519"))
 	s.RSAHostKey = keyFile(t, second, filepath.Join(dir, "host_rsa"))
 }
@@ -167,13 +153,9 @@ func (s *SSH) makeHostKeys(t testing.TB, dir string) {
 func keyFile(t testing.TB, key any, path string) string {
 	t.Helper()
 	block, err := ssh.MarshalPrivateKey(key, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	signer, err := ssh.NewSignerFromKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	writeFile(t, path, "%s", pem.EncodeToMemory(block))
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
 }
