@@ -179,9 +179,7 @@ func TestPresignByRole(t *testing.T) {
 // TestPresignShort: a lifetime below a second is refused. The SDK would make 0 s of it, or 15 minutes.
 func TestPresignShort(t *testing.T) {
 	t.Parallel()
-	d, err := newDriver(Config{Bucket: "bucket", Endpoint: "http://127.0.0.1:1", AccessKeyID: "id", SecretAccessKey: "s"},
-		slog.New(slog.DiscardHandler))
-	test.Must(t, err)
+	d := at(t, "http://127.0.0.1:1")
 	for lifetime, ok := range map[time.Duration]bool{-time.Second: false, 0: false, time.Second - 1: false, time.Second: true} {
 		address, err := d.Presign(t.Context(), "object", storagedrivers.PresignOptions{Lifetime: lifetime})
 		if (err == nil) != ok || (address != "") != ok {
@@ -194,9 +192,7 @@ func TestPresignShort(t *testing.T) {
 // detector would find it.
 func TestPresignBesideRequests(t *testing.T) {
 	t.Parallel()
-	d, err := newDriver(Config{Bucket: "bucket", Endpoint: "http://127.0.0.1:1", AccessKeyID: "id", SecretAccessKey: "s"},
-		slog.New(slog.DiscardHandler))
-	test.Must(t, err)
+	d := at(t, "http://127.0.0.1:1")
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {

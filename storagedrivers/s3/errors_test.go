@@ -29,12 +29,7 @@ var sentinels = []error{
 // answering returns a driver of a service that always returns the same response.
 func answering(t *testing.T, status int, code string, header http.Header) *driver {
 	t.Helper()
-	d, err := newDriver(Config{
-		Bucket: "bucket", Endpoint: startAnswering(t, status, code, header), AccessKeyID: "id", SecretAccessKey: "secret",
-	}, slog.New(slog.DiscardHandler))
-	test.Must(t, err)
-	t.Cleanup(func() { d.Close() })
-	return d
+	return at(t, startAnswering(t, status, code, header))
 }
 
 // startAnswering starts a service that always returns the same response, and returns its address.
@@ -173,12 +168,8 @@ func TestBrokenAnswer(t *testing.T) {
 		io.WriteString(w, "<CompleteMultipartUploadResult>")
 	}))
 	t.Cleanup(server.Close)
-	d, err := newDriver(Config{
-		Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "id", SecretAccessKey: "secret",
-	}, slog.New(slog.DiscardHandler))
-	test.Must(t, err)
-	t.Cleanup(func() { d.Close() })
-	_, err = d.List(t.Context(), storagedrivers.ListOptions{})
+	d := at(t, server.URL)
+	_, err := d.List(t.Context(), storagedrivers.ListOptions{})
 	matches(t, "list", err, storagedrivers.ErrUnavailable)
 	_, err = d.client.CompleteMultipartUpload(t.Context(), &awss3.CompleteMultipartUploadInput{
 		Bucket: &d.bucket, Key: d.name("key"), UploadId: &d.bucket,
@@ -207,10 +198,7 @@ func TestErrorWords(t *testing.T) {
 		"other site": {endpoint: plainHTTP.URL, want: "file does not exist: status 404 "},
 	} {
 		if tt.endpoint != "" {
-			d, err := newDriver(Config{
-				Bucket: "bucket", Endpoint: tt.endpoint, AccessKeyID: "id", SecretAccessKey: "secret",
-			}, slog.New(slog.DiscardHandler))
-			test.Must(t, err)
+			d := at(t, tt.endpoint)
 			tt.err = d.Check(t.Context())
 			d.Close()
 		}

@@ -111,6 +111,15 @@ func (s *service) driver(t testing.TB, c Config) *driver {
 	return d
 }
 
+// at returns a driver of a bucket at an endpoint until the end of the test.
+func at(t *testing.T, endpoint string) *driver {
+	t.Helper()
+	config := Config{Bucket: "bucket", Endpoint: endpoint, AccessKeyID: "id", SecretAccessKey: "secret"}
+	d := (&service{}).driver(t, config)
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
 // fresh returns the configuration of a new bucket.
 func (s *service) fresh(t testing.TB) Config {
 	t.Helper()
@@ -239,9 +248,7 @@ func TestListDecodesNames(t *testing.T) {
 			io.WriteString(w, "</ListBucketResult>")
 		}))
 		defer server.Close()
-		s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "i", SecretAccessKey: "s"}}
-		d := s.driver(t, s.config)
-		defer d.Close()
+		d := at(t, server.URL)
 		page, err := d.List(t.Context(), storagedrivers.ListOptions{Shallow: true})
 		got := page.Folders
 		for _, info := range page.Objects {
@@ -267,9 +274,7 @@ func TestListUndecodable(t *testing.T) {
 			io.WriteString(w, "<ListBucketResult><EncodingType>url</EncodingType>"+found+"</ListBucketResult>")
 		}))
 		defer server.Close()
-		s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "i", SecretAccessKey: "s"}}
-		d := s.driver(t, s.config)
-		defer d.Close()
+		d := at(t, server.URL)
 		_, err := d.List(t.Context(), storagedrivers.ListOptions{Shallow: true})
 		test.Says(t, err, `"100% wool"`)
 	}

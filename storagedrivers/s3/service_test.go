@@ -215,9 +215,7 @@ func TestRangeIgnored(t *testing.T) {
 		io.WriteString(w, "0123456789")
 	}))
 	t.Cleanup(server.Close)
-	s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "i", SecretAccessKey: "s"}}
-	d := s.driver(t, s.config)
-	defer d.Close()
+	d := at(t, server.URL)
 	for _, tt := range []struct {
 		rng  storagedrivers.Range
 		want string
@@ -276,9 +274,7 @@ func comparing(t *testing.T, status func(*http.Request) int) (d *driver, sent fu
 		}
 	}))
 	t.Cleanup(server.Close)
-	s := &service{config: Config{Endpoint: server.URL, AccessKeyID: "id", SecretAccessKey: "secret", Bucket: "bucket"}}
-	d = s.driver(t, s.config)
-	t.Cleanup(func() { d.Close() })
+	d = at(t, server.URL)
 	return d, func() []string {
 		mu.Lock()
 		defer mu.Unlock()

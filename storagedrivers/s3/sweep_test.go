@@ -155,9 +155,7 @@ func TestSweepOfPages(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(&tt.uploads)
 			defer server.Close()
-			s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "i", SecretAccessKey: "s"}}
-			d := s.driver(t, s.config)
-			defer d.Close()
+			d := at(t, server.URL)
 			left, err := d.Sweep(t.Context(), tt.opts)
 			test.Is(t, err, tt.err)
 			var got []string
