@@ -176,15 +176,18 @@ func (e *env) holdsSoon(t *testing.T, want ...string) {
 // succeeds.
 func testCutWhileStoring(t *testing.T, e *env) {
 	l := e.line(t, patient)
-	const size = 10 * mib
+	const small, large = 200 * kib, 10 * mib
 	var want []string
-	for i, at := range []int64{0, 10 * kib, 5 * mib, size - 50, size + 1000} {
+	for i, tt := range []struct{ size, at int64 }{
+		{small, 0}, {small, 100 * kib}, {small, small + 100},
+		{large, 10 * kib}, {large, 5 * mib}, {large, large - 50}, {large, large + 1000},
+	} {
 		for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
-			key, c := fmt.Sprint("cut at ", at), content{uint64(i), size}
+			key, c := fmt.Sprintf("%d bytes cut at %d", tt.size, tt.at), content{uint64(i), tt.size}
 			if opts == overwrite {
 				key += " over nothing"
 			}
-			l.CutAfter(at)
+			l.CutAfter(tt.at)
 			_, err := l.driver.Put(t.Context(), key, newSource(c), opts)
 			l.CutAfter(-1)
 			if err == nil {
@@ -197,7 +200,7 @@ func testCutWhileStoring(t *testing.T, e *env) {
 			e.holdsSoon(t, want...)
 
 			key += " again"
-			l.CutAfter(at)
+			l.CutAfter(tt.at)
 			_, err = l.storage.Put(t.Context(), key, newSource(c), opts)
 			l.CutAfter(-1)
 			succeeds(t, err, key)

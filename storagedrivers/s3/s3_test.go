@@ -225,7 +225,7 @@ func TestConformanceVersityGWWithTLS(t *testing.T) {
 func TestForeignNames(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, s *service) {
-		never := []string{"in", "in//x", "in/b//x"} // folders are real ones
+		never := []string{"in", "in//x", "in/b//x", "ink"} // folders are real ones
 		if s.inProcess {
 			never = []string{"in/g/"}
 		}

@@ -181,8 +181,9 @@ func CancelledCommit(t *testing.T, s Service) {
 		d := through(func(w http.ResponseWriter, r *http.Request, service http.Handler) {
 			request := buffered(r)
 			if s.Commits(r) {
+				time.Sleep(200 * time.Millisecond) // the client also knows that it has sent all
 				cancel()
-				time.Sleep(200 * time.Millisecond)
+				time.Sleep(100 * time.Millisecond)
 			}
 			service.ServeHTTP(w, request())
 		})
