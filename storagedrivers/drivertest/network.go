@@ -177,38 +177,39 @@ func (e *env) holdsSoon(t *testing.T, want ...string) {
 func testCutWhileStoring(t *testing.T, e *env) {
 	l := e.line(t, patient)
 	const small, large = 200 * kib, 10 * mib
-	var want []string
-	for i, tt := range []struct{ size, at int64 }{
-		{small, 0}, {small, 100 * kib}, {small, small + 100},
-		{large, 10 * kib}, {large, 5 * mib}, {large, large - 50}, {large, large + 1000},
+	for i, tt := range []struct {
+		size, at int64
+		opts     storagedrivers.PutOptions
+	}{
+		{small, 0, create},
+		{small, 100 * kib, create},
+		{small, small + 100, overwrite},
+		{large, 10 * kib, overwrite},
+		{large, 5 * mib, create},
+		{large, large - 50, overwrite},
+		{large, large + 1000, create},
 	} {
-		for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
-			key, c := fmt.Sprintf("%d bytes cut at %d", tt.size, tt.at), content{uint64(i), tt.size}
-			if opts == overwrite {
-				key += " over nothing"
-			}
-			l.CutAfter(tt.at)
-			_, err := l.driver.Put(t.Context(), key, newSource(c), opts)
-			l.CutAfter(-1)
-			if err == nil {
-				e.has(t, key, c)
-				want = append(want, key)
-			} else {
-				fails(t, err, storagedrivers.ErrUnavailable, key)
-				e.hasNot(t, key)
-			}
-			e.holdsSoon(t, want...)
-
-			key += " again"
-			l.CutAfter(tt.at)
-			_, err = l.storage.Put(t.Context(), key, newSource(c), opts)
-			l.CutAfter(-1)
-			succeeds(t, err, key)
-			e.has(t, key, c)
-			want = append(want, key)
+		what, c := fmt.Sprintf("storing %d bytes, cut at %d", tt.size, tt.at), content{uint64(i), tt.size}
+		l.CutAfter(tt.at)
+		_, err := l.driver.Put(t.Context(), "folder/object", newSource(c), tt.opts)
+		l.CutAfter(-1)
+		if err == nil {
+			e.has(t, "folder/object", c)
+			succeeds(t, e.storage.Delete(t.Context(), "folder/object"), "deleting")
+		} else {
+			fails(t, err, storagedrivers.ErrUnavailable, what)
+			e.hasNot(t, "folder/object")
 		}
+		e.holdsSoon(t)
+
+		l.CutAfter(tt.at)
+		_, err = l.storage.Put(t.Context(), "folder/object", newSource(c), tt.opts)
+		l.CutAfter(-1)
+		succeeds(t, err, what+" again")
+		e.has(t, "folder/object", c)
+		e.holdsSoon(t, "folder/object")
+		succeeds(t, e.storage.Delete(t.Context(), "folder/object"), "deleting")
 	}
-	e.holdsSoon(t, want...)
 	if l.Cuts() == 0 {
 		t.Error("nothing was cut")
 	}
