@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -22,14 +24,28 @@ func commit(
 	return err
 }
 
+// commitText stages text and commits it under key.
+func commitText(
+	ctx context.Context, t *testing.T, s *storagedrivers.Storage, key, text string, opts storagedrivers.PutOptions,
+) error {
+	t.Helper()
+	staged, err := s.Stage(ctx)
+	test.Must(t, err)
+	_, err = io.WriteString(staged, text)
+	test.Must(t, err)
+	err = commit(ctx, s, staged, key, opts)
+	test.Is(t, staged.Close(), nil)
+	return err
+}
+
 // commitTwo commits "text" under "key" and then "z". It returns the CommitError.
 func commitTwo(t *testing.T, s *storagedrivers.Storage, opts storagedrivers.PutOptions) *storagedrivers.CommitError {
 	t.Helper()
 	first, last := stage(t, s, "text"), stage(t, s, "last")
 	_, err := s.Commit(t.Context(), storagedrivers.Change{Staged: first, Key: "key", Options: opts},
 		storagedrivers.Change{Staged: last, Key: "z", Options: overwrite, Follows: true}, storagedrivers.Change{Key: "removed"})
-	is(t, first.Close(), nil)
-	is(t, last.Close(), nil)
+	test.Is(t, first.Close(), nil)
+	test.Is(t, last.Close(), nil)
 	failed, ok := errors.AsType[*storagedrivers.CommitError](err)
 	if !ok {
 		t.Fatalf("error %v, want a CommitError", err)
@@ -42,11 +58,9 @@ func TestCommitForeign(t *testing.T) {
 	t.Parallel()
 	one, other := open(t, memory.New(), storagedrivers.Options{}), open(t, memory.New(), storagedrivers.Options{})
 	staged := stage(t, other, "text")
-	if err := commit(t.Context(), one, staged, "key", create); err == nil {
-		t.Error("committed")
-	}
-	is(t, commit(t.Context(), other, staged, "key", create), nil)
-	is(t, staged.Close(), nil)
+	test.Fails(t, commit(t.Context(), one, staged, "key", create), "committed")
+	test.Is(t, commit(t.Context(), other, staged, "key", create), nil)
+	test.Is(t, staged.Close(), nil)
 	has(t, other, "key", "text")
 }
 
@@ -76,7 +90,7 @@ func TestCommitShortened(t *testing.T) {
 	s := open(t, shortened{Driver: memory.New()}, storagedrivers.Options{})
 	staged := stage(t, s, "text")
 	err := commit(t.Context(), s, staged, "key", create)
-	is(t, staged.Close(), nil)
+	test.Is(t, staged.Close(), nil)
 	failed, ok := errors.AsType[*storagedrivers.CommitError](err)
 	if !ok || !errors.Is(err, storagedrivers.ErrSizeMismatch) || !slices.Equal(failed.Stored, []int{0}) {
 		t.Errorf("error %v", err)
@@ -117,7 +131,7 @@ func TestCommitUndone(t *testing.T) {
 				return fs.ErrPermission
 			}
 			failed := commitTwo(t, s, tt.opts)
-			is(t, failed, fs.ErrPermission)
+			test.Is(t, failed, fs.ErrPermission)
 			if failed.Index != 1 || !slices.Equal(failed.Replaced, tt.replaced) || failed.Stored != nil {
 				t.Errorf("got %+v", failed)
 			}
@@ -126,8 +140,7 @@ func TestCommitUndone(t *testing.T) {
 				has(t, s, "key", tt.left)
 				return
 			}
-			_, err := s.Stat(t.Context(), "key")
-			is(t, err, fs.ErrNotExist)
+			missing(t, s, "key")
 		})
 	}
 }
@@ -145,7 +158,7 @@ func TestCommitUndoneUntagged(t *testing.T) {
 		put(t, s, "key", "late")
 		return fs.ErrPermission
 	}
-	is(t, commitTwo(t, s, create), fs.ErrPermission)
+	test.Is(t, commitTwo(t, s, create), fs.ErrPermission)
 	has(t, s, "key", "late")
 }
 
@@ -213,8 +226,8 @@ func TestCommitCannotBeUndone(t *testing.T) {
 				return nil
 			}
 			failed := commitTwo(t, open(t, d, storagedrivers.Options{}), create)
-			is(t, failed.Err, storagedrivers.ErrNoSpace)
-			is(t, failed.Undo, fs.ErrPermission)
+			test.Is(t, failed.Err, storagedrivers.ErrNoSpace)
+			test.Is(t, failed.Undo, fs.ErrPermission)
 			if !slices.Equal(failed.Stored, []int{0}) || failed.Replaced != nil {
 				t.Errorf("got %+v", failed)
 			}
@@ -239,15 +252,14 @@ func TestRemovalFails(t *testing.T) {
 	staged := stage(t, s, "text")
 	_, err := s.Commit(t.Context(), storagedrivers.Change{Key: "a"}, storagedrivers.Change{Key: "b"},
 		storagedrivers.Change{Staged: staged, Key: "key"})
-	is(t, staged.Close(), nil)
-	is(t, err, fs.ErrPermission)
+	test.Is(t, staged.Close(), nil)
+	test.Is(t, err, fs.ErrPermission)
 	if failed, ok := errors.AsType[*storagedrivers.CommitError](err); !ok || failed.Index != 1 || !slices.Equal(failed.Replaced, []int{0}) {
 		t.Errorf("got %+v", failed)
 	}
 	has(t, s, "b", "b")
 	for _, key := range []string{"a", "key"} {
-		_, err := s.Stat(t.Context(), key)
-		is(t, err, fs.ErrNotExist)
+		missing(t, s, key)
 	}
 }
 
@@ -282,9 +294,8 @@ func TestCommitUndoneAfterLostAnswers(t *testing.T) {
 				return lose("delete", d.Driver.Delete(ctx, key, opts))
 			}
 			s := open(t, d, storagedrivers.Options{})
-			is(t, commitTwo(t, s, opts), fs.ErrPermission)
-			_, err := s.Stat(t.Context(), "key")
-			is(t, err, fs.ErrNotExist)
+			test.Is(t, commitTwo(t, s, opts), fs.ErrPermission)
+			missing(t, s, "key")
 		})
 	}
 }
@@ -304,15 +315,15 @@ func TestRemovalReplyLost(t *testing.T) {
 				s := open(t, d, storagedrivers.Options{})
 				put(t, s, "key", "text")
 				info, err := s.Stat(t.Context(), "key")
-				is(t, err, nil)
+				test.Is(t, err, nil)
 				d.remove = func(ctx context.Context, key string, opts storagedrivers.DeleteOptions) error {
 					err := d.Driver.Delete(ctx, key, opts)
 					switch {
 					case !lost:
-						is(t, err, nil)
+						test.Is(t, err, nil)
 						if lost = true; tt.theirs != "" {
 							_, err = d.Put(ctx, key, strings.NewReader(tt.theirs), overwrite)
-							is(t, err, nil)
+							test.Is(t, err, nil)
 						}
 						return storagedrivers.ErrUnavailable
 					case errors.Is(err, fs.ErrNotExist):
@@ -321,7 +332,7 @@ func TestRemovalReplyLost(t *testing.T) {
 					return err
 				}
 				_, err = s.Commit(t.Context(), storagedrivers.Change{Key: "key", Options: storagedrivers.PutOptions{IfMatch: info.ETag}})
-				is(t, err, tt.err)
+				test.Is(t, err, tt.err)
 				if !lost {
 					t.Error("no reply was lost")
 				}
@@ -347,19 +358,16 @@ func TestRemovalUncompared(t *testing.T) {
 	s := open(t, d, storagedrivers.Options{})
 	put(t, s, "key", "text")
 	info, err := s.Stat(t.Context(), "key")
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	for _, tt := range []struct {
 		etag string
 		err  error
 	}{{`"other"`, storagedrivers.ErrChanged}, {info.ETag, nil}} {
 		_, err := s.Commit(t.Context(), storagedrivers.Change{Key: "key", Options: storagedrivers.PutOptions{IfMatch: tt.etag}})
-		is(t, err, tt.err)
+		test.Is(t, err, tt.err)
 	}
-	_, err = s.Stat(t.Context(), "key")
-	is(t, err, fs.ErrNotExist)
-	if tried != 2 {
-		t.Errorf("the driver was asked %d times", tried)
-	}
+	missing(t, s, "key")
+	test.Equal(t, tried, 2, "the driver was asked", "times")
 }
 
 // TestReplacementUncompared: the object is compared right before its replacement if the backend
@@ -369,7 +377,7 @@ func TestReplacementUncompared(t *testing.T) {
 	s := open(t, &uncompared{memory.New()}, storagedrivers.Options{})
 	put(t, s, "key", "text")
 	info, err := s.Stat(t.Context(), "key")
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	for _, tt := range []struct {
 		etag, text string
 		err        error
@@ -378,7 +386,7 @@ func TestReplacementUncompared(t *testing.T) {
 		_, err := s.Commit(t.Context(), storagedrivers.Change{Staged: st, Key: "key", Options: storagedrivers.PutOptions{
 			Mode: storagedrivers.Overwrite, IfMatch: tt.etag,
 		}})
-		is(t, err, tt.err)
+		test.Is(t, err, tt.err)
 		has(t, s, "key", tt.text)
 	}
 }
@@ -389,4 +397,126 @@ type uncompared struct{ storagedrivers.Driver }
 func (u *uncompared) Put(ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
 	opts.IfMatch = ""
 	return u.Driver.Put(ctx, key, r, opts)
+}
+
+// copying returns a stub whose copies fail with errs, each one once.
+func copying(errs []error) *stub {
+	d := &stub{Driver: memory.New()}
+	d.Fail = func(op, _ string) error {
+		if op != "copy" || len(errs) == 0 {
+			return nil
+		}
+		err := errs[0]
+		errs = errs[1:]
+		return err
+	}
+	return d
+}
+
+// TestStageCopy: a commit copies within the backend, with repetitions, or stores bytes that were read.
+func TestStageCopy(t *testing.T) {
+	t.Parallel()
+	content := strings.Repeat("0123456789abcdef", 5<<12) // 320 KiB
+	for name, tt := range map[string]struct {
+		read     int
+		errs     []error
+		observed []string
+		err      error
+	}{
+		"unread":      {0, nil, []string{"copy"}, nil},
+		"head":        {10, nil, []string{"open", "copy"}, nil},
+		"all":         {len(content), nil, []string{"open", "open", "copy"}, nil},
+		"repeated":    {0, []error{storagedrivers.ErrUnavailable, storagedrivers.ErrUnavailable}, []string{"copy"}, nil},
+		"unsupported": {0, []error{errors.ErrUnsupported}, []string{"copy"}, errors.ErrUnsupported},
+		"head, then unsupported": {
+			10, []error{errors.ErrUnsupported}, []string{"open", "copy"}, errors.ErrUnsupported,
+		},
+		"all, then unsupported": {
+			len(content), []error{errors.ErrUnsupported, io.ErrClosedPipe}, []string{"open", "open", "copy", "commit"}, nil,
+		},
+		"changed": {0, []error{storagedrivers.ErrChanged}, []string{"copy"}, storagedrivers.ErrChanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
+				var observed []string
+				s := open(t, copying(tt.errs), storagedrivers.Options{
+					Observe: func(op string, _ time.Duration, _ error) { observed = append(observed, op) },
+				})
+				put(t, s, "source", content)
+				source, err := s.Stat(t.Context(), "source")
+				test.Is(t, err, nil)
+				observed = nil
+				staged, err := s.StageCopy(t.Context(), source)
+				test.Is(t, err, nil)
+				got := make([]byte, tt.read)
+				if _, err := io.ReadFull(staged, got); err != nil || string(got) != content[:tt.read] {
+					t.Errorf("read %d bytes, error %v", len(got), err)
+				}
+				test.Is(t, commit(t.Context(), s, staged, "key", opts), tt.err)
+				test.Same(t, observed, tt.observed, "observed")
+				test.Is(t, staged.Close(), nil)
+				if tt.err == nil {
+					has(t, s, "key", content)
+				}
+			}
+		})
+	}
+}
+
+// TestStageCopyRefused: a driver that does not copy, an invalid key and a closed storage.
+func TestStageCopyRefused(t *testing.T) {
+	t.Parallel()
+	without := open(t, &stub{Driver: memory.New(), features: &storagedrivers.Features{}}, storagedrivers.Options{})
+	_, err := without.StageCopy(t.Context(), storagedrivers.Info{Key: "key"})
+	test.Is(t, err, errors.ErrUnsupported)
+	s := storagedrivers.New("test", memory.New(), storagedrivers.Options{})
+	_, err = s.StageCopy(t.Context(), storagedrivers.Info{Key: "../key"})
+	test.Is(t, err, storagedrivers.ErrInvalidKey)
+	put(t, s, "source", "text")
+	source, err := s.Stat(t.Context(), "source")
+	test.Is(t, err, nil)
+	staged, err := s.StageCopy(t.Context(), source)
+	test.Is(t, err, nil)
+	_, err = io.WriteString(staged, "more")
+	test.Is(t, err, errors.ErrUnsupported)
+	test.Is(t, s.Close(), nil)
+	test.Is(t, commit(t.Context(), s, staged, "key", create), nil) // the staged object has a reference
+	_, err = s.StageCopy(t.Context(), source)
+	test.Is(t, err, storagedrivers.ErrClosed)
+	test.Is(t, staged.Close(), nil)
+}
+
+// TestStageCopyTogether: a copy and another object are stored together, or neither is.
+func TestStageCopyTogether(t *testing.T) {
+	t.Parallel()
+	for _, fails := range []bool{false, true} {
+		d := memory.New()
+		s := open(t, d, storagedrivers.Options{})
+		put(t, s, "source", "text")
+		source, err := s.Stat(t.Context(), "source")
+		test.Is(t, err, nil)
+		d.Fail = func(op, key string) error {
+			if fails && op == "put" && key == "variant" {
+				return io.ErrClosedPipe
+			}
+			return nil
+		}
+		staged, err := s.StageCopy(t.Context(), source)
+		test.Is(t, err, nil)
+		variant := stage(t, s, "variant")
+		_, err = s.Commit(t.Context(), storagedrivers.Change{Staged: staged, Key: "key", Options: create},
+			storagedrivers.Change{Staged: variant, Key: "variant", Options: overwrite, Follows: true})
+		test.Is(t, staged.Close(), nil)
+		test.Is(t, variant.Close(), nil)
+		if !fails {
+			test.Is(t, err, nil)
+			has(t, s, "key", "text")
+			continue
+		}
+		test.Is(t, err, io.ErrClosedPipe)
+		page, err := s.List(t.Context(), storagedrivers.ListOptions{})
+		test.Is(t, err, nil)
+		test.Equal(t, len(page.Objects), 1, "stored", page.Objects)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -62,19 +63,15 @@ func TestAppendErrors(t *testing.T) {
 		s := open(t, d, storagedrivers.Options{Observe: func(op string, _ time.Duration, _ error) { observed[op]++ }})
 		for range 10 {
 			err := add(t, s, "some")
-			is(t, err, storagedrivers.ErrChanged)
+			test.Is(t, err, storagedrivers.ErrChanged)
 			if opErr, ok := errors.AsType[*storagedrivers.OpError](err); !ok || opErr.Op != "append" || opErr.Key != "key" {
 				t.Errorf("error %v, want one of append", err)
 			}
 		}
-		if d.calls != 10 {
-			t.Errorf("%d calls, want one for each operation", d.calls)
-		}
+		test.Equal(t, d.calls, 10, "calls")
 		d.err = nil
-		is(t, add(t, s, "some"), storagedrivers.ErrChanged)
-		if want := "map[append:11 flush:1 stat:22]"; fmt.Sprint(observed) != want {
-			t.Errorf("observed %v, want %s", observed, want)
-		}
+		test.Is(t, add(t, s, "some"), storagedrivers.ErrChanged)
+		test.Equal(t, fmt.Sprint(observed), "map[append:11 flush:1 stat:22]", "observed", observed)
 		for _, op := range []string{"append", "flush", "adopt"} {
 			for _, err := range []error{fs.ErrNotExist, storagedrivers.ErrInUse, storagedrivers.ErrChanged} {
 				if storagedrivers.Fault(op, err) {
@@ -91,16 +88,14 @@ func TestAppendUnsupported(t *testing.T) {
 	d := &appender{Driver: memory.New(), err: errors.ErrUnsupported}
 	s := open(t, d, storagedrivers.Options{})
 	for _, text := range []string{"some", "more"} {
-		is(t, add(t, s, text), nil)
+		test.Is(t, add(t, s, text), nil)
 	}
 	var keys []string
 	for info, err := range s.All(t.Context(), "") {
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		keys = append(keys, info.Key)
 	}
-	if got := fmt.Sprint(keys); got != "[key.0000000000000000 key.0000000000000004]" {
-		t.Errorf("stored %s", got)
-	}
+	test.Equal(t, fmt.Sprint(keys), "[key.0000000000000000 key.0000000000000004]", "stored")
 }
 
 // TestAppendTimeout: a backend that does not answer is unavailable after the time-out.
@@ -108,7 +103,7 @@ func TestAppendTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, silentAppender{&appender{Driver: memory.New()}}, storagedrivers.Options{})
-		is(t, add(t, s, "some"), storagedrivers.ErrUnavailable)
+		test.Is(t, add(t, s, "some"), storagedrivers.ErrUnavailable)
 	})
 }
 
@@ -127,15 +122,13 @@ func TestGrowingGap(t *testing.T) {
 		"key.0000000000000000": "ab", "key.0000000000000002": "", "key.0000000000000004": "ef", "key.x": "xyz", "key.0000000000000001": "b",
 	} {
 		_, err := s.Put(t.Context(), key, strings.NewReader(text), storagedrivers.PutOptions{})
-		is(t, err, nil)
+		test.Is(t, err, nil)
 	}
 	for _, want := range []int64{2, 6} {
 		g, err := s.Growing(t.Context(), "key")
-		is(t, err, nil)
-		if g.Size() != want {
-			t.Errorf("%d bytes, want %d", g.Size(), want)
-		}
-		is(t, add(t, s, "cd"), nil)
+		test.Is(t, err, nil)
+		test.Equal(t, g.Size(), want, "bytes")
+		test.Is(t, add(t, s, "cd"), nil)
 	}
 }
 
@@ -157,20 +150,16 @@ func TestGrowingLists(t *testing.T) {
 	s := open(t, d, storagedrivers.Options{})
 	other := open(t, d, storagedrivers.Options{Close: func() error { return nil }})
 	for range 100 {
-		is(t, add(t, s, "some"), nil)
+		test.Is(t, add(t, s, "some"), nil)
 	}
 	_, err := s.Put(t.Context(), "key.0000000000000401", strings.NewReader("stray"), storagedrivers.PutOptions{})
-	is(t, err, nil)
-	if d.count != 0 {
-		t.Errorf("its own process has listed the pieces %d times", d.count)
-	}
+	test.Is(t, err, nil)
+	test.Equal(t, d.count, 0, "its own process has listed the pieces", "times")
 	for range 10 {
-		is(t, add(t, other, "more"), nil)
-		is(t, add(t, s, "some"), nil)
+		test.Is(t, add(t, other, "more"), nil)
+		test.Is(t, add(t, s, "some"), nil)
 	}
-	if d.count != 1 {
-		t.Errorf("another process has listed the pieces %d times", d.count)
-	}
+	test.Equal(t, d.count, 1, "another process has listed the pieces", "times")
 	if g, err := s.Growing(t.Context(), "key"); err != nil || g.Size() != 480 {
 		t.Errorf("%d bytes, error %v", g.Size(), err)
 	}
@@ -196,7 +185,7 @@ func TestGrowingFails(t *testing.T) {
 	t.Parallel()
 	d := &broken{Driver: memory.New()}
 	s := open(t, d, storagedrivers.Options{})
-	is(t, add(t, s, strings.Repeat("x", 50<<20)), errBroken)
+	test.Is(t, add(t, s, strings.Repeat("x", 50<<20)), errBroken)
 	if g, err := s.Growing(t.Context(), "key"); err != nil || g.Size() != 16<<20 || d.puts != 2 {
 		t.Errorf("%d bytes by %d puts, error %v", g.Size(), d.puts, err)
 	}

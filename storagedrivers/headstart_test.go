@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -92,13 +93,10 @@ var large = strings.Repeat("0123456789abcdef", 9*mib/16)
 func stageFor(t *testing.T, s *storagedrivers.Storage, key string, opts storagedrivers.PutOptions, parts ...string) storagedrivers.Staged {
 	t.Helper()
 	staged, err := s.StageFor(storagedrivers.WithOwner(t.Context(), "owner"), key, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for _, part := range parts {
-		if _, err := io.WriteString(staged, part); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.WriteString(staged, part)
+		test.Must(t, err)
 	}
 	return staged
 }
@@ -114,27 +112,24 @@ func TestHeadStart(t *testing.T) {
 				observed = append(observed, fmt.Sprint(op, err))
 			}})
 			staged := stageFor(t, s, "key", opts, large[:8*mib])
-			if n := len(r.attempts()); n != 0 {
-				t.Errorf("sent %d times before the object is large", n)
-			}
+			test.Equal(t, len(r.attempts()), 0, "sent", "times before the object is large")
 			for _, part := range []string{large[8*mib:], "more"} {
-				if _, err := io.WriteString(staged, part); err != nil {
-					t.Error(err)
-				}
+				_, err := io.WriteString(staged, part)
+				test.Is(t, err, nil)
 				time.Sleep(4 * time.Second)
 			}
 			if puts := r.attempts(); len(puts) != 1 || puts[0].read != len(large)+4 || puts[0].owner != "owner" || puts[0].opts.ID == "" {
 				t.Errorf("sent %+v", puts)
 			}
 			_, err := r.Stat(t.Context(), "key")
-			is(t, err, fs.ErrNotExist)
+			test.Is(t, err, fs.ErrNotExist)
 			seeks(t, staged, 0, io.SeekStart, 0)
 			reads(t, staged, 10, large[:10])
-			is(t, commit(t.Context(), s, staged, "key", opts), nil)
+			test.Is(t, commit(t.Context(), s, staged, "key", opts), nil)
 			if len(r.attempts()) != 1 || !slices.Equal(observed, []string{"commit<nil>"}) {
 				t.Errorf("sent %d times, observed %q", len(r.puts), observed)
 			}
-			is(t, staged.Close(), nil)
+			test.Is(t, staged.Close(), nil)
 			has(t, s, "key", large+"more")
 		})
 	}
@@ -190,19 +185,16 @@ func TestHeadStartInVain(t *testing.T) {
 				staged := stageFor(t, s, "key", tt.planned, large)
 				r.attempts()
 				time.Sleep(tt.pause)
-				is(t, commit(t.Context(), s, staged, tt.key, tt.opts), nil)
-				is(t, staged.Close(), nil)
+				test.Is(t, commit(t.Context(), s, staged, tt.key, tt.opts), nil)
+				test.Is(t, staged.Close(), nil)
 				puts := r.attempts()
 				if len(puts) != 2 || tt.check != nil && !tt.check(puts) {
 					t.Errorf("sent %+v", puts)
 				}
-				if !slices.Equal(observed, []string{"commit<nil>"}) {
-					t.Errorf("observed %q", observed)
-				}
+				test.Same(t, observed, []string{"commit<nil>"}, "observed")
 				has(t, s, tt.key, large)
 				if tt.key != "key" {
-					_, err := s.Stat(t.Context(), "key")
-					is(t, err, fs.ErrNotExist)
+					missing(t, s, "key")
 				}
 			})
 		})
@@ -228,7 +220,7 @@ func TestHeadStartEnds(t *testing.T) {
 		s := open(t, r, storagedrivers.Options{})
 		closed, stalled := stageFor(t, s, "closed", create, large), stageFor(t, s, "stalled", create, large)
 		r.attempts()
-		is(t, closed.Close(), nil)
+		test.Is(t, closed.Close(), nil)
 		time.Sleep(5*time.Second + 1)
 		puts := r.attempts()
 		if len(puts) != 2 {
@@ -239,14 +231,12 @@ func TestHeadStartEnds(t *testing.T) {
 				t.Errorf("%s is over: %t, error %v", put.key, put.over, put.err)
 			}
 		}
-		if _, err := io.WriteString(stalled, "late"); err != nil {
-			t.Error(err)
-		}
-		is(t, stalled.Close(), nil)
+		_, err := io.WriteString(stalled, "late")
+		test.Is(t, err, nil)
+		test.Is(t, stalled.Close(), nil)
 		page, err := s.List(t.Context(), storagedrivers.ListOptions{})
-		if err != nil || len(page.Objects) != 0 {
-			t.Errorf("stored %v, error %v", page.Objects, err)
-		}
+		test.Is(t, err, nil)
+		test.Equal(t, len(page.Objects), 0, "stored", page.Objects)
 	})
 }
 
@@ -260,23 +250,18 @@ func TestHeadStartsAreFew(t *testing.T) {
 		for i := range all {
 			all[i] = stageFor(t, s, fmt.Sprint(i), create, large)
 		}
-		if n := len(r.attempts()); n != 4 {
-			t.Errorf("%d head starts, want 4", n)
-		}
-		is(t, all[0].Close(), nil)
-		if _, err := io.WriteString(all[4], "more"); err != nil {
-			t.Error(err)
-		}
+		test.Equal(t, len(r.attempts()), 4, "head starts")
+		test.Is(t, all[0].Close(), nil)
+		_, err := io.WriteString(all[4], "more")
+		test.Is(t, err, nil)
 		if puts := r.attempts(); len(puts) != 5 || puts[4].read != len(large)+4 {
 			t.Errorf("%d head starts, want 5", len(puts))
 		}
 		for i, staged := range all[1:] {
-			is(t, commit(t.Context(), s, staged, fmt.Sprint(i+1), create), nil)
-			is(t, staged.Close(), nil)
+			test.Is(t, commit(t.Context(), s, staged, fmt.Sprint(i+1), create), nil)
+			test.Is(t, staged.Close(), nil)
 		}
-		if n := len(r.attempts()); n != 5 {
-			t.Errorf("sent %d times, want 5", n)
-		}
+		test.Equal(t, len(r.attempts()), 5, "sent", "times")
 	})
 }
 
@@ -298,8 +283,8 @@ func TestHeadStartLostReply(t *testing.T) {
 		}
 		s := open(t, r, storagedrivers.Options{})
 		staged := stageFor(t, s, "key", create, large)
-		is(t, commit(t.Context(), s, staged, "key", create), nil)
-		is(t, staged.Close(), nil)
+		test.Is(t, commit(t.Context(), s, staged, "key", create), nil)
+		test.Is(t, staged.Close(), nil)
 		has(t, s, "key", large)
 		if puts := r.attempts(); len(puts) != 2 {
 			t.Errorf("sent %+v", puts)
@@ -315,15 +300,15 @@ func TestHeadStartChanged(t *testing.T) {
 		s := open(t, r, storagedrivers.Options{})
 		put(t, s, "key", "old")
 		old, err := s.Stat(t.Context(), "key")
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		r.after = func(int, storagedrivers.Info, error) (storagedrivers.Info, error) {
 			return storagedrivers.Info{}, storagedrivers.ErrChanged
 		}
 		opts := overwrite
 		opts.IfMatch = old.ETag
 		staged := stageFor(t, s, "key", opts, large)
-		is(t, commit(t.Context(), s, staged, "key", opts), storagedrivers.ErrChanged)
-		is(t, staged.Close(), nil)
+		test.Is(t, commit(t.Context(), s, staged, "key", opts), storagedrivers.ErrChanged)
+		test.Is(t, staged.Close(), nil)
 		if puts := r.attempts(); len(puts) != 2 || puts[1].read != len(large) {
 			t.Errorf("sent %d times, want once", len(puts)-1)
 		}
@@ -349,13 +334,12 @@ func TestHeadStartTogether(t *testing.T) {
 			for _, other := range []storagedrivers.PutOptions{create, overwrite} {
 				_, err := s.Commit(t.Context(), storagedrivers.Change{Staged: bad, Key: "bad", Options: other},
 					storagedrivers.Change{Staged: early, Key: "key", Options: opts})
-				is(t, err, fs.ErrPermission)
-				_, err = s.Stat(t.Context(), "key")
-				is(t, err, fs.ErrNotExist)
+				test.Is(t, err, fs.ErrPermission)
+				missing(t, s, "key")
 			}
-			is(t, commit(t.Context(), s, early, "key", opts), nil)
-			is(t, early.Close(), nil)
-			is(t, bad.Close(), nil)
+			test.Is(t, commit(t.Context(), s, early, "key", opts), nil)
+			test.Is(t, early.Close(), nil)
+			test.Is(t, bad.Close(), nil)
 			has(t, s, "key", large)
 		})
 	}
@@ -373,7 +357,7 @@ func TestHeadStartCancelled(t *testing.T) {
 			}
 			var got bytes.Buffer
 			_, err := got.ReadFrom(src)
-			is(t, err, nil)
+			test.Is(t, err, nil)
 			if size, err := storagedrivers.SourceSize(src); size != int64(len(large)) || got.String() != large || err != nil {
 				t.Errorf("the source has %d bytes, error %v", size, err)
 			}
@@ -384,8 +368,8 @@ func TestHeadStartCancelled(t *testing.T) {
 		s := open(t, r, storagedrivers.Options{})
 		staged := stageFor(t, s, "key", create, large)
 		synctest.Wait()
-		is(t, commit(ctx, s, staged, "key", create), context.Canceled)
-		is(t, staged.Close(), nil)
+		test.Is(t, commit(ctx, s, staged, "key", create), context.Canceled)
+		test.Is(t, staged.Close(), nil)
 	})
 }
 
@@ -398,11 +382,9 @@ func TestNoHeadStart(t *testing.T) {
 		r.features = &storagedrivers.Features{}
 		s := open(t, r, storagedrivers.Options{})
 		staged := stageFor(t, s, "key", create, large)
-		if n := len(r.attempts()); n != 0 {
-			t.Errorf("sent %d times", n)
-		}
-		is(t, commit(t.Context(), s, staged, "key", create), nil)
-		is(t, staged.Close(), nil)
+		test.Equal(t, len(r.attempts()), 0, "sent", "times")
+		test.Is(t, commit(t.Context(), s, staged, "key", create), nil)
+		test.Is(t, staged.Close(), nil)
 
 		r.features = nil
 		s = open(t, r, storagedrivers.Options{Close: func() error { return nil }})
@@ -412,14 +394,11 @@ func TestNoHeadStart(t *testing.T) {
 		}
 		for range 5 {
 			_, err := s.Stat(t.Context(), "key")
-			is(t, err, storagedrivers.ErrUnavailable)
+			test.Is(t, err, storagedrivers.ErrUnavailable)
 		}
-		if _, err := io.WriteString(staged, large); err != nil {
-			t.Error(err)
-		}
-		if n := len(r.attempts()); n != 1 {
-			t.Errorf("sent %d times, want once", n)
-		}
-		is(t, staged.Close(), nil)
+		_, err := io.WriteString(staged, large)
+		test.Is(t, err, nil)
+		test.Equal(t, len(r.attempts()), 1, "sent", "times")
+		test.Is(t, staged.Close(), nil)
 	})
 }

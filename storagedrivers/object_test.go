@@ -3,12 +3,15 @@ package storagedrivers_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -41,10 +44,8 @@ func opened(
 ) *storagedrivers.Object {
 	t.Helper()
 	o, err := open(t.Context(), "key")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { is(t, o.Close(), nil) })
+	test.Must(t, err)
+	t.Cleanup(func() { test.Is(t, o.Close(), nil) })
 	return o
 }
 
@@ -91,10 +92,9 @@ func TestObjectIsLazy(t *testing.T) {
 	lazy := openLazy(t, s)
 	put(t, s, "key", "9876543210")
 	_, err := lazy.Read(make([]byte, 1))
-	is(t, err, storagedrivers.ErrChanged)
-	if _, err := s.OpenLazy(t.Context(), "missing"); err == nil {
-		t.Error("a missing object was opened")
-	}
+	test.Is(t, err, storagedrivers.ErrChanged)
+	_, err = s.OpenLazy(t.Context(), "missing")
+	test.Fails(t, err, "a missing object was opened")
 }
 
 // TestObjectIsOpenedOnce: Info and bytes come from one request. Only an offset before the reader's
@@ -134,9 +134,8 @@ func TestObjectIsOpenedOnce(t *testing.T) {
 	ends(t, o)
 	opened(4)
 	for _, whence := range []int{io.SeekStart, 3, -1} {
-		if _, err := o.Seek(-1, whence); err == nil {
-			t.Errorf("seeking to -1 from %d succeeded", whence)
-		}
+		_, err := o.Seek(-1, whence)
+		test.Fails(t, err, "seeking to -1 from", whence, "succeeded")
 	}
 }
 
@@ -165,7 +164,7 @@ func TestObjectWithoutIdentity(t *testing.T) {
 	put(t, s, "key", "new text")
 	seeks(t, o, 0, io.SeekStart, 0)
 	_, err := o.Read(make([]byte, 1))
-	is(t, err, storagedrivers.ErrChanged)
+	test.Is(t, err, storagedrivers.ErrChanged)
 }
 
 // TestObjectChanged: after it is replaced, an object that must be opened again returns no more
@@ -219,14 +218,12 @@ func TestObjectClosed(t *testing.T) {
 	s := open(t, d, storagedrivers.Options{})
 	put(t, s, "key", "text")
 	o := openSeeker(t, s)
-	is(t, o.Close(), nil)
+	test.Is(t, o.Close(), nil)
 	_, err := o.Read(make([]byte, 1))
-	is(t, err, fs.ErrClosed)
-	if calls["open"] != 1 {
-		t.Errorf("opened %d times, want once", calls["open"])
-	}
+	test.Is(t, err, fs.ErrClosed)
+	test.Equal(t, calls["open"], 1, "opened", "times")
 	_, err = s.OpenSeeker(t.Context(), "missing")
-	is(t, err, fs.ErrNotExist)
+	test.Is(t, err, fs.ErrNotExist)
 }
 
 // seekingBody is a reader like that of a driver that seeks.
@@ -255,21 +252,18 @@ func TestObjectOfSeekingDriver(t *testing.T) {
 	}
 	s := open(t, d, storagedrivers.Options{})
 	o, err := s.OpenSeeker(t.Context(), "key")
-	is(t, err, nil)
-	if o.Underlying() != io.Reader(body) {
-		t.Errorf("underlying %T, want the driver's reader", o.Underlying())
-	}
+	test.Is(t, err, nil)
+	test.Equal(t, o.Underlying(), io.Reader(body), "underlying")
 	reads(t, o, 2, "01")
 	seeks(t, o, -2, io.SeekEnd, 8)
 	reads(t, o, 2, "89")
 	ends(t, o)
-	if _, err := o.Seek(-1, io.SeekStart); err == nil {
-		t.Error("seeking to -1 succeeded")
-	}
+	_, err = o.Seek(-1, io.SeekStart)
+	test.Fails(t, err, "seeking to -1 succeeded")
 	ends(t, o)
 	seeks(t, o, 5, io.SeekStart, 5)
 	reads(t, o, 5, "56789")
-	is(t, o.Close(), nil)
+	test.Is(t, o.Close(), nil)
 	if opens != 1 || body.closes != 1 {
 		t.Errorf("opened %d times and closed %d times, want once", opens, body.closes)
 	}
@@ -293,3 +287,114 @@ func TestOpenLocal(t *testing.T) {
 		reads(t, openSeeker(t, s), 4, "text")
 	}
 }
+
+// TestObjectCutShort: an object does not end where a reader ends early. Another reader reads the
+// rest, a few times, if it is certain to be of the same generation.
+func TestObjectCutShort(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		each int64 // bytes before each cut
+		etag bool
+		want string
+		err  error
+	}{
+		"rarely":          {3, true, "0123456789", nil},
+		"all the time":    {1, true, "0123", io.ErrUnexpectedEOF},
+		"without an etag": {3, false, "012", io.ErrUnexpectedEOF},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &stub{Driver: memory.New()}
+			strip := func(info storagedrivers.Info) storagedrivers.Info {
+				if !tt.etag {
+					info.ETag = ""
+				}
+				return info
+			}
+			d.stat = func(ctx context.Context, key string) (storagedrivers.Info, error) {
+				info, err := d.Driver.Stat(ctx, key)
+				return strip(info), err
+			}
+			d.open = func(
+				ctx context.Context, key string, rng storagedrivers.Range,
+			) (io.ReadCloser, storagedrivers.Info, error) {
+				body, info, err := d.Driver.Open(ctx, key, rng)
+				return io.NopCloser(io.LimitReader(body, tt.each)), strip(info), err
+			}
+			s := open(t, d, storagedrivers.Options{})
+			put(t, s, "key", "0123456789")
+			b, err := io.ReadAll(openSeeker(t, s))
+			test.Is(t, err, tt.err)
+			test.Equal(t, string(b), tt.want, "read", b)
+		})
+	}
+}
+
+// TestObjectCutBeforeItsFirstByte: an object whose connection breaks before the first byte is opened
+// again, whether its readers seek or not, but never returns bytes of another generation.
+func TestObjectCutBeforeItsFirstByte(t *testing.T) {
+	t.Parallel()
+	cut := storagedrivers.ErrUnavailable
+	for name, tt := range map[string]struct {
+		seeks    bool
+		cuts     int
+		by       error
+		replaced bool
+		err      error
+	}{
+		"a stream":                {false, 1, cut, false, nil},
+		"a seeker":                {true, 1, cut, false, nil},
+		"again and again":         {true, 3, cut, false, nil},
+		"all the time":            {true, 9, cut, false, cut},
+		"silent":                  {true, 1, errors.Join(cut, os.ErrDeadlineExceeded), false, os.ErrDeadlineExceeded},
+		"replaced meanwhile":      {true, 1, cut, true, storagedrivers.ErrChanged},
+		"a stream, then replaced": {false, 1, cut, true, storagedrivers.ErrChanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &stub{Driver: memory.New(), features: &storagedrivers.Features{Seek: tt.seeks}}
+			var s *storagedrivers.Storage
+			cut := func() error {
+				if tt.replaced {
+					put(t, s, "key", "9876543210")
+				}
+				return tt.by
+			}
+			cuts := tt.cuts
+			d.open = func(
+				ctx context.Context, key string, rng storagedrivers.Range,
+			) (io.ReadCloser, storagedrivers.Info, error) {
+				body, info, err := d.Driver.Open(ctx, key, rng)
+				info.ETag = ""
+				if cuts == 0 || err != nil {
+					return body, info, err
+				}
+				cuts--
+				return &cutBody{bytes.NewReader([]byte("0123456789")), cut}, info, nil
+			}
+			s = open(t, d, storagedrivers.Options{})
+			put(t, s, "key", "0123456789")
+			o := openSeeker(t, s)
+			seeks(t, o, 0, io.SeekEnd, 10)
+			seeks(t, o, 0, io.SeekStart, 0)
+			b, err := io.ReadAll(o)
+			test.Is(t, err, tt.err)
+			test.Equal(t, string(b), map[bool]string{true: "0123456789"}[tt.err == nil], "read", b)
+			if tt.err == nil {
+				seeks(t, o, -3, io.SeekEnd, 7)
+				reads(t, o, 3, "789")
+				ends(t, o)
+			}
+		})
+	}
+}
+
+// cutBody is a reader whose connection breaks at the first Read.
+type cutBody struct {
+	*bytes.Reader
+	read func() error
+}
+
+func (b *cutBody) Read([]byte) (int, error) { return 0, b.read() }
+
+func (*cutBody) Close() error { return nil }

@@ -6,18 +6,23 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// TestRetries: an unavailable operation is tried three times, any other once.
+// TestRetries: an unavailable operation is tried three times, unless it has waited for the driver's whole
+// time-out, and any other once.
 func TestRetries(t *testing.T) {
 	t.Parallel()
+	_, undialled := (&net.Dialer{Timeout: time.Nanosecond}).Dial("tcp", "127.0.0.1:1")
 	for _, tt := range []struct {
 		err   error
 		calls int
@@ -25,6 +30,8 @@ func TestRetries(t *testing.T) {
 		{storagedrivers.ErrUnavailable, 3},
 		{fmt.Errorf("dialling: %w", storagedrivers.ErrUnavailable), 3},
 		{errors.Join(storagedrivers.ErrUnavailable, io.ErrUnexpectedEOF), 3},
+		{errors.Join(storagedrivers.ErrUnavailable, os.ErrDeadlineExceeded), 1},
+		{errors.Join(storagedrivers.ErrUnavailable, undialled), 1},
 		{fs.ErrPermission, 1},
 		{fs.ErrExist, 1},
 		{storagedrivers.ErrNoSpace, 1},
@@ -44,7 +51,7 @@ func TestRetries(t *testing.T) {
 				start := time.Now()
 				errs := everyOp(t, onEach(t, d), "key")
 				for op, err := range errs {
-					is(t, err, tt.err)
+					test.Is(t, err, tt.err)
 					var opErr *storagedrivers.OpError
 					if !errors.As(err, &opErr) || opErr.Op != op || opErr.Storage != "test" {
 						t.Errorf("%s: error %#v, want an OpError", op, err)
@@ -55,14 +62,10 @@ func TestRetries(t *testing.T) {
 					if op == "put" { // by commit too
 						want *= 2
 					}
-					if n != want {
-						t.Errorf("%s was tried %d times, want %d", op, n, want)
-					}
+					test.Equal(t, n, want, op, "was tried", "times")
 				}
 				want := time.Duration(len(errs)*(tt.calls/2)) * 300 * time.Millisecond
-				if took := time.Since(start); took != want {
-					t.Errorf("paused for %v, want %v", took, want)
-				}
+				test.Equal(t, time.Since(start), want, "paused for")
 			})
 		})
 	}
@@ -81,7 +84,7 @@ func TestRetrySucceeds(t *testing.T) {
 		}
 		for op, err := range everyOp(t, onEach(t, d), "key") {
 			if op != "commit" { // create only, and it is there
-				is(t, err, nil)
+				test.Is(t, err, nil)
 			}
 		}
 	})
@@ -100,10 +103,8 @@ func TestRetryEndsWithTheCaller(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		_, err := s.Stat(ctx, "key")
-		is(t, err, storagedrivers.ErrUnavailable)
-		if calls != 1 {
-			t.Errorf("tried %d times, want once", calls)
-		}
+		test.Is(t, err, storagedrivers.ErrUnavailable)
+		test.Equal(t, calls, 1, "tried", "times")
 	})
 }
 
@@ -129,13 +130,7 @@ func TestPutRewinds(t *testing.T) {
 		put(t, s, "put", "text")
 		has(t, s, "put", "text")
 		calls = 0
-		staged, err := s.Stage(t.Context())
-		is(t, err, nil)
-		_, err = io.WriteString(staged, "staged")
-		is(t, err, nil)
-		err = commit(t.Context(), s, staged, "staged", create)
-		is(t, err, nil)
-		is(t, staged.Close(), nil)
+		test.Is(t, commitText(t.Context(), t, s, "staged", "staged", create), nil)
 		has(t, s, "staged", "staged")
 	})
 }
@@ -185,25 +180,23 @@ func testTimeout(t *testing.T, answer func(context.Context) error) {
 	} {
 		calls = 0
 		err := call(t.Context())
-		is(t, err, storagedrivers.ErrUnavailable)
-		if calls != 1 {
-			t.Errorf("%s was tried %d times within one time-out, want once", op, calls)
-		}
+		test.Is(t, err, storagedrivers.ErrUnavailable)
+		test.Equal(t, calls, 1, op, "was tried", "times within one time-out")
 
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		err = call(ctx)
-		isNot(t, err, storagedrivers.ErrUnavailable)
+		test.IsNot(t, err, storagedrivers.ErrUnavailable)
 		if !errors.Is(err, errCut) {
-			is(t, err, context.DeadlineExceeded)
+			test.Is(t, err, context.DeadlineExceeded)
 		}
 		cancel()
 
 		ctx, cancel = context.WithCancel(t.Context())
 		time.AfterFunc(500*time.Millisecond, cancel)
 		err = call(ctx)
-		isNot(t, err, storagedrivers.ErrUnavailable)
+		test.IsNot(t, err, storagedrivers.ErrUnavailable)
 		if !errors.Is(err, errCut) {
-			is(t, err, context.Canceled)
+			test.Is(t, err, context.Canceled)
 		}
 	}
 }
@@ -215,13 +208,12 @@ func TestTimeoutOfOpen(t *testing.T) {
 		s := open(t, memory.New(), storagedrivers.Options{Timeout: time.Second})
 		put(t, s, "key", "text")
 		body, _, err := s.Open(t.Context(), "key", all)
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		time.Sleep(time.Minute)
 		got, err := io.ReadAll(body)
-		if err != nil || string(got) != "text" {
-			t.Errorf("read %q, error %v", got, err)
-		}
-		is(t, body.Close(), nil)
+		test.Is(t, err, nil)
+		test.Equal(t, string(got), "text", "read")
+		test.Is(t, body.Close(), nil)
 	})
 }
 
@@ -248,10 +240,8 @@ func TestOpenTooLate(t *testing.T) {
 		}}
 		s := open(t, d, storagedrivers.Options{Timeout: time.Second})
 		_, _, err := s.Open(t.Context(), "key", all)
-		is(t, err, storagedrivers.ErrUnavailable)
-		if body.n != 1 {
-			t.Errorf("the reader that came too late was closed %d times, want once", body.n)
-		}
+		test.Is(t, err, storagedrivers.ErrUnavailable)
+		test.Equal(t, body.n, 1, "the reader that came too late was closed", "times")
 	})
 }
 
@@ -290,20 +280,207 @@ func TestSilence(t *testing.T) {
 				}
 				s := open(t, d, storagedrivers.Options{Timeout: timeout})
 				_, err := s.Put(t.Context(), "key", strings.NewReader("text"), create)
-				is(t, err, storagedrivers.ErrUnavailable)
-				if calls != tt.calls {
-					t.Errorf("put was tried %d times, want %d", calls, tt.calls)
-				}
+				test.Is(t, err, storagedrivers.ErrUnavailable)
+				test.Equal(t, calls, tt.calls, "put was tried", "times")
 				calls = 0
-				staged, err := s.Stage(t.Context())
-				is(t, err, nil)
-				err = commit(t.Context(), s, staged, "key", create)
-				is(t, err, storagedrivers.ErrUnavailable)
-				is(t, staged.Close(), nil)
-				if calls != tt.calls {
-					t.Errorf("commit was tried %d times, want %d", calls, tt.calls)
+				test.Is(t, commitText(t.Context(), t, s, "key", "", create), storagedrivers.ErrUnavailable)
+				test.Equal(t, calls, tt.calls, "commit was tried", "times")
+			})
+		})
+	}
+}
+
+// flaky is a driver whose Stat and Check return the set error. It counts the calls.
+type flaky struct {
+	*memory.Driver
+	err   error
+	calls int
+}
+
+func newFlaky() *flaky {
+	f := &flaky{Driver: memory.New()}
+	f.Fail = func(string, string) error {
+		f.calls++
+		return f.err
+	}
+	return f
+}
+
+func stat(t *testing.T, s *storagedrivers.Storage) error {
+	t.Helper()
+	_, err := s.Stat(t.Context(), "key")
+	return err
+}
+
+// TestCircuitIgnoresBusyDrivers: a driver without a free connection does not open the circuit.
+func TestCircuitIgnoresBusyDrivers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlaky()
+		s := open(t, f, storagedrivers.Options{})
+		f.err = storagedrivers.ErrBusy
+		for range 20 {
+			test.Is(t, stat(t, s), storagedrivers.ErrUnavailable)
+		}
+		f.err = nil
+		test.Is(t, stat(t, s), fs.ErrNotExist)
+	})
+}
+
+// TestCircuitOpens: after five failures in a row, an unavailable backend gets one trial in five
+// seconds.
+func TestCircuitOpens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlaky()
+		s := open(t, f, storagedrivers.Options{})
+		f.err = storagedrivers.ErrUnavailable
+		for range 5 {
+			test.Is(t, stat(t, s), storagedrivers.ErrUnavailable)
+		}
+		tried := f.calls
+		start := time.Now()
+		for range 100 {
+			test.Is(t, stat(t, s), storagedrivers.ErrUnavailable)
+		}
+		_, err := s.Stage(t.Context())
+		test.Is(t, err, storagedrivers.ErrUnavailable)
+		if storagedrivers.CauseOf(err) == "" {
+			t.Errorf("error %v has no cause", err)
+		}
+		if f.calls != tried || time.Since(start) != 0 {
+			t.Errorf("a dead place was tried %d times more, for %v", f.calls-tried, time.Since(start))
+		}
+		for range 3 {
+			time.Sleep(5 * time.Second)
+			staged, err := s.Stage(t.Context()) // what is received now may be the trial
+			test.Is(t, err, nil)
+			test.Is(t, staged.Close(), nil)
+			tried = f.calls
+			for range 10 {
+				test.Is(t, stat(t, s), storagedrivers.ErrUnavailable)
+			}
+			test.Equal(t, f.calls-tried, 3, "after a rest the place was tried", "times")
+		}
+	})
+}
+
+// TestCircuitCloses: any answer closes the circuit. A check is tried without waiting for the end of
+// the rest.
+func TestCircuitCloses(t *testing.T) {
+	t.Parallel()
+	for name, back := range map[string]func(t *testing.T, s *storagedrivers.Storage){
+		"by a trial": func(t *testing.T, s *storagedrivers.Storage) {
+			time.Sleep(5 * time.Second)
+			test.Is(t, stat(t, s), fs.ErrNotExist)
+		},
+		"by a check": func(t *testing.T, s *storagedrivers.Storage) { test.Is(t, s.Check(t.Context()), nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFlaky()
+				s := open(t, f, storagedrivers.Options{})
+				f.err = storagedrivers.ErrUnavailable
+				for range 7 {
+					test.Is(t, stat(t, s), storagedrivers.ErrUnavailable)
+				}
+				f.err = nil
+				test.Is(t, stat(t, s), storagedrivers.ErrUnavailable)
+				back(t, s)
+				for range 10 {
+					test.Is(t, stat(t, s), fs.ErrNotExist)
 				}
 			})
+		})
+	}
+}
+
+// TestCircuitStaysClosed: the circuit stays closed after other errors, after failures with answers
+// between them, and after operations cancelled by their callers.
+func TestCircuitStaysClosed(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(t *testing.T, f *flaky, s *storagedrivers.Storage){
+		"other answers": func(t *testing.T, f *flaky, s *storagedrivers.Storage) {
+			f.err = fs.ErrPermission
+			test.Is(t, stat(t, s), fs.ErrPermission)
+		},
+		"now and then": func(t *testing.T, f *flaky, s *storagedrivers.Storage) {
+			f.err = storagedrivers.ErrUnavailable
+			test.Is(t, stat(t, s), storagedrivers.ErrUnavailable)
+			f.err = nil
+			test.Is(t, stat(t, s), fs.ErrNotExist)
+		},
+		"callers who give up": func(t *testing.T, f *flaky, s *storagedrivers.Storage) {
+			f.err = context.Canceled
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err := s.Stat(ctx, "key")
+			test.Is(t, err, context.Canceled)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFlaky()
+				s := open(t, f, storagedrivers.Options{})
+				for range 10 {
+					fail(t, f, s)
+				}
+				f.err = nil
+				test.Is(t, stat(t, s), fs.ErrNotExist)
+			})
+		})
+	}
+}
+
+// TestCallerHangsUp: an operation that its caller cancels is no failure of the backend, whatever error
+// its driver returns for the cut connection. It is not retried and does not open the circuit.
+func TestCallerHangsUp(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]error{
+		"unreachable": fmt.Errorf("%w: %w: %w", context.Canceled, storagedrivers.ErrUnavailable, net.ErrClosed),
+		"busy":        fmt.Errorf("%w: %w", storagedrivers.ErrBusy, context.Canceled),
+		"other":       storagedrivers.ErrUnavailable,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, calls := memory.New(), 0
+			var hangUp context.CancelFunc
+			d.Fail = func(string, string) error {
+				calls++
+				hangUp()
+				return answer
+			}
+			s := open(t, d, storagedrivers.Options{Observe: func(op string, _ time.Duration, err error) {
+				if storagedrivers.Fault(op, err) {
+					t.Errorf("%s: %v is a fault", op, err)
+				}
+			}})
+			for op, call := range map[string]func(context.Context) error{
+				"stat": func(ctx context.Context) error { _, err := s.Stat(ctx, "key"); return err },
+				"open": func(ctx context.Context) error { _, _, err := s.Open(ctx, "key", all); return err },
+				"list": func(ctx context.Context) error {
+					_, err := s.List(ctx, storagedrivers.ListOptions{})
+					return err
+				},
+				"delete": func(ctx context.Context) error { return s.Delete(ctx, "key") },
+				"put": func(ctx context.Context) error {
+					_, err := s.Put(ctx, "key", strings.NewReader("text"), create)
+					return err
+				},
+				"commit": func(ctx context.Context) error { return commitText(ctx, t, s, "key", "", create) },
+			} {
+				ctx, cancel := context.WithCancel(t.Context())
+				hangUp, calls = cancel, 0
+				err := call(ctx)
+				cancel()
+				test.Is(t, err, context.Canceled)
+				test.IsNot(t, err, storagedrivers.ErrUnavailable)
+				test.Equal(t, calls, 1, op, "was tried", "times")
+			}
+			d.Fail = nil
+			test.Is(t, stat(t, s), fs.ErrNotExist)
 		})
 	}
 }

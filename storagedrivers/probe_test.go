@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -158,7 +159,7 @@ func TestProbe(t *testing.T) {
 				t.Errorf("ok %t, error %v", report.OK(), report.Err())
 			}
 			if tt.err != nil {
-				is(t, report.Err(), tt.err)
+				test.Is(t, report.Err(), tt.err)
 			} else if explained := storagedrivers.CauseOf(report.Err()) != ""; explained == report.OK() {
 				t.Errorf("error %v has a cause: %t", report.Err(), explained)
 			}
@@ -166,9 +167,8 @@ func TestProbe(t *testing.T) {
 				t.Errorf("notes %q, want %q", notes, tt.note)
 			}
 			page, err := s.List(t.Context(), storagedrivers.ListOptions{})
-			if err != nil || len(page.Objects) != tt.left {
-				t.Errorf("%d objects left, want %d, error %v", len(page.Objects), tt.left, err)
-			}
+			test.Is(t, err, nil)
+			test.Equal(t, len(page.Objects), tt.left, "objects left")
 		})
 	}
 }
@@ -204,11 +204,9 @@ func TestProbeTakesTime(t *testing.T) {
 				if step.Name == "overwrite" { // and read
 					want *= 2
 				}
-				if step.Took != want {
-					t.Errorf("%s took %v, want %v", step.Name, step.Took, want)
-				}
+				test.Equal(t, step.Took, want, step.Name, "took")
 			}
-			is(t, report.Err(), nil)
+			test.Is(t, report.Err(), nil)
 		}
 		if keys[0] == keys[len(keys)-1] {
 			t.Errorf("both probes used %q", keys[0])
@@ -233,7 +231,7 @@ func TestProbeCancelled(t *testing.T) {
 	}
 	s := open(t, d, storagedrivers.Options{})
 	report := s.Probe(ctx)
-	is(t, report.Err(), context.Canceled)
+	test.Is(t, report.Err(), context.Canceled)
 	page, err := s.List(t.Context(), storagedrivers.ListOptions{})
 	if err != nil || len(page.Objects) > 0 {
 		t.Errorf("%d objects left, error %v", len(page.Objects), err)
@@ -243,6 +241,6 @@ func TestProbeCancelled(t *testing.T) {
 func TestProbeOfClosedStorage(t *testing.T) {
 	t.Parallel()
 	s := storagedrivers.New("test", memory.New(), storagedrivers.Options{})
-	is(t, s.Close(), nil)
-	is(t, s.Probe(t.Context()).Err(), storagedrivers.ErrClosed)
+	test.Is(t, s.Close(), nil)
+	test.Is(t, s.Probe(t.Context()).Err(), storagedrivers.ErrClosed)
 }

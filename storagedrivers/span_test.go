@@ -15,6 +15,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -31,14 +32,10 @@ func traced(t *testing.T, f func(ctx context.Context)) []string {
 	spans := recorder.Ended()
 	lines := make([]string, len(spans))
 	for i, span := range spans {
-		if span.Parent().SpanID() != root.SpanContext().SpanID() {
-			t.Errorf("%s is no child of the request's span", span.Name())
-		}
+		test.Equal(t, span.Parent().SpanID(), root.SpanContext().SpanID(), span.Name(), "is no child of the request's span")
 		lines[i] = line(span)
 	}
-	if started, ended := len(recorder.Started())-1, len(lines); started != ended {
-		t.Errorf("%d spans were begun and %d ended", started, ended)
-	}
+	test.Equal(t, len(recorder.Started())-1, len(lines), "spans were begun and", "ended")
 	root.End()
 	return lines
 }
@@ -94,25 +91,25 @@ func TestSpans(t *testing.T) {
 func useAll(ctx context.Context, t *testing.T, s *storagedrivers.Storage) {
 	t.Helper()
 	staged, err := s.Stage(ctx)
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	_, err = staged.Write([]byte("staged"))
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	err = commit(ctx, s, staged, "staged", overwrite)
-	is(t, err, nil)
-	is(t, staged.Close(), nil)
+	test.Is(t, err, nil)
+	test.Is(t, staged.Close(), nil)
 	_, err = s.Put(ctx, "key", strings.NewReader("text"), create)
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	_, err = s.Stat(ctx, "key")
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	body, _, err := s.Open(ctx, "key", all)
-	is(t, err, nil)
-	is(t, body.Close(), nil)
+	test.Is(t, err, nil)
+	test.Is(t, body.Close(), nil)
 	_, err = s.List(ctx, storagedrivers.ListOptions{})
-	is(t, err, nil)
-	is(t, s.Check(ctx), nil)
-	is(t, s.Delete(ctx, "key"), nil)
+	test.Is(t, err, nil)
+	test.Is(t, s.Check(ctx), nil)
+	test.Is(t, s.Delete(ctx, "key"), nil)
 	_, err = s.Presign(ctx, "key", storagedrivers.PresignOptions{})
-	is(t, err, errors.ErrUnsupported)
+	test.Is(t, err, errors.ErrUnsupported)
 }
 
 // TestSpanErrors: a span contains the kind of an error, never its text. Faults of the storage set
@@ -145,7 +142,7 @@ func TestSpanErrors(t *testing.T) {
 				s := open(t, d, storagedrivers.Options{})
 				got := traced(t, func(ctx context.Context) {
 					_, err := s.Stat(ctx, "key")
-					is(t, err, tt.err)
+					test.Is(t, err, tt.err)
 				})
 				kind, fault := strings.CutSuffix(tt.want, " Error")
 				want := "media.storage.stat media.key=key media.result=" + kind + " media.storage.name=test"
@@ -169,9 +166,9 @@ func TestSpanOfMissingRoot(t *testing.T) {
 	d.Fail = func(string, string) error { return fs.ErrNotExist }
 	s := open(t, d, storagedrivers.Options{})
 	wantLines(t, traced(t, func(ctx context.Context) {
-		is(t, s.Check(ctx), fs.ErrNotExist)
+		test.Is(t, s.Check(ctx), fs.ErrNotExist)
 		_, err := s.Stat(ctx, "key")
-		is(t, err, fs.ErrNotExist)
+		test.Is(t, err, fs.ErrNotExist)
 	}), `media.storage.check media.result=not_found media.storage.name=test Error="check: not_found"`,
 		"media.storage.stat media.key=key media.result=not_found media.storage.name=test")
 }
@@ -185,13 +182,13 @@ func TestSpanOfRest(t *testing.T) {
 		s := open(t, d, storagedrivers.Options{})
 		for range 5 {
 			_, err := s.Stat(t.Context(), "key")
-			is(t, err, storagedrivers.ErrUnavailable)
+			test.Is(t, err, storagedrivers.ErrUnavailable)
 		}
 		const failed = ` media.result=unavailable media.storage.name=test Error="`
 		wantLines(t, traced(t, func(ctx context.Context) {
 			_, err := s.Stage(ctx)
-			is(t, err, storagedrivers.ErrUnavailable)
-			is(t, s.Delete(ctx, "key"), storagedrivers.ErrUnavailable)
+			test.Is(t, err, storagedrivers.ErrUnavailable)
+			test.Is(t, s.Delete(ctx, "key"), storagedrivers.ErrUnavailable)
 		}), "media.storage.stage"+failed+`stage: unavailable"`, "media.storage.delete media.key=key"+failed+`delete: unavailable"`)
 	})
 }
@@ -210,31 +207,7 @@ func TestUntraced(t *testing.T) {
 		root.End()
 		useAll(ctx, t, s)
 		for _, span := range recorder.Started() {
-			if span.Name() != "request" {
-				t.Errorf("%s: %s", name, span.Name())
-			}
+			test.Equal(t, span.Name(), "request", name)
 		}
-	}
-}
-
-// BenchmarkSpans measures operations with and without spans.
-func BenchmarkSpans(b *testing.B) {
-	s := storagedrivers.New("test", memory.New(), storagedrivers.Options{})
-	if _, err := s.Put(b.Context(), "key", strings.NewReader("text"), create); err != nil {
-		b.Fatal(err)
-	}
-	traced, _ := sdktrace.NewTracerProvider().Tracer("bench").Start(b.Context(), "request")
-	for name, ctx := range map[string]context.Context{"without": b.Context(), "with": traced} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := s.Stat(ctx, "key"); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := s.Put(ctx, "key", strings.NewReader("text"), overwrite); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

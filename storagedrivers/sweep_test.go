@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -27,7 +28,7 @@ func TestSweepOfAPlaceWithoutLeftovers(t *testing.T) {
 	t.Parallel()
 	s := open(t, memory.New(), storagedrivers.Options{})
 	left, err := s.Sweep(t.Context(), storagedrivers.SweepOptions{})
-	is(t, err, errors.ErrUnsupported)
+	test.Is(t, err, errors.ErrUnsupported)
 	if opErr, ok := errors.AsType[*storagedrivers.OpError](err); !ok || opErr.Op != "sweep" || left != nil {
 		t.Errorf("left %v, error %#v, want an OpError", left, err)
 	}
@@ -54,7 +55,7 @@ func TestSweepAge(t *testing.T) {
 			return nil, nil
 		}
 		_, err := open(t, d, storagedrivers.Options{}).Sweep(t.Context(), storagedrivers.SweepOptions{OlderThan: tt.given})
-		is(t, err, nil)
+		test.Is(t, err, nil)
 	}
 }
 
@@ -81,13 +82,9 @@ func TestSweepAgain(t *testing.T) {
 			var seen []string
 			s := open(t, d, storagedrivers.Options{Observe: func(op string, _ time.Duration, _ error) { seen = append(seen, op) }})
 			got, err := s.Sweep(t.Context(), storagedrivers.SweepOptions{DryRun: dry})
-			is(t, err, nil)
-			if want := []storagedrivers.Leftover{{Name: "a"}, {Name: "b"}, {Name: "c"}}; !slices.Equal(got, want) {
-				t.Errorf("dry run %t: swept %+v, want %+v", dry, got, want)
-			}
-			if !slices.Equal(seen, []string{"sweep"}) {
-				t.Errorf("observed %q", seen)
-			}
+			test.Is(t, err, nil)
+			test.Same(t, got, []storagedrivers.Leftover{{Name: "a"}, {Name: "b"}, {Name: "c"}}, "dry run", dry, "swept")
+			test.Same(t, seen, []string{"sweep"}, "observed")
 		})
 	}
 }
@@ -103,17 +100,17 @@ func TestSweepFails(t *testing.T) {
 		return d.Close()
 	}})
 	d.sweep = func(context.Context, storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
-		is(t, s.Close(), nil)
+		test.Is(t, s.Close(), nil)
 		if closed {
 			t.Error("closed under the sweep")
 		}
 		return []storagedrivers.Leftover{{Name: "a"}}, fs.ErrPermission
 	}
 	got, err := s.Sweep(t.Context(), storagedrivers.SweepOptions{})
-	is(t, err, fs.ErrPermission)
+	test.Is(t, err, fs.ErrPermission)
 	if len(got) != 1 || !closed {
 		t.Errorf("swept %+v, closed %t", got, closed)
 	}
 	_, err = s.Sweep(t.Context(), storagedrivers.SweepOptions{})
-	is(t, err, storagedrivers.ErrClosed)
+	test.Is(t, err, storagedrivers.ErrClosed)
 }

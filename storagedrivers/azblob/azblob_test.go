@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
@@ -25,13 +26,22 @@ type account struct {
 	containers sync.Map // test name to container
 }
 
+// address returns the host and port of the service.
+func (a *account) address() string {
+	host, _, _ := strings.Cut(strings.TrimPrefix(a.endpoint, "http://"), "/")
+	return host
+}
+
+// at returns the account at another address.
+func (a *account) at(address string) *account {
+	return &account{endpoint: strings.Replace(a.endpoint, a.address(), address, 1)}
+}
+
 // open returns a driver on a container.
 func (a *account) open(t *testing.T, container string) *driver {
 	t.Helper()
 	d, err := newDriver(a.config(container))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return d
 }
 
@@ -48,9 +58,8 @@ func (a *account) first(t *testing.T) storagedrivers.Driver {
 	name := "c" + strings.ToLower(rand.Text())
 	a.containers.Store(t.Name(), name)
 	d := a.open(t, name)
-	if _, err := d.container.Create(t.Context(), nil); err != nil {
-		t.Fatalf("making a container: %v", err)
-	}
+	_, err := d.container.Create(t.Context(), nil)
+	test.Must(t, err, "making a container")
 	t.Cleanup(func() {
 		admin := a.open(t, name)
 		_, _ = admin.container.Delete(context.Background(), nil) // to save memory
@@ -73,12 +82,16 @@ func (a *account) objects(t *testing.T) []string {
 	t.Helper()
 	d := a.another(t).(*driver)
 	defer d.Close()
+	return blobs(t, d)
+}
+
+// blobs returns the names in the container of d.
+func blobs(t *testing.T, d *driver) []string {
+	t.Helper()
 	var names []string
 	for pager := d.container.NewListBlobsFlatPager(nil); pager.More(); {
 		page, err := pager.NextPage(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		for _, item := range page.Segment.BlobItems {
 			names = append(names, *item.Name)
 		}
@@ -87,7 +100,17 @@ func (a *account) objects(t *testing.T) []string {
 }
 
 func (a *account) harness() drivertest.Harness {
-	return drivertest.Harness{New: a.first, Another: a.another, Leftovers: a.objects}
+	return drivertest.Harness{
+		New: a.first, Another: a.another, Leftovers: a.objects, Address: a.address(),
+		Through: func(t *testing.T, address string, timeout time.Duration) storagedrivers.Driver {
+			name, _ := a.containers.Load(t.Name())
+			c := a.at(address).config(name.(string))
+			c.Timeout = options.Duration(timeout)
+			d, err := newDriver(c)
+			test.Must(t, err)
+			return d
+		},
+	}
 }
 
 func TestConformance(t *testing.T) {

@@ -2,18 +2,29 @@ package azblob
 
 import (
 	"bytes"
+	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/internal/cloudtest"
 )
 
 // TestService tests the behaviour of a service in addition to the suite.
@@ -40,9 +51,10 @@ func TestServiceAzurite(t *testing.T) {
 
 func testService(t *testing.T, a *account) {
 	for name, run := range map[string]func(*testing.T, *account){
-		"large overwriters": testLargeOverwriters, "left blocks": testLeftBlocks, "headers": testHeaders,
-		"copy":   testCopyHeaders,
-		"prefix": testPrefix, "foreign names": testForeignNames, "missing container": testMissingContainer,
+		"large overwriters": testLargeOverwriters, "left blocks": testLeftBlocks,
+		"missing container": testMissingContainer,
+		"headers":           func(t *testing.T, a *account) { cloudtest.Headers(t, a.cloud()) },
+		"names":             func(t *testing.T, a *account) { cloudtest.Names(t, a.cloud(), "in/g/") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,18 +71,14 @@ func testLargeOverwriters(t *testing.T, a *account) {
 	for i := range 3 {
 		wg.Go(func() {
 			s := storagedrivers.New("test", d, storagedrivers.Options{Close: func() error { return nil }})
-			_, err := s.Put(t.Context(), "hot", bytes.NewReader(random(9<<20+i)), overwrite)
-			if err != nil {
-				t.Errorf("overwriting at once with others: %v", err)
-			}
+			_, err := s.Put(t.Context(), "hot", bytes.NewReader(test.Random(9<<20+i)), overwrite)
+			test.Is(t, err, nil, "overwriting at once with others")
 		})
 	}
 	wg.Wait()
 	info, err := d.Stat(t.Context(), "hot")
-	if err != nil {
-		t.Fatal(err)
-	}
-	holds(t, d, "hot", random(int(info.Size)), info)
+	test.Must(t, err)
+	holds(t, d, "hot", test.Random(int(info.Size)), info)
 }
 
 // testLeftBlocks: the blocks of an aborted upload are not an object.
@@ -80,106 +88,14 @@ func testLeftBlocks(t *testing.T, a *account) {
 	for i, size := range []int{0, 100, 9 << 20} {
 		key := fmt.Sprint(i)
 		u := d.newUpload(key, 100, storagedrivers.PutOptions{ID: "left"})
-		if _, err := u.stageAll(t.Context(), bytes.NewReader(random(100))); err != nil {
-			t.Fatal(err)
-		}
+		_, err := u.stageAll(t.Context(), bytes.NewReader(test.Random(100)))
+		test.Must(t, err)
 		missing(t, d, key)
-		info, err := d.Put(t.Context(), key, bytes.NewReader(random(size)), create)
-		if err != nil {
-			t.Fatalf("creating %d bytes: %v", size, err)
-		}
-		holds(t, d, key, random(size), info)
-		if _, err := d.Put(t.Context(), key, bytes.NewReader(random(size)), create); !errors.Is(err, fs.ErrExist) {
-			t.Errorf("creating %d bytes again: %v", size, err)
-		}
-	}
-}
-
-func testHeaders(t *testing.T, a *account) {
-	d := a.first(t).(*driver)
-	defer d.Close()
-	for _, size := range []int{100, 9 << 20} {
-		opts := storagedrivers.PutOptions{
-			Mode: storagedrivers.Overwrite, ContentType: "image/png", CacheControl: "public, max-age=60",
-		}
-		if _, err := d.Put(t.Context(), "a.png", bytes.NewReader(random(size)), opts); err != nil {
-			t.Fatal(err)
-		}
-		got, err := d.blob("a.png").GetProperties(t.Context(), nil)
-		if err != nil || value(got.ContentType) != opts.ContentType || value(got.CacheControl) != opts.CacheControl {
-			t.Errorf("%q, %q, error %v", value(got.ContentType), value(got.CacheControl), err)
-		}
-	}
-}
-
-// testCopyHeaders: a copy within the service has the headers of its own options.
-func testCopyHeaders(t *testing.T, a *account) {
-	d := a.first(t).(*driver)
-	defer d.Close()
-	source, err := d.Put(t.Context(), "a.txt", bytes.NewReader(random(100)), storagedrivers.PutOptions{ContentType: "text/plain", CacheControl: "no-store"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, cacheControl := range []string{"", "max-age=60"} {
-		opts := storagedrivers.PutOptions{
-			Mode: storagedrivers.Overwrite, ID: "OWN", ContentType: "image/png", CacheControl: cacheControl, Source: &source,
-		}
-		info, err := d.Put(t.Context(), "b.png", nil, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		holds(t, d, "b.png", random(100), info)
-		got, err := d.blob("b.png").GetProperties(t.Context(), nil)
-		if err != nil || value(got.ContentType) != opts.ContentType || value(got.CacheControl) != cacheControl {
-			t.Errorf("%q, %q, error %v", value(got.ContentType), value(got.CacheControl), err)
-		}
-		if _, id, err := d.look(t.Context(), "b.png"); err != nil || id != opts.ID {
-			t.Errorf("ID %q, error %v", id, err)
-		}
-	}
-}
-
-func testPrefix(t *testing.T, a *account) {
-	outside := a.first(t).(*driver)
-	defer outside.Close()
-	c := a.config(outside.name)
-	c.Prefix = "/some/folder/"
-	d, err := newDriver(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	if _, err := outside.Put(t.Context(), "some/folder-not", strings.NewReader("x"), create); err != nil {
-		t.Fatal(err)
-	}
-	info, err := d.Put(t.Context(), "a/b", strings.NewReader("x"), create)
-	if err != nil {
-		t.Fatal(err)
-	}
-	holds(t, d, "a/b", []byte("x"), info)
-	info.Key = "some/folder/a/b"
-	holds(t, outside, info.Key, []byte("x"), info)
-	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
-	if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "a/b" {
-		t.Errorf("listed %+v, error %v", page.Objects, err)
-	}
-	if err := d.Delete(t.Context(), "a/b", storagedrivers.DeleteOptions{}); err != nil {
-		t.Error(err)
-	}
-	missing(t, outside, info.Key)
-}
-
-func testForeignNames(t *testing.T, a *account) {
-	d := a.first(t).(*driver)
-	defer d.Close()
-	for _, name := range []string{".hidden", "a/.b", "a//b", "ok"} {
-		if _, err := d.blob(name).UploadBuffer(t.Context(), []byte("x"), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
-	if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "ok" {
-		t.Errorf("listed %+v, error %v", page.Objects, err)
+		info, err := d.Put(t.Context(), key, bytes.NewReader(test.Random(size)), create)
+		test.Must(t, err, "creating", size, "bytes")
+		holds(t, d, key, test.Random(size), info)
+		_, err = d.Put(t.Context(), key, bytes.NewReader(test.Random(size)), create)
+		test.Is(t, err, fs.ErrExist, "creating", size, "bytes again")
 	}
 }
 
@@ -187,12 +103,10 @@ func testMissingContainer(t *testing.T, a *account) {
 	d := a.open(t, "no-such-container")
 	defer d.Close()
 	err := d.Check(t.Context())
-	if err == nil || !strings.Contains(err.Error(), `the container "no-such-container" does not exist`) {
-		t.Errorf("check: %v", err)
-	}
+	test.Says(t, err, `the container "no-such-container" does not exist`, "check")
 	_, err = d.Stat(t.Context(), "key")
 	_, putErr := d.Put(t.Context(), "key", strings.NewReader("x"), create)
-	_, largeErr := d.Put(t.Context(), "key", bytes.NewReader(random(9<<20)), create)
+	_, largeErr := d.Put(t.Context(), "key", bytes.NewReader(test.Random(9<<20)), create)
 	for _, err := range []error{err, putErr, largeErr, d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{})} {
 		if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
 			t.Errorf("error %v, want one that says nothing of the key", err)
@@ -204,17 +118,13 @@ func testPermission(t *testing.T, a *account) {
 	c := a.config(a.first(t).(*driver).name)
 	c.Key = "d3Jvbmc="
 	d, err := newDriver(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer d.Close()
 	_, err = d.Stat(t.Context(), "key")
 	_, putErr := d.Put(t.Context(), "key", strings.NewReader("x"), create)
-	_, largeErr := d.Put(t.Context(), "key", bytes.NewReader(random(9<<20)), overwrite)
+	_, largeErr := d.Put(t.Context(), "key", bytes.NewReader(test.Random(9<<20)), overwrite)
 	for _, err := range []error{err, putErr, largeErr, d.Check(t.Context())} {
-		if !errors.Is(err, fs.ErrPermission) {
-			t.Errorf("error %v, want a missing permission", err)
-		}
+		test.Is(t, err, fs.ErrPermission)
 	}
 }
 
@@ -223,34 +133,163 @@ func testSharedAccessSignature(t *testing.T, a *account) {
 	defer owner.Close()
 	signature, err := owner.container.GetSASURL(
 		sas.ContainerPermissions{Read: true, Write: true, Create: true, Delete: true, List: true}, time.Now().Add(time.Hour), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	_, query, _ := strings.Cut(signature, "?")
 	d, err := newDriver(Config{
 		ConnectionString: "BlobEndpoint=" + a.endpoint + ";SharedAccessSignature=" + query, Container: owner.name,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer d.Close()
 	for key, size := range map[string]int{"small": 100, "large": 9 << 20} {
-		info, err := d.Put(t.Context(), key, bytes.NewReader(random(size)), create)
-		if err != nil {
-			t.Fatal(err)
+		info, err := d.Put(t.Context(), key, bytes.NewReader(test.Random(size)), create)
+		test.Must(t, err)
+		holds(t, d, key, test.Random(size), info)
+		_, err = d.Put(t.Context(), key, bytes.NewReader(test.Random(size)), create)
+		test.Is(t, err, fs.ErrExist, "creating again")
+		test.Is(t, d.Delete(t.Context(), key, storagedrivers.DeleteOptions{}), nil)
+	}
+	test.Is(t, d.Check(t.Context()), nil)
+	_, err = d.Presign(t.Context(), "small", storagedrivers.PresignOptions{})
+	test.Is(t, err, errors.ErrUnsupported, "signing")
+}
+
+const signedKey = "folder/odd #?%&+é name.png"
+
+// fetch returns the status, headers and body of the response to a request without credentials.
+func fetch(t *testing.T, method, address string) (int, http.Header, []byte) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, address, nil)
+	test.Must(t, err)
+	answer, err := (&http.Client{}).Do(request)
+	test.Must(t, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	test.Must(t, err)
+	return answer.StatusCode, answer.Header, body
+}
+
+func testPresign(t *testing.T, a *account) { presigns(t, a.first(t).(*driver)) }
+
+func testPresignByConnectionString(t *testing.T, a *account) {
+	d, err := newDriver(Config{
+		ConnectionString: fmt.Sprintf("DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;BlobEndpoint=%s;",
+			servers.AzuriteAccount, servers.AzuriteKey, a.endpoint),
+		Container: a.first(t).(*driver).name,
+		Prefix:    "a folder",
+	})
+	test.Must(t, err)
+	presigns(t, d)
+}
+
+func presigns(t *testing.T, d *driver) {
+	defer d.Close()
+	data := test.Random(1000)
+	stored := storagedrivers.PutOptions{ContentType: "image/png", CacheControl: "no-cache"}
+	_, err := d.Put(t.Context(), signedKey, bytes.NewReader(data), stored)
+	test.Must(t, err)
+	for name, tt := range map[string]struct{ opts, want storagedrivers.PresignOptions }{
+		"as stored": {
+			storagedrivers.PresignOptions{Lifetime: time.Minute},
+			storagedrivers.PresignOptions{ContentType: "image/png", CacheControl: "no-cache"},
+		},
+		"overridden": {
+			storagedrivers.PresignOptions{
+				Lifetime: 7 * 24 * time.Hour, ContentType: "text/plain; charset=utf-8", CacheControl: "private, max-age=5",
+				Disposition: `attachment; filename="odd #?%&+ name.png"`,
+			},
+			storagedrivers.PresignOptions{
+				ContentType: "text/plain; charset=utf-8", CacheControl: "private, max-age=5",
+				Disposition: `attachment; filename="odd #?%&+ name.png"`,
+			},
+		},
+	} {
+		address, err := d.Presign(t.Context(), signedKey, tt.opts)
+		test.Must(t, err)
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			status, header, body := fetch(t, method, address)
+			got := storagedrivers.PresignOptions{
+				ContentType: header.Get("Content-Type"), CacheControl: header.Get("Cache-Control"),
+				Disposition: header.Get("Content-Disposition"),
+			}
+			if status != http.StatusOK || got != tt.want {
+				t.Errorf("%s %s: %d with %+v, want %+v", method, name, status, got, tt.want)
+			}
+			if method == http.MethodGet && !bytes.Equal(body, data) {
+				t.Errorf("%s: %d bytes, want %d", name, len(body), len(data))
+			}
 		}
-		holds(t, d, key, random(size), info)
-		if _, err := d.Put(t.Context(), key, bytes.NewReader(random(size)), create); !errors.Is(err, fs.ErrExist) {
-			t.Errorf("creating again: %v", err)
+		for what, forged := range map[string]string{
+			"another key": strings.Replace(address, "odd", "other", 1),
+			"no query":    address[:strings.IndexByte(address, '?')],
+		} {
+			if status, _, _ := fetch(t, http.MethodGet, forged); status < 400 {
+				t.Errorf("%s, %s: %d", name, what, status)
+			}
 		}
-		if err := d.Delete(t.Context(), key, storagedrivers.DeleteOptions{}); err != nil {
-			t.Error(err)
+		if status, _, _ := fetch(t, http.MethodDelete, address); status < 400 {
+			t.Errorf("%s: deleted with %d", name, status)
 		}
 	}
-	if err := d.Check(t.Context()); err != nil {
-		t.Error(err)
+	late, err := d.Presign(t.Context(), signedKey, storagedrivers.PresignOptions{Lifetime: -time.Minute})
+	test.Must(t, err)
+	if status, _, _ := fetch(t, http.MethodGet, late); status != http.StatusForbidden {
+		t.Errorf("when its life is over: %d", status)
 	}
-	if _, err := d.Presign(t.Context(), "small", storagedrivers.PresignOptions{}); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("signing: error %v, want unsupported", err)
+}
+
+type token struct{}
+
+func (token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: "token", ExpiresOn: time.Now().Add(time.Hour)}, nil
+}
+
+// TestDelegation: one key is requested for all addresses that end before it.
+func TestDelegation(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	lent := 0
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("comp") != "userdelegationkey" || r.Header.Get("Authorization") != "Bearer token" {
+			refuse(w, http.StatusForbidden, "AuthorizationPermissionMismatch")
+			return
+		}
+		lent++
+		var info struct{ Start, Expiry time.Time }
+		test.Is(t, xml.NewDecoder(r.Body).Decode(&info), nil)
+		// The service refuses keys that end later, by its own clock.
+		if info.Expiry.After(now.Add(-clockSkew+keyLifetime)) || info.Expiry.Sub(info.Start) > keyLifetime {
+			t.Errorf("asked for a key from %s to %s", info.Start, info.Expiry)
+		}
+		w.Header().Set("Content-Type", "application/xml")
+		fmt.Fprintf(w, `<UserDelegationKey><SignedOid>oid</SignedOid><SignedTid>tid</SignedTid>`+
+			`<SignedStart>%s</SignedStart><SignedExpiry>%s</SignedExpiry><SignedService>b</SignedService>`+
+			`<SignedVersion>2020-02-10</SignedVersion><Value>a2V5</Value></UserDelegationKey>`,
+			now.Format(time.RFC3339), now.Add(keyLifetime).Format(time.RFC3339))
+	}))
+	defer server.Close()
+	options := service.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: server.Client()}}
+	account, err := service.NewClient(server.URL, token{}, &options)
+	test.Must(t, err)
+	clock := func() time.Time { return now }
+	keys := &delegation{account: account, now: clock}
+	d := &driver{name: "pictures", container: account.NewContainerClient("pictures"), sign: keys.sign, now: clock}
+	sign := func(lifetime time.Duration) {
+		t.Helper()
+		address, err := d.Presign(t.Context(), "a/b.png", storagedrivers.PresignOptions{Lifetime: lifetime})
+		test.Must(t, err)
+		u, err := url.Parse(address)
+		test.Must(t, err)
+		query := u.Query()
+		if query.Get("skoid") != "oid" || query.Get("spr") != "https" || query.Get("sp") != "r" ||
+			query.Get("se") != now.Add(lifetime).Format(time.RFC3339) || query.Get("sig") == "" {
+			t.Errorf("signed %v", query)
+		}
 	}
+	sign(time.Hour)
+	sign(keyLifetime - clockSkew)
+	test.Equal(t, lent, 1, "keys were lent")
+	now = now.Add(time.Hour)
+	sign(time.Hour)
+	sign(keyLifetime - clockSkew)
+	test.Equal(t, lent, 2, "keys were lent")
 }

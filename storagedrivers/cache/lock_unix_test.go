@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // TestLockOfChild: the folder of a closed store is free, also while a child process that has just been
@@ -18,11 +20,9 @@ func TestLockOfChild(t *testing.T) {
 		t.Fatal("the folder is not owned")
 	}
 	child, err := unix.Dup(int(s.lockFile.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer unix.Close(child)
-	is(t, s.Close(), nil)
+	test.Is(t, s.Close(), nil)
 	if !open(t, folder, 0).ready() {
 		t.Error("the folder is in use after the store was closed")
 	}

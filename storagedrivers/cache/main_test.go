@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -171,9 +172,7 @@ func (b *backend) blocked() *backend      { b.held = make(chan struct{}); return
 func files(t testing.TB, folder string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "?", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	length := func(path string) int {
 		_, n, _ := parseName(filepath.Base(path))
 		return n
@@ -207,9 +206,8 @@ func behind(t testing.TB, b *backend, s *Store, p Policy) storagedrivers.Driver 
 
 func put(t testing.TB, d storagedrivers.Driver, key string, content []byte) {
 	t.Helper()
-	if _, err := d.Put(t.Context(), key, strings.NewReader(string(content)), overwrite); err != nil {
-		t.Fatal(err)
-	}
+	_, err := d.Put(t.Context(), key, strings.NewReader(string(content)), overwrite)
+	test.Must(t, err)
 }
 
 func read(ctx context.Context, d storagedrivers.Driver, key string, rng storagedrivers.Range) ([]byte, error) {
@@ -227,13 +225,6 @@ func has(t testing.TB, d storagedrivers.Driver, key string, rng storagedrivers.R
 	got, err := read(t.Context(), d, key, rng)
 	if err != nil || string(got) != string(want) {
 		t.Errorf("%s %+v: %d bytes, want %d, equal %t, error %v", key, rng, len(got), len(want), string(got) == string(want), err)
-	}
-}
-
-func is(t testing.TB, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("error %v, want %v", err, want)
 	}
 }
 
@@ -266,9 +257,7 @@ func TestConformance(t *testing.T) {
 				Another: func(t *testing.T) storagedrivers.Driver { return on(t, at(t)) },
 				Leftovers: func(t *testing.T) []string {
 					page, err := at(t).List(t.Context(), storagedrivers.ListOptions{})
-					if err != nil {
-						t.Fatal(err)
-					}
+					test.Must(t, err)
 					keys := make([]string, 0, len(page.Objects))
 					for _, info := range page.Objects {
 						keys = append(keys, info.Key)
@@ -286,7 +275,7 @@ func TestConformance(t *testing.T) {
 func size(t testing.TB, folder string) int64 {
 	t.Helper()
 	var sum int64
-	is(t, filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
+	test.Is(t, filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
 			info, err := entry.Info()
 			if err != nil {
@@ -307,4 +296,55 @@ func readers(t testing.TB, n int, f func(i int)) {
 		wg.Go(func() { f(i) })
 	}
 	wg.Wait()
+}
+
+// TestCopy: a copy is made by the backend, and is read at once in place of the object that it replaces.
+func TestCopy(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]Policy{
+		"cached":  {Revalidate: time.Hour, FillOnUpload: true},
+		"skipped": {Revalidate: time.Hour, Skip: func(string) bool { return true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := New(newBackend(), open(t, t.TempDir(), 0), "backend", policy)
+			content := random(1, mib)
+			put(t, d, "source", content)
+			put(t, d, "object", random(2, mib))
+			has(t, d, "object", all, random(2, mib))
+			source, err := d.Stat(t.Context(), "source")
+			test.Is(t, err, nil)
+			_, err = d.Put(t.Context(), "object", nil, storagedrivers.PutOptions{Source: &source})
+			test.Is(t, err, fs.ErrExist)
+			_, err = d.Put(t.Context(), "object", nil, storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, Source: &source})
+			test.Is(t, err, nil)
+			has(t, d, "object", all, content)
+			test.Is(t, d.Close(), nil)
+		})
+	}
+}
+
+// roomy is a backend that reports its space.
+type roomy struct{ *backend }
+
+func (roomy) Space(context.Context) (storagedrivers.Space, error) {
+	return storagedrivers.Space{Free: 2, Total: 3}, nil
+}
+
+// TestSpace: the space is that of the backend, if it reports it.
+func TestSpace(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		backend storagedrivers.Driver
+		space   storagedrivers.Space
+		err     error
+	}{
+		{roomy{newBackend()}, storagedrivers.Space{Free: 2, Total: 3}, nil},
+		{newBackend(), storagedrivers.Space{}, errors.ErrUnsupported},
+	} {
+		d := New(tt.backend, within(t.TempDir()), "backend", small)
+		space, err := d.(storagedrivers.SpaceReporter).Space(t.Context())
+		test.Is(t, err, tt.err)
+		test.Equal(t, space, tt.space, "space")
+	}
 }

@@ -3,13 +3,14 @@ package cache
 import (
 	"context"
 	"io"
-	"strings"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -44,7 +45,7 @@ func behindFirst(t *testing.T, f *first, p Policy) storagedrivers.Driver {
 	t.Helper()
 	f.backend = newBackend()
 	d := New(f, open(t, t.TempDir(), 0), "backend", p)
-	t.Cleanup(func() { is(t, d.Close(), nil) })
+	t.Cleanup(func() { test.Is(t, d.Close(), nil) })
 	return d
 }
 
@@ -54,7 +55,7 @@ func TestFillLate(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(t *testing.T, d storagedrivers.Driver){
 		"deleted": func(t *testing.T, d storagedrivers.Driver) {
-			is(t, d.Delete(t.Context(), "a", storagedrivers.DeleteOptions{}), nil)
+			test.Is(t, d.Delete(t.Context(), "a", storagedrivers.DeleteOptions{}), nil)
 		},
 		"replaced": func(t *testing.T, d storagedrivers.Driver) { put(t, d, "a", []byte("newer")) },
 	} {
@@ -84,7 +85,7 @@ func TestErrorOfAnother(t *testing.T) {
 	var other sync.WaitGroup
 	other.Go(func() {
 		_, err := read(t.Context(), d, "a", storagedrivers.Range{Offset: 10 * mib})
-		is(t, err, storagedrivers.ErrInvalidRange)
+		test.Is(t, err, storagedrivers.ErrInvalidRange)
 	})
 	<-entered
 	time.AfterFunc(50*time.Millisecond, func() { close(goOn) })
@@ -119,14 +120,14 @@ func TestBusyOfAnother(t *testing.T) {
 		var both sync.WaitGroup
 		both.Go(func() {
 			_, err := read(storagedrivers.WithOwner(t.Context(), "busy"), d, "a", all)
-			is(t, err, storagedrivers.ErrBusy)
+			test.Is(t, err, storagedrivers.ErrBusy)
 		})
 		synctest.Wait()
 		both.Go(func() { has(t, d, "a", all, []byte("text")) })
 		synctest.Wait()
 		close(b.goOn)
 		both.Wait()
-		is(t, d.Close(), nil)
+		test.Is(t, d.Close(), nil)
 	})
 }
 
@@ -140,7 +141,7 @@ func TestShortenedBehind(t *testing.T) {
 	has(t, d, "a", storagedrivers.Range{Length: 10}, random(1, 10))
 	put(t, b, "a", []byte("short"))
 	_, err := read(t.Context(), d, "a", storagedrivers.Range{Offset: 200 * kib})
-	is(t, err, storagedrivers.ErrInvalidRange)
+	test.Is(t, err, storagedrivers.ErrInvalidRange)
 	has(t, d, "a", all, []byte("short"))
 }
 
@@ -153,15 +154,15 @@ func TestReplacedWhileIdle(t *testing.T) {
 	d := behind(t, b, open(t, t.TempDir(), 0), small)
 	put(t, d, "a", old)
 	idle, _, err := d.Open(t.Context(), "a", all)
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	_, err = io.ReadFull(idle, make([]byte, 128*kib)) // of the blocks 1 and 2, which are one request
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	d.(*cached).running.Wait()
 	put(t, b, "a", now)
 	has(t, d, "a", storagedrivers.Range{Offset: 64 * kib}, now[64*kib:])
 	_, err = io.ReadAll(idle)
-	is(t, err, storagedrivers.ErrChanged)
-	is(t, idle.Close(), nil)
+	test.Is(t, err, storagedrivers.ErrChanged)
+	test.Is(t, idle.Close(), nil)
 }
 
 // TestDriverPanics: a panic of the driver is an error of the reader, and the next one reads.
@@ -173,18 +174,14 @@ func TestDriverPanics(t *testing.T) {
 	f.open = func() { panic("driver") }
 	put(t, d, "a", content)
 	_, err := read(t.Context(), d, "a", all)
-	if err == nil || !strings.Contains(err.Error(), "panic: driver") {
-		t.Errorf("error %v", err)
-	}
+	test.Says(t, err, "panic: driver")
 	has(t, d, "a", all, content)
 	b := &panicking{backend: newBackend()}
 	d = New(b, open(t, t.TempDir(), 0), "backend", small)
-	t.Cleanup(func() { is(t, d.Close(), nil) })
+	t.Cleanup(func() { test.Is(t, d.Close(), nil) })
 	put(t, d, "a", content)
 	_, err = read(t.Context(), d, "a", all)
-	if err == nil || !strings.Contains(err.Error(), "panic: body") {
-		t.Errorf("error %v", err)
-	}
+	test.Says(t, err, "panic: body")
 	b.over.Store(true)
 	has(t, d, "a", all, content)
 }
@@ -214,11 +211,11 @@ func TestFetchesWithoutReaders(t *testing.T) {
 	t.Parallel()
 	b := &trickling{backend: newBackend()}
 	d := New(b, open(t, t.TempDir(), 0), "backend", small)
-	t.Cleanup(func() { is(t, d.Close(), nil) })
+	t.Cleanup(func() { test.Is(t, d.Close(), nil) })
 	put(t, d, "a", random(1, 100*64*kib))
 	for i := range int64(100) { // one after the other
 		_, err := read(t.Context(), d, "a", storagedrivers.Range{Offset: i * 64 * kib, Length: 1})
-		is(t, err, nil)
+		test.Is(t, err, nil)
 	}
 	deadline := time.Now().Add(10 * time.Second)
 	for b.running.Load() > maxOrphans && time.Now().Before(deadline) {
@@ -280,9 +277,9 @@ func TestWithoutCache(t *testing.T) {
 		stats int64
 	}{{t.Context(), 0}, {storagedrivers.WithoutCache(t.Context()), 1}} {
 		_, err := d.Stat(tt.ctx, "a")
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		_, err = read(tt.ctx, d, "a", all)
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		b.did(t, "stat and read", tt.stats, tt.stats, 4*tt.stats)
 	}
 }
@@ -293,18 +290,192 @@ func TestNotRepeated(t *testing.T) {
 	b := newBackend()
 	d := behind(t, b, open(t, t.TempDir(), 0), small)
 	s := storagedrivers.New("far", d, storagedrivers.Options{Close: func() error { return nil }})
-	t.Cleanup(func() { is(t, s.Close(), nil) })
+	t.Cleanup(func() { test.Is(t, s.Close(), nil) })
 	b.set(func() { b.down = storagedrivers.ErrUnavailable })
 	for range 3 {
 		_, err := s.Stat(t.Context(), "a")
-		is(t, err, storagedrivers.ErrUnavailable)
+		test.Is(t, err, storagedrivers.ErrUnavailable)
 	}
 	begin := time.Now()
 	for range 20 {
 		_, err := s.Stat(t.Context(), "a")
-		is(t, err, storagedrivers.ErrUnavailable)
+		test.Is(t, err, storagedrivers.ErrUnavailable)
 	}
 	if took := time.Since(begin); took > 3*time.Second { // 20 repetitions with pauses take 6 s
 		t.Errorf("refusals take %v", took)
 	}
+}
+
+// asked counts the bytes that are requested.
+type asked struct {
+	*backend
+	begun atomic.Bool
+	first func() // called before the first Open
+	bytes atomic.Int64
+}
+
+func (a *asked) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	if a.first != nil && a.begun.CompareAndSwap(false, true) {
+		a.first()
+	}
+	body, info, err := a.backend.Open(ctx, key, rng)
+	if err == nil {
+		n, _ := rng.Within(info.Size)
+		a.bytes.Add(n)
+	}
+	return body, info, err
+}
+
+// TestFetchedOnce: a block that is being opened is not fetched by another reader, which knows the
+// object from a Stat meanwhile.
+func TestFetchedOnce(t *testing.T) {
+	t.Parallel()
+	content := random(1, 300*kib)
+	for name, rng := range map[string]storagedrivers.Range{"whole": all, "range": {Offset: 10, Length: 10}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				b, goOn := &asked{backend: newBackend()}, make(chan struct{})
+				b.first = func() { <-goOn }
+				d := New(b, open(t, folder, 0), "backend", Policy{Block: 64 * kib, Immutable: true, Revalidate: time.Minute})
+				defer d.Close()
+				put(t, d, "object", content)
+				var group sync.WaitGroup
+				group.Go(func() { has(t, d, "object", all, content) })
+				synctest.Wait()
+				_, err := d.Stat(t.Context(), "object")
+				test.Is(t, err, nil)
+				group.Go(func() {
+					n, _ := rng.Within(int64(len(content)))
+					has(t, d, "object", rng, content[rng.Offset:rng.Offset+n])
+				})
+				synctest.Wait()
+				close(goOn)
+				group.Wait()
+				test.Equal(t, b.bytes.Load(), int64(len(content)), "bytes were requested of", len(content))
+			})
+		})
+	}
+}
+
+// TestStoredNotFetched: a reader fetches no block that is stored.
+func TestStoredNotFetched(t *testing.T) {
+	t.Parallel()
+	const block = 64 * kib
+	content := random(1, 16*block)
+	b := &asked{backend: newBackend()}
+	d := New(b, open(t, t.TempDir(), 0), "backend", Policy{Block: block, Immutable: true, Revalidate: time.Minute})
+	defer d.Close()
+	put(t, d, "object", content)
+	for number := int64(8); number < 16; number++ {
+		has(t, d, "object", storagedrivers.Range{Offset: number * block, Length: 1}, content[number*block:number*block+1])
+	}
+	d.(*cached).running.Wait() // their blocks are stored
+	b.bytes.Store(0)
+	has(t, d, "object", all, content)
+	if n := b.bytes.Load(); n != 8*block {
+		t.Errorf("%d blocks were requested, want 8", n/block)
+	}
+}
+
+// TestMemory: blocks on their way share a bounded memory, and owners take turns.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	const block, fit, count = 64 * kib, 2, 10
+	content := random(1, 2*count*block)
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, b := open(t, folder, 0), newBackend().blocked()
+		s.fetching = newFetching(fit * block)
+		d := behind(t, b, s, Policy{Block: block, Immutable: true, Revalidate: time.Minute})
+		put(t, d, "object", content)
+		var group sync.WaitGroup
+		for i := range 2 * count {
+			group.Go(func() {
+				ctx := storagedrivers.WithOwner(t.Context(), strconv.Itoa(i%2))
+				at := int64(i) * block
+				got, err := read(ctx, d, "object", storagedrivers.Range{Offset: at, Length: block})
+				if err != nil || string(got) != string(content[at:at+block]) {
+					t.Errorf("block %d: %d bytes, error %v", i, len(got), err)
+				}
+			})
+		}
+		synctest.Wait()
+		test.Equal(t, d.(*cached).inMemory(), fit, "blocks are in memory")
+		close(b.held)
+		group.Wait()
+		test.Equal(t, s.fetching.Busy(), 0, "blocks are still counted")
+	})
+}
+
+// TestMemoryLeft: a fetch whose reader leaves waits for no memory.
+func TestMemoryLeft(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, b := open(t, folder, 0), newBackend()
+		s.fetching = newFetching(64 * kib)
+		d := behind(t, b, s, small)
+		put(t, d, "object", random(1, 64*kib))
+		slot, err := s.acquire(t.Context(), 64*kib)
+		test.Is(t, err, nil)
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() {
+			_, err := read(ctx, d, "object", all)
+			left <- err
+		}()
+		synctest.Wait()
+		leave()
+		test.Is(t, <-left, context.Canceled)
+		d.(*cached).running.Wait()
+		slot.Release()
+		has(t, d, "object", all, random(1, 64*kib))
+	})
+}
+
+// inMemory returns the number of blocks that are being received.
+func (d *cached) inMemory() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := 0
+	for _, f := range d.flights {
+		f.mu.Lock()
+		if f.buf != nil {
+			n++
+		}
+		f.mu.Unlock()
+	}
+	return n
+}
+
+// sameTime is a backend whose objects all have one time.
+type sameTime struct{ *backend }
+
+func (b sameTime) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	info, err := b.backend.Stat(ctx, key)
+	info.ModTime = time.Unix(1_700_000_000, 0)
+	return info, err
+}
+
+func (b sameTime) Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
+	body, info, err := b.backend.Open(ctx, key, rng)
+	info.ModTime = time.Unix(1_700_000_000, 0)
+	return body, info, err
+}
+
+// TestReplacedBehindInTime: two generations of the same size and time differ by their entity tags.
+func TestReplacedBehindInTime(t *testing.T) {
+	t.Parallel()
+	old, now := random(1, 300*kib), random(2, 300*kib)
+	b := sameTime{newBackend()}
+	d := New(b, open(t, t.TempDir(), 0), "backend", small)
+	t.Cleanup(func() { d.Close() })
+	put(t, b, "object", old)
+	has(t, d, "object", all, old)
+	put(t, b, "object", now)
+	has(t, d, "object", all, now)
 }

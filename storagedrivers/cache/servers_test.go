@@ -1,16 +1,25 @@
 package cache
 
 import (
+	"bufio"
+	"bytes"
 	"crypto/rand"
+	"fmt"
 	"log/slog"
+	mathrand "math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/azblob"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
@@ -37,7 +46,7 @@ var remotes = map[string]func(t *testing.T) func(folder string) config{
 			Credentials: credentials.NewStaticCredentialsProvider(s.AccessKeyID, s.SecretAccessKey, ""),
 		})
 		_, err := client.CreateBucket(t.Context(), &awss3.CreateBucketInput{Bucket: aws.String("bucket")})
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		return func(folder string) config {
 			return &s3.Config{
 				Bucket: "bucket", Endpoint: "http://" + s.Address, AccessKeyID: s.AccessKeyID, SecretAccessKey: s.SecretAccessKey, Prefix: folder,
@@ -48,11 +57,11 @@ var remotes = map[string]func(t *testing.T) func(folder string) config{
 		t.Helper()
 		s := servers.Azurite(t)
 		key, err := container.NewSharedKeyCredential(servers.AzuriteAccount, servers.AzuriteKey)
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		client, err := container.NewClientWithSharedKeyCredential(s.Endpoint+"/container", key, nil)
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		_, err = client.Create(t.Context(), nil)
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		return func(folder string) config {
 			return &azblob.Config{
 				Container: "container", Account: servers.AzuriteAccount, Key: servers.AzuriteKey, Endpoint: s.Endpoint, Prefix: folder,
@@ -87,9 +96,9 @@ var remotes = map[string]func(t *testing.T) func(folder string) config{
 // remote returns the driver of a configuration.
 func remote(t *testing.T, c config) storagedrivers.Driver {
 	t.Helper()
-	is(t, c.Complete(), nil)
+	test.Is(t, c.Complete(), nil)
 	d, err := c.NewDriver(slog.New(slog.DiscardHandler))
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	return d
 }
 
@@ -133,5 +142,65 @@ func TestImmutableSFTP(t *testing.T) {
 	if stats := store.Stats(); stats.Misses != misses || stats.Hits == 0 {
 		t.Errorf("%+v after %d misses", stats, misses)
 	}
-	is(t, d.Close(), nil)
+	test.Is(t, d.Close(), nil)
+}
+
+// childFolder is the environment variable of a child process, with the folder that it writes to.
+const childFolder = "MEDIA_TEST_CACHE_FOLDER"
+
+const childMaxSize = 16 * mib
+
+// storeForever stores records and prints the number of each. The size of a record is [sizeOf].
+func storeForever(folder string) {
+	s := NewStore(Options{Folder: folder, MaxSize: childMaxSize})
+	for i := 0; s.put(id(i), random(uint64(i), sizeOf(i))); i++ {
+		fmt.Println(i)
+	}
+}
+
+func sizeOf(i int) int { return 1 + i*7919%(300*kib) }
+
+// TestKilled: a store whose process is killed while it writes is there for the next one, within its
+// bound, and each record in it is right.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	rounds := 20
+	if testing.Short() {
+		rounds = 3
+	}
+	program, err := os.Executable()
+	test.Is(t, err, nil)
+	folder := t.TempDir()
+	for round := range rounds {
+		child := exec.CommandContext(t.Context(), program)
+		child.Env = append(os.Environ(), childFolder+"="+folder)
+		out, err := child.StdoutPipe()
+		test.Is(t, err, nil)
+		test.Is(t, child.Start(), nil)
+		time.AfterFunc(time.Duration(mathrand.IntN(200))*time.Millisecond, func() { _ = child.Process.Kill() })
+		last := -1
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			last, err = strconv.Atoi(lines.Text())
+			test.Is(t, err, nil)
+		}
+		_ = child.Wait() // it was killed
+
+		s := NewStore(Options{Folder: folder, MaxSize: childMaxSize})
+		if !s.ready() {
+			t.Fatal("the folder of the killed process is not usable")
+		}
+		found := 0
+		for i := range last + 1 {
+			if got, ok := s.payload(id(i), sizeOf(i)); ok {
+				found++
+				if !bytes.Equal(got, random(uint64(i), sizeOf(i))) {
+					t.Fatalf("round %d: record %d has other bytes", round, i)
+				}
+			}
+		}
+		if stats := s.Stats(); last >= 0 && found == 0 || size(t, folder) > childMaxSize || stats.Damaged > 1 {
+			t.Errorf("round %d: %d of %d records, %+v", round, found, last+1, stats)
+		}
+		test.Is(t, s.Close(), nil)
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // TestFullDisk: without space or inodes, objects come from the backend, and the cache is filled again
@@ -22,7 +24,7 @@ func TestFullDisk(t *testing.T) {
 			if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, mount); err != nil {
 				t.Skipf("mounting: %v", err)
 			}
-			t.Cleanup(func() { is(t, syscall.Unmount(folder, 0), nil) })
+			t.Cleanup(func() { test.Is(t, syscall.Unmount(folder, 0), nil) })
 			s, b, content := open(t, folder, 32*mib), newBackend(), map[int][]byte{}
 			d := behind(t, b, s, Policy{Block: 256 * kib})
 			for i := range 40 { // 40 MiB
@@ -36,13 +38,13 @@ func TestFullDisk(t *testing.T) {
 			if s.Stats().Evicted == 0 {
 				t.Error("no file made room for another one")
 			}
-			is(t, s.Empty(), nil)
+			test.Is(t, s.Empty(), nil)
 			s.lastAttempt = time.Time{}
 			has(t, d, "1", all, content[1])
 			b.calls()
 			has(t, d, "1", all, content[1])
 			b.did(t, "with room again", 0, 1, 0)
-			is(t, s.Close(), nil)
+			test.Is(t, s.Close(), nil)
 		})
 	}
 }
@@ -58,7 +60,7 @@ func TestBoundOfDisk(t *testing.T) {
 	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size=24m"); err != nil {
 		t.Skipf("mounting: %v", err)
 	}
-	t.Cleanup(func() { is(t, syscall.Unmount(folder, 0), nil) })
+	t.Cleanup(func() { test.Is(t, syscall.Unmount(folder, 0), nil) })
 	s := open(t, folder, 24*mib)
 	var reading []*block // by readers that are slow
 	for i := range 600 { // 16 times the size
@@ -76,12 +78,12 @@ func TestBoundOfDisk(t *testing.T) {
 		}
 	}
 	var disk syscall.Statfs_t
-	is(t, syscall.Statfs(folder, &disk), nil)
+	test.Is(t, syscall.Statfs(folder, &disk), nil)
 	if free := int64(disk.Bfree) * disk.Bsize; free > 6*mib {
 		t.Errorf("%d bytes are not used", free)
 	}
 	for _, b := range reading {
 		b.close()
 	}
-	is(t, s.Close(), nil)
+	test.Is(t, s.Close(), nil)
 }

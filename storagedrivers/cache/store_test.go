@@ -3,7 +3,6 @@ package cache
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
@@ -86,7 +86,7 @@ func TestRecords(t *testing.T) {
 		if s.has(id(100), 7) || s.has(id(0), 2) {
 			t.Error("a record that was removed or has another size was found")
 		}
-		is(t, s.Close(), nil)
+		test.Is(t, s.Close(), nil)
 		if _, ok := s.payload(id(0), 1); ok || s.put(id(0), []byte("x")) {
 			t.Error("a closed store has records")
 		}
@@ -105,8 +105,8 @@ func TestBound(t *testing.T) {
 	folder := t.TempDir()
 	s := open(t, folder, limit)
 	foreign := filepath.Join(folder, subfolders[:1], "00000001.txt")
-	is(t, os.MkdirAll(filepath.Dir(foreign), 0o700), nil)
-	is(t, os.WriteFile(foreign, nil, 0o600), nil)
+	test.Is(t, os.MkdirAll(filepath.Dir(foreign), 0o700), nil)
+	test.Is(t, os.WriteFile(foreign, nil, 0o600), nil)
 	var largest int64
 	var written int64
 	for i := 0; written < 5*limit; i++ {
@@ -133,16 +133,15 @@ func TestBound(t *testing.T) {
 	if got, ok := s.payload(id(1), mib); !ok || !bytes.Equal(got, random(1, mib)) {
 		t.Error("nothing is stored after setting the limit")
 	}
-	is(t, s.Close(), nil)
+	test.Is(t, s.Close(), nil)
 	s = open(t, folder, 3*mib)
 	s.ready()
 	if got := size(t, folder); got > 3*mib {
 		t.Errorf("%d bytes after a start with 3 MiB", got)
 	}
-	is(t, s.Empty(), nil)
-	if _, err := os.Stat(foreign); err != nil {
-		t.Error(err)
-	}
+	test.Is(t, s.Empty(), nil)
+	_, err := os.Stat(foreign)
+	test.Is(t, err, nil)
 }
 
 // TestHotRecords: records that are read survive the eviction of their segment.
@@ -200,11 +199,11 @@ func TestDamage(t *testing.T) {
 			s := open(t, folder, 0)
 			d := behind(t, b, s, Policy{Block: 64 * kib, Immutable: true, FillOnUpload: true, Revalidate: time.Hour})
 			put(t, d, "object", content)
-			is(t, s.Close(), nil)
+			test.Is(t, s.Close(), nil)
 			path := files(t, folder)[tt.file]
 			f, err := os.ReadFile(path)
-			is(t, err, nil)
-			is(t, os.WriteFile(path, tt.damage(f), 0o600), nil)
+			test.Is(t, err, nil)
+			test.Is(t, os.WriteFile(path, tt.damage(f), 0o600), nil)
 			s = open(t, folder, 0)
 			d = behind(t, b, s, Policy{Block: 64 * kib, Immutable: true, Revalidate: time.Hour})
 			b.calls()
@@ -227,10 +226,10 @@ func TestWrongName(t *testing.T) {
 	for i := range 3 {
 		s.put(id(i), random(uint64(i), 70*kib))
 	}
-	is(t, os.Rename(s.path(id(0), 70*kib), s.path(id(1), 70*kib)), nil)    // another one of its length
-	is(t, os.Rename(s.path(id(2), 70*kib), s.path(id(2), 80*kib)), nil)    // another length
-	is(t, os.Link(s.path(id(1), 70*kib), filepath.Join(folder, "x")), nil) // not in a subfolder
-	is(t, s.Close(), nil)
+	test.Is(t, os.Rename(s.path(id(0), 70*kib), s.path(id(1), 70*kib)), nil)    // another one of its length
+	test.Is(t, os.Rename(s.path(id(2), 70*kib), s.path(id(2), 80*kib)), nil)    // another length
+	test.Is(t, os.Link(s.path(id(1), 70*kib), filepath.Join(folder, "x")), nil) // not in a subfolder
+	test.Is(t, s.Close(), nil)
 	s = open(t, folder, 0)
 	for i, length := range []int{70 * kib, 70 * kib, 80 * kib} {
 		if _, ok := s.payload(id(i), length); ok || s.has(id(i), length) {
@@ -248,25 +247,23 @@ func TestUnfinished(t *testing.T) {
 	folder := t.TempDir()
 	s := open(t, folder, 0)
 	s.put(id(1), random(1, 100))
-	is(t, s.Close(), nil)
+	test.Is(t, s.Close(), nil)
 	name := fileName(id(2), 100)
 	foreign := []string{"00000001.data", name, name[:1] + "/" + name + ".bak", "g/" + name, string(subfolders[(strings.IndexByte(subfolders, name[0])+1)%16]) + "/" + name}
-	is(t, os.Mkdir(filepath.Join(folder, "g"), 0o700), nil)
+	test.Is(t, os.Mkdir(filepath.Join(folder, "g"), 0o700), nil)
 	for _, name := range append(foreign, unfinishedName) {
-		is(t, os.WriteFile(filepath.Join(folder, name), make([]byte, mib), 0o600), nil)
+		test.Is(t, os.WriteFile(filepath.Join(folder, name), make([]byte, mib), 0o600), nil)
 	}
 	s = open(t, folder, 0)
 	if stats := s.Stats(); !s.ready() || s.Stats().Entries != 1 || s.Stats().Bytes != sizeOnDisk(100) {
 		t.Errorf("%+v", stats)
 	}
-	is(t, s.Empty(), nil)
-	if _, err := os.Stat(filepath.Join(folder, unfinishedName)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the unfinished file: error %v", err)
-	}
+	test.Is(t, s.Empty(), nil)
+	_, err := os.Stat(filepath.Join(folder, unfinishedName))
+	test.Is(t, err, fs.ErrNotExist, "the unfinished file")
 	for _, name := range foreign {
-		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
-			t.Error(err)
-		}
+		_, err := os.Stat(filepath.Join(folder, name))
+		test.Is(t, err, nil)
 	}
 }
 
@@ -279,9 +276,9 @@ func TestEvictedByTime(t *testing.T) {
 	for i := range count {
 		s.put(id(i), random(1, mib))
 		at := time.Now().Add(time.Duration(i*7%count-count) * time.Minute)
-		is(t, os.Chtimes(s.path(id(i), mib), at, at), nil)
+		test.Is(t, os.Chtimes(s.path(id(i), mib), at, at), nil)
 	}
-	is(t, s.Close(), nil)
+	test.Is(t, s.Close(), nil)
 	s = open(t, folder, 0)
 	s.ready()
 	first := -1
@@ -298,7 +295,7 @@ func TestEvictedByTime(t *testing.T) {
 			}
 		}
 		s.writing.Lock()
-		is(t, s.evict(), nil)
+		test.Is(t, s.evict(), nil)
 		s.writing.Unlock()
 	}
 }
@@ -311,14 +308,14 @@ func TestRemovedWhileRead(t *testing.T) {
 	d := behind(t, b, s, Policy{FillOnUpload: true})
 	put(t, d, "object", content)
 	body, _, err := d.Open(t.Context(), "object", all)
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	got := make([]byte, 100*kib, len(content))
 	_, err = io.ReadFull(body, got)
-	is(t, err, nil)
-	is(t, s.Empty(), nil)
+	test.Is(t, err, nil)
+	test.Is(t, s.Empty(), nil)
 	b.calls()
 	rest, err := io.ReadAll(body)
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	b.did(t, "without the file", 1, 0, mib)
 	if !bytes.Equal(append(got, rest...), content) {
 		t.Error("other bytes")
@@ -327,7 +324,7 @@ func TestRemovedWhileRead(t *testing.T) {
 		t.Errorf("%+v", stats)
 	}
 	has(t, d, "object", all, content)
-	is(t, body.Close(), nil)
+	test.Is(t, body.Close(), nil)
 }
 
 // TestOtherProcess: a folder belongs to one store. The other one reads from the backend and takes
@@ -353,7 +350,7 @@ func TestOtherProcess(t *testing.T) {
 		t.Error("two stores own the folder")
 	}
 	put(t, two, "object", content)
-	is(t, first.Close(), nil)
+	test.Is(t, first.Close(), nil)
 	c.advance(2 * time.Second)
 	for range 2 {
 		has(t, two, "object", all, content)
@@ -372,7 +369,7 @@ func TestUnusableFolder(t *testing.T) {
 	t.Parallel()
 	content := random(1, 300*kib)
 	file := filepath.Join(t.TempDir(), "file")
-	is(t, os.WriteFile(file, nil, 0o600), nil)
+	test.Is(t, os.WriteFile(file, nil, 0o600), nil)
 	var log bytes.Buffer
 	c := &clock{}
 	s := c.on(NewStore(Options{Folder: file, Log: slog.New(slog.NewTextHandler(&log, nil))}))
@@ -383,15 +380,13 @@ func TestUnusableFolder(t *testing.T) {
 		has(t, d, "object", all, content)
 		c.advance(2 * time.Second)
 	}
-	if n := strings.Count(log.String(), "level=WARN"); n != 1 {
-		t.Errorf("%d warnings: %s", n, log.String())
-	}
-	is(t, os.Remove(file), nil)
+	test.Equal(t, strings.Count(log.String(), "level=WARN"), 1, "warnings", log.String())
+	test.Is(t, os.Remove(file), nil)
 	has(t, d, "object", all, content)
 	b.calls()
 	has(t, d, "object", all, content)
 	b.did(t, "with a folder", 0, 1, 0)
-	is(t, s.Close(), nil)
+	test.Is(t, s.Close(), nil)
 }
 
 // TestFailingWrites: objects that cannot be stored are still read.
@@ -405,17 +400,17 @@ func TestFailingWrites(t *testing.T) {
 	has(t, d, "object", storagedrivers.Range{Length: 10}, content[:10])
 	d.(*cached).running.Wait()
 	unfinished := filepath.Join(folder, unfinishedName)
-	is(t, os.Mkdir(unfinished, 0o700), nil) // every write fails from now on
+	test.Is(t, os.Mkdir(unfinished, 0o700), nil) // every write fails from now on
 	for range 3 {
 		has(t, d, "object", all, content)
 	}
-	is(t, os.RemoveAll(unfinished), nil)
+	test.Is(t, os.RemoveAll(unfinished), nil)
 	has(t, d, "object", all, content)
 	b.calls()
 	has(t, d, "object", all, content)
 	b.did(t, "the disk is back", 0, 1, 0)
 
-	is(t, os.RemoveAll(folder), nil)
+	test.Is(t, os.RemoveAll(folder), nil)
 	for range 4 {
 		s.lastAttempt = time.Time{}
 		has(t, d, "object", all, content)
@@ -441,7 +436,7 @@ func TestConcurrentUse(t *testing.T) {
 				has(t, d, key, storagedrivers.Range{Offset: 70 * kib, Length: 10 * kib}, content[70*kib:80*kib])
 				switch {
 				case round == 10 && i == 0:
-					is(t, s.Empty(), nil)
+					test.Is(t, s.Empty(), nil)
 				case round == 20 && i == 1:
 					s.SetMaxSize(mib)
 				}
@@ -476,7 +471,7 @@ func TestMillion(t *testing.T) {
 		subfolder := of(i)[0] >> 4
 		first, ok := written[subfolder]
 		if ok {
-			is(t, os.Link(s.path(of(first), len(payload)), path), nil)
+			test.Is(t, os.Link(s.path(of(first), len(payload)), path), nil)
 			continue
 		}
 		written[subfolder] = i
@@ -484,7 +479,7 @@ func TestMillion(t *testing.T) {
 			t.Fatal("not stored")
 		}
 	}
-	is(t, s.Close(), nil)
+	test.Is(t, s.Close(), nil)
 	heap := func() uint64 {
 		var stats runtime.MemStats
 		runtime.GC()
@@ -515,8 +510,8 @@ func FuzzFile(f *testing.F) {
 	s.put(id(1), want)
 	stored := files(f, folder)[0]
 	content, err := os.ReadFile(stored)
-	is(f, err, nil)
-	is(f, s.Close(), nil)
+	test.Is(f, err, nil)
+	test.Is(f, s.Close(), nil)
 	name := filepath.Base(stored)
 	f.Add(name, len(content), 0, byte(0))
 	f.Add(name, 1000, 70_000, byte(1))
@@ -530,8 +525,8 @@ func FuzzFile(f *testing.F) {
 		if len(changed) > 0 {
 			changed[uint(at)%uint(len(changed))] ^= flip
 		}
-		is(t, os.MkdirAll(filepath.Join(folder, name[:1]), 0o700), nil)
-		is(t, os.WriteFile(filepath.Join(folder, name[:1], name), changed, 0o600), nil)
+		test.Is(t, os.MkdirAll(filepath.Join(folder, name[:1]), 0o700), nil)
+		test.Is(t, os.WriteFile(filepath.Join(folder, name[:1], name), changed, 0o600), nil)
 		s := open(t, folder, 0)
 		for _, id := range []identity{id(1), id(2)} {
 			if got, ok := s.payload(id, len(want)); ok && !bytes.Equal(got, want) {
@@ -543,6 +538,6 @@ func FuzzFile(f *testing.F) {
 				}
 			}
 		}
-		is(t, s.Empty(), nil)
+		test.Is(t, s.Empty(), nil)
 	})
 }

@@ -6,7 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
+	"testing"
+
+	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // content is the content of an object. It describes itself: every block begins with the seed, the
@@ -140,4 +145,89 @@ func (s *source) Seek(offset int64, whence int) (int64, error) {
 func (s *source) Close() error {
 	s.closed = true
 	return nil
+}
+
+var (
+	create    = storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly}
+	overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
+	all       = storagedrivers.Range{}
+)
+
+// put stores c under key, which must succeed.
+func (e *env) put(t *testing.T, key string, c content, opts storagedrivers.PutOptions) storagedrivers.Info {
+	t.Helper()
+	src := newSource(c)
+	info, err := e.storage.Put(t.Context(), key, src, opts)
+	test.Must(t, err, "storing", key)
+	if src.closed {
+		t.Errorf("storing %q closed the source", key)
+	}
+	if info.Key != key || info.Size != c.size {
+		t.Errorf("stored %q of %d bytes, want %q of %d", info.Key, info.Size, key, c.size)
+	}
+	return info
+}
+
+// has asserts that key holds c.
+func (e *env) has(t *testing.T, key string, c content) {
+	t.Helper()
+	body, info, err := e.storage.Open(t.Context(), key, all)
+	if err != nil {
+		t.Errorf("opening %q: %v", key, err)
+		return
+	}
+	defer closed(t, body)
+	if info.Key != key || info.Size != c.size {
+		t.Errorf("opened %q of %d bytes, want %q of %d", info.Key, info.Size, key, c.size)
+	}
+	test.Is(t, equal(body, c.reader()), nil, "content of", key)
+}
+
+// hasNot asserts that there is no object under key.
+func (e *env) hasNot(t *testing.T, key string) {
+	t.Helper()
+	_, err := e.storage.Stat(t.Context(), key)
+	fails(t, err, fs.ErrNotExist, "stat of a missing object")
+	body, _, err := e.storage.Open(t.Context(), key, all)
+	if err == nil {
+		closed(t, body)
+	}
+	fails(t, err, fs.ErrNotExist, "opening a missing object")
+}
+
+// open opens key, which must succeed. The reader is closed at the end of the test.
+func (e *env) open(t *testing.T, key string) io.ReadCloser {
+	t.Helper()
+	body, _, err := e.storage.Open(t.Context(), key, all)
+	test.Must(t, err, "opening", key)
+	t.Cleanup(func() { _ = body.Close() }) // may be closed already
+	return body
+}
+
+// fails asserts that err matches want.
+func fails(t *testing.T, err, want error, what string) {
+	t.Helper()
+	test.Is(t, err, want, what)
+}
+
+// never asserts that err matches none of the wrong errors, which would mislead a caller.
+func never(t *testing.T, err error, what string, wrong ...error) {
+	t.Helper()
+	for _, w := range wrong {
+		if errors.Is(err, w) {
+			t.Errorf("%s: error %v, which must not match %v", what, err, w)
+		}
+	}
+}
+
+// succeeds asserts that err is nil.
+func succeeds(t *testing.T, err error, what string) {
+	t.Helper()
+	test.Is(t, err, nil, what)
+}
+
+// closed closes c, which must succeed.
+func closed(t *testing.T, c io.Closer) {
+	t.Helper()
+	test.Is(t, c.Close(), nil, "closing")
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -15,9 +16,7 @@ import (
 func (e *env) stageCopy(t *testing.T, source storagedrivers.Info) storagedrivers.Staged {
 	t.Helper()
 	staged, err := e.storage.StageCopy(t.Context(), source)
-	if err != nil {
-		t.Fatalf("staging a copy of %q: %v", source.Key, err)
-	}
+	test.Must(t, err, "staging a copy of", source.Key)
 	return staged
 }
 

@@ -3,15 +3,19 @@ package drivertest
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"io/fs"
 	"log/slog"
 	"reflect"
 	"regexp"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -47,12 +51,8 @@ func NewConfig[C any, P interface {
 }](t *testing.T, options string) storagedrivers.Config {
 	t.Helper()
 	c := P(new(C))
-	if err := json.Unmarshal([]byte(options), c); err != nil {
-		t.Fatalf("%s: %v", options, err)
-	}
-	if err := c.Complete(); err != nil {
-		t.Fatalf("%s: %v", options, err)
-	}
+	test.Must(t, json.Unmarshal([]byte(options), c), options)
+	test.Must(t, c.Complete(), options)
 	return c
 }
 
@@ -80,9 +80,7 @@ func Describe(t *testing.T, d Description) {
 func written(t *testing.T, complete storagedrivers.Config, options string) storagedrivers.Config {
 	t.Helper()
 	c := reflect.New(reflect.TypeOf(complete).Elem()).Interface().(storagedrivers.Config) // the type of one
-	if err := json.Unmarshal([]byte(options), c); err != nil {
-		t.Fatalf("%s: %v", options, err)
-	}
+	test.Must(t, json.Unmarshal([]byte(options), c), options)
 	return c
 }
 
@@ -114,9 +112,7 @@ var soundsSecret = regexp.MustCompile("password|secret|key|passphrase|token|conn
 // ones.
 func (d Description) checkOptions(t *testing.T, s *options.Schema) {
 	t.Helper()
-	if err := s.Err(); err != nil {
-		t.Error(err)
-	}
+	test.Is(t, s.Err(), nil)
 	if !strings.HasPrefix(s.Help, "Keeps objects ") {
 		t.Errorf("help %q", s.Help)
 	}
@@ -169,9 +165,29 @@ func (d Description) checkFailures(t *testing.T, noun string) {
 func (d Description) check(t *testing.T, options string) error {
 	t.Helper()
 	driver, err := d.New(t, options).NewDriver(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatalf("%s: %v", options, err)
-	}
+	test.Must(t, err, options)
 	defer driver.Close()
 	return driver.Check(t.Context())
+}
+
+// Cause checks the cause of an error; want is empty if it must have none.
+func Cause(t *testing.T, err error, want storagedrivers.Cause) {
+	t.Helper()
+	if got := storagedrivers.CauseOf(err); err == nil || got != want {
+		t.Errorf("error %v has the cause %q, want %q", err, got, want)
+	}
+}
+
+// Waiting allows four tests at once for each processor, unless -parallel is set: tests that speak to a
+// server wait most of the time. TestMain calls it before the tests run.
+func Waiting() {
+	flag.Parse()
+	set := false
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "test.parallel" })
+	if set {
+		return
+	}
+	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 }

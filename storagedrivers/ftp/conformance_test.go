@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"math/big"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
@@ -137,26 +137,24 @@ func TestListingLikeDOS(t *testing.T) {
 	d := open(t, configFor(t, server, tlsNone))
 	sizes := map[string]int64{"a/b c.txt": 7, "a/empty": 0, "d": 5_000_000}
 	for key, size := range sizes {
-		must(t, put(t, d, key, strings.Repeat("x", int(size)), create))
+		test.Must(t, put(t, d, key, strings.Repeat("x", int(size)), create))
 	}
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
-	if err != nil || len(page.Objects) != len(sizes) {
-		t.Errorf("listed %+v, error %v", page.Objects, err)
-	}
+	test.Is(t, err, nil)
+	test.Equal(t, len(page.Objects), len(sizes), "listed", page.Objects)
 	for _, info := range page.Objects {
 		if size, ok := sizes[info.Key]; !ok || size != info.Size {
 			t.Errorf("listed %q with %d bytes, want %d", info.Key, info.Size, size)
 		}
 		holds(t, d, info.Key, strings.Repeat("x", int(info.Size)))
-		is(t, d.Delete(t.Context(), info.Key, storagedrivers.DeleteOptions{}), nil)
+		test.Is(t, d.Delete(t.Context(), info.Key, storagedrivers.DeleteOptions{}), nil)
 	}
 }
 
 // harness returns the harness of a server whose login folder is store on this machine. Every
 // subtest has its own folder below it.
 func harness(store string, config Config) drivertest.Harness {
-	open := func(root string) *driver {
-		config := config
+	open := func(config Config, root string) *driver {
 		config.Root = filepath.Join(config.Root, root)
 		d := newFakeDriver(config)
 		d.kept.Least = 0 // listings go on in all folders
@@ -176,33 +174,20 @@ func harness(store string, config Config) drivertest.Harness {
 		New: func(t *testing.T) storagedrivers.Driver {
 			name := fmt.Sprintf("folder%d/of test", n.Add(1))
 			roots.Store(t.Name(), name)
-			return open(name)
+			return open(config, name)
 		},
-		Another:   func(t *testing.T) storagedrivers.Driver { return open(root(t)) },
-		Leftovers: func(t *testing.T) []string { return files(t, filepath.Join(store, root(t))) },
-		AbortUpload: func(t *testing.T, key string) {
-			t.Helper()
-			cutOff(t, open(root(t)), key)
+		Another:   func(t *testing.T) storagedrivers.Driver { return open(config, root(t)) },
+		Leftovers: func(t *testing.T) []string { return test.Files(t, filepath.Join(store, root(t))) },
+		Address:   config.Address,
+		Through: func(t *testing.T, address string, timeout time.Duration) storagedrivers.Driver {
+			config := config
+			config.Address, config.Timeout = address, options.Duration(timeout)
+			return open(config, root(t))
 		},
 		Later: func(t *testing.T) storagedrivers.Driver {
-			d := open(root(t))
+			d := open(config, root(t))
 			d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
 			return d
 		},
 	}
-}
-
-// files returns the files below a folder, and the hidden folders.
-func files(t *testing.T, folder string) []string {
-	t.Helper()
-	var names []string
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && (!entry.IsDir() || entry.Name()[0] == '.') {
-			name, _ := filepath.Rel(folder, path)
-			names = append(names, filepath.ToSlash(name))
-		}
-		return err
-	})
-	must(t, err)
-	return names
 }

@@ -17,6 +17,7 @@ import (
 
 	jftp "github.com/jlaffaye/ftp"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -38,7 +39,7 @@ func TestTimes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := open(t, tt.server.start(t).config())
-			must(t, put(t, d, "key", "content", create))
+			test.Must(t, put(t, d, "key", "content", create))
 			info, err := d.Stat(t.Context(), "key")
 			if err != nil || info.Size != 7 || info.ModTime.IsZero() == tt.timed || tt.timed && time.Since(info.ModTime) > time.Hour {
 				t.Errorf("stat %+v, error %v", info, err)
@@ -62,13 +63,13 @@ func TestSizesOfListings(t *testing.T) {
 			f.start(t)
 			d := open(t, f.config())
 			for key, content := range map[string]string{"a/empty": "", "a/key": "content"} {
-				must(t, put(t, d, key, content, create))
-				is(t, put(t, d, key, content, create), fs.ErrExist)
+				test.Must(t, put(t, d, key, content, create))
+				test.Is(t, put(t, d, key, content, create), fs.ErrExist)
 				holds(t, d, key, content)
 			}
 			for _, key := range []string{"a/missing", "b/missing", "a"} {
 				_, err := d.Stat(t.Context(), key)
-				is(t, err, fs.ErrNotExist)
+				test.Is(t, err, fs.ErrNotExist)
 			}
 		})
 	}
@@ -80,18 +81,18 @@ func TestNoRestart(t *testing.T) {
 	f := (&fake{facts: true, lacks: "REST"}).start(t)
 	d := open(t, f.config())
 	content := strings.Repeat("0123456789", 300_000)
-	must(t, put(t, d, "key", content, create))
+	test.Must(t, put(t, d, "key", content, create))
 	for _, rng := range []storagedrivers.Range{
 		{Offset: 7, Length: 10}, {Offset: 7}, {Offset: 2_999_990}, {Offset: 1_000_001, Length: 1_500_000}, all,
 	} {
 		body, info, err := d.Open(t.Context(), "key", rng)
-		must(t, err)
+		test.Must(t, err)
 		got, err := io.ReadAll(body)
 		n, _ := rng.Within(info.Size)
 		if want := content[rng.Offset : rng.Offset+n]; err != nil || string(got) != want {
 			t.Errorf("%+v: %d bytes, error %v, want %d", rng, len(got), err, len(want))
 		}
-		is(t, body.Close(), nil)
+		test.Is(t, body.Close(), nil)
 	}
 }
 
@@ -111,11 +112,11 @@ func TestLongCommands(t *testing.T) {
 		long := strings.Repeat("x", 200) + "/" + strings.Repeat("y", 200)
 		for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
 			_, err := d.Put(t.Context(), long, strings.NewReader("content"), opts)
-			is(t, err, storagedrivers.ErrInvalidKey)
+			test.Is(t, err, storagedrivers.ErrInvalidKey)
 		}
 		_, err := d.Stat(t.Context(), long)
-		is(t, err, storagedrivers.ErrInvalidKey)
-		is(t, put(t, d, "short", "content", create), nil)
+		test.Is(t, err, storagedrivers.ErrInvalidKey)
+		test.Is(t, put(t, d, "short", "content", create), nil)
 	}
 }
 
@@ -146,11 +147,9 @@ func TestFullDisk(t *testing.T) {
 		f.start(t)
 		s := storagedrivers.New("test", newFakeDriver(f.config()), storagedrivers.Options{})
 		_, err := s.Put(t.Context(), "key", strings.NewReader(strings.Repeat("x", 20<<20)), create)
-		is(t, err, storagedrivers.ErrNoSpace)
-		if n := tries.Load(); n != 1 {
-			t.Errorf("%q: sent %d times", reply, n)
-		}
-		is(t, s.Close(), nil)
+		test.Is(t, err, storagedrivers.ErrNoSpace)
+		test.Equal(t, tries.Load(), 1, reply, "sent", "times")
+		test.Is(t, s.Close(), nil)
 	}
 }
 
@@ -165,7 +164,7 @@ func TestEveryReplacementHasItsTime(t *testing.T) {
 			d := open(t, f.config())
 			old := time.Now().Add(time.Hour).Truncate(time.Second) // as if its clock were wrong
 			f.replace(t, "key", "content")
-			must(t, os.Chtimes(filepath.Join(f.root, "key"), old, old))
+			test.Must(t, os.Chtimes(filepath.Join(f.root, "key"), old, old))
 			for i := range 3 {
 				info, err := d.Put(t.Context(), "key", strings.NewReader("content"), overwrite)
 				if err != nil || !info.ModTime.After(old) {
@@ -205,7 +204,7 @@ func TestOtherServers(t *testing.T) {
 		t.Run(greeting, func(t *testing.T) {
 			t.Parallel()
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			must(t, err)
+			test.Must(t, err)
 			defer listener.Close()
 			go func() {
 				for {
@@ -221,7 +220,7 @@ func TestOtherServers(t *testing.T) {
 			defer cancel()
 			d := open(t, Config{Address: listener.Addr().String(), User: "u", Timeout: options.Duration(time.Hour)})
 			err = d.Check(ctx)
-			is(t, err, want.err)
+			test.Is(t, err, want.err)
 			if err == nil || !strings.Contains(err.Error(), want.words) || ctx.Err() != nil {
 				t.Errorf("error %v, want %q", err, want.words)
 			}
@@ -272,8 +271,8 @@ func TestReplyLog(t *testing.T) {
 func TestPASV(t *testing.T) {
 	t.Parallel()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	must(t, closed.Close())
+	test.Must(t, err)
+	test.Must(t, closed.Close())
 	var tried atomic.Int64
 	f := &fake{facts: true, before: func(_ *session, command, _ string) string {
 		if command == "EPSV" {
@@ -283,7 +282,7 @@ func TestPASV(t *testing.T) {
 		return ""
 	}}
 	d := open(t, f.start(t).config())
-	must(t, put(t, d, "key", "content", create))
+	test.Must(t, put(t, d, "key", "content", create))
 	if !d.pasv.Load() || tried.Load() != 1 {
 		t.Errorf("PASV is remembered: %t, after %d tries of EPSV", d.pasv.Load(), tried.Load())
 	}
@@ -295,7 +294,7 @@ func TestPASV(t *testing.T) {
 		}
 		return f.before(s, command, argument)
 	}}).start(t).config())
-	is(t, put(t, without, "key", "content", create), storagedrivers.ErrUnavailable)
+	test.Is(t, put(t, without, "key", "content", create), storagedrivers.ErrUnavailable)
 	if without.pasv.Load() {
 		t.Error("PASV is remembered of a server without it")
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -25,7 +26,7 @@ func open(t *testing.T, config Config) *driver {
 	t.Helper()
 	d := newFakeDriver(config)
 	t.Cleanup(func() {
-		is(t, d.Close(), nil)
+		test.Is(t, d.Close(), nil)
 	})
 	return d
 }
@@ -60,27 +61,9 @@ func holds(t *testing.T, d *driver, key, want string) {
 	}
 }
 
-// must ends the test if there is an error.
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// is asserts that err matches want; nil matches nil.
-func is(t *testing.T, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("error %v, want %v", err, want)
-	}
-}
-
 func (f *fake) has(t *testing.T, want ...string) {
 	t.Helper()
-	if got := files(t, f.root); !slices.Equal(got, want) {
-		t.Errorf("the server has %q, want %q", got, want)
-	}
+	test.Same(t, test.Files(t, f.root), want, "the server has")
 }
 
 // nth returns a function that is true for the n-th command of this name.
@@ -113,7 +96,7 @@ func TestLostReplyOfTheRename(t *testing.T) {
 			if tt.opts == overwrite {
 				f.replace(t, "key", "old")
 			}
-			is(t, put(t, d, "key", "content", tt.opts), tt.want)
+			test.Is(t, put(t, d, "key", "content", tt.opts), tt.want)
 			holds(t, d, "key", tt.then)
 			f.has(t, "key")
 		})
@@ -134,9 +117,9 @@ func TestRenameThatNeverCame(t *testing.T) {
 	}
 	f.start(t)
 	d := open(t, f.config())
-	is(t, put(t, d, "key", "content", create), storagedrivers.ErrUnavailable)
+	test.Is(t, put(t, d, "key", "content", create), storagedrivers.ErrUnavailable)
 	f.has(t)
-	is(t, put(t, d, "key", "content", create), nil)
+	test.Is(t, put(t, d, "key", "content", create), nil)
 	f.has(t, "key")
 }
 
@@ -165,7 +148,7 @@ func TestBrokenUpload(t *testing.T) {
 			fault(f)
 			f.start(t)
 			_, err := open(t, f.config()).Put(t.Context(), "a/key", strings.NewReader(content), create)
-			is(t, err, storagedrivers.ErrUnavailable)
+			test.Is(t, err, storagedrivers.ErrUnavailable)
 			f.has(t)
 
 			f = &fake{facts: true}
@@ -174,9 +157,8 @@ func TestBrokenUpload(t *testing.T) {
 			d := newFakeDriver(f.config())
 			s := storagedrivers.New("test", d, storagedrivers.Options{})
 			defer s.Close()
-			if _, err := s.Put(t.Context(), "a/key", strings.NewReader(content), create); err != nil {
-				t.Errorf("storing: %v", err)
-			}
+			_, err = s.Put(t.Context(), "a/key", strings.NewReader(content), create)
+			test.Is(t, err, nil, "storing")
 			holds(t, d, "a/key", content)
 			f.has(t, "a/key")
 		})
@@ -218,7 +200,7 @@ func TestWhatServersRefuse(t *testing.T) {
 			f.start(t)
 			d := open(t, f.config())
 			for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
-				is(t, put(t, d, "folder/key", "content", opts), tt.want)
+				test.Is(t, put(t, d, "folder/key", "content", opts), tt.want)
 			}
 			f.has(t)
 		})
@@ -231,9 +213,9 @@ func TestFolderRemovedByOthers(t *testing.T) {
 	f := (&fake{facts: true}).start(t)
 	d := open(t, f.config())
 	for range 3 {
-		is(t, put(t, d, "a/b/key", "content", create), nil)
+		test.Is(t, put(t, d, "a/b/key", "content", create), nil)
 		f.has(t, "a/b/key")
-		must(t, os.RemoveAll(filepath.Join(f.root, "a")))
+		test.Must(t, os.RemoveAll(filepath.Join(f.root, "a")))
 	}
 }
 
@@ -248,20 +230,18 @@ func TestLoginFolder(t *testing.T) {
 		d := open(t, config)
 		want := []string{"a/b/key", "c/key", "key"}
 		for _, key := range slices.Backward(want) { // the last one's folder is entered
-			is(t, put(t, d, key, "content", create), nil)
+			test.Is(t, put(t, d, key, "content", create), nil)
 			_, err := d.Stat(t.Context(), "a")
-			is(t, err, fs.ErrNotExist)
+			test.Is(t, err, fs.ErrNotExist)
 		}
-		if _, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: "c/"}); err != nil {
-			t.Errorf("listing: %v", err)
-		}
+		_, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: "c/"})
+		test.Is(t, err, nil, "listing")
 		page, err := d.List(t.Context(), storagedrivers.ListOptions{})
 		got := make([]string, 0, len(page.Objects))
 		for _, info := range page.Objects {
 			got = append(got, info.Key)
 		}
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("listed %q, error %v, want %q", got, err, want)
-		}
+		test.Is(t, err, nil)
+		test.Same(t, got, want, "listed")
 	})
 }

@@ -3,7 +3,10 @@ package ftp
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/textproto"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +17,9 @@ import (
 
 	jftp "github.com/jlaffaye/ftp"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // poolHost opens connections and records their states.
@@ -65,9 +70,7 @@ func discard(p *pool, c *conn) {
 func getConn(t *testing.T, p *pool) *conn {
 	t.Helper()
 	c, err := p.get(t.Context())
-	if err != nil {
-		t.Fatalf("getting a connection: %v", err)
-	}
+	test.Must(t, err, "getting a connection")
 	return c
 }
 
@@ -89,9 +92,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 		second := getConn(t, p)
 		p.put(second)
 		p.put(first)
-		if getConn(t, p) != first {
-			t.Error("not the connection that was used last")
-		}
+		test.Equal(t, getConn(t, p), first, "not the connection that was used last")
 		p.put(first)
 		h.has(t, 2, 2, 0)
 
@@ -117,9 +118,8 @@ func TestDeadConnectionsAreLeft(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		h.down.Store(true)
 		for range 5 { // a failure takes no connection
-			if _, err := p.get(t.Context()); !errors.Is(err, errDown) {
-				t.Errorf("error %v, want %v", err, errDown)
-			}
+			_, err := p.get(t.Context())
+			test.Is(t, err, errDown)
 		}
 		h.has(t, 3, 0, 1)
 		h.down.Store(false)
@@ -161,14 +161,12 @@ func TestWaitingForAConnection(t *testing.T) {
 		busy := errors.New("busy")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, busy)
 		defer cancel()
-		if _, err := p.get(ctx); !errors.Is(err, busy) {
-			t.Errorf("error %v, want the cause %v", err, busy)
-		}
+		_, err := p.get(ctx)
+		test.Is(t, err, busy)
 		cancelled, stop := context.WithCancel(t.Context())
 		stop()
-		if _, err := p.get(cancelled); !errors.Is(err, context.Canceled) {
-			t.Errorf("error %v, want %v", err, context.Canceled)
-		}
+		_, err = p.get(cancelled)
+		test.Is(t, err, context.Canceled)
 
 		got := make(chan *conn)
 		go func() { got <- getConn(t, p) }()
@@ -182,9 +180,8 @@ func TestWaitingForAConnection(t *testing.T) {
 		p.put(c)
 		p.close()
 		h.has(t, 1, 0, 0)
-		if _, err := p.get(t.Context()); !errors.Is(err, storagedrivers.ErrClosed) {
-			t.Errorf("error %v, want %v", err, storagedrivers.ErrClosed)
-		}
+		_, err = p.get(t.Context())
+		test.Is(t, err, storagedrivers.ErrClosed)
 	})
 }
 
@@ -215,9 +212,7 @@ func TestNeverMoreThanItsSize(t *testing.T) {
 	}
 	wg.Wait()
 	p.close()
-	if n := h.open.Load(); n != 0 {
-		t.Errorf("%d are still open", n)
-	}
+	test.Equal(t, h.open.Load(), 0, "are still open")
 }
 
 // TestHostAllowsFewer: users wait for the existing connections. After a minute the pool tries more.
@@ -250,9 +245,7 @@ func TestHostAllowsFewer(t *testing.T) {
 		for _, c := range conns {
 			p.put(c)
 		}
-		if refused.Load() != 6 {
-			t.Errorf("%d are refused later", refused.Load()-6)
-		}
+		test.Equal(t, refused.Load(), 6, refused.Load()-6, "are refused later")
 	})
 }
 
@@ -300,9 +293,7 @@ func TestHostIsDead(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if took := time.Since(start); took != silence {
-			t.Errorf("took %s, want %s", took, silence)
-		}
+		test.Equal(t, time.Since(start), silence, "took")
 	})
 }
 
@@ -325,16 +316,14 @@ func TestDownloads(t *testing.T) {
 					t.Errorf("error %v, want %v", err, storagedrivers.ErrBusy)
 				}
 			}
-			if got.String() != want {
-				t.Errorf("of %d connections, downloads have %s, want %s", size, got.String(), want)
-			}
+			test.Equal(t, got.String(), want, "of", size, "connections, downloads have")
 			if size > 1 {
 				p.put(getConn(t, p))
 			}
 			waiting := make(chan *conn)
 			go func() {
 				c, err := p.getDownload(t.Context())
-				is(t, err, nil)
+				test.Is(t, err, nil)
 				waiting <- c
 			}()
 			synctest.Wait()
@@ -379,4 +368,61 @@ func TestOwnersTakeTurns(t *testing.T) {
 			t.Errorf("served in the order %v", order)
 		}
 	})
+}
+
+func TestNoConnectionIsFree(t *testing.T) {
+	t.Parallel()
+	f := (&fake{facts: true}).start(t)
+	config := f.config()
+	config.Connections = 1
+	d := open(t, config)
+	test.Must(t, put(t, d, "key", strings.Repeat("x", maxWhole+1), create))
+	body, _, err := d.Open(t.Context(), "key", all)
+	test.Must(t, err)
+	patience := d.config.Timeout
+	d.config.Timeout = options.Duration(50 * time.Millisecond)
+	_, err = d.Stat(t.Context(), "key")
+	d.config.Timeout = patience
+	test.Is(t, err, storagedrivers.ErrBusy)
+	test.Is(t, err, os.ErrDeadlineExceeded) // it is not repeated
+	_, err = io.Copy(io.Discard, body)
+	test.Is(t, err, nil)
+	_, err = d.Stat(t.Context(), "key")
+	test.Is(t, err, nil, "stat beside a reader at its end")
+	test.Is(t, body.Close(), nil)
+}
+
+// TestFewConnections: uploads and readers work with the connections that the server allows.
+func TestFewConnections(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int{1, 3} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			t.Parallel()
+			f := (&fake{facts: true, most: most}).start(t)
+			config := f.config()
+			config.Connections = 8
+			s := storagedrivers.New("test", newFakeDriver(config), storagedrivers.Options{})
+			defer s.Close()
+			var wg sync.WaitGroup
+			for i := range 16 {
+				wg.Go(func() {
+					key := fmt.Sprint("key", i)
+					if _, err := s.Put(t.Context(), key, strings.NewReader(key), create); err != nil {
+						t.Errorf("storing: %v", err)
+						return
+					}
+					body, _, err := s.Open(t.Context(), key, all)
+					if err != nil {
+						t.Errorf("opening: %v", err)
+						return
+					}
+					defer body.Close()
+					if got, err := io.ReadAll(body); err != nil || string(got) != key {
+						t.Errorf("read %q, error %v", got, err)
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
 }

@@ -1,7 +1,6 @@
 package ftp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -11,34 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 )
-
-// cutOff starts an upload and then makes the server unreachable.
-func cutOff(t *testing.T, d *driver, key string) {
-	t.Helper()
-	proxy := faults.New(t, d.config.Address)
-	d.config.Address = proxy.Address
-	src := &cut{Reader: bytes.NewReader(make([]byte, 9<<20)), event: func() { proxy.SetRefusing(true) }}
-	_, err := d.Put(t.Context(), key, src, overwrite)
-	is(t, err, storagedrivers.ErrUnavailable)
-	is(t, d.Close(), nil)
-}
-
-// cut is a source that calls a function in the middle.
-type cut struct {
-	*bytes.Reader
-	event func()
-}
-
-func (c *cut) Read(p []byte) (int, error) {
-	if c.event != nil && int64(c.Len()) < c.Size()/2 {
-		c.event()
-		c.event = nil
-	}
-	return c.Reader.Read(p)
-}
 
 // onBoth runs a test with a server that has MLSD and with one that has only LIST.
 func onBoth(t *testing.T, test func(t *testing.T, f *fake)) {
@@ -89,16 +63,15 @@ func TestSweep(t *testing.T) {
 		for name := range left {
 			f.aged(t, name, false, 72*time.Hour)
 		}
-		before := files(t, f.root)
+		before := test.Files(t, f.root)
 		d := open(t, f.config())
 		for _, dry := range []bool{true, true, false} {
 			if dry {
 				f.has(t, before...)
 			}
 			found, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{OlderThan: 1, DryRun: dry})
-			if err != nil || len(found) != len(left) {
-				t.Errorf("dry run %t: swept %+v, error %v, want %v", dry, found, err, left)
-			}
+			test.Is(t, err, nil)
+			test.Equal(t, len(found), len(left), "dry run", dry, "swept", left)
 			for _, one := range found {
 				if size, ok := left[one.Name]; !ok || one.Size != size || time.Since(one.ModTime).Round(24*time.Hour) != 72*time.Hour {
 					t.Errorf("dry run %t: swept %+v", dry, one)
@@ -125,7 +98,7 @@ func TestSweepGoesOn(t *testing.T) {
 			f.aged(t, folder+"/.up-old.part", false, 72*time.Hour)
 		}
 		found, err := open(t, f.config()).Sweep(t.Context(), storagedrivers.SweepOptions{})
-		is(t, err, fs.ErrPermission)
+		test.Is(t, err, fs.ErrPermission)
 		if len(found) != 1 || found[0].Name != "z/.up-old.part" {
 			t.Errorf("swept %+v", found)
 		}
@@ -149,7 +122,7 @@ func TestSweepIsCutOff(t *testing.T) {
 		f.aged(t, ".up-a.part", false, 72*time.Hour)
 		f.aged(t, ".up-b.part", false, 72*time.Hour)
 		found, err := open(t, f.config()).Sweep(ctx, storagedrivers.SweepOptions{})
-		is(t, err, context.Canceled)
+		test.Is(t, err, context.Canceled)
 		if !slices.ContainsFunc(found, func(one storagedrivers.Leftover) bool { return one.Name == ".up-a.part" }) {
 			t.Errorf("swept %+v", found)
 		}
@@ -163,7 +136,7 @@ func TestSweepOfAServerThatHides(t *testing.T) {
 	f.aged(t, "folder", true, 0)
 	f.aged(t, "folder/.up-old.part", false, 72*time.Hour)
 	found, err := open(t, f.config()).Sweep(t.Context(), storagedrivers.SweepOptions{})
-	is(t, err, errors.ErrUnsupported)
+	test.Is(t, err, errors.ErrUnsupported)
 	if len(found) > 0 {
 		t.Errorf("swept %+v", found)
 	}
@@ -174,9 +147,7 @@ func TestUntimedIsNoLeftover(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for want, made := range map[bool]time.Time{false: {}, true: now.Add(-time.Hour)} {
-		if got := (entry{name: ".up-a.part", modTime: made}).isLeftover(now); got != want {
-			t.Errorf("a file of %v is a leftover: %t, want %t", made, got, want)
-		}
+		test.Equal(t, (entry{name: ".up-a.part", modTime: made}).isLeftover(now), want, "a file of", made, "is a leftover")
 	}
 }
 
@@ -200,12 +171,9 @@ func TestLevel(t *testing.T) {
 		for prefix, want := range map[string][]string{"": {"a/", "b/"}, "a/": {"a/empty/", "a/in/"}, "a/e": {"a/empty/"}} {
 			lists.Store(0)
 			page, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix, Shallow: true})
-			if err != nil || !slices.Equal(page.Folders, want) {
-				t.Errorf("folders of %q: %q, want %q, error %v", prefix, page.Folders, want, err)
-			}
-			if n := lists.Load(); n != 1 {
-				t.Errorf("%d folders were listed for %q, want one", n, prefix)
-			}
+			test.Is(t, err, nil)
+			test.Same(t, page.Folders, want, "folders of", prefix)
+			test.Equal(t, lists.Load(), 1, "folders were listed for", prefix)
 		}
 	})
 }

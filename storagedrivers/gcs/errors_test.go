@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	gcsdk "cloud.google.com/go/storage"
 	"google.golang.org/api/googleapi"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
@@ -82,9 +84,7 @@ func TestMapError(t *testing.T) {
 			}
 		})
 	}
-	if err := mapError(gone, nil); err != nil {
-		t.Errorf("success is %v", err)
-	}
+	test.Is(t, mapError(gone, nil), nil, "success is")
 }
 
 // TestAnswers: every method maps the errors of the service.
@@ -106,9 +106,7 @@ func TestAnswers(t *testing.T) {
 			defer server.Close()
 			d := opened(t, Config{Bucket: "b", Endpoint: server.URL})
 			for op, err := range everyMethod(t.Context(), d) {
-				if !errors.Is(err, want) {
-					t.Errorf("%s: error %v, want %v", op, err, want)
-				}
+				test.Is(t, err, want, op)
 			}
 		})
 	}
@@ -151,16 +149,52 @@ func TestMissingBucket(t *testing.T) {
 	}
 	drivertest.Cause(t, err, "The bucket does not exist. Create it, or correct its name.")
 	_, err = d.Put(t.Context(), "key", strings.NewReader("text"), storagedrivers.PutOptions{})
-	if !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("storing: error %v", err)
-	}
+	test.Is(t, err, fs.ErrNotExist, "storing")
 }
 
 func TestKeyTooLong(t *testing.T) {
 	t.Parallel()
 	d := opened(t, Config{Bucket: "b", Endpoint: "http://127.0.0.1:1", Prefix: "prefix"})
 	_, err := d.Stat(t.Context(), strings.Repeat("x/", 509)+"x")
-	if !errors.Is(err, storagedrivers.ErrInvalidKey) {
-		t.Errorf("error %v", err)
+	test.Is(t, err, storagedrivers.ErrInvalidKey)
+}
+
+// TestConditionsAreSent: the service gets the generation of an ETag, and its refusal means that the
+// object has changed. fake-gcs-server ignores it in deletions. A new object has no generation
+// before.
+func TestConditionsAreSent(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var sent []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.Method == http.MethodGet { // whether the object is that of an earlier attempt
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		mu.Lock()
+		sent = append(sent, r.Method+" "+r.URL.Query().Get("ifGenerationMatch"))
+		mu.Unlock()
+		w.WriteHeader(http.StatusPreconditionFailed)
+	}))
+	defer server.Close()
+	d := opened(t, Config{Bucket: "b", Endpoint: server.URL})
+	opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, IfMatch: `"1234567890123456"`}
+	_, small := d.Put(t.Context(), "key", strings.NewReader("text"), opts)
+	_, large := d.Put(t.Context(), "key", zeros(chunkSize+1), opts)
+	deleted := d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{IfMatch: opts.IfMatch})
+	for op, err := range map[string]error{"small": small, "large": large, "delete": deleted} {
+		test.Is(t, err, storagedrivers.ErrChanged, op)
+	}
+	_, err := d.Put(t.Context(), "key", strings.NewReader("text"), storagedrivers.PutOptions{})
+	test.Is(t, err, fs.ErrExist, "create")
+	test.Equal(t, strings.Join(sent, ", "), "POST 1234567890123456, POST 1234567890123456, DELETE 1234567890123456, POST 0", "sent")
+}
+
+// TestOtherETags: no generation is that of an ETag of another service.
+func TestOtherETags(t *testing.T) {
+	t.Parallel()
+	for _, etag := range []string{`"x"`, `""`, `"0"`, `"-5"`, `W/"5"`} {
+		test.Equal(t, generationOf(etag), 1, etag)
 	}
 }

@@ -2,8 +2,11 @@ package gcs
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
+	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,8 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/internal/cloudtest"
+	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -25,137 +32,16 @@ var (
 
 func zeros(n int) *bytes.Reader { return bytes.NewReader(make([]byte, n)) }
 
-// TestCut: an upload whose connection breaks leaves nothing, and Storage retries it.
-func TestCut(t *testing.T) {
+// TestCutChunk: an upload in chunks repeats the one whose connection breaks.
+func TestCutChunk(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
-	for name, tt := range map[string]struct {
-		size int
-		at   int64
-		want error // of the driver
-	}{
-		"small":        {200_000, 100_000, storagedrivers.ErrUnavailable},
-		"almost whole": {200_000, 200_100, storagedrivers.ErrUnavailable},
-		"large":        {20 * mib, 12 * mib, nil}, // the chunk is repeated
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bucket := newBucket(t, server)
-			proxy := faults.New(t, strings.TrimPrefix(server.Endpoint, "http://"))
-			d := open(t, Config{Bucket: bucket, Endpoint: "http://" + proxy.Address})
-			storage := storagedrivers.New("test", d, storagedrivers.Options{})
-			defer storage.Close()
-			for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
-				proxy.CutAfter(tt.at)
-				_, err := d.Put(t.Context(), "driver", zeros(tt.size), opts)
-				if !errors.Is(err, tt.want) || proxy.Cuts() == 0 {
-					t.Errorf("error %v after %d cuts, want %v", err, proxy.Cuts(), tt.want)
-				}
-				if names := server.Objects(t, bucket); tt.want != nil && len(names) > 0 {
-					t.Errorf("left behind: %q", names)
-				}
-			}
-			proxy.CutAfter(tt.at)
-			info, err := storage.Put(t.Context(), "storage", zeros(tt.size), create)
-			if err != nil || info.Size != int64(tt.size) {
-				t.Errorf("stored %d bytes, error %v", info.Size, err)
-			}
-		})
-	}
-}
-
-// TestDeadHost: every method fails soon, and works again when the host is back.
-func TestDeadHost(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	server := inProcess(t)
-	const timeout = 5 * time.Second
-	for name, kill := range map[string]func(*faults.Proxy, bool){
-		"refusing": (*faults.Proxy).SetRefusing,
-		"silent":   (*faults.Proxy).SetSilent,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			proxy := faults.New(t, strings.TrimPrefix(server.Endpoint, "http://"))
-			d := opened(t, Config{
-				Bucket: newBucket(t, server), Endpoint: "http://" + proxy.Address, Timeout: options.Duration(timeout),
-			})
-			if err := d.Check(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			kill(proxy, true)
-			start := time.Now()
-			for op, err := range everyMethod(t.Context(), d) {
-				if !errors.Is(err, storagedrivers.ErrUnavailable) {
-					t.Errorf("%s: error %v", op, err)
-				}
-			}
-			// One of the calls also looks at the outcome.
-			if took := time.Since(start); took > 2*timeout+30*time.Second {
-				t.Errorf("it took %s", took)
-			}
-			proxy.CloseAll() // or data under way arrives late
-			kill(proxy, false)
-			if _, err := d.Put(t.Context(), "key", zeros(mib), overwrite); err != nil {
-				t.Errorf("storing in a host that is back: %v", err)
-			}
-			if err := d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{}); err != nil {
-				t.Errorf("deleting in a host that is back: %v", err)
-			}
-		})
-	}
-}
-
-// hook is a source that calls a function once, when half of it is read.
-type hook struct {
-	*bytes.Reader
-	do func()
-}
-
-func (h *hook) Read(p []byte) (int, error) {
-	n, err := h.Reader.Read(p)
-	if h.do != nil && int64(h.Len()) < h.Size()/2 {
-		h.do()
-		h.do = nil
-	}
-	return n, err
-}
-
-// TestSilentOnTheWay: an upload and a download end if the host becomes silent.
-func TestSilentOnTheWay(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	server := inProcess(t)
-	bucket := newBucket(t, server)
 	proxy := faults.New(t, strings.TrimPrefix(server.Endpoint, "http://"))
-	direct := opened(t, Config{Bucket: bucket, Endpoint: server.Endpoint})
-	if _, err := direct.Put(t.Context(), "old", zeros(30*mib), create); err != nil {
-		t.Fatal(err)
-	}
-	d := opened(t, Config{Bucket: bucket, Endpoint: "http://" + proxy.Address, Timeout: options.Duration(5 * time.Second)})
-	body, _, err := d.Open(t.Context(), "old", storagedrivers.Range{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer body.Close()
-	start := time.Now()
-	_, err = d.Put(t.Context(), "new", &hook{zeros(30 * mib), func() { proxy.SetSilent(true) }}, create)
-	if !errors.Is(err, storagedrivers.ErrUnavailable) {
-		t.Errorf("storing: error %v", err)
-	}
-	if _, err = io.Copy(io.Discard, body); !errors.Is(err, storagedrivers.ErrUnavailable) {
-		t.Errorf("reading: error %v", err)
-	}
-	if took := time.Since(start); took > time.Minute {
-		t.Errorf("it took %s", took)
-	}
-	if names := server.Objects(t, bucket); len(names) != 1 {
-		t.Errorf("the bucket has %q", names)
-	}
+	d := opened(t, Config{Bucket: newBucket(t, server), Endpoint: "http://" + proxy.Address})
+	proxy.CutAfter(12 * mib)
+	_, err := d.Put(t.Context(), "key", zeros(20*mib), create)
+	test.Is(t, err, nil)
+	test.Equal(t, proxy.Cuts(), 1, "cuts")
 }
 
 // TestBrokenDownload: missing bytes are requested again, a bounded number of times.
@@ -179,13 +65,10 @@ func TestBrokenDownload(t *testing.T) {
 				}
 			}}
 			d := opened(t, Config{Bucket: newBucket(t, server), Endpoint: m.before(t, server)})
-			if _, err := d.Put(t.Context(), "key", bytes.NewReader(content), create); err != nil {
-				t.Fatal(err)
-			}
+			_, err := d.Put(t.Context(), "key", bytes.NewReader(content), create)
+			test.Must(t, err)
 			body, _, err := d.Open(t.Context(), "key", storagedrivers.Range{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			defer body.Close()
 			got, err := io.ReadAll(body)
 			if !errors.Is(err, tt.want) || !bytes.HasPrefix(content, got) || err == nil && len(got) != len(content) {
@@ -205,9 +88,8 @@ func TestReplacedAllTheTime(t *testing.T) {
 	bucket := newBucket(t, server)
 	direct := opened(t, Config{Bucket: bucket, Endpoint: server.Endpoint})
 	put := func() {
-		if _, err := direct.Put(t.Context(), "key", zeros(100), overwrite); err != nil {
-			t.Error(err)
-		}
+		_, err := direct.Put(t.Context(), "key", zeros(100), overwrite)
+		test.Is(t, err, nil)
 	}
 	put()
 	m := &meddler{answer: func(r *http.Request, _ *httptest.ResponseRecorder) {
@@ -216,10 +98,140 @@ func TestReplacedAllTheTime(t *testing.T) {
 		}
 	}}
 	d := opened(t, Config{Bucket: bucket, Endpoint: m.before(t, server)})
-	if _, _, err := d.Open(t.Context(), "key", storagedrivers.Range{}); !errors.Is(err, storagedrivers.ErrUnavailable) {
-		t.Errorf("error %v", err)
+	_, _, err := d.Open(t.Context(), "key", storagedrivers.Range{})
+	test.Is(t, err, storagedrivers.ErrUnavailable)
+	test.Equal(t, m.calls.Load(), 2*maxGenerations, "requests")
+}
+
+// meddler is a proxy in front of a server that can change requests and responses.
+type meddler struct {
+	// answer may change the response to r, or panic with http.ErrAbortHandler to lose it; nil
+	// changes nothing.
+	answer func(r *http.Request, answer *httptest.ResponseRecorder)
+	calls  atomic.Int64
+}
+
+// before starts the meddler in front of server and returns its address.
+func (m *meddler) before(t *testing.T, server servers.GCS) string {
+	t.Helper()
+	return cloudtest.Between(t, server.Endpoint, func(w http.ResponseWriter, r *http.Request, service http.Handler) {
+		answer := httptest.NewRecorder()
+		service.ServeHTTP(answer, r)
+		m.calls.Add(1)
+		if m.answer != nil {
+			m.answer(r, answer)
+		}
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		_, _ = answer.Body.WriteTo(w)
+	})
+}
+
+// cloud returns the server as shared tests use it.
+func cloud(server servers.GCS) cloudtest.Service {
+	return cloudtest.Service{
+		Endpoint: server.Endpoint, Commits: commits, Lost: 1, Part: chunkSize,
+		Bucket: func(t *testing.T) string { return newBucket(t, server) },
+		Open: func(t *testing.T, endpoint, bucket, prefix string) storagedrivers.Driver {
+			return opened(t, Config{Bucket: bucket, Endpoint: endpoint, Prefix: prefix})
+		},
+		Store: func(t *testing.T, d storagedrivers.Driver, name string) error {
+			store(t, d.(*driver), name, []byte(name), nil)
+			return nil
+		},
+		Head: func(t *testing.T, d storagedrivers.Driver, key string) storagedrivers.PutOptions {
+			object, err := d.(*driver).object(t.Context(), key)
+			test.Must(t, err)
+			attrs, err := object.Attrs(t.Context())
+			test.Must(t, err)
+			return storagedrivers.PutOptions{
+				ID: attrs.Metadata[lostreply.Key], ContentType: attrs.ContentType, CacheControl: attrs.CacheControl,
+			}
+		},
+		Names: func(t *testing.T, d storagedrivers.Driver) []string {
+			return server.Objects(t, d.(*driver).config.Bucket)
+		},
 	}
-	if n := m.calls.Load(); n != 2*maxGenerations {
-		t.Errorf("%d requests", n)
+}
+
+func TestLostReply(t *testing.T) {
+	t.Parallel()
+	cloudtest.LostReply(t, cloud(inProcess(t)))
+}
+
+func TestRepeatedRequest(t *testing.T) {
+	t.Parallel()
+	cloudtest.RepeatedRequest(t, cloud(inProcess(t)))
+}
+
+func TestCancelledCommit(t *testing.T) {
+	t.Parallel()
+	cloudtest.CancelledCommit(t, cloud(inProcess(t)))
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	cloudtest.Headers(t, cloud(inProcess(t).WithRewrites(t)))
+}
+
+func TestForeignNames(t *testing.T) {
+	t.Parallel()
+	cloudtest.Names(t, cloud(inProcess(t)))
+}
+
+func isUpload(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/upload/") }
+
+func isDownload(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/media-test-") }
+
+// commits reports whether a request makes an object visible.
+func commits(r *http.Request) bool {
+	contentRange := r.Header.Get("Content-Range")
+	return isUpload(r) && (r.URL.Query().Get("uploadType") == "multipart" ||
+		contentRange != "" && !strings.HasSuffix(contentRange, "/*"))
+}
+
+// TestLostReplyOfNothing: the reply is lost, and the key has an object of another upload.
+func TestLostReplyOfNothing(t *testing.T) {
+	t.Parallel()
+	server := inProcess(t)
+	bucket := newBucket(t, server)
+	m := &meddler{answer: func(r *http.Request, _ *httptest.ResponseRecorder) {
+		if commits(r) {
+			panic(http.ErrAbortHandler)
+		}
+	}}
+	other := opened(t, Config{Bucket: bucket, Endpoint: server.Endpoint})
+	_, err := other.Put(t.Context(), "key", zeros(100), create)
+	test.Must(t, err)
+	d := opened(t, Config{Bucket: bucket, Endpoint: m.before(t, server)})
+	_, err = d.Put(t.Context(), "key", zeros(100), create)
+	test.Is(t, err, fs.ErrExist)
+}
+
+// TestCancelledTooLate: a caller that cancels after everything is stored gets success.
+func TestCancelledTooLate(t *testing.T) {
+	t.Parallel()
+	server := inProcess(t)
+	for name, size := range map[string]int{"small": 100, "large": chunkSize + 100} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			m := &meddler{answer: func(r *http.Request, _ *httptest.ResponseRecorder) {
+				if commits(r) {
+					cancel()
+					<-r.Context().Done()
+				}
+			}}
+			// The timeout is far above lostreply.Grace: the service was not silent for all of it.
+			d := opened(t, Config{
+				Bucket: newBucket(t, server), Endpoint: m.before(t, server), Timeout: options.Duration(time.Minute),
+			})
+			info, err := d.Put(ctx, "key", zeros(size), create)
+			test.Must(t, err)
+			if stat, err := d.Stat(t.Context(), "key"); err != nil || stat != info {
+				t.Errorf("stored %+v, found %+v, error %v", info, stat, err)
+			}
+		})
 	}
 }

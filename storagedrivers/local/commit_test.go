@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -73,10 +75,35 @@ func files(t *testing.T, root string) map[string]string {
 		found[filepath.ToSlash(name)] = string(data)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return found
+}
+
+// holds asserts that a folder has exactly these files, after crashes at some steps.
+func holds(t *testing.T, root string, want map[string]string, steps ...any) {
+	t.Helper()
+	if got := files(t, root); !maps.Equal(got, want) {
+		t.Errorf("after %q: the folder has %v, want %v", steps, got, want)
+	}
+}
+
+// stageOn stages data. It is closed at the end of the test.
+func stageOn(t *testing.T, d storagedrivers.Stager, data string) storagedrivers.Staged {
+	t.Helper()
+	st, err := d.Stage(context.Background())
+	test.Must(t, err)
+	t.Cleanup(func() { st.Close() }) // not before a crash has ended the process
+	_, err = st.Write([]byte(data))
+	test.Must(t, err)
+	return st
+}
+
+// unstage closes the staged data of changes.
+func unstage(t *testing.T, changes []storagedrivers.Change) {
+	t.Helper()
+	for _, c := range changes {
+		test.Must(t, c.Staged.Close())
+	}
 }
 
 var overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
@@ -120,12 +147,7 @@ func commitSeveral(t *testing.T, d *Driver, another func(key, content string), a
 		{Key: "f/removed"},
 	}
 	for i := range changes[:4] {
-		st, err := d.Stage(ctx)
-		must(t, err)
-		t.Cleanup(func() { st.Close() }) // not before a crash has ended the process
-		_, err = st.Write([]byte{'1' + byte(i)})
-		must(t, err)
-		changes[i].Staged = st
+		changes[i].Staged = stageOn(t, d, string(rune('1'+i)))
 	}
 	_, err := d.Commit(ctx, changes)
 	if exists, ok := errors.AsType[*storagedrivers.ExistsError](err); !ok || !slices.Equal(exists.Taken, []int{1}) {
@@ -134,11 +156,9 @@ func commitSeveral(t *testing.T, d *Driver, another func(key, content string), a
 	if again {
 		changes[1].Key = "g/created-1"
 		_, err = d.Commit(ctx, changes)
-		must(t, err)
+		test.Must(t, err)
 	}
-	for _, c := range changes[:4] {
-		must(t, c.Staged.Close())
-	}
+	unstage(t, changes[:4])
 }
 
 // crashed is a folder with the files of before, in which a request has crashed at a step.
@@ -160,7 +180,7 @@ func newCrashed(t *testing.T, set func(*Driver), at int, again bool) crashed {
 	root := t.TempDir()
 	elsewhere := unsynced(t, root)
 	for key, content := range before {
-		must(t, put(t, elsewhere, key, content, storagedrivers.CreateOnly))
+		test.Must(t, put(t, elsewhere, key, content, storagedrivers.CreateOnly))
 	}
 	d := New(Config{Root: root}, slog.New(slog.DiscardHandler))
 	set(d)
@@ -169,10 +189,10 @@ func newCrashed(t *testing.T, set func(*Driver), at int, again bool) crashed {
 	c.ended = !untilCrash(func() {
 		commitSeveral(t, d, func(key, content string) {
 			c.want[key] = content
-			must(t, put(t, elsewhere, key, content, storagedrivers.CreateOnly))
+			test.Must(t, put(t, elsewhere, key, content, storagedrivers.CreateOnly))
 		}, again)
 	})
-	must(t, d.die())
+	test.Must(t, d.die())
 	c.steps = *steps
 	if again && c.ended || slices.Contains(c.steps, "decided") {
 		c.want = after
@@ -185,12 +205,8 @@ func recoverAll(t *testing.T, root string, set func(*Driver)) {
 	t.Helper()
 	d := New(Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler))
 	set(d)
-	if err := d.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := d.Close(); err != nil {
-		t.Error(err)
-	}
+	test.Is(t, d.Check(t.Context()), nil)
+	test.Is(t, d.Close(), nil)
 }
 
 var kinds = map[string]func(*Driver){
@@ -210,9 +226,7 @@ func TestCrashOfCommit(t *testing.T) {
 					c := newCrashed(t, set, at, again)
 					ended = c.ended
 					recoverAll(t, c.root, set)
-					if got := files(t, c.root); !maps.Equal(got, c.want) {
-						t.Errorf("after a crash at %q: %v, want %v", c.steps, got, c.want)
-					}
+					holds(t, c.root, c.want, c.steps)
 				}
 			})
 		}
@@ -233,11 +247,9 @@ func TestCrashOfRecovery(t *testing.T) {
 					set(d)
 					steps := crashAt(d, again)
 					recovered = !untilCrash(func() { _, _ = d.open(t.Context()) })
-					must(t, d.die())
+					test.Must(t, d.die())
 					recoverAll(t, c.root, set)
-					if got := files(t, c.root); !maps.Equal(got, c.want) {
-						t.Errorf("after crashes at %q and %q: %v, want %v", c.steps, *steps, got, c.want)
-					}
+					holds(t, c.root, c.want, c.steps, *steps)
 				}
 			}
 		})
@@ -257,30 +269,22 @@ func TestCrashLeavesOthers(t *testing.T) {
 				// This process was running before and has not noticed the crash.
 				running := New(Config{Root: c.root, Sync: new(false)}, slog.New(slog.DiscardHandler))
 				f, err := running.beginSweep() // which recovers nothing
-				must(t, err)
+				test.Must(t, err)
 				f.recovered = true
 				f.release()
 				s := storagedrivers.New("running", running, storagedrivers.Options{})
 				want := map[string]string{"other": "other"}
 				for _, key := range []string{"f/created", "g/created", "g/created-1", "f/replaced", "f/new", "f/removed"} {
-					if err := put(t, s, key, "theirs", storagedrivers.Overwrite); err != nil {
-						t.Fatal(err)
-					}
+					test.Must(t, put(t, s, key, "theirs", storagedrivers.Overwrite))
 					want[key] = "theirs"
 				}
 				for _, key := range []string{"f/new", "f/created"} {
-					if err := s.Delete(t.Context(), key); err != nil {
-						t.Fatal(err)
-					}
+					test.Must(t, s.Delete(t.Context(), key))
 					delete(want, key)
 				}
 				recoverAll(t, c.root, set)
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
-				if got := files(t, c.root); !maps.Equal(got, want) {
-					t.Errorf("after a crash at %q: %v, want %v", c.steps, got, want)
-				}
+				test.Is(t, s.Close(), nil)
+				holds(t, c.root, want, c.steps)
 			}
 		})
 	}
@@ -293,16 +297,11 @@ func newCommit(t *testing.T) (*Driver, []storagedrivers.Change) {
 	d := New(Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler))
 	elsewhere := unsynced(t, d.path)
 	for key, content := range before {
-		must(t, put(t, elsewhere, key, content, storagedrivers.CreateOnly))
+		test.Must(t, put(t, elsewhere, key, content, storagedrivers.CreateOnly))
 	}
 	changes := []storagedrivers.Change{{Key: "f/replaced", Options: overwrite}, {Key: "created"}, {Key: "f/removed"}}
 	for i := range changes[:2] {
-		st, err := d.Stage(t.Context())
-		must(t, err)
-		t.Cleanup(func() { st.Close() })
-		_, err = st.Write([]byte("mine"))
-		must(t, err)
-		changes[i].Staged = st
+		changes[i].Staged = stageOn(t, d, "mine")
 	}
 	return d, changes
 }
@@ -331,7 +330,7 @@ func TestCommitMeetsOthers(t *testing.T) {
 				}
 				if step == at && !met {
 					met = true
-					must(t, put(t, elsewhere, "created", "theirs", storagedrivers.Overwrite))
+					test.Must(t, put(t, elsewhere, "created", "theirs", storagedrivers.Overwrite))
 				}
 			}
 			_, err := d.Commit(t.Context(), changes)
@@ -339,10 +338,8 @@ func TestCommitMeetsOthers(t *testing.T) {
 			if !ok || !errors.Is(err, fs.ErrPermission) || failed.Stored != nil || failed.Replaced != nil {
 				t.Errorf("got %v", err)
 			}
-			for _, c := range changes[:2] {
-				must(t, c.Staged.Close())
-			}
-			must(t, errors.Join(d.Close(), elsewhere.Close()))
+			unstage(t, changes[:2])
+			test.Must(t, errors.Join(d.Close(), elsewhere.Close()))
 			want := maps.Clone(before)
 			want["created"] = "theirs"
 			if got := files(t, d.path); !met || !maps.Equal(got, want) {
@@ -379,16 +376,12 @@ func TestCommitWithoutLease(t *testing.T) {
 			if !ok || !errors.Is(err, fs.ErrPermission) || len(failed.Stored) != changed {
 				t.Errorf("got %v", err)
 			}
-			for _, c := range changes[:2] {
-				must(t, c.Staged.Close())
-			}
-			must(t, d.die())
+			unstage(t, changes[:2])
+			test.Must(t, d.die())
 			recoverAll(t, d.path, func(*Driver) {})
 			want := maps.Clone(before)
 			want["created"] = "mine"
-			if got := files(t, d.path); !maps.Equal(got, want) {
-				t.Errorf("the folder has %v, want %v", got, want)
-			}
+			holds(t, d.path, want)
 		})
 	}
 }
@@ -405,7 +398,7 @@ func TestCommitCompletedLater(t *testing.T) {
 				folder, away := filepath.Join(d.path, "f"), filepath.Join(d.path, "away")
 				d.step = func(step string) {
 					if step == "decided" {
-						must(t, os.Rename(folder, away))
+						test.Must(t, os.Rename(folder, away))
 					}
 				}
 				_, err := d.Commit(t.Context(), changes)
@@ -413,23 +406,19 @@ func TestCommitCompletedLater(t *testing.T) {
 				if !ok || !slices.Equal(failed.Stored, []int{0, 1, 2}) {
 					t.Errorf("got %v", err)
 				}
-				for _, c := range changes[:2] {
-					must(t, c.Staged.Close())
-				}
-				must(t, os.Rename(away, folder))
+				unstage(t, changes[:2])
+				test.Must(t, os.Rename(away, folder))
 				want := committed
 				if others {
 					want = maps.Clone(committed)
 					for _, key := range []string{"f/replaced", "f/removed"} {
-						must(t, put(t, unsynced(t, d.path), key, "theirs", storagedrivers.Overwrite))
+						test.Must(t, put(t, unsynced(t, d.path), key, "theirs", storagedrivers.Overwrite))
 						want[key] = "theirs"
 					}
 				}
-				must(t, end(d))
+				test.Must(t, end(d))
 				recoverAll(t, d.path, func(*Driver) {})
-				if got := files(t, d.path); !maps.Equal(got, want) {
-					t.Errorf("the folder has %v, want %v", got, want)
-				}
+				holds(t, d.path, want)
 			})
 		}
 	}
@@ -451,14 +440,10 @@ func TestUndoingFails(t *testing.T) {
 	if failed, ok := errors.AsType[*storagedrivers.CommitError](err); !ok || len(failed.Stored) == 0 || failed.Undo == nil {
 		t.Errorf("got %v", err)
 	}
-	for _, c := range changes[:2] {
-		must(t, c.Staged.Close())
-	}
-	must(t, d.die())
+	unstage(t, changes[:2])
+	test.Must(t, d.die())
 	recoverAll(t, d.path, func(*Driver) {})
-	if got := files(t, d.path); !maps.Equal(got, before) {
-		t.Errorf("the folder has %v", got)
-	}
+	holds(t, d.path, before)
 }
 
 // TestNameNotDurable: a new object whose name cannot be made durable is removed again.
@@ -480,7 +465,7 @@ func TestNameNotDurable(t *testing.T) {
 	if !ok || !errors.Is(err, fs.ErrPermission) || len(failed.Stored)+len(failed.Replaced) > 0 {
 		t.Errorf("got %v", err)
 	}
-	must(t, d.Close())
+	test.Must(t, d.Close())
 	if got := files(t, root); len(got) > 0 {
 		t.Errorf("the folder has %v", got)
 	}
@@ -495,13 +480,97 @@ func TestFailedReplacementLeavesNothing(t *testing.T) {
 	d.synced = func(*os.File) error { // after it was seen to be a file
 		return errors.Join(os.Remove(key), os.MkdirAll(filepath.Join(key, "full"), dirPerm))
 	}
-	if _, err := d.Commit(t.Context(), changes[:1]); err == nil {
-		t.Error("committed")
-	}
-	must(t, changes[0].Staged.Close())
+	_, err := d.Commit(t.Context(), changes[:1])
+	test.Fails(t, err, "committed")
+	test.Must(t, changes[0].Staged.Close())
 	left, err := os.ReadDir(filepath.Join(d.path, d.current.scratch.name))
-	must(t, errors.Join(err, d.Close()))
+	test.Must(t, errors.Join(err, d.Close()))
 	if len(left) > 0 {
 		t.Errorf("left in the scratch folder: %v", left)
 	}
+}
+
+var intents = []intent{
+	{create, "f/a b", `"1-2-3"`, "", "a1"}, {replace, "ě", `"1"`, `"0"`, "b"}, {remove, "c.webp", `"3"`, "", "zz"},
+}
+
+func recordOf(state string, intents ...intent) []byte {
+	data := []byte(state)
+	for _, one := range intents {
+		data = append(data, one.line()...)
+	}
+	return data
+}
+
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	test.Must(t, err)
+	defer root.Close()
+	r, err := newRecord(root, "1.group", intents)
+	test.Must(t, err)
+	for _, state := range []string{recordOpen, recordDecided, recordVoid} {
+		test.Must(t, r.set(state))
+		data, err := os.ReadFile(filepath.Join(dir, "1.group"))
+		test.Must(t, err)
+		want := intents
+		if state == recordVoid {
+			want = nil
+		}
+		gotState, got := parseRecord(data)
+		if gotState != state || !slices.Equal(got, want) || !bytes.Equal(data, recordOf(state, intents...)) {
+			t.Errorf("%q is %q, %v", data, gotState, got)
+		}
+	}
+	test.Must(t, r.close())
+	data := recordOf(recordOpen, intents...)
+	for n := range data { // of a record that is not whole nothing was done yet
+		if _, got := parseRecord(data[:n]); !slices.Equal(got, intents[:len(got)]) || len(got) == len(intents) {
+			t.Errorf("%d bytes are %v", n, got)
+		}
+		bent := bytes.Clone(data)
+		bent[n] ^= 1
+		if _, got := parseRecord(bent); !slices.Equal(got, intents[:len(got)]) || len(got) == len(intents) {
+			t.Errorf("with byte %d changed it is %v", n, got)
+		}
+	}
+}
+
+func TestRecordRefusesOddIntents(t *testing.T) {
+	t.Parallel()
+	for _, odd := range []intent{
+		{},
+		{"other", "a", `"1"`, "", "a"},
+		{create, "../a", `"1"`, "", "a"},
+		{create, ".media-tmp-A/1", `"1"`, "", "a"},
+		{create, "a", "", "", "a"},
+		{create, "a", `"1"`, `"0"`, "a"},
+		{replace, "a", `"1"`, "", "a"},
+		{create, "a", `"1"`, "", ""},
+		{create, "a", `"1"`, "", "../a"},
+		{create, "a", `"1"`, "", "a/b"},
+		{create, "a", `"1"`, "", "a.group"},
+	} {
+		if _, got := parseRecord(recordOf(recordOpen, odd, intents[0])); len(got) > 0 {
+			t.Errorf("%+v is read as %+v", odd, got)
+		}
+	}
+}
+
+func FuzzParseRecord(f *testing.F) {
+	f.Add(recordOf(recordOpen, intents...))
+	f.Add(append([]byte(recordVoid), recordOf(recordDecided, intents...)...))
+	f.Add([]byte(recordOpen + "00000000 {}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		state, parsed := parseRecord(data)
+		for _, one := range parsed {
+			if !one.valid() {
+				t.Errorf("%+v", one)
+			}
+		}
+		if _, again := parseRecord(recordOf(state, parsed...)); !slices.Equal(again, parsed) {
+			t.Errorf("%+v, then %+v", parsed, again)
+		}
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/listing"
 )
@@ -33,7 +34,7 @@ func (d *Driver) create(t *testing.T, files ...string) {
 	t.Helper()
 	for _, file := range files {
 		name := filepath.Join(d.path, file)
-		must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o600)))
+		test.Must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o600)))
 	}
 }
 
@@ -41,7 +42,7 @@ func (d *Driver) create(t *testing.T, files ...string) {
 func (d *Driver) page(t *testing.T, cursor string) (keys []string, next string) {
 	t.Helper()
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{Cursor: cursor, Limit: 3})
-	must(t, err)
+	test.Must(t, err)
 	for _, info := range page.Objects {
 		keys = append(keys, info.Key)
 	}
@@ -57,13 +58,13 @@ func TestChangesBetweenListings(t *testing.T) {
 		want   []string // of both pages
 	}{
 		"added":   {func(t *testing.T, d *Driver) { d.create(t, "a/0", "a/9") }, []string{"a/0", "a/1", "a/2", "a/3", "a/4", "a/9"}},
-		"removed": {func(t *testing.T, d *Driver) { must(t, os.Remove(d.path+"/a/2")) }, []string{"a/1", "a/3", "a/4"}},
+		"removed": {func(t *testing.T, d *Driver) { test.Must(t, os.Remove(d.path+"/a/2")) }, []string{"a/1", "a/3", "a/4"}},
 		"replaced": {func(t *testing.T, d *Driver) {
 			d.create(t, "b/5")
-			must(t, errors.Join(os.Rename(d.path+"/a", d.path+"/.a"), os.Rename(d.path+"/b", d.path+"/a")))
+			test.Must(t, errors.Join(os.Rename(d.path+"/a", d.path+"/.a"), os.Rename(d.path+"/b", d.path+"/a")))
 		}, []string{"a/5"}},
 		"a file instead": {func(t *testing.T, d *Driver) {
-			must(t, os.RemoveAll(d.path+"/a"))
+			test.Must(t, os.RemoveAll(d.path+"/a"))
 			d.create(t, "a")
 		}, []string{"a"}},
 	} {
@@ -87,9 +88,7 @@ func TestChangesBetweenListings(t *testing.T) {
 					more, _ := d.page(t, next)
 					got = append(got, more...)
 				}
-				if !slices.Equal(got, tt.want) {
-					t.Errorf("got %q, want %q", got, tt.want)
-				}
+				test.Same(t, got, tt.want)
 			})
 		}
 	}
@@ -132,7 +131,7 @@ func TestWalkDuringChanges(t *testing.T) {
 			}
 			d.create(t, fmt.Sprintf("%03d-new.jpg", pages*7%100))
 			if pages%2 == 1 {
-				must(t, os.Remove(filepath.Join(d.path, fmt.Sprintf("%03d-new.jpg", pages*7%100))))
+				test.Must(t, os.Remove(filepath.Join(d.path, fmt.Sprintf("%03d-new.jpg", pages*7%100))))
 			}
 			total := 0
 			for _, kept := range d.current.names.Folders() {
@@ -146,9 +145,7 @@ func TestWalkDuringChanges(t *testing.T) {
 		if want := map[int]int{firstNames: 1, 20: 2}[limits[1]]; most == keepNames && len(parts) != want {
 			t.Errorf("the folder was read in %d parts, want %d", len(parts), want)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("at most %d names: got %q", most, got)
-		}
+		test.Same(t, got, want, "at most", most, "names: got")
 	}
 }
 
@@ -167,12 +164,8 @@ func TestNewWalkOfParts(t *testing.T) {
 			keys, next = d.page(t, next)
 			got = append(got, keys...)
 		}
-		if len(got) != i {
-			t.Errorf("%d of %d objects", len(got), i)
-		}
-		if parts := len(d.current.names.Folders()); parts != 2 {
-			t.Errorf("%d parts of the folder are kept, want 2", parts)
-		}
+		test.Equal(t, len(got), i, "of", "objects")
+		test.Equal(t, len(d.current.names.Folders()), 2, "parts of the folder are kept")
 		d.create(t, fmt.Sprintf("%02d", i))
 		time.Sleep(20 * time.Millisecond) // as in keeping
 	}
@@ -190,7 +183,7 @@ func TestFolderReplacedDuringWalk(t *testing.T) {
 	} {
 		d := keeping(t, "a/1", "a/2", "a/3", "a/4", "b")
 		_, next := d.page(t, "")
-		must(t, os.Rename(d.path+"/a", d.path+"/.a"))
+		test.Must(t, os.Rename(d.path+"/a", d.path+"/.a"))
 		d.create(t, tt.files...)
 		if got, _ := d.page(t, next); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", name, got, tt.want)
@@ -238,4 +231,21 @@ func TestKeptNames(t *testing.T) {
 			t.Errorf("still kept: %d folders", len(kept))
 		}
 	})
+}
+
+// TestLevel: hidden folders and links to folders are not listed, empty folders are.
+func TestLevel(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for _, folder := range []string{".hidden", "a/.hidden", "a/empty", "a/end.", "a/in/deep", "b"} {
+		test.Must(t, os.MkdirAll(filepath.Join(root, folder), 0o755))
+	}
+	test.Must(t, os.Symlink("b", filepath.Join(root, "a/link")))
+	s := open(t, root)
+	test.Must(t, put(t, s, "a/object", "x", storagedrivers.CreateOnly))
+	for prefix, want := range map[string][]string{"": {"a/", "b/"}, "a/": {"a/empty/", "a/in/"}, "a/e": {"a/empty/"}} {
+		page, err := s.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix, Shallow: true})
+		test.Is(t, err, nil)
+		test.Same(t, page.Folders, want, "folders of", prefix)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -31,9 +32,7 @@ func leave(t *testing.T, root, name string, age time.Duration) {
 func swept(t *testing.T, s *storagedrivers.Storage, opts storagedrivers.SweepOptions) []string {
 	t.Helper()
 	left, err := s.Sweep(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	names := make([]string, len(left))
 	for i, one := range left {
 		names[i] = one.Name
@@ -50,9 +49,7 @@ func TestSweepByAge(t *testing.T) {
 	leave(t, root, scratchPrefix+"WRITTEN/1", 48*time.Hour)
 	leave(t, root, scratchPrefix+"WRITTEN/2", 0)
 	then := time.Now().Add(-48 * time.Hour) // a file may be written to long after it was made
-	if err := os.Chtimes(filepath.Join(root, scratchPrefix+"WRITTEN"), then, then); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.Chtimes(filepath.Join(root, scratchPrefix+"WRITTEN"), then, then))
 	leave(t, root, "folder/"+scratchPrefix+"DEEP/1", 48*time.Hour)
 	leave(t, root, ".hidden/1", 48*time.Hour)
 
@@ -64,27 +61,19 @@ func TestSweepByAge(t *testing.T) {
 			t.Errorf("found %+v, error %v", left, err)
 		}
 	}
-	if got, want := swept(t, s, storagedrivers.SweepOptions{}), []string{scratchPrefix + "OLD"}; !slices.Equal(got, want) {
-		t.Errorf("removed %q, want %q", got, want)
-	}
-	if _, err := os.Stat(filepath.Join(root, scratchPrefix+"OLD")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the leftover is still there: %v", err)
-	}
+	test.Same(t, swept(t, s, storagedrivers.SweepOptions{}), []string{scratchPrefix + "OLD"}, "removed")
+	_, err := os.Stat(filepath.Join(root, scratchPrefix+"OLD"))
+	test.Is(t, err, fs.ErrNotExist, "the leftover is still there")
 	got := swept(t, s, storagedrivers.SweepOptions{OlderThan: time.Hour})
-	if want := []string{scratchPrefix + "YOUNG"}; !slices.Equal(got, want) {
-		t.Errorf("removed %q, want %q", got, want)
-	}
+	test.Same(t, got, []string{scratchPrefix + "YOUNG"}, "removed")
 	for _, name := range []string{scratchPrefix + "WRITTEN/2", "folder/" + scratchPrefix + "DEEP/1", ".hidden/1"} {
-		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
-			t.Errorf("%s is gone: %v", name, err)
-		}
+		_, err := os.Stat(filepath.Join(root, name))
+		test.Is(t, err, nil, name, "is gone")
 	}
 	// The first use of the root sweeps by itself, relying only on locks, but not after a call of
 	// Sweep.
 	for i, user := range []*storagedrivers.Storage{s, open(t, root)} {
-		if err := user.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, user.Check(t.Context()))
 		_, err := os.Stat(filepath.Join(root, scratchPrefix+"WRITTEN"))
 		if gone := errors.Is(err, fs.ErrNotExist); gone != (i == 1) {
 			t.Errorf("user %d: the leftover is gone: %t, error %v", i, gone, err)
@@ -104,12 +93,9 @@ func TestSweepMakesNoRoot(t *testing.T) {
 	if err != nil || len(page.Objects) > 0 {
 		t.Errorf("listed %+v, error %v", page, err)
 	}
-	if _, err := os.Stat(filepath.Dir(root)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a folder was made: %v", err)
-	}
-	if err := put(t, s, "a", "content", storagedrivers.CreateOnly); err != nil {
-		t.Error(err)
-	}
+	_, err = os.Stat(filepath.Dir(root))
+	test.Is(t, err, fs.ErrNotExist, "a folder was made")
+	test.Is(t, put(t, s, "a", "content", storagedrivers.CreateOnly), nil)
 }
 
 // TestSweepOfALivingProcess: the folder of a running process is not a leftover at any age.
@@ -121,27 +107,21 @@ func TestSweepOfALivingProcess(t *testing.T) {
 	s := storagedrivers.New("test", running, storagedrivers.Options{})
 	defer s.Close()
 	staged, err := s.Stage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer staged.Close()
-	if _, err := staged.Write([]byte("content")); err != nil {
-		t.Fatal(err)
-	}
+	_, err = staged.Write([]byte("content"))
+	test.Must(t, err)
 	then := time.Now().Add(-72 * time.Hour)
 	for _, name := range []string{running.current.scratch.name + "/1", running.current.scratch.name} {
-		if err := os.Chtimes(filepath.Join(root, name), then, then); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.Chtimes(filepath.Join(root, name), then, then))
 	}
 	for name, sweeper := range map[string]*storagedrivers.Storage{"itself": s, "another": open(t, root)} {
 		if got := swept(t, sweeper, storagedrivers.SweepOptions{}); len(got) > 0 {
 			t.Errorf("%s swept %q", name, got)
 		}
 	}
-	if _, err := s.Commit(t.Context(), storagedrivers.Change{Staged: staged, Key: "a"}); err != nil {
-		t.Error(err)
-	}
+	_, err = s.Commit(t.Context(), storagedrivers.Change{Staged: staged, Key: "a"})
+	test.Is(t, err, nil)
 }
 
 // TestSweepRecovers: a sweep recovers a commit and removes its folder, and the first use recovers it in
@@ -163,9 +143,7 @@ func TestSweepRecovers(t *testing.T) {
 		},
 		"first use after a dry run": func(t *testing.T, d *Driver) (bool, bool) {
 			sweepDriver(t, d, storagedrivers.SweepOptions{DryRun: true, OlderThan: 1})
-			if err := d.Check(t.Context()); err != nil {
-				t.Error(err)
-			}
+			test.Is(t, d.Check(t.Context()), nil)
 			return true, false
 		},
 	} {
@@ -175,9 +153,7 @@ func TestSweepRecovers(t *testing.T) {
 			c := newCrashed(t, kinds["unnamed"], 1+slices.Index(complete.steps, "applied"), true)
 			d := New(Config{Root: c.root}, slog.New(slog.DiscardHandler))
 			isRecovered, isRemoved := uses(t, d)
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
+			test.Is(t, d.Close(), nil)
 			got := files(t, c.root)
 			left := 0
 			for name := range got {
@@ -195,7 +171,6 @@ func TestSweepRecovers(t *testing.T) {
 
 func sweepDriver(t *testing.T, d *Driver, opts storagedrivers.SweepOptions) {
 	t.Helper()
-	if _, err := d.Sweep(t.Context(), opts); err != nil {
-		t.Error(err)
-	}
+	_, err := d.Sweep(t.Context(), opts)
+	test.Is(t, err, nil)
 }

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
@@ -74,18 +75,10 @@ func TestFail(t *testing.T) {
 	for op, err := range map[string]error{
 		"put": putErr, "open": openErr, "stat": statErr, "list": listErr,
 	} {
-		if !errors.Is(err, broken) {
-			t.Errorf("%s: error %v, want %v", op, err, broken)
-		}
+		test.Is(t, err, broken, op)
 	}
-	if err := s.Delete(ctx, "key"); !errors.Is(err, broken) {
-		t.Errorf("delete: error %v, want %v", err, broken)
-	}
-	if err := s.Check(ctx); !errors.Is(err, broken) {
-		t.Errorf("check: error %v, want %v", err, broken)
-	}
+	test.Is(t, s.Delete(ctx, "key"), broken, "delete")
+	test.Is(t, s.Check(ctx), broken, "check")
 	want := []string{"put key", "open key", "stat key", "list prefix", "delete key", "check "}
-	if !slices.Equal(ops, want) {
-		t.Errorf("got %q, want %q", ops, want)
-	}
+	test.Same(t, ops, want)
 }

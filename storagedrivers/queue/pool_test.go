@@ -1,6 +1,10 @@
 package queue
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/caddymedia/media/internal/test"
+)
 
 func TestPool(t *testing.T) {
 	t.Parallel()
@@ -13,9 +17,7 @@ func TestPool(t *testing.T) {
 		for p.Acquire(Party{Owner: c.owner}, 1) {
 			n++
 		}
-		if n != c.want {
-			t.Errorf("%s got %d, want %d", c.owner, n, c.want)
-		}
+		test.Equal(t, n, c.want, c.owner)
 	}
 	for owner, n := range map[string]int64{"a": 6, "b": 3, "c": 1, "d": 1} {
 		p.Release(Party{Owner: owner}, n)
@@ -38,9 +40,7 @@ func TestPoolWithin(t *testing.T) {
 		for p.AcquireWithin(Party{Owner: owner}, 1, limit) {
 			n++
 		}
-		if n != want {
-			t.Errorf("%s took %d, want %d", owner, n, want)
-		}
+		test.Equal(t, n, want, owner, "took")
 	}
 	take("greedy", 100, 4)
 	take("modest", 1, 1)
@@ -67,9 +67,7 @@ func TestPoolClients(t *testing.T) {
 			for p.AcquireWithin(party, 1, 100) {
 				all[party]++
 			}
-			if all[party] != want {
-				t.Errorf("%v took %d, want %d", party, all[party], want)
-			}
+			test.Equal(t, all[party], want, party, "took")
 		}
 		take(Party{Owner: "a", Client: "192.0.2.1", Network: "192.0.2.0"}, 30)
 		take(Party{Owner: "a", Client: "192.0.2.2", Network: "192.0.2.0"}, 15) // their network has half
@@ -98,9 +96,7 @@ func TestPoolTickets(t *testing.T) {
 			for p.Acquire(party, 1) {
 				held[party]++
 			}
-			if held[party] != 3 {
-				t.Errorf("ticket %s holds %d", ticket, held[party])
-			}
+			test.Equal(t, held[party], 3, "ticket", ticket, "holds")
 		}
 		for party, n := range held {
 			party.Most = 0 // another number by then
@@ -135,8 +131,6 @@ func TestHasRoom(t *testing.T) {
 		{"the most of a ticket", Party{Owner: "a", Most: 3}, 100, Held{Ticket: 2}, 1, true},
 		{"more than that", Party{Owner: "a", Most: 3}, 100, Held{Ticket: 2}, 2, false},
 	} {
-		if got := HasRoom(c.party, c.capacity, c.held, c.n); got != c.want {
-			t.Errorf("%s: %t", c.name, got)
-		}
+		test.Equal(t, HasRoom(c.party, c.capacity, c.held, c.n), c.want, c.name)
 	}
 }

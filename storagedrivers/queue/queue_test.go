@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -81,9 +82,7 @@ func TestRotation(t *testing.T) {
 			w.ask(Request{Owner: string(owner)})
 		}
 		w.finishAll()
-		if got := w.order(); got != "aabcababa" {
-			t.Errorf("admitted %s", got)
-		}
+		test.Equal(t, w.order(), "aabcababa", "admitted")
 	})
 }
 
@@ -127,9 +126,7 @@ func TestClients(t *testing.T) {
 					(<-slots).Release()
 					synctest.Wait()
 				}
-				if got := string(admitted); got != c.want {
-					t.Errorf("admitted %q, want %q", got, c.want)
-				}
+				test.Equal(t, string(admitted), c.want, "admitted")
 				empty(t, q)
 			})
 		})
@@ -144,13 +141,9 @@ func TestLastSlot(t *testing.T) {
 		for _, owner := range "aaaaaabb" {
 			w.ask(Request{Owner: string(owner)})
 		}
-		if got := w.order(); got != "aaa" {
-			t.Errorf("alone: admitted %s", got)
-		}
+		test.Equal(t, w.order(), "aaa", "alone: admitted")
 		w.finish()
-		if got := w.order(); got != "aaab" {
-			t.Errorf("admitted %s", got)
-		}
+		test.Equal(t, w.order(), "aaab", "admitted")
 		w.finishAll()
 	})
 }
@@ -165,9 +158,7 @@ func TestLastSlotBeforeTurn(t *testing.T) {
 			w.ask(Request{Owner: string(owner)})
 		}
 		w.finish()
-		if got := w.order(); got != "baab" {
-			t.Errorf("admitted %s", got)
-		}
+		test.Equal(t, w.order(), "baab", "admitted")
 		w.finishAll()
 	})
 }
@@ -208,12 +199,10 @@ func TestWaitEnds(t *testing.T) {
 		reason := errors.New("the client has left")
 		ctx, leave := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { leave(reason) })
-		if _, err := q.Acquire(ctx, Request{Owner: "b"}); !errors.Is(err, reason) {
-			t.Errorf("one that left: %v", err)
-		}
-		if _, err := q.Acquire(ctx, Request{Owner: "b"}); !errors.Is(err, reason) {
-			t.Errorf("one that had left: %v", err)
-		}
+		_, err := q.Acquire(ctx, Request{Owner: "b"})
+		test.Is(t, err, reason, "one that left")
+		_, err = q.Acquire(ctx, Request{Owner: "b"})
+		test.Is(t, err, reason, "one that had left")
 		s.Release()
 		empty(t, q)
 	})
@@ -268,28 +257,7 @@ func TestMost(t *testing.T) {
 			w.ask(Request{Owner: "r", Most: 2})
 		}
 		w.ask(Request{Owner: "a"})
-		if got := w.order(); got != "rra" {
-			t.Errorf("admitted %s", got)
-		}
+		test.Equal(t, w.order(), "rra", "admitted")
 		w.finishAll()
 	})
-}
-
-func BenchmarkAcquire(b *testing.B) {
-	for _, owners := range []int{1, 100} {
-		b.Run(fmt.Sprint(owners), func(b *testing.B) {
-			q := New(Options{Slots: 2})
-			names := slices.Repeat([]string{"owner"}, owners)
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				for i := 0; pb.Next(); i++ {
-					s, err := q.Acquire(b.Context(), Request{Owner: names[i%owners]})
-					if err != nil {
-						b.Fatal(err)
-					}
-					s.Release()
-				}
-			})
-		})
-	}
 }

@@ -2,10 +2,11 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // TestUnits checks that small requests overtake a large one whose units are not free, but not
@@ -34,9 +35,8 @@ func TestUnits(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	q := New(Options{Slots: 1, Units: 10})
-	if _, err := q.Acquire(t.Context(), Request{Units: 11}); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("acquiring: %v", err)
-	}
+	_, err := q.Acquire(t.Context(), Request{Units: 11})
+	test.Is(t, err, ErrTooLarge, "acquiring")
 	empty(t, q)
 }
 
@@ -74,24 +74,16 @@ func TestLeavingFreesOthers(t *testing.T) {
 		synctest.Wait()
 		for range maxPassed {
 			small, err := q.Acquire(t.Context(), Request{Owner: "b", Units: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			small.Release()
 		}
 		w := &worker{t: t, q: q}
 		w.ask(Request{Owner: "b", Units: 1})
-		if len(w.slots) != 0 {
-			t.Error("the units are not reserved for the large request")
-		}
+		test.Equal(t, len(w.slots), 0, "the units are not reserved for the large request")
 		leave()
-		if err := <-large; !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		test.Is(t, <-large, context.Canceled)
 		synctest.Wait()
-		if len(w.slots) != 1 {
-			t.Error("still waiting")
-		}
+		test.Equal(t, len(w.slots), 1, "still waiting")
 		s.Release()
 		w.finishAll()
 	})

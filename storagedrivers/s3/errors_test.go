@@ -16,6 +16,7 @@ import (
 
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
@@ -28,14 +29,7 @@ var sentinels = []error{
 // answering returns a driver of a service that always returns the same response.
 func answering(t *testing.T, status int, code string, header http.Header) *driver {
 	t.Helper()
-	d, err := newDriver(Config{
-		Bucket: "bucket", Endpoint: startAnswering(t, status, code, header), AccessKeyID: "id", SecretAccessKey: "secret",
-	}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	return d
+	return at(t, startAnswering(t, status, code, header))
 }
 
 // startAnswering starts a service that always returns the same response, and returns its address.
@@ -106,9 +100,7 @@ func TestErrors(t *testing.T) {
 // matches asserts that an error matches want and no other sentinel; nil is no sentinel at all.
 func matches(t *testing.T, what string, err, want error) {
 	t.Helper()
-	if err == nil {
-		t.Errorf("%s: no error", what)
-	}
+	test.Fails(t, err, what)
 	for _, sentinel := range sentinels {
 		if errors.Is(err, sentinel) != (sentinel == want) { //nolint:errorlint // the very value is meant
 			t.Errorf("%s: error %v, want %v", what, err, want)
@@ -123,9 +115,7 @@ func TestErrorsOfTheCallerAndTheSourceStay(t *testing.T) {
 	d := answering(t, http.StatusServiceUnavailable, "SlowDown", nil)
 	_, err := d.Stat(ended, "object")
 	matches(t, "stat after the deadline", err, nil)
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("stat after the deadline: %v", err)
-	}
+	test.Is(t, err, context.DeadlineExceeded, "stat after the deadline")
 	_, err = d.Stat(t.Context(), "object")
 	if err = mapError(ended, err); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("an answer after the deadline: %v", err)
@@ -133,9 +123,7 @@ func TestErrorsOfTheCallerAndTheSourceStay(t *testing.T) {
 	short := &lyingSource{Reader: strings.NewReader("short"), size: 100}
 	_, err = d.Put(t.Context(), "object", short, storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
 	matches(t, "a source that ends early", err, nil)
-	if !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("a source that ends early: %v", err)
-	}
+	test.Is(t, err, io.ErrUnexpectedEOF, "a source that ends early")
 }
 
 // lyingSource is a source that reports a larger size than it has.
@@ -166,9 +154,7 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 	} {
 		err := answering(t, tt.status, tt.code, tt.header).Check(t.Context())
 		matches(t, tt.code, err, tt.is)
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: error %v, want %q", tt.code, err, tt.want)
-		}
+		test.Says(t, err, tt.want, tt.code)
 	}
 }
 
@@ -182,14 +168,8 @@ func TestBrokenAnswer(t *testing.T) {
 		io.WriteString(w, "<CompleteMultipartUploadResult>")
 	}))
 	t.Cleanup(server.Close)
-	d, err := newDriver(Config{
-		Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "id", SecretAccessKey: "secret",
-	}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	_, err = d.List(t.Context(), storagedrivers.ListOptions{})
+	d := at(t, server.URL)
+	_, err := d.List(t.Context(), storagedrivers.ListOptions{})
 	matches(t, "list", err, storagedrivers.ErrUnavailable)
 	_, err = d.client.CompleteMultipartUpload(t.Context(), &awss3.CompleteMultipartUploadInput{
 		Bucket: &d.bucket, Key: d.name("key"), UploadId: &d.bucket,
@@ -218,12 +198,7 @@ func TestErrorWords(t *testing.T) {
 		"other site": {endpoint: plainHTTP.URL, want: "file does not exist: status 404 "},
 	} {
 		if tt.endpoint != "" {
-			d, err := newDriver(Config{
-				Bucket: "bucket", Endpoint: tt.endpoint, AccessKeyID: "id", SecretAccessKey: "secret",
-			}, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := at(t, tt.endpoint)
 			tt.err = d.Check(t.Context())
 			d.Close()
 		}
@@ -263,9 +238,7 @@ func TestNoCredentials(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	d, err := newDriver(Config{Bucket: "b", Endpoint: "http://127.0.0.1:1"}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer d.Close()
 	drivertest.Cause(t, d.Check(t.Context()), noCredentials)
 }

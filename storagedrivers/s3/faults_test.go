@@ -6,19 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+	"github.com/caddymedia/media/storagedrivers/internal/cloudtest"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -37,9 +34,7 @@ func content(letter byte, size int) *bytes.Reader {
 func put(t *testing.T, d *driver, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) storagedrivers.Info {
 	t.Helper()
 	info, err := d.Put(t.Context(), key, r, opts)
-	if err != nil {
-		t.Fatalf("storing %s: %v", key, err)
-	}
+	test.Must(t, err, "storing", key)
 	return info
 }
 
@@ -77,247 +72,204 @@ func both(t *testing.T, test func(t *testing.T, s *service)) {
 	})
 }
 
-func TestLostReply(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *service) {
-		c := s.fresh(t)
-		direct := s.driver(t, c)
-		for name, size := range sizes {
-			var lost atomic.Int64
-			lossy := s.behind(t, httptest.NewServer, func(r *http.Request) bool {
-				return commits(r) && lost.Add(1) > 0
-			})
-			c.Endpoint = lossy.config.Endpoint
-			d := lossy.driver(t, c)
-			defer d.Close()
-			d.conditions.Store(&conditions{accepted: true}) // no experiment through the proxy
-			for i, opts := range []storagedrivers.PutOptions{create, overwrite} {
-				letter := byte('a' + i)
-				info := put(t, d, name, content(letter, size), opts)
-				has(t, direct, name, letter, size)
-				if stat, err := direct.Stat(t.Context(), name); err != nil || stat != info {
-					t.Errorf("put returns %+v, stat %+v, error %v", info, stat, err)
-				}
-			}
-			_, err := d.Put(t.Context(), name, content('c', size), create)
-			if !errors.Is(err, fs.ErrExist) {
-				t.Errorf("creating %s again: %v", name, err)
-			}
-			has(t, direct, name, 'b', size)
-			if lost.Load() < 2 {
-				t.Errorf("%d replies were lost, want 2 at least", lost.Load())
-			}
-		}
-		if got := leftovers(t, direct); len(got) != 2 {
-			t.Errorf("the bucket has %q, want two objects", got)
-		}
-	})
-}
-
-// TestRepeatedRequest: a proxy repeats the request that creates an object, and returns the second
-// response.
-func TestRepeatedRequest(t *testing.T) {
-	t.Parallel()
-	s := real(t)
-	target, err := url.Parse(s.config.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		times := 1
-		if commits(r) {
-			times = 2
-		}
-		for i := range times {
-			again := r.Clone(r.Context())
-			again.RequestURI, again.Body = "", io.NopCloser(bytes.NewReader(body))
-			again.URL.Scheme, again.URL.Host = target.Scheme, target.Host
-			answer, err := http.DefaultTransport.RoundTrip(again)
-			if err != nil {
-				panic(http.ErrAbortHandler)
-			}
-			defer answer.Body.Close()
-			if i == times-1 {
-				maps.Copy(w.Header(), answer.Header)
-				w.WriteHeader(answer.StatusCode)
-				io.Copy(w, answer.Body)
-			}
-		}
-	}))
-	t.Cleanup(server.Close)
-	c := s.fresh(t)
-	c.Endpoint = server.URL
-	d := s.driver(t, c)
-	defer d.Close()
-	d.conditions.Store(&conditions{accepted: true, kept: true})
-	for name, size := range sizes {
-		put(t, d, name, content('a', size), create)
-		has(t, d, name, 'a', size)
-	}
-}
-
-// TestCancelledCommit: a caller that cancels while an object appears gets the outcome.
-func TestCancelledCommit(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *service) {
-		c := s.fresh(t)
-		direct := s.driver(t, c)
-		for name, size := range sizes {
-			ctx, cancel := context.WithCancel(t.Context())
-			slow := s.behind(t, httptest.NewServer, func(r *http.Request) bool {
-				if commits(r) {
-					cancel()
-					time.Sleep(50 * time.Millisecond)
-				}
-				return false
-			})
-			c.Endpoint = slow.config.Endpoint
-			d := slow.driver(t, c)
-			defer d.Close()
-			info, err := d.Put(ctx, name, content('a', size), overwrite)
-			if err != nil || info.Size != int64(size) {
-				t.Errorf("storing %s: %d bytes, error %v", name, info.Size, err)
-			}
-			has(t, direct, name, 'a', size)
-		}
-	})
-}
-
-func TestRefusingHost(t *testing.T) {
-	t.Parallel()
-	s := fake(t)
-	d, proxy := proxied(t, s, 5*time.Second)
-	put(t, d, "object", content('a', 10), create)
-	proxy.SetRefusing(true)
-	all(t, d, 30*time.Second)
-	proxy.SetRefusing(false)
-	has(t, d, "object", 'a', 10)
-	put(t, d, "new", content('a', partSize+1), create)
-}
-
-func TestSilentHost(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	s := fake(t)
-	const timeout = 5 * time.Second
-	d, proxy := proxied(t, s, timeout)
-	put(t, d, "object", content('a', 10), create)
-	proxy.SetSilent(true)
-	all(t, d, 3*timeout)
-	proxy.SetSilent(false)
-	has(t, d, "object", 'a', 10)
-	put(t, d, "new", content('a', partSize+1), create)
-}
-
-func proxied(t *testing.T, s *service, timeout time.Duration) (*driver, *faults.Proxy) {
-	t.Helper()
-	c := s.fresh(t)
-	address, err := url.Parse(c.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := faults.New(t, address.Host)
-	c.Endpoint, c.Timeout = "http://"+proxy.Address, options.Duration(timeout)
-	d := s.driver(t, c)
-	t.Cleanup(func() { d.Close() })
-	return d, proxy
-}
-
-// all asserts that every method, called beside the others, fails as unavailable in time. Writes use their own key, because a
-// silent network may deliver them later.
-func all(t *testing.T, d *driver, within time.Duration) {
-	t.Helper()
-	ctx := t.Context()
-	var calls sync.WaitGroup
-	for what, try := range map[string]func() error{
-		"put": func() error {
-			_, err := d.Put(ctx, "other", content('b', 10), overwrite)
-			return err
-		},
-		"put in parts": func() error {
-			_, err := d.Put(ctx, "other", content('b', partSize+1), overwrite)
-			return err
-		},
-		"open": func() error {
-			_, _, err := d.Open(ctx, "object", storagedrivers.Range{})
-			return err
-		},
-		"stat": func() error {
-			_, err := d.Stat(ctx, "object")
-			return err
-		},
-		"list": func() error {
-			_, err := d.List(ctx, storagedrivers.ListOptions{})
-			return err
-		},
-		"delete": func() error { return d.Delete(ctx, "other", storagedrivers.DeleteOptions{}) },
-		"check":  func() error { return d.Check(ctx) },
-	} {
-		calls.Go(func() {
-			start := time.Now()
-			err := try()
-			if !errors.Is(err, storagedrivers.ErrUnavailable) {
-				t.Errorf("%s: error %v, want unavailable", what, err)
-			}
-			if took := time.Since(start); took > within {
-				t.Errorf("%s took %v, want %v at most", what, took, within)
-			}
-		})
-	}
-	calls.Wait()
-}
-
-// TestCutConnection: if a connection is cut during an upload, the object is stored completely or
-// not at all. A further upload succeeds.
-func TestCutConnection(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *service) {
-		d, proxy := proxied(t, s, 5*time.Second)
-		if err := d.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		storage := storagedrivers.New("test", d, storagedrivers.Options{Close: func() error { return nil }})
-		const size = 2*partSize + 100
-		var want []string
-		for _, at := range []int64{0, 10_000, partSize, size - 50, size + 1000} {
-			key := fmt.Sprint("cut at ", at)
-			proxy.CutAfter(at)
-			_, err := d.Put(t.Context(), key, content('a', size), create)
-			switch {
-			case err == nil: // a part was repeated
-				has(t, d, key, 'a', size)
-				want = append(want, key)
-			case !errors.Is(err, storagedrivers.ErrUnavailable):
-				t.Errorf("%s: error %v, want unavailable", key, err)
-			}
-			proxy.CutAfter(-1)
-			holds(t, d, want)
-
-			key += " again"
-			proxy.CutAfter(at)
-			if _, err := storage.Put(t.Context(), key, content('b', size), create); err != nil {
-				t.Errorf("%s: %v", key, err)
-			}
-			proxy.CutAfter(-1)
-			has(t, d, key, 'b', size)
-			want = append(want, key)
-			holds(t, d, want)
-		}
-		if proxy.Cuts() == 0 {
-			t.Error("nothing was cut")
-		}
-	})
-}
-
 func holds(t *testing.T, d *driver, want []string) {
 	t.Helper()
 	got := leftovers(t, d)
 	slices.Sort(got)
 	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("the bucket has %q, want %q", got, want)
+	test.Same(t, got, want, "the bucket has")
+}
+
+func TestLostReply(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *service) { cloudtest.LostReply(t, s.cloud(conditions{accepted: true})) })
+}
+
+func TestRepeatedRequest(t *testing.T) {
+	t.Parallel()
+	cloudtest.RepeatedRequest(t, real(t).cloud(conditions{accepted: true, kept: true}))
+}
+
+func TestCancelledCommit(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *service) { cloudtest.CancelledCommit(t, s.cloud(conditions{accepted: true})) })
+}
+
+// mute is a service that does not respond to the requests for which silent returns true.
+type mute struct {
+	*httptest.Server
+	mu     sync.Mutex
+	silent func(*http.Request) bool
+	asked  []string
+}
+
+func newMute(t *testing.T, silent func(*http.Request) bool) *mute {
+	t.Helper()
+	m := &mute{silent: silent}
+	done := make(chan struct{})
+	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.mu.Lock()
+		m.asked = append(m.asked, r.Method)
+		m.mu.Unlock()
+		if m.silent(r) {
+			select {
+			case <-done:
+			case <-r.Context().Done():
+			}
+			return
+		}
+		if r.Method == http.MethodPost {
+			_, _ = w.Write([]byte(`<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>`))
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	t.Cleanup(m.Close)
+	t.Cleanup(func() { close(done) }) // first
+	return m
+}
+
+func (m *mute) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.asked)
+}
+
+func (m *mute) driver(t *testing.T) *driver {
+	t.Helper()
+	s := &service{config: Config{
+		Endpoint: m.URL, AccessKeyID: "id", SecretAccessKey: "secret",
+		Bucket: "bucket", Timeout: options.Duration(5 * time.Second),
+	}}
+	d := s.driver(t, s.config)
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// TestSilentService: a silent service gets one request, and another short one if the first may have
+// been carried out.
+func TestSilentService(t *testing.T) {
+	t.Parallel()
+	all := func(*http.Request) bool { return true }
+	parts := func(r *http.Request) bool { return r.URL.Query().Has("partNumber") || r.Method == http.MethodDelete }
+	for name, tt := range map[string]struct {
+		silent func(*http.Request) bool
+		known  bool // the service heeds conditions
+		size   int
+		opts   storagedrivers.PutOptions
+		want   []string
+	}{
+		"experiment":  {all, false, 100, create, []string{"PUT", "DELETE"}},
+		"whole":       {all, true, 100, create, []string{"PUT", "HEAD"}},
+		"large":       {all, true, partSize + 1, create, []string{"HEAD"}},
+		"large, over": {all, true, partSize + 1, overwrite, []string{"POST"}},
+		"parts":       {parts, true, partSize + 1, overwrite, []string{"POST", "PUT", "PUT", "DELETE"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMute(t, tt.silent)
+			d := m.driver(t)
+			if tt.known {
+				d.conditions.Store(&conditions{accepted: true, kept: true})
+			}
+			_, err := d.Put(t.Context(), "key", content('a', tt.size), tt.opts)
+			test.Is(t, err, storagedrivers.ErrUnavailable)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			test.Same(t, m.asked, tt.want, "asked")
+		})
 	}
+}
+
+// TestSharedExperiment: a caller that has waited for an experiment without a response makes no
+// other.
+func TestSharedExperiment(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	m := newMute(t, func(*http.Request) bool { return true })
+	d := m.driver(t)
+	now := time.Unix(1000, 0)
+	d.now = func() time.Time {
+		now = now.Add(time.Second)
+		return now
+	}
+	_, first := d.knownConditions(t.Context())
+	if !errors.Is(first, storagedrivers.ErrUnavailable) {
+		t.Fatalf("error %v, want unavailable", first)
+	}
+	probes := m.count()
+	last := d.unanswered.Load()
+	d.unanswered.Store(&unanswered{now.Add(time.Hour), last.err}) // the next caller asks before
+	if _, err := d.knownConditions(t.Context()); !errors.Is(err, first) || m.count() != probes {
+		t.Errorf("error %v after %d requests, want that of the first after %d", err, m.count(), probes)
+	}
+	d.unanswered.Store(last)
+	if _, err := d.knownConditions(t.Context()); err == nil || m.count() == probes {
+		t.Errorf("error %v after %d requests, want a new experiment", err, m.count())
+	}
+}
+
+// TestUploadsShareMemory: uploads wait for room, continue with the room that is left, and release
+// it when their callers cancel.
+func TestUploadsShareMemory(t *testing.T) {
+	t.Parallel()
+	s := fake(t)
+	d := s.driver(t, s.fresh(t))
+	defer d.Close()
+	if !d.buffers.room.TryAcquire(maxBuffered - partSize) {
+		t.Fatal("there is no room")
+	}
+	var group sync.WaitGroup
+	for i := range 4 {
+		group.Go(func() {
+			_, err := d.Put(t.Context(), fmt.Sprint(i), content('a', 2*partSize), create)
+			test.Is(t, err, nil)
+		})
+	}
+	group.Wait()
+	_, release, err := d.buffers.get(t.Context(), partSize)
+	test.Must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	for _, size := range sizes {
+		_, err := d.Put(ctx, "none", content('a', size), overwrite)
+		test.Is(t, err, context.DeadlineExceeded, "storing", size, "bytes without room")
+	}
+	release()
+	put(t, d, "object", content('a', 2*partSize), overwrite)
+	holds(t, d, []string{"0", "1", "2", "3", "object"})
+}
+
+// unknown is a source whose size is not known.
+type unknown struct{ io.ReadSeeker }
+
+func (u unknown) Seek(offset int64, whence int) (int64, error) {
+	if whence == io.SeekEnd {
+		return 0, storagedrivers.ErrSizeUnknown
+	}
+	return u.ReadSeeker.Seek(offset, whence)
+}
+
+// TestStreamsHaveTheirOwnMemory: a source of unknown size does not wait for memory, and takes none of
+// that of other uploads.
+func TestStreamsHaveTheirOwnMemory(t *testing.T) {
+	t.Parallel()
+	s := fake(t)
+	d := s.driver(t, s.fresh(t))
+	defer d.Close()
+	if !d.buffers.room.TryAcquire(maxBuffered) || !d.streams.room.TryAcquire(maxStreamed-partSize) {
+		t.Fatal("there is no room")
+	}
+	store := func(key string) error {
+		_, err := d.Put(t.Context(), key, unknown{content('a', 3*partSize+1)}, create)
+		return err
+	}
+	test.Is(t, store("object"), nil)
+	if !d.streams.room.TryAcquire(partSize) {
+		t.Fatal("the object has kept its memory")
+	}
+	test.Is(t, store("other"), storagedrivers.ErrBusy, "storing without room")
+	holds(t, d, []string{"object"})
 }

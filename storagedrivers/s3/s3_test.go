@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,9 +18,13 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/internal/cloudtest"
+	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func TestMain(m *testing.M) {
@@ -32,10 +34,11 @@ func TestMain(m *testing.M) {
 
 // service is an S3 service in which tests create buckets.
 type service struct {
-	config  Config
-	secure  func(d *driver) // lets a driver trust the service
-	buckets sync.Map        // test name to the bucket it was given
-	made    atomic.Int64
+	config    Config
+	inProcess bool
+	secure    func(d *driver) // lets a driver trust the service
+	buckets   sync.Map        // test name to the bucket it was given
+	made      atomic.Int64
 }
 
 // fake returns a service in the process of the test.
@@ -45,7 +48,7 @@ func fake(t *testing.T) *service {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it writes some answers' heads twice
 	server.Start()
 	t.Cleanup(server.Close)
-	return &service{config: Config{
+	return &service{inProcess: true, config: Config{
 		Endpoint: server.URL, AccessKeyID: "id", SecretAccessKey: "secret",
 	}}
 }
@@ -60,48 +63,60 @@ func real(t testing.TB) *service {
 	}}
 }
 
-// behind returns the service behind an HTTP proxy. The proxy loses the response to a request for
-// which lose returns true, after the service has carried it out.
-func (s *service) behind(
-	t *testing.T, start func(http.Handler) *httptest.Server, lose func(*http.Request) bool,
-) *service {
+// behind returns the service behind an HTTP proxy.
+func (s *service) behind(t *testing.T, handle cloudtest.Handle) *service {
 	t.Helper()
-	target, err := url.Parse(s.config.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := start(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host },
-		ModifyResponse: func(answer *http.Response) error {
-			if lose != nil && lose(answer.Request) {
-				panic(http.ErrAbortHandler)
-			}
-			return nil
-		},
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-		ErrorLog:     log.New(io.Discard, "", 0),
-	})
-	t.Cleanup(server.Close)
 	config := s.config
-	config.Endpoint = server.URL
-	return &service{config: config, secure: func(d *driver) {
-		if server.TLS != nil {
-			trusted := server.Client().Transport.(*http.Transport).TLSClientConfig
-			d.http.Transport.(*http.Transport).TLSClientConfig = trusted
-		}
-	}}
+	config.Endpoint = cloudtest.Between(t, s.config.Endpoint, handle)
+	return &service{config: config}
+}
+
+// cloud returns the service as shared tests use it. known is what it makes of conditions.
+func (s *service) cloud(known conditions) cloudtest.Service {
+	return cloudtest.Service{
+		Endpoint: s.config.Endpoint, Commits: commits, Part: partSize,
+		Bucket: func(t *testing.T) string { return s.fresh(t).Bucket },
+		Open: func(t *testing.T, endpoint, bucket, prefix string) storagedrivers.Driver {
+			c := s.config
+			c.Endpoint, c.Bucket, c.Prefix = endpoint, bucket, prefix
+			d := s.driver(t, c)
+			t.Cleanup(func() { d.Close() })
+			d.conditions.Store(&known)
+			return d
+		},
+		Store: func(t *testing.T, d storagedrivers.Driver, name string) error {
+			_, err := d.(*driver).client.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: &d.(*driver).bucket, Key: &name})
+			return err
+		},
+		Head: func(t *testing.T, d storagedrivers.Driver, key string) storagedrivers.PutOptions {
+			in := &awss3.HeadObjectInput{Bucket: &d.(*driver).bucket, Key: d.(*driver).name(key)}
+			head, err := d.(*driver).client.HeadObject(t.Context(), in)
+			test.Must(t, err)
+			return storagedrivers.PutOptions{
+				ID: head.Metadata[lostreply.Key], ContentType: aws.ToString(head.ContentType), CacheControl: aws.ToString(head.CacheControl),
+			}
+		},
+		Names: func(t *testing.T, d storagedrivers.Driver) []string { return leftovers(t, d.(*driver)) },
+	}
 }
 
 // driver returns a driver as configured.
 func (s *service) driver(t testing.TB, c Config) *driver {
 	t.Helper()
 	d, err := newDriver(c, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if s.secure != nil {
 		s.secure(d)
 	}
+	return d
+}
+
+// at returns a driver of a bucket at an endpoint until the end of the test.
+func at(t *testing.T, endpoint string) *driver {
+	t.Helper()
+	config := Config{Bucket: "bucket", Endpoint: endpoint, AccessKeyID: "id", SecretAccessKey: "secret"}
+	d := (&service{}).driver(t, config)
+	t.Cleanup(func() { d.Close() })
 	return d
 }
 
@@ -112,9 +127,8 @@ func (s *service) fresh(t testing.TB) Config {
 	c.Bucket = fmt.Sprintf("bucket-%d", s.made.Add(1))
 	d := s.driver(t, c)
 	defer d.Close()
-	if _, err := d.client.CreateBucket(t.Context(), &awss3.CreateBucketInput{Bucket: &c.Bucket}); err != nil {
-		t.Fatalf("making a bucket: %v", err)
-	}
+	_, err := d.client.CreateBucket(t.Context(), &awss3.CreateBucketInput{Bucket: &c.Bucket})
+	test.Must(t, err, "making a bucket")
 	return c
 }
 
@@ -126,19 +140,21 @@ func (s *service) harness() drivertest.Harness {
 		}
 		return c.(Config)
 	}
+	scheme, address, _ := strings.Cut(s.config.Endpoint, "://")
 	return drivertest.Harness{
 		New: func(t *testing.T) storagedrivers.Driver {
 			c := s.fresh(t)
 			s.buckets.Store(t.Name(), c)
 			return s.driver(t, c)
 		},
-		Another:     func(t *testing.T) storagedrivers.Driver { return s.driver(t, config(t)) },
-		AbortUpload: func(t *testing.T, key string) { s.cutOff(t, config(t), key) },
-		Later: func(t *testing.T) storagedrivers.Driver {
-			d := s.driver(t, config(t))
-			d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
-			return d
+		Another: func(t *testing.T) storagedrivers.Driver { return s.driver(t, config(t)) },
+		Address: address,
+		Through: func(t *testing.T, address string, timeout time.Duration) storagedrivers.Driver {
+			c := config(t)
+			c.Endpoint, c.Timeout = scheme+"://"+address, options.Duration(timeout)
+			return s.driver(t, c)
 		},
+		Later: func(t *testing.T) storagedrivers.Driver { return later(s.driver(t, config(t))) },
 		Leftovers: func(t *testing.T) []string {
 			d := s.driver(t, config(t))
 			defer d.Close()
@@ -155,9 +171,7 @@ func leftovers(t *testing.T, d *driver) []string {
 	objects := awss3.NewListObjectsV2Paginator(d.client, &awss3.ListObjectsV2Input{Bucket: &d.bucket})
 	for objects.HasMorePages() {
 		page, err := objects.NextPage(t.Context())
-		if err != nil {
-			t.Fatalf("listing the bucket: %v", err)
-		}
+		test.Must(t, err, "listing the bucket")
 		for _, object := range page.Contents {
 			if name := aws.ToString(object.Key); !strings.HasSuffix(name, "/") { // a folder
 				names = append(names, strings.TrimPrefix(name, d.prefix))
@@ -193,11 +207,75 @@ func TestConformanceVersityGW(t *testing.T) {
 
 // TestConformanceVersityGWWithTLS: over https contents are not signed, and checksums follow them.
 func TestConformanceVersityGWWithTLS(t *testing.T) {
-	s := real(t).behind(t, httptest.NewTLSServer, nil)
+	s := real(t)
+	server := httptest.NewTLSServer(cloudtest.Proxy(t, s.config.Endpoint, nil))
+	t.Cleanup(server.Close)
+	s.config.Endpoint = server.URL
+	s.secure = func(d *driver) {
+		d.http.Transport.(*http.Transport).TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+	}
 	s.config.Prefix, s.config.Checksums = "some/folder", whenSupported
 	h := s.harness()
 	h.NoMemoryTest = true // the proxy is in the process
 	h.OtherServer = true
 	h.EarlierTags, h.InexactConditions = true, true // as without TLS
 	drivertest.Run(t, h)
+}
+
+func TestForeignNames(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *service) {
+		never := []string{"in", "in//x", "in/b//x", "ink"} // folders are real ones
+		if s.inProcess {
+			never = []string{"in/g/"}
+		}
+		cloudtest.Names(t, s.cloud(conditions{accepted: true}), never...)
+	})
+}
+
+// TestListDecodesNames: names with the encoding url are decoded, because XML cannot contain every
+// name.
+func TestListDecodesNames(t *testing.T) {
+	t.Parallel()
+	const encoded, plain = "<EncodingType>url</EncodingType>", ""
+	for _, encoding := range []string{encoded, plain} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "<ListBucketResult>"+encoding)
+			for _, name := range []string{"c%01d", "a%2Bb+c"} {
+				io.WriteString(w, "<Contents><Key>"+name+"</Key></Contents>")
+				io.WriteString(w, "<CommonPrefixes><Prefix>"+name+"/</Prefix></CommonPrefixes>")
+			}
+			io.WriteString(w, "</ListBucketResult>")
+		}))
+		defer server.Close()
+		d := at(t, server.URL)
+		page, err := d.List(t.Context(), storagedrivers.ListOptions{Shallow: true})
+		got := page.Folders
+		for _, info := range page.Objects {
+			got = append(got, info.Key)
+		}
+		want := []string{"c%01d/", "a%2Bb+c/", "c%01d", "a%2Bb+c"}
+		if encoding == encoded {
+			want = []string{"a+b c/", "a+b c"}
+		}
+		test.Is(t, err, nil)
+		test.Same(t, got, want, "listed")
+	}
+}
+
+// TestListUndecodable: the error contains a name that is not encoded as the service says.
+func TestListUndecodable(t *testing.T) {
+	t.Parallel()
+	for _, found := range []string{
+		"<Contents><Key>100% wool</Key></Contents>",
+		"<CommonPrefixes><Prefix>100% wool</Prefix></CommonPrefixes>",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "<ListBucketResult><EncodingType>url</EncodingType>"+found+"</ListBucketResult>")
+		}))
+		defer server.Close()
+		d := at(t, server.URL)
+		_, err := d.List(t.Context(), storagedrivers.ListOptions{Shallow: true})
+		test.Says(t, err, `"100% wool"`)
+	}
 }

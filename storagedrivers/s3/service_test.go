@@ -2,32 +2,35 @@ package s3
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/cloudtest"
 )
 
 // refusing returns the service behind a proxy that refuses some requests.
 func (s *service) refusing(t *testing.T, status int, code string, refuse func(*http.Request) bool) *service {
 	t.Helper()
-	return s.behind(t, func(inner http.Handler) *httptest.Server {
-		return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !refuse(r) {
-				inner.ServeHTTP(w, r)
-				return
-			}
-			io.Copy(io.Discard, r.Body)
-			w.WriteHeader(status)
-			io.WriteString(w, "<Error><Code>"+code+"</Code></Error>")
-		}))
-	}, nil)
+	return s.behind(t, func(w http.ResponseWriter, r *http.Request, service http.Handler) {
+		if !refuse(r) {
+			service.ServeHTTP(w, r)
+			return
+		}
+		io.Copy(io.Discard, r.Body)
+		w.WriteHeader(status)
+		io.WriteString(w, "<Error><Code>"+code+"</Code></Error>")
+	})
 }
 
 // after selects requests behind the first n.
@@ -73,21 +76,15 @@ func TestWhatTheServiceMakesOfConditions(t *testing.T) {
 			t.Parallel()
 			d := tt.service.driver(t, tt.service.fresh(t))
 			defer d.Close()
-			if got := d.Features().Create; got != storagedrivers.BestEffort {
-				t.Errorf("before the experiment: %v", got)
-			}
+			test.Equal(t, d.Features().Create, storagedrivers.BestEffort, "before the experiment")
 			if err := d.Check(t.Context()); !errors.Is(err, tt.err) {
 				t.Fatalf("checking: %v, want %v", err, tt.err)
 			}
 			if tt.err != nil {
 				return
 			}
-			if got := *d.conditions.Load(); got != tt.want {
-				t.Errorf("found %+v, want %+v", got, tt.want)
-			}
-			if got := d.Features().Create == storagedrivers.Atomic; got != tt.want.kept {
-				t.Errorf("atomic is %t, want %t", got, tt.want.kept)
-			}
+			test.Equal(t, *d.conditions.Load(), tt.want, "found")
+			test.Equal(t, d.Features().Create == storagedrivers.Atomic, tt.want.kept, "atomic is")
 			if got := leftovers(t, d); len(got) > 0 {
 				t.Errorf("the bucket has %q", got)
 			}
@@ -105,9 +102,8 @@ func TestWithoutConditions(t *testing.T) {
 	defer d.Close()
 	for name, size := range sizes {
 		put(t, d, name, content('a', size), create)
-		if _, err := d.Put(t.Context(), name, content('b', size), create); !errors.Is(err, fs.ErrExist) {
-			t.Errorf("creating %s again: %v", name, err)
-		}
+		_, err := d.Put(t.Context(), name, content('b', size), create)
+		test.Is(t, err, fs.ErrExist, "creating", name, "again")
 		has(t, d, name, 'a', size)
 	}
 	holds(t, d, []string{"whole", "parts"})
@@ -154,13 +150,11 @@ func TestReplacedAtOnce(t *testing.T) {
 		},
 		"deleted": func(key string) error { return direct.Delete(t.Context(), key, storagedrivers.DeleteOptions{}) },
 	} {
-		hurried := s.behind(t, httptest.NewServer, func(r *http.Request) bool {
+		hurried := s.behind(t, func(w http.ResponseWriter, r *http.Request, service http.Handler) {
+			service.ServeHTTP(w, r)
 			if commits(r) {
-				if err := do(strings.TrimPrefix(r.URL.Path, "/"+c.Bucket+"/")); err != nil {
-					t.Error(err)
-				}
+				test.Is(t, do(strings.TrimPrefix(r.URL.Path, "/"+c.Bucket+"/")), nil)
 			}
-			return false
 		})
 		c.Endpoint = hurried.config.Endpoint
 		d := hurried.driver(t, c)
@@ -193,13 +187,9 @@ func TestPresign(t *testing.T) {
 			},
 		} {
 			address, err := d.Presign(t.Context(), "a b/ü+.png", opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			answer, err := http.Get(address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			defer answer.Body.Close()
 			body, err := io.ReadAll(answer.Body)
 			if err != nil || answer.StatusCode != http.StatusOK || string(body) != strings.Repeat("a", 100) {
@@ -211,9 +201,7 @@ func TestPresign(t *testing.T) {
 			for name, want := range map[string]string{
 				"Content-Type": opts.ContentType, "Cache-Control": opts.CacheControl, "Content-Disposition": opts.Disposition,
 			} {
-				if got := answer.Header.Get(name); got != want {
-					t.Errorf("%s is %q, want %q", name, got, want)
-				}
+				test.Equal(t, answer.Header.Get(name), want, name)
 			}
 		}
 	}
@@ -227,9 +215,7 @@ func TestRangeIgnored(t *testing.T) {
 		io.WriteString(w, "0123456789")
 	}))
 	t.Cleanup(server.Close)
-	s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "i", SecretAccessKey: "s"}}
-	d := s.driver(t, s.config)
-	defer d.Close()
+	d := at(t, server.URL)
 	for _, tt := range []struct {
 		rng  storagedrivers.Range
 		want string
@@ -243,9 +229,7 @@ func TestRangeIgnored(t *testing.T) {
 		{storagedrivers.Range{Offset: 10}, "", storagedrivers.ErrInvalidRange},
 	} {
 		body, info, err := d.Open(t.Context(), "object", tt.rng)
-		if !errors.Is(err, tt.err) {
-			t.Errorf("%+v: error %v, want %v", tt.rng, err, tt.err)
-		}
+		test.Is(t, err, tt.err, tt.rng)
 		if err != nil {
 			continue
 		}
@@ -256,5 +240,192 @@ func TestRangeIgnored(t *testing.T) {
 		if info.Size != 10 || info.ETag != `"tag without quotes"` {
 			t.Errorf("%+v: %+v", tt.rng, info)
 		}
+	}
+}
+
+// comparing is a service that answers conditions of If-Match with a status. The object is missing, but
+// not those of experiments.
+func comparing(t *testing.T, status func(*http.Request) int) (d *driver, sent func() []string) {
+	t.Helper()
+	var mu sync.Mutex
+	var all []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		switch match := r.Header.Get("If-Match"); {
+		case match != "":
+			mu.Lock()
+			all = append(all, r.Method+" "+match)
+			mu.Unlock()
+			w.WriteHeader(status(r))
+		case r.Header.Get("If-None-Match") != "":
+			mu.Lock()
+			defer mu.Unlock()
+			if all = append(all, r.Method); len(all) > 1 {
+				w.WriteHeader(http.StatusPreconditionFailed)
+			}
+		case r.Method == http.MethodPost && r.URL.Query().Has("uploads"):
+			_, _ = w.Write([]byte(`<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>`))
+		case r.Method == http.MethodHead && strings.Contains(r.URL.Path, probePrefix):
+			w.Header().Set("ETag", `"own"`)
+		case r.Method == http.MethodHead:
+			w.WriteHeader(http.StatusNotFound)
+		default:
+			w.Header().Set("ETag", `"part"`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	d = at(t, server.URL)
+	return d, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+}
+
+// TestConditionsAreSent: the service gets the ETag, and its refusal means that the object has changed.
+// It also gets the condition that there is no object yet.
+func TestConditionsAreSent(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusPreconditionFailed, http.StatusNotFound} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
+			d, sent := comparing(t, func(*http.Request) int { return status })
+			d.conditions.Store(&conditions{accepted: true, kept: true, compared: true})
+			opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, IfMatch: `"tag"`}
+			for _, size := range []int{100, partSize + 1} {
+				_, err := d.Put(t.Context(), "key", content('a', size), opts)
+				test.Is(t, err, storagedrivers.ErrChanged, size, "bytes")
+			}
+			test.Fails(t, d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{IfMatch: opts.IfMatch}), "it is deleted")
+			for _, size := range []int{100, partSize + 1} {
+				_, err := d.Put(t.Context(), "key", content('a', size), create)
+				test.Is(t, err, fs.ErrExist, "creating it with", size, "bytes")
+			}
+			test.Same(t, sent(), []string{`PUT "tag"`, `POST "tag"`, `DELETE "tag"`, "PUT", "POST"}, "sent")
+		})
+	}
+}
+
+// TestServiceThatComparesPartly: a service compares if it refuses another ETag of an object, of one in
+// parts, and of a deletion, and accepts the own one. Before it is known, a deletion finds out.
+func TestServiceThatComparesPartly(t *testing.T) {
+	t.Parallel()
+	for _, ignoring := range []string{"", http.MethodPut, http.MethodPost, http.MethodDelete, "refuses all"} {
+		t.Run(ignoring, func(t *testing.T) {
+			t.Parallel()
+			d, _ := comparing(t, func(r *http.Request) int {
+				if r.Method == ignoring || r.Header.Get("If-Match") == `"own"` && ignoring != "refuses all" {
+					return http.StatusOK
+				}
+				return http.StatusPreconditionFailed
+			})
+			want := errors.ErrUnsupported
+			if ignoring == "" {
+				want = storagedrivers.ErrChanged
+			}
+			test.Is(t, d.Delete(t.Context(), "key", storagedrivers.DeleteOptions{IfMatch: `"other"`}), want, "deleting")
+			known, err := d.knownConditions(t.Context())
+			if err != nil || known.compared != (ignoring == "") {
+				t.Errorf("%+v, error %v", known, err)
+			}
+			if exact := d.Features().Compare == storagedrivers.Atomic; exact != (ignoring == "") {
+				t.Errorf("exact: %v", exact)
+			}
+		})
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	s := real(t)
+	for _, checksums := range []string{whenSupported, whenRequired} {
+		s.config.Checksums = checksums
+		cloudtest.Headers(t, s.cloud(conditions{accepted: true}))
+	}
+}
+
+// answering answers some requests with nothing but an ETag, instead of the service.
+func (s *service) answering(t *testing.T, which func(*http.Request) bool, body string) *service {
+	t.Helper()
+	return s.behind(t, func(w http.ResponseWriter, r *http.Request, service http.Handler) {
+		if !which(r) {
+			service.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("ETag", `"d41d8cd98f00b204e9800998ecf8427e"`)
+		w.Header().Set("Content-Type", "application/xml")
+		io.WriteString(w, body)
+	})
+}
+
+// TestCopyUnsupported: a service that does not copy parts is left as it is.
+func TestCopyUnsupported(t *testing.T) {
+	t.Parallel()
+	copies := func(r *http.Request) bool { return r.Header.Get("X-Amz-Copy-Source") != "" }
+	for name, s := range map[string]*service{
+		"needs a body":    fake(t),
+		"not implemented": fake(t).refusing(t, http.StatusNotImplemented, "NotImplemented", copies),
+		"not allowed":     fake(t).refusing(t, http.StatusMethodNotAllowed, "MethodNotAllowed", copies),
+		"empty part":      fake(t).answering(t, copies, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := s.driver(t, s.fresh(t))
+			defer d.Close()
+			source := put(t, d, "a.txt", content('a', 100), storagedrivers.PutOptions{})
+			put(t, d, "b.txt", content('b', 100), storagedrivers.PutOptions{})
+			for key, mode := range map[string]storagedrivers.Mode{"b.txt": storagedrivers.Overwrite, "c.txt": storagedrivers.CreateOnly} {
+				_, err := d.Put(t.Context(), key, nil, storagedrivers.PutOptions{Mode: mode, Source: &source})
+				test.Is(t, err, errors.ErrUnsupported, "copying")
+			}
+			has(t, d, "b.txt", 'b', 100)
+			holds(t, d, []string{"a.txt", "b.txt"})
+		})
+	}
+}
+
+// TestCopyCondition: a copy of another generation fails, although the service ignores the condition of
+// parts. A service that refuses the right one does not copy.
+func TestCopyCondition(t *testing.T) {
+	t.Parallel()
+	copies := func(r *http.Request) bool { return r.Header.Get("X-Amz-Copy-Source") != "" }
+	ignoring := real(t).answering(t, copies, `<CopyPartResult><ETag>"part"</ETag></CopyPartResult>`)
+	refusing := real(t).refusing(t, http.StatusPreconditionFailed, "PreconditionFailed", copies)
+	range400 := real(t).refusing(t, http.StatusBadRequest, "InvalidArgument", copies)
+	range416 := real(t).refusing(t, http.StatusRequestedRangeNotSatisfiable, "InvalidRange", copies)
+	for name, tt := range map[string]struct {
+		s    *service
+		left string // the content of the source
+		want error
+	}{
+		"ignored, replaced": {ignoring, "b", storagedrivers.ErrChanged},
+		"ignored, removed":  {ignoring, "", storagedrivers.ErrChanged},
+		"refused":           {refusing, "a", errors.ErrUnsupported},
+		"refused, replaced": {refusing, "b", storagedrivers.ErrChanged},
+		"refused, removed":  {refusing, "", storagedrivers.ErrChanged},
+		"shorter":           {real(t), "short", storagedrivers.ErrChanged},
+		"range, refused":    {range400, "a", errors.ErrUnsupported},
+		"range, replaced":   {range400, "b", storagedrivers.ErrChanged},
+		"no range":          {range416, "b", storagedrivers.ErrChanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := tt.s.driver(t, tt.s.fresh(t))
+			defer d.Close()
+			source := put(t, d, "a.txt", content('a', 100), storagedrivers.PutOptions{})
+			left := []string{"a.txt"}
+			switch tt.left {
+			case "":
+				test.Must(t, d.Delete(t.Context(), "a.txt", storagedrivers.DeleteOptions{}))
+				left = nil
+			case "short":
+				put(t, d, "a.txt", content('b', 50), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
+			case "b":
+				put(t, d, "a.txt", content('b', 100), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
+			}
+			_, err := d.Put(t.Context(), "b.txt", nil, storagedrivers.PutOptions{Source: &source})
+			test.Is(t, err, tt.want, "copying")
+			holds(t, d, left)
+		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -15,58 +14,20 @@ import (
 
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 )
-
-// cutOff starts an upload in parts and then makes the service unreachable.
-func (s *service) cutOff(t *testing.T, c Config, key string) {
-	t.Helper()
-	address, err := url.Parse(c.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := faults.New(t, address.Host)
-	c.Endpoint = address.Scheme + "://" + proxy.Address
-	d := s.driver(t, c)
-	defer d.Close()
-	d.conditions.Store(&conditions{accepted: true})
-	src := &cut{ReadSeeker: content('x', 2*partSize+1), left: partSize + 1, event: func() { proxy.SetRefusing(true) }}
-	if _, err := d.Put(t.Context(), key, src, overwrite); !errors.Is(err, storagedrivers.ErrUnavailable) {
-		t.Fatalf("an upload that was cut off: error %v", err)
-	}
-}
-
-// cut is a source that calls a function at one byte.
-type cut struct {
-	io.ReadSeeker
-	left  int
-	event func()
-}
-
-func (c *cut) Read(p []byte) (int, error) {
-	n, err := c.ReadSeeker.Read(p)
-	if c.left -= n; c.left <= 0 && c.event != nil {
-		c.event()
-		c.event = nil
-	}
-	return n, err
-}
 
 // begin starts an upload in parts under a name in the bucket, and sends a part of 100 bytes.
 func begin(t *testing.T, d *driver, name string) {
 	t.Helper()
 	out, err := d.client.CreateMultipartUpload(t.Context(), &awss3.CreateMultipartUploadInput{Bucket: &d.bucket, Key: &name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	number := int32(1)
 	_, err = d.client.UploadPart(t.Context(), &awss3.UploadPartInput{
 		Bucket: &d.bucket, Key: &name, UploadId: out.UploadId, PartNumber: &number, Body: content('x', 100),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 }
 
 // later sets a driver's clock two days ahead.
@@ -98,9 +59,8 @@ func TestSweepLeavesOthers(t *testing.T) {
 		want := map[string]int64{"a/ü +%41": 100, "b": 100, probePrefix + "1": 100, probePrefix + "2": 5}
 		for _, dry := range []bool{true, false} {
 			left, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{DryRun: dry})
-			if err != nil || len(left) != 5 {
-				t.Errorf("dry run %t: swept %+v, error %v, want five", dry, left, err)
-			}
+			test.Is(t, err, nil)
+			test.Equal(t, len(left), 5, "dry run", dry, "swept")
 			for _, one := range left {
 				if size, ok := want[one.Name]; !ok || one.Size != size || time.Since(one.ModTime) > time.Hour {
 					t.Errorf("dry run %t: swept %+v", dry, one)
@@ -112,9 +72,7 @@ func TestSweepLeavesOthers(t *testing.T) {
 		stay := []string{
 			".media", probePrefix + "3", "object", "parts of mine/.other", "parts of mine2", "parts of other",
 		}
-		if !slices.Equal(got, stay) {
-			t.Errorf("the bucket has %q, want %q", got, stay)
-		}
+		test.Same(t, got, stay, "the bucket has")
 	})
 }
 
@@ -197,13 +155,9 @@ func TestSweepOfPages(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(&tt.uploads)
 			defer server.Close()
-			s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "i", SecretAccessKey: "s"}}
-			d := s.driver(t, s.config)
-			defer d.Close()
+			d := at(t, server.URL)
 			left, err := d.Sweep(t.Context(), tt.opts)
-			if !errors.Is(err, tt.err) {
-				t.Errorf("error %v, want %v", err, tt.err)
-			}
+			test.Is(t, err, tt.err)
 			var got []string
 			for _, one := range left {
 				got = append(got, one.Name)

@@ -3,19 +3,20 @@ package sftp
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
-	"math/rand/v2"
+	"net"
 	"os"
-	"slices"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
-	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -27,60 +28,11 @@ func behindProxy(t *testing.T, h *host, timeout time.Duration) (*driver, *storag
 	config := h.config
 	config.Address, config.Timeout = proxy.Address, options.Duration(timeout)
 	d, err := newDriver(config, slog.New(slog.DiscardHandler))
-	must(t, err)
+	test.Must(t, err)
 	s := storagedrivers.New("test", d, storagedrivers.Options{})
-	t.Cleanup(func() { is(t, s.Close(), nil) })
-	is(t, s.Check(t.Context()), nil)
+	t.Cleanup(func() { test.Is(t, s.Close(), nil) })
+	test.Is(t, s.Check(t.Context()), nil)
 	return d, s, proxy
-}
-
-// must ends the test if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// is asserts that err matches want; nil matches nil.
-func is(t testing.TB, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("error %v, want %v", err, want)
-	}
-}
-
-func isNot(t *testing.T, err, other error) {
-	t.Helper()
-	if errors.Is(err, other) {
-		t.Errorf("error %v, which must not match %v", err, other)
-	}
-}
-
-// within asserts that f takes no longer than most.
-func within(t *testing.T, most time.Duration, what string, f func()) {
-	t.Helper()
-	start := time.Now()
-	f()
-	if took := time.Since(start); took > most {
-		t.Errorf("%s took %v, want at most %v", what, took, most)
-	}
-}
-
-// eventually waits until f returns true.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(soon); !f(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("in vain waited for %s", what)
-		}
-	}
-}
-
-func randomBytes(size int) []byte {
-	b := make([]byte, size)
-	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // it never fails
-	return b
 }
 
 // opener is a driver, or a storage, which retries.
@@ -93,7 +45,7 @@ type opener interface {
 func put(t *testing.T, o opener, key string, content []byte, opts storagedrivers.PutOptions) {
 	t.Helper()
 	_, err := o.Put(t.Context(), key, bytes.NewReader(content), opts)
-	is(t, err, nil)
+	test.Is(t, err, nil)
 }
 
 func has(t *testing.T, o opener, key string, want []byte) {
@@ -107,25 +59,6 @@ func has(t *testing.T, o opener, key string, want []byte) {
 	got, err := io.ReadAll(body)
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%q holds %d bytes, want %d, equal %t, error %v", key, len(got), len(want), bytes.Equal(got, want), err)
-	}
-}
-
-func TestRefusingHost(t *testing.T) {
-	t.Parallel()
-	d, _, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)
-	proxy.SetRefusing(true)
-	within(t, soon, "all operations", func() {
-		for name, err := range everyOp(t.Context(), d) {
-			if !errors.Is(err, storagedrivers.ErrUnavailable) {
-				t.Errorf("%s: error %v, want unavailable", name, err)
-			}
-		}
-	})
-	proxy.SetRefusing(false)
-	for name, err := range everyOp(t.Context(), d) {
-		if errors.Is(err, storagedrivers.ErrUnavailable) {
-			t.Errorf("%s after the host is back: error %v", name, err)
-		}
 	}
 }
 
@@ -144,121 +77,257 @@ func (r *eventReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// everyOp calls every method of d, and returns the errors by the name of the operation.
-func everyOp(ctx context.Context, d *driver) map[string]error {
-	_, putErr := d.Put(ctx, "f/object", strings.NewReader("text"), overwrite)
-	body, _, openErr := d.Open(ctx, "f/object", all)
-	if openErr == nil {
-		openErr = body.Close()
-	}
-	_, statErr := d.Stat(ctx, "f/object")
-	_, listErr := d.List(ctx, storagedrivers.ListOptions{})
-	return map[string]error{
-		"put": putErr, "open": openErr, "stat": statErr, "list": listErr,
-		"delete": d.Delete(ctx, "f/object", storagedrivers.DeleteOptions{}), "check": d.Check(ctx),
-	}
-}
-
-// TestCancelWithSilentHost: callers return when their context ends, whatever the host does.
-func TestCancelWithSilentHost(t *testing.T) {
-	t.Parallel()
-	h := newHost(t)
-	d, _, proxy := behindProxy(t, h, time.Minute)
-	content := randomBytes(1 << 20)
-	put(t, d, "object", content, create)
-	ctx, cancel := context.WithCancel(t.Context())
-	body, _, err := d.Open(ctx, "object", all)
-	is(t, err, nil)
-	proxy.SetSilent(true)
-	time.AfterFunc(100*time.Millisecond, cancel)
-	within(t, soon, "reading", func() {
-		_, err := body.Read(make([]byte, 100))
-		is(t, err, context.Canceled)
-	})
-	is(t, body.Close(), nil)
-	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	within(t, 100*time.Millisecond+tidying+soon, "all operations", func() {
-		for name, err := range everyOp(ctx, d) {
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s: error %v, want deadline exceeded", name, err)
-			}
-		}
-	})
-	proxy.SetSilent(false)
-	has(t, d, "object", content)
-	eventually(t, "the temporary file to go", func() bool {
-		return slices.Equal(filesBelow(t, h.folder), []string{"object"})
-	})
-}
-
-// TestCutWhilePutting: if a connection is cut during an upload, one retry succeeds and nothing is
-// left.
-func TestCutWhilePutting(t *testing.T) {
-	t.Parallel()
-	h := newHost(t)
-	_, s, proxy := behindProxy(t, h, network.DefaultTimeout)
-	content := randomBytes(10 << 20)
-	for i, mode := range []storagedrivers.PutOptions{create, overwrite, overwrite} {
-		proxy.CutAfter(int64(len(content) / 2))
-		info, err := s.Put(t.Context(), "folder/object", bytes.NewReader(content), mode)
-		if err != nil || info.Size != int64(len(content)) {
-			t.Errorf("stored %d bytes, error %v", info.Size, err)
-		}
-		if proxy.Cuts() != i+1 {
-			t.Errorf("%d connections were cut, want %d", proxy.Cuts(), i+1)
-		}
-	}
-	eventually(t, "the temporary files to go", func() bool {
-		return slices.Equal(filesBelow(t, h.folder), []string{"folder/object"})
-	})
-}
-
-// TestCutBeforeReading: if a connection is cut between opening an object and its first byte, the
-// object is read over another one.
-func TestCutBeforeReading(t *testing.T) {
-	t.Parallel()
-	_, s, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)
-	content := randomBytes(3 << 20)
-	put(t, s, "object", content, create)
-	o, err := s.OpenSeeker(t.Context(), "object")
-	is(t, err, nil)
-	proxy.CloseAll()
-	got, err := io.ReadAll(o)
-	if err != nil || !bytes.Equal(got, content) {
-		t.Errorf("read %d bytes, want %d, error %v", len(got), len(content), err)
-	}
-	is(t, o.Close(), nil)
-}
-
-func TestCutWhileReading(t *testing.T) {
-	t.Parallel()
-	d, s, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)
-	content := randomBytes(10 << 20)
-	put(t, d, "object", content, create)
-	body, _, err := d.Open(t.Context(), "object", all)
-	is(t, err, nil)
-	if _, err := io.ReadFull(body, make([]byte, 1000)); err != nil {
-		t.Fatal(err)
-	}
-	proxy.CloseAll()
-	_, err = io.Copy(io.Discard, body)
-	is(t, err, storagedrivers.ErrUnavailable)
-	is(t, body.Close(), nil)
-	has(t, s, "object", content)
-}
-
 // TestNameIsBusy: an upload that waits too long for others of its name does not count as a failure
 // of the host.
 func TestNameIsBusy(t *testing.T) {
 	t.Parallel()
 	d, s, _ := behindProxy(t, newHost(t), 3*time.Second) // also a login on a slow machine
 	unlock, err := naming.Lock(t.Context(), d.lockName("hot"))
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	_, err = d.Put(t.Context(), "hot", strings.NewReader("content"), overwrite)
-	is(t, err, storagedrivers.ErrBusy)
-	is(t, err, os.ErrDeadlineExceeded) // it is not repeated
+	test.Is(t, err, storagedrivers.ErrBusy)
+	test.Is(t, err, os.ErrDeadlineExceeded) // it is not repeated
 	unlock()
 	_, err = s.Put(t.Context(), "hot", strings.NewReader("content"), overwrite)
-	is(t, err, nil)
+	test.Is(t, err, nil)
+}
+
+// driverAt returns a driver for a listener that need not speak SSH, until the end of the test.
+func driverAt(t *testing.T, listener net.Listener, connections int, timeout time.Duration) *driver {
+	t.Helper()
+	h := &host{config: Config{
+		Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true,
+		Connections: connections, Timeout: options.Duration(timeout),
+	}}
+	return h.driver(t, ".")
+}
+
+// TestSilentFromTheBeginning: a host that is silent from the beginning is dialled once per
+// operation. The error says that the time-out is over, so that no caller retries.
+func TestSilentFromTheBeginning(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	test.Is(t, err, nil)
+	accepted := make(chan net.Conn, 100)
+	go func() {
+		defer close(accepted)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	d := driverAt(t, listener, 1, 300*time.Millisecond)
+	s := storagedrivers.New("test", d, storagedrivers.Options{Timeout: time.Minute})
+	_, err = s.Put(t.Context(), "object", bytes.NewReader(test.Random(3<<20)), overwrite)
+	test.Is(t, err, storagedrivers.ErrUnavailable)
+	test.Is(t, err, os.ErrDeadlineExceeded)
+	test.Is(t, s.Close(), nil)
+	listener.Close()
+	dials := 0
+	for conn := range accepted {
+		conn.Close()
+		dials++
+	}
+	test.Equal(t, dials, 1, "dialled", "times")
+}
+
+// TestSilentBesideOthers: after the time-out of its connection, an operation does not wait for
+// another one to be dialled.
+func TestSilentBesideOthers(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	test.Is(t, err, nil)
+	defer listener.Close()
+	d := driverAt(t, listener, 2, 300*time.Millisecond)
+	others := &conn{ready: make(chan struct{}), users: 1}
+	d.pool.connections, d.pool.limit = []*conn{others}, 2
+	_, err = d.pool.acquire(t.Context())
+	test.Is(t, err, os.ErrDeadlineExceeded)
+}
+
+// TestFallsSilent: if a host becomes silent, every operation ends with the time-out as its cause,
+// even if its connection is closed for that reason. Later operations succeed when the host is back.
+func TestFallsSilent(t *testing.T) {
+	t.Parallel()
+	content := test.Random(3 << 20)
+	for name, f := range map[string]func(t *testing.T, d *driver, silence func()) error{
+		"put": func(t *testing.T, d *driver, silence func()) error {
+			src := &eventReader{Reader: bytes.NewReader(content), at: 1 << 20, event: silence}
+			_, err := d.Put(t.Context(), "new", src, create)
+			return err
+		},
+		"stat": func(t *testing.T, d *driver, silence func()) error {
+			silence()
+			_, err := d.Stat(t.Context(), "object")
+			return err
+		},
+		"open": func(t *testing.T, d *driver, silence func()) error {
+			silence()
+			_, _, err := d.Open(t.Context(), "object", all)
+			return err
+		},
+		"read": func(t *testing.T, d *driver, silence func()) error {
+			body, _, err := d.Open(t.Context(), "object", all)
+			test.Must(t, err)
+			silence()
+			_, err = body.Read(make([]byte, 100))
+			test.Is(t, body.Close(), nil)
+			return err
+		},
+		"delete": func(t *testing.T, d *driver, silence func()) error {
+			silence()
+			return d.Delete(t.Context(), "missing", storagedrivers.DeleteOptions{})
+		},
+		"list": func(t *testing.T, d *driver, silence func()) error {
+			silence()
+			_, err := d.List(t.Context(), storagedrivers.ListOptions{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			h.config.Connections = 1 // otherwise another one may be found silent later
+			d, _, proxy := behindProxy(t, h, 5*time.Second)
+			put(t, d, "object", content, create)
+			err := f(t, d, func() { proxy.SetSilent(true) })
+			test.Is(t, err, storagedrivers.ErrUnavailable)
+			if name != "read" {
+				test.Is(t, err, os.ErrDeadlineExceeded)
+			}
+			proxy.SetSilent(false)
+			has(t, d, "object", content)
+			_, err = d.Stat(t.Context(), "new")
+			test.Is(t, err, fs.ErrNotExist)
+		})
+	}
+}
+
+// TestNoSSHServer: the error names a server of another protocol at once; the host does not count as
+// unavailable.
+func TestNoSSHServer(t *testing.T) {
+	t.Parallel()
+	for greeting, want := range map[string]string{
+		"220 ProFTPD Server ready.\r\n":    "an FTP or mail server",
+		"220-Welcome\r\n220 to Pure-FTPd ": "an FTP or mail server",
+		"HTTP/1.1 400 Bad Request\r\n":     "a web server",
+	} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		test.Is(t, err, nil)
+		go func() {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			_, _ = conn.Write([]byte(greeting))
+			_, _ = conn.Read(make([]byte, 1000))
+			_, _ = conn.Read(make([]byte, 1000)) // until the client leaves
+		}()
+		d := driverAt(t, listener, 1, time.Minute)
+		test.Within(t, test.Soon, "the check", func() { err = d.Check(t.Context()) })
+		test.IsNot(t, err, storagedrivers.ErrUnavailable)
+		test.Says(t, err, want, greeting)
+		listener.Close()
+	}
+}
+
+// stuck is a session's channel whose server hangs at some request for ever.
+type stuck struct {
+	io.ReadWriteCloser
+	at  func(packet []byte) bool
+	end <-chan struct{}
+}
+
+func (s *stuck) Read(p []byte) (int, error) {
+	n, err := s.ReadWriteCloser.Read(p)
+	if n > 0 && s.at(p[:n]) {
+		<-s.end
+	}
+	return n, err
+}
+
+// TestStuckFileServer: if the file server of a host hangs, for instance on a dead disk, while SSH
+// itself works, no caller is blocked, and the next operation uses a new connection.
+func TestStuckFileServer(t *testing.T) {
+	t.Parallel()
+	const timeout = 5 * time.Second
+	for name, at := range map[string]func(p []byte) bool{
+		"opening": func(p []byte) bool { return p[0] == 3 && bytes.Contains(p, []byte(tempSuffix)) },
+		"writing": func(p []byte) bool { return p[0] == 6 },
+		"reading": func(p []byte) bool { return p[0] == 5 },
+		"closing": func(p []byte) bool { return p[0] == 4 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root, end := t.TempDir(), make(chan struct{})
+			test.Must(t, os.WriteFile(filepath.Join(root, "object"), []byte("content"), 0o600))
+			var armed atomic.Bool
+			s := startServerOf(t, func(channel io.ReadWriteCloser) error {
+				return serveFolder(root, &stuck{channel, func(p []byte) bool {
+					return at(p) && armed.CompareAndSwap(true, false)
+				}, end})
+			})
+			t.Cleanup(func() { close(end) }) // before the server ends
+			h := s.host(root, 1)
+			h.config.Timeout = options.Duration(timeout)
+			d := h.driver(t, ".")
+			test.Is(t, d.Check(t.Context()), nil)
+			armed.Store(true)
+			test.Within(t, 3*timeout, "the operation", func() {
+				var err error
+				if name == "reading" {
+					var body io.ReadCloser
+					if body, _, err = d.Open(t.Context(), "object", all); err == nil {
+						_, err = io.ReadAll(body)
+						test.Is(t, body.Close(), nil)
+					}
+				} else {
+					_, err = d.Put(t.Context(), "new", strings.NewReader("new"), create)
+				}
+				test.Is(t, err, storagedrivers.ErrUnavailable)
+			})
+			has(t, d, "object", []byte("content"))
+		})
+	}
+}
+
+// TestIdleConnectionStays: an idle connection stays open, because its host replies to the checks.
+func TestIdleConnectionStays(t *testing.T) {
+	t.Parallel()
+	const timeout = 3 * time.Second
+	root := t.TempDir()
+	server := startServer(t, root)
+	d, _, _ := behindProxy(t, server.host(root, 1), timeout)
+	time.Sleep(4 * timeout)
+	test.Is(t, d.Check(t.Context()), nil)
+	test.Equal(t, server.accepted.Load(), 1, "connections were opened")
+}
+
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ wanted, allowed, most int }{{1, 0, 1}, {3, 0, 3}, {3, 1, 1}} {
+		root := t.TempDir()
+		server := startServer(t, root, func(s *server) { s.max = tt.allowed })
+		h := server.host(root, tt.wanted)
+		d := h.driver(t, "objects")
+		test.Is(t, d.Check(t.Context()), nil)
+		errs := make(chan error)
+		for i := range 20 {
+			go func() {
+				_, err := d.Put(t.Context(), "f/"+string(rune('a'+i)), strings.NewReader("text"), create)
+				errs <- err
+			}()
+		}
+		for range 20 {
+			test.Is(t, <-errs, nil)
+		}
+		if got := server.connected(); got > tt.most {
+			t.Errorf("%d connections of %d: %d are open", tt.wanted, tt.allowed, got)
+		}
+		test.Equal(t, len(test.Files(t, filepath.Join(root, "objects"))), 20, "objects")
+	}
 }

@@ -2,16 +2,21 @@ package sftp
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
@@ -42,13 +47,13 @@ func newReplacing(t *testing.T, late bool) *replacing {
 func (r *replacing) object(t *testing.T, content []byte) {
 	t.Helper()
 	name, before := filepath.Join(r.folder, "object"), time.Now().Add(-time.Hour)
-	must(t, os.WriteFile(name, content, 0o600))
-	must(t, os.Chtimes(name, before, before))
+	test.Must(t, os.WriteFile(name, content, 0o600))
+	test.Must(t, os.Chtimes(name, before, before))
 }
 
 // otherBytes returns bytes that differ from randomBytes at every offset.
 func otherBytes(size int) []byte {
-	b := randomBytes(size)
+	b := test.Random(size)
 	for i := range b {
 		b[i] ^= 0xff
 	}
@@ -65,14 +70,14 @@ func TestReplacedWhileOpened(t *testing.T) {
 				r := newReplacing(t, late)
 				r.skip.Store(int32(i / 2))
 				d := r.driver(t, ".")
-				old, now := randomBytes(sizes[0]), otherBytes(sizes[1])
+				old, now := test.Random(sizes[0]), otherBytes(sizes[1])
 				r.object(t, old)
 				r.now = now
 				r.at.Store(&at)
 				body, info, err := d.Open(t.Context(), "object", all)
-				is(t, err, nil)
+				test.Is(t, err, nil)
 				b, err := io.ReadAll(body)
-				is(t, err, nil)
+				test.Is(t, err, nil)
 				want := now
 				if time.Since(info.ModTime) > time.Minute {
 					want = old
@@ -80,7 +85,7 @@ func TestReplacedWhileOpened(t *testing.T) {
 				if int64(len(b)) != info.Size || !bytes.Equal(b, want) {
 					t.Errorf("late %t, replaced at %s: %d bytes with the info of %d, stored at %v", late, at, len(b), info.Size, info.ModTime)
 				}
-				is(t, body.Close(), nil)
+				test.Is(t, body.Close(), nil)
 			}
 		}
 	}
@@ -96,28 +101,28 @@ func TestReplacedAfterOpening(t *testing.T) {
 	} {
 		for _, size := range []int{1000, 3 << 20} {
 			d := h.driver(t, ".")
-			is(t, d.Check(t.Context()), nil)
+			test.Is(t, d.Check(t.Context()), nil)
 			for _, rng := range []storagedrivers.Range{all, {Offset: 100, Length: int64(size - 200)}} {
-				old := randomBytes(size)
+				old := test.Random(size)
 				put(t, d, "object", old, overwrite)
 				body, _, err := d.Open(t.Context(), "object", rng)
-				is(t, err, nil)
+				test.Is(t, err, nil)
 				_, err = d.Put(t.Context(), "object", bytes.NewReader(otherBytes(size)), overwrite)
-				is(t, err, nil)
+				test.Is(t, err, nil)
 				want := old
 				if rng != all {
 					want = old[rng.Offset : rng.Offset+rng.Length]
 				}
 				b, err := io.ReadAll(body)
 				if name == "exact" {
-					is(t, err, nil)
+					test.Is(t, err, nil)
 				} else {
-					is(t, err, storagedrivers.ErrChanged)
+					test.Is(t, err, storagedrivers.ErrChanged)
 				}
 				if err == nil && !bytes.Equal(b, want) || err != nil && (len(b) >= len(want) || !bytes.Equal(b, want[:len(b)])) {
 					t.Errorf("%s, %d bytes: read %d, error %v", name, size, len(b), err)
 				}
-				is(t, body.Close(), nil)
+				test.Is(t, body.Close(), nil)
 			}
 		}
 	}
@@ -134,20 +139,19 @@ func TestReplacementIsYounger(t *testing.T) {
 		var last storagedrivers.Info
 		for _, text := range []string{"one", "two", "longer", "six", "ten"} {
 			info, err := d.Put(t.Context(), "object", strings.NewReader(text), overwrite)
-			is(t, err, nil)
+			test.Is(t, err, nil)
 			if !info.ModTime.After(last.ModTime) {
 				t.Errorf("%q is of %v, the object before of %v", text, info.ModTime, last.ModTime)
 			}
 			stat, err := d.Stat(t.Context(), "object")
-			if err != nil || stat != info {
-				t.Errorf("stat returns %+v, put %+v, error %v", stat, info, err)
-			}
+			test.Is(t, err, nil)
+			test.Equal(t, stat, info, "stat returns", "put")
 			last = info
 		}
 		opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, NotBefore: last.ModTime}
 		for range 2 {
 			info, err := d.Put(t.Context(), "beside", strings.NewReader("text"), opts)
-			is(t, err, nil)
+			test.Is(t, err, nil)
 			if info.ModTime.Before(last.ModTime) {
 				t.Errorf("the object beside it is of %v, want %v at least", info.ModTime, last.ModTime)
 			}
@@ -162,9 +166,9 @@ func TestReplacementOfFuture(t *testing.T) {
 	d := h.driver(t, ".")
 	put(t, d, "object", []byte("one"), overwrite)
 	future := time.Now().AddDate(3, 0, 0)
-	is(t, os.Chtimes(filepath.Join(h.folder, "object"), future, future), nil)
+	test.Is(t, os.Chtimes(filepath.Join(h.folder, "object"), future, future), nil)
 	info, err := d.Put(t.Context(), "object", strings.NewReader("two"), overwrite)
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	if time.Since(info.ModTime).Abs() > time.Minute {
 		t.Errorf("the replacement is of %v", info.ModTime)
 	}
@@ -184,9 +188,8 @@ func TestVanishedWhileListing(t *testing.T) {
 	put(t, d, "object", []byte("content"), create)
 	failures.Store(3)
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
-	if err != nil || len(page.Objects) != 1 {
-		t.Errorf("listed %d objects, error %v", len(page.Objects), err)
-	}
+	test.Is(t, err, nil)
+	test.Equal(t, len(page.Objects), 1, "listed", "objects")
 }
 
 // TestFullByItsWords: a full disk is recognised by the host's text.
@@ -226,7 +229,7 @@ func TestMissingWhileReplaced(t *testing.T) {
 	h.force = &abilities{dates: true}
 	d := h.driver(t, ".")
 	unlock, err := naming.Lock(t.Context(), d.lockName("object"))
-	is(t, err, nil)
+	test.Is(t, err, nil)
 	opened := make(chan error)
 	go func() {
 		body, _, err := d.Open(t.Context(), "object", all)
@@ -236,9 +239,172 @@ func TestMissingWhileReplaced(t *testing.T) {
 		opened <- err
 	}()
 	<-looked
-	is(t, os.WriteFile(filepath.Join(h.folder, "object"), []byte("new"), 0o600), nil)
+	test.Is(t, os.WriteFile(filepath.Join(h.folder, "object"), []byte("new"), 0o600), nil)
 	unlock()
-	is(t, <-opened, nil)
+	test.Is(t, <-opened, nil)
 	_, _, err = d.Open(t.Context(), "missing", all)
-	is(t, err, fs.ErrNotExist)
+	test.Is(t, err, fs.ErrNotExist)
+}
+
+func TestReader(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	d := h.driver(t, ".")
+	for _, size := range []int{0, 1, 1000} {
+		content := test.Random(size)
+		put(t, d, "object", content, overwrite)
+		body, _, err := d.Open(t.Context(), "object", all)
+		test.Is(t, err, nil)
+		test.Is(t, iotest.TestReader(body, content), nil, size, "bytes")
+		test.Is(t, body.Close(), nil)
+		test.Is(t, body.Close(), fs.ErrClosed)
+		_, err = body.Read(make([]byte, 1))
+		test.Is(t, err, fs.ErrClosed)
+	}
+}
+
+// TestReaderSeeksAnywhere: a reader returns the right bytes at any offset.
+func TestReaderSeeksAnywhere(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	d := h.driver(t, ".")
+	content := test.Random(6 << 20)
+	put(t, d, "object", content, create)
+	body, _, err := d.Open(t.Context(), "object", all)
+	test.Is(t, err, nil)
+	defer body.Close()
+	seeker := body.(io.ReadSeeker)
+	random := rand.New(rand.NewPCG(1, 2))
+	at := 0
+	for range 300 {
+		switch random.IntN(3) {
+		case 0:
+			at = random.IntN(len(content))
+		case 1: // a little further, or back
+			at = min(max(0, at+random.IntN(maxBlock)-maxBlock/4), len(content))
+		}
+		_, err := seeker.Seek(int64(at), io.SeekStart)
+		test.Must(t, err)
+		got := make([]byte, min(random.IntN(maxBlock/2), len(content)-at))
+		if _, err := io.ReadFull(body, got); err != nil || !bytes.Equal(got, content[at:at+len(got)]) {
+			t.Fatalf("reading %d bytes at %d: error %v", len(got), at, err)
+		}
+		at += len(got)
+	}
+}
+
+// TestReaderOfShortened: reading a file that is truncated meanwhile returns an error.
+func TestReaderOfShortened(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	d := h.driver(t, ".")
+	put(t, d, "object", test.Random(1<<20), create)
+	body, _, err := d.Open(t.Context(), "object", all)
+	test.Is(t, err, nil)
+	defer body.Close()
+	test.Must(t, os.Truncate(filepath.Join(h.folder, "object"), 100_000))
+	_, err = io.Copy(io.Discard, body)
+	test.Is(t, err, io.ErrUnexpectedEOF)
+	test.IsNot(t, err, storagedrivers.ErrUnavailable)
+	_, err = body.(io.ReaderAt).ReadAt(make([]byte, 10), 99_995)
+	test.Is(t, err, io.ErrUnexpectedEOF)
+}
+
+// gate is a session's channel that withholds replies until it has received several requests of a
+// type.
+type gate struct {
+	io.ReadWriteCloser
+	request byte // the type
+	seen    atomic.Int32
+	opened  chan struct{}
+	open    func() // closes opened
+}
+
+// requests is the number of requests after which a gate opens.
+const requests = 8
+
+func (g *gate) Read(p []byte) (int, error) {
+	n, err := g.ReadWriteCloser.Read(p)
+	if n > 0 && p[0] == g.request && g.seen.Add(1) == requests {
+		g.open()
+	}
+	return n, err
+}
+
+func (g *gate) Write(p []byte) (int, error) {
+	if g.seen.Load() > 0 {
+		<-g.opened
+	}
+	return g.ReadWriteCloser.Write(p)
+}
+
+// TestRequestsBeforeReplies: not every packet waits for a round trip.
+func TestRequestsBeforeReplies(t *testing.T) {
+	t.Parallel()
+	for name, request := range map[string]byte{"reading": 5, "writing": 6} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root, opened := t.TempDir(), make(chan struct{})
+			open := sync.OnceFunc(func() { close(opened) })
+			s := startServerOf(t, func(channel io.ReadWriteCloser) error {
+				return serveFolder(root, &gate{ReadWriteCloser: channel, request: request, opened: opened, open: open})
+			})
+			t.Cleanup(open)
+			h := s.host(root, 1)
+			h.force = &abilities{true, true, true, true}
+			d := h.driver(t, ".")
+			content := make([]byte, 1<<20)
+			put(t, d, "object", content, create)
+			has(t, d, "object", content)
+		})
+	}
+}
+
+// TestRangeIsNotTheFile: reading a part of a large object requests little more than that.
+func TestRangeIsNotTheFile(t *testing.T) {
+	t.Parallel()
+	const size = 16 << 20
+	h := newHost(t)
+	d := h.driver(t, ".")
+	put(t, d, "object", test.Random(size), create)
+	for name, read := range map[string]struct {
+		rng  storagedrivers.Range
+		part int64
+		most int64
+	}{
+		"range":         {storagedrivers.Range{Offset: 1 << 20, Length: 100_000}, 100_000, 0},
+		"head":          {all, 1000, firstBlock + 2*firstBlock},
+		"half of range": {storagedrivers.Range{Offset: 1, Length: size / 2}, size / 4, 2 * maxBlock},
+	} {
+		body, _, err := d.Open(t.Context(), "object", read.rng)
+		test.Is(t, err, nil)
+		d.pool.mu.Lock()
+		received := &d.pool.connections[0].received
+		d.pool.mu.Unlock()
+		before := received.Load()
+		_, err = io.CopyN(io.Discard, body, read.part)
+		test.Is(t, err, nil)
+		r := body
+		test.Is(t, r.Close(), nil)
+		if got := received.Load() - before; got > read.part+read.most+read.part/10+10_000 {
+			t.Errorf("%s: %d bytes were transferred for %d", name, got, read.part)
+		}
+	}
+}
+
+func TestReaderEndsWithContext(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	d := h.driver(t, ".")
+	put(t, d, "object", test.Random(1<<20), create)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	body, _, err := d.Open(ctx, "object", all)
+	test.Is(t, err, nil)
+	defer body.Close()
+	cancel(storagedrivers.ErrUnavailable)
+	_, err = body.Read(make([]byte, 10))
+	test.Is(t, err, context.Canceled)
+	test.Is(t, err, storagedrivers.ErrUnavailable)
+	_, err = body.(io.ReaderAt).ReadAt(make([]byte, 10), 0)
+	test.Is(t, err, context.Canceled)
 }

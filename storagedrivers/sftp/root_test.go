@@ -2,6 +2,7 @@ package sftp
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -9,8 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
+	pkgsftp "github.com/pkg/sftp"
+
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
@@ -40,17 +45,15 @@ func TestLeftovers(t *testing.T) {
 		make(name, when)
 	}
 	d := h.driver(t, ".")
-	is(t, d.Check(t.Context()), nil)
-	eventually(t, "old leftovers to go", func() bool { return slices.Equal(filesBelow(t, h.folder), kept) })
+	test.Is(t, d.Check(t.Context()), nil)
+	test.Eventually(t, "old leftovers to go", func() bool { return slices.Equal(test.Files(t, h.folder), kept) })
 
 	make("f/.up-e.part", old) // the next listing finds it
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
 	if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "f/object" {
 		t.Errorf("listed %+v, error %v", page.Objects, err)
 	}
-	if got := filesBelow(t, h.folder); !slices.Equal(got, kept) {
-		t.Errorf("the folder has %q, want %q", got, kept)
-	}
+	test.Same(t, test.Files(t, h.folder), kept, "the folder has")
 }
 
 // TestLinks: links to files are objects; links to folders are not followed.
@@ -60,7 +63,7 @@ func TestLinks(t *testing.T) {
 	d := h.driver(t, ".")
 	put(t, d, "f/object", []byte("content"), create)
 	for name, target := range map[string]string{"link": "f/object", "folder": "f", "nowhere": "missing", "f/round": ".."} {
-		must(t, os.Symlink(target, filepath.Join(h.folder, name)))
+		test.Must(t, os.Symlink(target, filepath.Join(h.folder, name)))
 	}
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
 	keys := make([]string, 0, len(page.Objects))
@@ -71,22 +74,22 @@ func TestLinks(t *testing.T) {
 		t.Errorf("listed %q, want %q, error %v", keys, want, err)
 	}
 	has(t, d, "link", []byte("content"))
-	is(t, d.Delete(t.Context(), "link", storagedrivers.DeleteOptions{}), nil)
-	is(t, d.Delete(t.Context(), "folder", storagedrivers.DeleteOptions{}), fs.ErrNotExist)
+	test.Is(t, d.Delete(t.Context(), "link", storagedrivers.DeleteOptions{}), nil)
+	test.Is(t, d.Delete(t.Context(), "folder", storagedrivers.DeleteOptions{}), fs.ErrNotExist)
 	has(t, d, "f/object", []byte("content"))
 	_, err = d.Put(t.Context(), "nowhere", strings.NewReader("content"), create)
-	is(t, err, fs.ErrExist)
+	test.Is(t, err, fs.ErrExist)
 }
 
 func TestCheckOfRoot(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	d := h.driver(t, "new/deep")
-	is(t, d.Check(t.Context()), nil)
+	test.Is(t, d.Check(t.Context()), nil)
 	if stat, err := os.Stat(filepath.Join(h.folder, "new/deep")); err != nil || !stat.IsDir() {
 		t.Errorf("the root was not made: %v", err)
 	}
-	must(t, os.WriteFile(filepath.Join(h.folder, "file"), nil, 0o600))
+	test.Must(t, os.WriteFile(filepath.Join(h.folder, "file"), nil, 0o600))
 	d = h.driver(t, "file")
 	if err := d.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "is no folder") {
 		t.Errorf("a file as root: error %v", err)
@@ -108,17 +111,15 @@ func TestReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := hostOf(t, server).driver(t, ".")
-	is(t, d.Check(t.Context()), nil)
-	if got := d.Features(); got != (storagedrivers.Features{Seek: true, Streams: true, ListTimes: true}) {
-		t.Errorf("features %+v", got)
-	}
+	test.Is(t, d.Check(t.Context()), nil)
+	test.Equal(t, d.Features(), (storagedrivers.Features{Seek: true, Streams: true, ListTimes: true}), "features")
 	has(t, d, "object", []byte("content"))
 	for _, key := range []string{"new", "folder/new"} {
 		_, err := d.Put(t.Context(), key, strings.NewReader("content"), create)
-		is(t, err, fs.ErrPermission)
-		isNot(t, err, storagedrivers.ErrUnavailable)
+		test.Is(t, err, fs.ErrPermission)
+		test.IsNot(t, err, storagedrivers.ErrUnavailable)
 	}
-	is(t, d.Delete(t.Context(), "object", storagedrivers.DeleteOptions{}), fs.ErrPermission)
+	test.Is(t, d.Delete(t.Context(), "object", storagedrivers.DeleteOptions{}), fs.ErrPermission)
 }
 
 // TestOpenSSH tests behaviour of the driver that the suite does not test.
@@ -127,11 +128,9 @@ func TestOpenSSH(t *testing.T) {
 	server := servers.OpenSSH(t)
 	h := hostOf(t, server)
 	d := h.driver(t, "objects")
-	is(t, d.Check(t.Context()), nil)
-	if got, want := *d.known.Load(), (abilities{true, true, true, true}); got != want {
-		t.Errorf("found out %+v, want %+v", got, want)
-	}
-	content := randomBytes(5<<20 + 1)
+	test.Is(t, d.Check(t.Context()), nil)
+	test.Equal(t, *d.known.Load(), (abilities{true, true, true, true}), "found out")
+	content := test.Random(5<<20 + 1)
 	put(t, d, "object", content, create)
 	has(t, d, "object", content)
 
@@ -139,9 +138,9 @@ func TestOpenSSH(t *testing.T) {
 	for _, key := range []string{server.HostKey, server.RSAHostKey} {
 		config.HostKeys = []string{fingerprint(t, key)}
 		other, err := newDriver(config, slog.New(slog.DiscardHandler))
-		is(t, err, nil)
-		is(t, other.Check(t.Context()), nil)
-		is(t, other.Close(), nil)
+		test.Is(t, err, nil)
+		test.Is(t, other.Check(t.Context()), nil)
+		test.Is(t, other.Close(), nil)
 	}
 }
 
@@ -150,9 +149,9 @@ func TestLevel(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	for _, folder := range []string{".hidden", "a/.hidden", "a/empty", "a/end.", "a/in/deep", "b"} {
-		must(t, os.MkdirAll(filepath.Join(h.folder, folder), 0o755))
+		test.Must(t, os.MkdirAll(filepath.Join(h.folder, folder), 0o755))
 	}
-	must(t, os.Symlink("../b", filepath.Join(h.folder, "a/link")))
+	test.Must(t, os.Symlink("../b", filepath.Join(h.folder, "a/link")))
 	d := h.driver(t, ".")
 	for prefix, want := range map[string][]string{"": {"a/", "b/"}, "a/": {"a/empty/", "a/in/"}, "a/e": {"a/empty/"}} {
 		page, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix, Shallow: true})
@@ -160,4 +159,116 @@ func TestLevel(t *testing.T) {
 			t.Errorf("level %q: %+v, want the folders %q, error %v", prefix, page, want, err)
 		}
 	}
+}
+
+// TestExperiment: the announcements of hosts do not count. Each host creates and replaces. The handles
+// of these are resolved by their paths.
+func TestExperiment(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		cmd  rules
+		want abilities
+	}{
+		"links":                    {rules{}, abilities{links: true, replace: true}},
+		"refuses links":            {rules{noLink: true}, abilities{replace: true}},
+		"only refuses to rename":   {rules{noLink: true, noPosix: true}, abilities{}},
+		"renames over what exists": {rules{noLink: true, renameOver: true}, abilities{replace: true}},
+		"links, but replaces none": {rules{noPosix: true}, abilities{links: true}},
+		"renames over, no posix":   {rules{noLink: true, renameOver: true, noPosix: true}, abilities{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			handlers := pkgsftp.InMemHandler()
+			tt.cmd.Handlers = handlers
+			handlers.FileCmd = tt.cmd
+			s := startServerOf(t, func(channel io.ReadWriteCloser) error {
+				return pkgsftp.NewRequestServer(channel, handlers).Serve()
+			})
+			h := s.host("", 1)
+			d := h.driver(t, "objects")
+			test.Is(t, d.Check(t.Context()), nil)
+			if got := d.known.Load(); *got != tt.want {
+				t.Errorf("found out %+v, want %+v", *got, tt.want)
+			}
+			features := d.Features()
+			if (features.Create == storagedrivers.Atomic) != tt.want.links || features.Replace == storagedrivers.Atomic {
+				t.Errorf("features %+v", features)
+			}
+			put(t, d, "a/b", []byte("old"), create)
+			_, err := d.Put(t.Context(), "a/b", strings.NewReader("again"), create)
+			test.Is(t, err, fs.ErrExist)
+			has(t, d, "a/b", []byte("old"))
+			put(t, d, "a/c", []byte("first"), overwrite)
+			has(t, d, "a/c", []byte("first"))
+			test.Is(t, d.Delete(t.Context(), "a/c", storagedrivers.DeleteOptions{}), nil)
+			broken := struct {
+				io.Reader
+				io.Seeker
+			}{iotest.ErrReader(io.ErrNoProgress), strings.NewReader("new")}
+			_, err = d.Put(t.Context(), "a/b", broken, overwrite)
+			test.Is(t, err, io.ErrNoProgress)
+			has(t, d, "a/b", []byte("old"))
+			_, err = d.Put(t.Context(), "a/b", strings.NewReader("new"), overwrite)
+			test.Is(t, err, nil)
+			has(t, d, "a/b", []byte("new"))
+			for _, folder := range []string{"objects", "objects/a"} {
+				test.Equal(t, entries(t, d, folder), 1, folder, "entries")
+			}
+		})
+	}
+}
+
+// entries returns the number of names in a folder of the host.
+func entries(t *testing.T, d *driver, folder string) int {
+	t.Helper()
+	n, err := do(t.Context(), d.pool, func(c *conn) (int, error) {
+		list, err := c.ReadDir(folder)
+		return len(list), err
+	})
+	test.Is(t, err, nil)
+	return n
+}
+
+// rules restrict the abilities of a host in memory.
+type rules struct {
+	pkgsftp.Handlers
+	noLink, noPosix, renameOver bool
+}
+
+func (r rules) Filecmd(request *pkgsftp.Request) error {
+	switch {
+	case request.Method == "Link" && r.noLink:
+		return pkgsftp.ErrSSHFxOpUnsupported
+	case request.Method == "Rename" && r.renameOver:
+		return r.FileCmd.(pkgsftp.PosixRenameFileCmder).PosixRename(request)
+	}
+	return r.FileCmd.Filecmd(request)
+}
+
+func (r rules) PosixRename(request *pkgsftp.Request) error {
+	if r.noPosix {
+		return pkgsftp.ErrSSHFxOpUnsupported
+	}
+	return r.FileCmd.(pkgsftp.PosixRenameFileCmder).PosixRename(request)
+}
+
+// TestSpaceUnknown: a host is not asked for the space by an extension that it has not announced. One that
+// closes the connection for it would break the other operations of the connection.
+func TestSpaceUnknown(t *testing.T) {
+	t.Parallel()
+	s := startServerOf(t, func(channel io.ReadWriteCloser) error {
+		var packet [9]byte // the client's version
+		if _, err := io.ReadFull(channel, packet[:]); err != nil {
+			return err
+		}
+		if _, err := channel.Write([]byte{0, 0, 0, 5, 2, 0, 0, 0, 3}); err != nil { // version 3, no extensions
+			return err
+		}
+		_, err := channel.Read(packet[:])
+		return err
+	})
+	space, err := s.host("", 1).driver(t, ".").Space(t.Context())
+	test.Is(t, err, errors.ErrUnsupported)
+	test.IsNot(t, err, storagedrivers.ErrUnavailable)
+	test.Equal(t, space, (storagedrivers.Space{}), "space")
 }

@@ -1,11 +1,9 @@
 package sftp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,27 +13,10 @@ import (
 
 	pkgsftp "github.com/pkg/sftp"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
-
-// cutOff starts an upload and then makes the host unreachable.
-func (h *host) cutOff(t *testing.T, key string) {
-	t.Helper()
-	proxy := faults.New(t, h.config.Address)
-	config := h.config
-	config.Address, config.Root = proxy.Address, filepath.Join(config.Root, h.root(t))
-	d, err := newDriver(config, slog.New(slog.DiscardHandler))
-	is(t, err, nil)
-	d.known.Store(&abilities{})
-	src := &eventReader{
-		Reader: bytes.NewReader(randomBytes(9 << 20)), at: 4 << 20, event: func() { proxy.SetRefusing(true) },
-	}
-	_, err = d.Put(t.Context(), key, src, overwrite)
-	is(t, err, storagedrivers.ErrUnavailable)
-	is(t, d.Close(), nil)
-}
 
 // later returns a further driver, with its clock two days ahead.
 func (h *host) later(t *testing.T) storagedrivers.Driver {
@@ -48,7 +29,7 @@ func (h *host) later(t *testing.T) storagedrivers.Driver {
 func (h *host) old(t *testing.T, name string) {
 	t.Helper()
 	file, then := filepath.Join(h.folder, name), time.Now().Add(-48*time.Hour)
-	is(t, errors.Join(
+	test.Is(t, errors.Join(
 		os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("half"), 0o600), os.Chtimes(file, then, then),
 	), nil)
 }
@@ -62,11 +43,11 @@ func TestSweep(t *testing.T) {
 	for _, name := range slices.Concat(left, kept) {
 		h.old(t, name)
 	}
-	must(t, os.Chtimes(filepath.Join(h.folder, kept[0]), time.Unix(0, 0), time.Unix(0, 0)))
+	test.Must(t, os.Chtimes(filepath.Join(h.folder, kept[0]), time.Unix(0, 0), time.Unix(0, 0)))
 	d := h.driver(t, ".")
 	for _, dry := range []bool{true, true, false} {
 		found, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{DryRun: dry})
-		is(t, err, nil)
+		test.Is(t, err, nil)
 		var names []string
 		for _, one := range found {
 			names = append(names, one.Name)
@@ -74,13 +55,9 @@ func TestSweep(t *testing.T) {
 				t.Errorf("found %+v", one)
 			}
 		}
-		if !slices.Equal(names, left) {
-			t.Errorf("dry run %t: swept %q, want %q", dry, names, left)
-		}
+		test.Same(t, names, left, "dry run", dry, "swept")
 	}
-	if got := filesBelow(t, h.folder); !slices.Equal(got, kept) {
-		t.Errorf("the folder has %q, want %q", got, kept)
-	}
+	test.Same(t, test.Files(t, h.folder), slices.Insert(kept, 2, "f/.hidden"), "the folder has")
 }
 
 // TestSweepGoesOn: one failure does not stop the sweep.
@@ -94,25 +71,23 @@ func TestSweepGoesOn(t *testing.T) {
 		return nil
 	}}).driver(t, ".")
 	d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
-	is(t, run(t.Context(), d.pool, func(c *conn) error {
+	test.Is(t, run(t.Context(), d.pool, func(c *conn) error {
 		for _, folder := range []string{"./closed", "./kept", "./z"} {
 			file, _, err := d.makeTemp(t.Context(), c, folder)
 			if err != nil {
 				return err
 			}
-			is(t, file.Close(), nil)
+			test.Is(t, file.Close(), nil)
 		}
 		return nil
 	}), nil)
 	left, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{})
-	is(t, err, fs.ErrPermission)
+	test.Is(t, err, fs.ErrPermission)
 	if len(left) != 1 || !strings.HasPrefix(left[0].Name, "z/"+tempPrefix) {
 		t.Errorf("swept %+v", left)
 	}
 	for _, folder := range []string{"closed/", "kept/"} {
-		if err == nil || !strings.Contains(err.Error(), folder) {
-			t.Errorf("error %v does not name the folder %s", err, folder)
-		}
+		test.Says(t, err, folder)
 	}
 }
 
@@ -125,15 +100,15 @@ func TestSweepEndsWithTheCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := d.Sweep(ctx, storagedrivers.SweepOptions{})
-	is(t, err, context.Canceled)
-	is(t, run(t.Context(), d.pool, func(c *conn) error {
+	test.Is(t, err, context.Canceled)
+	test.Is(t, run(t.Context(), d.pool, func(c *conn) error {
 		stat, err := c.Stat(d.path(".up-a.part")) // of a folder that was read before
 		if err == nil {
 			d.sweeper(ctx, c, storagedrivers.SweepOptions{}).hidden(entry{".up-a.part", stat})
 		}
 		return err
 	}), nil)
-	if got := filesBelow(t, h.folder); len(got) != 1 {
+	if got := test.Files(t, h.folder); len(got) != 1 {
 		t.Errorf("the folder has %q", got)
 	}
 }

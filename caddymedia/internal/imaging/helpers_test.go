@@ -14,10 +14,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
+	"runtime"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/internal/test"
 )
 
 // verdict is the outcome of a check.
@@ -44,6 +47,32 @@ func verdictOf(err error) verdict {
 	return failed
 }
 
+// allocated returns the memory that f allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// stripsWhole strips an image, which keeps its Info and has no further metadata then.
+func stripsWhole(t *testing.T, data []byte, ext string) (info, again imaging.Info, once []byte) {
+	t.Helper()
+	info, once = strip(t, data, ext)
+	again, twice := strip(t, once, ext)
+	want, got := described(info), described(again)
+	want.End = int64(len(once))
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("was %+v, is %+v", want, got)
+	}
+	if again.HasMetadata() || !bytes.Equal(once, twice) || info.HasMetadata() == bytes.Equal(once, data) {
+		t.Errorf("HasMetadata is %t, then %t", info.HasMetadata(), again.HasMetadata())
+	}
+	return info, again, once
+}
+
 func check(data []byte, ext string, opts imaging.Options) (imaging.Info, error) {
 	return imaging.CheckImage(bytes.NewReader(data), int64(len(data)), ext, opts)
 }
@@ -60,18 +89,14 @@ func drawing(width, height int) image.Image {
 func drawJPEG(t testing.TB, width, height int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := jpeg.Encode(&b, drawing(width, height), &jpeg.Options{Quality: 90}); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, jpeg.Encode(&b, drawing(width, height), &jpeg.Options{Quality: 90}))
 	return b.Bytes()
 }
 
 func drawPNG(t testing.TB, width, height int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := png.Encode(&b, drawing(width, height)); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, png.Encode(&b, drawing(width, height)))
 	return b.Bytes()
 }
 
@@ -84,9 +109,7 @@ func drawGIF(t testing.TB, width, height, frames int) []byte {
 		g.Delay = append(g.Delay, 10)
 	}
 	var b bytes.Buffer
-	if err := gif.EncodeAll(&b, g); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, gif.EncodeAll(&b, g))
 	return b.Bytes()
 }
 
@@ -182,13 +205,9 @@ func strip(t testing.TB, data []byte, ext string) (imaging.Info, []byte) {
 func stripBy(t testing.TB, data []byte, ext string, mode imaging.StripMode) (imaging.Info, []byte) {
 	t.Helper()
 	info, err := check(data, ext, imaging.Options{Strip: mode})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	stripped, err := io.ReadAll(info.Stripped(bytes.NewReader(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return info, stripped
 }
 
@@ -202,12 +221,8 @@ func drawGrey(t testing.TB, width, height int) (jpg, deep []byte) {
 	small := image.NewGray(grey.Rect)
 	small.SetGray(1, 1, color.Gray{Y: 200})
 	var a, b bytes.Buffer
-	if err := jpeg.Encode(&a, small, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := png.Encode(&b, grey); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, jpeg.Encode(&a, small, nil))
+	test.Must(t, png.Encode(&b, grey))
 	return a.Bytes(), b.Bytes()
 }
 
@@ -327,13 +342,9 @@ func profileChunk(data []byte) []byte {
 func drawWebP(t testing.TB, img image.Image, opts webp.Options) []byte {
 	t.Helper()
 	encoder, err := webp.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	file, err := encoder.Encode(t.Context(), img, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return file
 }
 
@@ -417,13 +428,9 @@ func flatAnimation(n, width, height int) []byte {
 func decodedWebP(t testing.TB, file []byte) image.Image {
 	t.Helper()
 	info, err := check(file, "webp", imaging.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	img, err := imaging.Decode(bytes.NewReader(file), info)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return img
 }
 
@@ -437,9 +444,7 @@ func decodedWebP(t testing.TB, file []byte) image.Image {
 func fixture(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return data
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/internal/test"
 )
 
 func TestProfileOfJPEG(t *testing.T) {
@@ -193,9 +194,7 @@ func TestColorLoss(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			info, err := check(c.data, c.ext, imaging.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			if !strings.Contains(info.ColorLoss, c.loss) || (info.ColorLoss == "") != (c.loss == "") {
 				t.Errorf("got %q, want %q", info.ColorLoss, c.loss)
 			}
@@ -242,12 +241,8 @@ func TestGreyProfile(t *testing.T) {
 				sum[i] += n
 			}
 		}
-		if !slices.Equal(white, sum) {
-			t.Errorf("equal samples are %v, white is %v", sum, white)
-		}
-		if n := bytes.Count(info.Profile, curve); n != 1 {
-			t.Errorf("the curve is there %d times", n)
-		}
+		test.Same(t, white, sum, "equal samples are", "white is")
+		test.Equal(t, bytes.Count(info.Profile, curve), 1, "the curve is there", "times")
 	}
 	outside := bytes.Clone(grey)
 	outside[139]++

@@ -13,22 +13,17 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/internal/test"
 )
 
 // orientationOf reads EXIF in both of the formats that hold it, which must agree.
 func orientationOf(t testing.TB, jpg, pic, tiff []byte) imaging.Orientation {
 	t.Helper()
 	a, err := check(withSegments(jpg, exifSegment(tiff)), "jpg", imaging.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	b, err := check(withChunks(pic, chunk("eXIf", tiff)), "png", imaging.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.Orientation != b.Orientation {
-		t.Errorf("a JPEG says %d, a PNG %d", a.Orientation, b.Orientation)
-	}
+	test.Must(t, err)
+	test.Equal(t, a.Orientation, b.Orientation, "a JPEG says", "a PNG")
 	return a.Orientation
 }
 
@@ -83,15 +78,11 @@ func TestOrientation(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if got := orientationOf(t, jpg, pic, c.tiff); got != c.want {
-				t.Errorf("got %d, want %d", got, c.want)
-			}
+			test.Equal(t, orientationOf(t, jpg, pic, c.tiff), c.want)
 		})
 	}
 	for o := range byte(9) {
-		if got, want := orientationOf(t, jpg, pic, turned(o)), imaging.Orientation(max(1, o)); got != want {
-			t.Errorf("got %d, want %d", got, want)
-		}
+		test.Equal(t, orientationOf(t, jpg, pic, turned(o)), imaging.Orientation(max(1, o)))
 	}
 }
 
@@ -125,9 +116,7 @@ func TestWhichEXIFCounts(t *testing.T) {
 		t.Run(c.ext+" "+c.name, func(t *testing.T) {
 			t.Parallel()
 			info, stripped := strip(t, c.data, c.ext)
-			if info.Orientation != c.want {
-				t.Errorf("got %d, want %d", info.Orientation, c.want)
-			}
+			test.Equal(t, info.Orientation, c.want)
 			if again, _ := strip(t, stripped, c.ext); again.Orientation != c.want {
 				t.Errorf("stripped: got %d, want %d", again.Orientation, c.want)
 			}
@@ -320,9 +309,7 @@ func TestStripHostileXMP(t *testing.T) {
 		if at := strings.Index(got, "<"); at > 0 {
 			got = got[at:]
 		}
-		if got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		test.Equal(t, got, c.want, name)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/internal/test"
 )
 
 // mediaTypes are the registered types of the extensions in the tests.
@@ -45,16 +46,11 @@ func archive(t testing.TB, names ...string) string {
 		f, err := w.CreateRaw(&zip.FileHeader{
 			Name: name, Method: zip.Store, CompressedSize64: uint64(len(body)), UncompressedSize64: uint64(len(body)),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Write([]byte(body)); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
+		_, err = f.Write([]byte(body))
+		test.Must(t, err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, w.Close())
 	return b.String()
 }
 
@@ -182,9 +178,7 @@ func TestCheckFileAccepts(t *testing.T) {
 				if !ok {
 					t.Fatal("no such sample")
 				}
-				if err := checkFile(ext, content); err != nil {
-					t.Error(err)
-				}
+				test.Is(t, checkFile(ext, content), nil)
 			})
 		}
 	}
@@ -260,15 +254,11 @@ func TestCheckFileKnowsAliasesOfMediaTypes(t *testing.T) {
 		{"jpg", "", "jpg"},
 		{"jpg", "image/pjpeg", "jpg"},
 	} {
-		if err := imaging.CheckFile(strings.NewReader(files[c.sample]), c.ext, c.contentType); err != nil {
-			t.Errorf("%s as %q: %v", c.ext, c.contentType, err)
-		}
+		test.Is(t, imaging.CheckFile(strings.NewReader(files[c.sample]), c.ext, c.contentType), nil, c.ext, "as", c.contentType)
 	}
 	for _, contentType := range []string{"", "image/pjpeg", "text/plain", "application/octet-stream"} {
 		err := imaging.CheckFile(strings.NewReader(files["png"]), "jpg", contentType)
-		if verdictOf(err) != refused {
-			t.Errorf("a PNG named jpg as %q: %v", contentType, err)
-		}
+		test.Equal(t, verdictOf(err), refused, "a PNG named jpg as", contentType, err)
 	}
 }
 
@@ -299,7 +289,6 @@ func TestGuess(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	if _, _, err := imaging.Guess(io.MultiReader(strings.NewReader("GIF89a"), iotest.ErrReader(broken))); !errors.Is(err, broken) {
-		t.Errorf("of a failing reader: %v", err)
-	}
+	_, _, err := imaging.Guess(io.MultiReader(strings.NewReader("GIF89a"), iotest.ErrReader(broken)))
+	test.Is(t, err, broken, "of a failing reader")
 }

@@ -9,6 +9,7 @@ import (
 	"testing/iotest"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/internal/test"
 )
 
 const xmpName = "http://ns.adobe.com/xap/1.0/\x00"
@@ -209,9 +210,7 @@ func TestStrippedIsAGoodReader(t *testing.T) {
 	t.Parallel()
 	data, want := manyParts(t)
 	info, _ := strip(t, data, "jpg")
-	if err := iotest.TestReader(info.Stripped(bytes.NewReader(data)), want); err != nil {
-		t.Error(err)
-	}
+	test.Is(t, iotest.TestReader(info.Stripped(bytes.NewReader(data)), want), nil)
 	r := bytes.NewReader(data)
 	for name, in := range map[string]io.Reader{
 		"one byte": iotest.OneByteReader(r), "half": iotest.HalfReader(r),
@@ -236,19 +235,15 @@ func TestStrippedReportsFailures(t *testing.T) {
 	info, _ := strip(t, data, "jpg")
 	for _, n := range []int{0, 2, 5, 700, len(data) / 2} {
 		r := info.Stripped(brokenReader{Reader: io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(cause))})
-		if _, err := io.ReadAll(r); !errors.Is(err, cause) {
-			t.Errorf("failing after %d bytes: %v", n, err)
-		}
-		if _, err := r.Read(make([]byte, 9)); !errors.Is(err, cause) {
-			t.Errorf("reading on: %v", err)
-		}
-		if _, err := io.ReadAll(info.Stripped(bytes.NewReader(data[:n]))); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("cut to %d bytes: %v", n, err)
-		}
+		_, err := io.ReadAll(r)
+		test.Is(t, err, cause, "failing after", n, "bytes")
+		_, err = r.Read(make([]byte, 9))
+		test.Is(t, err, cause, "reading on")
+		_, err = io.ReadAll(info.Stripped(bytes.NewReader(data[:n])))
+		test.Is(t, err, io.ErrUnexpectedEOF, "cut to", n, "bytes")
 	}
-	if _, err := io.ReadAll(info.Stripped(brokenReader{bytes.NewReader(data), cause})); !errors.Is(err, cause) {
-		t.Errorf("failing to seek: %v", err)
-	}
+	_, err := io.ReadAll(info.Stripped(brokenReader{bytes.NewReader(data), cause}))
+	test.Is(t, err, cause, "failing to seek")
 }
 
 func TestOrientationIsWrittenBigEndian(t *testing.T) {

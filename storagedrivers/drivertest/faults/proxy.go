@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // Proxy is a proxy of a server. Its faults may be changed at any time and apply to later data, also
@@ -35,9 +37,7 @@ type Proxy struct {
 func New(t testing.TB, address string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Proxy{
 		Address: listener.Addr().String(), server: address, listener: listener, ctx: ctx,

@@ -5,6 +5,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	_ "embed"
 	"encoding/pem"
 	"fmt"
 	"math/big"
@@ -16,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // FTPSettings are the settings of an FTP server.
@@ -71,9 +74,7 @@ func ProFTPD(t testing.TB, settings FTPSettings) *FTP {
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("ftpasswd: %v: %s", err, output)
 	}
-	if err := os.Chmod(passwords, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.Chmod(passwords, 0o600))
 	port := FreePort(t)
 	config := fmt.Sprintf(`ServerType standalone
 UseIPv6 off
@@ -132,9 +133,7 @@ func VSFTPD(t testing.TB, settings FTPSettings) *FTP {
 	root := filepath.Join(folder, "root")
 	store := ftpFolder(t, root, games)
 	empty := filepath.Join(folder, "empty")
-	if err := os.Mkdir(empty, ftpStorePerm); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.Mkdir(empty, ftpStorePerm))
 	f := &FTP{User: "anonymous", Password: "p", Root: store, CA: filepath.Join(folder, "cert")}
 	port := FreePort(t)
 	config := fmt.Sprintf(`listen=YES
@@ -178,21 +177,15 @@ rsa_private_key_file=%s
 func ftpFolder(t testing.TB, folder string, uid int) string {
 	t.Helper()
 	store := filepath.Join(folder, "store")
-	if err := os.MkdirAll(store, ftpStorePerm); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(store, uid, -1); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.MkdirAll(store, ftpStorePerm))
+	test.Must(t, os.Chown(store, uid, -1))
 	return store
 }
 
 func ftpAccount(t testing.TB, name string) (uid, gid int) {
 	t.Helper()
 	found, err := user.Lookup(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	uid, uidErr := strconv.Atoi(found.Uid)
 	gid, gidErr := strconv.Atoi(found.Gid)
 	if uidErr != nil || gidErr != nil {
@@ -208,9 +201,7 @@ func ftpAddress(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }
 func Certificate(t testing.TB, folder string) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	now := time.Now()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "localhost"},
@@ -219,15 +210,93 @@ func Certificate(t testing.TB, folder string) string {
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	writeFile(t, filepath.Join(folder, "cert"), "%s",
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
 	return writeFile(t, filepath.Join(folder, "key"), "%s",
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
+}
+
+// The servers of this file do not announce the size of files that they send.
+
+//go:embed pyftpd.py
+var pyftpd string
+
+// PyFTPD starts pyftpdlib.
+func PyFTPD(t testing.TB, settings FTPSettings) *FTP {
+	t.Helper()
+	modules := []string{"pyftpdlib"}
+	if settings.TLS != "" {
+		modules = append(modules, "OpenSSL")
+	}
+	python := pythonWith(t, modules...)
+	folder := Folder(t)
+	port := FreePort(t)
+	f := &FTP{User: "u", Password: "p", Root: ftpFolder(t, folder, os.Geteuid()), CA: filepath.Join(folder, "cert")}
+	args := []string{"-c", pyftpd, strconv.Itoa(port), f.Root, "without=" + strings.Join(settings.Without, ",")}
+	if settings.DOS {
+		args = append(args, "dos=1")
+	}
+	if settings.TLS != "" {
+		args = append(args, "tls="+ftpCertificateWithKey(t, folder))
+	}
+	f.Process = Start(t, ftpAddress(port), func() *exec.Cmd { return exec.CommandContext(t.Context(), python, args...) })
+	return f
+}
+
+// pythonWith returns the path of a Python with these modules: that of the system may be hidden
+// behind another one.
+func pythonWith(t testing.TB, modules ...string) string {
+	t.Helper()
+	imports := "import " + strings.Join(modules, ", ")
+	for _, python := range []string{Program(t, "python3"), "/usr/bin/python3"} {
+		if exec.CommandContext(t.Context(), python, "-c", imports).Run() == nil {
+			return python
+		}
+	}
+	if os.Getenv(mustRun) != "" {
+		t.Fatalf("no Python has %v, but all tests must run", modules)
+	}
+	t.Skipf("no Python has %v", modules)
+	return ""
+}
+
+// PureFTPD starts pure-ftpd.
+func PureFTPD(t testing.TB, settings FTPSettings) *FTP {
+	t.Helper()
+	ftpAsRoot(t)
+	program, purePW := Program(t, "pure-ftpd"), Program(t, "pure-pw")
+	folder := Folder(t)
+	nobody, gid := ftpAccount(t, "nobody")
+	f := &FTP{User: "u", Password: "p", Root: ftpFolder(t, folder, nobody), CA: filepath.Join(folder, "cert")}
+	// The hash of the password "p".
+	const hash = "$6$media$p2itrG9zuRkJmoRtclaw.fpGa8XTNP3IEjhbrupSLxTuc.N6ycwqbTc1gsl0gUGJdj8vlIpOppBFMnMmz2blT."
+	passwords := writeFile(t, filepath.Join(folder, "passwords"), "%s:%s:%d:%d::%s/./::::::::::::\n", f.User, hash, nobody, gid, f.Root)
+	database := filepath.Join(folder, "database")
+	command := exec.CommandContext(t.Context(), purePW, "mkdb", database, "-f", passwords)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("pure-pw: %v: %s", err, output)
+	}
+	port := FreePort(t)
+	args := []string{
+		"-S", fmt.Sprintf("127.0.0.1,%d", port), "-l", "puredb:" + database, "-g", filepath.Join(folder, "pid"),
+		"-E", "-H", "-A", "-u", "1", "-C", "100", "-c", "100",
+	}
+	if settings.TLS != "" {
+		args = append(args, "-Y", "3", "-2", ftpCertificateWithKey(t, folder))
+	}
+	f.Process = Start(t, ftpAddress(port), func() *exec.Cmd { return exec.CommandContext(t.Context(), program, args...) })
+	return f
+}
+
+// ftpCertificateWithKey is Certificate in one file.
+func ftpCertificateWithKey(t testing.TB, folder string) string {
+	t.Helper()
+	key, err := os.ReadFile(Certificate(t, folder))
+	test.Must(t, err)
+	certificate, err := os.ReadFile(filepath.Join(folder, "cert"))
+	test.Must(t, err)
+	return writeFile(t, filepath.Join(folder, "both"), "%s%s", key, certificate)
 }

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // mustRun is the environment variable that makes a missing server a failure.
@@ -170,25 +172,17 @@ func isFree(port int) bool {
 func Folder(t testing.TB) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "media-server-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() {
-		if err := os.RemoveAll(folder); err != nil {
-			t.Errorf("cleaning up: %v", err)
-		}
+		test.Is(t, os.RemoveAll(folder), nil, "cleaning up")
 	})
-	if err := os.Chmod(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.Chmod(folder, 0o755))
 	return folder
 }
 
 // writeFile writes a file of a server's configuration.
 func writeFile(t testing.TB, path, format string, args ...any) string {
 	t.Helper()
-	if err := os.WriteFile(path, fmt.Appendf(nil, format, args...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(path, fmt.Appendf(nil, format, args...), 0o600))
 	return path
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -59,9 +60,7 @@ func (f *remoteFolder) page(t *testing.T, cursor string, limit int) (found []str
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return found
 }
 
@@ -90,24 +89,16 @@ func TestRemoteChanges(t *testing.T) {
 				t.Fatalf("first page %q", got)
 			}
 			c.change(f)
-			if got := f.page(t, "a/b", 9); !slices.Equal(got, c.unreported) {
-				t.Errorf("by others: %q, want %q", got, c.unreported)
-			}
+			test.Same(t, f.page(t, "a/b", 9), c.unreported, "by others")
 			f.kept.Change(c.key)
 			for range 2 {
-				if got := f.page(t, "a/b", 9); !slices.Equal(got, c.want) {
-					t.Errorf("by this process: %q, want %q", got, c.want)
-				}
+				test.Same(t, f.page(t, "a/b", 9), c.want, "by this process")
 			}
-			if f.reads != 1 {
-				t.Errorf("read %d times", f.reads)
-			}
+			test.Equal(t, f.reads, 1, "read", "times")
 			f.now = f.now.Add(KeepTime)
 			f.page(t, "a/b", 9)
 			f.page(t, "", 9)
-			if f.reads != 3 {
-				t.Errorf("later read %d times", f.reads)
-			}
+			test.Equal(t, f.reads, 3, "later read", "times")
 		})
 	}
 }
@@ -122,12 +113,8 @@ func TestRemoteChangeWhileRead(t *testing.T) {
 		f.kept.Change("a/c")
 		return read, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := f.page(t, "a/a", 9); !slices.Equal(got, []string{"b=1"}) {
-		t.Errorf("got %q", got)
-	}
+	test.Must(t, err)
+	test.Same(t, f.page(t, "a/a", 9), []string{"b=1"})
 }
 
 // TestRemoteParts: a folder that is too large is read in parts, and too many changes end what is kept.
@@ -149,9 +136,7 @@ func TestRemoteParts(t *testing.T) {
 		}
 		got = append(got, page...)
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %d names, want %d: %q", len(got), len(want), got)
-	}
+	test.Same(t, got, want, len(got), "names", len(want))
 	f.page(t, "a/0990", 1)
 	reads := f.reads
 	if f.page(t, "a/0990", 1); f.reads != reads {
@@ -160,9 +145,7 @@ func TestRemoteParts(t *testing.T) {
 	for i := range 2 * keepChanges {
 		f.kept.Change(fmt.Sprintf("a/x%d", i))
 	}
-	if n := len(f.kept.Folders()[0].changed); n != keepChanges+1 {
-		t.Errorf("%d changes are kept", n)
-	}
+	test.Equal(t, len(f.kept.Folders()[0].changed), keepChanges+1, "changes are kept")
 	if f.page(t, "a/0990", 1); f.reads == reads {
 		t.Error("after too many changes the folder was not read again")
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/internal/listing"
 )
 
@@ -24,9 +25,7 @@ func TestPage(t *testing.T) {
 		{"token 4", []string{"c/", "d/"}, []string{"d/"}},
 	} {
 		page, token := listing.Resume(cursor)
-		if token != step.token {
-			t.Errorf("page %d: token %q, want %q", i, token, step.token)
-		}
+		test.Equal(t, token, step.token, "page", i, "token")
 		for _, folder := range step.folders {
 			page.TakeFolder(folder)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -78,9 +79,7 @@ func TestCommit(t *testing.T) {
 				if got != tt.want || !errors.Is(err, tt.wantErr) || errors.Is(err, storagedrivers.ErrUnavailable) {
 					t.Errorf("got %+v, %v, want %+v, %v", got, err, tt.want, tt.wantErr)
 				}
-				if s.looks != tt.looks {
-					t.Errorf("looked %d times, want %d", s.looks, tt.looks)
-				}
+				test.Equal(t, s.looks, tt.looks, "looked", "times")
 			})
 		})
 	}
@@ -120,9 +119,7 @@ func TestCommitOfCallerWhoLeaves(t *testing.T) {
 					t.Error("sent for a caller who has left")
 					return storagedrivers.Info{}, nil
 				})
-				if !errors.Is(err, context.Canceled) {
-					t.Errorf("error %v, want %v", err, context.Canceled)
-				}
+				test.Is(t, err, context.Canceled)
 			})
 		})
 	}
@@ -133,9 +130,8 @@ func TestFind(t *testing.T) {
 	for id, want := range map[string]error{"ours": nil, "theirs": fs.ErrExist, "": fs.ErrNotExist} {
 		s := &service{info: storagedrivers.Info{Key: "key"}, id: id}
 		info, err := s.upload(storagedrivers.CreateOnly).Find(t.Context())
-		if !errors.Is(err, want) || (err == nil) != (info.Key == "key") {
-			t.Errorf("%q: found %+v, error %v, want %v", id, info, err, want)
-		}
+		test.Is(t, err, want, id)
+		test.Equal(t, info.Key == "key", want == nil, id, "found", info)
 	}
 	if a, b := New(storagedrivers.PutOptions{}, 0, nil, nil), New(storagedrivers.PutOptions{}, 0, nil, nil); a.ID == "" || a.ID == b.ID {
 		t.Errorf("uploads called %q and %q", a.ID, b.ID)
@@ -158,9 +154,7 @@ func TestOutlive(t *testing.T) {
 			t.Error("it ends with its caller")
 		}
 		time.Sleep(2 * time.Millisecond)
-		if !errors.Is(longer.Err(), context.Canceled) {
-			t.Errorf("it goes on: %v", longer.Err())
-		}
+		test.Is(t, longer.Err(), context.Canceled, "it goes on")
 
 		early, cancel := Outlive(t.Context(), time.Second)
 		cancel()

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
@@ -26,9 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func echo(t *testing.T) *faults.Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -48,9 +47,7 @@ func echo(t *testing.T) *faults.Proxy {
 func dial(t *testing.T, timeout time.Duration, address string) net.Conn {
 	t.Helper()
 	conn, err := network.Dialer{Timeout: timeout}.DialContext(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -61,13 +58,11 @@ func TestSilence(t *testing.T) {
 	proxy := echo(t)
 	conn := dial(t, 200*time.Millisecond, proxy.Address)
 	proxy.SetSilent(true)
-	if _, err := io.WriteString(conn, "hello"); err != nil {
-		t.Fatal(err)
-	}
-	_, err := conn.Read(make([]byte, 5))
-	if !errors.Is(err, os.ErrDeadlineExceeded) || !network.Unreachable(err) {
-		t.Errorf("error %v, want a deadline", err)
-	}
+	_, err := io.WriteString(conn, "hello")
+	test.Must(t, err)
+	_, err = conn.Read(make([]byte, 5))
+	test.Is(t, err, os.ErrDeadlineExceeded)
+	test.Equal(t, network.Unreachable(err), true, err)
 }
 
 // TestProgress: a reader waits as long as the writer makes progress.
@@ -83,14 +78,11 @@ func TestProgress(t *testing.T) {
 	}()
 	for range 20 {
 		time.Sleep(200 * time.Millisecond)
-		if _, err := io.WriteString(conn, "x"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.WriteString(conn, "x")
+		test.Must(t, err)
 	}
 	proxy.SetSilent(false)
-	if err := <-read; err != nil {
-		t.Errorf("reading beside a writer that gets on: %v", err)
-	}
+	test.Is(t, <-read, nil, "reading beside a writer that gets on")
 }
 
 func TestTransport(t *testing.T) {
@@ -123,9 +115,8 @@ func TestTransport(t *testing.T) {
 		t.Errorf("from a silent host: error %v", err)
 	}
 	proxy.SetSilent(false)
-	if _, err := get(); err != nil {
-		t.Errorf("from a host that is back: %v", err)
-	}
+	_, err := get()
+	test.Is(t, err, nil, "from a host that is back")
 	proxy.SetRefusing(true)
 	if _, err := get(); !network.Unreachable(err) {
 		t.Errorf("from a host that refuses: error %v", err)
@@ -156,9 +147,7 @@ func TestUnreachable(t *testing.T) {
 		{errors.New("no"), false},
 		{os.ErrPermission, false},
 	} {
-		if got := network.Unreachable(tt.err); got != tt.want {
-			t.Errorf("%v: unreachable %t, want %t", tt.err, got, tt.want)
-		}
+		test.Equal(t, network.Unreachable(tt.err), tt.want, tt.err, "unreachable")
 	}
 }
 
@@ -182,9 +171,7 @@ func TestSilent(t *testing.T) {
 		false: {nil, io.EOF, context.DeadlineExceeded, context.Canceled, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}},
 	} {
 		for _, err := range errs {
-			if got := network.Silent(err); got != want {
-				t.Errorf("%v: silent %v, want %v", err, got, want)
-			}
+			test.Equal(t, network.Silent(err), want, err, "silent")
 		}
 	}
 }
@@ -202,9 +189,7 @@ func TestHost(t *testing.T) {
 		"[::1]:2222":             "[::1]:2222",
 		"[::ffff:192.0.2.1]":     "192.0.2.1",
 	} {
-		if got := network.Host(address, "22"); got != want {
-			t.Errorf("%s: %s, want %s", address, got, want)
-		}
+		test.Equal(t, network.Host(address, "22"), want, address)
 	}
 }
 
@@ -218,8 +203,6 @@ func TestServiceHost(t *testing.T) {
 		"http://127.0.0.1:10000/devstoreaccount1": "127.0.0.1:10000/devstoreaccount1",
 		"https://s3.example.com/Some/Path/":       "s3.example.com/Some/Path",
 	} {
-		if got := network.ServiceHost(address); got != want {
-			t.Errorf("%s: %s, want %s", address, got, want)
-		}
+		test.Equal(t, network.ServiceHost(address), want, address)
 	}
 }

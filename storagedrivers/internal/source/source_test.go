@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
@@ -35,9 +36,8 @@ func TestReader(t *testing.T) {
 			t.Parallel()
 			r := source.New(tt.ctx, tt.r)
 			for range 2 { // a library may ask again
-				if _, err := io.Copy(io.Discard, r); !errors.Is(err, tt.err) {
-					t.Errorf("reading: error %v, want %v", err, tt.err)
-				}
+				_, err := io.Copy(io.Discard, r)
+				test.Is(t, err, tt.err, "reading")
 			}
 			if r.Size() != tt.size || !errors.Is(r.Err(), tt.err) {
 				t.Errorf("%d bytes, error %v, want %d, %v", r.Size(), r.Err(), tt.size, tt.err)

@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"fmt"
 	"image"
+	"image/draw"
 	"image/jpeg"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -15,15 +17,14 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/internal/test"
 )
 
 // BenchmarkBesideCwebp alternates with cwebp, the program of libwebp, from file to file at equal
 // quality and method. It reports the ratios of processor time and of size.
 func BenchmarkBesideCwebp(b *testing.B) {
 	encoder, err := webp.New()
-	if err != nil {
-		b.Fatal(err)
-	}
+	test.Must(b, err)
 	m := render.NewMaker(encoder, render.Limits{Memory: 4 << 30})
 	for _, size := range []image.Point{{690, 431}, {1920, 1080}, {4096, 3072}, {8192, 5859}} {
 		b.Run(fmt.Sprintf("%.1f MP", float64(size.X*size.Y)/1e6), func(b *testing.B) {
@@ -31,9 +32,7 @@ func BenchmarkBesideCwebp(b *testing.B) {
 				return jpeg.Encode(out, photograph(b, size.X, size.Y), &jpeg.Options{Quality: 90})
 			})
 			name := filepath.Join(b.TempDir(), "in.jpg")
-			if err := os.WriteFile(name, file, 0o600); err != nil {
-				b.Fatal(err)
-			}
+			test.Must(b, os.WriteFile(name, file, 0o600))
 			var theirs, ours time.Duration
 			var theirSize, ourSize int
 			for b.Loop() {
@@ -42,16 +41,10 @@ func BenchmarkBesideCwebp(b *testing.B) {
 				theirs += processorTime(b, syscall.RUSAGE_CHILDREN) - start
 				start = processorTime(b, syscall.RUSAGE_SELF)
 				in, err := os.Open(name)
-				if err != nil {
-					b.Fatal(err)
-				}
+				test.Must(b, err)
 				out, err := variantOf(b.Context(), m, in, checked(b, file, "jpg"), render.Options{})
-				if err := in.Close(); err != nil {
-					b.Fatal(err)
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
+				test.Must(b, in.Close())
+				test.Must(b, err)
 				ours += processorTime(b, syscall.RUSAGE_SELF) - start
 				ourSize = len(out)
 			}
@@ -65,8 +58,26 @@ func BenchmarkBesideCwebp(b *testing.B) {
 func processorTime(b *testing.B, who int) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(who, &usage); err != nil {
-		b.Fatal(err)
-	}
+	test.Must(b, syscall.Getrusage(who, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// photograph returns an image of a size, tiled from a real photograph if there is a corpus.
+func photograph(t testing.TB, width, height int) *image.RGBA {
+	t.Helper()
+	var stone image.Image = scene(1024, 683)
+	if root := os.Getenv("MEDIA_TEST_CORPUS"); root != "" {
+		file, err := fs.ReadFile(os.DirFS(root), "valid/photo-1024-sunset.jpg")
+		if err == nil {
+			stone, err = jpeg.Decode(bytes.NewReader(file))
+		}
+		test.Must(t, err)
+	}
+	out, size := image.NewRGBA(image.Rect(0, 0, width, height)), stone.Bounds().Size()
+	for y := 0; y < height; y += size.Y {
+		for x := 0; x < width; x += size.X {
+			draw.Draw(out, image.Rect(x, y, x+size.X, y+size.Y), stone, image.Point{}, draw.Src)
+		}
+	}
+	return out
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/internal/test"
 )
 
 // ink has a colour for each letter. The frames of the tests are 4 pixels wide and 1 high, so that a
@@ -121,9 +122,7 @@ func TestDisposal(t *testing.T) {
 			for _, canvas := range recorded(t, file, "gif").frames {
 				got = append(got, word(canvas))
 			}
-			if !slices.Equal(got, c.want) {
-				t.Errorf("it shows %v, want %v", got, c.want)
-			}
+			test.Same(t, got, c.want, "it shows")
 		})
 	}
 }
@@ -138,9 +137,7 @@ func TestStillGIF(t *testing.T) {
 	if len(r.frames) != 0 || len(r.still) == 0 {
 		t.Fatalf("it is encoded as %d frames and %d images", len(r.frames), len(r.still))
 	}
-	if got := word(r.still[0].(*image.NRGBA)); got != ".GB." {
-		t.Errorf("it shows %s", got)
-	}
+	test.Equal(t, word(r.still[0].(*image.NRGBA)), ".GB.", "it shows")
 }
 
 func TestTimes(t *testing.T) {
@@ -151,13 +148,9 @@ func TestTimes(t *testing.T) {
 			Delay: []int{0, 1, 2, 500}, LoopCount: c.repeat,
 		})
 		r := recorded(t, file, "gif")
-		if r.loops != c.want {
-			t.Errorf("repeated %d times it plays %d times, want %d", c.repeat, r.loops, c.want)
-		}
+		test.Equal(t, r.loops, c.want, "repeated", c.repeat, "times it plays", "times")
 		want := []time.Duration{100 * time.Millisecond, 100 * time.Millisecond, 20 * time.Millisecond, 5 * time.Second}
-		if !slices.Equal(r.delays, want) {
-			t.Errorf("frames last %v, want %v", r.delays, want)
-		}
+		test.Same(t, r.delays, want, "frames last")
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/internal/test"
 )
 
 // recorder is an encoder that records its arguments.
@@ -79,9 +80,7 @@ func (r *recorder) Animate(_ context.Context, a webp.Animation, _ webp.Options) 
 func checked(t testing.TB, file []byte, ext string) imaging.Info {
 	t.Helper()
 	info, err := imaging.CheckImage(bytes.NewReader(file), int64(len(file)), ext, imaging.Options{})
-	if err != nil {
-		t.Fatalf("checking the image: %v", err)
-	}
+	test.Must(t, err, "checking the image")
 	return info
 }
 
@@ -101,9 +100,8 @@ func recorded(t testing.TB, file []byte, ext string) *recorder {
 	t.Helper()
 	r := new(recorder)
 	m := render.NewMaker(r, render.Limits{})
-	if _, err := variantOf(t.Context(), m, bytes.NewReader(file), checked(t, file, ext), render.Options{}); err != nil {
-		t.Fatalf("making the variant: %v", err)
-	}
+	_, err := variantOf(t.Context(), m, bytes.NewReader(file), checked(t, file, ext), render.Options{})
+	test.Must(t, err, "making the variant")
 	return r
 }
 
@@ -124,9 +122,7 @@ func scene(width, height int) *image.NRGBA {
 func encoded(t testing.TB, encode func(*bytes.Buffer) error) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := encode(&b); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, encode(&b))
 	return b.Bytes()
 }
 

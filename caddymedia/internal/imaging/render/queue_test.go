@@ -16,6 +16,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
+	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
@@ -56,15 +57,11 @@ func TestQueue(t *testing.T) {
 			t.Errorf("%d waiting and %d working, want %d and 2", m.Waiting(), m.Working(), waiting)
 		}
 		for range 2 { // more than the queue holds
-			if err := <-results; !errors.Is(err, render.ErrBusy) {
-				t.Errorf("one too many: %v", err)
-			}
+			test.Is(t, <-results, render.ErrBusy, "one too many")
 		}
 		close(goOn)
 		for range 2 + waiting {
-			if err := <-results; err != nil {
-				t.Errorf("one that waited: %v", err)
-			}
+			test.Is(t, <-results, nil, "one that waited")
 		}
 		if m.Waiting() != 0 || m.Working() != 0 {
 			t.Errorf("%d waiting and %d working in the end", m.Waiting(), m.Working())
@@ -88,16 +85,10 @@ func TestWaitEnds(t *testing.T) {
 				results <- err
 			}()
 		}
-		if err := <-results; !errors.Is(err, render.ErrBusy) {
-			t.Errorf("it waited too long: %v", err)
-		}
-		if took := time.Since(start); took != 5*time.Second {
-			t.Errorf("after %v", took)
-		}
+		test.Is(t, <-results, render.ErrBusy, "it waited too long")
+		test.Equal(t, time.Since(start), 5*time.Second, "after")
 		close(goOn)
-		if err := <-results; err != nil {
-			t.Errorf("the other: %v", err)
-		}
+		test.Is(t, <-results, nil, "the other")
 	})
 }
 
@@ -110,9 +101,7 @@ func TestMemory(t *testing.T) {
 		m := render.NewMaker(r, render.Limits{Workers: 3, Memory: 2*each + each/2, Wait: time.Minute})
 		results, goOn := busy(t, r, m, 3)
 		synctest.Wait()
-		if got := r.inside.Load(); got != 2 {
-			t.Errorf("%d working, want 2", got)
-		}
+		test.Equal(t, r.inside.Load(), 2, "working")
 		for range 2 {
 			goOn <- struct{}{}
 		}
@@ -120,9 +109,7 @@ func TestMemory(t *testing.T) {
 			t.Errorf("the first two: %v, %v", a, b)
 		}
 		close(goOn)
-		if err := <-results; err != nil {
-			t.Errorf("the third: %v", err)
-		}
+		test.Is(t, <-results, nil, "the third")
 	})
 }
 
@@ -173,9 +160,8 @@ func TestLeave(t *testing.T) {
 			}
 		}
 		r.before = nil
-		if _, err := variantOf(t.Context(), m, bytes.NewReader(file), info, render.Options{}); err != nil {
-			t.Errorf("the next: %v", err)
-		}
+		_, err := variantOf(t.Context(), m, bytes.NewReader(file), info, render.Options{})
+		test.Is(t, err, nil, "the next")
 	})
 }
 
@@ -199,16 +185,12 @@ func TestLosslessMemory(t *testing.T) {
 			t.Parallel()
 			r := &recorder{memory: 4}
 			m := render.NewMaker(r, render.Limits{Workers: 2, Memory: c.memory})
-			if _, err := variantOf(t.Context(), m, bytes.NewReader(file), checked(t, file, "png"), render.Options{}); err != nil {
-				t.Fatal(err)
-			}
-			if len(r.still) != c.want {
-				t.Errorf("encoded %d times, want %d", len(r.still), c.want)
-			}
+			_, err := variantOf(t.Context(), m, bytes.NewReader(file), checked(t, file, "png"), render.Options{})
+			test.Must(t, err)
+			test.Equal(t, len(r.still), c.want, "encoded", "times")
 			// All of the memory is available again.
-			if _, err := variantOf(t.Context(), m, bytes.NewReader(file), checked(t, file, "png"), render.Options{}); err != nil {
-				t.Errorf("the next: %v", err)
-			}
+			_, err = variantOf(t.Context(), m, bytes.NewReader(file), checked(t, file, "png"), render.Options{})
+			test.Is(t, err, nil, "the next")
 		})
 	}
 }
@@ -218,12 +200,9 @@ func TestTooMuchMemory(t *testing.T) {
 	file := asPNG(t, scene(100, 100))
 	info := checked(t, file, "png")
 	small := render.NewMaker(&recorder{memory: 100}, render.Limits{Memory: 100 * 100 * 5})
-	if _, err := variantOf(t.Context(), small, bytes.NewReader(file), info, render.Options{}); !errors.Is(err, render.ErrNone) {
-		t.Errorf("an image that can only be decoded: %v", err)
-	}
-	if err := small.Check(t.Context(), bytes.NewReader(file), info); err != nil {
-		t.Errorf("decoding it: %v", err)
-	}
+	_, err := variantOf(t.Context(), small, bytes.NewReader(file), info, render.Options{})
+	test.Is(t, err, render.ErrNone, "an image that can only be decoded")
+	test.Is(t, small.Check(t.Context(), bytes.NewReader(file), info), nil, "decoding it")
 	tiny := render.NewMaker(new(recorder), render.Limits{Memory: 100})
 	for name, err := range map[string]error{
 		"checking": tiny.Check(t.Context(), bytes.NewReader(file), info),
@@ -253,9 +232,7 @@ func TestNone(t *testing.T) {
 			t.Parallel()
 			m := render.NewMaker(new(recorder), render.Limits{})
 			_, err := variantOf(t.Context(), m, bytes.NewReader(file), checked(t, file, "png"), render.Options{})
-			if !errors.Is(err, render.ErrNone) {
-				t.Errorf("%v", err)
-			}
+			test.Is(t, err, render.ErrNone)
 		})
 	}
 }
@@ -268,18 +245,14 @@ func TestPanic(t *testing.T) {
 	r := new(recorder)
 	m := render.NewMaker(r, render.Limits{Workers: 1})
 	for range 3 {
-		if err := m.Check(t.Context(), panics{bytes.NewReader(file)}, info); !errors.Is(err, render.ErrPanic) {
-			t.Errorf("decoding: %v", err)
-		}
+		test.Is(t, m.Check(t.Context(), panics{bytes.NewReader(file)}, info), render.ErrPanic, "decoding")
 		_, err := variantOf(t.Context(), m, panics{bytes.NewReader(file)}, info, render.Options{})
 		if !errors.Is(err, render.ErrPanic) || errors.Is(err, render.ErrNone) {
 			t.Errorf("decoding for a variant: %v", err)
 		}
 		r.before = func(context.Context) error { panic("no idea") }
 		_, err = variantOf(t.Context(), m, bytes.NewReader(file), info, render.Options{})
-		if !errors.Is(err, render.ErrNone) {
-			t.Errorf("encoding: %v", err)
-		}
+		test.Is(t, err, render.ErrNone, "encoding")
 	}
 }
 

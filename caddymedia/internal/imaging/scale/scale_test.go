@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
+	"github.com/caddymedia/media/internal/test"
 )
 
 func TestConstant(t *testing.T) {
@@ -236,9 +237,7 @@ func TestView(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%v of %dx%d", c.box, c.width, c.height), func(t *testing.T) {
 			t.Parallel()
-			if got, want := c.box.View(c.width, c.height), (scale.View{From: c.from, Size: c.size}); got != want {
-				t.Errorf("got %+v, want %+v", got, want)
-			}
+			test.Equal(t, c.box.View(c.width, c.height), (scale.View{From: c.from, Size: c.size}))
 		})
 	}
 }
@@ -332,9 +331,7 @@ func FuzzScale(f *testing.F) {
 		}
 		v := scale.Box{Width: boxWidth, Height: boxHeight, Cover: cover}.View(w, h)
 		got := s.Scale(v, turn)
-		if got.Bounds() != (image.Rectangle{Max: v.Size}) {
-			t.Errorf("the copy is %v, not %v", got.Bounds(), v.Size)
-		}
+		test.Equal(t, got.Bounds(), (image.Rectangle{Max: v.Size}), "the copy is", "not", v.Size)
 		v.From = scale.Area{X: x, Y: y, Width: side, Height: side}
 		s.Scale(v, turn)
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
+	"github.com/caddymedia/media/internal/test"
 )
 
 // TestBesideVips compares copies of all photographs with those of vipsthumbnail, the program of
@@ -55,9 +56,7 @@ func TestBesideVips(t *testing.T) {
 func decoded(t testing.TB, path string) image.Image {
 	t.Helper()
 	file, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var img image.Image
 	switch filepath.Ext(path) {
 	case ".png":
@@ -67,9 +66,7 @@ func decoded(t testing.TB, path string) image.Image {
 	default:
 		img, err = jpeg.Decode(bytes.NewReader(file))
 	}
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
+	test.Must(t, err, path)
 	switch img.(type) {
 	case *image.YCbCr, *image.Gray, *image.NRGBA:
 		return img

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/caddymedia/media/internal/test"
 )
 
 // verdict is the outcome of a check.
@@ -290,9 +292,7 @@ func TestSVGImagesPass(t *testing.T) {
 func TestSVGSizeIsCountedWhileReading(t *testing.T) {
 	t.Parallel()
 	err := Check(bufio.NewReader(strings.NewReader(svg(strings.Repeat(" ", 3<<20)))), 100, true)
-	if verdictOf(err) != tooLarge {
-		t.Errorf("got %v", err)
-	}
+	test.Equal(t, verdictOf(err), tooLarge, err)
 }
 
 const svgSpace = "http://www.w3.org/2000/svg"
@@ -309,9 +309,7 @@ func TestAttacksAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := check(text, true)
-			if verdictOf(err) != refused {
-				t.Errorf("%v (%s): %s", err, verdictOf(err), text)
-			}
+			test.Equal(t, verdictOf(err), refused, err, "(", ")", text)
 			t.Log(err)
 		})
 	}
@@ -444,14 +442,10 @@ func TestIconsPass(t *testing.T) {
 		}
 		icons++
 		bytes += len(data)
-		if err := check(string(data), true); err != nil {
-			t.Errorf("%s: %v", path, err)
-		}
+		test.Is(t, check(string(data), true), nil, path)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if icons < fewestIcons {
 		t.Errorf("there are %d icons, at least %d are needed", icons, fewestIcons)
 	}

@@ -12,6 +12,7 @@ import (
 	reference "github.com/deepteams/webp"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/internal/test"
 )
 
 var sizes = []image.Point{{1, 1}, {2, 1}, {1, 2}, {3, 5}, {15, 17}, {16, 16}, {33, 31}, {257, 129}, {webp.MaxSide, 1}, {1, webp.MaxSide}}
@@ -113,9 +114,7 @@ func TestNoAlphaWithoutNeed(t *testing.T) {
 	for _, opts := range []webp.Options{{}, {Lossless: true}, {Profile: []byte("profile")}} {
 		file := encode(t, draw(50, 40), opts)
 		features, err := reference.GetFeatures(bytes.NewReader(file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if features.HasAlpha || bytes.Contains(file, []byte("ALPH")) {
 			t.Errorf("%+v: has alpha", opts)
 		}
@@ -187,14 +186,12 @@ func TestRefused(t *testing.T) {
 		image.NewNRGBA(image.Rect(0, 0, webp.MaxSide+1, 1)),
 		image.NewYCbCr(image.Rect(0, 0, 1, webp.MaxSide+1), image.YCbCrSubsampleRatio420),
 	} {
-		if _, err := e.Encode(t.Context(), img, webp.Options{}); !errors.Is(err, webp.ErrTooWide) {
-			t.Errorf("%v: %v", img.Bounds(), err)
-		}
+		_, err := e.Encode(t.Context(), img, webp.Options{})
+		test.Is(t, err, webp.ErrTooWide, img.Bounds())
 	}
 	for _, opts := range []webp.Options{{Quality: -1}, {Quality: 101}, {Effort: "hard"}} {
-		if _, err := e.Encode(t.Context(), draw(8, 8), opts); err == nil {
-			t.Errorf("%+v passes", opts)
-		}
+		_, err := e.Encode(t.Context(), draw(8, 8), opts)
+		test.Fails(t, err, opts, "passes")
 	}
 }
 
@@ -327,10 +324,6 @@ func TestLarge(t *testing.T) {
 	}
 	p := planes(tiled(img, 7000, 4010))
 	got, err := reference.Decode(bytes.NewReader(encode(t, p, webp.Options{Quality: 50})))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Bounds().Size() != p.Rect.Size() {
-		t.Errorf("an image of %v", got.Bounds())
-	}
+	test.Must(t, err)
+	test.Equal(t, got.Bounds().Size(), p.Rect.Size(), "an image of", got.Bounds())
 }

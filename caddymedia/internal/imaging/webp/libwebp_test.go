@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/internal/test"
 )
 
 func TestOtherVersionIsRefused(t *testing.T) {
@@ -16,27 +17,19 @@ func TestOtherVersionIsRefused(t *testing.T) {
 		0x010302: "libwebp 1.3.2, but 1.4 or a later",
 		0x020400: "libwebp 2.4.0, but 1.4 or a later",
 	} {
-		if err := webp.CheckVersion(version); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%#x: %v", version, err)
-		}
+		test.Says(t, webp.CheckVersion(version), want, version)
 	}
 	for _, version := range []int{0x010400, 0x0104FF, 0x010600} {
-		if err := webp.CheckVersion(version); err != nil {
-			t.Errorf("%#x: %v", version, err)
-		}
+		test.Is(t, webp.CheckVersion(version), nil, version)
 	}
 }
 
 func TestOtherABIIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, abi := range [][2]int{{0x010f, 0x0109}, {0x030f, 0x0109}, {0x020f, 0x0209}, {0x020f, 0x0009}} {
-		if err := webp.CheckABI(abi[0], abi[1]); err == nil || !strings.Contains(err.Error(), "interfaces") {
-			t.Errorf("%#x: %v", abi, err)
-		}
+		test.Says(t, webp.CheckABI(abi[0], abi[1]), "interfaces", abi)
 	}
-	if err := webp.CheckABI(0x020f, 0x0109); err != nil {
-		t.Error(err)
-	}
+	test.Is(t, webp.CheckABI(0x020f, 0x0109), nil)
 }
 
 func TestFailureHasAText(t *testing.T) {

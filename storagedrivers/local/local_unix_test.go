@@ -1,0 +1,171 @@
+//go:build unix
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+func TestMapError(t *testing.T) {
+	t.Parallel()
+	for errno, want := range map[syscall.Errno]error{
+		syscall.ENOSPC: storagedrivers.ErrNoSpace, syscall.EDQUOT: storagedrivers.ErrNoSpace,
+		syscall.ENAMETOOLONG: storagedrivers.ErrInvalidKey, syscall.ELOOP: storagedrivers.ErrInvalidKey,
+		syscall.EROFS: fs.ErrPermission, syscall.EACCES: fs.ErrPermission,
+		syscall.ENOENT: fs.ErrNotExist, syscall.EEXIST: fs.ErrExist,
+		syscall.ESTALE: storagedrivers.ErrUnavailable, syscall.EMFILE: storagedrivers.ErrUnavailable,
+		syscall.EIO: syscall.EIO,
+	} {
+		got := mapError(&fs.PathError{Op: "open", Path: "x", Err: errno})
+		test.Is(t, got, want, errno)
+	}
+	test.Is(t, mapReadError(&fs.PathError{Op: "open", Path: "x", Err: syscall.ENOTDIR}), fs.ErrNotExist, "below a file")
+}
+
+// TestMissingPermission: the cause names the folder and the system user, the error does not.
+func TestMissingPermission(t *testing.T) {
+	t.Parallel()
+	d := &Driver{path: "/srv/media"}
+	err := d.explained(fmt.Errorf("writing to the root: %w", fs.ErrPermission))
+	if cause := string(storagedrivers.CauseOf(err)); !strings.Contains(cause, "/srv/media") || !strings.Contains(cause, "system user ") {
+		t.Errorf("the cause is %q", cause)
+	}
+	if text := err.Error(); strings.Contains(text, "/srv") || !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("the error is %q", text)
+	}
+	if err := d.explained(fs.ErrNotExist); storagedrivers.CauseOf(err) != "" {
+		t.Errorf("another error has the cause %q", storagedrivers.CauseOf(err))
+	}
+	if os.Getuid() != 0 { // root may write everywhere
+		folder := t.TempDir()
+		test.Must(t, os.Chmod(folder, 0o500))
+		closed := New(Config{Root: folder}, slog.New(slog.DiscardHandler))
+		defer closed.Close()
+		if cause := string(storagedrivers.CauseOf(closed.Check(t.Context()))); !strings.Contains(cause, folder) {
+			t.Errorf("the cause of a check is %q", cause)
+		}
+	}
+}
+
+func TestWhatIsNoRegularFileIsNoObject(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	test.Must(t, os.Mkdir(filepath.Join(root, "folder"), 0o755))
+	test.Must(t, syscall.Mkfifo(filepath.Join(root, "pipe"), 0o600))
+	s := open(t, root)
+	for _, key := range []string{"folder", "pipe"} {
+		_, _, err := s.Open(context.Background(), key, storagedrivers.Range{})
+		test.Is(t, err, fs.ErrNotExist, "open", key)
+	}
+}
+
+// TestScratchFolderInUse: a held lock and missing support for locks are different errors.
+func TestScratchFolderInUse(t *testing.T) {
+	t.Parallel()
+	name := t.TempDir()
+	first, second := openDir(t, name), openDir(t, name)
+	test.Must(t, tryLock(first))
+	test.Is(t, tryLock(second), errInUse, "locked twice")
+	closed := openDir(t, name)
+	closed.Close()
+	if err := tryLock(closed); err == nil || errors.Is(err, errInUse) {
+		t.Errorf("no lock to be had: %v, want another error than in use", err)
+	}
+}
+
+func openDir(t *testing.T, name string) *os.File {
+	t.Helper()
+	dir, err := os.Open(name)
+	test.Must(t, err)
+	t.Cleanup(func() { dir.Close() })
+	return dir
+}
+
+// synced is a request that commits one object, or two.
+type synced struct {
+	*Driver
+	t       *testing.T
+	changes []storagedrivers.Change
+}
+
+var syncedKeys = []string{"a/b/one", "c/two"}
+
+func newSynced(t *testing.T, keys []string) *synced {
+	r := &synced{Driver: New(Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler)), t: t}
+	t.Cleanup(func() { r.Close() })
+	for _, key := range keys {
+		st, err := r.Stage(t.Context())
+		test.Must(t, err)
+		t.Cleanup(func() { st.Close() })
+		test.Must(t, st.(*staged).stamp())
+		r.changes = append(r.changes, storagedrivers.Change{Staged: st, Key: key})
+	}
+	return r
+}
+
+// breakFiles replaces the files of all objects by ones that cannot be synced.
+func (r *synced) breakFiles() {
+	for _, c := range r.changes {
+		st := c.Staged.(*staged)
+		out, in, err := os.Pipe()
+		test.Must(r.t, err)
+		test.Must(r.t, errors.Join(out.Close(), st.file.Close()))
+		st.file = in
+	}
+}
+
+// TestSyncs: a commit syncs the file before it has its name and again afterwards, and the folders of
+// the name. It fails if it cannot.
+func TestSyncs(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		keys int
+		step string // after which the files cannot be synced; empty: they can
+	}{
+		"one":                  {1, ""},
+		"bytes of one":         {1, "staged"},
+		"name of one":          {1, "named"},
+		"several":              {2, ""},
+		"bytes of several":     {2, "recorded"},
+		"last name of several": {2, "named"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newSynced(t, syncedKeys[:tt.keys])
+			left := tt.keys
+			r.step = func(step string) {
+				if step == "named" {
+					left--
+				}
+				if step == tt.step && (step != "named" || left == 0) {
+					r.breakFiles()
+				}
+			}
+			r.mark("staged")
+			_, err := r.Commit(t.Context(), r.changes)
+			if tt.step != "" {
+				test.Is(t, err, syscall.EINVAL)
+				return
+			}
+			test.Must(t, err)
+			for _, key := range syncedKeys[:tt.keys] {
+				if !r.current.flush.isDurable(path.Dir(key)) {
+					t.Errorf("the folder of %s is not synced", key)
+				}
+			}
+		})
+	}
+}
