@@ -7,7 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // TestGrowthsBounded: a process remembers a bounded number of pieces of growing objects.

@@ -20,8 +20,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 

@@ -18,10 +18,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 

@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 	"github.com/caddymedia/media/storagedrivers/internal/cloudtest"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // TestCutBlock: a block whose connection breaks is sent again.

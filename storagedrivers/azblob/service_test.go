@@ -21,10 +21,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 	"github.com/caddymedia/media/storagedrivers/internal/cloudtest"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // TestService tests the behaviour of a service in addition to the suite.

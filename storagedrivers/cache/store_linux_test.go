@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // TestFullDisk: without space or inodes, objects come from the backend, and the cache is filled again

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 func id(n int) identity { return newIdentity("test", fmt.Sprint(n)) }

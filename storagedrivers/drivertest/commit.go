@@ -9,8 +9,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // member is an object of a commit. With overwrite it follows the one before it, if that has overwrite too.

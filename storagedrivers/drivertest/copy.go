@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"testing"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // stageCopy stages a copy of source.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // listed are keys whose byte order differs from that of a walk through folders: '-' and '.' come

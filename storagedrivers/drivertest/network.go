@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // patient is a time-out that no test waits for, and brief one that some do.

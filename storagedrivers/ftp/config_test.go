@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // fake is an FTP server on its own folder. It replies like vsftpd and proftpd, with hooks for

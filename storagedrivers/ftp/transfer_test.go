@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // replace replaces a file like another client.

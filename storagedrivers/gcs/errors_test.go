@@ -20,9 +20,9 @@ import (
 	gcsdk "cloud.google.com/go/storage"
 	"google.golang.org/api/googleapi"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 func TestMapError(t *testing.T) {

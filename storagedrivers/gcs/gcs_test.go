@@ -19,10 +19,10 @@ import (
 	"github.com/fsouza/fake-gcs-server/fakestorage"
 	"go.uber.org/goleak"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 

@@ -16,8 +16,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // newWriter returns the writer of a new object "f/object".

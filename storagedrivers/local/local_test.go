@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // roots contains the folder of each test, which a test may open again.

@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 func TestMapError(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/listing"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // keeping returns a driver that keeps the names of all folders, and files of these names. Its clock

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // openReader opens a new object of ten bytes in a folder below root. It is closed at the end of the

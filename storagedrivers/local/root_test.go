@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 func open(t *testing.T, root string) *storagedrivers.Storage {

@@ -20,7 +20,9 @@ func changed(*os.File) time.Time { return time.Time{} }
 
 func openFileBeneath(*os.File, string) (readFile, bool) { return nil, false }
 
-func infoIn(*os.File, string, string) (storagedrivers.Info, bool) { return storagedrivers.Info{}, false }
+func infoIn(*os.File, string, string) (storagedrivers.Info, bool) {
+	return storagedrivers.Info{}, false
+}
 
 func linkUnnamed(*os.File, *os.File, string) error { return errors.ErrUnsupported }
 

@@ -3,7 +3,7 @@ package queue
 import (
 	"testing"
 
-	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 func TestPool(t *testing.T) {

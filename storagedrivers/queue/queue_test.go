@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -16,9 +16,9 @@ import (
 
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 var sentinels = []error{

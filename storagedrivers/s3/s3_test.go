@@ -18,12 +18,12 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 	"github.com/caddymedia/media/storagedrivers/internal/cloudtest"
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 

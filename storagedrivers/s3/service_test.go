@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/cloudtest"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // refusing returns the service behind a proxy that refuses some requests.

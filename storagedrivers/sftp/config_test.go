@@ -27,11 +27,11 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 	"golang.org/x/crypto/ssh/knownhosts"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 

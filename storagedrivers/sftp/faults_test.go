@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 

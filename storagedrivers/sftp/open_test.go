@@ -16,9 +16,9 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // replacing is a host that replaces the object once, at a given operation.

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // loss drops a reply or a request of a session, and ends the session.

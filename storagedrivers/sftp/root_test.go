@@ -15,10 +15,10 @@ import (
 
 	pkgsftp "github.com/pkg/sftp"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 func TestLeftovers(t *testing.T) {

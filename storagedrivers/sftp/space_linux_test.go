@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // TestNoSpace: a full disk is ErrNoSpace, and the free space is the same after the attempt.

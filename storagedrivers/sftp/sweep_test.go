@@ -13,9 +13,9 @@ import (
 
 	pkgsftp "github.com/pkg/sftp"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // later returns a further driver, with its clock two days ahead.

@@ -13,13 +13,12 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
-	"github.com/caddymedia/media/internal/test"
 )
 
 func readCorpus(t testing.TB, path string) (data []byte, ext string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	return data, strings.TrimPrefix(filepath.Ext(path), ".")
 }
 
@@ -31,11 +30,11 @@ func TestCorpusPasses(t *testing.T) {
 				t.Parallel()
 				data, ext := readCorpus(t, path)
 				info, err := check(data, ext, imaging.Options{})
-				test.Must(t, err)
+				imagingtest.Must(t, err)
 				if ext != "svg" && (info.Width == 0 || info.Height == 0 || info.Frames == 0) {
 					t.Errorf("got %+v", info)
 				}
-				test.Is(t, imaging.CheckFile(bytes.NewReader(data), ext, mediaTypes[ext]), nil, "as a file")
+				imagingtest.Is(t, imaging.CheckFile(bytes.NewReader(data), ext, mediaTypes[ext]), nil, "as a file")
 			})
 		}
 	}
@@ -74,7 +73,7 @@ func decode(data []byte, ext string) (any, error) {
 func pixels(t testing.TB, data []byte, ext string) any {
 	t.Helper()
 	p, err := decode(data, ext)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	return p
 }
 
@@ -153,7 +152,7 @@ func TestCorpusProfiles(t *testing.T) {
 	for _, path := range imagingtest.Files(t, "color") {
 		data, ext := readCorpus(t, path)
 		info, _ := strip(t, data, ext)
-		test.Equal(t, info.Profile != nil, !strings.Contains(path, "cmyk"), path, "a profile is")
-		test.Equal(t, info.Components == 4, strings.Contains(path, "cmyk"), path, info.Components, "components")
+		imagingtest.Equal(t, info.Profile != nil, !strings.Contains(path, "cmyk"), path, "a profile is")
+		imagingtest.Equal(t, info.Components == 4, strings.Contains(path, "cmyk"), path, info.Components, "components")
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
-	"github.com/caddymedia/media/internal/test"
 )
 
 // Limits for handling a bomb: the check, and the full decode if the check passes.
@@ -24,7 +23,7 @@ const (
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
-	test.Must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	imagingtest.Must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -51,7 +50,7 @@ func TestCorpusBombsAreCheap(t *testing.T) {
 			if strings.Contains(path, "iccp") || strings.Contains(path, "ztxt") {
 				want = passes
 			}
-			test.Equal(t, verdictOf(err), want, err)
+			imagingtest.Equal(t, verdictOf(err), want, err)
 			memory += allocated(func() { info, err = answer(data, ext) })
 			took := processorTime(t) - start
 			if verdictOf(err) == failed {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
-	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 )
 
 // blocks are the coded blocks of a flat component in the standard Huffman tables of luma, as text
@@ -61,7 +61,7 @@ func flat(parts ...part) []byte {
 func expectPixels(t *testing.T, data []byte, ext string, want any) {
 	t.Helper()
 	info, err := check(data, ext, imaging.Options{})
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	got, err := decodeFully(data, info)
 	if err != nil || !samePixels(got, want) {
 		t.Errorf("the pixels differ: %v", err)
@@ -197,7 +197,7 @@ func TestRestartsOfOneColor(t *testing.T) {
 	data := joined([]byte{0xFF, 0xD8}, quantTable(0), frame, segment(0xDD, []byte{0, 2}), luma,
 		segment(0xDD, []byte{0, 0}), scanOf(cb), scanOf(cr), []byte{0xFF, 0xD9})
 	info, err := check(data, "jpg", imaging.Options{})
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	if _, err := decodeFully(data, info); verdictOf(err) != refused || !strings.Contains(err.Error(), "restart markers in a scan of one colour") {
 		t.Error(err)
 	}
@@ -322,7 +322,7 @@ func TestDecoderOfGIF(t *testing.T) {
 				t.Fatalf("%dx%d, %v, want %v", info.Width, info.Height, err, c.size)
 			}
 			got, err := imaging.DecodeGIF(bytes.NewReader(c.data), info)
-			test.Must(t, err)
+			imagingtest.Must(t, err)
 			if c.want == nil {
 				c.want = c.data
 			}

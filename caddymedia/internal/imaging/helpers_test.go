@@ -19,8 +19,8 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
-	"github.com/caddymedia/media/internal/test"
 )
 
 // verdict is the outcome of a check.
@@ -89,14 +89,14 @@ func drawing(width, height int) image.Image {
 func drawJPEG(t testing.TB, width, height int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	test.Must(t, jpeg.Encode(&b, drawing(width, height), &jpeg.Options{Quality: 90}))
+	imagingtest.Must(t, jpeg.Encode(&b, drawing(width, height), &jpeg.Options{Quality: 90}))
 	return b.Bytes()
 }
 
 func drawPNG(t testing.TB, width, height int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	test.Must(t, png.Encode(&b, drawing(width, height)))
+	imagingtest.Must(t, png.Encode(&b, drawing(width, height)))
 	return b.Bytes()
 }
 
@@ -109,7 +109,7 @@ func drawGIF(t testing.TB, width, height, frames int) []byte {
 		g.Delay = append(g.Delay, 10)
 	}
 	var b bytes.Buffer
-	test.Must(t, gif.EncodeAll(&b, g))
+	imagingtest.Must(t, gif.EncodeAll(&b, g))
 	return b.Bytes()
 }
 
@@ -205,9 +205,9 @@ func strip(t testing.TB, data []byte, ext string) (imaging.Info, []byte) {
 func stripBy(t testing.TB, data []byte, ext string, mode imaging.StripMode) (imaging.Info, []byte) {
 	t.Helper()
 	info, err := check(data, ext, imaging.Options{Strip: mode})
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	stripped, err := io.ReadAll(info.Stripped(bytes.NewReader(data)))
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	return info, stripped
 }
 
@@ -221,8 +221,8 @@ func drawGrey(t testing.TB, width, height int) (jpg, deep []byte) {
 	small := image.NewGray(grey.Rect)
 	small.SetGray(1, 1, color.Gray{Y: 200})
 	var a, b bytes.Buffer
-	test.Must(t, jpeg.Encode(&a, small, nil))
-	test.Must(t, png.Encode(&b, grey))
+	imagingtest.Must(t, jpeg.Encode(&a, small, nil))
+	imagingtest.Must(t, png.Encode(&b, grey))
 	return a.Bytes(), b.Bytes()
 }
 
@@ -342,9 +342,9 @@ func profileChunk(data []byte) []byte {
 func drawWebP(t testing.TB, img image.Image, opts webp.Options) []byte {
 	t.Helper()
 	encoder, err := webp.New()
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	file, err := encoder.Encode(t.Context(), img, opts)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	return file
 }
 
@@ -428,9 +428,9 @@ func flatAnimation(n, width, height int) []byte {
 func decodedWebP(t testing.TB, file []byte) image.Image {
 	t.Helper()
 	info, err := check(file, "webp", imaging.Options{})
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	img, err := imaging.Decode(bytes.NewReader(file), info)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	return img
 }
 
@@ -444,7 +444,7 @@ func decodedWebP(t testing.TB, file []byte) image.Image {
 func fixture(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	return data
 }
 

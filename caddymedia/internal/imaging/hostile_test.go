@@ -16,7 +16,6 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
-	"github.com/caddymedia/media/internal/test"
 )
 
 // The payloads of the polyglots. All contain one marker, for which a test can search.
@@ -272,7 +271,7 @@ func TestPaintedPayloadIsPixels(t *testing.T) {
 	data := paintedPNG(php)
 	info, _ := strip(t, data, "png")
 	img, err := imaging.Decode(bytes.NewReader(data), info)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	if grey, ok := img.(*image.Gray); !ok || string(grey.Pix[:len(php)]) != php {
 		t.Errorf("got %T", img)
 	}
@@ -309,7 +308,7 @@ func TestHostileNames(t *testing.T) {
 			t.Run(name+", named "+ext, func(t *testing.T) {
 				t.Parallel()
 				_, err := check([]byte(content), ext, imaging.Options{})
-				test.Equal(t, verdictOf(err), refused, err)
+				imagingtest.Equal(t, verdictOf(err), refused, err)
 				t.Log(err)
 			})
 		}
@@ -391,7 +390,7 @@ func TestGainMap(t *testing.T) {
 				t.Errorf("length %s of %d", length, len(gainMap))
 			}
 			whole := p.Plain && (mode == imaging.StripLocation || !p.XMP && !p.Credentials)
-			test.Equal(t, whole, bytes.Equal(got, data), "it is not as it was sent")
+			imagingtest.Equal(t, whole, bytes.Equal(got, data), "it is not as it was sent")
 			for _, text := range []string{imagingtest.Place, "MotionPhoto"} {
 				if bytes.Contains(got, []byte(text)) && !whole {
 					t.Errorf("%q is left", text)

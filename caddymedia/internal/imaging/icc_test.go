@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
-	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 )
 
 func TestProfileOfJPEG(t *testing.T) {
@@ -194,7 +194,7 @@ func TestColorLoss(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			info, err := check(c.data, c.ext, imaging.Options{})
-			test.Must(t, err)
+			imagingtest.Must(t, err)
 			if !strings.Contains(info.ColorLoss, c.loss) || (info.ColorLoss == "") != (c.loss == "") {
 				t.Errorf("got %q, want %q", info.ColorLoss, c.loss)
 			}
@@ -241,8 +241,8 @@ func TestGreyProfile(t *testing.T) {
 				sum[i] += n
 			}
 		}
-		test.Same(t, white, sum, "equal samples are", "white is")
-		test.Equal(t, bytes.Count(info.Profile, curve), 1, "the curve is there", "times")
+		imagingtest.Same(t, white, sum, "equal samples are", "white is")
+		imagingtest.Equal(t, bytes.Count(info.Profile, curve), 1, "the curve is there", "times")
 	}
 	outside := bytes.Clone(grey)
 	outside[139]++

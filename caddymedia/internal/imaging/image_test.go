@@ -11,8 +11,8 @@ import (
 	"testing/iotest"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
-	"github.com/caddymedia/media/internal/test"
 )
 
 func TestCheckImageDescribesWhatPasses(t *testing.T) {
@@ -226,7 +226,7 @@ func TestReaderFailuresAreNoVerdicts(t *testing.T) {
 			}
 		}
 		_, err := imaging.CheckImage(brokenReader{Reader: bytes.NewReader(data), seekErr: cause}, 9, ext, imaging.Options{})
-		test.Is(t, err, cause, ext, "failing to seek")
+		imagingtest.Is(t, err, cause, ext, "failing to seek")
 	}
 	err := imaging.CheckFile(brokenReader{Reader: iotest.ErrReader(cause)}, "pdf", "application/pdf")
 	if verdictOf(err) != failed || !errors.Is(err, cause) {
@@ -246,9 +246,9 @@ func TestPositionOfTheReaderDoesNotMatter(t *testing.T) {
 	r := bytes.NewReader(data)
 	for range 2 {
 		_, err := r.Seek(17, io.SeekStart)
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 		_, err = imaging.CheckImage(slow{iotest.OneByteReader(r), r}, int64(len(data)), "png", imaging.Options{})
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 	}
 }
 
@@ -295,7 +295,7 @@ func TestScanOfSequentialJPEG(t *testing.T) {
 	components := int(img[header+4])
 	img[header+5+2*components] = 1 // the first coefficient
 	_, err := check(img, "jpg", imaging.Options{})
-	test.Is(t, err, nil)
+	imagingtest.Is(t, err, nil)
 }
 
 // TestDamagedAnimationIsNotMistaken: the error for a damaged image does not name another type of

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
-	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 )
 
 // extension returns a GIF extension whose sub-blocks have size bytes in the file, with length bytes
@@ -233,7 +233,7 @@ func TestBombs(t *testing.T) {
 			start := time.Now()
 			memory := allocated(func() { _, err = check(b.data, b.ext, imaging.Options{}) })
 			took := time.Since(start)
-			test.Equal(t, verdictOf(err), b.want, err)
+			imagingtest.Equal(t, verdictOf(err), b.want, err)
 			if err != nil && len(err.Error()) > 200 {
 				t.Errorf("the message has %d bytes", len(err.Error()))
 			}

@@ -13,17 +13,16 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
-	"github.com/caddymedia/media/internal/test"
 )
 
 // orientationOf reads EXIF in both of the formats that hold it, which must agree.
 func orientationOf(t testing.TB, jpg, pic, tiff []byte) imaging.Orientation {
 	t.Helper()
 	a, err := check(withSegments(jpg, exifSegment(tiff)), "jpg", imaging.Options{})
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	b, err := check(withChunks(pic, chunk("eXIf", tiff)), "png", imaging.Options{})
-	test.Must(t, err)
-	test.Equal(t, a.Orientation, b.Orientation, "a JPEG says", "a PNG")
+	imagingtest.Must(t, err)
+	imagingtest.Equal(t, a.Orientation, b.Orientation, "a JPEG says", "a PNG")
 	return a.Orientation
 }
 
@@ -78,11 +77,11 @@ func TestOrientation(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			test.Equal(t, orientationOf(t, jpg, pic, c.tiff), c.want)
+			imagingtest.Equal(t, orientationOf(t, jpg, pic, c.tiff), c.want)
 		})
 	}
 	for o := range byte(9) {
-		test.Equal(t, orientationOf(t, jpg, pic, turned(o)), imaging.Orientation(max(1, o)))
+		imagingtest.Equal(t, orientationOf(t, jpg, pic, turned(o)), imaging.Orientation(max(1, o)))
 	}
 }
 
@@ -116,7 +115,7 @@ func TestWhichEXIFCounts(t *testing.T) {
 		t.Run(c.ext+" "+c.name, func(t *testing.T) {
 			t.Parallel()
 			info, stripped := strip(t, c.data, c.ext)
-			test.Equal(t, info.Orientation, c.want)
+			imagingtest.Equal(t, info.Orientation, c.want)
 			if again, _ := strip(t, stripped, c.ext); again.Orientation != c.want {
 				t.Errorf("stripped: got %d, want %d", again.Orientation, c.want)
 			}
@@ -309,7 +308,7 @@ func TestStripHostileXMP(t *testing.T) {
 		if at := strings.Index(got, "<"); at > 0 {
 			got = got[at:]
 		}
-		test.Equal(t, got, c.want, name)
+		imagingtest.Equal(t, got, c.want, name)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
-	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 )
 
 // mediaTypes are the registered types of the extensions in the tests.
@@ -46,11 +46,11 @@ func archive(t testing.TB, names ...string) string {
 		f, err := w.CreateRaw(&zip.FileHeader{
 			Name: name, Method: zip.Store, CompressedSize64: uint64(len(body)), UncompressedSize64: uint64(len(body)),
 		})
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 		_, err = f.Write([]byte(body))
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 	}
-	test.Must(t, w.Close())
+	imagingtest.Must(t, w.Close())
 	return b.String()
 }
 
@@ -178,7 +178,7 @@ func TestCheckFileAccepts(t *testing.T) {
 				if !ok {
 					t.Fatal("no such sample")
 				}
-				test.Is(t, checkFile(ext, content), nil)
+				imagingtest.Is(t, checkFile(ext, content), nil)
 			})
 		}
 	}
@@ -254,11 +254,11 @@ func TestCheckFileKnowsAliasesOfMediaTypes(t *testing.T) {
 		{"jpg", "", "jpg"},
 		{"jpg", "image/pjpeg", "jpg"},
 	} {
-		test.Is(t, imaging.CheckFile(strings.NewReader(files[c.sample]), c.ext, c.contentType), nil, c.ext, "as", c.contentType)
+		imagingtest.Is(t, imaging.CheckFile(strings.NewReader(files[c.sample]), c.ext, c.contentType), nil, c.ext, "as", c.contentType)
 	}
 	for _, contentType := range []string{"", "image/pjpeg", "text/plain", "application/octet-stream"} {
 		err := imaging.CheckFile(strings.NewReader(files["png"]), "jpg", contentType)
-		test.Equal(t, verdictOf(err), refused, "a PNG named jpg as", contentType, err)
+		imagingtest.Equal(t, verdictOf(err), refused, "a PNG named jpg as", contentType, err)
 	}
 }
 
@@ -290,5 +290,5 @@ func TestGuess(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	_, _, err := imaging.Guess(io.MultiReader(strings.NewReader("GIF89a"), iotest.ErrReader(broken)))
-	test.Is(t, err, broken, "of a failing reader")
+	imagingtest.Is(t, err, broken, "of a failing reader")
 }

@@ -9,7 +9,7 @@ import (
 	"testing/iotest"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
-	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 )
 
 const xmpName = "http://ns.adobe.com/xap/1.0/\x00"
@@ -210,7 +210,7 @@ func TestStrippedIsAGoodReader(t *testing.T) {
 	t.Parallel()
 	data, want := manyParts(t)
 	info, _ := strip(t, data, "jpg")
-	test.Is(t, iotest.TestReader(info.Stripped(bytes.NewReader(data)), want), nil)
+	imagingtest.Is(t, iotest.TestReader(info.Stripped(bytes.NewReader(data)), want), nil)
 	r := bytes.NewReader(data)
 	for name, in := range map[string]io.Reader{
 		"one byte": iotest.OneByteReader(r), "half": iotest.HalfReader(r),
@@ -236,14 +236,14 @@ func TestStrippedReportsFailures(t *testing.T) {
 	for _, n := range []int{0, 2, 5, 700, len(data) / 2} {
 		r := info.Stripped(brokenReader{Reader: io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(cause))})
 		_, err := io.ReadAll(r)
-		test.Is(t, err, cause, "failing after", n, "bytes")
+		imagingtest.Is(t, err, cause, "failing after", n, "bytes")
 		_, err = r.Read(make([]byte, 9))
-		test.Is(t, err, cause, "reading on")
+		imagingtest.Is(t, err, cause, "reading on")
 		_, err = io.ReadAll(info.Stripped(bytes.NewReader(data[:n])))
-		test.Is(t, err, io.ErrUnexpectedEOF, "cut to", n, "bytes")
+		imagingtest.Is(t, err, io.ErrUnexpectedEOF, "cut to", n, "bytes")
 	}
 	_, err := io.ReadAll(info.Stripped(brokenReader{bytes.NewReader(data), cause}))
-	test.Is(t, err, cause, "failing to seek")
+	imagingtest.Is(t, err, cause, "failing to seek")
 }
 
 func TestOrientationIsWrittenBigEndian(t *testing.T) {

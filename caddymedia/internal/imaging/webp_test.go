@@ -13,8 +13,8 @@ import (
 	"testing/iotest"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
-	"github.com/caddymedia/media/internal/test"
 )
 
 func TestCheckWebPDescribesWhatPasses(t *testing.T) {
@@ -171,7 +171,7 @@ func TestReaderFailuresOfWebP(t *testing.T) {
 	cause := errors.New("disk on fire")
 	data := drawWebP(t, shaded(40, 40), webp.Options{})
 	info, err := check(data, "webp", imaging.Options{})
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	for _, r := range []io.ReadSeeker{
 		brokenReader{Reader: iotest.ErrReader(cause)},
 		brokenReader{Reader: bytes.NewReader(data), seekErr: cause},
@@ -366,9 +366,9 @@ func TestWebPPrefixCodes(t *testing.T) {
 	for _, n := range []int{1, 2600, 2601} {
 		file := manyCodes(n)
 		info, err := check(file, "webp", imaging.Options{})
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 		memory := allocated(func() { _, err = imaging.Decode(bytes.NewReader(file), info) })
-		test.Equal(t, verdictOf(err), refused, n, "groups: got", err)
+		imagingtest.Equal(t, verdictOf(err), refused, n, "groups: got", err)
 		// The lengths of each code take the same memory again, but only for a moment.
 		if memory > 300<<20 || n > 2600 && memory > 1<<20 {
 			t.Errorf("%d groups: allocated %d bytes", n, memory)
@@ -478,14 +478,14 @@ func TestWebPCanvases(t *testing.T) {
 	}
 	n := 0
 	for canvas, err := range imaging.WebPCanvases(bytes.NewReader(file), info) {
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 		l, r := canvas.Image.NRGBAAt(1, 1), canvas.Image.NRGBAAt(7, 3)
 		if w := want[n]; l != w.left || r != w.right || canvas.Shown.Milliseconds() != w.shown {
 			t.Errorf("frame %d: got %v, %v, %v, want %v", n, l, r, canvas.Shown, w)
 		}
 		n++
 	}
-	test.Equal(t, n, len(want), "frames")
+	imagingtest.Equal(t, n, len(want), "frames")
 	if first := decodedWebP(t, file); first.At(1, 1) != red || first.At(7, 3) != clear {
 		t.Errorf("Decode returned %v, %v", first.At(1, 1), first.At(7, 3))
 	}
@@ -497,7 +497,7 @@ func TestWebPCanvasesEndEarly(t *testing.T) {
 	file := riffFile(extended(flagAnimation, 8, 4), animHead(0),
 		frameWebP(all, 10, 0, solid(t, 8, color.NRGBA{1, 2, 3, 255})), frameWebP(all, 10, 0, lossyHead(8, 4)))
 	info, err := check(file, "webp", imaging.Options{})
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	var errs []error
 	for _, err := range imaging.WebPCanvases(bytes.NewReader(file), info) {
 		errs = append(errs, err)
@@ -526,7 +526,7 @@ func TestDamagedWebPIsRefused(t *testing.T) {
 		"an animation, no pixels": flatAnimation(2, 30, 20),
 	} {
 		info, err := check(file, "webp", imaging.Options{})
-		test.Must(t, err, name)
+		imagingtest.Must(t, err, name)
 		if _, err := imaging.Decode(bytes.NewReader(file), info); verdictOf(err) != refused {
 			t.Errorf("%s: got %v (%s)", name, err, verdictOf(err))
 		}
@@ -547,9 +547,9 @@ func TestWebPBombs(t *testing.T) {
 	} {
 		memory := allocated(func() {
 			info, err := check(c.file, "webp", imaging.Options{})
-			test.Must(t, err, name)
+			imagingtest.Must(t, err, name)
 			_, err = imaging.Decode(bytes.NewReader(c.file), info)
-			test.Equal(t, verdictOf(err), refused, name, err)
+			imagingtest.Equal(t, verdictOf(err), refused, name, err)
 		})
 		if memory > c.most {
 			t.Errorf("%s: allocated %d bytes", name, memory)

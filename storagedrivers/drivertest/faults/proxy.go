@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // Proxy is a proxy of a server. Its faults may be changed at any time and apply to later data, also

@@ -20,7 +20,7 @@ import (
 
 	"github.com/pkg/xattr"
 
-	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // S3 is an S3 service with one account.

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // mustRun is the environment variable that makes a missing server a failure.

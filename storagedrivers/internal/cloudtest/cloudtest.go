@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 var (

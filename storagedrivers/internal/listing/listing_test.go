@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/internal/listing"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 // TestPage: a folder that the service returns again is added once, even if pages without

@@ -16,9 +16,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
+	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
 func TestReader(t *testing.T) {

@@ -15,16 +15,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
-	"github.com/caddymedia/media/internal/test"
 )
 
 // BenchmarkBesideCwebp alternates with cwebp, the program of libwebp, from file to file at equal
 // quality and method. It reports the ratios of processor time and of size.
 func BenchmarkBesideCwebp(b *testing.B) {
 	encoder, err := webp.New()
-	test.Must(b, err)
+	imagingtest.Must(b, err)
 	m := render.NewMaker(encoder, render.Limits{Memory: 4 << 30})
 	for _, size := range []image.Point{{690, 431}, {1920, 1080}, {4096, 3072}, {8192, 5859}} {
 		b.Run(fmt.Sprintf("%.1f MP", float64(size.X*size.Y)/1e6), func(b *testing.B) {
@@ -32,7 +32,7 @@ func BenchmarkBesideCwebp(b *testing.B) {
 				return jpeg.Encode(out, photograph(b, size.X, size.Y), &jpeg.Options{Quality: 90})
 			})
 			name := filepath.Join(b.TempDir(), "in.jpg")
-			test.Must(b, os.WriteFile(name, file, 0o600))
+			imagingtest.Must(b, os.WriteFile(name, file, 0o600))
 			var theirs, ours time.Duration
 			var theirSize, ourSize int
 			for b.Loop() {
@@ -41,10 +41,10 @@ func BenchmarkBesideCwebp(b *testing.B) {
 				theirs += processorTime(b, syscall.RUSAGE_CHILDREN) - start
 				start = processorTime(b, syscall.RUSAGE_SELF)
 				in, err := os.Open(name)
-				test.Must(b, err)
+				imagingtest.Must(b, err)
 				out, err := variantOf(b.Context(), m, in, checked(b, file, "jpg"), render.Options{})
-				test.Must(b, in.Close())
-				test.Must(b, err)
+				imagingtest.Must(b, in.Close())
+				imagingtest.Must(b, err)
 				ours += processorTime(b, syscall.RUSAGE_SELF) - start
 				ourSize = len(out)
 			}
@@ -58,7 +58,7 @@ func BenchmarkBesideCwebp(b *testing.B) {
 func processorTime(b *testing.B, who int) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
-	test.Must(b, syscall.Getrusage(who, &usage))
+	imagingtest.Must(b, syscall.Getrusage(who, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
@@ -71,7 +71,7 @@ func photograph(t testing.TB, width, height int) *image.RGBA {
 		if err == nil {
 			stone, err = jpeg.Decode(bytes.NewReader(file))
 		}
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 	}
 	out, size := image.NewRGBA(image.Rect(0, 0, width, height)), stone.Bounds().Size()
 	for y := 0; y < height; y += size.Y {

@@ -29,7 +29,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
@@ -37,7 +36,7 @@ import (
 func newMaker(t testing.TB) *render.Maker {
 	t.Helper()
 	encoder, err := webp.New()
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	return render.NewMaker(encoder, render.Limits{})
 }
 
@@ -45,14 +44,14 @@ func newMaker(t testing.TB) *render.Maker {
 func made(t testing.TB, file []byte, ext string, opts render.Options) []byte {
 	t.Helper()
 	out, err := variantOf(t.Context(), newMaker(t), bytes.NewReader(file), checked(t, file, ext), opts)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	return out
 }
 
 func decodedWebP(t testing.TB, file []byte) image.Image {
 	t.Helper()
 	img, err := decoder.Decode(bytes.NewReader(file))
-	test.Must(t, err, "decoding the variant")
+	imagingtest.Must(t, err, "decoding the variant")
 	planes, lossy := img.(*image.YCbCr)
 	if !lossy {
 		return img
@@ -87,7 +86,7 @@ func reference(t testing.TB, file []byte, info imaging.Info) image.Image {
 	default:
 		img, err = gif.Decode(bytes.NewReader(file))
 	}
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	return turned(img, int(info.Orientation))
 }
 
@@ -103,12 +102,12 @@ func TestCorpus(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				file, err := fs.ReadFile(root, name)
-				test.Must(t, err)
+				imagingtest.Must(t, err)
 				compare(t, name, file)
 			})
 			return nil
 		})
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 	}
 }
 
@@ -142,9 +141,9 @@ func TestAlpha(t *testing.T) {
 	images := map[string]*image.NRGBA{"drawn": scene(600, 400)}
 	if root := os.Getenv("MEDIA_TEST_CORPUS"); root != "" {
 		file, err := fs.ReadFile(os.DirFS(root), "color/photo-srgb-1200.jpg")
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 		photo, err := jpeg.Decode(bytes.NewReader(file))
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 		images["photograph"] = turned(photo, 1).(*image.NRGBA)
 	}
 	for name, img := range images {
@@ -195,7 +194,7 @@ func TestMoving(t *testing.T) {
 	if root := os.Getenv("MEDIA_TEST_CORPUS"); root != "" {
 		for _, name := range []string{"anim/pan-10f.gif", "anim/dispose-background-alpha.gif", "anim/dispose-previous-alpha.gif"} {
 			file, err := fs.ReadFile(os.DirFS(root), name)
-			test.Must(t, err)
+			imagingtest.Must(t, err)
 			files[name] = file
 		}
 	}
@@ -207,8 +206,8 @@ func TestMoving(t *testing.T) {
 			if err == nil {
 				err = a.DecodeFrames()
 			}
-			test.Must(t, err)
-			test.Equal(t, a.LoopCount, want.loops, "it plays", "times")
+			imagingtest.Must(t, err)
+			imagingtest.Equal(t, a.LoopCount, want.loops, "it plays", "times")
 			least := 32.0
 			if strings.Contains(name, "pan") {
 				least = 26 // it is dithered, and the player of the test loses 5 dB of it
@@ -222,14 +221,14 @@ func TestMoving(t *testing.T) {
 func play(t *testing.T, a *animation.Animation, want *recorder, least float64) {
 	t.Helper()
 	player, err := animation.NewAnimDecoder(a)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	var shown time.Duration
 	var canvas *image.NRGBA
 	var until time.Duration
 	for i, frame := range want.frames {
 		if shown >= until && player.HasNext() {
 			next, lasts, err := player.NextFrame()
-			test.Must(t, err)
+			imagingtest.Must(t, err)
 			canvas, until = next, until+lasts
 		}
 		for _, over := range []color.Gray{{0}, {255}} {
@@ -256,7 +255,7 @@ func TestNoMetadata(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file, err := fs.ReadFile(root, name)
-			test.Must(t, err)
+			imagingtest.Must(t, err)
 			ext := name[strings.LastIndexByte(name, '.')+1:]
 			info, got := checked(t, file, ext), chunks(t, made(t, file, ext, render.Options{}))
 			for kind := range got {
@@ -295,7 +294,7 @@ func cwebp(t testing.TB, name string) []byte {
 		t.Fatalf("cwebp: %v: %s", err, said)
 	}
 	file, err := os.ReadFile(out)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	return file
 }
 
@@ -305,7 +304,7 @@ func TestBesideCwebp(t *testing.T) {
 	t.Parallel()
 	root := imagingtest.Corpus(t)
 	encoder, err := webp.New()
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	larger, worse := 1.03, 0.5
 	if !encoder.Stops() { // the pure Go encoder uses another method, which differs by 2 %
 		larger, worse = 1.10, 1.0
@@ -320,7 +319,7 @@ func TestBesideCwebp(t *testing.T) {
 				t.Parallel()
 				path := filepath.Join(root, name)
 				file, err := os.ReadFile(path)
-				test.Must(t, err)
+				imagingtest.Must(t, err)
 				ext := strings.TrimPrefix(filepath.Ext(name), ".")
 				info := checked(t, file, ext)
 				if info.Width < 100 || info.Components == 4 || info.Profile != nil {
@@ -396,7 +395,7 @@ func TestForeignImages(t *testing.T) {
 func checkForeign(t *testing.T, root string) (images []*foreign, none map[string]int) {
 	t.Helper()
 	encoder, err := webp.New()
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	maker, folder := render.NewMaker(encoder, render.Limits{}), t.TempDir()
 	none = make(map[string]int)
 	seen := make(map[[sha256.Size]byte]bool)
@@ -453,14 +452,14 @@ func show(t *testing.T, images []*foreign) {
 		t.Fatal("MEDIA_TEST_BROWSER is needed")
 	}
 	list, err := json.Marshal(images)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	file := filepath.Join(t.TempDir(), "images.json")
-	test.Must(t, os.WriteFile(file, list, 0o600))
+	imagingtest.Must(t, os.WriteFile(file, list, 0o600))
 	cmd := exec.CommandContext(t.Context(), node, filepath.Join("testdata", "foreign.mjs"), file)
 	cmd.Env = append(os.Environ(), "MEDIA_TEST_CHROMIUM="+chromium)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	if err := json.Unmarshal(out, &images); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
-	"github.com/caddymedia/media/internal/test"
 )
 
 // ink has a colour for each letter. The frames of the tests are 4 pixels wide and 1 high, so that a
@@ -122,7 +122,7 @@ func TestDisposal(t *testing.T) {
 			for _, canvas := range recorded(t, file, "gif").frames {
 				got = append(got, word(canvas))
 			}
-			test.Same(t, got, c.want, "it shows")
+			imagingtest.Same(t, got, c.want, "it shows")
 		})
 	}
 }
@@ -137,7 +137,7 @@ func TestStillGIF(t *testing.T) {
 	if len(r.frames) != 0 || len(r.still) == 0 {
 		t.Fatalf("it is encoded as %d frames and %d images", len(r.frames), len(r.still))
 	}
-	test.Equal(t, word(r.still[0].(*image.NRGBA)), ".GB.", "it shows")
+	imagingtest.Equal(t, word(r.still[0].(*image.NRGBA)), ".GB.", "it shows")
 }
 
 func TestTimes(t *testing.T) {
@@ -148,9 +148,9 @@ func TestTimes(t *testing.T) {
 			Delay: []int{0, 1, 2, 500}, LoopCount: c.repeat,
 		})
 		r := recorded(t, file, "gif")
-		test.Equal(t, r.loops, c.want, "repeated", c.repeat, "times it plays", "times")
+		imagingtest.Equal(t, r.loops, c.want, "repeated", c.repeat, "times it plays", "times")
 		want := []time.Duration{100 * time.Millisecond, 100 * time.Millisecond, 20 * time.Millisecond, 5 * time.Second}
-		test.Same(t, r.delays, want, "frames last")
+		imagingtest.Same(t, r.delays, want, "frames last")
 	}
 }
 

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
-	"github.com/caddymedia/media/internal/test"
 )
 
 // recorder is an encoder that records its arguments.
@@ -80,7 +80,7 @@ func (r *recorder) Animate(_ context.Context, a webp.Animation, _ webp.Options) 
 func checked(t testing.TB, file []byte, ext string) imaging.Info {
 	t.Helper()
 	info, err := imaging.CheckImage(bytes.NewReader(file), int64(len(file)), ext, imaging.Options{})
-	test.Must(t, err, "checking the image")
+	imagingtest.Must(t, err, "checking the image")
 	return info
 }
 
@@ -101,7 +101,7 @@ func recorded(t testing.TB, file []byte, ext string) *recorder {
 	r := new(recorder)
 	m := render.NewMaker(r, render.Limits{})
 	_, err := variantOf(t.Context(), m, bytes.NewReader(file), checked(t, file, ext), render.Options{})
-	test.Must(t, err, "making the variant")
+	imagingtest.Must(t, err, "making the variant")
 	return r
 }
 
@@ -122,7 +122,7 @@ func scene(width, height int) *image.NRGBA {
 func encoded(t testing.TB, encode func(*bytes.Buffer) error) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	test.Must(t, encode(&b))
+	imagingtest.Must(t, encode(&b))
 	return b.Bytes()
 }
 

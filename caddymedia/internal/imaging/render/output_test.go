@@ -15,9 +15,9 @@ import (
 	"github.com/deepteams/webp/animation"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
-	"github.com/caddymedia/media/internal/test"
 )
 
 // output returns the file of an output of an image.
@@ -40,7 +40,7 @@ func decodedAs(t testing.TB, file []byte, format imaging.Format) image.Image {
 		return decodedWebP(t, file)
 	}
 	img, err := decode(bytes.NewReader(file))
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	return img
 }
 
@@ -125,13 +125,13 @@ func TestOutputProfile(t *testing.T) {
 	for _, size := range []int{500, 65_520, 64 << 10} {
 		profile := slices.Concat(make([]byte, 16), []byte("RGB XYZ "), make([]byte, 12), []byte("acsp"), make([]byte, size-40))
 		file, err := imaging.WithProfile(asJPEG(t, scene(64, 48)), imaging.JPEG, profile)
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 		for _, format := range []imaging.Format{imaging.JPEG, imaging.PNG, imaging.WebP} {
 			small := output(t, file, "jpg", render.Output{Format: format, Box: scale.Box{Width: 32}})
 			if got := checked(t, small, format.Extension()).Profile; !bytes.Equal(got, profile) {
 				t.Errorf("%s has a profile of %d bytes, want %d", format, len(got), len(profile))
 			}
-			test.Equal(t, decodedAs(t, small, format).Bounds().Size(), image.Pt(32, 24), format, "is of")
+			imagingtest.Equal(t, decodedAs(t, small, format).Bounds().Size(), image.Pt(32, 24), format, "is of")
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestOutputOfGreyProfile(t *testing.T) {
 	grey := image.NewGray(image.Rect(0, 0, 64, 48))
 	for format, file := range map[imaging.Format][]byte{imaging.JPEG: asJPEG(t, grey), imaging.PNG: asPNG(t, grey)} {
 		file, err := imaging.WithProfile(file, format, profile)
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 		for _, to := range []imaging.Format{imaging.JPEG, imaging.PNG, imaging.WebP} {
 			small := output(t, file, format.Extension(), render.Output{Format: to, Box: scale.Box{Width: 32}})
 			got := checked(t, small, to.Extension()).Profile
@@ -204,10 +204,10 @@ func TestOutputBeyondLimits(t *testing.T) {
 	info := checked(t, file, "gif")
 	m := newMaker(t)
 	o := render.Output{Format: imaging.WebP, Box: scale.Box{Width: 100}}
-	test.Fails(t, m.Feasible(info, o), "it can be made as an animation")
+	imagingtest.Fails(t, m.Feasible(info, o), "it can be made as an animation")
 	o.FirstFrame = true
 	img := decodedWebP(t, output(t, file, "gif", o))
-	test.Equal(t, img.Bounds().Size(), image.Pt(100, 100), "the first frame is of")
+	imagingtest.Equal(t, img.Bounds().Size(), image.Pt(100, 100), "the first frame is of")
 }
 
 // TestOneDecoding: the image is read once for the check of the caller, and once here.
@@ -220,7 +220,7 @@ func TestOneDecoding(t *testing.T) {
 		outputs = append(outputs, render.Output{Format: imaging.JPEG, Box: scale.Box{Width: width}})
 	}
 	made, err := newMaker(t).Make(t.Context(), r, checked(t, file, "png"), outputs...)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	for i, m := range made {
 		if m.Err != nil || len(m.File) == 0 {
 			t.Errorf("output %d: %v", i, m.Err)
@@ -253,7 +253,7 @@ func TestTinyOutputs(t *testing.T) {
 			}{{"png", asPNG(t, scene(size.X, size.Y))}, {"jpg", asJPEG(t, scene(size.X, size.Y))}} {
 				for _, format := range []imaging.Format{imaging.JPEG, imaging.PNG, imaging.WebP} {
 					got := decodedAs(t, output(t, file.data, file.ext, render.Output{Format: format, Box: box}), format).Bounds().Size()
-					test.Equal(t, got, box.View(size.X, size.Y).Size, box, "of", size, "in", format, "is of")
+					imagingtest.Equal(t, got, box.View(size.X, size.Y).Size, box, "of", size, "in", format, "is of")
 				}
 			}
 		}
@@ -267,7 +267,7 @@ func TestOrientations(t *testing.T) {
 	for _, size := range []image.Point{{64, 48}, {65, 49}, {64, 49}, {65, 48}, {1, 1}, {3, 100}} {
 		file := asJPEG(t, scene(size.X, size.Y))
 		stored, err := jpeg.Decode(bytes.NewReader(file))
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 		for o := 1; o <= 8; o++ {
 			t.Run(fmt.Sprintf("%dx%d as %d", size.X, size.Y, o), func(t *testing.T) {
 				t.Parallel()
@@ -365,7 +365,7 @@ func TestFewColors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := recorded(t, asPNG(t, c.img), "png")
-			test.Equal(t, len(r.still) == 2 && r.lossless[1], c.lossless, "tried without loss")
+			imagingtest.Equal(t, len(r.still) == 2 && r.lossless[1], c.lossless, "tried without loss")
 		})
 	}
 }

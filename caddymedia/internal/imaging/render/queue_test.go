@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
@@ -57,11 +57,11 @@ func TestQueue(t *testing.T) {
 			t.Errorf("%d waiting and %d working, want %d and 2", m.Waiting(), m.Working(), waiting)
 		}
 		for range 2 { // more than the queue holds
-			test.Is(t, <-results, render.ErrBusy, "one too many")
+			imagingtest.Is(t, <-results, render.ErrBusy, "one too many")
 		}
 		close(goOn)
 		for range 2 + waiting {
-			test.Is(t, <-results, nil, "one that waited")
+			imagingtest.Is(t, <-results, nil, "one that waited")
 		}
 		if m.Waiting() != 0 || m.Working() != 0 {
 			t.Errorf("%d waiting and %d working in the end", m.Waiting(), m.Working())
@@ -85,10 +85,10 @@ func TestWaitEnds(t *testing.T) {
 				results <- err
 			}()
 		}
-		test.Is(t, <-results, render.ErrBusy, "it waited too long")
-		test.Equal(t, time.Since(start), 5*time.Second, "after")
+		imagingtest.Is(t, <-results, render.ErrBusy, "it waited too long")
+		imagingtest.Equal(t, time.Since(start), 5*time.Second, "after")
 		close(goOn)
-		test.Is(t, <-results, nil, "the other")
+		imagingtest.Is(t, <-results, nil, "the other")
 	})
 }
 
@@ -101,7 +101,7 @@ func TestMemory(t *testing.T) {
 		m := render.NewMaker(r, render.Limits{Workers: 3, Memory: 2*each + each/2, Wait: time.Minute})
 		results, goOn := busy(t, r, m, 3)
 		synctest.Wait()
-		test.Equal(t, r.inside.Load(), 2, "working")
+		imagingtest.Equal(t, r.inside.Load(), 2, "working")
 		for range 2 {
 			goOn <- struct{}{}
 		}
@@ -109,7 +109,7 @@ func TestMemory(t *testing.T) {
 			t.Errorf("the first two: %v, %v", a, b)
 		}
 		close(goOn)
-		test.Is(t, <-results, nil, "the third")
+		imagingtest.Is(t, <-results, nil, "the third")
 	})
 }
 
@@ -161,7 +161,7 @@ func TestLeave(t *testing.T) {
 		}
 		r.before = nil
 		_, err := variantOf(t.Context(), m, bytes.NewReader(file), info, render.Options{})
-		test.Is(t, err, nil, "the next")
+		imagingtest.Is(t, err, nil, "the next")
 	})
 }
 
@@ -186,11 +186,11 @@ func TestLosslessMemory(t *testing.T) {
 			r := &recorder{memory: 4}
 			m := render.NewMaker(r, render.Limits{Workers: 2, Memory: c.memory})
 			_, err := variantOf(t.Context(), m, bytes.NewReader(file), checked(t, file, "png"), render.Options{})
-			test.Must(t, err)
-			test.Equal(t, len(r.still), c.want, "encoded", "times")
+			imagingtest.Must(t, err)
+			imagingtest.Equal(t, len(r.still), c.want, "encoded", "times")
 			// All of the memory is available again.
 			_, err = variantOf(t.Context(), m, bytes.NewReader(file), checked(t, file, "png"), render.Options{})
-			test.Is(t, err, nil, "the next")
+			imagingtest.Is(t, err, nil, "the next")
 		})
 	}
 }
@@ -201,8 +201,8 @@ func TestTooMuchMemory(t *testing.T) {
 	info := checked(t, file, "png")
 	small := render.NewMaker(&recorder{memory: 100}, render.Limits{Memory: 100 * 100 * 5})
 	_, err := variantOf(t.Context(), small, bytes.NewReader(file), info, render.Options{})
-	test.Is(t, err, render.ErrNone, "an image that can only be decoded")
-	test.Is(t, small.Check(t.Context(), bytes.NewReader(file), info), nil, "decoding it")
+	imagingtest.Is(t, err, render.ErrNone, "an image that can only be decoded")
+	imagingtest.Is(t, small.Check(t.Context(), bytes.NewReader(file), info), nil, "decoding it")
 	tiny := render.NewMaker(new(recorder), render.Limits{Memory: 100})
 	for name, err := range map[string]error{
 		"checking": tiny.Check(t.Context(), bytes.NewReader(file), info),
@@ -232,7 +232,7 @@ func TestNone(t *testing.T) {
 			t.Parallel()
 			m := render.NewMaker(new(recorder), render.Limits{})
 			_, err := variantOf(t.Context(), m, bytes.NewReader(file), checked(t, file, "png"), render.Options{})
-			test.Is(t, err, render.ErrNone)
+			imagingtest.Is(t, err, render.ErrNone)
 		})
 	}
 }
@@ -245,14 +245,14 @@ func TestPanic(t *testing.T) {
 	r := new(recorder)
 	m := render.NewMaker(r, render.Limits{Workers: 1})
 	for range 3 {
-		test.Is(t, m.Check(t.Context(), panics{bytes.NewReader(file)}, info), render.ErrPanic, "decoding")
+		imagingtest.Is(t, m.Check(t.Context(), panics{bytes.NewReader(file)}, info), render.ErrPanic, "decoding")
 		_, err := variantOf(t.Context(), m, panics{bytes.NewReader(file)}, info, render.Options{})
 		if !errors.Is(err, render.ErrPanic) || errors.Is(err, render.ErrNone) {
 			t.Errorf("decoding for a variant: %v", err)
 		}
 		r.before = func(context.Context) error { panic("no idea") }
 		_, err = variantOf(t.Context(), m, bytes.NewReader(file), info, render.Options{})
-		test.Is(t, err, render.ErrNone, "encoding")
+		imagingtest.Is(t, err, render.ErrNone, "encoding")
 	}
 }
 

@@ -22,10 +22,10 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
-	"github.com/caddymedia/media/internal/test"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
@@ -51,7 +51,7 @@ func TestDecodingTime(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		}
-		test.Is(t, m.Check(t.Context(), bytes.NewReader(file), info), nil, "in time")
+		imagingtest.Is(t, m.Check(t.Context(), bytes.NewReader(file), info), nil, "in time")
 	})
 }
 
@@ -69,7 +69,7 @@ func TestTimeOfOutputs(t *testing.T) {
 			outputs = append(outputs, render.Output{Format: imaging.WebP, Box: scale.Box{Width: width}, FirstFrame: true})
 		}
 		made, err := m.Make(t.Context(), bytes.NewReader(file), info, outputs...)
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 		for i, o := range made { // the second rendition begins after 2 seconds
 			if late := i > 2; errors.Is(o.Err, render.ErrBusy) != late || (o.File == nil) != late {
 				t.Errorf("output %d: %d bytes, %v", i, len(o.File), o.Err)
@@ -100,7 +100,7 @@ func TestTimeOfAnimation(t *testing.T) {
 		m := render.NewMaker(e, render.Limits{Time: 3 * time.Second})
 		rendition := render.Output{Format: imaging.WebP, Box: scale.Box{Width: 4}, FirstFrame: true}
 		made, err := m.Make(t.Context(), bytes.NewReader(file), info, rendition, render.Variant(render.Options{}))
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 		if made[0].Err != nil || len(made[0].File) == 0 || len(e.still) == 0 || word(e.still[0].(*image.NRGBA)) != "RRRR" {
 			t.Errorf("the rendition: %v, of %d still images", made[0].Err, len(e.still))
 		}
@@ -117,8 +117,8 @@ func TestTimeIsNotContent(t *testing.T) {
 	info := checked(t, file, "jpg")
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, render.Limits{Time: time.Second})
-		test.Is(t, <-s.make("a", file, info), render.ErrTime, "encoding")
-		test.Is(t, s.m.Check(t.Context(), lazy{bytes.NewReader(file)}, info), render.ErrTime, "decoding")
+		imagingtest.Is(t, <-s.make("a", file, info), render.ErrTime, "encoding")
+		imagingtest.Is(t, s.m.Check(t.Context(), lazy{bytes.NewReader(file)}, info), render.ErrTime, "decoding")
 	})
 }
 
@@ -146,7 +146,7 @@ func admitted(t *testing.T, m *render.Maker, long bool) *render.Maker {
 func admittedFor(t *testing.T, m *render.Maker, owner string, long bool) *render.Maker {
 	t.Helper()
 	on, leave, err := m.Admit(t.Context(), owner, long)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	t.Cleanup(leave)
 	return on
 }
@@ -168,7 +168,7 @@ func TestRequestsTakeTurns(t *testing.T) {
 			on := admittedFor(t, m, owner, false)
 			wg.Go(func() {
 				_, err := variantOf(t.Context(), on, bytes.NewReader(file), info, render.Options{})
-				test.Is(t, err, nil)
+				imagingtest.Is(t, err, nil)
 				if owner == "b" {
 					took = time.Since(start)
 				}
@@ -214,7 +214,7 @@ func TestLongAnimationBeside(t *testing.T) {
 		for _, maker := range []*render.Maker{m.For(queue.Party{Owner: "b"}), admitted(t, m, false)} {
 			start := time.Now()
 			_, err := variantOf(t.Context(), maker, bytes.NewReader(still), info, render.Options{})
-			test.Is(t, err, nil)
+			imagingtest.Is(t, err, nil)
 			if took := time.Since(start); took != 3*time.Second || len(made) > 0 {
 				t.Errorf("an image took %v, with its own 3 s", took)
 			}
@@ -244,7 +244,7 @@ func TestWorkerIsLeft(t *testing.T) {
 					go func() { _ = on.Check(t.Context(), stalled{bytes.NewReader(file), s.goOn}, info) }()
 				}
 				synctest.Wait()
-				test.Equal(t, s.m.Working(), want, "of", workers, "workers")
+				imagingtest.Equal(t, s.m.Working(), want, "of", workers, "workers")
 				s.end()
 			})
 		}
@@ -281,7 +281,7 @@ func TestLongRequests(t *testing.T) {
 		if len(ended) != 5 || m.Waiting() != 7 {
 			t.Errorf("%d ended, %d wait", len(ended), m.Waiting())
 		}
-		test.Is(t, admitted(t, m, false).Check(t.Context(), bytes.NewReader(long), info), render.ErrLong, "not admitted as long")
+		imagingtest.Is(t, admitted(t, m, false).Check(t.Context(), bytes.NewReader(long), info), render.ErrLong, "not admitted as long")
 		end()
 	})
 }
@@ -310,7 +310,7 @@ func TestMemoryEstimates(t *testing.T) {
 			}
 			for _, name := range names {
 				file, err := fs.ReadFile(os.DirFS(root), name)
-				test.Must(t, err)
+				imagingtest.Must(t, err)
 				files[name] = file
 			}
 		}
@@ -321,14 +321,14 @@ func TestMemoryEstimates(t *testing.T) {
 		var decoded, converted int64
 		if info.Format == imaging.GIF {
 			g, err := imaging.DecodeGIF(bytes.NewReader(file), info)
-			test.Must(t, err)
+			imagingtest.Must(t, err)
 			decoded = allocated(func() { _, _ = imaging.DecodeGIF(bytes.NewReader(file), info) })
 			if info.Frames == 1 {
 				converted = allocated(func() { render.Compose(g) })
 			}
 		} else {
 			img, err := imaging.Decode(bytes.NewReader(file), info)
-			test.Must(t, err, name)
+			imagingtest.Must(t, err, name)
 			decoded = allocated(func() { _, _ = imaging.Decode(bytes.NewReader(file), info) })
 			converted = allocated(func() { render.Upright(img, info) })
 		}
@@ -354,7 +354,7 @@ func TestAlphaMemory(t *testing.T) {
 	}{"opaque": {scene(100, 100), nil}, "alpha": {alpha, render.ErrNone}} {
 		file := asPNG(t, tt.img)
 		_, err := variantOf(t.Context(), m, bytes.NewReader(file), checked(t, file, "png"), render.Options{})
-		test.Is(t, err, tt.want, name)
+		imagingtest.Is(t, err, tt.want, name)
 	}
 }
 
@@ -423,7 +423,7 @@ func TestAnimationMemory(t *testing.T) {
 		m := render.NewMaker(e, render.Limits{})
 		before := liveMemory()
 		_, err := m.Make(t.Context(), bytes.NewReader(file), info, outputs...)
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 		const tables = 256 << 10
 		most := render.MakingMemory(m, info, outputs...) + tables
 		if live := int64(e.live - before); live > most {
@@ -447,7 +447,7 @@ func TestMemoryOfFiles(t *testing.T) {
 	outputs := slices.Repeat(one, 16)
 	free := render.NewMaker(new(recorder), render.Limits{})
 	made, err := free.Make(t.Context(), bytes.NewReader(file), info, outputs...)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	files := int64(0)
 	for _, o := range made[1:] {
 		files += int64(cap(o.File))
@@ -458,7 +458,7 @@ func TestMemoryOfFiles(t *testing.T) {
 	}
 	tight := render.NewMaker(new(recorder), render.Limits{Memory: least + files/2})
 	made, err = tight.Make(t.Context(), bytes.NewReader(file), info, append(outputs, render.Variant(render.Options{}))...)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	for i, want := range map[int]error{0: render.ErrNone, 15: nil, 16: nil} {
 		if !errors.Is(made[i].Err, want) {
 			t.Errorf("output %d: %v, want %v", i, made[i].Err, want)

@@ -9,8 +9,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
-	"github.com/caddymedia/media/internal/test"
 )
 
 func TestConstant(t *testing.T) {
@@ -237,7 +237,7 @@ func TestView(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%v of %dx%d", c.box, c.width, c.height), func(t *testing.T) {
 			t.Parallel()
-			test.Equal(t, c.box.View(c.width, c.height), (scale.View{From: c.from, Size: c.size}))
+			imagingtest.Equal(t, c.box.View(c.width, c.height), (scale.View{From: c.from, Size: c.size}))
 		})
 	}
 }
@@ -331,7 +331,7 @@ func FuzzScale(f *testing.F) {
 		}
 		v := scale.Box{Width: boxWidth, Height: boxHeight, Cover: cover}.View(w, h)
 		got := s.Scale(v, turn)
-		test.Equal(t, got.Bounds(), (image.Rectangle{Max: v.Size}), "the copy is", "not", v.Size)
+		imagingtest.Equal(t, got.Bounds(), (image.Rectangle{Max: v.Size}), "the copy is", "not", v.Size)
 		v.From = scale.Area{X: x, Y: y, Width: side, Height: side}
 		s.Scale(v, turn)
 	})

@@ -17,7 +17,6 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
-	"github.com/caddymedia/media/internal/test"
 )
 
 // TestBesideVips compares copies of all photographs with those of vipsthumbnail, the program of
@@ -56,7 +55,7 @@ func TestBesideVips(t *testing.T) {
 func decoded(t testing.TB, path string) image.Image {
 	t.Helper()
 	file, err := os.ReadFile(path)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	var img image.Image
 	switch filepath.Ext(path) {
 	case ".png":
@@ -66,7 +65,7 @@ func decoded(t testing.TB, path string) image.Image {
 	default:
 		img, err = jpeg.Decode(bytes.NewReader(file))
 	}
-	test.Must(t, err, path)
+	imagingtest.Must(t, err, path)
 	switch img.(type) {
 	case *image.YCbCr, *image.Gray, *image.NRGBA:
 		return img

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 )
 
 // hostileSVG is an image that must be refused with a message that names the reason. It does not
@@ -278,7 +278,7 @@ func TestHostileSVGDocuments(t *testing.T) {
 		fmt.Fprintf(&laughs, `<!ENTITY l%d "%s">`, i+1, strings.Repeat(fmt.Sprintf("&l%d;", i), 10))
 	}
 	billion := laughs.String() + `]>` + svg(`<text>&l9;</text>`)
-	test.Is(t, check(billion, false), nil, "billion laughs are kept, since they are empty")
+	imagingtest.Is(t, check(billion, false), nil, "billion laughs are kept, since they are empty")
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	_, _ = z.Write([]byte(svg("")))

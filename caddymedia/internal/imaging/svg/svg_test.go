@@ -12,7 +12,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/caddymedia/media/internal/test"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 )
 
 // verdict is the outcome of a check.
@@ -292,7 +292,7 @@ func TestSVGImagesPass(t *testing.T) {
 func TestSVGSizeIsCountedWhileReading(t *testing.T) {
 	t.Parallel()
 	err := Check(bufio.NewReader(strings.NewReader(svg(strings.Repeat(" ", 3<<20)))), 100, true)
-	test.Equal(t, verdictOf(err), tooLarge, err)
+	imagingtest.Equal(t, verdictOf(err), tooLarge, err)
 }
 
 const svgSpace = "http://www.w3.org/2000/svg"
@@ -309,7 +309,7 @@ func TestAttacksAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := check(text, true)
-			test.Equal(t, verdictOf(err), refused, err, "(", ")", text)
+			imagingtest.Equal(t, verdictOf(err), refused, err, "(", ")", text)
 			t.Log(err)
 		})
 	}
@@ -442,10 +442,10 @@ func TestIconsPass(t *testing.T) {
 		}
 		icons++
 		bytes += len(data)
-		test.Is(t, check(string(data), true), nil, path)
+		imagingtest.Is(t, check(string(data), true), nil, path)
 		return nil
 	})
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	if icons < fewestIcons {
 		t.Errorf("there are %d icons, at least %d are needed", icons, fewestIcons)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/deepteams/webp/animation"
 	"github.com/deepteams/webp/mux"
 
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
-	"github.com/caddymedia/media/internal/test"
 )
 
 type shown struct {
@@ -66,7 +66,7 @@ func animate(t testing.TB, frames []shown, loops int, opts webp.Options) []byte 
 	size := frames[0].img.Rect.Size()
 	a := webp.Animation{Width: size.X, Height: size.Y, Loops: loops, Frames: reused(frames)}
 	file, err := newEncoder(t).Animate(t.Context(), a, opts)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	return file
 }
 
@@ -98,15 +98,15 @@ func still(f animation.Frame) []byte {
 func play(t testing.TB, file []byte) (frames []shown, loops int) {
 	t.Helper()
 	a, err := animation.Decode(bytes.NewReader(file))
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	for i, f := range a.Frames {
 		a.Frames[i].Image = decode(t, still(f))
 	}
 	d, err := animation.NewAnimDecoder(a)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	for d.HasNext() {
 		img, time, err := d.NextFrame()
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 		frames = append(frames, shown{img, time})
 	}
 	return frames, a.LoopCount
@@ -134,7 +134,7 @@ func TestAnimate(t *testing.T) {
 				t.Fatalf("%d frames %d times, want %d and %d", len(frames), loops, len(want), tt.loops)
 			}
 			for i, f := range frames {
-				test.Equal(t, f.time, want[i].time, "frame", i, "for")
+				imagingtest.Equal(t, f.time, want[i].time, "frame", i, "for")
 				for _, background := range []float64{0, 255} {
 					if db := psnr(f.img, want[i].img, background); db < tt.least {
 						t.Errorf("frame %d over %v: %.2f dB", i, background, db)
@@ -161,7 +161,7 @@ func TestAnimateTimes(t *testing.T) {
 	for _, f := range got {
 		sum += f.time
 	}
-	test.Equal(t, sum, (3+long+40)*time.Millisecond, "plays for")
+	imagingtest.Equal(t, sum, (3+long+40)*time.Millisecond, "plays for")
 }
 
 // TestAnimateSame: equal frames may be merged, with the sum of their durations.
@@ -229,9 +229,9 @@ func TestAnimateRefuses(t *testing.T) {
 	}
 	wide := webp.Animation{Width: webp.MaxSide + 1, Height: 1, Frames: reused(good)}
 	_, err := e.Animate(t.Context(), wide, webp.Options{})
-	test.Is(t, err, webp.ErrTooWide)
+	imagingtest.Is(t, err, webp.ErrTooWide)
 	_, err = e.Animate(t.Context(), webp.Animation{Width: size.X, Height: size.Y, Frames: reused(good)}, webp.Options{Quality: 400})
-	test.Fails(t, err, "a quality of 400 passes")
+	imagingtest.Fails(t, err, "a quality of 400 passes")
 }
 
 func TestAnimateStops(t *testing.T) {
@@ -267,9 +267,9 @@ func TestAnimateStops(t *testing.T) {
 func chunkOf(t testing.TB, file []byte, id uint32) []byte {
 	t.Helper()
 	d, err := mux.NewDemuxer(file)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	data, err := d.GetChunk(id)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	return data
 }
 
@@ -334,7 +334,7 @@ func TestProfileIsReplaced(t *testing.T) {
 	t.Parallel()
 	file := encode(t, draw(9, 9), webp.Options{Profile: []byte("one")})
 	file, err := webp.WithProfile(file, []byte("another"))
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	if n := bytes.Count(file, []byte("ICCP")); n != 1 || string(chunkOf(t, file, mux.FourCCICCP)) != "another" {
 		t.Errorf("%d profiles", n)
 	}
@@ -346,7 +346,7 @@ func TestProfileNeedsAFile(t *testing.T) {
 	file := encode(t, drawAlpha(20, 20), webp.Options{})
 	for n := range len(file) {
 		_, err := webp.WithProfile(file[:n], []byte("p"))
-		test.Fails(t, err, "passes with", n, "of", len(file), "bytes")
+		imagingtest.Fails(t, err, "passes with", n, "of", len(file), "bytes")
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 
 	reference "github.com/deepteams/webp"
 
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
-	"github.com/caddymedia/media/internal/test"
 )
 
 var sizes = []image.Point{{1, 1}, {2, 1}, {1, 2}, {3, 5}, {15, 17}, {16, 16}, {33, 31}, {257, 129}, {webp.MaxSide, 1}, {1, webp.MaxSide}}
@@ -114,7 +114,7 @@ func TestNoAlphaWithoutNeed(t *testing.T) {
 	for _, opts := range []webp.Options{{}, {Lossless: true}, {Profile: []byte("profile")}} {
 		file := encode(t, draw(50, 40), opts)
 		features, err := reference.GetFeatures(bytes.NewReader(file))
-		test.Must(t, err)
+		imagingtest.Must(t, err)
 		if features.HasAlpha || bytes.Contains(file, []byte("ALPH")) {
 			t.Errorf("%+v: has alpha", opts)
 		}
@@ -187,11 +187,11 @@ func TestRefused(t *testing.T) {
 		image.NewYCbCr(image.Rect(0, 0, 1, webp.MaxSide+1), image.YCbCrSubsampleRatio420),
 	} {
 		_, err := e.Encode(t.Context(), img, webp.Options{})
-		test.Is(t, err, webp.ErrTooWide, img.Bounds())
+		imagingtest.Is(t, err, webp.ErrTooWide, img.Bounds())
 	}
 	for _, opts := range []webp.Options{{Quality: -1}, {Quality: 101}, {Effort: "hard"}} {
 		_, err := e.Encode(t.Context(), draw(8, 8), opts)
-		test.Fails(t, err, opts, "passes")
+		imagingtest.Fails(t, err, opts, "passes")
 	}
 }
 
@@ -324,6 +324,6 @@ func TestLarge(t *testing.T) {
 	}
 	p := planes(tiled(img, 7000, 4010))
 	got, err := reference.Decode(bytes.NewReader(encode(t, p, webp.Options{Quality: 50})))
-	test.Must(t, err)
-	test.Equal(t, got.Bounds().Size(), p.Rect.Size(), "an image of", got.Bounds())
+	imagingtest.Must(t, err)
+	imagingtest.Equal(t, got.Bounds().Size(), p.Rect.Size(), "an image of", got.Bounds())
 }

@@ -9,21 +9,21 @@ import (
 
 	reference "github.com/deepteams/webp"
 
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
-	"github.com/caddymedia/media/internal/test"
 )
 
 func newEncoder(t testing.TB) webp.Encoder {
 	t.Helper()
 	e, err := webp.New()
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	return e
 }
 
 func encode(t testing.TB, img image.Image, opts webp.Options) []byte {
 	t.Helper()
 	file, err := newEncoder(t).Encode(t.Context(), img, opts)
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	return file
 }
 
@@ -132,7 +132,7 @@ func pixels(p *image.YCbCr) *image.NRGBA {
 func decode(t testing.TB, file []byte) *image.NRGBA {
 	t.Helper()
 	img, err := reference.Decode(bytes.NewReader(file))
-	test.Must(t, err)
+	imagingtest.Must(t, err)
 	switch img := img.(type) {
 	case *image.NRGBA:
 		return img

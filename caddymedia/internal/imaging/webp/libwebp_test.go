@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
-	"github.com/caddymedia/media/internal/test"
 )
 
 func TestOtherVersionIsRefused(t *testing.T) {
@@ -17,19 +17,19 @@ func TestOtherVersionIsRefused(t *testing.T) {
 		0x010302: "libwebp 1.3.2, but 1.4 or a later",
 		0x020400: "libwebp 2.4.0, but 1.4 or a later",
 	} {
-		test.Says(t, webp.CheckVersion(version), want, version)
+		imagingtest.Says(t, webp.CheckVersion(version), want, version)
 	}
 	for _, version := range []int{0x010400, 0x0104FF, 0x010600} {
-		test.Is(t, webp.CheckVersion(version), nil, version)
+		imagingtest.Is(t, webp.CheckVersion(version), nil, version)
 	}
 }
 
 func TestOtherABIIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, abi := range [][2]int{{0x010f, 0x0109}, {0x030f, 0x0109}, {0x020f, 0x0209}, {0x020f, 0x0009}} {
-		test.Says(t, webp.CheckABI(abi[0], abi[1]), "interfaces", abi)
+		imagingtest.Says(t, webp.CheckABI(abi[0], abi[1]), "interfaces", abi)
 	}
-	test.Is(t, webp.CheckABI(0x020f, 0x0109), nil)
+	imagingtest.Is(t, webp.CheckABI(0x020f, 0x0109), nil)
 }
 
 func TestFailureHasAText(t *testing.T) {
