@@ -62,18 +62,18 @@ func (c *jpegCheck) image() bool {
 		if !ok {
 			return false
 		}
-		switch {
-		case marker == jpegSOS:
+		switch marker {
+		case jpegSOS:
 			return c.scan(segment)
-		case marker == jpegDHT:
+		case jpegDHT:
 			ok = c.codes(segment)
-		case marker == jpegDQT:
+		case jpegDQT:
 			ok = c.quantization(segment)
-		case marker == jpegDRI:
+		case jpegDRI:
 			if ok = len(segment) == 2; ok {
 				c.every = be16(segment)
 			}
-		case marker == jpegSOF0, marker == jpegSOF0+1:
+		case jpegSOF0, jpegSOF0 + 1:
 			ok = c.frame(marker, segment)
 		default:
 			ok = marker >= jpegAPP0 && marker <= jpegCOM

@@ -34,7 +34,7 @@ func scanned(t *testing.T, change func(blocks [][]byte) [][]byte) []byte {
 	}
 	header, _, _ := bytes.Cut(b.Bytes(), []byte{0xFF, 0xDA})
 	const block = 0b00_1010_11 // no difference, the end of the block, and bits that fill the byte
-	var blocks [][]byte
+	blocks := make([][]byte, 0, 6)
 	for i := range 6 {
 		blocks = append(blocks, []byte{block, 0xFF, 0xD0 + byte(i)})
 	}

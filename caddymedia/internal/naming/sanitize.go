@@ -81,13 +81,13 @@ func isASCII(s string) bool {
 // plain returns folded text in the characters a-z, 0-9, "-", "_" and ".". Only dots of s become
 // dots.
 func plain(s string) string {
-	if strings.IndexFunc(s, notPlain) < 0 {
+	if strings.TrimFunc(s, isPlain) == "" {
 		return s
 	}
 	var b strings.Builder
 	for _, r := range s {
 		switch {
-		case !notPlain(r):
+		case isPlain(r):
 			b.WriteRune(r)
 		case r >= 0x80 && unicode.In(r, unicode.L, unicode.M, unicode.N):
 			b.WriteString(transliterate(r))
@@ -98,8 +98,8 @@ func plain(s string) string {
 	return b.String()
 }
 
-func notPlain(r rune) bool {
-	return !(r == '.' || r == '-' || r == '_' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9')
+func isPlain(r rune) bool {
+	return r == '.' || r == '-' || r == '_' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9'
 }
 
 // transliterate returns plain letters and digits for a letter, a mark or a number of any script.

@@ -362,9 +362,9 @@ func attachment(name string) string {
 
 // plainName reports whether a name needs no quotes in a header.
 func plainName(name string) bool {
-	return name != "" && strings.IndexFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_')
-	}) < 0
+	return name != "" && strings.TrimFunc(name, func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_'
+	}) == ""
 }
 
 // singleRange matches a Range header with one range that is not empty. The unit has no case.
