@@ -26,7 +26,7 @@ func (s *site) patchWith(t *testing.T, address, header string, between func()) *
 	r.Body = io.NopCloser(&meanwhile{strings.NewReader(digits[:5]), strings.NewReader(digits[5:]), between})
 	w := httptest.NewRecorder()
 	s.handler.ServeHTTP(w, r)
-	return &reply{Status: w.Code, Header: w.Header(), Body: w.Body.String()}
+	return &reply{w.Code, w.Header(), w.Body.String()}
 }
 
 // TestRightsEnd: the last request stores the item only if the account has its rights then. A
