@@ -25,8 +25,8 @@ func (s *site) patchWith(t *testing.T, address, header string, between func()) *
 	r.ContentLength = int64(len(digits))
 	r.Body = testservice.Meanwhile(digits, between)
 	w := httptest.NewRecorder()
-	s.handler.ServeHTTP(w, r)
-	return &reply{w.Code, w.Header(), w.Body.String()}
+	s.Handler.ServeHTTP(w, r)
+	return &reply{Status: w.Code, Header: w.Header(), Body: w.Body.String()}
 }
 
 // TestRightsEnd: the last request stores the item only if the account has its rights then. A

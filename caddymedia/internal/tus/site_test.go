@@ -80,8 +80,8 @@ func (s *site) send(t *testing.T, method, address, header, body string) *reply {
 func (s *site) roundTrip(t *testing.T, r *http.Request) *reply {
 	t.Helper()
 	w := httptest.NewRecorder()
-	s.handler.ServeHTTP(w, r)
-	got := &reply{w.Code, w.Result().Header, w.Body.String()}
+	s.Handler.ServeHTTP(w, r)
+	got := &reply{Status: w.Code, Header: w.Result().Header, Body: w.Body.String()}
 	for name, want := range map[string]string{
 		"Tus-Resumable": "1.0.0", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
 	} {
