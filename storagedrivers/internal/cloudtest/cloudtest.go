@@ -1,5 +1,6 @@
 // Package cloudtest has the tests that the drivers of cloud services share: commits whose outcome is in
-// doubt, headers, and names of others. Begin with [Service].
+// doubt, headers, and names of others. What all drivers must do is in package drivertest. Begin with
+// [Service].
 package cloudtest
 
 import (
