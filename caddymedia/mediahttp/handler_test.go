@@ -32,7 +32,7 @@ import (
 //	CVE-2024-31217 one upload stopped the process        uploads TestBadUploads
 //	CVE-2026-35412 an item replaced by another's upload  uploads TestEqualNames
 //	CVE-2026-29188 an item deleted without the right     serve TestStaticMethods
-//	GHSA-56p6-qw3c-fq2g token outlived its account       uploads TestRightsEndDuringUpload, integration/features TestAccountRemoved
+//	GHSA-56p6-qw3c-fq2g token outlived its account       uploads TestRightsEndDuringUpload
 //	CVE-2026-54094 symbolic link out of the storage      integration/features TestSymbolicLinks
 //	CVE-2026-54097 names with a common beginning         caller TestAccountOfSomeAliases
 //	CVE-2026-33173 metadata of the client believed       serve TestStaticTypes, uploads TestContent
@@ -47,8 +47,8 @@ import (
 //	GHSA-49wc-4hcv-v58q dots in headers                  caller TestAuthentication, integration/features TestDottedHeaders
 //	GHSA-8mhj-xm4h-m5m6 line breaks in a name            uploads TestNames, serve TestPaths
 //	GHSA-j8px-rmrx-76h9 placeholders in a name           uploads TestNames, integration/features TestTemplatesOfStrangers
-//	CVE-2022-41725 many parts                            upload TestCVE202241725, caller TestSmallForm
-//	CVE-2023-24536 many headers of a part                upload TestCVE202324536
+//	CVE-2022-41725 many parts                            upload TestMemoryOfForms, caller TestSmallForm
+//	CVE-2023-24536 many headers of a part                upload TestMemoryOfForms
 //	CVE-2026-42504 encoded words                         naming TestDecode, uploads TestRestrictedExtensions
 //	CVE-2026-33809 unexpected decoders                   imaging TestCheckImageNamesTheContent
 //	h2non/bimg#394 pixel flood                           imaging TestBombs, uploads TestLimits

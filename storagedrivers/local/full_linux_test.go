@@ -126,8 +126,9 @@ func TestOpenFileBeneath(t *testing.T) {
 func TestReadFileClosed(t *testing.T) {
 	t.Parallel()
 	for name, use := range map[string]func(*reader){
-		"read": func(r *reader) { _, _ = r.ReadAt(make([]byte, 4), 0) },
-		"sent": func(r *reader) { _, _ = r.File() },
+		"read":          func(r *reader) { _, _ = r.ReadAt(make([]byte, 4), 0) },
+		"sent":          func(r *reader) { _, _ = r.File() },
+		"sent too late": func(*reader) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,6 +139,8 @@ func TestReadFileClosed(t *testing.T) {
 			test.Equal(t, n, 0)
 			test.Is(t, err, fs.ErrClosed)
 			test.Is(t, r.Close(), fs.ErrClosed, "closing it again")
+			_, err = r.File()
+			test.Is(t, err, fs.ErrClosed, "sending it")
 		})
 	}
 }

@@ -190,7 +190,7 @@ type readFile interface {
 	// info returns the Info of the object of a key, unless it is no regular file.
 	info(key string) (storagedrivers.Info, error)
 	// osFile returns the same file; Close closes it too.
-	osFile() *os.File
+	osFile() (*os.File, error)
 }
 
 type plainFile struct{ *os.File }
@@ -206,7 +206,7 @@ func (f plainFile) info(key string) (storagedrivers.Info, error) {
 	return newInfo(key, stat), nil
 }
 
-func (f plainFile) osFile() *os.File { return f.File }
+func (f plainFile) osFile() (*os.File, error) { return f.File, nil }
 
 // reader reads a whole file, up to its size at opening. It keeps the offset itself, so that seeking
 // needs no system call.
@@ -219,7 +219,10 @@ func (r *reader) Close() error { return r.file.Close() }
 
 // File returns the file at the reader's offset, so that the kernel can send it.
 func (r *reader) File() (*os.File, error) {
-	file := r.file.osFile()
+	file, err := r.file.osFile()
+	if err != nil {
+		return nil, err
+	}
 	at, err := r.Seek(0, io.SeekCurrent)
 	if err == nil {
 		_, err = file.Seek(at, io.SeekStart)

@@ -91,8 +91,12 @@ func (d *Driver) StageCopy(ctx context.Context, source storagedrivers.Info) (sto
 	if err != nil {
 		return nil, err
 	}
-	st := made.(*staged)                                                           //nolint:forcetypeassert // of Stage
-	if err := st.copyFrom(ctx, body.(*reader).file.osFile(), source); err != nil { //nolint:forcetypeassert // of the zero range
+	st := made.(*staged)                      //nolint:forcetypeassert // of Stage
+	file, err := body.(*reader).file.osFile() //nolint:forcetypeassert // of the zero range
+	if err == nil {
+		err = st.copyFrom(ctx, file, source)
+	}
+	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
 	return st, nil

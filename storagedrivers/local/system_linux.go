@@ -71,7 +71,7 @@ func openat2(dir *os.File, name string, flags uint64) (fd int, err error) {
 // rawFile is a file without what [os.File] does for files that may block, and without its cleanup:
 // two system calls fewer for each small object.
 type rawFile struct {
-	mu     sync.Mutex // a descriptor that is closed may be another file at once
+	mu     sync.RWMutex // a descriptor that is closed may be another file at once
 	fd     int
 	name   string
 	closed bool
@@ -79,8 +79,8 @@ type rawFile struct {
 }
 
 func (f *rawFile) ReadAt(p []byte, offset int64) (n int, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.mu.RLock()
+	defer f.mu.RUnlock()
 	if f.closed {
 		return 0, fs.ErrClosed
 	}
@@ -101,7 +101,11 @@ func (f *rawFile) ReadAt(p []byte, offset int64) (n int, err error) {
 
 func (f *rawFile) info(key string) (storagedrivers.Info, error) {
 	var stat unix.Stat_t
-	if err := unix.Fstat(f.fd, &stat); err != nil {
+	err := unix.Fstat(f.fd, &stat)
+	for errors.Is(err, unix.EINTR) { // some network file systems
+		err = unix.Fstat(f.fd, &stat)
+	}
+	if err != nil {
 		return storagedrivers.Info{}, mapError(&fs.PathError{Op: "stat", Path: f.name, Err: err})
 	}
 	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -110,26 +114,28 @@ func (f *rawFile) info(key string) (storagedrivers.Info, error) {
 	return infoOf(key, stat.Ino, time.Unix(stat.Mtim.Unix()), stat.Size), nil
 }
 
-func (f *rawFile) osFile() *os.File {
+func (f *rawFile) osFile() (*os.File, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.closed {
+		return nil, fs.ErrClosed
+	}
 	if f.file == nil {
 		f.file = os.NewFile(uintptr(f.fd), f.name)
 	}
-	return f.file
+	return f.file, nil
 }
 
 func (f *rawFile) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.file != nil {
-		f.closed = true
-		return f.file.Close()
-	}
 	if f.closed {
 		return fs.ErrClosed
 	}
 	f.closed = true
+	if f.file != nil {
+		return f.file.Close()
+	}
 	return unix.Close(f.fd)
 }
 

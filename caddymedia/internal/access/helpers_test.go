@@ -101,7 +101,7 @@ func (c *countingComparer) taken() []string {
 	return hashes
 }
 
-// fakeStore counts calls, and fails when it is told to.
+// fakeStore counts calls, and fails on request.
 type fakeStore struct {
 	tokens.Store
 	before  func(key string) // called before an update, if set

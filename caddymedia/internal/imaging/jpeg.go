@@ -30,6 +30,7 @@ const (
 	jpegDRI   = 0xDD
 	jpegEXP   = 0xDF
 	jpegAPP0  = 0xE0
+	jpegAPP15 = 0xEF
 	jpegCOM   = 0xFE
 )
 

@@ -76,7 +76,7 @@ func (c *jpegCheck) image() bool {
 		case jpegSOF0, jpegSOF0 + 1:
 			ok = c.frame(marker, segment)
 		default:
-			ok = marker >= jpegAPP0 && marker <= jpegCOM
+			ok = jpegAPP0 <= marker && marker <= jpegAPP15 || marker == jpegCOM
 		}
 		if !ok {
 			return false

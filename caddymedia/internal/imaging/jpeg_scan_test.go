@@ -79,7 +79,7 @@ func TestIsIntact(t *testing.T) {
 func TestIsIntactAltered(t *testing.T) {
 	t.Parallel()
 	for name, data := range map[string][]byte{
-		"colours": drawJPEG(t, 24, 17), "restart markers": scanned(t, func(blocks [][]byte) [][]byte { return blocks }),
+		"colours": withSegments(drawJPEG(t, 24, 17), segment(0xFE, []byte("a comment"))), "restart markers": scanned(t, func(blocks [][]byte) [][]byte { return blocks }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,6 +100,19 @@ func TestIsIntactAltered(t *testing.T) {
 	}
 }
 
+// TestIsIntactMarkers: the decoder reads, or skips, every segment of an image that is known to be intact.
+func TestIsIntactMarkers(t *testing.T) {
+	t.Parallel()
+	whole, intact := drawJPEG(t, 16, 16), map[byte]bool{}
+	for marker := range 256 {
+		data := withSegments(whole, segment(byte(marker), []byte("private")))
+		intact[byte(marker)] = expectDecoded(t, data, fmt.Sprintf("a segment of %#x", marker))
+	}
+	if !intact[0xE0] || !intact[0xED] || !intact[0xFE] {
+		t.Error("no image with metadata is known to be intact")
+	}
+}
+
 // expectDecoded expects that an image that is known to be intact can be decoded, and reports whether it is
 // known.
 func expectDecoded(t *testing.T, data []byte, what string) bool {
@@ -117,6 +130,7 @@ func expectDecoded(t *testing.T, data []byte, what string) bool {
 // FuzzIsIntact: what is known to be intact is decoded.
 func FuzzIsIntact(f *testing.F) {
 	f.Add(drawJPEG(f, 16, 16))
+	f.Add(withSegments(drawJPEG(f, 16, 16), segment(0xE0, []byte("JFIF\x00")), segment(0xFE, []byte("a comment"))))
 	grey, _ := drawGrey(f, 16, 16)
 	f.Add(grey)
 	f.Fuzz(func(t *testing.T, data []byte) { expectDecoded(t, data, "the image") })

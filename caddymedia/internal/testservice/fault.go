@@ -33,7 +33,7 @@ func FailByName(_, key string) error {
 	}[name]
 }
 
-// Store is a token store that fails when it is told to.
+// Store is a token store that fails on request.
 type Store struct {
 	tokens.Store
 	Fails, NoTakes atomic.Bool      // NoTakes: tickets cannot be changed

@@ -411,7 +411,9 @@ func TestWholeBody(t *testing.T) {
 		"one byte":          iotest.OneByteReader(strings.NewReader(body)),
 		"half":              iotest.HalfReader(strings.NewReader(body)),
 		"end with the data": iotest.DataErrReader(strings.NewReader(body)),
+		"preamble":          strings.NewReader("preamble\r\n" + body),
 		"epilogue":          strings.NewReader(body + "epilogue\r\n--boundary\r\nwhatever"),
+		"no line break":     strings.NewReader(strings.TrimSuffix(body, "\r\n")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,6 +8,8 @@ import (
 	"testing"
 )
 
+// These are the helpers of storagedrivers/internal/test, which packages elsewhere cannot import.
+
 // Must ends the test if there is an error. The words of what say where.
 func Must(t testing.TB, err error, what ...any) {
 	t.Helper()
