@@ -49,6 +49,8 @@ func TestGoProgram(t *testing.T) { // not parallel: the variable that names the 
 	c.Start(media + strings.Replace(downloads, network, network+ports, 1))
 	from := url.Values{"from": {remote.URL + "/photos/My%20Portrait?size=large"}}.Encode()
 	portrait := func() string { return post(t, address, "/portrait", "application/x-www-form-urlencoded", from) }
+	// Caddy accepts connections before the configuration is the active one, which Go code asks for.
+	site.Eventually(t, "the configuration is active", func() bool { return portrait() != "" })
 	wantAnswer(t, portrait(), `{"success":false,"message":"the address may not be fetched"}`)
 	if asked.Load() != 0 {
 		t.Error("a non-public server got a request, without permission")
