@@ -108,10 +108,19 @@ func (f *rawFile) info(key string) (storagedrivers.Info, error) {
 	if err != nil {
 		return storagedrivers.Info{}, mapError(&fs.PathError{Op: "stat", Path: f.name, Err: err})
 	}
-	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
-		return storagedrivers.Info{}, notAnObject(key)
+	info, ok := regular(key, &stat)
+	if !ok {
+		return info, notAnObject(key)
 	}
-	return infoOf(key, stat.Ino, time.Unix(stat.Mtim.Unix()), stat.Size), nil
+	return info, nil
+}
+
+// regular returns the Info of a regular file, and false for others.
+func regular(key string, stat *unix.Stat_t) (storagedrivers.Info, bool) {
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return storagedrivers.Info{}, false
+	}
+	return infoOf(key, stat.Ino, time.Unix(stat.Mtim.Unix()), stat.Size), true
 }
 
 func (f *rawFile) osFile() (*os.File, error) {
@@ -143,11 +152,10 @@ func (f *rawFile) Close() error {
 // of the key.
 func infoIn(dir *os.File, name, key string) (storagedrivers.Info, bool) {
 	var stat unix.Stat_t
-	err := unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW)
-	if err != nil || stat.Mode&unix.S_IFMT != unix.S_IFREG {
+	if unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		return storagedrivers.Info{}, false
 	}
-	return infoOf(key, stat.Ino, time.Unix(stat.Mtim.Unix()), stat.Size), true
+	return regular(key, &stat)
 }
 
 // changed returns the time of the last change of a folder. It is zero if names may change without

@@ -289,8 +289,7 @@ func (j *jpegSegments) frame(s *source, marker byte, n int) error {
 		j.hidden = true
 		j.show(jpegSegment(marker, "", b))
 	}
-	header := append([]byte{0xFF, jpegSOI}, jpegSegment(marker, "", b)...)
-	cfg, err := jpeg.DecodeConfig(bytes.NewReader(append(header, 0xFF, jpegSOS, 0, 2)))
+	cfg, err := jpegConfig(marker, b)
 	if err != nil {
 		return refuseFrame(marker, b, err)
 	}
@@ -300,6 +299,12 @@ func (j *jpegSegments) frame(s *source, marker byte, n int) error {
 	i.Samples = jpegSamples(b[6:])
 	i.RGB = i.RGB || cfg.ColorModel == color.RGBAModel
 	return nil
+}
+
+// jpegConfig returns what Go's decoder reads in a frame header, after all its checks of it.
+func jpegConfig(marker byte, frame []byte) (image.Config, error) {
+	header := append([]byte{0xFF, jpegSOI}, jpegSegment(marker, "", frame)...)
+	return jpeg.DecodeConfig(bytes.NewReader(append(header, 0xFF, jpegSOS, 0, 2)))
 }
 
 // component returns the number of the first component of that name that is not one of others, or

@@ -3,7 +3,6 @@ package imaging
 import (
 	"bufio"
 	"bytes"
-	"image/jpeg"
 	"io"
 	"sync"
 )
@@ -36,7 +35,7 @@ var jpegReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 1<
 // decoder may accept what it refuses, but it accepts nothing that the decoder refuses.
 type jpegCheck struct {
 	bits   jpegBits
-	tables [2][4]*jpegCodes // of DC and AC
+	tables [2][2]*jpegCodes // of DC and AC
 	units  []jpegUnits      // of the components
 	width  int
 	height int
@@ -86,12 +85,11 @@ func (c *jpegCheck) image() bool {
 
 // frame reads the frame header, which the decoder checks.
 func (c *jpegCheck) frame(marker byte, b []byte) bool {
-	header := append([]byte{0xFF, jpegSOI}, jpegSegment(marker, "", b)...)
-	_, err := jpeg.DecodeConfig(bytes.NewReader(append(header, 0xFF, jpegSOS, 0, 2)))
+	cfg, err := jpegConfig(marker, b)
 	if err != nil || c.units != nil || b[5] == 4 { // it needs a marker of Adobe
 		return false
 	}
-	c.height, c.width = be16(b[1:]), be16(b[3:])
+	c.width, c.height = cfg.Width, cfg.Height
 	for ; len(b) >= 6+3; b = b[3:] {
 		c.units = append(c.units, jpegUnits{int(b[6]), int(b[7] >> 4), int(b[7] & 15)})
 	}

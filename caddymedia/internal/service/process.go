@@ -114,7 +114,7 @@ type held[V any] struct {
 	users int
 }
 
-// acquire returns the value of a key, and makes it if nobody holds it. The caller must call release.
+// acquire returns the value of a key, a new one if no service holds one. The caller must call release.
 func (s *shared[K, V]) acquire(key K, make func() (V, error)) (value V, release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
