@@ -46,7 +46,9 @@ var errAppeared = errors.New("the name was taken meanwhile")
 
 // Commit makes all changes or none.
 func (d *Driver) Commit(ctx context.Context, changes []storagedrivers.Change) ([]storagedrivers.Info, error) {
-	f, err := d.open(ctx)
+	// The root was looked at for the staged object, and is again once the object has its name.
+	lone := len(changes) == 1 && changes[0].Staged != nil && changes[0].Options.Mode == storagedrivers.CreateOnly
+	f, err := d.acquire(ctx, !lone)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,8 @@ func infoIn(*os.File, string, string) (storagedrivers.Info, bool) {
 
 func linkUnnamed(*os.File, *os.File, string) error { return errors.ErrUnsupported }
 
+func stampDescriptor(*os.File, time.Time) error { return errors.ErrUnsupported }
+
 func allocate(*os.File, int64, int64) error { return errors.ErrUnsupported }
 
 func beginWriting(*os.File, int64, int64) {}

@@ -21,6 +21,10 @@ const openNonblock = syscall.O_NONBLOCK
 // stamp sets a file's times to now, in microseconds. A file system's own clock is too coarse to
 // distinguish two generations of a key.
 func stamp(file *os.File, now time.Time) error {
+	now = now.Truncate(time.Microsecond)
+	if stampDescriptor(file, now) == nil {
+		return nil
+	}
 	at := unix.NsecToTimeval(now.UnixNano())
 	return unix.Futimes(int(file.Fd()), []unix.Timeval{at, at})
 }

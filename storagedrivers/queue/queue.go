@@ -380,11 +380,11 @@ type Pool struct {
 
 	mu   sync.Mutex
 	used int64
-	held map[string]int64 // by owner, and by the clients and networks of an owner
+	held map[share]int64
 }
 
 // NewPool returns a Pool of capacity.
-func NewPool(capacity int64) *Pool { return &Pool{capacity: capacity, held: make(map[string]int64)} }
+func NewPool(capacity int64) *Pool { return &Pool{capacity: capacity, held: make(map[share]int64)} }
 
 // Acquire lends n to a party, if possible, and reports whether it did. The caller must release it.
 func (p *Pool) Acquire(party Party, n int64) bool { return p.AcquireWithin(party, n, p.capacity) }
@@ -393,7 +393,7 @@ func (p *Pool) Acquire(party Party, n int64) bool { return p.AcquireWithin(party
 func (p *Pool) AcquireWithin(party Party, n, limit int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	held := Held{p.held[party.Owner], p.held[party.ticket()], p.held[party.client()], p.held[party.network()]}
+	held := Held{p.held[share{owner: party.Owner}], p.held[party.ticket()], p.held[party.client()], p.held[party.network()]}
 	limit = min(limit, (p.capacity-p.used+held.Owner)/2)
 	if !HasRoom(party, limit, held, n) {
 		return false
@@ -412,21 +412,23 @@ func (p *Pool) Release(party Party, n int64) {
 // lend adds n to the parts of a party.
 func (p *Pool) lend(party Party, n int64) {
 	p.used += n
-	names := []string{party.Owner, party.ticket(), party.client(), party.network()}
+	shares := []share{{owner: party.Owner}, party.ticket(), party.client(), party.network()}
 	if party.Client == "" {
-		names = names[:1]
+		shares = shares[:1]
 	}
-	for _, name := range names {
-		if p.held[name] += n; p.held[name] == 0 {
-			delete(p.held, name)
+	for _, s := range shares {
+		if p.held[s] += n; p.held[s] == 0 {
+			delete(p.held, s)
 		}
 	}
 }
 
-// ticket, client and network return names that no other owner, ticket, client or network has.
-func (p Party) ticket() string  { return p.Owner + "\nticket " + p.Ticket }
-func (p Party) client() string  { return p.Owner + "\nclient " + p.Client }
-func (p Party) network() string { return p.Owner + "\nnetwork " + p.Network }
+// share names who holds a part: an owner, or one of its tickets, clients or networks.
+type share struct{ owner, kind, name string }
+
+func (p Party) ticket() share  { return share{p.Owner, "ticket", p.Ticket} }
+func (p Party) client() share  { return share{p.Owner, "client", p.Client} }
+func (p Party) network() share { return share{p.Owner, "network", p.Network} }
 
 // Used returns the amount on loan.
 func (p *Pool) Used() int64 {

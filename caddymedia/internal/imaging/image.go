@@ -223,8 +223,8 @@ func refuseSVG(s *source, refused *svg.Error) error {
 		}
 		found := sniff(head)
 		// The sniffer may take XML for plain text. The error of the parser is then more precise.
-		markup := unknown(found) || found.Is("image/svg+xml") || within(found, "text/xml") ||
-			found.Is(plainText) && bytes.HasPrefix(skipComments(head), []byte("<"))
+		markup := unknown(found) || is(found, "image/svg+xml") || within(found, "text/xml") ||
+			is(found, plainText) && bytes.HasPrefix(skipComments(head), []byte("<"))
 		if !markup {
 			return contentErrorf("content is %s, the name says .svg", typeName(found, head))
 		}

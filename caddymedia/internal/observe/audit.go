@@ -106,7 +106,9 @@ func (o *Observer) auditTermination(upload *resumable.Record, actor item.Actor, 
 // for each set of items that was deleted, for each resumable upload that was ended on request, and for
 // each failure of a refused request.
 func (o *Observer) writeAudit(c Change, made bool, more ...zap.Field) {
-	o.audit.Info("item", c.fields(more...)...)
+	if line := o.audit.Check(zap.InfoLevel, "item"); line != nil {
+		line.Write(c.fields(more...)...)
+	}
 	if made {
 		o.changes.add(c)
 	}

@@ -35,7 +35,7 @@ type Change struct {
 
 // fields returns the fields of the line in the audit log. more are fields that only some lines have.
 func (c *Change) fields(more ...zap.Field) []zap.Field {
-	fields := []zap.Field{zap.String("action", c.Action), zap.String("kind", string(c.Kind)), zap.String("alias", c.Alias)}
+	fields := append(make([]zap.Field, 0, 12), zap.String("action", c.Action), zap.String("kind", string(c.Kind)), zap.String("alias", c.Alias))
 	if c.IsSet {
 		fields = append(fields, zap.String("folder", c.Folder), zap.Int("number", c.Number))
 	} else {
