@@ -3,7 +3,6 @@ package naming
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -128,9 +127,6 @@ func hyphens(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '-' || r == '.' }), "-")
 }
 
-// hyphenRuns are the characters that sanitizing replaces by one hyphen.
-var hyphenRuns = regexp.MustCompile(`[-.]+`)
-
 // Searchable returns the form in which a name, or a part of one, is compared in a search: the
 // characters a-z, 0-9, "_" and "-". A part of a submitted name is then a part of its stored name,
 // with or without sanitizing. It is empty for a text without letters and digits.
@@ -139,7 +135,15 @@ func Searchable(part string) string {
 	if strings.Trim(s, "-.") == "" {
 		return ""
 	}
-	return hyphenRuns.ReplaceAllLiteralString(s, "-")
+	one := make([]byte, 0, len(s)) // hyphen for each run of hyphens and dots
+	for _, c := range []byte(s) {
+		if c != '-' && c != '.' {
+			one = append(one, c)
+		} else if len(one) == 0 || one[len(one)-1] != '-' {
+			one = append(one, '-')
+		}
+	}
+	return string(one)
 }
 
 // cut shortens plain text without leaving a hyphen at its end.
