@@ -35,6 +35,9 @@ const benchCaddyfile = `{
 				sync off
 			}
 		}
+		image_alias unsynced {
+			storage unsynced
+		}
 		file_alias synced {
 			storage synced
 		}

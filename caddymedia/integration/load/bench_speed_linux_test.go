@@ -18,6 +18,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
@@ -29,6 +30,7 @@ var speedWorkloads = []workload{
 	{name: "POST-50KiB", clients: 16, files: 1000, size: 50 << 10},
 	{name: "POST-20x50KiB", clients: 4, files: 1000, size: 50 << 10, parts: 20},
 	{name: "POST-1GiB", clients: 1, files: 1, size: 1 << 30},
+	{name: "POST-JPEG", clients: 16, files: 300, image: true},
 	{name: "GET-50KiB", clients: 16, files: 4000, item: 50 << 10},
 	{name: "GET-304", clients: 16, files: 6000, item: 50 << 10, header: "If-None-Match: %s\r\n"},
 	{name: "GET-10MiB", clients: 16, files: 150, item: 10 << 20},
@@ -61,6 +63,9 @@ func BenchmarkSpeed(b *testing.B) {
 				ours.makeItem(b, w)
 				peer.makeItem(b, w)
 			}
+			if w.image {
+				ours.head = strings.Replace(ours.head, "/upload/file", "/upload/image", 1)
+			}
 			w.compare(b, ours, peer)
 		})
 	}
@@ -69,6 +74,10 @@ func BenchmarkSpeed(b *testing.B) {
 // compare runs b.N rounds of both servers in turn.
 func (w workload) compare(b *testing.B, ours, peer server) {
 	payload, cost := payloadOf(w.size), map[string][]float64{}
+	if w.image {
+		payload = [][]byte{[]byte(sample.PhotoJPEG(800, 600))}
+		w.size = len(payload[0])
+	}
 	for range b.N {
 		for _, s := range []server{ours, peer} {
 			warm(b, filepath.Join(filepath.Dir(s.dir), "warm"), w.files*w.size)

@@ -28,8 +28,12 @@ import (
 // boundary separates the parts of a form.
 const boundary = "----------------------------9f1c2ab87d3e"
 
-// firstName has room for the number of each upload. Requests differ only in this number.
-const firstName = "file-00000000.pdf"
+// firstName begins with firstNumber, which has room for the number of each upload. Requests differ only in this
+// number.
+const (
+	firstNumber = "file-00000000"
+	firstName   = firstNumber + ".pdf"
+)
 
 // client sends requests on one connection. It competes with the servers for processor time and so
 // does as little as possible: only the file's name changes in prepared bytes.
@@ -95,8 +99,11 @@ func (s server) client(conn net.Conn, payload [][]byte, w workload) *client {
 		c.request = append(c.request, payload...)
 		return c
 	}
-	const part = "--" + boundary + "\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"" + firstName +
+	part := "--" + boundary + "\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"" + firstName +
 		"\"\r\nContent-Type: application/pdf\r\n\r\n"
+	if w.image {
+		part = strings.NewReplacer(".pdf", ".jpg", "application/pdf", "image/jpeg").Replace(part)
+	}
 	const end = "--" + boundary + "--\r\n"
 	parts := max(w.parts, 1)
 	length := parts*(len(part)+w.size+len("\r\n")) + len(end)
@@ -112,7 +119,7 @@ func (s server) client(conn net.Conn, payload [][]byte, w workload) *client {
 // add appends a piece to the request, with a number of its own if it has the name of a file.
 func (c *client) add(piece string) {
 	c.request = append(c.request, []byte(piece))
-	if at := strings.Index(piece, firstName); at >= 0 {
+	if at := strings.Index(piece, firstNumber); at >= 0 {
 		at += len("file-")
 		c.numbers = append(c.numbers, c.request[len(c.request)-1][at:at+8])
 	}
@@ -171,6 +178,7 @@ type workload struct {
 	parts   int    // files of a request, if it is more than one
 	item    int    // size of a downloaded item
 	header  string // of a download; %s is the entity tag
+	image   bool   // the uploads are JPEGs, of the size that they have
 }
 
 var workloads = []workload{
@@ -180,10 +188,13 @@ var workloads = []workload{
 	{name: "50KiBx16", clients: 16, files: 3200, size: 50 << 10},
 	{name: "1MiBx16", clients: 16, files: 480, size: 1 << 20},
 	{name: "20x50KiBx4", clients: 4, files: 4000, size: 50 << 10, parts: 20},
+	{name: "50KiBx256", clients: 256, files: 6400, size: 50 << 10},
 }
 
 var downloads = []workload{
 	{name: "50KiB", clients: 16, files: 8000, item: 50 << 10},
+	{name: "50KiBx64", clients: 64, files: 8000, item: 50 << 10},
+	{name: "50KiBx256", clients: 256, files: 8000, item: 50 << 10},
 	{name: "304", clients: 16, files: 12000, item: 50 << 10, header: "If-None-Match: %s\r\n"},
 	{name: "range", clients: 16, files: 8000, item: 10 << 20, header: "Range: bytes=5242880-5294079\r\n"},
 	{name: "10MiB", clients: 16, files: 200, item: 10 << 20},
@@ -207,14 +218,16 @@ type server struct {
 }
 
 // BenchmarkUpload uploads the same bytes to the same disk through this service, with and without
-// `sync`. If they are installed, it does the same through nginx (WebDAV's PUT) and php-fpm
-// (move_uploaded_file). Each iteration is one round over all of them, so that other load on the
+// `sync`, and through the least that a handler in Caddy can do (sink). If they are installed, it does the
+// same through nginx (WebDAV's PUT) and php-fpm (move_uploaded_file). Each iteration is one round over all of them, so that other load on the
 // machine affects them equally. Compare the ratios, which are medians over the rounds, not the
 // rates: those of requests a second, and those with "-cpu" of processor time. MEDIA_BENCH_DIR selects
 // the disk, and MEDIA_BENCH_BEFORE another build of this program that takes part in each round.
 func BenchmarkUpload(b *testing.B) {
 	dir := benchDir(b)
-	servers := slices.Concat(startPeers(b, filepath.Join(dir, "peers")), startOurs(b, filepath.Join(dir, "media")),
+	floor := startSpeedPeer(b, filepath.Join(dir, "floor"), dir)
+	floor.name, floor.peers = "sink", []string{"nginx", "php"}
+	servers := slices.Concat(startPeers(b, filepath.Join(dir, "peers")), []server{floor}, startOurs(b, filepath.Join(dir, "media")),
 		startBefore(b, filepath.Join(dir, "before")))
 	for _, w := range workloads {
 		b.Run(w.name, func(b *testing.B) {
