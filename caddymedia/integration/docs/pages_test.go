@@ -218,7 +218,7 @@ func TestDocsCommands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, use := range regexp.MustCompile(`\bUse: +"(\w+) [<[]`).FindAllStringSubmatch(string(b), -1) {
+		for _, use := range regexp.MustCompile(`\bUse: +"(\w+)[ "]`).FindAllStringSubmatch(string(b), -1) {
 			want = append(want, use[1])
 		}
 	}
