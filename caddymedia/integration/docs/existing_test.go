@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,7 +123,7 @@ for ($id = 2; $id < count($argv); $id++) {
 	$own = "http://own/" . basename($argv[$id]);
 	echo apply_filters("wp_get_attachment_url", $own, $id), "\n";
 	foreach (["thumbnail", "large", "other", [80, 60]] as $size) {
-		echo json_encode(apply_filters("image_downsize", false, $id, $size), JSON_UNESCAPED_SLASHES), "\n";
+		echo json_encode([$size, apply_filters("image_downsize", false, $id, $size)], JSON_UNESCAPED_SLASHES), "\n";
 	}
 	echo json_encode(apply_filters("wp_get_attachment_image_attributes", ["src" => "x"], (object) ["ID" => $id]), JSON_UNESCAPED_SLASHES), "\n";
 	apply_filters("delete_attachment", $id);
@@ -143,9 +144,9 @@ func TestDocsWordPress(t *testing.T) {
 	}
 	plugin := filepath.Join(pages.Root(t), "caddymedia", "docs", "sites", "media-library.php")
 	run := func(server string, names ...string) (out, problems string) {
-		args := []string{filepath.Join(folder, "run.php"), plugin}
-		for _, name := range names {
-			args = append(args, filepath.Join(folder, name))
+		args := slices.Concat([]string{filepath.Join(folder, "run.php"), plugin}, names)
+		for i := range names {
+			args[i+2] = filepath.Join(folder, names[i])
 		}
 		out, problems, code := program(t, "php", []string{"MEDIA_SERVER=" + server}, args...)
 		if code != 0 {
@@ -153,10 +154,12 @@ func TestDocsWordPress(t *testing.T) {
 		}
 		return out, problems
 	}
-	const none = "false\nfalse\nfalse\nfalse\n" + `{"src":"x"}` + "\n"
+	const others = `["other",false]` + "\n" + `[[80,60],false]` + "\n"
+	const none = `["thumbnail",false]` + "\n" + `["large",false]` + "\n" + others + `{"src":"x"}` + "\n"
 	at := s.URL + "/static/img/content"
 	want := at + "/2026/11/ete.jpg\n" +
-		`["` + at + `@thumbnail/2026/11/ete.jpg",150,150,true]` + "\n" + `["` + at + `@large/2026/11/ete.jpg",1024,768,true]` + "\nfalse\nfalse\n" +
+		`["thumbnail",["` + at + `@thumbnail/2026/11/ete.jpg",150,150,true]]` + "\n" +
+		`["large",["` + at + `@large/2026/11/ete.jpg",1024,768,true]]` + "\n" + others +
 		`{"srcset":"` + at + `@medium/2026/11/ete.jpg 300w, ` + at + `@large/2026/11/ete.jpg 1024w","src":"x","sizes":"100vw"}` + "\n" +
 		s.URL + "/static/file/content/2026/11/cv.pdf\n" + none + "http://own/page.php\n" + none
 	out, problems := run(s.URL, "été.jpg", "cv.pdf", "page.php")
@@ -201,7 +204,7 @@ from media_storage import MediaStorage
 image, paper = (open(name, "rb").read() for name in sys.argv[1:])
 images, papers = MediaStorage(), MediaStorage(kind="file")
 first, second = (images.save("posts/2026/été.jpg", ContentFile(image)) for _ in range(2))
-print(first, first != second, images.open(first).read() == image, images.size(first) == len(image), images.url(first, "small"))
+print(first, first != second, images.open(first).read() == image, images.size(first) == len(image), images.url(first, "small"), sep=", ")
 images._token = "one that has ended"
 name = papers.save("papers/cv.pdf", ContentFile(paper))
 print(name, papers.open(name).read() == paper)
@@ -226,7 +229,7 @@ func TestDocsDjango(t *testing.T) {
 	site.PutFile(t, filepath.Join(folder, "cv.pdf"), sample.PDF)
 	env := []string{"MEDIA_SERVER=" + s.URL, "PYTHONPATH=" + folder + ":" + filepath.Join(pages.Root(t), "caddymedia", "docs", "sites")}
 	out, problems, code := program(t, "python3", env, filepath.Join(folder, "run.py"), filepath.Join(folder, "a.jpg"), filepath.Join(folder, "cv.pdf"))
-	want := "posts/2026/ete.jpg True True True " + s.URL + "/static/img/content@small/posts/2026/ete.jpg\n" +
+	want := "posts/2026/ete.jpg, True, True, True, " + s.URL + "/static/img/content@small/posts/2026/ete.jpg\n" +
 		"papers/cv.pdf True\ncontent is PDF, the name says .jpg\n"
 	if code != 0 || out != want {
 		t.Errorf("exit code %d, %s%s, want %s", code, out, problems, want)
