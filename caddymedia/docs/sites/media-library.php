@@ -80,17 +80,30 @@ function media_size(int $id, string|array $size): ?array
 
 add_filter('image_downsize', fn ($found, int $id, string|array $size) => media_size($id, $size) ?? $found, 10, 3);
 
-// The srcset has the sizes that show the whole image.
-add_filter('wp_get_attachment_image_attributes', function (array $attributes, object $attachment): array {
+/** Returns a srcset of the whole image, or '' if the shown one is cropped. */
+function media_srcset(int $id, string $shown): string
+{
     $widths = [];
     foreach (wp_get_registered_image_subsizes() as $name => $box) {
-        $size = $box['crop'] ? null : media_size($attachment->ID, $name);
-        if ($size) {
+        $size = media_size($id, $name);
+        if ($size && !$box['crop']) {
             $widths[$size[1]] = "$size[0] $size[1]w";
+        } elseif ($size && str_contains($shown, $size[0])) {
+            return '';
         }
     }
-    return $widths ? ['srcset' => implode(', ', $widths)] + $attributes + ['sizes' => '100vw'] : $attributes;
+    return implode(', ', $widths);
+}
+
+// Images that a theme shows, and those in the text of a post.
+add_filter('wp_get_attachment_image_attributes', function (array $attributes, object $attachment): array {
+    $srcset = media_srcset($attachment->ID, $attributes['src']);
+    return $srcset ? ['srcset' => $srcset] + $attributes + ['sizes' => '100vw'] : $attributes;
 }, 10, 2);
+add_filter('wp_content_img_tag', function (string $tag, string $context, int $id): string {
+    $srcset = str_contains($tag, ' srcset=') ? '' : media_srcset($id, $tag);
+    return $srcset ? str_replace('<img ', "<img srcset=\"$srcset\" sizes=\"100vw\" ", $tag) : $tag;
+}, 10, 3);
 
 // The service has the sizes, so WordPress makes none.
 add_filter('intermediate_image_sizes_advanced', fn () => []);

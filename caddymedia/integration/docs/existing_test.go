@@ -125,7 +125,11 @@ for ($id = 2; $id < count($argv); $id++) {
 	foreach (["thumbnail", "large", "other", [80, 60]] as $size) {
 		echo json_encode([$size, apply_filters("image_downsize", false, $id, $size)], JSON_UNESCAPED_SLASHES), "\n";
 	}
-	echo json_encode(apply_filters("wp_get_attachment_image_attributes", ["src" => "x"], (object) ["ID" => $id]), JSON_UNESCAPED_SLASHES), "\n";
+	foreach (["large", "thumbnail"] as $size) {
+		$src = apply_filters("image_downsize", false, $id, $size)[0] ?? $own;
+		echo json_encode(apply_filters("wp_get_attachment_image_attributes", ["src" => $src], (object) ["ID" => $id]), JSON_UNESCAPED_SLASHES), "\n";
+		echo apply_filters("wp_content_img_tag", "<img src=\"$src\">", "the_content", $id), "\n";
+	}
 	apply_filters("delete_attachment", $id);
 }
 `
@@ -155,13 +159,19 @@ func TestDocsWordPress(t *testing.T) {
 		return out, problems
 	}
 	const others = `["other",false]` + "\n" + `[[80,60],false]` + "\n"
-	const none = `["thumbnail",false]` + "\n" + `["large",false]` + "\n" + others + `{"src":"x"}` + "\n"
+	none := func(name string) string {
+		shown := `{"src":"http://own/` + name + `"}` + "\n" + `<img src="http://own/` + name + `">` + "\n"
+		return `["thumbnail",false]` + "\n" + `["large",false]` + "\n" + others + shown + shown
+	}
 	at := s.URL + "/static/img/content"
+	small, large := at+"@thumbnail/2026/11/ete.jpg", at+"@large/2026/11/ete.jpg"
+	srcset := at + "@medium/2026/11/ete.jpg 300w, " + large + " 1024w"
 	want := at + "/2026/11/ete.jpg\n" +
-		`["thumbnail",["` + at + `@thumbnail/2026/11/ete.jpg",150,150,true]]` + "\n" +
-		`["large",["` + at + `@large/2026/11/ete.jpg",1024,768,true]]` + "\n" + others +
-		`{"srcset":"` + at + `@medium/2026/11/ete.jpg 300w, ` + at + `@large/2026/11/ete.jpg 1024w","src":"x","sizes":"100vw"}` + "\n" +
-		s.URL + "/static/file/content/2026/11/cv.pdf\n" + none + "http://own/page.php\n" + none
+		`["thumbnail",["` + small + `",150,150,true]]` + "\n" + `["large",["` + large + `",1024,768,true]]` + "\n" + others +
+		`{"srcset":"` + srcset + `","src":"` + large + `","sizes":"100vw"}` + "\n" +
+		`<img srcset="` + srcset + `" sizes="100vw" src="` + large + `">` + "\n" +
+		`{"src":"` + small + `"}` + "\n" + `<img src="` + small + `">` + "\n" +
+		s.URL + "/static/file/content/2026/11/cv.pdf\n" + none("cv.pdf") + "http://own/page.php\n" + none("page.php")
 	out, problems := run(s.URL, "été.jpg", "cv.pdf", "page.php")
 	if out != want {
 		t.Errorf("it shows\n%s\nwant\n%s", out, want)
@@ -171,7 +181,7 @@ func TestDocsWordPress(t *testing.T) {
 		t.Errorf("it logs %s", problems)
 	}
 	s.WantNothing(t)
-	if out, problems = run("http://127.0.0.1:1", "cv.pdf"); out != "http://own/cv.pdf\n"+none || !strings.Contains(problems, "no connection") {
+	if out, problems = run("http://127.0.0.1:1", "cv.pdf"); out != "http://own/cv.pdf\n"+none("cv.pdf") || !strings.Contains(problems, "no connection") {
 		t.Errorf("without the service: %s%s", out, problems)
 	}
 }
