@@ -45,16 +45,17 @@ func versionOf(info *debug.BuildInfo) string {
 // published returns the version of a module that was downloaded, or "".
 func published(version string) string { return strings.TrimPrefix(version, "(devel)") }
 
-// revision returns the commit of a build in a checkout, with its time, or "".
+// revision returns the commit of a build in a checkout, short as git shows it, with its time, or "".
 func revision(settings []debug.BuildSetting) string {
 	values := map[string]string{}
 	for _, s := range settings {
 		values[s.Key] = s.Value
 	}
-	if values["vcs.revision"] == "" {
+	hash := values["vcs.revision"]
+	if hash == "" {
 		return ""
 	}
-	text := "commit " + values["vcs.revision"]
+	text := "commit " + hash[:min(len(hash), 12)]
 	if at, err := time.Parse(time.RFC3339, values["vcs.time"]); err == nil {
 		text += " of " + at.UTC().Format("2006-01-02 15:04")
 	}

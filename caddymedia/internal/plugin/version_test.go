@@ -12,7 +12,7 @@ func TestVersion(t *testing.T) {
 		return &debug.Module{Path: modulePath, Version: version, Replace: replaced}
 	}
 	committed := []debug.BuildSetting{
-		{Key: "vcs.revision", Value: "c4827f2d"}, {Key: "vcs.time", Value: "2026-11-28T05:02:24+01:00"}, {Key: "vcs.modified", Value: "false"},
+		{Key: "vcs.revision", Value: "c4827f2d9e1b5a60337f"}, {Key: "vcs.time", Value: "2026-11-28T05:02:24+01:00"}, {Key: "vcs.modified", Value: "false"},
 	}
 	changed := []debug.BuildSetting{committed[0], {Key: "vcs.modified", Value: "true"}}
 	for _, tt := range []struct {
@@ -27,8 +27,8 @@ func TestVersion(t *testing.T) {
 		{"fork", "caddy", "", ours("v1.4.0", &debug.Module{Path: "example.com/fork", Version: "v1.4.1"}), nil, "example.com/fork v1.4.1"},
 		{"folder", "caddy", "", ours("v0.0.0-00010101000000-000000000000", &debug.Module{Path: "/home/eva/media"}), nil, unknownBuild},
 		{"folder, in another repository", "example.com/shop", "", ours("v0.0.0", &debug.Module{Path: "../media"}), committed, unknownBuild},
-		{"checkout", modulePath, "v0.0.0-20261128040224-c4827f2d", nil, committed, "commit c4827f2d of 2026-11-28 04:02"},
-		{"changed checkout", modulePath, "", nil, changed, "commit c4827f2d with changes"},
+		{"checkout", modulePath, "v0.0.0-20261128040224-c4827f2d", nil, committed, "commit c4827f2d9e1b of 2026-11-28 04:02"},
+		{"changed checkout", modulePath, "", nil, changed, "commit c4827f2d9e1b with changes"},
 		{"go install", modulePath, "v1.4.0", nil, nil, "v1.4.0"},
 		{"go run", modulePath, "(devel)", nil, nil, unknownBuild},
 	} {
