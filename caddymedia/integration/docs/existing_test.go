@@ -146,7 +146,7 @@ func TestDocsWordPress(t *testing.T) {
 	} {
 		site.PutFile(t, filepath.Join(folder, name), content)
 	}
-	plugin := filepath.Join(pages.Root(t), "caddymedia", "docs", "sites", "media-library.php")
+	plugin := filepath.Join(pages.Root(t), "caddymedia", "docs", "existing-site", "media-library.php")
 	run := func(server string, names ...string) (out, problems string) {
 		args := slices.Concat([]string{filepath.Join(folder, "run.php"), plugin}, names)
 		for i := range names {
@@ -238,7 +238,7 @@ func TestDocsDjango(t *testing.T) {
 	}
 	site.PutFile(t, filepath.Join(folder, "a.jpg"), sample.JPEG(t, 800, 600))
 	site.PutFile(t, filepath.Join(folder, "cv.pdf"), sample.PDF)
-	env := []string{"MEDIA_SERVER=" + s.URL, "PYTHONPATH=" + folder + ":" + filepath.Join(pages.Root(t), "caddymedia", "docs", "sites")}
+	env := []string{"MEDIA_SERVER=" + s.URL, "PYTHONPATH=" + folder + ":" + filepath.Join(pages.Root(t), "caddymedia", "docs", "existing-site")}
 	out, problems, code := program(t, "python3", env, filepath.Join(folder, "run.py"), filepath.Join(folder, "a.jpg"), filepath.Join(folder, "cv.pdf"))
 	want := "posts/2026/ete.jpg True " + s.URL + "/static/img/content@small/posts/2026/ete.jpg\n" +
 		"papers/cv.pdf True\ncontent is PDF, the name says .jpg\n"
