@@ -23,7 +23,7 @@ import (
 
 // AliasOptions are what both kinds of aliases have.
 type AliasOptions struct {
-	// The storage of the items. Default: the storage called `default`, or the only storage.
+	// The storage of the items. A change moves none of them: copy them before, by `caddy media copy`. Default: the storage called `default`, or the only storage.
 	Storage string `json:"storage,omitempty" option:"common" example:"default"`
 
 	// The folder of the items in the storage. The folders of two aliases must not overlap, also if
