@@ -115,11 +115,8 @@ type Pixels struct {
 	Height int `json:"height"`
 }
 
-// FactsOf returns the facts of an image that was checked; nil if the alias does not want them.
+// FactsOf returns the facts of an image that was checked.
 func (m *Maker) FactsOf(a *item.Alias, base, filename string, info imaging.Info, hash []byte) *Facts {
-	if a.Facts == item.NoFacts {
-		return nil
-	}
 	sizes := m.sizesOf(a, base, filename, info)
 	facts := &Facts{
 		Width: sizes[0].Width, Height: sizes[0].Height, Srcset: Srcset(sizes),
@@ -182,9 +179,6 @@ func (m *Maker) thumbHash(ctx context.Context, a *item.Alias, filename string, i
 
 // Remember keeps the facts of an image that was stored just now, so that they need not be read again.
 func (m *Maker) Remember(a *item.Alias, filename string, image storagedrivers.Info, info imaging.Info, hash []byte) {
-	if a.Facts == item.NoFacts {
-		return
-	}
 	name := headerKey(a, filename, image)
 	m.Memory.headers.Add(name, info.Header())
 	if hash != nil {

@@ -105,7 +105,7 @@ func (b *batch) reportStored(ctx context.Context, transfer *Transfer) []Item {
 			items[i].WebP = items[i].FullPath + render.Suffix
 		}
 		items[i].Renditions = b.alias.RenditionURLs(b.req.BaseURL, o.filename, o.impossible...)
-		if b.alias.Kind == item.Image {
+		if b.alias.Facts != item.NoFacts {
 			items[i].Facts = b.uploader.Derived.FactsOf(b.alias, b.req.BaseURL, o.filename, o.image, o.hash)
 			b.uploader.Derived.Remember(b.alias, o.filename, o.info, o.image, o.hash)
 		}
