@@ -36,10 +36,10 @@ func (j *job) encode(ctx context.Context, o *output, d *decoded) ([]byte, error)
 	} else {
 		img = d.scaled(o.view)
 	}
-	switch o.Format {
-	case imaging.WebP:
+	if o.Format == imaging.WebP {
 		return j.encodeWebP(ctx, img, options, o.use)
-	case ThumbHash:
+	}
+	if o.Format == ThumbHash {
 		return thumbHash(straight(img)), nil
 	}
 	file, err := encodeFile(ctx, o, img)
