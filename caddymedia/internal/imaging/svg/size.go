@@ -22,7 +22,7 @@ func Size(r *bufio.Reader) (width, height int) {
 		_, _ = r.Discard(3)
 	}
 	d := xml.NewDecoder(r) //nolint:gosec // tokens are read, and nothing is made of them
-	d.Strict = false // entities of names of namespaces
+	d.Strict = false       // entities of names of namespaces
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
 	for {
 		token, err := d.RawToken()
