@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
@@ -155,6 +156,9 @@ func (m *Maker) StoredFacts(
 	return m.FactsOf(a, base, filename, info, hash), nil
 }
 
+// hashTime bounds how long an answer waits for a ThumbHash.
+const hashTime = 10 * time.Second
+
 // thumbHash returns the ThumbHash of a stored image, of a decoding unless it is remembered. It is nil if
 // none can be made now. A failure is not repeated for a while.
 func (m *Maker) thumbHash(ctx context.Context, a *item.Alias, filename string, image storagedrivers.Info, owner string) []byte {
@@ -162,6 +166,8 @@ func (m *Maker) thumbHash(ctx context.Context, a *item.Alias, filename string, i
 	if hash, ok := m.Memory.hashes.Get(name); ok {
 		return hash
 	}
+	ctx, cancel := context.WithTimeout(ctx, hashTime)
+	defer cancel()
 	var hash []byte
 	_ = m.attempt(ctx, name+" thumbhash", owner, func(ctx context.Context, maker *render.Maker) error {
 		now, made, err := m.makeOf(ctx, a, image.Key, maker, render.Hash)
