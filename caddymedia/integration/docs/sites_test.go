@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -50,6 +51,34 @@ func TestDocsMoving(t *testing.T) {
 	}
 	if r := get("/uploads/2024/05/photo.jpg.webp"); r.Status != http.StatusOK {
 		t.Errorf("the variant: %d", r.Status)
+	}
+}
+
+// TestDocsFacts: an image of the documented configuration has the documented facts.
+func TestDocsFacts(t *testing.T) {
+	const account, folder = "account shop {env.SHOP_PASSWORD_HASH}", "/srv/media"
+	config := pages.Media(t, pages.Example(t, "http-uploads.md", "caddyfile", "facts thumbhash"))
+	if !strings.Contains(config, account) || !strings.Contains(config, folder) {
+		t.Fatalf("the example lacks %s or %s:\n%s", account, folder, config)
+	}
+	s := site.Start(t, strings.NewReplacer(account, site.Account, folder, "$ROOT").Replace(config), "media")
+	r := s.UploadImage(t, site.Field("alias", "photos"), site.Field("sub_folder", "/"), site.File("a.jpg", sample.PhotoJPEG(900, 600)))
+	var answer struct{ Result []map[string]any }
+	var want map[string]any
+	example := pages.Example(t, "http-uploads.md", "json", `{"width"`)
+	if err := json.Unmarshal([]byte(strings.ReplaceAll(r.Body, s.URL, "https://media.example.com")), &answer); err != nil || len(answer.Result) != 1 {
+		t.Fatal(r, err)
+	}
+	if err := json.Unmarshal([]byte(example), &want); err != nil {
+		t.Fatal(err)
+	}
+	got := answer.Result[0]
+	for _, name := range []string{"full_path", "filename", "webp", "renditions"} {
+		delete(got, name)
+	}
+	if !reflect.DeepEqual(got, want) {
+		text, _ := json.Marshal(got) // it was JSON before
+		t.Errorf("%s\nThe documentation shows\n%s", text, example)
 	}
 }
 

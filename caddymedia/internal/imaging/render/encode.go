@@ -39,6 +39,9 @@ func (j *job) encode(ctx context.Context, o *output, d *decoded) ([]byte, error)
 	if o.Format == imaging.WebP {
 		return j.encodeWebP(ctx, img, options, o.use)
 	}
+	if o.Format == ThumbHash {
+		return thumbHash(straight(img)), nil
+	}
 	file, err := encodeFile(ctx, o, img)
 	if err != nil {
 		return nil, err
