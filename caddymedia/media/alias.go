@@ -23,7 +23,7 @@ import (
 
 // AliasOptions are what both kinds of aliases have.
 type AliasOptions struct {
-	// The storage of the items. Default: the storage called `default`, or the only storage.
+	// The storage of the items. A change moves none of them: copy them before, by `caddy media copy`. Default: the storage called `default`, or the only storage.
 	Storage string `json:"storage,omitempty" option:"common" example:"default"`
 
 	// The folder of the items in the storage. The folders of two aliases must not overlap, also if
@@ -95,6 +95,19 @@ type ImageAlias struct {
 	// beside the folder of the alias, so that its `prefix` cannot be `/`. Changed settings make new
 	// files; `caddy media sweep` removes the old files. Default: none.
 	Renditions map[string]*Rendition `json:"renditions,omitempty" option:"common,line=rendition"`
+
+	// Adds `width`, `height`, `srcset` and the `sizes` of the renditions to the answers about images, so
+	// that a page need not ask for them. Lists have them with `facts=1`. Default: the answers have
+	// addresses only.
+	Facts *Facts `json:"facts,omitempty" option:"block"`
+}
+
+// Facts are what the answers about images have besides addresses.
+type Facts struct {
+	// What is added to the sizes. `thumbhash` is a `thumbhash`, some 25 bytes of which a page draws a
+	// blurred image while the image loads. Each upload is decoded whole for it, and so is an older image
+	// that is asked for alone. Lists have none. Default: nothing.
+	With string `json:"with,omitempty" option:"words=thumbhash"`
 }
 
 // WebP has the options of variants.
@@ -317,6 +330,13 @@ func (c *Config) image(name string, storages map[string]*storagedrivers.Storage)
 	}
 	alias.Renditions, alias.RenditionCacheControl = a.renditions(), revalidated(alias.CacheControl)
 	a.setPrivate(alias)
+	switch {
+	case a.Facts == nil:
+	case a.Facts.With == "":
+		alias.Facts = item.FactsOfHeader
+	default:
+		alias.Facts = item.FactsWithHash
+	}
 	alias.Imaging = c.Limits.imaging()
 	alias.Imaging.MaxPixels = cmp.Or(a.MaxPixels, c.Limits.MaxPixels)
 	alias.Imaging.SVG, alias.Imaging.Strip = imaging.SVGMode(a.SVG), imaging.StripMode(a.StripMetadata)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/access"
+	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers"
@@ -131,26 +132,58 @@ func (s *Service) pathOf(kind item.Kind, name string) (string, error) {
 }
 
 // ImageSrcset returns the value of a srcset attribute for a stored image: "<address> 320w, ..." in
-// ascending order, of its renditions with a width and of the image itself. A width is that of the
-// image that a client gets, and occurs once. An SVG has no widths, so the result is its address
-// alone. It is empty if there is no such image, or if the storage cannot be read.
+// ascending order, of the image itself and of its renditions with a width, without those that crop it to
+// another shape. A width is that of the image that a client gets, and occurs once. An SVG has any width,
+// so the result is its address alone. It is empty if there is no such image, or if the storage cannot
+// be read.
 //
 // The error is that of an unknown alias.
 func (s *Service) ImageSrcset(ctx context.Context, alias, filename string) (string, error) {
+	_, srcset, err := s.imageSizes(ctx, alias, filename)
+	return srcset, err
+}
+
+// Size is the size of an image in pixels, as shown.
+type Size struct{ Width, Height int }
+
+// ImageSize returns the size of a stored image. With "content@thumb" it is that of a rendition. It is
+// nil if there is no such image or it cannot have the rendition, for an SVG that says no size, or if
+// the storage cannot be read.
+//
+// The error is that of an unknown alias or rendition.
+func (s *Service) ImageSize(ctx context.Context, alias, filename string) (*Size, error) {
+	if _, err := s.ImagePath(alias); err != nil {
+		return nil, err
+	}
+	alias, rendition, _ := strings.Cut(alias, "@")
+	sizes, _, err := s.imageSizes(ctx, alias, filename)
+	for _, size := range sizes {
+		isWanted := size.Rendition == nil && (rendition == "" || size.Scalable) ||
+			size.Rendition != nil && size.Rendition.Name == rendition
+		if isWanted && size.Width > 0 {
+			return &Size{size.Width, size.Height}, nil
+		}
+	}
+	return nil, err
+}
+
+// imageSizes returns the sizes of a stored image and of its renditions, and its srcset; none if they
+// cannot be found. The error is that of an unknown alias.
+func (s *Service) imageSizes(ctx context.Context, alias, filename string) ([]derived.Size, string, error) {
 	found, ok := s.core.Alias(item.Image, alias)
 	if !ok {
-		return "", fmt.Errorf("unknown alias %q", alias)
+		return nil, "", fmt.Errorf("unknown alias %q", alias)
 	}
 	_, release, err := s.Acquire()
 	if err != nil {
-		return "", nil // a page of an earlier configuration lacks the attribute
+		return nil, "", nil // a page of an earlier configuration lacks the attributes
 	}
 	defer release()
-	_, srcset, err := s.core.ImageSizes(ctx, found, filename)
+	sizes, srcset, err := s.core.ImageSizes(ctx, found, filename)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.core.Log().Warn("finding the sizes of an image", "alias", alias, "filename", filename, "error", err)
 	}
-	return srcset, nil
+	return sizes, srcset, nil
 }
 
 // ImageURL returns the signed address of an item of a private image alias, which is valid for the

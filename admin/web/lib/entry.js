@@ -39,7 +39,7 @@ export async function readEntry(section, name, signal) {
 /**
  * The form of an entry. spec: {section, what, name ('' for a new one), current: {value, secrets},
  * etag, build(current, isNew) -> {element, fields(), extra()}, tools (nodes beside the buttons),
- * back (address of the list), saved(answer)}. Returns {element, input(only), isDirty(),
+ * back (address of the list), agrees(value), saved(answer)}. Returns {element, input(only), isDirty(),
  * complain(problems, intro), fieldOf(path)}.
  * @param {EntrySpec} spec
  */
@@ -79,7 +79,7 @@ export function entryForm(spec) {
 		event.preventDefault();
 		once(save, async () => {
 			const typed = check();
-			if (typed) await put(typed);
+			if (typed && (!spec.agrees || await spec.agrees(typed.body.value))) await put(typed);
 		});
 	}
 

@@ -7,6 +7,7 @@ const maxLevels = 16;
 const maxFolder = 512; // bytes
 const maxListed = 60; // extensions in a message
 const jpegNames = ['jfif', 'jpe', 'pjp', 'pjpeg']; // which the server stores as jpg
+const optionalFormats = ['webp', 'avif', 'heic']; // of images, by an option of the alias
 const systemFiles = new Set(['thumbs.db', 'ehthumbs.db', 'desktop.ini', '__macosx']);
 
 /**
@@ -117,7 +118,7 @@ export function acceptedExtensions({ extensions = [], settings = {} }) {
 /**
  * The reason why the server would refuse a file, in its words; '' if it may accept it. In doubt the
  * server decides.
- * @param {Pick<Alias, 'kind' | 'extensions' | 'max_size'> & Partial<Pick<Alias, 'settings'>>} alias
+ * @param {Pick<Alias, 'kind' | 'name' | 'extensions' | 'max_size'> & Partial<Pick<Alias, 'settings'>>} alias
  * @param {Upload} upload
  * @param {string} subFolder
  */
@@ -129,8 +130,11 @@ export function refusal(alias, { name, file }, subFolder) {
 	const isJPEG = kind === 'img' && jpegNames.includes(extension ?? '');
 	if (extensions.length > 0 && !isJPEG && (hasNone || (extension && !extensions.includes(extension)))) {
 		const what = hasNone ? 'the name has no extension' : `.${extension} is not accepted`;
-		return kind === 'img' ? `${what}; images may be ${listed(extensions)}; choose an alias for files`
-			: `${what}; files may be ${listed(extensions)}`;
+		if (kind !== 'img') return `${what}; files may be ${listed(extensions)}`;
+		const way = optionalFormats.includes(extension ?? '')
+			? `to accept it, an administrator adds formats ${extension} to the image alias ${alias.name}`
+			: 'choose an alias for files';
+		return `${what}; images may be ${listed(extensions)}; ${way}`;
 	}
 	if (file.size > max_size) return `larger than ${exactSize(max_size)}`;
 	if (subFolder.replace(/\/$/, '').split('/').length > maxLevels)

@@ -215,6 +215,8 @@ interface EntrySpec {
 	tools?: Child;
 	/** The address of the list. */
 	back: string;
+	/** Asks before a change that has an unexpected effect. */
+	agrees?: (value: Record<string, any>) => Promise<boolean>;
 	saved?: (answer: any) => Promise<void>;
 }
 
@@ -450,10 +452,14 @@ interface UsageAnswer {
 	storages: StorageUsage[];
 }
 
-/** A change of items that was made. */
+/** A change of items, or of an entry of the configuration, that was made. */
 interface ItemChange {
 	time: string;
 	action: string;
+	/** Of an entry: "image alias", its name, and the names of the changed options. */
+	section?: string;
+	name?: string;
+	options?: string;
 	kind: Kind;
 	alias: string;
 	/** '' for a set. */

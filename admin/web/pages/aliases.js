@@ -4,12 +4,12 @@ import { get } from '../lib/api.js';
 import { h } from '../lib/dom.js';
 import { entryForm, nameField, readEntry, removeButton, section } from '../lib/entry.js';
 import { optionFields } from '../lib/form.js';
-import { kindTitle, sectionOf, size } from '../lib/format.js';
+import { kindTitle, plural, sectionOf, size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { absolute } from '../lib/links.js';
 import { nameWords, validName } from '../lib/names.js';
 import { mayConfigure } from '../lib/state.js';
-import { copyField, empty, facts, listLink, pageHead, rowList, settings } from '../lib/ui.js';
+import { confirm, copyField, empty, facts, listLink, pageHead, rowList, settings } from '../lib/ui.js';
 
 /**
  * The page of all aliases, or of one.
@@ -122,6 +122,7 @@ async function editPage(kind, name, alias, signal) {
 		current: entry,
 		etag,
 		back: '#/aliases',
+		agrees: async (value) => !alias || await mayHide(alias, entry.value, value, words),
 		build: (current, isNew) => build(options, current, isNew, what),
 	});
 	const title = name || `Add ${what}`;
@@ -140,6 +141,54 @@ async function editPage(kind, name, alias, signal) {
 			form.element,
 		],
 	};
+}
+
+/**
+ * Asks before an alias gets another place for its items, because those that it has would vanish from
+ * their addresses and from the panel. Returns whether to go on.
+ * @param {Alias} alias
+ * @param {Record<string, any>} before its options
+ * @param {Record<string, any>} value its options as they will be
+ * @param {string[]} storages
+ */
+async function mayHide(alias, before, value, storages) {
+	const { kind, name } = alias;
+	const storageOf = (/** @type {Record<string, any>} */ options) =>
+		options.storage ?? (storages.includes('default') ? 'default' : storages[0]);
+	const folderOf = (/** @type {Record<string, any>} */ options) =>
+		(options.prefix ?? `${kind}/${name}`).replace(/^\/+|\/+$/g, '');
+	const storage = storageOf(value), moved = storage !== storageOf(before);
+	if (!moved && folderOf(value) === folderOf(before)) return true;
+	const usage = await countedUsage(kind, name);
+	if (usage?.counted && usage.items.objects === 0 && !usage.at_least) return true;
+	const items = usage?.counted
+		? `${usage.at_least ? 'at least ' : ''}${plural(usage.items.objects, 'item')}`
+		: 'all items';
+	const command = `caddy media copy ${alias.storage} ${storage} --alias ${kind}/${name}`;
+	return await confirm(`Hide ${items} of “${name}”?`, [
+		h('p', null, `They stay where they are: in “${alias.storage}”, below ${alias.prefix || '/'}. `
+			+ 'Their addresses will be answered with 404, and this panel will not show them.'),
+		moved
+			? [h('p', null, 'To take them along, copy them first, and once more afterwards:'),
+				copyField('Command', command)]
+			: h('p', null, 'To take them along, move the folder in the storage first.'),
+	], 'Save and hide them');
+}
+
+/**
+ * The usage of an alias, with its count if that is there within two seconds.
+ * @param {Kind} kind
+ * @param {string} name
+ */
+async function countedUsage(kind, name) {
+	for (let tries = 5;; tries--) {
+		/** @type {UsageAnswer} */
+		const { storages } = await get(['usage']);
+		const usage = storages.flatMap(({ aliases }) => aliases)
+			.find((each) => each.kind === kind && each.name === name);
+		if (usage?.counted || !usage || tries === 0) return usage;
+		await new Promise((resolve) => setTimeout(resolve, 400));
+	}
 }
 
 /**

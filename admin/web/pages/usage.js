@@ -170,10 +170,11 @@ export function changesContent({ since, changes }, { storages }) {
 	);
 	const there = existing(changes, aliases);
 	const rows = changes.map((change) => changeRow(change, there));
-	const note = `Since ${moment(since)}, when Caddy was started, and at most 200. `
-		+ 'The audit log has all, if it is kept.';
+	const note = `Since ${moment(since)}, when Caddy was started, and at most 200 of items and 200 of the `
+		+ 'configuration. The audit log has all, if it is kept.';
 	return [h('h2', null, 'Last changes'), changes.length === 0
-		? empty('items', 'No change yet', 'Items that are stored, replaced, moved or deleted appear here.')
+		? empty('items', 'No change yet',
+			'Items that are stored, replaced, moved or deleted appear here, and changes of the configuration.')
 		: rowList('Last changes', rows.slice(0, shown)), rows.length > shown
 		&& h('details', { class: 'earlier', 'data-key': 'changes/earlier' },
 			h('summary', null, `${plural(rows.length - shown, 'earlier change')}`),
@@ -212,6 +213,9 @@ export function existing(changes, aliases) {
 
 /** @type {Record<string, string>} */
 const actions = {
+	add: 'Added',
+	change: 'Changed',
+	remove: 'Removed',
 	store: 'Stored',
 	replace: 'Replaced',
 	delete: 'Deleted',
@@ -220,11 +224,20 @@ const actions = {
 	terminate: 'Ended the upload of',
 };
 
+/** @param {ItemChange} change of the configuration */
+const entryRow = ({ action, section, name, options, ...change }) =>
+	h('li', { class: 'row change' },
+		h('p', null, h('strong', null, actions[action] ?? action), ` ${section} `,
+			h('span', { class: 'path' }, name)),
+		options && h('p', { class: 'muted small-text' }, options.replaceAll('_', ' ')),
+		h('p', { class: 'muted small-text by' }, `${actorOf(change)}, `, time(change.time)));
+
 /**
  * @param {ItemChange} change
  * @param {Map<string, boolean>} there
  */
 function changeRow(change, there) {
+	if (change.section) return entryRow(change);
 	const { time: when, action, kind, alias, filename, to_alias: toAlias, to, folder, number, result } =
 		change;
 	/**
@@ -255,7 +268,7 @@ function changeRow(change, there) {
 
 /**
  * Who made a change.
- * @param {ItemChange} change
+ * @param {Pick<ItemChange, 'origin' | 'account' | 'user'>} change
  */
 function actorOf({ origin, account, user }) {
 	if (origin === 'panel') return `${account} in the panel`;

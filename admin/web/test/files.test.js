@@ -91,8 +91,8 @@ test('the sub folder of a tree', () => {
 });
 
 test('files are refused that the server would refuse', () => {
-	const docs = { kind: 'file', extensions: ['pdf', 'txt'], max_size: 10 };
-	const images = { kind: 'img', extensions: ['gif', 'jpg', 'png'], max_size: 10 };
+	const docs = { kind: 'file', name: 'docs', extensions: ['pdf', 'txt'], max_size: 10 };
+	const images = { kind: 'img', name: 'photos', extensions: ['gif', 'jpg', 'png'], max_size: 10 };
 	const renaming = { ...images, settings: { rename_mismatched: true } };
 	const levels = (n) => Array(n).fill('a').join('/');
 	for (
@@ -104,6 +104,8 @@ test('files are refused that the server would refuse', () => {
 			[docs, 'README', 1, '', 'the name has no extension; files may be pdf or txt'],
 			[images, 'a.b.TXT', 1, '',
 				'.txt is not accepted; images may be gif, jpg or png; choose an alias for files'],
+			[images, 'a.WEBP', 1, '', '.webp is not accepted; images may be gif, jpg or png; '
+				+ 'to accept it, an administrator adds formats webp to the image alias photos'],
 			[docs, 'a.txt', 1, levels(17), 'the sub folder has more than 16 levels'],
 			[docs, 'a.txt', 1, 'ž'.repeat(257), 'the sub folder is longer than 512 bytes'],
 			[images, 'a.jfif', 1, '', ''],

@@ -68,6 +68,7 @@ await run(async () => {
 	await announced(page, 'Seen and heard.');
 
 	await usage(await open({ route: '#/health' }));
+	await moved(await open({ route: '#/aliases/img/content' }));
 	await looks();
 
 	// On a phone the notice has one line until it is opened.
@@ -159,6 +160,35 @@ async function usage(page) {
 	const viewer = await open({ user: 'viewer', route: '#/health' });
 	await viewer.getByRole('list', { name: 'Last changes' }).getByText(stored).first().waitFor();
 	assert.equal(await viewer.getByRole('button', { name: 'Count again' }).count(), 0);
+}
+
+/** Another storage of an alias hides its items, so that the panel asks first. The change is among the last ones. */
+async function moved(page) {
+	const storage = page.getByLabel('Storage', { exact: true });
+	const save = page.getByRole('button', { name: 'Save', exact: true });
+	const dialog = page.getByRole('dialog', { name: 'Hide 3 items of “content”?' });
+	await storage.selectOption('archive');
+	await save.click();
+	assert.equal(await dialog.getByLabel('Command', { exact: true }).inputValue(), 'caddy media copy default archive --alias img/content');
+	await accessible(page, 'the question before items are hidden');
+	await shot(page, 'hide', false);
+	await dialog.getByRole('button', { name: 'Cancel' }).click();
+	assert.equal(await storage.inputValue(), 'archive', 'the input stays');
+	assert.equal((await page.evaluate(async () => (await fetch('api/config/image_aliases/content')).json())).value.storage, undefined, 'it is saved');
+	await save.click();
+	await dialog.getByRole('button', { name: 'Save and hide them' }).click();
+	await page.getByRole('heading', { level: 1, name: 'Aliases' }).waitFor();
+
+	await page.goto(`${facts.panel}#/aliases/img/content`); // with nothing to hide it does not ask
+	await page.getByLabel('Storage', { exact: true }).selectOption('default');
+	await page.getByRole('button', { name: 'Save', exact: true }).click();
+	await page.getByRole('heading', { level: 1, name: 'Aliases' }).waitFor();
+	await page.goto(`${facts.panel}#/health`);
+	const first = page.getByRole('list', { name: 'Last changes' }).getByRole('listitem').first();
+	await first.filter({ hasText: /^Changed image alias content/ }).getByText(/^admin in the panel, /).waitFor();
+	await first.getByText('storage', { exact: true }).waitFor();
+	await accessible(page, 'a change of the configuration');
+	await shot(page, 'configuration');
 }
 
 /** A long list of changes, a running count and a failed one, in all looks. */

@@ -1,10 +1,12 @@
 package docs_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,6 +17,8 @@ import (
 	"unicode"
 
 	"github.com/caddymedia/media/caddymedia/integration/pages"
+	"github.com/caddymedia/media/caddymedia/integration/sample"
+	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
 var (
@@ -369,4 +373,61 @@ func goPackages(t *testing.T, set *token.FileSet) map[string][]*ast.File {
 		t.Fatal(err)
 	}
 	return packages
+}
+
+// action is an action of a template in a line of prose or of a comment.
+var action = regexp.MustCompile("`([^`\n]*\\{\\{(?:[^`\n])*\\}\\}[^`\n]*)`")
+
+// TestDocsTemplates: Caddy renders each template of the documentation, and each one of the comment that
+// Caddy's own documentation shows. The aliases and items that they name exist.
+func TestDocsTemplates(t *testing.T) { // not parallel: Caddy has globals
+	const source = "caddymedia/internal/plugin/functions.go"
+	templates := map[string]string{}
+	for _, page := range append(append(pages.All(t), githubPages(t)...), source) {
+		text := pages.Text(t, page)
+		if page != source {
+			for _, block := range pages.Blocks(t, page) {
+				if block.Language == "html" && strings.Contains(block.Text, "{{") {
+					templates[fmt.Sprintf("%s:%d", page, block.Line)] = block.Text
+				}
+			}
+			text = prose(t, page)
+		}
+		for i, match := range action.FindAllStringSubmatch(text, -1) {
+			templates[fmt.Sprintf("%s, template %d of its prose", page, i+1)] = match[1]
+		}
+	}
+	if len(templates) < 12 {
+		t.Errorf("only %d templates are found", len(templates))
+	}
+	folder := site.TempFolder(t)
+	s := site.Start(t, site.LocalDefault+`
+		image_alias content {
+			rendition thumb 320x320 cover
+		}
+		image_alias photos {
+			private
+			rendition thumb 320x320 cover
+			rendition preview 320x320
+		}
+		file_alias content
+		file_alias invoices {
+			private
+		}
+	`, "media\nroot * "+folder+"\ntemplates {\nextensions {\nmedia\n}\n}\nfile_server")
+	for _, alias := range []string{"content", "photos"} {
+		site.PutFile(t, filepath.Join(s.Root, "img", alias, "26-11", "20", "photo.jpg"), sample.PhotoJPEG(640, 480))
+	}
+	for name, text := range templates {
+		site.PutFile(t, filepath.Join(folder, "index.html"), text)
+		got := s.Get(t, "/")
+		if got.Status != http.StatusOK || strings.Contains(got.Body, "{{") || strings.Contains(got.Body, "no value") {
+			t.Errorf("%s: %d, %s of\n%s", name, got.Status, got.Body, text)
+		}
+		for function, has := range map[string]string{"image_size": `width="`, "image_srcset": " 640w", "_url": "signature="} {
+			if strings.Contains(text, function+" ") && !strings.Contains(got.Body, has) {
+				t.Errorf("%s: %s has no %s", name, got.Body, has)
+			}
+		}
+	}
 }

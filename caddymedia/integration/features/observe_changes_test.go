@@ -205,6 +205,53 @@ func TestChangesAreReported(t *testing.T) {
 	}
 }
 
+// TestConfigurationIsAudited: each change of the configuration in the panel is a line of the audit log and
+// one of the last changes, with the names of the options, and without their values. A refused one, and one
+// that changes nothing, is not.
+func TestConfigurationIsAudited(t *testing.T) {
+	const place = "/var/log/caddy/media-audit.log"
+	block, written := pages.Example(t, "metrics.md", "caddyfile", "log audit {"), filepath.Join(site.TempFolder(t), "audit.log")
+	p := site.StartPanelConfig(t, site.Config{
+		Media: site.Account + site.AtRoot + "}\n" + replacing + onDefault, Site: site.PanelBlock,
+		Global: "admin " + servers.FreeAddress(t) + "\n" + strings.ReplaceAll(block, place, written),
+	})
+	type value = map[string]any
+	const route, account = "file_aliases/reports", "accounts/" + site.APIKey
+	p.Put(t, http.StatusCreated, route, value{"value": value{"storage": "over"}})
+	p.Put(t, http.StatusOK, route, value{"value": value{"storage": "default", "max_size": 1000}})
+	p.Put(t, http.StatusOK, route, value{"value": value{"storage": "default", "max_size": 1000}})
+	p.Put(t, http.StatusBadRequest, route, value{"value": value{"storage": "none"}})
+	p.Put(t, http.StatusOK, account, value{"value": value{}, "new_password": true})
+	p.Remove(t, http.StatusNoContent, route)
+	want := []value{
+		{"action": "add", "section": "file alias", "name": "reports", "options": ""},
+		{"action": "change", "section": "file alias", "name": "reports", "options": "max_size, storage"},
+		{"action": "change", "section": "account", "name": site.APIKey, "options": "password_hash"},
+		{"action": "remove", "section": "file alias", "name": "reports", "options": ""},
+	}
+	var answer struct{ Changes []value }
+	r := p.Must(t, http.StatusOK, http.MethodGet, "changes", nil)
+	if err := json.Unmarshal([]byte(r.Body), &answer); err != nil {
+		t.Fatal(err)
+	}
+	lines := logLines(t, written, "media.audit", len(want))
+	if len(lines) != len(want) || len(answer.Changes) < len(want) {
+		t.Fatalf("%v, and the changes %v", lines, answer.Changes)
+	}
+	for i, fields := range want {
+		line, change := lines[i], answer.Changes[len(want)-1-i]
+		if line["msg"] != "configuration" || line["via"] != "panel" || line["account"] != "admin" || line["client"] != "127.0.0.1" ||
+			change["origin"] != "panel" || change["account"] != "admin" {
+			t.Errorf("%v, and the change %v", line, change)
+		}
+		for name, value := range fields {
+			if shown, _ := change[name].(string); line[name] != value || shown != value {
+				t.Errorf("%s is %v and %v, want %v", name, line[name], change[name], value)
+			}
+		}
+	}
+}
+
 // mustBeLikeDocs expects a line of the audit log to have the fields of the documented line.
 func mustBeLikeDocs(t *testing.T, line map[string]any) {
 	t.Helper()

@@ -99,6 +99,7 @@ type saved struct {
 
 	created bool
 	tag     string
+	options []string // the names of those that differ
 }
 
 // putEntry adds or changes an entry.
@@ -120,8 +121,12 @@ func (c *call) putEntry() error {
 		return c.changeFailed(err)
 	}
 	status := http.StatusOK
-	if result.created {
+	switch {
+	case result.created:
 		status = http.StatusCreated
+		c.configured("add", body.section, body.name)
+	case len(result.options) > 0:
+		c.configured("change", body.section, body.name, result.options...)
 	}
 	c.w.Header().Set("ETag", result.tag)
 	return c.write(status, result)
@@ -133,7 +138,15 @@ func (c *call) deleteEntry() error {
 	if err := c.handler.editor.remove(c.r.Context(), s, name, c.expected()); err != nil {
 		return c.changeFailed(err)
 	}
+	c.configured("remove", s, name)
 	return c.noContent()
+}
+
+// configured records a change that was made, by the app that runs since. It has no values of options.
+func (c *call) configured(action string, s section, name string, options ...string) {
+	if app, err := plugin.Active(); err == nil { // else it was removed meanwhile
+		app.Configured(c.actor(), action, sections[s], name, options)
+	}
 }
 
 // changeFailed returns the failure of a change. Texts of Caddy may have secrets.
@@ -200,7 +213,9 @@ func (e *editor) put(ctx context.Context, wanted change) (*saved, error) {
 		wanted.Secrets = map[string]string{hashOption: hash}
 		result.APIKey, result.Password = wanted.name, password
 	}
+	var before object
 	changed, err := e.change(ctx, wanted.section, wanted.name, func(c config) error {
+		before = group(c.section(wanted.section), wanted.name)
 		current := c.view(wanted.section, wanted.name)
 		if err := wanted.check(wanted.section, wanted.name, current); err != nil {
 			return err
@@ -217,6 +232,11 @@ func (e *editor) put(ctx context.Context, wanted change) (*saved, error) {
 		return nil, wanted.blame(err)
 	}
 	result.tag = changed.view(wanted.section, wanted.name).Tag
+	if !result.created {
+		for _, path := range plugin.Differences("", before, group(changed.section(wanted.section), wanted.name)) {
+			result.options = append(result.options, strings.ReplaceAll(path, "/", "."))
+		}
+	}
 	if _, renewed := wanted.Secrets[hashOption]; renewed && wanted.section == accounts {
 		e.endTokens(ctx, wanted.name)
 	}

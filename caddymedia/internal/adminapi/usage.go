@@ -115,12 +115,17 @@ func (c *call) describeUsage(alias *item.Alias, u *service.Usage) aliasUsage {
 	return described
 }
 
-// changeAnswer is a change of items that was made.
+// changeAnswer is a change of items or of the configuration that was made.
 type changeAnswer struct {
-	Time   string    `json:"time"`
-	Action string    `json:"action"`
-	Kind   item.Kind `json:"kind"`
-	Alias  string    `json:"alias"`
+	Time   string `json:"time"`
+	Action string `json:"action"`
+	// Section and Name are those of an entry of the configuration, and Options the names of those that were
+	// changed. They are empty for items, and the fields of items are empty for them.
+	Section string    `json:"section,omitempty"`
+	Name    string    `json:"name,omitempty"`
+	Options string    `json:"options,omitempty"`
+	Kind    item.Kind `json:"kind"`
+	Alias   string    `json:"alias"`
 	// Filename is empty for a set.
 	Filename string `json:"filename"`
 	// ToAlias and To are those of a move or copy.
@@ -139,7 +144,7 @@ type changeAnswer struct {
 	Result string `json:"result"`
 }
 
-// changes returns the last changes of items in this process, the newest first. The addresses of clients
+// changes returns the last changes in this process, the newest first. The addresses of clients
 // are in the audit log alone.
 func (c *call) changes() error {
 	last, since := c.app.Changes()
@@ -155,7 +160,7 @@ func (c *call) changes() error {
 
 func describeChange(change *plugin.Change) changeAnswer {
 	described := changeAnswer{
-		Time: stamp(change.Time), Action: change.Action, Kind: change.Kind, Alias: change.Alias, Filename: change.Filename,
+		Time: stamp(change.Time), Action: change.Action, Section: change.Section, Name: change.Name, Options: change.Options, Kind: change.Kind, Alias: change.Alias, Filename: change.Filename,
 		ToAlias: change.ToAlias, To: change.To, Number: change.Number, Folder: change.Folder,
 		Origin: string(change.Actor.Origin), Account: change.Actor.Account, User: change.Actor.User, Result: change.Result,
 	}

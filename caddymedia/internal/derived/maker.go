@@ -45,10 +45,12 @@ type Memory struct {
 	attempts *lru.Cache[string, attempt]
 	// headers are the properties in the headers of images, by location and generation.
 	headers *lru.Cache[string, imaging.Info]
+	// hashes are the ThumbHashes of images, by location and generation.
+	hashes *lru.Cache[string, []byte]
 }
 
 // The number of renditions whose attempts are remembered, some 500 bytes each, and of images whose
-// headers are, some 400 bytes each.
+// headers and ThumbHashes are, some 600 bytes each.
 const (
 	maxAttempts = 1000
 	maxHeaders  = 10_000
@@ -58,10 +60,11 @@ const (
 func NewMemory() *Memory {
 	attempts, err := lru.New[string, attempt](maxAttempts)
 	headers, failed := lru.New[string, imaging.Info](maxHeaders)
-	if err := cmp.Or(err, failed); err != nil {
+	hashes, alsoFailed := lru.New[string, []byte](maxHeaders)
+	if err := cmp.Or(err, failed, alsoFailed); err != nil {
 		panic(err) // they fail only without a size
 	}
-	return &Memory{attempts, headers}
+	return &Memory{attempts, headers, hashes}
 }
 
 // RenditionObserver receives the outcomes of renditions.

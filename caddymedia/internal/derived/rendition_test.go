@@ -163,7 +163,7 @@ func TestSizes(t *testing.T) {
 	}
 	put(t, alias.Storage, "pics/a.png", pngOf(red))
 	m := derivedtest.NewMaker(hungry{}, render.Limits{Memory: 100 << 20})
-	sizes, err := m.Sizes(t.Context(), alias, "a.png")
+	sizes, err := m.Sizes(t.Context(), alias, "", "a.png")
 	if len(sizes) != 2 || sizes[1].Rendition.Name != "small" || err != nil {
 		t.Errorf("sizes %v, %v", sizes, err)
 	}
@@ -198,7 +198,7 @@ func TestSizesOfReplaced(t *testing.T) {
 	replace(t, alias.Storage, "a.png", pngOf(blue))
 	for range 2 {
 		opens = 0
-		if _, err := newMaker().Sizes(t.Context(), alias, "a.png"); err != nil || opens == 0 {
+		if _, err := newMaker().Sizes(t.Context(), alias, "", "a.png"); err != nil || opens == 0 {
 			t.Errorf("opened %d times, error %v", opens, err)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 )
@@ -95,6 +96,7 @@ type itemResult struct {
 	WebP     string `json:"webp,omitempty"`
 	// Renditions are addresses by the names of the renditions.
 	Renditions map[string]string `json:"renditions,omitempty"`
+	*derived.Facts
 }
 
 type failuresAnswer struct {
@@ -123,7 +125,7 @@ func AnswerReplaced(w http.ResponseWriter, items []upload.Item, cachedFor int64)
 func answerOf(items []upload.Item) itemsAnswer {
 	result := make([]itemResult, len(items))
 	for i, item := range items {
-		result[i] = itemResult{FullPath: item.FullPath, Filename: item.Filename, WebP: item.WebP, Renditions: item.Renditions}
+		result[i] = itemResult{FullPath: item.FullPath, Filename: item.Filename, WebP: item.WebP, Renditions: item.Renditions, Facts: item.Facts}
 	}
 	return itemsAnswer{Success: true, Result: result}
 }

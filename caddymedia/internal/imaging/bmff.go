@@ -95,7 +95,9 @@ func walkBMFF(s *source, opts Options, info *Info) error {
 		switch b.kind {
 		case "ftyp":
 		case "meta":
-			err = w.meta(s, b)
+			if err = w.meta(s, b); err == nil && info.header {
+				return w.finish(s)
+			}
 		case "moov":
 			w.moov = true
 			err = w.movie(s, b)
@@ -220,6 +222,13 @@ func (w *bmffFile) finish(s *source) error {
 		}
 		return &mismatchError{found}
 	}
+	w.info.Width, w.info.Height = primary.width, primary.height
+	if primary.turned {
+		w.info.Width, w.info.Height = primary.height, primary.width
+	}
+	if w.info.header {
+		return nil
+	}
 	w.info.End = w.end
 	if err := w.locate(); err != nil {
 		return err
@@ -233,10 +242,6 @@ func (w *bmffFile) finish(s *source) error {
 		if err := w.checkGrid(s, primary); err != nil {
 			return err
 		}
-	}
-	w.info.Width, w.info.Height = primary.width, primary.height
-	if primary.turned {
-		w.info.Width, w.info.Height = primary.height, primary.width
 	}
 	if w.opts.Strip == StripOff {
 		return nil

@@ -80,7 +80,9 @@ func (g *gifBlocks) next(s *source) (done bool, err error) {
 		claims = g.frames.opts.Strip == StripLocation && hasCredentials(s)
 		kept, err = g.extension(s)
 	case gifFrame:
-		err = g.frame(s)
+		if err = g.frame(s); g.info.header && err == nil {
+			return true, nil
+		}
 	case gifTrailer:
 		if g.frames.count == 0 {
 			return false, errGIF
@@ -185,6 +187,9 @@ func (g *gifBlocks) frame(s *source) error {
 	}
 	if err := g.frames.add(int64(w), int64(h)); err != nil {
 		return err
+	}
+	if g.info.header {
+		return nil
 	}
 	colors, err := readColors(s, flags)
 	if err != nil {

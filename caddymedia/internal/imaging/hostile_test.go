@@ -16,6 +16,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/imagingtest"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 )
 
 // The payloads of the polyglots. All contain one marker, for which a test can search.
@@ -468,6 +469,8 @@ func TestReadHeader(t *testing.T) {
 		"JPEG":             {wide, "jpg", image.Pt(50, 20)},
 		"turned JPEG":      {withSegments(wide, exifSegment(turned(6))), "jpeg", image.Pt(20, 50)},
 		"header of a JPEG": {wide[:len(wide)*3/4], "jpg", image.Pt(50, 20)},
+		"header of a PNG":  {drawPNG(t, 500, 200)[:200], "png", image.Pt(500, 200)},
+		"header of a GIF":  {drawGIF(t, 500, 200, 2)[:900], "gif", image.Pt(500, 200)},
 		"PNG":              {drawPNG(t, 50, 20), "png", image.Pt(50, 20)},
 		"GIF":              {drawGIF(t, 50, 20, 2), "gif", image.Pt(50, 20)},
 		"another format":   {wide, "png", image.Point{}},
@@ -482,6 +485,49 @@ func TestReadHeader(t *testing.T) {
 			got := info.UprightSize()
 			if got != c.want || (err == nil) != (c.want != image.Point{}) {
 				t.Errorf("%v, %v, want %v", got, err, c.want)
+			}
+		})
+	}
+}
+
+// TestReadHeaderOfStart: the start of a file has the size of the image, turned as it is shown, or none.
+// most is a number of bytes that is enough.
+func TestReadHeaderOfStart(t *testing.T) {
+	t.Parallel()
+	wide, photo := drawPNG(t, 90, 40), drawJPEG(t, 90, 40)
+	lossy, alpha := drawWebP(t, opaque(90, 40), webp.Options{}), drawWebP(t, shaded(90, 40), webp.Options{})
+	for name, c := range map[string]struct {
+		data []byte
+		ext  string
+		most int
+	}{
+		"JPEG":            {withSegments(photo, exifSegment(turned(6))), "jpg", 900},
+		"PNG":             {wide, "png", 60},
+		"turned PNG":      {withChunks(wide, chunk("eXIf", turned(6))), "png", 200},
+		"GIF":             {drawGIF(t, 90, 40, 3), "gif", 900},
+		"GIF of a frame":  {drawGIF(t, 90, 40, 1), "gif", 900},
+		"WebP":            {lossy, "webp", 40},
+		"WebP with alpha": {alpha, "webp", 60},
+		"turned WebP":     {riffFile(extended(flagEXIF, 90, 40), bitstream(lossy), webpChunk("EXIF", turned(6))), "webp", 1 << 20},
+		"animated WebP":   {flatAnimation(3, 90, 40), "webp", 70},
+		"turned AVIF":     {fixture(t, "turned.avif"), "avif", 550},
+		"AVIF of tiles":   {fixture(t, "grid.avif"), "avif", 600},
+		"HEIC":            {fixture(t, "photo.heic"), "heic", 600},
+		"SVG":             {[]byte(`<svg xmlns="http://www.w3.org/2000/svg" width="90" height="40"><g/></svg>`), "svg", 63},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			whole, err := check(c.data, c.ext, imaging.Options{})
+			want := whole.UprightSize()
+			if err != nil || want.X == 0 {
+				t.Fatal(want, err)
+			}
+			for n := range len(c.data) + 1 {
+				info, err := imaging.ReadHeader(bytes.NewReader(c.data[:n]), int64(len(c.data)), c.ext, imaging.Options{})
+				got := info.UprightSize()
+				if got != want && got != (image.Point{}) || n >= min(c.most, len(c.data)) && (got != want || err != nil) {
+					t.Fatalf("of %d of %d bytes: %v, %v, want %v", n, len(c.data), got, err, want)
+				}
 			}
 		})
 	}

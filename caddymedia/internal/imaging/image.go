@@ -136,6 +136,8 @@ type Options struct {
 	SVG SVGMode
 	// Strip is the metadata that [Info.Stripped] removes. Empty means [StripOff].
 	Strip StripMode
+
+	header bool // see [ReadHeader]
 }
 
 func (o Options) withDefaults() Options {
@@ -192,26 +194,51 @@ func CheckImage(r io.ReadSeeker, size int64, ext string, opts Options) (Info, er
 		return Info{}, contentErrorf("the file is empty")
 	}
 	if format == SVG {
-		return checkSVG(s, size, opts.SVG)
+		return checkSVG(s, size, opts)
 	}
 	return checkRaster(s, size, format, ext, opts.withDefaults())
 }
 
-// checkSVG checks an SVG image, which has no size in pixels and no metadata to remove.
-func checkSVG(s *source, size int64, mode SVGMode) (Info, error) {
-	if mode == SVGOff {
+// ReadHeader is [CheckImage] for an image that passed it before. It reads up to the place that says
+// the size and the orientation, which is in the first 64 KiB of nearly all images, and does not check
+// the rest. r may have only the first bytes of the size. The result has no Profile, has one frame,
+// and cannot be stripped.
+func ReadHeader(r io.ReadSeeker, size int64, ext string, opts Options) (Info, error) {
+	opts.header = true
+	info, err := CheckImage(r, size, ext, opts)
+	info.Frames = 1
+	return info.Header(), err
+}
+
+// Header returns what [ReadHeader] returns, which takes little memory.
+func (i Info) Header() Info {
+	i.Profile, i.layout, i.view, i.frames = nil, layout{}, layout{}, nil
+	return i
+}
+
+// checkSVG checks an SVG image, which has no metadata to remove.
+func checkSVG(s *source, size int64, opts Options) (Info, error) {
+	info := Info{Format: SVG, Frames: 1, Orientation: Upright, End: size, size: size}
+	if opts.header {
+		info.Width, info.Height = svg.Size(s.Reader)
+		return info, s.ioError()
+	}
+	if opts.SVG == SVGOff {
 		return Info{}, contentErrorf("SVG images are not accepted here")
 	}
-	err := svg.Check(s.Reader, size, mode != SVGKeep)
+	err := svg.Check(s.Reader, size, opts.SVG != SVGKeep)
 	if failed := s.ioError(); failed != nil {
 		return Info{}, failed
 	}
 	if refused, ok := errors.AsType[*svg.Error](err); ok {
 		return Info{}, refuseSVG(s, refused)
 	}
-	info := Info{Format: SVG, Frames: 1, Orientation: Upright, End: size, size: size}
+	if err := s.rewind(); err != nil {
+		return Info{}, err
+	}
+	info.Width, info.Height = svg.Size(s.Reader)
 	info.keep(0, size)
-	return info, nil
+	return info, s.ioError()
 }
 
 // refuseSVG returns the error for a refused image, or names another type of content.
@@ -238,7 +265,7 @@ func refuseSVG(s *source, refused *svg.Error) error {
 // checkRaster walks before it decodes. The walk is bounded for all input; the search of a decoder
 // for a header is not.
 func checkRaster(s *source, size int64, format Format, ext string, opts Options) (Info, error) {
-	info := Info{Format: format, Frames: 1, Orientation: Upright, size: size}
+	info := Info{Format: format, Frames: 1, Orientation: Upright, size: size, header: opts.header}
 	if err := rasters[format].walk(s, opts, &info); err != nil {
 		return Info{}, refuseRaster(s, format, ext, err)
 	}
@@ -373,8 +400,8 @@ func (f *frameSum) add(width, height int64) error {
 type Info struct {
 	// Format is the format of the content.
 	Format Format
-	// Width and Height are the stored sides in pixels, before Orientation is applied; 0 for SVG. Of
-	// an AVIF or HEIC they are the sides of the primary image as it is viewed.
+	// Width and Height are the stored sides in pixels, before Orientation is applied. Of an AVIF or
+	// HEIC they are the sides of the primary image as it is viewed, of an SVG those of [svg.Size].
 	Width, Height int
 	// Frames is 1 for a still image.
 	Frames int
@@ -421,6 +448,8 @@ type Info struct {
 	// End is the offset after the end marker of the image. Of the bytes after it only a gain map is
 	// a part of the image. For SVG it is the length of the file.
 	End int64
+
+	header bool // the walk ends where size and orientation are known; see [ReadHeader]
 
 	scans int // of a JPEG
 	// restarts reports restart markers in a JPEG that Go's decoder miscounts: those in a scan of

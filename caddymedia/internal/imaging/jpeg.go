@@ -7,7 +7,6 @@ import (
 	"image"
 	"image/color"
 	"image/jpeg"
-	"io"
 	"slices"
 	"sync"
 )
@@ -50,7 +49,7 @@ var errJPEG = errors.New("not the structure of a JPEG")
 // walkJPEG goes from marker to marker (ITU-T T.81, annex B) to the end of the image.
 func walkJPEG(s *source, opts Options, info *Info) error {
 	j := jpegSegments{info: info, strip: opts.Strip}
-	if err := j.walk(s); err != nil {
+	if err := j.walk(s); err != nil || info.header {
 		return err
 	}
 	return j.finish(s)
@@ -70,7 +69,7 @@ func (j *jpegSegments) walk(s *source) error {
 	j.info.view.keep(s.offset()-2, s.offset())
 	err = walkBlocks(JPEG, "segments", func() (done bool, err error) {
 		done, err = j.next(s)
-		return done || j.header && j.framed, err
+		return done || j.info.header && j.framed, err
 	})
 	if err != nil {
 		return err
@@ -78,7 +77,7 @@ func (j *jpegSegments) walk(s *source) error {
 	j.info.scans, j.info.HDR = j.scans, j.claimsGainMap()
 	space := map[int]string{1: spaceGrey, 3: spaceRGB, 4: spaceCMYK}[j.info.Components]
 	j.info.setProfile(j.icc.join(), space)
-	if j.header {
+	if j.info.header {
 		return nil
 	}
 	if !j.framed {
@@ -111,7 +110,6 @@ type jpegSegments struct {
 	hidden     bool // a decoder does not see the segment
 
 	strip   StripMode
-	header  bool // only the part up to the first frame header is read, which has the properties
 	second  bool // this image is not the first of its file
 	gainMap bool // it is a gain map
 	// Parts whose fate depends on the whole file.
@@ -525,33 +523,4 @@ func (j *jpegSegments) keepEXIF(b []byte) bool {
 	j.exif = true
 	j.info.Orientation = parseOrientation(tiff)
 	return j.rewrite(jpegAPP0+1, b, exifPrefix, j.strip.exif(tiff, j.info.Orientation))
-}
-
-// ReadHeader is [CheckImage] for an image that passed it before: it reads only the header of a
-// JPEG, and does not check the rest. The result has no Profile and cannot be stripped.
-func ReadHeader(r io.ReadSeeker, size int64, ext string, opts Options) (Info, error) {
-	read := CheckImage
-	if FormatOf(ext) == JPEG {
-		read = readJPEGHeader
-	}
-	info, err := read(r, size, ext, opts)
-	info.Profile, info.layout, info.view, info.frames = nil, layout{}, layout{}, nil
-	return info, err
-}
-
-func readJPEGHeader(r io.ReadSeeker, size int64, ext string, opts Options) (Info, error) {
-	s, err := newSource(r)
-	if err != nil {
-		return Info{}, err
-	}
-	defer s.release()
-	info := Info{Format: JPEG, Frames: 1, Orientation: Upright, End: size}
-	j := jpegSegments{info: &info, header: true}
-	if err := j.walk(s); err != nil {
-		return Info{}, refuseRaster(s, JPEG, ext, err)
-	}
-	if err := info.readSize(s, ext, opts); err != nil {
-		return Info{}, err
-	}
-	return info, nil
 }

@@ -65,6 +65,9 @@ func (c *pngChunks) next(s *source) (done bool, err error) {
 	if size > 1<<31-1 {
 		return false, errPNG
 	}
+	if c.info.header && kind == "IDAT" {
+		return true, nil
+	}
 	// W3C PNG 5.4: a decoder that does not know a critical chunk cannot show the image.
 	if _, known := keptChunks[kind]; isCritical(kind) && !known {
 		return false, png.UnsupportedError("critical chunk")

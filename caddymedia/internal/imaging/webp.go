@@ -51,6 +51,10 @@ func walkWebP(s *source, opts Options, info *Info) error {
 		if err := w.next(s); err != nil {
 			return err
 		}
+		if info.header && w.known {
+			info.Width, info.Height = w.canvas.X, w.canvas.Y
+			return nil
+		}
 	}
 }
 
@@ -66,6 +70,7 @@ type webpChunks struct {
 	header   [10]byte    // its data
 
 	alpha       span // the ALPH chunk of the still image
+	known       bool // size and orientation are
 	anim, iccp  bool
 	exif, xmp   bool
 	parts       []webpPart
@@ -87,6 +92,8 @@ func (w *webpChunks) next(s *source) error {
 	}
 	switch {
 	case w.blocks == 1 && w.extended:
+	case w.info.header && w.extended && w.flags&webpEXIF == 0 && (c.id == "ANMF" || c.id == "ALPH"):
+		w.known, w.info.Alpha = true, true
 	case c.id == "VP8 " || c.id == "VP8L":
 		err = w.still(s, c)
 	case !w.extended: // a reader of a simple file looks at its first chunk only
@@ -95,7 +102,9 @@ func (w *webpChunks) next(s *source) error {
 	default:
 		err = w.other(s, c)
 	}
-	if err != nil {
+	// The orientation is behind the image.
+	w.known = w.known || w.exif || len(w.info.frames) > 0 && w.flags&webpEXIF == 0
+	if err != nil || w.info.header && w.known {
 		return err
 	}
 	if most := w.frames.opts.MaxChunk; c.size > most && c.id != "VP8 " && c.id != "VP8L" && c.id != "ALPH" {

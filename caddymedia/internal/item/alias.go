@@ -96,6 +96,8 @@ type Alias struct {
 	WebP *render.Options
 	// Renditions are the named sizes of images, sorted by name.
 	Renditions []Rendition
+	// Facts are what answers say of images.
+	Facts Facts
 	// Negotiate serves the variant under the address of its image.
 	Negotiate bool
 	// CacheControl is the Cache-Control header of the items.
@@ -107,6 +109,16 @@ type Alias struct {
 	// Redirect redirects clients to another address of the items; nil serves them.
 	Redirect *Redirect
 }
+
+// Facts are how much answers say of the images of an alias.
+type Facts int
+
+// The facts. A ThumbHash needs a decoding.
+const (
+	NoFacts       Facts = iota
+	FactsOfHeader       // sizes
+	FactsWithHash       // and a ThumbHash
+)
 
 // CachedFor returns the seconds for which caches may serve an item without asking again, according
 // to its Cache-Control header.

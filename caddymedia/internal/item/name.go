@@ -123,7 +123,10 @@ func (a *Alias) refusedExtension(ext string, origin Origin) error {
 	}
 	if a.Kind == Image {
 		way := "files of other kinds go to /api/upload/file"
-		if origin == OriginPanel {
+		switch {
+		case slices.Contains(imaging.OptionalExtensions(), ext):
+			way = "to accept it, an administrator adds formats " + ext + " to the image alias " + a.Name
+		case origin == OriginPanel:
 			way = "choose an alias for files"
 		}
 		return Failf(BadContent, "%s; images may be %s; %s", refused, a.extensions(), way)

@@ -23,13 +23,15 @@ func TestRefusedExtension(t *testing.T) {
 		{File, OriginHTTP, few, "exe", ".exe is not accepted; files may be csv or pdf"},
 		{File, OriginHTTP, few, "", "the name has no extension; files may be csv or pdf"},
 		{File, OriginHTTP, map[string]bool{"pdf": true}, "exe", ".exe is not accepted; files may be pdf"},
-		{Image, OriginHTTP, few, "webp", ".webp is not accepted; images may be csv or pdf; files of other kinds go to /api/upload/file"},
+		{Image, OriginHTTP, few, "mp4", ".mp4 is not accepted; images may be csv or pdf; files of other kinds go to /api/upload/file"},
+		{Image, OriginHTTP, few, "webp", ".webp is not accepted; images may be csv or pdf; to accept it, an administrator adds formats webp to the image alias photos"},
 		{Image, OriginHTTP, few, "", "the name has no extension; images may be csv or pdf; files of other kinds go to /api/upload/file"},
-		{Image, OriginPanel, few, "webp", ".webp is not accepted; images may be csv or pdf; choose an alias for files"},
+		{Image, OriginPanel, few, "mp4", ".mp4 is not accepted; images may be csv or pdf; choose an alias for files"},
+		{Image, OriginPanel, few, "heic", ".heic is not accepted; images may be csv or pdf; to accept it, an administrator adds formats heic to the image alias photos"},
 		{File, OriginPanel, few, "exe", ".exe is not accepted; files may be csv or pdf"},
 		{File, OriginHTTP, many, "exe", "x058, x059 or 770 others"},
 	} {
-		alias := &Alias{Kind: c.kind, Extensions: c.extensions}
+		alias := &Alias{Kind: c.kind, Name: "photos", Extensions: c.extensions}
 		got := alias.refusedExtension(c.ext, c.origin).Error()
 		if got != c.want && (len(c.extensions) < 10 || !strings.HasSuffix(got, c.want)) {
 			t.Errorf("%s of %d: %q, want %q", c.ext, len(c.extensions), got, c.want)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
+	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/item"
@@ -32,6 +33,7 @@ const (
 	// Entries per page.
 	defaultPage = 100
 	maxPage     = 200
+	maxFacts    = 50 // of which facts are read
 	// maxListed is about the largest list of items in bytes.
 	maxListed = 1 << 20
 	// Bounds of a search for one page.
@@ -96,6 +98,7 @@ type itemsRequest struct {
 	rep      *caller.Repetition
 	move     upload.Transfer // of a POST on an item: To and Copy, once they are read
 	toAlias  string          // of that
+	facts    bool            // a list has those of its images
 	reported bool            // to the observer
 }
 
@@ -308,6 +311,7 @@ type itemAnswer struct {
 	ETag        string            `json:"etag,omitempty"`
 	WebP        string            `json:"webp,omitempty"`
 	Renditions  map[string]string `json:"renditions,omitempty"`
+	*derived.Facts
 }
 
 // listAnswer is a list of items, or one item.
@@ -346,6 +350,9 @@ func (q *itemsRequest) list(ctx context.Context) error {
 		return q.storageFailed(ctx, "list the items", err)
 	}
 	result, err := q.describe(ctx, page.Items, page.Variants)
+	if err == nil && q.facts {
+		err = q.addFacts(ctx, result, page.Items, true)
+	}
 	if err != nil {
 		return q.storageFailed(ctx, "list the items", err)
 	}
@@ -367,7 +374,11 @@ func (q *itemsRequest) one(ctx context.Context) error {
 	if err != nil {
 		return q.storageFailed(ctx, "read the item", err)
 	}
-	result, err := q.describe(ctx, []storagedrivers.Info{info}, nil)
+	infos := []storagedrivers.Info{info}
+	result, err := q.describe(ctx, infos, nil)
+	if err == nil {
+		err = q.addFacts(ctx, result, infos, false)
+	}
 	if err != nil {
 		return q.storageFailed(ctx, "read the item", err)
 	}
@@ -380,7 +391,7 @@ func (q *itemsRequest) query() (query service.ItemQuery, problem string) {
 	if err != nil {
 		return query, "the query is malformed"
 	}
-	if name := caller.SentTwice(values, "folder", "search", "recursive", "order", "limit", "cursor"); name != "" {
+	if name := caller.SentTwice(values, "folder", "search", "recursive", "order", "limit", "cursor", "facts"); name != "" {
 		return query, "the parameter " + name + " is sent twice"
 	}
 	query = service.ItemQuery{
@@ -405,10 +416,22 @@ func (q *itemsRequest) query() (query service.ItemQuery, problem string) {
 			return query, "the parameter order is name, -name, modified or -modified"
 		}
 	}
+	most := uint64(maxPage)
+	switch values.Get("facts") {
+	case "", "0":
+	case "1":
+		q.facts, most, query.Limit = true, maxFacts, maxFacts
+	default:
+		return query, "the parameter facts is 1 or 0"
+	}
 	if limit := values.Get("limit"); limit != "" {
 		n, err := strconv.ParseUint(limit, 10, 16)
-		if err != nil || n < 1 || n > maxPage {
-			return query, "the parameter limit is a number from 1 to " + strconv.Itoa(maxPage)
+		if err != nil || n < 1 || n > most {
+			problem = "the parameter limit is a number from 1 to " + strconv.FormatUint(most, 10)
+			if q.facts {
+				problem += " with facts=1"
+			}
+			return query, problem
 		}
 		query.Limit = int(n)
 	}
@@ -463,11 +486,36 @@ func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info
 	return slices.DeleteFunc(described, func(a itemAnswer) bool { return a.Filename == "" }), nil
 }
 
+// addFacts adds the facts of images to their answers, as far as the alias wants them. infos may have more
+// items than there are answers.
+func (q *itemsRequest) addFacts(ctx context.Context, answers []itemAnswer, infos []storagedrivers.Info, inList bool) error {
+	if q.alias.Facts == item.NoFacts {
+		return nil
+	}
+	stored := make(map[string]storagedrivers.Info, len(infos))
+	for _, info := range infos {
+		stored[q.alias.Filename(info.Key)] = info
+	}
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	maker := q.running.Uploader().Derived
+	for i := range answers {
+		group.Go(func() (err error) {
+			answers[i].Facts, err = maker.StoredFacts(ctx, q.alias, q.baseURL, stored[answers[i].Filename], q.actor().Owner(), inList)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
 // sizeOf returns about the size of an item in the JSON of a list, or more.
 func (q *itemsRequest) sizeOf(info storagedrivers.Info) int {
 	const name, rest = 64, 256 // of an address, and of all but addresses
 	filename := q.alias.Filename(info.Key)
 	addresses := 2 + len(q.alias.Renditions) // with that of the variant
+	if q.facts {
+		addresses *= 2
+	}
 	return addresses*(len(q.alias.URL(q.baseURL, filename))+name) + len(filename) + rest
 }
 

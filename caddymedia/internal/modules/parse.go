@@ -51,6 +51,9 @@ func parseArgument(d *caddyfile.Dispenser, what string, schema *options.Schema, 
 	if fields := schema.Fields(config); len(fields) > 0 {
 		if into, isText := fields[0].Value.(*string); isText && d.NextArg() {
 			*into = d.Val()
+			if err := fields[0].CheckText(*into); err != nil && !options.HasPlaceholder(*into) {
+				return d.WrapErr(err)
+			}
 			delete(readers, fields[0].Name)
 		}
 	}

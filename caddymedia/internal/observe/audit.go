@@ -3,6 +3,7 @@ package observe
 import (
 	"errors"
 	"io/fs"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -101,12 +102,23 @@ func (o *Observer) auditTermination(upload *resumable.Record, actor item.Actor, 
 	o.writeAudit(c, err == nil, zap.Int64("size", upload.Length), zap.String("owner", upload.Owner))
 }
 
+// Configured records a change of an entry of the configuration, which is running now.
+func (o *Observer) Configured(actor item.Actor, action, section, name string, options []string) {
+	o.writeAudit(Change{
+		Action: action, Section: section, Name: name, Options: strings.Join(options, ", "), Size: -1, Actor: actor, Result: resultOK,
+	}, true)
+}
+
 // writeAudit writes a line of the logger "media.audit", and keeps a change that was made. There is one
 // for each item that was stored, replaced, moved, copied or deleted, for each that could not be deleted,
 // for each set of items that was deleted, for each resumable upload that was ended on request, and for
-// each failure of a refused request.
+// each failure of a refused request. There is also one for each change of the configuration in the panel.
 func (o *Observer) writeAudit(c Change, made bool, more ...zap.Field) {
-	if line := o.audit.Check(zap.InfoLevel, "item"); line != nil {
+	message := "item"
+	if c.Section != "" {
+		message = "configuration"
+	}
+	if line := o.audit.Check(zap.InfoLevel, message); line != nil {
 		line.Write(c.fields(more...)...)
 	}
 	if made {

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -10,13 +11,17 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
-// Change is a requested change of items, as in the audit log.
+// Change is a requested change of items, or a change of the configuration, as in the audit log.
 type Change struct {
 	Time time.Time
-	// Action is "store", "replace", "delete", "move", "copy" or "terminate".
+	// Action is "store", "replace", "delete", "move", "copy" or "terminate", or "add", "change" or "remove"
+	// for the configuration.
 	Action string
-	Kind   item.Kind
-	Alias  string
+	// Section and Name are those of an entry of the configuration: "image alias" and "content". Options
+	// are the names of those that were changed, separated by commas. They are empty for items.
+	Section, Name, Options string
+	Kind                   item.Kind
+	Alias                  string
 	// Filename of the item, or of the one that was moved or copied. It is empty for a set.
 	Filename string
 	// ToAlias and To are the alias and the filename of a moved or copied item; otherwise empty.
@@ -35,10 +40,16 @@ type Change struct {
 
 // fields returns the fields of the line in the audit log. more are fields that only some lines have.
 func (c *Change) fields(more ...zap.Field) []zap.Field {
-	fields := append(make([]zap.Field, 0, 12), zap.String("action", c.Action), zap.String("kind", string(c.Kind)), zap.String("alias", c.Alias))
-	if c.IsSet {
-		fields = append(fields, zap.String("folder", c.Folder), zap.Int("number", c.Number))
+	fields := append(make([]zap.Field, 0, 12), zap.String("action", c.Action))
+	if c.Section != "" {
+		fields = append(fields, zap.String("section", c.Section), zap.String("name", c.Name), zap.String("options", c.Options))
 	} else {
+		fields = append(fields, zap.String("kind", string(c.Kind)), zap.String("alias", c.Alias))
+	}
+	switch {
+	case c.IsSet:
+		fields = append(fields, zap.String("folder", c.Folder), zap.Int("number", c.Number))
+	case c.Section == "":
 		fields = append(fields, zap.String("filename", c.Filename))
 	}
 	if c.ToAlias != "" || c.To != "" {
@@ -53,20 +64,44 @@ func (c *Change) fields(more ...zap.Field) []zap.Field {
 }
 
 const (
-	// maxChanges is the number of changes that are kept in memory, and maxText the largest of their
-	// texts in bytes, as long as a key.
+	// maxChanges is the number of changes of items that are kept in memory, and of the configuration, and
+	// maxText the largest of their texts in bytes, as long as a key.
 	maxChanges = 200
 	maxText    = 1024
 )
 
-// Changes are the last changes of items in this process. A nil one keeps none.
+// Changes are the last changes in this process. A nil one keeps none.
 type Changes struct {
 	now   func() time.Time
 	since time.Time
 
-	mu   sync.Mutex
-	kept []Change // a ring
-	next int      // the index of the oldest one, once it is full
+	mu sync.Mutex
+	// Many items must not push out who changed the configuration.
+	items, configuration ring
+}
+
+// ring has the last maxChanges changes.
+type ring struct {
+	kept []Change
+	next int // the index of the oldest one, once it is full
+}
+
+func (r *ring) add(change Change) {
+	if len(r.kept) < maxChanges {
+		r.kept = append(r.kept, change)
+		return
+	}
+	r.kept[r.next] = change
+	r.next = (r.next + 1) % maxChanges
+}
+
+// last returns the changes, the newest first.
+func (r *ring) last() []Change {
+	last := make([]Change, len(r.kept))
+	for i := range r.kept {
+		last[i] = r.kept[(r.next+len(r.kept)-1-i)%len(r.kept)]
+	}
+	return last
 }
 
 // changes of the process: a reload keeps them.
@@ -82,7 +117,7 @@ func (c *Changes) add(change Change) {
 	}
 	for _, text := range []*string{
 		&change.Alias, &change.Filename, &change.ToAlias, &change.To, &change.Folder, &change.Actor.Account, &change.Actor.User,
-		&change.Result,
+		&change.Result, &change.Options,
 	} {
 		*text = strings.Clone((*text)[:min(len(*text), maxText)])
 	}
@@ -90,24 +125,21 @@ func (c *Changes) add(change Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change.Time = c.now()
-	if len(c.kept) < maxChanges {
-		c.kept = append(c.kept, change)
-		return
+	if change.Section != "" {
+		c.configuration.add(change)
+	} else {
+		c.items.add(change)
 	}
-	c.kept[c.next] = change
-	c.next = (c.next + 1) % maxChanges
 }
 
 // Last returns the last changes, the newest first, and the time since which changes are kept.
 func (c *Changes) Last() (last []Change, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	last = make([]Change, len(c.kept))
-	for i := range c.kept {
-		last[i] = c.kept[(c.next+len(c.kept)-1-i)%len(c.kept)]
-	}
+	last = append(c.configuration.last(), c.items.last()...)
+	slices.SortStableFunc(last, func(a, b Change) int { return b.Time.Compare(a.Time) })
 	return last, c.since
 }
 
-// Changes returns the last changes of items in this process, also those under earlier configurations.
+// Changes returns the last changes in this process, also those under earlier configurations.
 func (o *Observer) Changes() *Changes { return o.changes }

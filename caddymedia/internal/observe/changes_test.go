@@ -44,12 +44,34 @@ func TestChangesOrder(t *testing.T) {
 	}
 }
 
+// TestConfigurationStays: a change of the configuration stays among the last ones, in its place, however
+// many items are stored.
+func TestConfigurationStays(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	c := newChanges(func() time.Time {
+		now = now.Add(time.Second)
+		return now
+	})
+	c.add(Change{Filename: "first"})
+	c.add(Change{Section: "image alias", Name: "old"})
+	for range 3 * maxChanges {
+		c.add(Change{Filename: "a"})
+	}
+	c.add(Change{Section: "image alias", Name: "new"})
+	c.add(Change{Filename: "last"})
+	last, _ := c.Last()
+	if n := len(last); n != maxChanges+2 || last[0].Filename != "last" || last[1].Name != "new" || last[n-1].Name != "old" {
+		t.Errorf("%d changes, %+v ... %+v", len(last), last[:2], last[len(last)-1])
+	}
+}
+
 // TestChangesSize: a text is kept up to the length of a key.
 func TestChangesSize(t *testing.T) {
 	t.Parallel()
 	c, long := newChanges(time.Now), strings.Repeat("x", 1<<20)
 	c.add(Change{
-		Alias: long, Filename: long, ToAlias: long, To: long, Folder: long, Result: long, Actor: item.Actor{Account: long, User: long},
+		Alias: long, Filename: long, ToAlias: long, To: long, Folder: long, Result: long, Options: long, Actor: item.Actor{Account: long, User: long},
 	})
 	last, _ := c.Last()
 	if size := len(fmt.Sprintf("%+v", last[0])); size > 10*maxText {

@@ -155,10 +155,15 @@ func activeObserver() (*observe.Observer, error) {
 	return app.observer, nil
 }
 
-// Change is a change of items, as in the audit log.
+// Change is a change of items or of the configuration, as in the audit log.
 type Change = observe.Change
 
-// Changes returns the last changes of items in this process, the newest first, also those under earlier
+// Configured records that an entry of the configuration was added, changed or removed.
+func (a *App) Configured(actor item.Actor, action, section, name string, options []string) {
+	a.observer.Configured(actor, action, section, name, options)
+}
+
+// Changes returns the last changes in this process, the newest first, also those under earlier
 // configurations. They began to be kept at since.
 func (a *App) Changes() (last []Change, since time.Time) { return a.observer.Changes().Last() }
 

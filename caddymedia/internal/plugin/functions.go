@@ -21,23 +21,27 @@ func init() { caddy.RegisterModule(Functions{}) }
 // which a slash and a stored name are appended. With the name of a rendition behind that of the
 // alias, it is the address of the rendition:
 //
-// `{{image_path "content"}}/{{.Filename}}`
+// `{{image_path "content"}}/26-11/20/photo.jpg`
 //
-// `{{image_path "content@thumb"}}/{{.Filename}}`
+// `{{image_path "content@thumb"}}/26-11/20/photo.jpg`
 //
-// `{{file_path "content"}}/{{.Filename}}`
+// `{{file_path "content"}}/26-11/20/invoice.pdf`
 //
 // Another one returns the addresses of an image and of its renditions with their widths, for the
 // attribute `srcset`:
 //
-// `<img src="{{image_path "content"}}/{{.Filename}}" srcset="{{image_srcset "content" .Filename}}" sizes="50vw">`
+// `<img src="{{image_path "content"}}/26-11/20/photo.jpg" srcset="{{image_srcset "content" "26-11/20/photo.jpg"}}" sizes="50vw">`
+//
+// Another one returns the size of an image, or of a rendition, and nothing if it is not known:
+//
+// `<img src="..." {{with image_size "content" "26-11/20/photo.jpg"}}width="{{.Width}}" height="{{.Height}}"{{end}}>`
 //
 // Two others return the signed address of an item of a private alias, which is valid for the given
 // time, 7 days at most. Without it, that is an hour:
 //
-// `<img src="{{image_url "photos" .Filename "1h"}}">`
+// `<img src="{{image_url "photos" "26-11/20/photo.jpg" "1h"}}">`
 //
-// `<a href="{{file_url "invoices" .Filename}}">`
+// `<a href="{{file_url "invoices" "26-11/20/invoice.pdf"}}">`
 //
 // Without a `cdn_base` the addresses have no host: `/static/img/content`.
 type Functions struct {
@@ -63,6 +67,7 @@ func (f *Functions) Provision(ctx caddy.Context) error {
 	f.functions = template.FuncMap{
 		"image_path": f.app.ImagePath, "file_path": f.app.FilePath,
 		"image_srcset": func(alias, filename string) (string, error) { return f.app.ImageSrcset(ctx, alias, filename) },
+		"image_size":   func(alias, filename string) (*media.Size, error) { return f.app.ImageSize(ctx, alias, filename) },
 		"image_url":    f.signed(ctx, (*media.Service).ImageURL), "file_url": f.signed(ctx, (*media.Service).FileURL),
 	}
 	return nil
@@ -92,7 +97,7 @@ func (f *Functions) signed(
 	}
 }
 
-// CustomTemplateFunctions returns image_path, file_path, image_srcset, image_url and file_url.
+// CustomTemplateFunctions returns image_path, file_path, image_srcset, image_size, image_url and file_url.
 func (f *Functions) CustomTemplateFunctions() template.FuncMap { return f.functions }
 
 // UnmarshalCaddyfile accepts no options. Syntax:

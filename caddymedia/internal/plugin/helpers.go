@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/redact"
+	"github.com/caddymedia/media/caddymedia/media"
 )
 
 // ImagePath calls [media.Service.ImagePath].
@@ -16,6 +17,11 @@ func (a *App) ImagePath(alias string) (string, error) { return a.service.ImagePa
 // ImageSrcset calls [media.Service.ImageSrcset].
 func (a *App) ImageSrcset(ctx context.Context, alias, filename string) (string, error) {
 	return a.service.ImageSrcset(ctx, alias, filename)
+}
+
+// ImageSize calls [media.Service.ImageSize].
+func (a *App) ImageSize(ctx context.Context, alias, filename string) (*media.Size, error) {
+	return a.service.ImageSize(ctx, alias, filename)
 }
 
 // FilePath is [media.Service.FilePath].

@@ -169,6 +169,8 @@ func TestFunctions(t *testing.T) { // not parallel: Caddy has globals
 		{"unknown rendition", `{` + sized + `}`, `{{image_path "sized@other"}}`, "", `unknown rendition "other" of the alias "sized"`},
 		{"rendition of files", `{}`, `{{file_path "content@thumb"}}`, "", `unknown rendition "thumb"`},
 		{"srcset without an image", `{` + sized + `}`, `<{{image_srcset "sized" "none.jpg"}}>`, "<>", ""},
+		{"size without an image", `{` + sized + `}`, `<{{with image_size "sized@thumb" "none.jpg"}}{{.Width}}{{end}}>`, "<>", ""},
+		{"size of an unknown rendition", `{` + sized + `}`, `{{image_size "sized@other" "a.jpg"}}`, "", `unknown rendition "other"`},
 		{"srcset of an unknown alias", `{}`, `{{image_srcset "nobody" "a.jpg"}}`, "", `unknown alias "nobody"`},
 		{"signed image", `{` + private + `}`, `{{image_url "photos" "a b.jpg" "1h"}}`, "/static/img/photos/a%20b.jpg?expires=", ""},
 		{"signed rendition", `{` + private + `}`, `{{image_url "photos@thumb" "a.jpg"}}`, "/static/img/photos@thumb/a.jpg?expires=", ""},

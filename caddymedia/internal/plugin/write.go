@@ -31,7 +31,7 @@ func Caddyfile(app []byte) (block string, omitted []string, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("reading the Caddyfile: %w", err)
 	}
-	return block, differences("", a.values(), again.values()), nil
+	return block, Differences("", a.values(), again.values()), nil
 }
 
 // strictly decodes JSON as Caddy does: an unknown key is an error.
@@ -177,8 +177,8 @@ func spelt(raw json.RawMessage, namespace, nameKey string) json.RawMessage {
 	return raw
 }
 
-// differences returns the paths at which two values differ, sorted.
-func differences(path string, a, b any) []string {
+// Differences returns the paths at which two values of JSON differ, sorted: "driver/root".
+func Differences(path string, a, b any) []string {
 	left, isLeft := a.(map[string]any)
 	right, isRight := b.(map[string]any)
 	if !isLeft || !isRight {
@@ -191,7 +191,7 @@ func differences(path string, a, b any) []string {
 	maps.Copy(all, right)
 	var paths []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		paths = append(paths, differences(path+"/"+name, left[name], right[name])...)
+		paths = append(paths, Differences(path+"/"+name, left[name], right[name])...)
 	}
 	return paths
 }

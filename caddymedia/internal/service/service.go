@@ -318,14 +318,14 @@ func (s *Service) Aliases() []*item.Alias {
 	return all
 }
 
-// ImageSizes returns the sizes of a stored image and of its renditions, and the value of a srcset
-// attribute with them. The error satisfies errors.Is with fs.ErrNotExist for a file, and for an image
+// ImageSizes returns the sizes of a stored image, first, and of its renditions, and the value of a
+// srcset attribute with them. The error satisfies errors.Is with fs.ErrNotExist for a file, and for an image
 // that does not exist.
 func (s *Service) ImageSizes(ctx context.Context, alias *item.Alias, filename string) (sizes []derived.Size, srcset string, err error) {
 	if alias.Kind != item.Image {
 		return nil, "", fs.ErrNotExist
 	}
-	sizes, err = s.uploader.Derived.Sizes(ctx, alias, filename)
+	sizes, err = s.uploader.Derived.Sizes(ctx, alias, "", filename)
 	if err != nil {
 		return nil, "", err
 	}

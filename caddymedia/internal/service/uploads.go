@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/access"
+	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
@@ -133,6 +134,29 @@ func (s *Service) ItemOf(u *resumable.Upload, baseURL string) (upload.Item, bool
 	}
 	return item, true
 }
+
+// FactsOf returns the facts of the item of a finished upload; nil if it is no image, its alias does not
+// want them, or they cannot be read.
+func (s *Service) FactsOf(ctx context.Context, u *resumable.Upload, baseURL string) *derived.Facts {
+	alias, ok := s.Alias(u.ItemKind(), u.Alias)
+	if !ok || alias.Facts == item.NoFacts {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, factsTime)
+	defer cancel()
+	image, err := alias.Storage.Stat(ctx, alias.Key(u.Outcome.Stored))
+	if err != nil {
+		return nil // it was deleted, or the storage is down, and the answer has its address all the same
+	}
+	facts, err := s.uploader.Derived.StoredFacts(ctx, alias, baseURL, image, u.Owner, false)
+	if err != nil {
+		s.log.Warn("reading the facts of a stored image", "alias", alias.Name, "filename", u.Outcome.Stored, "error", err)
+	}
+	return facts
+}
+
+// factsTime bounds how long the answer to a finished upload waits for the facts of its item.
+const factsTime = 10 * time.Second
 
 // Charge counts items of a request that are about to be stored on a ticket, under the name use. If
 // isRepeated is set, an earlier attempt may have stored them under that name, so they stay counted

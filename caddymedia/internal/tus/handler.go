@@ -206,6 +206,7 @@ func (q *request) get(ctx context.Context, u *resumable.Upload) error {
 		return err
 	}
 	if item, ok := q.running.ItemOf(u, q.BaseURL); ok {
+		item.Facts = q.running.FactsOf(ctx, u, q.BaseURL)
 		return httpx.AnswerItems(q.w, http.StatusOK, []upload.Item{item})
 	}
 	a := stateAnswer{Success: true, Offset: u.Offset(), ExpiresAt: u.Expires().Unix()}

@@ -26,6 +26,9 @@ func (b *batch) renderImage(ctx context.Context, up *received) error {
 	if hasVariant {
 		outputs = append(outputs, render.Variant(*b.alias.WebP))
 	}
+	if b.alias.Facts == item.FactsWithHash {
+		outputs = append(outputs, render.Hash)
+	}
 	for i := range b.alias.Renditions {
 		r := &b.alias.Renditions[i]
 		if err := b.images().Feasible(up.image, r.FileOf(up.filename, false).Output()); err != nil {
@@ -42,6 +45,9 @@ func (b *batch) renderImage(ctx context.Context, up *received) error {
 			return err
 		}
 		b.keepRenditions(up, files, made)
+		if b.alias.Facts == item.FactsWithHash {
+			up.hash = made[len(made)-1].File // nil if there is none
+		}
 		if !hasVariant {
 			return nil
 		}

@@ -105,6 +105,10 @@ func (b *batch) reportStored(ctx context.Context, transfer *Transfer) []Item {
 			items[i].WebP = items[i].FullPath + render.Suffix
 		}
 		items[i].Renditions = b.alias.RenditionURLs(b.req.BaseURL, o.filename, o.impossible...)
+		if b.alias.Kind == item.Image {
+			items[i].Facts = b.uploader.Derived.FactsOf(b.alias, b.req.BaseURL, o.filename, o.image, o.hash)
+			b.uploader.Derived.Remember(b.alias, o.filename, o.info, o.image, o.hash)
+		}
 		if b.alias.WebP != nil && o.mayHaveVariant() {
 			observer.Variant(b.alias, o.variantResult(), o.variantTook)
 		}

@@ -106,6 +106,8 @@ type Item struct {
 	WebP string
 	// Renditions are the public addresses of the renditions by their names; nil if there are none.
 	Renditions map[string]string
+	// Facts are those of an image whose alias wants them; otherwise nil.
+	Facts *derived.Facts
 }
 
 // batch is the state of one request.
@@ -146,6 +148,7 @@ type received struct {
 	variantTook time.Duration           // to make the variant, or to fail
 	renditions  []derived.MadeRendition // the eager ones
 	impossible  []string                // names of renditions that it cannot have
+	hash        []byte                  // its ThumbHash; nil if it has none
 
 	// Set by check, and changed by commit under Append Time.
 	filename string

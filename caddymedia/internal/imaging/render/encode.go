@@ -36,8 +36,11 @@ func (j *job) encode(ctx context.Context, o *output, d *decoded) ([]byte, error)
 	} else {
 		img = d.scaled(o.view)
 	}
-	if o.Format == imaging.WebP {
+	switch o.Format {
+	case imaging.WebP:
 		return j.encodeWebP(ctx, img, options, o.use)
+	case ThumbHash:
+		return thumbHash(straight(img)), nil
 	}
 	file, err := encodeFile(ctx, o, img)
 	if err != nil {

@@ -31,7 +31,8 @@ type Options struct {
 
 // Output describes an image to make.
 type Output struct {
-	// Format of the file: JPEG, PNG or WebP. Only WebP may be animated. In JPEG, alpha becomes white.
+	// Format of the file: JPEG, PNG or WebP, or [ThumbHash]. Only WebP may be animated. In JPEG, alpha
+	// becomes white.
 	Format imaging.Format
 	// Box is the size. The zero value keeps that of the image.
 	Box scale.Box
