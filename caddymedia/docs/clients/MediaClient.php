@@ -43,7 +43,8 @@ final class MediaClient
      * @param array $files a field of a form such as $_FILES['photos'], or paths; a key that is a text is the name
      *     under which the path is sent: ['photo.jpg' => '/tmp/a8f3']
      * @param array{alias?: string, sub_folder?: string, url?: string} $fields url is the address of one more image
-     * @return array<array{full_path: string, filename: string, webp?: string, renditions?: array}> in the same order
+     * @return array<array{full_path: string, filename: string, webp?: string, renditions?: array,
+     *     width?: int, height?: int, srcset?: string}> in the same order
      */
     public function uploadImages(array $files, array $fields = []): array
     {
@@ -56,12 +57,12 @@ final class MediaClient
         return $this->upload('file', $files, $fields);
     }
 
-    /** Returns the items of a folder, page by page. $kind is image or file. */
-    public function items(string $kind, string $alias, string $folder = ''): Generator
+    /** Returns the items of a folder, page by page. $kind is image or file; $list has more parameters of a list. */
+    public function items(string $kind, string $alias, string $folder = '', array $list = []): Generator
     {
         $cursor = '';
         do {
-            $query = http_build_query(['folder' => $folder, 'cursor' => $cursor], '', '&');
+            $query = http_build_query(['folder' => $folder, 'cursor' => $cursor] + $list, '', '&');
             $answer = $this->call('GET', "/api/items/$kind/$alias?$query");
             foreach ($answer['result'] as $item) {
                 yield $item;
@@ -198,8 +199,10 @@ final class MediaClient
             [$status, $answer] = $send($this->newToken());
         }
         if (!$answer['success']) {
-            $errors = $answer['errors'] ?? [$answer + ['filename' => '']]; // of a ticket and a signature there is one
-            $message = implode("\n", array_map(fn ($e) => trim("$e[filename]: $e[message]", ': '), $errors));
+            if (!isset($answer['errors'])) { // of a ticket or a signature, which no file of a user is to blame for
+                throw new RuntimeException($answer['message']);
+            }
+            $message = implode("\n", array_map(fn ($e) => trim("$e[filename]: $e[message]", ': '), $answer['errors']));
             throw in_array($status, [400, 404, 409, 413, 415], true) ? new MediaRefusal($message) : new RuntimeException($message);
         }
         return $answer;

@@ -60,8 +60,8 @@ async function call(method, path, body, headers = {}) {
 	let answer = await request(first);
 	if (answer.status === 401) answer = await request(await getToken(first)); // the token has ended before its time
 	if (answer.success) return answer;
-	const errors = answer.errors ?? [answer]; // of a ticket and a signature there is one
-	const message = errors.map((e) => [e.filename, e.message].filter(Boolean).join(': ')).join('\n');
+	if (!answer.errors) throw new Error(answer.message); // of a ticket or a signature, which no file is to blame for
+	const message = answer.errors.map((e) => [e.filename, e.message].filter(Boolean).join(': ')).join('\n');
 	throw [400, 404, 409, 413, 415].includes(answer.status) ? new MediaRefusal(message) : new Error(message);
 }
 
@@ -78,7 +78,7 @@ async function upload(kind, files, fields, addresses = []) {
 
 /**
  * Uploads images, all or none, from paths and Files, as the field of a form has them, and from addresses. Returns
- * {full_path, filename} of each, webp if it has a variant, and renditions if the alias has some.
+ * {full_path, filename} of each, webp if it has a variant, renditions and facts if the alias has some.
  */
 export const uploadImages = (files, fields = {}, addresses = []) => upload('image', files, fields, addresses);
 
@@ -88,10 +88,10 @@ export const uploadFiles = (files, fields = {}, addresses = []) => upload('file'
 const itemPath = (kind, alias, filename) =>
 	`/api/items/${kind}/${alias}/${filename.split('/').map(encodeURIComponent).join('/')}`;
 
-/** Returns the items of a folder, page by page. The kind is image or file. */
-export async function* items(kind, alias, folder = '') {
+/** Returns the items of a folder, page by page. The kind is image or file; list has more parameters of a list. */
+export async function* items(kind, alias, folder = '', list = {}) {
 	for (let cursor = ''; cursor !== undefined; ) {
-		const page = await call('GET', `/api/items/${kind}/${alias}?${new URLSearchParams({ folder, cursor })}`);
+		const page = await call('GET', `/api/items/${kind}/${alias}?${new URLSearchParams({ folder, cursor, ...list })}`);
 		yield* page.result;
 		cursor = page.next;
 	}

@@ -377,10 +377,9 @@ var surroundings = map[string]string{
 		}`,
 }
 
-// TestPostExamples: the programs for WordPress and Laravel delete the 30 images of a post with one
-// request. Without the service WordPress deletes the post, and Laravel keeps it; both log it.
-func TestPostExamples(t *testing.T) {
-	s, _ := itemSite(t, "")
+// counted returns the address of a proxy of a site, and a function that returns the requests since its last call.
+func counted(t *testing.T, s *site.Site) (address string, taken func() []string) {
+	t.Helper()
 	backend, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -388,19 +387,26 @@ func TestPostExamples(t *testing.T) {
 	var mu sync.Mutex
 	var requests []string
 	proxy := httputil.NewSingleHostReverseProxy(backend)
-	counted := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		requests = append(requests, r.Method+" "+r.URL.Path)
 		mu.Unlock()
 		proxy.ServeHTTP(w, r)
 	}))
-	t.Cleanup(counted.Close)
-	taken := func() []string { // since the last call
+	t.Cleanup(server.Close)
+	return server.URL, func() []string {
 		mu.Lock()
 		defer mu.Unlock()
 		defer func() { requests = nil }()
 		return requests
 	}
+}
+
+// TestPostExamples: the programs for WordPress and Laravel delete the 30 images of a post with one
+// request. Without the service WordPress deletes the post, and Laravel keeps it; both log it.
+func TestPostExamples(t *testing.T) {
+	s, _ := itemSite(t, "")
+	server, taken := counted(t, s)
 	for name, php := range surroundings {
 		t.Run(name, func(t *testing.T) {
 			temp := "TMPDIR=" + t.TempDir()
@@ -413,7 +419,7 @@ func TestPostExamples(t *testing.T) {
 			}
 			site.PutFile(t, filepath.Join(s.Root, "img/content/26-11/20/other.jpg"), "an image")
 			taken()
-			out, problems, code := program(t, "php", []string{temp, "MEDIA_SERVER=" + counted.URL}, args...)
+			out, problems, code := program(t, "php", []string{temp, "MEDIA_SERVER=" + server}, args...)
 			if code != 0 || out != "deleted\n" || problems != "" {
 				t.Errorf("exit code %d, output %q, problems %q", code, out, problems)
 			}
@@ -425,7 +431,7 @@ func TestPostExamples(t *testing.T) {
 			if err != nil || len(left) != 1 {
 				t.Errorf("left are %v, %v", left, err)
 			}
-			_, problems, _ = program(t, "php", []string{temp, "MEDIA_SERVER=" + counted.URL}, args...)
+			_, problems, _ = program(t, "php", []string{temp, "MEDIA_SERVER=" + server}, args...)
 			if strings.Count(problems, "there is no such item") != 30 {
 				t.Errorf("again: problems %q", problems)
 			}
