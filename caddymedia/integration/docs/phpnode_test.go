@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/integration/pages"
@@ -59,10 +60,11 @@ func startPHP(t *testing.T, folder, server string) string {
 	}
 	site.PutFile(t, conf, fmt.Sprintf("[global]\nerror_log = %s/php.log\n[www]\nlisten = %s\npm = static\npm.max_children = 2\n%s%s"+
 		"env[TMPDIR] = %s\nphp_admin_value[upload_max_filesize] = 1M\n", folder, address, who, pool, folder))
-	servers.Start(t, address, func() *exec.Cmd {
-		cmd := exec.Command(fpm, "--nodaemonize", "--allow-to-run-as-root", "--fpm-config", conf)
-		cmd.Env = []string{} // no HOME
-		return cmd
+	manager := exec.Command(fpm, "--nodaemonize", "--allow-to-run-as-root", "--fpm-config", conf)
+	manager.Env = []string{} // no HOME
+	servers.Start(t, address, func() *exec.Cmd { return manager })
+	t.Cleanup(func() { // a killed manager would leave its workers
+		site.Eventually(t, "PHP-FPM ends", func() bool { return manager.Process.Signal(syscall.SIGTERM) != nil })
 	})
 	_, block, _ := strings.Cut(pages.Example(t, "sites.md", "caddyfile", "{\n\tmedia {"), "\nshop.example.com {\n")
 	if !strings.Contains(block, "unix//run/php/php8.2-fpm.sock") {
