@@ -2,102 +2,186 @@
 // The client of the media service for your site. It needs the extension curl of PHP.
 declare(strict_types=1);
 
+/** The service, or PHP itself, refuses files of a user. The message is for that user. */
+final class MediaRefusal extends RuntimeException
+{
+}
+
 final class MediaClient
 {
-    /** The token is kept in a file, which must not be where the web server serves it. */
+    private string $tokenFile;
+
+    /** The token is kept in a folder that only this user of the system can read, in a file for this server and account. */
     public function __construct(
         private string $server,
         private string $apiKey,
         private string $password,
-        private string $tokenFile,
+        ?string $tokenFolder = null,
     ) {
+        $user = fstat(tmpfile())['uid']; // of this process, also without the extension posix
+        $folder = $tokenFolder ?? sys_get_temp_dir() . "/media-tokens-$user";
+        if (!is_dir($folder) && !@mkdir($folder, 0700) && !is_dir($folder)) {
+            throw new RuntimeException("$folder: the folder for tokens cannot be made");
+        }
+        // In a temporary folder another user may have made it.
+        if (is_link($folder) || fileowner($folder) !== $user || (PHP_OS_FAMILY !== 'Windows' && fileperms($folder) & 0077)) {
+            throw new RuntimeException("$folder: the folder for tokens is not one that only this user can read");
+        }
+        $this->tokenFile = "$folder/" . hash('sha256', "$server\n$apiKey") . '.json';
     }
 
     /** MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment. */
     public static function fromEnvironment(): self
     {
         $setting = fn (string $name) => getenv($name) ?: throw new RuntimeException("set $name in the environment");
-        return new self(
-            $setting('MEDIA_SERVER'),
-            $setting('MEDIA_API_KEY'),
-            $setting('MEDIA_PASSWORD'),
-            $setting('HOME') . '/.media-token.json',
-        );
+        return new self($setting('MEDIA_SERVER'), $setting('MEDIA_API_KEY'), $setting('MEDIA_PASSWORD'));
     }
 
     /**
      * Uploads images: all of them are stored, or none.
      *
-     * @param string[] $paths
+     * @param array $files a field of a form such as $_FILES['photos'], or paths; a key that is a text is the name
+     *     under which the path is sent: ['photo.jpg' => '/tmp/a8f3']
      * @param array{alias?: string, sub_folder?: string, url?: string} $fields url is the address of one more image
-     * @return array<array{full_path: string, filename: string, webp?: string}> in the same order
+     * @return array<array{full_path: string, filename: string, webp?: string, renditions?: array,
+     *     width?: int, height?: int, srcset?: string}> in the same order
      */
-    public function uploadImages(array $paths, array $fields = []): array
+    public function uploadImages(array $files, array $fields = []): array
     {
-        foreach (array_values($paths) as $i => $path) {
-            if (!is_readable($path)) {
-                throw new RuntimeException("$path: it is missing, or may not be read");
-            }
-            $fields["files[$i]"] = new CURLFile($path, null, basename($path));
-        }
-        return $this->call('POST', '/api/upload/image', $fields)['result'];
+        return $this->upload('image', $files, $fields);
     }
 
-    /** Returns the images of a folder, page by page. */
-    public function images(string $alias, string $folder = ''): Generator
+    /** Uploads files of any kind that the alias accepts, as uploadImages does. */
+    public function uploadFiles(array $files, array $fields = []): array
+    {
+        return $this->upload('file', $files, $fields);
+    }
+
+    /** Returns the items of a folder, page by page. $kind is image or file; $list has more parameters of a list. */
+    public function items(string $kind, string $alias, string $folder = '', array $list = []): Generator
     {
         $cursor = '';
         do {
-            $query = http_build_query(['folder' => $folder, 'cursor' => $cursor]);
-            $answer = $this->call('GET', "/api/items/image/$alias?$query");
-            foreach ($answer['result'] as $image) {
-                yield $image;
+            $query = http_build_query(['folder' => $folder, 'cursor' => $cursor] + $list, '', '&');
+            $answer = $this->call('GET', "/api/items/$kind/$alias?$query");
+            foreach ($answer['result'] as $item) {
+                yield $item;
             }
             $cursor = $answer['next'] ?? '';
         } while ($cursor !== '');
     }
 
-    /** Deletes one image. */
-    public function deleteImage(string $alias, string $filename): void
-    {
-        $this->call('DELETE', $this->path($alias, $filename));
-    }
-
     /**
-     * Deletes images, 1,000 with each request.
+     * Deletes items, 1,000 with each request.
      *
      * @param string[] $filenames
-     * @return array<string, string> why an image is not deleted, by its filename
+     * @return array<string, string> why an item is not deleted, by its filename
      */
-    public function deleteImages(string $alias, array $filenames): array
+    public function delete(string $kind, string $alias, array $filenames): array
     {
         $kept = [];
         foreach (array_chunk($filenames, 1000) as $set) {
-            $fields = array_map(fn ($filename) => '&filename=' . rawurlencode($filename), $set);
-            $answer = $this->call('POST', "/api/items/image/$alias", 'action=delete' . implode('', $fields));
+            $answer = $this->call('POST', "/api/items/$kind/$alias", 'action=delete' . self::filenames($set));
             $kept += array_column(array_filter($answer['result'], fn ($r) => !$r['deleted']), 'message', 'filename');
         }
         return $kept;
     }
 
-    /** Moves an image, or copies it with copy_to in place of to. Returns the new image. */
-    public function moveImage(string $alias, string $filename, string $to, string $field = 'to'): array
+    /** Moves an item, or copies it with copy_to in place of to. Returns the new item. */
+    public function move(string $kind, string $alias, string $filename, string $to, string $field = 'to'): array
     {
-        return $this->call('POST', $this->path($alias, $filename), [$field => $to])['result'][0];
+        return $this->call('POST', self::path($kind, $alias, $filename), [$field => $to])['result'][0];
     }
 
-    /** Replaces an image, if nobody else has replaced it. The alias must overwrite. */
-    public function replaceImage(string $alias, string $filename, string $path): array
+    /** Replaces an item, if nobody else has replaced it. The alias must overwrite. */
+    public function replace(string $kind, string $alias, string $filename, string $path): array
     {
         $content = file_get_contents($path) ?: throw new RuntimeException("$path: it cannot be read");
-        $image = $this->call('GET', $this->path($alias, $filename))['result'][0];
-        $headers = ["If-Match: $image[etag]"];
-        return $this->call('PUT', $this->path($alias, $filename), $content, $headers)['result'][0];
+        $address = self::path($kind, $alias, $filename);
+        $item = $this->call('GET', $address)['result'][0];
+        return $this->call('PUT', $address, $content, ["If-Match: $item[etag]"])['result'][0];
     }
 
-    private function path(string $alias, string $filename): string
+    /**
+     * Signs the addresses of items of a private alias, 1,000 with each request.
+     *
+     * @param string[] $filenames
+     * @param array{rendition?: string, download?: string} $fields
+     * @return array<string, string> the addresses, by filename
+     */
+    public function sign(string $kind, string $alias, array $filenames, int $seconds = 3600, array $fields = []): array
     {
-        return "/api/items/image/$alias/" . implode('/', array_map(rawurlencode(...), explode('/', $filename)));
+        $addresses = [];
+        $form = http_build_query(['kind' => $kind, 'alias' => $alias, 'expires_in' => $seconds] + $fields, '', '&');
+        foreach (array_chunk($filenames, 1000) as $set) {
+            $answer = $this->call('POST', '/api/sign', $form . self::filenames($set));
+            $addresses += array_column($answer['result'], 'url', 'filename');
+        }
+        return $addresses;
+    }
+
+    /**
+     * Requests a ticket for the browser of a user.
+     *
+     * @param array{kind: string, alias?: string, sub_folder?: string, filename?: string, max_files?: int,
+     *     max_size?: int, expires_in?: int} $fields
+     * @return array{ticket: string, expires_at: int} expires_at is in Unix seconds
+     */
+    public function ticket(array $fields): array
+    {
+        $answer = $this->call('POST', '/api/auth/ticket', $fields);
+        return ['ticket' => $answer['ticket'], 'expires_at' => $answer['expires_at']];
+    }
+
+    private function upload(string $kind, array $files, array $fields): array
+    {
+        $isForm = array_key_exists('tmp_name', $files);
+        $n = 0;
+        foreach ($isForm ? self::formFiles($files) : $files as $name => $path) {
+            [$name, $path] = is_array($path) ? $path : [is_int($name) ? basename($path) : $name, $path];
+            if (!is_readable($path)) {
+                throw new RuntimeException("$path: it is missing, or may not be read");
+            }
+            $fields['files[' . $n++ . ']'] = new CURLFile($path, null, $name);
+        }
+        if ($isForm && $n === 0) {
+            throw new MediaRefusal('choose a file');
+        }
+        return $this->call('POST', "/api/upload/$kind", $fields)['result'];
+    }
+
+    /** Returns name and path of each file in a field of a form, which may be [] or nested. An empty input is none. */
+    private static function formFiles(array $field): array
+    {
+        $values = fn (mixed $value) => iterator_to_array(
+            new RecursiveIteratorIterator(new RecursiveArrayIterator((array) $value)),
+            false,
+        );
+        $files = [];
+        foreach (array_map(null, ...array_map($values, [$field['name'], $field['tmp_name'], $field['error']])) as [$name, $path, $error]) {
+            match ($error) {
+                UPLOAD_ERR_OK => $files[] = [$name, $path],
+                UPLOAD_ERR_NO_FILE => null,
+                UPLOAD_ERR_INI_SIZE => throw new MediaRefusal("$name: it is larger than " . ini_get('upload_max_filesize')),
+                UPLOAD_ERR_FORM_SIZE => throw new MediaRefusal("$name: it is larger than the form allows"),
+                UPLOAD_ERR_PARTIAL => throw new MediaRefusal("$name: it has not arrived completely"),
+                UPLOAD_ERR_NO_TMP_DIR => throw new RuntimeException('PHP has no upload_tmp_dir'),
+                UPLOAD_ERR_CANT_WRITE => throw new RuntimeException('PHP cannot write into its upload_tmp_dir'),
+                default => throw new RuntimeException("PHP has not received $name: its error $error"),
+            };
+        }
+        return $files;
+    }
+
+    /** @param string[] $filenames */
+    private static function filenames(array $filenames): string
+    {
+        return implode('', array_map(fn ($filename) => '&filename=' . rawurlencode($filename), $filenames));
+    }
+
+    private static function path(string $kind, string $alias, string $filename): string
+    {
+        return "/api/items/$kind/$alias/" . implode('/', array_map(rawurlencode(...), explode('/', $filename)));
     }
 
     /** Sends a request with a token. Returns the answer to its success. */
@@ -107,17 +191,19 @@ final class MediaClient
             $headers[] = 'Idempotency-Key: ' . bin2hex(random_bytes(16));
         }
         $send = fn (string $token) => $this->sendSafely($method, $path, $body, [
-            "HTTP_SERVICE_API_KEY: $this->apiKey",
-            "HTTP_SERVICE_ACCESS_TOKEN: $token",
+            "Authorization: Bearer $token",
             ...$headers,
         ]);
         [$status, $answer] = $send($this->keptToken() ?? $this->newToken());
         if ($status === 401) { // the token has ended before its time
-            [, $answer] = $send($this->newToken());
+            [$status, $answer] = $send($this->newToken());
         }
         if (!$answer['success']) {
-            $lines = array_map(fn ($e) => trim("$e[filename]: $e[message]", ': '), $answer['errors']);
-            throw new RuntimeException(implode("\n", $lines));
+            if (!isset($answer['errors'])) { // of a ticket or a signature, which no file of a user is to blame for
+                throw new RuntimeException($answer['message']);
+            }
+            $message = implode("\n", array_map(fn ($e) => trim("$e[filename]: $e[message]", ': '), $answer['errors']));
+            throw in_array($status, [400, 404, 409, 413, 415], true) ? new MediaRefusal($message) : new RuntimeException($message);
         }
         return $answer;
     }
@@ -150,6 +236,7 @@ final class MediaClient
         if (!$answer['success']) {
             throw new RuntimeException("no token: $answer[message]");
         }
+        // A file of this process, which takes the name at once: another process reads the old token or the new one.
         $file = tempnam(dirname($this->tokenFile), 'token'); // which only this user can read
         file_put_contents($file, json_encode($answer));
         rename($file, $this->tokenFile);

@@ -1,34 +1,35 @@
-// Manages images of the alias content:
-//   node items.mjs list [folder]
-//   node items.mjs delete filename ...
-//   node items.mjs move|copy filename new-filename
-//   node items.mjs replace filename photo.jpg
-//   node items.mjs import address ...
-import { deleteImage, deleteImages, getToken, listImages, replaceImage, transferImage, uploadImages } from './media.mjs';
+// Manages images of the alias content. Without arguments it prints its usage.
+import { items, reason, remove, replace, transfer, uploadImages } from './media.mjs';
 
 const alias = 'content';
+const usage = `usage: node items.mjs list [folder]
+       node items.mjs delete filename ...
+       node items.mjs move|copy filename new-filename
+       node items.mjs replace filename photo.jpg
+       node items.mjs import address ...`;
 
+// Each command has the least number of its arguments.
 const commands = {
-	list: (token, folder) => listImages(token, alias, folder),
-	delete: async (token, ...filenames) => {
-		if (filenames.length === 1) return (await deleteImage(token, alias, filenames[0])) ?? [];
-		const kept = await deleteImages(token, alias, filenames);
+	list: [0, (folder) => items('image', alias, folder)],
+	delete: [1, async (...filenames) => {
+		const kept = await remove('image', alias, filenames);
 		if (kept.length > 0) throw new Error(kept.map((one) => `${one.filename}: ${one.message}`).join('\n'));
 		return [];
-	},
-	move: async (token, filename, to) => [await transferImage(token, alias, filename, { to })],
-	copy: async (token, filename, to) => [await transferImage(token, alias, filename, { copy_to: to })],
-	replace: async (token, filename, path) => [await replaceImage(token, alias, filename, path)],
-	import: (token, ...addresses) => uploadImages(token, [], { alias }, addresses),
+	}],
+	move: [2, async (filename, to) => [await transfer('image', alias, filename, { to })]],
+	copy: [2, async (filename, to) => [await transfer('image', alias, filename, { copy_to: to })]],
+	replace: [2, async (filename, path) => [await replace('image', alias, filename, path)]],
+	import: [1, (...addresses) => uploadImages([], { alias }, addresses)],
 };
 
 try {
-	const [command, ...args] = process.argv.slice(2);
-	for await (const item of await commands[command](await getToken(), ...args)) {
+	const [name, ...args] = process.argv.slice(2);
+	const [least, command] = commands[name] ?? [Infinity];
+	if (args.length < least) throw new Error(usage);
+	for await (const item of await command(...args)) {
 		console.log(item.full_path, item.filename);
 	}
 } catch (error) {
-	// fetch says why a server cannot be reached in the cause.
-	console.error([error.message, error.cause?.message].filter(Boolean).join(': '));
+	console.error(reason(error));
 	process.exitCode = 1;
 }

@@ -1,35 +1,39 @@
 <?php
-// Manages images of the alias content:
-//   php items.php list [folder]
-//   php items.php delete filename ...
-//   php items.php move|copy filename new-filename
-//   php items.php replace filename photo.jpg
-//   php items.php import address
+// Manages images of the alias content. Without arguments it prints its usage.
 // MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
 declare(strict_types=1);
 require __DIR__ . '/MediaClient.php';
 
+$usage = <<<'END'
+usage: php items.php list [folder]
+       php items.php delete filename ...
+       php items.php move|copy filename new-filename
+       php items.php replace filename photo.jpg
+       php items.php import address
+END;
+
 /** @param string[] $filenames */
 function delete(MediaClient $client, array $filenames): array
 {
-    if (count($filenames) === 1) {
-        $client->deleteImage('content', $filenames[0]);
-        return [];
-    }
-    $kept = $client->deleteImages('content', $filenames);
+    $kept = $client->delete('image', 'content', $filenames);
     $lines = array_map(fn ($filename) => "$filename: $kept[$filename]", array_keys($kept));
     return $lines ? throw new RuntimeException(implode("\n", $lines)) : [];
 }
 
 try {
-    $client = MediaClient::fromEnvironment();
+    $command = $argv[1] ?? '';
     $args = array_slice($argv, 2);
-    $items = match ($argv[1] ?? '') {
-        'list' => $client->images('content', $args[0] ?? ''),
+    $least = ['list' => 0, 'delete' => 1, 'move' => 2, 'copy' => 2, 'replace' => 2, 'import' => 1][$command] ?? PHP_INT_MAX;
+    if (count($args) < $least) {
+        throw new RuntimeException($usage);
+    }
+    $client = MediaClient::fromEnvironment();
+    $items = match ($command) {
+        'list' => $client->items('image', 'content', $args[0] ?? ''),
         'delete' => delete($client, $args),
-        'move' => [$client->moveImage('content', $args[0], $args[1])],
-        'copy' => [$client->moveImage('content', $args[0], $args[1], 'copy_to')],
-        'replace' => [$client->replaceImage('content', $args[0], $args[1])],
+        'move' => [$client->move('image', 'content', $args[0], $args[1])],
+        'copy' => [$client->move('image', 'content', $args[0], $args[1], 'copy_to')],
+        'replace' => [$client->replace('image', 'content', $args[0], $args[1])],
         'import' => $client->uploadImages([], ['alias' => 'content', 'url' => $args[0]]),
     };
     foreach ($items as $item) {

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Manages images of the alias content, with upload.py in the same folder:
+"""usage: python3 items.py list [folder]
+       python3 items.py delete filename ...
+       python3 items.py move|copy filename new-filename
+       python3 items.py replace filename photo.jpg
+       python3 items.py import address ...
 
-python3 items.py list [folder]
-python3 items.py delete filename ...
-python3 items.py move|copy filename new-filename
-python3 items.py replace filename photo.jpg
-python3 items.py import address ...
-
+It manages images of the alias content, with upload.py in the same folder.
 MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
 """
 
@@ -56,19 +55,22 @@ def import_images(token, *addresses):
     return upload_images(token, [], [("alias", "content"), *(("url", address) for address in addresses)])
 
 
-COMMANDS = {
-    "list": list_images,
-    "delete": delete_images,
-    "move": move_image,
-    "copy": lambda token, filename, to: move_image(token, filename, to, "copy_to"),
-    "replace": replace_image,
-    "import": import_images,
+COMMANDS = {  # with the least number of their arguments
+    "list": (0, list_images),
+    "delete": (1, delete_images),
+    "move": (2, move_image),
+    "copy": (2, lambda token, filename, to: move_image(token, filename, to, "copy_to")),
+    "replace": (2, replace_image),
+    "import": (1, import_images),
 }
 
 
 def main():
-    command, *args = sys.argv[1:]
-    for item in COMMANDS[command](get_token(setting("MEDIA_API_KEY"), setting("MEDIA_PASSWORD")), *args):
+    least, command = COMMANDS.get("".join(sys.argv[1:2]), (sys.maxsize, None))
+    args = sys.argv[2:]
+    if len(args) < least:
+        sys.exit(__doc__.partition("\n\n")[0])
+    for item in command(get_token(setting("MEDIA_API_KEY"), setting("MEDIA_PASSWORD")), *args):
         print(item["full_path"], item["filename"])
 
 

@@ -1,13 +1,24 @@
 #!/bin/sh
-# Manages images of the alias content:
-#   sh items.sh list [folder]
-#   sh items.sh delete filename ...
-#   sh items.sh move|copy filename new-filename
-#   sh items.sh replace filename photo.jpg
-#   sh items.sh import address ...
+# Manages images of the alias content. Without arguments it prints its usage.
 # MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
 # Filenames are as the service makes them by default. Others must be percent-encoded in addresses.
 set -eu
+case ${1-} in
+list) least=1 ;;
+delete | import) least=2 ;;
+move | copy | replace) least=3 ;;
+*) least=$(($# + 1)) ;;
+esac
+[ $# -ge $least ] || {
+	cat >&2 <<-'END'
+		usage: sh items.sh list [folder]
+		       sh items.sh delete filename ...
+		       sh items.sh move|copy filename new-filename
+		       sh items.sh replace filename photo.jpg
+		       sh items.sh import address ...
+	END
+	exit 1
+}
 : "${MEDIA_SERVER:?set it to the address of the service}"
 : "${MEDIA_API_KEY:?set it to the key of an account}"
 : "${MEDIA_PASSWORD:?set it to the password of that account}"

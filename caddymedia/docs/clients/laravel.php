@@ -16,7 +16,7 @@ class Post extends Model
     {
         // If the service cannot be reached, the exception keeps the post.
         static::deleting(function (Post $post): void {
-            $kept = MediaClient::fromEnvironment()->deleteImages('content', $post->images ?? []); // one request
+            $kept = MediaClient::fromEnvironment()->delete('image', 'content', $post->images ?? []); // one request
             foreach ($kept as $filename => $message) {
                 error_log("$filename is not deleted: $message");
             }

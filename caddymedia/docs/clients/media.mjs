@@ -10,10 +10,13 @@ const [server, apiKey, password] = ['MEDIA_SERVER', 'MEDIA_API_KEY', 'MEDIA_PASS
 	process.exit(1);
 });
 
-/** Sends a request. Returns the answer, which is JSON in success and in failure. */
+/** The service refuses files of a user. The message is for that user. */
+export class MediaRefusal extends Error {}
+
+/** Sends a request. Returns the status and the answer, which is JSON in success and in failure. */
 async function send(method, path, body, headers = {}) {
 	const response = await fetch(server + path, { method, body, headers });
-	return response.json();
+	return { status: response.status, ...await response.json() };
 }
 
 /** Sends a change again until it is answered. With the key it is made once, also if only the answer was lost. */
@@ -29,61 +32,110 @@ async function sendSafely(method, path, body, headers) {
 	}
 }
 
-export async function getToken() {
+let token; // a promise of {token, expires_at}, which all requests of this process share
+
+async function login() {
 	const answer = await send('POST', '/api/auth/generateToken', new URLSearchParams({ api_key: apiKey, password }));
 	if (!answer.success) throw new Error(`no token: ${answer.message}`);
-	return answer.token;
-}
-
-/** Sends a request with a token. Returns the answer to its success. */
-async function call(token, method, path, body, headers = {}) {
-	const answer = await sendSafely(method, path, body, { Authorization: `Bearer ${token}`, ...headers });
-	if (!answer.success) throw new Error(answer.errors.map((e) => [e.filename, e.message].filter(Boolean).join(': ')).join('\n'));
 	return answer;
 }
 
-/**
- * Uploads images, all or none, from files and from addresses. Returns {full_path, filename} of each, and webp if it
- * has a variant.
- */
-export async function uploadImages(token, paths, fields = {}, addresses = []) {
-	const form = new FormData();
-	for (const [name, value] of Object.entries(fields)) form.append(name, value);
-	for (const path of paths) form.append('files[]', new Blob([await readFile(path)]), basename(path));
-	for (const address of addresses) form.append('url', address);
-	return (await call(token, 'POST', '/api/upload/image', form)).result;
+const renew = () => (token = login().catch((error) => {
+	token = undefined; // so that the next request tries again
+	throw error;
+}));
+
+/** Returns the token of this process, or a new one if it ends soon or was refused. */
+async function getToken(refused) {
+	const held = token ?? renew();
+	const kept = await held;
+	if (kept.token !== refused && kept.expires_at > Date.now() / 1000 + 60) return kept.token;
+	return (await (token === held ? renew() : token ?? renew())).token;
 }
 
-const itemPath = (alias, filename) => `/api/items/image/${alias}/${filename.split('/').map(encodeURIComponent).join('/')}`;
+/** Sends a request with the token. Returns the answer to its success. */
+async function call(method, path, body, headers = {}) {
+	const request = (token) => sendSafely(method, path, body, { Authorization: `Bearer ${token}`, ...headers });
+	const first = await getToken();
+	let answer = await request(first);
+	if (answer.status === 401) answer = await request(await getToken(first)); // the token has ended before its time
+	if (answer.success) return answer;
+	if (!answer.errors) throw new Error(answer.message); // of a ticket or a signature, which no file is to blame for
+	const message = answer.errors.map((e) => [e.filename, e.message].filter(Boolean).join(': ')).join('\n');
+	throw [400, 404, 409, 413, 415].includes(answer.status) ? new MediaRefusal(message) : new Error(message);
+}
 
-/** Returns the images of a folder, page by page. */
-export async function* listImages(token, alias, folder = '') {
+async function upload(kind, files, fields, addresses = []) {
+	const form = new FormData();
+	for (const [name, value] of Object.entries(fields)) form.append(name, value);
+	for (const file of files) {
+		if (typeof file === 'string') form.append('files[]', new Blob([await readFile(file)]), basename(file));
+		else form.append('files[]', file);
+	}
+	for (const address of addresses) form.append('url', address);
+	return (await call('POST', `/api/upload/${kind}`, form)).result;
+}
+
+/**
+ * Uploads images, all or none, from paths and Files, as the field of a form has them, and from addresses. Returns
+ * {full_path, filename} of each, webp if it has a variant, renditions and facts if the alias has some.
+ */
+export const uploadImages = (files, fields = {}, addresses = []) => upload('image', files, fields, addresses);
+
+/** Uploads files of any kind that the alias accepts, as uploadImages does. */
+export const uploadFiles = (files, fields = {}, addresses = []) => upload('file', files, fields, addresses);
+
+const itemPath = (kind, alias, filename) =>
+	`/api/items/${kind}/${alias}/${filename.split('/').map(encodeURIComponent).join('/')}`;
+
+/** Returns the items of a folder, page by page. The kind is image or file; list has more parameters of a list. */
+export async function* items(kind, alias, folder = '', list = {}) {
 	for (let cursor = ''; cursor !== undefined; ) {
-		const page = await call(token, 'GET', `/api/items/image/${alias}?${new URLSearchParams({ folder, cursor })}`);
+		const page = await call('GET', `/api/items/${kind}/${alias}?${new URLSearchParams({ folder, cursor, ...list })}`);
 		yield* page.result;
 		cursor = page.next;
 	}
 }
 
-/** Deletes one image. */
-export async function deleteImage(token, alias, filename) {
-	await call(token, 'DELETE', itemPath(alias, filename));
+/** Calls a function with up to 1,000 filenames at a time. Returns all results. */
+async function inSets(filenames, request) {
+	const results = [];
+	for (let i = 0; i < filenames.length; i += 1000) {
+		results.push(...await request(filenames.slice(i, i + 1000).map((filename) => ['filename', filename])));
+	}
+	return results;
 }
 
-/** Deletes up to 1,000 images with one request. Returns {filename, message} of those that are not deleted. */
-export async function deleteImages(token, alias, filenames) {
-	const form = new URLSearchParams([['action', 'delete'], ...filenames.map((filename) => ['filename', filename])]);
-	const answer = await call(token, 'POST', `/api/items/image/${alias}`, form);
-	return answer.result.filter((one) => !one.deleted);
+/** Deletes items, 1,000 with each request. Returns {filename, message} of those that are not deleted. */
+export async function remove(kind, alias, filenames) {
+	const results = await inSets(filenames, async (fields) =>
+		(await call('POST', `/api/items/${kind}/${alias}`, new URLSearchParams([['action', 'delete'], ...fields]))).result);
+	return results.filter((one) => !one.deleted);
 }
 
-/** Moves an image with the field to, or copies it with the field copy_to. Returns the new one. */
-export async function transferImage(token, alias, filename, fields) {
-	return (await call(token, 'POST', itemPath(alias, filename), new URLSearchParams(fields))).result[0];
+/** Moves an item with the field to, or copies it with the field copy_to. Returns the new one. */
+export async function transfer(kind, alias, filename, fields) {
+	return (await call('POST', itemPath(kind, alias, filename), new URLSearchParams(fields))).result[0];
 }
 
-/** Replaces an image, if nobody else has replaced it. The alias must overwrite. */
-export async function replaceImage(token, alias, filename, path) {
-	const [image] = (await call(token, 'GET', itemPath(alias, filename))).result;
-	return (await call(token, 'PUT', itemPath(alias, filename), await readFile(path), { 'If-Match': image.etag })).result[0];
+/** Replaces an item, if nobody else has replaced it. The alias must overwrite. */
+export async function replace(kind, alias, filename, path) {
+	const address = itemPath(kind, alias, filename);
+	const [item] = (await call('GET', address)).result;
+	return (await call('PUT', address, await readFile(path), { 'If-Match': item.etag })).result[0];
 }
+
+/** Signs addresses of items of a private alias. Returns {filename, url, expires_at} of each. */
+export async function sign(kind, alias, filenames, seconds = 3600, fields = {}) {
+	return inSets(filenames, async (names) => (await call('POST', '/api/sign', new URLSearchParams(
+		[...Object.entries({ kind, alias, expires_in: seconds, ...fields }), ...names]))).result);
+}
+
+/** Requests a ticket for the browser of a user. Returns {ticket, expires_at}. */
+export async function getTicket(fields) {
+	const { ticket, expires_at } = await call('POST', '/api/auth/ticket', new URLSearchParams(fields));
+	return { ticket, expires_at };
+}
+
+/** Describes an error in a line. fetch says why a server cannot be reached in the cause. */
+export const reason = (error) => [error.message, error.cause?.message].filter(Boolean).join(': ');

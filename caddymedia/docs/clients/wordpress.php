@@ -14,7 +14,7 @@ add_action('before_delete_post', function (int $post): void {
         return;
     }
     try {
-        $kept = MediaClient::fromEnvironment()->deleteImages('content', $filenames); // one request
+        $kept = MediaClient::fromEnvironment()->delete('image', 'content', $filenames); // one request
     } catch (RuntimeException $e) { // the post is deleted nevertheless
         $kept = array_fill_keys($filenames, $e->getMessage());
     }

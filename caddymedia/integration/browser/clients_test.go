@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/pages"
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
-	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/caddymedia/integration/ticketserver"
 )
 
 // TestOtherSite: the documented page of another site uploads where cors lists its site, or any. A
@@ -30,8 +31,8 @@ func TestOtherSite(t *testing.T) {
 	html := site.ReadFile(t, filepath.Join(pages.Root(t), "caddymedia", "docs", "clients", "othersite.html"))
 	var service, token atomic.Value
 	own := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/media-token" {
-			fmt.Fprintf(w, `{"token":%q}`, token.Load())
+		if r.URL.Path == "/media-ticket" {
+			fmt.Fprintf(w, `{"ticket":%q}`, token.Load())
 			return
 		}
 		w.Header().Set("Content-Type", "text/html")
@@ -180,13 +181,12 @@ func TestTusOptions(t *testing.T) {
 	}
 }
 
-// TestClientUppy: the documented page uploads in a browser, with a token from the site's own server.
+// TestClientUppy: the documented page uploads in a browser, with a ticket from the documented program.
 func TestClientUppy(t *testing.T) {
 	needsBrowser(t)
-	servers.Program(t, "node")
 	uppy := browserPackage(t, "uppy")
 	page := filepath.Join(pages.Root(t), "caddymedia", "docs", "clients")
-	var token atomic.Value
+	var tickets atomic.Value // the address of the program
 	var locked atomic.Bool
 	own := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -195,7 +195,10 @@ func TestClientUppy(t *testing.T) {
 		case locked.Load():
 			w.WriteHeader(http.StatusForbidden)
 		default:
-			fmt.Fprintf(w, `{"token":%q}`, token.Load())
+			(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+				r.SetURL(&url.URL{Scheme: "http", Host: tickets.Load().(string)})
+				r.Out.Header.Set("Remote-User", "anna")
+			}}).ServeHTTP(w, r)
 		}
 	}))
 	t.Cleanup(own.Close)
@@ -204,12 +207,12 @@ func TestClientUppy(t *testing.T) {
 			root `+uppy+`
 			file_server
 		}
-		@own path /media-token /lock-out
+		@own path /media-ticket /lock-out
 		reverse_proxy @own `+own.URL+`
 		root `+page+`
 		file_server
 	`)
-	token.Store(s.Token(t, site.APIKey))
+	tickets.Store(ticketserver.Node(t, append(os.Environ(), "MEDIA_SERVER="+s.URL, "MEDIA_API_KEY="+site.APIKey, "MEDIA_PASSWORD="+site.Password)))
 	browse(t, "uppy", facts{
 		Panel: s.URL + "/uppy.html",
 		More: map[string]any{
@@ -220,6 +223,53 @@ func TestClientUppy(t *testing.T) {
 			},
 		},
 	})
+}
+
+// TestEditors: each example for an editor or widget stores an image, and shows why another one is refused.
+func TestEditors(t *testing.T) {
+	needsBrowser(t)
+	for name, packages := range map[string]map[string]string{ // the folders of npm packages, by their addresses
+		"CKEditor 5": {"/ckeditor5/": "ckeditor5/dist/browser"},
+		"TinyMCE":    {"/tinymce/": "tinymce"},
+		"Editor.js":  {"/editorjs/": "@editorjs/editorjs/dist", "/editorjs-image/": "@editorjs/image/dist"},
+		"FilePond":   {"/filepond/": "filepond/dist"},
+		"Dropzone":   {"/dropzone/": "dropzone/dist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			example, clients := "", filepath.Join(pages.Root(t), "caddymedia", "docs", "clients")
+			block := "media\n"
+			for address, folder := range packages {
+				folder = filepath.Join(os.Getenv(browserModules), "node_modules", folder)
+				if _, err := os.Stat(folder); err != nil {
+					site.Skip(t, "%s is not installed: %v", name, err)
+				}
+				block += "handle_path " + address + "* {\nroot " + folder + "\nfile_server\n}\n"
+				example = pages.Example(t, "editors.md", "html", `"`+address)
+			}
+			page := t.TempDir()
+			site.PutFile(t, filepath.Join(page, "index.html"), "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"+
+				"<link rel=\"icon\" href=\"data:,\">\n<title>A page</title>\n<h1>A page</h1>\n"+example)
+			site.PutFile(t, filepath.Join(page, "media-upload.js"), string(site.ReadFile(t, filepath.Join(clients, "media-upload.js"))))
+			var token atomic.Value
+			own := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.FormValue("kind") == "image" {
+					fmt.Fprintf(w, `{"ticket":%q}`, token.Load())
+				}
+			}))
+			t.Cleanup(own.Close)
+			s := site.Start(t, site.Account+site.LocalDefault+pages.Example(t, "editors.md", "caddyfile", "image_alias"),
+				block+"reverse_proxy /media-ticket "+own.URL+"\nroot "+page+"\nfile_server\n")
+			token.Store(s.Token(t, site.APIKey))
+			browse(t, "editors", facts{
+				Panel: s.URL + "/",
+				More: map[string]any{
+					"name": name,
+					"good": map[string]string{"name": "photo.jpg", "content": encoded(sample.JPEG(t, 40, 30))},
+					"bad":  map[string]string{"name": "photo.jpg", "content": encoded(sample.JPEG(t, 40, 30)[:300]), "message": "damaged"},
+				},
+			})
+		})
+	}
 }
 
 // TestUsers: a form of another site cannot upload with the login of its visitor, a cookie without

@@ -48,8 +48,8 @@ type clientExample struct {
 func TestDocsClients(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob(filepath.Join(clientFolder(t), "*"))
-	// and four pages, two servers, two clients, six programs for items and four that sign
-	if err != nil || len(scripts) != len(clientExamples)+18 {
+	// and four pages and their module, two servers, two clients, six programs for items and four that sign
+	if err != nil || len(scripts) != len(clientExamples)+19 {
 		t.Fatalf("clients are %v, %v", scripts, err)
 	}
 	for _, script := range scripts {
@@ -132,41 +132,73 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestClientKeepsToken: the example in PHP logs in once, and again when its token has expired.
+// TestClientKeepsToken: the example in PHP logs in once, and again when its token has expired. It keeps a token for
+// each server and account, which no other user of the system can read or plant.
 func TestClientKeepsToken(t *testing.T) {
-	s := site.Start(t, site.Basic, "media")
-	example := clientExamples[1]
-	run := example.prepare(t, s.URL)
-	kept := filepath.Join(os.Getenv("HOME"), ".media-token.json")
-	upload := func(password string) []byte {
+	const other = "blog"
+	s := site.Start(t, site.Basic+"account "+other+" "+site.CheapHash+"\n", "media")
+	folder := t.TempDir()
+	run := func(account, password string) (problems string, code int) {
 		t.Helper()
-		if out, problems, code := run(password, "a.jpg", sample.JPEG(t, 40, 30)); code != 0 {
-			t.Fatalf("exit code %d: %s%s", code, out, problems)
-		}
-		content, err := os.ReadFile(kept)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return content
+		image := filepath.Join(t.TempDir(), "a.jpg")
+		site.PutFile(t, image, sample.JPEG(t, 40, 30))
+		_, problems, code = program(t, "php", []string{"TMPDIR=" + folder, "MEDIA_SERVER=" + s.URL, "MEDIA_API_KEY=" + account, "MEDIA_PASSWORD=" + password},
+			filepath.Join(clientFolder(t), "upload.php"), image)
+		return problems, code
 	}
-	first := upload(site.Password)
-	if stat, err := os.Stat(kept); err != nil || stat.Mode().Perm() != 0o600 {
-		t.Errorf("mode of the token file: %v %v", stat.Mode(), err)
+	kept := func() []string {
+		t.Helper()
+		names, err := filepath.Glob(filepath.Join(folder, "media-tokens-*", "*.json"))
+		if err != nil || len(names) == 0 {
+			t.Fatalf("no token is kept: %v", err)
+		}
+		return names
 	}
-	if again := upload("it needs none now"); !bytes.Equal(again, first) {
+	upload := func(account, password string) {
+		t.Helper()
+		if problems, code := run(account, password); code != 0 {
+			t.Errorf("exit code %d: %s", code, problems)
+		}
+	}
+	upload(site.APIKey, site.Password)
+	file := kept()[0]
+	first := site.ReadFile(t, file)
+	for name, want := range map[string]os.FileMode{file: 0o600, filepath.Dir(file): os.ModeDir | 0o700} {
+		if stat, err := os.Stat(name); err != nil || stat.Mode() != want {
+			t.Errorf("mode of %s: %v %v", name, stat.Mode(), err)
+		}
+	}
+	upload(site.APIKey, "it needs none now")
+	if again := site.ReadFile(t, file); !bytes.Equal(again, first) {
 		t.Errorf("the token was not kept:\n%s\n%s", first, again)
+	}
+	if problems, code := run(other, "not this one"); code != 1 || !strings.Contains(problems, "wrong API key or password") {
+		t.Errorf("another account with a wrong password: exit code %d, %s", code, problems)
+	}
+	upload(other, site.Password)
+	if names := kept(); len(names) != 2 {
+		t.Errorf("the tokens of two accounts are %q", names)
 	}
 	for name, spoilt := range map[string]string{
 		"ended":     `{"token":"` + strings.Repeat("A", 43) + `","expires_at":4000000000}`,
 		"expired":   `{"token":"` + strings.Repeat("A", 43) + `","expires_at":1000000000}`,
 		"cut short": string(first[:20]),
 	} {
-		if err := os.WriteFile(kept, []byte(spoilt), 0o600); err != nil {
-			t.Fatal(err)
+		site.PutFile(t, file, spoilt)
+		var both sync.WaitGroup
+		for range 2 { // processes renew it at once
+			both.Go(func() { upload(site.APIKey, site.Password) })
 		}
-		if renewed := upload(site.Password); strings.Contains(string(renewed), "AAAA") || bytes.Equal(renewed, first) {
+		both.Wait()
+		if renewed := site.ReadFile(t, file); !json.Valid(renewed) || strings.Contains(string(renewed), "AAAA") || bytes.Equal(renewed, first) {
 			t.Errorf("%s: kept is %s", name, renewed)
 		}
+	}
+	if err := os.Chmod(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if problems, code := run(site.APIKey, site.Password); code != 1 || !strings.Contains(problems, "only this user can read") {
+		t.Errorf("a folder that others can read: exit code %d, %s", code, problems)
 	}
 }
 
@@ -174,7 +206,7 @@ func TestClientKeepsToken(t *testing.T) {
 const missing = "(missing)"
 
 // prepare returns a function that runs the example with a password and images, given as names and
-// contents in turn. The user's home is a folder of the test.
+// contents in turn. Temporary files are in a folder of the test.
 func (e clientExample) prepare(t *testing.T, server string) func(password string, images ...string) (out, problems string, code int) {
 	t.Helper()
 	php := servers.Program(t, e.program)
@@ -186,8 +218,7 @@ func (e clientExample) prepare(t *testing.T, server string) func(password string
 			site.Skip(t, "php has no curl extension")
 		}
 	}
-	script := filepath.Join(clientFolder(t), e.script)
-	t.Setenv("HOME", t.TempDir())
+	script, temp := filepath.Join(clientFolder(t), e.script), t.TempDir()
 	return func(password string, images ...string) (string, string, int) {
 		folder := t.TempDir()
 		args := []string{script}
@@ -197,7 +228,7 @@ func (e clientExample) prepare(t *testing.T, server string) func(password string
 			}
 			args = append(args, filepath.Join(folder, images[i]))
 		}
-		return program(t, e.program, []string{"MEDIA_SERVER=" + server, "MEDIA_PASSWORD=" + password}, args...)
+		return program(t, e.program, []string{"TMPDIR=" + temp, "MEDIA_SERVER=" + server, "MEDIA_PASSWORD=" + password}, args...)
 	}
 }
 
@@ -253,9 +284,9 @@ func TestItemExamples(t *testing.T) {
 	s, remote := itemSite(t, other)
 	for name, script := range map[string]string{"sh": "items.sh", "php": "items.php", "python3": "items.py", "node": "items.mjs"} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("HOME", t.TempDir())
+			env := []string{"TMPDIR=" + t.TempDir(), "MEDIA_SERVER=" + s.URL}
 			run := func(args ...string) (out, problems string, code int) {
-				return program(t, name, []string{"MEDIA_SERVER=" + s.URL}, append([]string{filepath.Join(clientFolder(t), script)}, args...)...)
+				return program(t, name, env, append([]string{filepath.Join(clientFolder(t), script)}, args...)...)
 			}
 			// want runs a command, and checks the filenames that it prints with their addresses.
 			want := func(args []string, filenames ...string) {
@@ -302,6 +333,9 @@ func TestItemExamples(t *testing.T) {
 			refused("many/none.jpg: there is no such item", append([]string{"delete", "d.jpg", "many/none.jpg", "summer/b.jpg"}, names...)...)
 			want([]string{"list"})
 			want([]string{"list", "many"})
+			for _, wrong := range [][]string{nil, {"lists"}, {"delete"}, {"move", "a.jpg"}, {"import"}} {
+				refused("usage: "+name+" "+script+" list [folder]", wrong...)
+			}
 		})
 	}
 }
@@ -343,10 +377,9 @@ var surroundings = map[string]string{
 		}`,
 }
 
-// TestPostExamples: the programs for WordPress and Laravel delete the 30 images of a post with one
-// request. Without the service WordPress deletes the post, and Laravel keeps it; both log it.
-func TestPostExamples(t *testing.T) {
-	s, _ := itemSite(t, "")
+// counted returns the address of a proxy of a site, and a function that returns the requests since its last call.
+func counted(t *testing.T, s *site.Site) (address string, taken func() []string) {
+	t.Helper()
 	backend, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -354,22 +387,29 @@ func TestPostExamples(t *testing.T) {
 	var mu sync.Mutex
 	var requests []string
 	proxy := httputil.NewSingleHostReverseProxy(backend)
-	counted := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		requests = append(requests, r.Method+" "+r.URL.Path)
 		mu.Unlock()
 		proxy.ServeHTTP(w, r)
 	}))
-	t.Cleanup(counted.Close)
-	taken := func() []string { // since the last call
+	t.Cleanup(server.Close)
+	return server.URL, func() []string {
 		mu.Lock()
 		defer mu.Unlock()
 		defer func() { requests = nil }()
 		return requests
 	}
+}
+
+// TestPostExamples: the programs for WordPress and Laravel delete the 30 images of a post with one
+// request. Without the service WordPress deletes the post, and Laravel keeps it; both log it.
+func TestPostExamples(t *testing.T) {
+	s, _ := itemSite(t, "")
+	server, taken := counted(t, s)
 	for name, php := range surroundings {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("HOME", t.TempDir())
+			temp := "TMPDIR=" + t.TempDir()
 			runner := filepath.Join(t.TempDir(), "run.php")
 			site.PutFile(t, runner, php)
 			args := append(make([]string, 0, 32), runner, filepath.Join(clientFolder(t), name))
@@ -379,7 +419,7 @@ func TestPostExamples(t *testing.T) {
 			}
 			site.PutFile(t, filepath.Join(s.Root, "img/content/26-11/20/other.jpg"), "an image")
 			taken()
-			out, problems, code := program(t, "php", []string{"MEDIA_SERVER=" + counted.URL}, args...)
+			out, problems, code := program(t, "php", []string{temp, "MEDIA_SERVER=" + server}, args...)
 			if code != 0 || out != "deleted\n" || problems != "" {
 				t.Errorf("exit code %d, output %q, problems %q", code, out, problems)
 			}
@@ -391,11 +431,11 @@ func TestPostExamples(t *testing.T) {
 			if err != nil || len(left) != 1 {
 				t.Errorf("left are %v, %v", left, err)
 			}
-			_, problems, _ = program(t, "php", []string{"MEDIA_SERVER=" + counted.URL}, args...)
+			_, problems, _ = program(t, "php", []string{temp, "MEDIA_SERVER=" + server}, args...)
 			if strings.Count(problems, "there is no such item") != 30 {
 				t.Errorf("again: problems %q", problems)
 			}
-			out, problems, _ = program(t, "php", []string{"MEDIA_SERVER=http://" + servers.FreeAddress(t)}, args...)
+			out, problems, _ = program(t, "php", []string{temp, "MEDIA_SERVER=http://" + servers.FreeAddress(t)}, args...)
 			if out != map[string]string{"wordpress.php": "deleted\n"}[name] || problems == "" {
 				t.Errorf("without the service: output %q, problems %q", out, problems)
 			}
@@ -537,6 +577,10 @@ func TestTicketServers(t *testing.T) {
 				if status != http.StatusOK || len(ticket) < 40 || expires == 0 || len(answer) != 2 {
 					t.Errorf("%s: %d %v", when, status, answer)
 				}
+				bearer := site.Headers("Authorization", "Bearer "+ticket)
+				if r := s.Do(t, http.MethodPost, "/api/upload/file", site.Merged(bearer, site.FormType), site.Form(site.File("cv.pdf", sample.PDF))); r.Status != http.StatusOK {
+					t.Errorf("%s: the ticket stores no file: %v", when, r)
+				}
 			}
 
 			address = "http://" + start(t, append(env, "MEDIA_PASSWORD=not this one"))
@@ -564,13 +608,14 @@ func loggedIn(t *testing.T, address string) *http.Client {
 	return client
 }
 
-// ask requests a ticket in the name of a user; empty for a request without a login.
+// ask requests a ticket for files in the name of a user; empty for a request without a login.
 func ask(t *testing.T, client *http.Client, method, address, user string) (status int, answer map[string]any) {
 	t.Helper()
-	req, err := http.NewRequest(method, address+"/media-ticket", nil)
+	req, err := http.NewRequest(method, address+"/media-ticket", strings.NewReader("kind=file"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if user != "" {
 		req.Header.Set("Remote-User", user)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,11 +30,9 @@ func TestDocsPHPSite(t *testing.T) {
 		conf += "user = root\ngroup = root\n"
 	}
 	site.PutFile(t, filepath.Join(folder, "php.conf"), conf+pages.Example(t, "existing-site.md", "ini", "env[MEDIA_SERVER]"))
-	servers.Start(t, pool, func() *exec.Cmd {
-		return exec.Command(php, "--nodaemonize", "--allow-to-run-as-root", "--fpm-config", filepath.Join(folder, "php.conf"))
-	})
+	startFPM(t, php, pool, filepath.Join(folder, "php.conf"))
 
-	config := pages.Example(t, "existing-site.md", "caddyfile", "{\n\tservers {")
+	config := pages.Example(t, "existing-site.md", "caddyfile", "php_fastcgi unix")
 	_, block, found := strings.Cut(config, "\nwww.example.com {")
 	if !found || !strings.Contains(block, "unix//run/php/php-fpm.sock") || !strings.Contains(block, "/srv/www") {
 		t.Fatalf("the example is another one:\n%s", config)

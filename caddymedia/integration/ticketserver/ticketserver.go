@@ -54,7 +54,7 @@ require '%s';
 `, filepath.Join(Folder(t), "ticket.php")))
 	servers.Start(t, address, func() *exec.Cmd {
 		cmd := exec.Command(php, "-q", "-d", "session.save_path="+folder, "-S", address, router)
-		cmd.Env = append(env, "HOME="+folder)
+		cmd.Env = append(env, "TMPDIR="+folder)
 		return cmd
 	})
 	return address
