@@ -35,6 +35,10 @@ interface PageContext extends Route {
 interface Session {
 	user: string;
 	editor: boolean;
+	/** The pages show items and nothing else. */
+	items_only?: boolean;
+	/** The rights to items. */
+	may: string[];
 	why_not: string;
 	lasting: boolean;
 	lasting_note: string;

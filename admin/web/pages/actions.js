@@ -6,7 +6,7 @@ import { plural, size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { absolute, nameOf, parts } from '../lib/links.js';
 import { eachOf, failureList, showResult, withProgress } from '../lib/progress.js';
-import { mayAct } from '../lib/state.js';
+import { may } from '../lib/state.js';
 import { announce, ask, busyWhile, confirm, copyField, explained, once, showError } from '../lib/ui.js';
 import { moveItems } from './move.js';
 import { maxSelected } from './selection.js';
@@ -49,11 +49,9 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 		'Clear');
 	const element = h('section', { class: 'selection', 'aria-label': 'Selection', hidden: true },
 		h('div', { class: 'selection-head' }, count, all, clear),
-		h('div', { class: 'selection-actions' }, mayAct()
-			&& [
-				button('trash', 'Delete', () => deleteItems(alias, selected(), list), 'quiet-danger'),
-				button('move', 'Move', () => moveItems(scope, aliases, selected(), list)),
-			],
+		h('div', { class: 'selection-actions' }, may('delete')
+			&& button('trash', 'Delete', () => deleteItems(alias, selected(), list), 'quiet-danger'),
+			may('move') && button('move', 'Move', () => moveItems(scope, aliases, selected(), list)),
 			button('copy', ['Copy', wideOnly(' addresses')],
 				(self) => once(self, () => copyAddresses(alias, selected()))),
 			button('download', 'Download',
@@ -116,7 +114,7 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 			event.preventDefault();
 			selection.set(list.items(), true);
 		} else if (event.key === 'Escape' && selection.items.size > 0) clearSelection();
-		else if (event.key === 'Delete' && mayAct() && list.element.contains(target)) {
+		else if (event.key === 'Delete' && may('delete') && list.element.contains(target)) {
 			const focused = /** @type {HTMLElement | null} */ (target.closest('[data-item]'))?.dataset.item;
 			const items = selection.items.size > 0 ? selected()
 				: list.items().filter(({ filename }) => filename === focused);

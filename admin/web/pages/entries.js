@@ -4,7 +4,7 @@ import { fill, h, visuallyHidden } from '../lib/dom.js';
 import { size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { itemsHash, maxShown, nameOf, previewOf } from '../lib/links.js';
-import { mayAct } from '../lib/state.js';
+import { may } from '../lib/state.js';
 import { time } from '../lib/ui.js';
 
 const busyPause = 5000; // in milliseconds
@@ -25,7 +25,7 @@ export const folderList = () => h('ul', { class: 'folders', role: 'list', 'aria-
 export const folderEntry = ({ alias, folder }, name, remove) =>
 	h('li', { 'data-folder': name },
 		h('a', { ...untabbed, href: itemsHash(alias.kind, alias.name, folder ? `${folder}/${name}` : name) },
-			icon('folder'), h('span', null, name)), mayAct()
+			icon('folder'), h('span', null, name)), may('delete')
 		&& h('button', {
 			...untabbed,
 			type: 'button',

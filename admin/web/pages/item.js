@@ -6,7 +6,7 @@ import { moment, size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { absolute, nameOf, parts } from '../lib/links.js';
 import { signedUntil, snippets, usable } from '../lib/snippets.js';
-import { mayAct, preference } from '../lib/state.js';
+import { may, preference } from '../lib/state.js';
 import { announce, busyWhile, confirm, copyField, facts, failed, openDialog } from '../lib/ui.js';
 import { preview } from './preview.js';
 import { rename } from './rename.js';
@@ -83,7 +83,7 @@ export function itemDialog(alias, filename, options) {
 				time.textContent = playingTime(found.duration);
 			}),
 			links: [openLink(alias, item, item.full_path), downloadLink(alias, item)],
-			content: details(alias, item, mayAct() && changes(item), { pixels, time }),
+			content: details(alias, item, changes(item), { pixels, time }),
 		};
 	}
 
@@ -110,11 +110,15 @@ export function itemDialog(alias, filename, options) {
 		const button = (text, act, look) =>
 			h('button', { type: 'button', class: look, onclick: (event) => act(event.currentTarget) }, text);
 		return h('div', { class: 'actions' }, [
-			button('Rename', (self) => change(self, 'The item was not renamed', item, () => renameIt(item))),
-			button('Replace',
+			may('move')
+			&& button('Rename',
+				(self) => change(self, 'The item was not renamed', item, () => renameIt(item))),
+			may('replace')
+			&& button('Replace',
 				(self) => change(self, 'The item was not replaced', item, () => replaceIt(item))),
-			button('Delete', (self) => change(self, 'The item was not deleted', item, () => deleteIt(item)),
-				'danger'),
+			may('delete')
+			&& button('Delete',
+				(self) => change(self, 'The item was not deleted', item, () => deleteIt(item)), 'danger'),
 		]);
 	}
 

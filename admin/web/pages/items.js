@@ -4,7 +4,7 @@ import { get } from '../lib/api.js';
 import { h } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
 import { commonFolder, folderOf, itemsHash, parts } from '../lib/links.js';
-import { mayAct, preference } from '../lib/state.js';
+import { may, preference, state } from '../lib/state.js';
 import { announce, closeDialogs, empty, pageHead } from '../lib/ui.js';
 import { selectionBar } from './actions.js';
 import { deleteFolder, newFolder } from './folders.js';
@@ -26,8 +26,9 @@ export async function items({ segments, query, signal }) {
 	if (!alias && segments.length < 2) {
 		return {
 			title: 'Items',
-			content: [pageHead('Items'),
-				empty('items', 'No alias yet', 'Items are uploaded to aliases. Add one first.',
+			content: [pageHead('Items'), state.session.items_only
+				? empty('items', 'Nothing here', 'There is nothing that you may use. Ask the administrator.')
+				: empty('items', 'No alias yet', 'Items are uploaded to aliases. Add one first.',
 					h('a', { class: 'button', href: '#/aliases' }, 'Aliases'))],
 		};
 	}
@@ -57,7 +58,7 @@ function browser(scope, aliases, item, signal) {
 		removeFolder: (name) => deleteFolder(scope, name, list),
 		unordered: order.refused,
 	}, signal);
-	const upload = mayAct()
+	const upload = may('upload')
 		&& uploader(alias, folder, (stored, stayed) => uploaded(scope, stored, stayed, list));
 	const panel = itemPanel(scope, list, signal);
 	list.load(history.state?.list);
