@@ -173,6 +173,8 @@ function readOnlyNotice(session) {
 /** @param {Session} session */
 function persistenceNotice(session) {
 	if (session.lasting || !mayConfigure() || preference('lasting', undefined, 'sessionStorage')) return null;
+	const known = preference('lasting-seen');
+	preference('lasting-seen', 'yes');
 	const dismiss = () => {
 		preference('lasting', 'dismissed', 'sessionStorage');
 		notice.remove();
@@ -180,7 +182,7 @@ function persistenceNotice(session) {
 	};
 	const notice = h('aside', { class: 'notice warn', 'aria-label': 'Changes are lost on restart' },
 		icon('down'),
-		h('details', { open: wide().matches }, h('summary', null, 'Changes are lost on restart'),
+		h('details', { open: wide().matches && !known }, h('summary', null, 'Changes are lost on restart'),
 			h('p', null, rich(session.lasting_note)),
 			h('div', { class: 'actions' }, caddyfileButton(),
 				h('a', { class: 'button', href: 'api/config', download: '' }, 'Download the configuration'))),

@@ -369,8 +369,8 @@ interface QueuedUpload {
 	state: 'waiting' | 'running' | 'stored' | 'failed' | 'cancelled' | 'refused';
 	error: any;
 	attempt: Attempt;
-	/** Whether the connection broke, and the file is sent again. */
-	interrupted?: boolean;
+	/** Why the file is sent again, as a sentence. */
+	interrupted?: string;
 	/** As stored. */
 	filename?: string;
 	control?: AbortController;

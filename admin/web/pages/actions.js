@@ -144,8 +144,8 @@ async function deleteItems(alias, items, list) {
 			items.length > shownNames
 				&& h('li', null, `and ${(items.length - shownNames).toLocaleString('en')} more`)),
 		h('p', null, items.length === 1
-			? 'Its variants and renditions are removed too, and its address no longer works.'
-			: 'Their variants and renditions are removed too, and their addresses no longer work.',
+			? 'Its other sizes are removed too, and its address no longer works.'
+			: 'Their other sizes are removed too, and their addresses no longer work.',
 			' This cannot be undone.'),
 	];
 	if (!await confirm(only ? `Delete “${only}”?` : `Delete ${total}?`, question, `Delete ${total}`)) return;
@@ -189,7 +189,7 @@ async function deleteSome(alias, items, list, progress) {
  * @param {Item[]} items
  */
 async function copyAddresses(alias, items) {
-	const signs = alias.private && items.length <= signedAtMost;
+	const signs = alias.private && may('sign') && items.length <= signedAtMost;
 	const addresses = new Map(items.map((item) => [item.filename, absolute(item.full_path)]));
 	let unsigned = alias.private && !signs;
 	if (signs) {
@@ -206,8 +206,9 @@ async function copyAddresses(alias, items) {
 		items.length === 1 ? 'Address' : plural(items.length, 'address').replace(/s$/, 'es')
 	} copied.`;
 	const note = unsigned
-		? ` They are not signed, so they do not open${
-			signs ? '' : `: at most ${signedAtMost} are signed at once`
+		? ` They are private and not signed, so they do not open${
+			!may('sign') ? ': your user may not sign them'
+				: signs ? '' : `: at most ${signedAtMost} are signed at once`
 		}.`
 		: signs ? ' They are valid for an hour.' : '';
 	try {

@@ -69,6 +69,13 @@ const pick = (scope, item, selected) =>
 /** @param {boolean} selected */
 const look = (selected) => (selected ? 'selected' : '');
 
+/**
+ * The mark of an item of a private alias.
+ * @param {Alias} alias
+ */
+const lock = (alias) =>
+	alias.private && h('span', { class: 'lock', title: 'Private' }, icon('lock'), visuallyHidden('Private'));
+
 /** @returns {Look} */
 export function grid() {
 	const body = h('ul', { class: 'grid', role: 'list', 'aria-label': 'Items' });
@@ -85,8 +92,8 @@ export function grid() {
 			h('li', { 'data-item': item.filename, class: look(selected) },
 				h('a', { ...untabbed, href: hashOf(scope, item) }, thumbnail(scope.alias, item),
 					h('span', { class: 'name', title: nameOf(item.filename) }, below(scope, item))),
-				h('p', { class: 'muted small-text' }, size(item.size), ' · ', time(item.modified)),
-				pick(scope, item, selected)),
+				h('p', { class: 'muted small-text' }, lock(scope.alias), size(item.size), ' · ',
+					time(item.modified)), pick(scope, item, selected)),
 	};
 }
 
@@ -113,7 +120,7 @@ export function table() {
 				h('th', { scope: 'row' },
 					h('a', { ...untabbed, href: hashOf(scope, item) },
 						icon(imageTypes.test(item.content_type) ? 'items' : 'file'),
-						h('span', { title: nameOf(item.filename) }, below(scope, item)))),
+						h('span', { title: nameOf(item.filename) }, below(scope, item)), lock(scope.alias))),
 				h('td', { class: 'col-size' }, size(item.size)),
 				h('td', { class: 'col-changed' }, time(item.modified)),
 				h('td', { class: 'col-type' }, item.content_type)),

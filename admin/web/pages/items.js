@@ -32,7 +32,7 @@ export async function items({ segments, query, signal }) {
 					h('a', { class: 'button', href: '#/aliases' }, 'Aliases'))],
 		};
 	}
-	if (!alias) throw new Error(`There is no alias called “${segments[1]}” of this kind.`);
+	if (!alias) throw new Error(`There is no library called “${segments[1]}” here.`);
 	const scope = { alias, folder: segments.slice(2).join('/'), search: query.search ?? '' };
 	return browser(scope, aliases, query.item ?? '', signal);
 }
@@ -57,6 +57,7 @@ function browser(scope, aliases, item, signal) {
 	const list = listing(scope, view, selection, {
 		removeFolder: (name) => deleteFolder(scope, name, list),
 		unordered: order.refused,
+		filled: (is) => upload && upload.fold(is || search !== ''),
 	}, signal);
 	const upload = may('upload')
 		&& uploader(alias, folder, (stored, stayed) => uploaded(scope, stored, stayed, list));
@@ -70,11 +71,12 @@ function browser(scope, aliases, item, signal) {
 				&& [
 					h('button', { type: 'button', onclick: () => newFolder(scope) }, icon('folder'),
 						'New folder'),
+					upload.toggle,
 					h('button', { type: 'button', class: 'primary', onclick: () => upload.choose() },
 						icon('upload'), 'Upload'),
 				]),
-			h('div', { class: 'toolbar' }, aliasSelect(aliases, alias), searchForm(scope), order.element,
-				viewToggle(view, list)),
+			h('div', { class: 'toolbar' }, aliases.length > 1 && aliasSelect(aliases, alias),
+				searchForm(scope), order.element, viewToggle(view, list)),
 			crumbs(scope),
 			upload?.element,
 			order.notice,
@@ -112,9 +114,10 @@ function uploaded({ alias, folder, search }, stored, stayed, list) {
  * @param {Alias} alias
  */
 function aliasSelect(aliases, alias) {
-	/** @param {Alias} alias */
-	const option = ({ kind, name }) =>
-		h('option', { value: `${kind}/${name}`, selected: kind === alias.kind && name === alias.name }, name);
+	/** @param {Alias} each */
+	const option = (each) =>
+		h('option', { value: `${each.kind}/${each.name}`, selected: each === alias },
+			each.private ? `${each.name} (private)` : each.name);
 	const kinds = [['img', 'Images'], ['file', 'Files']].filter(([kind]) =>
 		aliases.some((each) => each.kind === kind)
 	);
@@ -128,7 +131,7 @@ function aliasSelect(aliases, alias) {
 		kinds.map(([kind, title]) =>
 			h('optgroup', { label: title }, aliases.filter((each) => each.kind === kind).map(option))
 		));
-	return h('div', { class: 'tool' }, h('label', { for: 'alias' }, 'Alias'), select);
+	return h('div', { class: 'tool' }, h('label', { for: 'alias' }, 'Library'), select);
 }
 
 const orders = {

@@ -29,8 +29,9 @@ const ahead = '1500px'; // further pages are loaded before their end is in view
  * @param {Scope} scope
  * @param {View} view
  * @param {ItemSelection} selection
- * @param {{removeFolder: (name: string) => void, unordered: (error: Error) => void}} on
- *   removeFolder deletes a folder; unordered sets the order by name if the server refuses the other
+ * @param {{removeFolder: (name: string) => void, unordered: (error: Error) => void,
+ *   filled: (is: boolean) => void}} on removeFolder deletes a folder; unordered sets the order by name if
+ *   the server refuses the other; filled is called with whether there are entries
  * @param {AbortSignal} signal
  */
 export function listing(scope, view, selection, on, signal) {
@@ -266,6 +267,7 @@ export function listing(scope, view, selection, on, signal) {
 	/** Makes the page true after a change of the entries. */
 	function update() {
 		const nothing = state.folders.length + state.items.length === 0;
+		on.filled(!nothing || Boolean(state.next));
 		if (nothing && !state.next) fill(content, nothingHere(scope));
 		else if (!content.contains(lists.frame.element)) fill(content, lists.folders, lists.frame.element);
 		lists.folders.hidden = state.folders.length === 0;

@@ -1,5 +1,5 @@
 // Browsing items: as a list, by search, by address, back and forth.
-import { accessible, assert, facts, focused, announced, open, run, shot, wheelUntil } from './lib.mjs';
+import { accessible, assert, facts, focused, announced, open, run, shot, wheelUntil, uploading } from './lib.mjs';
 
 await run(async () => {
 	const page = await open({ route: '#/items/img/content/all' });
@@ -74,7 +74,7 @@ await run(async () => {
 
 	// Another alias, chosen by keyboard: the focus stays.
 	await goTo('#/items/img/content');
-	const alias = page.getByLabel('Alias', { exact: true });
+	const alias = page.getByLabel('Library', { exact: true });
 	await alias.focus();
 	await page.keyboard.press('ArrowDown');
 	await address('/img/photos');
@@ -126,11 +126,11 @@ async function onPhone() {
 	await page.getByRole('img', { name: /^Preview of/ }).first().waitFor();
 	const image = await page.getByRole('img', { name: /^Preview of/ }).first().boundingBox();
 	assert.ok(image.y + image.height < navigation.y, `the first image ends at ${image.y + image.height}`);
-	const options = page.getByText('Upload options', { exact: true });
-	assert.equal(await page.getByLabel('Sub folder').isVisible(), false);
+	const options = page.getByRole('button', { name: 'Upload options' });
+	assert.equal(await page.getByLabel('Into the folder').isVisible(), false);
 	await options.focus();
 	await page.keyboard.press('Enter');
-	assert.equal(await page.getByLabel('Sub folder').inputValue(), 'all');
+	assert.equal(await page.getByLabel('Into the folder').inputValue(), 'all');
 	await accessible(page, 'upload options on a phone');
 	await shot(page, 'phone', false);
 }
@@ -146,10 +146,10 @@ async function manyFolders() {
 
 /** Copies if the browser allows it, if it refuses, and without a clipboard. */
 async function copying(page) {
-	const copy = page.getByRole('button', { name: 'Copy: Stored filename' });
+	const copy = page.getByRole('button', { name: 'Copy: Folder and name' });
 	await page.goto(`${facts.panel}#/items/img/content?item=tree.jpg`);
 	await copy.click();
-	await announced(page, 'Stored filename: copied.');
+	await announced(page, 'Folder and name: copied.');
 	assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'tree.jpg');
 	await page.evaluate(() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')); });
 	await copy.click();
@@ -159,7 +159,7 @@ async function copying(page) {
 		document.addEventListener('copy', () => { document.title = getSelection().toString(); });
 	});
 	await copy.click();
-	await announced(page, 'Stored filename: copied.');
+	await announced(page, 'Folder and name: copied.');
 	assert.equal(await page.title(), 'tree.jpg');
 	await page.evaluate(() => { document.execCommand = () => false; });
 	await copy.click();

@@ -61,7 +61,7 @@ async function again() {
 		await route.fetch();
 		return route.abort('connectionreset');
 	};
-	await page.getByLabel('Sub folder').fill('once');
+	await uploading(page).into('once');
 	await choose(text('lost.txt'));
 	await line('lost.txt').getByRole('link', { name: 'once/lost.txt' }).waitFor();
 	const found = await (await page.request.get(`${facts.panel}api/items/file/docs?folder=once`)).json();
@@ -157,7 +157,7 @@ async function onPhone() {
 	const chooser = page.waitForEvent('filechooser');
 	await button('Upload').tap();
 	await (await chooser).setFiles(['a.txt', 'b.txt', 'c.txt', 'd.txt'].map((name) => text(name)));
-	assert.equal(await page.getByLabel('Sub folder').isVisible(), false);
+	assert.equal(await page.getByLabel('Into the folder').isVisible(), false);
 	await page.getByText(/^0 of 4 files stored, 3 in progress/).waitFor();
 	const navigation = await page.getByRole('navigation', { name: 'Pages' }).boundingBox();
 	const progress = await page.getByRole('progressbar', { name: 'Progress of all files' }).boundingBox();
