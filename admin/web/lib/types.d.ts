@@ -300,7 +300,7 @@ interface ListPosition {
 interface View {
 	/** `grid` or `list`. */
 	look: string;
-	/** `name`, `-name`, `modified` or `-modified`. */
+	/** `name`, `modified` or `size`, or one of these after a minus. */
 	order: string;
 }
 
@@ -309,6 +309,8 @@ interface Look {
 	element: HTMLElement;
 	body: HTMLElement;
 	entry: (scope: Scope, item: Item, selected: boolean) => HTMLElement;
+	/** Shows in the head whether some or all items are selected. */
+	selected?: (some: boolean, every: boolean) => void;
 	/** The height of each row in pixels, with the gap after it. */
 	rowHeight: () => number;
 }

@@ -29,6 +29,7 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 	const count = h('p', { class: 'selection-count' });
 	let reading = false;
 	let restToo = false; // the button selects those that are not shown too
+	let every = 0; // the number of all items if they were selected, those that are not shown too
 	/**
 	 * @param {string} name
 	 * @param {Child} text
@@ -67,7 +68,8 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 		fill(count, h('strong', null, plural(items.size, 'item')), wideOnly(' selected'), `, ${size(bytes)}`,
 			most);
 		restToo = list.items().every(({ filename }) => items.has(filename));
-		all.hidden = !reading && restToo && (!list.more() || items.size >= maxSelected);
+		all.hidden = !reading && restToo
+			&& (!list.more() || items.size >= maxSelected || items.size === every);
 		fill(all, reading ? 'Stop'
 			: restToo ? 'Select the rest' : h('span', null, 'Select all', wideOnly(' shown')));
 		if (items.size > 0)
@@ -93,11 +95,12 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 		if (!rest) return;
 		reading = true;
 		try {
-			await list.rest((items) => {
+			const read = await list.rest((items) => {
 				if (!reading || signal.aborted) return false;
 				selection.set(items, true);
 				return selection.items.size < maxSelected;
 			});
+			if (read) every = selection.items.size;
 		} catch (error) {
 			announce(`Not all are selected: ${error.message}`);
 		}

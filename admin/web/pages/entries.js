@@ -97,19 +97,46 @@ export function grid() {
 	};
 }
 
-/** @returns {Look} */
-export function table() {
+/** The columns by which a list can be ordered: the order of the first press, and the other one. */
+const columns = { Name: ['name', '-name'], Size: ['-size', 'size'], Changed: ['-modified', 'modified'] };
+
+/**
+ * @param {string} order
+ * @param {{sort: (order: string) => void, all: (on: boolean) => void}} on sort and all are called by the head
+ * @returns {Look}
+ */
+export function table(order, on) {
 	const body = h('tbody');
-	let height = 40;
-	const head = ['Name', 'Size', 'Changed', 'Type'].map((text) =>
-		h('th', { scope: 'col', class: 'col-' + text.toLowerCase() }, text)
-	);
+	let height = 52;
+	const heads = Object.entries(columns).map(([text, orders]) => {
+		const at = orders.indexOf(order);
+		return h('th', {
+			scope: 'col',
+			class: 'col-' + text.toLowerCase(),
+			'aria-sort': at >= 0 && (order.startsWith('-') ? 'descending' : 'ascending'),
+		}, h('button', {
+			type: 'button',
+			class: 'plain',
+			'data-sort': text,
+			onclick: () => on.sort(orders[at === 0 ? 1 : 0]),
+		}, text, at >= 0 && icon(order.startsWith('-') ? 'expand' : 'collapse')));
+	});
+	const all = h('input', {
+		type: 'checkbox',
+		'aria-label': 'Select all',
+		onchange: () => on.all(all.checked),
+	});
 	return {
 		element: h('table', { class: 'items', 'aria-label': 'Items' },
 			h('thead', null,
-				h('tr', null, h('th', { scope: 'col', class: 'col-pick' }, visuallyHidden('Selected')),
-					head)), body),
+				h('tr', null,
+					h('th', { scope: 'col', class: 'col-pick' }, h('label', { class: 'pick' }, all)), heads,
+					h('th', { scope: 'col', class: 'col-type' }, 'Type'))), body),
 		body,
+		selected: (some, every) => {
+			all.checked = every;
+			all.indeterminate = some && !every;
+		},
 		rowHeight: () => {
 			height = body.firstElementChild?.getBoundingClientRect().height || height;
 			return height;
@@ -118,8 +145,7 @@ export function table() {
 			h('tr', { 'data-item': item.filename, class: look(selected) },
 				h('td', { class: 'col-pick' }, pick(scope, item, selected)),
 				h('th', { scope: 'row' },
-					h('a', { ...untabbed, href: hashOf(scope, item) },
-						icon(imageTypes.test(item.content_type) ? 'items' : 'file'),
+					h('a', { ...untabbed, href: hashOf(scope, item) }, thumbnail(scope.alias, item, ''),
 						h('span', { title: nameOf(item.filename) }, below(scope, item)), lock(scope.alias))),
 				h('td', { class: 'col-size' }, size(item.size)),
 				h('td', { class: 'col-changed' }, time(item.modified)),
@@ -130,8 +156,9 @@ export function table() {
 /**
  * @param {Alias} alias
  * @param {Item} item
+ * @param {string} [alt]
  */
-function thumbnail(alias, item) {
+function thumbnail(alias, item, alt = `Preview of ${nameOf(item.filename)}`) {
 	const box = h('span', { class: 'thumb' });
 	const isDecoded = item.content_type !== 'image/avif'; // by the server
 	if (!imageTypes.test(item.content_type) || (!isDecoded && item.size > maxShown))
@@ -141,7 +168,7 @@ function thumbnail(alias, item) {
 	const show = (again) =>
 		fill(box, h('img', {
 			src: previewOf(alias, item, query),
-			alt: `Preview of ${nameOf(item.filename)}`,
+			alt,
 			loading: 'lazy',
 			decoding: 'async',
 			onerror: () => {

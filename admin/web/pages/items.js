@@ -57,6 +57,7 @@ function browser(scope, aliases, item, signal) {
 	const list = listing(scope, view, selection, {
 		removeFolder: (name) => deleteFolder(scope, name, list),
 		unordered: order.refused,
+		sort: order.choose,
 		filled: (is) => upload && upload.fold(is || search !== ''),
 	}, signal);
 	const upload = may('upload')
@@ -139,6 +140,8 @@ const orders = {
 	'-name': 'Name, reversed',
 	'-modified': 'Newest first',
 	modified: 'Oldest first',
+	'-size': 'Largest first',
+	size: 'Smallest first',
 };
 
 const preferredOrder = () => {
@@ -160,15 +163,15 @@ const unordered = new Map();
 function orderSelect({ alias, folder, search }, view, changed) {
 	const list = itemsHash(alias.kind, alias.name, folder, { search });
 	const notice = h('p', { class: 'notice warn', role: 'status', hidden: true });
-	const select = h('select', {
-		id: 'order',
-		onchange: () => {
-			view.order = select.value;
-			preference('order', view.order);
-			notice.hidden = true;
-			changed();
-		},
-	}, Object.entries(orders).map(([order, text]) => h('option', { value: order }, text)));
+	const select = h('select', { id: 'order', onchange: () => choose(select.value) },
+		Object.entries(orders).map(([order, text]) => h('option', { value: order }, text)));
+	/** @param {string} order */
+	function choose(order) {
+		view.order = select.value = order;
+		preference('order', order);
+		notice.hidden = true;
+		changed();
+	}
 	function byName() {
 		view.order = 'name';
 		notice.hidden = false;
@@ -179,6 +182,7 @@ function orderSelect({ alias, folder, search }, view, changed) {
 	return {
 		element: h('div', { class: 'tool' }, h('label', { for: 'order' }, 'Order'), select),
 		notice,
+		choose,
 		/** @param {Error} error */
 		refused: (error) => {
 			unordered.set(list, error.message);

@@ -13,7 +13,7 @@ await run(async () => {
 	await button('List').click();
 	const table = page.getByRole('table', { name: 'Items' });
 	await table.waitFor();
-	assert.deepEqual(await table.getByRole('columnheader').allInnerTexts(), ['Selected', 'Name', 'Size', 'Changed', 'Type']);
+	assert.deepEqual(await table.getByRole('columnheader').allInnerTexts(), ['', 'Name', 'Size', 'Changed', 'Type']);
 	await page.reload();
 	await table.waitFor();
 	await wheelUntil(page, () => page.getByText('80 items.').count());
@@ -114,6 +114,31 @@ async function orders(page) {
 		await page.waitForFunction((text) => document.querySelector('table a')?.innerText === text, text);
 	}
 	await accessible(page, 'another order');
+
+	// The heads sort too, and keep the focus.
+	const head = (text) => table.getByRole('columnheader', { name: text });
+	await head('Size').getByRole('button').press('Enter');
+	await page.waitForFunction(() => document.querySelector('table a')?.innerText === 'newest.jpg');
+	assert.equal(await order.inputValue(), '-size');
+	assert.equal(await head('Size').getAttribute('aria-sort'), 'descending');
+	await page.waitForFunction(() => document.activeElement.dataset.sort === 'Size');
+	await page.keyboard.press('Enter');
+	await page.waitForFunction(() => document.querySelector('table a')?.innerText === 'image-00.jpg');
+	assert.equal(await head('Size').getAttribute('aria-sort'), 'ascending');
+	await head('Name').getByRole('button').click();
+	await page.waitForFunction(() => document.querySelector('th.col-name').ariaSort === 'ascending');
+	await table.locator('tbody img').first().evaluate((img) => img.decode());
+
+	// So does its check box select all that are shown.
+	await table.getByLabel('Select image-01.jpg').check();
+	const all = table.getByLabel('Select all');
+	assert.equal(await all.evaluate((box) => box.indeterminate), true);
+	await all.check();
+	await page.getByRole('region', { name: 'Selection' }).getByText(/^(60|80) items selected/).waitFor();
+	await accessible(page, 'a selection of all rows');
+	await shot(page, 'rows', false);
+	await all.uncheck();
+	await page.getByRole('region', { name: 'Selection' }).waitFor({ state: 'hidden' });
 	await order.selectOption('Name');
 	await page.waitForFunction(() => document.querySelector('table a')?.innerText === 'image-00.jpg');
 }
