@@ -70,14 +70,18 @@ function browser(scope, aliases, item, signal) {
 		content: [
 			pageHead('Items', upload
 				&& [
-					h('button', { type: 'button', onclick: () => newFolder(scope) }, icon('folder'),
-						'New folder'),
+					h('button', {
+						type: 'button',
+						'aria-label': 'New folder',
+						title: 'New folder',
+						onclick: () => newFolder(scope),
+					}, icon('folder'), h('span', { class: 'wide-only' }, 'New folder')),
 					upload.toggle,
 					h('button', { type: 'button', class: 'primary', onclick: () => upload.choose() },
 						icon('upload'), 'Upload'),
 				]),
-			h('div', { class: 'toolbar' }, aliases.length > 1 && aliasSelect(aliases, alias),
-				searchForm(scope), order.element, viewToggle(view, list)),
+			h('div', { class: 'toolbar' }, aliases.length > 1 && aliasSelect(aliases, alias), order.element,
+				viewToggle(view, list), searchForm(scope)),
 			crumbs(scope),
 			upload?.element,
 			order.notice,

@@ -37,7 +37,7 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, rest s
 	known, ended := p.caller(r, v)
 	defer ended()
 	if isBelow {
-		p.uploadResumable(w, r, v, kind, id, known)
+		p.uploadResumable(w, r, kind, id, known)
 		return
 	}
 	if failed, ok := errors.AsType[*httpx.Error](uploads.Serve(p.gate, w, r, kind, known)); ok {
@@ -77,7 +77,7 @@ func (p *Panel) caller(r *http.Request, v visitor) (known caller.Known, ended fu
 // uploadResumable serves the resumable uploads of a visitor who may upload. Reading the state of an
 // upload may finish it. The pages use the methods themselves: one in a header would pass the checks of
 // another.
-func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visitor, kind item.Kind, id string, known caller.Known) {
+func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, kind item.Kind, id string, known caller.Known) {
 	if r.Header.Get("X-Http-Method-Override") != "" {
 		p.fail(w, r, http.StatusBadRequest, "use the method itself instead of X-HTTP-Method-Override")
 		return
