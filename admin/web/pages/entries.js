@@ -1,7 +1,7 @@
 // @ts-check
 // The entries of a list: folders, and items as images or as rows.
 import { fill, h, visuallyHidden } from '../lib/dom.js';
-import { size } from '../lib/format.js';
+import { size, typeName } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { itemsHash, maxShown, nameOf, previewOf } from '../lib/links.js';
 import { may } from '../lib/state.js';
@@ -149,7 +149,7 @@ export function table(order, on) {
 						h('span', { title: nameOf(item.filename) }, below(scope, item)), lock(scope.alias))),
 				h('td', { class: 'col-size' }, size(item.size)),
 				h('td', { class: 'col-changed' }, time(item.modified)),
-				h('td', { class: 'col-type' }, item.content_type)),
+				h('td', { class: 'col-type' }, typeName(item.content_type))),
 	};
 }
 

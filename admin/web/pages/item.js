@@ -2,7 +2,7 @@
 // One item: preview, facts, texts to copy, changes. Arrow keys show its neighbours in the same dialog.
 import { get, send } from '../lib/api.js';
 import { fill, h, newId } from '../lib/dom.js';
-import { moment, size } from '../lib/format.js';
+import { moment, size, typeName } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { absolute, nameOf, parts } from '../lib/links.js';
 import { signedUntil, snippets, usable } from '../lib/snippets.js';
@@ -218,7 +218,7 @@ function details(alias, item, changes, { pixels, time }) {
 			Pixels: /^(image|video)\/(?!svg)/.test(item.content_type) && pixels,
 			Length: /^(video|audio)\//.test(item.content_type) && time,
 			Changed: item.modified && moment(item.modified),
-			Type: item.content_type,
+			Type: typeName(item.content_type),
 		}, 'facts inline'),
 		changes,
 		alias.private && !until
