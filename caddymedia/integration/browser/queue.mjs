@@ -68,6 +68,17 @@ async function again() {
 	assert.equal(found.result.length, 1);
 	await button('Clear the list').click();
 
+	// The server cannot store it now: the list says why, and the file is sent again by itself.
+	let busy = 0;
+	answer = (route) => (busy++ > 0 ? route.continue() : route.fulfill({
+		status: 503, headers: { 'Retry-After': '3' },
+		json: { success: false, errors: [{ message: 'the storage cannot be reached' }] },
+	}));
+	await choose(text('later.txt'));
+	await line('later.txt').getByText('The server cannot store it now: the storage cannot be reached. Sending it again …').waitFor();
+	await line('later.txt').getByText('Stored as').waitFor();
+	await button('Clear the list').click();
+
 	// The server is away: the others wait, until they are sent again.
 	const session = (url) => url.pathname.endsWith('/api/session');
 	await page.route(session, (route) => route.abort());
