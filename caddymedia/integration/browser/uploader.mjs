@@ -7,8 +7,7 @@ await run(async () => {
 	await page.getByRole('link', { name: /image-00\.jpg/ }).waitFor();
 	assert.equal(await page.getByRole('complementary').count(), 0, 'notices');
 	assert.equal(await page.locator('#nav').isVisible(), false, 'other pages');
-	const words = await page.locator('body').innerText();
-	assert.doesNotMatch(words, /storage|configuration|restart|hidden|account|alias/i);
+	await plain(page, 'body');
 	const top = await page.locator('.grid').evaluate((grid) => grid.getBoundingClientRect().top);
 	assert.ok(top < 300, `the first image begins at ${top}`);
 	await accessible(page, 'the items of an uploader');
@@ -18,6 +17,13 @@ await run(async () => {
 	await uploading(page).line('new.jpg').getByText(/^Stored as/).waitFor();
 	await uploading(page).line('new.jpg').getByRole('link').click();
 	const stored = item(page, 'new.jpg');
+	await stored.getByLabel('Address', { exact: true }).waitFor();
+	await plain(page, 'dialog');
+	await accessible(page, 'an item of an uploader');
+	await shot(page, 'item', false);
+	await stored.getByRole('button', { name: 'Rename' }).click();
+	await plain(page, 'dialog >> nth=1');
+	await page.keyboard.press('Escape');
 	await stored.getByRole('button', { name: 'Delete' }).click();
 	await page.getByRole('dialog', { name: 'Delete “new.jpg”?' }).getByRole('button', { name: 'Delete' }).click();
 	await announced(page, 'new.jpg is deleted.');
@@ -59,8 +65,18 @@ await run(async () => {
 	const phone = await open({ user: 'carla', width: 390, height: 844, touch: true, dark: true });
 	await phone.getByRole('link', { name: /image-00\.jpg/ }).waitFor();
 	await phone.getByLabel('Select image-00.jpg').check();
+	await phone.getByRole('button', { name: 'Move' }).click();
+	await plain(phone, 'dialog');
+	await shot(phone, 'move', false);
+	await phone.keyboard.press('Escape');
 	await accessible(phone, 'the items of an uploader on a phone');
 	await shot(phone, 'phone', false);
 	await uploading(phone).choose(text('note.exe'));
 	await uploading(phone).line('note.exe').getByText('.exe is not accepted').waitFor();
 });
+
+/** The words of an element are those of an editor. */
+async function plain(page, element) {
+	const words = await page.locator(element).innerText();
+	assert.doesNotMatch(words, /storage|configuration|restart|hidden|account|alias|variant|rendition|template|sub folder|root/i);
+}
