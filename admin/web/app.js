@@ -24,6 +24,8 @@ const titles = {
 	uploads: 'Uploads',
 	health: 'Health',
 };
+// A user with items only has one page.
+const shownPages = () => (state.session.items_only ? ['items'] : Object.keys(pages));
 const main = byId('main');
 /** @type {{hash: string, name: string, page: Page | null, leave: AbortController}} */
 let shown = { hash: '', name: '', page: null, leave: new AbortController() };
@@ -38,7 +40,7 @@ function parse(hash) {
 	const [path, search = ''] = hash.replace(/^#\/?/, '').split(/\?(.*)/s);
 	const [name, ...segments] = path.split('/').filter(Boolean).map(decode);
 	return {
-		name: Object.hasOwn(pages, name) ? name : 'storages',
+		name: shownPages().includes(name) ? name : shownPages()[0],
 		segments,
 		query: Object.fromEntries(new URLSearchParams(search)),
 	};
@@ -109,7 +111,7 @@ async function load(route, current) {
 // Asks before unsaved input is lost. If the user stays, the address returns to the form.
 async function leaveAllowed() {
 	const wanted = location.hash;
-	history.pushState(null, '', shown.hash || '#/storages');
+	history.pushState(null, '', shown.hash || '#/');
 	if (confirming) return false;
 	confirming = true;
 	const leave = await confirm('Leave without saving?', h('p', null, state.unsaved()), 'Leave');
@@ -130,9 +132,10 @@ function markNav(name) {
 
 /** @param {Session} session */
 function frame(session) {
+	byId('nav').hidden = shownPages().length < 2;
 	fill(byId('nav'),
 		h('ul', { role: 'list' },
-			Object.keys(pages).map((name) =>
+			shownPages().map((name) =>
 				h('li', null,
 					h('a', { href: `#/${name}`, 'data-page': name }, icon(name),
 						h('span', null, titles[name])))
@@ -161,7 +164,7 @@ function logOut(button) {
 
 /** @param {Session} session */
 function readOnlyNotice(session) {
-	if (mayConfigure()) return null;
+	if (mayConfigure() || session.items_only) return null;
 	const title = mayAct() ? 'The configuration is read-only' : 'You have read-only access';
 	return h('aside', { class: 'notice', 'aria-label': 'Read only' }, icon('lock'),
 		h('div', null, h('p', null, h('strong', null, title)), h('p', null, rich(session.why_not))));
@@ -170,6 +173,8 @@ function readOnlyNotice(session) {
 /** @param {Session} session */
 function persistenceNotice(session) {
 	if (session.lasting || !mayConfigure() || preference('lasting', undefined, 'sessionStorage')) return null;
+	const known = preference('lasting-seen');
+	preference('lasting-seen', 'yes');
 	const dismiss = () => {
 		preference('lasting', 'dismissed', 'sessionStorage');
 		notice.remove();
@@ -177,7 +182,7 @@ function persistenceNotice(session) {
 	};
 	const notice = h('aside', { class: 'notice warn', 'aria-label': 'Changes are lost on restart' },
 		icon('down'),
-		h('details', { open: wide().matches }, h('summary', null, 'Changes are lost on restart'),
+		h('details', { open: wide().matches && !known }, h('summary', null, 'Changes are lost on restart'),
 			h('p', null, rich(session.lasting_note)),
 			h('div', { class: 'actions' }, caddyfileButton(),
 				h('a', { class: 'button', href: 'api/config', download: '' }, 'Download the configuration'))),

@@ -103,7 +103,7 @@ type Account struct {
 	// What the account may do in its aliases: `upload`, `list`, `replace`, `move`, `copy` and
 	// `delete` items, `import` them from addresses, and `sign` addresses of private items. Tickets
 	// need `upload`. Default: `upload`.
-	May []string `json:"may,omitempty" example:"upload"`
+	May []string `json:"may,omitempty" option:"words=upload|list|delete|move|copy|replace|import|sign"`
 
 	// The placeholder `{http.auth.user.*}` with the ID of a user. A handler of Caddy sets it after a
 	// login: `basic_auth`, `jwtauth`. A request without a token, for which it is set, acts as this
@@ -116,8 +116,8 @@ type Account struct {
 	// must not be reachable in another way. Default: none.
 	TrustHeader string `json:"trust_header,omitempty" option:"verbatim" example:"Remote-User"`
 
-	// The folder of a user in each alias: he can use nothing outside it. `{http.auth.user.id}` is the
-	// ID, from `trust` or `trust_header`. One that is no plain name becomes a hash. Default: all
+	// The folder of a user in each alias. The user can use nothing outside it. `{http.auth.user.id}` is
+	// the ID, from `trust` or `trust_header`. One that is no plain name becomes a hash. Default: all
 	// users share the aliases.
 	SubFolder string `json:"sub_folder,omitempty" option:"verbatim" example:"users/{http.auth.user.id}"`
 }

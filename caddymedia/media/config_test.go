@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -138,6 +139,16 @@ func TestSchemas(t *testing.T) {
 			if o.Default == "" && !o.Required {
 				t.Errorf("%s of %s says nothing of its default", o.Name, name)
 			}
+		}
+	}
+}
+
+// TestRightsAreWords: the form of an account offers each right.
+func TestRightsAreWords(t *testing.T) {
+	t.Parallel()
+	for _, o := range Schemas.Account.Options {
+		if rights := access.Rights(); o.Name == "may" && fmt.Sprint(o.Words) != fmt.Sprint(rights) {
+			t.Errorf("the words are %q, want %q", o.Words, rights)
 		}
 	}
 }

@@ -96,6 +96,9 @@ func (f *field) mark(word string, of reflect.Type) bool {
 	case word == "common":
 		o.Common = true
 		return true
+	case isWords && o.Type == textsType:
+		o.Words = strings.Split(words, "|")
+		return true
 	case isWords && o.Type == Text:
 		o.Type, o.Words = wordType, strings.Split(words, "|")
 		return true

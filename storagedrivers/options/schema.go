@@ -11,7 +11,7 @@
 //	required    it must be set
 //	secret      its value must not be shown
 //	common      most administrators look for it; a form always shows it
-//	words=a|b   it is one of these words
+//	words=a|b   it is one of these words. A form shows those of a list; a Checker refuses others
 //	size        its number is one of bytes
 //	address     it is a URL of http or https, with a host, and no user, query or fragment
 //	folder      it is the path of a folder, as in a key; slashes around it do not count

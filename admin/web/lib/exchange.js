@@ -1,20 +1,41 @@
 // @ts-check
 // Requests with a body whose progress is shown, and their repetition.
 
+import { parse } from './api.js';
+
 const firstPause = 500; // in milliseconds
 const longestPause = 15000;
 const attempts = 4; // of a request with an Idempotency-Key
 
-/** A broken connection, or an answer after which a request is repeated. */
+/** @typedef {(milliseconds: number, signal: AbortSignal, reason: Error) => Promise<void>} Wait */
+
+/** A broken connection, or an answer after which a request is repeated. Its message is a sentence. */
 export class Interruption extends Error {
 	/**
 	 * @param {string} message
-	 * @param {ErrorOptions & {seconds?: number}} [options] seconds is the least pause that the server asks for
+	 * @param {Answer} [answer] undefined if the connection broke
 	 */
-	constructor(message, { seconds = 0, ...options } = {}) {
-		super(message, options);
-		this.pause = seconds * 1000;
+	constructor(message, answer) {
+		super(message);
+		this.isAnswer = answer !== undefined;
+		/** The least pause that the server asks for, in milliseconds. */
+		this.pause = 1000 * (Number(answer?.header('Retry-After')) || 0);
 	}
+}
+
+/**
+ * The interruption by an answer: the reason that the server gives is the message.
+ * @param {Answer} answer
+ */
+export function interruptedBy(answer) {
+	const { status, text } = answer;
+	const { error, errors } = parse(text) ?? {};
+	const reason = error || errors?.map((/** @type {Error} */ { message }) => message).join(' ');
+	if (status === 409 || status === 423)
+		return new Interruption('The server is still working on the first attempt.', answer);
+	if (!reason) return new Interruption(`The server answered ${status}.`, answer);
+	const begin = status === 429 ? 'The server asks to wait' : 'The server cannot store it now';
+	return new Interruption(`${begin}: ${reason.replace(/\.$/, '')}.`, answer);
 }
 
 /**
@@ -59,7 +80,7 @@ export function exchange(method, address, signal, headers = {}, body = undefined
  * @param {(progressed: () => void) => Promise<T>} step
  * @param {number} attempts
  * @param {AbortSignal} signal
- * @param {typeof pause} [wait]
+ * @param {Wait} [wait]
  * @returns {Promise<T>}
  */
 export async function repeat(step, attempts, signal, wait = pause) {
@@ -71,7 +92,7 @@ export async function repeat(step, attempts, signal, wait = pause) {
 		} catch (error) {
 			if (signal.aborted || attempt >= attempts) throw error;
 			const least = Math.max(firstPause * 2 ** (attempt - 1), error.pause ?? 0);
-			await wait(Math.min(least, longestPause), signal);
+			await wait(Math.min(least, longestPause), signal, error);
 			if (signal.aborted) throw error;
 		}
 	}
@@ -86,15 +107,15 @@ export async function repeat(step, attempts, signal, wait = pause) {
  * @param {Record<string, string>} headers
  * @param {XMLHttpRequestBodyInit} body
  * @param {(sent: number) => void} progress
- * @param {typeof pause} [wait]
+ * @param {Wait} [wait]
  */
 export function sendRepeatedly(method, address, signal, headers, body, progress, wait) {
 	let left = attempts;
 	return repeat(async () => {
 		const answer = await exchange(method, address, signal, headers, body, progress);
-		const seconds = Number(answer.header('Retry-After'));
-		if (--left > 0 && seconds > 0 && [409, 429, 503].includes(answer.status))
-			throw new Interruption(`The server answered ${answer.status}.`, { seconds });
+		const asksToRepeat = Number(answer.header('Retry-After')) > 0
+			&& [409, 429, 503].includes(answer.status);
+		if (--left > 0 && asksToRepeat) throw interruptedBy(answer);
 		return answer;
 	}, attempts, signal, wait);
 }

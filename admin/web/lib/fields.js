@@ -15,6 +15,7 @@ import { icon } from './icons.js';
  * @param {{path: string, value: any, isSet?: boolean}} context
  */
 export function field(option, { path, value, isSet = false }) {
+	if (option.type === 'texts' && option.words) return ticksField(option, { path, value });
 	const make = option.secret ? secretField : makers[option.type ?? ''] ?? textField;
 	return make(option, { path, value, isSet });
 }
@@ -148,6 +149,45 @@ function textsField(option, { path, value }) {
 		return lines.length ? lines : undefined;
 	};
 	return wrapped(option, path, control, read, { help: [helpOf(option), h('p', null, 'One per line.')] });
+}
+
+/**
+ * Check boxes for a list of words. A value that is none of them has one too.
+ * @param {Option} option
+ * @param {Context} context
+ * @param {{title?: string, note?: (word: string) => string}} [parts]
+ * @returns {Field}
+ */
+export function ticksField(option, { path, value }, { title = label(option.name), note } = {}) {
+	const chosen = /** @type {string[]} */ (value ?? []);
+	const boxes = [...new Set([...option.words ?? [], ...chosen])].map((word) =>
+		h('input', { type: 'checkbox', id: newId('tick'), value: word, checked: chosen.includes(word) })
+	);
+	const id = newId(option.name);
+	const error = h('p', { class: 'field-error', id: id + '-error', hidden: true });
+	const element = h('fieldset', { class: 'field', 'aria-describedby': `${id} ${id}-error` },
+		h('legend', null, title), h('div', { class: 'help', id }, helpOf(option)),
+		h('div', { class: 'ticks' },
+			boxes.map((box) =>
+				h('div', { class: 'tick' }, box,
+					h('label', { for: box.id }, option.names ? box.value : label(box.value)),
+					note && h('span', { class: 'muted small-text' }, note(box.value)))
+			)), error);
+	return {
+		path,
+		name: title,
+		type: option.type,
+		element,
+		control: boxes[0] ?? element,
+		read: () => {
+			const ticked = boxes.filter((box) => box.checked).map((box) => box.value);
+			return ticked.length > 0 ? ticked : undefined;
+		},
+		mark: (message) => { // a group cannot be invalid by itself
+			error.hidden = !message;
+			fill(error, message && icon('down'), message);
+		},
+	};
 }
 
 /**

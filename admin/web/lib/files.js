@@ -133,7 +133,7 @@ export function refusal(alias, { name, file }, subFolder) {
 		if (kind !== 'img') return `${what}; files may be ${listed(extensions)}`;
 		const way = optionalFormats.includes(extension ?? '')
 			? `to accept it, an administrator adds formats ${extension} to the image alias ${alias.name}`
-			: 'choose an alias for files';
+			: 'choose a library for files';
 		return `${what}; images may be ${listed(extensions)}; ${way}`;
 	}
 	if (file.size > max_size) return `larger than ${exactSize(max_size)}`;

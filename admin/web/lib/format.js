@@ -199,6 +199,20 @@ export const isTime = (time) => Boolean(time) && !time?.startsWith('0001-');
  */
 export const elapsed = (ms) => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
 
+/** @type {Record<string, string>} */
+const families = { image: 'image', video: 'film', audio: 'sound' };
+
+/**
+ * A media type in words, such as "JPEG image"; as it is if there are none.
+ * @param {string} type
+ */
+export function typeName(type) {
+	const [, family, name] = /^(\w+)\/(?:x-)?([a-z0-9]{2,5})(?=$|;|\+)/.exec(type) ?? [];
+	if (families[family]) return `${name.toUpperCase()} ${families[family]}`;
+	if (type === 'application/pdf') return 'PDF';
+	return type.startsWith('text/plain') ? 'Text' : type;
+}
+
 /**
  * Escapes text for HTML elements and attributes. Braces are escaped too, since a page may be a Caddy
  * template.

@@ -21,6 +21,8 @@ const paths = {
 	minus: 'M6 12h12',
 	previous: 'M15 5l-7 7 7 7',
 	next: 'M9 5l7 7-7 7',
+	expand: 'M5 9l7 7 7-7',
+	collapse: 'M5 15l7-7 7 7',
 	plus: 'M12 5v14M5 12h14',
 	copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
 	trash: 'M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13M10 11v5M14 11v5',

@@ -4,7 +4,7 @@
 /** The one state: the session, unsaved input and uploads. */
 export const state = {
 	/** @type {Session} */
-	session: { user: '', editor: false, why_not: '', lasting: true, lasting_note: '' },
+	session: { user: '', editor: false, may: [], why_not: '', lasting: true, lasting_note: '' },
 	/** Returns the warning about unsaved input on the current page; '' if there is none. */
 	unsaved: () => '',
 	/**
@@ -14,7 +14,13 @@ export const state = {
 	uploadAreas: new Map(),
 };
 
-/** Whether this user may make changes: upload, delete items, test storages, revoke tokens. */
+/**
+ * Whether this user has a right to items.
+ * @param {'upload' | 'replace' | 'move' | 'delete' | 'sign'} right
+ */
+export const may = (right) => state.session.may.includes(right);
+
+/** Whether this user may act on the service: test storages, revoke tokens, end uploads. */
 export const mayAct = () => state.session.editor;
 
 /** Whether this user may change the configuration as well. */

@@ -1,7 +1,7 @@
 // @ts-check
 // The transfer of one file to the server.
 import { get, isLogin, LoggedOutError, newKey, parse, route } from './api.js';
-import { pause, sendRepeatedly } from './exchange.js';
+import { Interruption, pause, sendRepeatedly } from './exchange.js';
 import { uploadResumable } from './tus.js';
 
 const resumableFrom = 8 << 20; // bytes; smaller files are sent again quickly
@@ -35,14 +35,15 @@ export const newAttempt = () => ({
  * @param {File} file
  * @param {string} subFolder
  * @param {Attempt} attempt is renewed by a refusal
- * @param {(sent: number | null) => void} progress is called with null when it is interrupted
+ * @param {(sent: number | null, interruption?: string) => void} progress is called with null and the reason
+ *   when it is interrupted
  * @param {AbortSignal} signal
  */
 export async function transfer(alias, file, subFolder, attempt, progress, signal) {
-	/** @type {typeof pause} */
-	const wait = (...when) => {
-		progress(null);
-		return pause(...when);
+	/** @type {import('./exchange.js').Wait} */
+	const wait = (milliseconds, aborted, reason) => {
+		progress(null, reason.message);
+		return pause(milliseconds, aborted);
 	};
 	let answer;
 	try {
@@ -54,9 +55,10 @@ export async function transfer(alias, file, subFolder, attempt, progress, signal
 			}, progress, signal, attempt, wait)
 			: null;
 		answer ??= await sendForm(alias, file, subFolder, attempt.key, progress, signal, wait);
-	} catch {
+	} catch (error) {
 		if (signal.aborted) throw new TransferError('Cancelled.');
-		throw await cause(file);
+		throw error instanceof Interruption && error.isAnswer ? new TransferError(error.message)
+			: await cause(file);
 	}
 	if (isLogin(answer.status, answer.type)) throw new LoggedOutError(answer.status);
 	const { success, result = [], errors, error } = parse(answer.text) ?? {};
@@ -73,7 +75,7 @@ export async function transfer(alias, file, subFolder, attempt, progress, signal
  * @param {string} key
  * @param {(sent: number) => void} progress
  * @param {AbortSignal} signal
- * @param {typeof pause} wait
+ * @param {import('./exchange.js').Wait} wait
  */
 function sendForm(alias, file, subFolder, key, progress, signal, wait) {
 	const body = new FormData();

@@ -1,6 +1,6 @@
 // @ts-check
 // A client of the protocol tus 1.0.0 for resumable uploads.
-import { exchange, Interruption, repeat } from './exchange.js';
+import { exchange, interruptedBy, repeat } from './exchange.js';
 
 const attempts = 9; // without progress
 
@@ -17,7 +17,7 @@ export const metadataOf = (values) =>
 
 /** @param {Answer} answer */
 function mustLast(answer) {
-	if (temporary.includes(answer.status)) throw new Interruption(`The server answered ${answer.status}.`);
+	if (temporary.includes(answer.status)) throw interruptedBy(answer);
 	return answer;
 }
 
@@ -32,7 +32,7 @@ function mustLast(answer) {
  * @param {(sent: number) => void} progress
  * @param {AbortSignal} signal
  * @param {{address: string}} [at]
- * @param {typeof import('./exchange.js').pause} [wait]
+ * @param {import('./exchange.js').Wait} [wait]
  * @returns {Promise<Answer | null>}
  */
 export async function uploadResumable(

@@ -35,6 +35,10 @@ interface PageContext extends Route {
 interface Session {
 	user: string;
 	editor: boolean;
+	/** The pages show items and nothing else. */
+	items_only?: boolean;
+	/** The rights to items. */
+	may: string[];
 	why_not: string;
 	lasting: boolean;
 	lasting_note: string;
@@ -298,7 +302,7 @@ interface ListPosition {
 interface View {
 	/** `grid` or `list`. */
 	look: string;
-	/** `name`, `-name`, `modified` or `-modified`. */
+	/** `name`, `modified` or `size`, or one of these after a minus. */
 	order: string;
 }
 
@@ -307,6 +311,8 @@ interface Look {
 	element: HTMLElement;
 	body: HTMLElement;
 	entry: (scope: Scope, item: Item, selected: boolean) => HTMLElement;
+	/** Shows in the head whether some or all items are selected. */
+	selected?: (some: boolean, every: boolean) => void;
 	/** The height of each row in pixels, with the gap after it. */
 	rowHeight: () => number;
 }
@@ -367,8 +373,8 @@ interface QueuedUpload {
 	state: 'waiting' | 'running' | 'stored' | 'failed' | 'cancelled' | 'refused';
 	error: any;
 	attempt: Attempt;
-	/** Whether the connection broke, and the file is sent again. */
-	interrupted?: boolean;
+	/** Why the file is sent again, as a sentence. */
+	interrupted?: string;
 	/** As stored. */
 	filename?: string;
 	control?: AbortController;

@@ -15,23 +15,29 @@ const liveRegions = () => [byId('seen'), byId('heard')];
 const fading = new Map();
 
 /**
- * Announces a result to screen readers; visibly too, unless the page shows it.
+ * Announces a result to screen readers; visibly too, unless the page shows it. With an action, it stays
+ * for longer and has a button.
  * @param {string} text
- * @param {{visible?: boolean}} [options]
+ * @param {{visible?: boolean, action?: {text: string, act: () => void}}} [options]
  */
-export function announce(text, { visible = true } = {}) {
+export function announce(text, { visible = true, action } = {}) {
 	const [seen, heard] = liveRegions();
 	const live = visible ? seen : heard;
 	const host = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body;
 	if (live.parentNode !== host) host.append(live); // screen readers ignore content behind a dialog
 	clearTimeout(fading.get(live));
 	live.textContent = '';
+	const use = () => {
+		live.textContent = '';
+		action?.act();
+	};
 	setTimeout(() => {
-		live.textContent = text;
+		fill(live, text,
+			action && h('button', { type: 'button', class: 'small', onclick: use }, action.text));
 	}, 50);
 	fading.set(live, setTimeout(() => {
 		live.textContent = '';
-	}, 7000));
+	}, action ? 20000 : 7000));
 }
 
 /**

@@ -1,9 +1,9 @@
 // @ts-check
 // Accounts: API keys, their passwords and tokens.
 import { get, read, send } from '../lib/api.js';
-import { h, newId } from '../lib/dom.js';
+import { h } from '../lib/dom.js';
 import { entryForm, nameField, readEntry, removeButton, section } from '../lib/entry.js';
-import { field } from '../lib/fields.js';
+import { field, ticksField } from '../lib/fields.js';
 import { plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { keyWords, validKey } from '../lib/names.js';
@@ -164,7 +164,7 @@ function build(aliases, options, current, isNew) {
 	);
 	return {
 		element: h('div', { class: 'sections' }, key && section('', key.element),
-			section('', limits.element, ...rights.map(({ element }) => element))),
+			section('', h('div', { class: 'fields' }, limits.element, rights.map(({ element }) => element)))),
 		fields: () => (key ? [key, limits, ...rights] : [limits, ...rights]),
 		extra: () => (isNew && !rights.some(isTrust) ? { new_password: true } : {}),
 	};
@@ -183,38 +183,16 @@ function suggestion() {
 /**
  * @param {Alias[]} aliases
  * @param {string[]} chosen
- * @returns {Field}
  */
 function aliasField(aliases, chosen) {
-	const names = [...new Set([...aliases.map(({ name }) => name), ...chosen])].sort();
-	const boxes = names.map((name) =>
-		h('input', { type: 'checkbox', id: newId('alias'), value: name, checked: chosen.includes(name) })
-	);
 	const kindsOf = (/** @type {string} */ name) =>
 		aliases.filter((alias) => alias.name === name).map((
 			{ kind },
 		) => (kind === 'img' ? 'images' : 'files')).join(' and ') || 'no such alias';
-	const id = newId('aliases');
-	const error = h('p', { class: 'field-error', hidden: true });
-	const element = h('fieldset', { 'aria-describedby': id }, h('legend', null, 'May use'),
-		h('p', { class: 'help', id }, 'Tick none to allow all aliases, including later ones.'),
-		h('div', { class: 'ticks' },
-			boxes.map((box) =>
-				h('div', { class: 'tick' }, box, h('label', { for: box.id }, box.value),
-					h('span', { class: 'muted small-text' }, kindsOf(box.value)))
-			)), error);
-	return {
-		path: 'aliases',
-		name: 'Aliases',
-		element,
-		control: boxes[0] ?? element,
-		read: () => {
-			const ticked = boxes.filter((box) => box.checked).map((box) => box.value);
-			return ticked.length ? ticked : undefined;
-		},
-		mark: (message) => {
-			error.hidden = !message;
-			error.textContent = message;
-		},
-	};
+	return ticksField({
+		name: 'aliases',
+		help: 'Tick none to allow all aliases, including later ones.',
+		words: [...new Set(aliases.map(({ name }) => name))].sort(),
+		names: true,
+	}, { path: 'aliases', value: chosen }, { title: 'May use', note: kindsOf });
 }

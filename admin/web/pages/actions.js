@@ -6,7 +6,7 @@ import { plural, size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { absolute, nameOf, parts } from '../lib/links.js';
 import { eachOf, failureList, showResult, withProgress } from '../lib/progress.js';
-import { mayAct } from '../lib/state.js';
+import { may } from '../lib/state.js';
 import { announce, ask, busyWhile, confirm, copyField, explained, once, showError } from '../lib/ui.js';
 import { moveItems } from './move.js';
 import { maxSelected } from './selection.js';
@@ -29,6 +29,7 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 	const count = h('p', { class: 'selection-count' });
 	let reading = false;
 	let restToo = false; // the button selects those that are not shown too
+	let every = 0; // the number of all items if they were selected, those that are not shown too
 	/**
 	 * @param {string} name
 	 * @param {Child} text
@@ -49,11 +50,9 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 		'Clear');
 	const element = h('section', { class: 'selection', 'aria-label': 'Selection', hidden: true },
 		h('div', { class: 'selection-head' }, count, all, clear),
-		h('div', { class: 'selection-actions' }, mayAct()
-			&& [
-				button('trash', 'Delete', () => deleteItems(alias, selected(), list), 'quiet-danger'),
-				button('move', 'Move', () => moveItems(scope, aliases, selected(), list)),
-			],
+		h('div', { class: 'selection-actions' }, may('delete')
+			&& button('trash', 'Delete', () => deleteItems(alias, selected(), list), 'quiet-danger'),
+			may('move') && button('move', 'Move', () => moveItems(scope, aliases, selected(), list)),
 			button('copy', ['Copy', wideOnly(' addresses')],
 				(self) => once(self, () => copyAddresses(alias, selected()))),
 			button('download', 'Download',
@@ -69,7 +68,8 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 		fill(count, h('strong', null, plural(items.size, 'item')), wideOnly(' selected'), `, ${size(bytes)}`,
 			most);
 		restToo = list.items().every(({ filename }) => items.has(filename));
-		all.hidden = !reading && restToo && (!list.more() || items.size >= maxSelected);
+		all.hidden = !reading && restToo
+			&& (!list.more() || items.size >= maxSelected || items.size === every);
 		fill(all, reading ? 'Stop'
 			: restToo ? 'Select the rest' : h('span', null, 'Select all', wideOnly(' shown')));
 		if (items.size > 0)
@@ -95,11 +95,12 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 		if (!rest) return;
 		reading = true;
 		try {
-			await list.rest((items) => {
+			const read = await list.rest((items) => {
 				if (!reading || signal.aborted) return false;
 				selection.set(items, true);
 				return selection.items.size < maxSelected;
 			});
+			if (read) every = selection.items.size;
 		} catch (error) {
 			announce(`Not all are selected: ${error.message}`);
 		}
@@ -116,7 +117,7 @@ export function selectionBar(scope, aliases, list, selection, signal) {
 			event.preventDefault();
 			selection.set(list.items(), true);
 		} else if (event.key === 'Escape' && selection.items.size > 0) clearSelection();
-		else if (event.key === 'Delete' && mayAct() && list.element.contains(target)) {
+		else if (event.key === 'Delete' && may('delete') && list.element.contains(target)) {
 			const focused = /** @type {HTMLElement | null} */ (target.closest('[data-item]'))?.dataset.item;
 			const items = selection.items.size > 0 ? selected()
 				: list.items().filter(({ filename }) => filename === focused);
@@ -146,8 +147,8 @@ async function deleteItems(alias, items, list) {
 			items.length > shownNames
 				&& h('li', null, `and ${(items.length - shownNames).toLocaleString('en')} more`)),
 		h('p', null, items.length === 1
-			? 'Its variants and renditions are removed too, and its address no longer works.'
-			: 'Their variants and renditions are removed too, and their addresses no longer work.',
+			? 'Its other sizes are removed too, and its address no longer works.'
+			: 'Their other sizes are removed too, and their addresses no longer work.',
 			' This cannot be undone.'),
 	];
 	if (!await confirm(only ? `Delete “${only}”?` : `Delete ${total}?`, question, `Delete ${total}`)) return;
@@ -191,7 +192,7 @@ async function deleteSome(alias, items, list, progress) {
  * @param {Item[]} items
  */
 async function copyAddresses(alias, items) {
-	const signs = alias.private && items.length <= signedAtMost;
+	const signs = alias.private && may('sign') && items.length <= signedAtMost;
 	const addresses = new Map(items.map((item) => [item.filename, absolute(item.full_path)]));
 	let unsigned = alias.private && !signs;
 	if (signs) {
@@ -208,8 +209,9 @@ async function copyAddresses(alias, items) {
 		items.length === 1 ? 'Address' : plural(items.length, 'address').replace(/s$/, 'es')
 	} copied.`;
 	const note = unsigned
-		? ` They are not signed, so they do not open${
-			signs ? '' : `: at most ${signedAtMost} are signed at once`
+		? ` They are private and not signed, so they do not open${
+			!may('sign') ? ': your user may not sign them'
+				: signs ? '' : `: at most ${signedAtMost} are signed at once`
 		}.`
 		: signs ? ' They are valid for an hour.' : '';
 	try {

@@ -1,10 +1,10 @@
 // @ts-check
 // The entries of a list: folders, and items as images or as rows.
 import { fill, h, visuallyHidden } from '../lib/dom.js';
-import { size } from '../lib/format.js';
+import { size, typeName } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { itemsHash, maxShown, nameOf, previewOf } from '../lib/links.js';
-import { mayAct } from '../lib/state.js';
+import { may } from '../lib/state.js';
 import { time } from '../lib/ui.js';
 
 const busyPause = 5000; // in milliseconds
@@ -25,7 +25,7 @@ export const folderList = () => h('ul', { class: 'folders', role: 'list', 'aria-
 export const folderEntry = ({ alias, folder }, name, remove) =>
 	h('li', { 'data-folder': name },
 		h('a', { ...untabbed, href: itemsHash(alias.kind, alias.name, folder ? `${folder}/${name}` : name) },
-			icon('folder'), h('span', null, name)), mayAct()
+			icon('folder'), h('span', null, name)), may('delete')
 		&& h('button', {
 			...untabbed,
 			type: 'button',
@@ -69,6 +69,13 @@ const pick = (scope, item, selected) =>
 /** @param {boolean} selected */
 const look = (selected) => (selected ? 'selected' : '');
 
+/**
+ * The mark of an item of a private alias.
+ * @param {Alias} alias
+ */
+const lock = (alias) =>
+	alias.private && h('span', { class: 'lock', title: 'Private' }, icon('lock'), visuallyHidden('Private'));
+
 /** @returns {Look} */
 export function grid() {
 	const body = h('ul', { class: 'grid', role: 'list', 'aria-label': 'Items' });
@@ -85,24 +92,51 @@ export function grid() {
 			h('li', { 'data-item': item.filename, class: look(selected) },
 				h('a', { ...untabbed, href: hashOf(scope, item) }, thumbnail(scope.alias, item),
 					h('span', { class: 'name', title: nameOf(item.filename) }, below(scope, item))),
-				h('p', { class: 'muted small-text' }, size(item.size), ' · ', time(item.modified)),
-				pick(scope, item, selected)),
+				h('p', { class: 'muted small-text' }, lock(scope.alias), size(item.size), ' · ',
+					time(item.modified)), pick(scope, item, selected)),
 	};
 }
 
-/** @returns {Look} */
-export function table() {
+/** The columns by which a list can be ordered: the order of the first press, and the other one. */
+const columns = { Name: ['name', '-name'], Size: ['-size', 'size'], Changed: ['-modified', 'modified'] };
+
+/**
+ * @param {string} order
+ * @param {{sort: (order: string) => void, all: (on: boolean) => void}} on sort and all are called by the head
+ * @returns {Look}
+ */
+export function table(order, on) {
 	const body = h('tbody');
-	let height = 40;
-	const head = ['Name', 'Size', 'Changed', 'Type'].map((text) =>
-		h('th', { scope: 'col', class: 'col-' + text.toLowerCase() }, text)
-	);
+	let height = 52;
+	const heads = Object.entries(columns).map(([text, orders]) => {
+		const at = orders.indexOf(order);
+		return h('th', {
+			scope: 'col',
+			class: 'col-' + text.toLowerCase(),
+			'aria-sort': at >= 0 && (order.startsWith('-') ? 'descending' : 'ascending'),
+		}, h('button', {
+			type: 'button',
+			class: 'plain',
+			'data-sort': text,
+			onclick: () => on.sort(orders[at === 0 ? 1 : 0]),
+		}, text, at >= 0 && icon(order.startsWith('-') ? 'expand' : 'collapse')));
+	});
+	const all = h('input', {
+		type: 'checkbox',
+		'aria-label': 'Select all',
+		onchange: () => on.all(all.checked),
+	});
 	return {
 		element: h('table', { class: 'items', 'aria-label': 'Items' },
 			h('thead', null,
-				h('tr', null, h('th', { scope: 'col', class: 'col-pick' }, visuallyHidden('Selected')),
-					head)), body),
+				h('tr', null,
+					h('th', { scope: 'col', class: 'col-pick' }, h('label', { class: 'pick' }, all)), heads,
+					h('th', { scope: 'col', class: 'col-type' }, 'Type'))), body),
 		body,
+		selected: (some, every) => {
+			all.checked = every;
+			all.indeterminate = some && !every;
+		},
 		rowHeight: () => {
 			height = body.firstElementChild?.getBoundingClientRect().height || height;
 			return height;
@@ -111,20 +145,20 @@ export function table() {
 			h('tr', { 'data-item': item.filename, class: look(selected) },
 				h('td', { class: 'col-pick' }, pick(scope, item, selected)),
 				h('th', { scope: 'row' },
-					h('a', { ...untabbed, href: hashOf(scope, item) },
-						icon(imageTypes.test(item.content_type) ? 'items' : 'file'),
-						h('span', { title: nameOf(item.filename) }, below(scope, item)))),
+					h('a', { ...untabbed, href: hashOf(scope, item) }, thumbnail(scope.alias, item, ''),
+						h('span', { title: nameOf(item.filename) }, below(scope, item)), lock(scope.alias))),
 				h('td', { class: 'col-size' }, size(item.size)),
 				h('td', { class: 'col-changed' }, time(item.modified)),
-				h('td', { class: 'col-type' }, item.content_type)),
+				h('td', { class: 'col-type' }, typeName(item.content_type))),
 	};
 }
 
 /**
  * @param {Alias} alias
  * @param {Item} item
+ * @param {string} [alt]
  */
-function thumbnail(alias, item) {
+function thumbnail(alias, item, alt = `Preview of ${nameOf(item.filename)}`) {
 	const box = h('span', { class: 'thumb' });
 	const isDecoded = item.content_type !== 'image/avif'; // by the server
 	if (!imageTypes.test(item.content_type) || (!isDecoded && item.size > maxShown))
@@ -134,7 +168,7 @@ function thumbnail(alias, item) {
 	const show = (again) =>
 		fill(box, h('img', {
 			src: previewOf(alias, item, query),
-			alt: `Preview of ${nameOf(item.filename)}`,
+			alt,
 			loading: 'lazy',
 			decoding: 'async',
 			onerror: () => {

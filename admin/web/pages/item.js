@@ -2,11 +2,11 @@
 // One item: preview, facts, texts to copy, changes. Arrow keys show its neighbours in the same dialog.
 import { get, send } from '../lib/api.js';
 import { fill, h, newId } from '../lib/dom.js';
-import { moment, size } from '../lib/format.js';
+import { moment, size, typeName } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { absolute, nameOf, parts } from '../lib/links.js';
 import { signedUntil, snippets, usable } from '../lib/snippets.js';
-import { mayAct, preference } from '../lib/state.js';
+import { may, mayAct, preference } from '../lib/state.js';
 import { announce, busyWhile, confirm, copyField, facts, failed, openDialog } from '../lib/ui.js';
 import { preview } from './preview.js';
 import { rename } from './rename.js';
@@ -83,7 +83,7 @@ export function itemDialog(alias, filename, options) {
 				time.textContent = playingTime(found.duration);
 			}),
 			links: [openLink(alias, item, item.full_path), downloadLink(alias, item)],
-			content: details(alias, item, mayAct() && changes(item), { pixels, time }),
+			content: details(alias, item, changes(item), { pixels, time }),
 		};
 	}
 
@@ -110,11 +110,15 @@ export function itemDialog(alias, filename, options) {
 		const button = (text, act, look) =>
 			h('button', { type: 'button', class: look, onclick: (event) => act(event.currentTarget) }, text);
 		return h('div', { class: 'actions' }, [
-			button('Rename', (self) => change(self, 'The item was not renamed', item, () => renameIt(item))),
-			button('Replace',
+			may('move')
+			&& button('Rename',
+				(self) => change(self, 'The item was not renamed', item, () => renameIt(item))),
+			may('replace')
+			&& button('Replace',
 				(self) => change(self, 'The item was not replaced', item, () => replaceIt(item))),
-			button('Delete', (self) => change(self, 'The item was not deleted', item, () => deleteIt(item)),
-				'danger'),
+			may('delete')
+			&& button('Delete',
+				(self) => change(self, 'The item was not deleted', item, () => deleteIt(item)), 'danger'),
 		]);
 	}
 
@@ -169,10 +173,10 @@ export function itemDialog(alias, filename, options) {
 
 	/** @param {Item} item */
 	async function deleteIt(item) {
-		const more = [item.webp && 'WebP variant', item.renditions && 'renditions'].filter(Boolean).join(
+		const more = [item.webp && 'WebP copy', item.renditions && 'other sizes'].filter(Boolean).join(
 			' and ',
 		);
-		const text = `It is removed from its storage${
+		const text = `It is removed${
 			more && `, with its ${more}`
 		}, and its address no longer works. This cannot be undone.`;
 		if (!await confirm(`Delete “${nameOf(item.filename)}”?`, h('p', null, text), 'Delete')) return;
@@ -208,24 +212,30 @@ export function itemDialog(alias, filename, options) {
  */
 function details(alias, item, changes, { pixels, time }) {
 	const until = signedUntil(item);
-	const signedLabel = until && `Signed address, until ${moment(until)}`;
 	return [
 		facts({
 			Size: size(item.size),
 			Pixels: /^(image|video)\/(?!svg)/.test(item.content_type) && pixels,
 			Length: /^(video|audio)\//.test(item.content_type) && time,
 			Changed: item.modified && moment(item.modified),
-			Type: item.content_type,
+			Type: typeName(item.content_type),
 		}, 'facts inline'),
 		changes,
-		copyField('Address', absolute(item.full_path)),
-		signedLabel && copyField(signedLabel, usable(item, item.full_path)),
+		alias.private && !until
+			? h('p', { class: 'notice' }, icon('lock'),
+				`This item is private. Its address opens only if it is signed, which ${
+					may('sign') ? 'does not work now. Try again later.' : 'your user may not do.'
+				}`)
+			: copyField(until ? `Signed address, until ${moment(until)}` : 'Address',
+				usable(item, item.full_path)),
 		copyAs(alias, item),
 		item.webp
-		&& copyField('WebP variant', usable(item, item.webp),
-			openLink(alias, item, item.webp, 'Open WebP variant')),
+		&& copyField('WebP copy', usable(item, item.webp),
+			openLink(alias, item, item.webp, 'Open WebP copy')),
 		item.renditions && renditions(alias, item),
-		copyField('Stored filename', item.filename),
+		copyField('Folder and name', item.filename),
+		alias.private
+		&& copyField('Address without signature', absolute(item.full_path)),
 	];
 }
 
@@ -238,7 +248,12 @@ function copyAs(alias, item) {
 	const id = newId('copy-as');
 	const alt = h('input', { id: id + '-alt', type: 'text', autocomplete: 'off', oninput: () => show() });
 	const field = h('div');
-	const titles = Object.keys(snippets(alias, item, ''));
+	const texts = () => {
+		const { 'Template function': template, ...others } = snippets(alias, item, alt.value);
+		return mayAct() ? { ...others, 'Template function': template } : others;
+	};
+	const titles = Object.keys(texts());
+	if (titles.length === 0) return null;
 	const chosen = preference('copy-as') ?? '';
 	const select = h('select', {
 		id,
@@ -250,7 +265,7 @@ function copyAs(alias, item) {
 	const altTool = h('div', { class: 'tool grow' }, h('label', { for: alt.id }, 'Alternative text'), alt);
 	function show() {
 		altTool.hidden = alias.kind !== 'img' || !/^(HTML|Markdown)/.test(select.value);
-		fill(field, copyField(select.value, snippets(alias, item, alt.value)[select.value]));
+		fill(field, copyField(select.value, texts()[select.value]));
 	}
 	show();
 	return h('div', { class: 'copy-as' },
@@ -282,7 +297,7 @@ function renditions(alias, item) {
 	const list = item.sizes?.filter(({ rendition }) => rendition)
 		?? Object.entries(item.renditions ?? {}).map(([rendition, address]) => ({ rendition, address }));
 	return h('details', null,
-		h('summary', null, `Renditions: ${list.map(({ rendition }) => rendition).join(', ')}`),
+		h('summary', null, `Other sizes: ${list.map(({ rendition }) => rendition).join(', ')}`),
 		list.map(({ rendition, address, ...pixels }) =>
 			copyField([rendition, pixelsOf(pixels)].filter(Boolean).join(', '), usable(item, address),
 				openLink(alias, item, address, `Open ${rendition}`))

@@ -4,7 +4,7 @@ import { get } from '../lib/api.js';
 import { h } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
 import { commonFolder, folderOf, itemsHash, parts } from '../lib/links.js';
-import { mayAct, preference } from '../lib/state.js';
+import { may, preference, state } from '../lib/state.js';
 import { announce, closeDialogs, empty, pageHead } from '../lib/ui.js';
 import { selectionBar } from './actions.js';
 import { deleteFolder, newFolder } from './folders.js';
@@ -26,12 +26,13 @@ export async function items({ segments, query, signal }) {
 	if (!alias && segments.length < 2) {
 		return {
 			title: 'Items',
-			content: [pageHead('Items'),
-				empty('items', 'No alias yet', 'Items are uploaded to aliases. Add one first.',
+			content: [pageHead('Items'), state.session.items_only
+				? empty('items', 'Nothing here', 'There is nothing that you may use. Ask the administrator.')
+				: empty('items', 'No alias yet', 'Items are uploaded to aliases. Add one first.',
 					h('a', { class: 'button', href: '#/aliases' }, 'Aliases'))],
 		};
 	}
-	if (!alias) throw new Error(`There is no alias called “${segments[1]}” of this kind.`);
+	if (!alias) throw new Error(`There is no library called “${segments[1]}” here.`);
 	const scope = { alias, folder: segments.slice(2).join('/'), search: query.search ?? '' };
 	return browser(scope, aliases, query.item ?? '', signal);
 }
@@ -56,8 +57,10 @@ function browser(scope, aliases, item, signal) {
 	const list = listing(scope, view, selection, {
 		removeFolder: (name) => deleteFolder(scope, name, list),
 		unordered: order.refused,
+		sort: order.choose,
+		filled: (is) => upload && upload.fold(is || search !== ''),
 	}, signal);
-	const upload = mayAct()
+	const upload = may('upload')
 		&& uploader(alias, folder, (stored, stayed) => uploaded(scope, stored, stayed, list));
 	const panel = itemPanel(scope, list, signal);
 	list.load(history.state?.list);
@@ -67,13 +70,18 @@ function browser(scope, aliases, item, signal) {
 		content: [
 			pageHead('Items', upload
 				&& [
-					h('button', { type: 'button', onclick: () => newFolder(scope) }, icon('folder'),
-						'New folder'),
+					h('button', {
+						type: 'button',
+						'aria-label': 'New folder',
+						title: 'New folder',
+						onclick: () => newFolder(scope),
+					}, icon('folder'), h('span', { class: 'wide-only' }, 'New folder')),
+					upload.toggle,
 					h('button', { type: 'button', class: 'primary', onclick: () => upload.choose() },
 						icon('upload'), 'Upload'),
 				]),
-			h('div', { class: 'toolbar' }, aliasSelect(aliases, alias), searchForm(scope), order.element,
-				viewToggle(view, list)),
+			h('div', { class: 'toolbar' }, aliases.length > 1 && aliasSelect(aliases, alias), order.element,
+				viewToggle(view, list), searchForm(scope)),
 			crumbs(scope),
 			upload?.element,
 			order.notice,
@@ -111,9 +119,10 @@ function uploaded({ alias, folder, search }, stored, stayed, list) {
  * @param {Alias} alias
  */
 function aliasSelect(aliases, alias) {
-	/** @param {Alias} alias */
-	const option = ({ kind, name }) =>
-		h('option', { value: `${kind}/${name}`, selected: kind === alias.kind && name === alias.name }, name);
+	/** @param {Alias} each */
+	const option = (each) =>
+		h('option', { value: `${each.kind}/${each.name}`, selected: each === alias },
+			each.private ? `${each.name} (private)` : each.name);
 	const kinds = [['img', 'Images'], ['file', 'Files']].filter(([kind]) =>
 		aliases.some((each) => each.kind === kind)
 	);
@@ -127,7 +136,7 @@ function aliasSelect(aliases, alias) {
 		kinds.map(([kind, title]) =>
 			h('optgroup', { label: title }, aliases.filter((each) => each.kind === kind).map(option))
 		));
-	return h('div', { class: 'tool' }, h('label', { for: 'alias' }, 'Alias'), select);
+	return h('div', { class: 'tool' }, h('label', { for: 'alias' }, 'Library'), select);
 }
 
 const orders = {
@@ -135,6 +144,8 @@ const orders = {
 	'-name': 'Name, reversed',
 	'-modified': 'Newest first',
 	modified: 'Oldest first',
+	'-size': 'Largest first',
+	size: 'Smallest first',
 };
 
 const preferredOrder = () => {
@@ -156,15 +167,15 @@ const unordered = new Map();
 function orderSelect({ alias, folder, search }, view, changed) {
 	const list = itemsHash(alias.kind, alias.name, folder, { search });
 	const notice = h('p', { class: 'notice warn', role: 'status', hidden: true });
-	const select = h('select', {
-		id: 'order',
-		onchange: () => {
-			view.order = select.value;
-			preference('order', view.order);
-			notice.hidden = true;
-			changed();
-		},
-	}, Object.entries(orders).map(([order, text]) => h('option', { value: order }, text)));
+	const select = h('select', { id: 'order', onchange: () => choose(select.value) },
+		Object.entries(orders).map(([order, text]) => h('option', { value: order }, text)));
+	/** @param {string} order */
+	function choose(order) {
+		view.order = select.value = order;
+		preference('order', order);
+		notice.hidden = true;
+		changed();
+	}
 	function byName() {
 		view.order = 'name';
 		notice.hidden = false;
@@ -175,6 +186,7 @@ function orderSelect({ alias, folder, search }, view, changed) {
 	return {
 		element: h('div', { class: 'tool' }, h('label', { for: 'order' }, 'Order'), select),
 		notice,
+		choose,
 		/** @param {Error} error */
 		refused: (error) => {
 			unordered.set(list, error.message);

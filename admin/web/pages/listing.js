@@ -29,8 +29,10 @@ const ahead = '1500px'; // further pages are loaded before their end is in view
  * @param {Scope} scope
  * @param {View} view
  * @param {ItemSelection} selection
- * @param {{removeFolder: (name: string) => void, unordered: (error: Error) => void}} on
- *   removeFolder deletes a folder; unordered sets the order by name if the server refuses the other
+ * @param {{removeFolder: (name: string) => void, unordered: (error: Error) => void,
+ *   filled: (is: boolean) => void, sort: (order: string) => void}} on removeFolder deletes a folder;
+ *   unordered sets the order by name if the server refuses the other; filled is called with whether there
+ *   are entries; sort changes the order
  * @param {AbortSignal} signal
  */
 export function listing(scope, view, selection, on, signal) {
@@ -60,7 +62,8 @@ export function listing(scope, view, selection, on, signal) {
 
 	function layout() {
 		const folders = folderList();
-		const items = (view.look === 'list' ? table : grid)();
+		const items = view.look === 'list'
+			? table(view.order, { sort: on.sort, all: (is) => selection.set(state.items, is) }) : grid();
 		const count = () => state.items.length;
 		const frame = windowOf(items.element, items.body, {
 			count,
@@ -198,7 +201,12 @@ export function listing(scope, view, selection, on, signal) {
 		element.removeAttribute('aria-busy');
 		ended(true, trouble);
 		if (back) restore(back);
-		if (held) regainFocus(/** @type {HTMLElement | null} */ (held.closest('[data-item]'))?.dataset.item);
+		const head = /** @type {HTMLElement | null} */ (held)?.dataset.sort;
+		const again = head
+			? /** @type {HTMLElement | null} */ (element.querySelector(`[data-sort="${head}"]`)) : null;
+		if (again) again.focus();
+		else if (held)
+			regainFocus(/** @type {HTMLElement | null} */ (held.closest('[data-item]'))?.dataset.item);
 		return undefined;
 	}
 
@@ -266,13 +274,21 @@ export function listing(scope, view, selection, on, signal) {
 	/** Makes the page true after a change of the entries. */
 	function update() {
 		const nothing = state.folders.length + state.items.length === 0;
+		on.filled(!nothing || Boolean(state.next));
 		if (nothing && !state.next) fill(content, nothingHere(scope));
 		else if (!content.contains(lists.frame.element)) fill(content, lists.folders, lists.frame.element);
 		lists.folders.hidden = state.folders.length === 0;
 		lists.items.element.hidden = state.items.length === 0;
 		lists.folderKeys.update();
 		lists.frame.place();
+		showSelected();
 		tell(false, summary(state, search));
+	}
+
+	function showSelected() {
+		const every = state.items.length > 0
+			&& state.items.every(({ filename }) => selection.items.has(filename));
+		lists.items.selected?.(selection.items.size > 0, every);
 	}
 
 	/**
@@ -373,7 +389,8 @@ export function listing(scope, view, selection, on, signal) {
 	}
 
 	/**
-	 * Reads the items that are not loaded yet, without showing them, until each returns false.
+	 * Reads the items that are not loaded yet, without showing them, until each returns false. Returns
+	 * whether it has read all.
 	 * @param {(items: Item[]) => boolean} each
 	 */
 	async function rest(each) {
@@ -381,9 +398,10 @@ export function listing(scope, view, selection, on, signal) {
 		let cursor = state.next;
 		while (cursor) {
 			const answer = await page(cursor, largestPage);
-			if (run !== state.run || !each(answer.result)) return;
+			if (run !== state.run || !each(answer.result)) return false;
 			cursor = answer.next ?? '';
 		}
+		return true;
 	}
 
 	/** @param {EventTarget | null} [focused] */
@@ -397,6 +415,7 @@ export function listing(scope, view, selection, on, signal) {
 	selection.onChange((filenames) => {
 		const changed = new Set(filenames);
 		element.classList.toggle('selecting', selection.items.size > 0);
+		showSelected();
 		for (const shown of /** @type {HTMLElement[]} */ ([...lists.items.body.children])) {
 			const filename = shown.dataset.item ?? '';
 			if (!changed.has(filename)) continue;

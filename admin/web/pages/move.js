@@ -49,7 +49,7 @@ export async function moveItems({ alias, folder, search }, aliases, items, list)
 		});
 	});
 	if (search || (isSame && into === folder)) list.load();
-	const where = into || `the root of ${target.alias}`;
+	const where = into || `the top folder of ${target.alias}`;
 	const open = h('a', { href: itemsHash(alias.kind, target.alias, into) }, `Open ${where}`);
 	if (done > 0) announce(`${plural(done, 'item')} moved to ${where}.`, { visible: false });
 	await showResult(done === items.length ? `${total} moved` : `${done} of ${total} moved`,
@@ -81,14 +81,14 @@ function askTarget(title, alias, folder, aliases) {
 		autocomplete: 'off',
 		autocapitalize: 'none',
 		spellcheck: 'false',
-		placeholder: 'the root of the alias',
+		placeholder: 'the top folder',
 		'aria-describedby': 'move-help',
 		oninput: () => list(),
 	});
 	const folders = h('div', { class: 'folder-choice', role: 'group', 'aria-label': 'Folders' });
 	const warning = h('p', { class: 'help', role: 'status' });
 	const form = h('form', { class: 'move' }, aliases.length > 1
-		&& h('div', { class: 'tool' }, h('label', { for: 'move-alias' }, 'Alias'), select),
+		&& h('div', { class: 'tool' }, h('label', { for: 'move-alias' }, 'Library'), select),
 		h('div', { class: 'tool' }, h('label', { for: 'move-folder' }, 'Folder'), input), folders,
 		h('p', { class: 'help', id: 'move-help' },
 			'Type a folder or choose one. A new folder is made. The old addresses no longer work.'), warning,

@@ -37,7 +37,7 @@ export function rename(alias, item) {
 			...more,
 		});
 	const name = field('rename-name', oldName, { required: true, autofocus: true });
-	const folder = field('rename-folder', oldFolder, { placeholder: 'the root of the alias' });
+	const folder = field('rename-folder', oldFolder, { placeholder: 'the top folder' });
 	const error = h('p', { class: 'field-error', id: 'rename-error', role: 'alert' });
 	const submit = h('button', { type: 'submit', class: 'primary' }, 'Rename');
 	const form = h('form', { class: 'fields' },
@@ -116,7 +116,9 @@ async function exists(alias, item, to) {
 			: folderName(part.slice(0, dot), alias.sanitize) + part.slice(dot).toLowerCase();
 	});
 	if (alias.overwrite && alias.sanitize && /[^ -~]/.test(names.join('')))
-		throw new Error('Use the letters a to z: the alias converts others, and might replace another item.');
+		throw new Error(
+			'Use the letters a to z: the library converts others, and might replace another item.',
+		);
 	for (const path of new Set([to, names.join('/')])) {
 		if (path === item.filename) continue;
 		try {

@@ -31,10 +31,9 @@ function extensionsOf(name) {
  * @param {Alias} alias
  */
 export const explainKept = (alias) =>
-	ask('Items of this alias are not replaced', [
-		h('p', null,
-			`The storage of “${alias.name}” keeps every item: a new one of the same name gets the time `
-				+ 'in its name.'),
+	ask('Items here are not replaced', [
+		h('p', null, `“${alias.name}” keeps every item: a new one of the same name gets the time `
+			+ 'in its name.'),
 		h('p', null,
 			'Upload the new file, use its address where the old one is used, and then delete this item.'),
 	], [{ text: 'Close', value: '', first: true }]);

@@ -1,6 +1,6 @@
 // @ts-check
 // The upload area of an alias: files are chosen, dropped or pasted, and their queue is shown.
-import { byId, h } from '../lib/dom.js';
+import { byId, fill, h, newId } from '../lib/dom.js';
 import { acceptedExtensions, below, chosen, entriesOf, named, refusal, walk } from '../lib/files.js';
 import { plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
@@ -8,11 +8,11 @@ import { itemsHash } from '../lib/links.js';
 import { totals, uploadQueue } from '../lib/queue.js';
 import { state } from '../lib/state.js';
 import { transfer } from '../lib/transfer.js';
-import { announce, wide } from '../lib/ui.js';
+import { announce } from '../lib/ui.js';
 import { uploadList } from './uploadlist.js';
 
 /**
- * The upload area of an alias: {element, choose}. At the end stored is called with the stored
+ * The upload area of an alias: {element, toggle, choose, fold}. At the end stored is called with the stored
  * filenames, and whether the user has stayed where the files were added.
  * @param {Alias} alias
  * @param {string} folder
@@ -41,7 +41,8 @@ function uploadArea(alias) {
 	const input = h('input', {
 		type: 'file',
 		multiple: true,
-		id: 'upload-files',
+		hidden: true,
+		'aria-label': 'Files to upload',
 		onchange: () => {
 			add([[...input.files ?? []].map((file) => ({ file, name: file.name, folder: '' }))]);
 			input.value = '';
@@ -62,30 +63,48 @@ function uploadArea(alias) {
 		autocomplete: 'off',
 		autocapitalize: 'none',
 		spellcheck: 'false',
-		placeholder: 'default of the storage',
+		placeholder: 'usually that of the date',
 		'aria-describedby': 'upload-folder-help',
 	});
-	const summary = h('summary', null, 'Upload options');
-	const room = wide();
-	const options = h('details', { open: room.matches }, summary,
+	const choose = h('button', { type: 'button', onclick: () => input.click() }, icon('file'),
+		'Choose files');
+	const options = h('div', { id: newId('upload-options'), hidden: true },
 		h('div', { class: 'upload-line' },
-			h('div', { class: 'tool grow' }, h('label', { for: 'upload-files' }, 'Files to upload'),
-				h('div', { class: 'upload-choose' }, input,
-					h('button', { type: 'button', onclick: () => tree.click() }, icon('folder'),
-						'Choose a folder'), tree)),
-			h('div', { class: 'tool' }, h('label', { for: 'upload-folder' }, 'Sub folder'), folder)),
+			h('div', { class: 'actions' }, choose, input,
+				h('button', { type: 'button', onclick: () => tree.click() }, icon('folder'),
+					'Choose a folder'), tree),
+			h('div', { class: 'tool' }, h('label', { for: 'upload-folder' }, 'Into the folder'), folder)),
 		h('p', { class: 'help', id: 'upload-folder-help' },
-			'Choose files or a folder, or drop or paste them on this page. If the sub folder is empty, the ',
-			'storage chooses it, usually by date, and a folder keeps its tree below the root of the alias. ',
-			h('code', null, '/'), ' is the root of the alias.'));
-	room.addEventListener('change', () => {
-		options.open ||= room.matches; // without a summary then
-	});
-	const list = uploadList(alias, queue, hidden, () => (options.open ? input : summary).focus(), away);
-	const element = h('section', { class: 'upload', 'aria-label': 'Upload' }, options, list.element);
+			'Choose files or a folder, or drop or paste them on this page. Without a folder they go into one ',
+			'that is usually named by the date, and a folder keeps its name and tree. ', h('code', null, '/'),
+			' is the top folder.'));
+	const toggle = h('button', {
+		type: 'button',
+		'aria-label': 'Upload options',
+		'aria-expanded': 'false',
+		'aria-controls': options.id,
+		onclick: () => {
+			toggled = true;
+			show(Boolean(options.hidden));
+		},
+	}, h('span', { class: 'wide-only' }, 'Upload options'), icon('expand'));
+	let toggled = false; // by the user in this folder
+	const list = uploadList(alias, queue, hidden, () => (options.hidden ? toggle : choose).focus(), away);
+	const element = h('section', { class: 'upload', 'aria-label': 'Upload', hidden: true }, options,
+		list.element);
 	const elsewhere = h('aside', { class: 'notice', 'aria-label': `Uploads to ${alias.name}`, hidden: true },
 		icon('uploads'), h('p', null, h('span'), ' ', h('a', null, 'Show')));
 	byId('elsewhere').append(elsewhere);
+
+	/** @param {boolean} open whether the options are shown */
+	function show(open) {
+		options.hidden = !open;
+		toggle.setAttribute('aria-expanded', String(open));
+		away();
+	}
+
+	/** The way to the list of the uploads, which a message offers. */
+	const toList = { text: 'Show', act: () => list.focus() };
 
 	/**
 	 * @param {QueuedUpload} entry
@@ -93,8 +112,8 @@ function uploadArea(alias) {
 	 */
 	function send(entry, signal) {
 		const file = /** @type {File} */ (entry.upload.file);
-		return transfer(alias, file, entry.subFolder, entry.attempt, (sent) => {
-			entry.interrupted = sent === null;
+		return transfer(alias, file, entry.subFolder, entry.attempt, (sent, interruption) => {
+			entry.interrupted = interruption;
 			entry.sent = sent ?? entry.sent;
 			list.changed();
 		}, signal);
@@ -112,6 +131,7 @@ function uploadArea(alias) {
 		/** @type {string[]} */
 		const names = [];
 		addedFor = whenDone;
+		if (!toggled) show(false); // the list takes their place
 		link = itemsHash(alias.kind, alias.name, shownFolder);
 		for await (const list of lists) {
 			if (addition.cancelled) break;
@@ -126,6 +146,8 @@ function uploadArea(alias) {
 		if (names.length === 0) announce('There is no file to upload.');
 		else if (pasted)
 			announce(names.length > 1 ? `${plural(names.length, 'file')} pasted.` : `Pasted: ${names[0]}`);
+		else if (element.getBoundingClientRect().bottom < 0) // it is above the view
+			announce(`${plural(names.length, 'file')} added.`, { action: toList });
 		else if (trees) announce(`${plural(names.length, 'file')} added.`, { visible: false });
 		addition.done();
 	}
@@ -135,11 +157,16 @@ function uploadArea(alias) {
 		list.draw();
 		const stored = ended.flatMap(({ filename }) => filename ?? []);
 		const failed = ended.length - stored.length;
+		const reason = ended.find(({ state }) => state === 'failed' || state === 'refused');
 		const { waiting } = totals(queue.entries());
 		announce(
 			[stored.length > 0 && `${plural(stored.length, 'file')} stored.`,
 				failed > 0 && `${plural(failed, 'file')} not stored.`,
-				waiting > 0 && `${plural(waiting, 'file')} waiting.`].filter(Boolean).join(' '),
+				waiting > 0 && `${plural(waiting, 'file')} waiting.`,
+				reason && `${reason.upload.name}: ${reason.error.message.replaceAll('`', '')}`].filter(
+					Boolean,
+				).join(' '),
+			{ action: reason && element.isConnected ? toList : undefined },
 		);
 		// The user may be on another page by now, or back from one.
 		if (stored.length > 0 && element.isConnected) whenDone(stored, addedFor === whenDone);
@@ -147,6 +174,7 @@ function uploadArea(alias) {
 
 	/** Shows on other pages that uploads are in progress, or have failed. */
 	function away() {
+		element.hidden = options.hidden && list.element.hidden;
 		const { running, waiting, failed, bytes, sent } = totals(queue.entries());
 		const pending = running + waiting;
 		elsewhere.hidden = element.isConnected || pending + failed === 0;
@@ -159,7 +187,17 @@ function uploadArea(alias) {
 
 	return {
 		element,
+		toggle,
 		add,
+		/**
+		 * Shows the options where there is nothing else to show, unless the user has chosen.
+		 * @param {boolean} filled whether the folder has items
+		 */
+		fold: (filled) => {
+			if (!toggled) show(!filled);
+		},
+		/** Where files go, for a message. */
+		place: () => [alias.name, folder.value.trim()].filter(Boolean).join(' / '),
 		/** @param {DataTransfer} data */
 		addFrom: (data, pasted = false) => add(walk(entriesOf(data), hidden), pasted),
 		choose: () => input.click(),
@@ -175,6 +213,7 @@ function uploadArea(alias) {
 		 * @param {(filenames: string[], stayed: boolean) => void} callback
 		 */
 		target: (current, subFolder, callback) => {
+			if (subFolder !== shownFolder) toggled = false;
 			alias = current; // its limits may be others by now
 			input.accept = acceptedExtensions(alias).map((extension) => '.' + extension).join(',');
 			folder.value = shownFolder = subFolder;
@@ -207,9 +246,14 @@ const shownArea = () =>
 // since the browser would open the files.
 function acceptDrops() {
 	let own = false; // something of the page itself is dragged, which may be a picture
-	/** @param {boolean} on */
-	const mark = (on) => {
-		for (const { element } of state.uploadAreas.values()) element.classList.toggle('over', on);
+	const text = h('p');
+	const target = h('div', { class: 'drop-target', 'aria-hidden': 'true', hidden: true }, icon('upload'),
+		text);
+	document.body.append(target);
+	/** @param {ReturnType<typeof uploadArea>} [area] into which files would be dropped */
+	const mark = (area) => {
+		target.hidden = !area;
+		fill(text, area && `Drop to upload to ${area.place()}`);
 	};
 	/**
 	 * @param {string} type
@@ -228,14 +272,14 @@ function acceptDrops() {
 		own = false;
 	});
 	listen('dragover', (event, area) => {
-		if (area) mark(true);
+		if (area) mark(area);
 		else event.dataTransfer.dropEffect = 'none';
 	});
 	listen('dragleave', (event) => {
-		if (!event.relatedTarget) mark(false);
+		if (!event.relatedTarget) mark();
 	});
 	listen('drop', (event, area) => {
-		mark(false);
+		mark();
 		area?.addFrom(event.dataTransfer);
 	});
 }

@@ -26,7 +26,7 @@ export function listed(entries) {
 }
 
 /**
- * The list of a queue: {element, changed, draw}. hidden are the paths of hidden files that were left
+ * The list of a queue: {element, changed, draw, focus}. hidden are the paths of hidden files that were left
  * out, cleared is called when the list was cleared, drawnAnew after each change.
  * @param {Alias} alias
  * @param {ReturnType<typeof import('../lib/queue.js').uploadQueue>} queue
@@ -171,7 +171,13 @@ export function uploadList(alias, queue, hidden, cleared, drawnAnew) {
 		note.hidden = note.textContent === '';
 	}
 
-	return { element, changed, draw };
+	/** Shows the list, with what was refused. */
+	function focus() {
+		line.focus({ preventScroll: true });
+		(list.querySelector('.bad') ?? element).scrollIntoView({ block: 'center' });
+	}
+
+	return { element, changed, draw, focus };
 }
 
 /**
@@ -235,7 +241,7 @@ function uploadRow(alias, entry, queue) {
 			element.className = '';
 			text.className = 'muted small-text';
 			text.textContent = state === 'waiting' ? 'Waiting' : entry.interrupted
-				? 'The connection broke; sending it again …' : percent < 100 ? `${percent} %`
+				? `${entry.interrupted} Sending it again …` : percent < 100 ? `${percent} %`
 				: 'Sent; the server is checking and storing it …';
 			offer('Cancel', queue.cancel);
 		} else if (state === 'stored') {

@@ -103,7 +103,7 @@ test('files are refused that the server would refuse', () => {
 			[docs, 'a.exe', 1, '', '.exe is not accepted; files may be pdf or txt'],
 			[docs, 'README', 1, '', 'the name has no extension; files may be pdf or txt'],
 			[images, 'a.b.TXT', 1, '',
-				'.txt is not accepted; images may be gif, jpg or png; choose an alias for files'],
+				'.txt is not accepted; images may be gif, jpg or png; choose a library for files'],
 			[images, 'a.WEBP', 1, '', '.webp is not accepted; images may be gif, jpg or png; '
 				+ 'to accept it, an administrator adds formats webp to the image alias photos'],
 			[docs, 'a.txt', 1, levels(17), 'the sub folder has more than 16 levels'],

@@ -12,6 +12,18 @@ test('labels', () => {
 	}
 });
 
+test('types in words', () => {
+	for (
+		const [type, want] of [['image/jpeg', 'JPEG image'], ['image/svg+xml', 'SVG image'], ['video/mp4',
+			'MP4 film'], ['audio/x-wav', 'WAV sound'], ['video/quicktime', 'video/quicktime'], [
+			'application/pdf',
+			'PDF',
+		], ['text/plain; charset=utf-8', 'Text'], ['application/zip', 'application/zip'], ['', '']]
+	) {
+		assert.equal(format.typeName(type), want);
+	}
+});
+
 test('sizes are parsed', () => {
 	for (
 		const [text, want] of [['4096', 4096], ['32 MiB', 32 << 20], ['1.5 GB', 1.5e9], ['10kb', 10_000], [

@@ -25,7 +25,7 @@ async function send(answers, { file = new File(['text'], 'a.txt'), session = 200
 	});
 	const attempt = newAttempt();
 	const { key } = attempt;
-	const result = await transfer(alias, file, 'x', attempt, (sent) => seen.push(sent),
+	const result = await transfer(alias, file, 'x', attempt, (sent, reason) => seen.push(reason ?? sent),
 		new AbortController().signal)
 		.catch((error) => error);
 	return { result, keys: new Set(keys).size, sent: keys.length, renewed: attempt.key !== key, seen };
@@ -34,13 +34,35 @@ async function send(answers, { file = new File(['text'], 'a.txt'), session = 200
 test('a lost answer is asked for again with the same key', async () => {
 	const { result, keys, sent, seen } = await send([null, stored]);
 	assert.equal(result, 'x/a.txt');
-	assert.deepEqual([keys, sent, seen], [1, 2, [null]]);
+	assert.deepEqual([keys, sent, seen], [1, 2, ['The connection broke.']]);
 });
 
 test('a request that still runs is asked for again', async () => {
 	const busy = { ...refused(409), headers: { 'Retry-After': '1' } };
 	const { result, sent } = await send([busy, stored]);
 	assert.deepEqual([result, sent], ['x/a.txt', 2]);
+});
+
+test('while the server asks to wait, its reason is shown', async () => {
+	const later = (status, text) => ({ status, text, headers: { 'Retry-After': '1' } });
+	const down = later(503, '{"success":false,"errors":[{"message":"the storage cannot be reached"}]}');
+	const { result, seen } = await send([down, later(429, '{"error":"too many uploads."}'), later(503),
+		stored]);
+	assert.equal(result, 'x/a.txt');
+	assert.deepEqual(seen, ['The server cannot store it now: the storage cannot be reached.',
+		'The server asks to wait: too many uploads.', 'The server answered 503.']);
+	const ended = await send(Array(4).fill(down));
+	assert.deepEqual([ended.result.message, ended.sent], ['the storage cannot be reached', 4]);
+});
+
+test('a large file that the server cannot store fails with its reason', async () => {
+	const file = new File([new Uint8Array(8 << 20)], 'a.bin');
+	const down = { status: 503, text: '{"error":"the storage cannot be reached"}' };
+	const { result, sent } = await send(Array(9).fill(down), { file });
+	assert.deepEqual([result.message, sent], [
+		'The server cannot store it now: the storage cannot be reached.',
+		9,
+	]);
 });
 
 test('a refusal is not repeated, and renews the attempt', async () => {

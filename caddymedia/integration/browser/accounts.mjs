@@ -62,8 +62,15 @@ await run(async () => {
 	// Limited to one alias.
 	await link('Edit gallery').click();
 	await field('docs').check();
+	const rights = page.getByRole('group', { name: 'May', exact: true });
+	assert.equal(await rights.getByRole('checkbox').count(), 8);
+	for (const right of ['Upload', 'Delete']) await rights.getByLabel(right, { exact: true }).check();
+	const [above, below] = [await page.getByRole('group', { name: 'May use' }).boundingBox(), await rights.boundingBox()];
+	assert.ok(below.y >= above.y + above.height + 12, 'the fields are apart');
+	await accessible(page, 'the rights of an account');
+	await shot(page, 'rights');
 	await button('Save').click();
-	await page.getByText('May upload in docs').waitFor();
+	await page.getByText('May delete, upload in docs').waitFor();
 	const limited = await mayLogIn(second);
 	assert.equal(await upload(limited.token, 'docs'), 200);
 	assert.notEqual(await upload(limited.token, 'content'), 200);

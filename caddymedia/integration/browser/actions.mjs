@@ -224,12 +224,12 @@ async function moving(page) {
 	const found = await tiles(page).count();
 	await page.keyboard.press('Control+a');
 	await act(page, 'Move');
-	await dialog(page, /^Move/).getByLabel('Alias', { exact: true }).selectOption('photos');
+	await dialog(page, /^Move/).getByLabel('Library', { exact: true }).selectOption('photos');
 	await page.keyboard.press('Tab');
 	await dialog(page, /^Move/).getByRole('button', { name: 'Move' }).click();
 	const result = dialog(page, `1 of ${found} items moved`);
 	await result.getByText('Another selected item has the same name.').first().waitFor();
-	await result.getByRole('link', { name: 'Open the root of photos' }).click();
+	await result.getByRole('link', { name: 'Open the top folder of photos' }).click();
 	await page.getByText('1 item.').waitFor();
 }
 
@@ -280,7 +280,7 @@ async function signed(page) {
 	assert.equal((await fetch(first.split('?')[0])).status, 403);
 	await page.keyboard.press('Control+a');
 	await act(page, 'Copy addresses');
-	await announced(page, '51 addresses copied. They are not signed, so they do not open: at most 50 are signed at once.');
+	await announced(page, '51 addresses copied. They are private and not signed, so they do not open: at most 50 are signed at once.');
 }
 
 async function folders(page) {

@@ -143,7 +143,7 @@ async function renames(page) {
 	await item(page, 'Rename big-tree.jpg').getByLabel('Folder', { exact: true }).fill('sub/new');
 	await page.keyboard.press('Enter');
 	await dialog.getByRole('status').getByText('Renamed to sub/new/big-tree.jpg.').waitFor();
-	assert.equal(await dialog.getByLabel('Stored filename', { exact: true }).inputValue(), 'sub/new/big-tree.jpg');
+	assert.equal(await dialog.getByLabel('Folder and name', { exact: true }).inputValue(), 'sub/new/big-tree.jpg');
 	await page.getByRole('main').getByRole('link', { name: /big-tree\.jpg/, includeHidden: true }).waitFor({ state: 'detached' });
 	await page.keyboard.press('Escape');
 	await page.waitForFunction(() => !document.querySelector('dialog'));
@@ -171,7 +171,7 @@ async function choose(page, button, name, buffer) {
 async function replaces(page) {
 	let dialog = await show(page, 'img/content', 'a.jpg');
 	await dialog.getByRole('button', { name: 'Replace' }).click();
-	const why = item(page, 'Items of this alias are not replaced');
+	const why = item(page, 'Items here are not replaced');
 	await why.getByText('Upload the new file', { exact: false }).waitFor();
 	await accessible(page, 'no replacing');
 	await shot(page, 'kept', false);

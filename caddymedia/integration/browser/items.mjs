@@ -1,5 +1,5 @@
 // Browsing items: as a list, by search, by address, back and forth.
-import { accessible, assert, facts, focused, announced, open, run, shot, wheelUntil } from './lib.mjs';
+import { accessible, assert, facts, focused, announced, open, run, shot, wheelUntil, uploading } from './lib.mjs';
 
 await run(async () => {
 	const page = await open({ route: '#/items/img/content/all' });
@@ -13,7 +13,7 @@ await run(async () => {
 	await button('List').click();
 	const table = page.getByRole('table', { name: 'Items' });
 	await table.waitFor();
-	assert.deepEqual(await table.getByRole('columnheader').allInnerTexts(), ['Selected', 'Name', 'Size', 'Changed', 'Type']);
+	assert.deepEqual(await table.getByRole('columnheader').allInnerTexts(), ['', 'Name', 'Size', 'Changed', 'Type']);
 	await page.reload();
 	await table.waitFor();
 	await wheelUntil(page, () => page.getByText('80 items.').count());
@@ -74,7 +74,7 @@ await run(async () => {
 
 	// Another alias, chosen by keyboard: the focus stays.
 	await goTo('#/items/img/content');
-	const alias = page.getByLabel('Alias', { exact: true });
+	const alias = page.getByLabel('Library', { exact: true });
 	await alias.focus();
 	await page.keyboard.press('ArrowDown');
 	await address('/img/photos');
@@ -114,6 +114,31 @@ async function orders(page) {
 		await page.waitForFunction((text) => document.querySelector('table a')?.innerText === text, text);
 	}
 	await accessible(page, 'another order');
+
+	// The heads sort too, and keep the focus.
+	const head = (text) => table.getByRole('columnheader', { name: text });
+	await head('Size').getByRole('button').press('Enter');
+	await page.waitForFunction(() => document.querySelector('table a')?.innerText === 'newest.jpg');
+	assert.equal(await order.inputValue(), '-size');
+	assert.equal(await head('Size').getAttribute('aria-sort'), 'descending');
+	await page.waitForFunction(() => document.activeElement.dataset.sort === 'Size');
+	await page.keyboard.press('Enter');
+	await page.waitForFunction(() => document.querySelector('table a')?.innerText === 'image-00.jpg');
+	assert.equal(await head('Size').getAttribute('aria-sort'), 'ascending');
+	await head('Name').getByRole('button').click();
+	await page.waitForFunction(() => document.querySelector('th.col-name').ariaSort === 'ascending');
+	await table.locator('tbody img').first().evaluate((img) => img.decode());
+
+	// So does its check box select all that are shown.
+	await table.getByLabel('Select image-01.jpg').check();
+	const all = table.getByLabel('Select all');
+	assert.equal(await all.evaluate((box) => box.indeterminate), true);
+	await all.check();
+	await page.getByRole('region', { name: 'Selection' }).getByText(/^(60|80) items selected/).waitFor();
+	await accessible(page, 'a selection of all rows');
+	await shot(page, 'rows', false);
+	await all.uncheck();
+	await page.getByRole('region', { name: 'Selection' }).waitFor({ state: 'hidden' });
 	await order.selectOption('Name');
 	await page.waitForFunction(() => document.querySelector('table a')?.innerText === 'image-00.jpg');
 }
@@ -126,11 +151,11 @@ async function onPhone() {
 	await page.getByRole('img', { name: /^Preview of/ }).first().waitFor();
 	const image = await page.getByRole('img', { name: /^Preview of/ }).first().boundingBox();
 	assert.ok(image.y + image.height < navigation.y, `the first image ends at ${image.y + image.height}`);
-	const options = page.getByText('Upload options', { exact: true });
-	assert.equal(await page.getByLabel('Sub folder').isVisible(), false);
+	const options = page.getByRole('button', { name: 'Upload options' });
+	assert.equal(await page.getByLabel('Into the folder').isVisible(), false);
 	await options.focus();
 	await page.keyboard.press('Enter');
-	assert.equal(await page.getByLabel('Sub folder').inputValue(), 'all');
+	assert.equal(await page.getByLabel('Into the folder').inputValue(), 'all');
 	await accessible(page, 'upload options on a phone');
 	await shot(page, 'phone', false);
 }
@@ -146,10 +171,10 @@ async function manyFolders() {
 
 /** Copies if the browser allows it, if it refuses, and without a clipboard. */
 async function copying(page) {
-	const copy = page.getByRole('button', { name: 'Copy: Stored filename' });
+	const copy = page.getByRole('button', { name: 'Copy: Folder and name' });
 	await page.goto(`${facts.panel}#/items/img/content?item=tree.jpg`);
 	await copy.click();
-	await announced(page, 'Stored filename: copied.');
+	await announced(page, 'Folder and name: copied.');
 	assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'tree.jpg');
 	await page.evaluate(() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')); });
 	await copy.click();
@@ -159,7 +184,7 @@ async function copying(page) {
 		document.addEventListener('copy', () => { document.title = getSelection().toString(); });
 	});
 	await copy.click();
-	await announced(page, 'Stored filename: copied.');
+	await announced(page, 'Folder and name: copied.');
 	assert.equal(await page.title(), 'tree.jpg');
 	await page.evaluate(() => { document.execCommand = () => false; });
 	await copy.click();

@@ -267,7 +267,7 @@ func TestBrowserItems(t *testing.T) {
 	}
 	for name, year := range map[string]int{"newest": 2040, "oldest": 2001} {
 		file := filepath.Join(p.Root, "img", "content", "all", name+".jpg")
-		site.PutFile(t, file, img)
+		site.PutFile(t, file, sample.JPEG(t, 8+year%2000, 8)) // the newest is the largest
 		when := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
 		if err := os.Chtimes(file, when, when); err != nil {
 			t.Fatal(err)

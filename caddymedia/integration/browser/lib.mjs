@@ -136,9 +136,21 @@ export const controls = (page) => ({
 	field: (name) => page.getByLabel(name, { exact: true }),
 });
 
-/** Chooses files to upload, and finds the line of one in the list. */
+/** Shows the options of uploads, if they are folded. */
+async function showOptions(page) {
+	await page.locator('.listing:not([aria-busy])').waitFor();
+	const toggle = page.getByRole('button', { name: 'Upload options' });
+	if (await toggle.getAttribute('aria-expanded') === 'false') await toggle.click();
+}
+
+/** Chooses files to upload and their folder, and finds the line of one in the list. */
 export const uploading = (page) => ({
 	choose: (...files) => page.getByLabel('Files to upload').setInputFiles(files),
+	options: () => showOptions(page),
+	into: async (folder) => {
+		await showOptions(page);
+		await page.getByLabel('Into the folder').fill(folder);
+	},
 	line: (name) => page.getByRole('list', { name: 'Uploads' }).getByRole('listitem').filter({ hasText: name }),
 });
 

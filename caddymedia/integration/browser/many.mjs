@@ -146,6 +146,7 @@ async function kept(page, items) {
 async function slowPage(page) {
 	const api = '**/api/items/img/content?*';
 	const bar = page.getByRole('region', { name: 'Selection' });
+	await page.setViewportSize({ width: 1280, height: 600 }); // the second page is out of reach
 	await page.goto('about:blank');
 	await page.goto(`${facts.panel}#/items/img/content/${folder}`);
 	await page.getByText('60 items shown').waitFor();
@@ -172,6 +173,7 @@ async function slowPage(page) {
 	// Those after the slow page come from the server, which has not deleted them.
 	await page.waitForFunction(() => document.querySelector('[data-item]')?.dataset.item.endsWith('image-00180.jpg'));
 	await page.unrouteAll();
+	await page.setViewportSize({ width: 1280, height: 900 });
 }
 
 /** At most 10,000 items are selected, and the bar says so. */

@@ -12,7 +12,7 @@ await run(async () => {
 		const dialog = item(page, name);
 		await dialog.locator('pre').filter({ hasText: 'text' }).waitFor();
 		const text = (label) => dialog.getByLabel(label, { exact: true }).inputValue();
-		assert.equal(await text('Stored filename'), name);
+		assert.equal(await text('Folder and name'), name);
 		const address = await text('Address');
 		for (const title of ['HTML link', 'Markdown']) {
 			await dialog.getByLabel('Copy as').selectOption(title);
@@ -40,7 +40,7 @@ async function rename(page) {
 	const name = names.find((each) => each.startsWith(' '));
 	await page.getByRole('main').locator(`[data-item=${JSON.stringify(name)}] a`).first().click();
 	const dialog = item(page, name);
-	const filename = dialog.getByLabel('Stored filename', { exact: true });
+	const filename = dialog.getByLabel('Folder and name', { exact: true });
 	const form = page.getByRole('dialog', { name: /^Rename/ });
 	await dialog.getByRole('button', { name: 'Rename' }).click();
 	await form.getByRole('button', { name: 'Rename' }).click();

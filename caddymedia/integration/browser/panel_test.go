@@ -81,6 +81,18 @@ func TestBrowserReader(t *testing.T) {
 	browse(t, "reader", panelFacts(p, nil))
 }
 
+// TestBrowserUploader: for an uploader the panel is a media library.
+func TestBrowserUploader(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanelConfig(t, site.Config{
+		Media: site.Basic + "file_alias hidden\n", Site: site.UploaderBlock, Global: "admin " + servers.FreeAddress(t),
+	})
+	for i := range 30 {
+		site.PutFile(t, filepath.Join(p.Root, "img", "content", fmt.Sprintf("image-%02d.jpg", i)), sample.JPEG(t, 320+i, 240))
+	}
+	browse(t, "uploader", panelFacts(p, map[string]any{"image": encoded(sample.JPEG(t, 640, 480))}))
+}
+
 // TestBrowserPages checks every page.
 func TestBrowserPages(t *testing.T) {
 	needsBrowser(t)

@@ -1,5 +1,5 @@
 // Images and files are pasted from the clipboard, except into a text.
-import { announced, assert, facts, open, run, shot } from './lib.mjs';
+import { announced, assert, facts, open, run, shot, uploading } from './lib.mjs';
 
 await run(async () => {
 	const page = await open({ route: '#/items/img/content' });
@@ -11,7 +11,7 @@ await run(async () => {
 		const blob = new Blob([Uint8Array.from(atob(png), (c) => c.charCodeAt(0))], { type: 'image/png' });
 		await navigator.clipboard.write([new ClipboardItem({ 'image/png': blob })]);
 	}, facts.more.png);
-	await page.getByLabel('Sub folder').fill('pasted');
+	await uploading(page).into('pasted');
 	await heading.focus();
 	await page.keyboard.press('Control+V');
 	await announced(page, '1 file stored.');
@@ -21,7 +21,8 @@ await run(async () => {
 	await shot(page, 'pasted');
 
 	// Not while a text is edited, in a dialog, or on a page without uploads.
-	await page.getByLabel('Sub folder').focus();
+	await uploading(page).options();
+	await page.getByLabel('Into the folder').focus();
 	await page.keyboard.press('Control+V');
 	await page.getByRole('img', { name: /^Preview of pasted-/ }).click();
 	await page.getByRole('dialog').waitFor();

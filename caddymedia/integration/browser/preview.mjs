@@ -1,5 +1,5 @@
 // Previews of all types; hostile ones do nothing.
-import { accessible, announced, assert, drop, facts, open, run, shot } from './lib.mjs';
+import { accessible, announced, assert, drop, facts, open, run, shot, uploading } from './lib.mjs';
 
 await run(async () => {
 	const page = await open({ route: '#/items/file/content' });
@@ -120,7 +120,7 @@ async function upload(page) {
 		const base64 = async (blob) => btoa(String.fromCharCode(...new Uint8Array(await blob.arrayBuffer())));
 		return { film: await base64(new Blob(pieces)), image: await base64(webp) };
 	});
-	await page.getByLabel('Sub folder').fill('/');
+	await uploading(page).into('/');
 	await drop(page, page.getByRole('region', { name: 'Upload' }), [
 		{ name: 'film.webm', type: 'video/webm', content: made.film }, { name: 'a.webp', type: 'image/webp', content: made.image },
 	]);

@@ -20,7 +20,9 @@ await run(async () => {
 	await form.getByRole('button', { name: 'Save' }).click();
 	await announced(page, 'The image alias “content” is saved.');
 
+	await page.getByRole('listitem').filter({ hasText: 'content' }).getByText('private', { exact: true }).first().waitFor();
 	await page.goto(`${facts.panel}#/items/img/content`);
+	await page.getByRole('list', { name: 'Items' }).getByRole('listitem').filter({ hasText: 'tree.jpg' }).getByText('Private').waitFor();
 	await page.getByRole('main').getByRole('link', { name: /tree\.jpg/ }).click();
 	const item = page.getByRole('dialog', { name: 'tree.jpg' });
 	const preview = item.getByRole('img', { name: 'tree.jpg' });
@@ -30,14 +32,14 @@ await run(async () => {
 		await answer.arrayBuffer();
 		return answer.status;
 	}, address);
-	const plain = await item.getByLabel('Address', { exact: true }).inputValue();
+	const plain = await item.getByLabel('Address without signature', { exact: true }).inputValue();
 	assert.match(plain, /\/static\/img\/content\/tree\.jpg$/);
 	assert.equal(await status(plain), 403);
 	const signed = await item.getByLabel(/^Signed address, until .*\d:\d\d/).inputValue();
 	assert.ok(signed.startsWith(`${plain}?expires=`), signed);
 	assert.equal(await status(signed), 200);
 	assert.equal(await item.getByRole('link', { name: 'Open', exact: true }).getAttribute('href'), signed);
-	await item.getByText('Renditions: small', { exact: true }).click();
+	await item.getByText('Other sizes: small', { exact: true }).click();
 	const small = await item.getByLabel(/^small/).inputValue();
 	assert.equal(await status(small), 200);
 	const format = item.getByLabel('Copy as', { exact: true });

@@ -61,11 +61,22 @@ async function again() {
 		await route.fetch();
 		return route.abort('connectionreset');
 	};
-	await page.getByLabel('Sub folder').fill('once');
+	await uploading(page).into('once');
 	await choose(text('lost.txt'));
 	await line('lost.txt').getByRole('link', { name: 'once/lost.txt' }).waitFor();
 	const found = await (await page.request.get(`${facts.panel}api/items/file/docs?folder=once`)).json();
 	assert.equal(found.result.length, 1);
+	await button('Clear the list').click();
+
+	// The server cannot store it now: the list says why, and the file is sent again by itself.
+	let busy = 0;
+	answer = (route) => (busy++ > 0 ? route.continue() : route.fulfill({
+		status: 503, headers: { 'Retry-After': '3' },
+		json: { success: false, errors: [{ message: 'the storage cannot be reached' }] },
+	}));
+	await choose(text('later.txt'));
+	await line('later.txt').getByText('The server cannot store it now: the storage cannot be reached. Sending it again …').waitFor();
+	await line('later.txt').getByText('Stored as').waitFor();
 	await button('Clear the list').click();
 
 	// The server is away: the others wait, until they are sent again.
@@ -157,7 +168,7 @@ async function onPhone() {
 	const chooser = page.waitForEvent('filechooser');
 	await button('Upload').tap();
 	await (await chooser).setFiles(['a.txt', 'b.txt', 'c.txt', 'd.txt'].map((name) => text(name)));
-	assert.equal(await page.getByLabel('Sub folder').isVisible(), false);
+	assert.equal(await page.getByLabel('Into the folder').isVisible(), false);
 	await page.getByText(/^0 of 4 files stored, 3 in progress/).waitFor();
 	const navigation = await page.getByRole('navigation', { name: 'Pages' }).boundingBox();
 	const progress = await page.getByRole('progressbar', { name: 'Progress of all files' }).boundingBox();

@@ -70,7 +70,7 @@ await run(async () => {
 	assert.equal(await thumbnail.evaluate((img) => img.naturalWidth), 320);
 	await page.getByRole('main').getByRole('link', { name: /tree\.jpg/ }).click();
 	const item = page.getByRole('dialog', { name: 'tree.jpg' });
-	await item.getByText('Renditions: small', { exact: true }).click();
+	await item.getByText('Other sizes: small', { exact: true }).click();
 	const small = item.getByLabel('small, 320 × 240', { exact: true });
 	const address = await small.inputValue();
 	assert.match(address, /\/static\/img\/content@small\/tree\.jpg$/);

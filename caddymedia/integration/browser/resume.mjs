@@ -13,7 +13,7 @@ await run(async () => {
 		if (request.method() === 'PATCH') offsets.push(Number(request.headers()['upload-offset']));
 	});
 
-	await page.getByLabel('Sub folder').fill('large');
+	await uploading(page).into('large');
 	await choose(text('large.txt', size));
 	await announced(page, '1 file stored.');
 	await line('large.txt').getByRole('link', { name: 'large/large.txt' }).waitFor();

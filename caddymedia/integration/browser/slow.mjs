@@ -1,5 +1,5 @@
 // Slow answers about an item: they arrive when the dialog is closed or shows another item.
-import { accessible, announced, assert, closed, drop, facts, focused, item, open, run, shot } from './lib.mjs';
+import { accessible, announced, assert, closed, drop, facts, focused, item, open, run, shot, uploading } from './lib.mjs';
 
 const jpeg = Buffer.from(facts.more.jpeg, 'base64');
 const listed = (page, name) => page.getByRole('main').getByRole('link', { name: new RegExp(`\\b${name}`), includeHidden: true });
@@ -140,7 +140,7 @@ async function loggedOut(page) {
 /** The end of an upload takes the focus from nothing, and a list without the file is not loaded again. */
 async function uploadEnds(page) {
 	await page.goto(`${facts.panel}#/items/img/photos`);
-	await page.getByLabel('Sub folder').fill('/');
+	await uploading(page).into('/');
 	await listed(page, 'c.jpg').focus();
 	await drop(page, page.getByRole('main'), [{ name: 'new.jpg', type: 'image/jpeg', content: facts.more.jpeg }]);
 	await announced(page, '1 file stored.');
@@ -151,7 +151,7 @@ async function uploadEnds(page) {
 	// In a folder that has not got the file, nothing happens.
 	let loads = 0;
 	const { arrived, release } = await hold(page, 'POST');
-	await page.getByLabel('Sub folder').fill('/');
+	await uploading(page).into('/');
 	await drop(page, page.getByRole('main'), [{ name: 'newer.jpg', type: 'image/jpeg', content: facts.more.jpeg }]);
 	await arrived;
 	await page.evaluate(() => { location.hash = '#/items/img/photos/other'; });

@@ -74,7 +74,7 @@ await run(async () => {
 
 	// An image, dropped.
 	await link('Items').click();
-	await field('Alias').selectOption('img/photos');
+	await field('Library').selectOption('img/photos');
 	await page.getByRole('heading', { name: 'Nothing here yet' }).waitFor();
 	await drop(page, page.getByRole('region', { name: 'Upload', exact: true }), [{ type: 'image/jpeg', ...image }]);
 	const stored = page.getByRole('list', { name: 'Uploads' }).getByText('Stored as');

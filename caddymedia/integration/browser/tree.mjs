@@ -11,7 +11,7 @@ await run(async () => {
 	const stored = async (name) => (await page.request.get(`${facts.panel}api/items/file/docs/${name}`)).status();
 
 	// A folder and a file are dropped on a sub folder.
-	await page.getByLabel('Sub folder').fill('trips');
+	await uploading(page).into('trips');
 	await drag(page, ['holiday', 'single.txt']);
 	await announced(page, '3 files stored. 2 files not stored.');
 	for (const name of ['trips/single.txt', 'trips/holiday/plan.txt', 'trips/holiday/day-one/notes.txt']) {
@@ -34,6 +34,7 @@ await run(async () => {
 	await page.getByRole('navigation', { name: 'Folder' }).getByRole('link', { name: 'docs' }).click();
 	await page.getByText('1 folder.', { exact: true }).waitFor();
 	const chooser = page.waitForEvent('filechooser');
+	await uploading(page).options();
 	await button('Choose a folder').focus();
 	await page.keyboard.press('Enter');
 	await (await chooser).setFiles(path.join(folder, 'holiday'));

@@ -9,9 +9,9 @@ await run(async () => {
 	const slow = await slower(page);
 
 	// Several at once, one of which is refused; the stored ones are shown.
-	await page.getByLabel('Sub folder').fill('first');
+	await uploading(page).into('first');
 	await choose(text('one.txt'), text('program.exe'), text('two.txt'));
-	await announced(page, '2 files stored. 1 file not stored.');
+	await announced(page, '2 files stored. 1 file not stored. program.exe: .exe is not accepted');
 	await line('program.exe').getByText(/\.exe/).last().waitFor();
 	for (const name of ['one.txt', 'two.txt']) {
 		await line(name).getByRole('link', { name: `first/${name}`, exact: true }).waitFor();
@@ -21,7 +21,7 @@ await run(async () => {
 	await shot(page, 'ended');
 	await button('Clear the list').click();
 	await line('one.txt').waitFor({ state: 'detached' });
-	assert.equal(await page.evaluate(() => document.activeElement.type), 'file', 'the focus stays in the upload area');
+	assert.equal(await focused(page), 'Upload options', 'the focus stays in the upload area');
 
 	// A large file is refused with the message of the server.
 	await choose(text('large.txt', 3 << 20));
@@ -29,11 +29,11 @@ await run(async () => {
 	await announced(page, '1 file not stored.');
 
 	// After an upload to a sub folder the page shows that folder.
-	await page.getByLabel('Sub folder').fill('reports/new');
+	await uploading(page).into('reports/new');
 	await choose(text('three.txt'));
 	await items.getByRole('link', { name: 'three.txt' }).waitFor();
 	assert.match(page.url(), /#\/items\/file\/docs\/reports\/new$/);
-	assert.equal(await page.getByLabel('Sub folder').inputValue(), 'reports/new');
+	assert.equal(await page.getByLabel('Into the folder').inputValue(), 'reports/new');
 
 	// Progress is shown; running and waiting uploads are cancelled.
 	await slow(true);
@@ -79,10 +79,10 @@ await run(async () => {
 
 	// Dropped anywhere on the page; text is ignored.
 	const heading = page.getByRole('heading', { level: 1, name: 'Items' });
-	await page.getByLabel('Sub folder').fill('dropped');
+	await uploading(page).into('dropped');
 	await drop(page, heading, [{ name: 'four.txt', type: 'text/plain', content: btoa('x') }]);
 	await items.getByRole('link', { name: 'four.txt' }).waitFor();
-	await drop(page, page.getByLabel('Sub folder'), []);
+	await drop(page, page.getByLabel('Into the folder'), []);
 	await line('four.txt').waitFor();
 	assert.ok(await button('Clear the list').isVisible());
 });

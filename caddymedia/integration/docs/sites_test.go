@@ -93,7 +93,7 @@ func TestDocsPanel(t *testing.T) {
 	}
 	address := servers.FreeAddress(t)
 	c := site.NewTLSChild(t)
-	c.Env = append(c.Env, "PANEL_ALICE="+site.CheapHash, "PANEL_BOB="+site.CheapHash)
+	c.Env = append(c.Env, "PANEL_ALICE="+site.CheapHash, "PANEL_BOB="+site.CheapHash, "PANEL_CARLA="+site.CheapHash)
 	start := func(letIn string) *http.Client {
 		c.Sites = strings.NewReplacer(host, "https://"+address, network, letIn).Replace(block)
 		c.Start("tokens memory\n" + site.Account + site.LocalDefault)
@@ -125,7 +125,7 @@ func TestDocsPanel(t *testing.T) {
 	}
 
 	inside := start("127.0.0.0/8")
-	for _, user := range []string{"alice", "bob"} {
+	for _, user := range []string{"alice", "bob", "carla"} {
 		sessions[user] = site.PanelSession(t, inside, "https://"+address+"/login", user)
 		if c := sessions[user]; c.Name != "__Host-media-admin" || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
 			t.Errorf("the cookie of %s: %v", user, c)
@@ -145,6 +145,9 @@ func TestDocsPanel(t *testing.T) {
 		{http.MethodGet, "/", "bob", "", http.StatusOK},
 		{http.MethodGet, "/api/storages", "bob", "", http.StatusOK},
 		{http.MethodPut, "/api/config/storages/archive", "bob", string(archive), http.StatusForbidden},
+		{http.MethodGet, "/api/aliases", "carla", "", http.StatusOK},
+		{http.MethodGet, "/api/storages", "carla", "", http.StatusForbidden},
+		{http.MethodPut, "/api/config/storages/archive", "carla", string(archive), http.StatusForbidden},
 		{http.MethodPut, "/api/config/storages/archive", "alice", string(archive), http.StatusCreated},
 	} {
 		if status, answer := ask(inside, tt.method, tt.path, tt.user, tt.body); status != tt.status {

@@ -33,7 +33,7 @@ func TestPanelItems(t *testing.T) {
 		t.Errorf("no %s in %s", want, item.Body)
 	}
 	refused := p.Call(t, http.MethodPost, "upload/img", site.Form(site.File("a.txt", "x")), "Content-Type", site.FormType.Get("Content-Type"))
-	if refused.Status != http.StatusUnsupportedMediaType || !strings.Contains(refused.Body, "choose an alias for files") {
+	if refused.Status != http.StatusUnsupportedMediaType || !strings.Contains(refused.Body, "choose a library for files") {
 		t.Errorf("a file for images: %d %s", refused.Status, refused.Body)
 	}
 	p.Must(t, http.StatusMethodNotAllowed, http.MethodDelete, "preview/img/content/"+photo.Filename, nil)

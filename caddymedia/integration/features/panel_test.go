@@ -167,6 +167,53 @@ var panelChanges = []struct{ method, route, body string }{
 	{http.MethodPatch, "session", ""},
 }
 
+// TestPanelUploader: an uploader uses items of the aliases of the line on a whole site. No other route answers,
+// and none shows anything of the configuration.
+func TestPanelUploader(t *testing.T) {
+	p := site.StartPanelConfig(t, site.Config{
+		Media: site.Basic + "file_alias hidden\n", Site: site.UploaderBlock, Global: "admin " + servers.FreeAddress(t),
+	})
+	before, carla := p.Running(t), p.As("carla")
+	for _, change := range panelChanges {
+		if !strings.HasPrefix(change.route, "upload/") && !strings.HasPrefix(change.route, "items/") && change.route != "session" {
+			carla.Must(t, http.StatusForbidden, change.method, change.route, change.body, "If-None-Match", "*")
+		}
+	}
+	for _, route := range []string{
+		"kinds", "storages", "storages/default", "caches", "accounts", "uploads", "health", "usage", "changes", "config",
+		"config/caddyfile", "config/storages/default", "openapi.json", "items/file/hidden", "nothing",
+	} {
+		want := http.StatusForbidden
+		if route == "openapi.json" || route == "nothing" {
+			want = http.StatusNotFound
+		}
+		if r := carla.Must(t, want, http.MethodGet, route, nil); strings.Contains(r.Body, p.Root) {
+			t.Errorf("%s: %s", route, r.Body)
+		}
+	}
+	form := site.Form(site.File("a.txt", "x"))
+	stored := carla.Must(t, http.StatusOK, http.MethodPost, "upload/file?sub_folder=a", form, "Content-Type", site.FormType.Get("Content-Type")).One(t)
+	carla.Must(t, http.StatusForbidden, http.MethodPost, "upload/file?alias=hidden", form, "Content-Type", site.FormType.Get("Content-Type"))
+	for _, route := range []string{"aliases", "session", "items/file/content", "facts/file/content/" + stored.Filename} {
+		r := carla.Must(t, http.StatusOK, http.MethodGet, route, nil)
+		for _, secret := range []string{p.Root, "site-one", "default", "hidden", "Caddyfile"} {
+			if strings.Contains(r.Body, secret) {
+				t.Errorf("%s shows %s: %s", route, secret, r.Body)
+			}
+		}
+	}
+	carla.Must(t, http.StatusOK, http.MethodPost, "zip/file/content", "filename="+stored.Filename, "Content-Type", "application/x-www-form-urlencoded")
+	carla.Must(t, http.StatusOK, http.MethodDelete, "items/file/content/"+stored.Filename, nil)
+	if after := p.Running(t); after != before {
+		t.Errorf("the configuration was changed to %s", after)
+	}
+	unknown := strings.Replace(site.UploaderBlock, "aliases content", "aliases photo", 1)
+	err := p.TryLoad(t, site.Config{Media: site.Basic, Site: unknown, Global: p.Admin})
+	if err == nil || !strings.Contains(err.Error(), `uploaders: there is no alias "photo"`) {
+		t.Errorf("an unknown alias: %v", err)
+	}
+}
+
 // TestPanelRefusesChanges: neither a viewer nor a page of another site, in the browser of an editor, can change
 // anything.
 func TestPanelRefusesChanges(t *testing.T) {

@@ -25,6 +25,10 @@ handle /media-admin* {
 }
 `
 
+// UploaderBlock is PanelBlock with the user carla, who is an uploader of the aliases "content".
+var UploaderBlock = strings.NewReplacer("viewer", "carla "+CheapHash+"\n\t\tviewer",
+	"editors admin", "editors admin\n\t\tuploaders carla {\n\t\t\taliases content\n\t\t}").Replace(PanelBlock)
+
 // Panel is a site with a panel, and the user of the next requests.
 type Panel struct {
 	*Site

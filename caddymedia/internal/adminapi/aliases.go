@@ -33,25 +33,34 @@ type aliasAnswer struct {
 	Accounts   []string       `json:"accounts"`
 }
 
-// aliases returns all aliases, image aliases first.
+// aliases returns all aliases, image aliases first. A user who may use items and nothing else gets what
+// the pages of items need, of the aliases of the user.
 func (c *call) aliases() error {
 	aliases, implicit := c.service.Aliases(), c.app.Implied().Aliases
 	all := make([]aliasAnswer, 0, len(aliases))
 	for _, alias := range aliases {
+		if c.account != nil && !c.account.Allows(alias.Name) {
+			continue
+		}
 		var settings map[string]any
 		if alias.Kind == item.Image {
 			settings = media.Schemas.ImageAlias.Values(c.app.ImageAliases[alias.Name])
 		} else {
 			settings = media.Schemas.FileAlias.Values(c.app.FileAliases[alias.Name])
 		}
-		all = append(all, aliasAnswer{
+		answer := aliasAnswer{
 			Kind: alias.Kind, Name: alias.Name, Implicit: implicit,
 			Storage: alias.Storage.Name(), Prefix: alias.Prefix, Address: alias.BaseURL + alias.Path(),
 			Overwrite: alias.Overwrite, Dated: alias.Storage.Features().Dated, Private: alias.Private != nil,
 			Sanitize: alias.Sanitize, MaxSize: alias.MaxSize,
 			Extensions: slices.Sorted(maps.Keys(alias.Extensions)), WebP: alias.WebP != nil,
 			Settings: settings, Accounts: append([]string{}, c.app.NamedBy(alias.Name)...),
-		})
+		}
+		if c.account != nil {
+			answer.Storage, answer.Prefix, answer.Accounts = "", "", []string{}
+			answer.Settings = map[string]any{"rename_mismatched": settings["rename_mismatched"]}
+		}
+		all = append(all, answer)
 	}
 	return c.answer(map[string]any{"aliases": all})
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/plugin"
@@ -109,8 +110,9 @@ type call struct {
 	service *service.Service
 	w       http.ResponseWriter
 	r       *http.Request
-	args    []string // the path segments for the wildcards of the route
-	secrets []string // that the request has submitted
+	account *access.Account // of a user who may use items and nothing else; nil for others
+	args    []string        // the path segments for the wildcards of the route
+	secrets []string        // that the request has submitted
 }
 
 // scope is where a route is served.
@@ -157,11 +159,15 @@ var routes = []struct {
 	{http.MethodDelete, "config/*/**", (*call).deleteEntry, edits},
 }
 
+// itemRoutes are the patterns of the routes that a user who may use items and nothing else may request.
+var itemRoutes = []string{"aliases", "facts/*/*/**", "preview/*/*/**", "zip/*/*"}
+
 // ServeHTTP serves a request, whose operations of storages count for its actor. The media app stays open
 // until the answer is written.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(storagedrivers.WithOwner(r.Context(), actorOf(r).Owner()))
 	c := &call{handler: h, w: w, r: r}
+	c.account, _ = r.Context().Value(itemsOnlyKey{}).(*access.Account)
 	err := c.serve()
 	if err == nil || r.Context().Err() != nil { // the client is gone
 		return
@@ -170,6 +176,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		h.log.Error("serving the API for administrators", zap.String("error", c.redacted(err.Error())))
 		refusal = failf(http.StatusInternalServerError, "The request failed. The log of Caddy has the reason.")
+	}
+	if c.account != nil && refusal.status >= http.StatusInternalServerError && w.Header().Get("Retry-After") == "" {
+		refusal = failf(refusal.status, "This cannot be read now. Try again later.") // the reason is for administrators
 	}
 	if refusal.Current != nil {
 		w.Header().Set("ETag", refusal.Current.Tag)
@@ -194,6 +203,8 @@ func (c *call) serve() error {
 		case !ok || route.scope != everywhere && c.handler.editor == nil:
 		case route.method != method && route.method != "":
 			allowed = append(allowed, route.method)
+		case c.account != nil && !slices.Contains(itemRoutes, route.pattern):
+			return errItemsOnly
 		case route.scope == edits && c.handler.editor.client == nil:
 			return errOff
 		case route.scope == edits:
@@ -201,11 +212,20 @@ func (c *call) serve() error {
 			return route.serve(c)
 		default:
 			c.args = args
-			return c.withApp(route.serve)
+			return c.withApp(func(c *call) error {
+				if c.account != nil && len(args) > 1 {
+					if _, err := c.alias(); err != nil {
+						return err
+					}
+				}
+				return route.serve(c)
+			})
 		}
 	}
 	return c.withApp(func(*call) error { return c.notServed(allowed) })
 }
+
+var errItemsOnly = failf(http.StatusForbidden, "Your user may see and change items only.")
 
 const notRunning = "The media app is not running: the configuration has none."
 
@@ -349,7 +369,16 @@ func (c *call) bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.r.Context(), c.handler.maxTime)
 }
 
-type actorKey struct{}
+type (
+	actorKey     struct{}
+	itemsOnlyKey struct{}
+)
+
+// WithItemsOnly returns a context for the requests of a user who may use items of the aliases of an account,
+// by its rights, and nothing else.
+func WithItemsOnly(ctx context.Context, account access.Account) context.Context {
+	return context.WithValue(ctx, itemsOnlyKey{}, &account)
+}
 
 // WithActor returns a context for the requests of a known actor.
 func WithActor(ctx context.Context, actor item.Actor) context.Context {

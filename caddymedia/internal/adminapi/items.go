@@ -17,10 +17,10 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/service"
 )
 
-// alias returns the alias named in the address.
+// alias returns the alias named in the address. A user must not learn which others exist.
 func (c *call) alias() (*item.Alias, error) {
 	alias, ok := c.service.Alias(item.Kind(c.args[0]), c.args[1])
-	if !ok {
+	if !ok || c.account != nil && !c.account.Allows(alias.Name) {
 		return nil, failf(http.StatusNotFound, "There is no alias %.64q of this kind.", c.args[1])
 	}
 	return alias, nil
@@ -107,7 +107,7 @@ func (c *call) facts() error {
 		return cmp.Or(cmp.Compare(a.Width, b.Width), cmp.Compare(a.Height, b.Height))
 	})
 	answer.Srcset = srcset
-	if alias.Private != nil {
+	if alias.Private != nil && (c.account == nil || c.account.May(access.Sign)) {
 		signed, err := c.service.Sign(ctx, service.SignRequest{Kind: alias.Kind, Alias: alias.Name, Filenames: []string{c.args[2]}})
 		if err == nil { // otherwise the token store is down, which the page of the storages shows
 			_, answer.Query, _ = strings.Cut(signed[0].URL, "?")

@@ -1,6 +1,7 @@
 package adminapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"io"
@@ -9,12 +10,16 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"go.uber.org/zap"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
 )
 
@@ -64,6 +69,57 @@ func TestRefusals(t *testing.T) { // not parallel: Caddy has globals
 		if got := w.Header().Get("Allow"); got != c.allow {
 			t.Errorf("%s %s: Allow %q, want %q", c.method, c.path, got, c.allow)
 		}
+	}
+}
+
+// TestItemsOnly: a user who may use items and nothing else gets what their pages need, of the aliases of the
+// user. Any other route is refused.
+func TestItemsOnly(t *testing.T) {
+	root := load(t, `{"storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}}, "dead": {"driver": {"name": "foreign", "fault": "unavailable", "word": "hidden"}}},
+		"image_aliases": {"photos": {"private": {}, "storage": "main"}}, "file_aliases": {"docs": {"storage": "main"}, "other": {"storage": "main"}, "far": {"storage": "dead"}},
+		"accounts": {"site-one": {"password_hash": "`+hash+`", "aliases": ["photos"]}}}`)
+	files(t, root+"/img/photos", "a.jpg")
+	files(t, root+"/file/docs", "a.txt")
+	panel, err := NewEditor(Off, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited := func(rights ...access.Right) http.Handler {
+		account := access.Account{APIKey: "carla", Aliases: []string{"photos", "docs", "far"}, Rights: rights}
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			panel.ServeHTTP(w, r.WithContext(WithItemsOnly(r.Context(), account)))
+		})
+	}
+	all, list := limited(access.Rights()...), limited(access.List)
+	for _, route := range routes {
+		if slices.Contains(itemRoutes, route.pattern) {
+			continue
+		}
+		path := "/" + strings.NewReplacer("**", "a", "*", "docs").Replace(route.pattern)
+		wantError(t, ask(t, all, cmp.Or(route.method, http.MethodPost), path, "{}"), http.StatusForbidden, "items only")
+	}
+	for _, path := range []string{"/facts/file/other/a.txt", "/facts/file/none/a.txt", "/preview/file/other/a.txt", "/preview/file/none/a.txt"} {
+		wantError(t, ask(t, all, http.MethodGet, path, ""), http.StatusNotFound, "There is no alias")
+	}
+	wantError(t, ask(t, all, http.MethodPost, "/zip/file/other", "filename=a.txt"), http.StatusNotFound, "There is no alias")
+	wantError(t, ask(t, all, http.MethodGet, "/preview/file/far/a.mp4", ""), http.StatusServiceUnavailable, "This cannot be read now. Try again later.")
+	if w := ask(t, all, http.MethodGet, "/preview/file/docs/a.txt", ""); w.Code != http.StatusOK || w.Body.String() != "x" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	for handler, signed := range map[*http.Handler]bool{&all: true, &list: false} {
+		facts := decoded[factsAnswer](t, ask(t, *handler, http.MethodGet, "/facts/img/photos/a.jpg", ""), http.StatusOK)
+		if (facts.Query != "") != signed {
+			t.Errorf("signed %q, want %t", facts.Query, signed)
+		}
+	}
+	w := ask(t, all, http.MethodGet, "/aliases", "")
+	for _, hidden := range []string{"other", "site-one", "main", "dead", root} {
+		if strings.Contains(w.Body.String(), hidden) {
+			t.Errorf("%s is shown: %s", hidden, w.Body)
+		}
+	}
+	if got := strings.Count(w.Body.String(), `"name"`); got != 3 {
+		t.Errorf("%d aliases: %s", got, w.Body)
 	}
 }
 

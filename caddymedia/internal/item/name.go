@@ -127,7 +127,7 @@ func (a *Alias) refusedExtension(ext string, origin Origin) error {
 		case slices.Contains(imaging.OptionalExtensions(), ext):
 			way = "to accept it, an administrator adds formats " + ext + " to the image alias " + a.Name
 		case origin == OriginPanel:
-			way = "choose an alias for files"
+			way = "choose a library for files"
 		}
 		return Failf(BadContent, "%s; images may be %s; %s", refused, a.extensions(), way)
 	}

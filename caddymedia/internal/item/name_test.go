@@ -26,7 +26,7 @@ func TestRefusedExtension(t *testing.T) {
 		{Image, OriginHTTP, few, "mp4", ".mp4 is not accepted; images may be csv or pdf; files of other kinds go to /api/upload/file"},
 		{Image, OriginHTTP, few, "webp", ".webp is not accepted; images may be csv or pdf; to accept it, an administrator adds formats webp to the image alias photos"},
 		{Image, OriginHTTP, few, "", "the name has no extension; images may be csv or pdf; files of other kinds go to /api/upload/file"},
-		{Image, OriginPanel, few, "mp4", ".mp4 is not accepted; images may be csv or pdf; choose an alias for files"},
+		{Image, OriginPanel, few, "mp4", ".mp4 is not accepted; images may be csv or pdf; choose a library for files"},
 		{Image, OriginPanel, few, "heic", ".heic is not accepted; images may be csv or pdf; to accept it, an administrator adds formats heic to the image alias photos"},
 		{File, OriginPanel, few, "exe", ".exe is not accepted; files may be csv or pdf"},
 		{File, OriginHTTP, many, "exe", "x058, x059 or 770 others"},

@@ -413,7 +413,7 @@ func (q *itemsRequest) query() (query service.ItemQuery, problem string) {
 	}
 	if order := values.Get("order"); order != "" {
 		if query.Order = service.Order(order); !slices.Contains(service.Orders(), query.Order) {
-			return query, "the parameter order is name, -name, modified or -modified"
+			return query, "the parameter order is name, modified or size, or one of these after a minus"
 		}
 	}
 	most := uint64(maxPage)

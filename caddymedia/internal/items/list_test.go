@@ -36,6 +36,7 @@ func TestItems(t *testing.T) {
 		"?order=name":                      {[]string{"a.txt", "b.txt"}, []string{"sub"}},
 		"?order=-name":                     {[]string{"b.txt", "a.txt"}, []string{"sub"}},
 		"?order=modified":                  {[]string{"a.txt", "b.txt"}, []string{"sub"}},
+		"?order=size":                      {[]string{"a.txt", "b.txt"}, []string{"sub"}},
 		"?order=-modified&limit=200":       {[]string{"b.txt", "a.txt"}, []string{"sub"}},
 		"?recursive=1&order=-name&other=1": {[]string{"sub/deep/d.txt", "sub/c.txt", "b.txt", "a.txt"}, []string{}},
 		"?limit=&order=&search=&cursor=":   {[]string{"a.txt", "b.txt"}, []string{"sub"}},
@@ -247,7 +248,7 @@ func TestManyItems(t *testing.T) {
 		s.Put(t, "file/one/"+strings.Repeat("x", i%7)+string(rune('a'+i%26))+asText(t, i)+".txt", "")
 	}
 	header := strings.ReplaceAll(bearer, "$TOKEN", s.Token(t))
-	for order, status := range map[string]int{"name": 200, "-name": 400, "modified": 400, "-modified": 400} {
+	for order, status := range map[string]int{"name": 200, "-name": 400, "modified": 400, "-modified": 400, "-size": 400} {
 		w := s.Request(t, http.MethodGet, itemsPath+"file/one?order="+order, header, "")
 		s.Unread(t, w, status)
 	}

@@ -29,6 +29,10 @@ func init() {
 //		session <idle> [<lifetime>]
 //		user    <placeholder>
 //		editors <user...>
+//		uploaders <user...> {
+//			aliases <alias...>
+//			may     upload|replace|move|delete|sign...
+//		}
 //		admin   <address>|off
 //	}
 //
@@ -79,12 +83,13 @@ func (p *Panel) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.ArgErr()
 	}
 	return modules.ParseBlock(d, "media_admin", modules.Readers{
-		"login":   p.parseLogin,
-		"session": p.parseSession,
-		"user":    modules.ReadText(&p.User),
-		"editors": modules.ReadTexts(&p.Editors),
-		"admin":   modules.ReadText(&p.Admin),
-	})
+		"login":     p.parseLogin,
+		"session":   p.parseSession,
+		"user":      modules.ReadText(&p.User),
+		"editors":   modules.ReadTexts(&p.Editors),
+		"uploaders": p.parseUploaders,
+		"admin":     modules.ReadText(&p.Admin),
+	}, "uploaders")
 }
 
 func (p *Panel) parseLogin(d *caddyfile.Dispenser) error {
@@ -110,6 +115,21 @@ func (p *Panel) parseLogin(d *caddyfile.Dispenser) error {
 		return d.Err("login has no users; each is a line of a name and a password hash")
 	}
 	return nil
+}
+
+func (p *Panel) parseUploaders(d *caddyfile.Dispenser) error {
+	var u Uploaders
+	if err := modules.ReadTexts(&u.Users)(d); err != nil {
+		return err
+	}
+	err := modules.ParseBlock(d, "uploaders", modules.Readers{
+		"aliases": modules.ReadTexts(&u.Aliases), "may": modules.ReadTexts(&u.May),
+	})
+	if err == nil {
+		err = u.check()
+	}
+	p.Uploaders = append(p.Uploaders, u)
+	return err
 }
 
 func (p *Panel) parseSession(d *caddyfile.Dispenser) error {

@@ -82,6 +82,13 @@ func (p *Panel) validateLogin() error {
 			return fmt.Errorf("editors: there is no user %q in login", editor)
 		}
 	}
+	for _, u := range p.Uploaders {
+		for _, user := range u.Users {
+			if _, ok := p.Login[user]; !ok {
+				return fmt.Errorf("uploaders: there is no user %q in login", user)
+			}
+		}
+	}
 	return nil
 }
 

@@ -56,8 +56,13 @@ type Panel struct {
 	// Default: `{http.auth.user.id}`, which handlers such as `basic_auth` set.
 	User string `json:"user,omitempty"`
 
-	// The users who may make changes; others may only read. Default: all.
+	// The users who may change everything; others may only read. An editor has the rights of the
+	// system user that runs Caddy. Default: all who are no uploaders.
 	Editors []string `json:"editors,omitempty"`
+
+	// The users for whom the panel is a media library: they see and change items, and nothing of the
+	// configuration. Default: none.
+	Uploaders []Uploaders `json:"uploaders,omitempty"`
 
 	// The address of Caddy's admin endpoint, on the loopback interface or a unix socket. With
 	// `off` the configuration cannot be changed. Default: in a Caddyfile the address of the
@@ -108,6 +113,9 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 		return err
 	}
 	app := module.(*plugin.App) // this is what "media" is
+	if err := p.checkAliases(app.Service()); err != nil {
+		return err
+	}
 	if p.pages, err = newPages(web.Files); err != nil {
 		return fmt.Errorf("reading the pages: %w", err)
 	}
@@ -134,6 +142,9 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 
 // Validate checks the options.
 func (p *Panel) Validate() error {
+	if err := p.checkUploaders(); err != nil {
+		return err
+	}
 	switch {
 	case slices.Contains(p.Editors, ""):
 		return errors.New("editors: a name is empty")
@@ -171,7 +182,7 @@ func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 		p.fail(w, r, http.StatusForbidden, otherSite)
 		return nil
 	}
-	if !v.editor && changes(r, rest) {
+	if !v.editor && !v.itemsOnly && changes(r, rest) {
 		p.fail(w, r, http.StatusForbidden, onlyLooking)
 		return nil
 	}

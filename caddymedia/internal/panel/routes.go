@@ -31,11 +31,11 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 		if p.allowed(w, r, http.MethodGet, http.MethodHead) {
 			p.answer(w, r, http.StatusOK, p.session(r.Context(), v))
 		}
-	case route == "openapi.json":
+	case route == "openapi.json" && !v.itemsOnly:
 		if p.allowed(w, r, http.MethodGet, http.MethodHead) {
 			p.answer(w, r, http.StatusOK, json.RawMessage(mediahttp.OpenAPI))
 		}
-	case (r.Method == http.MethodPut || r.Method == http.MethodPost) && area != "zip":
+	case (r.Method == http.MethodPut || r.Method == http.MethodPost) && area != "zip" && !v.itemsOnly:
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		if err != nil || kind != "application/json" { // a form of another site could send it
 			p.fail(w, r, http.StatusUnsupportedMediaType, "the body must be application/json")
@@ -44,7 +44,11 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 		fallthrough
 	default:
 		actor := item.Actor{Origin: item.OriginPanel, Account: v.name, Client: plugin.ClientOf(r.Context())}
-		p.routes.ServeHTTP(w, r.WithContext(adminapi.WithActor(r.Context(), actor)))
+		ctx := adminapi.WithActor(r.Context(), actor)
+		if v.itemsOnly {
+			ctx = adminapi.WithItemsOnly(ctx, v.account)
+		}
+		p.routes.ServeHTTP(w, r.WithContext(ctx))
 	}
 }
 
@@ -85,12 +89,6 @@ func (p *Panel) allowed(w http.ResponseWriter, r *http.Request, methods ...strin
 	return false
 }
 
-// visitor is the user of a request.
-type visitor struct {
-	name   string // empty if not logged in
-	editor bool
-}
-
 // visitor returns the user of a request. The name is never expanded as a placeholder.
 func (p *Panel) visitor(r *http.Request) visitor {
 	replacer, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
@@ -107,7 +105,7 @@ func (p *Panel) visitor(r *http.Request) visitor {
 	if strings.TrimSpace(name) == "" {
 		return visitor{}
 	}
-	return visitor{name: name, editor: p.edits(name)}
+	return p.visitorOf(name)
 }
 
 const otherSite = "the request comes from another site"

@@ -10,12 +10,18 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/caddymedia/internal/access"
 )
 
 // session describes the visitor and the panel for the pages.
 type session struct {
 	User   string `json:"user"`
 	Editor bool   `json:"editor"`
+	// ItemsOnly means that the pages show items and nothing else.
+	ItemsOnly bool `json:"items_only,omitempty"`
+	// May are the rights to items. All users may list them.
+	May []access.Right `json:"may"`
 	// LogOut reports whether the panel has the session, so that it can be ended.
 	LogOut bool `json:"log_out"`
 	// WhyNot is the reason why nothing can be changed, empty if there is none.
@@ -38,7 +44,12 @@ const (
 )
 
 func (p *Panel) session(ctx context.Context, v visitor) session {
-	s := session{User: v.name, Editor: v.editor, LogOut: p.login != nil, StartedFrom: valueOf(p.args, "--config", "-c")}
+	s := session{User: v.name, Editor: v.editor, ItemsOnly: v.itemsOnly, May: v.account.AllRights(), LogOut: p.login != nil}
+	if v.itemsOnly {
+		s.Lasting = true // what they change does
+		return s
+	}
+	s.StartedFrom = valueOf(p.args, "--config", "-c")
 	running, err := p.api.Running(ctx)
 	var why string
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 
@@ -17,9 +16,12 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/uploads"
 )
 
-const notRunning = "the media service is not running"
+const (
+	notRunning   = "the media service is not running"
+	mayNotUpload = "Your user may not upload."
+)
 
-// upload stores files as the public endpoints do. Editors may upload to all aliases.
+// upload stores files as the public endpoints do, in the aliases of the visitor.
 func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, rest string) {
 	word, below, isBelow := strings.Cut(rest, "/")
 	kind := item.Kind(word)
@@ -28,10 +30,14 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, rest s
 		p.fail(w, r, http.StatusNotFound, "there is no such route")
 		return
 	}
+	if refused := caller.RightRefusal(v.account, access.Upload); refused != nil {
+		p.fail(w, r, refused.Status, mayNotUpload)
+		return
+	}
 	known, ended := p.caller(r, v)
 	defer ended()
 	if isBelow {
-		p.uploadResumable(w, r, v, kind, id, known)
+		p.uploadResumable(w, r, kind, id, known)
 		return
 	}
 	if failed, ok := errors.AsType[*httpx.Error](uploads.Serve(p.gate, w, r, kind, known)); ok {
@@ -39,8 +45,8 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, rest s
 	}
 }
 
-// items lists, deletes, moves, copies and replaces items as the public endpoints do. Users list those of
-// all aliases, and editors may change them.
+// items lists, deletes, moves, copies and replaces items as the public endpoints do, by the rights of the
+// visitor.
 func (p *Panel) items(w http.ResponseWriter, r *http.Request, v visitor) {
 	base := url.URL{Path: p.base + "/api/items/"}
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), base.EscapedPath())
@@ -50,34 +56,28 @@ func (p *Panel) items(w http.ResponseWriter, r *http.Request, v visitor) {
 		p.fail(w, r, http.StatusNotFound, "there is no such route")
 		return
 	}
-	known := caller.Known{Account: access.Account{APIKey: v.name}, Origin: item.OriginPanel}
-	known.Account.Rights = []access.Right{access.List}
+	known := caller.Known{Account: v.account, Origin: item.OriginPanel}
 	if !reads(r) {
 		var ended func()
 		known, ended = p.caller(r, v)
 		defer ended()
-		known.Account.Rights = access.Rights()
 	}
 	if failed, ok := errors.AsType[*httpx.Error](items.Serve(p.gate, w, r, kind, path, known)); ok {
 		p.fail(w, r, failed.Status, notRunning)
 	}
 }
 
-// caller returns the editor of a request that changes items. The session does not become idle until
+// caller returns the visitor of a request that changes items. The session does not become idle until
 // ended is called.
 func (p *Panel) caller(r *http.Request, v visitor) (known caller.Known, ended func()) {
 	confirm, ended := p.uploadSession(r, v)
-	return caller.Known{Account: access.Account{APIKey: v.name}, Origin: item.OriginPanel, Confirm: confirm}, ended
+	return caller.Known{Account: v.account, Origin: item.OriginPanel, Confirm: confirm}, ended
 }
 
-// uploadResumable serves the resumable uploads of an editor. Reading the state of an upload may
-// finish it, so it is for editors too. The pages use the methods themselves: one in a header would
-// pass the checks of another.
-func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visitor, kind item.Kind, id string, known caller.Known) {
-	if !v.editor {
-		p.fail(w, r, http.StatusForbidden, onlyLooking)
-		return
-	}
+// uploadResumable serves the resumable uploads of a visitor who may upload. Reading the state of an
+// upload may finish it. The pages use the methods themselves: one in a header would pass the checks of
+// another.
+func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, kind item.Kind, id string, known caller.Known) {
 	if r.Header.Get("X-Http-Method-Override") != "" {
 		p.fail(w, r, http.StatusBadRequest, "use the method itself instead of X-HTTP-Method-Override")
 		return
@@ -110,13 +110,13 @@ func anyPanel(service *service.Service, fits func(*Panel) bool) bool {
 
 // uploadSession keeps the session of a request from becoming idle until the caller calls ended.
 // confirm reports whether v may still change items. A panel of the running configuration must have v
-// as an editor. With a login, the session must be valid and the password hash unchanged; without one,
-// the `user` of that panel must be the same.
+// as an editor, or as an uploader with the same rights. With a login, the session must be valid and the
+// password hash unchanged; without one, the `user` of that panel must be the same.
 func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running *service.Service) bool, ended func()) {
 	if p.login == nil {
 		return func(running *service.Service) bool {
 			return anyPanel(running, func(other *Panel) bool {
-				return other.login == nil && other.User == p.User && other.edits(v.name)
+				return other.login == nil && other.User == p.User && other.mayStill(v)
 			})
 		}, func() {}
 	}
@@ -127,12 +127,7 @@ func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running 
 	fingerprint := p.login.fingerprints[v.name]
 	return func(running *service.Service) bool {
 		return p.login.sessions.lasts(secret, fingerprint, p.login.now()) && anyPanel(running, func(other *Panel) bool {
-			return other.login != nil && other.login.fingerprints[v.name] == fingerprint && other.edits(v.name)
+			return other.login != nil && other.login.fingerprints[v.name] == fingerprint && other.mayStill(v)
 		})
 	}, p.login.sessions.beginUpload(secret, p.login.now)
-}
-
-// edits reports whether a user is an editor.
-func (p *Panel) edits(user string) bool {
-	return len(p.Editors) == 0 || slices.Contains(p.Editors, user)
 }

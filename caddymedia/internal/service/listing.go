@@ -29,7 +29,7 @@ var (
 	ErrUnordered = errors.New("the list is too long for this order")
 )
 
-// Order is the order of a list of items. The folders of a list come first in an order by time.
+// Order is the order of a list of items. The folders of a list come first in an order by time or size.
 type Order string
 
 // The orders. The zero Order is ByName.
@@ -38,10 +38,14 @@ const (
 	ByNameDown     Order = "-name"
 	ByModified     Order = "modified"
 	ByModifiedDown Order = "-modified"
+	BySize         Order = "size"
+	BySizeDown     Order = "-size"
 )
 
 // Orders returns all orders.
-func Orders() []Order { return []Order{ByName, ByNameDown, ByModified, ByModifiedDown} }
+func Orders() []Order {
+	return []Order{ByName, ByNameDown, ByModified, ByModifiedDown, BySize, BySizeDown}
+}
 
 const (
 	// maxListings is the maximum number of listings of one folder for one page. Some may be empty.
@@ -146,11 +150,12 @@ type finder struct {
 func (f *finder) isDeep() bool { return f.Search != "" || f.Recursive }
 
 // position is the progress of a list: the page of the storage, and the last key examined. A storage's
-// own cursors only separate its pages. In an order by time, Time is that of the last item.
+// own cursors only separate its pages. In an order by time or size, Time and Size are those of the last item.
 type position struct {
 	Page  string `json:"p,omitempty"`
 	After string `json:"a,omitempty"`
 	Time  *int64 `json:"t,omitempty"` // in Unix nanoseconds; nil for a folder
+	Size  int64  `json:"s,omitempty"` // in an order by size
 }
 
 // maxCursor is the largest cursor in bytes. A key has 1,024, and the token of a storage some hundred.
@@ -345,7 +350,7 @@ func (f *finder) ordered(ctx context.Context, at position) (ItemPage, error) {
 		f.remember(entries)
 	}
 	if !isFirst {
-		last := storagedrivers.Info{Key: at.After}
+		last := storagedrivers.Info{Key: at.After, Size: at.Size}
 		if at.Time != nil {
 			last.ModTime = time.Unix(0, *at.Time)
 		}
@@ -363,6 +368,9 @@ func (f *finder) ordered(ctx context.Context, at position) (ItemPage, error) {
 		next := position{After: last.Key}
 		if !last.ModTime.IsZero() { // a folder has none
 			next.Time = new(last.ModTime.UnixNano())
+		}
+		if f.Order == BySize || f.Order == BySizeDown {
+			next.Size = last.Size
 		}
 		f.page.Next = f.cursor(next)
 		break
@@ -435,6 +443,9 @@ func isFolder(entry storagedrivers.Info) bool { return strings.HasSuffix(entry.K
 // compare returns the comparison of an order.
 func (o Order) compare() func(a, b storagedrivers.Info) int {
 	byName := func(a, b storagedrivers.Info) int { return strings.Compare(a.Key, b.Key) }
+	bySize := func(a, b storagedrivers.Info) int {
+		return cmp.Or(foldersFirst(a, b), cmp.Compare(a.Size, b.Size), byName(a, b))
+	}
 	byTime := func(a, b storagedrivers.Info) int {
 		return cmp.Or(foldersFirst(a, b), a.ModTime.Compare(b.ModTime), byName(a, b))
 	}
@@ -445,12 +456,16 @@ func (o Order) compare() func(a, b storagedrivers.Info) int {
 		return byTime
 	case ByModifiedDown:
 		return func(a, b storagedrivers.Info) int { return cmp.Or(foldersFirst(a, b), byTime(b, a)) }
+	case BySize:
+		return bySize
+	case BySizeDown:
+		return func(a, b storagedrivers.Info) int { return cmp.Or(foldersFirst(a, b), bySize(b, a)) }
 	default:
 		return byName
 	}
 }
 
-// foldersFirst compares entries by what they are. Folders have no time.
+// foldersFirst compares entries by what they are. Folders have no time and no size.
 func foldersFirst(a, b storagedrivers.Info) int {
 	switch {
 	case isFolder(a) == isFolder(b):

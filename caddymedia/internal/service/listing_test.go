@@ -95,6 +95,9 @@ func TestListItems(t *testing.T) {
 		{"recursive down", func(q *ItemQuery) { q.Recursive, q.Order = true, ByNameDown }, []string{"c.jpg", "b.svg", "a/x.jpg", "a/b/y.jpg", "a.jpg"}},
 		{"oldest first", func(q *ItemQuery) { q.Order = ByModified }, []string{"a/", "c.jpg", "a.jpg", "b.svg"}},
 		{"newest first", func(q *ItemQuery) { q.Order = ByModifiedDown }, []string{"a/", "b.svg", "a.jpg", "c.jpg"}},
+		{"smallest first", func(q *ItemQuery) { q.Order = BySize }, []string{"a/", "a.jpg", "b.svg", "c.jpg"}},
+		{"largest first", func(q *ItemQuery) { q.Order = BySizeDown }, []string{"a/", "c.jpg", "b.svg", "a.jpg"}},
+		{"largest found", func(q *ItemQuery) { q.Search, q.Order = "jpg", BySizeDown }, []string{"a/b/y.jpg", "a/x.jpg", "c.jpg", "a.jpg"}},
 		{"newest found", func(q *ItemQuery) { q.Search, q.Order = "jpg", ByModifiedDown }, []string{"a/b/y.jpg", "a/x.jpg", "a.jpg", "c.jpg"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -370,7 +373,7 @@ func TestListItemsAborted(t *testing.T) {
 // TestOrderOfTheEpoch: objects of the time 0 have a place in a list by time.
 func TestOrderOfTheEpoch(t *testing.T) {
 	t.Parallel()
-	for _, order := range []Order{ByModified, ByModifiedDown} {
+	for _, order := range []Order{ByModified, ByModifiedDown, BySize, BySizeDown} {
 		dated := ancient{memory.New()}
 		storage := derivedtest.Closed(t, "ancient", dated, storagedrivers.Options{})
 		for i := range 5 {
