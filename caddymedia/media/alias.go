@@ -35,8 +35,8 @@ type AliasOptions struct {
 	// The start of the public addresses of this alias. Default: the `cdn_base` of the app.
 	CDNBase string `json:"cdn_base,omitempty" option:"address" example:"https://cdn.example.com"`
 
-	// The largest accepted item, in bytes. Default: `max_image_size` or `max_file_size` of the
-	// limits.
+	// The largest accepted item, in bytes or such as `10MiB`. Default: `max_image_size` or
+	// `max_file_size` of the limits.
 	MaxSize int64 `json:"max_size,omitempty" option:"size"`
 
 	// The `Cache-Control` header of the items. In a private alias it is that of its public

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 )
 
 func init() {
@@ -32,9 +34,22 @@ anything failed.`,
 		CobraFunc: func(cmd *cobra.Command) {
 			cmd.Args = cobra.NoArgs // so that a command that does not exist is an error
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-			cmd.AddCommand(probeCommand(), copyCommand(), uploadCommand(), variantsCommand(), sweepCommand(), cacheCommand())
+			cmd.AddCommand(probeCommand(), copyCommand(), uploadCommand(), variantsCommand(), sweepCommand(), cacheCommand(), versionCommand())
 		},
 	})
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Show the version of the plug-in, of Caddy and of Go",
+		Long:  "Show the version of the plug-in, of Caddy and of Go in this program.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), plugin.Version())
+			return err
+		},
+	}
 }
 
 // maxArguments is for commands that have no limit.

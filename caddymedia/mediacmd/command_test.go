@@ -288,3 +288,11 @@ func TestCache(t *testing.T) {
 		t.Errorf("%q, error %v", out, err)
 	}
 }
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	out, _, err := run(t, versionCommand())
+	if err != nil || out != plugin.Version()+"\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}

@@ -271,7 +271,9 @@ func (f *folder) openDir(key string) (*os.File, error) {
 	dir, err := f.root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		f.flush.forget(name) // others may have removed it
-		if err := f.root.MkdirAll(name, dirPerm); err != nil {
+		if err := f.root.MkdirAll(name, dirPerm); errors.Is(err, fs.ErrNotExist) {
+			return nil, f.lookupError(err)
+		} else if err != nil {
 			return nil, fmt.Errorf("making folder %q: %w", name, mapFolderError(err))
 		}
 		dir, err = f.root.Open(name)

@@ -416,3 +416,28 @@ func TestReplacedRootIsNotSwept(t *testing.T) {
 	_, err = os.Stat(filepath.Join(f.root, scratchPrefix+"YOUNG/1"))
 	test.Is(t, err, nil, "the leftover")
 }
+
+// TestRootGoneDuringUpload: without the root nothing is stored, and it is not reported as a missing object.
+func TestRootGoneDuringUpload(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []storagedrivers.Mode{storagedrivers.CreateOnly, storagedrivers.Overwrite} {
+		for how, lose := range map[string]func(root string) error{
+			"moved":   func(root string) error { return os.Rename(root, root+".old") },
+			"removed": os.RemoveAll,
+		} {
+			t.Run(fmt.Sprintf("%v %s", mode, how), func(t *testing.T) {
+				t.Parallel()
+				f := follow(t)
+				st := stageOn(t, f, "staged")
+				test.Must(t, lose(f.root))
+				err := commitOne(t.Context(), f, st, "deep/er", storagedrivers.PutOptions{Mode: mode})
+				if !errors.Is(err, storagedrivers.ErrUnavailable) || errors.Is(err, fs.ErrNotExist) || storagedrivers.CauseOf(err) == "" {
+					t.Errorf("commit: %v, want unavailable with a cause", err)
+				}
+				test.Must(t, st.Close())
+				_, err = os.Stat(f.root)
+				test.Is(t, err, fs.ErrNotExist, "the folder was made again")
+			})
+		}
+	}
+}

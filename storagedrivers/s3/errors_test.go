@@ -218,6 +218,7 @@ func TestCauses(t *testing.T) {
 	}{
 		{http.StatusNotFound, "NoSuchBucket", nil, "The bucket does not exist. Create it, or correct its name."},
 		{http.StatusMovedPermanently, "PermanentRedirect", http.Header{"X-Amz-Bucket-Region": {"eu-west-1"}}, wrongRegion},
+		{http.StatusBadRequest, "AuthorizationHeaderMalformed", nil, wrongRegion},
 		{http.StatusForbidden, "InvalidAccessKeyId", nil, wrongKey},
 		{http.StatusForbidden, "SignatureDoesNotMatch", nil, wrongKey},
 		{http.StatusBadRequest, "ExpiredToken", nil, expired},
@@ -225,6 +226,21 @@ func TestCauses(t *testing.T) {
 		{http.StatusInternalServerError, "InternalError", nil, ""},
 	} {
 		drivertest.Cause(t, answering(t, tt.status, tt.code, tt.header).Check(t.Context()), tt.want)
+	}
+}
+
+// TestWrongRegion: a service that is not Amazon names the right region.
+func TestWrongRegion(t *testing.T) {
+	t.Parallel()
+	config := real(t).config
+	config.Bucket, config.Region = "bucket", "eu-central-1"
+	d, err := newDriver(config, slog.New(slog.DiscardHandler))
+	test.Must(t, err)
+	defer d.Close()
+	err = d.Check(t.Context())
+	drivertest.Cause(t, err, wrongRegion)
+	if !strings.Contains(err.Error(), "us-east-1") {
+		t.Errorf("%v does not name the region", err)
 	}
 }
 

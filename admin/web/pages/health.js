@@ -110,8 +110,8 @@ function show(region, children) {
 	if (again) (again.querySelector('summary') ?? again).focus();
 }
 
-/** @param {{storages: Stored[], tokens: TokenStore | null, webp_encoder: string}} answer */
-function content({ storages, tokens, webp_encoder: encoder }) {
+/** @param {{storages: Stored[], tokens: TokenStore | null, webp_encoder: string, version: string}} answer */
+function content({ storages, tokens, webp_encoder: encoder, version }) {
 	const down = storages.filter((storage) => storage.health?.state === 'down').length;
 	const trouble = down + (tokens?.ok ? 0 : 1);
 	return [
@@ -123,6 +123,7 @@ function content({ storages, tokens, webp_encoder: encoder }) {
 		h('section', null, h('h2', null, 'Service'), rowList('Service', [
 			tokenRow(tokens ?? {}),
 			serviceRow('items', 'WebP encoder', encoder || 'none: this build cannot make WebP variants'),
+			serviceRow('info', 'Version', version),
 			serviceRow('file', 'Configuration', 'The running configuration, with placeholders for secrets.',
 				null,
 				h('div', { class: 'row-actions' }, caddyfileButton(),

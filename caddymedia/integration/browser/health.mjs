@@ -15,7 +15,7 @@ await run(async () => {
 	assert.equal(await page.evaluate(() => document.activeElement.id), 'main', 'the button is gone, the focus is not');
 	await page.reload();
 	await page.getByRole('link', { name: 'Health', exact: true }).click();
-	await page.getByRole('list', { name: 'Service' }).waitFor();
+	await page.getByRole('list', { name: 'Service' }).getByText(/, Caddy .*, go1\./).waitFor();
 	assert.equal(await notice.count(), 0, 'it stays dismissed');
 	await download(page, page.getByRole('link', { name: 'Download', exact: true }));
 	await asCaddyfile(page, page.getByRole('button', { name: 'As Caddyfile' }));

@@ -45,7 +45,17 @@ await run(async () => {
 	const stranger = await get(page, '/api/upload/image', { method: 'POST', headers });
 	assert.equal(stranger.status, 401);
 	assert.equal(JSON.parse(stranger.text).success, false);
-	// Headers of the page's other tools, but no cookies.
+	// Cookies are refused, headers of the page's other tools are not: Sentry, OpenTelemetry, axios.
 	assert.equal(await get(page, '/api/upload/image', { method: 'POST', credentials: 'include' }), 'TypeError');
-	assert.equal((await get(page, '/api/upload/image', { method: 'POST', headers: { 'X-Other': 'x' } })).status, 401);
+	for (const added of [
+		{ 'sentry-trace': '771a43a4192642f0b136d5159a501700-7e2f5f3d6c1b4a09-1', baggage: 'sentry-environment=production' },
+		{ traceparent: '00-771a43a4192642f0b136d5159a501700-7e2f5f3d6c1b4a09-01', tracestate: 'vendor=1' },
+		{ 'X-Requested-With': 'XMLHttpRequest', 'X-XSRF-TOKEN': 'abc' },
+	]) {
+		await page.evaluate((headers) => {
+			const send = window.sent ??= window.fetch;
+			window.fetch = (address, init) => send(address, { ...init, headers: { ...init.headers, ...headers } });
+		}, added);
+		assert.match(await upload(page, good), /^http/, `an upload with ${Object.keys(added)}`);
+	}
 });

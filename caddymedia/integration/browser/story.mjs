@@ -24,8 +24,8 @@ await run(async () => {
 	await accessible(page, 'the key of a host');
 	assert.match(await shown.getByLabel('Fingerprint', { exact: true }).inputValue(), /^SHA256:/);
 	await shown.getByRole('button', { name: 'Trust this key' }).click();
-	// The dialog has a field of the same name.
-	await shown.waitFor({ state: 'detached' });
+	// The dialog has a field of the same name, and is in the page for a moment after it is closed.
+	await page.locator('dialog').waitFor({ state: 'detached' });
 	const key = await field('Host key').inputValue();
 	assert.equal(key, sftp.hostKey.split(' ').slice(0, 2).join(' '));
 	await field('Root').fill('pictures');

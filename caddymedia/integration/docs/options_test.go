@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/integration/pages"
 	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/modules"
 	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
 	"github.com/caddymedia/media/caddymedia/media"
@@ -55,8 +56,8 @@ func TestDocsCaddyfiles(t *testing.T) {
 
 func adaptAndValidate(t *testing.T, text string) {
 	t.Helper()
-	if strings.Contains(text, "\n\tmedia\n") && !strings.Contains(text, "\trespond ") {
-		t.Error("a misspelt address is answered with 200: respond 404 is missing")
+	if strings.Contains(text, "\n\tmedia\n") && !regexp.MustCompile(`\t(respond|file_server|reverse_proxy)\b`).MatchString(text) {
+		t.Error("a misspelt address is answered with 200: respond 404, or the site, is missing")
 	}
 	config, whole := text, strings.HasPrefix(text, "{") || siteLine.MatchString(text)
 	if first, _, _ := strings.Cut(text, " "); !whole {
@@ -152,6 +153,18 @@ func TestDocsComparison(t *testing.T) {
 	for _, info := range caddy.GetModules("media.storages") {
 		if !strings.Contains(storages, "`"+info.ID.Name()+"`") {
 			t.Errorf("the row of storages lacks %s", info.ID.Name())
+		}
+	}
+}
+
+// TestSecurityRights: the threat model names every right that an account can have.
+func TestSecurityRights(t *testing.T) {
+	t.Parallel()
+	_, holder, _ := strings.Cut(pages.Text(t, ".github/SECURITY.md"), "### The holder of a token or of an account\n")
+	holder, _, _ = strings.Cut(holder, "\n### ")
+	for _, right := range access.Rights() {
+		if !strings.Contains(holder, "`"+string(right)+"`") {
+			t.Errorf("it lacks %s", right)
 		}
 	}
 }

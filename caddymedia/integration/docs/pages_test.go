@@ -201,11 +201,51 @@ func TestDocsPages(t *testing.T) {
 	}
 }
 
-// TestDocsFirstCommand: README.md has a command on its first screen.
-func TestDocsFirstCommand(t *testing.T) {
+// TestDocsFirstScreen: README.md begins with the lines for an existing site, and a command for a trial.
+func TestDocsFirstScreen(t *testing.T) {
 	t.Parallel()
-	if block := pages.Blocks(t, pages.Top)[0]; block.Language != "sh" || block.Line > 25 {
-		t.Errorf("the first block is in line %d: %s", block.Line, block.Text)
+	blocks := pages.Blocks(t, pages.Top)
+	if lines, command := blocks[0], blocks[1]; lines.Language != "caddyfile" || command.Language != "sh" || command.Line > 40 {
+		t.Errorf("the first blocks are in lines %d and %d: %s\n%s", lines.Line, command.Line, lines.Text, command.Text)
+	}
+}
+
+// TestDocsMessages: the messages of the page about troubles are in the code, but for those of Caddy and the system.
+// "..." stands for names.
+func TestDocsMessages(t *testing.T) {
+	t.Parallel()
+	foreign := map[string]bool{
+		"unrecognized global option: media": true, "address already in use": true, "evaluated placeholder ... is empty": true,
+	}
+	var code strings.Builder
+	for _, files := range goPackages(t, token.NewFileSet()) {
+		for _, file := range files {
+			ast.Inspect(file, func(n ast.Node) bool {
+				if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
+					code.WriteString(strings.Trim(text.Value, "\"`"))
+				}
+				return true
+			})
+		}
+	}
+	seen := 0
+	for row := range strings.Lines(pages.Text(t, "troubleshooting.md")) {
+		row, isRow := strings.CutPrefix(row, "| ")
+		if !isRow {
+			continue
+		}
+		first, _, _ := strings.Cut(row, " | ")
+		for _, message := range regexp.MustCompile("`([^`]+ [^`]+)`").FindAllStringSubmatch(first, -1) {
+			seen++
+			for part := range strings.SplitSeq(message[1], "...") {
+				if !strings.Contains(code.String(), part) && !foreign[message[1]] {
+					t.Errorf("no message has %q", part)
+				}
+			}
+		}
+	}
+	if seen < 20 {
+		t.Errorf("the page has %d messages", seen)
 	}
 }
 
@@ -222,7 +262,7 @@ func TestDocsCommands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, use := range regexp.MustCompile(`\bUse: +"(\w+) [<[]`).FindAllStringSubmatch(string(b), -1) {
+		for _, use := range regexp.MustCompile(`\bUse: +"(\w+)[ "]`).FindAllStringSubmatch(string(b), -1) {
 			want = append(want, use[1])
 		}
 	}

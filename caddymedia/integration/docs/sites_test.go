@@ -158,6 +158,30 @@ func TestDocsPanel(t *testing.T) {
 	}
 }
 
+// TestDocsUpgradeResumed: a program that would not start with the saved configuration says so when it validates that
+// file, and not when it validates the Caddyfile.
+func TestDocsUpgradeResumed(t *testing.T) {
+	t.Parallel()
+	c := site.NewChild(t)
+	c.Start("tokens memory\n" + site.Account + site.LocalDefault)
+	c.Stop()
+	saved := filepath.Join(c.Home, "config", "caddy", "autosave.json")
+	validate := func(args ...string) (string, error) {
+		out, err := c.Program(append([]string{"validate", "--config"}, args...)...).CombinedOutput()
+		return string(out), err
+	}
+	if out, err := validate(saved); err != nil || !strings.HasSuffix(out, "Valid configuration\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	site.PutFile(t, saved, strings.Replace(string(site.ReadFile(t, saved)), `"storages":`, `"newer":1,"storages":`, 1))
+	if out, err := validate(saved); err == nil || !strings.Contains(out, "newer") {
+		t.Errorf("an option of a newer version: %v\n%s", err, out)
+	}
+	if out, err := validate(filepath.Join(c.Home, "Caddyfile"), "--adapter", "caddyfile"); err != nil {
+		t.Errorf("the Caddyfile: %v\n%s", err, out)
+	}
+}
+
 // recipe finds the container image, and the configuration after it.
 var recipe = regexp.MustCompile("(?s)```dockerfile\n(.*?)```.*?```caddyfile\n(.*?)```")
 

@@ -165,6 +165,13 @@ func TestExampleRuns(t *testing.T) {
 			t.Errorf("the key is logged: %s", line)
 		}
 	}
+	// The folders of the user have only the ID that each Caddy makes for itself.
+	home := filepath.Dir(filepath.Dir(s.Root))
+	for _, name := range site.FilesBelow(t, home) {
+		if !strings.HasPrefix(name, "media-data/") && name != "Caddyfile" && name != "data/caddy/instance.uuid" {
+			t.Errorf("it wrote %s", name)
+		}
+	}
 }
 
 // members is the account of the users of a login, before its trust.

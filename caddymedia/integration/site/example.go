@@ -15,7 +15,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-const exampleAddress = "http://localhost:8080"
+const (
+	exampleAddress = "http://localhost:8080"
+	exampleAdmin   = "admin localhost:2020"
+)
 
 // ExampleCaddyfile returns the content of Caddyfile.example.
 func ExampleCaddyfile(t *testing.T) string {
@@ -28,7 +31,8 @@ func ExampleCaddyfile(t *testing.T) string {
 }
 
 // RunExample runs Caddyfile.example in a process on a free port, with its admin endpoint at the
-// address admin. output stops the process and returns its output.
+// address admin. Its folders are media-data, and home, data and config beside it for those of the
+// user. output stops the process and returns its output.
 func RunExample(t *testing.T, admin string) (s *Site, output func() string) {
 	t.Helper()
 	address := servers.FreeAddress(t)
@@ -37,20 +41,17 @@ func RunExample(t *testing.T, admin string) (s *Site, output func() string) {
 		t.Fatal(err)
 	}
 	url := "http://localhost:" + port
-	config := strings.Replace(ExampleCaddyfile(t), exampleAddress, url, 1)
-	config = strings.Replace(config, "{\n", "{\n\tadmin "+admin+"\n", 1)
-	home := TempFolder(t)
-	if err := os.WriteFile(filepath.Join(home, "Caddyfile"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	config := strings.NewReplacer(exampleAddress, url, exampleAdmin, "admin "+admin).Replace(ExampleCaddyfile(t))
+	folder := TempFolder(t)
+	PutFile(t, filepath.Join(folder, "Caddyfile"), config)
 	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	cmd := exec.Command(executable, "run")
-	cmd.Dir = home
-	cmd.Env = append(os.Environ(), RunCaddy+"=1", "HOME="+home, "XDG_DATA_HOME="+home+"/data", "XDG_CONFIG_HOME="+home+"/config")
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), RunCaddy+"=1", "HOME="+folder+"/home", "XDG_DATA_HOME="+folder+"/data", "XDG_CONFIG_HOME="+folder+"/config")
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -81,7 +82,7 @@ func RunExample(t *testing.T, admin string) (s *Site, output func() string) {
 			t.Fatalf("Caddy does not start:\n%s", out.String())
 		}
 	}
-	s = &Site{URL: url, Address: address, Client: &http.Client{Transport: transport, Timeout: 30 * time.Second}}
+	s = &Site{URL: url, Address: address, Root: filepath.Join(folder, "media-data", "items"), Client: &http.Client{Transport: transport, Timeout: 30 * time.Second}}
 	return s, func() string {
 		stop()
 		return out.String()

@@ -188,6 +188,7 @@ type healthOfAll struct {
 	Storages []storageHealth
 	Tokens   tokensHealth
 	Encoder  string `json:"webp_encoder"`
+	Version  string
 }
 
 // waitForChecks returns the health after the first check of every storage.
@@ -207,7 +208,7 @@ func waitForChecks(t *testing.T) healthOfAll {
 func TestHealth(t *testing.T) {
 	load(t, full)
 	health := waitForChecks(t)
-	if len(health.Storages) != 5 || health.Tokens != (tokensHealth{Store: "memory", OK: true}) || health.Encoder == "" {
+	if len(health.Storages) != 5 || health.Tokens != (tokensHealth{Store: "memory", OK: true}) || health.Encoder == "" || health.Version != plugin.Version() {
 		t.Fatalf("%+v", health)
 	}
 	for _, s := range health.Storages {

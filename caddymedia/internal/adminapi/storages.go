@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/internal/modules"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -132,7 +133,8 @@ func (c *call) health() error {
 		Storages []storageHealth `json:"storages"`
 		Tokens   tokensHealth    `json:"tokens"`
 		Encoder  string          `json:"webp_encoder"`
-	}{all, tokens, encoderName()})
+		Version  string          `json:"version"`
+	}{all, tokens, encoderName(), plugin.Version()})
 }
 
 func (c *call) describeHealth(driver *modules.Driver, h service.Health) healthAnswer {

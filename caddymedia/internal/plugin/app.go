@@ -79,6 +79,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 // Start starts the background checks of the storages and checks the token store once. Failures are
 // logged. The first check of a storage also sweeps the leftovers of an earlier process.
 func (a *App) Start() error {
+	a.log.Info("starting the media service", "version", Version())
 	a.warn()
 	a.resizeCaches()
 	a.service.Start()

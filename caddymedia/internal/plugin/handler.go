@@ -73,7 +73,7 @@ func warnOfDroppedHeaders(log *zap.Logger, server *caddyhttp.Server) {
 		}
 	}
 	if len(dropped) > 0 {
-		log.Warn("the server drops headers that clients may send; "+
+		log.Info("the server drops headers that some clients send; clients that send Authorization need none of them, for others "+
 			"write in the global options: servers { expected_underscore_headers HTTP_SERVICE_API_KEY HTTP_SERVICE_ACCESS_TOKEN }",
 			zap.Strings("headers", dropped), zap.Strings("listener", server.Listen))
 	}
