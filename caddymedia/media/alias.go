@@ -125,7 +125,8 @@ type WebP struct {
 type FileAlias struct {
 	AliasOptions
 
-	// The accepted extensions, without dots. Extensions of PHP and shell scripts are always refused.
+	// The accepted extensions, without dots, or `*` for all names, also those without an extension.
+	// Extensions of PHP and shell scripts are always refused.
 	// Default: common documents, archives, images, audio and video.
 	Extensions []string `json:"extensions,omitempty" option:"common" example:"pdf"`
 
@@ -249,6 +250,9 @@ func (a *FileAlias) Check() error {
 	for _, ext := range a.Extensions {
 		normal := normalExtension(ext)
 		switch {
+		case ext == item.AnyExtension && len(a.Extensions) > 1:
+			return errors.New("extensions: * stands alone, because it is any extension")
+		case ext == item.AnyExtension:
 		case naming.RestrictedExtension(ext):
 			return fmt.Errorf("extensions: %q is never accepted", ext)
 		case naming.Extension("x."+normal) != normal || normal == "":

@@ -6,6 +6,7 @@ import (
 	"image"
 	"image/jpeg"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,7 +134,7 @@ func TestSchemas(t *testing.T) {
 			t.Errorf("%s has no help", name)
 		}
 		for _, o := range s.Options {
-			if want := o.Name == "password_hash" || o.Name == "signing_key"; o.Secret != want {
+			if want := slices.Contains([]string{"password_hash", "s3_secret", "signing_key"}, o.Name); o.Secret != want {
 				t.Errorf("%s of %s: secret %t, want %t", o.Name, name, o.Secret, want)
 			}
 			if o.Default == "" && !o.Required {
@@ -163,7 +164,7 @@ func TestSchemaValues(t *testing.T) {
 		want   map[string]any
 	}{
 		{"storage", Schemas.Storage, &Storage{Name: "a", Sanitize: &off}, map[string]any{"sanitize": false}},
-		{"account", Schemas.Account, &Account{PasswordHash: "x"}, map[string]any{"password_hash": "set"}},
+		{"account", Schemas.Account, &Account{PasswordHash: "x"}, map[string]any{"password_hash": "set", "s3_secret": "not set"}},
 		{
 			"image alias", Schemas.ImageAlias,
 			&ImageAlias{

@@ -22,6 +22,10 @@ var (
 	userHeader = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,99}$`)
 )
 
+// minS3Secret is the shortest secret in bytes. Anyone who sees a signed request can guess at its secret as fast as his
+// machine computes.
+const minS3Secret = 16
+
 // secretHeaders have credentials, which must not reach a log as the name of a user.
 var secretHeaders = []string{"authorization", "proxy-authorization", "cookie", "service-access-token"}
 
@@ -38,6 +42,10 @@ func (a *Account) checkTrust() error {
 		return errors.New("trust_header: an account has either trust or trust_header")
 	case a.Trusts() && a.PasswordHash != "":
 		return errors.New("password_hash: an account with trust or trust_header has no password")
+	case a.Trusts() && a.S3Secret != "":
+		return errors.New("s3_secret: an account with trust or trust_header has no S3")
+	case a.S3Secret != "" && len(a.S3Secret) < minS3Secret:
+		return fmt.Errorf("s3_secret: it has at least %d bytes", minS3Secret)
 	case a.Trust != "" && !userPlaceholder.MatchString(a.Trust):
 		return fmt.Errorf("trust: it is a placeholder {http.auth.user.*}, such as %s, not %q; a header needs trust_header", userID, a.Trust)
 	case a.TrustHeader != "" && !userHeader.MatchString(a.TrustHeader):

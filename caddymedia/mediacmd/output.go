@@ -150,11 +150,6 @@ func harmless(text string) string {
 	}, text)
 }
 
-// printable is harmless for a part of a line.
-func printable(text string) string {
-	return strings.NewReplacer("\n", "?", "\t", "?").Replace(harmless(text))
-}
-
 // escaped escapes the terminal control characters that the JSON encoder leaves in strings.
 func escaped(document string) string {
 	var b strings.Builder
@@ -172,17 +167,3 @@ func escaped(document string) string {
 
 // bytesText returns a number of bytes for people.
 func bytesText(n int64) string { return humanize.IBytes(uint64(max(0, n))) }
-
-// ask prints a question and returns the answer that read returns, or an error if the command is
-// interrupted first.
-func (o *output) ask(ctx context.Context, question string, read func() string) (string, error) {
-	fmt.Fprint(o.err, o.shown(question))
-	answers := make(chan string, 1)
-	go func() { answers <- read() }()
-	select {
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	case answer := <-answers:
-		return answer, nil
-	}
-}

@@ -431,7 +431,7 @@ func TestRenditionCommands(t *testing.T) {
 		!strings.HasPrefix(names[0], "keep: rendition pictures@renditions/1/a.jpg/soon.") {
 		t.Errorf("outdated: %q, %+v", names, totals)
 	}
-	if code, out, messages := shell(c, nil, "copy", "--address", c.Admin, "keep", "other"); code != 0 {
+	if code, out, messages := shell(c, "copy", "--address", c.Admin, "keep", "other"); code != 0 {
 		t.Errorf("copy: exit code %d with %q and %q", code, out, messages)
 	}
 	site.MustHaveOnly(t, filepath.Join(filepath.Dir(c.Root), "other"), "pictures/a.jpg", "pictures/b.jpg")

@@ -20,12 +20,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// shell runs a command to its end, with additional environment variables.
-func shell(c *site.Child, env []string, args ...string) (code int, out, messages string) {
+// shell runs a command to its end.
+func shell(c *site.Child, args ...string) (code int, out, messages string) {
 	c.T.Helper()
-	with := *c
-	with.Env = slices.Concat(c.Env, env)
-	r := with.Media(args...)
+	r := c.Media(args...)
 	return r.Code, r.Out, r.Err
 }
 
@@ -194,7 +192,7 @@ func sweep(c *site.Child, args ...string) (names []string, totals sweepLine) {
 	if !slices.Contains(args, "--config") {
 		args = append(args, "--address", c.Admin)
 	}
-	code, out, messages := shell(c, nil, append([]string{"sweep", "--json"}, args...)...)
+	code, out, messages := shell(c, append([]string{"sweep", "--json"}, args...)...)
 	lines := linesOf[sweepLine](c.T, out)
 	if code != 0 || len(lines) == 0 {
 		c.T.Fatalf("%q: exit code %d with %q and %q", args, code, out, messages)
@@ -267,24 +265,24 @@ func TestSweepCommand(t *testing.T) {
 	wantThere(false, gone...)
 	wantThere(true, append(stays, young)...)
 
-	code, out, messages := shell(c, nil, "sweep", "--address", c.Admin, "--older-than", "0s")
+	code, out, messages := shell(c, "sweep", "--address", c.Admin, "--older-than", "0s")
 	if code != 0 || messages != "" || !strings.Contains(out, "pictures/young.png.webp") || !strings.Contains(out, "--delete") {
 		t.Errorf("exit code %d with %q and %q", code, out, messages)
 	}
-	if code, out, messages = shell(c, nil, "sweep", "--address", c.Admin, "-q"); code != 0 || out+messages != "" {
+	if code, out, messages = shell(c, "sweep", "--address", c.Admin, "-q"); code != 0 || out+messages != "" {
 		t.Errorf("quiet: exit code %d with %q and %q", code, out, messages)
 	}
 	for want, args := range map[string][]string{
 		`no storage "none"`:    {"none"},
 		"must not be negative": {"--older-than", "-1h"},
 	} {
-		code, out, messages := shell(c, nil, append([]string{"sweep", "--address", c.Admin}, args...)...)
+		code, out, messages := shell(c, append([]string{"sweep", "--address", c.Admin}, args...)...)
 		if code != 1 || !strings.Contains(messages, want) {
 			t.Errorf("%q: exit code %d with %q and %q, want %q", args, code, out, messages, want)
 		}
 	}
 	broken := localFile(c, "broken.caddyfile", c.Caddyfile(config+"storage broken {\ndriver local "+localFile(c, "file", "")+"\n}\n"))
-	code, out, messages = shell(c, nil, "sweep", "--config", broken, "--adapter", "caddyfile", "--older-than", "0s", "--delete")
+	code, out, messages = shell(c, "sweep", "--config", broken, "--adapter", "caddyfile", "--older-than", "0s", "--delete")
 	if code != 1 || !strings.Contains(out, "pictures/young.png.webp") || !strings.HasPrefix(messages, "broken: ") {
 		t.Errorf("with a broken storage: exit code %d with %q and %q", code, out, messages)
 	}
@@ -358,7 +356,7 @@ type variantLine struct {
 // variants runs the command and returns the lines of the pictures by their names, and the last one.
 func variants(c *site.Child, wantCode int, args ...string) (pictures map[string]variantLine, totals variantLine) {
 	c.T.Helper()
-	code, out, messages := shell(c, nil, append([]string{"variants", "--address", c.Admin, "--json"}, args...)...)
+	code, out, messages := shell(c, append([]string{"variants", "--address", c.Admin, "--json"}, args...)...)
 	lines := linesOf[variantLine](c.T, out)
 	if code != wantCode || len(lines) == 0 {
 		c.T.Fatalf("%q: exit code %d with %q and %q, want %d", args, code, out, messages, wantCode)
@@ -393,7 +391,7 @@ func TestVariantsCommand(t *testing.T) {
 		}
 	}
 	folder := filepath.Join(c.Root, "pictures")
-	if code, _, messages := shell(c, nil, "variants", "--address", c.Admin, "content"); code != 1 || !strings.Contains(messages, "add webp or rendition") {
+	if code, _, messages := shell(c, "variants", "--address", c.Admin, "content"); code != 1 || !strings.Contains(messages, "add webp or rendition") {
 		t.Errorf("without webp: exit code %d with %q", code, messages)
 	}
 	c.MustLoad(picturesWith("webp\nnegotiate on"))
@@ -475,14 +473,14 @@ func TestVariantsCommandFile(t *testing.T) {
 	for i := range pictures {
 		site.PutFile(t, filepath.Join(c.Root, "pictures", "sub folder", strconv.Itoa(i)+".jpg"), sample.PhotoJPEG(400, 300+i))
 	}
-	code, out, messages := shell(c, nil, "variants", "content", "--config", config, "--dry-run")
+	code, out, messages := shell(c, "variants", "content", "--config", config, "--dry-run")
 	if code != 0 || !strings.Contains(out, "sub folder/0.jpg: missing\n") || !strings.Contains(out, "would be made") {
 		t.Errorf("dry run: exit code %d with %q and %q", code, out, messages)
 	}
 	if strings.ContainsAny(out+messages, "\x1b\r█") {
 		t.Errorf("a progress bar without a terminal: %q", out+messages)
 	}
-	code, out, messages = shell(c, nil, "variants", "content", "--config", config, "--json")
+	code, out, messages = shell(c, "variants", "content", "--config", config, "--json")
 	lines := linesOf[variantLine](t, out)
 	// An encoder without cgo may need more memory than available for one of them.
 	if totals := lines[len(lines)-1]; code != 0 || totals.Made+totals.None != pictures {
@@ -494,71 +492,9 @@ func TestVariantsCommandFile(t *testing.T) {
 		"only images have variants": {"file/small", "--config", config},
 		"no such file or directory": {"content", "--config", c.Home + "/none"},
 	} {
-		code, out, messages := shell(c, nil, append([]string{"variants"}, args...)...)
+		code, out, messages := shell(c, append([]string{"variants"}, args...)...)
 		if code != 1 || !strings.Contains(messages, want) {
 			t.Errorf("%q: exit code %d with %q and %q, want %q", args, code, out, messages, want)
 		}
-	}
-}
-
-// uploadLine is a line of `caddy media upload --json`.
-type uploadLine struct {
-	File     string
-	Success  bool
-	FullPath string `json:"full_path"`
-	Filename string
-	WebP     string
-	Status   int
-	Message  string
-}
-
-// uploading returns the environment variables for an upload to the child by the account of the
-// tests.
-func uploading(c *site.Child, password string) []string {
-	return []string{"MEDIA_SERVER=http://" + c.Plain, "MEDIA_API_KEY=" + site.APIKey, "MEDIA_PASSWORD=" + password}
-}
-
-// TestUploadCommand: several files are sent, and one of them is refused.
-func TestUploadCommand(t *testing.T) {
-	t.Parallel()
-	c := site.NewChild(t)
-	c.Start(site.ImageConfig(""))
-	photo, fake := localFile(c, "photo.jpg", sample.PhotoJPEG(64, 48)), localFile(c, "fake.png", "no picture")
-	drawing := localFile(c, "drawing.png", sample.EncodePNG(t, sample.Quartered(65, 48)))
-	code, out, messages := shell(c, uploading(c, site.Password), "upload", "--json", "--sub-folder", "a", photo, fake, drawing, c.Home+"/none.jpg")
-	if code != 1 || messages != "" {
-		t.Errorf("exit code %d with %q, want 1 and nothing", code, messages)
-	}
-	lines := map[string]uploadLine{}
-	for _, line := range linesOf[uploadLine](t, out) {
-		lines[line.File] = line
-	}
-	address := "http://" + c.Plain + "/static/img/content/a/photo.jpg"
-	for _, want := range []uploadLine{
-		{photo, true, address, "a/photo.jpg", address + ".webp", 0, ""},
-		{File: fake, Status: 415, Message: lines[fake].Message},
-		{File: c.Home + "/none.jpg", Message: "no such file or directory"},
-	} {
-		if lines[want.File] != want {
-			t.Errorf("%+v, want %+v", lines[want.File], want)
-		}
-	}
-	if len(lines) != 4 || !lines[drawing].Success || lines[fake].Message == "" {
-		t.Errorf("%q", out)
-	}
-	if got := c.HTTP1().FetchURL(t, address); got.Status != http.StatusOK || got.Body != sample.PhotoJPEG(64, 48) {
-		t.Errorf("%s: status %d", address, got.Status)
-	}
-
-	code, out, messages = shell(c, uploading(c, site.Password), "upload", photo, fake)
-	if code != 1 || !strings.HasPrefix(out, photo+": http://"+c.Plain+"/static/img/content/photo") ||
-		!strings.HasSuffix(out, "1 of 2 files stored\n") || !strings.HasPrefix(messages, fake+": ") {
-		t.Errorf("exit code %d with %q and %q", code, out, messages)
-	}
-	if strings.ContainsAny(out+messages, "\x1b\r█") {
-		t.Errorf("a progress bar without a terminal: %q", out+messages)
-	}
-	if code, out, messages = shell(c, uploading(c, site.Password), "upload", "-q", photo); code != 0 || out+messages != "" {
-		t.Errorf("quiet: exit code %d with %q and %q", code, out, messages)
 	}
 }

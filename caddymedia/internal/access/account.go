@@ -37,6 +37,8 @@ type Account struct {
 	APIKey string
 	// PasswordHash is the hash of the password, in a format of the configured Comparer.
 	PasswordHash string
+	// S3Secret is the secret with which clients of the S3 front sign; empty for an account without.
+	S3Secret string
 	// Aliases are the only aliases that the account may use. Empty means all.
 	Aliases []string
 	// Rights of the account, for its aliases only. Empty means Upload.

@@ -226,6 +226,14 @@ func (g *Gate) BoundAnswer(w http.ResponseWriter) {
 // Condition returns the conditions of a request about an item of an alias. It evaluates them in
 // the order of RFC 9110 section 13.2.2, for the zero Info as for a missing item.
 func Condition(header http.Header, alias *item.Alias) (matches func(storagedrivers.Info) bool, refused *Refusal) {
+	return ConditionOf(header, func(info storagedrivers.Info) string { return EntityTag(alias, info) },
+		func(tag string) bool { return isMatchable(alias, tag) })
+}
+
+// ConditionOf is [Condition] for items with other entity tags. Only those that are matchable meet an If-Match.
+func ConditionOf(
+	header http.Header, tagOf func(storagedrivers.Info) string, matchable func(tag string) bool,
+) (matches func(storagedrivers.Info) bool, refused *Refusal) {
 	match := header.Values("If-Match")
 	tags, ok := matchedTags(match)
 	if !ok {
@@ -238,9 +246,9 @@ func Condition(header http.Header, alias *item.Alias) (matches func(storagedrive
 		if info.Key == "" {
 			return len(match) == 0
 		}
-		tag := EntityTag(alias, info)
+		tag := tagOf(info)
 		switch {
-		case !tags.match(alias, tag),
+		case !tags.any && (!tags.tags[tag] || !matchable(tag)),
 			dated && info.ModTime.Truncate(time.Second).After(since),
 			others == "*":
 			return false
@@ -254,12 +262,6 @@ func Condition(header http.Header, alias *item.Alias) (matches func(storagedrive
 type entityTags struct {
 	any  bool
 	tags map[string]bool
-}
-
-// match reports whether the tags have that of an item of an alias. A strong tag and a weak one
-// never match.
-func (e entityTags) match(alias *item.Alias, tag string) bool {
-	return e.any || e.tags[tag] && isMatchable(alias, tag)
 }
 
 // matchedTags returns the entity tags of an If-Match header, and false if it is malformed.

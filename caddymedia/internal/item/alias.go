@@ -346,6 +346,7 @@ type Origin string
 // The origins.
 const (
 	OriginHTTP  Origin = "http"  // the endpoints
+	OriginS3    Origin = "s3"    // the S3 front
 	OriginPanel Origin = "panel" // the administrators' panel
 	OriginAdmin Origin = "admin" // Caddy's admin endpoint
 	OriginGo    Origin = "go"    // code in the same process

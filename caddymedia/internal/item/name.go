@@ -37,7 +37,7 @@ func (a *Alias) StoredName(submitted, subFolder string, now time.Time, origin Or
 	if a.isJPEG(naming.Extension(name)) {
 		name = naming.WithExtension(name, imaging.JPEG.Extension())
 	}
-	if ext := naming.Extension(name); a.Extensions[ext] || !a.MayName(ext) || naming.Restricted(name) != "" {
+	if ext := naming.Extension(name); a.accepts(ext) || !a.MayName(ext) || naming.Restricted(name) != "" {
 		if err := a.checkName(name, origin); err != nil {
 			return "", err
 		}
@@ -62,8 +62,14 @@ func (a *Alias) StoredName(submitted, subFolder string, now time.Time, origin Or
 // MayName reports whether the name of a submitted file may have an extension, whose content is not
 // known.
 func (a *Alias) MayName(ext string) bool {
-	return a.Extensions[ext] || a.RenameMismatched || a.isJPEG(ext)
+	return a.accepts(ext) || a.RenameMismatched || a.isJPEG(ext)
 }
+
+// AnyExtension in place of extensions accepts all names but those that are never accepted, also those without one.
+const AnyExtension = "*"
+
+// accepts reports whether names of items may have an extension; the empty one is that of a name without.
+func (a *Alias) accepts(ext string) bool { return a.Extensions[ext] || a.Extensions[AnyExtension] }
 
 // isJPEG reports whether an extension is one of JPEG that images are not stored under.
 func (a *Alias) isJPEG(ext string) bool {
@@ -88,7 +94,7 @@ func (a *Alias) CheckFilename(filename string, origin Origin) error {
 
 // checkName returns an error if the extension of a name is refused, or if it is that of a variant.
 func (a *Alias) checkName(name string, origin Origin) error {
-	if ext := naming.Extension(name); !a.Extensions[ext] || naming.Restricted(name) != "" {
+	if ext := naming.Extension(name); !a.accepts(ext) || naming.Restricted(name) != "" {
 		return a.refusedExtension(ext, origin)
 	}
 	if a.IsVariant(name) {

@@ -225,9 +225,9 @@ func TestSecrets(t *testing.T) { // not parallel: Caddy has globals
 	app := provisioned(t, `{"signing_key": ["{env.MEDIA_TEST_KEY}", "literal key of 32 bytes, or more"], "storages": {
 		"a": {"driver": {"name": "ftp", "address": "host", "user": "somebody", "password": "{env.MEDIA_TEST_SECRET}"}},
 		"b": {"driver": {"name": "s3", "bucket": "b", "region": "r", "access_key_id": "id", "secret_access_key": "literal secret"}}},
-		"image_aliases": {"one": {"storage": "a"}}, "accounts": {"shop": {"password_hash": "`+hash+`"}}}`)
+		"image_aliases": {"one": {"storage": "a"}}, "accounts": {"shop": {"password_hash": "`+hash+`", "s3_secret": "secret of the S3 front"}}}`)
 	got := app.Secrets()
-	for _, want := range []string{"{env.MEDIA_TEST_SECRET}", "expanded secret", "literal secret", hash, "expanded key of 32 bytes or more", "literal key of 32 bytes, or more"} {
+	for _, want := range []string{"{env.MEDIA_TEST_SECRET}", "expanded secret", "literal secret", hash, "secret of the S3 front", "expanded key of 32 bytes or more", "literal key of 32 bytes, or more"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%q is not among the secrets", want)
 		}

@@ -160,7 +160,7 @@ func (a *App) Secrets() []string {
 	}
 	secrets = append(secrets, secretsOf(a.tokens)...)
 	for _, account := range a.Accounts {
-		secrets = append(secrets, WithExpanded(account.PasswordHash)...)
+		secrets = append(append(secrets, WithExpanded(account.PasswordHash)...), WithExpanded(account.S3Secret)...)
 	}
 	for _, key := range a.SigningKey {
 		secrets = append(secrets, WithExpanded(key)...)

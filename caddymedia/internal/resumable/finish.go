@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"time"
 
@@ -27,6 +28,9 @@ type Finishing struct {
 	Authorize func(ctx context.Context, alias string, isRepeated bool) (Rights, *item.Failure)
 	// Refusals are those that end the upload.
 	Refusals Refusals
+	// Matches and Permits are those of [upload.Upload], for an upload whose filename is exact.
+	Matches func(storagedrivers.Info) bool
+	Permits func(storagedrivers.Info) *item.Failure
 }
 
 // Rights are those with which an item is stored.
@@ -163,11 +167,15 @@ type attempt struct {
 
 // storeItem stores the item. [upload.Uploader.Upload] calls authorize after the checks.
 func (a *attempt) storeItem(ctx context.Context) (upload.Item, item.Failures) {
-	items, failures := a.store.Uploader.Upload(ctx, upload.Upload{SubFolder: a.SubFolder, Request: upload.Request{
+	req := upload.Upload{SubFolder: a.SubFolder, Matches: a.how.Matches, Permits: a.how.Permits, Request: upload.Request{
 		Kind: a.ItemKind(), Alias: a.Alias, BaseURL: a.how.BaseURL, Confirm: a.authorize,
 		Repetition: &a.repetition,
 		Actor:      item.Actor{Origin: item.Origin(a.Origin), Account: a.Account, User: a.User, Client: a.Client, Ticket: a.Ticket},
-	}}, a.source())
+	}}
+	if a.Exact {
+		req.Exact = path.Join("/", a.SubFolder, a.Filename)[1:]
+	}
+	items, failures := a.store.Uploader.Upload(ctx, req, a.source())
 	if failures != nil {
 		return upload.Item{}, failures
 	}
@@ -413,7 +421,7 @@ func (u *Upload) removeFinished(ctx context.Context, parts []*Upload, outcome *O
 			continue
 		}
 		removed[part.ID] = true
-		if outcome.Stored != "" {
+		if outcome.Stored != "" && part.Multipart == "" {
 			part.end(ctx, outcome.Finished)
 		}
 		err = errors.Join(err, part.removeAll(ctx))

@@ -52,6 +52,12 @@ type Record struct {
 	// Concat is the header Upload-Concat of a final upload as received.
 	Concat string `json:"concat,omitempty"`
 
+	// Exact means that the item has the filename of SubFolder and Filename, and no other.
+	Exact bool `json:"exact,omitempty"`
+	// Multipart is the ID of the multipart upload that the upload is a part of, and Number its number there.
+	Multipart string `json:"multipart,omitempty"`
+	Number    int    `json:"number,omitempty"`
+
 	// Created is when the upload was created.
 	Created time.Time `json:"created"`
 }

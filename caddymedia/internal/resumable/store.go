@@ -53,6 +53,8 @@ var (
 	ErrTooMany = errors.New("too many unfinished uploads")
 	// ErrParts means that a part of a final upload is missing, incomplete or no partial upload.
 	ErrParts = errors.New("a part cannot be used")
+	// ErrSmall means that a part of a final upload is smaller than it may be.
+	ErrSmall = errors.New("a part is too small")
 	// ErrRepeated means that parts of a final upload are repeated too often.
 	ErrRepeated = errors.New("parts are repeated too often")
 	// ErrScope means an upload, or a part of one, outside of the scope of the caller.
@@ -100,6 +102,8 @@ type Creation struct {
 	Files int
 	// Limit is the largest length of an upload of [Unknown] length, which counts as that long.
 	Limit int64
+	// Least is the least length of each part but the last.
+	Least int64
 }
 
 // Create creates an upload on storage, one of [Store.Storages]. If it has parts, Create returns an
@@ -113,13 +117,13 @@ func (s *Store) Create(ctx context.Context, storage *storagedrivers.Storage, c C
 		size = c.Limit
 	}
 	if len(c.Parts) > 0 {
-		found, err := s.findFinal(ctx, u)
+		found, err := s.findFinal(ctx, u, c.Least)
 		if found != nil || err != nil {
 			return found, err
 		}
 		size = 0 // that of its parts
-	} else {
-		u.ID = newID(s.Now(), &u.Record, size, storage.Name())
+	} else if u.ID = newID(s.Now(), &u.Record, size, storage.Name()); c.Multipart != "" {
+		u.ID = partID(c.Multipart, c.Number, u.ID)
 	}
 	if err := c.Admit(u.Length); err != nil {
 		return nil, err
@@ -149,7 +153,7 @@ func (s *Store) Create(ctx context.Context, storage *storagedrivers.Storage, c C
 
 // findFinal returns the final upload of the record of u if it exists. Otherwise it finds the parts
 // of u.
-func (s *Store) findFinal(ctx context.Context, u *Upload) (*Upload, error) {
+func (s *Store) findFinal(ctx context.Context, u *Upload, least int64) (*Upload, error) {
 	for _, id := range u.Parts {
 		if !validID(id) {
 			return nil, ErrParts
@@ -173,6 +177,8 @@ func (s *Store) findFinal(ctx context.Context, u *Upload) (*Upload, error) {
 			return nil, ErrScope
 		case !part.Partial, part.Kind != u.Kind, !part.Complete():
 			return nil, ErrParts
+		case part.Length < least && i < len(u.parts)-1:
+			return nil, ErrSmall
 		}
 		pieces += part.bytes.Pieces()
 	}
@@ -209,8 +215,12 @@ const (
 	TicketParts = 8
 )
 
-// openCount counts the unfinished uploads of an owner and the sum of their lengths.
-type openCount struct{ uploads, bytes queue.Held }
+// openCount counts the unfinished uploads of an owner and the sum of their lengths. A multipart upload is one with its
+// parts.
+type openCount struct {
+	uploads, bytes queue.Held
+	last           string // the group of the last ID
+}
 
 // hasRoom reports whether an upload of size bytes may be created, by the rule of [queue.HasRoom]. A
 // final upload takes the room of its parts.
@@ -278,8 +288,12 @@ func (s *Store) countOn(ctx context.Context, storage *storagedrivers.Storage, u 
 // add counts the upload of id for a new one.
 func (c *openCount) add(id, created string) {
 	size := sizeOf(id)
-	c.uploads.Owner++
 	c.bytes.Owner += size
+	if group(id) == c.last {
+		return
+	}
+	c.last = group(id)
+	c.uploads.Owner++
 	if clientTag(id) == clientTag(created) {
 		c.uploads.Client++
 		c.bytes.Client += size

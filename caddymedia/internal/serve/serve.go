@@ -94,10 +94,28 @@ func (s *Server) Preview(w http.ResponseWriter, r *http.Request, kind item.Kind,
 	})
 }
 
+// ObjectOptions are how another protocol than HTTP answers with an item.
+type ObjectOptions struct {
+	// Tag returns the entity tag of an item, of that of HTTP and the size.
+	Tag func(tag string, size int64) string
+	// Header changes the header of the answer.
+	Header func(http.Header)
+}
+
+// Object serves an item to a caller that is authenticated, never its variant and never by a redirect. The context of r has the
+// owner. The error is an *[httpx.Error]; then nothing was written.
+func (s *Server) Object(running *service.Service, w http.ResponseWriter, r *http.Request, alias *item.Alias, filename string, options ObjectOptions) error {
+	shown := *alias
+	shown.Redirect, shown.Negotiate, shown.CacheControl = nil, false, "private"
+	wanted := targetOf(running, &shown, filename)
+	wanted.object = &options
+	return s.serveStatic(running, w, r, wanted)
+}
+
 // serveStatic serves a target, whose rendition it makes if necessary.
 func (s *Server) serveStatic(running *service.Service, w http.ResponseWriter, r *http.Request, wanted target) error {
 	ctx := r.Context()
-	if !wanted.preview { // whose owner is a user
+	if !wanted.preview && wanted.object == nil { // whose owner is a user or an account
 		ctx = storagedrivers.WithOwner(ctx, clientOwner(s.Client(r)))
 	}
 	running.Observer().Requested(ctx, wanted.alias, wanted.filename)
@@ -313,6 +331,9 @@ func setHeaders(header http.Header, wanted target, info storagedrivers.Info) {
 	}
 	if wanted.preview {
 		setPreviewHeaders(header, info)
+	}
+	if wanted.object != nil {
+		wanted.object.Header(header)
 	}
 }
 

@@ -27,9 +27,10 @@ type target struct {
 	maker     *derived.Maker
 	rendition *item.Rendition // nil for the item itself
 	filename  string
-	plain     bool    // the rendition cannot be made as WebP
-	signed    *signed // nil for a target that needs no signature
-	preview   bool    // for a user of the panel
+	plain     bool           // the rendition cannot be made as WebP
+	signed    *signed        // nil for a target that needs no signature
+	preview   bool           // for a user of the panel
+	object    *ObjectOptions // for another protocol; nil for HTTP
 }
 
 // targetOf returns the target that is an item.
@@ -90,6 +91,9 @@ func (t target) redirectLifetime() time.Duration {
 // settings, its format and the generation of its image, which are all in the key.
 func (t target) entityTag(info storagedrivers.Info) string {
 	tag := caller.EntityTag(t.alias, info)
+	if t.object != nil {
+		return t.object.Tag(tag, info.Size)
+	}
 	if t.rendition == nil || tag == "" {
 		return tag
 	}

@@ -57,6 +57,10 @@ func (b *batch) commitItems(ctx context.Context) error {
 		err := b.commitNames(ctx)
 		exists, isTaken := errors.AsType[*storagedrivers.ExistsError](err)
 		switch {
+		case isTaken && b.exact != "" && !b.alias.Overwrite:
+			if err := b.findSame(ctx); err != nil {
+				return err
+			}
 		case isTaken && !b.alias.Overwrite:
 			if err := b.nextNames(ctx, exists); err != nil {
 				return err
@@ -67,6 +71,27 @@ func (b *batch) commitItems(ctx context.Context) error {
 			return b.uploads[0].storageFailure(replacedFailure(err))
 		}
 	}
+}
+
+// findSame takes the item that has the exact name of the request for its own if that has the same bytes.
+func (b *batch) findSame(ctx context.Context) error {
+	up := b.uploads[0]
+	info, err := item.Stat(ctx, b.alias.Storage, b.alias.Key(up.filename))
+	if err == nil && info.Key == "" {
+		return nil // it was deleted meanwhile
+	}
+	same := false
+	if err == nil {
+		same, err = b.sameBytes(ctx, up, info)
+	}
+	if err != nil {
+		return up.storageFailure(err)
+	}
+	if !same {
+		return up.storageFailure(item.Failf(item.Conflict, "another item has this name, and the items of this alias are never replaced"))
+	}
+	up.own = info
+	return nil
 }
 
 // commitNames commits the items under their current names, which it locks, but for those that an earlier

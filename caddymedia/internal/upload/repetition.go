@@ -45,7 +45,7 @@ func (b *batch) findOwn(ctx context.Context) error {
 // findOwnOf finds the item of an upload. It looks at all names: those that are free now may have been taken
 // during the earlier attempt.
 func (b *batch) findOwnOf(ctx context.Context, up *received, taken *sync.Map) error {
-	for n := 0; n == 0 || n <= b.secondTries(up)+suffixTries && !b.alias.Overwrite; n++ {
+	for n := 0; n == 0 || n <= b.secondTries(up)+suffixTries && !b.alias.Overwrite && b.exact == ""; n++ {
 		filename := b.nameOf(up, n)
 		name := b.alias.LockName(filename)
 		if _, isTaken := taken.Load(name); isTaken {

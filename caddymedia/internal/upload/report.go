@@ -100,7 +100,7 @@ func (b *batch) reportStored(ctx context.Context, transfer *Transfer) []Item {
 	observer := b.uploader.Observer
 	items := make([]Item, len(b.objects))
 	for i, o := range b.objects {
-		items[i] = Item{FullPath: b.alias.URL(b.req.BaseURL, o.filename), Filename: o.filename, Size: o.size}
+		items[i] = Item{FullPath: b.alias.URL(b.req.BaseURL, o.filename), Filename: o.filename, Size: o.size, Info: o.info}
 		if o.hasVariant {
 			items[i].WebP = items[i].FullPath + render.Suffix
 		}

@@ -77,6 +77,12 @@ type Upload struct {
 	// Matches, if set, is the condition of the request. It reports whether the item that has the name
 	// of the only file lets the request be carried out; the zero Info means that there is none.
 	Matches func(storagedrivers.Info) bool
+	// Permits, if set, returns the failure if the caller may not store a file under the name of an item;
+	// the zero Info means that there is none.
+	Permits func(storagedrivers.Info) *item.Failure
+	// Exact, if set, is the only filename that the item may have. Under Append Time an item of that name with the same
+	// bytes is that of the request, and another one is a conflict.
+	Exact string
 	// Import, if set, opens the addresses in fields called url. They are files of the request.
 	Import Importer
 	// ImportTime bounds all imports of the request together, and MaxImported the sum of their
@@ -130,6 +136,8 @@ type kind struct {
 	operation Operation
 	// filename is that of the only item, whatever the name of its file is; empty if it is made of that.
 	filename string
+	// exact is the only filename that may be made of the name of the only file; empty for any.
+	exact string
 	// assumed is the item that has the name, for a file that is sent early; zero if it is not known.
 	assumed storagedrivers.Info
 	// condition, if set, returns the failure if the request may not be carried out because of the
@@ -143,10 +151,15 @@ type kind struct {
 }
 
 func (u Upload) kind() kind {
-	k := kind{operation: u.Operation()}
-	if u.Matches != nil {
+	k := kind{operation: u.Operation(), exact: u.Exact}
+	if u.Matches != nil || u.Permits != nil {
 		k.condition = func(stored storagedrivers.Info) *item.Failure {
-			if u.Matches(stored) {
+			if u.Permits != nil {
+				if failure := u.Permits(stored); failure != nil {
+					return failure
+				}
+			}
+			if u.Matches == nil || u.Matches(stored) {
 				return nil
 			}
 			return item.Failf(item.Changed, "a condition in the header of the request does not hold for the item of this name")

@@ -35,7 +35,8 @@ func TestSingle(t *testing.T) {
 			by := item.Actor{Origin: item.OriginGo, Client: "192.0.2.1"}
 
 			items, failures := u.Upload(t.Context(), Upload{Request: Request{Kind: item.File, Actor: by}}, Single("Näme.TXT", strings.NewReader("one")))
-			if want := (Item{FullPath: "https://cdn.example/static/file/content/name.txt", Filename: "name.txt", Size: 3}); failures != nil || !reflect.DeepEqual(items[0], want) {
+			want := Item{FullPath: "https://cdn.example/static/file/content/name.txt", Filename: "name.txt", Size: 3}
+			if want.Info, _ = s.Stat(t.Context(), "file/content/name.txt"); failures != nil || !reflect.DeepEqual(items[0], want) {
 				t.Errorf("got %+v, %v, want %+v", items, failures, want)
 			}
 			name, failures := uploadSingle(t, u, "a.txt", strings.NewReader("two"), Upload{Request: Request{Kind: item.File, Alias: "papers", Actor: by}, SubFolder: "in/Here"})

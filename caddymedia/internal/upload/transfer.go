@@ -28,6 +28,8 @@ type Transfer struct {
 	Filename string
 	// To is the wanted filename in the alias of the request, sub folder included.
 	To string
+	// Exact means that the item may have no other filename than To.
+	Exact bool
 	// Copy keeps the item.
 	Copy bool
 	// Matches, if set, reports whether a stored item is the one to move or copy.
@@ -81,6 +83,9 @@ type transferring struct {
 func (u *Uploader) newTransferring(req Transfer, copies bool) *transferring {
 	t := &transferring{Transfer: &req, copies: copies}
 	k := kind{operation: req.Operation(), confirm: t.confirm}
+	if req.Exact {
+		k.exact = req.To
+	}
 	if !req.Copy {
 		k.lock, k.committed = t.lock, t.removeSource
 	}
@@ -95,7 +100,7 @@ func (t *transferring) run(ctx context.Context, try int) ([]Item, item.Failures,
 	err := t.changed(t.batch.store(ctx, t))
 	switch {
 	case errors.Is(err, errItself):
-		item := Item{FullPath: t.From.URL(t.BaseURL, t.Filename), Filename: t.Filename, Size: t.source.Size}
+		item := Item{FullPath: t.From.URL(t.BaseURL, t.Filename), Filename: t.Filename, Size: t.source.Size, Info: t.source}
 		t.batch.uploader.Observer.Changed(ctx, Change{Action: Unchanged, Alias: t.From, Item: item, Actor: t.Actor, Transfer: t.Transfer})
 		return []Item{item}, nil, nil
 	case errors.Is(err, errReplaced) && try < transferTries && ctx.Err() == nil:

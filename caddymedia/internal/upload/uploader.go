@@ -17,6 +17,7 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"path"
 	"sync/atomic"
 	"time"
 
@@ -106,6 +107,8 @@ type Item struct {
 	WebP string
 	// Renditions are the public addresses of the renditions by their names; nil if there are none.
 	Renditions map[string]string
+	// Info is what the storage says about its object; zero for a deleted item.
+	Info storagedrivers.Info
 	// Facts are those of an image whose alias wants them; otherwise nil.
 	Facts *derived.Facts
 }
@@ -216,6 +219,13 @@ func (b *batch) subFolder() string {
 
 // storedName returns the filename of an upload in an alias.
 func (b *batch) storedName(alias *item.Alias, up *received, subFolder string) (string, error) {
+	if b.exact != "" {
+		name, err := alias.StoredName(path.Base(b.exact), subFolder, b.now, b.req.Actor.Origin)
+		if err == nil {
+			err = b.checkExact(name)
+		}
+		return name, err
+	}
 	if b.filename == "" {
 		return alias.StoredName(b.req.Forced.filename(cmp.Or(up.name, naming.Decode(up.submitted))), subFolder, b.now, b.req.Actor.Origin)
 	}
@@ -223,6 +233,14 @@ func (b *batch) storedName(alias *item.Alias, up *received, subFolder string) (s
 		return "", item.Failf(item.Conflict, "the items of this alias are never replaced: upload another one")
 	}
 	return b.filename, alias.CheckFilename(b.filename, b.req.Actor.Origin)
+}
+
+// checkExact returns an error if the item must have another filename.
+func (b *batch) checkExact(filename string) error {
+	if b.exact == "" || filename == b.exact {
+		return nil
+	}
+	return item.Failf(item.BadRequest, "the alias would store the item as %q: use this name, or set sanitize off", filename)
 }
 
 // target returns the alias of the request, if the request may use it with its sub folder.

@@ -1,0 +1,132 @@
+package resumable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// A multipart upload is a partial upload without bytes, and its parts are partial uploads whose IDs begin like its own. So
+// one listing finds them all, and each of the parts that were sent under one number has an ID of its own. The item is
+// that of a final upload of some of them.
+const (
+	groupLength  = dayLength + 16
+	numberLength = 3
+)
+
+// group returns the beginning that the IDs of a multipart upload and of its parts share. Other uploads share none.
+func group(id string) string { return id[:groupLength] }
+
+// partID returns the ID of a part, with the rest of a new ID.
+func partID(multipart string, number int, id string) string {
+	return group(multipart) + fmt.Sprintf("%0*s", numberLength, strconv.FormatInt(int64(number), sizeBase)) + id[groupLength+numberLength:]
+}
+
+// NumberOf returns the number in the ID of a part of a multipart upload, and false for other IDs.
+func NumberOf(multipart, id string) (number int, ok bool) {
+	if !validID(multipart) || !validID(id) || group(id) != group(multipart) || id == multipart {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(id[groupLength:groupLength+numberLength], sizeBase, 16)
+	return int(n), err == nil
+}
+
+// IsMultipart reports whether the upload is a multipart upload itself.
+func (u *Upload) IsMultipart() bool { return u.Partial && u.Exact && u.Outcome == nil }
+
+// besides is how many parts are read at the same time.
+const besides = 8
+
+// MultipartParts returns the complete parts of a multipart upload by their numbers, the last one of each number. The upload
+// may have ended.
+func (s *Store) MultipartParts(ctx context.Context, multipart *Upload) ([]*Upload, error) {
+	var (
+		mu    sync.Mutex
+		found []*Upload
+		work  errgroup.Group
+	)
+	work.SetLimit(besides)
+	for info, err := range multipart.storage.All(ctx, recordKey(multipart.Owner, group(multipart.ID))) {
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("listing the parts of an upload: %w", err), work.Wait())
+		}
+		work.Go(func() error {
+			u, err := s.load(ctx, multipart.storage, info.Key)
+			if errors.Is(err, ErrUnknown) {
+				return nil
+			}
+			if err == nil && u.Multipart == multipart.ID && u.Owner == multipart.Owner && u.Complete() {
+				mu.Lock()
+				defer mu.Unlock()
+				found = append(found, u)
+			}
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found, func(a, b *Upload) int {
+		if a.Number != b.Number {
+			return a.Number - b.Number
+		}
+		return b.due.Compare(a.due) // by the clock of the storage
+	})
+	return slices.CompactFunc(found, func(a, b *Upload) bool { return a.Number == b.Number }), nil
+}
+
+// Multiparts returns the multipart uploads of an owner, but for those of a storage that cannot be reached.
+func (s *Store) Multiparts(ctx context.Context, owner string) ([]*Upload, error) {
+	var all []*Upload
+	seen := map[storagedrivers.Location]bool{}
+	for _, storage := range s.Storages {
+		if seen[storage.Location()] {
+			continue
+		}
+		seen[storage.Location()] = true
+		for info, err := range storage.All(ctx, recordKey(owner, "")) {
+			var u *Upload
+			if err == nil {
+				u, err = s.load(ctx, storage, info.Key)
+			}
+			switch {
+			case errors.Is(err, ErrUnknown):
+			case errors.Is(err, storagedrivers.ErrUnavailable):
+				s.Log.Warn("listing multipart uploads", "storage", storage.Name(), "error", err)
+			case err != nil:
+				return nil, fmt.Errorf("listing multipart uploads: %w", err)
+			case u.Owner == owner && u.IsMultipart():
+				all = append(all, u)
+			}
+		}
+	}
+	return all, nil
+}
+
+// EndMultipart removes a multipart upload and all its parts. It goes on after an error; [Store.Sweep] removes what is left.
+func (u *Upload) EndMultipart(ctx context.Context) error {
+	err := u.Terminate(ctx)
+	for info, listErr := range u.storage.All(ctx, recordKey(u.Owner, group(u.ID))) {
+		if listErr != nil {
+			return errors.Join(err, listErr)
+		}
+		part, loadErr := u.store.load(ctx, u.storage, info.Key)
+		if errors.Is(loadErr, ErrUnknown) {
+			continue
+		}
+		if loadErr == nil {
+			loadErr = part.Terminate(ctx)
+		}
+		if err = errors.Join(err, loadErr); isOver(ctx, loadErr) {
+			return err
+		}
+	}
+	return err
+}

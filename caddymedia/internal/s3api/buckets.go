@@ -1,0 +1,361 @@
+package s3api
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/xml"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// namespace is that of all answers but errors.
+const namespace = "http://s3.amazonaws.com/doc/2006-03-01/"
+
+// stamp returns a time in the form of S3.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+type owner struct {
+	ID          string
+	DisplayName string
+}
+
+func (q *request) owner() owner { return owner{q.account.APIKey, q.account.APIKey} }
+
+type bucketAnswer struct {
+	Name         string
+	CreationDate string
+}
+
+// listBuckets answers with the aliases that the account may use. None has a date of its own.
+func (q *request) listBuckets() *Error {
+	answer := struct {
+		XMLName xml.Name       `xml:"ListAllMyBucketsResult"`
+		Space   string         `xml:"xmlns,attr"`
+		Owner   owner          //
+		Buckets []bucketAnswer `xml:"Buckets>Bucket"`
+	}{Space: namespace, Owner: q.owner()}
+	for _, alias := range q.running.Aliases() {
+		if q.account.Allows(alias.Name) {
+			answer.Buckets = append(answer.Buckets, bucketAnswer{bucketOf(alias), stamp(time.Unix(0, 0))})
+		}
+	}
+	q.answer(http.StatusOK, answer)
+	return nil
+}
+
+func (q *request) headBucket() *Error {
+	q.w.Header().Set("X-Amz-Bucket-Region", q.options.Region)
+	q.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// location answers with the region; S3 calls its first one the empty string.
+func (q *request) location() *Error {
+	region := q.options.Region
+	if region == "us-east-1" {
+		region = ""
+	}
+	q.answer(http.StatusOK, struct {
+		XMLName xml.Name `xml:"LocationConstraint"`
+		Space   string   `xml:"xmlns,attr"`
+		Region  string   `xml:",chardata"`
+	}{Space: namespace, Region: region})
+	return nil
+}
+
+func (q *request) versioning() *Error {
+	q.answer(http.StatusOK, struct {
+		XMLName xml.Name `xml:"VersioningConfiguration"`
+		Space   string   `xml:"xmlns,attr"`
+	}{Space: namespace})
+	return nil
+}
+
+// createBucket answers clients that make sure that their bucket exists.
+func (q *request) createBucket() *Error {
+	return &Error{http.StatusConflict, "BucketAlreadyOwnedByYou", "the bucket is an alias of the configuration"}
+}
+
+type grantee struct {
+	Space string `xml:"xmlns:xsi,attr"`
+	Type  string `xml:"xsi:type,attr"`
+	ID    string `xml:",omitempty"`
+	URI   string `xml:",omitempty"`
+}
+
+type grant struct {
+	Grantee    grantee
+	Permission string
+}
+
+// acl answers with what is true of all items of the alias: the account may do all, and everybody may read, unless they
+// are private.
+func (q *request) acl() *Error {
+	const schema = "http://www.w3.org/2001/XMLSchema-instance"
+	answer := struct {
+		XMLName xml.Name `xml:"AccessControlPolicy"`
+		Space   string   `xml:"xmlns,attr"`
+		Owner   owner    //
+		Grants  []grant  `xml:"AccessControlList>Grant"`
+	}{Space: namespace, Owner: q.owner(), Grants: []grant{{grantee{Space: schema, Type: "CanonicalUser", ID: q.account.APIKey}, "FULL_CONTROL"}}}
+	if q.alias.Private == nil {
+		answer.Grants = append(answer.Grants, grant{grantee{Space: schema, Type: "Group", URI: "http://acs.amazonaws.com/groups/global/AllUsers"}, "READ"})
+	}
+	if q.key != "" {
+		if _, failed := q.stat(q.alias, q.key); failed != nil {
+			return failed
+		}
+	}
+	q.answer(http.StatusOK, answer)
+	return nil
+}
+
+// Bounds of a list, which are those of lists of items.
+const (
+	maxKeys     = 1000
+	maxExamined = 100_000
+	maxListTime = time.Minute
+)
+
+type objectAnswer struct {
+	Key          string
+	LastModified string
+	ETag         string
+	Size         int64
+	StorageClass string
+	Owner        *owner `xml:",omitempty"`
+}
+
+type prefixAnswer struct{ Prefix string }
+
+type listAnswer struct {
+	XMLName               xml.Name `xml:"ListBucketResult"`
+	Space                 string   `xml:"xmlns,attr"`
+	Name                  string
+	Prefix                string
+	Marker                *string `xml:",omitempty"`
+	NextMarker            string  `xml:",omitempty"`
+	ContinuationToken     *string `xml:",omitempty"`
+	NextContinuationToken string  `xml:",omitempty"`
+	StartAfter            string  `xml:",omitempty"`
+	KeyCount              *int    `xml:",omitempty"`
+	MaxKeys               int
+	Delimiter             string `xml:",omitempty"`
+	EncodingType          string `xml:",omitempty"`
+	IsTruncated           bool
+	Contents              []objectAnswer
+	CommonPrefixes        []prefixAnswer
+}
+
+// position is where a list goes on: in a page of the storage, behind a key or a prefix.
+type position struct {
+	Page  string `json:"p,omitempty"`
+	After string `json:"a,omitempty"`
+}
+
+func (p position) token() string {
+	raw, _ := json.Marshal(p) // of two texts
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+// listing is a list of objects under way.
+type listing struct {
+	*request
+	prefix, delimiter string
+	after             string // the last name seen
+	most              int
+	wants             func(key string) bool
+	contents          []storagedrivers.Info
+	prefixes          []string
+	examined          int
+}
+
+// listObjects answers with a page of objects in the byte order of their keys.
+func (q *request) listObjects() *Error {
+	second := q.query.Get("list-type") == "2"
+	l := &listing{
+		request: q, prefix: q.query.Get("prefix"), delimiter: q.query.Get("delimiter"), most: maxKeys, wants: service.ItemFilter(q.alias, ""),
+	}
+	answer := listAnswer{Space: namespace, Name: q.bucket, Delimiter: l.delimiter, EncodingType: q.query.Get("encoding-type")}
+	if text := q.query.Get("max-keys"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
+			return errorOf(invalidArgument, "max-keys is a number")
+		}
+		l.most = min(int(n), maxKeys)
+	}
+	if answer.EncodingType != "" && answer.EncodingType != "url" {
+		return errorOf(invalidArgument, "encoding-type is url")
+	}
+	from := position{After: q.query.Get("start-after")}
+	if !second {
+		from = l.resume(q.query.Get("marker"))
+		answer.Marker = new(answer.encode(from.After))
+	} else if q.query.Has("continuation-token") {
+		token := q.query.Get("continuation-token")
+		raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
+		if token != "" && (err != nil || json.Unmarshal(raw, &from) != nil) { // an empty one is the beginning
+			return errorOf(invalidArgument, "the continuation token is not from an earlier answer")
+		}
+		answer.ContinuationToken = &token
+	}
+	next, failed := l.read(from)
+	if failed != nil {
+		return failed
+	}
+	answer.Prefix, answer.Delimiter, answer.MaxKeys = answer.encode(l.prefix), answer.encode(l.delimiter), l.most
+	l.fill(&answer)
+	if answer.IsTruncated = next != nil; second {
+		answer.KeyCount, answer.StartAfter = new(len(l.contents)+len(l.prefixes)), answer.encode(q.query.Get("start-after"))
+		if next != nil {
+			answer.NextContinuationToken = next.token()
+		}
+	} else if next != nil {
+		answer.NextMarker = answer.encode(next.After)
+		l.remember(*next)
+	}
+	q.answer(http.StatusOK, answer)
+	return nil
+}
+
+// maxMarkers is how many markers of the first version of lists are remembered.
+const maxMarkers = 1000
+
+// resume returns the position of a marker. In the first version of lists it is a key, and the page of the storage is
+// known only if the last answer was of this process; otherwise the list is read from its beginning again.
+func (l *listing) resume(marker string) position {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	page, _ := l.markers.Get(l.markerKey(marker))
+	return position{page, marker}
+}
+
+// remember keeps the position of a marker that the client gets.
+func (l *listing) remember(p position) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.markers.Add(l.markerKey(p.After), p.Page)
+}
+
+func (l *listing) markerKey(marker string) string {
+	return strings.Join([]string{l.account.APIKey, l.bucket, l.prefix, l.delimiter, marker}, "\n")
+}
+
+// encode encodes a key if the client asks for it.
+func (a *listAnswer) encode(key string) string {
+	if a.EncodingType == "" {
+		return key
+	}
+	return encodePath(key)
+}
+
+// fill adds the objects and prefixes to the answer.
+func (l *listing) fill(answer *listAnswer) {
+	var by *owner
+	if l.query.Get("fetch-owner") == "true" || l.query.Get("list-type") != "2" {
+		by = new(l.owner())
+	}
+	for _, info := range l.contents {
+		answer.Contents = append(answer.Contents, objectAnswer{
+			Key: answer.encode(l.alias.Filename(info.Key)), LastModified: stamp(info.ModTime), ETag: tagOf(l.alias, info), Size: info.Size,
+			StorageClass: "STANDARD", Owner: by,
+		})
+	}
+	for _, prefix := range l.prefixes {
+		answer.CommonPrefixes = append(answer.CommonPrefixes, prefixAnswer{answer.encode(prefix)})
+	}
+}
+
+// read reads objects and prefixes from a position on. It returns where the next page begins; nil after the last.
+func (l *listing) read(at position) (*position, *Error) {
+	ctx, cancel := context.WithTimeout(l.ctx, maxListTime)
+	defer cancel()
+	l.after = at.After
+	if l.most == 0 || storagedrivers.ValidKey(strings.TrimSuffix(l.prefix, "/")+"x") != nil {
+		return nil, nil
+	}
+	for {
+		page, err := l.alias.Storage.List(ctx, storagedrivers.ListOptions{
+			Prefix: l.alias.Key("") + l.prefix, Cursor: at.Page, Shallow: l.delimiter == "/",
+		})
+		if err != nil {
+			return nil, storageError("list the objects", err)
+		}
+		if full := l.take(page); full {
+			return &position{at.Page, l.after}, nil
+		}
+		if page.Next == "" {
+			return nil, nil
+		}
+		if at.Page = page.Next; l.examined > maxExamined {
+			return &position{at.Page, l.after}, nil
+		}
+	}
+}
+
+// take adds the entries of a page behind the last name, and reports whether there are more than fit.
+func (l *listing) take(page storagedrivers.Page) (full bool) {
+	objects, folders := page.Objects, page.Folders
+	for len(objects)+len(folders) > 0 {
+		var entry storagedrivers.Info
+		if len(folders) == 0 || len(objects) > 0 && objects[0].Key < folders[0] {
+			entry, objects = objects[0], objects[1:]
+		} else {
+			entry.Key, folders = folders[0], folders[1:]
+		}
+		l.examined++
+		if !l.wants(entry.Key) {
+			continue
+		}
+		name := l.alias.Filename(entry.Key)
+		prefix, isPrefix := l.common(name)
+		if isPrefix {
+			name = prefix
+		}
+		if name <= l.after || isPrefix && strings.HasPrefix(l.after, name) {
+			continue
+		}
+		if len(l.contents)+len(l.prefixes) == l.most {
+			return true
+		}
+		if l.after = name; isPrefix {
+			l.prefixes = append(l.prefixes, name)
+		} else {
+			l.contents = append(l.contents, entry)
+		}
+	}
+	return false
+}
+
+// common returns the beginning of a name up to the first delimiter behind the prefix.
+func (l *listing) common(name string) (string, bool) {
+	if l.delimiter == "" {
+		return "", false
+	}
+	at := strings.Index(name[len(l.prefix):], l.delimiter)
+	if at < 0 {
+		return "", false
+	}
+	return name[:len(l.prefix)+at+len(l.delimiter)], true
+}
+
+// stat returns an object.
+func (q *request) stat(alias *item.Alias, key string) (storagedrivers.Info, *Error) {
+	if !alias.MayBeItem(key) {
+		return storagedrivers.Info{}, errorOf(noSuchKey, "there is no such object")
+	}
+	ctx, cancel := context.WithTimeout(q.ctx, maxListTime)
+	defer cancel()
+	info, err := alias.Storage.Stat(ctx, alias.Key(key))
+	if err != nil {
+		return info, storageError("read the object", err)
+	}
+	return info, nil
+}

@@ -1,0 +1,593 @@
+package s3api
+
+import (
+	"cmp"
+	"context"
+	"encoding/xml"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Bounds of multipart uploads, https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html.
+const (
+	maxPart  = 5 << 30
+	minPart  = 5 << 20
+	maxParts = 10_000
+)
+
+// keepAlive is how often a client that waits for the end of a multipart upload gets a blank.
+const keepAlive = 10 * time.Second
+
+// uploads returns the store of resumable uploads, which multipart uploads are.
+func (q *request) uploads() (*resumable.Store, *Error) {
+	store := q.running.Uploads()
+	if store == nil {
+		return nil, errorOf(notImplemented, "multipart uploads need resumable uploads, which are off")
+	}
+	return store, nil
+}
+
+func (q *request) record() resumable.Record {
+	actor := q.actor()
+	folder, name := splitKey(q.key)
+	return resumable.Record{
+		Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account, Client: actor.Client, Kind: q.alias.Kind.Name(), Alias: q.alias.Name,
+		SubFolder: folder, Filename: name, Exact: true, Length: resumable.Unknown,
+	}
+}
+
+// createMultipart begins a multipart upload.
+func (q *request) createMultipart() *Error {
+	store, failed := q.uploads()
+	if failed != nil {
+		return failed
+	}
+	req, failed := q.uploadOf(q.alias, q.key, mayWrite)
+	if failed != nil {
+		return failed
+	}
+	folder, name := splitKey(q.key)
+	req.SubFolder = folder
+	if failures := q.running.Uploader().Precheck(q.ctx, req, name, 0); failures != nil {
+		return q.failure(failures)
+	}
+	rec := q.record()
+	rec.Partial = true
+	u, err := store.Create(q.ctx, q.running.UploadStorage(q.alias.Kind, q.alias.Name), resumable.Creation{
+		Record: rec, Admit: func(int64) error { return nil },
+	})
+	if err != nil {
+		return q.multipartError(err)
+	}
+	if algorithm := q.r.Header.Get("X-Amz-Checksum-Algorithm"); algorithm != "" {
+		q.w.Header().Set("X-Amz-Checksum-Algorithm", algorithm)
+	}
+	q.answer(http.StatusOK, struct {
+		XMLName  xml.Name `xml:"InitiateMultipartUploadResult"`
+		Space    string   `xml:"xmlns,attr"`
+		Bucket   string
+		Key      string
+		UploadId string //nolint:revive // the name of the element
+	}{Space: namespace, Bucket: q.bucket, Key: q.key, UploadId: u.ID})
+	return nil
+}
+
+// multipartError returns the error for one of the store of resumable uploads.
+func (q *request) multipartError(err error) *Error {
+	body, isBody := errors.AsType[*resumable.BodyError](err)
+	switch {
+	case isBody:
+		if failed, ok := errors.AsType[*Error](body.Err); ok {
+			return failed
+		}
+		return errorOf(incompleteBody, "the body could not be read to its end")
+	case errors.Is(err, resumable.ErrUnknown), errors.Is(err, fs.ErrNotExist):
+		return errNoSuchUpload
+	case errors.Is(err, resumable.ErrParts), errors.Is(err, resumable.ErrRepeated), errors.Is(err, resumable.ErrScope):
+		return errorOf(invalidPart, "a part is missing, or its entity tag is another one")
+	case errors.Is(err, resumable.ErrSmall):
+		return &Error{http.StatusBadRequest, "EntityTooSmall", "each part but the last has at least 5 MiB"}
+	case errors.Is(err, resumable.ErrTooLarge):
+		return errorOf(entityTooLarge, "the part is too large")
+	case errors.Is(err, resumable.ErrTooMany):
+		return errorOf(slowDown, "the account has too many unfinished uploads, or too many bytes in them")
+	}
+	if failure, ok := errors.AsType[*item.Failure](err); ok {
+		return q.failure(item.Failures{failure})
+	}
+	if failures, ok := errors.AsType[item.Failures](err); ok {
+		return q.failure(failures)
+	}
+	return storageError("store the part", err)
+}
+
+var errNoSuchUpload = &Error{http.StatusNotFound, "NoSuchUpload", "there is no such multipart upload: it was completed, aborted, or has expired"}
+
+// multipart returns the multipart upload of the request.
+func (q *request) multipart() (*resumable.Store, *resumable.Upload, *Error) {
+	store, failed := q.uploads()
+	if failed != nil {
+		return nil, nil, failed
+	}
+	u, err := store.Find(q.ctx, q.actor().Owner(), q.query.Get("uploadId"))
+	if err != nil {
+		return nil, nil, q.multipartError(err)
+	}
+	folder, name := splitKey(q.key)
+	if !u.IsMultipart() || u.Kind != q.alias.Kind.Name() || u.Alias != q.alias.Name || u.SubFolder != folder || u.Filename != name {
+		return nil, nil, errNoSuchUpload
+	}
+	return store, u, nil
+}
+
+// partNumber returns the number of the part.
+func (q *request) partNumber() (int, *Error) {
+	n, err := strconv.Atoi(q.query.Get("partNumber"))
+	if err != nil || n < 1 || n > maxParts {
+		return 0, errorOf(invalidArgument, "partNumber is a number from 1 to 10,000")
+	}
+	return n, nil
+}
+
+// uploadPart stores the body as a part.
+func (q *request) uploadPart() *Error {
+	body, length, failed := bodyOf(q.r, q.signature, q.secret)
+	if failed != nil {
+		return failed
+	}
+	httpx.Watch(q.r)
+	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(nil))
+	defer stop()
+	part, failed := q.storePart(timed, length, timed.End)
+	if failed != nil {
+		return failed
+	}
+	for name, sum := range body.sums() {
+		q.w.Header().Set(name, sum)
+	}
+	q.w.Header().Set("ETag", partTag(part))
+	q.w.Header().Set("Content-Length", "0")
+	q.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// partTag returns the entity tag of a part, which has its ID.
+func partTag(part *resumable.Upload) string { return `"` + part.ID + tagEnd + `"` }
+
+// tagEnd ends all entity tags, so that no client takes one for an MD5.
+const tagEnd = "-1"
+
+// storePart stores bytes as a part. length is negative if it is not known.
+func (q *request) storePart(from io.Reader, length int64, interrupt func()) (*resumable.Upload, *Error) {
+	number, failed := q.partNumber()
+	if failed != nil {
+		return nil, failed
+	}
+	store, multipart, failed := q.multipart()
+	if failed != nil {
+		return nil, failed
+	}
+	limit := min(maxPart, q.alias.MaxSize)
+	if length > limit {
+		return nil, errorOf(entityTooLarge, "the part is larger than an item may be")
+	}
+	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), nil)
+	if refused != nil {
+		return nil, errorOf(slowDown, refused.Message)
+	}
+	defer ended()
+	rec := q.record()
+	rec.Exact, rec.Partial, rec.Multipart, rec.Number, rec.Length = false, true, multipart.ID, number, max(length, resumable.Unknown)
+	part, err := store.Create(q.ctx, multipart.Storage(), resumable.Creation{Record: rec, Limit: limit, Admit: func(int64) error { return nil }})
+	if err != nil {
+		return nil, q.multipartError(err)
+	}
+	err = part.Append(q.ctx, resumable.Body{
+		Reader: from, Limit: limit, Interrupt: interrupt,
+		Reserve: func() (func(), error) {
+			release, ok := q.running.ReserveFile(q.actor())
+			if !ok {
+				return nil, &item.Failure{Reason: item.Busy, Message: "too many uploads are under way, try again later"}
+			}
+			return release, nil
+		},
+	})
+	if err == nil && length < 0 {
+		err = part.SetLength(q.ctx, part.Offset())
+	}
+	if err == nil && !part.Complete() {
+		err = &resumable.BodyError{Err: errorOf(incompleteBody, "the body is shorter than it says")}
+	}
+	if err == nil { // it may have been aborted meanwhile
+		err = multipart.Reload(q.ctx)
+	}
+	if err != nil {
+		part.Drop(q.ctx, nil)
+		return nil, q.multipartError(err)
+	}
+	return part, nil
+}
+
+// copyPart stores an object, or a range of one, as a part.
+func (q *request) copyPart() *Error {
+	from, key, failed := q.source(q.r.Header.Get("X-Amz-Copy-Source"))
+	if failed != nil {
+		return failed
+	}
+	if failed := q.mayOne(mayList); failed != nil {
+		return failed
+	}
+	stored, failed := q.stat(from, key)
+	if failed != nil {
+		return failed
+	}
+	matches, refused := q.sourceCondition(from)
+	if refused != nil {
+		return errorOf(invalidRequest, refused.Message)
+	}
+	if !matches(stored) {
+		return errorOf(preconditionFailed, "a condition for the source does not hold")
+	}
+	wanted, failed := copyRange(q.r.Header.Get("X-Amz-Copy-Source-Range"), stored.Size)
+	if failed != nil {
+		return failed
+	}
+	reader, info, err := from.Storage.Open(q.ctx, stored.Key, wanted)
+	if err != nil {
+		return storageError("read the source", err)
+	}
+	defer reader.Close()
+	if !info.Same(stored) {
+		return errorOf(operationAborted, "the source is being replaced, try again later")
+	}
+	part, failed := q.storePart(reader, wanted.Length, func() {})
+	if failed != nil {
+		return failed
+	}
+	q.answer(http.StatusOK, struct {
+		XMLName      xml.Name `xml:"CopyPartResult"`
+		Space        string   `xml:"xmlns,attr"`
+		LastModified string
+		ETag         string
+	}{Space: namespace, LastModified: stamp(part.Changed()), ETag: partTag(part)})
+	return nil
+}
+
+// copyRange returns the range of a source; the whole one without a header.
+func copyRange(header string, size int64) (storagedrivers.Range, *Error) {
+	if header == "" {
+		return storagedrivers.Range{Length: size}, nil
+	}
+	bounds, inBytes := strings.CutPrefix(header, "bytes=")
+	first, last, isRange := strings.Cut(bounds, "-")
+	from, err := strconv.ParseUint(first, 10, 63)
+	to, lastErr := strconv.ParseUint(last, 10, 63)
+	switch {
+	case !inBytes || !isRange || err != nil || lastErr != nil || from > to:
+		return storagedrivers.Range{}, errorOf(invalidArgument, "the header x-amz-copy-source-range is bytes=<first>-<last>")
+	case int64(to) >= size:
+		return storagedrivers.Range{}, errorOf(invalidRange, "the source has no such range")
+	}
+	return storagedrivers.Range{Offset: int64(from), Length: int64(to-from) + 1}, nil
+}
+
+type completeRequest struct {
+	XMLName xml.Name `xml:"CompleteMultipartUpload"`
+	Parts   []struct {
+		PartNumber int
+		ETag       string
+	} `xml:"Part"`
+}
+
+// completeMultipart makes the object of its parts, with all checks of an upload.
+func (q *request) completeMultipart() *Error {
+	store, failed := q.uploads()
+	if failed != nil {
+		return failed
+	}
+	body, _, failed := bodyOf(q.r, q.signature, q.secret)
+	if failed != nil {
+		return failed
+	}
+	var sent completeRequest
+	if failed := readXML(body, &sent); failed != nil {
+		return failed
+	}
+	rec := q.record()
+	rec.Metadata = q.query.Get("uploadId")
+	if rec.Parts, failed = partsOf(rec.Metadata, sent); failed != nil {
+		if _, err := store.Find(q.ctx, rec.Owner, rec.Metadata); errors.Is(err, resumable.ErrUnknown) {
+			failed = errNoSuchUpload
+		}
+		return failed
+	}
+	stop := q.keepAlive()
+	info, failed := q.finish(store, rec)
+	stop()
+	if failed != nil {
+		return failed
+	}
+	q.answer(http.StatusOK, struct {
+		XMLName  xml.Name `xml:"CompleteMultipartUploadResult"`
+		Space    string   `xml:"xmlns,attr"`
+		Location string
+		Bucket   string
+		Key      string
+		ETag     string
+	}{Space: namespace, Location: q.BaseURL(q.r) + "/" + q.bucket + "/" + encodePath(q.key), Bucket: q.bucket, Key: q.key, ETag: tagOf(q.alias, info)})
+	return nil
+}
+
+// partsOf returns the IDs of parts, which are their entity tags.
+func partsOf(multipart string, sent completeRequest) ([]string, *Error) {
+	if len(sent.Parts) == 0 || len(sent.Parts) > maxParts {
+		return nil, errorOf(malformedXML, "there are no parts, or more than 10,000")
+	}
+	ids := make([]string, len(sent.Parts))
+	last := 0
+	for i, part := range sent.Parts {
+		id, isTag := strings.CutSuffix(strings.Trim(part.ETag, `"`), tagEnd)
+		number, ok := resumable.NumberOf(multipart, id)
+		switch {
+		case part.PartNumber <= last:
+			return nil, &Error{http.StatusBadRequest, "InvalidPartOrder", "the parts are in the order of their numbers"}
+		case !isTag || !ok || number != part.PartNumber:
+			return nil, errorOf(invalidPart, "a part is missing, or its entity tag is another one")
+		}
+		ids[i], last = id, number
+	}
+	return ids, nil
+}
+
+// finish stores the item of a final upload, and removes the multipart upload. A repeated request finds the same item.
+func (q *request) finish(store *resumable.Store, rec resumable.Record) (storagedrivers.Info, *Error) {
+	req, failed := q.uploadOf(q.alias, q.key, mayWrite)
+	if failed != nil {
+		return storagedrivers.Info{}, failed
+	}
+	u, err := store.Create(q.ctx, q.running.UploadStorage(q.alias.Kind, q.alias.Name), resumable.Creation{
+		Record: rec, Least: minPart,
+		Admit: func(length int64) error {
+			if length > q.alias.MaxSize {
+				return errorOf(entityTooLarge, "the object is larger than an item may be")
+			}
+			return nil
+		},
+	})
+	if failed, ok := errors.AsType[*Error](err); ok {
+		return storagedrivers.Info{}, failed
+	}
+	multipart, missing := store.Find(q.ctx, rec.Owner, rec.Metadata)
+	if errors.Is(err, resumable.ErrParts) && errors.Is(missing, resumable.ErrUnknown) {
+		return storagedrivers.Info{}, errNoSuchUpload
+	}
+	if err != nil {
+		return storagedrivers.Info{}, q.multipartError(err)
+	}
+	failures := u.Finish(q.ctx, resumable.Finishing{
+		BaseURL: q.BaseURL(q.r), Refusals: resumable.RecordRefusals, Matches: req.Matches, Permits: req.Permits,
+		Authorize: func(_ context.Context, alias string, _ bool) (resumable.Rights, *item.Failure) {
+			return q.authorize(alias)
+		},
+	})
+	switch {
+	case failures != nil:
+		return storagedrivers.Info{}, q.failure(failures)
+	case u.Outcome == nil:
+		return storagedrivers.Info{}, errorOf(slowDown, "the upload is being completed, try again later")
+	case u.Outcome.Refused != "":
+		return storagedrivers.Info{}, errorOf(invalidRequest, u.Outcome.Refused)
+	}
+	if missing == nil {
+		if err := multipart.EndMultipart(q.ctx); err != nil {
+			q.Log.Warn("removing the parts of a completed multipart upload", "error", err)
+		}
+	}
+	return q.stat(q.alias, u.Outcome.Stored)
+}
+
+// authorize verifies the signature again before the item is stored, with the service that then answers new requests.
+func (q *request) authorize(alias string) (resumable.Rights, *item.Failure) {
+	running, release := q.Next()
+	account, failed := q.verify(running)
+	if failed == nil && !account.Allows(alias) {
+		failed = errorOf(accessDenied, "the account may not use this bucket any more")
+	}
+	if failed == nil {
+		q.account = account
+		failed = q.mayOne(mayWrite)
+	}
+	if failed != nil {
+		release()
+		return resumable.Rights{}, &item.Failure{Reason: item.Forbidden, Message: failed.Message, Err: failed}
+	}
+	return resumable.Rights{Issuer: running.Issuer(), Release: release}, nil
+}
+
+// keepAlive sends blanks until stop is called, since some clients close a connection that says nothing for long. The first
+// one makes the status 200: S3 does so too, and an error is in the body then.
+func (q *request) keepAlive() (stop func()) {
+	stopped, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(keepAlive)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stopped:
+				return
+			case <-tick.C:
+				q.begin()
+				_, _ = io.WriteString(q.w, " ") // the client may be gone
+				_ = http.NewResponseController(q.w).Flush()
+			}
+		}
+	}()
+	return sync.OnceFunc(func() {
+		close(stopped)
+		<-ended
+	})
+}
+
+// begin begins the answer before its status is known.
+func (q *request) begin() {
+	if q.begun {
+		return
+	}
+	q.begun = true
+	q.w.Header().Set("Content-Type", "application/xml")
+	q.w.WriteHeader(http.StatusOK)
+	_, _ = io.WriteString(q.w, xml.Header) // the client may be gone
+}
+
+// abortMultipart removes a multipart upload and its parts.
+func (q *request) abortMultipart() *Error {
+	_, u, failed := q.multipart()
+	if failed != nil {
+		return failed
+	}
+	if err := u.EndMultipart(q.ctx); err != nil {
+		return q.multipartError(err)
+	}
+	q.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+type partAnswer struct {
+	PartNumber   int
+	LastModified string
+	ETag         string
+	Size         int64
+}
+
+// listParts answers with the parts of a multipart upload.
+func (q *request) listParts() *Error {
+	store, u, failed := q.multipart()
+	if failed != nil {
+		return failed
+	}
+	after, most, failed := q.page("part-number-marker", "max-parts")
+	if failed != nil {
+		return failed
+	}
+	marker, err := strconv.Atoi("0" + after)
+	if err != nil {
+		return errorOf(invalidArgument, "part-number-marker is a number")
+	}
+	parts, err := store.MultipartParts(q.ctx, u)
+	if err != nil {
+		return q.multipartError(err)
+	}
+	answer := struct {
+		XMLName              xml.Name `xml:"ListPartsResult"`
+		Space                string   `xml:"xmlns,attr"`
+		Bucket               string
+		Key                  string
+		UploadId             string //nolint:revive // the name of the element
+		Initiator, Owner     owner
+		StorageClass         string
+		PartNumberMarker     int
+		NextPartNumberMarker int
+		MaxParts             int
+		IsTruncated          bool
+		Part                 []partAnswer
+	}{
+		Space: namespace, Bucket: q.bucket, Key: q.key, UploadId: u.ID, Initiator: q.owner(), Owner: q.owner(), StorageClass: "STANDARD",
+		PartNumberMarker: marker, MaxParts: most,
+	}
+	for _, part := range parts {
+		switch {
+		case part.Number <= marker:
+		case len(answer.Part) == most:
+			answer.IsTruncated = true
+		default:
+			answer.Part = append(answer.Part, partAnswer{part.Number, stamp(part.Changed()), partTag(part), part.Length})
+			answer.NextPartNumberMarker = part.Number
+		}
+	}
+	q.answer(http.StatusOK, answer)
+	return nil
+}
+
+type multipartAnswer struct {
+	Key              string
+	UploadId         string //nolint:revive // the name of the element
+	Initiator, Owner owner
+	StorageClass     string
+	Initiated        string
+}
+
+// listMultiparts answers with the multipart uploads of the account in the bucket.
+func (q *request) listMultiparts() *Error {
+	store, failed := q.uploads()
+	if failed != nil {
+		return failed
+	}
+	marker, most, failed := q.page("key-marker", "max-uploads")
+	if failed != nil {
+		return failed
+	}
+	all, err := store.Multiparts(q.ctx, q.actor().Owner())
+	if err != nil {
+		return q.multipartError(err)
+	}
+	answer := struct {
+		XMLName            xml.Name `xml:"ListMultipartUploadsResult"`
+		Space              string   `xml:"xmlns,attr"`
+		Bucket             string
+		KeyMarker          string
+		NextKeyMarker      string `xml:",omitempty"`
+		NextUploadIdMarker string `xml:",omitempty"` //nolint:revive // the name of the element
+		Prefix             string
+		MaxUploads         int
+		IsTruncated        bool
+		Upload             []multipartAnswer
+	}{Space: namespace, Bucket: q.bucket, KeyMarker: marker, Prefix: q.query.Get("prefix"), MaxUploads: most}
+	for _, u := range all {
+		if u.Kind == q.alias.Kind.Name() && u.Alias == q.alias.Name {
+			answer.Upload = append(answer.Upload, multipartAnswer{
+				Key: strings.TrimPrefix(path.Join(u.SubFolder, u.Filename), "/"), UploadId: u.ID, Initiator: q.owner(), Owner: q.owner(),
+				StorageClass: "STANDARD", Initiated: stamp(u.Created),
+			})
+		}
+	}
+	answer.Upload = slices.DeleteFunc(answer.Upload, func(u multipartAnswer) bool {
+		return !strings.HasPrefix(u.Key, answer.Prefix) || u.Key < marker || u.Key == marker && u.UploadId <= q.query.Get("upload-id-marker")
+	})
+	slices.SortFunc(answer.Upload, func(a, b multipartAnswer) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.UploadId, b.UploadId))
+	})
+	if len(answer.Upload) > most {
+		answer.Upload, answer.IsTruncated = answer.Upload[:most], true
+		last := answer.Upload[most-1]
+		answer.NextKeyMarker, answer.NextUploadIdMarker = last.Key, last.UploadId
+	}
+	q.answer(http.StatusOK, answer)
+	return nil
+}
+
+// page returns the marker and the size of the page that a list asks for.
+func (q *request) page(marker, most string) (after string, size int, failed *Error) {
+	size = maxKeys
+	if text := q.query.Get(most); text != "" {
+		n, err := strconv.ParseUint(text, 10, 31)
+		if err != nil || n == 0 {
+			return "", 0, errorOf(invalidArgument, most+" is a number, at least 1")
+		}
+		size = min(int(n), maxKeys)
+	}
+	return q.query.Get(marker), size, nil
+}

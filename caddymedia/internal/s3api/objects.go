@@ -1,0 +1,510 @@
+package s3api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/xml"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/caddymedia/media/caddymedia/internal/access"
+	"github.com/caddymedia/media/caddymedia/internal/caller"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/serve"
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// tagOf returns the entity tag of an object, in quotes: that of the item in another form. Clients take 32
+// hexadecimal digits alone for an MD5 of the bytes, but not with a number of parts behind them.
+func tagOf(alias *item.Alias, info storagedrivers.Info) string {
+	return tag(caller.EntityTag(alias, info), info.Size)
+}
+
+func tag(entity string, size int64) string {
+	if entity == "" {
+		entity = strconv.FormatInt(size, 10)
+	}
+	sum := sha256.Sum256([]byte(entity))
+	return `"` + hex.EncodeToString(sum[:16]) + tagEnd + `"`
+}
+
+// getObject answers with an object, a range of it, or its header.
+func (q *request) getObject() *Error {
+	if folder, ok := strings.CutSuffix(q.key, "/"); ok {
+		return q.getFolder(folder)
+	}
+	if number := q.query.Get("partNumber"); number != "" && number != "1" {
+		return &Error{http.StatusRequestedRangeNotSatisfiable, "InvalidPartNumber", "an object has one part"}
+	}
+	if !q.alias.MayBeItem(q.key) {
+		return errorOf(noSuchKey, "there is no such object")
+	}
+	out := &objectWriter{ResponseWriter: q.w, request: q}
+	err := q.items.Object(q.running, out, q.r.WithContext(q.ctx), q.alias, q.key, serve.ObjectOptions{Tag: tag, Header: q.override})
+	if failed, ok := errors.AsType[*httpx.Error](err); ok {
+		return statusError(failed.Status)
+	}
+	return nil
+}
+
+// overrides are the headers that a signed request may set in its answer.
+var overrides = []string{"Content-Type", "Content-Disposition", "Content-Language", "Content-Encoding", "Cache-Control", "Expires"}
+
+func (q *request) override(header http.Header) {
+	for _, name := range overrides {
+		if value := q.query.Get("response-" + strings.ToLower(name)); value != "" {
+			header.Set(name, value)
+		}
+	}
+}
+
+// objectWriter answers refusals of conditions and ranges in the form of S3.
+type objectWriter struct {
+	http.ResponseWriter
+	*request
+	refused bool
+}
+
+func (w *objectWriter) WriteHeader(status int) {
+	if status == http.StatusOK && w.r.Method == http.MethodGet && w.Header().Get("Content-Length") == "0" && w.r.Header.Get("Range") != "" {
+		status = http.StatusRequestedRangeNotSatisfiable // S3 has no range of nothing
+	}
+	switch status {
+	case http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable:
+		w.refused = true
+		for _, name := range []string{"Content-Length", "Content-Type", "Content-Disposition", "ETag", "Last-Modified"} {
+			w.Header().Del(name)
+		}
+		w.request.refuse(statusError(status))
+	default:
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (w *objectWriter) Write(p []byte) (int, error) {
+	if w.refused {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// ReadFrom lets the kernel send a file.
+func (w *objectWriter) ReadFrom(r io.Reader) (int64, error) {
+	if w.refused {
+		return io.Copy(io.Discard, r)
+	}
+	return io.Copy(w.ResponseWriter, r)
+}
+
+// Header is that of the answer.
+func (w *objectWriter) Header() http.Header { return w.ResponseWriter.Header() }
+
+// Unwrap returns the writer of the connection.
+func (w *objectWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// getFolder answers about a key that ends with a slash: clients make such objects for their folders. There is one
+// while something is below it.
+func (q *request) getFolder(folder string) *Error {
+	ctx, cancel := context.WithTimeout(q.ctx, maxListTime)
+	defer cancel()
+	if storagedrivers.ValidKey(folder) != nil || !q.account.Covers(folder) {
+		return errorOf(noSuchKey, "there is no such object")
+	}
+	page, err := q.alias.Storage.List(ctx, storagedrivers.ListOptions{Prefix: q.alias.Key(folder) + "/", Limit: 1})
+	if err != nil {
+		return storageError("read the object", err)
+	}
+	if len(page.Objects) == 0 {
+		return errorOf(noSuchKey, "there is no such object")
+	}
+	q.w.Header().Set("Content-Type", "application/x-directory")
+	q.w.Header().Set("Content-Length", "0")
+	q.w.Header().Set("ETag", tag(folder, 0))
+	q.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// putObject stores the body under the key, after all checks of an upload.
+func (q *request) putObject() *Error {
+	if q.r.Header.Get("X-Amz-Server-Side-Encryption-Customer-Algorithm") != "" {
+		return errorOf(notImplemented, "keys of the client are not known here")
+	}
+	body, length, failed := bodyOf(q.r, q.signature, q.secret)
+	if failed != nil {
+		return failed
+	}
+	if strings.HasSuffix(q.key, "/") {
+		return q.putFolder(body)
+	}
+	req, failed := q.uploadOf(q.alias, q.key, mayWrite)
+	if failed != nil {
+		return failed
+	}
+	ended, refused := q.BeginUpload(q.running, q.w, q.r, req.Actor, nil)
+	if refused != nil {
+		return errorOf(slowDown, refused.Message)
+	}
+	defer ended()
+	folder, name := splitKey(q.key)
+	req.SubFolder = folder
+	if failures := q.running.Uploader().Precheck(q.ctx, req, name, max(length, 0)); failures != nil {
+		return q.failure(failures)
+	}
+	httpx.Watch(q.r)
+	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(nil))
+	defer stop()
+	items, failures := q.running.Uploader().Upload(q.ctx, req, upload.Body(name, http.MaxBytesReader(q.w, failing{timed}, q.running.Limits().MaxBody)))
+	if failures != nil {
+		return q.failure(failures)
+	}
+	for name, sum := range body.sums() {
+		q.w.Header().Set(name, sum)
+	}
+	q.w.Header().Set("ETag", tagOf(q.alias, items[0].Info))
+	q.w.Header().Set("Content-Length", "0")
+	q.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// failing is a body whose errors in the form of S3 are failures, so that the uploader returns them.
+type failing struct{ io.ReadCloser }
+
+func (f failing) Read(p []byte) (int, error) {
+	n, err := f.ReadCloser.Read(p)
+	if failed, ok := errors.AsType[*Error](err); ok {
+		err = &item.Failure{Reason: item.BadRequest, Message: failed.Message, Err: failed}
+	}
+	return n, err
+}
+
+// putFolder accepts an object without bytes for a folder, and stores nothing: folders are there while something is
+// below them.
+func (q *request) putFolder(body io.Reader) *Error {
+	n, err := io.Copy(io.Discard, io.LimitReader(body, 1))
+	failed, ok := errors.AsType[*Error](err)
+	switch {
+	case ok:
+		return failed
+	case err != nil:
+		return errorOf(incompleteBody, "the body could not be read to its end")
+	case n > 0:
+		return errorOf(invalidRequest, "a key that ends with a slash has no bytes")
+	}
+	q.w.Header().Set("ETag", tag(strings.TrimSuffix(q.key, "/"), 0))
+	q.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// splitKey returns the folder of a key, and its last segment.
+func splitKey(key string) (folder, name string) {
+	at := strings.LastIndexByte(key, '/')
+	if at < 0 {
+		return "/", key
+	}
+	return key[:at], key[at+1:]
+}
+
+// uploadOf returns the request to store an object under a key, and under no other. The account needs one of the rights: to
+// replace an object, or to store a new one.
+func (q *request) uploadOf(alias *item.Alias, key string, rights []access.Right) (upload.Upload, *Error) {
+	req := upload.Upload{Exact: key, Request: q.writeRequest(alias, rights)}
+	var matches func(storagedrivers.Info) bool
+	if caller.HasCondition(q.r.Header) {
+		var refused *caller.Refusal
+		if matches, refused = q.condition(alias); refused != nil {
+			return req, errorOf(invalidRequest, refused.Message)
+		}
+	}
+	req.Matches = matches
+	matchesOne := q.r.Header.Get("If-Match") != ""
+	if alias.Overwrite && !q.account.May(access.Replace) || !q.account.May(access.Upload) || matchesOne {
+		req.Permits = func(stored storagedrivers.Info) *item.Failure {
+			if matchesOne && stored.Key == "" {
+				return &item.Failure{Reason: item.Missing, Message: "there is no such object"}
+			}
+			right := access.Upload
+			if stored.Key != "" {
+				right = access.Replace
+			}
+			if refused := caller.RightRefusal(q.account, right); refused != nil {
+				return refused.Failure()
+			}
+			return nil
+		}
+	}
+	return req, nil
+}
+
+// condition returns the conditions of the request, whose tags are those of objects.
+func (q *request) condition(alias *item.Alias) (func(storagedrivers.Info) bool, *caller.Refusal) {
+	return conditionOf(q.r.Header, alias)
+}
+
+func conditionOf(header http.Header, alias *item.Alias) (func(storagedrivers.Info) bool, *caller.Refusal) {
+	header = header.Clone()
+	for _, name := range []string{"If-Match", "If-None-Match"} { // S3 takes tags without quotes too
+		for i, value := range header[name] {
+			if value = strings.TrimSpace(value); value != "*" && !strings.ContainsAny(value, `",`) {
+				header[name][i] = `"` + value + `"`
+			}
+		}
+	}
+	return caller.ConditionOf(header, func(info storagedrivers.Info) string { return tagOf(alias, info) }, func(string) bool { return true })
+}
+
+// writeRequest returns a request to store an object. The account must have one of the rights also right before the
+// commit.
+func (q *request) writeRequest(alias *item.Alias, rights []access.Right) upload.Request {
+	return upload.Request{
+		Kind: alias.Kind, Alias: alias.Name, Allows: q.account.Allows, Actor: q.actor(),
+		Forced:  service.ForcedBy(access.Caller{Account: q.account}),
+		BaseURL: q.BaseURL(q.r),
+		Confirm: func(_ context.Context, c upload.Commitment) (func(upload.Outcome), *item.Failure) {
+			running, release := q.Next()
+			defer release()
+			account, failed := q.verify(running)
+			if failed == nil && !account.Allows(c.Alias) {
+				failed = errorOf(accessDenied, "the account may not use this bucket any more")
+			}
+			if failed == nil {
+				q.account = account
+				failed = q.mayOne(rights)
+			}
+			if failed != nil {
+				return nil, &item.Failure{Reason: item.Forbidden, Message: failed.Message, Err: failed}
+			}
+			return nil, nil
+		},
+	}
+}
+
+// deleteObject deletes an object. S3 says the same of one that is not there.
+func (q *request) deleteObject() *Error {
+	matches := func(storagedrivers.Info) bool { return true }
+	if caller.HasCondition(q.r.Header) {
+		var refused *caller.Refusal
+		if matches, refused = q.condition(q.alias); refused != nil {
+			return errorOf(invalidRequest, refused.Message)
+		}
+	}
+	if failed := q.remove(q.key, matches, false); failed != nil {
+		return failed
+	}
+	q.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// remove deletes an object, if it is there and matches.
+func (q *request) remove(key string, matches func(storagedrivers.Info) bool, inSet bool) *Error {
+	if !q.alias.MayBeItem(key) || !q.account.Covers(key) {
+		return nil
+	}
+	err := q.running.Uploader().DeleteItem(q.ctx, upload.Deletion{Alias: q.alias, Filename: key, Actor: q.actor(), InSet: inSet, Matches: matches})
+	switch {
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, upload.ErrOtherItem):
+		return errorOf(preconditionFailed, upload.ErrOtherItem.Error())
+	}
+	return storageError("delete the object", err)
+}
+
+// Bounds of a request that deletes many objects.
+const (
+	maxDeleted     = 1000
+	maxDeleteBytes = 4 << 20
+	atOnce         = 8
+)
+
+type deleteRequest struct {
+	XMLName xml.Name `xml:"Delete"`
+	Quiet   bool
+	Objects []struct {
+		Key  string
+		ETag string
+	} `xml:"Object"`
+}
+
+type deletedAnswer struct{ Key string }
+
+type undeletedAnswer struct{ Key, Code, Message string }
+
+// deleteObjects deletes up to 1,000 objects.
+func (q *request) deleteObjects() *Error {
+	leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), service.DeletedSet, maxDeleteBytes)
+	if refused != nil {
+		return errorOf(slowDown, refused.Message)
+	}
+	defer leave()
+	body, _, failed := bodyOf(q.r, q.signature, q.secret)
+	if failed != nil {
+		return failed
+	}
+	var sent deleteRequest
+	if failed := readXML(body, &sent); failed != nil {
+		return failed
+	}
+	if len(sent.Objects) > maxDeleted || len(sent.Objects) == 0 {
+		return errorOf(malformedXML, "there are no keys, or more than 1,000")
+	}
+	outcomes := make([]*Error, len(sent.Objects))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for i, object := range sent.Objects {
+		group.Go(func() error {
+			outcomes[i] = q.remove(object.Key, func(info storagedrivers.Info) bool {
+				return object.ETag == "" || object.ETag == "*" || strings.Trim(object.ETag, `"`) == strings.Trim(tagOf(q.alias, info), `"`)
+			}, true)
+			return nil
+		})
+	}
+	_ = group.Wait() // the outcomes have the errors
+	answer := struct {
+		XMLName xml.Name          `xml:"DeleteResult"`
+		Space   string            `xml:"xmlns,attr"`
+		Deleted []deletedAnswer   //
+		Errors  []undeletedAnswer `xml:"Error"`
+	}{Space: namespace}
+	number := 0
+	var left *item.Failure
+	for i, failed := range outcomes {
+		key := sent.Objects[i].Key
+		switch {
+		case failed != nil:
+			answer.Errors = append(answer.Errors, undeletedAnswer{key, failed.Code, failed.Message})
+			left = &item.Failure{Reason: item.StorageFailed, Message: failed.Message}
+			continue
+		case !sent.Quiet:
+			answer.Deleted = append(answer.Deleted, deletedAnswer{key})
+		}
+		number++
+	}
+	q.running.Observer().DeletionEnded(q.ctx, service.Deletion{
+		Kind: q.alias.Kind, Alias: q.alias.Name, Actor: q.actor(), IsSet: true, Number: number, Failure: left,
+	})
+	q.answer(http.StatusOK, answer)
+	return nil
+}
+
+// readXML reads a small body.
+func readXML(body io.Reader, v any) *Error {
+	all, err := io.ReadAll(io.LimitReader(body, maxDeleteBytes+1))
+	if failed, ok := errors.AsType[*Error](err); ok {
+		return failed
+	}
+	if err != nil || len(all) > maxDeleteBytes {
+		return errorOf(incompleteBody, "the body is too long, or could not be read to its end")
+	}
+	if xml.Unmarshal(all, v) != nil {
+		return errorOf(malformedXML, "the body is not the XML of this operation")
+	}
+	return nil
+}
+
+// copyObject copies an object, of this bucket or of another one, under the key.
+func (q *request) copyObject() *Error {
+	from, key, failed := q.source(q.r.Header.Get("X-Amz-Copy-Source"))
+	if failed != nil {
+		return failed
+	}
+	stored, failed := q.stat(from, key)
+	if failed != nil {
+		return failed
+	}
+	matches, refused := q.sourceCondition(from)
+	if refused != nil {
+		return errorOf(invalidRequest, refused.Message)
+	}
+	if !matches(stored) {
+		return errorOf(preconditionFailed, "a condition for the source does not hold")
+	}
+	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), nil)
+	if refused != nil {
+		return errorOf(slowDown, refused.Message)
+	}
+	defer ended()
+	info := stored
+	if from != q.alias || key != q.key {
+		items, failures := q.running.Uploader().Transfer(q.ctx, upload.Transfer{
+			Request: q.writeRequest(q.alias, []access.Right{access.Copy}), From: from, Filename: key, To: q.key, Exact: true, Copy: true, Matches: matches,
+		})
+		if failures != nil {
+			return q.failure(failures)
+		}
+		info = items[0].Info
+	}
+	q.answer(http.StatusOK, struct {
+		XMLName      xml.Name `xml:"CopyObjectResult"`
+		Space        string   `xml:"xmlns,attr"`
+		LastModified string
+		ETag         string
+	}{Space: namespace, LastModified: stamp(info.ModTime), ETag: tagOf(q.alias, info)})
+	return nil
+}
+
+// source returns the alias and the key of the source of a copy.
+func (q *request) source(text string) (*item.Alias, string, *Error) {
+	text, version, isVersion := strings.Cut(text, "?versionId=")
+	path, err := url.PathUnescape(text)
+	if err != nil {
+		return nil, "", errorOf(invalidArgument, "the header x-amz-copy-source is malformed")
+	}
+	bucket, key, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if key == "" || isVersion && version != "null" {
+		return nil, "", errorOf(invalidArgument, "the header x-amz-copy-source is /<bucket>/<key>")
+	}
+	from, failed := q.find(bucket)
+	return from, key, failed
+}
+
+// sourceCondition returns the conditions in the headers about the source of a copy.
+func (q *request) sourceCondition(from *item.Alias) (func(storagedrivers.Info) bool, *caller.Refusal) {
+	const prefix = "X-Amz-Copy-Source-"
+	header := http.Header{}
+	for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
+		if values := q.r.Header[prefix+name]; values != nil {
+			header[name] = values
+		}
+	}
+	matches, refused := conditionOf(header, from)
+	if refused != nil {
+		return nil, refused
+	}
+	since, err := http.ParseTime(q.r.Header.Get(prefix + "If-Modified-Since"))
+	return func(info storagedrivers.Info) bool {
+		return matches(info) && (err != nil || info.ModTime.Truncate(time.Second).After(since))
+	}, nil
+}
+
+// setACL accepts an access list: what everybody may read is a matter of the alias.
+func (q *request) setACL() *Error {
+	if _, failed := q.stat(q.alias, q.key); failed != nil {
+		return failed
+	}
+	q.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+func (q *request) tagging() *Error {
+	if _, failed := q.stat(q.alias, q.key); failed != nil {
+		return failed
+	}
+	q.answer(http.StatusOK, struct {
+		XMLName xml.Name `xml:"Tagging"`
+		Space   string   `xml:"xmlns,attr"`
+		TagSet  struct{}
+	}{Space: namespace})
+	return nil
+}

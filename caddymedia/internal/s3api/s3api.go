@@ -1,0 +1,320 @@
+// Package s3api serves the service to programs that know S3: aliases are buckets, and items are objects. It
+// translates requests and answers; rights, checks, names and bytes are those of packages caller, upload, serve and
+// service, so that none of them is passed by. Begin with [Handler] and its table of operations; a signature is
+// verified in signature.go, and a body is decoded in body.go.
+package s3api
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/xml"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/caddymedia/media/caddymedia/internal/access"
+	"github.com/caddymedia/media/caddymedia/internal/caller"
+	"github.com/caddymedia/media/caddymedia/internal/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/serve"
+	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Options of a Handler.
+type Options struct {
+	// Region is the answer to a client that asks for the location of a bucket. Signatures may have any.
+	Region string
+	// Domain is the host below which buckets are host names; empty for buckets in the path only.
+	Domain string
+}
+
+// Handler answers S3 requests with the services of a gate.
+type Handler struct {
+	*caller.Gate
+
+	options Options
+	items   *serve.Server
+	markers *simplelru.LRU[string, string] // see [listing.resume]; with mu
+	mu      sync.Mutex
+}
+
+// New returns a handler.
+func New(gate *caller.Gate, options Options) *Handler {
+	markers, _ := simplelru.NewLRU[string, string](maxMarkers, nil) // fails for a size of 0 only
+	return &Handler{Gate: gate, options: options, items: serve.New(gate), markers: markers}
+}
+
+// ServeHTTP answers a request, whatever its path is.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := &request{Handler: h, w: w, r: r, ctx: r.Context(), id: rand.Text(), began: h.Now()}
+	w.Header().Set("X-Amz-Request-Id", q.id)
+	err := h.Answer(w, r, func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+		q.running, q.w, q.r = running, w, r
+		if q.cors() {
+			return nil
+		}
+		if failed := q.serve(); failed != nil {
+			q.refuse(failed)
+		}
+		return nil
+	})
+	if err != nil {
+		q.refuse(errorOf(slowDown, "the service is being started or stopped"))
+	}
+}
+
+// request is one request.
+type request struct {
+	*Handler
+	running *service.Service
+	w       http.ResponseWriter
+	r       *http.Request
+	ctx     context.Context //nolint:containedctx // a request lives as long as one call
+	id      string
+	began   time.Time // signatures are compared with this time, also after a long body
+
+	bucket, key string
+	query       url.Values
+	signature   *signature
+	secret      string
+	account     access.Account
+	begun       bool        // the answer, see [request.begin]
+	alias       *item.Alias // of the bucket; nil for the list of buckets
+}
+
+// operation answers a request of its kind. The account needs one of the rights.
+type operation struct {
+	serve  func(*request) *Error
+	rights []access.Right
+}
+
+// The operations by method and sub resource, for the list of buckets, a bucket and an object.
+var (
+	mayList  = []access.Right{access.List}
+	mayWrite = []access.Right{access.Upload, access.Replace}
+
+	serviceOperations = map[string]operation{"GET ": {(*request).listBuckets, nil}}
+	bucketOperations  = map[string]operation{
+		"HEAD ": {(*request).headBucket, nil}, "GET location": {(*request).location, nil},
+		"GET ": {(*request).listObjects, mayList}, "GET versioning": {(*request).versioning, nil},
+		"GET acl": {(*request).acl, nil}, "PUT ": {(*request).createBucket, nil},
+		"POST delete": {(*request).deleteObjects, []access.Right{access.Delete}}, "GET uploads": {(*request).listMultiparts, mayWrite},
+	}
+	objectOperations = map[string]operation{
+		"GET ": {(*request).getObject, mayList}, "HEAD ": {(*request).getObject, mayList},
+		"PUT ": {(*request).putObject, mayWrite}, "PUT copy": {(*request).copyObject, []access.Right{access.Copy}},
+		"DELETE ": {(*request).deleteObject, []access.Right{access.Delete}},
+		"GET acl": {(*request).acl, mayList}, "PUT acl": {(*request).setACL, mayWrite},
+		"GET tagging":  {(*request).tagging, mayList},
+		"POST uploads": {(*request).createMultipart, mayWrite}, "PUT uploadId": {(*request).uploadPart, mayWrite},
+		"PUT uploadId copy": {(*request).copyPart, []access.Right{access.Copy}}, "POST uploadId": {(*request).completeMultipart, mayWrite},
+		"DELETE uploadId": {(*request).abortMultipart, mayWrite}, "GET uploadId": {(*request).listParts, mayWrite},
+	}
+)
+
+// absent are the codes with which S3 says that a bucket has no such configuration.
+var absent = map[string]string{
+	"policy": "NoSuchBucketPolicy", "cors": "NoSuchCORSConfiguration", "lifecycle": "NoSuchLifecycleConfiguration",
+	"encryption": "ServerSideEncryptionConfigurationNotFoundError", "object-lock": "ObjectLockConfigurationNotFoundError",
+	"tagging": "NoSuchTagSet", "website": "NoSuchWebsiteConfiguration", "publicAccessBlock": "NoSuchPublicAccessBlockConfiguration",
+	"ownershipControls": "OwnershipControlsNotFoundError", "replication": "ReplicationConfigurationNotFoundError",
+	"policyStatus": "NoSuchBucketPolicy",
+}
+
+// subResources are the parameters that make another operation of a request.
+var subResources = []string{
+	"acl", "tagging", "location", "versioning", "versions", "uploads", "uploadId", "delete", "restore", "select", "torrent",
+	"retention", "legal-hold", "attributes", "requestPayment", "notification", "logging", "accelerate", "analytics", "inventory",
+	"metrics", "intelligent-tiering", "policy", "cors", "lifecycle", "encryption", "object-lock", "website", "publicAccessBlock",
+	"ownershipControls", "replication", "policyStatus",
+}
+
+// serve authenticates the caller, finds the operation and carries it out.
+func (q *request) serve() *Error {
+	q.bucket, q.key = q.target(q.r)
+	q.query = q.r.URL.Query()
+	if failed := q.authenticate(); failed != nil {
+		return failed
+	}
+	if version := q.query.Get("versionId"); version != "" && version != "null" {
+		return &Error{http.StatusNotFound, "NoSuchVersion", "objects have one version"}
+	}
+	sub := q.subResource()
+	operations := serviceOperations
+	switch {
+	case q.key != "":
+		operations = objectOperations
+		if q.r.Method == http.MethodPut && (sub == "" || sub == "uploadId") && q.r.Header.Get("X-Amz-Copy-Source") != "" {
+			sub = strings.TrimSpace(sub + " copy")
+		}
+	case q.bucket != "":
+		operations = bucketOperations
+	}
+	op, known := operations[q.r.Method+" "+sub]
+	code := absent[sub]
+	if !known && (code == "" || q.bucket == "" || q.key != "" || q.r.Method != http.MethodGet) {
+		return errorOf(notImplemented, "this operation is not known here")
+	}
+	if failed := q.admit(op.rights); failed != nil {
+		return failed
+	}
+	if !known {
+		return &Error{http.StatusNotFound, code, "buckets have no such configuration here"}
+	}
+	q.ctx = storagedrivers.WithOwner(q.ctx, q.actor().Owner())
+	return op.serve(q)
+}
+
+// target returns the bucket and the key of a request.
+func (h *Handler) target(r *http.Request) (bucket, key string) {
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	path := strings.TrimPrefix(r.URL.Path, "/")
+	if bucket, ok := strings.CutSuffix(strings.ToLower(host), "."+h.options.Domain); ok && h.options.Domain != "" {
+		return bucket, path
+	}
+	bucket, key, _ = strings.Cut(path, "/")
+	return bucket, key
+}
+
+// subResource returns the name of the sub resource of the request; empty for none.
+func (q *request) subResource() string {
+	for _, name := range subResources {
+		if q.query.Has(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// authenticate sets the account of the signature.
+func (q *request) authenticate() *Error {
+	var failed *Error
+	if q.signature, failed = signatureOf(q.r); failed != nil {
+		return failed
+	}
+	q.account, failed = q.verify(q.running)
+	return failed
+}
+
+// verify returns the account of the signature, according to a service.
+func (q *request) verify(running *service.Service) (access.Account, *Error) {
+	account, known := running.Issuer().Account(q.signature.accessKey)
+	if !known {
+		account = access.Account{}
+	}
+	q.secret = account.S3Secret
+	failed := q.signature.verify(q.r, account.S3Secret, q.began)
+	if failed != nil && failed.Code == signatureDoesNotMatch.code && running.Issuer().WrongSignature(q.ClientAddr(q.r)) != nil {
+		failed = errorOf(slowDown, "too many wrong signatures, try again later")
+	}
+	return account, failed
+}
+
+// admit finds the alias of the bucket. The account needs one of the rights, if there are any.
+func (q *request) admit(rights []access.Right) *Error {
+	if q.bucket == "" {
+		return nil
+	}
+	var failed *Error
+	if q.alias, failed = q.find(q.bucket); failed != nil {
+		return failed
+	}
+	return q.mayOne(rights)
+}
+
+// mayOne returns an error unless the account has one of the rights, if there are any.
+func (q *request) mayOne(rights []access.Right) *Error {
+	if len(rights) > 0 && !slices.ContainsFunc(rights, q.account.May) {
+		return errorOf(accessDenied, caller.RightRefusal(q.account, rights[0]).Message)
+	}
+	return nil
+}
+
+// find returns the alias of a bucket.
+func (q *request) find(bucket string) (*item.Alias, *Error) {
+	kind, name, _ := strings.Cut(bucket, "-")
+	known, ok := item.KindOf(kind)
+	if !q.account.Allows(name) { // it must not learn which aliases exist
+		return nil, errorOf(accessDenied, "the account may not use this bucket")
+	}
+	alias, found := q.running.Alias(known, name)
+	if !ok || !found {
+		return nil, errorOf(noSuchBucket, "buckets are called image-<alias> and file-<alias>")
+	}
+	return alias, nil
+}
+
+// actor returns the actor of the request.
+func (q *request) actor() item.Actor {
+	return item.Actor{Origin: item.OriginS3, Account: q.account.APIKey, Client: q.Client(q.r)}
+}
+
+// bucketOf returns the bucket of an alias.
+func bucketOf(a *item.Alias) string { return a.Kind.Name() + "-" + a.Name }
+
+// cors lets the pages of allowed origins read the answer, and reports whether the request was a preflight one.
+func (q *request) cors() bool {
+	origins := q.running.Origins()
+	if origins == nil {
+		return false
+	}
+	header := q.w.Header()
+	header.Add("Vary", "Origin")
+	if allowed := origins.Allow(q.r.Header["Origin"]); allowed != "" {
+		header.Set("Access-Control-Allow-Origin", allowed)
+		header.Set("Access-Control-Expose-Headers", "ETag, x-amz-request-id, Content-Length, Content-Range, Last-Modified, Retry-After")
+		header.Set("Access-Control-Allow-Methods", "GET, HEAD, PUT, POST, DELETE")
+		if asked := q.r.Header["Access-Control-Request-Headers"]; asked != nil {
+			header.Set("Access-Control-Allow-Headers", strings.Join(asked, ", "))
+		}
+		header.Set("Access-Control-Max-Age", "86400")
+	}
+	if q.r.Method != http.MethodOptions || q.r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	httpx.NoContent(q.w, q.r)
+	return true
+}
+
+// refuse answers with an error. The body of the request is not read to its end.
+func (q *request) refuse(failed *Error) {
+	if failed.Status == http.StatusServiceUnavailable && q.w.Header().Get("Retry-After") == "" {
+		httpx.RetryAfter(q.w, httpx.BusyRetry)
+	}
+	q.answer(failed.Status, errorAnswer{
+		Code: failed.Code, Message: failed.Message, Resource: q.r.URL.Path, RequestId: q.id,
+	})
+}
+
+// answer writes v as XML.
+func (q *request) answer(status int, v any) {
+	var body bytes.Buffer
+	if !q.begun {
+		body.WriteString(xml.Header)
+	}
+	if err := xml.NewEncoder(&body).Encode(v); err != nil {
+		panic(err) // of types of this package
+	}
+	if q.begun {
+		_, _ = body.WriteTo(q.w) // the client may be gone
+		return
+	}
+	q.w.Header().Set("Content-Type", "application/xml")
+	q.w.Header().Set("Cache-Control", "no-store")
+	if q.r.Method == http.MethodHead {
+		q.w.WriteHeader(status)
+		return
+	}
+	httpx.AnswerBytes(q.w, q.r, status, body.Bytes())
+}

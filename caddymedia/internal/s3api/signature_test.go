@@ -1,0 +1,244 @@
+package s3api
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+)
+
+const (
+	testKey    = "shop/one"
+	testSecret = "0123456789abcdef"
+)
+
+var testTime = time.Date(2026, 11, 28, 4, 5, 6, 0, time.UTC)
+
+// received returns a request as a server has it after the client has sent it.
+func received(t *testing.T, sent *http.Request) *http.Request {
+	t.Helper()
+	var text strings.Builder
+	if err := sent.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(sent.Method, sent.URL.RequestURI(), sent.Body)
+	r.Host = sent.URL.Host
+	for name, values := range sent.Header {
+		if name != "Host" {
+			r.Header[name] = values
+		}
+	}
+	r.ContentLength = sent.ContentLength
+	return r
+}
+
+// signed returns a request that the client of Amazon's library has signed.
+func signed(t *testing.T, method, address string, header http.Header, payload string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(r.Header, header)
+	r.Header.Set("X-Amz-Content-Sha256", payload)
+	err = newSigner().SignHTTP(context.Background(), aws.Credentials{AccessKeyID: testKey, SecretAccessKey: testSecret}, r, payload, "s3", "eu-west-1", testTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return received(t, r)
+}
+
+func newSigner() *v4.Signer {
+	return v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping, o.DisableHeaderHoisting = true, true })
+}
+
+func presigned(t *testing.T, method, address string, header http.Header) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(r.Header, header)
+	query := r.URL.Query()
+	query.Set("X-Amz-Expires", "600")
+	r.URL.RawQuery = query.Encode()
+	text, _, err := newSigner().PresignHTTP(context.Background(), aws.Credentials{AccessKeyID: testKey, SecretAccessKey: testSecret}, r, unsignedPayload, "s3", "eu-west-1", testTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.URL, err = url.Parse(text); err != nil {
+		t.Fatal(err)
+	}
+	return received(t, r)
+}
+
+// check returns the code of the error, or the empty string.
+func checkSignature(r *http.Request, secret string, now time.Time) string {
+	s, failed := signatureOf(r)
+	if failed == nil {
+		failed = s.verify(r, secret, now)
+	}
+	if failed != nil {
+		return failed.Code
+	}
+	return ""
+}
+
+// TestSignaturesOfAmazon verifies what Amazon's library signs.
+func TestSignaturesOfAmazon(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{
+		"https://s3.example.com/file-docs/a.txt",
+		"https://s3.example.com:8443/file-docs/a%20b/%C3%BC%2B%27%28%29%21%2A.txt",
+		"https://s3.example.com/file-docs/a//b/../c",
+		"https://s3.example.com/file-docs?list-type=2&prefix=a%2Fb%20c&delimiter=%2F&start-after=&encoding-type=url",
+		"https://s3.example.com/file-docs?uploads",
+		"https://s3.example.com/file-docs/a?partNumber=2&uploadId=a%2Bb%3D&x-id=UploadPart",
+		"https://s3.example.com/",
+	} {
+		for _, header := range []http.Header{
+			nil,
+			{"X-Amz-Meta-Mtime": {"1  2   3"}, "Content-Type": {"text/plain"}, "X-Amz-Acl": {"public-read"}, "Range": {"bytes=0-1"}},
+			{"Amz-Sdk-Request": {"attempt=1; max=3"}, "X-Amz-Meta-A": {" one ", "two"}},
+		} {
+			if code := checkSignature(signed(t, http.MethodGet, address, header, unsignedPayload), testSecret, testTime); code != "" {
+				t.Errorf("%s with %v: %s", address, header, code)
+			}
+			if code := checkSignature(presigned(t, http.MethodGet, address, header), testSecret, testTime); code != "" {
+				t.Errorf("%s presigned with %v: %s", address, header, code)
+			}
+		}
+	}
+}
+
+// TestAlteredSignatures alters each part of a signed request.
+func TestAlteredSignatures(t *testing.T) {
+	t.Parallel()
+	const address = "https://s3.example.com/file-docs/a.txt?x-id=PutObject"
+	header := http.Header{"X-Amz-Meta-A": {"one"}, "Content-Type": {"text/plain"}}
+	replaced := func(name, old, changed string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, strings.Replace(r.Header.Get(name), old, changed, 1)) }
+	}
+	for name, tt := range map[string]struct {
+		alter func(*http.Request)
+		want  string
+	}{
+		"nothing":       {func(*http.Request) {}, ""},
+		"method":        {func(r *http.Request) { r.Method = http.MethodDelete }, "SignatureDoesNotMatch"},
+		"path":          {func(r *http.Request) { r.URL.Path += "x" }, "SignatureDoesNotMatch"},
+		"query":         {func(r *http.Request) { r.URL.RawQuery += "&acl=" }, "SignatureDoesNotMatch"},
+		"query twice":   {func(r *http.Request) { r.URL.RawQuery += "&x-id=PutObject" }, "SignatureDoesNotMatch"},
+		"host":          {func(r *http.Request) { r.Host = "other.example.com" }, "SignatureDoesNotMatch"},
+		"header":        {func(r *http.Request) { r.Header.Set("X-Amz-Meta-A", "two") }, "SignatureDoesNotMatch"},
+		"header gone":   {func(r *http.Request) { r.Header.Del("X-Amz-Meta-A") }, "SignatureDoesNotMatch"},
+		"header twice":  {func(r *http.Request) { r.Header.Add("X-Amz-Meta-A", "two") }, "SignatureDoesNotMatch"},
+		"header added":  {func(r *http.Request) { r.Header.Set("X-Amz-Copy-Source", "/file-docs/b") }, "AccessDenied"},
+		"payload":       {func(r *http.Request) { r.Header.Set("X-Amz-Content-Sha256", sumOf("x")) }, "SignatureDoesNotMatch"},
+		"payload twice": {func(r *http.Request) { r.Header.Add("X-Amz-Content-Sha256", unsignedPayload) }, "InvalidRequest"},
+		"payload gone":  {func(r *http.Request) { r.Header.Del("X-Amz-Content-Sha256") }, "InvalidRequest"},
+		"time":          {func(r *http.Request) { r.Header.Set("X-Amz-Date", "20261128T040507Z") }, "SignatureDoesNotMatch"},
+		"time gone":     {func(r *http.Request) { r.Header.Del("X-Amz-Date") }, "AccessDenied"},
+		"signature":     {replaced("Authorization", "Signature=", "Signature=0"), "AuthorizationHeaderMalformed"},
+		"signature of all": {func(r *http.Request) {
+			r.Header.Set("Authorization", r.Header.Get("Authorization")[:len(r.Header.Get("Authorization"))-64]+strings.Repeat("0", 64))
+		}, "SignatureDoesNotMatch"},
+		"key":            {replaced("Authorization", testKey, "shop/two"), ""}, // the caller looks for its secret
+		"region":         {replaced("Authorization", "eu-west-1", "eu-west-2"), "SignatureDoesNotMatch"},
+		"service":        {replaced("Authorization", "/s3/", "/ec2/"), "AuthorizationHeaderMalformed"},
+		"date":           {replaced("Authorization", "/20261128/", "/20261127/"), "SignatureDoesNotMatch"},
+		"no host":        {replaced("Authorization", ";host;", ";"), "AuthorizationHeaderMalformed"},
+		"fewer headers":  {replaced("Authorization", ";x-amz-meta-a", ""), "SignatureDoesNotMatch"},
+		"algorithm":      {replaced("Authorization", algorithm, "AWS4-HMAC-SHA1"), "InvalidRequest"},
+		"version 2":      {func(r *http.Request) { r.Header.Set("Authorization", "AWS shop:abc=") }, "InvalidRequest"},
+		"field twice":    {func(r *http.Request) { r.Header.Set("Authorization", r.Header.Get("Authorization")+",Signature=00") }, "AuthorizationHeaderMalformed"},
+		"none":           {func(r *http.Request) { r.Header.Del("Authorization") }, "AccessDenied"},
+		"twice":          {func(r *http.Request) { r.Header.Add("Authorization", r.Header.Get("Authorization")) }, "InvalidRequest"},
+		"in both places": {func(r *http.Request) { r.URL.RawQuery += "&X-Amz-Algorithm=" + algorithm }, "InvalidRequest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := signed(t, http.MethodPut, address, header, unsignedPayload)
+			tt.alter(r)
+			if got := checkSignature(r, testSecret, testTime); got != tt.want {
+				t.Errorf("code %q, want %q", got, tt.want)
+			}
+			if got := checkSignature(r, "", testTime); got == "" {
+				t.Error("an empty secret is accepted")
+			}
+		})
+	}
+}
+
+func TestAlteredPresigned(t *testing.T) {
+	t.Parallel()
+	set := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) {
+			query := r.URL.Query()
+			if query.Del(name); value != "" {
+				query.Set(name, value)
+			}
+			r.URL.RawQuery = query.Encode()
+		}
+	}
+	for name, tt := range map[string]struct {
+		alter func(*http.Request)
+		want  string
+	}{
+		"nothing":      {func(*http.Request) {}, ""},
+		"longer":       {set("X-Amz-Expires", "601"), "SignatureDoesNotMatch"},
+		"a week more":  {set("X-Amz-Expires", "604801"), "AccessDenied"},
+		"not at all":   {set("X-Amz-Expires", "0"), "AccessDenied"},
+		"before":       {set("X-Amz-Expires", "-1"), "AccessDenied"},
+		"overflow":     {set("X-Amz-Expires", "9300000000"), "AccessDenied"},
+		"no number":    {set("X-Amz-Expires", "99999999999999999999"), "AuthorizationQueryParametersError"},
+		"no lifetime":  {set("X-Amz-Expires", ""), "AuthorizationQueryParametersError"},
+		"no time":      {set("X-Amz-Date", ""), "AuthorizationQueryParametersError"},
+		"no key":       {set("X-Amz-Credential", ""), "AuthorizationQueryParametersError"},
+		"no headers":   {set("X-Amz-SignedHeaders", "a"), "AuthorizationQueryParametersError"},
+		"other type":   {set("response-content-type", "text/html"), "SignatureDoesNotMatch"},
+		"signature":    {set("X-Amz-Signature", strings.Repeat("0", 64)), "SignatureDoesNotMatch"},
+		"header added": {func(r *http.Request) { r.Header.Set("X-Amz-Copy-Source", "/file-docs/b") }, "AccessDenied"},
+		"method":       {func(r *http.Request) { r.Method = http.MethodPut }, "SignatureDoesNotMatch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := presigned(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil)
+			tt.alter(r)
+			if got := checkSignature(r, testSecret, testTime); got != tt.want {
+				t.Errorf("code %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestTimesOfSignatures(t *testing.T) {
+	t.Parallel()
+	header := signed(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil, unsignedPayload)
+	query := presigned(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil)
+	for _, tt := range []struct {
+		after         time.Duration
+		header, query string
+	}{
+		{0, "", ""},
+		{-15 * time.Minute, "", ""},
+		{-16 * time.Minute, "RequestTimeTooSkewed", "RequestTimeTooSkewed"},
+		{10 * time.Minute, "", ""},
+		{11 * time.Minute, "", "AccessDenied"},
+		{15 * time.Minute, "", "AccessDenied"},
+		{16 * time.Minute, "RequestTimeTooSkewed", "AccessDenied"},
+	} {
+		if got := checkSignature(header, testSecret, testTime.Add(tt.after)); got != tt.header {
+			t.Errorf("%s later: %q, want %q", tt.after, got, tt.header)
+		}
+		if got := checkSignature(query, testSecret, testTime.Add(tt.after)); got != tt.query {
+			t.Errorf("presigned, %s later: %q, want %q", tt.after, got, tt.query)
+		}
+	}
+}
