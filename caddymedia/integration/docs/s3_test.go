@@ -42,7 +42,7 @@ func newS3Site(t *testing.T) *s3Site {
 // run runs commands in the folder of the site, and returns their output.
 func (s *s3Site) run(t *testing.T, commands string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "sh", "-e")
+	cmd := exec.CommandContext(t.Context(), servers.Program(t, "sh"), "-e")
 	cmd.Stdin = strings.NewReader(strings.NewReplacer("https://s3.example.com", s.address, "$HOST", strings.TrimPrefix(s.address, "http://")).Replace(commands))
 	cmd.Dir, cmd.Env = s.folder, s.env
 	out, err := cmd.CombinedOutput()

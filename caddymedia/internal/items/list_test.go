@@ -194,7 +194,7 @@ func TestItemsRefused(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
 	for has, queries := range map[string][]string{
-		"order":     {"order=size", "order=Name"},
+		"order":     {"order=owner", "order=Name"},
 		"recursive": {"recursive=yes", "recursive=2"},
 		"folder":    {"folder=/", "folder=sub/", "folder=/sub", "folder=a//b", "folder=sub/../..", "folder=%00", "folder=a%5Cb", "folder=%ff", "folder=.git"},
 		"search":    {"search=" + strings.Repeat("a", 1025)},

@@ -319,7 +319,7 @@ func (l *listing) take(page storagedrivers.Page) (full bool) {
 		if isPrefix {
 			name = prefix
 		}
-		if name <= l.after || isPrefix && strings.HasPrefix(l.after, name) {
+		if name <= l.after {
 			continue
 		}
 		if len(l.contents)+len(l.prefixes) == l.most {

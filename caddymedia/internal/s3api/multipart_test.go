@@ -328,7 +328,37 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
-// reloading is a body that ends after a reload.
+// TestPartDuringAbort: a part that arrives while its upload is aborted is not stored.
+func TestPartDuringAbort(t *testing.T) {
+	t.Parallel()
+	f := newFront(t, all...)
+	m := f.begin(t, docs, "a.bin")
+	presigned, err := awss3.NewPresignClient(f.Client).PresignUploadPart(t.Context(), &awss3.UploadPartInput{
+		Bucket: &m.bucket, Key: &m.key, UploadId: &m.id, PartNumber: aws.Int32(1),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := &reloading{Reader: strings.NewReader("hello"), reload: func() {
+		if _, err := f.AbortMultipartUpload(t.Context(), &awss3.AbortMultipartUploadInput{Bucket: &m.bucket, Key: &m.key, UploadId: &m.id}); err != nil {
+			t.Error(err)
+		}
+	}}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, presigned.URL, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if left := f.site.Keys(t, ""); resp.StatusCode != http.StatusNotFound || len(left) > 0 {
+		t.Errorf("%s, left %q", resp.Status, left)
+	}
+}
+
+// reloading is a body that ends after a change of the server.
 type reloading struct {
 	io.Reader
 	reload func()

@@ -242,3 +242,32 @@ func TestTimesOfSignatures(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptySecret: nobody is let in by signing with the empty secret that an unknown key has.
+func TestEmptySecret(t *testing.T) {
+	t.Parallel()
+	r := signed(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil, unsignedPayload)
+	s, failed := signatureOf(r)
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	s.sum = s.hmac("", s.text(sumOf(s.canonical(r))))
+	if failed := s.verify(r, "", testTime); failed == nil || failed.Code != signatureDoesNotMatch.code {
+		t.Errorf("signed with the empty secret: %v", failed)
+	}
+}
+
+// TestDateOfCredential: a key of another day signs nothing of this one.
+func TestDateOfCredential(t *testing.T) {
+	t.Parallel()
+	r := signed(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil, unsignedPayload)
+	s, failed := signatureOf(r)
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	s.date = "20261127"
+	s.sum = s.hmac(testSecret, s.text(sumOf(s.canonical(r))))
+	if failed := s.verify(r, testSecret, testTime); failed == nil || failed.Code != accessDenied.code {
+		t.Errorf("signed with the key of another day: %v", failed)
+	}
+}
