@@ -148,7 +148,7 @@ async function usage(page) {
 	const link = first.getByRole('link', { name: stored });
 	await link.focus();
 	await page.keyboard.press('Enter');
-	await page.getByRole('dialog').getByText('text/plain').first().waitFor();
+	await page.getByRole('dialog').getByText('Text', { exact: true }).first().waitFor();
 	await page.goBack();
 
 	await page.evaluate(async (name) => (await fetch(`api/items/file/content/${name}`, { method: 'DELETE' })).text(), stored);

@@ -235,6 +235,9 @@ func (a *attempt) records(failures item.Failures) bool {
 	if a.isRepeated || a.unauthorized || a.how.Refusals == RecordNone || a.how.Refusals == RecordKept && !a.kept {
 		return false
 	}
+	if a.Exact && (failures[0].Reason == item.Forbidden || failures[0].Reason == item.Conflict) { // for this request only
+		return false
+	}
 	return isFinal(failures[0]) && !a.lease.IsLost()
 }
 

@@ -200,7 +200,7 @@ func TestRecords(t *testing.T) {
 		"creation":         {attempt{how: Finishing{Refusals: RecordKept}}, final, false},
 		"creation, kept":   {attempt{how: Finishing{Refusals: RecordKept}, kept: true}, final, true},
 	} {
-		c.attempt.lease = new(access.Attempt)
+		c.attempt.lease, c.attempt.Upload = new(access.Attempt), new(Upload)
 		if got := c.attempt.records(c.failures); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}

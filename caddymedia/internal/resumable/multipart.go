@@ -19,6 +19,8 @@ import (
 const (
 	groupLength  = dayLength + 16
 	numberLength = 3
+	// maxGroup is the most records of a multipart upload: 10,000 parts, some of them sent again.
+	maxGroup = 11_000
 )
 
 // group returns the beginning that the IDs of a multipart upload and of its parts share. Other uploads share none.
@@ -80,6 +82,11 @@ func (s *Store) MultipartParts(ctx context.Context, multipart *Upload) ([]*Uploa
 		return b.due.Compare(a.due) // by the clock of the storage
 	})
 	return slices.CompactFunc(found, func(a, b *Upload) bool { return a.Number == b.Number }), nil
+}
+
+// FindFinal returns the final upload of a record, if there is one. The error is ErrUnknown otherwise.
+func (s *Store) FindFinal(ctx context.Context, storage *storagedrivers.Storage, rec Record) (*Upload, error) {
+	return s.Find(ctx, rec.Owner, finalID(&rec, storage.Name()))
 }
 
 // Multiparts returns the multipart uploads of an owner, but for those of a storage that cannot be reached.

@@ -220,6 +220,8 @@ const (
 type openCount struct {
 	uploads, bytes queue.Held
 	last           string // the group of the last ID
+	group          string // that of the multipart upload of a part or of a final upload; empty for others
+	parts          int    // of the group
 }
 
 // hasRoom reports whether an upload of size bytes may be created, by the rule of [queue.HasRoom]. A
@@ -235,6 +237,9 @@ func (s *Store) hasRoom(open *openCount, c *Creation, size int64) bool {
 	if party.Ticket != "" {
 		party.Most = int64(c.Files + TicketParts)
 	}
+	if open.group != "" { // it is counted already
+		return open.parts < maxGroup && queue.HasRoom(party, int64(s.MaxOpen), open.uploads, 0)
+	}
 	return queue.HasRoom(party, int64(s.MaxOpen), open.uploads, 1)
 }
 
@@ -242,6 +247,12 @@ func (s *Store) hasRoom(open *openCount, c *Creation, size int64) bool {
 // without the parts of u: they end with it. It may end at MaxOpen. It leaves out storages that fail
 // or are slow, except the given one. Storages with one location have the same uploads.
 func (s *Store) countOpen(ctx context.Context, storage *storagedrivers.Storage, u *Upload) (count openCount, err error) {
+	switch {
+	case u.Multipart != "":
+		count.group = group(u.Multipart)
+	case u.Exact && len(u.Record.Parts) > 0:
+		count.group = group(u.Record.Parts[0])
+	}
 	err = s.countOn(ctx, storage, u, &count)
 	counted := map[storagedrivers.Location]bool{storage.Location(): true}
 	for _, other := range s.Storages {
@@ -269,6 +280,9 @@ func (s *Store) countOther(ctx context.Context, storage *storagedrivers.Storage,
 // countOn adds the uploads of one storage to count.
 func (s *Store) countOn(ctx context.Context, storage *storagedrivers.Storage, u *Upload, count *openCount) error {
 	opts := storagedrivers.ListOptions{Prefix: recordKey(u.Owner, ""), Limit: s.MaxOpen}
+	if count.group != "" { // which may have more parts
+		opts.Limit = 0
+	}
 	for {
 		page, err := storage.List(ctx, opts)
 		if err != nil {
@@ -279,7 +293,7 @@ func (s *Store) countOn(ctx context.Context, storage *storagedrivers.Storage, u 
 				count.add(id, u.ID)
 			}
 		}
-		if opts.Cursor = page.Next; opts.Cursor == "" || count.uploads.Owner >= int64(s.MaxOpen) {
+		if opts.Cursor = page.Next; opts.Cursor == "" || count.uploads.Owner >= int64(s.MaxOpen) && count.group == "" {
 			return nil
 		}
 	}
@@ -289,7 +303,11 @@ func (s *Store) countOn(ctx context.Context, storage *storagedrivers.Storage, u 
 func (c *openCount) add(id, created string) {
 	size := sizeOf(id)
 	c.bytes.Owner += size
-	if group(id) == c.last {
+	switch group(id) {
+	case c.group:
+		c.parts++
+		return
+	case c.last:
 		return
 	}
 	c.last = group(id)

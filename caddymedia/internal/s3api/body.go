@@ -66,13 +66,25 @@ type check struct {
 // bodyOf returns the decoded body of a request with a verified signature. Its length is negative if it is
 // not known before the end.
 func bodyOf(r *http.Request, s *signature, secret string) (*body, int64, *Error) {
+	b, failed := signedBody(r, s, secret)
+	if failed == nil {
+		failed = b.expectSent(r.Header)
+	}
+	if failed != nil {
+		return nil, 0, failed
+	}
+	return b, b.left, nil
+}
+
+// signedBody is bodyOf without the checksums that the client sends besides: those of a completion are of the object.
+func signedBody(r *http.Request, s *signature, secret string) (*body, *Error) {
 	b := &body{Reader: r.Body, left: r.ContentLength, trailer: trailer{}}
 	switch s.payload {
 	case unsignedPayload:
 	case streamingSigned, streamingSignedTrailer, streamingTrailer:
 		length, err := strconv.ParseInt(one(r.Header, "X-Amz-Decoded-Content-Length"), 10, 64)
 		if err != nil || length < 0 {
-			return nil, 0, errorOf(invalidRequest, "the header x-amz-decoded-content-length is missing or wrong")
+			return nil, errorOf(invalidRequest, "the header x-amz-decoded-content-length is missing or wrong")
 		}
 		b.left = length
 		c := &chunks{in: bufio.NewReaderSize(r.Body, chunkBuffer), trailer: b.trailer, names: trailerNames(r.Header)}
@@ -84,14 +96,11 @@ func bodyOf(r *http.Request, s *signature, secret string) (*body, int64, *Error)
 	default:
 		sum, err := hex.DecodeString(s.payload)
 		if err != nil || len(sum) != sha256.Size {
-			return nil, 0, errorOf(invalidRequest, "the header x-amz-content-sha256 is no hash and no form of a body that is known here")
+			return nil, errorOf(invalidRequest, "the header x-amz-content-sha256 is no hash and no form of a body that is known here")
 		}
 		b.expect("", sha256.New(), sum, errorOf(contentMismatch, "the body is not that of x-amz-content-sha256"))
 	}
-	if failed := b.expectSent(r.Header); failed != nil {
-		return nil, 0, failed
-	}
-	return b, b.left, nil
+	return b, nil
 }
 
 func (b *body) expect(name string, h hash.Hash, sum []byte, failed *Error) {
@@ -193,7 +202,6 @@ func (b *body) sums() map[string]string {
 
 const (
 	chunkBuffer = 32 << 10
-	maxChunk    = 16 << 20
 	// maxTrailers bounds the headers behind a body.
 	maxTrailers = 16
 )
@@ -254,7 +262,7 @@ func (c *chunks) next() error {
 	}
 	size, extension, _ := strings.Cut(line, ";")
 	length, err := strconv.ParseInt(size, 16, 64)
-	if err != nil || length < 0 || length > maxChunk || size[0] == '+' {
+	if err != nil || length < 0 || size[0] == '+' {
 		return errChunk
 	}
 	c.left = length

@@ -183,6 +183,11 @@ func (q *request) listObjects() *Error {
 	l := &listing{
 		request: q, prefix: q.query.Get("prefix"), delimiter: q.query.Get("delimiter"), most: maxKeys, wants: service.ItemFilter(q.alias, ""),
 	}
+	for _, name := range []string{"prefix", "delimiter", "marker", "start-after"} {
+		if len(q.query.Get(name)) > item.MaxName {
+			return errorOf(invalidArgument, name+" is longer than any key")
+		}
+	}
 	answer := listAnswer{Space: namespace, Name: q.bucket, Delimiter: l.delimiter, EncodingType: q.query.Get("encoding-type")}
 	if text := q.query.Get("max-keys"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 31)

@@ -144,11 +144,11 @@ func (q *request) partNumber() (int, *Error) {
 
 // uploadPart stores the body as a part.
 func (q *request) uploadPart() *Error {
+	httpx.Watch(q.r)
 	body, length, failed := bodyOf(q.r, q.signature, q.secret)
 	if failed != nil {
 		return failed
 	}
-	httpx.Watch(q.r)
 	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(nil))
 	defer stop()
 	part, failed := q.storePart(timed, length, timed.End)
@@ -190,7 +190,10 @@ func (q *request) storePart(from io.Reader, length int64, interrupt func()) (*re
 	}
 	defer ended()
 	rec := q.record()
-	rec.Exact, rec.Partial, rec.Multipart, rec.Number, rec.Length = false, true, multipart.ID, number, max(length, resumable.Unknown)
+	rec.Exact, rec.Partial, rec.Multipart, rec.Number = false, true, multipart.ID, number
+	if length >= 0 {
+		limit = length
+	}
 	part, err := store.Create(q.ctx, multipart.Storage(), resumable.Creation{Record: rec, Limit: limit, Admit: func(int64) error { return nil }})
 	if err != nil {
 		return nil, q.multipartError(err)
@@ -205,11 +208,11 @@ func (q *request) storePart(from io.Reader, length int64, interrupt func()) (*re
 			return release, nil
 		},
 	})
-	if err == nil && length < 0 {
-		err = part.SetLength(q.ctx, part.Offset())
-	}
-	if err == nil && !part.Complete() {
+	if err == nil && length >= 0 && part.Offset() != length {
 		err = &resumable.BodyError{Err: errorOf(incompleteBody, "the body is shorter than it says")}
+	}
+	if err == nil { // the part is complete only now that its hashes and signatures are right
+		err = part.SetLength(q.ctx, part.Offset())
 	}
 	if err == nil { // it may have been aborted meanwhile
 		err = multipart.Reload(q.ctx)
@@ -223,7 +226,7 @@ func (q *request) storePart(from io.Reader, length int64, interrupt func()) (*re
 
 // copyPart stores an object, or a range of one, as a part.
 func (q *request) copyPart() *Error {
-	from, key, failed := q.source(q.r.Header.Get("X-Amz-Copy-Source"))
+	from, key, failed := q.source(one(q.r.Header, "X-Amz-Copy-Source"))
 	if failed != nil {
 		return failed
 	}
@@ -298,12 +301,18 @@ func (q *request) completeMultipart() *Error {
 	if failed != nil {
 		return failed
 	}
-	body, _, failed := bodyOf(q.r, q.signature, q.secret)
+	httpx.Watch(q.r)
+	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), nil)
+	if refused != nil {
+		return errorOf(slowDown, refused.Message)
+	}
+	defer ended()
+	body, failed := signedBody(q.r, q.signature, q.secret)
 	if failed != nil {
 		return failed
 	}
 	var sent completeRequest
-	if failed := readXML(body, &sent); failed != nil {
+	if failed := q.readXML(body, &sent); failed != nil {
 		return failed
 	}
 	rec := q.record()
@@ -315,6 +324,7 @@ func (q *request) completeMultipart() *Error {
 		return failed
 	}
 	stop := q.keepAlive()
+	defer stop() // it may panic
 	info, failed := q.finish(store, rec)
 	stop()
 	if failed != nil {
@@ -358,6 +368,10 @@ func (q *request) finish(store *resumable.Store, rec resumable.Record) (storaged
 	if failed != nil {
 		return storagedrivers.Info{}, failed
 	}
+	_, multipart, failed := q.multipart()
+	if failed != nil && !q.isCompleted(store, rec) {
+		return storagedrivers.Info{}, failed
+	}
 	u, err := store.Create(q.ctx, q.running.UploadStorage(q.alias.Kind, q.alias.Name), resumable.Creation{
 		Record: rec, Least: minPart,
 		Admit: func(length int64) error {
@@ -369,10 +383,6 @@ func (q *request) finish(store *resumable.Store, rec resumable.Record) (storaged
 	})
 	if failed, ok := errors.AsType[*Error](err); ok {
 		return storagedrivers.Info{}, failed
-	}
-	multipart, missing := store.Find(q.ctx, rec.Owner, rec.Metadata)
-	if errors.Is(err, resumable.ErrParts) && errors.Is(missing, resumable.ErrUnknown) {
-		return storagedrivers.Info{}, errNoSuchUpload
 	}
 	if err != nil {
 		return storagedrivers.Info{}, q.multipartError(err)
@@ -391,12 +401,21 @@ func (q *request) finish(store *resumable.Store, rec resumable.Record) (storaged
 	case u.Outcome.Refused != "":
 		return storagedrivers.Info{}, errorOf(invalidRequest, u.Outcome.Refused)
 	}
-	if missing == nil {
-		if err := multipart.EndMultipart(q.ctx); err != nil {
+	if u.Alias != q.alias.Name || u.Kind != q.alias.Kind.Name() || u.Outcome.Stored != q.key {
+		return storagedrivers.Info{}, errNoSuchUpload
+	}
+	if multipart != nil {
+		if err := multipart.EndMultipart(context.WithoutCancel(q.ctx)); err != nil {
 			q.Log.Warn("removing the parts of a completed multipart upload", "error", err)
 		}
 	}
 	return q.stat(q.alias, u.Outcome.Stored)
+}
+
+// isCompleted reports whether an earlier request has completed the upload.
+func (q *request) isCompleted(store *resumable.Store, rec resumable.Record) bool {
+	u, err := store.FindFinal(q.ctx, q.running.UploadStorage(q.alias.Kind, q.alias.Name), rec)
+	return err == nil && u.Outcome != nil
 }
 
 // authorize verifies the signature again before the item is stored, with the service that then answers new requests.

@@ -169,14 +169,23 @@ func TestMultipartRefusals(t *testing.T) {
 		change(&changed)
 		wantCode(t, name, changed.send(t, 1, randomBytes(100)), "NoSuchUpload")
 	}
+	elsewhere := *m
+	elsewhere.key = "c.bin"
+	_, err := elsewhere.complete(t, m.parts[0])
+	wantCode(t, "completion under another key", err, "NoSuchUpload")
 	if _, err := m.complete(t, m.parts[0]); err != nil { // a refused completion ends nothing
 		t.Error(err)
+	}
+	_, err = elsewhere.complete(t, m.parts[0])
+	wantCode(t, "completion under another key, again", err, "NoSuchUpload")
+	if got := f.names(t, docs); !slices.Equal(got, []string{"a.bin"}) {
+		t.Errorf("stored: %q", got)
 	}
 	small := f.begin(t, "file-small", "a.txt")
 	wantCode(t, "a part that is larger than an item may be", small.send(t, 1, randomBytes(100)), "EntityTooLarge")
 	image := f.begin(t, pics, "a.png")
 	image.mustSend(t, 1, randomBytes(100))
-	_, err := image.complete(t, image.parts...)
+	_, err = image.complete(t, image.parts...)
 	wantCode(t, "no image", err, "InvalidRequest")
 }
 
@@ -226,6 +235,25 @@ func TestMultipartCopies(t *testing.T) {
 	}
 }
 
+// TestRefusedCompletion: a completion whose condition does not hold is never made up for without its client.
+func TestRefusedCompletion(t *testing.T) {
+	t.Parallel()
+	f := newFront(t, all...)
+	f.put(t, docs, "a.bin", "old")
+	m := f.begin(t, docs, "a.bin")
+	m.mustSend(t, 1, []byte("new"))
+	_, err := f.CompleteMultipartUpload(t.Context(), &awss3.CompleteMultipartUploadInput{
+		Bucket: &m.bucket, Key: &m.key, UploadId: &m.id, IfNoneMatch: aws.String("*"), MultipartUpload: &types.CompletedMultipartUpload{Parts: m.parts},
+	})
+	wantCode(t, "completion if there is none", err, "PreconditionFailed")
+	if got := f.get(t, docs, "a.bin"); got != "old" {
+		t.Errorf("stored: %q", got)
+	}
+	if _, err := m.complete(t, m.parts...); err != nil || f.get(t, docs, "a.bin") != "new" {
+		t.Errorf("completed without the condition: %v, %q", err, f.get(t, docs, "a.bin"))
+	}
+}
+
 // TestMultipartAtOnce completes one upload several times at once: one item is stored, and all get its tag.
 func TestMultipartAtOnce(t *testing.T) {
 	t.Parallel()
@@ -255,13 +283,16 @@ func TestMultipartCounts(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)
 	f.reload(t, func(c *media.Config) { c.Resumable = media.Resumable{MaxOpen: 2} })
-	m := f.begin(t, docs, "a.bin")
+	m, other := f.begin(t, docs, "a.bin"), f.begin(t, docs, "b.bin")
 	for number := range int32(5) {
 		m.mustSend(t, number+1, randomBytes(10))
 	}
-	f.begin(t, docs, "b.bin")
+	other.mustSend(t, 1, randomBytes(10))
 	_, err := f.CreateMultipartUpload(t.Context(), &awss3.CreateMultipartUploadInput{Bucket: aws.String(docs), Key: aws.String("c.bin")})
 	wantCode(t, "a third upload", err, "SlowDown")
+	if _, err := m.complete(t, m.parts[0]); err != nil { // although all are open
+		t.Error(err)
+	}
 }
 
 // TestOverTLS: there clients sign no bytes, and send checksums behind them.
@@ -285,6 +316,10 @@ func TestOverTLS(t *testing.T) {
 		if err != nil || f.get(t, docs, name) != "a stream "+name {
 			t.Errorf("%s: %v, stored %q", algorithm, err, f.get(t, docs, name))
 		}
+	}
+	large := string(randomBytes(16<<20 + 1)) // in one chunk
+	if f.put(t, docs, "large.bin", large); f.get(t, docs, "large.bin") != large {
+		t.Error("a large object is another one")
 	}
 	m := f.begin(t, docs, "big.bin")
 	m.mustSend(t, 1, randomBytes(least))

@@ -138,9 +138,7 @@ func (q *request) getFolder(folder string) *Error {
 
 // putObject stores the body under the key, after all checks of an upload.
 func (q *request) putObject() *Error {
-	if q.r.Header.Get("X-Amz-Server-Side-Encryption-Customer-Algorithm") != "" {
-		return errorOf(notImplemented, "keys of the client are not known here")
-	}
+	httpx.Watch(q.r)
 	body, length, failed := bodyOf(q.r, q.signature, q.secret)
 	if failed != nil {
 		return failed
@@ -162,7 +160,6 @@ func (q *request) putObject() *Error {
 	if failures := q.running.Uploader().Precheck(q.ctx, req, name, max(length, 0)); failures != nil {
 		return q.failure(failures)
 	}
-	httpx.Watch(q.r)
 	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(nil))
 	defer stop()
 	items, failures := q.running.Uploader().Upload(q.ctx, req, upload.Body(name, http.MaxBytesReader(q.w, failing{timed}, q.running.Limits().MaxBody)))
@@ -272,22 +269,28 @@ func (q *request) writeRequest(alias *item.Alias, rights []access.Right) upload.
 		Forced:  service.ForcedBy(access.Caller{Account: q.account}),
 		BaseURL: q.BaseURL(q.r),
 		Confirm: func(_ context.Context, c upload.Commitment) (func(upload.Outcome), *item.Failure) {
-			running, release := q.Next()
-			defer release()
-			account, failed := q.verify(running)
-			if failed == nil && !account.Allows(c.Alias) {
-				failed = errorOf(accessDenied, "the account may not use this bucket any more")
-			}
-			if failed == nil {
-				q.account = account
-				failed = q.mayOne(rights)
-			}
-			if failed != nil {
+			if failed := q.verifyAgain(rights, c.Alias); failed != nil {
 				return nil, &item.Failure{Reason: item.Forbidden, Message: failed.Message, Err: failed}
 			}
 			return nil, nil
 		},
 	}
+}
+
+// verifyAgain verifies the signature again after a body, with the service that then answers new requests. The account needs
+// one of the rights, and the alias.
+func (q *request) verifyAgain(rights []access.Right, alias string) *Error {
+	running, release := q.Next()
+	defer release()
+	account, failed := q.verify(running)
+	if failed == nil && !account.Allows(alias) {
+		failed = errorOf(accessDenied, "the account may not use this bucket any more")
+	}
+	if failed != nil {
+		return failed
+	}
+	q.account = account
+	return q.mayOne(rights)
 }
 
 // deleteObject deletes an object. S3 says the same of one that is not there.
@@ -353,11 +356,14 @@ func (q *request) deleteObjects() *Error {
 		return failed
 	}
 	var sent deleteRequest
-	if failed := readXML(body, &sent); failed != nil {
+	if failed := q.readXML(body, &sent); failed != nil {
 		return failed
 	}
 	if len(sent.Objects) > maxDeleted || len(sent.Objects) == 0 {
 		return errorOf(malformedXML, "there are no keys, or more than 1,000")
+	}
+	if failed := q.verifyAgain([]access.Right{access.Delete}, q.alias.Name); failed != nil {
+		return failed
 	}
 	outcomes := make([]*Error, len(sent.Objects))
 	var group errgroup.Group
@@ -398,9 +404,14 @@ func (q *request) deleteObjects() *Error {
 	return nil
 }
 
+// maxXMLTime is how long a small body may take to arrive.
+const maxXMLTime = time.Minute
+
 // readXML reads a small body.
-func readXML(body io.Reader, v any) *Error {
-	all, err := io.ReadAll(io.LimitReader(body, maxDeleteBytes+1))
+func (q *request) readXML(body io.Reader, v any) *Error {
+	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), maxXMLTime)
+	defer stop()
+	all, err := io.ReadAll(io.LimitReader(timed, maxDeleteBytes+1))
 	if failed, ok := errors.AsType[*Error](err); ok {
 		return failed
 	}
@@ -415,7 +426,10 @@ func readXML(body io.Reader, v any) *Error {
 
 // copyObject copies an object, of this bucket or of another one, under the key.
 func (q *request) copyObject() *Error {
-	from, key, failed := q.source(q.r.Header.Get("X-Amz-Copy-Source"))
+	if caller.HasCondition(q.r.Header) {
+		return errorOf(notImplemented, "a copy has conditions for its source only")
+	}
+	from, key, failed := q.source(one(q.r.Header, "X-Amz-Copy-Source"))
 	if failed != nil {
 		return failed
 	}

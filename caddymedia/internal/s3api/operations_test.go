@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/middleware"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
@@ -167,6 +168,11 @@ func TestObjects(t *testing.T) {
 	})
 	if err != nil || *out.ContentType != "text/css" || *out.ContentDisposition != "inline" || *out.CacheControl != "private" {
 		t.Errorf("overridden header: %+v, %v", out, err)
+	}
+	out, err = f.GetObject(ctx, &awss3.GetObjectInput{Bucket: aws.String(docs), Key: &key, ResponseContentType: aws.String("text/html")})
+	response, _ := middleware.GetRawResponse(out.ResultMetadata).(*smithyhttp.Response)
+	if err != nil || *out.ContentType != "text/html" || !strings.Contains(response.Header.Get("Content-Security-Policy"), "sandbox") {
+		t.Errorf("a page: %+v, %v", out, err)
 	}
 	for range 2 {
 		_, err = f.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: aws.String(docs), Key: &key})
@@ -577,6 +583,15 @@ func TestStrangers(t *testing.T) {
 	defer resp.Body.Close()
 	if b, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusForbidden || !bytes.Contains(b, []byte("<Code>AccessDenied</Code>")) {
 		t.Errorf("without a signature: %s, %s", resp.Status, b)
+	}
+	for target, want := range map[string]int{"//" + docs + "/a.txt": http.StatusBadRequest, "/" + docs + "/a.txt?a=%zz": http.StatusBadRequest, "/" + docs + "/a.txt?x=a;b": http.StatusBadRequest} {
+		resp, err := http.Get(f.address + target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Body.Close(); resp.StatusCode != want {
+			t.Errorf("%s: %s, want %d", target, resp.Status, want)
+		}
 	}
 	wrong, slowed := client(f.address, testservice.SomeKey, "wrong"), false
 	for range 200 {

@@ -140,12 +140,26 @@ var subResources = []string{
 // serve authenticates the caller, finds the operation and carries it out.
 func (q *request) serve() *Error {
 	q.bucket, q.key = q.target(q.r)
-	q.query = q.r.URL.Query()
+	if q.bucket == "" && q.key != "" {
+		return errorOf(invalidRequest, "the address has no bucket")
+	}
+	var err error
+	if q.query, err = url.ParseQuery(q.r.URL.RawQuery); err != nil { // what is not read would be signed all the same
+		return errorOf(invalidRequest, "the query is malformed")
+	}
+	for name := range q.query {
+		if name = strings.ToLower(name); strings.HasPrefix(name, "x-amz-copy-source") || strings.HasPrefix(name, "x-amz-server-side-encryption-customer") {
+			return errorOf(notImplemented, "send "+name+" as a header")
+		}
+	}
 	if failed := q.authenticate(); failed != nil {
 		return failed
 	}
 	if version := q.query.Get("versionId"); version != "" && version != "null" {
 		return &Error{http.StatusNotFound, "NoSuchVersion", "objects have one version"}
+	}
+	if _, ok := q.r.Header["X-Amz-Server-Side-Encryption-Customer-Algorithm"]; ok {
+		return errorOf(notImplemented, "keys of the client are not known here")
 	}
 	sub := q.subResource()
 	operations := serviceOperations
@@ -180,7 +194,7 @@ func (h *Handler) target(r *http.Request) (bucket, key string) {
 		host = r.Host
 	}
 	path := strings.TrimPrefix(r.URL.Path, "/")
-	if bucket, ok := strings.CutSuffix(strings.ToLower(host), "."+h.options.Domain); ok && h.options.Domain != "" {
+	if bucket, ok := strings.CutSuffix(strings.ToLower(host), "."+strings.ToLower(h.options.Domain)); ok && h.options.Domain != "" {
 		return bucket, path
 	}
 	bucket, key, _ = strings.Cut(path, "/")

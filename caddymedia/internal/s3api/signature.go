@@ -138,8 +138,14 @@ func (s *signature) scope(credential string) bool {
 func (s *signature) sign(headers, sum string) bool {
 	s.headers, s.sum = strings.Split(headers, ";"), sum
 	raw, err := hex.DecodeString(sum)
-	return err == nil && len(raw) == sha256.Size && slices.IsSorted(s.headers) && slices.Contains(s.headers, "host") &&
-		!slices.ContainsFunc(s.headers, func(name string) bool { return name == "" || name != strings.ToLower(name) })
+	last := ""
+	for _, name := range s.headers {
+		if name <= last || name != strings.ToLower(name) { // each once, or a request could make a text of any size
+			return false
+		}
+		last = name
+	}
+	return err == nil && len(raw) == sha256.Size && slices.Contains(s.headers, "host")
 }
 
 // verify returns an error unless the request is signed with secret and the time of the signature is right.

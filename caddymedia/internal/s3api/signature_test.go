@@ -40,15 +40,15 @@ func received(t *testing.T, sent *http.Request) *http.Request {
 }
 
 // signed returns a request that the client of Amazon's library has signed.
-func signed(t *testing.T, method, address string, header http.Header, payload string) *http.Request {
+func signed(t *testing.T, method, address string, header http.Header) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, address, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
 	maps.Copy(r.Header, header)
-	r.Header.Set("X-Amz-Content-Sha256", payload)
-	err = newSigner().SignHTTP(context.Background(), aws.Credentials{AccessKeyID: testKey, SecretAccessKey: testSecret}, r, payload, "s3", "eu-west-1", testTime)
+	r.Header.Set("X-Amz-Content-Sha256", unsignedPayload)
+	err = newSigner().SignHTTP(context.Background(), aws.Credentials{AccessKeyID: testKey, SecretAccessKey: testSecret}, r, unsignedPayload, "s3", "eu-west-1", testTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestSignaturesOfAmazon(t *testing.T) {
 			{"X-Amz-Meta-Mtime": {"1  2   3"}, "Content-Type": {"text/plain"}, "X-Amz-Acl": {"public-read"}, "Range": {"bytes=0-1"}},
 			{"Amz-Sdk-Request": {"attempt=1; max=3"}, "X-Amz-Meta-A": {" one ", "two"}},
 		} {
-			if code := checkSignature(signed(t, http.MethodGet, address, header, unsignedPayload), testSecret, testTime); code != "" {
+			if code := checkSignature(signed(t, http.MethodGet, address, header), testSecret, testTime); code != "" {
 				t.Errorf("%s with %v: %s", address, header, code)
 			}
 			if code := checkSignature(presigned(t, http.MethodGet, address, header), testSecret, testTime); code != "" {
@@ -149,22 +149,23 @@ func TestAlteredSignatures(t *testing.T) {
 		"signature of all": {func(r *http.Request) {
 			r.Header.Set("Authorization", r.Header.Get("Authorization")[:len(r.Header.Get("Authorization"))-64]+strings.Repeat("0", 64))
 		}, "SignatureDoesNotMatch"},
-		"key":            {replaced("Authorization", testKey, "shop/two"), ""}, // the caller looks for its secret
-		"region":         {replaced("Authorization", "eu-west-1", "eu-west-2"), "SignatureDoesNotMatch"},
-		"service":        {replaced("Authorization", "/s3/", "/ec2/"), "AuthorizationHeaderMalformed"},
-		"date":           {replaced("Authorization", "/20261128/", "/20261127/"), "SignatureDoesNotMatch"},
-		"no host":        {replaced("Authorization", ";host;", ";"), "AuthorizationHeaderMalformed"},
-		"fewer headers":  {replaced("Authorization", ";x-amz-meta-a", ""), "SignatureDoesNotMatch"},
-		"algorithm":      {replaced("Authorization", algorithm, "AWS4-HMAC-SHA1"), "InvalidRequest"},
-		"version 2":      {func(r *http.Request) { r.Header.Set("Authorization", "AWS shop:abc=") }, "InvalidRequest"},
-		"field twice":    {func(r *http.Request) { r.Header.Set("Authorization", r.Header.Get("Authorization")+",Signature=00") }, "AuthorizationHeaderMalformed"},
-		"none":           {func(r *http.Request) { r.Header.Del("Authorization") }, "AccessDenied"},
-		"twice":          {func(r *http.Request) { r.Header.Add("Authorization", r.Header.Get("Authorization")) }, "InvalidRequest"},
-		"in both places": {func(r *http.Request) { r.URL.RawQuery += "&X-Amz-Algorithm=" + algorithm }, "InvalidRequest"},
+		"key":                {replaced("Authorization", testKey, "shop/two"), ""}, // the caller looks for its secret
+		"region":             {replaced("Authorization", "eu-west-1", "eu-west-2"), "SignatureDoesNotMatch"},
+		"service":            {replaced("Authorization", "/s3/", "/ec2/"), "AuthorizationHeaderMalformed"},
+		"date":               {replaced("Authorization", "/20261128/", "/20261127/"), "SignatureDoesNotMatch"},
+		"no host":            {replaced("Authorization", ";host;", ";"), "AuthorizationHeaderMalformed"},
+		"header named twice": {replaced("Authorization", ";host;", ";host;host;"), "AuthorizationHeaderMalformed"},
+		"fewer headers":      {replaced("Authorization", ";x-amz-meta-a", ""), "SignatureDoesNotMatch"},
+		"algorithm":          {replaced("Authorization", algorithm, "AWS4-HMAC-SHA1"), "InvalidRequest"},
+		"version 2":          {func(r *http.Request) { r.Header.Set("Authorization", "AWS shop:abc=") }, "InvalidRequest"},
+		"field twice":        {func(r *http.Request) { r.Header.Set("Authorization", r.Header.Get("Authorization")+",Signature=00") }, "AuthorizationHeaderMalformed"},
+		"none":               {func(r *http.Request) { r.Header.Del("Authorization") }, "AccessDenied"},
+		"twice":              {func(r *http.Request) { r.Header.Add("Authorization", r.Header.Get("Authorization")) }, "InvalidRequest"},
+		"in both places":     {func(r *http.Request) { r.URL.RawQuery += "&X-Amz-Algorithm=" + algorithm }, "InvalidRequest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := signed(t, http.MethodPut, address, header, unsignedPayload)
+			r := signed(t, http.MethodPut, address, header)
 			tt.alter(r)
 			if got := checkSignature(r, testSecret, testTime); got != tt.want {
 				t.Errorf("code %q, want %q", got, tt.want)
@@ -220,7 +221,7 @@ func TestAlteredPresigned(t *testing.T) {
 
 func TestTimesOfSignatures(t *testing.T) {
 	t.Parallel()
-	header := signed(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil, unsignedPayload)
+	header := signed(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil)
 	query := presigned(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil)
 	for _, tt := range []struct {
 		after         time.Duration
@@ -246,7 +247,7 @@ func TestTimesOfSignatures(t *testing.T) {
 // TestEmptySecret: nobody is let in by signing with the empty secret that an unknown key has.
 func TestEmptySecret(t *testing.T) {
 	t.Parallel()
-	r := signed(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil, unsignedPayload)
+	r := signed(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil)
 	s, failed := signatureOf(r)
 	if failed != nil {
 		t.Fatal(failed)
@@ -260,7 +261,7 @@ func TestEmptySecret(t *testing.T) {
 // TestDateOfCredential: a key of another day signs nothing of this one.
 func TestDateOfCredential(t *testing.T) {
 	t.Parallel()
-	r := signed(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil, unsignedPayload)
+	r := signed(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil)
 	s, failed := signatureOf(r)
 	if failed != nil {
 		t.Fatal(failed)

@@ -320,10 +320,13 @@ func setHeaders(header http.Header, wanted target, info storagedrivers.Info) {
 	if tag := wanted.entityTag(info); tag != "" {
 		header.Set("ETag", tag)
 	}
-	if active(mediaType(info)) {
+	if wanted.object != nil {
+		wanted.object.Header(header)
+	}
+	if active(mediaType(info)) || active(mediaType(storagedrivers.Info{ContentType: strings.ToLower(header.Get("Content-Type"))})) {
 		header.Set("Content-Security-Policy", sandbox)
 	}
-	if !inline(mediaType(info)) {
+	if !inline(mediaType(info)) && header.Get("Content-Disposition") == "" {
 		header.Set("Content-Disposition", attachment(path.Base(info.Key)))
 	}
 	if wanted.signed != nil {
@@ -331,9 +334,6 @@ func setHeaders(header http.Header, wanted target, info storagedrivers.Info) {
 	}
 	if wanted.preview {
 		setPreviewHeaders(header, info)
-	}
-	if wanted.object != nil {
-		wanted.object.Header(header)
 	}
 }
 

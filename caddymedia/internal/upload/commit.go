@@ -61,6 +61,9 @@ func (b *batch) commitItems(ctx context.Context) error {
 			if err := b.findSame(ctx); err != nil {
 				return err
 			}
+			if up := b.uploads[0]; up.own.Key == "" && (try == transferTries || ctx.Err() != nil) {
+				return up.storageFailure(replacedFailure(exists))
+			}
 		case isTaken && !b.alias.Overwrite:
 			if err := b.nextNames(ctx, exists); err != nil {
 				return err
