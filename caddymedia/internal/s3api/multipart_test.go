@@ -374,10 +374,10 @@ func TestPartDuringAbort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	aborted := make(chan error, 1) // the part may be refused before that is answered
 	body := &reloading{Reader: strings.NewReader("hello"), reload: func() {
-		if _, err := f.AbortMultipartUpload(t.Context(), &awss3.AbortMultipartUploadInput{Bucket: &m.bucket, Key: &m.key, UploadId: &m.id}); err != nil {
-			t.Error(err)
-		}
+		_, err := f.AbortMultipartUpload(t.Context(), &awss3.AbortMultipartUploadInput{Bucket: &m.bucket, Key: &m.key, UploadId: &m.id})
+		aborted <- err
 	}}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, presigned.URL, body)
 	if err != nil {
@@ -388,6 +388,9 @@ func TestPartDuringAbort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
+	if err := <-aborted; err != nil {
+		t.Error(err)
+	}
 	if left := f.site.Keys(t, ""); resp.StatusCode != http.StatusNotFound || len(left) > 0 {
 		t.Errorf("%s, left %q", resp.Status, left)
 	}
