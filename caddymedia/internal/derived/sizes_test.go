@@ -168,7 +168,7 @@ func TestSrcset(t *testing.T) {
 		{400, 300, scale.Box{Width: 320, Height: 800, Cover: true}, false},
 		{9000, 3, scale.Box{Width: 320}, true},
 		{3, 9000, scale.Box{Width: 320, Height: 320}, true},
-		{1000, 667, scale.Box{Height: 300}, false}, // without a width, whose address nobody expects here
+		{1000, 667, scale.Box{Height: 300}, false}, // without a width: the table has no address for it
 	} {
 		size := c.box.View(c.width, c.height).Size
 		sizes := []derived.Size{

@@ -42,7 +42,7 @@ func TestUploadersChecks(t *testing.T) {
 	}
 }
 
-// TestRoles: who is what, and which changes outlast a change of the role.
+// TestRoles: the role of each user, and which changes outlast a change of the role.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	p := &Panel{Editors: []string{"alice"}, Uploaders: []Uploaders{

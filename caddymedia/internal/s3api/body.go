@@ -42,7 +42,7 @@ var checksums = map[string]func() hash.Hash{
 const checksumPrefix = "X-Amz-Checksum-"
 
 // body is the decoded body of a request. Its last Read returns an [*Error] in place of io.EOF if a
-// signature, a hash, a checksum or the length of the body is wrong, so nobody may use what was read before.
+// signature, a hash, a checksum or the length of the body is wrong: what was read before must not be used then.
 type body struct {
 	io.Reader
 	checks []check

@@ -233,16 +233,9 @@ func (q *request) copyPart() *Error {
 	if failed := q.mayOne(mayList); failed != nil {
 		return failed
 	}
-	stored, failed := q.stat(from, key)
+	stored, _, failed := q.statSource(from, key)
 	if failed != nil {
 		return failed
-	}
-	matches, refused := q.sourceCondition(from)
-	if refused != nil {
-		return errorOf(invalidRequest, refused.Message)
-	}
-	if !matches(stored) {
-		return errorOf(preconditionFailed, "a condition for the source does not hold")
 	}
 	wanted, failed := copyRange(q.r.Header.Get("X-Amz-Copy-Source-Range"), stored.Size)
 	if failed != nil {
@@ -421,15 +414,7 @@ func (q *request) isCompleted(store *resumable.Store, rec resumable.Record) bool
 // authorize verifies the signature again before the item is stored, with the service that then answers new requests.
 func (q *request) authorize(alias string) (resumable.Rights, *item.Failure) {
 	running, release := q.Next()
-	account, failed := q.verify(running)
-	if failed == nil && !account.Allows(alias) {
-		failed = errorOf(accessDenied, "the account may not use this bucket any more")
-	}
-	if failed == nil {
-		q.account = account
-		failed = q.mayOne(mayWrite)
-	}
-	if failed != nil {
+	if failed := q.verifyWith(running, mayWrite, alias); failed != nil {
 		release()
 		return resumable.Rights{}, &item.Failure{Reason: item.Forbidden, Message: failed.Message, Err: failed}
 	}

@@ -217,14 +217,12 @@ func splitKey(key string) (folder, name string) {
 // replace an object, or to store a new one.
 func (q *request) uploadOf(alias *item.Alias, key string, rights []access.Right) (upload.Upload, *Error) {
 	req := upload.Upload{Exact: key, Request: q.writeRequest(alias, rights)}
-	var matches func(storagedrivers.Info) bool
 	if caller.HasCondition(q.r.Header) {
 		var refused *caller.Refusal
-		if matches, refused = q.condition(alias); refused != nil {
+		if req.Matches, refused = conditionOf(q.r.Header, alias); refused != nil {
 			return req, errorOf(invalidRequest, refused.Message)
 		}
 	}
-	req.Matches = matches
 	matchesOne := q.r.Header.Get("If-Match") != ""
 	if alias.Overwrite && !q.account.May(access.Replace) || !q.account.May(access.Upload) || matchesOne {
 		req.Permits = func(stored storagedrivers.Info) *item.Failure {
@@ -244,11 +242,7 @@ func (q *request) uploadOf(alias *item.Alias, key string, rights []access.Right)
 	return req, nil
 }
 
-// condition returns the conditions of the request, whose tags are those of objects.
-func (q *request) condition(alias *item.Alias) (func(storagedrivers.Info) bool, *caller.Refusal) {
-	return conditionOf(q.r.Header, alias)
-}
-
+// conditionOf returns the conditions in the headers, whose tags are those of objects.
 func conditionOf(header http.Header, alias *item.Alias) (func(storagedrivers.Info) bool, *caller.Refusal) {
 	header = header.Clone()
 	for _, name := range []string{"If-Match", "If-None-Match"} { // S3 takes tags without quotes too
@@ -282,6 +276,10 @@ func (q *request) writeRequest(alias *item.Alias, rights []access.Right) upload.
 func (q *request) verifyAgain(rights []access.Right, alias string) *Error {
 	running, release := q.Next()
 	defer release()
+	return q.verifyWith(running, rights, alias)
+}
+
+func (q *request) verifyWith(running *service.Service, rights []access.Right, alias string) *Error {
 	account, failed := q.verify(running)
 	if failed == nil && !account.Allows(alias) {
 		failed = errorOf(accessDenied, "the account may not use this bucket any more")
@@ -298,7 +296,7 @@ func (q *request) deleteObject() *Error {
 	matches := func(storagedrivers.Info) bool { return true }
 	if caller.HasCondition(q.r.Header) {
 		var refused *caller.Refusal
-		if matches, refused = q.condition(q.alias); refused != nil {
+		if matches, refused = conditionOf(q.r.Header, q.alias); refused != nil {
 			return errorOf(invalidRequest, refused.Message)
 		}
 	}
@@ -433,16 +431,9 @@ func (q *request) copyObject() *Error {
 	if failed != nil {
 		return failed
 	}
-	stored, failed := q.stat(from, key)
+	stored, matches, failed := q.statSource(from, key)
 	if failed != nil {
 		return failed
-	}
-	matches, refused := q.sourceCondition(from)
-	if refused != nil {
-		return errorOf(invalidRequest, refused.Message)
-	}
-	if !matches(stored) {
-		return errorOf(preconditionFailed, "a condition for the source does not hold")
 	}
 	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), nil)
 	if refused != nil {
@@ -483,8 +474,12 @@ func (q *request) source(text string) (*item.Alias, string, *Error) {
 	return from, key, failed
 }
 
-// sourceCondition returns the conditions in the headers about the source of a copy.
-func (q *request) sourceCondition(from *item.Alias) (func(storagedrivers.Info) bool, *caller.Refusal) {
+// statSource describes the source of a copy, and returns the conditions for it, which hold.
+func (q *request) statSource(from *item.Alias, key string) (storagedrivers.Info, func(storagedrivers.Info) bool, *Error) {
+	stored, failed := q.stat(from, key)
+	if failed != nil {
+		return stored, nil, failed
+	}
 	const prefix = "X-Amz-Copy-Source-"
 	header := http.Header{}
 	for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
@@ -492,14 +487,18 @@ func (q *request) sourceCondition(from *item.Alias) (func(storagedrivers.Info) b
 			header[name] = values
 		}
 	}
-	matches, refused := conditionOf(header, from)
+	others, refused := conditionOf(header, from)
 	if refused != nil {
-		return nil, refused
+		return stored, nil, errorOf(invalidRequest, refused.Message)
 	}
 	since, err := http.ParseTime(q.r.Header.Get(prefix + "If-Modified-Since"))
-	return func(info storagedrivers.Info) bool {
-		return matches(info) && (err != nil || info.ModTime.Truncate(time.Second).After(since))
-	}, nil
+	matches := func(info storagedrivers.Info) bool {
+		return others(info) && (err != nil || info.ModTime.Truncate(time.Second).After(since))
+	}
+	if !matches(stored) {
+		return stored, nil, errorOf(preconditionFailed, "a condition for the source does not hold")
+	}
+	return stored, matches, nil
 }
 
 // setACL accepts an access list: what everybody may read is a matter of the alias.

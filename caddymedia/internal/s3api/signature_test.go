@@ -244,7 +244,7 @@ func TestTimesOfSignatures(t *testing.T) {
 	}
 }
 
-// TestEmptySecret: nobody is let in by signing with the empty secret that an unknown key has.
+// TestEmptySecret: a request is refused that was signed with the empty secret that an unknown key has.
 func TestEmptySecret(t *testing.T) {
 	t.Parallel()
 	r := signed(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil)
