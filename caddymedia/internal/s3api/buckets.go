@@ -57,7 +57,7 @@ func (q *request) location() *Error {
 		region = ""
 	}
 	q.answer(http.StatusOK, "LocationConstraint", struct {
-		Region  string   `xml:",chardata"`
+		Region string `xml:",chardata"`
 	}{Region: region})
 	return nil
 }
@@ -89,8 +89,8 @@ type grant struct {
 func (q *request) acl() *Error {
 	const schema = "http://www.w3.org/2001/XMLSchema-instance"
 	answer := struct {
-		Owner   owner    //
-		Grants  []grant  `xml:"AccessControlList>Grant"`
+		Owner  owner   //
+		Grants []grant `xml:"AccessControlList>Grant"`
 	}{Owner: q.owner(), Grants: []grant{{grantee{Space: schema, Type: "CanonicalUser", ID: q.account.APIKey}, "FULL_CONTROL"}}}
 	if q.alias.Private == nil {
 		answer.Grants = append(answer.Grants, grant{grantee{Space: schema, Type: "Group", URI: "http://acs.amazonaws.com/groups/global/AllUsers"}, "READ"})
