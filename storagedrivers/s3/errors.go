@@ -104,7 +104,7 @@ func brief(err error) error {
 		return err
 	}
 	if errors.Is(err, http.ErrSchemeMismatch) {
-		return &plain{"the endpoint speaks http, not https: the option endpoint must begin with http://", err}
+		return storagedrivers.WithCause(&plain{"the endpoint speaks http, not https", err}, wrongScheme)
 	}
 	if answer, ok := errors.AsType[smithy.APIError](err); ok {
 		text := fmt.Sprintf("status %d %s: %s", status(err), answer.ErrorCode(), answer.ErrorMessage())
@@ -185,6 +185,7 @@ func doubtful(err error) bool {
 const (
 	wrongKey      storagedrivers.Cause = "The service refused the login: the access key or its secret is wrong."
 	wrongRegion   storagedrivers.Cause = "The region is wrong or missing. Set the option region to the one in the details."
+	wrongScheme   storagedrivers.Cause = "The endpoint speaks http, not https. The option endpoint must begin with http://."
 	expired       storagedrivers.Cause = "The service refused the login: the session token has expired."
 	noCredentials storagedrivers.Cause = "No credentials were found on this machine. Set access_key_id and secret_access_key."
 )

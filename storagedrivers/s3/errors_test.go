@@ -193,7 +193,7 @@ func TestErrorWords(t *testing.T) {
 		want     string
 	}{
 		"answer":     {err: refused, want: "permission denied: status 403 SignatureDoesNotMatch: no (request 4442587FB7D0A2F9)"},
-		"https":      {endpoint: "https" + strings.TrimPrefix(plainHTTP.URL, "http"), want: "the endpoint speaks http, not https: "},
+		"https":      {endpoint: "https" + strings.TrimPrefix(plainHTTP.URL, "http"), want: "the endpoint speaks http, not https"},
 		"nobody":     {endpoint: "http://127.0.0.1:1", want: "storage unavailable: dial tcp 127.0.0.1:1: "},
 		"other site": {endpoint: plainHTTP.URL, want: "file does not exist: status 404 "},
 	} {
@@ -227,6 +227,16 @@ func TestCauses(t *testing.T) {
 	} {
 		drivertest.Cause(t, answering(t, tt.status, tt.code, tt.header).Check(t.Context()), tt.want)
 	}
+}
+
+// TestWrongScheme: the endpoint of a service without TLS is written with https.
+func TestWrongScheme(t *testing.T) {
+	t.Parallel()
+	plainHTTP := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(plainHTTP.Close)
+	d := at(t, "https"+strings.TrimPrefix(plainHTTP.URL, "http"))
+	defer d.Close()
+	drivertest.Cause(t, d.Check(t.Context()), wrongScheme)
 }
 
 // TestWrongRegion: a service that is not Amazon names the right region.
