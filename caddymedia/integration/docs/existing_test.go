@@ -51,6 +51,10 @@ func TestDocsPHPSite(t *testing.T) {
 		}
 	}
 	img := sample.JPEG(t, 1000, 800)
+	s := &site.Site{URL: "http://" + address, Client: client.Client}
+	if r := s.UploadImage(t, site.File("b.jpg", img)); !strings.Contains(r.Body, ` 640w, `) || !strings.Contains(r.Body, `"height":800`) {
+		t.Errorf("the answer to an upload lacks what a page needs: %v", r)
+	}
 	site.PutFile(t, filepath.Join(c.Root, "img/content/a.jpg"), img)
 	for path, want := range map[string]int{
 		"/static/img/content/a.jpg": http.StatusOK, "/static/img/content@small/a.jpg": http.StatusOK,
