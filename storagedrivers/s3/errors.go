@@ -111,7 +111,11 @@ func brief(err error) error {
 		if response, ok := errors.AsType[*awshttp.ResponseError](err); ok && response.RequestID != "" {
 			text += " (request " + response.RequestID + ")"
 		}
-		return storagedrivers.WithCause(&plain{text, err}, causes[answer.ErrorCode()])
+		cause := causes[answer.ErrorCode()]
+		if cause == redirected && regionOf(err) != "" { // Amazon redirects to the region of the bucket
+			cause = wrongRegion
+		}
+		return storagedrivers.WithCause(&plain{text, err}, cause)
 	}
 	if sent, ok := errors.AsType[*url.Error](err); ok {
 		return &plain{sent.Err.Error(), err}
@@ -186,6 +190,7 @@ const (
 	wrongKey      storagedrivers.Cause = "The service refused the login: the access key or its secret is wrong."
 	wrongRegion   storagedrivers.Cause = "The region is wrong or missing. Set the option region to the one in the details."
 	wrongScheme   storagedrivers.Cause = "The endpoint speaks http, not https. The option endpoint must begin with http://."
+	redirected    storagedrivers.Cause = "The endpoint redirects to another address. Set the option endpoint to that one, which often begins with https://."
 	expired       storagedrivers.Cause = "The service refused the login: the session token has expired."
 	noCredentials storagedrivers.Cause = "No credentials were found on this machine. Set access_key_id and secret_access_key."
 )
@@ -194,10 +199,14 @@ const (
 var causes = map[string]storagedrivers.Cause{
 	"AuthorizationHeaderMalformed": wrongRegion, // the signature has the region
 	"ExpiredToken":                 expired,
+	"Found":                        redirected,
 	"InvalidAccessKeyId":           wrongKey,
 	"InvalidToken":                 wrongKey,
+	"MovedPermanently":             redirected,
 	"NoSuchBucket":                 storagedrivers.Missing("bucket"),
+	"PermanentRedirect":            redirected,
 	"SignatureDoesNotMatch":        wrongKey,
+	"TemporaryRedirect":            redirected,
 	"XAdminUserNotFound":           wrongKey,
 }
 

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -229,14 +230,24 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// TestWrongScheme: the endpoint of a service without TLS is written with https.
+// TestWrongScheme: the endpoint of a service without TLS is written with https, or one that redirects to https without.
 func TestWrongScheme(t *testing.T) {
 	t.Parallel()
-	plainHTTP := httptest.NewServer(http.NotFoundHandler())
+	plainHTTP := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status, _ := strconv.Atoi(strings.Trim(r.URL.Path, "/")) // the bucket
+		http.Redirect(w, r, "https://s3.example.com"+r.URL.Path, status)
+	}))
 	t.Cleanup(plainHTTP.Close)
-	d := at(t, "https"+strings.TrimPrefix(plainHTTP.URL, "http"))
-	defer d.Close()
-	drivertest.Cause(t, d.Check(t.Context()), wrongScheme)
+	check := func(endpoint, bucket string, want storagedrivers.Cause) {
+		d, err := newDriver(Config{Bucket: bucket, Endpoint: endpoint, AccessKeyID: "i", SecretAccessKey: "s"}, slog.New(slog.DiscardHandler))
+		test.Must(t, err)
+		defer d.Close()
+		drivertest.Cause(t, d.Check(t.Context()), want)
+	}
+	check("https"+strings.TrimPrefix(plainHTTP.URL, "http"), "bucket", wrongScheme)
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		check(plainHTTP.URL, strconv.Itoa(status), redirected)
+	}
 }
 
 // TestWrongRegion: a service that is not Amazon names the right region.
