@@ -110,8 +110,8 @@ func (c *commit) step(change storagedrivers.Change, alone bool) (*step, error) {
 			return s, nil // link(2) finds out whether the name is free
 		}
 	}
-	there, err := c.folder.root.Lstat(change.Key)
-	isFolder := err == nil && there.IsDir()
+	there, mode, err := c.folder.stat(change.Key, false)
+	isFolder := err == nil && mode.IsDir()
 	if err := c.compare(s); err != nil {
 		return nil, err
 	}
@@ -124,11 +124,11 @@ func (c *commit) step(change storagedrivers.Change, alone bool) (*step, error) {
 	case err != nil:
 		return nil, mapError(err)
 	case s.staged == nil:
-		s.Do, s.ETag = remove, etag(there)
+		s.Do, s.ETag = remove, there.ETag
 	case s.mode == storagedrivers.CreateOnly:
 		return nil, fs.ErrExist
 	default:
-		s.Do, s.Old = replace, etag(there)
+		s.Do, s.Old = replace, there.ETag
 	}
 	return s, nil
 }
@@ -152,7 +152,7 @@ func (c *commit) single() error {
 	if s.Do == create {
 		dir, err = c.create(s)
 	} else if dir, err = f.openDir(s.Key); err == nil {
-		err = c.replace(s)
+		err = c.replace(s, dir)
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = errOutdated
 	}
@@ -239,8 +239,8 @@ func (c *commit) create(s *step) (*os.File, error) {
 	}
 }
 
-// replace renames a staged object to the name of another one.
-func (c *commit) replace(s *step) error {
+// replace renames a staged object to the name of another one in its folder.
+func (c *commit) replace(s *step, dir *os.File) error {
 	unnamed := s.staged.temp == ""
 	if err := s.staged.nameTemp(); err != nil {
 		return err
@@ -248,7 +248,10 @@ func (c *commit) replace(s *step) error {
 	if err := c.compare(s); err != nil {
 		return err
 	}
-	err := c.folder.root.Rename(s.staged.temp, s.Key)
+	err := rename(c.folder.scratch.lock, path.Base(s.staged.temp), dir, path.Base(s.Key))
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = c.folder.root.Rename(s.staged.temp, s.Key)
+	}
 	switch {
 	case c.folder.isGone(s.staged.temp, err):
 		return errOutdated

@@ -28,6 +28,9 @@ func mapReadError(err error) error {
 	return mapError(err)
 }
 
+// isMissing reports whether nothing has a name.
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) || isNotDir(err) }
+
 // escapes reports whether os.Root refused to follow a path out of the root. That error matches no
 // exported one.
 func escapes(err error) bool {

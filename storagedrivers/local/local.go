@@ -137,17 +137,30 @@ func (d *Driver) Close() error {
 // Stat returns the Info of an object.
 func (d *Driver) Stat(ctx context.Context, key string) (info storagedrivers.Info, err error) {
 	err = d.look(ctx, func(f *folder) error {
-		stat, err := f.root.Stat(key)
-		if err != nil {
-			return mapReadError(err)
+		var mode fs.FileMode
+		info, mode, err = f.stat(key, true)
+		if err == nil && !mode.IsRegular() {
+			err = notAnObject(key)
 		}
-		if !stat.Mode().IsRegular() {
-			return notAnObject(key)
-		}
-		info = newInfo(key, stat)
-		return nil
+		return mapReadError(err)
 	})
 	return info, err
+}
+
+// stat describes what has the name of a key; with follow what a link leads to.
+func (f *folder) stat(key string, follow bool) (storagedrivers.Info, fs.FileMode, error) {
+	if info, mode, err := statBeneath(f.dir, key, follow); err == nil || isMissing(err) {
+		return info, mode, err
+	}
+	look := f.root.Lstat
+	if follow {
+		look = f.root.Stat
+	}
+	stat, err := look(key)
+	if err != nil {
+		return storagedrivers.Info{}, 0, err
+	}
+	return newInfo(key, stat), stat.Mode(), nil
 }
 
 // Open returns a seeking reader for the zero range. The reader does not need the folder any more.

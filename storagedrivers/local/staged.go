@@ -298,12 +298,7 @@ func (st *staged) nameTemp() error {
 	if err != nil {
 		return err
 	}
-	folder, err := st.folder.root.Open(path.Dir(name))
-	if err != nil {
-		return fmt.Errorf("opening the scratch folder: %w", mapError(err))
-	}
-	defer folder.Close()
-	if err := linkUnnamed(st.file, folder, path.Base(name)); err != nil {
+	if err := linkUnnamed(st.file, st.folder.scratch.lock, path.Base(name)); err != nil {
 		return fmt.Errorf("naming the temporary file: %w", mapError(err))
 	}
 	st.temp = name

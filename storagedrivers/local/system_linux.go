@@ -68,6 +68,37 @@ func openat2(dir *os.File, name string, flags uint64) (fd int, err error) {
 	})
 }
 
+// statBeneath describes a name below a folder in three steps; [os.Root] needs some for each segment of
+// the name. With follow it is what a link leads to.
+func statBeneath(dir *os.File, key string, follow bool) (storagedrivers.Info, fs.FileMode, error) {
+	flags := uint64(unix.O_PATH)
+	if !follow {
+		flags |= unix.O_NOFOLLOW
+	}
+	fd, err := openat2(dir, key, flags)
+	if err != nil {
+		return storagedrivers.Info{}, 0, err
+	}
+	defer unix.Close(fd)
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return storagedrivers.Info{}, 0, err
+	}
+	mode := fs.ModeIrregular
+	switch stat.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		mode = 0
+	case unix.S_IFDIR:
+		mode = fs.ModeDir
+	}
+	return infoOf(key, stat.Ino, time.Unix(stat.Mtim.Unix()), stat.Size), mode, nil
+}
+
+// rename renames a file in an open folder to a name in another one.
+func rename(from *os.File, name string, to *os.File, target string) error {
+	return unix.Renameat(int(from.Fd()), name, int(to.Fd()), target)
+}
+
 // rawFile is a file without what [os.File] does for files that may block, and without its cleanup:
 // two system calls fewer for each small object.
 type rawFile struct {

@@ -4,6 +4,7 @@ package local
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"time"
 
@@ -23,6 +24,12 @@ func openFileBeneath(*os.File, string) (readFile, bool) { return nil, false }
 func infoIn(*os.File, string, string) (storagedrivers.Info, bool) {
 	return storagedrivers.Info{}, false
 }
+
+func statBeneath(*os.File, string, bool) (storagedrivers.Info, fs.FileMode, error) {
+	return storagedrivers.Info{}, 0, errors.ErrUnsupported
+}
+
+func rename(*os.File, string, *os.File, string) error { return errors.ErrUnsupported }
 
 func linkUnnamed(*os.File, *os.File, string) error { return errors.ErrUnsupported }
 
