@@ -185,6 +185,7 @@ func (s *s3Site) example(t *testing.T, name, language, text string) {
 // TestS3Programs: over HTTP, and over TLS, where some send their bodies in another form. Those in Python are also the older
 // ones of the system.
 func TestS3Programs(t *testing.T) {
+	t.Parallel()
 	for _, scheme := range []string{"http", "https"} {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
