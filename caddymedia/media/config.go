@@ -62,7 +62,7 @@ type Config struct {
 // Settings are the options of the app that have one value.
 type Settings struct {
 	// The start of public addresses, such as `https://cdn.example.com`. An alias may have its own.
-	// Default: the scheme and host of the upload request, and no host in templates.
+	// Default: the scheme and host of the upload request, in the panel its own, and none in templates.
 	CDNBase string `json:"cdn_base,omitempty" option:"address" example:"https://cdn.example.com"`
 
 	// The origins of pages on other sites that may use the service in a browser:
@@ -106,8 +106,8 @@ type Account struct {
 	May []string `json:"may,omitempty" option:"words=upload|list|delete|move|copy|replace|import|sign"`
 
 	// The secret with which programs that know S3 sign their requests, besides the API key as the access
-	// key: 16 bytes or more. They have the rights of the account. It is a password of its own, readable
-	// to Caddy. Default: none, so no S3.
+	// key: 16 bytes or more, made by `openssl rand -base64 24`. They have the rights of the account. It is
+	// a password of its own, readable to Caddy. Default: none, so no S3.
 	S3Secret string `json:"s3_secret,omitempty" option:"secret" example:"{env.SITE_S3_SECRET}"`
 
 	// The placeholder `{http.auth.user.*}` with the ID of a user. A handler of Caddy sets it after a

@@ -117,23 +117,38 @@ func (s *Store) Multiparts(ctx context.Context, owner string) ([]*Upload, error)
 	return all, nil
 }
 
-// EndMultipart removes a multipart upload and all its parts. It goes on after an error; [Store.Sweep] removes what is left.
+// EndMultipart removes a multipart upload and all its parts. After an error it can be repeated.
 func (u *Upload) EndMultipart(ctx context.Context) error {
-	err := u.Terminate(ctx)
-	for info, listErr := range u.storage.All(ctx, recordKey(u.Owner, group(u.ID))) {
-		if listErr != nil {
-			return errors.Join(err, listErr)
-		}
-		part, loadErr := u.store.load(ctx, u.storage, info.Key)
-		if errors.Is(loadErr, ErrUnknown) {
-			continue
-		}
-		if loadErr == nil {
-			loadErr = part.Terminate(ctx)
-		}
-		if err = errors.Join(err, loadErr); isOver(ctx, loadErr) {
-			return err
-		}
+	err := u.endParts(ctx)
+	if err == nil {
+		err = u.Terminate(ctx)
+	}
+	if err == nil {
+		err = u.endParts(ctx) // those that were begun before
 	}
 	return err
+}
+
+// endParts removes the parts of a multipart upload. It goes on after an error.
+func (u *Upload) endParts(ctx context.Context) error {
+	var work errgroup.Group
+	work.SetLimit(besides)
+	for info, err := range u.storage.All(ctx, recordKey(u.Owner, group(u.ID))) {
+		if err != nil {
+			return errors.Join(err, work.Wait())
+		}
+		if info.Key == recordKey(u.Owner, u.ID) {
+			continue
+		}
+		work.Go(func() error {
+			part, err := u.store.load(ctx, u.storage, info.Key)
+			if errors.Is(err, ErrUnknown) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			return part.Terminate(ctx)
+		})
+	}
+	return work.Wait()
 }

@@ -277,8 +277,8 @@ func (q *request) actor() item.Actor {
 	return item.Actor{Origin: item.OriginS3, Account: q.account.APIKey, Client: q.Client(q.r)}
 }
 
-// bucketOf returns the bucket of an alias.
-func bucketOf(a *item.Alias) string { return a.Kind.Name() + "-" + a.Name }
+// BucketOf returns the bucket of an alias.
+func BucketOf(a *item.Alias) string { return a.Kind.Name() + "-" + a.Name }
 
 // cors lets the pages of allowed origins read the answer, and reports whether the request was a preflight one.
 func (q *request) cors() bool {
@@ -309,18 +309,25 @@ func (q *request) refuse(failed *Error) {
 	if failed.Status == http.StatusServiceUnavailable && q.w.Header().Get("Retry-After") == "" {
 		httpx.RetryAfter(q.w, httpx.BusyRetry)
 	}
-	q.answer(failed.Status, errorAnswer{
+	q.answer(failed.Status, "Error", errorAnswer{
 		Code: failed.Code, Message: failed.Message, Resource: q.r.URL.Path, RequestId: q.id,
 	})
 }
 
-// answer writes v as XML.
-func (q *request) answer(status int, v any) {
+// namespace is that of all answers but errors.
+const namespace = "http://s3.amazonaws.com/doc/2006-03-01/"
+
+// answer writes v as an XML element.
+func (q *request) answer(status int, name string, v any) {
 	var body bytes.Buffer
+	element := xml.StartElement{Name: xml.Name{Space: namespace, Local: name}}
+	if status >= http.StatusBadRequest {
+		element.Name.Space = ""
+	}
 	if !q.begun {
 		body.WriteString(xml.Header)
 	}
-	if err := xml.NewEncoder(&body).Encode(v); err != nil {
+	if err := xml.NewEncoder(&body).EncodeElement(v, element); err != nil {
 		panic(err) // of types of this package
 	}
 	if q.begun {

@@ -252,7 +252,7 @@ func TestEmptySecret(t *testing.T) {
 	if failed != nil {
 		t.Fatal(failed)
 	}
-	s.sum = s.hmac("", s.text(sumOf(s.canonical(r))))
+	s.sum = s.of("", sumOf(s.canonical(r)))
 	if failed := s.verify(r, "", testTime); failed == nil || failed.Code != signatureDoesNotMatch.code {
 		t.Errorf("signed with the empty secret: %v", failed)
 	}
@@ -267,7 +267,7 @@ func TestDateOfCredential(t *testing.T) {
 		t.Fatal(failed)
 	}
 	s.date = "20261127"
-	s.sum = s.hmac(testSecret, s.text(sumOf(s.canonical(r))))
+	s.sum = s.of(testSecret, sumOf(s.canonical(r)))
 	if failed := s.verify(r, testSecret, testTime); failed == nil || failed.Code != accessDenied.code {
 		t.Errorf("signed with the key of another day: %v", failed)
 	}
