@@ -68,8 +68,8 @@ function watch(page) {
 		return dialog.dismiss();
 	});
 	page.on('console', (message) => {
-		// Refused requests are reported to the console too; the scripts check those.
-		if (message.type() === 'error' && !/^(Failed to load resource|Access to fetch at)/.test(message.text())) {
+		// Refused requests are reported to the console too, and headers that no page may read; the scripts check those.
+		if (message.type() === 'error' && !/^(Failed to load resource|Access to fetch at|Refused to get unsafe header)/.test(message.text())) {
 			trouble.push(`console: ${message.text()}`);
 		}
 	});

@@ -156,6 +156,7 @@ var tested = map[string]string{
 	"curl -sS $SERVER":               "TestDocsFirstUpload",
 	"curl -sS \"$SERVER":             "TestDocsFirstUpload",
 	"curl -sS -T":                    "TestDocsFirstUpload",
+	"curl -sSf -T":                   "TestS3Programs",
 	"SERVER=":                        "TestDocsFirstUpload",
 	"KEY=":                           "TestDocsFirstUpload",
 	"for attempt":                    "TestDocsFirstUpload",

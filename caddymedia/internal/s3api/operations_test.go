@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"slices"
 	"strings"
 	"testing"
@@ -559,6 +561,35 @@ func TestCanned(t *testing.T) {
 	folder, err := f.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: bucket, Key: aws.String("a/")})
 	if err != nil || *folder.ContentLength != 0 {
 		t.Errorf("a folder: %+v, %v", folder, err)
+	}
+}
+
+// TestExpectedContinue: a client that awaits 100 Continue before a body without bytes gets it, also if it is refused. boto3
+// would take the next answer of the connection for that of this request.
+func TestExpectedContinue(t *testing.T) {
+	t.Parallel()
+	f := newFront(t, all...)
+	for length, want := range map[int]int{0: 1, 1: 0} { // a refused body is not asked for
+		continued := 0
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, _ textproto.MIMEHeader) error {
+			if code == http.StatusContinue {
+				continued++
+			}
+			return nil
+		}})
+		req, err := http.NewRequestWithContext(ctx, http.MethodPut, f.address+"/"+docs+"/a.txt", strings.NewReader("x"[:length]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Expect", "100-continue")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if continued != want || resp.StatusCode != http.StatusForbidden {
+			t.Errorf("%d bytes: continued %d times, want %d; %s", length, continued, want, resp.Status)
+		}
 	}
 }
 

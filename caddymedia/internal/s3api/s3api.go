@@ -55,6 +55,9 @@ func New(gate *caller.Gate, options Options) *Handler {
 // ServeHTTP answers a request, whatever its path is.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{Handler: h, w: w, r: r, ctx: r.Context(), id: rand.Text(), began: h.Now()}
+	if r.ContentLength == 0 && r.ProtoMajor == 1 && strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
+		w.WriteHeader(http.StatusContinue) // Go does so only before bytes, but boto3 and old SDKs await it
+	}
 	w.Header().Set("X-Amz-Request-Id", q.id)
 	err := h.Answer(w, r, func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		q.running, q.w, q.r = running, w, r
