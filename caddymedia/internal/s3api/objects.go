@@ -217,6 +217,12 @@ func splitKey(key string) (folder, name string) {
 // replace an object, or to store a new one.
 func (q *request) uploadOf(alias *item.Alias, key string, rights []access.Right) (upload.Upload, *Error) {
 	req := upload.Upload{Exact: key, Request: q.writeRequest(alias, rights)}
+	header := q.r.Header.Clone()
+	encodings := strings.Join(header["Content-Encoding"], ",")
+	header["Content-Encoding"] = strings.Split(strings.ReplaceAll(encodings, "aws-chunked", "identity"), ",") // which body.go decodes
+	if refused := caller.BodyRefusal(alias.Kind, header, nil); refused != nil {
+		return req, errorOf(invalidRequest, refused.Message)
+	}
 	if caller.HasCondition(q.r.Header) {
 		var refused *caller.Refusal
 		if req.Matches, refused = conditionOf(q.r.Header, alias); refused != nil {
