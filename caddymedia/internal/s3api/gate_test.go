@@ -72,6 +72,59 @@ func formVerdict(t *testing.T, f *front, kind item.Kind, alias, key, content str
 	return r.Status, r.Items(t)[0].Filename
 }
 
+// files are names and bytes that the aliases of a kind accept or refuse.
+var files = []struct {
+	kind                item.Kind
+	alias, key, content string
+}{
+	{item.File, "content", "a.txt", ""},
+	{item.File, "content", "A B.txt", "x"},
+	{item.File, "content", "a.exe", "x"},
+	{item.File, "content", "a", "x"},
+	{item.File, "content", "x/y/a.txt", "x"},
+	{item.File, "content", "X/a.txt", "x"},
+	{item.File, "content", "a.txt", "\x7fELF\x02\x01\x01\x00"},
+	{item.File, "docs", "a.txt", "\x7fELF\x02\x01\x01\x00"},
+	{item.File, "docs", "a", "\x7fELF\x02\x01\x01\x00"},
+	{item.File, "content", "a.pdf", "<!doctype html><script>1</script>"},
+	{item.File, "content", "a.svg", testservice.Samples["svg"]},
+	{item.File, "docs", "a.svg", testservice.Samples["svg"]},
+	{item.File, "docs", "a.html", "<script>1</script>"},
+	{item.File, "web", "a.html", "<script>1</script>"},
+	{item.File, "content", "a.txt", "<?php phpinfo();"},
+	{item.File, "content", "a.phtml", "x"},
+	{item.File, "docs", "a.png", "no image"},
+	{item.File, "docs", "a.pdf", testservice.Samples["png"]},
+	{item.File, "small", "a.txt", "ten bytes!"},
+	{item.File, "small", "a.txt", "eleven byte"},
+	{item.File, "large", "a.txt", strings.Repeat("x", 1<<10)},
+	{item.File, "large", "a.txt", strings.Repeat("x", 1<<10+1)},
+	{item.File, "docs", "a/x.php/b.txt", "x"},
+	{item.File, "docs", "a.PHP", "x"},
+	{item.Image, "content", "a.png", testservice.Samples["png"]},
+	{item.Image, "content", "a.jpg", testservice.Samples["png"]},
+	{item.Image, "content", "a.jpeg", testservice.Samples["jpg"]},
+	{item.Image, "content", "a.jpg", testservice.Samples["jpg"]},
+	{item.Image, "content", "a.jfif", testservice.Samples["jpg"]},
+	{item.Image, "content", "a.PNG", testservice.Samples["png"]},
+	{item.Image, "exact", "a.PNG", testservice.Samples["png"]},
+	{item.Image, "content", "a.png", ""},
+	{item.Image, "content", "a.png", "<html>"},
+	{item.Image, "content", "a.pdf", testservice.Samples["pdf"]},
+	{item.Image, "content", "a.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(1)</script></svg>"},
+	{item.Image, "keep", "a.svg", testservice.Samples["svg"]},
+	{item.Image, "nosvg", "a.svg", testservice.Samples["svg"]},
+	{item.Image, "few", "a.png", testservice.PNGOf(4, 3)},
+	{item.Image, "few", "b.png", testservice.PNGOf(3, 3)},
+	{item.Image, "tiny", "a.jpg", testservice.Samples["jpg"]},
+	{item.Image, "content", "a.png", testservice.PNGBomb(1<<16, 1<<16)},
+	{item.Image, "content", "a.png", testservice.Samples["png"][:40]},
+	{item.Image, "pictures", "a.png", testservice.Samples["png"]},
+	{item.Image, "pictures", "a.png.webp", testservice.Samples["png"]},
+	{item.Image, "pictures", "a@thumb.png", testservice.Samples["png"]},
+	{item.Image, "content", "x.php.png", testservice.Samples["png"]},
+}
+
 // TestGateOfForms: a form, a put, a multipart upload and a copy have the same verdict about a name and bytes. S3 has one
 // refusal more: that of another name than the key.
 func TestGateOfForms(t *testing.T) {
@@ -108,26 +161,8 @@ func TestGateOfForms(t *testing.T) {
 		}
 		check(item.Image, "exact", name+".png", testservice.PNG)
 	}
-	samples, long := testservice.Samples, strings.Repeat("x", 2<<10)
-	for _, c := range []struct{ alias, key, content string }{
-		{"content", "a.txt", ""}, {"content", "A B.txt", "x"}, {"content", "a.exe", "x"}, {"content", "a", "x"}, {"content", "x/y/a.txt", "x"}, {"content", "X/a.txt", "x"},
-		{"content", "a.txt", "\x7fELF\x02\x01\x01\x00"}, {"docs", "a.txt", "\x7fELF\x02\x01\x01\x00"}, {"docs", "a", "\x7fELF\x02\x01\x01\x00"},
-		{"content", "a.pdf", "<!doctype html><script>1</script>"}, {"content", "a.svg", samples["svg"]}, {"docs", "a.svg", samples["svg"]},
-		{"docs", "a.html", "<script>1</script>"}, {"web", "a.html", "<script>1</script>"}, {"content", "a.txt", "<?php phpinfo();"}, {"content", "a.phtml", "x"},
-		{"docs", "a.png", "no image"}, {"docs", "a.pdf", samples["png"]}, {"small", "a.txt", "ten bytes!"}, {"small", "a.txt", "eleven byte"},
-		{"large", "a.txt", long[:1<<10]}, {"large", "a.txt", long[:1<<10+1]}, {"docs", "a/x.php/b.txt", "x"}, {"docs", "a.PHP", "x"},
-	} {
-		check(item.File, c.alias, c.key, c.content)
-	}
-	for _, c := range []struct{ alias, key, content string }{
-		{"content", "a.png", samples["png"]}, {"content", "a.jpg", samples["png"]}, {"content", "a.jpeg", samples["jpg"]}, {"content", "a.jpg", samples["jpg"]},
-		{"content", "a.jfif", samples["jpg"]}, {"content", "a.PNG", samples["png"]}, {"exact", "a.PNG", samples["png"]}, {"content", "a.png", ""},
-		{"content", "a.png", "<html>"}, {"content", "a.pdf", samples["pdf"]}, {"content", "a.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(1)</script></svg>"},
-		{"keep", "a.svg", samples["svg"]}, {"nosvg", "a.svg", samples["svg"]}, {"few", "a.png", testservice.PNGOf(4, 3)}, {"few", "b.png", testservice.PNGOf(3, 3)},
-		{"tiny", "a.jpg", samples["jpg"]}, {"content", "a.png", testservice.PNGBomb(1<<16, 1<<16)}, {"content", "a.png", samples["png"][:40]},
-		{"pictures", "a.png", samples["png"]}, {"pictures", "a.png.webp", samples["png"]}, {"pictures", "a@thumb.png", samples["png"]}, {"content", "x.php.png", samples["png"]},
-	} {
-		check(item.Image, c.alias, c.key, c.content)
+	for _, c := range files {
+		check(c.kind, c.alias, c.key, c.content)
 	}
 }
 
