@@ -151,6 +151,9 @@ func TestGateOfForms(t *testing.T) {
 				t.Errorf("%s of %.80q with %.20q to %s %s: %d %s %s, stored %.200q; the form: %d %.80q",
 					name, key, content, kind.Name(), alias, a.status, a.Code, a.Message, stored, status, filename)
 			}
+			if status == http.StatusOK && a.Code != "" && !strings.Contains(key, `\`) && !strings.Contains(a.Message, filename) {
+				t.Errorf("%s of %.80q to %s %s: the message %q has not the name %q", name, key, kind.Name(), alias, a.Message, filename)
+			}
 		}
 	}
 	for _, name := range testservice.HostileNames {

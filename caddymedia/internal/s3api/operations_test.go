@@ -22,6 +22,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/s3api"
 	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
 const (
@@ -44,7 +46,13 @@ type front struct {
 // newFront starts a front whose account has some rights.
 func newFront(t *testing.T, rights ...string) *front {
 	t.Helper()
-	site := testservice.NewWith(t, limits, func(c *media.Config) {
+	return newFrontOn(t, memory.New(), rights...)
+}
+
+// newFrontOn is newFront on a backend.
+func newFrontOn(t *testing.T, backend storagedrivers.Driver, rights ...string) *front {
+	t.Helper()
+	site := testservice.NewOn(t, backend, limits, func(c *media.Config) {
 		account := c.Accounts[testservice.SomeKey]
 		account.S3Secret, account.May = secret, rights
 		replacing, exact := testservice.On("replacing"), testservice.On("exact")

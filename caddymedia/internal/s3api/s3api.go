@@ -306,9 +306,11 @@ func (q *request) refuse(failed *Error) {
 	if failed.Status == http.StatusServiceUnavailable && q.w.Header().Get("Retry-After") == "" {
 		httpx.RetryAfter(q.w, httpx.BusyRetry)
 	}
-	q.answer(failed.Status, errorAnswer{
-		Code: failed.Code, Message: failed.Message, Resource: q.r.URL.Path, RequestId: q.id,
-	})
+	resource := q.r.URL.Path
+	if len(resource) > item.MaxName { // a stranger may send much more, and leave the answer unread
+		resource = resource[:item.MaxName]
+	}
+	q.answer(failed.Status, errorAnswer{Code: failed.Code, Message: failed.Message, Resource: resource, RequestId: q.id})
 }
 
 // answer writes v as XML.
