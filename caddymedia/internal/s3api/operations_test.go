@@ -41,6 +41,7 @@ type front struct {
 	*awss3.Client
 	site    *testservice.Site
 	address string
+	key     string // that signs the requests of wire_test.go
 }
 
 // newFront starts a front whose account has some rights.
@@ -66,7 +67,7 @@ func newFrontOn(t *testing.T, backend storagedrivers.Driver, rights ...string) *
 	handler := s3api.New(site.Gate, s3api.Options{Region: "us-east-1", Domain: "s3.example.com"})
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return &front{client(server.URL, testservice.SomeKey, secret), site, server.URL}
+	return &front{client(server.URL, testservice.SomeKey, secret), site, server.URL, testservice.SomeKey}
 }
 
 var limits = media.Limits{MaxBody: 64 << 20}
@@ -294,76 +295,6 @@ func TestRefusedObjects(t *testing.T) {
 	}
 	if left := f.site.Keys(t, ""); len(left) > 0 {
 		t.Errorf("stored: %q", left)
-	}
-}
-
-// TestRightsOfObjects uses each operation with each right alone.
-func TestRightsOfObjects(t *testing.T) {
-	t.Parallel()
-	source, there, fresh := aws.String(docs+"/there.txt"), aws.String("there.txt"), aws.String("fresh.txt")
-	bucket := aws.String(docs)
-	operations := map[string]struct {
-		do     func(context.Context, *awss3.Client) error
-		rights []string
-	}{
-		"get": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: there})
-			return err
-		}, []string{"list"}},
-		"list": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: bucket})
-			return err
-		}, []string{"list"}},
-		"list old": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.ListObjects(ctx, &awss3.ListObjectsInput{Bucket: bucket})
-			return err
-		}, []string{"list"}},
-		"put": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.PutObject(ctx, &awss3.PutObjectInput{Bucket: bucket, Key: fresh, Body: strings.NewReader("x")})
-			return err
-		}, []string{"upload"}},
-		"replace": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.PutObject(ctx, &awss3.PutObjectInput{Bucket: bucket, Key: there, Body: strings.NewReader("x")})
-			return err
-		}, []string{"replace"}},
-		"copy": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.CopyObject(ctx, &awss3.CopyObjectInput{Bucket: bucket, Key: fresh, CopySource: source})
-			return err
-		}, []string{"copy"}},
-		"delete": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: bucket, Key: there})
-			return err
-		}, []string{"delete"}},
-		"delete many": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.DeleteObjects(ctx, &awss3.DeleteObjectsInput{Bucket: bucket, Delete: &types.Delete{Objects: []types.ObjectIdentifier{{Key: there}}}})
-			return err
-		}, []string{"delete"}},
-		"multipart": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.CreateMultipartUpload(ctx, &awss3.CreateMultipartUploadInput{Bucket: bucket, Key: fresh})
-			return err
-		}, []string{"upload"}},
-		"multipart replacing": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.CreateMultipartUpload(ctx, &awss3.CreateMultipartUploadInput{Bucket: bucket, Key: there})
-			return err
-		}, []string{"replace"}},
-		"head bucket": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.HeadBucket(ctx, &awss3.HeadBucketInput{Bucket: bucket})
-			return err
-		}, append(all, "move")},
-	}
-	for _, right := range append(all, "move") {
-		t.Run(right, func(t *testing.T) {
-			t.Parallel()
-			for name, operation := range operations {
-				f := newFront(t, right)
-				f.site.Put(t, "file/docs/there.txt", "there")
-				want := "AccessDenied"
-				if slices.Contains(operation.rights, right) {
-					want = ""
-				}
-				wantCode(t, name, operation.do(t.Context(), f.Client), want)
-			}
-		})
 	}
 }
 

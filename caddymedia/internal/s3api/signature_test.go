@@ -205,6 +205,20 @@ func TestAlteredPresigned(t *testing.T) {
 		"no headers":   {set("X-Amz-SignedHeaders", "a"), "AuthorizationQueryParametersError"},
 		"other type":   {set("response-content-type", "text/html"), "SignatureDoesNotMatch"},
 		"signature":    {set("X-Amz-Signature", strings.Repeat("0", 64)), "SignatureDoesNotMatch"},
+		"no signature": {set("X-Amz-Signature", ""), "AuthorizationQueryParametersError"},
+		"cut":          {set("X-Amz-Signature", strings.Repeat("0", 62)), "AuthorizationQueryParametersError"},
+		"time":         {set("X-Amz-Date", "20261128T040507Z"), "SignatureDoesNotMatch"},
+		"key":          {set("X-Amz-Credential", "shop/two/20261128/eu-west-1/s3/aws4_request"), "SignatureDoesNotMatch"},
+		"date":         {set("X-Amz-Credential", testKey+"/20261127/eu-west-1/s3/aws4_request"), "SignatureDoesNotMatch"},
+		"region":       {set("X-Amz-Credential", testKey+"/20261128/eu-west-2/s3/aws4_request"), "SignatureDoesNotMatch"},
+		"service":      {set("X-Amz-Credential", testKey+"/20261128/eu-west-1/ec2/aws4_request"), "AuthorizationQueryParametersError"},
+		"algorithm":    {set("X-Amz-Algorithm", "AWS4-HMAC-SHA1"), "AuthorizationQueryParametersError"},
+		"more headers": {set("X-Amz-SignedHeaders", "host;range"), "SignatureDoesNotMatch"},
+		"a payload":    {set("X-Amz-Content-Sha256", sumOf("x")), "SignatureDoesNotMatch"},
+		"both":         {func(r *http.Request) { r.Header.Set("Authorization", algorithm+" x") }, "InvalidRequest"},
+		"spelling":     {func(r *http.Request) { r.URL.RawQuery = strings.ReplaceAll(r.URL.RawQuery, "X-Amz-", "x-amz-") }, "AccessDenied"},
+		"host":         {func(r *http.Request) { r.Host = "file-docs.s3.example.com" }, "SignatureDoesNotMatch"},
+		"path":         {func(r *http.Request) { r.URL.Path = "/file-docs/b.txt" }, "SignatureDoesNotMatch"},
 		"header added": {func(r *http.Request) { r.Header.Set("X-Amz-Copy-Source", "/file-docs/b") }, "AccessDenied"},
 		"method":       {func(r *http.Request) { r.Method = http.MethodPut }, "SignatureDoesNotMatch"},
 	} {
@@ -216,6 +230,14 @@ func TestAlteredPresigned(t *testing.T) {
 				t.Errorf("code %q, want %q", got, tt.want)
 			}
 		})
+	}
+	r := presigned(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil)
+	for name, values := range r.URL.Query() {
+		twice := r.Clone(t.Context())
+		twice.URL.RawQuery += "&" + url.Values{name: values}.Encode()
+		if got := checkSignature(twice, testSecret, testTime); got != "AuthorizationQueryParametersError" {
+			t.Errorf("%s twice: code %q", name, got)
+		}
 	}
 }
 
@@ -255,6 +277,17 @@ func TestEmptySecret(t *testing.T) {
 	s.sum = s.hmac("", s.text(sumOf(s.canonical(r))))
 	if failed := s.verify(r, "", testTime); failed == nil || failed.Code != signatureDoesNotMatch.code {
 		t.Errorf("signed with the empty secret: %v", failed)
+	}
+}
+
+// TestCostOfUnknownKeys: a request with an unknown key, which has the empty secret, costs what one with a wrong secret does.
+func TestCostOfUnknownKeys(t *testing.T) {
+	r := signed(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil)
+	cost := func(secret string) float64 {
+		return testing.AllocsPerRun(100, func() { checkSignature(r, secret, testTime) })
+	}
+	if unknown, wrong := cost(""), cost("another secret..."); unknown != wrong {
+		t.Errorf("%v allocations for an unknown key, %v for a wrong secret", unknown, wrong)
 	}
 }
 

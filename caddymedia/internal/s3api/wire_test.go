@@ -79,7 +79,7 @@ func (f *front) request(t *testing.T, c call) *http.Request {
 	}
 	r.Header.Set("X-Amz-Content-Sha256", c.payload)
 	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
-	credentials := aws.Credentials{AccessKeyID: testservice.SomeKey, SecretAccessKey: secret}
+	credentials := aws.Credentials{AccessKeyID: f.key, SecretAccessKey: secret}
 	if err := signer.SignHTTP(context.Background(), credentials, r, c.payload, "s3", "us-east-1", time.Now()); err != nil {
 		t.Fatal(err)
 	}
