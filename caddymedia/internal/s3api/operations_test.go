@@ -58,7 +58,10 @@ func newFrontOn(t *testing.T, backend storagedrivers.Driver, rights ...string) *
 		account.S3Secret, account.May = secret, rights
 		replacing, exact := testservice.On("replacing"), testservice.On("exact")
 		replacing.Storage = "any"
-		any := c.Storages[1] // exact
+		any := c.Storages[1]                                                                                 // exact
+		c.Storages = slices.DeleteFunc(c.Storages, func(s media.Storage) bool { return s.Name == "broken" }) // multipart uploads wait for it
+		delete(c.FileAliases, "broken")
+		delete(c.ImageAliases, "broken")
 		any.Name, any.OverwriteStrategy = "any", "overwrite"
 		c.Storages = append(c.Storages, any)
 		c.FileAliases["docs"] = &media.FileAlias{AliasOptions: replacing, Extensions: []string{"*"}}
@@ -269,7 +272,12 @@ func (f *front) names(t *testing.T, bucket string) []string {
 // TestRefusedObjects: the checks are those of a form. What is refused is not stored.
 func TestRefusedObjects(t *testing.T) {
 	t.Parallel()
-	f := newFront(t, all...)
+	f, down := newFront(t, all...), memory.New()
+	down.Fail = func(string, string) error { return storagedrivers.ErrUnavailable }
+	f.reload(t, func(c *media.Config) {
+		c.Storages = append(c.Storages, media.Storage{Name: "down", Driver: down, SubFolderFormat: "/"})
+		c.FileAliases["broken"] = &media.FileAlias{AliasOptions: testservice.On("down")}
+	})
 	for name, tt := range map[string]struct{ bucket, key, text, want string }{
 		"restricted":              {docs, "a.php", "x", "InvalidRequest"},
 		"restricted within":       {docs, "a.php.jpg", "x", "InvalidRequest"},
