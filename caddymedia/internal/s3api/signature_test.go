@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -304,4 +305,44 @@ func TestDateOfCredential(t *testing.T) {
 	if failed := s.verify(r, testSecret, testTime); failed == nil || failed.Code != accessDenied.code {
 		t.Errorf("signed with the key of another day: %v", failed)
 	}
+}
+
+// FuzzSignature: no text is taken for a signature, and the query that is signed has the parameters that are read.
+func FuzzSignature(f *testing.F) {
+	f.Add(algorithm+" Credential=shop/20261128/eu-west-1/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature="+strings.Repeat("0", 64), "20261128T040506Z", "/a//b", "x=1&y&%2f=+&X=%zz")
+	f.Add("", "", "/%ff/..", "X-Amz-Algorithm="+algorithm+"&X-Amz-Credential=a%2F20261128%2Fr%2Fs3%2Faws4_request&X-Amz-Date=20261128T040506Z&X-Amz-Expires=1"+
+		"&X-Amz-SignedHeaders=host&X-Amz-Signature="+strings.Repeat("0", 64))
+	f.Add(algorithm+" Credential=/////, SignedHeaders=;host, Signature=", "Sat, 28 Nov 2026 04:05:06 GMT", "", "a=b;c")
+	f.Fuzz(func(t *testing.T, authorization, date, path, query string) {
+		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		r.URL.Path, r.URL.RawQuery = path, query
+		r.Header.Set("X-Amz-Date", date)
+		r.Header.Set("Date", date)
+		r.Header.Set("X-Amz-Content-Sha256", unsignedPayload)
+		if authorization != "" {
+			r.Header.Set("Authorization", authorization)
+		}
+		for _, secret := range []string{"", testSecret} {
+			if checkSignature(r, secret, testTime) == "" {
+				t.Error("it is accepted")
+			}
+		}
+		if plain, err := url.PathUnescape(encodePath(path)); plain != path || err != nil {
+			t.Errorf("the path %q is signed as %q", path, encodePath(path))
+		}
+		read, err := url.ParseQuery(query)
+		if err != nil {
+			return
+		}
+		delete(read, "X-Amz-Signature")
+		signed, err := url.ParseQuery(canonicalQuery(query))
+		for _, values := range []url.Values{read, signed} {
+			for _, list := range values {
+				slices.Sort(list)
+			}
+		}
+		if err != nil || !maps.EqualFunc(signed, read, slices.Equal) {
+			t.Errorf("signed is %q, read are %q", canonicalQuery(query), read)
+		}
+	})
 }

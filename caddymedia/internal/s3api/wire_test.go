@@ -15,12 +15,14 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
@@ -371,4 +373,47 @@ func TestRequestsOnTheWire(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzRequests: whatever an account sends for a key, a query, the source of a copy and a body, the service answers with XML and
+// without a fault of its own, and changes nothing but items of the bucket.
+func FuzzRequests(f *testing.F) {
+	methods := []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPost, http.MethodDelete}
+	for _, o := range operations(docs) {
+		_, key, _ := strings.Cut(o.call.key, "/")
+		f.Add(byte(slices.Index(methods, o.call.method)), key, o.call.query, o.call.header.Get(source), o.call.body)
+	}
+	f.Add(byte(0), "", "list-type=2&continuation-token=eyJwIjoiZmlsZS9rZWVwLyIsImEiOiJhIn0&prefix=a&delimiter=%2F&max-keys=1", "", "")
+	f.Add(byte(0), "", "marker=%00&delimiter=%ff&encoding-type=url", "", "")
+	f.Add(byte(2), "a", "", "/file-keep/there.txt?versionId=null", "")
+	f.Add(byte(2), "a", "partNumber=1&uploadId=x", "file-docs/%2e%2e/%zz", "")
+	f.Add(byte(3), "", "delete", "", `<!DOCTYPE a [<!ENTITY b "c">]><Delete><Object><Key>&b;</Key><Key>there.txt</Key></Object><Quiet>true</Quiet></Delete>`)
+	f.Add(byte(3), "a", "uploadId=20777abc", "", "<CompleteMultipartUpload><Part><PartNumber>-1</PartNumber><ETag>\"x-1\"</ETag></Part></CompleteMultipartUpload>")
+	f.Fuzz(func(t *testing.T, method byte, key, query, from, body string) {
+		if _, err := url.Parse("/?" + query); err != nil || strings.ContainsAny(query, " #\x00\t\r\n\x7f") || strings.ContainsFunc(from, unicode.IsControl) {
+			t.Skip("no HTTP request")
+		}
+		front := newFront(t, all...)
+		front.site.Put(t, "file/docs/there.txt", "there")
+		front.site.Put(t, "file/keep/there.txt", "kept")
+		c := call{method: methods[int(method)%len(methods)], key: docs + "/" + key, query: query, body: body}
+		if from != "" {
+			c.header = http.Header{source: {from}}
+		}
+		a := front.do(t, c)
+		if a.status >= http.StatusInternalServerError && a.Code != "NotImplemented" && c.method != http.MethodHead {
+			t.Errorf("%+v: %+v", c, a)
+		}
+		for stored, content := range front.site.Objects(t) {
+			if stored == "file/keep/there.txt" && content == "kept" {
+				continue
+			}
+			if !strings.HasPrefix(stored, "file/docs/") && !strings.HasPrefix(stored, "@uploads/") {
+				t.Errorf("%+v: stored is %q", c, stored)
+			}
+		}
+		if _, there := front.site.Stored(t, "file/keep/there.txt"); !there {
+			t.Errorf("%+v: an item of another bucket is gone", c)
+		}
+	})
 }
