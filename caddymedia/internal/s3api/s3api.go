@@ -104,9 +104,9 @@ var (
 	serviceOperations = map[string]operation{"GET ": {(*request).listBuckets, nil}}
 	bucketOperations  = map[string]operation{
 		"HEAD ": {(*request).headBucket, nil}, "GET location": {(*request).location, nil},
-		"GET ": {(*request).listObjects, mayList}, "GET versioning": {(*request).versioning, nil},
+		"GET ": {inTurn((*request).listObjects), mayList}, "GET versioning": {(*request).versioning, nil},
 		"GET acl": {(*request).acl, nil}, "PUT ": {(*request).createBucket, nil},
-		"POST delete": {(*request).deleteObjects, []access.Right{access.Delete}}, "GET uploads": {(*request).listMultiparts, mayWrite},
+		"POST delete": {(*request).deleteObjects, []access.Right{access.Delete}}, "GET uploads": {inTurn((*request).listMultiparts), mayWrite},
 	}
 	objectOperations = map[string]operation{
 		"GET ": {(*request).getObject, mayList}, "HEAD ": {(*request).getObject, mayList},
@@ -116,9 +116,24 @@ var (
 		"GET tagging":  {(*request).tagging, mayList},
 		"POST uploads": {(*request).createMultipart, mayWrite}, "PUT uploadId": {(*request).uploadPart, mayWrite},
 		"PUT uploadId copy": {(*request).copyPart, []access.Right{access.Copy}}, "POST uploadId": {(*request).completeMultipart, mayWrite},
-		"DELETE uploadId": {(*request).abortMultipart, mayWrite}, "GET uploadId": {(*request).listParts, mayWrite},
+		"DELETE uploadId": {(*request).abortMultipart, mayWrite}, "GET uploadId": {inTurn((*request).listParts), mayWrite},
 	}
 )
+
+// maxListed is about the largest list in bytes.
+const maxListed = 1 << 20
+
+// inTurn is an operation whose answer is in memory until the client has read it: an account has only some at once.
+func inTurn(serve func(*request) *Error) func(*request) *Error {
+	return func(q *request) *Error {
+		leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), service.OtherCall, maxListed)
+		if refused != nil {
+			return errorOf(slowDown, refused.Message)
+		}
+		defer leave()
+		return serve(q)
+	}
+}
 
 // absent are the codes with which S3 says that a bucket has no such configuration.
 var absent = map[string]string{

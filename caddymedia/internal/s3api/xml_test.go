@@ -8,7 +8,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -148,6 +151,43 @@ func TestHostileTokens(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestListsInTurn: of the lists of an account, whose answers are in memory until they are read, only some are made at once.
+func TestListsInTurn(t *testing.T) {
+	t.Parallel()
+	var now, most atomic.Int64
+	driver := memory.New()
+	driver.Fail = func(op, _ string) error {
+		if op == "list" {
+			most.Store(max(most.Load(), now.Add(1)))
+			time.Sleep(10 * time.Millisecond)
+			now.Add(-1)
+		}
+		return nil
+	}
+	f := newFrontOn(t, driver, all...)
+	m := f.begin(t, docs, "a.txt")
+	for _, c := range []call{
+		{method: http.MethodGet, key: docs},
+		{method: http.MethodGet, key: docs, query: "list-type=2&delimiter=x"},
+		{method: http.MethodGet, key: docs, query: "uploads"},
+		{method: http.MethodGet, key: docs + "/a.txt", query: "uploadId=" + m.id},
+	} {
+		most.Store(0)
+		var group sync.WaitGroup
+		for range 50 {
+			group.Go(func() {
+				if a := f.do(t, c); a.status != http.StatusOK {
+					t.Errorf("%+v: %d %s", c, a.status, a.body)
+				}
+			})
+		}
+		group.Wait()
+		if most.Load() > 8 {
+			t.Errorf("%+v: %d at once", c, most.Load())
 		}
 	}
 }
