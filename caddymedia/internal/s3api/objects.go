@@ -330,9 +330,8 @@ func (q *request) remove(key string, matches func(storagedrivers.Info) bool, inS
 
 // Bounds of a request that deletes many objects.
 const (
-	maxDeleted     = 1000
-	maxDeleteBytes = 4 << 20
-	atOnce         = 8
+	maxDeleted = 1000
+	atOnce     = 8
 )
 
 type deleteRequest struct {
@@ -350,7 +349,7 @@ type undeletedAnswer struct{ Key, Code, Message string }
 
 // deleteObjects deletes up to 1,000 objects.
 func (q *request) deleteObjects() *Error {
-	leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), service.DeletedSet, maxDeleteBytes)
+	leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), service.DeletedSet, q.xmlBytes())
 	if refused != nil {
 		return errorOf(slowDown, refused.Message)
 	}
@@ -408,18 +407,29 @@ func (q *request) deleteObjects() *Error {
 	return nil
 }
 
-// maxXMLTime is how long a small body may take to arrive.
-const maxXMLTime = time.Minute
+// Bounds of the body of a request that deletes many objects or completes a multipart upload.
+const (
+	maxXML     = 4 << 20
+	maxXMLTime = time.Minute
+)
+
+// xmlBytes is how many bytes of the body may be in memory.
+func (q *request) xmlBytes() int64 {
+	if q.r.ContentLength < 0 {
+		return maxXML
+	}
+	return min(q.r.ContentLength, maxXML)
+}
 
 // readXML reads a small body.
 func (q *request) readXML(body io.Reader, v any) *Error {
 	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), maxXMLTime)
 	defer stop()
-	all, err := io.ReadAll(io.LimitReader(timed, maxDeleteBytes+1))
+	all, err := io.ReadAll(io.LimitReader(timed, maxXML+1))
 	if failed, ok := errors.AsType[*Error](err); ok {
 		return failed
 	}
-	if err != nil || len(all) > maxDeleteBytes {
+	if err != nil || len(all) > maxXML {
 		return errorOf(incompleteBody, "the body is too long, or could not be read to its end")
 	}
 	if xml.Unmarshal(all, v) != nil {

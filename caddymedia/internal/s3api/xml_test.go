@@ -4,8 +4,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +19,7 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"github.com/caddymedia/media/caddymedia/internal/s3api"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -182,6 +185,40 @@ func TestListsInTurn(t *testing.T) {
 			group.Go(func() {
 				if a := f.do(t, c); a.status != http.StatusOK {
 					t.Errorf("%+v: %d %s", c, a.status, a.body)
+				}
+			})
+		}
+		group.Wait()
+		if most.Load() > 8 {
+			t.Errorf("%+v: %d at once", c, most.Load())
+		}
+	}
+}
+
+// TestFormsInTurn: of the requests of an account with XML, which is read into memory, only some are read at once.
+func TestFormsInTurn(t *testing.T) {
+	t.Parallel()
+	f := newFront(t, all...)
+	m := f.begin(t, docs, "a.txt")
+	handler := s3api.New(f.site.Gate, s3api.Options{})
+	for _, c := range []call{
+		{method: http.MethodPost, key: docs, query: "delete", payload: "UNSIGNED-PAYLOAD"},
+		{method: http.MethodPost, key: docs + "/a.txt", query: "uploadId=" + m.id, payload: "UNSIGNED-PAYLOAD"},
+	} {
+		var now, most atomic.Int64
+		var group sync.WaitGroup
+		for range 50 {
+			r := f.request(t, c)
+			r.ContentLength = 3
+			r.Body = io.NopCloser(io.MultiReader(waiting{func() {
+				most.Store(max(most.Load(), now.Add(1)))
+				time.Sleep(10 * time.Millisecond)
+				now.Add(-1)
+			}}, strings.NewReader("xml")))
+			group.Go(func() {
+				w := httptest.NewRecorder()
+				if handler.ServeHTTP(w, r); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "MalformedXML") {
+					t.Errorf("%+v: %d %s", c, w.Code, w.Body)
 				}
 			})
 		}
