@@ -113,6 +113,7 @@ var subtests = []subtest{
 	{"invalid keys", testInvalidKeys},
 	{"key below an object", testKeyBelowObject},
 	{"key of a folder", testKeyOfFolder},
+	{"key of an empty folder", testKeyOfEmptyFolder},
 	{"missing", testMissing},
 	{"delete", testDelete},
 	{"list", testList},

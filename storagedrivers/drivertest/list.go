@@ -309,6 +309,27 @@ func testKeyOfFolder(t *testing.T, e *env) {
 	e.eitherWay(t, "a", "a/b", content{1, 100})
 }
 
+// testKeyOfEmptyFolder: folders that objects leave when they are deleted are not in the way of a key.
+func testKeyOfEmptyFolder(t *testing.T, e *env) {
+	for i, opts := range []storagedrivers.PutOptions{create, overwrite} {
+		for _, store := range []func(context.Context, string, content, storagedrivers.PutOptions) error{
+			e.tryPut, e.tryStage,
+		} {
+			e.put(t, "a/b/c/d", content{1, 100}, create)
+			e.put(t, "a/e/f", content{1, 100}, create)
+			succeeds(t, e.storage.Delete(t.Context(), "a/e/f"), "deleting")
+			e.eitherWay(t, "a", "a/b/c/d", content{1, 100})
+			succeeds(t, e.storage.Delete(t.Context(), "a/b/c/d"), "deleting")
+			c := content{uint64(i) + 2, 200}
+			succeeds(t, store(t.Context(), "a", c, opts), "storing over empty folders")
+			e.has(t, "a", c)
+			e.holds(t, "a")
+			succeeds(t, e.storage.Delete(t.Context(), "a"), "deleting")
+		}
+	}
+	e.holds(t)
+}
+
 // eitherWay asserts that key can be stored beside the existing other key, or is an invalid key. The
 // error must not suggest another name or a retry.
 func (e *env) eitherWay(t *testing.T, key, other string, old content) {

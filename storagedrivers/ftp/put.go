@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/listing"
 	"github.com/caddymedia/media/storagedrivers/internal/modtime"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 	"github.com/caddymedia/media/storagedrivers/locks"
@@ -267,10 +268,44 @@ func (u *upload) rename() error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	if entered := u.conn.changeDir(u.dst); entered == nil {
-		return fmt.Errorf("%w: a folder stands there: %w", storagedrivers.ErrInvalidKey, refusal)
+	if entered := u.conn.changeDir(u.dst); entered != nil {
+		return refusalReason(refusal, storagedrivers.ErrInvalidKey)
 	}
-	return refusalReason(refusal, storagedrivers.ErrInvalidKey)
+	if err := u.driver.clear(u.conn, u.dst); err != nil {
+		return err
+	}
+	if refusal = u.conn.rename(u.temp, u.dst); isRefusal(refusal) {
+		return refusalReason(refusal, storagedrivers.ErrInvalidKey)
+	}
+	return refusal
+}
+
+// clear removes a folder that is in the way of a key, if all in it are folders.
+func (d *driver) clear(c *conn, folder string) error {
+	read := func(folder string) (names []string, err error) {
+		entries, err := c.list(folder)
+		for _, e := range entries {
+			switch {
+			case e.name == ".", e.name == "..":
+			case e.folder:
+				names = append(names, e.name)
+			default:
+				return nil, listing.ErrFolder
+			}
+		}
+		return names, err
+	}
+	return listing.Clear(folder, read, func(folder string) error {
+		err := c.changeDir(path.Dir(folder)) // servers do not, or must not, remove the current folder
+		if err == nil {
+			err = c.checkPathReply(folder, c.ftp.RemoveDir(folder))
+		}
+		if isRefusal(err) {
+			return fmt.Errorf("%w: %w", listing.ErrFolder, err)
+		}
+		d.folders.Remove(folder)
+		return err
+	})
 }
 
 // replace removes the old object first, because the server does not rename over it. For a moment

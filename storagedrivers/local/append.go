@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/listing"
 )
 
 // appended is a writer of a growing object. It locks the file, flock(2), for the moment of a write
@@ -88,7 +89,7 @@ func (w *appended) open() error {
 		return nil
 	}
 	if errors.Is(err, syscall.EISDIR) {
-		err = errFolder
+		err = listing.ErrFolder
 	}
 	return errors.Join(w.folder.lookupError(err), dir.Close())
 }

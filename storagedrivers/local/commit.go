@@ -41,8 +41,8 @@ type step struct {
 	done   bool
 }
 
-// errAppeared means that an object was stored by another process under a name that was free.
-var errAppeared = errors.New("the name was taken meanwhile")
+// errOutdated means that a name was taken or became free since the commit was planned.
+var errOutdated = errors.New("the name has changed meanwhile")
 
 // Commit makes all changes or none.
 func (d *Driver) Commit(ctx context.Context, changes []storagedrivers.Change) ([]storagedrivers.Info, error) {
@@ -66,7 +66,7 @@ func (d *Driver) Commit(ctx context.Context, changes []storagedrivers.Change) ([
 		default:
 			err = c.several()
 		}
-		if !errors.Is(err, errAppeared) {
+		if !errors.Is(err, errOutdated) {
 			return c.infos, err
 		}
 	}
@@ -112,14 +112,12 @@ func (c *commit) step(change storagedrivers.Change, alone bool) (*step, error) {
 	}
 	there, err := c.folder.root.Lstat(change.Key)
 	isFolder := err == nil && there.IsDir()
-	if !isFolder {
-		if err := c.compare(s); err != nil {
-			return nil, err
-		}
+	if err := c.compare(s); err != nil {
+		return nil, err
 	}
 	switch {
 	case isFolder && s.staged != nil:
-		return nil, errFolder
+		return s, c.folder.clear(s.Key)
 	case err != nil && s.staged != nil: // linking has the error, if it is any other than that nothing is there
 	case isFolder, err != nil && errors.Is(c.folder.lookupError(err), fs.ErrNotExist):
 		return nil, nil //nolint:nilnil // there is nothing to remove
@@ -149,17 +147,17 @@ func (c *commit) single() error {
 		return err
 	}
 	f.mark("sealed")
-	dir, err := f.openDir(s.Key)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
+	var dir *os.File
+	var err error
 	if s.Do == create {
-		err = c.create(s, dir)
-	} else if err = s.staged.nameTemp(); err == nil {
-		if err = c.compare(s); err == nil {
-			err = c.folder.root.Rename(s.staged.temp, s.Key)
-		}
+		dir, err = c.create(s)
+	} else if dir, err = f.openDir(s.Key); err == nil {
+		err = c.replace(s)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = errOutdated
+	}
+	if dir != nil {
+		defer dir.Close()
 	}
 	if err != nil {
 		return commitError(s, err)
@@ -194,7 +192,7 @@ func (c *commit) compare(s *step) error {
 // commitError returns the error of a step that has changed nothing.
 func commitError(s *step, err error) error {
 	switch {
-	case errors.Is(err, errAppeared):
+	case errors.Is(err, errOutdated):
 		return err
 	case errors.Is(err, fs.ErrExist):
 		return &storagedrivers.ExistsError{Taken: []int{s.index}}
@@ -216,13 +214,43 @@ func (c *commit) complete(s *step) error {
 	return nil
 }
 
-// create links a staged object to its name.
-func (c *commit) create(s *step, dir *os.File) error {
-	err := s.staged.create(dir, s.Key)
-	if errors.Is(err, fs.ErrExist) && s.mode == storagedrivers.Overwrite {
-		return errAppeared
+// createAttempts bounds how often the folder of a new object is made: other commits may remove it while
+// it is empty.
+const createAttempts = 100
+
+// create links a staged object to its name, in its folder, which the caller must close.
+func (c *commit) create(s *step) (*os.File, error) {
+	for attempt := 1; ; attempt++ {
+		dir, err := c.folder.openDir(s.Key)
+		if err == nil {
+			if err = s.staged.create(dir, s.Key); err == nil {
+				s.done = true
+				return dir, nil
+			}
+			_ = dir.Close() // it was only read
+		}
+		switch {
+		case errors.Is(err, fs.ErrExist) && s.mode == storagedrivers.Overwrite:
+			return nil, errOutdated
+		case errors.Is(err, storagedrivers.ErrInvalidKey), attempt == createAttempts,
+			!errors.Is(mapReadError(err), fs.ErrNotExist):
+			return nil, err
+		}
 	}
-	s.done = err == nil
+}
+
+// replace renames a staged object to the name of another one.
+func (c *commit) replace(s *step) error {
+	if err := s.staged.nameTemp(); err != nil {
+		return err
+	}
+	if err := c.compare(s); err != nil {
+		return err
+	}
+	err := c.folder.root.Rename(s.staged.temp, s.Key)
+	if c.folder.isGone(s.staged.temp, err) {
+		return errOutdated
+	}
 	return err
 }
 
@@ -242,9 +270,11 @@ func (c *commit) several() error {
 			continue
 		}
 		creations = append(creations, s)
-		if err := c.createIn(s); err != nil {
+		dir, err := c.create(s)
+		if err != nil {
 			return c.undo(s.index, err)
 		}
+		_ = dir.Close() // it was only read
 		c.folder.mark("named")
 	}
 	state := recordDecided
@@ -346,15 +376,6 @@ func (c *commit) removeInTurn() error {
 	return nil
 }
 
-func (c *commit) createIn(s *step) error {
-	dir, err := c.folder.openDir(s.Key)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return c.create(s, dir)
-}
-
 // apply replaces and removes objects. One failure does not stop the others.
 func (c *commit) apply(steps []*step) error {
 	r := c.recovery()
@@ -436,7 +457,7 @@ func (c *commit) undo(index int, cause error) error {
 	case c.record != nil:
 		err = errors.Join(err, c.record.file.Close())
 	}
-	if errors.Is(cause, fs.ErrExist) || errors.Is(cause, errAppeared) {
+	if errors.Is(cause, fs.ErrExist) || errors.Is(cause, errOutdated) {
 		cause = errors.New(cause.Error()) // another key would not help
 	}
 	return c.unfinished(index, cause, err)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/listing"
@@ -270,7 +271,7 @@ func (f *folder) openDir(key string) (*os.File, error) {
 	}
 	dir, err := f.root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		f.flush.forget(name) // others may have removed it
+		f.flush.forget(name)
 		if err := f.root.MkdirAll(name, dirPerm); errors.Is(err, fs.ErrNotExist) {
 			return nil, f.lookupError(err)
 		} else if err != nil {
@@ -289,6 +290,60 @@ func (f *folder) openDir(key string) (*os.File, error) {
 		return nil, errors.Join(mapError(err), dir.Close())
 	}
 	return dir, nil
+}
+
+// clear removes a folder that is in the way of a key, if all in it are folders.
+func (f *folder) clear(key string) error {
+	read := func(folder string) (names []string, err error) {
+		dir, err := f.openFolder(folder)
+		if err != nil {
+			return nil, ignoreMissing(err)
+		}
+		defer dir.Close()
+		for {
+			entries, err := dir.ReadDir(64)
+			for _, entry := range entries {
+				if !entry.IsDir() {
+					return nil, listing.ErrFolder
+				}
+				names = append(names, entry.Name())
+			}
+			if errors.Is(err, io.EOF) {
+				return names, nil
+			} else if err != nil {
+				return nil, ignoreMissing(err)
+			}
+		}
+	}
+	return listing.Clear(key, read, func(folder string) error {
+		parent, err := f.root.Open(path.Dir(folder))
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		defer parent.Close()
+		if err := ignoreMissing(removeFolder(parent, path.Base(folder))); err != nil {
+			return fmt.Errorf("%w: %w", listing.ErrFolder, err)
+		}
+		return nil
+	})
+}
+
+// isGone reports whether err of renaming a file over an object means that the object was deleted: its
+// folder is gone too, or the object is a folder by now.
+func (f *folder) isGone(file string, err error) bool {
+	if !errors.Is(mapReadError(err), fs.ErrNotExist) {
+		return errors.Is(err, syscall.EISDIR)
+	}
+	_, missing := f.root.Lstat(file)
+	return missing == nil
+}
+
+// ignoreMissing is mapReadError without fs.ErrNotExist: another commit was faster.
+func ignoreMissing(err error) error {
+	if err = mapReadError(err); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // lookupError is mapReadError for an object that is to be changed. If the root is missing, the

@@ -12,6 +12,7 @@ import (
 	"path"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
@@ -257,7 +258,11 @@ func (f *folder) remove(key string) error {
 	if stat.IsDir() { // Remove would take an empty one
 		return notAnObject(key)
 	}
-	if err := f.root.Remove(key); err != nil {
+	err = f.root.Remove(key)
+	if errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENOTEMPTY) { // by now
+		return notAnObject(key)
+	}
+	if err != nil {
 		return f.lookupError(err)
 	}
 	return f.syncDir(path.Dir(key))

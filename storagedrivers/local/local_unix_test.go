@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
@@ -162,10 +164,52 @@ func TestSyncs(t *testing.T) {
 			}
 			test.Must(t, err)
 			for _, key := range syncedKeys[:tt.keys] {
-				if !r.current.flush.isDurable(path.Dir(key)) {
+				if durable, _ := r.current.flush.isDurable(path.Dir(key)); !durable {
 					t.Errorf("the folder of %s is not synced", key)
 				}
 			}
 		})
+	}
+}
+
+// TestEmptyFolderWhileUsed: objects of a key and below it come and go at once. Each is stored, or its
+// key is invalid at that moment.
+func TestEmptyFolderWhileUsed(t *testing.T) {
+	t.Parallel()
+	s := unsynced(t, t.TempDir())
+	var group errgroup.Group
+	for _, key := range []string{"a", "a/b", "a/b/c", "a/d/e", "a"} {
+		for _, mode := range []storagedrivers.Mode{storagedrivers.CreateOnly, storagedrivers.Overwrite} {
+			group.Go(func() error {
+				for range 100 {
+					err := put(t, s, key, "x", mode)
+					if err != nil && !errors.Is(err, storagedrivers.ErrInvalidKey) && !errors.Is(err, fs.ErrExist) {
+						return fmt.Errorf("storing %q: %w", key, err)
+					}
+					if err := s.Delete(t.Context(), key); err != nil {
+						return fmt.Errorf("deleting %q: %w", key, err)
+					}
+				}
+				return nil
+			})
+		}
+	}
+	test.Must(t, group.Wait())
+}
+
+// TestFolderMadeAgain: the name of a folder that was removed, and made again for another one below it, is
+// not known to be on the disk; nor if it was synced before that.
+func TestFolderMadeAgain(t *testing.T) {
+	t.Parallel()
+	var f flusher
+	_, forgotten := f.isDurable("a")
+	f.setDurable("a", forgotten)
+	f.forget("a/b")
+	if durable, _ := f.isDurable("a"); durable {
+		t.Error("the old name counts for the new folder")
+	}
+	f.setDurable("a", forgotten)
+	if durable, _ := f.isDurable("a"); durable {
+		t.Error("an earlier sync counts for the new folder")
 	}
 }

@@ -208,8 +208,8 @@ func (r *recovery) apply(state string, intents []intent) (failed error) {
 				if err = r.replace(one); errors.Is(err, fs.ErrNotExist) {
 					err = nil
 				}
-			} else if !errors.Is(statErr, fs.ErrNotExist) {
-				err = statErr
+			} else {
+				err = ignoreMissing(statErr)
 			}
 		}
 		failed = errors.Join(failed, err)
@@ -225,7 +225,11 @@ func (r *recovery) replace(one intent) error {
 		return err
 	}
 	r.folder.mark("named aside")
-	return r.folder.root.Rename(aside+asideNew, one.Key)
+	err := r.folder.root.Rename(aside+asideNew, one.Key)
+	if r.folder.isGone(aside+asideNew, err) { // it was deleted since the commit was decided
+		return nil
+	}
+	return err
 }
 
 // takeAway removes an object, unless another process has replaced it. It checks the object once more
@@ -235,13 +239,10 @@ func (r *recovery) takeAway(one intent) error {
 		return err
 	}
 	there, err := r.folder.root.Lstat(one.Key)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && etag(there) != one.ETag {
-		return nil
+	if err != nil || etag(there) != one.ETag {
+		return ignoreMissing(err)
 	}
-	if err == nil {
-		err = r.folder.root.Rename(one.Key, r.scratch+"/"+one.Aside+asideNew)
-	}
-	if err != nil {
+	if err := r.folder.root.Rename(one.Key, r.scratch+"/"+one.Aside+asideNew); err != nil {
 		return err
 	}
 	r.folder.mark("taken away")

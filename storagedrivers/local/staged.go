@@ -269,27 +269,24 @@ func (st *staged) durable(own func() error) error {
 
 // create links the file to a name that must be free.
 func (st *staged) create(dir *os.File, key string) error {
-	var err error
-	if st.temp == "" {
-		err = linkUnnamed(st.file, dir, path.Base(key))
-	} else {
-		err = st.folder.root.Link(st.temp, key)
+	link := func() error {
+		if st.temp == "" {
+			return linkUnnamed(st.file, dir, path.Base(key))
+		}
+		return st.folder.root.Link(st.temp, key)
 	}
-	if errors.Is(err, fs.ErrExist) && st.folderAt(key) {
-		return errFolder
+	err := link()
+	if errors.Is(err, fs.ErrExist) {
+		if there, missing := st.folder.root.Lstat(key); missing == nil && there.IsDir() {
+			if err = st.folder.clear(key); err == nil {
+				err = link()
+			}
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("linking to the name: %w", mapError(err))
 	}
 	return nil
-}
-
-// errFolder means that a folder has the name of the key. Another name would not be fs.ErrExist.
-var errFolder = fmt.Errorf("a folder stands there: %w", storagedrivers.ErrInvalidKey)
-
-func (st *staged) folderAt(key string) bool {
-	stat, err := st.folder.root.Lstat(key)
-	return err == nil && stat.IsDir()
 }
 
 // nameTemp ensures that the file has a name in the scratch folder.

@@ -50,7 +50,8 @@ func (f *folder) syncNames(dir *os.File, name string) error {
 	if err := f.syncBy(syncFolder, dir); err != nil {
 		return err
 	}
-	if f.flush.isDurable(name) {
+	durable, forgotten := f.flush.isDurable(name)
+	if durable {
 		return nil
 	}
 	for above := name; above != "."; {
@@ -63,7 +64,7 @@ func (f *folder) syncNames(dir *os.File, name string) error {
 			return err
 		}
 	}
-	f.flush.setDurable(name)
+	f.flush.setDurable(name, forgotten)
 	return nil
 }
 
@@ -73,6 +74,8 @@ type flusher struct {
 	mu     sync.Mutex
 	rounds map[string]*round
 	known  map[string]bool // folders whose own names are on the disk
+
+	forgotten int // calls of forget
 }
 
 type round struct {
@@ -115,21 +118,31 @@ func (f *flusher) do(name string, sync func() error) error {
 // maxKnown bounds the memory for folders; a forgotten one is only synced again.
 const maxKnown = 4096
 
-func (f *flusher) isDurable(name string) bool {
+// isDurable reports whether the name of a folder is on the disk. The number is for setDurable.
+func (f *flusher) isDurable(name string) (bool, int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.known[name]
+	return f.known[name], f.forgotten
 }
 
+// forget is called before a missing folder is made, with those above it that are missing.
 func (f *flusher) forget(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.known, name)
+	f.forgotten++
+	for ; name != "."; name = path.Dir(name) {
+		delete(f.known, name)
+	}
 }
 
-func (f *flusher) setDurable(name string) {
+// setDurable records that the name of a folder is on the disk. Meanwhile it may have been removed and
+// made again.
+func (f *flusher) setDurable(name string, forgotten int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.forgotten != forgotten {
+		return
+	}
 	if f.known == nil || len(f.known) >= maxKnown {
 		f.known = map[string]bool{}
 	}

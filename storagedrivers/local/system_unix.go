@@ -74,6 +74,12 @@ func tryLock(dir *os.File) error {
 	return err
 }
 
+// removeFolder removes an empty folder, and never a file. [os.Root.Remove] would take an object that
+// got the name meanwhile.
+func removeFolder(parent *os.File, name string) error {
+	return unix.Unlinkat(int(parent.Fd()), name, unix.AT_REMOVEDIR)
+}
+
 func syncFolder(dir *os.File) error {
 	err := dir.Sync()
 	if errors.Is(err, syscall.EINVAL) { // a file system that has no such thing

@@ -110,9 +110,6 @@ func notAnObject(key string) error {
 	return fmt.Errorf("%q is no regular file: %w", key, fs.ErrNotExist)
 }
 
-// errFolder means that a folder has the name of the key.
-var errFolder = fmt.Errorf("a folder stands there: %w", storagedrivers.ErrInvalidKey)
-
 // errSilent means that the host did not reply within the time-out.
 var errSilent = fmt.Errorf("%w: the host does not answer: %w", storagedrivers.ErrUnavailable, os.ErrDeadlineExceeded)
 

@@ -1,6 +1,7 @@
 package sftp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/listing"
 	"github.com/caddymedia/media/storagedrivers/internal/modtime"
 	"github.com/caddymedia/media/storagedrivers/locks"
 )
@@ -131,7 +133,9 @@ func (d *driver) name(c *conn, u *upload) error {
 		case missing != nil:
 			return fmt.Errorf("naming the file: %w", err)
 		case stat.IsDir():
-			return errFolder
+			if err := c.clear(u.path); err != nil || attempt == nameAttempts {
+				return cmp.Or(err, listing.ErrFolder)
+			}
 		case u.mode == storagedrivers.CreateOnly:
 			return fmt.Errorf("%w: %w", fs.ErrExist, err)
 		default:

@@ -15,6 +15,7 @@ import (
 	pkgsftp "github.com/pkg/sftp"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/listing"
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
@@ -78,7 +79,9 @@ func (d *driver) send(
 		stat, err := c.Lstat(u.path)
 		switch {
 		case err == nil && stat.IsDir():
-			return nil, errFolder
+			if err := c.clear(u.path); err != nil {
+				return nil, err
+			}
 		case err == nil:
 			return nil, fs.ErrExist
 		case unavailable(err):
@@ -146,6 +149,27 @@ func (d *driver) makeTemp(ctx context.Context, c *conn, folder string) (*pkgsftp
 		return nil, "", fmt.Errorf("making a temporary file: %w", err)
 	}
 	return file, name, nil
+}
+
+// clear removes a folder that is in the way of a key, if all in it are folders.
+func (c *conn) clear(folder string) error {
+	read := func(folder string) (names []string, err error) {
+		entries, err := c.ReadDir(folder)
+		for _, entry := range entries {
+			if !entry.IsDir() {
+				return nil, listing.ErrFolder
+			}
+			names = append(names, entry.Name())
+		}
+		return names, err
+	}
+	return listing.Clear(folder, read, func(folder string) error {
+		err := c.RemoveDirectory(folder)
+		if err == nil || unavailable(err) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", listing.ErrFolder, err)
+	})
 }
 
 // Parts of the names of temporary files, which are not valid keys.

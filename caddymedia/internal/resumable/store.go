@@ -96,7 +96,7 @@ type Store struct {
 // Creation describes a new upload.
 type Creation struct {
 	Record
-	// Admit is called with the length before anything is stored; its error refuses the upload.
+	// Admit, if set, is called with the length before anything is stored; its error refuses the upload.
 	Admit func(length int64) error
 	// Files is how many more items the ticket may store, if there is one.
 	Files int
@@ -125,8 +125,10 @@ func (s *Store) Create(ctx context.Context, storage *storagedrivers.Storage, c C
 	} else if u.ID = newID(s.Now(), &u.Record, size, storage.Name()); c.Multipart != "" {
 		u.ID = partID(c.Multipart, c.Number, u.ID)
 	}
-	if err := c.Admit(u.Length); err != nil {
-		return nil, err
+	if c.Admit != nil {
+		if err := c.Admit(u.Length); err != nil {
+			return nil, err
+		}
 	}
 	open, err := s.countOpen(ctx, storage, u)
 	if err != nil {

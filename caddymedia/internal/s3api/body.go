@@ -49,17 +49,14 @@ type body struct {
 	left   int64 // bytes that are still expected; negative if the length is not known
 	err    error
 
-	trailer trailer
+	trailer map[string]string // the headers behind the body
 }
-
-// trailer are the headers behind a body.
-type trailer map[string]string
 
 // check is a hash of the body and what it must be.
 type check struct {
 	hash.Hash
 	name   string // of a checksum, empty for others
-	wanted func() ([]byte, *Error)
+	sum    []byte // nil if it is in the trailer
 	failed *Error
 }
 
@@ -78,7 +75,7 @@ func bodyOf(r *http.Request, s *signature, secret string) (*body, int64, *Error)
 
 // signedBody is bodyOf without the checksums that the client sends besides: those of a completion are of the object.
 func signedBody(r *http.Request, s *signature, secret string) (*body, *Error) {
-	b := &body{Reader: r.Body, left: r.ContentLength, trailer: trailer{}}
+	b := &body{Reader: r.Body, left: r.ContentLength, trailer: map[string]string{}}
 	switch s.payload {
 	case unsignedPayload:
 	case streamingSigned, streamingSignedTrailer, streamingTrailer:
@@ -98,13 +95,9 @@ func signedBody(r *http.Request, s *signature, secret string) (*body, *Error) {
 		if err != nil || len(sum) != sha256.Size {
 			return nil, errorOf(invalidRequest, "the header x-amz-content-sha256 is no hash and no form of a body that is known here")
 		}
-		b.expect("", sha256.New(), sum, errorOf(contentMismatch, "the body is not that of x-amz-content-sha256"))
+		b.checks = append(b.checks, check{sha256.New(), "", sum, errorOf(contentMismatch, "the body is not that of x-amz-content-sha256")})
 	}
 	return b, nil
-}
-
-func (b *body) expect(name string, h hash.Hash, sum []byte, failed *Error) {
-	b.checks = append(b.checks, check{h, name, func() ([]byte, *Error) { return sum, nil }, failed})
 }
 
 // expectSent adds the checks of Content-MD5, and of checksums in headers and trailers.
@@ -114,29 +107,29 @@ func (b *body) expectSent(header http.Header) *Error {
 		if err != nil || len(sum) != md5.Size || len(sent) > 1 {
 			return errorOf(invalidDigest, "Content-MD5 is no MD5 in base64")
 		}
-		b.expect("", md5.New(), sum, errorOf(badDigest, "the body is not that of Content-MD5")) //nolint:gosec // see the import
+		b.checks = append(b.checks, check{md5.New(), "", sum, errorOf(badDigest, "the body is not that of Content-MD5")}) //nolint:gosec // see the import
 	}
 	for name, algorithm := range checksums {
-		sent, ok := header[http.CanonicalHeaderKey(checksumPrefix+name)]
-		h := algorithm()
-		failed := errorOf(badDigest, "the body is not that of x-amz-checksum-"+name)
-		if ok {
-			sum, err := base64.StdEncoding.DecodeString(sent[0])
-			if err != nil || len(sum) != h.Size() || len(sent) > 1 {
+		c := check{algorithm(), name, nil, errorOf(badDigest, "the body is not that of x-amz-checksum-"+name)}
+		if sent, ok := header[http.CanonicalHeaderKey(checksumPrefix+name)]; ok {
+			if c.sum = c.decode(sent[0]); c.sum == nil || len(sent) > 1 {
 				return errorOf(invalidRequest, "the value of x-amz-checksum-"+name+" is no checksum of this kind")
 			}
-			b.expect(name, h, sum, failed)
-		} else if slices.Contains(trailerNames(header), "x-amz-checksum-"+name) {
-			b.checks = append(b.checks, check{h, name, func() ([]byte, *Error) {
-				sum, err := base64.StdEncoding.DecodeString(b.trailer["x-amz-checksum-"+name])
-				if err != nil || len(sum) != h.Size() {
-					return nil, errorOf(invalidRequest, "the trailer x-amz-checksum-"+name+" is missing or wrong")
-				}
-				return sum, nil
-			}, failed})
+		} else if !slices.Contains(trailerNames(header), "x-amz-checksum-"+name) {
+			continue
 		}
+		b.checks = append(b.checks, c)
 	}
 	return nil
+}
+
+// decode returns the sum in a header or trailer; nil if it is none of the kind.
+func (c *check) decode(text string) []byte {
+	sum, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(sum) != c.Size() {
+		return nil
+	}
+	return sum
 }
 
 // trailerNames returns the names in the header x-amz-trailer, in lower case.
@@ -178,11 +171,12 @@ func (b *body) end() error {
 		return errorOf(incompleteBody, "the body is shorter than it says")
 	}
 	for _, c := range b.checks {
-		wanted, failed := c.wanted()
-		if failed != nil {
-			return failed
+		if c.sum == nil {
+			if c.sum = c.decode(b.trailer["x-amz-checksum-"+c.name]); c.sum == nil {
+				return errorOf(invalidRequest, "the trailer x-amz-checksum-"+c.name+" is missing or wrong")
+			}
 		}
-		if subtle.ConstantTimeCompare(c.Sum(nil), wanted) != 1 {
+		if subtle.ConstantTimeCompare(c.Sum(nil), c.sum) != 1 {
 			return c.failed
 		}
 	}
@@ -220,7 +214,7 @@ type chunks struct {
 	begun      bool
 	hasTrailer bool
 	names      []string // of the trailers
-	trailer    trailer
+	trailer    map[string]string
 	err        error
 }
 

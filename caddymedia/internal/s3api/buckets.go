@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/xml"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,9 +13,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers"
 )
-
-// namespace is that of all answers but errors.
-const namespace = "http://s3.amazonaws.com/doc/2006-03-01/"
 
 // stamp returns a time in the form of S3.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
@@ -36,17 +32,15 @@ type bucketAnswer struct {
 // listBuckets answers with the aliases that the account may use. None has a date of its own.
 func (q *request) listBuckets() *Error {
 	answer := struct {
-		XMLName xml.Name       `xml:"ListAllMyBucketsResult"`
-		Space   string         `xml:"xmlns,attr"`
 		Owner   owner          //
 		Buckets []bucketAnswer `xml:"Buckets>Bucket"`
-	}{Space: namespace, Owner: q.owner()}
+	}{Owner: q.owner()}
 	for _, alias := range q.running.Aliases() {
 		if q.account.Allows(alias.Name) {
 			answer.Buckets = append(answer.Buckets, bucketAnswer{bucketOf(alias), stamp(time.Unix(0, 0))})
 		}
 	}
-	q.answer(http.StatusOK, answer)
+	q.answer(http.StatusOK, "ListAllMyBucketsResult", answer)
 	return nil
 }
 
@@ -62,19 +56,14 @@ func (q *request) location() *Error {
 	if region == "us-east-1" {
 		region = ""
 	}
-	q.answer(http.StatusOK, struct {
-		XMLName xml.Name `xml:"LocationConstraint"`
-		Space   string   `xml:"xmlns,attr"`
-		Region  string   `xml:",chardata"`
-	}{Space: namespace, Region: region})
+	q.answer(http.StatusOK, "LocationConstraint", struct {
+		Region string `xml:",chardata"`
+	}{Region: region})
 	return nil
 }
 
 func (q *request) versioning() *Error {
-	q.answer(http.StatusOK, struct {
-		XMLName xml.Name `xml:"VersioningConfiguration"`
-		Space   string   `xml:"xmlns,attr"`
-	}{Space: namespace})
+	q.answer(http.StatusOK, "VersioningConfiguration", struct{}{})
 	return nil
 }
 
@@ -100,11 +89,9 @@ type grant struct {
 func (q *request) acl() *Error {
 	const schema = "http://www.w3.org/2001/XMLSchema-instance"
 	answer := struct {
-		XMLName xml.Name `xml:"AccessControlPolicy"`
-		Space   string   `xml:"xmlns,attr"`
-		Owner   owner    //
-		Grants  []grant  `xml:"AccessControlList>Grant"`
-	}{Space: namespace, Owner: q.owner(), Grants: []grant{{grantee{Space: schema, Type: "CanonicalUser", ID: q.account.APIKey}, "FULL_CONTROL"}}}
+		Owner  owner   //
+		Grants []grant `xml:"AccessControlList>Grant"`
+	}{Owner: q.owner(), Grants: []grant{{grantee{Space: schema, Type: "CanonicalUser", ID: q.account.APIKey}, "FULL_CONTROL"}}}
 	if q.alias.Private == nil {
 		answer.Grants = append(answer.Grants, grant{grantee{Space: schema, Type: "Group", URI: "http://acs.amazonaws.com/groups/global/AllUsers"}, "READ"})
 	}
@@ -113,7 +100,7 @@ func (q *request) acl() *Error {
 			return failed
 		}
 	}
-	q.answer(http.StatusOK, answer)
+	q.answer(http.StatusOK, "AccessControlPolicy", answer)
 	return nil
 }
 
@@ -136,8 +123,6 @@ type objectAnswer struct {
 type prefixAnswer struct{ Prefix string }
 
 type listAnswer struct {
-	XMLName               xml.Name `xml:"ListBucketResult"`
-	Space                 string   `xml:"xmlns,attr"`
 	Name                  string
 	Prefix                string
 	Marker                *string `xml:",omitempty"`
@@ -188,7 +173,7 @@ func (q *request) listObjects() *Error {
 			return errorOf(invalidArgument, name+" is longer than any key")
 		}
 	}
-	answer := listAnswer{Space: namespace, Name: q.bucket, Delimiter: l.delimiter, EncodingType: q.query.Get("encoding-type")}
+	answer := listAnswer{Name: q.bucket, Delimiter: l.delimiter, EncodingType: q.query.Get("encoding-type")}
 	if text := q.query.Get("max-keys"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 31)
 		if err != nil {
@@ -226,7 +211,7 @@ func (q *request) listObjects() *Error {
 		answer.NextMarker = answer.encode(next.After)
 		l.remember(*next)
 	}
-	q.answer(http.StatusOK, answer)
+	q.answer(http.StatusOK, "ListBucketResult", answer)
 	return nil
 }
 

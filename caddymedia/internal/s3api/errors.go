@@ -2,7 +2,6 @@ package s3api
 
 import (
 	"context"
-	"encoding/xml"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -66,7 +65,6 @@ func badQuery(name string) *Error {
 
 // errorAnswer is the body of an error.
 type errorAnswer struct {
-	XMLName   xml.Name `xml:"Error"`
 	Code      string
 	Message   string
 	Resource  string

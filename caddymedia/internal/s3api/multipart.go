@@ -56,33 +56,27 @@ func (q *request) createMultipart() *Error {
 	if failed != nil {
 		return failed
 	}
-	req, failed := q.uploadOf(q.alias, q.key, mayWrite)
+	req, name, failed := q.upload()
 	if failed != nil {
 		return failed
 	}
-	folder, name := splitKey(q.key)
-	req.SubFolder = folder
 	if failures := q.running.Uploader().Precheck(q.ctx, req, name, 0); failures != nil {
 		return q.failure(failures)
 	}
 	rec := q.record()
 	rec.Partial = true
-	u, err := store.Create(q.ctx, q.running.UploadStorage(q.alias.Kind, q.alias.Name), resumable.Creation{
-		Record: rec, Admit: func(int64) error { return nil },
-	})
+	u, err := store.Create(q.ctx, q.running.UploadStorage(q.alias.Kind, q.alias.Name), resumable.Creation{Record: rec})
 	if err != nil {
 		return q.multipartError(err)
 	}
 	if algorithm := q.r.Header.Get("X-Amz-Checksum-Algorithm"); algorithm != "" {
 		q.w.Header().Set("X-Amz-Checksum-Algorithm", algorithm)
 	}
-	q.answer(http.StatusOK, struct {
-		XMLName  xml.Name `xml:"InitiateMultipartUploadResult"`
-		Space    string   `xml:"xmlns,attr"`
+	q.answer(http.StatusOK, "InitiateMultipartUploadResult", struct {
 		Bucket   string
 		Key      string
 		UploadId string //nolint:revive // the name of the element
-	}{Space: namespace, Bucket: q.bucket, Key: q.key, UploadId: u.ID})
+	}{Bucket: q.bucket, Key: q.key, UploadId: u.ID})
 	return nil
 }
 
@@ -156,13 +150,7 @@ func (q *request) uploadPart() *Error {
 	if failed != nil {
 		return failed
 	}
-	for name, sum := range body.sums() {
-		q.w.Header().Set(name, sum)
-	}
-	q.w.Header().Set("ETag", partTag(part))
-	q.w.Header().Set("Content-Length", "0")
-	q.w.WriteHeader(http.StatusOK)
-	return nil
+	return q.stored(body, partTag(part))
 }
 
 // partTag returns the entity tag of a part, which has its ID.
@@ -195,19 +183,13 @@ func (q *request) storePart(from io.Reader, length int64, interrupt func()) (*re
 	if length >= 0 {
 		limit = length
 	}
-	part, err := store.Create(q.ctx, multipart.Storage(), resumable.Creation{Record: rec, Limit: limit, Admit: func(int64) error { return nil }})
+	part, err := store.Create(q.ctx, multipart.Storage(), resumable.Creation{Record: rec, Limit: limit})
 	if err != nil {
 		return nil, q.multipartError(err)
 	}
 	err = part.Append(q.ctx, resumable.Body{
 		Reader: from, Limit: limit, Interrupt: interrupt,
-		Reserve: func() (func(), error) {
-			release, ok := q.running.ReserveFile(q.actor())
-			if !ok {
-				return nil, &item.Failure{Reason: item.Busy, Message: "too many uploads are under way, try again later"}
-			}
-			return release, nil
-		},
+		Reserve: func() (func(), error) { return q.running.ReserveFile(q.actor()) },
 	})
 	if err == nil && length >= 0 && part.Offset() != length {
 		err = &resumable.BodyError{Err: errorOf(incompleteBody, "the body is shorter than it says")}
@@ -227,14 +209,10 @@ func (q *request) storePart(from io.Reader, length int64, interrupt func()) (*re
 
 // copyPart stores an object, or a range of one, as a part.
 func (q *request) copyPart() *Error {
-	from, key, failed := q.source(one(q.r.Header, "X-Amz-Copy-Source"))
-	if failed != nil {
-		return failed
-	}
 	if failed := q.mayOne(mayList); failed != nil {
 		return failed
 	}
-	stored, _, failed := q.statSource(from, key)
+	from, stored, _, failed := q.source()
 	if failed != nil {
 		return failed
 	}
@@ -254,12 +232,10 @@ func (q *request) copyPart() *Error {
 	if failed != nil {
 		return failed
 	}
-	q.answer(http.StatusOK, struct {
-		XMLName      xml.Name `xml:"CopyPartResult"`
-		Space        string   `xml:"xmlns,attr"`
+	q.answer(http.StatusOK, "CopyPartResult", struct {
 		LastModified string
 		ETag         string
-	}{Space: namespace, LastModified: stamp(part.Changed()), ETag: partTag(part)})
+	}{LastModified: stamp(part.Changed()), ETag: partTag(part)})
 	return nil
 }
 
@@ -329,14 +305,12 @@ func (q *request) completeMultipart() *Error {
 	if failed != nil {
 		return failed
 	}
-	q.answer(http.StatusOK, struct {
-		XMLName  xml.Name `xml:"CompleteMultipartUploadResult"`
-		Space    string   `xml:"xmlns,attr"`
+	q.answer(http.StatusOK, "CompleteMultipartUploadResult", struct {
 		Location string
 		Bucket   string
 		Key      string
 		ETag     string
-	}{Space: namespace, Location: q.BaseURL(q.r) + "/" + q.bucket + "/" + encodePath(q.key), Bucket: q.bucket, Key: q.key, ETag: tagOf(q.alias, info)})
+	}{Location: q.BaseURL(q.r) + "/" + q.bucket + "/" + encodePath(q.key), Bucket: q.bucket, Key: q.key, ETag: tagOf(q.alias, info)})
 	return nil
 }
 
@@ -363,7 +337,7 @@ func partsOf(multipart string, sent completeRequest) ([]string, *Error) {
 
 // finish stores the item of a final upload, and removes the multipart upload. A repeated request finds the same item.
 func (q *request) finish(store *resumable.Store, rec resumable.Record) (storagedrivers.Info, *Error) {
-	req, failed := q.uploadOf(q.alias, q.key, mayWrite)
+	req, _, failed := q.upload()
 	if failed != nil {
 		return storagedrivers.Info{}, failed
 	}
@@ -502,8 +476,6 @@ func (q *request) listParts() *Error {
 		return q.multipartError(err)
 	}
 	answer := struct {
-		XMLName              xml.Name `xml:"ListPartsResult"`
-		Space                string   `xml:"xmlns,attr"`
 		Bucket               string
 		Key                  string
 		UploadId             string //nolint:revive // the name of the element
@@ -515,7 +487,7 @@ func (q *request) listParts() *Error {
 		IsTruncated          bool
 		Part                 []partAnswer
 	}{
-		Space: namespace, Bucket: q.bucket, Key: q.key, UploadId: u.ID, Initiator: q.owner(), Owner: q.owner(), StorageClass: "STANDARD",
+		Bucket: q.bucket, Key: q.key, UploadId: u.ID, Initiator: q.owner(), Owner: q.owner(), StorageClass: "STANDARD",
 		PartNumberMarker: marker, MaxParts: most,
 	}
 	for _, part := range parts {
@@ -528,7 +500,7 @@ func (q *request) listParts() *Error {
 			answer.NextPartNumberMarker = part.Number
 		}
 	}
-	q.answer(http.StatusOK, answer)
+	q.answer(http.StatusOK, "ListPartsResult", answer)
 	return nil
 }
 
@@ -555,8 +527,6 @@ func (q *request) listMultiparts() *Error {
 		return q.multipartError(err)
 	}
 	answer := struct {
-		XMLName            xml.Name `xml:"ListMultipartUploadsResult"`
-		Space              string   `xml:"xmlns,attr"`
 		Bucket             string
 		KeyMarker          string
 		NextKeyMarker      string `xml:",omitempty"`
@@ -565,7 +535,7 @@ func (q *request) listMultiparts() *Error {
 		MaxUploads         int
 		IsTruncated        bool
 		Upload             []multipartAnswer
-	}{Space: namespace, Bucket: q.bucket, KeyMarker: marker, Prefix: q.query.Get("prefix"), MaxUploads: most}
+	}{Bucket: q.bucket, KeyMarker: marker, Prefix: q.query.Get("prefix"), MaxUploads: most}
 	for _, u := range all {
 		if u.Kind == q.alias.Kind.Name() && u.Alias == q.alias.Name {
 			answer.Upload = append(answer.Upload, multipartAnswer{
@@ -585,7 +555,7 @@ func (q *request) listMultiparts() *Error {
 		last := answer.Upload[most-1]
 		answer.NextKeyMarker, answer.NextUploadIdMarker = last.Key, last.UploadId
 	}
-	q.answer(http.StatusOK, answer)
+	q.answer(http.StatusOK, "ListMultipartUploadsResult", answer)
 	return nil
 }
 

@@ -108,9 +108,6 @@ func (w *objectWriter) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(w.ResponseWriter, r)
 }
 
-// Header is that of the answer.
-func (w *objectWriter) Header() http.Header { return w.ResponseWriter.Header() }
-
 // Unwrap returns the writer of the connection.
 func (w *objectWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
@@ -146,7 +143,7 @@ func (q *request) putObject() *Error {
 	if strings.HasSuffix(q.key, "/") {
 		return q.putFolder(body)
 	}
-	req, failed := q.uploadOf(q.alias, q.key, mayWrite)
+	req, name, failed := q.upload()
 	if failed != nil {
 		return failed
 	}
@@ -155,8 +152,6 @@ func (q *request) putObject() *Error {
 		return errorOf(slowDown, refused.Message)
 	}
 	defer ended()
-	folder, name := splitKey(q.key)
-	req.SubFolder = folder
 	if failures := q.running.Uploader().Precheck(q.ctx, req, name, max(length, 0)); failures != nil {
 		return q.failure(failures)
 	}
@@ -166,10 +161,15 @@ func (q *request) putObject() *Error {
 	if failures != nil {
 		return q.failure(failures)
 	}
-	for name, sum := range body.sums() {
+	return q.stored(body, tagOf(q.alias, items[0].Info))
+}
+
+// stored answers that a body was stored, with its entity tag and the checksums that were sent.
+func (q *request) stored(b *body, tag string) *Error {
+	for name, sum := range b.sums() {
 		q.w.Header().Set(name, sum)
 	}
-	q.w.Header().Set("ETag", tagOf(q.alias, items[0].Info))
+	q.w.Header().Set("ETag", tag)
 	q.w.Header().Set("Content-Length", "0")
 	q.w.WriteHeader(http.StatusOK)
 	return nil
@@ -188,7 +188,7 @@ func (f failing) Read(p []byte) (int, error) {
 
 // putFolder accepts an object without bytes for a folder, and stores nothing: folders are there while something is
 // below them.
-func (q *request) putFolder(body io.Reader) *Error {
+func (q *request) putFolder(body *body) *Error {
 	n, err := io.Copy(io.Discard, io.LimitReader(body, 1))
 	failed, ok := errors.AsType[*Error](err)
 	switch {
@@ -199,9 +199,7 @@ func (q *request) putFolder(body io.Reader) *Error {
 	case n > 0:
 		return errorOf(invalidRequest, "a key that ends with a slash has no bytes")
 	}
-	q.w.Header().Set("ETag", tag(strings.TrimSuffix(q.key, "/"), 0))
-	q.w.WriteHeader(http.StatusOK)
-	return nil
+	return q.stored(body, tag(strings.TrimSuffix(q.key, "/"), 0))
 }
 
 // splitKey returns the folder of a key, and its last segment.
@@ -213,24 +211,24 @@ func splitKey(key string) (folder, name string) {
 	return key[:at], key[at+1:]
 }
 
-// uploadOf returns the request to store an object under a key, and under no other. The account needs one of the rights: to
-// replace an object, or to store a new one.
-func (q *request) uploadOf(alias *item.Alias, key string, rights []access.Right) (upload.Upload, *Error) {
-	req := upload.Upload{Exact: key, Request: q.writeRequest(alias, rights)}
+// upload returns the request to store an object under the key, and under no other, with the last segment of the key. The
+// account needs the right to replace an object, or to store a new one.
+func (q *request) upload() (req upload.Upload, name string, failed *Error) {
+	folder, name := splitKey(q.key)
+	req = upload.Upload{Exact: q.key, SubFolder: folder, Request: q.writeRequest(mayWrite)}
 	header := q.r.Header.Clone()
 	encodings := strings.Join(header["Content-Encoding"], ",")
 	header["Content-Encoding"] = strings.Split(strings.ReplaceAll(encodings, "aws-chunked", "identity"), ",") // which body.go decodes
-	if refused := caller.BodyRefusal(alias.Kind, header, nil); refused != nil {
-		return req, errorOf(invalidRequest, refused.Message)
+	if refused := caller.BodyRefusal(q.alias.Kind, header, nil); refused != nil {
+		return req, name, errorOf(invalidRequest, refused.Message)
 	}
 	if caller.HasCondition(q.r.Header) {
-		var refused *caller.Refusal
-		if req.Matches, refused = conditionOf(q.r.Header, alias); refused != nil {
-			return req, errorOf(invalidRequest, refused.Message)
+		if req.Matches, failed = conditionOf(q.r.Header, q.alias); failed != nil {
+			return req, name, failed
 		}
 	}
 	matchesOne := q.r.Header.Get("If-Match") != ""
-	if alias.Overwrite && !q.account.May(access.Replace) || !q.account.May(access.Upload) || matchesOne {
+	if q.alias.Overwrite && !q.account.May(access.Replace) || !q.account.May(access.Upload) || matchesOne {
 		req.Permits = func(stored storagedrivers.Info) *item.Failure {
 			if matchesOne && stored.Key == "" {
 				return &item.Failure{Reason: item.Missing, Message: "there is no such object"}
@@ -245,11 +243,11 @@ func (q *request) uploadOf(alias *item.Alias, key string, rights []access.Right)
 			return nil
 		}
 	}
-	return req, nil
+	return req, name, nil
 }
 
 // conditionOf returns the conditions in the headers, whose tags are those of objects.
-func conditionOf(header http.Header, alias *item.Alias) (func(storagedrivers.Info) bool, *caller.Refusal) {
+func conditionOf(header http.Header, alias *item.Alias) (func(storagedrivers.Info) bool, *Error) {
 	header = header.Clone()
 	for _, name := range []string{"If-Match", "If-None-Match"} { // S3 takes tags without quotes too
 		for i, value := range header[name] {
@@ -258,14 +256,18 @@ func conditionOf(header http.Header, alias *item.Alias) (func(storagedrivers.Inf
 			}
 		}
 	}
-	return caller.ConditionOf(header, func(info storagedrivers.Info) string { return tagOf(alias, info) }, func(string) bool { return true })
+	matches, refused := caller.ConditionOf(header, func(info storagedrivers.Info) string { return tagOf(alias, info) }, func(string) bool { return true })
+	if refused != nil {
+		return nil, errorOf(invalidRequest, refused.Message)
+	}
+	return matches, nil
 }
 
 // writeRequest returns a request to store an object. The account must have one of the rights also right before the
 // commit.
-func (q *request) writeRequest(alias *item.Alias, rights []access.Right) upload.Request {
+func (q *request) writeRequest(rights []access.Right) upload.Request {
 	return upload.Request{
-		Kind: alias.Kind, Alias: alias.Name, Allows: q.account.Allows, Actor: q.actor(),
+		Kind: q.alias.Kind, Alias: q.alias.Name, Allows: q.account.Allows, Actor: q.actor(),
 		Forced:  service.ForcedBy(access.Caller{Account: q.account}),
 		BaseURL: q.BaseURL(q.r),
 		Confirm: func(_ context.Context, c upload.Commitment) (func(upload.Outcome), *item.Failure) {
@@ -299,12 +301,9 @@ func (q *request) verifyWith(running *service.Service, rights []access.Right, al
 
 // deleteObject deletes an object. S3 says the same of one that is not there.
 func (q *request) deleteObject() *Error {
-	matches := func(storagedrivers.Info) bool { return true }
-	if caller.HasCondition(q.r.Header) {
-		var refused *caller.Refusal
-		if matches, refused = conditionOf(q.r.Header, q.alias); refused != nil {
-			return errorOf(invalidRequest, refused.Message)
-		}
+	matches, failed := conditionOf(q.r.Header, q.alias)
+	if failed != nil {
+		return failed
 	}
 	if failed := q.remove(q.key, matches, false); failed != nil {
 		return failed
@@ -381,11 +380,9 @@ func (q *request) deleteObjects() *Error {
 	}
 	_ = group.Wait() // the outcomes have the errors
 	answer := struct {
-		XMLName xml.Name          `xml:"DeleteResult"`
-		Space   string            `xml:"xmlns,attr"`
 		Deleted []deletedAnswer   //
 		Errors  []undeletedAnswer `xml:"Error"`
-	}{Space: namespace}
+	}{}
 	number := 0
 	var left *item.Failure
 	for i, failed := range outcomes {
@@ -403,7 +400,7 @@ func (q *request) deleteObjects() *Error {
 	q.running.Observer().DeletionEnded(q.ctx, service.Deletion{
 		Kind: q.alias.Kind, Alias: q.alias.Name, Actor: q.actor(), IsSet: true, Number: number, Failure: left,
 	})
-	q.answer(http.StatusOK, answer)
+	q.answer(http.StatusOK, "DeleteResult", answer)
 	return nil
 }
 
@@ -443,14 +440,11 @@ func (q *request) copyObject() *Error {
 	if caller.HasCondition(q.r.Header) {
 		return errorOf(notImplemented, "a copy has conditions for its source only")
 	}
-	from, key, failed := q.source(one(q.r.Header, "X-Amz-Copy-Source"))
+	from, stored, matches, failed := q.source()
 	if failed != nil {
 		return failed
 	}
-	stored, matches, failed := q.statSource(from, key)
-	if failed != nil {
-		return failed
-	}
+	key := from.Filename(stored.Key)
 	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), nil)
 	if refused != nil {
 		return errorOf(slowDown, refused.Message)
@@ -459,42 +453,33 @@ func (q *request) copyObject() *Error {
 	info := stored
 	if from != q.alias || key != q.key {
 		items, failures := q.running.Uploader().Transfer(q.ctx, upload.Transfer{
-			Request: q.writeRequest(q.alias, []access.Right{access.Copy}), From: from, Filename: key, To: q.key, Exact: true, Copy: true, Matches: matches,
+			Request: q.writeRequest([]access.Right{access.Copy}), From: from, Filename: key, To: q.key, Exact: true, Copy: true, Matches: matches,
 		})
 		if failures != nil {
 			return q.failure(failures)
 		}
 		info = items[0].Info
 	}
-	q.answer(http.StatusOK, struct {
-		XMLName      xml.Name `xml:"CopyObjectResult"`
-		Space        string   `xml:"xmlns,attr"`
+	q.answer(http.StatusOK, "CopyObjectResult", struct {
 		LastModified string
 		ETag         string
-	}{Space: namespace, LastModified: stamp(info.ModTime), ETag: tagOf(q.alias, info)})
+	}{LastModified: stamp(info.ModTime), ETag: tagOf(q.alias, info)})
 	return nil
 }
 
-// source returns the alias and the key of the source of a copy.
-func (q *request) source(text string) (*item.Alias, string, *Error) {
-	text, version, isVersion := strings.Cut(text, "?versionId=")
+// source finds the source of a copy: its alias, the object, and the conditions for it, which hold.
+func (q *request) source() (from *item.Alias, stored storagedrivers.Info, matches func(storagedrivers.Info) bool, failed *Error) {
+	text, version, isVersion := strings.Cut(one(q.r.Header, "X-Amz-Copy-Source"), "?versionId=")
 	path, err := url.PathUnescape(text)
-	if err != nil {
-		return nil, "", errorOf(invalidArgument, "the header x-amz-copy-source is malformed")
-	}
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	if key == "" || isVersion && version != "null" {
-		return nil, "", errorOf(invalidArgument, "the header x-amz-copy-source is /<bucket>/<key>")
+	if err != nil || key == "" || isVersion && version != "null" {
+		return nil, stored, nil, errorOf(invalidArgument, "the header x-amz-copy-source is /<bucket>/<key>")
 	}
-	from, failed := q.find(bucket)
-	return from, key, failed
-}
-
-// statSource describes the source of a copy, and returns the conditions for it, which hold.
-func (q *request) statSource(from *item.Alias, key string) (storagedrivers.Info, func(storagedrivers.Info) bool, *Error) {
-	stored, failed := q.stat(from, key)
+	if from, failed = q.find(bucket); failed == nil {
+		stored, failed = q.stat(from, key)
+	}
 	if failed != nil {
-		return stored, nil, failed
+		return nil, stored, nil, failed
 	}
 	const prefix = "X-Amz-Copy-Source-"
 	header := http.Header{}
@@ -503,18 +488,18 @@ func (q *request) statSource(from *item.Alias, key string) (storagedrivers.Info,
 			header[name] = values
 		}
 	}
-	others, refused := conditionOf(header, from)
-	if refused != nil {
-		return stored, nil, errorOf(invalidRequest, refused.Message)
+	others, failed := conditionOf(header, from)
+	if failed != nil {
+		return nil, stored, nil, failed
 	}
 	since, err := http.ParseTime(q.r.Header.Get(prefix + "If-Modified-Since"))
-	matches := func(info storagedrivers.Info) bool {
+	matches = func(info storagedrivers.Info) bool {
 		return others(info) && (err != nil || info.ModTime.Truncate(time.Second).After(since))
 	}
 	if !matches(stored) {
-		return stored, nil, errorOf(preconditionFailed, "a condition for the source does not hold")
+		return nil, stored, nil, errorOf(preconditionFailed, "a condition for the source does not hold")
 	}
-	return stored, matches, nil
+	return from, stored, matches, nil
 }
 
 // setACL accepts an access list: what everybody may read is a matter of the alias.
@@ -530,10 +515,8 @@ func (q *request) tagging() *Error {
 	if _, failed := q.stat(q.alias, q.key); failed != nil {
 		return failed
 	}
-	q.answer(http.StatusOK, struct {
-		XMLName xml.Name `xml:"Tagging"`
-		Space   string   `xml:"xmlns,attr"`
-		TagSet  struct{}
-	}{Space: namespace})
+	q.answer(http.StatusOK, "Tagging", struct {
+		TagSet struct{}
+	}{})
 	return nil
 }

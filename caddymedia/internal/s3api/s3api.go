@@ -325,16 +325,23 @@ func (q *request) refuse(failed *Error) {
 	if len(resource) > item.MaxName { // a stranger may send much more, and leave the answer unread
 		resource = resource[:item.MaxName]
 	}
-	q.answer(failed.Status, errorAnswer{Code: failed.Code, Message: failed.Message, Resource: resource, RequestId: q.id})
+	q.answer(failed.Status, "Error", errorAnswer{Code: failed.Code, Message: failed.Message, Resource: resource, RequestId: q.id})
 }
 
-// answer writes v as XML.
-func (q *request) answer(status int, v any) {
+// namespace is that of all answers but errors.
+const namespace = "http://s3.amazonaws.com/doc/2006-03-01/"
+
+// answer writes v as an XML element.
+func (q *request) answer(status int, name string, v any) {
 	var body bytes.Buffer
+	element := xml.StartElement{Name: xml.Name{Space: namespace, Local: name}}
+	if status >= http.StatusBadRequest {
+		element.Name.Space = ""
+	}
 	if !q.begun {
 		body.WriteString(xml.Header)
 	}
-	if err := xml.NewEncoder(&body).Encode(v); err != nil {
+	if err := xml.NewEncoder(&body).EncodeElement(v, element); err != nil {
 		panic(err) // of types of this package
 	}
 	if q.begun {

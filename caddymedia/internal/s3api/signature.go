@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -151,7 +152,7 @@ func (s *signature) sign(headers, sum string) bool {
 // verify returns an error unless the request is signed with secret and the time of the signature is right.
 // An unknown key has an empty secret, which costs the same and says the same.
 func (s *signature) verify(r *http.Request, secret string, now time.Time) *Error {
-	wanted := s.hmac(secret, s.text(sumOf(s.canonical(r))))
+	wanted := s.of(secret, sumOf(s.canonical(r)))
 	isEqual := subtle.ConstantTimeCompare([]byte(wanted), []byte(strings.ToLower(s.sum))) == 1
 	switch {
 	case !isEqual || secret == "":
@@ -181,7 +182,7 @@ func (s *signature) unsignedRefusal(r *http.Request) *Error {
 // canonical returns the request in the form that is signed.
 func (s *signature) canonical(r *http.Request) string {
 	var b strings.Builder
-	b.WriteString(r.Method + "\n" + encodePath(r.URL.Path) + "\n" + canonicalQuery(r.URL.RawQuery) + "\n")
+	b.WriteString(r.Method + "\n" + encodePath(r.URL.Path) + "\n" + canonicalQuery(r.URL.Query()) + "\n")
 	for _, name := range s.headers {
 		b.WriteString(name + ":" + headerValue(r, name) + "\n")
 	}
@@ -207,60 +208,28 @@ func headerValue(r *http.Request, name string) string {
 }
 
 // canonicalQuery returns the query, but for the signature, sorted and encoded as it is signed.
-func canonicalQuery(raw string) string {
-	var pairs [][2]string
-	for part := range strings.SplitSeq(raw, "&") {
-		name, value, _ := strings.Cut(part, "=")
-		name, value = decoded(name), decoded(value)
-		if part != "" && name != "X-Amz-Signature" {
-			pairs = append(pairs, [2]string{encode(name, false), encode(value, false)})
-		}
+func canonicalQuery(query url.Values) string {
+	query = maps.Clone(query)
+	delete(query, "X-Amz-Signature")
+	for name, values := range query {
+		query[name] = slices.Sorted(slices.Values(values))
 	}
-	slices.SortStableFunc(pairs, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
-	texts := make([]string, len(pairs))
-	for i, p := range pairs {
-		texts[i] = p[0] + "=" + p[1]
-	}
-	return strings.Join(texts, "&")
+	return strings.ReplaceAll(query.Encode(), "+", "%20")
 }
 
-func decoded(part string) string {
-	plain, err := url.QueryUnescape(part)
-	if err != nil {
-		return part
-	}
-	return plain
+// encodePath encodes a path as it is signed: once, without cleaning it, all but A-Z, a-z, 0-9, "-", "_", ".",
+// "~" and slashes.
+func encodePath(path string) string {
+	return strings.NewReplacer("+", "%20", "%2F", "/").Replace(url.QueryEscape(path))
 }
 
-// encodePath encodes a path as it is signed: once, and without cleaning it.
-func encodePath(path string) string { return encode(path, true) }
-
-// encode is the URI encoding of the signature: all but A-Z, a-z, 0-9, "-", "_", ".", "~", and slashes of a path.
-func encode(s string, isPath bool) string {
-	const digits = "0123456789ABCDEF"
-	var b strings.Builder
-	for _, c := range []byte(s) {
-		switch {
-		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-', c == '_', c == '.', c == '~', isPath && c == '/':
-			b.WriteByte(c)
-		default:
-			b.Write([]byte{'%', digits[c>>4], digits[c&15]})
-		}
-	}
-	return b.String()
-}
-
-// text returns the text that is signed for a hash of a request.
-func (s *signature) text(sum string) string {
-	return algorithm + "\n" + s.at.Format(timeFormat) + "\n" + s.credentialScope() + "\n" + sum
+// of returns the signature of the hash of a request, in hexadecimal digits.
+func (s *signature) of(secret, sum string) string {
+	text := algorithm + "\n" + s.at.Format(timeFormat) + "\n" + s.credentialScope() + "\n" + sum
+	return hex.EncodeToString(keyed(s.key(secret), text))
 }
 
 func (s *signature) credentialScope() string { return s.date + "/" + s.region + "/s3/aws4_request" }
-
-// hmac returns the signature of a text, in hexadecimal digits.
-func (s *signature) hmac(secret, text string) string {
-	return hex.EncodeToString(keyed(s.key(secret), text))
-}
 
 // key returns the key of the day, region and service of the signature.
 func (s *signature) key(secret string) []byte {

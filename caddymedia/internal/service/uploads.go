@@ -93,10 +93,14 @@ func (s *Service) CountRefused(ctx context.Context, ticket *access.Ticket, failu
 	s.uploads.CountRefused(ctx, ticket, failures)
 }
 
-// ReserveFile reserves a file for staged bytes of an upload. It returns false if the account has too
-// many.
-func (s *Service) ReserveFile(actor item.Actor) (release func(), ok bool) {
-	return s.process.staging.Reserve(actor.Party())
+// ReserveFile reserves a file for staged bytes of an upload. The error is an [*item.Failure] if the
+// account has too many.
+func (s *Service) ReserveFile(actor item.Actor) (release func(), err error) {
+	release, ok := s.process.staging.Reserve(actor.Party())
+	if !ok {
+		return nil, &item.Failure{Reason: item.Busy, Message: "too many uploads are under way, try again later"}
+	}
+	return release, nil
 }
 
 // TerminateUpload removes an upload for an actor, never its item.

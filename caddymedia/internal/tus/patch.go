@@ -118,13 +118,7 @@ func (q *request) receive(ctx context.Context, u *resumable.Upload, offset, leng
 	defer stop()
 	body := resumable.Body{
 		Reader: timed, Offset: offset, Limit: limit, Sum: sum, Interrupt: timed.End,
-		Reserve: func() (func(), error) {
-			release, ok := q.running.ReserveFile(q.actor)
-			if !ok {
-				return nil, &item.Failure{Reason: item.Busy, Message: "too many uploads are under way, try again later"}
-			}
-			return release, nil
-		},
+		Reserve: func() (func(), error) { return q.running.ReserveFile(q.actor) },
 	}
 	if sum != nil {
 		body.Hash = newHash()

@@ -20,7 +20,14 @@ if "tls" in options:
     base = TLS_FTPHandler
 
 
-class DOSFS(AbstractedFS):
+class FS(AbstractedFS):
+    # The library changes the folder of the process, which all threads share: it may be one that another removes.
+    def chdir(self, path):
+        os.listdir(path)
+        self.cwd = self.fs2ftp(path)
+
+
+class DOSFS(FS):
     def format_list(self, basedir, listing, ignore_err=True):
         for name in listing:
             try:
@@ -33,6 +40,7 @@ class DOSFS(AbstractedFS):
 
 
 class Handler(base):
+    abstracted_fs = FS
     authorizer = DummyAuthorizer()
     use_sendfile = False
     proto_cmds = {k: v for k, v in base.proto_cmds.items() if k not in options.get("without", "").split(",")}

@@ -1,9 +1,11 @@
 // Package listing pages listings: those of services that have tokens for the next page, and those
 // of folders, whose entries it keeps for the next pages. It lists nothing by itself: its entries are
-// those of a driver. Begin with [Resume] for services, and with [Kept] for folders.
+// those of a driver. Begin with [Resume] for services, and with [Kept] for folders, whose empty ones
+// [Clear] removes.
 package listing
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/caddymedia/media/storagedrivers"
@@ -39,4 +41,24 @@ func (p *Page) End(token string) storagedrivers.Page {
 		p.Next = p.last + "\n" + token
 	}
 	return p.Page
+}
+
+// ErrFolder means that a folder with other entries than folders has the name of a key. Another name
+// would not be fs.ErrExist.
+var ErrFolder = fmt.Errorf("a folder stands there: %w", storagedrivers.ErrInvalidKey)
+
+// Clear removes a folder that contains nothing but folders like it: they stay where objects were
+// deleted, and must not be in the way of a key. Read returns the names in a folder, or ErrFolder if
+// not all are folders. Remove removes an empty folder, and nothing else.
+func Clear(folder string, read func(folder string) ([]string, error), remove func(folder string) error) error {
+	names, err := read(folder)
+	for _, name := range names {
+		if err == nil {
+			err = Clear(folder+"/"+name, read, remove)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return remove(folder)
 }
