@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -240,7 +241,7 @@ func TestRevoked(t *testing.T) {
 				if c.body = ""; body != "" {
 					c.payload = "UNSIGNED-PAYLOAD"
 				}
-				r := f.request(t, c)
+				r, w := f.request(t, c), httptest.NewRecorder() // a client could read the body before the request is received
 				if body != "" {
 					r.Body, r.ContentLength = io.NopCloser(&reloading{Reader: strings.NewReader(body), reload: lose}), -1
 				} else {
@@ -251,9 +252,8 @@ func TestRevoked(t *testing.T) {
 						return nil
 					}
 				}
-				a := f.sent(t, r)
-				if a.status != http.StatusForbidden {
-					t.Errorf("%s: %d %s %s", o.name, a.status, a.Code, a.Message)
+				if s3api.New(f.site.Gate, s3api.Options{}).ServeHTTP(w, r); w.Code != http.StatusForbidden {
+					t.Errorf("%s: %d %s", o.name, w.Code, w.Body)
 				}
 				if after := itemsOf(f.site.Objects(t)); !maps.Equal(after, itemsOf(before)) {
 					t.Errorf("%s: stored are %q", o.name, slices.Sorted(maps.Keys(after)))
