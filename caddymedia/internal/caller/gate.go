@@ -227,7 +227,7 @@ func (g *Gate) BoundAnswer(w http.ResponseWriter) {
 // the order of RFC 9110 section 13.2.2, for the zero Info as for a missing item.
 func Condition(header http.Header, alias *item.Alias) (matches func(storagedrivers.Info) bool, refused *Refusal) {
 	return ConditionOf(header, func(info storagedrivers.Info) string { return EntityTag(alias, info) },
-		func(tag string) bool { return isMatchable(alias, tag) })
+		func(tag string) bool { return IsMatchable(alias, tag) })
 }
 
 // ConditionOf is [Condition] for items with other entity tags. Only those that are matchable meet an If-Match.
@@ -306,9 +306,9 @@ func EntityTag(alias *item.Alias, info storagedrivers.Info) string {
 	return tag
 }
 
-// isMatchable reports whether an entity tag of an item is a condition of If-Match: a strong one, and
+// IsMatchable reports whether an entity tag of an item is a condition of If-Match: a strong one, and
 // a weak one if all items that this process stores under one name have different times.
-func isMatchable(alias *item.Alias, tag string) bool {
+func IsMatchable(alias *item.Alias, tag string) bool {
 	return tag != "" && (!strings.HasPrefix(tag, "W/") || alias.Storage.Features().Dated)
 }
 

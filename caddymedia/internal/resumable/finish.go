@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
@@ -417,19 +419,22 @@ func (u *Upload) finishCut(ctx context.Context) error {
 // before it repeats a final upload, and would send missing ones again (lib/upload.ts,
 // _startParallelUpload).
 func (u *Upload) removeFinished(ctx context.Context, parts []*Upload, outcome *Outcome) {
-	var err error
+	var work errgroup.Group
+	work.SetLimit(besides)
 	removed := map[string]bool{} // a part may occur more than once
 	for _, part := range parts {
 		if removed[part.ID] {
 			continue
 		}
 		removed[part.ID] = true
-		if outcome.Stored != "" && part.Multipart == "" {
-			part.end(ctx, outcome.Finished)
-		}
-		err = errors.Join(err, part.removeAll(ctx))
+		work.Go(func() error {
+			if outcome.Stored != "" && part.Multipart == "" {
+				part.end(ctx, outcome.Finished)
+			}
+			return part.removeAll(ctx)
+		})
 	}
-	if err == nil {
+	if work.Wait() == nil {
 		_ = u.removeAll(ctx) // Sweep removes the rest
 	}
 }

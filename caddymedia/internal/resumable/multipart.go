@@ -120,20 +120,22 @@ func (s *Store) Multiparts(ctx context.Context, owner string) ([]*Upload, error)
 // EndMultipart removes a multipart upload and all its parts. It goes on after an error; [Store.Sweep] removes what is left.
 func (u *Upload) EndMultipart(ctx context.Context) error {
 	err := u.Terminate(ctx)
+	var work errgroup.Group
+	work.SetLimit(besides)
 	for info, listErr := range u.storage.All(ctx, recordKey(u.Owner, group(u.ID))) {
 		if listErr != nil {
-			return errors.Join(err, listErr)
+			err = errors.Join(err, listErr)
+			break
 		}
-		part, loadErr := u.store.load(ctx, u.storage, info.Key)
-		if errors.Is(loadErr, ErrUnknown) {
-			continue
-		}
-		if loadErr == nil {
-			loadErr = part.Terminate(ctx)
-		}
-		if err = errors.Join(err, loadErr); isOver(ctx, loadErr) {
-			return err
-		}
+		work.Go(func() error {
+			part, err := u.store.load(ctx, u.storage, info.Key)
+			if errors.Is(err, ErrUnknown) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			return part.Terminate(ctx)
+		})
 	}
-	return err
+	return errors.Join(err, work.Wait())
 }

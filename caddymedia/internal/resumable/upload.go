@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
@@ -186,23 +189,28 @@ func (u *Upload) resolveParts(ctx context.Context) error {
 		return nil
 	}
 	u.Length, u.offset = 0, 0
-	found := map[string]*Upload{} // a part may occur more than once
-	for _, id := range u.Record.Parts {
-		part := found[id]
-		if part == nil {
-			var err error
-			part, err = u.store.Find(ctx, u.Owner, id)
+	ids := slices.Compact(slices.Sorted(slices.Values(u.Record.Parts))) // a part may occur more than once
+	found := make([]*Upload, len(ids))
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(besides)
+	for i, id := range ids {
+		work.Go(func() error {
+			part, err := u.store.Find(ctx, u.Owner, id)
 			if errors.Is(err, ErrUnknown) || err == nil && part.Outcome != nil {
 				return ErrParts
 			}
-			if err != nil {
-				return err
-			}
-			found[id] = part
-		}
-		u.parts = append(u.parts, part)
-		u.Length += part.Length
-		u.offset += part.offset
+			found[i] = part
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return err
+	}
+	for _, id := range u.Record.Parts {
+		at, _ := slices.BinarySearch(ids, id)
+		u.parts = append(u.parts, found[at])
+		u.Length += found[at].Length
+		u.offset += found[at].offset
 	}
 	return nil
 }

@@ -32,6 +32,14 @@ func tagOf(alias *item.Alias, info storagedrivers.Info) string {
 	return tag(caller.EntityTag(alias, info), info.Size)
 }
 
+// exactTag is tagOf for changes; empty if the tag may be that of another generation.
+func exactTag(alias *item.Alias, info storagedrivers.Info) string {
+	if !caller.IsMatchable(alias, caller.EntityTag(alias, info)) {
+		return ""
+	}
+	return tagOf(alias, info)
+}
+
 func tag(entity string, size int64) string {
 	if entity == "" {
 		entity = strconv.FormatInt(size, 10)
@@ -256,7 +264,8 @@ func conditionOf(header http.Header, alias *item.Alias) (func(storagedrivers.Inf
 			}
 		}
 	}
-	matches, refused := caller.ConditionOf(header, func(info storagedrivers.Info) string { return tagOf(alias, info) }, func(string) bool { return true })
+	matches, refused := caller.ConditionOf(header, func(info storagedrivers.Info) string { return exactTag(alias, info) },
+		func(tag string) bool { return tag != "" })
 	if refused != nil {
 		return nil, errorOf(invalidRequest, refused.Message)
 	}
@@ -294,6 +303,11 @@ func (q *request) verifyWith(running *service.Service, rights []access.Right, al
 	}
 	if failed != nil {
 		return failed
+	}
+	for _, right := range rights {
+		if q.account.May(right) && !account.May(right) { // what it permits was decided before
+			return errorOf(accessDenied, "the rights of the account have changed, try again")
+		}
 	}
 	q.account = account
 	return q.mayOne(rights)
@@ -373,7 +387,7 @@ func (q *request) deleteObjects() *Error {
 	for i, object := range sent.Objects {
 		group.Go(func() error {
 			outcomes[i] = q.remove(object.Key, func(info storagedrivers.Info) bool {
-				return object.ETag == "" || object.ETag == "*" || strings.Trim(object.ETag, `"`) == strings.Trim(tagOf(q.alias, info), `"`)
+				return object.ETag == "" || object.ETag == "*" || `"`+strings.Trim(object.ETag, `"`)+`"` == exactTag(q.alias, info)
 			}, true)
 			return nil
 		})
