@@ -1,6 +1,7 @@
 package s3api_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -12,8 +13,11 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/access"
+	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/s3api"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/testservice"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -267,4 +271,71 @@ func TestRevoked(t *testing.T) {
 func itemsOf(objects map[string]string) map[string]string {
 	maps.DeleteFunc(objects, func(key, _ string) bool { return strings.HasPrefix(key, "@uploads/") })
 	return objects
+}
+
+// refusals records what an observer learns of refused requests.
+type refusals struct {
+	testservice.Observer
+
+	mu    sync.Mutex
+	lines []string
+}
+
+func (r *refusals) add(what string, actor item.Actor, alias, filename string, reason item.Reason) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, fmt.Sprintf("%s by %s %s of %s %s: %s", what, actor.Origin, actor.Account, alias, filename, reason))
+}
+
+func (r *refusals) Refused(_ context.Context, op upload.Operation, failures item.Failures) {
+	r.add("upload", op.Actor, op.Alias, op.Filename, failures[0].Reason)
+}
+
+func (r *refusals) DeletionEnded(_ context.Context, d service.Deletion) {
+	r.add("deletion", d.Actor, d.Alias, d.Filename, d.Failure.Reason)
+}
+
+func (r *refusals) Failed(_ context.Context, endpoint, status string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, endpoint+" "+status)
+}
+
+// TestRefusedRequestsAreReported: the audit log has a line for a change that the account may not make, and the metrics count each
+// error.
+func TestRefusedRequestsAreReported(t *testing.T) {
+	t.Parallel()
+	f, vars := withUploads(t)
+	observer := &refusals{}
+	f.reload(t, func(c *media.Config) {
+		c.Observer = observer
+		c.Accounts[testservice.SomeKey].May, c.Accounts[testservice.SomeKey].Aliases = []string{"sign"}, []string{"docs"}
+	})
+	const refused = "by s3 site-one of docs "
+	for name, want := range map[string]string{
+		"object PUT ": "upload " + refused + "fresh.txt: forbidden", "object PUT copy": "upload " + refused + "copy.txt: forbidden",
+		"object POST uploadId": "upload " + refused + "there.txt: forbidden", "object DELETE ": "deletion " + refused + "sub/there.txt: forbidden",
+		"bucket POST delete": "deletion " + refused + ": forbidden", "object GET ": "", "bucket GET ": "", "object DELETE uploadId": "",
+	} {
+		for _, o := range operations(docs) {
+			if o.name != name {
+				continue
+			}
+			observer.lines = nil
+			f.do(t, o.call.with(vars))
+			if got := strings.Join(observer.lines, "\n"); got != strings.TrimPrefix(want+"\ns3 403", "\n") {
+				t.Errorf("%s: reported is %q, want %q", name, got, want)
+			}
+		}
+	}
+	observer.lines = nil
+	f.do(t, call{method: "PUT", key: keep + "/a.txt"})
+	f.do(t, call{method: "GET", key: docs, query: "torrent"})
+	r := f.request(t, call{method: "DELETE", key: docs + "/there.txt"})
+	r.Header.Set("X-Amz-Date", "20261128T000000Z")
+	f.sent(t, r)
+	want := []string{"upload by s3 site-one of keep a.txt: forbidden", "s3 403", "s3 501", "s3 403"}
+	if !slices.Equal(observer.lines, want) {
+		t.Errorf("reported are %q, want %q", observer.lines, want)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/serve"
 	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -193,6 +195,7 @@ func (q *request) serve() *Error {
 		return errorOf(notImplemented, "this operation is not known here")
 	}
 	if failed := q.admit(op.rights); failed != nil {
+		q.report(op.rights, failed)
 		return failed
 	}
 	if !known {
@@ -262,6 +265,22 @@ func (q *request) admit(rights []access.Right) *Error {
 	return q.mayOne(rights)
 }
 
+// report reports that a request to change items is refused, before anything is done, because the account may not.
+func (q *request) report(rights []access.Right, failed *Error) {
+	name, alias, _ := strings.Cut(q.bucket, "-")
+	kind, ok := item.KindOf(name)
+	failure := &item.Failure{Reason: item.Forbidden, Message: failed.Message}
+	switch isSet := q.key == ""; {
+	case !ok || failed.Status != http.StatusForbidden:
+	case slices.Contains(rights, access.Delete):
+		q.running.Observer().DeletionEnded(q.ctx, service.Deletion{
+			Kind: kind, Alias: alias, Filename: q.key, IsSet: isSet, Actor: q.actor(), Failure: failure,
+		})
+	case !isSet && (q.r.Method == http.MethodPut || q.r.Method == http.MethodPost):
+		q.running.Observer().Refused(q.ctx, upload.Operation{Kind: kind, Alias: alias, Filename: q.key, Actor: q.actor()}, item.Failures{failure})
+	}
+}
+
 // mayOne returns an error unless the account has one of the rights, if there are any.
 func (q *request) mayOne(rights []access.Right) *Error {
 	if len(rights) > 0 && !slices.ContainsFunc(rights, q.account.May) {
@@ -318,6 +337,9 @@ func (q *request) cors() bool {
 
 // refuse answers with an error. The body of the request is not read to its end.
 func (q *request) refuse(failed *Error) {
+	if q.running != nil {
+		q.running.Observer().Failed(q.ctx, "s3", strconv.Itoa(failed.Status))
+	}
 	if failed.Status == http.StatusServiceUnavailable && q.w.Header().Get("Retry-After") == "" {
 		httpx.RetryAfter(q.w, httpx.BusyRetry)
 	}
