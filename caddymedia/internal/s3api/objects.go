@@ -197,7 +197,9 @@ func (f failing) Read(p []byte) (int, error) {
 // putFolder accepts an object without bytes for a folder, and stores nothing: folders are there while something is
 // below them.
 func (q *request) putFolder(body *body) *Error {
-	n, err := io.Copy(io.Discard, io.LimitReader(body, 1))
+	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(nil))
+	defer stop()
+	n, err := io.Copy(io.Discard, io.LimitReader(timed, 1))
 	failed, ok := errors.AsType[*Error](err)
 	switch {
 	case ok:

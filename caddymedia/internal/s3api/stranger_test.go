@@ -9,6 +9,7 @@ import (
 	"net/http/httputil"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,7 +17,9 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/testservice"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers/local"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // written returns a request as the bytes of HTTP/1.1, with a header that no client library writes.
@@ -225,4 +228,25 @@ type waiting struct{ wait func() }
 func (w waiting) Read([]byte) (int, error) {
 	w.wait()
 	return 0, io.EOF
+}
+
+// TestSlowBodies: a body that never ends is bounded in time, also that of a folder.
+func TestSlowBodies(t *testing.T) {
+	t.Parallel()
+	f := newFront(t, all...)
+	m := f.begin(t, docs, "part.txt")
+	f.reload(t, func(c *media.Config) { c.Limits.MaxUploadTime = options.Duration(100 * time.Millisecond) })
+	for target, query := range map[string]string{docs + "/a.txt": "", docs + "/folder/": "", docs + "/part.txt": "partNumber=1&uploadId=" + m.id} {
+		before := f.site.Keys(t, "")
+		body, client := io.Pipe()
+		r := f.request(t, call{method: http.MethodPut, key: target, query: query, payload: "UNSIGNED-PAYLOAD"})
+		r.Body, r.ContentLength = body, 10
+		if a := f.sent(t, r); a.Code != "InvalidRequest" && a.Code != "IncompleteBody" {
+			t.Errorf("%s: %d %s %s", target, a.status, a.Code, a.Message)
+		}
+		if after := f.site.Keys(t, ""); !slices.Equal(after, before) {
+			t.Errorf("%s: left are %q", target, after)
+		}
+		client.Close()
+	}
 }
