@@ -106,8 +106,8 @@ type Account struct {
 	May []string `json:"may,omitempty" option:"words=upload|list|delete|move|copy|replace|import|sign"`
 
 	// The secret with which programs that know S3 sign their requests, besides the API key as the access
-	// key: 16 bytes or more. They have the rights of the account. It is a password of its own, readable
-	// to Caddy. Default: none, so no S3.
+	// key: 16 bytes or more, made by `openssl rand -base64 24`. They have the rights of the account. It is
+	// a password of its own, readable to Caddy. Default: none, so no S3.
 	S3Secret string `json:"s3_secret,omitempty" option:"secret" example:"{env.SITE_S3_SECRET}"`
 
 	// The placeholder `{http.auth.user.*}` with the ID of a user. A handler of Caddy sets it after a

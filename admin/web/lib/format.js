@@ -12,6 +12,7 @@ const spelling = {
 	ca: 'CA',
 	api: 'API',
 	ssh: 'SSH',
+	s3: 'S3',
 	http: 'HTTP',
 	html: 'HTML',
 };

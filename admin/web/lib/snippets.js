@@ -1,5 +1,5 @@
 // @ts-check
-// Texts to copy about an item: for pages, documents and templates.
+// Texts to copy: about an item for pages, documents and templates, about an account for S3.
 import { escaped } from './format.js';
 import { absolute, nameOf, parts } from './links.js';
 
@@ -95,4 +95,27 @@ function templateOf(alias, item) {
 	const rest = item.full_path.startsWith(base) ? item.full_path.slice(base.length)
 		: parts(item.filename).map(encodeURIComponent).join('/');
 	return `{{${name}_path "${alias.name}"}}/${rest}`;
+}
+
+/**
+ * The settings of programs that know S3, by their titles. They have words in place of the secret. A site
+ * without a host name is assumed to have that of the panel.
+ * @param {string} key
+ * @param {S3Endpoint} endpoint
+ */
+export function s3Settings(key, { address, region }) {
+	const endpoint = address.replace('//*', '//' + location.hostname);
+	return {
+		'rclone, in its configuration file': `[media]
+type = s3
+provider = Other
+endpoint = ${endpoint}
+region = ${region}
+access_key_id = ${key}
+secret_access_key = the S3 secret`,
+		'AWS environment variables': `export AWS_ENDPOINT_URL='${endpoint}'
+export AWS_REGION='${region}' AWS_DEFAULT_REGION='${region}'
+export AWS_ACCESS_KEY_ID='${key}'
+export AWS_SECRET_ACCESS_KEY='the S3 secret'`,
+	};
 }

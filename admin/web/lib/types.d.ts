@@ -255,6 +255,15 @@ interface Account {
 	may: string[];
 	/** It has users of another login, and no password. */
 	trusted?: boolean;
+	/** Those of its aliases in the S3 front; null for an account without S3. */
+	buckets: string[] | null;
+}
+
+/** A site with `media_s3`. */
+interface S3Endpoint {
+	/** With `*` for the host name of a site that has none. */
+	address: string;
+	region: string;
 }
 
 /** The configuration as a Caddyfile. */

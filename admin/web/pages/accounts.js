@@ -1,14 +1,15 @@
 // @ts-check
 // Accounts: API keys, their passwords and tokens.
 import { get, read, send } from '../lib/api.js';
-import { h } from '../lib/dom.js';
+import { h, rich } from '../lib/dom.js';
 import { entryForm, nameField, readEntry, removeButton, section } from '../lib/entry.js';
 import { field, ticksField } from '../lib/fields.js';
 import { plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { keyWords, validKey } from '../lib/names.js';
+import { s3Settings } from '../lib/snippets.js';
 import { guard, mayAct, mayConfigure } from '../lib/state.js';
-import { announce, ask, busyWhile, confirm, copyField, empty, listLink, pageHead,
+import { announce, ask, busyWhile, confirm, copyField, empty, facts, listLink, pageHead,
 	rowList } from '../lib/ui.js';
 
 /**
@@ -18,7 +19,7 @@ import { announce, ask, busyWhile, confirm, copyField, empty, listLink, pageHead
  */
 export async function accounts({ segments, query, signal, reload }) {
 	if ((segments.length > 0 || query.add) && mayConfigure()) return editPage(segments[0] ?? '', signal);
-	const { accounts: list } = await get(['accounts'], {}, signal);
+	const { accounts: list, s3_endpoints: endpoints } = await get(['accounts'], {}, signal);
 	const add = mayConfigure()
 		&& h('a', { class: 'button primary', href: '#/accounts?add=1' }, icon('plus'), 'Add account');
 	return {
@@ -32,20 +33,23 @@ export async function accounts({ segments, query, signal, reload }) {
 			list.length === 0
 				? empty('accounts', 'No account yet', 'Uploads over HTTP are refused until one exists.',
 					add && add.cloneNode(true))
-				: rowList('Accounts', list.map((/** @type {Account} */ account) => row(account, reload))),
+				: rowList('Accounts',
+					list.map((/** @type {Account} */ account) => row(account, endpoints, reload))),
 		],
 	};
 }
 
 /**
  * @param {Account} account
+ * @param {S3Endpoint[]} endpoints
  * @param {() => void} reload
  */
-function row({ api_key: key, aliases = [], may, trusted }, reload) {
+function row({ api_key: key, aliases = [], may, trusted, buckets }, endpoints, reload) {
 	return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon('accounts')),
 		h('div', { class: 'row-main' },
 			h('h2', { class: 'path' },
-				mayConfigure() ? h('a', { href: `#/accounts/${encodeURIComponent(key)}` }, key) : key),
+				mayConfigure() ? h('a', { href: `#/accounts/${encodeURIComponent(key)}` }, key) : key,
+				buckets && h('span', { class: 'tag' }, 'S3')),
 			h('p', null, h('span', { class: 'muted' }, `May ${may.join(', ')} in `),
 				aliases.length === 0 ? 'all aliases' : aliases.join(', '),
 				trusted && ', for the users of another login')),
@@ -54,7 +58,12 @@ function row({ api_key: key, aliases = [], may, trusted }, reload) {
 				class: 'button',
 				href: `#/accounts/${encodeURIComponent(key)}`,
 				'aria-label': `Edit ${key}`,
-			}, 'Edit'), !trusted && mayConfigure()
+			}, 'Edit'), buckets
+			&& h('button', {
+				type: 'button',
+				'aria-label': `S3 settings of ${key}`,
+				onclick: () => showS3(key, buckets, endpoints),
+			}, 'S3 settings'), !trusted && mayConfigure()
 			&& h('button', {
 				type: 'button',
 				'aria-label': `New password for ${key}`,
@@ -72,6 +81,28 @@ function row({ api_key: key, aliases = [], may, trusted }, reload) {
 					? 'Its users can no longer upload. Their uploads stay.'
 					: 'It can no longer log in, and its tokens end at once. Its uploads stay.',
 			}, reload)));
+}
+
+/**
+ * @param {string} key
+ * @param {string[]} buckets
+ * @param {S3Endpoint[]} endpoints
+ */
+function showS3(key, buckets, endpoints) {
+	const endpoint = endpoints[0] ?? { address: 'https://s3.example.com', region: 'us-east-1' };
+	return ask(`S3 settings of “${key}”`, [
+		endpoints.length === 0 && [
+			h('p', null, rich(
+				'Caddy has no site with `media_s3` yet. Add one to the Caddyfile, with a host name of yours:',
+			)),
+			copyField('Site', 's3.example.com {\n\tmedia_s3\n}'),
+		],
+		facts({ Buckets: buckets.join(', ') || 'none' }),
+		Object.entries(s3Settings(key, endpoint)).map(([title, text]) => copyField(title, text)),
+		h('p', { class: 'help' },
+			rich('Write the secret of the account in place of “the S3 secret”: it is never shown here. '
+				+ 'AWS CLI before 2.13 also needs `--endpoint-url "$AWS_ENDPOINT_URL"`.')),
+	], [{ text: 'Close', value: '', first: true }], { wide: true });
 }
 
 /**
@@ -160,7 +191,11 @@ function build(aliases, options, current, isNew) {
 	const key = isNew ? nameField({ name: 'api_key', help }, validKey, keyWords, suggestion()) : null;
 	const limits = aliasField(aliases, current.value.aliases ?? []);
 	const rights = options.filter(({ name }) => name !== limits.path).map((option) =>
-		field(option, { path: option.name, value: current.value[option.name] })
+		field(option, {
+			path: option.name,
+			value: current.value[option.name],
+			isSet: current.secrets.includes(option.name),
+		})
 	);
 	return {
 		element: h('div', { class: 'sections' }, key && section('', key.element),

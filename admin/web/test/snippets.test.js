@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-globalThis.location = { origin: 'https://media.example' };
-const { signedUntil, snippets } = await import('../lib/snippets.js');
+globalThis.location = { origin: 'https://media.example', hostname: 'media.example' };
+const { s3Settings, signedUntil, snippets } = await import('../lib/snippets.js');
 
 const images = { kind: 'img', name: 'photos', address: '/static/img/photos' };
 const files = { kind: 'file', name: 'docs', address: '/static/file/docs' };
@@ -69,4 +69,27 @@ test('a private item has signed addresses, and the function that signs them', ()
 	assert.equal(signedUntil(item), '2023-11-14T22:13:20.000Z');
 	assert.deepEqual(Object.keys(snippets(hidden, { ...item, query: '' }, '')), ['Template function']);
 	assert.equal(signedUntil(photo), null);
+});
+
+test('programs that know S3', () => {
+	const settings = s3Settings('shop', { address: 'https://s3.example', region: 'eu-north-1' });
+	assert.deepEqual(settings, {
+		'rclone, in its configuration file': [
+			'[media]',
+			'type = s3',
+			'provider = Other',
+			'endpoint = https://s3.example',
+			'region = eu-north-1',
+			'access_key_id = shop',
+			'secret_access_key = the S3 secret',
+		].join('\n'),
+		'AWS environment variables': [
+			'export AWS_ENDPOINT_URL=\'https://s3.example\'',
+			'export AWS_REGION=\'eu-north-1\' AWS_DEFAULT_REGION=\'eu-north-1\'',
+			'export AWS_ACCESS_KEY_ID=\'shop\'',
+			'export AWS_SECRET_ACCESS_KEY=\'the S3 secret\'',
+		].join('\n'),
+	});
+	const own = s3Settings('shop', { address: 'http://*:9000', region: 'us-east-1' });
+	for (const text of Object.values(own)) assert.match(text, /http:\/\/media\.example:9000\b/);
 });

@@ -75,6 +75,33 @@ await run(async () => {
 	assert.equal(await upload(limited.token, 'docs'), 200);
 	assert.notEqual(await upload(limited.token, 'content'), 200);
 
+	// With a secret for S3, which is not shown again, it has settings to copy.
+	const secret = 'a secret that is not for eyes';
+	assert.equal(await button('S3 settings of gallery').count(), 0);
+	await link('Edit gallery').click();
+	await field('S3 secret').fill(secret);
+	await accessible(page, 'the secret of an account for S3');
+	await button('Save').click();
+	await button('S3 settings of gallery').focus();
+	await page.keyboard.press('Enter');
+	const settings = page.getByRole('dialog', { name: 'S3 settings of “gallery”' });
+	await settings.getByText('file-docs', { exact: true }).waitFor();
+	await settings.getByText('Caddy has no site with media_s3 yet.').waitFor();
+	await settings.getByRole('button', { name: 'Copy: rclone, in its configuration file' }).click();
+	await announced(page, 'rclone, in its configuration file: copied.');
+	assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^access_key_id = gallery$/m);
+	await accessible(page, 'the settings of an account for S3');
+	await shot(page, 's3');
+	await page.keyboard.press('Escape');
+	assert.equal(await focused(page), 'S3 settings of gallery', 'the focus comes back');
+	await link('Edit gallery').click();
+	await page.getByText('Set: leave empty to keep.').waitFor();
+	assert.equal(await field('S3 secret').inputValue(), '');
+	assert.ok(!(await page.content()).includes(secret));
+	await button('Remove S3 secret').click();
+	await button('Save').click();
+	await button('S3 settings of gallery').waitFor({ state: 'detached' });
+
 	// Removed.
 	await button('Remove gallery').click();
 	await button('Remove account').click();

@@ -10,6 +10,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/modules"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
+	"github.com/caddymedia/media/caddymedia/internal/s3api"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -72,18 +74,29 @@ type accountAnswer struct {
 	May []access.Right `json:"may"`
 	// Trusted means that the account has users of another login, and no password.
 	Trusted bool `json:"trusted,omitempty"`
+	// Buckets are those of its aliases in the S3 front; null for an account without S3.
+	Buckets []string `json:"buckets"`
 }
 
-// accounts returns all accounts.
+// accounts returns all accounts, and the addresses of the S3 front.
 func (c *call) accounts() error {
 	all := make([]accountAnswer, 0, len(c.app.Accounts))
 	for _, key := range slices.Sorted(maps.Keys(c.app.Accounts)) {
 		account, _ := c.service.Issuer().Account(key)
-		all = append(all, accountAnswer{
+		answer := accountAnswer{
 			APIKey: key, Aliases: append([]string{}, account.Aliases...), May: account.AllRights(), Trusted: account.Trusted,
-		})
+		}
+		if account.S3Secret != "" {
+			answer.Buckets = []string{}
+			for _, alias := range c.service.Aliases() {
+				if account.Allows(alias.Name) {
+					answer.Buckets = append(answer.Buckets, s3api.BucketOf(alias))
+				}
+			}
+		}
+		all = append(all, answer)
 	}
-	return c.answer(map[string]any{"accounts": all})
+	return c.answer(map[string]any{"accounts": all, "s3_endpoints": append([]plugin.S3Endpoint{}, c.app.S3Endpoints()...)})
 }
 
 // endTokens revokes all tokens of an account and returns their number.
@@ -137,7 +150,7 @@ func (c *call) kinds() error {
 		Account: &options.Schema{
 			Help: account.Help,
 			// The server generates the hash of a password.
-			Options: slices.DeleteFunc(slices.Clone(account.Options), func(o options.Option) bool { return o.Secret }),
+			Options: slices.DeleteFunc(slices.Clone(account.Options), func(o options.Option) bool { return o.Name == hashOption }),
 		},
 	})
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/caddymedia/media/caddymedia/internal/plugin"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -48,7 +50,8 @@ const full = `{"storages": {
 	"image_aliases": {"photos": {"storage": "main", "webp": {"quality": 70}, "cdn_base": "https://cdn.example.com/"}},
 	"file_aliases": {"docs": {"storage": "archive", "prefix": "papers", "max_size": 1024, "extensions": ["pdf", "txt"]},
 		"all": {"storage": "bucket", "prefix": "/"}},
-	"accounts": {"site-one": {"password_hash": "` + hash + `", "aliases": ["photos"]}, "site-two": {"password_hash": "` + hash + `"}}}`
+	"accounts": {"site-one": {"password_hash": "` + hash + `", "aliases": ["photos"], "s3_secret": "hunter22hunter22"},
+		"site-two": {"password_hash": "` + hash + `", "s3_secret": "hunter22hunter22"}}}`
 
 func TestStorages(t *testing.T) {
 	root := load(t, full)
@@ -110,12 +113,36 @@ func TestAliases(t *testing.T) {
 func TestAccounts(t *testing.T) {
 	load(t, full)
 	w := ask(t, New(), http.MethodGet, "/accounts", "")
-	if want := `{"accounts":[{"api_key":"site-one","aliases":["photos"],"may":["upload"]},{"api_key":"site-two","aliases":[],"may":["upload"]}]}` + "\n"; w.Body.String() != want {
+	if want := `{"accounts":[{"api_key":"site-one","aliases":["photos"],"may":["upload"],"buckets":["image-photos"]},` +
+		`{"api_key":"site-two","aliases":[],"may":["upload"],"buckets":["image-photos","file-all","file-docs"]}],"s3_endpoints":[]}` + "\n"; w.Body.String() != want {
 		t.Errorf("got %s, want %s", w.Body, want)
 	}
 	load(t, `{"accounts": {"members": {"trust": "{http.auth.user.id}", "sub_folder": "users/{http.auth.user.id}"}}}`)
 	w = ask(t, New(), http.MethodGet, "/accounts", "")
-	if want := `{"accounts":[{"api_key":"members","aliases":[],"may":["upload"],"trusted":true}]}` + "\n"; w.Body.String() != want {
+	if want := `{"accounts":[{"api_key":"members","aliases":[],"may":["upload"],"trusted":true,"buckets":null}],"s3_endpoints":[]}` + "\n"; w.Body.String() != want {
+		t.Errorf("got %s, want %s", w.Body, want)
+	}
+}
+
+// TestS3Endpoints: the addresses of the S3 front are those of its sites, without the host names of buckets.
+func TestS3Endpoints(t *testing.T) {
+	site := func(listen, more, hosts, options string) string {
+		return `{"listen": ["` + listen + `"], "automatic_https": {"disable": true}, ` + more + `"routes": [
+			{"match": [{"host": ["other.example.com"]}], "handle": [{"handler": "static_response"}]},
+			{` + hosts + `"handle": [{"handler": "subroute", "routes": [{"handle": [{"handler": "media_s3"` + options + `}]}]}]}]}`
+	}
+	config := `{"admin": {"disabled": true, "config": {"persist": false}}, "logging": {"logs": {"default": {"writer": {"output": "discard"}}}},
+		"apps": {"media": {"tokens": {"store": "memory"}}, "http": {"servers": {
+			"a": ` + site("127.0.0.1:0", "", `"match": [{"host": ["a.example.com", "*.a.example.com"]}], `, `, "domain": "a.example.com"`) + `,
+			"b": ` + site("127.0.0.2:0", `"tls_connection_policies": [{}], `, `"match": [{"host": ["b.example.com"]}], `, `, "region": "eu-north-1"`) + `,
+			"c": ` + site(":0", "", "", "") + `}}}}`
+	if err := caddy.Load([]byte(config), true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stop() })
+	w := ask(t, New(), http.MethodGet, "/accounts", "")
+	if want := `{"accounts":[],"s3_endpoints":[{"address":"https://b.example.com:0","region":"eu-north-1"},` +
+		`{"address":"http://*:0","region":"us-east-1"},{"address":"http://a.example.com:0","region":"us-east-1"}]}` + "\n"; w.Body.String() != want {
 		t.Errorf("got %s, want %s", w.Body, want)
 	}
 }
@@ -173,7 +200,7 @@ func TestKinds(t *testing.T) {
 		}
 		return names
 	}
-	if got := optionsOf(kinds.Account); !slices.Equal(got, []string{"aliases", "may", "trust", "trust_header", "sub_folder"}) {
+	if got := optionsOf(kinds.Account); !slices.Equal(got, []string{"aliases", "may", "s3_secret", "trust", "trust_header", "sub_folder"}) {
 		t.Errorf("options of an account %q", got)
 	}
 	if got := optionsOf(kinds.Storage); !slices.Equal(got, []string{"sub_folder_format", "overwrite_strategy", "sanitize", "cache"}) {

@@ -14,9 +14,9 @@ func TestVeil(t *testing.T) {
 	for name, test := range map[string]struct{ app, want string }{
 		"options": {`{"cdn_base":"https://x","limits":{"max_files":3}}`, `{"cdn_base":"https://x","limits":{"max_files":3}}`},
 		"accounts": {
-			`{"accounts":{"site.one":{"password_hash":"h1"},"site-one":{"password_hash":"h2","aliases":["a"]}}}`,
+			`{"accounts":{"site.one":{"password_hash":"h1"},"site-one":{"password_hash":"h2","s3_secret":"s","aliases":["a"]}}}`,
 			`{"accounts":{"site.one":{"password_hash":"{env.MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH_2}"},
-				"site-one":{"password_hash":"{env.MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH}","aliases":["a"]}}}`,
+				"site-one":{"password_hash":"{env.MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH}","s3_secret":"{env.MEDIA_ACCOUNTS_SITE_ONE_S3_SECRET}","aliases":["a"]}}}`,
 		},
 		"variables": {
 			`{"accounts":{"site-one":{"password_hash":"{env.MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH}"},"site.one":{"password_hash":"h"}}}`,

@@ -210,7 +210,10 @@ func (e *editor) put(ctx context.Context, wanted change) (*saved, error) {
 		if err != nil {
 			return nil, err
 		}
-		wanted.Secrets = map[string]string{hashOption: hash}
+		secrets := map[string]string{}
+		maps.Copy(secrets, wanted.Secrets)
+		secrets[hashOption] = hash
+		wanted.Secrets = secrets
 		result.APIKey, result.Password = wanted.name, password
 	}
 	var before object

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"go.uber.org/zap"
@@ -106,6 +107,38 @@ func TestSyncAutosave(t *testing.T) {
 	}
 	if _, err := e.put(t.Context(), add); err == nil || synced != 3 {
 		t.Errorf("a refused change: error %v, %d syncs", err, synced)
+	}
+}
+
+// TestS3Secret: the secret of an account for S3 is set beside a generated password, kept, replaced and removed, and
+// never shown.
+func TestS3Secret(t *testing.T) {
+	t.Parallel()
+	caddy := &admin{body: `{}`}
+	e := editorOf(t, caddy)
+	for _, step := range []struct {
+		change
+		want string // the secret in the configuration
+	}{
+		{change{condition: condition{isNew: true}, Secrets: map[string]string{"s3_secret": "the first secret"}, NewPassword: true}, "the first secret"},
+		{change{}, "the first secret"},
+		{change{NewPassword: true}, "the first secret"},
+		{change{Secrets: map[string]string{"s3_secret": "the second secret"}}, "the second secret"},
+		{change{Secrets: map[string]string{"s3_secret": ""}}, ""},
+	} {
+		step.section, step.name, step.Value = accounts, "shop", object{}
+		if !step.isNew {
+			step.tags = "*"
+		}
+		saved, err := e.put(t.Context(), step.change)
+		if err != nil || (saved.Password != "") != step.NewPassword {
+			t.Fatalf("%+v: %v", saved, err)
+		}
+		c := loaded(t, caddy.body)
+		account, shown := c.Accounts["shop"], c.view(accounts, "shop")
+		if account.S3Secret != step.want || account.PasswordHash == "" || slices.Contains(shown.Secrets, "s3_secret") != (step.want != "") || len(shown.Value) > 0 {
+			t.Errorf("want %q, got %+v, shown %+v", step.want, account, shown)
+		}
 	}
 }
 

@@ -43,6 +43,7 @@ type App struct {
 	caches   map[string]*cache.Store    // of the storages that have one
 	tokens   *modules.Store
 	service  *media.Service
+	s3       []S3Endpoint   // of the sites that are provisioned with it
 	opened   []func() error // return to the pool what Provision has opened
 }
 

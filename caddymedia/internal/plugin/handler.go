@@ -1,8 +1,11 @@
 package plugin
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"path"
 	"strings"
@@ -138,6 +141,52 @@ func MountPrefix(r *http.Request) string {
 		return ""
 	}
 	return caller.MountPrefix(original.URL, r)
+}
+
+// Addresses returns the addresses of a path of the handler that a server is provisioning: one for each host name of
+// its site. A site without a host name is named by its listener, or by anyHost.
+func Addresses(server *caddyhttp.Server, handler, anyHost, path string) []string {
+	if len(server.Listen) == 0 {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(server.Listen[0])
+	if err != nil {
+		return nil // a unix socket
+	}
+	scheme, usual := "http", "80"
+	if len(server.TLSConnPolicies) > 0 {
+		scheme, usual = "https", "443"
+	}
+	hosts := siteHosts(server.Routes, handler)
+	if len(hosts) == 0 {
+		hosts = []string{cmp.Or(host, anyHost)}
+	}
+	all := make([]string, 0, len(hosts))
+	for _, host := range hosts {
+		all = append(all, scheme+"://"+strings.TrimSuffix(net.JoinHostPort(host, port), ":"+usual)+path)
+	}
+	return all
+}
+
+// siteHosts returns the host names of the first route with a handler of a name that is not provisioned yet. Caddy drops
+// the JSON of a handler when it has provisioned it.
+func siteHosts(routes caddyhttp.RouteList, name string) []string {
+	for _, route := range routes {
+		for _, handler := range route.HandlersRaw {
+			if !bytes.Contains(handler, []byte(`"handler":"`+name+`"`)) {
+				continue
+			}
+			for _, set := range route.MatcherSets {
+				for _, matcher := range set {
+					if hosts, ok := matcher.(*caddyhttp.MatchHost); ok {
+						return *hosts
+					}
+				}
+			}
+			return nil
+		}
+	}
+	return nil
 }
 
 // parseDirective sets up the handler from Caddyfile tokens. Syntax:

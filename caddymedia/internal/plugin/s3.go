@@ -1,15 +1,17 @@
 package plugin
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/caddymedia/media/caddymedia/internal/caller"
-	"github.com/caddymedia/media/caddymedia/internal/s3api"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
 func init() {
@@ -28,7 +30,7 @@ type S3 struct {
 	// them as well, `*.s3.example.com`. Default: none, buckets are in the path only.
 	Domain string `json:"domain,omitempty"`
 
-	handler *s3api.Handler
+	handler http.Handler
 }
 
 // CaddyModule returns the Caddy module information.
@@ -43,12 +45,15 @@ func (s *S3) Provision(ctx caddy.Context) error {
 		return err
 	}
 	app := module.(*App) // this is what "media" is
-	region := s.Region
-	if region == "" {
-		region = "us-east-1"
+	region := cmp.Or(s.Region, "us-east-1")
+	s.handler = mediahttp.NewS3(app, HandlerOptions(app.Redacted(ctx.Slogger())), mediahttp.S3Options{Region: region, Domain: s.Domain})
+	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
+		for _, address := range Addresses(server, "media_s3", AnyHost, "") {
+			if !strings.Contains(address, AnyHost+".") { // the host names of buckets
+				app.s3 = append(app.s3, S3Endpoint{address, region})
+			}
+		}
 	}
-	gate := caller.New(app, caller.Options(HandlerOptions(app.Redacted(ctx.Slogger()))))
-	s.handler = s3api.New(gate, s3api.Options{Region: region, Domain: s.Domain})
 	return nil
 }
 
@@ -56,6 +61,23 @@ func (s *S3) Provision(ctx caddy.Context) error {
 func (s *S3) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
 	s.handler.ServeHTTP(w, r)
 	return nil
+}
+
+// AnyHost stands in an address for the host name of a site that has none.
+const AnyHost = "*"
+
+// S3Endpoint is the address of a site with `media_s3`, and its region.
+type S3Endpoint struct {
+	Address string `json:"address"`
+	Region  string `json:"region"`
+}
+
+// S3Endpoints returns the addresses of the sites with `media_s3`, those with HTTPS first.
+func (a *App) S3Endpoints() []S3Endpoint {
+	scheme := func(e S3Endpoint) string { return strings.SplitN(e.Address, ":", 2)[0] }
+	return slices.SortedFunc(slices.Values(a.s3), func(one, other S3Endpoint) int {
+		return cmp.Or(strings.Compare(scheme(other), scheme(one)), strings.Compare(one.Address, other.Address))
+	})
 }
 
 // parseS3 sets up the handler from Caddyfile tokens. Syntax:

@@ -37,7 +37,7 @@ func (q *request) listBuckets() *Error {
 	}{Owner: q.owner()}
 	for _, alias := range q.running.Aliases() {
 		if q.account.Allows(alias.Name) {
-			answer.Buckets = append(answer.Buckets, bucketAnswer{bucketOf(alias), stamp(time.Unix(0, 0))})
+			answer.Buckets = append(answer.Buckets, bucketAnswer{BucketOf(alias), stamp(time.Unix(0, 0))})
 		}
 	}
 	q.answer(http.StatusOK, "ListAllMyBucketsResult", answer)

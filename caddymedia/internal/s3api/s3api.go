@@ -308,8 +308,8 @@ func (q *request) actor() item.Actor {
 	return item.Actor{Origin: item.OriginS3, Account: q.account.APIKey, Client: q.Client(q.r)}
 }
 
-// bucketOf returns the bucket of an alias.
-func bucketOf(a *item.Alias) string { return a.Kind.Name() + "-" + a.Name }
+// BucketOf returns the bucket of an alias.
+func BucketOf(a *item.Alias) string { return a.Kind.Name() + "-" + a.Name }
 
 // cors lets the pages of allowed origins read the answer, and reports whether the request was a preflight one.
 func (q *request) cors() bool {
