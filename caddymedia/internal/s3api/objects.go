@@ -124,7 +124,7 @@ func (w *objectWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (q *request) getFolder(folder string) *Error {
 	ctx, cancel := context.WithTimeout(q.ctx, maxListTime)
 	defer cancel()
-	if storagedrivers.ValidKey(folder) != nil || !q.account.Covers(folder) {
+	if storagedrivers.ValidKey(folder) != nil {
 		return errorOf(noSuchKey, "there is no such object")
 	}
 	page, err := q.alias.Storage.List(ctx, storagedrivers.ListOptions{Prefix: q.alias.Key(folder) + "/", Limit: 1})
@@ -279,7 +279,6 @@ func conditionOf(header http.Header, alias *item.Alias) (func(storagedrivers.Inf
 func (q *request) writeRequest(rights []access.Right) upload.Request {
 	return upload.Request{
 		Kind: q.alias.Kind, Alias: q.alias.Name, Allows: q.account.Allows, Actor: q.actor(),
-		Forced:  service.ForcedBy(access.Caller{Account: q.account}),
 		BaseURL: q.BaseURL(q.r),
 		Confirm: func(_ context.Context, c upload.Commitment) (func(upload.Outcome), *item.Failure) {
 			if failed := q.verifyAgain(rights, c.Alias); failed != nil {
@@ -330,7 +329,7 @@ func (q *request) deleteObject() *Error {
 
 // remove deletes an object, if it is there and matches.
 func (q *request) remove(key string, matches func(storagedrivers.Info) bool, inSet bool) *Error {
-	if !q.alias.MayBeItem(key) || !q.account.Covers(key) {
+	if !q.alias.MayBeItem(key) {
 		return nil
 	}
 	err := q.running.Uploader().DeleteItem(q.ctx, upload.Deletion{Alias: q.alias, Filename: key, Actor: q.actor(), InSet: inSet, Matches: matches})
