@@ -417,3 +417,29 @@ func FuzzRequests(f *testing.F) {
 		}
 	})
 }
+
+// TestOverriddenHeaders: whatever header a signed address asks for, a browser runs nothing of the object, and no other header is
+// set.
+func TestOverriddenHeaders(t *testing.T) {
+	t.Parallel()
+	f := newFront(t, all...)
+	for kind, isActive := range map[string]bool{
+		"": false, "text/css": false, "text/javascript": false, "application/pdf": false, "image/png; a=b": false,
+		"text/html": true, "TEXT/HTML; charset=utf-7": true, " text/html": true, "text/html ;a": true, "\ttext/html": true, "text/html\r\nX-Evil: 1": true, "text/html,text/plain": true,
+		"application/xhtml+xml": true, "image/svg+xml": true, "text/xml": true, "application/xml": true, "application/rss+xml": true, "text/xsl": true,
+		"multipart/x-mixed-replace; boundary=x": true,
+	} {
+		for name, isPage := range map[string]bool{"a.txt": false, "a.html": true, "a.svg": true, "a.png": false, "a": false} {
+			f.site.Put(t, "file/docs/"+name, "<script>1</script>")
+			query := url.Values{"response-content-type": {kind}, "response-content-disposition": {"inline\r\nSet-Cookie: a=b"}, "response-cache-control": {"public\nX-Evil: 1"}}
+			a := f.do(t, call{method: http.MethodGet, key: docs + "/" + name, query: strings.ReplaceAll(query.Encode(), "+", "%20")})
+			header := a.header
+			if a.status != http.StatusOK || header.Get("X-Content-Type-Options") != "nosniff" || header.Get("X-Evil") != "" || header.Get("Set-Cookie") != "" {
+				t.Errorf("%s as %q: %d %v", name, kind, a.status, header)
+			}
+			if policy := header.Get("Content-Security-Policy"); strings.Contains(policy, "sandbox") != (isActive || isPage) {
+				t.Errorf("%s as %q, which is %q: the policy is %q", name, kind, header.Get("Content-Type"), policy)
+			}
+		}
+	}
+}
