@@ -1,6 +1,7 @@
 package s3api_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -204,6 +205,80 @@ func TestWholeObjects(t *testing.T) {
 			if stored := f.taken(t); want != "" && len(stored) > 0 {
 				t.Errorf("%s with %s: stored %q", what, header, stored)
 			}
+		}
+	}
+}
+
+// TestNoObjects: what is no item is no object either, for any operation: variants, unfinished uploads and names that no item has.
+func TestNoObjects(t *testing.T) {
+	t.Parallel()
+	f := newFront(t, all...)
+	for target, stored := range map[string]string{
+		"image-pictures/a.png.webp": "img/pictures/a.png.webp", docs + "/@uploads/a.txt": "file/docs/@uploads/a.txt", docs + "/a//b.txt": "", docs + "/../keep/a.txt": "file/keep/a.txt",
+		docs + "/a/../../keep/a.txt": "file/keep/a.txt", docs + "/./a.txt": "file/docs/a.txt", docs + "/a.txt\x00": "file/docs/a.txt", docs + "/\xff": "",
+		docs + "/" + strings.Repeat("a", 1025): "",
+	} {
+		if stored != "" {
+			f.site.Put(t, stored, testservice.PNG)
+		}
+		before := f.site.Objects(t)
+		for _, c := range []call{
+			{method: "GET"},
+			{method: "HEAD"},
+			{method: "GET", query: "acl"},
+			{method: "PUT", query: "acl"},
+			{method: "GET", query: "tagging"},
+			{method: "DELETE"},
+			{method: "PUT", key: docs + "/copy.png", header: http.Header{source: {escaped(target)}}},
+			{method: "POST", key: target[:strings.Index(target, "/")], query: "delete", body: "<Delete><Object><Key>" + strings.ToValidUTF8(strings.ReplaceAll(target[strings.Index(target, "/")+1:], "\x00", ""), "?") + "</Key></Object></Delete>"},
+		} {
+			want := http.StatusNotFound
+			switch {
+			case c.method == "DELETE":
+				want = http.StatusNoContent
+			case c.method == "POST":
+				want = http.StatusOK
+			}
+			if c.key == "" {
+				c.key = target
+			}
+			if strings.Contains(c.body, "<Key>a.txt</Key>") {
+				continue // that is one
+			}
+			if a := f.do(t, c); a.status != want {
+				t.Errorf("%s %q?%s: %d %s %s, want %d", c.method, c.key, c.query, a.status, a.Code, a.Message, want)
+			}
+		}
+		if after := f.site.Objects(t); !maps.Equal(after, before) {
+			t.Fatalf("%q: stored are %q", target, after)
+		}
+		f.taken(t)
+	}
+}
+
+// TestHosts: the bucket is in the host only below the domain, and never in both.
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	f := newFront(t, all...)
+	f.site.Put(t, "file/docs/a.txt", "docs")
+	f.site.Put(t, "file/docs/file-docs/a.txt", "below")
+	for _, tt := range []struct{ host, path, want string }{
+		{"s3.example.com", docs + "/a.txt", "docs"},
+		{"file-docs.s3.example.com", "a.txt", "docs"},
+		{"file-docs.s3.example.com:8443", "a.txt", "docs"},
+		{"FILE-DOCS.S3.EXAMPLE.COM", "a.txt", "docs"},
+		{"file-docs.s3.example.com", docs + "/a.txt", "below"},
+		{"file-docs.s3.example.com", "../keep/a.txt", "NoSuchKey"},
+		{"file-keep.s3.example.com", docs + "/a.txt", "NoSuchKey"},
+		{"file-docs.s3.example.com.", docs + "/a.txt", "docs"},
+		{"a.file-docs.s3.example.com", "a.txt", "NoSuchBucket"},
+		{".s3.example.com", "a.txt", "InvalidRequest"},
+		{"file-docss3.example.com", docs + "/a.txt", "docs"},
+		{"file-docs.other.example.com", docs + "/a.txt", "docs"},
+	} {
+		a := f.do(t, call{method: http.MethodGet, key: tt.path, header: http.Header{"Host": {tt.host}}})
+		if got := cmp.Or(a.Code, a.body); got != tt.want {
+			t.Errorf("%s of %s: %d %s, want %s", tt.path, tt.host, a.status, got, tt.want)
 		}
 	}
 }

@@ -72,9 +72,8 @@ func (f *front) request(t *testing.T, c call) *http.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, values := range c.header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, c.header)
+	r.Host = c.header.Get("Host")
 	if c.payload == "" {
 		sum := sha256.Sum256([]byte(c.body))
 		c.payload = hex.EncodeToString(sum[:])
