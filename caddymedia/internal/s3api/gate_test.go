@@ -233,10 +233,10 @@ func TestNoObjects(t *testing.T) {
 			{method: "POST", key: target[:strings.Index(target, "/")], query: "delete", body: "<Delete><Object><Key>" + strings.ToValidUTF8(strings.ReplaceAll(target[strings.Index(target, "/")+1:], "\x00", ""), "?") + "</Key></Object></Delete>"},
 		} {
 			want := http.StatusNotFound
-			switch {
-			case c.method == "DELETE":
+			switch c.method {
+			case "DELETE":
 				want = http.StatusNoContent
-			case c.method == "POST":
+			case "POST":
 				want = http.StatusOK
 			}
 			if c.key == "" {

@@ -232,7 +232,7 @@ func TestAlteredPresigned(t *testing.T) {
 			}
 		})
 	}
-	r := presigned(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil)
+	r := presigned(t, http.MethodPut, "https://s3.example.com/file-docs/a.txt", nil)
 	for name, values := range r.URL.Query() {
 		twice := r.Clone(t.Context())
 		twice.URL.RawQuery += "&" + url.Values{name: values}.Encode()

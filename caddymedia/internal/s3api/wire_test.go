@@ -1,6 +1,7 @@
 package s3api_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -73,7 +74,7 @@ func (f *front) request(t *testing.T, c call) *http.Request {
 		t.Fatal(err)
 	}
 	maps.Copy(r.Header, c.header)
-	r.Host = c.header.Get("Host")
+	r.Host = cmp.Or(c.header.Get("Host"), r.Host)
 	if c.payload == "" {
 		sum := sha256.Sum256([]byte(c.body))
 		c.payload = hex.EncodeToString(sum[:])
