@@ -32,7 +32,8 @@ type AliasOptions struct {
 	// address.
 	Prefix string `json:"prefix,omitempty" example:"img/photos"`
 
-	// The start of the public addresses of this alias. Default: the `cdn_base` of the app.
+	// The start of the public addresses of this alias. Without it, a panel on a host of its own shows
+	// addresses of that host, which are no items. Default: the `cdn_base` of the app.
 	CDNBase string `json:"cdn_base,omitempty" option:"address" example:"https://cdn.example.com"`
 
 	// The largest accepted item, in bytes or such as `10MiB`. Default: `max_image_size` or

@@ -62,7 +62,7 @@ type Config struct {
 // Settings are the options of the app that have one value.
 type Settings struct {
 	// The start of public addresses, such as `https://cdn.example.com`. An alias may have its own.
-	// Default: the scheme and host of the upload request, and no host in templates.
+	// Default: the scheme and host of the upload request, in the panel its own, and none in templates.
 	CDNBase string `json:"cdn_base,omitempty" option:"address" example:"https://cdn.example.com"`
 
 	// The origins of pages on other sites that may use the service in a browser:

@@ -144,7 +144,7 @@ func (s *session) copyBars(ctx context.Context, opts *storagecopy.Options) *copy
 	if !s.bars || opts.DryRun {
 		return p
 	}
-	items, bytes := p.items("items"), p.bytes("bytes")
+	items, bytes := p.items("objects"), p.bytes("bytes")
 	opts.Progress = func(n, size int64) {
 		items.add(n)
 		bytes.add(size)
@@ -190,7 +190,7 @@ func (s *session) showCopy(opts storagecopy.Options, report storagecopy.Report, 
 		s.failf("Stopped: %v\nRun the same command again to continue.", s.explain(stopped))
 	}
 	if left := total - report.Seen(); stopped != nil && left > 0 {
-		s.failf("%s of %s items remain.", humanize.Comma(left), humanize.Comma(total))
+		s.failf("%s of %s objects remain.", humanize.Comma(left), humanize.Comma(total))
 	}
 	if stopped == nil && report.Failed.Items == 0 {
 		return nil
@@ -200,7 +200,7 @@ func (s *session) showCopy(opts storagecopy.Options, report storagecopy.Report, 
 
 func copyTable(dryRun bool, report storagecopy.Report) [][]string {
 	row := func(name string, t storagecopy.Tally) []string {
-		return []string{name, humanize.Comma(t.Items) + " items", bytesText(t.Bytes)}
+		return []string{name, humanize.Comma(t.Items) + " objects", bytesText(t.Bytes)}
 	}
 	if dryRun {
 		return [][]string{
@@ -212,7 +212,7 @@ func copyTable(dryRun bool, report storagecopy.Report) [][]string {
 		row("copied and verified", report.Copied), row("already there", report.Present), row("failed", report.Failed),
 	}
 	if report.Gone > 0 {
-		rows = append(rows, []string{"deleted meanwhile", humanize.Comma(report.Gone) + " items"})
+		rows = append(rows, []string{"deleted meanwhile", humanize.Comma(report.Gone) + " objects"})
 	}
 	return append(rows, []string{"time", report.Took.Round(time.Millisecond).String()})
 }

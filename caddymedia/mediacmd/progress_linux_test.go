@@ -130,7 +130,7 @@ func TestCopyOnTerminal(t *testing.T) { // not parallel: Caddy has globals
 		if err == nil {
 			t.Fatal("it was done before it was interrupted")
 		}
-		hasBars, says := strings.Contains(screen, "items"), strings.Contains(screen, "Interrupted. Run the same command again to continue.")
+		hasBars, says := strings.Contains(screen, "objects"), strings.Contains(screen, "Interrupted. Run the same command again to continue.")
 		if plain := flags == nil; hasBars != plain || says != plain || strings.Contains(out.String(), `"stopped":"interrupted"`) == plain {
 			t.Errorf("%q: the terminal shows %q, the result is %q", flags, screen, out.String())
 		}

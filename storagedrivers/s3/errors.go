@@ -104,14 +104,18 @@ func brief(err error) error {
 		return err
 	}
 	if errors.Is(err, http.ErrSchemeMismatch) {
-		return &plain{"the endpoint speaks http, not https: the option endpoint must begin with http://", err}
+		return storagedrivers.WithCause(&plain{"the endpoint speaks http, not https", err}, wrongScheme)
 	}
 	if answer, ok := errors.AsType[smithy.APIError](err); ok {
 		text := fmt.Sprintf("status %d %s: %s", status(err), answer.ErrorCode(), answer.ErrorMessage())
 		if response, ok := errors.AsType[*awshttp.ResponseError](err); ok && response.RequestID != "" {
 			text += " (request " + response.RequestID + ")"
 		}
-		return storagedrivers.WithCause(&plain{text, err}, causes[answer.ErrorCode()])
+		cause := causes[answer.ErrorCode()]
+		if cause == redirected && regionOf(err) != "" { // Amazon redirects to the region of the bucket
+			cause = wrongRegion
+		}
+		return storagedrivers.WithCause(&plain{text, err}, cause)
 	}
 	if sent, ok := errors.AsType[*url.Error](err); ok {
 		return &plain{sent.Err.Error(), err}
@@ -185,6 +189,8 @@ func doubtful(err error) bool {
 const (
 	wrongKey      storagedrivers.Cause = "The service refused the login: the access key or its secret is wrong."
 	wrongRegion   storagedrivers.Cause = "The region is wrong or missing. Set the option region to the one in the details."
+	wrongScheme   storagedrivers.Cause = "The endpoint speaks http, not https. The option endpoint must begin with http://."
+	redirected    storagedrivers.Cause = "The endpoint redirects to another address. Set the option endpoint to that one, which often begins with https://."
 	expired       storagedrivers.Cause = "The service refused the login: the session token has expired."
 	noCredentials storagedrivers.Cause = "No credentials were found on this machine. Set access_key_id and secret_access_key."
 )
@@ -193,10 +199,14 @@ const (
 var causes = map[string]storagedrivers.Cause{
 	"AuthorizationHeaderMalformed": wrongRegion, // the signature has the region
 	"ExpiredToken":                 expired,
+	"Found":                        redirected,
 	"InvalidAccessKeyId":           wrongKey,
 	"InvalidToken":                 wrongKey,
+	"MovedPermanently":             redirected,
 	"NoSuchBucket":                 storagedrivers.Missing("bucket"),
+	"PermanentRedirect":            redirected,
 	"SignatureDoesNotMatch":        wrongKey,
+	"TemporaryRedirect":            redirected,
 	"XAdminUserNotFound":           wrongKey,
 }
 

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -193,7 +194,7 @@ func TestErrorWords(t *testing.T) {
 		want     string
 	}{
 		"answer":     {err: refused, want: "permission denied: status 403 SignatureDoesNotMatch: no (request 4442587FB7D0A2F9)"},
-		"https":      {endpoint: "https" + strings.TrimPrefix(plainHTTP.URL, "http"), want: "the endpoint speaks http, not https: "},
+		"https":      {endpoint: "https" + strings.TrimPrefix(plainHTTP.URL, "http"), want: "the endpoint speaks http, not https"},
 		"nobody":     {endpoint: "http://127.0.0.1:1", want: "storage unavailable: dial tcp 127.0.0.1:1: "},
 		"other site": {endpoint: plainHTTP.URL, want: "file does not exist: status 404 "},
 	} {
@@ -226,6 +227,26 @@ func TestCauses(t *testing.T) {
 		{http.StatusInternalServerError, "InternalError", nil, ""},
 	} {
 		drivertest.Cause(t, answering(t, tt.status, tt.code, tt.header).Check(t.Context()), tt.want)
+	}
+}
+
+// TestWrongScheme: the endpoint of a service without TLS is written with https, or one that redirects to https without.
+func TestWrongScheme(t *testing.T) {
+	t.Parallel()
+	plainHTTP := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status, _ := strconv.Atoi(strings.Trim(r.URL.Path, "/")) // the bucket
+		http.Redirect(w, r, "https://s3.example.com"+r.URL.Path, status)
+	}))
+	t.Cleanup(plainHTTP.Close)
+	check := func(endpoint, bucket string, want storagedrivers.Cause) {
+		d, err := newDriver(Config{Bucket: bucket, Endpoint: endpoint, AccessKeyID: "i", SecretAccessKey: "s"}, slog.New(slog.DiscardHandler))
+		test.Must(t, err)
+		defer d.Close()
+		drivertest.Cause(t, d.Check(t.Context()), want)
+	}
+	check("https"+strings.TrimPrefix(plainHTTP.URL, "http"), "bucket", wrongScheme)
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		check(plainHTTP.URL, strconv.Itoa(status), redirected)
 	}
 }
 

@@ -3,6 +3,7 @@ package docs_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,6 +52,10 @@ func TestDocsPHPSite(t *testing.T) {
 		}
 	}
 	img := sample.JPEG(t, 1000, 800)
+	s := &site.Site{URL: "http://" + address, Client: client.Client}
+	if r := s.UploadImage(t, site.File("b.jpg", img)); !strings.Contains(r.Body, ` 640w, `) || !strings.Contains(r.Body, `"height":800`) {
+		t.Errorf("the answer to an upload lacks what a page needs: %v", r)
+	}
 	site.PutFile(t, filepath.Join(c.Root, "img/content/a.jpg"), img)
 	for path, want := range map[string]int{
 		"/static/img/content/a.jpg": http.StatusOK, "/static/img/content@small/a.jpg": http.StatusOK,
@@ -59,6 +64,39 @@ func TestDocsPHPSite(t *testing.T) {
 		if r := client.FetchURL(t, "http://"+address+path); r.Status != want {
 			t.Errorf("%s: %d %.100q, want %d", path, r.Status, r.Body, want)
 		}
+	}
+}
+
+// TestDocsSinglePage adds the service to an application whose every address is one page.
+func TestDocsSinglePage(t *testing.T) {
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "backend ", r.URL.Path) }))
+	t.Cleanup(backend.Close)
+	folder, address := t.TempDir(), servers.FreeAddress(t)
+	site.PutFile(t, filepath.Join(folder, "index.html"), "the page")
+	site.PutFile(t, filepath.Join(folder, "app.js"), "the script")
+	config := pages.Example(t, "existing-site.md", "caddyfile", "try_files")
+	_, block, found := strings.Cut(config, "\nwww.example.com {")
+	if !found || !strings.Contains(block, "localhost:3000") || !strings.Contains(block, "/srv/app") {
+		t.Fatalf("the example is another one:\n%s", config)
+	}
+	c := site.NewChild(t, "APP_PASSWORD_HASH="+site.CheapHash)
+	c.Sites = "http://" + address + " {" + strings.NewReplacer("localhost:3000", backend.Listener.Addr().String(), "/srv/app", folder).Replace(block)
+	c.Start("tokens memory\n" + mediaOf(t, config, "app", c.Root))
+	client := c.HTTP1()
+	s := &site.Site{URL: "http://" + address, Client: client.Client}
+	if r := s.UploadImage(t, site.File("a.jpg", sample.JPEG(t, 1000, 800)), site.Field("sub_folder", "/")); !strings.Contains(r.Body, ` 640w, `) {
+		t.Errorf("an upload: %v", r)
+	}
+	for path, want := range map[string]string{
+		"/": "the page", "/shop/7": "the page", "/app.js": "the script", "/api/orders": "backend /api/orders",
+		"/static/img/content/none.jpg": "", "/static/app.css": "the page",
+	} {
+		if r := client.FetchURL(t, s.URL+path); r.Body != want {
+			t.Errorf("%s: %d %q, want %q", path, r.Status, r.Body, want)
+		}
+	}
+	if r := client.FetchURL(t, s.URL+"/static/img/content/a.jpg"); r.Header.Get("Content-Type") != "image/jpeg" {
+		t.Errorf("the image: %d %v", r.Status, r.Header)
 	}
 }
 

@@ -91,7 +91,11 @@ func startNode(t *testing.T, folder, server string) string {
 		cmd.Env = append(os.Environ(), "PORT="+port, "MEDIA_SERVER="+server, "MEDIA_API_KEY="+site.APIKey, "MEDIA_PASSWORD="+site.Password)
 		return cmd
 	})
-	return "media\nreverse_proxy " + address + "\n"
+	limit := pages.Example(t, "sites.md", "caddyfile", "@site")
+	if !strings.Contains(limit, " 50MB\n") {
+		t.Fatalf("the example lacks the limit: %s", limit)
+	}
+	return strings.Replace(limit, "50MB", "1MB", 1) + "media\nreverse_proxy " + address + "\n"
 }
 
 var image = regexp.MustCompile(`<img src="([^"]+)" srcset="([^"]+)" sizes="[^"]+"\s+width="(\d+)" height="(\d+)"`)
@@ -149,6 +153,15 @@ func walk(t *testing.T, c *site.Child, client *http.Client, base, suffix string)
 		if r := post(page, field("photos[]", "large.jpg", small+strings.Repeat("x", 1<<20))); !strings.Contains(r.Body, "large.jpg: it is larger than 1M") {
 			t.Errorf("a file that PHP refuses: %v", r)
 		}
+	} else { // the limit of the Caddyfile is for the site, and not for the service
+		large := small + strings.Repeat("x", 1<<20)
+		if r := post(page, field("photos[]", "large.jpg", large)); r.Status == http.StatusOK {
+			t.Errorf("a form over the limit: %v", r)
+		}
+		if r := s.UploadImage(t, site.File("large.jpg", large), site.Field("sub_folder", "large")); r.Status != http.StatusOK {
+			t.Errorf("the same past the site: %v", r)
+		}
+		s.Do(t, http.MethodDelete, "/api/items/image/content/large/large.jpg", s.Credentials(t), "")
 	}
 
 	invoice := "/invoice" + suffix

@@ -3,6 +3,7 @@ package docs_test
 import (
 	"bytes"
 	"encoding/json"
+	"go/format"
 	"io"
 	"mime/multipart"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,6 +96,36 @@ func TestDocsGo(t *testing.T) {
 	unindented := strings.ReplaceAll(string(program), "\n\t", "\n")
 	if !strings.Contains(unindented, block) {
 		t.Errorf("the program lacks\n%s", block)
+	}
+}
+
+// TestDocsDriverRecipe follows the first two steps to a driver, in another module: the code is formatted, has no name of
+// the driver that it comes from, and passes the conformance suite.
+func TestDocsDriverRecipe(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a module")
+	}
+	t.Parallel()
+	const page = ".github/CONTRIBUTING.md"
+	steps := pages.Example(t, page, "sh", "mkdir storagedrivers/example\n")
+	make, check, found := strings.Cut(strings.ReplaceAll(steps, "./storagedrivers/example", "."), "go fmt")
+	if !found {
+		t.Fatalf("the steps are other ones:\n%s", steps)
+	}
+	root := pages.Root(t)
+	folder := filepath.Join(t.TempDir(), "example")
+	cmd := exec.Command(servers.Program(t, "sh"), "-ec", strings.ReplaceAll(make, "storagedrivers/example", folder)+`
+		cp go.mod go.sum "$1" && cd "$1"
+		go mod edit -module example.com/example -require github.com/caddymedia/media@v0.0.0 -replace github.com/caddymedia/media="$OLDPWD"
+		printf %s "$2" >example_test.go
+		go fmt`+check+"go test .", "sh", folder, pages.Example(t, page, "go", "func TestConformance"))
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "GOPROXY=off", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	code := site.ReadFile(t, filepath.Join(folder, "driver.go"))
+	if formatted, err := format.Source(code); err != nil || !bytes.Equal(formatted, code) || regexp.MustCompile("(?i)shelf|guest").Match(code) {
+		t.Errorf("error %v, and the driver is\n%s", err, code)
 	}
 }
 

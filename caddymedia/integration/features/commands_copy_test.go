@@ -323,7 +323,7 @@ func TestCopyLeavesOthersAlone(t *testing.T) {
 	site.MustHaveOnly(t, to, keys[3])
 	run(copyReport{Copied: tally{Items: 9}, Failed: tally{Items: 1}})
 	plain := c.Media("copy", "from", "to", "--alias", "file/content", "--config", config)
-	if plain.Code != 1 || !strings.Contains(plain.Err, keys[3]+": ") || !regexp.MustCompile(`failed +1 items`).MatchString(plain.Out) {
+	if plain.Code != 1 || !strings.Contains(plain.Err, keys[3]+": ") || !regexp.MustCompile(`failed +1 objects`).MatchString(plain.Out) {
 		t.Errorf("for people: %+v", plain)
 	}
 	since(time.Now().Add(time.Hour))

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/dustin/go-humanize"
 
@@ -177,7 +176,7 @@ func readDuration(into *options.Duration, zero bool) reader {
 		}
 		span, err := caddy.ParseDuration(value)
 		if err != nil || span < 0 || span == 0 && !zero {
-			return d.Errf("%s is a duration such as %s, not %q", name, 24*time.Hour, value)
+			return d.Errf("%s is a duration such as 24h, not %q", name, value)
 		}
 		*into = options.Duration(span)
 		return nil

@@ -117,9 +117,9 @@ func TestErrors(t *testing.T) {
 		"size NaN":                   `not "NaN"`,
 		"size 0.1":                   `not "0.1"`,
 		"duration":                   "duration takes one value such as 24h, not 0",
-		"duration 0":                 `duration is a duration such as 24h0m0s, not "0"`,
+		"duration 0":                 `duration is a duration such as 24h, not "0"`,
 		"duration -1h":               `not "-1h"`,
-		"zero -1s":                   `zero is a duration such as 24h0m0s, not "-1s"`,
+		"zero -1s":                   `zero is a duration such as 24h, not "-1s"`,
 		"duration 24":                `not "24"`,
 		"duration 99999999d":         `not "99999999d"`,
 	} {

@@ -20,7 +20,7 @@ import (
 //   - full_path: the public address
 //   - size: in bytes
 //   - webp: the address of the variant; empty if there is none
-//   - via: "http", "panel", "admin" or "go"
+//   - via: "http", "s3", "panel", "admin" or "go"
 //   - account: the API key, or the user of the panel; empty if there is none
 //   - client: the address of the client; empty if there is none
 //

@@ -116,14 +116,14 @@ func (a *App) parseAccount(d *caddyfile.Dispenser) error {
 	}
 	account.PasswordHash = hash
 	err = modules.Parse(d, "an account", media.Schemas.Account, account, modules.Readers{"password_hash": nil}) // it is given
-	if err == nil {
-		err = (&media.Config{Accounts: a.Accounts}).CheckAccounts()
-	}
-	if err == nil && account.Trusts() && hash != "" { // which may be a placeholder
-		err = d.Errf("account %q: password_hash: an account with trust or trust_header has no password", key)
-	}
 	if err != nil {
+		return err
+	}
+	if err := (&media.Config{Accounts: a.Accounts}).CheckAccounts(); err != nil {
 		return d.WrapErr(err)
+	}
+	if account.Trusts() && hash != "" { // which may be a placeholder
+		return d.Errf("account %q: password_hash: an account with trust or trust_header has no password", key)
 	}
 	return nil
 }

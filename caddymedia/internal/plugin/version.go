@@ -35,7 +35,7 @@ func versionOf(info *debug.BuildInfo) string {
 			caddy = "Caddy " + m.Version
 		case m.Path == modulePath && m.Replace == nil:
 			ours = m.Version
-		case m.Path == modulePath && m.Replace.Version != "": // not a folder
+		case m.Path == modulePath && published(m.Replace.Version) != "": // not a folder
 			ours = m.Replace.Path + " " + m.Replace.Version
 		}
 	}

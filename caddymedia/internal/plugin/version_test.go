@@ -25,7 +25,7 @@ func TestVersion(t *testing.T) {
 		{"published", "caddy", "", ours("v1.4.0", nil), nil, "v1.4.0"},
 		{"published, in another repository", "example.com/shop", "", ours("v1.4.0", nil), committed, "v1.4.0"},
 		{"fork", "caddy", "", ours("v1.4.0", &debug.Module{Path: "example.com/fork", Version: "v1.4.1"}), nil, "example.com/fork v1.4.1"},
-		{"folder", "caddy", "", ours("v0.0.0-00010101000000-000000000000", &debug.Module{Path: "/home/eva/media"}), nil, unknownBuild},
+		{"folder", "caddy", "", ours("v0.0.0-00010101000000-000000000000", &debug.Module{Path: "/home/eva/media", Version: "(devel)"}), nil, unknownBuild},
 		{"folder, in another repository", "example.com/shop", "", ours("v0.0.0", &debug.Module{Path: "../media"}), committed, unknownBuild},
 		{"checkout", modulePath, "v0.0.0-20261128040224-c4827f2d", nil, committed, "commit c4827f2d9e1b of 2026-11-28 04:02"},
 		{"changed checkout", modulePath, "", nil, changed, "commit c4827f2d9e1b with changes"},

@@ -117,15 +117,28 @@ func (s *Store) Multiparts(ctx context.Context, owner string) ([]*Upload, error)
 	return all, nil
 }
 
-// EndMultipart removes a multipart upload and all its parts. It goes on after an error; [Store.Sweep] removes what is left.
+// EndMultipart removes a multipart upload and all its parts. After an error it can be repeated.
 func (u *Upload) EndMultipart(ctx context.Context) error {
-	err := u.Terminate(ctx)
+	err := u.endParts(ctx)
+	if err == nil {
+		err = u.Terminate(ctx)
+	}
+	if err == nil {
+		err = u.endParts(ctx) // those that were begun before
+	}
+	return err
+}
+
+// endParts removes the parts of a multipart upload. It goes on after an error.
+func (u *Upload) endParts(ctx context.Context) error {
 	var work errgroup.Group
 	work.SetLimit(besides)
-	for info, listErr := range u.storage.All(ctx, recordKey(u.Owner, group(u.ID))) {
-		if listErr != nil {
-			err = errors.Join(err, listErr)
-			break
+	for info, err := range u.storage.All(ctx, recordKey(u.Owner, group(u.ID))) {
+		if err != nil {
+			return errors.Join(err, work.Wait())
+		}
+		if info.Key == recordKey(u.Owner, u.ID) {
+			continue
 		}
 		work.Go(func() error {
 			part, err := u.store.load(ctx, u.storage, info.Key)
@@ -137,5 +150,5 @@ func (u *Upload) EndMultipart(ctx context.Context) error {
 			return part.Terminate(ctx)
 		})
 	}
-	return errors.Join(err, work.Wait())
+	return work.Wait()
 }

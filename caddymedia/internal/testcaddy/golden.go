@@ -79,6 +79,9 @@ func golden(t *testing.T, name string, config, want []byte) {
 		if !bytes.HasPrefix(got, []byte(errorMarker)) || !bytes.Contains(got, []byte(message)) {
 			t.Errorf("got %s, want an error with %q", got, message)
 		}
+		if bytes.Count(got, []byte(", at Caddyfile:")) > 1 {
+			t.Errorf("%s names its line twice", got)
+		}
 		return
 	}
 	if bytes.HasPrefix(got, []byte(errorMarker)) {
