@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/testservice"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -124,6 +125,10 @@ var files = []struct {
 	{item.Image, "pictures", "a.png.webp", testservice.Samples["png"]},
 	{item.Image, "pictures", "a@thumb.png", testservice.Samples["png"]},
 	{item.Image, "content", "x.php.png", testservice.Samples["png"]},
+	{item.Image, "renaming", "a.jpg", testservice.Samples["png"]},
+	{item.Image, "renaming", "a.png", testservice.Samples["png"]},
+	{item.Image, "renaming", "a", testservice.Samples["png"]},
+	{item.Image, "renaming", "a.txt", "x"},
 }
 
 // TestGateOfForms: a form, a put, a multipart upload and a copy have the same verdict about a name and bytes. S3 has one
@@ -131,6 +136,9 @@ var files = []struct {
 func TestGateOfForms(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)
+	f.reload(t, func(c *media.Config) {
+		c.ImageAliases["renaming"] = &media.ImageAlias{AliasOptions: testservice.On("main"), RenameMismatched: true}
+	})
 	check := func(kind item.Kind, alias, key, content string) {
 		t.Helper()
 		status, filename := formVerdict(t, f, kind, alias, key, content)
