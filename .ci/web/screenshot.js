@@ -30,6 +30,12 @@ const scenes = [
 	['Lake in the morning', 350, 220, 0.62, 'sea'],
 	['Meadow', 195, 95, 0.3, 'dunes'],
 	['Night hike', 235, 250, 0.2, 'trees'],
+	['Orchard hill', 55, 110, 0.3, 'hills'],
+	['Pine valley', 25, 165, 0.35, 'trees'],
+	['Quiet bay', 180, 185, 0.25, 'sea'],
+	['Red rocks', 205, 12, 0.2, 'dunes'],
+	['Skyline', 20, 260, 0.45, 'towers'],
+	['Winter light', 210, 215, 0.5, 'trees'],
 ];
 
 /** Draws a landscape. Runs in the browser; returns a JPEG in base64. */

@@ -55,7 +55,12 @@ function decode(segment) {
 	}
 }
 
-async function show(focus = true) {
+/**
+ * Shows the page of the address.
+ * @param {boolean} [focus]
+ * @param {{aliases: Alias[]}} [first] what the first page needs and is there already
+ */
+async function show(focus = true, first) {
 	const route = parse(location.hash);
 	if (shown.name === route.name && shown.page?.update?.(route)) {
 		shown.hash = location.hash;
@@ -78,7 +83,7 @@ async function show(focus = true) {
 	const slow = setTimeout(() => {
 		if (current === shown) fill(main, waiting());
 	}, 250);
-	const page = await load(route, current);
+	const page = await load(route, current, first);
 	clearTimeout(slow);
 	if (current !== shown) return;
 	current.page = page;
@@ -95,11 +100,17 @@ async function show(focus = true) {
 /**
  * @param {Route} route
  * @param {{leave: AbortController}} current
+ * @param {{aliases: Alias[]}} [first]
  * @returns {Promise<Page>}
  */
-async function load(route, current) {
+async function load(route, current, first) {
 	try {
-		return await pages[route.name]({ ...route, signal: current.leave.signal, reload: () => show() });
+		return await pages[route.name]({
+			...route,
+			first,
+			signal: current.leave.signal,
+			reload: () => show(),
+		});
 	} catch (error) {
 		return {
 			title: titles[route.name],
@@ -199,10 +210,11 @@ function persistenceNotice(session) {
 async function start() {
 	fill(main, waiting());
 	try {
+		const early = get(['aliases']).catch(() => undefined); // index.html has requested both
 		const session = await get(['session']);
 		state.session = session;
 		frame(session);
-		show(false);
+		show(false, await early);
 	} catch (error) {
 		fill(main, h('h1', null, 'Media'), failed(error, start));
 	}

@@ -241,6 +241,7 @@ func (c *commit) create(s *step) (*os.File, error) {
 
 // replace renames a staged object to the name of another one.
 func (c *commit) replace(s *step) error {
+	unnamed := s.staged.temp == ""
 	if err := s.staged.nameTemp(); err != nil {
 		return err
 	}
@@ -248,8 +249,11 @@ func (c *commit) replace(s *step) error {
 		return err
 	}
 	err := c.folder.root.Rename(s.staged.temp, s.Key)
-	if c.folder.isGone(s.staged.temp, err) {
+	switch {
+	case c.folder.isGone(s.staged.temp, err):
 		return errOutdated
+	case err == nil && unnamed && s.Old != s.ETag: // two names of one file would both stay, rename(2)
+		s.staged.temp = ""
 	}
 	return err
 }

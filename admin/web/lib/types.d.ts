@@ -26,6 +26,8 @@ interface Route {
 
 /** The argument of a page function. */
 interface PageContext extends Route {
+	/** What the first page needs, requested by index.html before the scripts are there. */
+	first?: { aliases: Alias[] };
 	/** Aborted when another page is shown. */
 	signal: AbortSignal;
 	/** Shows the page again. */

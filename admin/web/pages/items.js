@@ -18,9 +18,9 @@ import { uploader } from './upload.js';
  * @param {PageContext} context
  * @returns {Promise<Page>}
  */
-export async function items({ segments, query, signal }) {
+export async function items({ segments, query, first, signal }) {
 	/** @type {{aliases: Alias[]}} */
-	const { aliases } = await get(['aliases'], {}, signal);
+	const { aliases } = first ?? await get(['aliases'], {}, signal);
 	const alias = segments.length < 2 ? defaultAlias(aliases)
 		: aliases.find(({ kind, name }) => kind === segments[0] && name === segments[1]);
 	if (!alias && segments.length < 2) {

@@ -45,7 +45,7 @@ export async function moveItems({ alias, folder, search }, aliases, items, list)
 				return;
 			}
 			progress.done(1);
-			if (!isSame || (into !== folder && !search)) list.remove(filename);
+			if (!isSame || search || into !== folder) list.remove(filename);
 		});
 	});
 	if (search || (isSame && into === folder)) list.load();

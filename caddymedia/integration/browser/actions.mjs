@@ -216,6 +216,17 @@ async function moving(page) {
 	await moved.getByRole('link', { name: 'Open new/place' }).click();
 	await page.getByText('5 items.').waitFor();
 
+	// From a search: they are found under their new names, which are not selected.
+	await page.goto(`${at('new')}?search=image-`);
+	await page.getByText('Found 5 items.').waitFor();
+	await page.keyboard.press('Control+a');
+	await act(page, 'Move');
+	await dialog(page, 'Move 5 items').getByLabel('Folder', { exact: true }).fill('new/other');
+	await page.keyboard.press('Enter');
+	await dialog(page, '5 items moved').getByRole('button', { name: 'Close' }).last().click();
+	await page.getByRole('link', { name: `other/${image(4)}` }).waitFor();
+	assert.equal(await bar(page).count(), 0, 'a selection of old names');
+
 	// To another alias, from a search in which a name occurs twice.
 	await page.goto(`${at('few')}?search=image-0001`);
 	await page.goto(`${facts.panel}${base}?search=${image(0)}`);
@@ -239,6 +250,9 @@ async function addresses(page) {
 	await box(page, 9).check();
 	await act(page, 'Copy addresses');
 	await announced(page, '2 addresses copied.');
+	await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+	const [toast, below] = [await page.locator('.toast').boundingBox(), await bar(page).boundingBox()];
+	assert.ok(toast.y + toast.height <= below.y, `the message ends at ${toast.y + toast.height}, over the actions at ${below.y}`);
 	assert.equal(await page.evaluate(() => navigator.clipboard.readText()),
 		[public_(`few/${image(7)}`), public_(`few/${image(9)}`)].join('\n'));
 	await page.evaluate(() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')); });

@@ -60,7 +60,7 @@ await run(async () => {
 
 	// A message for screen readers does not replace one that is shown.
 	await page.evaluate(async () => {
-		const { announce } = await import(document.querySelector('link[href$="lib/ui.js"]').href);
+		const { announce } = await import(new URL('lib/ui.js', document.querySelector('script[type=module]').src));
 		announce('Seen and heard.');
 		announce('Only heard.', { visible: false });
 	});
@@ -242,7 +242,7 @@ async function looks() {
 			await accessible(page, `a running count, ${what}`);
 			await page.getByText('180 earlier changes').click();
 			await shot(page, `counting-${what}`);
-			await page.getByRole('meter', { name: 'Space in use at default' }).scrollIntoViewIfNeeded();
+			await page.getByRole('meter', { name: 'Space in use at default' }).evaluate((meter) => meter.scrollIntoView()); // it is drawn anew each second
 			await shot(page, `space-${what}`, false);
 			await page.getByText('The host does not answer.').waitFor();
 			await page.context().close();

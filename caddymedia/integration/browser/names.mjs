@@ -103,6 +103,6 @@ async function hostile(page) {
 	await page.getByText(root).waitFor();
 	await page.goto(`${facts.panel}#/items/file/exact`);
 	await page.getByLabel('Files to upload').setInputFiles(text(`${name}.php`));
-	await page.getByText(/\.php is not accepted/).waitFor();
+	await page.getByText(/\.php is not accepted/).first().waitFor();
 	assert.equal(await page.locator('main script, main img:not([src^="api/"]), main iframe').count(), 0);
 }

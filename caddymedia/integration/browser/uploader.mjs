@@ -71,6 +71,14 @@ await run(async () => {
 	await phone.keyboard.press('Escape');
 	await accessible(phone, 'the items of an uploader on a phone');
 	await shot(phone, 'phone', false);
+	await uploading(phone).choose({
+		name: 'spring-in-the-valley-2026.jpg', mimeType: 'image/jpeg', buffer: Buffer.from(facts.more.image, 'base64'),
+	});
+	await uploading(phone).line('spring-in-the-valley').getByText(/^Stored as/).waitFor();
+	await phone.getByRole('button', { name: 'List', exact: true }).click();
+	const row = phone.getByRole('rowheader', { name: 'spring-in-the-valley-2026.jpg' }).getByText('2026.jpg');
+	assert.ok(await row.evaluate((name) => name.scrollWidth <= name.clientWidth && name.scrollHeight <= name.clientHeight), 'the end of a name');
+	await accessible(phone, 'the rows of an uploader on a phone');
 	await uploading(phone).choose(text('note.exe'));
 	await uploading(phone).line('note.exe').getByText('.exe is not accepted').waitFor();
 });

@@ -16,6 +16,7 @@ import (
 
 const (
 	indexFile    = "index.html"
+	appFile      = "app.js" // with all modules
 	loginFile    = "login.html"
 	strangerFile = "stranger.html" // for requests without a user
 	versionMark  = "{{version}}"
@@ -63,6 +64,9 @@ func newPages(files fs.FS) (*pages, error) {
 		return nil, errors.New("there is no " + indexFile)
 	}
 	p.version = hex.EncodeToString(sum.Sum(nil)[:versionBytes])
+	if p.files[appFile], err = bundle(p.files, appFile); err != nil {
+		return nil, err
+	}
 	p.index = bytes.ReplaceAll(index, []byte(versionMark), []byte(p.version))
 	p.login, err = template.New("").Funcs(template.FuncMap{"version": func() string { return p.version }}).Parse(string(p.files[loginFile]))
 	return p, err
