@@ -28,6 +28,7 @@ type (
 
 var (
 	newSiteWith  = testservice.NewWith
+	hostileNames = testservice.HostileNames
 	newSiteOn    = testservice.NewOn
 	may          = testservice.May
 	account      = testservice.Account

@@ -18,6 +18,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -271,19 +272,24 @@ func (q *request) completeMultipart() *Error {
 		return failed
 	}
 	httpx.Watch(q.r)
+	body, failed := signedBody(q.r, q.signature, q.secret)
+	if failed != nil {
+		return failed
+	}
+	leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), service.OtherCall, q.xmlBytes())
+	if refused != nil {
+		return errorOf(slowDown, refused.Message)
+	}
+	var sent completeRequest
+	failed = q.readXML(body, &sent)
+	if leave(); failed != nil {
+		return failed
+	}
 	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), nil)
 	if refused != nil {
 		return errorOf(slowDown, refused.Message)
 	}
 	defer ended()
-	body, failed := signedBody(q.r, q.signature, q.secret)
-	if failed != nil {
-		return failed
-	}
-	var sent completeRequest
-	if failed := q.readXML(body, &sent); failed != nil {
-		return failed
-	}
 	rec := q.record()
 	rec.Metadata = q.query.Get("uploadId")
 	if rec.Parts, failed = partsOf(rec.Metadata, sent); failed != nil {

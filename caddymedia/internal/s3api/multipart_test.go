@@ -307,7 +307,7 @@ func TestOverTLS(t *testing.T) {
 			return aws.Credentials{AccessKeyID: testservice.SomeKey, SecretAccessKey: secret}, nil
 		}),
 	})
-	f := &front{c, plain.site, server.URL}
+	f := &front{c, plain.site, server.URL, testservice.SomeKey}
 	for name, algorithm := range map[string]types.ChecksumAlgorithm{"a.txt": "", "b.txt": "CRC32C", "c.txt": "CRC64NVME", "d.txt": "SHA1", "e.txt": "SHA256"} {
 		_, err := f.PutObject(t.Context(), &awss3.PutObjectInput{
 			Bucket: aws.String(docs), Key: &name, Body: io.MultiReader(strings.NewReader("a stream "), strings.NewReader(name)), ChecksumAlgorithm: algorithm,
@@ -326,40 +326,6 @@ func TestOverTLS(t *testing.T) {
 	m.mustSend(t, 2, randomBytes(5))
 	if _, err := m.complete(t, m.parts...); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestRevoked: an account that loses its secret or a right while it sends stores nothing.
-func TestRevoked(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]func(*media.Account){
-		"secret": func(a *media.Account) { a.S3Secret = "another secret of it" },
-		"right":  func(a *media.Account) { a.May = []string{"list"} },
-		"alias":  func(a *media.Account) { a.Aliases = []string{"keep"} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFront(t, all...)
-			body := &reloading{Reader: strings.NewReader("hello"), reload: func() {
-				f.reload(t, func(c *media.Config) { change(c.Accounts[testservice.SomeKey]) })
-			}}
-			presigned, err := awss3.NewPresignClient(f.Client).PresignPutObject(t.Context(), &awss3.PutObjectInput{Bucket: aws.String(docs), Key: aws.String("a.txt")})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, presigned.URL, body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
-			if resp.StatusCode != http.StatusForbidden || len(f.site.Keys(t, "file/")) > 0 {
-				t.Errorf("%s, stored %q", resp.Status, f.site.Keys(t, "file/"))
-			}
-		})
 	}
 }
 

@@ -124,7 +124,7 @@ func (w *objectWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (q *request) getFolder(folder string) *Error {
 	ctx, cancel := context.WithTimeout(q.ctx, maxListTime)
 	defer cancel()
-	if storagedrivers.ValidKey(folder) != nil || !q.account.Covers(folder) {
+	if storagedrivers.ValidKey(folder) != nil {
 		return errorOf(noSuchKey, "there is no such object")
 	}
 	page, err := q.alias.Storage.List(ctx, storagedrivers.ListOptions{Prefix: q.alias.Key(folder) + "/", Limit: 1})
@@ -197,7 +197,9 @@ func (f failing) Read(p []byte) (int, error) {
 // putFolder accepts an object without bytes for a folder, and stores nothing: folders are there while something is
 // below them.
 func (q *request) putFolder(body *body) *Error {
-	n, err := io.Copy(io.Discard, io.LimitReader(body, 1))
+	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(nil))
+	defer stop()
+	n, err := io.Copy(io.Discard, io.LimitReader(timed, 1))
 	failed, ok := errors.AsType[*Error](err)
 	switch {
 	case ok:
@@ -224,6 +226,12 @@ func splitKey(key string) (folder, name string) {
 func (q *request) upload() (req upload.Upload, name string, failed *Error) {
 	folder, name := splitKey(q.key)
 	req = upload.Upload{Exact: q.key, SubFolder: folder, Request: q.writeRequest(mayWrite)}
+	header := q.r.Header.Clone()
+	encodings := strings.Join(header["Content-Encoding"], ",")
+	header["Content-Encoding"] = strings.Split(strings.ReplaceAll(encodings, "aws-chunked", "identity"), ",") // which body.go decodes
+	if refused := caller.BodyRefusal(q.alias.Kind, header, nil); refused != nil {
+		return req, name, errorOf(invalidRequest, refused.Message)
+	}
 	if caller.HasCondition(q.r.Header) {
 		if req.Matches, failed = conditionOf(q.r.Header, q.alias); failed != nil {
 			return req, name, failed
@@ -271,7 +279,6 @@ func conditionOf(header http.Header, alias *item.Alias) (func(storagedrivers.Inf
 func (q *request) writeRequest(rights []access.Right) upload.Request {
 	return upload.Request{
 		Kind: q.alias.Kind, Alias: q.alias.Name, Allows: q.account.Allows, Actor: q.actor(),
-		Forced:  service.ForcedBy(access.Caller{Account: q.account}),
 		BaseURL: q.BaseURL(q.r),
 		Confirm: func(_ context.Context, c upload.Commitment) (func(upload.Outcome), *item.Failure) {
 			if failed := q.verifyAgain(rights, c.Alias); failed != nil {
@@ -322,7 +329,7 @@ func (q *request) deleteObject() *Error {
 
 // remove deletes an object, if it is there and matches.
 func (q *request) remove(key string, matches func(storagedrivers.Info) bool, inSet bool) *Error {
-	if !q.alias.MayBeItem(key) || !q.account.Covers(key) {
+	if !q.alias.MayBeItem(key) {
 		return nil
 	}
 	err := q.running.Uploader().DeleteItem(q.ctx, upload.Deletion{Alias: q.alias, Filename: key, Actor: q.actor(), InSet: inSet, Matches: matches})
@@ -337,9 +344,8 @@ func (q *request) remove(key string, matches func(storagedrivers.Info) bool, inS
 
 // Bounds of a request that deletes many objects.
 const (
-	maxDeleted     = 1000
-	maxDeleteBytes = 4 << 20
-	atOnce         = 8
+	maxDeleted = 1000
+	atOnce     = 8
 )
 
 type deleteRequest struct {
@@ -357,7 +363,7 @@ type undeletedAnswer struct{ Key, Code, Message string }
 
 // deleteObjects deletes up to 1,000 objects.
 func (q *request) deleteObjects() *Error {
-	leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), service.DeletedSet, maxDeleteBytes)
+	leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), service.DeletedSet, q.xmlBytes())
 	if refused != nil {
 		return errorOf(slowDown, refused.Message)
 	}
@@ -413,18 +419,29 @@ func (q *request) deleteObjects() *Error {
 	return nil
 }
 
-// maxXMLTime is how long a small body may take to arrive.
-const maxXMLTime = time.Minute
+// Bounds of the body of a request that deletes many objects or completes a multipart upload.
+const (
+	maxXML     = 4 << 20
+	maxXMLTime = time.Minute
+)
+
+// xmlBytes is how many bytes of the body may be in memory.
+func (q *request) xmlBytes() int64 {
+	if q.r.ContentLength < 0 {
+		return maxXML
+	}
+	return min(q.r.ContentLength, maxXML)
+}
 
 // readXML reads a small body.
 func (q *request) readXML(body io.Reader, v any) *Error {
 	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), maxXMLTime)
 	defer stop()
-	all, err := io.ReadAll(io.LimitReader(timed, maxDeleteBytes+1))
+	all, err := io.ReadAll(io.LimitReader(timed, maxXML+1))
 	if failed, ok := errors.AsType[*Error](err); ok {
 		return failed
 	}
-	if err != nil || len(all) > maxDeleteBytes {
+	if err != nil || len(all) > maxXML {
 		return errorOf(incompleteBody, "the body is too long, or could not be read to its end")
 	}
 	if xml.Unmarshal(all, v) != nil {

@@ -24,6 +24,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/s3api"
 	"github.com/caddymedia/media/caddymedia/internal/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
 const (
@@ -41,17 +43,27 @@ type front struct {
 	*awss3.Client
 	site    *testservice.Site
 	address string
+	key     string // that signs the requests of wire_test.go
 }
 
 // newFront starts a front whose account has some rights.
 func newFront(t *testing.T, rights ...string) *front {
 	t.Helper()
-	site := testservice.NewWith(t, limits, func(c *media.Config) {
+	return newFrontOn(t, memory.New(), rights...)
+}
+
+// newFrontOn is newFront on a backend.
+func newFrontOn(t *testing.T, backend storagedrivers.Driver, rights ...string) *front {
+	t.Helper()
+	site := testservice.NewOn(t, backend, limits, func(c *media.Config) {
 		account := c.Accounts[testservice.SomeKey]
 		account.S3Secret, account.May = secret, rights
 		replacing, exact := testservice.On("replacing"), testservice.On("exact")
 		replacing.Storage = "any"
-		any := c.Storages[1] // exact
+		any := c.Storages[1]                                                                                 // exact
+		c.Storages = slices.DeleteFunc(c.Storages, func(s media.Storage) bool { return s.Name == "broken" }) // multipart uploads wait for it
+		delete(c.FileAliases, "broken")
+		delete(c.ImageAliases, "broken")
 		any.Name, any.OverwriteStrategy = "any", "overwrite"
 		c.Storages = append(c.Storages, any)
 		c.FileAliases["docs"] = &media.FileAlias{AliasOptions: replacing, Extensions: []string{"*"}}
@@ -60,7 +72,7 @@ func newFront(t *testing.T, rights ...string) *front {
 	handler := s3api.New(site.Gate, s3api.Options{Region: "us-east-1", Domain: "s3.example.com"})
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return &front{client(server.URL, testservice.SomeKey, secret), site, server.URL}
+	return &front{client(server.URL, testservice.SomeKey, secret), site, server.URL, testservice.SomeKey}
 }
 
 var limits = media.Limits{MaxBody: 64 << 20}
@@ -262,7 +274,12 @@ func (f *front) names(t *testing.T, bucket string) []string {
 // TestRefusedObjects: the checks are those of a form. What is refused is not stored.
 func TestRefusedObjects(t *testing.T) {
 	t.Parallel()
-	f := newFront(t, all...)
+	f, down := newFront(t, all...), memory.New()
+	down.Fail = func(string, string) error { return storagedrivers.ErrUnavailable }
+	f.reload(t, func(c *media.Config) {
+		c.Storages = append(c.Storages, media.Storage{Name: "down", Driver: down, SubFolderFormat: "/"})
+		c.FileAliases["broken"] = &media.FileAlias{AliasOptions: testservice.On("down")}
+	})
 	for name, tt := range map[string]struct{ bucket, key, text, want string }{
 		"restricted":              {docs, "a.php", "x", "InvalidRequest"},
 		"restricted within":       {docs, "a.php.jpg", "x", "InvalidRequest"},
@@ -288,76 +305,6 @@ func TestRefusedObjects(t *testing.T) {
 	}
 	if left := f.site.Keys(t, ""); len(left) > 0 {
 		t.Errorf("stored: %q", left)
-	}
-}
-
-// TestRightsOfObjects uses each operation with each right alone.
-func TestRightsOfObjects(t *testing.T) {
-	t.Parallel()
-	source, there, fresh := aws.String(docs+"/there.txt"), aws.String("there.txt"), aws.String("fresh.txt")
-	bucket := aws.String(docs)
-	operations := map[string]struct {
-		do     func(context.Context, *awss3.Client) error
-		rights []string
-	}{
-		"get": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: there})
-			return err
-		}, []string{"list"}},
-		"list": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: bucket})
-			return err
-		}, []string{"list"}},
-		"list old": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.ListObjects(ctx, &awss3.ListObjectsInput{Bucket: bucket})
-			return err
-		}, []string{"list"}},
-		"put": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.PutObject(ctx, &awss3.PutObjectInput{Bucket: bucket, Key: fresh, Body: strings.NewReader("x")})
-			return err
-		}, []string{"upload"}},
-		"replace": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.PutObject(ctx, &awss3.PutObjectInput{Bucket: bucket, Key: there, Body: strings.NewReader("x")})
-			return err
-		}, []string{"replace"}},
-		"copy": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.CopyObject(ctx, &awss3.CopyObjectInput{Bucket: bucket, Key: fresh, CopySource: source})
-			return err
-		}, []string{"copy"}},
-		"delete": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: bucket, Key: there})
-			return err
-		}, []string{"delete"}},
-		"delete many": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.DeleteObjects(ctx, &awss3.DeleteObjectsInput{Bucket: bucket, Delete: &types.Delete{Objects: []types.ObjectIdentifier{{Key: there}}}})
-			return err
-		}, []string{"delete"}},
-		"multipart": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.CreateMultipartUpload(ctx, &awss3.CreateMultipartUploadInput{Bucket: bucket, Key: fresh})
-			return err
-		}, []string{"upload"}},
-		"multipart replacing": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.CreateMultipartUpload(ctx, &awss3.CreateMultipartUploadInput{Bucket: bucket, Key: there})
-			return err
-		}, []string{"replace"}},
-		"head bucket": {func(ctx context.Context, c *awss3.Client) error {
-			_, err := c.HeadBucket(ctx, &awss3.HeadBucketInput{Bucket: bucket})
-			return err
-		}, append(all, "move")},
-	}
-	for _, right := range append(all, "move") {
-		t.Run(right, func(t *testing.T) {
-			t.Parallel()
-			for name, operation := range operations {
-				f := newFront(t, right)
-				f.site.Put(t, "file/docs/there.txt", "there")
-				want := "AccessDenied"
-				if slices.Contains(operation.rights, right) {
-					want = ""
-				}
-				wantCode(t, name, operation.do(t.Context(), f.Client), want)
-			}
-		})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/serve"
 	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -107,9 +109,9 @@ var (
 	serviceOperations = map[string]operation{"GET ": {(*request).listBuckets, nil}}
 	bucketOperations  = map[string]operation{
 		"HEAD ": {(*request).headBucket, nil}, "GET location": {(*request).location, nil},
-		"GET ": {(*request).listObjects, mayList}, "GET versioning": {(*request).versioning, nil},
+		"GET ": {inTurn((*request).listObjects), mayList}, "GET versioning": {(*request).versioning, nil},
 		"GET acl": {(*request).acl, nil}, "PUT ": {(*request).createBucket, nil},
-		"POST delete": {(*request).deleteObjects, []access.Right{access.Delete}}, "GET uploads": {(*request).listMultiparts, mayWrite},
+		"POST delete": {(*request).deleteObjects, []access.Right{access.Delete}}, "GET uploads": {inTurn((*request).listMultiparts), mayWrite},
 	}
 	objectOperations = map[string]operation{
 		"GET ": {(*request).getObject, mayList}, "HEAD ": {(*request).getObject, mayList},
@@ -119,9 +121,24 @@ var (
 		"GET tagging":  {(*request).tagging, mayList},
 		"POST uploads": {(*request).createMultipart, mayWrite}, "PUT uploadId": {(*request).uploadPart, mayWrite},
 		"PUT uploadId copy": {(*request).copyPart, []access.Right{access.Copy}}, "POST uploadId": {(*request).completeMultipart, mayWrite},
-		"DELETE uploadId": {(*request).abortMultipart, mayWrite}, "GET uploadId": {(*request).listParts, mayWrite},
+		"DELETE uploadId": {(*request).abortMultipart, mayWrite}, "GET uploadId": {inTurn((*request).listParts), mayWrite},
 	}
 )
+
+// maxListed is about the largest list in bytes.
+const maxListed = 1 << 20
+
+// inTurn is an operation whose answer is in memory until the client has read it: an account has only some at once.
+func inTurn(serve func(*request) *Error) func(*request) *Error {
+	return func(q *request) *Error {
+		leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), service.OtherCall, maxListed)
+		if refused != nil {
+			return errorOf(slowDown, refused.Message)
+		}
+		defer leave()
+		return serve(q)
+	}
+}
 
 // absent are the codes with which S3 says that a bucket has no such configuration.
 var absent = map[string]string{
@@ -181,6 +198,7 @@ func (q *request) serve() *Error {
 		return errorOf(notImplemented, "this operation is not known here")
 	}
 	if failed := q.admit(op.rights); failed != nil {
+		q.report(op.rights, failed)
 		return failed
 	}
 	if !known {
@@ -250,6 +268,22 @@ func (q *request) admit(rights []access.Right) *Error {
 	return q.mayOne(rights)
 }
 
+// report reports that a request to change items is refused, before anything is done, because the account may not.
+func (q *request) report(rights []access.Right, failed *Error) {
+	name, alias, _ := strings.Cut(q.bucket, "-")
+	kind, ok := item.KindOf(name)
+	failure := &item.Failure{Reason: item.Forbidden, Message: failed.Message}
+	switch isSet := q.key == ""; {
+	case !ok || failed.Status != http.StatusForbidden:
+	case slices.Contains(rights, access.Delete):
+		q.running.Observer().DeletionEnded(q.ctx, service.Deletion{
+			Kind: kind, Alias: alias, Filename: q.key, IsSet: isSet, Actor: q.actor(), Failure: failure,
+		})
+	case !isSet && (q.r.Method == http.MethodPut || q.r.Method == http.MethodPost):
+		q.running.Observer().Refused(q.ctx, upload.Operation{Kind: kind, Alias: alias, Filename: q.key, Actor: q.actor()}, item.Failures{failure})
+	}
+}
+
 // mayOne returns an error unless the account has one of the rights, if there are any.
 func (q *request) mayOne(rights []access.Right) *Error {
 	if len(rights) > 0 && !slices.ContainsFunc(rights, q.account.May) {
@@ -306,12 +340,17 @@ func (q *request) cors() bool {
 
 // refuse answers with an error. The body of the request is not read to its end.
 func (q *request) refuse(failed *Error) {
+	if q.running != nil {
+		q.running.Observer().Failed(q.ctx, "s3", strconv.Itoa(failed.Status))
+	}
 	if failed.Status == http.StatusServiceUnavailable && q.w.Header().Get("Retry-After") == "" {
 		httpx.RetryAfter(q.w, httpx.BusyRetry)
 	}
-	q.answer(failed.Status, "Error", errorAnswer{
-		Code: failed.Code, Message: failed.Message, Resource: q.r.URL.Path, RequestId: q.id,
-	})
+	resource := q.r.URL.Path
+	if len(resource) > item.MaxName { // a stranger may send much more, and leave the answer unread
+		resource = resource[:item.MaxName]
+	}
+	q.answer(failed.Status, "Error", errorAnswer{Code: failed.Code, Message: failed.Message, Resource: resource, RequestId: q.id})
 }
 
 // namespace is that of all answers but errors.

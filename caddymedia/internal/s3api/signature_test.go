@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -205,6 +206,20 @@ func TestAlteredPresigned(t *testing.T) {
 		"no headers":   {set("X-Amz-SignedHeaders", "a"), "AuthorizationQueryParametersError"},
 		"other type":   {set("response-content-type", "text/html"), "SignatureDoesNotMatch"},
 		"signature":    {set("X-Amz-Signature", strings.Repeat("0", 64)), "SignatureDoesNotMatch"},
+		"no signature": {set("X-Amz-Signature", ""), "AuthorizationQueryParametersError"},
+		"cut":          {set("X-Amz-Signature", strings.Repeat("0", 62)), "AuthorizationQueryParametersError"},
+		"time":         {set("X-Amz-Date", "20261128T040507Z"), "SignatureDoesNotMatch"},
+		"key":          {set("X-Amz-Credential", "shop/two/20261128/eu-west-1/s3/aws4_request"), "SignatureDoesNotMatch"},
+		"date":         {set("X-Amz-Credential", testKey+"/20261127/eu-west-1/s3/aws4_request"), "SignatureDoesNotMatch"},
+		"region":       {set("X-Amz-Credential", testKey+"/20261128/eu-west-2/s3/aws4_request"), "SignatureDoesNotMatch"},
+		"service":      {set("X-Amz-Credential", testKey+"/20261128/eu-west-1/ec2/aws4_request"), "AuthorizationQueryParametersError"},
+		"algorithm":    {set("X-Amz-Algorithm", "AWS4-HMAC-SHA1"), "AuthorizationQueryParametersError"},
+		"more headers": {set("X-Amz-SignedHeaders", "host;range"), "SignatureDoesNotMatch"},
+		"a payload":    {set("X-Amz-Content-Sha256", sumOf("x")), "SignatureDoesNotMatch"},
+		"both":         {func(r *http.Request) { r.Header.Set("Authorization", algorithm+" x") }, "InvalidRequest"},
+		"spelling":     {func(r *http.Request) { r.URL.RawQuery = strings.ReplaceAll(r.URL.RawQuery, "X-Amz-", "x-amz-") }, "AccessDenied"},
+		"host":         {func(r *http.Request) { r.Host = "file-docs.s3.example.com" }, "SignatureDoesNotMatch"},
+		"path":         {func(r *http.Request) { r.URL.Path = "/file-docs/b.txt" }, "SignatureDoesNotMatch"},
 		"header added": {func(r *http.Request) { r.Header.Set("X-Amz-Copy-Source", "/file-docs/b") }, "AccessDenied"},
 		"method":       {func(r *http.Request) { r.Method = http.MethodPut }, "SignatureDoesNotMatch"},
 	} {
@@ -216,6 +231,14 @@ func TestAlteredPresigned(t *testing.T) {
 				t.Errorf("code %q, want %q", got, tt.want)
 			}
 		})
+	}
+	r := presigned(t, http.MethodPut, "https://s3.example.com/file-docs/a.txt", nil)
+	for name, values := range r.URL.Query() {
+		twice := r.Clone(t.Context())
+		twice.URL.RawQuery += "&" + url.Values{name: values}.Encode()
+		if got := checkSignature(twice, testSecret, testTime); got != "AuthorizationQueryParametersError" {
+			t.Errorf("%s twice: code %q", name, got)
+		}
 	}
 }
 
@@ -258,6 +281,17 @@ func TestEmptySecret(t *testing.T) {
 	}
 }
 
+// TestCostOfUnknownKeys: a request with an unknown key, which has the empty secret, costs what one with a wrong secret does.
+func TestCostOfUnknownKeys(t *testing.T) {
+	r := signed(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil)
+	cost := func(secret string) float64 {
+		return testing.AllocsPerRun(100, func() { checkSignature(r, secret, testTime) })
+	}
+	if unknown, wrong := cost(""), cost("another secret..."); unknown != wrong {
+		t.Errorf("%v allocations for an unknown key, %v for a wrong secret", unknown, wrong)
+	}
+}
+
 // TestDateOfCredential: a key of another day signs nothing of this one.
 func TestDateOfCredential(t *testing.T) {
 	t.Parallel()
@@ -271,4 +305,44 @@ func TestDateOfCredential(t *testing.T) {
 	if failed := s.verify(r, testSecret, testTime); failed == nil || failed.Code != accessDenied.code {
 		t.Errorf("signed with the key of another day: %v", failed)
 	}
+}
+
+// FuzzSignature: no text is taken for a signature, and the query that is signed has the parameters that are read.
+func FuzzSignature(f *testing.F) {
+	f.Add(algorithm+" Credential=shop/20261128/eu-west-1/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature="+strings.Repeat("0", 64), "20261128T040506Z", "/a//b", "x=1&y&%2f=+&X=%zz")
+	f.Add("", "", "/%ff/..", "X-Amz-Algorithm="+algorithm+"&X-Amz-Credential=a%2F20261128%2Fr%2Fs3%2Faws4_request&X-Amz-Date=20261128T040506Z&X-Amz-Expires=1"+
+		"&X-Amz-SignedHeaders=host&X-Amz-Signature="+strings.Repeat("0", 64))
+	f.Add(algorithm+" Credential=/////, SignedHeaders=;host, Signature=", "Sat, 28 Nov 2026 04:05:06 GMT", "", "a=b;c")
+	f.Fuzz(func(t *testing.T, authorization, date, path, query string) {
+		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		r.URL.Path, r.URL.RawQuery = path, query
+		r.Header.Set("X-Amz-Date", date)
+		r.Header.Set("Date", date)
+		r.Header.Set("X-Amz-Content-Sha256", unsignedPayload)
+		if authorization != "" {
+			r.Header.Set("Authorization", authorization)
+		}
+		for _, secret := range []string{"", testSecret} {
+			if checkSignature(r, secret, testTime) == "" {
+				t.Error("it is accepted")
+			}
+		}
+		if plain, err := url.PathUnescape(encodePath(path)); plain != path || err != nil {
+			t.Errorf("the path %q is signed as %q", path, encodePath(path))
+		}
+		read, err := url.ParseQuery(query)
+		if err != nil {
+			return
+		}
+		delete(read, "X-Amz-Signature")
+		signed, err := url.ParseQuery(canonicalQuery(r.URL.Query()))
+		for _, values := range []url.Values{read, signed} {
+			for _, list := range values {
+				slices.Sort(list)
+			}
+		}
+		if err != nil || !maps.EqualFunc(signed, read, slices.Equal) {
+			t.Errorf("signed is %q, read are %q", canonicalQuery(r.URL.Query()), read)
+		}
+	})
 }

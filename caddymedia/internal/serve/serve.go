@@ -323,7 +323,7 @@ func setHeaders(header http.Header, wanted target, info storagedrivers.Info) {
 	if wanted.object != nil {
 		wanted.object.Header(header)
 	}
-	if active(mediaType(info)) || active(mediaType(storagedrivers.Info{ContentType: strings.ToLower(header.Get("Content-Type"))})) {
+	if active(mediaType(info)) || wanted.object != nil && mayBeActive(header.Get("Content-Type")) {
 		header.Set("Content-Security-Policy", sandbox)
 	}
 	if !inline(mediaType(info)) && header.Get("Content-Disposition") == "" {
@@ -344,9 +344,16 @@ func mediaType(info storagedrivers.Info) string {
 }
 
 // active reports whether a browser may run a type, or render it with links to other sites: HTML,
-// SVG and all other XML.
+// SVG and all other XML, which XSL is too for some.
 func active(mediaType string) bool {
-	return mediaType == "text/html" || strings.HasSuffix(mediaType, "xml")
+	return mediaType == "text/html" || mediaType == "text/xsl" || strings.HasSuffix(mediaType, "xml")
+}
+
+// mayBeActive is active for the value of a Content-Type that a client has chosen: browsers forgive much, and take the
+// parts of a multipart type for pages.
+func mayBeActive(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err != nil || active(kind) || strings.HasPrefix(kind, "multipart/")
 }
 
 // inlineTypes are the types that are safe for a browser to show on the site, SVG with its policy.

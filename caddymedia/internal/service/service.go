@@ -381,8 +381,8 @@ type Observer interface {
 	// items. Its items are also reported one by one.
 	DeletionEnded(ctx context.Context, deletion Deletion)
 	// Failed is called for a request that was refused or failed. The endpoint is "token", "ticket",
-	// "sign", "image", "file", "items" or "static". The status is that of the response, or "broken"
-	// or "aborted".
+	// "sign", "image", "file", "items", "s3" or "static". The status is that of the response, or
+	// "broken" or "aborted".
 	Failed(ctx context.Context, endpoint, status string)
 	// ResumableEvent is called when a resumable upload is created or ends.
 	ResumableEvent(kind item.Kind, event resumable.Event)

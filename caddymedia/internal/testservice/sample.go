@@ -13,6 +13,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"strings"
 )
 
 // Small complete files.
@@ -77,4 +78,17 @@ func PNGBomb(width, height uint32) string {
 	b := append([]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", append(head, 8, 0, 0, 0, 0))...)
 	b = append(b, chunk("IDAT", []byte("x\x9c\x03\x00\x00\x00\x00\x01"))...)
 	return string(append(b, chunk("IEND", nil)...))
+}
+
+// HostileNames are filenames that leave their folder on some system, mean something else to it, or
+// confuse those who read them.
+var HostileNames = []string{
+	"../two/a.txt", "sub/../../two/a.txt", "..", ".", "/", "//a.txt", "a//b.txt", "a/./b.txt", "/etc/passwd.txt", "./a.txt", "a.txt/", "a.txt/.",
+	"%2e%2e/a.txt", "..%2ftwo%2fa.txt", "%252e%252e/a.txt", "..%c0%af..%c0%afa.txt", "a.txt%00.png", "a\x00b.txt", "a.txt\x00", "\x00", "a\r\nSet-Cookie: x.txt",
+	`..\two\a.txt`, `a\b.txt`, `\\host\share\a.txt`, `C:\a.txt`, "C:a.txt", "con.txt", "CON", "aux.txt", "NUL.txt", "com1.txt", "lpt1.txt", "a.txt.", "a.txt ", " a.txt", "a.txt::$DATA",
+	"a.txt:stream.txt", "a<b>.txt", `a"b.txt`, "a|b?.txt", "a*.txt", ".htaccess", ".git/config.txt", "sub/.hidden.txt", "...txt", "a.txt.exe", "a.exe.txt", "a.php", "a.php.txt",
+	"@uploads/x.txt", "@uploads/new.txt", "sub/@uploads/new.txt", "a@thumb.txt", "@renditions/a.txt", "A.TXT", "ａ.txt", "a\u202etxt.exe", "a\u200b.txt", "\ufeffa.txt", "e\u0301.txt",
+	"\xff.txt", "\xed\xa0\x80.txt", "-rf.txt", "~root.txt", "$(id).txt", "`id`.txt", "{env.HOME}.txt", "{http.request.host}.txt", "%s%n.txt", "<script>.txt",
+	strings.Repeat("a", 252) + ".txt", strings.Repeat("a", 1020) + ".txt", strings.Repeat("a", 1021) + ".txt", strings.Repeat("a/", 16) + "a.txt",
+	strings.Repeat("a/", 17) + "a.txt", strings.Repeat("ä", 500) + ".txt", "a.txt.webp", "a.png.webp",
 }
