@@ -219,9 +219,9 @@ func canonicalQuery(query url.Values) string {
 
 // encodePath encodes a path as it is signed: once, without cleaning it, all but A-Z, a-z, 0-9, "-", "_", ".",
 // "~" and slashes.
-func encodePath(path string) string {
-	return strings.NewReplacer("+", "%20", "%2F", "/").Replace(url.QueryEscape(path))
-}
+func encodePath(path string) string { return ofPath.Replace(url.QueryEscape(path)) }
+
+var ofPath = strings.NewReplacer("+", "%20", "%2F", "/")
 
 // of returns the signature of the hash of a request, in hexadecimal digits.
 func (s *signature) of(secret, sum string) string {
