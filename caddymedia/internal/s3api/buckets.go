@@ -275,7 +275,10 @@ func (l *listing) read(at position) (*position, *Error) {
 		page, err := l.alias.Storage.List(ctx, storagedrivers.ListOptions{
 			Prefix: l.alias.Key("") + l.prefix, Cursor: at.Page, Shallow: l.delimiter == "/",
 		})
-		if err != nil {
+		switch {
+		case err != nil && l.examined == 0 && at.Page != "" && service.IsOfCursor(err):
+			return nil, errorOf(invalidArgument, "the continuation token is not from an earlier answer")
+		case err != nil:
 			return nil, storageError("list the objects", err)
 		}
 		if full := l.take(page); full {

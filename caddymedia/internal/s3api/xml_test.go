@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -154,6 +155,24 @@ func TestHostileTokens(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestRefusedTokens: a page that the storage refuses is an error of the client, unless it did not ask for one.
+func TestRefusedTokens(t *testing.T) {
+	t.Parallel()
+	driver := memory.New()
+	f := newFrontOn(t, driver, all...)
+	driver.Fail = func(op, _ string) error {
+		if op == "list" {
+			return errors.New("no such page")
+		}
+		return nil
+	}
+	for token, want := range map[string]int{"": http.StatusInternalServerError, "eyJwIjoieCJ9": http.StatusBadRequest} {
+		if a := f.do(t, call{method: http.MethodGet, key: docs, query: "list-type=2&continuation-token=" + token}); a.status != want {
+			t.Errorf("token %q: %d %s, want %d", token, a.status, a.body, want)
 		}
 	}
 }

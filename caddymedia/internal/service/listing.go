@@ -209,7 +209,7 @@ func (f *finder) find(ctx, bounded context.Context, at position) (position, erro
 		case err != nil && n > 0 && bounded.Err() != nil && errors.Is(err, context.DeadlineExceeded):
 			f.page.Incomplete = true
 			return at, nil
-		case err != nil && n == 0 && at.Page != "" && isOfCursor(err):
+		case err != nil && n == 0 && at.Page != "" && IsOfCursor(err):
 			return position{}, fmt.Errorf("%w: %w", ErrCursor, err)
 		case err != nil:
 			return position{}, err
@@ -232,9 +232,9 @@ func (f *finder) find(ctx, bounded context.Context, at position) (position, erro
 	return at, nil
 }
 
-// isOfCursor reports whether a storage may have refused a cursor: it has answered, and access is not
+// IsOfCursor reports whether a storage may have refused a cursor: it has answered, and access is not
 // the cause.
-func isOfCursor(err error) bool {
+func IsOfCursor(err error) bool {
 	for _, other := range []error{
 		storagedrivers.ErrUnavailable, storagedrivers.ErrClosed, storagedrivers.ErrBusy, fs.ErrPermission,
 		context.Canceled, context.DeadlineExceeded,
