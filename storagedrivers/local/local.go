@@ -265,7 +265,7 @@ func (f *folder) remove(key string) error {
 	if err != nil {
 		return f.lookupError(err)
 	}
-	return f.syncDir(path.Dir(key))
+	return f.syncDir(path.Dir(key), true)
 }
 
 func notAnObject(key string) error {

@@ -75,6 +75,12 @@ func (d *testDisk) work(driver *Driver) {
 		}
 	}
 	d.changeTwo(driver)
+	for _, content := range []string{"1", "2"} { // over the folders of the other one
+		for _, key := range []string{"h/i/j", "h"} {
+			store(key, content)
+			remove(key)
+		}
+	}
 	w, err := driver.Append(ctx, "growing", 0)
 	test.Must(t, err)
 	_, err = w.Write([]byte("known"))
