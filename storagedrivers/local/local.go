@@ -265,6 +265,7 @@ func (f *folder) remove(key string) error {
 	if err != nil {
 		return f.lookupError(err)
 	}
+	f.mark("unlinked")
 	return f.syncDir(path.Dir(key), true)
 }
 

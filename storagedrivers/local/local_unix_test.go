@@ -222,6 +222,10 @@ func TestSyncOfRemovedFolder(t *testing.T) {
 		}
 	}
 	test.Is(t, d.current.syncDir("a/gone", false), fs.ErrNotExist)
+	d.step = func(string) { test.Must(t, os.Remove(filepath.Join(d.path, "a"))) }
+	synced = nil
+	test.Must(t, d.Delete(t.Context(), "a/b", storagedrivers.DeleteOptions{}))
+	test.Equal(t, len(synced), 1, "folders synced for a deletion")
 	names := openDir(t, d.path)
 	synced = nil
 	test.Must(t, d.current.syncNames(names, "new/gone"))

@@ -331,7 +331,9 @@ func (c cut) since(id uint64) []moment {
 // write creates what the power failure has left of a folder in to.
 func (c cut) write(t *testing.T, folder string, id uint64, to string, written map[uint64]string) {
 	t.Helper()
-	since := c.since(id)
+	since := slices.DeleteFunc(slices.Clone(c.since(id)), func(m moment) bool {
+		return m.files[id].folder != folder // another one had the name, or none
+	})
 	all := map[string]bool{}
 	for _, m := range since {
 		for name := range m.names[folder] {
