@@ -285,9 +285,10 @@ func (r *recovery) giveBack(aside, key string) error {
 
 // syncFolders makes the changed names of intents durable.
 func (f *folder) syncFolders(intents []intent) error {
-	var failed []error
-	for _, name := range folders(intents) {
-		failed = append(failed, f.syncDir(name, true))
+	names := folders(intents)
+	failed := make([]error, len(names))
+	for i, name := range names {
+		failed[i] = f.syncDir(name, true)
 	}
 	return errors.Join(failed...)
 }
