@@ -293,7 +293,7 @@ func (d *driver) clear(c *conn, folder string) error {
 				return nil, listing.ErrFolder
 			}
 		}
-		return names, err
+		return names, ignoreMissing(err)
 	}
 	return listing.Clear(folder, read, func(folder string) error {
 		err := c.changeDir(path.Dir(folder)) // servers do not, or must not, remove the current folder
@@ -301,7 +301,11 @@ func (d *driver) clear(c *conn, folder string) error {
 			err = c.checkPathReply(folder, c.ftp.RemoveDir(folder))
 		}
 		if isRefusal(err) {
-			return fmt.Errorf("%w: %w", listing.ErrFolder, err)
+			_, file := c.stat(folder)
+			if !errors.Is(file, fs.ErrNotExist) || !isRefusal(c.changeDir(folder)) {
+				return fmt.Errorf("%w: %w", listing.ErrFolder, err)
+			}
+			err = nil // another client was faster
 		}
 		d.folders.Remove(folder)
 		return err

@@ -344,6 +344,23 @@ func TestNothingMayBeRenamed(t *testing.T) {
 	}
 }
 
+// TestFolderRemovedMeanwhile: another client removes a folder that is in the way of a key at the same time.
+func TestFolderRemovedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"MLSD", "RMD"} {
+		f := &fake{facts: true}
+		f.before = func(_ *session, command, _ string) string {
+			if command == at {
+				_ = os.RemoveAll(filepath.Join(f.root, "a")) // there is one
+			}
+			return ""
+		}
+		d := open(t, f.start(t).config())
+		test.Must(t, os.MkdirAll(filepath.Join(f.root, "a", "b"), 0o700))
+		test.Must(t, put(t, d, "a", "content", create))
+	}
+}
+
 // TestReplacedInSteps: a server does not rename over files, and the connection breaks around the
 // removal of the old object. The new one gets its name over another connection, or stays under its
 // temporary one.

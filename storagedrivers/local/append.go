@@ -56,7 +56,7 @@ func (w *appended) begin() error {
 				return err
 			}
 		}
-		return w.folder.syncDir(path.Dir(w.key))
+		return w.folder.syncDir(path.Dir(w.key), false)
 	})
 	if err == nil {
 		return nil

@@ -545,7 +545,7 @@ func (s syncs) wait() error {
 
 // folder adds the sync of the names in a folder.
 func (s *syncs) folder(c *commit, name string) {
-	*s = append(*s, func() error { return c.folder.syncDir(name) })
+	*s = append(*s, func() error { return c.folder.syncDir(name, false) })
 }
 
 // syncBytes makes the bytes of all staged objects durable, with the record and its name.

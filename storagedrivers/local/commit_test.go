@@ -290,6 +290,22 @@ func TestCrashLeavesOthers(t *testing.T) {
 	}
 }
 
+// TestRecoveryGivesBack: what a crashed request has moved aside, but is of another process, gets its name
+// back: an object whose folder was removed since, and a folder that has the name by now.
+func TestRecoveryGivesBack(t *testing.T) {
+	t.Parallel()
+	for aside, key := range map[string]string{"1.new": "a/b/c", "1.new/b/c": "a"} {
+		root := t.TempDir()
+		scratch := filepath.Join(root, scratchPrefix+"crashed")
+		test.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(scratch, aside)), dirPerm))
+		test.Must(t, os.WriteFile(filepath.Join(scratch, aside), []byte("theirs"), filePerm))
+		data := recordOf(recordOpen, intent{Do: create, Key: key, ETag: `"ours"`, Aside: "1"})
+		test.Must(t, os.WriteFile(filepath.Join(scratch, "2"+recordSuffix), data, filePerm))
+		recoverAll(t, root, func(*Driver) {})
+		holds(t, root, map[string]string{"a/b/c": "theirs"}, aside)
+	}
+}
+
 // newCommit returns a driver with the objects of before, and changes that replace "f/replaced", create
 // "created" and remove "f/removed".
 func newCommit(t *testing.T) (*Driver, []storagedrivers.Change) {
@@ -345,6 +361,48 @@ func TestCommitMeetsOthers(t *testing.T) {
 			if got := files(t, d.path); !met || !maps.Equal(got, want) {
 				t.Errorf("the folder has %v, want %v", got, want)
 			}
+		})
+	}
+}
+
+// TestCommitMeetsFolder: between two steps of a commit, another process removes the object that is to be
+// replaced, with its folder, or makes it a folder. Alone, the new object is stored, unless the folder holds
+// objects; after others, the removal counts.
+func TestCommitMeetsFolder(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		step, theirs string // the object that the other process stores; of a folder it only makes it
+		n            int    // of changes
+		err          error
+		want         map[string]string
+	}{
+		"no folder":    {"sealed", "", 1, nil, map[string]string{"f/replaced": "mine"}},
+		"empty folder": {"sealed", "f/replaced/x/", 1, nil, map[string]string{"f/replaced": "mine"}},
+		"folder":       {"sealed", "f/replaced/x", 1, storagedrivers.ErrInvalidKey, map[string]string{"f/replaced/x": "theirs"}},
+		"folder, of several": {
+			"named aside", "f/replaced/x", 2, nil, map[string]string{"created": "mine", "f/replaced/x": "theirs"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, changes := newCommit(t)
+			d.step = func(step string) {
+				if step == tt.step {
+					d.step = nil
+					test.Must(t, os.RemoveAll(filepath.Join(d.path, "f")))
+					theirs := filepath.Join(d.path, tt.theirs)
+					test.Must(t, os.MkdirAll(filepath.Dir(theirs), dirPerm))
+					if tt.theirs != "" && !strings.HasSuffix(tt.theirs, "/") {
+						test.Must(t, os.WriteFile(theirs, []byte("theirs"), filePerm))
+					}
+				}
+			}
+			_, err := d.Commit(t.Context(), changes[:tt.n])
+			test.Is(t, err, tt.err)
+			unstage(t, changes[:2])
+			test.Must(t, d.Close())
+			tt.want["other"] = "other"
+			holds(t, d.path, tt.want, tt.step)
 		})
 	}
 }

@@ -266,10 +266,7 @@ func empty(path string) bool {
 // openDir opens the folder of a key, and creates it if it is missing.
 func (f *folder) openDir(key string) (*os.File, error) {
 	name := path.Dir(key)
-	if dir := openBeneath(f.dir, name); dir != nil {
-		return dir, nil
-	}
-	dir, err := f.root.Open(name)
+	dir, err := f.openExisting(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		f.flush.forget(name)
 		if err := f.root.MkdirAll(name, dirPerm); errors.Is(err, fs.ErrNotExist) {
@@ -277,10 +274,22 @@ func (f *folder) openDir(key string) (*os.File, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("making folder %q: %w", name, mapFolderError(err))
 		}
-		dir, err = f.root.Open(name)
+		dir, err = f.openExisting(name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening folder %q: %w", name, mapFolderError(err))
+		return nil, fmt.Errorf("opening folder %q: %w", name, err)
+	}
+	return dir, nil
+}
+
+// openExisting opens a folder. A file in its place is an invalid key.
+func (f *folder) openExisting(name string) (*os.File, error) {
+	if dir := openBeneath(f.dir, name); dir != nil {
+		return dir, nil
+	}
+	dir, err := f.root.Open(name)
+	if err != nil {
+		return nil, mapFolderError(err)
 	}
 	stat, err := dir.Stat()
 	if err == nil && !stat.IsDir() {
@@ -292,6 +301,19 @@ func (f *folder) openDir(key string) (*os.File, error) {
 	return dir, nil
 }
 
+// openNearest opens a folder, or the next one above it that is there, and returns its name. Only with
+// mayBeGone nothing may have the name; a file may.
+func (f *folder) openNearest(name string, mayBeGone bool) (*os.File, string, error) {
+	for {
+		dir, err := f.openExisting(name)
+		gone := errors.Is(err, storagedrivers.ErrInvalidKey) || mayBeGone && errors.Is(err, fs.ErrNotExist)
+		if !gone || name == "." {
+			return dir, name, err
+		}
+		name = path.Dir(name)
+	}
+}
+
 // clear removes a folder that is in the way of a key, if all in it are folders.
 func (f *folder) clear(key string) error {
 	read := func(folder string) (names []string, err error) {
@@ -300,6 +322,9 @@ func (f *folder) clear(key string) error {
 			return nil, ignoreMissing(err)
 		}
 		defer dir.Close()
+		if stat, err := dir.Stat(); err != nil || device(stat) != device(f.opened) {
+			return nil, listing.ErrFolder // a file system of its own is no folder of objects
+		}
 		for {
 			entries, err := dir.ReadDir(64)
 			for _, entry := range entries {
@@ -315,24 +340,27 @@ func (f *folder) clear(key string) error {
 			}
 		}
 	}
-	return listing.Clear(key, read, func(folder string) error {
+	err := listing.Clear(key, read, func(folder string) error {
 		parent, err := f.root.Open(path.Dir(folder))
 		if err != nil {
 			return ignoreMissing(err)
 		}
 		defer parent.Close()
-		if err := ignoreMissing(removeFolder(parent, path.Base(folder))); err != nil {
-			return fmt.Errorf("%w: %w", listing.ErrFolder, err)
-		}
-		return nil
+		return ignoreMissing(removeFolder(parent, path.Base(folder)))
 	})
+	for _, stays := range []error{fs.ErrExist, fs.ErrPermission, errors.ErrUnsupported, syscall.EBUSY} {
+		if errors.Is(err, stays) { // the first is that of a folder that is not empty any more
+			return listing.ErrFolder
+		}
+	}
+	return err
 }
 
 // isGone reports whether err of renaming a file over an object means that the object was deleted: its
 // folder is gone too, or the object is a folder by now.
 func (f *folder) isGone(file string, err error) bool {
 	if !errors.Is(mapReadError(err), fs.ErrNotExist) {
-		return errors.Is(err, syscall.EISDIR)
+		return errors.Is(err, syscall.EISDIR) || errors.Is(err, fs.ErrExist) // the second is that of os.Root
 	}
 	_, missing := f.root.Lstat(file)
 	return missing == nil

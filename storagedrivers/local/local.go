@@ -278,7 +278,8 @@ func (f *folder) remove(key string) error {
 	if err != nil {
 		return f.lookupError(err)
 	}
-	return f.syncDir(path.Dir(key))
+	f.mark("unlinked")
+	return f.syncDir(path.Dir(key), true)
 }
 
 func notAnObject(key string) error {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -173,17 +174,20 @@ func TestSyncs(t *testing.T) {
 }
 
 // TestEmptyFolderWhileUsed: objects of a key and below it come and go at once. Each is stored, or its
-// key is invalid at that moment.
+// key is invalid at that moment, or taken if it must be new. Deleting never fails.
 func TestEmptyFolderWhileUsed(t *testing.T) {
 	t.Parallel()
-	s := unsynced(t, t.TempDir())
+	d := New(Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler))
+	d.synced = func(*os.File) error { return nil }
+	s := storagedrivers.New("test", d, storagedrivers.Options{})
 	var group errgroup.Group
 	for _, key := range []string{"a", "a/b", "a/b/c", "a/d/e", "a"} {
 		for _, mode := range []storagedrivers.Mode{storagedrivers.CreateOnly, storagedrivers.Overwrite} {
 			group.Go(func() error {
-				for range 100 {
+				for range 200 {
 					err := put(t, s, key, "x", mode)
-					if err != nil && !errors.Is(err, storagedrivers.ErrInvalidKey) && !errors.Is(err, fs.ErrExist) {
+					invalid, taken := errors.Is(err, storagedrivers.ErrInvalidKey), errors.Is(err, fs.ErrExist)
+					if err != nil && (invalid == taken || taken && mode == storagedrivers.Overwrite) {
 						return fmt.Errorf("storing %q: %w", key, err)
 					}
 					if err := s.Delete(t.Context(), key); err != nil {
@@ -194,7 +198,40 @@ func TestEmptyFolderWhileUsed(t *testing.T) {
 			})
 		}
 	}
-	test.Must(t, group.Wait())
+	test.Must(t, errors.Join(group.Wait(), s.Close()))
+}
+
+// TestSyncOfRemovedFolder: the removal of a folder is synced instead of the names that were in it, also if
+// an object has its name.
+func TestSyncOfRemovedFolder(t *testing.T) {
+	t.Parallel()
+	d := New(Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler))
+	s := storagedrivers.New("test", d, storagedrivers.Options{})
+	defer s.Close()
+	test.Must(t, put(t, s, "a/b", "x", storagedrivers.CreateOnly))
+	var synced []string
+	d.synced = func(file *os.File) error {
+		synced = append(synced, path.Base(file.Name()))
+		return nil
+	}
+	for _, name := range []string{"a/gone/c", "a/b/c", "a/b"} {
+		synced = nil
+		test.Must(t, d.current.syncDir(name, true))
+		if !slices.Equal(synced, []string{"a"}) {
+			t.Errorf("for %s, %q were synced", name, synced)
+		}
+	}
+	test.Is(t, d.current.syncDir("a/gone", false), fs.ErrNotExist)
+	d.step = func(string) { test.Must(t, os.Remove(filepath.Join(d.path, "a"))) }
+	synced = nil
+	test.Must(t, d.Delete(t.Context(), "a/b", storagedrivers.DeleteOptions{}))
+	test.Equal(t, len(synced), 1, "folders synced for a deletion")
+	names := openDir(t, d.path)
+	synced = nil
+	test.Must(t, d.current.syncNames(names, "new/gone"))
+	if len(synced) != 2 {
+		t.Errorf("a new folder in one that is gone: %q were synced", synced)
+	}
 }
 
 // TestFolderMadeAgain: the name of a folder that was removed, and made again for another one below it, is

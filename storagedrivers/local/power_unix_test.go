@@ -75,6 +75,12 @@ func (d *testDisk) work(driver *Driver) {
 		}
 	}
 	d.changeTwo(driver)
+	for _, content := range []string{"1", "2"} { // over the folders of the other one
+		for _, key := range []string{"h/i/j", "h"} {
+			store(key, content)
+			remove(key)
+		}
+	}
 	w, err := driver.Append(ctx, "growing", 0)
 	test.Must(t, err)
 	_, err = w.Write([]byte("known"))
@@ -325,7 +331,9 @@ func (c cut) since(id uint64) []moment {
 // write creates what the power failure has left of a folder in to.
 func (c cut) write(t *testing.T, folder string, id uint64, to string, written map[uint64]string) {
 	t.Helper()
-	since := c.since(id)
+	since := slices.DeleteFunc(slices.Clone(c.since(id)), func(m moment) bool {
+		return m.files[id].folder != folder // another one had the name, or none
+	})
 	all := map[string]bool{}
 	for _, m := range since {
 		for name := range m.names[folder] {

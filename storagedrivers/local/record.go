@@ -250,17 +250,18 @@ func (r *recovery) takeAway(one intent) error {
 }
 
 // returnAside removes the aside name of an object that is removed. An object of another process gets
-// its name back.
+// its name back, and so does a folder with such objects.
 func (r *recovery) returnAside(one intent) error {
 	aside := r.scratch + "/" + one.Aside + asideNew
 	moved, err := r.folder.root.Lstat(aside)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if err == nil && moved.IsDir() {
+		return r.folder.root.Rename(aside, one.Key)
+	}
 	if err == nil && etag(moved) != one.ETag {
-		if err = r.folder.root.Link(aside, one.Key); errors.Is(err, fs.ErrExist) {
-			err = nil
-		}
+		err = r.giveBack(aside, one.Key)
 	}
 	if err != nil {
 		return err
@@ -268,13 +269,26 @@ func (r *recovery) returnAside(one intent) error {
 	return r.folder.root.Remove(aside)
 }
 
+// giveBack links an object to its name again, unless another one has it. The folder of the name may have
+// been empty, and removed.
+func (r *recovery) giveBack(aside, key string) error {
+	dir, err := r.folder.openDir(key)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err = r.folder.root.Link(aside, key); errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
 // syncFolders makes the changed names of intents durable.
 func (f *folder) syncFolders(intents []intent) error {
-	var failed []error
-	for _, name := range folders(intents) {
-		if _, err := f.root.Lstat(name); err == nil {
-			failed = append(failed, f.syncDir(name))
-		}
+	names := folders(intents)
+	failed := make([]error, len(names))
+	for i, name := range names {
+		failed[i] = f.syncDir(name, true)
 	}
 	return errors.Join(failed...)
 }

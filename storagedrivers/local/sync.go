@@ -20,14 +20,14 @@ func (d *Driver) syncBy(call func(*os.File) error, file *os.File) error {
 	return call(file)
 }
 
-// syncDir syncs the names in a folder.
-func (f *folder) syncDir(name string) error {
+// syncDir syncs the names in a folder, or the removal of a folder that may be gone.
+func (f *folder) syncDir(name string, mayBeGone bool) error {
 	if !f.sync {
 		return nil
 	}
-	dir, err := f.root.Open(name)
+	dir, name, err := f.openNearest(name, mayBeGone)
 	if err != nil {
-		return fmt.Errorf("opening folder %q: %w", name, mapError(err))
+		return fmt.Errorf("opening folder %q: %w", name, err)
 	}
 	defer dir.Close()
 	return f.syncOpenDir(dir, name)
@@ -55,9 +55,9 @@ func (f *folder) syncNames(dir *os.File, name string) error {
 		return nil
 	}
 	for above := name; above != "."; {
-		above = path.Dir(above)
-		parent, err := f.root.Open(above)
-		if err != nil {
+		var parent *os.File
+		var err error
+		if parent, above, err = f.openNearest(path.Dir(above), true); err != nil {
 			return err
 		}
 		if err := errors.Join(f.syncBy(syncFolder, parent), parent.Close()); err != nil {

@@ -112,8 +112,9 @@ func (d *driver) date(ctx context.Context, u *upload) error {
 	return nil
 }
 
-// nameAttempts bounds how often a name may be taken by an upload that is then rolled back or replaced.
-const nameAttempts = 5
+// nameAttempts bounds how often a name may be taken by an upload that is then rolled back or replaced, or
+// may be a folder by turns.
+const nameAttempts = 10
 
 // name names the object, in a way that the host supports.
 func (d *driver) name(c *conn, u *upload) error {

@@ -3,6 +3,7 @@ package sftp
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
@@ -320,6 +323,32 @@ func TestNamedOnce(t *testing.T) {
 		test.Is(t, errs[1-stored], fs.ErrExist)
 		has(t, drivers[0], key, []byte(fmt.Sprint(stored)))
 	}
+}
+
+// TestEmptyFolderWhileUsed: objects of a key and below it come and go at once. Each is stored, or its
+// key is invalid at that moment, or taken if it must be new.
+func TestEmptyFolderWhileUsed(t *testing.T) {
+	t.Parallel()
+	d := newHost(t).driver(t, ".")
+	var group errgroup.Group
+	for _, key := range []string{"a", "a/b", "a/b/c", "a/d/e", "a"} {
+		for _, mode := range []storagedrivers.Mode{storagedrivers.CreateOnly, storagedrivers.Overwrite} {
+			group.Go(func() error {
+				for range 30 {
+					_, err := d.Put(t.Context(), key, strings.NewReader("x"), storagedrivers.PutOptions{Mode: mode})
+					invalid, taken := errors.Is(err, storagedrivers.ErrInvalidKey), errors.Is(err, fs.ErrExist)
+					if err != nil && (invalid == taken || taken && mode == storagedrivers.Overwrite || errors.Is(err, fs.ErrNotExist)) {
+						return fmt.Errorf("storing %q: %w", key, err)
+					}
+					if err := d.Delete(t.Context(), key, storagedrivers.DeleteOptions{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+						return fmt.Errorf("deleting %q: %w", key, err)
+					}
+				}
+				return nil
+			})
+		}
+	}
+	test.Is(t, group.Wait(), nil)
 }
 
 // TestReplacedInSteps: a host cannot replace a file in one step, and refuses to name the new object

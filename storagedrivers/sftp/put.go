@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	pkgsftp "github.com/pkg/sftp"
@@ -136,11 +137,13 @@ func (d *driver) makeTemp(ctx context.Context, c *conn, folder string) (*pkgsftp
 	name := strings.TrimSuffix(folder, "/") + "/" + tempPrefix + rand.Text() + tempSuffix
 	open := func() (*pkgsftp.File, error) { return c.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL) }
 	file, err := open()
-	if err != nil && !unavailable(err) && !errors.Is(err, fs.ErrPermission) {
-		if err := c.MkdirAll(folder); err != nil {
-			return nil, "", fmt.Errorf("making a folder: %w", err)
+	for attempt := 1; err != nil && !unavailable(err) && !errors.Is(err, fs.ErrPermission) &&
+		!errors.Is(err, syscall.ENOTDIR) && attempt < nameAttempts; attempt++ {
+		// Others may make the folder at the same time, or remove it while it is empty.
+		unmade := c.MkdirAll(folder)
+		if file, err = open(); err != nil && unmade != nil {
+			err = unmade
 		}
-		file, err = open()
 	}
 	if unavailable(err) { // it may exist although the answer is lost
 		d.discardLater(ctx, name)
@@ -151,8 +154,17 @@ func (d *driver) makeTemp(ctx context.Context, c *conn, folder string) (*pkgsftp
 	return file, name, nil
 }
 
-// clear removes a folder that is in the way of a key, if all in it are folders.
+// clear removes a folder that is in the way of a key, if all in it are folders. Others may be faster.
 func (c *conn) clear(folder string) error {
+	reason := func(err error) error {
+		switch {
+		case err == nil, unavailable(err):
+			return err
+		case errors.Is(mapError(err), fs.ErrNotExist):
+			return nil
+		}
+		return listing.ErrFolder
+	}
 	read := func(folder string) (names []string, err error) {
 		entries, err := c.ReadDir(folder)
 		for _, entry := range entries {
@@ -161,15 +173,9 @@ func (c *conn) clear(folder string) error {
 			}
 			names = append(names, entry.Name())
 		}
-		return names, err
+		return names, reason(err)
 	}
-	return listing.Clear(folder, read, func(folder string) error {
-		err := c.RemoveDirectory(folder)
-		if err == nil || unavailable(err) {
-			return err
-		}
-		return fmt.Errorf("%w: %w", listing.ErrFolder, err)
-	})
+	return listing.Clear(folder, read, func(folder string) error { return reason(c.RemoveDirectory(folder)) })
 }
 
 // Parts of the names of temporary files, which are not valid keys.

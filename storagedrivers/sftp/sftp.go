@@ -157,13 +157,20 @@ func (d *driver) Delete(ctx context.Context, key string, opts storagedrivers.Del
 		return errors.ErrUnsupported
 	}
 	defer d.kept.Change(key)
-	return run(ctx, d.pool, func(c *conn) error {
+	remove := func(c *conn) error {
 		info, err := d.find(c, key)
 		if err != nil { // Remove would take an empty folder, too
 			return err
 		}
 		d.removed.Add(d.path(key), info.ModTime)
 		return c.Remove(d.path(key))
+	}
+	return run(ctx, d.pool, func(c *conn) error {
+		err := remove(c)
+		for attempt := 1; failed(err) && attempt < nameAttempts; attempt++ { // it may have become a folder
+			err = remove(c)
+		}
+		return err
 	})
 }
 
