@@ -489,11 +489,11 @@ func (u *Upload) discard(ctx context.Context, event Event, mayBeStored bool) err
 	return nil
 }
 
-// Drop removes an upload whose creation fails, because its client will create another one. failures
-// are those of its item, nil if it was not received. It returns false if a later request can find the
-// upload, or if its item may be stored.
+// Drop removes an upload whose creation fails, because its client will create another one, or the
+// final upload of a multipart upload again. failures are those of its item, nil if it was not
+// received. It returns false if a later request can find the upload, or if its item may be stored.
 func (u *Upload) Drop(ctx context.Context, failures item.Failures) bool {
-	if len(u.Parts) > 0 || u.Outcome != nil {
+	if len(u.Parts) > 0 && !u.Exact || u.Outcome != nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTime)

@@ -368,6 +368,7 @@ func (q *request) finish(store *resumable.Store, rec resumable.Record) (storaged
 	})
 	switch {
 	case failures != nil:
+		u.Drop(q.ctx, failures) // a repeated completion makes it again
 		return storagedrivers.Info{}, q.failure(failures)
 	case u.Outcome == nil:
 		return storagedrivers.Info{}, errorOf(slowDown, "the upload is being completed, try again later")

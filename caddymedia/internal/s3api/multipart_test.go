@@ -242,12 +242,16 @@ func TestRefusedCompletion(t *testing.T) {
 	f.put(t, docs, "a.bin", "old")
 	m := f.begin(t, docs, "a.bin")
 	m.mustSend(t, 1, []byte("new"))
+	before := f.site.Keys(t, "")
 	_, err := f.CompleteMultipartUpload(t.Context(), &awss3.CompleteMultipartUploadInput{
 		Bucket: &m.bucket, Key: &m.key, UploadId: &m.id, IfNoneMatch: aws.String("*"), MultipartUpload: &types.CompletedMultipartUpload{Parts: m.parts},
 	})
 	wantCode(t, "completion if there is none", err, "PreconditionFailed")
 	if got := f.get(t, docs, "a.bin"); got != "old" {
 		t.Errorf("stored: %q", got)
+	}
+	if after := f.site.Keys(t, ""); !slices.Equal(after, before) {
+		t.Errorf("after the refusal: %q, want %q", after, before)
 	}
 	if _, err := m.complete(t, m.parts...); err != nil || f.get(t, docs, "a.bin") != "new" {
 		t.Errorf("completed without the condition: %v, %q", err, f.get(t, docs, "a.bin"))
