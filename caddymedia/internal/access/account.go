@@ -68,9 +68,9 @@ func (a Account) AllRights() []Right {
 	return slices.Compact(slices.Sorted(slices.Values(a.Rights)))
 }
 
-// Fingerprint returns a hash of the account, which changes with any part of it. A token carries the
-// fingerprint of its account, so changing the account revokes its tokens. The order of aliases and
-// rights, and repeated ones, make no difference.
+// Fingerprint returns a hash of the account, which changes with any part of it but the S3 secret. A
+// token carries the fingerprint of its account, so changing the account revokes its tokens. The order
+// of aliases and rights, and repeated ones, make no difference.
 func (a Account) Fingerprint() string {
 	fields := append([]string{a.APIKey, a.PasswordHash}, slices.Compact(slices.Sorted(slices.Values(a.Aliases)))...)
 	for _, right := range a.AllRights() {
