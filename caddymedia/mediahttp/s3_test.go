@@ -25,7 +25,7 @@ func ExampleNewS3() {
 		Accounts: map[string]*media.Account{
 			"shop": {PasswordHash: "unused", S3Secret: "sixteen bytes or more", May: []string{"upload", "replace", "list"}},
 		},
-		Comparer: tokens.CompareFunc(func(_, _ []byte) (bool, error) { return false, nil }), // nobody logs in
+		Comparer: tokens.CompareFunc(func(_, _ []byte) (bool, error) { return false, nil }), // no login succeeds
 		Tokens:   tokenmemory.New(nil),
 	})
 	if err != nil {

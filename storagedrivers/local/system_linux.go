@@ -91,7 +91,7 @@ func statBeneath(dir *os.File, key string, follow bool) (storagedrivers.Info, fs
 	case unix.S_IFDIR:
 		mode = fs.ModeDir
 	}
-	return infoOf(key, stat.Ino, time.Unix(stat.Mtim.Unix()), stat.Size), mode, nil
+	return infoFrom(key, &stat), mode, nil
 }
 
 // rename renames a file in an open folder to a name in another one.
@@ -151,7 +151,11 @@ func regular(key string, stat *unix.Stat_t) (storagedrivers.Info, bool) {
 	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
 		return storagedrivers.Info{}, false
 	}
-	return infoOf(key, stat.Ino, time.Unix(stat.Mtim.Unix()), stat.Size), true
+	return infoFrom(key, stat), true
+}
+
+func infoFrom(key string, stat *unix.Stat_t) storagedrivers.Info {
+	return infoOf(key, stat.Ino, time.Unix(stat.Mtim.Unix()), stat.Size)
 }
 
 func (f *rawFile) osFile() (*os.File, error) {

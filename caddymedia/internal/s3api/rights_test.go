@@ -183,7 +183,7 @@ func TestAliasesOfAccounts(t *testing.T) {
 	}
 }
 
-// TestUploadsOfOthers: nobody sees, continues, completes or ends the multipart uploads of another account, whatever its rights.
+// TestUploadsOfOthers: no account lists, continues, completes or aborts the multipart uploads of another, with any rights.
 func TestUploadsOfOthers(t *testing.T) {
 	t.Parallel()
 	f, vars := withUploads(t)

@@ -121,8 +121,8 @@ func TestStrangersLearnNothing(t *testing.T) {
 	}
 }
 
-// TestThrottledStrangers: wrong signatures slow down the address that they come from, and nobody else: neither the account that
-// they name, nor other addresses, nor a right signature from the same one.
+// TestThrottledStrangers: wrong signatures throttle their client address only. The account that they name, other addresses,
+// and right signatures from the same address are not throttled.
 func TestThrottledStrangers(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)

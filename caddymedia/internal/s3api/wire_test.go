@@ -161,7 +161,7 @@ const (
 	streamingTrailer       = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
 )
 
-// TestChunksOnTheWire sends bodies in chunks that somebody on the way has altered, as an object and as a part. Nothing is stored,
+// TestChunksOnTheWire sends bodies whose chunks are altered on the way, as an object and as a part. Nothing is stored,
 // and nothing staged is left.
 func TestChunksOnTheWire(t *testing.T) {
 	t.Parallel()
