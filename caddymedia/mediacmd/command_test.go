@@ -3,6 +3,7 @@ package mediacmd
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -279,6 +280,45 @@ func TestCache(t *testing.T) {
 	caches = `{}`
 	if out, _, err := run(t, cacheCommand(), "--address", strings.TrimPrefix(admin.URL, "http://")); err != nil || out != "no storage has a cache\n" {
 		t.Errorf("%q, error %v", out, err)
+	}
+}
+
+// TestHealth: the command shows what the running Caddy says of its storages and tokens, and fails if one cannot be used.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	const since = `"since": "2026-11-28T10:00:00Z"`
+	for _, tt := range []struct {
+		name, answer, args, out, messages string
+		fails                             bool
+	}{
+		{"up", `{"storages": [{"name": "default", "health": {"state": "up", ` + since + `}}], "tokens": {"ok": true}}`,
+			"", "default  up  2026-11-28T10:00:00Z\n", "", false},
+		{"first check", `{"storages": [{"name": "default", "health": {"state": "unknown"}}], "tokens": {"ok": true}}`,
+			"", "default  unknown  \n", "", false},
+		{"storage down", `{"storages": [{"name": "bucket", "health": {"state": "down", ` + since + `, "message": "The key is wrong."}}], "tokens": {"ok": true}}`,
+			"--quiet", "", "bucket: The key is wrong.\n", true},
+		{"tokens down", `{"storages": [], "tokens": {"ok": false, "message": "The token store cannot be used."}}`,
+			"", "", "The token store cannot be used.\n", true},
+		{"JSON", `{"storages": [{"name": "default", "health": {"state": "down", ` + since + `, "message": "m", "detail": "d"}}], "tokens": {"ok": true}}`,
+			"--json", `{"storages":[{"name":"default","health":{"state":"down","since":"2026-11-28T10:00:00Z","message":"m"}}],"tokens":{"ok":true,"message":""}}` + "\n", "", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/media/health" {
+					t.Errorf("%s is asked", r.URL.Path)
+				}
+				_, _ = io.WriteString(w, tt.answer)
+			}))
+			t.Cleanup(admin.Close)
+			out, messages, err := run(t, healthCommand(), append(strings.Fields(tt.args), "--address", strings.TrimPrefix(admin.URL, "http://"))...)
+			if out != tt.out || messages != tt.messages || errors.Is(err, errReported) != tt.fails || (err != nil) != tt.fails {
+				t.Errorf("%q, %q, %v", out, messages, err)
+			}
+		})
+	}
+	if _, _, err := run(t, healthCommand(), "--address", "localhost:1"); err == nil || !strings.Contains(err.Error(), "asking the running Caddy") {
+		t.Errorf("without a Caddy: %v", err)
 	}
 }
 
