@@ -179,7 +179,6 @@ var tested = map[string]string{
 	"go build":                       "TestGoProgram",
 	"OTEL_":                          "the tests of package observe",
 	"go run ./caddymedia/caddy run":  "TestExampleRuns",
-	"go run ./caddymedia/caddy hash": "# it asks for a password",
 	"go test":                        "# the tests themselves",
 	"MEDIA_BENCH_DIR=":               "# the benchmarks take minutes",
 	"xcaddy build":                   ".ci/run",

@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,4 +147,42 @@ func algorithmOf(hash string) string {
 	default:
 		return ""
 	}
+}
+
+// NewPassword returns a random password and its hash.
+func NewPassword() (password, hash string, err error) {
+	password = rand.Text() // 130 bits, without digits that look like letters
+	hash, err = hashOf(password)
+	return password, hash, err
+}
+
+const (
+	saltBytes = 16
+	saltField = 4 // of "$argon2id$v=19$m=47104,t=1,p=1$<salt>$<key>"
+)
+
+// hashOf hashes a password with Caddy's argon2id module at its default cost. The module takes the
+// cost from a hash, so the hash is made from the module's own fake hash with another salt.
+func hashOf(password string) (string, error) {
+	info, err := caddy.GetModule("http.authentication.hashes.argon2id")
+	if err != nil {
+		return "", fmt.Errorf("looking for the password hash: %w", err)
+	}
+	module, ok := info.New().(caddyauth.Hasher)
+	if !ok {
+		return "", errors.New("the password hash cannot hash")
+	}
+	salt := make([]byte, saltBytes)
+	_, _ = rand.Read(salt) // it never fails
+	fields := strings.Split(string(module.FakeHash()), "$")
+	if len(fields) <= saltField {
+		return "", errors.New("the password hash is of an unknown form")
+	}
+	fields[saltField] = base64.RawStdEncoding.EncodeToString(salt)
+	hasher, _, err := caddyauth.DecodeHash([]byte(strings.Join(fields, "$")))
+	if err != nil {
+		return "", fmt.Errorf("reading the cost of the password hash: %w", err)
+	}
+	hash, err := hasher.Hash([]byte(password))
+	return string(hash), err
 }

@@ -57,7 +57,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	app := module.(*App) // this is what "media" is
 	if len(app.Accounts) == 0 {
-		ctx.Logger().Warn("no account: no client can upload; write in the global option media: account <API key> <password hash>")
+		ctx.Logger().Warn("no account: no client can upload; put the output of caddy media account <name> into the global option media")
 	}
 	h.contract = mediahttp.New(app, HandlerOptions(app.Redacted(ctx.Slogger())))
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {

@@ -1,0 +1,39 @@
+package plugin
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
+)
+
+// TestNewPassword: a password is long, its hash has Caddy's cost, and no two have the same salt.
+func TestNewPassword(t *testing.T) {
+	t.Parallel()
+	password, hash, err := NewPassword()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, otherHash, err := NewPassword()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(password) < 24 || strings.Trim(password, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" { // 5 bits a letter
+		t.Errorf("password %s", password)
+	}
+	var module caddyauth.Argon2idHash
+	if ok, err := module.Compare([]byte(hash), []byte(password)); !ok || err != nil {
+		t.Errorf("the hash %s is not that of the password: %v", hash, err)
+	}
+	if ok, _ := module.Compare([]byte(hash), []byte(other)); ok {
+		t.Error("the hash fits another password")
+	}
+	fields, others := strings.Split(hash, "$"), strings.Split(otherHash, "$")
+	fake := strings.Split(string(module.FakeHash()), "$")
+	if fields[3] != fake[3] {
+		t.Errorf("the cost is %s, want Caddy's %s", fields[3], fake[3])
+	}
+	if fields[4] == others[4] || fields[4] == fake[4] || len(fields[4]) != len(fake[4]) {
+		t.Errorf("the salts are %s and %s", fields[4], others[4])
+	}
+}

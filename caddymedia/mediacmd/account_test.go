@@ -1,0 +1,58 @@
+package mediacmd
+
+import (
+	"encoding/json"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestAccount: the output is pasted into a Caddyfile, and its password logs in.
+func TestAccount(t *testing.T) { // not parallel: Caddy provisions one configuration at a time
+	out, _, err := run(t, accountCommand(), "shop.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out, "\n")
+	if len(lines) != 4 || !strings.Contains(lines[0], "The password of shop.2.") || !strings.HasPrefix(lines[2], "account shop.2 $argon2id$") {
+		t.Fatalf("output\n%s", out)
+	}
+	password := strings.TrimPrefix(lines[1], "#   ")
+	file := filepath.Join(t.TempDir(), "Caddyfile")
+	config := "{\nmedia {\ntokens memory\nstorage default {\ndriver local " + t.TempDir() + "\n}\n" + out + "}\n}\n"
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := (&configSource{file: file}).open(new(output))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.App.Cleanup()
+	if _, _, err := s.App.Service().Issuer().Issue(t.Context(), "shop.2", password, netip.Addr{}); err != nil {
+		t.Errorf("logging in with %q: %v", password, err)
+	}
+}
+
+func TestAccountJSON(t *testing.T) {
+	t.Parallel()
+	out, _, err := run(t, accountCommand(), "shop", "--json")
+	var got accountResult
+	if err != nil || json.Unmarshal([]byte(out), &got) != nil || got.Name != "shop" || got.Password == "" || !strings.HasPrefix(got.Hash, "$argon2id$") {
+		t.Errorf("%s, error %v", out, err)
+	}
+}
+
+// TestAccountNames: a name that a Caddyfile refuses is refused.
+func TestAccountNames(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", "my shop", "a/b", "{env.X}", "shop\naccount other", "$HOME", `"x"`, strings.Repeat("a", 129)} {
+		if out, _, err := run(t, accountCommand(), name); err == nil || !strings.Contains(err.Error(), "an API key is 1 to 128 of") || out != "" {
+			t.Errorf("%q: %q, error %v", name, out, err)
+		}
+	}
+	if _, _, err := run(t, accountCommand()); err == nil || !strings.HasPrefix(err.Error(), "account needs <name>") {
+		t.Errorf("error %v", err)
+	}
+}
