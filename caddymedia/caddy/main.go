@@ -2,10 +2,8 @@
 package main
 
 import (
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
-	_ "github.com/caddyserver/caddy/v2/modules/standard"
-
 	_ "github.com/caddymedia/media/caddymedia"
+	"github.com/caddymedia/media/caddymedia/internal/program"
 )
 
-func main() { caddycmd.Main() }
+func main() { program.Main() }

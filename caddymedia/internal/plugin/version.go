@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"cmp"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -21,13 +22,22 @@ func Version() string {
 	return versionOf(info)
 }
 
-const unknownBuild = "unknown build"
+// OwnVersion returns the first part of Version: that of this plug-in.
+func OwnVersion() string {
+	own, _, _ := strings.Cut(Version(), separator)
+	return own
+}
+
+const (
+	unknownBuild = "unknown build"
+	separator    = ", "
+)
 
 // versionOf returns the version in the information of a build.
 func versionOf(info *debug.BuildInfo) string {
 	ours, caddy := unknownBuild, "Caddy of an unknown version"
 	if info.Main.Path == modulePath { // in another module, the revision would be that of the other one
-		ours = cmp.Or(revision(info.Settings), published(info.Main.Version), unknownBuild)
+		ours = cmp.Or(released(info.Main.Version), revision(info.Settings), published(info.Main.Version), unknownBuild)
 	}
 	for _, m := range info.Deps {
 		switch {
@@ -39,7 +49,18 @@ func versionOf(info *debug.BuildInfo) string {
 			ours = m.Replace.Path + " " + m.Replace.Version
 		}
 	}
-	return strings.Join([]string{ours, caddy, info.GoVersion}, ", ")
+	return strings.Join([]string{ours, caddy, info.GoVersion}, separator)
+}
+
+// unreleased matches a version that go build made for a commit without a tag, or for a changed checkout.
+var unreleased = regexp.MustCompile(`[.-]\d{14}-[0-9a-f]{12}|\+dirty$`)
+
+// released returns a version that a tag names, or "".
+func released(version string) string {
+	if unreleased.MatchString(version) {
+		return ""
+	}
+	return published(version)
 }
 
 // published returns the version of a module that was downloaded, or "".

@@ -27,7 +27,12 @@ func TestVersion(t *testing.T) {
 		{"fork", "caddy", "", ours("v1.4.0", &debug.Module{Path: "example.com/fork", Version: "v1.4.1"}), nil, "example.com/fork v1.4.1"},
 		{"folder", "caddy", "", ours("v0.0.0-00010101000000-000000000000", &debug.Module{Path: "/home/eva/media", Version: "(devel)"}), nil, unknownBuild},
 		{"folder, in another repository", "example.com/shop", "", ours("v0.0.0", &debug.Module{Path: "../media"}), committed, unknownBuild},
-		{"checkout", modulePath, "v0.0.0-20261128040224-c4827f2d", nil, committed, "commit c4827f2d9e1b of 2026-11-28 04:02"},
+		{"checkout", modulePath, "v0.0.0-20261128040224-c4827f2d9e1b", nil, committed, "commit c4827f2d9e1b of 2026-11-28 04:02"},
+		{"checkout after a release", modulePath, "v1.4.1-0.20261128040224-c4827f2d9e1b", nil, committed, "commit c4827f2d9e1b of 2026-11-28 04:02"},
+		{"checkout of a release", modulePath, "v1.4.0", nil, committed, "v1.4.0"},
+		{"checkout of a release candidate", modulePath, "v1.4.0-rc.1", nil, committed, "v1.4.0-rc.1"},
+		{"changed checkout of a release", modulePath, "v1.4.0+dirty", nil, changed, "commit c4827f2d9e1b with changes"},
+		{"go install of a commit", modulePath, "v1.4.1-0.20261128040224-c4827f2d9e1b", nil, nil, "v1.4.1-0.20261128040224-c4827f2d9e1b"},
 		{"changed checkout", modulePath, "", nil, changed, "commit c4827f2d9e1b with changes"},
 		{"go install", modulePath, "v1.4.0", nil, nil, "v1.4.0"},
 		{"go run", modulePath, "(devel)", nil, nil, unknownBuild},
@@ -45,6 +50,9 @@ func TestVersion(t *testing.T) {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})
+	}
+	if got := OwnVersion() + ", "; !strings.HasPrefix(Version(), got) {
+		t.Errorf("the first part of %q is %q", Version(), got)
 	}
 	if got := Version(); !strings.Contains(got, ", go1.") {
 		t.Errorf("this build is %q", got)
