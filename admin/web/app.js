@@ -91,6 +91,7 @@ async function show(focus = true, first) {
 	fill(main, page.content);
 	for (const area of state.uploadAreas.values()) area.away();
 	if (!focus) return;
+	refreshPublicNotice();
 	scrollTo(0, 0);
 	/** @type {HTMLElement | null} */
 	const same = held ? main.querySelector(`select#${CSS.escape(held)}`) : null;
@@ -158,7 +159,7 @@ function frame(session) {
 				class: 'small',
 				onclick: (event) => logOut(event.currentTarget),
 			}, 'Log out'));
-	fill(byId('notices'), readOnlyNotice(session), persistenceNotice(session));
+	fill(byId('notices'), publicNotice(session), readOnlyNotice(session), persistenceNotice(session));
 }
 
 /** @param {HTMLElement} button */
@@ -171,6 +172,23 @@ function logOut(button) {
 		}
 		location.reload();
 	});
+}
+
+/** @param {Session} session */
+function publicNotice(session) {
+	if (!session.public_password) return null;
+	return h('aside', { id: 'public-password', class: 'notice warn', 'aria-label': 'Public password' },
+		icon('down'),
+		h('div', null, h('p', null, h('strong', null, 'Everyone knows a password of this server')),
+			h('p', null, rich(session.public_password))));
+}
+
+// Ends the notice once nobody has the password, or changes it.
+async function refreshPublicNotice() {
+	const notice = document.getElementById('public-password');
+	if (!notice) return;
+	const session = await get(['session']).catch(() => state.session);
+	notice.replaceWith(publicNotice(session) ?? '');
 }
 
 /** @param {Session} session */
@@ -225,6 +243,7 @@ byId('skip').addEventListener('click', (event) => {
 	main.focus();
 });
 addEventListener('hashchange', () => show());
+addEventListener('newpassword', refreshPublicNotice);
 addEventListener('beforeunload', (event) => {
 	if (state.unsaved() || isBusy()) event.preventDefault();
 });

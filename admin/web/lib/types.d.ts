@@ -44,6 +44,8 @@ interface Session {
 	why_not: string;
 	lasting: boolean;
 	lasting_note: string;
+	/** Who has the password of the example, and what to do; empty if nobody has. */
+	public_password?: string;
 	log_out?: boolean;
 }
 

@@ -138,6 +138,7 @@ async function endTokens(button, key) {
 
 /** @param {{api_key: string, password: string}} account */
 async function showPassword({ api_key: key, password }) {
+	dispatchEvent(new Event('newpassword'));
 	guard(() => true, 'The new password will not be shown again.');
 	await ask('The new password', [
 		h('p', { class: 'notice' }, icon('lock'),

@@ -10,7 +10,16 @@ await run(async () => {
 	// The notice says that changes are lost on restart, and how to keep them.
 	const notice = page.getByRole('complementary', { name: 'Changes are lost on restart' });
 	await notice.getByText('--resume', { exact: false }).first().waitFor();
+	// Another says whose password is public, on each page and after a reload, without a way to dismiss it.
+	const everyone = page.getByRole('complementary', { name: 'Public password' });
+	await everyone.getByText('account try-out, panel user admin. Replace it: caddy media account <name> prints another one').waitFor();
+	assert.equal(await everyone.getByRole('button').count(), 0);
 	await shot(page, '1-start');
+	await accessible(page, 'the start');
+	await page.setViewportSize({ width: 320, height: 640 });
+	await accessible(page, 'the start on a narrow screen');
+	await shot(page, '1-narrow');
+	await page.setViewportSize({ width: 1280, height: 900 });
 
 	// An SFTP storage, with a wrong password.
 	await link('Add storage').click();
@@ -71,6 +80,14 @@ await run(async () => {
 	await link('gallery').waitFor();
 	assert.ok(!(await page.content()).includes(password), 'the password is shown again');
 	assert.equal((await logIn('gallery', password)).status, 200, 'logging in with the shown password');
+
+	// The public password of the other account is changed, that of the user stays.
+	await button('New password for try-out').click();
+	await button('Set new password').click();
+	await once.getByRole('button', { name: 'I have saved it' }).click();
+	await everyone.getByText('It is in the documentation: panel user admin.').waitFor();
+	await page.reload();
+	await everyone.getByText('panel user admin.').waitFor();
 
 	// An image, dropped.
 	await link('Items').click();

@@ -34,6 +34,7 @@ const (
 type login struct {
 	base         string            // of the panel
 	fingerprints map[string]string // of users and their hashes
+	public       []string          // users with the password of Caddyfile.example
 	passwords    *access.Passwords
 	sessions     *sessions
 	limits       sessionLimits
@@ -61,7 +62,7 @@ func (p *Panel) newLogin(app *plugin.App) (*login, error) {
 	if l.passwords, err = app.Passwords(loginRealm, hashes); err != nil {
 		return nil, err
 	}
-	l.sessions = openSessions()
+	l.public, l.sessions = plugin.PublicNames(hashes), openSessions()
 	return l, nil
 }
 

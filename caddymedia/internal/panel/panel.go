@@ -76,6 +76,8 @@ type Panel struct {
 	guard  *http.CrossOriginProtection
 	args   []string // of the command that started Caddy
 	now    func() time.Time
+
+	publicNote string // for the session
 }
 
 const (
@@ -116,11 +118,14 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 	if p.pages, err = newPages(web.Files); err != nil {
 		return fmt.Errorf("reading the pages: %w", err)
 	}
+	var public []string
 	if len(p.Login) > 0 {
 		if p.login, err = p.newLogin(app); err != nil {
 			return fmt.Errorf("login: %w", err)
 		}
+		public = p.login.public
 	}
+	p.publicNote = publicNote(app.PublicAccounts(), public)
 	p.gate = caller.New(app, caller.Options(plugin.HandlerOptions(app.Redacted(ctx.Slogger()))))
 	provisioned.Store(p, app.Service())
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {

@@ -30,6 +30,8 @@ type session struct {
 	// them.
 	Lasting     bool   `json:"lasting"`
 	LastingNote string `json:"lasting_note"`
+	// PublicPassword says who has the password of Caddyfile.example, and what to do. It is empty if nobody has.
+	PublicPassword string `json:"public_password"`
 	// StartedFrom is the file that Caddy was started with, if that is known.
 	StartedFrom string `json:"started_from"`
 }
@@ -49,7 +51,7 @@ func (p *Panel) session(ctx context.Context, v visitor) session {
 		s.Lasting = true // what they change does
 		return s
 	}
-	s.StartedFrom = valueOf(p.args, "--config", "-c")
+	s.StartedFrom, s.PublicPassword = valueOf(p.args, "--config", "-c"), p.publicNote
 	running, err := p.api.Running(ctx)
 	var why string
 	if err != nil {
@@ -72,6 +74,25 @@ func (p *Panel) session(ctx context.Context, v visitor) session {
 		s.Lasting = true
 	}
 	return s
+}
+
+// publicNote returns the note that accounts and users of the panel have the password of Caddyfile.example,
+// empty for none.
+func publicNote(accounts, users []string) string {
+	var who []string
+	for _, logins := range []struct {
+		noun  string
+		names []string
+	}{{"account", accounts}, {"panel user", users}} {
+		for _, name := range logins.names {
+			who = append(who, logins.noun+" `"+name+"`")
+		}
+	}
+	if len(who) == 0 {
+		return ""
+	}
+	return "It is in the documentation: " + strings.Join(who, ", ") + ". " +
+		"Replace it: `caddy media account <name>` prints another one, with its hash and the line for the Caddyfile."
 }
 
 // resumed reports whether Caddy starts with the last running configuration.

@@ -1,6 +1,8 @@
 package panel
 
 import (
+	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/adminapi"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
 )
 
 // TestSession: changes last only if Caddy starts with its saved configuration and has saved the
@@ -79,6 +82,66 @@ func TestSessionWithoutAdmin(t *testing.T) {
 	if s.Lasting || !strings.Contains(s.WhyNot, "`admin off`") || !s.Editor {
 		t.Errorf("%+v", s)
 	}
+}
+
+// TestSessionPublicPassword: editors and readers learn who has the password of Caddyfile.example, uploaders do not.
+func TestSessionPublicPassword(t *testing.T) { // not parallel: Caddy has globals
+	const public = "$argon2id$v=19$m=47104,t=1,p=1$A4jf1aqXBp1xxJ37lPh12A$WaFuBSrB5SmdEcA4byiDJ83t54g74DSO4UiWcMTjXHQ"
+	other := public[:len(public)-1] + "A"
+	for name, c := range map[string]struct {
+		account, login string // the hash of the account shop, and the users of the panel
+		want           []string
+	}{
+		"both":     {public, `"alice": "` + public + `", "bob": "` + other + `", "carla": "` + public + `"`, []string{"account `shop`, panel user `alice`, panel user `carla`.", "`caddy media account <name>`"}},
+		"account":  {public, `"alice": "` + other + `", "carla": "` + other + `"`, []string{"documentation: account `shop`."}},
+		"user":     {other, `"alice": "{env.MEDIA_TEST_HASH}", "carla": "` + other + `"`, []string{"documentation: panel user `alice`."}},
+		"no login": {public, "", []string{"documentation: account `shop`."}},
+		"nobody":   {other, `"alice": "` + other + `", "carla": "` + other + `"`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("MEDIA_TEST_HASH", public)
+			p := panelOf(t, c.account, c.login)
+			p.Editors, p.Uploaders = []string{"alice"}, []Uploaders{{Users: []string{"carla"}}}
+			for user, sees := range map[string]bool{"alice": true, "bob": true, "carla": false} {
+				got := p.session(t.Context(), p.visitorOf(user)).PublicPassword
+				if (got != "") != (sees && c.want != nil) {
+					t.Errorf("%s sees %q", user, got)
+				}
+				for _, part := range c.want {
+					if sees && !strings.Contains(got, part) {
+						t.Errorf("%s sees %q without %q", user, got, part)
+					}
+				}
+			}
+		})
+	}
+}
+
+// panelOf returns the provisioned panel of a configuration with the account shop.
+func panelOf(t *testing.T, hash, login string) *Panel {
+	t.Helper()
+	ctx, err := caddy.ProvisionContext(&caddy.Config{
+		Admin: &caddy.AdminConfig{Disabled: true},
+		Logging: &caddy.Logging{Logs: map[string]*caddy.CustomLog{
+			"default": {BaseLog: caddy.BaseLog{WriterRaw: json.RawMessage(`{"output":"discard"}`)}},
+		}},
+		AppsRaw: caddy.ModuleMap{"media": json.RawMessage(`{"tokens": {"store": "memory"}, "accounts": {"shop": {"password_hash": "` + hash + `"}}}`)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := ctx.LoadModuleByID("http.handlers.media_admin", json.RawMessage(`{"admin": "off", "login": {`+login+`}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := module.(*Panel)
+	t.Cleanup(func() {
+		app, err := ctx.App("media")
+		if err := errors.Join(err, p.Cleanup(), app.(*plugin.App).Cleanup()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
 }
 
 func TestArguments(t *testing.T) {

@@ -57,21 +57,23 @@ func (s sharedStore) Close() error { return s.done() }
 
 // Passwords returns a check of the passwords of users other than accounts. realm separates the
 // users from others of the same name. All checks of a process share one limit of failures and one
-// of concurrent checks. The error names a user with an invalid hash.
+// of concurrent checks. The error names a user with an invalid hash. The log of the start names
+// those with a public password.
 func (a *App) Passwords(realm string, hashes map[string]string) (*access.Passwords, error) {
 	for user, hash := range hashes {
 		if err := CheckHash(hash); err != nil {
 			return nil, fmt.Errorf("user %q: %w", user, err)
 		}
 	}
+	a.publicUsers = append(a.publicUsers, PublicNames(hashes)...)
 	return a.Service().Passwords(realm, hashes), nil
 }
 
-// accounts returns the expanded accounts, whose hashes can be compared.
-func (c *Config) accounts() (map[string]*media.Account, error) {
-	accounts := make(map[string]*media.Account, len(c.Accounts))
-	for _, key := range slices.Sorted(maps.Keys(c.Accounts)) {
-		account, err := expanded(media.Schemas.Account, c.Accounts[key])
+// expandAccounts returns the expanded accounts, whose hashes can be compared.
+func (a *App) expandAccounts() (map[string]*media.Account, error) {
+	accounts, hashes := make(map[string]*media.Account, len(a.Accounts)), map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(a.Accounts)) {
+		account, err := expanded(media.Schemas.Account, a.Accounts[key])
 		switch {
 		case err != nil:
 		case account.PasswordHash != "":
@@ -82,10 +84,23 @@ func (c *Config) accounts() (map[string]*media.Account, error) {
 		if err != nil {
 			return nil, fmt.Errorf("account %q: %w", key, err)
 		}
-		accounts[key] = &account
+		accounts[key], hashes[key] = &account, account.PasswordHash
 	}
+	a.publicAccounts = PublicNames(hashes)
 	return accounts, nil
 }
+
+// publicHash is the hash in Caddyfile.example. Its password is in the documentation.
+const publicHash = "$argon2id$v=19$m=47104,t=1,p=1$A4jf1aqXBp1xxJ37lPh12A$WaFuBSrB5SmdEcA4byiDJ83t54g74DSO4UiWcMTjXHQ"
+
+// PublicNames returns the sorted names of the hashes that are the one of Caddyfile.example.
+func PublicNames(hashes map[string]string) []string {
+	names := slices.Sorted(maps.Keys(hashes))
+	return slices.DeleteFunc(names, func(name string) bool { return hashes[name] != publicHash })
+}
+
+// PublicAccounts returns the sorted API keys of the accounts with the password of Caddyfile.example.
+func (a *App) PublicAccounts() []string { return a.publicAccounts }
 
 // comparer compares passwords with the algorithm named in the hash.
 type comparer struct {

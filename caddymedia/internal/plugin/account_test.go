@@ -1,11 +1,40 @@
 package plugin
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 )
+
+// TestPublicPassword: the hash that the log and the panel warn of is that of Caddyfile.example, and its password
+// is the documented one.
+func TestPublicPassword(t *testing.T) {
+	t.Parallel()
+	const password = "only for trying out"
+	if ok, err := new(caddyauth.Argon2idHash).Compare([]byte(publicHash), []byte(password)); !ok || err != nil {
+		t.Errorf("%q is not its password: %v", password, err)
+	}
+	for file, parts := range map[string][]string{
+		"Caddyfile.example": {`"` + password + `"`, "account try-out " + publicHash + " {", "\t\t\t\tadmin " + publicHash + "\n"},
+		"README.md":         {password},
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range parts {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("%s has no %q", file, part)
+			}
+		}
+		if got, want := strings.Count(string(text), "$argon2id$"), strings.Count(string(text), publicHash); got != want {
+			t.Errorf("%s has %d other hashes", file, got-want)
+		}
+	}
+}
 
 // TestNewPassword: a password is long, its hash has Caddy's cost, and no two have the same salt.
 func TestNewPassword(t *testing.T) {

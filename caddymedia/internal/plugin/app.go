@@ -45,6 +45,8 @@ type App struct {
 	service  *media.Service
 	s3       []S3Endpoint   // of the sites that are provisioned with it
 	opened   []func() error // return to the pool what Provision has opened
+
+	publicAccounts, publicUsers []string // with the password of Caddyfile.example
 }
 
 // CaddyModule returns the Caddy module information.
@@ -203,6 +205,15 @@ func (a *App) warn() {
 	a.warnOfDataFolder()
 	a.warnOfHEIC()
 	a.warnOfTrustedHeader()
+	a.warnOfPublicPassword()
+}
+
+// warnOfPublicPassword logs who has the password of Caddyfile.example.
+func (a *App) warnOfPublicPassword() {
+	if len(a.publicAccounts)+len(a.publicUsers) > 0 {
+		a.log.Warn("everyone knows the password of these accounts and users of the panel, because it is in the documentation: replace it; "+
+			"caddy media account <name> prints another one, with the line for the Caddyfile", "accounts", a.publicAccounts, "panel_users", a.publicUsers)
+	}
 }
 
 // warnOfTrustedHeader logs a header that names users.

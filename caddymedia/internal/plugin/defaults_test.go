@@ -343,3 +343,37 @@ func TestTrustedHeaderIsLogged(t *testing.T) { // not parallel: Caddy provisions
 		}
 	}
 }
+
+// TestPublicPasswordIsLogged: the log of a start names who has the password of Caddyfile.example, by its hash as
+// it is or from the environment.
+func TestPublicPasswordIsLogged(t *testing.T) { // not parallel: Caddy provisions one configuration at a time
+	t.Setenv("MEDIA_TEST_HASH", hash)
+	other := hash[:len(hash)-1] + "A"
+	for _, tt := range []struct {
+		accounts string
+		users    []map[string]string // of the panels
+		want     string
+	}{
+		{`"new": {"password_hash": "` + other + `"}, "sso": {"trust": "{http.auth.user.id}"}`, []map[string]string{{"eva": other}}, ""},
+		{`"try-out": {"password_hash": "` + hash + `"}`, nil, "accounts=[try-out] panel_users=[]"},
+		{
+			`"b": {"password_hash": "{env.MEDIA_TEST_HASH}"}, "a": {"password_hash": "` + hash + `"}, "c": {"password_hash": "` + other + `"}`,
+			[]map[string]string{{"eva": other, "admin": hash}, {"bob": hash}},
+			`accounts="[a b]" panel_users="[admin bob]"`,
+		},
+		{``, []map[string]string{{"admin": hash}}, "accounts=[] panel_users=[admin]"},
+	} {
+		var buffer bytes.Buffer
+		app := provisioned(t, `{"tokens": {"store": "memory"}, "accounts": {`+tt.accounts+`}}`)
+		for _, users := range tt.users {
+			if _, err := app.Passwords("panel", users); err != nil {
+				t.Fatal(err)
+			}
+		}
+		app.Warn(slog.New(slog.NewTextHandler(&buffer, nil)))
+		n := strings.Count(buffer.String(), "caddy media account")
+		if log := buffer.String(); tt.want == "" && n != 0 || tt.want != "" && (n != 1 || !strings.Contains(log, tt.want)) {
+			t.Errorf("%s: %s, want %s", tt.accounts, log, tt.want)
+		}
+	}
+}

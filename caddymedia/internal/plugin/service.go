@@ -63,7 +63,7 @@ func (a *App) expandInto(config *media.Config) (err error) {
 	if config.FileAliases, err = expandedAll(media.Schemas.FileAlias, "file alias", a.FileAliases); err != nil {
 		return err
 	}
-	config.Accounts, err = a.accounts()
+	config.Accounts, err = a.expandAccounts()
 	return err
 }
 
