@@ -291,16 +291,26 @@ func TestHealth(t *testing.T) {
 		name, answer, args, out, messages string
 		fails                             bool
 	}{
-		{"up", `{"storages": [{"name": "default", "health": {"state": "up", ` + since + `}}], "tokens": {"ok": true}}`,
-			"", "default  up  2026-11-28T10:00:00Z\n", "", false},
-		{"first check", `{"storages": [{"name": "default", "health": {"state": "unknown"}}], "tokens": {"ok": true}}`,
-			"", "default  unknown  \n", "", false},
-		{"storage down", `{"storages": [{"name": "bucket", "health": {"state": "down", ` + since + `, "message": "The key is wrong."}}], "tokens": {"ok": true}}`,
-			"--quiet", "", "bucket: The key is wrong.\n", true},
-		{"tokens down", `{"storages": [], "tokens": {"ok": false, "message": "The token store cannot be used."}}`,
-			"", "", "The token store cannot be used.\n", true},
-		{"JSON", `{"storages": [{"name": "default", "health": {"state": "down", ` + since + `, "message": "m", "detail": "d"}}], "tokens": {"ok": true}}`,
-			"--json", `{"storages":[{"name":"default","health":{"state":"down","since":"2026-11-28T10:00:00Z","message":"m"}}],"tokens":{"ok":true,"message":""}}` + "\n", "", true},
+		{
+			"up", `{"storages": [{"name": "default", "health": {"state": "up", ` + since + `}}], "tokens": {"ok": true}}`,
+			"", "default  up  2026-11-28T10:00:00Z\n", "", false,
+		},
+		{
+			"first check", `{"storages": [{"name": "default", "health": {"state": "unknown"}}], "tokens": {"ok": true}}`,
+			"", "default  unknown  \n", "", false,
+		},
+		{
+			"storage down", `{"storages": [{"name": "bucket", "health": {"state": "down", ` + since + `, "message": "The key is wrong."}}], "tokens": {"ok": true}}`,
+			"--quiet", "", "bucket: The key is wrong.\n", true,
+		},
+		{
+			"tokens down", `{"storages": [], "tokens": {"ok": false, "message": "The token store cannot be used."}}`,
+			"", "", "The token store cannot be used.\n", true,
+		},
+		{
+			"JSON", `{"storages": [{"name": "default", "health": {"state": "down", ` + since + `, "message": "m", "detail": "d"}}], "tokens": {"ok": true}}`,
+			"--json", `{"storages":[{"name":"default","health":{"state":"down","since":"2026-11-28T10:00:00Z","message":"m"}}],"tokens":{"ok":true,"message":""}}` + "\n", "", true,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
