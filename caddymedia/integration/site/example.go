@@ -17,7 +17,7 @@ import (
 
 const (
 	exampleAddress = "http://localhost:8080"
-	exampleAdmin   = "admin localhost:2020"
+	exampleAdmin   = "admin {$CADDY_ADMIN:localhost:2020}"
 )
 
 // ExampleCaddyfile returns the content of Caddyfile.example.
