@@ -15,9 +15,9 @@ func healthCommand() *cobra.Command {
 	cmd := withOutput(&cobra.Command{
 		Use:   "health",
 		Short: "Show whether the running Caddy can use its storages and its token store",
-		Long: `Show whether the running Caddy can use its storages and its token store, from
-its last check of each. The command uses no storage. The exit code is 1 if one
-cannot be used, or if no Caddy answers.
+		Long: `Show whether the running Caddy can use its storages, from its last check of
+each, and its token store, which it asks now. The command uses no storage. The
+exit code is 1 if one cannot be used, or if no Caddy answers.
 
 With --json the result is one document.`,
 		Args: cobra.NoArgs,
