@@ -14,9 +14,9 @@ func accountCommand() *cobra.Command {
 	return withOutput(&cobra.Command{
 		Use:   "account <name>",
 		Short: "Make a password for an account, and its line in the Caddyfile",
-		Long: `Make a random password and print it with the line of the account, which has
-only its hash. Paste the output into the global option media. It changes no
-configuration.
+		Long: `Make a random password and print it, as a comment, with the line of the
+account, which has only its hash. Paste the output into the global option
+media, and remove the comment. The command changes no configuration.
 
 The hash is for a user of the panel too, in the option login of media_admin.`,
 		Args: needs(1, 1, "<name>"),
@@ -39,6 +39,6 @@ func (o *output) account(name string) error {
 	if err != nil {
 		return err
 	}
-	o.sayf("# The password of %s. Only its hash is stored: keep it now.\n#   %s\naccount %s %s", name, password, name, hash)
+	o.sayf("# The password of %s: keep it, and remove these two lines.\n#   %s\naccount %s %s", name, password, name, hash)
 	return o.document(accountResult{name, password, hash})
 }

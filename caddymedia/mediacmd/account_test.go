@@ -16,7 +16,7 @@ func TestAccount(t *testing.T) { // not parallel: Caddy provisions one configura
 		t.Fatal(err)
 	}
 	lines := strings.Split(out, "\n")
-	if len(lines) != 4 || !strings.Contains(lines[0], "The password of shop.2.") || !strings.HasPrefix(lines[2], "account shop.2 $argon2id$") {
+	if len(lines) != 4 || !strings.Contains(lines[0], "The password of shop.2: keep it, and remove") || !strings.HasPrefix(lines[2], "account shop.2 $argon2id$") {
 		t.Fatalf("output\n%s", out)
 	}
 	password := strings.TrimPrefix(lines[1], "#   ")
