@@ -210,9 +210,10 @@ func (a *App) warn() {
 
 // warnOfPublicPassword logs who has the password of Caddyfile.example.
 func (a *App) warnOfPublicPassword() {
-	if len(a.publicAccounts)+len(a.publicUsers) > 0 {
+	users := slices.Compact(slices.Sorted(slices.Values(a.publicUsers))) // of all panels
+	if len(a.publicAccounts)+len(users) > 0 {
 		a.log.Warn("everyone knows the password of these accounts and users of the panel, because it is in the documentation: replace it; "+
-			"caddy media account <name> prints another one, with the line for the Caddyfile", "accounts", a.publicAccounts, "panel_users", a.publicUsers)
+			"caddy media account <name> prints another one, with the line for the Caddyfile", "accounts", a.publicAccounts, "panel_users", users)
 	}
 }
 
