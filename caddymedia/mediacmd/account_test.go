@@ -25,12 +25,16 @@ func TestAccount(t *testing.T) { // not parallel: Caddy provisions one configura
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := (&configSource{file: file}).open(new(output))
+	raw, err := (&configSource{file: file}).read()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.App.Cleanup()
-	if _, _, err := s.App.Service().Issuer().Issue(t.Context(), "shop.2", password, netip.Addr{}); err != nil {
+	app, err := provision(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer app.Cleanup()
+	if _, _, err := app.Service().Issuer().Issue(t.Context(), "shop.2", password, netip.Addr{}); err != nil {
 		t.Errorf("logging in with %q: %v", password, err)
 	}
 }

@@ -120,6 +120,17 @@ func TestReasons(t *testing.T) {
 	}
 }
 
+// TestAccountsAreIgnored: a command needs none of the variables with the hashes of accounts.
+func TestAccountsAreIgnored(t *testing.T) { // not parallel: Caddy has globals
+	config := configFile(t, t.TempDir(), []string{"main"}, map[string]any{
+		"accounts": map[string]any{"shop": map[string]string{"password_hash": "{env.NOBODY_HAS_SET_THIS}"}},
+	})
+	out, _, err := run(t, probeCommand(), "--config", config)
+	if err != nil || !strings.Contains(out, "main (local) can be used") {
+		t.Errorf("%q and error %v", out, err)
+	}
+}
+
 // TestWrongArguments: a command names the arguments that it needs, and those that are wrong.
 func TestWrongArguments(t *testing.T) {
 	t.Parallel()

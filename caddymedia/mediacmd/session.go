@@ -65,11 +65,22 @@ func (c *configSource) open(o *output) (*session, error) {
 	raw, err := c.read()
 	caddy.BufferedLog()
 	if err == nil {
-		raw, err = withoutCaches(raw)
+		raw, err = forCommands(raw)
 	}
 	if err != nil {
 		return nil, err
 	}
+	app, err := provision(raw)
+	if err != nil {
+		return nil, fmt.Errorf("setting up the media app: %w", err)
+	}
+	s := &session{App: app, output: o}
+	s.redactor = redact.New(s.App.Secrets()...)
+	return s, nil
+}
+
+// provision returns the app of this JSON, not started.
+func provision(raw json.RawMessage) (*plugin.App, error) {
 	ctx, err := caddy.ProvisionContext(&caddy.Config{
 		Admin: &caddy.AdminConfig{Disabled: true},
 		Logging: &caddy.Logging{Logs: map[string]*caddy.CustomLog{
@@ -78,24 +89,24 @@ func (c *configSource) open(o *output) (*session, error) {
 		AppsRaw: caddy.ModuleMap{appName: raw},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("setting up the media app: %w", err)
+		return nil, err
 	}
 	app, err := ctx.App(appName)
 	if err != nil {
-		return nil, fmt.Errorf("setting up the media app: %w", err)
+		return nil, err
 	}
-	s := &session{App: app.(*plugin.App), output: o} // the app of this name
-	s.redactor = redact.New(s.App.Secrets()...)
-	return s, nil
+	return app.(*plugin.App), nil // the app of this name
 }
 
-// withoutCaches returns the JSON of the app without the read caches of the storages. Their folders
-// belong to the running Caddy, and a command must see what the storages have.
-func withoutCaches(raw json.RawMessage) (json.RawMessage, error) {
+// forCommands returns the JSON of the app without what no command uses: the read caches of the storages,
+// because their folders belong to the running Caddy, and a command must see what the storages have; and
+// the accounts, whose hashes are often in an environment that only the running Caddy has.
+func forCommands(raw json.RawMessage) (json.RawMessage, error) {
 	var app map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &app); err != nil {
 		return nil, fmt.Errorf("reading the media app: %w", err)
 	}
+	delete(app, "accounts")
 	var storages map[string]map[string]json.RawMessage
 	if json.Unmarshal(app["storages"], &storages) == nil { // otherwise Caddy says what is wrong
 		for _, storage := range storages {
