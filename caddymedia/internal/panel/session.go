@@ -38,7 +38,7 @@ type session struct {
 
 const (
 	notResumed = "Caddy was started without `--resume`: changes made here are lost at a restart and at `caddy reload`. " +
-		"Start it with `caddy run --resume`, as the unit `caddy-api.service` does, " +
+		"Start it with `caddy run --resume`, in `ExecStart` of its unit for instance, " +
 		"or copy the running configuration into the configuration file."
 	notSaved = "Caddy does not save the running configuration: changes made here are lost at a restart and at `caddy reload`. " +
 		"Check that `persist_config` is not off and that Caddy may write its folder for configurations, " +
