@@ -153,7 +153,7 @@ func (c *Child) Program(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// WaitUntilUp waits until every site answers.
+// WaitUntilUp waits until the whole configuration runs and every site answers.
 func (c *Child) WaitUntilUp() {
 	c.T.Helper()
 	for _, client := range c.Clients() {
@@ -173,6 +173,8 @@ func (c *Child) WaitUntilUp() {
 		})
 		client.CloseIdleConnections()
 	}
+	// Caddy begins to listen on one address after the other, and reads its configuration for others when all are ready.
+	c.Ask(http.MethodGet, "/config/admin", "")
 }
 
 // Load loads another configuration into the running Caddy, and returns the answer.
