@@ -173,8 +173,10 @@ func (c *Child) WaitUntilUp() {
 		})
 		client.CloseIdleConnections()
 	}
-	// Caddy begins to listen on one address after the other, and reads its configuration for others when all are ready.
-	c.Ask(http.MethodGet, "/config/admin", "")
+	if c.Sites != "" {
+		// Caddy begins to listen on one address after the other, and shows its configuration when all are ready.
+		c.Ask(http.MethodGet, "/config/admin", "")
+	}
 }
 
 // Load loads another configuration into the running Caddy, and returns the answer.
