@@ -183,7 +183,7 @@ function publicNotice(session) {
 			h('p', null, rich(session.public_password))));
 }
 
-// Ends the notice once nobody has the password, or changes it.
+// Updates the notice of the public password, or removes it.
 async function refreshPublicNotice() {
 	const notice = document.getElementById('public-password');
 	if (!notice) return;

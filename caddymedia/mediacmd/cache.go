@@ -51,10 +51,6 @@ type cacheResult struct {
 
 // caches shows the caches of storages, after emptying them if wanted.
 func (o *output) caches(address string, names []string, empty bool) error {
-	address, err := caddycmd.DetermineAdminAPIAddress(address, nil, "", "")
-	if err != nil {
-		return err
-	}
 	var caches map[string]cacheResult
 	if err := askRunning(address, http.MethodGet, cachesPath, &caches); err != nil {
 		return err
@@ -98,9 +94,13 @@ func (o *output) caches(address string, names []string, empty bool) error {
 // cachesPath is the path of the caches in the admin API.
 const cachesPath = "/media/caches"
 
-// askRunning asks the API for administrators of the running Caddy, and decodes its answer into a
-// value.
+// askRunning sends a request to the admin API of the running Caddy, and decodes its answer into a
+// value. address is that of the command line, "" for Caddy's default.
 func askRunning(address, method, path string, into any) error {
+	address, err := caddycmd.DetermineAdminAPIAddress(address, nil, "", "")
+	if err != nil {
+		return err
+	}
 	answer, err := caddycmd.AdminAPIRequest(address, method, path,
 		http.Header{"Connection": {"close"}}, nil) // otherwise each request leaves a connection open
 	if err == nil {

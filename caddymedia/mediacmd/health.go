@@ -6,8 +6,6 @@ import (
 	"net/http"
 
 	"github.com/spf13/cobra"
-
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 )
 
 func healthCommand() *cobra.Command {
@@ -44,14 +42,11 @@ type healthResult struct {
 
 // health shows the health of the running Caddy. It returns errReported if something cannot be used.
 func (o *output) health(address string) error {
-	address, err := caddycmd.DetermineAdminAPIAddress(address, nil, "", "")
-	if err != nil {
-		return err
-	}
 	var result healthResult
 	if err := askRunning(address, http.MethodGet, "/media/health", &result); err != nil {
 		return err
 	}
+	var err error
 	rows := make([][]string, 0, len(result.Storages))
 	for _, s := range result.Storages {
 		rows = append(rows, []string{s.Name, s.Health.State, s.Health.Since})

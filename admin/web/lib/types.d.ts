@@ -44,7 +44,7 @@ interface Session {
 	why_not: string;
 	lasting: boolean;
 	lasting_note: string;
-	/** Who has the password of the example, and what to do; empty if nobody has. */
+	/** The accounts and users with the password of the example, and what to do; empty for none. */
 	public_password?: string;
 	log_out?: boolean;
 }

@@ -208,7 +208,7 @@ func (a *App) warn() {
 	a.warnOfPublicPassword()
 }
 
-// warnOfPublicPassword logs who has the password of Caddyfile.example.
+// warnOfPublicPassword logs the accounts and users with the password of Caddyfile.example.
 func (a *App) warnOfPublicPassword() {
 	users := slices.Compact(slices.Sorted(slices.Values(a.publicUsers))) // of all panels
 	if len(a.publicAccounts)+len(users) > 0 {
