@@ -1,4 +1,4 @@
-// Uploads with the options of tus-js-client, over the version of HTTP that the facts name.
+// Uploads with the options of tus-js-client, and refused ones, over the version of HTTP that the facts name.
 import { assert, facts, open, run } from './lib.mjs';
 
 const { protocol } = facts.more;
@@ -75,6 +75,17 @@ await run(async () => {
 			assert.deepEqual(got[field], value, `${name}: ${field}: ${JSON.stringify(got)}`);
 		}
 	}
+	const refused = await page.evaluate(async () => {
+		const body = new Blob([new Uint8Array(300_000)]);
+		const statuses = [];
+		for (let i = 0; i < 16; i++) { // that its answer is lost depends on how much of a body is under way
+			const late = new Promise((resolve) => { setTimeout(resolve, 20_000, 'none'); });
+			const answer = fetch('/api/upload/file', { method: 'POST', body }).then((response) => response.text().then(() => response.status));
+			statuses.push(await Promise.race([answer, late]));
+		}
+		return statuses;
+	});
+	assert.deepEqual([...new Set(refused)], [401], `refused: ${refused}`);
 	const used = await page.evaluate(() => performance.getEntriesByType('resource')
 		.filter(({ name }) => name.includes('/api/upload/')).map(({ nextHopProtocol }) => nextHopProtocol).filter(Boolean)); // aborted requests have none
 	assert.ok(used.length > 0 && used.every((version) => version === protocol), `${[...new Set(used)]} instead of ${protocol}`);

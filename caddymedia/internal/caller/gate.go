@@ -117,7 +117,9 @@ func (g *Gate) Answer(w http.ResponseWriter, r *http.Request, serve Endpoint) er
 		defer release()
 		return serve(running, w, r)
 	}()
-	httpx.Linger(w, r, g.Now)
+	if err == nil {
+		httpx.Linger(w, r, g.Now)
+	}
 	return err
 }
 

@@ -51,7 +51,7 @@ func Answer(w http.ResponseWriter, status int, v any) error {
 
 // AnswerUnread is [Answer] to a request whose body is not read to its end. Over HTTP/1 it closes the
 // connection. Otherwise the server would wait for the body before it responds: for a minute if the
-// client waits for "100 Continue". The caller should call [Linger] then.
+// client waits for "100 Continue". The caller should call [Linger] after a response.
 func AnswerUnread(w http.ResponseWriter, r *http.Request, status int, v any) error {
 	closeUnread(w, r)
 	return Answer(w, status, v)
@@ -259,9 +259,13 @@ func IsEncoded(header http.Header) bool {
 
 // Linger reads a bounded part of a refused body after the response. Closing the connection at once
 // would reset it, and the client could lose a response that it has not read yet, RFC 9112 section
-// 9.6. After other responses Linger does nothing. The caller should hold no resources meanwhile.
+// 9.6. Over HTTP/3 the server would stop the body, and Chromium 156 then sometimes waits for the
+// response without end. After other responses Linger does nothing. The caller should hold no
+// resources meanwhile.
 func Linger(w http.ResponseWriter, r *http.Request, now func() time.Time) {
-	if !hasUnread(r) || w.Header().Get("Connection") != "close" {
+	closes := hasUnread(r) && w.Header().Get("Connection") == "close"
+	stops := r.ProtoMajor == 3 && r.Method != http.MethodGet && r.Method != http.MethodHead
+	if !closes && !stops {
 		return
 	}
 	body, watched := r.Body.(*watchedBody)
