@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -243,6 +244,7 @@ func ReadJSON(w http.ResponseWriter, r *http.Request, limit int64, v any) error 
 // the response.
 const (
 	lingerTime  = 3 * time.Second
+	stopTime    = 30 * time.Second // over HTTP/3: browsers read the response when they have sent the body
 	lingerBytes = 96 << 20
 )
 
@@ -259,20 +261,27 @@ func IsEncoded(header http.Header) bool {
 
 // Linger reads a bounded part of a refused body after the response. Closing the connection at once
 // would reset it, and the client could lose a response that it has not read yet, RFC 9112 section
-// 9.6. Over HTTP/3 the server would stop the body, and Chromium 156 then sometimes waits for the
-// response without end. After other responses Linger does nothing. The caller should hold no
-// resources meanwhile.
+// 9.6. Over HTTP/3 the server would stop the body, and Chromium 156 then often waits for the response
+// without end: beyond the bounds Linger panics with [http.ErrAbortHandler], which is an error there.
+// After other responses it does nothing. The caller should hold no resources meanwhile.
 func Linger(w http.ResponseWriter, r *http.Request, now func() time.Time) {
-	closes := hasUnread(r) && w.Header().Get("Connection") == "close"
+	limit := lingerTime
 	stops := r.ProtoMajor == 3 && r.Method != http.MethodGet && r.Method != http.MethodHead
-	if !closes && !stops {
+	switch {
+	case stops:
+		limit = stopTime
+	case !hasUnread(r) || w.Header().Get("Connection") != "close":
 		return
 	}
 	body, watched := r.Body.(*watchedBody)
 	waits := r.Header.Get("Expect") != "" && (!watched || !body.begun)
 	control := http.NewResponseController(w)
-	if control.Flush() == nil && !waits && control.SetReadDeadline(now().Add(lingerTime)) == nil {
-		_, _ = io.CopyN(io.Discard, r.Body, lingerBytes) // it ends as it may
+	if control.Flush() != nil || waits || control.SetReadDeadline(now().Add(limit)) != nil {
+		return
+	}
+	_, err := io.CopyN(io.Discard, r.Body, lingerBytes) // it ends as it may
+	if stops && (err == nil || errors.Is(err, os.ErrDeadlineExceeded)) {
+		panic(http.ErrAbortHandler)
 	}
 }
 

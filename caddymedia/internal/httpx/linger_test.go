@@ -1,10 +1,14 @@
 package httpx
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
@@ -27,16 +31,17 @@ func TestLinger(t *testing.T) {
 	for name, c := range map[string]struct {
 		version        int
 		method, expect string
-		answered       bool // without reading the body
-		left           int  // bytes of the body
+		answered       bool          // without reading the body
+		wait           time.Duration // for the rest of the body, which is read then
 	}{
-		"HTTP/1":           {version: 1, method: http.MethodPost, answered: true},
-		"HTTP/1, waiting":  {version: 1, method: http.MethodPost, expect: "100-continue", answered: true, left: 4},
-		"HTTP/1, read":     {version: 1, method: http.MethodPost, left: 4},
-		"HTTP/2":           {version: 2, method: http.MethodPost, answered: true, left: 4},
-		"HTTP/3":           {version: 3, method: http.MethodPatch, answered: true},
-		"HTTP/3, waiting":  {version: 3, method: http.MethodPut, expect: "100-continue", answered: true, left: 4},
-		"HTTP/3, download": {version: 3, method: http.MethodGet, left: 4},
+		"HTTP/1":           {version: 1, method: http.MethodPost, answered: true, wait: 3 * time.Second},
+		"HTTP/1, waiting":  {version: 1, method: http.MethodPost, expect: "100-continue", answered: true},
+		"HTTP/1, read":     {version: 1, method: http.MethodPost},
+		"HTTP/2":           {version: 2, method: http.MethodPost, answered: true},
+		"HTTP/3":           {version: 3, method: http.MethodPatch, answered: true, wait: 30 * time.Second},
+		"HTTP/3, read":     {version: 3, method: http.MethodPost, wait: 30 * time.Second}, // its end may be unread
+		"HTTP/3, waiting":  {version: 3, method: http.MethodPut, expect: "100-continue", answered: true},
+		"HTTP/3, download": {version: 3, method: http.MethodGet},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -51,12 +56,47 @@ func TestLinger(t *testing.T) {
 				AnswerBytes(w, r, http.StatusForbidden, []byte("{}"))
 			}
 			Linger(w, r, func() time.Time { return now })
-			if body.Len() != c.left {
-				t.Errorf("%d bytes are left, want %d", body.Len(), c.left)
-			}
-			if read := c.left == 0; read != w.last.Equal(now.Add(3*time.Second)) || read && !w.Flushed {
+			if isRead := body.Len() == 0; isRead != (c.wait > 0) {
+				t.Errorf("%d bytes are left", body.Len())
+			} else if isRead && (!w.last.Equal(now.Add(c.wait)) || !w.Flushed) {
 				t.Errorf("deadline %s, flushed %t", w.last, w.Flushed)
 			}
 		})
 	}
 }
+
+// TestLingerAborts: over HTTP/3, a body that does not end in time ends with an error for the client, which
+// may wait for the response.
+func TestLingerAborts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		version int
+		body    io.Reader
+		aborts  bool
+	}{
+		"slow":           {3, io.MultiReader(strings.NewReader("body"), iotest.ErrReader(os.ErrDeadlineExceeded)), true},
+		"large":          {3, io.LimitReader(zeros{}, lingerBytes+1), true},
+		"ends":           {3, strings.NewReader("body"), false},
+		"reset":          {3, io.MultiReader(strings.NewReader("body"), iotest.ErrReader(errors.New("reset"))), false},
+		"slow on HTTP/1": {1, iotest.ErrReader(os.ErrDeadlineExceeded), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := httptest.NewRequest(http.MethodPost, "/", c.body)
+			r.ProtoMajor = c.version
+			w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+			AnswerBytes(w, r, http.StatusForbidden, []byte("{}"))
+			defer func() {
+				if reason := recover(); (reason == http.ErrAbortHandler) != c.aborts {
+					t.Errorf("panics with %v", reason)
+				}
+			}()
+			Linger(w, r, time.Now)
+		})
+	}
+}
+
+// zeros is a body without end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
