@@ -87,7 +87,7 @@ func TestLingerAborts(t *testing.T) {
 			w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 			AnswerBytes(w, r, http.StatusForbidden, []byte("{}"))
 			defer func() {
-				if reason := recover(); (reason == http.ErrAbortHandler) != c.aborts {
+				if reason, _ := recover().(error); errors.Is(reason, http.ErrAbortHandler) != c.aborts {
 					t.Errorf("panics with %v", reason)
 				}
 			}()
