@@ -340,11 +340,7 @@ func (c *call) answer(v any) error { return c.write(http.StatusOK, v) }
 // write writes v as the answer, whether or not the body of the request was read.
 func (c *call) write(status int, v any) error {
 	c.w.Header().Set("Cache-Control", "no-store")
-	err := httpx.AnswerUnread(c.w, c.r, status, v)
-	if err == nil {
-		httpx.Linger(c.w, c.r, c.handler.now)
-	}
-	return err
+	return httpx.AnswerAndLinger(c.w, c.r, c.handler.now, status, v)
 }
 
 // noContent writes a successful answer without a body.

@@ -98,8 +98,7 @@ func TestSmallFormDrips(t *testing.T) {
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, status, message := SmallForm.Read(w, r, almost, "user", "password")
-			_ = httpx.AnswerUnread(w, r, status, message)
-			httpx.Linger(w, r, almost)
+			_ = httpx.AnswerAndLinger(w, r, almost, status, message)
 		}))
 		defer server.Close()
 		conn, err := net.Dial("tcp", server.Listener.Addr().String())

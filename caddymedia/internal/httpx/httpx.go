@@ -52,10 +52,20 @@ func Answer(w http.ResponseWriter, status int, v any) error {
 
 // AnswerUnread is [Answer] to a request whose body is not read to its end. Over HTTP/1 it closes the
 // connection. Otherwise the server would wait for the body before it responds: for a minute if the
-// client waits for "100 Continue". The caller should call [Linger] after a response.
+// client waits for "100 Continue". The caller should call [Linger] after a response, as
+// [AnswerAndLinger] does.
 func AnswerUnread(w http.ResponseWriter, r *http.Request, status int, v any) error {
 	closeUnread(w, r)
 	return Answer(w, status, v)
+}
+
+// AnswerAndLinger is [AnswerUnread], and [Linger] after a response.
+func AnswerAndLinger(w http.ResponseWriter, r *http.Request, now func() time.Time, status int, v any) error {
+	err := AnswerUnread(w, r, status, v)
+	if err == nil {
+		Linger(w, r, now)
+	}
+	return err
 }
 
 // NoContent responds with 204 to a request whose body is not read.
@@ -259,11 +269,13 @@ func IsEncoded(header http.Header) bool {
 	})
 }
 
-// Linger reads a bounded part of a refused body after the response. Closing the connection at once
-// would reset it, and the client could lose a response that it has not read yet, RFC 9112 section
-// 9.6. Over HTTP/3 the server would stop the body, and Chromium 156 then often waits for the response
-// without end: beyond the bounds Linger panics with [http.ErrAbortHandler], which is an error there.
-// After other responses it does nothing. The caller should hold no resources meanwhile.
+// Linger reads a bounded part of the body after the response, so that the client does not lose it.
+//
+// Over HTTP/1 it does so after [AnswerUnread]: closing the connection at once would reset it, RFC 9112
+// section 9.6. Over HTTP/3 it does so after each response but to GET and HEAD: the server would stop
+// the body, and Chromium 156 then often waits for the response without end. Beyond the bounds Linger
+// panics there with [http.ErrAbortHandler], which is an error for the client. Otherwise it does
+// nothing. The caller should hold no resources meanwhile.
 func Linger(w http.ResponseWriter, r *http.Request, now func() time.Time) {
 	limit := lingerTime
 	stops := r.ProtoMajor == 3 && r.Method != http.MethodGet && r.Method != http.MethodHead
@@ -279,7 +291,7 @@ func Linger(w http.ResponseWriter, r *http.Request, now func() time.Time) {
 	if control.Flush() != nil || waits || control.SetReadDeadline(now().Add(limit)) != nil {
 		return
 	}
-	_, err := io.CopyN(io.Discard, r.Body, lingerBytes) // it ends as it may
+	_, err := io.CopyN(io.Discard, r.Body, lingerBytes)
 	if stops && (err == nil || errors.Is(err, os.ErrDeadlineExceeded)) {
 		panic(http.ErrAbortHandler)
 	}

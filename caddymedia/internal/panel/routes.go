@@ -68,8 +68,7 @@ func secure(h http.Header) {
 // answer writes v as JSON, whether or not the body of the request was read. It holds texts and
 // numbers only, so encoding cannot fail.
 func (p *Panel) answer(w http.ResponseWriter, r *http.Request, status int, v any) {
-	_ = httpx.AnswerUnread(w, r, status, v)
-	httpx.Linger(w, r, p.now)
+	_ = httpx.AnswerAndLinger(w, r, p.now, status, v)
 }
 
 // fail answers with an error message.
