@@ -4,6 +4,7 @@ package pages
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -49,7 +50,10 @@ func All(tb testing.TB) []string {
 	return append(names, Top)
 }
 
-// Text returns the text of a page. Its name is relative to Root; one without a folder is in
+// later is a text that the first release shows: see .release/first-version.
+var later = regexp.MustCompile(`(?ms)^<!-- from the first release$.*?^-->$`)
+
+// Text returns the text of a page as readers see it, line by line. Its name is relative to Root; one without a folder is in
 // caddymedia/docs, except for Top.
 func Text(tb testing.TB, page string) string {
 	tb.Helper()
@@ -60,7 +64,9 @@ func Text(tb testing.TB, page string) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return string(text)
+	return later.ReplaceAllStringFunc(string(text), func(hidden string) string {
+		return strings.Repeat("\n", strings.Count(hidden, "\n"))
+	})
 }
 
 // Blocks returns the fenced blocks of a page in their order.

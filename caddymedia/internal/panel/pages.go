@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/docs"
 )
 
 const (
@@ -87,7 +89,7 @@ func (p *pages) serveLogin(w http.ResponseWriter, r *http.Request, status int, c
 	}
 }
 
-// serve serves the page at rest below base. It returns false if there is no such page.
+// serve serves the page at rest below base, or one of the documentation. It returns false if there is no such page.
 func (p *pages) serve(w http.ResponseWriter, r *http.Request, base, rest string) bool {
 	if rest == "" {
 		http.Redirect(w, r, base+"/", http.StatusPermanentRedirect) //nolint:gosec // see [Panel.redirect]
@@ -96,6 +98,11 @@ func (p *pages) serve(w http.ResponseWriter, r *http.Request, base, rest string)
 	if rest == "/" {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(p.index))
+		return true
+	}
+	if page, err := docs.Pages.ReadFile(rest[1:]); err == nil {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(page))
 		return true
 	}
 	name, ok := strings.CutPrefix(rest, "/assets/"+p.version+"/")
