@@ -83,7 +83,10 @@ func (d *driver) beginParts(ctx context.Context, u *upload) (id string, err erro
 	if err != nil {
 		return "", err
 	}
-	return aws.ToString(out.UploadId), nil
+	if aws.ToString(out.UploadId) == "" {
+		return "", s3Service.Foreign("an upload without an ID")
+	}
+	return *out.UploadId, nil
 }
 
 // sendParts sends all parts, several at the same time if memory allows, and returns them in order.
