@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
@@ -95,7 +96,7 @@ func (d *driver) sendParts(ctx context.Context, u *upload, id string) ([]types.C
 	c := &cutter{upload: u, source: source.New(ctx, u.r), size: size}
 	group, sending := errgroup.WithContext(ctx)
 	lane := func(buffer []byte, release func()) {
-		group.Go(func() error {
+		group.Go(guard.Func(func() error {
 			defer release()
 			for {
 				number, content, err := c.cut(sending, buffer)
@@ -108,7 +109,7 @@ func (d *driver) sendParts(ctx context.Context, u *upload, id string) ([]types.C
 				}
 				c.sent(part)
 			}
-		})
+		}))
 	}
 	if u.size < 0 {
 		if err := d.openStreamLanes(lane); err != nil {
