@@ -2,7 +2,6 @@ package gcs
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/caddymedia/media/storagedrivers/internal/genuine"
 )
@@ -14,7 +13,7 @@ var cloudStorage = genuine.Service{Name: "Google Cloud Storage", Sent: func(resp
 	switch request := response.Request; {
 	case request.Method == http.MethodDelete:
 		return response.StatusCode == http.StatusNoContent, nil
-	case request.Method == http.MethodGet && !strings.Contains(request.URL.Path, "/storage/v1/"):
+	case request.Method == http.MethodGet && query.Get("alt") != "json": // a download has no such parameter
 		return response.Header.Get("X-Goog-Generation") != "", nil
 	case query.Get("uploadType") == "resumable" && !query.Has("upload_id"):
 		return response.Header.Get("Location") != "", nil

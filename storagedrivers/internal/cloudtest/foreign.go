@@ -60,8 +60,8 @@ var pages = []string{
 	"<EnumerationResults></EnumerationResults>",
 }
 
-// AnotherServer tests that no reply of another server is believed: each operation is an error with a
-// cause.
+// AnotherServer tests that no reply of another server is believed: each operation is an error
+// with a cause.
 func AnotherServer(t *testing.T, f Foreign) {
 	t.Parallel()
 	var now reply

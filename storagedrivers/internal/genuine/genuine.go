@@ -1,7 +1,7 @@
-// Package genuine refuses successful replies that a server of another kind has sent: the login page of a
-// network, a proxy, or a web server at a mistyped endpoint. The libraries of the services take such a
-// page for an empty listing, or crash. It judges no errors, which are those of the driver. Begin with
-// [Service].
+// Package genuine refuses successful replies that a server of another kind has sent: the login
+// page of a network, a proxy, or a web server at a mistyped endpoint. The libraries of the
+// services take such a page for an empty listing, or crash. It judges no errors, which are those
+// of the driver. Begin with [Service].
 package genuine
 
 import (
@@ -21,12 +21,13 @@ import (
 type Service struct {
 	// Name of the service in the cause of an error: "S3 service".
 	Name string
-	// Sent reports whether the service has sent a successful reply. Its error is that of reading it.
+	// Sent reports whether the service has sent a successful reply. Its error is that of reading
+	// it.
 	Sent func(*http.Response) (bool, error)
 }
 
-// Transport returns a transport that passes on only replies of the service. Others are an error with a
-// cause that matches storagedrivers.ErrUnavailable: the service itself may be healthy.
+// Transport returns a transport that passes on only replies of the service. Others are an error
+// with a cause that matches storagedrivers.ErrUnavailable: the service itself may be healthy.
 func (s Service) Transport(base Transport) Transport { return &transport{base, s} }
 
 // Transport is an http.RoundTripper with connections.
@@ -104,7 +105,8 @@ func IsJSON(response *http.Response, prefix string) (bool, error) {
 	return err == nil && strings.HasPrefix(object.Kind, prefix), nil
 }
 
-// maxBody is the most bytes of a body that is read. No listing is longer: it has some thousand names.
+// maxBody is the most bytes of a body that is read. No listing is longer: it has some thousand
+// names.
 const maxBody = 64 << 20
 
 // read reads the body of a reply, and replaces it with a copy. A longer one is cut off.

@@ -32,8 +32,8 @@ var bare = map[string]string{
 // tests are folders with code for tests only.
 var tests = []string{"caddymedia/integration/", "caddymedia/tokens/tokentest/", "storagedrivers/drivertest/"}
 
-// TestBareGo: a goroutine that runs code of drivers, SDKs or decoders is guarded, because its panic ends
-// the process. A new go statement needs a guard, and its file a line in bare.
+// TestBareGo: a goroutine that runs code of drivers, SDKs or decoders is guarded, because its
+// panic ends the process. A new go statement needs a guard, and its file a line in bare.
 func TestBareGo(t *testing.T) {
 	t.Parallel()
 	const root = "../../.."
