@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/caddymedia/media/storagedrivers/internal/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
@@ -57,9 +58,16 @@ func (s *Storage) attempt(ctx context.Context, op string, f func(context.Context
 	return s.admitted(ctx, op, func(ctx context.Context) error { return s.repeat(ctx, f) })
 }
 
+// guarded returns f with a panic of the driver as its error: many callers are in goroutines of their
+// own, where it would end the process.
+func guarded(f func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error { return guard.Call(func() error { return f(ctx) }) }
+}
+
 // admitted calls f once, unless the circuit is open, and records its error in the circuit. A cache has
 // a circuit of its own for what it does not hold.
 func (s *Storage) admitted(ctx context.Context, op string, f func(context.Context) error) error {
+	f = guarded(f)
 	switch {
 	case op == "check":
 		return s.circuit.watch(ctx, s.now, f)
@@ -77,7 +85,7 @@ func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) err
 	pause, silence := s.pause, time.Duration(0)
 	for i := 1; ; i++ {
 		start := s.now()
-		err := blamed(ctx, f(ctx))
+		err := blamed(ctx, guarded(f)(ctx))
 		again := errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrInUse) && !errors.Is(err, errResting) && !network.Silent(err)
 		if i == attempts || !again || ctx.Err() != nil {
 			return err

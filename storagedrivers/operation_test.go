@@ -484,3 +484,20 @@ func TestCallerHangsUp(t *testing.T) {
 		})
 	}
 }
+
+// TestPanics: a panic of a driver is the error of the operation, and of a goroutine of its caller.
+func TestPanics(t *testing.T) {
+	t.Parallel()
+	d := memory.New()
+	s := open(t, d, storagedrivers.Options{})
+	d.Fail = func(string, string) error { panic("crashed") }
+	for op, err := range everyOp(t, func() *storagedrivers.Storage { return s }, "key") {
+		test.Says(t, err, "panic: crashed", op)
+	}
+	d.Fail = nil
+	for op, err := range everyOp(t, func() *storagedrivers.Storage { return s }, "other") {
+		if op != "commit" { // the key is stored by then
+			test.Is(t, err, nil, op)
+		}
+	}
+}

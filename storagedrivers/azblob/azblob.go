@@ -44,7 +44,7 @@ func newDriver(c Config) (*driver, error) {
 		now:       time.Now, //nolint:forbidigo // the clock's one default
 	}
 	var err error
-	d.container, d.sign, err = c.open(&http.Client{Transport: d.transport}, d.now)
+	d.container, d.sign, err = c.open(d.transport, d.now)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
@@ -90,14 +91,14 @@ func (u *upload) stageAll(ctx context.Context, r io.Reader) ([]string, error) {
 		}
 		id := u.blockID(len(ids))
 		ids = append(ids, id)
-		group.Go(func() error {
+		group.Go(guard.Func(func() error {
 			clean, err := u.stage(staging, id, block)
 			if !clean {
 				buffer = nil // a broken connection may still read it
 			}
 			buffers <- buffer
 			return err
-		})
+		}))
 	}
 	err := mapError(ctx, group.Wait())
 	if err == nil {

@@ -12,13 +12,16 @@ import (
 	azsdk "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
+
+	"github.com/caddymedia/media/storagedrivers/internal/genuine"
 )
 
 // open returns the container, and the signer of addresses in it, which is nil if none can be
 // signed.
-func (c Config) open(client *http.Client, now func() time.Time) (*container.Client, signer, error) {
+func (c Config) open(transport *http.Transport, now func() time.Time) (*container.Client, signer, error) {
 	// The SDK retries nothing: Storage retries whole operations, and a request with an unknown
 	// outcome must not be sent again before the object is looked up.
+	client := &http.Client{Transport: azure.Transport(transport)}
 	options := azcore.ClientOptions{Transport: client, Retry: policy.RetryOptions{MaxRetries: -1}}
 	address := c.serviceURL() + "/" + c.Container
 	switch {
@@ -40,7 +43,7 @@ func (c Config) open(client *http.Client, now func() time.Time) (*container.Clie
 		return opened, sharedKey(key), err
 	}
 	token, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{
-		ClientOptions: azcore.ClientOptions{Transport: client},
+		ClientOptions: azcore.ClientOptions{Transport: &http.Client{Transport: transport}},
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("default credentials: %w", err)
@@ -52,6 +55,18 @@ func (c Config) open(client *http.Client, now func() time.Time) (*container.Clie
 	keys := &delegation{account: account, now: now}
 	return account.NewContainerClient(c.Container), keys.sign, nil
 }
+
+// azure recognizes the replies of the service by its own headers, which all have, and a listing by its
+// content as well.
+var azure = genuine.Service{Name: "Azure Blob Storage", Sent: func(response *http.Response) (bool, error) {
+	if !genuine.HasHeader(response, "X-Ms-") {
+		return false, nil
+	}
+	if response.Request.URL.Query().Get("comp") == "list" {
+		return genuine.IsXML(response, "EnumerationResults")
+	}
+	return true, nil
+}}
 
 // keyOf returns a signer with the account key of a connection string that the SDK has accepted. It
 // is nil if the string contains a shared access signature instead.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/guard"
 )
 
 const (
@@ -66,13 +67,13 @@ func (u *upload) copyAll(ctx context.Context, address, tag string) ([]string, er
 			Range:                          blob.HTTPRange{Offset: from, Count: min(size, u.size-from)},
 			SourceModifiedAccessConditions: &blob.SourceModifiedAccessConditions{SourceIfMatch: new(azcore.ETag(tag))},
 		}
-		group.Go(func() error {
+		group.Go(guard.Func(func() error {
 			_, err := u.stageBy(copying, func() error {
 				_, err := u.blob.StageBlockFromURL(copying, ids[i], address, opts)
 				return err
 			})
 			return err
-		})
+		}))
 	}
 	return ids, mapCopyError(ctx, group.Wait())
 }

@@ -60,6 +60,7 @@ func refuse(w http.ResponseWriter, status int, code string) {
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("x-ms-request-id", "1")
 	if !strings.HasPrefix(r.Header.Get("Authorization"), "SharedKey "+servers.AzuriteAccount+":") {
 		refuse(w, http.StatusForbidden, "AuthenticationFailed")
 		return

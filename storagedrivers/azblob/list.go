@@ -19,18 +19,27 @@ func (d *driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 		return storagedrivers.Page{}, mapError(ctx, err)
 	}
 	for _, item := range found.blobs {
-		key := strings.TrimPrefix(value(item.Name), d.folder)
-		if storagedrivers.ValidKey(key) != nil || item.Properties == nil {
+		if value(item.Name) == "" || item.Properties == nil {
+			return storagedrivers.Page{}, azure.Foreign("a blob without a name or properties")
+		}
+		key := strings.TrimPrefix(*item.Name, d.folder)
+		if storagedrivers.ValidKey(key) != nil {
 			continue
 		}
 		about := newInfo(key, value(item.Properties.ContentLength), quoted(item.Properties.ETag), item.Properties.LastModified)
 		page.Objects = append(page.Objects, about)
 	}
 	for _, item := range found.prefixes {
-		page.TakeFolder(strings.TrimPrefix(value(item.Name), d.folder))
+		if value(item.Name) == "" {
+			return storagedrivers.Page{}, azure.Foreign("a folder without a name")
+		}
+		page.TakeFolder(strings.TrimPrefix(*item.Name, d.folder))
 	}
 	return page.End(found.next), nil
 }
+
+// errNoBlobs is the error of a listing without its list, which is empty for an empty container.
+var errNoBlobs = azure.Foreign("a listing without blobs")
 
 // segment is one response to a request for a listing.
 type segment struct {
@@ -50,6 +59,9 @@ func (d *driver) list(ctx context.Context, opts storagedrivers.ListOptions, mark
 	}
 	if opts.Shallow {
 		reply, err := d.container.NewListBlobsHierarchyPager("/", &options).NextPage(ctx)
+		if err == nil && reply.Segment == nil {
+			err = errNoBlobs
+		}
 		if err != nil {
 			return segment{}, err
 		}
@@ -57,6 +69,9 @@ func (d *driver) list(ctx context.Context, opts storagedrivers.ListOptions, mark
 	}
 	flat := container.ListBlobsFlatOptions{Prefix: options.Prefix, MaxResults: options.MaxResults, Marker: options.Marker}
 	reply, err := d.container.NewListBlobsFlatPager(&flat).NextPage(ctx)
+	if err == nil && reply.Segment == nil {
+		err = errNoBlobs
+	}
 	if err != nil {
 		return segment{}, err
 	}

@@ -1,11 +1,13 @@
 package ftp
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"io/fs"
 	pathpkg "path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -192,6 +194,9 @@ func (c *conn) query(command, path string) (string, error) {
 	return strings.TrimSpace(text), c.checkPathReply(path, err)
 }
 
+// entryLine matches the beginning of a line of LIST for a file, a folder or a link, of Unix or DOS.
+var entryLine = regexp.MustCompile(`(?m)^([-dl][-rwxsStT]{9}|\d\d-\d\d-\d\d)`)
+
 // list returns the entries of a folder, with hidden names if the server shows them.
 func (c *conn) list(folder string) ([]entry, error) {
 	list, argument := c.ftp.List, folder
@@ -204,9 +209,17 @@ func (c *conn) list(folder string) ([]entry, error) {
 			argument = ""
 		}
 	}
+	var listing bytes.Buffer
+	c.control.listing = &listing
 	found, err := list(argument)
+	c.control.listing = nil
 	if err = c.checkReply(err); err != nil {
 		return nil, lookupError(err)
+	}
+	// The library leaves out lines that it cannot read.
+	if lines := entryLine.FindAllIndex(listing.Bytes(), -1); !c.hasFacts() && len(lines) > len(found) {
+		err := fmt.Errorf("%d of %d lines of the listing are in an unknown format", len(lines)-len(found), len(lines))
+		return nil, storagedrivers.WithCause(err, unknownFormat)
 	}
 	if argument == "-a" && !slices.ContainsFunc(found, func(e *jftp.Entry) bool { return e.Name == "." }) {
 		c.withoutHidden = true // the argument was taken for a name: hidden names include "."

@@ -2,6 +2,7 @@ package ftp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -187,7 +188,8 @@ type control struct {
 	net.Conn // raw, or TLS on top of it
 	in       *bufio.Reader
 	replies  replyLog
-	upload   *dataConn // the last one that was sent and waits for the server
+	upload   *dataConn     // the last one that was sent and waits for the server
+	listing  *bytes.Buffer // gets what is received for a listing; otherwise nil
 }
 
 var (
@@ -342,6 +344,9 @@ func (c *dataConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if err == io.ErrUnexpectedEOF { //nolint:errorlint // package tls returns it unwrapped
 		err = io.EOF
+	}
+	if c.control.listing != nil {
+		c.control.listing.Write(p[:n])
 	}
 	return n, err
 }

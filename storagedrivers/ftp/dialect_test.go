@@ -307,3 +307,17 @@ func TestFolderWithSlash(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// TestUnknownFormat: a listing in an unknown format is an error, and not an empty folder.
+func TestUnknownFormat(t *testing.T) {
+	t.Parallel()
+	for _, plain := range []bool{false, true} {
+		d := open(t, (&fake{odd: true, plain: plain}).start(t).config())
+		test.Must(t, put(t, d, "folder/key", "content", create))
+		for _, prefix := range []string{"", "folder/"} {
+			page, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix})
+			test.Fails(t, err, "listed", fmt.Sprint(page))
+			test.Equal(t, storagedrivers.CauseOf(err), unknownFormat)
+		}
+	}
+}

@@ -178,7 +178,11 @@ func isSingleReply(err error) bool {
 	return ok && reply.Code != jftp.StatusNotAvailable
 }
 
-const wrongLogin storagedrivers.Cause = "The host refused the login: the user or the password is wrong."
+const (
+	wrongLogin    storagedrivers.Cause = "The host refused the login: the user or the password is wrong."
+	unknownFormat storagedrivers.Cause = "The server lists files in an unknown format. " +
+		"Let it list them like ls -l, or use a server with MLSD."
+)
 
 // causeOfRoot returns the cause of a root that cannot be entered. Servers report it only as text.
 func causeOfRoot(err error) storagedrivers.Cause {

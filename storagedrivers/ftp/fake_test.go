@@ -28,6 +28,7 @@ type fake struct {
 	facts   bool        // MLST and MLSD
 	keep    bool        // renaming onto a file is refused
 	plain   bool        // LIST takes no options
+	odd     bool        // LIST omits a column
 	rude    bool        // TLS data connections end without a goodbye
 	lingers bool        // data connections of uploads are left to the client to close
 	most    int         // control connections; 0 is any number
@@ -466,7 +467,11 @@ func (s *session) listing(command, argument string) (string, bool) {
 		if command == "MLSD" {
 			fmt.Fprintf(&lines, "%s%s\r\n", factsOf(stat), name)
 		} else {
-			fmt.Fprintf(&lines, "%s\r\n", lineOf(stat, name))
+			text := lineOf(stat, name)
+			if s.fake.odd {
+				text = strings.Replace(text, " user ", " ", 1)
+			}
+			fmt.Fprintf(&lines, "%s\r\n", text)
 		}
 	}
 	folder := s.virtual(argument)

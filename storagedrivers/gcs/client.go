@@ -43,11 +43,12 @@ func (d *driver) connect(ctx context.Context) (*client, error) {
 		return d.client, nil
 	}
 	c := &client{}
-	web := &http.Client{Transport: d.http}
+	checked := cloudStorage.Transport(d.http)
+	web := &http.Client{Transport: checked}
 	if d.config.key != "" || !strings.HasPrefix(d.config.Endpoint, "http://") {
-		creds, err := d.credentials(web)
+		creds, err := d.credentials(&http.Client{Transport: d.http})
 		if err == nil {
-			web, err = authenticated(creds, d.http)
+			web, err = authenticated(creds, checked)
 		}
 		if err != nil {
 			// The error is not wrapped: a missing file of credentials is not a missing object.
@@ -115,11 +116,17 @@ func withBudget(ctx context.Context) context.Context {
 	return context.WithValue(ctx, budgetKey{}, left)
 }
 
-// RoundTrip sends a request, unless the reader has used its budget.
+// RoundTrip sends a request, unless the reader has used its budget. A request that selects fields gets
+// the kind of the reply as well, without which an empty listing has nothing of the service.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	left, ok := request.Context().Value(budgetKey{}).(*atomic.Int64)
 	if ok && left.Add(-1) < 0 {
 		return nil, errBreaksOff
+	}
+	if query := request.URL.Query(); query.Has("fields") {
+		query.Set("fields", "kind,"+query.Get("fields"))
+		request = request.Clone(request.Context())
+		request.URL.RawQuery = query.Encode()
 	}
 	return t.Transport.RoundTrip(request)
 }

@@ -144,8 +144,12 @@ func TestToken(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
+		if r.Method == http.MethodDelete {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{}`)
+		fmt.Fprint(w, `{"kind":"storage#objects"}`)
 	}))
 	defer outside.Close()
 	d := opened(t, Config{Bucket: "b", Endpoint: outside.URL, key: serviceAccountKey(t, tokens.URL)})

@@ -234,7 +234,7 @@ func TestPageIsOneRequest(t *testing.T) {
 			next = fmt.Sprintf(`"nextPageToken":"%04d",`, to)
 		}
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{%s"items":[%s]}`, next, strings.Join(items, ","))
+		fmt.Fprintf(w, `{"kind":"storage#objects",%s"items":[%s]}`, next, strings.Join(items, ","))
 	}))
 	defer server.Close()
 	d := opened(t, Config{Bucket: "bucket", Endpoint: server.URL})

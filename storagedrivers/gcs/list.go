@@ -48,6 +48,11 @@ func (d *driver) list(ctx context.Context, opts storagedrivers.ListOptions, limi
 	if err != nil {
 		return page{}, err
 	}
+	for _, attrs := range p.found {
+		if nameOf(attrs) == "" {
+			return page{}, cloudStorage.Foreign("a listing with an entry without a name")
+		}
+	}
 	p.more = next != ""
 	slices.SortFunc(p.found, func(a, b *gcsdk.ObjectAttrs) int { return strings.Compare(nameOf(a), nameOf(b)) })
 	return p, nil

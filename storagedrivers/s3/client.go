@@ -41,7 +41,7 @@ func connect(c Config) (*awss3.Client, *http.Client, error) {
 		return nil, nil, fmt.Errorf("loading the AWS configuration: %w", err)
 	}
 	httpClient := &http.Client{
-		Transport: c.transport(found),
+		Transport: s3Service.Transport(c.transport(found)),
 		// A signature is valid for one host, so a redirect is an error.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -55,7 +55,7 @@ func connect(c Config) (*awss3.Client, *http.Client, error) {
 
 // transport returns a transport that trusts the certificates that the SDK trusts, including
 // AWS_CA_BUNDLE.
-func (c Config) transport(found aws.Config) http.RoundTripper {
+func (c Config) transport(found aws.Config) *http.Transport {
 	transport := network.Transport(time.Duration(c.Timeout))
 	if sdk, ok := found.HTTPClient.(*awshttp.BuildableClient); ok {
 		transport.TLSClientConfig = sdk.GetTransport().TLSClientConfig

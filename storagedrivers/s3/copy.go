@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 )
 
@@ -69,7 +70,7 @@ func (d *driver) copyParts(
 	group, copying := errgroup.WithContext(ctx)
 	group.SetLimit(lanes)
 	for i := range parts {
-		group.Go(func() error {
+		group.Go(guard.Func(func() error {
 			if err := copying.Err(); err != nil {
 				return err
 			}
@@ -77,7 +78,7 @@ func (d *driver) copyParts(
 			part, err := d.copyPart(copying, u.key, id, int32(i+1), source, from, min(from+size, u.size))
 			parts[i] = part
 			return err
-		})
+		}))
 	}
 	return parts, group.Wait()
 }

@@ -26,7 +26,7 @@ func (d *driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 	if opts.Shallow {
 		input.Delimiter = aws.String("/")
 	}
-	out, err := d.client.ListObjectsV2(ctx, input)
+	out, err := d.listObjects(ctx, input)
 	if err != nil {
 		return storagedrivers.Page{}, mapError(ctx, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
@@ -83,7 +84,10 @@ func (d *driver) beginParts(ctx context.Context, u *upload) (id string, err erro
 	if err != nil {
 		return "", err
 	}
-	return aws.ToString(out.UploadId), nil
+	if aws.ToString(out.UploadId) == "" {
+		return "", s3Service.Foreign("an upload without an ID")
+	}
+	return *out.UploadId, nil
 }
 
 // sendParts sends all parts, several at the same time if memory allows, and returns them in order.
@@ -92,7 +96,7 @@ func (d *driver) sendParts(ctx context.Context, u *upload, id string) ([]types.C
 	c := &cutter{upload: u, source: source.New(ctx, u.r), size: size}
 	group, sending := errgroup.WithContext(ctx)
 	lane := func(buffer []byte, release func()) {
-		group.Go(func() error {
+		group.Go(guard.Func(func() error {
 			defer release()
 			for {
 				number, content, err := c.cut(sending, buffer)
@@ -105,7 +109,7 @@ func (d *driver) sendParts(ctx context.Context, u *upload, id string) ([]types.C
 				}
 				c.sent(part)
 			}
-		})
+		}))
 	}
 	if u.size < 0 {
 		if err := d.openStreamLanes(lane); err != nil {

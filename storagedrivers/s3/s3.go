@@ -133,7 +133,7 @@ func (d *driver) deleteOn(ctx context.Context, key string, c condition) error {
 // Check verifies that the bucket exists and can be listed. If the support for conditions is
 // unknown, it determines that.
 func (d *driver) Check(ctx context.Context) error {
-	_, err := d.client.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{
+	_, err := d.listObjects(ctx, &awss3.ListObjectsV2Input{
 		Bucket: &d.bucket, Prefix: &d.prefix, MaxKeys: aws.Int32(1),
 	})
 	if code(err) == "NoSuchBucket" {

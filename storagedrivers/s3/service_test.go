@@ -251,12 +251,16 @@ func comparing(t *testing.T, status func(*http.Request) int) (d *driver, sent fu
 	var all []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("X-Amz-Request-Id", "1")
 		switch match := r.Header.Get("If-Match"); {
 		case match != "":
 			mu.Lock()
 			all = append(all, r.Method+" "+match)
 			mu.Unlock()
 			w.WriteHeader(status(r))
+			if r.Method == http.MethodPost {
+				_, _ = w.Write([]byte(`<CompleteMultipartUploadResult></CompleteMultipartUploadResult>`))
+			}
 		case r.Header.Get("If-None-Match") != "":
 			mu.Lock()
 			defer mu.Unlock()

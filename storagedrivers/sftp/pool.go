@@ -14,6 +14,7 @@ import (
 	pkgsftp "github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/caddymedia/media/storagedrivers/internal/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
@@ -87,7 +88,10 @@ func (p *pool) pick(dial bool) (c *conn) {
 
 // open dials c and watches it until it has ended.
 func (p *pool) open(c *conn) {
-	c.shell, c.Client, c.err = p.dialer.dial(p.ctx, &c.received)
+	c.err = guard.Call(func() (err error) {
+		c.shell, c.Client, err = p.dialer.dial(p.ctx, &c.received)
+		return err
+	})
 	if c.err != nil {
 		p.mu.Lock()
 		c.dead.Store(true)
@@ -134,7 +138,11 @@ func do[T any](ctx context.Context, p *pool, f func(*conn) (T, error)) (T, error
 	}
 	answers := make(chan answer)
 	p.tasks.Go(func() {
-		value, err := f(c)
+		var value T
+		err := guard.Call(func() (err error) {
+			value, err = f(c)
+			return err
+		})
 		p.release(c)
 		lost := errors.Is(err, pkgsftp.ErrSSHFxConnectionLost)
 		if lost || ctx.Err() == nil && unavailable(err) {

@@ -10,6 +10,7 @@ import (
 	pkgsftp "github.com/pkg/sftp"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
@@ -56,7 +57,7 @@ func (r *reader) fetch(buffer []byte, offset int64) *block {
 	b := &block{offset: offset, data: buffer, done: make(chan struct{})}
 	go func() {
 		defer close(b.done)
-		b.err = r.transfer(buffer, offset)
+		b.err = guard.Call(func() error { return r.transfer(buffer, offset) })
 	}()
 	return b
 }

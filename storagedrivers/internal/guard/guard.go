@@ -1,5 +1,5 @@
 // Package guard turns panics of drivers and their libraries into errors. It repairs nothing: the
-// caller treats the operation as failed. Begin with [Call].
+// caller treats the operation as failed. Begin with [Call], and in a group of goroutines with [Func].
 package guard
 
 import (
@@ -16,4 +16,9 @@ func Call(f func() error) (err error) {
 		}
 	}()
 	return f()
+}
+
+// Func returns a function that calls f by [Call].
+func Func(f func() error) func() error {
+	return func() error { return Call(f) }
 }
