@@ -231,7 +231,7 @@ func location(ctx context.Context, wanted target, info storagedrivers.Info, life
 	opts := storagedrivers.PresignOptions{
 		Lifetime: lifetime, ContentType: info.ContentType, CacheControl: wanted.cacheControl(),
 	}
-	if !inline(mediaType(info)) {
+	if !wanted.isShown(info) {
 		opts.Disposition = attachment(path.Base(info.Key))
 	}
 	if wanted.signed != nil && wanted.signed.download != "" {
@@ -323,10 +323,10 @@ func setHeaders(header http.Header, wanted target, info storagedrivers.Info) {
 	if wanted.object != nil {
 		wanted.object.Header(header)
 	}
-	if active(mediaType(info)) || wanted.object != nil && mayBeActive(header.Get("Content-Type")) {
+	if active(mediaType(info)) || wanted.alias.TakesAnything() || wanted.object != nil && mayBeActive(header.Get("Content-Type")) {
 		header.Set("Content-Security-Policy", sandbox)
 	}
-	if !inline(mediaType(info)) && header.Get("Content-Disposition") == "" {
+	if !wanted.isShown(info) && header.Get("Content-Disposition") == "" {
 		header.Set("Content-Disposition", attachment(path.Base(info.Key)))
 	}
 	if wanted.signed != nil {
@@ -362,6 +362,12 @@ var inlineTypes = map[string]bool{
 	"image/avif": true, "image/heic": true, "image/heif": true, "image/bmp": true,
 	"image/tiff": true, "image/svg+xml": true, "image/vnd.microsoft.icon": true,
 	"application/pdf": true, "text/plain": true,
+}
+
+// isShown reports whether a browser may show an object of the target in place of saving it. Content that
+// nobody has looked at is saved.
+func (t target) isShown(info storagedrivers.Info) bool {
+	return !t.alias.TakesAnything() && inline(mediaType(info))
 }
 
 func inline(mediaType string) bool {
