@@ -323,7 +323,7 @@ func setHeaders(header http.Header, wanted target, info storagedrivers.Info) {
 	if wanted.object != nil {
 		wanted.object.Header(header)
 	}
-	if active(mediaType(info)) || wanted.alias.TakesAnything() || wanted.object != nil && mayBeActive(header.Get("Content-Type")) {
+	if active(mediaType(info)) || wanted.isOpaque() || wanted.object != nil && mayBeActive(header.Get("Content-Type")) {
 		header.Set("Content-Security-Policy", sandbox)
 	}
 	if !wanted.isShown(info) && header.Get("Content-Disposition") == "" {
@@ -367,8 +367,11 @@ var inlineTypes = map[string]bool{
 // isShown reports whether a browser may show an object of the target in place of saving it. Content that
 // nobody has looked at is saved.
 func (t target) isShown(info storagedrivers.Info) bool {
-	return !t.alias.TakesAnything() && inline(mediaType(info))
+	return !t.isOpaque() && inline(mediaType(info))
 }
+
+// isOpaque reports whether nobody has looked at the content. Programs of S3 choose its headers.
+func (t target) isOpaque() bool { return t.alias.TakesAnything() && t.object == nil }
 
 func inline(mediaType string) bool {
 	return inlineTypes[mediaType] || strings.HasPrefix(mediaType, "audio/") || strings.HasPrefix(mediaType, "video/")
