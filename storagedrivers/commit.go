@@ -19,7 +19,7 @@ import (
 type Change struct {
 	// Staged is the object to store. Nil removes the object under Key; a missing one is no error.
 	Staged Staged
-	// Key of the object. No other change of the call may have it.
+	// Key of the object. No other change of the call may have it, but see [ExistsError].
 	Key string
 	// Options of storing the object. A removal heeds IfMatch alone: the commit fails with [ErrChanged]
 	// if another object is under Key, or none and the backend reports that.
@@ -32,7 +32,8 @@ type Change struct {
 // ExistsError is the error of a commit whose keys are taken. It matches fs.ErrExist.
 type ExistsError struct {
 	// Taken are the indexes of changes whose keys exist, or belong to an earlier change: at least one,
-	// in ascending order. Further keys may be taken.
+	// in ascending order. Further keys may be taken. The keys of objects that follow a taken one are
+	// not looked at, because they change with it.
 	Taken []int
 }
 
@@ -119,9 +120,10 @@ func (s *Storage) Commit(ctx context.Context, changes ...Change) ([]Info, error)
 var errForeign = errors.New("the object was staged by another storage")
 
 // validate checks the changes. A repeated key is taken, or else a mistake of the caller. It returns the
-// indexes of changes whose keys belong to an earlier change.
+// indexes of changes whose keys belong to an earlier change. Those that follow them are renamed too, so
+// their keys are not compared yet.
 func (s *Storage) validate(changes []Change) (repeated []int, err error) {
-	keys := map[string]bool{}
+	keys, renamed := map[string]bool{}, false // with the change before
 	for i, c := range changes {
 		if err := ValidKey(c.Key); err != nil {
 			return nil, &CommitError{Index: i, Err: err}
@@ -134,11 +136,13 @@ func (s *Storage) validate(changes []Change) (repeated []int, err error) {
 		if c.Follows && (c.Options.Mode != Overwrite || i == 0 || changes[i-1].Staged == nil) {
 			return nil, fmt.Errorf("%q follows no object, or is not stored with Overwrite", c.Key)
 		}
+		renamed = renamed && c.Follows
 		switch {
+		case renamed:
 		case !keys[c.Key]:
 			keys[c.Key] = true
 		case c.Staged != nil && c.Options.Mode == CreateOnly:
-			repeated = append(repeated, i)
+			repeated, renamed = append(repeated, i), true
 		default:
 			return nil, fmt.Errorf("%q is changed twice", c.Key)
 		}

@@ -148,6 +148,33 @@ func testCommitTaken(t *testing.T, e *env) {
 	e.holds(t, "f/a", "f/deeper/b", "f/deeper/other", "f/free", "f/old", "f/other free", "f/removed", "g/c")
 }
 
+// testCommitFollowersTaken: objects of one key are taken with those that follow them, whatever the keys of
+// these are.
+func testCommitFollowersTaken(t *testing.T, e *env) {
+	objects := []member{
+		{"f/a", content{1, 100}, create},
+		{"f/a.v", content{2, 10}, overwrite},
+		{"f/a", content{3, 200}, create},
+		{"f/a.v", content{4, 20}, overwrite},
+	}
+	changes := changesOf(t, e.storage, objects)
+	changes[1].Follows, changes[3].Follows = true, true
+	_, err := e.storage.Commit(t.Context(), changes...)
+	exists, ok := errors.AsType[*storagedrivers.ExistsError](err)
+	if !ok || !slices.Equal(exists.Taken, []int{2}) {
+		t.Errorf("error %v, want an ExistsError of the second object", err)
+	}
+	e.listed(t)
+	changes[2].Key, changes[3].Key = "f/b", "f/b.v"
+	_, err = e.storage.Commit(t.Context(), changes...)
+	succeeds(t, err, "committing under free keys")
+	closeAll(t, changes)
+	for i, o := range objects {
+		e.has(t, changes[i].Key, o.c)
+	}
+	e.holds(t, "f/a", "f/a.v", "f/b", "f/b.v")
+}
+
 // testCommitRefused: nothing has changed if a change is not valid.
 func testCommitRefused(t *testing.T, e *env) {
 	old, removed := e.putOld(t)

@@ -136,6 +136,7 @@ var subtests = []subtest{
 	{"stage commit race", testStageCommitRace},
 	{"commit", testCommit},
 	{"commit of taken keys", testCommitTaken},
+	{"commit of taken keys with followers", testCommitFollowersTaken},
 	{"commit refused", testCommitRefused},
 	{"commit cancelled", testCommitCancelled},
 	{"commit race", testCommitRace},

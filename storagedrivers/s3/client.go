@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -79,4 +80,23 @@ func silence(err error) aws.Ternary {
 		return aws.FalseTernary
 	}
 	return aws.UnknownTernary
+}
+
+// signer signs requests, but for the header that proxies in front of a service change: Google's append
+// to Accept-Encoding before the signature is verified.
+type signer struct{ awss3.HTTPSignerV4 }
+
+// SignHTTP implements awss3.HTTPSignerV4.
+func (s signer) SignHTTP(
+	ctx context.Context, by aws.Credentials, r *http.Request, sum, service, region string, at time.Time,
+	options ...func(*v4.SignerOptions),
+) error {
+	const unsigned = "Accept-Encoding"
+	accepted := r.Header.Values(unsigned)
+	r.Header.Del(unsigned)
+	err := s.HTTPSignerV4.SignHTTP(ctx, by, r, sum, service, region, at, options...)
+	if accepted != nil {
+		r.Header[unsigned] = accepted
+	}
+	return err
 }

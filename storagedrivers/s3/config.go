@@ -125,6 +125,7 @@ func (c Config) apply(o *awss3.Options) {
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	}
+	o.HTTPSignerV4 = signer{o.HTTPSignerV4}
 	o.Retryer = aws.NopRetryer{}        // storages repeat whole operations
 	o.ContinueHeaderThresholdBytes = -1 // it costs a round trip for what a HEAD answers before
 }

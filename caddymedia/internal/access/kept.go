@@ -17,8 +17,9 @@ const (
 	// them. Then the oldest are forgotten.
 	maxRequests = 10_000
 	maxAccount  = 16 << 20
-	// segments is how many parts they are forgotten in.
-	segments = 64
+	// segments is how many parts they are forgotten in. A part is of whole blocks, so that all parts
+	// together have maxRequests.
+	segments = 50
 	// blockRequests and blockBytes are reserved at once, the bytes at least.
 	blockRequests = 8
 	blockBytes    = blockRequests * (maxAccount / maxRequests)
@@ -44,10 +45,47 @@ type keptSegments struct {
 	Segments []segment `json:"segments"`
 }
 
-// blocks are the reservations of a process, by account and share.
+// blocks are the reservations of a process, by account and share: several if requests reserve at the
+// same time.
 type blocks struct {
 	mu sync.Mutex
-	of map[string]block
+	of map[string][]block
+}
+
+// take returns the segment of a block with room for an answer of size bytes, and takes that room.
+// Without one it removes a block, which is returned as unused.
+func (b *blocks) take(name string, size int, now time.Time) (segment int, unused block, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := b.of[name]
+	for n := range all {
+		if one := &all[n]; one.requests > 0 && one.bytes >= size && now.Before(one.until) {
+			one.requests--
+			one.bytes -= size
+			return one.segment, block{}, true
+		}
+	}
+	switch len(all) {
+	case 0:
+		return 0, block{}, false
+	case 1:
+		delete(b.of, name)
+	default:
+		b.of[name] = all[1:]
+	}
+	return 0, all[0], false
+}
+
+// add adds a block of which an answer of size bytes has taken its room.
+func (b *blocks) add(name string, one block, size int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.of == nil {
+		b.of = map[string][]block{}
+	}
+	one.requests--
+	one.bytes -= size
+	b.of[name] = append(b.of[name], one)
 }
 
 // block is a part of a segment that this process fills.
@@ -62,23 +100,15 @@ type block struct {
 func (i *Issuer) keptIn(ctx context.Context, r Request, size int) (index string, err error) {
 	account, share := requestsOf(r.Account), shareOf(r.Owner)
 	name := fmt.Sprint(account, "/", share)
-	i.kept.mu.Lock()
-	b := i.kept.of[name]
-	if b.requests == 0 || b.bytes < size || !i.now().Before(b.until) {
-		delete(i.kept.of, name)
-		i.kept.mu.Unlock()
-		if b, err = i.reserve(ctx, account, share, b, size); err != nil {
-			return "", err
-		}
-		i.kept.mu.Lock()
+	segment, unused, ok := i.kept.take(name, size, i.now())
+	if ok {
+		return segmentOf(account, segment), nil
 	}
-	b.requests--
-	b.bytes -= size
-	if i.kept.of == nil {
-		i.kept.of = map[string]block{}
+	b, err := i.reserve(ctx, account, share, unused, size)
+	if err != nil {
+		return "", err
 	}
-	i.kept.of[name] = b
-	i.kept.mu.Unlock()
+	i.kept.add(name, b, size)
 	return segmentOf(account, b.segment), nil
 }
 

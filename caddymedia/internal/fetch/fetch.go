@@ -199,9 +199,14 @@ const maxName = 4 << 10
 // else the last segment of its address, percent-decoded once. Both are decoded like submitted
 // names.
 func name(disposition string, at *url.URL) string {
-	// An error leaves no parameters: an invalid header is ignored.
-	_, params, _ := mime.ParseMediaType(disposition)
-	n := cmp.Or(naming.Base(naming.Decode(params["filename"])), naming.Base(naming.Decode(at.Path)))
+	var sent string
+	if _, params, err := mime.ParseMediaType(disposition); err == nil { // an invalid header is ignored
+		sent = params["filename"]
+		if extended, found, err := naming.ExtendedName(disposition); found && err == nil {
+			sent = extended // mime knows no other character set than UTF-8
+		}
+	}
+	n := cmp.Or(naming.FileNameOf(sent), naming.FileNameOf(at.Path))
 	return n[:min(len(n), maxName)]
 }
 

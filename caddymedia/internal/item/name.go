@@ -68,8 +68,11 @@ func (a *Alias) MayName(ext string) bool {
 // AnyExtension in place of extensions accepts all names but those that are never accepted, also those without one.
 const AnyExtension = "*"
 
+// TakesAnything reports whether the alias accepts all names, and all contents: it is for programs.
+func (a *Alias) TakesAnything() bool { return a.Extensions[AnyExtension] }
+
 // accepts reports whether names of items may have an extension; the empty one is that of a name without.
-func (a *Alias) accepts(ext string) bool { return a.Extensions[ext] || a.Extensions[AnyExtension] }
+func (a *Alias) accepts(ext string) bool { return a.Extensions[ext] || a.TakesAnything() }
 
 // isJPEG reports whether an extension is one of JPEG that images are not stored under.
 func (a *Alias) isJPEG(ext string) bool {

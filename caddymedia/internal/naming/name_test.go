@@ -2,6 +2,7 @@ package naming
 
 import (
 	"errors"
+	"mime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -179,7 +180,14 @@ func TestDecode(t *testing.T) {
 		"=?utf-8?B?YS9i?=.png":                       "a/b.png",
 		"\xe9t\xe9.png":                              "été.png",
 		"\xe9 =?utf-8?q?=C5=88?=.png":                "é ň.png",
-		"=?koi8-r?B?wS5wbmc=?=":                      "=?koi8-r?B?wS5wbmc=?=",
+		"=?koi8-r?B?wS5wbmc=?=":                      "а.png",
+		"=?windows-1252?Q?=80_caf=E9?=":              "€ café",
+		"=?ISO-8859-2?Q?=BE.png?=":                   "ž.png",
+		"=?iso-8859-1?Q?=80.png?=":                   "\u0080.png",
+		"=?Shift_JIS?B?g1yDXA==?=.png":               "ソソ.png",
+		"=?gb2312?B?1tA=?=.png":                      "中.png",
+		"=?x-unknown?Q?a=E9.png?=":                   "=?x-unknown?Q?a=E9.png?=",
+		"=?iso-2022-kr?Q?a.png?=":                    "=?iso-2022-kr?Q?a.png?=",
 		"=?utf-8?B?***?=":                            "=?utf-8?B?***?=",
 		"=?.png":                                     "=?.png",
 		"%41.png":                                    "%41.png",
@@ -198,6 +206,9 @@ func TestBase(t *testing.T) {
 	} {
 		if got := Base(path); got != want {
 			t.Errorf("%q: got %q, want %q", path, got, want)
+		}
+		if got := FileNameOf(mime.QEncoding.Encode("utf-8", path+"é")); got != want+"é" {
+			t.Errorf("%q, encoded: got %q, want %q", path, got, want+"é")
 		}
 	}
 }

@@ -1,11 +1,14 @@
 package plugin
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 )
 
@@ -64,5 +67,44 @@ func TestNewPassword(t *testing.T) {
 	}
 	if fields[4] == others[4] || fields[4] == fake[4] || len(fields[4]) != len(fake[4]) {
 		t.Errorf("the salts are %s and %s", fields[4], others[4])
+	}
+}
+
+// manyAccounts parses a global option of n accounts.
+func manyAccounts(t testing.TB, n int) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("media {\n")
+	for i := range n {
+		fmt.Fprintf(&b, "account site-%d %s {\n aliases content\n}\n", i, publicHash)
+	}
+	b.WriteString("}\n")
+	if err := new(App).UnmarshalCaddyfile(caddyfile.NewTestDispenser(b.String())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestManyAccounts: the cost of an account does not grow with the number of those before it.
+func TestManyAccounts(t *testing.T) { // not parallel: it measures the process
+	allocated := func(n int) float64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		manyAccounts(t, n)
+		runtime.ReadMemStats(&after)
+		return float64(after.TotalAlloc - before.TotalAlloc)
+	}
+	allocated(1)
+	if few, many := allocated(500), allocated(2000); many > 6*few {
+		t.Errorf("2,000 accounts allocate %.1f times the bytes of 500", many/few)
+	}
+}
+
+func BenchmarkAccounts(b *testing.B) {
+	for _, n := range []int{1000, 8000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				manyAccounts(b, n)
+			}
+		})
 	}
 }

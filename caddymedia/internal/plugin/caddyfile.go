@@ -119,7 +119,11 @@ func (a *App) parseAccount(d *caddyfile.Dispenser) error {
 	if err != nil {
 		return err
 	}
-	if err := (&media.Config{Accounts: a.Accounts}).CheckAccounts(); err != nil {
+	checked := map[string]*media.Account{key: account}
+	if account.Trusts() { // only one account may; each other one is checked alone, because there may be thousands
+		checked = a.Accounts
+	}
+	if err := (&media.Config{Accounts: checked}).CheckAccounts(); err != nil {
 		return d.WrapErr(err)
 	}
 	if account.Trusts() && hash != "" { // which may be a placeholder

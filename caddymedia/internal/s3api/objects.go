@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -320,26 +321,26 @@ func (q *request) deleteObject() *Error {
 	if failed != nil {
 		return failed
 	}
-	if failed := q.remove(q.key, matches, false); failed != nil {
+	if _, failed := q.remove(q.key, matches, false); failed != nil {
 		return failed
 	}
 	q.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// remove deletes an object, if it is there and matches.
-func (q *request) remove(key string, matches func(storagedrivers.Info) bool, inSet bool) *Error {
+// remove deletes an object, if it is there and matches. It reports whether there was one.
+func (q *request) remove(key string, matches func(storagedrivers.Info) bool, inSet bool) (removed bool, failed *Error) {
 	if !q.alias.MayBeItem(key) {
-		return nil
+		return false, nil
 	}
 	err := q.running.Uploader().DeleteItem(q.ctx, upload.Deletion{Alias: q.alias, Filename: key, Actor: q.actor(), InSet: inSet, Matches: matches})
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist):
-		return nil
+		return err == nil, nil
 	case errors.Is(err, upload.ErrOtherItem):
-		return errorOf(preconditionFailed, upload.ErrOtherItem.Error())
+		return false, errorOf(preconditionFailed, upload.ErrOtherItem.Error())
 	}
-	return storageError("delete the object", err)
+	return false, storageError("delete the object", err)
 }
 
 // Bounds of a request that deletes many objects.
@@ -383,13 +384,17 @@ func (q *request) deleteObjects() *Error {
 		return failed
 	}
 	outcomes := make([]*Error, len(sent.Objects))
+	var removed atomic.Int64
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for i, object := range sent.Objects {
 		group.Go(func() error {
-			outcomes[i] = q.remove(object.Key, func(info storagedrivers.Info) bool {
+			was, failed := q.remove(object.Key, func(info storagedrivers.Info) bool {
 				return object.ETag == "" || object.ETag == "*" || `"`+strings.Trim(object.ETag, `"`)+`"` == exactTag(q.alias, info)
 			}, true)
+			if outcomes[i] = failed; was {
+				removed.Add(1)
+			}
 			return nil
 		})
 	}
@@ -398,7 +403,6 @@ func (q *request) deleteObjects() *Error {
 		Deleted []deletedAnswer   //
 		Errors  []undeletedAnswer `xml:"Error"`
 	}{}
-	number := 0
 	var left *item.Failure
 	for i, failed := range outcomes {
 		key := sent.Objects[i].Key
@@ -410,10 +414,9 @@ func (q *request) deleteObjects() *Error {
 		case !sent.Quiet:
 			answer.Deleted = append(answer.Deleted, deletedAnswer{key})
 		}
-		number++
 	}
 	q.running.Observer().DeletionEnded(q.ctx, service.Deletion{
-		Kind: q.alias.Kind, Alias: q.alias.Name, Actor: q.actor(), IsSet: true, Number: number, Failure: left,
+		Kind: q.alias.Kind, Alias: q.alias.Name, Actor: q.actor(), IsSet: true, Number: int(removed.Load()), Failure: left,
 	})
 	q.answer(http.StatusOK, "DeleteResult", answer)
 	return nil

@@ -251,7 +251,7 @@ func TestRevoked(t *testing.T) {
 					r.Body, r.ContentLength = io.NopCloser(&reloading{Reader: strings.NewReader(body), reload: lose}), -1
 				} else {
 					f.site.Driver.Fail = func(op, key string) error {
-						if op == "open" && key == "file/docs/there.txt" {
+						if (op == "open" || op == "stat") && key == "file/docs/there.txt" {
 							lose()
 						}
 						return nil

@@ -231,7 +231,7 @@ func location(ctx context.Context, wanted target, info storagedrivers.Info, life
 	opts := storagedrivers.PresignOptions{
 		Lifetime: lifetime, ContentType: info.ContentType, CacheControl: wanted.cacheControl(),
 	}
-	if !inline(mediaType(info)) {
+	if !wanted.isShown(info) {
 		opts.Disposition = attachment(path.Base(info.Key))
 	}
 	if wanted.signed != nil && wanted.signed.download != "" {
@@ -323,10 +323,10 @@ func setHeaders(header http.Header, wanted target, info storagedrivers.Info) {
 	if wanted.object != nil {
 		wanted.object.Header(header)
 	}
-	if active(mediaType(info)) || wanted.object != nil && mayBeActive(header.Get("Content-Type")) {
+	if active(mediaType(info)) || wanted.isOpaque() || wanted.object != nil && mayBeActive(header.Get("Content-Type")) {
 		header.Set("Content-Security-Policy", sandbox)
 	}
-	if !inline(mediaType(info)) && header.Get("Content-Disposition") == "" {
+	if !wanted.isShown(info) && header.Get("Content-Disposition") == "" {
 		header.Set("Content-Disposition", attachment(path.Base(info.Key)))
 	}
 	if wanted.signed != nil {
@@ -363,6 +363,15 @@ var inlineTypes = map[string]bool{
 	"image/tiff": true, "image/svg+xml": true, "image/vnd.microsoft.icon": true,
 	"application/pdf": true, "text/plain": true,
 }
+
+// isShown reports whether a browser may show an object of the target in place of saving it. Content that
+// nobody has looked at is saved.
+func (t target) isShown(info storagedrivers.Info) bool {
+	return !t.isOpaque() && inline(mediaType(info))
+}
+
+// isOpaque reports whether nobody has looked at the content. Programs of S3 choose its headers.
+func (t target) isOpaque() bool { return t.alias.TakesAnything() && t.object == nil }
 
 func inline(mediaType string) bool {
 	return inlineTypes[mediaType] || strings.HasPrefix(mediaType, "audio/") || strings.HasPrefix(mediaType, "video/")

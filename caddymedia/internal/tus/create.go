@@ -91,7 +91,7 @@ func (q *request) record() (*resumable.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec.Filename = naming.Decode(cmp.Or(metadata["filename"], metadata["name"])) // records are JSON, which is UTF-8
+	rec.Filename = naming.FileNameOf(cmp.Or(metadata["filename"], metadata["name"])) // records are JSON, which is UTF-8
 	rec.SubFolder = cmp.Or(metadata["sub_folder"], q.caller.Account.Folder)
 	if !rec.Partial {
 		rec.Alias = metadata["alias"]

@@ -196,8 +196,10 @@ func TestCreation(t *testing.T) {
 			}
 			create(t, s, "Upload-Length: 1\n", "").Want(t, 400, location)
 		}},
-		{"Upload-Metadata in several headers is one; a name is decoded as senders encode it", "", func(t *testing.T, s *site) {
-			for name, want := range map[string]string{"\xe9.txt": "e.txt", "=?utf-8?B?xJtzLnR4dA==?=": "es.txt"} {
+		{"Upload-Metadata in several headers is one; a name is decoded as senders encode it, and of a path the last segment counts", "", func(t *testing.T, s *site) {
+			for name, want := range map[string]string{
+				"\xe9.txt": "e.txt", "=?utf-8?B?xJtzLnR4dA==?=": "es.txt", `C:\Users\Eva\photo.txt`: "photo.txt", "../a/b.txt": "b.txt",
+			} {
 				more := "Upload-Metadata: more YQ==\n"
 				address := s.create(t, 1, more+metadata("filename", name))
 				s.offset(t, address, 0).Want(t, 200, "Upload-Metadata: more YQ==,"+strings.TrimSpace(strings.TrimPrefix(metadata("filename", name), "Upload-Metadata: ")))

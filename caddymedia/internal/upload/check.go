@@ -104,9 +104,10 @@ func (b *batch) checkUpload(ctx context.Context, up *received) (err error) {
 	}
 	up.plain = up.filename
 	ext := naming.Extension(up.filename)
-	if b.alias.Kind == item.Image {
+	switch {
+	case b.alias.Kind == item.Image:
 		up.image, err = imaging.CheckImage(up.content(), up.size, ext, b.alias.Imaging)
-	} else {
+	case !b.alias.TakesAnything():
 		err = imaging.CheckFile(up.content(), ext, b.alias.ContentType(ext))
 	}
 	if err != nil {

@@ -34,6 +34,18 @@ func wantRendition(t testing.TB, u *Uploader, rendition, filename, want string) 
 	derivedtest.WantRendition(t, u.Derived, derivedtest.Request(t, alias, rendition, filename), want)
 }
 
+// TestRenditionsOfOneName: images of one name in a request have renditions of their own.
+func TestRenditionsOfOneName(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, open opener) {
+		u, alias := withRenditions(t, open(t, nil))
+		storeImages(t, u, file("a.png", pngOf(red)), file("a.png", pngOf(blue)))
+		wantRenditions(t, alias, "pics@renditions/1/a-1795176000.png/soon.webp", "pics@renditions/1/a.png/soon.webp")
+		wantRendition(t, u, "soon", "a.png", webpOf(red))
+		wantRendition(t, u, "soon", "a-1795176000.png", webpOf(blue))
+	})
+}
+
 func TestRenditions(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, open opener) {

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"image/color"
@@ -50,6 +51,42 @@ func TestOverwriteVariant(t *testing.T) {
 			wantContents(t, s, want)
 		}
 	})
+}
+
+// TestVariantsOfOneName: images of one name in a request get names of their own, each with its variant.
+func TestVariantsOfOneName(t *testing.T) {
+	t.Parallel()
+	const first, second = "a-1795176000.png", "a-1795176001.png"
+	for _, c := range []struct {
+		name     string
+		filename string // forced
+		want     []string
+	}{
+		{"sent", "", []string{"a.png", "b-1795176000.png", first, second}},
+		{"forced", "a.png", []string{"a.png", first, second, "a-1795176002.png"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			onEach(t, func(t *testing.T, open opener) {
+				s := open(t, nil)
+				put(t, s, "b.png", "old")
+				req := Upload{Request: Request{Kind: item.Image, Forced: Forced{Filename: c.filename}}}
+				items, failures := uploadBody(t, newUploader(imageAlias(t, s)), bytes.NewReader(formBody(
+					file("a.png", pngOf(red)), file("b.png", pngOf(green)), file("x/A.png", pngOf(blue)), file("a.png", pngOf(unloved)),
+				)), req)
+				if got := filenames(items); failures != nil || !slices.Equal(got, c.want) {
+					t.Fatalf("names %q, %v, want %q", got, failures, c.want)
+				}
+				wantContents(t, s, map[string]string{
+					"b.png":   "old",
+					c.want[0]: pngOf(red), c.want[0] + ".webp": webpOf(red),
+					c.want[1]: pngOf(green), c.want[1] + ".webp": webpOf(green),
+					c.want[2]: pngOf(blue), c.want[2] + ".webp": webpOf(blue),
+					c.want[3]: pngOf(unloved),
+				})
+			})
+		})
+	}
 }
 
 // TestAllOrNothing: if the commit of an item or a variant fails, all items of the request are rolled back, and
