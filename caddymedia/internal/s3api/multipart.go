@@ -130,11 +130,11 @@ func (q *request) multipart() (*resumable.Store, *resumable.Upload, *Error) {
 
 // partNumber returns the number of the part.
 func (q *request) partNumber() (int, *Error) {
-	n, err := strconv.Atoi(q.query.Get("partNumber"))
+	n, err := strconv.ParseUint(q.query.Get("partNumber"), 10, 31) // which takes no sign
 	if err != nil || n < 1 || n > maxParts {
 		return 0, errorOf(invalidArgument, "partNumber is a number from 1 to 10,000")
 	}
-	return n, nil
+	return int(n), nil
 }
 
 // uploadPart stores the body as a part.
@@ -310,7 +310,7 @@ func (q *request) completeMultipart() *Error {
 		Bucket   string
 		Key      string
 		ETag     string
-	}{Location: q.BaseURL(q.r) + "/" + q.bucket + "/" + encodePath(q.key), Bucket: q.bucket, Key: q.key, ETag: tagOf(q.alias, info)})
+	}{Location: q.BaseURL(q.r) + q.MountPrefix(q.r) + "/" + q.bucket + "/" + encodePath(q.key), Bucket: q.bucket, Key: q.key, ETag: tagOf(q.alias, info)})
 	return nil
 }
 
