@@ -532,11 +532,12 @@ func (q *request) listMultiparts() *Error {
 		KeyMarker          string
 		NextKeyMarker      string `xml:",omitempty"`
 		NextUploadIdMarker string `xml:",omitempty"` //nolint:revive // the name of the element
-		Prefix             string
+		Prefix, Delimiter  string
 		MaxUploads         int
 		IsTruncated        bool
 		Upload             []multipartAnswer
-	}{Bucket: q.bucket, KeyMarker: marker, Prefix: q.query.Get("prefix"), MaxUploads: most}
+		CommonPrefixes     []prefixAnswer
+	}{Bucket: q.bucket, KeyMarker: marker, Prefix: q.query.Get("prefix"), Delimiter: q.query.Get("delimiter"), MaxUploads: most}
 	for _, u := range all {
 		if u.Kind == q.alias.Kind.Name() && u.Alias == q.alias.Name {
 			answer.Upload = append(answer.Upload, multipartAnswer{
@@ -551,10 +552,28 @@ func (q *request) listMultiparts() *Error {
 	slices.SortFunc(answer.Upload, func(a, b multipartAnswer) int {
 		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.UploadId, b.UploadId))
 	})
-	if len(answer.Upload) > most {
-		answer.Upload, answer.IsTruncated = answer.Upload[:most], true
-		last := answer.Upload[most-1]
-		answer.NextKeyMarker, answer.NextUploadIdMarker = last.Key, last.UploadId
+	uploads := answer.Upload
+	answer.Upload = nil
+	for _, u := range uploads {
+		prefix, isPrefix := commonPrefix(u.Key, answer.Prefix, answer.Delimiter)
+		switch {
+		case isPrefix && (prefix <= marker || slices.Contains(answer.CommonPrefixes, prefixAnswer{prefix})):
+			continue
+		case len(answer.Upload)+len(answer.CommonPrefixes) == most:
+			answer.IsTruncated = true
+		case isPrefix:
+			answer.CommonPrefixes = append(answer.CommonPrefixes, prefixAnswer{prefix})
+			answer.NextKeyMarker, answer.NextUploadIdMarker = prefix, ""
+		default:
+			answer.Upload = append(answer.Upload, u)
+			answer.NextKeyMarker, answer.NextUploadIdMarker = u.Key, u.UploadId
+		}
+		if answer.IsTruncated {
+			break
+		}
+	}
+	if !answer.IsTruncated {
+		answer.NextKeyMarker, answer.NextUploadIdMarker = "", ""
 	}
 	q.answer(http.StatusOK, "ListMultipartUploadsResult", answer)
 	return nil
