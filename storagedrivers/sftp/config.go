@@ -17,6 +17,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/url"
@@ -130,7 +131,10 @@ func (c *Config) complete() (*dialer, error) {
 	if c.PrivateKey != "" && !strings.HasPrefix(strings.TrimSpace(c.PrivateKey), "-----BEGIN") {
 		key, err := os.ReadFile(c.PrivateKey)
 		if err != nil {
-			return nil, fmt.Errorf("private_key: %w", err)
+			if failed, ok := errors.AsType[*fs.PathError](err); ok {
+				err = failed.Err // without the path, which would be hidden like a key
+			}
+			return nil, fmt.Errorf("private_key: reading the file: %w", err)
 		}
 		c.PrivateKey = string(key)
 	}

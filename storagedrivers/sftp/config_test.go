@@ -58,11 +58,11 @@ func TestWrongOptions(t *testing.T) {
 	broken := filepath.Join(dir, "broken")
 	test.Must(t, os.WriteFile(broken, []byte("host ssh-ed25519 %%%\n"), 0o600))
 	for want, change := range map[string]func(*Config){
-		"address is missing":                     func(s *Config) { s.Address = "" },
-		"user is missing":                        func(s *Config) { s.User = "" },
-		"one of password, private_key and agent": func(s *Config) { s.Password = "" },
-		"private_key: open":                      func(s *Config) { s.PrivateKey = filepath.Join(dir, "missing") },
-		"private_key: ssh: no key found":         func(s *Config) { s.PrivateKey = broken },
+		"address is missing":                          func(s *Config) { s.Address = "" },
+		"user is missing":                             func(s *Config) { s.User = "" },
+		"one of password, private_key and agent":      func(s *Config) { s.Password = "" },
+		"private_key: reading the file: no such file": func(s *Config) { s.PrivateKey = filepath.Join(dir, "missing") },
+		"private_key: ssh: no key found":              func(s *Config) { s.PrivateKey = broken },
 		"private_key: ssh: this private key is passphrase protected": func(s *Config) {
 			s.PrivateKey = phrasedKey(t)
 		},

@@ -4,7 +4,7 @@ import { get, post } from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
 import { plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
-import { itemsHash, nameOf, parts } from '../lib/links.js';
+import { folderOf, itemsHash, nameOf, parts } from '../lib/links.js';
 import { eachOf, failureList, showResult, withProgress } from '../lib/progress.js';
 import { announce, explained, openDialog } from '../lib/ui.js';
 
@@ -23,7 +23,10 @@ export async function moveItems({ alias, folder, search }, aliases, items, list)
 	const target = await askTarget(`Move ${total}`, alias, folder,
 		aliases.filter(({ kind }) => kind === alias.kind));
 	if (!target) return;
-	const [into, isSame] = [target.folder, target.alias === alias.name];
+	let into = target.folder; // as the library names it, once an item is there
+	const isSame = target.alias === alias.name;
+	const replaces = aliases.some(({ kind, name, overwrite }) =>
+		overwrite && kind === alias.kind && name === target.alias);
 	/** @type {Set<string>} */
 	const names = new Set();
 	const { done, failed, error } = await withProgress(`Moving ${total}`, items.length, async (progress) => {
@@ -35,10 +38,12 @@ export async function moveItems({ alias, folder, search }, aliases, items, list)
 			}
 			names.add(name);
 			/** @type {[string, string][]} */
-			const fields = [['to', into ? `${into}/${name}` : name]];
+			const fields = [['to', target.folder ? `${target.folder}/${name}` : name]];
+			if (replaces) fields.push(['overwrite', 'no']); // others get another name by themselves
 			if (!isSame) fields.push(['to_alias', target.alias]);
 			try {
-				await post(['items', alias.kind, alias.name, ...parts(filename)], fields);
+				const { result } = await post(['items', alias.kind, alias.name, ...parts(filename)], fields);
+				into = folderOf(result[0].filename);
 			} catch (failure) {
 				if (isOfAll(failure)) throw failure;
 				progress.fail(filename, failure.message);
@@ -86,12 +91,11 @@ function askTarget(title, alias, folder, aliases) {
 		oninput: () => list(),
 	});
 	const folders = h('div', { class: 'folder-choice', role: 'group', 'aria-label': 'Folders' });
-	const warning = h('p', { class: 'help', role: 'status' });
 	const form = h('form', { class: 'move' }, aliases.length > 1
 		&& h('div', { class: 'tool' }, h('label', { for: 'move-alias' }, 'Library'), select),
 		h('div', { class: 'tool' }, h('label', { for: 'move-folder' }, 'Folder'), input), folders,
 		h('p', { class: 'help', id: 'move-help' },
-			'Type a folder or choose one. A new folder is made. The old addresses no longer work.'), warning,
+			'Type a folder or choose one. A new folder is made. The old addresses no longer work.'),
 		h('div', { class: 'actions' }, h('button', { type: 'submit', class: 'primary' }, 'Move'),
 			h('button', { type: 'button', onclick: () => dialog.close('') }, 'Cancel')));
 	const dialog = openDialog(title, form);
@@ -116,8 +120,6 @@ function askTarget(title, alias, folder, aliases) {
 		const fitting = shown.names.filter((name) => name.toLowerCase().startsWith(start));
 		fill(folders, of !== '' && choice('Up', 'up one folder', parts(of).slice(0, -1)),
 			fitting.map((name) => choice(name, `folder ${name}`, [...parts(of), name])));
-		const chosen = aliases.find(({ name }) => name === select.value);
-		warning.textContent = chosen?.overwrite ? 'Items of the same name there are replaced.' : '';
 	}
 
 	/**

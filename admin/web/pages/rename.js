@@ -1,8 +1,7 @@
 // @ts-check
 // Renames an item, or moves it to another folder of its alias.
-import { get, post } from '../lib/api.js';
+import { post } from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
-import { folderName } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { folderOf, nameOf, parts } from '../lib/links.js';
 import { guard } from '../lib/state.js';
@@ -68,10 +67,8 @@ export function rename(alias, item) {
 		const path = folder.value === oldFolder ? oldFolder : folder.value.trim();
 		const to = [...parts(path), last].join('/');
 		if (to === item.filename) return '';
-		if (await exists(alias, item, to)) throw new Error('There is already an item of this name.');
-		if (!dialog.open) return ''; // cancelled meanwhile
-		const { result } = await post(['items', alias.kind, alias.name, ...parts(item.filename)], [['to',
-			to]], condition(alias, item));
+		const { result } = await post(['items', alias.kind, alias.name, ...parts(item.filename)],
+			[['to', to], ['overwrite', 'no']], condition(alias, item));
 		return result[0].filename;
 	}
 
@@ -100,33 +97,4 @@ export function rename(alias, item) {
 			sent.then(resolve, reject); // the item may be renamed although the dialog was closed
 		});
 	});
-}
-
-/**
- * Whether there is another item of a name, or of the name as it will be stored: an alias that overwrites
- * would replace it.
- * @param {Alias} alias
- * @param {Item} item
- * @param {string} to
- */
-async function exists(alias, item, to) {
-	const names = parts(to).map((part, i, all) => {
-		const dot = i === all.length - 1 ? part.lastIndexOf('.') : -1;
-		return dot < 0 ? folderName(part, alias.sanitize)
-			: folderName(part.slice(0, dot), alias.sanitize) + part.slice(dot).toLowerCase();
-	});
-	if (alias.overwrite && alias.sanitize && /[^ -~]/.test(names.join('')))
-		throw new Error(
-			'Use the letters a to z: the library converts others, and might replace another item.',
-		);
-	for (const path of new Set([to, names.join('/')])) {
-		if (path === item.filename) continue;
-		try {
-			await get(['items', alias.kind, alias.name, ...parts(path)]);
-			return true;
-		} catch (error) {
-			if (error.status !== 404) throw error;
-		}
-	}
-	return false;
 }

@@ -63,7 +63,7 @@ final class MediaClient
         $cursor = '';
         do {
             $query = http_build_query(['folder' => $folder, 'cursor' => $cursor] + $list, '', '&');
-            $answer = $this->call('GET', "/api/items/$kind/$alias?$query");
+            $answer = $this->call('GET', self::path($kind, $alias) . "?$query");
             foreach ($answer['result'] as $item) {
                 yield $item;
             }
@@ -81,7 +81,7 @@ final class MediaClient
     {
         $kept = [];
         foreach (array_chunk($filenames, 1000) as $set) {
-            $answer = $this->call('POST', "/api/items/$kind/$alias", 'action=delete' . self::filenames($set));
+            $answer = $this->call('POST', self::path($kind, $alias), 'action=delete' . self::filenames($set));
             $kept += array_column(array_filter($answer['result'], fn ($r) => !$r['deleted']), 'message', 'filename');
         }
         return $kept;
@@ -90,14 +90,14 @@ final class MediaClient
     /** Moves an item, or copies it with copy_to in place of to. Returns the new item. */
     public function move(string $kind, string $alias, string $filename, string $to, string $field = 'to'): array
     {
-        return $this->call('POST', self::path($kind, $alias, $filename), [$field => $to])['result'][0];
+        return $this->call('POST', self::path($kind, $alias, ...explode('/', $filename)), [$field => $to])['result'][0];
     }
 
     /** Replaces an item, if nobody else has replaced it. The alias must overwrite. */
     public function replace(string $kind, string $alias, string $filename, string $path): array
     {
         $content = file_get_contents($path) ?: throw new RuntimeException("$path: it cannot be read");
-        $address = self::path($kind, $alias, $filename);
+        $address = self::path($kind, $alias, ...explode('/', $filename));
         $item = $this->call('GET', $address)['result'][0];
         return $this->call('PUT', $address, $content, ["If-Match: $item[etag]"])['result'][0];
     }
@@ -179,9 +179,14 @@ final class MediaClient
         return implode('', array_map(fn ($filename) => '&filename=' . rawurlencode($filename), $filenames));
     }
 
-    private static function path(string $kind, string $alias, string $filename): string
+    /** Returns the path of an alias or an item. curl removes dot segments, which would lead to another one. */
+    private static function path(string ...$segments): string
     {
-        return "/api/items/$kind/$alias/" . implode('/', array_map(rawurlencode(...), explode('/', $filename)));
+        $name = implode('/', $segments);
+        if (array_intersect(explode('/', $name), ['', '.', '..'])) {
+            throw new MediaRefusal("the name \"$name\" has a part that is empty, . or ..");
+        }
+        return '/api/items/' . implode('/', array_map(rawurlencode(...), $segments));
     }
 
     /** Sends a request with a token. Returns the answer to its success. */
@@ -252,6 +257,9 @@ final class MediaClient
             CURLOPT_HTTPHEADER => $headers,
             CURLOPT_RETURNTRANSFER => true,
             CURLOPT_CONNECTTIMEOUT => 10,
+            CURLOPT_LOW_SPEED_LIMIT => 1, // an upload may take long, but a server that is silent for 300 s is gone
+            CURLOPT_LOW_SPEED_TIME => 300,
+            CURLOPT_PATH_AS_IS => true,
         ]);
         if ($body !== '') {
             curl_setopt($curl, CURLOPT_POSTFIELDS, $body); // an array is sent as multipart/form-data

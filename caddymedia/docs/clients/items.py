@@ -18,6 +18,13 @@ from upload import call, get_token, setting, upload_images
 ITEMS = "/api/items/image/content"
 
 
+def path_of(filename):
+    """Returns the path of an image. Dot segments may be removed on the way, and would lead to another one."""
+    if {"", ".", ".."}.intersection(filename.split("/")):
+        raise ValueError(f'the name "{filename}" has a part that is empty, . or ..')
+    return f"{ITEMS}/{quote(filename)}"
+
+
 def list_images(token, folder=""):
     """Returns the images of a folder, page by page."""
     cursor = ""
@@ -30,7 +37,7 @@ def list_images(token, folder=""):
 def delete_images(token, *filenames):
     """Deletes one image, or up to 1,000 with one request."""
     if len(filenames) == 1:
-        call(token, "DELETE", f"{ITEMS}/{quote(filenames[0])}")
+        call(token, "DELETE", path_of(filenames[0]))
         return []
     form = urlencode([("action", "delete"), *(("filename", name) for name in filenames)]).encode()
     kept = [r for r in call(token, "POST", ITEMS, form)["result"] if not r["deleted"]]
@@ -41,13 +48,13 @@ def delete_images(token, *filenames):
 
 def move_image(token, filename, to, field="to"):
     """Moves an image, or copies it with the field copy_to. Returns the new one."""
-    return call(token, "POST", f"{ITEMS}/{quote(filename)}", urlencode({field: to}).encode())["result"]
+    return call(token, "POST", path_of(filename), urlencode({field: to}).encode())["result"]
 
 
 def replace_image(token, filename, path):
     """Replaces an image, if nobody else has replaced it. The alias must overwrite."""
-    image = call(token, "GET", f"{ITEMS}/{quote(filename)}")["result"][0]
-    return call(token, "PUT", f"{ITEMS}/{quote(filename)}", Path(path).read_bytes(), {"If-Match": image["etag"]})["result"]
+    image = call(token, "GET", path_of(filename))["result"][0]
+    return call(token, "PUT", path_of(filename), Path(path).read_bytes(), {"If-Match": image["etag"]})["result"]
 
 
 def import_images(token, *addresses):

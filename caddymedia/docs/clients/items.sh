@@ -1,7 +1,6 @@
 #!/bin/sh
 # Manages images of the alias content. Without arguments it prints its usage.
 # MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
-# Filenames are as the service makes them by default. Others must be percent-encoded in addresses.
 set -eu
 case ${1-} in
 list) least=1 ;;
@@ -42,6 +41,17 @@ call() {
 	}
 }
 
+# address sets the variable to the address of an item. curl removes dot segments, which would lead to another one.
+address() {
+	case /$1/ in
+	*//* | */./* | */../*)
+		echo "the name \"$1\" has a part that is empty, . or .." >&2
+		exit 1
+		;;
+	esac
+	address=$items/$(printf %s "$1" | od -An -v -tx1 | tr -d ' \n' | sed 's/../%&/g; s|%2f|/|g')
+}
+
 # show prints full_path and filename of the items in the answer.
 show() {
 	printf '%s\n' "$answer" | tr '{' '\n' |
@@ -62,7 +72,8 @@ list)
 	;;
 delete)
 	if [ $# = 1 ]; then
-		call --request DELETE "$items/$1"
+		address "$1"
+		call --request DELETE "$address"
 		exit
 	fi
 	for filename do # the filenames become the options of curl
@@ -78,17 +89,20 @@ delete)
 	}
 	;;
 move)
-	call "$items/$1" --data-urlencode "to=$2"
+	address "$1"
+	call "$address" --data-urlencode "to=$2"
 	show
 	;;
 copy)
-	call "$items/$1" --data-urlencode "copy_to=$2"
+	address "$1"
+	call "$address" --data-urlencode "copy_to=$2"
 	show
 	;;
 replace)
-	call "$items/$1"
+	address "$1"
+	call "$address"
 	etag=$(printf %s "$answer" | sed 's/.*"etag":"\\\("[^"\\]*\)\\"".*/\1"/')
-	call "$items/$1" --upload-file "$2" --header "If-Match: $etag" # which fails if others have replaced it
+	call "$address" --upload-file "$2" --header "If-Match: $etag" # which fails if others have replaced it
 	show
 	;;
 import)

@@ -1,9 +1,9 @@
 // Uploads files from a page of your site. Your server answers /media-ticket as ticket.php and ticket.mjs do.
 const service = ''; // https://media.example.com, if the page is on another site
 
-/** Returns the header Authorization for the next uploads of a kind, image or file. */
+/** Returns the header Authorization for the next upload of a kind, image or file. */
 export async function authorization(kind = 'image') {
-	const response = await fetch('/media-ticket', { method: 'POST', body: new URLSearchParams({ kind }) });
+	const response = await fetch('/media-ticket', { method: 'POST', body: new URLSearchParams({ kind, max_files: 1 }) });
 	if (!response.ok) throw new Error('You may not upload.');
 	return `Bearer ${(await response.json()).ticket}`;
 }

@@ -85,13 +85,19 @@ export const uploadImages = (files, fields = {}, addresses = []) => upload('imag
 /** Uploads files of any kind that the alias accepts, as uploadImages does. */
 export const uploadFiles = (files, fields = {}, addresses = []) => upload('file', files, fields, addresses);
 
-const itemPath = (kind, alias, filename) =>
-	`/api/items/${kind}/${alias}/${filename.split('/').map(encodeURIComponent).join('/')}`;
+/** Returns the path of an alias or an item. fetch removes dot segments, which would lead to another one. */
+function itemPath(...segments) {
+	const name = segments.join('/');
+	if (name.split('/').some((part) => ['', '.', '..'].includes(part))) {
+		throw new MediaRefusal(`the name "${name}" has a part that is empty, . or ..`);
+	}
+	return `/api/items/${segments.map(encodeURIComponent).join('/')}`;
+}
 
 /** Returns the items of a folder, page by page. The kind is image or file; list has more parameters of a list. */
 export async function* items(kind, alias, folder = '', list = {}) {
 	for (let cursor = ''; cursor !== undefined; ) {
-		const page = await call('GET', `/api/items/${kind}/${alias}?${new URLSearchParams({ folder, cursor, ...list })}`);
+		const page = await call('GET', `${itemPath(kind, alias)}?${new URLSearchParams({ folder, cursor, ...list })}`);
 		yield* page.result;
 		cursor = page.next;
 	}
@@ -109,18 +115,18 @@ async function inSets(filenames, request) {
 /** Deletes items, 1,000 with each request. Returns {filename, message} of those that are not deleted. */
 export async function remove(kind, alias, filenames) {
 	const results = await inSets(filenames, async (fields) =>
-		(await call('POST', `/api/items/${kind}/${alias}`, new URLSearchParams([['action', 'delete'], ...fields]))).result);
+		(await call('POST', itemPath(kind, alias), new URLSearchParams([['action', 'delete'], ...fields]))).result);
 	return results.filter((one) => !one.deleted);
 }
 
 /** Moves an item with the field to, or copies it with the field copy_to. Returns the new one. */
 export async function transfer(kind, alias, filename, fields) {
-	return (await call('POST', itemPath(kind, alias, filename), new URLSearchParams(fields))).result[0];
+	return (await call('POST', itemPath(kind, alias, ...filename.split('/')), new URLSearchParams(fields))).result[0];
 }
 
 /** Replaces an item, if nobody else has replaced it. The alias must overwrite. */
 export async function replace(kind, alias, filename, path) {
-	const address = itemPath(kind, alias, filename);
+	const address = itemPath(kind, alias, ...filename.split('/'));
 	const [item] = (await call('GET', address)).result;
 	return (await call('PUT', address, await readFile(path), { 'If-Match': item.etag })).result[0];
 }

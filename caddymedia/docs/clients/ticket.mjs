@@ -2,7 +2,7 @@
 // MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
 // It listens on 127.0.0.1:3000. The web server of your site passes POST /media-ticket to it, with the
 // name of the logged-in user in the header Remote-User, which it must remove from other requests.
-// A page sends the field kind, image or file.
+// A page sends the fields kind, image or file, and max_files, the number of its files.
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { getTicket, reason } from './media.mjs';
@@ -12,9 +12,12 @@ createServer(async (request, response) => {
 		.writeHead(status, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' }).end(JSON.stringify(body));
 	if (request.method !== 'POST') return answer(405, { message: 'use POST' });
 	if (!request.headers['remote-user']) return answer(403, { message: 'log in first' });
+	if (!(request.headers['content-length'] <= 1000)) return answer(413, { message: 'send a form of at most 1000 bytes' });
 	try {
-		const kind = new URLSearchParams(await text(request)).get('kind') === 'file' ? 'file' : 'image';
-		answer(200, await getTicket({ kind, alias: 'content', max_files: 10, max_size: 2 * 1024 ** 3 }));
+		const form = new URLSearchParams(await text(request));
+		const kind = form.get('kind') === 'file' ? 'file' : 'image';
+		const max_files = Math.min(Math.max(1, Number.parseInt(form.get('max_files') ?? 10, 10) || 1), 1000);
+		answer(200, await getTicket({ kind, alias: 'content', max_files, max_size: 2 * 1024 ** 3 }));
 	} catch (error) {
 		console.error(reason(error));
 		answer(502, { message: 'uploads are not possible now' });

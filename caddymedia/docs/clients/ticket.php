@@ -1,6 +1,6 @@
 <?php
-// Exchanges the token of your site for tickets. The address of this script is /media-ticket; a page sends the field kind,
-// image or file. MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
+// Exchanges the token of your site for tickets. The address of this script is /media-ticket; a page sends the fields kind,
+// image or file, and max_files, the number of its files. MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
 declare(strict_types=1);
 require __DIR__ . '/MediaClient.php';
 
@@ -19,9 +19,10 @@ if ($_SERVER['REQUEST_METHOD'] !== 'POST') {
     answer(403, ['message' => 'log in first']);
 } else {
     $kind = ($_POST['kind'] ?? '') === 'file' ? 'file' : 'image';
+    $maxFiles = min(max(1, (int) ($_POST['max_files'] ?? 10)), 1000);
     try {
         answer(200, MediaClient::fromEnvironment()->ticket([
-            'kind' => $kind, 'alias' => 'content', 'max_files' => 10, 'max_size' => 2 * 1024 ** 3,
+            'kind' => $kind, 'alias' => 'content', 'max_files' => $maxFiles, 'max_size' => 2 * 1024 ** 3,
         ]));
     } catch (RuntimeException $e) {
         error_log($e->getMessage());

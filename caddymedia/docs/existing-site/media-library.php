@@ -11,7 +11,11 @@ declare(strict_types=1);
 function media_call(string $method, string $kind, string $filename, string $body = ''): array
 {
     $base = $method === 'PUT' ? 'upload' : 'items';
-    $path = "/api/$base/$kind/content/" . implode('/', array_map('rawurlencode', explode('/', $filename)));
+    $segments = explode('/', $filename);
+    if (array_intersect($segments, ['', '.', '..'])) { // curl would remove them, and send another name
+        return ['status' => 0, 'message' => 'the name has a part that is empty, . or ..', 'result' => []];
+    }
+    $path = "/api/$base/$kind/content/" . implode('/', array_map('rawurlencode', $segments));
     $send = fn (string $token) => media_answer($method, $path, $body, ['Authorization' => "Bearer $token"]);
     $answer = $send(get_transient('media_token') ?: media_token());
     return ($answer['status'] === 401 ? $send(media_token()) : $answer) + ['result' => []];

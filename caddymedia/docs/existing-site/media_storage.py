@@ -47,10 +47,16 @@ class MediaStorage(Storage):
     def url(self, name, rendition=""):
         """Returns the address of an item, or that of a rendition of an image."""
         kind, size = ("img" if self.kind == "image" else "file"), ("@" + rendition if rendition else "")
-        return f"{os.environ['MEDIA_SERVER']}/static/{kind}/{self.alias}{size}/{quote(name)}"
+        return f"{os.environ['MEDIA_SERVER']}/static/{kind}/{self.alias}{size}/{self._path(name)}"
+
+    @staticmethod
+    def _path(name):
+        if {"", ".", ".."}.intersection(name.split("/")):  # these may be removed on the way, and lead to another item
+            raise ValueError(f'the name "{name}" has a part that is empty, . or ..')
+        return quote(name)
 
     def _call(self, method, endpoint, name, content=None):
-        path = f"/api/{endpoint}/{self.kind}/{self.alias}/{quote(name)}"
+        path = f"/api/{endpoint}/{self.kind}/{self.alias}/{self._path(name)}"
         try:
             return self._send(method, path, content, self._login())
         except PermissionError:  # the token has ended before its time

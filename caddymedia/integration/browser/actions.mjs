@@ -114,7 +114,7 @@ async function stopped(page) {
 		await dialog(page, 'Move 30 items').getByLabel('Folder', { exact: true }).fill('elsewhere');
 		await page.keyboard.press('Enter');
 	};
-	const moved = () => ({ json: { success: true, result: [] } });
+	const moved = () => ({ json: { success: true, result: [{ filename: 'elsewhere/a.jpg' }] } });
 	let stopping;
 	requests = await answers(async () => {
 		await (stopping ??= stop('Moving 30 items', () => {})());
@@ -188,6 +188,19 @@ async function oneByKey(page) {
 }
 
 async function moving(page) {
+	// The same folder in other letters: the item stays in the list.
+	await page.goto(at('few'));
+	await box(page, 3).check();
+	await act(page, 'Move');
+	await dialog(page, 'Move 1 item').getByLabel('Folder', { exact: true }).fill('FÉW');
+	await page.keyboard.press('Enter');
+	const same = dialog(page, '1 item moved');
+	await same.getByRole('link', { name: 'Open few' }).waitFor();
+	await same.getByRole('button', { name: 'Close' }).last().click();
+	await box(page, 3).waitFor();
+	assert.equal(await status(`few/${image(3)}`), 200);
+	await page.goto('about:blank');
+
 	await page.goto(at('few'));
 	await box(page, 2).check();
 	await box(page, 6).click({ modifiers: ['Shift'] });
@@ -205,7 +218,7 @@ async function moving(page) {
 	await move.getByRole('button', { name: 'folder all' }).waitFor();
 	await accessible(page, 'moving');
 	await shot(page, 'move', false);
-	await folder.fill('new/place');
+	await folder.fill('New/Pláce'); // as the library converts it
 	await page.keyboard.press('Enter');
 	const moved = dialog(page, '5 items moved');
 	await moved.waitFor();

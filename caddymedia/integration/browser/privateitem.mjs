@@ -42,6 +42,7 @@ await run(async () => {
 	await item.getByText('Other sizes: small', { exact: true }).click();
 	const small = await item.getByLabel(/^small/).inputValue();
 	assert.equal(await status(small), 200);
+	await item.getByText(/^A text with a signed address shows the item until .*\d:\d\d/).waitFor();
 	const format = item.getByLabel('Copy as', { exact: true });
 	assert.equal(await item.getByLabel('HTML image', { exact: true }).inputValue().then((html) => html.includes(escaped(signed))), true);
 	await format.selectOption('Markdown');

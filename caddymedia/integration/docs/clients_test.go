@@ -560,18 +560,18 @@ func TestTicketServers(t *testing.T) {
 			address := "http://" + start(t, append(env, "MEDIA_PASSWORD="+site.Password))
 			client, stranger := loggedIn(t, address), new(http.Client)
 
-			status, answer := ask(t, stranger, http.MethodPost, address, "")
+			status, answer := ask(t, stranger, http.MethodPost, address, "", "kind=file")
 			if status != http.StatusForbidden || answer["message"] != "log in first" {
 				t.Errorf("without a login: %d %v", status, answer)
 			}
-			if status, answer = ask(t, client, http.MethodGet, address, "anna"); status != http.StatusMethodNotAllowed {
+			if status, answer = ask(t, client, http.MethodGet, address, "anna", "kind=file"); status != http.StatusMethodNotAllowed {
 				t.Errorf("GET: %d %v", status, answer)
 			}
 			for _, when := range []string{"at first", "with the token kept", "after the token has ended"} {
 				if strings.HasPrefix(when, "after") {
 					s.Load(t, site.Config{Media: site.Basic + "tokens bolt " + filepath.Join(t.TempDir(), "tokens.db") + "\n", Site: "media"}) // which has no tokens yet
 				}
-				status, answer = ask(t, client, http.MethodPost, address, "anna")
+				status, answer = ask(t, client, http.MethodPost, address, "anna", "kind=file")
 				ticket, _ := answer["ticket"].(string)
 				expires, _ := answer["expires_at"].(float64)
 				if status != http.StatusOK || len(ticket) < 40 || expires == 0 || len(answer) != 2 {
@@ -583,8 +583,22 @@ func TestTicketServers(t *testing.T) {
 				}
 			}
 
+			for form, n := range map[string]int{"kind=file": 10, "kind=file&max_files=12": 12, "kind=file&max_files=-1": 1, "kind=file&max_files=x": 1} {
+				_, answer = ask(t, client, http.MethodPost, address, "anna", form)
+				bearer := site.Headers("Authorization", fmt.Sprint("Bearer ", answer["ticket"]))
+				for _, try := range []struct{ files, status int }{{n + 1, http.StatusForbidden}, {n, http.StatusOK}} {
+					body := site.Form(slices.Repeat([]site.Part{site.File("cv.pdf", sample.PDF)}, try.files)...)
+					if r := s.Do(t, http.MethodPost, "/api/upload/file", site.Merged(bearer, site.FormType), body); r.Status != try.status {
+						t.Errorf("%s: %d files: %v, want %d", form, try.files, r, try.status)
+					}
+				}
+			}
+			if status, answer = ask(t, client, http.MethodPost, address, "anna", "kind=file&x="+strings.Repeat("x", 1000)); name == "Node" && status != http.StatusRequestEntityTooLarge {
+				t.Errorf("a large form: %d %v", status, answer)
+			}
+
 			address = "http://" + start(t, append(env, "MEDIA_PASSWORD=not this one"))
-			status, answer = ask(t, loggedIn(t, address), http.MethodPost, address, "anna")
+			status, answer = ask(t, loggedIn(t, address), http.MethodPost, address, "anna", "kind=file")
 			if status != http.StatusBadGateway || answer["message"] != "uploads are not possible now" || len(answer) != 1 {
 				t.Errorf("with a wrong password: %d %v", status, answer)
 			}
@@ -608,10 +622,10 @@ func loggedIn(t *testing.T, address string) *http.Client {
 	return client
 }
 
-// ask requests a ticket for files in the name of a user; empty for a request without a login.
-func ask(t *testing.T, client *http.Client, method, address, user string) (status int, answer map[string]any) {
+// ask requests a ticket by a form in the name of a user; empty for a request without a login.
+func ask(t *testing.T, client *http.Client, method, address, user, form string) (status int, answer map[string]any) {
 	t.Helper()
-	req, err := http.NewRequest(method, address+"/media-ticket", strings.NewReader("kind=file"))
+	req, err := http.NewRequest(method, address+"/media-ticket", strings.NewReader(form))
 	if err != nil {
 		t.Fatal(err)
 	}

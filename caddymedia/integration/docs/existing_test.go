@@ -263,14 +263,20 @@ for storage, name in ((images, first), (images, first), (images, second), (paper
 `,
 }
 
+// writeDjango writes the parts of Django into a folder.
+func writeDjango(t *testing.T, folder string) {
+	t.Helper()
+	for name, content := range django {
+		site.PutFile(t, filepath.Join(folder, name), content)
+	}
+}
+
 // TestDocsDjango: the storage of Django stores, reads and deletes items.
 func TestDocsDjango(t *testing.T) {
 	config := pages.Example(t, "existing-site.md", "caddyfile", "{\n\tmedia {\n\t\taccount django")
 	s := site.Start(t, mediaOf(t, config, "django", "$ROOT"), "media")
 	folder := t.TempDir()
-	for name, content := range django {
-		site.PutFile(t, filepath.Join(folder, name), content)
-	}
+	writeDjango(t, folder)
 	site.PutFile(t, filepath.Join(folder, "a.jpg"), sample.JPEG(t, 800, 600))
 	site.PutFile(t, filepath.Join(folder, "cv.pdf"), sample.PDF)
 	env := []string{"MEDIA_SERVER=" + s.URL, "PYTHONPATH=" + folder + ":" + filepath.Join(pages.Root(t), "caddymedia", "docs", "existing-site")}

@@ -96,7 +96,7 @@ type itemsRequest struct {
 	alias        *item.Alias
 
 	rep      *caller.Repetition
-	move     upload.Transfer // of a POST on an item: To and Copy, once they are read
+	move     upload.Transfer // of a POST on an item: To, New and Copy, once they are read
 	toAlias  string          // of that
 	facts    bool            // a list has those of its images
 	reported bool            // to the observer

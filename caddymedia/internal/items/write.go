@@ -147,6 +147,7 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 		return q.refuse(ctx, caller.Refuse(status, item.BadRequest, message))
 	}
 	q.move.Copy, q.move.To = form.Get("copy_to") != "", cmp.Or(form.Get("copy_to"), form.Get("to"))
+	q.move.New = form.Get("overwrite") == "no"
 	q.toAlias = cmp.Or(form.Get("to_alias"), q.address.Alias)
 	if problem := transferProblem(form); problem != "" {
 		return q.refuse(ctx, caller.Refuse(http.StatusBadRequest, item.BadRequest, problem))
@@ -175,7 +176,8 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 	}
 	defer ended()
 	items, failures := q.running.Uploader().Transfer(ctx, upload.Transfer{
-		Request: q.writeRequest(right, to.Name), From: q.alias, Filename: q.address.Filename, To: q.move.To, Copy: q.move.Copy, Matches: matches,
+		Request: q.writeRequest(right, to.Name), From: q.alias, Filename: q.address.Filename,
+		To: q.move.To, New: q.move.New, Copy: q.move.Copy, Matches: matches,
 	})
 	if failures != nil {
 		return q.uploadFailed(ctx, failures)
@@ -187,8 +189,11 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 // transferProblem returns the problem of a form with a move or copy, for the caller; empty if there
 // is none.
 func transferProblem(form url.Values) string {
-	if name := caller.SentTwice(form, "to", "copy_to", "to_alias"); name != "" {
+	if name := caller.SentTwice(form, "to", "copy_to", "to_alias", "overwrite"); name != "" {
 		return "the field " + name + " is sent twice"
+	}
+	if form.Has("overwrite") && form.Get("overwrite") != "no" {
+		return "the field overwrite is no, or is left out"
 	}
 	switch to, copyTo := form.Get("to"), form.Get("copy_to"); {
 	case to == "" && copyTo == "":

@@ -6,13 +6,13 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 const (
 	// Hidden replaces a secret.
 	Hidden = "***"
-	// Withheld replaces a whole text.
-	Withheld = "(not shown: it may have a secret in it)"
 
 	minSecret = 4  // bytes; shorter secrets occur in words by chance
 	minPart   = 16 // bytes; shorter lines and values say nothing by themselves
@@ -43,25 +43,31 @@ func New(secrets ...string) Redactor {
 
 // Text returns text with its secrets hidden. Secrets of less than four bytes stay, because they
 // occur in words by chance.
-func (r Redactor) Text(text string) string {
+func (r Redactor) Text(text string) string { return hide(text, find(text, r.long)) }
+
+// Strict is Text, but it also hides shorter secrets that are a whole word.
+func (r Redactor) Strict(text string) string {
+	text = r.Text(text)
+	return hide(text, slices.DeleteFunc(find(text, r.short), func(found span) bool {
+		before, _ := utf8.DecodeLastRuneInString(text[:found.start])
+		after, _ := utf8.DecodeRuneInString(text[found.end:])
+		return isWord(before) || isWord(after)
+	}))
+}
+
+func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// hide returns text without the parts at the positions, which are in order.
+func hide(text string, secrets []span) string {
 	var shown strings.Builder
 	end := 0 // of the part that is written or hidden
-	for _, found := range find(text, r.long) {
+	for _, found := range secrets {
 		if found.start >= end {
 			shown.WriteString(text[end:found.start] + Hidden)
 		}
 		end = max(end, found.end)
 	}
 	return shown.String() + text[end:]
-}
-
-// Strict is Text, but it returns [Withheld] for a text in which a shorter secret occurs.
-func (r Redactor) Strict(text string) string {
-	text = r.Text(text)
-	if len(find(text, r.short)) > 0 {
-		return Withheld
-	}
-	return text
 }
 
 // find returns the positions of secrets in a text, in order. They may overlap.

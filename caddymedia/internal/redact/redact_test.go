@@ -55,9 +55,11 @@ func TestStrict(t *testing.T) {
 		{"password of an address", "AUTH hunter:22 failed", []string{"redis://user:hunter%3A22@host/0"}, "AUTH *** failed"},
 		{"password without a user", `AUTH "hunter/22" failed`, []string{"redis://:hunter%2F22@host:6379/0"}, `AUTH "***" failed`},
 		{"password beside its user", "user:hunter22 refused", []string{"https://user:hunter22@proxy.example"}, "user:*** refused"},
-		{"short one", "a cat", []string{"cat"}, Withheld},
+		{"short one", "a cat", []string{"cat"}, "a ***"},
+		{"short one in words", "permission denied for the path /srv/p1", []string{"p", "é"}, "permission denied for the path /srv/p1"},
+		{"short one in quotes", `login with "p", "a"`, []string{"p"}, `login with "***", "a"`},
 		{"short one that is not there", "a dog", []string{"cat"}, "a dog"},
-		{"short one beside a long one", "hunter22 has a cat", []string{"cat", "hunter22"}, Withheld},
+		{"short one beside a long one", "hunter22 has a cat", []string{"cat", "hunter22"}, "*** has a ***"},
 	} {
 		if got := New(c.secrets...).Strict(c.text); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)

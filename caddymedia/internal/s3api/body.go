@@ -79,6 +79,9 @@ func bodyOf(r *http.Request, s *signature, secret string) (*body, int64, *Error)
 // signedBody is bodyOf without the checksums that the client sends besides: those of a completion are of the object.
 func signedBody(r *http.Request, s *signature, secret string) (*body, *Error) {
 	b := &body{Reader: r.Body, left: r.ContentLength, trailer: map[string]string{}}
+	if !strings.HasPrefix(s.payload, "STREAMING-") && one(r.Header, "X-Amz-Decoded-Content-Length") != "" {
+		return nil, errorOf(invalidRequest, "x-amz-content-sha256 does not say that the body is in chunks: send it without the header x-amz-decoded-content-length")
+	}
 	switch s.payload {
 	case unsignedPayload:
 	case streamingSigned, streamingSignedTrailer, streamingTrailer:

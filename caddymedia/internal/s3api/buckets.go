@@ -308,7 +308,7 @@ func (l *listing) take(page storagedrivers.Page) (full bool) {
 			continue
 		}
 		name := l.alias.Filename(entry.Key)
-		prefix, isPrefix := l.common(name)
+		prefix, isPrefix := commonPrefix(name, l.prefix, l.delimiter)
 		if isPrefix {
 			name = prefix
 		}
@@ -327,16 +327,16 @@ func (l *listing) take(page storagedrivers.Page) (full bool) {
 	return false
 }
 
-// common returns the beginning of a name up to the first delimiter behind the prefix.
-func (l *listing) common(name string) (string, bool) {
-	if l.delimiter == "" {
+// commonPrefix returns the beginning of a name up to the first delimiter behind a prefix of it.
+func commonPrefix(name, prefix, delimiter string) (string, bool) {
+	if delimiter == "" {
 		return "", false
 	}
-	at := strings.Index(name[len(l.prefix):], l.delimiter)
+	at := strings.Index(name[len(prefix):], delimiter)
 	if at < 0 {
 		return "", false
 	}
-	return name[:len(l.prefix)+at+len(l.delimiter)], true
+	return name[:len(prefix)+at+len(delimiter)], true
 }
 
 // stat returns an object.

@@ -290,3 +290,23 @@ func TestHosts(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedForms: a body in chunks that nobody decodes is not stored, and the number of a part has no sign.
+func TestRefusedForms(t *testing.T) {
+	t.Parallel()
+	f := newFront(t, all...)
+	framed := f.do(t, call{
+		method: http.MethodPut, key: docs + "/a.txt", body: "5\r\nhello\r\n0\r\n\r\n", payload: "UNSIGNED-PAYLOAD",
+		header: http.Header{"Content-Encoding": {"aws-chunked"}, "X-Amz-Decoded-Content-Length": {"5"}},
+	})
+	if framed.status != http.StatusBadRequest || f.get(t, docs, "a.txt") != "NoSuchKey" {
+		t.Errorf("chunks without a signature of chunks: %d %s", framed.status, framed.body)
+	}
+	created := f.do(t, call{method: http.MethodPost, key: docs + "/b.txt", query: "uploads="})
+	for number, want := range map[string]int{"1": http.StatusOK, "10000": http.StatusOK, "%2B1": 400, "-1": 400, "0": 400, "10001": 400, "": 400, "1.0": 400} {
+		part := f.do(t, call{method: http.MethodPut, key: docs + "/b.txt", query: "partNumber=" + number + "&uploadId=" + created.element(t, "UploadId"), body: "x"})
+		if part.status != want {
+			t.Errorf("part %q: %d %s, want %d", number, part.status, part.body, want)
+		}
+	}
+}

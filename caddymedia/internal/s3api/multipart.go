@@ -130,11 +130,11 @@ func (q *request) multipart() (*resumable.Store, *resumable.Upload, *Error) {
 
 // partNumber returns the number of the part.
 func (q *request) partNumber() (int, *Error) {
-	n, err := strconv.Atoi(q.query.Get("partNumber"))
+	n, err := strconv.ParseUint(q.query.Get("partNumber"), 10, 31) // which takes no sign
 	if err != nil || n < 1 || n > maxParts {
 		return 0, errorOf(invalidArgument, "partNumber is a number from 1 to 10,000")
 	}
-	return n, nil
+	return int(n), nil
 }
 
 // uploadPart stores the body as a part.
@@ -310,7 +310,7 @@ func (q *request) completeMultipart() *Error {
 		Bucket   string
 		Key      string
 		ETag     string
-	}{Location: q.BaseURL(q.r) + "/" + q.bucket + "/" + encodePath(q.key), Bucket: q.bucket, Key: q.key, ETag: tagOf(q.alias, info)})
+	}{Location: q.BaseURL(q.r) + q.MountPrefix(q.r) + "/" + q.bucket + "/" + encodePath(q.key), Bucket: q.bucket, Key: q.key, ETag: tagOf(q.alias, info)})
 	return nil
 }
 
@@ -532,11 +532,12 @@ func (q *request) listMultiparts() *Error {
 		KeyMarker          string
 		NextKeyMarker      string `xml:",omitempty"`
 		NextUploadIdMarker string `xml:",omitempty"` //nolint:revive // the name of the element
-		Prefix             string
+		Prefix, Delimiter  string
 		MaxUploads         int
 		IsTruncated        bool
 		Upload             []multipartAnswer
-	}{Bucket: q.bucket, KeyMarker: marker, Prefix: q.query.Get("prefix"), MaxUploads: most}
+		CommonPrefixes     []prefixAnswer
+	}{Bucket: q.bucket, KeyMarker: marker, Prefix: q.query.Get("prefix"), Delimiter: q.query.Get("delimiter"), MaxUploads: most}
 	for _, u := range all {
 		if u.Kind == q.alias.Kind.Name() && u.Alias == q.alias.Name {
 			answer.Upload = append(answer.Upload, multipartAnswer{
@@ -551,10 +552,28 @@ func (q *request) listMultiparts() *Error {
 	slices.SortFunc(answer.Upload, func(a, b multipartAnswer) int {
 		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.UploadId, b.UploadId))
 	})
-	if len(answer.Upload) > most {
-		answer.Upload, answer.IsTruncated = answer.Upload[:most], true
-		last := answer.Upload[most-1]
-		answer.NextKeyMarker, answer.NextUploadIdMarker = last.Key, last.UploadId
+	uploads := answer.Upload
+	answer.Upload = nil
+	for _, u := range uploads {
+		prefix, isPrefix := commonPrefix(u.Key, answer.Prefix, answer.Delimiter)
+		switch {
+		case isPrefix && (prefix <= marker || slices.Contains(answer.CommonPrefixes, prefixAnswer{prefix})):
+			continue
+		case len(answer.Upload)+len(answer.CommonPrefixes) == most:
+			answer.IsTruncated = true
+		case isPrefix:
+			answer.CommonPrefixes = append(answer.CommonPrefixes, prefixAnswer{prefix})
+			answer.NextKeyMarker, answer.NextUploadIdMarker = prefix, ""
+		default:
+			answer.Upload = append(answer.Upload, u)
+			answer.NextKeyMarker, answer.NextUploadIdMarker = u.Key, u.UploadId
+		}
+		if answer.IsTruncated {
+			break
+		}
+	}
+	if !answer.IsTruncated {
+		answer.NextKeyMarker, answer.NextUploadIdMarker = "", ""
 	}
 	q.answer(http.StatusOK, "ListMultipartUploadsResult", answer)
 	return nil

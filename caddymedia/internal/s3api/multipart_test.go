@@ -119,6 +119,44 @@ func TestMultipart(t *testing.T) {
 	m.wantNothingLeft(t)
 }
 
+// TestMultipartFolders: uploads behind a delimiter are one entry of the list, on pages of any size.
+func TestMultipartFolders(t *testing.T) {
+	t.Parallel()
+	f := newFront(t, all...)
+	for _, key := range []string{"a.bin", "a/1.bin", "a/2.bin", "a/b/3.bin", "b.bin", "b.bin", "c/4.bin"} {
+		f.begin(t, docs, key)
+	}
+	for _, tt := range []struct {
+		prefix, delimiter string
+		want              []string
+	}{
+		{"", "", []string{"a.bin", "a/1.bin", "a/2.bin", "a/b/3.bin", "b.bin", "b.bin", "c/4.bin"}},
+		{"", "/", []string{"a.bin", "a/", "b.bin", "b.bin", "c/"}},
+		{"a/", "/", []string{"a/1.bin", "a/2.bin", "a/b/"}},
+	} {
+		for _, most := range []int32{1, 2, 1000} {
+			var got []string
+			in := awss3.ListMultipartUploadsInput{Bucket: aws.String(docs), Prefix: &tt.prefix, Delimiter: &tt.delimiter, MaxUploads: &most}
+			for more := true; more && len(got) < 20; {
+				page, err := f.ListMultipartUploads(t.Context(), &in)
+				if err != nil || len(page.Uploads)+len(page.CommonPrefixes) > int(most) {
+					t.Fatalf("%+v, %v", page, err)
+				}
+				for _, u := range page.Uploads {
+					got = append(got, *u.Key)
+				}
+				for _, p := range page.CommonPrefixes {
+					got = append(got, *p.Prefix)
+				}
+				in.KeyMarker, in.UploadIdMarker, more = page.NextKeyMarker, page.NextUploadIdMarker, *page.IsTruncated
+			}
+			if slices.Sort(got); !slices.Equal(got, tt.want) {
+				t.Errorf("%q by %q, %d at once: %q, want %q", tt.prefix, tt.delimiter, most, got, tt.want)
+			}
+		}
+	}
+}
+
 // wantNothingLeft asserts that no part of any upload is stored.
 func (m *multipart) wantNothingLeft(t *testing.T) {
 	t.Helper()

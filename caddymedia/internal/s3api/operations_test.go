@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"net/textproto"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -136,6 +137,38 @@ func wantCode(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	if got := codeOf(err); got != want {
 		t.Errorf("%s: code %q, want %q: %v", what, got, want, err)
+	}
+}
+
+// TestBelowPrefix: a client signs the whole path, also if a part of it is removed before the handler.
+func TestBelowPrefix(t *testing.T) {
+	t.Parallel()
+	f, ctx := newFront(t, all...), t.Context()
+	handler := s3api.New(f.site.Gate, s3api.Options{})
+	for _, prefix := range []string{"/s3", "/a/ü x"} {
+		server := httptest.NewServer(http.StripPrefix(prefix, handler))
+		t.Cleanup(server.Close)
+		address := server.URL + (&url.URL{Path: prefix}).EscapedPath()
+		below := &front{client(address, f.key, secret), f.site, address, f.key}
+		for _, key := range []string{"a.txt", "a/b/ü %20.bin"} {
+			below.put(t, docs, key, prefix)
+			if got := f.get(t, docs, key); got != prefix {
+				t.Errorf("%s below %s: got %q", key, prefix, got)
+			}
+			if got := below.get(t, docs, key); got != prefix {
+				t.Errorf("%s below %s: read %q", key, prefix, got)
+			}
+		}
+		list, err := below.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: aws.String(docs), Prefix: aws.String("a/")})
+		if err != nil || len(list.Contents) != 1 {
+			t.Errorf("list below %s: %+v, %v", prefix, list, err)
+		}
+		_, err = client(server.URL, f.key, secret).ListBuckets(ctx, nil) // outside of the prefix
+		if err == nil {
+			t.Error("a request outside of the prefix is answered")
+		}
+		_, err = client(address, f.key, "another secret, which is long enough").ListBuckets(ctx, nil)
+		wantCode(t, "another secret", err, "SignatureDoesNotMatch")
 	}
 }
 

@@ -249,11 +249,22 @@ func (q *request) verify(running *service.Service) (access.Account, *Error) {
 		account = access.Account{}
 	}
 	q.secret = account.S3Secret
-	failed := q.signature.verify(q.r, account.S3Secret, q.began)
+	failed := q.signature.verify(q.asSent(), account.S3Secret, q.began)
 	if failed != nil && failed.Code == signatureDoesNotMatch.code && running.Issuer().WrongSignature(q.ClientAddr(q.r)) != nil {
 		failed = errorOf(slowDown, "too many wrong signatures, try again later")
 	}
 	return account, failed
+}
+
+// asSent returns the request with the path that its client has signed: a prefix may have been removed before the handler.
+func (q *request) asSent() *http.Request {
+	prefix, err := url.PathUnescape(q.MountPrefix(q.r))
+	if err != nil || prefix == "" {
+		return q.r
+	}
+	sent, address := *q.r, *q.r.URL
+	address.Path, address.RawPath, sent.URL = prefix+address.Path, "", &address
+	return &sent
 }
 
 // admit finds the alias of the bucket. The account needs one of the rights, if there are any.

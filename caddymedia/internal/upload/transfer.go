@@ -30,6 +30,8 @@ type Transfer struct {
 	To string
 	// Exact means that the item may have no other filename than To.
 	Exact bool
+	// New means that no other item may have the new filename.
+	New bool
 	// Copy keeps the item.
 	Copy bool
 	// Matches, if set, reports whether a stored item is the one to move or copy.
@@ -85,6 +87,14 @@ func (u *Uploader) newTransferring(req Transfer, copies bool) *transferring {
 	k := kind{operation: req.Operation(), confirm: t.confirm}
 	if req.Exact {
 		k.exact = req.To
+	}
+	if req.New {
+		k.condition = func(stored storagedrivers.Info) *item.Failure {
+			if stored.Key == "" {
+				return nil
+			}
+			return item.Failf(item.Conflict, "there is already an item of this name")
+		}
 	}
 	if !req.Copy {
 		k.lock, k.committed = t.lock, t.removeSource

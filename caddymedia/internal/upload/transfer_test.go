@@ -123,6 +123,48 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
+// TestTransferNew: a new item replaces none and gets no other name, also by a name that is converted. Onto itself it
+// stays unchanged.
+func TestTransferNew(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		alias, to string
+		want      string // empty: refused
+	}{
+		{"content", "b.txt", ""},
+		{"content", "B.TXT", ""},
+		{"content", "Né.txt", "ne.txt"},
+		{"content", "A.TXT", "a.txt"},
+		{"over", "b.txt", ""},
+		{"over", "B.TXT", ""},
+		{"over", "Né.txt", "ne.txt"},
+		{"over", "A.TXT", "a.txt"},
+	} {
+		for kind, open := range storages {
+			for _, copies := range []bool{false, true} {
+				t.Run(fmt.Sprint(c.alias, " ", c.to, " ", kind, copies), func(t *testing.T) {
+					t.Parallel()
+					s := newTransferSite(t, open, nil)
+					alias := map[string]*item.Alias{"content": s.content, "over": s.over}[c.alias]
+					alias.Sanitize = true
+					before, want := contents(t, s.here), c.want
+					if copies && want == "a.txt" && !alias.Overwrite {
+						want = "" // a copy never takes the name of its item there
+					}
+					got, failures := s.transfer(t, alias, alias, Transfer{Filename: "a.txt", To: c.to, Copy: copies, New: true})
+					if got != want {
+						t.Errorf("%q, %v, want %q", got, failures, want)
+					}
+					if want == "" {
+						wantFailure(t, failures, item.Conflict, "a.txt", "already an item of this name")
+						wantContents(t, s.here, before)
+					}
+				})
+			}
+		}
+	}
+}
+
 // TestTransferRefused: nothing changes if the item cannot be stored in the target alias.
 func TestTransferRefused(t *testing.T) {
 	t.Parallel()
