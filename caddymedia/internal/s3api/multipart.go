@@ -195,10 +195,7 @@ func (q *request) storePart(from io.Reader, length int64, interrupt func()) (*re
 		err = &resumable.BodyError{Err: errorOf(incompleteBody, "the body is shorter than it says")}
 	}
 	if err == nil { // the part is complete only now that its hashes and signatures are right
-		err = part.SetLength(q.ctx, part.Offset())
-	}
-	if err == nil { // it may have been aborted meanwhile
-		err = multipart.Reload(q.ctx)
+		err = part.CompletePart(q.ctx, multipart)
 	}
 	if err != nil {
 		part.Drop(q.ctx, nil)
