@@ -241,7 +241,7 @@ func (s *Store) hasRoom(open *openCount, c *Creation, size int64) bool {
 		party.Most = int64(c.Files + TicketParts)
 	}
 	if open.group != "" { // it is counted already
-		return open.numbers < maxGroup && queue.HasRoom(party, int64(s.MaxOpen), open.uploads, 0)
+		return open.numbers < maxGroup && open.uploads.Owner <= int64(s.MaxOpen)
 	}
 	return queue.HasRoom(party, int64(s.MaxOpen), open.uploads, 1)
 }

@@ -91,8 +91,9 @@ type request struct {
 	signature   *signature
 	secret      string
 	account     access.Account
-	begun       bool        // the answer, see [request.begin]
-	alias       *item.Alias // of the bucket; nil for the list of buckets
+	visitor     *access.Ticket // of a presigned address; nil for the account itself
+	begun       bool           // the answer, see [request.begin]
+	alias       *item.Alias    // of the bucket; nil for the list of buckets
 }
 
 // operation answers a request of its kind. The account needs one of the rights.
@@ -232,14 +233,16 @@ func (q *request) subResource() string {
 	return ""
 }
 
-// authenticate sets the account of the signature.
+// authenticate sets the account of the signature, and the visitor of a presigned address.
 func (q *request) authenticate() *Error {
 	var failed *Error
 	if q.signature, failed = signatureOf(q.r); failed != nil {
 		return failed
 	}
-	q.account, failed = q.verify(q.running)
-	return failed
+	if q.account, failed = q.verify(q.running); failed != nil {
+		return failed
+	}
+	return q.admitVisitor()
 }
 
 // verify returns the account of the signature, according to a service.
@@ -304,11 +307,6 @@ func (q *request) find(bucket string) (*item.Alias, *Error) {
 		return nil, errorOf(noSuchBucket, "buckets are called image-<alias> and file-<alias>")
 	}
 	return alias, nil
-}
-
-// actor returns the actor of the request.
-func (q *request) actor() item.Actor {
-	return item.Actor{Origin: item.OriginS3, Account: q.account.APIKey, Client: q.Client(q.r)}
 }
 
 // BucketOf returns the bucket of an alias.

@@ -100,6 +100,8 @@ type ObjectOptions struct {
 	Tag func(tag string, size int64) string
 	// Header changes the header of the answer.
 	Header func(http.Header)
+	// IsVisitor means that the caller has the item's address only, so its client counts and not the owner.
+	IsVisitor bool
 }
 
 // Object serves an item to a caller that is authenticated, never its variant and never by a redirect. The context of r has the
@@ -115,7 +117,7 @@ func (s *Server) Object(running *service.Service, w http.ResponseWriter, r *http
 // serveStatic serves a target, whose rendition it makes if necessary.
 func (s *Server) serveStatic(running *service.Service, w http.ResponseWriter, r *http.Request, wanted target) error {
 	ctx := r.Context()
-	if !wanted.preview && wanted.object == nil { // whose owner is a user or an account
+	if !wanted.preview && (wanted.object == nil || wanted.object.IsVisitor) { // others have a user or an account
 		ctx = storagedrivers.WithOwner(ctx, clientOwner(s.Client(r)))
 	}
 	running.Observer().Requested(ctx, wanted.alias, wanted.filename)
