@@ -61,6 +61,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusContinue) // Go does so only before bytes, but boto3 and old SDKs await it
 	}
 	w.Header().Set("X-Amz-Request-Id", q.id)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	err := h.Answer(w, r, func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		q.running, q.w, q.r = running, w, r
 		if q.cors() {

@@ -115,6 +115,9 @@ func TestStrangersLearnNothing(t *testing.T) {
 			if first == "" {
 				first = got
 			}
+			if a.header.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("%s of %s: a browser may guess the type: %v", target, key, a.header)
+			}
 			if got != first || a.Code != "SignatureDoesNotMatch" {
 				t.Errorf("%s of %s: %s, want %s", target, key, got, first)
 			}

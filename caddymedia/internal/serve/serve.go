@@ -325,7 +325,7 @@ func setHeaders(header http.Header, wanted target, info storagedrivers.Info) {
 	if wanted.object != nil {
 		wanted.object.Header(header)
 	}
-	if active(mediaType(info)) || wanted.object != nil && mayBeActive(header.Get("Content-Type")) {
+	if active(mediaType(info)) || header.Get("Content-Type") != info.ContentType && !isSafe(header.Get("Content-Type")) {
 		header.Set("Content-Security-Policy", sandbox)
 	}
 	if !inline(mediaType(info)) && header.Get("Content-Disposition") == "" {
@@ -351,11 +351,11 @@ func active(mediaType string) bool {
 	return mediaType == "text/html" || mediaType == "text/xsl" || strings.HasSuffix(mediaType, "xml")
 }
 
-// mayBeActive is active for the value of a Content-Type that a client has chosen: browsers forgive much, and take the
-// parts of a multipart type for pages.
-func mayBeActive(contentType string) bool {
+// isSafe reports whether a browser only shows a type that a client has chosen. All others may be active: browsers forgive
+// much, sniff what is no type at all, and take the parts of a multipart type for pages.
+func isSafe(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
-	return err != nil || active(kind) || strings.HasPrefix(kind, "multipart/")
+	return err == nil && inline(kind) && !active(kind)
 }
 
 // inlineTypes are the types that are safe for a browser to show on the site, SVG with its policy.
