@@ -212,7 +212,9 @@ func TestConformanceVersityGWWithTLS(t *testing.T) {
 	t.Cleanup(server.Close)
 	s.config.Endpoint = server.URL
 	s.secure = func(d *driver) {
-		d.http.Transport.(*http.Transport).TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+		transport := s.config.transport(aws.Config{})
+		transport.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+		d.http.Transport = s3Service.Transport(transport)
 	}
 	s.config.Prefix, s.config.Checksums = "some/folder", whenSupported
 	h := s.harness()

@@ -27,31 +27,40 @@ const logFilter = `format filter {
 	request>headers>Authorization delete
 	request>uri query {
 		delete signature
+		delete X-Amz-Signature
+		delete X-Amz-Security-Token
 	}
 	request>headers>Referer query {
 		delete signature
+		delete X-Amz-Signature
+		delete X-Amz-Security-Token
 	}
 	uri query {
 		delete signature
+		delete X-Amz-Signature
+		delete X-Amz-Security-Token
 	}
 	resp_headers>Location delete
 }
 `
 
 // TestLogsHaveNoSecrets: with the filter of Caddyfile.example no log, not even the debug log,
-// contains a password, a token or the signature of an address. Keys appear only in records of
-// changes of items.
+// contains a password, a token or the signature of an address, also of S3. Keys appear only in
+// records of changes of items.
 func TestLogsHaveNoSecrets(t *testing.T) {
 	for name, drop := range map[string]bool{"option set": false, "option missing": true} {
 		t.Run(name, func(t *testing.T) {
 			s := site.StartConfig(t, site.Config{
-				Media: site.Basic, Site: "log\nrewrite /old* /new?{query}\nroute /broken {\nerror 500\n}\nredir /moved* https://bucket.example/?{query} 302\nmedia", Log: logFilter, DropUnderscores: drop,
+				Media: site.Basic, Site: "log\nrewrite /old* /new?{query}\nroute /broken {\nerror 500\n}\nredir /moved* https://bucket.example/?{query} 302\nroute /file-content/* {\nmedia_s3\n}\nmedia", Log: logFilter, DropUnderscores: drop,
 			})
 			token := s.Token(t, site.APIKey)
-			const wrong, signature = "wrong-guess-of-a-password", "signature-of-an-address"
+			const wrong, signature, session = "wrong-guess-of-a-password", "signature-of-an-address", "token-of-a-session"
+			address := strings.Repeat("5ec2e7", 10) + "5ec2"
 			s.Login(t, site.APIKey, wrong)
 			s.Login(t, "unknown-key-of-nobody", wrong)
-			referer := site.Headers("Referer", s.URL+"/static/file/content/a.pdf?expires=1&signature="+signature)
+			presigned := "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=shop%2F20261128%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Date=20261128T040506Z" +
+				"&X-Amz-Expires=600&X-Amz-SignedHeaders=host&X-Amz-Signature=" + address + "&X-Amz-Security-Token=" + session
+			referer := site.Headers("Referer", s.URL+"/static/file/content/a.pdf?expires=1&signature="+signature+"&"+presigned)
 			spellings := []http.Header{
 				site.AuthHeader(site.APIKey, token),
 				site.Headers("http_service_api_key", site.APIKey, "http_service_access_token", token),
@@ -70,6 +79,11 @@ func TestLogsHaveNoSecrets(t *testing.T) {
 					{http.MethodGet, "/broken?signature=" + signature, ""},
 					{http.MethodGet, "/old?signature=" + signature, ""},
 					{http.MethodGet, "/moved?signature=" + signature, ""},
+					{http.MethodPut, "/file-content/a.txt?" + presigned, "x"},
+					{http.MethodGet, "/file-content/a.txt?x=1&X%2dAmz%2DSignature=" + address, ""},
+					{http.MethodGet, "/broken?" + presigned, ""},
+					{http.MethodGet, "/old?" + presigned, ""},
+					{http.MethodGet, "/moved?" + presigned, ""},
 				} {
 					s.Do(t, request.method, request.path, site.Merged(header, site.FormType, referer), request.body)
 				}
@@ -81,7 +95,7 @@ func TestLogsHaveNoSecrets(t *testing.T) {
 				t.Fatalf("the log lacks accesses or errors:\n%s", log)
 			}
 			for line := range strings.Lines(log) {
-				for _, secret := range []string{token, site.Password, wrong, site.CheapHash, signature} {
+				for _, secret := range []string{token, site.Password, wrong, site.CheapHash, signature, address, session} {
 					if strings.Contains(line, secret) {
 						t.Errorf("%q is logged: %s", secret, line)
 					}

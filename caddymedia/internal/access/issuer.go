@@ -242,10 +242,6 @@ func (i *Issuer) verify(ctx context.Context, id ID, apiKey string) (Account, *Ti
 	return account.Account, rec.Ticket, nil
 }
 
-// WrongSignature counts a request with a wrong signature against its client. The error is a *ThrottledError after too
-// many. A right signature is never refused.
-func (i *Issuer) WrongSignature(client netip.Addr) error { return i.throttle.signature(client) }
-
 // Account returns the account of an API key, and false if there is none. The caller must not change
 // its Aliases.
 func (i *Issuer) Account(apiKey string) (account Account, ok bool) {

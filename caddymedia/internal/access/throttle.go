@@ -145,15 +145,6 @@ func (t *Throttle) ticket(account string, lifetime time.Duration) error {
 	return nil
 }
 
-// signature charges a client and its network for a wrong signature. The error is a *ThrottledError.
-func (t *Throttle) signature(client netip.Addr) error {
-	a := &attempt{throttle: t, sites: sitesOf(client)}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := t.now()
-	return cmp.Or(charge(a, &t.clients, a.sites[0], now), charge(a, &t.networks, a.sites[1], now))
-}
-
 // abandon refunds the charge of a login whose password was not checked.
 func (a *attempt) abandon() {
 	a.throttle.mu.Lock()

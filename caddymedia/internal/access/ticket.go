@@ -37,6 +37,8 @@ type Ticket struct {
 	Uses map[string]int `json:"uses,omitempty"`
 	// Refused is how many items had been refused then.
 	Refused int `json:"refused,omitempty"`
+
+	presigned bool // see [Issuer.Presigned]
 }
 
 // HexID returns the ID of the ticket in hexadecimal digits.
@@ -155,11 +157,16 @@ func (i *Issuer) GiveBack(ctx context.Context, ticket ID, use string) error {
 
 // Refuse counts n refused items of a ticket. After ten for each item that it may store, the ticket
 // has none left. The error is ErrUnavailable.
-func (i *Issuer) Refuse(ctx context.Context, ticket ID, n int) error {
-	err := i.changeTicket(ctx, ticket, func(t *Ticket) error {
-		t.Refused += n
-		return nil
-	})
+func (i *Issuer) Refuse(ctx context.Context, ticket *Ticket, n int) error {
+	var err error
+	if ticket.presigned {
+		err = i.refusePresigned(ctx, ticket, n)
+	} else {
+		err = i.changeTicket(ctx, ticket.ID, func(t *Ticket) error {
+			t.Refused += n
+			return nil
+		})
+	}
 	if err != nil && !errors.Is(err, ErrCredentials) {
 		return unavailable("counting the refused items of a ticket", err)
 	}

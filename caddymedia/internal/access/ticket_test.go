@@ -155,7 +155,7 @@ func TestTakeUses(t *testing.T) {
 	wantCredentials(t, "a token", i.Take(t.Context(), &access.Ticket{ID: access.IDOf(token)}, "a", 1))
 	f.clock.Advance(2 * time.Minute)
 	wantCredentials(t, "expired", i.Take(t.Context(), &access.Ticket{ID: access.IDOf(first)}, "d", 1))
-	if err := errors.Join(i.GiveBack(t.Context(), access.IDOf(first), "c"), i.Refuse(t.Context(), access.IDOf(token), 1)); err != nil {
+	if err := errors.Join(i.GiveBack(t.Context(), access.IDOf(first), "c"), i.Refuse(t.Context(), &access.Ticket{ID: access.IDOf(token)}, 1)); err != nil {
 		t.Error(err)
 	}
 }
@@ -247,7 +247,7 @@ func TestRefuse(t *testing.T) {
 	text := f.ticket(i, shop) // for three files
 	for _, c := range []struct{ more, left int }{{0, 3}, {29, 3}, {1, 0}, {1, 0}} {
 		for range c.more {
-			if err := i.Refuse(t.Context(), access.IDOf(text), 1); err != nil {
+			if err := i.Refuse(t.Context(), &access.Ticket{ID: access.IDOf(text)}, 1); err != nil {
 				t.Fatal(err)
 			}
 		}

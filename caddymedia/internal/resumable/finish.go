@@ -172,7 +172,7 @@ func (a *attempt) storeItem(ctx context.Context) (upload.Item, item.Failures) {
 	req := upload.Upload{SubFolder: a.SubFolder, Matches: a.how.Matches, Permits: a.how.Permits, Request: upload.Request{
 		Kind: a.ItemKind(), Alias: a.Alias, BaseURL: a.how.BaseURL, Confirm: a.authorize,
 		Repetition: &a.repetition,
-		Actor:      item.Actor{Origin: item.Origin(a.Origin), Account: a.Account, User: a.User, Client: a.Client, Ticket: a.Ticket},
+		Actor:      item.Actor{Origin: item.Origin(a.Origin), Account: a.Account, User: a.User, Client: a.Client, Ticket: a.credential()},
 	}}
 	if a.Exact {
 		req.Exact = path.Join("/", a.SubFolder, a.Filename)[1:]
@@ -275,7 +275,7 @@ func (s *Store) CountRefused(ctx context.Context, ticket *access.Ticket, failure
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
 	defer cancel()
-	if err := s.Issuer.Refuse(ctx, ticket.ID, refused); err != nil {
+	if err := s.Issuer.Refuse(ctx, ticket, refused); err != nil {
 		s.Log.Error("counting refused items of a ticket", "error", err)
 	}
 }

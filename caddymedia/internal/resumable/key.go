@@ -1,6 +1,7 @@
 package resumable
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
@@ -36,7 +37,7 @@ var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(b
 
 // newID returns a new ID with 130 random bits, for an upload of size bytes.
 func newID(now time.Time, rec *Record, size int64, storage string) string {
-	return day(now) + strings.ToLower(rand.Text())[:randomLength] + tag(rec.Ticket) + clientTagOf(rec) +
+	return day(now) + strings.ToLower(rand.Text())[:randomLength] + tag(rec.credential()) + clientTagOf(rec) +
 		sizeText(size) + tag(storage)
 }
 
@@ -64,7 +65,11 @@ func clientTagOf(rec *Record) string {
 }
 
 // party returns the party by which the upload is counted.
-func (r *Record) party() queue.Party { return item.PartyOf(r.Owner, r.Ticket, r.Client) }
+func (r *Record) party() queue.Party { return item.PartyOf(r.Owner, r.credential(), r.Client) }
+
+// credential returns the ID of the ticket or of the presigned address that created the upload; empty for
+// neither.
+func (r *Record) credential() string { return cmp.Or(r.Ticket, r.Address) }
 
 // tag returns a short hash of the name of a storage, of the ID of a ticket, or of a client, for IDs.
 func tag(text string) string { return digest(text)[:tagLength] }

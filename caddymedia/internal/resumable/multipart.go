@@ -19,16 +19,24 @@ import (
 const (
 	groupLength  = dayLength + 16
 	numberLength = 3
-	// maxGroup is the most records of a multipart upload: 10,000 parts, some of them sent again.
-	maxGroup = 11_000
+	// maxGroup is the most numbers of the records of a multipart upload: of 10,000 parts and its own.
+	maxGroup = 10_001
 )
 
 // group returns the beginning that the IDs of a multipart upload and of its parts share. Other uploads share none.
 func group(id string) string { return id[:groupLength] }
 
+// numberText returns the number of a part in its ID.
+func numberText(id string) string { return id[groupLength : groupLength+numberLength] }
+
+// partStart returns the beginning that the IDs of the parts of one number share.
+func partStart(multipart string, number int) string {
+	return group(multipart) + fmt.Sprintf("%0*s", numberLength, strconv.FormatInt(int64(number), sizeBase))
+}
+
 // partID returns the ID of a part, with the rest of a new ID.
 func partID(multipart string, number int, id string) string {
-	return group(multipart) + fmt.Sprintf("%0*s", numberLength, strconv.FormatInt(int64(number), sizeBase)) + id[groupLength+numberLength:]
+	return partStart(multipart, number) + id[groupLength+numberLength:]
 }
 
 // NumberOf returns the number in the ID of a part of a multipart upload, and false for other IDs.
@@ -36,7 +44,7 @@ func NumberOf(multipart, id string) (number int, ok bool) {
 	if !validID(multipart) || !validID(id) || group(id) != group(multipart) || id == multipart {
 		return 0, false
 	}
-	n, err := strconv.ParseUint(id[groupLength:groupLength+numberLength], sizeBase, 16)
+	n, err := strconv.ParseUint(numberText(id), sizeBase, 16)
 	return int(n), err == nil
 }
 
@@ -49,13 +57,28 @@ const besides = 8
 // MultipartParts returns the complete parts of a multipart upload by their numbers, the last one of each number. The upload
 // may have ended.
 func (s *Store) MultipartParts(ctx context.Context, multipart *Upload) ([]*Upload, error) {
+	found, err := s.partsFrom(ctx, multipart, group(multipart.ID))
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found, func(a, b *Upload) int {
+		if a.Number != b.Number {
+			return a.Number - b.Number
+		}
+		return b.due.Compare(a.due) // by the clock of the storage
+	})
+	return slices.CompactFunc(found, func(a, b *Upload) bool { return a.Number == b.Number }), nil
+}
+
+// partsFrom returns the complete parts of a multipart upload whose IDs have a beginning, in any order.
+func (s *Store) partsFrom(ctx context.Context, multipart *Upload, start string) ([]*Upload, error) {
 	var (
 		mu    sync.Mutex
 		found []*Upload
 		work  errgroup.Group
 	)
 	work.SetLimit(besides)
-	for info, err := range multipart.storage.All(ctx, recordKey(multipart.Owner, group(multipart.ID))) {
+	for info, err := range multipart.storage.All(ctx, recordKey(multipart.Owner, start)) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("listing the parts of an upload: %w", err), work.Wait())
 		}
@@ -72,16 +95,32 @@ func (s *Store) MultipartParts(ctx context.Context, multipart *Upload) ([]*Uploa
 			return err
 		})
 	}
-	if err := work.Wait(); err != nil {
-		return nil, err
+	return found, work.Wait()
+}
+
+// CompletePart completes a part of a multipart upload that has all its bytes. It takes the place of the
+// parts of its number that are complete already: they are removed. Of parts that are completed at the
+// same time, all may stay. The error is ErrUnknown if the multipart upload has ended meanwhile.
+func (u *Upload) CompletePart(ctx context.Context, multipart *Upload) error {
+	before, err := u.store.partsFrom(ctx, multipart, partStart(multipart.ID, u.Number))
+	if err == nil {
+		err = u.SetLength(ctx, u.Offset())
 	}
-	slices.SortFunc(found, func(a, b *Upload) int {
-		if a.Number != b.Number {
-			return a.Number - b.Number
+	if err == nil {
+		err = multipart.Reload(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	for _, part := range before {
+		if part.ID == u.ID { // it was created with its length
+			continue
 		}
-		return b.due.Compare(a.due) // by the clock of the storage
-	})
-	return slices.CompactFunc(found, func(a, b *Upload) bool { return a.Number == b.Number }), nil
+		if err := part.Terminate(ctx); err != nil {
+			u.store.Log.Warn("removing a part that was sent again", "storage", u.storage.Name(), "error", err)
+		}
+	}
+	return nil
 }
 
 // FindFinal returns the final upload of a record, if there is one. The error is ErrUnknown otherwise.

@@ -2,7 +2,9 @@ package resumable
 
 import (
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -24,7 +26,7 @@ func TestEndMultipart(t *testing.T) {
 			return nil
 		}
 		s := storeOn(t, d)
-		m := s.create(t, Record{Owner: owner, Kind: "file", Filename: "a.txt", Partial: true, Exact: true, Length: Unknown})
+		m := s.multipart(t)
 		for number := range 3 {
 			part := s.create(t, Record{
 				Owner: owner, Kind: "file", Filename: "a.txt", Partial: true, Multipart: m.ID, Number: number + 1, Length: 5,
@@ -45,6 +47,97 @@ func TestEndMultipart(t *testing.T) {
 		}
 		if left := s.keys(t); len(left) > 0 {
 			t.Errorf("cut at removal %d: %q", cut, left)
+		}
+	}
+}
+
+// multipart returns a new multipart upload.
+func (s *Store) multipart(t *testing.T) *Upload {
+	t.Helper()
+	return s.create(t, Record{Owner: owner, Kind: "file", Filename: "a.txt", Partial: true, Exact: true, Length: Unknown})
+}
+
+// partOf returns a part of a multipart upload with all its bytes, which is not complete yet.
+func (s *Store) partOf(t *testing.T, m *Upload, number int, text string) *Upload {
+	t.Helper()
+	part := s.create(t, Record{
+		Owner: owner, Kind: "file", Filename: "a.txt", Partial: true, Multipart: m.ID, Number: number, Length: Unknown,
+	})
+	part.add(t, 0, text)
+	return part
+}
+
+// TestPartsSentAgain: a part takes the place of the one of its number that was complete before, and of no
+// other. Nothing is lost if two are completed at once.
+func TestPartsSentAgain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		m := s.multipart(t)
+		complete := func(parts ...*Upload) {
+			t.Helper()
+			for _, part := range parts {
+				if err := part.CompletePart(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		want := func(texts ...string) {
+			t.Helper()
+			var got []string
+			found, err := s.MultipartParts(t.Context(), m)
+			for _, part := range found {
+				got = append(got, string(part.content(t)))
+			}
+			if err != nil || !slices.Equal(got, texts) {
+				t.Errorf("%q, want %q: %v", got, texts, err)
+			}
+		}
+		first, other, slow := s.partOf(t, m, 1, "one"), s.partOf(t, m, 2, "two"), s.partOf(t, m, 1, "slow")
+		complete(first, other)
+		before := len(s.keys(t))
+		for range 3 {
+			complete(s.partOf(t, m, 1, "again"))
+		}
+		want("again", "two")
+		if after := len(s.keys(t)); after != before {
+			t.Errorf("%d objects, before the part was sent again %d", after, before)
+		}
+		_, err := s.Create(t.Context(), s.Storages[0], Creation{Record: Record{
+			Owner: owner, Kind: "file", Filename: "a.txt", Exact: true, Metadata: m.ID, Parts: []string{first.ID, other.ID},
+		}, Admit: admit})
+		if !errors.Is(err, ErrParts) {
+			t.Errorf("completed with the part that was replaced: %v", err)
+		}
+		complete(slow)
+		want("slow", "two")
+
+		if err := m.EndMultipart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.partOf(t, m, 3, "late").CompletePart(t.Context(), m); !errors.Is(err, ErrUnknown) {
+			t.Errorf("a part of an ended upload: %v", err)
+		}
+	})
+}
+
+// TestPartsAtOnce: of parts of one number that are completed at the same time, one always stays.
+func TestPartsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := storeOn(t, memory.New())
+	m := s.multipart(t)
+	for round := range 20 {
+		var all sync.WaitGroup
+		for range 3 {
+			part, own := s.partOf(t, m, 1, "x"), s.find(t, m)
+			all.Go(func() {
+				if err := part.CompletePart(t.Context(), own); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if found, err := s.MultipartParts(t.Context(), m); len(found) != 1 || err != nil {
+			t.Fatalf("round %d: %d parts, %v", round, len(found), err)
 		}
 	}
 }

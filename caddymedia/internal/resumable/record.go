@@ -34,6 +34,9 @@ type Record struct {
 	Ticket string `json:"ticket,omitempty"`
 	// TicketExpires is when that ticket expires.
 	TicketExpires time.Time `json:"ticket_expires,omitzero"`
+	// Address is the hexadecimal ID of the presigned address that created it; empty for none. The upload
+	// shares what is bounded as one of a ticket does, but no item of it is counted.
+	Address string `json:"address,omitempty"`
 
 	// Kind, Alias, SubFolder and Filename are the destination of the item, as submitted.
 	Kind      string `json:"kind"`

@@ -3,6 +3,7 @@ package resumable
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -67,6 +68,75 @@ func TestVisitors(t *testing.T) {
 				t.Errorf("%d uploads with those of tokens", all)
 			}
 		})
+	}
+}
+
+// TestAddresses: visitors with presigned addresses share as those with tickets do, also the bytes of parts.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	s := storeOn(t, memory.New())
+	s.MaxOpen, s.MaxBytes = 100, 1000
+	m := s.multipart(t)
+	visitor := func(visitor int, rec Record) Creation {
+		rec.Client, rec.Address, rec.Length = fmt.Sprintf("192.0.%d.1", visitor), fmt.Sprint("address ", visitor), Unknown
+		return Creation{Record: rec, Files: 1, Limit: 10}
+	}
+	for name, c := range map[string]struct {
+		rec  Record
+		want []int
+	}{
+		"uploads": {Record{}, []int{9, 9, 9}},
+		"parts":   {Record{Partial: true, Multipart: m.ID}, []int{30, 20, 13}},
+	} {
+		before := s.keys(t)
+		for n, want := range c.want {
+			created := 0
+			for c.rec.Number = 1; s.mayCreate(t, visitor(n, c.rec)); c.rec.Number++ {
+				created++
+			}
+			if created != want {
+				t.Errorf("%s: visitor %d has %d, want %d", name, n, created, want)
+			}
+		}
+		for _, key := range s.keys(t) {
+			if !slices.Contains(before, key) {
+				if err := s.Storages[0].Delete(t.Context(), key); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// TestNumbers: parts of one number count as one towards the most of a multipart upload.
+func TestNumbers(t *testing.T) {
+	t.Parallel()
+	s := storeOn(t, memory.New())
+	m := s.multipart(t)
+	id := func(number int) string { return partID(m.ID, number, newID(time.Now(), &m.Record, 1, "default")) }
+	for _, c := range []struct {
+		name    string
+		numbers int
+		again   int // how often the first one was sent
+		new     int
+		has     int
+		isFree  bool
+	}{
+		{"the last number", 9999, 1, 10_000, 9999, true},
+		{"all, one again", 10_000, 1, 5, 9999, true},
+		{"one that was sent often", 1, 20_000, 2, 1, true},
+		{"one more than all", 10_001, 1, 10_002, 10_001, false},
+	} {
+		count := openCount{group: group(m.ID)}
+		for number := range c.numbers {
+			for range max(1, c.again*(1-min(number, 1))) {
+				count.add(id(number+1), id(c.new))
+			}
+		}
+		hasRoom := s.hasRoom(&count, &Creation{Record: Record{Owner: owner, Multipart: m.ID}}, 1)
+		if count.numbers != c.has || hasRoom != c.isFree || count.uploads.Owner != 0 {
+			t.Errorf("%s: %+v, room %t", c.name, count, hasRoom)
+		}
 	}
 }
 

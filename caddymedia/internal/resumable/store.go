@@ -218,12 +218,13 @@ const (
 )
 
 // openCount counts the unfinished uploads of an owner and the sum of their lengths. A multipart upload is one with its
-// parts.
+// parts, and parts of one number are one.
 type openCount struct {
 	uploads, bytes queue.Held
 	last           string // the group of the last ID
 	group          string // that of the multipart upload of a part or of a final upload; empty for others
-	parts          int    // of the group
+	numbers        int    // of the group, but for that of a new part
+	number         string // the last one of them
 }
 
 // hasRoom reports whether an upload of size bytes may be created, by the rule of [queue.HasRoom]. A
@@ -240,7 +241,7 @@ func (s *Store) hasRoom(open *openCount, c *Creation, size int64) bool {
 		party.Most = int64(c.Files + TicketParts)
 	}
 	if open.group != "" { // it is counted already
-		return open.parts < maxGroup && queue.HasRoom(party, int64(s.MaxOpen), open.uploads, 0)
+		return open.numbers < maxGroup && open.uploads.Owner <= int64(s.MaxOpen)
 	}
 	return queue.HasRoom(party, int64(s.MaxOpen), open.uploads, 1)
 }
@@ -303,27 +304,28 @@ func (s *Store) countOn(ctx context.Context, storage *storagedrivers.Storage, u 
 
 // add counts the upload of id for a new one.
 func (c *openCount) add(id, created string) {
-	size := sizeOf(id)
-	c.bytes.Owner += size
+	count := func(held *queue.Held, n int64) {
+		held.Owner += n
+		if clientTag(id) == clientTag(created) {
+			held.Client += n
+		}
+		if networkTag(id) == networkTag(created) {
+			held.Network += n
+		}
+		if ticketTag(id) == ticketTag(created) {
+			held.Ticket += n
+		}
+	}
+	count(&c.bytes, sizeOf(id))
 	switch group(id) {
 	case c.group:
-		c.parts++
-		return
+		if number := numberText(id); number != c.number && number != numberText(created) {
+			c.numbers, c.number = c.numbers+1, number
+		}
 	case c.last:
-		return
-	}
-	c.last = group(id)
-	c.uploads.Owner++
-	if clientTag(id) == clientTag(created) {
-		c.uploads.Client++
-		c.bytes.Client += size
-	}
-	if networkTag(id) == networkTag(created) {
-		c.uploads.Network++
-		c.bytes.Network += size
-	}
-	if ticketTag(id) == ticketTag(created) {
-		c.uploads.Ticket++
+	default:
+		c.last = group(id)
+		count(&c.uploads, 1)
 	}
 }
 

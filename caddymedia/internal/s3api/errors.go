@@ -111,8 +111,10 @@ var kinds = map[item.Reason]errorKind{
 	item.NoSpace: noSpace, item.Missing: noSuchKey, item.Changed: preconditionFailed,
 }
 
-// failure returns the error for the failures of an upload, and logs those that are not the caller's fault.
+// failure returns the error for the failures of an upload, and logs those that are not the caller's fault. It counts
+// what is refused for good on a presigned address.
 func (q *request) failure(failures item.Failures) *Error {
+	q.running.CountRefused(q.ctx, q.visitor, failures)
 	first := failures[0]
 	if failed, ok := errors.AsType[*Error](first.Err); ok {
 		return failed

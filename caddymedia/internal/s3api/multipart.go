@@ -45,8 +45,8 @@ func (q *request) record() resumable.Record {
 	actor := q.actor()
 	folder, name := splitKey(q.key)
 	return resumable.Record{
-		Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account, Client: actor.Client, Kind: q.alias.Kind.Name(), Alias: q.alias.Name,
-		SubFolder: folder, Filename: name, Exact: true, Length: resumable.Unknown,
+		Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account, Client: actor.Client, Address: actor.Ticket,
+		Kind: q.alias.Kind.Name(), Alias: q.alias.Name, SubFolder: folder, Filename: name, Exact: true, Length: resumable.Unknown,
 	}
 }
 
@@ -65,7 +65,7 @@ func (q *request) createMultipart() *Error {
 	}
 	rec := q.record()
 	rec.Partial = true
-	u, err := store.Create(q.ctx, q.running.UploadStorage(q.alias.Kind, q.alias.Name), resumable.Creation{Record: rec})
+	u, err := store.Create(q.ctx, q.running.UploadStorage(q.alias.Kind, q.alias.Name), resumable.Creation{Record: rec, Files: 1})
 	if err != nil {
 		return q.multipartError(err)
 	}
@@ -144,7 +144,7 @@ func (q *request) uploadPart() *Error {
 	if failed != nil {
 		return failed
 	}
-	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(nil))
+	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(q.visitor))
 	defer stop()
 	part, failed := q.storePart(timed, length, timed.End)
 	if failed != nil {
@@ -173,7 +173,7 @@ func (q *request) storePart(from io.Reader, length int64, interrupt func()) (*re
 	if length > limit {
 		return nil, errorOf(entityTooLarge, "the part is larger than an item may be")
 	}
-	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), nil)
+	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), q.visitor)
 	if refused != nil {
 		return nil, errorOf(slowDown, refused.Message)
 	}
@@ -183,7 +183,7 @@ func (q *request) storePart(from io.Reader, length int64, interrupt func()) (*re
 	if length >= 0 {
 		limit = length
 	}
-	part, err := store.Create(q.ctx, multipart.Storage(), resumable.Creation{Record: rec, Limit: limit})
+	part, err := store.Create(q.ctx, multipart.Storage(), resumable.Creation{Record: rec, Files: 1, Limit: limit})
 	if err != nil {
 		return nil, q.multipartError(err)
 	}
@@ -195,10 +195,7 @@ func (q *request) storePart(from io.Reader, length int64, interrupt func()) (*re
 		err = &resumable.BodyError{Err: errorOf(incompleteBody, "the body is shorter than it says")}
 	}
 	if err == nil { // the part is complete only now that its hashes and signatures are right
-		err = part.SetLength(q.ctx, part.Offset())
-	}
-	if err == nil { // it may have been aborted meanwhile
-		err = multipart.Reload(q.ctx)
+		err = part.CompletePart(q.ctx, multipart)
 	}
 	if err != nil {
 		part.Drop(q.ctx, nil)
@@ -285,7 +282,7 @@ func (q *request) completeMultipart() *Error {
 	if leave(); failed != nil {
 		return failed
 	}
-	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), nil)
+	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), q.visitor)
 	if refused != nil {
 		return errorOf(slowDown, refused.Message)
 	}
@@ -346,7 +343,7 @@ func (q *request) finish(store *resumable.Store, rec resumable.Record) (storaged
 		return storagedrivers.Info{}, failed
 	}
 	u, err := store.Create(q.ctx, q.running.UploadStorage(q.alias.Kind, q.alias.Name), resumable.Creation{
-		Record: rec, Least: minPart,
+		Record: rec, Files: 1, Least: minPart,
 		Admit: func(length int64) error {
 			if length > q.alias.MaxSize {
 				return errorOf(entityTooLarge, "the object is larger than an item may be")

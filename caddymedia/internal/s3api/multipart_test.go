@@ -86,6 +86,7 @@ func TestMultipart(t *testing.T) {
 	first, second, third := randomBytes(least), randomBytes(least+1), randomBytes(10)
 	m.mustSend(t, 3, third)
 	m.mustSend(t, 1, second)
+	replaced := m.parts[0]
 	m.mustSend(t, 1, first) // again, with other bytes
 	m.mustSend(t, 2, second)
 	m.mustSend(t, 7, third) // not part of the object
@@ -104,6 +105,8 @@ func TestMultipart(t *testing.T) {
 	if names := f.names(t, docs); names != nil {
 		t.Errorf("stored before its completion: %q", names)
 	}
+	_, err = m.complete(t, replaced, m.parts[1], m.parts[2])
+	wantCode(t, "completion with the part that was sent again", err, "InvalidPart")
 	tag, err := m.complete(t, m.parts[:3]...)
 	if err != nil {
 		t.Fatal(err)

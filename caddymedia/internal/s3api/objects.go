@@ -61,7 +61,9 @@ func (q *request) getObject() *Error {
 		return errorOf(noSuchKey, "there is no such object")
 	}
 	out := &objectWriter{ResponseWriter: q.w, request: q}
-	err := q.items.Object(q.running, out, q.r.WithContext(q.ctx), q.alias, q.key, serve.ObjectOptions{Tag: tag, Header: q.override})
+	err := q.items.Object(q.running, out, q.r.WithContext(q.ctx), q.alias, q.key, serve.ObjectOptions{
+		Tag: tag, Header: q.override, IsVisitor: q.visitor != nil,
+	})
 	if failed, ok := errors.AsType[*httpx.Error](err); ok {
 		return statusError(failed.Status)
 	}
@@ -156,7 +158,7 @@ func (q *request) putObject() *Error {
 	if failed != nil {
 		return failed
 	}
-	ended, refused := q.BeginUpload(q.running, q.w, q.r, req.Actor, nil)
+	ended, refused := q.BeginUpload(q.running, q.w, q.r, req.Actor, q.visitor)
 	if refused != nil {
 		return errorOf(slowDown, refused.Message)
 	}
@@ -164,7 +166,7 @@ func (q *request) putObject() *Error {
 	if failures := q.running.Uploader().Precheck(q.ctx, req, name, max(length, 0)); failures != nil {
 		return q.failure(failures)
 	}
-	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(nil))
+	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(q.visitor))
 	defer stop()
 	items, failures := q.running.Uploader().Upload(q.ctx, req, upload.Body(name, http.MaxBytesReader(q.w, failing{timed}, q.running.Limits().MaxBody)))
 	if failures != nil {
@@ -198,7 +200,7 @@ func (f failing) Read(p []byte) (int, error) {
 // putFolder accepts an object without bytes for a folder, and stores nothing: folders are there while something is
 // below them.
 func (q *request) putFolder(body *body) *Error {
-	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(nil))
+	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(q.visitor))
 	defer stop()
 	n, err := io.Copy(io.Discard, io.LimitReader(timed, 1))
 	failed, ok := errors.AsType[*Error](err)
@@ -463,7 +465,7 @@ func (q *request) copyObject() *Error {
 		return failed
 	}
 	key := from.Filename(stored.Key)
-	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), nil)
+	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), q.visitor)
 	if refused != nil {
 		return errorOf(slowDown, refused.Message)
 	}

@@ -61,6 +61,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusContinue) // Go does so only before bytes, but boto3 and old SDKs await it
 	}
 	w.Header().Set("X-Amz-Request-Id", q.id)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	err := h.Answer(w, r, func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		q.running, q.w, q.r = running, w, r
 		if q.cors() {
@@ -91,8 +92,9 @@ type request struct {
 	signature   *signature
 	secret      string
 	account     access.Account
-	begun       bool        // the answer, see [request.begin]
-	alias       *item.Alias // of the bucket; nil for the list of buckets
+	visitor     *access.Ticket // of a presigned address; nil for the account itself
+	begun       bool           // the answer, see [request.begin]
+	alias       *item.Alias    // of the bucket; nil for the list of buckets
 }
 
 // operation answers a request of its kind. The account needs one of the rights.
@@ -232,28 +234,27 @@ func (q *request) subResource() string {
 	return ""
 }
 
-// authenticate sets the account of the signature.
+// authenticate sets the account of the signature, and the visitor of a presigned address.
 func (q *request) authenticate() *Error {
 	var failed *Error
 	if q.signature, failed = signatureOf(q.r); failed != nil {
 		return failed
 	}
-	q.account, failed = q.verify(q.running)
-	return failed
+	if q.account, failed = q.verify(q.running); failed != nil {
+		return failed
+	}
+	return q.admitVisitor()
 }
 
-// verify returns the account of the signature, according to a service.
+// verify returns the account of the signature, according to a service. Wrong signatures are not throttled: nobody guesses a
+// secret of 16 bytes, and a client that is refused for those of its neighbours would be shut out.
 func (q *request) verify(running *service.Service) (access.Account, *Error) {
 	account, known := running.Issuer().Account(q.signature.accessKey)
 	if !known {
 		account = access.Account{}
 	}
 	q.secret = account.S3Secret
-	failed := q.signature.verify(q.asSent(), account.S3Secret, q.began)
-	if failed != nil && failed.Code == signatureDoesNotMatch.code && running.Issuer().WrongSignature(q.ClientAddr(q.r)) != nil {
-		failed = errorOf(slowDown, "too many wrong signatures, try again later")
-	}
-	return account, failed
+	return account, q.signature.verify(q.asSent(), account.S3Secret, q.began)
 }
 
 // asSent returns the request with the path that its client has signed: a prefix may have been removed before the handler.
@@ -315,11 +316,6 @@ func (q *request) find(bucket string) (*item.Alias, *Error) {
 		return nil, errorOf(noSuchBucket, "buckets are called image-<alias> and file-<alias>")
 	}
 	return alias, nil
-}
-
-// actor returns the actor of the request.
-func (q *request) actor() item.Actor {
-	return item.Actor{Origin: item.OriginS3, Account: q.account.APIKey, Client: q.Client(q.r)}
 }
 
 // BucketOf returns the bucket of an alias.

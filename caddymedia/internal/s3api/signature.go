@@ -38,7 +38,7 @@ type signature struct {
 // signatureOf returns the signature in the Authorization header or in the query.
 func signatureOf(r *http.Request) (*signature, *Error) {
 	query := r.URL.Query()
-	authorization, presigned := r.Header["Authorization"], query.Has("X-Amz-Algorithm")
+	authorization, presigned := r.Header["Authorization"], query.Has("X-Amz-Algorithm") || query.Has("X-Amz-Signature")
 	switch {
 	case len(authorization) > 1, len(authorization) == 1 && presigned:
 		return nil, errorOf(invalidRequest, "send one signature, in the header or in the query")

@@ -338,14 +338,15 @@ func TestRequestsOnTheWire(t *testing.T) {
 		"an older time": {put, func(r *http.Request) {
 			r.Header.Set("X-Amz-Date", time.Now().UTC().Add(-time.Minute).Format("20060102T150405Z"))
 		}, wrong},
-		"the time twice":      {put, func(r *http.Request) { r.Header.Add("X-Amz-Date", r.Header.Get("X-Amz-Date")) }, "AccessDenied"},
-		"another key":         {put, resign(testservice.SomeKey, testservice.OtherKey), wrong},
-		"another region":      {put, resign("us-east-1", "us-east-2"), wrong},
-		"another service":     {put, resign("/s3/", "/sts/"), "AuthorizationHeaderMalformed"},
-		"two signatures":      {put, func(r *http.Request) { r.Header.Add("Authorization", r.Header.Get("Authorization")) }, "InvalidRequest"},
-		"a signature in both": {put, func(r *http.Request) { r.URL.RawQuery += "&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=00" }, "InvalidRequest"},
-		"a checksum":          {call{method: http.MethodPut, key: docs + "/a.txt", body: text, header: http.Header{"Content-Md5": {"AAAAAAAAAAAAAAAAAAAAAA=="}}}, func(*http.Request) {}, "BadDigest"},
-		"a deletion":          {call{method: http.MethodDelete, key: docs + "/there.txt"}, path("/file-docs/there.txt?versionId=null"), wrong},
+		"the time twice":                  {put, func(r *http.Request) { r.Header.Add("X-Amz-Date", r.Header.Get("X-Amz-Date")) }, "AccessDenied"},
+		"another key":                     {put, resign(testservice.SomeKey, testservice.OtherKey), wrong},
+		"another region":                  {put, resign("us-east-1", "us-east-2"), wrong},
+		"another service":                 {put, resign("/s3/", "/sts/"), "AuthorizationHeaderMalformed"},
+		"a second signature in the query": {put, func(r *http.Request) { r.URL.RawQuery = "X-Amz-Signature=x" }, "InvalidRequest"},
+		"two signatures":                  {put, func(r *http.Request) { r.Header.Add("Authorization", r.Header.Get("Authorization")) }, "InvalidRequest"},
+		"a signature in both":             {put, func(r *http.Request) { r.URL.RawQuery += "&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=00" }, "InvalidRequest"},
+		"a checksum":                      {call{method: http.MethodPut, key: docs + "/a.txt", body: text, header: http.Header{"Content-Md5": {"AAAAAAAAAAAAAAAAAAAAAA=="}}}, func(*http.Request) {}, "BadDigest"},
+		"a deletion":                      {call{method: http.MethodDelete, key: docs + "/there.txt"}, path("/file-docs/there.txt?versionId=null"), wrong},
 		"a deletion of others": {call{method: http.MethodPost, key: docs, query: "delete", body: "<Delete><Object><Key>none.txt</Key></Object></Delete>"}, func(r *http.Request) {
 			body := "<Delete><Object><Key>there.txt</Key></Object></Delete>"
 			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
@@ -424,7 +425,8 @@ func TestOverriddenHeaders(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)
 	for kind, isActive := range map[string]bool{
-		"": false, "text/css": false, "text/javascript": false, "application/pdf": false, "image/png; a=b": false,
+		"": false, "text/plain; charset=utf-8": false, "application/pdf": false, "image/png; a=b": false, "video/mp4": false,
+		"x": true, "text": true, "text/css": true, "text/javascript": true, "application/zip": true, "message/rfc822": true, "*/*": true,
 		"text/html": true, "TEXT/HTML; charset=utf-7": true, " text/html": true, "text/html ;a": true, "\ttext/html": true, "text/html\r\nX-Evil: 1": true, "text/html,text/plain": true,
 		"application/xhtml+xml": true, "image/svg+xml": true, "text/xml": true, "application/xml": true, "application/rss+xml": true, "text/xsl": true,
 		"multipart/x-mixed-replace; boundary=x": true,

@@ -100,6 +100,8 @@ type ObjectOptions struct {
 	Tag func(tag string, size int64) string
 	// Header changes the header of the answer.
 	Header func(http.Header)
+	// IsVisitor means that the caller has the item's address only, so its client counts and not the owner.
+	IsVisitor bool
 }
 
 // Object serves an item to a caller that is authenticated, never its variant and never by a redirect. The context of r has the
@@ -115,7 +117,7 @@ func (s *Server) Object(running *service.Service, w http.ResponseWriter, r *http
 // serveStatic serves a target, whose rendition it makes if necessary.
 func (s *Server) serveStatic(running *service.Service, w http.ResponseWriter, r *http.Request, wanted target) error {
 	ctx := r.Context()
-	if !wanted.preview && wanted.object == nil { // whose owner is a user or an account
+	if !wanted.preview && (wanted.object == nil || wanted.object.IsVisitor) { // others have a user or an account
 		ctx = storagedrivers.WithOwner(ctx, clientOwner(s.Client(r)))
 	}
 	running.Observer().Requested(ctx, wanted.alias, wanted.filename)
@@ -323,7 +325,8 @@ func setHeaders(header http.Header, wanted target, info storagedrivers.Info) {
 	if wanted.object != nil {
 		wanted.object.Header(header)
 	}
-	if active(mediaType(info)) || wanted.isOpaque() || wanted.object != nil && mayBeActive(header.Get("Content-Type")) {
+	sent := header.Get("Content-Type")
+	if active(mediaType(info)) || wanted.isOpaque() || sent != info.ContentType && !isSafe(sent) {
 		header.Set("Content-Security-Policy", sandbox)
 	}
 	if !wanted.isShown(info) && header.Get("Content-Disposition") == "" {
@@ -349,11 +352,11 @@ func active(mediaType string) bool {
 	return mediaType == "text/html" || mediaType == "text/xsl" || strings.HasSuffix(mediaType, "xml")
 }
 
-// mayBeActive is active for the value of a Content-Type that a client has chosen: browsers forgive much, and take the
-// parts of a multipart type for pages.
-func mayBeActive(contentType string) bool {
+// isSafe reports whether a browser only shows a type that a client has chosen. All others may be active: browsers forgive
+// much, sniff what is no type at all, and take the parts of a multipart type for pages.
+func isSafe(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
-	return err != nil || active(kind) || strings.HasPrefix(kind, "multipart/")
+	return err == nil && inline(kind) && !active(kind)
 }
 
 // inlineTypes are the types that are safe for a browser to show on the site, SVG with its policy.
