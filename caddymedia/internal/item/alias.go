@@ -351,3 +351,9 @@ const (
 	OriginAdmin Origin = "admin" // Caddy's admin endpoint
 	OriginGo    Origin = "go"    // code in the same process
 )
+
+// AnyExtension in place of extensions accepts all names but those that are never accepted, also those without one.
+const AnyExtension = "*"
+
+// TakesAnything reports whether the alias accepts all names, and all contents: it is for programs.
+func (a *Alias) TakesAnything() bool { return a.Extensions[AnyExtension] }

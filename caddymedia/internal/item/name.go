@@ -65,12 +65,6 @@ func (a *Alias) MayName(ext string) bool {
 	return a.accepts(ext) || a.RenameMismatched || a.isJPEG(ext)
 }
 
-// AnyExtension in place of extensions accepts all names but those that are never accepted, also those without one.
-const AnyExtension = "*"
-
-// TakesAnything reports whether the alias accepts all names, and all contents: it is for programs.
-func (a *Alias) TakesAnything() bool { return a.Extensions[AnyExtension] }
-
 // accepts reports whether names of items may have an extension; the empty one is that of a name without.
 func (a *Alias) accepts(ext string) bool { return a.Extensions[ext] || a.TakesAnything() }
 
