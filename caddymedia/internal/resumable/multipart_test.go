@@ -83,8 +83,8 @@ func TestPartsSentAgain(t *testing.T) {
 		}
 		want := func(texts ...string) {
 			t.Helper()
-			var got []string
 			found, err := s.MultipartParts(t.Context(), m)
+			got := make([]string, 0, len(found))
 			for _, part := range found {
 				got = append(got, string(part.content(t)))
 			}
