@@ -101,10 +101,17 @@ func fetchOnce(ctx context.Context, s *storagedrivers.Storage, key string) (stor
 	if err != nil {
 		return nil, storagedrivers.Info{}, err
 	}
+	copied := false
+	defer func() {
+		if !copied { // or the driver has panicked
+			_ = staged.Close() // the first error counts
+		}
+	}()
 	buffer := make([]byte, copySize)
 	if _, err := io.CopyBuffer(struct{ io.Writer }{staged}, struct{ io.Reader }{object}, buffer); err != nil {
-		return nil, storagedrivers.Info{}, errors.Join(err, staged.Close())
+		return nil, storagedrivers.Info{}, err
 	}
+	copied = true
 	return staged, object.Info, nil
 }
 

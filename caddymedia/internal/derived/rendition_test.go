@@ -337,15 +337,23 @@ func TestEqualRenditions(t *testing.T) {
 	wantRenditions(t, alias, "pics@renditions/1/a.png/later.webp", "pics@renditions/1/a.png/soon.webp")
 }
 
-// faultyStat is a driver with a fault.
-type faultyStat struct{ *memory.Driver }
+// faulty is a driver whose open objects have a fault.
+type faulty struct{ *memory.Driver }
 
-func (faultyStat) Stat(context.Context, string) (storagedrivers.Info, error) { panic("a fault") }
+func (d faulty) Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
+	object, info, err := d.Driver.Open(ctx, key, rng)
+	return faultyObject{object}, info, err
+}
+
+type faultyObject struct{ io.ReadCloser }
+
+func (faultyObject) Read([]byte) (int, error) { panic("a fault") }
 
 // TestRenditionPanic: a panic while a rendition is made fails its request, not the process.
 func TestRenditionPanic(t *testing.T) {
 	t.Parallel()
-	m, alias := newMaker(), withRenditions(t, derivedtest.Closed(t, "memory", faultyStat{memory.New()}, storagedrivers.Options{}))
+	m, alias := newMaker(), withRenditions(t, derivedtest.Closed(t, "memory", faulty{memory.New()}, storagedrivers.Options{}))
+	put(t, alias.Storage, "pics/a.png", pngOf(red))
 	if err := m.MakeRendition(t.Context(), request(t, alias, "later", "a.png")); !errors.Is(err, render.ErrPanic) {
 		t.Errorf("error %v", err)
 	}
