@@ -492,6 +492,7 @@ func TestPanics(t *testing.T) {
 	s := open(t, d, storagedrivers.Options{})
 	d.Fail = func(string, string) error { panic("crashed") }
 	for op, err := range everyOp(t, func() *storagedrivers.Storage { return s }, "key") {
+		test.Is(t, err, storagedrivers.ErrPanic, op)
 		test.Says(t, err, "panic: crashed", op)
 	}
 	d.Fail = nil

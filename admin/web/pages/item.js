@@ -229,7 +229,8 @@ function details(alias, item, changes, { pixels, time }) {
 			: copyField(until ? `Signed address, until ${moment(until)}` : 'Address',
 				usable(item, item.full_path)),
 		copyAs(alias, item),
-		until && h('p', { class: 'help' },
+		until
+		&& h('p', { class: 'help' },
 			`A text with a signed address shows the item until ${moment(until)}, and no longer.`),
 		item.webp
 		&& copyField('WebP copy', usable(item, item.webp),

@@ -26,7 +26,8 @@ export async function moveItems({ alias, folder, search }, aliases, items, list)
 	let into = target.folder; // as the library names it, once an item is there
 	const isSame = target.alias === alias.name;
 	const replaces = aliases.some(({ kind, name, overwrite }) =>
-		overwrite && kind === alias.kind && name === target.alias);
+		overwrite && kind === alias.kind && name === target.alias
+	);
 	/** @type {Set<string>} */
 	const names = new Set();
 	const { done, failed, error } = await withProgress(`Moving ${total}`, items.length, async (progress) => {

@@ -67,8 +67,8 @@ export function rename(alias, item) {
 		const path = folder.value === oldFolder ? oldFolder : folder.value.trim();
 		const to = [...parts(path), last].join('/');
 		if (to === item.filename) return '';
-		const { result } = await post(['items', alias.kind, alias.name, ...parts(item.filename)],
-			[['to', to], ['overwrite', 'no']], condition(alias, item));
+		const { result } = await post(['items', alias.kind, alias.name, ...parts(item.filename)], [['to', to],
+			['overwrite', 'no']], condition(alias, item));
 		return result[0].filename;
 	}
 

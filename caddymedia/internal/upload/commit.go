@@ -263,7 +263,7 @@ func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) e
 	if !ok {
 		failed = &storagedrivers.CommitError{Index: -1, Err: err}
 	}
-	b.mayStay = len(failed.Replaced)+len(failed.Stored) > 0 || storagedrivers.LeaseLost(ctx)
+	b.mayStay = len(failed.Replaced)+len(failed.Stored) > 0 || storagedrivers.LeaseLost(ctx) || errors.Is(err, storagedrivers.ErrPanic)
 	if errors.Is(err, storagedrivers.ErrChanged) && b.condition != nil {
 		b.coverAgain(ctx, objects)
 		return err

@@ -3,16 +3,20 @@
 package guard
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 )
 
-// Call calls f. A panic is an error, because outside of the request's goroutine it would end the
+// ErrPanic is the error of a panic.
+var ErrPanic = errors.New("panic")
+
+// Call calls f. A panic is an ErrPanic, because outside of the request's goroutine it would end the
 // process.
 func Call(f func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+			err = fmt.Errorf("%w: %v\n%s", ErrPanic, value, debug.Stack())
 		}
 	}()
 	return f()
