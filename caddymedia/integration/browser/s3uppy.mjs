@@ -18,7 +18,7 @@ await run(async () => {
 		await page.getByRole('button', { name: 'Done' }).click();
 		assert.deepEqual(requests, want, name);
 	}
-	await choose('photo.jpg', Buffer.alloc(100, 'no photo'));
+	await choose('page.php', Buffer.alloc(100, 'a page'));
 	await upload();
-	await page.getByText(/Failed to upload photo\.jpg/).first().waitFor();
+	await page.getByText(/Failed to upload page\.php/).first().waitFor();
 });

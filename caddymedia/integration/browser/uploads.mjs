@@ -21,10 +21,10 @@ await run(async () => {
 		assert.equal(answer.status, 201);
 		return new URL(answer.headers.get('Location'), address);
 	};
-	const first = await create('report <b>1</b>.txt', 'x'.repeat(1024));
+	const first = await create('report <b>1<b>.txt', 'x'.repeat(1024));
 	await create('other.txt');
 	await page.getByRole('button', { name: 'Refresh' }).click();
-	await line('report <b>1</b>.txt').getByText('50 %').waitFor();
+	await line('report <b>1<b>.txt').getByText('50 %').waitFor();
 	await line('report').getByText(key).waitFor();
 	await line('report').getByText('docs (files)').waitFor();
 	await line('other.txt').getByText('0 %').waitFor();
