@@ -291,7 +291,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestRefusedForms: a body in chunks that nobody decodes is not stored, and the number of a part has no sign.
+// TestRefusedForms: a body in chunks that are not decoded is not stored, and the number of a part has no sign.
 func TestRefusedForms(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)

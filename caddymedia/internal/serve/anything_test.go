@@ -8,7 +8,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestAnyContentIsSaved: browsers save what nobody has looked at, and run none of it.
+// TestAnyContentIsSaved: browsers save unchecked content, and run none of it.
 func TestAnyContentIsSaved(t *testing.T) {
 	t.Parallel()
 	for extension, want := range map[string][2]string{

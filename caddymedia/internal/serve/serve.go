@@ -373,7 +373,7 @@ func (t target) isShown(info storagedrivers.Info) bool {
 	return !t.isOpaque() && inline(mediaType(info))
 }
 
-// isOpaque reports whether nobody has looked at the content. Programs of S3 choose its headers.
+// isOpaque reports whether the content is unchecked. Programs of S3 choose its headers.
 func (t target) isOpaque() bool { return t.alias.TakesAnything() && t.object == nil }
 
 func inline(mediaType string) bool {
