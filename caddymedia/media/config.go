@@ -92,8 +92,9 @@ type Settings struct {
 // removing an account revokes its tokens at once.
 type Account struct {
 	// The hash of the password, made by `caddy hash-password --algorithm argon2id`. A bcrypt hash
-	// works too, and takes more time at each login. Required without `trust` and `trust_header`.
-	// Default: none.
+	// works too, and takes more time at each login. `{new_password.<file>}` makes a password at the
+	// first start, which only the log has, and the file with its hash. Required without `trust` and
+	// `trust_header`. Default: none.
 	PasswordHash string `json:"password_hash,omitempty" option:"secret" example:"{env.SITE_PASSWORD_HASH}"`
 
 	// The aliases that the account may use. A name means both the image alias and the file alias.

@@ -1,12 +1,15 @@
 package mediacmd
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 )
 
 // TestAccount: the output is pasted into a Caddyfile, and its password logs in.
@@ -45,6 +48,28 @@ func TestAccountJSON(t *testing.T) {
 	var got accountResult
 	if err != nil || json.Unmarshal([]byte(out), &got) != nil || got.Name != "shop" || got.Password == "" || !strings.HasPrefix(got.Hash, "$argon2id$") {
 		t.Errorf("%s, error %v", out, err)
+	}
+}
+
+// TestAccountHashFile: the first call makes a password and the file with its hash, and others change nothing.
+func TestAccountHashFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "new", "hash")
+	out, _, err := run(t, accountCommand(), "shop", "--hash-file", file)
+	lines := strings.Split(out, "\n")
+	hash, readErr := os.ReadFile(file)
+	if err != nil || readErr != nil || len(lines) != 3 {
+		t.Fatalf("%q, errors %v, %v", out, err, readErr)
+	}
+	if ok, err := new(caddyauth.Argon2idHash).Compare(hash, []byte(strings.TrimSpace(lines[1]))); !ok || err != nil {
+		t.Errorf("the file has not the hash of the password: %v", err)
+	}
+	out, _, err = run(t, accountCommand(), "shop", "--hash-file", file, "--json")
+	if again, _ := os.ReadFile(file); err != nil || !bytes.Equal(again, hash) || !strings.Contains(out, `"password":""`) {
+		t.Errorf("again: %q, error %v, the hash was %s and is %s", out, err, hash, again)
+	}
+	if _, _, err := run(t, accountCommand(), "shop", "--hash-file", filepath.Join(file, "below")); err == nil {
+		t.Error("a file below a file is no error")
 	}
 }
 

@@ -31,11 +31,17 @@ func (h *Handler) generateToken(running *service.Service, w http.ResponseWriter,
 	if message != "" {
 		return refuseToken(running, w, r, status, message)
 	}
-	token, expires, err := running.Issuer().Issue(r.Context(), form.Get("api_key"), form.Get("password"), h.gate.ClientAddr(r))
+	key := form.Get("api_key")
+	if account, _ := running.Issuer().Account(key); account.PasswordHash == access.PublicHash && !h.gate.IsLocal(r) {
+		running.Observer().LoggedIn(r.Context(), "", service.LoginRefused)
+		return refuseToken(running, w, r, http.StatusForbidden,
+			"the password of this account is in the documentation, so it works only on the computer that runs the service; caddy media account makes another one")
+	}
+	token, expires, err := running.Issuer().Issue(r.Context(), key, form.Get("password"), h.gate.ClientAddr(r))
 	if err != nil {
 		return h.loginFailed(running, w, r, err)
 	}
-	running.Observer().LoggedIn(r.Context(), form.Get("api_key"), service.LoginOK)
+	running.Observer().LoggedIn(r.Context(), key, service.LoginOK)
 	return httpx.Answer(w, http.StatusOK, tokenAnswer{Success: true, Token: token, ExpiresAt: expires.Unix()})
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -119,5 +120,29 @@ func TestThrottle(t *testing.T) {
 	r := c.Check(t, s)
 	if seconds, err := strconv.Atoi(r.Header.Get("Retry-After")); err != nil || seconds < 1 || seconds > 60 {
 		t.Errorf("Retry-After %q, want 1 to 60 seconds", r.Header.Get("Retry-After"))
+	}
+}
+
+// TestPublicPassword: the password of Caddyfile.example logs in from this machine alone.
+func TestPublicPassword(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		c.Accounts["try-out"] = &media.Account{PasswordHash: access.PublicHash} // which is compared as a text here
+	})
+	for _, c := range []struct {
+		key, remote, header string
+		status              int
+	}{
+		{"try-out", "127.0.0.1:1", "", http.StatusOK},
+		{"try-out", "192.0.2.1:1", "", http.StatusForbidden},
+		{"try-out", "127.0.0.1:1", "X-Forwarded-For: 127.0.0.1", http.StatusForbidden},
+		{someKey, "192.0.2.1:1", "X-Forwarded-For: 127.0.0.1", http.StatusOK},
+	} {
+		word := map[string]string{"try-out": access.PublicHash, someKey: password}[c.key]
+		r := s.Request(t, http.MethodPost, tokenPath, urlencoded+c.header, login(c.key, word).Body)
+		r.RemoteAddr = c.remote
+		if got := s.Send(t, r); got.Status != c.status || strings.Contains(got.Body, `"token"`) != (c.status == http.StatusOK) {
+			t.Errorf("%s from %s with %q: %d %s", c.key, c.remote, c.header, got.Status, got.Body)
+		}
 	}
 }

@@ -39,6 +39,17 @@ func (g *Gate) ClientAddr(r *http.Request) netip.Addr {
 	return addr
 }
 
+// IsLocal reports whether the client of a request is on this machine. It is not if a proxy says that it passes the
+// request on, whoever that proxy is.
+func (g *Gate) IsLocal(r *http.Request) bool {
+	for _, name := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"} {
+		if r.Header.Get(name) != "" {
+			return false
+		}
+	}
+	return g.ClientAddr(r).Unmap().IsLoopback()
+}
+
 // MountPrefix returns the prefix of the path in the client's address that the path of r lacks. It
 // is empty if the paths differ in any other way.
 func MountPrefix(original *url.URL, r *http.Request) string {

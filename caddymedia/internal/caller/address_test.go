@@ -115,3 +115,37 @@ func TestClient(t *testing.T) {
 		}
 	}
 }
+
+// TestIsLocal: a client is on this machine if its address says so and no proxy says that it passes the request on.
+func TestIsLocal(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		remote, header string
+		want           bool
+	}{
+		{"127.0.0.1:1234", "", true},
+		{"127.8.9.10:1234", "", true},
+		{"[::1]:1234", "", true},
+		{"[::ffff:127.0.0.1]:1234", "", true},
+		{"192.0.2.1:1234", "", false},
+		{"[fe80::1%eth0]:1234", "", false},
+		{"172.17.0.1:1234", "", false}, // the network of a container engine
+		{"@", "", false},
+		{"", "", false},
+		{"127.0.0.1:1234", "X-Forwarded-For", false},
+		{"127.0.0.1:1234", "X-Forwarded-Host", false},
+		{"127.0.0.1:1234", "X-Real-IP", false},
+		{"127.0.0.1:1234", "Forwarded", false},
+		{"127.0.0.1:1234", "Via", false},
+		{"127.0.0.1:1234", "Accept", true},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.RemoteAddr = c.remote
+		if c.header != "" {
+			r.Header.Set(c.header, "127.0.0.1")
+		}
+		if got := New[*service.Service](nil, Options{}).IsLocal(r); got != c.want {
+			t.Errorf("%s with %s: %v", c.remote, c.header, got)
+		}
+	}
+}

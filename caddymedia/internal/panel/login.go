@@ -28,6 +28,10 @@ const (
 	loginRoute        = "/login"
 	cookieName        = "media-admin"
 	authenticatedUser = "http.auth.user.id"
+
+	// publicElsewhere answers a login with the password of Caddyfile.example that does not come from this machine.
+	publicElsewhere = "The password of this user is in the documentation, so it opens the panel only on the computer that runs it. " +
+		"There, replace it with the output of: caddy media account"
 )
 
 // login authenticates the users of the panel by a form and a session.
@@ -52,6 +56,10 @@ func (p *Panel) newLogin(app *plugin.App) (*login, error) {
 	expand := modules.Expander()
 	hashes := make(map[string]string, len(p.Login))
 	for user, hash := range p.Login {
+		hash, err := app.OwnPassword(hash)
+		if err != nil {
+			return nil, fmt.Errorf("user %q: %w", user, err)
+		}
 		hashes[user] = expand.Secret(fmt.Sprintf("user %q", user), hash)
 		l.fingerprints[user] = access.Account{APIKey: user, PasswordHash: hashes[user]}.Fingerprint()
 	}
@@ -192,6 +200,11 @@ func (p *Panel) logIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	user := form.Get("user")
+	if slices.Contains(p.login.public, user) && !p.gate.IsLocal(r) {
+		p.logLogin(r, user, "refused")
+		p.pages.serveLogin(w, r, http.StatusForbidden, loginPage{user, publicElsewhere})
+		return
+	}
 	client, _ := netip.ParseAddr(plugin.ClientOf(r.Context())) // all unknown addresses count as one client
 	err := p.login.passwords.Check(r.Context(), user, form.Get("password"), client)
 	if err == nil {

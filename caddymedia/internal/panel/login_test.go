@@ -24,6 +24,9 @@ import (
 	"github.com/caddymedia/media/admin/web"
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/adminapi"
+	"github.com/caddymedia/media/caddymedia/internal/caller"
+	"github.com/caddymedia/media/caddymedia/internal/plugin"
+	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -376,4 +379,28 @@ func mustURL(t *testing.T, address string) *url.URL {
 		t.Fatal(err)
 	}
 	return u
+}
+
+// TestLoginPublicPassword: the password of Caddyfile.example opens the panel to this machine alone.
+func TestLoginPublicPassword(t *testing.T) {
+	t.Parallel()
+	s := newLoginSite(t, map[string]string{"admin": "public", "alice": "secret"})
+	s.panel.login.public = []string{"admin"}
+	s.panel.gate = caller.New[*service.Service](nil, caller.Options(plugin.HandlerOptions(nil)))
+	for _, c := range []struct {
+		client, form, header string
+		status               int
+	}{
+		{"127.0.0.1", "user=admin&password=public", "Accept", http.StatusSeeOther},
+		{"::1", "user=admin&password=public", "Accept", http.StatusSeeOther},
+		{"::1", "user=admin&password=wrong", "Accept", http.StatusUnauthorized},
+		{"192.0.2.1", "user=admin&password=public", "Accept", http.StatusForbidden},
+		{"127.0.0.1", "user=admin&password=public", "X-Forwarded-For", http.StatusForbidden},
+		{"192.0.2.1", "user=alice&password=secret", "X-Forwarded-For", http.StatusSeeOther},
+	} {
+		s.vars[caddyhttp.ClientIPVarKey] = c.client
+		if r := s.do(t, browser(t), http.MethodPost, "/login", c.form, c.header, "x"); r.StatusCode != c.status {
+			t.Errorf("%s from %s with %s: %d %s", c.form, c.client, c.header, r.StatusCode, r.text)
+		}
+	}
 }

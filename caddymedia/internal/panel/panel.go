@@ -36,7 +36,8 @@ type Panel struct {
 	Path string `json:"path,omitempty"`
 
 	// The users who log in on a page of the panel, with their password hashes, made by
-	// `caddy hash-password --algorithm argon2id`; `{env.NAME}` and `{file./path}` are allowed.
+	// `caddy hash-password --algorithm argon2id`; `{env.NAME}`, `{file./path}` and `{new_password./path}`
+	// are allowed, the last one as in accounts.
 	// Failed logins are limited like those of accounts. Removing a user or changing the hash
 	// ends the user's sessions at once. Default: none; another handler authenticates.
 	Login map[string]string `json:"login,omitempty"`

@@ -1,8 +1,6 @@
 package plugin
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,7 +71,7 @@ func (a *App) Passwords(realm string, hashes map[string]string) (*access.Passwor
 func (a *App) expandAccounts() (map[string]*media.Account, error) {
 	accounts, hashes := make(map[string]*media.Account, len(a.Accounts)), map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(a.Accounts)) {
-		account, err := expanded(media.Schemas.Account, a.Accounts[key])
+		account, err := a.expandAccount(a.Accounts[key])
 		switch {
 		case err != nil:
 		case account.PasswordHash != "":
@@ -90,13 +88,23 @@ func (a *App) expandAccounts() (map[string]*media.Account, error) {
 	return accounts, nil
 }
 
-// publicHash is the hash in Caddyfile.example. Its password is in the documentation.
-const publicHash = "$argon2id$v=19$m=47104,t=1,p=1$A4jf1aqXBp1xxJ37lPh12A$WaFuBSrB5SmdEcA4byiDJ83t54g74DSO4UiWcMTjXHQ"
+// expandAccount returns an expanded account.
+func (a *App) expandAccount(account *media.Account) (media.Account, error) {
+	if account == nil {
+		return media.Account{}, nil
+	}
+	own := *account
+	var err error
+	if own.PasswordHash, err = a.OwnPassword(own.PasswordHash); err != nil {
+		return own, err
+	}
+	return expanded(media.Schemas.Account, &own)
+}
 
 // PublicNames returns the sorted names of the hashes that are the one of Caddyfile.example.
 func PublicNames(hashes map[string]string) []string {
 	names := slices.Sorted(maps.Keys(hashes))
-	return slices.DeleteFunc(names, func(name string) bool { return hashes[name] != publicHash })
+	return slices.DeleteFunc(names, func(name string) bool { return hashes[name] != access.PublicHash })
 }
 
 // PublicAccounts returns the sorted API keys of the accounts with the password of Caddyfile.example.
@@ -162,42 +170,4 @@ func algorithmOf(hash string) string {
 	default:
 		return ""
 	}
-}
-
-// NewPassword returns a random password and its hash.
-func NewPassword() (password, hash string, err error) {
-	password = rand.Text() // 130 bits, without digits that look like letters
-	hash, err = hashOf(password)
-	return password, hash, err
-}
-
-const (
-	saltBytes = 16
-	saltField = 4 // of "$argon2id$v=19$m=47104,t=1,p=1$<salt>$<key>"
-)
-
-// hashOf hashes a password with Caddy's argon2id module at its default cost. The module takes the
-// cost from a hash, so the hash is made from the module's own fake hash with another salt.
-func hashOf(password string) (string, error) {
-	info, err := caddy.GetModule("http.authentication.hashes.argon2id")
-	if err != nil {
-		return "", fmt.Errorf("looking for the password hash: %w", err)
-	}
-	module, ok := info.New().(caddyauth.Hasher)
-	if !ok {
-		return "", errors.New("the password hash cannot hash")
-	}
-	salt := make([]byte, saltBytes)
-	_, _ = rand.Read(salt) // it never fails
-	fields := strings.Split(string(module.FakeHash()), "$")
-	if len(fields) <= saltField {
-		return "", errors.New("the password hash is of an unknown form")
-	}
-	fields[saltField] = base64.RawStdEncoding.EncodeToString(salt)
-	hasher, _, err := caddyauth.DecodeHash([]byte(strings.Join(fields, "$")))
-	if err != nil {
-		return "", fmt.Errorf("reading the cost of the password hash: %w", err)
-	}
-	hash, err := hasher.Hash([]byte(password))
-	return string(hash), err
 }

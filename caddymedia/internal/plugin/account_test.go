@@ -10,6 +10,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
+
+	"github.com/caddymedia/media/caddymedia/internal/access"
 )
 
 // TestPublicPassword: the hash that the log and the panel warn of is that of Caddyfile.example, and its password
@@ -17,11 +19,11 @@ import (
 func TestPublicPassword(t *testing.T) {
 	t.Parallel()
 	const password = "only for trying out"
-	if ok, err := new(caddyauth.Argon2idHash).Compare([]byte(publicHash), []byte(password)); !ok || err != nil {
+	if ok, err := new(caddyauth.Argon2idHash).Compare([]byte(access.PublicHash), []byte(password)); !ok || err != nil {
 		t.Errorf("%q is not its password: %v", password, err)
 	}
 	for file, parts := range map[string][]string{
-		"Caddyfile.example": {`"` + password + `"`, "account try-out " + publicHash + " {", "\t\t\t\tadmin " + publicHash + "\n"},
+		"Caddyfile.example": {`"` + password + `"`, "account try-out {$MEDIA_PASSWORD_HASH:" + access.PublicHash + "} {", "\t\t\t\tadmin {$MEDIA_PASSWORD_HASH:" + access.PublicHash + "}\n"},
 		"README.md":         {password},
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", file))
@@ -33,7 +35,7 @@ func TestPublicPassword(t *testing.T) {
 				t.Errorf("%s has no %q", file, part)
 			}
 		}
-		if got, want := strings.Count(string(text), "$argon2id$"), strings.Count(string(text), publicHash); got != want {
+		if got, want := strings.Count(string(text), "$argon2id$"), strings.Count(string(text), access.PublicHash); got != want {
 			t.Errorf("%s has %d other hashes", file, got-want)
 		}
 	}
@@ -76,7 +78,7 @@ func manyAccounts(t testing.TB, n int) {
 	var b strings.Builder
 	b.WriteString("media {\n")
 	for i := range n {
-		fmt.Fprintf(&b, "account site-%d %s {\n aliases content\n}\n", i, publicHash)
+		fmt.Fprintf(&b, "account site-%d %s {\n aliases content\n}\n", i, access.PublicHash)
 	}
 	b.WriteString("}\n")
 	if err := new(App).UnmarshalCaddyfile(caddyfile.NewTestDispenser(b.String())); err != nil {
