@@ -85,7 +85,7 @@ func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) err
 	pause, silence := s.pause, time.Duration(0)
 	for i := 1; ; i++ {
 		start := s.now()
-		err := blamed(ctx, guarded(f)(ctx))
+		err := blamed(ctx, f(ctx))
 		again := errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrInUse) && !errors.Is(err, errResting) && !network.Silent(err)
 		if i == attempts || !again || ctx.Err() != nil {
 			return err
