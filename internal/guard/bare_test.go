@@ -49,7 +49,7 @@ var bare = map[string]string{
 }
 
 // tests are folders with code for tests only.
-var tests = []string{"caddymedia/integration/", "caddymedia/tokens/tokentest/", "storagedrivers/drivertest/"}
+var tests = []string{"caddymedia/integration/", "caddymedia/tokens/tokentest/", "storagedrivers/drivertest/", "storagedrivers/internal/foreigntest/"}
 
 // beginners are packages whose functions run in goroutines that end the process.
 var beginners = []string{`"golang.org/x/sync/errgroup"`, `"golang.org/x/sync/singleflight"`}

@@ -3,6 +3,7 @@ package ftp
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 
 	jftp "github.com/jlaffaye/ftp"
 
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
@@ -52,9 +54,13 @@ func (c *conn) run(ctx context.Context, f func() error) error {
 		*c = *fresh
 	}
 	stop := context.AfterFunc(ctx, c.cut)
-	err := f()
+	err := guard.Call(f)
 	if !stop() {
 		c.broken = true
+	}
+	if errors.Is(err, guard.ErrPanic) { // replies may be left
+		c.broken = true
+		c.cut()
 	}
 	return operationError(ctx, err)
 }
@@ -194,8 +200,27 @@ func (c *conn) query(command, path string) (string, error) {
 	return strings.TrimSpace(text), c.checkPathReply(path, err)
 }
 
-// entryLine matches the beginning of a line of LIST for a file, a folder or a link, of Unix or DOS.
-var entryLine = regexp.MustCompile(`(?m)^([-dl][-rwxsStT]{9}|\d\d-\d\d-\d\d)`)
+var (
+	// entryLine matches the beginning of a line for a file, a folder or a link: of LIST for Unix or DOS,
+	// or of MLSD.
+	entryLine = regexp.MustCompile(`(?m)^([-dl][-rwxsStT]{9}|\d\d-\d\d-\d\d|[\w.-]+=[^ ;]*;)`)
+	// otherLine matches a line of LIST for a device or the like, or with the size of the folder.
+	otherLine = regexp.MustCompile(`(?m)(^[bcps][-rwxsStT]{9}.*|\A\pL+:? \d+\s*)$`)
+)
+
+// unreadable returns an error if a listing has entries that the library has left out; it has found
+// the others.
+func unreadable(listing []byte, found int) error {
+	lines := len(entryLine.FindAllIndex(listing, -1))
+	if found == 0 && lines == 0 && len(bytes.TrimSpace(otherLine.ReplaceAll(listing, nil))) > 0 {
+		lines = 1 // at least
+	}
+	if lines <= found {
+		return nil
+	}
+	err := fmt.Errorf("%d of %d lines of the listing are in an unknown format", lines-found, lines)
+	return storagedrivers.WithCause(err, unknownFormat)
+}
 
 // list returns the entries of a folder, with hidden names if the server shows them.
 func (c *conn) list(folder string) ([]entry, error) {
@@ -216,14 +241,15 @@ func (c *conn) list(folder string) ([]entry, error) {
 	if err = c.checkReply(err); err != nil {
 		return nil, lookupError(err)
 	}
-	// The library leaves out lines that it cannot read.
-	if lines := entryLine.FindAllIndex(listing.Bytes(), -1); !c.hasFacts() && len(lines) > len(found) {
-		err := fmt.Errorf("%d of %d lines of the listing are in an unknown format", len(lines)-len(found), len(lines))
-		return nil, storagedrivers.WithCause(err, unknownFormat)
+	if !c.hasFacts() { // the library takes a short line of text for an entry of DOS without a time
+		found = slices.DeleteFunc(found, func(e *jftp.Entry) bool { return e.Time.IsZero() })
 	}
 	if argument == "-a" && !slices.ContainsFunc(found, func(e *jftp.Entry) bool { return e.Name == "." }) {
 		c.withoutHidden = true // the argument was taken for a name: hidden names include "."
 		return c.list(folder)
+	}
+	if err := unreadable(listing.Bytes(), len(found)); err != nil {
+		return nil, err
 	}
 	entries := make([]entry, len(found))
 	for i, e := range found {

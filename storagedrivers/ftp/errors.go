@@ -180,6 +180,7 @@ func isSingleReply(err error) bool {
 
 const (
 	wrongLogin    storagedrivers.Cause = "The host refused the login: the user or the password is wrong."
+	notFTP        storagedrivers.Cause = "No FTP server answers at this address, but another server. Check the address, the port, and the driver."
 	unknownFormat storagedrivers.Cause = "The server lists files in an unknown format. " +
 		"Let it list them like ls -l, or use a server with MLSD."
 )

@@ -28,7 +28,6 @@ type fake struct {
 	facts   bool        // MLST and MLSD
 	keep    bool        // renaming onto a file is refused
 	plain   bool        // LIST takes no options
-	odd     bool        // LIST omits a column
 	rude    bool        // TLS data connections end without a goodbye
 	lingers bool        // data connections of uploads are left to the client to close
 	most    int         // control connections; 0 is any number
@@ -38,6 +37,8 @@ type fake struct {
 
 	// before is called with every command. A non-empty reply replaces the command's.
 	before func(s *session, command, argument string) (reply string)
+	// listed, if set, returns another listing than the folder's.
+	listed func(listing string) string
 	// lose reports whether the reply to a command is lost with the connection.
 	lose func(command, argument string) bool
 	// cutData returns the number of bytes after which a transfer is aborted; -1 for none.
@@ -467,11 +468,7 @@ func (s *session) listing(command, argument string) (string, bool) {
 		if command == "MLSD" {
 			fmt.Fprintf(&lines, "%s%s\r\n", factsOf(stat), name)
 		} else {
-			text := lineOf(stat, name)
-			if s.fake.odd {
-				text = strings.Replace(text, " user ", " ", 1)
-			}
-			fmt.Fprintf(&lines, "%s\r\n", text)
+			fmt.Fprintf(&lines, "%s\r\n", lineOf(stat, name))
 		}
 	}
 	folder := s.virtual(argument)
@@ -495,6 +492,9 @@ func (s *session) listing(command, argument string) (string, bool) {
 		if err == nil && (hidden || entry.Name()[0] != '.') {
 			line(stat, entry.Name())
 		}
+	}
+	if s.fake.listed != nil {
+		return s.fake.listed(lines.String()), true
 	}
 	return lines.String(), true
 }
