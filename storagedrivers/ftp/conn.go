@@ -234,10 +234,13 @@ func (c *conn) list(folder string) ([]entry, error) {
 			argument = ""
 		}
 	}
-	var listing bytes.Buffer
+	var listing listingLog
 	c.control.listing = &listing
 	found, err := list(argument)
 	c.control.listing = nil
+	if listing.begun {
+		err = accept(jftp.StatusRequestedFileActionOK, err)
+	}
 	if err = c.checkReply(err); err != nil {
 		return nil, lookupError(err)
 	}
@@ -258,12 +261,13 @@ func (c *conn) list(folder string) ([]entry, error) {
 	return entries, nil
 }
 
-// store sends r to the file at path.
+// store sends r to the file at path. A transfer may end with 250 in place of 226 (RFC 959, section 5.4).
 func (c *conn) store(path string, r io.Reader) error {
 	err := c.ftp.Stor(path, r)
 	if sent := c.control.upload; sent != nil {
 		sent.end()
 		c.control.upload = nil
+		err = accept(jftp.StatusRequestedFileActionOK, err)
 	}
 	return c.checkPathReply(path, err)
 }
@@ -309,7 +313,11 @@ func (c *conn) ping() error { return c.checkReply(c.ftp.NoOp()) }
 
 // rename renames a file within its folder.
 func (c *conn) rename(from, to string) error { return c.checkPathReply(from, c.ftp.Rename(from, to)) }
-func (c *conn) remove(path string) error     { return c.checkPathReply(path, c.ftp.Delete(path)) }
+
+// remove removes a file. Some servers reply with 200.
+func (c *conn) remove(path string) error {
+	return c.checkPathReply(path, accept(jftp.StatusCommandOK, c.ftp.Delete(path)))
+}
 
 // changeDir changes to a folder, which verifies that it is one. No command depends on the current
 // folder.
@@ -335,9 +343,10 @@ func (d *driver) ensureFolder(c *conn, folder string) error {
 	return err
 }
 
-// createFolder creates a folder whose parent exists, unless it exists by now.
+// createFolder creates a folder whose parent exists, unless it exists by now. Some servers reply with
+// 250.
 func (c *conn) createFolder(folder string) error {
-	err := c.checkPathReply(folder, c.ftp.MakeDir(folder))
+	err := c.checkPathReply(folder, accept(jftp.StatusRequestedFileActionOK, c.ftp.MakeDir(folder)))
 	if !isRefusal(err) {
 		return err
 	}

@@ -193,7 +193,13 @@ type control struct {
 	in       *bufio.Reader
 	replies  replyLog
 	upload   *dataConn     // the last one that was sent and waits for the server
-	listing  *bytes.Buffer // gets what is received for a listing; otherwise nil
+	listing  *listingLog   // gets what is received for a listing; otherwise nil
+}
+
+// listingLog is a listing as the server has sent it.
+type listingLog struct {
+	bytes.Buffer
+	begun bool // the server has begun to send it
 }
 
 var (
@@ -401,6 +407,7 @@ func (c *dataConn) Read(p []byte) (int, error) {
 		err = io.EOF
 	}
 	if c.control.listing != nil {
+		c.control.listing.begun = true
 		c.control.listing.Write(p[:n])
 	}
 	return n, err

@@ -311,6 +311,33 @@ func TestPASV(t *testing.T) {
 	}
 }
 
+// TestOtherSuccess: success has another code on some servers.
+func TestOtherSuccess(t *testing.T) {
+	t.Parallel()
+	other := map[string]*strings.Replacer{
+		"STOR": strings.NewReplacer("226", "250"), "RETR": strings.NewReplacer("226", "250"), "LIST": strings.NewReplacer("226", "250"),
+		"MLSD": strings.NewReplacer("226", "250"), "MKD": strings.NewReplacer("257", "250"), "DELE": strings.NewReplacer("250", "200"),
+	}
+	for _, facts := range []bool{false, true} {
+		changed := map[string]bool{}
+		f := &fake{facts: facts, after: func(command, reply string) string {
+			if r := other[command]; r != nil {
+				changed[command] = changed[command] || r.Replace(reply) != reply
+				return r.Replace(reply)
+			}
+			return reply
+		}}
+		d := open(t, f.start(t).config())
+		test.Must(t, put(t, d, "new/folder/key", "content", create))
+		holds(t, d, "new/folder/key", "content")
+		page, err := d.List(t.Context(), storagedrivers.ListOptions{Limit: 10})
+		test.Must(t, err)
+		test.Equal(t, len(page.Objects), 1, "objects are listed")
+		test.Must(t, d.Delete(t.Context(), "new/folder/key", storagedrivers.DeleteOptions{}))
+		test.Equal(t, len(changed), len(other)-1, "commands with other codes")
+	}
+}
+
 // TestFolderWithSlash: the slash at the end of a listed folder is no part of its name.
 func TestFolderWithSlash(t *testing.T) {
 	t.Parallel()

@@ -143,6 +143,14 @@ func ignoreMissing(err error) error {
 	return err
 }
 
+// accept returns nil for a server's reply with a code of success that the library does not expect.
+func accept(code int, err error) error {
+	if isSingleReply(err) && hasCode(err, code) {
+		return nil
+	}
+	return err
+}
+
 // isUnknownCommand reports whether the server does not implement or understand a command.
 func isUnknownCommand(err error) bool {
 	return !errors.Is(err, storagedrivers.ErrInvalidKey) && hasCode(err,

@@ -39,6 +39,8 @@ type fake struct {
 	before func(s *session, command, argument string) (reply string)
 	// listed, if set, returns another listing than the folder's.
 	listed func(listing string) string
+	// after, if set, returns the reply to a command in place of another one.
+	after func(command, reply string) string
 	// lose reports whether the reply to a command is lost with the connection.
 	lose func(command, argument string) bool
 	// cutData returns the number of bytes after which a transfer is aborted; -1 for none.
@@ -186,6 +188,9 @@ func (s *session) answer(command, argument string) error {
 	}
 	if s.fake.lose != nil && s.fake.lose(command, argument) {
 		return errHungUp
+	}
+	if s.fake.after != nil {
+		reply = s.fake.after(command, reply)
 	}
 	s.reply(reply)
 	if command == "AUTH" && s.fake.tls != nil {
