@@ -97,7 +97,7 @@ func (d *driver) readFolder(
 	stats, err := c.ReadDirContext(ctx, path)
 	for attempt := 1; err != nil; attempt++ {
 		stat, statErr := c.Stat(path)
-		if statErr == nil && !stat.IsDir() || errors.Is(statErr, fs.ErrNotExist) || failed(statErr) {
+		if statErr == nil && !stat.IsDir() || errors.Is(statErr, fs.ErrNotExist) || failed(statErr) && c.isBelowFile(path) {
 			return nil, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) || attempt == listAttempts {
@@ -123,6 +123,17 @@ func (d *driver) readFolder(
 		}
 	}
 	return entries, nil
+}
+
+// isBelowFile reports whether a parent of a path is a file. Hosts have no status of their own for that.
+func (c *conn) isBelowFile(path string) bool {
+	for path != "" {
+		path = path[:max(strings.LastIndexByte(path, '/'), 0)]
+		if stat, err := c.Stat(path); err == nil {
+			return !stat.IsDir()
+		}
+	}
+	return false
 }
 
 // typeBits of a mode are that of a file, a folder or the like.

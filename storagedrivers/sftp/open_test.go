@@ -195,6 +195,32 @@ func TestVanishedWhileListing(t *testing.T) {
 	test.Equal(t, len(page.Objects), 1, "listed", "objects")
 }
 
+// TestFailingFolder: a folder that fails is an error, and not an empty one. A folder below a file is
+// empty.
+func TestFailingFolder(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	h := newRequestHost(t, servers.RequestFiles{Before: func(_, path string) error {
+		if broken.Load() && path == "/folder" {
+			return errors.New("input/output error")
+		}
+		return nil
+	}})
+	d := h.driver(t, ".")
+	put(t, d, "folder/object", []byte("content"), create)
+	put(t, d, "file", []byte("content"), create)
+	for prefix, want := range map[string]int{"": 2, "folder/": 1, "file/": 0, "file/below/": 0, "missing/below/": 0} {
+		page, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix})
+		test.Is(t, err, nil, prefix)
+		test.Equal(t, len(page.Objects), want, prefix, "objects")
+	}
+	broken.Store(true)
+	for _, prefix := range []string{"", "folder/"} {
+		page, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix})
+		test.Fails(t, err, fmt.Sprintf("%q was listed: %v", prefix, page))
+	}
+}
+
 // untyped are files whose listings have names alone.
 type untyped struct{ servers.RequestFiles }
 
